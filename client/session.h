@@ -1,0 +1,105 @@
+// client::Session: one ordered conversation with an engine.
+//
+// Instructions are appended to the frame under construction and sent when the link is idle, or
+// in larger frames while it is busy; nothing here waits for the network but read(), download(),
+// and a full window. Thread-safe: one lock, held for the time of an append.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "client/tensor.h"
+#include "client/transport.h"
+#include "engine/rules/error.h"
+#include "engine/rules/op.h"
+
+namespace tt::client {
+
+// How a call is made; the defaults are what an ordinary call wants.
+struct CallOptions {
+  bool grad = true;
+  bool inference = false;
+  uint32_t site = 0;                      // from Session::site
+  absl::Span<const Tensor> into = {};     // results land in these
+};
+
+// A small value, read.
+struct Value {
+  TensorMeta meta;
+  std::string bytes;  // row-major
+};
+
+// An engine-side failure as the client raises it: the message ends with where it was issued.
+class RemoteError : public Error {
+ public:
+  RemoteError(ErrorKind kind, std::string message, std::string site, bool retriable)
+      : Error(kind, std::move(message)), site_(std::move(site)), retriable_(retriable) {}
+  const std::string& site() const { return site_; }  // "train.py:12 in step", may be empty
+  bool retriable() const { return retriable_; }
+
+ private:
+  std::string site_;
+  bool retriable_;
+};
+
+class Session : public RefCounted {
+ public:
+  // Says hello and opens the stream. Throws Error (kConnection) where that fails.
+  static Ref<Session> connect(std::unique_ptr<Transport> transport, const std::string& client_name);
+  ~Session() override;
+
+  // Infers, names the results, keeps the shadow graph, and queues the instruction. `args` may
+  // hold Handles of this session only. Throws Error at once where rules say no (nothing is
+  // sent), RemoteError where the session has ended. Dynamic operators wait for the sizes.
+  Tensors call(const Op& op, Args args, const CallOptions& options = {});
+
+  // Waits for the value. Throws RemoteError with the root error where it is poisoned. Bytes up
+  // to limits().max_inline_bytes come with the reply, larger ones by download.
+  Value read(const Tensor& tensor);
+  // As read, straight into the caller's memory: exactly the tensor's bytes, row-major.
+  void read_into(const Tensor& tensor, absl::Span<char> into);
+  // A new tensor from the caller's row-major bytes, which may change once this returns.
+  Tensor upload(absl::Span<const char> bytes, DType dtype, SizesView sizes, Device device);
+  // Waits until everything issued so far has been executed. Errors stay with their handles.
+  void synchronize();
+  // Sends what is queued without waiting for more.
+  void flush();
+  // Ends the session; the engine frees its tensors now. Later calls throw. Idempotent.
+  void close();
+
+  // A number for a source line, for CallOptions. The same line gets the same number.
+  uint32_t site(std::string_view file, uint32_t line, std::string_view function);
+
+  struct Counters {
+    uint64_t instructions = 0;
+    uint64_t frames = 0;
+    uint64_t bytes_sent = 0;
+    uint64_t waits = 0;            // times a caller waited for the engine
+    double seconds_waited = 0;
+  };
+  Counters counters() const;
+  const v1::HelloReply& engine() const;  // what the engine said of itself
+
+ private:
+  struct Impl;
+  explicit Session(std::unique_ptr<Impl> impl);
+  friend struct Handle;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Reverse-mode differentiation, issued without waiting: see docs/autograd.md. Gradients may be
+// null (ones are used then, and the root must have one element).
+//
+// Accumulates into the `.grad` of the leaves that the roots reach.
+void backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, bool retain_graph,
+              bool create_graph, uint32_t site);
+// The gradients with respect to `inputs`; null entries (allow_unused) where there is none.
+std::vector<Tensor> grad(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients,
+                         absl::Span<const Tensor> inputs, bool retain_graph, bool create_graph,
+                         bool allow_unused, uint32_t site);
+
+}  // namespace tt::client

@@ -1,0 +1,42 @@
+// client::Tensor: a handle on a tensor in an engine, with everything known of it but its bytes.
+//
+// Creating, viewing and computing never waits: the rules say what the result looks like, and the
+// session sends the instruction along. Only reading values waits, and operators whose shape
+// depends on data. Counted references; a Handle's last reference releases the engine's tensor.
+// Thread-safe as far as the session is: one thread at a time touches one Handle.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/container/inlined_vector.h"
+#include "engine/rules/ref.h"
+#include "engine/rules/meta.h"
+#include "engine/rules/scalar.h"
+
+namespace tt::client {
+
+class Session;
+class GraphNode;
+
+struct Handle final : public RefCounted, public TensorMeta {
+  Handle(TensorMeta meta, Ref<Session> session, uint64_t id);
+  ~Handle() override;  // queues the release; never waits, never throws
+
+  Ref<Session> session;
+  uint64_t id;
+  // The shadow of the engine's tape: enough to know, without asking, which leaves a backward
+  // reaches. Null for leaves and for what needs no gradient.
+  Ref<GraphNode> node;
+  Ref<Handle> base;           // of a view: what it views, else null
+  Ref<Handle> grad;           // of a leaf, after backward
+  std::shared_ptr<uint32_t> version;  // writes in place, shared with base and its views
+  bool retains_grad = false;
+
+  bool is_leaf() const { return !node; }
+};
+
+using Tensor = Ref<Handle>;
+using Tensors = absl::InlinedVector<Tensor, 1>;
+
+}  // namespace tt::client

@@ -1,0 +1,37 @@
+# Runs the generator over engine/ops when declarations or generator change.
+
+find_package(Python COMPONENTS Interpreter Development.Module REQUIRED)
+set(TT_GENERATED ${PROJECT_BINARY_DIR}/generated)
+file(GLOB TT_DECLARATIONS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/ops/*.yaml)
+file(GLOB TT_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/generate/*.py)
+
+# The files are listed by the generator itself, once at configure time.
+execute_process(
+  COMMAND ${Python_EXECUTABLE} -m engine.generate --ops engine/ops --out ${TT_GENERATED}
+  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} COMMAND_ERROR_IS_FATAL ANY)
+add_custom_command(
+  OUTPUT ${TT_GENERATED}/stamp
+  COMMAND ${Python_EXECUTABLE} -m engine.generate --ops engine/ops --out ${TT_GENERATED}
+  COMMAND ${CMAKE_COMMAND} -E touch ${TT_GENERATED}/stamp
+  DEPENDS ${TT_DECLARATIONS} ${TT_GENERATOR}
+  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+  COMMENT "Generating from the operators' declarations")
+add_custom_target(tt_generated DEPENDS ${TT_GENERATED}/stamp)
+
+# A floor: a static library that sees the root and the generated tree.
+function(tt_floor name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR} ${TT_GENERATED})
+  target_link_libraries(${name} PUBLIC ${ARG_LINK})
+  add_dependencies(${name} tt_generated)
+endfunction()
+
+# A GoogleTest binary, registered with CTest.
+function(tt_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest_main GTest::gmock)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+endfunction()

@@ -1,0 +1,22 @@
+# How everything is compiled: warnings, sanitizers, ccache and mold where they are there.
+
+option(TT_WERROR "Treat warnings as errors" OFF)
+set(TT_SANITIZE "" CACHE STRING "address,undefined or thread")
+
+add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -fno-math-errno -fno-trapping-math)
+if(TT_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(TT_SANITIZE)
+  add_compile_options(-fsanitize=${TT_SANITIZE} -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=${TT_SANITIZE})
+endif()
+
+find_program(TT_CCACHE ccache)
+if(TT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${TT_CCACHE})
+endif()
+find_program(TT_MOLD mold)
+if(TT_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()

@@ -1,0 +1,51 @@
+// Context: what a call inherits from its session. One a session, current on the thread that
+// executes for it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/allocator.h"
+#include "engine/generator.h"
+
+namespace tt {
+
+struct Context {
+  bool grad_enabled = true;    // set from each instruction's flags
+  bool inference = false;      // results are never recorded, and cannot be later
+  bool detect_anomaly = false;  // check every gradient for NaN, remember where nodes were made
+  uint32_t site = 0;           // of the instruction that runs: the client's number for a line
+  Generator generator;
+  std::shared_ptr<Account> account;
+
+  // The calling thread's; a default one where none was set.
+  static Context& current();
+};
+
+// Makes `context` current on this thread, and restores the old one.
+class ContextScope {
+ public:
+  explicit ContextScope(Context* context);
+  ~ContextScope();
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+
+ private:
+  Context* saved_;
+};
+
+// Turns gradient recording on or off for a block.
+class GradMode {
+ public:
+  explicit GradMode(bool enabled) : saved_(Context::current().grad_enabled) {
+    Context::current().grad_enabled = enabled;
+  }
+  ~GradMode() { Context::current().grad_enabled = saved_; }
+  GradMode(const GradMode&) = delete;
+  GradMode& operator=(const GradMode&) = delete;
+
+ private:
+  bool saved_;
+};
+
+}  // namespace tt

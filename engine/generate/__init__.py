@@ -1,0 +1,1 @@
+"""Reads the operators' declarations and writes what is generated from them."""

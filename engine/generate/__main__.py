@@ -1,0 +1,55 @@
+"""`python -m engine.generate --ops engine/ops --out build/generated`: writes what has changed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from . import api, kernels, schema
+from .declaration import load
+from .signature import DeclarationError
+
+
+def outputs(operators) -> dict[str, str]:
+    """Path under the generated tree -> text."""
+    return {
+        "engine/op_ids.h": schema.emit_ids(operators),
+        "engine/op_table.cc": schema.emit_table(operators),
+        "engine/ops.h": api.emit_header(operators),
+        "engine/ops.cc": api.emit_source(operators),
+        "kernels/cpu/kernels.h": kernels.emit_declarations(operators, "cpu"),
+        "kernels/cpu/register_kernels.cc": kernels.emit_registration(operators, "cpu", "kCPU"),
+    }
+
+
+def write(out: Path, files: dict[str, str]) -> int:
+    """Writes the files whose text changed, so that builds stay incremental. Returns how many."""
+    changed = 0
+    for name, text in files.items():
+        path = out / name
+        if not path.exists() or path.read_text() != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            changed += 1
+    return changed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="engine.generate", description=__doc__)
+    parser.add_argument("--ops", type=Path, required=True, help="folder of the declarations")
+    parser.add_argument("--out", type=Path, required=True, help="root of the generated tree")
+    args = parser.parse_args()
+    try:
+        operators = load(args.ops)
+        files = outputs(operators)
+    except DeclarationError as e:
+        print(f"generate: {e}", file=sys.stderr)
+        return 1
+    changed = write(args.out, files)
+    print(f"generate: {len(operators)} operators, {changed} of {len(files)} files changed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

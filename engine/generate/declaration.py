@@ -1,0 +1,165 @@
+"""Operators as declared: loading, checking, and what all emitters ask of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from .signature import DeclarationError, Param, Signature, parse_signature
+
+FIELDS = {
+    "op", "id", "sig", "doc", "python", "aliases", "dtype", "compute", "shape", "device", "body",
+    "composite", "kernel", "grad", "dynamic", "random", "inplace", "ref", "samples", "errors", "view",
+    "tolerance", "dtypes",
+}  # fmt: skip
+IMPLEMENTATIONS = ("body", "composite", "kernel", "view")
+
+
+@dataclass
+class Operator:
+    name: str
+    id: int
+    signature: Signature
+    doc: str
+    entry: dict  # as written
+    source: str  # "pointwise.yaml"
+    python: list[str] = field(default_factory=list)
+    aliases: list[str] = field(default_factory=list)
+
+    @property
+    def params(self) -> list[Param]:
+        return self.signature.params
+
+    @property
+    def is_pointwise(self) -> bool:
+        return "body" in self.entry
+
+    @property
+    def is_view(self) -> bool:
+        return bool(self.entry.get("view"))
+
+    @property
+    def is_composite(self) -> bool:
+        return "composite" in self.entry
+
+    @property
+    def is_dynamic(self) -> bool:
+        return bool(self.entry.get("dynamic"))
+
+    @property
+    def is_random(self) -> bool:
+        return bool(self.entry.get("random"))
+
+    @property
+    def kernel(self) -> str | None:
+        return self.entry.get("kernel")
+
+    @property
+    def gradients(self) -> dict[str, str]:
+        """Parameter -> formula. Empty for `none`, `custom` and composites."""
+        grad = self.entry.get("grad", "none")
+        return grad if isinstance(grad, dict) and "custom" not in grad else {}
+
+    @property
+    def custom_gradient(self) -> str | None:
+        grad = self.entry.get("grad", "none")
+        return grad.get("custom") if isinstance(grad, dict) else None
+
+    @property
+    def differentiable_params(self) -> set[str]:
+        if self.custom_gradient or self.is_composite:
+            if self.entry.get("grad", "") == "none":
+                return set()
+            return {p.name for p in self.params if p.is_tensor or p.is_tensor_list}
+        return set(self.gradients)
+
+    @property
+    def dtype_rules(self) -> list[str]:
+        rule = self.entry.get("dtype", [])
+        return rule if isinstance(rule, list) else [rule]
+
+    @property
+    def shape_rules(self) -> list[str]:
+        rule = self.entry.get("shape", [])
+        return rule if isinstance(rule, list) else [rule]
+
+    @property
+    def constant(self) -> str:
+        """`kLogSoftmax`."""
+        return "k" + "".join(part.capitalize() for part in self.name.split("_"))
+
+    @property
+    def has_inplace(self) -> bool:
+        """Whether Python shows a method `name_`."""
+        default = self.is_pointwise and self.dtype_rules != ["boolean()"]
+        return bool(self.entry.get("inplace", default)) and "Tensor" in self.python
+
+
+def _check(entry: dict) -> None:
+    unknown = set(entry) - FIELDS
+    if unknown:
+        raise DeclarationError(f"unknown field {sorted(unknown)[0]!r}")
+    for needed in ("id", "sig", "doc", "samples"):
+        if needed not in entry:
+            raise DeclarationError(f"needs {needed!r}")
+    if not str(entry["doc"]).strip():
+        raise DeclarationError("doc is empty")
+    given = [k for k in IMPLEMENTATIONS if k in entry]
+    if len(given) != 1:
+        raise DeclarationError(f"needs exactly one of {', '.join(IMPLEMENTATIONS)}, got {given or 'none'}")
+    if "composite" not in entry and "grad" not in entry:
+        raise DeclarationError("needs 'grad' (a map, none, or {custom: symbol})")
+    if "ref" not in entry:
+        raise DeclarationError("needs 'ref' (an expression, or 'none: reason')")
+
+
+def _check_rules(op: Operator) -> None:
+    outputs = op.signature.num_outputs
+    if outputs > 0 and (len(op.dtype_rules) != outputs or (len(op.shape_rules) != outputs and not op.is_dynamic)):
+        raise DeclarationError(
+            f"has {outputs} results but {len(op.dtype_rules)} dtype and {len(op.shape_rules)} shape rules"
+        )
+    names = {p.name for p in op.params}
+    for param in op.gradients:
+        if param not in names:
+            raise DeclarationError(f"declares a gradient for {param!r}, which is no parameter")
+
+
+def parse_entry(entry: dict, source: str) -> Operator:
+    """One declaration, checked by itself. Raises DeclarationError with file and operator."""
+    name = entry.get("op", "?")
+    try:
+        if not re.match(r"^[a-z_][a-z0-9_]*$", str(name)):
+            raise DeclarationError(f"not a name: {name!r}")
+        _check(entry)
+        op = Operator(
+            name, entry["id"], parse_signature(entry["sig"]), " ".join(str(entry["doc"]).split()), entry, source,
+            python=entry.get("python", ["torch", "Tensor"]), aliases=entry.get("aliases", []),
+        )  # fmt: skip
+        _check_rules(op)
+        return op
+    except DeclarationError as e:
+        raise DeclarationError(f"{source}: {name}: {e}") from None
+
+
+def load(folder: Path) -> list[Operator]:
+    """All declarations of a folder by id, checked against each other. Raises DeclarationError."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    retired_file = folder / "retired.yaml"
+    retired = {r["id"]: r["op"] for r in yaml.load(retired_file.read_text(), loader) or []} if retired_file.exists() else {}
+    operators: list[Operator] = []
+    for path in sorted(folder.glob("*.yaml")):
+        if path != retired_file:
+            operators += [parse_entry(e, path.name) for e in yaml.load(path.read_text(), loader) or []]
+    ids, names = {}, {}
+    for op in operators:
+        if op.id in retired:
+            raise DeclarationError(f"{op.source}: {op.name}: id {op.id} is retired, {retired[op.id]} had it")
+        if other := ids.setdefault(op.id, op) is not op and ids[op.id]:
+            raise DeclarationError(f"{op.source}: {op.name}: id {op.id} is {other.name}'s")
+        if names.setdefault(op.name, op) is not op:
+            raise DeclarationError(f"{op.source}: {op.name} is declared twice")
+    return sorted(operators, key=lambda op: op.id)

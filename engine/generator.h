@@ -1,0 +1,39 @@
+// Generator: the state of a session's random numbers.
+//
+// Counter-based (Philox 4x32-10; Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+// SC 2011): element i of a draw depends on (seed, offset, i) alone, so every device and every
+// split into threads gives the same numbers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace tt {
+
+struct Generator {
+  uint64_t seed = 0x9e3779b97f4a7c15u;
+  uint64_t offset = 0;
+
+  // The counter base of a draw of `count` 128-bit blocks; later draws start after it.
+  uint64_t advance(uint64_t count) {
+    uint64_t at = offset;
+    offset += count;
+    return at;
+  }
+};
+
+// Four independent 32-bit words for block `counter` of `seed`'s sequence.
+inline std::array<uint32_t, 4> philox(uint64_t seed, uint64_t counter) {
+  std::array<uint32_t, 4> c{static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), 0, 0};
+  uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    uint64_t p0 = uint64_t{0xD2511F53u} * c[0], p1 = uint64_t{0xCD9E8D57u} * c[2];
+    c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
+         static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return c;
+}
+
+}  // namespace tt

@@ -1,0 +1,34 @@
+// parallel_for: the process's one pool of intra-op threads.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+
+namespace tt {
+
+// Cores this process may use for one operation.
+int num_threads();
+void set_num_threads(int n);  // before the first operation, or between operations
+
+// Runs body(begin, end) over [0, n) in pieces of at least `grain`, on this thread and the
+// pool's. One caller at a time has the pool; another runs its loop alone, so that ten sessions
+// never use more threads than there are cores. `body` must not throw.
+void parallel_for(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body);
+
+// While it lives this thread has the pool to itself (`width()` threads), or works alone. For
+// libraries that bring their own parallel loops (oneDNN).
+class PoolLease {
+ public:
+  PoolLease();
+  ~PoolLease();
+  PoolLease(const PoolLease&) = delete;
+  PoolLease& operator=(const PoolLease&) = delete;
+  int width() const { return width_; }
+
+ private:
+  bool held_;
+  int width_;
+};
+
+}  // namespace tt

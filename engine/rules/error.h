@@ -1,0 +1,56 @@
+// Error: the one exception of rules, engine, kernels and autograd.
+//
+// Messages read "[op] what, got values". The server turns an Error into the wire's error, the
+// Python client into the exception PyTorch raises; that happens in one place on each side.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tt {
+
+// The numbers travel on the wire (proto ErrorKind has the same ones).
+enum class ErrorKind : uint8_t {
+  kRuntime = 1,
+  kIndex = 2,
+  kType = 3,
+  kValue = 4,
+  kNotImplemented = 5,
+  kOutOfMemory = 6,
+  kConnection = 7,  // made by clients only: the engine is gone
+};
+
+class Error : public std::exception {
+ public:
+  Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) {}
+  ErrorKind kind() const { return kind_; }
+  const std::string& message() const { return message_; }
+  const char* what() const noexcept override { return message_.c_str(); }
+  // Puts "[op] " in front, once: rules do not know which operator they serve.
+  void set_op(std::string_view op);
+
+ private:
+  ErrorKind kind_;
+  std::string message_;
+};
+
+template <typename... Parts>
+[[noreturn]] void fail(ErrorKind kind, const Parts&... parts) {
+  throw Error(kind, absl::StrCat(parts...));
+}
+// The usual case. check(x, ...) formats only when it fails.
+template <typename... Parts>
+void check(bool ok, const Parts&... parts) {
+  if (!ok) [[unlikely]] fail(ErrorKind::kRuntime, parts...);
+}
+template <typename... Parts>
+void check_as(ErrorKind kind, bool ok, const Parts&... parts) {
+  if (!ok) [[unlikely]] fail(kind, parts...);
+}
+
+}  // namespace tt

@@ -1,0 +1,46 @@
+// SlotTable: what the names of a session stand for: a tensor, or the error in its place.
+//
+// Owned by a session; used under its lock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "engine/program.h"
+#include "engine/rules/error.h"
+#include "engine/tensor.h"
+
+namespace tt {
+
+// A failed instruction, standing where its results should be. Shared by all that depends on it.
+struct Poison {
+  ErrorKind kind;
+  std::string message;   // "[matmul] inner sizes differ, got [2, 3] and [4, 5]"
+  std::string op;
+  uint32_t site = 0;
+  bool retriable = false;  // the same call may succeed later (out of memory)
+};
+
+struct SlotValue {
+  Tensor tensor;
+  std::shared_ptr<const Poison> poison;  // null where the tensor is good
+};
+
+class SlotTable {
+ public:
+  // Null where the name is not in use. Valid until the table changes.
+  const SlotValue* find(Slot slot) const;
+  // Throws Error (ValueError) on 0 or a name that is in use.
+  void put(Slot slot, SlotValue value);
+  // False where the name was not in use.
+  bool release(Slot slot);
+  void clear() { values_.clear(); }
+  size_t size() const { return values_.size(); }
+
+ private:
+  absl::flat_hash_map<Slot, SlotValue> values_;
+};
+
+}  // namespace tt

@@ -1,0 +1,37 @@
+// Storage: one block of a device's bytes, shared by the tensors that view it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "engine/allocator.h"
+#include "engine/rules/ref.h"
+#include "engine/rules/device.h"
+
+namespace tt {
+
+class Storage final : public RefCounted {
+ public:
+  // Charges Context::current().account, then allocates. Throws Error(kOutOfMemory); nothing is
+  // held then. Meta devices get no bytes and pay nothing.
+  Storage(Device device, size_t bytes);
+  ~Storage() override;
+
+  void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+  Device device() const { return device_; }
+  // Counts writes in place. A saved tensor whose storage has moved on cannot be used in backward.
+  // Written by the session's thread only.
+  uint32_t version() const { return version_; }
+  void bump_version() { ++version_; }
+
+ private:
+  void* data_ = nullptr;
+  size_t bytes_;
+  Device device_;
+  uint32_t version_ = 0;
+  std::shared_ptr<Account> account_;
+};
+
+}  // namespace tt
