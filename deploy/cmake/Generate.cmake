@@ -1,19 +1,20 @@
 # Runs the generator over engine/ops when declarations or generator change.
 
 find_package(Python COMPONENTS Interpreter Development.Module REQUIRED)
+file(GLOB TT_KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cpu/*.cc)
 set(TT_GENERATED ${PROJECT_BINARY_DIR}/generated)
 file(GLOB TT_DECLARATIONS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/ops/*.yaml)
 file(GLOB TT_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/generate/*.py)
 
 # The files are listed by the generator itself, once at configure time.
 execute_process(
-  COMMAND ${Python_EXECUTABLE} -m engine.generate --ops engine/ops --out ${TT_GENERATED}
+  COMMAND ${Python_EXECUTABLE} -m engine.generate --ops engine/ops --kernels kernels --out ${TT_GENERATED}
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} COMMAND_ERROR_IS_FATAL ANY)
 add_custom_command(
   OUTPUT ${TT_GENERATED}/stamp
-  COMMAND ${Python_EXECUTABLE} -m engine.generate --ops engine/ops --out ${TT_GENERATED}
+  COMMAND ${Python_EXECUTABLE} -m engine.generate --ops engine/ops --kernels kernels --out ${TT_GENERATED}
   COMMAND ${CMAKE_COMMAND} -E touch ${TT_GENERATED}/stamp
-  DEPENDS ${TT_DECLARATIONS} ${TT_GENERATOR}
+  DEPENDS ${TT_DECLARATIONS} ${TT_GENERATOR} ${TT_KERNEL_SOURCES}
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
   COMMENT "Generating from the operators' declarations")
 add_custom_target(tt_generated DEPENDS ${TT_GENERATED}/stamp)

@@ -1,4 +1,4 @@
-"""`python -m engine.generate --ops engine/ops --out build/generated`: writes what has changed."""
+"""`python -m engine.generate --ops engine/ops --kernels kernels --out build/generated`: writes what has changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .declaration import load
 from .signature import DeclarationError
 
 
-def outputs(operators) -> dict[str, str]:
+def outputs(operators, kernels_folder: Path) -> dict[str, str]:
     """Path under the generated tree -> text."""
     return {
         "engine/op_ids.h": schema.emit_ids(operators),
@@ -19,7 +19,9 @@ def outputs(operators) -> dict[str, str]:
         "engine/ops.h": api.emit_header(operators),
         "engine/ops.cc": api.emit_source(operators),
         "kernels/cpu/kernels.h": kernels.emit_declarations(operators, "cpu"),
-        "kernels/cpu/register_kernels.cc": kernels.emit_registration(operators, "cpu", "kCPU"),
+        "kernels/cpu/register_kernels.cc": kernels.emit_registration(
+            operators, "cpu", "kCPU", kernels.defined_kernels(kernels_folder / "cpu")
+        ),
     }
 
 
@@ -38,11 +40,12 @@ def write(out: Path, files: dict[str, str]) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="engine.generate", description=__doc__)
     parser.add_argument("--ops", type=Path, required=True, help="folder of the declarations")
+    parser.add_argument("--kernels", type=Path, required=True, help="folder of the backends")
     parser.add_argument("--out", type=Path, required=True, help="root of the generated tree")
     args = parser.parse_args()
     try:
         operators = load(args.ops)
-        files = outputs(operators)
+        files = outputs(operators, args.kernels)
     except DeclarationError as e:
         print(f"generate: {e}", file=sys.stderr)
         return 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from .declaration import Operator
 from .schema import HEADER
 
@@ -30,9 +33,17 @@ namespace tt::{backend} {{
 """
 
 
-def emit_registration(operators: list[Operator], backend: str, key: str) -> str:
+def defined_kernels(folder: Path) -> set[str]:
+    """The functions that a backend's sources define: what it lacks raises NotImplementedError when called."""
+    definition = re.compile(r"^void (\w+)\(", re.MULTILINE)
+    return {name for path in folder.glob("*.cc") for name in definition.findall(path.read_text())}
+
+
+def emit_registration(operators: list[Operator], backend: str, key: str, defined: set[str]) -> str:
     rows = "".join(
-        f"  dispatcher.set(op_id::{op.constant}, Key::{key}, &boxed<&{op.kernel}>);\n" for op in operators if op.kernel
+        f"  dispatcher.set(op_id::{op.constant}, Key::{key}, &boxed<&{op.kernel}>);\n"
+        for op in operators
+        if op.kernel in defined
     )
     return f"""{HEADER}#include "engine/boxed.h"
 #include "engine/op_ids.h"
