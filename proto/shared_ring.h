@@ -1,0 +1,223 @@
+// The memory segment that an engine and a client of one host share, and how bulk bytes pass through it.
+//
+// A segment is a header and two lanes, one a direction; a lane is a ring of chunks with one producer and one consumer
+// at a time. Every chunk of a transfer is full but the last; how many bytes a transfer has is said on its RPC. The
+// counters run on from transfer to transfer for as long as the segment lives; a transfer that is given up leaves its
+// lane unusable (both sides see the RPC fail), and a new Hello brings a new segment.
+//
+// Either side may be hostile or die at any moment: what is read from the segment is bytes, or a counter that is checked
+// against the reader's own, and whoever waits asks `go_on` every kPatience whether to wait any longer.
+#pragma once
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace tt::shared_ring {
+
+inline constexpr uint32_t kLayout = 1;
+inline constexpr size_t kChunkBytes = size_t{1} << 20;
+inline constexpr uint32_t kChunks = 4;  // a power of two: the counters wrap
+inline constexpr size_t kHeaderBytes = 4096;
+inline constexpr size_t kLaneBytes = kChunks * kChunkBytes;
+inline constexpr size_t kSegmentBytes = kHeaderBytes + 2 * kLaneBytes;
+
+inline constexpr std::chrono::microseconds kSpin{30};  // an idle core takes about 20 us to wake
+inline constexpr std::chrono::milliseconds kPatience{10};
+
+// A lane's counters, of chunks; each side's on cache lines of its own.
+struct Lane {
+  alignas(128) std::atomic<uint32_t> produced;
+  std::atomic<uint32_t> consumer_sleeps;
+  alignas(128) std::atomic<uint32_t> consumed;
+  std::atomic<uint32_t> producer_sleeps;
+};
+
+struct Header {
+  uint64_t nonce;
+  uint32_t layout;
+  Lane upload;    // the client produces
+  Lane download;  // the engine produces
+};
+static_assert(sizeof(Header) <= kHeaderBytes && std::atomic<uint32_t>::is_always_lock_free);
+
+// A mapping of a segment. Owns the mapping and the descriptor; the lanes are used as Producer and Consumer say.
+class Segment {
+ public:
+  // Takes over `descriptor`; null where it cannot be mapped.
+  static std::unique_ptr<Segment> map(int descriptor) {
+    void* base = mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (base == MAP_FAILED) {
+      close(descriptor);
+      return nullptr;
+    }
+    return std::unique_ptr<Segment>(new Segment(static_cast<char*>(base), descriptor));
+  }
+
+  // The client's side: opens what HelloReply.shared_memory names and holds its presence lock. Null where that is not
+  // reachable or is not the engine's segment (another host, another container): bytes then go through gRPC.
+  static std::unique_ptr<Segment> open(int64_t pid, int32_t descriptor, uint64_t bytes, uint64_t nonce) {
+    if (bytes != kSegmentBytes) return nullptr;
+    std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(descriptor);
+    int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) return nullptr;
+    struct stat info;
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || static_cast<uint64_t>(info.st_size) != kSegmentBytes) {
+      close(fd);
+      return nullptr;
+    }
+    std::unique_ptr<Segment> segment = map(fd);
+    if (!segment || segment->header().nonce != nonce || segment->header().layout != kLayout) return nullptr;
+    struct flock lock = presence();
+    if (fcntl(fd, F_OFD_SETLK, &lock) != 0) return nullptr;
+    return segment;
+  }
+
+  ~Segment() {
+    munmap(base_, kSegmentBytes);
+    close(descriptor_);
+  }
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  // The engine's side: whether a client holds the segment open. The kernel lets go of the lock when the last process
+  // that has the client's description dies, however it dies.
+  bool client_present() const {
+    struct flock lock = presence();
+    return fcntl(descriptor_, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+  }
+
+  Header& header() const { return *reinterpret_cast<Header*>(base_); }
+  char* upload_chunks() const { return base_ + kHeaderBytes; }
+  char* download_chunks() const { return base_ + kHeaderBytes + kLaneBytes; }
+  int descriptor() const { return descriptor_; }
+
+ private:
+  Segment(char* base, int descriptor) : base_(base), descriptor_(descriptor) {}
+  static struct flock presence() {
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_len = 1;
+    return lock;
+  }
+
+  char* base_;
+  int descriptor_;
+};
+
+// What a wait came to.
+enum class Outcome {
+  kReady,
+  kStopped,  // go_on said so
+  kCorrupt,  // the other side's counter cannot be right
+};
+
+namespace internal {
+
+inline void futex_wait(std::atomic<uint32_t>& word, uint32_t seen) {
+  timespec timeout{0, std::chrono::nanoseconds(kPatience).count()};
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT, seen, &timeout, nullptr, 0);
+}
+inline void futex_wake(std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+inline void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+// Waits until `enough(counter)`: spinning first, then asleep on the counter, with `sleeps` raised so that the other
+// side knows to wake us.
+template <typename Enough, typename GoOn>
+bool wait(std::atomic<uint32_t>& counter, std::atomic<uint32_t>& sleeps, Enough&& enough, GoOn&& go_on) {
+  auto deadline = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (enough(counter.load(std::memory_order_acquire))) return true;
+      pause();
+    }
+  } while (std::chrono::steady_clock::now() < deadline);
+  for (;;) {
+    sleeps.store(1, std::memory_order_seq_cst);
+    uint32_t seen = counter.load(std::memory_order_seq_cst);
+    bool ready = enough(seen);
+    if (!ready) futex_wait(counter, seen);
+    sleeps.store(0, std::memory_order_relaxed);
+    if (ready || enough(counter.load(std::memory_order_acquire))) return true;
+    if (!go_on()) return false;
+  }
+}
+
+inline void advance(std::atomic<uint32_t>& counter, uint32_t to, std::atomic<uint32_t>& sleeps) {
+  counter.store(to, std::memory_order_seq_cst);
+  if (sleeps.load(std::memory_order_seq_cst) != 0) futex_wake(counter);
+}
+
+}  // namespace internal
+
+// The writing end of a lane. One at a time; keeps its own count, so it outlives transfers with its segment.
+class Producer {
+ public:
+  Producer(Lane& lane, char* chunks) : lane_(lane), chunks_(chunks) {}
+
+  // Waits for a free chunk of kChunkBytes. `go_on()` is asked every kPatience.
+  template <typename GoOn>
+  Outcome claim(char** chunk, GoOn&& go_on) {
+    uint32_t used = 0;
+    auto free = [&](uint32_t consumed) { return (used = mine_ - consumed) != kChunks; };
+    if (!internal::wait(lane_.consumed, lane_.producer_sleeps, free, go_on)) return Outcome::kStopped;
+    if (used > kChunks) return Outcome::kCorrupt;
+    *chunk = chunks_ + (mine_ % kChunks) * kChunkBytes;
+    return Outcome::kReady;
+  }
+  // Hands the chunk claimed last to the consumer.
+  void publish() { internal::advance(lane_.produced, ++mine_, lane_.consumer_sleeps); }
+
+ private:
+  Lane& lane_;
+  char* chunks_;
+  uint32_t mine_ = 0;
+};
+
+// The reading end, likewise.
+class Consumer {
+ public:
+  Consumer(Lane& lane, const char* chunks) : lane_(lane), chunks_(chunks) {}
+
+  // Waits for a chunk. Its bytes may change under a hostile producer: copy first, then look.
+  template <typename GoOn>
+  Outcome next(const char** chunk, GoOn&& go_on) {
+    uint32_t ready = 0;
+    auto there = [&](uint32_t produced) { return (ready = produced - mine_) != 0; };
+    if (!internal::wait(lane_.produced, lane_.consumer_sleeps, there, go_on)) return Outcome::kStopped;
+    if (ready > kChunks) return Outcome::kCorrupt;
+    *chunk = chunks_ + (mine_ % kChunks) * kChunkBytes;
+    return Outcome::kReady;
+  }
+  // Gives the chunk got last back to the producer.
+  void release() { internal::advance(lane_.consumed, ++mine_, lane_.producer_sleeps); }
+
+ private:
+  Lane& lane_;
+  const char* chunks_;
+  uint32_t mine_ = 0;
+};
+
+}  // namespace tt::shared_ring
