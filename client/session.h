@@ -54,18 +54,25 @@ class Session : public RefCounted {
 
   // Infers, names the results, keeps the shadow graph, and queues the instruction. `args` may
   // hold Handles of this session only. Throws Error at once where rules say no (nothing is
-  // sent), RemoteError where the session has ended. Dynamic operators wait for the sizes.
+  // sent), the error that ended the session where it has ended. Dynamic operators wait for the
+  // sizes. Where a result requires grad, `record(op, args, results)` of client/graph.h keeps the
+  // shadow graph (results are the landing tensors where there are such).
   Tensors call(const Op& op, Args args, const CallOptions& options = {});
+  // As call, where the caller knows better than infer() what the results look like (backward and
+  // its family). Nothing is recorded in the shadow graph.
+  Tensors call_with_metas(const Op& op, Args args, absl::Span<const TensorMeta> results,
+                          const CallOptions& options = {});
 
   // Waits for the value. Throws RemoteError with the root error where it is poisoned. Bytes up
-  // to limits().max_inline_bytes come with the reply, larger ones by download.
-  Value read(const Tensor& tensor);
+  // to the engine's max_inline_bytes come with the reply, larger ones by download. `site` is the
+  // line that the wait is put down to.
+  Value read(const Tensor& tensor, uint32_t site = 0);
   // As read, straight into the caller's memory: exactly the tensor's bytes, row-major.
-  void read_into(const Tensor& tensor, absl::Span<char> into);
+  void read_into(const Tensor& tensor, absl::Span<char> into, uint32_t site = 0);
   // A new tensor from the caller's row-major bytes, which may change once this returns.
   Tensor upload(absl::Span<const char> bytes, DType dtype, SizesView sizes, Device device);
   // Waits until everything issued so far has been executed. Errors stay with their handles.
-  void synchronize();
+  void synchronize(uint32_t site = 0);
   // Sends what is queued without waiting for more.
   void flush();
   // Ends the session; the engine frees its tensors now. Later calls throw. Idempotent.
@@ -82,6 +89,14 @@ class Session : public RefCounted {
     double seconds_waited = 0;
   };
   Counters counters() const;
+
+  // Where callers waited for the engine, the longest first.
+  struct Wait {
+    std::string where;             // "train.py:12 in step"; "" where no site was given
+    uint64_t count = 0;
+    double seconds = 0;
+  };
+  std::vector<Wait> wait_report() const;
   const v1::HelloReply& engine() const;  // what the engine said of itself
 
  private:

@@ -30,10 +30,19 @@ struct Handle final : public RefCounted, public TensorMeta {
   Ref<GraphNode> node;
   Ref<Handle> base;           // of a view: what it views, else null
   Ref<Handle> grad;           // of a leaf, after backward
-  std::shared_ptr<uint32_t> version;  // writes in place, shared with base and its views
   bool retains_grad = false;
 
   bool is_leaf() const { return !node; }
+  // Writes in place, shared with base and its views. A view's counter is its base's.
+  uint32_t version() const { return base ? base->version_ : version_; }
+  void bump_version() { ++(base ? base->version_ : version_); }
+
+  // Handles come and go with every operation: a free list a thread.
+  static void* operator new(size_t bytes);
+  static void operator delete(void* block) noexcept;
+
+ private:
+  uint32_t version_ = 0;
 };
 
 using Tensor = Ref<Handle>;
