@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -39,9 +40,15 @@ class Error : public std::exception {
   std::string message_;
 };
 
+// Abseil may have been built with a string_view of its own, which std::string_view is not.
+inline absl::string_view message_part(std::string_view part) { return {part.data(), part.size()}; }
+template <typename T>
+const T& message_part(const T& part) {
+  return part;
+}
 template <typename... Parts>
 [[noreturn]] void fail(ErrorKind kind, const Parts&... parts) {
-  throw Error(kind, absl::StrCat(parts...));
+  throw Error(kind, absl::StrCat(message_part(parts)...));
 }
 // The usual case. check(x, ...) formats only when it fails.
 template <typename... Parts>
