@@ -1,0 +1,54 @@
+// with_element: from a dtype to the C++ type of its elements.
+//
+//   with_element(t.dtype(), [&]<typename T>(std::type_identity<T>) { ... t.data_as<T>() ... });
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "engine/rules/dtype.h"
+#include "engine/rules/error.h"
+#include "engine/rules/half.h"
+
+namespace tt::cpu {
+
+// A bool as it lies in memory. Any byte but 0 is true, whatever a client uploaded; a C++ bool
+// that holds such a byte would be undefined.
+struct Bool {
+  uint8_t byte = 0;
+  Bool() = default;
+  Bool(bool value) : byte(value) {}  // NOLINT: converts like a bool
+  operator bool() const { return byte != 0; }
+};
+
+// Throws Error (NotImplementedError) on a complex dtype.
+template <typename F>
+decltype(auto) with_element(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::kBool: return f(std::type_identity<Bool>());
+    case DType::kUInt8: return f(std::type_identity<uint8_t>());
+    case DType::kInt8: return f(std::type_identity<int8_t>());
+    case DType::kInt16: return f(std::type_identity<int16_t>());
+    case DType::kInt32: return f(std::type_identity<int32_t>());
+    case DType::kInt64: return f(std::type_identity<int64_t>());
+    case DType::kFloat16: return f(std::type_identity<Half>());
+    case DType::kBFloat16: return f(std::type_identity<BFloat16>());
+    case DType::kFloat32: return f(std::type_identity<float>());
+    case DType::kFloat64: return f(std::type_identity<double>());
+    default: fail(ErrorKind::kNotImplemented, "not implemented for ", name(dtype));
+  }
+}
+
+// Elements that are only moved: an unsigned integer of the dtype's size.
+template <typename F>
+decltype(auto) with_bits(DType dtype, F&& f) {
+  switch (item_size(dtype)) {
+    case 1: return f(std::type_identity<uint8_t>());
+    case 2: return f(std::type_identity<uint16_t>());
+    case 4: return f(std::type_identity<uint32_t>());
+    case 8: return f(std::type_identity<uint64_t>());
+    default: fail(ErrorKind::kNotImplemented, "not implemented for ", name(dtype));
+  }
+}
+
+}  // namespace tt::cpu

@@ -1,0 +1,30 @@
+// Blocks of elements between memory and registers' types: float, double, int64, or bytes.
+//
+// Kernels that are not worth a loop for each of ten dtypes compute on blocks of one of these
+// four, which fit the L1 cache while they are converted.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/rules/dtype.h"
+
+namespace tt::cpu {
+
+// dst[i] = src[i * stride], converted, for i < n. A uint8_t block of a dtype other than uint8 or
+// bool holds truth: 1 where the element is not 0.
+void load_block(float* dst, const void* src, DType dtype, int64_t stride, int64_t n);
+void load_block(double* dst, const void* src, DType dtype, int64_t stride, int64_t n);
+void load_block(int64_t* dst, const void* src, DType dtype, int64_t stride, int64_t n);
+void load_block(uint8_t* dst, const void* src, DType dtype, int64_t stride, int64_t n);
+
+// dst[i * stride] = src[i], converted as PyTorch casts.
+void store_block(void* dst, DType dtype, int64_t stride, const float* src, int64_t n);
+void store_block(void* dst, DType dtype, int64_t stride, const double* src, int64_t n);
+void store_block(void* dst, DType dtype, int64_t stride, const int64_t* src, int64_t n);
+void store_block(void* dst, DType dtype, int64_t stride, const uint8_t* src, int64_t n);
+
+// Whether elements of `dtype` lie in memory as a block's T, so that no load is needed.
+template <typename T>
+bool lies_as(DType dtype);
+
+}  // namespace tt::cpu
