@@ -63,6 +63,11 @@ class Operator:
         grad = self.entry.get("grad", "none")
         return grad if isinstance(grad, dict) and "custom" not in grad else {}
 
+    @staticmethod
+    def gradient_keys(key: str) -> list[str]:
+        """The parameters that one formula serves: `input`, or `input, weight` for a list of gradients."""
+        return [name.strip() for name in key.split(",")]
+
     @property
     def custom_gradient(self) -> str | None:
         grad = self.entry.get("grad", "none")
@@ -74,7 +79,7 @@ class Operator:
             if self.entry.get("grad", "") == "none":
                 return set()
             return {p.name for p in self.params if p.is_tensor or p.is_tensor_list}
-        return set(self.gradients)
+        return {name for key in self.gradients for name in self.gradient_keys(key)}
 
     @property
     def dtype_rules(self) -> list[str]:
@@ -123,7 +128,7 @@ def _check_rules(op: Operator) -> None:
             f"has {outputs} results but {len(op.dtype_rules)} dtype and {len(op.shape_rules)} shape rules"
         )
     names = {p.name for p in op.params}
-    for param in op.gradients:
+    for param in (name for key in op.gradients for name in op.gradient_keys(key)):
         if param not in names:
             raise DeclarationError(f"declares a gradient for {param!r}, which is no parameter")
 

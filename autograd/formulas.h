@@ -1,0 +1,70 @@
+// What gradients' formulas may call beside operators.
+//
+// Everything here is made of recorded operators, so it differentiates again by itself. `g` is the
+// gradient of the result. Dimensions may be negative, as in the operators.
+#pragma once
+
+#include <optional>
+
+#include "absl/types/span.h"
+#include "engine/operand.h"
+#include "engine/tensor.h"
+
+namespace tt::autograd::formulas {
+
+using Dims = std::optional<absl::Span<const int64_t>>;  // none: all of them
+
+// Broadcasting and reductions.
+
+// Sums `g` over what was broadcast from `sizes`.
+Tensor sum_to(const Tensor& g, SizesView sizes);
+// The gradient of a sum: expands `g` over the dimensions that were reduced from `sizes`.
+Tensor unreduce(const Tensor& g, SizesView sizes, Dims dims, bool keepdim);
+Tensor unreduce(const Tensor& g, SizesView sizes, int64_t dim, bool keepdim);
+Tensor unreduce(const Tensor& g, SizesView sizes, std::optional<int64_t> dim, bool keepdim);
+// How many elements of `sizes` a reduction over `dims` puts into one.
+int64_t reduced_count(SizesView sizes, Dims dims);
+Tensor var_grad(const Tensor& g, const Tensor& input, Dims dims, int64_t correction, bool keepdim);
+Tensor std_grad(const Tensor& g, const Tensor& input, const Tensor& result, Dims dims, int64_t correction, bool keepdim);
+Tensor prod_grad(const Tensor& g, const Tensor& input);
+Tensor prod_dim_grad(const Tensor& g, const Tensor& input, int64_t dim, bool keepdim);
+// amax, amin, and max and min of everything: shared evenly where several elements are the extremum.
+Tensor extremum_grad(const Tensor& g, const Tensor& input, const Tensor& result, Dims dims, bool keepdim);
+// max, min, median, kthvalue along a dimension: to the element that was chosen.
+Tensor chosen_grad(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim, bool keepdim);
+Tensor norm_grad(const Tensor& g, const Tensor& input, const Tensor& result, double p, Dims dims, bool keepdim);
+Tensor cumsum_grad(const Tensor& g, int64_t dim);
+Tensor cumprod_grad(const Tensor& g, const Tensor& input, const Tensor& result, int64_t dim);
+
+// Views and joining.
+
+Tensor select_grad(const Tensor& g, SizesView sizes, int64_t dim, int64_t index);
+Tensor slice_grad(const Tensor& g, SizesView sizes, int64_t dim, std::optional<int64_t> start,
+                  std::optional<int64_t> end, int64_t step);
+Tensor narrow_grad(const Tensor& g, SizesView sizes, int64_t dim, int64_t start);
+Tensor diagonal_grad(const Tensor& g, SizesView sizes, int64_t offset, int64_t dim1, int64_t dim2);
+Tensor as_strided_grad(const Tensor& g, const Tensor& input, SizesView size, SizesView stride, int64_t offset);
+// The order that undoes `dims`.
+Sizes inverse_permutation(SizesView dims);
+Tensor repeat_grad(const Tensor& g, SizesView sizes, SizesView repeats);
+Tensors cat_grad(const Tensor& g, const Tensors& tensors, int64_t dim);
+Tensors stack_grad(const Tensor& g, int64_t dim);
+
+// Indexing. Indices that occur several times collect.
+
+Tensor index_select_grad(const Tensor& g, SizesView sizes, int64_t dim, const Tensor& index);
+Tensor gather_grad(const Tensor& g, SizesView sizes, int64_t dim, const Tensor& index);
+Tensor index_grad(const Tensor& g, SizesView sizes, const Tensors& indices);
+
+// Products.
+
+// matmul's, with its rules for one-dimensional and batched arguments.
+Tensor matmul_grad_input(const Tensor& g, const Tensor& input, const Tensor& other);
+Tensor matmul_grad_other(const Tensor& g, const Tensor& input, const Tensor& other);
+
+// Pointwise.
+
+Tensor pow_grad_input(const Tensor& g, const Operand& input, const Operand& exponent);
+Tensor pow_grad_exponent(const Tensor& g, const Operand& input, const Operand& exponent, const Tensor& result);
+
+}  // namespace tt::autograd::formulas

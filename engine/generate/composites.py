@@ -1,0 +1,44 @@
+"""Emits the composite operators: one C++ function each, over the typed operator functions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .declaration import Operator
+from .expression import Compiler, Value, functions_of, language_type, names_in
+from .schema import HEADER
+
+
+def _function(op: Operator, operators: dict[str, Operator], functions: dict[str, str]) -> str:
+    names = {p.name: Value(p.name, language_type(p)) for p in op.params}
+    compiler = Compiler(op, operators, functions, "composites", names)
+    result = compiler.compile(str(op.entry["composite"]))
+    if result.type not in ("Tensor", "Tensors"):
+        raise compiler.fail(f"a composite yields tensors, not {result.type}")
+    values, metas = names_in(str(op.entry["composite"]).strip())
+    bindings = "".join(
+        f"  const auto {p.name} = boxing::From<std::remove_cvref_t<{p.kernel_type}>>::get(call, call.args[{i}]);\n"
+        for i, p in enumerate(op.params)
+        if p.name in values | metas
+    )
+    return f"void composite_{op.name}(Call& call) {{\n{bindings}  finish_composite(call, {result.code});\n}}\n"
+
+
+def emit_composites(operators: list[Operator], header: Path) -> str:
+    """The .cc that defines and registers all composites; `header` is engine/composites.h."""
+    by_name, functions = {op.name: op for op in operators}, functions_of(header)
+    composites = [op for op in operators if op.is_composite]
+    bodies = "".join(_function(op, by_name, functions) for op in composites)
+    rows = "".join(f"  dispatcher.set_composite(op_id::{op.constant}, &composite_{op.name});\n" for op in composites)
+    return f"""{HEADER}#include "engine/boxed.h"
+#include "engine/composites.h"
+#include "engine/op_ids.h"
+#include "engine/ops.h"
+namespace tt {{
+namespace {{
+{bodies}}}  // namespace
+
+void register_composites([[maybe_unused]] Dispatcher& dispatcher) {{
+{rows}}}
+}}  // namespace tt
+"""
