@@ -1,5 +1,6 @@
 #include "engine/composites.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "engine/rules/shape_rules.h"
@@ -16,7 +17,7 @@ Sizes range(int64_t n) {
 
 Sizes dims_except(int64_t n, SizesView dims) {
   Sizes rest = range(n);
-  for (int64_t d : dims) std::erase(rest, shape_rules::wrap_dim(d, n));
+  for (int64_t d : dims) rest.erase(std::find(rest.begin(), rest.end(), shape_rules::wrap_dim(d, n)));
   return rest;
 }
 
