@@ -32,12 +32,16 @@ class Error : public std::exception {
   ErrorKind kind() const { return kind_; }
   const std::string& message() const { return message_; }
   const char* what() const noexcept override { return message_.c_str(); }
-  // Puts "[op] " in front, once: rules do not know which operator they serve.
+  // Puts "[op] " in front, once: rules do not know which operator they serve, and of nested
+  // calls the innermost is the one to blame.
   void set_op(std::string_view op);
+  // For what only a caller further out knows: "; held by: session 3 400 MiB".
+  void append(std::string_view text) { message_ += text; }
 
  private:
   ErrorKind kind_;
   std::string message_;
+  bool has_op_ = false;
 };
 
 // Abseil may have been built with a string_view of its own, which std::string_view is not.
