@@ -48,6 +48,11 @@ struct Inference {
   bool alias = false;
   // Pointwise only: the type that the body is evaluated in.
   DType compute = DType::kFloat32;
+
+  // The rest is filled in by infer() itself, the same way for every operator.
+  Device device;                               // of the results
+  DeviceType backend = DeviceType::kCPU;       // what computes them; meta beats cuda beats cpu
+  bool requires_grad = false;                  // grad mode is on and a differentiable argument requires grad
 };
 
 struct Op {
@@ -77,6 +82,9 @@ const Op* find_op(std::string_view name);
 absl::Span<const Op* const> all_ops();
 // A digest of all ids and signatures; equal digests need no comparison.
 uint64_t schema_digest();
+
+// infer() refuses more dimensions, so kernels may keep counters in arrays of this length.
+inline constexpr int kMaxDims = 64;
 
 // Sizes, strides, dtypes, device and requires_grad of the results. Throws Error, with the
 // operator's name in front, on arguments that do not go together. `grad_enabled` is the caller's

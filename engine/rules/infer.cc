@@ -1,0 +1,94 @@
+// infer(): an operator's own rules, then what holds for all: one device, gradients, sizes that
+// can exist.
+
+#include "engine/rules/error.h"
+#include "engine/rules/op.h"
+
+namespace tt {
+namespace {
+
+// Where a call's tensors are. Zero-dim CPU tensors go along with any device, as numbers do.
+class Placement {
+ public:
+  void add(const TensorMeta& t) {
+    if (t.is_number) return;
+    bool goes_along = t.dim() == 0 && t.device.type == DeviceType::kCPU;
+    if (!found_ || (goes_along_ && !goes_along)) {
+      device_ = t.device;
+      goes_along_ = goes_along;
+      found_ = true;
+    } else if (t.device != device_ && !goes_along) {
+      fail(ErrorKind::kRuntime, "Expected all tensors to be on the same device, but found at least two devices, ",
+           to_string(device_), " and ", to_string(t.device), "!");
+    }
+  }
+  Device device() const { return device_; }
+
+ private:
+  Device device_;
+  bool found_ = false;
+  bool goes_along_ = false;
+};
+
+DeviceType backend_of(Device arguments, Device results) {
+  auto either = [&](DeviceType t) { return arguments.type == t || results.type == t; };
+  if (either(DeviceType::kMeta)) return DeviceType::kMeta;
+  return either(DeviceType::kCUDA) ? DeviceType::kCUDA : DeviceType::kCPU;
+}
+
+// Fills device, backend and requires_grad.
+void infer_common(const Op& op, Args args, bool grad_enabled, Inference* out) {
+  Placement placement;
+  const Arg* device = nullptr;
+  bool requires_grad = false;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const Arg& arg = args[i];
+    const Param& param = op.params[i];
+    if (arg.kind == Arg::Kind::kTensor) {
+      placement.add(*arg.tensor);
+      requires_grad |= param.differentiable && arg.tensor->requires_grad;
+    } else if (arg.kind == Arg::Kind::kTensors) {
+      for (const TensorMeta* t : arg.list()) {
+        if (!t) continue;
+        placement.add(*t);
+        requires_grad |= param.differentiable && t->requires_grad;
+      }
+    } else if (param.type == ParamType::kDevice && !arg.is_none()) {
+      device = &arg;
+    }
+  }
+  out->device = device ? decode_device(device->integer) : placement.device();
+  out->backend = backend_of(placement.device(), out->device);
+  out->requires_grad = requires_grad && grad_enabled && op.differentiable;
+}
+
+void check_size(const TensorMeta& meta) {
+  check(meta.dim() <= kMaxDims, "a tensor has at most ", kMaxDims, " dimensions, got ", meta.dim());
+  int64_t bytes = static_cast<int64_t>(item_size(meta.dtype));
+  for (int64_t size : meta.sizes) {
+    // A zero counts as one: strides are products of the other sizes.
+    bool overflows = __builtin_mul_overflow(bytes, size > 1 ? size : 1, &bytes);
+    check(!overflows, "Storage size calculation overflowed with sizes=", to_string(SizesView(meta.sizes)));
+  }
+}
+
+}  // namespace
+
+void infer(const Op& op, Args args, bool grad_enabled, Inference* out) {
+  out->outputs.clear();
+  out->alias = false;
+  try {
+    op.infer(args, out);
+    infer_common(op, args, grad_enabled, out);
+    for (TensorMeta& meta : out->outputs) {
+      meta.device = out->device;
+      meta.requires_grad = out->requires_grad && is_floating(meta.dtype);
+      check_size(meta);
+    }
+  } catch (Error& e) {
+    e.set_op(op.name);
+    throw;
+  }
+}
+
+}  // namespace tt

@@ -1,0 +1,56 @@
+// check_landing(): may a result land in that tensor?
+
+#include "engine/rules/error.h"
+#include "engine/rules/op.h"
+
+namespace tt {
+namespace {
+
+// PyTorch's messages call the dtypes by their C++ names.
+std::string_view type_name(DType t) {
+  constexpr std::string_view kNames[kNumDTypes] = {
+      "Bool", "Byte", "Char", "Short", "Int", "Long", "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
+  return kNames[static_cast<size_t>(t)];
+}
+
+bool overlaps_itself(const TensorMeta& t) {
+  bool repeats = false;
+  for (size_t d = 0; d < t.sizes.size(); ++d) {
+    if (t.sizes[d] == 0) return false;
+    repeats |= t.sizes[d] > 1 && t.strides[d] == 0;
+  }
+  return repeats;
+}
+
+[[noreturn]] void refuse(const Op& op, std::string message) {
+  Error error(ErrorKind::kRuntime, std::move(message));
+  error.set_op(op.name);
+  throw error;
+}
+
+}  // namespace
+
+void check_landing(const Op& op, const TensorMeta& result, const TensorMeta& target, bool target_is_leaf,
+                   bool grad_enabled) {
+  if (grad_enabled && target.requires_grad && target_is_leaf) [[unlikely]] {
+    refuse(op, "a leaf Variable that requires grad is being used in an in-place operation.");
+  }
+  if (result.device != target.device) [[unlikely]] {
+    refuse(op, absl::StrCat("Expected all tensors to be on the same device, but found at least two devices, ",
+                            to_string(result.device), " and ", to_string(target.device), "!"));
+  }
+  if (!can_cast(result.dtype, target.dtype)) [[unlikely]] {
+    refuse(op, absl::StrCat("result type ", message_part(type_name(result.dtype)), " can't be cast to the desired output type ",
+                            message_part(type_name(target.dtype))));
+  }
+  if (!op.is_dynamic && result.sizes != target.sizes) [[unlikely]] {
+    refuse(op, absl::StrCat("output with shape ", to_string(SizesView(target.sizes)),
+                            " doesn't match the broadcast shape ", to_string(SizesView(result.sizes))));
+  }
+  if (overlaps_itself(target)) [[unlikely]] {
+    refuse(op, "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+               "location. Please clone() the tensor before performing the operation.");
+  }
+}
+
+}  // namespace tt
