@@ -58,7 +58,7 @@ class Allocator {
  public:
   virtual ~Allocator() = default;
   // 64-byte aligned, not zeroed; null for 0 bytes. Throws Error(kOutOfMemory) that says what was
-  // asked, what is held and by whom; the pool is as before then. The block is safe to use in
+  // asked and what is held (by whom: Storage adds); what was allocated is as before then. The block is safe to use in
   // `stream`'s order (null: the device's default stream).
   virtual void* allocate(size_t bytes, Stream* stream) = 0;
   // `p` came from allocate(bytes). It may be handed out again at once, in stream order.

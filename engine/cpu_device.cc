@@ -1,0 +1,57 @@
+#include "engine/cpu_device.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "engine/caching_pool.h"
+#include "engine/parallel.h"
+#include "engine/system_memory.h"
+
+namespace tt {
+namespace {
+
+class IdleEvent final : public Event {
+ public:
+  bool done() const override { return true; }
+  void synchronize() override {}
+};
+
+class IdleStream final : public Stream {
+ public:
+  Device device() const override { return {}; }
+  std::unique_ptr<Event> record() override { return std::make_unique<IdleEvent>(); }
+  void wait(const Event&) override {}
+  void synchronize() override {}
+};
+
+std::string vector_extension() {
+  if (__builtin_cpu_supports("avx512f")) return "avx512";
+  return __builtin_cpu_supports("avx2") ? "avx2" : "baseline";
+}
+
+std::string model_name() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "CPU";
+}
+
+uint64_t total_memory() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+void add_cpu(Devices& devices) {
+  DeviceInfo info;
+  info.name = absl::StrCat(model_name(), ", ", num_threads(), " cores, ", vector_extension());
+  info.total_memory = total_memory();
+  auto pool = std::make_unique<CachingPool>(info.device, std::make_unique<SystemMemory>());
+  devices.add(std::move(info), std::move(pool), std::make_unique<IdleStream>());
+}
+
+}  // namespace tt

@@ -1,0 +1,47 @@
+#include "engine/devices.h"
+
+#include "engine/cpu_device.h"
+#include "engine/rules/error.h"
+
+namespace tt {
+
+Devices& Devices::instance() {
+  static Devices* devices = [] {
+    auto* made = new Devices;
+    add_cpu(*made);
+    return made;
+  }();
+  return *devices;
+}
+
+void Devices::add(DeviceInfo info, std::unique_ptr<Allocator> allocator, std::unique_ptr<Stream> stream) {
+  entries_.push_back({std::move(info), std::move(allocator), std::move(stream)});
+}
+
+bool Devices::has(Device d) const {
+  for (const Entry& entry : entries_) {
+    if (entry.info.device == d) return true;
+  }
+  return false;
+}
+
+Allocator& Devices::allocator(Device d) const { return *at(d).allocator; }
+
+Stream& Devices::stream(Device d) const { return *at(d).stream; }
+
+std::vector<DeviceInfo> Devices::list() const {
+  std::vector<DeviceInfo> infos;
+  for (const Entry& entry : entries_) infos.push_back(entry.info);
+  return infos;
+}
+
+const Devices::Entry& Devices::at(Device d) const {
+  for (const Entry& entry : entries_) {
+    if (entry.info.device == d) return entry;
+  }
+  std::string have;
+  for (const Entry& entry : entries_) absl::StrAppend(&have, have.empty() ? "" : ", ", to_string(entry.info.device));
+  fail(ErrorKind::kRuntime, "this engine has no device ", to_string(d), ", it has ", have);
+}
+
+}  // namespace tt

@@ -1,0 +1,55 @@
+// QuickLists: blocks just freed, by exact size, ready to be handed out again.
+//
+// The pool's fast path. To the pool's layout a block in here is still in use, so nothing is split,
+// merged or looked up; the pool flushes the lists before it asks the system for more. For
+// CachingPool, under its lock.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace tt {
+
+class QuickLists {
+ public:
+  // Blocks of up to `limit` bytes in steps of `granule`, altogether at most `capacity` bytes.
+  QuickLists(size_t limit, size_t granule, size_t capacity)
+      : granule_(granule), capacity_(capacity), lists_(limit / granule + 1) {}
+
+  // `size` is a multiple of the granule. Null where there is none.
+  void* take(size_t size) {
+    size_t i = size / granule_;
+    if (i >= lists_.size() || lists_[i].empty()) return nullptr;
+    void* block = lists_[i].back();
+    lists_[i].pop_back();
+    held_ -= size;
+    return block;
+  }
+  // False where the block is too large or the lists are full.
+  bool give(void* block, size_t size) {
+    size_t i = size / granule_;
+    if (i >= lists_.size() || held_ + size > capacity_) return false;
+    lists_[i].push_back(block);
+    held_ += size;
+    return true;
+  }
+  size_t held() const { return held_; }
+
+  template <typename F>
+  void for_each(F visit) const {
+    for (const auto& list : lists_) std::for_each(list.begin(), list.end(), visit);
+  }
+  void clear() {
+    for (auto& list : lists_) list.clear();
+    held_ = 0;
+  }
+
+ private:
+  size_t granule_;
+  size_t capacity_;
+  size_t held_ = 0;
+  std::vector<std::vector<void*>> lists_;  // the last given is the first taken: it is warm
+};
+
+}  // namespace tt
