@@ -7,6 +7,7 @@
 
 #include "engine/allocator.h"
 #include "engine/generator.h"
+#include "engine/key_set.h"
 
 namespace tt {
 
@@ -14,6 +15,7 @@ struct Context {
   bool grad_enabled = true;    // set from each instruction's flags
   bool inference = false;      // results are never recorded, and cannot be later
   bool detect_anomaly = false;  // check every gradient for NaN, remember where nodes were made
+  KeySet modes;                // kProfiler and kAutocast, where they are turned on
   uint32_t site = 0;           // of the instruction that runs: the client's number for a line
   Generator generator;
   std::shared_ptr<Account> account;

@@ -11,33 +11,11 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "engine/key_set.h"
 #include "engine/rules/op.h"
 #include "engine/tensor.h"
 
 namespace tt {
-
-// In the order in which a call meets them.
-enum class Key : uint8_t { kProfiler, kAutocast, kAutograd, kMeta, kCUDA, kCPU };
-inline constexpr int kNumKeys = 6;
-
-class KeySet {
- public:
-  constexpr KeySet() = default;
-  constexpr KeySet(Key k) : bits_(bit(k)) {}  // NOLINT: a key is a set of one
-  constexpr KeySet with(Key k) const { return KeySet(static_cast<uint8_t>(bits_ | bit(k))); }
-  // What is left once everything up to and including `k` has been passed.
-  constexpr KeySet below(Key k) const {
-    return KeySet(static_cast<uint8_t>(bits_ & ~((bit(k) << 1) - 1)));
-  }
-  constexpr bool has(Key k) const { return (bits_ & bit(k)) != 0; }
-  constexpr bool empty() const { return bits_ == 0; }
-  constexpr Key first() const { return static_cast<Key>(__builtin_ctz(bits_)); }
-
- private:
-  constexpr explicit KeySet(uint8_t bits) : bits_(bits) {}
-  static constexpr int bit(Key k) { return 1 << static_cast<int>(k); }
-  uint8_t bits_ = 0;
-};
 
 // One call under way. Lives on the caller's stack.
 struct Call {
@@ -65,19 +43,28 @@ class Dispatcher {
   // Composite operators: run where autograd would see the call, whatever the backend.
   void set_composite(uint16_t op, Kernel kernel);
 
-  // Infers, computes the keys, and runs the call. Throws Error; results are undefined then.
+  // Infers, checks the landing, computes the keys, and runs the call. The autograd key is among them
+  // where a gradient may have to be recorded, or the operator has a kernel of its own there. Throws
+  // Error; results are undefined then.
   // Requires check_args to have passed.
   void dispatch(Call& call) const;
-  // Goes on below `key`. For kernels.
+  // Goes on below `key`. For kernels above the backends. A call below autograd bumps the version of
+  // what it wrote (outputs that were given, `Tensor(w)` arguments) before it returns.
   void redispatch(Call& call, Key key) const { run(call, call.keys.below(key)); }
 
  private:
-  void run(Call& call, KeySet keys) const;
-
   struct Row {
     std::array<Kernel, kNumKeys> kernels{};
     Kernel composite = nullptr;
+    bool writes = false;  // some parameter is `Tensor(w)`
   };
+
+  Dispatcher();
+  Row& row(uint16_t op);
+  void run(Call& call, KeySet keys) const;
+  // The last station: computes, and counts the writes that this was.
+  void run_backend(Call& call, const Row& row, Key key) const;
+
   std::vector<Row> rows_;  // by op id
   std::array<Kernel, kNumKeys> fallbacks_{};
 };
@@ -91,5 +78,14 @@ void allocate_outputs(Call& call);
 // inferred dtype, no alias of an argument) to `kernel`, then moves the results to where they
 // were to land. Kernels boxed from typed functions go through it.
 void run_with_plain_outputs(Call& call, Kernel kernel);
+
+// For pointwise kernels, which write any layout and dtype: an output that was given stays where it
+// shares no byte with an argument or lies exactly over it (each element is read before it is
+// written); others are computed aside and then moved.
+void run_with_separate_outputs(Call& call, Kernel kernel);
+
+// For kernels: writes `source` (same sizes, any castable dtype and layout) over `target`, below
+// autograd. What the `assign` operator does.
+void copy_into(const Tensor& target, const Tensor& source);
 
 }  // namespace tt

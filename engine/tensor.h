@@ -19,13 +19,20 @@ namespace tt {
 class AutogradMeta {
  public:
   virtual ~AutogradMeta() = default;
+  // Whether the user made the tensor, as opposed to an operation on the tape.
+  virtual bool is_leaf() const = 0;
 };
 
 class TensorImpl final : public RefCounted, public TensorMeta {
  public:
   TensorImpl(TensorMeta meta, Ref<Storage> storage)
       : TensorMeta(std::move(meta)), storage(std::move(storage)) {}
+  bool is_leaf() const { return !autograd || autograd->is_leaf(); }
+
   Ref<Storage> storage;
+  // Of a view made by a differentiable operator: what it views, which is no view itself. A write
+  // into the view is a write into the base, and autograd has to see it so.
+  Ref<TensorImpl> base;
   std::unique_ptr<AutogradMeta> autograd;
 };
 
@@ -77,8 +84,10 @@ Tensor empty(SizesView sizes, DType dtype, Device device);
 // A fresh tensor with exactly `meta`'s sizes, dtype and device, contiguous; requires_grad as in
 // `meta`.
 Tensor allocate(TensorMeta meta);
-// The same bytes, lying as `geometry` says. Requires that it stays inside the storage.
+// The same bytes, lying as `geometry` says. Throws Error where it leaves the storage.
 Tensor view_of(const Tensor& base, const Geometry& geometry);
+// The same, with all of `meta` (dtype and requires_grad too).
+Tensor alias(const Tensor& base, TensorMeta meta);
 // The same bytes and geometry without history.
 Tensor detach(const Tensor& t);
 // A zero-dim CPU tensor that holds the number.

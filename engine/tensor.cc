@@ -1,0 +1,90 @@
+#include "engine/tensor.h"
+
+#include "engine/rules/error.h"
+#include "engine/rules/half.h"
+
+namespace tt {
+namespace {
+
+// Whether every element of `meta` is inside `bytes`. Sizes and strides may be hostile.
+bool fits(const TensorMeta& meta, size_t bytes) {
+  int64_t last = meta.offset;
+  if (last < 0) return false;
+  for (size_t d = 0; d < meta.sizes.size(); ++d) {
+    if (meta.sizes[d] == 0) return true;  // nothing to reach
+    int64_t reach = 0;
+    if (meta.sizes[d] < 0 || meta.strides[d] < 0) return false;
+    if (__builtin_mul_overflow(meta.sizes[d] - 1, meta.strides[d], &reach)) return false;
+    if (__builtin_add_overflow(last, reach, &last)) return false;
+  }
+  int64_t capacity = static_cast<int64_t>(bytes / item_size(meta.dtype));
+  return last < capacity;
+}
+
+template <typename T>
+void write(const Tensor& t, T value) {
+  *t.data_as<T>() = value;
+}
+
+}  // namespace
+
+Tensor allocate(TensorMeta meta) {
+  meta.strides = contiguous_strides(meta.sizes);
+  meta.offset = 0;
+  size_t bytes = static_cast<size_t>(meta.numel()) * item_size(meta.dtype);
+  auto storage = make_ref<Storage>(meta.device, bytes);
+  return Tensor(new TensorImpl(std::move(meta), std::move(storage)));
+}
+
+Tensor empty(SizesView sizes, DType dtype, Device device) {
+  TensorMeta meta;
+  meta.dtype = dtype;
+  meta.device = device;
+  meta.sizes.assign(sizes.begin(), sizes.end());
+  return allocate(std::move(meta));
+}
+
+Tensor alias(const Tensor& base, TensorMeta meta) {
+  check(fits(meta, base->storage->bytes()), "a view with sizes ", to_string(SizesView(meta.sizes)), ", strides ",
+        to_string(SizesView(meta.strides)), " and offset ", meta.offset, " leaves its storage of ",
+        base->storage->bytes(), " bytes");
+  return Tensor(new TensorImpl(std::move(meta), base->storage));
+}
+
+Tensor view_of(const Tensor& base, const Geometry& geometry) {
+  TensorMeta meta;
+  meta.dtype = base.dtype();
+  meta.device = base.device();
+  meta.sizes = geometry.sizes;
+  meta.strides = geometry.strides;
+  meta.offset = geometry.offset;
+  return alias(base, std::move(meta));
+}
+
+Tensor detach(const Tensor& t) {
+  TensorMeta meta = t.meta();
+  meta.requires_grad = false;
+  return Tensor(new TensorImpl(std::move(meta), t->storage));
+}
+
+Tensor scalar_tensor(const Scalar& value, DType dtype, Device device) {
+  // Zero-dim CPU tensors go along with any device that computes.
+  Tensor t = empty({}, dtype, device.type == DeviceType::kMeta ? device : Device{});
+  if (device.type == DeviceType::kMeta) return t;
+  switch (dtype) {
+    case DType::kBool: write(t, value.to_bool()); break;
+    case DType::kUInt8: write(t, static_cast<uint8_t>(value.to_int())); break;
+    case DType::kInt8: write(t, static_cast<int8_t>(value.to_int())); break;
+    case DType::kInt16: write(t, static_cast<int16_t>(value.to_int())); break;
+    case DType::kInt32: write(t, static_cast<int32_t>(value.to_int())); break;
+    case DType::kInt64: write(t, value.to_int()); break;
+    case DType::kFloat16: write(t, Half(static_cast<float>(value.to_double()))); break;
+    case DType::kBFloat16: write(t, BFloat16(static_cast<float>(value.to_double()))); break;
+    case DType::kFloat32: write(t, static_cast<float>(value.to_double())); break;
+    case DType::kFloat64: write(t, value.to_double()); break;
+    default: fail(ErrorKind::kNotImplemented, "no tensors of dtype ", name(dtype), " yet");
+  }
+  return t;
+}
+
+}  // namespace tt
