@@ -34,6 +34,8 @@ class SlotTable {
   const SlotValue* find(Slot slot) const;
   // Throws Error (ValueError) on 0 or a name that is in use.
   void put(Slot slot, SlotValue value);
+  // Puts the error in the place of a name's value; nothing where the name is not in use.
+  void poison(Slot slot, std::shared_ptr<const Poison> poison);
   // False where the name was not in use.
   bool release(Slot slot);
   void clear() { values_.clear(); }

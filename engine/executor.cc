@@ -1,0 +1,183 @@
+#include "engine/executor.h"
+
+#include <new>
+
+#include "engine/context.h"
+#include "engine/dispatcher.h"
+
+namespace tt {
+namespace {
+
+using PoisonRef = std::shared_ptr<const Poison>;
+
+[[noreturn]] void refuse(ErrorKind kind, const Op& op, std::string message) {
+  Error error(kind, std::move(message));
+  error.set_op(op.name);
+  throw error;
+}
+
+// An instruction's arguments with tensors in the places of their slots, in place for the usual
+// arities. The slot table keeps the tensors alive: it does not change while the operation runs.
+class Resolved {
+ public:
+  // Throws Error on a slot that is not in use or an argument that is missing.
+  Resolved(const Instruction& instruction, const SlotTable& slots) : op_(*instruction.op), slots_(slots) {
+    Args given = instruction.args;
+    if (given.size() > op_.params.size()) {
+      refuse(ErrorKind::kType, op_,
+             absl::StrCat("takes ", op_.params.size(), " arguments, got ", given.size()));
+    }
+    size_t entries = 0;
+    for (const Arg& arg : given) entries += arg.kind == Arg::Kind::kSlots ? arg.size : 0;
+    entries_.reserve(entries);  // spans into it must stay
+    args_.reserve(op_.params.size());
+    for (const Arg& arg : given) args_.push_back(resolve(arg));
+    for (size_t i = given.size(); i < op_.params.size(); ++i) args_.push_back(op_.params[i].default_value);
+  }
+  Args args() const { return args_; }
+  // Of the first argument that is one, else null.
+  const PoisonRef& poison() const { return poison_; }
+
+ private:
+  Arg resolve(const Arg& arg) {
+    if (arg.kind == Arg::Kind::kSlot) return Arg(find(arg.slot));
+    if (arg.kind != Arg::Kind::kSlots) return arg;
+    const TensorMeta* const* first = entries_.data() + entries_.size();
+    for (uint32_t i = 0; i < arg.size; ++i) entries_.push_back(arg.slots[i] ? find(arg.slots[i]) : nullptr);
+    return Arg(absl::Span<const TensorMeta* const>(first, arg.size));
+  }
+  const TensorMeta* find(Slot slot) {
+    const SlotValue* value = slots_.find(slot);
+    if (!value) [[unlikely]] refuse(ErrorKind::kValue, op_, absl::StrCat("names tensor ", slot, ", which is not there"));
+    if (value->poison && !poison_) [[unlikely]] poison_ = value->poison;
+    return value->tensor.get();
+  }
+
+  const Op& op_;
+  const SlotTable& slots_;
+  absl::InlinedVector<Arg, 12> args_;
+  absl::InlinedVector<const TensorMeta*, 8> entries_;
+  PoisonRef poison_;
+};
+
+PoisonRef make_poison(const Instruction& instruction, ErrorKind kind, std::string message) {
+  auto poison = std::make_shared<Poison>();
+  poison->kind = kind;
+  poison->message = std::move(message);
+  poison->op = std::string(instruction.op->name);
+  poison->site = instruction.site;
+  poison->retriable = kind == ErrorKind::kOutOfMemory;
+  return poison;
+}
+
+// Runs the operation; gives the error it failed with, or null.
+PoisonRef attempt(const Instruction& instruction, Call& call) {
+  try {
+    Dispatcher::instance().dispatch(call);
+    return nullptr;
+  } catch (Error& e) {
+    e.set_op(instruction.op->name);
+    return make_poison(instruction, e.kind(), e.message());
+  } catch (const std::bad_alloc&) {
+    return make_poison(instruction, ErrorKind::kOutOfMemory,
+                       absl::StrCat("[", message_part(instruction.op->name), "] out of memory on the host"));
+  } catch (const std::exception& e) {
+    return make_poison(instruction, ErrorKind::kRuntime,
+                       absl::StrCat("[", message_part(instruction.op->name), "] ", e.what()));
+  }
+}
+
+void release(const Instruction& instruction, SlotTable& slots) {
+  for (Slot slot : instruction.release) {
+    if (!slots.release(slot)) {
+      refuse(ErrorKind::kValue, *instruction.op, absl::StrCat("releases ", slot, ", which is not there"));
+    }
+  }
+}
+
+void check_count(const Instruction& instruction, size_t outputs) {
+  if (instruction.results.size() == outputs) return;
+  refuse(ErrorKind::kValue, *instruction.op,
+         absl::StrCat("has ", outputs, " results, ", instruction.results.size(), " were named"));
+}
+
+// New names must be new, before anything runs.
+void check_names(const Instruction& instruction, const SlotTable& slots) {
+  for (Slot slot : instruction.results) {
+    if (slot == 0) refuse(ErrorKind::kValue, *instruction.op, "a result was named 0");
+    if (slots.find(slot)) refuse(ErrorKind::kValue, *instruction.op, absl::StrCat("the name ", slot, " is in use"));
+  }
+}
+
+// The tensors that results are to land in. Gives the poison of the first that is none.
+PoisonRef find_targets(const Instruction& instruction, const SlotTable& slots, Tensors* targets) {
+  PoisonRef poison;
+  for (Slot slot : instruction.results) {
+    const SlotValue* value = slots.find(slot);
+    if (!value) refuse(ErrorKind::kValue, *instruction.op, absl::StrCat("lands in ", slot, ", which is not there"));
+    if (value->poison && !poison) poison = value->poison;
+    targets->push_back(value->tensor);
+  }
+  return poison;
+}
+
+void poison_results(const Instruction& instruction, SlotTable& slots, const PoisonRef& poison) {
+  for (Slot slot : instruction.results) {
+    if (instruction.flags & Instruction::kInto) {
+      slots.poison(slot, poison);
+    } else {
+      slots.put(slot, {Tensor(), poison});
+    }
+  }
+}
+
+void set_context(const Instruction& instruction) {
+  Context& context = Context::current();
+  context.inference = (instruction.flags & Instruction::kInference) != 0;
+  context.grad_enabled = (instruction.flags & Instruction::kGrad) != 0 && !context.inference;
+  context.site = instruction.site;
+}
+
+}  // namespace
+
+void Executor::run(const Program& program, SlotTable& slots) {
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    try {
+      run_one(program.instructions[i], slots);
+    } catch (Error& e) {
+      throw ProgramFault{i, std::move(e)};
+    }
+  }
+}
+
+void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
+  const Op& op = *instruction.op;
+  const bool into = (instruction.flags & Instruction::kInto) != 0;
+  release(instruction, slots);
+  Resolved resolved(instruction, slots);
+  if (op.num_outputs >= 0) check_count(instruction, static_cast<size_t>(op.num_outputs));
+  Call call;
+  PoisonRef poison = resolved.poison();
+  if (into) {
+    PoisonRef of_target = find_targets(instruction, slots, &call.outputs);
+    if (!poison) poison = std::move(of_target);
+  } else {
+    check_names(instruction, slots);
+  }
+  ++stats_.instructions;
+  if (!poison) [[likely]] {
+    op.check_args(resolved.args());
+    set_context(instruction);
+    call.op = &op;
+    call.args = resolved.args();
+    call.into = into;
+    poison = attempt(instruction, call);
+    stats_.failed += poison != nullptr;
+  }
+  if (poison) [[unlikely]] return poison_results(instruction, slots, poison);
+  if (into) return;
+  check_count(instruction, call.outputs.size());
+  for (size_t i = 0; i < call.outputs.size(); ++i) slots.put(instruction.results[i], {std::move(call.outputs[i]), nullptr});
+}
+
+}  // namespace tt
