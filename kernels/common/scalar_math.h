@@ -1,0 +1,329 @@
+// The functions that operators' bodies call, for one element: PyTorch's semantics, for float,
+// double, int32_t and int64_t.
+//
+// Everything is inline, branch-free where it can be, so that loops over it vectorise; CUDA compiles
+// the same text. On the CPU each instruction set has a copy of its own (TT_ISA names the namespace):
+// one that the linker shared would run AVX-512 code on a machine without.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/common/vector_math.h"
+
+#ifdef __CUDACC__
+#define TT_HOST_DEVICE __host__ __device__ __forceinline__
+#else
+#define TT_HOST_DEVICE [[gnu::always_inline]] inline
+#endif
+#ifndef TT_ISA
+#define TT_ISA baseline
+#endif
+
+namespace tt::math {
+inline namespace TT_ISA {
+
+template <typename T>
+concept Real = std::is_floating_point_v<T>;
+template <typename T>
+concept Integer = std::is_integral_v<T>;
+
+template <Real T>
+inline constexpr T kPi = static_cast<T>(3.14159265358979323846);
+template <Real T>
+inline constexpr T kInf = std::numeric_limits<T>::infinity();
+template <Real T>
+inline constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
+
+// ---- Choosing ------------------------------------------------------------------------------
+
+// c ? a : b with both sides computed: as bits, so that no branch comes between a loop and its
+// vectorisation. The generator writes every `?:` of a body so.
+template <typename M, typename A, typename B>
+TT_HOST_DEVICE auto where(M c, A a, B b) {
+  using T = std::common_type_t<A, B>;
+  using Bits = std::conditional_t<sizeof(T) == 8, int64_t, std::conditional_t<sizeof(T) == 4, int32_t, int8_t>>;
+  const Bits mask = static_cast<Bits>(-static_cast<Bits>(c != M{}));
+  return std::bit_cast<T>(static_cast<Bits>((std::bit_cast<Bits>(static_cast<T>(a)) & mask) |
+                                            (std::bit_cast<Bits>(static_cast<T>(b)) & ~mask)));
+}
+
+template <Real T>
+TT_HOST_DEVICE bool isnan(T x) { return x != x; }
+template <Integer T>
+TT_HOST_DEVICE bool isnan(T) { return false; }
+template <Real T>
+TT_HOST_DEVICE T abs(T x) { return std::fabs(x); }
+template <Integer T>
+TT_HOST_DEVICE T abs(T x) { return where(x < 0, static_cast<T>(-x), x); }
+template <Real T>
+TT_HOST_DEVICE bool isinf(T x) { return abs(x) == kInf<T>; }
+template <Integer T>
+TT_HOST_DEVICE bool isinf(T) { return false; }
+template <Real T>
+TT_HOST_DEVICE bool isfinite(T x) { return abs(x) < kInf<T>; }
+template <Integer T>
+TT_HOST_DEVICE bool isfinite(T) { return true; }
+
+// NaN where either is NaN.
+template <typename T>
+TT_HOST_DEVICE T maximum(T a, T b) { return where(isnan(a) | (a > b), a, b); }
+template <typename T>
+TT_HOST_DEVICE T minimum(T a, T b) { return where(isnan(a) | (a < b), a, b); }
+// The other one where one is NaN.
+template <typename T>
+TT_HOST_DEVICE T fmax(T a, T b) { return where(isnan(b) | (a > b), a, b); }
+template <typename T>
+TT_HOST_DEVICE T fmin(T a, T b) { return where(isnan(b) | (a < b), a, b); }
+// The upper bound wins where the bounds cross, as in PyTorch.
+template <typename T>
+TT_HOST_DEVICE T clamp(T x, T low, T high) { return minimum(maximum(x, low), high); }
+template <Real T>
+TT_HOST_DEVICE T nan_to_num(T x, T nan, T posinf, T neginf) {
+  return where(isnan(x), nan, where(x == kInf<T>, posinf, where(x == -kInf<T>, neginf, x)));
+}
+template <Integer T>
+TT_HOST_DEVICE T nan_to_num(T x, T, T, T) { return x; }
+
+// ---- Signs and rounding --------------------------------------------------------------------
+
+template <typename T>
+TT_HOST_DEVICE T sign(T x) { return static_cast<T>(where(isnan(x), T(0), static_cast<T>((x > T(0)) - (x < T(0))))); }
+template <Real T>
+TT_HOST_DEVICE bool signbit(T x) { return std::copysign(T(1), x) < T(0); }
+template <Integer T>
+TT_HOST_DEVICE bool signbit(T x) { return x < 0; }
+template <Real T>
+TT_HOST_DEVICE T copysign(T x, T y) { return std::copysign(x, y); }
+template <Real T>
+TT_HOST_DEVICE T floor(T x) { return std::floor(x); }
+template <Integer T>
+TT_HOST_DEVICE T floor(T x) { return x; }
+template <Real T>
+TT_HOST_DEVICE T ceil(T x) { return std::ceil(x); }
+template <Integer T>
+TT_HOST_DEVICE T ceil(T x) { return x; }
+template <Real T>
+TT_HOST_DEVICE T trunc(T x) { return std::trunc(x); }
+template <Integer T>
+TT_HOST_DEVICE T trunc(T x) { return x; }
+template <Real T>
+TT_HOST_DEVICE T rint(T x) { return std::rint(x); }  // half to even
+template <Integer T>
+TT_HOST_DEVICE T rint(T x) { return x; }
+template <Real T>
+TT_HOST_DEVICE T frac(T x) { return x - std::trunc(x); }
+
+// ---- Division ------------------------------------------------------------------------------
+// A zero divisor of integers gives 0 here; the backend looks for one beforehand where it can raise.
+
+template <Real T>
+TT_HOST_DEVICE T fmod(T a, T b) { return std::fmod(a, b); }
+template <Integer T>
+TT_HOST_DEVICE T fmod(T a, T b) { return b == 0 || b == -1 ? T(0) : static_cast<T>(a % b); }
+// The remainder with the divisor's sign.
+template <Real T>
+TT_HOST_DEVICE T remainder(T a, T b) {
+  T r = std::fmod(a, b);
+  return where((r != T(0)) & ((r < T(0)) != (b < T(0))), r + b, r);
+}
+template <Integer T>
+TT_HOST_DEVICE T remainder(T a, T b) {
+  T r = fmod(a, b);
+  return static_cast<T>(r + where((r != 0) & ((r < 0) != (b < 0)), b, T(0)));
+}
+template <Real T>
+TT_HOST_DEVICE T trunc_divide(T a, T b) { return std::trunc(a / b); }
+template <Integer T>
+TT_HOST_DEVICE T trunc_divide(T a, T b) {
+  if (b == -1) return static_cast<T>(-a);  // the least value has no negation: it wraps, and must not trap
+  return b == 0 ? T(0) : static_cast<T>(a / b);
+}
+// Python's: consistent with remainder(), which a plain floor(a / b) is not after rounding.
+template <Real T>
+TT_HOST_DEVICE T floor_divide(T a, T b) {
+  T quotient = (a - remainder(a, b)) / b;
+  T rounded = std::floor(quotient);
+  rounded = rounded + where(quotient - rounded > T(0.5), T(1), T(0));
+  T exact = where(quotient == T(0), std::copysign(T(0), a / b), rounded);
+  return where(b == T(0), a / b, exact);
+}
+template <Integer T>
+TT_HOST_DEVICE T floor_divide(T a, T b) {
+  T r = fmod(a, b);
+  return static_cast<T>(trunc_divide(a, b) - where((r != 0) & ((r < 0) != (b < 0)), T(1), T(0)));
+}
+
+// ---- Bits ----------------------------------------------------------------------------------
+// Shifts by the width or more, or by less than nothing, shift everything out.
+
+template <Integer T>
+TT_HOST_DEVICE T shift_left(T a, T n) {
+  const bool out = (n < 0) | (n >= static_cast<T>(8 * sizeof(T)));
+  return where(out, T(0), static_cast<T>(a << where(out, T(0), n)));
+}
+template <Integer T>
+TT_HOST_DEVICE T shift_right(T a, T n) {
+  const T last = static_cast<T>(8 * sizeof(T) - 1);
+  return static_cast<T>(a >> where((n < 0) | (n > last), last, n));
+}
+template <Integer T>
+TT_HOST_DEVICE T gcd(T a, T b) {
+  a = abs(a);
+  b = abs(b);
+  while (b != 0) {
+    T r = static_cast<T>(a % b);
+    a = b;
+    b = r;
+  }
+  return a;
+}
+template <Integer T>
+TT_HOST_DEVICE T lcm(T a, T b) {
+  T g = gcd(a, b);
+  return g == 0 ? T(0) : abs(static_cast<T>(a / g * b));
+}
+
+// ---- Powers, exponentials, logarithms ------------------------------------------------------
+
+#define TT_LIBM_1(name)                                            \
+  TT_HOST_DEVICE float name(float x) { return ::name##f(x); }      \
+  TT_HOST_DEVICE double name(double x) { return ::name(x); }
+#define TT_LIBM_2(name)                                                       \
+  TT_HOST_DEVICE float name(float x, float y) { return ::name##f(x, y); }     \
+  TT_HOST_DEVICE double name(double x, double y) { return ::name(x, y); }
+TT_LIBM_1(sqrt)
+TT_LIBM_1(cbrt)
+TT_LIBM_1(exp)
+TT_LIBM_1(exp2)
+TT_LIBM_1(expm1)
+TT_LIBM_1(log)
+TT_LIBM_1(log2)
+TT_LIBM_1(log10)
+TT_LIBM_1(log1p)
+TT_LIBM_1(sin)
+TT_LIBM_1(cos)
+TT_LIBM_1(tan)
+TT_LIBM_1(asin)
+TT_LIBM_1(acos)
+TT_LIBM_1(atan)
+TT_LIBM_1(sinh)
+TT_LIBM_1(cosh)
+TT_LIBM_1(tanh)
+TT_LIBM_1(asinh)
+TT_LIBM_1(acosh)
+TT_LIBM_1(atanh)
+TT_LIBM_1(erf)
+TT_LIBM_1(erfc)
+TT_LIBM_1(tgamma)
+TT_LIBM_2(atan2)
+TT_LIBM_2(hypot)
+TT_LIBM_2(nextafter)
+#undef TT_LIBM_1
+#undef TT_LIBM_2
+
+TT_HOST_DEVICE float pow(float x, float y) { return ::powf(x, y); }
+TT_HOST_DEVICE double pow(double x, double y) { return ::pow(x, y); }
+// Wraps around; a negative exponent truncates 1 / x^|n| as PyTorch does.
+template <Integer T>
+TT_HOST_DEVICE T int_pow(T x, T n) {
+  if (n < 0) return x == 1 ? T(1) : x == -1 ? (n % 2 == 0 ? T(1) : T(-1)) : T(0);
+  T result = 1;
+  while (n != 0) {
+    if (n & 1) result = static_cast<T>(result * x);
+    x = static_cast<T>(x * x);
+    n = static_cast<T>(n >> 1);
+  }
+  return result;
+}
+template <Real T>
+TT_HOST_DEVICE T rsqrt(T x) { return T(1) / sqrt(x); }
+// log(exp(a) + exp(b)); equal infinities give themselves.
+template <Real T>
+TT_HOST_DEVICE T logaddexp(T a, T b) {
+  T high = maximum(a, b);
+  return where(isinf(a) & (a == b), a, high + log1p(exp(-abs(a - b))));
+}
+template <Real T>
+TT_HOST_DEVICE T logaddexp2(T a, T b) {
+  constexpr T kInverseLog2 = static_cast<T>(1.4426950408889634074);
+  T high = maximum(a, b);
+  return where(isinf(a) & (a == b), a, high + log1p(exp2(-abs(a - b))) * kInverseLog2);
+}
+
+// ---- Activations ---------------------------------------------------------------------------
+
+template <Real T>
+TT_HOST_DEVICE T sigmoid(T x) { return T(1) / (T(1) + exp(-x)); }
+template <Real T>
+TT_HOST_DEVICE T silu_derivative(T x) {
+  T s = sigmoid(x);
+  return s * (T(1) + x * (T(1) - s));
+}
+template <Real T>
+TT_HOST_DEVICE T gelu_tanh_derivative(T x) {
+  constexpr T kScale = static_cast<T>(0.79788456080286535588);  // sqrt(2 / pi)
+  constexpr T kCubic = static_cast<T>(0.044715);
+  T t = tanh(kScale * (x + kCubic * x * x * x));
+  return T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * kScale * (T(1) + T(3) * kCubic * x * x);
+}
+
+// ---- Special functions ---------------------------------------------------------------------
+
+// Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011), then two Newton steps,
+// which bring it to the working precision.
+template <Real T>
+TT_HOST_DEVICE T erfinv(T x) {
+  T w = -log((T(1) - x) * (T(1) + x));
+  T a = w - T(2.5);
+  T central = T(2.81022636e-08);
+  for (T c : {3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
+              0.246640727, 1.50140941}) {
+    central = central * a + c;
+  }
+  T b = sqrt(w) - T(3);
+  T tail = T(-0.000200214257);
+  for (T c : {0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
+              1.00167406, 2.83297682}) {
+    tail = tail * b + c;
+  }
+  T y = x * where(w < T(5), central, tail);
+  constexpr T kSlope = static_cast<T>(0.88622692545275801365);  // sqrt(pi) / 2
+  y -= (erf(y) - x) * kSlope * exp(y * y);
+  y -= (erf(y) - x) * kSlope * exp(y * y);
+  return where(abs(x) == T(1), x * kInf<T>, where(abs(x) > T(1), kNan<T>, y));
+}
+
+// lgamma() of libm writes a global (signgam); these do not.
+TT_HOST_DEVICE float lgamma(float x) {
+  int sign;
+  return ::lgammaf_r(x, &sign);
+}
+TT_HOST_DEVICE double lgamma(double x) {
+  int sign;
+  return ::lgamma_r(x, &sign);
+}
+
+// Recurrence up to 10, then the asymptotic series; reflection left of zero.
+template <Real T>
+TT_HOST_DEVICE T digamma(T argument) {
+  double x = static_cast<double>(argument), result = 0;
+  if (x == 0) return static_cast<T>(std::copysign(std::numeric_limits<double>::infinity(), -x));
+  if (x < 0) {
+    if (x == std::floor(x)) return kNan<T>;
+    result = -kPi<double> / std::tan(kPi<double> * (x - std::floor(x)));
+    x = 1 - x;
+  }
+  for (; x < 10; x += 1) result -= 1 / x;
+  const double z = 1 / (x * x);
+  const double series =
+      z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 -
+      z * (1.0 / 12)))))));
+  return static_cast<T>(result + std::log(x) - 0.5 / x - series);
+}
+
+}  // namespace TT_ISA
+}  // namespace tt::math
