@@ -6,14 +6,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import api, kernels, schema
+from . import api, kernels, pointwise, schema
 from .declaration import load
 from .signature import DeclarationError
 
 
 def outputs(operators, kernels_folder: Path) -> dict[str, str]:
     """Path under the generated tree -> text."""
-    return {
+    files = {
         "engine/op_ids.h": schema.emit_ids(operators),
         "engine/op_table.cc": schema.emit_table(operators),
         "engine/ops.h": api.emit_header(operators),
@@ -23,6 +23,7 @@ def outputs(operators, kernels_folder: Path) -> dict[str, str]:
             operators, "cpu", "kCPU", kernels.defined_kernels(kernels_folder / "cpu")
         ),
     }
+    return files | pointwise.outputs(operators, kernels_folder)
 
 
 def write(out: Path, files: dict[str, str]) -> int:

@@ -1,0 +1,94 @@
+// Blocks: what pointwise kernels are made of, and the tables of them for this machine.
+//
+// A pointwise operator is computed a block at a time, in one of four types: float (also for
+// float16 and bfloat16), double, int32_t (also for bool and narrower integers) and int64_t. A
+// block function reads blocks of that type and writes one; loads and stores convert between
+// blocks and memory. Each instruction set has a table of its own. Constant after start; any thread.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "engine/rules/dtype.h"
+
+namespace tt::cpu {
+
+// Elements in a block: a few of them fit the L1 cache in any type.
+inline constexpr int64_t kBlock = 512;
+
+// An operator's parameters that are not tensors, in order, in the type of the computation.
+template <typename C>
+struct Numbers {
+  C value[8];
+  uint32_t present = 0;  // bit i: parameter i was given
+};
+
+// out[i] = f(in[0][i], in[1][i], ..., numbers) for i < n, any n. `out` may be one of the inputs.
+template <typename C>
+using BlockFunction = void (*)(int64_t n, const C* const* in, C* out, const Numbers<C>& numbers);
+
+// One operator's functions; null where it does not compute in that type.
+struct PointwiseRow {
+  uint16_t op;
+  int8_t num_inputs;
+  int8_t divisor;  // the input that must hold no zero when computing in integers; -1: none
+  BlockFunction<float> f32;
+  BlockFunction<double> f64;
+  BlockFunction<int32_t> i32;
+  BlockFunction<int64_t> i64;
+  BlockFunction<int32_t> boolean;  // what computes bool results' truth, in 0 and 1
+};
+
+// dst[i] = src[i * stride], converted.
+template <typename C>
+using LoadFunction = void (*)(const void* src, int64_t stride, int64_t n, C* dst);
+// dst[i * stride] = src[i], converted as PyTorch casts.
+template <typename C>
+using StoreFunction = void (*)(const C* src, int64_t n, void* dst, int64_t stride);
+
+template <typename C>
+struct Moves {
+  LoadFunction<C> load[kNumDTypes];    // by dtype; null for complex
+  StoreFunction<C> store[kNumDTypes];
+  // dst[i] = src[i] past the caches: for results that will not fit them.
+  void (*stream)(const C* src, int64_t n, C* dst);
+};
+
+// What one generated source contributes.
+struct PointwiseRows {
+  const PointwiseRow* rows;
+  int count;
+};
+
+// Plain arrays: a standard container's code, compiled for AVX-512, would be the linker's choice for
+// the whole program.
+struct BlockTable {
+  const char* isa;
+  const PointwiseRows* files;
+  int num_files;
+  Moves<float> f32;
+  Moves<double> f64;
+  Moves<int32_t> i32;
+  Moves<int64_t> i64;
+
+  template <typename C>
+  const Moves<C>& moves() const {
+    if constexpr (std::is_same_v<C, float>) return f32;
+    else if constexpr (std::is_same_v<C, double>) return f64;
+    else if constexpr (std::is_same_v<C, int32_t>) return i32;
+    else return i64;
+  }
+};
+
+// The dtype whose elements lie in memory as C.
+template <typename C>
+inline constexpr DType kDTypeOf = std::is_same_v<C, float>     ? DType::kFloat32
+                                  : std::is_same_v<C, double>  ? DType::kFloat64
+                                  : std::is_same_v<C, int32_t> ? DType::kInt32
+                                                               : DType::kInt64;
+
+// The table of the best instruction set that this machine has; TELETENSOR_CPU_ISA (baseline, avx2,
+// avx512) asks for a lesser one. Throws Error (ValueError) where that names none.
+const BlockTable& blocks();
+
+}  // namespace tt::cpu

@@ -1,0 +1,125 @@
+// Loads and stores between memory of any dtype and blocks, compiled once an instruction set.
+
+#include <cstring>
+#include <type_traits>
+
+#include "engine/rules/half.h"
+#include "kernels/common/scalar_math.h"
+#include "kernels/cpu/block.h"
+#include "kernels/cpu/element.h"
+#include "kernels/cpu/isa/half_block.h"
+
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
+
+namespace tt::cpu::TT_ISA {
+
+const PointwiseRows* pointwise_files(int* count);  // generated
+
+namespace {
+
+// As PyTorch casts on x86: narrow integers by way of a wider one, so that they wrap around.
+template <typename To, typename From>
+TT_HOST_DEVICE To convert(From v) {
+  if constexpr (std::is_same_v<To, Bool>) {
+    return Bool(v != From{});
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) < 4) {
+    return static_cast<To>(static_cast<int32_t>(v));
+  } else {
+    return static_cast<To>(v);
+  }
+}
+
+template <typename M, typename C>
+void load(const void* src, int64_t stride, int64_t n, C* dst) {
+  const M* from = static_cast<const M*>(src);
+  if (stride == 1) {
+    if constexpr (std::is_same_v<M, C>) {
+      std::memcpy(dst, from, n * sizeof(C));
+    } else if constexpr (std::is_same_v<M, Half> && std::is_same_v<C, float>) {
+      widen(from, n, dst);
+    } else {
+      for (int64_t i = 0; i < n; ++i) dst[i] = convert<C>(from[i]);
+    }
+  } else if (stride == 0) {
+    const C value = n > 0 ? convert<C>(*from) : C();
+    for (int64_t i = 0; i < n; ++i) dst[i] = value;
+  } else {
+    for (int64_t i = 0; i < n; ++i) dst[i] = convert<C>(from[i * stride]);
+  }
+}
+
+template <typename M, typename C>
+void store(const C* src, int64_t n, void* dst, int64_t stride) {
+  M* to = static_cast<M*>(dst);
+  if (stride == 1) {
+    if constexpr (std::is_same_v<M, C>) {
+      std::memcpy(to, src, n * sizeof(C));
+    } else if constexpr (std::is_same_v<M, Half> && std::is_same_v<C, float>) {
+      narrow(src, n, to);
+    } else {
+      for (int64_t i = 0; i < n; ++i) to[i] = convert<M>(src[i]);
+    }
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i * stride] = convert<M>(src[i]);
+  }
+}
+
+#if defined(__AVX512F__)
+constexpr int64_t kLine = 64;
+TT_HOST_DEVICE void stream_line(const void* src, void* dst) {
+  _mm512_stream_si512(static_cast<__m512i*>(dst), _mm512_loadu_si512(src));
+}
+#elif defined(__AVX__)
+constexpr int64_t kLine = 32;
+TT_HOST_DEVICE void stream_line(const void* src, void* dst) {
+  _mm256_stream_si256(static_cast<__m256i*>(dst), _mm256_loadu_si256(static_cast<const __m256i*>(src)));
+}
+#elif defined(__SSE2__)
+constexpr int64_t kLine = 16;
+TT_HOST_DEVICE void stream_line(const void* src, void* dst) {
+  _mm_stream_si128(static_cast<__m128i*>(dst), _mm_loadu_si128(static_cast<const __m128i*>(src)));
+}
+#else
+constexpr int64_t kLine = 64;
+TT_HOST_DEVICE void stream_line(const void* src, void* dst) { std::memcpy(dst, src, kLine); }
+#endif
+
+template <typename C>
+void stream(const C* src, int64_t n, C* dst) {
+  const char* from = reinterpret_cast<const char*>(src);
+  char* to = reinterpret_cast<char*>(dst);
+  int64_t bytes = n * static_cast<int64_t>(sizeof(C));
+  int64_t head = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) & (kLine - 1));
+  if (head > bytes) head = bytes;
+  std::memcpy(to, from, head);
+  int64_t at = head;
+  for (; at + kLine <= bytes; at += kLine) stream_line(from + at, to + at);
+  std::memcpy(to + at, from + at, bytes - at);
+}
+
+template <typename... M>
+struct Elements {};
+using AllElements =
+    Elements<Bool, uint8_t, int8_t, int16_t, int32_t, int64_t, Half, BFloat16, float, double>;  // as DType numbers them
+
+template <typename C, typename... M>
+Moves<C> moves(Elements<M...>) {
+  static_assert(sizeof...(M) == static_cast<size_t>(DType::kComplex64));
+  return {{&load<M, C>...}, {&store<M, C>...}, &stream<C>};
+}
+
+#define TT_STRING(x) #x
+#define TT_NAME_OF(isa) TT_STRING(isa)
+
+}  // namespace
+
+BlockTable make_table() {
+  BlockTable table{TT_NAME_OF(TT_ISA), nullptr, 0, moves<float>(AllElements()), moves<double>(AllElements()),
+                   moves<int32_t>(AllElements()), moves<int64_t>(AllElements())};
+  table.files = pointwise_files(&table.num_files);
+  return table;
+}
+
+}  // namespace tt::cpu::TT_ISA

@@ -1,0 +1,33 @@
+// padded<C, K, Loop>: a loop over whole vectors as a function for any length.
+//
+// The rest after the last whole vector goes through a padded copy: no scalar loop is compiled, and
+// an element's value does not depend on where in a block it stands.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/common/scalar_math.h"
+#include "kernels/cpu/block.h"
+
+namespace tt::cpu::TT_ISA {
+
+inline constexpr int64_t kLanes = 16;
+
+template <typename C, int kInputs, auto Loop>
+void padded(int64_t n, const C* const* in, C* out, const Numbers<C>& numbers) {
+  const int64_t whole = n & -kLanes;
+  if (whole != 0) Loop(whole, in, out, numbers);
+  if (whole == n) return;
+  alignas(64) C copies[kInputs][kLanes];
+  alignas(64) C results[kLanes];
+  const C* copied[kInputs];
+  for (int k = 0; k < kInputs; ++k) {
+    // Repeating an element that is there raises no slow path that it would not have taken.
+    for (int64_t i = 0; i < kLanes; ++i) copies[k][i] = in[k][whole + i < n ? whole + i : whole];
+    copied[k] = copies[k];
+  }
+  Loop(kLanes, copied, results, numbers);
+  for (int64_t i = whole; i < n; ++i) out[i] = results[i - whole];
+}
+
+}  // namespace tt::cpu::TT_ISA
