@@ -1,0 +1,11 @@
+// The CPU backend. Called once, at start.
+#pragma once
+
+#include "engine/dispatcher.h"
+
+namespace tt::cpu {
+
+// Registers all of its kernels at Key::kCPU.
+void register_backend(Dispatcher& dispatcher);
+
+}  // namespace tt::cpu

@@ -1,0 +1,218 @@
+#include "kernels/cpu/loop.h"
+
+#include <algorithm>
+
+#include "engine/parallel.h"
+#include "engine/rules/error.h"
+
+namespace tt::cpu {
+
+namespace {
+
+// Elements that one thread takes at a time: a multiple of a block, so that pieces stay aligned.
+constexpr int64_t kPiece = 32 * kBlock;
+// Rows at least so long are walked one by one, and read in place where they can be.
+constexpr int64_t kLongRow = kBlock / 2;
+
+template <typename C>
+bool has_zero(const C* values, int64_t n) {
+  bool zero = false;
+  for (int64_t i = 0; i < n; ++i) zero |= values[i] == 0;
+  return zero;
+}
+
+bool is_constant(const Access& a) {
+  return std::all_of(a.strides.begin(), a.strides.end(), [](int64_t s) { return s == 0; });
+}
+
+}  // namespace
+
+template <typename C>
+Loop<C>::Loop(const Space& space, absl::Span<const LoopInput<C>> inputs, absl::Span<const Step<C>> steps,
+              const Access& output, bool streams)
+    : space_(space), steps_(steps), output_(output), moves_(blocks().moves<C>()),
+      num_inputs_(static_cast<int>(inputs.size())),
+      direct_output_(output.dtype == kDTypeOf<C> && space.is_contiguous(output)),
+      streams_(streams && direct_output_ && !steps.empty()) {
+  plan_inputs(inputs);
+  plan_buffers();
+}
+
+template <typename C>
+void Loop<C>::plan_inputs(absl::Span<const LoopInput<C>> inputs) {
+  for (int i = 0; i < num_inputs_; ++i) {
+    Register& r = registers_[i];
+    r.access = inputs[i].access;
+    if (!r.access) {
+      r.mode = Mode::kConstant;
+      r.number = inputs[i].number;
+      continue;
+    }
+    r.load = moves_.load[static_cast<int>(r.access->dtype)];
+    if (is_constant(*r.access)) {
+      r.mode = Mode::kConstant;
+      r.load(r.access->data, 0, 1, &r.number);
+    } else if (r.access->dtype == kDTypeOf<C> && space_.is_contiguous(*r.access) && !steps_.empty()) {
+      r.mode = Mode::kDirect;
+    }
+  }
+}
+
+template <typename C>
+int8_t Loop<C>::take_buffer() {
+  const int b = __builtin_ctz(free_buffers_);
+  free_buffers_ &= ~(uint32_t{1} << b);
+  num_buffers_ = std::max(num_buffers_, b + 1);
+  return static_cast<int8_t>(b);
+}
+
+// Gives each register that needs one a buffer, and takes it back after its last use: a chain's
+// working set stays in the L1 cache however long it is.
+template <typename C>
+void Loop<C>::plan_buffers() {
+  const int num_steps = static_cast<int>(steps_.size());
+  for (int s = 0; s < num_steps; ++s) {
+    for (int a = 0; a < steps_[s].num_args; ++a) registers_[steps_[s].args[a]].last_use = s;
+  }
+  for (int i = 0; i < num_inputs_; ++i) {
+    Register& r = registers_[i];
+    if (r.mode != Mode::kDirect) r.buffer = take_buffer();
+    if (r.mode == Mode::kConstant) r.last_use = kMaxRegisters;  // filled once, for all blocks
+  }
+  for (int s = 0; s < num_steps; ++s) {
+    // A result may take the place of an argument that is not read again: functions allow that.
+    for (int a = 0; a < steps_[s].num_args; ++a) {
+      Register& r = registers_[steps_[s].args[a]];
+      if (r.buffer >= 0 && r.last_use == s) free_buffers_ |= uint32_t{1} << r.buffer;
+    }
+    const bool in_place = s == num_steps - 1 && direct_output_ && !streams_;
+    if (!in_place) registers_[num_inputs_ + s].buffer = take_buffer();
+  }
+}
+
+template <typename C>
+void Loop<C>::run() {
+  if (space_.numel == 0) return;
+  if (space_.numel < 2 * kPiece) {
+    run_range(0, space_.numel);
+  } else {
+    const int64_t pieces = (space_.numel + kPiece - 1) / kPiece;
+    parallel_for(pieces, 2, [this](int64_t begin, int64_t end) {
+      run_range(begin * kPiece, std::min(end * kPiece, space_.numel));
+    });
+  }
+  check(!divided_by_zero_.load(std::memory_order_relaxed), "ZeroDivisionError");
+}
+
+template <typename C>
+int64_t Loop<C>::block_at(int64_t at, int64_t end) const {
+  if (num_buffers_ == 0) return end - at;  // nothing needs to fit the cache
+  int64_t n = std::min(kBlock, end - at);
+  if (space_.sizes.size() > 1 && space_.sizes.back() >= kLongRow) n = std::min(n, space_.sizes.back() - at % space_.sizes.back());
+  return n;
+}
+
+template <typename C>
+void Loop<C>::run_range(int64_t begin, int64_t end) {
+  alignas(64) C buffers[kMaxBuffers][kBlock];
+  const C* values[kMaxRegisters];
+  for (int i = 0; i < num_inputs_; ++i) {
+    const Register& r = registers_[i];
+    if (r.mode != Mode::kConstant) continue;
+    std::fill_n(buffers[r.buffer], std::min(kBlock, end - begin), r.number);
+    values[i] = buffers[r.buffer];
+  }
+  for (int64_t at = begin, n; at < end; at += n) {
+    n = block_at(at, end);
+    run_block(at, n, values, buffers);
+  }
+  // Streamed stores are not ordered with others: they are to be seen by whoever we tell we are done.
+  if (streams_) std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+template <typename C>
+void Loop<C>::run_block(int64_t at, int64_t n, const C** values, C (*buffers)[kBlock]) {
+  C* out = reinterpret_cast<C*>(output_.data) + at;  // where it is direct
+  for (int i = 0; i < num_inputs_; ++i) {
+    const Register& r = registers_[i];
+    if (r.mode == Mode::kDirect) {
+      values[i] = reinterpret_cast<const C*>(r.access->data) + at;
+    } else if (r.mode == Mode::kGather) {
+      values[i] = gather(r, at, n, steps_.empty() && direct_output_ ? out : buffers[r.buffer]);
+    }
+  }
+  int result = num_inputs_ - 1;
+  for (const Step<C>& step : steps_) {
+    const C* in[kMaxStepInputs];
+    for (int a = 0; a < step.num_args; ++a) in[a] = values[step.args[a]];
+    const Register& r = registers_[++result];
+    C* to = r.buffer < 0 ? out : buffers[r.buffer];
+    if (step.divisor >= 0 && has_zero(in[step.divisor], n)) {
+      divided_by_zero_.store(true, std::memory_order_relaxed);
+    }
+    step.function(n, in, to, step.numbers);
+    values[result] = to;
+  }
+  const C* last = values[result];
+  if (!direct_output_) scatter(last, at, n);
+  else if (streams_) moves_.stream(last, n, out);
+  else if (last != out) std::copy_n(last, n, out);  // a constant, or a row read in place
+}
+
+template <typename C>
+template <typename F>
+void Loop<C>::each_run(const Strides& strides, int64_t at, int64_t n, F f) const {
+  const int dims = static_cast<int>(space_.sizes.size());
+  if (dims == 0) return f(0, 0, n);
+  Strides index(dims);
+  int64_t offset = 0;
+  for (int d = dims - 1; d >= 0; --d) {
+    index[d] = at % space_.sizes[d];
+    at /= space_.sizes[d];
+    offset += index[d] * strides[d];
+  }
+  const int inner = dims - 1;
+  for (int64_t done = 0; done < n;) {
+    const int64_t run = std::min(n - done, space_.sizes[inner] - index[inner]);
+    f(offset, done, run);
+    done += run;
+    index[inner] += run;
+    offset += run * strides[inner];
+    for (int d = inner; d > 0 && index[d] == space_.sizes[d]; --d) {
+      offset += strides[d - 1] - index[d] * strides[d];
+      index[d] = 0;
+      ++index[d - 1];
+    }
+  }
+}
+
+template <typename C>
+const C* Loop<C>::gather(const Register& from, int64_t at, int64_t n, C* buffer) const {
+  const Access& a = *from.access;
+  const int64_t item = static_cast<int64_t>(item_size(a.dtype));
+  const int64_t stride = a.strides.empty() ? 0 : a.strides.back();
+  const C* in_place = nullptr;
+  each_run(a.strides, at, n, [&](int64_t offset, int64_t done, int64_t run) {
+    const char* src = a.data + offset * item;
+    if (run == n && stride == 1 && a.dtype == kDTypeOf<C>) in_place = reinterpret_cast<const C*>(src);
+    else from.load(src, stride, run, buffer + done);
+  });
+  return in_place ? in_place : buffer;
+}
+
+template <typename C>
+void Loop<C>::scatter(const C* from, int64_t at, int64_t n) const {
+  const int64_t item = static_cast<int64_t>(item_size(output_.dtype));
+  const int64_t stride = output_.strides.empty() ? 1 : output_.strides.back();
+  const StoreFunction<C> store = moves_.store[static_cast<int>(output_.dtype)];
+  each_run(output_.strides, at, n, [&](int64_t offset, int64_t done, int64_t run) {
+    store(from + done, run, output_.data + offset * item, stride);
+  });
+}
+
+template class Loop<float>;
+template class Loop<double>;
+template class Loop<int32_t>;
+template class Loop<int64_t>;
+
+}  // namespace tt::cpu

@@ -1,0 +1,91 @@
+// Loop<C>: a chain of block functions run over a space, a block at a time.
+//
+// A single operator is a chain of one step, a copy a chain of none. Operands that lie one after
+// the other in C's dtype are read and written in place; others go through blocks in the L1 cache.
+// Lives on its caller's stack; run() uses the process's threads.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "kernels/cpu/block.h"
+#include "kernels/cpu/space.h"
+
+namespace tt::cpu {
+
+inline constexpr int kMaxStepInputs = 4;
+inline constexpr int kMaxRegisters = 24;  // a loop's inputs and steps together
+inline constexpr int kMaxBuffers = 12;    // blocks alive at once
+
+// One block function's place in a chain. Registers are the loop's inputs in order, then the
+// results of its steps.
+template <typename C>
+struct Step {
+  BlockFunction<C> function = nullptr;
+  std::array<uint8_t, kMaxStepInputs> args{};
+  int8_t num_args = 0;
+  int8_t divisor = -1;  // the argument that must hold no zero
+  Numbers<C> numbers;
+};
+
+// An input: an operand, or (data null) a number.
+template <typename C>
+struct LoopInput {
+  const Access* access = nullptr;
+  C number{};
+};
+
+template <typename C>
+class Loop {
+ public:
+  // The last step's result (or, without steps, the input) goes to `output`. `space` is collapsed
+  // and outlives the loop, as do inputs' accesses and steps. `streams`: the output is large and is
+  // not read here, so it is written past the caches. Requires at most kMaxRegisters inputs and
+  // steps.
+  Loop(const Space& space, absl::Span<const LoopInput<C>> inputs, absl::Span<const Step<C>> steps,
+       const Access& output, bool streams);
+  // Whether all that is alive at once fits; run() requires it.
+  bool fits() const { return num_buffers_ <= kMaxBuffers; }
+  // Throws Error (RuntimeError) where integers are divided by zero; the output is undefined then.
+  void run();
+
+ private:
+  enum class Mode : uint8_t { kDirect, kConstant, kGather };
+  struct Register {
+    Mode mode = Mode::kGather;  // inputs only
+    int8_t buffer = -1;
+    const Access* access = nullptr;
+    LoadFunction<C> load = nullptr;
+    C number{};
+    int last_use = -1;
+  };
+
+  void plan_inputs(absl::Span<const LoopInput<C>> inputs);
+  void plan_buffers();
+  int8_t take_buffer();
+  // Elements [begin, end) on this thread.
+  void run_range(int64_t begin, int64_t end);
+  void run_block(int64_t at, int64_t n, const C** values, C (*buffers)[kBlock]);
+  int64_t block_at(int64_t at, int64_t end) const;
+  const C* gather(const Register& from, int64_t at, int64_t n, C* buffer) const;
+  void scatter(const C* from, int64_t at, int64_t n) const;
+  // Calls f(offset, done, run) for each run of elements [at, at + n) along the inner dimension.
+  template <typename F>
+  void each_run(const Strides& strides, int64_t at, int64_t n, F f) const;
+
+  const Space& space_;
+  absl::Span<const Step<C>> steps_;
+  const Access& output_;
+  const Moves<C>& moves_;
+  int num_inputs_;
+  std::array<Register, kMaxRegisters> registers_;
+  uint32_t free_buffers_ = ~uint32_t{0};
+  int num_buffers_ = 0;
+  bool direct_output_;
+  bool streams_;
+  std::atomic<bool> divided_by_zero_{false};
+};
+
+}  // namespace tt::cpu

@@ -1,0 +1,11 @@
+// The CPU kernel of every operator with a `body:`.
+#pragma once
+
+#include "engine/dispatcher.h"
+
+namespace tt::cpu {
+
+// Registers it at Key::kCPU for all of them.
+void register_pointwise(Dispatcher& dispatcher);
+
+}  // namespace tt::cpu
