@@ -1,0 +1,65 @@
+#include "engine/rules/dtype.h"
+
+#include <gtest/gtest.h>
+
+namespace tt {
+namespace {
+
+using enum DType;
+
+// PyTorch's promotion table (docs: torch.promote_types), row by row in the order of the enumeration.
+constexpr DType kTable[10][10] = {
+    {kBool, kUInt8, kInt8, kInt16, kInt32, kInt64, kFloat16, kBFloat16, kFloat32, kFloat64},
+    {kUInt8, kUInt8, kInt16, kInt16, kInt32, kInt64, kFloat16, kBFloat16, kFloat32, kFloat64},
+    {kInt8, kInt16, kInt8, kInt16, kInt32, kInt64, kFloat16, kBFloat16, kFloat32, kFloat64},
+    {kInt16, kInt16, kInt16, kInt16, kInt32, kInt64, kFloat16, kBFloat16, kFloat32, kFloat64},
+    {kInt32, kInt32, kInt32, kInt32, kInt32, kInt64, kFloat16, kBFloat16, kFloat32, kFloat64},
+    {kInt64, kInt64, kInt64, kInt64, kInt64, kInt64, kFloat16, kBFloat16, kFloat32, kFloat64},
+    {kFloat16, kFloat16, kFloat16, kFloat16, kFloat16, kFloat16, kFloat16, kFloat32, kFloat32, kFloat64},
+    {kBFloat16, kBFloat16, kBFloat16, kBFloat16, kBFloat16, kBFloat16, kFloat32, kBFloat16, kFloat32, kFloat64},
+    {kFloat32, kFloat32, kFloat32, kFloat32, kFloat32, kFloat32, kFloat32, kFloat32, kFloat32, kFloat64},
+    {kFloat64, kFloat64, kFloat64, kFloat64, kFloat64, kFloat64, kFloat64, kFloat64, kFloat64, kFloat64},
+};
+
+TEST(DTypeTest, PromotesByPyTorchsTable) {
+  for (int a = 0; a < 10; ++a) {
+    for (int b = 0; b < 10; ++b) {
+      DType x = static_cast<DType>(a), y = static_cast<DType>(b);
+      EXPECT_EQ(promote(x, y), kTable[a][b]) << name(x) << " with " << name(y);
+    }
+  }
+}
+
+TEST(DTypeTest, PromotesToComplexOfTheWidthThatHoldsBoth) {
+  EXPECT_EQ(promote(kComplex64, kInt64), kComplex64);
+  EXPECT_EQ(promote(kFloat32, kComplex64), kComplex64);
+  EXPECT_EQ(promote(kFloat64, kComplex64), kComplex128);
+  EXPECT_EQ(promote(kComplex128, kFloat16), kComplex128);
+}
+
+TEST(DTypeTest, NamesReadBack) {
+  for (int i = 0; i < kNumDTypes; ++i) {
+    DType t = static_cast<DType>(i);
+    EXPECT_EQ(parse_dtype(name(t)), t);
+  }
+  EXPECT_EQ(parse_dtype("float"), std::nullopt);
+}
+
+TEST(DTypeTest, CastsNeverGoDownACategory) {
+  EXPECT_TRUE(can_cast(kFloat64, kFloat16));
+  EXPECT_TRUE(can_cast(kInt64, kUInt8));
+  EXPECT_TRUE(can_cast(kBool, kInt8));
+  EXPECT_FALSE(can_cast(kFloat32, kInt64));
+  EXPECT_FALSE(can_cast(kUInt8, kBool));
+}
+
+TEST(DTypeTest, OnlyNumbersOfDTypesThatAreComputedWithAreValid) {
+  EXPECT_TRUE(is_valid(0));
+  EXPECT_TRUE(is_valid(9));
+  for (int64_t number : {int64_t{-1}, int64_t{10}, int64_t{12}, int64_t{256}, int64_t{1} << 40}) {
+    EXPECT_FALSE(is_valid(number)) << number;
+  }
+}
+
+}  // namespace
+}  // namespace tt

@@ -1,0 +1,52 @@
+#include "engine/rules/scalar.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "engine/rules/arg.h"
+#include "engine/rules/error.h"
+
+namespace tt {
+namespace {
+
+TEST(ScalarTest, ConvertsToIntegersWithinTheirRange) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max(), kMin = std::numeric_limits<int64_t>::min();
+  EXPECT_EQ(Scalar(-2.9).to_int(), -2);
+  EXPECT_EQ(Scalar(1e300).to_int(), kMax);
+  EXPECT_EQ(Scalar(-HUGE_VAL).to_int(), kMin);
+  EXPECT_EQ(Scalar(-9223372036854775808.0).to_int(), kMin);
+  EXPECT_EQ(Scalar(std::nan("")).to_int(), 0);
+}
+
+TEST(ScalarTest, HasTheDTypeOfItsKind) {
+  EXPECT_EQ(Scalar(true).dtype(), DType::kBool);
+  EXPECT_EQ(Scalar(3).dtype(), DType::kInt64);
+  EXPECT_EQ(Scalar(3.0).dtype(), DType::kFloat32);
+}
+
+TEST(ScalarTest, ReadsAsPythonWritesIt) {
+  EXPECT_EQ(Scalar(true).to_string(), "True");
+  EXPECT_EQ(Scalar(int64_t{-7}).to_string(), "-7");
+  EXPECT_EQ(Scalar(0.1).to_string(), "0.1");
+}
+
+TEST(ScalarTest, PassesThroughAnArg) {
+  for (const Scalar& s : {Scalar(true), Scalar(int64_t{1} << 62), Scalar(-0.5)}) {
+    Scalar back = Arg(s).scalar();
+    EXPECT_EQ(back.category(), s.category());
+    EXPECT_EQ(back.to_double(), s.to_double());
+    EXPECT_EQ(back.to_int(), s.to_int());
+  }
+}
+
+TEST(ErrorTest, TheInnermostOperatorIsNamedOnce) {
+  Error error(ErrorKind::kRuntime, "sizes differ");
+  error.set_op("matmul");
+  error.set_op("linear");
+  EXPECT_EQ(error.message(), "[matmul] sizes differ");
+}
+
+}  // namespace
+}  // namespace tt

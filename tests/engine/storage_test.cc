@@ -1,0 +1,81 @@
+#include "engine/storage.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/context.h"
+#include "engine/devices.h"
+#include "engine/rules/error.h"
+
+namespace tt {
+namespace {
+
+using testing::HasSubstr;
+
+uint64_t allocated() { return Devices::instance().allocator(Device{}).stats().allocated; }
+
+struct StorageTest : testing::Test {
+  Context context;
+  ContextScope scope{&context};
+};
+
+TEST_F(StorageTest, ChargesTheCurrentAccountAndRefundsIt) {
+  auto account = std::make_shared<Account>("session 3");
+  context.account = account;
+  uint64_t before = allocated();
+  auto a = make_ref<Storage>(Device{}, 1000);
+  auto b = make_ref<Storage>(Device{}, 24);
+  EXPECT_EQ(account->held(), 1024u);
+  EXPECT_EQ(allocated(), before + 1024);
+  context.account = nullptr;  // a storage remembers who paid
+  a = nullptr;
+  b = nullptr;
+  EXPECT_EQ(account->held(), 0u);
+  EXPECT_EQ(account->peak(), 1024u);
+  EXPECT_EQ(allocated(), before);
+}
+
+TEST_F(StorageTest, AnAccountsLimitIsAnErrorForThatAccountOnly) {
+  context.account = std::make_shared<Account>("session 7", 1000);
+  auto held = make_ref<Storage>(Device{}, 600);
+  try {
+    Storage(Device{}, 500);
+    FAIL() << "went over the limit";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kOutOfMemory);
+    EXPECT_EQ(e.message(), "[allocate] out of memory on cpu: asked 500 B, session 7 holds 600 B of the 1000 B it is limited to");
+  }
+  EXPECT_EQ(context.account->held(), 600u);
+  context.account = std::make_shared<Account>("session 8");
+  EXPECT_NO_THROW(Storage(Device{}, 500));
+}
+
+TEST_F(StorageTest, WhenTheDeviceIsFullTheErrorNamesTheHolder) {
+  context.account = std::make_shared<Account>("session 3");
+  auto held = make_ref<Storage>(Device{}, 2048);
+  try {
+    Storage(Device{}, size_t{1} << 60);
+    FAIL() << "there is no such memory";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kOutOfMemory);
+    EXPECT_THAT(e.message(), HasSubstr("asked 1 EiB"));
+    EXPECT_THAT(e.message(), HasSubstr("held by: session 3 2 KiB"));
+  }
+  EXPECT_EQ(context.account->held(), 2048u);
+}
+
+TEST_F(StorageTest, MetaStoragesHaveNoBytesAndCostNothing) {
+  context.account = std::make_shared<Account>("session 3", 1);
+  Storage storage(Device{DeviceType::kMeta}, size_t{1} << 40);
+  EXPECT_EQ(storage.data(), nullptr);
+  EXPECT_EQ(context.account->held(), 0u);
+}
+
+TEST_F(StorageTest, ADeviceThatIsNotThereIsAnError) {
+  context.account = std::make_shared<Account>("session 3");
+  EXPECT_THROW(Storage(Device{DeviceType::kCUDA}, 8), Error);
+  EXPECT_EQ(context.account->held(), 0u);
+}
+
+}  // namespace
+}  // namespace tt
