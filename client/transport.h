@@ -10,7 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "teletensor/v1/engine.pb.h"
+#include "proto/wire.h"
 
 namespace tt::client {
 

@@ -1,0 +1,8 @@
+// The wire's messages as tt::v1.
+#pragma once
+
+#include "teletensor/v1/engine.pb.h"
+
+namespace tt {
+namespace v1 = ::teletensor::v1;
+}
