@@ -12,7 +12,7 @@ struct ConnectOptions {
   // "host:port" or "unix:PATH". Empty: TELETENSOR_ADDRESS; where that is empty too, a private
   // engine is started beside the caller and ends with the session.
   std::string address;
-  // Empty: TELETENSOR_TOKEN, then the token file that an engine of this user wrote.
+  // Empty: TELETENSOR_TOKEN, then the token file of this user's engine (TELETENSOR_TOKEN_FILE).
   std::string token;
   std::string client_name = "c++";
   uint64_t memory_limit = 0;   // bytes the session asks to be held to; 0: the engine's default

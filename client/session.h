@@ -49,7 +49,9 @@ class RemoteError : public Error {
 class Session : public RefCounted {
  public:
   // Says hello and opens the stream. Throws Error (kConnection) where that fails.
-  static Ref<Session> connect(std::unique_ptr<Transport> transport, const std::string& client_name);
+  // `memory_limit`: bytes that the session asks to be held to; 0: the engine's default.
+  static Ref<Session> connect(std::unique_ptr<Transport> transport, const std::string& client_name,
+                              uint64_t memory_limit = 0);
   ~Session() override;
 
   // Infers, names the results, keeps the shadow graph, and queues the instruction. `args` may
@@ -101,8 +103,10 @@ class Session : public RefCounted {
 
  private:
   struct Impl;
+  class Waiting;
   explicit Session(std::unique_ptr<Impl> impl);
   friend struct Handle;
+  void release(uint64_t handle) noexcept;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -32,6 +32,8 @@ class Transport {
                                 v1::Error* error) = 0;
   // Ends everything; blocked calls return. Idempotent, from any thread.
   virtual void shutdown() = 0;
+  // What it reaches, for messages: "localhost:7070".
+  virtual std::string address() const { return "this process"; }
 };
 
 }  // namespace tt::client

@@ -1,0 +1,52 @@
+#include "client/address.h"
+
+#include <cstdlib>
+#include <fstream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "engine/rules/error.h"
+
+namespace tt::client {
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+}  // namespace
+
+Address parse_address(std::string_view text) {
+  if (text.starts_with("unix:")) {
+    check_as(ErrorKind::kValue, text.size() > 5, "[connect] expected a path after 'unix:', got '", text, "'");
+    return {std::string(text), std::string(text)};
+  }
+  // The last colon is the port's, unless it stands inside a v6 address's brackets.
+  size_t colon = text.rfind(':');
+  if (colon != text.npos && text.find(']', colon) != text.npos) colon = text.npos;
+  std::string host(text.substr(0, colon));
+  int port = kDefaultPort;
+  bool good = !host.empty() && host.find_first_of("/ ") == host.npos;
+  if (colon != text.npos) good = good && absl::SimpleAtoi(std::string(text.substr(colon + 1)), &port) && port > 0 && port < 65536;
+  check_as(ErrorKind::kValue, good, "[connect] expected 'host:port' or 'unix:PATH', got '", text, "'");
+  return {absl::StrCat(host, ":", port), absl::StrCat("dns:///", host, ":", port)};
+}
+
+std::string token_file() {
+  if (std::string named = environment("TELETENSOR_TOKEN_FILE"); !named.empty()) return named;
+  std::string config = environment("XDG_CONFIG_HOME");
+  if (config.empty()) config = environment("HOME") + "/.config";
+  return config + "/teletensor/token";
+}
+
+std::string find_token(const std::string& given) {
+  if (!given.empty()) return given;
+  std::string token = environment("TELETENSOR_TOKEN");
+  if (!token.empty()) return token;
+  std::ifstream file(token_file());
+  file >> token;
+  return token;
+}
+
+}  // namespace tt::client

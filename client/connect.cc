@@ -1,0 +1,29 @@
+#include "client/connect.h"
+
+#include <cstdlib>
+#include <memory>
+
+#include "client/address.h"
+#include "client/grpc_transport.h"
+#include "client/private_engine.h"
+
+namespace tt::client {
+
+Ref<Session> connect(const ConnectOptions& options) {
+  std::string address = options.address;
+  if (address.empty()) {
+    const char* named = std::getenv("TELETENSOR_ADDRESS");
+    address = named ? named : "";
+  }
+  std::unique_ptr<Transport> transport;
+  if (address.empty()) {
+    auto engine = std::make_unique<PrivateEngine>();
+    Address own = parse_address(engine->address());
+    transport = std::make_unique<GrpcTransport>(std::move(own), "", std::move(engine));
+  } else {
+    transport = std::make_unique<GrpcTransport>(parse_address(address), find_token(options.token));
+  }
+  return Session::connect(std::move(transport), options.client_name, options.memory_limit);
+}
+
+}  // namespace tt::client

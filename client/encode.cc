@@ -1,0 +1,79 @@
+#include "client/encode.h"
+
+#include <algorithm>
+
+namespace tt::client {
+namespace {
+
+uint64_t id_of(const TensorMeta* tensor) { return tensor ? static_cast<const Handle*>(tensor)->id : 0; }
+
+bool equal(const Arg& a, const Arg& b) {
+  if (a.kind != b.kind) return false;
+  switch (a.kind) {
+    case Arg::Kind::kNone: return true;
+    case Arg::Kind::kBool:
+    case Arg::Kind::kInt: return a.integer == b.integer;
+    case Arg::Kind::kFloat: return a.real == b.real;
+    case Arg::Kind::kInts: return a.ints() == b.ints();
+    case Arg::Kind::kFloats: return a.floats() == b.floats();
+    case Arg::Kind::kString: return a.string() == b.string();
+    default: return false;  // tensors are no defaults
+  }
+}
+
+size_t count_given(const Op& op, Args args) {
+  size_t count = args.size();
+  while (count > 0 && op.params[count - 1].has_default && equal(args[count - 1], op.params[count - 1].default_value)) {
+    --count;
+  }
+  return count;
+}
+
+void encode_arg(const Arg& arg, v1::Argument* out) {
+  switch (arg.kind) {
+    case Arg::Kind::kNone: out->set_none(true); return;
+    case Arg::Kind::kTensor: out->set_handle(id_of(arg.tensor)); return;
+    case Arg::Kind::kTensors: {
+      auto* values = out->mutable_handles()->mutable_values();
+      values->Reserve(static_cast<int>(arg.size));
+      for (const TensorMeta* tensor : arg.list()) values->AddAlreadyReserved(id_of(tensor));
+      return;
+    }
+    case Arg::Kind::kBool: out->set_boolean(arg.to_bool()); return;
+    case Arg::Kind::kInt: out->set_integer(arg.integer); return;
+    case Arg::Kind::kFloat: out->set_real(arg.real); return;
+    case Arg::Kind::kInts: {
+      auto* values = out->mutable_integers()->mutable_values();
+      values->Add(arg.ints().begin(), arg.ints().end());
+      return;
+    }
+    case Arg::Kind::kFloats: {
+      auto* values = out->mutable_reals()->mutable_values();
+      values->Add(arg.floats().begin(), arg.floats().end());
+      return;
+    }
+    case Arg::Kind::kString: out->set_characters(arg.characters, arg.size); return;
+    case Arg::Kind::kSlot:
+    case Arg::Kind::kSlots: return;  // Programs only; a client's call has none
+  }
+}
+
+}  // namespace
+
+size_t encoded_size(Args args) {
+  constexpr size_t kInstruction = 24, kScalar = 12, kListEntry = 10;
+  size_t bytes = kInstruction;
+  for (const Arg& arg : args) {
+    bytes += kScalar;
+    if (arg.kind == Arg::Kind::kString) bytes += arg.size;
+    else bytes += kListEntry * arg.size;  // 0 for what is no list
+  }
+  return bytes;
+}
+
+void encode_args(const Op& op, Args args, v1::Instruction* instruction) {
+  size_t count = count_given(op, args);
+  for (size_t i = 0; i < count; ++i) encode_arg(args[i], instruction->add_args());
+}
+
+}  // namespace tt::client

@@ -1,0 +1,158 @@
+#include "client/grpc_transport.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "client/grpc_call.h"
+
+namespace tt::client {
+namespace {
+
+constexpr size_t kChunkBytes = size_t{2} << 20;  // streams are fastest between 1 and 4 MiB
+constexpr auto kConnectPatience = std::chrono::seconds(10);
+// A session that goes on must be there at once: its callers are told within a second that it is not.
+constexpr auto kResumePatience = std::chrono::milliseconds(800);
+
+std::shared_ptr<grpc::Channel> new_channel(const std::string& target) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxSendMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // sessions do not share a connection, or its failures
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);          // an engine is reached directly
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);             // the link knows what may be sent again
+  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+}
+
+absl::Status check_size(size_t got, size_t expected) {
+  if (got == expected) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("expected ", expected, " bytes, got ", got));
+}
+
+}  // namespace
+
+GrpcTransport::GrpcTransport(Address address, std::string token, std::unique_ptr<PrivateEngine> engine)
+    : address_(std::move(address)), token_(std::move(token)), engine_(std::move(engine)) {}
+
+GrpcTransport::~GrpcTransport() { shutdown(); }
+
+std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection() const {
+  std::lock_guard lock(mutex_);
+  return connection_;
+}
+
+absl::Status GrpcTransport::hello(const v1::HelloRequest& request, v1::HelloReply* reply) {
+  auto connection = std::make_shared<Connection>();
+  // A fresh channel: one that has failed waits before it tries again.
+  connection->stub = v1::Engine::NewStub(new_channel(address_.target));
+  Call call(*this, "");
+  if (!token_.empty()) call.context.AddMetadata("authorization", "Bearer " + token_);
+  bool resumes = !request.resume_key().empty();
+  call.context.set_deadline(std::chrono::system_clock::now() + (resumes ? kResumePatience : kConnectPatience));
+  grpc::Status status = connection->stub->Hello(&call.context, request, reply);
+  if (!status.ok()) return to_status(status);
+  connection->session_key = reply->session_key();
+  if (reply->has_shared_memory()) connection->memory = SharedMemory::open(reply->shared_memory());
+  std::lock_guard lock(mutex_);
+  connection_ = std::move(connection);
+  return absl::OkStatus();
+}
+
+// ---- The stream
+
+absl::Status GrpcTransport::open(const std::string& session_key) {
+  if (stream_) stream_call_->context.TryCancel();
+  stream_.reset();
+  stream_call_ = std::make_unique<Call>(*this, session_key);
+  stream_ = connection()->stub->Session(&stream_call_->context);
+  return absl::OkStatus();
+}
+
+absl::Status GrpcTransport::send(const v1::Frame& frame) {
+  return stream_->Write(frame) ? absl::OkStatus() : absl::UnavailableError("the stream broke");
+}
+
+absl::Status GrpcTransport::receive(v1::Reply* reply) {
+  if (stream_->Read(reply)) return absl::OkStatus();
+  grpc::Status status = stream_->Finish();
+  return status.ok() ? absl::UnavailableError("the engine ended the stream") : to_status(status);
+}
+
+void GrpcTransport::shutdown() {
+  {
+    std::lock_guard lock(mutex_);
+    shut_down_ = true;
+    for (grpc::ClientContext* context : calls_) context->TryCancel();
+  }
+  if (engine_) engine_->stop();
+}
+
+// ---- Bulk bytes in chunks
+
+absl::Status GrpcTransport::upload(uint64_t transfer, absl::Span<const char> bytes) {
+  std::shared_ptr<Connection> connection = this->connection();
+  if (connection->memory) {
+    if (auto lane = connection->memory->claim_upload()) return upload_shared(*connection, transfer, bytes);
+  }
+  return upload_chunks(*connection, transfer, bytes);
+}
+
+absl::Status GrpcTransport::upload_chunks(Connection& connection, uint64_t transfer, absl::Span<const char> bytes) {
+  Call call(*this, connection.session_key);
+  v1::UploadReply reply;
+  auto writer = connection.stub->Upload(&call.context, &reply);
+  v1::UploadChunk chunk;
+  chunk.set_transfer(transfer);
+  chunk.set_total_bytes(bytes.size());
+  for (size_t at = 0; at == 0 || at < bytes.size(); at += kChunkBytes) {
+    size_t size = std::min(kChunkBytes, bytes.size() - at);
+    chunk.mutable_data()->assign(bytes.data() + at, size);
+    if (!writer->Write(chunk)) break;  // Finish says why
+    if (at == 0) {
+      chunk.clear_transfer();
+      chunk.clear_total_bytes();
+    }
+  }
+  writer->WritesDone();
+  grpc::Status status = writer->Finish();
+  return status.ok() ? check_size(reply.bytes(), bytes.size()) : to_status(status);
+}
+
+absl::Status GrpcTransport::download(uint64_t handle, uint64_t after, absl::Span<char> into, v1::Error* error) {
+  std::shared_ptr<Connection> connection = this->connection();
+  v1::DownloadRequest request;
+  request.set_handle(handle);
+  request.set_after(after);
+  if (connection->memory) {
+    if (auto lane = connection->memory->claim_download()) {
+      request.set_through_shared_memory(true);
+      return download_shared(*connection, request, into, error);
+    }
+  }
+  return download_chunks(*connection, request, into, error);
+}
+
+absl::Status GrpcTransport::download_chunks(Connection& connection, const v1::DownloadRequest& request,
+                                            absl::Span<char> into, v1::Error* error) {
+  Call call(*this, connection.session_key);
+  auto reader = connection.stub->Download(&call.context, request);
+  v1::DownloadChunk chunk;
+  size_t got = 0;
+  while (reader->Read(&chunk)) {
+    if (chunk.has_error()) error->Swap(chunk.mutable_error());
+    size_t size = chunk.data().size();
+    if (size > into.size() - got) {
+      call.context.TryCancel();
+      reader->Finish();
+      return check_size(got + size, into.size());
+    }
+    std::memcpy(into.data() + got, chunk.data().data(), size);
+    got += size;
+  }
+  grpc::Status status = reader->Finish();
+  if (!status.ok() || !error->message().empty()) return to_status(status);
+  return check_size(got, into.size());
+}
+
+}  // namespace tt::client

@@ -1,0 +1,67 @@
+// GrpcTransport: a Transport over gRPC, on TCP or a unix socket.
+//
+// Bulk bytes go through shared memory where the engine offers it and it can be mapped, else in chunks on calls of
+// their own. May own the private engine that it reaches, which ends with it.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/container/flat_hash_set.h"
+#include "client/address.h"
+#include "client/private_engine.h"
+#include "client/shared_memory.h"
+#include "client/transport.h"
+#include "teletensor/v1/engine.grpc.pb.h"
+
+namespace tt::client {
+
+class GrpcTransport final : public Transport {
+ public:
+  GrpcTransport(Address address, std::string token, std::unique_ptr<PrivateEngine> engine = nullptr);
+  ~GrpcTransport() override;
+
+  absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) override;
+  absl::Status open(const std::string& session_key) override;
+  absl::Status send(const v1::Frame& frame) override;
+  absl::Status receive(v1::Reply* reply) override;
+  absl::Status upload(uint64_t transfer, absl::Span<const char> bytes) override;
+  absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, v1::Error* error) override;
+  void shutdown() override;
+  std::string address() const override { return address_.text; }
+
+ private:
+  // What one Hello set up; transfers under way keep theirs.
+  struct Connection {
+    std::unique_ptr<v1::Engine::Stub> stub;
+    std::string session_key;
+    std::shared_ptr<SharedMemory> memory;  // may be null
+  };
+  class Call;
+
+  std::shared_ptr<Connection> connection() const;
+  absl::Status upload_chunks(Connection& connection, uint64_t transfer, absl::Span<const char> bytes);
+  absl::Status upload_shared(Connection& connection, uint64_t transfer, absl::Span<const char> bytes);
+  absl::Status download_chunks(Connection& connection, const v1::DownloadRequest& request, absl::Span<char> into,
+                               v1::Error* error);
+  absl::Status download_shared(Connection& connection, const v1::DownloadRequest& request, absl::Span<char> into,
+                               v1::Error* error);
+
+  const Address address_;
+  const std::string token_;
+  std::unique_ptr<PrivateEngine> engine_;
+
+  mutable std::mutex mutex_;
+  bool shut_down_ = false;
+  std::shared_ptr<Connection> connection_;
+  absl::flat_hash_set<grpc::ClientContext*> calls_;  // under way, for shutdown
+
+  // The session's stream: its owner opens it while nobody sends or receives.
+  std::unique_ptr<Call> stream_call_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::Frame, v1::Reply>> stream_;
+};
+
+}  // namespace tt::client

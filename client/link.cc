@@ -1,0 +1,427 @@
+#include "client/link.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+
+namespace tt::client {
+namespace {
+
+constexpr size_t kSpareFrames = 4;
+
+std::string gone(const Transport& transport, absl::string_view why) {
+  return absl::StrCat("[connection] the engine at ", transport.address(), " is gone: ", why);
+}
+
+}  // namespace
+
+Link::Link(std::unique_ptr<Transport> transport, v1::HelloRequest hello)
+    : transport_(std::move(transport)), hello_(std::move(hello)), building_(std::make_unique<OutgoingFrame>()) {
+  absl::Status status = transport_->hello(hello_, &engine_);
+  if (status.ok()) status = transport_->open(engine_.session_key());
+  if (!status.ok()) {
+    fail(ErrorKind::kConnection, "[connection] no session with the engine at ", transport_->address(), ": ",
+         status.message());
+  }
+  hello_.set_resume_key(engine_.session_key());
+  // The count is an estimate: stay well under what the engine refuses.
+  if (uint64_t limit = engine_.limits().max_frame_bytes()) max_bytes_ = std::min<size_t>(max_bytes_, limit / 2);
+  sender_thread_ = std::thread([this] { run_sender(); });
+}
+
+Link::~Link() {
+  close(std::chrono::seconds(2));
+  sender_thread_.join();
+}
+
+void Link::throw_if_over() const {
+  if (fault_) throw remote_error(*fault_);
+  if (over_) throw *over_;
+}
+
+RemoteError Link::remote_error(const v1::Error& error) const {
+  std::string site = site_name_ && error.site() != 0 ? site_name_(error.site()) : "";
+  std::string message = site.empty() ? error.message() : absl::StrCat(error.message(), " (issued at ", site, ")");
+  ErrorKind kind = error.kind() == v1::ERROR_KIND_UNSPECIFIED ? ErrorKind::kRuntime : static_cast<ErrorKind>(error.kind());
+  return RemoteError(kind, std::move(message), std::move(site), error.retriable());
+}
+
+// ---- Appending
+
+bool Link::is_full(size_t bytes) const {
+  return !building_->empty() &&
+         (building_->instructions() >= kMaxInstructions || building_->bytes() + bytes > max_bytes_);
+}
+
+Link::Appending::Appending(Link& link, size_t bytes) : link_(link), lock_(link.mutex_) {
+  link_.throw_if_over();
+  uint64_t limit = link_.engine_.limits().max_frame_bytes();
+  check_as(ErrorKind::kValue, limit == 0 || bytes <= limit, "an instruction of about ", bytes,
+           " bytes is more than the engine takes, which is ", limit);
+  while (link_.is_full(bytes)) [[unlikely]] {
+    ++link_.waiting_count_;
+    link_.waiting_.wait(lock_);
+    --link_.waiting_count_;
+    link_.throw_if_over();
+  }
+  link_.building_->count_bytes(bytes);
+}
+
+Link::Appending::~Appending() {
+  // A sender that is at work looks for more by itself: a burst of calls wakes it once.
+  bool wake = link_.sender_asleep_ && link_.has_work_for_sender();
+  if (wake) link_.sender_asleep_ = false;
+  lock_.unlock();
+  if (wake) link_.sender_.notify_one();
+}
+
+v1::Instruction* Link::Appending::add_instruction() {
+  v1::Instruction* instruction = frame().add_instructions();
+  ++link_.counters_.instructions;
+  if (!link_.releases_.empty()) {
+    instruction->mutable_release()->Add(link_.releases_.begin(), link_.releases_.end());
+    link_.building_->count_bytes(link_.releases_.size() * sizeof(uint64_t));
+    link_.releases_.clear();
+  }
+  return instruction;
+}
+
+void Link::release(uint64_t handle) noexcept {
+  bool wake = false;
+  {
+    Lock lock(mutex_);
+    if (over_) return;
+    releases_.push_back(handle);
+    // Usually an instruction comes along shortly that takes it with it.
+    wake = sender_asleep_ && !sender_naps_;
+    if (wake) sender_asleep_ = false;
+  }
+  if (wake) sender_.notify_one();
+}
+
+void Link::seal() {
+  v1::Frame& frame = building_->message();
+  frame.set_sequence(++sealed_);
+  frame.set_received(acknowledged_);
+  frame.mutable_release()->Add(releases_.begin(), releases_.end());
+  releases_.clear();
+  in_flight_.push_back(std::move(building_));
+  if (spare_.empty()) {
+    building_ = std::make_unique<OutgoingFrame>();
+  } else {
+    building_ = std::move(spare_.back());
+    spare_.pop_back();
+  }
+}
+
+// ---- The two roles
+
+bool Link::may_send() const {
+  if (broken_ || over_ || !has_unsent()) return false;
+  uint64_t limit = engine_.limits().max_frames_in_flight();
+  uint64_t in_flight = sent_ - acknowledged_;
+  if (limit != 0 && in_flight >= limit) return false;
+  return in_flight < kWindow || sent_ < flush_through_;
+}
+
+// Other threads may go on now that a role is free or something has arrived.
+void Link::role_is_free() {
+  if (waiting_count_ > 0) waiting_.notify_all();
+  if (sender_asleep_ && has_work_for_sender()) {
+    sender_asleep_ = false;
+    sender_.notify_one();
+  }
+}
+
+void Link::write_one(Lock& lock) {
+  if (sent_ == sealed_) seal();
+  OutgoingFrame& frame = *in_flight_[sent_ + 1 - in_flight_.front()->sequence()];
+  writing_ = true;
+  being_written_ = ++sent_;
+  ++counters_.frames;
+  counters_.bytes_sent += frame.bytes();
+  if (waiting_count_ > 0) waiting_.notify_all();  // there is room to append again
+  lock.unlock();
+  absl::Status status = transport_->send(frame.message());
+  lock.lock();
+  writing_ = false;
+  being_written_ = 0;
+  if (!status.ok()) broke(std::move(status));
+  reap(lock);
+  role_is_free();
+}
+
+void Link::read_one(Lock& lock) {
+  reading_ = true;
+  lock.unlock();
+  v1::Reply reply;
+  absl::Status status = transport_->receive(&reply);
+  lock.lock();
+  reading_ = false;
+  if (status.ok()) {
+    handle(reply);
+  } else {
+    broke(std::move(status));
+  }
+  reap(lock);
+  role_is_free();
+}
+
+// Frames that a reply has confirmed are used again; clearing a large one takes a while.
+void Link::reap(Lock& lock) {
+  while (!in_flight_.empty() && in_flight_.front()->sequence() <= acknowledged_ &&
+         in_flight_.front()->sequence() != being_written_) {
+    reaped_.push_back(std::move(in_flight_.front()));
+    in_flight_.pop_front();
+  }
+  while (!reaped_.empty()) {
+    std::unique_ptr<OutgoingFrame> frame = std::move(reaped_.back());
+    reaped_.pop_back();
+    lock.unlock();
+    frame->clear();
+    lock.lock();
+    if (spare_.size() < kSpareFrames) spare_.push_back(std::move(frame));
+  }
+}
+
+void Link::handle(v1::Reply& reply) {
+  resumes_in_vain_ = 0;
+  acknowledged_ = std::clamp(reply.executed(), acknowledged_, sent_);
+  for (v1::ReadResult& result : *reply.mutable_reads()) answer(result);
+  if (reply.has_fault()) {
+    fault_ = reply.fault();
+    end(Error(fault_->kind() == 0 ? ErrorKind::kRuntime : static_cast<ErrorKind>(fault_->kind()), fault_->message()));
+  }
+}
+
+void Link::answer(v1::ReadResult& result) {
+  for (Waiter* waiter : waiters_) {
+    uint64_t i = result.request() - waiter->first_request;  // wraps where it is an earlier one
+    if (i >= waiter->results.size() || waiter->results[i].request() != 0) continue;
+    waiter->results[i].Swap(&result);
+    --waiter->missing;
+    return;
+  }  // none: its caller has been given an error meanwhile
+}
+
+void Link::end(Error error) {
+  if (!over_) over_ = std::move(error);
+  releases_.clear();
+  waiting_.notify_all();
+  sender_.notify_all();
+}
+
+// ---- Broken streams
+
+void Link::broke(absl::Status status) {
+  if (closing_) return end(Error(ErrorKind::kConnection, "[connection] the session is closed"));
+  if (!broken_) broken_ = std::move(status);
+}
+
+absl::Status Link::reconnect(const absl::Status& why, int attempt) {
+  constexpr int kMaxInVain = 2;  // a stream that breaks again before any reply is not worth more
+  if (attempt > kMaxInVain) return why;
+  v1::HelloReply reply;
+  absl::Status status = transport_->hello(hello_, &reply);
+  if (!status.ok()) return status;
+  if (reply.session_key() != engine_.session_key()) return absl::NotFoundError("it has lost the session");
+  return transport_->open(engine_.session_key());
+}
+
+void Link::resume(Lock& lock) {
+  resuming_ = true;
+  absl::Status why = *broken_;
+  int attempt = ++resumes_in_vain_;
+  lock.unlock();
+  absl::Status status = reconnect(why, attempt);
+  lock.lock();
+  resuming_ = false;
+  broken_.reset();
+  sent_ = acknowledged_;  // everything without a reply goes out again
+  if (!status.ok()) end(Error(ErrorKind::kConnection, gone(*transport_, status.message())));
+  role_is_free();
+}
+
+// ---- The sender thread
+
+bool Link::has_work_for_sender() const {
+  if (stopping_) return true;
+  if (over_ || resuming_) return false;
+  if (broken_) return !writing_ && !reading_;
+  if (!writing_ && may_send()) return true;
+  // The window is full: someone has to read until it opens.
+  // Likewise where a caller is away in a download that waits for what is in flight.
+  return !reading_ && !writing_ && (has_unsent() || ((closing_ || downloads_ > 0) && acknowledged_ < sealed_));
+}
+
+bool Link::sender_step(Lock& lock) {
+  if (!has_work_for_sender() || stopping_) return false;
+  if (broken_) {
+    resume(lock);
+  } else if (!writing_ && may_send()) {
+    write_one(lock);
+  } else {
+    read_one(lock);
+  }
+  return true;
+}
+
+void Link::sender_sleep(Lock& lock) {
+  constexpr auto kNap = std::chrono::milliseconds(2);
+  auto awake = [this] { return !sender_asleep_ || has_work_for_sender(); };
+  sender_asleep_ = true;
+  sender_naps_ = true;
+  if (!sender_.wait_for(lock, kNap, awake)) {
+    if (!releases_.empty() && !over_) {  // no instruction came along to take them
+      building_->count_bytes(releases_.size() * sizeof(uint64_t));
+      building_->message().mutable_release()->Add(releases_.begin(), releases_.end());
+      releases_.clear();
+    } else {
+      sender_naps_ = false;
+      sender_.wait(lock, awake);
+    }
+  }
+  sender_asleep_ = false;
+  sender_naps_ = false;
+}
+
+void Link::run_sender() {
+  Lock lock(mutex_);
+  while (!stopping_) {
+    if (!sender_step(lock)) sender_sleep(lock);
+  }
+}
+
+// ---- Callers that wait
+
+void Link::drive(Lock& lock, absl::FunctionRef<bool()> done) {
+  while (!done()) {
+    throw_if_over();
+    if (broken_ && !writing_ && !reading_ && !resuming_) {
+      resume(lock);
+    } else if (!broken_ && !resuming_ && !writing_ && may_send()) {
+      write_one(lock);
+    } else if (!broken_ && !resuming_ && !reading_) {
+      read_one(lock);
+    } else {
+      ++waiting_count_;
+      waiting_.wait(lock);
+      --waiting_count_;
+    }
+  }
+}
+
+uint64_t Link::flush_locked() {
+  uint64_t last = sealed_ + (building_->empty() ? 0 : 1);
+  flush_through_ = std::max(flush_through_, last);
+  return last;
+}
+
+uint64_t Link::flush() {
+  Lock lock(mutex_);
+  throw_if_over();
+  uint64_t last = flush_locked();
+  drive(lock, [&] { return sent_ >= last || acknowledged_ >= last; });
+  return last;
+}
+
+void Link::synchronize() {
+  Lock lock(mutex_);
+  uint64_t last = flush_locked();
+  drive(lock, [&] { return acknowledged_ >= last; });
+}
+
+std::vector<v1::ReadResult> Link::read(absl::Span<const uint64_t> handles, bool meta_only) {
+  constexpr size_t kBytes = 24;
+  Lock lock(mutex_);
+  throw_if_over();
+  Waiter waiter{next_request_, std::vector<v1::ReadResult>(handles.size()), handles.size()};
+  for (uint64_t handle : handles) {
+    v1::Read* read = building_->message().add_reads();
+    read->set_request(next_request_++);
+    read->set_handle(handle);
+    read->set_meta_only(meta_only);
+    building_->count_bytes(kBytes);
+  }
+  flush_locked();
+  waiters_.push_back(&waiter);
+  absl::Cleanup leave = [&] { std::erase(waiters_, &waiter); };
+  drive(lock, [&] { return waiter.missing == 0; });
+  return std::move(waiter.results);
+}
+
+// ---- Bulk bytes
+
+void Link::recover_transfer(const absl::Status& status, int attempt) {
+  constexpr int kAttempts = 3;
+  if (status.code() == absl::StatusCode::kResourceExhausted) {
+    fail(ErrorKind::kOutOfMemory, "[transfer] ", status.message());
+  }
+  bool broken = absl::IsUnavailable(status) || absl::IsCancelled(status);
+  {  // An empty frame there and back tells whether the connection stands, and mends it where it does not.
+    Lock lock(mutex_);
+    throw_if_over();
+    building_->count_bytes(1);
+  }
+  synchronize();
+  if (!broken || attempt == kAttempts) fail(ErrorKind::kRuntime, "[transfer] failed: ", status.message());
+}
+
+void Link::upload(uint64_t transfer, absl::Span<const char> bytes) {
+  for (int attempt = 1;; ++attempt) {
+    absl::Status status = transport_->upload(transfer, bytes);
+    if (status.ok()) return;
+    recover_transfer(status, attempt);
+  }
+}
+
+void Link::watch_download(int by) {
+  Lock lock(mutex_);
+  downloads_ += by;
+  role_is_free();
+}
+
+void Link::download(uint64_t handle, absl::Span<char> into) {
+  uint64_t after = flush();
+  watch_download(1);
+  absl::Cleanup unwatch = [this] { watch_download(-1); };
+  for (int attempt = 1;; ++attempt) {
+    v1::Error error;
+    absl::Status status = transport_->download(handle, after, into, &error);
+    if (!error.message().empty()) throw remote_error(error);
+    if (status.ok()) return;
+    recover_transfer(status, attempt);
+  }
+}
+
+// ---- The end
+
+void Link::close(std::chrono::milliseconds patience) noexcept {
+  {
+    Lock lock(mutex_);
+    if (!over_ && !closing_) {
+      closing_ = true;
+      building_->message().set_close(true);
+      building_->count_bytes(1);
+      uint64_t last = flush_locked();
+      sender_asleep_ = false;
+      sender_.notify_one();
+      ++waiting_count_;
+      waiting_.wait_for(lock, patience, [&] { return over_ || acknowledged_ >= last; });
+      --waiting_count_;
+    }
+    end(Error(ErrorKind::kConnection, "[connection] the session is closed"));
+    stopping_ = true;
+    sender_.notify_all();
+  }
+  transport_->shutdown();
+}
+
+Session::Counters Link::counters() const {
+  Lock lock(mutex_);
+  return counters_;
+}
+
+}  // namespace tt::client

@@ -1,0 +1,159 @@
+// Link: the ordered way to an engine and back, whole across broken connections.
+//
+// Callers append to the frame under construction. A sender thread writes it while fewer than
+// kWindow frames are unacknowledged, and lets it grow otherwise; a caller that waits for an
+// answer writes and reads by itself, so that a round trip costs no thread hop. Two roles make
+// that safe: one thread at a time writes, one at a time reads. Frames are kept until a reply has
+// acknowledged them; after a broken stream they are sent again, and the engine skips (and answers
+// again) what it had executed.
+//
+// Thread-safe: one mutex, never held while the transport is at work. Throws the error that ended
+// the link (kConnection; RemoteError where the engine refused a frame) from every later call.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "client/outgoing_frame.h"
+#include "client/session.h"
+#include "client/transport.h"
+
+namespace tt::client {
+
+class Link {
+ public:
+  static constexpr uint64_t kWindow = 2;                // unacknowledged frames that keep the engine busy
+  static constexpr int kMaxInstructions = 4096;         // in a frame; a caller that would exceed it waits
+  static constexpr size_t kMaxBytes = size_t{4} << 20;  // likewise, where the engine allows as much
+
+  // Opens the stream; `hello` is what a resume repeats.
+  Link(std::unique_ptr<Transport> transport, v1::HelloRequest hello);
+  ~Link();
+
+  const v1::HelloReply& engine() const { return engine_; }
+  // What a source line is called, for errors: set once, before the first call.
+  void name_sites(std::function<std::string(uint32_t)> site_name) { site_name_ = std::move(site_name); }
+
+  // The lock, held, and the frame to append to. While it lives nobody else appends.
+  class Appending {
+   public:
+    v1::Frame& frame() { return link_.building_->message(); }
+    // A cleared instruction at the frame's end, which drops what was released before it.
+    v1::Instruction* add_instruction();
+    // `count` new names, the first of them.
+    uint64_t name(size_t count) { return std::exchange(link_.next_handle_, link_.next_handle_ + count); }
+    ~Appending();
+
+   private:
+    friend class Link;
+    Appending(Link& link, size_t bytes);
+    Link& link_;
+    std::unique_lock<std::mutex> lock_;
+  };
+  // Waits while the frame has no room for `bytes` more.
+  Appending append(size_t bytes) { return Appending(*this, bytes); }
+
+  // Names a handle to be dropped with the next instruction or frame. Never waits, never throws.
+  void release(uint64_t handle) noexcept;
+  // Waits for the tensors' descriptions and, unless meta_only, their bytes.
+  std::vector<v1::ReadResult> read(absl::Span<const uint64_t> handles, bool meta_only);
+  // Sends what is queued; gives the last sequence.
+  uint64_t flush();
+  // Waits until everything up to now has been executed.
+  void synchronize();
+  // As Transport's. Sent again after a broken connection; a poisoned tensor is RemoteError.
+  void upload(uint64_t transfer, absl::Span<const char> bytes);
+  void download(uint64_t handle, absl::Span<char> into);
+  // The error `failure` stands for, as callers see it.
+  RemoteError remote_error(const v1::Error& error) const;
+
+  // Ends the session on the engine, waiting for that `patience` at most, then the link.
+  void close(std::chrono::milliseconds patience) noexcept;
+
+  Session::Counters counters() const;  // waits are its caller's to count
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  struct Waiter {  // on the stack of a caller in read()
+    uint64_t first_request;
+    std::vector<v1::ReadResult> results;  // by request
+    size_t missing;
+  };
+
+  // All require the lock; those that take it let go of it while the transport works.
+  void throw_if_over() const;
+  bool is_full(size_t bytes) const;
+  bool has_unsent() const { return sent_ < sealed_ || !building_->empty(); }
+  bool may_send() const;
+  bool has_work_for_sender() const;
+  void role_is_free();
+  void seal();
+  void write_one(Lock& lock);
+  void read_one(Lock& lock);
+  void handle(v1::Reply& reply);
+  void answer(v1::ReadResult& result);
+  void reap(Lock& lock);
+  void broke(absl::Status status);
+  void resume(Lock& lock);
+  absl::Status reconnect(const absl::Status& why, int attempt);
+  void end(Error error);
+  uint64_t flush_locked();
+  // Runs whichever role is free until `done`; throws where the link ends before.
+  void drive(Lock& lock, absl::FunctionRef<bool()> done);
+  void run_sender();
+  bool sender_step(Lock& lock);
+  void sender_sleep(Lock& lock);
+  void watch_download(int by);
+  // After a transfer's failure: returns where it is worth trying again, throws where not.
+  void recover_transfer(const absl::Status& status, int attempt);
+
+  std::unique_ptr<Transport> transport_;
+  v1::HelloRequest hello_;
+  v1::HelloReply engine_;
+  std::function<std::string(uint32_t)> site_name_;
+  size_t max_bytes_ = kMaxBytes;
+
+  mutable std::mutex mutex_;
+  std::unique_ptr<OutgoingFrame> building_;
+  std::deque<std::unique_ptr<OutgoingFrame>> in_flight_;  // sequences (acknowledged_, sealed_]
+  std::vector<std::unique_ptr<OutgoingFrame>> reaped_;  // acknowledged, not yet cleared
+  std::vector<std::unique_ptr<OutgoingFrame>> spare_;
+  std::vector<uint64_t> releases_;
+  std::vector<Waiter*> waiters_;   // reads without an answer
+  uint64_t next_handle_ = 1;
+  uint64_t next_request_ = 1;
+  uint64_t sealed_ = 0;            // the last sequence given
+  uint64_t sent_ = 0;              // the last one written on this stream
+  uint64_t acknowledged_ = 0;      // the last one that a reply has confirmed
+  uint64_t flush_through_ = 0;     // send up to here, whatever the window
+  uint64_t being_written_ = 0;     // a sequence whose frame a writer still looks at, or 0
+  bool writing_ = false;
+  bool reading_ = false;
+  bool resuming_ = false;
+  bool stopping_ = false;
+  std::optional<absl::Status> broken_;  // of the stream, until resumed
+  int resumes_in_vain_ = 0;             // since the last reply
+  std::optional<Error> over_;           // why the link ended
+  std::optional<v1::Error> fault_;      // where the engine refused a frame, how it said so
+  Session::Counters counters_;
+
+  bool closing_ = false;
+  bool sender_asleep_ = false;
+  bool sender_naps_ = false;       // asleep for kNap at most: what can wait until then does not wake it
+  std::condition_variable sender_;   // the sender thread
+  std::condition_variable waiting_;  // callers
+  int waiting_count_ = 0;
+  int downloads_ = 0;                // callers away in one
+  std::thread sender_thread_;
+};
+
+}  // namespace tt::client

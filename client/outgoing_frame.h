@@ -1,0 +1,47 @@
+// OutgoingFrame: a frame under construction, then in flight until it is acknowledged.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "google/protobuf/arena.h"
+#include "proto/wire.h"
+
+namespace tt::client {
+
+// Reused: a cleared frame keeps its instructions' memory, so a warm session allocates nothing a
+// call. Not thread-safe; whoever holds it, holds it alone.
+class OutgoingFrame {
+ public:
+  OutgoingFrame() : frame_(google::protobuf::Arena::CreateMessage<v1::Frame>(&arena_)) {}
+  OutgoingFrame(const OutgoingFrame&) = delete;
+  OutgoingFrame& operator=(const OutgoingFrame&) = delete;
+
+  v1::Frame& message() { return *frame_; }
+  uint64_t sequence() const { return frame_->sequence(); }
+  bool empty() const { return bytes_ == 0; }
+  int instructions() const { return frame_->instructions_size(); }
+  // About how many bytes it takes on the wire, as its writers counted.
+  size_t bytes() const { return bytes_; }
+  void count_bytes(size_t bytes) { bytes_ += bytes; }
+
+  void clear() {
+    bytes_ = 0;
+    if (arena_.SpaceUsed() < kMaxKept) {
+      frame_->Clear();
+      return;
+    }
+    // Inline bytes and lists are not reused by Clear: start over before they pile up.
+    arena_.Reset();
+    frame_ = google::protobuf::Arena::CreateMessage<v1::Frame>(&arena_);
+  }
+
+ private:
+  static constexpr uint64_t kMaxKept = 4 << 20;
+
+  google::protobuf::Arena arena_;
+  v1::Frame* frame_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace tt::client

@@ -1,0 +1,300 @@
+#include "client/session.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+#include "client/encode.h"
+#include "client/graph.h"
+#include "client/link.h"
+#include "client/site_table.h"
+#include "engine/op_ids.h"
+
+namespace tt::client {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kClosePatience = std::chrono::seconds(5);
+
+size_t byte_size(const TensorMeta& meta) { return static_cast<size_t>(meta.numel()) * item_size(meta.dtype); }
+
+// What a view views: never a view itself.
+const Ref<Handle>& root_of(const Ref<Handle>& tensor) { return tensor->base ? tensor->base : tensor; }
+
+// The caller passes tensors as bare pointers and holds references meanwhile.
+Tensor tensor_of(const Arg& arg) {
+  return Tensor(static_cast<Handle*>(const_cast<TensorMeta*>(arg.tensor)));
+}
+
+Tensor first_tensor(Args args) {
+  for (const Arg& arg : args) {
+    if (arg.kind == Arg::Kind::kTensor) return tensor_of(arg);
+    if (arg.kind == Arg::Kind::kTensors && arg.size > 0) return tensor_of(Arg(arg.tensors[0]));
+  }
+  return nullptr;
+}
+
+template <typename F>
+void for_each_tensor(const Arg& arg, F f) {
+  if (arg.kind == Arg::Kind::kTensor) {
+    f(static_cast<const Handle*>(arg.tensor));
+  } else if (arg.kind == Arg::Kind::kTensors) {
+    for (const TensorMeta* tensor : arg.list()) {
+      if (tensor) f(static_cast<const Handle*>(tensor));
+    }
+  }
+}
+
+void describe_as(const v1::TensorDescription& description, TensorMeta* meta) {
+  meta->dtype = static_cast<DType>(description.dtype());
+  meta->device = decode_device(description.device());
+  meta->sizes.assign(description.sizes().begin(), description.sizes().end());
+  meta->strides = contiguous_strides(meta->sizes);
+  meta->offset = 0;
+}
+
+}  // namespace
+
+struct Session::Impl {
+  Impl(std::unique_ptr<Transport> transport, v1::HelloRequest hello) : link(std::move(transport), std::move(hello)) {
+    const v1::HelloReply& engine = link.engine();
+    max_op_id = engine.max_op_id();
+    if (uint64_t limit = engine.limits().max_inline_bytes()) max_inline_bytes = std::min<size_t>(limit, max_inline_bytes);
+    link.name_sites([this](uint32_t site) {
+      std::lock_guard lock(sites_mutex);
+      return sites.name(site);
+    });
+  }
+
+  void require_known(const Op& op) const {
+    check_as(ErrorKind::kNotImplemented, op.id <= max_op_id, "[", op.name, "] the engine (version ",
+             link.engine().engine_version(), ") is older than this client and does not have this operator");
+  }
+  void queue(const Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options);
+  void wait_for_sizes(const Op& op, Tensors& results, uint32_t site);
+  v1::ReadResult read_one(uint64_t handle);
+
+  Link link;
+  uint32_t max_op_id;
+  size_t max_inline_bytes = 64 << 10;
+  std::atomic<uint64_t> next_transfer{1};
+  mutable std::mutex sites_mutex;  // taken before the link's
+  SiteTable sites;
+  uint64_t waits = 0;
+  double seconds_waited = 0;
+};
+
+// Puts the time from here to the end of the scope down to a line.
+class Session::Waiting {
+ public:
+  Waiting(Impl& impl, uint32_t site) : impl_(impl), site_(site) {}
+  ~Waiting() {
+    double seconds = std::chrono::duration<double>(Clock::now() - since_).count();
+    std::lock_guard lock(impl_.sites_mutex);
+    ++impl_.waits;
+    impl_.seconds_waited += seconds;
+    impl_.sites.count_wait(site_, seconds);
+  }
+
+ private:
+  Impl& impl_;
+  uint32_t site_;
+  Clock::time_point since_ = Clock::now();
+};
+
+Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Session::~Session() = default;
+
+Ref<Session> Session::connect(std::unique_ptr<Transport> transport, const std::string& client_name,
+                              uint64_t memory_limit) {
+  v1::HelloRequest hello;
+  hello.set_client(client_name);
+  hello.set_schema_digest(schema_digest());
+  hello.set_memory_limit(memory_limit);
+  hello.set_shared_memory(true);
+  return Ref<Session>(new Session(std::make_unique<Impl>(std::move(transport), std::move(hello))));
+}
+
+// ---- Calls
+
+void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors& results,
+                          const CallOptions& options) {
+  for (const Arg& arg : args) {
+    for_each_tensor(arg, [&](const Handle* tensor) {
+      check(tensor->session.get() == self, "[", op.name, "] a tensor of another engine's session was passed");
+    });
+  }
+  Link::Appending appending = link.append(encoded_size(args));
+  v1::Instruction* instruction = appending.add_instruction();
+  instruction->set_op(op.id);
+  encode_args(op, args, instruction);
+  if (!options.into.empty()) {
+    for (const Tensor& tensor : options.into) instruction->add_into(tensor->id);
+  } else if (!results.empty()) {
+    uint64_t name = appending.name(results.size());
+    instruction->set_result(name);
+    if (results.size() > 1) instruction->set_result_count(static_cast<uint32_t>(results.size()));
+    for (Tensor& tensor : results) tensor->id = name++;
+  }
+  if (options.site != 0) instruction->set_site(options.site);
+  if (!options.grad) instruction->set_no_grad(true);
+  if (options.inference) instruction->set_inference(true);
+}
+
+// The handles that stand for the results: new ones, or those that the results land in.
+static Tensors land(const Op& op, const Inference& inference, bool grad, absl::Span<const Tensor> into) {
+  check(into.size() == inference.outputs.size(), "[", op.name, "] has ", inference.outputs.size(),
+        " results, got ", into.size(), " tensors for them to land in");
+  for (size_t i = 0; i < into.size(); ++i) {
+    check_landing(op, inference.outputs[i], *into[i], into[i]->is_leaf(), grad);
+  }
+  for (size_t i = 0; i < into.size(); ++i) {
+    into[i]->bump_version();
+    into[i]->requires_grad |= inference.outputs[i].requires_grad;
+  }
+  return Tensors(into.begin(), into.end());
+}
+
+static void bump_written(const Op& op, Args args) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!op.params[i].written) continue;
+    for_each_tensor(args[i], [](const Handle* tensor) { const_cast<Handle*>(tensor)->bump_version(); });
+  }
+}
+
+Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
+  impl_->require_known(op);
+  op.check_args(args);
+  bool grad = options.grad && !options.inference;
+  Inference inference;
+  infer(op, args, grad, &inference);
+  Tensors results;
+  if (options.into.empty()) {
+    for (TensorMeta& meta : inference.outputs) results.push_back(make_ref<Handle>(std::move(meta), Ref<Session>(this), 0));
+    if (inference.alias) {
+      Tensor viewed = first_tensor(args);
+      for (Tensor& view : results) view->base = root_of(viewed);
+    }
+  } else {
+    results = land(op, inference, grad, options.into);
+  }
+  bump_written(op, args);
+  impl_->queue(this, op, args, results, options);
+  if (op.is_dynamic && options.into.empty()) impl_->wait_for_sizes(op, results, options.site);
+  if (grad) record(op, args, absl::MakeConstSpan(results));
+  return results;
+}
+
+Tensors Session::call_with_metas(const Op& op, Args args, absl::Span<const TensorMeta> metas,
+                                 const CallOptions& options) {
+  impl_->require_known(op);
+  op.check_args(args);
+  Tensors results;
+  for (const TensorMeta& meta : metas) results.push_back(make_ref<Handle>(meta, Ref<Session>(this), 0));
+  impl_->queue(this, op, args, results, options);
+  return results;
+}
+
+void Session::Impl::wait_for_sizes(const Op&, Tensors& results, uint32_t site) {
+  Waiting waiting(*this, site);
+  absl::InlinedVector<uint64_t, 4> handles;
+  for (const Tensor& tensor : results) handles.push_back(tensor->id);
+  std::vector<v1::ReadResult> answers = link.read(handles, /*meta_only=*/true);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i].has_error()) throw link.remote_error(answers[i].error());
+    describe_as(answers[i].tensor(), results[i].get());
+  }
+}
+
+// ---- Bytes
+
+v1::ReadResult Session::Impl::read_one(uint64_t handle) {
+  v1::ReadResult answer = std::move(link.read({&handle, 1}, /*meta_only=*/false)[0]);
+  if (answer.has_error()) throw link.remote_error(answer.error());
+  return answer;
+}
+
+Value Session::read(const Tensor& tensor, uint32_t site) {
+  Value value;
+  value.meta.dtype = tensor->dtype;
+  value.meta.device = tensor->device;
+  value.meta.sizes = tensor->sizes;
+  value.meta.strides = contiguous_strides(tensor->sizes);
+  size_t bytes = byte_size(*tensor);
+  if (bytes > impl_->max_inline_bytes) {
+    value.bytes.resize(bytes);
+    read_into(tensor, absl::MakeSpan(value.bytes), site);
+    return value;
+  }
+  Waiting waiting(*impl_, site);
+  value.bytes = std::move(*impl_->read_one(tensor->id).mutable_data());
+  check(value.bytes.size() == bytes, "the engine sent ", value.bytes.size(), " bytes for ", describe(*tensor));
+  return value;
+}
+
+void Session::read_into(const Tensor& tensor, absl::Span<char> into, uint32_t site) {
+  size_t bytes = byte_size(*tensor);
+  check(into.size() == bytes, "reading ", describe(*tensor), " takes ", bytes, " bytes of room, got ", into.size());
+  Waiting waiting(*impl_, site);
+  if (bytes > impl_->max_inline_bytes) return impl_->link.download(tensor->id, into);
+  v1::ReadResult answer = impl_->read_one(tensor->id);
+  check(answer.data().size() == bytes, "the engine sent ", answer.data().size(), " bytes for ", describe(*tensor));
+  std::copy(answer.data().begin(), answer.data().end(), into.begin());
+}
+
+Tensor Session::upload(absl::Span<const char> bytes, DType dtype, SizesView sizes, Device device) {
+  static const Op& literal = *find_op("literal");
+  static const Op& uploaded = *find_op("uploaded");
+  if (bytes.size() <= impl_->max_inline_bytes) {
+    const Arg args[] = {std::string_view(bytes.data(), bytes.size()), sizes, dtype, device};
+    return call(literal, args)[0];
+  }
+  uint64_t transfer = impl_->next_transfer++;
+  const Arg args[] = {static_cast<int64_t>(transfer), sizes, dtype, device};
+  impl_->link.upload(transfer, bytes);
+  return call(uploaded, args)[0];
+}
+
+// ---- The rest
+
+void Session::synchronize(uint32_t site) {
+  Waiting waiting(*impl_, site);
+  impl_->link.synchronize();
+}
+
+void Session::flush() { impl_->link.flush(); }
+void Session::close() { impl_->link.close(kClosePatience); }
+void Session::release(uint64_t handle) noexcept { impl_->link.release(handle); }
+const v1::HelloReply& Session::engine() const { return impl_->link.engine(); }
+
+uint32_t Session::site(std::string_view file, uint32_t line, std::string_view function) {
+  std::lock_guard lock(impl_->sites_mutex);
+  bool is_new = false;
+  uint32_t number = impl_->sites.number(file, line, function, &is_new);
+  if (is_new) {
+    Link::Appending appending = impl_->link.append(file.size() + function.size() + 16);
+    v1::Site* site = appending.frame().add_sites();
+    site->set_id(number);
+    site->set_file(file.data(), file.size());
+    site->set_line(line);
+    site->set_function(function.data(), function.size());
+  }
+  return number;
+}
+
+Session::Counters Session::counters() const {
+  Counters counters = impl_->link.counters();
+  std::lock_guard lock(impl_->sites_mutex);
+  counters.waits = impl_->waits;
+  counters.seconds_waited = impl_->seconds_waited;
+  return counters;
+}
+
+std::vector<Session::Wait> Session::wait_report() const {
+  std::lock_guard lock(impl_->sites_mutex);
+  return impl_->sites.waits();
+}
+
+}  // namespace tt::client

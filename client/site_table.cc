@@ -1,0 +1,39 @@
+#include "client/site_table.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace tt::client {
+
+uint32_t SiteTable::number(std::string_view file, uint32_t line, std::string_view function, bool* is_new) {
+  auto [it, inserted] =
+      numbers_.try_emplace(Key(file, line, function), static_cast<uint32_t>(sites_.size()));
+  if (inserted) sites_.push_back({std::string(file), std::string(function), line});
+  *is_new = inserted;
+  return it->second;
+}
+
+std::string SiteTable::name(uint32_t number) const {
+  if (number == 0 || number >= sites_.size()) return "";
+  const Site& site = sites_[number];
+  return site.function.empty() ? absl::StrCat(site.file, ":", site.line)
+                               : absl::StrCat(site.file, ":", site.line, " in ", site.function);
+}
+
+void SiteTable::count_wait(uint32_t number, double seconds) {
+  Site& site = sites_[number < sites_.size() ? number : 0];
+  ++site.waits;
+  site.seconds += seconds;
+}
+
+std::vector<Session::Wait> SiteTable::waits() const {
+  std::vector<Session::Wait> waits;
+  for (uint32_t i = 0; i < sites_.size(); ++i) {
+    if (sites_[i].waits > 0) waits.push_back({name(i), sites_[i].waits, sites_[i].seconds});
+  }
+  std::stable_sort(waits.begin(), waits.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+  return waits;
+}
+
+}  // namespace tt::client

@@ -1,0 +1,40 @@
+// SiteTable: numbers for the user's source lines, and what was waited for at each.
+//
+// Not thread-safe: its session locks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "client/session.h"
+
+namespace tt::client {
+
+class SiteTable {
+ public:
+  // The line's number, from 1; `*is_new` where it was given just now.
+  uint32_t number(std::string_view file, uint32_t line, std::string_view function, bool* is_new);
+  // "train.py:12 in step"; "" for 0 and what is no number.
+  std::string name(uint32_t site) const;
+  void count_wait(uint32_t site, double seconds);
+  // The longest first.
+  std::vector<Session::Wait> waits() const;
+
+ private:
+  struct Site {
+    std::string file, function;
+    uint32_t line = 0;
+    uint64_t waits = 0;
+    double seconds = 0;
+  };
+  using Key = std::tuple<std::string, uint32_t, std::string>;
+
+  absl::flat_hash_map<Key, uint32_t> numbers_;
+  std::vector<Site> sites_ = std::vector<Site>(1);  // by number; 0 is for what named no line
+};
+
+}  // namespace tt::client

@@ -1,0 +1,60 @@
+#include "client/tensor.h"
+
+#include <new>
+
+#include "client/graph.h"
+#include "client/session.h"
+
+namespace tt::client {
+namespace {
+
+// Handles in static variables outlive their thread's list: this stays readable after it is gone.
+thread_local bool closed = false;
+
+// Blocks of one size that this thread freed. Handles may be freed by another thread than the one
+// that made them: the block then changes lists, and a list that is long gives back to the heap.
+class FreeList {
+ public:
+  static constexpr size_t kBlock = sizeof(Handle);
+  static constexpr size_t kMaxLength = 4096;
+
+  ~FreeList() {
+    while (head_) ::operator delete(take());
+    closed = true;
+  }
+  void* take() {
+    Node* node = head_;
+    if (!node) return ::operator new(kBlock);
+    head_ = node->next;
+    --length_;
+    return node;
+  }
+  void put(void* block) {
+    if (closed || length_ == kMaxLength) return ::operator delete(block);
+    head_ = new (block) Node{head_};
+    ++length_;
+  }
+
+ private:
+  struct Node {
+    Node* next;
+  };
+  Node* head_ = nullptr;
+  size_t length_ = 0;
+};
+
+thread_local FreeList free_list;
+
+}  // namespace
+
+void* Handle::operator new(size_t) { return free_list.take(); }
+void Handle::operator delete(void* block) noexcept { free_list.put(block); }
+
+Handle::Handle(TensorMeta meta, Ref<Session> session, uint64_t id)
+    : TensorMeta(std::move(meta)), session(std::move(session)), id(id) {}
+
+Handle::~Handle() {
+  if (id != 0) session->release(id);
+}
+
+}  // namespace tt::client
