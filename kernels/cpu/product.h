@@ -1,0 +1,13 @@
+// product: a matrix product by whatever is fastest for it.
+//
+// oneDNN for float32 and bfloat16 of some size, gemv for vectors, our own gemm for the rest.
+#pragma once
+
+#include "kernels/cpu/gemm.h"
+
+namespace tt::cpu {
+
+// c = a x b, and `bias` (n contiguous elements of the same dtype; null: none) added to every row.
+void product(const Gemm& g, const void* bias = nullptr);
+
+}  // namespace tt::cpu
