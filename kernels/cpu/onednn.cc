@@ -66,7 +66,7 @@ struct CachedPrimitive {
     }
     auto arguments = std::make_unique<PrimitiveUse::Arguments>();
     for (const auto& [argument, desc] : recipe.arguments) {
-      arguments->memories.emplace_back(desc, onednn_engine(), DNNL_MEMORY_NONE);
+      arguments->memories.push_back(dnnl::memory(desc, onednn_engine(), nullptr));
       arguments->list.push_back({argument, arguments->memories.back().get()});
     }
     return arguments;

@@ -1,0 +1,272 @@
+#include "kernels/cpu/convolution.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/parallel.h"
+#include "kernels/cpu/channels_last.h"
+#include "kernels/cpu/contiguous.h"
+#include "kernels/cpu/element.h"
+#include "kernels/cpu/onednn.h"
+
+namespace tt::cpu {
+namespace {
+
+using dnnl::memory;
+
+// Weights as oneDNN sees them: groups are a dimension of their own.
+Sizes grouped(SizesView w, int64_t groups) {
+  Sizes sizes(w.begin(), w.end());
+  if (groups == 1) return sizes;
+  sizes[0] /= groups;
+  sizes.insert(sizes.begin(), groups);
+  return sizes;
+}
+
+memory::desc channels_last_desc(SizesView sizes, DType dtype) {
+  Sizes strides(sizes.size(), 1);
+  int64_t step = sizes[1];
+  for (size_t i = sizes.size() - 1; i >= 2; --i) {
+    strides[i] = step;
+    step *= sizes[i];
+  }
+  strides[0] = step;
+  return strided_desc(sizes, strides, dtype);
+}
+
+memory::desc plain_desc(SizesView sizes, DType dtype) { return strided_desc(sizes, contiguous_strides(sizes), dtype); }
+
+Tensor bytes_for(const memory::desc& desc, DType dtype) {
+  return empty(Sizes{static_cast<int64_t>((desc.get_size() + item_size(dtype) - 1) / item_size(dtype))}, dtype, Device{});
+}
+
+// The product of the spatial dimensions.
+int64_t space(SizesView sizes) {
+  int64_t n = 1;
+  for (size_t i = 2; i < sizes.size(); ++i) n *= sizes[i];
+  return n;
+}
+
+// A contiguous tensor's bytes in the layout that a primitive wants; `t` itself if that is its own.
+// `sizes` are what the primitive sees (weights may be grouped).
+Tensor lay_out(const Tensor& t, SizesView sizes, const memory::desc& wanted, int threads) {
+  const memory::desc plain = plain_desc(sizes, t.dtype());
+  if (wanted == plain) return t;
+  Tensor out = bytes_for(wanted, t.dtype());
+  if (wanted == channels_last_desc(sizes, t.dtype())) {
+    transpose_images(t.data(), out.data(), sizes[0], sizes[1], space(sizes), item_size(t.dtype()));
+  } else {
+    onednn_reorder(threads, plain, t.data(), wanted, out.data());
+  }
+  return out;
+}
+
+// Where a primitive writes a result that must end up contiguous in `t`.
+class Landing {
+ public:
+  Landing(Tensor& t, SizesView sizes, const memory::desc& given, int threads)
+      : target_(t), sizes_(sizes), given_(given), threads_(threads) {
+    if (given != plain_desc(sizes, t.dtype())) bytes_ = bytes_for(given, t.dtype());
+  }
+  void* data() const { return bytes_ ? bytes_.data() : target_.data(); }
+  void finish() {
+    if (!bytes_) return;
+    if (given_ == channels_last_desc(sizes_, target_.dtype())) {
+      transpose_images(bytes_.data(), target_.data(), sizes_[0], space(sizes_), sizes_[1], item_size(target_.dtype()));
+    } else {
+      onednn_reorder(threads_, given_, bytes_.data(), plain_desc(sizes_, target_.dtype()), target_.data());
+    }
+  }
+
+ private:
+  Tensor& target_;
+  SizesView sizes_;
+  const memory::desc& given_;
+  int threads_;
+  Tensor bytes_;  // undefined where the primitive writes the target itself
+};
+
+// A convolution in oneDNN's terms; the same for forward and backward.
+struct Problem {
+  SizesView x, y;  // activations in and out
+  Sizes w;
+  memory::dims stride, dilation, left, right;
+  DType dtype;
+
+  Problem(SizesView x, SizesView w, SizesView y, const ConvolutionShape& shape, DType dtype)
+      : x(x), y(y), w(grouped(w, shape.groups)), stride(shape.stride.begin(), shape.stride.end()),
+        left(shape.padding.begin(), shape.padding.end()), dtype(dtype) {
+    for (size_t i = 0; i < stride.size(); ++i) {
+      dilation.push_back(shape.dilation[i] - 1);
+      // What is read beyond the end; negative where trailing inputs are not read at all.
+      const int64_t reach = (y[2 + i] - 1) * stride[i] + (w[2 + i] - 1) * shape.dilation[i] + 1;
+      right.push_back(reach - x[2 + i] - left[i]);
+    }
+  }
+  PrimitiveKey key(PrimitiveKey::Kind kind, int threads, bool bias) const {
+    PrimitiveKey key(kind, threads);
+    key.add(static_cast<int64_t>(dtype)).add(bias).add(x).add(w).add(y);
+    return key.add(stride).add(dilation).add(left).add(right);
+  }
+  dnnl::convolution_forward::primitive_desc forward(bool bias) const {
+    const memory::desc xd = any_desc(x, dtype), wd = any_desc(w, dtype), yd = any_desc(y, dtype);
+    const memory::desc bd = bias ? plain_desc({&y[1], 1}, dtype) : memory::desc();
+    const auto kind = dnnl::prop_kind::forward_training;
+    const auto direct = dnnl::algorithm::convolution_direct;
+    dnnl::convolution_forward::desc desc =
+        bias ? dnnl::convolution_forward::desc(kind, direct, xd, wd, bd, yd, stride, dilation, left, right)
+             : dnnl::convolution_forward::desc(kind, direct, xd, wd, yd, stride, dilation, left, right);
+    return {desc, onednn_attributes(), onednn_engine()};
+  }
+};
+
+template <typename Descriptor>
+Recipe recipe_of(dnnl::primitive primitive, const Descriptor& pd, std::vector<std::pair<int, memory::desc>> arguments) {
+  arguments.emplace_back(DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc());
+  return {std::move(primitive), std::move(arguments), pd.scratchpad_desc().get_size()};
+}
+
+void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvolutionShape& shape,
+                        Tensor& out) {
+  const Problem c(x.sizes(), w.sizes(), out.sizes(), shape, x.dtype());
+  PoolLease lease;
+  const int threads = lease.width();
+  PrimitiveUse use(c.key(PrimitiveKey::Kind::kConvolution, threads, static_cast<bool>(bias)), [&] {
+    const auto pd = c.forward(static_cast<bool>(bias));
+    std::vector<std::pair<int, memory::desc>> arguments = {
+        {DNNL_ARG_SRC, pd.src_desc()}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, pd.dst_desc()}};
+    if (bias) arguments.emplace_back(DNNL_ARG_BIAS, pd.bias_desc());
+    return recipe_of(dnnl::convolution_forward(pd), pd, std::move(arguments));
+  });
+  const Tensor source = lay_out(x, c.x, use.desc(DNNL_ARG_SRC), threads);
+  const Tensor weights = lay_out(w, c.w, use.desc(DNNL_ARG_WEIGHTS), threads);
+  Landing landing(out, c.y, use.desc(DNNL_ARG_DST), threads);
+  use.set(DNNL_ARG_SRC, source.data());
+  use.set(DNNL_ARG_WEIGHTS, weights.data());
+  use.set(DNNL_ARG_DST, landing.data());
+  if (bias) use.set(DNNL_ARG_BIAS, bias.data());
+  use.run();
+  landing.finish();
+}
+
+void onednn_convolution_data(const Tensor& g, const Tensor& w, const ConvolutionShape& shape, Tensor& dx) {
+  const Problem c(dx.sizes(), w.sizes(), g.sizes(), shape, g.dtype());
+  PoolLease lease;
+  const int threads = lease.width();
+  PrimitiveUse use(c.key(PrimitiveKey::Kind::kConvolutionData, threads, false), [&] {
+    dnnl::convolution_backward_data::desc desc(dnnl::algorithm::convolution_direct, any_desc(c.x, c.dtype),
+                                               any_desc(c.w, c.dtype), any_desc(c.y, c.dtype), c.stride, c.dilation,
+                                               c.left, c.right);
+    dnnl::convolution_backward_data::primitive_desc pd(desc, onednn_attributes(), onednn_engine(), c.forward(false));
+    return recipe_of(dnnl::convolution_backward_data(pd), pd,
+                     {{DNNL_ARG_DIFF_SRC, pd.diff_src_desc()}, {DNNL_ARG_WEIGHTS, pd.weights_desc()},
+                      {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()}});
+  });
+  const Tensor gradient = lay_out(g, c.y, use.desc(DNNL_ARG_DIFF_DST), threads);
+  const Tensor weights = lay_out(w, c.w, use.desc(DNNL_ARG_WEIGHTS), threads);
+  Landing landing(dx, c.x, use.desc(DNNL_ARG_DIFF_SRC), threads);
+  use.set(DNNL_ARG_DIFF_DST, gradient.data());
+  use.set(DNNL_ARG_WEIGHTS, weights.data());
+  use.set(DNNL_ARG_DIFF_SRC, landing.data());
+  use.run();
+  landing.finish();
+}
+
+void onednn_convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionShape& shape, Tensor& dw) {
+  const Problem c(x.sizes(), dw.sizes(), g.sizes(), shape, g.dtype());
+  PoolLease lease;
+  const int threads = lease.width();
+  PrimitiveUse use(c.key(PrimitiveKey::Kind::kConvolutionWeights, threads, false), [&] {
+    dnnl::convolution_backward_weights::desc desc(dnnl::algorithm::convolution_direct, any_desc(c.x, c.dtype),
+                                                  any_desc(c.w, c.dtype), any_desc(c.y, c.dtype), c.stride, c.dilation,
+                                                  c.left, c.right);
+    dnnl::convolution_backward_weights::primitive_desc pd(desc, onednn_attributes(), onednn_engine(), c.forward(false));
+    return recipe_of(dnnl::convolution_backward_weights(pd), pd,
+                     {{DNNL_ARG_SRC, pd.src_desc()}, {DNNL_ARG_DIFF_WEIGHTS, pd.diff_weights_desc()},
+                      {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()}});
+  });
+  const Tensor gradient = lay_out(g, c.y, use.desc(DNNL_ARG_DIFF_DST), threads);
+  const Tensor source = lay_out(x, c.x, use.desc(DNNL_ARG_SRC), threads);
+  Landing landing(dw, c.w, use.desc(DNNL_ARG_DIFF_WEIGHTS), threads);
+  use.set(DNNL_ARG_DIFF_DST, gradient.data());
+  use.set(DNNL_ARG_SRC, source.data());
+  use.set(DNNL_ARG_DIFF_WEIGHTS, landing.data());
+  use.run();
+  landing.finish();
+}
+
+void zero(Tensor& t) { std::memset(t.data(), 0, static_cast<size_t>(t.numel()) * item_size(t.dtype())); }
+
+void add_bias(const Tensor& bias, Tensor& out) {
+  const int64_t channels = out.size(1), positions = space(out.sizes());
+  with_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
+    for (int64_t i = 0; i < out.size(0) * channels; ++i) {
+      const T value = bias.data_as<T>()[i % channels];
+      T* row = out.data_as<T>() + i * positions;
+      for (int64_t j = 0; j < positions; ++j) row[j] = static_cast<T>(row[j] + value);
+    }
+  });
+}
+
+// What a dtype without a convolution of its own is computed in: 16-bit floats in float32.
+DType compute_type(DType dtype) {
+  if (onednn_computes(dtype)) return dtype;
+  return item_size(dtype) == 2 && is_floating(dtype) ? DType::kFloat32 : dtype;
+}
+
+// A fresh tensor of the compute type for a result, or the result itself; `land` moves it there.
+Tensor computed(const Tensor& out, DType compute) {
+  return out.dtype() == compute ? out : empty(out.sizes(), compute, out.device());
+}
+void land(const Tensor& result, Tensor& out) {
+  if (!result.same(out)) convert(result, out);
+}
+
+}  // namespace
+
+void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvolutionShape& shape, Tensor& out) {
+  if (out.numel() == 0) return;
+  const DType compute = compute_type(x.dtype());
+  const Tensor input = contiguous_as(x, compute), weight = contiguous_as(w, compute), b = contiguous_as(bias, compute);
+  Tensor result = computed(out, compute);
+  if (x.numel() == 0 || w.numel() == 0) {
+    zero(result);
+    if (b) add_bias(b, result);
+  } else if (onednn_computes(compute)) {
+    onednn_convolution(input, weight, b, shape, result);
+  } else {
+    patch_convolution(input, weight, shape, result);
+    if (b) add_bias(b, result);
+  }
+  land(result, out);
+}
+
+void convolution_data(const Tensor& g, const Tensor& w, const ConvolutionShape& shape, Tensor& dx) {
+  if (dx.numel() == 0) return;
+  if (g.numel() == 0 || w.numel() == 0) return zero(dx);
+  const DType compute = compute_type(g.dtype());
+  const Tensor gradient = contiguous_as(g, compute), weight = contiguous_as(w, compute);
+  Tensor result = computed(dx, compute);
+  if (onednn_computes(compute)) {
+    onednn_convolution_data(gradient, weight, shape, result);
+  } else {
+    patch_convolution_data(gradient, weight, shape, result);
+  }
+  land(result, dx);
+}
+
+void convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionShape& shape, Tensor& dw) {
+  if (dw.numel() == 0) return;
+  if (g.numel() == 0 || x.numel() == 0) return zero(dw);
+  const DType compute = compute_type(g.dtype());
+  const Tensor gradient = contiguous_as(g, compute), input = contiguous_as(x, compute);
+  Tensor result = computed(dw, compute);
+  if (onednn_computes(compute)) {
+    onednn_convolution_weights(gradient, input, shape, result);
+  } else {
+    patch_convolution_weights(gradient, input, shape, result);
+  }
+  land(result, dw);
+}
+
+}  // namespace tt::cpu

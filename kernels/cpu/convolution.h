@@ -1,0 +1,35 @@
+// Convolutions over one to three spatial dimensions, forward and both gradients.
+//
+// A transposed convolution is another's backward: its forward is convolution_data, its gradient
+// in the input convolution, in the weight convolution_weights with input and gradient exchanged.
+#pragma once
+
+#include "engine/tensor.h"
+
+namespace tt::cpu {
+
+using Space = absl::InlinedVector<int64_t, 3>;  // a number for each spatial dimension
+
+struct ConvolutionShape {
+  Space stride;
+  Space padding;
+  Space dilation;
+  int64_t groups = 1;
+};
+
+// x: N x C x space; w: O x C/groups x kernel; bias: O or undefined; out: N x O x space, contiguous.
+// Requires that the shapes fit (the operators' shape rules have seen to that); empty ones are fine.
+// The dtypes are equal; any but bool.
+void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvolutionShape& shape, Tensor& out);
+// dx from the gradient g of out. dx is contiguous and overwritten.
+void convolution_data(const Tensor& g, const Tensor& w, const ConvolutionShape& shape, Tensor& dx);
+// dw from g and x. dw is contiguous and overwritten.
+void convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionShape& shape, Tensor& dw);
+
+// The same by copying patches into a matrix, for the dtypes that oneDNN does not have. All tensors
+// contiguous; no bias.
+void patch_convolution(const Tensor& x, const Tensor& w, const ConvolutionShape& shape, Tensor& out);
+void patch_convolution_data(const Tensor& g, const Tensor& w, const ConvolutionShape& shape, Tensor& dx);
+void patch_convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionShape& shape, Tensor& dw);
+
+}  // namespace tt::cpu
