@@ -36,8 +36,17 @@ Storage::Storage(Device device, size_t bytes) : bytes_(bytes), device_(device) {
 }
 
 Storage::~Storage() {
+  delete companion_.load(std::memory_order_acquire);
   if (data_) Devices::instance().allocator(device_).deallocate(data_, bytes_);
   if (account_) account_->refund(bytes_);
+}
+
+Companion& Storage::companion(absl::FunctionRef<std::unique_ptr<Companion>()> make) {
+  if (Companion* there = companion_.load(std::memory_order_acquire)) return *there;
+  std::unique_ptr<Companion> made = make();
+  Companion* expected = nullptr;
+  if (!companion_.compare_exchange_strong(expected, made.get(), std::memory_order_acq_rel)) return *expected;
+  return *made.release();
 }
 
 }  // namespace tt

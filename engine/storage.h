@@ -1,15 +1,23 @@
 // Storage: one block of a device's bytes, shared by the tensors that view it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "engine/allocator.h"
 #include "engine/rules/ref.h"
 #include "engine/rules/device.h"
 
 namespace tt {
+
+// What a backend keeps beside a storage's bytes: the same values laid out for a library. Guards itself.
+class Companion {
+ public:
+  virtual ~Companion() = default;
+};
 
 class Storage final : public RefCounted {
  public:
@@ -25,6 +33,8 @@ class Storage final : public RefCounted {
   // Written by the session's thread only.
   uint32_t version() const { return version_; }
   void bump_version() { ++version_; }
+  // The storage's companion, made at first use and dropped with the bytes. One type a device; any thread.
+  Companion& companion(absl::FunctionRef<std::unique_ptr<Companion>()> make);
 
  private:
   void* data_ = nullptr;
@@ -32,6 +42,7 @@ class Storage final : public RefCounted {
   Device device_;
   uint32_t version_ = 0;
   std::shared_ptr<Account> account_;
+  std::atomic<Companion*> companion_{nullptr};  // owned
 };
 
 }  // namespace tt
