@@ -8,6 +8,7 @@
 #include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/element.h"
 #include "kernels/cpu/onednn.h"
+#include "kernels/cpu/packed.h"
 
 namespace tt::cpu {
 namespace {
@@ -61,6 +62,12 @@ Tensor lay_out(const Tensor& t, SizesView sizes, const memory::desc& wanted, int
   return out;
 }
 
+// The same for weights, which are kept where they do not change.
+Tensor lay_out_weights(const Tensor& w, SizesView sizes, const memory::desc& wanted, int threads) {
+  const memory::desc plain = plain_desc(sizes, w.dtype());
+  return wanted == plain ? w : packed(w, plain, wanted, threads);
+}
+
 // Where a primitive writes a result that must end up contiguous in `t`.
 class Landing {
  public:
@@ -111,7 +118,7 @@ struct Problem {
   dnnl::convolution_forward::primitive_desc forward(bool bias) const {
     const memory::desc xd = any_desc(x, dtype), wd = any_desc(w, dtype), yd = any_desc(y, dtype);
     const memory::desc bd = bias ? plain_desc({&y[1], 1}, dtype) : memory::desc();
-    const auto kind = dnnl::prop_kind::forward_training;
+    const auto kind = dnnl::prop_kind::forward_inference;
     const auto direct = dnnl::algorithm::convolution_direct;
     dnnl::convolution_forward::desc desc =
         bias ? dnnl::convolution_forward::desc(kind, direct, xd, wd, bd, yd, stride, dilation, left, right)
@@ -139,7 +146,7 @@ void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, co
     return recipe_of(dnnl::convolution_forward(pd), pd, std::move(arguments));
   });
   const Tensor source = lay_out(x, c.x, use.desc(DNNL_ARG_SRC), threads);
-  const Tensor weights = lay_out(w, c.w, use.desc(DNNL_ARG_WEIGHTS), threads);
+  const Tensor weights = lay_out_weights(w, c.w, use.desc(DNNL_ARG_WEIGHTS), threads);
   Landing landing(out, c.y, use.desc(DNNL_ARG_DST), threads);
   use.set(DNNL_ARG_SRC, source.data());
   use.set(DNNL_ARG_WEIGHTS, weights.data());
@@ -163,7 +170,7 @@ void onednn_convolution_data(const Tensor& g, const Tensor& w, const Convolution
                       {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()}});
   });
   const Tensor gradient = lay_out(g, c.y, use.desc(DNNL_ARG_DIFF_DST), threads);
-  const Tensor weights = lay_out(w, c.w, use.desc(DNNL_ARG_WEIGHTS), threads);
+  const Tensor weights = lay_out_weights(w, c.w, use.desc(DNNL_ARG_WEIGHTS), threads);
   Landing landing(dx, c.x, use.desc(DNNL_ARG_DIFF_SRC), threads);
   use.set(DNNL_ARG_DIFF_DST, gradient.data());
   use.set(DNNL_ARG_WEIGHTS, weights.data());

@@ -9,7 +9,7 @@
 namespace tt::cpu {
 namespace {
 
-constexpr int64_t kColumns = 256;  // of the result at a time, held in the L1 cache
+constexpr int64_t kColumns = 2048;  // of the result at a time, held in the L1 cache
 
 // The row-vector form of `g`: a column of results is the transposed product.
 Gemm as_row(Gemm g) {

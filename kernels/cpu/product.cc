@@ -7,15 +7,20 @@
 #include "kernels/cpu/element.h"
 #include "kernels/cpu/gemv.h"
 #include "kernels/cpu/onednn.h"
+#include "kernels/cpu/packed.h"
 
 namespace tt::cpu {
 namespace {
 
+using dnnl::memory;
+
 // Below, our own loop has the result before oneDNN has started its own.
-constexpr int64_t kTinyProduct = 40 * 40 * 40;
+constexpr double kTinyProduct = 40 * 40 * 40;
 // Packing b costs 24/m of the product's time, and oneDNN's loops over a packed b are up to a tenth faster.
 constexpr int64_t kRowsWorthPacking = 384;
 constexpr int64_t kDepthWorthPacking = 384;
+// Elements of b from which a kept copy beats the caches.
+constexpr int64_t kWeightsWorthKeeping = 1 << 16;
 
 // A matrix's strides as oneDNN takes them: one of the two is 1, the other at least the row's
 // length. Nothing where it lies otherwise.
@@ -56,48 +61,82 @@ const void* first_entry(const Matrix& x, const int64_t* offsets, DType dtype) {
   return static_cast<const char*>(x.data) + (offsets ? offsets[0] : 0) * static_cast<int64_t>(item_size(dtype));
 }
 
+// A product in oneDNN's terms.
+struct Problem {
+  const Gemm& g;
+  Operand a, b;
+  const void* bias;
+
+  Sizes c() const { return g.batch == 1 ? Sizes{g.m, g.n} : Sizes{g.batch, g.m, g.n}; }
+  memory::desc plain_b() const { return strided_desc(b.sizes, b.strides, g.dtype); }
+
+  // With b as it lies, or as oneDNN likes it best.
+  PrimitiveUse primitive(int threads, bool packed_b) const {
+    PrimitiveKey key(PrimitiveKey::Kind::kMatmul, threads);
+    key.add(static_cast<int64_t>(g.dtype)).add(a.sizes).add(a.strides).add(b.sizes).add(b.strides);
+    key.add(bias != nullptr).add(packed_b);
+    return PrimitiveUse(key, [&] { return recipe(packed_b); });
+  }
+  Recipe recipe(bool packed_b) const {
+    const memory::desc a_desc = strided_desc(a.sizes, a.strides, g.dtype);
+    const memory::desc b_desc = packed_b ? any_desc(b.sizes, g.dtype) : plain_b();
+    const memory::desc c_desc = strided_desc(c(), contiguous_strides(c()), g.dtype);
+    Sizes bias_sizes(c().size(), 1);
+    bias_sizes.back() = g.n;
+    const memory::desc bias_desc = strided_desc(bias_sizes, contiguous_strides(bias_sizes), g.dtype);
+    const dnnl::matmul::desc desc = bias ? dnnl::matmul::desc(a_desc, b_desc, bias_desc, c_desc)
+                                         : dnnl::matmul::desc(a_desc, b_desc, c_desc);
+    const dnnl::matmul::primitive_desc pd(desc, onednn_attributes(), onednn_engine());
+    Recipe made{dnnl::matmul(pd),
+                {{DNNL_ARG_SRC, a_desc}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, c_desc},
+                 {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc()}},
+                pd.scratchpad_desc().get_size()};
+    if (bias) made.arguments.emplace_back(DNNL_ARG_BIAS, bias_desc);
+    return made;
+  }
+  void run(PrimitiveUse& use, const void* b_data) const {
+    use.set(DNNL_ARG_SRC, first_entry(g.a, g.a_offsets, g.dtype));
+    use.set(DNNL_ARG_WEIGHTS, b_data);
+    use.set(DNNL_ARG_DST, g.c);
+    if (bias) use.set(DNNL_ARG_BIAS, bias);
+    use.run();
+  }
+};
+
+// b packed for this call alone.
+Tensor pack_once(const Problem& problem, const void* b_data, const memory::desc& wanted, int threads) {
+  const DType dtype = problem.g.dtype;
+  Tensor bytes = empty(Sizes{static_cast<int64_t>(wanted.get_size() / item_size(dtype))}, dtype, Device{});
+  onednn_reorder(threads, problem.plain_b(), b_data, wanted, bytes.data());
+  return bytes;
+}
+
+// Runs with b packed, if that pays: for many rows always, for few where a copy is kept.
+bool run_packed(const Problem& problem, const void* b_data, int threads, const Tensor* weights) {
+  const Gemm& g = problem.g;
+  if (g.batch != 1) return false;
+  const bool pays = g.m >= kRowsWorthPacking && g.k >= kDepthWorthPacking && g.n >= kDepthWorthPacking;
+  if (!pays && (!weights || g.k * g.n < kWeightsWorthKeeping)) return false;
+  PrimitiveUse use = problem.primitive(threads, true);
+  const memory::desc& wanted = use.desc(DNNL_ARG_WEIGHTS);
+  const Tensor bytes = weights ? packed(*weights, problem.plain_b(), wanted, threads, !pays)
+                               : pack_once(problem, b_data, wanted, threads);
+  if (!bytes) return false;
+  problem.run(use, bytes.data());
+  return true;
+}
+
 // Runs on oneDNN if the operands lie as it takes them.
-bool run_onednn(const Gemm& g, const void* bias) {
+bool run_onednn(const Gemm& g, const void* bias, const Tensor* weights) {
   std::optional<Operand> a = operand(g.a, g.m, g.k, g.a_offsets, g.batch);
   std::optional<Operand> b = operand(g.b, g.k, g.n, g.b_offsets, g.batch);
   if (!a || !b) return false;
-  const Sizes c = g.batch == 1 ? Sizes{g.m, g.n} : Sizes{g.batch, g.m, g.n};
-  const bool pack = g.batch == 1 && g.m >= kRowsWorthPacking && g.k >= kDepthWorthPacking && g.n >= kDepthWorthPacking;
-
-  PoolLease lease;
-  PrimitiveKey key(PrimitiveKey::Kind::kMatmul, lease.width());
-  key.add(static_cast<int64_t>(g.dtype)).add(a->sizes).add(a->strides).add(b->sizes).add(b->strides);
-  key.add(bias != nullptr).add(pack);
-  PrimitiveUse use(key, [&] {
-    const dnnl::memory::desc a_desc = strided_desc(a->sizes, a->strides, g.dtype);
-    const dnnl::memory::desc b_desc = pack ? any_desc(b->sizes, g.dtype) : strided_desc(b->sizes, b->strides, g.dtype);
-    const dnnl::memory::desc c_desc = strided_desc(c, contiguous_strides(c), g.dtype);
-    Sizes bias_sizes(c.size(), 1);
-    bias_sizes.back() = g.n;
-    const dnnl::memory::desc bias_desc = strided_desc(bias_sizes, contiguous_strides(bias_sizes), g.dtype);
-    dnnl::matmul::desc desc = bias ? dnnl::matmul::desc(a_desc, b_desc, bias_desc, c_desc) : dnnl::matmul::desc(a_desc, b_desc, c_desc);
-    dnnl::matmul::primitive_desc pd(desc, onednn_attributes(), onednn_engine());
-    Recipe recipe{dnnl::matmul(pd),
-                  {{DNNL_ARG_SRC, a_desc}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, c_desc},
-                   {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc()}},
-                  pd.scratchpad_desc().get_size()};
-    if (bias) recipe.arguments.emplace_back(DNNL_ARG_BIAS, bias_desc);
-    return recipe;
-  });
-  Tensor packed;  // lives until the product has run
+  const Problem problem{g, *a, *b, bias};
   const void* b_data = first_entry(g.b, g.b_offsets, g.dtype);
-  if (pack) {
-    const dnnl::memory::desc& wanted = use.desc(DNNL_ARG_WEIGHTS);
-    const int64_t elements = static_cast<int64_t>(wanted.get_size() / item_size(g.dtype));
-    packed = empty(Sizes{elements}, g.dtype, Device{});
-    onednn_reorder(lease.width(), strided_desc(b->sizes, b->strides, g.dtype), b_data, wanted, packed.data());
-    b_data = packed.data();
-  }
-  use.set(DNNL_ARG_SRC, first_entry(g.a, g.a_offsets, g.dtype));
-  use.set(DNNL_ARG_WEIGHTS, b_data);
-  use.set(DNNL_ARG_DST, g.c);
-  if (bias) use.set(DNNL_ARG_BIAS, bias);
-  use.run();
+  PoolLease lease;
+  if (run_packed(problem, b_data, lease.width(), weights)) return true;
+  PrimitiveUse use = problem.primitive(lease.width(), false);
+  problem.run(use, b_data);
   return true;
 }
 
@@ -113,12 +152,12 @@ void add_bias(const Gemm& g, const void* bias) {
 
 }  // namespace
 
-void product(const Gemm& g, const void* bias) {
+void product(const Gemm& g, const void* bias, const Tensor* weights) {
   if (g.batch == 0 || g.m == 0 || g.n == 0) return;
-  const bool tiny = g.m * g.n * g.k <= kTinyProduct;
+  const bool tiny = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) <= kTinyProduct;
   if (is_gemv(g)) {
     gemv(g);
-  } else if (tiny || !onednn_computes(g.dtype) || !run_onednn(g, bias)) {
+  } else if (tiny || !onednn_computes(g.dtype) || !run_onednn(g, bias, weights)) {
     gemm(g);
   } else {
     return;
