@@ -1,0 +1,42 @@
+#include "server/convert.h"
+
+namespace tt::server {
+
+static_assert(static_cast<int>(ErrorKind::kRuntime) == v1::RUNTIME &&
+              static_cast<int>(ErrorKind::kOutOfMemory) == v1::OUT_OF_MEMORY);
+
+v1::Error to_wire(const Poison& poison) {
+  v1::Error wire;
+  wire.set_kind(static_cast<v1::ErrorKind>(poison.kind));
+  wire.set_message(poison.message);
+  wire.set_op(poison.op);
+  wire.set_site(poison.site);
+  wire.set_retriable(poison.retriable);
+  return wire;
+}
+
+v1::Error to_wire(const Error& error) {
+  v1::Error wire;
+  wire.set_kind(static_cast<v1::ErrorKind>(error.kind()));
+  wire.set_message(error.message());
+  wire.set_retriable(error.kind() == ErrorKind::kOutOfMemory);
+  return wire;
+}
+
+v1::TensorDescription to_wire(const TensorMeta& meta) {
+  v1::TensorDescription wire;
+  wire.set_dtype(static_cast<uint32_t>(meta.dtype));
+  wire.mutable_sizes()->Add(meta.sizes.begin(), meta.sizes.end());
+  wire.set_device(meta.device.encode());
+  return wire;
+}
+
+absl::Status to_status(const Error& error) {
+  bool memory = error.kind() == ErrorKind::kOutOfMemory;
+  return absl::Status(memory ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInvalidArgument,
+                      error.message());
+}
+
+absl::Status fault_status(const v1::Error& fault) { return absl::InvalidArgumentError(fault.message()); }
+
+}  // namespace tt::server

@@ -1,0 +1,40 @@
+// Replies: what a session has answered and the client may not have got.
+//
+// A link that breaks between an execution and its reply makes the client send the frame again; the operations are not
+// repeated, and neither can the reads be, since names may have been dropped since. So answers are kept until the
+// client says that it has them, within a budget. One a session, used under its lock.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include "proto/wire.h"
+
+namespace tt::server {
+
+class Replies {
+ public:
+  explicit Replies(uint64_t max_bytes) : max_bytes_(max_bytes) {}
+
+  // `reply` answered frame `sequence`. Only replies that answer a read take room; the oldest make way.
+  void keep(uint64_t sequence, const v1::Reply& reply);
+  // The client has every reply up to `sequence`.
+  void forget(uint64_t sequence);
+  // Null where it answered nothing, or is gone.
+  const v1::Reply* find(uint64_t sequence) const;
+  void clear();
+
+ private:
+  struct Kept {
+    uint64_t sequence;
+    uint64_t bytes;
+    v1::Reply reply;
+  };
+  void drop_oldest();
+
+  const uint64_t max_bytes_;
+  uint64_t bytes_ = 0;
+  std::deque<Kept> kept_;  // sequences go up
+};
+
+}  // namespace tt::server
