@@ -135,13 +135,11 @@ inline void futex_wait(std::atomic<uint32_t>& word, uint32_t seen) {
 inline void futex_wake(std::atomic<uint32_t>& word) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
-inline void pause() {
 #if defined(__x86_64__)
-  __builtin_ia32_pause();
+inline void pause() { __builtin_ia32_pause(); }
 #else
-  std::this_thread::yield();
+inline void pause() { std::this_thread::yield(); }
 #endif
-}
 
 // Waits until `enough(counter)`: spinning first, then asleep on the counter, with `sleeps` raised so that the other
 // side knows to wake us.

@@ -1,0 +1,112 @@
+#include "server/shared_segment.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <atomic>
+
+namespace tt::server {
+namespace {
+
+// A segment's pages stay with it until its session ends, outside of the session's account.
+constexpr int kMaxSegments = 128;
+std::atomic<int> segments_in_use{0};
+
+// A lane whose last transfer has just been cancelled is free again within moments.
+constexpr std::chrono::seconds kLaneWait{1};
+
+absl::Status outcome_status(shared_ring::Outcome outcome) {
+  if (outcome == shared_ring::Outcome::kReady) return absl::OkStatus();
+  if (outcome == shared_ring::Outcome::kStopped) return absl::CancelledError("the transfer was given up");
+  return absl::InvalidArgumentError("the shared segment's counters cannot be right");
+}
+
+// Holds a lane for one transfer, runs it, and marks the lane when it did not end well.
+template <typename Lane, typename Transfer>
+absl::Status hold(Lane& lane, Transfer&& transfer) {
+  std::unique_lock lock(lane.mutex, kLaneWait);
+  if (!lock.owns_lock()) return absl::FailedPreconditionError("the lane carries another transfer");
+  if (lane.broken) return absl::FailedPreconditionError("the lane broke with an earlier transfer");
+  absl::Status status = transfer();
+  lane.broken = !status.ok();
+  return status;
+}
+
+}  // namespace
+
+std::shared_ptr<SharedSegment> SharedSegment::create() {
+  uint64_t nonce = 0;
+  if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce) return nullptr;
+  if (segments_in_use.fetch_add(1) >= kMaxSegments) {
+    segments_in_use.fetch_sub(1);
+    return nullptr;
+  }
+  int fd = memfd_create("teletensor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  bool sealed = fd >= 0 && ftruncate(fd, shared_ring::kSegmentBytes) == 0 &&
+                fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+  if (!sealed && fd >= 0) close(fd);
+  std::unique_ptr<shared_ring::Segment> segment = sealed ? shared_ring::Segment::map(fd) : nullptr;
+  if (!segment) {
+    segments_in_use.fetch_sub(1);
+    return nullptr;
+  }
+  segment->header().nonce = nonce;
+  segment->header().layout = shared_ring::kLayout;
+  return std::shared_ptr<SharedSegment>(new SharedSegment(std::move(segment), nonce));
+}
+
+SharedSegment::SharedSegment(std::unique_ptr<shared_ring::Segment> segment, uint64_t nonce)
+    : segment_(std::move(segment)),
+      nonce_(nonce),
+      upload_{.end = shared_ring::Consumer(segment_->header().upload, segment_->upload_chunks())},
+      download_{.end = shared_ring::Producer(segment_->header().download, segment_->download_chunks())} {}
+
+SharedSegment::~SharedSegment() { segments_in_use.fetch_sub(1); }
+
+v1::SharedMemory SharedSegment::describe() const {
+  v1::SharedMemory wire;
+  wire.set_pid(getpid());
+  wire.set_file_descriptor(segment_->descriptor());
+  wire.set_bytes(shared_ring::kSegmentBytes);
+  wire.set_nonce(nonce_);
+  return wire;
+}
+
+absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> go_on) {
+  client_gone();  // remembers having seen it
+  return hold(upload_, [&]() -> absl::Status {
+    while (upload.left() != 0) {
+      const char* chunk = nullptr;
+      absl::Status ready = outcome_status(upload_.end.next(&chunk, go_on));
+      if (!ready.ok()) return ready;
+      absl::Status taken = upload.append({chunk, std::min<uint64_t>(upload.left(), shared_ring::kChunkBytes)});
+      upload_.end.release();
+      if (!taken.ok()) return taken;
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status SharedSegment::send(RowMajor& tensor, absl::FunctionRef<bool()> go_on) {
+  client_gone();
+  return hold(download_, [&]() -> absl::Status {
+    while (tensor.left() != 0) {
+      char* chunk = nullptr;
+      absl::Status ready = outcome_status(download_.end.claim(&chunk, go_on));
+      if (!ready.ok()) return ready;
+      tensor.read(chunk, shared_ring::kChunkBytes);
+      download_.end.publish();
+    }
+    return absl::OkStatus();
+  });
+}
+
+bool SharedSegment::client_gone() {
+  if (segment_->client_present()) {
+    client_seen_ = true;
+    return false;
+  }
+  return client_seen_;
+}
+
+}  // namespace tt::server

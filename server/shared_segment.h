@@ -1,0 +1,56 @@
+// SharedSegment: the engine's side of the memory it shares with one client of the same host.
+//
+// Owned by a session, and by the transfers that pass through it; each lane serves one transfer at a time. The client
+// is not trusted: nothing is read from the segment but bytes and checked counters, and every wait ends when `go_on`
+// says so.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "proto/shared_ring.h"
+#include "server/row_major.h"
+#include "server/transfer.h"
+#include "proto/wire.h"
+
+namespace tt::server {
+
+class SharedSegment {
+ public:
+  // Null where the system has none to give, or too many are in use: bytes go through gRPC then.
+  static std::shared_ptr<SharedSegment> create();
+  ~SharedSegment();
+  SharedSegment(const SharedSegment&) = delete;
+  SharedSegment& operator=(const SharedSegment&) = delete;
+
+  v1::SharedMemory describe() const;
+
+  // Moves all of an upload, or of a tensor. Fails with CANCELLED where go_on said so, INVALID_ARGUMENT where the
+  // client's counters lie; the lane is unusable afterwards, FAILED_PRECONDITION says so.
+  absl::Status receive(Upload& upload, absl::FunctionRef<bool()> go_on);
+  absl::Status send(RowMajor& tensor, absl::FunctionRef<bool()> go_on);
+
+  // Whether a client was seen holding the segment and holds it no more: its process has ended.
+  bool client_gone();
+
+ private:
+  SharedSegment(std::unique_ptr<shared_ring::Segment> segment, uint64_t nonce);
+
+  template <typename End>
+  struct Guarded {
+    std::timed_mutex mutex;  // one transfer at a time
+    bool broken = false;
+    End end;
+  };
+
+  std::unique_ptr<shared_ring::Segment> segment_;
+  const uint64_t nonce_;
+  Guarded<shared_ring::Consumer> upload_;
+  Guarded<shared_ring::Producer> download_;
+  std::atomic<bool> client_seen_{false};
+};
+
+}  // namespace tt::server

@@ -1,0 +1,174 @@
+#include "server/transfer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "engine/context.h"
+#include "server/convert.h"
+
+namespace tt::server {
+namespace {
+
+// A taken transfer may be sent again by a client that lost the answer; only the last few can be.
+constexpr size_t kRemembered = 1024;
+
+thread_local Transfers* current_transfers = nullptr;
+
+// Host memory that `account` pays for.
+Ref<Storage> stage(const std::shared_ptr<Account>& account, uint64_t bytes) {
+  Context context;
+  context.account = account;
+  ContextScope scope(&context);
+  return make_ref<Storage>(Device{DeviceType::kCPU, 0}, bytes);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint64_t bytes) {
+  if (transfer == 0) return absl::InvalidArgumentError("a transfer's number is not 0");
+  if (bytes > INT64_MAX) return absl::InvalidArgumentError(absl::StrCat("absurd size, got ", bytes, " bytes"));
+  std::unique_lock lock(mutex_);
+  if (closed_) return absl::FailedPreconditionError("the session has ended");
+  auto found = entries_.find(transfer);
+  bool known = found != entries_.end();
+  if (was_taken(transfer) || (known && found->second.state == State::kComplete)) {
+    return std::unique_ptr<Upload>(new Upload(shared_from_this(), transfer, nullptr, bytes));
+  }
+  if (known && found->second.state == State::kArriving) {
+    return absl::AlreadyExistsError(absl::StrCat("transfer ", transfer, " is under way"));
+  }
+  if (!known && entries_.size() >= max_transfers_) {
+    return absl::ResourceExhaustedError(absl::StrCat("at most ", max_transfers_, " transfers wait at a time"));
+  }
+  entries_[transfer] = Entry{State::kArriving, nullptr, Clock::now(), std::nullopt};
+  lock.unlock();  // allocating may take the kernel a while
+  Ref<Storage> storage;
+  std::optional<Error> refusal;
+  try {
+    storage = stage(account_, bytes);
+  } catch (const Error& error) {
+    refusal = error;
+  }
+  lock.lock();
+  if (closed_) return absl::FailedPreconditionError("the session has ended");
+  if (refusal) return refuse(transfer, *refusal);
+  entries_[transfer].storage = storage;
+  if (bytes == 0) entries_[transfer].state = State::kComplete;
+  changed_.notify_all();
+  return std::unique_ptr<Upload>(new Upload(shared_from_this(), transfer, std::move(storage), bytes));
+}
+
+absl::Status Transfers::refuse(uint64_t transfer, const Error& error) {
+  entries_[transfer] = Entry{State::kRefused, nullptr, Clock::now(), error};
+  changed_.notify_all();
+  return to_status(error);
+}
+
+Ref<Storage> Transfers::take(uint64_t transfer, uint64_t bytes) {
+  auto began = Clock::now();
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    check(!closed_, "the session ended while its transfer ", transfer, " was awaited");
+    auto found = entries_.find(transfer);
+    Entry* entry = found == entries_.end() ? nullptr : &found->second;
+    if (entry != nullptr && entry->state == State::kComplete) {
+      Ref<Storage> storage = std::move(entry->storage);
+      entries_.erase(found);
+      taken_.push_back(transfer);
+      if (taken_.size() > kRemembered) taken_.pop_front();
+      check_as(ErrorKind::kValue, storage->bytes() == bytes, "transfer ", transfer, " has ", storage->bytes(),
+               " bytes, the tensor takes ", bytes);
+      return storage;
+    }
+    check(!was_taken(transfer), "transfer ", transfer, " was taken already");
+    if (entry != nullptr && entry->state == State::kRefused) {
+      Error refusal = *entry->refusal;
+      entries_.erase(found);
+      throw refusal;
+    }
+    auto until = deadline(entry, began);
+    if (Clock::now() >= until) {
+      entries_.erase(transfer);
+      fail(ErrorKind::kRuntime, "transfer ", transfer, " did not arrive");
+    }
+    changed_.wait_until(lock, until);
+  }
+}
+
+void Transfers::close() {
+  absl::flat_hash_map<uint64_t, Entry> dropped;
+  std::lock_guard lock(mutex_);
+  closed_ = true;
+  dropped.swap(entries_);
+  changed_.notify_all();
+}
+
+bool Transfers::arrived(uint64_t transfer, bool last) {
+  std::lock_guard lock(mutex_);
+  auto found = entries_.find(transfer);
+  if (closed_ || found == entries_.end()) return false;
+  found->second.moved = Clock::now();
+  if (last) {
+    found->second.state = State::kComplete;
+    changed_.notify_all();
+  }
+  return true;
+}
+
+void Transfers::broke_off(uint64_t transfer) {
+  std::lock_guard lock(mutex_);
+  auto found = entries_.find(transfer);
+  if (found == entries_.end() || found->second.state != State::kArriving) return;
+  found->second = Entry{State::kBroken, nullptr, Clock::now(), std::nullopt};
+  changed_.notify_all();
+}
+
+bool Transfers::was_taken(uint64_t transfer) const {
+  return std::find(taken_.begin(), taken_.end(), transfer) != taken_.end();
+}
+
+Transfers::Clock::time_point Transfers::deadline(const Entry* entry, Clock::time_point began) const {
+  if (entry == nullptr) return began + patience_.progress;
+  return std::max(began, entry->moved) + (entry->state == State::kBroken ? patience_.again : patience_.progress);
+}
+
+Upload::~Upload() {
+  if (storage_ && left() != 0) {
+    storage_ = nullptr;  // first: who waits for it to be gone sees it gone
+    owner_->broke_off(transfer_);
+  }
+}
+
+absl::Status Upload::append(absl::Span<const char> bytes) {
+  if (bytes.size() > left()) {
+    return absl::InvalidArgumentError(absl::StrCat("the transfer has ", bytes_, " bytes, got more"));
+  }
+  if (storage_ && !bytes.empty()) {
+    std::memcpy(static_cast<char*>(storage_->data()) + done_, bytes.data(), bytes.size());
+  }
+  done_ += bytes.size();
+  if (storage_ && !owner_->arrived(transfer_, left() == 0)) return absl::CancelledError("nobody waits for the transfer");
+  return absl::OkStatus();
+}
+
+TransfersScope::TransfersScope(Transfers* transfers) : saved_(std::exchange(current_transfers, transfers)) {}
+TransfersScope::~TransfersScope() { current_transfers = saved_; }
+
+void uploaded(Call& call) {
+  check(current_transfers != nullptr, "there is no session to upload through");
+  check_as(ErrorKind::kNotImplemented, !call.into, "an upload makes a new tensor");
+  TensorMeta meta = call.inferred.outputs[0];
+  meta.strides = contiguous_strides(meta.sizes);
+  uint64_t bytes = item_size(meta.dtype);
+  for (int64_t size : meta.sizes) {
+    check_as(ErrorKind::kValue, size >= 0 && !__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes),
+             "absurd sizes, got ", to_string(meta.sizes));
+  }
+  Ref<Storage> storage = current_transfers->take(static_cast<uint64_t>(call.args[0].integer), bytes);
+  call.outputs.resize(1);
+  call.outputs[0] = Tensor(new TensorImpl(std::move(meta), std::move(storage)));
+}
+
+}  // namespace tt::server

@@ -1,0 +1,116 @@
+// Transfers: the uploads of one session, from their first byte until an `uploaded` instruction takes them.
+//
+// Bytes go straight into storages that the session's account pays for, and that the instruction adopts as they are.
+// Thread-safe: uploads arrive on their own threads, the session's thread waits for them.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/allocator.h"
+#include "engine/dispatcher.h"
+#include "engine/rules/error.h"
+#include "engine/storage.h"
+
+namespace tt::server {
+
+class Upload;
+
+class Transfers : public std::enable_shared_from_this<Transfers> {
+ public:
+  // How long an instruction waits for a transfer that makes no progress, and for one that broke off to be sent again.
+  struct Patience {
+    std::chrono::milliseconds progress{60'000};
+    std::chrono::milliseconds again{10'000};
+  };
+
+  Transfers(std::shared_ptr<Account> account, uint64_t max_transfers, Patience patience)
+      : account_(std::move(account)), max_transfers_(max_transfers), patience_(patience) {}
+
+  // Takes memory for `bytes` before any of them is read. RESOURCE_EXHAUSTED where the account or the table has no room,
+  // FAILED_PRECONDITION once closed, ALREADY_EXISTS while the same transfer is under way. One that broke off starts
+  // over; a refused one fails its instruction at once; one that is complete, or was taken, is read and dropped (its sender did not hear of it).
+  absl::StatusOr<std::unique_ptr<Upload>> begin(uint64_t transfer, uint64_t bytes);
+
+  // Waits until all of `transfer` is there, and gives its storage. Throws Error where it does not come, or has not
+  // `bytes`.
+  Ref<Storage> take(uint64_t transfer, uint64_t bytes);
+
+  // Drops everything; waits end. Uploads under way see it at their next chunk.
+  void close();
+
+ private:
+  friend class Upload;
+  using Clock = std::chrono::steady_clock;
+  enum class State { kArriving, kBroken, kRefused, kComplete };
+  struct Entry {
+    State state = State::kArriving;
+    Ref<Storage> storage;
+    Clock::time_point moved;       // when it last made progress
+    std::optional<Error> refusal;  // kRefused: what its instruction fails with
+  };
+
+  absl::Status refuse(uint64_t transfer, const Error& error);
+  bool arrived(uint64_t transfer, bool last);  // false where nobody wants it any more
+  void broke_off(uint64_t transfer);
+  bool was_taken(uint64_t transfer) const;
+  Clock::time_point deadline(const Entry* entry, Clock::time_point began) const;
+
+  const std::shared_ptr<Account> account_;
+  const uint64_t max_transfers_;
+  const Patience patience_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  absl::flat_hash_map<uint64_t, Entry> entries_;
+  std::deque<uint64_t> taken_;  // the last few
+  bool closed_ = false;
+};
+
+// One upload under way. Dropped before its last byte, it has broken off. Used by one thread.
+class Upload {
+ public:
+  ~Upload();
+  Upload(const Upload&) = delete;
+  Upload& operator=(const Upload&) = delete;
+
+  // INVALID_ARGUMENT on more bytes than were announced, CANCELLED where the session has ended.
+  absl::Status append(absl::Span<const char> bytes);
+  uint64_t left() const { return bytes_ - done_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  friend class Transfers;
+  Upload(std::shared_ptr<Transfers> owner, uint64_t transfer, Ref<Storage> storage, uint64_t bytes)
+      : owner_(std::move(owner)), transfer_(transfer), storage_(std::move(storage)), bytes_(bytes) {}
+
+  std::shared_ptr<Transfers> owner_;
+  uint64_t transfer_;
+  Ref<Storage> storage_;  // null: the bytes are dropped
+  uint64_t bytes_;
+  uint64_t done_ = 0;
+};
+
+// Makes `transfers` what `uploaded` instructions on this thread wait for.
+class TransfersScope {
+ public:
+  explicit TransfersScope(Transfers* transfers);
+  ~TransfersScope();
+  TransfersScope(const TransfersScope&) = delete;
+  TransfersScope& operator=(const TransfersScope&) = delete;
+
+ private:
+  Transfers* saved_;
+};
+
+// The `uploaded` operator's kernel for tensors in host memory: adopts the transfer's storage.
+void uploaded(Call& call);
+
+}  // namespace tt::server
