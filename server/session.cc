@@ -1,0 +1,209 @@
+#include "server/session.h"
+
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/convert.h"
+
+namespace tt::server {
+namespace {
+
+// How often a waiting download asks whether to go on.
+constexpr std::chrono::milliseconds kGlance{50};
+
+// Why `value` cannot be read; nothing where it can.
+std::optional<v1::Error> unreadable(const SlotValue& value, bool meta_only) {
+  if (value.poison) return to_wire(*value.poison);
+  if (!value.tensor) return to_wire(Error(ErrorKind::kRuntime, "the operator gave no tensor here"));
+  Device device = value.tensor.device();
+  if (meta_only || device.type == DeviceType::kCPU) return std::nullopt;
+  return to_wire(Error(ErrorKind::kNotImplemented, absl::StrCat("cannot read bytes on ", to_string(device))));
+}
+
+}  // namespace
+
+Session::Session(Options options)
+    : options_(std::move(options)),
+      account_(std::make_shared<Account>(absl::StrCat("session ", options_.id), options_.memory_limit)),
+      transfers_(std::make_shared<Transfers>(account_, options_.limits.max_transfers, options_.patience)),
+      decoder_(options_.limits),
+      replies_(options_.limits.max_reply_bytes) {
+  context_.account = account_;
+}
+
+Session::~Session() { close(); }
+
+void Session::execute(const v1::Frame& frame, v1::Reply* reply) {
+  std::lock_guard lock(mutex_);
+  uint64_t last = executed();
+  if (over()) {
+    *reply->mutable_fault() = to_wire(Error(ErrorKind::kRuntime, "the session has ended"));
+  } else if (frame.sequence() <= last && frame.sequence() != 0) {
+    repeat(frame, reply);
+  } else if (frame.sequence() != last + 1) {
+    refuse(Error(ErrorKind::kValue, absl::StrCat("frame ", last + 1, " comes next, got ", frame.sequence())), 0, reply);
+  } else {
+    run(frame, reply);
+  }
+  reply->set_executed(executed());
+}
+
+void Session::run(const v1::Frame& frame, v1::Reply* reply) {
+  ContextScope context(&context_);
+  TransfersScope transfers(transfers_.get());
+  try {
+    const Program& program = decoder_.decode(frame);
+    check_as(ErrorKind::kValue, slots_.size() + decoder_.new_names() <= options_.limits.max_handles,
+             "a session has at most ", options_.limits.max_handles, " handles");
+    executor_.run(program, slots_);
+    answer_reads(frame, false, reply);
+    release(frame);
+  } catch (const ProgramFault& fault) {
+    return refuse(fault.error, fault.instruction, reply);
+  } catch (const Error& error) {
+    return refuse(error, static_cast<size_t>(frame.instructions_size()), reply);
+  } catch (const std::exception& error) {  // ours, not the client's; only this session pays for it
+    return refuse(Error(ErrorKind::kRuntime, absl::StrCat("internal error: ", error.what())), 0, reply);
+  }
+  replies_.forget(frame.received());
+  publish(frame.sequence());
+  reply->set_executed(frame.sequence());
+  replies_.keep(frame.sequence(), *reply);
+  if (frame.close()) free_everything();
+}
+
+void Session::refuse(const Error& error, size_t instruction, v1::Reply* reply) {
+  reply->Clear();
+  v1::Error* fault = reply->mutable_fault();
+  *fault = to_wire(error);
+  fault->set_message(absl::StrCat("frame refused at instruction ", instruction, ": ", error.message()));
+  free_everything();
+}
+
+void Session::repeat(const v1::Frame& frame, v1::Reply* reply) {
+  replies_.forget(frame.received());
+  if (const v1::Reply* kept = replies_.find(frame.sequence())) {
+    *reply = *kept;
+  } else {
+    answer_reads(frame, true, reply);
+  }
+}
+
+void Session::answer_reads(const v1::Frame& frame, bool again, v1::Reply* reply) {
+  uint64_t room = options_.limits.max_reply_bytes;
+  for (const v1::Read& read : frame.reads()) answer(read, again, &room, reply->add_reads());
+}
+
+// A name that stands for nothing is a lie in a frame's first reading; later it may have been dropped since.
+void Session::answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadResult* result) {
+  result->set_request(read.request());
+  const SlotValue* value = slots_.find(read.handle());
+  if (value == nullptr) {
+    check_as(ErrorKind::kValue, again, "handle ", read.handle(), " stands for nothing");
+    *result->mutable_error() = to_wire(Error(ErrorKind::kRuntime, "the answer was lost with the connection"));
+    return;
+  }
+  if (std::optional<v1::Error> error = unreadable(*value, read.meta_only())) {
+    *result->mutable_error() = *std::move(error);
+    return;
+  }
+  *result->mutable_tensor() = to_wire(value->tensor.meta());
+  if (read.meta_only()) return;
+  RowMajor bytes(value->tensor);
+  if (bytes.bytes() > std::min(*room, options_.limits.max_inline_bytes)) return;  // by Download
+  *room -= bytes.bytes();
+  std::string* data = result->mutable_data();
+  data->resize(bytes.bytes());
+  bytes.read(data->data(), data->size());
+}
+
+void Session::release(const v1::Frame& frame) {
+  for (uint64_t handle : frame.release()) {
+    check_as(ErrorKind::kValue, slots_.release(handle), "handle ", handle, " is dropped but stands for nothing");
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Upload>> Session::begin_upload(uint64_t transfer, uint64_t bytes) {
+  return transfers_->begin(transfer, bytes);
+}
+
+absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> go_on) {
+  {
+    std::unique_lock lock(progress_mutex_);
+    ++waiting_;
+    while (executed() < after && !over() && go_on()) progress_.wait_for(lock, kGlance);
+    --waiting_;
+  }
+  std::lock_guard lock(mutex_);
+  if (over()) return absl::NotFoundError("the session has ended");
+  if (executed() < after) return absl::CancelledError("the download was given up");
+  const SlotValue* value = slots_.find(handle);
+  if (value == nullptr) return absl::InvalidArgumentError(absl::StrCat("handle ", handle, " stands for nothing"));
+  Download download;
+  download.error = unreadable(*value, false);
+  if (!download.error) {
+    download.tensor = to_wire(value->tensor.meta());
+    download.bytes.emplace(value->tensor);
+  }
+  return download;
+}
+
+std::shared_ptr<SharedSegment> Session::segment() const {
+  std::lock_guard lock(progress_mutex_);
+  return segment_;
+}
+
+std::shared_ptr<SharedSegment> Session::offer_segment() {
+  std::shared_ptr<SharedSegment> fresh = SharedSegment::create();
+  std::lock_guard lock(progress_mutex_);
+  segment_ = fresh;
+  return fresh;
+}
+
+void Session::close() {
+  transfers_->close();  // an instruction that waits for one lets go of the lock
+  std::lock_guard lock(mutex_);
+  if (!over()) free_everything();
+}
+
+void Session::free_everything() {
+  over_.store(true, std::memory_order_release);
+  transfers_->close();
+  slots_.clear();
+  replies_.clear();
+  context_ = Context{};
+  publish(executed());
+  std::lock_guard lock(progress_mutex_);
+  segment_ = nullptr;
+}
+
+void Session::publish(uint64_t executed) {
+  const ExecutorStats& stats = executor_.stats();
+  std::lock_guard lock(progress_mutex_);
+  executed_.store(executed, std::memory_order_release);
+  status_.set_frames(executed);
+  status_.set_handles(slots_.size());
+  status_.set_instructions(stats.instructions);
+  status_.set_fused(stats.fused);
+  status_.set_failed(stats.failed);
+  if (waiting_ != 0) progress_.notify_all();
+}
+
+v1::SessionStatus Session::status() const {
+  v1::SessionStatus status;
+  {
+    std::lock_guard lock(progress_mutex_);
+    status = status_;
+  }
+  std::chrono::duration<double> age = std::chrono::steady_clock::now() - opened_;
+  status.set_id(options_.id);
+  status.set_client(options_.client);
+  status.set_age_seconds(age.count());
+  status.set_held_bytes(account_->held());
+  status.set_peak_bytes(account_->peak());
+  status.set_limit_bytes(account_->limit());
+  return status;
+}
+
+}  // namespace tt::server

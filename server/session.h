@@ -1,0 +1,111 @@
+// Session: a client's ordered conversation and all it owns. Knows nothing of gRPC.
+//
+// Thread-safe. Frames are executed one at a time, on the calling thread; transfers run beside them. What is wrong with
+// an operation stands in its results' place; a frame that lies is answered with a fault and ends the session.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "engine/context.h"
+#include "engine/executor.h"
+#include "engine/slot_table.h"
+#include "server/decode.h"
+#include "server/limits.h"
+#include "server/replies.h"
+#include "server/row_major.h"
+#include "server/shared_segment.h"
+#include "server/transfer.h"
+#include "teletensor/v1/admin.pb.h"
+#include "proto/wire.h"
+
+namespace tt::server {
+
+// A tensor's bytes, about to be sent; or the error in its place.
+struct Download {
+  v1::TensorDescription tensor;
+  std::optional<RowMajor> bytes;
+  std::optional<v1::Error> error;
+};
+
+class Session {
+ public:
+  struct Options {
+    uint64_t id = 0;
+    std::string key;
+    std::string client;
+    uint64_t memory_limit = 0;  // 0: none
+    Limits limits;
+    Transfers::Patience patience;
+  };
+
+  explicit Session(Options options);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Executes `frame`, unless it was executed already, and fills the cleared `reply`.
+  void execute(const v1::Frame& frame, v1::Reply* reply);
+  // See Transfers::begin.
+  absl::StatusOr<std::unique_ptr<Upload>> begin_upload(uint64_t transfer, uint64_t bytes);
+  // Waits until frame `after` has been executed; asks `go_on` now and then. INVALID_ARGUMENT on a name that stands for
+  // nothing, CANCELLED where go_on said so.
+  absl::StatusOr<Download> begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> go_on);
+
+  // The segment shared with the client; null where there is none. `offer` makes a new one in the old one's place.
+  std::shared_ptr<SharedSegment> segment() const;
+  std::shared_ptr<SharedSegment> offer_segment();
+
+  // Frees everything the session owns, to the byte. Waits for the frame that runs; waits within it end. Idempotent.
+  void close();
+  bool over() const { return over_.load(std::memory_order_acquire); }
+  // Sequence of the last frame executed.
+  uint64_t executed() const { return executed_.load(std::memory_order_acquire); }
+
+  uint64_t id() const { return options_.id; }
+  const std::string& key() const { return options_.key; }
+  const std::string& client() const { return options_.client; }
+  const Limits& limits() const { return options_.limits; }
+  // Everything but `connected`.
+  v1::SessionStatus status() const;
+
+ private:
+  void run(const v1::Frame& frame, v1::Reply* reply);
+  void refuse(const Error& error, size_t instruction, v1::Reply* reply);
+  void repeat(const v1::Frame& frame, v1::Reply* reply);
+  void answer_reads(const v1::Frame& frame, bool again, v1::Reply* reply);
+  void answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadResult* result);
+  void release(const v1::Frame& frame);
+  void free_everything();
+  void publish(uint64_t executed);
+
+  const Options options_;
+  const std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
+  const std::shared_ptr<Account> account_;
+  const std::shared_ptr<Transfers> transfers_;
+  std::atomic<bool> over_{false};
+  std::atomic<uint64_t> executed_{0};
+
+  std::mutex mutex_;  // held while a frame executes; guards what follows
+  Context context_;
+  Decoder decoder_;
+  Executor executor_;
+  SlotTable slots_;
+  Replies replies_;
+
+  mutable std::mutex progress_mutex_;  // for those who wait or look, taken for moments only
+  std::condition_variable progress_;
+  int waiting_ = 0;
+  v1::SessionStatus status_;  // as of the last frame
+  std::shared_ptr<SharedSegment> segment_;
+};
+
+}  // namespace tt::server

@@ -1,0 +1,238 @@
+#include "server/sessions.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "engine/devices.h"
+#include "engine/rules/op.h"
+#include "server/version.h"
+#include "spdlog/spdlog.h"
+
+namespace tt::server {
+namespace {
+
+// A dying process closes its socket before, or after, the segment; so the first look comes a little later.
+constexpr std::chrono::milliseconds kFirstGlance{5};
+
+// Names and protects a session: 256 random bits. Empty where the system has none.
+std::string random_key() {
+  char bits[32];
+  if (getrandom(bits, sizeof bits, 0) != sizeof bits) return "";
+  return absl::BytesToHexString({bits, sizeof bits});
+}
+
+uint64_t least_limit(uint64_t a, uint64_t b) {
+  if (a == 0 || b == 0) return std::max(a, b);
+  return std::min(a, b);
+}
+
+void describe_engine(const Limits& limits, v1::HelloReply* reply) {
+  reply->set_engine_version(kVersion);
+  reply->set_schema_digest(schema_digest());
+  uint32_t max_id = 0;
+  for (const Op* op : all_ops()) max_id = std::max<uint32_t>(max_id, op->id);
+  reply->set_max_op_id(max_id);
+  for (const DeviceInfo& info : Devices::instance().list()) {
+    v1::DeviceDescription* device = reply->add_devices();
+    device->set_device(info.device.encode());
+    device->set_name(info.name);
+    device->set_total_memory(info.total_memory);
+  }
+  v1::Limits* wire = reply->mutable_limits();
+  wire->set_max_frame_bytes(limits.max_frame_bytes);
+  wire->set_max_inline_bytes(limits.max_inline_bytes);
+  wire->set_max_frames_in_flight(limits.max_frames_in_flight);
+  wire->set_max_handles(limits.max_handles);
+}
+
+// What a client calls itself, fit for a log and a terminal.
+std::string printable(absl::string_view name) { return absl::CHexEscape(name.substr(0, 128)); }
+
+}  // namespace
+
+Sessions::Sessions(Options options) : options_(std::move(options)), leases_([this] { run_leases(); }) {}
+
+Sessions::~Sessions() {
+  end_all();
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+    changed_.notify_all();
+  }
+  leases_.join();
+}
+
+absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* reply) {
+  std::shared_ptr<Session> session;
+  if (absl::Status status = open(request, &session); !status.ok()) return status;
+  describe_engine(options_.limits, reply);
+  reply->set_session_key(session->key());
+  reply->set_session_id(session->id());
+  reply->set_executed(session->executed());
+  reply->set_lease_seconds(std::chrono::duration<double>(options_.lease).count());
+  if (request.shared_memory()) {
+    if (auto segment = session->offer_segment()) *reply->mutable_shared_memory() = segment->describe();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Sessions::open(const v1::HelloRequest& request, std::shared_ptr<Session>* session) {
+  std::lock_guard lock(mutex_);
+  if (stopped_) return absl::UnavailableError("the engine is shutting down");
+  if (!request.resume_key().empty()) {
+    auto found = entries_.find(request.resume_key());
+    if (found == entries_.end()) return absl::NotFoundError("the session has ended");
+    if (found->second.attachment == 0) start_lease(found->second);
+    *session = found->second.session;
+    return absl::OkStatus();
+  }
+  if (entries_.size() >= options_.max_sessions) {
+    return absl::ResourceExhaustedError(absl::StrCat("the engine has ", options_.max_sessions, " sessions already"));
+  }
+  std::string key = random_key();
+  if (key.empty()) return absl::UnavailableError("the system gives no random numbers");
+  *session = std::make_shared<Session>(Session::Options{
+      ++last_id_, key, printable(request.client()), least_limit(request.memory_limit(), options_.session_memory_limit),
+      options_.limits, options_.patience});
+  Entry& entry = entries_[key];
+  entry.session = *session;
+  start_lease(entry);
+  spdlog::info("session {} opened by {}", (*session)->id(), (*session)->client());
+  return absl::OkStatus();
+}
+
+std::shared_ptr<Session> Sessions::find(absl::string_view key) const {
+  std::lock_guard lock(mutex_);
+  auto found = entries_.find(key);
+  return found == entries_.end() ? nullptr : found->second.session;
+}
+
+void Sessions::end(const Session& session) {
+  std::shared_ptr<Session> ended;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = entries_.find(session.key());
+    if (found == entries_.end()) return;
+    ended = found->second.session;
+    entries_.erase(found);
+  }
+  ended->close();
+  spdlog::info("session {} ended", ended->id());
+}
+
+uint64_t Sessions::attach(const Session& session, std::function<void()> cancel) {
+  std::function<void()> replaced;
+  uint64_t attachment = 0;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = entries_.find(session.key());
+    if (found == entries_.end()) return 0;
+    replaced = std::exchange(found->second.cancel, std::move(cancel));
+    attachment = found->second.attachment = ++last_attachment_;
+    if (auto segment = session.segment()) segment->client_gone();  // remembers having seen the client
+    if (replaced) replaced();  // under the lock: it refers to a stream that detaches before it goes
+  }
+  return attachment;
+}
+
+void Sessions::detach(const Session& session, uint64_t attachment) {
+  std::lock_guard lock(mutex_);
+  auto found = entries_.find(session.key());
+  if (found == entries_.end() || found->second.attachment != attachment) return;
+  found->second.attachment = 0;
+  found->second.cancel = nullptr;
+  start_lease(found->second);
+  spdlog::debug("session {} has lost its stream; its lease is {} ms", session.id(), options_.lease.count());
+}
+
+std::vector<v1::SessionStatus> Sessions::list() const {
+  std::lock_guard lock(mutex_);
+  std::vector<v1::SessionStatus> list;
+  for (const auto& [key, entry] : entries_) {
+    list.push_back(entry.session->status());
+    list.back().set_connected(entry.attachment != 0);
+  }
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.id() < b.id(); });
+  return list;
+}
+
+size_t Sessions::size() const {
+  std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+void Sessions::stop() {
+  std::lock_guard lock(mutex_);
+  stopped_ = true;
+}
+
+void Sessions::end_all() {
+  stop();
+  std::vector<std::shared_ptr<Session>> sessions;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [key, entry] : entries_) sessions.push_back(entry.session);
+  }
+  for (const auto& session : sessions) session->close();
+  std::lock_guard lock(mutex_);
+  for (auto& [key, entry] : entries_) {
+    if (entry.cancel) entry.cancel();
+  }
+  entries_.clear();
+}
+
+void Sessions::start_lease(Entry& entry) {
+  auto now = Clock::now();
+  entry.expires = now + options_.lease;
+  entry.next_glance = kFirstGlance;
+  entry.glance = now + kFirstGlance;
+  changed_.notify_all();
+}
+
+void Sessions::run_leases() {
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    Clock::time_point next = Clock::now() + std::chrono::hours(1);
+    std::vector<std::shared_ptr<Session>> expired = take_expired(Clock::now(), &next);
+    if (expired.empty()) {
+      changed_.wait_until(lock, next);
+      continue;
+    }
+    lock.unlock();
+    for (auto& session : expired) {
+      session->close();
+      spdlog::info("session {} was left by its client; its memory is free again", session->id());
+    }
+    expired.clear();
+    lock.lock();
+  }
+}
+
+std::vector<std::shared_ptr<Session>> Sessions::take_expired(Clock::time_point now, Clock::time_point* next) {
+  std::vector<std::shared_ptr<Session>> expired;
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    Entry& entry = it->second;
+    auto here = it++;
+    if (entry.attachment != 0) continue;
+    bool over = now >= entry.expires;
+    if (!over && now >= entry.glance) {
+      auto segment = entry.session->segment();
+      over = segment && segment->client_gone();
+      entry.next_glance *= 4;
+      entry.glance = now + entry.next_glance;
+    }
+    if (over) {
+      expired.push_back(std::move(entry.session));
+      entries_.erase(here);
+    } else {
+      *next = std::min({*next, entry.expires, entry.glance});
+    }
+  }
+  return expired;
+}
+
+}  // namespace tt::server
