@@ -1,0 +1,103 @@
+#include "server/admin_service.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
+#include "engine/devices.h"
+#include "engine/rules/error.h"
+#include "server/convert.h"
+#include "server/engine_service.h"
+#include "server/version.h"
+
+namespace tt::server {
+namespace {
+
+uint64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  uint64_t total = 0, resident = 0;
+  statm >> total >> resident;
+  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+void describe(const AllocatorStats& stats, v1::MemoryStats* wire) {
+  wire->set_allocated(stats.allocated);
+  wire->set_active(stats.active);
+  wire->set_reserved(stats.reserved);
+  wire->set_peak_allocated(stats.peak_allocated);
+  wire->set_peak_reserved(stats.peak_reserved);
+  wire->set_allocations(stats.allocations);
+  wire->set_retries(stats.retries);
+  wire->set_out_of_memory(stats.out_of_memory);
+  wire->set_system_allocations(stats.system_allocations);
+  wire->set_system_frees(stats.system_frees);
+}
+
+}  // namespace
+
+grpc::Status AdminService::check(const grpc::ServerContext& context) const {
+  return to_grpc(auth_.check(metadata(context, "authorization")));
+}
+
+grpc::Status AdminService::Status(grpc::ServerContext* context, const v1::StatusRequest*, v1::StatusReply* reply) {
+  if (grpc::Status status = check(*context); !status.ok()) return status;
+  reply->set_engine_version(kVersion);
+  reply->set_uptime_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
+  reply->set_pid(getpid());
+  reply->set_resident_bytes(resident_bytes());
+  for (const DeviceInfo& info : Devices::instance().list()) {
+    v1::DeviceStatus* device = reply->add_devices();
+    device->mutable_device()->set_device(info.device.encode());
+    device->mutable_device()->set_name(info.name);
+    device->mutable_device()->set_total_memory(info.total_memory);
+    describe(Devices::instance().allocator(info.device).stats(), device->mutable_memory());
+  }
+  for (v1::SessionStatus& session : sessions_.list()) *reply->add_sessions() = std::move(session);
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::EmptyCache(grpc::ServerContext* context, const v1::EmptyCacheRequest*,
+                                      v1::EmptyCacheReply* reply) {
+  if (grpc::Status status = check(*context); !status.ok()) return status;
+  uint64_t released = 0;
+  for (const DeviceInfo& info : Devices::instance().list()) {
+    Allocator& allocator = Devices::instance().allocator(info.device);
+    uint64_t before = allocator.stats().reserved;
+    allocator.empty_cache();
+    released += before - std::min(before, allocator.stats().reserved);
+  }
+  reply->set_released(released);
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::Snapshot(grpc::ServerContext* context, const v1::SnapshotRequest* request,
+                                    v1::SnapshotReply* reply) {
+  if (grpc::Status status = check(*context); !status.ok()) return status;
+  try {
+    for (const BlockInfo& info : Devices::instance().allocator(decode_device(request->device())).snapshot()) {
+      v1::SnapshotReply::Block* block = reply->add_blocks();
+      block->set_segment(reinterpret_cast<uintptr_t>(info.segment));
+      block->set_offset(info.offset);
+      block->set_size(info.size);
+      block->set_in_use(info.in_use);
+    }
+  } catch (const Error& error) {
+    return to_grpc(to_status(error));
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::Drain(grpc::ServerContext* context, const v1::DrainRequest* request, v1::DrainReply*) {
+  if (grpc::Status status = check(*context); !status.ok()) return status;
+  sessions_.stop();
+  auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(std::clamp(request->deadline_seconds(), 0.0, 86400.0));
+  while (sessions_.size() != 0 && std::chrono::steady_clock::now() < deadline && !context->IsCancelled()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  exit_();
+  return grpc::Status::OK;
+}
+
+}  // namespace tt::server

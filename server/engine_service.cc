@@ -1,0 +1,153 @@
+#include "server/engine_service.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "google/protobuf/arena.h"
+#include "server/convert.h"
+#include "spdlog/spdlog.h"
+
+namespace tt::server {
+namespace {
+
+// The memory that frames are parsed into, one after another: bump-allocated from a block that stays.
+class FrameArena {
+ public:
+  FrameArena() : block_(new char[kBlockBytes]), arena_(options(block_.get())) {}
+  v1::Frame* next() {
+    arena_.Reset();
+    return google::protobuf::Arena::CreateMessage<v1::Frame>(&arena_);
+  }
+
+ private:
+  static constexpr size_t kBlockBytes = 256 << 10;
+  static google::protobuf::ArenaOptions options(char* block) {
+    google::protobuf::ArenaOptions options;
+    options.initial_block = block;
+    options.initial_block_size = kBlockBytes;
+    options.max_block_size = 1 << 20;
+    return options;
+  }
+  std::unique_ptr<char[]> block_;
+  google::protobuf::Arena arena_;
+};
+
+grpc::Status drain(grpc::ServerReader<v1::UploadChunk>* reader, Upload& upload, v1::UploadChunk* chunk) {
+  do {
+    if (absl::Status status = upload.append(chunk->data()); !status.ok()) return to_grpc(status);
+  } while (reader->Read(chunk));
+  return grpc::Status::OK;
+}
+
+}  // namespace
+
+absl::string_view metadata(const grpc::ServerContext& context, const char* name) {
+  auto found = context.client_metadata().find(name);
+  if (found == context.client_metadata().end()) return {};
+  return {found->second.data(), found->second.size()};
+}
+
+grpc::Status to_grpc(const absl::Status& status) {
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+}
+
+std::shared_ptr<Session> EngineService::session_of(const grpc::ServerContext& context, grpc::Status* status) const {
+  std::shared_ptr<server::Session> session = sessions_.find(metadata(context, "teletensor-session"));
+  if (!session) *status = grpc::Status(grpc::StatusCode::NOT_FOUND, "the session has ended");
+  return session;
+}
+
+grpc::Status EngineService::Hello(grpc::ServerContext* context, const v1::HelloRequest* request,
+                                  v1::HelloReply* reply) {
+  absl::Status status = auth_.check(metadata(*context, "authorization"));
+  if (!status.ok()) {
+    spdlog::warn("refused {}: {}", context->peer(), std::string(status.message()));
+    return to_grpc(status);
+  }
+  return to_grpc(sessions_.hello(*request, reply));
+}
+
+grpc::Status EngineService::Session(grpc::ServerContext* context,
+                                    grpc::ServerReaderWriter<v1::Reply, v1::Frame>* stream) {
+  grpc::Status status;
+  auto session = session_of(*context, &status);
+  if (!session) return status;
+  uint64_t attachment = sessions_.attach(*session, [context] { context->TryCancel(); });
+  FrameArena arena;
+  v1::Reply reply;
+  for (v1::Frame* frame = arena.next(); stream->Read(frame); frame = arena.next()) {
+    reply.Clear();
+    session->execute(*frame, &reply);
+    bool sent = stream->Write(reply);
+    if (reply.has_fault()) {
+      spdlog::warn("session {}: {}", session->id(), reply.fault().message());
+      status = to_grpc(fault_status(reply.fault()));
+    }
+    if (session->over() || !sent) break;
+  }
+  if (session->over()) {
+    sessions_.end(*session);
+  } else {
+    sessions_.detach(*session, attachment);
+  }
+  return status;
+}
+
+grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerReader<v1::UploadChunk>* reader,
+                                   v1::UploadReply* reply) {
+  grpc::Status status;
+  auto session = session_of(*context, &status);
+  if (!session) return status;
+  v1::UploadChunk chunk;
+  if (!reader->Read(&chunk)) return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "an upload has a first chunk");
+  auto upload = session->begin_upload(chunk.transfer(), chunk.total_bytes());
+  if (!upload.ok()) return to_grpc(upload.status());
+  if (chunk.through_shared_memory()) {
+    auto segment = session->segment();
+    if (!segment) return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the session shares no memory");
+    status = to_grpc(segment->receive(**upload, [&] { return !context->IsCancelled() && !session->over(); }));
+  } else {
+    status = drain(reader, **upload, &chunk);
+  }
+  if (status.ok() && (*upload)->left() != 0) {
+    status = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the upload ended before its last byte");
+  }
+  reply->set_bytes((*upload)->bytes() - (*upload)->left());
+  return status;
+}
+
+grpc::Status EngineService::Download(grpc::ServerContext* context, const v1::DownloadRequest* request,
+                                     grpc::ServerWriter<v1::DownloadChunk>* writer) {
+  grpc::Status status;
+  auto session = session_of(*context, &status);
+  if (!session) return status;
+  auto go_on = [&] { return !context->IsCancelled() && !session->over(); };
+  auto download = session->begin_download(request->handle(), request->after(), go_on);
+  if (!download.ok()) return to_grpc(download.status());
+  auto segment = request->through_shared_memory() ? session->segment() : nullptr;
+  if (request->through_shared_memory() && !segment) {
+    return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the session shares no memory");
+  }
+  v1::DownloadChunk chunk;
+  if (download->error) {
+    *chunk.mutable_error() = *download->error;
+    writer->Write(chunk);
+    return grpc::Status::OK;
+  }
+  *chunk.mutable_tensor() = download->tensor;
+  RowMajor& bytes = *download->bytes;
+  if (segment) {
+    writer->Write(chunk);
+    return to_grpc(segment->send(bytes, go_on));
+  }
+  do {
+    std::string* data = chunk.mutable_data();
+    data->resize(std::min(bytes.left(), kStreamChunkBytes));
+    bytes.read(data->data(), data->size());
+    if (!writer->Write(chunk)) return grpc::Status::CANCELLED;
+    chunk.clear_tensor();
+  } while (bytes.left() != 0);
+  return grpc::Status::OK;
+}
+
+}  // namespace tt::server

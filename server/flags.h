@@ -1,0 +1,32 @@
+// Flags: what teletensord is told on its command line, in TELETENSOR_* variables, or in a file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tt::server {
+
+struct Flags {
+  std::vector<std::string> listen;  // as given; empty: the defaults
+  std::filesystem::path token_file;
+  bool no_auth = false;
+  bool private_engine = false;
+  uint64_t memory_limit = 0;          // bytes; 0: none
+  uint64_t session_memory_limit = 0;  // bytes; 0: none
+  double lease_seconds = 60;
+  int threads = 0;                    // 0: one a core
+  std::string log_level = "info";
+  bool check_config = false;
+};
+
+// Reads them. Gives the exit code where the process has nothing further to do (--help, --version, a mistake), having
+// printed why.
+std::optional<int> parse_flags(int argc, char** argv, Flags* flags);
+
+// "unix:.../teletensor/engine.sock" and "127.0.0.1:7070".
+std::vector<std::string> default_addresses();
+
+}  // namespace tt::server

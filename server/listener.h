@@ -1,0 +1,37 @@
+// Listener: the engine's services on its addresses.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/address.h"
+#include "server/auth.h"
+#include "server/sessions.h"
+
+namespace tt::server {
+
+class Listener {
+ public:
+  // Listens at once. Fails, in one clear line, where that is not possible. `exit` is what Admin.Drain calls; `auth` and
+  // `sessions` outlive the Listener.
+  static absl::StatusOr<std::unique_ptr<Listener>> start(const std::vector<Address>& addresses, const Auth& auth,
+                                                         Sessions& sessions, std::function<void()> exit);
+  ~Listener();
+
+  // Where it listens: the ports that 0 stood for are known now.
+  const std::vector<Address>& addresses() const { return addresses_; }
+  // Accepts nothing more, lets running frames finish, frees all sessions, and ends every call.
+  void shut_down();
+
+ private:
+  struct Impl;
+  Listener(std::unique_ptr<Impl> impl, std::vector<Address> addresses);
+  std::unique_ptr<Impl> impl_;
+  std::vector<Address> addresses_;
+};
+
+}  // namespace tt::server
