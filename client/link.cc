@@ -329,6 +329,7 @@ uint64_t Link::flush() {
 
 void Link::synchronize() {
   Lock lock(mutex_);
+  throw_if_over();
   uint64_t last = flush_locked();
   drive(lock, [&] { return acknowledged_ >= last; });
 }

@@ -1,0 +1,48 @@
+#include "client/address.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "engine/rules/error.h"
+
+namespace tt::client {
+namespace {
+
+TEST(Address, TakesHostsAndSockets) {
+  EXPECT_EQ(parse_address("gpu-box:7070").target, "dns:///gpu-box:7070");
+  EXPECT_EQ(parse_address("gpu-box").target, "dns:///gpu-box:7070");
+  EXPECT_EQ(parse_address("[::1]:80").target, "dns:///[::1]:80");
+  EXPECT_EQ(parse_address("[::1]").target, "dns:///[::1]:7070");
+  EXPECT_EQ(parse_address("unix:/run/engine.sock").target, "unix:/run/engine.sock");
+  EXPECT_EQ(parse_address("gpu-box:7070").text, "gpu-box:7070");
+}
+
+TEST(Address, RefusesTheRest) {
+  for (const char* text : {"", ":7070", "box:", "box:port", "box:0", "box:70000", "unix:", "http://box:80", "a b:1"}) {
+    EXPECT_THROW(parse_address(text), Error) << text;
+  }
+}
+
+TEST(Token, ComesFromTheFirstPlaceThatHasOne) {
+  std::string file = testing::TempDir() + "/token";
+  std::ofstream(file) << "from-file\n";
+  setenv("TELETENSOR_TOKEN_FILE", file.c_str(), 1);
+  unsetenv("TELETENSOR_TOKEN");
+  EXPECT_EQ(find_token(""), "from-file");
+  setenv("TELETENSOR_TOKEN", "from-environment", 1);
+  EXPECT_EQ(find_token(""), "from-environment");
+  EXPECT_EQ(find_token("given"), "given");
+  unsetenv("TELETENSOR_TOKEN");
+  std::filesystem::remove(file);
+  EXPECT_EQ(find_token(""), "");
+  unsetenv("TELETENSOR_TOKEN_FILE");
+  setenv("XDG_CONFIG_HOME", "/config", 1);
+  EXPECT_EQ(token_file(), "/config/teletensor/token");
+  unsetenv("XDG_CONFIG_HOME");
+}
+
+}  // namespace
+}  // namespace tt::client

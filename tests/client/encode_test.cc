@@ -1,0 +1,70 @@
+#include "client/encode.h"
+
+#include <gtest/gtest.h>
+
+#include "client/session.h"
+
+namespace tt::client {
+namespace {
+
+// An operator with a parameter of each kind; only what encode looks at is filled in.
+const Param kParams[] = {
+    {"t", ParamType::kTensor, true, true, false, 0, false, false, false, Arg()},
+    {"flag", ParamType::kBool, false, true, false, 0, false, false, false, Arg(false)},
+    {"n", ParamType::kInt, false, true, false, 0, false, false, false, Arg(int64_t{-1})},
+    {"x", ParamType::kFloat, false, true, false, 0, false, false, false, Arg(0.5)},
+    {"s", ParamType::kString, false, true, false, 0, false, false, false, Arg(std::string_view("mean"))},
+};
+const Op kOp{1, "all", kParams, 1};
+
+TEST(Encode, LeavesOutTrailingDefaults) {
+  const Arg args[] = {Arg(), Arg(true), Arg(int64_t{-1}), Arg(0.5), Arg(std::string_view("mean"))};
+  v1::Instruction instruction;
+  encode_args(kOp, args, &instruction);
+  ASSERT_EQ(instruction.args_size(), 2);
+  EXPECT_TRUE(instruction.args(0).none());
+  EXPECT_TRUE(instruction.args(1).boolean());
+}
+
+TEST(Encode, KeepsWhatPrecedesAGivenOne) {
+  const Arg args[] = {Arg(), Arg(false), Arg(int64_t{-1}), Arg(0.5), Arg(std::string_view("sum"))};
+  v1::Instruction instruction;
+  encode_args(kOp, args, &instruction);
+  ASSERT_EQ(instruction.args_size(), 5);
+  EXPECT_EQ(instruction.args(2).integer(), -1);
+  EXPECT_EQ(instruction.args(3).real(), 0.5);
+  EXPECT_EQ(instruction.args(4).characters(), "sum");
+}
+
+TEST(Encode, DistinguishesKindsOfDefaults) {
+  const Arg args[] = {Arg(), Arg(false), Arg(-1.0), Arg(0.5), Arg(std::string_view("mean"))};
+  v1::Instruction instruction;
+  encode_args(kOp, args, &instruction);
+  ASSERT_EQ(instruction.args_size(), 3);  // -1.0 is not -1
+  EXPECT_EQ(instruction.args(2).real(), -1.0);
+}
+
+TEST(Encode, Lists) {
+  const int64_t ints[] = {3, -4};
+  const double reals[] = {0.25};
+  Handle named(TensorMeta(), nullptr, 0);
+  const TensorMeta* tensors[] = {&named, nullptr};
+  const Arg args[] = {absl::Span<const int64_t>(ints), absl::Span<const double>(reals),
+                      absl::Span<const TensorMeta* const>(tensors)};
+  const Param params[] = {kParams[0], kParams[0], kParams[0]};
+  const Op op{1, "lists", params, 1};
+  v1::Instruction instruction;
+  encode_args(op, args, &instruction);
+  EXPECT_EQ(instruction.args(0).integers().values(1), -4);
+  EXPECT_EQ(instruction.args(1).reals().values(0), 0.25);
+  EXPECT_EQ(instruction.args(2).handles().values_size(), 2);
+}
+
+TEST(Encode, TheEstimateCoversWhatIsInline) {
+  std::string text(100'000, 'x');
+  const Arg args[] = {std::string_view(text)};
+  EXPECT_GE(encoded_size(args), text.size());
+}
+
+}  // namespace
+}  // namespace tt::client

@@ -1,0 +1,133 @@
+#include "tests/client/fake_engine.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace tt::client::testing {
+
+void FakeEngine::execute(const v1::Frame& frame, std::deque<v1::Reply>* replies) {
+  v1::Reply reply;
+  if (frame.sequence() > last_sequence + 1) {
+    reply.mutable_fault()->set_message(
+        absl::StrCat("frame ", frame.sequence(), " before its turn, expected ", last_sequence + 1));
+    replies->push_back(std::move(reply));
+    return;
+  }
+  if (frame.sequence() == last_sequence + 1) {
+    last_sequence = frame.sequence();
+    for (const v1::Site& site : frame.sites()) sites.push_back(site);
+    for (const v1::Instruction& instruction : frame.instructions()) {
+      released.insert(released.end(), instruction.release().begin(), instruction.release().end());
+      executed.push_back(instruction);
+    }
+    released.insert(released.end(), frame.release().begin(), frame.release().end());
+    frame_sizes.push_back(frame.instructions_size());
+    closed |= frame.close();
+  }
+  reply.set_executed(last_sequence);
+  for (const v1::Read& read : frame.reads()) {
+    v1::ReadResult* result = reply.add_reads();
+    result->set_request(read.request());
+    if (auto it = poison.find(read.handle()); it != poison.end()) *result->mutable_error() = it->second;
+    if (auto it = descriptions.find(read.handle()); it != descriptions.end()) *result->mutable_tensor() = it->second;
+    auto value = values.find(read.handle());
+    if (!read.meta_only()) {
+      float id = static_cast<float>(read.handle());
+      result->set_data(value != values.end() ? value->second : std::string(reinterpret_cast<char*>(&id), sizeof(id)));
+    }
+  }
+  replies->push_back(std::move(reply));
+}
+
+absl::Status FakeTransport::hello(const v1::HelloRequest& request, v1::HelloReply* reply) {
+  std::lock_guard lock(engine_->mutex);
+  ++engine_->hellos;
+  if (engine_->dead) return absl::UnavailableError("connection refused");
+  reply->set_engine_version("fake");
+  reply->set_max_op_id(engine_->max_op_id);
+  reply->set_session_key(engine_->forgetful ? absl::StrCat("key ", engine_->hellos) : "key");
+  if (!request.resume_key().empty()) reply->set_executed(engine_->last_sequence);
+  *reply->mutable_limits() = engine_->limits;
+  return absl::OkStatus();
+}
+
+absl::Status FakeTransport::open(const std::string&) {
+  std::lock_guard lock(engine_->mutex);
+  arrived_.clear();
+  replies_.clear();
+  delivered_ = replied_ = 0;
+  broken_ = false;
+  return absl::OkStatus();
+}
+
+bool FakeTransport::breaks_at(Break::Kind kind, int count) {
+  std::vector<Break>& breaks = engine_->breaks;
+  if (breaks.empty() || breaks.front().kind != kind || breaks.front().at != count) return false;
+  breaks.erase(breaks.begin());
+  return true;
+}
+
+void FakeTransport::break_stream() {
+  broken_ = true;
+  replies_.clear();
+  engine_->changed.notify_all();
+}
+
+void FakeTransport::run_arrived() {
+  for (; !arrived_.empty() && !engine_->paused; arrived_.pop_front()) engine_->execute(arrived_.front(), &replies_);
+  engine_->changed.notify_all();
+}
+
+absl::Status FakeTransport::send(const v1::Frame& frame) {
+  std::lock_guard lock(engine_->mutex);
+  ++delivered_;
+  if (breaks_at(Break::kBeforeDelivery, delivered_)) break_stream();
+  if (broken_ || shut_down_ || engine_->dead) return absl::UnavailableError("broken pipe");
+  arrived_.push_back(frame);
+  engine_->most_in_flight = std::max(engine_->most_in_flight, static_cast<int>(arrived_.size()));
+  run_arrived();
+  if (breaks_at(Break::kAfterDelivery, delivered_)) {
+    break_stream();
+    return absl::UnavailableError("broken pipe");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FakeTransport::receive(v1::Reply* reply) {
+  std::unique_lock lock(engine_->mutex);
+  engine_->changed.wait(lock, [&] {
+    if (!broken_) run_arrived();
+    return !replies_.empty() || broken_ || shut_down_ || engine_->dead;
+  });
+  ++replied_;
+  if (breaks_at(Break::kBeforeReply, replied_)) break_stream();
+  if (replies_.empty() || broken_) return absl::UnavailableError("connection reset");
+  *reply = std::move(replies_.front());
+  replies_.pop_front();
+  if (breaks_at(Break::kAfterReply, replied_)) break_stream();
+  return absl::OkStatus();
+}
+
+absl::Status FakeTransport::upload(uint64_t transfer, absl::Span<const char> bytes) {
+  std::lock_guard lock(engine_->mutex);
+  if (engine_->dead) return absl::UnavailableError("connection refused");
+  uploads_[transfer].assign(bytes.begin(), bytes.end());
+  return absl::OkStatus();
+}
+
+absl::Status FakeTransport::download(uint64_t handle, uint64_t, absl::Span<char> into, v1::Error* error) {
+  std::lock_guard lock(engine_->mutex);
+  if (engine_->dead) return absl::UnavailableError("connection refused");
+  if (auto it = engine_->poison.find(handle); it != engine_->poison.end()) *error = it->second;
+  std::fill(into.begin(), into.end(), static_cast<char>(handle));
+  return absl::OkStatus();
+}
+
+void FakeTransport::shutdown() {
+  std::lock_guard lock(engine_->mutex);
+  shut_down_ = true;
+  engine_->changed.notify_all();
+}
+
+}  // namespace tt::client::testing

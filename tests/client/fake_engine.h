@@ -1,0 +1,79 @@
+// FakeEngine: an engine in memory that keeps what it was told, and a transport to it that breaks where a test says.
+//
+// It stands in for a daemon where a test needs the exact moment of a failure; everything else runs against teletensord.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "client/transport.h"
+
+namespace tt::client::testing {
+
+// Where a stream breaks: at the `at`-th event (from 1) of the kind; the event itself happens or not.
+struct Break {
+  enum Kind { kNever, kBeforeDelivery, kAfterDelivery, kBeforeReply, kAfterReply } kind = kNever;
+  int at = 0;
+};
+
+class FakeEngine {
+ public:
+  // Executes a frame as an engine does: once, in its turn. A frame that was executed is answered again.
+  void execute(const v1::Frame& frame, std::deque<v1::Reply>* replies);
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  v1::Limits limits;
+  uint32_t max_op_id = UINT16_MAX;
+  std::vector<v1::Instruction> executed;   // each once
+  std::vector<int> frame_sizes;            // instructions in each frame executed
+  std::vector<uint64_t> released;
+  std::vector<v1::Site> sites;
+  std::map<uint64_t, v1::Error> poison;    // by handle
+  std::map<uint64_t, v1::TensorDescription> descriptions;
+  std::map<uint64_t, std::string> values;  // bytes of a handle; its id where there are none
+  std::vector<Break> breaks;               // consumed from the front
+  uint64_t last_sequence = 0;
+  bool closed = false;
+  bool dead = false;                       // nobody listens any more
+  bool forgetful = false;                  // Hello opens another session
+  bool paused = false;                     // frames arrive but are not executed
+  int hellos = 0;
+  int most_in_flight = 0;                  // frames that had arrived without a reply
+};
+
+class FakeTransport final : public Transport {
+ public:
+  explicit FakeTransport(std::shared_ptr<FakeEngine> engine) : engine_(std::move(engine)) {}
+
+  absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) override;
+  absl::Status open(const std::string& session_key) override;
+  absl::Status send(const v1::Frame& frame) override;
+  absl::Status receive(v1::Reply* reply) override;
+  absl::Status upload(uint64_t transfer, absl::Span<const char> bytes) override;
+  absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, v1::Error* error) override;
+  void shutdown() override;
+  std::string address() const override { return "the fake"; }
+
+ private:
+  bool breaks_at(Break::Kind kind, int count);
+  void break_stream();
+  void run_arrived();
+
+  std::shared_ptr<FakeEngine> engine_;
+  std::deque<v1::Frame> arrived_;   // not executed: the engine is paused
+  std::deque<v1::Reply> replies_;
+  std::map<uint64_t, std::string> uploads_;
+  int delivered_ = 0, replied_ = 0;  // on this stream
+  bool broken_ = false;
+  bool shut_down_ = false;
+};
+
+}  // namespace tt::client::testing

@@ -1,0 +1,138 @@
+// Broken connections: whatever breaks, wherever, each instruction is executed once and in order, or the caller is told.
+#include <chrono>
+#include <thread>
+
+#include "tests/client/fixture.h"
+
+namespace tt::client::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ResumeTest : public FakeSession {
+ protected:
+  // A script that sends a dozen frames: calls, reads and waits.
+  void run_script() {
+    Tensor a = make();
+    for (int round = 0; round < 4; ++round) {
+      Tensor b = add(a, a);
+      Tensor c = add(b, a);
+      EXPECT_EQ(number(session->read(c)), static_cast<float>(c->id));
+      session->flush();
+      a = add(c, b);
+      session->synchronize();
+    }
+  }
+  void expect_each_once() {
+    ASSERT_EQ(engine->executed.size(), 13u);
+    for (size_t i = 0; i < engine->executed.size(); ++i) EXPECT_EQ(engine->executed[i].result(), i + 1);
+  }
+};
+
+class BreakTest : public ResumeTest, public ::testing::WithParamInterface<std::tuple<Break::Kind, int>> {};
+
+TEST_P(BreakTest, ExecutesEachInstructionOnce) {
+  auto [kind, at] = GetParam();
+  engine->breaks = {{kind, at}};
+  connect();
+  run_script();
+  expect_each_once();
+}
+
+TEST_P(BreakTest, AlsoWhereTheResumedStreamBreaks) {
+  auto [kind, at] = GetParam();
+  engine->breaks = {{kind, at}, {Break::kAfterDelivery, 2}, {Break::kAfterReply, 1}, {Break::kBeforeReply, 2}};
+  connect();
+  run_script();
+  expect_each_once();
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryPoint, BreakTest,
+                         ::testing::Combine(::testing::Values(Break::kBeforeDelivery, Break::kAfterDelivery,
+                                                              Break::kBeforeReply, Break::kAfterReply),
+                                            ::testing::Range(1, 10)));
+
+TEST_F(ResumeTest, ManyThreadsSurviveABreak) {
+  engine->breaks = {{Break::kAfterDelivery, 7}, {Break::kBeforeReply, 5}, {Break::kAfterReply, 9}};
+  connect();
+  Tensor a = make();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 100; ++i) {
+        Tensor b = add(a, a);
+        if (i % 10 == 0) EXPECT_EQ(number(session->read(b)), static_cast<float>(b->id));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  session->synchronize();
+  ASSERT_EQ(engine->executed.size(), 401u);
+  for (size_t i = 0; i < engine->executed.size(); ++i) EXPECT_EQ(engine->executed[i].result(), i + 1);
+}
+
+TEST_F(ResumeTest, AStreamThatAlwaysBreaksIsGivenUp) {
+  for (int i = 0; i < 20; ++i) engine->breaks.push_back({Break::kBeforeReply, 1});
+  connect();
+  Tensor a = make();
+  EXPECT_THROW(session->read(a), Error);
+  EXPECT_LE(engine->hellos, 4);
+}
+
+TEST_F(ResumeTest, AnEngineThatIsGoneIsOneClearError) {
+  engine->paused = true;
+  connect();
+  Tensor a = make();
+  std::thread killer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::lock_guard lock(engine->mutex);
+    engine->dead = true;
+    engine->changed.notify_all();
+  });
+  try {
+    session->read(a);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kConnection);
+    EXPECT_THAT(e.message(), HasSubstr("[connection] the engine at the fake is gone"));
+  }
+  killer.join();
+  EXPECT_THROW(make(), Error);
+  EXPECT_THROW(session->synchronize(), Error);
+}
+
+TEST_F(ResumeTest, CallersHeldBackAreToldToo) {
+  engine->paused = true;
+  connect();
+  Tensor a = make();
+  std::thread killer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::lock_guard lock(engine->mutex);
+    engine->dead = true;
+    engine->changed.notify_all();
+  });
+  EXPECT_THROW(for (;;) add(a, a), Error);
+  killer.join();
+}
+
+TEST_F(ResumeTest, AnEngineThatForgotTheSessionIsGone) {
+  engine->breaks = {{Break::kBeforeReply, 1}};
+  connect();
+  Tensor a = make();
+  engine->forgetful = true;
+  EXPECT_THROW(session->read(a), Error);
+}
+
+TEST_F(ResumeTest, NobodyThereAtAll) {
+  engine->dead = true;
+  try {
+    connect();
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kConnection);
+    EXPECT_THAT(e.message(), HasSubstr("connection refused"));
+  }
+}
+
+}  // namespace
+}  // namespace tt::client::testing

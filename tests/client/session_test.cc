@@ -1,0 +1,249 @@
+// What a session sends, and what callers see of it, against an engine in memory.
+#include <atomic>
+#include <thread>
+
+#include "tests/client/fixture.h"
+
+namespace tt::client::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+using SessionTest = FakeSession;
+
+TEST_F(SessionTest, NamesResultsInOrder) {
+  connect();
+  Tensor a = make({2, 3});
+  Tensor b = make({3});
+  Tensor c = add(a, b);
+  EXPECT_EQ(a->id, 1u);
+  EXPECT_EQ(c->id, 3u);
+  EXPECT_EQ(c->sizes, Sizes({2, 3}));
+  session->synchronize();
+  ASSERT_EQ(engine->executed.size(), 3u);
+  const v1::Instruction& last = engine->executed[2];
+  EXPECT_EQ(last.op(), op_id::kAdd);
+  EXPECT_EQ(last.result(), 3u);
+  ASSERT_EQ(last.args_size(), 2);  // alpha is its default
+  EXPECT_EQ(last.args(0).handle(), 1u);
+  EXPECT_EQ(last.args(1).handle(), 2u);
+}
+
+TEST_F(SessionTest, RefusesBeforeSending) {
+  connect();
+  Tensor a = make({2}), b = make({3});
+  EXPECT_THROW(add(a, b), Error);
+  session->synchronize();
+  EXPECT_EQ(engine->executed.size(), 2u);
+}
+
+TEST_F(SessionTest, RefusesAnotherSessionsTensors) {
+  connect();
+  Tensor mine = make();
+  Ref<Session> other = Session::connect(std::make_unique<FakeTransport>(std::make_shared<FakeEngine>()), "other");
+  const Arg args[] = {mine.get(), mine.get(), Arg(1)};
+  EXPECT_THROW(other->call(op("add"), args), Error);
+}
+
+TEST_F(SessionTest, RefusesJustTheOperatorsThatTheEngineLacks) {
+  engine->max_op_id = op_id::kAdd - 1;
+  connect();
+  try {
+    make();
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kNotImplemented);
+    EXPECT_THAT(e.message(), HasSubstr("[add] the engine (version fake) is older"));
+  }
+  session->synchronize();
+}
+
+TEST_F(SessionTest, ReadsAValue) {
+  connect();
+  Tensor a = make();
+  Tensor b = make();
+  EXPECT_EQ(number(session->read(b)), 2.0f);
+  EXPECT_EQ(number(session->read(a)), 1.0f);
+  EXPECT_EQ(session->counters().waits, 2u);
+}
+
+TEST_F(SessionTest, DownloadsWhatIsLarge) {
+  connect();
+  Tensor big = make({1 << 20});
+  std::string bytes(4 << 20, '\0');
+  session->read_into(big, absl::MakeSpan(bytes));
+  EXPECT_EQ(bytes, std::string(4 << 20, '\1'));
+  EXPECT_THROW(session->read_into(big, absl::MakeSpan(bytes).subspan(1)), Error);
+}
+
+TEST_F(SessionTest, ReleasesTravelWithTheNextInstruction) {
+  connect();
+  Tensor a = make();
+  make();  // dropped at once
+  Tensor c = add(a, a);
+  session->synchronize();
+  EXPECT_THAT(engine->executed.back().release(), ElementsAre(2u));
+}
+
+TEST_F(SessionTest, ReleasesAloneArriveToo) {
+  connect();
+  Tensor a = make();
+  session->synchronize();
+  a = nullptr;
+  for (int i = 0; i < 1000; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::lock_guard lock(engine->mutex);
+    if (!engine->released.empty()) break;
+  }
+  EXPECT_THAT(engine->released, ElementsAre(1u));
+}
+
+TEST_F(SessionTest, FramesGrowWhileTheEngineIsBusy) {
+  engine->paused = true;
+  connect();
+  Tensor a = make();
+  constexpr int kCalls = 1000;
+  std::vector<Tensor> results;
+  for (int i = 0; i < kCalls; ++i) results.push_back(add(a, a));
+  {
+    std::lock_guard lock(engine->mutex);
+    EXPECT_LE(engine->most_in_flight, 2);
+    engine->paused = false;
+    engine->changed.notify_all();
+  }
+  session->synchronize();
+  EXPECT_EQ(engine->executed.size(), 1u + kCalls);
+  EXPECT_LE(engine->frame_sizes.size(), 5u);
+  for (int i = 0; i < kCalls; ++i) EXPECT_EQ(engine->executed[i + 1].result(), results[i]->id);
+}
+
+TEST_F(SessionTest, ABusyEngineHoldsCallersBack) {
+  engine->paused = true;
+  connect();
+  Tensor a = make();
+  std::atomic<int> issued{0};
+  constexpr int kCalls = 40'000;
+  std::thread caller([&] {
+    for (int i = 0; i < kCalls; ++i, ++issued) add(a, a);
+  });
+  int before = -1;
+  while (issued != before) {
+    before = issued;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  EXPECT_LT(issued, 3 * 4096 + 16);  // two frames in flight and one under construction
+  {
+    std::lock_guard lock(engine->mutex);
+    engine->paused = false;
+    engine->changed.notify_all();
+  }
+  caller.join();
+  session->synchronize();
+  EXPECT_EQ(engine->executed.size(), 1u + kCalls);
+}
+
+TEST_F(SessionTest, ThreadsShareASession) {
+  connect();
+  Tensor a = make();
+  constexpr int kThreads = 4, kCalls = 500;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kCalls; ++i) {
+        Tensor b = add(a, a);
+        if (i % 50 == 0) EXPECT_EQ(number(session->read(b)), static_cast<float>(b->id));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  session->synchronize();
+  ASSERT_EQ(engine->executed.size(), 1u + kThreads * kCalls);
+  for (size_t i = 0; i < engine->executed.size(); ++i) EXPECT_EQ(engine->executed[i].result(), i + 1);
+}
+
+TEST_F(SessionTest, LandsInAnExistingTensor) {
+  connect();
+  Tensor a = make({2}), b = make({2});
+  Tensor into[] = {a};
+  Tensor result = add(a, b, {.into = into});
+  EXPECT_EQ(result, a);
+  EXPECT_EQ(a->version(), 1u);
+  EXPECT_EQ(b->version(), 0u);
+  session->synchronize();
+  EXPECT_THAT(engine->executed.back().into(), ElementsAre(a->id));
+  EXPECT_EQ(engine->executed.back().result(), 0u);
+  Tensor wrong[] = {make({5})};
+  EXPECT_THROW(add(a, b, {.into = wrong}), Error);
+}
+
+TEST_F(SessionTest, APoisonedValueThrowsItsRootError) {
+  connect();
+  uint32_t site = session->site("train.py", 12, "step");
+  EXPECT_EQ(session->site("train.py", 12, "step"), site);
+  EXPECT_NE(session->site("train.py", 13, "step"), site);
+  Tensor a = make();
+  v1::Error& error = engine->poison[a->id];
+  error.set_kind(v1::INDEX);
+  error.set_message("[gather] index 7 is out of bounds");
+  error.set_site(site);
+  try {
+    session->read(a);
+    FAIL();
+  } catch (const RemoteError& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kIndex);
+    EXPECT_EQ(e.site(), "train.py:12 in step");
+    EXPECT_THAT(e.message(), HasSubstr("index 7 is out of bounds"));
+    EXPECT_THAT(e.message(), HasSubstr("train.py:12"));
+  }
+  EXPECT_EQ(engine->sites.size(), 2u);
+  Tensor b = make();
+  EXPECT_EQ(number(session->read(b)), 2.0f);  // the session goes on
+}
+
+TEST_F(SessionTest, WaitsArePutDownToLines) {
+  connect();
+  uint32_t site = session->site("train.py", 3, "");
+  Tensor a = make();
+  session->read(a, site);
+  session->read(a, site);
+  session->synchronize();
+  auto report = session->wait_report();
+  ASSERT_EQ(report.size(), 2u);
+  for (const Session::Wait& wait : report) EXPECT_EQ(wait.count, wait.where == "train.py:3" ? 2u : 1u);
+}
+
+TEST_F(SessionTest, AFaultEndsTheSession) {
+  connect();
+  Tensor a = make();
+  session->synchronize();
+  {
+    std::lock_guard lock(engine->mutex);
+    engine->last_sequence -= 1;  // the next frame is before its turn now
+  }
+  EXPECT_THROW(session->read(a), RemoteError);
+  EXPECT_THROW(make(), RemoteError);
+}
+
+TEST_F(SessionTest, CloseEndsItOnTheEngine) {
+  connect();
+  Tensor a = make();
+  session->close();
+  EXPECT_TRUE(engine->closed);
+  session->close();
+  EXPECT_THROW(make(), Error);
+  EXPECT_THROW(session->read(a), Error);
+  EXPECT_THROW(session->synchronize(), Error);
+  a = nullptr;  // harmless
+}
+
+TEST_F(SessionTest, HandlesOutliveTheCallersReference) {
+  connect();
+  Tensor a = make();
+  session = nullptr;
+  a = nullptr;  // ends the session
+  EXPECT_TRUE(engine->closed);
+}
+
+}  // namespace
+}  // namespace tt::client::testing
