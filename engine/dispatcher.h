@@ -34,7 +34,11 @@ using Kernel = void (*)(Call& call);
 
 class Dispatcher {
  public:
+  // The process's table. Not destroyed: calls may outlive main.
   static Dispatcher& instance();
+
+  // Another table, with what every table starts with: the Meta backend and the views.
+  Dispatcher();
 
   void set(uint16_t op, Key key, Kernel kernel);
   // What runs at `key` for every operator without a kernel of its own there. Null (the default):
@@ -59,7 +63,6 @@ class Dispatcher {
     bool writes = false;  // some parameter is `Tensor(w)`
   };
 
-  Dispatcher();
   Row& row(uint16_t op);
   void run(Call& call, KeySet keys) const;
   // The last station: computes, and counts the writes that this was.

@@ -1,0 +1,117 @@
+// What the engine itself costs: dispatching one small operation, and memory from the pool.
+//
+//   build/bin/dispatch_bench
+#include <benchmark/benchmark.h>
+
+#include "engine/context.h"
+#include "engine/devices.h"
+#include "engine/executor.h"
+#include "engine/op_ids.h"
+#include "kernels/cpu/cpu.h"
+
+namespace tt {
+namespace {
+
+struct Add {
+  Add() {
+    cpu::register_backend(Dispatcher::instance());
+    for (Tensor* t : {&x, &y}) {
+      *t = empty({8, 8}, DType::kFloat32, {});
+      std::fill_n(t->data_as<float>(), 64, 1.5f);
+    }
+  }
+  Tensor x, y;
+  const Op* op = find_op(op_id::kAdd);
+};
+
+void dispatch_add_8x8(benchmark::State& state) {
+  Add add;
+  const Arg args[] = {add.x.get(), add.y.get(), int64_t{1}};
+  for (auto _ : state) {
+    Call call;
+    call.op = add.op;
+    call.args = args;
+    Dispatcher::instance().dispatch(call);
+    benchmark::DoNotOptimize(call.outputs[0].data());
+  }
+}
+BENCHMARK(dispatch_add_8x8);
+
+void infer_add_8x8(benchmark::State& state) {
+  Add add;
+  const Arg args[] = {add.x.get(), add.y.get(), int64_t{1}};
+  for (auto _ : state) {
+    Inference inferred;
+    infer(*add.op, args, true, &inferred);
+    benchmark::DoNotOptimize(inferred.outputs.data());
+  }
+}
+BENCHMARK(infer_add_8x8);
+
+void empty_8x8(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(empty({8, 8}, DType::kFloat32, {}).data());
+}
+BENCHMARK(empty_8x8);
+
+// A frame of 64 chained adds, each releasing what the one before it made.
+void execute_add_8x8(benchmark::State& state) {
+  constexpr Slot kFirst = 10, kCount = 64;
+  Add add;
+  SlotTable slots;
+  slots.put(1, {add.x, nullptr});
+  slots.put(kFirst, {add.y, nullptr});
+  Slot names[kCount + 1];
+  Arg args[kCount][2];
+  Program program;
+  for (Slot i = 0; i <= kCount; ++i) names[i] = kFirst + i;
+  for (Slot i = 0; i < kCount; ++i) {
+    for (Arg& arg : args[i]) arg.kind = Arg::Kind::kSlot;
+    args[i][0].slot = names[i];
+    args[i][1].slot = 1;
+    Instruction instruction;
+    instruction.op = add.op;
+    instruction.args = args[i];
+    instruction.results = absl::MakeConstSpan(&names[i + 1], 1);
+    if (i > 0) instruction.release = absl::MakeConstSpan(&names[i - 1], 1);
+    program.instructions.push_back(instruction);
+  }
+  Executor executor;
+  for (auto _ : state) {
+    executor.run(program, slots);
+    slots.release(names[kCount - 1]);
+    slots.release(names[kCount]);
+    slots.put(kFirst, {add.y, nullptr});
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kCount));
+}
+BENCHMARK(execute_add_8x8);
+
+void allocate_cached(benchmark::State& state) {
+  Allocator& pool = Devices::instance().allocator({});
+  const auto bytes = static_cast<size_t>(state.range(0));
+  for (auto _ : state) {
+    void* p = pool.allocate(bytes, nullptr);
+    benchmark::DoNotOptimize(p);
+    pool.deallocate(p, bytes);
+  }
+}
+BENCHMARK(allocate_cached)->Arg(256)->Arg(64 << 10)->Arg(1 << 20)->Arg(16 << 20);
+
+// 4 KiB to 64 MiB in turn, all of it written: what glibc pays 115 ms for, fresh pages each time.
+void allocate_fill_alternating(benchmark::State& state) {
+  Allocator& pool = Devices::instance().allocator({});
+  for (auto _ : state) {
+    for (size_t bytes = 4 << 10; bytes <= size_t{64} << 20; bytes *= 4) {
+      void* p = pool.allocate(bytes, nullptr);
+      std::memset(p, 1, bytes);
+      benchmark::ClobberMemory();
+      pool.deallocate(p, bytes);
+    }
+  }
+}
+BENCHMARK(allocate_fill_alternating)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace tt
+
+BENCHMARK_MAIN();
