@@ -131,7 +131,7 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
   Kernel kernel = row.kernels[static_cast<size_t>(key)];
   if (!kernel) kernel = fallbacks_[static_cast<size_t>(key)];
   check_as(ErrorKind::kNotImplemented, kernel != nullptr, "[", call.op->name, "] is not implemented for ",
-           to_string(call.inferred.device));
+           call.inferred.device);
   kernel(call);
   if (call.into || row.writes) bump_versions(call);
 }

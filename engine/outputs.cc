@@ -77,8 +77,7 @@ void run_beside(Call& call, Kernel kernel, Fits fits) {
   for (size_t i = 0; i < targets.size(); ++i) {
     if (call.outputs[i].same(targets[i])) continue;
     check(call.outputs[i].sizes() == targets[i].sizes(), "[", call.op->name, "] output with shape ",
-          to_string(SizesView(targets[i].sizes())), " doesn't match the shape ",
-          to_string(SizesView(call.outputs[i].sizes())));  // only now known where sizes depend on data
+          targets[i].sizes(), " doesn't match the shape ", call.outputs[i].sizes());  // only now known where sizes depend on data
     copy_into(targets[i], call.outputs[i]);
     call.outputs[i] = targets[i];
   }

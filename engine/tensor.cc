@@ -45,8 +45,7 @@ Tensor empty(SizesView sizes, DType dtype, Device device) {
 }
 
 Tensor alias(const Tensor& base, TensorMeta meta) {
-  check(fits(meta, base->storage->bytes()), "a view with sizes ", to_string(SizesView(meta.sizes)), ", strides ",
-        to_string(SizesView(meta.strides)), " and offset ", meta.offset, " leaves its storage of ",
+  check(fits(meta, base->storage->bytes()), "a view with sizes ", meta.sizes, ", strides ", meta.strides, " and offset ", meta.offset, " leaves its storage of ",
         base->storage->bytes(), " bytes");
   return Tensor(new TensorImpl(std::move(meta), base->storage));
 }
@@ -82,7 +81,7 @@ Tensor scalar_tensor(const Scalar& value, DType dtype, Device device) {
     case DType::kBFloat16: write(t, BFloat16(static_cast<float>(value.to_double()))); break;
     case DType::kFloat32: write(t, static_cast<float>(value.to_double())); break;
     case DType::kFloat64: write(t, value.to_double()); break;
-    default: fail(ErrorKind::kNotImplemented, "no tensors of dtype ", name(dtype), " yet");
+    default: fail(ErrorKind::kNotImplemented, "no tensors of dtype ", dtype, " yet");
   }
   return t;
 }

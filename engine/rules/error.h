@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/rules/meta.h"
 
 namespace tt {
 
@@ -44,8 +45,15 @@ class Error : public std::exception {
   bool has_op_ = false;
 };
 
+// What a message can be made of, formatted only where one is made: check(ok, "got ", t.sizes) costs
+// nothing while all is well, check(ok, "got ", to_string(t.sizes)) formats each time.
 // Abseil may have been built with a string_view of its own, which std::string_view is not.
 inline absl::string_view message_part(std::string_view part) { return {part.data(), part.size()}; }
+inline std::string message_part(SizesView sizes) { return to_string(sizes); }
+inline std::string message_part(const Sizes& sizes) { return to_string(SizesView(sizes)); }
+inline std::string message_part(Device device) { return to_string(device); }
+inline absl::string_view message_part(DType t) { return message_part(name(t)); }
+inline std::string message_part(const TensorMeta& meta) { return describe(meta); }
 template <typename T>
 const T& message_part(const T& part) {
   return part;

@@ -19,7 +19,7 @@ class Placement {
       found_ = true;
     } else if (t.device != device_ && !goes_along) {
       fail(ErrorKind::kRuntime, "Expected all tensors to be on the same device, but found at least two devices, ",
-           to_string(device_), " and ", to_string(t.device), "!");
+           device_, " and ", t.device, "!");
     }
   }
   Device device() const { return device_; }
@@ -68,7 +68,7 @@ void check_size(const TensorMeta& meta) {
   for (int64_t size : meta.sizes) {
     // A zero counts as one: strides are products of the other sizes.
     bool overflows = __builtin_mul_overflow(bytes, size > 1 ? size : 1, &bytes);
-    check(!overflows, "Storage size calculation overflowed with sizes=", to_string(SizesView(meta.sizes)));
+    check(!overflows, "Storage size calculation overflowed with sizes=", meta.sizes);
   }
 }
 

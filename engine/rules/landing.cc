@@ -22,8 +22,9 @@ bool overlaps_itself(const TensorMeta& t) {
   return repeats;
 }
 
-[[noreturn]] void refuse(const Op& op, std::string message) {
-  Error error(ErrorKind::kRuntime, std::move(message));
+template <typename... Parts>
+[[noreturn]] void refuse(const Op& op, const Parts&... parts) {
+  Error error(ErrorKind::kRuntime, absl::StrCat(message_part(parts)...));
   error.set_op(op.name);
   throw error;
 }
@@ -36,16 +37,15 @@ void check_landing(const Op& op, const TensorMeta& result, const TensorMeta& tar
     refuse(op, "a leaf Variable that requires grad is being used in an in-place operation.");
   }
   if (result.device != target.device) [[unlikely]] {
-    refuse(op, absl::StrCat("Expected all tensors to be on the same device, but found at least two devices, ",
-                            to_string(result.device), " and ", to_string(target.device), "!"));
+    refuse(op, "Expected all tensors to be on the same device, but found at least two devices, ", result.device,
+           " and ", target.device, "!");
   }
   if (!can_cast(result.dtype, target.dtype)) [[unlikely]] {
-    refuse(op, absl::StrCat("result type ", message_part(type_name(result.dtype)), " can't be cast to the desired output type ",
-                            message_part(type_name(target.dtype))));
+    refuse(op, "result type ", type_name(result.dtype), " can't be cast to the desired output type ",
+           type_name(target.dtype));
   }
   if (!op.is_dynamic && result.sizes != target.sizes) [[unlikely]] {
-    refuse(op, absl::StrCat("output with shape ", to_string(SizesView(target.sizes)),
-                            " doesn't match the broadcast shape ", to_string(SizesView(result.sizes))));
+    refuse(op, "output with shape ", target.sizes, " doesn't match the broadcast shape ", result.sizes);
   }
   if (overlaps_itself(target)) [[unlikely]] {
     refuse(op, "unsupported operation: more than one element of the written-to tensor refers to a single memory "
