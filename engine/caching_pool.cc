@@ -36,7 +36,7 @@ CachingPool::~CachingPool() {
 size_t CachingPool::rounded(size_t bytes) const {
   // An absurd size stays absurd instead of wrapping to a small one.
   constexpr size_t kAbsurd = std::numeric_limits<size_t>::max() / 4;
-  return round_up(std::min(bytes, kAbsurd), sizes_.granule);
+  return (std::min(bytes, kAbsurd) + sizes_.granule - 1) & ~(sizes_.granule - 1);
 }
 
 void* CachingPool::allocate(size_t bytes, Stream*) {

@@ -21,7 +21,7 @@ namespace tt {
 
 // All in bytes; those of the CPU. A device with costlier requests asks for larger pieces.
 struct PoolSizes {
-  size_t granule = 64;                         // sizes are rounded up to a multiple
+  size_t granule = 64;                         // a power of two: sizes are rounded up to a multiple
   size_t page = size_t{4} << 10;               // a segment's, where memory is tight
   size_t quick_limit = size_t{64} << 10;       // larger blocks are merged as soon as they are freed
   size_t quick_capacity = size_t{8} << 20;     // what may wait unmerged

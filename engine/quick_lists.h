@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <vector>
 
@@ -15,11 +16,11 @@ class QuickLists {
  public:
   // Blocks of up to `limit` bytes in steps of `granule`, altogether at most `capacity` bytes.
   QuickLists(size_t limit, size_t granule, size_t capacity)
-      : granule_(granule), capacity_(capacity), lists_(limit / granule + 1) {}
+      : shift_(std::countr_zero(granule)), capacity_(capacity), lists_((limit >> shift_) + 1) {}
 
   // `size` is a multiple of the granule. Null where there is none.
   void* take(size_t size) {
-    size_t i = size / granule_;
+    size_t i = size >> shift_;
     if (i >= lists_.size() || lists_[i].empty()) return nullptr;
     void* block = lists_[i].back();
     lists_[i].pop_back();
@@ -28,7 +29,7 @@ class QuickLists {
   }
   // False where the block is too large or the lists are full.
   bool give(void* block, size_t size) {
-    size_t i = size / granule_;
+    size_t i = size >> shift_;
     if (i >= lists_.size() || held_ + size > capacity_) return false;
     lists_[i].push_back(block);
     held_ += size;
@@ -46,7 +47,7 @@ class QuickLists {
   }
 
  private:
-  size_t granule_;
+  int shift_;  // of the granule, a power of two
   size_t capacity_;
   size_t held_ = 0;
   std::vector<std::vector<void*>> lists_;  // the last given is the first taken: it is warm

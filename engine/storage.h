@@ -8,6 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "engine/allocator.h"
+#include "engine/recycled.h"
 #include "engine/rules/ref.h"
 #include "engine/rules/device.h"
 
@@ -19,7 +20,7 @@ class Companion {
   virtual ~Companion() = default;
 };
 
-class Storage final : public RefCounted {
+class Storage final : public RefCounted, public Recycled<Storage> {
  public:
   // Charges Context::current().account, then allocates. Throws Error(kOutOfMemory); nothing is
   // held then. Meta devices get no bytes and pay nothing.

@@ -21,6 +21,17 @@ bool fits(const TensorMeta& meta, size_t bytes) {
   return last < capacity;
 }
 
+// Whether the strides are those of a fresh tensor: what infer() gives for every result but a view.
+bool lies_in_order(const TensorMeta& meta) {
+  int64_t step = 1;
+  bool equal = meta.offset == 0 && meta.strides.size() == meta.sizes.size();
+  for (size_t d = meta.sizes.size(); equal && d-- > 0;) {
+    equal = meta.strides[d] == step;
+    step *= meta.sizes[d] > 1 ? meta.sizes[d] : 1;
+  }
+  return equal;
+}
+
 template <typename T>
 void write(const Tensor& t, T value) {
   *t.data_as<T>() = value;
@@ -28,12 +39,14 @@ void write(const Tensor& t, T value) {
 
 }  // namespace
 
-Tensor allocate(TensorMeta meta) {
-  meta.strides = contiguous_strides(meta.sizes);
-  meta.offset = 0;
+Tensor allocate(const TensorMeta& meta) {
   size_t bytes = static_cast<size_t>(meta.numel()) * item_size(meta.dtype);
-  auto storage = make_ref<Storage>(meta.device, bytes);
-  return Tensor(new TensorImpl(std::move(meta), std::move(storage)));
+  Tensor t(new TensorImpl(meta, make_ref<Storage>(meta.device, bytes)));
+  if (!lies_in_order(meta)) {
+    t->strides = contiguous_strides(meta.sizes);
+    t->offset = 0;
+  }
+  return t;
 }
 
 Tensor empty(SizesView sizes, DType dtype, Device device) {
@@ -41,13 +54,14 @@ Tensor empty(SizesView sizes, DType dtype, Device device) {
   meta.dtype = dtype;
   meta.device = device;
   meta.sizes.assign(sizes.begin(), sizes.end());
-  return allocate(std::move(meta));
+  meta.strides = contiguous_strides(sizes);
+  return allocate(meta);
 }
 
-Tensor alias(const Tensor& base, TensorMeta meta) {
+Tensor alias(const Tensor& base, const TensorMeta& meta) {
   check(fits(meta, base->storage->bytes()), "a view with sizes ", meta.sizes, ", strides ", meta.strides, " and offset ", meta.offset, " leaves its storage of ",
         base->storage->bytes(), " bytes");
-  return Tensor(new TensorImpl(std::move(meta), base->storage));
+  return Tensor(new TensorImpl(meta, base->storage));
 }
 
 Tensor view_of(const Tensor& base, const Geometry& geometry) {
@@ -57,13 +71,13 @@ Tensor view_of(const Tensor& base, const Geometry& geometry) {
   meta.sizes = geometry.sizes;
   meta.strides = geometry.strides;
   meta.offset = geometry.offset;
-  return alias(base, std::move(meta));
+  return alias(base, meta);
 }
 
 Tensor detach(const Tensor& t) {
   TensorMeta meta = t.meta();
   meta.requires_grad = false;
-  return Tensor(new TensorImpl(std::move(meta), t->storage));
+  return Tensor(new TensorImpl(meta, t->storage));
 }
 
 Tensor scalar_tensor(const Scalar& value, DType dtype, Device device) {

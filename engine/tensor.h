@@ -11,6 +11,7 @@
 #include "engine/rules/ref.h"
 #include "engine/rules/arg.h"
 #include "engine/rules/meta.h"
+#include "engine/recycled.h"
 #include "engine/storage.h"
 
 namespace tt {
@@ -23,10 +24,9 @@ class AutogradMeta {
   virtual bool is_leaf() const = 0;
 };
 
-class TensorImpl final : public RefCounted, public TensorMeta {
+class TensorImpl final : public RefCounted, public Recycled<TensorImpl>, public TensorMeta {
  public:
-  TensorImpl(TensorMeta meta, Ref<Storage> storage)
-      : TensorMeta(std::move(meta)), storage(std::move(storage)) {}
+  TensorImpl(const TensorMeta& meta, Ref<Storage> storage) : TensorMeta(meta), storage(std::move(storage)) {}
   bool is_leaf() const { return !autograd || autograd->is_leaf(); }
 
   Ref<Storage> storage;
@@ -83,11 +83,11 @@ using Tensors = absl::InlinedVector<Tensor, 2>;
 Tensor empty(SizesView sizes, DType dtype, Device device);
 // A fresh tensor with exactly `meta`'s sizes, dtype and device, contiguous; requires_grad as in
 // `meta`.
-Tensor allocate(TensorMeta meta);
+Tensor allocate(const TensorMeta& meta);
 // The same bytes, lying as `geometry` says. Throws Error where it leaves the storage.
 Tensor view_of(const Tensor& base, const Geometry& geometry);
 // The same, with all of `meta` (dtype and requires_grad too).
-Tensor alias(const Tensor& base, TensorMeta meta);
+Tensor alias(const Tensor& base, const TensorMeta& meta);
 // The same bytes and geometry without history.
 Tensor detach(const Tensor& t);
 // A zero-dim CPU tensor that holds the number.

@@ -5,28 +5,10 @@
 namespace tt {
 namespace {
 
-struct Row {
-  std::string_view name;
-  size_t size;
-  Category category;
+constexpr std::array<std::string_view, kNumDTypes> kNames = {
+    "bool",    "uint8",    "int8",    "int16",   "int32",     "int64",
+    "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
 };
-
-constexpr std::array<Row, kNumDTypes> kRows = {{
-    {"bool", 1, Category::kBool},
-    {"uint8", 1, Category::kInteger},
-    {"int8", 1, Category::kInteger},
-    {"int16", 2, Category::kInteger},
-    {"int32", 4, Category::kInteger},
-    {"int64", 8, Category::kInteger},
-    {"float16", 2, Category::kFloating},
-    {"bfloat16", 2, Category::kFloating},
-    {"float32", 4, Category::kFloating},
-    {"float64", 8, Category::kFloating},
-    {"complex64", 8, Category::kComplex},
-    {"complex128", 16, Category::kComplex},
-}};
-
-const Row& row(DType t) { return kRows[static_cast<size_t>(t)]; }
 
 DType promote_integers(DType a, DType b) {
   // Signed and unsigned of one width meet in the next wider signed type.
@@ -48,18 +30,14 @@ DType promote_complex(DType a, DType b) {
 
 }  // namespace
 
-size_t item_size(DType t) { return row(t).size; }
-
-std::string_view name(DType t) { return row(t).name; }
+std::string_view name(DType t) { return kNames[static_cast<size_t>(t)]; }
 
 std::optional<DType> parse_dtype(std::string_view name) {
   for (int i = 0; i < kNumDTypes; ++i) {
-    if (kRows[i].name == name) return static_cast<DType>(i);
+    if (kNames[i] == name) return static_cast<DType>(i);
   }
   return std::nullopt;
 }
-
-Category category(DType t) { return row(t).category; }
 
 bool is_valid(int64_t number) { return number >= 0 && number <= static_cast<int64_t>(DType::kFloat64); }
 

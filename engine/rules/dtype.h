@@ -33,10 +33,17 @@ enum class Category : uint8_t { kBool, kInteger, kFloating, kComplex };
 
 inline constexpr DType kDefaultFloat = DType::kFloat32;
 
-size_t item_size(DType t);
+inline size_t item_size(DType t) {
+  constexpr uint8_t kSizes[kNumDTypes] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+  return kSizes[static_cast<size_t>(t)];
+}
 std::string_view name(DType t);  // "float32"
 std::optional<DType> parse_dtype(std::string_view name);
-Category category(DType t);
+inline Category category(DType t) {
+  if (t == DType::kBool) return Category::kBool;
+  if (t <= DType::kInt64) return Category::kInteger;
+  return t <= DType::kFloat64 ? Category::kFloating : Category::kComplex;
+}
 inline bool is_floating(DType t) { return category(t) == Category::kFloating; }
 inline bool is_integral(DType t) { return category(t) <= Category::kInteger; }  // bool included
 bool is_valid(int64_t number);  // a number from the wire names a dtype we compute with

@@ -8,12 +8,6 @@
 
 namespace tt {
 
-int64_t TensorMeta::numel() const {
-  int64_t n = 1;
-  for (int64_t size : sizes) n *= size;
-  return n;
-}
-
 bool TensorMeta::is_contiguous() const {
   int64_t expected = 1;
   bool dense = true;

@@ -28,7 +28,11 @@ struct TensorMeta {
   int64_t offset = 0;  // in elements, from the start of the storage
 
   int64_t dim() const { return static_cast<int64_t>(sizes.size()); }
-  int64_t numel() const;
+  int64_t numel() const {
+    int64_t n = 1;
+    for (int64_t size : sizes) n *= size;
+    return n;
+  }
   bool is_contiguous() const;
 };
 
