@@ -1,0 +1,214 @@
+#include "python/bindings/convert.h"
+
+#include <cstring>
+#include <vector>
+
+#include "engine/op_ids.h"
+#include "engine/rules/half.h"
+#include "python/bindings/object.h"
+#include "python/bindings/operators.h"
+#include "python/bindings/read.h"
+
+namespace tt::python {
+namespace {
+
+DType default_float_ = kDefaultFloat;  // guarded by the GIL
+
+// The dtype of a buffer's format character; none where we have no such type.
+std::optional<DType> dtype_of_format(const char* format, Py_ssize_t itemsize) {
+  if (!format) return DType::kUInt8;
+  while (*format == '@' || *format == '=' || *format == '<') ++format;
+  switch (*format) {
+    case '?': return DType::kBool;
+    case 'B': return DType::kUInt8;
+    case 'b': return DType::kInt8;
+    case 'h': return DType::kInt16;
+    case 'i':
+    case 'l':
+    case 'q': return itemsize == 4 ? DType::kInt32 : DType::kInt64;
+    case 'e': return DType::kFloat16;
+    case 'f': return DType::kFloat32;
+    case 'd': return DType::kFloat64;
+    default: return std::nullopt;
+  }
+}
+
+class Buffer {
+ public:
+  Buffer(PyObject* o, int flags) { valid_ = PyObject_GetBuffer(o, &view_, flags) == 0; }
+  ~Buffer() {
+    if (valid_) PyBuffer_Release(&view_);
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  bool valid() const { return valid_; }
+  const Py_buffer& view() const { return view_; }
+
+ private:
+  Py_buffer view_{};
+  bool valid_ = false;
+};
+
+client::Tensor cast(client::Tensor t, std::optional<DType> dtype) {
+  if (!dtype || *dtype == t->dtype) return t;
+  const Arg args[] = {Arg(static_cast<const TensorMeta*>(t.get())), Arg(*dtype)};
+  return call_op(op_id::kToDtype, args, *t->session)[0];
+}
+
+client::Tensor from_buffer(PyObject* data, std::optional<DType> dtype, Device device, client::Session& session) {
+  Buffer buffer(data, PyBUF_FULL_RO);
+  if (!buffer.valid()) throw PythonErrorSet();
+  const Py_buffer& view = buffer.view();
+  std::optional<DType> own = dtype_of_format(view.format, view.itemsize);
+  check_as(ErrorKind::kType, own.has_value(), "can't convert np.ndarray of format '", view.format ? view.format : "",
+           "'. The supported types are: float64, float32, float16, int64, int32, int16, int8, uint8, and bool.");
+  Sizes sizes(view.shape, view.shape + view.ndim);
+  absl::Span<const char> bytes(static_cast<const char*>(view.buf), static_cast<size_t>(view.len));
+  std::string packed;
+  if (!PyBuffer_IsContiguous(&view, 'C')) {
+    packed.resize(static_cast<size_t>(view.len));
+    if (PyBuffer_ToContiguous(packed.data(), &view, view.len, 'C') < 0) throw PythonErrorSet();
+    bytes = packed;
+  }
+  return cast(session.upload(bytes, *own, sizes, device), dtype);
+}
+
+// Nested sequences, flattened.
+struct Flat {
+  Sizes sizes;
+  std::vector<Scalar> values;
+  Category category = Category::kBool;
+  std::optional<DType> tensor_dtype;  // where the leaves are tensors
+};
+
+bool is_sequence(PyObject* o) { return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !is_tensor(o); }
+
+void add_leaf(PyObject* o, Flat* flat) {
+  Scalar value;
+  if (PyBool_Check(o)) {
+    value = Scalar(o == Py_True);
+  } else if (PyLong_Check(o) || (PyIndex_Check(o) && !is_tensor(o))) {
+    Owned index(must(PyNumber_Index(o)));
+    long long v = PyLong_AsLongLong(index.get());
+    if (v == -1 && PyErr_Occurred()) throw PythonErrorSet();
+    value = Scalar(int64_t{v});
+  } else if (is_tensor(o)) {
+    check_as(ErrorKind::kValue, handle_of(o)->numel() == 1,
+             "only one element tensors can be converted to Python scalars");
+    value = read_scalar(handle_of(o));
+    flat->tensor_dtype = flat->tensor_dtype ? promote(*flat->tensor_dtype, handle_of(o)->dtype) : handle_of(o)->dtype;
+  } else {
+    double v = PyFloat_AsDouble(o);
+    if (v == -1 && PyErr_Occurred()) throw PythonErrorSet();
+    value = Scalar(v);
+  }
+  flat->category = std::max(flat->category, value.category());
+  flat->values.push_back(value);
+}
+
+void flatten(PyObject* o, size_t depth, Flat* flat) {
+  if (!is_sequence(o)) {
+    check_as(ErrorKind::kValue, depth == flat->sizes.size(), "expected sequence of length ",
+             depth < flat->sizes.size() ? flat->sizes[depth] : 0, " at dim ", depth);
+    return add_leaf(o, flat);
+  }
+  Owned items(must(PySequence_Fast(o, "expected a sequence")));
+  int64_t n = PySequence_Fast_GET_SIZE(items.get());
+  check_as(ErrorKind::kValue, depth < flat->sizes.size() && flat->sizes[depth] == n, "expected sequence of length ",
+           depth < flat->sizes.size() ? flat->sizes[depth] : 0, " at dim ", depth, " (got ", n, ")");
+  for (int64_t i = 0; i < n; ++i) flatten(PySequence_Fast_GET_ITEM(items.get(), i), depth + 1, flat);
+}
+
+// The sizes along the first elements; flatten() then holds every other one to them.
+Sizes outline(PyObject* o) {
+  Sizes sizes;
+  Owned level(Py_NewRef(o));
+  while (is_sequence(level.get())) {
+    check_as(ErrorKind::kValue, sizes.size() < 64, "too many dimensions in nested sequence");
+    Py_ssize_t n = PySequence_Size(level.get());
+    if (n < 0) throw PythonErrorSet();
+    sizes.push_back(n);
+    if (n == 0) break;
+    level = Owned(must(PySequence_GetItem(level.get(), 0)));
+  }
+  return sizes;
+}
+
+template <typename T>
+void pack(const std::vector<Scalar>& values, std::string* bytes) {
+  bytes->resize(values.size() * sizeof(T));
+  for (size_t i = 0; i < values.size(); ++i) {
+    T v;
+    if constexpr (std::is_integral_v<T>) v = static_cast<T>(values[i].to_int());
+    else if constexpr (std::is_same_v<T, double>) v = values[i].to_double();
+    else v = T(static_cast<float>(values[i].to_double()));
+    std::memcpy(bytes->data() + i * sizeof(T), &v, sizeof(T));
+  }
+}
+
+std::string pack_as(DType t, const std::vector<Scalar>& values) {
+  std::string bytes;
+  switch (t) {
+    case DType::kBool:
+      for (const Scalar& v : values) bytes.push_back(v.to_bool() ? 1 : 0);
+      break;
+    case DType::kUInt8: pack<uint8_t>(values, &bytes); break;
+    case DType::kInt8: pack<int8_t>(values, &bytes); break;
+    case DType::kInt16: pack<int16_t>(values, &bytes); break;
+    case DType::kInt32: pack<int32_t>(values, &bytes); break;
+    case DType::kInt64: pack<int64_t>(values, &bytes); break;
+    case DType::kFloat16: pack<Half>(values, &bytes); break;
+    case DType::kBFloat16: pack<BFloat16>(values, &bytes); break;
+    case DType::kFloat32: pack<float>(values, &bytes); break;
+    case DType::kFloat64: pack<double>(values, &bytes); break;
+    default: fail(ErrorKind::kNotImplemented, "[tensor] ", name(t), " values are not supported");
+  }
+  return bytes;
+}
+
+}  // namespace
+
+DType default_float() { return default_float_; }
+void set_default_float(DType t) {
+  check_as(ErrorKind::kType, is_floating(t), "only floating-point types are supported as the default type");
+  default_float_ = t;
+}
+
+client::Tensor tensor_from(PyObject* data, std::optional<DType> dtype, Device device, client::Session& session) {
+  if (is_tensor(data)) {
+    const Arg args[] = {Arg(static_cast<const TensorMeta*>(handle_of(data).get()))};
+    client::Tensor detached = call_op(op_id::kDetach, args, session)[0];
+    const Arg clone_args[] = {Arg(static_cast<const TensorMeta*>(detached.get()))};
+    return cast(call_op(op_id::kClone, clone_args, session)[0], dtype);
+  }
+  if (PyObject_CheckBuffer(data) && !PyBytes_Check(data)) return from_buffer(data, dtype, device, session);
+  Flat flat;
+  flat.sizes = outline(data);
+  flatten(data, 0, &flat);
+  DType natural = flat.tensor_dtype             ? *flat.tensor_dtype
+                  : flat.values.empty()         ? default_float_
+                  : flat.category == Category::kBool    ? DType::kBool
+                  : flat.category == Category::kInteger ? DType::kInt64
+                                                        : default_float_;
+  DType result = dtype.value_or(natural);
+  return session.upload(pack_as(result, flat.values), result, flat.sizes, device);
+}
+
+void read_into(const client::Tensor& tensor, PyObject* buffer) {
+  Buffer target(buffer, PyBUF_CONTIG);
+  if (!target.valid()) throw PythonErrorSet();
+  size_t bytes = static_cast<size_t>(tensor->numel()) * item_size(tensor->dtype);
+  check(static_cast<size_t>(target.view().len) == bytes, "[read_into] the buffer has ", target.view().len,
+        " bytes, the tensor ", bytes);
+  if (bytes == 0) return;
+  PyThreadState* state = PyEval_SaveThread();
+  try {
+    tensor->session->read_into(tensor, {static_cast<char*>(target.view().buf), bytes});
+    PyEval_RestoreThread(state);
+  } catch (...) {
+    PyEval_RestoreThread(state);
+    throw;
+  }
+}
+
+}  // namespace tt::python

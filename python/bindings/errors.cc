@@ -1,0 +1,54 @@
+#include "python/bindings/errors.h"
+
+#include <new>
+
+#include "client/session.h"
+#include "python/bindings/object.h"
+
+namespace tt::python {
+namespace {
+
+PyObject* out_of_memory_error = nullptr;
+
+PyObject* exception_type(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kRuntime: return PyExc_RuntimeError;
+    case ErrorKind::kIndex: return PyExc_IndexError;
+    case ErrorKind::kType: return PyExc_TypeError;
+    case ErrorKind::kValue: return PyExc_ValueError;
+    case ErrorKind::kNotImplemented: return PyExc_NotImplementedError;
+    case ErrorKind::kOutOfMemory: return out_of_memory_error;
+    case ErrorKind::kConnection: return PyExc_ConnectionError;
+  }
+  return PyExc_RuntimeError;
+}
+
+}  // namespace
+
+bool init_errors(PyObject* module) {
+  out_of_memory_error = PyErr_NewExceptionWithDoc(
+      "teletensor.OutOfMemoryError", "A device or this session has no memory left for what was asked.",
+      PyExc_RuntimeError, nullptr);
+  return out_of_memory_error && PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_error) == 0;
+}
+
+void set_python_error(const std::exception& e) {
+  if (dynamic_cast<const PythonErrorSet*>(&e)) return;
+  if (dynamic_cast<const std::bad_alloc*>(&e)) {
+    PyErr_NoMemory();
+    return;
+  }
+  if (auto* remote = dynamic_cast<const client::RemoteError*>(&e)) {
+    PyErr_Format(exception_type(remote->kind()), "%s%s%s%s", remote->message().c_str(),
+                 remote->site().empty() ? "" : " (issued at ", remote->site().c_str(),
+                 remote->site().empty() ? "" : ")");
+    return;
+  }
+  if (auto* error = dynamic_cast<const Error*>(&e)) {
+    PyErr_SetString(exception_type(error->kind()), error->message().c_str());
+    return;
+  }
+  PyErr_SetString(PyExc_RuntimeError, e.what());
+}
+
+}  // namespace tt::python

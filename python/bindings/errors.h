@@ -1,0 +1,11 @@
+// The one place where C++ errors become Python exceptions.
+#pragma once
+
+#include <Python.h>
+
+namespace tt::python {
+
+// Adds OutOfMemoryError (a RuntimeError) to the module.
+bool init_errors(PyObject* module);
+
+}  // namespace tt::python

@@ -1,0 +1,187 @@
+#include "python/bindings/indexing.h"
+
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "engine/op_ids.h"
+#include "python/bindings/convert.h"
+#include "python/bindings/object.h"
+#include "python/bindings/operators.h"
+
+namespace tt::python {
+namespace {
+
+const TensorMeta* meta(const client::Tensor& t) { return t.get(); }
+
+// The part of an index that views can say, and the tensors that are left for `index`.
+struct Indexed {
+  client::Tensor view;
+  std::vector<client::Tensor> tensors;  // by dimension of `view`; null where a dimension is whole
+  bool advanced() const { return !tensors.empty(); }
+};
+
+bool is_mask(const client::Tensor& t) { return t->dtype == DType::kBool || t->dtype == DType::kUInt8; }
+
+class Indexer {
+ public:
+  explicit Indexer(const client::Tensor& self) : result_{self, {}} {}
+
+  Indexed run(PyObject* index) {
+    Owned holder;
+    absl::Span<PyObject* const> items(&index, 1);
+    if (PyTuple_Check(index)) {
+      items = {PySequence_Fast_ITEMS(index), static_cast<size_t>(PyTuple_GET_SIZE(index))};
+    }
+    prepare(items);
+    for (size_t i = 0; i < items.size(); ++i) apply(items[i], converted_[i]);
+    return std::move(result_);
+  }
+
+ private:
+  // Turns lists and arrays into tensors, and finds how many dimensions an ellipsis stands for.
+  void prepare(absl::Span<PyObject* const> items) {
+    int64_t consumed = 0;
+    for (PyObject* item : items) {
+      client::Tensor& tensor = converted_.emplace_back();
+      if (is_tensor(item)) {
+        tensor = handle_of(item);
+      } else if (!PySlice_Check(item) && item != Py_None && item != Py_Ellipsis && !PyIndex_Check(item)) {
+        check_as(ErrorKind::kType, PySequence_Check(item) && !PyUnicode_Check(item),
+                 "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices, got ",
+                 Py_TYPE(item)->tp_name);
+        tensor = tensor_from(item, std::nullopt, result_.view->device, *result_.view->session);
+        if (tensor->numel() == 0 && !is_integral(tensor->dtype)) {  // x[[]]
+          const Arg args[] = {Arg(meta(tensor)), Arg(DType::kInt64)};
+          tensor = call_op(op_id::kToDtype, args, *tensor->session)[0];
+        }
+      }
+      if (tensor) {
+        consumed += is_mask(tensor) ? tensor->dim() : 1;
+      } else if (item != Py_None && item != Py_Ellipsis && !PyBool_Check(item)) {
+        ++consumed;
+      }
+    }
+    int64_t ndim = result_.view->dim();
+    check_as(ErrorKind::kIndex, consumed <= ndim, "too many indices for tensor of dimension ", ndim);
+    whole_ = ndim - consumed;
+  }
+
+  void apply(PyObject* item, const client::Tensor& tensor) {
+    if (tensor) {
+      put(tensor);
+      dim_ += is_mask(tensor) ? tensor->dim() : 1;
+    } else if (item == Py_Ellipsis) {
+      dim_ += whole_;
+    } else if (item == Py_None) {
+      view(op_id::kUnsqueeze, {Arg(dim_)});
+      ++dim_;
+    } else if (PySlice_Check(item)) {
+      slice(item);
+      ++dim_;
+    } else if (PyBool_Check(item)) {  // a zero-dim mask over a new dimension
+      view(op_id::kUnsqueeze, {Arg(dim_)});
+      const int64_t zero = 0;
+      const int64_t count = item == Py_True ? 1 : 0;
+      put(result_.view->session->upload({reinterpret_cast<const char*>(&zero), static_cast<size_t>(count) * 8},
+                                        DType::kInt64, {&count, 1}, result_.view->device));
+      ++dim_;
+    } else {
+      Py_ssize_t i = PyNumber_AsSsize_t(item, PyExc_IndexError);
+      if (i == -1 && PyErr_Occurred()) throw PythonErrorSet();
+      check_as(ErrorKind::kIndex, result_.view->dim() > 0,
+               "invalid index of a 0-dim tensor. Use `tensor.item()` to convert it to a number");
+      int64_t size = result_.view->sizes[static_cast<size_t>(dim_)];
+      check_as(ErrorKind::kIndex, i >= -size && i < size, "index ", i, " is out of bounds for dimension ", dim_,
+               " with size ", size);
+      view(op_id::kSelect, {Arg(dim_), Arg(int64_t{i})});
+    }
+  }
+
+  void slice(PyObject* item) {
+    Py_ssize_t start = 0, stop = 0, step = 0;
+    if (PySlice_Unpack(item, &start, &stop, &step) < 0) throw PythonErrorSet();
+    check_as(ErrorKind::kValue, step > 0, "step must be greater than zero");
+    int64_t size = result_.view->sizes[static_cast<size_t>(dim_)];
+    PySlice_AdjustIndices(size, &start, &stop, step);
+    if (start == 0 && stop == size && step == 1) return;
+    view(op_id::kSlice, {Arg(dim_), Arg(int64_t{start}), Arg(int64_t{stop}), Arg(int64_t{step})});
+  }
+
+  void put(const client::Tensor& tensor) {
+    result_.tensors.resize(static_cast<size_t>(dim_));
+    result_.tensors.push_back(tensor);
+  }
+
+  void view(uint16_t op, std::initializer_list<Arg> rest) {
+    absl::InlinedVector<Arg, 6> args{Arg(meta(result_.view))};
+    args.insert(args.end(), rest.begin(), rest.end());
+    result_.view = call_op(op, args, *result_.view->session)[0];
+  }
+
+  Indexed result_;
+  std::vector<client::Tensor> converted_;
+  int64_t dim_ = 0;
+  int64_t whole_ = 0;
+};
+
+// The list argument of `index`: a mask of n dimensions takes one entry, so the positions after it
+// move up.
+std::vector<const TensorMeta*> entries(const Indexed& indexed) {
+  std::vector<const TensorMeta*> list;
+  int64_t skip = 0;
+  for (const client::Tensor& t : indexed.tensors) {
+    if (skip > 0) {
+      --skip;
+      continue;
+    }
+    list.push_back(t.get());
+    if (t && is_mask(t)) skip = t->dim() - 1;
+  }
+  return list;
+}
+
+client::Tensor value_tensor(PyObject* value, const client::Tensor& view) {
+  if (is_tensor(value)) return handle_of(value);
+  return tensor_from(value, view->dtype, view->device, *view->session);
+}
+
+}  // namespace
+
+PyObject* get_item(PyObject* self, PyObject* index) noexcept {
+  return guard([&]() -> PyObject* {
+    Indexed indexed = Indexer(handle_of(self)).run(index);
+    if (indexed.advanced()) {
+      std::vector<const TensorMeta*> list = entries(indexed);
+      const Arg args[] = {Arg(meta(indexed.view)), Arg(absl::Span<const TensorMeta* const>(list))};
+      return wrap(call_op(op_id::kIndex, args, *indexed.view->session)[0]);
+    }
+    if (indexed.view == handle_of(self)) {  // x[...]: a view all the same
+      const Arg args[] = {Arg(meta(indexed.view))};
+      return wrap(call_op(op_id::kAlias, args, *indexed.view->session)[0]);
+    }
+    return wrap(std::move(indexed.view));
+  });
+}
+
+int set_item(PyObject* self, PyObject* index, PyObject* value) noexcept {
+  return guard(
+      [&] {
+        check_as(ErrorKind::kType, value != nullptr, "Tensor does not support deleting items");
+        Indexed indexed = Indexer(handle_of(self)).run(index);
+        client::Tensor& view = indexed.view;
+        client::Tensor source = value_tensor(value, view);
+        if (!indexed.advanced()) {
+          const Arg args[] = {Arg(meta(view)), Arg(meta(source))};
+          call_op(op_id::kAssign, args, *view->session, absl::MakeConstSpan(&view, 1));
+          return 0;
+        }
+        std::vector<const TensorMeta*> list = entries(indexed);
+        const Arg args[] = {Arg(meta(view)), Arg(absl::Span<const TensorMeta* const>(list)), Arg(meta(source)),
+                            Arg(false)};
+        call_op(op_id::kIndexPut, args, *view->session, absl::MakeConstSpan(&view, 1));
+        return 0;
+      },
+      -1);
+}
+
+}  // namespace tt::python

@@ -1,0 +1,88 @@
+#include <Python.h>
+
+#include "python/bindings/mode.h"
+
+#include <cstring>
+
+#include "absl/container/flat_hash_map.h"
+#include "python/bindings/object.h"
+
+namespace tt::python {
+
+Mode& Mode::current() {
+  static thread_local Mode mode;
+  return mode;
+}
+
+namespace {
+
+Ref<client::Session>& session_slot() {
+  static auto* slot = new Ref<client::Session>();  // outlives the interpreter's teardown
+  return *slot;
+}
+
+// A code object is ours when its file lies in this package's folder.
+bool is_ours(PyCodeObject* code) {
+  // Grows with the program's code, not with its calls; holds a reference so that an address is
+  // never another code object's.
+  static auto* known = new absl::flat_hash_map<PyCodeObject*, bool>();
+  auto [it, inserted] = known->try_emplace(code, false);
+  if (inserted) {
+    Py_INCREF(code);
+    const char* file = PyUnicode_AsUTF8(code->co_filename);
+    if (!file) PyErr_Clear();
+    it->second = file && std::strstr(file, "/teletensor/") != nullptr && std::strstr(file, "/tests/") == nullptr;
+  }
+  return it->second;
+}
+
+}  // namespace
+
+client::Session& current_session() {
+  Ref<client::Session>& slot = session_slot();
+  if (!slot) {
+    Owned module(must(PyImport_ImportModule("teletensor._connection")));
+    Owned result(must(PyObject_CallMethod(module.get(), "connect", nullptr)));
+    if (!slot) fail(ErrorKind::kConnection, "[connect] no engine");
+  }
+  return *slot;
+}
+
+void set_current_session(Ref<client::Session> session) { session_slot() = std::move(session); }
+
+uint32_t current_site(client::Session& session) {
+  struct Cached {
+    client::Session* session = nullptr;
+    PyCodeObject* code = nullptr;
+    int instruction = -1;
+    uint32_t site = 0;
+  };
+  // One line of the user's is usually many calls in a row, or one call many times.
+  static thread_local Cached cache[64];
+
+  PyThreadState* thread = PyThreadState_Get();
+  PyFrameObject* frame = PyThreadState_GetFrame(thread);  // new reference, made once a frame
+  while (frame) {
+    PyCodeObject* code = PyFrame_GetCode(frame);
+    Py_DECREF(code);  // the frame holds it
+    if (!is_ours(code)) {
+      int instruction = PyFrame_GetLasti(frame);
+      Cached& entry = cache[(reinterpret_cast<uintptr_t>(code) / 64 + static_cast<uintptr_t>(instruction)) % 64];
+      if (entry.session != &session || entry.code != code || entry.instruction != instruction) {
+        const char* file = PyUnicode_AsUTF8(code->co_filename);
+        const char* function = PyUnicode_AsUTF8(code->co_qualname);
+        int line = PyCode_Addr2Line(code, instruction);
+        entry = {&session, code, instruction,
+                 session.site(file ? file : "", static_cast<uint32_t>(line), function ? function : "")};
+      }
+      Py_DECREF(frame);
+      return entry.site;
+    }
+    PyFrameObject* back = PyFrame_GetBack(frame);
+    Py_DECREF(frame);
+    frame = back;
+  }
+  return 0;
+}
+
+}  // namespace tt::python

@@ -1,0 +1,293 @@
+#include "python/bindings/object.h"
+
+#include <structmember.h>
+
+#include <new>
+
+#include "client/graph.h"
+#include "engine/op_ids.h"
+#include "python/bindings/errors.h"
+#include "python/bindings/indexing.h"
+#include "python/bindings/operators.h"
+#include "python/bindings/parse.h"
+#include "python/bindings/read.h"
+#include "python/bindings/types.h"
+
+namespace tt::python {
+
+PyTypeObject* tensor_type = nullptr;
+
+namespace {
+
+TensorObject* self_of(PyObject* o) { return reinterpret_cast<TensorObject*>(o); }
+Arg arg(const client::Tensor& t) { return Arg(static_cast<const TensorMeta*>(t.get())); }
+
+void dealloc(PyObject* o) {
+  TensorObject* self = self_of(o);
+  PyTypeObject* type = Py_TYPE(o);
+  if (self->weak_references) PyObject_ClearWeakRefs(o);
+  Py_CLEAR(self->dict);
+  Py_CLEAR(self->grad);
+  self->handle.~Ref();
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+
+// Tensor(existing): what subclasses (Parameter) are made by.
+PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
+  PyObject* source = nullptr;
+  if (!PyArg_ParseTuple(args, "O!:Tensor", tensor_type, &source)) return nullptr;
+  return wrap(handle_of(source), type);
+}
+
+PyObject* get_shape(PyObject* o, void*) { return size_object(handle_of(o)->sizes); }
+PyObject* get_dtype(PyObject* o, void*) { return Py_NewRef(dtype_object(handle_of(o)->dtype)); }
+PyObject* get_device(PyObject* o, void*) { return device_object(handle_of(o)->device); }
+PyObject* get_ndim(PyObject* o, void*) { return PyLong_FromLongLong(handle_of(o)->dim()); }
+PyObject* get_requires_grad(PyObject* o, void*) { return PyBool_FromLong(handle_of(o)->requires_grad); }
+PyObject* get_is_leaf(PyObject* o, void*) { return PyBool_FromLong(client::is_leaf(*handle_of(o))); }
+PyObject* get_version(PyObject* o, void*) { return PyLong_FromUnsignedLong(*handle_of(o)->version); }
+PyObject* get_handle(PyObject* o, void*) { return PyLong_FromUnsignedLongLong(handle_of(o)->id); }
+PyObject* get_is_cuda(PyObject* o, void*) {
+  return PyBool_FromLong(handle_of(o)->device.type == DeviceType::kCUDA);
+}
+PyObject* get_base(PyObject* o, void*) {
+  return handle_of(o)->base ? wrap(handle_of(o)->base) : Py_NewRef(Py_None);
+}
+
+int set_requires_grad(PyObject* o, PyObject* value, void*) {
+  return guard(
+      [&] {
+        check_as(ErrorKind::kRuntime, value && PyBool_Check(value), "requires_grad must be a bool");
+        const client::Tensor& handle = handle_of(o);
+        bool wanted = value == Py_True;
+        if (wanted == handle->requires_grad) return 0;
+        check(client::is_leaf(*handle), "you can only change requires_grad flags of leaf variables.");
+        check(!wanted || is_floating(handle->dtype), "only Tensors of floating point dtype can require gradients");
+        const Arg args[] = {arg(handle), Arg(wanted)};
+        call_op(op_id::kRequiresGrad, args, *handle->session);
+        return 0;
+      },
+      -1);
+}
+
+PyObject* get_grad(PyObject* o, void*) {
+  TensorObject* self = self_of(o);
+  const client::Tensor& grad = self->handle->grad;
+  if (!grad) {
+    Py_CLEAR(self->grad);
+    Py_RETURN_NONE;
+  }
+  if (!self->grad || !(handle_of(self->grad) == grad)) Py_XSETREF(self->grad, wrap(grad));
+  return Py_XNewRef(self->grad);
+}
+
+int set_grad(PyObject* o, PyObject* value, void*) {
+  return guard(
+      [&] {
+        const client::Tensor& leaf = handle_of(o);
+        client::Tensor grad;
+        if (value && value != Py_None) {
+          check_as(ErrorKind::kType, is_tensor(value), "assigned grad expected to be a Tensor or None but got ",
+                   Py_TYPE(value)->tp_name);
+          grad = handle_of(value);
+          check(grad->sizes == leaf->sizes, "assigned grad has data of a different size, got ",
+                to_string(grad->sizes), " and ", to_string(leaf->sizes));
+          check(grad->dtype == leaf->dtype, "assigned grad has data of a different type");
+        }
+        const TensorMeta* leaves[] = {leaf.get()};
+        const TensorMeta* grads[] = {grad.get()};
+        const Arg args[] = {Arg(absl::Span<const TensorMeta* const>(leaves)),
+                            Arg(absl::Span<const TensorMeta* const>(grads))};
+        call_op(op_id::kSetGrads, args, *leaf->session);
+        leaf->grad = grad;
+        Py_XSETREF(self_of(o)->grad, grad ? Py_NewRef(value) : nullptr);
+        return 0;
+      },
+      -1);
+}
+
+// Permutes all or the last two dimensions.
+PyObject* get_transposed(PyObject* o, void* last_two) {
+  return guard([&]() -> PyObject* {
+    const client::Tensor& handle = handle_of(o);
+    if (last_two) {
+      const Arg args[] = {arg(handle), Arg(int64_t{-2}), Arg(int64_t{-1})};
+      return wrap(call_op(op_id::kTranspose, args, *handle->session)[0]);
+    }
+    Sizes order(handle->sizes.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(order.size() - 1 - i);
+    const Arg args[] = {arg(handle), Arg(SizesView(order))};
+    return wrap(call_op(op_id::kPermute, args, *handle->session)[0]);
+  });
+}
+
+PyObject* size(PyObject* o, PyObject* args) {
+  PyObject* dim = nullptr;
+  if (!PyArg_ParseTuple(args, "|O:size", &dim)) return nullptr;
+  if (!dim || dim == Py_None) return size_object(handle_of(o)->sizes);
+  return guard([&]() -> PyObject* {
+    int64_t d = PyLong_AsLongLong(dim), n = handle_of(o)->dim();
+    if (d == -1 && PyErr_Occurred()) throw PythonErrorSet();
+    check_as(ErrorKind::kIndex, d >= -n && d < n, "Dimension out of range (expected to be in range of [", -n, ", ",
+             n - 1, "], but got ", d, ")");
+    return PyLong_FromLongLong(handle_of(o)->sizes[static_cast<size_t>(d < 0 ? d + n : d)]);
+  });
+}
+PyObject* stride(PyObject* o, PyObject* args) {
+  PyObject* dim = nullptr;
+  if (!PyArg_ParseTuple(args, "|O:stride", &dim)) return nullptr;
+  const Sizes& strides = handle_of(o)->strides;
+  Owned tuple(PyTuple_New(static_cast<Py_ssize_t>(strides.size())));
+  if (!tuple) return nullptr;
+  for (size_t i = 0; i < strides.size(); ++i) {
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(strides[i]));
+  }
+  return dim ? PyObject_GetItem(tuple.get(), dim) : tuple.release();
+}
+PyObject* dim(PyObject* o, PyObject*) { return PyLong_FromLongLong(handle_of(o)->dim()); }
+PyObject* numel(PyObject* o, PyObject*) { return PyLong_FromLongLong(handle_of(o)->numel()); }
+PyObject* element_size(PyObject* o, PyObject*) { return PyLong_FromSize_t(item_size(handle_of(o)->dtype)); }
+PyObject* storage_offset(PyObject* o, PyObject*) { return PyLong_FromLongLong(handle_of(o)->offset); }
+PyObject* is_contiguous(PyObject* o, PyObject*, PyObject*) { return PyBool_FromLong(handle_of(o)->is_contiguous()); }
+PyObject* is_floating_point(PyObject* o, PyObject*) { return PyBool_FromLong(is_floating(handle_of(o)->dtype)); }
+PyObject* item_method(PyObject* o, PyObject*) {
+  return guard([&] { return item(handle_of(o)); });
+}
+PyObject* tolist(PyObject* o, PyObject*) {
+  return guard([&] { return to_list(handle_of(o)); });
+}
+
+Py_ssize_t length(PyObject* o) {
+  if (handle_of(o)->dim() == 0) {
+    PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
+    return -1;
+  }
+  return handle_of(o)->sizes[0];
+}
+
+Py_hash_t hash(PyObject* o) { return _Py_HashPointer(o); }
+
+PyGetSetDef getset[] = {
+    {"shape", get_shape, nullptr, "The sizes, as a Size.", nullptr},
+    {"dtype", get_dtype, nullptr, "The type of the elements.", nullptr},
+    {"device", get_device, nullptr, "Where the bytes are, in the engine.", nullptr},
+    {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
+    {"requires_grad", get_requires_grad, set_requires_grad, "Whether gradients are computed for it.", nullptr},
+    {"grad", get_grad, set_grad, "What backward() accumulated, or None.", nullptr},
+    {"is_leaf", get_is_leaf, nullptr, "Whether no recorded operation made it.", nullptr},
+    {"is_cuda", get_is_cuda, nullptr, "Whether it is on a GPU.", nullptr},
+    {"T", get_transposed, nullptr, "A view with the dimensions reversed.", nullptr},
+    {"mT", get_transposed, nullptr, "A view with the last two dimensions exchanged.", const_cast<char*>("last two")},
+    {"_version", get_version, nullptr, "Writes in place so far.", nullptr},
+    {"_base", get_base, nullptr, "What it is a view of, or None.", nullptr},
+    {"_handle", get_handle, nullptr, "Its name on the wire.", nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {}};
+
+PyMethodDef methods[] = {
+    {"size", size, METH_VARARGS, "size(dim=None): the sizes, or one of them."},
+    {"stride", stride, METH_VARARGS, "stride(dim=None): elements to skip to the next, by dimension."},
+    {"dim", dim, METH_NOARGS, "The number of dimensions."},
+    {"ndimension", dim, METH_NOARGS, "The number of dimensions."},
+    {"numel", numel, METH_NOARGS, "The number of elements."},
+    {"nelement", numel, METH_NOARGS, "The number of elements."},
+    {"element_size", element_size, METH_NOARGS, "Bytes an element takes."},
+    {"storage_offset", storage_offset, METH_NOARGS, "Elements from the storage's start."},
+    {"is_contiguous", reinterpret_cast<PyCFunction>(is_contiguous), METH_VARARGS | METH_KEYWORDS,
+     "Whether the elements lie in row-major order without gaps."},
+    {"is_floating_point", is_floating_point, METH_NOARGS, "Whether the dtype is a floating type."},
+    {"item", item_method, METH_NOARGS, "The one element as a Python number. Waits for the engine."},
+    {"tolist", tolist, METH_NOARGS, "The elements as nested lists. Waits for the engine."},
+    {}};
+
+PyMemberDef members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(TensorObject, dict), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weak_references), READONLY, nullptr},
+    {}};
+
+template <typename F>
+void* slot(F* f) {
+  return reinterpret_cast<void*>(f);
+}
+
+}  // namespace
+
+bool init_tensor_type(PyObject* module) {
+  const PyNumberMethods& n = tensor_as_number;
+  PyType_Slot slots[] = {
+      {Py_tp_dealloc, slot(dealloc)},
+      {Py_tp_new, slot(make)},
+      {Py_tp_getset, getset},
+      {Py_tp_methods, methods},
+      {Py_tp_members, members},
+      {Py_tp_hash, slot(hash)},
+      {Py_tp_richcompare, slot(tensor_compare)},
+      {Py_tp_doc, const_cast<char*>("A tensor that lives in an engine; see torch.Tensor.")},
+      {Py_mp_length, slot(length)},
+      {Py_mp_subscript, slot(get_item)},
+      {Py_mp_ass_subscript, slot(set_item)},
+      {Py_nb_add, slot(n.nb_add)},
+      {Py_nb_subtract, slot(n.nb_subtract)},
+      {Py_nb_multiply, slot(n.nb_multiply)},
+      {Py_nb_true_divide, slot(n.nb_true_divide)},
+      {Py_nb_floor_divide, slot(n.nb_floor_divide)},
+      {Py_nb_remainder, slot(n.nb_remainder)},
+      {Py_nb_matrix_multiply, slot(n.nb_matrix_multiply)},
+      {Py_nb_power, slot(n.nb_power)},
+      {Py_nb_and, slot(n.nb_and)},
+      {Py_nb_or, slot(n.nb_or)},
+      {Py_nb_xor, slot(n.nb_xor)},
+      {Py_nb_lshift, slot(n.nb_lshift)},
+      {Py_nb_rshift, slot(n.nb_rshift)},
+      {Py_nb_inplace_add, slot(n.nb_inplace_add)},
+      {Py_nb_inplace_subtract, slot(n.nb_inplace_subtract)},
+      {Py_nb_inplace_multiply, slot(n.nb_inplace_multiply)},
+      {Py_nb_inplace_true_divide, slot(n.nb_inplace_true_divide)},
+      {Py_nb_inplace_floor_divide, slot(n.nb_inplace_floor_divide)},
+      {Py_nb_inplace_remainder, slot(n.nb_inplace_remainder)},
+      {Py_nb_inplace_power, slot(n.nb_inplace_power)},
+      {Py_nb_inplace_and, slot(n.nb_inplace_and)},
+      {Py_nb_inplace_or, slot(n.nb_inplace_or)},
+      {Py_nb_inplace_xor, slot(n.nb_inplace_xor)},
+      {Py_nb_negative, slot(n.nb_negative)},
+      {Py_nb_positive, slot(n.nb_positive)},
+      {Py_nb_absolute, slot(n.nb_absolute)},
+      {Py_nb_invert, slot(n.nb_invert)},
+      {Py_nb_bool, slot(n.nb_bool)},
+      {Py_nb_int, slot(n.nb_int)},
+      {Py_nb_float, slot(n.nb_float)},
+      {Py_nb_index, slot(n.nb_index)},
+      {0, nullptr},
+  };
+  PyType_Spec spec{"teletensor.Tensor", sizeof(TensorObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  tensor_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  if (!tensor_type) return false;
+  // The generated methods join those above; Python code adds the rest (teletensor/_tensor.py).
+  for (PyMethodDef* m = method_tables().methods; m->ml_name; ++m) {
+    Owned descriptor(PyDescr_NewMethod(tensor_type, m));
+    if (!descriptor || PyObject_SetAttrString(reinterpret_cast<PyObject*>(tensor_type), m->ml_name,
+                                              descriptor.get()) < 0) {
+      return false;
+    }
+  }
+  return PyModule_AddType(module, tensor_type) == 0;
+}
+
+PyObject* wrap(client::Tensor handle, PyTypeObject* type) {
+  auto* self = reinterpret_cast<TensorObject*>(type->tp_alloc(type, 0));
+  if (!self) return nullptr;
+  new (&self->handle) client::Tensor(std::move(handle));
+  return reinterpret_cast<PyObject*>(self);
+}
+
+PyObject* wrap_tuple(absl::Span<const client::Tensor> handles) {
+  Owned tuple(must(PyTuple_New(static_cast<Py_ssize_t>(handles.size()))));
+  for (size_t i = 0; i < handles.size(); ++i) {
+    PyObject* item = handles[i] ? must(wrap(handles[i])) : Py_NewRef(Py_None);
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), item);
+  }
+  return tuple.release();
+}
+
+}  // namespace tt::python

@@ -1,0 +1,236 @@
+#include "python/bindings/operators.h"
+
+#include <deque>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "engine/op_ids.h"
+#include "python/bindings/mode.h"
+#include "python/bindings/object.h"
+#include "python/bindings/read.h"
+
+namespace tt::python {
+namespace {
+
+// `torch.return_types.<name>`: one type an entry, made at its first use.
+PyTypeObject* result_type(const Entry& entry) {
+  static auto* types = new absl::flat_hash_map<const Entry*, PyTypeObject*>();
+  PyTypeObject*& type = (*types)[&entry];
+  if (type) return type;
+  static auto* names = new std::deque<std::string>();  // the type keeps pointers to them
+  std::string& full_name = names->emplace_back(absl::StrCat("teletensor.return_types.", entry.name));
+  std::vector<PyStructSequence_Field> fields;
+  for (const char* name : entry.results) fields.push_back({name, nullptr});
+  fields.push_back({nullptr, nullptr});
+  PyStructSequence_Desc description{full_name.c_str(), nullptr, fields.data(), static_cast<int>(entry.results.size())};
+  type = PyStructSequence_NewType(&description);
+  if (!type) throw PythonErrorSet();
+  return type;
+}
+
+PyObject* wrap_results(const Entry& entry, const Op& op, client::Tensors results) {
+  if (op.num_outputs == 1) return wrap(std::move(results[0]));
+  if (op.num_outputs == 0) Py_RETURN_NONE;
+  if (op.num_outputs < 0 || entry.results.size() != results.size()) return wrap_tuple(results);
+  Owned tuple(must(PyStructSequence_New(result_type(entry))));
+  for (size_t i = 0; i < results.size(); ++i) {
+    PyStructSequence_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), must(wrap(results[i])));
+  }
+  return tuple.release();
+}
+
+PyObject* returned_out(const PythonCall& call) {
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(call.keywords); ++k) {
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(call.keywords, k), "out") == 0) {
+      return Py_NewRef(call.args[call.count + k]);
+    }
+  }
+  Py_RETURN_NONE;
+}
+
+}  // namespace
+
+client::Tensors call_op(uint16_t id, Args args, client::Session& session, absl::Span<const client::Tensor> into) {
+  client::CallOptions options = call_options(session);
+  options.into = into;
+  const Op& op = *find_op(id);
+  if (!op.is_dynamic) return session.call(op, args, options);
+  PyThreadState* state = PyEval_SaveThread();  // it waits: other threads may run
+  try {
+    client::Tensors results = session.call(op, args, options);
+    PyEval_RestoreThread(state);
+    return results;
+  } catch (...) {
+    PyEval_RestoreThread(state);
+    throw;
+  }
+}
+
+PyObject* call_entry(const Entry& entry, const PythonCall& call, bool in_place) noexcept {
+  return guard([&]() -> PyObject* {
+    std::string reasons;
+    for (uint16_t id : entry.ops) {
+      const Op& op = *find_op(id);
+      ParsedArgs parsed;
+      std::string why;
+      if (!parse(op, call, &parsed, &why)) {
+        absl::StrAppend(&reasons, reasons.empty() ? "" : "; or ", why);
+        continue;
+      }
+      client::Session& session = parsed.session ? *parsed.session : current_session();
+      if (in_place) parsed.into.assign(1, handle_of(call.self));
+      client::Tensors results = call_op(id, parsed.args, session, parsed.into);
+      if (in_place) return Py_NewRef(call.self);
+      if (!parsed.into.empty()) return returned_out(call);
+      if (parsed.requires_grad) {
+        for (client::Tensor& t : results) {
+          const Arg args[] = {Arg(static_cast<const TensorMeta*>(t.get())), Arg(true)};
+          call_op(op_id::kRequiresGrad, args, session);
+        }
+      }
+      return wrap_results(entry, op, std::move(results));
+    }
+    fail(ErrorKind::kType, entry.name, "(): ", reasons);
+  });
+}
+
+namespace {
+
+// An operand of a number slot: a tensor, or a Python number in its place.
+bool operand(PyObject* o, Arg* out) {
+  if (is_tensor(o)) return *out = Arg(static_cast<const TensorMeta*>(handle_of(o).get())), true;
+  if (PyBool_Check(o)) return *out = Arg(o == Py_True), true;
+  if (PyFloat_Check(o)) return *out = Arg(PyFloat_AS_DOUBLE(o)), true;
+  if (PyLong_Check(o)) {
+    int overflow = 0;
+    long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    check(!overflow, "Overflow when unpacking long, got a number beyond 64 bits");
+    return *out = Arg(static_cast<int64_t>(v)), true;
+  }
+  if (PyFloat_Check(o) || (PyNumber_Check(o) && !PySequence_Check(o))) {  // NumPy's scalars
+    if (PyIndex_Check(o)) {
+      Owned v(must(PyNumber_Index(o)));
+      return operand(v.get(), out);
+    }
+    Owned v(must(PyNumber_Float(o)));
+    return *out = Arg(PyFloat_AS_DOUBLE(v.get())), true;
+  }
+  return false;
+}
+
+// The operands' own fast path: no keywords, no overloads.
+PyObject* binary(uint16_t op, PyObject* a, PyObject* b, bool in_place) {
+  return guard([&]() -> PyObject* {
+    Arg args[2];
+    if (!operand(a, &args[0]) || !operand(b, &args[1])) Py_RETURN_NOTIMPLEMENTED;
+    const client::Tensor& tensor = is_tensor(a) ? handle_of(a) : handle_of(b);
+    // Trailing parameters (alpha, ...) keep their defaults.
+    const Op& schema = *find_op(op);
+    absl::InlinedVector<Arg, 4> all(args, args + 2);
+    for (size_t i = 2; i < schema.params.size(); ++i) all.push_back(schema.params[i].default_value);
+    if (in_place) {
+      call_op(op, all, *tensor->session, absl::MakeConstSpan(&handle_of(a), 1));
+      return Py_NewRef(a);
+    }
+    return wrap(std::move(call_op(op, all, *tensor->session)[0]));
+  });
+}
+PyObject* unary(uint16_t op, PyObject* a) {
+  return guard([&]() -> PyObject* {
+    const Arg args[] = {Arg(static_cast<const TensorMeta*>(handle_of(a).get()))};
+    return wrap(std::move(call_op(op, args, *handle_of(a)->session)[0]));
+  });
+}
+
+template <uint16_t Op>
+PyObject* binary_slot(PyObject* a, PyObject* b) {
+  return binary(Op, a, b, false);
+}
+template <uint16_t Op>
+PyObject* in_place_slot(PyObject* a, PyObject* b) {
+  return binary(Op, a, b, true);
+}
+template <uint16_t Op>
+PyObject* unary_slot(PyObject* a) {
+  return unary(Op, a);
+}
+PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
+  if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
+  return binary(op_id::kPow, a, b, false);
+}
+PyObject* power_in_place(PyObject* a, PyObject* b, PyObject*) { return binary(op_id::kPow, a, b, true); }
+PyObject* positive(PyObject* a) { return Py_NewRef(a); }
+
+int truth(PyObject* a) {
+  return guard(
+      [&] {
+        int64_t n = handle_of(a)->numel();
+        check(n == 1, "Boolean value of Tensor with ", n == 0 ? "no values" : "more than one value", " is ambiguous");
+        return read_scalar(handle_of(a)).to_bool() ? 1 : 0;
+      },
+      -1);
+}
+PyObject* as_int(PyObject* a) {
+  return guard([&]() -> PyObject* { return PyLong_FromLongLong(read_scalar(handle_of(a)).to_int()); });
+}
+PyObject* as_float(PyObject* a) {
+  return guard([&]() -> PyObject* { return PyFloat_FromDouble(read_scalar(handle_of(a)).to_double()); });
+}
+PyObject* as_index(PyObject* a) {
+  return guard([&]() -> PyObject* {
+    check_as(ErrorKind::kType, is_integral(handle_of(a)->dtype) && handle_of(a)->numel() == 1,
+             "only integer tensors of a single element can be converted to an index");
+    return PyLong_FromLongLong(read_scalar(handle_of(a)).to_int());
+  });
+}
+
+}  // namespace
+
+PyNumberMethods tensor_as_number = [] {
+  using namespace op_id;  // NOLINT: a table of their names
+  PyNumberMethods m{};
+  m.nb_add = binary_slot<kAdd>;
+  m.nb_subtract = binary_slot<kSub>;
+  m.nb_multiply = binary_slot<kMul>;
+  m.nb_true_divide = binary_slot<kDiv>;
+  m.nb_floor_divide = binary_slot<kFloorDivide>;
+  m.nb_remainder = binary_slot<kRemainder>;
+  m.nb_matrix_multiply = binary_slot<kMatmul>;
+  m.nb_and = binary_slot<kBitwiseAnd>;
+  m.nb_or = binary_slot<kBitwiseOr>;
+  m.nb_xor = binary_slot<kBitwiseXor>;
+  m.nb_lshift = binary_slot<kBitwiseLeftShift>;
+  m.nb_rshift = binary_slot<kBitwiseRightShift>;
+  m.nb_power = power;
+  m.nb_inplace_add = in_place_slot<kAdd>;
+  m.nb_inplace_subtract = in_place_slot<kSub>;
+  m.nb_inplace_multiply = in_place_slot<kMul>;
+  m.nb_inplace_true_divide = in_place_slot<kDiv>;
+  m.nb_inplace_floor_divide = in_place_slot<kFloorDivide>;
+  m.nb_inplace_remainder = in_place_slot<kRemainder>;
+  m.nb_inplace_and = in_place_slot<kBitwiseAnd>;
+  m.nb_inplace_or = in_place_slot<kBitwiseOr>;
+  m.nb_inplace_xor = in_place_slot<kBitwiseXor>;
+  m.nb_inplace_power = power_in_place;
+  m.nb_negative = unary_slot<kNeg>;
+  m.nb_positive = positive;
+  m.nb_absolute = unary_slot<kAbs>;
+  m.nb_invert = unary_slot<kBitwiseNot>;
+  m.nb_bool = truth;
+  m.nb_int = as_int;
+  m.nb_float = as_float;
+  m.nb_index = as_index;
+  return m;
+}();
+
+PyObject* tensor_compare(PyObject* a, PyObject* b, int what) {
+  static constexpr uint16_t kOps[] = {op_id::kLt, op_id::kLe, op_id::kEq, op_id::kNe, op_id::kGt, op_id::kGe};
+  if (b == Py_None) {  // `t == None` is a plain bool, as for every other object
+    if (what == Py_EQ) Py_RETURN_FALSE;
+    if (what == Py_NE) Py_RETURN_TRUE;
+  }
+  return binary(kOps[what], a, b, false);
+}
+
+}  // namespace tt::python

@@ -1,0 +1,54 @@
+// Operators as Python functions and methods: entries generated from the declarations, one way to
+// call them all.
+#pragma once
+
+#include <Python.h>
+
+#include "client/session.h"
+#include "engine/rules/op.h"
+#include "python/bindings/parse.h"
+
+namespace tt::python {
+
+// A Python name and the operators that may be meant by it, in the order in which they are tried.
+struct Entry {
+  const char* name;
+  absl::Span<const uint16_t> ops;
+  absl::Span<const char* const> results;  // names of the fields of a named tuple; empty: anonymous
+};
+
+// Generated (engine/generate/python_bindings.py).
+extern const Entry kEntries[];
+struct MethodTables {
+  PyMethodDef* torch;     // teletensor.<name>
+  PyMethodDef* functional;  // teletensor.nn.functional.<name>
+  PyMethodDef* methods;   // Tensor.<name>, Tensor.<name>_
+  PyMethodDef* all;       // teletensor._C.ops.<name>
+};
+MethodTables method_tables();
+
+// Calls what the entry and the arguments mean. In place: results land in `self`, which is
+// returned. New reference; null with a Python exception set.
+PyObject* call_entry(const Entry& entry, const PythonCall& call, bool in_place) noexcept;
+
+// For number slots and other C++ callers: results of a call from this thread with its modes.
+// Throws.
+client::Tensors call_op(uint16_t op, Args args, client::Session& session, absl::Span<const client::Tensor> into = {});
+
+template <int Index>
+PyObject* function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return call_entry(kEntries[Index], {nullptr, args, n, keywords}, false);
+}
+template <int Index>
+PyObject* method(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return call_entry(kEntries[Index], {self, args, n, keywords}, false);
+}
+template <int Index>
+PyObject* method_in_place(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return call_entry(kEntries[Index], {self, args, n, keywords}, true);
+}
+
+extern PyNumberMethods tensor_as_number;
+PyObject* tensor_compare(PyObject* a, PyObject* b, int what);
+
+}  // namespace tt::python

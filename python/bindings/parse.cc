@@ -1,0 +1,316 @@
+#include "python/bindings/parse.h"
+
+#include "python/bindings/object.h"
+#include "python/bindings/read.h"
+
+namespace tt::python {
+namespace {
+
+// Keywords that PyTorch's functions take and that say nothing here: accepted wherever they occur.
+bool is_ignored_keyword(std::string_view name) {
+  return name == "layout" || name == "memory_format" || name == "pin_memory" || name == "non_blocking" ||
+         name == "generator" || name == "copy";
+}
+
+// NumPy's spelling of a parameter.
+std::string_view canonical(std::string_view name) {
+  if (name == "axis") return "dim";
+  if (name == "keepdims") return "keepdim";
+  if (name == "self" || name == "x") return "input";
+  return name;
+}
+
+bool is_number_object(PyObject* o) {
+  return PyFloat_Check(o) || PyLong_Check(o) || PyNumber_Check(o);
+}
+
+// A Python or NumPy number as an Arg; false where it is none.
+bool number_from(PyObject* o, Arg* out) {
+  if (PyBool_Check(o)) return *out = Arg(o == Py_True), true;
+  if (PyFloat_Check(o)) return *out = Arg(PyFloat_AS_DOUBLE(o)), true;
+  if (PyLong_Check(o)) {
+    int overflow = 0;
+    long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    check(!overflow, "Overflow when unpacking long, got a number beyond 64 bits");
+    return *out = Arg(static_cast<int64_t>(v)), true;
+  }
+  if (is_tensor(o)) {  // a zero-dim tensor as a number: its value has to be fetched
+    if (handle_of(o)->numel() != 1) return false;
+    Scalar value = read_scalar(handle_of(o));
+    return *out = Arg(value), true;
+  }
+  if (PyIndex_Check(o)) {  // NumPy's integers
+    Owned index(must(PyNumber_Index(o)));
+    return number_from(index.get(), out);
+  }
+  if (PyNumber_Check(o) && Py_TYPE(o)->tp_as_number->nb_float && !PySequence_Check(o)) {
+    Owned value(must(PyNumber_Float(o)));
+    return *out = Arg(PyFloat_AS_DOUBLE(value.get())), true;
+  }
+  return false;
+}
+
+class Binder {
+ public:
+  Binder(const Op& op, const PythonCall& call, ParsedArgs* out, std::string* why)
+      : op_(op), call_(call), out_(out), why_(why) {}
+
+  bool bind() {
+    out_->args.resize(op_.params.size());
+    filled_.assign(op_.params.size(), false);
+    return bind_positional() && bind_keywords() && fill_defaults();
+  }
+
+ private:
+  bool refuse(std::string reason) {
+    *why_ = std::move(reason);
+    return false;
+  }
+
+  // An int[] that takes all remaining positional arguments: zeros(2, 3), x.view(2, -1).
+  bool is_variadic(size_t i) const {
+    const Param& p = op_.params[i];
+    if (p.type != ParamType::kInts || p.list_size != 0) return false;
+    return i + 1 == op_.params.size() || op_.params[i + 1].keyword_only;
+  }
+
+  bool bind_positional() {
+    Py_ssize_t total = call_.count + (call_.self ? 1 : 0);
+    size_t param = 0;
+    for (Py_ssize_t i = 0; i < total; ++i, ++param) {
+      PyObject* value = call_.self ? (i == 0 ? call_.self : call_.args[i - 1]) : call_.args[i];
+      if (param >= op_.params.size() || op_.params[param].keyword_only) {
+        return refuse(absl::StrCat("takes ", param, " positional arguments but ", total, " were given"));
+      }
+      if (is_variadic(param) && (PyLong_Check(value) || (PyIndex_Check(value) && !PySequence_Check(value)))) {
+        auto& list = out_->ints.emplace_back();
+        for (; i < total; ++i) {
+          PyObject* item = call_.self ? call_.args[i - 1] : call_.args[i];
+          Py_ssize_t v = PyNumber_AsSsize_t(item, PyExc_OverflowError);
+          if (v == -1 && PyErr_Occurred()) {
+            PyErr_Clear();
+            return refuse(type_error(op_.params[param], item));
+          }
+          list.push_back(v);
+        }
+        out_->args[param] = Arg(absl::Span<const int64_t>(list));
+        filled_[param] = true;
+        return true;
+      }
+      if (!set(param, value)) return false;
+    }
+    return true;
+  }
+
+  bool bind_keywords() {
+    if (!call_.keywords) return true;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(call_.keywords); ++k) {
+      PyObject* value = call_.args[call_.count + k];
+      Py_ssize_t length = 0;
+      const char* text = PyUnicode_AsUTF8AndSize(PyTuple_GET_ITEM(call_.keywords, k), &length);
+      std::string_view name = canonical({text, static_cast<size_t>(length)});
+      size_t i = 0;
+      while (i < op_.params.size() && op_.params[i].name != name) ++i;
+      if (i < op_.params.size()) {
+        if (filled_[i]) return refuse(absl::StrCat("got multiple values for argument '", name, "'"));
+        if (!set(i, value)) return false;
+      } else if (name == "out") {
+        if (!set_out(value)) return false;
+      } else if (name == "requires_grad") {
+        out_->requires_grad = PyObject_IsTrue(value) == 1;
+      } else if (!is_ignored_keyword(name)) {
+        return refuse(absl::StrCat("got an unexpected keyword argument '", name, "'"));
+      }
+    }
+    return true;
+  }
+
+  bool fill_defaults() {
+    for (size_t i = 0; i < op_.params.size(); ++i) {
+      if (filled_[i]) continue;
+      const Param& p = op_.params[i];
+      if (p.has_default) {
+        out_->args[i] = p.default_value;
+      } else if (!p.optional) {
+        return refuse(absl::StrCat("missing required argument '", p.name, "'"));
+      }
+    }
+    return true;
+  }
+
+  bool set_out(PyObject* value) {
+    if (value == Py_None) return true;
+    if (is_tensor(value)) return out_->into.push_back(handle_of(value)), true;
+    if (!PyTuple_Check(value)) return refuse("out must be a Tensor or a tuple of Tensors");
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i) {
+      PyObject* item = PyTuple_GET_ITEM(value, i);
+      if (!is_tensor(item)) return refuse("out must be a Tensor or a tuple of Tensors");
+      out_->into.push_back(handle_of(item));
+    }
+    return true;
+  }
+
+  static std::string_view type_text(const Param& p) {
+    switch (p.type) {
+      case ParamType::kTensor: return "Tensor";
+      case ParamType::kTensors: return "tuple of Tensors";
+      case ParamType::kScalar: return "Number";
+      case ParamType::kInt: return "int";
+      case ParamType::kFloat: return "float";
+      case ParamType::kBool: return "bool";
+      case ParamType::kInts: return "tuple of ints";
+      case ParamType::kFloats: return "tuple of floats";
+      case ParamType::kString: return "str";
+      case ParamType::kDType: return "teletensor.dtype";
+      case ParamType::kDevice: return "teletensor.device";
+    }
+    return "?";
+  }
+  std::string type_error(const Param& p, PyObject* value) const {
+    return absl::StrCat("argument '", p.name, "' must be ", type_text(p), ", not ", Py_TYPE(value)->tp_name);
+  }
+
+  void take(const client::Tensor& handle) {
+    if (!out_->session) out_->session = handle->session.get();
+  }
+
+  bool set(size_t i, PyObject* value) {
+    const Param& p = op_.params[i];
+    filled_[i] = true;
+    Arg& arg = out_->args[i];
+    if (p.type == ParamType::kTensor) [[likely]] {
+      if (is_tensor(value)) {
+        take(handle_of(value));
+        arg = Arg(static_cast<const TensorMeta*>(handle_of(value).get()));
+        return true;
+      }
+      if (value == Py_None && p.optional) return true;
+      if (op_.is_pointwise && is_number_object(value) && number_from(value, &arg)) return true;
+      return refuse(type_error(p, value));
+    }
+    if (value == Py_None) return p.optional ? true : refuse(type_error(p, value));
+    return set_plain(p, value, &arg) ? true : refuse(type_error(p, value));
+  }
+
+  bool set_plain(const Param& p, PyObject* value, Arg* arg) {
+    switch (p.type) {
+      case ParamType::kTensor: return false;
+      case ParamType::kTensors: return set_list(p, value, arg);
+      case ParamType::kScalar: return is_number_object(value) && number_from(value, arg);
+      case ParamType::kFloat:
+        return is_number_object(value) && number_from(value, arg) && (*arg = Arg(arg->to_double()), true);
+      case ParamType::kInt:
+        return !PyFloat_Check(value) && is_number_object(value) && number_from(value, arg) &&
+               arg->kind != Arg::Kind::kFloat && (*arg = Arg(arg->integer), true);
+      case ParamType::kBool:
+        return (PyBool_Check(value) || PyLong_Check(value)) && (*arg = Arg(PyObject_IsTrue(value) == 1), true);
+      case ParamType::kInts: return set_ints(p, value, arg);
+      case ParamType::kFloats: return set_floats(p, value, arg);
+      case ParamType::kString: return set_string(value, arg);
+      case ParamType::kDType: return *arg = Arg(dtype_from(value)), true;
+      case ParamType::kDevice: return *arg = Arg(device_from(value)), true;
+    }
+    return false;
+  }
+
+  bool set_list(const Param& p, PyObject* value, Arg* arg) {
+    Owned items(PySequence_Fast(value, "not a sequence"));
+    if (!items) return PyErr_Clear(), false;
+    if (is_tensor(value)) return false;  // a tensor is a sequence too, but not meant as a list
+    auto& list = out_->lists.emplace_back();
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+      PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
+      if (is_tensor(item)) {
+        take(handle_of(item));
+        list.push_back(handle_of(item).get());
+      } else if (item == Py_None && p.optional_entries) {
+        list.push_back(nullptr);
+      } else {
+        return false;
+      }
+    }
+    *arg = Arg(absl::Span<const TensorMeta* const>(list));
+    return true;
+  }
+
+  bool set_ints(const Param& p, PyObject* value, Arg* arg) {
+    auto& list = out_->ints.emplace_back();
+    if (PyLong_Check(value) && p.list_size > 0) {
+      list.assign(static_cast<size_t>(p.list_size), PyLong_AsLongLong(value));
+    } else if (!ints_from(value, &list)) {
+      return false;
+    } else if (p.list_size > 1 && list.size() == 1) {  // (3,) for 3x3, as PyTorch takes it
+      list.resize(static_cast<size_t>(p.list_size), list[0]);
+    }
+    *arg = Arg(absl::Span<const int64_t>(list));
+    return true;
+  }
+
+  bool set_floats(const Param& p, PyObject* value, Arg* arg) {
+    auto& list = out_->floats.emplace_back();
+    if (PyNumber_Check(value) && !PySequence_Check(value)) {
+      double v = PyFloat_AsDouble(value);
+      if (v == -1 && PyErr_Occurred()) return PyErr_Clear(), false;
+      list.assign(p.list_size > 0 ? static_cast<size_t>(p.list_size) : 1, v);
+    } else {
+      Owned items(PySequence_Fast(value, "not a sequence"));
+      if (!items) return PyErr_Clear(), false;
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+        double v = PyFloat_AsDouble(PySequence_Fast_GET_ITEM(items.get(), i));
+        if (v == -1 && PyErr_Occurred()) return PyErr_Clear(), false;
+        list.push_back(v);
+      }
+    }
+    *arg = Arg(absl::Span<const double>(list));
+    return true;
+  }
+
+  static bool set_string(PyObject* value, Arg* arg) {
+    if (PyBytes_Check(value)) {
+      *arg = Arg(std::string_view(PyBytes_AS_STRING(value), static_cast<size_t>(PyBytes_GET_SIZE(value))));
+      return true;
+    }
+    if (!PyUnicode_Check(value)) return false;
+    Py_ssize_t length = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(value, &length);
+    if (!text) throw PythonErrorSet();
+    *arg = Arg(std::string_view(text, static_cast<size_t>(length)));
+    return true;
+  }
+
+  const Op& op_;
+  const PythonCall& call_;
+  ParsedArgs* out_;
+  std::string* why_;
+  absl::InlinedVector<bool, 12> filled_;
+};
+
+}  // namespace
+
+bool ints_from(PyObject* o, absl::InlinedVector<int64_t, 6>* out) {
+  if (is_tensor(o) || PyUnicode_Check(o)) return false;
+  if (!PyTuple_Check(o) && !PyList_Check(o)) {
+    if (!PySequence_Check(o)) return false;
+  }
+  Owned items(PySequence_Fast(o, "not a sequence"));
+  if (!items) return PyErr_Clear(), false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
+    if (is_tensor(item)) {
+      if (handle_of(item)->numel() != 1) return false;
+      out->push_back(read_scalar(handle_of(item)).to_int());
+      continue;
+    }
+    if (!PyIndex_Check(item)) return false;
+    Py_ssize_t v = PyNumber_AsSsize_t(item, PyExc_OverflowError);
+    if (v == -1 && PyErr_Occurred()) throw PythonErrorSet();
+    out->push_back(v);
+  }
+  return true;
+}
+
+bool parse(const Op& op, const PythonCall& call, ParsedArgs* out, std::string* why) {
+  return Binder(op, call, out, why).bind();
+}
+
+}  // namespace tt::python

@@ -1,0 +1,92 @@
+#include "python/bindings/read.h"
+
+#include <cstring>
+
+#include "engine/rules/half.h"
+#include "python/bindings/object.h"
+
+namespace tt::python {
+namespace {
+
+// Other Python threads run while this one waits.
+class ReleaseGil {
+ public:
+  ReleaseGil() : state_(PyEval_SaveThread()) {}
+  ~ReleaseGil() { PyEval_RestoreThread(state_); }
+  ReleaseGil(const ReleaseGil&) = delete;
+  ReleaseGil& operator=(const ReleaseGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+template <typename T>
+T load(const char* p) {
+  T v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+Scalar element(DType t, const char* p) {
+  switch (t) {
+    case DType::kBool: return Scalar(load<uint8_t>(p) != 0);
+    case DType::kUInt8: return Scalar(int64_t{load<uint8_t>(p)});
+    case DType::kInt8: return Scalar(int64_t{load<int8_t>(p)});
+    case DType::kInt16: return Scalar(int64_t{load<int16_t>(p)});
+    case DType::kInt32: return Scalar(int64_t{load<int32_t>(p)});
+    case DType::kInt64: return Scalar(load<int64_t>(p));
+    case DType::kFloat16: return Scalar(double{load<Half>(p)});
+    case DType::kBFloat16: return Scalar(double{load<BFloat16>(p)});
+    case DType::kFloat32: return Scalar(double{load<float>(p)});
+    case DType::kFloat64: return Scalar(load<double>(p));
+    case DType::kComplex64:
+    case DType::kComplex128: break;
+  }
+  fail(ErrorKind::kNotImplemented, "[item] reading ", name(t), " values is not supported");
+}
+
+PyObject* number(const Scalar& s) {
+  switch (s.category()) {
+    case Category::kBool: return PyBool_FromLong(s.to_bool());
+    case Category::kInteger: return PyLong_FromLongLong(s.to_int());
+    default: return PyFloat_FromDouble(s.to_double());
+  }
+}
+
+PyObject* nested(const TensorMeta& meta, size_t dim, const char*& at) {
+  if (dim == meta.sizes.size()) {
+    PyObject* result = number(element(meta.dtype, at));
+    at += item_size(meta.dtype);
+    return result;
+  }
+  Owned list(must(PyList_New(meta.sizes[dim])));
+  for (int64_t i = 0; i < meta.sizes[dim]; ++i) {
+    PyList_SET_ITEM(list.get(), i, must(nested(meta, dim + 1, at)));
+  }
+  return list.release();
+}
+
+client::Value read(const client::Tensor& tensor) {
+  ReleaseGil released;
+  return tensor->session->read(tensor);
+}
+
+}  // namespace
+
+Scalar read_scalar(const client::Tensor& tensor) {
+  check(tensor->numel() == 1, "a Tensor with ", tensor->numel(), " elements cannot be converted to Scalar");
+  client::Value value = read(tensor);
+  return element(tensor->dtype, value.bytes.data());
+}
+
+std::string read_bytes(const client::Tensor& tensor) { return read(tensor).bytes; }
+
+PyObject* item(const client::Tensor& tensor) { return number(read_scalar(tensor)); }
+
+PyObject* to_list(const client::Tensor& tensor) {
+  std::string bytes = read_bytes(tensor);
+  const char* at = bytes.data();
+  return nested(*tensor, 0, at);
+}
+
+}  // namespace tt::python

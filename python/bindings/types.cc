@@ -1,0 +1,193 @@
+#include "python/bindings/types.h"
+
+#include <array>
+#include <structmember.h>
+
+#include "absl/strings/str_cat.h"
+#include "engine/rules/error.h"
+#include "python/bindings/object.h"
+#include "python/bindings/parse.h"
+
+namespace tt::python {
+namespace {
+
+struct DTypeObject {
+  PyObject_HEAD
+  DType value;
+};
+struct DeviceObject {
+  PyObject_HEAD
+  Device value;
+  bool has_index;
+};
+
+PyTypeObject* dtype_type = nullptr;
+PyTypeObject* device_type = nullptr;
+PyTypeObject* size_type = nullptr;
+std::array<PyObject*, kNumDTypes> dtype_objects{};
+
+DType dtype_of(PyObject* self) { return reinterpret_cast<DTypeObject*>(self)->value; }
+Device device_of(PyObject* self) { return reinterpret_cast<DeviceObject*>(self)->value; }
+
+PyObject* dtype_repr(PyObject* self) {
+  return PyUnicode_FromString(absl::StrCat("torch.", name(dtype_of(self))).c_str());
+}
+PyObject* dtype_itemsize(PyObject* self, void*) { return PyLong_FromSize_t(item_size(dtype_of(self))); }
+PyObject* dtype_is_floating(PyObject* self, void*) { return PyBool_FromLong(is_floating(dtype_of(self))); }
+PyObject* dtype_is_complex(PyObject* self, void*) {
+  return PyBool_FromLong(category(dtype_of(self)) == Category::kComplex);
+}
+PyObject* dtype_is_signed(PyObject* self, void*) {
+  return PyBool_FromLong(dtype_of(self) != DType::kBool && dtype_of(self) != DType::kUInt8);
+}
+PyObject* dtype_reduce(PyObject* self, PyObject*) {  // by its name in the module: copies stay the same object
+  return PyUnicode_FromString(std::string(name(dtype_of(self))).c_str());
+}
+
+PyObject* device_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
+  static const char* names[] = {"type", "index", nullptr};
+  PyObject* what = nullptr;
+  PyObject* index = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O", const_cast<char**>(names), &what, &index)) return nullptr;
+  return guard([&]() -> PyObject* {
+    Device device;
+    if (PyLong_Check(what)) {
+      device = parse_device(absl::StrCat("cuda:", PyLong_AsLong(what)));
+    } else {
+      device = device_from(what);
+    }
+    if (index != Py_None) device.index = static_cast<int8_t>(PyLong_AsLong(index));
+    auto* self = reinterpret_cast<DeviceObject*>(must(type->tp_alloc(type, 0)));
+    self->value = device;
+    self->has_index = device.type == DeviceType::kCUDA || index != Py_None;
+    return reinterpret_cast<PyObject*>(self);
+  });
+}
+PyObject* device_str(PyObject* self) { return PyUnicode_FromString(to_string(device_of(self)).c_str()); }
+PyObject* device_repr(PyObject* self) {
+  std::string text = to_string(device_of(self));
+  size_t colon = text.find(':');
+  if (colon == std::string::npos) return PyUnicode_FromFormat("device(type='%s')", text.c_str());
+  return PyUnicode_FromFormat("device(type='%s', index=%s)", text.substr(0, colon).c_str(),
+                              text.substr(colon + 1).c_str());
+}
+PyObject* device_compare(PyObject* a, PyObject* b, int what) {
+  if (!PyObject_TypeCheck(b, device_type) || (what != Py_EQ && what != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  return PyBool_FromLong((device_of(a) == device_of(b)) == (what == Py_EQ));
+}
+Py_hash_t device_hash(PyObject* self) { return device_of(self).encode() + 1; }
+PyObject* device_get_type(PyObject* self, void*) {
+  std::string text = to_string(device_of(self));
+  return PyUnicode_FromString(text.substr(0, text.find(':')).c_str());
+}
+PyObject* device_get_index(PyObject* self, void*) {
+  auto* device = reinterpret_cast<DeviceObject*>(self);
+  if (!device->has_index) Py_RETURN_NONE;
+  return PyLong_FromLong(device->value.index);
+}
+
+PyObject* size_numel(PyObject* self, PyObject*) {
+  int64_t n = 1;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) n *= PyLong_AsLongLong(PyTuple_GET_ITEM(self, i));
+  return PyLong_FromLongLong(n);
+}
+PyObject* size_repr(PyObject* self) {
+  Owned list(PySequence_List(self));
+  return list ? PyUnicode_FromFormat("torch.Size(%R)", list.get()) : nullptr;
+}
+
+PyTypeObject* make_type(const char* name, int size, unsigned flags, PyType_Slot* slots, PyObject* base = nullptr) {
+  PyType_Spec spec{name, size, 0, flags, slots};
+  return reinterpret_cast<PyTypeObject*>(PyType_FromSpecWithBases(&spec, base));
+}
+
+}  // namespace
+
+bool is_dtype(PyObject* o) { return Py_TYPE(o) == dtype_type; }
+PyObject* dtype_object(DType t) { return dtype_objects[static_cast<size_t>(t)]; }
+
+DType dtype_from(PyObject* o) {
+  if (is_dtype(o)) return dtype_of(o);
+  if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::kFloat64;
+  if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::kInt64;
+  if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::kBool;
+  fail(ErrorKind::kType, "dtype must be teletensor.dtype, not ", Py_TYPE(o)->tp_name);
+}
+
+Device device_from(PyObject* o) {
+  if (PyObject_TypeCheck(o, device_type)) return device_of(o);
+  if (PyUnicode_Check(o)) {
+    const char* text = PyUnicode_AsUTF8(o);
+    if (!text) throw PythonErrorSet();
+    return parse_device(text);
+  }
+  if (PyLong_Check(o)) return parse_device(absl::StrCat("cuda:", PyLong_AsLong(o)));
+  fail(ErrorKind::kType, "device must be teletensor.device or str, not ", Py_TYPE(o)->tp_name);
+}
+
+PyObject* device_object(Device device) {
+  auto* self = reinterpret_cast<DeviceObject*>(device_type->tp_alloc(device_type, 0));
+  if (self) {
+    self->value = device;
+    self->has_index = device.type == DeviceType::kCUDA;
+  }
+  return reinterpret_cast<PyObject*>(self);
+}
+
+PyObject* size_object(SizesView sizes) {
+  PyObject* tuple = size_type->tp_alloc(size_type, static_cast<Py_ssize_t>(sizes.size()));
+  if (!tuple) return nullptr;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(sizes[i]));
+  }
+  return tuple;
+}
+
+bool init_types(PyObject* module) {
+  static PyGetSetDef dtype_getset[] = {{"itemsize", dtype_itemsize, nullptr, "bytes an element takes", nullptr},
+                                       {"is_floating_point", dtype_is_floating, nullptr, nullptr, nullptr},
+                                       {"is_complex", dtype_is_complex, nullptr, nullptr, nullptr},
+                                       {"is_signed", dtype_is_signed, nullptr, nullptr, nullptr},
+                                       {}};
+  static PyMethodDef dtype_methods[] = {{"__reduce__", dtype_reduce, METH_NOARGS, nullptr}, {}};
+  static PyType_Slot dtype_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(dtype_repr)},
+                                      {Py_tp_getset, dtype_getset},
+                                      {Py_tp_methods, dtype_methods},
+                                      {Py_tp_doc, const_cast<char*>("The type of a tensor's elements.")},
+                                      {0, nullptr}};
+  static PyGetSetDef device_getset[] = {{"type", device_get_type, nullptr, "'cpu', 'cuda' or 'meta'", nullptr},
+                                        {"index", device_get_index, nullptr, "which one, or None", nullptr},
+                                        {}};
+  static PyType_Slot device_slots[] = {{Py_tp_new, reinterpret_cast<void*>(device_new)},
+                                       {Py_tp_repr, reinterpret_cast<void*>(device_repr)},
+                                       {Py_tp_str, reinterpret_cast<void*>(device_str)},
+                                       {Py_tp_richcompare, reinterpret_cast<void*>(device_compare)},
+                                       {Py_tp_hash, reinterpret_cast<void*>(device_hash)},
+                                       {Py_tp_getset, device_getset},
+                                       {Py_tp_doc, const_cast<char*>("device('cuda:0'): where a tensor's bytes are.")},
+                                       {0, nullptr}};
+  static PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of the sizes."}, {}};
+  static PyType_Slot size_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(size_repr)},
+                                     {Py_tp_methods, size_methods},
+                                     {Py_tp_doc, const_cast<char*>("A tensor's shape: a tuple of ints.")},
+                                     {0, nullptr}};
+  dtype_type = make_type("teletensor.dtype", sizeof(DTypeObject),
+                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, dtype_slots);
+  device_type = make_type("teletensor.device", sizeof(DeviceObject), Py_TPFLAGS_DEFAULT, device_slots);
+  size_type = make_type("teletensor.Size", 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, size_slots,
+                        reinterpret_cast<PyObject*>(&PyTuple_Type));
+  if (!dtype_type || !device_type || !size_type) return false;
+  PyModule_AddType(module, dtype_type);
+  PyModule_AddType(module, device_type);
+  PyModule_AddType(module, size_type);
+  for (int i = 0; i < kNumDTypes; ++i) {
+    auto* self = reinterpret_cast<DTypeObject*>(dtype_type->tp_alloc(dtype_type, 0));
+    if (!self) return false;
+    self->value = static_cast<DType>(i);
+    dtype_objects[static_cast<size_t>(i)] = reinterpret_cast<PyObject*>(self);
+    PyModule_AddObjectRef(module, std::string(name(self->value)).c_str(), reinterpret_cast<PyObject*>(self));
+  }
+  return true;
+}
+
+}  // namespace tt::python
