@@ -5,6 +5,7 @@
 
 #include "engine/op_ids.h"
 #include "engine/rules/half.h"
+#include "python/bindings/mode.h"
 #include "python/bindings/object.h"
 #include "python/bindings/operators.h"
 #include "python/bindings/read.h"
@@ -201,14 +202,9 @@ void read_into(const client::Tensor& tensor, PyObject* buffer) {
   check(static_cast<size_t>(target.view().len) == bytes, "[read_into] the buffer has ", target.view().len,
         " bytes, the tensor ", bytes);
   if (bytes == 0) return;
-  PyThreadState* state = PyEval_SaveThread();
-  try {
-    tensor->session->read_into(tensor, {static_cast<char*>(target.view().buf), bytes});
-    PyEval_RestoreThread(state);
-  } catch (...) {
-    PyEval_RestoreThread(state);
-    throw;
-  }
+  uint32_t site = current_site(*tensor->session);
+  ReleaseGil released;
+  tensor->session->read_into(tensor, {static_cast<char*>(target.view().buf), bytes}, site);
 }
 
 }  // namespace tt::python

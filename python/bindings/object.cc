@@ -4,7 +4,6 @@
 
 #include <new>
 
-#include "client/graph.h"
 #include "engine/op_ids.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/indexing.h"
@@ -45,8 +44,8 @@ PyObject* get_dtype(PyObject* o, void*) { return Py_NewRef(dtype_object(handle_o
 PyObject* get_device(PyObject* o, void*) { return device_object(handle_of(o)->device); }
 PyObject* get_ndim(PyObject* o, void*) { return PyLong_FromLongLong(handle_of(o)->dim()); }
 PyObject* get_requires_grad(PyObject* o, void*) { return PyBool_FromLong(handle_of(o)->requires_grad); }
-PyObject* get_is_leaf(PyObject* o, void*) { return PyBool_FromLong(client::is_leaf(*handle_of(o))); }
-PyObject* get_version(PyObject* o, void*) { return PyLong_FromUnsignedLong(*handle_of(o)->version); }
+PyObject* get_is_leaf(PyObject* o, void*) { return PyBool_FromLong(handle_of(o)->is_leaf()); }
+PyObject* get_version(PyObject* o, void*) { return PyLong_FromUnsignedLong(handle_of(o)->version()); }
 PyObject* get_handle(PyObject* o, void*) { return PyLong_FromUnsignedLongLong(handle_of(o)->id); }
 PyObject* get_is_cuda(PyObject* o, void*) {
   return PyBool_FromLong(handle_of(o)->device.type == DeviceType::kCUDA);
@@ -62,7 +61,7 @@ int set_requires_grad(PyObject* o, PyObject* value, void*) {
         const client::Tensor& handle = handle_of(o);
         bool wanted = value == Py_True;
         if (wanted == handle->requires_grad) return 0;
-        check(client::is_leaf(*handle), "you can only change requires_grad flags of leaf variables.");
+        check(handle->is_leaf(), "you can only change requires_grad flags of leaf variables.");
         check(!wanted || is_floating(handle->dtype), "only Tensors of floating point dtype can require gradients");
         const Arg args[] = {arg(handle), Arg(wanted)};
         call_op(op_id::kRequiresGrad, args, *handle->session);

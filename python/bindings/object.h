@@ -70,6 +70,18 @@ class Owned {
   PyObject* p_ = nullptr;
 };
 
+// Other Python threads run while this one waits.
+class ReleaseGil {
+ public:
+  ReleaseGil() : state_(PyEval_SaveThread()) {}
+  ~ReleaseGil() { PyEval_RestoreThread(state_); }
+  ReleaseGil(const ReleaseGil&) = delete;
+  ReleaseGil& operator=(const ReleaseGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
 // `p` if it is an object, else throws PythonErrorSet.
 inline PyObject* must(PyObject* p) {
   if (!p) throw PythonErrorSet();

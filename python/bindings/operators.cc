@@ -56,15 +56,8 @@ client::Tensors call_op(uint16_t id, Args args, client::Session& session, absl::
   options.into = into;
   const Op& op = *find_op(id);
   if (!op.is_dynamic) return session.call(op, args, options);
-  PyThreadState* state = PyEval_SaveThread();  // it waits: other threads may run
-  try {
-    client::Tensors results = session.call(op, args, options);
-    PyEval_RestoreThread(state);
-    return results;
-  } catch (...) {
-    PyEval_RestoreThread(state);
-    throw;
-  }
+  ReleaseGil released;  // it waits
+  return session.call(op, args, options);
 }
 
 PyObject* call_entry(const Entry& entry, const PythonCall& call, bool in_place) noexcept {

@@ -3,22 +3,11 @@
 #include <cstring>
 
 #include "engine/rules/half.h"
+#include "python/bindings/mode.h"
 #include "python/bindings/object.h"
 
 namespace tt::python {
 namespace {
-
-// Other Python threads run while this one waits.
-class ReleaseGil {
- public:
-  ReleaseGil() : state_(PyEval_SaveThread()) {}
-  ~ReleaseGil() { PyEval_RestoreThread(state_); }
-  ReleaseGil(const ReleaseGil&) = delete;
-  ReleaseGil& operator=(const ReleaseGil&) = delete;
-
- private:
-  PyThreadState* state_;
-};
 
 template <typename T>
 T load(const char* p) {
@@ -67,8 +56,9 @@ PyObject* nested(const TensorMeta& meta, size_t dim, const char*& at) {
 }
 
 client::Value read(const client::Tensor& tensor) {
+  uint32_t site = current_site(*tensor->session);
   ReleaseGil released;
-  return tensor->session->read(tensor);
+  return tensor->session->read(tensor, site);
 }
 
 }  // namespace

@@ -1,0 +1,157 @@
+// teletensor._C: everything that Python gets from C++.
+#include <Python.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "client/connect.h"
+#include "client/session.h"
+#include "engine/op_ids.h"
+#include "python/bindings/autograd.h"
+#include "python/bindings/convert.h"
+#include "python/bindings/errors.h"
+#include "python/bindings/mode.h"
+#include "python/bindings/object.h"
+#include "python/bindings/operators.h"
+#include "python/bindings/parse.h"
+#include "python/bindings/read.h"
+#include "python/bindings/types.h"
+
+namespace py = pybind11;
+
+namespace tt::python {
+namespace {
+
+// The session as Python holds it: to close it, and to ask it about itself.
+class Connection {
+ public:
+  explicit Connection(Ref<client::Session> session) : session_(std::move(session)) {}
+  client::Session& session() const { return *session_; }
+  const Ref<client::Session>& ref() const { return session_; }
+
+ private:
+  Ref<client::Session> session_;
+};
+
+py::dict counters(const Connection& c) {
+  client::Session::Counters n = c.session().counters();
+  py::dict d;
+  d["instructions"] = n.instructions;
+  d["frames"] = n.frames;
+  d["bytes_sent"] = n.bytes_sent;
+  d["waits"] = n.waits;
+  d["seconds_waited"] = n.seconds_waited;
+  return d;
+}
+
+py::list wait_report(const Connection& c) {
+  py::list rows;
+  for (const client::Session::Wait& w : c.session().wait_report()) {
+    rows.append(py::make_tuple(w.where, w.count, w.seconds));
+  }
+  return rows;
+}
+
+py::dict engine_info(const Connection& c) {
+  const v1::HelloReply& hello = c.session().engine();
+  py::dict d;
+  d["version"] = hello.engine_version();
+  d["session"] = hello.session_id();
+  d["lease_seconds"] = hello.lease_seconds();
+  py::list devices;
+  for (const auto& device : hello.devices()) {
+    py::dict entry;
+    entry["device"] = to_string(decode_device(device.device()));
+    entry["name"] = device.name();
+    entry["total_memory"] = device.total_memory();
+    devices.append(entry);
+  }
+  d["devices"] = devices;
+  return d;
+}
+
+void bind_connection(py::module_& m) {
+  py::class_<Connection>(m, "Connection", "An open session with an engine.")
+      .def("close", [](const Connection& c) { c.session().close(); }, py::call_guard<py::gil_scoped_release>())
+      .def(
+          "synchronize",
+          [](const Connection& c) {
+            uint32_t site = current_site(c.session());
+            py::gil_scoped_release released;
+            c.session().synchronize(site);
+          },
+          "Waits until everything issued so far has been executed.")
+      .def("flush", [](const Connection& c) { c.session().flush(); })
+      .def("counters", &counters, "What this session has sent and waited for so far.")
+      .def("wait_report", &wait_report, "[(where, count, seconds)] of the waits, the longest first.")
+      .def("engine", &engine_info, "What the engine said of itself.");
+  m.def(
+      "connect",
+      [](const std::string& address, const std::string& token, const std::string& name, uint64_t memory_limit) {
+        py::gil_scoped_release released;
+        return Connection(client::connect(
+            {.address = address, .token = token, .client_name = name, .memory_limit = memory_limit}));
+      },
+      py::arg("address"), py::arg("token"), py::arg("client_name"), py::arg("memory_limit"));
+  m.def("set_session", [](const Connection* c) { set_current_session(c ? c->ref() : Ref<client::Session>()); },
+        py::arg("connection").none(true));
+}
+
+py::object tensor_function(py::object data, py::object dtype, py::object device, bool requires_grad) {
+  client::Session& session = current_session();
+  std::optional<DType> wanted;
+  if (!dtype.is_none()) wanted = dtype_from(dtype.ptr());
+  client::Tensor t = tensor_from(data.ptr(), wanted, device.is_none() ? Device{} : device_from(device.ptr()), session);
+  py::object result = py::reinterpret_steal<py::object>(must(wrap(std::move(t))));
+  if (requires_grad) result.attr("requires_grad") = true;
+  return result;
+}
+
+void bind_modes(py::module_& m) {
+  m.def("is_grad_enabled", [] { return Mode::current().grad; });
+  m.def("set_grad_enabled", [](bool on) { return std::exchange(Mode::current().grad, on); });
+  m.def("is_inference_mode", [] { return Mode::current().inference; });
+  m.def("set_inference_mode", [](bool on) { return std::exchange(Mode::current().inference, on); });
+  m.def("default_dtype", [] { return py::reinterpret_borrow<py::object>(dtype_object(default_float())); });
+  m.def("set_default_dtype", [](py::object t) { set_default_float(dtype_from(t.ptr())); });
+}
+
+void add_functions(py::module_& parent, const char* name, PyMethodDef* table) {
+  py::module_ sub = parent.def_submodule(name);
+  if (PyModule_AddFunctions(sub.ptr(), table) < 0) throw py::error_already_set();
+}
+
+void bind(py::module_& m) {
+  // Our errors, thrown through pybind11's functions.
+  py::register_exception_translator([](std::exception_ptr p) {
+    if (!p) return;
+    try {
+      std::rethrow_exception(p);
+    } catch (const PythonErrorSet&) {  // it is set already
+    } catch (const Error& e) {
+      set_python_error(e);
+    }
+  });
+  if (!init_errors(m.ptr()) || !init_types(m.ptr()) || !init_tensor_type(m.ptr())) throw py::error_already_set();
+  MethodTables tables = method_tables();
+  add_functions(m, "torch", tables.torch);
+  add_functions(m, "functional", tables.functional);
+  add_functions(m, "ops", tables.all);
+  bind_connection(m);
+  bind_modes(m);
+  bind_autograd(m);
+  m.def("tensor", &tensor_function, py::arg("data"), py::kw_only(), py::arg("dtype") = py::none(),
+        py::arg("device") = py::none(), py::arg("requires_grad") = false);
+  m.def("read_into", [](py::handle tensor, py::handle buffer) {
+    check_as(ErrorKind::kType, is_tensor(tensor.ptr()), "[read_into] takes a Tensor");
+    read_into(handle_of(tensor.ptr()), buffer.ptr());
+  });
+  m.def("promote_types", [](py::object a, py::object b) {
+    return py::reinterpret_borrow<py::object>(dtype_object(promote(dtype_from(a.ptr()), dtype_from(b.ptr()))));
+  });
+  m.def("can_cast", [](py::object a, py::object b) { return can_cast(dtype_from(a.ptr()), dtype_from(b.ptr())); });
+}
+
+}  // namespace
+}  // namespace tt::python
+
+PYBIND11_MODULE(_C, m) { tt::python::bind(m); }

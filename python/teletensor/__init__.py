@@ -1,0 +1,47 @@
+"""teletensor: PyTorch's names over tensors that live in an engine, here or far away.
+
+    import teletensor as torch
+    x = torch.randn(3, 4, requires_grad=True)
+    (x @ x.T).sum().backward()
+
+Nothing waits for the network but reading values; ``sync_report()`` says which lines did.
+"""
+
+from __future__ import annotations
+
+import math as _math
+
+from . import _C
+from ._C import OutOfMemoryError, Size, Tensor, device, dtype
+from ._connection import connect, connection, disconnect, sync_report, synchronize
+from ._version import __version__
+
+# dtypes, with their second names
+from ._C import bfloat16, complex64, complex128, float16, float32, float64, int8, int16, int32, int64, uint8  # isort: skip
+from ._C import bool  # noqa: A004 - PyTorch's name
+
+half, float, double = float16, float32, float64  # noqa: A001
+short, int, long = int16, int32, int64  # noqa: A001
+cfloat, cdouble = complex64, complex128
+
+# every operator that PyTorch shows as torch.<name>
+globals().update({name: fn for name, fn in vars(_C.torch).items() if not name.startswith("_")})
+
+from . import _tensor  # noqa: E402 - adds the methods that are written in Python
+from ._functions import *  # noqa: E402,F403
+from ._grad_mode import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled  # noqa: E402
+from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
+from ._serialization import load, save  # noqa: E402
+from ._tensor_str import set_printoptions  # noqa: E402
+from . import autograd, backends, cuda, nn, optim, random, testing, utils, version  # noqa: E402
+from .autograd import Variable  # noqa: E402
+
+e, pi, inf, nan = _math.e, _math.pi, _math.inf, _math.nan
+strided, contiguous_format, channels_last, preserve_format = (
+    "torch.strided", "torch.contiguous_format", "torch.channels_last", "torch.preserve_format",
+)  # fmt: skip
+
+
+def __getattr__(name: str):
+    """Says what is missing rather than only that something is."""
+    raise AttributeError(f"module 'teletensor' has no attribute {name!r}: not implemented yet (docs/differences.md)")

@@ -1,0 +1,354 @@
+"""Functions of the top level that are not operators: conversion, inspection, defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from . import _C
+from ._C import Tensor
+
+__all__ = [
+    "tensor", "as_tensor", "from_numpy", "asarray", "is_tensor", "is_floating_point", "is_complex", "numel",
+    "get_default_dtype", "set_default_dtype", "set_default_tensor_type", "promote_types", "result_type", "can_cast",
+    "finfo", "iinfo", "broadcast_shapes", "broadcast_tensors", "einsum", "allclose", "equal", "meshgrid", "FloatTensor",
+    "DoubleTensor", "HalfTensor", "BFloat16Tensor", "LongTensor", "IntTensor", "ShortTensor", "CharTensor",
+    "ByteTensor", "BoolTensor", "set_num_threads", "get_num_threads", "cartesian_prod", "is_storage",
+    "use_deterministic_algorithms", "set_float32_matmul_precision", "compile", "tensordot",
+]  # fmt: skip
+
+
+def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+    """A tensor of the data's values: numbers, nested sequences, arrays. Always a copy."""
+    return _C.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def as_tensor(data, dtype=None, device=None) -> Tensor:
+    """The tensor itself where it is one already with that dtype and device, else a new one."""
+    if isinstance(data, Tensor):
+        return data.to(dtype=dtype, device=device)
+    return _C.tensor(data, dtype=dtype, device=device)
+
+
+asarray = as_tensor
+
+
+def from_numpy(array) -> Tensor:
+    """A tensor of the array's values. A copy: the tensor is in another process."""
+    if not hasattr(array, "__array_interface__"):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    return _C.tensor(array)
+
+
+def is_tensor(obj) -> bool:
+    """Whether it is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj) -> bool:
+    """Always false: storages are the engine's own."""
+    return False
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether its dtype is a floating type."""
+    return input.dtype.is_floating_point
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether its dtype is complex."""
+    return input.dtype.is_complex
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return input.numel()
+
+
+def get_default_dtype():
+    """What floating-point data without a dtype becomes."""
+    return _C.default_dtype()
+
+
+set_default_dtype = _C.set_default_dtype
+
+
+def set_default_tensor_type(t) -> None:
+    """As set_default_dtype, by a tensor type such as FloatTensor."""
+    _C.set_default_dtype(getattr(t, "dtype", t))
+
+
+promote_types = _C.promote_types
+can_cast = _C.can_cast
+
+
+def result_type(a, b):
+    """The dtype of an arithmetic result of the two, tensors or numbers."""
+    return (_as_meta(a) + _as_meta(b)).dtype if isinstance(a, Tensor) or isinstance(b, Tensor) else tensor(a + b).dtype
+
+
+def _as_meta(x):
+    return x.to("meta") if isinstance(x, Tensor) else x
+
+
+@dataclass(frozen=True)
+class finfo:  # noqa: N801 - PyTorch's name
+    """Limits of a floating dtype: bits, eps, max, min, tiny, resolution."""
+
+    dtype: _C.dtype
+    bits: int = 0
+    eps: float = 0.0
+    max: float = 0.0
+    tiny: float = 0.0
+    resolution: float = 0.0
+
+    def __init__(self, dtype=None):
+        dtype = dtype or _C.default_dtype()
+        if dtype not in _FLOATS:
+            raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
+        for name, value in zip(("bits", "eps", "max", "tiny", "resolution"), _FLOATS[dtype]):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "dtype", dtype)
+
+    @property
+    def min(self) -> float:
+        return -self.max
+
+    @property
+    def smallest_normal(self) -> float:
+        return self.tiny
+
+
+_FLOATS = {
+    _C.float16: (16, 2.0**-10, 65504.0, 2.0**-14, 1e-3),
+    _C.bfloat16: (16, 2.0**-7, (2 - 2.0**-7) * 2.0**127, 2.0**-126, 1e-2),
+    _C.float32: (32, 2.0**-23, (2 - 2.0**-23) * 2.0**127, 2.0**-126, 1e-6),
+    _C.float64: (64, 2.0**-52, (2 - 2.0**-52) * 2.0**1023, 2.0**-1022, 1e-15),
+}
+
+
+class iinfo:  # noqa: N801 - PyTorch's name
+    """Limits of an integer dtype: bits, min, max."""
+
+    def __init__(self, dtype):
+        if dtype.is_floating_point or dtype is _C.bool:
+            raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
+        self.dtype, self.bits = dtype, 8 * dtype.itemsize
+        signed = dtype.is_signed
+        self.min = -(2 ** (self.bits - 1)) if signed else 0
+        self.max = 2 ** (self.bits - signed) - 1
+
+
+def broadcast_shapes(*shapes) -> _C.Size:
+    """The shape that all of them broadcast to."""
+    metas = [_C.torch.empty(tuple(s) if not isinstance(s, int) else (s,), device="meta") for s in shapes]
+    total = metas[0]
+    for other in metas[1:]:
+        total = total + other
+    return total.shape
+
+
+def broadcast_tensors(*tensors) -> tuple[Tensor, ...]:
+    """The tensors, expanded to their common shape."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tensors[0]
+    shape = broadcast_shapes(*[t.shape for t in tensors])
+    return tuple(t.expand(shape) for t in tensors)
+
+
+def meshgrid(*tensors, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Coordinate grids of one-dimensional tensors."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    swap = indexing == "xy" and len(tensors) >= 2
+    order = (tensors[1], tensors[0], *tensors[2:]) if swap else tensors
+    shape = [t.numel() for t in order]
+    grids = []
+    for i, t in enumerate(order):
+        view = [1] * len(shape)
+        view[i] = shape[i]
+        grids.append(t.reshape(view).expand(shape))
+    if swap:
+        grids = [g.transpose(0, 1) for g in grids]
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def cartesian_prod(*tensors) -> Tensor:
+    """The rows of all combinations of the tensors' values."""
+    if len(tensors) == 1:
+        return tensors[0]
+    return _C.torch.stack([g.reshape(-1) for g in meshgrid(*tensors)], 1)
+
+
+def tensordot(a: Tensor, b: Tensor, dims=2) -> Tensor:
+    """The contraction of a's and b's dimensions: the last and first `dims`, or two lists."""
+    if isinstance(dims, int):
+        dims = (list(range(a.dim() - dims, a.dim())), list(range(dims)))
+    left, right = [[d % t.dim() for d in ds] for t, ds in zip((a, b), dims)]
+    free_a = [d for d in range(a.dim()) if d not in left]
+    free_b = [d for d in range(b.dim()) if d not in right]
+    inner = 1
+    for d in left:
+        inner *= a.shape[d]
+    rows = a.permute(free_a + left).reshape(-1, inner)
+    columns = b.permute(right + free_b).reshape(inner, -1)
+    return (rows @ columns).reshape([a.shape[d] for d in free_a] + [b.shape[d] for d in free_b])
+
+
+def einsum(equation: str, *operands) -> Tensor:
+    """Einstein summation, contracted from left to right; two operands at a time become one bmm."""
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])
+    inputs, output = _einsum_terms(equation.replace(" ", ""), operands)
+    terms = list(zip(inputs, operands))
+    labels, value = _einsum_diagonal(*terms[0])
+    for i, (other_labels, other) in enumerate(terms[1:], 1):
+        later = set("".join(t for t, _ in terms[i + 1 :])) | set(output)
+        labels, value = _einsum_pair(labels, value, *_einsum_diagonal(other_labels, other), later)
+    gone = [i for i, c in enumerate(labels) if c not in output]
+    if gone:
+        value = value.sum(gone)
+        labels = "".join(c for c in labels if c in output)
+    return value.permute([labels.index(c) for c in output]) if labels != output else value
+
+
+def _einsum_terms(equation: str, operands) -> tuple[list[str], str]:
+    left, arrow, output = equation.partition("->")
+    inputs = left.split(",")
+    if len(inputs) != len(operands):
+        raise RuntimeError(f"einsum(): the equation has {len(inputs)} operands, got {len(operands)}")
+    spare = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if c not in equation]
+    widest = max((t.dim() - len(s.replace("...", "")) for s, t in zip(inputs, operands) if "..." in s), default=0)
+    dots = "".join(spare[:widest])
+    for i, (term, operand) in enumerate(zip(inputs, operands)):
+        if "..." in term:
+            extra = operand.dim() - len(term) + 3
+            inputs[i] = term.replace("...", dots[widest - extra :])
+        if len(inputs[i]) != operand.dim():
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({len(inputs[i])}) does not match the number of "
+                f"dimensions ({operand.dim()}) for operand {i}"
+            )
+    if not arrow:
+        every = "".join(inputs)
+        return inputs, dots + "".join(sorted(c for c in set(every) if every.count(c) == 1 and c not in dots))
+    return inputs, output.replace("...", dots)
+
+
+def _einsum_diagonal(labels: str, value: Tensor) -> tuple[str, Tensor]:
+    """A label that stands twice in one operand means its diagonal."""
+    for c in dict.fromkeys(labels):
+        while labels.count(c) > 1:
+            first = labels.index(c)
+            second = labels.index(c, first + 1)
+            value = value.diagonal(0, first, second)
+            labels = labels[:first] + labels[first + 1 : second] + labels[second + 1 :] + c
+    return labels, value
+
+
+def _einsum_pair(a_labels: str, a: Tensor, b_labels: str, b: Tensor, later: set) -> tuple[str, Tensor]:
+    """Contracts two operands: batch labels stay, labels nobody needs later are summed."""
+    for own, other in ((0, b_labels), (1, a_labels)):
+        labels, value = (a_labels, a) if own == 0 else (b_labels, b)
+        gone = [i for i, c in enumerate(labels) if c not in other and c not in later]
+        if gone:
+            value = value.sum(gone)
+            labels = "".join(c for i, c in enumerate(labels) if i not in gone)
+        if own == 0:
+            a_labels, a = labels, value
+        else:
+            b_labels, b = labels, value
+    batch = [c for c in a_labels if c in b_labels and c in later]
+    inner = [c for c in a_labels if c in b_labels and c not in later]
+    free_a = [c for c in a_labels if c not in b_labels]
+    free_b = [c for c in b_labels if c not in a_labels]
+    sizes = {c: n for ls, t in ((a_labels, a), (b_labels, b)) for c, n in zip(ls, t.shape) if n != 1}
+    size = lambda cs: [sizes.get(c, 1) for c in cs]  # noqa: E731
+
+    def matrix(labels, value, *groups):
+        order = [c for group in groups for c in group]
+        value = value.permute([labels.index(c) for c in order]).expand(size(order))
+        shape = size(batch)
+        for group in groups[1:]:
+            count = 1
+            for n in size(group):
+                count *= n
+            shape.append(count)
+        flat = value.reshape(shape)
+        return flat
+
+    left = matrix(a_labels, a, batch, free_a, inner)
+    right = matrix(b_labels, b, batch, inner, free_b)
+    result = (left @ right).reshape(size(batch) + size(free_a) + size(free_b))
+    return "".join(batch + free_a + free_b), result
+
+
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether all elements are close. Waits."""
+    return bool(_C.torch.isclose(input, other, rtol=rtol, atol=atol, equal_nan=equal_nan).all())
+
+
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether sizes and all elements are the same. Waits."""
+    return input.shape == other.shape and bool((input == other).all())
+
+
+Tensor.allclose, Tensor.equal = allclose, equal
+
+
+class _TypedTensor(type):
+    """FloatTensor and its like: calling one makes a tensor, isinstance asks for its dtype."""
+
+    dtype: _C.dtype
+
+    def __call__(cls, *args, device=None):
+        if all(isinstance(a, int) for a in args):
+            return _C.torch.empty(args or (0,), dtype=cls.dtype)
+        return _C.tensor(args[0], dtype=cls.dtype)
+
+    def __instancecheck__(cls, instance) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype is cls.dtype
+
+
+def _typed(name: str, dtype) -> type:
+    return _TypedTensor(name, (), {"dtype": dtype, "__doc__": f"Makes {dtype} tensors."})
+
+
+FloatTensor = _typed("FloatTensor", _C.float32)
+DoubleTensor = _typed("DoubleTensor", _C.float64)
+HalfTensor = _typed("HalfTensor", _C.float16)
+BFloat16Tensor = _typed("BFloat16Tensor", _C.bfloat16)
+LongTensor = _typed("LongTensor", _C.int64)
+IntTensor = _typed("IntTensor", _C.int32)
+ShortTensor = _typed("ShortTensor", _C.int16)
+CharTensor = _typed("CharTensor", _C.int8)
+ByteTensor = _typed("ByteTensor", _C.uint8)
+BoolTensor = _typed("BoolTensor", _C.bool)
+
+
+def set_num_threads(n: int) -> None:
+    """Nothing: the engine owns its threads (``teletensord --threads``)."""
+
+
+def get_num_threads() -> int:
+    """The threads of this client's own computing: one."""
+    return 1
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Nothing to do: the CPU's kernels are deterministic."""
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Accepted; the CPU always multiplies in full float32."""
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(f"{precision} is not one of 'highest', 'high', 'medium'")
+
+
+def compile(model=None, **options):  # noqa: A001 - PyTorch's name
+    """Returns the model as it is: graphs are not compiled yet; eager frames are batched and fused."""
+    return (lambda m: m) if model is None else model
+
+

@@ -1,0 +1,20 @@
+"""Gradients of many leaves at once: one instruction, however many there are."""
+
+from __future__ import annotations
+
+from typing import Iterable
+
+from . import _C
+from ._C import Tensor
+
+
+def clear(leaves: Iterable[Tensor], set_to_none: bool = True) -> None:
+    """Forgets the gradients, or sets them to zeros."""
+    held = [p for p in leaves if p.grad is not None]
+    if not held:
+        return
+    if set_to_none:
+        _C.set_grads(held, [None] * len(held))
+    else:
+        for p in held:
+            p.grad.detach().zero_()

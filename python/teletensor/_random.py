@@ -1,0 +1,37 @@
+"""The session's random numbers: counter-based (Philox), drawn in the engine."""
+
+from __future__ import annotations
+
+import secrets
+
+from . import _C
+
+_seed = 0x9E3779B97F4A7C15
+
+
+def manual_seed(seed: int) -> None:
+    """Restarts the session's generator: the same draws follow."""
+    global _seed
+    _seed = int(seed) % 2**64
+    _C.ops.manual_seed(_seed if _seed < 2**63 else _seed - 2**64)
+
+
+def seed() -> int:
+    """Seeds from the system's entropy, and returns the seed."""
+    manual_seed(secrets.randbits(63))
+    return _seed
+
+
+def initial_seed() -> int:
+    """The seed last set."""
+    return _seed
+
+
+def get_rng_state():
+    """The generator's (seed, offset) as a tensor of two int64. Waits when read."""
+    return _C.ops.get_rng_state()
+
+
+def set_rng_state(state) -> None:
+    """Goes on from what get_rng_state gave."""
+    _C.ops.set_rng_state(state)

@@ -1,0 +1,311 @@
+"""The Tensor methods that are written in Python; the rest are generated or in C++."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Callable
+
+from . import _C
+from ._C import Tensor
+from ._tensor_str import tensor_str
+
+_METHODS: dict[str, Any] = {}
+
+
+def _method(function: Callable) -> Callable:
+    """Makes the function a method of Tensor, under its own name."""
+    _METHODS[function.__name__] = function
+    return function
+
+
+@_method
+def __repr__(self: Tensor, *, tensor_contents: str | None = None) -> str:
+    """PyTorch's notation. Waits for the values."""
+    return tensor_str(self)
+
+
+@_method
+def __format__(self: Tensor, spec: str) -> str:
+    return format(self.item(), spec) if self.dim() == 0 else object.__format__(self, spec)
+
+
+@_method
+def __iter__(self: Tensor):
+    """The slices along the first dimension."""
+    if self.dim() == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(self.unbind(0))
+
+
+@_method
+def __contains__(self: Tensor, element) -> bool:
+    return bool((self == element).any())
+
+
+@_method
+def __reversed__(self: Tensor) -> Tensor:
+    return self if self.dim() == 0 else self.flip(0)
+
+
+@_method
+def __array__(self: Tensor, dtype=None, copy=None):
+    array = self.numpy()
+    return array if dtype is None else array.astype(dtype, copy=False)
+
+
+@_method
+def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
+        )
+    if id(self) in memo:
+        return memo[id(self)]
+    result = type(self)(self.detach().clone())
+    result.requires_grad = self.requires_grad
+    result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    memo[id(self)] = result
+    return result
+
+
+@_method
+def __reduce_ex__(self: Tensor, protocol: int):
+    raise TypeError("tensors live in an engine and are not pickled: use teletensor.save, or .numpy()")
+
+
+@_method
+def numpy(self: Tensor, *, force: bool = False):
+    """A NumPy array of the values: a copy, since the tensor is in another process. Waits."""
+    import numpy as np
+
+    if self.requires_grad and not force:
+        raise RuntimeError(
+            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        )
+    if self.dtype is _C.bfloat16:
+        raise TypeError("Got unsupported ScalarType BFloat16")
+    array = np.empty(tuple(self.shape), dtype=repr(self.dtype).removeprefix("torch."))
+    if array.size:
+        _C.read_into(self, array)
+    return array
+
+
+@_method
+def cpu(self: Tensor, memory_format=None) -> Tensor:
+    """On the engine's CPU."""
+    return self.to("cpu")
+
+
+@_method
+def cuda(self: Tensor, device=None, non_blocking: bool = False, memory_format=None) -> Tensor:
+    """On the engine's GPU."""
+    return self.to("cuda" if device is None else _C.device(device))
+
+
+@_method
+def to(self: Tensor, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None) -> Tensor:
+    """``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``; itself where nothing changes."""
+    for arg in args:
+        if isinstance(arg, _C.dtype) or arg in (float, int, bool) and not isinstance(arg, bool):
+            dtype = arg
+        elif isinstance(arg, (str, _C.device)):
+            device = arg
+        elif isinstance(arg, Tensor):
+            dtype, device = arg.dtype, arg.device
+        elif isinstance(arg, bool):
+            pass  # non_blocking, copy by position
+        elif isinstance(arg, int):
+            device = arg
+        elif arg is not None:
+            raise TypeError(f"to() received an invalid combination of arguments, got {type(arg).__name__}")
+    result = self
+    if device is not None and (device := _C.device(device)) != self.device:
+        result = _C.ops.to_device(result, device)
+    if dtype is not None and dtype is not result.dtype:
+        result = _C.ops.to_dtype(result, dtype)
+    return _C.ops.clone(result) if copy and result is self else result
+
+
+@_method
+def type(self: Tensor, dtype=None, non_blocking: bool = False):  # noqa: A001 - PyTorch's name
+    """With no argument, the type's name; else the tensor cast to the dtype."""
+    if dtype is None:
+        return _TYPE_NAMES[self.dtype]
+    if isinstance(dtype, str):
+        dtype = next(t for t, name in _TYPE_NAMES.items() if name == dtype)
+    return self.to(dtype=getattr(dtype, "dtype", dtype))
+
+
+_TYPE_NAMES = {
+    _C.float32: "torch.FloatTensor",
+    _C.float64: "torch.DoubleTensor",
+    _C.float16: "torch.HalfTensor",
+    _C.bfloat16: "torch.BFloat16Tensor",
+    _C.uint8: "torch.ByteTensor",
+    _C.int8: "torch.CharTensor",
+    _C.int16: "torch.ShortTensor",
+    _C.int32: "torch.IntTensor",
+    _C.int64: "torch.LongTensor",
+    _C.bool: "torch.BoolTensor",
+}
+
+
+def _caster(name: str, dtype) -> Callable:
+    def cast(self: Tensor, memory_format=None) -> Tensor:
+        return self.to(dtype)
+
+    cast.__name__ = name
+    cast.__doc__ = f"The tensor as {dtype}."
+    return cast
+
+
+for _name, _dtype in {
+    "float": _C.float32, "double": _C.float64, "half": _C.float16, "bfloat16": _C.bfloat16, "byte": _C.uint8,
+    "char": _C.int8, "short": _C.int16, "int": _C.int32, "long": _C.int64, "bool": _C.bool,
+}.items():  # fmt: skip
+    _METHODS[_name] = _caster(_name, _dtype)
+
+
+@_method
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """Cast to the other's dtype."""
+    return self.to(other.dtype)
+
+
+@_method
+def copy_(self: Tensor, src, non_blocking: bool = False) -> Tensor:
+    """Writes ``src`` (broadcast, cast) over the values."""
+    if not isinstance(src, Tensor):
+        src = _C.tensor(src, dtype=self.dtype)
+    return _C.ops.assign(self, src.to(self.device), out=self)
+
+
+@_method
+def fill_(self: Tensor, value) -> Tensor:
+    """Sets every element."""
+    return _C.ops.full_like(self, value.item() if isinstance(value, Tensor) else value, out=self)
+
+
+@_method
+def zero_(self: Tensor) -> Tensor:
+    """Sets every element to 0."""
+    return _C.ops.full_like(self, 0, out=self)
+
+
+@_method
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Sets whether gradients are computed for it, and returns it."""
+    self.requires_grad = requires_grad
+    return self
+
+
+@_method
+def detach_(self: Tensor) -> Tensor:
+    """Cuts the tensor off the graph that made it, in place."""
+    _C.detach_in_place(self)
+    return self
+
+
+@_method
+def backward(self: Tensor, gradient=None, retain_graph=None, create_graph=False, inputs=None) -> None:
+    """Accumulates the gradient of this tensor into the leaves it was made from.
+
+    Args:
+        gradient: of the same shape; may be left out where the tensor has one element.
+        retain_graph: keep the graph for a further backward; default: ``create_graph``.
+        create_graph: record the computation of the gradients, for second derivatives.
+        inputs: accumulate only into these.
+    """
+    from .autograd import backward as run
+
+    run(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+@_method
+def register_hook(self: Tensor, hook: Callable):
+    """Calls ``hook(grad)`` when the gradient is known; what it returns, if not None, replaces it."""
+    from .autograd.graph import register_hook as register
+
+    return register(self, hook)
+
+
+@_method
+def retain_grad(self: Tensor) -> None:
+    """Keeps ``.grad`` although the tensor is no leaf."""
+    _C.retain_grad(self)
+
+
+def _data(self: Tensor) -> Tensor:
+    """The values without their history."""
+    return self.detach()
+
+
+def _set_data(self: Tensor, value: Tensor) -> None:
+    if value.shape != self.shape or value.dtype is not self.dtype or value.device != self.device:
+        _C.replace_data(self, value)
+    else:
+        _C.ops.assign(self.detach(), value.detach(), out=self.detach())
+
+
+@_method
+def new_tensor(self: Tensor, data, *, dtype=None, device=None, requires_grad=False) -> Tensor:
+    """A tensor of the data, with this one's dtype and device unless given."""
+    return _C.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+
+def _new(name: str) -> Callable:
+    function = getattr(_C.torch, name)
+
+    def new(self: Tensor, *size, dtype=None, device=None, requires_grad=False, **ignored) -> Tensor:
+        return function(*size, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+    new.__name__ = f"new_{name}"
+    new.__doc__ = f"{name}() with this tensor's dtype and device unless given."
+    return new
+
+
+for _name in ("empty", "zeros", "ones", "full"):
+    _METHODS[f"new_{_name}"] = _new(_name)
+
+
+@_method
+def is_pinned(self: Tensor) -> bool:
+    """Always false: the client holds no bytes to pin."""
+    return False
+
+
+@_method
+def pin_memory(self: Tensor, device=None) -> Tensor:
+    """Itself: the client holds no bytes to pin."""
+    return self
+
+
+@_method
+def share_memory_(self: Tensor) -> Tensor:
+    """Itself: the bytes are the engine's, which every process of this session reaches."""
+    return self
+
+
+@_method
+def data_ptr(self: Tensor) -> int:
+    """The handle's number: unlike an address it says nothing about where the bytes are."""
+    return self._handle
+
+
+@_method
+def get_device(self: Tensor) -> int:
+    """The GPU's index, -1 on the CPU."""
+    return self.device.index if self.is_cuda else -1
+
+
+for _name, _value in _METHODS.items():
+    setattr(Tensor, _name, _value)
+Tensor.data = property(_data, _set_data)
+Tensor.names = property(lambda self: (None,) * self.dim())
+Tensor.itemsize = property(lambda self: self.dtype.itemsize)
+Tensor.nbytes = property(lambda self: self.numel() * self.dtype.itemsize)
+Tensor.is_sparse = False
+Tensor.is_quantized = False
+Tensor.layout = "torch.strided"
+Tensor.__array_priority__ = 1000
+Tensor.__module__ = "teletensor"

@@ -1,0 +1,106 @@
+"""How a tensor is printed: PyTorch's notation."""
+
+from __future__ import annotations
+
+import math
+
+from . import _C
+
+_EDGE, _THRESHOLD, _PRECISION, _WIDTH = 3, 1000, 4, 80
+_options = {"precision": _PRECISION, "threshold": _THRESHOLD, "edgeitems": _EDGE, "linewidth": _WIDTH, "sci_mode": None}
+
+
+def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None) -> None:
+    """Digits, when to summarise, items shown at each edge, and line width of printed tensors."""
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    _options.update({k: v for k, v in given.items() if v is not None})
+    _options["sci_mode"] = sci_mode
+
+
+class _Formatter:
+    """Formats all values of one tensor alike."""
+
+    def __init__(self, values: list, floating: bool):
+        self.floating, self.integral, self.scientific = floating, False, False
+        if floating:
+            finite = [abs(v) for v in values if math.isfinite(v) and v != 0]
+            self.integral = all(v == math.floor(v) for v in finite)
+            if finite:
+                low, high = min(finite), max(finite)
+                limit = high / low > 1000 or high > 1e8
+                self.scientific = limit if self.integral else limit or low < 1e-4
+            if _options["sci_mode"] is not None:
+                self.scientific = _options["sci_mode"]
+        self.width = max((len(self.plain(v)) for v in values), default=0)
+
+    def plain(self, value) -> str:
+        if not self.floating:
+            return str(value)
+        if not math.isfinite(value):
+            return str(value)
+        if self.scientific:
+            return f"{value:.{_options['precision']}e}"
+        return f"{value:.0f}." if self.integral else f"{value:.{_options['precision']}f}"
+
+    def __call__(self, value) -> str:
+        return self.plain(value).rjust(self.width)
+
+
+def _edges(tensor: _C.Tensor) -> _C.Tensor:
+    """Only what is shown of a large tensor, so that no more than that is fetched."""
+    edge = _options["edgeitems"]
+    for d, size in enumerate(tensor.shape):
+        if size > 2 * edge:
+            tensor = _C.torch.cat([tensor.narrow(d, 0, edge), tensor.narrow(d, size - edge, edge)], d)
+    return tensor
+
+
+def _flat(nested) -> list:
+    return [v for item in nested for v in _flat(item)] if isinstance(nested, list) else [nested]
+
+
+def _body(nested, indent: int, formatter: _Formatter, summarize: bool, shape) -> str:
+    if not shape:
+        return formatter(nested)
+    edge = _options["edgeitems"]
+    cut = summarize and shape[0] > 2 * edge
+    if len(shape) == 1:
+        items = [formatter(v) for v in nested]
+        if cut:
+            items.insert(edge, " ...")
+        per_line = max(1, (_options["linewidth"] - indent) // (formatter.width + 2))
+        lines = [", ".join(items[i : i + per_line]) for i in range(0, len(items), per_line)]
+        return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
+    parts = [_body(item, indent + 1, formatter, summarize, shape[1:]) for item in nested]
+    if cut:
+        parts.insert(edge, "...")
+    return "[" + ("," + "\n" * (len(shape) - 1) + " " * (indent + 1)).join(parts) + "]"
+
+
+def tensor_str(tensor: _C.Tensor) -> str:
+    """``tensor([1., 2.])``, with dtype, device and gradient information where not the default."""
+    prefix = "Parameter containing:\ntensor(" if type(tensor).__name__ == "Parameter" else "tensor("
+    indent = len("tensor(")
+    suffixes = []
+    if tensor.device.type != "cpu":
+        suffixes.append(f"device='{tensor.device}'")
+    if tensor.dtype not in (_C.default_dtype(), _C.int64, _C.bool):
+        suffixes.append(f"dtype={tensor.dtype}")
+    if tensor.device.type == "meta":
+        body = "..."
+        suffixes.append(f"size={tuple(tensor.shape)}")
+    elif tensor.numel() == 0:
+        body = "[]"
+        if tensor.dim() != 1:
+            suffixes.append(f"size={tuple(tensor.shape)}")
+    else:
+        summarize = tensor.numel() > _options["threshold"]
+        shown = _edges(tensor.detach()) if summarize else tensor.detach()
+        nested = shown.tolist()
+        formatter = _Formatter(_flat(nested), tensor.is_floating_point())
+        body = _body(nested, indent, formatter, summarize, list(tensor.shape))
+    if tensor.grad_fn is not None:
+        suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
+    elif tensor.requires_grad:
+        suffixes.append("requires_grad=True")
+    return prefix + ", ".join([body, *suffixes]) + ")"

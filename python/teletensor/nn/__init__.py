@@ -1,0 +1,8 @@
+"""Neural networks: PyTorch's torch.nn over tensors in an engine."""
+
+from . import functional, init, utils
+from .modules import *  # noqa: F403
+from .modules.module import Module
+from .parameter import Buffer, Parameter, UninitializedParameter
+
+__all__ = ["Buffer", "Module", "Parameter", "UninitializedParameter", "functional", "init", "utils"]

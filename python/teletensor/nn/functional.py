@@ -1,0 +1,432 @@
+"""torch.nn.functional: the operators PyTorch shows there, and what takes flags that the engine does not.
+
+Operators are generated; a function is written here only where PyTorch's arguments say more than
+the operator's (``inplace``, ``training``, padding by name).
+"""
+
+from __future__ import annotations
+
+import math
+
+from .. import _C
+from .._C import Tensor
+
+globals().update({name: fn for name, fn in vars(_C.functional).items() if not name.startswith("_")})
+_ops = _C.ops
+
+
+def _with_inplace(name: str):
+    """An activation that takes ``inplace=True``."""
+    function = getattr(_C.functional, name)
+
+    def activation(input: Tensor, *args, inplace: bool = False, **kwargs) -> Tensor:
+        return function(input, *args, out=input, **kwargs) if inplace else function(input, *args, **kwargs)
+
+    activation.__name__, activation.__doc__ = name, function.__doc__
+    return activation
+
+
+for _name in (
+    "relu", "relu6", "leaky_relu", "elu", "selu", "celu", "silu", "mish", "hardtanh", "hardsigmoid", "hardswish",
+    "threshold", "softplus",
+):  # fmt: skip
+    globals()[_name] = _with_inplace(_name)
+
+
+def tanh(input: Tensor) -> Tensor:
+    """Hyperbolic tangent."""
+    return _C.torch.tanh(input)
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """1 / (1 + exp(-input))."""
+    return _C.torch.sigmoid(input)
+
+
+def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Tensor:
+    """Leaky relu whose slope is drawn for every element in training, the middle otherwise."""
+    slope = _C.torch.rand_like(input) * (upper - lower) + lower if training else (lower + upper) / 2
+    return _C.torch.where(input >= 0, input, input * slope)
+
+
+def softmin(input: Tensor, dim: int | None = None, dtype=None) -> Tensor:
+    """softmax of -input."""
+    return softmax(-input, dim, dtype=dtype)
+
+
+def _softmax_dim(ndim: int) -> int:
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype=None) -> Tensor:
+    """exp(input) / sum(exp(input), dim)."""
+    return _ops.softmax(input, _softmax_dim(input.dim()) if dim is None else dim, dtype=dtype)
+
+
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype=None) -> Tensor:
+    """log(softmax(input, dim)), computed stably."""
+    return _ops.log_softmax(input, _softmax_dim(input.dim()) if dim is None else dim, dtype=dtype)
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """Samples from the Gumbel-Softmax distribution (Jang et al. 2016; Maddison et al. 2016)."""
+    uniform = _C.torch.rand_like(logits).clamp(1e-20, 1.0)
+    soft = softmax((logits - (-uniform.log()).clamp_min(1e-20).log()) / tau, dim)
+    if not hard:
+        return soft
+    chosen = _C.torch.zeros_like(logits).scatter(dim, soft.argmax(dim, keepdim=True), 1.0)
+    return chosen - soft.detach() + soft
+
+
+# -- dropout
+
+
+def _checked(p: float) -> float:
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    return p
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes elements with probability p and scales the rest by 1 / (1 - p), in training."""
+    if not training or _checked(p) == 0.0:
+        return input
+    result = _ops.dropout(input, p, True)
+    return input.copy_(result) if inplace else result
+
+
+def _feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+    if not training or _checked(p) == 0.0:
+        return input
+    kept = _C.torch.rand(*input.shape[:2], *[1] * (input.dim() - 2), dtype=input.dtype, device=input.device) >= p
+    result = input * kept.to(input.dtype) * (1 / (1 - p) if p < 1 else 0.0)
+    return input.copy_(result) if inplace else result
+
+
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes whole channels with probability p."""
+    return _feature_dropout(input, p, training, inplace)
+
+
+dropout2d = dropout3d = feature_dropout = dropout1d
+
+
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Dropout that keeps mean and variance of selu's outputs (Klambauer et al. 2017)."""
+    if not training or _checked(p) == 0.0:
+        return input
+    saturated = -1.7580993408473766
+    a = ((1 - p) * (1 + p * saturated**2)) ** -0.5
+    kept = (_C.torch.rand_like(input) >= p).to(input.dtype)
+    return (input * kept + saturated * (1 - kept)) * a - a * p * saturated
+
+
+# -- convolution
+
+
+def _tuple(value, n: int) -> tuple[int, ...]:
+    return (value,) * n if isinstance(value, int) else tuple(value)
+
+
+def _convolution(name: str, n: int):
+    operator = getattr(_ops, name)
+
+    def convolution(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1) -> Tensor:
+        if isinstance(padding, str):
+            if padding == "valid":
+                padding = 0
+            elif padding == "same":
+                if any(s != 1 for s in _tuple(stride, n)):
+                    raise ValueError("padding='same' is not supported for strided convolutions")
+                total = [d * (k - 1) for d, k in zip(_tuple(dilation, n), weight.shape[2:])]
+                padding = [t // 2 for t in total]
+                if any(t % 2 for t in total):
+                    input = pad(input, [v for t in reversed(total) for v in (0, t % 2)])
+            else:
+                raise ValueError(f"Invalid padding string {padding!r}, should be one of 'valid', 'same'")
+        return operator(
+            input, weight, bias, _tuple(stride, n), _tuple(padding, n), _tuple(dilation, n), groups
+        )
+
+    convolution.__name__, convolution.__doc__ = name, operator.__doc__
+    return convolution
+
+
+conv1d, conv2d = _convolution("conv1d", 1), _convolution("conv2d", 2)
+
+
+# -- pooling
+
+
+def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    """The largest value of each window."""
+    args = (input, kernel_size, stride if stride is not None else kernel_size, padding, dilation, ceil_mode)
+    return tuple(_ops.max_pool2d_with_indices(*args)) if return_indices else _ops.max_pool2d(*args)
+
+
+def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    """The largest value of each window."""
+    single = lambda v: v if isinstance(v, int) else v[0]  # noqa: E731
+    stride = kernel_size if stride is None else stride
+    result = max_pool2d(
+        input.unsqueeze(-2), (1, single(kernel_size)), (1, single(stride)), (0, single(padding)),
+        (1, single(dilation)), ceil_mode, return_indices,
+    )  # fmt: skip
+    return tuple(r.squeeze(-2) for r in result) if return_indices else result.squeeze(-2)
+
+
+def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True) -> Tensor:
+    """The mean of each window."""
+    single = lambda v: v if isinstance(v, int) else v[0]  # noqa: E731
+    stride = kernel_size if stride is None else stride
+    pooled = _ops.avg_pool2d(
+        input.unsqueeze(-2), (1, single(kernel_size)), (1, single(stride)), (0, single(padding)), ceil_mode,
+        count_include_pad,
+    )  # fmt: skip
+    return pooled.squeeze(-2)
+
+
+def adaptive_avg_pool1d(input, output_size: int) -> Tensor:
+    """The means of windows such that output_size remain."""
+    size = output_size if isinstance(output_size, int) else output_size[0]
+    return _ops.adaptive_avg_pool2d(input.unsqueeze(-2), (1, size)).squeeze(-2)
+
+
+def _adaptive_size(input: Tensor, output_size) -> list[int]:
+    sizes = _tuple(output_size, 2) if output_size is not None else (None, None)
+    return [input.shape[i - 2] if s is None else s for i, s in enumerate(sizes)]
+
+
+def adaptive_avg_pool2d(input, output_size) -> Tensor:
+    """The means of windows such that output_size remain; None keeps a size."""
+    return _ops.adaptive_avg_pool2d(input, _adaptive_size(input, output_size))
+
+
+# -- losses
+
+
+def _legacy_reduction(size_average, reduce, reduction: str) -> str:
+    if size_average is None and reduce is None:
+        return reduction
+    if reduce is False:
+        return "none"
+    return "sum" if size_average is False else "mean"
+
+
+def cross_entropy(
+    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
+) -> Tensor:
+    """The negative log likelihood of log_softmax(input, 1): targets are class indices or probabilities."""
+    reduction = _legacy_reduction(size_average, reduce, reduction)
+    if target.is_floating_point():
+        return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
+    return _ops.cross_entropy(
+        input, target, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing
+    )
+
+
+def _soft_cross_entropy(input, target, weight, reduction, label_smoothing) -> Tensor:
+    dim = 1 if input.dim() > 1 else 0
+    if label_smoothing > 0:
+        target = target * (1 - label_smoothing) + label_smoothing / input.shape[dim]
+    logs = log_softmax(input, dim)
+    if weight is not None:
+        logs = logs * weight.reshape([-1 if d == dim else 1 for d in range(input.dim())])
+    losses = -(logs * target).sum(dim)
+    if reduction == "mean":
+        return losses.sum() / max(1, losses.numel())
+    return losses.sum() if reduction == "sum" else losses
+
+
+def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean") -> Tensor:
+    """The negative log likelihood: input holds log probabilities."""
+    reduction = _legacy_reduction(size_average, reduce, reduction)
+    return _ops.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
+
+
+def _reduce(losses: Tensor, reduction: str) -> Tensor:
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return losses if reduction == "none" else getattr(losses, reduction)()
+
+
+def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean") -> Tensor:
+    """max(0, -target (input1 - input2) + margin)."""
+    return _reduce((-target * (input1 - input2) + margin).clamp_min(0), _legacy_reduction(size_average, reduce, reduction))
+
+
+def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean") -> Tensor:
+    """input where the target is 1, max(0, margin - input) where it is -1."""
+    losses = _C.torch.where(target == 1, input, (margin - input).clamp_min(0))
+    return _reduce(losses, _legacy_reduction(size_average, reduce, reduction))
+
+
+def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean") -> Tensor:
+    """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
+    cosine = cosine_similarity(input1, input2, -1)  # noqa: F821 - an operator
+    return _reduce(_C.torch.where(target == 1, 1 - cosine, (cosine - margin).clamp_min(0)), reduction)
+
+
+def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False) -> Tensor:
+    """The p-norm of the rows' differences."""
+    return (x1 - x2 + eps).norm(p, -1, keepdim)
+
+
+def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, reduction="mean", **legacy):
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
+    near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = _C.torch.minimum(far, pairwise_distance(positive, negative, p, eps))
+    return _reduce((near - far + margin).clamp_min(0), reduction)
+
+
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean") -> Tensor:
+    """log(1 + exp(-target input))."""
+    return _reduce((-target * input).exp().log1p(), _legacy_reduction(size_average, reduce, reduction))
+
+
+def poisson_nll_loss(input, target, log_input=True, full=False, eps=1e-8, reduction="mean", **legacy) -> Tensor:
+    """The negative log likelihood of a Poisson distribution."""
+    losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        losses = losses + _C.torch.where(target > 1, stirling, 0.0)
+    return _reduce(losses, reduction)
+
+
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean") -> Tensor:
+    """The negative log likelihood of normal distributions of the given variances."""
+    var = var.clamp_min(eps)
+    losses = 0.5 * (var.log() + (input - target) ** 2 / var)
+    return _reduce(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
+
+
+# -- norms, embeddings, shapes
+
+
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    """Normalises channels by the batch's statistics (training) or the running ones."""
+    if training and input.numel() // max(1, input.shape[1]) <= 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+    return _ops.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def instance_norm(
+    input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5
+) -> Tensor:
+    """Normalises every channel of every sample by itself."""
+    if not use_input_stats:
+        return _ops.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    result = _ops.group_norm(input, input.shape[1], weight, bias, eps)
+    if running_mean is not None:
+        from .._grad_mode import no_grad
+
+        with no_grad():
+            rest = [0, *range(2, input.dim())]
+            samples = math.prod(input.shape[2:])
+            per_sample = input.var(rest[1:], unbiased=samples > 1).mean(0)
+            running_mean.lerp_(input.mean(rest).to(running_mean.dtype), momentum)
+            running_var.lerp_(per_sample.to(running_var.dtype), momentum)
+    return result
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5) -> Tensor:
+    """Normalises the last dimensions."""
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    return _ops.layer_norm(input, shape, weight, bias, eps)
+
+
+def embedding(
+    input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False
+) -> Tensor:
+    """Rows of weight by index."""
+    if max_norm is not None or scale_grad_by_freq:
+        raise NotImplementedError("[embedding] max_norm and scale_grad_by_freq are not supported")
+    rows = weight.shape[0]
+    if padding_idx is None:
+        padding_idx = -1
+    elif not -rows <= padding_idx < rows:
+        raise AssertionError("Padding_idx must be within num_embeddings")
+    elif padding_idx < 0:
+        padding_idx += rows
+    return _ops.embedding(weight, input, padding_idx)
+
+
+def normalize(input, p=2.0, dim=1, eps=1e-12, out=None) -> Tensor:
+    """input / max(norm, eps) along dim."""
+    return input / input.norm(p, dim, True).clamp_min(eps).expand_as(input)
+
+
+def pad(input, pad, mode: str = "constant", value=None) -> Tensor:
+    """Adds (or, where negative, cuts) elements at the ends of the last dimensions, the last first."""
+    pad = list(pad)
+    if len(pad) % 2 or len(pad) // 2 > input.dim():
+        raise RuntimeError(f"Padding length must be even and at most twice the number of dimensions, got {pad}")
+    if mode == "constant":
+        return _ops.pad(input, pad, 0.0 if value is None else value)
+    for i in range(len(pad) // 2):
+        dim = input.dim() - 1 - i
+        before, after, size = pad[2 * i], pad[2 * i + 1], input.shape[dim]
+        if before or after:
+            input = input.index_select(dim, _pad_index(mode, size, before, after, input.device))
+    return input
+
+
+def _pad_index(mode: str, size: int, before: int, after: int, device) -> Tensor:
+    places = range(-before, size + after)
+    if mode == "reflect":
+        if max(before, after) >= size:
+            raise RuntimeError(
+                f"Padding size should be less than the corresponding input dimension, but got: padding "
+                f"({before}, {after}) at a dimension of size {size}"
+            )
+        index = [abs(p) if p < size else 2 * (size - 1) - p for p in places]
+    elif mode == "replicate":
+        index = [min(max(p, 0), size - 1) for p in places]
+    elif mode == "circular":
+        index = [p % size for p in places]
+    else:
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    return _C.tensor(index, dtype=_C.int64, device=device)
+
+
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
+    """(*, C r^2, H, W) to (*, C, H r, W r)."""
+    *lead, c, h, w = input.shape
+    r = upscale_factor
+    n = len(lead)
+    folded = input.reshape(*lead, c // (r * r), r, r, h, w)
+    return folded.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2).reshape(*lead, c // (r * r), h * r, w * r)
+
+
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
+    """(*, C, H r, W r) to (*, C r^2, H, W)."""
+    *lead, c, h, w = input.shape
+    r = downscale_factor
+    n = len(lead)
+    folded = input.reshape(*lead, c, h // r, r, w // r, r)
+    return folded.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).reshape(*lead, c * r * r, h // r, w // r)
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """A 1 at each index. Waits where num_classes is not given."""
+    if num_classes == -1:
+        num_classes = int(tensor.max().item()) + 1
+    return _ops.one_hot(tensor, num_classes)
+
+
+def scaled_dot_product_attention(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None
+) -> Tensor:
+    """softmax(query key^T scale + mask) value."""
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = (query * scale) @ key.transpose(-2, -1)
+    if is_causal:
+        if attn_mask is not None:
+            raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+        attn_mask = _C.torch.ones(query.shape[-2], key.shape[-2], dtype=_C.bool, device=query.device).tril()
+    if attn_mask is not None and attn_mask.dtype is _C.bool:
+        scores = scores.masked_fill(attn_mask.logical_not(), -math.inf)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    return dropout(softmax(scores, -1), dropout_p, dropout_p > 0) @ value

@@ -1,0 +1,144 @@
+"""Initial values, in place and unrecorded.
+
+Methods: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural
+networks" (2010); He et al., "Delving deep into rectifiers" (2015); Saxe et al., "Exact solutions
+to the nonlinear dynamics of learning in deep linear neural networks" (2013).
+"""
+
+from __future__ import annotations
+
+import math
+
+from .._C import Tensor
+from .._grad_mode import no_grad
+
+_GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 0.75}
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """The factor that keeps the variance through that nonlinearity."""
+    if nonlinearity == "leaky_relu":
+        return math.sqrt(2.0 / (1 + (0.01 if param is None else param) ** 2))
+    if nonlinearity in ("linear", "sigmoid") or nonlinearity.startswith("conv"):
+        return 1.0
+    if nonlinearity not in _GAINS:
+        raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+    return _GAINS[nonlinearity]
+
+
+def _fans(tensor: Tensor) -> tuple[int, int]:
+    if tensor.dim() < 2:
+        raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
+    field = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * field, tensor.shape[0] * field
+
+
+_calculate_fan_in_and_fan_out = _fans
+
+
+@no_grad
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
+    """Uniform on [a, b)."""
+    return tensor.uniform_(a, b)
+
+
+@no_grad
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    """Normal."""
+    return tensor.normal_(mean, std)
+
+
+@no_grad
+def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Tensor:
+    """Normal, cut off at a and b, by the inverse distribution function."""
+    low, high = (0.5 * (1 + math.erf((x - mean) / std / math.sqrt(2))) for x in (a, b))
+    tensor.uniform_(2 * low - 1, 2 * high - 1)
+    return tensor.copy_((tensor.erfinv() * (std * math.sqrt(2)) + mean).clamp(a, b))
+
+
+@no_grad
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """One value everywhere."""
+    return tensor.fill_(val)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Zeros."""
+    return constant_(tensor, 0.0)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Ones."""
+    return constant_(tensor, 1.0)
+
+
+@no_grad
+def eye_(tensor: Tensor) -> Tensor:
+    """The identity, of a matrix."""
+    from .. import eye
+
+    if tensor.dim() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    return tensor.copy_(eye(*tensor.shape))
+
+
+@no_grad
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """A convolution that keeps as many channels as it can."""
+    tensor.zero_()
+    per_group = tensor.shape[0] // groups
+    centre = tuple(n // 2 for n in tensor.shape[2:])
+    for g in range(groups):
+        for d in range(min(per_group, tensor.shape[1])):
+            tensor[(g * per_group + d, d, *centre)] = 1
+    return tensor
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Uniform with variance 2 gain^2 / (fan_in + fan_out)."""
+    bound = gain * math.sqrt(6.0 / sum(_fans(tensor)))
+    return uniform_(tensor, -bound, bound)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Normal with variance 2 gain^2 / (fan_in + fan_out)."""
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))))
+
+
+def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+    return calculate_gain(nonlinearity, a) / math.sqrt(_fans(tensor)[mode == "fan_out"])
+
+
+def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+    """Uniform with variance gain^2 / fan."""
+    bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound)
+
+
+def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+    """Normal with variance gain^2 / fan."""
+    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
+
+
+@no_grad
+def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Orthonormal rows or columns: NumPy's QR of a normal matrix, computed in the client."""
+    import numpy as np
+
+    from .. import randn, tensor as make
+
+    if tensor.dim() < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
+    q, r = np.linalg.qr(randn(max(rows, columns), min(rows, columns)).double().numpy())
+    q = q * np.sign(np.diag(r))
+    return tensor.copy_(make(np.ascontiguousarray(q.T if rows < columns else q) * gain).reshape(tensor.shape))
+
+
+# PyTorch's old names
+uniform, normal, constant = uniform_, normal_, constant_
+xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal = (
+    xavier_uniform_, xavier_normal_, kaiming_uniform_, kaiming_normal_,
+)  # fmt: skip

@@ -1,0 +1,111 @@
+"""Convolutions."""
+
+from __future__ import annotations
+
+import math
+
+from ... import _C
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .module import Module
+
+__all__ = ["Conv1d", "Conv2d", "ConvTranspose2d"]
+
+
+class _Convolution(Module):
+    """What convolutions of any dimension share; `ndim` is the subclass's."""
+
+    ndim: int
+    transposed = False
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1,
+        bias: bool = True, padding_mode: str = "zeros", device=None, dtype=None,
+    ):  # fmt: skip
+        super().__init__()
+        if in_channels % groups or out_channels % groups:
+            raise ValueError("in_channels and out_channels must be divisible by groups")
+        as_tuple = lambda v: (v,) * self.ndim if isinstance(v, int) else tuple(v)  # noqa: E731
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size, self.stride, self.dilation = as_tuple(kernel_size), as_tuple(stride), as_tuple(dilation)
+        self.padding = padding if isinstance(padding, str) else as_tuple(padding)
+        self.padding_mode = padding_mode
+        channels = (in_channels, out_channels // groups) if self.transposed else (out_channels, in_channels // groups)
+        self.weight = Parameter(_C.torch.empty(*channels, *self.kernel_size, device=device, dtype=dtype))
+        self.register_parameter(
+            "bias", Parameter(_C.torch.empty(out_channels, device=device, dtype=dtype)) if bias else None
+        )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new values, uniform on +-1/sqrt(fan_in)."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in = self.weight.shape[1] * math.prod(self.kernel_size)
+            bound = 1 / math.sqrt(fan_in) if fan_in else 0
+            init.uniform_(self.bias, -bound, bound)
+
+    def _convolve(self, function, input):
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            around = [p for p in reversed(padding) for _ in range(2)]
+            input = F.pad(input, around, self.padding_mode)
+            padding = (0,) * self.ndim
+        return function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+    def extra_repr(self) -> str:
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        if self.padding not in ((0,) * self.ndim, "valid"):
+            text += f", padding={self.padding}"
+        if any(d != 1 for d in self.dilation):
+            text += f", dilation={self.dilation}"
+        if self.groups != 1:
+            text += f", groups={self.groups}"
+        return text + (", bias=False" if self.bias is None else "")
+
+
+class Conv1d(_Convolution):
+    """(N, C, L) convolved with (out, C / groups, k)."""
+
+    ndim = 1
+
+    def forward(self, input):
+        return self._convolve(F.conv1d, input)
+
+
+class Conv2d(_Convolution):
+    """(N, C, H, W) convolved with (out, C / groups, kh, kw)."""
+
+    ndim = 2
+
+    def forward(self, input):
+        return self._convolve(F.conv2d, input)
+
+
+class ConvTranspose2d(_Convolution):
+    """The gradient of Conv2d with respect to its input, as a layer."""
+
+    ndim = 2
+    transposed = True
+
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
+        dilation=1, padding_mode="zeros", device=None, dtype=None,
+    ):  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
+        )
+        self.output_padding = (output_padding,) * 2 if isinstance(output_padding, int) else tuple(output_padding)
+
+    def forward(self, input, output_size=None):
+        extra = self.output_padding
+        if output_size is not None:
+            least = [
+                (n - 1) * s - 2 * p + d * (k - 1) + 1
+                for n, s, p, d, k in zip(input.shape[2:], self.stride, self.padding, self.dilation, self.kernel_size)
+            ]
+            extra = [wanted - n for wanted, n in zip(output_size[-2:], least)]
+        return F.conv_transpose2d(
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
+        )

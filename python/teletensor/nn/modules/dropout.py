@@ -1,0 +1,46 @@
+"""Dropout (Srivastava et al., "Dropout: a simple way to prevent neural networks from overfitting", 2014)."""
+
+from __future__ import annotations
+
+from .. import functional as F
+from .module import Module
+
+__all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d"]
+
+
+class Dropout(Module):
+    """Zeroes elements with probability p in training, and scales the rest."""
+
+    function = staticmethod(F.dropout)
+
+    def __init__(self, p: float = 0.5, inplace: bool = False):
+        super().__init__()
+        if not 0.0 <= p <= 1.0:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        self.p, self.inplace = p, inplace
+
+    def forward(self, input):
+        return self.function(input, self.p, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout1d(Dropout):
+    """Zeroes whole channels."""
+
+    function = staticmethod(F.dropout1d)
+
+
+class Dropout2d(Dropout1d):
+    """Zeroes whole channels of images."""
+
+
+class Dropout3d(Dropout1d):
+    """Zeroes whole channels of volumes."""
+
+
+class AlphaDropout(Dropout):
+    """Keeps mean and variance of selu's outputs."""
+
+    function = staticmethod(F.alpha_dropout)

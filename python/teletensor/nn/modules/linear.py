@@ -1,0 +1,113 @@
+"""Linear maps, and what only changes shapes."""
+
+from __future__ import annotations
+
+import math
+
+from ... import _C
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .module import Module
+
+__all__ = ["Bilinear", "Flatten", "Identity", "Linear", "PixelShuffle", "PixelUnshuffle", "Unflatten"]
+
+
+class Identity(Module):
+    """Returns its input."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+
+    def forward(self, input):
+        return input
+
+
+class Linear(Module):
+    """input @ weight.T + bias: (*, in_features) to (*, out_features)."""
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, device=None, dtype=None):
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = Parameter(_C.torch.empty(out_features, in_features, device=device, dtype=dtype))
+        self.bias = Parameter(_C.torch.empty(out_features, device=device, dtype=dtype)) if bias else None
+        if not bias:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new values, uniform on +-1/sqrt(in_features)."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            bound = 1 / math.sqrt(self.in_features) if self.in_features else 0
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input):
+        return F.linear(input, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Bilinear(Module):
+    """x1 W x2 + b for every output feature."""
+
+    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True):
+        super().__init__()
+        self.weight = Parameter(_C.torch.empty(out_features, in1_features, in2_features))
+        bound = 1 / math.sqrt(in1_features)
+        init.uniform_(self.weight, -bound, bound)
+        self.register_parameter("bias", Parameter(_C.torch.empty(out_features).uniform_(-bound, bound)) if bias else None)
+
+    def forward(self, input1, input2):
+        out, n1, n2 = self.weight.shape
+        products = input1 @ self.weight.permute(1, 0, 2).reshape(n1, out * n2)
+        result = (products.reshape(*input1.shape[:-1], out, n2) * input2.unsqueeze(-2)).sum(-1)
+        return result if self.bias is None else result + self.bias
+
+
+class Flatten(Module):
+    """Makes one dimension of start_dim to end_dim."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1):
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, input):
+        return input.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """Makes several dimensions of one."""
+
+    def __init__(self, dim: int, unflattened_size):
+        super().__init__()
+        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+
+    def forward(self, input):
+        return input.unflatten(self.dim, self.unflattened_size)
+
+
+class PixelShuffle(Module):
+    """(*, C r^2, H, W) to (*, C, H r, W r)."""
+
+    def __init__(self, upscale_factor: int):
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input):
+        return F.pixel_shuffle(input, self.upscale_factor)
+
+
+class PixelUnshuffle(Module):
+    """(*, C, H r, W r) to (*, C r^2, H, W)."""
+
+    def __init__(self, downscale_factor: int):
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, input):
+        return F.pixel_unshuffle(input, self.downscale_factor)

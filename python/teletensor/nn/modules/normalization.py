@@ -1,0 +1,174 @@
+"""Normalisation layers."""
+
+from __future__ import annotations
+
+from ... import _C
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .module import Module
+
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
+    "LayerNorm", "RMSNorm",
+]  # fmt: skip
+
+
+class _BatchNorm(Module):
+    """Ioffe and Szegedy, "Batch normalization" (2015)."""
+
+    dims: tuple[int, ...]
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True, device=None, dtype=None,
+    ):  # fmt: skip
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        make = {"device": device, "dtype": dtype}
+        self.register_parameter("weight", Parameter(_C.torch.ones(num_features, **make)) if affine else None)
+        self.register_parameter("bias", Parameter(_C.torch.zeros(num_features, **make)) if affine else None)
+        tracked = track_running_stats
+        self.register_buffer("running_mean", _C.torch.zeros(num_features, **make) if tracked else None)
+        self.register_buffer("running_var", _C.torch.ones(num_features, **make) if tracked else None)
+        count = _C.tensor(0, dtype=_C.int64, device=device) if tracked else None
+        self.register_buffer("num_batches_tracked", count)
+
+    def reset_running_stats(self) -> None:
+        """Forgets the statistics."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """Forgets statistics and weights."""
+        self.reset_running_stats()
+        if self.affine:
+            init.ones_(self.weight)
+            init.zeros_(self.bias)
+
+    def forward(self, input):
+        if input.dim() not in self.dims:
+            raise ValueError(f"expected {' or '.join(f'{d}D' for d in self.dims)} input (got {input.dim()}D input)")
+        momentum = self.momentum
+        if self.training and self.track_running_stats:
+            self.num_batches_tracked.add_(1)
+            if momentum is None:  # a cumulative mean: the count is needed, so this waits
+                momentum = 1.0 / float(self.num_batches_tracked)
+        batch = self.training or self.running_mean is None
+        update = self.training and self.track_running_stats
+        return F.batch_norm(
+            input, self.running_mean if update or not batch else None, self.running_var if update or not batch else None,
+            self.weight, self.bias, batch, 0.0 if momentum is None else momentum, self.eps,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """Over (N, C) or (N, C, L)."""
+
+    dims = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Over (N, C, H, W)."""
+
+    dims = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Over (N, C, D, H, W)."""
+
+    dims = (5,)
+
+
+class _InstanceNorm(_BatchNorm):
+    """Ulyanov et al., "Instance normalization" (2016)."""
+
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, **make):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, **make)
+
+    def forward(self, input):
+        if input.dim() not in self.dims:
+            raise ValueError(f"expected {' or '.join(f'{d}D' for d in self.dims)} input (got {input.dim()}D input)")
+        return F.instance_norm(
+            input, self.running_mean, self.running_var, self.weight, self.bias,
+            self.training or not self.track_running_stats, self.momentum or 0.0, self.eps,
+        )  # fmt: skip
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Over (N, C, L)."""
+
+    dims = (3,)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Over (N, C, H, W)."""
+
+    dims = (4,)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Over (N, C, D, H, W)."""
+
+    dims = (5,)
+
+
+class LayerNorm(Module):
+    """Ba et al., "Layer normalization" (2016): over the last dimensions."""
+
+    def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
+        super().__init__()
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
+        make = {"device": device, "dtype": dtype}
+        self.register_parameter("weight", Parameter(_C.torch.ones(*shape, **make)) if elementwise_affine else None)
+        affine = elementwise_affine and bias
+        self.register_parameter("bias", Parameter(_C.torch.zeros(*shape, **make)) if affine else None)
+
+    def forward(self, input):
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class RMSNorm(Module):
+    """Zhang and Sennrich, "Root mean square layer normalization" (2019)."""
+
+    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
+        super().__init__()
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape, self.eps = shape, eps
+        weight = Parameter(_C.torch.ones(*shape, device=device, dtype=dtype)) if elementwise_affine else None
+        self.register_parameter("weight", weight)
+
+    def forward(self, input):
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+
+class GroupNorm(Module):
+    """Wu and He, "Group normalization" (2018)."""
+
+    def __init__(self, num_groups: int, num_channels: int, eps=1e-5, affine=True, device=None, dtype=None):
+        super().__init__()
+        if num_channels % num_groups:
+            raise ValueError("num_channels must be divisible by num_groups")
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        make = {"device": device, "dtype": dtype}
+        self.register_parameter("weight", Parameter(_C.torch.ones(num_channels, **make)) if affine else None)
+        self.register_parameter("bias", Parameter(_C.torch.zeros(num_channels, **make)) if affine else None)
+
+    def forward(self, input):
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"

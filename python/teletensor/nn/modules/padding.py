@@ -1,0 +1,35 @@
+"""Padding layers: a table of modes and dimensions."""
+
+from __future__ import annotations
+
+from .. import functional as F
+from .module import Module
+
+_TABLE = {
+    f"{kind}Pad{n}d": (mode, n)
+    for kind, mode in (("Constant", "constant"), ("Zero", "constant"), ("Reflection", "reflect"), ("Replication", "replicate"))
+    for n in (1, 2, 3)
+}  # fmt: skip
+__all__ = list(_TABLE)
+
+
+class _Pad(Module):
+    mode: str
+    ndim: int
+
+    def __init__(self, padding, value: float = 0.0):
+        super().__init__()
+        self.padding = (padding,) * (2 * self.ndim) if isinstance(padding, int) else tuple(padding)
+        self.value = value
+
+    def forward(self, input):
+        return F.pad(input, self.padding, self.mode, self.value)
+
+    def extra_repr(self) -> str:
+        return str(self.padding)
+
+
+globals().update({
+    name: type(name, (_Pad,), {"mode": mode, "ndim": n, "__doc__": f"Pads the last {n} dimensions ({mode}).", "__module__": __name__})
+    for name, (mode, n) in _TABLE.items()
+})  # fmt: skip

@@ -1,0 +1,51 @@
+"""Embeddings."""
+
+from __future__ import annotations
+
+from ... import _C
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .module import Module
+
+__all__ = ["Embedding"]
+
+
+class Embedding(Module):
+    """Rows of a learned table, by index: (*) to (*, embedding_dim)."""
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm=None, norm_type=2.0,
+        scale_grad_by_freq=False, sparse=False, _weight=None, device=None, dtype=None,
+    ):  # fmt: skip
+        super().__init__()
+        if max_norm is not None or scale_grad_by_freq:
+            raise NotImplementedError("[Embedding] max_norm and scale_grad_by_freq are not supported")
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.padding_idx = padding_idx if padding_idx is None or padding_idx >= 0 else padding_idx + num_embeddings
+        if _weight is not None:
+            self.weight = Parameter(_weight)
+        else:
+            self.weight = Parameter(_C.torch.empty(num_embeddings, embedding_dim, device=device, dtype=dtype))
+            self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new values, standard normal; the padding row is zero."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            self.weight.detach()[self.padding_idx].zero_()
+
+    @classmethod
+    def from_pretrained(cls, embeddings, freeze: bool = True, padding_idx=None, **kwargs) -> Embedding:
+        """An Embedding of given rows."""
+        module = cls(*embeddings.shape, padding_idx=padding_idx, _weight=embeddings, **kwargs)
+        module.weight.requires_grad = not freeze
+        return module
+
+    def forward(self, input):
+        return F.embedding(input, self.weight, self.padding_idx)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_embeddings}, {self.embedding_dim}"

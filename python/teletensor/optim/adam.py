@@ -1,0 +1,72 @@
+"""Adam (Kingma and Ba 2014), AMSGrad (Reddi et al. 2018) and AdamW (Loshchilov and Hutter 2017)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from .. import _C
+from .optimizer import Optimizer
+
+
+class Adam(Optimizer):
+    """Steps scaled by running means of gradients and their squares; see torch.optim.Adam."""
+
+    decoupled = False
+
+    def __init__(
+        self, params, lr: float = 1e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
+        amsgrad: bool = False, *, foreach=None, maximize: bool = False, capturable=False, differentiable=False, fused=None,
+    ):  # fmt: skip
+        for name, value in (("learning rate", lr), ("epsilon value", eps), ("weight_decay value", weight_decay)):
+            if value < 0.0:
+                raise ValueError(f"Invalid {name}: {value}")
+        for i, beta in enumerate(betas):
+            if not 0.0 <= beta < 1.0:
+                raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+        super().__init__(params, {
+            "lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
+            "maximize": maximize,
+        })  # fmt: skip
+
+    def _start(self, p, amsgrad: bool) -> dict:
+        state = self.state[p]
+        if "step" not in state:
+            state["step"] = 0
+            state["exp_avg"], state["exp_avg_sq"] = _C.torch.zeros_like(p), _C.torch.zeros_like(p)
+            if amsgrad:
+                state["max_exp_avg_sq"] = _C.torch.zeros_like(p)
+        return state
+
+    def _update(self, group, params, grads) -> None:
+        # Bias correction depends on the step: usually all parameters share it, and one call does.
+        by_step = defaultdict(list)
+        for p, grad in zip(params, grads):
+            state = self._start(p, group["amsgrad"])
+            state["step"] = int(state["step"]) + 1
+            by_step[state["step"]].append((p, grad, state))
+        for step, rows in by_step.items():
+            _C.ops.adam_step(
+                [p for p, _, _ in rows],
+                [g for _, g, _ in rows],
+                [s["exp_avg"] for _, _, s in rows],
+                [s["exp_avg_sq"] for _, _, s in rows],
+                [s["max_exp_avg_sq"] for _, _, s in rows] if group["amsgrad"] else [],
+                step=step,
+                lr=float(group["lr"]),
+                beta1=float(group["betas"][0]),
+                beta2=float(group["betas"][1]),
+                eps=float(group["eps"]),
+                weight_decay=float(group["weight_decay"]),
+                decoupled=self.decoupled,
+                amsgrad=group["amsgrad"],
+                maximize=group["maximize"],
+            )
+
+
+class AdamW(Adam):
+    """Adam whose weight decay does not pass through the running means."""
+
+    decoupled = True
+
+    def __init__(self, params, lr: float = 1e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2, amsgrad: bool = False, **options):  # fmt: skip
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **options)

@@ -1,0 +1,105 @@
+"""Optimizer: groups of parameters, their state, and its saving."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Callable, Iterable
+
+from .._C import Tensor
+from .._gradients import clear
+from .._grad_mode import enable_grad, no_grad
+
+
+class Optimizer:
+    """The base of all optimizers; subclasses say what a step does to one group.
+
+    Args:
+        params: parameters, or dicts of parameters and options ("param groups").
+        defaults: the options of groups that do not say otherwise.
+    """
+
+    def __init__(self, params: Iterable, defaults: dict):
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got Tensor"
+            )
+        self.defaults = defaults
+        self.state: dict[Tensor, dict] = defaultdict(dict)
+        self.param_groups: list[dict] = []
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def add_param_group(self, param_group: dict) -> None:
+        """Adds a group: a dict with "params" and whatever options differ from the defaults."""
+        params = param_group["params"]
+        params = [params] if isinstance(params, Tensor) else list(params)
+        for p in params:
+            if isinstance(p, tuple):
+                raise TypeError("named parameters are not supported: pass model.parameters()")
+            if not isinstance(p, Tensor):
+                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(p).__name__}")
+            if not p.is_leaf:
+                raise ValueError("can't optimize a non-leaf Tensor")
+        known = {id(p) for group in self.param_groups for p in group["params"]}
+        if any(id(p) in known for p in params):
+            raise ValueError("some parameters appear in more than one parameter group")
+        self.param_groups.append({**self.defaults, **param_group, "params": params})
+
+    def step(self, closure: Callable | None = None):
+        """Updates the parameters by their gradients; returns the closure's loss, if there is one."""
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        with no_grad():
+            for group in self.param_groups:
+                params = [p for p in group["params"] if p.grad is not None]
+                if params:
+                    self._update(group, params, [p.grad for p in params])
+        return loss
+
+    def _update(self, group: dict, params: list[Tensor], grads: list[Tensor]) -> None:
+        """One step for those of a group's parameters that have gradients."""
+        raise NotImplementedError
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forgets the gradients, or zeroes them: one instruction for all."""
+        clear((p for group in self.param_groups for p in group["params"]), set_to_none)
+
+    def state_dict(self) -> dict:
+        """State and options, parameters by their number."""
+        numbers: dict[int, int] = {}
+        groups = []
+        for group in self.param_groups:
+            for p in group["params"]:
+                numbers.setdefault(id(p), len(numbers))
+            groups.append({**group, "params": [numbers[id(p)] for p in group["params"]]})
+        return {"state": {numbers[id(p)]: dict(s) for p, s in self.state.items()}, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Takes over what state_dict gave, for parameters in the same order."""
+        saved = state_dict["param_groups"]
+        if [len(g["params"]) for g in saved] != [len(g["params"]) for g in self.param_groups]:
+            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+        own = {
+            n: p for old, group in zip(saved, self.param_groups) for n, p in zip(old["params"], group["params"])
+        }
+        self.param_groups = [
+            {**old, "params": group["params"]} for old, group in zip(saved, self.param_groups)
+        ]
+        self.state = defaultdict(dict)
+        for n, values in state_dict["state"].items():
+            copied = {k: v.detach().clone() if isinstance(v, Tensor) else v for k, v in values.items()}
+            self.state[own[int(n)]] = copied
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {i}")
+            lines += [f"    {k}: {v}" for k, v in sorted(group.items()) if k != "params"]
+        return "\n".join(lines) + "\n)"

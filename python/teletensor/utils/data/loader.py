@@ -1,0 +1,104 @@
+"""DataLoader: batches of a data set, with threads that prepare the next ones."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+
+from ..._C import Tensor
+from .dataset import Dataset, IterableDataset, TensorDataset
+from .sampler import BatchSampler, RandomSampler, SequentialSampler
+
+
+def default_collate(batch):
+    """Stacks tensors, arrays and numbers; goes into tuples, lists and dicts."""
+    from ... import stack, tensor
+
+    first = batch[0]
+    if isinstance(first, Tensor):
+        return stack(batch, 0)
+    if hasattr(first, "__array_interface__"):
+        import numpy as np
+
+        return tensor(np.stack(batch))
+    if isinstance(first, (bool, int, float)):
+        return tensor(batch)
+    if isinstance(first, (str, bytes)):
+        return batch
+    if isinstance(first, dict):
+        return {key: default_collate([sample[key] for sample in batch]) for key in first}
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return type(first)(*(default_collate(samples) for samples in zip(*batch)))
+    if isinstance(first, (tuple, list)):
+        if any(len(sample) != len(first) for sample in batch):
+            raise RuntimeError("each element in list of batch should be of equal size")
+        return [default_collate(samples) for samples in zip(*batch)]
+    raise TypeError(
+        "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
+        f"found {type(first).__name__}"
+    )
+
+
+class DataLoader:
+    """Batches of a data set; see torch.utils.data.DataLoader.
+
+    With ``num_workers`` that many threads prepare batches ahead (threads, since samples are sent to
+    the engine and not computed on here). A TensorDataset's batches are indexed in the engine.
+    """
+
+    def __init__(
+        self, dataset: Dataset, batch_size: int | None = 1, shuffle: bool = False, sampler=None, batch_sampler=None,
+        num_workers: int = 0, collate_fn=None, pin_memory: bool = False, drop_last: bool = False, timeout: float = 0,
+        worker_init_fn=None, generator=None, prefetch_factor: int | None = None, persistent_workers: bool = False, **ignored,
+    ):  # fmt: skip
+        if sampler is not None and shuffle:
+            raise ValueError("sampler option is mutually exclusive with shuffle")
+        self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
+        self.num_workers, self.prefetch = num_workers, prefetch_factor or 2
+        self.collate_fn = collate_fn or default_collate
+        self._whole_batches = isinstance(dataset, TensorDataset) and collate_fn is None
+        self.sampler = self.batch_sampler = None
+        if not isinstance(dataset, IterableDataset):
+            if batch_sampler is None:
+                self.sampler = sampler if sampler is not None else (RandomSampler if shuffle else SequentialSampler)(dataset)
+                batch_sampler = BatchSampler(self.sampler, batch_size, drop_last) if batch_size is not None else None
+            self.batch_sampler = batch_sampler
+
+    def _fetch(self, indices: list[int]):
+        if self._whole_batches:
+            return list(self.dataset.__getitems__(indices))
+        return self.collate_fn([self.dataset[i] for i in indices])
+
+    def _iterable_batches(self):
+        batch = []
+        for sample in self.dataset:
+            batch.append(sample)
+            if len(batch) == self.batch_size:
+                yield self.collate_fn(batch)
+                batch = []
+        if batch and not self.drop_last:
+            yield self.collate_fn(batch)
+
+    def __iter__(self):
+        if isinstance(self.dataset, IterableDataset):
+            return self._iterable_batches() if self.batch_size is not None else iter(self.dataset)
+        if self.batch_sampler is None:
+            return (self.dataset[i] for i in self.sampler)
+        if self.num_workers > 0:
+            return self._ahead()
+        return (self._fetch(indices) for indices in self.batch_sampler)
+
+    def _ahead(self):
+        with ThreadPoolExecutor(self.num_workers, "loader") as pool:
+            waiting: deque = deque()
+            for indices in self.batch_sampler:
+                waiting.append(pool.submit(self._fetch, indices))
+                if len(waiting) >= self.num_workers * self.prefetch:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+
+    def __len__(self) -> int:
+        if self.batch_sampler is None:
+            return len(self.dataset)
+        return len(self.batch_sampler)
