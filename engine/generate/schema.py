@@ -82,7 +82,8 @@ def _params(op: Operator) -> str:
     rows = []
     for p in op.params:
         flags = [p.optional, p.has_default, p.keyword_only]
-        tail = [p.optional_entries, p.name in op.differentiable_params, p.written]
+        number = p.accepts_number or (p.is_tensor and op.is_pointwise)
+        tail = [p.optional_entries, p.name in op.differentiable_params, p.written, number, p.variadic]
         cpp = lambda flag: "true" if flag else "false"  # noqa: E731
         rows.append(
             f"    {{{cpp_string(p.name)}, ParamType::{p.param_type}, {', '.join(map(cpp, flags))}, {p.list_size}, "

@@ -20,7 +20,7 @@ SCALARS = {
 }
 
 _PARAM = re.compile(
-    r"^(?P<type>Tensor\(w\)\[\]|Tensor\(w\)|Tensor\?\[\]|Tensor\[\]|Tensor|[A-Za-z]+(?:\[\d*\])?)(?P<opt>\?)?"
+    r"^(?P<type>Tensor\(w\)\[\]|Tensor\(w\)|Tensor\?\[\]|Tensor\[\]|Tensor|[A-Za-z]+(?:\[(?:\d*|\*)\])?)(?P<opt>\?)?"
     r" (?P<name>\w+)(?:=(?P<default>.+))?$"
 )
 
@@ -40,6 +40,8 @@ class Param:
     list_size: int = 0
     optional_entries: bool = False
     written: bool = False
+    accepts_number: bool = False  # Operand: a number may stand in the tensor's place
+    variadic: bool = False  # int[*]: takes all remaining positional arguments
 
     @property
     def is_tensor(self) -> bool:
@@ -127,6 +129,10 @@ def _param(text: str, keyword_only: bool) -> Param:
     param = Param(match["name"], kind, optional, keyword_only=keyword_only)
     if "(w)" in kind:
         param.type, param.written = kind.replace("(w)", ""), True
+    elif kind == "Operand":
+        param.type, param.accepts_number = "Tensor", True
+    elif kind == "int[*]":
+        param.type, param.variadic = "int[]", True
     elif kind == "Tensor?[]":
         param.type, param.optional_entries = "Tensor[]", True
     elif size := re.match(r"^(int|float)\[(\d+)\]$", kind):

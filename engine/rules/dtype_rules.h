@@ -5,6 +5,7 @@
 
 #include <initializer_list>
 #include <optional>
+#include <string_view>
 
 #include "engine/rules/arg.h"
 #include "engine/rules/op.h"
@@ -12,22 +13,66 @@
 namespace tt::dtype_rules {
 
 // PyTorch's promotion: tensors with dimensions decide before zero-dim tensors, those before
-// numbers; a lower rank counts only where its category is higher. Absent optionals and lists'
-// entries take part or not as they are.
+// numbers; a lower rank counts only where its category is higher. Absent optionals take no part,
+// a list's entries all do.
 DType promote_all(std::initializer_list<const Arg*> args);
 template <typename... A>
 DType promote(const A&... args) {
   return promote_all({&args...});
 }
-DType same(const Arg& tensor);  // a number: its default dtype
-inline DType floating(DType t) { return to_float(t); }  // integers become the default float
-template <typename... A>
-DType floating(const Arg& first, const A&... rest) {
-  return to_float(promote(first, rest...));
-}
+DType same(const Arg& tensor);                        // a number: its default dtype
+inline DType default_float() { return kDefaultFloat; }
 inline DType boolean() { return DType::kBool; }
 inline DType index() { return DType::kInt64; }
+inline DType double_precision() { return DType::kFloat64; }
+
+// Integers become the default float.
+template <typename... A>
+DType floating(const A&... args) {
+  return to_float(promote(args...));
+}
+// Refuses what promote() gives where the operator has no meaning for it.
+DType require_floating(DType t);
+DType require_integral(DType t);
+template <typename... A>
+DType floating_only(const A&... args) {
+  return require_floating(promote(args...));
+}
+template <typename... A>
+DType integral(const A&... args) {
+  return require_integral(promote(args...));
+}
+DType not_boolean(const Arg& input);                     // relu, abs, ...
+DType not_boolean(const Arg& input, const Arg& other);   // subtraction and its like
+DType negatable(const Arg& input);
+DType shiftable(const Arg& input, const Arg& other);
+DType power(const Arg& input, const Arg& exponent);
+DType divided(const Arg& input, const Arg& other, std::optional<std::string_view> rounding_mode);
+DType clamped(const Arg& input, const Arg& min, const Arg& max);
+DType masked(const Arg& input, const Arg& mask);
+DType chosen(const Arg& condition, const Arg& input, const Arg& other);
+DType closeness(const Arg& input, const Arg& other);     // what isclose computes in
+// All arguments of one dtype (a number takes the first's), which is floating for the second form.
+DType require_equal(std::initializer_list<const Arg*> args);
+template <typename... A>
+DType equal(const A&... args) {
+  return require_equal({&args...});
+}
+template <typename... A>
+DType equal_floating(const A&... args) {
+  return require_floating(require_equal({&args...}));
+}
+
+// What was given, or something else.
 inline DType arg(std::optional<DType> given, DType otherwise) { return given.value_or(otherwise); }
+DType arg_floating(std::optional<DType> given, DType otherwise);
+// Of numbers that become a tensor: bool, int64 or the default float.
+template <typename... S>
+DType number(const S&... numbers) {
+  Category c = Category::kBool;
+  ((c = std::max(c, Scalar(numbers).category())), ...);
+  return c == Category::kBool ? DType::kBool : c == Category::kInteger ? DType::kInt64 : kDefaultFloat;
+}
 // What sums accumulate in and return: int64 for bool and integers.
 DType accumulated(const Arg& tensor);
 

@@ -70,10 +70,10 @@ bool entries_fit(const Param& param, const Arg& arg) {
   return std::find(list.begin(), list.end(), nullptr) == list.end();
 }
 
-bool fits(const Op& op, const Param& param, const Arg& arg) {
+bool fits(const Param& param, const Arg& arg) {
   using Kind = Arg::Kind;
   switch (param.type) {
-    case ParamType::kTensor: return arg.kind == Kind::kTensor || (op.is_pointwise && arg.is_number());
+    case ParamType::kTensor: return arg.kind == Kind::kTensor || (param.accepts_number && arg.is_number());
     case ParamType::kTensors: return arg.kind == Kind::kTensors && entries_fit(param, arg);
     case ParamType::kScalar:
     case ParamType::kFloat: return arg.is_number();
@@ -104,7 +104,7 @@ void Op::check_args(Args args) const {
            args.size());
   for (size_t i = 0; i < args.size(); ++i) {
     if (args[i].is_none() && params[i].optional) continue;
-    if (!fits(*this, params[i], args[i])) [[unlikely]] refuse(*this, params[i], args[i]);
+    if (!fits(params[i], args[i])) [[unlikely]] refuse(*this, params[i], args[i]);
   }
 }
 

@@ -15,7 +15,7 @@
 namespace tt {
 
 enum class ParamType : uint8_t {
-  kTensor,   // a number of the user's may stand here if the op is pointwise
+  kTensor,
   kTensors,  // Tensor[]; with optional entries: Tensor?[]
   kScalar,
   kInt,
@@ -38,6 +38,8 @@ struct Param {
   bool optional_entries;  // Tensor?[]
   bool differentiable;  // a gradient is declared for it
   bool written;         // "Tensor(w)": the operator changes it in place (fused optimizer steps)
+  bool accepts_number;  // "Operand", and every tensor of a body: a number of the user's may stand here
+  bool variadic;        // "int[*]": in Python takes all remaining positional arguments
   Arg default_value;
 };
 

@@ -69,9 +69,7 @@ class Binder {
 
   // An int[] that takes all remaining positional arguments: zeros(2, 3), x.view(2, -1).
   bool is_variadic(size_t i) const {
-    const Param& p = op_.params[i];
-    if (p.type != ParamType::kInts || p.list_size != 0) return false;
-    return i + 1 == op_.params.size() || op_.params[i + 1].keyword_only;
+    return op_.params[i].variadic;
   }
 
   bool bind_positional() {
@@ -185,7 +183,7 @@ class Binder {
         return true;
       }
       if (value == Py_None && p.optional) return true;
-      if (op_.is_pointwise && is_number_object(value) && number_from(value, &arg)) return true;
+      if (p.accepts_number && is_number_object(value) && number_from(value, &arg)) return true;
       return refuse(type_error(p, value));
     }
     if (value == Py_None) return p.optional ? true : refuse(type_error(p, value));
