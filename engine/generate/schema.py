@@ -24,8 +24,8 @@ namespace tt::op_id {{
 """
 
 
-def rule_call(op: Operator, rule: str) -> str:
-    """A rule's expression as C++: parameters become typed accessors of `a[i]`."""
+def rule_call(op: Operator, rule: str, vocabulary: str) -> str:
+    """A rule's expression as C++ over `vocabulary`'s functions; parameters become accessors of `a[i]`."""
     try:
         tree = ast.parse(rule, mode="eval").body
     except SyntaxError:
@@ -33,7 +33,7 @@ def rule_call(op: Operator, rule: str) -> str:
 
     def emit(node: ast.expr) -> str:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            return f"{node.func.id}({', '.join(emit(a) for a in node.args)})"
+            return f"{vocabulary}::{node.func.id}({', '.join(emit(a) for a in node.args)})"
         if isinstance(node, ast.Name):
             for i, p in enumerate(op.params):
                 if p.name == node.id:
@@ -96,16 +96,16 @@ def _params(op: Operator) -> str:
 
 def _infer(op: Operator) -> str:
     lines = []
-    dtypes = [rule_call(op, r) for r in op.dtype_rules]
+    dtypes = [rule_call(op, r, "dtype_rules") for r in op.dtype_rules]
     if op.is_pointwise:
         compute = op.entry.get("compute")
         if not compute and op.dtype_rules == ["boolean()"]:
             compute = f"promote({', '.join(p.name for p in op.params if p.is_tensor)})"
-        lines.append(f"  out->compute = {rule_call(op, compute) if compute else dtypes[0]};\n")
+        lines.append(f"  out->compute = {rule_call(op, compute, 'dtype_rules') if compute else dtypes[0]};\n")
     if op.is_dynamic:
-        lines += [f"  add_dynamic(out, {dtype});\n" for dtype in dtypes]
+        lines += [f"  shape_rules::add_dynamic(out, {dtype});\n" for dtype in dtypes]
     else:
-        lines += [f"  add(out, {d}, {rule_call(op, s)});\n" for d, s in zip(dtypes, op.shape_rules)]
+        lines += [f"  shape_rules::add(out, {d}, {rule_call(op, s, 'shape_rules')});\n" for d, s in zip(dtypes, op.shape_rules)]
     return (
         f"void infer_{op.name}([[maybe_unused]] Args a, [[maybe_unused]] Inference* out) {{\n"
         f"{''.join(lines)}}}\n"
@@ -137,9 +137,6 @@ def emit_table(operators: list[Operator]) -> str:
 
 namespace tt {{
 namespace {{
-
-using namespace dtype_rules;  // NOLINT: the declarations' vocabulary
-using namespace shape_rules;  // NOLINT
 
 {"".join(_params(op) + _infer(op) for op in operators)}
 const Op kOps[] = {{
