@@ -1,5 +1,7 @@
 #include "kernels/cpu/loop.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "engine/parallel.h"
@@ -27,13 +29,21 @@ bool is_constant(const Access& a) {
 
 }  // namespace
 
+bool streams(int64_t bytes) {
+  static const int64_t last_cache = [] {
+    const long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return size > 0 ? int64_t{size} : int64_t{32} << 20;
+  }();
+  return bytes >= last_cache;
+}
+
 template <typename C>
 Loop<C>::Loop(const Space& space, absl::Span<const LoopInput<C>> inputs, absl::Span<const Step<C>> steps,
-              const Access& output, bool streams)
+              const Access& output, bool past_cache)
     : space_(space), steps_(steps), output_(output), moves_(blocks().moves<C>()),
       num_inputs_(static_cast<int>(inputs.size())),
       direct_output_(output.dtype == kDTypeOf<C> && space.is_contiguous(output)),
-      streams_(streams && direct_output_ && !steps.empty()) {
+      past_cache_(past_cache && direct_output_) {
   plan_inputs(inputs);
   plan_buffers();
 }
@@ -52,7 +62,7 @@ void Loop<C>::plan_inputs(absl::Span<const LoopInput<C>> inputs) {
     if (is_constant(*r.access)) {
       r.mode = Mode::kConstant;
       r.load(r.access->data, 0, 1, &r.number);
-    } else if (r.access->dtype == kDTypeOf<C> && space_.is_contiguous(*r.access) && !steps_.empty()) {
+    } else if (r.access->dtype == kDTypeOf<C> && space_.is_contiguous(*r.access)) {
       r.mode = Mode::kDirect;
     }
   }
@@ -85,7 +95,7 @@ void Loop<C>::plan_buffers() {
       Register& r = registers_[steps_[s].args[a]];
       if (r.buffer >= 0 && r.last_use == s) free_buffers_ |= uint32_t{1} << r.buffer;
     }
-    const bool in_place = s == num_steps - 1 && direct_output_ && !streams_;
+    const bool in_place = s == num_steps - 1 && direct_output_ && !past_cache_;
     if (!in_place) registers_[num_inputs_ + s].buffer = take_buffer();
   }
 }
@@ -127,7 +137,7 @@ void Loop<C>::run_range(int64_t begin, int64_t end) {
     run_block(at, n, values, buffers);
   }
   // Streamed stores are not ordered with others: they are to be seen by whoever we tell we are done.
-  if (streams_) std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (past_cache_) std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 template <typename C>
@@ -138,7 +148,7 @@ void Loop<C>::run_block(int64_t at, int64_t n, const C** values, C (*buffers)[kB
     if (r.mode == Mode::kDirect) {
       values[i] = reinterpret_cast<const C*>(r.access->data) + at;
     } else if (r.mode == Mode::kGather) {
-      values[i] = gather(r, at, n, steps_.empty() && direct_output_ ? out : buffers[r.buffer]);
+      values[i] = gather(r, at, n, steps_.empty() && direct_output_ && !past_cache_ ? out : buffers[r.buffer]);
     }
   }
   int result = num_inputs_ - 1;
@@ -155,7 +165,7 @@ void Loop<C>::run_block(int64_t at, int64_t n, const C** values, C (*buffers)[kB
   }
   const C* last = values[result];
   if (!direct_output_) scatter(last, at, n);
-  else if (streams_) moves_.stream(last, n, out);
+  else if (past_cache_) moves_.stream(last, n, out);
   else if (last != out) std::copy_n(last, n, out);  // a constant, or a row read in place
 }
 

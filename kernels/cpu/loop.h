@@ -15,6 +15,10 @@
 
 namespace tt::cpu {
 
+// Whether a result of so many bytes had better be written past the caches: it would fill the last
+// one.
+bool streams(int64_t bytes);
+
 inline constexpr int kMaxStepInputs = 4;
 inline constexpr int kMaxRegisters = 24;  // a loop's inputs and steps together
 inline constexpr int kMaxBuffers = 12;    // blocks alive at once
@@ -40,12 +44,11 @@ struct LoopInput {
 template <typename C>
 class Loop {
  public:
-  // The last step's result (or, without steps, the input) goes to `output`. `space` is collapsed
-  // and outlives the loop, as do inputs' accesses and steps. `streams`: the output is large and is
-  // not read here, so it is written past the caches. Requires at most kMaxRegisters inputs and
-  // steps.
+  // The last step's result (or, without steps, the one input) goes to `output`. `space` is
+  // collapsed and outlives the loop, as do inputs' accesses and steps. `past_cache`: the output is
+  // large and is not read here. Requires at most kMaxRegisters inputs and steps.
   Loop(const Space& space, absl::Span<const LoopInput<C>> inputs, absl::Span<const Step<C>> steps,
-       const Access& output, bool streams);
+       const Access& output, bool past_cache);
   // Whether all that is alive at once fits; run() requires it.
   bool fits() const { return num_buffers_ <= kMaxBuffers; }
   // Throws Error (RuntimeError) where integers are divided by zero; the output is undefined then.
@@ -84,7 +87,7 @@ class Loop {
   uint32_t free_buffers_ = ~uint32_t{0};
   int num_buffers_ = 0;
   bool direct_output_;
-  bool streams_;
+  bool past_cache_;
   std::atomic<bool> divided_by_zero_{false};
 };
 

@@ -1,7 +1,5 @@
 #include "kernels/cpu/pointwise.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <vector>
 
@@ -12,15 +10,6 @@
 namespace tt::cpu {
 
 namespace {
-
-// Results of at least so many bytes would push everything out of the last cache.
-int64_t streaming_bytes() {
-  static const int64_t bytes = [] {
-    const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    return cache > 0 ? int64_t{cache} : int64_t{32} << 20;
-  }();
-  return bytes;
-}
 
 const PointwiseRow& row_of(const Op& op) {
   static const std::vector<const PointwiseRow*> rows = [] {
@@ -112,9 +101,9 @@ void run_general(Arguments<C>& arguments, const Tensor& out) {
   for (int i = 0; i < arguments.num_operands; ++i) {
     if (!arguments.operands[i]->is_number()) inputs[i].access = &accesses[next++];
   }
-  const bool streams = !reads_output && space.numel * static_cast<int64_t>(sizeof(C)) >= streaming_bytes();
+  const bool past_cache = !reads_output && streams(space.numel * static_cast<int64_t>(sizeof(C)));
   Loop<C> loop(space, absl::MakeConstSpan(inputs.data(), arguments.num_operands), {&arguments.step, 1},
-               accesses.back(), streams);
+               accesses.back(), past_cache);
   loop.run();
 }
 

@@ -1,0 +1,68 @@
+#include "kernels/cpu/copy.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/loop.h"
+#include "kernels/cpu/transpose.h"
+
+namespace tt::cpu {
+
+namespace {
+
+template <typename C>
+void run_copy(const Space& space, const LoopInput<C>& input, const Access& to) {
+  Loop<C>(space, {&input, 1}, {}, to, streams(space.numel * static_cast<int64_t>(item_size(to.dtype)))).run();
+}
+
+// An integer dtype of the same size: elements that are only moved keep every bit.
+DType bits_of(DType dtype) {
+  switch (item_size(dtype)) {
+    case 1: return DType::kUInt8;
+    case 2: return DType::kInt16;
+    case 4: return DType::kInt32;
+    default: return DType::kInt64;
+  }
+}
+
+}  // namespace
+
+void copy(const Tensor& src, const Tensor& dst) {
+  Space space(dst.sizes());
+  Access accesses[] = {space.access(src), space.access(dst)};
+  Access &from = accesses[0], &to = accesses[1];
+  if (from.dtype == to.dtype) from.dtype = to.dtype = bits_of(to.dtype);
+  space.collapse(accesses);
+  if (transpose(space, from, to)) return;
+  const bool narrow = item_size(from.dtype) <= 2;
+  if (narrow && to.dtype == DType::kFloat32) return run_copy<float>(space, {&from}, to);
+  switch (from.dtype) {  // the type to pass through: the narrowest that holds the source
+    case DType::kInt64: return run_copy<int64_t>(space, {&from}, to);
+    case DType::kFloat64: return run_copy<double>(space, {&from}, to);
+    case DType::kFloat32:
+    case DType::kFloat16:
+    case DType::kBFloat16: return run_copy<float>(space, {&from}, to);
+    default: return run_copy<int32_t>(space, {&from}, to);
+  }
+}
+
+void fill_with(const Tensor& dst, const Scalar& value) {
+  Space space(dst.sizes());
+  Access to = space.access(dst);
+  space.collapse({&to, 1});
+  if (value.category() == Category::kFloating) {
+    if (to.dtype == DType::kFloat32) return run_copy<float>(space, {nullptr, static_cast<float>(value.to_double())}, to);
+    return run_copy<double>(space, {nullptr, value.to_double()}, to);
+  }
+  if (to.dtype == DType::kFloat32) return run_copy<float>(space, {nullptr, static_cast<float>(value.to_int())}, to);
+  return run_copy<int64_t>(space, {nullptr, value.to_int()}, to);
+}
+
+void assign(Call& call) {
+  run_with_separate_outputs(call, [](Call& c) {
+    const Arg& src = c.args[1];
+    if (src.is_number()) fill_with(c.outputs[0], src.scalar());
+    else if (!c.outputs[0].same(c.tensor(1))) copy(c.tensor(1), c.outputs[0]);
+  });
+}
+
+}  // namespace tt::cpu

@@ -1,0 +1,17 @@
+// Copies between tensors of any dtype and layout, on the process's threads.
+#pragma once
+
+#include "engine/dispatcher.h"
+#include "engine/rules/scalar.h"
+#include "engine/tensor.h"
+
+namespace tt::cpu {
+
+// Writes src, broadcast and converted, over dst. Requires that they share no byte, or lie alike.
+void copy(const Tensor& src, const Tensor& dst);
+// Writes one number over all of dst.
+void fill_with(const Tensor& dst, const Scalar& value);
+// The kernel of `assign`: its second argument lands in its output.
+void assign(Call& call);
+
+}  // namespace tt::cpu
