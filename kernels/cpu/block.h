@@ -54,6 +54,20 @@ struct Moves {
   void (*stream)(const C* src, int64_t n, C* dst);
 };
 
+// Random words, 512 at a time from 128 consecutive Philox blocks: the first words of all blocks,
+// then all second words, and so on, which is how vectors come by them.
+inline constexpr int kGroupBlocks = 128;
+inline constexpr int kGroupWords = 4 * kGroupBlocks;
+
+struct Draws {
+  void (*words)(uint64_t seed, uint64_t counter, uint32_t* out);
+  // A group gives 512 floats or 256 doubles: uniform in [0, 1), or standard normal.
+  void (*uniform_f32)(const uint32_t* words, float* out);
+  void (*uniform_f64)(const uint32_t* words, double* out);
+  void (*normal_f32)(const uint32_t* words, float* out);
+  void (*normal_f64)(const uint32_t* words, double* out);
+};
+
 // What one generated source contributes.
 struct PointwiseRows {
   const PointwiseRow* rows;
@@ -70,6 +84,7 @@ struct BlockTable {
   Moves<double> f64;
   Moves<int32_t> i32;
   Moves<int64_t> i64;
+  Draws draws;
 
   template <typename C>
   const Moves<C>& moves() const {

@@ -16,6 +16,7 @@
 namespace tt::cpu::TT_ISA {
 
 const PointwiseRows* pointwise_files(int* count);  // generated
+Draws draws();                                     // draws.cc
 
 namespace {
 
@@ -117,7 +118,8 @@ Moves<C> moves(Elements<M...>) {
 
 BlockTable make_table() {
   BlockTable table{TT_NAME_OF(TT_ISA), nullptr, 0, moves<float>(AllElements()), moves<double>(AllElements()),
-                   moves<int32_t>(AllElements()), moves<int64_t>(AllElements())};
+                   moves<int32_t>(AllElements()), moves<int64_t>(AllElements()),
+                   draws()};
   table.files = pointwise_files(&table.num_files);
   return table;
 }
