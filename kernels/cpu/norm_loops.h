@@ -1,0 +1,41 @@
+// The loops of the normalisations, over contiguous elements.
+//
+// Sums of floats are carried in double from chunk to chunk, so that a mean over millions holds.
+#pragma once
+
+#include <cstdint>
+
+namespace tt::cpu::rows {
+
+struct Sums {
+  double first;
+  double second;
+};
+
+double sum(int64_t n, const float* x);
+double sum(int64_t n, const double* x);
+// The sum of (x - center)^2.
+double squares(int64_t n, const float* x, float center);
+double squares(int64_t n, const double* x, double center);
+// The sums of g and of g * (x - center).
+Sums sum_and_dot(int64_t n, const float* g, const float* x, float center);
+Sums sum_and_dot(int64_t n, const double* g, const double* x, double center);
+// The sums of g * w and of g * w * (x - center); a null w is ones.
+Sums weighted_sum_and_dot(int64_t n, const float* g, const float* w, const float* x, float center);
+Sums weighted_sum_and_dot(int64_t n, const double* g, const double* w, const double* x, double center);
+
+// y = a * x + b. y may be x.
+void scale_shift(int64_t n, const float* x, float a, float b, float* y);
+void scale_shift(int64_t n, const double* x, double a, double b, double* y);
+// y = (x - center) * scale * w + b; a null w is ones, a null b zeros.
+void normalize(int64_t n, const float* x, float center, float scale, const float* w, const float* b, float* y);
+void normalize(int64_t n, const double* x, double center, double scale, const double* w, const double* b, double* y);
+// dx = a * g * w + b * x + c; a null w is ones.
+void combine(int64_t n, const float* g, const float* w, const float* x, float a, float b, float c, float* dx);
+void combine(int64_t n, const double* g, const double* w, const double* x, double a, double b, double c, double* dx);
+// dw += g * (x - center) * scale and db += g; either may be null.
+void add_affine_gradients(int64_t n, const float* g, const float* x, float center, float scale, float* dw, float* db);
+void add_affine_gradients(int64_t n, const double* g, const double* x, double center, double scale, double* dw,
+                          double* db);
+
+}  // namespace tt::cpu::rows
