@@ -1,0 +1,152 @@
+#include "kernels/cpu/product.h"
+
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/gemv.h"
+#include "tests/kernels/tensors.h"
+
+namespace tt::cpu {
+namespace {
+
+using namespace tt::testing;
+
+constexpr DType kAll[] = {DType::kFloat64, DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt64,
+                          DType::kInt32,   DType::kInt16,   DType::kInt8,    DType::kUInt8};
+
+// a: m x k, b: k x n, two-dimensional and strided in any way.
+Gemm problem(const Tensor& a, const Tensor& b, Tensor& c) {
+  return {a.dtype(), a.size(0), b.size(1), a.size(1), {a.data(), a.stride(0), a.stride(1)},
+          {b.data(), b.stride(0), b.stride(1)}, c.data()};
+}
+
+// Sums in double, rounded into the dtype, or (integers) wrapped around in it.
+Tensor naive(const Tensor& a, const Tensor& b) {
+  Tensor c = empty(Sizes{a.size(0), b.size(1)}, a.dtype(), Device{});
+  for (int64_t i = 0; i < a.size(0); ++i) {
+    for (int64_t j = 0; j < b.size(1); ++j) {
+      double sum = 0;
+      for (int64_t p = 0; p < a.size(1); ++p) {
+        sum += at(a, i * a.stride(0) + p * a.stride(1)) * at(b, p * b.stride(0) + j * b.stride(1));
+      }
+      if (is_floating(a.dtype())) {
+        put(c, i * c.size(1) + j, sum);
+      } else {
+        with_element(a.dtype(), [&]<typename T>(std::type_identity<T>) {
+          if constexpr (std::is_integral_v<T>) c.data_as<T>()[i * c.size(1) + j] = static_cast<T>(static_cast<int64_t>(sum));
+        });
+      }
+    }
+  }
+  return c;
+}
+
+// How an operand may lie: plainly, transposed, or as every second row and column of something larger.
+enum class Lie { kPlain, kTransposed, kSpread };
+Tensor operand(int64_t rows, int64_t columns, DType dtype, Lie lie) {
+  if (lie == Lie::kTransposed) return transposed(filled({columns, rows}, dtype), 0, 1);
+  if (lie == Lie::kPlain) return filled({rows, columns}, dtype);
+  Tensor large = filled({rows * 2, columns * 2}, dtype);
+  return view_of(large, Geometry{{rows, columns}, {columns * 4, 2}, 0, true});
+}
+
+void check_product(int64_t m, int64_t n, int64_t k, DType dtype, Lie a_lies, Lie b_lies) {
+  Tensor a = operand(m, k, dtype, a_lies), b = operand(k, n, dtype, b_lies), c = constant({m, n}, 77, dtype);
+  const std::string what = absl::StrCat(m, "x", n, "x", k, " ", std::string(name(dtype)), " ", static_cast<int>(a_lies),
+                                        static_cast<int>(b_lies));
+  product(problem(a, b, c));
+  expect_close(c, naive(a, b), tolerance_of(dtype), what);
+}
+
+TEST(Product, EveryDTypeAndLayout) {
+  for (DType dtype : kAll) {
+    for (Lie a : {Lie::kPlain, Lie::kTransposed, Lie::kSpread}) {
+      for (Lie b : {Lie::kPlain, Lie::kTransposed, Lie::kSpread}) {
+        check_product(7, 13, 5, dtype, a, b);
+        check_product(51, 49, 67, dtype, a, b);
+      }
+    }
+  }
+}
+
+TEST(Product, OddSizes) {
+  for (int64_t m : {1, 2, 9, 97}) {
+    for (int64_t n : {1, 3, 25, 193}) {
+      for (int64_t k : {1, 4, 31, 257}) {
+        check_product(m, n, k, DType::kFloat32, Lie::kPlain, Lie::kPlain);
+        check_product(m, n, k, DType::kFloat64, Lie::kPlain, Lie::kTransposed);
+        check_product(m, n, k, DType::kFloat32, Lie::kTransposed, Lie::kPlain);
+      }
+    }
+  }
+}
+
+TEST(Product, PacksLargeOperands) { check_product(400, 390, 410, DType::kFloat32, Lie::kPlain, Lie::kTransposed); }
+
+TEST(Product, EmptySumsAreZero) {
+  Tensor a = filled({3, 0}), b = filled({0, 4}), c = constant({3, 4}, 77);
+  product(problem(a, b, c));
+  expect_close(c, constant({3, 4}, 0), 0);
+  Tensor none = filled({0, 4});
+  Tensor wide = filled({4, 4});
+  product(problem(none, wide, none));  // nothing to write, nothing written
+}
+
+TEST(Product, AddsTheBiasToEveryRow) {
+  for (DType dtype : {DType::kFloat32, DType::kFloat64, DType::kBFloat16}) {
+    for (int64_t n : {3, 65}) {
+      Tensor a = filled({64, 60}, dtype), b = filled({60, n}, dtype), bias = filled({n}, dtype);
+      Tensor c = empty(Sizes{64, n}, dtype, Device{});
+      product(problem(a, b, c), bias.data());
+      Tensor want = naive(a, b);
+      for (int64_t i = 0; i < want.numel(); ++i) put(want, i, at(want, i) + at(bias, i % n));
+      expect_close(c, want, 2 * tolerance_of(dtype));
+    }
+  }
+}
+
+TEST(Product, Batches) {
+  for (int64_t size : {5, 60}) {
+    Tensor a = filled({3, size, size}), b = filled({3, size, size}), c = filled({3, size, size});
+    const int64_t step = size * size;
+    // In order, one operand shared, and in an order that no stride describes.
+    for (std::vector<int64_t> at_b : {std::vector<int64_t>{0, step, 2 * step}, {0, 0, 0}, {2 * step, 0, step}}) {
+      const std::vector<int64_t> at_a{0, step, 2 * step};
+      Gemm g{DType::kFloat32, size, size, size, {a.data(), size, 1}, {b.data(), size, 1}, c.data(), 3, at_a.data(), at_b.data()};
+      product(g);
+      for (int64_t i = 0; i < 3; ++i) {
+        const auto entry = [&](const Tensor& t, int64_t offset) {
+          return view_of(t, Geometry{{size, size}, {size, 1}, offset, true});
+        };
+        expect_close(entry(c, at_a[i]), naive(entry(a, at_a[i]), entry(b, at_b[i])), 1e-5);
+      }
+    }
+  }
+}
+
+TEST(Product, KeepsPackedWeightsUntilTheyAreWritten) {
+  Tensor a = filled({16, 300}), w = filled({300, 256}), c = filled({16, 256});
+  for (int round = 0; round < 4; ++round) {
+    product(problem(a, w, c), nullptr, &w);
+    expect_close(c, naive(a, w), 1e-5, "unchanged");
+  }
+  put(w, 0, 1000);
+  w->storage->bump_version();
+  for (int round = 0; round < 3; ++round) {
+    product(problem(a, w, c), nullptr, &w);
+    expect_close(c, naive(a, w), 1e-5, "after a write");
+  }
+}
+
+TEST(Gemm, WrapsIntegersAround) {
+  Tensor a = constant({1, 3}, 100, DType::kInt8), b = constant({3, 2}, 100, DType::kInt8), c = filled({1, 2}, DType::kInt8);
+  gemm(problem(a, b, c));
+  EXPECT_EQ(at(c, 0), static_cast<int8_t>(30000));
+}
+
+TEST(Gemm, RefusesBool) {
+  Tensor a = constant({2, 2}, 1, DType::kBool);
+  Tensor c = constant({2, 2}, 1, DType::kBool);
+  EXPECT_THROW(gemm(problem(a, a, c)), Error);
+}
+
+}  // namespace
+}  // namespace tt::cpu
