@@ -273,23 +273,23 @@ TT_HOST_DEVICE T gelu_tanh_derivative(T x) {
 
 // ---- Special functions ---------------------------------------------------------------------
 
+// Horner's rule, the highest power's coefficient first.
+template <Real T, typename... Rest>
+TT_HOST_DEVICE T polynomial(T x, double first, Rest... rest) {
+  T value = static_cast<T>(first);
+  ((value = value * x + static_cast<T>(rest)), ...);
+  return value;
+}
+
 // Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011), then two Newton steps,
 // which bring it to the working precision.
 template <Real T>
 TT_HOST_DEVICE T erfinv(T x) {
   T w = -log((T(1) - x) * (T(1) + x));
-  T a = w - T(2.5);
-  T central = T(2.81022636e-08);
-  for (T c : {3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
-              0.246640727, 1.50140941}) {
-    central = central * a + c;
-  }
-  T b = sqrt(w) - T(3);
-  T tail = T(-0.000200214257);
-  for (T c : {0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
-              1.00167406, 2.83297682}) {
-    tail = tail * b + c;
-  }
+  const T central = polynomial(w - T(2.5), 2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+                               -0.00125372503, -0.00417768164, 0.246640727, 1.50140941);
+  const T tail = polynomial(sqrt(w) - T(3), -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844,
+                            0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682);
   T y = x * where(w < T(5), central, tail);
   constexpr T kSlope = static_cast<T>(0.88622692545275801365);  // sqrt(pi) / 2
   y -= (erf(y) - x) * kSlope * exp(y * y);
