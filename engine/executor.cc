@@ -164,9 +164,9 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
   } else {
     check_names(instruction, slots);
   }
+  if (!poison) op.check_args(resolved.args());
   ++stats_.instructions;
   if (!poison) [[likely]] {
-    op.check_args(resolved.args());
     set_context(instruction);
     call.op = &op;
     call.args = resolved.args();

@@ -168,6 +168,7 @@ TEST_F(ExecutorTest, LiesAreFaultsAndWhatCameBeforeStands) {
 }
 
 struct Lie {
+  friend void PrintTo(const Lie& lie, std::ostream* out) { *out << lie.message; }
   const char* message;
   std::vector<Arg> args;
   std::vector<Slot> results;
