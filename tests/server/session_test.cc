@@ -1,0 +1,349 @@
+// Session: order, duplicates, poison, limits, and that nothing stays behind.
+#include "server/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/server/engine_memory.h"
+#include "tests/server/frames.h"
+
+namespace tt::server {
+namespace {
+
+using testing::add;
+using testing::bytes_of;
+using testing::engine_bytes;
+using testing::floats_of;
+using testing::literal;
+using testing::read;
+using testing::uploaded;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Session::Options options() {
+  Session::Options options;
+  options.id = 1;
+  options.patience = {std::chrono::milliseconds(300), std::chrono::milliseconds(100)};
+  return options;
+}
+
+class SessionTest : public ::testing::Test {
+ protected:
+  SessionTest() {
+    testing::start_engine();
+    bytes_before_ = engine_bytes();
+    session_ = std::make_unique<Session>(options());
+  }
+  void restart(Session::Options options) { session_ = std::make_unique<Session>(std::move(options)); }
+
+  v1::Reply run(v1::Frame frame) {
+    frame.set_sequence(++sequence_);
+    return run_as_is(frame);
+  }
+  v1::Reply run_as_is(const v1::Frame& frame) {
+    v1::Reply reply;
+    session_->execute(frame, &reply);
+    return reply;
+  }
+  std::vector<float> value(uint64_t handle) {
+    v1::Frame frame;
+    read(&frame, 1, handle);
+    v1::Reply reply = run(frame);
+    EXPECT_FALSE(reply.has_fault()) << reply.fault().message();
+    EXPECT_EQ(reply.reads_size(), 1);
+    EXPECT_FALSE(reply.reads(0).has_error()) << reply.reads(0).error().message();
+    return floats_of(reply.reads(0).data());
+  }
+  v1::Error error(uint64_t handle) {
+    v1::Frame frame;
+    read(&frame, 1, handle);
+    v1::Reply reply = run(frame);
+    EXPECT_TRUE(reply.reads(0).has_error());
+    return reply.reads(0).error();
+  }
+
+  uint64_t bytes_before_;
+  std::unique_ptr<Session> session_;
+  uint64_t sequence_ = 0;
+};
+
+TEST_F(SessionTest, ExecutesInOrderAndAnswersReads) {
+  v1::Frame frame;
+  literal(&frame, 1, {2, 2}, {1, 2, 3, 4});
+  literal(&frame, 2, {2}, {10, 20});
+  add(&frame, 3, 1, 2);
+  read(&frame, 77, 3);
+  v1::Reply reply = run(frame);
+  ASSERT_EQ(reply.executed(), 1u);
+  ASSERT_EQ(reply.reads_size(), 1);
+  EXPECT_EQ(reply.reads(0).request(), 77u);
+  EXPECT_THAT(reply.reads(0).tensor().sizes(), ElementsAre(2, 2));
+  EXPECT_THAT(floats_of(reply.reads(0).data()), ElementsAre(11, 22, 13, 24));
+}
+
+TEST_F(SessionTest, ReadsComeBeforeTheFramesReleases) {
+  v1::Frame frame;
+  literal(&frame, 1, {1}, {5});
+  read(&frame, 1, 1);
+  frame.add_release(1);
+  v1::Reply reply = run(frame);
+  EXPECT_THAT(floats_of(reply.reads(0).data()), ElementsAre(5));
+  EXPECT_EQ(session_->status().handles(), 0u);
+}
+
+TEST_F(SessionTest, MetaOnlyReadsCarryNoBytes) {
+  v1::Frame frame;
+  literal(&frame, 1, {3}, {1, 2, 3});
+  read(&frame, 1, 1);
+  frame.mutable_reads(0)->set_meta_only(true);
+  v1::Reply reply = run(frame);
+  EXPECT_THAT(reply.reads(0).tensor().sizes(), ElementsAre(3));
+  EXPECT_EQ(reply.reads(0).data(), "");
+}
+
+TEST_F(SessionTest, ADuplicateIsAcknowledgedAndNotRepeated) {
+  v1::Frame first;
+  literal(&first, 1, {1}, {1});
+  run(first);
+  v1::Frame twice;
+  testing::Instruction(&twice, "add").handle(1).real(1).into(1);
+  EXPECT_EQ(run(twice).executed(), 2u);
+  twice.set_sequence(2);
+  EXPECT_EQ(run_as_is(twice).executed(), 2u);
+  EXPECT_THAT(value(1), ElementsAre(2));
+}
+
+TEST_F(SessionTest, ADuplicateIsAnsweredAsTheFirstTime) {
+  v1::Frame frame;
+  literal(&frame, 1, {1}, {7});
+  read(&frame, 9, 1);
+  frame.add_release(1);
+  run(frame);
+  frame.set_sequence(1);
+  v1::Reply again = run_as_is(frame);
+  ASSERT_EQ(again.reads_size(), 1);
+  EXPECT_EQ(again.reads(0).request(), 9u);
+  EXPECT_THAT(floats_of(again.reads(0).data()), ElementsAre(7));
+}
+
+TEST_F(SessionTest, AnswersThatTheClientHasAreForgotten) {
+  v1::Frame frame;
+  literal(&frame, 1, {1}, {7});
+  read(&frame, 9, 1);
+  frame.add_release(1);
+  run(frame);
+  v1::Frame later;
+  later.set_received(1);
+  run(later);
+  frame.set_sequence(1);
+  v1::Reply again = run_as_is(frame);
+  ASSERT_FALSE(again.has_fault());
+  EXPECT_THAT(again.reads(0).error().message(), HasSubstr("lost"));
+}
+
+TEST_F(SessionTest, AGapIsAFault) {
+  v1::Frame frame;
+  frame.set_sequence(2);
+  v1::Reply reply = run_as_is(frame);
+  EXPECT_THAT(reply.fault().message(), HasSubstr("frame 1 comes next, got 2"));
+  EXPECT_TRUE(session_->over());
+}
+
+TEST_F(SessionTest, AFailureStandsInItsResultsPlaceAndTheSessionGoesOn) {
+  v1::Frame frame;
+  literal(&frame, 1, {2}, {1, 2});
+  literal(&frame, 2, {3}, {1, 2, 3});
+  add(&frame, 3, 1, 2).site(12);
+  add(&frame, 4, 3, 1).site(13);
+  add(&frame, 5, 1, 1);
+  ASSERT_FALSE(run(frame).has_fault());
+  v1::Error root = error(3);
+  EXPECT_EQ(root.kind(), v1::RUNTIME);
+  EXPECT_EQ(root.op(), "add");
+  EXPECT_EQ(root.site(), 12u);
+  EXPECT_EQ(error(4).SerializeAsString(), root.SerializeAsString());
+  EXPECT_THAT(value(5), ElementsAre(2, 4));
+}
+
+TEST_F(SessionTest, ALandingOfAFailureIsPoisoned) {
+  v1::Frame frame;
+  literal(&frame, 1, {2}, {1, 2});
+  literal(&frame, 2, {3}, {1, 2, 3});
+  testing::Instruction(&frame, "add").handle(1).handle(2).into(1);
+  ASSERT_FALSE(run(frame).has_fault());
+  EXPECT_EQ(error(1).op(), "add");
+}
+
+TEST_F(SessionTest, OverItsMemoryLimitIsAnErrorOfTheOperation) {
+  Session::Options limited = options();
+  limited.memory_limit = 4096;
+  restart(limited);
+  v1::Frame frame;
+  literal(&frame, 1, {2}, {1, 2});
+  literal(&frame, 2, {2048}, std::vector<float>(2048, 1.0f));
+  ASSERT_FALSE(run(frame).has_fault());
+  EXPECT_THAT(value(1), ElementsAre(1, 2));
+  v1::Error oom = error(2);
+  EXPECT_EQ(oom.kind(), v1::OUT_OF_MEMORY);
+  EXPECT_TRUE(oom.retriable());
+}
+
+TEST_F(SessionTest, MoreHandlesThanAllowedAreAFault) {
+  Session::Options limited = options();
+  limited.limits.max_handles = 3;
+  restart(limited);
+  v1::Frame frame;
+  for (uint64_t name = 1; name <= 4; ++name) literal(&frame, name, {1}, {0});
+  EXPECT_THAT(run(frame).fault().message(), HasSubstr("at most 3 handles"));
+}
+
+TEST_F(SessionTest, LargeValuesAreLeftToDownload) {
+  v1::Frame frame;
+  literal(&frame, 1, {8192}, std::vector<float>(8192, 1.0f));
+  literal(&frame, 2, {8192}, std::vector<float>(8192, 2.0f));
+  ASSERT_FALSE(run(frame).has_fault());
+  v1::Frame stack;
+  uploaded(&stack, 3, 5, {32, 1024});
+  std::vector<float> big(32 * 1024, 3.0f);
+  auto upload = session_->begin_upload(5, big.size() * sizeof(float));
+  ASSERT_TRUE(upload.ok());
+  ASSERT_TRUE((*upload)->append({reinterpret_cast<char*>(big.data()), big.size() * sizeof(float)}).ok());
+  read(&stack, 1, 3);
+  v1::Reply reply = run(stack);
+  EXPECT_THAT(reply.reads(0).tensor().sizes(), ElementsAre(32, 1024));
+  EXPECT_EQ(reply.reads(0).data(), "");
+  auto download = session_->begin_download(3, 2, [] { return true; });
+  ASSERT_TRUE(download.ok());
+  std::string got(download->bytes->bytes(), '\0');
+  EXPECT_EQ(download->bytes->read(got.data(), got.size()), got.size());
+  EXPECT_EQ(got, bytes_of(big));
+}
+
+TEST_F(SessionTest, AnUploadIsAdoptedWithoutACopy) {
+  auto upload = session_->begin_upload(1, 8);
+  ASSERT_TRUE(upload.ok());
+  uint64_t held = session_->status().held_bytes();
+  ASSERT_TRUE((*upload)->append(bytes_of({1})).ok());
+  ASSERT_TRUE((*upload)->append(bytes_of({2})).ok());
+  v1::Frame frame;
+  uploaded(&frame, 1, 1, {2});
+  ASSERT_FALSE(run(frame).has_fault());
+  EXPECT_THAT(value(1), ElementsAre(1, 2));
+  EXPECT_EQ(session_->status().peak_bytes(), held);
+}
+
+TEST_F(SessionTest, AnInstructionWaitsForItsUpload) {
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    auto upload = session_->begin_upload(4, 4);
+    ASSERT_TRUE((*upload)->append(bytes_of({9})).ok());
+  });
+  v1::Frame frame;
+  uploaded(&frame, 1, 4, {1});
+  run(frame);
+  later.join();
+  EXPECT_THAT(value(1), ElementsAre(9));
+}
+
+TEST_F(SessionTest, AnUploadThatNeverComesPoisons) {
+  v1::Frame frame;
+  uploaded(&frame, 1, 4, {1});
+  ASSERT_FALSE(run(frame).has_fault());
+  EXPECT_THAT(error(1).message(), HasSubstr("did not arrive"));
+}
+
+TEST_F(SessionTest, ABrokenUploadMayBeSentAgain) {
+  {
+    auto upload = session_->begin_upload(4, 8);
+    ASSERT_TRUE((*upload)->append(bytes_of({1})).ok());
+  }
+  EXPECT_EQ(session_->status().held_bytes(), 0u);
+  auto upload = session_->begin_upload(4, 8);
+  ASSERT_TRUE(upload.ok());
+  ASSERT_TRUE((*upload)->append(bytes_of({3, 4})).ok());
+  v1::Frame frame;
+  uploaded(&frame, 1, 4, {2});
+  run(frame);
+  EXPECT_THAT(value(1), ElementsAre(3, 4));
+  auto unheard = session_->begin_upload(4, 8);  // its sender did not hear that it was taken
+  ASSERT_TRUE(unheard.ok());
+  EXPECT_TRUE((*unheard)->append(bytes_of({3, 4})).ok());
+  EXPECT_EQ(session_->status().held_bytes(), 8u);
+}
+
+TEST_F(SessionTest, AnUploadOfTheWrongSizePoisons) {
+  auto upload = session_->begin_upload(4, 8);
+  ASSERT_TRUE((*upload)->append(bytes_of({3, 4})).ok());
+  EXPECT_EQ((*upload)->append("x").code(), absl::StatusCode::kInvalidArgument);
+  v1::Frame frame;
+  uploaded(&frame, 1, 4, {3});
+  run(frame);
+  EXPECT_THAT(error(1).message(), HasSubstr("transfer 4 has 8 bytes, the tensor takes 12"));
+}
+
+TEST_F(SessionTest, AnUploadBeyondTheLimitIsRefusedBeforeItsBytes) {
+  Session::Options limited = options();
+  limited.memory_limit = 4096;
+  restart(limited);
+  EXPECT_EQ(session_->begin_upload(1, 1 << 20).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(session_->begin_upload(2, UINT64_MAX).status().code(), absl::StatusCode::kInvalidArgument);
+  v1::Frame frame;
+  uploaded(&frame, 1, 1, {1 << 18});
+  run(frame);
+  EXPECT_EQ(error(1).kind(), v1::OUT_OF_MEMORY);
+}
+
+TEST_F(SessionTest, ADownloadWaitsForItsFrame) {
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    v1::Frame frame;
+    literal(&frame, 1, {1}, {4});
+    run(frame);
+  });
+  auto download = session_->begin_download(1, 1, [] { return true; });
+  later.join();
+  ASSERT_TRUE(download.ok()) << download.status();
+  EXPECT_EQ(download->bytes->bytes(), 4u);
+}
+
+TEST_F(SessionTest, ADownloadThatIsGivenUpEnds) {
+  EXPECT_EQ(session_->begin_download(1, 5, [] { return false; }).status().code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(SessionTest, CloseFreesToTheByte) {
+  v1::Frame frame;
+  literal(&frame, 1, {100}, std::vector<float>(100));
+  for (uint64_t name = 2; name < 50; ++name) add(&frame, name, name - 1, 1);
+  run(frame);
+  auto waiting = session_->begin_upload(9, 1 << 20);
+  EXPECT_GT(engine_bytes(), bytes_before_ + (1 << 20));
+  v1::Frame last;
+  last.set_close(true);
+  EXPECT_EQ(run(last).executed(), 2u);
+  EXPECT_TRUE(session_->over());
+  EXPECT_FALSE((*waiting)->append("late").ok());
+  waiting->reset();
+  EXPECT_EQ(engine_bytes(), bytes_before_);
+  EXPECT_EQ(session_->status().held_bytes(), 0u);
+  EXPECT_TRUE(run(v1::Frame()).has_fault());
+}
+
+TEST_F(SessionTest, CloseEndsAnInstructionThatWaits) {
+  Session::Options patient = options();
+  patient.patience = {std::chrono::minutes(5), std::chrono::minutes(5)};
+  restart(patient);
+  std::thread runs([&] {
+    v1::Frame frame;
+    uploaded(&frame, 1, 4, {1});
+    run(frame);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  session_->close();
+  runs.join();
+  EXPECT_EQ(engine_bytes(), bytes_before_);
+}
+
+}  // namespace
+}  // namespace tt::server

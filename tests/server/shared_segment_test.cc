@@ -1,0 +1,135 @@
+// SharedSegment: bytes through shared memory, and clients that lie or die.
+#include "server/shared_segment.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "tests/server/engine_memory.h"
+
+namespace tt::server {
+namespace {
+
+using shared_ring::kChunkBytes;
+using shared_ring::kChunks;
+using shared_ring::Outcome;
+
+constexpr auto kAlways = [] { return true; };
+
+class SharedSegmentTest : public ::testing::Test {
+ protected:
+  SharedSegmentTest() {
+    testing::start_engine();
+    engine_ = SharedSegment::create();
+    v1::SharedMemory offer = engine_->describe();
+    client_ = shared_ring::Segment::open(offer.pid(), offer.file_descriptor(), offer.bytes(), offer.nonce());
+    transfers_ = std::make_shared<Transfers>(std::make_shared<Account>("test"), 8, Transfers::Patience());
+  }
+  shared_ring::Producer producer() { return {client_->header().upload, client_->upload_chunks()}; }
+  shared_ring::Consumer consumer() { return {client_->header().download, client_->download_chunks()}; }
+
+  static std::vector<char> pattern(size_t bytes) {
+    std::vector<char> data(bytes);
+    for (size_t i = 0; i < bytes; ++i) data[i] = static_cast<char>(i * 31 + i / 4096);
+    return data;
+  }
+
+  std::shared_ptr<SharedSegment> engine_;
+  std::unique_ptr<shared_ring::Segment> client_;
+  std::shared_ptr<Transfers> transfers_;
+};
+
+TEST_F(SharedSegmentTest, UploadsComeThroughWhateverTheirSize) {
+  ASSERT_NE(client_, nullptr);
+  auto up = producer();
+  uint64_t transfer = 0;
+  for (size_t bytes : {size_t{0}, size_t{1}, kChunkBytes, 3 * kChunkBytes + 5, 2 * kChunks * kChunkBytes}) {
+    std::vector<char> sent = pattern(bytes);
+    std::thread client([&] {
+      for (size_t at = 0; at < bytes; at += kChunkBytes) {
+        char* chunk = nullptr;
+        ASSERT_EQ(up.claim(&chunk, kAlways), Outcome::kReady);
+        std::memcpy(chunk, sent.data() + at, std::min(kChunkBytes, bytes - at));
+        up.publish();
+      }
+    });
+    auto upload = transfers_->begin(++transfer, bytes);
+    ASSERT_TRUE(upload.ok());
+    EXPECT_TRUE(engine_->receive(**upload, kAlways).ok());
+    client.join();
+    Ref<Storage> storage = transfers_->take(transfer, bytes);
+    EXPECT_EQ(bytes == 0 ? 0 : std::memcmp(storage->data(), sent.data(), bytes), 0);
+  }
+}
+
+TEST_F(SharedSegmentTest, DownloadsGoThrough) {
+  auto down = consumer();
+  const size_t items = kChunks * kChunkBytes + 12345;
+  Tensor t = empty({static_cast<int64_t>(items)}, DType::kUInt8, Device{});
+  std::vector<char> expected = pattern(items), got(items);
+  std::memcpy(t.data(), expected.data(), items);
+  std::thread client([&] {
+    for (size_t at = 0; at < items; at += kChunkBytes) {
+      const char* chunk = nullptr;
+      ASSERT_EQ(down.next(&chunk, kAlways), Outcome::kReady);
+      std::memcpy(got.data() + at, chunk, std::min(kChunkBytes, items - at));
+      down.release();
+    }
+  });
+  RowMajor bytes(t);
+  EXPECT_TRUE(engine_->send(bytes, kAlways).ok());
+  client.join();
+  EXPECT_EQ(got, expected);
+}
+
+TEST_F(SharedSegmentTest, ADeadClientBlocksNobody) {
+  auto upload = transfers_->begin(1, 100);
+  int asked = 0;
+  auto twice = [&] { return ++asked < 3; };
+  EXPECT_EQ(engine_->receive(**upload, twice).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(engine_->receive(**upload, kAlways).code(), absl::StatusCode::kFailedPrecondition);
+  Tensor t = empty({static_cast<int64_t>((kChunks + 1) * kChunkBytes)}, DType::kUInt8, Device{});
+  RowMajor bytes(t);
+  asked = 0;
+  EXPECT_EQ(engine_->send(bytes, twice).code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(SharedSegmentTest, CountersThatCannotBeRightAreRefused) {
+  auto upload = transfers_->begin(1, 10 * kChunkBytes);
+  client_->header().upload.produced = kChunks + 1;
+  EXPECT_EQ(engine_->receive(**upload, kAlways).code(), absl::StatusCode::kInvalidArgument);
+  client_->header().download.consumed = 7;  // of nothing that was sent
+  Tensor t = empty({4}, DType::kUInt8, Device{});
+  RowMajor bytes(t);
+  EXPECT_EQ(engine_->send(bytes, kAlways).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(SharedSegmentTest, TheWrongNonceOpensNothing) {
+  v1::SharedMemory offer = engine_->describe();
+  int fd = offer.file_descriptor();
+  EXPECT_EQ(shared_ring::Segment::open(offer.pid(), fd, offer.bytes(), offer.nonce() + 1), nullptr);
+  EXPECT_EQ(shared_ring::Segment::open(offer.pid(), fd, offer.bytes() + 1, offer.nonce()), nullptr);
+  EXPECT_EQ(shared_ring::Segment::open(offer.pid(), 0, offer.bytes(), offer.nonce()), nullptr);
+}
+
+TEST_F(SharedSegmentTest, NobodyCanShrinkIt) {
+  EXPECT_NE(ftruncate(client_->descriptor(), 0), 0);
+  EXPECT_NE(ftruncate(client_->descriptor(), 1 << 30), 0);
+}
+
+TEST_F(SharedSegmentTest, KnowsWhenItsClientHasGone) {
+  EXPECT_FALSE(engine_->client_gone());
+  client_.reset();
+  EXPECT_TRUE(engine_->client_gone());
+}
+
+TEST_F(SharedSegmentTest, AClientThatWasNeverSeenIsNotGone) {
+  auto unopened = SharedSegment::create();
+  EXPECT_FALSE(unopened->client_gone());
+}
+
+}  // namespace
+}  // namespace tt::server
