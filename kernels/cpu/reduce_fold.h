@@ -1,0 +1,200 @@
+// Fold<M>: the reduction (reduce_driver.h) by a monoid M, vectorised.
+//
+// A monoid is stateless and says:
+//   Value, Total       as a reduction has them
+//   kIdentity          a Value that combine() leaves the other side as it is with
+//   Sixty-four lifted elements combined fit a Value; a Total holds any number.
+//   kRawBytes          as a reduction has it
+//   lift(Value)        what an element counts as
+//   combine(a, b)      associative and commutative
+//   init() -> Total,  add(Total&, Value part),  merge(Total&, Total)
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/cpu/clones.h"
+#include "kernels/cpu/reduce_driver.h"
+
+#define TT_INLINE [[gnu::always_inline]] static inline
+
+namespace tt::cpu {
+
+// Elements go to as many lanes as hide the latency of combine(); the inner loops have constant
+// lengths, so the compiler makes each a few vector instructions. After a few rounds the lanes go
+// to wide ones, which meet in a tree at the end: a sum rounds about as seldom as a pairwise one,
+// and the stream of loads never waits for a total.
+template <typename M, typename T = typename M::Value>
+TT_CLONES void fold_block(typename M::Total& total, const T* __restrict x, int64_t n) {
+  constexpr int64_t kLanes = 256 / sizeof(T), kRounds = 64;
+  typename M::Total wide[kLanes];
+  for (int64_t l = 0; l < kLanes; ++l) wide[l] = M::init();
+  int64_t i = 0;
+  while (i + kLanes <= n) {
+    T lane[kLanes];
+    for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::lift(x[i + l]);
+    const int64_t end = std::min(n - kLanes, i + (kRounds - 1) * kLanes);
+    for (i += kLanes; i <= end; i += kLanes) {
+      for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::combine(lane[l], M::lift(x[i + l]));
+    }
+    for (int64_t l = 0; l < kLanes; ++l) M::add(wide[l], lane[l]);
+  }
+  for (int64_t l = 0; i < n; ++i, ++l) M::add(wide[l], M::lift(x[i]));
+  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (int64_t l = 0; l < half; ++l) M::merge(wide[l], wide[l + half]);
+  }
+  M::merge(total, wide[0]);
+}
+
+template <typename M, typename T = typename M::Value>
+TT_CLONES void fold_columns(typename M::Total* __restrict totals, const T* __restrict x, int64_t stride,
+                            int64_t rows, int64_t cols) {
+  constexpr int64_t kLanes = 128 / sizeof(T);
+  T part[kTileColumns];
+  int64_t j = 0;
+  for (; j + kLanes <= cols; j += kLanes) {
+    T lane[kLanes];
+    for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::lift(x[j + l]);
+    for (int64_t r = 1; r < rows; ++r) {
+      const T* __restrict row = x + r * stride + j;
+      for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::combine(lane[l], M::lift(row[l]));
+    }
+    for (int64_t l = 0; l < kLanes; ++l) part[j + l] = lane[l];
+  }
+  for (; j < cols; ++j) {
+    T a = M::lift(x[j]);
+    for (int64_t r = 1; r < rows; ++r) a = M::combine(a, M::lift(x[r * stride + j]));
+    part[j] = a;
+  }
+  for (j = 0; j < cols; ++j) M::add(totals[j], part[j]);
+}
+
+template <typename M>
+struct Fold {
+  using Value = typename M::Value;
+  using Total = typename M::Total;
+  static constexpr int64_t kRows = 16;
+  static constexpr bool kRawBytes = M::kRawBytes;
+  Total init() const { return M::init(); }
+  void block(Total& total, const Value* x, int64_t n, int64_t) const { fold_block<M>(total, x, n); }
+  void columns(Total* totals, const Value* x, int64_t stride, int64_t rows, int64_t cols, int64_t) const {
+    fold_columns<M>(totals, x, stride, rows, cols);
+  }
+  void merge(Total& total, const Total& later) const { M::merge(total, later); }
+};
+
+// --- what elements count as ---------------------------------------------------------------
+
+struct AsIs {
+  template <typename T>
+  TT_INLINE T of(T x) {
+    return x;
+  }
+};
+struct Squared {
+  template <typename T>
+  TT_INLINE T of(T x) {
+    return x * x;
+  }
+};
+struct Magnitude {
+  template <typename T>
+  TT_INLINE T of(T x) {
+    return x < T{} ? -x : x;
+  }
+};
+struct NotNaN {  // 0 in a NaN's place
+  template <typename T>
+  TT_INLINE T of(T x) {
+    return x == x ? x : T{};
+  }
+};
+struct Nonzero {
+  template <typename T>
+  TT_INLINE T of(T x) {
+    return x != T{} ? T{1} : T{};
+  }
+};
+
+// --- monoids ------------------------------------------------------------------------------
+
+// Float blocks add up in double: the error stays that of one block, however long the sum.
+template <typename T>
+using SumTotal = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
+
+template <typename T, typename Lift = AsIs>
+struct Sum {
+  using Value = T;
+  using Total = std::conditional_t<std::is_same_v<Lift, Nonzero>, int64_t, SumTotal<T>>;
+  static constexpr T kIdentity = 0;
+  static constexpr bool kRawBytes = std::is_same_v<Lift, Nonzero>;
+  TT_INLINE T lift(T x) {
+    return Lift::of(x);
+  }
+  TT_INLINE T combine(T a, T b) {
+    return a + b;
+  }
+  TT_INLINE Total init() { return 0; }
+  TT_INLINE void add(Total& total, T part) { total += static_cast<Total>(part); }
+  TT_INLINE void merge(Total& total, Total later) { total += later; }
+};
+
+// How many elements are not 0: any and all are questions about it.
+template <typename T>
+using Count = Sum<T, Nonzero>;
+
+template <typename T>
+struct Product {
+  using Value = T;
+  using Total = T;
+  static constexpr T kIdentity = 1;
+  static constexpr bool kRawBytes = false;
+  TT_INLINE T lift(T x) {
+    return x;
+  }
+  TT_INLINE T combine(T a, T b) {
+    return a * b;
+  }
+  TT_INLINE Total init() { return 1; }
+  TT_INLINE void add(Total& total, T part) { total *= part; }
+  TT_INLINE void merge(Total& total, Total later) { total *= later; }
+};
+
+// A NaN, once met, stays.
+template <typename T, typename Lift = AsIs>
+struct Largest {
+  using Value = T;
+  using Total = T;
+  static constexpr T kIdentity =
+      std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+  static constexpr bool kRawBytes = false;
+  TT_INLINE T lift(T x) {
+    return Lift::of(x);
+  }
+  TT_INLINE T combine(T a, T x) {
+    return ((x > a) | (x != x)) ? x : a;
+  }
+  TT_INLINE Total init() { return kIdentity; }
+  TT_INLINE void add(Total& total, T part) { total = combine(total, part); }
+  TT_INLINE void merge(Total& total, Total later) { total = combine(total, later); }
+};
+
+template <typename T, typename Lift = AsIs>
+struct Smallest {
+  using Value = T;
+  using Total = T;
+  static constexpr T kIdentity =
+      std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+  static constexpr bool kRawBytes = false;
+  TT_INLINE T lift(T x) {
+    return Lift::of(x);
+  }
+  TT_INLINE T combine(T a, T x) {
+    return ((x < a) | (x != x)) ? x : a;
+  }
+  TT_INLINE Total init() { return kIdentity; }
+  TT_INLINE void add(Total& total, T part) { total = combine(total, part); }
+  TT_INLINE void merge(Total& total, Total later) { total = combine(total, later); }
+};
+
+}  // namespace tt::cpu

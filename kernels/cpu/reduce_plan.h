@@ -1,0 +1,62 @@
+// ReducePlan: a reduction's dimensions, split into those that stay and those that go.
+//
+// Values; no thread owns one. Offsets and strides are in elements of the input.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+#include "engine/tensor.h"
+
+namespace tt::cpu {
+
+struct Extent {
+  int64_t size;
+  int64_t stride;
+};
+using Extents = absl::InlinedVector<Extent, 4>;
+
+enum class Order {
+  kAny,      // the reduced elements may come in whatever order is fastest
+  kLogical,  // they come in the tensor's own order: their position means something
+};
+
+struct ReducePlan {
+  Extents kept;         // outermost first, neighbours merged; results lie contiguous in this order
+  Extents reduced;      // likewise; never empty
+  int64_t outputs = 1;  // product of kept sizes
+  int64_t count = 1;    // product of reduced sizes: elements that make one output
+
+  // `dims` may be negative; none means all. Throws Error (IndexError, RuntimeError) on a
+  // dimension that is not there or is named twice.
+  ReducePlan(const Tensor& input, absl::Span<const int64_t> dims, Order order);
+};
+
+// Steps through extents in order, outermost slowest, keeping the offset.
+class Walk {
+ public:
+  Walk(absl::Span<const Extent> extents, int64_t start) : extents_(extents), index_(extents.size()) {
+    for (size_t d = extents.size(); d-- > 0;) {
+      index_[d] = start % extents[d].size;
+      start /= extents[d].size;
+      offset_ += index_[d] * extents[d].stride;
+    }
+  }
+  int64_t offset() const { return offset_; }
+  void next() {
+    for (size_t d = extents_.size(); d-- > 0;) {
+      offset_ += extents_[d].stride;
+      if (++index_[d] < extents_[d].size) return;
+      offset_ -= extents_[d].size * extents_[d].stride;
+      index_[d] = 0;
+    }
+  }
+
+ private:
+  absl::Span<const Extent> extents_;
+  absl::InlinedVector<int64_t, 4> index_;
+  int64_t offset_ = 0;
+};
+
+}  // namespace tt::cpu
