@@ -1,0 +1,33 @@
+#include "kernels/cpu/index_values.h"
+
+#include "engine/rules/error.h"
+#include "kernels/cpu/nest.h"
+#include "kernels/cpu/strided_block.h"
+
+namespace tt::cpu {
+
+Tensor index_values(const Tensor& index) {
+  if (index.dtype() == DType::kInt64) return index;
+  check_as(ErrorKind::kIndex, category(index.dtype()) == Category::kInteger,
+           "tensors used as indices must be integer or bool tensors, got ", name(index.dtype()));
+  Tensor out = empty(index.sizes(), DType::kInt64, index.device());
+  const char* from = index.data_as<char>();
+  const int64_t item = static_cast<int64_t>(item_size(index.dtype()));
+  Nest<2> nest(index.sizes(), {out.strides(), index.strides()});
+  nest.walk_in_parallel([&](const Nest<2>::Offsets& at, int64_t) {
+    load_block(out.data_as<int64_t>() + at[0], from + at[1] * item, index.dtype(), nest.stride(1), nest.length());
+  });
+  return out;
+}
+
+void OutOfRange::rethrow() const {
+  if (!found_.load(std::memory_order_relaxed)) return;
+  fail(ErrorKind::kIndex, "index ", index_.load(std::memory_order_relaxed), " is out of bounds for dimension ", dim_,
+       " with size ", size_);
+}
+
+void check_indexable(int64_t dim, int64_t size, int64_t count) {
+  check_as(ErrorKind::kIndex, size > 0 || count == 0, "index is out of bounds for dimension ", dim, " with size 0");
+}
+
+}  // namespace tt::cpu

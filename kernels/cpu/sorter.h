@@ -1,0 +1,141 @@
+// Sorting rows by keys: elements become unsigned integers that sort as the elements do, with
+// their place beside them, so one library sort of plain integers is stable and gives indices.
+//
+// NaN sorts after everything else; -0 and 0 are equal.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+#include <hwy/contrib/sort/vqsort.h>
+
+#include "kernels/cpu/clones.h"
+#include "kernels/cpu/element.h"
+
+namespace tt::cpu {
+
+// 32 bits hold any element of up to four bytes, 64 the others.
+template <typename T>
+using SortKey = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+
+template <typename T>
+[[gnu::always_inline]] inline SortKey<T> sort_key(T value) {
+  using Key = SortKey<T>;
+  constexpr Key kSign = Key{1} << (8 * sizeof(Key) - 1);
+  if constexpr (std::is_same_v<T, Bool>) {
+    return value.byte != 0;
+  } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    return sort_key(static_cast<float>(value));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    const Key bits = std::bit_cast<Key>(value + T(0));  // -0 becomes 0
+    const Key ordered = bits & kSign ? ~bits : bits | kSign;
+    return value == value ? ordered : ~Key{0};
+  } else if constexpr (std::is_signed_v<T>) {
+    return static_cast<Key>(static_cast<std::make_signed_t<Key>>(value)) ^ kSign;
+  } else {
+    return value;
+  }
+}
+
+// Key and place as one integer that compares by key first.
+template <typename Key>
+using Keyed = std::conditional_t<sizeof(Key) == 4, uint64_t, unsigned __int128>;
+
+template <typename Key>
+[[gnu::always_inline]] inline Keyed<Key> keyed(Key key, int64_t place) {
+  return static_cast<Keyed<Key>>(key) << (8 * sizeof(Key)) | static_cast<Keyed<Key>>(place);
+}
+template <typename K>
+int64_t place_of(K keyed) {
+  if constexpr (sizeof(K) == 8) return static_cast<int64_t>(keyed & 0xffffffffu);
+  else return static_cast<int64_t>(keyed);
+}
+template <typename K>
+bool same_key(K a, K b) {
+  return (a >> (4 * sizeof(K))) == (b >> (4 * sizeof(K)));
+}
+
+// out[i] = (key of x[i * stride], first + i), in reverse order of keys where `descending`.
+template <typename T>
+TT_CLONES void make_keys(Keyed<SortKey<T>>* __restrict out, const T* __restrict x, int64_t stride, int64_t n,
+                         bool descending, int64_t first) {
+  const SortKey<T> flip = descending ? ~SortKey<T>{0} : SortKey<T>{0};
+  for (int64_t i = 0; i < n; ++i) out[i] = keyed(static_cast<SortKey<T>>(sort_key(x[i * stride]) ^ flip), first + i);
+}
+
+// How many keys do not come after `bound`.
+template <typename K>
+TT_CLONES int64_t count_within(const K* keys, int64_t n, K bound) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < n; ++i) count += keys[i] <= bound;
+  return count;
+}
+
+inline void sort_keys(const hwy::Sorter& sorter, uint64_t* keys, int64_t n) {
+  sorter(keys, static_cast<size_t>(n), hwy::SortAscending());
+}
+inline void sort_keys(const hwy::Sorter& sorter, unsigned __int128* keys, int64_t n) {
+  sorter(reinterpret_cast<hwy::uint128_t*>(keys), static_cast<size_t>(n), hwy::SortAscending());
+}
+
+// One row's keys and what sorting them needs. A thread makes its own and uses it for many rows:
+// it allocates.
+template <typename T>
+class RowSorter {
+ public:
+  using K = Keyed<SortKey<T>>;
+
+  // Rows of up to `length` elements, which must be less than 2^32 where keys have 32 bits.
+  explicit RowSorter(int64_t length) : keys_(new K[length]) {}
+
+  // The row's elements in order; valid until the next call.
+  const K* sort(const T* x, int64_t stride, int64_t n, bool descending) {
+    make_keys(keys_.get(), x, stride, n, descending, 0);
+    sort_keys(sorter_, keys_.get(), n);
+    return keys_.get();
+  }
+
+  // The first k of them, of a row whose n is much larger than k.
+  const K* sort_first(const T* x, int64_t stride, int64_t n, int64_t k, bool descending);
+
+  // How many keys sort_first() holds at a time.
+  static int64_t first_capacity(int64_t k) { return std::max<int64_t>(4 * k, 4096) + kBatch; }
+
+ private:
+  static constexpr int64_t kBatch = 512;
+
+  std::unique_ptr<K[]> keys_;
+  hwy::Sorter sorter_;
+};
+
+// Candidates are those that come before the k-th of what was seen at the last look; they are few
+// after the first batches.
+template <typename T>
+const typename RowSorter<T>::K* RowSorter<T>::sort_first(const T* x, int64_t stride, int64_t n, int64_t k,
+                                                        bool descending) {
+  K batch[kBatch];
+  K bound = ~K{0};
+  int64_t held = 0;
+  const int64_t most = first_capacity(k) - kBatch;
+  for (int64_t i = 0; i < n; i += kBatch) {
+    const int64_t m = std::min(kBatch, n - i);
+    make_keys(batch, x + i * stride, stride, m, descending, i);
+    if (count_within(batch, m, bound) == 0) continue;
+    for (int64_t j = 0; j < m; ++j) {
+      keys_[held] = batch[j];
+      held += batch[j] <= bound;
+    }
+    if (held >= most) {
+      std::nth_element(keys_.get(), keys_.get() + k - 1, keys_.get() + held);
+      held = k;
+      bound = keys_[k - 1];
+    }
+  }
+  sort_keys(sorter_, keys_.get(), held);
+  return keys_.get();
+}
+
+}  // namespace tt::cpu

@@ -1,0 +1,10 @@
+// What is not 0 in a tensor.
+#pragma once
+
+#include "engine/tensor.h"
+
+namespace tt::cpu {
+
+int64_t count_true(const Tensor& t);
+
+}  // namespace tt::cpu
