@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "engine/rules/dtype.h"
 
@@ -25,6 +26,11 @@ void store_block(void* dst, DType dtype, int64_t stride, const uint8_t* src, int
 
 // Whether elements of `dtype` lie in memory as a block's T, so that no load is needed.
 template <typename T>
-bool lies_as(DType dtype);
+constexpr bool lies_as(DType dtype) {
+  if constexpr (sizeof(T) == 1) return dtype == DType::kUInt8;
+  if constexpr (std::is_same_v<T, float>) return dtype == DType::kFloat32;
+  if constexpr (std::is_same_v<T, double>) return dtype == DType::kFloat64;
+  return std::is_same_v<T, int64_t> && dtype == DType::kInt64;
+}
 
 }  // namespace tt::cpu
