@@ -1,8 +1,7 @@
 #include "kernels/cpu/index_values.h"
 
 #include "engine/rules/error.h"
-#include "kernels/cpu/nest.h"
-#include "kernels/cpu/strided_block.h"
+#include "kernels/cpu/copy.h"
 
 namespace tt::cpu {
 
@@ -11,12 +10,7 @@ Tensor index_values(const Tensor& index) {
   check_as(ErrorKind::kIndex, category(index.dtype()) == Category::kInteger,
            "tensors used as indices must be integer or bool tensors, got ", name(index.dtype()));
   Tensor out = empty(index.sizes(), DType::kInt64, index.device());
-  const char* from = index.data_as<char>();
-  const int64_t item = static_cast<int64_t>(item_size(index.dtype()));
-  Nest<2> nest(index.sizes(), {out.strides(), index.strides()});
-  nest.walk_in_parallel([&](const Nest<2>::Offsets& at, int64_t) {
-    load_block(out.data_as<int64_t>() + at[0], from + at[1] * item, index.dtype(), nest.stride(1), nest.length());
-  });
+  copy(index, out);
   return out;
 }
 
