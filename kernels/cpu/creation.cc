@@ -75,7 +75,7 @@ void logspace(Scalar start, Scalar end, int64_t steps, double base, OptionalDTyp
 void eye(int64_t, std::optional<int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
   fill_with(out, int64_t{0});
   const int64_t diagonal = std::min(out.size(0), out.size(1));
-  if (diagonal > 0) fill_with(view_of(out, {{diagonal}, {out.size(1) + 1}, 0, true}), int64_t{1});
+  if (diagonal > 0) fill_with(view_of(out, {{diagonal}, {out.size(1) + 1}, out->offset, true}), int64_t{1});
 }
 
 void literal(std::string_view bytes, absl::Span<const int64_t>, DType, Device, Tensor& out) {
