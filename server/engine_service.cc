@@ -87,10 +87,11 @@ grpc::Status EngineService::Session(grpc::ServerContext* context,
   }
   if (session->over()) {
     sessions_.end(*session);
-  } else {
-    sessions_.detach(*session, attachment);
+    return status;
   }
-  return status;
+  sessions_.detach(*session, attachment);
+  // A client that still listens has sent bytes that are no frame, or has forgotten to close.
+  return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the stream ended without a closing frame");
 }
 
 grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerReader<v1::UploadChunk>* reader,

@@ -17,7 +17,9 @@ namespace {
 // Every stream holds a thread while it lives, and transfers hold one each beside it.
 constexpr int kMaxThreads = 2048;
 constexpr int kMaxStreamsPerConnection = 128;
-constexpr std::chrono::seconds kGrace{2};  // for calls that are not frames, at the end
+// When sessions have ended, all that is left is statuses on their way; an idle client may not look at its connection for
+// seconds, and is not waited for.
+constexpr std::chrono::milliseconds kGrace{30};
 
 void configure(grpc::ServerBuilder& builder, const Limits& limits) {
   auto message_bytes = static_cast<int>(std::max<size_t>(limits.max_frame_bytes, kMaxChunkBytes) + (64 << 10));
