@@ -144,6 +144,11 @@ DType arg_floating(std::optional<DType> given, DType otherwise) {
   return is_floating(t) ? t : refuse(t);
 }
 
+DType counted(const Arg& weights) {
+  if (weights.is_none()) return DType::kInt64;
+  return same(weights) == DType::kFloat32 ? DType::kFloat32 : DType::kFloat64;
+}
+
 DType accumulated(const Arg& tensor) { return is_integral(same(tensor)) ? DType::kInt64 : same(tensor); }
 
 }  // namespace tt::dtype_rules

@@ -73,6 +73,7 @@ DType number(const S&... numbers) {
   ((c = std::max(c, Scalar(numbers).category())), ...);
   return c == Category::kBool ? DType::kBool : c == Category::kInteger ? DType::kInt64 : kDefaultFloat;
 }
+DType counted(const Arg& weights);  // bincount's: int64 without weights
 // What sums accumulate in and return: int64 for bool and integers.
 DType accumulated(const Arg& tensor);
 

@@ -43,6 +43,70 @@ Sizes prelu(const Arg& input, const Arg& weight);
 Sizes glu(const Arg& input, int64_t dim);
 Sizes gelu(const Arg& input, std::string_view approximate);
 
+// Views (view_rules.cc). Those that may have to copy say so in Geometry::alias.
+using Geometries = std::vector<Geometry>;
+Geometry alias(const Arg& input);
+Geometry contiguous(const Arg& input);
+Geometry view(const Arg& input, SizesView size);     // throws where only a copy would do
+Geometry reshape(const Arg& input, SizesView shape);
+Geometry view_as(const Arg& input, const Arg& other);
+Geometry reshape_as(const Arg& input, const Arg& other);
+Geometry flatten(const Arg& input, int64_t start_dim, int64_t end_dim);
+Geometry unflatten(const Arg& input, int64_t dim, SizesView sizes);
+Geometry permute(const Arg& input, SizesView dims);
+Geometry transpose(const Arg& input, int64_t dim0, int64_t dim1);
+Geometry t(const Arg& input);
+Geometry movedim(const Arg& input, SizesView source, SizesView destination);
+Geometry squeeze(const Arg& input);
+Geometry squeeze(const Arg& input, SizesView dims);
+Geometry unsqueeze(const Arg& input, int64_t dim);
+Geometry expand(const Arg& input, SizesView size);
+Geometry expand_as(const Arg& input, const Arg& other);
+Geometry narrow(const Arg& input, int64_t dim, int64_t start, int64_t length);
+Geometry select(const Arg& input, int64_t dim, int64_t index);
+Geometry slice(const Arg& input, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step);
+Geometry diagonal(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2);
+Geometry unfold(const Arg& input, int64_t dimension, int64_t size, int64_t step);
+Geometry as_strided(const Arg& input, SizesView size, SizesView stride, std::optional<int64_t> offset);
+// The sizes of the pieces, for gradients too.
+Sizes split_sizes(SizesView sizes, int64_t split_size, int64_t dim);
+Sizes chunk_sizes(SizesView sizes, int64_t chunks, int64_t dim);
+Sizes section_sizes(SizesView sizes, int64_t sections, int64_t dim);
+Geometries split(const Arg& input, int64_t split_size, int64_t dim);
+Geometries split(const Arg& input, SizesView split_sizes, int64_t dim);
+Geometries chunk(const Arg& input, int64_t chunks, int64_t dim);
+Geometries tensor_split(const Arg& input, int64_t sections, int64_t dim);
+Geometries unbind(const Arg& input, int64_t dim);
+
+// Joining and rearranging (joining_rules.cc).
+Sizes cat(const Arg& tensors, int64_t dim);
+Sizes stack(const Arg& tensors, int64_t dim);
+Sizes hstack(const Arg& tensors);
+Sizes vstack(const Arg& tensors);
+Sizes repeat(const Arg& input, SizesView repeats);
+Sizes tile(const Arg& input, SizesView dims);
+Sizes repeat_interleave(const Arg& input, int64_t repeats, std::optional<int64_t> dim);
+Sizes flip(const Arg& input, SizesView dims);
+Sizes roll(const Arg& input, SizesView shifts, SizesView dims);
+Sizes matrices(const Arg& input);  // its own; at least two dimensions
+Sizes diag(const Arg& input, int64_t diagonal);
+Sizes diag_embed(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2);
+
+// Indexing, sorting and scans (index_rules.cc). What the indices hold is the kernels' to check.
+Sizes gather(const Arg& input, int64_t dim, const Arg& index);
+Sizes scatter(const Arg& input, int64_t dim, const Arg& index);
+Sizes scatter(const Arg& input, int64_t dim, const Arg& index, const Arg& src);
+Sizes index_select(const Arg& input, int64_t dim, const Arg& index);
+Sizes index_add(const Arg& input, int64_t dim, const Arg& index, const Arg& source);
+Sizes index_fill(const Arg& input, int64_t dim, const Arg& index);
+Sizes index(const Arg& input, const Arg& indices);
+Sizes index_put(const Arg& input, const Arg& indices, const Arg& values);
+Sizes take_along_dim(const Arg& input, const Arg& indices, int64_t dim);
+Sizes searchsorted(const Arg& sorted_sequence, const Arg& input);
+Sizes along(const Arg& input, int64_t dim);  // its own; the dimension must be there
+Sizes topk(const Arg& input, int64_t k, int64_t dim);
+Sizes kthvalue(const Arg& input, int64_t k, int64_t dim, bool keepdim);
+
 // How the generated infer functions say one result (or a list of them).
 void add(Inference* out, DType dtype, Sizes sizes);
 void add(Inference* out, DType dtype, Geometry geometry);
