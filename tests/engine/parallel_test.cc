@@ -1,0 +1,94 @@
+#include "engine/parallel.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+namespace tt {
+namespace {
+
+struct ParallelTest : testing::Test {
+  ParallelTest() { set_num_threads(4); }
+  ~ParallelTest() override { set_num_threads(before_); }
+  int before_ = num_threads();
+};
+
+TEST_F(ParallelTest, EveryIndexRunsOnce) {
+  for (int64_t n : {0, 1, 7, 1000, 100003}) {
+    std::vector<int> counts(static_cast<size_t>(n));
+    parallel_for(n, 10, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) ++counts[static_cast<size_t>(i)];
+    });
+    EXPECT_EQ(counts, std::vector<int>(static_cast<size_t>(n), 1)) << n;
+  }
+}
+
+TEST_F(ParallelTest, PiecesAreAtLeastAGrain) {
+  std::atomic<int64_t> smallest{1 << 20}, pieces{0};
+  parallel_for(100, 40, [&](int64_t begin, int64_t end) {
+    ++pieces;
+    int64_t seen = smallest;
+    while (end - begin < seen && !smallest.compare_exchange_weak(seen, end - begin)) {
+    }
+  });
+  EXPECT_EQ(pieces, 2);
+  EXPECT_GE(smallest, 40);
+}
+
+TEST_F(ParallelTest, ALoopInsideALoopRunsAlone) {
+  std::atomic<int64_t> sum{0};
+  parallel_for(8, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      auto self = std::this_thread::get_id();
+      parallel_for(100, 1, [&](int64_t b, int64_t e) {
+        EXPECT_EQ(std::this_thread::get_id(), self);
+        sum += e - b;
+      });
+    }
+  });
+  EXPECT_EQ(sum, 800);
+}
+
+TEST_F(ParallelTest, OneThreadAtATimeHasThePool) {
+  PoolLease mine;
+  EXPECT_EQ(mine.width(), 4);
+  std::thread([] {
+    PoolLease other;
+    EXPECT_EQ(other.width(), 1);
+    int pieces = 0;  // unsynchronised: it runs alone
+    parallel_for(1000, 1, [&](int64_t, int64_t) { ++pieces; });
+    EXPECT_EQ(pieces, 1);
+  }).join();
+  PoolLease again;  // whoever has it may ask again
+  EXPECT_EQ(again.width(), 4);
+}
+
+TEST_F(ParallelTest, ThePoolIsFreeAfterALease) {
+  { PoolLease lease; }
+  std::thread([] { EXPECT_EQ(PoolLease().width(), 4); }).join();
+}
+
+TEST_F(ParallelTest, ManyCallersAtOnceAllFinish) {
+  std::latch start(4);
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 4; ++c) {
+    callers.emplace_back([&] {
+      start.arrive_and_wait();
+      for (int i = 0; i < 50; ++i) {
+        std::vector<int64_t> values(10000);
+        parallel_for(10000, 100, [&](int64_t begin, int64_t end) {
+          std::iota(values.begin() + begin, values.begin() + end, begin);
+        });
+        ASSERT_EQ(std::accumulate(values.begin(), values.end(), int64_t{0}), 49995000);
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+}
+
+}  // namespace
+}  // namespace tt
