@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "engine/bytes.h"
+#include "engine/poisoning.h"
 #include "engine/rules/error.h"
 
 namespace tt {
@@ -29,7 +30,7 @@ CachingPool::~CachingPool() {
       delete block;
       block = right;
     }
-    source_->unmap(data, bytes);
+    unmap(data, bytes);
   }
 }
 
@@ -45,10 +46,12 @@ void* CachingPool::allocate(size_t bytes, Stream*) {
   std::unique_lock lock(mutex_);
   if (void* p = quick_.take(size)) [[likely]] {
     count(bytes, size);
+    if (on_cpu()) open_bytes(p, bytes);
     return p;
   }
   if (Block* block = find_block_or_grow(size)) {
     count(bytes, block->size);
+    if (on_cpu()) open_bytes(block->data, bytes);
     return block->data;
   }
   ++stats_.out_of_memory;
@@ -70,6 +73,7 @@ void CachingPool::deallocate(void* p, size_t bytes) {
   const size_t size = rounded(bytes);
   std::lock_guard lock(mutex_);
   stats_.allocated -= bytes;
+  if (on_cpu()) close_bytes(p, bytes);
   if (quick_.give(p, size)) [[likely]] {
     stats_.active -= size;
     return;
@@ -155,12 +159,18 @@ bool CachingPool::grow(size_t size, size_t segment_bytes) {
   ++stats_.system_allocations;
   auto* data = static_cast<char*>(source_->map(segment_bytes));
   if (!data) return false;
+  if (on_cpu()) close_bytes(data, segment_bytes);
   auto* block = new Block{data, segment_bytes, nullptr, nullptr, true, is_small(size)};
   segments_.emplace(data, block);
   free_blocks(block->small).insert(block);
   stats_.reserved += segment_bytes;
   stats_.peak_reserved = std::max(stats_.peak_reserved, stats_.reserved);
   return true;
+}
+
+void CachingPool::unmap(void* segment, size_t bytes) {
+  if (on_cpu()) open_bytes(segment, bytes);
+  source_->unmap(segment, bytes);
 }
 
 void CachingPool::flush_quick() {
@@ -185,7 +195,7 @@ bool CachingPool::release_segments() {
     segments_.erase(block->data);
     stats_.reserved -= block->size;
     ++stats_.system_frees;
-    source_->unmap(block->data, block->size);
+    unmap(block->data, block->size);
     delete block;
   }
   return !unused.empty();

@@ -48,6 +48,7 @@ class CachingPool final : public Allocator {
  private:
   size_t rounded(size_t bytes) const;
   bool is_small(size_t size) const { return size <= sizes_.small_limit; }
+  bool on_cpu() const { return device_.type == DeviceType::kCPU; }  // where sanitizers see the bytes
   FreeBlocks& free_blocks(bool small) { return small ? small_ : large_; }
   // All below: with mutex_ held.
   Block* find_block(size_t size);           // null where the cache has none; the block is in use then
@@ -57,6 +58,7 @@ class CachingPool final : public Allocator {
   void absorb_right(Block* block);
   bool grow(size_t size, size_t segment_bytes);  // false where the limit or the system says no
   size_t segment_bytes(size_t size) const;
+  void unmap(void* segment, size_t bytes);
   void flush_quick();
   bool release_segments();                  // false where there was none to release
   void count(size_t bytes, size_t block_bytes);

@@ -47,6 +47,8 @@ struct DispatcherTest : testing::Test {
     table() = &dispatcher;
   }
   Call call_add(const Tensor& x, const Tensor& y) {
+    operands[0] = x;  // temporaries live on
+    operands[1] = y;
     args[0] = Arg(x.get());
     args[1] = Arg(y.get());
     args[2] = Arg(int64_t{1});
@@ -75,6 +77,7 @@ struct DispatcherTest : testing::Test {
   Dispatcher dispatcher;
   Context context;
   ContextScope scope{&context};
+  Tensor operands[2];
   Arg args[3];
 };
 

@@ -1,0 +1,20 @@
+// What AddressSanitizer is told of a pool's memory: only what was asked for may be touched.
+//
+// Without the sanitizer both functions are nothing.
+#pragma once
+
+#include <cstddef>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(p, bytes) ((void)(p), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(p, bytes) ((void)(p), (void)(bytes))
+#endif
+
+namespace tt {
+
+inline void open_bytes(void* p, size_t bytes) { ASAN_UNPOISON_MEMORY_REGION(p, bytes); }
+inline void close_bytes(void* p, size_t bytes) { ASAN_POISON_MEMORY_REGION(p, bytes); }
+
+}  // namespace tt
