@@ -1,6 +1,5 @@
 #include "server/backends.h"
 
-#include "engine/composites.h"
 #include "engine/cpu_device.h"
 #include "engine/devices.h"
 #include "engine/dispatcher.h"
@@ -13,7 +12,6 @@ namespace tt::server {
 void register_backends(int threads, uint64_t memory_limit) {
   Dispatcher& dispatcher = Dispatcher::instance();
   add_cpu(Devices::instance());
-  register_composites(dispatcher);
   cpu::register_backend(dispatcher);
   if (const Op* op = find_op("uploaded")) dispatcher.set(op->id, Key::kCPU, &uploaded);
   if (threads > 0) set_num_threads(threads);
