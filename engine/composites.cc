@@ -1,8 +1,10 @@
 #include "engine/composites.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
+#include "engine/ops.h"
 #include "engine/rules/shape_rules.h"
 
 namespace tt {
@@ -41,6 +43,78 @@ Sizes insert_entry(SizesView list, int64_t index, int64_t value) {
 
 int64_t product(SizesView list) {
   return std::accumulate(list.begin(), list.end(), int64_t{1}, std::multiplies<>());
+}
+
+Sizes leading_ones(SizesView list, int64_t n) {
+  Sizes result(list.begin(), list.end());
+  while (static_cast<int64_t>(result.size()) < n) result.insert(result.begin(), 1);
+  return result;
+}
+
+DType dtype_or(std::optional<DType> given, DType otherwise) { return given.value_or(otherwise); }
+Device device_or(std::optional<Device> given, Device otherwise) { return given.value_or(otherwise); }
+DType number_dtype(const Scalar& number) { return number.dtype(); }
+
+Tensor normal_from_tensors(const Operand& mean, const Operand& std) {
+  Tensor scale = ops::add(ops::mul(mean, 0.0), std);  // in the broadcast shape
+  return ops::add(ops::mul(ops::randn_like(scale, std::nullopt, std::nullopt), scale), mean);
+}
+
+Tensor to_float64(const Operand& value) {
+  if (value.arg().is_number()) return ops::full({}, value.arg().scalar(), DType::kFloat64, std::nullopt);
+  return ops::to_dtype(Tensor::from(value.arg().tensor), DType::kFloat64);
+}
+
+Tensor clamp_to_unit(const Tensor& input, std::optional<double> eps) {
+  return ops::clamp_between(input, *eps, 1 - *eps);
+}
+
+Tensor round_decimals(const Tensor& input, int64_t decimals) {
+  double scale = std::pow(10.0, static_cast<double>(std::abs(decimals)));
+  if (decimals > 0) return ops::true_divide(ops::round_half_even(ops::mul(input, scale)), scale);
+  return ops::mul(ops::round_half_even(ops::true_divide(input, scale)), scale);
+}
+
+Tensor channel_weight(const Tensor& weight, const Tensor& input) {
+  if (weight.numel() == 1 || input.dim() < 2) return ops::reshape(weight, weight.numel() == 1 ? Sizes{} : weight.sizes());
+  Sizes shape(static_cast<size_t>(input.dim()), 1);
+  shape[1] = weight.numel();
+  return ops::reshape(weight, shape);
+}
+
+Tensor first_half(const Tensor& input, int64_t dim) { return ops::narrow(input, dim, 0, input.size(dim) / 2); }
+Tensor second_half(const Tensor& input, int64_t dim) {
+  return ops::narrow(input, dim, input.size(dim) / 2, input.size(dim) / 2);
+}
+
+Tensors at_least_1d(const Tensors& tensors) {
+  Tensors result;
+  for (const Tensor& t : tensors) result.push_back(t.dim() > 0 ? t : ops::unsqueeze(t, 0));
+  return result;
+}
+
+Tensors at_least_2d(const Tensors& tensors) {
+  Tensors result;
+  for (const Tensor& t : at_least_1d(tensors)) result.push_back(t.dim() > 1 ? t : ops::unsqueeze(t, 0));
+  return result;
+}
+
+Tensor repeat_each(const Tensor& input, int64_t repeats, std::optional<int64_t> dim) {
+  if (!dim || input.dim() == 0) return repeat_each(ops::reshape(input, {-1}), repeats, 0);
+  int64_t d = shape_rules::wrap_dim(*dim, input.dim());
+  Sizes expanded = input.sizes(), shape = input.sizes();
+  expanded.insert(expanded.begin() + d + 1, repeats);
+  shape[static_cast<size_t>(d)] *= repeats;
+  return ops::reshape(ops::expand(ops::unsqueeze(input, d + 1), expanded), shape);
+}
+
+Tensor broadcast_but(const Tensor& input, const Tensor& other, int64_t dim) {
+  size_t d = static_cast<size_t>(shape_rules::wrap_dim(dim, input.dim()));
+  Sizes mine = input.sizes(), theirs = other.sizes();
+  mine[d] = theirs[d] = 1;
+  Sizes shape = shape_rules::broadcast_sizes(mine, theirs);
+  shape[d] = input.sizes()[d];
+  return ops::expand(input, shape);
 }
 
 }  // namespace composites

@@ -27,6 +27,28 @@ Sizes with_entry(SizesView list, int64_t index, int64_t value);
 Sizes without_entry(SizesView list, int64_t index);
 Sizes insert_entry(SizesView list, int64_t index, int64_t value);
 int64_t product(SizesView list);
+// `list` with ones before it until it has n entries.
+Sizes leading_ones(SizesView list, int64_t n);
+
+// What was given, or something else.
+DType dtype_or(std::optional<DType> given, DType otherwise);
+Device device_or(std::optional<Device> given, Device otherwise);
+DType number_dtype(const Scalar& number);
+
+// Random and pointwise operators.
+Tensor normal_from_tensors(const Operand& mean, const Operand& std);
+Tensor to_float64(const Operand& value);
+Tensor clamp_to_unit(const Tensor& input, std::optional<double> eps);  // to [eps, 1 - eps]
+Tensor round_decimals(const Tensor& input, int64_t decimals);
+Tensor channel_weight(const Tensor& weight, const Tensor& input);  // lies along dimension 1
+Tensor first_half(const Tensor& input, int64_t dim);
+Tensor second_half(const Tensor& input, int64_t dim);
+
+// Joining and indexing.
+Tensors at_least_1d(const Tensors& tensors);
+Tensors at_least_2d(const Tensors& tensors);  // vectors become rows
+Tensor repeat_each(const Tensor& input, int64_t repeats, std::optional<int64_t> dim);
+Tensor broadcast_but(const Tensor& input, const Tensor& other, int64_t dim);  // to other's sizes, outside dim
 
 }  // namespace composites
 }  // namespace tt
