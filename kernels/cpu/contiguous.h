@@ -7,9 +7,7 @@ namespace tt::cpu {
 
 // `t` itself where it is contiguous already, else a copy. Undefined stays undefined.
 Tensor contiguous(const Tensor& t);
-// The same, in float32 or float64. What 16-bit floats are computed in.
+// The same, converted.
 Tensor contiguous_as(const Tensor& t, DType dtype);
-// Rounds a contiguous float32 or float64 tensor into a contiguous one of another floating type.
-void convert(const Tensor& from, Tensor& to);
 
 }  // namespace tt::cpu

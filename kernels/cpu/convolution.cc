@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "engine/parallel.h"
-#include "kernels/cpu/channels_last.h"
 #include "kernels/cpu/contiguous.h"
+#include "kernels/cpu/copy.h"
 #include "kernels/cpu/element.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/packed.h"
@@ -24,45 +24,43 @@ Sizes grouped(SizesView w, int64_t groups) {
   return sizes;
 }
 
-memory::desc channels_last_desc(SizesView sizes, DType dtype) {
-  Sizes strides(sizes.size(), 1);
-  int64_t step = sizes[1];
-  for (size_t i = sizes.size() - 1; i >= 2; --i) {
-    strides[i] = step;
-    step *= sizes[i];
-  }
-  strides[0] = step;
-  return strided_desc(sizes, strides, dtype);
-}
-
 memory::desc plain_desc(SizesView sizes, DType dtype) { return strided_desc(sizes, contiguous_strides(sizes), dtype); }
 
-Tensor bytes_for(const memory::desc& desc, DType dtype) {
-  return empty(Sizes{static_cast<int64_t>((desc.get_size() + item_size(dtype) - 1) / item_size(dtype))}, dtype, Device{});
+// A desc without blocks as a view of the bytes at t; undefined where it has blocks.
+Tensor strided_view(const Tensor& t, SizesView sizes, const memory::desc& desc) {
+  const dnnl_memory_desc_t& d = desc.data;
+  if (d.format_desc.blocking.inner_nblks != 0) return Tensor();
+  const SizesView strides(d.format_desc.blocking.strides, sizes.size());
+  return view_of(t, Geometry{{sizes.begin(), sizes.end()}, {strides.begin(), strides.end()}, 0, true});
 }
 
-// The product of the spatial dimensions.
+Tensor bytes_for(const memory::desc& desc, DType dtype) {
+  const int64_t item = static_cast<int64_t>(item_size(dtype));
+  return empty(Sizes{(static_cast<int64_t>(desc.get_size()) + item - 1) / item}, dtype, Device{});
+}
+
+// The elements of each channel of an image.
 int64_t space(SizesView sizes) {
   int64_t n = 1;
   for (size_t i = 2; i < sizes.size(); ++i) n *= sizes[i];
   return n;
 }
 
-// A contiguous tensor's bytes in the layout that a primitive wants; `t` itself if that is its own.
-// `sizes` are what the primitive sees (weights may be grouped).
-Tensor lay_out(const Tensor& t, SizesView sizes, const memory::desc& wanted, int threads) {
-  const memory::desc plain = plain_desc(sizes, t.dtype());
-  if (wanted == plain) return t;
-  Tensor out = bytes_for(wanted, t.dtype());
-  if (wanted == channels_last_desc(sizes, t.dtype())) {
-    transpose_images(t.data(), out.data(), sizes[0], sizes[1], space(sizes), item_size(t.dtype()));
+// Activations' bytes in the layout that a primitive wants: `t`'s own where it lies so. Most layouts
+// are a matter of strides (channels last), which our own copy does at memory's speed.
+Tensor lay_out(const Tensor& t, const memory::desc& wanted, int threads) {
+  if (strided_desc(t.sizes(), t.strides(), t.dtype()) == wanted) return t;
+  Tensor bytes = bytes_for(wanted, t.dtype());
+  if (Tensor view = strided_view(bytes, t.sizes(), wanted)) {
+    copy(t, view);
   } else {
-    onednn_reorder(threads, plain, t.data(), wanted, out.data());
+    const Tensor plain = contiguous(t);
+    onednn_reorder(threads, plain_desc(t.sizes(), t.dtype()), plain.data(), wanted, bytes.data());
   }
-  return out;
+  return bytes;
 }
 
-// The same for weights, which are kept where they do not change.
+// The same for contiguous weights, which are kept where they do not change.
 Tensor lay_out_weights(const Tensor& w, SizesView sizes, const memory::desc& wanted, int threads) {
   const memory::desc plain = plain_desc(sizes, w.dtype());
   return wanted == plain ? w : packed(w, plain, wanted, threads);
@@ -71,6 +69,7 @@ Tensor lay_out_weights(const Tensor& w, SizesView sizes, const memory::desc& wan
 // Where a primitive writes a result that must end up contiguous in `t`.
 class Landing {
  public:
+  // `sizes` are t's, as the primitive sees them (weights may be grouped).
   Landing(Tensor& t, SizesView sizes, const memory::desc& given, int threads)
       : target_(t), sizes_(sizes), given_(given), threads_(threads) {
     if (given != plain_desc(sizes, t.dtype())) bytes_ = bytes_for(given, t.dtype());
@@ -78,8 +77,9 @@ class Landing {
   void* data() const { return bytes_ ? bytes_.data() : target_.data(); }
   void finish() {
     if (!bytes_) return;
-    if (given_ == channels_last_desc(sizes_, target_.dtype())) {
-      transpose_images(bytes_.data(), target_.data(), sizes_[0], space(sizes_), sizes_[1], item_size(target_.dtype()));
+    if (Tensor view = strided_view(bytes_, sizes_, given_)) {
+      const Geometry plain{{sizes_.begin(), sizes_.end()}, contiguous_strides(sizes_), target_->offset, true};
+      copy(view, view_of(target_, plain));
     } else {
       onednn_reorder(threads_, given_, bytes_.data(), plain_desc(sizes_, target_.dtype()), target_.data());
     }
@@ -145,7 +145,7 @@ void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, co
     if (bias) arguments.emplace_back(DNNL_ARG_BIAS, pd.bias_desc());
     return recipe_of(dnnl::convolution_forward(pd), pd, std::move(arguments));
   });
-  const Tensor source = lay_out(x, c.x, use.desc(DNNL_ARG_SRC), threads);
+  const Tensor source = lay_out(x, use.desc(DNNL_ARG_SRC), threads);
   const Tensor weights = lay_out_weights(w, c.w, use.desc(DNNL_ARG_WEIGHTS), threads);
   Landing landing(out, c.y, use.desc(DNNL_ARG_DST), threads);
   use.set(DNNL_ARG_SRC, source.data());
@@ -169,7 +169,7 @@ void onednn_convolution_data(const Tensor& g, const Tensor& w, const Convolution
                      {{DNNL_ARG_DIFF_SRC, pd.diff_src_desc()}, {DNNL_ARG_WEIGHTS, pd.weights_desc()},
                       {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()}});
   });
-  const Tensor gradient = lay_out(g, c.y, use.desc(DNNL_ARG_DIFF_DST), threads);
+  const Tensor gradient = lay_out(g, use.desc(DNNL_ARG_DIFF_DST), threads);
   const Tensor weights = lay_out_weights(w, c.w, use.desc(DNNL_ARG_WEIGHTS), threads);
   Landing landing(dx, c.x, use.desc(DNNL_ARG_DIFF_SRC), threads);
   use.set(DNNL_ARG_DIFF_DST, gradient.data());
@@ -192,8 +192,8 @@ void onednn_convolution_weights(const Tensor& g, const Tensor& x, const Convolut
                      {{DNNL_ARG_SRC, pd.src_desc()}, {DNNL_ARG_DIFF_WEIGHTS, pd.diff_weights_desc()},
                       {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()}});
   });
-  const Tensor gradient = lay_out(g, c.y, use.desc(DNNL_ARG_DIFF_DST), threads);
-  const Tensor source = lay_out(x, c.x, use.desc(DNNL_ARG_SRC), threads);
+  const Tensor gradient = lay_out(g, use.desc(DNNL_ARG_DIFF_DST), threads);
+  const Tensor source = lay_out(x, use.desc(DNNL_ARG_SRC), threads);
   Landing landing(dw, c.w, use.desc(DNNL_ARG_DIFF_WEIGHTS), threads);
   use.set(DNNL_ARG_DIFF_DST, gradient.data());
   use.set(DNNL_ARG_SRC, source.data());
@@ -215,18 +215,32 @@ void add_bias(const Tensor& bias, Tensor& out) {
   });
 }
 
+// Runs `fast`; where oneDNN has no primitive for the case (which it says before it writes anything), `slow`.
+template <typename Fast, typename Slow>
+void with_fallback(DType dtype, Fast&& fast, Slow&& slow) {
+  if (!onednn_computes(dtype)) return slow();
+  try {
+    fast();
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kNotImplemented) throw;
+    slow();
+  }
+}
+
 // What a dtype without a convolution of its own is computed in: 16-bit floats in float32.
 DType compute_type(DType dtype) {
   if (onednn_computes(dtype)) return dtype;
   return item_size(dtype) == 2 && is_floating(dtype) ? DType::kFloat32 : dtype;
 }
 
+Tensor converted(const Tensor& t, DType compute) { return t.dtype() == compute ? t : contiguous_as(t, compute); }
+
 // A fresh tensor of the compute type for a result, or the result itself; `land` moves it there.
 Tensor computed(const Tensor& out, DType compute) {
   return out.dtype() == compute ? out : empty(out.sizes(), compute, out.device());
 }
 void land(const Tensor& result, Tensor& out) {
-  if (!result.same(out)) convert(result, out);
+  if (!result.same(out)) copy(result, out);
 }
 
 }  // namespace
@@ -234,16 +248,16 @@ void land(const Tensor& result, Tensor& out) {
 void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvolutionShape& shape, Tensor& out) {
   if (out.numel() == 0) return;
   const DType compute = compute_type(x.dtype());
-  const Tensor input = contiguous_as(x, compute), weight = contiguous_as(w, compute), b = contiguous_as(bias, compute);
+  const Tensor input = converted(x, compute), weight = contiguous_as(w, compute), b = contiguous_as(bias, compute);
   Tensor result = computed(out, compute);
   if (x.numel() == 0 || w.numel() == 0) {
     zero(result);
     if (b) add_bias(b, result);
-  } else if (onednn_computes(compute)) {
-    onednn_convolution(input, weight, b, shape, result);
   } else {
-    patch_convolution(input, weight, shape, result);
-    if (b) add_bias(b, result);
+    with_fallback(compute, [&] { onednn_convolution(input, weight, b, shape, result); }, [&] {
+      patch_convolution(contiguous(input), weight, shape, result);
+      if (b) add_bias(b, result);
+    });
   }
   land(result, out);
 }
@@ -252,13 +266,10 @@ void convolution_data(const Tensor& g, const Tensor& w, const ConvolutionShape& 
   if (dx.numel() == 0) return;
   if (g.numel() == 0 || w.numel() == 0) return zero(dx);
   const DType compute = compute_type(g.dtype());
-  const Tensor gradient = contiguous_as(g, compute), weight = contiguous_as(w, compute);
+  const Tensor gradient = converted(g, compute), weight = contiguous_as(w, compute);
   Tensor result = computed(dx, compute);
-  if (onednn_computes(compute)) {
-    onednn_convolution_data(gradient, weight, shape, result);
-  } else {
-    patch_convolution_data(gradient, weight, shape, result);
-  }
+  with_fallback(compute, [&] { onednn_convolution_data(gradient, weight, shape, result); },
+                [&] { patch_convolution_data(contiguous(gradient), weight, shape, result); });
   land(result, dx);
 }
 
@@ -266,13 +277,10 @@ void convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionShap
   if (dw.numel() == 0) return;
   if (g.numel() == 0 || x.numel() == 0) return zero(dw);
   const DType compute = compute_type(g.dtype());
-  const Tensor gradient = contiguous_as(g, compute), input = contiguous_as(x, compute);
+  const Tensor gradient = converted(g, compute), input = converted(x, compute);
   Tensor result = computed(dw, compute);
-  if (onednn_computes(compute)) {
-    onednn_convolution_weights(gradient, input, shape, result);
-  } else {
-    patch_convolution_weights(gradient, input, shape, result);
-  }
+  with_fallback(compute, [&] { onednn_convolution_weights(gradient, input, shape, result); },
+                [&] { patch_convolution_weights(contiguous(gradient), contiguous(input), shape, result); });
   land(result, dw);
 }
 

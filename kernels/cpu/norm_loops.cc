@@ -43,11 +43,11 @@ template <typename T>
 }
 
 template <typename T>
-[[gnu::always_inline]] inline void combine_of(int64_t n, const T* g, const T* w, const T* x, T a, T b, T c, T* dx) {
+[[gnu::always_inline]] inline void combine_of(int64_t n, const T* g, const T* w, const T* x, T center, T a, T b, T c, T* dx) {
   if (w) {
-    for (int64_t i = 0; i < n; ++i) dx[i] = a * g[i] * w[i] + b * x[i] + c;
+    for (int64_t i = 0; i < n; ++i) dx[i] = a * g[i] * w[i] + b * (x[i] - center) + c;
   } else {
-    for (int64_t i = 0; i < n; ++i) dx[i] = a * g[i] + b * x[i] + c;
+    for (int64_t i = 0; i < n; ++i) dx[i] = a * g[i] + b * (x[i] - center) + c;
   }
 }
 
@@ -96,11 +96,11 @@ TT_CLONES Sums weighted_sum_and_dot(int64_t n, const float* g, const float* w, c
 TT_CLONES Sums weighted_sum_and_dot(int64_t n, const double* g, const double* w, const double* x, double center) {
   return weighted_of(n, g, w, x, center);
 }
-TT_CLONES void scale_shift(int64_t n, const float* x, float a, float b, float* y) {
-  for (int64_t i = 0; i < n; ++i) y[i] = a * x[i] + b;
+TT_CLONES void scale_shift(int64_t n, const float* x, float center, float a, float b, float* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = a * (x[i] - center) + b;
 }
-TT_CLONES void scale_shift(int64_t n, const double* x, double a, double b, double* y) {
-  for (int64_t i = 0; i < n; ++i) y[i] = a * x[i] + b;
+TT_CLONES void scale_shift(int64_t n, const double* x, double center, double a, double b, double* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = a * (x[i] - center) + b;
 }
 TT_CLONES void normalize(int64_t n, const float* x, float center, float scale, const float* w, const float* b,
                          float* y) {
@@ -110,13 +110,13 @@ TT_CLONES void normalize(int64_t n, const double* x, double center, double scale
                          double* y) {
   normalize_of(n, x, center, scale, w, b, y);
 }
-TT_CLONES void combine(int64_t n, const float* g, const float* w, const float* x, float a, float b, float c,
-                       float* dx) {
-  combine_of(n, g, w, x, a, b, c, dx);
+TT_CLONES void combine(int64_t n, const float* g, const float* w, const float* x, float center, float a, float b,
+                       float c, float* dx) {
+  combine_of(n, g, w, x, center, a, b, c, dx);
 }
-TT_CLONES void combine(int64_t n, const double* g, const double* w, const double* x, double a, double b, double c,
-                       double* dx) {
-  combine_of(n, g, w, x, a, b, c, dx);
+TT_CLONES void combine(int64_t n, const double* g, const double* w, const double* x, double center, double a, double b,
+                       double c, double* dx) {
+  combine_of(n, g, w, x, center, a, b, c, dx);
 }
 TT_CLONES void add_affine_gradients(int64_t n, const float* g, const float* x, float center, float scale, float* dw,
                                     float* db) {

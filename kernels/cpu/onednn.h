@@ -45,7 +45,7 @@ class PrimitiveKey {
   }
 
  private:
-  absl::InlinedVector<int64_t, 40> numbers_;
+  absl::InlinedVector<int64_t, 64> numbers_;
 };
 
 // A primitive as its maker describes it: the arguments it takes and how they must lie.

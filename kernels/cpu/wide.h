@@ -6,6 +6,7 @@
 #include "engine/rules/error.h"
 #include "engine/tensor.h"
 #include "kernels/cpu/contiguous.h"
+#include "kernels/cpu/copy.h"
 
 namespace tt::cpu {
 
@@ -22,13 +23,19 @@ class WideResult {
       : out_(out), wide_(wide_type(out.dtype()) == out.dtype() ? out : empty(out.sizes(), DType::kFloat32, out.device())) {}
   Tensor& tensor() { return wide_; }
   void land() {
-    if (!wide_.same(out_)) convert(wide_, out_);
+    if (!wide_.same(out_)) copy(wide_, out_);
   }
 
  private:
   Tensor& out_;
   Tensor wide_;
 };
+
+// Its elements, or null where it is undefined.
+template <typename T>
+const T* data_or_null(const Tensor& t) {
+  return t ? t.data_as<T>() : nullptr;
+}
 
 // Calls f with std::type_identity of float or double. Throws Error (NotImplementedError) on a dtype that is neither.
 template <typename F>

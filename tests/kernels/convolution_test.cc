@@ -1,6 +1,5 @@
 #include "kernels/cpu/convolution.h"
 
-#include "kernels/cpu/channels_last.h"
 #include "tests/kernels/tensors.h"
 
 namespace tt::cpu {
@@ -114,6 +113,22 @@ TEST(ConvolutionInputs, StridedActivations) {
   expect_close(y, want, 1e-6);
 }
 
+TEST(ConvolutionInputs, ChannelsLastAndExpanded) {
+  Tensor last = filled({2, 9, 16}), w = filled({8, 16, 3, 3}), y = filled({2, 8, 3, 3}), want = filled({2, 8, 3, 3});
+  Tensor x = view_of(last, {{2, 16, 3, 3}, {144, 1, 48, 16}, 0, true});
+  Tensor copy = empty(x.sizes(), DType::kFloat32, Device{});
+  for (int64_t i = 0; i < copy.numel(); ++i) put(copy, i, at(last, (i / 144 * 9 + i % 9) * 16 + i / 9 % 16));
+  const ConvolutionShape plain{{1, 1}, {1, 1}, {1, 1}, 1};
+  convolution(x, w, Tensor(), plain, y);
+  convolution(copy, w, Tensor(), plain, want);
+  expect_close(y, want, 1e-6, "channels last");
+  // One number everywhere, as the gradient of a sum is.
+  Tensor one = constant({1}, 0.5), dw = filled({8, 16, 3, 3}), want_dw = filled({8, 16, 3, 3});
+  convolution_weights(view_of(one, {{2, 8, 3, 3}, {0, 0, 0, 0}, 0, true}), copy, plain, dw);
+  convolution_weights(constant({2, 8, 3, 3}, 0.5), copy, plain, want_dw);
+  expect_close(dw, want_dw, 1e-6, "expanded");
+}
+
 TEST(ConvolutionInputs, EmptyBatchesAndChannels) {
   const ConvolutionShape plain{{1, 1}, {1, 1}, {1, 1}, 1};
   Tensor none = filled({0, 3, 4, 4}), w = filled({2, 3, 3, 3}), y = filled({0, 2, 4, 4});
@@ -137,21 +152,6 @@ TEST(ConvolutionInputs, FollowsWeightsThatChange) {
   convolution(x, w, Tensor(), plain, y);
   for (int64_t i = 0; i < y.numel(); ++i) put(first, i, 2 * at(first, i));
   expect_close(y, first, 1e-6, "after a write");
-}
-
-TEST(ChannelsLast, TransposesEachImage) {
-  for (DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat64}) {
-    for (int64_t channels : {1, 3, 8, 19, 70}) {
-      for (int64_t space : {1, 7, 16, 65, 130}) {
-        Tensor x = filled({2, channels, space}, dtype), y = filled({2, space, channels}, dtype);
-        transpose_images(x.data(), y.data(), 2, channels, space, static_cast<int64_t>(item_size(dtype)));
-        for (int64_t i = 0; i < x.numel(); ++i) {
-          const int64_t n = i / (channels * space), c = i / space % channels, s = i % space;
-          ASSERT_EQ(at(x, i), at(y, (n * space + s) * channels + c)) << channels << " " << space;
-        }
-      }
-    }
-  }
 }
 
 }  // namespace

@@ -1,0 +1,71 @@
+#include "kernels/cpu/softmax_loops.h"
+
+#include <limits>
+
+#include "tests/kernels/tensors.h"
+
+namespace tt::cpu {
+namespace {
+
+using namespace tt::testing;
+
+int64_t place(const Vectors& v, int64_t vector, int64_t i) {
+  return v.stride == 0 ? vector * v.n + i : i * v.stride + vector;
+}
+
+// Rows, then columns; lengths around the loops' widths.
+const Vectors kShapes[] = {{1, 3, 0}, {10, 4, 0}, {64, 2, 0}, {257, 3, 0}, {1, 5, 5}, {7, 3, 3}, {12, 150, 150}};
+
+template <typename T>
+void check(DType dtype, double tolerance) {
+  for (const Vectors& v : kShapes) {
+    for (bool log : {false, true}) {
+      Tensor x = filled({v.n * v.count}, dtype), y = filled({v.n * v.count}, dtype), want = filled({v.n * v.count}, DType::kFloat64);
+      Tensor g = filled({v.n * v.count}, dtype), dx = filled({v.n * v.count}, dtype);
+      Tensor want_dx = filled({v.n * v.count}, DType::kFloat64);
+      softmax_vectors(v, log, x.data_as<T>(), y.data_as<T>());
+      softmax_backward_vectors(v, log, g.data_as<T>(), y.data_as<T>(), dx.data_as<T>());
+      for (int64_t c = 0; c < v.count; ++c) {
+        double sum = 0, sum_g = 0, dot = 0;
+        for (int64_t i = 0; i < v.n; ++i) sum += std::exp(at(x, place(v, c, i)));
+        for (int64_t i = 0; i < v.n; ++i) {
+          const double p = std::exp(at(x, place(v, c, i))) / sum;
+          put(want, place(v, c, i), log ? std::log(p) : p);
+          sum_g += at(g, place(v, c, i));
+          dot += at(g, place(v, c, i)) * p;
+        }
+        for (int64_t i = 0; i < v.n; ++i) {
+          const double p = std::exp(at(x, place(v, c, i))) / sum, gi = at(g, place(v, c, i));
+          put(want_dx, place(v, c, i), log ? gi - p * sum_g : p * (gi - dot));
+        }
+      }
+      expect_close(y, want, tolerance);
+      expect_close(dx, want_dx, tolerance);
+    }
+  }
+}
+
+TEST(Softmax, RowsAndColumns) {
+  check<float>(DType::kFloat32, 3e-6);
+  check<double>(DType::kFloat64, 1e-12);
+}
+
+TEST(Softmax, LargeNumbersDoNotOverflow) {
+  for (int64_t stride : {0, 1}) {
+    Tensor x = values({3}, {1e30, 1e30, -1e30}), y = filled({3});
+    softmax_vectors({3, 1, stride}, false, x.data_as<float>(), y.data_as<float>());
+    expect_close(y, values({3}, {0.5, 0.5, 0}), 1e-6);
+  }
+}
+
+TEST(Softmax, NanSpoilsItsVectorAlone) {
+  for (int64_t stride : {0, 2}) {
+    Tensor x = stride == 0 ? values({4}, {1, NAN, 1, 1}) : values({4}, {1, 1, NAN, 1}), y = filled({4});
+    softmax_vectors({2, 2, stride}, false, x.data_as<float>(), y.data_as<float>());
+    EXPECT_TRUE(std::isnan(at(y, 0)));
+    EXPECT_EQ(at(y, 3), 0.5);
+  }
+}
+
+}  // namespace
+}  // namespace tt::cpu
