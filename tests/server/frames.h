@@ -23,6 +23,7 @@ class Instruction {
   Instruction& none() { return add([](auto* arg) { arg->set_none(true); }); }
   Instruction& handle(uint64_t h) { return add([&](auto* arg) { arg->set_handle(h); }); }
   Instruction& integer(int64_t v) { return add([&](auto* arg) { arg->set_integer(v); }); }
+  Instruction& boolean(bool v) { return add([&](auto* arg) { arg->set_boolean(v); }); }
   Instruction& real(double v) { return add([&](auto* arg) { arg->set_real(v); }); }
   Instruction& bytes(std::string v) { return add([&](auto* arg) { arg->set_characters(std::move(v)); }); }
   Instruction& handles(const std::vector<uint64_t>& list) {
