@@ -35,7 +35,7 @@ namespace tt::{backend} {{
 
 def defined_kernels(folder: Path) -> set[str]:
     """The functions that a backend's sources define: what it lacks raises NotImplementedError when called."""
-    definition = re.compile(r"^void (\w+)\(", re.MULTILINE)
+    definition = re.compile(r"(?<!>\n)^void (\w+)\(", re.MULTILINE)  # no templates: those are a file's own loops
     return {name for path in folder.glob("*.cc") for name in definition.findall(path.read_text())}
 
 
