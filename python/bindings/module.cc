@@ -145,6 +145,17 @@ void bind(py::module_& m) {
     check_as(ErrorKind::kType, is_tensor(tensor.ptr()), "[read_into] takes a Tensor");
     read_into(handle_of(tensor.ptr()), buffer.ptr());
   });
+  m.def("from_bytes", [](py::bytes data, py::object dtype, const std::vector<int64_t>& size, py::object device) {
+    std::string_view bytes = data;
+    DType t = dtype_from(dtype.ptr());
+    Sizes sizes(size.begin(), size.end());
+    TensorMeta meta;
+    meta.sizes = sizes;
+    check_as(ErrorKind::kValue, static_cast<uint64_t>(meta.numel()) * item_size(t) == bytes.size(),
+             "[from_bytes] ", to_string(sizes), " of ", std::string(name(t)), " do not take ", bytes.size(), " bytes");
+    Device where = device.is_none() ? Device{} : device_from(device.ptr());
+    return py::reinterpret_steal<py::object>(must(wrap(current_session().upload(bytes, t, sizes, where))));
+  });
   m.def("promote_types", [](py::object a, py::object b) {
     return py::reinterpret_borrow<py::object>(dtype_object(promote(dtype_from(a.ptr()), dtype_from(b.ptr()))));
   });

@@ -4,9 +4,11 @@
 
 #include <new>
 
+#include "client/backward.h"
 #include "engine/op_ids.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/indexing.h"
+#include "python/bindings/mode.h"
 #include "python/bindings/operators.h"
 #include "python/bindings/parse.h"
 #include "python/bindings/read.h"
@@ -63,8 +65,7 @@ int set_requires_grad(PyObject* o, PyObject* value, void*) {
         if (wanted == handle->requires_grad) return 0;
         check(handle->is_leaf(), "you can only change requires_grad flags of leaf variables.");
         check(!wanted || is_floating(handle->dtype), "only Tensors of floating point dtype can require gradients");
-        const Arg args[] = {arg(handle), Arg(wanted)};
-        call_op(op_id::kRequiresGrad, args, *handle->session);
+        client::set_requires_grad(handle, wanted, current_site(*handle->session));
         return 0;
       },
       -1);
@@ -94,12 +95,7 @@ int set_grad(PyObject* o, PyObject* value, void*) {
                 to_string(grad->sizes), " and ", to_string(leaf->sizes));
           check(grad->dtype == leaf->dtype, "assigned grad has data of a different type");
         }
-        const TensorMeta* leaves[] = {leaf.get()};
-        const TensorMeta* grads[] = {grad.get()};
-        const Arg args[] = {Arg(absl::Span<const TensorMeta* const>(leaves)),
-                            Arg(absl::Span<const TensorMeta* const>(grads))};
-        call_op(op_id::kSetGrads, args, *leaf->session);
-        leaf->grad = grad;
+        client::set_grads({leaf}, {grad}, current_site(*leaf->session));
         Py_XSETREF(self_of(o)->grad, grad ? Py_NewRef(value) : nullptr);
         return 0;
       },

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "client/backward.h"
 #include "engine/op_ids.h"
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
@@ -77,10 +78,7 @@ PyObject* call_entry(const Entry& entry, const PythonCall& call, bool in_place) 
       if (in_place) return Py_NewRef(call.self);
       if (!parsed.into.empty()) return returned_out(call);
       if (parsed.requires_grad) {
-        for (client::Tensor& t : results) {
-          const Arg args[] = {Arg(static_cast<const TensorMeta*>(t.get())), Arg(true)};
-          call_op(op_id::kRequiresGrad, args, session);
-        }
+        for (client::Tensor& t : results) client::set_requires_grad(t, true, current_site(session));
       }
       return wrap_results(entry, op, std::move(results));
     }

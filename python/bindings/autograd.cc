@@ -1,0 +1,128 @@
+#include "python/bindings/autograd.h"
+
+#include <memory>
+#include <vector>
+
+#include "client/backward.h"
+#include "engine/op_ids.h"
+#include "python/bindings/mode.h"
+#include "python/bindings/object.h"
+#include "python/bindings/operators.h"
+
+namespace py = pybind11;
+
+namespace tt::python {
+namespace {
+
+using Handles = std::vector<client::Tensor>;
+
+client::Tensor tensor_of(py::handle o, const char* what) {
+  check_as(ErrorKind::kType, is_tensor(o.ptr()), what, " must be a Tensor, not ", Py_TYPE(o.ptr())->tp_name);
+  return handle_of(o.ptr());
+}
+
+// Of a sequence; None stands for a null handle.
+Handles handles_of(py::handle list, const char* what) {
+  Handles result;
+  for (py::handle o : list) result.push_back(o.is_none() ? client::Tensor() : tensor_of(o, what));
+  return result;
+}
+
+py::object steal(PyObject* o) { return py::reinterpret_steal<py::object>(must(o)); }
+
+py::list to_python(const Handles& handles) {
+  py::list list;
+  for (const client::Tensor& t : handles) list.append(t ? steal(wrap(t)) : py::none());
+  return list;
+}
+
+uint32_t site_of(const client::Tensor& tensor) { return current_site(*tensor->session); }
+
+// A Python callable inside a backward pass: (gradients, create_graph) -> gradients. The callable
+// may be dropped wherever the graph is, so its last reference takes the GIL.
+client::BackwardFunction backward_function(py::object callable) {
+  std::shared_ptr<PyObject> held(callable.release().ptr(), [](PyObject* o) {
+    if (!Py_IsInitialized()) return;
+    PyGILState_STATE state = PyGILState_Ensure();
+    Py_DECREF(o);
+    PyGILState_Release(state);
+  });
+  return [held](Handles gradients, bool create_graph) {
+    PyObject* result = PyObject_CallFunction(held.get(), "OO", to_python(gradients).ptr(), create_graph ? Py_True : Py_False);
+    if (!result) throw PythonErrorSet();
+    return handles_of(steal(result), "a gradient");
+  };
+}
+
+void run_backward(py::handle roots, py::handle gradients, bool retain_graph, bool create_graph, py::handle inputs) {
+  Handles from = handles_of(roots, "a root"), into = handles_of(inputs, "an input");
+  if (from.empty()) return;
+  client::backward(from, handles_of(gradients, "a gradient"), retain_graph, create_graph, site_of(from[0]), into);
+}
+
+py::list run_grad(py::handle roots, py::handle gradients, py::handle inputs, bool retain_graph, bool create_graph,
+                  bool allow_unused) {
+  Handles from = handles_of(roots, "a root");
+  check(!from.empty(), "grad requires non-empty outputs.");
+  return to_python(client::grad(from, handles_of(gradients, "a gradient"), handles_of(inputs, "an input"), retain_graph,
+                                create_graph, allow_unused, site_of(from[0])));
+}
+
+// grad_fn's name in PyTorch's spelling: add -> AddBackward0.
+py::object node_name(py::handle o) {
+  client::Tensor tensor = tensor_of(o, "tensor");
+  const client::GraphNode* node = tensor->requires_grad && !tensor->is_leaf() ? client::edge_of(tensor).node.get() : nullptr;
+  if (!node) return py::none();
+  std::string name = node->op() ? "" : "Function";
+  bool upper = true;
+  for (char c : node->op() ? node->op()->name : std::string_view()) {
+    if (c == '_') {
+      upper = true;
+    } else {
+      name += upper ? static_cast<char>(std::toupper(c)) : c;
+      upper = false;
+    }
+  }
+  return py::str(name + (node->op() ? "Backward0" : "Backward"));
+}
+
+// The tensor goes on as another one: `x.data = y` of another dtype, `x.detach_()`.
+void replace(py::handle o, py::handle value) {
+  client::Tensor target = tensor_of(o, "tensor");
+  const Arg args[] = {Arg(static_cast<const TensorMeta*>(tensor_of(value, "data").get()))};
+  client::Tensor fresh = call_op(op_id::kDetach, args, *target->session)[0];
+  reinterpret_cast<TensorObject*>(o.ptr())->handle = fresh;
+}
+
+}  // namespace
+
+void bind_autograd(py::module_& m) {
+  m.def("backward", &run_backward);
+  m.def("grad", &run_grad);
+  m.def("node_name", &node_name);
+  m.def("replace_data", [](py::handle o, py::handle value) {
+    bool requires_grad = tensor_of(o, "tensor")->requires_grad;
+    replace(o, value);
+    if (requires_grad) client::set_requires_grad(handle_of(o.ptr()), true, site_of(handle_of(o.ptr())));
+  });
+  m.def("detach_in_place", [](py::handle o) { replace(o, o); });
+  m.def("set_grads", [](py::handle leaves, py::handle grads) {
+    Handles targets = handles_of(leaves, "a leaf");
+    if (!targets.empty()) client::set_grads(targets, handles_of(grads, "a gradient"), site_of(targets[0]));
+  });
+  m.def("retain_grad", [](py::handle o) { client::retain_grad(tensor_of(o, "tensor")); });
+  m.def("custom_function", [](py::handle inputs, py::handle outputs, py::object callable) {
+    Handles of = handles_of(inputs, "an input");
+    client::custom_function(of, handles_of(outputs, "an output"), backward_function(std::move(callable)), site_of(of[0]));
+  });
+  m.def("add_hook", [](py::handle o, py::object callable) {
+    client::Tensor tensor = tensor_of(o, "tensor");
+    return client::add_hook(tensor, backward_function(std::move(callable)), site_of(tensor));
+  });
+  m.def("remove_hook", [](py::handle o, int64_t number) {
+    client::Tensor tensor = tensor_of(o, "tensor");
+    client::remove_hook(tensor, number, site_of(tensor));
+  });
+}
+
+}  // namespace tt::python

@@ -1,0 +1,43 @@
+"""Finding the operation whose gradient is NaN."""
+
+from __future__ import annotations
+
+from .. import _C
+
+_enabled = False
+
+
+class set_detect_anomaly:  # noqa: N801 - PyTorch's name
+    """Makes backward check every gradient for NaN, now or within a ``with`` block.
+
+    The error names the operation and the line that it was issued on.
+    """
+
+    def __init__(self, mode: bool, check_nan: bool = True):
+        global _enabled
+        self.before = _enabled
+        self._set(mode and check_nan)
+
+    @staticmethod
+    def _set(mode: bool) -> None:
+        global _enabled
+        _enabled = bool(mode)
+        _C.ops.set_detect_anomaly(_enabled)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc) -> None:
+        self._set(self.before)
+
+
+class detect_anomaly(set_detect_anomaly):  # noqa: N801
+    """set_detect_anomaly(True) for a block."""
+
+    def __init__(self, check_nan: bool = True):
+        super().__init__(True, check_nan)
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether gradients are checked."""
+    return _enabled

@@ -1,0 +1,100 @@
+"""Gradients against finite differences (central, in float64)."""
+
+from __future__ import annotations
+
+from .. import _C
+from .._C import Tensor
+
+
+class GradcheckError(RuntimeError):
+    """Raised where the two differ; says by how much, and where."""
+
+
+def _outputs(func, inputs) -> list[Tensor]:
+    result = func(*inputs)
+    result = list(result) if isinstance(result, (tuple, list)) else [result]
+    return [r for r in result if isinstance(r, Tensor) and r.is_floating_point()]
+
+
+def _numerical(func, inputs, which: int, eps: float):
+    """d outputs / d inputs[which], an array a output: (elements of the input, elements of the output)."""
+    import numpy as np
+
+    base = inputs[which].detach().numpy().astype("float64")
+    changed = []
+    for i in range(base.size):
+        for sign in (1, -1):
+            moved = base.copy()
+            moved.flat[i] += sign * eps
+            changed.append(moved)
+    values = []
+    for moved in changed:
+        replaced = [x if k != which else _C.tensor(moved, dtype=inputs[which].dtype) for k, x in enumerate(inputs)]
+        with_values = [o.detach().numpy().ravel().copy() for o in _outputs(func, replaced)]
+        values.append(with_values)
+    count = len(values[0]) if values else 0
+    return [
+        np.array([(values[2 * i][k] - values[2 * i + 1][k]) / (2 * eps) for i in range(base.size)]) for k in range(count)
+    ]
+
+
+def gradcheck(
+    func, inputs, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True,
+    nondet_tol: float = 0.0, check_undefined_grad: bool = True, fast_mode: bool = False, **ignored,
+) -> bool:  # fmt: skip
+    """Whether the gradients of func at the (float64) inputs agree with finite differences. Waits.
+
+    Raises:
+        GradcheckError: they do not, and raise_exception is set.
+        ValueError: no input requires grad.
+    """
+    import numpy as np
+
+    from . import grad
+
+    inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    checked = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
+    if not checked:
+        raise ValueError("gradcheck expects at least one input tensor to require gradient")
+    outputs = _outputs(func, inputs)
+    for i in checked:
+        numerical = _numerical(func, inputs, i, eps)
+        for k, output in enumerate(outputs):
+            flat = output.reshape(-1)
+            columns: list = []
+            for j in range(output.numel()):
+                found = grad(flat[j], [inputs[i]], retain_graph=True, allow_unused=True)[0] if output.requires_grad else None  # fmt: skip
+                columns.append(np.zeros(inputs[i].numel()) if found is None else found.detach().numpy().ravel())
+            analytical = np.array(columns).T.reshape(inputs[i].numel(), output.numel())
+            expected = numerical[k].reshape(analytical.shape)
+            if not np.allclose(analytical, expected, rtol, atol, equal_nan=True):
+                if not raise_exception:
+                    return False
+                raise GradcheckError(
+                    f"Jacobian mismatch for output {k} with respect to input {i},\nnumerical:\n{expected}\nanalytical:\n{analytical}"
+                )
+    return True
+
+
+def gradgradcheck(func, inputs, grad_outputs=None, **options) -> bool:
+    """As gradcheck, of the gradients themselves: second derivatives. Waits."""
+    from . import grad
+
+    inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    outputs = _outputs(func, inputs)
+    if grad_outputs is None:
+        _C.ops.manual_seed(1)
+        weights = [_C.torch.randn_like(o.detach()).requires_grad_() for o in outputs]
+    else:
+        weights = list(grad_outputs) if isinstance(grad_outputs, (tuple, list)) else [grad_outputs]
+    leaves = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
+
+    def first(*values):
+        again = [v if not isinstance(v, Tensor) or v.requires_grad or i not in leaves else v.requires_grad_()
+                 for i, v in enumerate(values[: len(inputs)])]  # fmt: skip
+        results = _outputs(func, again)
+        return grad(
+            results, [again[i] for i in leaves], list(values[len(inputs) :]), create_graph=True, materialize_grads=True
+        )
+
+    return gradcheck(first, (*inputs, *weights), **options)

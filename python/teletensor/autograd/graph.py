@@ -1,0 +1,62 @@
+"""What a tensor knows of the graph that made it."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from .. import _C
+from .._C import Tensor
+from .._grad_mode import set_grad_enabled
+
+
+class Node:
+    """A recorded operation, as ``tensor.grad_fn`` shows it."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def name(self) -> str:
+        """PyTorch's name of the operation's gradient, e.g. ``AddBackward0``."""
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"<{self._name} object>"
+
+
+class RemovableHandle:
+    """Removes a hook when asked to."""
+
+    def __init__(self, tensor: Tensor, number: int):
+        self.tensor, self.number = tensor, number
+
+    def remove(self) -> None:
+        """The hook is not called any more."""
+        if self.tensor is not None:
+            _C.remove_hook(self.tensor, self.number)
+            self.tensor = None
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc) -> None:
+        self.remove()
+
+
+def register_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
+    """Calls ``hook(grad)`` in each backward; what it returns, if not None, replaces the gradient."""
+    if not tensor.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+
+    def run(gradients: list, create_graph: bool) -> list:
+        with set_grad_enabled(create_graph):
+            return [hook(gradients[0])]
+
+    return RemovableHandle(tensor, _C.add_hook(tensor, run))
+
+
+def _grad_fn(tensor: Tensor) -> Node | None:
+    name = _C.node_name(tensor)
+    return None if name is None else Node(name)
+
+
+Tensor.grad_fn = property(_grad_fn, doc="The operation that made the tensor, or None.")
