@@ -7,25 +7,6 @@
 namespace tt::dtype_rules {
 namespace {
 
-// PyTorch's word for a dtype in "not implemented for 'Long'".
-std::string_view type_word(DType t) {
-  switch (t) {
-    case DType::kBool: return "Bool";
-    case DType::kUInt8: return "Byte";
-    case DType::kInt8: return "Char";
-    case DType::kInt16: return "Short";
-    case DType::kInt32: return "Int";
-    case DType::kInt64: return "Long";
-    case DType::kFloat16: return "Half";
-    case DType::kBFloat16: return "BFloat16";
-    case DType::kFloat32: return "Float";
-    case DType::kFloat64: return "Double";
-    case DType::kComplex64: return "ComplexFloat";
-    case DType::kComplex128: return "ComplexDouble";
-  }
-  return "?";
-}
-
 DType refuse(DType t) { fail(ErrorKind::kRuntime, "not implemented for '", type_word(t), "'"); }
 
 // What the arguments of each rank promote to.
@@ -58,6 +39,24 @@ bool is_bool(const Arg& a) {
 }
 
 }  // namespace
+
+std::string_view type_word(DType t) {
+  switch (t) {
+    case DType::kBool: return "Bool";
+    case DType::kUInt8: return "Byte";
+    case DType::kInt8: return "Char";
+    case DType::kInt16: return "Short";
+    case DType::kInt32: return "Int";
+    case DType::kInt64: return "Long";
+    case DType::kFloat16: return "Half";
+    case DType::kBFloat16: return "BFloat16";
+    case DType::kFloat32: return "Float";
+    case DType::kFloat64: return "Double";
+    case DType::kComplex64: return "ComplexFloat";
+    case DType::kComplex128: return "ComplexDouble";
+  }
+  return "?";
+}
 
 DType promote_all(std::initializer_list<const Arg*> args) {
   Ranks ranks;

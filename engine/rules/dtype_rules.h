@@ -12,6 +12,9 @@
 
 namespace tt::dtype_rules {
 
+// PyTorch's word for a dtype in "not implemented for 'Long'".
+std::string_view type_word(DType t);
+
 // PyTorch's promotion: tensors with dimensions decide before zero-dim tensors, those before
 // numbers; a lower rank counts only where its category is higher. Absent optionals take no part,
 // a list's entries all do.
@@ -76,5 +79,35 @@ DType number(const S&... numbers) {
 DType counted(const Arg& weights);  // bincount's: int64 without weights
 // What sums accumulate in and return: int64 for bool and integers.
 DType accumulated(const Arg& tensor);
+
+// Reductions.
+DType averaged(const Arg& input, std::optional<DType> given);  // mean
+DType truth(const Arg& input);                                 // any, all: uint8 stays
+DType spread(const Arg& input);                                // var, std
+DType normed(const Arg& input, std::optional<DType> given);
+DType ordered(const Arg& input);        // median
+DType ordered_index(const Arg& input);  // argmax
+
+// Products: all of one dtype, which is not bool.
+DType multiplied_all(std::initializer_list<const Arg*> args);
+template <typename... A>
+DType multiplied(const A&... args) {
+  return multiplied_all({&args...});
+}
+
+// Neural networks.
+DType cast_floating(const Arg& input, std::optional<DType> given);  // softmax
+DType indexed(const Arg& rows, const Arg& indices);
+DType index_of(const Arg& indices);                                  // one_hot
+DType normalized(const Arg& input);
+DType statistics(const Arg& input);                // means and deviations: float32 at least
+DType affine(const Arg& input, const Arg& weight);  // what a norm's weight has, or would have
+DType likelihood(const Arg& input, const Arg& target, const Arg& weight);
+// The fused optimizer steps: every list after the second may be empty.
+DType step_lists_all(std::initializer_list<const Arg*> lists);
+template <typename... A>
+DType step_lists(const A&... lists) {
+  return step_lists_all({&lists...});
+}
 
 }  // namespace tt::dtype_rules

@@ -107,6 +107,93 @@ Sizes along(const Arg& input, int64_t dim);  // its own; the dimension must be t
 Sizes topk(const Arg& input, int64_t k, int64_t dim);
 Sizes kthvalue(const Arg& input, int64_t k, int64_t dim, bool keepdim);
 
+// Reductions. Where no dimensions are named, or an empty list is, all are meant.
+using Dims = std::optional<absl::Span<const int64_t>>;
+Sizes reduced(const Arg& input, Dims dims = std::nullopt, bool keepdim = false);
+Sizes reduced_once(const Arg& input, Dims dims, bool keepdim);  // at most one dimension
+// Where something must be there to choose from.
+Sizes reduced_some(const Arg& input, Dims dims = std::nullopt, bool keepdim = false);
+Sizes reduced_some(const Arg& input, std::optional<int64_t> dim, bool keepdim);
+inline Sizes reduced_some(const Arg& input, int64_t dim, bool keepdim) {
+  return reduced_some(input, std::optional<int64_t>(dim), keepdim);
+}
+Sizes norm_named(const Arg& input, std::string_view p, Dims dims, bool keepdim);
+Sizes normed(const Arg& input, double ord, Dims dims, bool keepdim);
+
+// Products.
+Sizes matmul(const Arg& input, const Arg& other);
+Sizes mm(const Arg& input, const Arg& other);
+Sizes bmm(const Arg& input, const Arg& other);
+Sizes mv(const Arg& matrix, const Arg& vector);
+Sizes dot(const Arg& input, const Arg& other);
+Sizes addmm(const Arg& input, const Arg& mat1, const Arg& mat2);
+Sizes addmv(const Arg& input, const Arg& mat, const Arg& vec);
+Sizes baddbmm(const Arg& input, const Arg& batch1, const Arg& batch2);
+Sizes addbmm(const Arg& input, const Arg& batch1, const Arg& batch2);
+Sizes outer(const Arg& input, const Arg& other);
+Sizes inner(const Arg& input, const Arg& other);
+Sizes linear(const Arg& input, const Arg& weight, const Arg& bias);
+
+// Convolutions. The first three take batches; conv and conv_transpose also single images of
+// `space` dimensions and a channel.
+Sizes convolution(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
+                  SizesView dilation, int64_t groups);
+Sizes convolution_input(const Arg& grad, const Arg& weight, SizesView size, SizesView stride, SizesView padding,
+                        SizesView dilation, int64_t groups);
+Sizes convolution_weight(const Arg& grad, const Arg& input, SizesView size, SizesView stride, SizesView padding,
+                         SizesView dilation, int64_t groups);
+Sizes conv(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding, SizesView dilation,
+           int64_t groups, int64_t space);
+Sizes conv_transpose(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
+                     SizesView output_padding, int64_t groups, SizesView dilation, int64_t space);
+
+// Pooling over the last two dimensions.
+Sizes max_pool2d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, SizesView dilation, bool ceil_mode);
+Sizes max_pool2d_backward(const Arg& grad, const Arg& indices, SizesView size);
+Sizes avg_pool2d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, bool ceil_mode,
+                 std::optional<int64_t> divisor_override);
+Sizes avg_pool2d_backward(const Arg& grad, SizesView size, SizesView kernel, Dims stride, SizesView padding, bool ceil_mode);
+Sizes adaptive_pool2d(const Arg& input, SizesView output_size);
+Sizes adaptive_pool2d_backward(const Arg& grad, SizesView size);
+
+// Normalisations.
+Sizes batch_norm(const Arg& input, const Arg& running_mean, const Arg& running_var, const Arg& weight, const Arg& bias,
+                 bool training);
+Sizes channels(const Arg& input);
+Sizes layer_norm(const Arg& input, SizesView normalized_shape, const Arg& weight, const Arg& bias = Arg());
+Sizes rows(const Arg& input, SizesView normalized_shape);  // one for each row that is normalised
+Sizes group_norm(const Arg& input, int64_t num_groups, const Arg& weight, const Arg& bias);
+Sizes groups(const Arg& input, int64_t num_groups);
+
+// Other layers, and losses.
+Sizes scalar();
+Sizes alike(const Arg& a, const Arg& b);  // sizes that must be equal
+Sizes dropout(const Arg& input, double p);
+Sizes embedding(const Arg& weight, const Arg& indices);
+Sizes embedding_backward(const Arg& grad, const Arg& indices, int64_t num_weights);
+Sizes one_hot(const Arg& input, int64_t num_classes);
+Sizes pad(const Arg& input, SizesView pad);
+Sizes cosine_similarity(const Arg& x1, const Arg& x2, int64_t dim);
+Sizes nll_loss(const Arg& input, const Arg& target, const Arg& weight, std::string_view reduction,
+               double label_smoothing = 0);
+Sizes loss(const Arg& input, const Arg& target, std::string_view reduction);
+Sizes smooth_loss(const Arg& input, const Arg& target, std::string_view reduction, double beta, bool zero_allowed);
+Sizes binary_cross_entropy(const Arg& input, const Arg& target, const Arg& weight, std::string_view reduction);
+Sizes binary_cross_entropy_with_logits(const Arg& input, const Arg& target, const Arg& weight, const Arg& pos_weight,
+                                       std::string_view reduction);
+Sizes kl_div(const Arg& input, const Arg& target, std::string_view reduction);
+
+// Checks of operators without results.
+struct Checked {};
+inline void add(Inference*, DType, Checked) {}
+// The fused optimizer steps: as many entries of the same sizes in every list; those after the
+// second may be empty.
+Checked step_lists_all(std::initializer_list<const Arg*> lists);
+template <typename... A>
+Checked step_lists(const A&... lists) {
+  return step_lists_all({&lists...});
+}
+
 // How the generated infer functions say one result (or a list of them).
 void add(Inference* out, DType dtype, Sizes sizes);
 void add(Inference* out, DType dtype, Geometry geometry);

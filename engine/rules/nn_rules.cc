@@ -1,0 +1,292 @@
+// The rules of what neural networks are made of beside products: normalisations, losses, rows
+// by index, padding, optimizer steps. Convolutions and pooling: window_rules.cc.
+#include <algorithm>
+
+#include "engine/rules/dtype_rules.h"
+#include "engine/rules/error.h"
+#include "engine/rules/shape_rules.h"
+
+namespace tt {
+namespace {
+
+const Sizes& sizes_of(const Arg& tensor) { return tensor.tensor->sizes; }
+int64_t count(SizesView sizes) {
+  int64_t n = 1;
+  for (int64_t size : sizes) n *= size;
+  return n;
+}
+
+void check_reduction(std::string_view reduction) {
+  check_as(ErrorKind::kValue, reduction == "none" || reduction == "mean" || reduction == "sum", reduction,
+           " is not a valid value for reduction");
+}
+
+void check_label_smoothing(double value) {
+  check(value >= 0 && value <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", value);
+}
+
+// A per-channel argument of batch_norm.
+void check_per_channel(const Arg& a, std::string_view what, int64_t channels) {
+  if (a.is_none()) return;
+  check(count(sizes_of(a)) == channels, what, " should contain ", channels, " elements not ", count(sizes_of(a)));
+}
+
+void check_normalized(const Arg& a, std::string_view what, SizesView shape) {
+  check(a.is_none() || SizesView(sizes_of(a)) == shape, "Expected ", what,
+        " to be of same shape as normalized_shape, but got ", what, " of shape ",
+        a.is_none() ? "" : to_string(sizes_of(a)), " and normalized_shape = ", to_string(shape));
+}
+
+}  // namespace
+
+namespace shape_rules {
+
+Sizes scalar() { return {}; }
+
+Sizes alike(const Arg& a, const Arg& b) {
+  check(sizes_of(a) == sizes_of(b), "expected equal sizes, got ", to_string(sizes_of(a)), " and ",
+        to_string(sizes_of(b)));
+  return sizes_of(a);
+}
+
+Sizes dropout(const Arg& input, double p) {
+  check_as(ErrorKind::kValue, p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
+  return sizes_of(input);
+}
+
+Sizes embedding(const Arg& weight, const Arg& indices) {
+  const Sizes& rows = sizes_of(weight);
+  check(rows.size() == 2, "'weight' must be 2-D, got ", to_string(rows));
+  Sizes result = sizes_of(indices);
+  result.push_back(rows[1]);
+  return result;
+}
+
+Sizes embedding_backward(const Arg& grad, const Arg& indices, int64_t num_weights) {
+  const Sizes& g = sizes_of(grad);
+  const Sizes& i = sizes_of(indices);
+  check(g.size() == i.size() + 1 && std::equal(i.begin(), i.end(), g.begin()),
+        "expected a gradient for indices of sizes ", to_string(i), ", got ", to_string(g));
+  check(num_weights >= 0, "num_weights must not be negative, got ", num_weights);
+  return {num_weights, g.back()};
+}
+
+Sizes one_hot(const Arg& input, int64_t num_classes) {
+  check(num_classes > 0 || (num_classes == 0 && count(sizes_of(input)) == 0), "num_classes should be positive, got ",
+        num_classes);
+  Sizes result = sizes_of(input);
+  result.push_back(num_classes);
+  return result;
+}
+
+Sizes pad(const Arg& input, SizesView pad) {
+  Sizes result = sizes_of(input);
+  check(pad.size() % 2 == 0, "Length of pad must be even but instead it equals ", pad.size());
+  check(pad.size() <= 2 * result.size(),
+        "Length of pad should be no more than twice the number of dimensions of the input. ", "Pad length is ",
+        pad.size(), " while the input has ", result.size(), " dimensions.");
+  for (size_t i = 0; i < pad.size() / 2; ++i) {
+    int64_t& size = result[result.size() - 1 - i];
+    int64_t before = size, after = 0;
+    bool fits =
+        !__builtin_add_overflow(size, pad[2 * i], &after) && !__builtin_add_overflow(after, pad[2 * i + 1], &after);
+    check(fits && after >= 0 && before + std::min<int64_t>(pad[2 * i], 0) + std::min<int64_t>(pad[2 * i + 1], 0) >= 0,
+          "The input size ", before, ", plus negative padding ", pad[2 * i], " and ", pad[2 * i + 1],
+          " resulted in a negative output size, which is invalid. Check dimension ", result.size() - 1 - i,
+          " of your input.");
+    size = after;
+  }
+  return result;
+}
+
+Sizes cosine_similarity(const Arg& x1, const Arg& x2, int64_t dim) {
+  Sizes result = broadcast(x1, x2);
+  int64_t d = wrap_dim(dim, static_cast<int64_t>(result.size()));
+  if (!result.empty()) result.erase(result.begin() + d);
+  return result;
+}
+
+Sizes batch_norm(const Arg& input, const Arg& running_mean, const Arg& running_var, const Arg& weight, const Arg& bias,
+                 bool training) {
+  const Sizes& sizes = sizes_of(input);
+  check(sizes.size() >= 2, "Expected input to have channels at dimension 1, got input of size ", to_string(sizes));
+  check(training || !running_mean.is_none(), "running_mean must be defined in evaluation mode");
+  check(training || !running_var.is_none(), "running_var must be defined in evaluation mode");
+  check_per_channel(running_mean, "running_mean", sizes[1]);
+  check_per_channel(running_var, "running_var", sizes[1]);
+  check_per_channel(weight, "weight", sizes[1]);
+  check_per_channel(bias, "bias", sizes[1]);
+  return sizes;
+}
+
+Sizes channels(const Arg& input) {
+  check(sizes_of(input).size() >= 2, "Expected input to have channels at dimension 1, got input of size ",
+        to_string(sizes_of(input)));
+  return {sizes_of(input)[1]};
+}
+
+Sizes layer_norm(const Arg& input, SizesView normalized_shape, const Arg& weight, const Arg& bias) {
+  const Sizes& sizes = sizes_of(input);
+  check(!normalized_shape.empty(),
+        "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one ",
+        "element, but got normalized_shape = []");
+  check_normalized(weight, "weight", normalized_shape);
+  check_normalized(bias, "bias", normalized_shape);
+  bool fits = sizes.size() >= normalized_shape.size() &&
+              std::equal(normalized_shape.rbegin(), normalized_shape.rend(), sizes.rbegin());
+  std::string expected;
+  for (int64_t size : normalized_shape) absl::StrAppend(&expected, ", ", size);
+  check(fits, "Given normalized_shape=", to_string(normalized_shape), ", expected input with shape [*", expected,
+        "], but got input of size", to_string(sizes));
+  return sizes;
+}
+
+Sizes rows(const Arg& input, SizesView normalized_shape) {
+  const Sizes& sizes = sizes_of(input);
+  return Sizes(sizes.begin(),
+               sizes.end() - static_cast<std::ptrdiff_t>(std::min(normalized_shape.size(), sizes.size())));
+}
+
+Sizes group_norm(const Arg& input, int64_t num_groups, const Arg& weight, const Arg& bias) {
+  const Sizes& sizes = sizes_of(input);
+  check(sizes.size() >= 2, "Expected at least 2 dimensions for input tensor but received ", sizes.size());
+  check(num_groups > 0 && sizes[1] % num_groups == 0,
+        "Expected number of channels in input to be divisible by num_groups, but got input of shape ", to_string(sizes),
+        " and num_groups=", num_groups);
+  for (const Arg* a : {&weight, &bias}) {
+    check(a->is_none() || (sizes_of(*a).size() == 1 && sizes_of(*a)[0] == sizes[1]), "Expected ",
+          a == &weight ? "weight" : "bias",
+          " to be a vector of size equal to the number of channels in input, but got ",
+          a == &weight ? "weight" : "bias", " of shape ", a->is_none() ? "" : to_string(sizes_of(*a)),
+          " and input of shape ", to_string(sizes));
+  }
+  return sizes;
+}
+
+Sizes groups(const Arg& input, int64_t num_groups) { return {sizes_of(input)[0], num_groups}; }
+
+Sizes nll_loss(const Arg& input, const Arg& target, const Arg& weight, std::string_view reduction,
+               double label_smoothing) {
+  check_reduction(reduction);
+  check_label_smoothing(label_smoothing);
+  const Sizes& x = sizes_of(input);
+  const Sizes& t = sizes_of(target);
+  check_as(ErrorKind::kValue, !x.empty(), "Expected 1 or more dimensions (got 0)");
+  const size_t channel = x.size() == 1 ? 0 : 1;
+  check_as(ErrorKind::kValue, x.size() == 1 || (!t.empty() && x[0] == t[0]), "Expected input batch_size (", x[0],
+           ") to match target batch_size (", t.empty() ? 0 : t[0], ").");
+  Sizes expected = x;
+  expected.erase(expected.begin() + static_cast<std::ptrdiff_t>(channel));
+  check(t == expected, "Expected target size ", to_string(expected), ", got ", to_string(t));
+  check(weight.is_none() || (sizes_of(weight).size() == 1 && sizes_of(weight)[0] == x[channel]),
+        "weight tensor should be defined either for all ", x[channel],
+        " classes or no classes but got weight tensor of shape: ", weight.is_none() ? "" : to_string(sizes_of(weight)));
+  return reduction == "none" ? t : Sizes{};
+}
+
+Sizes loss(const Arg& input, const Arg& target, std::string_view reduction) {
+  check_reduction(reduction);
+  Sizes sizes = broadcast(input, target);
+  return reduction == "none" ? sizes : Sizes{};
+}
+
+Sizes smooth_loss(const Arg& input, const Arg& target, std::string_view reduction, double beta, bool zero_allowed) {
+  check(beta > 0 || (zero_allowed && beta == 0), zero_allowed
+                                                     ? "smooth_l1_loss does not support negative values for beta."
+                                                     : "huber_loss does not support non-positive values for delta.");
+  return loss(input, target, reduction);
+}
+
+Sizes binary_cross_entropy(const Arg& input, const Arg& target, const Arg& weight, std::string_view reduction) {
+  check_reduction(reduction);
+  check_as(ErrorKind::kValue, sizes_of(input) == sizes_of(target), "Using a target size (", to_string(sizes_of(target)),
+           ") that is different to the input size (", to_string(sizes_of(input)),
+           ") is deprecated. Please ensure they have the same size.");
+  Sizes sizes = broadcast(input, weight);
+  return reduction == "none" ? sizes : Sizes{};
+}
+
+Sizes binary_cross_entropy_with_logits(const Arg& input, const Arg& target, const Arg& weight, const Arg& pos_weight,
+                                       std::string_view reduction) {
+  check_reduction(reduction);
+  check_as(ErrorKind::kValue, sizes_of(input) == sizes_of(target), "Target size (", to_string(sizes_of(target)),
+           ") must be the same as input size (", to_string(sizes_of(input)), ")");
+  Sizes sizes = broadcast(input, weight, pos_weight);
+  return reduction == "none" ? sizes : Sizes{};
+}
+
+Sizes kl_div(const Arg& input, const Arg& target, std::string_view reduction) {
+  if (reduction != "batchmean") return loss(input, target, reduction);
+  check(!sizes_of(input).empty(), "batchmean needs a batch, got a zero-dimensional input");
+  broadcast(input, target);
+  return {};
+}
+
+Checked step_lists_all(std::initializer_list<const Arg*> lists) {
+  auto params = (*lists.begin())->list();
+  size_t position = 0;
+  for (const Arg* a : lists) {
+    auto list = a->list();
+    if (list.empty() && position++ >= 2) continue;
+    check(list.size() == params.size(), "expected as many entries in every list, got ", params.size(),
+          " parameters and ", list.size(), " entries in list ", position);
+    for (size_t i = 0; i < list.size(); ++i) {
+      check(list[i]->sizes == params[i]->sizes, "expected a parameter's gradient and state to have its sizes ",
+            to_string(params[i]->sizes), ", got ", to_string(list[i]->sizes));
+    }
+  }
+  return {};
+}
+
+}  // namespace shape_rules
+
+namespace dtype_rules {
+
+DType cast_floating(const Arg& input, std::optional<DType> given) {
+  return require_floating(given.value_or(same(input)));
+}
+
+DType indexed(const Arg& rows, const Arg& indices) {
+  DType t = same(indices);
+  check(t == DType::kInt64 || t == DType::kInt32,
+        "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got ",
+        type_word(t), " instead (while checking arguments for embedding)");
+  return same(rows);
+}
+
+DType index_of(const Arg& indices) {
+  check(same(indices) == DType::kInt64, "one_hot is only applicable to index tensor of type LongTensor, got ",
+        type_word(same(indices)));
+  return DType::kInt64;
+}
+
+DType normalized(const Arg& input) { return require_floating(same(input)); }
+
+DType statistics(const Arg& input) { return same(input) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32; }
+
+DType affine(const Arg& input, const Arg& weight) { return weight.is_none() ? same(input) : same(weight); }
+
+DType likelihood(const Arg& input, const Arg& target, const Arg& weight) {
+  DType t = require_floating(same(input));
+  check(same(target) == DType::kInt64, "expected scalar type Long but found ", type_word(same(target)));
+  check(weight.is_none() || same(weight) == t, "expected scalar type ", type_word(t), " but found ",
+        weight.is_none() ? "" : type_word(same(weight)));
+  return t;
+}
+
+DType step_lists_all(std::initializer_list<const Arg*> lists) {
+  auto params = (*lists.begin())->list();
+  for (const Arg* a : lists) {
+    auto list = a->list();
+    for (size_t i = 0; i < std::min(list.size(), params.size()); ++i) {
+      DType t = params[i]->dtype;
+      check(is_floating(t), "expected floating-point parameters, got ", name(t));
+      check(list[i]->dtype == t, "expected a parameter's gradient and state to have its dtype ", name(t), ", got ",
+            name(list[i]->dtype));
+    }
+  }
+  return kDefaultFloat;
+}
+
+}  // namespace dtype_rules
+}  // namespace tt

@@ -1,0 +1,228 @@
+// The rules of what slides a window over space: convolutions and pooling.
+#include <algorithm>
+
+#include "engine/rules/error.h"
+#include "engine/rules/shape_rules.h"
+
+namespace tt::shape_rules {
+namespace {
+
+const Sizes& sizes_of(const Arg& tensor) { return tensor.tensor->sizes; }
+
+// How many places a window has along one dimension; sizes and paddings are bounded so that nothing overflows.
+struct Window {
+  int64_t kernel, stride = 1, padding = 0, dilation = 1;
+
+  int64_t extent() const { return dilation * (kernel - 1) + 1; }
+  int64_t places(int64_t size, bool ceil_mode = false) const {
+    int64_t room = size + 2 * padding - extent();
+    int64_t n = (room < 0 ? -1 : (room + (ceil_mode ? stride - 1 : 0)) / stride) + 1;
+    // A window must start inside the input or its left padding.
+    return ceil_mode && (n - 1) * stride >= size + padding ? n - 1 : n;
+  }
+};
+
+constexpr int64_t kLimit = int64_t{1} << 28;
+
+void check_list(SizesView list, size_t n, int64_t least, std::string_view what) {
+  check(list.size() == n, "expected ", what, " to be a single integer value or a list of ", n, " values, but got ",
+        to_string(list));
+  for (int64_t v : list) {
+    check(v >= least && v<kLimit, least> 0 ? "non-positive " : "negative ", what, " is not supported, got ",
+          to_string(list));
+  }
+}
+
+void check_windows(size_t space, SizesView stride, SizesView padding, SizesView dilation, int64_t groups) {
+  check_list(stride, space, 1, "stride");
+  check_list(padding, space, 0, "padding");
+  check_list(dilation, space, 1, "dilation");
+  check(groups > 0, "non-positive groups is not supported, got ", groups);
+}
+
+Sizes convolved(SizesView x, SizesView w, const Arg& bias, SizesView stride, SizesView padding, SizesView dilation,
+                int64_t groups) {
+  const size_t space = w.size() - 2;
+  check_windows(space, stride, padding, dilation, groups);
+  check(w[0] % groups == 0 && w[0] >= groups, "Given groups=", groups, ", expected weight to be at least ", groups,
+        " at dimension 0 and divisible by it, but got weight of size ", to_string(w), " instead");
+  check(x[1] == w[1] * groups, "Given groups=", groups, ", weight of size ", to_string(w), ", expected input",
+        to_string(x), " to have ", w[1] * groups, " channels, but got ", x[1], " channels instead");
+  check(bias.is_none() || (sizes_of(bias).size() == 1 && sizes_of(bias)[0] == w[0]), "Given weight of size ",
+        to_string(w), ", expected bias to be 1-dimensional with ", w[0], " elements, but got bias of size ",
+        bias.is_none() ? "" : to_string(sizes_of(bias)), " instead");
+  Sizes result{x[0], w[0]};
+  for (size_t i = 0; i < space; ++i) {
+    Window window{w[2 + i], stride[i], padding[i], dilation[i]};
+    check(w[2 + i] > 0, "expected a kernel that is not empty, got weight of size ", to_string(w));
+    check(window.extent() <= x[2 + i] + 2 * padding[i],
+          "Calculated padded input size per channel: ", x[2 + i] + 2 * padding[i], ". Kernel size: ", window.extent(),
+          ". Kernel size can't be greater than actual input size");
+    result.push_back(window.places(x[2 + i]));
+  }
+  return result;
+}
+
+void check_batched(SizesView x, SizesView w) {
+  check(w.size() >= 3 && w.size() <= 5, "Expected a weight of 3 to 5 dimensions, got ", to_string(w));
+  check(x.size() == w.size(), "Expected a batch of ", w.size(), " dimensions, got ", to_string(x));
+}
+
+// `input`'s sizes as a batch, whether or not it is one.
+Sizes batched(const Arg& input, const Arg& weight, int64_t space, std::string_view op) {
+  Sizes x = sizes_of(input);
+  const int64_t n = static_cast<int64_t>(x.size());
+  check(n == space + 1 || n == space + 2, "Expected ", space + 1, "D (unbatched) or ", space + 2,
+        "D (batched) input to ", op, space, "d, but got input of size: ", to_string(x));
+  check(static_cast<int64_t>(sizes_of(weight).size()) == space + 2, "Expected a ", space + 2,
+        "-dimensional weight, but got weight of size ", to_string(sizes_of(weight)));
+  if (n == space + 1) x.insert(x.begin(), 1);
+  return x;
+}
+
+Sizes as_given(const Arg& input, Sizes result) {
+  if (sizes_of(input).size() < result.size()) result.erase(result.begin());
+  return result;
+}
+
+}  // namespace
+
+Sizes convolution(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
+                  SizesView dilation, int64_t groups) {
+  check_batched(sizes_of(input), sizes_of(weight));
+  return convolved(sizes_of(input), sizes_of(weight), bias, stride, padding, dilation, groups);
+}
+
+Sizes convolution_input(const Arg& grad, const Arg& weight, SizesView size, SizesView stride, SizesView padding,
+                        SizesView dilation, int64_t groups) {
+  check_batched(size, sizes_of(weight));
+  Sizes expected = convolved(sizes(size), sizes_of(weight), Arg(), stride, padding, dilation, groups);
+  check(sizes_of(grad) == expected, "Expected a gradient of size ", to_string(expected), ", got ",
+        to_string(sizes_of(grad)));
+  return sizes(size);
+}
+
+Sizes convolution_weight(const Arg& grad, const Arg& input, SizesView size, SizesView stride, SizesView padding,
+                         SizesView dilation, int64_t groups) {
+  check_batched(sizes_of(input), size);
+  Sizes expected = convolved(sizes_of(input), sizes(size), Arg(), stride, padding, dilation, groups);
+  check(sizes_of(grad) == expected, "Expected a gradient of size ", to_string(expected), ", got ",
+        to_string(sizes_of(grad)));
+  return sizes(size);
+}
+
+Sizes conv(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
+           SizesView dilation, int64_t groups, int64_t space) {
+  Sizes x = batched(input, weight, space, "conv");
+  return as_given(input, convolved(x, sizes_of(weight), bias, stride, padding, dilation, groups));
+}
+
+Sizes conv_transpose(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
+                     SizesView output_padding, int64_t groups, SizesView dilation, int64_t space) {
+  Sizes x = batched(input, weight, space, "conv_transpose");
+  const Sizes& w = sizes_of(weight);
+  const size_t n = static_cast<size_t>(space);
+  check_windows(n, stride, padding, dilation, groups);
+  check_list(output_padding, n, 0, "output_padding");
+  check(x[1] == w[0], "Given transposed=1, weight of size ", to_string(w), ", expected input", to_string(x),
+        " to have ", w[0], " channels, but got ", x[1], " channels instead");
+  check(w[0] % groups == 0, "Given groups=", groups,
+        ", expected weight to be divisible by it at dimension 0, but got weight of size ", to_string(w), " instead");
+  check(bias.is_none() || (sizes_of(bias).size() == 1 && sizes_of(bias)[0] == w[1] * groups),
+        "Given transposed=1, weight of size ", to_string(w), ", expected bias to be 1-dimensional with ", w[1] * groups,
+        " elements, but got bias of size ", bias.is_none() ? "" : to_string(sizes_of(bias)), " instead");
+  Sizes result{x[0], w[1] * groups};
+  for (size_t i = 0; i < n; ++i) {
+    check(output_padding[i] < stride[i] || output_padding[i] < dilation[i],
+          "output padding must be smaller than either stride or dilation, but got output_padding: ",
+          to_string(output_padding), " stride: ", to_string(stride), " dilation: ", to_string(dilation));
+    Window window{w[2 + i], stride[i], padding[i], dilation[i]};
+    int64_t size = (x[2 + i] - 1) * stride[i] - 2 * padding[i] + window.extent() + output_padding[i];
+    check(size > 0, "Given input size per channel: ", to_string(SizesView(x).subspan(2)),
+          ". Calculated output size per channel is too small: ", size);
+    result.push_back(size);
+  }
+  return as_given(input, result);
+}
+
+namespace {
+
+void check_planes(SizesView x, std::string_view what) {
+  check((x.size() == 3 || x.size() == 4) && x[x.size() - 1] > 0 && x[x.size() - 2] > 0 && x[x.size() - 3] > 0,
+        "Expected 3D or 4D ", what, " with optional 0 dim batch size for input, but got: ", to_string(x));
+}
+
+Sizes pooled(SizesView x, SizesView kernel, Dims stride, SizesView padding, SizesView dilation, bool ceil_mode,
+             bool whole_kernel) {
+  check_list(kernel, 2, 1, "kernel_size");
+  SizesView step = stride && !stride->empty() ? *stride : kernel;
+  check_list(step, 2, 1, "stride");
+  check_list(padding, 2, 0, "padding");
+  check_list(dilation, 2, 1, "dilation");
+  Sizes result(x.begin(), x.end());
+  for (size_t i = 0; i < 2; ++i) {
+    Window window{kernel[i], step[i], padding[i], dilation[i]};
+    check(padding[i] <= (whole_kernel ? window.extent() : kernel[i]) / 2,
+          "pad should be at most half of effective kernel size, but got pad=", padding[i], ", kernel_size=", kernel[i],
+          " and dilation=", dilation[i]);
+    int64_t& size = result[result.size() - 2 + i];
+    size = window.places(size, ceil_mode);
+    check(size > 0, "Given input size: ", to_string(x), ". Calculated output size is too small: ", to_string(result));
+  }
+  return result;
+}
+
+}  // namespace
+
+Sizes max_pool2d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, SizesView dilation,
+                 bool ceil_mode) {
+  check_planes(sizes_of(input), "(batch mode) tensor expected for input");
+  return pooled(sizes_of(input), kernel, stride, padding, dilation, ceil_mode, true);
+}
+
+Sizes max_pool2d_backward(const Arg& grad, const Arg& indices, SizesView size) {
+  const Sizes& g = sizes_of(grad);
+  check(g == sizes_of(indices), "Expected a gradient of size ", to_string(sizes_of(indices)), ", got ", to_string(g));
+  check(size.size() == g.size() && g.size() >= 3 && std::equal(g.begin(), g.end() - 2, size.begin()),
+        "Expected an input of as many planes as the gradient has, got ", to_string(size), " and ", to_string(g));
+  return sizes(size);
+}
+
+Sizes avg_pool2d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, bool ceil_mode,
+                 std::optional<int64_t> divisor_override) {
+  check(!divisor_override || *divisor_override != 0, "divisor must be not zero");
+  check_planes(sizes_of(input), "(batch mode) tensor expected for input");
+  return pooled(sizes_of(input), kernel, stride, padding, Sizes{1, 1}, ceil_mode, false);
+}
+
+Sizes avg_pool2d_backward(const Arg& grad, SizesView size, SizesView kernel, Dims stride, SizesView padding,
+                          bool ceil_mode) {
+  check_planes(size, "input");
+  Sizes expected = pooled(sizes(size), kernel, stride, padding, Sizes{1, 1}, ceil_mode, false);
+  check(sizes_of(grad) == expected, "Expected a gradient of size ", to_string(expected), ", got ",
+        to_string(sizes_of(grad)));
+  return sizes(size);
+}
+
+Sizes adaptive_pool2d(const Arg& input, SizesView output_size) {
+  const Sizes& x = sizes_of(input);
+  check((x.size() == 3 || x.size() == 4), "Expected 3D or 4D tensor, but got ", to_string(x));
+  check_list(output_size, 2, 0, "output_size");
+  check(x[x.size() - 1] > 0 && x[x.size() - 2] > 0,
+        "Expected input to have non-zero size for non-batch dimensions, but input has sizes ", to_string(x));
+  Sizes result = x;
+  result[x.size() - 2] = output_size[0];
+  result[x.size() - 1] = output_size[1];
+  return result;
+}
+
+Sizes adaptive_pool2d_backward(const Arg& grad, SizesView size) {
+  const Sizes& g = sizes_of(grad);
+  check(size.size() == g.size() && g.size() >= 3 && std::equal(g.begin(), g.end() - 2, size.begin()),
+        "Expected an input of as many planes as the gradient has, got ", to_string(size), " and ", to_string(g));
+  check(size[size.size() - 1] > 0 && size[size.size() - 2] > 0, "Expected planes that are not empty, got ",
+        to_string(size));
+  return sizes(size);
+}
+
+}  // namespace tt::shape_rules
