@@ -1,0 +1,58 @@
+# The front door. Every target installs what it needs and is missing, and says so.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+PYTHON := .venv/bin/python
+# OpenBLAS and OpenMP settings of the shell would change what is measured and tested.
+CLEAN_ENV := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
+
+.PHONY: help setup build demo test check bench bench-peers install wheel asan tsan format lint clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup:
+	@deploy/install_packages.sh
+	@deploy/make_venv.sh
+
+build: setup ## Build the engine, the clients and the Python package into build/
+	@cmake --preset release >build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
+	@rm -f build-configure.log
+	@cmake --build --preset release
+
+demo: build ## Train an image classifier on a daemon, from a client process
+	@$(CLEAN_ENV) $(PYTHON) examples/fashion_mnist.py
+
+test: build ## Run every test
+	@$(CLEAN_ENV) deploy/run_tests.sh all
+
+check: build ## Run the fast tests (under two minutes)
+	@$(CLEAN_ENV) deploy/run_tests.sh fast
+
+bench: build ## Measure ours beside the floors: a table of ratios, and build/bench.json
+	@$(CLEAN_ENV) $(PYTHON) -m benchmarks.run
+
+bench-peers: build ## As bench, with PyTorch in an environment of its own
+	@$(CLEAN_ENV) $(PYTHON) -m benchmarks.run --peers
+
+PREFIX ?= /usr/local
+install: build ## Install the daemon, the C++ client and its CMake package under PREFIX
+	@cmake --install build --prefix $(PREFIX)
+
+wheel: setup ## Build a wheel that needs no Debian packages, into dist/
+	@$(PYTHON) -m pip wheel --quiet --no-deps -w dist .
+
+asan tsan: setup ## Run the tests under AddressSanitizer and UBSan, or ThreadSanitizer
+	@cmake --preset $@ >/dev/null && cmake --build --preset $@
+	@$(CLEAN_ENV) deploy/run_tests.sh $@
+
+format: ## Format C++ and Python
+	@git ls-files '*.cc' '*.h' | xargs clang-format -i
+	@$(PYTHON) -m pip install --quiet ruff && $(PYTHON) -m ruff format python tests benchmarks examples engine/generate
+
+lint: build ## clang-tidy and ruff
+	@git ls-files '*.cc' | grep -v -e isa/ | xargs clang-tidy -p build --quiet
+	@$(PYTHON) -m pip install --quiet ruff && $(PYTHON) -m ruff check python tests benchmarks examples engine/generate
+
+clean: ## Remove what was built
+	@rm -rf build build-asan build-tsan build-dev dist

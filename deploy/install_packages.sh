@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Installs the Debian packages of packages.txt that are not there yet, and says which.
+set -euo pipefail
+here=$(dirname "$(readlink -f "$0")")
+
+missing=()
+while read -r package; do
+  [[ -z "$package" || "$package" == \#* ]] && continue
+  state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+  [[ "$state" == installed ]] || missing+=("$package")
+done <"$here/packages.txt"
+
+if ((${#missing[@]} == 0)); then
+  echo "packages: all there"
+  exit 0
+fi
+echo "packages: installing ${missing[*]}"
+run=()
+if ((EUID != 0)); then
+  command -v sudo >/dev/null || { echo "packages: run this as root, or install: ${missing[*]}" >&2; exit 1; }
+  run=(sudo)
+fi
+export DEBIAN_FRONTEND=noninteractive
+"${run[@]}" apt-get update -qq
+"${run[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

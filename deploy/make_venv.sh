@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Makes .venv with the Python packages of requirements.txt, and lets it see the build tree's
+# teletensor package and command. Skips what is there.
+set -euo pipefail
+root=$(readlink -f "$(dirname "$(readlink -f "$0")")/..")
+cd "$root"
+
+[[ -x .venv/bin/python ]] || { echo "venv: making .venv"; python3 -m venv .venv; }
+if ! cmp -s deploy/requirements.txt .venv/requirements.txt; then
+  echo "venv: installing $(grep -v '^#' deploy/requirements.txt | xargs)"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check -r deploy/requirements.txt
+  cp deploy/requirements.txt .venv/requirements.txt
+fi
+
+site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
+echo "$root/build/python" >"$site/teletensor.pth"
+cat >.venv/bin/teletensor <<EOF
+#!$root/.venv/bin/python
+import sys
+
+from teletensor.cli import main
+
+sys.exit(main())
+EOF
+chmod +x .venv/bin/teletensor

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Runs the tests of a tier and prints how many ran: fast, all, asan or tsan.
+set -uo pipefail
+root=$(readlink -f "$(dirname "$(readlink -f "$0")")/..")
+cd "$root"
+tier=${1:-all}
+build=build
+[[ $tier == asan || $tier == tsan ]] && build=build-$tier
+results=$build/test-results
+rm -rf "$results" && mkdir -p "$results"
+failed=0
+
+# Races and leaks inside Debian's gRPC are not ours to mend; ours are reported.
+export TSAN_OPTIONS="ignore_noninstrumented_modules=1 ${TSAN_OPTIONS:-}"
+export ASAN_OPTIONS="detect_leaks=1 ${ASAN_OPTIONS:-}"
+
+echo "== C++ ($build)"
+ctest --test-dir "$build" --output-on-failure -j 2 --output-junit "$root/$results/ctest.xml" || failed=1
+
+if [[ $tier == fast || $tier == all ]]; then
+  echo "== Python"
+  marker=()
+  [[ $tier == fast ]] && marker=(-m "not slow")
+  .venv/bin/python -m pytest tests -q -n 2 --dist loadgroup "${marker[@]}" --junitxml "$results/pytest.xml" || failed=1
+fi
+
+.venv/bin/python deploy/count_tests.py "$results" || failed=1
+exit $failed
