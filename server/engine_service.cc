@@ -10,26 +10,38 @@
 namespace tt::server {
 namespace {
 
-// The memory that frames are parsed into, one after another: bump-allocated from a block that stays.
-class FrameArena {
+// The frame that a stream is parsed into, again and again: cleared messages keep their memory, so a warm session's
+// frames are parsed without allocating.
+class FrameBuffer {
  public:
-  FrameArena() : block_(new char[kBlockBytes]), arena_(options(block_.get())) {}
+  FrameBuffer() : frame_(google::protobuf::Arena::CreateMessage<v1::Frame>(&arena_)) {}
+
   v1::Frame* next() {
+    inline_bytes_ += count_inline_bytes();
+    if (inline_bytes_ < kMaxKept && arena_.SpaceUsed() < kMaxKept) {
+      frame_->Clear();
+      return frame_;
+    }
+    // Inline bytes and lists are not reused by Clear: start over before they pile up.
+    inline_bytes_ = 0;
     arena_.Reset();
-    return google::protobuf::Arena::CreateMessage<v1::Frame>(&arena_);
+    return frame_ = google::protobuf::Arena::CreateMessage<v1::Frame>(&arena_);
   }
 
  private:
-  static constexpr size_t kBlockBytes = 256 << 10;
-  static google::protobuf::ArenaOptions options(char* block) {
-    google::protobuf::ArenaOptions options;
-    options.initial_block = block;
-    options.initial_block_size = kBlockBytes;
-    options.max_block_size = 1 << 20;
-    return options;
+  static constexpr uint64_t kMaxKept = 2 << 20;
+
+  uint64_t count_inline_bytes() const {
+    uint64_t bytes = 0;
+    for (const v1::Instruction& instruction : frame_->instructions()) {
+      for (const v1::Argument& arg : instruction.args()) bytes += arg.has_characters() ? arg.characters().size() : 0;
+    }
+    return bytes;
   }
-  std::unique_ptr<char[]> block_;
+
   google::protobuf::Arena arena_;
+  v1::Frame* frame_;
+  uint64_t inline_bytes_ = 0;  // of strings, which lie outside the arena
 };
 
 grpc::Status drain(grpc::ServerReader<v1::UploadChunk>* reader, Upload& upload, v1::UploadChunk* chunk) {
@@ -73,9 +85,9 @@ grpc::Status EngineService::Session(grpc::ServerContext* context,
   auto session = session_of(*context, &status);
   if (!session) return status;
   uint64_t attachment = sessions_.attach(*session, [context] { context->TryCancel(); });
-  FrameArena arena;
+  FrameBuffer buffer;
   v1::Reply reply;
-  for (v1::Frame* frame = arena.next(); stream->Read(frame); frame = arena.next()) {
+  for (v1::Frame* frame = buffer.next(); stream->Read(frame); frame = buffer.next()) {
     reply.Clear();
     session->execute(*frame, &reply);
     bool sent = stream->Write(reply);
