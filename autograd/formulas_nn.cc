@@ -1,0 +1,128 @@
+#include "autograd/formulas_nn.h"
+
+#include "engine/context.h"
+#include "engine/ops.h"
+
+namespace tt::autograd::formulas {
+namespace {
+
+bool recording() { return Context::current().grad_enabled; }
+
+// All dimensions of n but those from `begin` to `end`.
+Sizes dims_around(int64_t n, int64_t begin, int64_t end) {
+  Sizes dims;
+  for (int64_t d = 0; d < n; ++d) {
+    if (d < begin || d >= end) dims.push_back(d);
+  }
+  return dims;
+}
+
+// [1, n, 1, ...] like the channels of `input`.
+Tensor per_channel(const Tensor& values, const Tensor& input) {
+  Sizes sizes(input.sizes().size(), 1);
+  sizes[1] = input.sizes()[1];
+  return ops::reshape(values, sizes);
+}
+
+// A norm taken apart: y = (input - center) * scale, where both are means over `dims` of input.
+struct Normalized {
+  Tensor centered;
+  Tensor scale;
+  Tensor value;
+
+  Normalized(const Tensor& input, SizesView dims, double eps, bool center) {
+    centered = center ? ops::sub(input, ops::mean(input, dims, true)) : input;
+    scale = ops::rsqrt(ops::add(ops::mean(ops::square(centered), dims, true), eps));
+    value = ops::mul(centered, scale);
+  }
+  // The gradient of input, where `g` is that of value.
+  Tensor grad_input(const Tensor& g, SizesView dims, bool center) const {
+    Tensor rest = ops::sub(g, ops::mul(value, ops::mean(ops::mul(g, value), dims, true)));
+    if (center) rest = ops::sub(rest, ops::mean(g, dims, true));
+    return ops::mul(scale, rest);
+  }
+};
+
+}  // namespace
+
+Tensor product_grad(const Tensor& g, const Tensor& input, Dims dims, bool keepdim) {
+  if (dims && !dims->empty()) return prod_dim_grad(g, input, dims->front(), keepdim);
+  return prod_grad(keepdim ? ops::reshape(g, Sizes{}) : g, input);
+}
+
+Tensor linear_grad_weight(const Tensor& g, const Tensor& input, SizesView weight) {
+  const Tensor rows = ops::reshape(g, Sizes{-1, weight[0]});
+  if (rows.numel() == 0 || input.numel() == 0) return ops::zeros(weight, g.dtype(), g.device());
+  return ops::matmul(ops::transpose(rows, 0, 1), ops::reshape(input, Sizes{-1, weight[1]}));
+}
+
+Tensor sum_over_channels(const Tensor& g) { return ops::sum(g, dims_around(g.dim(), 1, 2)); }
+
+Tensor softmax_backward_grad_output(const Tensor& g, const Tensor& grad, const Tensor& output, int64_t dim) {
+  const Sizes dims{dim};
+  const Tensor through_grad = ops::mul(g, ops::sub(grad, ops::sum(ops::mul(grad, output), dims, true)));
+  return ops::sub(through_grad, ops::mul(grad, ops::sum(ops::mul(g, output), dims, true)));
+}
+
+Tensor embedding_backward_grad(const Tensor& g, const Tensor& indices, int64_t padding_idx) {
+  const Tensor rows = ops::embedding(g, indices, int64_t{-1});
+  if (padding_idx < 0) return rows;
+  return ops::masked_fill(rows, ops::unsqueeze(ops::eq(indices, padding_idx), -1), 0.0);
+}
+
+Tensor max_pool2d_backward_grad(const Tensor& g, const Tensor& indices) {
+  const Tensor picked = ops::gather(ops::flatten(g, -2, -1), -1, ops::flatten(indices, -2, -1));
+  return ops::reshape(picked, indices.sizes());
+}
+
+Tensors batch_norm_grad(const Tensor& g, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                        const Tensor& rstd, bool training, double eps) {
+  if (!recording()) return ops::batch_norm_backward(g, input, weight, mean, rstd, training);
+  const Sizes dims = dims_around(input.dim(), 1, 2);
+  const Tensor scaled = weight ? ops::mul(g, per_channel(weight, input)) : g;
+  Tensor grad_input, value;
+  if (training) {
+    const Normalized norm(input, dims, eps, true);
+    grad_input = norm.grad_input(scaled, dims, true);
+    value = norm.value;
+  } else {
+    const Tensor scale = per_channel(rstd, input);
+    grad_input = ops::mul(scaled, scale);
+    value = ops::mul(ops::sub(input, per_channel(mean, input)), scale);
+  }
+  return {grad_input, ops::sum(ops::mul(g, value), dims), ops::sum(g, dims)};
+}
+
+Tensors layer_norm_grad(const Tensor& g, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                        const Tensor& rstd, SizesView normalized_shape, double eps) {
+  if (!recording()) return ops::layer_norm_backward(g, input, weight, mean, rstd, normalized_shape);
+  const int64_t leading = input.dim() - static_cast<int64_t>(normalized_shape.size());
+  const Sizes dims = dims_around(input.dim(), 0, leading);
+  const Normalized norm(input, dims, eps, true);
+  const Tensor scaled = weight ? ops::mul(g, weight) : g;
+  return {norm.grad_input(scaled, dims, true), sum_to(ops::mul(g, norm.value), normalized_shape),
+          sum_to(g, normalized_shape)};
+}
+
+Tensors group_norm_grad(const Tensor& g, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                        const Tensor& rstd, int64_t num_groups, double eps) {
+  if (!recording()) return ops::group_norm_backward(g, input, weight, mean, rstd, num_groups);
+  const Sizes grouped{input.sizes()[0], num_groups, input.numel() / (input.sizes()[0] * num_groups)}, dims{2};
+  const Normalized norm(ops::reshape(input, grouped), dims, eps, true);
+  const Tensor scaled = weight ? ops::mul(g, per_channel(weight, input)) : g;
+  const Tensor grad_input = norm.grad_input(ops::reshape(scaled, grouped), dims, true);
+  const Tensor value = ops::reshape(norm.value, input.sizes());
+  return {ops::reshape(grad_input, input.sizes()), sum_over_channels(ops::mul(g, value)), sum_over_channels(g)};
+}
+
+Tensors rms_norm_grad(const Tensor& g, const Tensor& input, const Tensor& weight, const Tensor& rstd,
+                      SizesView normalized_shape, double eps) {
+  if (!recording()) return ops::rms_norm_backward(g, input, weight, rstd, normalized_shape);
+  const int64_t leading = input.dim() - static_cast<int64_t>(normalized_shape.size());
+  const Sizes dims = dims_around(input.dim(), 0, leading);
+  const Normalized norm(input, dims, eps, false);
+  const Tensor scaled = weight ? ops::mul(g, weight) : g;
+  return {norm.grad_input(scaled, dims, false), sum_to(ops::mul(g, norm.value), normalized_shape)};
+}
+
+}  // namespace tt::autograd::formulas

@@ -1,0 +1,33 @@
+// What the gradients of reductions, products, layers and losses call beside operators and formulas.h.
+#pragma once
+
+#include "autograd/formulas.h"
+
+namespace tt::autograd::formulas {
+
+// prod's, over all dimensions or one.
+Tensor product_grad(const Tensor& g, const Tensor& input, Dims dims, bool keepdim);
+
+// g (..., out) and input (..., in) collected over the leading dimensions into (out, in).
+Tensor linear_grad_weight(const Tensor& g, const Tensor& input, SizesView weight);
+// Over all dimensions but 1.
+Tensor sum_over_channels(const Tensor& g);
+
+// How softmax_backward(grad, output, dim) depends on output.
+Tensor softmax_backward_grad_output(const Tensor& g, const Tensor& grad, const Tensor& output, int64_t dim);
+// The gradients of the gradients: what was collected is picked again.
+Tensor embedding_backward_grad(const Tensor& g, const Tensor& indices, int64_t padding_idx);
+Tensor max_pool2d_backward_grad(const Tensor& g, const Tensor& indices);
+
+// The gradients of norms in input, weight and bias: by one fused operator, or, while they are
+// recorded themselves, by operators that differentiate.
+Tensors batch_norm_grad(const Tensor& g, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                        const Tensor& rstd, bool training, double eps);
+Tensors layer_norm_grad(const Tensor& g, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                        const Tensor& rstd, SizesView normalized_shape, double eps);
+Tensors group_norm_grad(const Tensor& g, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                        const Tensor& rstd, int64_t num_groups, double eps);
+Tensors rms_norm_grad(const Tensor& g, const Tensor& input, const Tensor& weight, const Tensor& rstd,
+                      SizesView normalized_shape, double eps);
+
+}  // namespace tt::autograd::formulas

@@ -1,0 +1,125 @@
+#include "engine/composites_nn.h"
+
+#include "engine/ops.h"
+#include "engine/rules/shape_rules.h"
+
+namespace tt::composites {
+namespace {
+
+// [1, n, 1, ...]: along `channel` of `ndim` dimensions.
+Tensor along_channel(const Tensor& values, int64_t ndim, int64_t channel) {
+  Sizes sizes(static_cast<size_t>(ndim), 1);
+  sizes[static_cast<size_t>(channel)] = values.numel();
+  return ops::reshape(values, sizes);
+}
+
+bool is_one(const Scalar& number) { return number.to_double() == 1; }
+
+}  // namespace
+
+Tensor add_product(const Tensor& input, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
+  Tensor scaled = is_one(alpha) ? product : ops::mul(product, alpha);
+  if (beta.to_double() == 0) return scaled;
+  return ops::add(scaled, input, beta);
+}
+
+Tensor inner_product(const Tensor& input, const Tensor& other) {
+  if (input.dim() == 0 || other.dim() == 0) return ops::mul(input, other);
+  const int64_t n = input.sizes().back();
+  const Tensor left = ops::reshape(input, Sizes{-1, n}), right = ops::reshape(other, Sizes{-1, n});
+  Sizes sizes(input.sizes().begin(), input.sizes().end() - 1);
+  sizes.insert(sizes.end(), other.sizes().begin(), other.sizes().end() - 1);
+  return ops::reshape(ops::matmul(left, ops::transpose(right, 0, 1)), sizes);
+}
+
+Tensor convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, SizesView stride, SizesView padding,
+                SizesView dilation, int64_t groups) {
+  if (input.dim() == weight.dim()) return ops::convolution(input, weight, bias, stride, padding, dilation, groups);
+  const Tensor batch = ops::unsqueeze(input, 0);
+  return ops::squeeze_dim(ops::convolution(batch, weight, bias, stride, padding, dilation, groups), Sizes{0});
+}
+
+Tensor convolve_transposed(const Tensor& input, const Tensor& weight, const Tensor& bias, SizesView stride,
+                           SizesView padding, SizesView output_padding, int64_t groups, SizesView dilation) {
+  const bool batched = input.dim() == weight.dim();
+  const Tensor batch = batched ? input : ops::unsqueeze(input, 0);
+  const int64_t space = weight.dim() - 2;
+  const Sizes size = shape_rules::conv_transpose(Arg(batch.get()), Arg(weight.get()), Arg(), stride, padding,
+                                                 output_padding, groups, dilation, space);
+  Tensor result = ops::convolution_input(batch, weight, size, stride, padding, dilation, groups);
+  if (bias) result = ops::add(result, along_channel(bias, result.dim(), 1));
+  return batched ? result : ops::squeeze_dim(result, Sizes{0});
+}
+
+Tensor cosine(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
+  const Sizes dims{dim};
+  const Tensor product = ops::sum(ops::mul(x1, x2), dims);
+  auto length = [&](const Tensor& x) {
+    const Tensor wide = ops::add(x, ops::zeros_like(ops::mul(x1, x2)));
+    return ops::clamp_min(ops::vector_norm(wide, 2.0, dims), eps);
+  };
+  return ops::true_divide(product, ops::mul(length(x1), length(x2)));
+}
+
+double epsilon(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return 0x1p-10;
+    case DType::kBFloat16:
+      return 0x1p-7;
+    case DType::kFloat32:
+      return 0x1p-23;
+    default:
+      return 0x1p-52;
+  }
+}
+
+int64_t class_dim(const Tensor& input) { return input.dim() == 1 ? 0 : 1; }
+
+Tensor reduce_loss(const Tensor& losses, std::string_view reduction) {
+  if (reduction == "none") return losses;
+  return reduction == "sum" ? ops::sum(losses) : ops::mean(losses);
+}
+
+Tensor weighted(const Tensor& losses, const Tensor& weight) { return weight ? ops::mul(losses, weight) : losses; }
+
+// softplus(-x) is -log(sigmoid(x)).
+Tensor logits_entropy(const Tensor& input, const Tensor& target, const Tensor& pos_weight) {
+  const Tensor negative = ops::logsigmoid(input);
+  const Tensor rest = ops::mul(ops::rsub(target, int64_t{1}), input);
+  if (!pos_weight) return ops::sub(rest, negative);
+  const Tensor scale = ops::add(ops::mul(ops::sub(pos_weight, int64_t{1}), target), int64_t{1});
+  return ops::sub(rest, ops::mul(scale, negative));
+}
+
+Tensor kl_divergence(const Tensor& input, const Tensor& target, std::string_view reduction, bool log_target) {
+  const Tensor losses = log_target ? ops::mul(ops::exp(target), ops::sub(target, input))
+                                   : ops::sub(ops::xlogy(target, target), ops::mul(target, input));
+  if (reduction == "batchmean") return ops::true_divide(ops::sum(losses), input.sizes()[0]);
+  return reduce_loss(losses, reduction);
+}
+
+Tensor smoothed_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
+                              std::string_view reduction, double label_smoothing) {
+  const int64_t channel = class_dim(input);
+  const int64_t classes = input.sizes()[static_cast<size_t>(channel)];
+  const Tensor logs = ops::log_softmax(input, channel, std::nullopt);
+  const Tensor nll = ops::nll_loss(logs, target, weight, ignore_index, reduction);
+  Tensor smooth = ops::sum(weight ? ops::mul(logs, along_channel(weight, logs.dim(), channel)) : logs, Sizes{channel});
+  const Tensor ignored = ops::eq(target, ignore_index);
+  smooth = ops::neg(ops::masked_fill(smooth, ignored, 0.0));
+  if (reduction == "sum") smooth = ops::sum(smooth);
+  if (reduction == "mean") {
+    // As nll_loss's mean: over the weights of the targets that count.
+    Tensor weights = ops::logical_not(ignored);
+    if (weight) {
+      const Tensor index = ops::reshape(ops::masked_fill(target, ignored, int64_t{0}), Sizes{-1});
+      const Tensor each = ops::reshape(ops::index_select(weight, 0, index), target.sizes());
+      weights = ops::masked_fill(each, ignored, 0.0);
+    }
+    smooth = ops::true_divide(ops::sum(smooth), ops::sum(weights));
+  }
+  return ops::add(ops::mul(nll, 1 - label_smoothing), ops::mul(smooth, label_smoothing / static_cast<double>(classes)));
+}
+
+}  // namespace tt::composites
