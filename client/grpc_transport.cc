@@ -32,8 +32,12 @@ absl::Status check_size(size_t got, size_t expected) {
 
 }  // namespace
 
-GrpcTransport::GrpcTransport(Address address, std::string token, std::unique_ptr<PrivateEngine> engine)
-    : address_(std::move(address)), token_(std::move(token)), engine_(std::move(engine)) {}
+GrpcTransport::GrpcTransport(Address address, std::string token, bool shared_memory,
+                             std::unique_ptr<PrivateEngine> engine)
+    : address_(std::move(address)),
+      token_(std::move(token)),
+      shared_memory_(shared_memory),
+      engine_(std::move(engine)) {}
 
 GrpcTransport::~GrpcTransport() { shutdown(); }
 
@@ -42,7 +46,9 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection() const {
   return connection_;
 }
 
-absl::Status GrpcTransport::hello(const v1::HelloRequest& request, v1::HelloReply* reply) {
+absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply* reply) {
+  v1::HelloRequest request = hello;
+  request.set_shared_memory(shared_memory_);
   auto connection = std::make_shared<Connection>();
   // A fresh channel: one that has failed waits before it tries again.
   connection->stub = v1::Engine::NewStub(new_channel(address_.target));
@@ -53,7 +59,7 @@ absl::Status GrpcTransport::hello(const v1::HelloRequest& request, v1::HelloRepl
   grpc::Status status = connection->stub->Hello(&call.context, request, reply);
   if (!status.ok()) return to_status(status);
   connection->session_key = reply->session_key();
-  if (reply->has_shared_memory()) connection->memory = SharedMemory::open(reply->shared_memory());
+  if (shared_memory_ && reply->has_shared_memory()) connection->memory = SharedMemory::open(reply->shared_memory());
   std::lock_guard lock(mutex_);
   connection_ = std::move(connection);
   return absl::OkStatus();
@@ -93,7 +99,10 @@ void GrpcTransport::shutdown() {
 absl::Status GrpcTransport::upload(uint64_t transfer, absl::Span<const char> bytes) {
   std::shared_ptr<Connection> connection = this->connection();
   if (connection->memory) {
-    if (auto lane = connection->memory->claim_upload()) return upload_shared(*connection, transfer, bytes);
+    if (auto lane = connection->memory->claim_upload()) {
+      absl::Status status = upload_shared(*connection, transfer, bytes);
+      if (!absl::IsFailedPrecondition(status)) return status;  // that: the engine's end of the lane is unusable
+    }
   }
   return upload_chunks(*connection, transfer, bytes);
 }
@@ -127,7 +136,9 @@ absl::Status GrpcTransport::download(uint64_t handle, uint64_t after, absl::Span
   if (connection->memory) {
     if (auto lane = connection->memory->claim_download()) {
       request.set_through_shared_memory(true);
-      return download_shared(*connection, request, into, error);
+      absl::Status status = download_shared(*connection, request, into, error);
+      if (!absl::IsFailedPrecondition(status)) return status;
+      request.set_through_shared_memory(false);
     }
   }
   return download_chunks(*connection, request, into, error);

@@ -21,7 +21,8 @@ namespace tt::client {
 
 class GrpcTransport final : public Transport {
  public:
-  GrpcTransport(Address address, std::string token, std::unique_ptr<PrivateEngine> engine = nullptr);
+  GrpcTransport(Address address, std::string token, bool shared_memory,
+                std::unique_ptr<PrivateEngine> engine = nullptr);
   ~GrpcTransport() override;
 
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) override;
@@ -52,6 +53,7 @@ class GrpcTransport final : public Transport {
 
   const Address address_;
   const std::string token_;
+  const bool shared_memory_;
   std::unique_ptr<PrivateEngine> engine_;
 
   mutable std::mutex mutex_;

@@ -188,8 +188,8 @@ void Link::reap(Lock& lock) {
 
 void Link::handle(v1::Reply& reply) {
   resumes_in_vain_ = 0;
-  acknowledged_ = std::clamp(reply.executed(), acknowledged_, sent_);
   for (v1::ReadResult& result : *reply.mutable_reads()) answer(result);
+  acknowledge(reply.executed());
   if (reply.has_fault()) {
     fault_ = reply.fault();
     end(Error(fault_->kind() == 0 ? ErrorKind::kRuntime : static_cast<ErrorKind>(fault_->kind()), fault_->message()));
@@ -204,6 +204,15 @@ void Link::answer(v1::ReadResult& result) {
     --waiter->missing;
     return;
   }  // none: its caller has been given an error meanwhile
+}
+
+// A frame that was executed is done with once its answers are here: after a resume the engine confirms, with a frame's
+// reply, later ones too, whose answers are yet to come again.
+void Link::acknowledge(uint64_t executed) {
+  for (const Waiter* waiter : waiters_) {
+    if (waiter->missing > 0) executed = std::min(executed, waiter->sequence - 1);
+  }
+  acknowledged_ = std::clamp(executed, acknowledged_, sent_);
 }
 
 void Link::end(Error error) {
@@ -338,7 +347,7 @@ std::vector<v1::ReadResult> Link::read(absl::Span<const uint64_t> handles, bool 
   constexpr size_t kBytes = 24;
   Lock lock(mutex_);
   throw_if_over();
-  Waiter waiter{next_request_, std::vector<v1::ReadResult>(handles.size()), handles.size()};
+  Waiter waiter{sealed_ + 1, next_request_, std::vector<v1::ReadResult>(handles.size()), handles.size()};
   for (uint64_t handle : handles) {
     v1::Read* read = building_->message().add_reads();
     read->set_request(next_request_++);

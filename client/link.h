@@ -32,7 +32,7 @@ namespace tt::client {
 class Link {
  public:
   static constexpr uint64_t kWindow = 2;                // unacknowledged frames that keep the engine busy
-  static constexpr int kMaxInstructions = 4096;         // in a frame; a caller that would exceed it waits
+  static constexpr int kMaxInstructions = 1024;         // in a frame: a few of them stay in a core's cache; a caller that would exceed it waits
   static constexpr size_t kMaxBytes = size_t{4} << 20;  // likewise, where the engine allows as much
 
   // Opens the stream; `hello` is what a resume repeats.
@@ -84,6 +84,7 @@ class Link {
  private:
   using Lock = std::unique_lock<std::mutex>;
   struct Waiter {  // on the stack of a caller in read()
+    uint64_t sequence;                    // of the frame that asks
     uint64_t first_request;
     std::vector<v1::ReadResult> results;  // by request
     size_t missing;
@@ -101,6 +102,7 @@ class Link {
   void read_one(Lock& lock);
   void handle(v1::Reply& reply);
   void answer(v1::ReadResult& result);
+  void acknowledge(uint64_t executed);
   void reap(Lock& lock);
   void broke(absl::Status status);
   void resume(Lock& lock);

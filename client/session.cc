@@ -74,7 +74,7 @@ struct Session::Impl {
   }
   void queue(const Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options);
   void wait_for_sizes(const Op& op, Tensors& results, uint32_t site);
-  v1::ReadResult read_one(uint64_t handle);
+  std::string read_inline(const Handle& tensor, size_t bytes);
 
   Link link;
   uint32_t max_op_id;
@@ -113,7 +113,6 @@ Ref<Session> Session::connect(std::unique_ptr<Transport> transport, const std::s
   hello.set_client(client_name);
   hello.set_schema_digest(schema_digest());
   hello.set_memory_limit(memory_limit);
-  hello.set_shared_memory(true);
   return Ref<Session>(new Session(std::make_unique<Impl>(std::move(transport), std::move(hello))));
 }
 
@@ -210,10 +209,17 @@ void Session::Impl::wait_for_sizes(const Op&, Tensors& results, uint32_t site) {
 
 // ---- Bytes
 
-v1::ReadResult Session::Impl::read_one(uint64_t handle) {
-  v1::ReadResult answer = std::move(link.read({&handle, 1}, /*meta_only=*/false)[0]);
+// A value small enough to come with a reply, unless too many others do.
+std::string Session::Impl::read_inline(const Handle& tensor, size_t bytes) {
+  v1::ReadResult answer = std::move(link.read({&tensor.id, 1}, /*meta_only=*/false)[0]);
   if (answer.has_error()) throw link.remote_error(answer.error());
-  return answer;
+  std::string value = std::move(*answer.mutable_data());
+  if (value.empty() && bytes > 0) {
+    value.resize(bytes);
+    link.download(tensor.id, absl::MakeSpan(value));
+  }
+  check(value.size() == bytes, "the engine sent ", value.size(), " bytes for ", static_cast<const TensorMeta&>(tensor));
+  return value;
 }
 
 Value Session::read(const Tensor& tensor, uint32_t site) {
@@ -229,19 +235,18 @@ Value Session::read(const Tensor& tensor, uint32_t site) {
     return value;
   }
   Waiting waiting(*impl_, site);
-  value.bytes = std::move(*impl_->read_one(tensor->id).mutable_data());
-  check(value.bytes.size() == bytes, "the engine sent ", value.bytes.size(), " bytes for ", describe(*tensor));
+  value.bytes = impl_->read_inline(*tensor, bytes);
   return value;
 }
 
 void Session::read_into(const Tensor& tensor, absl::Span<char> into, uint32_t site) {
   size_t bytes = byte_size(*tensor);
-  check(into.size() == bytes, "reading ", describe(*tensor), " takes ", bytes, " bytes of room, got ", into.size());
+  check_as(ErrorKind::kValue, into.size() == bytes, "reading ", static_cast<const TensorMeta&>(*tensor), " takes ",
+           bytes, " bytes of room, got ", into.size());
   Waiting waiting(*impl_, site);
   if (bytes > impl_->max_inline_bytes) return impl_->link.download(tensor->id, into);
-  v1::ReadResult answer = impl_->read_one(tensor->id);
-  check(answer.data().size() == bytes, "the engine sent ", answer.data().size(), " bytes for ", describe(*tensor));
-  std::copy(answer.data().begin(), answer.data().end(), into.begin());
+  std::string value = impl_->read_inline(*tensor, bytes);
+  std::copy(value.begin(), value.end(), into.begin());
 }
 
 Tensor Session::upload(absl::Span<const char> bytes, DType dtype, SizesView sizes, Device device) {
@@ -253,7 +258,13 @@ Tensor Session::upload(absl::Span<const char> bytes, DType dtype, SizesView size
   }
   uint64_t transfer = impl_->next_transfer++;
   const Arg args[] = {static_cast<int64_t>(transfer), sizes, dtype, device};
-  impl_->link.upload(transfer, bytes);
+  try {
+    impl_->link.upload(transfer, bytes);
+  } catch (const Error& error) {
+    // The engine keeps its refusal for the instruction that takes the transfer.
+    if (error.kind() == ErrorKind::kOutOfMemory) call(uploaded, args);
+    throw;
+  }
   return call(uploaded, args)[0];
 }
 

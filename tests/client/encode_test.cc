@@ -9,13 +9,13 @@ namespace {
 
 // An operator with a parameter of each kind; only what encode looks at is filled in.
 const Param kParams[] = {
-    {"t", ParamType::kTensor, true, true, false, 0, false, false, false, Arg()},
-    {"flag", ParamType::kBool, false, true, false, 0, false, false, false, Arg(false)},
-    {"n", ParamType::kInt, false, true, false, 0, false, false, false, Arg(int64_t{-1})},
-    {"x", ParamType::kFloat, false, true, false, 0, false, false, false, Arg(0.5)},
-    {"s", ParamType::kString, false, true, false, 0, false, false, false, Arg(std::string_view("mean"))},
+    {.name = "t", .type = ParamType::kTensor, .optional = true, .has_default = true},
+    {.name = "flag", .type = ParamType::kBool, .has_default = true, .default_value = Arg(false)},
+    {.name = "n", .type = ParamType::kInt, .has_default = true, .default_value = Arg(int64_t{-1})},
+    {.name = "x", .type = ParamType::kFloat, .has_default = true, .default_value = Arg(0.5)},
+    {.name = "s", .type = ParamType::kString, .has_default = true, .default_value = Arg(std::string_view("mean"))},
 };
-const Op kOp{1, "all", kParams, 1};
+const Op kOp{.id = 1, .name = "all", .params = kParams, .num_outputs = 1};
 
 TEST(Encode, LeavesOutTrailingDefaults) {
   const Arg args[] = {Arg(), Arg(true), Arg(int64_t{-1}), Arg(0.5), Arg(std::string_view("mean"))};
@@ -52,7 +52,7 @@ TEST(Encode, Lists) {
   const Arg args[] = {absl::Span<const int64_t>(ints), absl::Span<const double>(reals),
                       absl::Span<const TensorMeta* const>(tensors)};
   const Param params[] = {kParams[0], kParams[0], kParams[0]};
-  const Op op{1, "lists", params, 1};
+  const Op op{.id = 1, .name = "lists", .params = params, .num_outputs = 1};
   v1::Instruction instruction;
   encode_args(op, args, &instruction);
   EXPECT_EQ(instruction.args(0).integers().values(1), -4);

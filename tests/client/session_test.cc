@@ -132,7 +132,7 @@ TEST_F(SessionTest, ABusyEngineHoldsCallersBack) {
     before = issued;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  EXPECT_LT(issued, 3 * 4096 + 16);  // two frames in flight and one under construction
+  EXPECT_LT(issued, 3 * 1024 + 16);  // two frames in flight and one under construction
   {
     std::lock_guard lock(engine->mutex);
     engine->paused = false;
