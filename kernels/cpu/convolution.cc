@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/algorithm/container.h"
 #include "engine/parallel.h"
 #include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/element.h"
+#include "kernels/cpu/kernels.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/packed.h"
 
@@ -243,6 +245,14 @@ void land(const Tensor& result, Tensor& out) {
   if (!result.same(out)) copy(result, out);
 }
 
+ConvolutionShape shape_of(absl::Span<const int64_t> stride, absl::Span<const int64_t> padding,
+                          absl::Span<const int64_t> dilation, int64_t groups) {
+  const auto positive = [](int64_t n) { return n > 0; };
+  check(groups > 0 && absl::c_all_of(stride, positive) && absl::c_all_of(dilation, positive),
+        "stride, dilation and groups must be above zero");
+  return {{stride.begin(), stride.end()}, {padding.begin(), padding.end()}, {dilation.begin(), dilation.end()}, groups};
+}
+
 }  // namespace
 
 void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvolutionShape& shape, Tensor& out) {
@@ -282,6 +292,24 @@ void convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionShap
   with_fallback(compute, [&] { onednn_convolution_weights(gradient, input, shape, result); },
                 [&] { patch_convolution_weights(contiguous(gradient), contiguous(input), shape, result); });
   land(result, dw);
+}
+
+void convolution_forward(const Tensor& input, const Tensor& weight, const Tensor& bias, absl::Span<const int64_t> stride,
+                         absl::Span<const int64_t> padding, absl::Span<const int64_t> dilation, int64_t groups,
+                         Tensor& out) {
+  convolution(input, weight, bias, shape_of(stride, padding, dilation, groups), out);
+}
+
+void convolution_input(const Tensor& grad, const Tensor& weight, absl::Span<const int64_t>,
+                       absl::Span<const int64_t> stride, absl::Span<const int64_t> padding,
+                       absl::Span<const int64_t> dilation, int64_t groups, Tensor& out) {
+  convolution_data(grad, weight, shape_of(stride, padding, dilation, groups), out);
+}
+
+void convolution_weight(const Tensor& grad, const Tensor& input, absl::Span<const int64_t>,
+                        absl::Span<const int64_t> stride, absl::Span<const int64_t> padding,
+                        absl::Span<const int64_t> dilation, int64_t groups, Tensor& out) {
+  convolution_weights(grad, input, shape_of(stride, padding, dilation, groups), out);
 }
 
 }  // namespace tt::cpu

@@ -1,6 +1,7 @@
 // Wide: the types that floating-point kernels compute in; 16-bit floats do so in float32.
 #pragma once
 
+#include <string_view>
 #include <type_traits>
 
 #include "engine/rules/error.h"
@@ -19,8 +20,9 @@ inline Tensor wide(const Tensor& t) { return t ? contiguous_as(t, wide_type(t.dt
 // A result in the type it is computed in: `out` itself, or a tensor that land() rounds into it.
 class WideResult {
  public:
-  explicit WideResult(Tensor& out)
-      : out_(out), wide_(wide_type(out.dtype()) == out.dtype() ? out : empty(out.sizes(), DType::kFloat32, out.device())) {}
+  explicit WideResult(Tensor& out) : WideResult(out, wide_type(out.dtype())) {}
+  WideResult(Tensor& out, DType dtype)
+      : out_(out), wide_(out.dtype() == dtype ? out : empty(out.sizes(), dtype, out.device())) {}
   Tensor& tensor() { return wide_; }
   void land() {
     if (!wide_.same(out_)) copy(wide_, out_);
@@ -30,6 +32,11 @@ class WideResult {
   Tensor& out_;
   Tensor wide_;
 };
+
+// Requires so many elements of a tensor that a loop will read; undefined ones are not read.
+inline void check_elements(const Tensor& t, int64_t count, std::string_view what) {
+  check(!t || t.numel() == count, "expected ", count, " elements of ", what, ", got ", t ? t.numel() : 0);
+}
 
 // Its elements, or null where it is undefined.
 template <typename T>

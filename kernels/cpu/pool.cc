@@ -1,0 +1,163 @@
+// Pooling over the last two dimensions, a plane at a time.
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "engine/parallel.h"
+#include "kernels/cpu/element.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/pool_loops.h"
+#include "kernels/cpu/wide.h"
+
+namespace tt::cpu {
+namespace {
+
+using List = absl::Span<const int64_t>;
+
+Pair last_two(SizesView sizes) { return {sizes[sizes.size() - 2], sizes[sizes.size() - 1]}; }
+
+// One number stands for both.
+Pair pair(List list) {
+  check(list.size() == 1 || list.size() == 2, "expected one or two numbers, got ", list.size());
+  return {list.front(), list.back()};
+}
+
+Window window(SizesView in, SizesView out, List kernel, std::optional<List> stride, List padding) {
+  Window w{last_two(in), last_two(out), pair(kernel), pair(kernel), pair(padding)};
+  if (stride && !stride->empty()) w.stride = pair(*stride);
+  for (int d = 0; d < 2; ++d) {  // what follows divides by them
+    check(w.kernel[d] > 0 && w.stride[d] > 0 && w.padding[d] >= 0, "windows must have a size and a stride above zero");
+  }
+  return w;
+}
+
+// Calls f(plane's number) on the pool; `work` is a plane's elements.
+template <typename F>
+void for_each_plane(int64_t planes, int64_t work, F&& f) {
+  parallel_for(planes, std::max<int64_t>(1, (1 << 13) / std::max<int64_t>(work, 1)), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) f(p);
+  });
+}
+
+int64_t area(Pair size) { return size[0] * size[1]; }
+int64_t planes(SizesView sizes) {
+  int64_t n = 1;
+  for (size_t d = 0; d + 2 < sizes.size(); ++d) n *= sizes[d];
+  return n;
+}
+
+// Calls f with a plane's element type; 16-bit floats have been widened.
+template <typename F>
+void with_ordered(DType dtype, F&& f) {
+  with_element(dtype, [&]<typename T>(std::type_identity<T>) {
+    if constexpr (std::is_arithmetic_v<T>) f(std::type_identity<T>());
+    else fail(ErrorKind::kNotImplemented, "max pooling is not implemented for ", name(dtype));
+  });
+}
+
+// Gradients of planes of `size`, each added up by add(g's plane, dx's plane).
+template <typename F>
+void spread(const Tensor& grad, Tensor& out, F&& add) {
+  const Tensor g = wide(grad);
+  const int64_t from = area(last_two(grad.sizes())), to = area(last_two(out.sizes()));
+  check(planes(grad.sizes()) == planes(out.sizes()), "gradients ", to_string(grad.sizes()), " do not fit an input ",
+        to_string(out.sizes()));
+  WideResult result(out);
+  with_real(g.dtype(), [&]<typename T>(std::type_identity<T>) {
+    T* dx = result.tensor().data_as<T>();
+    for_each_plane(planes(out.sizes()), to, [&](int64_t p) {
+      std::fill(dx + p * to, dx + (p + 1) * to, T(0));
+      add(p, g.data_as<T>() + p * from, dx + p * to);
+    });
+  });
+  result.land();
+}
+
+// Means of planes, each computed by mean(x's plane, y's plane).
+template <typename F>
+void average(const Tensor& input, Tensor& out, F&& mean) {
+  const Tensor x = wide(input);
+  const int64_t from = area(last_two(input.sizes())), to = area(last_two(out.sizes()));
+  WideResult result(out);
+  with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    T* y = result.tensor().data_as<T>();
+    for_each_plane(planes(out.sizes()), from, [&](int64_t p) { mean(x.data_as<T>() + p * from, y + p * to); });
+  });
+  result.land();
+}
+
+// Largest elements of planes, each found by find(x's plane, y's plane, indices' plane).
+template <typename F>
+void largest(const Tensor& input, Tensor& output, Tensor& indices, F&& find) {
+  const Tensor x = wide(input);
+  const int64_t from = area(last_two(input.sizes())), to = area(last_two(output.sizes()));
+  check(from <= std::numeric_limits<int32_t>::max(), "a plane of ", from, " elements is too large to pool");
+  WideResult result(output);
+  with_ordered(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    T* y = result.tensor().data_as<T>();
+    for_each_plane(planes(output.sizes()), from, [&](int64_t p) {
+      find(x.data_as<T>() + p * from, y + p * to, indices.data_as<int64_t>() + p * to);
+    });
+  });
+  result.land();
+}
+
+Divisor divisor(bool count_include_pad, std::optional<int64_t> override) { return {count_include_pad, override.value_or(0)}; }
+
+}  // namespace
+
+void max_pool2d_with_indices(const Tensor& input, List kernel_size, std::optional<List> stride, List padding,
+                             List dilation, bool, Tensor& output, Tensor& indices) {
+  if (output.numel() == 0) return;
+  Window w = window(input.sizes(), output.sizes(), kernel_size, stride, padding);
+  w.dilation = pair(dilation);
+  check(w.dilation[0] > 0 && w.dilation[1] > 0, "dilation must be above zero");
+  largest(input, output, indices, [&](auto* x, auto* y, int64_t* index) { max_plane(w, x, y, index); });
+}
+
+void max_pool2d_backward(const Tensor& grad, const Tensor& indices, List, Tensor& out) {
+  const Tensor index = contiguous_as(indices, DType::kInt64);
+  check(index.numel() == grad.numel(), "expected an index for each of ", grad.numel(), " gradients, got ", index.numel());
+  const int64_t inside = area(last_two(out.sizes()));
+  for (int64_t i = 0; i < index.numel(); ++i) {
+    const int64_t at = index.data_as<int64_t>()[i];
+    check_as(ErrorKind::kIndex, at >= 0 && at < inside, "index ", at, " is outside a plane of ", inside, " elements");
+  }
+  const Window w{last_two(out.sizes()), last_two(grad.sizes()), {}, {}};
+  const int64_t step = area(w.out);
+  spread(grad, out, [&](int64_t p, const auto* g, auto* dx) {
+    max_plane_backward(w, g, index.data_as<int64_t>() + p * step, dx);
+  });
+}
+
+void avg_pool2d(const Tensor& input, List kernel_size, std::optional<List> stride, List padding, bool,
+                bool count_include_pad, std::optional<int64_t> divisor_override, Tensor& out) {
+  if (out.numel() == 0) return;
+  const Window w = window(input.sizes(), out.sizes(), kernel_size, stride, padding);
+  const Divisor by = divisor(count_include_pad, divisor_override);
+  average(input, out, [&](const auto* x, auto* y) { average_plane(w, by, x, y); });
+}
+
+void avg_pool2d_backward(const Tensor& grad, List, List kernel_size, std::optional<List> stride, List padding, bool,
+                         bool count_include_pad, std::optional<int64_t> divisor_override, Tensor& out) {
+  const Window w = window(out.sizes(), grad.sizes(), kernel_size, stride, padding);
+  const Divisor by = divisor(count_include_pad, divisor_override);
+  spread(grad, out, [&](int64_t, const auto* g, auto* dx) { average_plane_backward(w, by, g, dx); });
+}
+
+void adaptive_avg_pool2d(const Tensor& input, List, Tensor& out) {
+  const Pair in = last_two(input.sizes()), to = last_two(out.sizes());
+  average(input, out, [&](const auto* x, auto* y) { adaptive_average_plane(in, to, x, y); });
+}
+
+void adaptive_avg_pool2d_backward(const Tensor& grad, List, Tensor& out) {
+  const Pair in = last_two(out.sizes()), to = last_two(grad.sizes());
+  spread(grad, out, [&](int64_t, const auto* g, auto* dx) { adaptive_average_plane_backward(in, to, g, dx); });
+}
+
+void adaptive_max_pool2d_with_indices(const Tensor& input, List, Tensor& output, Tensor& indices) {
+  const Pair in = last_two(input.sizes()), to = last_two(output.sizes());
+  largest(input, output, indices, [&](auto* x, auto* y, int64_t* index) { adaptive_max_plane(in, to, x, y, index); });
+}
+
+}  // namespace tt::cpu

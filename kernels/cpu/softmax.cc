@@ -1,0 +1,84 @@
+// softmax and log_softmax over any dimension, and their gradients.
+#include <algorithm>
+#include <optional>
+
+#include "engine/parallel.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/softmax_loops.h"
+#include "kernels/cpu/wide.h"
+
+namespace tt::cpu {
+namespace {
+
+constexpr int64_t kGrain = 1 << 13;  // elements
+constexpr int64_t kColumns = 64;     // what the loops take at a time
+
+// A contiguous tensor as outer x n x inner; softmax runs along n.
+struct Along {
+  int64_t outer = 1, n = 1, inner = 1;
+
+  Along(SizesView sizes, int64_t dim) {
+    const int64_t dims = static_cast<int64_t>(sizes.size());
+    if (dims == 0) return;
+    if (dim < 0) dim += dims;
+    for (int64_t d = 0; d < dims; ++d) (d < dim ? outer : d == dim ? n : inner) *= sizes[d];
+  }
+  // Calls f(vectors, offset of the first one) for groups of vectors, on the pool.
+  template <typename F>
+  void for_each_group(F&& f) const {
+    if (n == 0) return;
+    const int64_t grain = std::max<int64_t>(1, kGrain / n);
+    if (inner == 1) {
+      parallel_for(outer, grain, [&](int64_t begin, int64_t end) { f(Vectors{n, end - begin, 0}, begin * n); });
+      return;
+    }
+    const int64_t groups = (inner + kColumns - 1) / kColumns;
+    parallel_for(outer * groups, std::max<int64_t>(1, grain / kColumns), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t column = i % groups * kColumns;
+        f(Vectors{n, std::min(kColumns, inner - column), inner}, i / groups * n * inner + column);
+      }
+    });
+  }
+};
+
+void forward(const Tensor& input, int64_t dim, bool log, Tensor& out) {
+  WideResult result(out);
+  const Tensor x = contiguous_as(input, result.tensor().dtype());
+  with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    T* y = result.tensor().data_as<T>();
+    Along(x.sizes(), dim).for_each_group([&](const Vectors& v, int64_t at) {
+      softmax_vectors(v, log, x.data_as<T>() + at, y + at);
+    });
+  });
+  result.land();
+}
+
+void backward(const Tensor& grad, const Tensor& output, int64_t dim, bool log, Tensor& out) {
+  WideResult result(out);
+  const DType dtype = result.tensor().dtype();
+  const Tensor g = contiguous_as(grad, dtype), y = contiguous_as(output, dtype);
+  with_real(dtype, [&]<typename T>(std::type_identity<T>) {
+    T* dx = result.tensor().data_as<T>();
+    Along(y.sizes(), dim).for_each_group([&](const Vectors& v, int64_t at) {
+      softmax_backward_vectors(v, log, g.data_as<T>() + at, y.data_as<T>() + at, dx + at);
+    });
+  });
+  result.land();
+}
+
+}  // namespace
+
+void softmax(const Tensor& input, int64_t dim, std::optional<DType>, Tensor& out) { forward(input, dim, false, out); }
+
+void log_softmax(const Tensor& input, int64_t dim, std::optional<DType>, Tensor& out) { forward(input, dim, true, out); }
+
+void softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim, Tensor& out) {
+  backward(grad, output, dim, false, out);
+}
+
+void log_softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim, Tensor& out) {
+  backward(grad, output, dim, true, out);
+}
+
+}  // namespace tt::cpu
