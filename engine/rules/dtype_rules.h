@@ -99,11 +99,12 @@ DType multiplied(const A&... args) {
 DType cast_floating(const Arg& input, std::optional<DType> given);  // softmax
 DType indexed(const Arg& rows, const Arg& indices);
 DType index_of(const Arg& indices);                                  // one_hot
-DType normalized(const Arg& input);
+// A norm's result; weight and bias have the input's dtype, or float32 beside a half input.
+DType normalized(const Arg& input, const Arg& weight, const Arg& bias = Arg());
 DType statistics(const Arg& input);                // means and deviations: float32 at least
 DType affine(const Arg& input, const Arg& weight);  // what a norm's weight has, or would have
 DType likelihood(const Arg& input, const Arg& target, const Arg& weight);
-// The fused optimizer steps: every list after the second may be empty.
+// The fused optimizer steps: gradients and states have their parameter's dtype.
 DType step_lists_all(std::initializer_list<const Arg*> lists);
 template <typename... A>
 DType step_lists(const A&... lists) {

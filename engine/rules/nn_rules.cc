@@ -37,6 +37,18 @@ void check_normalized(const Arg& a, std::string_view what, SizesView shape) {
         a.is_none() ? "" : to_string(sizes_of(a)), " and normalized_shape = ", to_string(shape));
 }
 
+// A list with an entry like each parameter.
+void check_step_list(const Arg& params, const Arg& entries, std::string_view what) {
+  auto list = entries.list();
+  check(list.size() == params.list().size(), "expected as many ", what, " as parameters, got ", list.size(), " and ",
+        params.list().size());
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Sizes& sizes = params.list()[i]->sizes;
+    check(list[i]->sizes == sizes, "expected entry ", i, " of ", what, " to have its parameter's sizes ",
+          to_string(sizes), ", got ", to_string(list[i]->sizes));
+  }
+}
+
 }  // namespace
 
 namespace shape_rules {
@@ -222,19 +234,19 @@ Sizes kl_div(const Arg& input, const Arg& target, std::string_view reduction) {
   return {};
 }
 
-Checked step_lists_all(std::initializer_list<const Arg*> lists) {
-  auto params = (*lists.begin())->list();
-  size_t position = 0;
-  for (const Arg* a : lists) {
-    auto list = a->list();
-    if (list.empty() && position++ >= 2) continue;
-    check(list.size() == params.size(), "expected as many entries in every list, got ", params.size(),
-          " parameters and ", list.size(), " entries in list ", position);
-    for (size_t i = 0; i < list.size(); ++i) {
-      check(list[i]->sizes == params[i]->sizes, "expected a parameter's gradient and state to have its sizes ",
-            to_string(params[i]->sizes), ", got ", to_string(list[i]->sizes));
-    }
-  }
+Checked sgd_step(const Arg& params, const Arg& grads, const Arg& momentum_buffers, double momentum) {
+  check_step_list(params, grads, "gradients");
+  if (momentum != 0) check_step_list(params, momentum_buffers, "momentum_buffers");
+  return {};
+}
+
+Checked adam_step(const Arg& params, const Arg& grads, const Arg& exp_avgs, const Arg& exp_avg_sqs,
+                  const Arg& max_exp_avg_sqs, bool amsgrad, int64_t step) {
+  check(step > 0, "steps are counted from 1, got ", step);
+  check_step_list(params, grads, "gradients");
+  check_step_list(params, exp_avgs, "exp_avgs");
+  check_step_list(params, exp_avg_sqs, "exp_avg_sqs");
+  if (amsgrad) check_step_list(params, max_exp_avg_sqs, "max_exp_avg_sqs");
   return {};
 }
 
@@ -260,7 +272,15 @@ DType index_of(const Arg& indices) {
   return DType::kInt64;
 }
 
-DType normalized(const Arg& input) { return require_floating(same(input)); }
+DType normalized(const Arg& input, const Arg& weight, const Arg& bias) {
+  DType t = require_floating(same(input));
+  for (const Arg* a : {&weight, &bias}) {
+    if (a->is_none() || same(*a) == t) continue;
+    check(same(*a) == DType::kFloat32 && item_size(t) == 2, "expected scalar type ", type_word(t), " but found ",
+          type_word(same(*a)));
+  }
+  return t;
+}
 
 DType statistics(const Arg& input) { return same(input) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32; }
 

@@ -142,17 +142,19 @@ Sizes convolution_input(const Arg& grad, const Arg& weight, SizesView size, Size
                         SizesView dilation, int64_t groups);
 Sizes convolution_weight(const Arg& grad, const Arg& input, SizesView size, SizesView stride, SizesView padding,
                          SizesView dilation, int64_t groups);
-Sizes conv(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding, SizesView dilation,
-           int64_t groups, int64_t space);
+Sizes conv(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
+           SizesView dilation, int64_t groups, int64_t space);
 Sizes conv_transpose(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
                      SizesView output_padding, int64_t groups, SizesView dilation, int64_t space);
 
 // Pooling over the last two dimensions.
-Sizes max_pool2d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, SizesView dilation, bool ceil_mode);
+Sizes max_pool2d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, SizesView dilation,
+                 bool ceil_mode);
 Sizes max_pool2d_backward(const Arg& grad, const Arg& indices, SizesView size);
 Sizes avg_pool2d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, bool ceil_mode,
                  std::optional<int64_t> divisor_override);
-Sizes avg_pool2d_backward(const Arg& grad, SizesView size, SizesView kernel, Dims stride, SizesView padding, bool ceil_mode);
+Sizes avg_pool2d_backward(const Arg& grad, SizesView size, SizesView kernel, Dims stride, SizesView padding,
+                          bool ceil_mode);
 Sizes adaptive_pool2d(const Arg& input, SizesView output_size);
 Sizes adaptive_pool2d_backward(const Arg& grad, SizesView size);
 
@@ -186,13 +188,10 @@ Sizes kl_div(const Arg& input, const Arg& target, std::string_view reduction);
 // Checks of operators without results.
 struct Checked {};
 inline void add(Inference*, DType, Checked) {}
-// The fused optimizer steps: as many entries of the same sizes in every list; those after the
-// second may be empty.
-Checked step_lists_all(std::initializer_list<const Arg*> lists);
-template <typename... A>
-Checked step_lists(const A&... lists) {
-  return step_lists_all({&lists...});
-}
+// The fused optimizer steps: every list that is used has an entry like each parameter.
+Checked sgd_step(const Arg& params, const Arg& grads, const Arg& momentum_buffers, double momentum);
+Checked adam_step(const Arg& params, const Arg& grads, const Arg& exp_avgs, const Arg& exp_avg_sqs,
+                  const Arg& max_exp_avg_sqs, bool amsgrad, int64_t step);
 
 // How the generated infer functions say one result (or a list of them).
 void add(Inference* out, DType dtype, Sizes sizes);
