@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 
@@ -40,8 +41,14 @@ std::string model_name() {
   return "CPU";
 }
 
+// What the machine has, or the container that this process is in.
 uint64_t total_memory() {
-  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  uint64_t total = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    uint64_t limit = 0;  // "max", where there is none, reads as no number
+    if (std::ifstream(path) >> limit && limit > 0) total = std::min(total, limit);
+  }
+  return total;
 }
 
 }  // namespace
@@ -51,6 +58,8 @@ void add_cpu(Devices& devices) {
   info.name = absl::StrCat(model_name(), ", ", num_threads(), " cores, ", vector_extension());
   info.total_memory = total_memory();
   auto pool = std::make_unique<CachingPool>(info.device, std::make_unique<SystemMemory>());
+  // Beyond it the kernel would end the process: an error for one tenant is better.
+  pool->set_limit(info.total_memory - info.total_memory / 16);
   devices.add(std::move(info), std::move(pool), std::make_unique<IdleStream>());
 }
 
