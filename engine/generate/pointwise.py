@@ -175,7 +175,7 @@ template <typename T>
 void loop_{name}(int64_t n, const T* const* in, T* out, [[maybe_unused]] const Numbers<T>& numbers) {{
 {pointers}{_number_locals(op)}  n &= -kLanes;
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(body_{name}<T>({", ".join(v for _, _, v in rows)}));
+  for (int64_t i = 0; i < n; ++i) out[i] = number<T>(body_{name}<T>({", ".join(v for _, _, v in rows)}));
 }}
 template <typename T>
 constexpr BlockFunction<T> find_{name}() {{

@@ -51,6 +51,13 @@ TT_HOST_DEVICE auto where(M c, A a, B b) {
                                             (std::bit_cast<Bits>(static_cast<T>(b)) & ~mask)));
 }
 
+// What a body yields, as a number: truth is 1 and 0. (A plain cast of bool to float would not vectorise.)
+template <typename T, typename V>
+TT_HOST_DEVICE T number(V v) {
+  if constexpr (std::is_same_v<V, bool>) return where(v, T(1), T(0));
+  else return static_cast<T>(v);
+}
+
 template <Real T>
 TT_HOST_DEVICE bool isnan(T x) { return x != x; }
 template <Integer T>

@@ -39,12 +39,20 @@ struct PointwiseRow {
   BlockFunction<int32_t> boolean;  // what computes bool results' truth, in 0 and 1
 };
 
-// dst[i] = src[i * stride], converted.
+// Rows of equal length in memory; both strides in elements.
+struct Rows {
+  int64_t count = 1;
+  int64_t row_stride = 0;
+  int64_t length = 0;
+  int64_t stride = 1;
+};
+
+// Fills dst with the rows at src one after the other, converted.
 template <typename C>
-using LoadFunction = void (*)(const void* src, int64_t stride, int64_t n, C* dst);
-// dst[i * stride] = src[i], converted as PyTorch casts.
+using LoadFunction = void (*)(const void* src, const Rows& rows, C* dst);
+// Writes src to the rows at dst, converted as PyTorch casts.
 template <typename C>
-using StoreFunction = void (*)(const C* src, int64_t n, void* dst, int64_t stride);
+using StoreFunction = void (*)(const C* src, const Rows& rows, void* dst);
 
 template <typename C>
 struct Moves {

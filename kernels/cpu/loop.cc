@@ -23,10 +23,6 @@ bool has_zero(const C* values, int64_t n) {
   return zero;
 }
 
-bool is_constant(const Access& a) {
-  return std::all_of(a.strides.begin(), a.strides.end(), [](int64_t s) { return s == 0; });
-}
-
 }  // namespace
 
 bool streams(int64_t bytes) {
@@ -44,28 +40,32 @@ Loop<C>::Loop(const Space& space, absl::Span<const LoopInput<C>> inputs, absl::S
       num_inputs_(static_cast<int>(inputs.size())),
       direct_output_(output.dtype == kDTypeOf<C> && space.is_contiguous(output)),
       past_cache_(past_cache && direct_output_) {
-  plan_inputs(inputs);
+  for (const LoopInput<C>& input : inputs) registers_.push_back(plan_input(input));
+  registers_.resize(inputs.size() + steps.size());
   plan_buffers();
 }
 
 template <typename C>
-void Loop<C>::plan_inputs(absl::Span<const LoopInput<C>> inputs) {
-  for (int i = 0; i < num_inputs_; ++i) {
-    Register& r = registers_[i];
-    r.access = inputs[i].access;
-    if (!r.access) {
-      r.mode = Mode::kConstant;
-      r.number = inputs[i].number;
-      continue;
-    }
-    r.load = moves_.load[static_cast<int>(r.access->dtype)];
-    if (is_constant(*r.access)) {
-      r.mode = Mode::kConstant;
-      r.load(r.access->data, 0, 1, &r.number);
-    } else if (r.access->dtype == kDTypeOf<C> && space_.is_contiguous(*r.access)) {
-      r.mode = Mode::kDirect;
-    }
+typename Loop<C>::Register Loop<C>::plan_input(const LoopInput<C>& input) const {
+  Register r;
+  r.access = input.access;
+  if (!r.access) {
+    r.mode = Mode::kConstant;
+    r.number = input.number;
+    return r;
   }
+  const Strides& strides = r.access->strides;
+  const bool repeats = std::all_of(strides.begin(), strides.end() - !strides.empty(), [](int64_t s) { return s == 0; });
+  r.load = moves_.load[static_cast<int>(r.access->dtype)];
+  if (repeats && (strides.empty() || strides.back() == 0)) {
+    r.mode = Mode::kConstant;
+    r.load(r.access->data, {1, 0, 1, 0}, &r.number);
+  } else if (repeats && strides.size() > 1 && strides[0] == 0 && inner() < kLongRow && space_.numel > kBlock) {
+    r.mode = Mode::kPeriodic;
+  } else if (r.access->dtype == kDTypeOf<C> && space_.is_contiguous(*r.access)) {
+    r.mode = Mode::kDirect;
+  }
+  return r;
 }
 
 template <typename C>
@@ -82,12 +82,13 @@ template <typename C>
 void Loop<C>::plan_buffers() {
   const int num_steps = static_cast<int>(steps_.size());
   for (int s = 0; s < num_steps; ++s) {
-    for (int a = 0; a < steps_[s].num_args; ++a) registers_[steps_[s].args[a]].last_use = s;
+    for (int a = 0; a < steps_[s].num_args; ++a) registers_[steps_[s].args[a]].last_use = static_cast<int16_t>(s);
   }
   for (int i = 0; i < num_inputs_; ++i) {
     Register& r = registers_[i];
     if (r.mode != Mode::kDirect) r.buffer = take_buffer();
-    if (r.mode == Mode::kConstant) r.last_use = kMaxRegisters;  // filled once, for all blocks
+    if (r.mode == Mode::kConstant || r.mode == Mode::kPeriodic) r.last_use = kMaxRegisters;  // filled once, for all
+    if (r.mode == Mode::kPeriodic) block_ = kBlock - inner();  // read from any phase on
   }
   for (int s = 0; s < num_steps; ++s) {
     // A result may take the place of an argument that is not read again: functions allow that.
@@ -117,21 +118,30 @@ void Loop<C>::run() {
 template <typename C>
 int64_t Loop<C>::block_at(int64_t at, int64_t end) const {
   if (num_buffers_ == 0) return end - at;  // nothing needs to fit the cache
-  int64_t n = std::min(kBlock, end - at);
-  if (space_.sizes.size() > 1 && space_.sizes.back() >= kLongRow) n = std::min(n, space_.sizes.back() - at % space_.sizes.back());
-  return n;
+  const int64_t n = std::min(block_, end - at);
+  const bool by_rows = space_.sizes.size() > 1 && inner() >= kLongRow;
+  return by_rows ? std::min(n, inner() - at % inner()) : n;
+}
+
+template <typename C>
+void Loop<C>::fill_once(int64_t n, C (*buffers)[kBlock]) const {
+  for (const Register& r : absl::MakeConstSpan(registers_).first(num_inputs_)) {
+    if (r.mode == Mode::kConstant) {
+      std::fill_n(buffers[r.buffer], std::min(kBlock, n), r.number);
+    } else if (r.mode == Mode::kPeriodic) {
+      const int64_t times = kBlock / inner();
+      r.load(r.access->data, {times, 0, inner(), r.access->strides.back()}, buffers[r.buffer]);
+      r.load(r.access->data, {1, 0, kBlock - times * inner(), r.access->strides.back()},
+             buffers[r.buffer] + times * inner());
+    }
+  }
 }
 
 template <typename C>
 void Loop<C>::run_range(int64_t begin, int64_t end) {
   alignas(64) C buffers[kMaxBuffers][kBlock];
   const C* values[kMaxRegisters];
-  for (int i = 0; i < num_inputs_; ++i) {
-    const Register& r = registers_[i];
-    if (r.mode != Mode::kConstant) continue;
-    std::fill_n(buffers[r.buffer], std::min(kBlock, end - begin), r.number);
-    values[i] = buffers[r.buffer];
-  }
+  fill_once(end - begin, buffers);
   for (int64_t at = begin, n; at < end; at += n) {
     n = block_at(at, end);
     run_block(at, n, values, buffers);
@@ -143,12 +153,14 @@ void Loop<C>::run_range(int64_t begin, int64_t end) {
 template <typename C>
 void Loop<C>::run_block(int64_t at, int64_t n, const C** values, C (*buffers)[kBlock]) {
   C* out = reinterpret_cast<C*>(output_.data) + at;  // where it is direct
+  const bool in_place = steps_.empty() && direct_output_ && !past_cache_;
   for (int i = 0; i < num_inputs_; ++i) {
     const Register& r = registers_[i];
-    if (r.mode == Mode::kDirect) {
-      values[i] = reinterpret_cast<const C*>(r.access->data) + at;
-    } else if (r.mode == Mode::kGather) {
-      values[i] = gather(r, at, n, steps_.empty() && direct_output_ && !past_cache_ ? out : buffers[r.buffer]);
+    switch (r.mode) {
+      case Mode::kDirect: values[i] = reinterpret_cast<const C*>(r.access->data) + at; break;
+      case Mode::kConstant: values[i] = buffers[r.buffer]; break;
+      case Mode::kPeriodic: values[i] = buffers[r.buffer] + at % inner(); break;
+      case Mode::kGather: values[i] = gather(r, at, n, in_place ? out : buffers[r.buffer]);
     }
   }
   int result = num_inputs_ - 1;
@@ -171,24 +183,30 @@ void Loop<C>::run_block(int64_t at, int64_t n, const C** values, C (*buffers)[kB
 
 template <typename C>
 template <typename F>
-void Loop<C>::each_run(const Strides& strides, int64_t at, int64_t n, F f) const {
-  const int dims = static_cast<int>(space_.sizes.size());
-  if (dims == 0) return f(0, 0, n);
-  Strides index(dims);
+void Loop<C>::each_rows(const Strides& strides, int64_t at, int64_t n, F f) const {
+  const int last = static_cast<int>(space_.sizes.size()) - 1;
+  if (last < 0) return f(int64_t{0}, int64_t{0}, Rows{1, 0, n, 1});
+  Strides index(space_.sizes.size());
   int64_t offset = 0;
-  for (int d = dims - 1; d >= 0; --d) {
+  for (int d = last; d >= 0; --d) {
     index[d] = at % space_.sizes[d];
     at /= space_.sizes[d];
     offset += index[d] * strides[d];
   }
-  const int inner = dims - 1;
   for (int64_t done = 0; done < n;) {
-    const int64_t run = std::min(n - done, space_.sizes[inner] - index[inner]);
-    f(offset, done, run);
-    done += run;
-    index[inner] += run;
-    offset += run * strides[inner];
-    for (int d = inner; d > 0 && index[d] == space_.sizes[d]; --d) {
+    Rows rows{1, 0, std::min(n - done, inner() - index[last]), strides[last]};
+    if (last > 0 && rows.length == inner()) {  // whole rows, as many as lie evenly
+      rows.count = std::min((n - done) / inner(), space_.sizes[last - 1] - index[last - 1]);
+      rows.row_stride = strides[last - 1];
+    }
+    f(offset, done, rows);
+    done += rows.count * rows.length;
+    // On to the next element: whole rows advance the second dimension, part of one the inner.
+    int d = rows.length == inner() && last > 0 ? last - 1 : last;
+    const int64_t by = d == last ? rows.length : rows.count;
+    index[d] += by;
+    offset += by * strides[d];
+    for (; d > 0 && index[d] == space_.sizes[d]; --d) {
       offset += strides[d - 1] - index[d] * strides[d];
       index[d] = 0;
       ++index[d - 1];
@@ -200,12 +218,11 @@ template <typename C>
 const C* Loop<C>::gather(const Register& from, int64_t at, int64_t n, C* buffer) const {
   const Access& a = *from.access;
   const int64_t item = static_cast<int64_t>(item_size(a.dtype));
-  const int64_t stride = a.strides.empty() ? 0 : a.strides.back();
   const C* in_place = nullptr;
-  each_run(a.strides, at, n, [&](int64_t offset, int64_t done, int64_t run) {
+  each_rows(a.strides, at, n, [&](int64_t offset, int64_t done, const Rows& rows) {
     const char* src = a.data + offset * item;
-    if (run == n && stride == 1 && a.dtype == kDTypeOf<C>) in_place = reinterpret_cast<const C*>(src);
-    else from.load(src, stride, run, buffer + done);
+    if (rows.length == n && rows.stride == 1 && a.dtype == kDTypeOf<C>) in_place = reinterpret_cast<const C*>(src);
+    else from.load(src, rows, buffer + done);
   });
   return in_place ? in_place : buffer;
 }
@@ -213,10 +230,9 @@ const C* Loop<C>::gather(const Register& from, int64_t at, int64_t n, C* buffer)
 template <typename C>
 void Loop<C>::scatter(const C* from, int64_t at, int64_t n) const {
   const int64_t item = static_cast<int64_t>(item_size(output_.dtype));
-  const int64_t stride = output_.strides.empty() ? 1 : output_.strides.back();
   const StoreFunction<C> store = moves_.store[static_cast<int>(output_.dtype)];
-  each_run(output_.strides, at, n, [&](int64_t offset, int64_t done, int64_t run) {
-    store(from + done, run, output_.data + offset * item, stride);
+  each_rows(output_.strides, at, n, [&](int64_t offset, int64_t done, const Rows& rows) {
+    store(from + done, rows, output_.data + offset * item);
   });
 }
 

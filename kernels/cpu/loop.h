@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "kernels/cpu/block.h"
 #include "kernels/cpu/space.h"
@@ -55,37 +56,42 @@ class Loop {
   void run();
 
  private:
-  enum class Mode : uint8_t { kDirect, kConstant, kGather };
+  // How an input's elements get to a block function: where they are; from a block filled once with
+  // one number, or with the inner dimension over and over; from a block filled each time.
+  enum class Mode : uint8_t { kDirect, kConstant, kPeriodic, kGather };
   struct Register {
     Mode mode = Mode::kGather;  // inputs only
     int8_t buffer = -1;
+    int16_t last_use = -1;
+    C number{};
     const Access* access = nullptr;
     LoadFunction<C> load = nullptr;
-    C number{};
-    int last_use = -1;
   };
 
-  void plan_inputs(absl::Span<const LoopInput<C>> inputs);
+  Register plan_input(const LoopInput<C>& input) const;
   void plan_buffers();
   int8_t take_buffer();
   // Elements [begin, end) on this thread.
   void run_range(int64_t begin, int64_t end);
   void run_block(int64_t at, int64_t n, const C** values, C (*buffers)[kBlock]);
+  void fill_once(int64_t n, C (*buffers)[kBlock]) const;
   int64_t block_at(int64_t at, int64_t end) const;
+  int64_t inner() const { return space_.sizes.empty() ? 1 : space_.sizes.back(); }
   const C* gather(const Register& from, int64_t at, int64_t n, C* buffer) const;
   void scatter(const C* from, int64_t at, int64_t n) const;
-  // Calls f(offset, done, run) for each run of elements [at, at + n) along the inner dimension.
+  // Calls f(offset, done, rows) for elements [at, at + n) of an operand, `done` of which are done.
   template <typename F>
-  void each_run(const Strides& strides, int64_t at, int64_t n, F f) const;
+  void each_rows(const Strides& strides, int64_t at, int64_t n, F f) const;
 
   const Space& space_;
   absl::Span<const Step<C>> steps_;
   const Access& output_;
   const Moves<C>& moves_;
   int num_inputs_;
-  std::array<Register, kMaxRegisters> registers_;
+  absl::InlinedVector<Register, 6> registers_;
   uint32_t free_buffers_ = ~uint32_t{0};
   int num_buffers_ = 0;
+  int64_t block_ = kBlock;  // elements at most
   bool direct_output_;
   bool past_cache_;
   std::atomic<bool> divided_by_zero_{false};

@@ -58,7 +58,7 @@ void draw_as(const Tensor& out, Distribution<C> distribution, F after) {
     alignas(64) C values[kGroupWords / kWordsOf<C>];
     distribution(words, values);
     for (C& value : values) value = after(value);
-    store(values, count, out.data_as<char>() + at * item, 1);
+    store(values, Rows{1, 0, count, 1}, out.data_as<char>() + at * item);
   });
 }
 

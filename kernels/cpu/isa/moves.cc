@@ -25,6 +25,8 @@ template <typename To, typename From>
 TT_HOST_DEVICE To convert(From v) {
   if constexpr (std::is_same_v<To, Bool>) {
     return Bool(v != From{});
+  } else if constexpr (std::is_same_v<From, Bool>) {
+    return math::number<To>(v.byte != 0);
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) < 4) {
     return static_cast<To>(static_cast<int32_t>(v));
   } else {
@@ -33,14 +35,12 @@ TT_HOST_DEVICE To convert(From v) {
 }
 
 template <typename M, typename C>
-void load(const void* src, int64_t stride, int64_t n, C* dst) {
-  const M* from = static_cast<const M*>(src);
+TT_HOST_DEVICE void load_row(const M* from, int64_t stride, int64_t n, C* dst) {
   if (stride == 1) {
-    if constexpr (std::is_same_v<M, C>) {
-      std::memcpy(dst, from, n * sizeof(C));
-    } else if constexpr (std::is_same_v<M, Half> && std::is_same_v<C, float>) {
+    if constexpr (std::is_same_v<M, Half> && std::is_same_v<C, float>) {
       widen(from, n, dst);
     } else {
+#pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i) dst[i] = convert<C>(from[i]);
     }
   } else if (stride == 0) {
@@ -52,18 +52,32 @@ void load(const void* src, int64_t stride, int64_t n, C* dst) {
 }
 
 template <typename M, typename C>
-void store(const C* src, int64_t n, void* dst, int64_t stride) {
-  M* to = static_cast<M*>(dst);
+void load(const void* src, const Rows& rows, C* dst) {
+  const M* from = static_cast<const M*>(src);
+  for (int64_t r = 0; r < rows.count; ++r, from += rows.row_stride, dst += rows.length) {
+    load_row(from, rows.stride, rows.length, dst);
+  }
+}
+
+template <typename M, typename C>
+TT_HOST_DEVICE void store_row(const C* src, int64_t stride, int64_t n, M* to) {
   if (stride == 1) {
-    if constexpr (std::is_same_v<M, C>) {
-      std::memcpy(to, src, n * sizeof(C));
-    } else if constexpr (std::is_same_v<M, Half> && std::is_same_v<C, float>) {
+    if constexpr (std::is_same_v<M, Half> && std::is_same_v<C, float>) {
       narrow(src, n, to);
     } else {
+#pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i) to[i] = convert<M>(src[i]);
     }
   } else {
     for (int64_t i = 0; i < n; ++i) to[i * stride] = convert<M>(src[i]);
+  }
+}
+
+template <typename M, typename C>
+void store(const C* src, const Rows& rows, void* dst) {
+  M* to = static_cast<M*>(dst);
+  for (int64_t r = 0; r < rows.count; ++r, to += rows.row_stride, src += rows.length) {
+    store_row(src, rows.stride, rows.length, to);
   }
 }
 
