@@ -21,8 +21,8 @@ namespace tt::cpu {
 bool streams(int64_t bytes);
 
 inline constexpr int kMaxStepInputs = 4;
-inline constexpr int kMaxRegisters = 24;  // a loop's inputs and steps together
-inline constexpr int kMaxBuffers = 12;    // blocks alive at once
+inline constexpr int kMaxRegisters = 26;  // a loop's inputs and steps together
+inline constexpr int kMaxBuffers = 18;    // blocks alive at once: all of a longest chain's (engine/chain.h)
 
 // One block function's place in a chain. Registers are the loop's inputs in order, then the
 // results of its steps.
