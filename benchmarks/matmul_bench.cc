@@ -1,5 +1,6 @@
 // Products and convolutions through the dispatcher beside oneDNN called directly, in its preferred layouts, in turn in
-// one process. Prints GFLOP/s and the ratio; --json prints the rows as JSON; the one number, where given, is the threads.
+// one process. Prints GFLOP/s and the ratio; --json prints the rows as JSON; the one number, where given, is the
+// threads.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -87,8 +88,9 @@ Row bench_matmul(Direct& direct, int64_t m, int64_t n, int64_t k) {
                                                   {DNNL_ARG_DST, direct.make(pd.dst_desc())}};
   char what[64];
   std::snprintf(what, sizeof what, "matmul %ldx%ldx%ld", long(m), long(n), long(k));
-  return measure(what, 2.0 * double(m) * double(n) * double(k), [&] { ops::matmul(a, b); },
-                 [&] { direct.run(primitive, arguments); });
+  return measure(
+      what, 2.0 * double(m) * double(n) * double(k), [&] { ops::matmul(a, b); },
+      [&] { direct.run(primitive, arguments); });
 }
 
 Row bench_convolution(Direct& direct, int64_t images, int64_t channels, int64_t side) {
@@ -108,8 +110,9 @@ Row bench_convolution(Direct& direct, int64_t images, int64_t channels, int64_t 
   const int64_t ones[] = {1, 1};
   char what[64];
   std::snprintf(what, sizeof what, "conv 3x3 %ldx%ldx%ldx%ld", long(images), long(channels), long(side), long(side));
-  return measure(what, 2.0 * double(images * channels * channels * side * side) * 9,
-                 [&] { ops::convolution(x, w, {}, ones, ones, ones, 1); }, [&] { direct.run(primitive, arguments); });
+  return measure(
+      what, 2.0 * double(images * channels * channels * side * side) * 9,
+      [&] { ops::convolution(x, w, {}, ones, ones, ones, 1); }, [&] { direct.run(primitive, arguments); });
 }
 
 void print(const std::vector<Row>& rows, bool json) {
@@ -134,8 +137,10 @@ int main(int argc, char** argv) {
   using namespace tt;
   bool json = false;
   for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--json") == 0) json = true;
-    else set_num_threads(std::atoi(argv[i]));
+    if (std::strcmp(argv[i], "--json") == 0)
+      json = true;
+    else
+      set_num_threads(std::atoi(argv[i]));
   }
   add_cpu(Devices::instance());
   cpu::register_backend(Dispatcher::instance());

@@ -109,7 +109,8 @@ void batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& r
                 const Tensor& bias, bool training, double momentum, double eps, Tensor& output, Tensor& mean,
                 Tensor& rstd) {
   const Channels shape(input);
-  const Tensor x = shape.runs(input, wide_type(input.dtype())), w = contiguous_as(weight, x.dtype()), b = contiguous_as(bias, x.dtype());
+  const Tensor x = shape.runs(input, wide_type(input.dtype())), w = contiguous_as(weight, x.dtype()),
+               b = contiguous_as(bias, x.dtype());
   const Tensor given_mean = training ? Tensor() : contiguous_as(running_mean, x.dtype());
   const Tensor given_var = training ? Tensor() : contiguous_as(running_var, x.dtype());
   WideResult result(output, x.dtype()), means(mean, x.dtype()), rstds(rstd, x.dtype());
@@ -140,13 +141,15 @@ void batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& r
   rstds.land();
 }
 
-// With batch statistics (training) every element's gradient depends on the whole channel's; with given ones it does not.
+// In training every gradient depends on the whole channel, through its statistics; with given ones it does not.
 void batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
                          const Tensor& rstd, bool training, Tensor& grad_input, Tensor& grad_weight,
                          Tensor& grad_bias) {
-  check(grad.sizes() == input.sizes(), "expected a gradient ", to_string(input.sizes()), ", got ", to_string(grad.sizes()));
+  check(grad.sizes() == input.sizes(), "expected a gradient ", to_string(input.sizes()), ", got ",
+        to_string(grad.sizes()));
   const Channels shape(input);
-  const Tensor x = shape.runs(input, wide_type(input.dtype())), g = shape.runs(grad, x.dtype()), w = contiguous_as(weight, x.dtype());
+  const Tensor x = shape.runs(input, wide_type(input.dtype())), g = shape.runs(grad, x.dtype()),
+               w = contiguous_as(weight, x.dtype());
   const Tensor means = contiguous_as(mean, x.dtype()), rstds = contiguous_as(rstd, x.dtype());
   WideResult dx_result(grad_input, x.dtype()), dw_result(grad_weight, x.dtype()), db_result(grad_bias, x.dtype());
   for (const Tensor& t : {weight, mean, rstd}) check_per_channel(t, shape.channels);
@@ -168,8 +171,8 @@ void batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
       const double b = training ? -a * inverse * inverse * sums.second / n : 0;
       const double constant = training ? -a * sums.first / n : 0;
       shape.for_each_run(c, [&](int64_t at) {
-        rows::combine(shape.space, gs + at, static_cast<const T*>(nullptr), xs + at,
-                      static_cast<T>(center), static_cast<T>(a), static_cast<T>(b), static_cast<T>(constant), dx.data_as<T>() + at);
+        rows::combine(shape.space, gs + at, static_cast<const T*>(nullptr), xs + at, static_cast<T>(center),
+                      static_cast<T>(a), static_cast<T>(b), static_cast<T>(constant), dx.data_as<T>() + at);
       });
     });
   });

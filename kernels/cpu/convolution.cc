@@ -103,8 +103,12 @@ struct Problem {
   DType dtype;
 
   Problem(SizesView x, SizesView w, SizesView y, const ConvolutionShape& shape, DType dtype)
-      : x(x), y(y), w(grouped(w, shape.groups)), stride(shape.stride.begin(), shape.stride.end()),
-        left(shape.padding.begin(), shape.padding.end()), dtype(dtype) {
+      : x(x),
+        y(y),
+        w(grouped(w, shape.groups)),
+        stride(shape.stride.begin(), shape.stride.end()),
+        left(shape.padding.begin(), shape.padding.end()),
+        dtype(dtype) {
     for (size_t i = 0; i < stride.size(); ++i) {
       dilation.push_back(shape.dilation[i] - 1);
       // What is read beyond the end; negative where trailing inputs are not read at all.
@@ -168,7 +172,8 @@ void onednn_convolution_data(const Tensor& g, const Tensor& w, const Convolution
                                                c.left, c.right);
     dnnl::convolution_backward_data::primitive_desc pd(desc, onednn_attributes(), onednn_engine(), c.forward(false));
     return recipe_of(dnnl::convolution_backward_data(pd), pd,
-                     {{DNNL_ARG_DIFF_SRC, pd.diff_src_desc()}, {DNNL_ARG_WEIGHTS, pd.weights_desc()},
+                     {{DNNL_ARG_DIFF_SRC, pd.diff_src_desc()},
+                      {DNNL_ARG_WEIGHTS, pd.weights_desc()},
                       {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()}});
   });
   const Tensor gradient = lay_out(g, use.desc(DNNL_ARG_DIFF_DST), threads);
@@ -191,7 +196,8 @@ void onednn_convolution_weights(const Tensor& g, const Tensor& x, const Convolut
                                                   c.left, c.right);
     dnnl::convolution_backward_weights::primitive_desc pd(desc, onednn_attributes(), onednn_engine(), c.forward(false));
     return recipe_of(dnnl::convolution_backward_weights(pd), pd,
-                     {{DNNL_ARG_SRC, pd.src_desc()}, {DNNL_ARG_DIFF_WEIGHTS, pd.diff_weights_desc()},
+                     {{DNNL_ARG_SRC, pd.src_desc()},
+                      {DNNL_ARG_DIFF_WEIGHTS, pd.diff_weights_desc()},
                       {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()}});
   });
   const Tensor gradient = lay_out(g, use.desc(DNNL_ARG_DIFF_DST), threads);
@@ -264,10 +270,12 @@ void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const Con
     zero(result);
     if (b) add_bias(b, result);
   } else {
-    with_fallback(compute, [&] { onednn_convolution(input, weight, b, shape, result); }, [&] {
-      patch_convolution(contiguous(input), weight, shape, result);
-      if (b) add_bias(b, result);
-    });
+    with_fallback(
+        compute, [&] { onednn_convolution(input, weight, b, shape, result); },
+        [&] {
+          patch_convolution(contiguous(input), weight, shape, result);
+          if (b) add_bias(b, result);
+        });
   }
   land(result, out);
 }
@@ -278,8 +286,9 @@ void convolution_data(const Tensor& g, const Tensor& w, const ConvolutionShape& 
   const DType compute = compute_type(g.dtype());
   const Tensor gradient = converted(g, compute), weight = contiguous_as(w, compute);
   Tensor result = computed(dx, compute);
-  with_fallback(compute, [&] { onednn_convolution_data(gradient, weight, shape, result); },
-                [&] { patch_convolution_data(contiguous(gradient), weight, shape, result); });
+  with_fallback(
+      compute, [&] { onednn_convolution_data(gradient, weight, shape, result); },
+      [&] { patch_convolution_data(contiguous(gradient), weight, shape, result); });
   land(result, dx);
 }
 
@@ -289,14 +298,15 @@ void convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionShap
   const DType compute = compute_type(g.dtype());
   const Tensor gradient = converted(g, compute), input = converted(x, compute);
   Tensor result = computed(dw, compute);
-  with_fallback(compute, [&] { onednn_convolution_weights(gradient, input, shape, result); },
-                [&] { patch_convolution_weights(contiguous(gradient), contiguous(input), shape, result); });
+  with_fallback(
+      compute, [&] { onednn_convolution_weights(gradient, input, shape, result); },
+      [&] { patch_convolution_weights(contiguous(gradient), contiguous(input), shape, result); });
   land(result, dw);
 }
 
-void convolution_forward(const Tensor& input, const Tensor& weight, const Tensor& bias, absl::Span<const int64_t> stride,
-                         absl::Span<const int64_t> padding, absl::Span<const int64_t> dilation, int64_t groups,
-                         Tensor& out) {
+void convolution_forward(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                         absl::Span<const int64_t> stride, absl::Span<const int64_t> padding,
+                         absl::Span<const int64_t> dilation, int64_t groups, Tensor& out) {
   convolution(input, weight, bias, shape_of(stride, padding, dilation, groups), out);
 }
 

@@ -70,9 +70,9 @@ Tile<T> choose_tile() {
   return {4, 2 * 16 / kSize, &tile_baseline<T>};
 }
 
-constexpr int64_t kBlockRows = 96;     // multiples of every tile's rows and columns
+constexpr int64_t kBlockRows = 96;  // multiples of every tile's rows and columns
 constexpr int64_t kBlockColumns = 192;
-constexpr int64_t kBlockDepth = 256;   // one block of b then takes 192 to 384 KiB of the L2
+constexpr int64_t kBlockDepth = 256;  // one block of b then takes 192 to 384 KiB of the L2
 
 // One thread's packed panels and sums; allocated at its first product and kept.
 template <typename T>

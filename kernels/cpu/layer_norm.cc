@@ -40,7 +40,9 @@ template <typename T>
 class VectorSums {
  public:
   VectorSums(const Rows& rows, int64_t vectors)
-      : rows_(rows), width_(rows.n * vectors), blocks_(std::clamp<int64_t>(rows.rows * rows.n >> 14, 1, kMostBlocks)),
+      : rows_(rows),
+        width_(rows.n * vectors),
+        blocks_(std::clamp<int64_t>(rows.rows * rows.n >> 14, 1, kMostBlocks)),
         sums_(static_cast<size_t>(blocks_ * width_), T(0)) {}
   // Calls f(row, its offset, sums) for each row.
   template <typename F>

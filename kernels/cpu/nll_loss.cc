@@ -77,9 +77,8 @@ void nll_loss_backward(const Tensor& grad, const Tensor& target, const Tensor& w
     const T *gs = g.data_as<T>(), *weights = data_or_null<T>(w);
     std::fill(dx, dx + out.numel(), T(0));
     const T share = reduction == "mean" ? 1 / *total.data_as<T>() : T(1);
-    likelihoods.for_each_target([&](int64_t i, int64_t at, int64_t c) {
-      dx[at] = -gs[none ? i : 0] * share * (weights ? weights[c] : T(1));
-    });
+    likelihoods.for_each_target(
+        [&](int64_t i, int64_t at, int64_t c) { dx[at] = -gs[none ? i : 0] * share * (weights ? weights[c] : T(1)); });
   });
   result.land();
 }

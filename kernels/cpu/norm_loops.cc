@@ -30,7 +30,8 @@ template <typename T, typename Term>
 }
 
 template <typename T>
-[[gnu::always_inline]] inline void normalize_of(int64_t n, const T* x, T center, T scale, const T* w, const T* b, T* y) {
+[[gnu::always_inline]] inline void normalize_of(int64_t n, const T* x, T center, T scale, const T* w, const T* b,
+                                                T* y) {
   if (w && b) {
     for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - center) * scale * w[i] + b[i];
   } else if (w) {
@@ -43,7 +44,8 @@ template <typename T>
 }
 
 template <typename T>
-[[gnu::always_inline]] inline void combine_of(int64_t n, const T* g, const T* w, const T* x, T center, T a, T b, T c, T* dx) {
+[[gnu::always_inline]] inline void combine_of(int64_t n, const T* g, const T* w, const T* x, T center, T a, T b, T c,
+                                              T* dx) {
   if (w) {
     for (int64_t i = 0; i < n; ++i) dx[i] = a * g[i] * w[i] + b * (x[i] - center) + c;
   } else {
@@ -54,7 +56,8 @@ template <typename T>
 template <typename T>
 [[gnu::always_inline]] inline Sums weighted_of(int64_t n, const T* g, const T* w, const T* x, T center) {
   if (!w) {
-    return {sum_of<T>(n, [=](int64_t i) { return g[i]; }), sum_of<T>(n, [=](int64_t i) { return g[i] * (x[i] - center); })};
+    return {sum_of<T>(n, [=](int64_t i) { return g[i]; }),
+            sum_of<T>(n, [=](int64_t i) { return g[i] * (x[i] - center); })};
   }
   return {sum_of<T>(n, [=](int64_t i) { return g[i] * w[i]; }),
           sum_of<T>(n, [=](int64_t i) { return g[i] * w[i] * (x[i] - center); })};

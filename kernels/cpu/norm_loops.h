@@ -31,8 +31,10 @@ void scale_shift(int64_t n, const double* x, double center, double a, double b, 
 void normalize(int64_t n, const float* x, float center, float scale, const float* w, const float* b, float* y);
 void normalize(int64_t n, const double* x, double center, double scale, const double* w, const double* b, double* y);
 // dx = a * g * w + b * (x - center) + c; a null w is ones.
-void combine(int64_t n, const float* g, const float* w, const float* x, float center, float a, float b, float c, float* dx);
-void combine(int64_t n, const double* g, const double* w, const double* x, double center, double a, double b, double c, double* dx);
+void combine(int64_t n, const float* g, const float* w, const float* x, float center, float a, float b, float c,
+             float* dx);
+void combine(int64_t n, const double* g, const double* w, const double* x, double center, double a, double b, double c,
+             double* dx);
 // dw += g * (x - center) * scale and db += g; either may be null.
 void add_affine_gradients(int64_t n, const float* g, const float* x, float center, float scale, float* dw, float* db);
 void add_affine_gradients(int64_t n, const double* g, const double* x, double center, double scale, double* dw,

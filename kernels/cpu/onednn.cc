@@ -22,21 +22,21 @@ dnnl::stream& thread_stream() {
 // Grows, never shrinks: scratchpads are small, and asked for at every call.
 void* thread_scratchpad(size_t bytes) {
   struct Free {
-    void operator()(void* p) const { ::operator delete(p, std::align_val_t{64}); }
+    void operator()(void* p) const { ::operator delete (p, std::align_val_t{64}); }
   };
   thread_local std::unique_ptr<void, Free> buffer;
   thread_local size_t size = 0;
   if (bytes > size) {
     buffer.reset();
     size = 0;
-    buffer.reset(::operator new(bytes, std::align_val_t{64}));
+    buffer.reset(::operator new (bytes, std::align_val_t{64}));
     size = bytes;
   }
   return buffer.get();
 }
 
 [[noreturn]] void rethrow(const dnnl::error& e) {
-  ErrorKind kind = e.status == dnnl_out_of_memory    ? ErrorKind::kOutOfMemory
+  ErrorKind kind = e.status == dnnl_out_of_memory   ? ErrorKind::kOutOfMemory
                    : e.status == dnnl_unimplemented ? ErrorKind::kNotImplemented
                                                     : ErrorKind::kRuntime;
   fail(kind, "oneDNN: ", e.what());
@@ -158,8 +158,8 @@ void PrimitiveUse::run() {
   const Recipe& recipe = cached_->recipe;
   if (recipe.scratchpad_bytes > 0) set(DNNL_ARG_SCRATCHPAD, thread_scratchpad(recipe.scratchpad_bytes));
   const auto& list = arguments_->list;
-  dnnl_status_t status = dnnl_primitive_execute(recipe.primitive.get(), thread_stream().get(),
-                                                static_cast<int>(list.size()), list.data());
+  dnnl_status_t status =
+      dnnl_primitive_execute(recipe.primitive.get(), thread_stream().get(), static_cast<int>(list.size()), list.data());
   check(status == dnnl_success, "oneDNN: could not run a primitive, status ", static_cast<int>(status));
 }
 

@@ -24,8 +24,8 @@ class Slices {
     const Tensor& param = tensors_[0];
     check(is_floating(param.dtype()), "a parameter must be of a floating type, got ", name(param.dtype()));
     for (const Tensor& t : tensors_) {
-      check(!t || t.numel() == param.numel(), "a parameter has ", param.numel(), " elements, but its gradient or state has ",
-            t ? t.numel() : 0);
+      check(!t || t.numel() == param.numel(), "a parameter has ", param.numel(),
+            " elements, but its gradient or state has ", t ? t.numel() : 0);
       wide_.push_back(t ? contiguous_as(t, wide_type(param.dtype())) : Tensor());
     }
   }
@@ -111,16 +111,18 @@ void adam_step(const Tensors& params, const Tensors& grads, const Tensors& exp_a
             (!amsgrad || max_exp_avg_sqs.size() == params.size()),
         "expected the averages of all ", params.size(), " parameters");
   const double t = static_cast<double>(step);
-  const AdamStep of{lr, beta1, beta2, eps, weight_decay, decoupled, maximize, 1 - std::pow(beta1, t), 1 - std::pow(beta2, t)};
+  const AdamStep of{
+      lr, beta1, beta2, eps, weight_decay, decoupled, maximize, 1 - std::pow(beta1, t), 1 - std::pow(beta2, t)};
   const Tensors none;
   const Tensors& largest = amsgrad ? max_exp_avg_sqs : none;
-  for_each_piece(slices(params, {&grads, &exp_avgs, &exp_avg_sqs, &largest}), [&](const Slices& s, int64_t at, int64_t n) {
-    if (s.dtype() == DType::kFloat64) {
-      adam(n, of, adam_piece<double>(s, at));
-    } else {
-      adam(n, of, adam_piece<float>(s, at));
-    }
-  });
+  for_each_piece(slices(params, {&grads, &exp_avgs, &exp_avg_sqs, &largest}),
+                 [&](const Slices& s, int64_t at, int64_t n) {
+                   if (s.dtype() == DType::kFloat64) {
+                     adam(n, of, adam_piece<double>(s, at));
+                   } else {
+                     adam(n, of, adam_piece<float>(s, at));
+                   }
+                 });
 }
 
 }  // namespace tt::cpu

@@ -9,8 +9,10 @@ namespace {
 
 template <typename T>
 [[gnu::always_inline]] inline T root(T x) {
-  if constexpr (sizeof(T) == 4) return __builtin_sqrtf(x);
-  else return __builtin_sqrt(x);
+  if constexpr (sizeof(T) == 4)
+    return __builtin_sqrtf(x);
+  else
+    return __builtin_sqrt(x);
 }
 
 // Which of the optional parts there are is decided outside the loop.

@@ -41,7 +41,8 @@ struct Patches {
   template <typename F>
   void for_each_in_row(int64_t row, F&& visit) const {
     const int64_t c = row / product(kernel);
-    const int64_t k0 = row / (kernel[1] * kernel[2]) % kernel[0], k1 = row / kernel[2] % kernel[1], k2 = row % kernel[2];
+    const int64_t k0 = row / (kernel[1] * kernel[2]) % kernel[0], k1 = row / kernel[2] % kernel[1],
+                  k2 = row % kernel[2];
     int64_t at = row * columns();
     for (int64_t o0 = 0; o0 < out[0]; ++o0) {
       const int64_t i0 = o0 * stride[0] - padding[0] + k0 * dilation[0];
@@ -90,7 +91,12 @@ void patch_convolution(const Tensor& x, const Tensor& w, const ConvolutionShape&
     for (int64_t i = 0; i < p.images; ++i) {
       for (int64_t g = 0; g < p.groups; ++g) {
         gather(p, x.data_as<T>() + p.image(i, g), matrix.data_as<T>());
-        gemm({x.dtype(), m, n, k, {w.data_as<T>() + p.weight(g), k, 1}, {matrix.data(), n, 1},
+        gemm({x.dtype(),
+              m,
+              n,
+              k,
+              {w.data_as<T>() + p.weight(g), k, 1},
+              {matrix.data(), n, 1},
               out.data_as<T>() + p.result(i, g)});
       }
     }
@@ -105,8 +111,13 @@ void patch_convolution_data(const Tensor& g, const Tensor& w, const ConvolutionS
     std::fill_n(dx.data_as<T>(), dx.numel(), T(0));
     for (int64_t i = 0; i < p.images; ++i) {
       for (int64_t group = 0; group < p.groups; ++group) {
-        gemm({g.dtype(), m, n, k, {w.data_as<T>() + p.weight(group), 1, m},
-              {g.data_as<T>() + p.result(i, group), n, 1}, matrix.data()});
+        gemm({g.dtype(),
+              m,
+              n,
+              k,
+              {w.data_as<T>() + p.weight(group), 1, m},
+              {g.data_as<T>() + p.result(i, group), n, 1},
+              matrix.data()});
         scatter(p, matrix.data_as<T>(), dx.data_as<T>() + p.image(i, group));
       }
     }

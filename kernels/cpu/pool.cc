@@ -50,8 +50,10 @@ int64_t planes(SizesView sizes) {
 template <typename F>
 void with_ordered(DType dtype, F&& f) {
   with_element(dtype, [&]<typename T>(std::type_identity<T>) {
-    if constexpr (std::is_arithmetic_v<T>) f(std::type_identity<T>());
-    else fail(ErrorKind::kNotImplemented, "max pooling is not implemented for ", name(dtype));
+    if constexpr (std::is_arithmetic_v<T>)
+      f(std::type_identity<T>());
+    else
+      fail(ErrorKind::kNotImplemented, "max pooling is not implemented for ", name(dtype));
   });
 }
 
@@ -102,7 +104,9 @@ void largest(const Tensor& input, Tensor& output, Tensor& indices, F&& find) {
   result.land();
 }
 
-Divisor divisor(bool count_include_pad, std::optional<int64_t> override) { return {count_include_pad, override.value_or(0)}; }
+Divisor divisor(bool count_include_pad, std::optional<int64_t> override) {
+  return {count_include_pad, override.value_or(0)};
+}
 
 }  // namespace
 
@@ -117,7 +121,8 @@ void max_pool2d_with_indices(const Tensor& input, List kernel_size, std::optiona
 
 void max_pool2d_backward(const Tensor& grad, const Tensor& indices, List, Tensor& out) {
   const Tensor index = contiguous_as(indices, DType::kInt64);
-  check(index.numel() == grad.numel(), "expected an index for each of ", grad.numel(), " gradients, got ", index.numel());
+  check(index.numel() == grad.numel(), "expected an index for each of ", grad.numel(), " gradients, got ",
+        index.numel());
   const int64_t inside = area(last_two(out.sizes()));
   for (int64_t i = 0; i < index.numel(); ++i) {
     const int64_t at = index.data_as<int64_t>()[i];

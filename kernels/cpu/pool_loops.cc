@@ -201,8 +201,8 @@ void adaptive_average_plane_backward(Pair in, Pair out, const T* g, T* dx) {
   }
 }
 
-#define TT_MAX_POOL(T)                                                          \
-  template void max_plane<T>(const Window&, const T*, T*, int64_t*);            \
+#define TT_MAX_POOL(T)                                                              \
+  template void max_plane<T>(const Window&, const T*, T*, int64_t*);                \
   template void max_plane_backward<T>(const Window&, const T*, const int64_t*, T*); \
   template void adaptive_max_plane<T>(Pair, Pair, const T*, T*, int64_t*);
 #define TT_AVERAGE_POOL(T)                                                              \

@@ -43,18 +43,20 @@ std::optional<int64_t> batch_stride(const int64_t* offsets, int64_t batch) {
 }
 
 // One operand of a product in oneDNN's terms.
-struct Operand {
+struct StridedOperand {
   Sizes sizes;
   Sizes strides;
 };
 
-std::optional<Operand> operand(const Matrix& x, int64_t rows, int64_t columns, const int64_t* offsets, int64_t batch) {
+std::optional<StridedOperand> operand(const Matrix& x, int64_t rows, int64_t columns, const int64_t* offsets,
+                                      int64_t batch) {
   std::optional<Sizes> strides = leading_strides(x, rows, columns);
   std::optional<int64_t> step = batch_stride(offsets, batch);
   if (!strides || !step) return std::nullopt;
-  if (batch == 1) return Operand{{rows, columns}, *strides};
+  if (batch == 1) return StridedOperand{{rows, columns}, *strides};
   // A stride of 0 is oneDNN's broadcast: a batch of one.
-  return Operand{{*step == 0 ? 1 : batch, rows, columns}, {*step == 0 ? rows * columns : *step, (*strides)[0], (*strides)[1]}};
+  return StridedOperand{{*step == 0 ? 1 : batch, rows, columns},
+                        {*step == 0 ? rows * columns : *step, (*strides)[0], (*strides)[1]}};
 }
 
 const void* first_entry(const Matrix& x, const int64_t* offsets, DType dtype) {
@@ -64,7 +66,7 @@ const void* first_entry(const Matrix& x, const int64_t* offsets, DType dtype) {
 // A product in oneDNN's terms.
 struct Problem {
   const Gemm& g;
-  Operand a, b;
+  StridedOperand a, b;
   const void* bias;
 
   Sizes c() const { return g.batch == 1 ? Sizes{g.m, g.n} : Sizes{g.batch, g.m, g.n}; }
@@ -84,11 +86,13 @@ struct Problem {
     Sizes bias_sizes(c().size(), 1);
     bias_sizes.back() = g.n;
     const memory::desc bias_desc = strided_desc(bias_sizes, contiguous_strides(bias_sizes), g.dtype);
-    const dnnl::matmul::desc desc = bias ? dnnl::matmul::desc(a_desc, b_desc, bias_desc, c_desc)
-                                         : dnnl::matmul::desc(a_desc, b_desc, c_desc);
+    const dnnl::matmul::desc desc =
+        bias ? dnnl::matmul::desc(a_desc, b_desc, bias_desc, c_desc) : dnnl::matmul::desc(a_desc, b_desc, c_desc);
     const dnnl::matmul::primitive_desc pd(desc, onednn_attributes(), onednn_engine());
     Recipe made{dnnl::matmul(pd),
-                {{DNNL_ARG_SRC, a_desc}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, c_desc},
+                {{DNNL_ARG_SRC, a_desc},
+                 {DNNL_ARG_WEIGHTS, pd.weights_desc()},
+                 {DNNL_ARG_DST, c_desc},
                  {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc()}},
                 pd.scratchpad_desc().get_size()};
     if (bias) made.arguments.emplace_back(DNNL_ARG_BIAS, bias_desc);
@@ -128,8 +132,8 @@ bool run_packed(const Problem& problem, const void* b_data, int threads, const T
 
 // Runs on oneDNN if the operands lie as it takes them.
 bool run_onednn(const Gemm& g, const void* bias, const Tensor* weights) {
-  std::optional<Operand> a = operand(g.a, g.m, g.k, g.a_offsets, g.batch);
-  std::optional<Operand> b = operand(g.b, g.k, g.n, g.b_offsets, g.batch);
+  std::optional<StridedOperand> a = operand(g.a, g.m, g.k, g.a_offsets, g.batch);
+  std::optional<StridedOperand> b = operand(g.b, g.k, g.n, g.b_offsets, g.batch);
   if (!a || !b) return false;
   const Problem problem{g, *a, *b, bias};
   const void* b_data = first_entry(g.b, g.b_offsets, g.dtype);

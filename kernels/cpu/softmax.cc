@@ -71,7 +71,9 @@ void backward(const Tensor& grad, const Tensor& output, int64_t dim, bool log, T
 
 void softmax(const Tensor& input, int64_t dim, std::optional<DType>, Tensor& out) { forward(input, dim, false, out); }
 
-void log_softmax(const Tensor& input, int64_t dim, std::optional<DType>, Tensor& out) { forward(input, dim, true, out); }
+void log_softmax(const Tensor& input, int64_t dim, std::optional<DType>, Tensor& out) {
+  forward(input, dim, true, out);
+}
 
 void softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim, Tensor& out) {
   backward(grad, output, dim, false, out);

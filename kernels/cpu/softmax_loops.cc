@@ -15,13 +15,17 @@ constexpr int kLanes = 256 / sizeof(T);
 
 template <typename T>
 [[gnu::always_inline]] inline T exponential(T x) {
-  if constexpr (sizeof(T) == 4) return ::expf(x);
-  else return ::exp(x);
+  if constexpr (sizeof(T) == 4)
+    return ::expf(x);
+  else
+    return ::exp(x);
 }
 template <typename T>
 [[gnu::always_inline]] inline T logarithm(T x) {
-  if constexpr (sizeof(T) == 4) return ::logf(x);
-  else return ::log(x);
+  if constexpr (sizeof(T) == 4)
+    return ::logf(x);
+  else
+    return ::log(x);
 }
 
 // Reduces a row: lanes[i % kLanes] = step(lanes[i % kLanes], i), then all of them into one.
@@ -45,14 +49,17 @@ template <typename T>
   const auto larger = [](T a, T b) { return b > a ? b : a; };
   const auto plus = [](T a, T b) { return a + b; };
   // Without a NaN's help: one makes the sum NaN, and with it the whole row.
-  const T most = reduce_row(n, -std::numeric_limits<T>::infinity(), [&](T m, int64_t i) { return larger(m, x[i]); }, larger);
+  const T most = reduce_row(
+      n, -std::numeric_limits<T>::infinity(), [&](T m, int64_t i) { return larger(m, x[i]); }, larger);
   if (log) {
-    const T sum = reduce_row(n, T(0), [&](T s, int64_t i) { return s + exponential(x[i] - most); }, plus);
+    const T sum = reduce_row(
+        n, T(0), [&](T s, int64_t i) { return s + exponential(x[i] - most); }, plus);
     const T shift = logarithm(sum);
     for (int64_t i = 0; i < n; ++i) y[i] = x[i] - most - shift;
   } else {
     for (int64_t i = 0; i < n; ++i) y[i] = exponential(x[i] - most);
-    const T scale = 1 / reduce_row(n, T(0), [&](T s, int64_t i) { return s + y[i]; }, plus);
+    const T scale = 1 / reduce_row(
+                            n, T(0), [&](T s, int64_t i) { return s + y[i]; }, plus);
     for (int64_t i = 0; i < n; ++i) y[i] *= scale;
   }
 }
@@ -61,10 +68,12 @@ template <typename T>
 [[gnu::always_inline]] inline void backward_row(int64_t n, bool log, const T* g, const T* y, T* dx) {
   const auto plus = [](T a, T b) { return a + b; };
   if (log) {
-    const T sum = reduce_row(n, T(0), [&](T s, int64_t i) { return s + g[i]; }, plus);
+    const T sum = reduce_row(
+        n, T(0), [&](T s, int64_t i) { return s + g[i]; }, plus);
     for (int64_t i = 0; i < n; ++i) dx[i] = g[i] - exponential(y[i]) * sum;
   } else {
-    const T sum = reduce_row(n, T(0), [&](T s, int64_t i) { return s + g[i] * y[i]; }, plus);
+    const T sum = reduce_row(
+        n, T(0), [&](T s, int64_t i) { return s + g[i] * y[i]; }, plus);
     for (int64_t i = 0; i < n; ++i) dx[i] = (g[i] - sum) * y[i];
   }
 }
@@ -72,7 +81,8 @@ template <typename T>
 constexpr int64_t kColumns = 64;  // at a time, their running values in registers and L1
 
 template <typename T>
-[[gnu::always_inline]] inline void softmax_columns(int64_t n, int64_t width, int64_t stride, bool log, const T* x, T* y) {
+[[gnu::always_inline]] inline void softmax_columns(int64_t n, int64_t width, int64_t stride, bool log, const T* x,
+                                                   T* y) {
   T most[kColumns], sum[kColumns];
   for (int64_t j = 0; j < width; ++j) most[j] = x[j], sum[j] = 0;
   for (int64_t i = 1; i < n; ++i) {

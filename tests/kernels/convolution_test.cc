@@ -61,7 +61,8 @@ TEST_P(Convolution, Forward) {
     Tensor y = constant(c.y(), 77, GetParam()), want = constant(c.y(), 0, DType::kFloat64);
     const int64_t positions = y.size(2) * y.size(3);
     for (int64_t i = 0; i < y.numel(); ++i) put(want, i, at(bias, i / positions % c.out));
-    for_each_term(x, w, y, c.shape, [&](int64_t i, int64_t j, int64_t k) { put(want, k, at(want, k) + at(x, i) * at(w, j)); });
+    for_each_term(x, w, y, c.shape,
+                  [&](int64_t i, int64_t j, int64_t k) { put(want, k, at(want, k) + at(x, i) * at(w, j)); });
     convolution(x, w, bias, c.shape, y);
     expect_close(y, want, tolerance_of(GetParam()));
   }
@@ -71,7 +72,8 @@ TEST_P(Convolution, GradientOfTheInput) {
   for (const Case& c : kCases) {
     Tensor g = filled(c.y(), GetParam()), w = filled(c.w(), GetParam());
     Tensor dx = constant(c.x(), 77, GetParam()), want = constant(c.x(), 0, DType::kFloat64);
-    for_each_term(dx, w, g, c.shape, [&](int64_t i, int64_t j, int64_t k) { put(want, i, at(want, i) + at(g, k) * at(w, j)); });
+    for_each_term(dx, w, g, c.shape,
+                  [&](int64_t i, int64_t j, int64_t k) { put(want, i, at(want, i) + at(g, k) * at(w, j)); });
     convolution_data(g, w, c.shape, dx);
     expect_close(dx, want, tolerance_of(GetParam()));
   }
@@ -81,7 +83,8 @@ TEST_P(Convolution, GradientOfTheWeights) {
   for (const Case& c : kCases) {
     Tensor g = filled(c.y(), GetParam()), x = filled(c.x(), GetParam());
     Tensor dw = constant(c.w(), 77, GetParam()), want = constant(c.w(), 0, DType::kFloat64);
-    for_each_term(x, dw, g, c.shape, [&](int64_t i, int64_t j, int64_t k) { put(want, j, at(want, j) + at(g, k) * at(x, i)); });
+    for_each_term(x, dw, g, c.shape,
+                  [&](int64_t i, int64_t j, int64_t k) { put(want, j, at(want, j) + at(g, k) * at(x, i)); });
     convolution_weights(g, x, c.shape, dw);
     expect_close(dw, want, 2 * tolerance_of(GetParam()));
   }
@@ -94,7 +97,8 @@ INSTANTIATE_TEST_SUITE_P(DTypes, Convolution,
 TEST(ConvolutionInputs, OneSpatialDimension) {
   Tensor x = filled({2, 3, 10}), w = filled({4, 3, 3}), y = filled({2, 4, 10}), as_2d = filled({2, 4, 1, 10});
   convolution(x, w, Tensor(), {{1}, {1}, {1}, 1}, y);
-  Tensor x2 = view_of(x, {{2, 3, 1, 10}, {30, 10, 10, 1}, 0, true}), w2 = view_of(w, {{4, 3, 1, 3}, {9, 3, 3, 1}, 0, true});
+  Tensor x2 = view_of(x, {{2, 3, 1, 10}, {30, 10, 10, 1}, 0, true}),
+         w2 = view_of(w, {{4, 3, 1, 3}, {9, 3, 3, 1}, 0, true});
   convolution(x2, w2, Tensor(), {{1, 1}, {0, 1}, {1, 1}, 1}, as_2d);
   for (int64_t i = 0; i < y.numel(); ++i) EXPECT_NEAR(at(y, i), at(as_2d, i), 1e-5);
 }
@@ -136,14 +140,16 @@ TEST(ConvolutionInputs, EmptyBatchesAndChannels) {
   Tensor dw = constant({2, 3, 3, 3}, 77);
   convolution_weights(y, none, plain, dw);
   expect_close(dw, constant({2, 3, 3, 3}, 0), 0);
-  Tensor no_channels = filled({1, 0, 4, 4}), narrow = filled({2, 0, 3, 3}), bias = filled({2}), out = filled({1, 2, 4, 4});
+  Tensor no_channels = filled({1, 0, 4, 4}), narrow = filled({2, 0, 3, 3}), bias = filled({2}),
+         out = filled({1, 2, 4, 4});
   convolution(no_channels, narrow, bias, plain, out);
   for (int64_t i = 0; i < out.numel(); ++i) EXPECT_EQ(at(out, i), at(bias, i / 16));
 }
 
 TEST(ConvolutionInputs, FollowsWeightsThatChange) {
   const ConvolutionShape plain{{1, 1}, {1, 1}, {1, 1}, 1};
-  Tensor x = filled({1, 16, 6, 6}), w = filled({16, 16, 3, 3}), y = filled({1, 16, 6, 6}), first = filled({1, 16, 6, 6});
+  Tensor x = filled({1, 16, 6, 6}), w = filled({16, 16, 3, 3}), y = filled({1, 16, 6, 6}),
+         first = filled({1, 16, 6, 6});
   convolution(x, w, Tensor(), plain, first);
   for (int round = 0; round < 3; ++round) convolution(x, w, Tensor(), plain, y);
   expect_close(y, first, 0, "from the kept copy");

@@ -12,7 +12,8 @@ TEST(Embedding, TakesAndCollectsRows) {
     Tensor table = filled({5, 40}, dtype), index = values({2, 3}, {4, 0, 4, 1, 2, 0}, DType::kInt32);
     Tensor out = filled({2, 3, 40}, dtype);
     embedding(table, index, -1, out);
-    for (int64_t i = 0; i < out.numel(); ++i) ASSERT_EQ(at(out, i), at(table, static_cast<int64_t>(at(index, i / 40)) * 40 + i % 40));
+    for (int64_t i = 0; i < out.numel(); ++i)
+      ASSERT_EQ(at(out, i), at(table, static_cast<int64_t>(at(index, i / 40)) * 40 + i % 40));
   }
   Tensor index = values({4}, {1, 3, 1, 0}, DType::kInt64), g = filled({4, 40}), dw = constant({5, 40}, 77);
   embedding_backward(g, index, 5, 3, dw);
@@ -85,7 +86,8 @@ TEST(Pool, TakesPlanesOfAnyDType) {
     for (int64_t p = 0; p < 6; ++p) {
       for (int64_t o = 0; o < 6; ++o) {
         double most = -1e9;
-        for (int64_t k = 0; k < 4; ++k) most = std::max(most, at(x, p * 24 + (o % 3 * 2 + k % 2) * 4 + o / 3 * 2 + k / 2));
+        for (int64_t k = 0; k < 4; ++k)
+          most = std::max(most, at(x, p * 24 + (o % 3 * 2 + k % 2) * 4 + o / 3 * 2 + k / 2));
         ASSERT_EQ(at(y, p * 6 + o), most);
       }
     }

@@ -38,7 +38,8 @@ double dot(const Tensor& g, const std::vector<double>& y) {
   return sum;
 }
 // The derivative of dot(g, normalized(x, w, b)) in element i of t, by central differences.
-double slope(const Definition& d, const Tensor& g, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& t, int64_t i) {
+double slope(const Definition& d, const Tensor& g, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& t,
+             int64_t i) {
   const double before = at(t, i), h = 1e-6;
   put(t, i, before + h);
   const double up = dot(g, normalized(d, x, w, b).y);
@@ -47,8 +48,8 @@ double slope(const Definition& d, const Tensor& g, const Tensor& x, const Tensor
   put(t, i, before);
   return (up - down) / (2 * h);
 }
-void expect_slopes(const Definition& d, const Tensor& g, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& t,
-                   const Tensor& gradient) {
+void expect_slopes(const Definition& d, const Tensor& g, const Tensor& x, const Tensor& w, const Tensor& b,
+                   const Tensor& t, const Tensor& gradient) {
   for (int64_t i = 0; i < t.numel(); ++i) ASSERT_NEAR(at(gradient, i), slope(d, g, x, w, b, t, i), 1e-6) << i;
 }
 void expect_values(const Tensor& got, const std::vector<double>& want, double tolerance) {
@@ -64,7 +65,8 @@ Definition by_channel(const Sizes& sizes) {
 TEST(BatchNorm, TrainsAndMovesTheRunningStatistics) {
   for (const Sizes& sizes : {Sizes{6, 3}, Sizes{4, 3, 7}, Sizes{2, 5, 300}}) {
     const Definition d = by_channel(sizes);
-    Tensor x = filled(sizes, DType::kFloat64), w = filled({d.channels}, DType::kFloat64), b = filled({d.channels}, DType::kFloat64);
+    Tensor x = filled(sizes, DType::kFloat64), w = filled({d.channels}, DType::kFloat64),
+           b = filled({d.channels}, DType::kFloat64);
     Tensor g = filled(sizes, DType::kFloat64), y = filled(sizes, DType::kFloat64), dx = filled(sizes, DType::kFloat64);
     Tensor mean = filled({d.channels}, DType::kFloat64), rstd = filled({d.channels}, DType::kFloat64);
     Tensor dw = filled({d.channels}, DType::kFloat64), db = filled({d.channels}, DType::kFloat64);
@@ -90,7 +92,8 @@ TEST(BatchNorm, TrainsAndMovesTheRunningStatistics) {
 TEST(BatchNorm, EvaluatesWithTheRunningStatistics) {
   for (DType dtype : {DType::kFloat32, DType::kFloat64, DType::kBFloat16}) {
     const Sizes sizes{3, 4, 5};
-    Tensor x = filled(sizes, dtype), w = filled({4}), g = filled(sizes, dtype), y = filled(sizes, dtype), dx = filled(sizes, dtype);
+    Tensor x = filled(sizes, dtype), w = filled({4}), g = filled(sizes, dtype), y = filled(sizes, dtype),
+           dx = filled(sizes, dtype);
     Tensor running_mean = filled({4}), running_var = constant({4}, 3), mean = filled({4}), rstd = filled({4});
     Tensor dw = filled({4}), db = filled({4});
     batch_norm(x, running_mean, running_var, w, Tensor(), false, 0.1, kEps, y, mean, rstd);
@@ -130,9 +133,11 @@ TEST(LayerNorm, ForwardAndBackward) {
   for (int64_t n : {1, 5, 64, 333}) {
     const Definition d{4, n, [=](int64_t i) { return i / n; }, [=](int64_t i) { return i % n; }};
     for (bool affine : {false, true}) {
-      Tensor x = filled({4, n}, DType::kFloat64), g = filled({4, n}, DType::kFloat64), y = filled({4, n}, DType::kFloat64);
+      Tensor x = filled({4, n}, DType::kFloat64), g = filled({4, n}, DType::kFloat64),
+             y = filled({4, n}, DType::kFloat64);
       Tensor w = affine ? filled({n}, DType::kFloat64) : Tensor(), b = affine ? filled({n}, DType::kFloat64) : Tensor();
-      Tensor mean = filled({4}, DType::kFloat64), rstd = filled({4}, DType::kFloat64), dx = filled({4, n}, DType::kFloat64);
+      Tensor mean = filled({4}, DType::kFloat64), rstd = filled({4}, DType::kFloat64),
+             dx = filled({4, n}, DType::kFloat64);
       Tensor dw = filled({n}, DType::kFloat64), db = filled({n}, DType::kFloat64);
       const int64_t shape[] = {n};
       layer_norm(x, shape, w, b, kEps, y, mean, rstd);
@@ -181,7 +186,8 @@ TEST(GroupNorm, ForwardAndBackward) {
 
 TEST(RmsNorm, ForwardAndBackward) {
   const Definition d{3, 40, [](int64_t i) { return i / 40; }, [](int64_t i) { return i % 40; }, false};
-  Tensor x = filled({3, 40}, DType::kFloat64), g = filled({3, 40}, DType::kFloat64), y = filled({3, 40}, DType::kFloat64);
+  Tensor x = filled({3, 40}, DType::kFloat64), g = filled({3, 40}, DType::kFloat64),
+         y = filled({3, 40}, DType::kFloat64);
   Tensor w = filled({40}, DType::kFloat64), rstd = filled({3}, DType::kFloat64), dx = filled({3, 40}, DType::kFloat64);
   Tensor dw = filled({40}, DType::kFloat64);
   const int64_t shape[] = {40};

@@ -14,8 +14,10 @@ struct Adam {
 
   double step(double p, double g, int t) {
     if (maximize) g = -g;
-    if (decoupled) p -= lr * decay * p;
-    else g += decay * p;
+    if (decoupled)
+      p -= lr * decay * p;
+    else
+      g += decay * p;
     average = beta1 * average + (1 - beta1) * g;
     square = beta2 * square + (1 - beta2) * g * g;
     largest = std::max(largest, square);
@@ -33,7 +35,8 @@ TEST_P(Optimizers, AdamAndItsForms) {
   for (bool decoupled : {false, true}) {
     for (bool amsgrad : {false, true}) {
       // Two parameters, one of several pieces, one that does not lie contiguously.
-      Tensors params{filled({20000}, GetParam()), transposed(filled({3, 5}, GetParam()), 0, 1)}, averages, squares, largest;
+      Tensors params{filled({20000}, GetParam()), transposed(filled({3, 5}, GetParam()), 0, 1)}, averages, squares,
+          largest;
       for (const Tensor& p : params) {
         averages.push_back(constant(p.sizes(), 0, GetParam()));
         squares.push_back(constant(p.sizes(), 0, GetParam()));
@@ -44,7 +47,8 @@ TEST_P(Optimizers, AdamAndItsForms) {
       p1 = at(params[1], 7);
       for (int t = 1; t <= 3; ++t) {
         Tensors grads{filled({20000}, GetParam()), filled({5, 3}, GetParam())};
-        adam_step(params, grads, averages, squares, largest, t, 0.1, 0.9, 0.99, 1e-8, 0.01, decoupled, amsgrad, decoupled);
+        adam_step(params, grads, averages, squares, largest, t, 0.1, 0.9, 0.99, 1e-8, 0.01, decoupled, amsgrad,
+                  decoupled);
         p0 = first.step(p0, at(grads[0], 19999), t);
         p1 = last.step(p1, at(grads[1], 2 * 3 + 1), t);
         EXPECT_NEAR(at(params[0], 19999), p0, tolerance() * t);

@@ -14,8 +14,13 @@ constexpr DType kAll[] = {DType::kFloat64, DType::kFloat32, DType::kFloat16, DTy
 
 // a: m x k, b: k x n, two-dimensional and strided in any way.
 Gemm problem(const Tensor& a, const Tensor& b, Tensor& c) {
-  return {a.dtype(), a.size(0), b.size(1), a.size(1), {a.data(), a.stride(0), a.stride(1)},
-          {b.data(), b.stride(0), b.stride(1)}, c.data()};
+  return {a.dtype(),
+          a.size(0),
+          b.size(1),
+          a.size(1),
+          {a.data(), a.stride(0), a.stride(1)},
+          {b.data(), b.stride(0), b.stride(1)},
+          c.data()};
 }
 
 // Sums in double, rounded into the dtype, or (integers) wrapped around in it.
@@ -31,7 +36,8 @@ Tensor naive(const Tensor& a, const Tensor& b) {
         put(c, i * c.size(1) + j, sum);
       } else {
         with_element(a.dtype(), [&]<typename T>(std::type_identity<T>) {
-          if constexpr (std::is_integral_v<T>) c.data_as<T>()[i * c.size(1) + j] = static_cast<T>(static_cast<int64_t>(sum));
+          if constexpr (std::is_integral_v<T>)
+            c.data_as<T>()[i * c.size(1) + j] = static_cast<T>(static_cast<int64_t>(sum));
         });
       }
     }
@@ -110,7 +116,8 @@ TEST(Product, Batches) {
     // In order, one operand shared, and in an order that no stride describes.
     for (std::vector<int64_t> at_b : {std::vector<int64_t>{0, step, 2 * step}, {0, 0, 0}, {2 * step, 0, step}}) {
       const std::vector<int64_t> at_a{0, step, 2 * step};
-      Gemm g{DType::kFloat32, size, size, size, {a.data(), size, 1}, {b.data(), size, 1}, c.data(), 3, at_a.data(), at_b.data()};
+      Gemm g{DType::kFloat32,     size,     size, size,        {a.data(), size, 1},
+             {b.data(), size, 1}, c.data(), 3,    at_a.data(), at_b.data()};
       product(g);
       for (int64_t i = 0; i < 3; ++i) {
         const auto entry = [&](const Tensor& t, int64_t offset) {
@@ -137,7 +144,8 @@ TEST(Product, KeepsPackedWeightsUntilTheyAreWritten) {
 }
 
 TEST(Gemm, WrapsIntegersAround) {
-  Tensor a = constant({1, 3}, 100, DType::kInt8), b = constant({3, 2}, 100, DType::kInt8), c = filled({1, 2}, DType::kInt8);
+  Tensor a = constant({1, 3}, 100, DType::kInt8), b = constant({3, 2}, 100, DType::kInt8),
+         c = filled({1, 2}, DType::kInt8);
   gemm(problem(a, b, c));
   EXPECT_EQ(at(c, 0), static_cast<int8_t>(30000));
 }

@@ -20,7 +20,8 @@ template <typename T>
 void check(DType dtype, double tolerance) {
   for (const Vectors& v : kShapes) {
     for (bool log : {false, true}) {
-      Tensor x = filled({v.n * v.count}, dtype), y = filled({v.n * v.count}, dtype), want = filled({v.n * v.count}, DType::kFloat64);
+      Tensor x = filled({v.n * v.count}, dtype), y = filled({v.n * v.count}, dtype),
+             want = filled({v.n * v.count}, DType::kFloat64);
       Tensor g = filled({v.n * v.count}, dtype), dx = filled({v.n * v.count}, dtype);
       Tensor want_dx = filled({v.n * v.count}, DType::kFloat64);
       softmax_vectors(v, log, x.data_as<T>(), y.data_as<T>());

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cmath>
-#include <functional>
 #include <cstdint>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -31,12 +31,12 @@ inline std::mt19937& random_bits() {
 }
 
 inline double at(const Tensor& t, int64_t offset) {
-  return cpu::with_element(t.dtype(), [&]<typename T>(std::type_identity<T>) {
-    return static_cast<double>(t.data_as<T>()[offset]);
-  });
+  return cpu::with_element(
+      t.dtype(), [&]<typename T>(std::type_identity<T>) { return static_cast<double>(t.data_as<T>()[offset]); });
 }
 inline void put(const Tensor& t, int64_t offset, double value) {
-  cpu::with_element(t.dtype(), [&]<typename T>(std::type_identity<T>) { t.data_as<T>()[offset] = static_cast<T>(value); });
+  cpu::with_element(t.dtype(),
+                    [&]<typename T>(std::type_identity<T>) { t.data_as<T>()[offset] = static_cast<T>(value); });
 }
 
 // Multiples of 1/8 in [-2, 2], which every floating type holds; integers in [-8, 8] (unsigned: [0, 8]).
@@ -44,7 +44,8 @@ inline Tensor filled(Sizes sizes, DType dtype = DType::kFloat32) {
   have_cpu();
   Tensor t = empty(sizes, dtype, Device{});
   std::uniform_int_distribution<int> numbers(dtype == DType::kUInt8 ? 0 : -8, 8);
-  for (int64_t i = 0; i < t.numel(); ++i) put(t, i, is_floating(dtype) ? numbers(random_bits()) / 4.0 : numbers(random_bits()));
+  for (int64_t i = 0; i < t.numel(); ++i)
+    put(t, i, is_floating(dtype) ? numbers(random_bits()) / 4.0 : numbers(random_bits()));
   return t;
 }
 inline Tensor constant(Sizes sizes, double value, DType dtype = DType::kFloat32) {
