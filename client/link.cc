@@ -71,7 +71,7 @@ Link::Appending::Appending(Link& link, size_t bytes) : link_(link), lock_(link.m
 
 Link::Appending::~Appending() {
   // A sender that is at work looks for more by itself: a burst of calls wakes it once.
-  bool wake = link_.sender_asleep_ && link_.has_work_for_sender();
+  bool wake = link_.sender_asleep_ && link_.has_work_for_sender() && !link_.can_wait();
   if (wake) link_.sender_asleep_ = false;
   lock_.unlock();
   if (wake) link_.sender_.notify_one();
@@ -86,6 +86,12 @@ v1::Instruction* Link::Appending::add_instruction() {
     link_.releases_.clear();
   }
   return instruction;
+}
+
+// Where callers read after every few calls, waking the sender would only get in their way.
+bool Link::can_wait() const {
+  constexpr int kFew = 32;
+  return callers_send_ && sender_naps_ && building_->instructions() < kFew;
 }
 
 void Link::release(uint64_t handle) noexcept {
@@ -278,22 +284,27 @@ bool Link::sender_step(Lock& lock) {
 }
 
 void Link::sender_sleep(Lock& lock) {
-  constexpr auto kNap = std::chrono::milliseconds(2);
-  auto awake = [this] { return !sender_asleep_ || has_work_for_sender(); };
-  sender_asleep_ = true;
-  sender_naps_ = true;
-  if (!sender_.wait_for(lock, kNap, awake)) {
-    if (!releases_.empty() && !over_) {  // no instruction came along to take them
+  constexpr auto kNap = std::chrono::microseconds(200);
+  auto awake = [this] { return !sender_asleep_ || stopping_; };
+  for (uint64_t frames = counters_.frames;; frames = counters_.frames) {
+    sender_asleep_ = sender_naps_ = true;
+    if (sender_.wait_for(lock, kNap, awake)) break;
+    if (has_work_for_sender()) {  // it was left to a caller who did not come
+      callers_send_ = false;
+      break;
+    }
+    if (counters_.frames != frames) continue;  // callers send by themselves: stay at hand
+    if (!releases_.empty() && !over_) {        // no instruction came along to take them
       building_->count_bytes(releases_.size() * sizeof(uint64_t));
       building_->message().mutable_release()->Add(releases_.begin(), releases_.end());
       releases_.clear();
-    } else {
-      sender_naps_ = false;
-      sender_.wait(lock, awake);
+      break;
     }
+    sender_naps_ = false;
+    sender_.wait(lock, awake);
+    break;
   }
-  sender_asleep_ = false;
-  sender_naps_ = false;
+  sender_asleep_ = sender_naps_ = false;
 }
 
 void Link::run_sender() {
@@ -311,6 +322,7 @@ void Link::drive(Lock& lock, absl::FunctionRef<bool()> done) {
     if (broken_ && !writing_ && !reading_ && !resuming_) {
       resume(lock);
     } else if (!broken_ && !resuming_ && !writing_ && may_send()) {
+      callers_send_ = true;
       write_one(lock);
     } else if (!broken_ && !resuming_ && !reading_) {
       read_one(lock);

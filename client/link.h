@@ -96,6 +96,7 @@ class Link {
   bool has_unsent() const { return sent_ < sealed_ || !building_->empty(); }
   bool may_send() const;
   bool has_work_for_sender() const;
+  bool can_wait() const;
   void role_is_free();
   void seal();
   void write_one(Lock& lock);
@@ -150,7 +151,8 @@ class Link {
 
   bool closing_ = false;
   bool sender_asleep_ = false;
-  bool sender_naps_ = false;       // asleep for kNap at most: what can wait until then does not wake it
+  bool sender_naps_ = false;       // asleep for moments only: what can wait until then does not wake it
+  bool callers_send_ = false;      // of late, callers that wait have sent what there was
   std::condition_variable sender_;   // the sender thread
   std::condition_variable waiting_;  // callers
   int waiting_count_ = 0;
