@@ -29,8 +29,8 @@
 namespace tt::shared_ring {
 
 inline constexpr uint32_t kLayout = 1;
-inline constexpr size_t kChunkBytes = size_t{1} << 20;
-inline constexpr uint32_t kChunks = 4;  // a power of two: the counters wrap
+inline constexpr size_t kChunkBytes = size_t{256} << 10;
+inline constexpr uint32_t kChunks = 16;  // a power of two: the counters wrap
 inline constexpr size_t kHeaderBytes = 4096;
 inline constexpr size_t kLaneBytes = kChunks * kChunkBytes;
 inline constexpr size_t kSegmentBytes = kHeaderBytes + 2 * kLaneBytes;
