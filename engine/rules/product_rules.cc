@@ -154,6 +154,47 @@ Sizes linear(const Arg& input, const Arg& weight, const Arg& bias) {
   return bias.is_none() ? result : added(bias, result);
 }
 
+Sizes trace(const Arg& input) {
+  check(sizes_of(input).size() == 2, "trace: expected a matrix, but got tensor with dim ", sizes_of(input).size());
+  return {};
+}
+
+Sizes cross(const Arg& input, const Arg& other, int64_t dim) {
+  SizesView a = sizes_of(input), b = sizes_of(other);
+  check(a.size() == b.size() && !a.empty(), "linalg.cross: inputs must have the same number of dimensions, got ",
+        a.size(), " and ", b.size());
+  const auto d = static_cast<size_t>(wrap_dim(dim, static_cast<int64_t>(a.size())));
+  check(a[d] == 3 && b[d] == 3, "linalg.cross: inputs dimension ", dim, " must have length 3. Got ", a[d], " and ",
+        b[d]);
+  return broadcast(input, other);
+}
+
+Sizes cdist(const Arg& x1, const Arg& x2, double p) {
+  SizesView a = sizes_of(x1), b = sizes_of(x2);
+  check(a.size() >= 2 && b.size() >= 2, "cdist only supports at least 2D tensors, X1 got: ", a.size(),
+        "D, X2 got: ", b.size(), "D");
+  check(a.back() == b.back(), "X1 and X2 must have the same number of columns. X1: ", a.back(), " X2: ", b.back());
+  check(p >= 0, "cdist only supports non-negative p values, got ", p);
+  Sizes result = broadcast_sizes(a.subspan(0, a.size() - 2), b.subspan(0, b.size() - 2));
+  result.push_back(a[a.size() - 2]);
+  result.push_back(b[b.size() - 2]);
+  return result;
+}
+
+Sizes distance(const Arg& input, const Arg& other) {
+  broadcast(input, other);
+  return {};
+}
+
+Sizes diff(const Arg& input, int64_t n, int64_t dim) {
+  Sizes result(sizes_of(input).begin(), sizes_of(input).end());
+  check(!result.empty(), "diff expects input to be at least one-dimensional");
+  check(n >= 0, "order must be non-negative but got ", n);
+  int64_t& size = result[static_cast<size_t>(wrap_dim(dim, static_cast<int64_t>(result.size())))];
+  size = n < size ? size - n : 0;
+  return result;
+}
+
 }  // namespace shape_rules
 
 namespace dtype_rules {

@@ -134,6 +134,13 @@ Sizes outer(const Arg& input, const Arg& other);
 Sizes inner(const Arg& input, const Arg& other);
 Sizes linear(const Arg& input, const Arg& weight, const Arg& bias);
 
+// Vectors.
+Sizes trace(const Arg& input);
+Sizes cross(const Arg& input, const Arg& other, int64_t dim);
+Sizes cdist(const Arg& x1, const Arg& x2, double p);
+Sizes distance(const Arg& input, const Arg& other);
+Sizes diff(const Arg& input, int64_t n, int64_t dim);
+
 // Convolutions. The first three take batches; conv and conv_transpose also single images of
 // `space` dimensions and a channel.
 Sizes convolution(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
@@ -157,6 +164,16 @@ Sizes avg_pool2d_backward(const Arg& grad, SizesView size, SizesView kernel, Dim
                           bool ceil_mode);
 Sizes adaptive_pool2d(const Arg& input, SizesView output_size);
 Sizes adaptive_pool2d_backward(const Arg& grad, SizesView size);
+
+// Three dimensions, patches, and resampling.
+Sizes pool3d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, SizesView dilation, bool ceil_mode);
+Sizes pool3d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, bool ceil_mode);
+Sizes adaptive_pool3d(const Arg& input, SizesView output_size);
+Sizes im2col(const Arg& input, SizesView kernel, SizesView dilation, SizesView padding, SizesView stride);
+Sizes col2im(const Arg& input, SizesView size, SizesView kernel, SizesView dilation, SizesView padding,
+             SizesView stride);
+Sizes interpolate(const Arg& input, SizesView size, std::string_view mode, bool align_corners,
+                  absl::Span<const double> scale_factors);
 
 // Normalisations.
 Sizes batch_norm(const Arg& input, const Arg& running_mean, const Arg& running_var, const Arg& weight, const Arg& bias,

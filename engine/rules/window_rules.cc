@@ -53,8 +53,8 @@ Sizes convolved(SizesView x, SizesView w, const Arg& bias, SizesView stride, Siz
         bias.is_none() ? "" : to_string(sizes_of(bias)), " instead");
   Sizes result{x[0], w[0]};
   for (size_t i = 0; i < space; ++i) {
-    Window window{w[2 + i], stride[i], padding[i], dilation[i]};
-    check(w[2 + i] > 0, "expected a kernel that is not empty, got weight of size ", to_string(w));
+    const Window window{w[2 + i], stride[i], padding[i], dilation[i]};
+    check(w[2 + i] > 0 && w[2 + i] < kLimit, "expected a kernel that is not empty, got weight of size ", to_string(w));
     check(window.extent() <= x[2 + i] + 2 * padding[i],
           "Calculated padded input size per channel: ", x[2 + i] + 2 * padding[i], ". Kernel size: ", window.extent(),
           ". Kernel size can't be greater than actual input size");
@@ -126,7 +126,7 @@ Sizes conv_transpose(const Arg& input, const Arg& weight, const Arg& bias, Sizes
   check_list(output_padding, n, 0, "output_padding");
   check(x[1] == w[0], "Given transposed=1, weight of size ", to_string(w), ", expected input", to_string(x),
         " to have ", w[0], " channels, but got ", x[1], " channels instead");
-  check(w[0] % groups == 0, "Given groups=", groups,
+  check(w[0] % groups == 0 && w[0] >= groups, "Given groups=", groups,
         ", expected weight to be divisible by it at dimension 0, but got weight of size ", to_string(w), " instead");
   check(bias.is_none() || (sizes_of(bias).size() == 1 && sizes_of(bias)[0] == w[1] * groups),
         "Given transposed=1, weight of size ", to_string(w), ", expected bias to be 1-dimensional with ", w[1] * groups,
@@ -136,7 +136,9 @@ Sizes conv_transpose(const Arg& input, const Arg& weight, const Arg& bias, Sizes
     check(output_padding[i] < stride[i] || output_padding[i] < dilation[i],
           "output padding must be smaller than either stride or dilation, but got output_padding: ",
           to_string(output_padding), " stride: ", to_string(stride), " dilation: ", to_string(dilation));
-    Window window{w[2 + i], stride[i], padding[i], dilation[i]};
+    check(w[2 + i] < kLimit && x[2 + i] < kLimit, "expected sizes below 2^28, got input", to_string(x), " and weight",
+          to_string(w));
+    const Window window{w[2 + i], stride[i], padding[i], dilation[i]};
     int64_t size = (x[2 + i] - 1) * stride[i] - 2 * padding[i] + window.extent() + output_padding[i];
     check(size > 0, "Given input size per channel: ", to_string(SizesView(x).subspan(2)),
           ". Calculated output size per channel is too small: ", size);
@@ -147,37 +149,68 @@ Sizes conv_transpose(const Arg& input, const Arg& weight, const Arg& bias, Sizes
 
 namespace {
 
-void check_planes(SizesView x, std::string_view what) {
-  check((x.size() == 3 || x.size() == 4) && x[x.size() - 1] > 0 && x[x.size() - 2] > 0 && x[x.size() - 3] > 0,
-        "Expected 3D or 4D ", what, " with optional 0 dim batch size for input, but got: ", to_string(x));
+void check_planes(SizesView x, size_t space) {
+  bool fits = x.size() == space + 1 || x.size() == space + 2;
+  for (size_t i = 0; fits && i <= space; ++i) fits = x[x.size() - 1 - i] > 0;
+  check(fits, "Expected ", space + 1, "D or ", space + 2,
+        "D (batch mode) tensor with optional 0 dim batch size for input, but got: ", to_string(x));
 }
 
-Sizes pooled(SizesView x, SizesView kernel, Dims stride, SizesView padding, SizesView dilation, bool ceil_mode,
-             bool whole_kernel) {
-  check_list(kernel, 2, 1, "kernel_size");
+// Over as many of the last dimensions as `kernel` has entries.
+Sizes pooled(SizesView x, SizesView kernel, Dims stride, SizesView padding, SizesView dilation, bool ceil_mode) {
+  const size_t space = kernel.size();
+  check_list(kernel, space, 1, "kernel_size");
   SizesView step = stride && !stride->empty() ? *stride : kernel;
-  check_list(step, 2, 1, "stride");
-  check_list(padding, 2, 0, "padding");
-  check_list(dilation, 2, 1, "dilation");
+  check_list(step, space, 1, "stride");
+  check_list(padding, space, 0, "padding");
+  check_list(dilation, space, 1, "dilation");
   Sizes result(x.begin(), x.end());
-  for (size_t i = 0; i < 2; ++i) {
+  for (size_t i = 0; i < space; ++i) {
     Window window{kernel[i], step[i], padding[i], dilation[i]};
-    check(padding[i] <= (whole_kernel ? window.extent() : kernel[i]) / 2,
+    check(padding[i] <= window.extent() / 2,
           "pad should be at most half of effective kernel size, but got pad=", padding[i], ", kernel_size=", kernel[i],
           " and dilation=", dilation[i]);
-    int64_t& size = result[result.size() - 2 + i];
+    int64_t& size = result[result.size() - space + i];
     size = window.places(size, ceil_mode);
     check(size > 0, "Given input size: ", to_string(x), ". Calculated output size is too small: ", to_string(result));
   }
   return result;
 }
 
+Sizes adaptive_pooled(const Sizes& x, SizesView output_size) {
+  const size_t space = output_size.size();
+  check(x.size() == space + 1 || x.size() == space + 2, "Expected ", space + 1, "D or ", space + 2,
+        "D tensor, but got ", to_string(x));
+  Sizes result = x;
+  for (size_t i = 0; i < space; ++i) {
+    const size_t d = x.size() - space + i;
+    check(x[d] > 0, "Expected input to have non-zero size for non-batch dimensions, but input has sizes ",
+          to_string(x));
+    result[d] = output_size[i];
+  }
+  return result;
+}
+
+// How many windows slide over two dimensions.
+Sizes window_counts(SizesView size, SizesView kernel, SizesView dilation, SizesView padding, SizesView stride) {
+  check_windows(2, stride, padding, dilation, 1);
+  Sizes counts;
+  for (size_t i = 0; i < 2; ++i)
+    counts.push_back(Window{kernel[i], stride[i], padding[i], dilation[i]}.places(size[i]));
+  check(counts[0] > 0 && counts[1] > 0, "Given input with spatial size ", to_string(size),
+        ", kernel_size=", to_string(kernel), ", dilation=", to_string(dilation), ", padding=", to_string(padding),
+        ", calculated shape of the array of sliding blocks as ", to_string(counts),
+        ", but its components must be at least one.");
+  return counts;
+}
+
 }  // namespace
 
 Sizes max_pool2d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, SizesView dilation,
                  bool ceil_mode) {
-  check_planes(sizes_of(input), "(batch mode) tensor expected for input");
-  return pooled(sizes_of(input), kernel, stride, padding, dilation, ceil_mode, true);
+  check_list(kernel, 2, 1, "kernel_size");
+  check_planes(sizes_of(input), 2);
+  return pooled(sizes_of(input), kernel, stride, padding, dilation, ceil_mode);
 }
 
 Sizes max_pool2d_backward(const Arg& grad, const Arg& indices, SizesView size) {
@@ -191,28 +224,106 @@ Sizes max_pool2d_backward(const Arg& grad, const Arg& indices, SizesView size) {
 Sizes avg_pool2d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, bool ceil_mode,
                  std::optional<int64_t> divisor_override) {
   check(!divisor_override || *divisor_override != 0, "divisor must be not zero");
-  check_planes(sizes_of(input), "(batch mode) tensor expected for input");
-  return pooled(sizes_of(input), kernel, stride, padding, Sizes{1, 1}, ceil_mode, false);
+  return max_pool2d(input, kernel, stride, padding, Sizes{1, 1}, ceil_mode);
 }
 
 Sizes avg_pool2d_backward(const Arg& grad, SizesView size, SizesView kernel, Dims stride, SizesView padding,
                           bool ceil_mode) {
-  check_planes(size, "input");
-  Sizes expected = pooled(sizes(size), kernel, stride, padding, Sizes{1, 1}, ceil_mode, false);
+  check_list(kernel, 2, 1, "kernel_size");
+  check_planes(size, 2);
+  Sizes expected = pooled(sizes(size), kernel, stride, padding, Sizes{1, 1}, ceil_mode);
   check(sizes_of(grad) == expected, "Expected a gradient of size ", to_string(expected), ", got ",
         to_string(sizes_of(grad)));
   return sizes(size);
 }
 
 Sizes adaptive_pool2d(const Arg& input, SizesView output_size) {
-  const Sizes& x = sizes_of(input);
-  check((x.size() == 3 || x.size() == 4), "Expected 3D or 4D tensor, but got ", to_string(x));
   check_list(output_size, 2, 0, "output_size");
-  check(x[x.size() - 1] > 0 && x[x.size() - 2] > 0,
-        "Expected input to have non-zero size for non-batch dimensions, but input has sizes ", to_string(x));
-  Sizes result = x;
-  result[x.size() - 2] = output_size[0];
-  result[x.size() - 1] = output_size[1];
+  return adaptive_pooled(sizes_of(input), output_size);
+}
+
+Sizes adaptive_pool3d(const Arg& input, SizesView output_size) {
+  check_list(output_size, 3, 0, "output_size");
+  return adaptive_pooled(sizes_of(input), output_size);
+}
+
+Sizes pool3d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, bool ceil_mode) {
+  return pool3d(input, kernel, stride, padding, Sizes{1, 1, 1}, ceil_mode);
+}
+
+Sizes pool3d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, SizesView dilation, bool ceil_mode) {
+  check_list(kernel, 3, 1, "kernel_size");
+  check_planes(sizes_of(input), 3);
+  return pooled(sizes_of(input), kernel, stride, padding, dilation, ceil_mode);
+}
+
+Sizes im2col(const Arg& input, SizesView kernel, SizesView dilation, SizesView padding, SizesView stride) {
+  Sizes x = sizes_of(input);
+  check(x.size() == 3 || x.size() == 4, "Expected 3D or 4D (batch mode) tensor for input, but got: ", to_string(x));
+  check_list(kernel, 2, 1, "kernel_size");
+  const Sizes counts = window_counts(SizesView(x).subspan(x.size() - 2), kernel, dilation, padding, stride);
+  Sizes result(x.begin(), x.end() - 2);
+  result.back() *= kernel[0] * kernel[1];
+  result.push_back(counts[0] * counts[1]);
+  return result;
+}
+
+Sizes col2im(const Arg& input, SizesView size, SizesView kernel, SizesView dilation, SizesView padding,
+             SizesView stride) {
+  const Sizes& x = sizes_of(input);
+  check(x.size() == 2 || x.size() == 3, "Expected 2D or 3D (batch mode) tensor for input, but got: ", to_string(x));
+  check_list(size, 2, 1, "output_size");
+  check_list(kernel, 2, 1, "kernel_size");
+  const Sizes counts = window_counts(size, kernel, dilation, padding, stride);
+  const int64_t columns = x[x.size() - 2], places = kernel[0] * kernel[1];
+  check(columns % places == 0,
+        "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got ",
+        "input.size(1)=", columns, " and kernel_size=", to_string(kernel), ".");
+  check(x.back() == counts[0] * counts[1], "Given output_size=", to_string(size), ", kernel_size=", to_string(kernel),
+        ", dilation=", to_string(dilation), ", padding=", to_string(padding), ", stride=", to_string(stride),
+        ", expected size of input's dimension 2 to match the calculated number of sliding blocks ", counts[0], " * ",
+        counts[1], " = ", counts[0] * counts[1], ", but got input.size(2)=", x.back(), ".");
+  Sizes result(x.begin(), x.end() - 1);
+  result.back() = columns / places;
+  result.push_back(size[0]);
+  result.push_back(size[1]);
+  return result;
+}
+
+Sizes interpolate(const Arg& input, SizesView size, std::string_view mode, bool align_corners,
+                  absl::Span<const double> scale_factors) {
+  const Sizes& x = sizes_of(input);
+  check_as(ErrorKind::kNotImplemented, x.size() >= 3 && x.size() <= 5,
+           "Input Error: Only 3D, 4D and 5D input Tensors supported (got ", x.size(),
+           "D) for the modes: nearest | linear | "
+           "bilinear | bicubic | trilinear | area | nearest-exact (got ",
+           mode, ")");
+  const size_t space = x.size() - 2;
+  constexpr std::string_view kLinear[] = {"linear", "bilinear", "trilinear"};
+  const bool any = mode == "nearest" || mode == "nearest-exact" || mode == "area";
+  if (!any) {
+    const auto* linear = std::find(std::begin(kLinear), std::end(kLinear), mode);
+    const size_t needed = mode == "bicubic"             ? 2
+                          : linear == std::end(kLinear) ? 0
+                                                        : static_cast<size_t>(linear - kLinear) + 1;
+    check_as(ErrorKind::kNotImplemented, needed != 0, "unknown mode ", mode);
+    check_as(ErrorKind::kNotImplemented, needed == space, "Got ", x.size(), "D input, but ", mode, " mode needs ",
+             needed + 2, "D input");
+  }
+  check_as(
+      ErrorKind::kValue, !align_corners || !any,
+      "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear");
+  check_as(
+      ErrorKind::kValue, size.size() == space && (scale_factors.empty() || scale_factors.size() == space),
+      "Input and output must have the same number of spatial dimensions, but got input with spatial dimensions of ",
+      to_string(SizesView(x).subspan(2)), " and output size of ", to_string(size));
+  Sizes result{x[0], x[1]};
+  for (size_t i = 0; i < space; ++i) {
+    check(size[i] > 0 && size[i] < kLimit && x[2 + i] > 0,
+          "Input and output sizes should be greater than 0, but got input (", to_string(x), ") and output ",
+          to_string(size));
+    result.push_back(size[i]);
+  }
   return result;
 }
 

@@ -92,6 +92,26 @@ TEST_F(LayerRulesTest, WindowsThatWouldNotFitAreRefused) {
   EXPECT_EQ(infer_("adaptive_avg_pool2d", {t({2, 3, 5, 7}), n({1, 2})}), "float32[2, 3, 1, 2]");
 }
 
+TEST_F(LayerRulesTest, VolumesAndPatches) {
+  EXPECT_EQ(infer_("conv3d", {t({1, 2, 4, 3, 5}), t({3, 2, 2, 2, 3})}), "float32[1, 3, 3, 2, 3]");
+  EXPECT_EQ(infer_("max_pool3d", {t({2, 5, 4, 5}), n({3, 3, 3}), n({1, 1, 1}), n({1, 1, 1})}), "float32[2, 5, 4, 5]");
+  EXPECT_EQ(infer_("adaptive_avg_pool3d", {t({2, 5, 4, 3}), n({2, 3, 1})}), "float32[2, 2, 3, 1]");
+  EXPECT_EQ(infer_("im2col", {t({2, 3, 4, 5}), n({2, 3})}), "float32[2, 18, 9]");
+  EXPECT_EQ(infer_("col2im", {t({2, 18, 9}), n({4, 5}), n({2, 3})}), "float32[2, 3, 4, 5]");
+  EXPECT_THAT(infer_("col2im", {t({1, 5, 4}), n({4, 4}), n({2, 2}), n({1, 1}), n({0, 0}), n({2, 2})}),
+              HasSubstr("to be divisible by the product of kernel_size"));
+  EXPECT_EQ(infer_("interpolate", {t({1, 2, 3, 4}), n({6, 8})}), "float32[1, 2, 6, 8]");
+  EXPECT_THAT(infer_("interpolate", {t({1, 2, 3, 4}), n({6, 8}), std::string_view("linear")}),
+              StartsWith("NotImplementedError: [interpolate] Got 4D input, but linear mode needs 3D input"));
+  EXPECT_THAT(infer_("interpolate", {t({1, 2, 3, 4}), n({6})}), StartsWith("ValueError"));
+}
+
+TEST_F(LayerRulesTest, VectorsNeedTheRightLengths) {
+  EXPECT_EQ(infer_("cdist", {t({2, 3, 4}), t({5, 4})}), "float32[2, 3, 5]");
+  EXPECT_THAT(infer_("cross", {t({2, 4}), t({2, 4})}), HasSubstr("must have length 3. Got 4 and 4"));
+  EXPECT_EQ(infer_("diff", {t({2, 1}), int64_t{3}}), "float32[2, 0]");
+}
+
 TEST_F(LayerRulesTest, NormsCheckTheirParameters) {
   EXPECT_EQ(infer_("layer_norm_forward", {t({2, 3, 4}, DType::kBFloat16), n({3, 4}), Arg(), Arg(), 1e-5}),
             "bfloat16[2, 3, 4] float32[2] float32[2]");
