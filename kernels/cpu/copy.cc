@@ -57,12 +57,20 @@ void fill_with(const Tensor& dst, const Scalar& value) {
   return run_copy<int64_t>(space, {nullptr, value.to_int()}, to);
 }
 
-void assign(Call& call) {
-  run_with_separate_outputs(call, [](Call& c) {
-    const Arg& src = c.args[1];
-    if (src.is_number()) fill_with(c.outputs[0], src.scalar());
-    else if (!c.outputs[0].same(c.tensor(1))) copy(c.tensor(1), c.outputs[0]);
-  });
+namespace {
+
+template <int kSource>
+void copy_argument(Call& call) {
+  const Arg& src = call.args[kSource];
+  const Tensor& out = call.outputs[0];
+  if (src.is_number()) fill_with(out, src.scalar());
+  else if (!out.same(call.tensor(kSource))) copy(call.tensor(kSource), out);
 }
+
+}  // namespace
+
+void assign(Call& call) { run_with_separate_outputs(call, &copy_argument<1>); }
+
+void clone(Call& call) { run_with_separate_outputs(call, &copy_argument<0>); }
 
 }  // namespace tt::cpu

@@ -11,7 +11,8 @@ namespace tt::cpu {
 void copy(const Tensor& src, const Tensor& dst);
 // Writes one number over all of dst.
 void fill_with(const Tensor& dst, const Scalar& value);
-// The kernel of `assign`: its second argument lands in its output.
+// The kernels of `assign` and `clone`: an argument, the second or the first, lands in the output.
 void assign(Call& call);
+void clone(Call& call);
 
 }  // namespace tt::cpu

@@ -12,10 +12,12 @@ void register_kernels(Dispatcher& dispatcher);  // generated: the operators with
 
 namespace {
 
-// Operators that are called in place more often than not, and overwrite what they are called on.
+// What only moves elements, bit by bit where it can; and operators that overwrite what they are called
+// on, mostly in place.
 void register_overwriting(Dispatcher& dispatcher) {
   const auto set = [&](uint16_t op, Kernel kernel) { dispatcher.set(op, Key::kCPU, kernel); };
   set(op_id::kAssign, &assign);
+  set(op_id::kClone, &clone);
   set(op_id::kFill, &overwriting<&fill>);
   set(op_id::kUniformLike, &overwriting<&uniform_like>);
   set(op_id::kNormalLike, &overwriting<&normal_like>);

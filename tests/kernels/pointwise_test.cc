@@ -5,8 +5,7 @@
 #include <limits>
 
 #include "engine/ops.h"
-#include "kernels/cpu/cpu.h"
-#include "tests/kernels/tensors.h"
+#include "tests/kernels/backend.h"
 
 namespace tt {
 namespace {
@@ -20,14 +19,7 @@ std::string text(DType dtype) { return std::string(name(dtype)); }
 
 class Pointwise : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    have_cpu();
-    static const bool registered = [] {
-      cpu::register_backend(Dispatcher::instance());
-      return true;
-    }();
-    (void)registered;
-  }
+  static void SetUpTestSuite() { have_backend(); }
 };
 
 // The element of `t`, broadcast to `sizes`, at position `linear` of its row-major order.

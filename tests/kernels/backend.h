@@ -1,0 +1,18 @@
+// The CPU backend, registered once for a test binary.
+#pragma once
+
+#include "kernels/cpu/cpu.h"
+#include "tests/kernels/tensors.h"
+
+namespace tt::testing {
+
+inline void have_backend() {
+  have_cpu();
+  static const bool registered = [] {
+    cpu::register_backend(Dispatcher::instance());
+    return true;
+  }();
+  (void)registered;
+}
+
+}  // namespace tt::testing
