@@ -44,6 +44,8 @@ class FrameBuffer {
   uint64_t inline_bytes_ = 0;  // of strings, which lie outside the arena
 };
 
+grpc::Status session_ended() { return grpc::Status(grpc::StatusCode::NOT_FOUND, "the session has ended"); }
+
 grpc::Status drain(grpc::ServerReader<v1::UploadChunk>* reader, Upload& upload, v1::UploadChunk* chunk) {
   do {
     if (absl::Status status = upload.append(chunk->data()); !status.ok()) return to_grpc(status);
@@ -65,7 +67,7 @@ grpc::Status to_grpc(const absl::Status& status) {
 
 std::shared_ptr<Session> EngineService::session_of(const grpc::ServerContext& context, grpc::Status* status) const {
   std::shared_ptr<server::Session> session = sessions_.find(metadata(context, "teletensor-session"));
-  if (!session) *status = grpc::Status(grpc::StatusCode::NOT_FOUND, "the session has ended");
+  if (!session) *status = session_ended();
   return session;
 }
 
@@ -85,6 +87,7 @@ grpc::Status EngineService::Session(grpc::ServerContext* context,
   auto session = session_of(*context, &status);
   if (!session) return status;
   uint64_t attachment = sessions_.attach(*session, [context] { context->TryCancel(); });
+  if (attachment == 0) return session_ended();
   FrameBuffer buffer;
   v1::Reply reply;
   for (v1::Frame* frame = buffer.next(); stream->Read(frame); frame = buffer.next()) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "server/address.h"
 #include "server/version.h"
 
 namespace tt::server {
@@ -24,6 +25,8 @@ std::filesystem::path default_token_file() {
   return home / "teletensor" / "token";
 }
 
+std::string mistake_in_address(std::string& text) { return std::string(parse_address(text).status().message()); }
+
 constexpr char kFooter[] = R"(
 Every option can be given as TELETENSOR_<OPTION> in the environment, and in a file by --config.
 
@@ -36,6 +39,7 @@ void add_options(CLI::App& app, Flags* flags) {
   app.add_option("--listen", flags->listen, "unix:PATH or HOST:PORT; may be repeated")
       ->envname("TELETENSOR_LISTEN")
       ->delimiter(',')
+      ->check(CLI::Validator(&mistake_in_address, "", "address"))
       ->type_name("ADDRESS")
       ->default_str(absl::StrCat(default_addresses()[0], " ", default_addresses()[1]));
   app.add_option("--token-file", flags->token_file, "what clients must show; made at first start")
@@ -55,7 +59,7 @@ void add_options(CLI::App& app, Flags* flags) {
       ->capture_default_str();
   app.add_option("--lease", flags->lease_seconds, "how long a session outlives its connection")
       ->envname("TELETENSOR_LEASE")
-      ->check(CLI::Range(0.0, 7 * 86400.0))
+      ->check(CLI::Range(0.1, 7 * 86400.0))
       ->type_name("SECONDS")
       ->capture_default_str();
   app.add_option("--threads", flags->threads, "for one operation; 0: one a core")

@@ -46,7 +46,7 @@ class Sessions {
   void end(const Session& session);
 
   // A stream carries the session from now on; the one before is told to end by its `cancel`. The number names the
-  // attachment.
+  // attachment; 0 where the session has ended.
   uint64_t attach(const Session& session, std::function<void()> cancel);
   // The stream is gone: unless another one has taken over, the lease begins.
   void detach(const Session& session, uint64_t attachment);
