@@ -1,6 +1,7 @@
 // reduce_into: reduces a tensor and stores the results, whatever the dtypes.
 #pragma once
 
+#include "engine/rules/error.h"
 #include "kernels/cpu/reduce_driver.h"
 #include "kernels/cpu/strided_block.h"
 

@@ -1,0 +1,40 @@
+// Variance and standard deviation.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/reduce_into.h"
+#include "kernels/cpu/reduce_moments.h"
+
+namespace tt::cpu {
+
+namespace {
+
+// Squared deviations over degrees of freedom: NaN where nothing is left to divide by, as PyTorch.
+double variance(const MomentsTotal& total, int64_t correction) {
+  return total.squares / std::max(total.count - static_cast<double>(correction), 0.0);
+}
+
+template <typename Result>
+void moments_into(const Tensor& input, const std::optional<absl::Span<const int64_t>>& dim, Tensor& out,
+                  Result result) {
+  const ReducePlan plan(input, dim.value_or(absl::Span<const int64_t>()), Order::kAny);
+  if (out.dtype() == DType::kFloat64) {
+    reduce_into(Moments<double>(), input, plan, out, result);
+  } else {
+    reduce_into(Moments<float>(), input, plan, out, result);
+  }
+}
+
+}  // namespace
+
+void var(const Tensor& input, std::optional<absl::Span<const int64_t>> dim, int64_t correction, bool, Tensor& out) {
+  moments_into(input, dim, out, [=](const MomentsTotal& total) { return variance(total, correction); });
+}
+
+void std(const Tensor& input, std::optional<absl::Span<const int64_t>> dim, int64_t correction, bool, Tensor& out) {
+  moments_into(input, dim, out, [=](const MomentsTotal& total) { return std::sqrt(variance(total, correction)); });
+}
+
+}  // namespace tt::cpu
