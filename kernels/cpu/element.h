@@ -21,6 +21,12 @@ struct Bool {
   operator bool() const { return byte != 0; }
 };
 
+template <typename T>
+bool is_nan(T value) {
+  if constexpr (std::is_integral_v<T> || std::is_same_v<T, Bool>) return false;
+  else return value != value;
+}
+
 // Throws Error (NotImplementedError) on a complex dtype.
 template <typename F>
 decltype(auto) with_element(DType dtype, F&& f) {

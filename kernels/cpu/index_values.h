@@ -23,6 +23,8 @@ class OutOfRange {
   }
   // Throws Error (IndexError) "index 5 is out of bounds for dimension 0 with size 3".
   void rethrow() const;
+  // The same as index_select and its kin put it: "index out of range in self".
+  void rethrow_in_self() const;
 
  private:
   int64_t dim_, size_;

@@ -13,6 +13,14 @@
 
 namespace tt::cpu {
 
+// How an operand of sizes `from` and those strides lies over `to`, to which it broadcasts.
+inline Sizes broadcast_strides(SizesView from, SizesView strides, SizesView to) {
+  Sizes result(to.size(), 0);
+  const size_t lead = to.size() - from.size();
+  for (size_t d = 0; d < from.size(); ++d) result[lead + d] = from[d] == 1 ? 0 : strides[d];
+  return result;
+}
+
 template <int K>
 class Nest {
  public:

@@ -46,16 +46,10 @@ Sizes common_sizes(const absl::InlinedVector<Term, 4>& terms) {
   return sizes;
 }
 
-Sizes broadcast_strides(const Tensor& t, const Sizes& sizes) {
-  Sizes strides(sizes.size(), 0);
-  size_t lead = sizes.size() - t.sizes().size();
-  for (size_t d = lead; d < sizes.size(); ++d) strides[d] = t.sizes()[d - lead] == 1 ? 0 : t.strides()[d - lead];
-  return strides;
-}
-
-void add_term(const Term& term, Tensor& offsets) {
+void add_term(const Term& term, Selection::Range allowed, Tensor& offsets) {
+  const int64_t lowest = allowed == Selection::kEitherEnd ? -term.size : 0;
   OutOfRange range(term.dim, term.size);
-  const Sizes strides = broadcast_strides(term.values, offsets.sizes());
+  const Sizes strides = broadcast_strides(term.values.sizes(), term.values.strides(), offsets.sizes());
   const Nest<2> nest(offsets.sizes(), {offsets.strides(), strides});
   nest.walk_in_parallel([&](const Nest<2>::Offsets& at, int64_t) {
     int64_t* to = offsets.data_as<int64_t>() + at[0];
@@ -64,7 +58,7 @@ void add_term(const Term& term, Tensor& offsets) {
     for (int64_t i = 0; i < nest.length(); ++i) {
       int64_t value = from[i * step];
       if (term.size >= 0) {
-        if (value < -term.size || value >= term.size) [[unlikely]] {
+        if (value < lowest || value >= term.size) [[unlikely]] {
           range.report(value);
           value = 0;
         }
@@ -73,7 +67,7 @@ void add_term(const Term& term, Tensor& offsets) {
       to[i * to_step] += value;
     }
   });
-  range.rethrow();
+  allowed == Selection::kEitherEnd ? range.rethrow() : range.rethrow_in_self();
 }
 
 }  // namespace
@@ -96,7 +90,7 @@ Tensor offsets_of_true(const Tensor& mask, SizesView strides) {
   return offsets;
 }
 
-Selection::Selection(const Tensor& x, const Tensors& indices) {
+Selection::Selection(const Tensor& x, const Tensors& indices, Range range) {
   absl::InlinedVector<Term, 4> terms;
   absl::InlinedVector<int64_t, 8> kept;  // dimensions that no index names
   int64_t dim = 0, first = -1, last = -1;  // of the indexed ones
@@ -126,7 +120,7 @@ Selection::Selection(const Tensor& x, const Tensors& indices) {
   const Sizes common = common_sizes(terms);
   offsets = empty(common, DType::kInt64, x.device());
   std::fill_n(offsets.data_as<int64_t>(), offsets.numel(), 0);
-  for (const Term& term : terms) add_term(term, offsets);
+  for (const Term& term : terms) add_term(term, range, offsets);
 
   // Indices side by side: their dimensions stand where they stood; else in front.
   auto add_common = [&] {

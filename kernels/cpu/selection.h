@@ -14,9 +14,17 @@ struct Selection {
   Sizes offset_strides;  // in elements of `offsets`
   Tensor offsets;        // int64, contiguous
 
+  enum Range {
+    kEitherEnd,  // -1 is the last place
+    kFromZero,
+  };
+
   // `indices`: for each dimension of x, integers, a mask (over as many dimensions as it has), or
   // undefined for all of it. Throws Error (IndexError) where they do not fit x or one another.
-  Selection(const Tensor& x, const Tensors& indices);
+  Selection(const Tensor& x, const Tensors& indices, Range range = kEitherEnd);
+  // What `offsets` (one-dimensional) name, alone.
+  explicit Selection(Tensor offsets)
+      : sizes(offsets.sizes()), steps(sizes.size(), 0), offset_strides(offsets.strides()), offsets(offsets) {}
 };
 
 // The offsets, over `strides`, of mask's elements that are not 0, in row-major order.

@@ -1,0 +1,157 @@
+// Operators that pick or place single elements along one dimension.
+#include <algorithm>
+
+#include "engine/rules/shape_rules.h"
+#include "kernels/cpu/clones.h"
+#include "kernels/cpu/copy.h"
+#include "kernels/cpu/element.h"
+#include "kernels/cpu/index_values.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/nest.h"
+
+namespace tt::cpu {
+
+namespace {
+
+// One row of a walk: element i of the indexed tensor is at i * step + index[i] * stride.
+struct Picked {
+  int64_t step;
+  int64_t stride;
+  int64_t size;  // of the indexed dimension, not 0
+  const int64_t* index;
+  int64_t index_step;
+};
+
+// False where an index was out of range.
+template <typename T>
+TT_CLONES bool gather_row(T* __restrict out, int64_t out_step, const T* __restrict x, Picked p, int64_t n) {
+  int64_t bad = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t k = p.index[i * p.index_step];
+    const bool outside = static_cast<uint64_t>(k) >= static_cast<uint64_t>(p.size);
+    bad |= outside;
+    out[i * out_step] = x[i * p.step + (outside ? 0 : k) * p.stride];
+  }
+  return bad == 0;
+}
+
+struct Assign {
+  template <typename T>
+  static T apply(T, T value) {
+    return value;
+  }
+};
+struct Add {
+  template <typename T>
+  static T apply(T old, T value) {
+    return static_cast<T>(old + value);
+  }
+};
+template <typename Combine, typename T>
+bool scatter_row(T* out, const T* values, int64_t value_step, Picked p, int64_t n) {
+  bool good = true;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t k = p.index[i * p.index_step];
+    if (static_cast<uint64_t>(k) >= static_cast<uint64_t>(p.size)) [[unlikely]] {
+      good = false;
+      continue;
+    }
+    T& place = out[i * p.step + k * p.stride];
+    place = Combine::apply(place, values[i * value_step]);
+  }
+  return good;
+}
+
+void report_row(OutOfRange& range, const Picked& p, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t k = p.index[i * p.index_step];
+    if (static_cast<uint64_t>(k) >= static_cast<uint64_t>(p.size)) return range.report(k);
+  }
+}
+
+// `strides` of the indexed tensor, with the indexed dimension taken out.
+Sizes strides_around(const Tensor& t, int64_t dim) {
+  Sizes strides = t.strides();
+  strides[dim] = 0;
+  return strides;
+}
+
+// A zero-dim tensor indexed along dim 0 is one of one element.
+Tensor at_least_1d(const Tensor& t) {
+  if (t.dim() > 0) return t;
+  return view_of(t, Geometry{{1}, {1}, t->offset});
+}
+
+}  // namespace
+
+void gather(const Tensor& input, int64_t dim, const Tensor& index, bool, Tensor& out) {
+  if (index.numel() == 0) return;
+  const Tensor x = at_least_1d(input), where = at_least_1d(index_values(index)), to = at_least_1d(out);
+  dim = shape_rules::wrap_dim(dim, x.dim());
+  check_indexable(dim, x.size(dim), where.numel());
+  OutOfRange range(dim, x.size(dim));
+  const Sizes around = strides_around(x, dim);
+  const Nest<3> nest(where.sizes(), {to.strides(), where.strides(), around});
+  with_bits(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    nest.walk_in_parallel([&](const Nest<3>::Offsets& at, int64_t) {
+      Picked p{nest.stride(2), x.stride(dim), x.size(dim), where.data_as<int64_t>() + at[1], nest.stride(1)};
+      if (!gather_row(to.data_as<T>() + at[0], nest.stride(0), x.data_as<T>() + at[2], p, nest.length())) {
+        report_row(range, p, nest.length());
+      }
+    });
+  });
+  range.rethrow();
+}
+
+namespace {
+
+// out = input, then Combine of `values` (with strides of its own) into the indexed places, in the
+// order of `index`: the last of several wins, sums come out the same every time.
+template <typename Combine>
+void scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& values, SizesView value_strides,
+                  Tensor& out) {
+  copy(input, out);
+  if (index.numel() == 0) return;
+  const Tensor where = at_least_1d(index_values(index)), to = at_least_1d(out);
+  dim = shape_rules::wrap_dim(dim, to.dim());
+  check_indexable(dim, to.size(dim), where.numel());
+  OutOfRange range(dim, to.size(dim));
+  const Sizes around = strides_around(to, dim);
+  const Nest<3> nest(where.sizes(), {around, where.strides(), value_strides});
+  with_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
+    auto body = [&](const Nest<3>::Offsets& at, int64_t) {
+      Picked p{nest.stride(0), to.stride(dim), to.size(dim), where.data_as<int64_t>() + at[1], nest.stride(1)};
+      const T* from = values.data_as<T>() + at[2];
+      if (!scatter_row<Combine>(to.data_as<T>() + at[0], from, nest.stride(2), p, nest.length())) {
+        report_row(range, p, nest.length());
+      }
+    };
+    // Rows along the indexed dimension touch places of their own; others may meet.
+    if (dim == to.dim() - 1) {
+      nest.walk_in_parallel(body);
+    } else {
+      nest.walk(0, nest.rows(), body);
+    }
+  });
+  range.rethrow();
+}
+
+}  // namespace
+
+void scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, Tensor& out) {
+  const Tensor values = at_least_1d(src);
+  scatter_into<Assign>(input, dim, index, values, values.strides(), out);
+}
+
+void scatter_value(const Tensor& input, int64_t dim, const Tensor& index, Scalar value, Tensor& out) {
+  const Tensor number = scalar_tensor(value, out.dtype(), out.device());
+  const Sizes strides(std::max<size_t>(index.sizes().size(), 1), 0);
+  scatter_into<Assign>(input, dim, index, number, strides, out);
+}
+
+void scatter_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, Tensor& out) {
+  const Tensor values = at_least_1d(src);
+  scatter_into<Add>(input, dim, index, values, values.strides(), out);
+}
+
+}  // namespace tt::cpu
