@@ -53,9 +53,11 @@ int64_t place_of(K keyed) {
   if constexpr (sizeof(K) == 8) return static_cast<int64_t>(keyed & 0xffffffffu);
   else return static_cast<int64_t>(keyed);
 }
+// The least integer with the key of `keyed`.
 template <typename K>
-bool same_key(K a, K b) {
-  return (a >> (4 * sizeof(K))) == (b >> (4 * sizeof(K)));
+K first_of_key(K keyed) {
+  constexpr int kPlaceBits = 4 * sizeof(K);
+  return keyed >> kPlaceBits << kPlaceBits;
 }
 
 // out[i] = (key of x[i * stride], first + i), in reverse order of keys where `descending`.

@@ -1,0 +1,122 @@
+// Operators over sets of values: unique, bincount, searchsorted.
+#include <algorithm>
+
+#include "engine/parallel.h"
+#include "engine/rules/error.h"
+#include "kernels/cpu/copy.h"
+#include "kernels/cpu/element.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/sorter.h"
+
+namespace tt::cpu {
+
+namespace {
+
+// The elements in order, contiguous, as `dtype`.
+Tensor in_order(const Tensor& t, DType dtype) {
+  if (t.is_contiguous() && t.dtype() == dtype) return t;
+  Tensor out = empty(t.sizes(), dtype, t.device());
+  copy(t, out);
+  return out;
+}
+
+}  // namespace
+
+// NaNs differ from each other, so each has a place of its own.
+void unique_values(const Tensor& input, Tensor& output, Tensor& inverse_indices, Tensor& counts) {
+  const Tensor flat = in_order(input, input.dtype());
+  const int64_t n = flat.numel();
+  inverse_indices = empty(input.sizes(), DType::kInt64, input.device());
+  Tensor first = empty({n}, DType::kInt64, input.device());  // of each different value
+  Tensor often = empty({n}, DType::kInt64, input.device());
+  int64_t different = 0;
+  with_element(flat.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const T* x = flat.data_as<T>();
+    RowSorter<T> sorter(n);
+    const auto* keys = sorter.sort(x, 1, n, false);
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t place = place_of(keys[i]);
+      const bool again = i > 0 && first_of_key(keys[i]) == first_of_key(keys[i - 1]) && !is_nan(x[place]);
+      if (!again) {
+        first.data_as<int64_t>()[different] = place;
+        often.data_as<int64_t>()[different++] = 0;
+      }
+      ++often.data_as<int64_t>()[different - 1];
+      inverse_indices.data_as<int64_t>()[place] = different - 1;
+    }
+    output = empty({different}, flat.dtype(), flat.device());
+    for (int64_t i = 0; i < different; ++i) output.data_as<T>()[i] = x[first.data_as<int64_t>()[i]];
+  });
+  counts = empty({different}, DType::kInt64, input.device());
+  std::copy_n(often.data_as<int64_t>(), different, counts.data_as<int64_t>());
+}
+
+void bincount(const Tensor& input, const Tensor& weights, int64_t minlength, Tensor& out) {
+  const Tensor values = in_order(input, DType::kInt64);
+  const int64_t* value = values.data_as<int64_t>();
+  int64_t largest = -1;
+  for (int64_t i = 0; i < values.numel(); ++i) {
+    check(value[i] >= 0, "bincount only supports 1-d non-negative integral inputs, got ", value[i]);
+    largest = std::max(largest, value[i]);
+  }
+  constexpr int64_t kMost = int64_t{1} << 48;  // more bins than any machine holds
+  check(largest < kMost && minlength <= kMost, "too many bins, got a value of ", largest, " and minlength ", minlength);
+  const int64_t bins = std::max(largest + 1, minlength);
+  const DType dtype = !weights ? DType::kInt64 : weights.dtype() == DType::kFloat32 ? DType::kFloat32 : DType::kFloat64;
+  out = empty({bins}, dtype, input.device());
+  fill_with(out, Scalar(int64_t{0}));
+  const Tensor weight = weights ? in_order(weights, dtype) : Tensor();
+  auto add_up = [&]<typename T>(std::type_identity<T>) {
+    T* bin = out.data_as<T>();
+    for (int64_t i = 0; i < values.numel(); ++i) {
+      if (value[i] < bins) bin[value[i]] += weight ? weight.data_as<T>()[i] : T(1);
+    }
+  };
+  if (dtype == DType::kInt64) return add_up(std::type_identity<int64_t>());
+  if (dtype == DType::kFloat32) return add_up(std::type_identity<float>());
+  add_up(std::type_identity<double>());
+}
+
+namespace {
+
+// As sort() orders: NaN after everything.
+template <typename T>
+bool is_less(T a, T b) {
+  return a < b || (is_nan(b) && !is_nan(a));
+}
+
+// Where `value` goes into the sorted row: before its equals, or after them.
+template <typename T>
+int64_t insertion(const T* row, int64_t n, T value, bool right) {
+  int64_t from = 0, to = n;
+  while (from < to) {
+    const int64_t middle = from + (to - from) / 2;
+    const bool before = right ? !is_less(value, row[middle]) : is_less(row[middle], value);
+    if (before) {
+      from = middle + 1;
+    } else {
+      to = middle;
+    }
+  }
+  return from;
+}
+
+}  // namespace
+
+void searchsorted(const Tensor& sorted_sequence, const Tensor& input, bool right, Tensor& out) {
+  if (input.numel() == 0) return;
+  const DType dtype = promote(sorted_sequence.dtype(), input.dtype());
+  const Tensor rows = in_order(sorted_sequence, dtype), values = in_order(input, dtype);
+  const int64_t n = rows.size(-1);
+  // One row for all values, or a row for each of values' rows.
+  const int64_t a_row = rows.dim() == 1 ? values.numel() : values.size(-1);
+  with_element(dtype, [&]<typename T>(std::type_identity<T>) {
+    parallel_for(values.numel(), 1024, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        out.data_as<int64_t>()[i] = insertion(rows.data_as<T>() + i / a_row * n, n, values.data_as<T>()[i], right);
+      }
+    });
+  });
+}
+
+}  // namespace tt::cpu

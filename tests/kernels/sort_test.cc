@@ -1,0 +1,224 @@
+// Orders, ranks, sets and running results against the standard library.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/rules/error.h"
+#include "kernels/cpu/kernels.h"
+#include "tests/kernels/samples.h"
+
+namespace tt::cpu {
+namespace {
+
+bool comes_before(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
+
+// Places of `v` in a stable order, NaN largest.
+std::vector<double> order_of(const std::vector<double>& v, bool descending) {
+  std::vector<double> places(v.size());
+  std::iota(places.begin(), places.end(), 0);
+  std::stable_sort(places.begin(), places.end(), [&](double a, double b) {
+    return descending ? comes_before(v[b], v[a]) : comes_before(v[a], v[b]);
+  });
+  return places;
+}
+
+void expect_same(const std::vector<double>& got, const std::vector<double>& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_TRUE(got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i]))) << i << ": " << got[i] << ", " << want[i];
+  }
+}
+
+// Lines of `t` along `dim`, in order.
+std::vector<Tensor> lines_of(const Tensor& t, int64_t dim) {
+  Geometry rest{t.sizes(), t.strides(), 0};
+  rest.sizes.erase(rest.sizes.begin() + dim);
+  rest.strides.erase(rest.strides.begin() + dim);
+  std::vector<Tensor> lines;
+  for_each_element(view_of(t, Geometry{rest.sizes, rest.strides, t->offset}), [&](int64_t at) {
+    lines.push_back(view_of(t, Geometry{{t.size(dim)}, {t.stride(dim)}, t->offset + at}));
+  });
+  return lines;
+}
+
+std::vector<Tensor> sortables(DType dtype) {
+  return {random_tensor({4, 50, 3}, dtype), transpose(random_tensor({4, 50, 3}, dtype), 0, 2),
+          every_second(random_tensor({4, 50, 6}, dtype), 2), random_tensor({2, 3000}, dtype), random_tensor({1}, dtype)};
+}
+
+TEST(Sort, IsStableInEveryDTypeAndLayout) {
+  for (DType dtype : kAllDTypes) {
+    for (const Tensor& x : sortables(dtype)) {
+      for (int64_t dim = 0; dim < x.dim(); ++dim) {
+        for (bool descending : {false, true}) {
+          Tensor values = empty(x.sizes(), dtype, Device{}), indices = empty(x.sizes(), DType::kInt64, Device{});
+          sort(x, dim, descending, values, indices);
+          const auto in = lines_of(x, dim), out = lines_of(values, dim), places = lines_of(indices, dim);
+          for (size_t l = 0; l < in.size(); ++l) {
+            const std::vector<double> v = values_of(in[l]), order = order_of(v, descending);
+            expect_same(values_of(places[l]), order);
+            std::vector<double> sorted;
+            for (double place : order) sorted.push_back(v[static_cast<size_t>(place)]);
+            expect_same(values_of(out[l]), sorted);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Sort, PutsNaNLastAndTakesZeroesForEqual) {
+  for (DType dtype : kRealDTypes) {
+    const Tensor x = tensor_of({7}, {NAN, 1, 0.0, -INFINITY, -0.0, INFINITY, -NAN}, dtype);
+    Tensor values = empty({7}, dtype, Device{}), indices = empty({7}, DType::kInt64, Device{});
+    sort(x, 0, false, values, indices);
+    expect_same(values_of(values), {-INFINITY, 0, -0.0, 1, INFINITY, NAN, NAN});
+    expect_same(values_of(indices), {3, 2, 4, 1, 5, 0, 6});
+    sort(x, 0, true, values, indices);
+    expect_same(values_of(indices), {0, 6, 5, 1, 2, 4, 3});
+  }
+}
+
+TEST(Sort, OrdersTheEndsOfIntegers) {
+  const Tensor x = empty({4}, DType::kInt64, Device{});
+  const int64_t ends[] = {INT64_MAX, INT64_MIN, -1, 0};
+  std::copy_n(ends, 4, x.data_as<int64_t>());
+  Tensor values = empty({4}, DType::kInt64, Device{}), indices = empty({4}, DType::kInt64, Device{});
+  sort(x, 0, false, values, indices);
+  expect_same(values_of(indices), {1, 2, 3, 0});
+}
+
+TEST(Sort, TakesNothingAndZeroDims) {
+  Tensor values = empty({0, 3}, DType::kFloat32, Device{}), indices = empty({0, 3}, DType::kInt64, Device{});
+  sort(empty({0, 3}, DType::kFloat32, Device{}), 0, false, values, indices);
+  values = empty({}, DType::kFloat32, Device{});
+  indices = empty({}, DType::kInt64, Device{});
+  sort(tensor_of({}, {4}), -1, false, values, indices);
+  EXPECT_EQ(values_of(values)[0], 4);
+  EXPECT_EQ(values_of(indices)[0], 0);
+}
+
+TEST(TopK, AgreesWithSortForFewAndMany) {
+  for (DType dtype : {DType::kFloat32, DType::kInt64, DType::kFloat16, DType::kUInt8}) {
+    Tensor x = random_tensor({2, 20'000}, dtype, -100, 100);
+    if (is_floating(dtype)) set_values(view_of(x, Geometry{{3}, {7000}, 5}), {NAN, NAN, INFINITY});
+    for (int64_t k : {1, 7, 100, 6000, 20'000}) {
+      for (bool largest : {true, false}) {
+        Tensor values = empty({2, k}, dtype, Device{}), indices = empty({2, k}, DType::kInt64, Device{});
+        topk(x, k, 1, largest, true, values, indices);
+        for (int64_t row : {0, 1}) {
+          auto order = order_of(values_of(lines_of(x, 1)[row]), largest);
+          order.resize(k);
+          expect_same(values_of(lines_of(indices, 1)[row]), order);
+        }
+      }
+    }
+  }
+}
+
+TEST(TopK, FindsEqualElementsInOrder) {
+  const Tensor x = tensor_of({30'000}, std::vector<double>(30'000, 1.0));
+  Tensor values = empty({3}, DType::kFloat32, Device{}), indices = empty({3}, DType::kInt64, Device{});
+  topk(x, 3, 0, true, true, values, indices);
+  expect_same(values_of(indices), {0, 1, 2});
+}
+
+TEST(Rank, FindsTheKthElement) {
+  const Tensor x = transpose(random_tensor({5, 9}, DType::kFloat32), 0, 1);  // [9, 5]
+  Tensor values = empty({5}, DType::kFloat32, Device{}), indices = empty({5}, DType::kInt64, Device{});
+  for (int64_t k : {1, 4, 9}) {
+    kthvalue(x, k, 0, false, values, indices);
+    for (int64_t line = 0; line < 5; ++line) {
+      const auto v = values_of(lines_of(x, 0)[line]);
+      const double place = order_of(v, false)[k - 1];
+      EXPECT_EQ(values_of(indices)[line], place);
+      EXPECT_EQ(values_of(values)[line], v[static_cast<size_t>(place)]);
+    }
+  }
+}
+
+TEST(Unique, SortsCountsAndPointsBack) {
+  Tensor output, inverse, counts;
+  unique_values(transpose(tensor_of({3, 2}, {3, 1, 3, 2, 1, 3}), 0, 1), output, inverse, counts);
+  expect_same(values_of(output), {1, 2, 3});
+  EXPECT_EQ(inverse.sizes(), (Sizes{2, 3}));
+  expect_same(values_of(inverse), {2, 2, 0, 0, 1, 2});
+  expect_same(values_of(counts), {2, 1, 3});
+  unique_values(tensor_of({3}, {NAN, 0, NAN}), output, inverse, counts);
+  expect_same(values_of(counts), {1, 1, 1});
+  unique_values(empty({0}, DType::kInt64, Device{}), output, inverse, counts);
+  EXPECT_EQ(output.sizes(), (Sizes{0}));
+}
+
+TEST(Bincount, CountsAndWeighs) {
+  Tensor out;
+  const Tensor x = tensor_of({5}, {0, 3, 1, 3, 3}, DType::kInt32);
+  bincount(x, Tensor(), 0, out);
+  expect_same(values_of(out), {1, 1, 0, 3});
+  bincount(x, tensor_of({5}, {1, 2, 3, 4, 5}), 6, out);
+  EXPECT_EQ(out.dtype(), DType::kFloat32);
+  expect_same(values_of(out), {1, 3, 0, 11, 0, 0});
+  EXPECT_THROW(bincount(tensor_of({1}, {-1}, DType::kInt64), Tensor(), 0, out), Error);
+  EXPECT_THROW(bincount(tensor_of({1}, {9e18}, DType::kInt64), Tensor(), 0, out), Error);
+}
+
+TEST(SearchSorted, FindsBothSides) {
+  const Tensor rows = tensor_of({2, 4}, {1, 3, 3, 5, 0, 0, 9, NAN});
+  const Tensor values = tensor_of({2, 3}, {3, 0, 6, 0, 9, NAN});
+  Tensor out = empty({2, 3}, DType::kInt64, Device{});
+  searchsorted(rows, values, false, out);
+  expect_same(values_of(out), {1, 0, 4, 0, 2, 3});
+  searchsorted(rows, values, true, out);
+  expect_same(values_of(out), {3, 0, 4, 2, 3, 4});
+}
+
+template <typename Op>
+void expect_scans(void (*kernel)(const Tensor&, int64_t, std::optional<DType>, Tensor&), double low, double high,
+                  double identity, Op op) {
+  for (DType dtype : kAllDTypes) {
+    if (dtype == DType::kBool) continue;
+    const DType result = is_integral(dtype) ? DType::kInt64 : dtype;
+    const double tolerance = dtype == DType::kBFloat16 ? 2e-2 : dtype == DType::kFloat16 ? 2e-3 : 1e-5;
+    for (const Tensor& x : {random_tensor({3, 40, 20}, dtype, low, high),
+                            transpose(random_tensor({3, 40, 20}, dtype, low, high), 0, 2),
+                            random_tensor({2, 2500}, dtype, low, high), random_tensor({}, dtype, low, high)}) {
+      for (int64_t dim = 0; dim < std::max<int64_t>(x.dim(), 1); ++dim) {
+        Tensor out = empty(x.sizes(), result, Device{});
+        kernel(x, dim, std::nullopt, out);
+        const Tensor at_least = x.dim() ? x : view_of(x, Geometry{{1}, {1}, 0});
+        const Tensor out_line = x.dim() ? out : view_of(out, Geometry{{1}, {1}, 0});
+        const auto in = lines_of(at_least, dim), got = lines_of(out_line, dim);
+        for (size_t l = 0; l < in.size(); ++l) {
+          double running = identity;
+          const auto v = values_of(in[l]), g = values_of(got[l]);
+          for (size_t i = 0; i < v.size(); ++i) {
+            running = op(running, v[i]);
+            ASSERT_NEAR(g[i], running, tolerance * (1 + std::abs(running))) << name(dtype) << " " << i;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Scan, SumsAlongEveryDimension) {
+  expect_scans(&cumsum, 0, 3, 0, [](double a, double b) { return a + b; });
+}
+
+TEST(Scan, MultipliesAlongEveryDimension) {
+  expect_scans(&cumprod, 1, 1.001, 1, [](double a, double b) { return a * b; });
+}
+
+TEST(Scan, KeepsTheLastOfEqualExtremaAndNaN) {
+  Tensor values = empty({6}, DType::kFloat32, Device{}), indices = empty({6}, DType::kInt64, Device{});
+  cummax(tensor_of({6}, {1, 3, 3, 2, NAN, 5}), 0, values, indices);
+  expect_same(values_of(values), {1, 3, 3, 3, NAN, NAN});
+  expect_same(values_of(indices), {0, 1, 2, 2, 4, 4});
+  cummin(tensor_of({6}, {4, 4, 5, 1, 2, 1}), 0, values, indices);
+  expect_same(values_of(values), {4, 4, 4, 1, 1, 1});
+  expect_same(values_of(indices), {0, 1, 1, 3, 3, 5});
+}
+
+}  // namespace
+}  // namespace tt::cpu
