@@ -2,28 +2,29 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/cpu/clones.h"
+#include "kernels/cpu/norm_loops.h"
 
 namespace tt::cpu {
 namespace {
 
-// A run of outputs [first, last) whose input at kernel position k lies inside [0, in).
-struct Run {
-  int64_t first;
-  int64_t last;
-};
-inline Run inside(int64_t k, int64_t in, int64_t out, int64_t stride, int64_t padding, int64_t dilation) {
-  const int64_t shift = k * dilation - padding;  // input = output * stride + shift
-  const int64_t first = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
-  const int64_t last = in - 1 < shift ? 0 : std::min(out, (in - 1 - shift) / stride + 1);
-  return {first, std::max(first, last)};
-}
-
 template <typename T>
 inline constexpr T kLowest = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
                                                                   : std::numeric_limits<T>::lowest();
+
+template <typename T>
+[[gnu::always_inline]] inline bool is_nan(T x) {
+  if constexpr (std::is_floating_point_v<T>)
+    return x != x;
+  else
+    return false;
+}
+
+// The index of what has not been found: after every place in a plane.
+constexpr int32_t kNowhere = std::numeric_limits<int32_t>::max();
 
 // Strides of 1 and 2 are told to the compiler, which vectorises over them.
 template <typename F>
@@ -33,65 +34,191 @@ template <typename F>
   f([stride](int64_t i) { return stride * i; });
 }
 
-// One tap of a row of windows: y[i] = max(y[i], x[i * stride]), at[i] = where it was.
+// A plane's intermediate results, kept from plane to plane. Indices are 32 bits wide, as the floats beside them.
 template <typename T>
-[[gnu::always_inline]] inline void max_tap(int64_t n, int64_t stride, const T* x, int32_t position, T* y, int32_t* at) {
-  with_stride(stride, [&](auto step) {
-    for (int64_t i = 0; i < n; ++i) {
-      const T value = x[step(i)];
-      const bool take = (value > y[i]) | (value != value);
-      y[i] = take ? value : y[i];
-      at[i] = take ? position + static_cast<int32_t>(step(i)) : at[i];
+struct Buffers {
+  std::vector<T> values;
+  std::vector<int32_t> at;
+
+  static Buffers& of_thread(int64_t size) {
+    thread_local Buffers buffers;
+    if (static_cast<int64_t>(buffers.values.size()) < size) {
+      buffers.values.resize(static_cast<size_t>(size));
+      buffers.at.resize(static_cast<size_t>(size));
     }
-  });
-}
-template <typename T>
-void max_row(int64_t n, int64_t stride, const T* x, int32_t position, T* y, int32_t* at) {
-  max_tap(n, stride, x, position, y, at);
-}
-TT_CLONES void max_row_clones(int64_t n, int64_t stride, const float* x, int32_t position, float* y, int32_t* at) {
-  max_tap(n, stride, x, position, y, at);
-}
-template <>
-void max_row(int64_t n, int64_t stride, const float* x, int32_t position, float* y, int32_t* at) {
-  max_row_clones(n, stride, x, position, y, at);
-}
+    return buffers;
+  }
+};
 
-template <typename T>
-[[gnu::always_inline]] inline void add_tap(int64_t n, int64_t stride, const T* x, T* y) {
-  with_stride(stride, [&](auto step) {
-    for (int64_t i = 0; i < n; ++i) y[i] += x[step(i)];
-  });
-}
-TT_CLONES void add_row(int64_t n, int64_t stride, const float* x, float* y) { add_tap(n, stride, x, y); }
-TT_CLONES void add_row(int64_t n, int64_t stride, const double* x, double* y) { add_tap(n, stride, x, y); }
-
-// Calls visit(kernel position, input row) for the window rows of output row o that lie inside.
+// Calls visit(input row) for the rows of output row o's windows that lie inside.
 template <typename F>
-void for_each_window_row(const Window& w, int64_t o, F&& visit) {
+[[gnu::always_inline]] inline void for_each_window_row(const Window& w, int64_t o, F visit) {
   for (int64_t k = 0; k < w.kernel[0]; ++k) {
     const int64_t i = o * w.stride[0] - w.padding[0] + k * w.dilation[0];
     if (i >= 0 && i < w.in[0]) visit(i);
   }
 }
 
-// The first input of a window that is inside: what an all -inf window points at.
-int64_t first_inside(int64_t o, int64_t stride, int64_t padding, int64_t dilation) {
-  const int64_t i = o * stride - padding;
-  return i >= 0 ? i : i + (-i + dilation - 1) / dilation * dilation;
+// Rows stretched so that the window's stride holds across row ends: output i of all rows, one after the other, has its
+// window at input i * stride. Stretched inputs begin with the padding; stretched outputs end with some that are not
+// used.
+struct Stretched {
+  int64_t inputs, outputs;  // of a row
+  int64_t left;             // padding
+  int64_t taken;            // of a row's inputs, those that any window reaches
+  int64_t rows;
+  int64_t reach;  // of a window beyond its start
+
+  explicit Stretched(const Window& w) : left(w.padding[1]), rows(w.out[0]), reach((w.kernel[1] - 1) * w.dilation[1]) {
+    const int64_t stride = w.stride[1], needed = (w.out[1] - 1) * stride + reach + 1;
+    outputs = (needed + stride - 1) / stride;
+    inputs = outputs * stride;
+    taken = std::clamp<int64_t>(inputs - left, 0, w.in[1]);
+  }
+  int64_t all_inputs() const { return rows * inputs + reach; }  // the last unused windows reach beyond
+  int64_t all_outputs() const { return rows * outputs; }
+};
+
+// Down the columns: the largest of each window's rows, and where in the plane it is.
+template <typename T>
+[[gnu::always_inline]] inline void max_down(const Window& w, const Stretched& s, const T* x, T* value, int32_t* at) {
+  for (int64_t i = 0; i < s.all_inputs(); ++i) value[i] = kLowest<T>, at[i] = kNowhere;
+  for (int64_t o = 0; o < w.out[0]; ++o) {
+    T* v = value + o * s.inputs + s.left;
+    int32_t* a = at + o * s.inputs + s.left;
+    bool first = true;
+    for_each_window_row(w, o, [&](int64_t row) {
+      const T* from = x + row * w.in[1];
+      const int32_t start = static_cast<int32_t>(row * w.in[1]);
+      if (first) {
+        first = false;
+        for (int64_t i = 0; i < s.taken; ++i) v[i] = from[i], a[i] = start + static_cast<int32_t>(i);
+        return;
+      }
+      for (int64_t i = 0; i < s.taken; ++i) {
+        const bool take = (from[i] > v[i]) | is_nan(from[i]);
+        v[i] = take ? from[i] : v[i];
+        a[i] = take ? start + static_cast<int32_t>(i) : a[i];
+      }
+    });
+  }
 }
 
-// What the sum over window (oh, ow) is divided by, PyTorch's way: the padding counts up to where it ends.
-int64_t divisor_at(const Window& w, const Divisor& divisor, int64_t oh, int64_t ow) {
-  if (divisor.override) return divisor.override;
-  const Pair o{oh, ow};
-  int64_t size = 1;
-  for (int d = 0; d < 2; ++d) {
-    const int64_t begin = o[d] * w.stride[d] - w.padding[d];
-    const int64_t end = std::min(begin + w.kernel[d], w.in[d] + w.padding[d]);
-    size *= divisor.count_padding ? end - begin : std::min(end, w.in[d]) - std::max<int64_t>(begin, 0);
+// Along the rows. Of equals the first in the plane is taken, as going through the window row by row would.
+template <typename T>
+[[gnu::always_inline]] inline void max_along(const Window& w, const Stretched& s, const T* value, const int32_t* at,
+                                             T* y, int32_t* index) {
+  with_stride(w.stride[1], [&](auto step) {
+    for (int64_t i = 0; i < s.all_outputs(); ++i) y[i] = value[step(i)], index[i] = at[step(i)];
+    for (int64_t k = 1; k < w.kernel[1]; ++k) {
+      const T* from = value + k * w.dilation[1];
+      const int32_t* from_at = at + k * w.dilation[1];
+      for (int64_t i = 0; i < s.all_outputs(); ++i) {
+        const T v = from[step(i)];
+        const int32_t where = from_at[step(i)];
+        const bool take = (v > y[i]) | is_nan(v) | ((v == y[i]) & (where < index[i]));
+        y[i] = take ? v : y[i];
+        index[i] = take ? where : index[i];
+      }
+    }
+  });
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void max_whole(const Window& w, const T* x, T* y, int64_t* index) {
+  const Stretched s(w);
+  Buffers<T>& buffers = Buffers<T>::of_thread(s.all_inputs() + s.all_outputs());
+  T* values = buffers.values.data() + s.all_inputs();
+  int32_t* at = buffers.at.data() + s.all_inputs();
+  max_down(w, s, x, buffers.values.data(), buffers.at.data());
+  max_along(w, s, buffers.values.data(), buffers.at.data(), values, at);
+  for (int64_t o = 0; o < w.out[0]; ++o, y += w.out[1], index += w.out[1], values += s.outputs, at += s.outputs) {
+    for (int64_t i = 0; i < w.out[1]; ++i) y[i] = values[i];
+    // A window without any input points at the plane's start.
+    for (int64_t i = 0; i < w.out[1]; ++i) index[i] = at[i] == kNowhere ? 0 : at[i];
   }
-  return size;
+}
+
+// How many inputs a window of one dimension counts, PyTorch's way: the padding counts up to where it ends.
+int64_t extent(const Window& w, int d, int64_t o, bool count_padding) {
+  const int64_t begin = o * w.stride[d] - w.padding[d];
+  const int64_t end = std::min(begin + w.kernel[d], w.in[d] + w.padding[d]);
+  return count_padding ? end - begin : std::min(end, w.in[d]) - std::max<int64_t>(begin, 0);
+}
+
+// y /= what each window's sum is divided by; rows of outputs lie `row` apart.
+template <typename T>
+[[gnu::always_inline]] inline void divide(const Window& w, const Divisor& divisor, T* y, int64_t row) {
+  for (int64_t oh = 0; oh < w.out[0]; ++oh, y += row) {
+    const int64_t rows = extent(w, 0, oh, divisor.count_padding);
+    for (int64_t ow = 0; ow < w.out[1]; ++ow) {
+      const int64_t by = divisor.override ? divisor.override : rows * extent(w, 1, ow, divisor.count_padding);
+      y[ow] /= static_cast<T>(by);
+    }
+  }
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void average_whole(const Window& w, const Divisor& divisor, const T* x, T* y) {
+  const Stretched s(w);
+  T* sums = Buffers<T>::of_thread(s.all_inputs() + s.all_outputs()).values.data();
+  T* wide = sums + s.all_inputs();
+  std::fill(sums, wide + s.all_outputs(), T(0));
+  for (int64_t o = 0; o < w.out[0]; ++o) {
+    T* sum = sums + o * s.inputs + s.left;
+    for_each_window_row(w, o, [&](int64_t row) {
+      for (int64_t i = 0; i < s.taken; ++i) sum[i] += x[row * w.in[1] + i];
+    });
+  }
+  with_stride(w.stride[1], [&](auto step) {
+    for (int64_t k = 0; k < w.kernel[1]; ++k) {
+      for (int64_t i = 0; i < s.all_outputs(); ++i) wide[i] += sums[step(i) + k];
+    }
+  });
+  for (int64_t o = 0; o < w.out[0]; ++o) std::copy_n(wide + o * s.outputs, w.out[1], y + o * w.out[1]);
+  divide(w, divisor, y, w.out[1]);
+}
+
+// The transpose of average_whole: gradients go along the rows first, then up the columns.
+template <typename T>
+[[gnu::always_inline]] inline void average_back(const Window& w, const Divisor& divisor, const T* g, T* dx) {
+  const Stretched s(w);
+  T* sums = Buffers<T>::of_thread(s.all_inputs() + s.all_outputs()).values.data();
+  T* shares = sums + s.all_inputs();
+  std::fill(sums, shares + s.all_outputs(), T(0));
+  for (int64_t o = 0; o < w.out[0]; ++o) std::copy_n(g + o * w.out[1], w.out[1], shares + o * s.outputs);
+  divide(w, divisor, shares, s.outputs);
+  with_stride(w.stride[1], [&](auto step) {
+    for (int64_t k = 0; k < w.kernel[1]; ++k) {
+      for (int64_t i = 0; i < s.all_outputs(); ++i) sums[step(i) + k] += shares[i];
+    }
+  });
+  for (int64_t o = 0; o < w.out[0]; ++o) {
+    const T* sum = sums + o * s.inputs + s.left;
+    for_each_window_row(w, o, [&](int64_t row) {
+      for (int64_t i = 0; i < s.taken; ++i) dx[row * w.in[1] + i] += sum[i];
+    });
+  }
+}
+
+// float and double have clones for each instruction set; integers do without.
+template <typename T>
+void max_whole_of(const Window& w, const T* x, T* y, int64_t* index) {
+  max_whole(w, x, y, index);
+}
+TT_CLONES void max_whole_of(const Window& w, const float* x, float* y, int64_t* index) { max_whole(w, x, y, index); }
+TT_CLONES void max_whole_of(const Window& w, const double* x, double* y, int64_t* index) { max_whole(w, x, y, index); }
+TT_CLONES void average_whole_of(const Window& w, const Divisor& d, const float* x, float* y) {
+  average_whole(w, d, x, y);
+}
+TT_CLONES void average_whole_of(const Window& w, const Divisor& d, const double* x, double* y) {
+  average_whole(w, d, x, y);
+}
+TT_CLONES void average_back_of(const Window& w, const Divisor& d, const float* g, float* dx) {
+  average_back(w, d, g, dx);
+}
+TT_CLONES void average_back_of(const Window& w, const Divisor& d, const double* g, double* dx) {
+  average_back(w, d, g, dx);
 }
 
 int64_t bin_begin(int64_t i, int64_t in, int64_t out) { return i * in / out; }
@@ -101,24 +228,7 @@ int64_t bin_end(int64_t i, int64_t in, int64_t out) { return ((i + 1) * in + out
 
 template <typename T>
 void max_plane(const Window& w, const T* x, T* y, int64_t* index) {
-  thread_local std::vector<int32_t> at;  // 32 bits wide, as the loop that fills it
-  at.resize(static_cast<size_t>(w.out[1]));
-  for (int64_t oh = 0; oh < w.out[0]; ++oh, y += w.out[1], index += w.out[1]) {
-    const int64_t top = first_inside(oh, w.stride[0], w.padding[0], w.dilation[0]) * w.in[1];
-    for (int64_t ow = 0; ow < w.out[1]; ++ow) {
-      y[ow] = kLowest<T>;
-      at[ow] = static_cast<int32_t>(top + first_inside(ow, w.stride[1], w.padding[1], w.dilation[1]));
-    }
-    for_each_window_row(w, oh, [&](int64_t ih) {
-      for (int64_t k = 0; k < w.kernel[1]; ++k) {
-        const Run run = inside(k, w.in[1], w.out[1], w.stride[1], w.padding[1], w.dilation[1]);
-        const int64_t from = ih * w.in[1] + run.first * w.stride[1] - w.padding[1] + k * w.dilation[1];
-        max_row<T>(run.last - run.first, w.stride[1], x + from, static_cast<int32_t>(from), y + run.first,
-                   at.data() + run.first);
-      }
-    });
-    std::copy(at.begin(), at.end(), index);
-  }
+  max_whole_of(w, x, y, index);
 }
 
 template <typename T>
@@ -128,31 +238,12 @@ void max_plane_backward(const Window& w, const T* g, const int64_t* index, T* dx
 
 template <typename T>
 void average_plane(const Window& w, const Divisor& divisor, const T* x, T* y) {
-  for (int64_t oh = 0; oh < w.out[0]; ++oh, y += w.out[1]) {
-    std::fill(y, y + w.out[1], T(0));
-    for_each_window_row(w, oh, [&](int64_t ih) {
-      for (int64_t k = 0; k < w.kernel[1]; ++k) {
-        const Run run = inside(k, w.in[1], w.out[1], w.stride[1], w.padding[1], 1);
-        const T* from = x + ih * w.in[1] + run.first * w.stride[1] - w.padding[1] + k;
-        add_row(run.last - run.first, w.stride[1], from, y + run.first);
-      }
-    });
-    for (int64_t ow = 0; ow < w.out[1]; ++ow) y[ow] /= static_cast<T>(divisor_at(w, divisor, oh, ow));
-  }
+  average_whole_of(w, divisor, x, y);
 }
 
 template <typename T>
 void average_plane_backward(const Window& w, const Divisor& divisor, const T* g, T* dx) {
-  for (int64_t oh = 0; oh < w.out[0]; ++oh, g += w.out[1]) {
-    for (int64_t ow = 0; ow < w.out[1]; ++ow) {
-      const T share = g[ow] / static_cast<T>(divisor_at(w, divisor, oh, ow));
-      const int64_t begin = ow * w.stride[1] - w.padding[1];
-      const int64_t left = std::max<int64_t>(begin, 0), right = std::min(begin + w.kernel[1], w.in[1]);
-      for_each_window_row(w, oh, [&](int64_t ih) {
-        for (int64_t iw = left; iw < right; ++iw) dx[ih * w.in[1] + iw] += share;
-      });
-    }
-  }
+  average_back_of(w, divisor, g, dx);
 }
 
 template <typename T>
@@ -178,11 +269,13 @@ void adaptive_average_plane(Pair in, Pair out, const T* x, T* y) {
     const int64_t top = bin_begin(oh, in[0], out[0]), bottom = bin_end(oh, in[0], out[0]);
     for (int64_t ow = 0; ow < out[1]; ++ow, ++y) {
       const int64_t left = bin_begin(ow, in[1], out[1]), right = bin_end(ow, in[1], out[1]);
-      T sum = 0;
-      for (int64_t ih = top; ih < bottom; ++ih) {
-        for (int64_t iw = left; iw < right; ++iw) sum += x[ih * in[1] + iw];
+      double sum = 0;
+      if (out[1] == 1) {  // whole rows follow each other: as before most classifiers
+        sum = rows::sum((bottom - top) * in[1], x + top * in[1]);
+      } else {
+        for (int64_t ih = top; ih < bottom; ++ih) sum += rows::sum(right - left, x + ih * in[1] + left);
       }
-      *y = sum / static_cast<T>((bottom - top) * (right - left));
+      *y = static_cast<T>(sum / static_cast<double>((bottom - top) * (right - left)));
     }
   }
 }
