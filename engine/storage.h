@@ -8,7 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "engine/allocator.h"
-#include "engine/recycled.h"
+#include "engine/rules/recycled.h"
 #include "engine/rules/ref.h"
 #include "engine/rules/device.h"
 

@@ -11,7 +11,7 @@
 #include "engine/rules/ref.h"
 #include "engine/rules/arg.h"
 #include "engine/rules/meta.h"
-#include "engine/recycled.h"
+#include "engine/rules/recycled.h"
 #include "engine/storage.h"
 
 namespace tt {
