@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "engine/operand.h"
@@ -13,6 +14,8 @@
 namespace tt::autograd::formulas {
 
 using Dims = std::optional<absl::Span<const int64_t>>;  // none: all of them
+
+Tensor cast(const Tensor& g, DType dtype);
 
 // Broadcasting and reductions.
 
@@ -43,11 +46,12 @@ Tensor slice_grad(const Tensor& g, SizesView sizes, int64_t dim, std::optional<i
                   std::optional<int64_t> end, int64_t step);
 Tensor narrow_grad(const Tensor& g, SizesView sizes, int64_t dim, int64_t start);
 Tensor diagonal_grad(const Tensor& g, SizesView sizes, int64_t offset, int64_t dim1, int64_t dim2);
-Tensor as_strided_grad(const Tensor& g, const Tensor& input, SizesView size, SizesView stride, int64_t offset);
+Tensor as_strided_grad(const Tensor& g, const Tensor& input, SizesView size, SizesView stride,
+                       std::optional<int64_t> offset);
 // The order that undoes `dims`.
 Sizes inverse_permutation(SizesView dims);
 Tensor repeat_grad(const Tensor& g, SizesView sizes, SizesView repeats);
-Tensors cat_grad(const Tensor& g, const Tensors& tensors, int64_t dim);
+Tensors cat_grad(const Tensor& g, const std::vector<Sizes>& shapes, int64_t dim);
 Tensors stack_grad(const Tensor& g, int64_t dim);
 
 // Indexing. Indices that occur several times collect.
@@ -62,9 +66,19 @@ Tensor index_grad(const Tensor& g, SizesView sizes, const Tensors& indices);
 Tensor matmul_grad_input(const Tensor& g, const Tensor& input, const Tensor& other);
 Tensor matmul_grad_other(const Tensor& g, const Tensor& input, const Tensor& other);
 
+
 // Pointwise.
 
 Tensor pow_grad_input(const Tensor& g, const Operand& input, const Operand& exponent);
 Tensor pow_grad_exponent(const Tensor& g, const Operand& input, const Operand& exponent, const Tensor& result);
+// Where fmax (fmin) takes the second argument, and where the first.
+Tensor not_greater_equal(const Operand& input, const Operand& other);
+Tensor greater_equal_or_nan(const Operand& input, const Operand& other);
+Tensor not_less_equal(const Operand& input, const Operand& other);
+Tensor less_equal_or_nan(const Operand& input, const Operand& other);
+Tensor sinc_grad(const Tensor& g, const Operand& input);
+Tensor mish_grad(const Tensor& g, const Operand& input);
+Tensor silu_second(const Tensor& g, const Operand& input);  // g times the second derivative
+Tensor gelu_tanh_second(const Operand& input);              // the second derivative
 
 }  // namespace tt::autograd::formulas

@@ -16,7 +16,9 @@ class Operand {
   Operand(int64_t v) : arg_(v) {}              // NOLINT
   Operand(int v) : arg_(int64_t{v}) {}         // NOLINT
   Operand(bool v) : arg_(v) {}                 // NOLINT
+  explicit Operand(const Arg& arg) : arg_(arg) {}
   const Arg& arg() const { return arg_; }
+  bool has_value() const { return !arg_.is_none(); }
 
  private:
   Arg arg_;  // borrows: an Operand lives as long as the call's full expression

@@ -4,7 +4,9 @@ find_package(Python COMPONENTS Interpreter Development.Module REQUIRED)
 file(GLOB TT_KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cpu/*.cc)
 set(TT_GENERATED ${PROJECT_BINARY_DIR}/generated)
 file(GLOB TT_DECLARATIONS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/ops/*.yaml)
-file(GLOB TT_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/generate/*.py)
+file(GLOB TT_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/generate/*.py
+     # What expressions may call.
+     ${PROJECT_SOURCE_DIR}/engine/composites*.h ${PROJECT_SOURCE_DIR}/autograd/formulas*.h)
 
 # The files are listed by the generator itself, once at configure time.
 execute_process(

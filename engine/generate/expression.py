@@ -1,7 +1,7 @@
 """The language of `grad` and `composite`: Python expressions over operators, compiled to typed C++.
 
 Every expression has a type, known while generating: `Tensor`, `Operand` (a tensor or a number in its
-place), `Tensors`, `ints`, `floats`, `int`, `float`, `bool`, `Scalar`, `str`, `DType`, `Device`, `None`;
+place), `Tensors`, `shapes` (a list's sizes), `ints`, `floats`, `int`, `float`, `bool`, `Scalar`, `str`, `DType`, `Device`, `None`;
 scalar types and `ints` also with `?`. What does not fit is a DeclarationError that says where.
 """
 
@@ -60,14 +60,15 @@ class Value:
 def language_type(param: Param) -> str:
     """The type of a parameter inside an expression."""
     if param.is_tensor or param.is_tensor_list:
-        return "Tensors" if param.is_tensor_list else "Tensor"
+        return "Tensors" if param.is_tensor_list else "Operand" if param.accepts_number else "Tensor"
     return {"int[]": "ints", "float[]": "floats"}.get(param.type, param.type) + ("?" if param.optional else "")
 
 
-def functions_of(header: Path) -> dict[str, str]:
-    """The functions that a header declares: name -> result type in the language."""
+def functions_of(headers: list[Path]) -> dict[str, str]:
+    """The functions that headers declare: name -> result type in the language."""
     found = {}
-    for result, name in re.findall(r"^(?:inline )?([\w:]+) (\w+)\(", header.read_text(), re.MULTILINE):
+    text = "\n".join(header.read_text() for header in headers)
+    for result, name in re.findall(r"^(?:inline )?([\w:]+) (\w+)\(", text, re.MULTILINE):
         if result in CPP_TYPES:
             found[name] = CPP_TYPES[result]
     return found
@@ -86,6 +87,15 @@ def names_in(formula: str) -> tuple[set[str], set[str]]:
         if isinstance(node, ast.Name) and id(node) not in called:
             (metas if id(node) in attributed else values).add(node.id)
     return values, metas - values
+
+
+def reads_values(op: Operator) -> bool:
+    """Whether some gradient's formula reads the values of tensor arguments or of results."""
+    if op.custom_gradient:
+        return True
+    tensors = {p.name for p in op.params if p.is_tensor or p.is_tensor_list}
+    values = {name for formula in op.gradients.values() for name in names_in(str(formula).strip())[0]}
+    return bool(values & tensors) or any(re.fullmatch(r"result\d*", name) for name in values)
 
 
 class Compiler:
@@ -154,6 +164,8 @@ class Compiler:
         if node.attr not in ATTRIBUTES:
             raise self.fail(f"a tensor has {', '.join(ATTRIBUTES)}, not {node.attr!r}")
         value = self.emit(node.value)
+        if value.type == "Metas" and node.attr == "sizes":
+            return Value(value.code, "shapes")
         if value.type not in ("Tensor", "Operand", "Meta"):
             raise self.fail(f"{ast.unparse(node.value)!r} is {value.type}, not a tensor")
         return Value(f"{node.attr}_of({value.code})", ATTRIBUTES[node.attr])
@@ -208,7 +220,7 @@ class Compiler:
             if right.type != "None":
                 raise self.fail("'is' compares with None only")
             present = f"static_cast<bool>({left.code})" if left.type == "Tensor" else f"{left.code}.has_value()"
-            if left.type != "Tensor" and not left.type.endswith("?"):
+            if not left.is_tensor and not left.type.endswith("?"):
                 raise self.fail(f"{ast.unparse(node.left)!r} is {left.type}, which is never None")
             return Value(f"(!{present})" if isinstance(operator, ast.Is) else f"({present})", "bool")
         if type(operator) not in COMPARISONS:
@@ -251,7 +263,7 @@ class Compiler:
             raise self.fail(f"{name!r} is neither an operator nor a function of {self.namespace}")
         if keywords:
             raise self.fail(f"{name!r} takes no keywords")
-        codes = ", ".join("Tensor()" if v.type == "None" else v.code for v in arguments)
+        codes = ", ".join("{}" if v.type == "None" else v.code for v in arguments)
         return Value(f"{self.namespace}::{name}({codes})", self.functions[name])
 
     def names_needed(self, node: ast.Call) -> Value:

@@ -43,11 +43,12 @@ def _names(op: Operator, metas: set[str]) -> dict[str, Value]:
         names["g"], names["result"] = names["g0"], names["result0"]
     for i, p in enumerate(op.params):
         if p.is_tensor_list:
-            names[p.name] = Value(f"b.list({i})", "Tensors")
+            names[p.name] = Value(f"b.shapes({i})", "Metas") if p.name in metas else Value(f"b.list({i})", "Tensors")
         elif p.is_tensor and p.name in metas:
             names[p.name] = Value(f"b.meta({i})", "Meta")
         elif p.is_tensor:
-            names[p.name] = Value(f"b.operand({i})", "Operand") if op.is_pointwise else Value(f"b.tensor({i})", "Tensor")
+            takes_number = op.is_pointwise or p.accepts_number
+            names[p.name] = Value(f"b.operand({i})", "Operand") if takes_number else Value(f"b.tensor({i})", "Tensor")
         else:
             names[p.name] = Value(p.accessor(f"b.arg({i})"), language_type(p))
     return names
@@ -60,7 +61,7 @@ def _part(op: Operator, keys: list[str], formula: str) -> tuple[_Part, set[str]]
     for i, p in enumerate(op.params):
         if p.name in values and (p.is_tensor or p.is_tensor_list):
             part.args |= 1 << i
-        elif p.name in metas and p.is_tensor:
+        elif p.name in metas and (p.is_tensor or p.is_tensor_list):
             part.metas |= 1 << i
         elif p.name in values:
             part.plain |= 1 << i
@@ -120,9 +121,9 @@ def _custom(op: Operator) -> list[_Part]:
     return [part]
 
 
-def emit_gradients(operators: list[Operator], header: Path) -> str:
-    """The .cc of all gradients and the table over them; `header` is autograd/formulas.h."""
-    by_name, functions = {op.name: op for op in operators}, functions_of(header)
+def emit_gradients(operators: list[Operator], headers: list[Path]) -> str:
+    """The .cc of all gradients and the table over them; `headers` are autograd/formulas*.h."""
+    by_name, functions = {op.name: op for op in operators}, functions_of(headers)
     bodies, rows, customs = [], [], {}
     for op in operators:
         if op.is_composite or not (op.gradients or op.custom_gradient):
@@ -138,9 +139,9 @@ def emit_gradients(operators: list[Operator], header: Path) -> str:
             plain |= part.plain
         bodies.append(f"{body}constexpr GradientPart k_parts_{op.name}[] = {{{', '.join(p.row() for p in parts)}}};\n")
         rows.append(f"  table[op_id::{op.constant}] = {{&{run}, k_parts_{op.name}, {plain:#x}}};\n")
+    includes = "".join(f'#include "autograd/{header.name}"\n' for header in headers)
     return f"""{HEADER}#include <array>
-#include "autograd/formulas.h"
-#include "autograd/gradient.h"
+{includes}#include "autograd/operator_node.h"
 #include "engine/expression.h"
 #include "engine/op_ids.h"
 #include "engine/ops.h"

@@ -70,6 +70,7 @@ struct Op {
   bool is_dynamic;             // output shapes depend on data: infer gives dtypes, sizes are unknown
   bool is_random;
   bool differentiable;         // some parameter is
+  bool saves;                  // a gradient's formula reads values of arguments or results: kept until backward
   Infer infer;
 
   // Throws Error (TypeError) where an argument has the wrong kind or is missing. `args` are as
