@@ -3,13 +3,21 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "engine/allocator.h"
 #include "engine/generator.h"
 #include "engine/key_set.h"
 
 namespace tt {
+
+// What a floor above keeps for a session.
+class ContextPart {
+ public:
+  virtual ~ContextPart() = default;
+};
 
 struct Context {
   bool grad_enabled = true;    // set from each instruction's flags
@@ -19,6 +27,8 @@ struct Context {
   uint32_t site = 0;           // of the instruction that runs: the client's number for a line
   Generator generator;
   std::shared_ptr<Account> account;
+  std::function<std::string(uint32_t)> describe_site;  // "train.py:12 in step"; may be empty
+  std::unique_ptr<ContextPart> tape;  // autograd's
 
   // The calling thread's; a default one where none was set.
   static Context& current();

@@ -1,5 +1,7 @@
 #include "server/backends.h"
 
+#include "autograd/record.h"
+#include "engine/composites.h"
 #include "engine/cpu_device.h"
 #include "engine/devices.h"
 #include "engine/dispatcher.h"
@@ -13,6 +15,8 @@ void register_backends(int threads, uint64_t memory_limit) {
   Dispatcher& dispatcher = Dispatcher::instance();
   add_cpu(Devices::instance());
   cpu::register_backend(dispatcher);
+  register_composites(dispatcher);
+  autograd::register_autograd(dispatcher);
   if (const Op* op = find_op("uploaded")) dispatcher.set(op->id, Key::kCPU, &uploaded);
   if (threads > 0) set_num_threads(threads);
   if (memory_limit > 0) Devices::instance().allocator(Device{DeviceType::kCPU, 0}).set_limit(memory_limit);

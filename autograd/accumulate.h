@@ -1,0 +1,17 @@
+// Sums of gradients.
+#pragma once
+
+#include "engine/tensor.h"
+
+namespace tt::autograd {
+
+// Whether nobody else can see the bytes of `t`, so that they may be written or kept.
+inline bool is_sole_owner(const Tensor& t) {
+  return t.get()->ref_count() == 1 && t->storage->ref_count() == 1;
+}
+
+// sum += gradient. In place where `in_place` says that `sum` is ours to write; else `sum` becomes a
+// fresh tensor. An undefined sum becomes `gradient` itself.
+void accumulate(Tensor& sum, Tensor gradient, bool in_place);
+
+}  // namespace tt::autograd

@@ -1,0 +1,40 @@
+// Formulas of products of matrices.
+
+#include "autograd/formulas.h"
+#include "engine/ops.h"
+
+namespace tt::autograd::formulas {
+namespace {
+
+Tensor transposed(const Tensor& t) { return ops::transpose(t, -2, -1); }
+
+// All dimensions but the last as one.
+Tensor as_matrix(const Tensor& t) {
+  const Sizes sizes{t.dim() == 0 ? 1 : t.numel() / std::max<int64_t>(t.size(-1), 1), t.dim() == 0 ? 1 : t.size(-1)};
+  return ops::reshape(t, sizes);
+}
+
+}  // namespace
+
+Tensor matmul_grad_input(const Tensor& g, const Tensor& input, const Tensor& other) {
+  if (other.dim() == 1) return ops::mul(ops::unsqueeze(g, -1), other);
+  if (input.dim() == 1) {
+    Tensor row = ops::matmul(ops::unsqueeze(g, -2), transposed(other));
+    return sum_to(ops::squeeze_dim(row, Sizes{-2}), input.sizes());
+  }
+  return sum_to(ops::matmul(g, transposed(other)), input.sizes());
+}
+
+Tensor matmul_grad_other(const Tensor& g, const Tensor& input, const Tensor& other) {
+  if (input.dim() == 1 && other.dim() == 1) return ops::mul(g, input);
+  if (input.dim() == 1) return sum_to(ops::mul(ops::unsqueeze(input, -1), ops::unsqueeze(g, -2)), other.sizes());
+  if (other.dim() == 1) {
+    Tensor column = ops::matmul(ops::reshape(g, Sizes{1, g.numel()}), as_matrix(input));
+    return ops::reshape(column, other.sizes());
+  }
+  // One product over all rows where the matrix was shared.
+  if (other.dim() == 2) return ops::matmul(transposed(as_matrix(input)), as_matrix(g));
+  return sum_to(ops::matmul(transposed(input), g), other.sizes());
+}
+
+}  // namespace tt::autograd::formulas

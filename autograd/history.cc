@@ -1,0 +1,50 @@
+#include "autograd/history.h"
+
+#include "autograd/view_node.h"
+
+namespace tt::autograd {
+namespace {
+
+uint64_t sequence_of_base(const TensorImpl& base) {
+  const History* history = find_history(base);
+  return history && history->node ? history->node->sequence() : 0;
+}
+
+// A write into the base, or into another view of it, made this view a different function of what
+// came before: its node is then a plain reading of the base as it is now.
+void refresh_view(const Tensor& view, History& history) {
+  const Tensor base(view->base.get());
+  if (!base.requires_grad()) return;
+  uint64_t sequence = sequence_of_base(*base.get());
+  if (history.base_sequence == sequence && history.node) return;
+  history.node = make_view_node(base, view);
+  history.output = 0;
+  history.base_sequence = sequence;
+}
+
+}  // namespace
+
+History* find_history(const TensorImpl& t) { return static_cast<History*>(t.autograd.get()); }
+
+History& history_of(const Tensor& t) {
+  if (!t->autograd) t->autograd = std::make_unique<History>();
+  return static_cast<History&>(*t->autograd);
+}
+
+Edge edge_of(const Tensor& t) {
+  History& history = history_of(t);
+  if (t->base) refresh_view(t, history);
+  if (history.node) return {history.node, history.output, t.dtype()};
+  if (!history.leaf) history.leaf = make_ref<LeafNode>(t.get());
+  return {history.leaf, 0, t.dtype()};
+}
+
+void set_history(const Tensor& t, Ref<Node> node, uint32_t output) {
+  t->requires_grad = true;
+  History& history = history_of(t);
+  history.node = std::move(node);
+  history.output = output;
+  if (t->base) history.base_sequence = sequence_of_base(*t->base);
+}
+
+}  // namespace tt::autograd

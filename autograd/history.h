@@ -1,0 +1,41 @@
+// History: a tensor's place on the tape. What hangs on TensorImpl::autograd.
+//
+// A leaf has a LeafNode once something was recorded with it; any other tensor that requires grad
+// has the node that made it. A view whose base was written to since gets a new node when it is
+// next asked for one.
+#pragma once
+
+#include <cstdint>
+
+#include "autograd/leaf.h"
+#include "autograd/node.h"
+#include "engine/rules/recycled.h"
+#include "engine/tensor.h"
+
+namespace tt::autograd {
+
+class History final : public AutogradMeta, public Recycled<History> {
+ public:
+  ~History() override {
+    if (leaf) leaf->forget();
+  }
+  bool is_leaf() const override { return !node; }
+
+  Ref<Node> node;  // null: a leaf
+  uint32_t output = 0;
+  uint64_t base_sequence = 0;  // of a view: its base's node when `node` was made; 0: a leaf
+  Ref<LeafNode> leaf;
+  Tensor grad;  // of a leaf: what was accumulated
+};
+
+// Makes one where there is none.
+History& history_of(const Tensor& t);
+// Null where there is none.
+History* find_history(const TensorImpl& t);
+
+// Where a gradient of `t` goes. Requires that `t` requires grad.
+Edge edge_of(const Tensor& t);
+// Makes `t` result `output` of `node`: it requires grad from now on.
+void set_history(const Tensor& t, Ref<Node> node, uint32_t output);
+
+}  // namespace tt::autograd

@@ -1,0 +1,29 @@
+#include "autograd/leaf.h"
+
+#include "autograd/accumulate.h"
+#include "autograd/history.h"
+#include "engine/context.h"
+#include "engine/ops.h"
+#include "engine/rules/error.h"
+
+namespace tt::autograd {
+
+Tensor LeafNode::zeros(uint32_t) const {
+  check(leaf_ != nullptr, "a leaf that is gone has no gradient");
+  return ops::zeros(leaf_->sizes, leaf_->dtype, leaf_->device);
+}
+
+void LeafNode::run(Gradients& gradients, Gradients&) {
+  Tensor& gradient = gradients[0];
+  if (!leaf_ || !gradient) return;
+  check(gradient.sizes() == leaf_->sizes, "a gradient of ", to_string(gradient.sizes()), " for a tensor of ",
+        to_string(leaf_->sizes));
+  Tensor& grad = find_history(*leaf_)->grad;
+  if (grad) {
+    accumulate(grad, std::move(gradient), !Context::current().grad_enabled);
+  } else {
+    grad = is_sole_owner(gradient) && gradient.is_contiguous() ? std::move(gradient) : ops::clone(gradient);
+  }
+}
+
+}  // namespace tt::autograd

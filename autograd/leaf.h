@@ -1,0 +1,27 @@
+// LeafNode: the end of the tape: accumulates into a leaf's `.grad`.
+#pragma once
+
+#include <limits>
+
+#include "autograd/node.h"
+
+namespace tt::autograd {
+
+class LeafNode final : public Node {
+ public:
+  // Runs before whatever else is ready, so that gradients do not pile up.
+  static constexpr uint64_t kSequence = std::numeric_limits<uint64_t>::max();
+
+  explicit LeafNode(TensorImpl* leaf) : Node(1), leaf_(leaf) { sequence_ = kSequence; }
+  std::string name() const override { return "AccumulateGrad"; }
+  bool is_leaf() const override { return true; }
+  void run(Gradients& gradients, Gradients& results) override;
+  Tensor zeros(uint32_t output) const override;
+  // The leaf is gone: nobody can ask for its gradient any more.
+  void forget() { leaf_ = nullptr; }
+
+ private:
+  TensorImpl* leaf_;  // owns this, tells it when it goes
+};
+
+}  // namespace tt::autograd

@@ -1,0 +1,126 @@
+// The operators of engine/ops/autograd.yaml. They have kernels at Key::kAutograd and none below:
+// the tape is the same whatever device the tensors are on.
+
+#include <algorithm>
+
+#include "autograd/history.h"
+#include "autograd/record.h"
+#include "autograd/stop_node.h"
+#include "autograd/tape.h"
+#include "autograd/task.h"
+#include "engine/op_ids.h"
+#include "engine/rules/error.h"
+
+namespace tt::autograd {
+namespace {
+
+std::vector<Tensor> list_of(const Arg& arg) {
+  std::vector<Tensor> list;
+  for (const TensorMeta* t : arg.list()) list.push_back(Tensor::from(t));
+  return list;
+}
+
+std::unique_ptr<Task> make_task(const Call& call, size_t first) {
+  const Args& args = call.args;
+  TaskOptions options{args[first + 3].to_bool(), args[first + 4].to_bool(), args[first + 5].to_bool()};
+  return std::make_unique<Task>(list_of(args[first]), list_of(args[first + 1]), list_of(args[first + 2]), options);
+}
+
+// What the steps of a pass hand on to each other, so that a step that failed fails the next ones.
+void give_progress(Call& call) { call.outputs.assign(1, allocate(call.inferred.outputs[0])); }
+
+void backward(Call& call) { call.outputs = make_task(call, 0)->finish(list_of(call.args[2])); }
+
+void backward_begin(Call& call) {
+  Tape::current().add(call.args[0].integer, make_task(call, 1));
+  give_progress(call);
+}
+
+void backward_until(Call& call) { call.outputs = Tape::current().find(call.args[0].integer).run_until(call.args[1].integer); }
+
+void backward_feed(Call& call) {
+  Tape::current().find(call.args[0].integer).feed(call.args[1].integer, list_of(call.args[2]));
+  give_progress(call);
+}
+
+void backward_end(Call& call) { call.outputs = Tape::current().find(call.args[0].integer).finish(list_of(call.args[1])); }
+
+void backward_drop(Call& call) { Tape::current().drop(call.args[0].integer); }
+
+void set_grads(Call& call) {
+  std::vector<Tensor> leaves = list_of(call.args[0]), grads = list_of(call.args[1]);
+  check(leaves.size() == grads.size(), "got ", leaves.size(), " tensors and ", grads.size(), " gradients");
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    check(leaves[i]->is_leaf(), "only a leaf's gradient can be set");
+    if (grads[i]) {
+      check(grads[i].sizes() == leaves[i].sizes(), "assigned grad has data of a different size, got ",
+            to_string(grads[i].sizes()), " for ", to_string(leaves[i].sizes()));
+    }
+    if (grads[i] || leaves[i]->autograd) history_of(leaves[i]).grad = std::move(grads[i]);
+  }
+}
+
+void requires_grad(Call& call) {
+  Tensor input = call.tensor(0);
+  bool value = call.args[1].to_bool();
+  check(input->is_leaf(), "you can only change requires_grad flags of leaf variables.");
+  check(!value || is_floating(input.dtype()), "only Tensors of floating point dtype can require gradients, got ",
+        name(input.dtype()));
+  input->requires_grad = value;
+}
+
+void custom_function(Call& call) {
+  std::vector<Tensor> inputs = list_of(call.args[1]), outputs = list_of(call.args[2]);
+  check(call.args[0].integer != 0 && !outputs.empty(), "a function needs a stop and results");
+  for (const Tensor& output : outputs) {
+    check(output && is_floating(output.dtype()), "a function's differentiable results are floating");
+    check(!output.requires_grad() || !output->is_leaf(),
+          "a leaf Variable that requires grad has been used in an in-place operation.");
+  }
+  Ref<Node> node(new StopNode(call.args[0].integer, inputs, outputs));
+  for (uint32_t i = 0; i < outputs.size(); ++i) set_history(outputs[i], node, i);
+}
+
+void hook(Call& call) {
+  Tensor input = call.tensor(1);
+  check(call.args[0].integer != 0 && input.requires_grad(),
+        "cannot register a hook on a tensor that doesn't require gradient");
+  Edge edge = edge_of(input);
+  if (!edge.node->hooks) edge.node->hooks = std::make_unique<std::vector<Hook>>();
+  edge.node->hooks->push_back({call.args[0].integer, edge.output});
+}
+
+void unhook(Call& call) {
+  Tensor input = call.tensor(1);
+  if (!input.requires_grad()) return;
+  Edge edge = edge_of(input);
+  std::vector<Hook>* hooks = edge.node->hooks.get();
+  if (!hooks) return;
+  // A pass may be counting through them: only what is last goes.
+  for (Hook& hook : *hooks) {
+    if (hook.stop == call.args[0].integer) hook.stop = 0;
+  }
+  while (!hooks->empty() && hooks->back().stop == 0) hooks->pop_back();
+}
+
+}  // namespace
+
+void register_autograd(Dispatcher& dispatcher) {
+  dispatcher.set_fallback(Key::kAutograd, &record);
+  const std::pair<uint16_t, Kernel> kernels[] = {
+      {op_id::kBackward, &backward},
+      {op_id::kSetGrads, &set_grads},
+      {op_id::kRequiresGrad, &requires_grad},
+      {op_id::kCustomFunction, &custom_function},
+      {op_id::kHook, &hook},
+      {op_id::kUnhook, &unhook},
+      {op_id::kBackwardBegin, &backward_begin},
+      {op_id::kBackwardUntil, &backward_until},
+      {op_id::kBackwardFeed, &backward_feed},
+      {op_id::kBackwardEnd, &backward_end},
+      {op_id::kBackwardDrop, &backward_drop},
+  };
+  for (auto [op, kernel] : kernels) dispatcher.set(op, Key::kAutograd, kernel);
+}
+
+}  // namespace tt::autograd

@@ -1,0 +1,76 @@
+#include "autograd/record.h"
+
+#include "autograd/history.h"
+#include "autograd/operator_node.h"
+#include "autograd/view_node.h"
+#include "engine/context.h"
+#include "engine/rules/error.h"
+
+namespace tt::autograd {
+namespace {
+
+Ref<OperatorNode> make_node(const Call& call) {
+  if (!call.inferred.requires_grad) return {};
+  const Gradient* gradient = find_gradient(call.op->id);
+  check_as(ErrorKind::kNotImplemented, gradient != nullptr, "[", std::string(call.op->name), "] has no gradient");
+  return Ref<OperatorNode>(new OperatorNode(call, *gradient));
+}
+
+void check_writable(const Tensor& target) {
+  if (!target->base || !target->base->requires_grad || !target->base->is_leaf()) return;
+  fail(ErrorKind::kRuntime, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+}
+
+// Whether the gradient of `target`'s old value comes out of the call's own node.
+bool is_read(const Call& call, const Tensor& target) {
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    const Arg& arg = call.args[i];
+    if (call.op->params[i].differentiable && arg.kind == Arg::Kind::kTensor && arg.tensor == target.get()) return true;
+  }
+  return false;
+}
+
+// `target` has been written to by `node` (null: by something without gradient).
+void rebase(const Call& call, const Tensor& target, const Ref<Node>& node, uint32_t output) {
+  if (!is_floating(target.dtype())) return;
+  Edge written{node, output, target.dtype()};
+  const Tensor base(target->base.get());
+  if (base) {
+    Edge old = base.requires_grad() ? edge_of(base) : Edge{};
+    if (!node && !old.node) return;
+    set_history(base, make_write_node(base, target, std::move(old), std::move(written)), 0);
+    target->requires_grad = true;  // and it reads the base anew when asked
+    return;
+  }
+  bool had_node = target.requires_grad() && !target->is_leaf();
+  if (node && (!had_node || is_read(call, target))) {
+    set_history(target, node, output);
+  } else if (had_node) {
+    set_history(target, make_write_node(target, target, edge_of(target), std::move(written)), 0);
+  }
+}
+
+void record_in_place(Call& call) {
+  for (const Tensor& target : call.outputs) check_writable(target);
+  Ref<OperatorNode> node = make_node(call);
+  Dispatcher::instance().redispatch(call, Key::kAutograd);
+  if (node) node->keep_results(call);
+  for (uint32_t i = 0; i < call.outputs.size(); ++i) rebase(call, call.outputs[i], node, i);
+}
+
+}  // namespace
+
+void record(Call& call) {
+  const Context& context = Context::current();
+  if (!context.grad_enabled || context.inference) return Dispatcher::instance().redispatch(call, Key::kAutograd);
+  if (call.into) return record_in_place(call);
+  Ref<OperatorNode> node = make_node(call);
+  Dispatcher::instance().redispatch(call, Key::kAutograd);
+  if (!node) return;
+  node->keep_results(call);
+  for (uint32_t i = 0; i < call.outputs.size(); ++i) {
+    if (is_floating(call.outputs[i].dtype())) set_history(call.outputs[i], node, i);
+  }
+}
+
+}  // namespace tt::autograd

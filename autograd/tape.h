@@ -1,0 +1,36 @@
+// Tape: what a session's Context keeps for autograd: the order of operations, and the backward
+// passes that wait for the client's own code.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/container/flat_hash_map.h"
+#include "engine/context.h"
+
+namespace tt::autograd {
+
+class Task;
+
+class Tape final : public ContextPart {
+ public:
+  Tape();
+  ~Tape() override;
+  // The current Context's, made when first asked for.
+  static Tape& current();
+
+  uint64_t next_sequence() { return ++sequence_; }
+
+  // Backward passes by the client's number. `find` throws Error where there is none; `add` where
+  // the number is in use or too many are under way.
+  void add(int64_t number, std::unique_ptr<Task> task);
+  Task& find(int64_t number) const;
+  void drop(int64_t number);
+  size_t num_tasks() const { return tasks_.size(); }
+
+ private:
+  uint64_t sequence_ = 0;
+  absl::flat_hash_map<int64_t, std::unique_ptr<Task>> tasks_;
+};
+
+}  // namespace tt::autograd

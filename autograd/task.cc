@@ -1,0 +1,297 @@
+#include "autograd/task.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "autograd/accumulate.h"
+#include "autograd/anomaly.h"
+#include "autograd/formulas.h"
+#include "autograd/history.h"
+#include "autograd/stop_node.h"
+#include "autograd/tape.h"
+#include "engine/ops.h"
+#include "engine/rules/error.h"
+
+namespace tt::autograd {
+namespace {
+
+uint64_t next_id() {
+  static std::atomic<uint64_t> id{0};
+  return ++id;
+}
+
+// A pass records itself only where it was asked to.
+class PassMode {
+ public:
+  explicit PassMode(bool create_graph) : grad_(create_graph), inference_(Context::current().inference) {
+    Context::current().inference = false;
+  }
+  ~PassMode() { Context::current().inference = inference_; }
+
+ private:
+  GradMode grad_;
+  bool inference_;
+};
+
+}  // namespace
+
+Task::Task(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, absl::Span<const Tensor> captures,
+           TaskOptions options)
+    : options_(options), id_(next_id()) {
+  check(gradients.empty() || gradients.size() == roots.size(), "got ", roots.size(), " tensors and ", gradients.size(),
+        " gradients");
+  PassMode mode(options_.create_graph);
+  capture_all_ = options_.accumulate && captures.empty();
+  for (size_t i = 0; i < roots.size(); ++i) add_root(roots[i], gradients.empty() ? Tensor() : gradients[i]);
+  discover();
+  for (const Tensor& capture : captures) add_capture(capture);
+  count_dependencies();
+}
+
+void Task::add_root(const Tensor& root, Tensor gradient) {
+  check(root.requires_grad(), "element 0 of tensors does not require grad and does not have a grad_fn");
+  if (!gradient) {
+    check(root.numel() == 1, "grad can be implicitly created only for scalar outputs, got ", to_string(root.sizes()));
+    gradient = ops::ones(root.sizes(), root.dtype(), root.device());
+  }
+  check(gradient.sizes() == root.sizes(), "Mismatch in shape: grad_output[0] has a shape of ",
+        to_string(gradient.sizes()), " and output[0] has a shape of ", to_string(root.sizes()), ".");
+  if (gradient.dtype() != root.dtype()) gradient = formulas::cast(gradient, root.dtype());
+  Edge edge = edge_of(root);
+  State& state = states_[claim(edge.node.get())];
+  accumulate(state.gradients[edge.output], std::move(gradient), false);
+}
+
+uint32_t Task::claim(Node* node) {
+  uint32_t found = find(node);
+  if (found != kNone) return found;
+  auto index = static_cast<uint32_t>(states_.size());
+  // Passes nest: a node that an outer one is at keeps that one's mark.
+  if (node->task == 0 || Tape::current().num_tasks() == 0) {
+    node->task = id_;
+    node->task_index = index;
+  } else {
+    elsewhere_.emplace(node, index);
+  }
+  State& state = states_.emplace_back();
+  state.node = Ref<Node>(node);
+  state.gradients.resize(node->outputs());
+  return index;
+}
+
+uint32_t Task::find(const Node* node) const {
+  if (node->task == id_) return node->task_index;
+  if (elsewhere_.empty()) return kNone;
+  auto found = elsewhere_.find(node);
+  return found == elsewhere_.end() ? kNone : found->second;
+}
+
+// States of all that the roots reach; those of a node's edges come after its own.
+void Task::discover() {
+  for (uint32_t i = 0; i < states_.size(); ++i) {
+    Node* node = states_[i].node.get();
+    for (const Edge& edge : node->edges) {
+      if (edge.node) claim(edge.node.get());
+    }
+  }
+}
+
+void Task::add_capture(const Tensor& tensor) {
+  Capture capture{kNone, 0, {}};
+  if (tensor.requires_grad()) {
+    Edge edge = edge_of(tensor);
+    capture.state = find(edge.node.get());
+    capture.output = edge.output;
+    if (capture.state != kNone) states_[capture.state].captured = true;
+  }
+  captures_.push_back(std::move(capture));
+}
+
+bool Task::leads_on(const State& state) const {
+  const Node& node = *state.node;
+  if (capture_all_ || state.captured) return true;
+  if (options_.accumulate && (node.stop() != 0 || (node.hooks && !node.hooks->empty()))) return true;
+  for (const Edge& edge : node.edges) {
+    if (edge.node && states_[find(edge.node.get())].needed) return true;
+  }
+  return false;
+}
+
+// A node is older than what depends on it, and leaves have no edges: in order of age, each node's
+// edges have been judged before itself.
+void Task::count_dependencies() {
+  std::vector<uint32_t> order(states_.size());
+  for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  auto age = [this](uint32_t i) { return states_[i].node->is_leaf() ? 0 : states_[i].node->sequence(); };
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return age(a) < age(b); });
+  for (uint32_t i : order) {
+    State& state = states_[i];
+    state.needed = leads_on(state);
+    if (!state.needed) continue;
+    for (const Edge& edge : state.node->edges) {
+      if (edge.node) ++states_[find(edge.node.get())].dependencies;
+    }
+  }
+  for (uint32_t i = 0; i < states_.size(); ++i) {
+    if (states_[i].needed && states_[i].dependencies == 0) make_ready(i);
+  }
+}
+
+void Task::make_ready(uint32_t index) {
+  ready_.push_back(index);
+  std::push_heap(ready_.begin(), ready_.end(), [this](uint32_t a, uint32_t b) {
+    return states_[a].node->sequence() < states_[b].node->sequence();
+  });
+}
+
+bool Task::advance(int64_t stop) {
+  PassMode mode(options_.create_graph);
+  while (!ready_.empty()) {
+    std::pop_heap(ready_.begin(), ready_.end(), [this](uint32_t a, uint32_t b) {
+      return states_[a].node->sequence() < states_[b].node->sequence();
+    });
+    uint32_t index = ready_.back();
+    ready_.pop_back();
+    if (visit(index, stop)) return true;
+  }
+  return false;
+}
+
+bool Task::visit(uint32_t index, int64_t stop) {
+  State& state = states_[index];
+  if (int64_t hook = meets_hook(index); hook != 0) return hook == stop;
+  keep_captured(index);
+  if (int64_t own = state.node->stop(); own != 0) {
+    bool reached = std::any_of(state.gradients.begin(), state.gradients.end(), [](const Tensor& g) { return !!g; });
+    if (reached) {
+      parked_[own] = {index, 0};
+      return own == stop;
+    }
+  }
+  run(state);
+  return false;
+}
+
+// The client's hook that comes next at this node, parked; 0 where there is none.
+int64_t Task::meets_hook(uint32_t index) {
+  State& state = states_[index];
+  const std::vector<Hook>* hooks = state.node->hooks.get();
+  while (hooks && state.hooks_done < hooks->size()) {
+    const Hook& hook = (*hooks)[state.hooks_done++];
+    if (hook.stop == 0 || !state.gradients[hook.output]) continue;  // taken away; nothing arrived that it could see
+    parked_[hook.stop] = {index, hook.output};
+    return hook.stop;
+  }
+  return 0;
+}
+
+void Task::keep_captured(uint32_t index) {
+  State& state = states_[index];
+  if (!state.captured || (options_.accumulate && state.node->is_leaf())) return;
+  for (Capture& capture : captures_) {
+    if (capture.state == index) capture.gradient = state.gradients[capture.output];
+  }
+}
+
+void Task::run(State& state) {
+  Node& node = *state.node;
+  Gradients results(node.edges.size());
+  bool reached = std::any_of(state.gradients.begin(), state.gradients.end(), [](const Tensor& g) { return !!g; });
+  bool runs = reached && (!node.is_leaf() || (options_.accumulate && (capture_all_ || state.captured)));
+  if (runs) {
+    node.run(state.gradients, results);
+    if (Context::current().detect_anomaly) check_finite(node, results);
+  }
+  state.gradients.clear();
+  if (runs && !options_.retain_graph) node.release();
+  for (size_t i = 0; i < results.size(); ++i) deliver(node.edges[i], std::move(results[i]));
+}
+
+void Task::check_finite(const Node& node, const Gradients& results) const {
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (results[i]) check_not_nan(node, i, results[i]);
+  }
+}
+
+void Task::deliver(const Edge& edge, Tensor gradient) {
+  if (!edge.node) return;
+  uint32_t index = find(edge.node.get());
+  State& state = states_[index];
+  if (!state.needed) return;
+  if (gradient) {
+    Tensor& sum = state.gradients[edge.output];
+    bool in_place = sum && !options_.create_graph && is_sole_owner(sum) && sum.is_contiguous();
+    accumulate(sum, std::move(gradient), in_place);
+  }
+  if (--state.dependencies == 0) make_ready(index);
+}
+
+Tensors Task::run_until(int64_t stop) {
+  bool reached = parked_.contains(stop) || advance(stop);
+  check(reached, "the backward pass does not come to the stop ", stop);
+  const Parked& parked = parked_.at(stop);
+  State& state = states_[parked.state];
+  PassMode mode(options_.create_graph);
+  if (state.node->stop() != stop) return {state.gradients[parked.output]};
+  Tensors gradients;
+  for (uint32_t i = 0; i < state.node->outputs(); ++i) {
+    gradients.push_back(state.gradients[i] ? state.gradients[i] : state.node->zeros(i));
+  }
+  return gradients;
+}
+
+void Task::feed(int64_t stop, absl::Span<const Tensor> gradients) {
+  auto found = parked_.find(stop);
+  check(found != parked_.end(), "the backward pass does not wait at the stop ", stop);
+  const Parked parked = found->second;
+  parked_.erase(found);
+  State& state = states_[parked.state];
+  PassMode mode(options_.create_graph);
+  if (state.node->stop() == stop) {
+    const auto& function = static_cast<const StopNode&>(*state.node);
+    check(gradients.size() == function.edges.size(), "a function of ", function.edges.size(), " inputs got ",
+          gradients.size(), " gradients");
+    state.gradients.clear();
+    for (size_t i = 0; i < gradients.size(); ++i) deliver(function.edges[i], function.fit(i, gradients[i]));
+    return;
+  }
+  check(gradients.size() == 1, "a hook gives one gradient, got ", gradients.size());
+  Tensor& gradient = state.gradients[parked.output];
+  if (gradients[0]) {
+    check(gradients[0].sizes() == gradient.sizes(), "hook has changed the size of value, got ",
+          to_string(gradients[0].sizes()), " for ", to_string(gradient.sizes()));
+    gradient = gradients[0];
+  }
+  make_ready(parked.state);
+}
+
+Tensors Task::finish(absl::Span<const Tensor> captures) {
+  while (true) {
+    advance(0);
+    if (parked_.empty()) break;
+    // A hook that the client has not asked for, or has taken away since.
+    auto [stop, parked] = *parked_.begin();
+    check(states_[parked.state].node->stop() != stop, "the backward pass waits for the gradients of the function ", stop);
+    const Tensor none;
+    feed(stop, absl::Span<const Tensor>(&none, 1));
+  }
+  PassMode mode(options_.create_graph);
+  Tensors results;
+  for (const Tensor& capture : captures) results.push_back(capture_of(capture));
+  return results;
+}
+
+Tensor Task::capture_of(const Tensor& tensor) const {
+  const History* history = find_history(*tensor.get());
+  if (options_.accumulate && tensor->is_leaf() && history && history->grad) return history->grad;
+  if (tensor.requires_grad()) {
+    Edge edge = edge_of(tensor);
+    uint32_t state = find(edge.node.get());
+    for (const Capture& capture : captures_) {
+      if (state != kNone && capture.state == state && capture.output == edge.output && capture.gradient) return capture.gradient;
+    }
+  }
+  return ops::zeros(tensor.sizes(), tensor.dtype(), tensor.device());
+}
+
+}  // namespace tt::autograd

@@ -1,0 +1,58 @@
+#include "autograd/view_node.h"
+
+#include "autograd/history.h"
+#include "autograd/region.h"
+#include "engine/ops.h"
+
+namespace tt::autograd {
+namespace {
+
+Geometry geometry_of(const Tensor& t) { return {t.sizes(), t.strides(), t->offset, true}; }
+
+Region region_of(const Tensor& base, const Tensor& view) {
+  return {geometry_of(base), geometry_of(view), base.dtype(), base.device()};
+}
+
+class ViewNode final : public Node, public Recycled<ViewNode> {
+ public:
+  ViewNode(Region region, Edge base) : Node(1), region_(std::move(region)) {
+    edges.push_back(std::move(base));
+    enter_tape();
+  }
+  std::string name() const override { return "AsStridedBackward"; }
+  void run(Gradients& gradients, Gradients& results) override { results[0] = region_.spread(gradients[0]); }
+  Tensor zeros(uint32_t) const override { return ops::zeros(region_.view.sizes, region_.dtype, region_.device); }
+
+ private:
+  Region region_;
+};
+
+class WriteNode final : public Node, public Recycled<WriteNode> {
+ public:
+  WriteNode(Region region, Edge old, Edge written) : Node(1), region_(std::move(region)) {
+    edges.push_back(std::move(old));
+    edges.push_back(std::move(written));
+    enter_tape();
+  }
+  std::string name() const override { return "CopySlices"; }
+  void run(Gradients& gradients, Gradients& results) override {
+    if (edges[0].node) results[0] = region_.erase(gradients[0]);
+    if (edges[1].node) results[1] = region_.read(gradients[0]);
+  }
+  Tensor zeros(uint32_t) const override { return ops::zeros(region_.base.sizes, region_.dtype, region_.device); }
+
+ private:
+  Region region_;
+};
+
+}  // namespace
+
+Ref<Node> make_view_node(const Tensor& base, const Tensor& view) {
+  return Ref<Node>(new ViewNode(region_of(base, view), edge_of(base)));
+}
+
+Ref<Node> make_write_node(const Tensor& base, const Tensor& view, Edge old, Edge written) {
+  return Ref<Node>(new WriteNode(region_of(base, view), std::move(old), std::move(written)));
+}
+
+}  // namespace tt::autograd
