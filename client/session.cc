@@ -148,6 +148,7 @@ static Tensors land(const Op& op, const Inference& inference, bool grad, absl::S
         " results, got ", into.size(), " tensors for them to land in");
   for (size_t i = 0; i < into.size(); ++i) {
     check_landing(op, inference.outputs[i], *into[i], into[i]->is_leaf(), grad);
+    if (grad) check_writable(*into[i]);
   }
   for (size_t i = 0; i < into.size(); ++i) {
     into[i]->bump_version();
@@ -172,7 +173,7 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   Tensors results;
   if (options.into.empty()) {
     for (TensorMeta& meta : inference.outputs) results.push_back(make_ref<Handle>(std::move(meta), Ref<Session>(this), 0));
-    if (inference.alias) {
+    if (inference.alias && op.differentiable) {
       Tensor viewed = first_tensor(args);
       for (Tensor& view : results) view->base = root_of(viewed);
     }
@@ -182,7 +183,7 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   bump_written(op, args);
   impl_->queue(this, op, args, results, options);
   if (op.is_dynamic && options.into.empty()) impl_->wait_for_sizes(op, results, options.site);
-  if (grad) record(op, args, absl::MakeConstSpan(results));
+  if (grad) record(op, args, absl::MakeConstSpan(results), !options.into.empty());
   return results;
 }
 

@@ -57,7 +57,7 @@ class Session : public RefCounted {
   // Infers, names the results, keeps the shadow graph, and queues the instruction. `args` may
   // hold Handles of this session only. Throws Error at once where rules say no (nothing is
   // sent), the error that ended the session where it has ended. Dynamic operators wait for the
-  // sizes. Where a result requires grad, `record(op, args, results)` of client/graph.h keeps the
+  // sizes. Where a result requires grad, `record` of client/graph.h keeps the
   // shadow graph (results are the landing tensors where there are such).
   Tensors call(const Op& op, Args args, const CallOptions& options = {});
   // As call, where the caller knows better than infer() what the results look like (backward and
@@ -113,9 +113,9 @@ class Session : public RefCounted {
 // Reverse-mode differentiation, issued without waiting: see docs/autograd.md. Gradients may be
 // null (ones are used then, and the root must have one element).
 //
-// Accumulates into the `.grad` of the leaves that the roots reach.
+// Accumulates into the `.grad` of the leaves that the roots reach, or of those among `inputs`.
 void backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, bool retain_graph,
-              bool create_graph, uint32_t site);
+              bool create_graph, uint32_t site, absl::Span<const Tensor> inputs = {});
 // The gradients with respect to `inputs`; null entries (allow_unused) where there is none.
 std::vector<Tensor> grad(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients,
                          absl::Span<const Tensor> inputs, bool retain_graph, bool create_graph,

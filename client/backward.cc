@@ -1,0 +1,149 @@
+#include "client/backward.h"
+
+#include <atomic>
+
+#include "client/pass.h"
+#include "client/session.h"
+#include "engine/rules/error.h"
+
+namespace tt::client {
+namespace {
+
+int64_t next_stop() {
+  static std::atomic<int64_t> stop{0};
+  return ++stop;
+}
+
+using Metas = std::vector<const TensorMeta*>;
+
+Metas metas_of(absl::Span<const Tensor> tensors) {
+  Metas metas;
+  for (const Tensor& t : tensors) metas.push_back(t.get());
+  return metas;
+}
+
+Arg list(const Metas& metas) { return Arg(absl::Span<const TensorMeta* const>(metas)); }
+
+void issue(const Tensor& tensor, std::string_view op, Args args, uint32_t site) {
+  CallOptions options;
+  options.site = site;
+  tensor->session->call_with_metas(*find_op(op), args, {}, options);
+}
+
+// A gradient that backward() left with a tensor, beside what was there.
+void keep_grad(Handle& tensor, Tensor gradient, bool create_graph) {
+  if (!tensor.is_leaf() && tensor.grad) {
+    static const Op& add = *find_op("add");
+    const Arg args[] = {Arg(tensor.grad.get()), Arg(gradient.get()), Arg(int64_t{1})};
+    CallOptions options;
+    options.grad = create_graph;
+    tensor.grad = tensor.session->call(add, args, options)[0];
+  } else if (tensor.grad && !create_graph) {
+    tensor.grad->bump_version();  // the engine has added in place
+  } else {
+    tensor.grad = std::move(gradient);
+  }
+}
+
+}  // namespace
+
+void backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, bool retain_graph, bool create_graph,
+              uint32_t site, absl::Span<const Tensor> inputs) {
+  Pass pass(roots, gradients, {true, retain_graph, create_graph, site});
+  std::vector<Tensor> captures;
+  if (inputs.empty()) captures = pass.collecting();
+  for (const Tensor& input : inputs) {
+    check(input->requires_grad, "One of the differentiated Tensors does not require grad");
+    if (pass.reaches(input)) captures.push_back(input);
+  }
+  std::vector<Tensor> results = pass.run(captures);
+  for (size_t i = 0; i < captures.size(); ++i) {
+    if (results[i]) keep_grad(*captures[i], std::move(results[i]), create_graph);
+  }
+}
+
+std::vector<Tensor> grad(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients,
+                         absl::Span<const Tensor> inputs, bool retain_graph, bool create_graph, bool allow_unused,
+                         uint32_t site) {
+  Pass pass(roots, gradients, {false, retain_graph, create_graph, site});
+  std::vector<Tensor> captures;
+  for (const Tensor& input : inputs) {
+    check(input->requires_grad, "One of the differentiated Tensors does not require grad");
+    if (pass.reaches(input)) captures.push_back(input);
+  }
+  std::vector<Tensor> captured = pass.run(captures), results;
+  for (size_t i = 0, next = 0; i < inputs.size(); ++i) {
+    bool used = next < captures.size() && captures[next] == inputs[i];
+    results.push_back(used ? captured[next++] : Tensor());
+    check(results.back() || allow_unused,
+          "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is "
+          "the desired behavior.");
+  }
+  return results;
+}
+
+void custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs, BackwardFunction backward,
+                     uint32_t site) {
+  check(!outputs.empty(), "a function needs results");
+  Ref<GraphNode> node;
+  absl::InlinedVector<GraphEdge, 2> edges;
+  for (const Tensor& input : inputs) edges.push_back(input && input->requires_grad ? edge_of(input) : GraphEdge{});
+  node = Ref<GraphNode>(new GraphNode(nullptr, nullptr));
+  node->edges = std::move(edges);
+  GraphExtras& extras = node->extras();
+  extras.stop = next_stop();
+  extras.function = std::move(backward);
+  for (const Tensor& output : outputs) extras.outputs.push_back(*output);
+  Metas of = metas_of(inputs), made = metas_of(outputs);
+  const Arg args[] = {extras.stop, list(of), list(made)};
+  issue(outputs[0], "custom_function", args, site);
+  for (uint32_t i = 0; i < outputs.size(); ++i) give_node(*outputs[i], node, i);
+}
+
+int64_t add_hook(const Tensor& tensor, BackwardFunction hook, uint32_t site) {
+  check(tensor->requires_grad, "cannot register a hook on a tensor that doesn't require gradient");
+  GraphEdge edge = edge_of(tensor);
+  int64_t stop = next_stop();
+  TensorMeta meta = *tensor;
+  edge.node->extras().hooks.push_back({stop, edge.output, std::move(hook), std::move(meta)});
+  const Arg args[] = {stop, tensor.get()};
+  issue(tensor, "hook", args, site);
+  return stop;
+}
+
+void remove_hook(const Tensor& tensor, int64_t number, uint32_t site) {
+  if (!tensor->requires_grad) return;
+  std::erase_if(edge_of(tensor).node->extras().hooks, [&](const GraphHook& hook) { return hook.stop == number; });
+  const Arg args[] = {number, tensor.get()};
+  issue(tensor, "unhook", args, site);
+}
+
+void set_requires_grad(const Tensor& leaf, bool value, uint32_t site) {
+  check(leaf->is_leaf(), "you can only change requires_grad flags of leaf variables.");
+  check(!value || is_floating(leaf->dtype), "only Tensors of floating point dtype can require gradients");
+  if (leaf->requires_grad == value) return;
+  const Arg args[] = {leaf.get(), value};
+  issue(leaf, "requires_grad", args, site);
+  leaf->requires_grad = value;
+}
+
+void set_grads(absl::Span<const Tensor> leaves, absl::Span<const Tensor> grads, uint32_t site) {
+  check(leaves.size() == grads.size(), "got ", leaves.size(), " tensors and ", grads.size(), " gradients");
+  if (leaves.empty()) return;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    check(!grads[i] || grads[i]->sizes == leaves[i]->sizes, "assigned grad has data of a different size");
+  }
+  Metas of = metas_of(leaves), to = metas_of(grads);
+  const Arg args[] = {list(of), list(to)};
+  issue(leaves[0], "set_grads", args, site);
+  for (size_t i = 0; i < leaves.size(); ++i) leaves[i]->grad = grads[i];
+}
+
+void retain_grad(const Tensor& tensor) {
+  check(tensor->requires_grad, "can't retain_grad on Tensor that has requires_grad=False");
+  if (tensor->is_leaf() || tensor->retains_grad) return;
+  tensor->retains_grad = true;
+  edge_of(tensor).node->extras().retained.push_back(tensor.get());
+}
+
+}  // namespace tt::client

@@ -1,0 +1,174 @@
+#include "client/graph.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "engine/rules/error.h"
+
+namespace tt::client {
+namespace {
+
+// As in autograd/node.cc: the end of a long chain is dropped without recursion.
+struct Graveyard {
+  std::vector<Ref<GraphNode>> nodes;
+  bool digging = false;
+
+  void dig() {
+    if (digging) return;
+    digging = true;
+    while (!nodes.empty()) {
+      Ref<GraphNode> node = std::move(nodes.back());
+      nodes.pop_back();
+    }
+    digging = false;
+  }
+};
+
+Graveyard& graveyard() {
+  static thread_local Graveyard graveyard;
+  return graveyard;
+}
+
+uint64_t next_sequence() {
+  static std::atomic<uint64_t> sequence{0};
+  return sequence.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+Tensor handle_of(const TensorMeta* t) { return Tensor(const_cast<Handle*>(static_cast<const Handle*>(t))); }
+
+uint64_t sequence_of_base(const Handle& base) { return base.node ? base.node->sequence() : 0; }
+
+Ref<GraphNode> make_node(const Op* op) { return Ref<GraphNode>(new GraphNode(op, nullptr)); }
+
+// One call's node: edges to what its differentiable arguments came from; null where none has a past.
+class Recorder {
+ public:
+  Recorder(const Op& op, absl::Span<const Tensor> targets) : op_(op), targets_(targets) {}
+
+  void add(const Param& param, const Arg& arg) {
+    if (!param.differentiable) return;
+    if (arg.kind == Arg::Kind::kTensor) add(arg.tensor);
+    if (arg.kind != Arg::Kind::kTensors) return;
+    for (const TensorMeta* t : arg.list()) add(t);
+  }
+  // A number goes after its edges: asking a view for its node may make one.
+  Ref<GraphNode> node() {
+    if (edges_.empty()) return {};
+    Ref<GraphNode> node = make_node(&op_);
+    node->edges = std::move(edges_);
+    return node;
+  }
+  bool reads(const Tensor& target) const {
+    return std::find(read_.begin(), read_.end(), target.get()) != read_.end();
+  }
+
+ private:
+  void add(const TensorMeta* t) {
+    if (!t || !t->requires_grad || t->is_number) return;
+    Tensor tensor = handle_of(t);
+    // A target without a node did not require grad before this very call.
+    if (!tensor->node && std::find(targets_.begin(), targets_.end(), tensor) != targets_.end()) return;
+    read_.push_back(tensor.get());
+    edges_.push_back(edge_of(tensor));
+  }
+
+  const Op& op_;
+  absl::Span<const Tensor> targets_;
+  absl::InlinedVector<GraphEdge, 2> edges_;
+  absl::InlinedVector<const Handle*, 2> read_;
+};
+
+Ref<GraphNode> make_write(const Op& op, GraphEdge old, GraphEdge written) {
+  Ref<GraphNode> write = make_node(&op);
+  if (old.node) write->edges.push_back(std::move(old));
+  if (written.node) write->edges.push_back(std::move(written));
+  return write;
+}
+
+// As autograd/record.cc: `target` was written to by `node` (null: by what has no gradient).
+void rebase(const Op& op, const Tensor& target, const Ref<GraphNode>& node, uint32_t output, bool is_read) {
+  if (!is_floating(target->dtype)) return;
+  GraphEdge written{node, output};
+  if (const Tensor& base = target->base) {
+    GraphEdge old = base->requires_grad ? edge_of(base) : GraphEdge{};
+    if (!node && !old.node) return;
+    give_node(*base, make_write(op, std::move(old), std::move(written)), 0);
+    target->requires_grad = true;
+  } else if (node && (!target->node || is_read)) {
+    give_node(*target, node, output);
+  } else if (target->node) {
+    give_node(*target, make_write(op, edge_of(target), std::move(written)), 0);
+  }
+}
+
+}  // namespace
+
+GraphNode::GraphNode(const Op* op, Handle* leaf)
+    : op_(op), leaf_(leaf), is_leaf_(leaf != nullptr), sequence_(leaf ? 0 : next_sequence()) {}
+
+GraphNode::~GraphNode() {
+  for (GraphEdge& edge : edges) {
+    if (!edge.node || edge.node->ref_count() > 1) continue;
+    graveyard().nodes.push_back(std::move(edge.node));
+    graveyard().dig();
+  }
+}
+
+GraphExtras& GraphNode::extras() {
+  if (!extras_) extras_ = std::make_unique<GraphExtras>();
+  return *extras_;
+}
+
+void give_node(Handle& tensor, Ref<GraphNode> node, uint32_t output) {
+  tensor.requires_grad = true;
+  if (tensor.retains_grad && tensor.node) {
+    std::erase(tensor.node->extras().retained, &tensor);
+    node->extras().retained.push_back(&tensor);
+  }
+  tensor.node = std::move(node);
+  tensor.output = output;
+  if (tensor.base) tensor.base_sequence = sequence_of_base(*tensor.base);
+}
+
+GraphEdge edge_of(const Tensor& tensor) {
+  Handle& handle = *tensor;
+  if (handle.base && handle.base->requires_grad) {
+    uint64_t sequence = sequence_of_base(*handle.base);
+    if (!handle.node || handle.base_sequence != sequence) {
+      GraphEdge base = edge_of(handle.base);
+      Ref<GraphNode> view = make_node(nullptr);
+      view->edges.push_back(std::move(base));
+      give_node(handle, std::move(view), 0);
+    }
+  }
+  if (handle.node) return {handle.node, handle.output};
+  if (!handle.leaf_node) handle.leaf_node = Ref<GraphNode>(new GraphNode(nullptr, &handle));
+  return {handle.leaf_node, 0};
+}
+
+void check_writable(const Handle& target) {
+  if (!target.base || !target.base->requires_grad || !target.base->is_leaf()) return;
+  fail(ErrorKind::kRuntime, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+}
+
+void record(const Op& op, Args args, absl::Span<const Tensor> results, bool into) {
+  bool concerned = into;
+  for (const Tensor& result : results) concerned |= result->requires_grad;
+  if (!concerned) return;
+  Recorder recorder(op, into ? results : absl::Span<const Tensor>());
+  for (size_t i = 0; i < args.size(); ++i) recorder.add(op.params[i], args[i]);
+  Ref<GraphNode> node = recorder.node();
+  for (uint32_t i = 0; i < results.size(); ++i) {
+    if (into) rebase(op, results[i], node, i, recorder.reads(results[i]));
+    else if (node && results[i]->requires_grad) give_node(*results[i], node, i);
+  }
+}
+
+void leave_graph(Handle& handle) {
+  if (handle.leaf_node) handle.leaf_node->forget_leaf();
+  if (handle.retains_grad && handle.node && handle.node->find_extras()) {
+    std::erase(handle.node->extras().retained, &handle);
+  }
+}
+
+}  // namespace tt::client

@@ -1,0 +1,309 @@
+#include "client/pass.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "absl/cleanup/cleanup.h"
+#include "engine/rules/error.h"
+
+namespace tt::client {
+namespace {
+
+int64_t next_number() {
+  static std::atomic<int64_t> number{0};
+  return ++number;
+}
+
+using Metas = std::vector<const TensorMeta*>;
+
+Metas metas_of(absl::Span<const Tensor> tensors) {
+  Metas metas;
+  for (const Tensor& t : tensors) metas.push_back(t.get());
+  return metas;
+}
+
+Arg list(const Metas& metas) { return Arg(absl::Span<const TensorMeta* const>(metas)); }
+
+}  // namespace
+
+Pass::Pass(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, PassOptions options)
+    : options_(options), roots_(roots.begin(), roots.end()), gradients_(gradients.begin(), gradients.end()),
+      id_(static_cast<uint64_t>(next_number())) {
+  check(!roots_.empty(), "there is nothing to differentiate");
+  check(gradients_.empty() || gradients_.size() == roots_.size(), "got ", roots_.size(), " tensors and ",
+        gradients_.size(), " gradients");
+  gradients_.resize(roots_.size());
+  session_ = roots_[0]->session;
+  for (size_t i = 0; i < roots_.size(); ++i) {
+    check(roots_[i]->requires_grad, "element ", i, " of tensors does not require grad and does not have a grad_fn");
+    const Tensor& gradient = gradients_[i];
+    check(gradient || roots_[i]->numel() == 1, "grad can be implicitly created only for scalar outputs");
+    check(!gradient || gradient->sizes == roots_[i]->sizes, "Mismatch in shape: grad_output[", i, "] has a shape of ",
+          gradient ? to_string(gradient->sizes) : "", " and output[", i, "] has a shape of ",
+          to_string(roots_[i]->sizes), ".");
+  }
+  discover();
+}
+
+// ---- What the roots reach
+
+void Pass::discover() {
+  for (const Tensor& root : roots_) {
+    GraphEdge edge = edge_of(root);
+    visit(edge.node.get());
+    if (options_.create_graph) past_.push_back(std::move(edge));
+  }
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    GraphNode* node = nodes_[i].get();
+    check(!node->freed,
+          "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+          "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+          "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+          "saved tensors after calling backward.");
+    for (const GraphEdge& edge : node->edges) {
+      if (edge.node) visit(edge.node.get());
+    }
+  }
+  for (const Tensor& gradient : gradients_) {
+    if (options_.create_graph && gradient && gradient->requires_grad) past_.push_back(edge_of(gradient));
+  }
+}
+
+void Pass::visit(GraphNode* node) {
+  if (node->visit == id_) return;
+  node->visit = id_;
+  node->visit_index = static_cast<uint32_t>(nodes_.size());
+  nodes_.push_back(Ref<GraphNode>(node));
+}
+
+uint32_t Pass::index_of(const GraphNode* node) const {
+  if (index_.empty()) return node->visit == id_ ? node->visit_index : kNone;
+  auto found = index_.find(node);
+  return found == index_.end() ? kNone : found->second;
+}
+
+std::vector<Tensor> Pass::collecting() const {
+  std::vector<Tensor> tensors;
+  for (const Ref<GraphNode>& node : nodes_) {
+    if (node->leaf() && node->leaf()->requires_grad) tensors.emplace_back(node->leaf());
+    const GraphExtras* extras = node->find_extras();
+    for (Handle* handle : extras ? extras->retained : std::vector<Handle*>()) {
+      if (Tensor tensor(handle); reaches(tensor)) tensors.push_back(std::move(tensor));
+    }
+  }
+  return tensors;
+}
+
+bool Pass::reaches(const Tensor& tensor) const {
+  if (!tensor->requires_grad) return false;
+  GraphEdge wanted = edge_of(tensor);
+  if (index_of(wanted.node.get()) == kNone) return false;
+  if (wanted.node->is_leaf()) return true;
+  for (const Tensor& root : roots_) {
+    GraphEdge edge = edge_of(root);
+    if (edge.node == wanted.node && edge.output == wanted.output) return true;
+  }
+  for (const Ref<GraphNode>& node : nodes_) {
+    for (const GraphEdge& edge : node->edges) {
+      if (edge.node == wanted.node && edge.output == wanted.output) return true;
+    }
+  }
+  return false;
+}
+
+// Nodes are older than those that depend on them, so that from the oldest on each one's edges have
+// been judged before itself.
+void Pass::find_needed(absl::Span<const Tensor> captures) {
+  if (options_.accumulate) return;
+  needed_.assign(nodes_.size(), false);
+  for (const Tensor& capture : captures) {
+    if (uint32_t index = index_of(edge_of(capture).node.get()); index != kNone) needed_[index] = true;
+  }
+  std::vector<uint32_t> order = latest_first();
+  for (auto i = order.rbegin(); i != order.rend(); ++i) {
+    for (const GraphEdge& edge : nodes_[*i]->edges) {
+      if (edge.node && needed_[index_of(edge.node.get())]) needed_[*i] = true;
+    }
+  }
+}
+
+std::vector<uint32_t> Pass::latest_first() const {
+  std::vector<uint32_t> order(nodes_.size());
+  for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(),
+            [this](uint32_t a, uint32_t b) { return nodes_[a]->sequence() > nodes_[b]->sequence(); });
+  return order;
+}
+
+bool Pass::meets_client() const {
+  for (uint32_t i = 0; i < nodes_.size(); ++i) {
+    const GraphExtras* extras = nodes_[i]->find_extras();
+    if (extras && is_needed(i) && (extras->stop != 0 || !extras->hooks.empty())) return true;
+  }
+  return false;
+}
+
+void Pass::spend() {
+  for (uint32_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i]->op() && nodes_[i]->op()->saves && is_needed(i)) nodes_[i]->freed = true;
+  }
+}
+
+// ---- What the engine is told
+
+std::vector<Tensor> Pass::run(absl::Span<const Tensor> captures) {
+  find_needed(captures);
+  std::vector<Tensor> results = meets_client() ? drive(captures) : issue(captures);
+  if (!options_.retain_graph) spend();
+  return results;
+}
+
+Tensors Pass::call(std::string_view op, Args args, absl::Span<const TensorMeta> metas) {
+  CallOptions options;
+  options.grad = options_.create_graph;
+  options.site = options_.site;
+  return session_->call_with_metas(*find_op(op), args, metas, options);
+}
+
+TensorMeta Pass::gradient_meta(const TensorMeta& of) const {
+  TensorMeta meta;
+  meta.dtype = of.dtype;
+  meta.device = of.device;
+  meta.sizes = of.sizes;
+  meta.strides = contiguous_strides(of.sizes);
+  meta.requires_grad = options_.create_graph;
+  return meta;
+}
+
+std::vector<TensorMeta> Pass::gradient_metas(absl::Span<const Tensor> of) const {
+  std::vector<TensorMeta> metas;
+  for (const Tensor& t : of) metas.push_back(gradient_meta(*t));
+  return metas;
+}
+
+void Pass::give_past(absl::Span<const Tensor> results) {
+  if (!options_.create_graph) return;
+  auto node = Ref<GraphNode>(new GraphNode(nullptr, nullptr));
+  node->edges.assign(past_.begin(), past_.end());
+  for (uint32_t i = 0; i < results.size(); ++i) {
+    results[i]->node = node;
+    results[i]->output = i;
+  }
+}
+
+std::vector<Tensor> Pass::issue(absl::Span<const Tensor> captures) {
+  Metas roots = metas_of(roots_), gradients = metas_of(gradients_), wanted = metas_of(captures);
+  const Arg args[] = {list(roots), list(gradients), list(wanted), options_.accumulate, options_.retain_graph,
+                      options_.create_graph};
+  Tensors results = call("backward", args, gradient_metas(captures));
+  give_past(results);
+  return {results.begin(), results.end()};
+}
+
+// ---- In pieces
+
+std::vector<Tensor> Pass::drive(absl::Span<const Tensor> captures) {
+  for (uint32_t i = 0; i < nodes_.size(); ++i) index_.emplace(nodes_[i].get(), i);
+  reached_.assign(nodes_.size(), false);
+  for (const Tensor& root : roots_) arrive(edge_of(root));
+  begin(captures);
+  absl::Cleanup drop = [this] {
+    const Arg args[] = {task_};
+    call("backward_drop", args, {});
+  };
+  for (uint32_t i : latest_first()) {
+    if (is_needed(i)) pass(*nodes_[i]);
+  }
+  return end(captures);
+}
+
+void Pass::begin(absl::Span<const Tensor> captures) {
+  task_ = next_number();
+  Metas roots = metas_of(roots_), gradients = metas_of(gradients_), wanted = metas_of(captures);
+  const Arg args[] = {task_, list(roots), list(gradients), list(wanted), options_.accumulate, options_.retain_graph,
+                      options_.create_graph};
+  TensorMeta progress;
+  progress.dtype = DType::kBool;
+  progress.sizes = progress.strides = {1};
+  progress_ = call("backward_begin", args, {&progress, 1})[0];
+}
+
+void Pass::pass(GraphNode& node) {
+  const GraphExtras* extras = node.find_extras();
+  // The client's code may add and remove hooks of this very node.
+  std::vector<GraphHook> hooks = extras ? extras->hooks : std::vector<GraphHook>();
+  for (const GraphHook& hook : hooks) {
+    if (arrived_.contains({&node, hook.output})) pass_hook(hook);
+  }
+  if (!reached_[index_of(&node)]) return;
+  if (extras && extras->stop != 0) return pass_function(node, *extras);
+  for (const GraphEdge& edge : node.edges) arrive(edge);
+}
+
+void Pass::arrive(const GraphEdge& edge) {
+  uint32_t index = edge.node ? index_of(edge.node.get()) : kNone;
+  if (index == kNone) return;
+  arrived_.emplace(edge.node.get(), edge.output);
+  reached_[index] = true;
+}
+
+void Pass::pass_hook(const GraphHook& hook) {
+  Tensors gradient = until(hook.stop, {&hook.meta, 1});
+  std::vector<Tensor> replaced = hook.function({gradient[0]}, options_.create_graph);
+  check(replaced.size() == 1, "a hook gives one gradient or none, got ", replaced.size());
+  const Tensor& result = replaced[0] ? replaced[0] : gradient[0];
+  feed(hook.stop, {&result, 1});
+}
+
+void Pass::pass_function(const GraphNode& node, const GraphExtras& function) {
+  std::vector<TensorMeta> metas;
+  for (const TensorMeta& output : function.outputs) metas.push_back(gradient_meta(output));
+  Tensors gradients = until(function.stop, metas);
+  std::vector<Tensor> fed = function.function({gradients.begin(), gradients.end()}, options_.create_graph);
+  check(fed.size() == node.edges.size(), "a function returned an incorrect number of gradients (expected ",
+        node.edges.size(), ", got ", fed.size(), ")");
+  for (size_t i = 0; i < fed.size(); ++i) {
+    if (fed[i]) arrive(node.edges[i]);
+  }
+  feed(function.stop, fed);
+}
+
+Tensors Pass::until(int64_t stop, absl::Span<const TensorMeta> metas) {
+  std::vector<TensorMeta> gradients;
+  for (const TensorMeta& meta : metas) gradients.push_back(gradient_meta(meta));
+  const Arg args[] = {task_, stop, progress_.get()};
+  Tensors results = call("backward_until", args, gradients);
+  give_past(results);
+  return results;
+}
+
+void Pass::feed(int64_t stop, absl::Span<const Tensor> gradients) {
+  for (const Tensor& gradient : gradients) {
+    if (options_.create_graph && gradient && gradient->requires_grad) past_.push_back(edge_of(gradient));
+  }
+  Metas fed = metas_of(gradients);
+  const Arg args[] = {task_, stop, list(fed), progress_.get()};
+  TensorMeta progress = *progress_;
+  progress_ = call("backward_feed", args, {&progress, 1})[0];
+}
+
+std::vector<Tensor> Pass::end(absl::Span<const Tensor> captures) {
+  std::vector<Tensor> reached;
+  for (const Tensor& capture : captures) {
+    GraphEdge edge = edge_of(capture);
+    if (arrived_.contains({edge.node.get(), edge.output})) reached.push_back(capture);
+  }
+  Metas wanted = metas_of(reached);
+  const Arg args[] = {task_, list(wanted), progress_.get()};
+  Tensors gradients = call("backward_end", args, gradient_metas(reached));
+  give_past(gradients);
+  std::vector<Tensor> results;
+  size_t next = 0;
+  for (const Tensor& capture : captures) {
+    bool got = next < reached.size() && reached[next] == capture;
+    results.push_back(got ? gradients[next++] : Tensor());
+  }
+  return results;
+}
+
+}  // namespace tt::client
