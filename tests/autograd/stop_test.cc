@@ -1,0 +1,121 @@
+// Functions and hooks of the client's, with its code between the pieces of a pass.
+
+#include "tests/autograd/fixture.h"
+
+namespace tt::autograd::testing {
+namespace {
+
+using V = std::vector<double>;
+
+class StopTest : public AutogradTest {
+ protected:
+  // A function of the client's that doubles: forward outside the tape, as autograd.Function runs.
+  static Tensor function(int64_t stop, const Tensor& x) {
+    Tensor y;
+    {
+      GradMode off(false);
+      y = ops::mul(x, 2.0);
+    }
+    ops::custom_function(stop, {x}, {y});
+    return y;
+  }
+};
+
+TEST_F(StopTest, TheClientComputesAFunctionsGradient) {
+  Tensor x = leaf({2}, {1, 2});
+  Tensor y = function(5, ops::mul(x, 3.0));
+  EXPECT_TRUE(y.requires_grad());
+  Tensor z = ops::sum(ops::mul(y, y), std::nullopt, false, std::nullopt);
+  Task task({&z, 1}, {}, {}, {});
+  Tensors arrived = task.run_until(5);
+  EXPECT_EQ(read(arrived[0]), (V{12, 24}));
+  Tensor mine = ops::mul(arrived[0], 100.0);
+  task.feed(5, {&mine, 1});
+  task.finish({});
+  EXPECT_EQ(grad_of(x), (V{3600, 7200}));
+}
+
+TEST_F(StopTest, AFunctionMayGiveNothing) {
+  Tensor x = leaf({2}, {1, 2});
+  Tensor z = ops::sum(function(6, x), std::nullopt, false, std::nullopt), none;
+  Task task({&z, 1}, {}, {}, {});
+  task.run_until(6);
+  task.feed(6, {&none, 1});
+  EXPECT_EQ(read(task.finish({&x, 1})[0]), (V{0, 0}));
+  EXPECT_TRUE(grad_of(x).empty());
+}
+
+TEST_F(StopTest, AWrongGradientIsRefused) {
+  Tensor x = leaf({2}, {1, 2});
+  Tensor z = ops::sum(function(7, x), std::nullopt, false, std::nullopt), wrong = values({3}, {1, 1, 1});
+  Task task({&z, 1}, {}, {}, {});
+  EXPECT_THAT(error_of([&] { task.feed(7, {&wrong, 1}); }), ::testing::HasSubstr("does not wait"));
+  task.run_until(7);
+  EXPECT_THAT(error_of([&] { task.finish({}); }), ::testing::HasSubstr("waits for the gradients"));
+  EXPECT_THAT(error_of([&] { task.feed(7, {&wrong, 1}); }), ::testing::HasSubstr("invalid gradient at index 0"));
+}
+
+TEST_F(StopTest, HooksReplaceGradientsInOrder) {
+  Tensor x = leaf({}, {2});
+  Tensor y = ops::mul(x, 3.0);
+  ops::hook(11, y);
+  ops::hook(12, y);
+  ops::hook(13, x);
+  Tensor z = ops::mul(y, y);
+  Task task({&z, 1}, {}, {&x, 1}, {});
+  EXPECT_EQ(read(task.run_until(11)[0]), V{12});
+  Tensor replaced = values({}, {1}, DType::kFloat64), none;
+  task.feed(11, {&replaced, 1});
+  EXPECT_EQ(read(task.run_until(12)[0]), V{1});
+  task.feed(12, {&none, 1});
+  EXPECT_EQ(read(task.run_until(13)[0]), V{3});
+  task.feed(13, {&none, 1});
+  EXPECT_EQ(read(task.finish({&x, 1})[0]), V{3});
+}
+
+TEST_F(StopTest, AHookThatWasTakenAwayMeanwhileIsPassedOver) {
+  Tensor x = leaf({}, {2});
+  ops::hook(21, x);
+  ops::hook(22, x);
+  Tensor z = ops::mul(x, 3.0), none;
+  Task task({&z, 1}, {}, {}, {});
+  task.run_until(21);
+  ops::unhook(21, x);
+  ops::unhook(22, x);
+  task.feed(21, {&none, 1});
+  task.finish({});
+  EXPECT_EQ(grad_of(x), V{3});
+}
+
+TEST_F(StopTest, PassesNest) {
+  Tensor x = leaf({}, {2});
+  Tensor shared = ops::mul(x, x);
+  Tensor z = ops::mul(function(31, shared), 1.0);
+  Tensors captures{x};
+  const Tensor root[] = {z};
+  ops::backward_begin(1, {root[0]}, {}, captures, true, true, false);
+  Tensors arrived = ops::backward_until(1, 31, Tensor());
+  backward(shared, {true, true, false});  // the same nodes, in between
+  EXPECT_EQ(grad_of(x), V{4});
+  ops::backward_feed(1, 31, {arrived[0]}, arrived[0]);
+  EXPECT_EQ(read(ops::backward_end(1, captures, arrived[0])[0]), V{8});
+  ops::backward_drop(1);
+  EXPECT_THAT(error_of([&] { ops::backward_end(1, captures, arrived[0]); }), ::testing::HasSubstr("no backward pass 1"));
+}
+
+TEST_F(StopTest, LeavesAreSetUpByOperators) {
+  Tensor x = values({2}, {1, 2}, DType::kFloat64);
+  ops::requires_grad(x, true);
+  Tensor y = ops::mul(x, 2.0);
+  EXPECT_THAT(error_of([&] { ops::requires_grad(y, false); }), ::testing::HasSubstr("leaf variables"));
+  EXPECT_THAT(error_of([&] { ops::requires_grad(values({1}, {1}, DType::kInt64), true); }),
+              ::testing::HasSubstr("floating point"));
+  ops::set_grads({x}, {values({2}, {10, 10}, DType::kFloat64)});
+  backward(ops::sum(y, std::nullopt, false, std::nullopt));
+  EXPECT_EQ(grad_of(x), (V{12, 12}));
+  ops::set_grads({x}, {Tensor()});
+  EXPECT_TRUE(grad_of(x).empty());
+}
+
+}  // namespace
+}  // namespace tt::autograd::testing
