@@ -28,9 +28,10 @@
 
 namespace tt::shared_ring {
 
-inline constexpr uint32_t kLayout = 1;
 inline constexpr size_t kChunkBytes = size_t{256} << 10;
 inline constexpr uint32_t kChunks = 16;  // a power of two: the counters wrap
+// Differs where anything of the layout does: such segments are not opened.
+inline constexpr uint32_t kLayout = 1u << 24 | kChunks << 16 | static_cast<uint32_t>(kChunkBytes >> 10);
 inline constexpr size_t kHeaderBytes = 4096;
 inline constexpr size_t kLaneBytes = kChunks * kChunkBytes;
 inline constexpr size_t kSegmentBytes = kHeaderBytes + 2 * kLaneBytes;
