@@ -45,26 +45,44 @@ template <typename T>
 using LaneIndex = std::conditional_t<
     sizeof(T) == 8, int64_t, std::conditional_t<sizeof(T) == 4, int32_t, uint8_t>>;
 
+// Columns [j, ...) in groups of kGroup that stay in registers over all rows; gives the first left over.
+template <typename T, bool kMax, int64_t kGroup>
+TT_INLINE int64_t find_in_groups(T* __restrict best, LaneIndex<T>* __restrict at, const T* __restrict x, int64_t stride,
+                                 int64_t rows, int64_t j, int64_t cols) {
+  using Index = LaneIndex<T>;
+  for (; j + kGroup <= cols; j += kGroup) {
+    T value[kGroup];
+    Index place[kGroup];
+    for (int64_t l = 0; l < kGroup; ++l) {
+      value[l] = x[j + l];
+      place[l] = 0;
+    }
+    for (int64_t r = 1; r < rows; ++r) {
+      const T* __restrict row = x + r * stride + j;
+      const Index index = static_cast<Index>(r);
+      for (int64_t l = 0; l < kGroup; ++l) {
+        const bool beats = Beats<T, kMax>::test(row[l], value[l]);
+        value[l] = beats ? row[l] : value[l];
+        place[l] = beats ? index : place[l];
+      }
+    }
+    for (int64_t l = 0; l < kGroup; ++l) {
+      best[j + l] = value[l];
+      at[j + l] = place[l];
+    }
+  }
+  return j;
+}
+
 template <typename T, bool kMax>
 TT_CLONES void find_columns(Found<T>* __restrict totals, const T* __restrict x, int64_t stride, int64_t rows,
                             int64_t cols, int64_t position) {
-  using Index = LaneIndex<T>;
   T best[kTileColumns];
-  Index at[kTileColumns];
+  LaneIndex<T> at[kTileColumns];
+  const int64_t done = find_in_groups<T, kMax, 256 / sizeof(T)>(best, at, x, stride, rows, 0, cols);
+  find_in_groups<T, kMax, 1>(best, at, x, stride, rows, done, cols);
   for (int64_t j = 0; j < cols; ++j) {
-    best[j] = x[j];
-    at[j] = 0;
-  }
-  for (int64_t r = 1; r < rows; ++r) {
-    const T* __restrict row = x + r * stride;
-    for (int64_t j = 0; j < cols; ++j) {
-      bool beats = Beats<T, kMax>::test(row[j], best[j]);
-      best[j] = beats ? row[j] : best[j];
-      at[j] = beats ? static_cast<Index>(r) : at[j];
-    }
-  }
-  for (int64_t j = 0; j < cols; ++j) {
-    bool beats = (totals[j].position < 0) | Beats<T, kMax>::test(best[j], totals[j].value);
+    const bool beats = (totals[j].position < 0) | Beats<T, kMax>::test(best[j], totals[j].value);
     totals[j].value = beats ? best[j] : totals[j].value;
     totals[j].position = beats ? position + at[j] : totals[j].position;
   }

@@ -46,12 +46,10 @@ TT_CLONES void fold_block(typename M::Total& total, const T* __restrict x, int64
   M::merge(total, wide[0]);
 }
 
-template <typename M, typename T = typename M::Value>
-TT_CLONES void fold_columns(typename M::Total* __restrict totals, const T* __restrict x, int64_t stride,
-                            int64_t rows, int64_t cols) {
-  constexpr int64_t kLanes = 128 / sizeof(T);
-  T part[kTileColumns];
-  int64_t j = 0;
+// Columns [j, ...) in groups of kLanes that stay in registers over all rows; gives the first left over.
+template <typename M, int64_t kLanes, typename T>
+TT_INLINE int64_t fold_column_groups(T* __restrict part, const T* __restrict x, int64_t stride, int64_t rows, int64_t j,
+                                     int64_t cols) {
   for (; j + kLanes <= cols; j += kLanes) {
     T lane[kLanes];
     for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::lift(x[j + l]);
@@ -61,10 +59,20 @@ TT_CLONES void fold_columns(typename M::Total* __restrict totals, const T* __res
     }
     for (int64_t l = 0; l < kLanes; ++l) part[j + l] = lane[l];
   }
-  for (; j < cols; ++j) {
-    T a = M::lift(x[j]);
-    for (int64_t r = 1; r < rows; ++r) a = M::combine(a, M::lift(x[r * stride + j]));
-    part[j] = a;
+  return j;
+}
+
+template <typename M, typename T = typename M::Value>
+TT_CLONES void fold_columns(typename M::Total* __restrict totals, const T* __restrict x, int64_t stride,
+                            int64_t rows, int64_t cols) {
+  T part[kTileColumns];
+  int64_t j = fold_column_groups<M, 512 / sizeof(T)>(part, x, stride, rows, 0, cols);
+  j = fold_column_groups<M, 128 / sizeof(T)>(part, x, stride, rows, j, cols);
+  if (j < cols) {
+    for (int64_t i = j; i < cols; ++i) part[i] = M::lift(x[i]);
+    for (int64_t r = 1; r < rows; ++r) {
+      for (int64_t i = j; i < cols; ++i) part[i] = M::combine(part[i], M::lift(x[r * stride + i]));
+    }
   }
   for (j = 0; j < cols; ++j) M::add(totals[j], part[j]);
 }
@@ -73,7 +81,7 @@ template <typename M>
 struct Fold {
   using Value = typename M::Value;
   using Total = typename M::Total;
-  static constexpr int64_t kRows = 16;
+  static constexpr int64_t kRows = 32;
   static constexpr bool kRawBytes = M::kRawBytes;
   Total init() const { return M::init(); }
   void block(Total& total, const Value* x, int64_t n, int64_t) const { fold_block<M>(total, x, n); }

@@ -63,6 +63,34 @@ TT_CLONES double sum_exp(const T* __restrict x, int64_t n, T shift) {
   return sum;
 }
 
+template <typename T>
+TT_CLONES void sum_exp_columns(ExpTotal<T>* __restrict totals, const T* __restrict x, int64_t stride, int64_t rows,
+                               int64_t cols) {
+  T largest[kTileColumns], shift[kTileColumns], scale[kTileColumns], sum[kTileColumns];
+  for (int64_t j = 0; j < cols; ++j) {
+    largest[j] = scale[j] = totals[j].largest;
+    sum[j] = 0;
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* __restrict row = x + r * stride;
+    for (int64_t j = 0; j < cols; ++j) largest[j] = Largest<T>::combine(largest[j], row[j]);
+  }
+  for (int64_t j = 0; j < cols; ++j) {
+    // What is not finite stands for itself.
+    const T before = scale[j] - scale[j] == 0 ? scale[j] : T(0);
+    shift[j] = largest[j] - largest[j] == 0 ? largest[j] : T(0);
+    scale[j] = std::exp(before - shift[j]);
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* __restrict row = x + r * stride;
+    for (int64_t j = 0; j < cols; ++j) sum[j] += std::exp(row[j] - shift[j]);
+  }
+  for (int64_t j = 0; j < cols; ++j) {
+    totals[j].largest = largest[j];
+    totals[j].sum = (totals[j].sum == 0 ? 0 : totals[j].sum * scale[j]) + sum[j];
+  }
+}
+
 // log of the sum of exponentials, without overflow.
 template <typename T>
 struct ExpSum {
@@ -83,11 +111,7 @@ struct ExpSum {
     }
   }
   void columns(Total* totals, const T* x, int64_t stride, int64_t rows, int64_t cols, int64_t) const {
-    T column[kRows];
-    for (int64_t j = 0; j < cols; ++j) {
-      for (int64_t r = 0; r < rows; ++r) column[r] = x[r * stride + j];
-      block(totals[j], column, rows, 0);
-    }
+    sum_exp_columns(totals, x, stride, rows, cols);
   }
   void merge(Total& total, Total later) const {
     total.raise(later.largest);

@@ -46,8 +46,9 @@ struct Results {
 void take_ranked(const Tensor& input, int64_t dim, bool nan_wins, int64_t rank, Tensor& values, Tensor& indices) {
   const Lines<1> lines({&input}, dim);
   with_sortable(input.dtype(), lines.length(0), [&]<typename T>(std::type_identity<T>) {
+    KeyRoom<T> room(lines.count(), lines.length(0));
     lines.run([&](auto each) {
-      RowSorter<T> sorter(lines.length(0));
+      RowSorter<T> sorter = room.take();
       each([&](const std::array<int64_t, 1>& at, int64_t line) {
         const T* x = input.data_as<T>() + at[0];
         const auto* keys = sorter.sort(x, lines.stride(0), lines.length(0), false);
@@ -69,8 +70,9 @@ void sort(const Tensor& input, int64_t dim, bool descending, Tensor& values, Ten
   const Results results{lines, values.data(), indices.data_as<int64_t>()};
   with_sortable(input.dtype(), lines.length(0), [&]<typename T>(std::type_identity<T>) {
     const T* x = input.data_as<T>();
+    KeyRoom<T> room(lines.count(), lines.length(0));
     lines.run([&](auto each) {
-      RowSorter<T> sorter(lines.length(0));
+      RowSorter<T> sorter = room.take();
       each([&](const std::array<int64_t, 3>& at, int64_t) {
         results.write(at, x, sorter.sort(x + at[0], lines.stride(0), lines.length(0), descending), lines.length(0));
       });
@@ -86,8 +88,9 @@ void topk(const Tensor& input, int64_t k, int64_t dim, bool largest, bool, Tenso
   with_sortable(input.dtype(), n, [&]<typename T>(std::type_identity<T>) {
     const T* x = input.data_as<T>();
     const bool few = RowSorter<T>::first_capacity(k) < n;
+    KeyRoom<T> room(lines.count(), few ? RowSorter<T>::first_capacity(k) : n);
     lines.run([&](auto each) {
-      RowSorter<T> sorter(few ? RowSorter<T>::first_capacity(k) : n);
+      RowSorter<T> sorter = room.take();
       each([&](const std::array<int64_t, 3>& at, int64_t) {
         const T* line = x + at[0];
         results.write(at, x, few ? sorter.sort_first(line, lines.stride(0), n, k, largest)

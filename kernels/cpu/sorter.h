@@ -5,13 +5,15 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdint>
-#include <memory>
 #include <type_traits>
 
 #include <hwy/contrib/sort/vqsort.h>
 
+#include "engine/parallel.h"
+#include "engine/tensor.h"
 #include "kernels/cpu/clones.h"
 #include "kernels/cpu/element.h"
 
@@ -83,21 +85,20 @@ inline void sort_keys(const hwy::Sorter& sorter, unsigned __int128* keys, int64_
   sorter(reinterpret_cast<hwy::uint128_t*>(keys), static_cast<size_t>(n), hwy::SortAscending());
 }
 
-// One row's keys and what sorting them needs. A thread makes its own and uses it for many rows:
-// it allocates.
+// One row's keys and what sorting them needs; for one thread, which uses it for many rows.
 template <typename T>
 class RowSorter {
  public:
   using K = Keyed<SortKey<T>>;
 
-  // Rows of up to `length` elements, which must be less than 2^32 where keys have 32 bits.
-  explicit RowSorter(int64_t length) : keys_(new K[length]) {}
+  // `keys` has room for the rows' elements, which must be less than 2^32 where keys have 32 bits.
+  explicit RowSorter(K* keys) : keys_(keys) {}
 
   // The row's elements in order; valid until the next call.
   const K* sort(const T* x, int64_t stride, int64_t n, bool descending) {
-    make_keys(keys_.get(), x, stride, n, descending, 0);
-    sort_keys(sorter_, keys_.get(), n);
-    return keys_.get();
+    make_keys(keys_, x, stride, n, descending, 0);
+    sort_keys(sorter_, keys_, n);
+    return keys_;
   }
 
   // The first k of them, of a row whose n is much larger than k.
@@ -109,7 +110,7 @@ class RowSorter {
  private:
   static constexpr int64_t kBatch = 512;
 
-  std::unique_ptr<K[]> keys_;
+  K* keys_;
   hwy::Sorter sorter_;
 };
 
@@ -131,13 +132,34 @@ const typename RowSorter<T>::K* RowSorter<T>::sort_first(const T* x, int64_t str
       held += batch[j] <= bound;
     }
     if (held >= most) {
-      std::nth_element(keys_.get(), keys_.get() + k - 1, keys_.get() + held);
+      std::nth_element(keys_, keys_ + k - 1, keys_ + held);
       held = k;
       bound = keys_[k - 1];
     }
   }
-  sort_keys(sorter_, keys_.get(), held);
-  return keys_.get();
+  sort_keys(sorter_, keys_, held);
+  return keys_;
 }
+
+// Room for the keys of as many rows as there are threads, from the engine's pool: fresh pages
+// would take longer than sorting. Made before the threads' loop, since it may throw.
+template <typename T>
+class KeyRoom {
+ public:
+  using K = typename RowSorter<T>::K;
+
+  // For `lines` rows of up to `length` keys.
+  KeyRoom(int64_t lines, int64_t length)
+      : length_(length),
+        room_(empty({std::min<int64_t>(lines, num_threads()) * length * static_cast<int64_t>(sizeof(K) / 8)},
+                    DType::kInt64, Device{})) {}
+  // Each thread of the loop takes one, once.
+  RowSorter<T> take() { return RowSorter<T>(room_.template data_as<K>() + taken_.fetch_add(1) * length_); }
+
+ private:
+  int64_t length_;
+  Tensor room_;
+  std::atomic<int64_t> taken_{0};
+};
 
 }  // namespace tt::cpu

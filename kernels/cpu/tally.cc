@@ -32,7 +32,8 @@ void unique_values(const Tensor& input, Tensor& output, Tensor& inverse_indices,
   int64_t different = 0;
   with_element(flat.dtype(), [&]<typename T>(std::type_identity<T>) {
     const T* x = flat.data_as<T>();
-    RowSorter<T> sorter(n);
+    KeyRoom<T> room(1, n);
+    RowSorter<T> sorter = room.take();
     const auto* keys = sorter.sort(x, 1, n, false);
     for (int64_t i = 0; i < n; ++i) {
       const int64_t place = place_of(keys[i]);
