@@ -65,7 +65,7 @@ Tensor lay_out(const Tensor& t, const memory::desc& wanted, int threads) {
 // The same for contiguous weights, which are kept where they do not change.
 Tensor lay_out_weights(const Tensor& w, SizesView sizes, const memory::desc& wanted, int threads) {
   const memory::desc plain = plain_desc(sizes, w.dtype());
-  return wanted == plain ? w : packed(w, plain, wanted, threads);
+  return wanted == plain ? w : packed(w, plain, wanted, threads, used_before(w, wanted));
 }
 
 // Where a primitive writes a result that must end up contiguous in `t`.

@@ -91,7 +91,7 @@ void add_number(const Tensor& number, Tensor& out) {
 
 }  // namespace
 
-void matmul(const Tensor& input, const Tensor& other, Tensor& out) { multiply(input, other, nullptr, nullptr, out); }
+void matmul(const Tensor& input, const Tensor& other, Tensor& out) { multiply(input, other, nullptr, &other, out); }
 
 void linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Tensor& out) {
   const int64_t features = weight.dim() == 1 ? 1 : weight.size(0);  // without a dimension of its own if one

@@ -11,9 +11,11 @@
 
 namespace tt::cpu {
 
-// `t`'s bytes as `wanted` lays them out; undefined where `only_kept` and the copy is not kept (and
-// would not be now). `plain` is how t lies, as the primitive sees it.
+// Whether this was asked before of `t` as it is, with the same layout: its own, or a wanted one.
+bool used_before(const Tensor& t, const dnnl::memory::desc& layout);
+// `t`'s bytes as `wanted` lays them out: a copy that was kept, or a fresh one, which is kept for the
+// next time where `keep` says so. `plain` is how t lies, as the primitive sees it.
 Tensor packed(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted, int threads,
-              bool only_kept = false);
+              bool keep);
 
 }  // namespace tt::cpu

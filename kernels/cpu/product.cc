@@ -120,12 +120,15 @@ bool run_packed(const Problem& problem, const void* b_data, int threads, const T
   const Gemm& g = problem.g;
   if (g.batch != 1) return false;
   const bool pays = g.m >= kRowsWorthPacking && g.k >= kDepthWorthPacking && g.n >= kDepthWorthPacking;
-  if (!pays && (!weights || g.k * g.n < kWeightsWorthKeeping)) return false;
+  const bool may_keep = weights && g.k * g.n >= kWeightsWorthKeeping;
+  if (!pays && !may_keep) return false;
+  const memory::desc plain = problem.plain_b();
+  const bool again = may_keep && used_before(*weights, plain);
+  if (!pays && !again) return false;
   PrimitiveUse use = problem.primitive(threads, true);
   const memory::desc& wanted = use.desc(DNNL_ARG_WEIGHTS);
-  const Tensor bytes = weights ? packed(*weights, problem.plain_b(), wanted, threads, !pays)
-                               : pack_once(problem, b_data, wanted, threads);
-  if (!bytes) return false;
+  const Tensor bytes =
+      weights ? packed(*weights, plain, wanted, threads, again) : pack_once(problem, b_data, wanted, threads);
   problem.run(use, bytes.data());
   return true;
 }
