@@ -6,6 +6,7 @@
 #include "client/connect.h"
 #include "client/session.h"
 #include "engine/op_ids.h"
+#include "python/bindings/admin.h"
 #include "python/bindings/autograd.h"
 #include "python/bindings/convert.h"
 #include "python/bindings/errors.h"
@@ -139,6 +140,7 @@ void bind(py::module_& m) {
   bind_connection(m);
   bind_modes(m);
   bind_autograd(m);
+  bind_admin(m);
   m.def("tensor", &tensor_function, py::arg("data"), py::kw_only(), py::arg("dtype") = py::none(),
         py::arg("device") = py::none(), py::arg("requires_grad") = false);
   m.def("read_into", [](py::handle tensor, py::handle buffer) {

@@ -1,0 +1,33 @@
+// Admin: what people and scripts ask an engine about itself. Needs no session.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/rules/device.h"
+#include "teletensor/v1/admin.pb.h"
+
+namespace tt::client {
+
+// Thread-safe. Every call throws Error (kConnection) where nobody answers within the deadline, or the token is wrong.
+class Admin {
+ public:
+  // As ConnectOptions has them; an empty address is TELETENSOR_ADDRESS, then the daemon's usual port.
+  Admin(const std::string& address, const std::string& token, double deadline_seconds = 5);
+  ~Admin();
+
+  v1::StatusReply status() const;
+  v1::EmptyCacheReply empty_cache() const;
+  v1::SnapshotReply snapshot(Device device) const;
+  // Returns once the engine has stopped accepting sessions; it exits when those there are have ended, or after
+  // `seconds`.
+  void drain(double seconds) const;
+  const std::string& address() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tt::client

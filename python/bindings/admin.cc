@@ -1,0 +1,39 @@
+#include "python/bindings/admin.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include "client/admin.h"
+#include "engine/rules/error.h"
+
+namespace py = pybind11;
+
+namespace tt::python {
+namespace {
+
+// As JSON text: Python's json module makes dicts of it.
+std::string to_json(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  std::string text;
+  auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
+  check(status.ok(), "[admin] the reply has no JSON form");
+  return text;
+}
+
+}  // namespace
+
+void bind_admin(py::module_& m) {
+  using client::Admin;
+  using Free = py::call_guard<py::gil_scoped_release>;
+  py::class_<Admin>(m, "Admin", "Asks an engine about itself; results are JSON texts.")
+      .def(py::init<const std::string&, const std::string&, double>(), py::arg("address") = "", py::arg("token") = "",
+           py::arg("deadline_seconds") = 5.0)
+      .def_property_readonly("address", &Admin::address)
+      .def("status", [](const Admin& a) { return to_json(a.status()); }, Free())
+      .def("empty_cache", [](const Admin& a) { return to_json(a.empty_cache()); }, Free())
+      .def("snapshot", [](const Admin& a, const std::string& d) { return to_json(a.snapshot(parse_device(d))); }, Free())
+      .def("drain", [](const Admin& a, double seconds) { a.drain(seconds); }, Free());
+}
+
+}  // namespace tt::python

@@ -1,0 +1,10 @@
+// The engine's own report for the command line (teletensor status, top, ...).
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace tt::python {
+
+void bind_admin(pybind11::module_& m);
+
+}  // namespace tt::python

@@ -1,0 +1,137 @@
+"""The ``teletensor`` command: what an engine is doing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+
+from . import _C
+from ._version import __version__
+
+
+def _bytes(n) -> str:
+    value = float(n)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024 or unit == "GiB":
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return ""
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _tables(status: dict, address: str, rates: dict):
+    """The status as a rich renderable; `rates`: instructions a second by session."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    head = Text(
+        f"engine {status['engine_version']} at {address}, pid {status['pid']}, up {_duration(status['uptime_seconds'])}, "
+        f"resident {_bytes(status['resident_bytes'])}"
+    )
+    devices = Table(title="devices", title_justify="left")
+    for column in ("device", "allocated", "active", "reserved", "peak", "out of memory"):
+        devices.add_column(column, justify="left" if column == "device" else "right")
+    for d in status["devices"]:
+        memory = d["memory"]
+        devices.add_row(
+            d["device"]["name"], *(_bytes(memory[k]) for k in ("allocated", "active", "reserved", "peak_allocated")),
+            memory["out_of_memory"],
+        )  # fmt: skip
+    sessions = Table(title=f"sessions ({len(status['sessions'])})", title_justify="left")
+    for column in ("id", "client", "age", "link", "handles", "held", "peak", "limit", "instructions", "per s", "failed"):
+        sessions.add_column(column, justify="left" if column in ("client", "link") else "right")
+    for s in status["sessions"]:
+        limit = int(s["limit_bytes"])
+        sessions.add_row(
+            s["id"], s["client"], _duration(s["age_seconds"]), "up" if s["connected"] else "lost", s["handles"],
+            _bytes(s["held_bytes"]), _bytes(s["peak_bytes"]), _bytes(limit) if limit else "none", s["instructions"],
+            f"{rates.get(s['id'], 0):,.0f}", s["failed"],
+        )  # fmt: skip
+    return Group(head, devices, sessions)
+
+
+def _status(admin: _C.Admin, args) -> None:
+    text = admin.status()
+    if args.json:
+        print(json.dumps(json.loads(text), indent=2))
+        return
+    from rich.console import Console
+
+    Console().print(_tables(json.loads(text), admin.address, {}))
+
+
+def _top(admin: _C.Admin, args) -> None:
+    from rich.live import Live
+
+    before: dict[str, int] = {}
+    rates: dict[str, float] = {}
+    at = time.monotonic()
+    with Live(refresh_per_second=4, screen=sys.stdout.isatty()) as live:
+        rounds = 0
+        while args.count is None or rounds < args.count:
+            status = json.loads(admin.status())
+            now = time.monotonic()
+            counts = {s["id"]: int(s["instructions"]) for s in status["sessions"]}
+            if before:
+                rates = {k: (n - before.get(k, n)) / max(now - at, 1e-6) for k, n in counts.items()}
+            before, at = counts, now
+            live.update(_tables(status, admin.address, rates))
+            rounds += 1
+            if args.count is None or rounds < args.count:
+                time.sleep(args.interval)
+
+
+def _empty_cache(admin: _C.Admin, args) -> None:
+    released = json.loads(admin.empty_cache())["released"]
+    print(f"released {_bytes(released)}")
+
+
+def _drain(admin: _C.Admin, args) -> None:
+    admin.drain(args.seconds)
+    print(f"the engine at {admin.address} takes no new sessions and exits within {args.seconds:g} s")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="teletensor", description="Asks a teletensor engine about itself.")
+    parser.add_argument("--version", action="version", version=f"teletensor {__version__}")
+    parser.add_argument("--address", default="", help="host:port or unix:PATH (default: TELETENSOR_ADDRESS, then 127.0.0.1:7070)")
+    parser.add_argument("--token", default="", help="the engine's secret (default: TELETENSOR_TOKEN, then the token file)")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    status = commands.add_parser("status", help="version, devices, sessions and memory")
+    status.add_argument("--json", action="store_true", help="as JSON")
+    status.set_defaults(run=_status)
+    top = commands.add_parser("top", help="the same, live, with instructions a second")
+    top.add_argument("--interval", type=float, default=1.0, help="seconds between two looks (default: 1)")
+    top.add_argument("--count", type=int, default=None, help="stop after so many looks")
+    top.set_defaults(run=_top)
+    empty = commands.add_parser("empty-cache", help="give cached memory back to the system")
+    empty.set_defaults(run=_empty_cache)
+    drain = commands.add_parser("drain", help="take no new sessions, let those there are end, then exit")
+    drain.add_argument("--seconds", type=float, default=60.0, help="wait at most so long (default: 60)")
+    drain.set_defaults(run=_drain)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the command; returns its exit status."""
+    args = _parser().parse_args(argv)
+    try:
+        args.run(_C.Admin(args.address, args.token), args)
+    except (ConnectionError, ValueError) as e:
+        print(f"teletensor: {e}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
