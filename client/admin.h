@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/rules/device.h"
+#include "proto/wire.h"
 #include "teletensor/v1/admin.pb.h"
 
 namespace tt::client {

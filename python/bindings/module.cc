@@ -8,6 +8,7 @@
 #include "engine/op_ids.h"
 #include "python/bindings/admin.h"
 #include "python/bindings/autograd.h"
+#include "python/bindings/connection.h"
 #include "python/bindings/convert.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/mode.h"
@@ -21,17 +22,6 @@ namespace py = pybind11;
 
 namespace tt::python {
 namespace {
-
-// The session as Python holds it: to close it, and to ask it about itself.
-class Connection {
- public:
-  explicit Connection(Ref<client::Session> session) : session_(std::move(session)) {}
-  client::Session& session() const { return *session_; }
-  const Ref<client::Session>& ref() const { return session_; }
-
- private:
-  Ref<client::Session> session_;
-};
 
 py::dict counters(const Connection& c) {
   client::Session::Counters n = c.session().counters();
@@ -141,6 +131,7 @@ void bind(py::module_& m) {
   bind_modes(m);
   bind_autograd(m);
   bind_admin(m);
+  bind_extra(m);
   m.def("tensor", &tensor_function, py::arg("data"), py::kw_only(), py::arg("dtype") = py::none(),
         py::arg("device") = py::none(), py::arg("requires_grad") = false);
   m.def("read_into", [](py::handle tensor, py::handle buffer) {

@@ -50,6 +50,11 @@ bool number_from(PyObject* o, Arg* out) {
   return false;
 }
 
+template <typename... Parts>
+std::string text(const Parts&... parts) {
+  return absl::StrCat(message_part(parts)...);
+}
+
 class Binder {
  public:
   Binder(const Op& op, const PythonCall& call, ParsedArgs* out, std::string* why)
@@ -105,19 +110,19 @@ class Binder {
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(call_.keywords); ++k) {
       PyObject* value = call_.args[call_.count + k];
       Py_ssize_t length = 0;
-      const char* text = PyUnicode_AsUTF8AndSize(PyTuple_GET_ITEM(call_.keywords, k), &length);
-      std::string_view name = canonical({text, static_cast<size_t>(length)});
+      const char* keyword = PyUnicode_AsUTF8AndSize(PyTuple_GET_ITEM(call_.keywords, k), &length);
+      std::string_view name = canonical({keyword, static_cast<size_t>(length)});
       size_t i = 0;
       while (i < op_.params.size() && op_.params[i].name != name) ++i;
       if (i < op_.params.size()) {
-        if (filled_[i]) return refuse(absl::StrCat("got multiple values for argument '", name, "'"));
+        if (filled_[i]) return refuse(text("got multiple values for argument '", name, "'"));
         if (!set(i, value)) return false;
       } else if (name == "out") {
         if (!set_out(value)) return false;
       } else if (name == "requires_grad") {
         out_->requires_grad = PyObject_IsTrue(value) == 1;
       } else if (!is_ignored_keyword(name)) {
-        return refuse(absl::StrCat("got an unexpected keyword argument '", name, "'"));
+        return refuse(text("got an unexpected keyword argument '", name, "'"));
       }
     }
     return true;
@@ -130,7 +135,7 @@ class Binder {
       if (p.has_default) {
         out_->args[i] = p.default_value;
       } else if (!p.optional) {
-        return refuse(absl::StrCat("missing required argument '", p.name, "'"));
+        return refuse(text("missing required argument '", p.name, "'"));
       }
     }
     return true;
@@ -165,7 +170,7 @@ class Binder {
     return "?";
   }
   std::string type_error(const Param& p, PyObject* value) const {
-    return absl::StrCat("argument '", p.name, "' must be ", type_text(p), ", not ", Py_TYPE(value)->tp_name);
+    return text("argument '", p.name, "' must be ", type_text(p), ", not ", Py_TYPE(value)->tp_name);
   }
 
   void take(const client::Tensor& handle) {
@@ -270,9 +275,9 @@ class Binder {
     }
     if (!PyUnicode_Check(value)) return false;
     Py_ssize_t length = 0;
-    const char* text = PyUnicode_AsUTF8AndSize(value, &length);
-    if (!text) throw PythonErrorSet();
-    *arg = Arg(std::string_view(text, static_cast<size_t>(length)));
+    const char* characters = PyUnicode_AsUTF8AndSize(value, &length);
+    if (!characters) throw PythonErrorSet();
+    *arg = Arg(std::string_view(characters, static_cast<size_t>(length)));
     return true;
   }
 

@@ -30,7 +30,7 @@ DType dtype_of(PyObject* self) { return reinterpret_cast<DTypeObject*>(self)->va
 Device device_of(PyObject* self) { return reinterpret_cast<DeviceObject*>(self)->value; }
 
 PyObject* dtype_repr(PyObject* self) {
-  return PyUnicode_FromString(absl::StrCat("torch.", name(dtype_of(self))).c_str());
+  return PyUnicode_FromString(absl::StrCat("torch.", message_part(dtype_of(self))).c_str());
 }
 PyObject* dtype_itemsize(PyObject* self, void*) { return PyLong_FromSize_t(item_size(dtype_of(self))); }
 PyObject* dtype_is_floating(PyObject* self, void*) { return PyBool_FromLong(is_floating(dtype_of(self))); }

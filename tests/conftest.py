@@ -1,0 +1,88 @@
+"""Fixtures: the engine that a test talks to.
+
+Tests run through a real daemon that is started for the run. With TELETENSOR_IN_PROCESS set (and the
+test build's package on the path) the same tests run against an engine in this process.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = Path(os.environ.get("TELETENSOR_BUILD", ROOT / "build"))
+IN_PROCESS = bool(os.environ.get("TELETENSOR_IN_PROCESS"))
+sys.path.insert(0, str(BUILD / ("tests/python" if IN_PROCESS else "python")))
+sys.path.insert(1, str(ROOT))
+
+
+class Daemon:
+    """A teletensord of a test's own, on a unix socket, without authentication."""
+
+    def __init__(self, folder: Path, *options: str):
+        self.socket = folder / "engine.sock"
+        self.log = open(folder / "engine.log", "w+")  # noqa: SIM115 - lives as long as the process
+        command = [str(BUILD / "bin/teletensord"), "--listen", f"unix:{self.socket}", "--no-auth", *options]
+        self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT)
+        self.wait_until_up()
+
+    @property
+    def address(self) -> str:
+        return f"unix:{self.socket}"
+
+    def wait_until_up(self) -> None:
+        import time
+
+        for _ in range(500):
+            if self.process.poll() is not None:
+                self.log.seek(0)
+                raise RuntimeError(f"teletensord ended with {self.process.returncode}: {self.log.read()}")
+            if self.socket.exists():
+                return
+            time.sleep(0.02)
+        raise RuntimeError("teletensord did not come up within 10 s")
+
+    def stop(self) -> int:
+        """Ends it politely; returns its exit status."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        status = self.process.wait(20)
+        self.log.close()
+        return status
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    """A fresh daemon whose sessions are freed a second after their connection is lost."""
+    engine = Daemon(tmp_path, "--lease", "1")
+    yield engine
+    engine.stop()
+
+
+@pytest.fixture(scope="session")
+def _engine(tmp_path_factory):
+    import teletensor
+    from teletensor import _C, _connection
+
+    if IN_PROCESS:
+        _connection._current = _C.connect_in_process()
+        _C.set_session(_connection._current)
+        yield teletensor
+        teletensor.disconnect()
+        return
+    engine = Daemon(tmp_path_factory.mktemp("engine"))
+    teletensor.connect(engine.address)
+    yield teletensor
+    teletensor.disconnect()
+    assert engine.stop() == 0
+
+
+@pytest.fixture
+def torch(_engine):
+    """The package, connected; seeded afresh."""
+    _engine.manual_seed(0)
+    return _engine

@@ -1,0 +1,23 @@
+// Adds connect_in_process() to the test build's teletensor._C: the same bindings, over an engine in
+// the interpreter's own process.
+#include <pybind11/pybind11.h>
+
+#include <memory>
+
+#include "python/bindings/connection.h"
+#include "server/backends.h"
+#include "tests/in_process/transport.h"
+
+namespace tt::python {
+
+void bind_extra(pybind11::module_& m) {
+  m.def("connect_in_process", [] {
+    static auto engine = [] {
+      server::register_backends();
+      return std::make_shared<server::InProcessEngine>();
+    }();
+    return Connection(client::Session::connect(std::make_unique<InProcessTransport>(engine), "in-process rows"));
+  });
+}
+
+}  // namespace tt::python

@@ -1,0 +1,174 @@
+"""The generated cases: every sample of every declared operator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.operators import samples
+from tests.operators.samples import OPERATORS, SAMPLES, arguments, as_list, call, tensor, values
+
+TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-9}
+FLOATING = ("float16", "bfloat16", "float32", "float64")
+INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64")
+# Numbers whose dtype an operator refuses, as PyTorch does.
+REFUSALS = "not implemented for|is not supported|only supports|expected|Expected|must be|same dtype|can't be cast|should be"
+
+WITH_REFERENCE = [s for s in SAMPLES if not s.operator.entry["ref"].startswith("none:")]
+DIFFERENTIABLE = [
+    s for s in SAMPLES
+    if s.operator.differentiable_params & set(s.floating + [k for k, v in s.values.items() if isinstance(v, list)])
+    and not s.operator.is_random and s.operator.entry.get("grad") != "none"
+]  # fmt: skip
+ERRORS = [
+    (op, i, e) for op in OPERATORS for i, e in enumerate(op.entry.get("errors", []))
+]  # fmt: skip
+
+
+def close(actual, expected, tolerance: float, what: str) -> None:
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape, f"{what}: sizes {actual.shape}, the reference has {expected.shape}"
+    if actual.dtype == bool or expected.dtype == bool:
+        np.testing.assert_array_equal(actual.astype(bool), expected.astype(bool), err_msg=what)
+    else:
+        np.testing.assert_allclose(
+            actual.astype("float64"), expected.astype("float64"), rtol=tolerance, atol=tolerance, err_msg=what
+        )
+
+
+@pytest.mark.parametrize("sample", WITH_REFERENCE, ids=str)
+def test_value(torch, sample):
+    """Values in float64 (and integers as they are) against the reference."""
+    results = call(torch, sample, arguments(torch, sample, lambda name, a: tensor(torch, a)))
+    expected = as_list(sample.reference())
+    assert len(results) == len(expected)
+    tolerance = float(sample.operator.entry.get("tolerance", TOLERANCES["float64"]))
+    for i, (r, e) in enumerate(zip(results, expected)):
+        # Results that are float32 by rule (numbers without tensors) are compared as such.
+        limit = max(tolerance, 1e-6) if repr(r.dtype) == "torch.float32" else tolerance
+        close(values(r), e, limit, f"result {i}")
+
+
+def convertible(sample, dtype: str) -> bool:
+    """Whether the floating arguments keep their meaning in the dtype."""
+    arrays = [sample.values[k] for k in sample.floating]
+    if dtype in FLOATING:
+        return bool(arrays)
+    return bool(arrays) and all(np.all(a == np.floor(a)) for a in arrays if a.size)
+
+
+@pytest.mark.parametrize("dtype", FLOATING + INTEGERS)
+@pytest.mark.parametrize("operator", [op for op in OPERATORS if any(p.is_tensor for p in op.params)], ids=lambda o: o.name)
+def test_dtype(torch, operator, dtype):
+    """Every dtype: either the values of the same numbers in float64, or a refusal that says so."""
+    rows = [s for s in SAMPLES if s.operator is operator and s.floating and not operator.is_random]
+    if not rows or "dtypes" in operator.entry and dtype not in operator.entry["dtypes"]:
+        return
+    for sample in rows:
+        rounded = {}
+        for name in sample.floating:
+            a = sample.values[name]
+            # Integers see small whole numbers, bool zeros and ones; floats what they can hold.
+            if dtype in INTEGERS:
+                a = np.clip(np.abs(np.round(a)), 0, 1 if dtype == "bool" else 5)
+            rounded[name] = values(tensor(torch, a).to(getattr(torch, dtype))).astype("float64")
+        exact = samples.Sample(operator, sample.index, {**sample.values, **rounded})
+        try:
+            results = call(torch, exact, arguments(torch, exact, lambda name, a: tensor(torch, a, getattr(torch, dtype) if name in rounded else None)))  # fmt: skip
+            got = [values(r) for r in results]
+        except (RuntimeError, TypeError, IndexError, ValueError) as e:
+            assert str(e).startswith("["), f"an unhelpful error: {e}"
+            continue
+        reference = None
+        if dtype in FLOATING:
+            with np.errstate(all="ignore"):
+                reference = exact.reference()
+        if reference is None:
+            continue
+        for r, g, expected in zip(results, got, as_list(reference)):
+            if expected.dtype.kind == "f" and repr(r.dtype) not in ("torch.int64", "torch.bool"):
+                limit = TOLERANCES[dtype] * (8 if dtype in ("float16", "bfloat16") else 1)
+                close(g, expected, max(limit, TOLERANCES["float32"] if repr(r.dtype) == "torch.float32" else 0), dtype)
+
+
+def strided(torch, array: np.ndarray):
+    """The array's values in a tensor with gaps and exchanged strides."""
+    if array.ndim == 0:
+        return tensor(torch, np.stack([array, array]))[1]
+    wide = np.repeat(np.moveaxis(array, 0, -1), 2, axis=-1)
+    t = tensor(torch, wide)[..., ::2]
+    return t.movedim(-1, 0)
+
+
+@pytest.mark.parametrize("sample", [s for s in WITH_REFERENCE if not s.operator.is_random], ids=str)
+def test_view(torch, sample):
+    """Inputs that are not contiguous give the same."""
+    if sample.operator.name in ("as_strided", "view", "view_as"):
+        return  # what these mean depends on the strides
+    results = call(torch, sample, arguments(torch, sample, lambda name, a: strided(torch, a)))
+    tolerance = max(float(sample.operator.entry.get("tolerance", 0)), TOLERANCES["float64"])
+    for i, (r, e) in enumerate(zip(results, as_list(sample.reference()))):
+        close(values(r), e, max(tolerance, 1e-6) if repr(r.dtype) == "torch.float32" else tolerance, f"result {i}")
+
+
+@pytest.mark.parametrize("sample", [s for s in SAMPLES if any(p.is_tensor for p in s.operator.params)], ids=str)
+def test_meta(torch, sample):
+    """On the meta device: sizes and dtypes without values."""
+    op = sample.operator
+    if op.is_dynamic or op.name in ("set_rng_state", "to_device") or any(isinstance(v, list) and op.signature.params[0].is_tensor_list for v in sample.values.values()) and not sample.values:  # fmt: skip
+        return
+    real = call(torch, sample, arguments(torch, sample, lambda name, a: tensor(torch, a)))
+    meta = call(torch, sample, arguments(torch, sample, lambda name, a: tensor(torch, a).to("meta")))
+    assert [(r.shape, r.dtype) for r in meta] == [(r.shape, r.dtype) for r in real]
+    assert all(r.device.type == "meta" for r in meta)
+
+
+def differentiable_call(torch, sample):
+    """(function of the differentiable tensors, those tensors)."""
+    leaves, names = [], sample.operator.differentiable_params
+
+    def convert(name, array):
+        t = tensor(torch, array)
+        if name in names and array.dtype.kind == "f":
+            leaves.append(t.requires_grad_())
+        return t
+
+    kwargs = arguments(torch, sample, convert)
+
+    def function(*inputs):
+        replace = dict(zip(map(id, leaves), inputs))
+        swapped = {
+            k: [replace.get(id(x), x) for x in v] if isinstance(v, list) else replace.get(id(v), v) for k, v in kwargs.items()
+        }
+        return [r for r in call(torch, sample, swapped) if r.is_floating_point()]
+
+    return function, leaves
+
+
+@pytest.mark.parametrize("sample", DIFFERENTIABLE, ids=str)
+def test_gradient(torch, sample):
+    """First derivatives in float64 against finite differences."""
+    function, leaves = differentiable_call(torch, sample)
+    if leaves and sum(x.numel() for x in leaves) > 0:
+        assert torch.autograd.gradcheck(function, leaves, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sample", DIFFERENTIABLE, ids=str)
+def test_second_derivative(torch, sample):
+    """Second derivatives in float64 against finite differences of the first."""
+    function, leaves = differentiable_call(torch, sample)
+    if leaves and 0 < sum(x.numel() for x in leaves) <= 64:
+        assert torch.autograd.gradgradcheck(function, leaves, atol=1e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize(("operator", "index", "row"), ERRORS, ids=[f"{op.name}-{i}" for op, i, _ in ERRORS])
+def test_error(torch, operator, index, row):
+    """Bad arguments raise what PyTorch raises, and the engine goes on."""
+    sample = samples.materialise(operator, index, row["args"])
+    kinds = {"RuntimeError": RuntimeError, "IndexError": IndexError, "ValueError": ValueError, "TypeError": TypeError,
+             "NotImplementedError": NotImplementedError}  # fmt: skip
+    with pytest.raises(kinds[row["raises"]], match=row["match"]):
+        for r in call(torch, sample, arguments(torch, sample, lambda name, a: tensor(torch, a))):
+            r.tolist()  # where the data is to blame, reading says so
+    assert torch.ones(2).sum().item() == 2
