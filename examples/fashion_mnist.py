@@ -1,0 +1,147 @@
+"""Trains a small convolutional net on Fashion-MNIST (Xiao et al. 2017), on an engine in another process.
+
+    make demo                                    # an engine starts beside this script
+    TELETENSOR_ADDRESS=gpu-box:7070 make demo    # or: an engine somewhere else
+
+Shows loss and speed while it trains, the test accuracy at the end, and where the script waited for
+the engine; writes the loss curve and some predictions as pictures into examples/out/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import time
+from pathlib import Path
+
+import numpy as np
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+import teletensor as torch
+import teletensor.nn as nn
+import teletensor.nn.functional as F
+
+DATA = Path("/usr/share/datasets/fashion-mnist")  # Debian's dataset-fashion-mnist
+OUT = Path(__file__).resolve().parent / "out"
+CLASSES = ["T-shirt", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Boot"]
+
+
+def read_idx(name: str) -> np.ndarray:
+    """One file of the data set: big-endian sizes, then bytes."""
+    with gzip.open(DATA / f"{name}.gz") as file:
+        raw = file.read()
+    ndim = raw[3]
+    sizes = np.frombuffer(raw, ">i4", ndim, 4)
+    return np.frombuffer(raw, np.uint8, offset=4 + 4 * ndim).reshape(sizes)
+
+
+def load(split: str, device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Images (N, 1, 28, 28), normalised, and labels (N,); they stay on the device."""
+    images = torch.from_numpy(read_idx(f"{split}-images-idx3-ubyte")).to(device)
+    labels = torch.from_numpy(read_idx(f"{split}-labels-idx1-ubyte")).to(device)
+    return ((images.float() / 255 - 0.2860) / 0.3530).unsqueeze(1), labels.long()
+
+
+class Net(nn.Module):
+    """Two convolutions, two linear layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 32, 3, padding=1)
+        self.norm1 = nn.BatchNorm2d(32)
+        self.conv2 = nn.Conv2d(32, 64, 3)
+        self.norm2 = nn.BatchNorm2d(64)
+        self.fc1 = nn.Linear(64 * 6 * 6, 128)
+        self.drop = nn.Dropout(0.3)
+        self.fc2 = nn.Linear(128, 10)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.norm1(self.conv1(x))), 2)
+        x = F.max_pool2d(F.relu(self.norm2(self.conv2(x))), 2)
+        x = F.relu(self.fc1(x.flatten(1)))
+        return self.fc2(self.drop(x))
+
+
+def train(model: Net, images, labels, args) -> list[tuple[int, float]]:
+    """Trains for args.epochs; returns (step, loss) every 20 steps."""
+    steps = args.epochs * (len(images) // args.batch)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, args.lr, total_steps=steps)
+    history, step, started = [], 0, time.perf_counter()
+    issued = torch.connection().counters()["instructions"]
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns) as progress:
+        task = progress.add_task("training", total=steps)
+        for _ in range(args.epochs):
+            order = torch.randperm(len(images), device=images.device)
+            for batch in order.split(args.batch)[: len(images) // args.batch]:
+                loss = F.cross_entropy(model(images[batch]), labels[batch])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                scheduler.step()
+                step += 1
+                if step % 20 == 0:
+                    history.append((step, loss.item()))  # the only line here that waits
+                    seconds = time.perf_counter() - started
+                    ops = torch.connection().counters()["instructions"] - issued
+                    text = f"loss {history[-1][1]:.3f}  {step * args.batch / seconds:6.0f} images/s  {ops / seconds:6.0f} ops/s"
+                    progress.update(task, completed=step, description=text)
+    return history
+
+
+@torch.no_grad()
+def predict(model: Net, images) -> torch.Tensor:
+    """The class of each image."""
+    model.eval()
+    return torch.cat([model(chunk).argmax(1) for chunk in images.split(1000)])
+
+
+def draw(history, images, labels, predictions) -> None:
+    """The loss curve and two rows of predictions, as PNG files."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    OUT.mkdir(exist_ok=True)
+    figure, axes = plt.subplots(figsize=(7, 4))
+    axes.plot(*zip(*history))
+    axes.set(xlabel="step", ylabel="loss", yscale="log", title="Fashion-MNIST on teletensor")
+    axes.grid(alpha=0.3)
+    figure.savefig(OUT / "loss.png", dpi=120, bbox_inches="tight")
+    figure, grid = plt.subplots(2, 8, figsize=(12, 3.6))
+    for cell, image, label, guess in zip(grid.flat, images[:16, 0].numpy(), labels.tolist(), predictions.tolist()):
+        cell.imshow(image, cmap="gray")
+        cell.set_title(CLASSES[guess], color="green" if guess == label else "red", fontsize=9)
+        cell.axis("off")
+    figure.savefig(OUT / "predictions.png", dpi=120, bbox_inches="tight")
+    print(f"wrote {OUT.name}/loss.png and {OUT.name}/predictions.png")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Fashion-MNIST on a teletensor engine.")
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--lr", type=float, default=2e-3)
+    parser.add_argument("--device", default="cpu", help="where the engine computes: cpu, cuda")
+    args = parser.parse_args()
+
+    torch.manual_seed(0)
+    engine = torch.connection().engine()
+    print(f"engine {engine['version']} with {', '.join(d['name'] for d in engine['devices'])}")
+    images, labels = load("train", args.device)
+    model = Net().to(args.device)
+    started = time.perf_counter()
+    history = train(model, images, labels, args)
+    print(f"trained {args.epochs} epochs in {time.perf_counter() - started:.0f} s")
+    test_images, test_labels = load("t10k", args.device)
+    predictions = predict(model, test_images)
+    accuracy = (predictions == test_labels).float().mean().item()
+    print(f"test accuracy {accuracy:.4f}")
+    draw(history, test_images[:16], test_labels[:16], predictions[:16])
+    print(torch.sync_report())
+
+
+if __name__ == "__main__":
+    main()
