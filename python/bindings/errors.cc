@@ -38,12 +38,6 @@ void set_python_error(const std::exception& e) {
     PyErr_NoMemory();
     return;
   }
-  if (auto* remote = dynamic_cast<const client::RemoteError*>(&e)) {
-    PyErr_Format(exception_type(remote->kind()), "%s%s%s%s", remote->message().c_str(),
-                 remote->site().empty() ? "" : " (issued at ", remote->site().c_str(),
-                 remote->site().empty() ? "" : ")");
-    return;
-  }
   if (auto* error = dynamic_cast<const Error*>(&e)) {
     PyErr_SetString(exception_type(error->kind()), error->message().c_str());
     return;
