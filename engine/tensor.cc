@@ -50,6 +50,12 @@ Tensor allocate(const TensorMeta& meta) {
 }
 
 Tensor empty(SizesView sizes, DType dtype, Device device) {
+  // What rules infer is checked there; kernels find sizes in clients' data.
+  int64_t bytes = static_cast<int64_t>(item_size(dtype));
+  for (int64_t size : sizes) {
+    check(!__builtin_mul_overflow(bytes, size > 1 ? size : 1, &bytes),
+          "Storage size calculation overflowed with sizes=", to_string(sizes));
+  }
   TensorMeta meta;
   meta.dtype = dtype;
   meta.device = device;

@@ -64,14 +64,22 @@ void place(const Tensor& out, const Selection& selection, const Tensor& values, 
 constexpr auto kReplace = [](auto, auto value) { return value; };
 constexpr auto kAdd = [](auto old, auto value) { return old + value; };
 
-void check_values(const Selection& selection, const Tensor& values) {
-  bool fits = values.sizes().size() <= selection.sizes.size();
-  for (size_t d = 0; fits && d < values.sizes().size(); ++d) {
-    int64_t size = values.sizes()[values.sizes().size() - 1 - d];
-    fits = size == 1 || size == selection.sizes[selection.sizes.size() - 1 - d];
+// `values` without leading dimensions of one, and checked to broadcast to what is selected.
+Tensor fitting(const Selection& selection, const Tensor& values) {
+  const size_t most = selection.sizes.size();
+  size_t lead = 0;
+  while (values.sizes().size() - lead > most && values.sizes()[lead] == 1) ++lead;
+  const SizesView sizes = absl::MakeConstSpan(values.sizes()).subspan(lead);
+  bool fits = sizes.size() <= most;
+  for (size_t d = 0; fits && d < sizes.size(); ++d) {
+    const int64_t size = sizes[sizes.size() - 1 - d];
+    fits = size == 1 || size == selection.sizes[most - 1 - d];
   }
   check(fits, "shape mismatch: value tensor of shape ", to_string(values.sizes()),
         " cannot be broadcast to indexing result of shape ", to_string(selection.sizes));
+  if (lead == 0) return values;
+  const SizesView strides = absl::MakeConstSpan(values.strides()).subspan(lead);
+  return view_of(values, Geometry{{sizes.begin(), sizes.end()}, {strides.begin(), strides.end()}, values->offset});
 }
 
 // `values` as `dtype`: itself where it is that.
@@ -101,9 +109,8 @@ void index_masked(const Tensor& input, const Tensors& indices, Tensor& out) {
 
 void index_put(const Tensor& input, const Tensors& indices, const Tensor& values, bool accumulate, Tensor& out) {
   const Selection selection(out, indices);
-  check_values(selection, values);
+  const Tensor converted = values_as(fitting(selection, values), out.dtype());
   copy(input, out);
-  const Tensor converted = values_as(values, out.dtype());
   if (accumulate) {
     place(out, selection, converted, kAdd);
   } else {

@@ -101,7 +101,7 @@ Selection::Selection(const Tensor& x, const Tensors& indices, Range range) {
       kept.push_back(dim++);
       continue;
     }
-    const bool mask = index.dtype() == DType::kBool;
+    const bool mask = index.dtype() == DType::kBool || index.dtype() == DType::kUInt8;  // PyTorch takes both
     if (mask) {
       check_mask(x, index, dim);
       auto strides = absl::MakeConstSpan(x.strides()).subspan(dim, index.dim());

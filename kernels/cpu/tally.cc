@@ -53,6 +53,11 @@ void unique_values(const Tensor& input, Tensor& output, Tensor& inverse_indices,
 }
 
 void bincount(const Tensor& input, const Tensor& weights, int64_t minlength, Tensor& out) {
+  check(input.dim() == 1 && category(input.dtype()) == Category::kInteger,
+        "bincount only supports 1-d non-negative integral inputs, got ", describe(input.meta()));
+  check(!weights || weights.sizes() == input.sizes(), "weights should be 1-d and have the same length as input, got ",
+        weights ? to_string(weights.sizes()) : "", " and ", to_string(input.sizes()));
+  check(minlength >= 0, "minlength should be >= 0, got ", minlength);
   const Tensor values = in_order(input, DType::kInt64);
   const int64_t* value = values.data_as<int64_t>();
   int64_t largest = -1;

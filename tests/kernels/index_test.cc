@@ -200,6 +200,18 @@ TEST(Index, AMaskByteIsTrueWhateverItHolds) {
   EXPECT_EQ(values_of(indexed(x, {m})), (std::vector<double>{2, 3}));
 }
 
+TEST(Index, TakesBytesForMasks) {
+  const Tensor x = tensor_of({3}, {1, 2, 3});
+  EXPECT_EQ(values_of(indexed(x, {tensor_of({3}, {1, 0, 1}, DType::kUInt8)})), (std::vector<double>{1, 3}));
+}
+
+TEST(Index, RefusesAResultThatNoMachineHolds) {
+  // One element, seen 2^61 times: each row that is selected is as long.
+  const Tensor x = expand(tensor_of({1}, {1}), 1, int64_t{1} << 61);
+  EXPECT_THROW(indexed(x, {ints({2}, {0, 0})}), Error);
+  EXPECT_THROW(indexed(tensor_of({1}, {1}), {expand(ints({1}, {0}), 1, int64_t{1} << 61)}), Error);
+}
+
 TEST(Index, RefusesWhatDoesNotFit) {
   const Tensor x = random_tensor({3, 4}, DType::kFloat32);
   expect_index_error([&] { indexed(x, {ints({1}, {3})}); }, "index 3 is out of bounds for dimension 0 with size 3");
@@ -223,7 +235,7 @@ TEST(IndexPut, WritesAddsAndBroadcasts) {
   EXPECT_EQ(values_of(out), (std::vector<double>{1, 2, 9, 4, 5, 9}));
   index_put(x, {mask({2, 3}, {1, 0, 0, 0, 0, 1})}, tensor_of({2}, {7, 8}), false, out);
   EXPECT_EQ(values_of(out), (std::vector<double>{7, 2, 3, 4, 5, 8}));
-  index_put(x, {mask({2}, {0, 1})}, tensor_of({3}, {7, 8, 9}), false, out);
+  index_put(x, {mask({2}, {0, 1})}, tensor_of({1, 1, 1, 3}, {7, 8, 9}), false, out);
   EXPECT_EQ(values_of(out), (std::vector<double>{1, 2, 3, 7, 8, 9}));
   EXPECT_THROW(index_put(x, {ints({2}, {0, 1})}, tensor_of({2}, {7, 8}), false, out), Error);
   expect_index_error([&] { index_put(x, {ints({1}, {2})}, tensor_of({}, {0}), false, out); },

@@ -160,6 +160,9 @@ TEST(Bincount, CountsAndWeighs) {
   EXPECT_EQ(out.dtype(), DType::kFloat32);
   expect_same(values_of(out), {1, 3, 0, 11, 0, 0});
   EXPECT_THROW(bincount(tensor_of({1}, {-1}, DType::kInt64), Tensor(), 0, out), Error);
+  EXPECT_THROW(bincount(x, tensor_of({2}, {1, 2}), 0, out), Error);
+  EXPECT_THROW(bincount(tensor_of({1}, {0.5}), Tensor(), 0, out), Error);
+  EXPECT_THROW(bincount(x, Tensor(), -1, out), Error);
   EXPECT_THROW(bincount(tensor_of({1}, {9e18}, DType::kInt64), Tensor(), 0, out), Error);
 }
 
