@@ -3,6 +3,10 @@
 //   build/bin/dispatch_bench
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
 #include "engine/context.h"
 #include "engine/devices.h"
 #include "engine/executor.h"
@@ -97,19 +101,31 @@ void allocate_cached(benchmark::State& state) {
 }
 BENCHMARK(allocate_cached)->Arg(256)->Arg(64 << 10)->Arg(1 << 20)->Arg(16 << 20);
 
-// 4 KiB to 64 MiB in turn, all of it written: what glibc pays 115 ms for, fresh pages each time.
-void allocate_fill_alternating(benchmark::State& state) {
-  Allocator& pool = Devices::instance().allocator({});
+// 4 KiB to 64 MiB in turn, all of it written: fresh pages are what costs.
+template <typename Allocate, typename Free>
+void fill_alternating(benchmark::State& state, Allocate allocate, Free free) {
   for (auto _ : state) {
     for (size_t bytes = 4 << 10; bytes <= size_t{64} << 20; bytes *= 4) {
-      void* p = pool.allocate(bytes, nullptr);
+      void* p = allocate(bytes);
       std::memset(p, 1, bytes);
       benchmark::ClobberMemory();
-      pool.deallocate(p, bytes);
+      free(p, bytes);
     }
   }
 }
-BENCHMARK(allocate_fill_alternating)->Unit(benchmark::kMillisecond);
+void fill_alternating_pool(benchmark::State& state) {
+  Allocator& pool = Devices::instance().allocator({});
+  fill_alternating(
+      state, [&](size_t bytes) { return pool.allocate(bytes, nullptr); },
+      [&](void* p, size_t bytes) { pool.deallocate(p, bytes); });
+}
+BENCHMARK(fill_alternating_pool)->Unit(benchmark::kMillisecond);
+
+void fill_alternating_malloc(benchmark::State& state) {
+  fill_alternating(
+      state, [](size_t bytes) { return std::malloc(bytes); }, [](void* p, size_t) { std::free(p); });
+}
+BENCHMARK(fill_alternating_malloc)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace tt

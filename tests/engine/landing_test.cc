@@ -120,6 +120,26 @@ TEST_F(LandingTest, RefusesWhatPyTorchRefuses) {
   EXPECT_EQ(error_of(x, 1, leaf), "no error");
 }
 
+TEST_F(LandingTest, DataDependentResultsLandWhereSizesMatch) {
+  Tensor x = counting({3});
+  x.data_as<float>()[1] = 0;
+  const Arg args[] = {x.get()};
+  Tensor fits = counting({2, 1}, DType::kInt64), small = counting({1, 1}, DType::kInt64);
+  ops::call(op_id::kNonzero, args, {&fits, 1});
+  EXPECT_THAT(values<int64_t>(fits), ElementsAre(0, 2));
+  EXPECT_THROW(ops::call(op_id::kNonzero, args, {&small, 1}), Error);
+}
+
+TEST_F(LandingTest, AListLandsInAsManyTensors) {
+  Tensor x = counting({3});
+  const Arg args[] = {x.get(), int64_t{1}, int64_t{0}};
+  Tensors two = {counting({1}), counting({1})};
+  EXPECT_THROW(ops::call(op_id::kSplit, args, two), Error);
+  Tensors three = {counting({1}), counting({1}), counting({1})};
+  ops::call(op_id::kSplit, args, three);
+  EXPECT_THAT(values(three[2]), ElementsAre(3));
+}
+
 TEST_F(LandingTest, AViewThatLeavesItsStorageIsRefused) {
   Tensor x = counting({4});
   for (const Geometry& g : {Geometry{{5}, {1}, 0}, Geometry{{1}, {1}, 4}, Geometry{{2}, {4}, 0}, Geometry{{1}, {1}, -1},
