@@ -1,5 +1,6 @@
 #include "autograd/history.h"
 
+#include "autograd/tape.h"
 #include "autograd/view_node.h"
 
 namespace tt::autograd {
@@ -23,6 +24,37 @@ void refresh_view(const Tensor& view, History& history) {
 }
 
 }  // namespace
+
+History::History() { Tape::current().histories().add(*this); }
+
+History::~History() {
+  HistoryList::remove(*this);
+  if (leaf) leaf->forget();
+}
+
+void HistoryList::add(History& history) {
+  history.next_ = first_;
+  history.at_ = &first_;
+  if (first_) first_->at_ = &history.next_;
+  first_ = &history;
+}
+
+void HistoryList::remove(History& history) {
+  if (!history.at_) return;
+  *history.at_ = history.next_;
+  if (history.next_) history.next_->at_ = history.at_;
+  history.at_ = nullptr;
+}
+
+void HistoryList::sever() {
+  while (first_) {
+    History& history = *first_;
+    remove(history);
+    Ref<Node> node = std::move(history.node);
+    Tensor grad = std::move(history.grad);
+    // Dropping these may drop other histories, and this one.
+  }
+}
 
 History* find_history(const TensorImpl& t) { return static_cast<History*>(t.autograd.get()); }
 

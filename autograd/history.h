@@ -14,11 +14,11 @@
 
 namespace tt::autograd {
 
+// Known to the tape of the Context that it was made in, and dropped on that Context's thread or after its tape.
 class History final : public AutogradMeta, public Recycled<History> {
  public:
-  ~History() override {
-    if (leaf) leaf->forget();
-  }
+  History();
+  ~History() override;
   bool is_leaf() const override { return !node; }
 
   Ref<Node> node;  // null: a leaf
@@ -26,6 +26,11 @@ class History final : public AutogradMeta, public Recycled<History> {
   uint64_t base_sequence = 0;  // of a view: its base's node when `node` was made; 0: a leaf
   Ref<LeafNode> leaf;
   Tensor grad;  // of a leaf: what was accumulated
+
+ private:
+  friend class HistoryList;
+  History* next_ = nullptr;
+  History** at_ = nullptr;  // the pointer that points here; null: in no list
 };
 
 // Makes one where there is none.

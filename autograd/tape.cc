@@ -10,7 +10,10 @@ constexpr size_t kMaxTasks = 1024;
 }  // namespace
 
 Tape::Tape() = default;
-Tape::~Tape() = default;
+Tape::~Tape() {
+  tasks_.clear();
+  histories_.sever();
+}
 
 Tape& Tape::current() {
   Context& context = Context::current();

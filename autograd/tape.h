@@ -10,7 +10,20 @@
 
 namespace tt::autograd {
 
+class History;
 class Task;
+
+// Every history that a session has made and not dropped. Gradients and functions of a client's making may refer to each
+// other in circles; when the session ends they are severed, so that its tensors are freed whatever it did.
+class HistoryList {
+ public:
+  void add(History& history);
+  static void remove(History& history);
+  void sever();
+
+ private:
+  History* first_ = nullptr;
+};
 
 class Tape final : public ContextPart {
  public:
@@ -28,8 +41,11 @@ class Tape final : public ContextPart {
   void drop(int64_t number);
   size_t num_tasks() const { return tasks_.size(); }
 
+  HistoryList& histories() { return histories_; }
+
  private:
   uint64_t sequence_ = 0;
+  HistoryList histories_;
   absl::flat_hash_map<int64_t, std::unique_ptr<Task>> tasks_;
 };
 

@@ -5,6 +5,7 @@
 #include "engine/cpu_device.h"
 #include "engine/devices.h"
 #include "engine/dispatcher.h"
+#include "engine/op_ids.h"
 #include "engine/parallel.h"
 #include "kernels/cpu/cpu.h"
 #include "server/transfer.h"
@@ -17,7 +18,7 @@ void register_backends(int threads, uint64_t memory_limit) {
   cpu::register_backend(dispatcher);
   register_composites(dispatcher);
   autograd::register_autograd(dispatcher);
-  if (const Op* op = find_op("uploaded")) dispatcher.set(op->id, Key::kCPU, &uploaded);
+  dispatcher.set(op_id::kUploaded, Key::kCPU, &uploaded);
   if (threads > 0) set_num_threads(threads);
   if (memory_limit > 0) Devices::instance().allocator(Device{DeviceType::kCPU, 0}).set_limit(memory_limit);
 }

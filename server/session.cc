@@ -30,6 +30,7 @@ Session::Session(Options options)
       decoder_(options_.limits),
       replies_(options_.limits.max_reply_bytes) {
   context_.account = account_;
+  context_.describe_site = [this](uint32_t id) { return sites_.describe(id); };
 }
 
 Session::~Session() { close(); }
@@ -52,6 +53,7 @@ void Session::execute(const v1::Frame& frame, v1::Reply* reply) {
 void Session::run(const v1::Frame& frame, v1::Reply* reply) {
   ContextScope context(&context_);
   TransfersScope transfers(transfers_.get());
+  sites_.add(frame);
   try {
     const Program& program = decoder_.decode(frame);
     check_as(ErrorKind::kValue, slots_.size() + decoder_.new_names() <= options_.limits.max_handles,
@@ -172,6 +174,7 @@ void Session::free_everything() {
   transfers_->close();
   slots_.clear();
   replies_.clear();
+  sites_.clear();
   context_ = Context{};
   publish(executed());
   std::lock_guard lock(progress_mutex_);

@@ -23,6 +23,7 @@
 #include "server/replies.h"
 #include "server/row_major.h"
 #include "server/shared_segment.h"
+#include "server/sites.h"
 #include "server/transfer.h"
 #include "teletensor/v1/admin.pb.h"
 #include "proto/wire.h"
@@ -100,6 +101,7 @@ class Session {
   Executor executor_;
   SlotTable slots_;
   Replies replies_;
+  Sites sites_;
 
   mutable std::mutex progress_mutex_;  // for those who wait or look, taken for moments only
   std::condition_variable progress_;

@@ -1,9 +1,10 @@
 // Ten thousand mutations of valid frames: whatever they say, the engine answers, and is left as it was.
 //
-// Deterministic: a failure names its number, and TT_MUTATION=<number> runs that one alone.
+// Deterministic: a failure names its number, and TT_MUTATION=<number> shows that one and runs it alone.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <iostream>
 #include <random>
 
 #include "server/session.h"
@@ -133,7 +134,13 @@ void try_mutation(int number) {
 
 TEST(MutationTest, TheEngineStaysAliveAndAsItWas) {
   testing::start_engine();
-  if (const char* one = std::getenv("TT_MUTATION")) return try_mutation(std::atoi(one));
+  if (const char* one = std::getenv("TT_MUTATION")) {
+    Random random(static_cast<uint64_t>(std::atoi(one)));
+    v1::Frame frame = plausible_frame(random);
+    mutate(&frame, random);
+    std::cout << frame.DebugString();
+    return try_mutation(std::atoi(one));
+  }
   uint64_t before = testing::engine_bytes();
   for (int number = 0; number < kMutations; ++number) {
     SCOPED_TRACE(number);

@@ -330,6 +330,24 @@ TEST_F(SessionTest, CloseFreesToTheByte) {
   EXPECT_TRUE(run(v1::Frame()).has_fault());
 }
 
+TEST_F(SessionTest, CloseFreesWhatRefersToEachOtherInCircles) {
+  v1::Frame frame;
+  literal(&frame, 1, {2}, {1, 2});
+  literal(&frame, 2, {2}, {3, 4});
+  testing::Instruction(&frame, "set_grads").handles({1, 2}).handles({2, 1});
+  testing::Instruction(&frame, "requires_grad").handle(1).boolean(true);
+  testing::Instruction(&frame, "mul").handle(1).handle(2).result(3);
+  testing::Instruction(&frame, "custom_function").integer(5).handles({3}).handles({2});
+  frame.add_release(1);
+  frame.add_release(2);
+  frame.add_release(3);
+  v1::Reply reply = run(frame);
+  ASSERT_FALSE(reply.has_fault()) << reply.fault().message();
+  EXPECT_EQ(session_->status().failed(), 0u);
+  session_->close();
+  EXPECT_EQ(engine_bytes(), bytes_before_);
+}
+
 TEST_F(SessionTest, CloseEndsAnInstructionThatWaits) {
   Session::Options patient = options();
   patient.patience = {std::chrono::minutes(5), std::chrono::minutes(5)};

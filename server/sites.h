@@ -1,0 +1,29 @@
+// Sites: the lines of a user's program that a session's instructions come from, for messages. One a session, used under
+// its lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "proto/wire.h"
+
+namespace tt::server {
+
+class Sites {
+ public:
+  // Remembers what a frame names for the first time; no more than a program can have, and no more of each than a
+  // message can use.
+  void add(const v1::Frame& frame);
+  // "train.py:12 in step"; empty where the number was never named.
+  std::string describe(uint32_t id) const;
+  void clear() { sites_.clear(); }
+
+ private:
+  static constexpr size_t kMaxSites = 1 << 16;
+  static constexpr size_t kMaxText = 256;
+  absl::flat_hash_map<uint32_t, std::string> sites_;
+};
+
+}  // namespace tt::server
