@@ -62,11 +62,8 @@ class Sample:
         ref = self.operator.entry["ref"]
         if ref.startswith("none:"):
             return None
-        names = {p.name: p.default for p in self.operator.params}
-        for param in self.operator.params:
-            if param.type in ("int[]", "float[]") and isinstance(param.default, int):
-                names[param.name] = [param.default] * (param.list_size or 1)
-        return eval(ref, {**NAMESPACE, **names, **self.values})  # noqa: S307 - our own declarations
+        names = {p.name: p.default for p in self.operator.params} | self.values
+        return eval(ref, {**NAMESPACE, **names})  # noqa: S307 - our own declarations
 
 
 def _spec_values(operator: Operator, spec) -> dict:

@@ -32,7 +32,7 @@ def _numerical(func, inputs, which: int, eps: float):
         replaced = [x if k != which else _C.tensor(moved, dtype=inputs[which].dtype) for k, x in enumerate(inputs)]
         with_values = [o.detach().numpy().ravel().copy() for o in _outputs(func, replaced)]
         values.append(with_values)
-    count = len(values[0]) if values else 0
+    count = len(_outputs(func, inputs))
     return [
         np.array([(values[2 * i][k] - values[2 * i + 1][k]) / (2 * eps) for i in range(base.size)]) for k in range(count)
     ]
