@@ -49,7 +49,9 @@ Task::Task(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, a
 }
 
 void Task::add_root(const Tensor& root, Tensor gradient) {
-  check(root.requires_grad(), "element 0 of tensors does not require grad and does not have a grad_fn");
+  // A client refuses roots that require no grad. Of a gradient that it took for recorded, only the tape knows that
+  // it is constant: nothing flows from it.
+  if (!root.requires_grad()) return;
   if (!gradient) {
     check(root.numel() == 1, "grad can be implicitly created only for scalar outputs, got ", to_string(root.sizes()));
     gradient = ops::ones(root.sizes(), root.dtype(), root.device());

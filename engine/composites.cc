@@ -9,6 +9,32 @@
 
 namespace tt {
 
+namespace {
+
+Tensor as_promised(Tensor result, const TensorMeta& promise) {
+  check(result.sizes() == promise.sizes, "the declaration promises sizes ", promise.sizes, ", the composite made ",
+        result.sizes());
+  if (result.dtype() != promise.dtype) result = ops::to_dtype(result, promise.dtype);
+  return result.strides() == promise.strides ? result : ops::contiguous(result);
+}
+
+}  // namespace
+
+void finish_composite(Call& call, Tensors results) {
+  if (call.op->is_dynamic) {
+    call.outputs = std::move(results);
+    return;
+  }
+  check(results.size() == call.inferred.outputs.size(), "the declaration promises ", call.inferred.outputs.size(),
+        " results, the composite made ", results.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    results[i] = as_promised(std::move(results[i]), call.inferred.outputs[i]);
+  }
+  call.outputs = std::move(results);
+}
+
+void finish_composite(Call& call, Tensor result) { finish_composite(call, Tensors{std::move(result)}); }
+
 namespace composites {
 
 Sizes range(int64_t n) {

@@ -12,9 +12,10 @@ namespace tt {
 // Generated: every composite operator.
 void register_composites(Dispatcher& dispatcher);
 
-// For the generated functions: gives the call its results.
-inline void finish_composite(Call& call, Tensor result) { call.outputs.assign(1, std::move(result)); }
-inline void finish_composite(Call& call, Tensors results) { call.outputs = std::move(results); }
+// For the generated functions: gives the call its results, made to be what infer() promised the client: of that
+// dtype, and contiguous where it said so. Throws Error where the sizes are others.
+void finish_composite(Call& call, Tensor result);
+void finish_composite(Call& call, Tensors results);
 
 namespace composites {
 
