@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "engine/chain.h"
 #include "engine/key_set.h"
 #include "engine/rules/op.h"
 #include "engine/tensor.h"
@@ -44,6 +45,10 @@ class Dispatcher {
   // What runs at `key` for every operator without a kernel of its own there. Null (the default):
   // the call falls through to the next key; at a backend, NotImplementedError.
   void set_fallback(Key key, Kernel kernel);
+  // What runs several pointwise operators as one loop on a backend (engine/chain.h).
+  void set_chain_kernel(DeviceType backend, ChainKernel kernel) { chains_[static_cast<size_t>(backend)] = kernel; }
+  // Null where a backend has none.
+  ChainKernel chain_kernel(DeviceType backend) const { return chains_[static_cast<size_t>(backend)]; }
   // Composite operators: run where autograd would see the call, whatever the backend.
   void set_composite(uint16_t op, Kernel kernel);
 
@@ -70,6 +75,7 @@ class Dispatcher {
 
   std::vector<Row> rows_;  // by op id
   std::array<Kernel, kNumKeys> fallbacks_{};
+  std::array<ChainKernel, 3> chains_{};  // by DeviceType
 };
 
 // For backend kernels: makes call.outputs[i] real, as inferred, where it is undefined. A backend

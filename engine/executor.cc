@@ -4,6 +4,7 @@
 
 #include "engine/context.h"
 #include "engine/dispatcher.h"
+#include "engine/passes/fuse_pointwise.h"
 
 namespace tt {
 namespace {
@@ -141,12 +142,19 @@ void set_context(const Instruction& instruction) {
 }  // namespace
 
 void Executor::run(const Program& program, SlotTable& slots) {
-  for (size_t i = 0; i < program.instructions.size(); ++i) {
+  for (size_t i = 0; i < program.instructions.size();) {
+    if (const size_t fused = fuse_pointwise(program, i, slots)) {
+      stats_.instructions += fused;
+      stats_.fused += fused - 1;
+      i += fused;
+      continue;
+    }
     try {
       run_one(program.instructions[i], slots);
     } catch (Error& e) {
       throw ProgramFault{i, std::move(e)};
     }
+    ++i;
   }
 }
 

@@ -28,6 +28,9 @@ struct Instruction {
 
 struct Program {
   std::vector<Instruction> instructions;
+  // Names that whoever runs the Program drops once it has run, without reading them; the executor
+  // leaves them alone. May be fewer than that: it is for passes to know.
+  absl::Span<const Slot> release;
 };
 
 }  // namespace tt

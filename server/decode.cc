@@ -1,5 +1,7 @@
 #include "server/decode.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "engine/rules/error.h"
 
@@ -31,6 +33,17 @@ absl::Span<const T> span_of(const Field& field) {
   return {reinterpret_cast<const T*>(field.data()), static_cast<size_t>(field.size())};
 }
 
+// What the frame drops at its end, if it reads none of it before: passes need not make it then.
+absl::Span<const Slot> unread_releases(const v1::Frame& frame) {
+  constexpr int kFewReads = 8;
+  if (frame.reads_size() > kFewReads) return {};
+  const auto released = span_of<Slot>(frame.release());
+  for (const v1::Read& read : frame.reads()) {
+    if (std::find(released.begin(), released.end(), read.handle()) != released.end()) return {};
+  }
+  return released;
+}
+
 Arg slots_arg(absl::Span<const Slot> slots) {
   Arg arg;
   arg.kind = Arg::Kind::kSlots;
@@ -59,6 +72,7 @@ const Program& Decoder::decode(const v1::Frame& frame) {
   } catch (const Error& error) {
     throw ProgramFault{at, error};
   }
+  program_.release = unread_releases(frame);
   return program_;
 }
 

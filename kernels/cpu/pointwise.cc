@@ -24,6 +24,7 @@ void register_pointwise(Dispatcher& dispatcher) {
   for (const Op* op : all_ops()) {
     if (op->is_pointwise) dispatcher.set(op->id, Key::kCPU, &pointwise);
   }
+  dispatcher.set_chain_kernel(DeviceType::kCPU, &run_chain);
 }
 
 }  // namespace tt::cpu

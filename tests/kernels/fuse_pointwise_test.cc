@@ -1,0 +1,194 @@
+// Chains of pointwise instructions: the same values as one by one, and nothing made that is dropped unread.
+
+#include "engine/context.h"
+#include "engine/devices.h"
+#include "engine/executor.h"
+#include "engine/op_ids.h"
+#include "engine/ops.h"
+#include "tests/kernels/backend.h"
+
+namespace tt {
+namespace {
+
+using namespace testing;  // NOLINT: tensors.h
+
+constexpr int64_t kLarge = 1 << 15;
+constexpr Slot kA = 1, kB = 2;
+
+Arg slot(Slot name) {
+  Arg arg;
+  arg.kind = Arg::Kind::kSlot;
+  arg.slot = name;
+  return arg;
+}
+
+// A frame under construction; owns what its instructions borrow.
+class Frame {
+ public:
+  // `release`: dropped before the instruction runs.
+  void add(uint16_t op, Slot result, std::vector<Arg> args, std::vector<Slot> release = {}, uint8_t flags = 0) {
+    rows_.push_back(std::make_unique<Row>(Row{std::move(args), std::move(release), {result}}));
+    Instruction instruction;
+    instruction.op = find_op(op);
+    instruction.args = rows_.back()->args;
+    instruction.release = rows_.back()->release;
+    instruction.results = rows_.back()->results;
+    instruction.flags = flags;
+    program_.instructions.push_back(instruction);
+  }
+  void release_at_end(std::vector<Slot> names) {
+    at_end_ = std::move(names);
+    program_.release = at_end_;
+  }
+  const Program& program() const { return program_; }
+
+ private:
+  struct Row {
+    std::vector<Arg> args;
+    std::vector<Slot> release, results;
+  };
+  std::vector<std::unique_ptr<Row>> rows_;
+  std::vector<Slot> at_end_;
+  Program program_;
+};
+
+class FusePointwise : public ::testing::Test {
+ protected:
+  FusePointwise() {
+    have_backend();
+    a_ = filled({kLarge});
+    b_ = filled({kLarge});
+    slots_.put(kA, {a_, nullptr});
+    slots_.put(kB, {b_, nullptr});
+  }
+  // How many instructions ran in another's loop.
+  uint64_t run(const Frame& frame) {
+    const uint64_t before = executor_.stats().fused;
+    executor_.run(frame.program(), slots_);
+    return executor_.stats().fused - before;
+  }
+  void expect_value(Slot name, const Tensor& want) {
+    const SlotValue* value = slots_.find(name);
+    ASSERT_TRUE(value && !value->poison);
+    expect_close(value->tensor, want, 0);
+  }
+
+  Tensor a_, b_;
+  SlotTable slots_;
+  Executor executor_;
+};
+
+TEST_F(FusePointwise, RunsAChainAsOneLoop) {
+  Frame frame;
+  frame.add(op_id::kAdd, 10, {slot(kA), slot(kB)});
+  frame.add(op_id::kMul, 11, {slot(10), Arg(2.0)});
+  frame.add(op_id::kRelu, 12, {slot(11)}, {10});
+  frame.release_at_end({11});
+  Allocator& memory = Devices::instance().allocator(Device{});
+  const uint64_t allocations = memory.stats().allocations;
+  EXPECT_EQ(run(frame), 2u);
+  EXPECT_EQ(memory.stats().allocations, allocations + 1);
+  EXPECT_EQ(slots_.find(10), nullptr);
+  EXPECT_TRUE(slots_.release(11));  // the name is there until it is dropped
+  expect_value(12, ops::relu(ops::mul(ops::add(a_, b_), 2.0)));
+}
+
+TEST_F(FusePointwise, UsesAResultTwiceAndMixesBooleans) {
+  Frame frame;
+  frame.add(op_id::kSub, 10, {slot(kA), slot(kB)});
+  frame.add(op_id::kGt, 11, {slot(10), Arg(0.5)});
+  frame.add(op_id::kWhere, 12, {slot(11), slot(10), slot(kA)}, {});
+  frame.add(op_id::kPow, 13, {slot(12), Arg(int64_t{3})}, {10, 11});
+  frame.add(op_id::kNeg, 14, {slot(kB)}, {12});
+  EXPECT_EQ(run(frame), 3u);
+  const Tensor difference = ops::sub(a_, b_);
+  expect_value(13, ops::pow(ops::where(ops::gt(difference, 0.5), difference, a_), int64_t{3}));
+  expect_value(14, ops::neg(b_));
+}
+
+TEST_F(FusePointwise, KeepsWhatIsNotDropped) {
+  Frame frame;
+  frame.add(op_id::kAdd, 10, {slot(kA), slot(kB)});
+  frame.add(op_id::kMul, 11, {slot(10), Arg(2.0)});
+  frame.add(op_id::kRelu, 12, {slot(11)}, {10});
+  EXPECT_EQ(run(frame), 1u);  // 11 stays: only the first two are one loop
+  expect_value(11, ops::mul(ops::add(a_, b_), 2.0));
+  expect_value(12, ops::relu(ops::mul(ops::add(a_, b_), 2.0)));
+}
+
+TEST_F(FusePointwise, DropsArgumentsOnTheWay) {
+  Frame frame;
+  frame.add(op_id::kMul, 10, {slot(kA), slot(kA)});
+  frame.add(op_id::kAdd, 11, {slot(10), slot(kB)}, {kA});
+  frame.add(op_id::kNeg, 12, {slot(11)}, {10, kB});
+  frame.release_at_end({11});
+  EXPECT_EQ(run(frame), 2u);
+  EXPECT_EQ(slots_.find(kA), nullptr);
+  EXPECT_EQ(slots_.find(kB), nullptr);
+  expect_value(12, ops::neg(ops::add(ops::mul(a_, a_), b_)));
+}
+
+TEST_F(FusePointwise, BroadcastsArgumentsButNotResults) {
+  slots_.put(3, {filled({128, 1}), nullptr});
+  const Tensor column = slots_.find(3)->tensor;
+  slots_.put(4, {filled({kLarge / 128}), nullptr});
+  const Tensor row = slots_.find(4)->tensor;
+  slots_.put(5, {filled({128, kLarge / 128}), nullptr});
+  const Tensor matrix = slots_.find(5)->tensor;
+  Frame frame;
+  frame.add(op_id::kAdd, 10, {slot(5), slot(4)});
+  frame.add(op_id::kMul, 11, {slot(10), slot(3)});
+  frame.add(op_id::kNeg, 12, {slot(kA)}, {10});
+  EXPECT_EQ(run(frame), 1u);
+  expect_value(11, ops::mul(ops::add(matrix, row), column));
+}
+
+TEST_F(FusePointwise, LeavesErrorsToTheInstructionThatMakesThem) {
+  slots_.put(3, {constant({kLarge}, 0, DType::kInt32), nullptr});
+  slots_.put(4, {filled({kLarge}, DType::kInt32), nullptr});
+  Frame frame;
+  frame.add(op_id::kAdd, 10, {slot(4), slot(4)});
+  frame.add(op_id::kFloorDivide, 11, {slot(10), slot(3)});
+  frame.add(op_id::kNeg, 12, {slot(11)}, {10});
+  frame.release_at_end({11});
+  EXPECT_EQ(run(frame), 0u);
+  ASSERT_TRUE(slots_.find(12)->poison);
+  EXPECT_EQ(slots_.find(12)->poison->op, "floor_divide");
+
+  Frame bad_shape;
+  bad_shape.add(op_id::kAdd, 20, {slot(kA), slot(kB)});
+  bad_shape.add(op_id::kMul, 21, {slot(20), slot(30)});
+  slots_.put(30, {filled({7}), nullptr});
+  run(bad_shape);
+  EXPECT_EQ(slots_.find(21)->poison->op, "mul");
+  expect_value(20, ops::add(a_, b_));
+}
+
+TEST_F(FusePointwise, RefusesLiesAsTheExecutorDoes) {
+  Frame frame;
+  frame.add(op_id::kAdd, 10, {slot(kA), slot(kB)});
+  frame.add(op_id::kMul, 11, {slot(10), slot(10)}, {10});  // reads what it drops
+  EXPECT_THROW(executor_.run(frame.program(), slots_), ProgramFault);
+  Frame twice;
+  twice.add(op_id::kAdd, 20, {slot(kA), slot(kB)});
+  twice.add(op_id::kMul, 20, {slot(20), Arg(2.0)});
+  EXPECT_THROW(executor_.run(twice.program(), slots_), ProgramFault);
+}
+
+TEST_F(FusePointwise, RecordsGradientsOneByOne) {
+  a_->requires_grad = true;
+  Frame frame;
+  frame.add(op_id::kAdd, 10, {slot(kA), slot(kB)}, {}, Instruction::kGrad);
+  frame.add(op_id::kMul, 11, {slot(10), Arg(2.0)}, {}, Instruction::kGrad);
+  frame.add(op_id::kRelu, 12, {slot(11)}, {10}, Instruction::kGrad);
+  frame.release_at_end({11});
+  EXPECT_EQ(run(frame), 0u);
+  Frame without;
+  without.add(op_id::kAdd, 20, {slot(kA), slot(kB)});
+  without.add(op_id::kMul, 21, {slot(20), Arg(2.0)});
+  without.release_at_end({20});
+  EXPECT_EQ(run(without), 1u);
+}
+
+}  // namespace
+}  // namespace tt
