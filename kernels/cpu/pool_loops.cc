@@ -50,14 +50,19 @@ struct Buffers {
   }
 };
 
-// Calls visit(input row) for the rows of output row o's windows that lie inside.
-template <typename F>
-[[gnu::always_inline]] inline void for_each_window_row(const Window& w, int64_t o, F visit) {
-  for (int64_t k = 0; k < w.kernel[0]; ++k) {
-    const int64_t i = o * w.stride[0] - w.padding[0] + k * w.dilation[0];
-    if (i >= 0 && i < w.in[0]) visit(i);
+// The input rows of an output row's windows that lie inside: `count` of them, `step` apart.
+struct WindowRows {
+  int64_t first, count, step;
+
+  WindowRows(const Window& w, int64_t o) : step(w.dilation[0]) {
+    const int64_t begin = o * w.stride[0] - w.padding[0];
+    const int64_t skipped = begin >= 0 ? 0 : (-begin + step - 1) / step;
+    first = begin + skipped * step;
+    const int64_t inside = first < w.in[0] ? (w.in[0] - 1 - first) / step + 1 : 0;
+    count = std::clamp<int64_t>(w.kernel[0] - skipped, 0, inside);
   }
-}
+  int64_t operator[](int64_t k) const { return first + k * step; }
+};
 
 // Rows stretched so that the window's stride holds across row ends: output i of all rows, one after the other, has its
 // window at input i * stride. Stretched inputs begin with the padding; stretched outputs end with some that are not
@@ -79,28 +84,41 @@ struct Stretched {
   int64_t all_outputs() const { return rows * outputs; }
 };
 
-// Down the columns: the largest of each window's rows, and where in the plane it is.
+// Columns are done so many at a time, though the last ones are then too many: what is left over by a vector costs
+// more than the vector, and each row overwrites what the one before wrote too far.
+constexpr int64_t kOverrun = 16;
+
+// Down the columns: the largest of each window's rows, and where in the plane it is. Writes kOverrun elements too many.
 template <typename T>
 [[gnu::always_inline]] inline void max_down(const Window& w, const Stretched& s, const T* x, T* value, int32_t* at) {
+  const int64_t width = w.in[1], end = w.in[0] * w.in[1], vectors = (s.taken + kOverrun - 1) / kOverrun * kOverrun;
   for (int64_t i = 0; i < s.all_inputs(); ++i) value[i] = kLowest<T>, at[i] = kNowhere;
   for (int64_t o = 0; o < w.out[0]; ++o) {
     T* v = value + o * s.inputs + s.left;
     int32_t* a = at + o * s.inputs + s.left;
-    bool first = true;
-    for_each_window_row(w, o, [&](int64_t row) {
-      const T* from = x + row * w.in[1];
-      const int32_t start = static_cast<int32_t>(row * w.in[1]);
-      if (first) {
-        first = false;
-        for (int64_t i = 0; i < s.taken; ++i) v[i] = from[i], a[i] = start + static_cast<int32_t>(i);
-        return;
-      }
-      for (int64_t i = 0; i < s.taken; ++i) {
+    const WindowRows rows(w, o);
+    if (rows.count == 0) continue;
+    // Only inside the plane: beyond it there may be no memory.
+    const int64_t n = rows[rows.count - 1] * width + vectors <= end ? vectors : s.taken;
+    // The first two at once: most windows have no more.
+    const int64_t second = rows[rows.count > 1 ? 1 : 0];
+    const T *x0 = x + rows[0] * width, *x1 = x + second * width;
+    const int32_t at0 = static_cast<int32_t>(rows[0] * width), at1 = static_cast<int32_t>(second * width);
+    for (int64_t i = 0; i < n; ++i) {
+      const bool take = (x1[i] > x0[i]) | is_nan(x1[i]);
+      v[i] = take ? x1[i] : x0[i];
+      a[i] = (take ? at1 : at0) + static_cast<int32_t>(i);
+    }
+    for (int64_t k = 2; k < rows.count; ++k) {
+      const T* from = x + rows[k] * width;
+      const int32_t start = static_cast<int32_t>(rows[k] * width);
+      for (int64_t i = 0; i < n; ++i) {
         const bool take = (from[i] > v[i]) | is_nan(from[i]);
         v[i] = take ? from[i] : v[i];
         a[i] = take ? start + static_cast<int32_t>(i) : a[i];
       }
-    });
+    }
+    for (int64_t i = 0; i < kOverrun; ++i) v[s.taken + i] = kLowest<T>, a[s.taken + i] = kNowhere;
   }
 }
 
@@ -127,15 +145,18 @@ template <typename T>
 template <typename T>
 [[gnu::always_inline]] inline void max_whole(const Window& w, const T* x, T* y, int64_t* index) {
   const Stretched s(w);
-  Buffers<T>& buffers = Buffers<T>::of_thread(s.all_inputs() + s.all_outputs());
+  Buffers<T>& buffers = Buffers<T>::of_thread(s.all_inputs() + s.all_outputs() + kOverrun);
   T* values = buffers.values.data() + s.all_inputs();
   int32_t* at = buffers.at.data() + s.all_inputs();
   max_down(w, s, x, buffers.values.data(), buffers.at.data());
   max_along(w, s, buffers.values.data(), buffers.at.data(), values, at);
-  for (int64_t o = 0; o < w.out[0]; ++o, y += w.out[1], index += w.out[1], values += s.outputs, at += s.outputs) {
-    for (int64_t i = 0; i < w.out[1]; ++i) y[i] = values[i];
+  // Rows that are as wide as they were stretched to follow each other.
+  const bool one_row = s.outputs == w.out[1];
+  const int64_t rows = one_row ? 1 : w.out[0], n = one_row ? s.all_outputs() : w.out[1];
+  for (int64_t o = 0; o < rows; ++o, y += n, index += n, values += s.outputs, at += s.outputs) {
+    for (int64_t i = 0; i < n; ++i) y[i] = values[i];
     // A window without any input points at the plane's start.
-    for (int64_t i = 0; i < w.out[1]; ++i) index[i] = at[i] == kNowhere ? 0 : at[i];
+    for (int64_t i = 0; i < n; ++i) index[i] = at[i] == kNowhere ? 0 : at[i];
   }
 }
 
@@ -166,9 +187,10 @@ template <typename T>
   std::fill(sums, wide + s.all_outputs(), T(0));
   for (int64_t o = 0; o < w.out[0]; ++o) {
     T* sum = sums + o * s.inputs + s.left;
-    for_each_window_row(w, o, [&](int64_t row) {
-      for (int64_t i = 0; i < s.taken; ++i) sum[i] += x[row * w.in[1] + i];
-    });
+    const WindowRows rows(w, o);
+    for (int64_t k = 0; k < rows.count; ++k) {
+      for (int64_t i = 0; i < s.taken; ++i) sum[i] += x[rows[k] * w.in[1] + i];
+    }
   }
   with_stride(w.stride[1], [&](auto step) {
     for (int64_t k = 0; k < w.kernel[1]; ++k) {
@@ -195,9 +217,10 @@ template <typename T>
   });
   for (int64_t o = 0; o < w.out[0]; ++o) {
     const T* sum = sums + o * s.inputs + s.left;
-    for_each_window_row(w, o, [&](int64_t row) {
-      for (int64_t i = 0; i < s.taken; ++i) dx[row * w.in[1] + i] += sum[i];
-    });
+    const WindowRows rows(w, o);
+    for (int64_t k = 0; k < rows.count; ++k) {
+      for (int64_t i = 0; i < s.taken; ++i) dx[rows[k] * w.in[1] + i] += sum[i];
+    }
   }
 }
 
