@@ -10,6 +10,7 @@ import math
 
 from .. import _C
 from .._C import Tensor
+from .resampling import fold, interpolate, unfold, upsample  # noqa: F401
 
 globals().update({name: fn for name, fn in vars(_C.functional).items() if not name.startswith("_")})
 _ops = _C.ops
@@ -152,7 +153,7 @@ def _convolution(name: str, n: int):
     return convolution
 
 
-conv1d, conv2d = _convolution("conv1d", 1), _convolution("conv2d", 2)
+conv1d, conv2d, conv3d = _convolution("conv1d", 1), _convolution("conv2d", 2), _convolution("conv3d", 3)
 
 
 # -- pooling
@@ -192,14 +193,27 @@ def adaptive_avg_pool1d(input, output_size: int) -> Tensor:
     return _ops.adaptive_avg_pool2d(input.unsqueeze(-2), (1, size)).squeeze(-2)
 
 
-def _adaptive_size(input: Tensor, output_size) -> list[int]:
-    sizes = _tuple(output_size, 2) if output_size is not None else (None, None)
-    return [input.shape[i - 2] if s is None else s for i, s in enumerate(sizes)]
+def _adaptive_size(input: Tensor, output_size, n: int = 2) -> list[int]:
+    sizes = _tuple(output_size, n) if output_size is not None else (None,) * n
+    return [input.shape[i - n] if s is None else s for i, s in enumerate(sizes)]
 
 
 def adaptive_avg_pool2d(input, output_size) -> Tensor:
     """The means of windows such that output_size remain; None keeps a size."""
     return _ops.adaptive_avg_pool2d(input, _adaptive_size(input, output_size))
+
+
+def adaptive_avg_pool3d(input, output_size) -> Tensor:
+    """The means of windows such that output_size remain; None keeps a size."""
+    return _ops.adaptive_avg_pool3d(input, _adaptive_size(input, output_size, 3))
+
+
+def adaptive_max_pool2d(input, output_size, return_indices: bool = False):
+    """The largest values of windows such that output_size remain; None keeps a size."""
+    size = _adaptive_size(input, output_size)
+    if return_indices:
+        return tuple(_ops.adaptive_max_pool2d_with_indices(input, size))
+    return _ops.adaptive_max_pool2d(input, size)
 
 
 # -- losses

@@ -10,7 +10,7 @@ from .. import init
 from ..parameter import Parameter
 from .module import Module
 
-__all__ = ["Conv1d", "Conv2d", "ConvTranspose2d"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
 
 class _Convolution(Module):
@@ -83,29 +83,60 @@ class Conv2d(_Convolution):
         return self._convolve(F.conv2d, input)
 
 
-class ConvTranspose2d(_Convolution):
-    """The gradient of Conv2d with respect to its input, as a layer."""
+class Conv3d(_Convolution):
+    """(N, C, D, H, W) convolved with (out, C / groups, kd, kh, kw)."""
 
-    ndim = 2
+    ndim = 3
+
+    def forward(self, input):
+        return self._convolve(F.conv3d, input)
+
+
+class _TransposedConvolution(_Convolution):
+    """What the gradients of convolutions with respect to their inputs, as layers, share."""
+
     transposed = True
 
     def __init__(
         self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
         dilation=1, padding_mode="zeros", device=None, dtype=None,
     ):  # fmt: skip
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
         )
-        self.output_padding = (output_padding,) * 2 if isinstance(output_padding, int) else tuple(output_padding)
+        single = isinstance(output_padding, int)
+        self.output_padding = (output_padding,) * self.ndim if single else tuple(output_padding)
 
     def forward(self, input, output_size=None):
         extra = self.output_padding
         if output_size is not None:
             least = [
                 (n - 1) * s - 2 * p + d * (k - 1) + 1
-                for n, s, p, d, k in zip(input.shape[2:], self.stride, self.padding, self.dilation, self.kernel_size)
+                for n, s, p, d, k in zip(
+                    input.shape[-self.ndim :], self.stride, self.padding, self.dilation, self.kernel_size
+                )
             ]
-            extra = [wanted - n for wanted, n in zip(output_size[-2:], least)]
-        return F.conv_transpose2d(
+            extra = [wanted - n for wanted, n in zip(output_size[-self.ndim :], least)]
+        return self.function(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
         )
+
+
+class ConvTranspose1d(_TransposedConvolution):
+    """The gradient of Conv1d with respect to its input, as a layer."""
+
+    ndim, function = 1, staticmethod(F.conv_transpose1d)
+
+
+class ConvTranspose2d(_TransposedConvolution):
+    """The gradient of Conv2d with respect to its input, as a layer."""
+
+    ndim, function = 2, staticmethod(F.conv_transpose2d)
+
+
+class ConvTranspose3d(_TransposedConvolution):
+    """The gradient of Conv3d with respect to its input, as a layer."""
+
+    ndim, function = 3, staticmethod(F.conv_transpose3d)

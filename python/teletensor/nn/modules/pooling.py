@@ -6,7 +6,8 @@ from .. import functional as F
 from .module import Module
 
 __all__ = [
-    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveMaxPool2d", "AvgPool1d", "AvgPool2d", "MaxPool1d", "MaxPool2d",
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool2d", "AvgPool1d", "AvgPool2d",
+    "AvgPool3d", "MaxPool1d", "MaxPool2d", "MaxPool3d",
 ]  # fmt: skip
 
 
@@ -41,6 +42,15 @@ class MaxPool2d(_MaxPool):
     function = staticmethod(F.max_pool2d)
 
 
+class MaxPool3d(_MaxPool):
+    """The largest value of each window of (N, C, D, H, W)."""
+
+    def forward(self, input):
+        if self.return_indices:
+            raise NotImplementedError("[max_pool3d] return_indices is not supported")
+        return F.max_pool3d(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
+
+
 class AvgPool1d(Module):
     """The mean of each window of (N, C, L)."""
 
@@ -58,6 +68,8 @@ class AvgPool1d(Module):
 class AvgPool2d(Module):
     """The mean of each window of (N, C, H, W)."""
 
+    function = staticmethod(lambda input, *args: F.avg_pool2d(input, *args))
+
     def __init__(
         self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
     ):
@@ -66,10 +78,16 @@ class AvgPool2d(Module):
         self.args = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
     def forward(self, input):
-        return F.avg_pool2d(input, *self.args)
+        return self.function(input, *self.args)
 
     def extra_repr(self) -> str:
         return "kernel_size={}, stride={}, padding={}".format(*self.args)
+
+
+class AvgPool3d(AvgPool2d):
+    """The mean of each window of (N, C, D, H, W)."""
+
+    function = staticmethod(lambda input, *args: F.avg_pool3d(input, *args))
 
 
 class _Adaptive(Module):
@@ -96,7 +114,13 @@ class AdaptiveAvgPool2d(_Adaptive):
     function = staticmethod(F.adaptive_avg_pool2d)
 
 
+class AdaptiveAvgPool3d(_Adaptive):
+    """The means of windows such that output_size remain."""
+
+    function = staticmethod(F.adaptive_avg_pool3d)
+
+
 class AdaptiveMaxPool2d(_Adaptive):
     """The largest values of windows such that output_size remain."""
 
-    function = staticmethod(lambda input, size: F.adaptive_max_pool2d(input, size))
+    function = staticmethod(F.adaptive_max_pool2d)

@@ -1,0 +1,57 @@
+"""What functional shows of resampling and patches, where PyTorch's arguments say more than the operators'."""
+
+from __future__ import annotations
+
+import math
+
+from .. import _C
+from .._C import Tensor
+
+_ops = _C.ops
+
+
+def _pair(value) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else tuple(value)
+
+
+def interpolate(
+    input: Tensor, size=None, scale_factor=None, mode: str = "nearest", align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None, antialias: bool = False,
+) -> Tensor:  # fmt: skip
+    """Resamples the dimensions after the first two to a size, or by a factor."""
+    if antialias:
+        raise NotImplementedError("[interpolate] antialias is not supported")
+    spatial = input.shape[2:]
+    if (size is None) == (scale_factor is None):
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is not None:
+        sizes = [size] * len(spatial) if isinstance(size, int) else list(size)
+        return _ops.interpolate(input, sizes, mode, bool(align_corners), [])
+    many = isinstance(scale_factor, (list, tuple))
+    factors = [float(f) for f in (scale_factor if many else [scale_factor] * len(spatial))]
+    if len(factors) != len(spatial):
+        raise ValueError(
+            "Input and scale_factor must have the same number of spatial dimensions, but got input with spatial "
+            f"dimensions of {list(spatial)} and scale_factor of shape {factors}"
+        )
+    sizes = [math.floor(n * f) for n, f in zip(spatial, factors)]
+    return _ops.interpolate(input, sizes, mode, bool(align_corners), [] if recompute_scale_factor else factors)
+
+
+def upsample(
+    input: Tensor, size=None, scale_factor=None, mode: str = "nearest", align_corners: bool | None = None
+) -> Tensor:
+    """interpolate, by its old name."""
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def unfold(input: Tensor, kernel_size, dilation=1, padding=0, stride=1) -> Tensor:
+    """The windows of (N, C, H, W) as columns (N, C * kh * kw, windows)."""
+    return _ops.im2col(input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
+
+
+def fold(input: Tensor, output_size, kernel_size, dilation=1, padding=0, stride=1) -> Tensor:
+    """Columns (N, C * kh * kw, windows) summed back into (N, C, *output_size)."""
+    return _ops.col2im(
+        input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride)
+    )
