@@ -12,8 +12,12 @@ file(GLOB TT_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/generate/*
 execute_process(
   COMMAND ${Python_EXECUTABLE} -m engine.generate --ops engine/ops --kernels kernels --out ${TT_GENERATED}
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} COMMAND_ERROR_IS_FATAL ANY)
+file(GLOB TT_GENERATED_FILES ${TT_GENERATED}/engine/* ${TT_GENERATED}/autograd/* ${TT_GENERATED}/kernels/cpu/*.*
+     ${TT_GENERATED}/python/*)
+# Byproducts, so that a build that runs the generator also sees which of them it changed.
 add_custom_command(
   OUTPUT ${TT_GENERATED}/stamp
+  BYPRODUCTS ${TT_GENERATED_FILES}
   COMMAND ${Python_EXECUTABLE} -m engine.generate --ops engine/ops --kernels kernels --out ${TT_GENERATED}
   COMMAND ${CMAKE_COMMAND} -E touch ${TT_GENERATED}/stamp
   DEPENDS ${TT_DECLARATIONS} ${TT_GENERATOR} ${TT_KERNEL_SOURCES}
