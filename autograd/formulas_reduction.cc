@@ -112,9 +112,9 @@ Tensor norm_grad(const Tensor& g, const Tensor& input, const Tensor& result, dou
   Tensor norm = unreduce(result, input.sizes(), dims, keepdim), from = unreduce(g, input.sizes(), dims, keepdim);
   if (std::isinf(p)) return ops::mul(extremum_grad(g, ops::abs(input), result, dims, keepdim), ops::sign(input));
   if (p == 1) return ops::mul(from, ops::sign(input));
-  Tensor slope = p == 2 ? ops::true_divide(input, norm)
-                        : ops::true_divide(ops::mul(ops::sign(input), ops::pow(ops::abs(input), p - 1)),
-                                           ops::pow(norm, p - 1));
+  Tensor slope =
+      p == 2 ? ops::true_divide(input, norm)
+             : ops::true_divide(ops::mul(ops::sign(input), ops::pow(ops::abs(input), p - 1)), ops::pow(norm, p - 1));
   return ops::mul(from, ops::masked_fill(slope, ops::eq(norm, int64_t{0}), 0.0));
 }
 
@@ -125,9 +125,15 @@ Tensor cumsum_grad(const Tensor& g, int64_t dim) {
 }
 
 // Each input is in all results from its own place on: the sum of g * result from there, over it.
+// The first zero of a line ends that; its own gradient is what the results would be if it were 1.
 Tensor cumprod_grad(const Tensor& g, const Tensor& input, const Tensor& result, int64_t dim) {
   if (g.dim() == 0) return g;
-  return ops::true_divide(cumsum_grad(ops::mul(g, result), dim), input);
+  const Tensor zero = ops::eq(input, int64_t{0});
+  const Tensor first = ops::logical_and(zero, ops::eq(ops::cumsum(zero, dim), int64_t{1}));
+  const Tensor without = ops::cumprod(ops::masked_fill(input, first, int64_t{1}), dim);
+  const Tensor from_others =
+      ops::true_divide(cumsum_grad(ops::mul(g, result), dim), ops::masked_fill(input, zero, int64_t{1}));
+  return ops::where(first, cumsum_grad(ops::mul(g, without), dim), ops::masked_fill(from_others, zero, int64_t{0}));
 }
 
 }  // namespace tt::autograd::formulas
