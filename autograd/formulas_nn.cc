@@ -51,9 +51,10 @@ Tensor product_grad(const Tensor& g, const Tensor& input, Dims dims, bool keepdi
 }
 
 Tensor linear_grad_weight(const Tensor& g, const Tensor& input, SizesView weight) {
-  const Tensor rows = ops::reshape(g, Sizes{-1, weight[0]});
-  if (rows.numel() == 0 || input.numel() == 0) return ops::zeros(weight, g.dtype(), g.device());
-  return ops::matmul(ops::transpose(rows, 0, 1), ops::reshape(input, Sizes{-1, weight[1]}));
+  int64_t rows = 1;
+  for (size_t d = 0; d + 1 < g.sizes().size(); ++d) rows *= g.sizes()[d];
+  const Tensor columns = ops::transpose(ops::reshape(g, Sizes{rows, weight[0]}), 0, 1);
+  return ops::matmul(columns, ops::reshape(input, Sizes{rows, weight[1]}));
 }
 
 Tensor sum_over_channels(const Tensor& g) { return ops::sum(g, dims_around(g.dim(), 1, 2)); }

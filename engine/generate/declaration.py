@@ -76,8 +76,9 @@ class Operator:
     @property
     def differentiable_params(self) -> set[str]:
         if self.custom_gradient or self.is_composite:
-            if self.entry.get("grad", "") == "none":
-                return set()
+            grad = self.entry.get("grad")
+            if grad == "none" or isinstance(grad, list):
+                return set() if grad == "none" else set(grad)
             return {p.name for p in self.params if p.is_tensor or p.is_tensor_list}
         return {name for key in self.gradients for name in self.gradient_keys(key)}
 
@@ -128,6 +129,8 @@ def _check_rules(op: Operator) -> None:
             f"has {outputs} results but {len(op.dtype_rules)} dtype and {len(op.shape_rules)} shape rules"
         )
     names = {p.name for p in op.params}
+    if isinstance(op.entry.get("grad"), list) and not op.is_composite:
+        raise DeclarationError("lists what it differentiates in, which is for composites: write formulas")
     for param in (name for key in op.gradients for name in op.gradient_keys(key)):
         if param not in names:
             raise DeclarationError(f"declares a gradient for {param!r}, which is no parameter")

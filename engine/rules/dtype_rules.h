@@ -94,6 +94,12 @@ template <typename... A>
 DType multiplied(const A&... args) {
   return multiplied_all({&args...});
 }
+// addmm and its like: integers are not scaled by floating-point numbers.
+DType scaled(DType product, Scalar beta, Scalar alpha);
+template <typename... A>
+DType added(Scalar beta, Scalar alpha, const A&... args) {
+  return scaled(multiplied(args...), beta, alpha);
+}
 
 // Neural networks.
 DType cast_floating(const Arg& input, std::optional<DType> given);  // softmax
