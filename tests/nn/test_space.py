@@ -54,8 +54,8 @@ def test_unfold_times_weights_is_a_convolution(torch):
     layer = torch.nn.Conv2d(3, 4, 3, padding=1, bias=False)
     x = torch.rand(2, 3, 6, 5)
     columns = torch.nn.functional.unfold(x, 3, padding=1)
-    product = layer.weight.reshape(4, -1) @ columns
-    np.testing.assert_allclose(product.reshape(2, 4, 6, 5).detach().numpy(), layer(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+    product = (layer.weight.reshape(4, -1) @ columns).reshape(2, 4, 6, 5)
+    np.testing.assert_allclose(product.detach().numpy(), layer(x).detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
 def test_layers_of_three_dimensions(torch):

@@ -14,9 +14,10 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from engine.generate.declaration import Operator, load  # noqa: E402
+from tests.operators import references  # noqa: E402
 
 OPERATORS = load(ROOT / "engine/ops")
-NAMESPACE = {"np": np, "sp": scipy}
+NAMESPACE = {"np": np, "sp": scipy, "ref": references}
 NUMPY_DTYPES = {"bfloat16": "float32"}
 
 

@@ -1,0 +1,193 @@
+"""What the declarations' `ref` expressions call as `ref`: definitions in plain NumPy, not fast ones."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+
+def axes(dim):
+    """A `dim` argument as NumPy's axis: None, where it is left out or empty, is all."""
+    return None if dim is None or np.size(dim) == 0 else tuple(np.atleast_1d(dim))
+
+
+def reduce(losses, reduction: str):
+    """A loss's terms, reduced."""
+    return losses if reduction == "none" else getattr(np, reduction)(losses)
+
+
+def per_channel(values, ndim: int):
+    """[C] as [C, 1, ...], to broadcast along dimension 1; None as it is."""
+    return None if values is None else np.reshape(values, [-1] + [1] * (ndim - 2))
+
+
+def affine(x, weight, bias):
+    """x * weight + bias, of those that are there."""
+    return (x if weight is None else x * weight) + (0 if bias is None else bias)
+
+
+def standardised(x, axis, eps: float):
+    """x less its mean, over its standard deviation."""
+    return (x - np.mean(x, axis=axis, keepdims=True)) / np.sqrt(np.var(x, axis=axis, keepdims=True) + eps)
+
+
+def last_axes(shape) -> tuple[int, ...]:
+    """The axes that layer_norm normalises over."""
+    return tuple(range(-len(shape), 0))
+
+
+def batch_norm(input, running_mean, running_var, weight, bias, training: bool, eps: float):
+    """Channels normalised by their own statistics, or by the running ones."""
+    n = input.ndim
+    if training:
+        value = standardised(input, (0, *range(2, n)), eps)
+    else:
+        value = (input - per_channel(running_mean, n)) / np.sqrt(per_channel(running_var, n) + eps)
+    return affine(value, per_channel(weight, n), per_channel(bias, n))
+
+
+def vector_norm(x, order: float, axis, keepdims: bool):
+    """The norm of any order, 0 and infinities included."""
+    size = np.abs(x)
+    if order == 0:
+        return np.sum(x != 0, axis=axis, keepdims=keepdims).astype("float64")
+    if abs(order) == np.inf:
+        return (np.max if order > 0 else np.min)(size, axis=axis, keepdims=keepdims)
+    return np.sum(size**order, axis=axis, keepdims=keepdims) ** (1 / order)
+
+
+def median(x, axis: int, keepdims: bool):
+    """The lower median along an axis, and where it is."""
+    place = np.take(np.argsort(x, axis=axis, kind="stable"), [(x.shape[axis] - 1) // 2], axis=axis)
+    value = np.take_along_axis(x, place, axis)
+    return (value, place) if keepdims else (value.squeeze(axis), place.squeeze(axis))
+
+
+# -- windows
+
+
+def windows(x, kernel, stride=1, padding=0, dilation=1, fill=0.0, ceil_mode: bool = False):
+    """Windows over the last dimensions, as many as kernel has entries: (..., *places, *kernel)."""
+    n = len(kernel)
+    stride, padding, dilation = (np.broadcast_to(v, n) for v in (stride, padding, dilation))
+    lead = np.ndim(x) - n
+    extent = [d * (k - 1) + 1 for k, d in zip(kernel, dilation)]
+    beyond = [
+        s - 1 if ceil_mode and (size + 2 * p - e) % s and ((size + 2 * p - e) // s + 1) * s < size + p else 0
+        for size, s, p, e in zip(np.shape(x)[lead:], stride, padding, extent)
+    ]
+    padded = np.pad(x, [(0, 0)] * lead + [(p, p + b) for p, b in zip(padding, beyond)], constant_values=fill)
+    view = np.lib.stride_tricks.sliding_window_view(padded, extent, tuple(range(lead, lead + n)))
+    places = tuple(slice(None, None, s) for s in stride)
+    return view[(slice(None),) * lead + places + tuple(slice(None, None, d) for d in dilation)]
+
+
+def convolution(input, weight, bias, stride, padding, dilation, groups: int):
+    """(N, C, *space) with (out, C / groups, *kernel)."""
+    n = weight.ndim - 2
+    spread = windows(input, weight.shape[2:], stride, padding, dilation)
+    last = tuple(range(-n, 0))
+    parts = [
+        np.tensordot(x, w, ((1, *last), tuple(range(1, n + 2))))
+        for x, w in zip(np.split(spread, groups, 1), np.split(weight, groups, 0))
+    ]
+    return affine(np.moveaxis(np.concatenate(parts, -1), -1, 1), None, per_channel(bias, n + 2))
+
+
+def transposed_convolution(input, weight, bias, stride, padding, output_padding, groups: int, dilation):
+    """Every element of (N, C, *space) puts its multiple of (C, out / groups, *kernel) into the result."""
+    n = weight.ndim - 2
+    kernel, space = weight.shape[2:], input.shape[2:]
+    stride, padding, extra, dilation = (np.broadcast_to(v, n) for v in (stride, padding, output_padding, dilation))
+    full = [(i - 1) * s + d * (k - 1) + 1 + e for i, s, d, k, e in zip(space, stride, dilation, kernel, extra)]
+    result = np.zeros([input.shape[0], weight.shape[1] * groups, *full])
+    for g, (x, w) in enumerate(zip(np.split(input, groups, 1), np.split(weight, groups, 0))):
+        channels = slice(g * w.shape[1], (g + 1) * w.shape[1])
+        for place in itertools.product(*map(range, space)):
+            to = tuple(slice(i * s, i * s + d * (k - 1) + 1, d) for i, s, d, k in zip(place, stride, dilation, kernel))
+            result[(slice(None), channels, *to)] += np.tensordot(x[(slice(None), slice(None), *place)], w, (1, 0))
+    inner = tuple(slice(p, size - p) for p, size in zip(padding, full))
+    return affine(result[(slice(None), slice(None), *inner)], None, per_channel(bias, n + 2))
+
+
+def max_pool(input, kernel_size, stride, padding, dilation, ceil_mode: bool, n: int):
+    """The largest element of each window of the last n dimensions."""
+    kernel = np.broadcast_to(kernel_size, n)
+    spread = windows(input, kernel, kernel if stride is None else stride, padding, dilation, -np.inf, ceil_mode)
+    return spread.max(tuple(range(-n, 0)))
+
+
+def avg_pool(input, kernel_size, stride, padding, count_include_pad: bool, divisor_override, n: int):
+    """The mean of each window of the last n dimensions, without ceil_mode."""
+    kernel = np.broadcast_to(kernel_size, n)
+    stride = kernel if stride is None else stride
+    last = tuple(range(-n, 0))
+    count = windows(np.ones(np.shape(input)), kernel, stride, padding).sum(last)
+    return windows(input, kernel, stride, padding).sum(last) / (
+        divisor_override or (math.prod(kernel) if count_include_pad else count)
+    )
+
+
+def adaptive_pool(input, output_size, n: int, function):
+    """`function` of the windows that output_size cuts the last n dimensions into."""
+    for axis, size in zip(range(-n, 0), np.broadcast_to(output_size, n)):
+        length = np.shape(input)[axis]
+        parts = [range(i * length // size, -(-(i + 1) * length // size)) for i in range(size)]
+        input = np.stack([function(np.take(input, part, axis), axis=axis) for part in parts], axis)
+    return input
+
+
+def columns(input, kernel_size, dilation, padding, stride):
+    """functional.unfold."""
+    spread = windows(input, np.broadcast_to(kernel_size, 2), stride, padding, dilation)
+    n, channels, height, width = spread.shape[:4]
+    return spread.transpose(0, 1, 4, 5, 2, 3).reshape(n, -1, height * width)
+
+
+def planes_filled(values, indices, size):
+    """Planes of zeros with the values added at the indices."""
+    planes = np.zeros([math.prod(size[:-2]), size[-2] * size[-1]])
+    rows = np.arange(len(planes))[:, None]
+    np.add.at(planes, (rows, np.reshape(indices, [len(planes), -1])), np.reshape(values, [len(planes), -1]))
+    return planes.reshape(size)
+
+
+def resampled(input, size, mode: str, align_corners: bool):
+    """interpolate, by size: 'nearest', or linear in every dimension."""
+    result = np.asarray(input)
+    for axis, to in zip(range(2, result.ndim), size):
+        n = result.shape[axis]
+        if mode == "nearest":
+            result = np.take(result, np.arange(to) * n // to, axis)
+            continue
+        at = np.arange(to) * (n - 1) / max(to - 1, 1) if align_corners else (np.arange(to) + 0.5) * n / to - 0.5
+        low = np.clip(np.floor(np.maximum(at, 0)).astype(int), 0, n - 1)
+        part = np.reshape(np.maximum(at, 0) - low, [-1] + [1] * (result.ndim - 1 - axis))
+        result = np.take(result, low, axis) * (1 - part) + np.take(result, np.minimum(low + 1, n - 1), axis) * part
+    return result
+
+
+# -- rows and classes
+
+
+def rows_collected(grad, indices, rows: int, padding_idx: int):
+    """embedding's gradient."""
+    result = np.zeros([rows, np.shape(grad)[-1]])
+    kept = np.where((indices == padding_idx)[..., None], 0, grad)
+    np.add.at(result, np.ravel(indices), kept.reshape(-1, result.shape[1]))
+    return result
+
+
+def cross_entropy(logs, target, weight, ignore_index: int, reduction: str, smoothing: float = 0.0):
+    """Of log probabilities (N, C, ...): 1 - smoothing on the target, the rest over all classes."""
+    classes = logs.shape[1]
+    weight = np.ones(classes) if weight is None else weight
+    kept = target != ignore_index
+    index = np.where(kept, target, 0)
+    scale = np.where(kept, weight[index], 0)
+    nll = -np.take_along_axis(logs, index[:, None], 1)[:, 0] * scale
+    even = -np.where(kept, np.tensordot(weight, logs, (0, 1)), 0)
+    losses = (1 - smoothing) * nll + smoothing / classes * even
+    return losses.sum() / scale.sum() if reduction == "mean" else reduce(losses, reduction)
