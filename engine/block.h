@@ -12,10 +12,10 @@ namespace tt {
 struct Block {
   char* data = nullptr;
   size_t size = 0;
-  Block* left = nullptr;   // neighbours in the segment; null at its ends
+  Block* left = nullptr;  // neighbours in the segment; null at its ends
   Block* right = nullptr;
   bool free = false;
-  bool small = false;      // lies in a segment for small blocks
+  bool small = false;  // lies in a segment for small blocks
 
   bool is_whole_segment() const { return !left && !right; }
 };

@@ -21,15 +21,15 @@ namespace tt {
 
 // All in bytes; those of the CPU. A device with costlier requests asks for larger pieces.
 struct PoolSizes {
-  size_t granule = 64;                         // a power of two: sizes are rounded up to a multiple
-  size_t page = size_t{4} << 10;               // a segment's, where memory is tight
-  size_t quick_limit = size_t{64} << 10;       // larger blocks are merged as soon as they are freed
-  size_t quick_capacity = size_t{8} << 20;     // what may wait unmerged
-  size_t small_limit = size_t{1} << 20;        // up to this a block is small
+  size_t granule = 64;                      // a power of two: sizes are rounded up to a multiple
+  size_t page = size_t{4} << 10;            // a segment's, where memory is tight
+  size_t quick_limit = size_t{64} << 10;    // larger blocks are merged as soon as they are freed
+  size_t quick_capacity = size_t{8} << 20;  // what may wait unmerged
+  size_t small_limit = size_t{1} << 20;     // up to this a block is small
   size_t small_segment = size_t{2} << 20;
   size_t large_segment = size_t{20} << 20;
-  size_t own_segment = size_t{10} << 20;       // from this on a block gets a segment of its own,
-  size_t segment_granule = size_t{2} << 20;    // rounded up to a multiple of this
+  size_t own_segment = size_t{10} << 20;     // from this on a block gets a segment of its own,
+  size_t segment_granule = size_t{2} << 20;  // rounded up to a multiple of this
 };
 
 class CachingPool final : public Allocator {
@@ -51,16 +51,16 @@ class CachingPool final : public Allocator {
   bool on_cpu() const { return device_.type == DeviceType::kCPU; }  // where sanitizers see the bytes
   FreeBlocks& free_blocks(bool small) { return small ? small_ : large_; }
   // All below: with mutex_ held.
-  Block* find_block(size_t size);           // null where the cache has none; the block is in use then
-  Block* find_block_or_grow(size_t size);   // null: out of memory
-  Block* use(Block* block, size_t size);    // splits off what is too much
-  void free(Block* block);                  // merges with its neighbours
+  Block* find_block(size_t size);          // null where the cache has none; the block is in use then
+  Block* find_block_or_grow(size_t size);  // null: out of memory
+  Block* use(Block* block, size_t size);   // splits off what is too much
+  void free(Block* block);                 // merges with its neighbours
   void absorb_right(Block* block);
   bool grow(size_t size, size_t segment_bytes);  // false where the limit or the system says no
   size_t segment_bytes(size_t size) const;
   void unmap(void* segment, size_t bytes);
   void flush_quick();
-  bool release_segments();                  // false where there was none to release
+  bool release_segments();  // false where there was none to release
   void count(size_t bytes, size_t block_bytes);
   [[noreturn]] void out_of_memory(size_t bytes, uint64_t limit, const AllocatorStats& stats) const;
 

@@ -20,7 +20,8 @@ bool concerns_autograd(const Call& call, bool grad_enabled) {
 
 void check_landings(const Call& call, bool grad_enabled) {
   const auto& results = call.inferred.outputs;
-  check(call.outputs.size() == results.size(), "[", call.op->name, "] has ", results.size(), " results to land in ", call.outputs.size(), " tensors");
+  check(call.outputs.size() == results.size(), "[", call.op->name, "] has ", results.size(), " results to land in ",
+        call.outputs.size(), " tensors");
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     const Tensor& target = call.outputs[i];
     check_landing(*call.op, results[i], target.meta(), target->is_leaf(), grad_enabled);

@@ -25,8 +25,7 @@ class Resolved {
   Resolved(const Instruction& instruction, const SlotTable& slots) : op_(*instruction.op), slots_(slots) {
     Args given = instruction.args;
     if (given.size() > op_.params.size()) {
-      refuse(ErrorKind::kType, op_,
-             absl::StrCat("takes ", op_.params.size(), " arguments, got ", given.size()));
+      refuse(ErrorKind::kType, op_, absl::StrCat("takes ", op_.params.size(), " arguments, got ", given.size()));
     }
     size_t entries = 0;
     for (const Arg& arg : given) entries += arg.kind == Arg::Kind::kSlots ? arg.size : 0;
@@ -49,8 +48,10 @@ class Resolved {
   }
   const TensorMeta* find(Slot slot) {
     const SlotValue* value = slots_.find(slot);
-    if (!value) [[unlikely]] refuse(ErrorKind::kValue, op_, absl::StrCat("names tensor ", slot, ", which is not there"));
-    if (value->poison && !poison_) [[unlikely]] poison_ = value->poison;
+    if (!value) [[unlikely]]
+      refuse(ErrorKind::kValue, op_, absl::StrCat("names tensor ", slot, ", which is not there"));
+    if (value->poison && !poison_) [[unlikely]]
+      poison_ = value->poison;
     return value->tensor.get();
   }
 
@@ -182,10 +183,12 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
     poison = attempt(instruction, call);
     stats_.failed += poison != nullptr;
   }
-  if (poison) [[unlikely]] return poison_results(instruction, slots, poison);
+  if (poison) [[unlikely]]
+    return poison_results(instruction, slots, poison);
   if (into) return;
   check_count(instruction, call.outputs.size());
-  for (size_t i = 0; i < call.outputs.size(); ++i) slots.put(instruction.results[i], {std::move(call.outputs[i]), nullptr});
+  for (size_t i = 0; i < call.outputs.size(); ++i)
+    slots.put(instruction.results[i], {std::move(call.outputs[i]), nullptr});
 }
 
 }  // namespace tt

@@ -22,9 +22,7 @@ class KeySet {
   constexpr KeySet(Key k) : bits_(bit(k)) {}  // NOLINT: a key is a set of one
   constexpr KeySet with(Key k) const { return KeySet(static_cast<uint8_t>(bits_ | bit(k))); }
   // What is left once everything up to and including `k` has been passed.
-  constexpr KeySet below(Key k) const {
-    return KeySet(static_cast<uint8_t>(bits_ & ~((bit(k) << 1) - 1)));
-  }
+  constexpr KeySet below(Key k) const { return KeySet(static_cast<uint8_t>(bits_ & ~((bit(k) << 1) - 1))); }
   constexpr bool has(Key k) const { return (bits_ & bit(k)) != 0; }
   constexpr bool empty() const { return bits_ == 0; }
   constexpr Key first() const { return static_cast<Key>(__builtin_ctz(bits_)); }

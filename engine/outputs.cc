@@ -69,15 +69,16 @@ using Fits = bool (*)(const Call&, const TensorMeta&, const TensorImpl&);
 void run_beside(Call& call, Kernel kernel, Fits fits) {
   Tensors targets = call.outputs;
   for (size_t i = 0; i < targets.size(); ++i) {
-    bool direct = !call.op->is_dynamic && fits(call, call.inferred.outputs[i], *targets[i].get()) && is_alone(targets, i);
+    bool direct =
+        !call.op->is_dynamic && fits(call, call.inferred.outputs[i], *targets[i].get()) && is_alone(targets, i);
     if (!direct) call.outputs[i] = Tensor();
   }
   allocate_outputs(call);
   kernel(call);
   for (size_t i = 0; i < targets.size(); ++i) {
     if (call.outputs[i].same(targets[i])) continue;
-    check(call.outputs[i].sizes() == targets[i].sizes(), "[", call.op->name, "] output with shape ",
-          targets[i].sizes(), " doesn't match the shape ", call.outputs[i].sizes());  // only now known where sizes depend on data
+    check(call.outputs[i].sizes() == targets[i].sizes(), "[", call.op->name, "] output with shape ", targets[i].sizes(),
+          " doesn't match the shape ", call.outputs[i].sizes());  // only now known where sizes depend on data
     copy_into(targets[i], call.outputs[i]);
     call.outputs[i] = targets[i];
   }

@@ -67,7 +67,7 @@ void parallel_for(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int6
   // libgomp's own hand-over is invisible to ThreadSanitizer; these two edges say the same to it.
   // (That is also why the loop is in a global and the region captures nothing.)
   job.edge.store(0, std::memory_order_release);
-#pragma omp parallel num_threads(static_cast<int>(pieces))
+#pragma omp parallel num_threads(static_cast <int>(pieces))
   run_piece(omp_get_thread_num(), omp_get_num_threads());
   job.edge.load(std::memory_order_acquire);
 }

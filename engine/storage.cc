@@ -22,7 +22,8 @@ namespace {
 Storage::Storage(Device device, size_t bytes) : bytes_(bytes), device_(device) {
   if (device.type == DeviceType::kMeta || bytes == 0) return;
   const std::shared_ptr<Account>& account = Context::current().account;
-  if (account && !account->charge(bytes)) [[unlikely]] over_budget(*account, device, bytes);
+  if (account && !account->charge(bytes)) [[unlikely]]
+    over_budget(*account, device, bytes);
   try {
     Devices& devices = Devices::instance();
     data_ = devices.allocator(device).allocate(bytes, &devices.stream(device));

@@ -65,8 +65,8 @@ Tensor empty(SizesView sizes, DType dtype, Device device) {
 }
 
 Tensor alias(const Tensor& base, const TensorMeta& meta) {
-  check(fits(meta, base->storage->bytes()), "a view with sizes ", meta.sizes, ", strides ", meta.strides, " and offset ", meta.offset, " leaves its storage of ",
-        base->storage->bytes(), " bytes");
+  check(fits(meta, base->storage->bytes()), "a view with sizes ", meta.sizes, ", strides ", meta.strides,
+        " and offset ", meta.offset, " leaves its storage of ", base->storage->bytes(), " bytes");
   return Tensor(new TensorImpl(meta, base->storage));
 }
 

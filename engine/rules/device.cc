@@ -24,13 +24,18 @@ Device parse_device(std::string_view text) {
   size_t colon = text.find(':');
   std::string_view kind = text.substr(0, colon);
   Device device;
-  if (kind == "cpu") device.type = DeviceType::kCPU;
-  else if (kind == "cuda") device.type = DeviceType::kCUDA;
-  else if (kind == "meta") device.type = DeviceType::kMeta;
-  else fail(ErrorKind::kRuntime, "Expected one of cpu, cuda, meta device type at start of device string: ", text);
+  if (kind == "cpu")
+    device.type = DeviceType::kCPU;
+  else if (kind == "cuda")
+    device.type = DeviceType::kCUDA;
+  else if (kind == "meta")
+    device.type = DeviceType::kMeta;
+  else
+    fail(ErrorKind::kRuntime, "Expected one of cpu, cuda, meta device type at start of device string: ", text);
   if (colon == std::string_view::npos) return device;
   int32_t index = 0;
-  bool valid = absl::SimpleAtoi(message_part(text.substr(colon + 1)), &index) && index >= 0 && index <= max_index(device.type);
+  bool valid =
+      absl::SimpleAtoi(message_part(text.substr(colon + 1)), &index) && index >= 0 && index <= max_index(device.type);
   check(valid, "Invalid device string: '", text, "'");
   device.index = static_cast<int8_t>(index);
   return device;

@@ -8,8 +8,9 @@ namespace {
 
 // PyTorch's messages call the dtypes by their C++ names.
 std::string_view type_name(DType t) {
-  constexpr std::string_view kNames[kNumDTypes] = {
-      "Bool", "Byte", "Char", "Short", "Int", "Long", "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
+  constexpr std::string_view kNames[kNumDTypes] = {"Bool",  "Byte",   "Char",         "Short",
+                                                   "Int",   "Long",   "Half",         "BFloat16",
+                                                   "Float", "Double", "ComplexFloat", "ComplexDouble"};
   return kNames[static_cast<size_t>(t)];
 }
 
@@ -48,8 +49,9 @@ void check_landing(const Op& op, const TensorMeta& result, const TensorMeta& tar
     refuse(op, "output with shape ", target.sizes, " doesn't match the broadcast shape ", result.sizes);
   }
   if (overlaps_itself(target)) [[unlikely]] {
-    refuse(op, "unsupported operation: more than one element of the written-to tensor refers to a single memory "
-               "location. Please clone() the tensor before performing the operation.");
+    refuse(op,
+           "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+           "location. Please clone() the tensor before performing the operation.");
   }
 }
 

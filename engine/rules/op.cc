@@ -104,7 +104,8 @@ void Op::check_args(Args args) const {
            args.size());
   for (size_t i = 0; i < args.size(); ++i) {
     if (args[i].is_none() && params[i].optional) continue;
-    if (!fits(params[i], args[i])) [[unlikely]] refuse(*this, params[i], args[i]);
+    if (!fits(params[i], args[i])) [[unlikely]]
+      refuse(*this, params[i], args[i]);
   }
 }
 

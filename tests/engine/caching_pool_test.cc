@@ -220,8 +220,9 @@ TEST(CachingPoolTest, TheLimitIsAnErrorThatSaysWhatIsHeld) {
   Pool pool;
   pool.pool.set_limit(64 * kMiB);
   char* held = pool.allocate(40 * kMiB);
-  EXPECT_EQ(pool.error_of(30 * kMiB),
-            "[allocate] out of memory on cpu: asked 30 MiB, the limit is 64 MiB, 40 MiB are allocated, 40 MiB reserved");
+  EXPECT_EQ(
+      pool.error_of(30 * kMiB),
+      "[allocate] out of memory on cpu: asked 30 MiB, the limit is 64 MiB, 40 MiB are allocated, 40 MiB reserved");
   EXPECT_EQ(pool.pool.stats().out_of_memory, 1u);
   EXPECT_EQ(pool.pool.stats().allocated, 40 * kMiB);
   pool.deallocate(held, 40 * kMiB);
@@ -250,8 +251,8 @@ TEST(CachingPoolTest, GivesCachedSegmentsBackBeforeItFails) {
 TEST(CachingPoolTest, UsesTheLastBytesBelowALimit) {
   Pool pool;
   pool.pool.set_limit(3 * kMiB);
-  EXPECT_NE(pool.allocate(2 * kMiB), nullptr);    // no room for a segment of 20 MiB
-  EXPECT_NE(pool.allocate(512 << 10), nullptr);   // nor for a small one of 2 MiB
+  EXPECT_NE(pool.allocate(2 * kMiB), nullptr);   // no room for a segment of 20 MiB
+  EXPECT_NE(pool.allocate(512 << 10), nullptr);  // nor for a small one of 2 MiB
   EXPECT_NE(pool.allocate(512 << 10), nullptr);
   EXPECT_THAT(pool.error_of(64), HasSubstr("out of memory"));
 }

@@ -187,18 +187,17 @@ TEST_P(ExecutorFault, IsRefused) {
 
 INSTANTIATE_TEST_SUITE_P(
     Lies, ExecutorFault,
-    testing::Values(Lie{"is in use", {slot(1), slot(2)}, {1}}, Lie{"named 0", {slot(1), slot(2)}, {0}},
-                    Lie{"has 1 results, 2 were named", {slot(1), slot(2)}, {3, 4}},
-                    Lie{"has 1 results, 0 were named", {slot(1), slot(2)}, {}},
-                    Lie{"lands in 3, which is not there", {slot(1), slot(2)}, {3}, {}, Instruction::kInto},
-                    Lie{"releases 7, which is not there", {slot(1), slot(2)}, {3}, {7}},
-                    Lie{"names tensor 2, which is not there", {slot(1), slot(2)}, {3}, {2}},
-                    Lie{"takes 3 arguments, got 4", {slot(1), slot(2), Arg(1.0), Arg(1.0)}, {3}},
-                    Lie{"argument 'other' must be Tensor, not NoneType", {slot(1)}, {3}},
-                    Lie{"argument 'alpha' must be Number, not str", {slot(1), slot(2), Arg(std::string_view("x"))}, {3}},
-                    Lie{"argument 'other' must be Tensor, not list of ints",
-                        {slot(1), Arg(absl::Span<const int64_t>())},
-                        {3}}));
+    testing::Values(
+        Lie{"is in use", {slot(1), slot(2)}, {1}}, Lie{"named 0", {slot(1), slot(2)}, {0}},
+        Lie{"has 1 results, 2 were named", {slot(1), slot(2)}, {3, 4}},
+        Lie{"has 1 results, 0 were named", {slot(1), slot(2)}, {}},
+        Lie{"lands in 3, which is not there", {slot(1), slot(2)}, {3}, {}, Instruction::kInto},
+        Lie{"releases 7, which is not there", {slot(1), slot(2)}, {3}, {7}},
+        Lie{"names tensor 2, which is not there", {slot(1), slot(2)}, {3}, {2}},
+        Lie{"takes 3 arguments, got 4", {slot(1), slot(2), Arg(1.0), Arg(1.0)}, {3}},
+        Lie{"argument 'other' must be Tensor, not NoneType", {slot(1)}, {3}},
+        Lie{"argument 'alpha' must be Number, not str", {slot(1), slot(2), Arg(std::string_view("x"))}, {3}},
+        Lie{"argument 'other' must be Tensor, not list of ints", {slot(1), Arg(absl::Span<const int64_t>())}, {3}}));
 
 }  // namespace
 }  // namespace tt

@@ -43,7 +43,8 @@ TEST_F(StorageTest, AnAccountsLimitIsAnErrorForThatAccountOnly) {
     FAIL() << "went over the limit";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kOutOfMemory);
-    EXPECT_EQ(e.message(), "[allocate] out of memory on cpu: asked 500 B, session 7 holds 600 B of the 1000 B it is limited to");
+    EXPECT_EQ(e.message(),
+              "[allocate] out of memory on cpu: asked 500 B, session 7 holds 600 B of the 1000 B it is limited to");
   }
   EXPECT_EQ(context.account->held(), 600u);
   context.account = std::make_shared<Account>("session 8");

@@ -82,7 +82,8 @@ TEST_F(ViewTest, AStrideOutOfTheStorageIsRefused) {
     ops::as_strided(x, Ints{3}, Ints{2}, 0);
     FAIL() << "reads past the end";
   } catch (const Error& e) {
-    EXPECT_THAT(e.message(), HasSubstr("[as_strided] a view with sizes [3], strides [2] and offset 0 leaves its storage"));
+    EXPECT_THAT(e.message(),
+                HasSubstr("[as_strided] a view with sizes [3], strides [2] and offset 0 leaves its storage"));
   }
 }
 
