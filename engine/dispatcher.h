@@ -93,6 +93,11 @@ void run_with_plain_outputs(Call& call, Kernel kernel);
 // written); others are computed aside and then moved.
 void run_with_separate_outputs(Call& call, Kernel kernel);
 
+// For kernels that copy their first tensor and change elements of the copy, in any layout: an output
+// of the inferred dtype that lies exactly over that tensor, or over none, stays where it is, so that
+// `x.index_put_()` touches no more than what it names.
+void run_with_updated_output(Call& call, Kernel kernel);
+
 // For kernels: writes `source` (same sizes, any castable dtype and layout) over `target`, below
 // autograd. What the `assign` operator does.
 void copy_into(const Tensor& target, const Tensor& source);

@@ -55,6 +55,19 @@ bool is_separate(const Call& call, const TensorMeta&, const TensorImpl& out) {
   return !any_argument(call, [&](const TensorImpl& arg) { return share_bytes(arg, out) && !lie_alike(arg, out); });
 }
 
+bool is_updated(const Call& call, const TensorMeta& inferred, const TensorImpl& out) {
+  if (out.dtype != inferred.dtype) return false;
+  const TensorImpl& first = *Tensor::from(call.args[0].tensor).get();
+  const bool starts_there = share_bytes(first, out);
+  if (starts_there && !lie_alike(first, out)) return false;
+  int sharing = 0;
+  any_argument(call, [&](const TensorImpl& arg) {
+    sharing += share_bytes(arg, out);
+    return false;
+  });
+  return sharing == (starts_there ? 1 : 0);
+}
+
 // Two results in one place: the later would overwrite the earlier.
 bool is_alone(const Tensors& targets, size_t i) {
   for (size_t j = 0; j < i; ++j) {
@@ -103,6 +116,12 @@ void run_with_plain_outputs(Call& call, Kernel kernel) {
 
 void run_with_separate_outputs(Call& call, Kernel kernel) {
   if (call.into) return run_beside(call, kernel, &is_separate);
+  allocate_outputs(call);
+  kernel(call);
+}
+
+void run_with_updated_output(Call& call, Kernel kernel) {
+  if (call.into) return run_beside(call, kernel, &is_updated);
   allocate_outputs(call);
   kernel(call);
 }

@@ -5,6 +5,7 @@
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/overwriting.h"
 #include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/updating.h"
 
 namespace tt::cpu {
 
@@ -26,12 +27,24 @@ void register_overwriting(Dispatcher& dispatcher) {
   set(op_id::kRandomLike, &overwriting<&random_like>);
 }
 
+// What changes elements of its first tensor wherever that lies.
+void register_updating(Dispatcher& dispatcher) {
+  const auto set = [&](uint16_t op, Kernel kernel) { dispatcher.set(op, Key::kCPU, kernel); };
+  set(op_id::kScatter, &updating<&scatter>);
+  set(op_id::kScatterValue, &updating<&scatter_value>);
+  set(op_id::kScatterAdd, &updating<&scatter_add>);
+  set(op_id::kIndexPut, &updating<&index_put>);
+  set(op_id::kIndexAdd, &updating<&index_add>);
+  set(op_id::kIndexFill, &updating<&index_fill>);
+}
+
 }  // namespace
 
 void register_backend(Dispatcher& dispatcher) {
   register_kernels(dispatcher);
   register_pointwise(dispatcher);
   register_overwriting(dispatcher);
+  register_updating(dispatcher);
 }
 
 }  // namespace tt::cpu

@@ -4,14 +4,17 @@
 
 #include <functional>
 
+#include "engine/op_ids.h"
+#include "engine/ops.h"
 #include "engine/rules/error.h"
 #include "kernels/cpu/kernels.h"
+#include "tests/kernels/backend.h"
 #include "tests/kernels/samples.h"
 
 namespace tt::cpu {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Tensor ints(SizesView sizes, const std::vector<double>& values) { return tensor_of(sizes, values, DType::kInt64); }
 Tensor mask(SizesView sizes, const std::vector<double>& values) { return tensor_of(sizes, values, DType::kBool); }
@@ -57,8 +60,12 @@ struct GatherCase {
 
 std::vector<GatherCase> gather_cases(DType dtype) {
   const Tensor x = random_tensor({5, 6, 7}, dtype);
-  return {{x, {5, 6, 3}, 2},           {x, {2, 6, 7}, 0},          {x, {3, 9, 2}, -2},
-          {transpose(x, 0, 2), {7, 6, 4}, 2}, {every_second(x, 1), {5, 8, 7}, 1}, {random_tensor({}, dtype), {}, 0},
+  return {{x, {5, 6, 3}, 2},
+          {x, {2, 6, 7}, 0},
+          {x, {3, 9, 2}, -2},
+          {transpose(x, 0, 2), {7, 6, 4}, 2},
+          {every_second(x, 1), {5, 8, 7}, 1},
+          {random_tensor({}, dtype), {}, 0},
           {random_tensor({4000}, dtype), {9000}, 0}};
 }
 
@@ -94,8 +101,11 @@ TEST(Gather, RefusesWhatIsOutside) {
   const Tensor x = random_tensor({3, 4}, DType::kFloat32);
   for (double bad : {-1.0, 4.0, 1e18, -9e18}) {
     Tensor out = empty({3, 2}, DType::kFloat32, Device{});
-    expect_index_error([&] { gather(x, 1, ints({3, 2}, {0, 1, 2, bad, 0, 0}), false, out); },
-                       "is out of bounds for dimension 1 with size 4");
+    expect_index_error(
+        [&] {
+          gather(x, 1, ints({3, 2}, {0, 1, 2, bad, 0, 0}), false, out);
+        },
+        "is out of bounds for dimension 1 with size 4");
   }
   Tensor out = empty({1}, DType::kFloat32, Device{});
   expect_index_error([&] { gather(empty({0}, DType::kFloat32, Device{}), 0, ints({1}, {0}), false, out); },
@@ -215,8 +225,11 @@ TEST(Index, RefusesAResultThatNoMachineHolds) {
 TEST(Index, RefusesWhatDoesNotFit) {
   const Tensor x = random_tensor({3, 4}, DType::kFloat32);
   expect_index_error([&] { indexed(x, {ints({1}, {3})}); }, "index 3 is out of bounds for dimension 0 with size 3");
-  expect_index_error([&] { indexed(x, {Tensor(), ints({1}, {-5})}); },
-                     "index -5 is out of bounds for dimension 1 with size 4");
+  expect_index_error(
+      [&] {
+        indexed(x, {Tensor(), ints({1}, {-5})});
+      },
+      "index -5 is out of bounds for dimension 1 with size 4");
   expect_index_error([&] { indexed(x, {ints({2}, {0, 0}), ints({3}, {0, 0, 0})}); }, "could not be broadcast");
   expect_index_error([&] { indexed(x, {mask({4}, {0, 0, 0, 0})}); }, "The shape of the mask [4]");
   expect_index_error([&] { indexed(x, {Tensor(), Tensor(), ints({1}, {0})}); }, "too many indices");
@@ -283,6 +296,40 @@ TEST(MaskedSelect, BroadcastsBoth) {
   Tensor out;
   masked_select(tensor_of({2, 1}, {1, 2}), mask({3}, {1, 0, 1}), out);
   EXPECT_EQ(values_of(out), (std::vector<double>{1, 1, 2, 2}));
+}
+
+// `op` called in place on `x`, as `x.op_(...)` is.
+void in_place(uint16_t op, const Tensor& x, absl::Span<const Arg> rest) {
+  std::vector<Arg> args = {Arg(x.get())};
+  args.insert(args.end(), rest.begin(), rest.end());
+  ops::call(op, args, {&x, 1});
+}
+
+TEST(InPlace, WritesWhereTheTensorLies) {
+  tt::testing::have_backend();
+  const Tensor base = tensor_of({3, 4}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  const Tensor x = every_second(base, 1);  // columns 1 and 3
+  const Tensor rows = ints({2}, {2, 0}), value = tensor_of({}, {-1});
+  const TensorMeta* list[] = {rows.get()};
+  const Arg args[] = {Arg(absl::Span<const TensorMeta* const>(list)), Arg(value.get()), Arg(false)};
+  in_place(op_id::kIndexPut, x, args);
+  EXPECT_EQ(values_of(base), (std::vector<double>{0, -1, 2, -1, 4, 5, 6, 7, 8, -1, 10, -1}));
+  const Tensor places = ints({1, 2}, {1, 1}), more = tensor_of({1, 2}, {10, 20});
+  const Arg scatter_args[] = {Arg(0), Arg(places.get()), Arg(more.get())};
+  in_place(op_id::kScatterAdd, x, scatter_args);
+  EXPECT_EQ(values_of(base), (std::vector<double>{0, -1, 2, -1, 4, 15, 6, 27, 8, -1, 10, -1}));
+}
+
+TEST(InPlace, ReadsValuesThatItOverwritesBeforeItDoes) {
+  tt::testing::have_backend();
+  const Tensor x = tensor_of({4}, {1, 2, 3, 4}), reversed = ints({4}, {3, 2, 1, 0});
+  const TensorMeta* list[] = {reversed.get()};
+  const Arg args[] = {Arg(absl::Span<const TensorMeta* const>(list)), Arg(x.get()), Arg(false)};
+  in_place(op_id::kIndexPut, x, args);
+  EXPECT_EQ(values_of(x), (std::vector<double>{4, 3, 2, 1}));
+  const Tensor index = ints({3}, {2, 1, 0});
+  in_place(op_id::kScatterValue, index, std::vector<Arg>{Arg(0), Arg(index.get()), Arg(0)});
+  EXPECT_EQ(values_of(index), (std::vector<double>{0, 0, 0}));
 }
 
 }  // namespace
