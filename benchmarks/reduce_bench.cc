@@ -39,9 +39,8 @@ TT_CLONES float read(const float* __restrict x, int64_t n) {
 volatile float sink;
 
 void read_all(const Tensor& t) {
-  parallel_for(t.numel(), 1 << 18, [&](int64_t begin, int64_t end) {
-    sink = read(t.data_as<float>() + begin, end - begin);
-  });
+  parallel_for(t.numel(), 1 << 18,
+               [&](int64_t begin, int64_t end) { sink = read(t.data_as<float>() + begin, end - begin); });
 }
 
 // The quickest of many runs of both, taken in turn: on a shared machine the minimum is what repeats.
@@ -75,16 +74,27 @@ void bench_reductions(std::vector<Row>& rows) {
     Dims dims;
   } ways[] = {{"all", Dims()}, {"dim 0", absl::MakeConstSpan(&zero, 1)}, {"dim 1", absl::MakeConstSpan(&one, 1)}};
   for (const auto& way : ways) {
-    rows.push_back(measure(std::string("sum, ") + way.name, [&] { ops::sum(x, way.dims, false, {}); }, floor));
-    rows.push_back(measure(std::string("amax, ") + way.name, [&] { ops::amax(x, way.dims, false); }, floor));
-    rows.push_back(measure(std::string("var, ") + way.name, [&] { ops::var(x, way.dims, 1, false); }, floor));
+    rows.push_back(measure(
+        std::string("sum, ") + way.name, [&] { ops::sum(x, way.dims, false, {}); }, floor));
+    rows.push_back(measure(
+        std::string("amax, ") + way.name, [&] { ops::amax(x, way.dims, false); }, floor));
+    rows.push_back(measure(
+        std::string("var, ") + way.name, [&] { ops::var(x, way.dims, 1, false); }, floor));
   }
-  rows.push_back(measure("argmax, all", [&] { ops::argmax(x, std::nullopt, false); }, floor));
+  rows.push_back(measure(
+      "argmax, all", [&] { ops::argmax(x, std::nullopt, false); }, floor));
   for (int64_t dim : {0, 1}) {
     const std::string along = ", dim " + std::to_string(dim);
-    rows.push_back(measure("argmax" + along, [&] { ops::argmax(x, dim, false); }, floor));
-    rows.push_back(measure("max with indices" + along, [&] { ops::max_dim(x, dim, false); }, floor));
-    rows.push_back(measure("logsumexp" + along, [&] { ops::logsumexp(x, {&dim, 1}, false); }, floor));
+    rows.push_back(measure(
+        "argmax" + along, [&] { ops::argmax(x, dim, false); }, floor));
+    rows.push_back(measure(
+        "max with indices" + along, [&] { ops::max_dim(x, dim, false); }, floor));
+    rows.push_back(measure(
+        "logsumexp" + along,
+        [&] {
+          ops::logsumexp(x, {&dim, 1}, false);
+        },
+        floor));
   }
 }
 
@@ -92,18 +102,27 @@ void bench_orders(std::vector<Row>& rows) {
   const Tensor x = uniform({1'000'000}), square = uniform({1000, 1000});
   const Tensor copy_to = uniform({1'000'000});
   const auto floor = [&] { std::memcpy(copy_to.data(), x.data(), 4 * x.numel()); };
-  rows.push_back(measure("sort 1e6", [&] { ops::sort(x, 0, false); }, floor));
-  rows.push_back(measure("sort 1000 rows of 1000", [&] { ops::sort(square, 1, false); }, floor));
-  rows.push_back(measure("topk 100 of 1e6", [&] { ops::topk(x, 100, 0, true, true); }, floor));
-  rows.push_back(measure("cumsum 1e6", [&] { ops::cumsum(x, 0, {}); }, floor));
-  rows.push_back(measure("cumsum 1000x1000, dim 0", [&] { ops::cumsum(square, 0, {}); }, floor));
+  rows.push_back(measure(
+      "sort 1e6", [&] { ops::sort(x, 0, false); }, floor));
+  rows.push_back(measure(
+      "sort 1000 rows of 1000", [&] { ops::sort(square, 1, false); }, floor));
+  rows.push_back(measure(
+      "topk 100 of 1e6", [&] { ops::topk(x, 100, 0, true, true); }, floor));
+  rows.push_back(measure(
+      "cumsum 1e6", [&] { ops::cumsum(x, 0, {}); }, floor));
+  rows.push_back(measure(
+      "cumsum 1000x1000, dim 0", [&] { ops::cumsum(square, 0, {}); }, floor));
   const Tensor places = ops::randperm(1'000'000, DType::kInt64, Device{});
-  rows.push_back(measure("gather 1e6 at random", [&] { ops::gather(x, 0, places, false); }, floor));
-  rows.push_back(measure("scatter_add 1e6 at random", [&] { ops::scatter_add(x, 0, places, x); }, floor));
+  rows.push_back(measure(
+      "gather 1e6 at random", [&] { ops::gather(x, 0, places, false); }, floor));
+  rows.push_back(measure(
+      "scatter_add 1e6 at random", [&] { ops::scatter_add(x, 0, places, x); }, floor));
   const Tensor lines = ops::randperm(1000, DType::kInt64, Device{});
-  rows.push_back(measure("index_select 1000 rows of 1000", [&] { ops::index_select(square, 0, lines); }, floor));
+  rows.push_back(measure(
+      "index_select 1000 rows of 1000", [&] { ops::index_select(square, 0, lines); }, floor));
   const Tensor mask = ops::gt(x, 0.5);
-  rows.push_back(measure("masked_select half of 1e6", [&] { ops::masked_select(x, mask); }, floor));
+  rows.push_back(measure(
+      "masked_select half of 1e6", [&] { ops::masked_select(x, mask); }, floor));
 }
 
 // Nanoseconds of the kernel alone on next to nothing.
@@ -127,7 +146,9 @@ void print(const std::vector<Row>& rows, bool json) {
     const char* format = json ? "%s{\"what\": \"%s\", \"ms\": %.4f, \"floor_ms\": %.4f, \"ratio\": %.3f}%s\n"
                               : "%s%-32s %10.3f %10.3f %7.2f%s\n";
     std::printf(format, json && i == 0 ? "[" : "", r.what.c_str(), r.ours * 1e3, r.floor * 1e3, r.ours / r.floor,
-                !json ? "" : i + 1 == rows.size() ? "]" : ",");
+                !json                  ? ""
+                : i + 1 == rows.size() ? "]"
+                                       : ",");
   }
 }
 
@@ -139,8 +160,10 @@ int main(int argc, char** argv) {
   bool json = false;
   set_num_threads(1);
   for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--json") == 0) json = true;
-    else set_num_threads(std::atoi(argv[i]));
+    if (std::strcmp(argv[i], "--json") == 0)
+      json = true;
+    else
+      set_num_threads(std::atoi(argv[i]));
   }
   cpu::register_backend(Dispatcher::instance());
   std::vector<Row> rows;

@@ -28,7 +28,8 @@ void find(const Tensor& input, const ReducePlan& plan, Tensor* values, Tensor& i
   if (input.dtype() == DType::kBool || input.dtype() == DType::kUInt8) {
     return find_as<uint8_t, kMax>(input, plan, values, indices);
   }
-  with_reduced(input.dtype(), [&]<typename T>(std::type_identity<T>) { find_as<T, kMax>(input, plan, values, indices); });
+  with_reduced(input.dtype(),
+               [&]<typename T>(std::type_identity<T>) { find_as<T, kMax>(input, plan, values, indices); });
 }
 
 ReducePlan plan_along(const Tensor& input, const std::optional<int64_t>& dim) {

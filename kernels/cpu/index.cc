@@ -128,9 +128,7 @@ void index_select(const Tensor& input, int64_t dim, const Tensor& index, Tensor&
 namespace {
 
 // `out` as a tensor that dimension 0 of can be indexed.
-Tensor indexable(const Tensor& out) {
-  return out.dim() > 0 ? out : view_of(out, Geometry{{1}, {1}, out->offset});
-}
+Tensor indexable(const Tensor& out) { return out.dim() > 0 ? out : view_of(out, Geometry{{1}, {1}, out->offset}); }
 
 }  // namespace
 
@@ -146,9 +144,8 @@ void index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tens
     });
   } else {
     const int64_t factor = alpha.to_int();
-    place(target, selection, values, [factor](auto old, auto value) {
-      return static_cast<int64_t>(old) + factor * static_cast<int64_t>(value);
-    });
+    place(target, selection, values,
+          [factor](auto old, auto value) { return static_cast<int64_t>(old) + factor * static_cast<int64_t>(value); });
   }
 }
 

@@ -22,8 +22,8 @@ void OutOfRange::rethrow() const {
 
 void OutOfRange::rethrow_in_self() const {
   if (!found_.load(std::memory_order_relaxed)) return;
-  fail(ErrorKind::kIndex, "index out of range in self, got ", index_.load(std::memory_order_relaxed),
-       " for dimension ", dim_, " with size ", size_);
+  fail(ErrorKind::kIndex, "index out of range in self, got ", index_.load(std::memory_order_relaxed), " for dimension ",
+       dim_, " with size ", size_);
 }
 
 void check_indexable(int64_t dim, int64_t size, int64_t count) {

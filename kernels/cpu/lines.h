@@ -2,8 +2,8 @@
 #pragma once
 
 #include "engine/rules/shape_rules.h"
-#include "kernels/cpu/nest.h"
 #include "engine/tensor.h"
+#include "kernels/cpu/nest.h"
 
 namespace tt::cpu {
 
@@ -27,9 +27,8 @@ class Lines {
   template <typename Body>
   void run(Body body) const {
     int64_t work = std::max<int64_t>(length_[0], 1);
-    parallel_for(count(), std::max<int64_t>(kGrain / work, 1), [&](int64_t begin, int64_t end) {
-      body([&](auto line) { walk(begin, end, line); });
-    });
+    parallel_for(count(), std::max<int64_t>(kGrain / work, 1),
+                 [&](int64_t begin, int64_t end) { body([&](auto line) { walk(begin, end, line); }); });
   }
 
  private:

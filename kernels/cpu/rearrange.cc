@@ -94,13 +94,15 @@ int64_t column_of(int64_t i, int64_t diagonal) {
 void tril(const Tensor& input, int64_t diagonal, Tensor& out) {
   if (input.numel() == 0) return;
   copy(input, out);
-  clear_columns(out, [=](int64_t i) { return column_of(i, diagonal) + 1; }, [&](int64_t) { return out.size(-1); });
+  clear_columns(
+      out, [=](int64_t i) { return column_of(i, diagonal) + 1; }, [&](int64_t) { return out.size(-1); });
 }
 
 void triu(const Tensor& input, int64_t diagonal, Tensor& out) {
   if (input.numel() == 0) return;
   copy(input, out);
-  clear_columns(out, [](int64_t) { return 0; }, [=](int64_t i) { return column_of(i, diagonal); });
+  clear_columns(
+      out, [](int64_t) { return 0; }, [=](int64_t i) { return column_of(i, diagonal); });
 }
 
 void diag_embed(const Tensor& input, int64_t offset, int64_t dim1, int64_t dim2, Tensor& out) {

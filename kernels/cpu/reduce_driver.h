@@ -58,7 +58,9 @@ class ReduceRun {
     if (plan_.outputs == 0) return;
     int64_t spans = by_columns() ? (column_.size + width_ - 1) / width_ : 0;
     int64_t items = by_columns() ? plan_.outputs / column_.size * spans : plan_.outputs;
-    int64_t pieces = items >= kEnoughItems ? 1 : std::clamp<int64_t>(plan_.count * std::max<int64_t>(width_, 1) / kPiece, 1, kMostPieces);
+    int64_t pieces = items >= kEnoughItems
+                         ? 1
+                         : std::clamp<int64_t>(plan_.count * std::max<int64_t>(width_, 1) / kPiece, 1, kMostPieces);
     if (pieces > 1) {
       for (int64_t i = 0; i < items; ++i) run_item_in_pieces(i, spans, pieces, finish);
       return;
@@ -84,9 +86,9 @@ class ReduceRun {
   static constexpr int64_t kMostPieces = 64;
   static constexpr int64_t kCut = 64;
   static constexpr int64_t kEnoughItems = 16;
-  static constexpr int64_t kTotals = 128;  // outputs of rows that are finished together
+  static constexpr int64_t kTotals = 128;      // outputs of rows that are finished together
   static constexpr int64_t kLoadedRow = 1024;  // elements of a converted row
-  static constexpr int64_t kLoaded = 8192;  // elements of a converted tile
+  static constexpr int64_t kLoaded = 8192;     // elements of a converted tile
 
   bool by_columns() const { return width_ > 0; }
 
@@ -163,8 +165,7 @@ class ReduceRun {
   Tile tile(int64_t item, int64_t spans) const {
     int64_t outer = item / spans, from = item % spans * width_;
     Walk walk(absl::MakeConstSpan(plan_.kept).first(plan_.kept.size() - 1), outer);
-    return {outer * column_.size + from, walk.offset() + from * column_.stride,
-            std::min(width_, column_.size - from)};
+    return {outer * column_.size + from, walk.offset() + from * column_.stride, std::min(width_, column_.size - from)};
   }
 
   template <typename Finish>

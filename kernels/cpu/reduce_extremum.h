@@ -42,8 +42,7 @@ TT_CLONES int64_t locate(const T* __restrict x, int64_t n, T value) {
 
 // Positions within a few rows fit an index of the value's own width, which keeps lanes in step.
 template <typename T>
-using LaneIndex = std::conditional_t<
-    sizeof(T) == 8, int64_t, std::conditional_t<sizeof(T) == 4, int32_t, uint8_t>>;
+using LaneIndex = std::conditional_t<sizeof(T) == 8, int64_t, std::conditional_t<sizeof(T) == 4, int32_t, uint8_t>>;
 
 // Columns [j, ...) in groups of kGroup that stay in registers over all rows; gives the first left over.
 template <typename T, bool kMax, int64_t kGroup>

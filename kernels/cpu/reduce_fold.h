@@ -63,8 +63,8 @@ TT_INLINE int64_t fold_column_groups(T* __restrict part, const T* __restrict x, 
 }
 
 template <typename M, typename T = typename M::Value>
-TT_CLONES void fold_columns(typename M::Total* __restrict totals, const T* __restrict x, int64_t stride,
-                            int64_t rows, int64_t cols) {
+TT_CLONES void fold_columns(typename M::Total* __restrict totals, const T* __restrict x, int64_t stride, int64_t rows,
+                            int64_t cols) {
   T part[kTileColumns];
   int64_t j = fold_column_groups<M, 512 / sizeof(T)>(part, x, stride, rows, 0, cols);
   j = fold_column_groups<M, 128 / sizeof(T)>(part, x, stride, rows, j, cols);
@@ -136,12 +136,8 @@ struct Sum {
   using Total = std::conditional_t<std::is_same_v<Lift, Nonzero>, int64_t, SumTotal<T>>;
   static constexpr T kIdentity = 0;
   static constexpr bool kRawBytes = std::is_same_v<Lift, Nonzero>;
-  TT_INLINE T lift(T x) {
-    return Lift::of(x);
-  }
-  TT_INLINE T combine(T a, T b) {
-    return a + b;
-  }
+  TT_INLINE T lift(T x) { return Lift::of(x); }
+  TT_INLINE T combine(T a, T b) { return a + b; }
   TT_INLINE Total init() { return 0; }
   TT_INLINE void add(Total& total, T part) { total += static_cast<Total>(part); }
   TT_INLINE void merge(Total& total, Total later) { total += later; }
@@ -157,12 +153,8 @@ struct Product {
   using Total = T;
   static constexpr T kIdentity = 1;
   static constexpr bool kRawBytes = false;
-  TT_INLINE T lift(T x) {
-    return x;
-  }
-  TT_INLINE T combine(T a, T b) {
-    return a * b;
-  }
+  TT_INLINE T lift(T x) { return x; }
+  TT_INLINE T combine(T a, T b) { return a * b; }
   TT_INLINE Total init() { return 1; }
   TT_INLINE void add(Total& total, T part) { total *= part; }
   TT_INLINE void merge(Total& total, Total later) { total *= later; }
@@ -176,12 +168,8 @@ struct Largest {
   static constexpr T kIdentity =
       std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
   static constexpr bool kRawBytes = false;
-  TT_INLINE T lift(T x) {
-    return Lift::of(x);
-  }
-  TT_INLINE T combine(T a, T x) {
-    return ((x > a) | (x != x)) ? x : a;
-  }
+  TT_INLINE T lift(T x) { return Lift::of(x); }
+  TT_INLINE T combine(T a, T x) { return ((x > a) | (x != x)) ? x : a; }
   TT_INLINE Total init() { return kIdentity; }
   TT_INLINE void add(Total& total, T part) { total = combine(total, part); }
   TT_INLINE void merge(Total& total, Total later) { total = combine(total, later); }
@@ -194,12 +182,8 @@ struct Smallest {
   static constexpr T kIdentity =
       std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
   static constexpr bool kRawBytes = false;
-  TT_INLINE T lift(T x) {
-    return Lift::of(x);
-  }
-  TT_INLINE T combine(T a, T x) {
-    return ((x < a) | (x != x)) ? x : a;
-  }
+  TT_INLINE T lift(T x) { return Lift::of(x); }
+  TT_INLINE T combine(T a, T x) { return ((x < a) | (x != x)) ? x : a; }
   TT_INLINE Total init() { return kIdentity; }
   TT_INLINE void add(Total& total, T part) { total = combine(total, part); }
   TT_INLINE void merge(Total& total, Total later) { total = combine(total, later); }

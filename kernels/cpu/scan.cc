@@ -98,20 +98,20 @@ void scan_columns(const Tensor& input, int64_t n, int64_t inner, A identity, Ten
   const bool in_place = lies_as<V>(out.dtype());
   parallel_for(outer * tiles, std::max<int64_t>(1, 16 * kChunk / (n * std::min(kTile, inner))),
                [&](int64_t begin, int64_t end) {
-    V loaded[kTile], results[kTile];
-    A carry[kTile];
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t first = t % tiles * kTile, cols = std::min(kTile, inner - first);
-      std::fill_n(carry, cols, identity);
-      for (int64_t r = 0; r < n; ++r) {
-        const int64_t at = (t / tiles * n + r) * inner + first;
-        const V* in = read(input, at, 1, cols, loaded);
-        char* to = out.data_as<char>() + at * item;
-        scan_row<Op>(in_place ? reinterpret_cast<V*>(to) : results, in, carry, cols);
-        if (!in_place) store_block(to, out.dtype(), 1, results, cols);
-      }
-    }
-  });
+                 V loaded[kTile], results[kTile];
+                 A carry[kTile];
+                 for (int64_t t = begin; t < end; ++t) {
+                   const int64_t first = t % tiles * kTile, cols = std::min(kTile, inner - first);
+                   std::fill_n(carry, cols, identity);
+                   for (int64_t r = 0; r < n; ++r) {
+                     const int64_t at = (t / tiles * n + r) * inner + first;
+                     const V* in = read(input, at, 1, cols, loaded);
+                     char* to = out.data_as<char>() + at * item;
+                     scan_row<Op>(in_place ? reinterpret_cast<V*>(to) : results, in, carry, cols);
+                     if (!in_place) store_block(to, out.dtype(), 1, results, cols);
+                   }
+                 }
+               });
 }
 
 template <typename Op, typename V, typename A>

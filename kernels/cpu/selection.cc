@@ -14,9 +14,9 @@ namespace {
 
 // One index of the user's: what it adds to the offset.
 struct Term {
-  Tensor values;   // int64
-  int64_t dim;     // for messages
-  int64_t size;    // of the dimension; -1: values are offsets already
+  Tensor values;  // int64
+  int64_t dim;    // for messages
+  int64_t size;   // of the dimension; -1: values are offsets already
   int64_t stride;
 };
 
@@ -92,7 +92,7 @@ Tensor offsets_of_true(const Tensor& mask, SizesView strides) {
 
 Selection::Selection(const Tensor& x, const Tensors& indices, Range range) {
   absl::InlinedVector<Term, 4> terms;
-  absl::InlinedVector<int64_t, 8> kept;  // dimensions that no index names
+  absl::InlinedVector<int64_t, 8> kept;    // dimensions that no index names
   int64_t dim = 0, first = -1, last = -1;  // of the indexed ones
   bool adjacent = true;
   for (const Tensor& index : indices) {

@@ -93,8 +93,10 @@ void topk(const Tensor& input, int64_t k, int64_t dim, bool largest, bool, Tenso
       RowSorter<T> sorter = room.take();
       each([&](const std::array<int64_t, 3>& at, int64_t) {
         const T* line = x + at[0];
-        results.write(at, x, few ? sorter.sort_first(line, lines.stride(0), n, k, largest)
-                                 : sorter.sort(line, lines.stride(0), n, largest), k);
+        results.write(at, x,
+                      few ? sorter.sort_first(line, lines.stride(0), n, k, largest)
+                          : sorter.sort(line, lines.stride(0), n, largest),
+                      k);
       });
     });
   });

@@ -52,8 +52,10 @@ template <typename Key>
 }
 template <typename K>
 int64_t place_of(K keyed) {
-  if constexpr (sizeof(K) == 8) return static_cast<int64_t>(keyed & 0xffffffffu);
-  else return static_cast<int64_t>(keyed);
+  if constexpr (sizeof(K) == 8)
+    return static_cast<int64_t>(keyed & 0xffffffffu);
+  else
+    return static_cast<int64_t>(keyed);
 }
 // The least integer with the key of `keyed`.
 template <typename K>
@@ -118,7 +120,7 @@ class RowSorter {
 // after the first batches.
 template <typename T>
 const typename RowSorter<T>::K* RowSorter<T>::sort_first(const T* x, int64_t stride, int64_t n, int64_t k,
-                                                        bool descending) {
+                                                         bool descending) {
   K batch[kBatch];
   K bound = ~K{0};
   int64_t held = 0;

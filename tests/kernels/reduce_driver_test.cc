@@ -106,14 +106,18 @@ TEST(ReduceDriver, SumsEveryLayoutAndDType) {
 
 TEST(ReduceDriver, CountsWhatIsNotZero) {
   auto id = [](auto t) { return t; };
-  auto count = [](const std::vector<double>& v) { return std::count_if(v.begin(), v.end(), [](double x) { return x != 0; }); };
+  auto count = [](const std::vector<double>& v) {
+    return std::count_if(v.begin(), v.end(), [](double x) { return x != 0; });
+  };
   for (DType dtype : kAllDTypes) expect_reduces(Fold<Count<uint8_t>>(), dtype, Order::kAny, id, count, 0);
   expect_reduces(Fold<Count<float>>(), DType::kFloat32, Order::kAny, id, count, 0);
 }
 
 TEST(ReduceDriver, FindsLargestAndSmallest) {
   auto id = [](auto t) { return t; };
-  auto largest = [](const std::vector<double>& v) { return v.empty() ? -INFINITY : *std::max_element(v.begin(), v.end()); };
+  auto largest = [](const std::vector<double>& v) {
+    return v.empty() ? -INFINITY : *std::max_element(v.begin(), v.end());
+  };
   auto lowest = [](const std::vector<double>& v) {
     return v.empty() ? static_cast<double>(INT64_MAX) : *std::min_element(v.begin(), v.end());
   };
@@ -170,10 +174,12 @@ TEST(ReduceDriver, TakesLogSumExp) {
     for (double x : v) sum += std::exp(x);
     return v.empty() ? 0 : std::log(sum);
   };
-  expect_reduces(ExpSum<float>(), DType::kFloat32, Order::kAny,
-                 [](const ExpTotal<float>& t) { return t.sum == 0 ? 0 : t.shift() + std::log(t.sum); }, expected, 1e-5);
-  expect_reduces(ExpSum<double>(), DType::kFloat64, Order::kAny,
-                 [](const ExpTotal<double>& t) { return t.sum == 0 ? 0 : t.shift() + std::log(t.sum); }, expected, 1e-12);
+  expect_reduces(
+      ExpSum<float>(), DType::kFloat32, Order::kAny,
+      [](const ExpTotal<float>& t) { return t.sum == 0 ? 0 : t.shift() + std::log(t.sum); }, expected, 1e-5);
+  expect_reduces(
+      ExpSum<double>(), DType::kFloat64, Order::kAny,
+      [](const ExpTotal<double>& t) { return t.sum == 0 ? 0 : t.shift() + std::log(t.sum); }, expected, 1e-12);
 }
 
 template <typename R>

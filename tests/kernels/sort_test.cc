@@ -26,7 +26,8 @@ std::vector<double> order_of(const std::vector<double>& v, bool descending) {
 void expect_same(const std::vector<double>& got, const std::vector<double>& want) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) {
-    ASSERT_TRUE(got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i]))) << i << ": " << got[i] << ", " << want[i];
+    ASSERT_TRUE(got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i])))
+        << i << ": " << got[i] << ", " << want[i];
   }
 }
 
@@ -44,7 +45,8 @@ std::vector<Tensor> lines_of(const Tensor& t, int64_t dim) {
 
 std::vector<Tensor> sortables(DType dtype) {
   return {random_tensor({4, 50, 3}, dtype), transpose(random_tensor({4, 50, 3}, dtype), 0, 2),
-          every_second(random_tensor({4, 50, 6}, dtype), 2), random_tensor({2, 3000}, dtype), random_tensor({1}, dtype)};
+          every_second(random_tensor({4, 50, 6}, dtype), 2), random_tensor({2, 3000}, dtype),
+          random_tensor({1}, dtype)};
 }
 
 TEST(Sort, IsStableInEveryDTypeAndLayout) {
@@ -183,9 +185,9 @@ void expect_scans(void (*kernel)(const Tensor&, int64_t, std::optional<DType>, T
     if (dtype == DType::kBool) continue;
     const DType result = is_integral(dtype) ? DType::kInt64 : dtype;
     const double tolerance = dtype == DType::kBFloat16 ? 2e-2 : dtype == DType::kFloat16 ? 2e-3 : 1e-5;
-    for (const Tensor& x : {random_tensor({3, 40, 20}, dtype, low, high),
-                            transpose(random_tensor({3, 40, 20}, dtype, low, high), 0, 2),
-                            random_tensor({2, 2500}, dtype, low, high), random_tensor({}, dtype, low, high)}) {
+    for (const Tensor& x :
+         {random_tensor({3, 40, 20}, dtype, low, high), transpose(random_tensor({3, 40, 20}, dtype, low, high), 0, 2),
+          random_tensor({2, 2500}, dtype, low, high), random_tensor({}, dtype, low, high)}) {
       for (int64_t dim = 0; dim < std::max<int64_t>(x.dim(), 1); ++dim) {
         Tensor out = empty(x.sizes(), result, Device{});
         kernel(x, dim, std::nullopt, out);
