@@ -13,7 +13,7 @@ namespace tt::python {
 void bind_extra(pybind11::module_& m) {
   m.def("connect_in_process", [] {
     static auto engine = [] {
-      server::register_backends();
+      server::register_backends(0, 0);
       return std::make_shared<server::InProcessEngine>();
     }();
     return Connection(client::Session::connect(std::make_unique<InProcessTransport>(engine), "in-process rows"));
