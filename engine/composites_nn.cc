@@ -52,10 +52,10 @@ Tensor convolve_transposed(const Tensor& input, const Tensor& weight, const Tens
 }
 
 Tensor cosine(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
-  const Sizes dims{dim};
+  const Sizes dims{dim}, sizes = shape_rules::broadcast_sizes(x1.sizes(), x2.sizes());
   const Tensor product = ops::sum(ops::mul(x1, x2), dims);
   auto length = [&](const Tensor& x) {
-    const Tensor wide = ops::add(x, ops::zeros_like(ops::mul(x1, x2)));
+    const Tensor wide = x.sizes() == sizes ? x : ops::expand(x, sizes);
     return ops::clamp_min(ops::vector_norm(wide, 2.0, dims), eps);
   };
   return ops::true_divide(product, ops::mul(length(x1), length(x2)));

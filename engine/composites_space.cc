@@ -25,7 +25,10 @@ struct Axis {
   double center(int64_t i) const {
     return align_corners ? step * static_cast<double>(i) : step * (static_cast<double>(i) + 0.5) - 0.5;
   }
-  int64_t clamp(int64_t i) const { return std::clamp<int64_t>(i, 0, from - 1); }
+  // The element at or before a place, or the edge's; whatever the factors.
+  int64_t before(double place) const {
+    return static_cast<int64_t>(std::clamp(std::floor(place), 0.0, static_cast<double>(from - 1)));
+  }
 };
 
 template <typename T>
@@ -55,18 +58,16 @@ Tensor weights(const Tensor& input, int64_t dim, int64_t n, F f) {
 
 // In float, as PyTorch rounds.
 Tensor nearest(const Tensor& input, int64_t dim, const Axis& axis, float shift) {
-  return pick(input, dim, axis.to, [&](int64_t i) {
-    return axis.clamp(
-        static_cast<int64_t>(std::floor((static_cast<float>(i) + shift) * static_cast<float>(axis.step))));
-  });
+  return pick(input, dim, axis.to,
+              [&](int64_t i) { return axis.before((static_cast<float>(i) + shift) * static_cast<float>(axis.step)); });
 }
 
 Tensor linear(const Tensor& input, int64_t dim, const Axis& axis) {
-  auto at = [&](int64_t i) { return std::max(axis.center(i), 0.0); };
-  auto low = [&](int64_t i) { return axis.clamp(static_cast<int64_t>(at(i))); };
-  const Tensor part = weights(input, dim, axis.to, [&](int64_t i) { return at(i) - static_cast<double>(low(i)); });
-  return ops::lerp(pick(input, dim, axis.to, low),
-                   pick(input, dim, axis.to, [&](int64_t i) { return axis.clamp(low(i) + 1); }), part);
+  auto place = [&](int64_t i) { return std::clamp(axis.center(i), 0.0, static_cast<double>(axis.from - 1)); };
+  auto low = [&](int64_t i) { return axis.before(place(i)); };
+  auto high = [&](int64_t i) { return std::min(low(i) + 1, axis.from - 1); };
+  const Tensor part = weights(input, dim, axis.to, [&](int64_t i) { return place(i) - static_cast<double>(low(i)); });
+  return ops::lerp(pick(input, dim, axis.to, low), pick(input, dim, axis.to, high), part);
 }
 
 // The cubic convolution kernel, with PyTorch's -0.75.
@@ -79,12 +80,11 @@ double cubic_weight(double distance) {
 
 Tensor cubic(const Tensor& input, int64_t dim, const Axis& axis) {
   Tensor sum;
-  for (int64_t tap = -1; tap <= 2; ++tap) {
-    auto at = [&](int64_t i) { return static_cast<int64_t>(std::floor(axis.center(i))) + tap; };
-    const Tensor values = pick(input, dim, axis.to, [&](int64_t i) { return axis.clamp(at(i)); });
-    const Tensor scaled = ops::mul(values, weights(input, dim, axis.to, [&](int64_t i) {
-                                     return cubic_weight(axis.center(i) - static_cast<double>(at(i)));
-                                   }));
+  for (double tap = -1; tap <= 2; ++tap) {
+    auto at = [&](int64_t i) { return std::floor(axis.center(i)) + tap; };
+    const Tensor values = pick(input, dim, axis.to, [&](int64_t i) { return axis.before(at(i)); });
+    const Tensor shares = weights(input, dim, axis.to, [&](int64_t i) { return cubic_weight(axis.center(i) - at(i)); });
+    const Tensor scaled = ops::mul(values, shares);
     sum = sum ? ops::add(sum, scaled) : scaled;
   }
   return sum;

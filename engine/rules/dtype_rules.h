@@ -104,6 +104,7 @@ DType added(Scalar beta, Scalar alpha, const A&... args) {
 // Neural networks.
 DType cast_floating(const Arg& input, std::optional<DType> given);  // softmax
 DType indexed(const Arg& rows, const Arg& indices);
+DType at_places(const Arg& values, const Arg& places);  // indices must be int64
 DType index_of(const Arg& indices);                                  // one_hot
 // A norm's result; weight and bias have the input's dtype, or float32 beside a half input.
 DType normalized(const Arg& input, const Arg& weight, const Arg& bias = Arg());

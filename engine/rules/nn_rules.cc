@@ -55,10 +55,10 @@ namespace shape_rules {
 
 Sizes scalar() { return {}; }
 
-Sizes alike(const Arg& a, const Arg& b) {
-  check(sizes_of(a) == sizes_of(b), "expected equal sizes, got ", to_string(sizes_of(a)), " and ",
-        to_string(sizes_of(b)));
-  return sizes_of(a);
+Sizes gradient_of(const Arg& grad, Sizes result) {
+  check(sizes_of(grad) == result, "Expected a gradient of size ", to_string(result), ", got ",
+        to_string(sizes_of(grad)));
+  return result;
 }
 
 Sizes dropout(const Arg& input, double p) {
@@ -129,6 +129,10 @@ Sizes batch_norm(const Arg& input, const Arg& running_mean, const Arg& running_v
   check_per_channel(weight, "weight", sizes[1]);
   check_per_channel(bias, "bias", sizes[1]);
   return sizes;
+}
+
+Sizes batch_norm(const Arg& input, const Arg& mean, const Arg& rstd, const Arg& weight) {
+  return batch_norm(input, mean, rstd, weight, Arg(), false);
 }
 
 Sizes channels(const Arg& input) {
@@ -270,6 +274,11 @@ DType index_of(const Arg& indices) {
   check(same(indices) == DType::kInt64, "one_hot is only applicable to index tensor of type LongTensor, got ",
         type_word(same(indices)));
   return DType::kInt64;
+}
+
+DType at_places(const Arg& values, const Arg& places) {
+  check(same(places) == DType::kInt64, "expected indices of type Long, got ", type_word(same(places)));
+  return same(values);
 }
 
 DType normalized(const Arg& input, const Arg& weight, const Arg& bias) {

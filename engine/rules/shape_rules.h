@@ -178,15 +178,16 @@ Sizes interpolate(const Arg& input, SizesView size, std::string_view mode, bool 
 // Normalisations.
 Sizes batch_norm(const Arg& input, const Arg& running_mean, const Arg& running_var, const Arg& weight, const Arg& bias,
                  bool training);
+Sizes batch_norm(const Arg& input, const Arg& mean, const Arg& rstd, const Arg& weight);  // as its gradient sees it
 Sizes channels(const Arg& input);
 Sizes layer_norm(const Arg& input, SizesView normalized_shape, const Arg& weight, const Arg& bias = Arg());
 Sizes rows(const Arg& input, SizesView normalized_shape);  // one for each row that is normalised
-Sizes group_norm(const Arg& input, int64_t num_groups, const Arg& weight, const Arg& bias);
+Sizes group_norm(const Arg& input, int64_t num_groups, const Arg& weight, const Arg& bias = Arg());
 Sizes groups(const Arg& input, int64_t num_groups);
 
 // Other layers, and losses.
 Sizes scalar();
-Sizes alike(const Arg& a, const Arg& b);  // sizes that must be equal
+Sizes gradient_of(const Arg& grad, Sizes result);  // a gradient has the sizes of its result
 Sizes dropout(const Arg& input, double p);
 Sizes embedding(const Arg& weight, const Arg& indices);
 Sizes embedding_backward(const Arg& grad, const Arg& indices, int64_t num_weights);

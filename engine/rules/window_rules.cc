@@ -319,7 +319,7 @@ Sizes interpolate(const Arg& input, SizesView size, std::string_view mode, bool 
       to_string(SizesView(x).subspan(2)), " and output size of ", to_string(size));
   Sizes result{x[0], x[1]};
   for (size_t i = 0; i < space; ++i) {
-    check(size[i] > 0 && size[i] < kLimit && x[2 + i] > 0,
+    check(size[i] > 0 && size[i] <= 1 << 24 && x[2 + i] > 0,
           "Input and output sizes should be greater than 0, but got input (", to_string(x), ") and output ",
           to_string(size));
     result.push_back(size[i]);

@@ -126,6 +126,19 @@ TEST_F(LayerRulesTest, NormsCheckTheirParameters) {
   EXPECT_THAT(infer_("group_norm", {t({2, 5, 3}), int64_t{2}}), HasSubstr("divisible by num_groups"));
 }
 
+// These are not shown in Python, but a frame may hold anything.
+TEST_F(LayerRulesTest, GradientsMustFitWhatTheyAreOf) {
+  EXPECT_THAT(infer_("softmax_backward", {t({3, 4}), t({3, 4}), int64_t{7}}), StartsWith("IndexError"));
+  EXPECT_THAT(infer_("softmax_backward", {t({3, 4}), t({3, 5}), int64_t{0}}), HasSubstr("Expected a gradient of size"));
+  EXPECT_THAT(infer_("layer_norm_backward", {t({3, 4}), t({3, 4}), t({3}), t({3}), t({3}), n({4})}),
+              HasSubstr("Expected weight to be of same shape as normalized_shape"));
+  EXPECT_THAT(infer_("group_norm_backward", {t({2, 4}), t({2, 4}), Arg(), t({2, 1}), t({2, 1}), int64_t{0}}),
+              HasSubstr("divisible by num_groups"));
+  EXPECT_THAT(infer_("batch_norm_backward", {t({2, 4}), t({2, 4}), Arg(), t({3}), t({4}), true}),
+              HasSubstr("should contain 4 elements not 3"));
+  EXPECT_THAT(infer_("max_pool2d_backward", {t({1, 2, 2}), t({1, 2, 2}), n({1, 4, 4})}), HasSubstr("Long, got Float"));
+}
+
 TEST_F(LayerRulesTest, LossesReduceOrNot) {
   const Arg target = t({2, 4}, DType::kInt64);
   EXPECT_EQ(infer_("cross_entropy", {t({2, 3, 4}), target}), "float32[]");
