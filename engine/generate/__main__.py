@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import api, composites, gradients, kernels, pointwise, python_bindings, schema
+from . import api, client_api, composites, gradients, kernels, pointwise, python_bindings, schema
 from .declaration import load
 from .signature import DeclarationError
 
@@ -20,6 +20,8 @@ def outputs(operators, kernels_folder: Path) -> dict[str, str]:
         "engine/ops.cc": api.emit_source(operators),
         "engine/register_composites.cc": composites.emit_composites(operators, sorted(Path("engine").glob("composites*.h"))),
         "autograd/gradients.cc": gradients.emit_gradients(operators, sorted(Path("autograd").glob("formulas*.h"))),
+        "teletensor/ops.h": client_api.emit_header(operators),
+        "teletensor/ops.cc": client_api.emit_source(operators),
         "python/operator_tables.cc": python_bindings.emit(operators),
         "kernels/cpu/kernels.h": kernels.emit_declarations(operators, "cpu"),
         "kernels/cpu/register_kernels.cc": kernels.emit_registration(

@@ -13,7 +13,8 @@ def _result_type(op: Operator) -> str:
     return "Tensor" if outputs == 1 else "Tensors"
 
 
-def _default(param) -> str:
+def default_text(param) -> str:
+    """A parameter's default as the C++ declaration says it; empty where there is none, or C++ has no literal."""
     if not param.has_default:
         return ""
     value = param.default
@@ -35,7 +36,7 @@ def _default(param) -> str:
 
 
 def _declaration(op: Operator, defaults: bool) -> str:
-    texts = [_default(p) if defaults else "" for p in op.params]
+    texts = [default_text(p) if defaults else "" for p in op.params]
     # C++ defaults are a suffix: one parameter without drops those before it.
     last_without = max((i for i, t in enumerate(texts) if not t), default=-1)
     params = ", ".join(

@@ -1,0 +1,58 @@
+#include "client/operand.h"
+
+#include <cstring>
+
+#include "engine/rules/half.h"
+
+namespace tt::client {
+namespace {
+
+thread_local bool grad_enabled = true;
+
+template <typename T>
+double as_double(const std::string& bytes) {
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  if constexpr (std::is_arithmetic_v<T>) return static_cast<double>(value);
+  else return static_cast<double>(static_cast<float>(value));
+}
+
+}  // namespace
+
+NoGrad::NoGrad() : before_(std::exchange(grad_enabled, false)) {}
+NoGrad::~NoGrad() { grad_enabled = before_; }
+
+Session& session_of(std::string_view op, Args args) {
+  for (const Arg& arg : args) {
+    absl::Span<const TensorMeta* const> list(&arg.tensor, arg.kind == Arg::Kind::kTensor ? 1 : 0);
+    if (arg.kind == Arg::Kind::kTensors) list = arg.list();
+    for (const TensorMeta* tensor : list) {
+      if (tensor) return *static_cast<const Handle*>(tensor)->session;
+    }
+  }
+  fail(ErrorKind::kType, "[", op, "] needs a tensor among its arguments, got numbers only");
+}
+
+Tensors call_op(Session& session, uint16_t op, Args args, absl::Span<const Tensor> into) {
+  return session.call(*find_op(op), args, {.grad = grad_enabled, .into = into});
+}
+
+double item(const Tensor& tensor) {
+  check(tensor->numel() == 1, "a Tensor with ", tensor->numel(), " elements cannot be converted to Scalar");
+  std::string bytes = tensor->session->read(tensor).bytes;
+  switch (tensor->dtype) {
+    case DType::kBool:
+    case DType::kUInt8: return as_double<uint8_t>(bytes);
+    case DType::kInt8: return as_double<int8_t>(bytes);
+    case DType::kInt16: return as_double<int16_t>(bytes);
+    case DType::kInt32: return as_double<int32_t>(bytes);
+    case DType::kInt64: return as_double<int64_t>(bytes);
+    case DType::kFloat16: return as_double<Half>(bytes);
+    case DType::kBFloat16: return as_double<BFloat16>(bytes);
+    case DType::kFloat32: return as_double<float>(bytes);
+    case DType::kFloat64: return as_double<double>(bytes);
+    default: fail(ErrorKind::kNotImplemented, "item() of ", tensor->dtype);
+  }
+}
+
+}  // namespace tt::client

@@ -1,0 +1,322 @@
+// The client against a real teletensord: values, bytes of many sizes, broken links, dead engines, nothing left behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+#include <thread>
+
+#include "client/address.h"
+#include "client/connect.h"
+#include "client/grpc_transport.h"
+#include "client/private_engine.h"
+#include "tests/client/daemon.h"
+#include "tests/client/relay.h"
+
+namespace tt::client::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+const Op& op(std::string_view name) { return *find_op(name); }
+
+Ref<Session> connect_to(const Daemon& daemon, bool shared_memory = true) {
+  return connect({.address = daemon.address(), .token = daemon.token(), .shared_memory = shared_memory});
+}
+
+Tensor upload(Session& session, const std::vector<float>& values) {
+  int64_t size = static_cast<int64_t>(values.size());
+  absl::Span<const char> bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  return session.upload(bytes, DType::kFloat32, {size}, Device());
+}
+
+std::vector<float> read(Session& session, const Tensor& tensor) {
+  std::vector<float> values(static_cast<size_t>(tensor->numel()));
+  session.read_into(tensor, absl::MakeSpan(reinterpret_cast<char*>(values.data()), values.size() * sizeof(float)));
+  return values;
+}
+
+Tensor add(Session& session, const Tensor& a, const Arg& b, const CallOptions& options = {}) {
+  const Arg args[] = {a.get(), b, Arg(1)};
+  return session.call(op("add"), args, options)[0];
+}
+
+Tensor full(Session& session, SizesView sizes, double value, uint32_t site = 0) {
+  const Arg args[] = {sizes, Arg(value), Arg(DType::kFloat32), Arg()};
+  return session.call(op("full"), args, {.site = site})[0];
+}
+
+uint64_t held_bytes(const Daemon& daemon) {
+  uint64_t bytes = 0;
+  v1::StatusReply status = daemon.status();
+  for (const auto& device : status.devices()) bytes += device.memory().allocated();
+  return bytes;
+}
+
+TEST(Engine, ComputesWhatItIsTold) {
+  Daemon daemon;
+  Ref<Session> session = connect_to(daemon);
+  Tensor a = upload(*session, {1, 2, 3});
+  Tensor b = add(*session, a, Arg(10.0));
+  EXPECT_EQ(read(*session, b), (std::vector<float>{11, 12, 13}));
+  Tensor into[] = {a};
+  add(*session, a, a.get(), {.into = into});
+  EXPECT_EQ(read(*session, a), (std::vector<float>{2, 4, 6}));
+}
+
+class BytesTest : public ::testing::TestWithParam<bool> {};
+
+TEST_P(BytesTest, ComeBackAsTheyWere) {
+  Daemon daemon;
+  Ref<Session> session = connect_to(daemon, GetParam());
+  constexpr size_t kInline = 64 << 10, kChunk = 1 << 20;
+  for (size_t bytes : {size_t{0}, size_t{1}, kInline - 1, kInline, kInline + 1, kChunk - 1, kChunk, kChunk + 1,
+                       4 * kChunk, 4 * kChunk + 1, 9 * kChunk - 1, 33 * kChunk + 5}) {
+    std::string sent(bytes, '\0');
+    std::iota(sent.begin(), sent.end(), static_cast<char>(bytes));
+    Tensor tensor = session->upload(sent, DType::kUInt8, {static_cast<int64_t>(bytes)}, Device());
+    std::string got(bytes, 'x');
+    session->read_into(tensor, absl::MakeSpan(got));
+    EXPECT_TRUE(got == sent) << bytes << " bytes";
+    EXPECT_TRUE(session->read(tensor).bytes == sent) << bytes << " bytes";
+  }
+}
+
+TEST_P(BytesTest, OfSeveralThreadsDoNotMix) {
+  Daemon daemon;
+  Ref<Session> session = connect_to(daemon, GetParam());
+  std::vector<std::thread> threads;
+  for (char fill : {'a', 'b', 'c'}) {
+    threads.emplace_back([&, fill] {
+      std::string sent(3 << 20, fill), got(3 << 20, 'x');
+      for (int i = 0; i < 4; ++i) {
+        Tensor tensor = session->upload(sent, DType::kUInt8, {3 << 20}, Device());
+        session->read_into(tensor, absl::MakeSpan(got));
+        EXPECT_TRUE(got == sent);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Way, BytesTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "SharedMemory" : "Chunks"; });
+
+TEST(Engine, DataDependentShapesWait) {
+  Daemon daemon;
+  Ref<Session> session = connect_to(daemon);
+  Tensor a = upload(*session, {0, 5, 0, 7});
+  const Arg args[] = {a.get()};
+  Tensor where = session->call(op("nonzero"), args)[0];
+  EXPECT_EQ(where->sizes, Sizes({2, 1}));
+  EXPECT_EQ(session->counters().waits, 1u);
+}
+
+TEST(Engine, OutOfMemoryIsTheTensorsErrorOnly) {
+  Daemon daemon({"--session-memory-limit", "64MB"});
+  Ref<Session> session = connect_to(daemon);
+  uint32_t site = session->site("train.py", 7, "main");
+  Tensor large = full(*session, {1 << 28}, 1, site);
+  Tensor after = add(*session, large, Arg(1.0));
+  try {
+    session->read(add(*session, after, Arg(2.0)));
+    FAIL();
+  } catch (const RemoteError& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kOutOfMemory);
+    EXPECT_EQ(e.site(), "train.py:7 in main");  // of the root, not of what depends on it
+  }
+  EXPECT_EQ(read(*session, full(*session, {2}, 3)), (std::vector<float>{3, 3}));
+}
+
+TEST(Engine, AnUploadThatDoesNotFitIsRefused) {
+  Daemon daemon({"--session-memory-limit", "16MB"});
+  Ref<Session> session = connect_to(daemon);
+  std::string bytes(32 << 20, 'x');
+  for (int i = 0; i < 3; ++i) {
+    try {
+      session->upload(bytes, DType::kUInt8, {32 << 20}, Device());
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kOutOfMemory) << e.message();
+    }
+  }
+  std::string fits(1 << 20, 'y');
+  Tensor tensor = session->upload(fits, DType::kUInt8, {1 << 20}, Device());
+  EXPECT_TRUE(session->read(tensor).bytes == fits);
+}
+
+TEST(Engine, KeepsNothingOfAClosedSession) {
+  Daemon daemon;
+  Ref<Session> session = connect_to(daemon);
+  Tensor a = full(*session, {1 << 20}, 1);
+  session->synchronize();
+  EXPECT_GE(held_bytes(daemon), size_t{4} << 20);
+  session->close();
+  EXPECT_EQ(held_bytes(daemon), 0u);
+  EXPECT_EQ(daemon.status().sessions_size(), 0);
+}
+
+TEST(Engine, DroppedHandlesAreFreed) {
+  Daemon daemon;
+  Ref<Session> session = connect_to(daemon);
+  Tensor a = full(*session, {1 << 20}, 1);
+  session->synchronize();
+  a = nullptr;  // nothing is called after it
+  for (int i = 0; i < 500 && held_bytes(daemon) > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_EQ(held_bytes(daemon), 0u);
+}
+
+TEST(Engine, AsksForItsToken) {
+  Daemon daemon;
+  try {
+    connect({.address = daemon.address(), .token = "not the token"});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kConnection);
+    EXPECT_THAT(e.message(), HasSubstr("token"));
+  }
+}
+
+TEST(Engine, NobodyListening) {
+  auto start = Clock::now();
+  EXPECT_THROW(connect({.address = "unix:/tmp/nobody-listens-here.sock"}), Error);
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(1));
+}
+
+TEST(Engine, ALinkThatBreaksAgainAndAgainCostsNothing) {
+  Daemon daemon;
+  std::string path = daemon.socket() + ".relay";
+  Relay relay(path, daemon.socket());
+  Ref<Session> session = connect({.address = "unix:" + path, .token = daemon.token()});
+  std::jthread cutter([&](std::stop_token done) {
+    while (!done.stop_requested()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      relay.cut();
+    }
+  });
+  Tensor one = full(*session, {8, 8}, 1);
+  Tensor x = full(*session, {8, 8}, 0);
+  constexpr int kSteps = 20'000;
+  Tensor into[] = {x};
+  for (int i = 1; i <= kSteps; ++i) {
+    add(*session, x, one.get(), {.into = into});  // in place: executed twice or not at all, it would show
+    if (i % 500 == 0) EXPECT_EQ(read(*session, x)[0], static_cast<float>(i));
+  }
+  std::string bytes(3 << 20, 'z');
+  for (int i = 0; i < 10; ++i) {
+    Tensor tensor = session->upload(bytes, DType::kUInt8, {3 << 20}, Device());
+    EXPECT_TRUE(session->read(tensor).bytes == bytes);
+  }
+  cutter.request_stop();
+  cutter.join();
+  EXPECT_EQ(read(*session, x)[0], static_cast<float>(kSteps));
+  EXPECT_GE(relay.connections(), 3);
+}
+
+// What callers see of an engine that is killed while `busy` runs on its session.
+void expect_one_clear_error(const std::function<void(Session&)>& busy) {
+  Daemon daemon;
+  Ref<Session> session = connect_to(daemon);
+  busy(*session);
+  Clock::time_point killed;
+  std::thread killer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    daemon.kill_now();
+    killed = Clock::now();
+  });
+  try {
+    for (;;) busy(*session);
+  } catch (const Error& e) {
+    auto noticed = Clock::now();
+    killer.join();
+    EXPECT_LT(noticed - killed, std::chrono::seconds(1));
+    EXPECT_EQ(e.kind(), ErrorKind::kConnection);
+    EXPECT_THAT(e.message(), HasSubstr("[connection] the engine at " + daemon.address() + " is gone"));
+  }
+  EXPECT_THROW(session->synchronize(), Error);
+}
+
+TEST(KilledEngine, EndsCalls) {
+  expect_one_clear_error([](Session& session) { full(session, {8}, 1); });
+}
+TEST(KilledEngine, EndsReads) {
+  expect_one_clear_error([](Session& session) { session.read(full(session, {8}, 1)); });
+}
+TEST(KilledEngine, EndsReadsThatWaitForLongWork) {
+  expect_one_clear_error([](Session& session) {
+    Tensor a = full(session, {1 << 24}, 1);
+    for (int i = 0; i < 20; ++i) a = add(session, a, Arg(1.0));
+    const Arg args[] = {a.get(), Arg(int64_t{0}), Arg(int64_t{0}), Arg(int64_t{1}), Arg(int64_t{1})};
+    session.read(session.call(op("slice"), args)[0]);
+  });
+}
+TEST(KilledEngine, EndsDownloads) {
+  expect_one_clear_error([](Session& session) { session.read(full(session, {1 << 22}, 1)); });
+}
+TEST(KilledEngine, EndsUploads) {
+  std::string bytes(16 << 20, 'x');
+  expect_one_clear_error([&](Session& session) { session.upload(bytes, DType::kUInt8, {16 << 20}, Device()); });
+}
+
+TEST(PrivateEngine, StartsAndEndsWithItsSession) {
+  unsetenv("TELETENSOR_ADDRESS");
+  auto engine = std::make_unique<PrivateEngine>();
+  pid_t pid = engine->pid();
+  std::string folder = std::filesystem::path(engine->address().substr(5)).parent_path();
+  EXPECT_EQ(std::filesystem::status(folder).permissions(), std::filesystem::perms::owner_all);
+  {
+    Address address = parse_address(engine->address());
+    auto transport = std::make_unique<GrpcTransport>(address, "", true, std::move(engine));
+    Ref<Session> session = Session::connect(std::move(transport), "test");
+    EXPECT_EQ(read(*session, full(*session, {2}, 3)), (std::vector<float>{3, 3}));
+  }
+  EXPECT_NE(kill(pid, 0), 0);
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
+TEST(PrivateEngine, EndsWhenItsClientIsKilled) {
+  int said[2];
+  ASSERT_EQ(pipe(said), 0);
+  // A program of its own: this test binary again, with nothing but the client part.
+  pid_t client = fork();
+  if (client == 0) {
+    PrivateEngine engine;
+    pid_t pid = engine.pid();
+    if (write(said[1], &pid, sizeof(pid)) != sizeof(pid)) _exit(1);
+    pause();
+  }
+  pid_t engine = 0;
+  ASSERT_EQ(::read(said[0], &engine, sizeof(engine)), static_cast<ssize_t>(sizeof(engine)));
+  EXPECT_EQ(kill(engine, 0), 0);
+  kill(client, SIGKILL);
+  waitpid(client, nullptr, 0);
+  // Its parent is gone, so init reaps it: until then it may be a zombie, which still has a pid.
+  auto running = [&] {
+    std::error_code ignored;
+    return std::filesystem::exists("/proc/" + std::to_string(engine) + "/exe", ignored) && !ignored;
+  };
+  for (int i = 0; i < 300 && running(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_FALSE(running());
+}
+
+TEST(PrivateEngine, SaysWhatIsMissing) {
+  setenv("TELETENSOR_DAEMON", "/no/such/program", 1);
+  try {
+    PrivateEngine engine;
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.message(), HasSubstr("/no/such/program"));
+  }
+  setenv("TELETENSOR_DAEMON", "/bin/false", 1);
+  EXPECT_THROW(PrivateEngine(), Error);  // ends before it is ready
+  unsetenv("TELETENSOR_DAEMON");
+}
+
+}  // namespace
+}  // namespace tt::client::testing

@@ -1,0 +1,34 @@
+// Relay: a unix socket that passes everything on to another one, until it is cut.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tt::client::testing {
+
+class Relay {
+ public:
+  // Listens at `from` and forwards each connection to the socket at `to`.
+  Relay(std::string from, std::string to);
+  ~Relay();
+  // Breaks every connection there is; new ones are accepted.
+  void cut();
+  int connections() const { return connections_; }
+
+ private:
+  void accept_all();
+  void forward(int from, int to);
+
+  std::string from_, to_;
+  int listener_;
+  std::atomic<int> connections_{0};
+  std::mutex mutex_;
+  std::vector<int> sockets_;  // open ones
+  std::vector<std::thread> threads_;
+  std::thread accepting_;
+};
+
+}  // namespace tt::client::testing
