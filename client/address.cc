@@ -28,7 +28,9 @@ Address parse_address(std::string_view text) {
   std::string host(text.substr(0, colon));
   int port = kDefaultPort;
   bool good = !host.empty() && host.find_first_of("/ ") == host.npos;
-  if (colon != text.npos) good = good && absl::SimpleAtoi(std::string(text.substr(colon + 1)), &port) && port > 0 && port < 65536;
+  if (colon != text.npos) {
+    good = good && absl::SimpleAtoi(std::string(text.substr(colon + 1)), &port) && port > 0 && port < 65536;
+  }
   check_as(ErrorKind::kValue, good, "[connect] expected 'host:port' or 'unix:PATH', got '", text, "'");
   return {absl::StrCat(host, ":", port), absl::StrCat("dns:///", host, ":", port)};
 }

@@ -21,7 +21,8 @@ Ref<Session> connect(const ConnectOptions& options) {
     Address own = parse_address(engine->address());
     transport = std::make_unique<GrpcTransport>(std::move(own), "", options.shared_memory, std::move(engine));
   } else {
-    transport = std::make_unique<GrpcTransport>(parse_address(address), find_token(options.token), options.shared_memory);
+    transport =
+        std::make_unique<GrpcTransport>(parse_address(address), find_token(options.token), options.shared_memory);
   }
   return Session::connect(std::move(transport), options.client_name, options.memory_limit);
 }

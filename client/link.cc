@@ -11,6 +11,11 @@ namespace {
 
 constexpr size_t kSpareFrames = 4;
 
+ErrorKind kind_of(const v1::Error& error) {
+  if (error.kind() == v1::ERROR_KIND_UNSPECIFIED) return ErrorKind::kRuntime;
+  return static_cast<ErrorKind>(error.kind());
+}
+
 std::string gone(const Transport& transport, absl::string_view why) {
   return absl::StrCat("[connection] the engine at ", transport.address(), " is gone: ", why);
 }
@@ -44,8 +49,7 @@ void Link::throw_if_over() const {
 RemoteError Link::remote_error(const v1::Error& error) const {
   std::string site = site_name_ && error.site() != 0 ? site_name_(error.site()) : "";
   std::string message = site.empty() ? error.message() : absl::StrCat(error.message(), " (issued at ", site, ")");
-  ErrorKind kind = error.kind() == v1::ERROR_KIND_UNSPECIFIED ? ErrorKind::kRuntime : static_cast<ErrorKind>(error.kind());
-  return RemoteError(kind, std::move(message), std::move(site), error.retriable());
+  return RemoteError(kind_of(error), std::move(message), std::move(site), error.retriable());
 }
 
 // ---- Appending
@@ -198,7 +202,7 @@ void Link::handle(v1::Reply& reply) {
   acknowledge(reply.executed());
   if (reply.has_fault()) {
     fault_ = reply.fault();
-    end(Error(fault_->kind() == 0 ? ErrorKind::kRuntime : static_cast<ErrorKind>(fault_->kind()), fault_->message()));
+    end(Error(kind_of(*fault_), fault_->message()));
   }
 }
 
@@ -377,7 +381,7 @@ std::vector<v1::ReadResult> Link::read(absl::Span<const uint64_t> handles, bool 
 // ---- Bulk bytes
 
 void Link::recover_transfer(const absl::Status& status, int attempt) {
-  constexpr int kAttempts = 3;
+  constexpr int kAttempts = 5;
   if (status.code() == absl::StatusCode::kResourceExhausted) {
     fail(ErrorKind::kOutOfMemory, "[transfer] ", status.message());
   }

@@ -32,7 +32,7 @@ namespace tt::client {
 class Link {
  public:
   static constexpr uint64_t kWindow = 2;                // unacknowledged frames that keep the engine busy
-  static constexpr int kMaxInstructions = 1024;         // in a frame, so that a few stay in cache; beyond, a caller waits
+  static constexpr int kMaxInstructions = 1024;         // in a frame: a few stay in cache; beyond, a caller waits
   static constexpr size_t kMaxBytes = size_t{4} << 20;  // likewise, where the engine allows as much
 
   // Opens the stream; `hello` is what a resume repeats.

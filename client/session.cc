@@ -61,7 +61,9 @@ struct Session::Impl {
   Impl(std::unique_ptr<Transport> transport, v1::HelloRequest hello) : link(std::move(transport), std::move(hello)) {
     const v1::HelloReply& engine = link.engine();
     max_op_id = engine.max_op_id();
-    if (uint64_t limit = engine.limits().max_inline_bytes()) max_inline_bytes = std::min<size_t>(limit, max_inline_bytes);
+    if (uint64_t limit = engine.limits().max_inline_bytes()) {
+      max_inline_bytes = std::min<size_t>(limit, max_inline_bytes);
+    }
     link.name_sites([this](uint32_t site) {
       std::lock_guard lock(sites_mutex);
       return sites.name(site);
@@ -172,7 +174,9 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   infer(op, args, grad, &inference);
   Tensors results;
   if (options.into.empty()) {
-    for (TensorMeta& meta : inference.outputs) results.push_back(make_ref<Handle>(std::move(meta), Ref<Session>(this), 0));
+    for (TensorMeta& meta : inference.outputs) {
+      results.push_back(make_ref<Handle>(std::move(meta), Ref<Session>(this), 0));
+    }
     if (inference.alias && op.differentiable) {
       Tensor viewed = first_tensor(args);
       for (Tensor& view : results) view->base = root_of(viewed);

@@ -8,6 +8,8 @@ from .schema import HEADER
 
 # What client headers and C++ call something else by these names.
 TAKEN = {"backward", "grad", "connect", "record"}
+# What Python wraps by hand, and C++ users call as it is.
+ALSO = {"manual_seed"}
 
 
 def _type(param) -> str:
@@ -38,7 +40,7 @@ def _parameters(op: Operator, defaults: bool) -> str:
 
 
 def _functions(operators: list[Operator]) -> list[Operator]:
-    return [op for op in operators if op.python and op.name not in TAKEN]
+    return [op for op in operators if (op.python or op.name in ALSO) and op.name not in TAKEN]
 
 
 def _body(op: Operator, into: str) -> str:

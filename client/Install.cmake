@@ -1,0 +1,32 @@
+# The C++ client for others' projects: `find_package(teletensor)` and the target teletensor::client. Includes are
+# written as they are here, under include/teletensor.
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+set(TT_INCLUDE ${CMAKE_INSTALL_INCLUDEDIR}/teletensor)
+set(TT_PACKAGE ${CMAKE_INSTALL_LIBDIR}/cmake/teletensor)
+
+foreach(target rules proto client)
+  set_target_properties(tt_${target} PROPERTIES EXPORT_NAME ${target} OUTPUT_NAME teletensor_${target})
+  target_include_directories(tt_${target} PUBLIC $<INSTALL_INTERFACE:${TT_INCLUDE}>)
+endforeach()
+target_compile_features(tt_rules PUBLIC cxx_std_20)
+
+install(TARGETS tt_rules tt_proto tt_client EXPORT teletensor COMPONENT client ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT teletensor NAMESPACE teletensor:: DESTINATION ${TT_PACKAGE} COMPONENT client
+        FILE teletensorTargets.cmake)
+foreach(folder client proto engine/rules)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION ${TT_INCLUDE}/${folder} COMPONENT client
+          FILES_MATCHING PATTERN "*.h")
+endforeach()
+install(DIRECTORY ${TT_GENERATED}/teletensor ${TT_GENERATED}/proto/teletensor DESTINATION ${TT_INCLUDE}
+        COMPONENT client FILES_MATCHING PATTERN "*.h")
+install(FILES ${TT_GENERATED}/engine/op_ids.h DESTINATION ${TT_INCLUDE}/engine COMPONENT client)
+
+configure_package_config_file(teletensorConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/teletensorConfig.cmake
+                              INSTALL_DESTINATION ${TT_PACKAGE})
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/teletensorConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/teletensorConfig.cmake
+              ${CMAKE_CURRENT_BINARY_DIR}/teletensorConfigVersion.cmake
+        DESTINATION ${TT_PACKAGE} COMPONENT client)
