@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "benchmark/benchmark.h"
+#include "engine/executor.h"
 #include "engine/op_ids.h"
 #include "engine/ops.h"
 #include "engine/parallel.h"
@@ -71,6 +72,43 @@ Tensor add(const Tensor& a, const Tensor& b) { return ops::add(a, b); }
 // Columns and rows exchanged, as a view.
 Tensor transposed(const Tensor& t) { return view_of(t, {{t.size(1), t.size(0)}, {1, t.size(1)}, 0, true}); }
 
+// relu((a + b) * 2) as a client's frame brings it: three instructions, which become one loop.
+void fused_frame(benchmark::State& state) {
+  enum : Slot { kA = 1, kB, kSum, kDouble, kResult };
+  const auto slot = [](Slot name) {
+    Arg arg;
+    arg.kind = Arg::Kind::kSlot;
+    arg.slot = name;
+    return arg;
+  };
+  const Arg sum_args[] = {slot(kA), slot(kB)}, double_args[] = {slot(kSum), Arg(2.0)}, relu_args[] = {slot(kDouble)};
+  const Slot names[] = {kSum, kDouble, kResult};
+  Program program;
+  const auto add = [&](uint16_t op, Args args, absl::Span<const Slot> result, absl::Span<const Slot> release) {
+    Instruction instruction;
+    instruction.op = find_op(op);
+    instruction.args = args;
+    instruction.results = result;
+    instruction.release = release;
+    program.instructions.push_back(instruction);
+  };
+  add(op_id::kAdd, sum_args, {&names[0], 1}, {});
+  add(op_id::kMul, double_args, {&names[1], 1}, {});
+  add(op_id::kRelu, relu_args, {&names[2], 1}, {&names[0], 1});
+  program.release = {&names[1], 1};
+  SlotTable slots;
+  slots.put(kA, {ramp({kLarge}), nullptr});
+  slots.put(kB, {ramp({kLarge}), nullptr});
+  Executor executor;
+  for (auto _ : state) {
+    executor.run(program, slots);
+    slots.release(kDouble);
+    slots.release(kResult);
+  }
+  if (executor.stats().fused == 0) state.SkipWithError("nothing was fused");
+  bytes(state, 3 * kLarge * 4);
+}
+
 void register_small() {
   const auto small = [](const char* name, Tensor a, Tensor b) {
     benchmark::RegisterBenchmark(name, [=](benchmark::State& s) { binary(s, a, b, &add); });
@@ -106,6 +144,7 @@ void register_large() {
     binary(s, ramp({kLarge}), ramp({kLarge}),
            [](const Tensor& a, const Tensor& b) { return ops::relu(ops::mul(ops::add(a, b), 2)); });
   });
+  large("relu((a + b) * 2) 1e7, one frame", &fused_frame);
   large("square by pow 1e7", [](auto& s) { unary(s, ramp({kLarge}), [](const Tensor& x) { return ops::pow(x, 2); }); });
   large("exp 1e7", [](auto& s) { unary(s, ramp({kLarge}), [](const Tensor& x) { return ops::exp(x); }); });
   large("tanh 1e7", [](auto& s) { unary(s, ramp({kLarge}), [](const Tensor& x) { return ops::tanh(x); }); });
