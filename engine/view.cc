@@ -29,7 +29,9 @@ void view_kernel(Call& call) {
   Tensor base = call.tensor(0);
   Tensors results;
   try {
-    results = call.inferred.alias ? alias_all(call, base) : copy_all(call, base);
+    // A list of no views (unbind of a dimension of 0) aliases nothing and copies nothing.
+    const bool aliases = call.inferred.alias || call.inferred.outputs.empty();
+    results = aliases ? alias_all(call, base) : copy_all(call, base);
   } catch (Error& e) {
     e.set_op(call.op->name);
     throw;

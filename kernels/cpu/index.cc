@@ -90,10 +90,10 @@ Tensor values_as(const Tensor& values, DType dtype) {
   return out;
 }
 
-// x with nothing selected but places of `dim`.
+// x with nothing selected but places of `dim`, which stays a dimension where the index is a single number.
 Selection along(const Tensor& x, int64_t dim, const Tensor& index) {
   Tensors indices(shape_rules::wrap_dim(dim, x.dim()));
-  indices.push_back(index);
+  indices.push_back(index.dim() > 0 ? index : view_of(index, Geometry{{1}, {1}, index->offset}));
   return Selection(x, indices, Selection::kFromZero);
 }
 
