@@ -55,7 +55,9 @@ typename Loop<C>::Register Loop<C>::plan_input(const LoopInput<C>& input) const 
     return r;
   }
   const Strides& strides = r.access->strides;
-  const bool repeats = std::all_of(strides.begin(), strides.end() - !strides.empty(), [](int64_t s) { return s == 0; });
+  // Nothing repeats in an empty space, where an operand may have no element to read.
+  const bool repeats = space_.numel > 0 &&
+                       std::all_of(strides.begin(), strides.end() - !strides.empty(), [](int64_t s) { return s == 0; });
   r.load = moves_.load[static_cast<int>(r.access->dtype)];
   if (repeats && (strides.empty() || strides.back() == 0)) {
     r.mode = Mode::kConstant;
