@@ -332,5 +332,24 @@ TT_HOST_DEVICE T digamma(T argument) {
   return static_cast<T>(result + std::log(x) - 0.5 / x - series);
 }
 
+// digamma's derivative, in the same way.
+template <Real T>
+TT_HOST_DEVICE T trigamma(T argument) {
+  double x = static_cast<double>(argument), result = 0, sign = 1;
+  if (x <= 0) {
+    if (x == std::floor(x)) return static_cast<T>(std::numeric_limits<double>::infinity());
+    const double s = std::sin(kPi<double> * (x - std::floor(x)));
+    result = kPi<double> * kPi<double> / (s * s);
+    sign = -1;
+    x = 1 - x;
+  }
+  double sum = 0;
+  for (; x < 10; x += 1) sum += 1 / (x * x);
+  const double z = 1 / (x * x);
+  const double series =
+      z / x * (1.0 / 6 - z * (1.0 / 30 - z * (1.0 / 42 - z * (1.0 / 30 - z * (5.0 / 66 - z * (691.0 / 2730 - z * (7.0 / 6)))))));
+  return static_cast<T>(result + sign * (sum + 1 / x + z / 2 + series));
+}
+
 }  // namespace TT_ISA
 }  // namespace tt::math

@@ -19,6 +19,7 @@ DIFFERENTIABLE = [
     s for s in SAMPLES
     if s.operator.differentiable_params & set(s.floating + [k for k, v in s.values.items() if isinstance(v, list)])
     and not s.operator.is_random and s.operator.entry.get("grad") != "none"
+    and not s.operator.entry.get("checked_inputs") == []
 ]  # fmt: skip
 ERRORS = [
     (op, i, e) for op in OPERATORS for i, e in enumerate(op.entry.get("errors", []))
@@ -125,11 +126,14 @@ def test_meta(torch, sample):
 
 def differentiable_call(torch, sample):
     """(function of the differentiable tensors, those tensors)."""
+    entry = sample.operator.entry
     leaves, names = [], sample.operator.differentiable_params
+    checked = entry.get("checked_inputs", [p.name for p in sample.operator.params if not p.written])
+    outputs = entry.get("checked_outputs")
 
     def convert(name, array):
         t = tensor(torch, array)
-        if name in names and array.dtype.kind == "f":
+        if name in names and array.dtype.kind == "f" and name in checked:
             leaves.append(t.requires_grad_())
         return t
 
@@ -140,7 +144,9 @@ def differentiable_call(torch, sample):
         swapped = {
             k: [replace.get(id(x), x) for x in v] if isinstance(v, list) else replace.get(id(v), v) for k, v in kwargs.items()
         }
-        return [r for r in call(torch, sample, swapped) if r.is_floating_point()]
+        results = call(torch, sample, swapped)
+        results = results if outputs is None else [results[i] for i in outputs]
+        return [r for r in results if r.is_floating_point()]
 
     return function, leaves
 
@@ -153,12 +159,22 @@ def test_gradient(torch, sample):
         assert torch.autograd.gradcheck(function, leaves, atol=1e-5, rtol=1e-4)
 
 
+# What is known to be wrong; a case that gets right fails here until it is taken out.
+WRONG_SECOND_DERIVATIVES = {"prod-5": "cumprod's gradient divides, which loses second derivatives where an element is zero"}
+
+
+def second_order(sample):
+    reason = WRONG_SECOND_DERIVATIVES.get(str(sample))
+    marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
+    return pytest.param(sample, marks=marks, id=str(sample))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("sample", DIFFERENTIABLE, ids=str)
+@pytest.mark.parametrize("sample", map(second_order, DIFFERENTIABLE))
 def test_second_derivative(torch, sample):
     """Second derivatives in float64 against finite differences of the first."""
     function, leaves = differentiable_call(torch, sample)
-    if leaves and 0 < sum(x.numel() for x in leaves) <= 64:
+    if leaves and 0 < sum(x.numel() for x in leaves) <= 64 and any(r.requires_grad for r in function(*leaves)):
         assert torch.autograd.gradgradcheck(function, leaves, atol=1e-4, rtol=1e-3)
 
 
