@@ -159,18 +159,8 @@ def test_gradient(torch, sample):
         assert torch.autograd.gradcheck(function, leaves, atol=1e-5, rtol=1e-4)
 
 
-# What is known to be wrong; a case that gets right fails here until it is taken out.
-WRONG_SECOND_DERIVATIVES = {"prod-5": "cumprod's gradient divides, which loses second derivatives where an element is zero"}
-
-
-def second_order(sample):
-    reason = WRONG_SECOND_DERIVATIVES.get(str(sample))
-    marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
-    return pytest.param(sample, marks=marks, id=str(sample))
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("sample", map(second_order, DIFFERENTIABLE))
+@pytest.mark.parametrize("sample", DIFFERENTIABLE, ids=str)
 def test_second_derivative(torch, sample):
     """Second derivatives in float64 against finite differences of the first."""
     function, leaves = differentiable_call(torch, sample)
