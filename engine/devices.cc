@@ -15,6 +15,7 @@ Devices& Devices::instance() {
 }
 
 void Devices::add(DeviceInfo info, std::unique_ptr<Allocator> allocator, std::unique_ptr<Stream> stream) {
+  check_as(ErrorKind::kValue, !has(info.device), "the device ", info.device, " is there already");
   entries_.push_back({std::move(info), std::move(allocator), std::move(stream)});
 }
 

@@ -20,9 +20,11 @@ struct DeviceInfo {
 
 class Devices {
  public:
-  // The process's table. Not destroyed: storages may outlive main.
+  // The process's table, which has the CPU from the start; other backends add theirs. Not destroyed:
+  // storages may outlive main.
   static Devices& instance();
 
+  // Throws Error (ValueError) on a device that is there already.
   void add(DeviceInfo info, std::unique_ptr<Allocator> allocator, std::unique_ptr<Stream> stream);
   bool has(Device d) const;
   // Throw Error (RuntimeError) on a device that is not there.

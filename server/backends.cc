@@ -2,7 +2,6 @@
 
 #include "autograd/record.h"
 #include "engine/composites.h"
-#include "engine/cpu_device.h"
 #include "engine/devices.h"
 #include "engine/dispatcher.h"
 #include "engine/op_ids.h"
@@ -14,7 +13,6 @@ namespace tt::server {
 
 void register_backends(int threads, uint64_t memory_limit) {
   Dispatcher& dispatcher = Dispatcher::instance();
-  add_cpu(Devices::instance());
   cpu::register_backend(dispatcher);
   register_composites(dispatcher);
   autograd::register_autograd(dispatcher);
