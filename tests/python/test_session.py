@@ -1,0 +1,152 @@
+"""Sessions from Python: what waits, what is freed, and what happens when an engine dies."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.conftest import BUILD, IN_PROCESS
+
+pytestmark = pytest.mark.skipif(IN_PROCESS, reason="these are about another process")
+
+
+def run_script(script: str, daemon=None, **env) -> subprocess.CompletedProcess:
+    """Runs Python code in a process of its own, against the daemon or a private engine."""
+    import os
+
+    environment = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "TELETENSOR_DAEMON": str(BUILD / "bin/teletensord"), **env}
+    if daemon is not None:
+        environment["TELETENSOR_ADDRESS"] = daemon.address
+    return subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)
+
+
+def held_bytes(daemon) -> int:
+    from teletensor import _C
+
+    status = json.loads(_C.Admin(daemon.address).status())
+    return sum(int(d["memory"]["allocated"]) for d in status["devices"])
+
+
+def test_nothing_waits_but_reading(torch):
+    before = torch.connection().counters()["waits"]
+    x = torch.randn(8, 8, requires_grad=True)
+    for _ in range(50):
+        loss = (x @ x).relu().sum()
+        loss.backward()
+        assert x.grad is not None
+        x.grad = None
+    assert torch.connection().counters()["waits"] == before
+    loss.item()
+    assert torch.connection().counters()["waits"] == before + 1
+    assert "test_session.py" in torch.sync_report()
+
+
+def test_memory_is_freed_when_tensors_are(daemon):
+    script = """
+import json, teletensor as torch
+from teletensor import _C
+admin = _C.Admin(torch.connection() and __import__("os").environ["TELETENSOR_ADDRESS"])
+held = lambda: sum(int(d["memory"]["allocated"]) for d in json.loads(admin.status())["devices"])
+torch.synchronize(); before = held()
+x = torch.randn(100, 100, requires_grad=True)
+y = (x * 2).exp().sum(); y.backward()
+torch.synchronize(); assert held() > before
+del x, y
+torch.synchronize(); print(held() - before)
+"""
+    result = run_script(script, daemon)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == "0"
+
+
+def test_a_killed_client_leaves_nothing(daemon):
+    before = held_bytes(daemon)
+    script = "import os, signal, teletensor as torch\nx = torch.randn(1000, 1000)\ntorch.synchronize()\nos.kill(os.getpid(), signal.SIGKILL)"
+    assert run_script(script, daemon).returncode == -signal.SIGKILL
+    deadline = time.monotonic() + 15
+    while held_bytes(daemon) != before and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert held_bytes(daemon) == before
+
+
+def test_a_killed_engine_is_one_clear_error(daemon):
+    script = """
+import os, signal, sys, time, teletensor as torch
+x = torch.ones(3); x.sum().item()
+os.kill(int(sys.argv[1]) if len(sys.argv) > 1 else int(os.environ["ENGINE"]), signal.SIGKILL)
+started = time.monotonic()
+try:
+    for _ in range(1000): x = x + 1
+    x.sum().item()
+except ConnectionError as e:
+    print("error:", e)
+print(time.monotonic() - started < 5)
+"""
+    result = run_script(script, daemon, ENGINE=str(daemon.process.pid))
+    daemon.process.wait()
+    assert result.returncode == 0, result.stderr
+    assert "error: [connection]" in result.stdout and result.stdout.strip().endswith("True")
+
+
+def test_a_private_engine_ends_with_its_client():
+    script = "import teletensor as torch, json\nfrom teletensor import _C\nprint(torch.ones(2).sum().item())\nprint(torch.connection().engine()['session'])"
+    result = run_script(script, TELETENSOR_ADDRESS="")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[0] == "2.0"
+
+
+def test_a_session_is_held_to_its_limit(tmp_path):
+    from tests.conftest import Daemon
+
+    engine = Daemon(tmp_path, "--session-memory-limit", "64MiB")
+    script = """
+import teletensor as torch
+kept = torch.ones(1 << 20)
+try:
+    torch.ones(1 << 26).sum().item()
+except torch.OutOfMemoryError as e:
+    print(e)
+print(kept.sum().item())
+"""
+    result = run_script(script, engine)
+    assert engine.stop() == 0
+    assert result.returncode == 0, result.stderr
+    assert "out of memory" in result.stdout and result.stdout.strip().endswith("1048576.0")
+
+
+def test_status_command(daemon):
+    command = [sys.executable, "-m", "teletensor.cli", "--address", daemon.address, "status"]
+    import os
+
+    environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
+    text = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
+    assert text.returncode == 0 and "sessions (" in text.stdout
+    status = json.loads(subprocess.run([*command, "--json"], env=environment, capture_output=True, text=True, timeout=30).stdout)
+    assert status["devices"][0]["device"]["name"]
+    wrong = subprocess.run([*command[:3], "--address", "unix:/nowhere", "status"], env=environment, capture_output=True, text=True, timeout=30)  # fmt: skip
+    assert wrong.returncode == 1 and "no answer from the engine" in wrong.stderr
+
+
+def test_tokens_are_asked_for(tmp_path):
+    token = tmp_path / "config" / "token"
+    socket = tmp_path / "guarded.sock"
+    command = [str(BUILD / "bin/teletensord"), "--listen", f"unix:{socket}", "--token-file", str(token)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 10
+        while not socket.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert token.stat().st_mode & 0o777 == 0o600
+        script = "import teletensor as torch\nprint(torch.ones(1).item())"
+        refused = run_script(script, TELETENSOR_ADDRESS=f"unix:{socket}", TELETENSOR_TOKEN="wrong")
+        assert refused.returncode != 0 and "ConnectionError" in refused.stderr
+        accepted = run_script(script, TELETENSOR_ADDRESS=f"unix:{socket}", TELETENSOR_TOKEN=token.read_text().strip())
+        assert accepted.stdout.strip() == "1.0", accepted.stderr
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0
