@@ -36,7 +36,9 @@ void backward_begin(Call& call) {
   give_progress(call);
 }
 
-void backward_until(Call& call) { call.outputs = Tape::current().find(call.args[0].integer).run_until(call.args[1].integer); }
+void backward_until(Call& call) {
+  call.outputs = Tape::current().find(call.args[0].integer).run_until(call.args[1].integer, call.args[3].ints());
+}
 
 void backward_feed(Call& call) {
   Tape::current().find(call.args[0].integer).feed(call.args[1].integer, list_of(call.args[2]));

@@ -54,7 +54,7 @@ Tensor show(const Tensor& row, int64_t first, const Geometry& g) {
 Tensor row_from(const Region& r, const Tensor& whole) {
   Row row = row_of(r);
   if (is_dense(r.base) && row.first == r.base.offset && row.length == whole.numel()) {
-    return ops::reshape(whole, Sizes{row.length});
+    return ops::contiguous(ops::reshape(whole, Sizes{row.length}));  // a gradient may be expanded
   }
   Tensor elements = ops::zeros(Sizes{row.length}, r.dtype, r.device);
   write(show(elements, row.first, r.base), whole);

@@ -228,9 +228,29 @@ void Task::deliver(const Edge& edge, Tensor gradient) {
   if (--state.dependencies == 0) make_ready(index);
 }
 
-Tensors Task::run_until(int64_t stop) {
-  bool reached = parked_.contains(stop) || advance(stop);
-  check(reached, "the backward pass does not come to the stop ", stop);
+namespace {
+
+// Zeros as backward_until's `shapes` spells them.
+Tensors zeros_of(SizesView shapes) {
+  Tensors result;
+  while (!shapes.empty()) {
+    check(shapes.size() >= 2 && is_valid(shapes[0]) && shapes[1] >= 0 && shapes[1] <= static_cast<int64_t>(shapes.size()) - 2,
+          "shapes are dtype, rank and sizes, got ", shapes);
+    size_t rank = static_cast<size_t>(shapes[1]);
+    result.push_back(ops::zeros(shapes.subspan(2, rank), static_cast<DType>(shapes[0]), Device{}));
+    shapes.remove_prefix(2 + rank);
+  }
+  return result;
+}
+
+}  // namespace
+
+Tensors Task::run_until(int64_t stop, SizesView shapes) {
+  if (!parked_.contains(stop) && !advance(stop)) {
+    check(!shapes.empty(), "the backward pass does not come to the stop ", stop);
+    missed_.insert(stop);
+    return zeros_of(shapes);
+  }
   const Parked& parked = parked_.at(stop);
   State& state = states_[parked.state];
   PassMode mode(options_.create_graph);
@@ -243,6 +263,7 @@ Tensors Task::run_until(int64_t stop) {
 }
 
 void Task::feed(int64_t stop, absl::Span<const Tensor> gradients) {
+  if (missed_.erase(stop) > 0) return;
   auto found = parked_.find(stop);
   check(found != parked_.end(), "the backward pass does not wait at the stop ", stop);
   const Parked parked = found->second;

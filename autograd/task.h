@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "autograd/node.h"
@@ -33,7 +34,9 @@ class Task {
 
   // Runs until the stop is what comes next; its gradients, one for each result of a function (zeros
   // where none came), or the one of a hook. Throws Error where the pass never gets there.
-  Tensors run_until(int64_t stop);
+  // A client that only guesses what its recorded gradients are made of may name a stop that the pass does not come to:
+  // it gets zeros of `shapes` (dtype, rank, sizes, ...), and what it feeds there is dropped. Without shapes: Error.
+  Tensors run_until(int64_t stop, SizesView shapes = {});
   // What the client's code made of it: a function's gradients for its inputs, or the one that
   // replaces a hook's (undefined: as it was).
   void feed(int64_t stop, absl::Span<const Tensor> gradients);
@@ -87,6 +90,7 @@ class Task {
   std::vector<uint32_t> ready_;  // a heap, the latest recorded first
   std::vector<Capture> captures_;
   absl::flat_hash_map<int64_t, Parked> parked_;             // by stop
+  absl::flat_hash_set<int64_t> missed_;                     // stops that were asked for in vain
   absl::flat_hash_map<const Node*, uint32_t> elsewhere_;    // nodes that another pass is at
   bool capture_all_ = false;
 };

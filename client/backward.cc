@@ -39,7 +39,9 @@ void keep_grad(Handle& tensor, Tensor gradient, bool create_graph) {
     options.grad = create_graph;
     tensor.grad = tensor.session->call(add, args, options)[0];
   } else if (tensor.grad && !create_graph) {
-    tensor.grad->bump_version();  // the engine has added in place
+    // The engine has added in place. The new name goes on, since that is what a failed pass poisons.
+    std::swap(tensor.grad->id, gradient->id);
+    tensor.grad->bump_version();
   } else {
     tensor.grad = std::move(gradient);
   }

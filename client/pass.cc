@@ -270,8 +270,14 @@ void Pass::pass_function(const GraphNode& node, const GraphExtras& function) {
 
 Tensors Pass::until(int64_t stop, absl::Span<const TensorMeta> metas) {
   std::vector<TensorMeta> gradients;
-  for (const TensorMeta& meta : metas) gradients.push_back(gradient_meta(meta));
-  const Arg args[] = {task_, stop, progress_.get()};
+  absl::InlinedVector<int64_t, 8> shapes;  // for a stop that the engine's pass does not come to
+  for (const TensorMeta& meta : metas) {
+    gradients.push_back(gradient_meta(meta));
+    shapes.push_back(static_cast<int64_t>(meta.dtype));
+    shapes.push_back(meta.dim());
+    shapes.insert(shapes.end(), meta.sizes.begin(), meta.sizes.end());
+  }
+  const Arg args[] = {task_, stop, progress_.get(), SizesView(shapes)};
   Tensors results = call("backward_until", args, gradients);
   give_past(results);
   return results;

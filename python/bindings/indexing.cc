@@ -1,5 +1,6 @@
 #include "python/bindings/indexing.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -20,7 +21,7 @@ struct Indexed {
   bool advanced() const { return !tensors.empty(); }
 };
 
-bool is_mask(const client::Tensor& t) { return t->dtype == DType::kBool || t->dtype == DType::kUInt8; }
+bool is_mask(const TensorMeta& t) { return t.dtype == DType::kBool || t.dtype == DType::kUInt8; }
 
 class Indexer {
  public:
@@ -56,7 +57,7 @@ class Indexer {
         }
       }
       if (tensor) {
-        consumed += is_mask(tensor) ? tensor->dim() : 1;
+        consumed += is_mask(*tensor) ? tensor->dim() : 1;
       } else if (item != Py_None && item != Py_Ellipsis && !PyBool_Check(item)) {
         ++consumed;
       }
@@ -69,7 +70,7 @@ class Indexer {
   void apply(PyObject* item, const client::Tensor& tensor) {
     if (tensor) {
       put(tensor);
-      dim_ += is_mask(tensor) ? tensor->dim() : 1;
+      dim_ += is_mask(*tensor) ? tensor->dim() : 1;
     } else if (item == Py_Ellipsis) {
       dim_ += whole_;
     } else if (item == Py_None) {
@@ -135,7 +136,7 @@ std::vector<const TensorMeta*> entries(const Indexed& indexed) {
       continue;
     }
     list.push_back(t.get());
-    if (t && is_mask(t)) skip = t->dim() - 1;
+    if (t && is_mask(*t)) skip = t->dim() - 1;
   }
   return list;
 }
@@ -153,7 +154,8 @@ PyObject* get_item(PyObject* self, PyObject* index) noexcept {
     if (indexed.advanced()) {
       std::vector<const TensorMeta*> list = entries(indexed);
       const Arg args[] = {Arg(meta(indexed.view)), Arg(absl::Span<const TensorMeta* const>(list))};
-      return wrap(call_op(op_id::kIndex, args, *indexed.view->session)[0]);
+      bool masked = std::any_of(list.begin(), list.end(), [](const TensorMeta* t) { return t && is_mask(*t); });
+      return wrap(call_op(masked ? op_id::kIndexMasked : op_id::kIndex, args, *indexed.view->session)[0]);
     }
     if (indexed.view == handle_of(self)) {  // x[...]: a view all the same
       const Arg args[] = {Arg(meta(indexed.view))};

@@ -126,8 +126,7 @@ def to(self: Tensor, *args, dtype=None, device=None, non_blocking=False, copy=Fa
     return _C.ops.clone(result) if copy and result is self else result
 
 
-@_method
-def type(self: Tensor, dtype=None, non_blocking: bool = False):  # noqa: A001 - PyTorch's name
+def _type(self: Tensor, dtype=None, non_blocking: bool = False):
     """With no argument, the type's name; else the tensor cast to the dtype."""
     if dtype is None:
         return _TYPE_NAMES[self.dtype]
@@ -135,6 +134,8 @@ def type(self: Tensor, dtype=None, non_blocking: bool = False):  # noqa: A001 - 
         dtype = next(t for t, name in _TYPE_NAMES.items() if name == dtype)
     return self.to(dtype=getattr(dtype, "dtype", dtype))
 
+
+_METHODS["type"] = _type
 
 _TYPE_NAMES = {
     _C.float32: "torch.FloatTensor",

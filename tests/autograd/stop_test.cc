@@ -94,7 +94,7 @@ TEST_F(StopTest, PassesNest) {
   Tensors captures{x};
   const Tensor root[] = {z};
   ops::backward_begin(1, {root[0]}, {}, captures, true, true, false);
-  Tensors arrived = ops::backward_until(1, 31, Tensor());
+  Tensors arrived = ops::backward_until(1, 31, Tensor(), {});
   backward(shared, {true, true, false});  // the same nodes, in between
   EXPECT_EQ(grad_of(x), V{4});
   ops::backward_feed(1, 31, {arrived[0]}, arrived[0]);
