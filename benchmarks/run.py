@@ -1,0 +1,125 @@
+"""`python -m benchmarks.run [--peers]`: ours beside floors and peers, as ratios; a table and build/bench.json.
+
+The C++ benchmarks run ours and the floor in one process, in turn. With --peers PyTorch is installed
+into an environment of its own (.venv-peers) and runs the same scripts, in turn with ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+PEERS = ROOT / ".venv-peers"
+
+
+def build(*targets: str) -> None:
+    """Builds the C++ benchmarks, which a plain build leaves out."""
+    subprocess.run(["cmake", "--build", str(BUILD), "--target", *targets], check=True, stdout=subprocess.DEVNULL)
+
+
+def cpp(name: str, *args: str) -> list[dict]:
+    """The rows of a C++ benchmark."""
+    environment = {**os.environ, "TELETENSOR_DAEMON": str(BUILD / "bin/teletensord")}
+    for path in (BUILD / "benchmarks" / name, BUILD / "bin" / name):
+        if path.exists():
+            text = subprocess.run([str(path), "--json", *args], check=True, capture_output=True, text=True, env=environment).stdout
+            return json.loads(text)
+    raise FileNotFoundError(name)
+
+
+def python(script: str, package: str, interpreter: str = sys.executable) -> dict[str, float]:
+    """One run of a script of benchmarks/ with `package` as its torch: name -> value."""
+    environment = {**os.environ, "BENCH_TORCH": package, "TELETENSOR_DAEMON": str(BUILD / "bin/teletensord")}
+    if package == "teletensor":
+        environment["PYTHONPATH"] = str(BUILD / "python")
+    command = [interpreter, str(ROOT / "benchmarks" / script)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout)
+
+
+def in_turn(script: str, rounds: int, peer: str | None) -> list[dict]:
+    """Medians of several runs, ours and the peer's by turns, so that both see the same machine."""
+    ours, theirs = [], []
+    for _ in range(rounds):
+        ours.append(python(script, "teletensor"))
+        if peer:
+            theirs.append(python(script, "torch", peer))
+    rows = []
+    for name in ours[0]:
+        row = {"what": name, "ours": statistics.median(r[name] for r in ours), "unit": "us"}
+        if theirs and name in theirs[0]:
+            row["peer"] = statistics.median(r[name] for r in theirs)
+        rows.append(row)
+    return rows
+
+
+def start_up() -> list[dict]:
+    """Import, the time to a first result with a private engine, and the idle engine's memory."""
+    rows = python("start.py", "teletensor")
+    units = {"idle engine, resident": "MB"}
+    return [{"what": k, "ours": v, "unit": units.get(k, "ms")} for k, v in rows.items()]
+
+
+def peer_interpreter() -> str:
+    """PyTorch in an environment of its own, made when first asked for."""
+    if not (PEERS / "bin/python").exists():
+        subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
+    if subprocess.run([str(PEERS / "bin/python"), "-c", "import torch"], capture_output=True).returncode:
+        subprocess.run([str(PEERS / "bin/python"), "-m", "pip", "install", "--quiet", "torch", "numpy"], check=True)
+    return str(PEERS / "bin/python")
+
+
+def show(console: Console, title: str, rows: list[dict]) -> None:
+    """One table. A ratio above 1 is ours being better than what stands beside it."""
+    table = Table(title=title, title_justify="left")
+    for column in ("what", "ours", "floor or peer", "ratio"):
+        table.add_column(column, justify="left" if column == "what" else "right")
+    for row in rows:
+        beside = row.get("floor", row.get("peer", row.get("direct", row.get("floor_ms"))))
+        mine = row.get("ours", row.get("gflops", row.get("ms")))
+        unit = row.get("unit", "GFLOP/s" if "gflops" in row else "ms")
+        more_is_better = row.get("more_is_better", "gflops" in row)
+        ratio = None if not beside else (mine / beside if more_is_better else beside / mine)
+        table.add_row(
+            row["what"], f"{mine:,.4g} {unit}", "" if beside is None else f"{beside:,.4g}", "" if ratio is None else f"{ratio:.2f}"
+        )
+    console.print(table)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="benchmarks.run", description=__doc__)
+    parser.add_argument("--peers", action="store_true", help="run PyTorch beside ours")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each Python script (default: 3)")
+    args = parser.parse_args()
+    console = Console()
+    results: dict[str, list[dict]] = {}
+
+    def report(title: str, rows: list[dict]) -> None:
+        results[title] = rows
+        show(console, title, rows)
+
+    peer = peer_interpreter() if args.peers else None
+    with console.status("building the benchmarks"):
+        build("client_bench", "matmul_bench", "reduce_bench")
+    report("small operations, from Python", in_turn("small.py", args.rounds, peer))
+    report("training steps, from Python", in_turn("training.py", args.rounds, peer))
+    report("client and wire, beside gRPC, memcpy and raw TCP", cpp("client_bench"))
+    report("products and convolutions, beside oneDNN", cpp("matmul_bench"))
+    report("reductions, beside a read or a copy", cpp("reduce_bench"))
+    report("start", start_up())
+    (BUILD / "bench.json").write_text(json.dumps(results, indent=2))
+    console.print("wrote build/bench.json")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
