@@ -1,7 +1,6 @@
 // Group normalisation: N x C x space, channels in groups, every group of a sample by its own statistics.
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "engine/parallel.h"
 #include "kernels/cpu/kernels.h"
@@ -75,7 +74,8 @@ void group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
   check_elements(rstds, shape.samples * shape.groups, "rstd");
   WideResult dx(grad_input, x.dtype()), dw(grad_weight, x.dtype()), db(grad_bias, x.dtype());
   // The sums of every channel of every sample, from which all three gradients follow.
-  std::vector<rows::Sums> sums(static_cast<size_t>(shape.samples * shape.all_channels()));
+  const Tensor scratch = empty(Sizes{shape.samples * shape.all_channels(), 2}, DType::kFloat64, Device{});
+  rows::Sums* sums = scratch.data_as<rows::Sums>();
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     const T* ws = data_or_null<T>(w);
     T* to = dx.tensor().data_as<T>();
@@ -85,7 +85,7 @@ void group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
       for (int64_t c = 0; c < shape.channels; ++c) {
         const int64_t run = at + c * shape.space;
         const double weighs = ws ? static_cast<double>(ws[first + c]) : 1.0;
-        rows::Sums& channel = sums[static_cast<size_t>(i * shape.channels + c)];
+        rows::Sums& channel = sums[i * shape.channels + c];
         channel = rows::sum_and_dot(shape.space, g.data_as<T>() + run, x.data_as<T>() + run, static_cast<T>(center));
         whole.first += weighs * channel.first;
         whole.second += weighs * channel.second;
@@ -103,8 +103,8 @@ void group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
     for (int64_t c = 0; c < shape.all_channels(); ++c) {
       rows::Sums total{0, 0};
       for (int64_t s = 0; s < shape.samples; ++s) {
-        total.first += sums[static_cast<size_t>(s * shape.all_channels() + c)].first;
-        total.second += sums[static_cast<size_t>(s * shape.all_channels() + c)].second;
+        total.first += sums[s * shape.all_channels() + c].first;
+        total.second += sums[s * shape.all_channels() + c].second;
       }
       dw.tensor().template data_as<T>()[c] = static_cast<T>(total.second);
       db.tensor().template data_as<T>()[c] = static_cast<T>(total.first);

@@ -1,7 +1,6 @@
 // Layer and RMS normalisation: every row by its own statistics.
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "engine/parallel.h"
 #include "kernels/cpu/kernels.h"
@@ -39,17 +38,19 @@ void check_rows(const Rows& shape, const Tensor& grad, const Tensor& weight, con
 template <typename T>
 class VectorSums {
  public:
-  VectorSums(const Rows& rows, int64_t vectors)
+  VectorSums(const Rows& rows, int64_t vectors, DType dtype)
       : rows_(rows),
         width_(rows.n * vectors),
-        blocks_(std::clamp<int64_t>(rows.rows * rows.n >> 14, 1, kMostBlocks)),
-        sums_(static_cast<size_t>(blocks_ * width_), T(0)) {}
+        blocks_(std::clamp<int64_t>(rows.rows * rows.n >> 14, 1, std::clamp<int64_t>(rows.rows, 1, kMostBlocks))),
+        sums_(empty(Sizes{blocks_ * width_}, dtype, Device{})) {
+    std::fill_n(sums_.template data_as<T>(), blocks_ * width_, T(0));
+  }
   // Calls f(row, its offset, sums) for each row.
   template <typename F>
   void for_each(F&& f) {
     parallel_for(blocks_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
-        T* sums = sums_.data() + b * width_;
+        T* sums = sums_.template data_as<T>() + b * width_;
         for (int64_t r = rows_.rows * b / blocks_; r < rows_.rows * (b + 1) / blocks_; ++r) f(r, r * rows_.n, sums);
       }
     });
@@ -57,7 +58,7 @@ class VectorSums {
   void total(int64_t vector, const Tensor& out) const {
     for (int64_t j = 0; j < rows_.n; ++j) {
       T sum = 0;
-      for (int64_t b = 0; b < blocks_; ++b) sum += sums_[static_cast<size_t>(b * width_ + vector * rows_.n + j)];
+      for (int64_t b = 0; b < blocks_; ++b) sum += sums_.template data_as<T>()[b * width_ + vector * rows_.n + j];
       out.data_as<T>()[j] = sum;
     }
   }
@@ -67,7 +68,7 @@ class VectorSums {
   const Rows& rows_;
   int64_t width_;
   int64_t blocks_;
-  std::vector<T> sums_;
+  Tensor sums_;
 };
 
 }  // namespace
@@ -109,7 +110,7 @@ void layer_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     const T* ws = data_or_null<T>(w);
     T* to = dx.tensor().data_as<T>();
-    VectorSums<T> sums(shape, 2);
+    VectorSums<T> sums(shape, 2, x.dtype());
     sums.for_each([&](int64_t r, int64_t at, T* part) {
       const T *row = x.data_as<T>() + at, *gs = g.data_as<T>() + at;
       const T center = means.data_as<T>()[r], scale = rstds.data_as<T>()[r];
@@ -154,7 +155,7 @@ void rms_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& we
   check_rows(shape, g, w, rstds);
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     T* to = dx.tensor().data_as<T>();
-    VectorSums<T> sums(shape, 1);
+    VectorSums<T> sums(shape, 1, x.dtype());
     sums.for_each([&](int64_t r, int64_t at, T* part) {
       const T *row = x.data_as<T>() + at, *gs = g.data_as<T>() + at, *ws = data_or_null<T>(w);
       const T scale = rstds.data_as<T>()[r];
