@@ -1,0 +1,37 @@
+"""What is compiled for one instruction set must not be the linker's choice for the whole program.
+
+An inline function that such an object emits is a weak symbol: whichever copy is linked first serves
+everybody, and an AVX-512 copy would end the daemon on a machine without.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+BUILD = Path(os.environ.get("TELETENSOR_BUILD", Path(__file__).resolve().parents[2] / "build"))
+# What the compiler itself asks for: data, the same in every copy.
+HARMLESS = ("DW.ref.__gxx_personality_v0",)
+
+
+def weak_symbols(text: str) -> list[str]:
+    """The definitions that a linker may share, from `nm -C`."""
+    rows = [line.split(maxsplit=2) for line in text.splitlines()]
+    return [row[2] for row in rows if len(row) == 3 and row[1] in "WVu" and not row[2].startswith(HARMLESS)]
+
+
+@pytest.mark.parametrize("isa", ["avx2", "avx512"])
+def test_no_instruction_set_leaks(isa):
+    objects = sorted((BUILD / f"kernels/cpu/CMakeFiles/tt_cpu_{isa}.dir").rglob("*.o"))
+    if not objects:
+        pytest.skip("not an x86-64 build, or the kernels have not been built")
+    text = subprocess.run(["nm", "-C", *map(str, objects)], capture_output=True, text=True, check=True).stdout
+    namespace = f"tt::cpu::{isa}::"
+    assert [s for s in weak_symbols(text) if namespace not in s] == []
+
+
+def test_a_leak_would_be_found():
+    assert weak_symbols("00 W std::vector<int>::push_back(int&&)\n10 t local\n") == ["std::vector<int>::push_back(int&&)"]

@@ -1,0 +1,99 @@
+"""What the generator makes of a `body:`, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from engine.generate import pointwise
+from engine.generate.declaration import DeclarationError, parse_entry
+
+ROOT = Path(__file__).resolve().parents[2]
+FUNCTIONS = pointwise.vocabulary((ROOT / "kernels/common/scalar_math.h").read_text())
+
+
+def operator(body, sig="(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor", **fields):
+    entry = {
+        "op": "probe", "id": 4008, "sig": sig, "doc": "A probe.", "dtype": "promote(input)", "shape": "same(input)",
+        "body": body, "grad": "none", "ref": "none: a probe", "samples": [[2]],
+    }  # fmt: skip
+    return parse_entry(entry | fields, "probe.yaml")
+
+
+def expression(body: str, **fields) -> str:
+    """The C++ of a body's first function."""
+    text = pointwise.emit_file([operator(body, **fields)], 4008 % pointwise.NUM_FILES, FUNCTIONS)
+    return re.search(r"return (.*);", text)[1]
+
+
+@pytest.mark.parametrize(
+    ("body", "cpp"),
+    [
+        ("input + alpha * other", "input + alpha * other"),
+        ("0.5 * input", "T(0.5) * input"),
+        ("input > 20 ? input : log1p(exp(input))", "where(input > T(20), input, log1p(exp(input)))"),
+        ("input < 0 ? 0 : input > 6 ? 6 : input", "where(input < T(0), T(0), where(input > T(6), T(6), input))"),
+        ("input * (other > 1e-3 ? 2 : 3)", "input *(where(other > T(1e-3), T(2), T(3)))"),
+        ("pow(input > 0 ? input : 1, other)", "pow(where(input > T(0), input, T(1)), other)"),
+        ("input != 0 && other != 0", "input != T(0) && other != T(0)"),
+        ("-input", "- input"),
+    ],
+)
+def test_bodies_become_branchless_and_typed(body, cpp):
+    assert expression(body) == cpp
+
+
+@pytest.mark.parametrize(
+    ("body", "match"),
+    [
+        ("frobnicate(input)", r"frobnicate\(\) is no function of"),
+        ("input + mystery", "'mystery' .* is no parameter"),
+        ("input +* $", "not a body"),
+        ("(input", "'\\)' expected"),
+        ("input ? other", "':' expected"),
+        ("input)", "unbalanced"),
+    ],
+)
+def test_what_is_no_body_is_refused_by_name(body, match):
+    with pytest.raises(DeclarationError, match=f"probe.yaml: probe: .*{match}"):
+        expression(body)
+
+
+def test_optional_numbers_say_whether_they_were_given():
+    text = pointwise.emit_file(
+        [operator("has_low && input < low ? low : input", sig="(Tensor input, Scalar? low=None) -> Tensor")],
+        4008 % pointwise.NUM_FILES, FUNCTIONS,
+    )  # fmt: skip
+    assert "const bool has_low = (numbers.present >> 0) & 1;" in text
+
+
+def test_parameters_that_no_body_takes_are_refused():
+    with pytest.raises(DeclarationError, match="cannot take mode, a str"):
+        expression("input", sig="(Tensor input, str mode='x') -> Tensor")
+
+
+def test_the_divisor_is_found():
+    row = pointwise.emit_file([operator("floor_divide(input, other)")], 4008 % pointwise.NUM_FILES, FUNCTIONS)
+    assert "{op_id::kProbe, 2, 1, " in row
+    plain = pointwise.emit_file([operator("input * other")], 4008 % pointwise.NUM_FILES, FUNCTIONS)
+    assert "{op_id::kProbe, 2, -1, " in plain
+
+
+def test_results_that_are_always_floating_compute_in_no_integers():
+    row = pointwise.emit_file([operator("exp(input)", dtype="floating(input)")], 4008 % pointwise.NUM_FILES, FUNCTIONS)
+    assert "find_probe_float<float>(), find_probe_float<double>(), nullptr, nullptr, nullptr" in row
+
+
+def test_bodies_by_kind():
+    row = pointwise.emit_file([operator({"int": "~input", "bool": "input == 0"})], 4008 % pointwise.NUM_FILES, FUNCTIONS)
+    assert "nullptr, nullptr, find_probe_int<int32_t>(), find_probe_int<int64_t>(), find_probe_bool<int32_t>()" in row
+    with pytest.raises(DeclarationError, match="bodies are by float, int, bool"):
+        pointwise.bodies(operator({"complex": "input"}))
+
+
+def test_each_operator_is_in_one_file():
+    op = operator("input")
+    files = [pointwise.emit_file([op], i, FUNCTIONS) for i in range(pointwise.NUM_FILES)]
+    assert sum("kProbe" in text for text in files) == 1
