@@ -10,7 +10,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/cpu_device.h"
 #include "engine/devices.h"
 #include "engine/dispatcher.h"
 #include "engine/ops.h"
@@ -142,7 +141,6 @@ int main(int argc, char** argv) {
     else
       set_num_threads(std::atoi(argv[i]));
   }
-  add_cpu(Devices::instance());
   cpu::register_backend(Dispatcher::instance());
   PoolLease lease;  // oneDNN called directly gets the threads that ours gets
   Direct direct;

@@ -32,7 +32,7 @@ class AutogradTest : public ::testing::Test {
     }();
     (void)ready;
   }
-  AutogradTest() : scope_(&context_) { tt::testing::have_cpu(); }
+  AutogradTest() : scope_(&context_) {}
 
   Context context_;
   ContextScope scope_;

@@ -7,7 +7,6 @@
 namespace tt::testing {
 
 inline void have_backend() {
-  have_cpu();
   static const bool registered = [] {
     cpu::register_backend(Dispatcher::instance());
     return true;

@@ -8,22 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/cpu_device.h"
 #include "engine/devices.h"
 #include "engine/tensor.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/element.h"
 
 namespace tt::testing {
-
-// The process has a CPU. Once, before the first tensor.
-inline void have_cpu() {
-  static const bool added = [] {
-    if (!Devices::instance().has(Device{})) add_cpu(Devices::instance());
-    return true;
-  }();
-  (void)added;
-}
 
 inline std::mt19937& random_bits() {
   static std::mt19937 bits(20261120);
@@ -41,7 +31,6 @@ inline void put(const Tensor& t, int64_t offset, double value) {
 
 // Multiples of 1/8 in [-2, 2], which every floating type holds; integers in [-8, 8] (unsigned: [0, 8]).
 inline Tensor filled(Sizes sizes, DType dtype = DType::kFloat32) {
-  have_cpu();
   Tensor t = empty(sizes, dtype, Device{});
   std::uniform_int_distribution<int> numbers(dtype == DType::kUInt8 ? 0 : -8, 8);
   for (int64_t i = 0; i < t.numel(); ++i)
@@ -49,13 +38,11 @@ inline Tensor filled(Sizes sizes, DType dtype = DType::kFloat32) {
   return t;
 }
 inline Tensor constant(Sizes sizes, double value, DType dtype = DType::kFloat32) {
-  have_cpu();
   Tensor t = empty(sizes, dtype, Device{});
   for (int64_t i = 0; i < t.numel(); ++i) put(t, i, value);
   return t;
 }
 inline Tensor values(Sizes sizes, std::vector<double> numbers, DType dtype = DType::kFloat32) {
-  have_cpu();
   Tensor t = empty(sizes, dtype, Device{});
   for (size_t i = 0; i < numbers.size(); ++i) put(t, static_cast<int64_t>(i), numbers[i]);
   return t;
