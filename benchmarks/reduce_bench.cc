@@ -9,7 +9,6 @@
 #include <functional>
 #include <vector>
 
-#include "engine/cpu_device.h"
 #include "engine/devices.h"
 #include "engine/ops.h"
 #include "engine/parallel.h"
