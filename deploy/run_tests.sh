@@ -18,10 +18,13 @@ echo "== C++ ($build)"
 ctest --test-dir "$build" --output-on-failure -j 2 --output-junit "$root/$results/ctest.xml" || failed=1
 
 if [[ $tier == fast || $tier == all ]]; then
-  echo "== Python"
+  echo "== Python, through a daemon"
   marker=()
   [[ $tier == fast ]] && marker=(-m "not slow")
-  .venv/bin/python -m pytest tests -q -n 2 --dist loadgroup "${marker[@]}" --junitxml "$results/pytest.xml" || failed=1
+  .venv/bin/python -m pytest tests -q -n 2 "${marker[@]}" --junitxml "$results/daemon.xml" || failed=1
+  echo "== Python, with the engine in the same process"
+  TELETENSOR_IN_PROCESS=1 .venv/bin/python -m pytest tests/operators tests/python -q -n 2 "${marker[@]}" \
+    --junitxml "$results/in_process.xml" || failed=1
 fi
 
 .venv/bin/python deploy/count_tests.py "$results" || failed=1
