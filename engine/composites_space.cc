@@ -201,7 +201,7 @@ Tensor adaptive_avg_pool_volumes(const Tensor& input, SizesView size) {
 
 Tensor differences(const Tensor& input, int64_t n, int64_t dim) {
   Tensor result = input;
-  for (; n > 0; --n) {
+  for (n = std::min(n, input.size(dim)); n > 0; --n) {  // nothing is left after as many as there are elements
     const int64_t rest = std::max<int64_t>(result.size(dim) - 1, 0), start = std::min<int64_t>(result.size(dim), 1);
     const Tensor after = ops::narrow(result, dim, start, rest), before = ops::narrow(result, dim, 0, rest);
     result = result.dtype() == DType::kBool ? ops::logical_xor(after, before) : ops::sub(after, before);
