@@ -58,22 +58,39 @@ class PingService final : public v1::Engine::Service {
   }
 };
 
+// A process that ends with this one.
+class Child {
+ public:
+  template <typename Run>
+  explicit Child(Run run) : pid_(fork()) {
+    if (pid_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    run();
+    _exit(1);
+  }
+  ~Child() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+ private:
+  pid_t pid_;
+};
+
 // In a process of its own, as the engine is. Forked before this process has used gRPC.
-pid_t start_ping_server(const std::string& address) {
+std::unique_ptr<Child> start_ping_server(const std::string& address) {
   int ready[2];
   if (pipe(ready) != 0) std::abort();
-  pid_t child = fork();
-  if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+  auto child = std::make_unique<Child>([&] {
     PingService service;
     grpc::ServerBuilder builder;
     builder.AddListeningPort(address, grpc::InsecureServerCredentials());
     builder.RegisterService(&service);
     auto server = builder.BuildAndStart();
-    if (write(ready[1], "r", 1) != 1) _exit(1);
-    server->Wait();
-    _exit(0);
-  }
+    if (write(ready[1], "r", 1) == 1) server->Wait();
+  });
   char byte;
   if (read(ready[0], &byte, 1) != 1) std::abort();
   return child;
@@ -101,14 +118,22 @@ class Ping {
 
 // ---- Raw TCP over loopback: one way, a byte back at the end.
 
-double raw_tcp_seconds(size_t bytes) {
+// A socket that is bound to a free port of the loopback interface, and its address.
+int bind_loopback(sockaddr_in* address) {
   int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  *address = {};
+  address->sin_family = AF_INET;
+  address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(*address);
+  if (bind(listener, reinterpret_cast<sockaddr*>(address), size) != 0) std::abort();
+  getsockname(listener, reinterpret_cast<sockaddr*>(address), &size);
+  return listener;
+}
+
+double raw_tcp_seconds(size_t bytes) {
+  sockaddr_in address;
   socklen_t size = sizeof(address);
-  bind(listener, reinterpret_cast<sockaddr*>(&address), size);
-  getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
+  int listener = bind_loopback(&address);
   listen(listener, 1);
   std::thread sink([&] {
     int in = accept(listener, nullptr, nullptr);
@@ -122,7 +147,7 @@ double raw_tcp_seconds(size_t bytes) {
     close(in);
   });
   int out = socket(AF_INET, SOCK_STREAM, 0);
-  connect(out, reinterpret_cast<sockaddr*>(&address), size);
+  ::connect(out, reinterpret_cast<sockaddr*>(&address), size);
   std::vector<char> data(1 << 20, 'x');
   auto start = Clock::now();
   for (size_t sent = 0; sent < bytes; sent += data.size()) {
@@ -250,8 +275,35 @@ void print(const std::vector<Row>& rows, bool json) {
   }
 }
 
-// `tcp_address` is of an engine that listens on loopback; empty: those rows are left out.
-void run(const std::string& ping_address, const std::string& tcp_address, bool json) {
+// An engine that listens on a free port of the loopback interface.
+class TcpEngine {
+ public:
+  TcpEngine() {
+    sockaddr_in address;
+    close(bind_loopback(&address));
+    address_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+    child_ = std::make_unique<Child>([this] {
+      std::string binary = PrivateEngine::find_binary();
+      execl(binary.c_str(), binary.c_str(), "--no-auth", "--log-level", "error", "--listen", address_.c_str(), nullptr);
+    });
+  }
+  Ref<Session> connect_patiently() const {
+    for (int attempt = 0;; ++attempt) {
+      try {
+        return connect({.address = address_, .client_name = "client_bench", .shared_memory = false});
+      } catch (const Error&) {
+        if (attempt == 100) throw;
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      }
+    }
+  }
+
+ private:
+  std::string address_;
+  std::unique_ptr<Child> child_;
+};
+
+void run(const std::string& ping_address, bool json) {
   std::vector<Row> rows;
   Ping ping(ping_address);
   Ref<Session> session = connect({.client_name = "client_bench"});
@@ -262,11 +314,10 @@ void run(const std::string& ping_address, const std::string& tcp_address, bool j
   Latency fresh = read_latency(*session, ping, true);
   rows.push_back({"add, then read", fresh.ours, fresh.ping, "us", false});
   measure_transfers(*session, "shared memory", memcpy_speed(), &rows);
-  if (!tcp_address.empty()) {
-    size_t bytes = 64 << 20;
-    double floor = gigabytes_a_second(bytes, [&] { raw_tcp_seconds(bytes); });
-    measure_transfers(*connect({.address = tcp_address, .shared_memory = false}), "TCP loopback", floor, &rows);
-  }
+  TcpEngine engine;
+  size_t bytes = 64 << 20;
+  double floor = gigabytes_a_second(bytes, [&] { raw_tcp_seconds(bytes); });
+  measure_transfers(*engine.connect_patiently(), "TCP loopback", floor, &rows);
   print(rows, json);
 }
 
@@ -274,19 +325,12 @@ void run(const std::string& ping_address, const std::string& tcp_address, bool j
 }  // namespace tt::client
 
 int main(int argc, char** argv) {
-  bool json = false;
-  std::string tcp_address;
-  for (int i = 1; i < argc; ++i) {
-    if (std::string(argv[i]) == "--json") json = true;
-    else tcp_address = argv[i];
-  }
+  bool json = argc > 1 && std::string(argv[1]) == "--json";
   std::string folder = "/tmp/client-bench-XXXXXX";
   if (!mkdtemp(folder.data())) return 1;
   std::string address = "unix:" + folder + "/ping.sock";
-  pid_t ping = tt::client::start_ping_server(address);
-  tt::client::run(address, tcp_address, json);
-  kill(ping, SIGKILL);
-  waitpid(ping, nullptr, 0);
+  auto ping = tt::client::start_ping_server(address);
+  tt::client::run(address, json);
   unlink((folder + "/ping.sock").c_str());
   rmdir(folder.c_str());
   return 0;
