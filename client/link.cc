@@ -1,9 +1,11 @@
 #include "client/link.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 
 namespace tt::client {
@@ -16,6 +18,16 @@ ErrorKind kind_of(const v1::Error& error) {
   return static_cast<ErrorKind>(error.kind());
 }
 
+// How often this process was forked off since the program began. A child's copy of a link has no sender thread, and
+// its mutex may have been locked at the moment of the fork.
+std::atomic<int> forks{0};
+
+int count_forks() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+  (void)registered;
+  return forks;
+}
+
 std::string gone(const Transport& transport, absl::string_view why) {
   return absl::StrCat("[connection] the engine at ", transport.address(), " is gone: ", why);
 }
@@ -23,7 +35,10 @@ std::string gone(const Transport& transport, absl::string_view why) {
 }  // namespace
 
 Link::Link(std::unique_ptr<Transport> transport, v1::HelloRequest hello)
-    : transport_(std::move(transport)), hello_(std::move(hello)), building_(std::make_unique<OutgoingFrame>()) {
+    : forks_(count_forks()),
+      transport_(std::move(transport)),
+      hello_(std::move(hello)),
+      building_(std::make_unique<OutgoingFrame>()) {
   absl::Status status = transport_->hello(hello_, &engine_);
   if (status.ok()) status = transport_->open(engine_.session_key());
   if (!status.ok()) {
@@ -39,6 +54,17 @@ Link::Link(std::unique_ptr<Transport> transport, v1::HelloRequest hello)
 Link::~Link() {
   close(std::chrono::seconds(2));
   sender_thread_.join();
+}
+
+bool Link::is_forked_copy() const { return forks.load(std::memory_order_relaxed) != forks_; }
+
+void Link::lock_or_throw(Lock& lock) const {
+  if (is_forked_copy()) [[unlikely]] {
+    fail(ErrorKind::kConnection, "[connection] the session belongs to the process that this one was forked from: "
+         "connect again here, or start workers with the spawn method");
+  }
+  lock.lock();
+  throw_if_over();
 }
 
 void Link::throw_if_over() const {
@@ -59,8 +85,8 @@ bool Link::is_full(size_t bytes) const {
          (building_->instructions() >= kMaxInstructions || building_->bytes() + bytes > max_bytes_);
 }
 
-Link::Appending::Appending(Link& link, size_t bytes) : link_(link), lock_(link.mutex_) {
-  link_.throw_if_over();
+Link::Appending::Appending(Link& link, size_t bytes) : link_(link), lock_(link.mutex_, std::defer_lock) {
+  link_.lock_or_throw(lock_);
   uint64_t limit = link_.engine_.limits().max_frame_bytes();
   check_as(ErrorKind::kValue, limit == 0 || bytes <= limit, "an instruction of about ", bytes,
            " bytes is more than the engine takes, which is ", limit);
@@ -99,6 +125,7 @@ bool Link::can_wait() const {
 }
 
 void Link::release(uint64_t handle) noexcept {
+  if (is_forked_copy()) return;
   bool wake = false;
   {
     Lock lock(mutex_);
@@ -316,138 +343,6 @@ void Link::run_sender() {
   while (!stopping_) {
     if (!sender_step(lock)) sender_sleep(lock);
   }
-}
-
-// ---- Callers that wait
-
-void Link::drive(Lock& lock, absl::FunctionRef<bool()> done) {
-  while (!done()) {
-    throw_if_over();
-    if (broken_ && !writing_ && !reading_ && !resuming_) {
-      resume(lock);
-    } else if (!broken_ && !resuming_ && !writing_ && may_send()) {
-      callers_send_ = true;
-      write_one(lock);
-    } else if (!broken_ && !resuming_ && !reading_) {
-      read_one(lock);
-    } else {
-      ++waiting_count_;
-      waiting_.wait(lock);
-      --waiting_count_;
-    }
-  }
-}
-
-uint64_t Link::flush_locked() {
-  uint64_t last = sealed_ + (building_->empty() ? 0 : 1);
-  flush_through_ = std::max(flush_through_, last);
-  return last;
-}
-
-uint64_t Link::flush() {
-  Lock lock(mutex_);
-  throw_if_over();
-  uint64_t last = flush_locked();
-  drive(lock, [&] { return sent_ >= last || acknowledged_ >= last; });
-  return last;
-}
-
-void Link::synchronize() {
-  Lock lock(mutex_);
-  throw_if_over();
-  uint64_t last = flush_locked();
-  drive(lock, [&] { return acknowledged_ >= last; });
-}
-
-std::vector<v1::ReadResult> Link::read(absl::Span<const uint64_t> handles, bool meta_only) {
-  constexpr size_t kBytes = 24;
-  Lock lock(mutex_);
-  throw_if_over();
-  Waiter waiter{sealed_ + 1, next_request_, std::vector<v1::ReadResult>(handles.size()), handles.size()};
-  for (uint64_t handle : handles) {
-    v1::Read* read = building_->message().add_reads();
-    read->set_request(next_request_++);
-    read->set_handle(handle);
-    read->set_meta_only(meta_only);
-    building_->count_bytes(kBytes);
-  }
-  flush_locked();
-  waiters_.push_back(&waiter);
-  absl::Cleanup leave = [&] { std::erase(waiters_, &waiter); };
-  drive(lock, [&] { return waiter.missing == 0; });
-  return std::move(waiter.results);
-}
-
-// ---- Bulk bytes
-
-void Link::recover_transfer(const absl::Status& status, int attempt) {
-  constexpr int kAttempts = 5;
-  if (status.code() == absl::StatusCode::kResourceExhausted) {
-    fail(ErrorKind::kOutOfMemory, "[transfer] ", status.message());
-  }
-  bool broken = absl::IsUnavailable(status) || absl::IsCancelled(status);
-  {  // An empty frame there and back tells whether the connection stands, and mends it where it does not.
-    Lock lock(mutex_);
-    throw_if_over();
-    building_->count_bytes(1);
-  }
-  synchronize();
-  if (!broken || attempt == kAttempts) fail(ErrorKind::kRuntime, "[transfer] failed: ", status.message());
-}
-
-void Link::upload(uint64_t transfer, absl::Span<const char> bytes) {
-  for (int attempt = 1;; ++attempt) {
-    absl::Status status = transport_->upload(transfer, bytes);
-    if (status.ok()) return;
-    recover_transfer(status, attempt);
-  }
-}
-
-void Link::watch_download(int by) {
-  Lock lock(mutex_);
-  downloads_ += by;
-  role_is_free();
-}
-
-void Link::download(uint64_t handle, absl::Span<char> into) {
-  uint64_t after = flush();
-  watch_download(1);
-  absl::Cleanup unwatch = [this] { watch_download(-1); };
-  for (int attempt = 1;; ++attempt) {
-    v1::Error error;
-    absl::Status status = transport_->download(handle, after, into, &error);
-    if (!error.message().empty()) throw remote_error(error);
-    if (status.ok()) return;
-    recover_transfer(status, attempt);
-  }
-}
-
-// ---- The end
-
-void Link::close(std::chrono::milliseconds patience) noexcept {
-  {
-    Lock lock(mutex_);
-    if (!over_ && !closing_) {
-      closing_ = true;
-      building_->message().set_close(true);
-      building_->count_bytes(1);
-      uint64_t last = flush_locked();
-      sender_asleep_ = false;
-      sender_.notify_one();
-      ++waiting_count_;
-      waiting_.wait_for(lock, patience, [&] { return over_ || acknowledged_ >= last; });
-      --waiting_count_;
-    }
-    end(Error(ErrorKind::kConnection, "[connection] the session is closed"));
-    stopping_ = true;
-    sender_.notify_all();
-  }
-  transport_->shutdown();
-}
-
-Session::Counters Link::counters() const {
-  Lock lock(mutex_);
-  return counters_;
 }
 
 }  // namespace tt::client

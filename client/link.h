@@ -7,7 +7,8 @@
 // acknowledged them; after a broken stream they are sent again, and the engine skips (and answers
 // again) what it had executed.
 //
-// Thread-safe: one mutex, never held while the transport is at work. Throws the error that ended
+// Thread-safe: one mutex, never held while the transport is at work. In a forked copy of its process
+// it is of no use: calls throw, releases and the end do nothing. Throws the error that ended
 // the link (kConnection; RemoteError where the engine refused a frame) from every later call.
 #pragma once
 
@@ -37,7 +38,8 @@ class Link {
 
   // Opens the stream; `hello` is what a resume repeats.
   Link(std::unique_ptr<Transport> transport, v1::HelloRequest hello);
-  ~Link();
+  ~Link();  // not of a forked copy: the original's sender waits on what it would destroy
+  bool is_forked_copy() const;
 
   const v1::HelloReply& engine() const { return engine_; }
   // What a source line is called, for errors: set once, before the first call.
@@ -92,6 +94,7 @@ class Link {
 
   // All require the lock; those that take it let go of it while the transport works.
   void throw_if_over() const;
+  void lock_or_throw(Lock& lock) const;
   bool is_full(size_t bytes) const;
   bool has_unsent() const { return sent_ < sealed_ || !building_->empty(); }
   bool may_send() const;
@@ -119,6 +122,7 @@ class Link {
   // After a transfer's failure: returns where it is worth trying again, throws where not.
   void recover_transfer(const absl::Status& status, int attempt);
 
+  const int forks_;  // of this process, and its ancestors, when the link was made
   std::unique_ptr<Transport> transport_;
   v1::HelloRequest hello_;
   v1::HelloReply engine_;

@@ -64,10 +64,7 @@ struct Session::Impl {
     if (uint64_t limit = engine.limits().max_inline_bytes()) {
       max_inline_bytes = std::min<size_t>(limit, max_inline_bytes);
     }
-    link.name_sites([this](uint32_t site) {
-      std::lock_guard lock(sites_mutex);
-      return sites.name(site);
-    });
+    link.name_sites([this](uint32_t site) { return sites.name(site); });
   }
 
   void require_known(const Op& op) const {
@@ -82,10 +79,8 @@ struct Session::Impl {
   uint32_t max_op_id;
   size_t max_inline_bytes = 64 << 10;
   std::atomic<uint64_t> next_transfer{1};
-  mutable std::mutex sites_mutex;  // taken before the link's
   SiteTable sites;
-  uint64_t waits = 0;
-  double seconds_waited = 0;
+  std::mutex declaring;  // held while a new line is told to the engine, before anybody uses its number
 };
 
 // Puts the time from here to the end of the scope down to a line.
@@ -94,9 +89,6 @@ class Session::Waiting {
   Waiting(Impl& impl, uint32_t site) : impl_(impl), site_(site) {}
   ~Waiting() {
     double seconds = std::chrono::duration<double>(Clock::now() - since_).count();
-    std::lock_guard lock(impl_.sites_mutex);
-    ++impl_.waits;
-    impl_.seconds_waited += seconds;
     impl_.sites.count_wait(site_, seconds);
   }
 
@@ -107,7 +99,9 @@ class Session::Waiting {
 };
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Session::~Session() = default;
+Session::~Session() {
+  if (impl_->link.is_forked_copy()) impl_.release();  // NOLINT: its threads and connection are the original's
+}
 
 Ref<Session> Session::connect(std::unique_ptr<Transport> transport, const std::string& client_name,
                               uint64_t memory_limit) {
@@ -286,7 +280,7 @@ void Session::release(uint64_t handle) noexcept { impl_->link.release(handle); }
 const v1::HelloReply& Session::engine() const { return impl_->link.engine(); }
 
 uint32_t Session::site(std::string_view file, uint32_t line, std::string_view function) {
-  std::lock_guard lock(impl_->sites_mutex);
+  std::lock_guard lock(impl_->declaring);
   bool is_new = false;
   uint32_t number = impl_->sites.number(file, line, function, &is_new);
   if (is_new) {
@@ -302,14 +296,11 @@ uint32_t Session::site(std::string_view file, uint32_t line, std::string_view fu
 
 Session::Counters Session::counters() const {
   Counters counters = impl_->link.counters();
-  std::lock_guard lock(impl_->sites_mutex);
-  counters.waits = impl_->waits;
-  counters.seconds_waited = impl_->seconds_waited;
+  impl_->sites.total(&counters.waits, &counters.seconds_waited);
   return counters;
 }
 
 std::vector<Session::Wait> Session::wait_report() const {
-  std::lock_guard lock(impl_->sites_mutex);
   return impl_->sites.waits();
 }
 

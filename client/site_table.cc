@@ -7,6 +7,7 @@
 namespace tt::client {
 
 uint32_t SiteTable::number(std::string_view file, uint32_t line, std::string_view function, bool* is_new) {
+  std::lock_guard lock(mutex_);
   auto [it, inserted] =
       numbers_.try_emplace(Key(file, line, function), static_cast<uint32_t>(sites_.size()));
   if (inserted) sites_.push_back({std::string(file), std::string(function), line});
@@ -15,6 +16,11 @@ uint32_t SiteTable::number(std::string_view file, uint32_t line, std::string_vie
 }
 
 std::string SiteTable::name(uint32_t number) const {
+  std::lock_guard lock(mutex_);
+  return name_of(number);
+}
+
+std::string SiteTable::name_of(uint32_t number) const {
   if (number == 0 || number >= sites_.size()) return "";
   const Site& site = sites_[number];
   return site.function.empty() ? absl::StrCat(site.file, ":", site.line)
@@ -22,15 +28,27 @@ std::string SiteTable::name(uint32_t number) const {
 }
 
 void SiteTable::count_wait(uint32_t number, double seconds) {
+  std::lock_guard lock(mutex_);
   Site& site = sites_[number < sites_.size() ? number : 0];
   ++site.waits;
   site.seconds += seconds;
 }
 
+void SiteTable::total(uint64_t* waits, double* seconds) const {
+  std::lock_guard lock(mutex_);
+  *waits = 0;
+  *seconds = 0;
+  for (const Site& site : sites_) {
+    *waits += site.waits;
+    *seconds += site.seconds;
+  }
+}
+
 std::vector<Session::Wait> SiteTable::waits() const {
+  std::lock_guard lock(mutex_);
   std::vector<Session::Wait> waits;
   for (uint32_t i = 0; i < sites_.size(); ++i) {
-    if (sites_[i].waits > 0) waits.push_back({name(i), sites_[i].waits, sites_[i].seconds});
+    if (sites_[i].waits > 0) waits.push_back({name_of(i), sites_[i].waits, sites_[i].seconds});
   }
   std::stable_sort(waits.begin(), waits.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
   return waits;

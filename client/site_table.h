@@ -1,9 +1,10 @@
 // SiteTable: numbers for the user's source lines, and what was waited for at each.
 //
-// Not thread-safe: its session locks.
+// Thread-safe; its lock is taken under others and takes none.
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -21,6 +22,8 @@ class SiteTable {
   // "train.py:12 in step"; "" for 0 and what is no number.
   std::string name(uint32_t site) const;
   void count_wait(uint32_t site, double seconds);
+  // Of all lines together.
+  void total(uint64_t* waits, double* seconds) const;
   // The longest first.
   std::vector<Session::Wait> waits() const;
 
@@ -33,6 +36,9 @@ class SiteTable {
   };
   using Key = std::tuple<std::string, uint32_t, std::string>;
 
+  std::string name_of(uint32_t site) const;  // under the lock
+
+  mutable std::mutex mutex_;
   absl::flat_hash_map<Key, uint32_t> numbers_;
   std::vector<Site> sites_ = std::vector<Site>(1);  // by number; 0 is for what named no line
 };

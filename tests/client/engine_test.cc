@@ -309,6 +309,30 @@ TEST(PrivateEngine, EndsWhenItsClientIsKilled) {
   EXPECT_FALSE(running());
 }
 
+TEST(ForkedCopy, LeavesTheSessionAlone) {
+  Daemon daemon;
+  Ref<Session> session = connect_to(daemon);
+  Tensor a = full(*session, {2}, 3);
+  session->synchronize();
+  pid_t child = fork();
+  if (child == 0) {
+    bool refused = false;
+    try {
+      session->read(a);
+    } catch (const Error& e) {
+      refused = e.kind() == ErrorKind::kConnection && e.message().find("forked") != std::string::npos;
+    }
+    a = nullptr;
+    session->close();
+    session = nullptr;
+    _exit(refused ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(read(*session, a), (std::vector<float>{3, 3}));
+}
+
 TEST(PrivateEngine, SaysWhatIsMissing) {
   setenv("TELETENSOR_DAEMON", "/no/such/program", 1);
   try {

@@ -1,0 +1,144 @@
+// Link's callers that wait: for answers, for bulk bytes, for the end. They take the roles themselves.
+#include <algorithm>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "client/link.h"
+
+namespace tt::client {
+
+void Link::drive(Lock& lock, absl::FunctionRef<bool()> done) {
+  while (!done()) {
+    throw_if_over();
+    if (broken_ && !writing_ && !reading_ && !resuming_) {
+      resume(lock);
+    } else if (!broken_ && !resuming_ && !writing_ && may_send()) {
+      callers_send_ = true;
+      write_one(lock);
+    } else if (!broken_ && !resuming_ && !reading_) {
+      read_one(lock);
+    } else {
+      ++waiting_count_;
+      waiting_.wait(lock);
+      --waiting_count_;
+    }
+  }
+}
+
+uint64_t Link::flush_locked() {
+  uint64_t last = sealed_ + (building_->empty() ? 0 : 1);
+  flush_through_ = std::max(flush_through_, last);
+  return last;
+}
+
+uint64_t Link::flush() {
+  Lock lock(mutex_, std::defer_lock);
+  lock_or_throw(lock);
+  uint64_t last = flush_locked();
+  drive(lock, [&] { return sent_ >= last || acknowledged_ >= last; });
+  return last;
+}
+
+void Link::synchronize() {
+  Lock lock(mutex_, std::defer_lock);
+  lock_or_throw(lock);
+  uint64_t last = flush_locked();
+  drive(lock, [&] { return acknowledged_ >= last; });
+}
+
+std::vector<v1::ReadResult> Link::read(absl::Span<const uint64_t> handles, bool meta_only) {
+  constexpr size_t kBytes = 24;
+  Lock lock(mutex_, std::defer_lock);
+  lock_or_throw(lock);
+  Waiter waiter{sealed_ + 1, next_request_, std::vector<v1::ReadResult>(handles.size()), handles.size()};
+  for (uint64_t handle : handles) {
+    v1::Read* read = building_->message().add_reads();
+    read->set_request(next_request_++);
+    read->set_handle(handle);
+    read->set_meta_only(meta_only);
+    building_->count_bytes(kBytes);
+  }
+  flush_locked();
+  waiters_.push_back(&waiter);
+  absl::Cleanup leave = [&] { std::erase(waiters_, &waiter); };
+  drive(lock, [&] { return waiter.missing == 0; });
+  return std::move(waiter.results);
+}
+
+// ---- Bulk bytes
+
+void Link::recover_transfer(const absl::Status& status, int attempt) {
+  constexpr int kAttempts = 5;
+  if (status.code() == absl::StatusCode::kResourceExhausted) {
+    fail(ErrorKind::kOutOfMemory, "[transfer] ", status.message());
+  }
+  // ALREADY_EXISTS: the engine has not seen yet that the call before this one broke.
+  bool again = absl::IsUnavailable(status) || absl::IsCancelled(status) || absl::IsInternal(status) ||
+               absl::IsUnknown(status) || absl::IsAlreadyExists(status);
+  {  // An empty frame there and back tells whether the connection stands, and mends it where it does not.
+    Lock lock(mutex_, std::defer_lock);
+    lock_or_throw(lock);
+    building_->count_bytes(1);
+  }
+  synchronize();
+  std::this_thread::sleep_for(std::chrono::milliseconds(5 * (attempt - 1)));
+  if (!again || attempt == kAttempts) fail(ErrorKind::kRuntime, "[transfer] failed: ", status.message());
+}
+
+void Link::upload(uint64_t transfer, absl::Span<const char> bytes) {
+  for (int attempt = 1;; ++attempt) {
+    absl::Status status = transport_->upload(transfer, bytes);
+    if (status.ok()) return;
+    recover_transfer(status, attempt);
+  }
+}
+
+void Link::watch_download(int by) {
+  Lock lock(mutex_);
+  downloads_ += by;
+  role_is_free();
+}
+
+void Link::download(uint64_t handle, absl::Span<char> into) {
+  uint64_t after = flush();
+  watch_download(1);
+  absl::Cleanup unwatch = [this] { watch_download(-1); };
+  for (int attempt = 1;; ++attempt) {
+    v1::Error error;
+    absl::Status status = transport_->download(handle, after, into, &error);
+    if (!error.message().empty()) throw remote_error(error);
+    if (status.ok()) return;
+    recover_transfer(status, attempt);
+  }
+}
+
+// ---- The end
+
+void Link::close(std::chrono::milliseconds patience) noexcept {
+  if (is_forked_copy()) return;
+  {
+    Lock lock(mutex_);
+    if (!over_ && !closing_) {
+      closing_ = true;
+      building_->message().set_close(true);
+      building_->count_bytes(1);
+      uint64_t last = flush_locked();
+      sender_asleep_ = false;
+      sender_.notify_one();
+      ++waiting_count_;
+      waiting_.wait_for(lock, patience, [&] { return over_ || acknowledged_ >= last; });
+      --waiting_count_;
+    }
+    end(Error(ErrorKind::kConnection, "[connection] the session is closed"));
+    stopping_ = true;
+    sender_.notify_all();
+  }
+  transport_->shutdown();
+}
+
+Session::Counters Link::counters() const {
+  Lock lock(mutex_);
+  return counters_;
+}
+
+}  // namespace tt::client
