@@ -56,16 +56,14 @@ class ReduceRun {
   template <typename Finish>
   void run(Finish finish) const {
     if (plan_.outputs == 0) return;
-    int64_t spans = by_columns() ? (column_.size + width_ - 1) / width_ : 0;
-    int64_t items = by_columns() ? plan_.outputs / column_.size * spans : plan_.outputs;
-    int64_t pieces = items >= kEnoughItems
-                         ? 1
-                         : std::clamp<int64_t>(plan_.count * std::max<int64_t>(width_, 1) / kPiece, 1, kMostPieces);
-    if (pieces > 1) {
+    const int64_t spans = by_columns() ? (column_.size + width_ - 1) / width_ : 0;
+    const int64_t items = by_columns() ? plan_.outputs / column_.size * spans : plan_.outputs;
+    const int64_t work = std::max<int64_t>(plan_.count * std::max<int64_t>(width_, 1), 1);  // elements an item
+    if (items < kEnoughItems && work >= 2 * kPiece) {
+      const int64_t pieces = std::min(work / kPiece, kMostPieces);
       for (int64_t i = 0; i < items; ++i) run_item_in_pieces(i, spans, pieces, finish);
       return;
     }
-    int64_t work = std::max<int64_t>(plan_.count * std::max<int64_t>(width_, 1), 1);
     auto body = [&](int64_t begin, int64_t end) {
       if (by_columns()) {
         for (int64_t i = begin; i < end; ++i) run_item(i, spans, finish);
@@ -83,12 +81,12 @@ class ReduceRun {
  private:
   static constexpr int64_t kGrain = 32 * 1024;   // elements worth a thread
   static constexpr int64_t kPiece = 256 * 1024;  // elements worth cutting a reduction
-  static constexpr int64_t kMostPieces = 64;
-  static constexpr int64_t kCut = 64;
-  static constexpr int64_t kEnoughItems = 16;
-  static constexpr int64_t kTotals = 128;      // outputs of rows that are finished together
-  static constexpr int64_t kLoadedRow = 1024;  // elements of a converted row
-  static constexpr int64_t kLoaded = 8192;     // elements of a converted tile
+  static constexpr int64_t kMostPieces = 64;     // bounds what their totals take
+  static constexpr int64_t kCut = 64;            // pieces begin at multiples of it
+  static constexpr int64_t kEnoughItems = 16;    // for the threads to share whole
+  static constexpr int64_t kTotals = 128;        // outputs of rows that are finished together
+  static constexpr int64_t kLoadedRow = 1024;    // elements of a converted row
+  static constexpr int64_t kLoaded = 8192;       // elements of a converted tile
 
   bool by_columns() const { return width_ > 0; }
 
