@@ -143,7 +143,7 @@ def _param(text: str, keyword_only: bool) -> Param:
         param.has_default = True
         try:
             param.default = ast.literal_eval(default)
-        except ValueError as e:
+        except (ValueError, SyntaxError) as e:
             raise DeclarationError(f"default {default!r} of {param.name} is no literal") from e
         if param.default is None and not param.optional:
             raise DeclarationError(f"{param.name} defaults to None but is not optional: write {kind}?")

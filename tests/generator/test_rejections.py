@@ -1,0 +1,182 @@
+"""What the generator refuses, and that it says in which file, of which operator, and why."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from engine.generate import api, composites, gradients, pointwise, schema
+from engine.generate.declaration import DeclarationError, load
+
+ROOT = Path(__file__).resolve().parents[2]
+PROBE = {
+    "op": "probe", "id": 1, "sig": "(Tensor input, int dim=0) -> Tensor", "doc": "A probe.", "dtype": "same(input)",
+    "shape": "drop(input, dim)", "kernel": "probe", "grad": "none", "ref": "none: a probe", "samples": [[2]],
+}  # fmt: skip
+
+
+def probe(without: str = "", **fields) -> dict:
+    """A declaration that passes, but for these fields and the one left out."""
+    return {name: value for name, value in (PROBE | fields).items() if name != without}
+
+
+def composite(**fields) -> dict:
+    """A second declaration that passes, beside PROBE: it calls that."""
+    entry = probe(op="twice", id=2, composite="probe(input, dim)") | fields
+    return {name: value for name, value in entry.items() if name not in ("kernel", "grad")}
+
+
+def generate(folder: Path, *entries: dict) -> None:
+    """Declares the entries in FOLDER/probes.yaml and emits all that checks them."""
+    (folder / "probes.yaml").write_text(yaml.safe_dump(list(entries)))
+    operators = load(folder)
+    api.emit_header(operators)
+    schema.emit_table(operators)
+    composites.emit_composites(operators, [])
+    gradients.emit_gradients(operators, [])
+    pointwise.outputs(operators, ROOT / "kernels")
+
+
+def refusal(folder: Path, *entries: dict) -> str:
+    with pytest.raises(DeclarationError) as error:
+        generate(folder, *entries)
+    return str(error.value)
+
+
+def test_what_is_changed_below_passes_unchanged(tmp_path):
+    generate(tmp_path, PROBE, composite())
+
+
+@pytest.mark.parametrize("field", ["id", "sig", "doc", "samples", "grad", "ref"])
+def test_what_every_operator_needs(tmp_path, field):
+    assert refusal(tmp_path, probe(without=field)).startswith(f"probes.yaml: probe: needs '{field}'")
+
+
+@pytest.mark.parametrize(
+    ("fields", "cause"),
+    [
+        ({"doc": "  "}, "doc is empty"),
+        ({"colour": "blue"}, "unknown field 'colour'"),
+        ({"op": "Probe!"}, "not a name: 'Probe!'"),
+        ({"body": "input"}, "needs exactly one of body, composite, kernel, view, got ['body', 'kernel']"),
+        ({"grad": ["input"]}, "lists what it differentiates in, which is for composites: write formulas"),
+        ({"grad": {"other": "g"}}, "declares a gradient for 'other', which is no parameter"),
+    ],
+)
+def test_what_the_fields_say(tmp_path, fields, cause):
+    entry = probe(**fields)
+    assert refusal(tmp_path, entry) == f"probes.yaml: {entry['op']}: {cause}"
+
+
+def test_an_operator_without_implementation(tmp_path):
+    assert refusal(tmp_path, probe(without="kernel")) == (
+        "probes.yaml: probe: needs exactly one of body, composite, kernel, view, got none"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sig", "cause"),
+    [
+        ("Tensor input -> Tensor", "not a signature: 'Tensor input -> Tensor'"),
+        ("(Tensor input) -> int", "not a signature: '(Tensor input) -> int'"),
+        ("(Tensor) -> Tensor", "not a parameter: 'Tensor'"),
+        ("(Matrix input) -> Tensor", "unknown type 'Matrix' of parameter input"),
+        ("(Tensor input, str[] names) -> Tensor", "unknown type 'str[]' of parameter names"),
+        ("(Tensor input, int dim=first) -> Tensor", "default 'first' of dim is no literal"),
+        ("(Tensor input, int dim=1 +) -> Tensor", "default '1 +' of dim is no literal"),
+        ("(Tensor input, int dim=len('x')) -> Tensor", "default \"len('x')\" of dim is no literal"),
+        ("(Tensor input, int dim=None) -> Tensor", "dim defaults to None but is not optional: write int?"),
+    ],
+)
+def test_signatures(tmp_path, sig, cause):
+    assert refusal(tmp_path, probe(sig=sig)) == f"probes.yaml: probe: {cause}"
+
+
+@pytest.mark.parametrize(
+    ("fields", "cause"),
+    [
+        ({"dtype": ["same(input)", "index()"]}, "has 1 results but 2 dtype and 1 shape rules"),
+        ({"shape": []}, "has 1 results but 1 dtype and 0 shape rules"),
+        ({"sig": "(Tensor input, int dim) -> (Tensor a, Tensor b)"}, "has 2 results but 1 dtype and 1 shape rules"),
+        ({"shape": "drop(input, axis)"}, "'axis' in 'drop(input, axis)' is no parameter"),
+        ({"dtype": "same(inputs)"}, "'inputs' in 'same(inputs)' is no parameter"),
+        ({"shape": "drop(input,"}, "not a rule: 'drop(input,'"),
+        ({"shape": "drop(input + 1)"}, "rules are calls over parameters, got 'drop(input + 1)'"),
+    ],
+)
+def test_rules(tmp_path, fields, cause):
+    assert refusal(tmp_path, probe(**fields)) == f"probes.yaml: probe: {cause}"
+
+
+@pytest.mark.parametrize(
+    ("formula", "cause"),
+    [
+        ("frobnicate(g)", "'frobnicate' is neither an operator nor a function of formulas"),
+        ("g * mystery", "'mystery' is unknown"),
+        ("probe(g, dim, 1)", "probe takes 2 arguments, got 3"),
+        ("probe(g, axis=1)", "probe takes no further 'axis'"),
+        ("probe(dim=1)", "probe needs 'input'"),
+        ("g.strides", "a tensor has sizes, dtype, dim, numel, device, not 'strides'"),
+        ("[g, g]", "the gradient of 'input' is Tensors, not a tensor"),
+        ("probe(g, input)", "is Tensor, wanted int"),
+    ],
+)
+def test_gradients(tmp_path, formula, cause):
+    said = refusal(tmp_path, probe(grad={"input": formula}))
+    assert said.startswith("probes.yaml: probe: ")
+    assert cause in said
+    assert said.endswith(f"in {formula!r}")
+
+
+@pytest.mark.parametrize(
+    ("formula", "cause"),
+    [
+        ("frobnicate(input)", "'frobnicate' is neither an operator nor a function of composites"),
+        ("probe(input, axis)", "'axis' is unknown"),
+        ("dim", "a composite yields tensors, not int"),
+        ("probe(input) if input else input", "input is Tensor, wanted a truth value"),
+        ("lambda: input", "'lambda: input' is not in the language"),
+    ],
+)
+def test_composites(tmp_path, formula, cause):
+    assert refusal(tmp_path, PROBE, composite(composite=formula)) == f"probes.yaml: twice: {cause}, in {formula!r}"
+
+
+def test_an_id_that_another_has(tmp_path):
+    assert refusal(tmp_path, PROBE, probe(op="other")) == "probes.yaml: other: id 1 is probe's"
+
+
+def test_a_name_that_another_has(tmp_path):
+    assert refusal(tmp_path, PROBE, probe(id=2)) == "probes.yaml: probe is declared twice"
+
+
+def test_an_id_that_another_file_has(tmp_path):
+    (tmp_path / "elsewhere.yaml").write_text(yaml.safe_dump([probe(op="other")]))
+    assert refusal(tmp_path, PROBE) == "probes.yaml: probe: id 1 is other's"
+
+
+def test_an_id_that_is_retired(tmp_path):
+    (tmp_path / "retired.yaml").write_text(yaml.safe_dump([{"id": 1, "op": "old_probe"}]))
+    assert refusal(tmp_path, PROBE) == "probes.yaml: probe: id 1 is retired, old_probe had it"
+    generate(tmp_path, probe(id=2))
+
+
+def test_nothing_retired_yet(tmp_path):
+    (tmp_path / "retired.yaml").write_text("# The ids of operators that are no more.\n")
+    generate(tmp_path, PROBE)
+
+
+def test_the_command_says_why_and_writes_nothing(tmp_path):
+    ops, out = tmp_path / "ops", tmp_path / "generated"
+    shutil.copytree(ROOT / "engine/ops", ops)
+    (ops / "zz_probes.yaml").write_text(yaml.safe_dump([probe(id=3999, shape="drop(input, axis)")]))
+    command = [sys.executable, "-m", "engine.generate", "--ops", str(ops), "--kernels", "kernels", "--out", str(out)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr == "generate: zz_probes.yaml: probe: 'axis' in 'drop(input, axis)' is no parameter\n"
+    assert not out.exists()
