@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import api, client_api, composites, gradients, kernels, pointwise, python_bindings, schema
+from . import api, client_api, composites, gradients, kernels, pointwise, python_bindings, reference, schema
 from .declaration import load
 from .signature import DeclarationError
 
@@ -27,6 +27,7 @@ def outputs(operators, kernels_folder: Path) -> dict[str, str]:
         "kernels/cpu/register_kernels.cc": kernels.emit_registration(
             operators, "cpu", "kCPU", kernels.defined_kernels(kernels_folder / "cpu")
         ),
+        "docs/operators.md": reference.emit(operators, reference.backends(operators, kernels_folder)),
     }
     return files | pointwise.outputs(operators, kernels_folder)
 

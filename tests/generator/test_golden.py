@@ -1,0 +1,48 @@
+"""What the generator makes of four small declarations, to the letter.
+
+`python -m tests.generator.test_golden` writes golden/ anew: read the difference before you commit it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.generate import api, client_api, composites, gradients, kernels, python_bindings, reference, schema
+from engine.generate.declaration import load
+
+FOLDER = Path(__file__).resolve().parent
+GOLDEN = FOLDER / "golden"
+
+
+def emitted() -> dict[str, str]:
+    """Golden file -> the text that the declarations of ops/ yield now."""
+    probes = load(FOLDER / "ops")
+    return {
+        "op_ids.h": schema.emit_ids(probes),
+        "op_table.cc": schema.emit_table(probes),
+        "ops.h": api.emit_header(probes),
+        "ops.cc": api.emit_source(probes),
+        "client_ops.cc": client_api.emit_source(probes),
+        "register_composites.cc": composites.emit_composites(probes, []),
+        "gradients.cc": gradients.emit_gradients(probes, [FOLDER / "formulas_of_probes.h"]),
+        "operator_tables.cc": python_bindings.emit(probes),
+        "kernels.h": kernels.emit_declarations(probes, "cpu"),
+        "register_kernels.cc": kernels.emit_registration(probes, "cpu", "kCPU", {"find_extremes"}),
+        "operators.md": reference.emit(probes, {"cpu": {"scale", "scale_rows", "first_rows"}, "other": set()}),
+    }
+
+
+@pytest.mark.parametrize("name", sorted(emitted()))
+def test_output_is_golden(name):
+    assert emitted()[name] == (GOLDEN / f"{name}.golden").read_text()
+
+
+def test_no_golden_is_left_over():
+    assert {path.name for path in GOLDEN.iterdir()} == {f"{name}.golden" for name in emitted()}
+
+
+if __name__ == "__main__":
+    for name, text in emitted().items():
+        (GOLDEN / f"{name}.golden").write_text(text)

@@ -1,0 +1,45 @@
+"""The operator reference: who has what, and that nothing is left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.generate import reference
+from engine.generate.declaration import load
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A source tree of two backends, of which one has the kernel of `extremes`."""
+    for backend, source in (("cpu", "void find_extremes(const Tensor& input) {}\n"), ("other", "")):
+        (tmp_path / "kernels" / backend).mkdir(parents=True)
+        (tmp_path / "kernels" / backend / "CMakeLists.txt").touch()
+        (tmp_path / "kernels" / backend / "extremes.cc").write_text(source)
+    (tmp_path / "kernels/common").mkdir()
+    for file in reference.SESSION_FLOORS:
+        (tmp_path / file).parent.mkdir()
+        (tmp_path / file).touch()
+    return tmp_path
+
+
+def test_a_backend_lacks_the_kernels_that_it_does_not_define(tree):
+    probes = load(Path(__file__).parent / "ops")
+    everything = {op.name for op in probes}
+    assert reference.backends(probes, tree / "kernels") == {"cpu": everything, "other": everything - {"extremes"}}
+
+
+def test_what_a_session_does_is_no_backends_to_lack(tree):
+    probes = load(Path(__file__).parent / "ops")
+    (tree / "server/backends.cc").write_text("dispatcher.set(op_id::kExtremes, Key::kCPU, &extremes);")
+    assert reference.backends(probes, tree / "kernels")["other"] == {op.name for op in probes}
+
+
+def test_every_operator_has_its_section():
+    operators = load(ROOT / "engine/ops")
+    page = reference.emit(operators, reference.backends(operators, ROOT / "kernels"))
+    sections = [line.removeprefix("### ") for line in page.splitlines() if line.startswith("### ")]
+    assert sorted(sections) == sorted(op.name for op in operators)
