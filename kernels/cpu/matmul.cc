@@ -6,10 +6,13 @@
 #include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/element.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/onednn.h"
 #include "kernels/cpu/product.h"
 
 namespace tt::cpu {
 namespace {
+
+constexpr int64_t kLargeMatrix = 32 * 32;
 
 // One side of a product: the matrices, and the batch dimensions before them.
 struct Side {
@@ -63,8 +66,28 @@ struct Side {
   }
 };
 
+// Whether the batch's entries are one distance apart, as oneDNN wants them. Repeated ones (stride 0) pass for it:
+// copies of them would be many.
+bool is_even(const Tensor& t) {
+  bool even = true;
+  for (int64_t d = 0; d + 2 < t.dim(); ++d) {
+    if (t.size(d) == 1) continue;
+    if (t.stride(d) == 0) return true;
+    if (d + 3 < t.dim()) even &= t.stride(d) == t.size(d + 1) * t.stride(d + 1);
+  }
+  return even;
+}
+
+// A batch of larger matrices (heads of an attention, transposed) is copied to lie evenly: that takes a fraction of what
+// oneDNN saves on it.
+Tensor even(const Tensor& t) {
+  const bool large = t.dim() > 3 && t.size(-1) * t.size(-2) >= kLargeMatrix && onednn_computes(t.dtype());
+  return large && !is_even(t) ? contiguous(t) : t;
+}
+
 // out = a x b with PyTorch's rules for vectors and batches; `bias` is added along out's last dimension.
-void multiply(const Tensor& a, const Tensor& b, const void* bias, const Tensor* weights, Tensor& out) {
+void multiply(const Tensor& input, const Tensor& other, const void* bias, const Tensor* weights, Tensor& out) {
+  const Tensor a = even(input), b = even(other);
   Side left(a, true), right(b, false);
   Gemm g{out.dtype(), left.rows, right.columns, left.columns, left.matrix, right.matrix, out.data()};
   if (right.batch.empty() && left.fold()) {

@@ -156,6 +156,16 @@ TEST(Matmul, BroadcastsBatches) {
     for (int64_t p = 0; p < 5; ++p) want += at(a, n * 20 + p * 4 + row) * at(b, m * 30 + p * 6 + column);
     ASSERT_NEAR(at(y, i), want, 1e-5);
   }
+  // Heads of an attention: two batches by three heads of 40 x 36, interleaved with the rows.
+  Tensor q = transposed(filled({2, 40, 3, 36}), 1, 2), k = transposed(transposed(filled({2, 40, 3, 36}), 1, 2), 2, 3);
+  Tensor scores = filled({2, 3, 40, 40});
+  matmul(q, k, scores);
+  for (int64_t i = 0; i < scores.numel(); ++i) {
+    const int64_t base = i / 4800 * 4320 + i / 1600 % 3 * 36, row = i / 40 % 40, column = i % 40;
+    double want = 0;
+    for (int64_t p = 0; p < 36; ++p) want += at(q, base + row * 108 + p) * at(k, base + column * 108 + p);
+    ASSERT_NEAR(at(scores, i), want, 1e-4);
+  }
   // One matrix for a contiguous batch: a single product.
   Tensor x = filled({2, 3, 4, 5}), w = filled({5, 6}), z = filled({2, 3, 4, 6});
   matmul(x, w, z);
