@@ -91,23 +91,7 @@ namespace {
 // An operand of a number slot: a tensor, or a Python number in its place.
 bool operand(PyObject* o, Arg* out) {
   if (is_tensor(o)) return *out = Arg(static_cast<const TensorMeta*>(handle_of(o).get())), true;
-  if (PyBool_Check(o)) return *out = Arg(o == Py_True), true;
-  if (PyFloat_Check(o)) return *out = Arg(PyFloat_AS_DOUBLE(o)), true;
-  if (PyLong_Check(o)) {
-    int overflow = 0;
-    long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
-    check(!overflow, "Overflow when unpacking long, got a number beyond 64 bits");
-    return *out = Arg(static_cast<int64_t>(v)), true;
-  }
-  if (PyFloat_Check(o) || (PyNumber_Check(o) && !PySequence_Check(o))) {  // NumPy's scalars
-    if (PyIndex_Check(o)) {
-      Owned v(must(PyNumber_Index(o)));
-      return operand(v.get(), out);
-    }
-    Owned v(must(PyNumber_Float(o)));
-    return *out = Arg(PyFloat_AS_DOUBLE(v.get())), true;
-  }
-  return false;
+  return plain_number(o, out);
 }
 
 // The operands' own fast path: no keywords, no overloads.

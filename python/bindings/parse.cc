@@ -24,30 +24,12 @@ bool is_number_object(PyObject* o) {
   return PyFloat_Check(o) || PyLong_Check(o) || PyNumber_Check(o);
 }
 
-// A Python or NumPy number as an Arg; false where it is none.
+// As plain_number, or the value of a zero-dim tensor, which has to be fetched.
 bool number_from(PyObject* o, Arg* out) {
-  if (PyBool_Check(o)) return *out = Arg(o == Py_True), true;
-  if (PyFloat_Check(o)) return *out = Arg(PyFloat_AS_DOUBLE(o)), true;
-  if (PyLong_Check(o)) {
-    int overflow = 0;
-    long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
-    check(!overflow, "Overflow when unpacking long, got a number beyond 64 bits");
-    return *out = Arg(static_cast<int64_t>(v)), true;
-  }
-  if (is_tensor(o)) {  // a zero-dim tensor as a number: its value has to be fetched
-    if (handle_of(o)->numel() != 1) return false;
-    Scalar value = read_scalar(handle_of(o));
-    return *out = Arg(value), true;
-  }
-  if (PyIndex_Check(o)) {  // NumPy's integers
-    Owned index(must(PyNumber_Index(o)));
-    return number_from(index.get(), out);
-  }
-  if (PyNumber_Check(o) && Py_TYPE(o)->tp_as_number->nb_float && !PySequence_Check(o)) {
-    Owned value(must(PyNumber_Float(o)));
-    return *out = Arg(PyFloat_AS_DOUBLE(value.get())), true;
-  }
-  return false;
+  if (!is_tensor(o)) return plain_number(o, out);
+  if (handle_of(o)->numel() != 1) return false;
+  Scalar value = read_scalar(handle_of(o));
+  return *out = Arg(value), true;
 }
 
 template <typename... Parts>
@@ -289,6 +271,25 @@ class Binder {
 };
 
 }  // namespace
+
+bool plain_number(PyObject* o, Arg* out) {
+  if (PyBool_Check(o)) return *out = Arg(o == Py_True), true;
+  if (PyFloat_Check(o)) return *out = Arg(PyFloat_AS_DOUBLE(o)), true;
+  if (PyLong_Check(o)) {
+    int overflow = 0;
+    long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    check(!overflow, "Overflow when unpacking long, got a number beyond 64 bits");
+    return *out = Arg(static_cast<int64_t>(v)), true;
+  }
+  if (PySequence_Check(o)) return false;
+  if (PyIndex_Check(o)) {  // NumPy's integers
+    Owned index(must(PyNumber_Index(o)));
+    return plain_number(index.get(), out);
+  }
+  if (!PyNumber_Check(o) || !Py_TYPE(o)->tp_as_number->nb_float) return false;
+  Owned value(must(PyNumber_Float(o)));
+  return *out = Arg(PyFloat_AS_DOUBLE(value.get())), true;
+}
 
 bool ints_from(PyObject* o, absl::InlinedVector<int64_t, 6>* out) {
   if (is_tensor(o) || PyUnicode_Check(o)) return false;

@@ -40,6 +40,8 @@ struct PythonCall {
 // the operator's parameters. Throws PythonErrorSet where Python code called on the way failed.
 bool parse(const Op& op, const PythonCall& call, ParsedArgs* out, std::string* why);
 
+// A number of Python's or NumPy's; false where it is none. Throws on one beyond 64 bits.
+bool plain_number(PyObject* o, Arg* out);
 // A dtype or device from its Python object; throw Error (TypeError).
 DType dtype_from(PyObject* o);
 Device device_from(PyObject* o);
