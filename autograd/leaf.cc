@@ -22,7 +22,10 @@ void LeafNode::run(Gradients& gradients, Gradients&) {
   if (grad) {
     accumulate(grad, std::move(gradient), !Context::current().grad_enabled);
   } else {
-    grad = is_sole_owner(gradient) && gradient.is_contiguous() ? std::move(gradient) : ops::clone(gradient);
+    bool ours = is_sole_owner(gradient) && gradient.is_contiguous();
+    if (!ours) gradient = ops::clone(gradient);
+    // What it viewed, and that it did, is nobody's concern.
+    grad = gradient->base && !gradient.requires_grad() ? detach(gradient) : std::move(gradient);
   }
 }
 

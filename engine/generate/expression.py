@@ -252,7 +252,7 @@ class Compiler:
             return self.names_needed(node)
         arguments = [self.emit(a) for a in node.args]
         keywords = {k.arg: self.emit(k.value) for k in node.keywords}
-        if name == "len" and len(arguments) == 1 and arguments[0].type in ("Tensors", "ints", "floats"):
+        if name == "len" and len(arguments) == 1 and arguments[0].type in ("Tensors", "shapes", "ints", "floats"):
             return Value(f"static_cast<int64_t>({arguments[0].code}.size())", "int")
         if name == "given_or" and len(arguments) == 2:
             kind = arguments[1].type

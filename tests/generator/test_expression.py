@@ -1,0 +1,137 @@
+"""The language of `grad` and `composite`: what it compiles to, and how it refuses."""
+
+import re
+
+import pytest
+
+from engine.generate.composites import emit_composites
+from engine.generate.declaration import parse_entry
+from engine.generate.expression import reads_values
+from engine.generate.gradients import emit_gradients
+from engine.generate.signature import DeclarationError
+
+
+def operator(name: str, id: int, sig: str, **fields):
+    entry = {"op": name, "id": id, "sig": sig, "doc": "A test's.", "ref": "none: a test's", "samples": []}
+    entry |= {"dtype": "same(input)", "shape": "same(input)"} if "-> Tensor[]" not in sig else {}
+    if "composite" not in fields:
+        entry |= {"grad": "none"}
+    if not {"body", "composite", "kernel"} & set(fields):
+        entry |= {"kernel": name}
+    return parse_entry(entry | fields, "test.yaml")
+
+
+UNARY, BINARY = "(Tensor input) -> Tensor", "(Tensor input, Tensor other) -> Tensor"
+
+
+@pytest.fixture
+def operators():
+    return [
+        operator("add", 1, "(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor", body="input + alpha * other"),
+        operator("mul", 2, BINARY, body="input * other"),
+        operator("neg", 3, UNARY, body="-input"),
+        operator("exp", 4, UNARY, body="exp(input)"),
+        operator("full_like", 5, "(Tensor input, Scalar fill_value, *, DType? dtype=None, Device? device=None) -> Tensor"),
+        operator("sum", 6, "(Tensor input, int[1]? dim=None, bool keepdim=False) -> Tensor"),
+        operator("split", 7, "(Tensor input, int size, int dim=0) -> Tensor[]"),
+        operator("gt", 8, BINARY, body="input > other"),
+    ]
+
+
+@pytest.fixture
+def headers(tmp_path):
+    header = tmp_path / "formulas.h"
+    header.write_text("Tensor unreduce(const Tensor& g, SizesView sizes);\nSizes shifted(SizesView list);\n")
+    return [header]
+
+
+def gradient(operators, headers, **fields) -> str:
+    """The body of the generated function of an operator declared with `fields`."""
+    op = operator("probe", 50, fields.pop("sig", BINARY), **fields)
+    text = emit_gradients([*operators, op], headers)
+    return re.search(r"void gradient_probe\(Backward& b\) \{\n(.*?)\n\}", text, re.DOTALL)[1].strip()
+
+
+def composite(operators, headers, sig: str, expression: str) -> str:
+    """What the generated function of a composite gives as its result."""
+    text = emit_composites([*operators, operator("probe", 50, sig, composite=expression)], headers)
+    return re.search(r"finish_composite\(call, (.*)\);", text)[1]
+
+
+def test_a_gradient_reads_what_it_names(operators, headers):
+    text = gradient(operators, headers, body="input * other", grad={"input": "g * other"})
+    assert text == "if (b.needs(0)) b.give(0, ops::mul(b.gradient(0), b.operand(1)));"
+
+
+def test_only_what_formulas_read_is_kept(operators, headers):
+    sig = "(Tensor input, Tensor other, float scale, int[] dims) -> Tensor"
+    op = operator("probe", 50, sig, grad={"input": "unreduce(g, input.sizes) * scale", "other": "g * exp(result)"})
+    text = emit_gradients([*operators, op], headers)
+    #                           params, args, metas, results
+    assert "k_parts_probe[] = {{0x1, 0x0, 0x1, 0x0}, {0x2, 0x0, 0x0, 0x1}}" in text
+    assert "{&gradient_probe, k_parts_probe, 0x4}" in text
+    assert reads_values(op)
+    assert not reads_values(operator("probe", 50, UNARY, grad={"input": "unreduce(g, input.sizes)"}))
+
+
+def test_one_formula_may_serve_several_parameters(operators, headers):
+    text = gradient(operators, headers, grad={"input, other": "[g, -g if needs(other) else None]"})
+    assert text == (
+        "if (b.needs(0) || b.needs(1)) b.give_each({0, 1}, "
+        "Tensors{b.gradient(0), (b.needs(1) ? (ops::neg(b.gradient(0))) : (Tensor()))});"
+    )
+
+
+def test_lists_of_gradients(operators, headers):
+    sig = "(Tensor[] tensors, int dim=0) -> Tensor"
+    rules = {"dtype": "same(tensors)", "shape": "same(tensors)"}
+    text = gradient(operators, headers, sig=sig, grad={"tensors": "split(g, len(tensors.sizes), dim)"}, **rules)
+    assert "b.give_list(0, ops::split(b.gradient(0), static_cast<int64_t>(b.shapes(0).size()), b.arg(1).integer))" in text
+
+
+@pytest.mark.parametrize(
+    ("sig", "expression", "cpp"),
+    [
+        (UNARY, "input * 2 + 1.5", "ops::add(ops::mul(input, int64_t{2}), 1.5, Scalar(int64_t{1}))"),
+        ("(Tensor input, Scalar alpha) -> Tensor", "add(input, 1, alpha=-alpha)", "ops::add(input, int64_t{1}, number::neg(alpha))"),
+        ("(Tensor input, int n) -> Tensor", "input * (n // 2 % 3)", "ops::mul(input, number::mod(number::floordiv(n, int64_t{2}), int64_t{3}))"),
+        ("(Tensor input, int n) -> Tensor", "input * (1 / n)", "ops::mul(input, number::div(static_cast<double>(int64_t{1}), static_cast<double>(n)))"),
+        (UNARY, "sum(input, [0, -1])", "ops::sum(input, std::optional<SizesView>(Sizes{int64_t{0}, (-int64_t{1})}), false)"),
+        (UNARY, "sum(input)", "ops::sum(input, std::nullopt, false)"),
+        ("(Tensor input, str how) -> Tensor", "exp(input) if how == 'exp' else input", '((how == std::string_view("exp")) ? (ops::exp(input)) : (input))'),
+        ("(Tensor input, Tensor? bias=None) -> Tensor", "input if bias is None else input + bias", "((!static_cast<bool>(bias)) ? (input) : (ops::add(input, bias, Scalar(int64_t{1}))))"),
+        (UNARY, "split(input, input.sizes[-1] - 1)[0]", "at(ops::split(input, number::sub(at(sizes_of(input), (-int64_t{1})), int64_t{1}), int64_t{0}), int64_t{0})"),
+        (UNARY, "input > 0", "ops::gt(input, int64_t{0})"),
+    ],
+)  # fmt: skip
+def test_composites(operators, headers, sig, expression, cpp):
+    assert composite(operators, headers, sig, expression).replace(" ", "") == cpp.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("expression", "complaint"),
+    [
+        ("absent(input)", "'absent' is neither an operator nor a function of composites"),
+        ("input + missing", "'missing' is unknown"),
+        ("add(input)", "add needs 'other'"),
+        ("exp(input, input)", "exp takes 1 arguments, got 2"),
+        ("add(input, 1, gamma=2)", "add takes no further 'gamma'"),
+        ("sum(input, 'all')", 'std::string_view("all") is str, wanted ints'),
+        ("input.shape", "a tensor has sizes, dtype, dim, numel, device, not 'shape'"),
+        ("input.sizes", "a composite yields tensors, not ints"),
+        ("input if input else input", "wanted a truth value"),
+        ("[i for i in input]", "is not in the language"),
+        ("input +", "not an expression"),
+        ("split(input, 1) + 1", "operands"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_file_and_operator(operators, headers, expression, complaint):
+    with pytest.raises(DeclarationError, match=r"^test.yaml: probe: ") as error:
+        composite(operators, headers, UNARY, expression)
+    if complaint != "operands":
+        assert complaint in str(error.value)
+
+
+def test_a_gradient_for_no_parameter_is_refused():
+    with pytest.raises(DeclarationError, match="declares a gradient for 'weight', which is no parameter"):
+        operator("probe", 50, UNARY, grad={"input, weight": "[g, g]"})
