@@ -35,7 +35,8 @@ struct Handle final : public RefCounted, public TensorMeta {
   Ref<Handle> grad;           // of a leaf, after backward
   bool retains_grad = false;
 
-  bool is_leaf() const { return !node; }
+  // A view of what requires grad has a history, though it may not have been asked for yet.
+  bool is_leaf() const { return !node && !(base && requires_grad && base->requires_grad); }
   // Writes in place, shared with base and its views. A view's counter is its base's.
   uint32_t version() const { return base ? base->version_ : version_; }
   void bump_version() { ++(base ? base->version_ : version_); }

@@ -13,7 +13,7 @@ bool concerns_autograd(const Call& call, bool grad_enabled) {
   if (call.inferred.requires_grad) return true;
   if (!call.into || !grad_enabled) return false;
   for (const Tensor& target : call.outputs) {
-    if (target.requires_grad()) return true;
+    if (target.requires_grad() || (target->base && target->base->requires_grad)) return true;
   }
   return false;
 }

@@ -27,7 +27,10 @@ class AutogradMeta {
 class TensorImpl final : public RefCounted, public Recycled<TensorImpl>, public TensorMeta {
  public:
   TensorImpl(const TensorMeta& meta, Ref<Storage> storage) : TensorMeta(meta), storage(std::move(storage)) {}
-  bool is_leaf() const { return !autograd || autograd->is_leaf(); }
+  // A view of what requires grad has a history, though it may not have been asked for yet.
+  bool is_leaf() const {
+    return (!autograd || autograd->is_leaf()) && !(base && requires_grad && base->requires_grad);
+  }
 
   Ref<Storage> storage;
   // Of a view made by a differentiable operator: what it views, which is no view itself. A write
