@@ -57,6 +57,9 @@ void set_grads(Call& call) {
     if (grads[i]) {
       check(grads[i].sizes() == leaves[i].sizes(), "assigned grad has data of a different size, got ",
             to_string(grads[i].sizes()), " for ", to_string(leaves[i].sizes()));
+      check(grads[i].dtype() == leaves[i].dtype() && grads[i].device() == leaves[i].device(),
+            "assigned grad has data of a different type, got ", describe(grads[i].meta()), " for ",
+            describe(leaves[i].meta()));
     }
     if (grads[i] || leaves[i]->autograd) history_of(leaves[i]).grad = std::move(grads[i]);
   }

@@ -119,14 +119,26 @@ bool Task::leads_on(const State& state) const {
   return false;
 }
 
-// A node is older than what depends on it, and leaves have no edges: in order of age, each node's
-// edges have been judged before itself.
+// A node is older than what depends on it, and leaves have no edges: leaves first, then from the
+// oldest node on, each one's edges have been judged before itself.
+std::vector<uint32_t> Task::oldest_first() const {
+  std::vector<uint32_t> order;
+  order.reserve(states_.size());
+  for (uint32_t i = 0; i < states_.size(); ++i) {
+    if (states_[i].node->is_leaf()) order.push_back(i);
+  }
+  auto nodes = static_cast<std::ptrdiff_t>(order.size());
+  for (uint32_t i = static_cast<uint32_t>(states_.size()); i-- > 0;) {
+    if (!states_[i].node->is_leaf()) order.push_back(i);
+  }
+  auto older = [this](uint32_t a, uint32_t b) { return states_[a].node->sequence() < states_[b].node->sequence(); };
+  // Chains have been met in order.
+  if (!std::is_sorted(order.begin() + nodes, order.end(), older)) std::sort(order.begin() + nodes, order.end(), older);
+  return order;
+}
+
 void Task::count_dependencies() {
-  std::vector<uint32_t> order(states_.size());
-  for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  auto age = [this](uint32_t i) { return states_[i].node->is_leaf() ? 0 : states_[i].node->sequence(); };
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return age(a) < age(b); });
-  for (uint32_t i : order) {
+  for (uint32_t i : oldest_first()) {
     State& state = states_[i];
     state.needed = leads_on(state);
     if (!state.needed) continue;

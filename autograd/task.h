@@ -64,6 +64,7 @@ class Task {
   };
 
   void discover();
+  std::vector<uint32_t> oldest_first() const;
   void count_dependencies();
   uint32_t claim(Node* node);               // its state, made when first met
   uint32_t find(const Node* node) const;    // kNone where it has none
