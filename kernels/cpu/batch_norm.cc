@@ -48,7 +48,7 @@ struct Channels {
   }
   template <typename F>
   void for_each_channel(F&& f) const {
-    parallel_for(channels, std::max<int64_t>(1, (1 << 14) / std::max<int64_t>(count(), 1)),
+    parallel_for(channels, std::max<int64_t>(1, rows::kElementsWorthACore / std::max<int64_t>(count(), 1)),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t c = begin; c < end; ++c) f(c);
                  });

@@ -72,7 +72,7 @@ template <typename T>
 void run(const Gemm& g) {
   const int64_t blocks = (g.n + kColumns - 1) / kColumns;
   const int64_t grain =
-      std::max<int64_t>(1, (int64_t{1} << 17) / (std::min(g.n, kColumns) * std::max<int64_t>(g.k, 1)));
+      std::max<int64_t>(1, (int64_t{1} << 18) / (std::min(g.n, kColumns) * std::max<int64_t>(g.k, 1)));
   parallel_for(g.batch * blocks, grain, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t entry = task / blocks, first = task % blocks * kColumns;

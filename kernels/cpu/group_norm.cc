@@ -24,7 +24,7 @@ struct Groups {
   // Calls f(group's number among all samples', its offset, its first channel) on the pool.
   template <typename F>
   void for_each(F&& f) const {
-    const int64_t grain = std::max<int64_t>(1, (1 << 14) / std::max<int64_t>(elements(), 1));
+    const int64_t grain = std::max<int64_t>(1, rows::kElementsWorthACore / std::max<int64_t>(elements(), 1));
     parallel_for(samples * groups, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) f(i, i * elements(), i % groups * channels);
     });

@@ -21,9 +21,10 @@ struct Rows {
   // Calls f(row, its offset) on the pool.
   template <typename F>
   void for_each(F&& f) const {
-    parallel_for(rows, std::max<int64_t>(1, (1 << 14) / std::max<int64_t>(n, 1)), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) f(r, r * n);
-    });
+    parallel_for(rows, std::max<int64_t>(1, rows::kElementsWorthACore / std::max<int64_t>(n, 1)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t r = begin; r < end; ++r) f(r, r * n);
+                 });
   }
 };
 

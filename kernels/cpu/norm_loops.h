@@ -7,6 +7,9 @@
 
 namespace tt::cpu::rows {
 
+// Some 10 us of normalising, below which a second core is not woken.
+inline constexpr int64_t kElementsWorthACore = 1 << 16;
+
 struct Sums {
   double first;
   double second;

@@ -57,7 +57,7 @@ void for_each_piece(const std::vector<Slices>& parameters, F&& step) {
   for (const Slices& s : parameters) {
     for (int64_t offset = 0; offset < s.numel(); offset += kPiece) pieces.push_back({&s, offset});
   }
-  parallel_for(static_cast<int64_t>(pieces.size()), 2, [&](int64_t begin, int64_t end) {
+  parallel_for(static_cast<int64_t>(pieces.size()), 4, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const Piece& p = pieces[static_cast<size_t>(i)];
       step(*p.slices, p.offset, std::min(kPiece, p.slices->numel() - p.offset));

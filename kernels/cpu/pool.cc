@@ -12,6 +12,9 @@
 namespace tt::cpu {
 namespace {
 
+// Some 10 us of pooling, below which a second core is not woken.
+constexpr int64_t kElementsWorthACore = 1 << 15;
+
 using List = absl::Span<const int64_t>;
 
 Pair last_two(SizesView sizes) { return {sizes[sizes.size() - 2], sizes[sizes.size() - 1]}; }
@@ -34,9 +37,10 @@ Window window(SizesView in, SizesView out, List kernel, std::optional<List> stri
 // Calls f(plane's number) on the pool; `work` is a plane's elements.
 template <typename F>
 void for_each_plane(int64_t planes, int64_t work, F&& f) {
-  parallel_for(planes, std::max<int64_t>(1, (1 << 13) / std::max<int64_t>(work, 1)), [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) f(p);
-  });
+  parallel_for(planes, std::max<int64_t>(1, kElementsWorthACore / std::max<int64_t>(work, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t p = begin; p < end; ++p) f(p);
+               });
 }
 
 int64_t area(Pair size) { return size[0] * size[1]; }

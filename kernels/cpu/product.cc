@@ -1,5 +1,7 @@
 #include "kernels/cpu/product.h"
 
+#include <omp.h>
+
 #include <optional>
 
 #include "engine/parallel.h"
@@ -16,6 +18,8 @@ using dnnl::memory;
 
 // Below, our own loop has the result before oneDNN has started its own.
 constexpr double kTinyProduct = 40 * 40 * 40;
+// Below (some 12 us) a second core is not woken.
+constexpr double kWorthTheCores = 1.5e6;
 // Packing b costs 24/m of the product's time, and oneDNN's loops over a packed b are up to a tenth faster.
 constexpr int64_t kRowsWorthPacking = 384;
 constexpr int64_t kDepthWorthPacking = 384;
@@ -133,6 +137,20 @@ bool run_packed(const Problem& problem, const void* b_data, int threads, const T
   return true;
 }
 
+// While it lives, oneDNN's loops on this thread are its own alone.
+class OneThread {
+ public:
+  OneThread() : saved_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(saved_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int saved_;
+};
+
+double work(const Gemm& g) { return static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k); }
+
 // Runs on oneDNN if the operands lie as it takes them.
 bool run_onednn(const Gemm& g, const void* bias, const Tensor* weights) {
   std::optional<StridedOperand> a = operand(g.a, g.m, g.k, g.a_offsets, g.batch);
@@ -140,10 +158,18 @@ bool run_onednn(const Gemm& g, const void* bias, const Tensor* weights) {
   if (!a || !b) return false;
   const Problem problem{g, *a, *b, bias};
   const void* b_data = first_entry(g.b, g.b_offsets, g.dtype);
-  PoolLease lease;
-  if (run_packed(problem, b_data, lease.width(), weights)) return true;
-  PrimitiveUse use = problem.primitive(lease.width(), false);
-  problem.run(use, b_data);
+  const auto run_with = [&](int threads) {
+    if (run_packed(problem, b_data, threads, weights)) return;
+    PrimitiveUse use = problem.primitive(threads, false);
+    problem.run(use, b_data);
+  };
+  if (work(g) * static_cast<double>(g.batch) < kWorthTheCores) {
+    OneThread alone;
+    run_with(1);
+  } else {
+    PoolLease lease;
+    run_with(lease.width());
+  }
   return true;
 }
 
@@ -161,7 +187,7 @@ void add_bias(const Gemm& g, const void* bias) {
 
 void product(const Gemm& g, const void* bias, const Tensor* weights) {
   if (g.batch == 0 || g.m == 0 || g.n == 0) return;
-  const bool tiny = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) <= kTinyProduct;
+  const bool tiny = work(g) <= kTinyProduct;
   if (is_gemv(g)) {
     gemv(g);
   } else if (tiny || !onednn_computes(g.dtype) || !run_onednn(g, bias, weights)) {

@@ -10,7 +10,7 @@
 namespace tt::cpu {
 namespace {
 
-constexpr int64_t kGrain = 1 << 13;  // elements
+constexpr int64_t kGrain = 1 << 15;  // elements: some 10 us, below which a second core is not woken
 constexpr int64_t kColumns = 64;     // what the loops take at a time
 
 // A contiguous tensor as outer x n x inner; softmax runs along n.
