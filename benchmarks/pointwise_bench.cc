@@ -25,9 +25,7 @@ Tensor ramp(Sizes sizes, DType dtype = DType::kFloat32) {
   return t;
 }
 
-void bytes(benchmark::State& state, int64_t each) {
-  state.SetBytesProcessed(state.iterations() * each);
-}
+void bytes(benchmark::State& state, int64_t each) { state.SetBytesProcessed(state.iterations() * each); }
 
 void floor_memcpy(benchmark::State& state) {
   const Tensor a = ramp({kLarge}), b = ramp({kLarge});
@@ -133,9 +131,8 @@ void register_large() {
   large("add 1e7, a row of 4000", [](auto& s) { binary(s, ramp({2500, 4000}), ramp({4000}), &add); });
   large("add 1e7, rows of 4", [](auto& s) { binary(s, ramp({2'500'000, 4}), ramp({4}), &add); });
   large("add 1e7, transposed", [](auto& s) { binary(s, ramp({2500, 4000}), transposed(ramp({4000, 2500})), &add); });
-  large("add 1e7, float16", [](auto& s) {
-    binary(s, ramp({kLarge}, DType::kFloat16), ramp({kLarge}, DType::kFloat16), &add);
-  });
+  large("add 1e7, float16",
+        [](auto& s) { binary(s, ramp({kLarge}, DType::kFloat16), ramp({kLarge}, DType::kFloat16), &add); });
   large("add 1e7, int8", [](auto& s) { binary(s, ramp({kLarge}, DType::kInt8), ramp({kLarge}, DType::kInt8), &add); });
   large("less 1e7", [](auto& s) {
     binary(s, ramp({kLarge}), ramp({kLarge}), [](const Tensor& a, const Tensor& b) { return ops::lt(a, b); });

@@ -10,7 +10,7 @@ namespace tt {
 
 struct ChainStep {
   const Op* op = nullptr;
-  Args args;                       // complete; an earlier step's result is a kSlot with its index
+  Args args;                        // complete; an earlier step's result is a kSlot with its index
   DType compute = DType::kFloat32;  // as inferred
 };
 

@@ -19,6 +19,11 @@ _TOKEN = re.compile(
     r"|\s*(?P<op>&&|\|\||==|!=|<=|>=|<<|>>|[-+*/%<>!~&|^?:(),])"
 )
 _CONSTANTS = {"true", "false"}
+# Functions that take no longer than an addition, or hardly.
+_CHEAP = set(
+    "abs maximum minimum fmax fmin clamp isnan isinf isfinite sign signbit copysign floor ceil trunc rint frac sqrt "
+    "rsqrt relu shift_left shift_right T".split()
+)
 _DIVIDES = re.compile(r"\b(?:floor_divide|trunc_divide|remainder|fmod)\(\s*\w+\s*,\s*(\w+)\s*\)")
 
 
@@ -193,6 +198,12 @@ def _divisor(op: Operator, kinds: dict[str, str]) -> int:
     return tensors.index(found.pop()) if found else -1
 
 
+def _is_costly(kinds: dict[str, str]) -> bool:
+    """Whether a body calls what takes longer than its elements take to come from memory."""
+    called = {name for body in kinds.values() for name in re.findall(r"([A-Za-z_]\w*)\s*\(", body)}
+    return bool(called - _CHEAP)
+
+
 def _distinct(kinds: dict[str, str]) -> dict[str, str]:
     """Kind -> the first kind with the same body, whose functions it shares."""
     return {kind: next(k for k, text in kinds.items() if text == body) for kind, body in kinds.items()}
@@ -209,6 +220,7 @@ def _row(op: Operator, kinds: dict[str, str]) -> str:
     tensors = sum(p.is_tensor for p in op.params)
     return (
         f"      {{op_id::{op.constant}, {tensors}, {_divisor(op, kinds)}, "
+        f"{'true' if _is_costly(kinds) else 'false'}, "
         f"{', '.join(functions)}, {find(boolean, 'int32_t')}}},\n"
     )
 

@@ -54,83 +54,143 @@ TT_HOST_DEVICE auto where(M c, A a, B b) {
 // What a body yields, as a number: truth is 1 and 0. (A plain cast of bool to float would not vectorise.)
 template <typename T, typename V>
 TT_HOST_DEVICE T number(V v) {
-  if constexpr (std::is_same_v<V, bool>) return where(v, T(1), T(0));
-  else return static_cast<T>(v);
+  if constexpr (std::is_same_v<V, bool>)
+    return where(v, T(1), T(0));
+  else
+    return static_cast<T>(v);
 }
 
 template <Real T>
-TT_HOST_DEVICE bool isnan(T x) { return x != x; }
+TT_HOST_DEVICE bool isnan(T x) {
+  return x != x;
+}
 template <Integer T>
-TT_HOST_DEVICE bool isnan(T) { return false; }
+TT_HOST_DEVICE bool isnan(T) {
+  return false;
+}
 template <Real T>
-TT_HOST_DEVICE T abs(T x) { return std::fabs(x); }
+TT_HOST_DEVICE T abs(T x) {
+  return std::fabs(x);
+}
 template <Integer T>
-TT_HOST_DEVICE T abs(T x) { return where(x < 0, static_cast<T>(-x), x); }
+TT_HOST_DEVICE T abs(T x) {
+  return where(x < 0, static_cast<T>(-x), x);
+}
 template <Real T>
-TT_HOST_DEVICE bool isinf(T x) { return abs(x) == kInf<T>; }
+TT_HOST_DEVICE bool isinf(T x) {
+  return abs(x) == kInf<T>;
+}
 template <Integer T>
-TT_HOST_DEVICE bool isinf(T) { return false; }
+TT_HOST_DEVICE bool isinf(T) {
+  return false;
+}
 template <Real T>
-TT_HOST_DEVICE bool isfinite(T x) { return abs(x) < kInf<T>; }
+TT_HOST_DEVICE bool isfinite(T x) {
+  return abs(x) < kInf<T>;
+}
 template <Integer T>
-TT_HOST_DEVICE bool isfinite(T) { return true; }
+TT_HOST_DEVICE bool isfinite(T) {
+  return true;
+}
 
 // NaN where either is NaN.
 template <typename T>
-TT_HOST_DEVICE T maximum(T a, T b) { return where(isnan(a) | (a > b), a, b); }
+TT_HOST_DEVICE T maximum(T a, T b) {
+  return where(isnan(a) | (a > b), a, b);
+}
 template <typename T>
-TT_HOST_DEVICE T minimum(T a, T b) { return where(isnan(a) | (a < b), a, b); }
+TT_HOST_DEVICE T minimum(T a, T b) {
+  return where(isnan(a) | (a < b), a, b);
+}
 // The other one where one is NaN.
 template <typename T>
-TT_HOST_DEVICE T fmax(T a, T b) { return where(isnan(b) | (a > b), a, b); }
+TT_HOST_DEVICE T fmax(T a, T b) {
+  return where(isnan(b) | (a > b), a, b);
+}
 template <typename T>
-TT_HOST_DEVICE T fmin(T a, T b) { return where(isnan(b) | (a < b), a, b); }
+TT_HOST_DEVICE T fmin(T a, T b) {
+  return where(isnan(b) | (a < b), a, b);
+}
 // The upper bound wins where the bounds cross, as in PyTorch.
 template <typename T>
-TT_HOST_DEVICE T clamp(T x, T low, T high) { return minimum(maximum(x, low), high); }
+TT_HOST_DEVICE T clamp(T x, T low, T high) {
+  return minimum(maximum(x, low), high);
+}
 template <Real T>
 TT_HOST_DEVICE T nan_to_num(T x, T nan, T posinf, T neginf) {
   return where(isnan(x), nan, where(x == kInf<T>, posinf, where(x == -kInf<T>, neginf, x)));
 }
 template <Integer T>
-TT_HOST_DEVICE T nan_to_num(T x, T, T, T) { return x; }
+TT_HOST_DEVICE T nan_to_num(T x, T, T, T) {
+  return x;
+}
 
 // ---- Signs and rounding --------------------------------------------------------------------
 
 template <typename T>
-TT_HOST_DEVICE T sign(T x) { return static_cast<T>(where(isnan(x), T(0), static_cast<T>((x > T(0)) - (x < T(0))))); }
+TT_HOST_DEVICE T sign(T x) {
+  return static_cast<T>(where(isnan(x), T(0), static_cast<T>((x > T(0)) - (x < T(0)))));
+}
 template <Real T>
-TT_HOST_DEVICE bool signbit(T x) { return std::copysign(T(1), x) < T(0); }
+TT_HOST_DEVICE bool signbit(T x) {
+  return std::copysign(T(1), x) < T(0);
+}
 template <Integer T>
-TT_HOST_DEVICE bool signbit(T x) { return x < 0; }
+TT_HOST_DEVICE bool signbit(T x) {
+  return x < 0;
+}
 template <Real T>
-TT_HOST_DEVICE T copysign(T x, T y) { return std::copysign(x, y); }
+TT_HOST_DEVICE T copysign(T x, T y) {
+  return std::copysign(x, y);
+}
 template <Real T>
-TT_HOST_DEVICE T floor(T x) { return std::floor(x); }
+TT_HOST_DEVICE T floor(T x) {
+  return std::floor(x);
+}
 template <Integer T>
-TT_HOST_DEVICE T floor(T x) { return x; }
+TT_HOST_DEVICE T floor(T x) {
+  return x;
+}
 template <Real T>
-TT_HOST_DEVICE T ceil(T x) { return std::ceil(x); }
+TT_HOST_DEVICE T ceil(T x) {
+  return std::ceil(x);
+}
 template <Integer T>
-TT_HOST_DEVICE T ceil(T x) { return x; }
+TT_HOST_DEVICE T ceil(T x) {
+  return x;
+}
 template <Real T>
-TT_HOST_DEVICE T trunc(T x) { return std::trunc(x); }
+TT_HOST_DEVICE T trunc(T x) {
+  return std::trunc(x);
+}
 template <Integer T>
-TT_HOST_DEVICE T trunc(T x) { return x; }
+TT_HOST_DEVICE T trunc(T x) {
+  return x;
+}
 template <Real T>
-TT_HOST_DEVICE T rint(T x) { return std::rint(x); }  // half to even
+TT_HOST_DEVICE T rint(T x) {
+  return std::rint(x);
+}  // half to even
 template <Integer T>
-TT_HOST_DEVICE T rint(T x) { return x; }
+TT_HOST_DEVICE T rint(T x) {
+  return x;
+}
 template <Real T>
-TT_HOST_DEVICE T frac(T x) { return x - std::trunc(x); }
+TT_HOST_DEVICE T frac(T x) {
+  return x - std::trunc(x);
+}
 
 // ---- Division ------------------------------------------------------------------------------
 // A zero divisor of integers gives 0 here; the backend looks for one beforehand where it can raise.
 
 template <Real T>
-TT_HOST_DEVICE T fmod(T a, T b) { return std::fmod(a, b); }
+TT_HOST_DEVICE T fmod(T a, T b) {
+  return std::fmod(a, b);
+}
 template <Integer T>
-TT_HOST_DEVICE T fmod(T a, T b) { return b == 0 || b == -1 ? T(0) : static_cast<T>(a % b); }
+TT_HOST_DEVICE T fmod(T a, T b) {
+  return b == 0 || b == -1 ? T(0) : static_cast<T>(a % b);
+}
 // The remainder with the divisor's sign.
 template <Real T>
 TT_HOST_DEVICE T remainder(T a, T b) {
@@ -143,7 +203,9 @@ TT_HOST_DEVICE T remainder(T a, T b) {
   return static_cast<T>(r + where((r != 0) & ((r < 0) != (b < 0)), b, T(0)));
 }
 template <Real T>
-TT_HOST_DEVICE T trunc_divide(T a, T b) { return std::trunc(a / b); }
+TT_HOST_DEVICE T trunc_divide(T a, T b) {
+  return std::trunc(a / b);
+}
 template <Integer T>
 TT_HOST_DEVICE T trunc_divide(T a, T b) {
   if (b == -1) return static_cast<T>(-a);  // the least value has no negation: it wraps, and must not trap
@@ -196,11 +258,11 @@ TT_HOST_DEVICE T lcm(T a, T b) {
 
 // ---- Powers, exponentials, logarithms ------------------------------------------------------
 
-#define TT_LIBM_1(name)                                            \
-  TT_HOST_DEVICE float name(float x) { return ::name##f(x); }      \
+#define TT_LIBM_1(name)                                       \
+  TT_HOST_DEVICE float name(float x) { return ::name##f(x); } \
   TT_HOST_DEVICE double name(double x) { return ::name(x); }
-#define TT_LIBM_2(name)                                                       \
-  TT_HOST_DEVICE float name(float x, float y) { return ::name##f(x, y); }     \
+#define TT_LIBM_2(name)                                                   \
+  TT_HOST_DEVICE float name(float x, float y) { return ::name##f(x, y); } \
   TT_HOST_DEVICE double name(double x, double y) { return ::name(x, y); }
 TT_LIBM_1(sqrt)
 TT_LIBM_1(cbrt)
@@ -247,7 +309,9 @@ TT_HOST_DEVICE T int_pow(T x, T n) {
   return result;
 }
 template <Real T>
-TT_HOST_DEVICE T rsqrt(T x) { return T(1) / sqrt(x); }
+TT_HOST_DEVICE T rsqrt(T x) {
+  return T(1) / sqrt(x);
+}
 // log(exp(a) + exp(b)); equal infinities give themselves.
 template <Real T>
 TT_HOST_DEVICE T logaddexp(T a, T b) {
@@ -264,7 +328,9 @@ TT_HOST_DEVICE T logaddexp2(T a, T b) {
 // ---- Activations ---------------------------------------------------------------------------
 
 template <Real T>
-TT_HOST_DEVICE T sigmoid(T x) { return T(1) / (T(1) + exp(-x)); }
+TT_HOST_DEVICE T sigmoid(T x) {
+  return T(1) / (T(1) + exp(-x));
+}
 template <Real T>
 TT_HOST_DEVICE T silu_derivative(T x) {
   T s = sigmoid(x);
@@ -293,8 +359,8 @@ TT_HOST_DEVICE T polynomial(T x, double first, Rest... rest) {
 template <Real T>
 TT_HOST_DEVICE T erfinv(T x) {
   T w = -log((T(1) - x) * (T(1) + x));
-  const T central = polynomial(w - T(2.5), 2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
-                               -0.00125372503, -0.00417768164, 0.246640727, 1.50140941);
+  const T central = polynomial(w - T(2.5), 2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06,
+                               0.00021858087, -0.00125372503, -0.00417768164, 0.246640727, 1.50140941);
   const T tail = polynomial(sqrt(w) - T(3), -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844,
                             0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682);
   T y = x * where(w < T(5), central, tail);
@@ -327,8 +393,8 @@ TT_HOST_DEVICE T digamma(T argument) {
   for (; x < 10; x += 1) result -= 1 / x;
   const double z = 1 / (x * x);
   const double series =
-      z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 -
-      z * (1.0 / 12)))))));
+      z * (1.0 / 12 - z * (1.0 / 120 -
+                           z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z * (1.0 / 12)))))));
   return static_cast<T>(result + std::log(x) - 0.5 / x - series);
 }
 
@@ -347,7 +413,9 @@ TT_HOST_DEVICE T trigamma(T argument) {
   for (; x < 10; x += 1) sum += 1 / (x * x);
   const double z = 1 / (x * x);
   const double series =
-      z / x * (1.0 / 6 - z * (1.0 / 30 - z * (1.0 / 42 - z * (1.0 / 30 - z * (5.0 / 66 - z * (691.0 / 2730 - z * (7.0 / 6)))))));
+      z / x *
+      (1.0 / 6 -
+       z * (1.0 / 30 - z * (1.0 / 42 - z * (1.0 / 30 - z * (5.0 / 66 - z * (691.0 / 2730 - z * (7.0 / 6)))))));
   return static_cast<T>(result + sign * (sum + 1 / x + z / 2 + series));
 }
 

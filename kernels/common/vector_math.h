@@ -7,10 +7,10 @@
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 
-#define TT_VECTOR_1(name)                                              \
+#define TT_VECTOR_1(name)                                            \
   double name(double) noexcept __attribute__((simd("notinbranch"))); \
   float name##f(float) noexcept __attribute__((simd("notinbranch")));
-#define TT_VECTOR_2(name)                                                      \
+#define TT_VECTOR_2(name)                                                    \
   double name(double, double) noexcept __attribute__((simd("notinbranch"))); \
   float name##f(float, float) noexcept __attribute__((simd("notinbranch")));
 

@@ -32,6 +32,7 @@ struct PointwiseRow {
   uint16_t op;
   int8_t num_inputs;
   int8_t divisor;  // the input that must hold no zero when computing in integers; -1: none
+  bool costly;     // takes longer than its elements take to come from memory
   BlockFunction<float> f32;
   BlockFunction<double> f64;
   BlockFunction<int32_t> i32;
@@ -56,7 +57,7 @@ using StoreFunction = void (*)(const C* src, const Rows& rows, void* dst);
 
 template <typename C>
 struct Moves {
-  LoadFunction<C> load[kNumDTypes];    // by dtype; null for complex
+  LoadFunction<C> load[kNumDTypes];  // by dtype; null for complex
   StoreFunction<C> store[kNumDTypes];
   // dst[i] = src[i] past the caches: for results that will not fit them.
   void (*stream)(const C* src, int64_t n, C* dst);
@@ -96,10 +97,14 @@ struct BlockTable {
 
   template <typename C>
   const Moves<C>& moves() const {
-    if constexpr (std::is_same_v<C, float>) return f32;
-    else if constexpr (std::is_same_v<C, double>) return f64;
-    else if constexpr (std::is_same_v<C, int32_t>) return i32;
-    else return i64;
+    if constexpr (std::is_same_v<C, float>)
+      return f32;
+    else if constexpr (std::is_same_v<C, double>)
+      return f64;
+    else if constexpr (std::is_same_v<C, int32_t>)
+      return i32;
+    else
+      return i64;
   }
 };
 

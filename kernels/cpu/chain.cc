@@ -29,16 +29,22 @@ constexpr int64_t kSmall = 4 * kBlock;
 
 template <typename C>
 C number_as(const Arg& arg) {
-  if constexpr (std::is_floating_point_v<C>) return static_cast<C>(arg.to_double());
-  else return static_cast<C>(arg.kind == Arg::Kind::kFloat ? arg.scalar().to_int() : arg.integer);
+  if constexpr (std::is_floating_point_v<C>)
+    return static_cast<C>(arg.to_double());
+  else
+    return static_cast<C>(arg.kind == Arg::Kind::kFloat ? arg.scalar().to_int() : arg.integer);
 }
 
 template <typename C>
 BlockFunction<C> function_of(const PointwiseRow& row, DType compute) {
-  if constexpr (std::is_same_v<C, float>) return row.f32;
-  else if constexpr (std::is_same_v<C, double>) return row.f64;
-  else if constexpr (std::is_same_v<C, int64_t>) return row.i64;
-  else return compute == DType::kBool ? row.boolean : row.i32;
+  if constexpr (std::is_same_v<C, float>)
+    return row.f32;
+  else if constexpr (std::is_same_v<C, double>)
+    return row.f64;
+  else if constexpr (std::is_same_v<C, int64_t>)
+    return row.i64;
+  else
+    return compute == DType::kBool ? row.boolean : row.i32;
 }
 
 template <typename C>
@@ -48,6 +54,7 @@ Step<C> make_step(uint16_t op, DType compute) {
   step.function = function_of<C>(row, compute);
   check_as(ErrorKind::kNotImplemented, step.function != nullptr, "not implemented for ", name(compute));
   step.num_args = row.num_inputs;
+  step.costly = row.costly;
   if (std::is_integral_v<C>) step.divisor = row.divisor;
   return step;
 }

@@ -54,7 +54,8 @@ void fill_with(const Tensor& dst, const Scalar& value) {
   Access to = space.access(dst);
   space.collapse({&to, 1});
   if (value.category() == Category::kFloating) {
-    if (to.dtype == DType::kFloat32) return run_copy<float>(space, {nullptr, static_cast<float>(value.to_double())}, to);
+    if (to.dtype == DType::kFloat32)
+      return run_copy<float>(space, {nullptr, static_cast<float>(value.to_double())}, to);
     return run_copy<double>(space, {nullptr, value.to_double()}, to);
   }
   if (to.dtype == DType::kFloat32) return run_copy<float>(space, {nullptr, static_cast<float>(value.to_int())}, to);
@@ -67,8 +68,10 @@ template <int kSource>
 void copy_argument(Call& call) {
   const Arg& src = call.args[kSource];
   const Tensor& out = call.outputs[0];
-  if (src.is_number()) fill_with(out, src.scalar());
-  else if (!out.same(call.tensor(kSource))) copy(call.tensor(kSource), out);
+  if (src.is_number())
+    fill_with(out, src.scalar());
+  else if (!out.same(call.tensor(kSource)))
+    copy(call.tensor(kSource), out);
 }
 
 }  // namespace

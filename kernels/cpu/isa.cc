@@ -37,9 +37,7 @@ constexpr Candidate kCandidates[] = {
               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
      }},
     {"avx2", &avx2::make_table,
-     [] {
-       return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-     }},
+     [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"); }},
 #endif
     {"baseline", &baseline::make_table, [] { return true; }},
 };

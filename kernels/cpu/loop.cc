@@ -13,6 +13,10 @@ namespace {
 
 // Elements that one thread takes at a time: a multiple of a block, so that pieces stay aligned.
 constexpr int64_t kPiece = 32 * kBlock;
+// Pieces worth waking a thread for (some 20 us where it sleeps), at a few and at some ten elements a
+// nanosecond.
+constexpr int64_t kCostlyPieces = 2;
+constexpr int64_t kPieces = 8;
 // Rows at least so long are walked one by one, and read in place where they can be.
 constexpr int64_t kLongRow = kBlock / 2;
 
@@ -36,7 +40,10 @@ bool streams(int64_t bytes) {
 template <typename C>
 Loop<C>::Loop(const Space& space, absl::Span<const LoopInput<C>> inputs, absl::Span<const Step<C>> steps,
               const Access& output, bool past_cache)
-    : space_(space), steps_(steps), output_(output), moves_(blocks().moves<C>()),
+    : space_(space),
+      steps_(steps),
+      output_(output),
+      moves_(blocks().moves<C>()),
       num_inputs_(static_cast<int>(inputs.size())),
       direct_output_(output.dtype == kDTypeOf<C> && space.is_contiguous(output)),
       past_cache_(past_cache && direct_output_) {
@@ -90,7 +97,7 @@ void Loop<C>::plan_buffers() {
     Register& r = registers_[i];
     if (r.mode != Mode::kDirect) r.buffer = take_buffer();
     if (r.mode == Mode::kConstant || r.mode == Mode::kPeriodic) r.last_use = kMaxRegisters;  // filled once, for all
-    if (r.mode == Mode::kPeriodic) block_ = kBlock - inner();  // read from any phase on
+    if (r.mode == Mode::kPeriodic) block_ = kBlock - inner();                                // read from any phase on
   }
   for (int s = 0; s < num_steps; ++s) {
     // A result may take the place of an argument that is not read again: functions allow that.
@@ -106,11 +113,13 @@ void Loop<C>::plan_buffers() {
 template <typename C>
 void Loop<C>::run() {
   if (space_.numel == 0) return;
-  if (space_.numel < 2 * kPiece) {
+  const bool costly = std::any_of(steps_.begin(), steps_.end(), [](const Step<C>& s) { return s.costly; });
+  const int64_t least = costly ? kCostlyPieces : kPieces;
+  if (space_.numel < 2 * least * kPiece) {
     run_range(0, space_.numel);
   } else {
     const int64_t pieces = (space_.numel + kPiece - 1) / kPiece;
-    parallel_for(pieces, 2, [this](int64_t begin, int64_t end) {
+    parallel_for(pieces, least, [this](int64_t begin, int64_t end) {
       run_range(begin * kPiece, std::min(end * kPiece, space_.numel));
     });
   }
@@ -178,9 +187,12 @@ void Loop<C>::run_block(int64_t at, int64_t n, const C** values, C (*buffers)[kB
     values[result] = to;
   }
   const C* last = values[result];
-  if (!direct_output_) scatter(last, at, n);
-  else if (past_cache_) moves_.stream(last, n, out);
-  else if (last != out) std::copy_n(last, n, out);  // a constant, or a row read in place
+  if (!direct_output_)
+    scatter(last, at, n);
+  else if (past_cache_)
+    moves_.stream(last, n, out);
+  else if (last != out)
+    std::copy_n(last, n, out);  // a constant, or a row read in place
 }
 
 template <typename C>
@@ -223,8 +235,10 @@ const C* Loop<C>::gather(const Register& from, int64_t at, int64_t n, C* buffer)
   const C* in_place = nullptr;
   each_rows(a.strides, at, n, [&](int64_t offset, int64_t done, const Rows& rows) {
     const char* src = a.data + offset * item;
-    if (rows.length == n && rows.stride == 1 && a.dtype == kDTypeOf<C>) in_place = reinterpret_cast<const C*>(src);
-    else from.load(src, rows, buffer + done);
+    if (rows.length == n && rows.stride == 1 && a.dtype == kDTypeOf<C>)
+      in_place = reinterpret_cast<const C*>(src);
+    else
+      from.load(src, rows, buffer + done);
   });
   return in_place ? in_place : buffer;
 }

@@ -32,6 +32,7 @@ struct Step {
   std::array<uint8_t, kMaxStepInputs> args{};
   int8_t num_args = 0;
   int8_t divisor = -1;  // the argument that must hold no zero
+  bool costly = false;  // PointwiseRow
   Numbers<C> numbers;
 };
 
@@ -48,8 +49,8 @@ class Loop {
   // The last step's result (or, without steps, the one input) goes to `output`. `space` is
   // collapsed and outlives the loop, as do inputs' accesses and steps. `past_cache`: the output is
   // large and is not read here. Requires at most kMaxRegisters inputs and steps.
-  Loop(const Space& space, absl::Span<const LoopInput<C>> inputs, absl::Span<const Step<C>> steps,
-       const Access& output, bool past_cache);
+  Loop(const Space& space, absl::Span<const LoopInput<C>> inputs, absl::Span<const Step<C>> steps, const Access& output,
+       bool past_cache);
   // Whether all that is alive at once fits; run() requires it.
   bool fits() const { return num_buffers_ <= kMaxBuffers; }
   // Throws Error (RuntimeError) where integers are divided by zero; the output is undefined then.

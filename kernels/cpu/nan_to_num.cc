@@ -35,7 +35,9 @@ TT_CLONES void replace_all(Half* v, int64_t n, Half nan, Half above, Half below)
 TT_CLONES void replace_all(BFloat16* v, int64_t n, BFloat16 nan, BFloat16 above, BFloat16 below) {
   replace(v, n, nan, above, below);
 }
-TT_CLONES void replace_all(float* v, int64_t n, float nan, float above, float below) { replace(v, n, nan, above, below); }
+TT_CLONES void replace_all(float* v, int64_t n, float nan, float above, float below) {
+  replace(v, n, nan, above, below);
+}
 TT_CLONES void replace_all(double* v, int64_t n, double nan, double above, double below) {
   replace(v, n, nan, above, below);
 }

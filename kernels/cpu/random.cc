@@ -76,8 +76,10 @@ template <typename F>
 void draw_uniform(const Tensor& out, F f) {
   const Draws& draws = blocks().draws;
   write_contiguous(out, [&](const Tensor& to) {
-    if (to.dtype() == DType::kFloat64) draw_as<double>(to, draws.uniform_f64, f);
-    else draw_as<float>(to, draws.uniform_f32, f);
+    if (to.dtype() == DType::kFloat64)
+      draw_as<double>(to, draws.uniform_f64, f);
+    else
+      draw_as<float>(to, draws.uniform_f32, f);
   });
 }
 
@@ -96,8 +98,10 @@ void draw_normal(const Tensor& out, double mean, double std) {
   const Draws& draws = blocks().draws;
   const auto shift = [=]<typename C>(C z) { return static_cast<C>(mean) + z * static_cast<C>(std); };
   write_contiguous(out, [&](const Tensor& to) {
-    if (to.dtype() == DType::kFloat64) draw_as<double>(to, draws.normal_f64, shift);
-    else draw_as<float>(to, draws.normal_f32, shift);
+    if (to.dtype() == DType::kFloat64)
+      draw_as<double>(to, draws.normal_f64, shift);
+    else
+      draw_as<float>(to, draws.normal_f32, shift);
   });
 }
 

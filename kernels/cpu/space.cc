@@ -36,7 +36,8 @@ void Space::collapse(absl::Span<Access> operands) {
   for (size_t d = 1; d < n; ++d) {
     bool merges = std::all_of(operands.begin(), operands.end(),
                               [&](const Access& o) { return o.strides[last] == o.strides[d] * sizes[d]; });
-    if (!merges) swap_dims(operands, ++last, d);
+    if (!merges)
+      swap_dims(operands, ++last, d);
     else {
       sizes[last] *= sizes[d];
       for (Access& o : operands) o.strides[last] = o.strides[d];

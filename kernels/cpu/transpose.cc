@@ -63,16 +63,25 @@ template <typename T>
 [[gnu::always_inline]] inline void transpose_strip(const T* from, T* to, const Plane& p, int64_t rows) {
   const int64_t whole_rows = rows / kMicro * kMicro, whole_columns = p.columns / kMicro * kMicro;
   for (int64_t c = 0; c < whole_columns; c += kMicro) {
-    for (int64_t r = 0; r < whole_rows; r += kMicro) transpose_micro(from + c * p.from_column + r, to + r * p.to_row + c, p);
+    for (int64_t r = 0; r < whole_rows; r += kMicro)
+      transpose_micro(from + c * p.from_column + r, to + r * p.to_row + c, p);
   }
   transpose_edge(from + whole_columns * p.from_column, to + whole_columns, p, whole_rows, p.columns - whole_columns);
   transpose_edge(from + whole_rows, to + whole_rows * p.to_row, p, rows - whole_rows, p.columns);
 }
 
-TT_CLONES void strip(const uint8_t* from, uint8_t* to, const Plane& p, int64_t rows) { transpose_strip(from, to, p, rows); }
-TT_CLONES void strip(const uint16_t* from, uint16_t* to, const Plane& p, int64_t rows) { transpose_strip(from, to, p, rows); }
-TT_CLONES void strip(const uint32_t* from, uint32_t* to, const Plane& p, int64_t rows) { transpose_strip(from, to, p, rows); }
-TT_CLONES void strip(const uint64_t* from, uint64_t* to, const Plane& p, int64_t rows) { transpose_strip(from, to, p, rows); }
+TT_CLONES void strip(const uint8_t* from, uint8_t* to, const Plane& p, int64_t rows) {
+  transpose_strip(from, to, p, rows);
+}
+TT_CLONES void strip(const uint16_t* from, uint16_t* to, const Plane& p, int64_t rows) {
+  transpose_strip(from, to, p, rows);
+}
+TT_CLONES void strip(const uint32_t* from, uint32_t* to, const Plane& p, int64_t rows) {
+  transpose_strip(from, to, p, rows);
+}
+TT_CLONES void strip(const uint64_t* from, uint64_t* to, const Plane& p, int64_t rows) {
+  transpose_strip(from, to, p, rows);
+}
 
 }  // namespace
 

@@ -15,7 +15,7 @@ class Creation : public ::testing::Test {
   static void SetUpTestSuite() { have_backend(); }
 };
 
-constexpr DType kNumbers[] = {DType::kUInt8, DType::kInt8,     DType::kInt16,   DType::kInt32, DType::kInt64,
+constexpr DType kNumbers[] = {DType::kUInt8,   DType::kInt8,     DType::kInt16,   DType::kInt32,  DType::kInt64,
                               DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64};
 
 TEST_F(Creation, FillsEveryDtype) {
@@ -41,8 +41,8 @@ TEST_F(Creation, CountsAndSpaces) {
   const Tensor line = ops::linspace(0.0, 1.0, 11, DType::kFloat64, Device{});
   for (int64_t i = 0; i < 11; ++i) EXPECT_NEAR(at(line, i), 0.1 * i, 1e-15);
   EXPECT_EQ(at(line, 10), 1.0);
-  expect_close(ops::logspace(0.0, 3.0, 4, 10.0, DType::kFloat64, Device{}), values({4}, {1, 10, 100, 1000}, DType::kFloat64),
-               1e-12);
+  expect_close(ops::logspace(0.0, 3.0, 4, 10.0, DType::kFloat64, Device{}),
+               values({4}, {1, 10, 100, 1000}, DType::kFloat64), 1e-12);
 }
 
 TEST_F(Creation, PutsOnesOnTheDiagonal) {

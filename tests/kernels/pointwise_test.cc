@@ -38,11 +38,14 @@ using Scalars = std::function<double(double, double)>;
 // What storing a number in a dtype makes of it.
 double stored(double value, DType dtype) {
   const Tensor t = empty({}, dtype, Device{});
-  if (dtype == DType::kBool) put(t, 0, value != 0);
-  else if (is_integral(dtype)) cpu::with_element(dtype, [&]<typename T>(std::type_identity<T>) {
-    t.data_as<T>()[0] = static_cast<T>(static_cast<int64_t>(value));
-  });
-  else put(t, 0, value);
+  if (dtype == DType::kBool)
+    put(t, 0, value != 0);
+  else if (is_integral(dtype))
+    cpu::with_element(dtype, [&]<typename T>(std::type_identity<T>) {
+      t.data_as<T>()[0] = static_cast<T>(static_cast<int64_t>(value));
+    });
+  else
+    put(t, 0, value);
   return at(t, 0);
 }
 
@@ -63,21 +66,66 @@ struct Layout {
 };
 
 const Layout kLayouts[] = {
-    {"contiguous", [](DType d) { return std::pair{filled({7, 9}, d), filled({7, 9}, d)}; }},
-    {"row", [](DType d) { return std::pair{filled({7, 9}, d), filled({9}, d)}; }},
-    {"column", [](DType d) { return std::pair{filled({7, 9}, d), filled({7, 1}, d)}; }},
-    {"both broadcast", [](DType d) { return std::pair{filled({7, 1}, d), filled({1, 9}, d)}; }},
-    {"zero-dim", [](DType d) { return std::pair{filled({7, 9}, d), filled({}, d)}; }},
-    {"both zero-dim", [](DType d) { return std::pair{filled({}, d), filled({}, d)}; }},
-    {"transposed", [](DType d) { return std::pair{filled({7, 9}, d), transposed(filled({9, 7}, d), 0, 1)}; }},
-    {"both transposed", [](DType d) { return std::pair{transposed(filled({9, 7}, d), 0, 1), transposed(filled({9, 7}, d), 0, 1)}; }},
-    {"three dimensions", [](DType d) { return std::pair{transposed(filled({3, 5, 4}, d), 0, 2), filled({4, 1, 3}, d)}; }},
-    {"strided", [](DType d) { return std::pair{every_second_column(filled({7, 20}, d)), every_second_column(filled({7, 20}, d))}; }},
-    {"empty", [](DType d) { return std::pair{filled({0, 9}, d), filled({9}, d)}; }},
-    {"long rows", [](DType d) { return std::pair{filled({3, 1003}, d), filled({1003}, d)}; }},
-    {"long strided rows", [](DType d) { return std::pair{every_second_column(filled({3, 2006}, d)), filled({3, 1003}, d)}; }},
-    {"many short rows", [](DType d) { return std::pair{filled({700, 3}, d), filled({3}, d)}; }},
-    {"parallel", [](DType d) { return std::pair{filled({40001}, d), filled({40001}, d)}; }},
+    {"contiguous",
+     [](DType d) {
+       return std::pair{filled({7, 9}, d), filled({7, 9}, d)};
+     }},
+    {"row",
+     [](DType d) {
+       return std::pair{filled({7, 9}, d), filled({9}, d)};
+     }},
+    {"column",
+     [](DType d) {
+       return std::pair{filled({7, 9}, d), filled({7, 1}, d)};
+     }},
+    {"both broadcast",
+     [](DType d) {
+       return std::pair{filled({7, 1}, d), filled({1, 9}, d)};
+     }},
+    {"zero-dim",
+     [](DType d) {
+       return std::pair{filled({7, 9}, d), filled({}, d)};
+     }},
+    {"both zero-dim",
+     [](DType d) {
+       return std::pair{filled({}, d), filled({}, d)};
+     }},
+    {"transposed",
+     [](DType d) {
+       return std::pair{filled({7, 9}, d), transposed(filled({9, 7}, d), 0, 1)};
+     }},
+    {"both transposed",
+     [](DType d) {
+       return std::pair{transposed(filled({9, 7}, d), 0, 1), transposed(filled({9, 7}, d), 0, 1)};
+     }},
+    {"three dimensions",
+     [](DType d) {
+       return std::pair{transposed(filled({3, 5, 4}, d), 0, 2), filled({4, 1, 3}, d)};
+     }},
+    {"strided",
+     [](DType d) {
+       return std::pair{every_second_column(filled({7, 20}, d)), every_second_column(filled({7, 20}, d))};
+     }},
+    {"empty",
+     [](DType d) {
+       return std::pair{filled({0, 9}, d), filled({9}, d)};
+     }},
+    {"long rows",
+     [](DType d) {
+       return std::pair{filled({3, 1003}, d), filled({1003}, d)};
+     }},
+    {"long strided rows",
+     [](DType d) {
+       return std::pair{every_second_column(filled({3, 2006}, d)), filled({3, 1003}, d)};
+     }},
+    {"many short rows",
+     [](DType d) {
+       return std::pair{filled({700, 3}, d), filled({3}, d)};
+     }},
+    {"parallel",
+     [](DType d) {
+       return std::pair{filled({300001}, d), filled({300001}, d)};
+     }},
 };
 
 TEST_F(Pointwise, AddsEveryDtypeInEveryLayout) {
@@ -87,7 +135,8 @@ TEST_F(Pointwise, AddsEveryDtypeInEveryLayout) {
       const std::string what = text(dtype) + " " + layout.name;
       const Tensor sum = ops::add(a, b);
       ASSERT_EQ(sum.dtype(), dtype) << what;
-      expect_elements(sum, a, b, [](double x, double y) { return x + y; }, what);
+      expect_elements(
+          sum, a, b, [](double x, double y) { return x + y; }, what);
     }
   }
 }
@@ -98,7 +147,8 @@ TEST_F(Pointwise, ComparesToBooleans) {
       auto [a, b] = layout.make(dtype);
       const Tensor less = ops::lt(a, b);
       ASSERT_EQ(less.dtype(), DType::kBool);
-      expect_elements(less, a, b, [](double x, double y) { return x < y; }, text(dtype) + layout.name);
+      expect_elements(
+          less, a, b, [](double x, double y) { return x < y; }, text(dtype) + layout.name);
     }
   }
 }
@@ -109,19 +159,22 @@ TEST_F(Pointwise, PromotesEveryPairOfDtypes) {
       const Tensor a = filled({5, 7}, left), b = filled({5, 7}, right);
       const Tensor product = ops::mul(a, b);
       ASSERT_EQ(product.dtype(), promote(left, right));
-      expect_elements(product, a, b, [](double x, double y) { return x * y; },
-                      text(left) + " " + text(right));
+      expect_elements(
+          product, a, b, [](double x, double y) { return x * y; }, text(left) + " " + text(right));
     }
   }
 }
 
 TEST_F(Pointwise, TakesNumbersInTensorsPlaces) {
   const Tensor a = filled({6, 11}), i = filled({6, 11}, DType::kInt16);
-  expect_elements(ops::sub(a, 1.5), a, a, [](double x, double) { return x - 1.5; }, "float");
-  expect_elements(ops::add(i, 3, 2), i, i, [](double x, double) { return x + 6; }, "int and alpha");
+  expect_elements(
+      ops::sub(a, 1.5), a, a, [](double x, double) { return x - 1.5; }, "float");
+  expect_elements(
+      ops::add(i, 3, 2), i, i, [](double x, double) { return x + 6; }, "int and alpha");
   const Tensor mixed = ops::mul(i, 0.5);
   EXPECT_EQ(mixed.dtype(), DType::kFloat32);
-  expect_elements(mixed, i, i, [](double x, double) { return x * 0.5; }, "int and float");
+  expect_elements(
+      mixed, i, i, [](double x, double) { return x * 0.5; }, "int and float");
 }
 
 TEST_F(Pointwise, WrapsAround) {
@@ -136,12 +189,17 @@ TEST_F(Pointwise, WrapsAround) {
 
 TEST_F(Pointwise, DividesAsPython) {
   const Tensor a = values({4}, {7, -7, 7, -7}, DType::kInt64), b = values({4}, {2, 2, -2, -2}, DType::kInt64);
-  expect_elements(ops::floor_divide(a, b), a, b, [](double x, double y) { return std::floor(x / y); }, "floor");
-  expect_elements(ops::remainder(a, b), a, b, [](double x, double y) { return x - y * std::floor(x / y); }, "remainder");
-  expect_elements(ops::fmod(a, b), a, b, [](double x, double y) { return std::fmod(x, y); }, "fmod");
+  expect_elements(
+      ops::floor_divide(a, b), a, b, [](double x, double y) { return std::floor(x / y); }, "floor");
+  expect_elements(
+      ops::remainder(a, b), a, b, [](double x, double y) { return x - y * std::floor(x / y); }, "remainder");
+  expect_elements(
+      ops::fmod(a, b), a, b, [](double x, double y) { return std::fmod(x, y); }, "fmod");
   const Tensor x = values({4}, {7.5, -7.5, 7.5, -7.5}), y = values({4}, {2, 2, -2, -2});
-  expect_elements(ops::floor_divide(x, y), x, y, [](double p, double q) { return std::floor(p / q); }, "floor, float");
-  expect_elements(ops::remainder(x, y), x, y, [](double p, double q) { return p - q * std::floor(p / q); }, "float");
+  expect_elements(
+      ops::floor_divide(x, y), x, y, [](double p, double q) { return std::floor(p / q); }, "floor, float");
+  expect_elements(
+      ops::remainder(x, y), x, y, [](double p, double q) { return p - q * std::floor(p / q); }, "float");
 }
 
 TEST_F(Pointwise, RaisesOnIntegersDividedByZero) {
@@ -222,10 +280,12 @@ TEST_F(Pointwise, LandsInPlace) {
   for (DType dtype : kAll) {
     const Tensor a = filled({40, 30}, dtype), b = filled({30}, dtype), before = clone(a);
     call_into("add", a, {a.get(), b.get(), 1});
-    expect_elements(a, before, b, [](double x, double y) { return x + y; }, text(dtype));
+    expect_elements(
+        a, before, b, [](double x, double y) { return x + y; }, text(dtype));
     const Tensor t = transposed(filled({8, 6}, dtype), 0, 1), t_before = clone(t);
     call_into("mul", t, {t.get(), t.get()});
-    expect_elements(t, t_before, t_before, [](double x, double y) { return x * y; }, "transposed, by itself");
+    expect_elements(
+        t, t_before, t_before, [](double x, double y) { return x * y; }, "transposed, by itself");
   }
 }
 
@@ -244,7 +304,8 @@ TEST_F(Pointwise, LandsInOverlappingAndConvertingTargets) {
 
   const Tensor strided = every_second_column(constant({5, 12}, 7)), a = filled({5, 6});
   call_into("mul", strided, {a.get(), Arg(2.0)});
-  expect_elements(strided, a, a, [](double p, double) { return 2 * p; }, "strided target");
+  expect_elements(
+      strided, a, a, [](double p, double) { return 2 * p; }, "strided target");
 }
 
 bool broadcasts_to(const Tensor& t, SizesView sizes) {
@@ -263,8 +324,9 @@ TEST_F(Pointwise, AssignsEveryPairOfDtypesAndLayouts) {
         const Tensor target = empty(shape.sizes(), to, Device{});
         if (broadcasts_to(source, target.sizes())) {
           call_into("assign", target, {target.get(), source.get()});
-          expect_elements(target, source, source, [](double x, double) { return x; },
-                          text(from) + " to " + text(to) + " " + layout.name);
+          expect_elements(
+              target, source, source, [](double x, double) { return x; },
+              text(from) + " to " + text(to) + " " + layout.name);
         }
       }
     }
@@ -277,7 +339,8 @@ TEST_F(Pointwise, TransposesInTiles) {
       const Tensor source = transposed(filled(sizes, dtype), -2 + static_cast<int64_t>(sizes.size()), sizes.size() - 1);
       const Tensor target = empty(source.sizes(), dtype, Device{});
       call_into("assign", target, {target.get(), source.get()});
-      expect_elements(target, source, source, [](double x, double) { return x; }, text(dtype));
+      expect_elements(
+          target, source, source, [](double x, double) { return x; }, text(dtype));
     }
   }
 }

@@ -109,7 +109,8 @@ TEST_F(Random, IntegersAreUniform) {
     }
     for (int value = 3; value < 11; ++value) EXPECT_NEAR(counts[value], kMany / 8, 700);
   }
-  const Moments wide = moments(ops::randint_from(-(int64_t{1} << 40), int64_t{1} << 40, {{kMany}}, DType::kInt64, Device{}));
+  const Moments wide =
+      moments(ops::randint_from(-(int64_t{1} << 40), int64_t{1} << 40, {{kMany}}, DType::kInt64, Device{}));
   EXPECT_NEAR(wide.mean / (int64_t{1} << 40), 0, 0.01);
   EXPECT_LT(wide.low, -0.99 * (int64_t{1} << 40));
 }

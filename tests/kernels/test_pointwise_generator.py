@@ -76,9 +76,9 @@ def test_parameters_that_no_body_takes_are_refused():
 
 def test_the_divisor_is_found():
     row = pointwise.emit_file([operator("floor_divide(input, other)")], 4008 % pointwise.NUM_FILES, FUNCTIONS)
-    assert "{op_id::kProbe, 2, 1, " in row
+    assert "{op_id::kProbe, 2, 1, true, " in row
     plain = pointwise.emit_file([operator("input * other")], 4008 % pointwise.NUM_FILES, FUNCTIONS)
-    assert "{op_id::kProbe, 2, -1, " in plain
+    assert "{op_id::kProbe, 2, -1, false, " in plain
 
 
 def test_results_that_are_always_floating_compute_in_no_integers():

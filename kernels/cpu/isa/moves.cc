@@ -131,8 +131,13 @@ Moves<C> moves(Elements<M...>) {
 }  // namespace
 
 BlockTable make_table() {
-  BlockTable table{TT_NAME_OF(TT_ISA), nullptr, 0, moves<float>(AllElements()), moves<double>(AllElements()),
-                   moves<int32_t>(AllElements()), moves<int64_t>(AllElements()),
+  BlockTable table{TT_NAME_OF(TT_ISA),
+                   nullptr,
+                   0,
+                   moves<float>(AllElements()),
+                   moves<double>(AllElements()),
+                   moves<int32_t>(AllElements()),
+                   moves<int64_t>(AllElements()),
                    draws()};
   table.files = pointwise_files(&table.num_files);
   return table;
