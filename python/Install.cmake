@@ -1,0 +1,17 @@
+# What a wheel holds besides the Python files (pyproject.toml): _C, the daemon, and every library that the two load
+# but glibc's, so that it runs where none of Debian's packages are. Its root is the package's folder.
+#
+# DT_RPATH, not DT_RUNPATH: it is also searched for what the copied libraries load themselves, which so stay as
+# Debian built them.
+
+foreach(target teletensor_python teletensord)
+  target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)
+endforeach()
+set_target_properties(teletensor_python PROPERTIES INSTALL_RPATH "$ORIGIN/lib")
+set_target_properties(teletensord PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+
+install(TARGETS teletensor_python LIBRARY DESTINATION . COMPONENT wheel)
+install(TARGETS teletensord RUNTIME DESTINATION bin COMPONENT wheel)
+install(CODE "set(TT_MODULE \"$<TARGET_FILE:teletensor_python>\")
+set(TT_PROGRAM \"$<TARGET_FILE:teletensord>\")" COMPONENT wheel)
+install(SCRIPT ${PROJECT_SOURCE_DIR}/deploy/cmake/CopyLibraries.cmake COMPONENT wheel)
