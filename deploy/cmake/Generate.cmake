@@ -6,7 +6,9 @@ set(TT_GENERATED ${PROJECT_BINARY_DIR}/generated)
 file(GLOB TT_DECLARATIONS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/ops/*.yaml)
 file(GLOB TT_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/generate/*.py
      # What expressions may call.
-     ${PROJECT_SOURCE_DIR}/engine/composites*.h ${PROJECT_SOURCE_DIR}/autograd/formulas*.h)
+     ${PROJECT_SOURCE_DIR}/engine/composites*.h ${PROJECT_SOURCE_DIR}/autograd/formulas*.h
+     # What stubs begin with.
+     ${PROJECT_SOURCE_DIR}/python/bindings/_C.pyi)
 
 # The files are listed by the generator itself, once at configure time.
 execute_process(

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import api, client_api, composites, gradients, kernels, pointwise, python_bindings, reference, schema
+from . import api, client_api, composites, gradients, kernels, pointwise, python_bindings, reference, schema, stubs
 from .declaration import load
 from .signature import DeclarationError
 
@@ -29,7 +29,7 @@ def outputs(operators, kernels_folder: Path) -> dict[str, str]:
         ),
         "docs/operators.md": reference.emit(operators, reference.backends(operators, kernels_folder)),
     }
-    return files | pointwise.outputs(operators, kernels_folder)
+    return files | pointwise.outputs(operators, kernels_folder) | stubs.outputs(operators, Path("python/bindings"))
 
 
 def write(out: Path, files: dict[str, str]) -> int:

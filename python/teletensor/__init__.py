@@ -10,6 +10,7 @@ Nothing waits for the network but reading values; ``sync_report()`` says which l
 from __future__ import annotations
 
 import math as _math
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import _C
 from ._C import OutOfMemoryError, Size, Tensor, device, dtype
@@ -26,6 +27,8 @@ cfloat, cdouble = complex64, complex128
 
 # every operator that PyTorch shows as torch.<name>
 globals().update({name: fn for name, fn in vars(_C.torch).items() if not name.startswith("_")})
+if _TYPE_CHECKING:
+    from ._C.torch import *  # noqa: F403 - the same, for who does not run it
 
 from . import _tensor  # noqa: E402 - adds the methods that are written in Python
 from ._functions import *  # noqa: E402,F403

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.generate import api, client_api, composites, gradients, kernels, python_bindings, reference, schema
+from engine.generate import api, client_api, composites, gradients, kernels, python_bindings, reference, schema, stubs
 from engine.generate.declaration import load
 
 FOLDER = Path(__file__).resolve().parent
@@ -30,6 +30,7 @@ def emitted() -> dict[str, str]:
         "operator_tables.cc": python_bindings.emit(probes),
         "kernels.h": kernels.emit_declarations(probes, "cpu"),
         "register_kernels.cc": kernels.emit_registration(probes, "cpu", "kCPU", {"find_extremes"}),
+        **{f"_C/{name}": text for name, text in stubs.emit(probes, "class Tensor:\n").items()},
         "operators.md": reference.emit(probes, {"cpu": {"scale", "scale_rows", "first_rows"}, "other": set()}),
     }
 
@@ -40,7 +41,8 @@ def test_output_is_golden(name):
 
 
 def test_no_golden_is_left_over():
-    assert {path.name for path in GOLDEN.iterdir()} == {f"{name}.golden" for name in emitted()}
+    found = {str(path.relative_to(GOLDEN)) for path in GOLDEN.rglob("*.golden")}
+    assert found == {f"{name}.golden" for name in emitted()}
 
 
 if __name__ == "__main__":
