@@ -1,5 +1,6 @@
-# What a wheel holds besides the Python files (pyproject.toml): _C, the daemon, and every library that the two load
-# but glibc's, so that it runs where none of Debian's packages are. Its root is the package's folder.
+# The component `wheel`: what a wheel holds besides the Python files (pyproject.toml). That is _C, the daemon, and every
+# library that the two load but glibc's, so that it runs where none of Debian's packages are. Its prefix is the
+# package's folder; plain `cmake --install` leaves it out.
 #
 # DT_RPATH, not DT_RUNPATH: it is also searched for what the copied libraries load themselves, which so stay as
 # Debian built them.
@@ -10,8 +11,9 @@ endforeach()
 set_target_properties(teletensor_python PROPERTIES INSTALL_RPATH "$ORIGIN/lib")
 set_target_properties(teletensord PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
 
-install(TARGETS teletensor_python LIBRARY DESTINATION . COMPONENT wheel)
-install(TARGETS teletensord RUNTIME DESTINATION bin COMPONENT wheel)
+install(TARGETS teletensor_python LIBRARY DESTINATION . COMPONENT wheel EXCLUDE_FROM_ALL)
+install(TARGETS teletensord RUNTIME DESTINATION bin COMPONENT wheel EXCLUDE_FROM_ALL)
+install(DIRECTORY ${TT_GENERATED}/stubs/_C DESTINATION . COMPONENT wheel EXCLUDE_FROM_ALL)
 install(CODE "set(TT_MODULE \"$<TARGET_FILE:teletensor_python>\")
-set(TT_PROGRAM \"$<TARGET_FILE:teletensord>\")" COMPONENT wheel)
-install(SCRIPT ${PROJECT_SOURCE_DIR}/deploy/cmake/CopyLibraries.cmake COMPONENT wheel)
+set(TT_PROGRAM \"$<TARGET_FILE:teletensord>\")" COMPONENT wheel EXCLUDE_FROM_ALL)
+install(SCRIPT ${PROJECT_SOURCE_DIR}/deploy/cmake/CopyLibraries.cmake COMPONENT wheel EXCLUDE_FROM_ALL)
