@@ -103,6 +103,11 @@ class Operator:
         default = self.is_pointwise and self.dtype_rules != ["boolean()"]
         return bool(self.entry.get("inplace", default)) and "Tensor" in self.python
 
+    @property
+    def is_inplace_only(self) -> bool:
+        """Whether Python shows nothing but the method `name_`."""
+        return self.entry.get("inplace") == "only"
+
 
 def _check(entry: dict) -> None:
     unknown = set(entry) - FIELDS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Iterable
 
 from .declaration import Operator
 from .schema import HEADER, cpp_string
@@ -33,14 +34,26 @@ class PythonName:
         return any(place in op.python for op in self.operators)
 
 
-def python_names(operators: list[Operator]) -> list[PythonName]:
-    """All names, aliases included; an operator that is an `overload_of` another shares its name."""
+def names_of(op: Operator) -> list[str]:
+    """What Python calls an operator: its name, or that of which it is an overload, and its aliases."""
+    return list(dict.fromkeys([op.entry.get("overload_of", op.name), *op.aliases]))
+
+
+def _collect(pairs: Iterable[tuple[str, Operator]]) -> list[PythonName]:
     names: dict[str, PythonName] = {}
-    for op in operators:
-        base = op.entry.get("overload_of", op.name)
-        for name in dict.fromkeys([base, *op.aliases]):
-            names.setdefault(name, PythonName(name)).operators.append(op)
+    for name, op in pairs:
+        names.setdefault(name, PythonName(name)).operators.append(op)
     return list(names.values())
+
+
+def python_names(operators: list[Operator]) -> list[PythonName]:
+    """All names but those of methods that write in place."""
+    return _collect((name, op) for op in operators if not op.is_inplace_only for name in names_of(op))
+
+
+def in_place_names(operators: list[Operator]) -> list[PythonName]:
+    """`add_` and the like, each with the operators that may write in place."""
+    return _collect((f"{name.rstrip('_')}_", op) for op in operators if op.has_inplace for name in names_of(op))
 
 
 def _methods(table: str, rows: list[str]) -> str:
@@ -55,12 +68,12 @@ def _row(name: str, template: str, index: int, doc: str) -> str:
 
 
 def emit(operators: list[Operator]) -> str:
-    names = python_names(operators)
+    names, in_place = python_names(operators), in_place_names(operators)
     # Every operator is also reachable by its own name, for the package's own Python code.
     own = [PythonName(op.name, [op]) for op in operators]
     entries, arrays = [], []
     tables: dict[str, list[str]] = {"torch": [], "F": [], "methods": [], "ops": []}
-    for i, entry in enumerate(names + own):
+    for i, entry in enumerate(names + in_place + own):
         ids = ", ".join(f"op_id::{op.constant}" for op in entry.operators)
         arrays.append(f"constexpr uint16_t kOps{i}[] = {{{ids}}};\n")
         results = "{}"
@@ -68,8 +81,12 @@ def emit(operators: list[Operator]) -> str:
             arrays.append(f"constexpr const char* kResults{i}[] = {{{', '.join(map(cpp_string, entry.results))}}};\n")
             results = f"kResults{i}"
         entries.append(f"    {{{cpp_string(entry.name)}, kOps{i}, {results}}},\n")
-        if i >= len(names):
+        if i >= len(names + in_place):
             tables["ops"].append(_row(entry.name, "function", i, entry.doc))
+            continue
+        if i >= len(names):
+            doc = f"{entry.name.rstrip('_')} in place: the result lands in the tensor itself, which is returned."
+            tables["methods"].append(_row(entry.name, "method_in_place", i, doc))
             continue
         if entry.of("torch"):
             tables["torch"].append(_row(entry.name, "function", i, entry.doc))
@@ -77,9 +94,6 @@ def emit(operators: list[Operator]) -> str:
             tables["F"].append(_row(entry.name, "function", i, entry.doc))
         if entry.of("Tensor"):
             tables["methods"].append(_row(entry.name, "method", i, entry.doc))
-        if any(op.has_inplace for op in entry.operators):
-            doc = f"{entry.name} in place: the result lands in the tensor itself, which is returned."
-            tables["methods"].append(_row(entry.name.rstrip("_") + "_", "method_in_place", i, doc))
     listing = "".join(_methods(f"k_{table}", rows) for table, rows in tables.items())
     return f"""{HEADER}#include <Python.h>
 

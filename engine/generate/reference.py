@@ -8,6 +8,7 @@ from pathlib import Path
 
 from .declaration import Operator
 from .kernels import defined_kernels
+from .python_bindings import names_of
 
 # Where Python shows an operator, and how it is called there.
 PLACES = {"torch": "torch.{}", "Tensor": "Tensor.{}", "F": "torch.nn.functional.{}"}
@@ -38,9 +39,9 @@ def _code(text: object) -> str:
 
 def python_calls(op: Operator) -> list[str]:
     """`torch.sub`, `Tensor.sub`, `Tensor.sub_`, ... under all its names, as Python calls it."""
-    names = dict.fromkeys([op.entry.get("overload_of", op.name), *op.aliases])
+    names = names_of(op)
     calls = [PLACES[place].format(name) for place in PLACES if place in op.python for name in names]
-    return calls + [f"Tensor.{name.rstrip('_')}_" for name in names if op.has_inplace]
+    return ([] if op.is_inplace_only else calls) + [f"Tensor.{name.rstrip('_')}_" for name in names if op.has_inplace]
 
 
 def _implementation(op: Operator) -> str:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from .declaration import Operator
-from .python_bindings import PythonName, python_names
+from .python_bindings import PythonName, in_place_names, python_names
 from .signature import Param
 
 # Aliases of the hand-written part: `dtype`, `bool` and others are something else inside Tensor.
@@ -72,11 +72,11 @@ def _result(op: Operator, entry: PythonName) -> str:
     return _result_class(entry.results) if len(entry.results) == outputs else "tuple[Tensor, ...]"
 
 
-def _functions(entry: PythonName, operators: list[Operator], name: str, method: bool) -> str:
+def _functions(entry: PythonName, operators: list[Operator], method: bool) -> str:
     """One name: a function, or an overload each for the operators that share it and for their ways to be called."""
     indent = "    " if method else ""
     heads = [
-        f"def {name}({_parameters(op, method, variadic)}) -> {_result(op, entry)}: ..."
+        f"def {entry.name}({_parameters(op, method, variadic)}) -> {_result(op, entry)}: ..."
         for op in operators
         for variadic in ([True, False] if any(p.variadic for p in op.params) else [False])
     ]
@@ -87,22 +87,15 @@ def _functions(entry: PythonName, operators: list[Operator], name: str, method: 
 
 def _module(entries: list[PythonName], place: str | None) -> str:
     shown = [(e, [op for op in e.operators if place is None or place in op.python]) for e in entries]
-    functions = "".join(_functions(e, operators, e.name, False) for e, operators in shown if operators)
+    functions = "".join(_functions(e, operators, False) for e, operators in shown if operators)
     used = sorted({*re.findall(r"-> (_\w+):", functions), *(t for t in TYPES if re.search(rf"\b{t}\b", functions))})
     return f"{HEADER}from typing import Sequence, overload\n\nfrom . import {', '.join(used)}\n\n{functions}"
 
 
-def _methods(entries: list[PythonName], by_hand: set[str]) -> str:
-    text = ""
-    for entry in entries:
-        in_place = f"{entry.name.rstrip('_')}_"
-        for name, operators in (
-            (entry.name, [op for op in entry.operators if "Tensor" in op.python]),
-            (in_place, [op for op in entry.operators if op.has_inplace]),
-        ):
-            if operators and name not in by_hand:
-                text += _functions(entry, operators, name, True)
-    return text
+def _methods(operators: list[Operator], by_hand: set[str]) -> str:
+    methods = [(e, [op for op in e.operators if "Tensor" in op.python]) for e in python_names(operators)]
+    methods += [(e, e.operators) for e in in_place_names(operators)]
+    return "".join(_functions(e, shown, True) for e, shown in methods if shown and e.name not in by_hand)
 
 
 def emit(operators: list[Operator], by_hand: str) -> dict[str, str]:
@@ -113,7 +106,7 @@ def emit(operators: list[Operator], by_hand: str) -> dict[str, str]:
         f"\nclass {_result_class(list(names))}(NamedTuple):\n" + "".join(f"    {name}: Tensor\n" for name in names)
         for names in sorted(results)
     )
-    methods = _methods(entries, set(re.findall(r"^    def (\w+)\(", by_hand, re.MULTILINE)))
+    methods = _methods(operators, set(re.findall(r"^    def (\w+)\(", by_hand, re.MULTILINE)))
     return {
         "__init__.pyi": f"{HEADER}{by_hand}{methods}{classes}",
         "torch.pyi": _module(entries, "torch"),

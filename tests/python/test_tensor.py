@@ -187,3 +187,9 @@ def test_random_numbers_repeat(torch):
     one = torch.rand(2).tolist()
     torch.set_rng_state(state)
     assert torch.rand(2).tolist() == one
+
+
+def test_bernoulli_draws_with_the_probabilities_given(torch):
+    assert torch.bernoulli(torch.zeros(64)).sum().item() == 0
+    assert torch.ones(64).bernoulli().sum().item() == 64
+    assert torch.ones(64).bernoulli_(0.0).sum().item() == 0
