@@ -40,7 +40,7 @@ install: build ## Install the daemon, the C++ client and its CMake package under
 	@cmake --install build --prefix $(PREFIX)
 
 wheel: setup ## Build a wheel that needs no Debian packages, into dist/
-	@$(PYTHON) -m pip wheel --quiet --no-deps -w dist .
+	@CXX=c++ $(PYTHON) -m pip wheel --quiet --no-deps -w dist .  # c++ as in build: ccache tells it from g++
 
 asan tsan: setup ## Run the tests under AddressSanitizer and UBSan, or ThreadSanitizer
 	@cmake --preset $@ >/dev/null && cmake --build --preset $@
