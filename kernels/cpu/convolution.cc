@@ -72,9 +72,9 @@ Tensor lay_out_weights(const Tensor& w, SizesView sizes, const memory::desc& wan
 class Landing {
  public:
   // `sizes` are t's, as the primitive sees them (weights may be grouped).
-  Landing(Tensor& t, SizesView sizes, const memory::desc& given, int threads)
-      : target_(t), sizes_(sizes), given_(given), threads_(threads) {
-    if (given != plain_desc(sizes, t.dtype())) bytes_ = bytes_for(given, t.dtype());
+  Landing(Tensor t, SizesView sizes, const memory::desc& given, int threads)
+      : target_(std::move(t)), sizes_(sizes), given_(given), threads_(threads) {
+    if (given != plain_desc(sizes, target_.dtype())) bytes_ = bytes_for(given, target_.dtype());
   }
   void* data() const { return bytes_ ? bytes_.data() : target_.data(); }
   void finish() {
@@ -88,7 +88,7 @@ class Landing {
   }
 
  private:
-  Tensor& target_;
+  Tensor target_;
   SizesView sizes_;
   const memory::desc& given_;
   int threads_;
@@ -139,9 +139,30 @@ Recipe recipe_of(dnnl::primitive primitive, const Descriptor& pd, std::vector<st
   return {std::move(primitive), std::move(arguments), pd.scratchpad_desc().get_size()};
 }
 
+// Images [n, n + count) of a batch.
+Tensor images(const Tensor& t, int64_t n, int64_t count) {
+  Geometry part{t.sizes(), t.strides(), t->offset + n * t.stride(0), true};
+  part.sizes[0] = count;
+  return view_of(t, part);
+}
+
+// How many images to lay out, convolve and lay out again at a time: as many as stay in the caches in between, if the
+// weights, which are then read as often, are small beside them. A divisor of the batch.
+int64_t images_at_once(const Tensor& x, const Tensor& w, const Tensor& y) {
+  constexpr int64_t kCached = int64_t{2} << 20;
+  const int64_t batch = x.size(0), item = static_cast<int64_t>(item_size(x.dtype()));
+  const int64_t bytes = (x.numel() + y.numel()) / batch * item, most = std::max<int64_t>(1, kCached / bytes);
+  if (batch * bytes <= 2 * kCached || 2 * w.numel() * item > most * bytes) return batch;
+  int64_t count = std::min(most, batch);
+  while (batch % count != 0) --count;
+  return 4 * count >= most ? count : batch;  // a batch of an awkward number is not worth the many calls
+}
+
 void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvolutionShape& shape,
-                        Tensor& out) {
-  const Problem c(x.sizes(), w.sizes(), out.sizes(), shape, x.dtype());
+                        const Tensor& out) {
+  const int64_t count = images_at_once(x, w, out);
+  const Tensor some_x = images(x, 0, count), some_y = images(out, 0, count);
+  const Problem c(some_x.sizes(), w.sizes(), some_y.sizes(), shape, x.dtype());
   PoolLease lease;
   const int threads = lease.width();
   PrimitiveUse use(c.key(PrimitiveKey::Kind::kConvolution, threads, static_cast<bool>(bias)), [&] {
@@ -151,19 +172,23 @@ void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, co
     if (bias) arguments.emplace_back(DNNL_ARG_BIAS, pd.bias_desc());
     return recipe_of(dnnl::convolution_forward(pd), pd, std::move(arguments));
   });
-  const Tensor source = lay_out(x, use.desc(DNNL_ARG_SRC), threads);
   const Tensor weights = lay_out_weights(w, c.w, use.desc(DNNL_ARG_WEIGHTS), threads);
-  Landing landing(out, c.y, use.desc(DNNL_ARG_DST), threads);
-  use.set(DNNL_ARG_SRC, source.data());
   use.set(DNNL_ARG_WEIGHTS, weights.data());
-  use.set(DNNL_ARG_DST, landing.data());
   if (bias) use.set(DNNL_ARG_BIAS, bias.data());
-  use.run();
-  landing.finish();
+  for (int64_t n = 0; n < x.size(0); n += count) {
+    const Tensor source = lay_out(images(x, n, count), use.desc(DNNL_ARG_SRC), threads);
+    Landing landing(images(out, n, count), c.y, use.desc(DNNL_ARG_DST), threads);
+    use.set(DNNL_ARG_SRC, source.data());
+    use.set(DNNL_ARG_DST, landing.data());
+    use.run();
+    landing.finish();
+  }
 }
 
-void onednn_convolution_data(const Tensor& g, const Tensor& w, const ConvolutionShape& shape, Tensor& dx) {
-  const Problem c(dx.sizes(), w.sizes(), g.sizes(), shape, g.dtype());
+void onednn_convolution_data(const Tensor& g, const Tensor& w, const ConvolutionShape& shape, const Tensor& dx) {
+  const int64_t count = images_at_once(dx, w, g);
+  const Tensor some_x = images(dx, 0, count), some_y = images(g, 0, count);
+  const Problem c(some_x.sizes(), w.sizes(), some_y.sizes(), shape, g.dtype());
   PoolLease lease;
   const int threads = lease.width();
   PrimitiveUse use(c.key(PrimitiveKey::Kind::kConvolutionData, threads, false), [&] {
@@ -176,14 +201,16 @@ void onednn_convolution_data(const Tensor& g, const Tensor& w, const Convolution
                       {DNNL_ARG_WEIGHTS, pd.weights_desc()},
                       {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()}});
   });
-  const Tensor gradient = lay_out(g, use.desc(DNNL_ARG_DIFF_DST), threads);
   const Tensor weights = lay_out_weights(w, c.w, use.desc(DNNL_ARG_WEIGHTS), threads);
-  Landing landing(dx, c.x, use.desc(DNNL_ARG_DIFF_SRC), threads);
-  use.set(DNNL_ARG_DIFF_DST, gradient.data());
   use.set(DNNL_ARG_WEIGHTS, weights.data());
-  use.set(DNNL_ARG_DIFF_SRC, landing.data());
-  use.run();
-  landing.finish();
+  for (int64_t n = 0; n < g.size(0); n += count) {
+    const Tensor gradient = lay_out(images(g, n, count), use.desc(DNNL_ARG_DIFF_DST), threads);
+    Landing landing(images(dx, n, count), c.x, use.desc(DNNL_ARG_DIFF_SRC), threads);
+    use.set(DNNL_ARG_DIFF_DST, gradient.data());
+    use.set(DNNL_ARG_DIFF_SRC, landing.data());
+    use.run();
+    landing.finish();
+  }
 }
 
 void onednn_convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionShape& shape, Tensor& dw) {

@@ -133,6 +133,28 @@ TEST(ConvolutionInputs, ChannelsLastAndExpanded) {
   expect_close(dw, want_dw, 1e-6, "expanded");
 }
 
+TEST(ConvolutionInputs, LargeBatchesGoImageByImage) {
+  // Beyond the caches, so in parts: 12 images, and 11, which have no divisor.
+  for (int64_t images : {12, 11}) {
+    Tensor x = filled({images, 16, 64, 64}), w = filled({24, 16, 3, 3}), y = filled({images, 24, 64, 64});
+    Tensor one = filled({1, 24, 64, 64}), dx = filled(x.sizes()), one_dx = filled({1, 16, 64, 64});
+    const ConvolutionShape plain{{1, 1}, {1, 1}, {1, 1}, 1};
+    convolution(x, w, Tensor(), plain, y);
+    convolution_data(y, w, plain, dx);
+    for (int64_t n : {int64_t{0}, images - 1}) {
+      const auto image = [n](const Tensor& t) {
+        Geometry g{t.sizes(), t.strides(), n * t.stride(0), true};
+        g.sizes[0] = 1;
+        return view_of(t, g);
+      };
+      convolution(image(x), w, Tensor(), plain, one);
+      expect_close(image(y), one, 1e-5);
+      convolution_data(image(y), w, plain, one_dx);
+      expect_close(image(dx), one_dx, 1e-5);
+    }
+  }
+}
+
 TEST(ConvolutionInputs, EmptyBatchesAndChannels) {
   const ConvolutionShape plain{{1, 1}, {1, 1}, {1, 1}, 1};
   Tensor none = filled({0, 3, 4, 4}), w = filled({2, 3, 3, 3}), y = filled({0, 2, 4, 4});
