@@ -19,14 +19,6 @@ void finish_composite(Call& call, Tensors results);
 
 namespace composites {
 
-// [0, 1, ..., n - 1].
-Sizes range(int64_t n);
-// The dimensions of an n-dimensional tensor but those listed; negative ones count from the end.
-Sizes dims_except(int64_t n, SizesView dims);
-// `list` with entry `index` (negative from the end) replaced, left out, or with one put before it.
-Sizes with_entry(SizesView list, int64_t index, int64_t value);
-Sizes without_entry(SizesView list, int64_t index);
-Sizes insert_entry(SizesView list, int64_t index, int64_t value);
 int64_t product(SizesView list);
 // `list` with ones before it until it has n entries.
 Sizes leading_ones(SizesView list, int64_t n);
