@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -267,13 +268,22 @@ void Link::broke(absl::Status status) {
 }
 
 absl::Status Link::reconnect(const absl::Status& why, int attempt) {
-  constexpr int kMaxInVain = 2;  // a stream that breaks again before any reply is not worth more
-  if (attempt > kMaxInVain) return why;
-  v1::HelloReply reply;
-  absl::Status status = transport_->hello(hello_, &reply);
-  if (!status.ok()) return status;
-  if (reply.session_key() != engine_.session_key()) return absl::NotFoundError("it has lost the session");
-  return transport_->open(engine_.session_key());
+  using Clock = std::chrono::steady_clock;
+  // Long enough for a link that flaps, short enough that a caller hears of a dead engine within a second.
+  constexpr auto kPatience = std::chrono::milliseconds(700);
+  constexpr auto kPause = std::chrono::milliseconds(20);
+  if (attempt == 1) in_vain_since_ = Clock::now();
+  absl::Status status = why;
+  for (bool first = attempt == 1; first || Clock::now() - in_vain_since_ < kPatience; first = false) {
+    if (!first) std::this_thread::sleep_for(kPause);
+    v1::HelloReply reply;
+    status = transport_->hello(hello_, &reply);
+    if (absl::IsUnavailable(status)) continue;  // nobody there, or gone again
+    if (!status.ok()) return status;
+    if (reply.session_key() != engine_.session_key()) return absl::NotFoundError("it has lost the session");
+    return transport_->open(engine_.session_key());
+  }
+  return status;
 }
 
 void Link::resume(Lock& lock) {

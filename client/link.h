@@ -13,6 +13,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -149,6 +150,7 @@ class Link {
   bool stopping_ = false;
   std::optional<absl::Status> broken_;  // of the stream, until resumed
   int resumes_in_vain_ = 0;             // since the last reply
+  std::chrono::steady_clock::time_point in_vain_since_;  // the resuming thread's alone
   std::optional<Error> over_;           // why the link ended
   std::optional<v1::Error> fault_;      // where the engine refused a frame, how it said so
   Session::Counters counters_;

@@ -14,6 +14,7 @@ failed=0
 export TSAN_OPTIONS="ignore_noninstrumented_modules=1 ${TSAN_OPTIONS:-}"
 export ASAN_OPTIONS="detect_leaks=1 ${ASAN_OPTIONS:-}"
 
+export GTEST_OUTPUT="xml:$root/$results/gtest/"
 echo "== C++ ($build)"
 ctest --test-dir "$build" --output-on-failure -j 2 --output-junit "$root/$results/ctest.xml" || failed=1
 
