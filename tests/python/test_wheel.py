@@ -71,8 +71,14 @@ def test_its_engine_loads_its_own_libraries(package, report):
 
 @pytest.mark.slow
 def test_its_module_loads_its_own_libraries(package, report):
-    names = {path.name for path in (package / "lib").iterdir()}
+    names = {path.name for path in (package / "lib").glob("*.so*")}
     assert len(names) > 10
     inside = {Path(path).name for path in report["client_maps"] if path.startswith(str(package / "lib"))}
     assert {"libgrpc++.so.1.51", "libprotobuf.so.32", "libstdc++.so.6"} <= inside
     assert [p for p in report["client_maps"] if Path(p).name in names and not p.startswith(str(package / "lib"))] == []
+
+
+@pytest.mark.slow
+def test_it_holds_the_licences_of_its_libraries(package):
+    licences = {path.name for path in (package / "lib/licenses").iterdir()}
+    assert {"libgrpc++1.51", "libprotobuf32", "libdnnl2", "libssl3", "libstdc++6"} <= licences
