@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "autograd/formulas.h"
+#include "engine/context.h"
 #include "engine/ops.h"
 #include "engine/rules/shape_rules.h"
 
@@ -36,6 +37,26 @@ Tensor products_without(const Tensor& input, int64_t dim) {
   };
   const Sizes dims{dim};
   return ops::mul(before(input), ops::flip(before(ops::flip(input, dims)), dims));
+}
+
+// Waits for the value.
+bool has_zero(const Tensor& input) {
+  if (input.device().type == DeviceType::kMeta) return false;
+  GradMode off(false);
+  return ops::to_device(ops::any(ops::eq(input, int64_t{0}), Dims(), false), Device{}).data_as<bool>()[0];
+}
+
+// Without a division: what stands before an element, times the sum over what comes from it on, which
+// follows from the last to the first: s[i] = g[i] + x[i + 1] s[i + 1].
+Tensor cumprod_grad_at_zeros(const Tensor& g, const Tensor& input, int64_t dim) {
+  Tensors x = ops::unbind(input, dim), from = ops::unbind(g, dim);
+  for (size_t i = x.size() - 1; i-- > 0;) from[i] = ops::add(from[i], ops::mul(x[i + 1], from[i + 1]));
+  Tensor before = ops::ones_like(x[0]);
+  for (size_t i = 0; i < x.size(); ++i) {
+    from[i] = ops::mul(before, from[i]);
+    before = ops::mul(before, x[i]);
+  }
+  return ops::stack(from, dim);
 }
 
 }  // namespace
@@ -125,15 +146,10 @@ Tensor cumsum_grad(const Tensor& g, int64_t dim) {
 }
 
 // Each input is in all results from its own place on: the sum of g * result from there, over it.
-// The first zero of a line ends that; its own gradient is what the results would be if it were 1.
 Tensor cumprod_grad(const Tensor& g, const Tensor& input, const Tensor& result, int64_t dim) {
   if (g.dim() == 0) return g;
-  const Tensor zero = ops::eq(input, int64_t{0});
-  const Tensor first = ops::logical_and(zero, ops::eq(ops::cumsum(zero, dim), int64_t{1}));
-  const Tensor without = ops::cumprod(ops::masked_fill(input, first, int64_t{1}), dim);
-  const Tensor from_others =
-      ops::true_divide(cumsum_grad(ops::mul(g, result), dim), ops::masked_fill(input, zero, int64_t{1}));
-  return ops::where(first, cumsum_grad(ops::mul(g, without), dim), ops::masked_fill(from_others, zero, int64_t{0}));
+  if (has_zero(input)) return cumprod_grad_at_zeros(g, input, dim);
+  return ops::true_divide(cumsum_grad(ops::mul(g, result), dim), input);
 }
 
 }  // namespace tt::autograd::formulas

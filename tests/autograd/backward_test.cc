@@ -52,6 +52,14 @@ TEST_F(BackwardTest, SecondDerivativeThroughASavedResult) {
   EXPECT_NEAR(read(second)[0], 4 * std::exp(3.0), 1e-12);
 }
 
+TEST_F(BackwardTest, RunningProductsOfZeros) {
+  Tensor x = leaf({4}, {2, 0, 3, 5});
+  Tensor first = grad(ops::cumprod(x, 0, std::nullopt), {x}, true)[0];
+  EXPECT_EQ(read(first), (V{1, 2 + 6 + 30, 0, 0}));
+  Tensor second = grad(ops::select(first, 0, 1), {x})[0];  // of x0 (1 + x2 (1 + x3))
+  EXPECT_EQ(read(second), (V{19, 0, 12, 6}));
+}
+
 TEST_F(BackwardTest, CapturesOfTensorsThatAreNoLeaves) {
   Tensor x = leaf({}, {3});
   Tensor y = ops::mul(x, x), z = ops::mul(y, 2.0);
