@@ -15,8 +15,8 @@ struct ConnectOptions {
   // Empty: TELETENSOR_TOKEN, then the token file of this user's engine (TELETENSOR_TOKEN_FILE).
   std::string token;
   std::string client_name = "c++";
-  uint64_t memory_limit = 0;   // bytes the session asks to be held to; 0: the engine's default
-  bool shared_memory = true;   // for bulk bytes, where the engine is on the same host
+  uint64_t memory_limit = 0;  // bytes the session asks to be held to; 0: the engine's default
+  bool shared_memory = true;  // for bulk bytes, where the engine is on the same host
 };
 
 // Throws Error (kConnection) where no engine answers, is refused, or cannot be started.

@@ -65,8 +65,10 @@ size_t encoded_size(Args args) {
   size_t bytes = kInstruction;
   for (const Arg& arg : args) {
     bytes += kScalar;
-    if (arg.kind == Arg::Kind::kString) bytes += arg.size;
-    else bytes += kListEntry * arg.size;  // 0 for what is no list
+    if (arg.kind == Arg::Kind::kString)
+      bytes += arg.size;
+    else
+      bytes += kListEntry * arg.size;  // 0 for what is no list
   }
   return bytes;
 }

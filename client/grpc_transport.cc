@@ -22,6 +22,10 @@ std::shared_ptr<grpc::Channel> new_channel(const std::string& target) {
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // sessions do not share a connection, or its failures
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);          // an engine is reached directly
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);             // the link knows what may be sent again
+  // A host that vanishes says nothing: a caller who waits learns of it in half a minute.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // however long the engine computes
   return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
 }
 

@@ -61,7 +61,8 @@ bool Link::is_forked_copy() const { return forks.load(std::memory_order_relaxed)
 
 void Link::lock_or_throw(Lock& lock) const {
   if (is_forked_copy()) [[unlikely]] {
-    fail(ErrorKind::kConnection, "[connection] the session belongs to the process that this one was forked from: "
+    fail(ErrorKind::kConnection,
+         "[connection] the session belongs to the process that this one was forked from: "
          "connect again here, or start workers with the spawn method");
   }
   lock.lock();
@@ -92,11 +93,11 @@ Link::Appending::Appending(Link& link, size_t bytes) : link_(link), lock_(link.m
   check_as(ErrorKind::kValue, limit == 0 || bytes <= limit, "an instruction of about ", bytes,
            " bytes is more than the engine takes, which is ", limit);
   while (link_.is_full(bytes)) [[unlikely]] {
-    ++link_.waiting_count_;
-    link_.waiting_.wait(lock_);
-    --link_.waiting_count_;
-    link_.throw_if_over();
-  }
+      ++link_.waiting_count_;
+      link_.waiting_.wait(lock_);
+      --link_.waiting_count_;
+      link_.throw_if_over();
+    }
   link_.building_->count_bytes(bytes);
 }
 

@@ -86,8 +86,8 @@ class Link {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
-  struct Waiter {  // on the stack of a caller in read()
-    uint64_t sequence;                    // of the frame that asks
+  struct Waiter {       // on the stack of a caller in read()
+    uint64_t sequence;  // of the frame that asks
     uint64_t first_request;
     std::vector<v1::ReadResult> results;  // by request
     size_t missing;
@@ -133,17 +133,17 @@ class Link {
   mutable std::mutex mutex_;
   std::unique_ptr<OutgoingFrame> building_;
   std::deque<std::unique_ptr<OutgoingFrame>> in_flight_;  // sequences (acknowledged_, sealed_]
-  std::vector<std::unique_ptr<OutgoingFrame>> reaped_;  // acknowledged, not yet cleared
+  std::vector<std::unique_ptr<OutgoingFrame>> reaped_;    // acknowledged, not yet cleared
   std::vector<std::unique_ptr<OutgoingFrame>> spare_;
   std::vector<uint64_t> releases_;
-  std::vector<Waiter*> waiters_;   // reads without an answer
+  std::vector<Waiter*> waiters_;  // reads without an answer
   uint64_t next_handle_ = 1;
   uint64_t next_request_ = 1;
-  uint64_t sealed_ = 0;            // the last sequence given
-  uint64_t sent_ = 0;              // the last one written on this stream
-  uint64_t acknowledged_ = 0;      // the last one that a reply has confirmed
-  uint64_t flush_through_ = 0;     // send up to here, whatever the window
-  uint64_t being_written_ = 0;     // a sequence whose frame a writer still looks at, or 0
+  uint64_t sealed_ = 0;         // the last sequence given
+  uint64_t sent_ = 0;           // the last one written on this stream
+  uint64_t acknowledged_ = 0;   // the last one that a reply has confirmed
+  uint64_t flush_through_ = 0;  // send up to here, whatever the window
+  uint64_t being_written_ = 0;  // a sequence whose frame a writer still looks at, or 0
   bool writing_ = false;
   bool reading_ = false;
   bool resuming_ = false;
@@ -157,12 +157,12 @@ class Link {
 
   bool closing_ = false;
   bool sender_asleep_ = false;
-  bool sender_naps_ = false;       // asleep for moments only: what can wait until then does not wake it
-  bool callers_send_ = false;      // of late, callers that wait have sent what there was
+  bool sender_naps_ = false;         // asleep for moments only: what can wait until then does not wake it
+  bool callers_send_ = false;        // of late, callers that wait have sent what there was
   std::condition_variable sender_;   // the sender thread
   std::condition_variable waiting_;  // callers
   int waiting_count_ = 0;
-  int downloads_ = 0;                // callers away in one
+  int downloads_ = 0;  // callers away in one
   std::thread sender_thread_;
 };
 

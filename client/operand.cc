@@ -13,8 +13,10 @@ template <typename T>
 double as_double(const std::string& bytes) {
   T value;
   std::memcpy(&value, bytes.data(), sizeof(T));
-  if constexpr (std::is_arithmetic_v<T>) return static_cast<double>(value);
-  else return static_cast<double>(static_cast<float>(value));
+  if constexpr (std::is_arithmetic_v<T>)
+    return static_cast<double>(value);
+  else
+    return static_cast<double>(static_cast<float>(value));
 }
 
 }  // namespace

@@ -67,8 +67,9 @@ std::string PrivateEngine::find_binary() {
   for (const fs::path& place : places) {
     if (is_program(place)) return place;
   }
-  fail_to_start("teletensord is neither beside this library nor on the PATH; TELETENSOR_DAEMON can name it, "
-                "TELETENSOR_ADDRESS an engine that runs");
+  fail_to_start(
+      "teletensord is neither beside this library nor on the PATH; TELETENSOR_DAEMON can name it, "
+      "TELETENSOR_ADDRESS an engine that runs");
 }
 
 PrivateEngine::PrivateEngine() : owner_(getpid()) {

@@ -24,9 +24,7 @@ size_t byte_size(const TensorMeta& meta) { return static_cast<size_t>(meta.numel
 const Ref<Handle>& root_of(const Ref<Handle>& tensor) { return tensor->base ? tensor->base : tensor; }
 
 // The caller passes tensors as bare pointers and holds references meanwhile.
-Tensor tensor_of(const Arg& arg) {
-  return Tensor(static_cast<Handle*>(const_cast<TensorMeta*>(arg.tensor)));
-}
+Tensor tensor_of(const Arg& arg) { return Tensor(static_cast<Handle*>(const_cast<TensorMeta*>(arg.tensor))); }
 
 Tensor first_tensor(Args args) {
   for (const Arg& arg : args) {
@@ -114,8 +112,7 @@ Ref<Session> Session::connect(std::unique_ptr<Transport> transport, const std::s
 
 // ---- Calls
 
-void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors& results,
-                          const CallOptions& options) {
+void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options) {
   for (const Arg& arg : args) {
     for_each_tensor(arg, [&](const Handle* tensor) {
       check(tensor->session.get() == self, "[", op.name, "] a tensor of another engine's session was passed");
@@ -140,8 +137,8 @@ void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors&
 
 // The handles that stand for the results: new ones, or those that the results land in.
 static Tensors land(const Op& op, const Inference& inference, bool grad, absl::Span<const Tensor> into) {
-  check(into.size() == inference.outputs.size(), "[", op.name, "] has ", inference.outputs.size(),
-        " results, got ", into.size(), " tensors for them to land in");
+  check(into.size() == inference.outputs.size(), "[", op.name, "] has ", inference.outputs.size(), " results, got ",
+        into.size(), " tensors for them to land in");
   for (size_t i = 0; i < into.size(); ++i) {
     check_landing(op, inference.outputs[i], *into[i], into[i]->is_leaf(), grad);
     if (grad) check_writable(*into[i]);
@@ -300,8 +297,6 @@ Session::Counters Session::counters() const {
   return counters;
 }
 
-std::vector<Session::Wait> Session::wait_report() const {
-  return impl_->sites.waits();
-}
+std::vector<Session::Wait> Session::wait_report() const { return impl_->sites.waits(); }
 
 }  // namespace tt::client

@@ -23,8 +23,8 @@ namespace tt::client {
 struct CallOptions {
   bool grad = true;
   bool inference = false;
-  uint32_t site = 0;                      // from Session::site
-  absl::Span<const Tensor> into = {};     // results land in these
+  uint32_t site = 0;                   // from Session::site
+  absl::Span<const Tensor> into = {};  // results land in these
 };
 
 // A small value, read.
@@ -87,14 +87,14 @@ class Session : public RefCounted {
     uint64_t instructions = 0;
     uint64_t frames = 0;
     uint64_t bytes_sent = 0;
-    uint64_t waits = 0;            // times a caller waited for the engine
+    uint64_t waits = 0;  // times a caller waited for the engine
     double seconds_waited = 0;
   };
   Counters counters() const;
 
   // Where callers waited for the engine, the longest first.
   struct Wait {
-    std::string where;             // "train.py:12 in step"; "" where no site was given
+    std::string where;  // "train.py:12 in step"; "" where no site was given
     uint64_t count = 0;
     double seconds = 0;
   };
@@ -114,11 +114,11 @@ class Session : public RefCounted {
 // null (ones are used then, and the root must have one element).
 //
 // Accumulates into the `.grad` of the leaves that the roots reach, or of those among `inputs`.
-void backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, bool retain_graph,
-              bool create_graph, uint32_t site, absl::Span<const Tensor> inputs = {});
+void backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, bool retain_graph, bool create_graph,
+              uint32_t site, absl::Span<const Tensor> inputs = {});
 // The gradients with respect to `inputs`; null entries (allow_unused) where there is none.
 std::vector<Tensor> grad(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients,
-                         absl::Span<const Tensor> inputs, bool retain_graph, bool create_graph,
-                         bool allow_unused, uint32_t site);
+                         absl::Span<const Tensor> inputs, bool retain_graph, bool create_graph, bool allow_unused,
+                         uint32_t site);
 
 }  // namespace tt::client

@@ -93,8 +93,7 @@ absl::Status GrpcTransport::download_shared(Connection& connection, const v1::Do
                                             absl::Span<char> into, v1::Error* error) {
   Call call(*this, connection.session_key);
   Events events;
-  auto reader =
-      connection.stub->AsyncDownload(&call.context, request, &events.queue, Events::tag(Events::kStarted));
+  auto reader = connection.stub->AsyncDownload(&call.context, request, &events.queue, Events::tag(Events::kStarted));
   grpc::Status status;
   v1::DownloadChunk first;
   absl::Status moved = absl::UnavailableError("the call did not start");

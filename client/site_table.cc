@@ -8,8 +8,7 @@ namespace tt::client {
 
 uint32_t SiteTable::number(std::string_view file, uint32_t line, std::string_view function, bool* is_new) {
   std::lock_guard lock(mutex_);
-  auto [it, inserted] =
-      numbers_.try_emplace(Key(file, line, function), static_cast<uint32_t>(sites_.size()));
+  auto [it, inserted] = numbers_.try_emplace(Key(file, line, function), static_cast<uint32_t>(sites_.size()));
   if (inserted) sites_.push_back({std::string(file), std::string(function), line});
   *is_new = inserted;
   return it->second;

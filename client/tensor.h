@@ -10,8 +10,8 @@
 #include <memory>
 
 #include "absl/container/inlined_vector.h"
-#include "engine/rules/ref.h"
 #include "engine/rules/meta.h"
+#include "engine/rules/ref.h"
 #include "engine/rules/scalar.h"
 
 namespace tt::client {
@@ -28,11 +28,11 @@ struct Handle final : public RefCounted, public TensorMeta {
   // The shadow of the engine's tape: enough to know, without asking, which leaves a backward
   // reaches. Null for leaves and for what needs no gradient.
   Ref<GraphNode> node;
-  Ref<GraphNode> leaf_node;   // of a leaf that something was recorded with
-  uint32_t output = 0;        // which result of `node` this is
+  Ref<GraphNode> leaf_node;    // of a leaf that something was recorded with
+  uint32_t output = 0;         // which result of `node` this is
   uint64_t base_sequence = 0;  // of a view: its base's node when `node` was made; 0: a leaf
-  Ref<Handle> base;           // of a view that gradients go through: what it views, else null
-  Ref<Handle> grad;           // of a leaf, after backward
+  Ref<Handle> base;            // of a view that gradients go through: what it views, else null
+  Ref<Handle> grad;            // of a leaf, after backward
   bool retains_grad = false;
 
   // A view of what requires grad has a history, though it may not have been asked for yet.

@@ -28,8 +28,7 @@ class Transport {
   virtual absl::Status upload(uint64_t transfer, absl::Span<const char> bytes) = 0;
   // Waits for `after` to have been executed; fills `into`, which has room for exactly the
   // tensor's bytes. A poisoned tensor is not a Status: it is in `error`.
-  virtual absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into,
-                                v1::Error* error) = 0;
+  virtual absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, v1::Error* error) = 0;
   // Ends everything; blocked calls return. Idempotent, from any thread.
   virtual void shutdown() = 0;
   // What it reaches, for messages: "localhost:7070".

@@ -1,7 +1,7 @@
 #include "tests/client/daemon.h"
 
-#include <gtest/gtest.h>
 #include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -39,7 +39,7 @@ bool accepts(const std::string& path) {
 Daemon::Daemon(std::vector<std::string> arguments) {
   folder_ = ::testing::TempDir() + "/daemon-XXXXXX";
   EXPECT_TRUE(mkdtemp(folder_.data()));
-  std::vector<std::string> words = {PrivateEngine::find_binary(), "--listen", address(),    "--token-file",
+  std::vector<std::string> words = {PrivateEngine::find_binary(), "--listen",    address(), "--token-file",
                                     folder_ + "/token",           "--log-level", "error"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
@@ -72,8 +72,7 @@ void Daemon::kill_now() {
 }
 
 teletensor::v1::StatusReply Daemon::status() const {
-  auto admin =
-      teletensor::v1::Admin::NewStub(grpc::CreateChannel(address(), grpc::InsecureChannelCredentials()));
+  auto admin = teletensor::v1::Admin::NewStub(grpc::CreateChannel(address(), grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;
   context.AddMetadata("authorization", "Bearer " + token());
   teletensor::v1::StatusReply reply;

@@ -32,21 +32,21 @@ class FakeEngine {
   std::condition_variable changed;
   v1::Limits limits;
   uint32_t max_op_id = UINT16_MAX;
-  std::vector<v1::Instruction> executed;   // each once
-  std::vector<int> frame_sizes;            // instructions in each frame executed
+  std::vector<v1::Instruction> executed;  // each once
+  std::vector<int> frame_sizes;           // instructions in each frame executed
   std::vector<uint64_t> released;
   std::vector<v1::Site> sites;
-  std::map<uint64_t, v1::Error> poison;    // by handle
+  std::map<uint64_t, v1::Error> poison;  // by handle
   std::map<uint64_t, v1::TensorDescription> descriptions;
   std::map<uint64_t, std::string> values;  // bytes of a handle; its id where there are none
   std::vector<Break> breaks;               // consumed from the front
   uint64_t last_sequence = 0;
   bool closed = false;
-  bool dead = false;                       // nobody listens any more
-  bool forgetful = false;                  // Hello opens another session
-  bool paused = false;                     // frames arrive but are not executed
+  bool dead = false;       // nobody listens any more
+  bool forgetful = false;  // Hello opens another session
+  bool paused = false;     // frames arrive but are not executed
   int hellos = 0;
-  int most_in_flight = 0;                  // frames that had arrived without a reply
+  int most_in_flight = 0;  // frames that had arrived without a reply
 };
 
 class FakeTransport final : public Transport {
@@ -68,7 +68,7 @@ class FakeTransport final : public Transport {
   void run_arrived();
 
   std::shared_ptr<FakeEngine> engine_;
-  std::deque<v1::Frame> arrived_;   // not executed: the engine is paused
+  std::deque<v1::Frame> arrived_;  // not executed: the engine is paused
   std::deque<v1::Reply> replies_;
   std::map<uint64_t, std::string> uploads_;
   int delivered_ = 0, replied_ = 0;  // on this stream
