@@ -92,7 +92,8 @@ grpc::Status AdminService::Snapshot(grpc::ServerContext* context, const v1::Snap
 grpc::Status AdminService::Drain(grpc::ServerContext* context, const v1::DrainRequest* request, v1::DrainReply*) {
   if (grpc::Status status = check(*context); !status.ok()) return status;
   sessions_.stop();
-  auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(std::clamp(request->deadline_seconds(), 0.0, 86400.0));
+  auto deadline = std::chrono::steady_clock::now() +
+                  std::chrono::duration<double>(std::clamp(request->deadline_seconds(), 0.0, 86400.0));
   while (sessions_.size() != 0 && std::chrono::steady_clock::now() < deadline && !context->IsCancelled()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }

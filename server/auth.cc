@@ -36,15 +36,16 @@ class Descriptor {
 };
 
 absl::Status failed(absl::string_view what, const std::filesystem::path& file) {
-  return absl::FailedPreconditionError(absl::StrCat("cannot ", what, " the token file ", file.native(), ": ",
-                                                    std::strerror(errno)));
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot ", what, " the token file ", file.native(), ": ", std::strerror(errno)));
 }
 
 // Writes a fresh token beside `file` and links it into place, so that of two engines that start together one's token
 // stands, whole.
 absl::Status create(const std::filesystem::path& file) {
   char bits[32];
-  if (getrandom(bits, sizeof bits, 0) != sizeof bits) return absl::UnavailableError("the system gives no random numbers");
+  if (getrandom(bits, sizeof bits, 0) != sizeof bits)
+    return absl::UnavailableError("the system gives no random numbers");
   std::string token = absl::StrCat(absl::BytesToHexString({bits, sizeof bits}), "\n");
   std::error_code error;
   if (std::filesystem::create_directories(file.parent_path(), error)) chmod(file.parent_path().c_str(), 0700);
@@ -97,8 +98,8 @@ absl::Status Auth::check(absl::string_view authorization) const {
   if (!absl::ConsumePrefix(&authorization, "Bearer ")) {
     return absl::UnauthenticatedError("this engine asks for a token: give the one from its token file");
   }
-  bool same = authorization.size() == token_.size() &&
-              CRYPTO_memcmp(authorization.data(), token_.data(), token_.size()) == 0;
+  bool same =
+      authorization.size() == token_.size() && CRYPTO_memcmp(authorization.data(), token_.data(), token_.size()) == 0;
   return same ? absl::OkStatus() : absl::UnauthenticatedError("the token is not this engine's");
 }
 

@@ -10,7 +10,8 @@ namespace {
 
 template <typename... Parts>
 void require(bool ok, const Op& op, const Parts&... parts) {
-  if (!ok) [[unlikely]] fail(ErrorKind::kValue, "[", op.name, "] ", parts...);
+  if (!ok) [[unlikely]]
+    fail(ErrorKind::kValue, "[", op.name, "] ", parts...);
 }
 
 const Op& known_op(uint32_t id) {
@@ -111,9 +112,9 @@ void Decoder::decode_instruction(const v1::Instruction& wire, Instruction* instr
   instruction->results = into ? span_of<Slot>(wire.into()) : name_results(wire, op);
   require(!into || wire.result() == 0, op, "results land in existing tensors or get new names, not both");
   instruction->release = span_of<Slot>(wire.release());
-  instruction->flags = static_cast<uint8_t>((wire.no_grad() ? 0 : Instruction::kGrad) |
-                                            (wire.inference() ? Instruction::kInference : 0) |
-                                            (into ? Instruction::kInto : 0));
+  instruction->flags =
+      static_cast<uint8_t>((wire.no_grad() ? 0 : Instruction::kGrad) |
+                           (wire.inference() ? Instruction::kInference : 0) | (into ? Instruction::kInto : 0));
   instruction->site = wire.site();
 }
 

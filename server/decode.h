@@ -11,8 +11,8 @@
 
 #include "engine/executor.h"
 #include "engine/program.h"
-#include "server/limits.h"
 #include "proto/wire.h"
+#include "server/limits.h"
 
 namespace tt::server {
 

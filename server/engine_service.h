@@ -16,8 +16,7 @@ class EngineService final : public v1::Engine::Service {
   EngineService(const Auth& auth, Sessions& sessions) : auth_(auth), sessions_(sessions) {}
 
   grpc::Status Hello(grpc::ServerContext* context, const v1::HelloRequest* request, v1::HelloReply* reply) override;
-  grpc::Status Session(grpc::ServerContext* context,
-                       grpc::ServerReaderWriter<v1::Reply, v1::Frame>* stream) override;
+  grpc::Status Session(grpc::ServerContext* context, grpc::ServerReaderWriter<v1::Reply, v1::Frame>* stream) override;
   grpc::Status Upload(grpc::ServerContext* context, grpc::ServerReader<v1::UploadChunk>* reader,
                       v1::UploadReply* reply) override;
   grpc::Status Download(grpc::ServerContext* context, const v1::DownloadRequest* request,

@@ -12,8 +12,8 @@
 namespace tt::server {
 namespace {
 
-// About 45 microseconds, twice what it takes to wake a core: enough to catch the next loop of the same operation, little
-// enough to get out of a neighbour's way.
+// About 45 microseconds, twice what it takes to wake a core: enough to catch the next loop of the same operation,
+// little enough to get out of a neighbour's way.
 constexpr char kSpinCount[] = "2000";
 
 std::vector<std::string> unwanted() {

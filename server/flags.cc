@@ -20,8 +20,8 @@ std::string environment(const char* name) {
 
 std::filesystem::path default_token_file() {
   std::string config = environment("XDG_CONFIG_HOME");
-  std::filesystem::path home = config.empty() ? std::filesystem::path(environment("HOME")) / ".config"
-                                              : std::filesystem::path(config);
+  std::filesystem::path home =
+      config.empty() ? std::filesystem::path(environment("HOME")) / ".config" : std::filesystem::path(config);
   return home / "teletensor" / "token";
 }
 

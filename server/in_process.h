@@ -4,7 +4,6 @@
 // way is as in production. Thread-safe as Sessions and Session are.
 #pragma once
 
-
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"

@@ -1,11 +1,11 @@
 #include "server/lifetime.h"
 
-#include <csignal>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <cerrno>
 #include <cstdint>
@@ -58,7 +58,8 @@ const char* Lifetime::wait(bool watch_stdin) {
     if (at_end(watched[2])) reason = "its client is gone";
   }
   signalfd_siginfo info;
-  if (watched[0].revents != 0) [[maybe_unused]] ssize_t got = read(signals_, &info, sizeof info);
+  if (watched[0].revents != 0) [[maybe_unused]]
+    ssize_t got = read(signals_, &info, sizeof info);
   sigset_t set = ending_signals();
   signal(SIGTERM, SIG_DFL);
   signal(SIGINT, SIG_DFL);

@@ -17,8 +17,8 @@ namespace {
 // Every stream holds a thread while it lives, and transfers hold one each beside it.
 constexpr int kMaxThreads = 2048;
 constexpr int kMaxStreamsPerConnection = 128;
-// When sessions have ended, all that is left is statuses on their way; an idle client may not look at its connection for
-// seconds, and is not waited for.
+// When sessions have ended, all that is left is statuses on their way; an idle client may not look at its connection
+// for seconds, and is not waited for.
 constexpr std::chrono::milliseconds kGrace{30};
 
 void configure(grpc::ServerBuilder& builder, const Limits& limits) {

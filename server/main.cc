@@ -74,9 +74,9 @@ void announce(const Flags& flags, const Listener& listener) {
   if (flags.private_engine) {
     std::cout << "READY " << names[0] << std::endl;
   } else {
-    spdlog::info("teletensord {} listens on {}{}", kVersion, absl::StrJoin(names, " and "),
-                 flags.no_auth ? ", without authentication"
-                               : absl::StrCat("; the token is in ", flags.token_file.native()));
+    spdlog::info(
+        "teletensord {} listens on {}{}", kVersion, absl::StrJoin(names, " and "),
+        flags.no_auth ? ", without authentication" : absl::StrCat("; the token is in ", flags.token_file.native()));
   }
 }
 

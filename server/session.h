@@ -18,6 +18,7 @@
 #include "engine/context.h"
 #include "engine/executor.h"
 #include "engine/slot_table.h"
+#include "proto/wire.h"
 #include "server/decode.h"
 #include "server/limits.h"
 #include "server/replies.h"
@@ -26,7 +27,6 @@
 #include "server/sites.h"
 #include "server/transfer.h"
 #include "teletensor/v1/admin.pb.h"
-#include "proto/wire.h"
 
 namespace tt::server {
 

@@ -17,10 +17,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "proto/wire.h"
 #include "server/limits.h"
 #include "server/session.h"
 #include "teletensor/v1/admin.pb.h"
-#include "proto/wire.h"
 
 namespace tt::server {
 

@@ -12,9 +12,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "proto/shared_ring.h"
+#include "proto/wire.h"
 #include "server/row_major.h"
 #include "server/transfer.h"
-#include "proto/wire.h"
 
 namespace tt::server {
 

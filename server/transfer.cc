@@ -149,7 +149,8 @@ absl::Status Upload::append(absl::Span<const char> bytes) {
     std::memcpy(static_cast<char*>(storage_->data()) + done_, bytes.data(), bytes.size());
   }
   done_ += bytes.size();
-  if (storage_ && !owner_->arrived(transfer_, left() == 0)) return absl::CancelledError("nobody waits for the transfer");
+  if (storage_ && !owner_->arrived(transfer_, left() == 0))
+    return absl::CancelledError("nobody waits for the transfer");
   return absl::OkStatus();
 }
 

@@ -37,7 +37,8 @@ class Transfers : public std::enable_shared_from_this<Transfers> {
 
   // Takes memory for `bytes` before any of them is read. RESOURCE_EXHAUSTED where the account or the table has no room,
   // FAILED_PRECONDITION once closed, ALREADY_EXISTS while the same transfer is under way. One that broke off starts
-  // over; a refused one fails its instruction at once; one that is complete, or was taken, is read and dropped (its sender did not hear of it).
+  // over; a refused one fails its instruction at once; one that is complete, or was taken, is read and dropped (its
+  // sender did not hear of it).
   absl::StatusOr<std::unique_ptr<Upload>> begin(uint64_t transfer, uint64_t bytes);
 
   // Waits until all of `transfer` is there, and gives its storage. Throws Error where it does not come, or has not

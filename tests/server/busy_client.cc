@@ -1,7 +1,7 @@
 // A client that keeps an engine busy until one of them dies: uploads, operations, reads and downloads in turn.
 //
-// usage: busy_client ADDRESS (TELETENSOR_TOKEN in the environment). Says "busy" once all of it has worked. Exits with 3,
-// and the message on standard error, where the engine fails it.
+// usage: busy_client ADDRESS (TELETENSOR_TOKEN in the environment). Says "busy" once all of it has worked. Exits with
+// 3, and the message on standard error, where the engine fails it.
 #include <cstdio>
 #include <string>
 #include <vector>

@@ -39,7 +39,8 @@ TemporaryFolder::TemporaryFolder() {
 TemporaryFolder::~TemporaryFolder() { std::filesystem::remove_all(path_); }
 
 Daemon::Daemon(std::vector<std::string> flags) {
-  std::vector<std::string> words = {TT_DAEMON, "--listen", "unix:" + socket(), "--token-file", folder_.path() / "token"};
+  std::vector<std::string> words = {TT_DAEMON, "--listen", "unix:" + socket(), "--token-file",
+                                    folder_.path() / "token"};
   words.insert(words.end(), flags.begin(), flags.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -84,7 +85,9 @@ std::shared_ptr<grpc::Channel> Daemon::channel() const {
   return grpc::CreateCustomChannel("unix:" + socket(), grpc::InsecureChannelCredentials(), arguments);
 }
 
-void Daemon::authorize(grpc::ClientContext* context) const { context->AddMetadata("authorization", "Bearer " + token()); }
+void Daemon::authorize(grpc::ClientContext* context) const {
+  context->AddMetadata("authorization", "Bearer " + token());
+}
 
 void Daemon::signal(int number) const { kill(pid_, number); }
 

@@ -23,17 +23,16 @@ using std::chrono::milliseconds;
 using testing::bytes_of;
 using testing::Daemon;
 using testing::floats_of;
+using ::testing::HasSubstr;
 using testing::literal;
 using testing::read;
-using ::testing::HasSubstr;
 
 constexpr milliseconds kPatience{5000};
 
 // One client's conversation, without the client library's manners.
 class RawClient {
  public:
-  explicit RawClient(const Daemon& daemon, std::string resume_key = "")
-      : stub_(v1::Engine::NewStub(daemon.channel())) {
+  explicit RawClient(const Daemon& daemon, std::string resume_key = "") : stub_(v1::Engine::NewStub(daemon.channel())) {
     grpc::ClientContext context;
     daemon.authorize(&context);
     v1::HelloRequest request;
@@ -389,7 +388,8 @@ TEST(DaemonTest, MistakesInFlagsAreTold) {
 TEST(DaemonTest, HealthAndReflectionAreServed) {
   Daemon daemon;
   grpc::GenericStub stub(daemon.channel());
-  for (const char* method : {"/grpc.health.v1.Health/Check", "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"}) {
+  for (const char* method :
+       {"/grpc.health.v1.Health/Check", "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"}) {
     grpc::ClientContext context;
     grpc::CompletionQueue queue;
     auto call = stub.PrepareCall(&context, method, &queue);

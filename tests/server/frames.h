@@ -20,12 +20,24 @@ class Instruction {
   Instruction(v1::Frame* frame, uint32_t op) : wire_(frame->add_instructions()) { wire_->set_op(op); }
   Instruction(v1::Frame* frame, std::string_view op) : Instruction(frame, find_op(op)->id) {}
 
-  Instruction& none() { return add([](auto* arg) { arg->set_none(true); }); }
-  Instruction& handle(uint64_t h) { return add([&](auto* arg) { arg->set_handle(h); }); }
-  Instruction& integer(int64_t v) { return add([&](auto* arg) { arg->set_integer(v); }); }
-  Instruction& boolean(bool v) { return add([&](auto* arg) { arg->set_boolean(v); }); }
-  Instruction& real(double v) { return add([&](auto* arg) { arg->set_real(v); }); }
-  Instruction& bytes(std::string v) { return add([&](auto* arg) { arg->set_characters(std::move(v)); }); }
+  Instruction& none() {
+    return add([](auto* arg) { arg->set_none(true); });
+  }
+  Instruction& handle(uint64_t h) {
+    return add([&](auto* arg) { arg->set_handle(h); });
+  }
+  Instruction& integer(int64_t v) {
+    return add([&](auto* arg) { arg->set_integer(v); });
+  }
+  Instruction& boolean(bool v) {
+    return add([&](auto* arg) { arg->set_boolean(v); });
+  }
+  Instruction& real(double v) {
+    return add([&](auto* arg) { arg->set_real(v); });
+  }
+  Instruction& bytes(std::string v) {
+    return add([&](auto* arg) { arg->set_characters(std::move(v)); });
+  }
   Instruction& handles(const std::vector<uint64_t>& list) {
     return add([&](auto* arg) { arg->mutable_handles()->mutable_values()->Add(list.begin(), list.end()); });
   }

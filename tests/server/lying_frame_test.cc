@@ -76,8 +76,7 @@ const Lie kLies[] = {
     {"MissingArgument", [](auto* f) { Instruction(f, "add").handle(1).result(9); }, "argument 'other'"},
     {"WrongKind", [](auto* f) { Instruction(f, "add").handle(1).bytes("x").result(9); }, "argument 'other'"},
     {"ListForTensor", [](auto* f) { Instruction(f, "add").handle(1).handles({1}).result(9); }, "argument 'other'"},
-    {"TensorForInts",
-     [](auto* f) { Instruction(f, "literal").bytes("").handle(1).integer(8).integer(0).result(9); },
+    {"TensorForInts", [](auto* f) { Instruction(f, "literal").bytes("").handle(1).integer(8).integer(0).result(9); },
      "argument 'size'"},
     {"NoSuchDType",
      [](auto* f) { Instruction(f, "literal").bytes("").integers({0}).integer(250).integer(0).result(9); }, "'dtype'"},
@@ -100,7 +99,11 @@ const Lie kLies[] = {
     {"UsesWhatItDropped", [](auto* f) { add(f, 9, 1, 1).release(1); }, "1"},
     {"ReadsNothing", [](auto* f) { read(f, 1, 4711); }, "handle 4711 stands for nothing"},
     {"LiteralBeyondInline", [](auto* f) { literal(f, 9, {20000}, std::vector<float>(20000)); }, "bytes go inline"},
-    {"TooManyInstructions", [](auto* f) { for (uint64_t i = 0; i < 101; ++i) add(f, 100 + i, 1, 1); }, "at most 100"},
+    {"TooManyInstructions",
+     [](auto* f) {
+       for (uint64_t i = 0; i < 101; ++i) add(f, 100 + i, 1, 1);
+     },
+     "at most 100"},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, LyingFrameTest, ::testing::ValuesIn(kLies),
@@ -136,15 +139,33 @@ TEST_P(AbsurdSizesTest, AreAnError) {
 
 constexpr int64_t kHuge = INT64_MAX;
 const Absurdity kAbsurdities[] = {
-    {"LiteralTooShort", [](auto* f) { literal(f, 9, {3}, {1, 2}); }},
-    {"LiteralTooLong", [](auto* f) { literal(f, 9, {1}, {1, 2}); }},
+    {"LiteralTooShort",
+     [](auto* f) {
+       literal(f, 9, {3}, {1, 2});
+     }},
+    {"LiteralTooLong",
+     [](auto* f) {
+       literal(f, 9, {1}, {1, 2});
+     }},
     {"LiteralNegative", [](auto* f) { literal(f, 9, {-1}, {}); }},
-    {"LiteralNegativeTwice", [](auto* f) { literal(f, 9, {-2, -1}, {1, 2}); }},
-    {"LiteralOverflows", [](auto* f) { literal(f, 9, {kHuge, kHuge}, {1}); }},
-    {"LiteralWrapsToZero", [](auto* f) { literal(f, 9, {int64_t{1} << 32, int64_t{1} << 32}, {}); }},
+    {"LiteralNegativeTwice",
+     [](auto* f) {
+       literal(f, 9, {-2, -1}, {1, 2});
+     }},
+    {"LiteralOverflows",
+     [](auto* f) {
+       literal(f, 9, {kHuge, kHuge}, {1});
+     }},
+    {"LiteralWrapsToZero",
+     [](auto* f) {
+       literal(f, 9, {int64_t{1} << 32, int64_t{1} << 32}, {});
+     }},
     {"LiteralWrapsToItsBytes", [](auto* f) { literal(f, 9, {(int64_t{1} << 62) + 1}, {1}); }},
     {"UploadedNegative", [](auto* f) { testing::uploaded(f, 9, 1, {-5}); }},
-    {"UploadedOverflows", [](auto* f) { testing::uploaded(f, 9, 1, {kHuge, 2}); }},
+    {"UploadedOverflows",
+     [](auto* f) {
+       testing::uploaded(f, 9, 1, {kHuge, 2});
+     }},
     {"Outer",
      [](auto* f) {
        testing::Instruction(f, "literal").bytes(std::string(512, 1)).integers({512, 1}).integer(1).integer(0).result(1);

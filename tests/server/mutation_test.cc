@@ -95,8 +95,9 @@ void mutate_instruction(v1::Instruction* instruction, Random& random) {
     case 5: instruction->add_args(); break;
     default:
       if (instruction->args_size() != 0) {
-        mutate_arg(instruction->mutable_args(static_cast<int>(random() % static_cast<size_t>(instruction->args_size()))),
-                   random);
+        mutate_arg(
+            instruction->mutable_args(static_cast<int>(random() % static_cast<size_t>(instruction->args_size()))),
+            random);
       }
   }
 }
@@ -110,7 +111,8 @@ void mutate(v1::Frame* frame, Random& random) {
     return;
   }
   std::string bytes = frame->SerializeAsString();
-  for (uint64_t i = 0, count = 1 + random() % 4; i < count; ++i) bytes[random() % bytes.size()] = static_cast<char>(random());
+  for (uint64_t i = 0, count = 1 + random() % 4; i < count; ++i)
+    bytes[random() % bytes.size()] = static_cast<char>(random());
   if (random() % 8 == 0) bytes.resize(random() % bytes.size());
   v1::Frame changed;
   if (changed.ParseFromString(bytes)) frame->Swap(&changed);

@@ -14,13 +14,13 @@ namespace {
 
 using testing::add;
 using testing::bytes_of;
+using ::testing::ElementsAre;
 using testing::engine_bytes;
 using testing::floats_of;
+using ::testing::HasSubstr;
 using testing::literal;
 using testing::read;
 using testing::uploaded;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 Session::Options options() {
   Session::Options options;
