@@ -63,6 +63,9 @@ class Allocator {
   virtual void* allocate(size_t bytes, Stream* stream) = 0;
   // `p` came from allocate(bytes). It may be handed out again at once, in stream order.
   virtual void deallocate(void* p, size_t bytes) = 0;
+  // `p`'s block is in use in `stream` too, until what is under way there is done: once freed it is not handed out
+  // before that. For memory that one stream allocates and another reads or writes.
+  virtual void record_stream(void* p, Stream& stream) = 0;
   virtual AllocatorStats stats() const = 0;
   virtual std::vector<BlockInfo> snapshot() const = 0;
   // Gives unused segments back to the system.

@@ -7,6 +7,7 @@
 #include "engine/bytes.h"
 #include "engine/poisoning.h"
 #include "engine/rules/error.h"
+#include "engine/stream.h"
 
 namespace tt {
 namespace {
@@ -200,6 +201,8 @@ bool CachingPool::release_segments() {
   }
   return !unused.empty();
 }
+
+void CachingPool::record_stream(void*, Stream& stream) { stream.synchronize(); }
 
 AllocatorStats CachingPool::stats() const {
   std::lock_guard lock(mutex_);

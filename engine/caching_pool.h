@@ -40,6 +40,7 @@ class CachingPool final : public Allocator {
   // A device has one stream here: what is freed in its order may be handed out in its order.
   void* allocate(size_t bytes, Stream* stream) override;
   void deallocate(void* p, size_t bytes) override;
+  void record_stream(void* p, Stream& stream) override;
   AllocatorStats stats() const override;
   std::vector<BlockInfo> snapshot() const override;
   void empty_cache() override;

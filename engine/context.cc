@@ -1,5 +1,7 @@
 #include "engine/context.h"
 
+#include "engine/devices.h"
+
 namespace tt {
 namespace {
 
@@ -13,6 +15,20 @@ thread_local Context* current_context = nullptr;
 }  // namespace
 
 Context& Context::current() { return current_context ? *current_context : fallback(); }
+
+Stream& Context::stream(Device device) {
+  for (const std::unique_ptr<Stream>& stream : streams_) {
+    if (stream->device() == device) return *stream;
+  }
+  Backend& backend = Devices::instance().backend(device);
+  if (!account) return backend.stream();
+  return *streams_.emplace_back(backend.lease_stream());
+}
+
+FaultLog& Context::faults() {
+  if (!faults_) faults_ = std::make_unique<FaultLog>();
+  return *faults_;
+}
 
 ContextScope::ContextScope(Context* context) : saved_(current_context) { current_context = context; }
 

@@ -7,9 +7,12 @@
 #include <memory>
 #include <string>
 
+#include "absl/container/inlined_vector.h"
 #include "engine/allocator.h"
+#include "engine/fault_log.h"
 #include "engine/generator.h"
 #include "engine/key_set.h"
+#include "engine/stream.h"
 
 namespace tt {
 
@@ -30,8 +33,19 @@ struct Context {
   std::function<std::string(uint32_t)> describe_site;  // "train.py:12 in step"; may be empty
   std::unique_ptr<ContextPart> tape;  // autograd's
 
+  // The order of this context's work on a device: a stream of the session's own, leased at first use; the device's
+  // where there is no session. Throws Error on a device that is not there.
+  Stream& stream(Device device);
+  // What this context's calls on devices may still turn out to have done.
+  FaultLog& faults();
+  bool has_faults() const { return faults_ && !faults_->empty(); }
+
   // The calling thread's; a default one where none was set.
   static Context& current();
+
+ private:
+  absl::InlinedVector<std::unique_ptr<Stream>, 1> streams_;  // a device each
+  std::unique_ptr<FaultLog> faults_;
 };
 
 // Makes `context` current on this thread, and restores the old one.

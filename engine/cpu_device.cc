@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <string>
 
@@ -26,6 +27,23 @@ class IdleStream final : public Stream {
   std::unique_ptr<Event> record() override { return std::make_unique<IdleEvent>(); }
   void wait(const Event&) override {}
   void synchronize() override {}
+  void copy(void* to, const void* from, size_t bytes) override {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  }
+};
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(std::unique_ptr<Allocator> pool) : pool_(std::move(pool)) {}
+  Allocator& allocator() override { return *pool_; }
+  Allocator& staging() override { return *pool_; }
+  Stream& stream() override { return stream_; }
+  std::unique_ptr<Stream> lease_stream() override { return std::make_unique<IdleStream>(); }
+  void synchronize() override {}
+
+ private:
+  std::unique_ptr<Allocator> pool_;
+  IdleStream stream_;
 };
 
 std::string vector_extension() {
@@ -60,7 +78,7 @@ void add_cpu(Devices& devices) {
   auto pool = std::make_unique<CachingPool>(info.device, std::make_unique<SystemMemory>());
   // Beyond it the kernel would end the process: an error for one tenant is better.
   pool->set_limit(info.total_memory - info.total_memory / 16);
-  devices.add(std::move(info), std::move(pool), std::make_unique<IdleStream>());
+  devices.add(std::move(info), std::make_unique<CpuBackend>(std::move(pool)));
 }
 
 }  // namespace tt

@@ -14,9 +14,9 @@ Devices& Devices::instance() {
   return *devices;
 }
 
-void Devices::add(DeviceInfo info, std::unique_ptr<Allocator> allocator, std::unique_ptr<Stream> stream) {
+void Devices::add(DeviceInfo info, std::unique_ptr<Backend> backend) {
   check_as(ErrorKind::kValue, !has(info.device), "the device ", info.device, " is there already");
-  entries_.push_back({std::move(info), std::move(allocator), std::move(stream)});
+  entries_.push_back({std::move(info), std::move(backend)});
 }
 
 bool Devices::has(Device d) const {
@@ -26,19 +26,15 @@ bool Devices::has(Device d) const {
   return false;
 }
 
-Allocator& Devices::allocator(Device d) const { return *at(d).allocator; }
-
-Stream& Devices::stream(Device d) const { return *at(d).stream; }
-
 std::vector<DeviceInfo> Devices::list() const {
   std::vector<DeviceInfo> infos;
   for (const Entry& entry : entries_) infos.push_back(entry.info);
   return infos;
 }
 
-const Devices::Entry& Devices::at(Device d) const {
+Backend& Devices::backend(Device d) const {
   for (const Entry& entry : entries_) {
-    if (entry.info.device == d) return entry;
+    if (entry.info.device == d) return *entry.backend;
   }
   std::string have;
   for (const Entry& entry : entries_) absl::StrAppend(&have, have.empty() ? "" : ", ", to_string(entry.info.device));

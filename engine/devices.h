@@ -6,16 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "engine/allocator.h"
+#include "engine/backend.h"
 #include "engine/rules/device.h"
-#include "engine/stream.h"
 
 namespace tt {
 
 struct DeviceInfo {
   Device device;
-  std::string name;           // "AMD EPYC, 2 cores, avx512"
+  std::string name;           // "AMD EPYC, 2 cores, avx512"; "NVIDIA H200"
   uint64_t total_memory = 0;  // bytes
+  // Of a GPU: "9.0" and the driver's version, "580.65"; empty for the CPU.
+  std::string compute_capability;
+  std::string driver;
 };
 
 class Devices {
@@ -25,20 +27,19 @@ class Devices {
   static Devices& instance();
 
   // Throws Error (ValueError) on a device that is there already.
-  void add(DeviceInfo info, std::unique_ptr<Allocator> allocator, std::unique_ptr<Stream> stream);
+  void add(DeviceInfo info, std::unique_ptr<Backend> backend);
   bool has(Device d) const;
   // Throw Error (RuntimeError) on a device that is not there.
-  Allocator& allocator(Device d) const;
-  Stream& stream(Device d) const;
+  Backend& backend(Device d) const;
+  Allocator& allocator(Device d) const { return backend(d).allocator(); }
+  Stream& stream(Device d) const { return backend(d).stream(); }
   std::vector<DeviceInfo> list() const;
 
  private:
   struct Entry {
     DeviceInfo info;
-    std::unique_ptr<Allocator> allocator;
-    std::unique_ptr<Stream> stream;
+    std::unique_ptr<Backend> backend;
   };
-  const Entry& at(Device d) const;
   std::vector<Entry> entries_;
 };
 

@@ -133,6 +133,7 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
   check_as(ErrorKind::kNotImplemented, kernel != nullptr, "[", call.op->name, "] is not implemented for ",
            call.inferred.device);
   kernel(call);
+  if (Context& context = Context::current(); context.has_faults()) [[unlikely]] context.faults().attach(call);
   if (call.into || row.writes) bump_versions(call);
 }
 

@@ -23,7 +23,7 @@ struct Generator {
 };
 
 // Four independent 32-bit words for block `counter` of `seed`'s sequence.
-inline std::array<uint32_t, 4> philox(uint64_t seed, uint64_t counter) {
+constexpr std::array<uint32_t, 4> philox(uint64_t seed, uint64_t counter) {
   std::array<uint32_t, 4> c{static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), 0, 0};
   uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
   for (int round = 0; round < 10; ++round) {

@@ -18,6 +18,13 @@ void SlotTable::poison(Slot slot, std::shared_ptr<const Poison> poison) {
   if (at != values_.end()) at->second = {Tensor(), std::move(poison)};
 }
 
+void SlotTable::poison_where(absl::FunctionRef<bool(const Tensor&)> applies,
+                             const std::shared_ptr<const Poison>& poison) {
+  for (auto& [slot, value] : values_) {
+    if (value.tensor && applies(value.tensor)) value = {Tensor(), poison};
+  }
+}
+
 bool SlotTable::release(Slot slot) { return values_.erase(slot) > 0; }
 
 }  // namespace tt

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "engine/program.h"
 #include "engine/rules/error.h"
 #include "engine/tensor.h"
@@ -36,6 +37,8 @@ class SlotTable {
   void put(Slot slot, SlotValue value);
   // Puts the error in the place of a name's value; nothing where the name is not in use.
   void poison(Slot slot, std::shared_ptr<const Poison> poison);
+  // The same, for all names whose tensors `applies` is true of.
+  void poison_where(absl::FunctionRef<bool(const Tensor&)> applies, const std::shared_ptr<const Poison>& poison);
   // False where the name was not in use.
   bool release(Slot slot);
   void clear() { values_.clear(); }

@@ -21,24 +21,33 @@ namespace {
 
 Storage::Storage(Device device, size_t bytes) : bytes_(bytes), device_(device) {
   if (device.type == DeviceType::kMeta || bytes == 0) return;
+  Stream* stream = device.type == DeviceType::kCPU ? nullptr : &Context::current().stream(device);
+  allocate(Devices::instance().allocator(device), stream);
+}
+
+Storage::Storage(Allocator& staging, size_t bytes) : bytes_(bytes) {
+  if (bytes > 0) allocate(staging, nullptr);
+}
+
+void Storage::allocate(Allocator& allocator, Stream* stream) {
   const std::shared_ptr<Account>& account = Context::current().account;
-  if (account && !account->charge(bytes)) [[unlikely]]
-    over_budget(*account, device, bytes);
+  if (account && !account->charge(bytes_)) [[unlikely]]
+    over_budget(*account, device_, bytes_);
   try {
-    Devices& devices = Devices::instance();
-    data_ = devices.allocator(device).allocate(bytes, &devices.stream(device));
+    data_ = allocator.allocate(bytes_, stream);
   } catch (Error& e) {
     if (!account) throw;
-    account->refund(bytes);
+    account->refund(bytes_);
     e.append(absl::StrCat("; held by: ", account->owner(), " ", bytes_text(account->held())));
     throw;
   }
+  allocator_ = &allocator;
   account_ = account;
 }
 
 Storage::~Storage() {
   delete companion_.load(std::memory_order_acquire);
-  if (data_) Devices::instance().allocator(device_).deallocate(data_, bytes_);
+  if (allocator_) allocator_->deallocate(data_, bytes_);
   if (account_) account_->refund(bytes_);
 }
 

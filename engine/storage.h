@@ -11,6 +11,7 @@
 #include "engine/rules/recycled.h"
 #include "engine/rules/ref.h"
 #include "engine/rules/device.h"
+#include "engine/taint.h"
 
 namespace tt {
 
@@ -25,6 +26,8 @@ class Storage final : public RefCounted, public Recycled<Storage> {
   // Charges Context::current().account, then allocates. Throws Error(kOutOfMemory); nothing is
   // held then. Meta devices get no bytes and pay nothing.
   Storage(Device device, size_t bytes);
+  // Host memory of another pool than the CPU's own: what a device reads and writes by itself.
+  Storage(Allocator& staging, size_t bytes);
   ~Storage() override;
 
   void* data() const { return data_; }
@@ -34,11 +37,16 @@ class Storage final : public RefCounted, public Recycled<Storage> {
   // Written by the session's thread only.
   uint32_t version() const { return version_; }
   void bump_version() { ++version_; }
+  // Which unsettled calls the bytes came from (engine/fault_log.h). Written by the session's thread only.
+  Taint taint;
   // The storage's companion, made at first use and dropped with the bytes. One type a device; any thread.
   Companion& companion(absl::FunctionRef<std::unique_ptr<Companion>()> make);
 
  private:
+  void allocate(Allocator& allocator, Stream* stream);
+
   void* data_ = nullptr;
+  Allocator* allocator_ = nullptr;  // null where there are no bytes
   size_t bytes_;
   Device device_;
   uint32_t version_ = 0;

@@ -4,6 +4,8 @@
 // complete; a CUDA backend implements these over cudaStream_t and cudaEvent_t.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "engine/rules/device.h"
@@ -18,14 +20,20 @@ class Event {
   virtual void synchronize() = 0;  // blocks until done; throws Error if the work failed
 };
 
-// Owned by its device; used by one thread at a time.
+// Owned by its device, or by who leased it; used by one thread at a time, except where it says else.
 class Stream {
  public:
   virtual ~Stream() = default;
   virtual Device device() const = 0;
-  virtual std::unique_ptr<Event> record() = 0;
-  virtual void wait(const Event& event) = 0;  // later work here starts after `event`
+  // What memory pools tell streams apart by; stays the same from lease to lease. 0 for the CPU's.
+  virtual uintptr_t id() const { return 0; }
+  virtual std::unique_ptr<Event> record() = 0;  // any thread
+  virtual void wait(const Event& event) = 0;    // later work here starts after `event`
   virtual void synchronize() = 0;
+  // In this stream's order: bytes between the host and the device, either way, or within the device.
+  // The host's must stay until the work is done: they are used when their turn comes where they lie
+  // in the backend's staging memory, and at once, waiting, where not.
+  virtual void copy(void* to, const void* from, size_t bytes) = 0;
 };
 
 }  // namespace tt

@@ -1,7 +1,8 @@
 # Runs the generator over engine/ops when declarations or generator change.
 
 find_package(Python COMPONENTS Interpreter Development.Module REQUIRED)
-file(GLOB TT_KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cpu/*.cc)
+file(GLOB TT_KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cpu/*.cc
+     ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cc)
 set(TT_GENERATED ${PROJECT_BINARY_DIR}/generated)
 file(GLOB TT_DECLARATIONS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/ops/*.yaml)
 file(GLOB TT_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/generate/*.py
@@ -14,7 +15,7 @@ file(GLOB TT_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/generate/*
 execute_process(
   COMMAND ${Python_EXECUTABLE} -m engine.generate --ops engine/ops --kernels kernels --out ${TT_GENERATED}
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} COMMAND_ERROR_IS_FATAL ANY)
-file(GLOB TT_GENERATED_FILES ${TT_GENERATED}/engine/* ${TT_GENERATED}/autograd/* ${TT_GENERATED}/kernels/cpu/*.*
+file(GLOB TT_GENERATED_FILES ${TT_GENERATED}/engine/* ${TT_GENERATED}/autograd/* ${TT_GENERATED}/kernels/cpu/*.* ${TT_GENERATED}/kernels/cuda/*
      ${TT_GENERATED}/python/*)
 # Byproducts, so that a build that runs the generator also sees which of them it changed.
 add_custom_command(

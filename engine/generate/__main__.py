@@ -27,6 +27,10 @@ def outputs(operators, kernels_folder: Path) -> dict[str, str]:
         "kernels/cpu/register_kernels.cc": kernels.emit_registration(
             operators, "cpu", "kCPU", kernels.defined_kernels(kernels_folder / "cpu")
         ),
+        "kernels/cuda/kernels.h": kernels.emit_declarations(operators, "cuda"),
+        "kernels/cuda/register_kernels.cc": kernels.emit_registration(
+            operators, "cuda", "kCUDA", kernels.defined_kernels(kernels_folder / "cuda")
+        ),
         "docs/operators.md": reference.emit(operators, reference.backends(operators, kernels_folder)),
     }
     return files | pointwise.outputs(operators, kernels_folder) | stubs.outputs(operators, Path("python/bindings"))

@@ -36,7 +36,7 @@ namespace tt::{backend} {{
 def defined_kernels(folder: Path) -> set[str]:
     """The functions that a backend's sources define: what it lacks raises NotImplementedError when called."""
     definition = re.compile(r"(?<!>\n)^void (\w+)\(", re.MULTILINE)  # no templates: those are a file's own loops
-    return {name for path in folder.glob("*.cc") for name in definition.findall(path.read_text())}
+    return {name for path in sorted(folder.glob("*.c[cu]")) for name in definition.findall(path.read_text())}
 
 
 def emit_registration(operators: list[Operator], backend: str, key: str, defined: set[str]) -> str:

@@ -9,6 +9,16 @@
 
 namespace tt {
 
+// A thread's freed pieces. Constant-initialised and never destroyed, so that it is reached without a
+// guard and outlives the thread's other variables.
+template <int N>
+struct KeptPieces {
+  void* pieces[N + 1];
+  int count;
+  int most;  // 0 before the first piece and after the thread's end
+  bool ended;
+};
+
 template <typename T>
 class Recycled {
  public:
@@ -32,14 +42,7 @@ class Recycled {
 #else
   static constexpr int kMost = 256;
 #endif
-  // Constant-initialised and never destroyed, so that it is reached without a guard and outlives
-  // the thread's other variables.
-  struct Kept {
-    void* pieces[kMost + 1];
-    int count;
-    int most;  // 0 before the first piece and after the thread's end
-    bool ended;
-  };
+  using Kept = KeptPieces<kMost>;
   struct Sweeper {
     ~Sweeper() {
       kept_.most = 0;

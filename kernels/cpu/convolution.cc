@@ -7,7 +7,7 @@
 #include "engine/parallel.h"
 #include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/copy.h"
-#include "kernels/cpu/element.h"
+#include "kernels/common/element.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/packed.h"

@@ -5,7 +5,7 @@
 
 #include "engine/parallel.h"
 #include "kernels/cpu/copy.h"
-#include "kernels/cpu/element.h"
+#include "kernels/common/element.h"
 #include "kernels/cpu/kernels.h"
 
 namespace tt::cpu {

@@ -4,7 +4,7 @@
 #include "engine/rules/shape_rules.h"
 #include "kernels/cpu/clones.h"
 #include "kernels/cpu/copy.h"
-#include "kernels/cpu/element.h"
+#include "kernels/common/element.h"
 #include "kernels/cpu/index_values.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/nest.h"

@@ -4,7 +4,7 @@
 
 #include "engine/rules/error.h"
 #include "kernels/cpu/contiguous.h"
-#include "kernels/cpu/element.h"
+#include "kernels/common/element.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/product.h"

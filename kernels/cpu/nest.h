@@ -10,16 +10,9 @@
 #include "absl/container/inlined_vector.h"
 #include "engine/parallel.h"
 #include "engine/rules/meta.h"
+#include "kernels/common/dims.h"
 
 namespace tt::cpu {
-
-// How an operand of sizes `from` and those strides lies over `to`, to which it broadcasts.
-inline Sizes broadcast_strides(SizesView from, SizesView strides, SizesView to) {
-  Sizes result(to.size(), 0);
-  const size_t lead = to.size() - from.size();
-  for (size_t d = 0; d < from.size(); ++d) result[lead + d] = from[d] == 1 ? 0 : strides[d];
-  return result;
-}
 
 template <int K>
 class Nest {
@@ -29,16 +22,11 @@ class Nest {
   // `strides[k]` says how operand k lies over `sizes`. Neighbours that every operand walks evenly
   // are merged.
   Nest(SizesView sizes, const std::array<SizesView, K>& strides) {
-    for (size_t d = 0; d < sizes.size(); ++d) {
-      if (sizes[d] == 1) continue;
-      Dim dim{sizes[d], {}};
-      for (int k = 0; k < K; ++k) dim.strides[k] = strides[k][d];
-      append(dim);
-    }
+    dims_ = merged_dims<K>(sizes, strides);
     if (dims_.empty()) dims_.push_back({1, {}});
     row_ = dims_.back();
     dims_.pop_back();
-    for (const Dim& dim : dims_) rows_ *= dim.size;
+    for (const Dim<K>& dim : dims_) rows_ *= dim.size;
   }
 
   int64_t rows() const { return rows_; }
@@ -80,26 +68,8 @@ class Nest {
  private:
   static constexpr int64_t kGrain = 32 * 1024;  // elements worth a thread
 
-  struct Dim {
-    int64_t size;
-    std::array<int64_t, K> strides;
-  };
-
-  void append(const Dim& dim) {
-    if (!dims_.empty()) {
-      Dim& outer = dims_.back();
-      bool even = true;
-      for (int k = 0; k < K; ++k) even &= outer.strides[k] == dim.strides[k] * dim.size;
-      if (even) {
-        outer = {outer.size * dim.size, dim.strides};
-        return;
-      }
-    }
-    dims_.push_back(dim);
-  }
-
-  absl::InlinedVector<Dim, 6> dims_;
-  Dim row_;
+  absl::InlinedVector<Dim<K>, 6> dims_;
+  Dim<K> row_;
   int64_t rows_ = 1;
 };
 

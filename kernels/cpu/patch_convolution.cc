@@ -5,7 +5,7 @@
 
 #include "engine/parallel.h"
 #include "kernels/cpu/convolution.h"
-#include "kernels/cpu/element.h"
+#include "kernels/common/element.h"
 #include "kernels/cpu/gemm.h"
 
 namespace tt::cpu {

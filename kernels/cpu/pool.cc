@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "engine/parallel.h"
-#include "kernels/cpu/element.h"
+#include "kernels/common/element.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/pool_loops.h"
 #include "kernels/cpu/wide.h"

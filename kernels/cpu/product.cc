@@ -6,7 +6,7 @@
 
 #include "engine/parallel.h"
 #include "engine/tensor.h"
-#include "kernels/cpu/element.h"
+#include "kernels/common/element.h"
 #include "kernels/cpu/gemv.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/packed.h"

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/clones.h"
-#include "kernels/cpu/element.h"
+#include "kernels/common/element.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/lines.h"
 #include "kernels/cpu/strided_block.h"

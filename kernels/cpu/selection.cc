@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engine/rules/error.h"
-#include "kernels/cpu/element.h"
+#include "kernels/common/element.h"
 #include "kernels/cpu/index_values.h"
 #include "kernels/cpu/nest.h"
 #include "kernels/cpu/truth.h"

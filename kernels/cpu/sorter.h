@@ -15,7 +15,7 @@
 #include "engine/parallel.h"
 #include "engine/tensor.h"
 #include "kernels/cpu/clones.h"
-#include "kernels/cpu/element.h"
+#include "kernels/common/element.h"
 
 namespace tt::cpu {
 

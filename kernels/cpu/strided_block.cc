@@ -1,7 +1,7 @@
 #include "kernels/cpu/strided_block.h"
 
 #include "kernels/cpu/clones.h"
-#include "kernels/cpu/element.h"
+#include "kernels/common/element.h"
 
 namespace tt::cpu {
 

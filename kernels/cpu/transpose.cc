@@ -4,7 +4,7 @@
 
 #include "engine/parallel.h"
 #include "kernels/cpu/clones.h"
-#include "kernels/cpu/element.h"
+#include "kernels/common/element.h"
 
 namespace tt::cpu {
 

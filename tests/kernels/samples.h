@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/tensor.h"
-#include "kernels/cpu/element.h"
+#include "kernels/common/element.h"
 
 namespace tt::cpu {
 

@@ -11,7 +11,7 @@
 #include "engine/devices.h"
 #include "engine/tensor.h"
 #include "gtest/gtest.h"
-#include "kernels/cpu/element.h"
+#include "kernels/common/element.h"
 
 namespace tt::testing {
 

@@ -6,7 +6,7 @@
 #include "engine/rules/half.h"
 #include "kernels/common/scalar_math.h"
 #include "kernels/cpu/block.h"
-#include "kernels/cpu/element.h"
+#include "kernels/common/element.h"
 #include "kernels/cpu/isa/half_block.h"
 
 #ifdef __SSE2__

@@ -10,19 +10,19 @@
 #include "engine/rules/error.h"
 #include "engine/rules/half.h"
 
-namespace tt::cpu {
+namespace tt {
 
 // A bool as it lies in memory. Any byte but 0 is true, whatever a client uploaded; a C++ bool
 // that holds such a byte would be undefined.
 struct Bool {
   uint8_t byte = 0;
-  Bool() = default;
-  Bool(bool value) : byte(value) {}  // NOLINT: converts like a bool
-  operator bool() const { return byte != 0; }
+  constexpr Bool() = default;
+  constexpr Bool(bool value) : byte(value) {}  // NOLINT: converts like a bool
+  constexpr operator bool() const { return byte != 0; }
 };
 
 template <typename T>
-bool is_nan(T value) {
+constexpr bool is_nan(T value) {
   if constexpr (std::is_integral_v<T> || std::is_same_v<T, Bool>) return false;
   else return value != value;
 }
@@ -57,4 +57,4 @@ decltype(auto) with_bits(DType dtype, F&& f) {
   }
 }
 
-}  // namespace tt::cpu
+}  // namespace tt

@@ -1,0 +1,27 @@
+// Backend: what a device computes with: its memory and its streams. Owned by Devices; thread-safe.
+#pragma once
+
+#include <memory>
+
+#include "engine/allocator.h"
+#include "engine/stream.h"
+
+namespace tt {
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual Allocator& allocator() = 0;
+  // Host memory that the device reads and writes by itself. The CPU's is its allocator.
+  virtual Allocator& staging() = 0;
+  // The order of all work that no session asked for.
+  virtual Stream& stream() = 0;
+  // A stream for one session, or for one direction of copies; goes back when it is dropped, after what
+  // is under way in it. Streams are many sessions' in turn, and may be two sessions' at once where there
+  // are more sessions than streams.
+  virtual std::unique_ptr<Stream> lease_stream() = 0;
+  // Blocks until the device has done everything. Throws Error where it failed.
+  virtual void synchronize() = 0;
+};
+
+}  // namespace tt

@@ -1,0 +1,49 @@
+// Dims: how several operands lie over one index space, in as few dimensions as that takes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "absl/container/inlined_vector.h"
+#include "engine/rules/meta.h"
+
+namespace tt {
+
+// How an operand of sizes `from` and those strides lies over `to`, to which it broadcasts.
+inline Sizes broadcast_strides(SizesView from, SizesView strides, SizesView to) {
+  Sizes result(to.size(), 0);
+  const size_t lead = to.size() - from.size();
+  for (size_t d = 0; d < from.size(); ++d) result[lead + d] = from[d] == 1 ? 0 : strides[d];
+  return result;
+}
+
+template <int K>
+struct Dim {
+  int64_t size;
+  std::array<int64_t, K> strides;  // of each operand, in elements
+};
+
+// `strides[k]` says how operand k lies over `sizes`. Outermost first; without dimensions of one, and
+// neighbours that every operand walks evenly are merged.
+template <int K>
+absl::InlinedVector<Dim<K>, 6> merged_dims(SizesView sizes, const std::array<SizesView, K>& strides) {
+  absl::InlinedVector<Dim<K>, 6> dims;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == 1) continue;
+    Dim<K> dim{sizes[d], {}};
+    bool even = !dims.empty();
+    for (int k = 0; k < K; ++k) {
+      dim.strides[k] = strides[k][d];
+      even = even && dims.back().strides[k] == dim.strides[k] * dim.size;
+    }
+    if (even) {
+      dim.size *= dims.back().size;
+      dims.back() = dim;
+    } else {
+      dims.push_back(dim);
+    }
+  }
+  return dims;
+}
+
+}  // namespace tt

@@ -1,0 +1,57 @@
+// Access: a tensor's elements read and written in whatever type a kernel computes in.
+#pragma once
+
+#include "engine/tensor.h"
+#include "kernels/common/element.h"
+#include "kernels/cuda/launch.h"
+
+namespace tt::cuda {
+
+// The switch is on the same value in every thread, so it costs little beside the memory it leads to.
+template <typename F>
+TT_FUNCTION void with_element_of(DType dtype, F f) {
+  switch (dtype) {
+    case DType::kBool: return f(std::type_identity<Bool>());
+    case DType::kUInt8: return f(std::type_identity<uint8_t>());
+    case DType::kInt8: return f(std::type_identity<int8_t>());
+    case DType::kInt16: return f(std::type_identity<int16_t>());
+    case DType::kInt32: return f(std::type_identity<int32_t>());
+    case DType::kInt64: return f(std::type_identity<int64_t>());
+    case DType::kFloat16: return f(std::type_identity<Half>());
+    case DType::kBFloat16: return f(std::type_identity<BFloat16>());
+    case DType::kFloat32: return f(std::type_identity<float>());
+    default: return f(std::type_identity<double>());
+  }
+}
+
+// A number as another type; half precisions go through float.
+template <typename To, typename From>
+TT_FUNCTION To convert(From value) {
+  if constexpr (std::is_same_v<To, From>) return value;
+  else if constexpr (std::is_same_v<To, Bool>) return Bool(value != From(0));
+  else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) return convert<To>(static_cast<float>(value));
+  else if constexpr (std::is_same_v<From, Bool>) return static_cast<To>(static_cast<bool>(value) ? 1 : 0);
+  else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) return To(static_cast<float>(value));
+  else return static_cast<To>(value);
+}
+
+struct Access {
+  void* data;
+  DType dtype;
+
+  explicit Access(const Tensor& t) : data(t.data()), dtype(t.dtype()) {}
+  Access(void* data, DType dtype) : data(data), dtype(dtype) {}
+
+  template <typename C>
+  TT_FUNCTION C load(int64_t i) const {
+    C value{};
+    with_element_of(dtype, [&]<typename T>(std::type_identity<T>) { value = convert<C>(static_cast<const T*>(data)[i]); });
+    return value;
+  }
+  template <typename C>
+  TT_FUNCTION void store(int64_t i, C value) const {
+    with_element_of(dtype, [&]<typename T>(std::type_identity<T>) { static_cast<T*>(data)[i] = convert<T>(value); });
+  }
+};
+
+}  // namespace tt::cuda

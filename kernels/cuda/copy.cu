@@ -1,0 +1,151 @@
+#include "kernels/cuda/copy.h"
+
+#include <cstring>
+
+#include "engine/context.h"
+#include "engine/boxed.h"
+#include "engine/devices.h"
+#include "engine/slot_table.h"
+#include "kernels/cuda/access.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/layout.h"
+
+namespace tt::cuda {
+
+namespace {
+
+bool on_gpu(const Tensor& t) { return t.device().type == DeviceType::kCUDA; }
+
+Layout<2> layout_of(const Tensor& src, const Tensor& dst) {
+  const Sizes from = broadcast_strides(src.sizes(), src.strides(), dst.sizes());
+  return Layout<2>(dst.sizes(), {from, dst.strides()});
+}
+
+template <typename T>
+void move_elements(const Queue& queue, const Tensor& src, const Tensor& dst) {
+  const Layout<2> layout = layout_of(src, dst);
+  if (layout.is_linear()) {
+    return runtime().copy(dst.data(), src.data(), static_cast<size_t>(dst.numel()) * sizeof(T), queue.stream());
+  }
+  const T* from = src.data_as<T>();
+  T* to = dst.data_as<T>();
+  for_each(queue, dst.numel(), [=] TT_DEVICE(int64_t i) {
+    const Offsets<2> offsets = layout.offsets(i);
+    to[offsets.at[1]] = from[offsets.at[0]];
+  });
+}
+
+// Through C, the narrowest type that holds the source.
+template <typename C>
+void convert_elements(const Queue& queue, const Tensor& src, const Tensor& dst) {
+  const Layout<2> layout = layout_of(src, dst);
+  const Access from(src), to(dst);
+  for_each(queue, dst.numel(), [=] TT_DEVICE(int64_t i) {
+    const Offsets<2> offsets = layout.offsets(i);
+    to.store(offsets.at[1], from.load<C>(offsets.at[0]));
+  });
+}
+
+void copy_within(const Tensor& src, const Tensor& dst) {
+  if (src.data() == dst.data() && src.dtype() == dst.dtype() && src.sizes() == dst.sizes() &&
+      src.strides() == dst.strides()) {
+    return;
+  }
+  const Queue queue = queue_of(dst);
+  if (src.dtype() == dst.dtype()) {
+    with_bits(dst.dtype(), [&]<typename T>(std::type_identity<T>) { move_elements<T>(queue, src, dst); });
+  } else if (src.dtype() == DType::kFloat64) {
+    convert_elements<double>(queue, src, dst);
+  } else if (category(src.dtype()) == Category::kFloating) {
+    convert_elements<float>(queue, src, dst);
+  } else {
+    convert_elements<int64_t>(queue, src, dst);
+  }
+}
+
+// Host memory that the device reads and writes by itself.
+Tensor staging_like(const Tensor& t, Device device) {
+  TensorMeta meta = t.meta();
+  meta.device = Device{};
+  meta.strides = contiguous_strides(meta.sizes);
+  meta.offset = 0;
+  meta.requires_grad = false;
+  const size_t bytes = static_cast<size_t>(t.numel()) * item_size(t.dtype());
+  return Tensor(new TensorImpl(meta, make_ref<Storage>(Devices::instance().backend(device).staging(), bytes)));
+}
+
+void copy_to_host(const Tensor& src, const Tensor& dst) {
+  const Tensor packed = contiguous_as(src, dst.dtype());
+  Stream& stream = Context::current().stream(src.device());
+  const bool direct = dst.is_contiguous() && dst.sizes() == src.sizes();
+  const Tensor landing = direct ? dst : staging_like(packed, src.device());
+  stream.copy(landing.data(), packed.data(), static_cast<size_t>(packed.numel()) * item_size(packed.dtype()));
+  stream.synchronize();
+  if (std::shared_ptr<const Poison> poison = Context::current().faults().verdict(src->storage->taint)) {
+    Error error(poison->kind, poison->message);
+    throw error;
+  }
+  if (!direct) copy_into(dst, landing);
+}
+
+void copy_from_host(const Tensor& src, const Tensor& dst) {
+  const Tensor staged = staging_like(src, dst.device());
+  if (src.is_contiguous()) {
+    if (src.numel() > 0) std::memcpy(staged.data(), src.data(), static_cast<size_t>(src.numel()) * item_size(src.dtype()));
+  } else {
+    copy_into(staged, src);
+  }
+  const bool direct = dst.is_contiguous() && dst.dtype() == src.dtype() && dst.sizes() == src.sizes();
+  const Tensor landing = direct ? dst : empty(src.sizes(), src.dtype(), dst.device());
+  Stream& stream = Context::current().stream(dst.device());
+  stream.copy(landing.data(), staged.data(), static_cast<size_t>(src.numel()) * item_size(src.dtype()));
+  if (src.numel() > 0) Devices::instance().backend(dst.device()).staging().record_stream(staged.data(), stream);
+  if (!direct) copy_within(landing, dst);
+}
+
+void copy_between(const Tensor& src, const Tensor& dst) {
+  const Tensor packed = contiguous(src);
+  Context& context = Context::current();
+  Stream& from = context.stream(src.device());
+  Stream& to = context.stream(dst.device());
+  const Tensor landing = empty(packed.sizes(), packed.dtype(), dst.device());
+  to.wait(*from.record());
+  to.copy(landing.data(), packed.data(), static_cast<size_t>(packed.numel()) * item_size(packed.dtype()));
+  from.wait(*to.record());  // before `packed` is used for something else
+  copy_within(landing, dst);
+}
+
+template <int kSource>
+void copy_argument(Call& call) {
+  const Tensor& out = call.outputs[0];
+  const Tensor source = boxing::to_tensor(call, call.args[kSource]);
+  if (!out.same(source)) copy(source, out);
+}
+
+}  // namespace
+
+void copy(const Tensor& src, const Tensor& dst) {
+  if (dst.numel() == 0) return;
+  if (!on_gpu(dst)) return copy_to_host(src, dst);
+  if (!on_gpu(src)) return copy_from_host(src, dst);
+  src.device() == dst.device() ? copy_within(src, dst) : copy_between(src, dst);
+}
+
+Tensor contiguous(const Tensor& t) { return t ? contiguous_as(t, t.dtype()) : t; }
+
+Tensor contiguous_as(const Tensor& t, DType dtype) {
+  if (!t || (t.dtype() == dtype && t.is_contiguous())) return t;
+  Tensor packed = empty(t.sizes(), dtype, t.device());
+  copy(t, packed);
+  return packed;
+}
+
+void assign(Call& call) { run_with_separate_outputs(call, &copy_argument<1>); }
+
+void clone(Call& call) { run_with_separate_outputs(call, &copy_argument<0>); }
+
+void to_dtype(const Tensor& input, DType, Tensor& out) { copy(input, out); }
+
+void to_device(const Tensor& input, Device, Tensor& out) { copy(input, out); }
+
+}  // namespace tt::cuda

@@ -1,0 +1,20 @@
+// Copies between tensors of any dtype and layout, within a device, between devices, and to and from the host.
+#pragma once
+
+#include "engine/dispatcher.h"
+#include "engine/tensor.h"
+
+namespace tt::cuda {
+
+// Writes src, broadcast and converted, over dst, in the order of the stream of the GPU that is involved (dst's, where
+// two are). To the host it waits until the bytes are there, and throws what src turns out to have failed with.
+void copy(const Tensor& src, const Tensor& dst);
+// Row-major elements: `t` itself where it is contiguous, else a copy. Undefined stays undefined.
+Tensor contiguous(const Tensor& t);
+// The same, converted.
+Tensor contiguous_as(const Tensor& t, DType dtype);
+// The kernels of `assign` and `clone`: an argument, the second or the first, lands in the output.
+void assign(Call& call);
+void clone(Call& call);
+
+}  // namespace tt::cuda

@@ -1,0 +1,19 @@
+#include "kernels/cuda/cuda.h"
+
+#include "engine/op_ids.h"
+#include "kernels/cuda/copy.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/pointwise.h"
+
+namespace tt::cuda {
+
+void register_kernels(Dispatcher& dispatcher);  // generated: the operators with a `kernel:`
+
+void register_backend(Dispatcher& dispatcher) {
+  register_kernels(dispatcher);
+  register_pointwise(dispatcher);
+  dispatcher.set(op_id::kAssign, Key::kCUDA, &assign);
+  dispatcher.set(op_id::kClone, Key::kCUDA, &clone);
+}
+
+}  // namespace tt::cuda

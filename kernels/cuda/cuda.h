@@ -1,0 +1,11 @@
+// The CUDA backend, for whoever assembles an engine.
+#pragma once
+
+#include "engine/dispatcher.h"
+
+namespace tt::cuda {
+
+// Registers its kernels at Key::kCUDA.
+void register_backend(Dispatcher& dispatcher);
+
+}  // namespace tt::cuda

@@ -1,0 +1,63 @@
+#include "kernels/cuda/device.h"
+
+#include "absl/strings/str_cat.h"
+#include "engine/caching_pool.h"
+#include "kernels/cuda/segments.h"
+#include "kernels/cuda/stream.h"
+
+namespace tt::cuda {
+namespace {
+
+PoolSizes device_sizes() {
+  PoolSizes sizes;
+  sizes.granule = 512;
+  return sizes;
+}
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(Device device)
+      : device_(device),
+        pool_(device, std::make_unique<DeviceMemory>(device), device_sizes()),
+        staging_(Device{}, std::make_unique<PinnedMemory>(device)),
+        streams_(device) {}
+
+  Allocator& allocator() override { return pool_; }
+  Allocator& staging() override { return staging_; }
+  Stream& stream() override {
+    std::call_once(made_, [this] { stream_ = streams_.lease(); });
+    return *stream_;
+  }
+  std::unique_ptr<Stream> lease_stream() override { return streams_.lease(); }
+  void synchronize() override {
+    make_current(device_);
+    runtime().synchronize_device();
+  }
+
+ private:
+  Device device_;
+  CachingPool pool_;
+  CachingPool staging_;
+  StreamPool streams_;
+  std::once_flag made_;
+  std::unique_ptr<CudaStream> stream_;
+};
+
+}  // namespace
+
+int add_devices(Devices& devices, std::string* why) {
+  const int count = runtime().device_count(why);
+  for (int i = 0; i < count; ++i) {
+    const Properties properties = runtime().properties(i);
+    DeviceInfo info;
+    info.device = Device{DeviceType::kCUDA, static_cast<int8_t>(i)};
+    info.name = properties.name;
+    info.total_memory = properties.total_memory;
+    info.compute_capability = absl::StrCat(properties.major, ".", properties.minor);
+    info.driver = runtime().driver_version();
+    devices.add(info, std::make_unique<CudaBackend>(info.device));
+  }
+  return count;
+}
+
+}  // namespace tt::cuda

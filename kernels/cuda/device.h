@@ -1,0 +1,14 @@
+// The GPUs as devices: their memory behind caching pools, pinned host memory, and streams.
+#pragma once
+
+#include <string>
+
+#include "engine/devices.h"
+
+namespace tt::cuda {
+
+// Adds every device that the runtime has. Gives how many; where none, `why` says in a line what is missing. Nothing is
+// made on a device before its first use.
+int add_devices(Devices& devices, std::string* why);
+
+}  // namespace tt::cuda

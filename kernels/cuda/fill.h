@@ -1,0 +1,11 @@
+// fill_with: one number over a tensor, in any layout.
+#pragma once
+
+#include "engine/rules/scalar.h"
+#include "engine/tensor.h"
+
+namespace tt::cuda {
+
+void fill_with(const Tensor& dst, const Scalar& value);
+
+}  // namespace tt::cuda

@@ -1,0 +1,54 @@
+// launch.h for the host's compiler: a launch is a loop, a group is one thread.
+//
+// For the tests' build of the backend. The loop runs when the simulated runtime comes to it in its stream.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "kernels/cuda/queue.h"
+
+#define TT_DEVICE             // a function of device code
+#define TT_FUNCTION inline    // of device code and of the host's
+
+namespace tt::cuda {
+
+// The simulated runtime's.
+void enqueue(StreamHandle stream, std::function<void()> work);
+
+class Group {
+ public:
+  explicit Group(int64_t index) : index_(index) {}
+  int64_t index() const { return index_; }
+  int rank() const { return 0; }
+  int size() const { return 1; }
+  template <typename T, typename Op>
+  T reduce(T value, Op) {
+    return value;
+  }
+  void sync() {}
+
+ private:
+  int64_t index_;
+};
+
+template <typename F>
+void for_each(const Queue& queue, int64_t n, F f) {
+  if (n <= 0) return;
+  enqueue(queue.stream(), [=] {
+    for (int64_t i = 0; i < n; ++i) f(i);
+  });
+}
+
+template <typename F>
+void for_each_group(const Queue& queue, int64_t groups, int64_t, F f) {
+  if (groups <= 0) return;
+  enqueue(queue.stream(), [=] {
+    for (int64_t i = 0; i < groups; ++i) {
+      Group group(i);
+      f(group);
+    }
+  });
+}
+
+}  // namespace tt::cuda

@@ -1,0 +1,71 @@
+#include "kernels/cuda/stream.h"
+
+#include <algorithm>
+
+namespace tt::cuda {
+namespace {
+
+std::unique_ptr<Runtime>& the_runtime() {
+  static auto* runtime = new std::unique_ptr<Runtime>;  // storages and streams may outlive main
+  return *runtime;
+}
+
+}  // namespace
+
+Runtime& runtime() { return *the_runtime(); }
+void set_runtime(std::unique_ptr<Runtime> runtime) { the_runtime() = std::move(runtime); }
+
+CudaEvent::CudaEvent(Device device, StreamHandle stream) : device_(device) {
+  make_current(device);
+  handle_ = runtime().create_event(false);
+  runtime().record(handle_, stream);
+}
+
+CudaEvent::~CudaEvent() { runtime().destroy_event(handle_); }
+
+bool CudaEvent::done() const { return runtime().done(handle_); }
+
+void CudaEvent::synchronize() { runtime().synchronize_event(handle_); }
+
+CudaStream::~CudaStream() {
+  if (pool_) pool_->give_back(handle_);
+}
+
+std::unique_ptr<Event> CudaStream::record() { return std::make_unique<CudaEvent>(device_, handle_); }
+
+void CudaStream::wait(const Event& event) {
+  make_current(device_);
+  runtime().wait(handle_, static_cast<const CudaEvent&>(event).handle());
+}
+
+void CudaStream::synchronize() {
+  make_current(device_);
+  runtime().synchronize(handle_);
+}
+
+void CudaStream::copy(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return;
+  make_current(device_);
+  runtime().copy(to, from, bytes, handle_);
+}
+
+std::unique_ptr<CudaStream> StreamPool::lease() {
+  std::lock_guard lock(mutex_);
+  auto idle = std::min_element(streams_.begin(), streams_.end(),
+                               [](const Lent& a, const Lent& b) { return a.users < b.users; });
+  if (idle == streams_.end() || (idle->users > 0 && streams_.size() < kStreams)) {
+    make_current(device_);
+    idle = streams_.insert(streams_.end(), Lent{runtime().create_stream(), 0});
+  }
+  ++idle->users;
+  return std::make_unique<CudaStream>(device_, this, idle->handle);
+}
+
+void StreamPool::give_back(StreamHandle handle) {
+  std::lock_guard lock(mutex_);
+  for (Lent& lent : streams_) {
+    if (lent.handle == handle) --lent.users;
+  }
+}
+
+}  // namespace tt::cuda

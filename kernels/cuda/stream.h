@@ -1,0 +1,74 @@
+// CudaStream and CudaEvent: engine/stream.h over the runtime; StreamPool: a device's streams, lent to sessions.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "engine/stream.h"
+#include "kernels/cuda/runtime.h"
+
+namespace tt::cuda {
+
+// Makes `device` the calling thread's; cheap where it is already.
+void make_current(Device device);
+
+class CudaEvent final : public Event {
+ public:
+  // Recorded in `stream`, now.
+  CudaEvent(Device device, StreamHandle stream);
+  ~CudaEvent() override;
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+  bool done() const override;
+  void synchronize() override;
+  EventHandle handle() const { return handle_; }
+
+ private:
+  Device device_;
+  EventHandle handle_;
+};
+
+class StreamPool;
+
+class CudaStream final : public Stream {
+ public:
+  // Lent by `pool`, to which it goes back; of its own where that is null.
+  CudaStream(Device device, StreamPool* pool, StreamHandle handle) : device_(device), pool_(pool), handle_(handle) {}
+  ~CudaStream() override;
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+
+  Device device() const override { return device_; }
+  uintptr_t id() const override { return reinterpret_cast<uintptr_t>(handle_); }
+  std::unique_ptr<Event> record() override;
+  void wait(const Event& event) override;
+  void synchronize() override;
+  void copy(void* to, const void* from, size_t bytes) override;
+  StreamHandle handle() const { return handle_; }
+
+ private:
+  Device device_;
+  StreamPool* pool_;
+  StreamHandle handle_;
+};
+
+// At most kStreams exist; further leases share the least used. Memory that was freed in one stream is used again in it
+// alone, so streams are few and live as long as the device. Thread-safe.
+class StreamPool {
+ public:
+  static constexpr size_t kStreams = 32;
+  explicit StreamPool(Device device) : device_(device) {}
+  std::unique_ptr<CudaStream> lease();
+  void give_back(StreamHandle handle);
+
+ private:
+  struct Lent {
+    StreamHandle handle;
+    int users;
+  };
+  Device device_;
+  std::mutex mutex_;
+  std::vector<Lent> streams_;
+};
+
+}  // namespace tt::cuda

@@ -1,0 +1,33 @@
+#include "tests/cuda/simulated/engine.h"
+
+#include "engine/composites.h"
+#include "engine/devices.h"
+#include "engine/dispatcher.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/device.h"
+
+namespace tt::cuda {
+namespace {
+
+void assemble_once() {
+  static const bool assembled = [] {
+    set_runtime(make_runtime());
+    std::string why;
+    add_devices(Devices::instance(), &why);
+    Dispatcher& dispatcher = Dispatcher::instance();
+    cpu::register_backend(dispatcher);
+    register_composites(dispatcher);
+    register_backend(dispatcher);
+    return true;
+  }();
+  static_cast<void>(assembled);
+}
+
+}  // namespace
+
+SimulatedEngine::SimulatedEngine() : scope_((assemble_once(), &context_)) {
+  context_.account = std::make_shared<Account>("session 1");
+}
+
+}  // namespace tt::cuda

@@ -1,0 +1,409 @@
+#include "tests/cuda/simulated/runtime.h"
+
+#include <sys/mman.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "engine/rules/error.h"
+#include "kernels/cuda/launch_host.h"
+
+namespace tt::cuda {
+namespace {
+
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+thread_local int current_device = 0;
+
+[[noreturn]] void cuda_error(std::string_view what) { fail(ErrorKind::kRuntime, "CUDA error: ", what); }
+
+uint64_t megabytes(const char* variable, uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  uint64_t value = 0;
+  return text && absl::SimpleAtoi(text, &value) ? value << 20 : otherwise;
+}
+
+// Of the range that holds `p`; null where none does.
+template <typename Map>
+const typename Map::value_type* range_of(const Map& ranges, const void* p) {
+  auto at = ranges.upper_bound(static_cast<const char*>(p));
+  return at == ranges.begin() ? nullptr : &*std::prev(at);
+}
+
+}  // namespace
+
+SimulatedRuntime& simulated_runtime() { return static_cast<SimulatedRuntime&>(runtime()); }
+
+// In a daemon it is made by the plug-in: size and eagerness come from the environment.
+std::unique_ptr<Runtime> make_runtime() {
+  SimulatedRuntime::Options options;
+  options.memory = megabytes("TELETENSOR_SIMULATED_MEMORY_MB", options.memory);
+  return std::make_unique<SimulatedRuntime>(options);
+}
+
+void enqueue(StreamHandle stream, std::function<void()> work) { simulated_runtime().enqueue(stream, std::move(work)); }
+
+SimulatedRuntime::SimulatedRuntime(Options options) : options_(options), devices_(options.devices) {}
+
+SimulatedRuntime::~SimulatedRuntime() {
+  for (const auto& stream : streams_) drain(*stream);
+  for (const auto& [data, owner] : memory_) {
+    if (!range_of(reserved_, data) || data >= range_of(reserved_, data)->first + range_of(reserved_, data)->second) {
+      std::free(const_cast<char*>(data));
+    }
+  }
+  for (const auto& [data, bytes] : pinned_) std::free(const_cast<char*>(data));
+  for (const auto& [data, bytes] : reserved_) munmap(const_cast<char*>(data), bytes);
+}
+
+void SimulatedRuntime::fail_next_kernel(std::string why) {
+  Lock lock(mutex_);
+  failing_kernel_ = std::move(why);
+}
+
+void SimulatedRuntime::lose_device(std::string why) {
+  Lock lock(mutex_);
+  for (const auto& stream : streams_) {
+    if (stream->device == current_device) stream->queue.clear();
+  }
+  devices_[current_device].lost = std::move(why);
+}
+
+void SimulatedRuntime::fail_allocations(bool fail) {
+  Lock lock(mutex_);
+  fail_allocations_ = fail;
+}
+
+std::vector<std::string> SimulatedRuntime::calls() const {
+  Lock lock(mutex_);
+  return calls_;
+}
+
+void SimulatedRuntime::forget_calls() {
+  Lock lock(mutex_);
+  calls_.clear();
+}
+
+uint64_t SimulatedRuntime::held() const {
+  Lock lock(mutex_);
+  uint64_t bytes = 0;
+  for (const Device& device : devices_) bytes += device.held;
+  return bytes;
+}
+
+SimulatedRuntime::Device& SimulatedRuntime::current() { return devices_[current_device]; }
+
+void SimulatedRuntime::note(const char* call, uint64_t value) {
+  constexpr size_t kMost = 100'000;  // a daemon's are not asked for
+  if (calls_.size() < kMost) calls_.push_back(value ? absl::StrCat(call, " ", value) : call);
+}
+
+void SimulatedRuntime::check_device(int device) {
+  if (!devices_[device].lost.empty()) cuda_error(devices_[device].lost);
+}
+
+// ---- Work ----------------------------------------------------------------------------------
+
+void SimulatedRuntime::add(Stream& stream, Work work) {
+  check_device(stream.device);
+  stream.queue.push_back(std::move(work));
+  if (options_.eager) drain(stream);
+}
+
+void SimulatedRuntime::run_first(Stream& stream) {
+  if (stream.queue.front().awaited) run_until(stream.queue.front().awaited);
+  Work work = std::move(stream.queue.front());
+  stream.queue.pop_front();
+  if (work.run) work.run();
+  if (work.mark) work.mark->done = true;
+}
+
+void SimulatedRuntime::run_until(const std::shared_ptr<Mark>& mark) {
+  while (!mark->done && !mark->stream->queue.empty()) run_first(*mark->stream);
+}
+
+void SimulatedRuntime::drain(Stream& stream) {
+  while (!stream.queue.empty()) run_first(stream);
+}
+
+void SimulatedRuntime::drain_device(int device) {
+  for (const auto& stream : streams_) {
+    if (stream->device == device) drain(*stream);
+  }
+}
+
+void SimulatedRuntime::raise_failure() {
+  if (failure_.empty()) return;
+  cuda_error(std::exchange(failure_, {}));
+}
+
+void SimulatedRuntime::enqueue(StreamHandle handle, std::function<void()> work) {
+  Lock lock(mutex_);
+  auto& stream = *static_cast<Stream*>(handle);
+  if (!failing_kernel_.empty()) work = [this, why = std::exchange(failing_kernel_, {})] { failure_ = why; };
+  if (stream.capturing) {
+    stream.captured.push_back(std::move(work));
+  } else {
+    add(stream, {std::move(work), nullptr, nullptr});
+  }
+}
+
+bool SimulatedRuntime::reachable(const void* p) const {
+  const auto* held = range_of(memory_, p);
+  if (held && static_cast<const char*>(p) < held->first + held->second.first) return true;
+  const auto* pinned = range_of(pinned_, p);
+  return pinned && static_cast<const char*>(p) < pinned->first + pinned->second;
+}
+
+void SimulatedRuntime::copy(void* to, const void* from, size_t bytes, StreamHandle stream) {
+  Lock lock(mutex_);
+  note("cudaMemcpyAsync", bytes);
+  enqueue(stream, [=] { std::memmove(to, from, bytes); });
+  // Pageable memory is read before the call returns.
+  if (!reachable(to) || !reachable(from)) synchronize(stream);
+}
+
+void SimulatedRuntime::fill(void* to, int byte, size_t bytes, StreamHandle stream) {
+  enqueue(stream, [=] { std::memset(to, byte, bytes); });
+}
+
+void SimulatedRuntime::check_launch() {
+  Lock lock(mutex_);
+  check_device(current_device);
+}
+
+// ---- Devices and memory --------------------------------------------------------------------
+
+int SimulatedRuntime::device_count(std::string* why) {
+  if (options_.devices == 0) *why = "no CUDA-capable device is detected";
+  return options_.devices;
+}
+
+Properties SimulatedRuntime::properties(int) {
+  Properties properties;
+  properties.name = "simulated GPU";
+  properties.major = 9;
+  properties.total_memory = options_.memory;
+  properties.multiprocessors = 1;
+  properties.virtual_memory = true;
+  return properties;
+}
+
+void SimulatedRuntime::set_device(int device) {
+  if (device < 0 || device >= options_.devices) cuda_error("invalid device ordinal");
+  current_device = device;
+}
+
+void* SimulatedRuntime::allocate(size_t bytes) {
+  Lock lock(mutex_);
+  note("cudaMalloc", bytes);
+  check_device(current_device);
+  if (fail_allocations_ || bytes > options_.memory - current().held) return nullptr;
+  void* p = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
+  if (!p) return nullptr;
+  std::memset(p, 0xa5, bytes);  // nobody may rely on what it held
+  memory_[static_cast<char*>(p)] = {bytes, current_device};
+  current().held += bytes;
+  return p;
+}
+
+void SimulatedRuntime::free(void* p) noexcept {
+  Lock lock(mutex_);
+  note("cudaFree");
+  auto at = memory_.find(static_cast<char*>(p));
+  if (at == memory_.end()) std::abort();
+  drain_device(at->second.second);
+  devices_[at->second.second].held -= at->second.first;
+  memory_.erase(at);
+  std::free(p);
+}
+
+void* SimulatedRuntime::allocate_host(size_t bytes) {
+  Lock lock(mutex_);
+  note("cudaHostAlloc", bytes);
+  void* p = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
+  if (p) pinned_[static_cast<char*>(p)] = bytes;
+  return p;
+}
+
+void SimulatedRuntime::free_host(void* p) noexcept {
+  Lock lock(mutex_);
+  note("cudaFreeHost");
+  for (int device = 0; device < options_.devices; ++device) drain_device(device);
+  pinned_.erase(static_cast<char*>(p));
+  std::free(p);
+}
+
+void SimulatedRuntime::memory_info(uint64_t* free, uint64_t* total) {
+  Lock lock(mutex_);
+  *total = options_.memory;
+  *free = options_.memory - current().held;
+}
+
+void* SimulatedRuntime::reserve(size_t bytes) {
+  Lock lock(mutex_);
+  note("cuMemAddressReserve", bytes);
+  void* p = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return nullptr;
+  reserved_[static_cast<char*>(p)] = bytes;
+  return p;
+}
+
+void SimulatedRuntime::release(void* addresses, size_t bytes) noexcept {
+  Lock lock(mutex_);
+  note("cuMemAddressFree", bytes);
+  reserved_.erase(static_cast<char*>(addresses));
+  munmap(addresses, bytes);
+}
+
+bool SimulatedRuntime::map(void* at, size_t bytes, PhysicalHandle* piece) {
+  Lock lock(mutex_);
+  note("cuMemMap", bytes);
+  if (fail_allocations_ || bytes > options_.memory - current().held) return false;
+  if (mprotect(at, bytes, PROT_READ | PROT_WRITE) != 0) return false;
+  memory_[static_cast<char*>(at)] = {bytes, current_device};
+  current().held += bytes;
+  *piece = next_piece_++;
+  return true;
+}
+
+void SimulatedRuntime::unmap(void* at, size_t bytes, PhysicalHandle) noexcept {
+  Lock lock(mutex_);
+  note("cuMemUnmap", bytes);
+  auto found = memory_.find(static_cast<char*>(at));
+  if (found == memory_.end() || found->second.first != bytes) std::abort();
+  drain_device(found->second.second);
+  devices_[found->second.second].held -= bytes;
+  memory_.erase(found);
+  mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+// ---- Streams and events --------------------------------------------------------------------
+
+StreamHandle SimulatedRuntime::create_stream() {
+  Lock lock(mutex_);
+  note("cudaStreamCreate");
+  auto made = std::make_unique<Stream>();
+  made->device = current_device;
+  return streams_.insert(std::move(made)).first->get();
+}
+
+void SimulatedRuntime::destroy_stream(StreamHandle handle) noexcept {
+  Lock lock(mutex_);
+  for (auto at = streams_.begin(); at != streams_.end(); ++at) {
+    if (at->get() != handle) continue;
+    drain(**at);
+    streams_.erase(at);
+    return;
+  }
+}
+
+void SimulatedRuntime::synchronize(StreamHandle handle) {
+  Lock lock(mutex_);
+  note("cudaStreamSynchronize");
+  auto& stream = *static_cast<Stream*>(handle);
+  if (stream.capturing) {
+    stream.refusal = "something waits for the stream";
+    cuda_error("operation not permitted when stream is capturing");
+  }
+  check_device(stream.device);
+  drain(stream);
+  raise_failure();
+}
+
+void SimulatedRuntime::synchronize_device() {
+  Lock lock(mutex_);
+  note("cudaDeviceSynchronize");
+  check_device(current_device);
+  drain_device(current_device);
+  raise_failure();
+}
+
+EventHandle SimulatedRuntime::create_event(bool) { return new Event; }
+void SimulatedRuntime::destroy_event(EventHandle event) noexcept { delete static_cast<Event*>(event); }
+
+void SimulatedRuntime::record(EventHandle handle, StreamHandle stream_handle) {
+  Lock lock(mutex_);
+  note("cudaEventRecord");
+  auto& stream = *static_cast<Stream*>(stream_handle);
+  auto mark = std::make_shared<Mark>(Mark{&stream});
+  static_cast<Event*>(handle)->mark = mark;
+  if (stream.capturing) {
+    mark->done = true;  // nothing outside the graph may wait for what is inside
+    return;
+  }
+  add(stream, {nullptr, mark, nullptr});
+}
+
+void SimulatedRuntime::wait(StreamHandle stream_handle, EventHandle handle) {
+  Lock lock(mutex_);
+  note("cudaStreamWaitEvent");
+  auto& stream = *static_cast<Stream*>(stream_handle);
+  const auto& mark = static_cast<Event*>(handle)->mark;
+  if (!mark || mark->done || mark->stream == &stream) return;
+  if (stream.capturing) {
+    stream.refusal = "it depends on work outside the graph";
+    return;
+  }
+  add(stream, {nullptr, nullptr, mark});
+}
+
+bool SimulatedRuntime::done(EventHandle handle) {
+  Lock lock(mutex_);
+  const std::shared_ptr<Mark> mark = static_cast<Event*>(handle)->mark;
+  if (!mark || mark->done) return true;
+  check_device(mark->stream->device);
+  if (!mark->stream->queue.empty()) run_first(*mark->stream);  // so that polling ends
+  return false;
+}
+
+void SimulatedRuntime::synchronize_event(EventHandle handle) {
+  Lock lock(mutex_);
+  const std::shared_ptr<Mark> mark = static_cast<Event*>(handle)->mark;
+  if (!mark) return;
+  check_device(mark->stream->device);
+  run_until(mark);
+  raise_failure();
+}
+
+float SimulatedRuntime::elapsed_ms(EventHandle, EventHandle) { return 0.001f; }
+
+// ---- Graphs --------------------------------------------------------------------------------
+
+void SimulatedRuntime::begin_capture(StreamHandle handle) {
+  Lock lock(mutex_);
+  note("cudaStreamBeginCapture");
+  auto& stream = *static_cast<Stream*>(handle);
+  if (stream.capturing) cuda_error("the stream is capturing already");
+  stream.capturing = true;
+  stream.refusal.clear();
+  stream.captured.clear();
+}
+
+GraphHandle SimulatedRuntime::end_capture(StreamHandle handle, std::string* why) {
+  Lock lock(mutex_);
+  note("cudaStreamEndCapture");
+  auto& stream = *static_cast<Stream*>(handle);
+  stream.capturing = false;
+  *why = stream.refusal;
+  if (!why->empty()) return nullptr;
+  return new Graph{std::move(stream.captured)};
+}
+
+bool SimulatedRuntime::is_capturing(StreamHandle handle) {
+  Lock lock(mutex_);
+  return static_cast<Stream*>(handle)->capturing;
+}
+
+void SimulatedRuntime::launch(GraphHandle graph, StreamHandle stream) {
+  Lock lock(mutex_);
+  note("cudaGraphLaunch");
+  for (const auto& work : static_cast<Graph*>(graph)->work) enqueue(stream, work);
+}
+
+void SimulatedRuntime::destroy_graph(GraphHandle graph) noexcept { delete static_cast<Graph*>(graph); }
+
+}  // namespace tt::cuda

@@ -1,0 +1,134 @@
+// SimulatedRuntime: CUDA devices made of host memory, for proving the backend without a GPU.
+//
+// Streams are queues. Work is put off until somebody waits for it, as long as events and streams allow, so that a missing
+// wait shows as a wrong value; freeing memory waits for the device, as CUDA does. Faults are ordered: an allocation that
+// fails, a kernel that fails, a device that is lost. Every call is recorded. Thread-safe.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/runtime.h"
+
+namespace tt::cuda {
+
+class SimulatedRuntime final : public Runtime {
+ public:
+  struct Options {
+    int devices = 2;
+    uint64_t memory = uint64_t{1} << 30;  // of each device
+    bool eager = false;                   // work is done at once: for speed where order is not what is tested
+  };
+  SimulatedRuntime() : SimulatedRuntime(Options()) {}
+  explicit SimulatedRuntime(Options options);
+  ~SimulatedRuntime() override;
+
+  // What the tests order and ask.
+  void fail_next_kernel(std::string why);  // reported by whoever waits for it next; the device goes on
+  void lose_device(std::string why);       // the current one: every later call on it fails so
+  void fail_allocations(bool fail);
+  std::vector<std::string> calls() const;  // "cudaMalloc 2097152", in order
+  void forget_calls();
+  uint64_t held() const;  // bytes of device memory
+
+  void enqueue(StreamHandle stream, std::function<void()> work);
+
+  int device_count(std::string* why) override;
+  Properties properties(int device) override;
+  std::string driver_version() override { return "simulated"; }
+  void set_device(int device) override;
+  void* allocate(size_t bytes) override;
+  void free(void* p) noexcept override;
+  void* allocate_host(size_t bytes) override;
+  void free_host(void* p) noexcept override;
+  void memory_info(uint64_t* free, uint64_t* total) override;
+  size_t granularity() override { return size_t{2} << 20; }
+  void* reserve(size_t bytes) override;
+  void release(void* addresses, size_t bytes) noexcept override;
+  bool map(void* at, size_t bytes, PhysicalHandle* piece) override;
+  void unmap(void* at, size_t bytes, PhysicalHandle piece) noexcept override;
+  StreamHandle create_stream() override;
+  void destroy_stream(StreamHandle stream) noexcept override;
+  void synchronize(StreamHandle stream) override;
+  void synchronize_device() override;
+  EventHandle create_event(bool timing) override;
+  void destroy_event(EventHandle event) noexcept override;
+  void record(EventHandle event, StreamHandle stream) override;
+  void wait(StreamHandle stream, EventHandle event) override;
+  bool done(EventHandle event) override;
+  void synchronize_event(EventHandle event) override;
+  float elapsed_ms(EventHandle from, EventHandle to) override;
+  void copy(void* to, const void* from, size_t bytes, StreamHandle stream) override;
+  void fill(void* to, int byte, size_t bytes, StreamHandle stream) override;
+  void check_launch() override;
+  void begin_capture(StreamHandle stream) override;
+  GraphHandle end_capture(StreamHandle stream, std::string* why) override;
+  bool is_capturing(StreamHandle stream) override;
+  void launch(GraphHandle graph, StreamHandle stream) override;
+  void destroy_graph(GraphHandle graph) noexcept override;
+
+ private:
+  struct Stream;
+  struct Mark;  // an event's place in a stream
+  struct Event {
+    std::shared_ptr<Mark> mark;  // null: never recorded
+  };
+  struct Work {
+    std::function<void()> run;       // null for a mark
+    std::shared_ptr<Mark> mark;      // done when this is reached
+    std::shared_ptr<Mark> awaited;   // must be done before
+  };
+  struct Mark {
+    Stream* stream;
+    bool done = false;
+  };
+  struct Stream {
+    int device;
+    std::deque<Work> queue;
+    bool capturing = false;
+    std::string refusal;  // why what is captured cannot be kept
+    std::vector<std::function<void()>> captured;
+  };
+  struct Graph {
+    std::vector<std::function<void()>> work;
+  };
+  struct Device {
+    uint64_t held = 0;
+    std::string lost;  // why, where it is
+  };
+
+  Device& current();
+  void note(const char* call, uint64_t value = 0);
+  void check_device(int device);
+  void add(Stream& stream, Work work);
+  void run_first(Stream& stream);
+  void run_until(const std::shared_ptr<Mark>& mark);
+  void drain(Stream& stream);
+  void drain_device(int device);
+  void raise_failure();
+  bool reachable(const void* p) const;  // by a device on its own
+
+  const Options options_;
+  mutable std::recursive_mutex mutex_;  // guards all below
+  std::vector<Device> devices_;
+  std::set<std::unique_ptr<Stream>> streams_;
+  std::map<const char*, std::pair<size_t, int>> memory_;  // device's: bytes and device
+  std::map<const char*, size_t> pinned_;
+  std::map<const char*, size_t> reserved_;
+  PhysicalHandle next_piece_ = 1;
+  std::vector<std::string> calls_;
+  std::string failing_kernel_;
+  std::string failure_;
+  bool fail_allocations_ = false;
+};
+
+// The process's runtime, which must be one.
+SimulatedRuntime& simulated_runtime();
+
+}  // namespace tt::cuda
