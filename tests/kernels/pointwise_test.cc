@@ -41,7 +41,7 @@ double stored(double value, DType dtype) {
   if (dtype == DType::kBool)
     put(t, 0, value != 0);
   else if (is_integral(dtype))
-    cpu::with_element(dtype, [&]<typename T>(std::type_identity<T>) {
+    with_element(dtype, [&]<typename T>(std::type_identity<T>) {
       t.data_as<T>()[0] = static_cast<T>(static_cast<int64_t>(value));
     });
   else

@@ -21,11 +21,11 @@ inline std::mt19937& random_bits() {
 }
 
 inline double at(const Tensor& t, int64_t offset) {
-  return cpu::with_element(
+  return with_element(
       t.dtype(), [&]<typename T>(std::type_identity<T>) { return static_cast<double>(t.data_as<T>()[offset]); });
 }
 inline void put(const Tensor& t, int64_t offset, double value) {
-  cpu::with_element(t.dtype(),
+  with_element(t.dtype(),
                     [&]<typename T>(std::type_identity<T>) { t.data_as<T>()[offset] = static_cast<T>(value); });
 }
 
