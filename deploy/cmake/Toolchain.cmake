@@ -3,7 +3,7 @@
 option(TT_WERROR "Treat warnings as errors" OFF)
 set(TT_SANITIZE "" CACHE STRING "address,undefined or thread")
 
-add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -fno-math-errno -fno-trapping-math)
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wno-missing-field-initializers;-fno-math-errno;-fno-trapping-math>")
 if(TT_WERROR)
   add_compile_options(-Werror)
 endif()
