@@ -7,6 +7,7 @@
 #include "engine/op_ids.h"
 #include "engine/parallel.h"
 #include "kernels/cpu/cpu.h"
+#include "server/plugin.h"
 #include "server/transfer.h"
 
 namespace tt::server {
@@ -17,8 +18,11 @@ void register_backends(int threads, uint64_t memory_limit) {
   register_composites(dispatcher);
   autograd::register_autograd(dispatcher);
   dispatcher.set(op_id::kUploaded, Key::kCPU, &uploaded);
+  Devices& devices = Devices::instance();
+  if (open_cuda_plugin(devices, dispatcher) > 0) dispatcher.set(op_id::kUploaded, Key::kCUDA, &uploaded);
   if (threads > 0) set_num_threads(threads);
-  if (memory_limit > 0) Devices::instance().allocator(Device{DeviceType::kCPU, 0}).set_limit(memory_limit);
+  if (memory_limit == 0) return;
+  for (const DeviceInfo& info : devices.list()) devices.allocator(info.device).set_limit(memory_limit);
 }
 
 }  // namespace tt::server

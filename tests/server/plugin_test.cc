@@ -1,0 +1,76 @@
+// teletensord and its plug-in: which one it opens, what it says of one that it cannot use, and what serves then.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "proto/wire.h"
+#include "teletensor/v1/engine.grpc.pb.h"
+#include "tests/server/daemon.h"
+
+namespace tt::server {
+namespace {
+
+using testing::Daemon;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// What the test's daemons are told to open.
+class Plugin {
+ public:
+  explicit Plugin(const std::string& path) { setenv(kVariable, path.c_str(), 1); }
+  ~Plugin() { unsetenv(kVariable); }
+
+ private:
+  static constexpr char kVariable[] = "TELETENSOR_CUDA_PLUGIN";
+};
+
+std::vector<std::string> devices(const Daemon& daemon) {
+  grpc::ClientContext context;
+  daemon.authorize(&context);
+  v1::HelloReply hello;
+  grpc::Status status = v1::Engine::NewStub(daemon.channel())->Hello(&context, {}, &hello);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  std::vector<std::string> names;
+  for (const v1::DeviceDescription& device : hello.devices()) names.push_back(device.name());
+  return names;
+}
+
+void expect_cpu_alone(const std::string& plugin, const std::string& message) {
+  Plugin named(plugin);
+  Daemon daemon;
+  EXPECT_EQ(devices(daemon).size(), 1);
+  EXPECT_THAT(daemon.standard_error(), HasSubstr("warning no GPU: "));
+  EXPECT_THAT(daemon.standard_error(), HasSubstr(message));
+}
+
+TEST(PluginTest, OneThatIsNotThere) { expect_cpu_alone("/nowhere/plugin.so", "/nowhere/plugin.so: cannot open"); }
+
+TEST(PluginTest, OneThatIsNoLibrary) {
+  testing::TemporaryFolder folder;
+  const std::string path = folder.path() / "plugin.so";
+  std::ofstream(path) << "not a library";
+  expect_cpu_alone(path, "plugin.so: ");
+}
+
+TEST(PluginTest, OneThatIsNoPlugin) { expect_cpu_alone("libm.so.6", "libm.so.6 is no teletensor plug-in"); }
+
+TEST(PluginTest, OneOfAnotherDaemon) { expect_cpu_alone(TT_FOREIGN_PLUGIN, "was made for other operators"); }
+
+TEST(PluginTest, OneWithDevices) {
+  Plugin named(TT_SIMULATED_PLUGIN);
+  Daemon daemon;
+  EXPECT_THAT(devices(daemon), ::testing::ElementsAre(HasSubstr("cores"), "simulated GPU", "simulated GPU"));
+  EXPECT_THAT(daemon.standard_error(), Not(HasSubstr("no GPU")));
+}
+
+TEST(PluginTest, NoneWhereThereIsNoDriver) {
+  if (std::filesystem::exists("/dev/nvidiactl")) GTEST_SKIP() << "this machine has a GPU";
+  Daemon daemon;
+  EXPECT_EQ(devices(daemon).size(), 1);
+  EXPECT_THAT(daemon.standard_error(), HasSubstr("info no CUDA driver is installed; the CPU serves"));
+}
+
+}  // namespace
+}  // namespace tt::server
