@@ -1,0 +1,141 @@
+"""GPU benchmarks: one measurement a line of work, as JSON. BENCH_TORCH says which package is measured.
+
+The same text runs as `teletensor` (an engine beside it) and as `torch` (in its own process), so a row
+of one means what it means in the other. benchmarks/gpu_report.py runs both, in turn.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import time
+
+torch = importlib.import_module(os.environ.get("BENCH_TORCH", "teletensor"))
+nn, F = torch.nn, torch.nn.functional
+# Small on the simulated device, where only that it runs is of interest.
+SMALL = bool(os.environ.get("BENCH_SMALL"))
+GIB = 1 << 20 if SMALL else 1 << 30
+DEVICE = "cuda"
+
+
+def seconds(work, repeats: int = 20, rounds: int = 5) -> float:
+    """Of one call: the best of several rounds, each of which waits at its end alone."""
+    repeats, rounds = (2, 1) if SMALL else (repeats, rounds)
+    work()
+    torch.cuda.synchronize()
+    best = float("inf")
+    for _ in range(rounds):
+        start = time.perf_counter()
+        for _ in range(repeats):
+            work()
+        torch.cuda.synchronize()
+        best = min(best, (time.perf_counter() - start) / repeats)
+    return best
+
+
+def bandwidth(bytes_moved: int, work) -> float:
+    return bytes_moved / seconds(work) / 1e9
+
+
+def matmul(dtype, n: int) -> float:
+    n = 64 if SMALL else n
+    a = torch.randn(n, n, device=DEVICE).to(dtype)
+    b = torch.randn(n, n, device=DEVICE).to(dtype)
+    return 2 * n**3 / seconds(lambda: a @ b) / 1e12
+
+
+def memory_bound() -> dict[str, float]:
+    """GB/s, counting what is read and written once."""
+    rows = {}
+    for name in ("float32", "bfloat16"):
+        dtype = getattr(torch, name)
+        count = GIB // (4 if name == "float32" else 2)
+        a = torch.ones(count, device=DEVICE, dtype=dtype)
+        b, out = torch.ones_like(a), torch.ones_like(a)
+        wide = a.view(-1, 4096)
+        weight, bias = torch.ones(4096, device=DEVICE, dtype=dtype), torch.zeros(4096, device=DEVICE, dtype=dtype)
+        rows[f"copy 1 GiB {name}"] = bandwidth(2 * GIB, lambda: out.copy_(a))
+        rows[f"a + b 1 GiB {name}"] = bandwidth(3 * GIB, lambda: torch.add(a, b, out=out))
+        rows[f"gelu 1 GiB {name}"] = bandwidth(2 * GIB, lambda: F.gelu(a))
+        rows[f"sum 1 GiB {name}"] = bandwidth(GIB, lambda: a.sum())
+        rows[f"sum of rows 1 GiB {name}"] = bandwidth(GIB, lambda: wide.sum(1))
+        rows[f"sum of columns 1 GiB {name}"] = bandwidth(GIB, lambda: wide.sum(0))
+        rows[f"softmax rows of 4096 {name}"] = bandwidth(2 * GIB, lambda: F.softmax(wide, -1))
+        rows[f"layer norm rows of 4096 {name}"] = bandwidth(2 * GIB, lambda: F.layer_norm(wide, (4096,), weight, bias))
+    return rows
+
+
+def transfers() -> dict[str, float]:
+    """GB/s between a NumPy array and the device."""
+    import numpy as np
+
+    array = np.ones(GIB // 16, dtype="float32")  # 256 MiB
+    there = torch.from_numpy(array).to(DEVICE)
+    return {
+        "NumPy to GPU 256 MiB": array.nbytes / seconds(lambda: torch.from_numpy(array).to(DEVICE), 4) / 1e9,
+        "GPU to NumPy 256 MiB": array.nbytes / seconds(lambda: there.cpu().numpy(), 4) / 1e9,
+    }
+
+
+def mlp_step() -> float:
+    model = nn.Sequential(
+        nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10)
+    ).to(DEVICE)  # fmt: skip
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    x, y = torch.randn(128, 784, device=DEVICE), torch.randint(0, 10, (128,), device=DEVICE)
+
+    def step():
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    return seconds(step, 200) * 1e6
+
+
+class Block(nn.Module):
+    """A GPT block: attention over materialised scores, and an MLP, each after a norm."""
+
+    def __init__(self, width: int, heads: int):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        q, k, v = (
+            t.reshape(batch, length, self.heads, width // self.heads).transpose(1, 2)
+            for t in self.qkv(self.norm1(x)).chunk(3, -1)
+        )
+        scores = F.softmax((q @ k.transpose(-2, -1)) * (width // self.heads) ** -0.5, -1)
+        x = x + self.out((scores @ v).transpose(1, 2).reshape(batch, length, width))
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+
+def block_step() -> float:
+    width, length = (64, 16) if SMALL else (1024, 1024)
+    block = Block(width, width // 64).to(DEVICE).to(torch.bfloat16)
+    x = torch.randn(8, length, width, device=DEVICE).to(torch.bfloat16)
+    optimizer = torch.optim.SGD(block.parameters(), 1e-3)
+
+    def step():
+        optimizer.zero_grad()
+        block(x).float().mean().backward()
+        optimizer.step()
+
+    return seconds(step, 20) * 1e6
+
+
+def main() -> None:
+    rows = [{"what": f"matmul 8192 {n}", "value": matmul(getattr(torch, n), 8192), "unit": "TFLOP/s"}
+            for n in ("bfloat16", "float16", "float32")]  # fmt: skip
+    rows += [{"what": k, "value": v, "unit": "GB/s"} for k, v in (memory_bound() | transfers()).items()]
+    rows.append({"what": "MLP 784-512-256-10, batch 128, Adam step", "value": mlp_step(), "unit": "us"})
+    rows.append({"what": "GPT block 1024, 8 x 1024 tokens, bfloat16 step", "value": block_step(), "unit": "us"})
+    print(json.dumps(rows))
+
+
+if __name__ == "__main__":
+    main()
