@@ -370,6 +370,10 @@ TT_HOST_DEVICE T erfinv(T x) {
   return where(abs(x) == T(1), x * kInf<T>, where(abs(x) > T(1), kNan<T>, y));
 }
 
+#ifdef __CUDACC__
+TT_HOST_DEVICE float lgamma(float x) { return ::lgammaf(x); }
+TT_HOST_DEVICE double lgamma(double x) { return ::lgamma(x); }
+#else
 // lgamma() of libm writes a global (signgam); these do not.
 TT_HOST_DEVICE float lgamma(float x) {
   int sign;
@@ -379,6 +383,7 @@ TT_HOST_DEVICE double lgamma(double x) {
   int sign;
   return ::lgamma_r(x, &sign);
 }
+#endif
 
 // Recurrence up to 10, then the asymptotic series; reflection left of zero.
 template <Real T>

@@ -40,7 +40,7 @@ struct Access {
   DType dtype;
 
   explicit Access(const Tensor& t) : data(t.data()), dtype(t.dtype()) {}
-  Access(void* data, DType dtype) : data(data), dtype(dtype) {}
+  constexpr Access(void* data, DType dtype) : data(data), dtype(dtype) {}
 
   template <typename C>
   TT_FUNCTION C load(int64_t i) const {

@@ -1,0 +1,178 @@
+"""Scalar bodies: what an operator's `body:` says, as C++ for any backend."""
+
+from __future__ import annotations
+
+import re
+
+from .declaration import Operator
+from .signature import DeclarationError, Param
+
+_TOKEN = re.compile(
+    r"\s*(?P<number>(?:0x[0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))"
+    r"|\s*(?P<name>[A-Za-z_]\w*)|\s*(?P<string>'[^']*'|\"[^\"]*\")"
+    r"|\s*(?P<op>&&|\|\||==|!=|<=|>=|<<|>>|[-+*/%<>!~&|^?:(),])"
+)
+_CONSTANTS = {"true", "false"}
+_DIVIDES = re.compile(r"\b(?:floor_divide|trunc_divide|remainder|fmod)\(\s*\w+\s*,\s*(\w+)\s*\)")
+
+
+def vocabulary(scalar_math: str) -> set[str]:
+    """The functions that kernels/common/scalar_math.h offers to bodies."""
+    return set(re.findall(r"^TT_HOST_DEVICE .*?(\w+)\(", scalar_math, re.MULTILINE)) | set(
+        re.findall(r"^TT_LIBM_\d\((\w+)\)", scalar_math, re.MULTILINE)
+    )
+
+
+def _tokens(body: str) -> list[tuple[str, str]]:
+    tokens, at = [], 0
+    while at < len(body.rstrip()):
+        match = _TOKEN.match(body, at)
+        if not match:
+            raise DeclarationError(f"not a body: {body!r} at {body[at:]!r}")
+        kind = match.lastgroup or ""
+        tokens.append((kind, match[kind]))
+        at = match.end()
+    return tokens
+
+
+class _Translator:
+    """A body as C++: literals in the compute type T, and `a ? b : c` as `where(a, b, c)`."""
+
+    def __init__(self, op: Operator, body: str, functions: set[str]):
+        self._tokens = _tokens(body)
+        self._names = {p.name for p in op.params} | {f"has_{p.name}" for p in op.params if p.optional}
+        self._functions = functions
+        self._at = 0
+        self._body = body
+
+    def translate(self) -> str:
+        text = self._expression()
+        if self._at != len(self._tokens):
+            raise DeclarationError(f"unbalanced body: {self._body!r}")
+        return text
+
+    def _peek(self) -> str:
+        return self._tokens[self._at][1] if self._at < len(self._tokens) else ""
+
+    def _take(self, expected: str) -> None:
+        if self._peek() != expected:
+            raise DeclarationError(f"{expected!r} expected in body {self._body!r}")
+        self._at += 1
+
+    def _expression(self) -> str:
+        condition = self._flat()
+        if self._peek() != "?":
+            return condition
+        self._take("?")
+        yes = self._expression()
+        self._take(":")
+        return f"where({condition}, {yes}, {self._expression()})"
+
+    def _flat(self) -> str:
+        """Everything up to what ends an operand of `?:`."""
+        parts = []
+        while self._at < len(self._tokens) and self._peek() not in ("?", ":", ",", ")"):
+            kind, text = self._tokens[self._at]
+            self._at += 1
+            if text == "(":
+                inner = [] if self._peek() == ")" else [self._expression()]
+                while self._peek() == ",":
+                    self._take(",")
+                    inner.append(self._expression())
+                self._take(")")
+                parts.append(f"({', '.join(inner)})")
+            elif kind == "number":
+                parts.append(f"T({text})")
+            elif kind == "name":
+                parts.append(self._name(text))
+            else:
+                parts.append(text)
+        return " ".join(parts).replace(" (", "(")
+
+    def _name(self, text: str) -> str:
+        if self._peek() == "(":
+            if text not in self._functions and text != "T":
+                raise DeclarationError(f"{text}() is no function of kernels/common/scalar_math.h")
+        elif text not in self._names and text not in _CONSTANTS:
+            raise DeclarationError(f"{text!r} in body {self._body!r} is no parameter")
+        return text
+
+
+def bodies(op: Operator) -> dict[str, str]:
+    """Kind of compute type (float, int, bool) -> body as written."""
+    body = op.entry["body"]
+    if isinstance(body, dict):
+        if unknown := set(body) - {"float", "int", "bool"}:
+            raise DeclarationError(f"{op.source}: {op.name}: bodies are by float, int, bool, got {sorted(unknown)}")
+        return {kind: str(text) for kind, text in body.items()}
+    kinds = {"float": str(body)}
+    if not (op.entry.get("compute") or op.dtype_rules[0]).startswith("floating"):
+        kinds["int"] = str(body)
+    return kinds
+
+
+def locals_of(op: Operator) -> list[tuple[str, str]]:
+    """(type, name) of each of a body's parameters."""
+    rows: list[tuple[str, str]] = []
+    for p in op.params:
+        rows.append(("bool" if p.type == "bool" else "T", p.name))
+        if p.optional and not p.is_tensor:
+            rows.append(("bool", f"has_{p.name}"))
+    return rows
+
+
+def number_locals(op: Operator) -> str:
+    """C++ that takes a body's numbers out of `numbers`, in T."""
+    lines = []
+    for i, p in enumerate(p for p in op.params if not p.is_tensor):
+        value = f"numbers.value[{i}]"
+        lines.append(
+            f"  const bool {p.name} = {value} != 0;\n" if p.type == "bool" else f"  const T {p.name} = {value};\n"
+        )
+        if p.optional:
+            lines.append(f"  const bool has_{p.name} = (numbers.present >> {i}) & 1;\n")
+    return "".join(lines)
+
+
+def check_params(op: Operator) -> None:
+    """Refuses what no body can take."""
+    def fits(p: Param) -> bool:
+        return (p.is_tensor and not p.optional) or p.type in ("Scalar", "int", "float", "bool")
+
+    for p in op.params:
+        if not fits(p):
+            raise DeclarationError(f"{op.source}: {op.name}: a body cannot take {p.name}, a {p.type}")
+    if sum(p.is_tensor for p in op.params) > 4 or sum(not p.is_tensor for p in op.params) > 8:
+        raise DeclarationError(f"{op.source}: {op.name}: a body takes at most 4 tensors and 8 numbers")
+
+
+def function(op: Operator, kind: str, body: str, functions: set[str]) -> str:
+    """The C++ function `body_<operator>_<kind>` of the parameters; only for types T that the body computes in."""
+    try:
+        expression = _Translator(op, body, functions).translate()
+    except DeclarationError as e:
+        raise DeclarationError(f"{op.source}: {op.name}: {e}") from None
+    params = ", ".join(f"[[maybe_unused]] {t} {n}" for t, n in locals_of(op))
+    return f"""template <typename T>
+TT_HOST_DEVICE auto body_{op.name}_{kind}({params}) -> decltype({expression}) {{
+  return {expression};
+}}
+"""
+
+
+def probe(op: Operator, kind: str) -> str:
+    """A requirement that holds for the types T that the body computes in."""
+    return f"requires {{ body_{op.name}_{kind}<T>({', '.join(f'{t}()' for t, _ in locals_of(op))}); }}"
+
+
+def divisor_of(op: Operator, kinds: dict[str, str]) -> int:
+    """Which tensor must hold no zero where the body computes in integers; -1 for none."""
+    body = kinds.get("int", "")
+    tensors = [p.name for p in op.params if p.is_tensor]
+    found = {name for name in _DIVIDES.findall(body) if name in tensors}
+    return tensors.index(found.pop()) if found else -1
+
+
+def distinct(kinds: dict[str, str]) -> dict[str, str]:
+    """Kind -> the first kind with the same body, whose functions it shares."""
+    return {kind: next(k for k, text in kinds.items() if text == body) for kind, body in kinds.items()}

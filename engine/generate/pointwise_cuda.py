@@ -1,0 +1,89 @@
+"""Emits the CUDA kernels of the operators with a `body:`: one function object for each body, and the table of them."""
+
+from __future__ import annotations
+
+from .body import bodies, check_params, distinct, divisor_of, function, locals_of, number_locals, probe
+from .declaration import Operator
+from .schema import HEADER
+
+# As many sources, by id, so that they compile side by side.
+NUM_FILES = 8
+
+
+def _object(op: Operator, kind: str, body: str, functions: set[str]) -> str:
+    name = f"{op.constant[1:]}{kind.title()}"
+    tensors = [p.name for p in op.params if p.is_tensor]
+    numbers = len(op.params) - len(tensors)
+    values = ", ".join(f"in[{tensors.index(n)}]" if n in tensors else n for _, n in locals_of(op))
+    divisor = divisor_of(op, bodies(op))
+    return f"""{function(op, kind, body, functions)}struct {name} {{
+  static constexpr int kInputs = {len(tensors)}, kNumbers = {numbers}, kDivisor = {divisor};
+  template <typename T>
+  static constexpr bool kComputes = {probe(op, kind)};
+  template <typename T>
+  TT_FUNCTION static T call([[maybe_unused]] const T* in, [[maybe_unused]] const Numbers<T, kNumbers>& numbers) {{
+{number_locals(op).replace("  const", "    const")}    return number<T>(body_{op.name}_{kind}<T>({values}));
+  }}
+}};
+"""
+
+
+def _row(op: Operator, kinds: dict[str, str]) -> str:
+    shared = distinct(kinds)
+
+    def find(kind: str, ctype: str) -> str:
+        return f"find<{op.constant[1:]}{shared[kind].title()}, {ctype}>()" if kind in kinds else "nullptr"
+
+    launches = [find("float", "float"), find("float", "double"), find("int", "int64_t")]
+    boolean = find("bool" if "bool" in kinds else "int", "int64_t")
+    return f"      {{op_id::{op.constant}, {divisor_of(op, kinds)}, {', '.join(launches)}, {boolean}}},\n"
+
+
+def emit_file(operators: list[Operator], index: int, functions: set[str]) -> str:
+    """One of the NUM_FILES sources."""
+    texts, rows = [], []
+    for op in operators:
+        if op.is_pointwise and op.id % NUM_FILES == index:
+            check_params(op)
+            kinds = bodies(op)
+            texts += [_object(op, k, body, functions) for k, body in kinds.items() if distinct(kinds)[k] == k]
+            rows.append(_row(op, kinds))
+    table = "  return {};\n"
+    if rows:
+        table = (
+            "  using namespace math;  // NOLINT: the functions above\n"
+            f"  static const PointwiseRow rows[] = {{\n{''.join(rows)}  }};\n  return rows;\n"
+        )
+    return f"""{HEADER}#include "engine/op_ids.h"
+#include "kernels/cuda/pointwise_kernels.h"
+namespace tt::math {{
+inline namespace TT_ISA {{
+namespace {{
+using cuda::Numbers;
+{"".join(texts)}}}  // namespace
+}}  // namespace TT_ISA
+}}  // namespace tt::math
+namespace tt::cuda {{
+absl::Span<const PointwiseRow> pointwise_rows_{index}() {{
+{table}}}
+}}  // namespace tt::cuda
+"""
+
+
+def emit_table() -> str:
+    """The source that collects the rows of all files."""
+    declarations = "".join(f"absl::Span<const PointwiseRow> pointwise_rows_{i}();\n" for i in range(NUM_FILES))
+    calls = ", ".join(f"pointwise_rows_{i}()" for i in range(NUM_FILES))
+    return f"""{HEADER}#include "kernels/cuda/pointwise_rows.h"
+namespace tt::cuda {{
+{declarations}std::vector<absl::Span<const PointwiseRow>> pointwise_files() {{
+  return {{{calls}}};
+}}
+}}  // namespace tt::cuda
+"""
+
+
+def outputs(operators: list[Operator], functions: set[str]) -> dict[str, str]:
+    """Path under the generated tree -> text."""
+    files = {f"kernels/cuda/pointwise_{i}.cu": emit_file(operators, i, functions) for i in range(NUM_FILES)}
+    return files | {"kernels/cuda/pointwise_files.cu": emit_table()}

@@ -1,0 +1,133 @@
+// The loops around pointwise bodies, for the generated sources alone.
+//
+// Two for each body and type: over whole vectors, where everything lies plainly, and over elements anywhere, of any dtype.
+#pragma once
+
+#include "kernels/common/scalar_math.h"
+#include "kernels/cuda/access.h"
+#include "kernels/cuda/pointwise_rows.h"
+#include "kernels/cuda/vectors.h"
+
+namespace tt::cuda {
+
+template <typename Body, typename C>
+struct Applied {
+  Numbers<C, Body::kNumbers> numbers;
+  FaultCell* fault_cell;
+
+  explicit Applied(const PointwiseCall<C>& call) : fault_cell(call.fault) {
+    for (int i = 0; i < Body::kNumbers; ++i) numbers.value[i] = call.numbers.value[i];
+    numbers.present = call.numbers.present;
+  }
+  TT_DEVICE C operator()(const C* in) const {
+    if constexpr (std::is_integral_v<C> && Body::kDivisor >= 0) {
+      if (in[Body::kDivisor] == 0) fault(fault_cell, 0, 0, 0);
+    }
+    return Body::template call<C>(in, numbers);
+  }
+};
+
+// Whole vectors of elements stored as S; index i is a vector's.
+template <typename Body, typename C, typename S>
+struct Vectors {
+  static constexpr int kInputs = Body::kInputs, kLanes = 16 / sizeof(S);
+  Applied<Body, C> apply;
+  int64_t n;
+  S* out;
+  const S* in[kInputs];  // null: the number
+  C number[kInputs];
+
+  explicit Vectors(const PointwiseCall<C>& call) : apply(call), n(call.numel), out(static_cast<S*>(call.out)) {
+    for (int k = 0; k < kInputs; ++k) {
+      in[k] = static_cast<const S*>(call.in[k].data);
+      number[k] = call.in[k].number;
+    }
+  }
+  TT_DEVICE void operator()(int64_t i) const {
+    const int64_t at = i * kLanes;
+    Vector<S> values[kInputs];
+    if (at + kLanes > n) return rest(at);
+    for (int k = 0; k < kInputs; ++k) {
+      if (in[k]) values[k] = load_vector(in[k] + at);
+    }
+    Vector<S> results;
+    for (int lane = 0; lane < kLanes; ++lane) {
+      C arguments[kInputs];
+      for (int k = 0; k < kInputs; ++k) arguments[k] = in[k] ? convert<C>(values[k].at[lane]) : number[k];
+      results.at[lane] = convert<S>(apply(arguments));
+    }
+    store_vector(out + at, results);
+  }
+  TT_DEVICE void rest(int64_t at) const {
+    for (; at < n; ++at) {
+      C arguments[kInputs];
+      for (int k = 0; k < kInputs; ++k) arguments[k] = in[k] ? convert<C>(in[k][at]) : number[k];
+      out[at] = convert<S>(apply(arguments));
+    }
+  }
+};
+
+// Elements of any dtype in any layout.
+template <typename Body, typename C>
+struct Scattered {
+  static constexpr int kInputs = Body::kInputs;
+  Applied<Body, C> apply;
+  Layout<kInputs + 1> layout;
+  Access out;
+  const void* in[kInputs];  // null: the number
+  DType dtype[kInputs];
+  C number[kInputs];
+
+  static Layout<kInputs + 1> layout_of(const PointwiseCall<C>& call) {
+    std::array<SizesView, kInputs + 1> strides;
+    for (int k = 0; k < kInputs; ++k) strides[k] = call.in[k].strides;
+    strides[kInputs] = call.strides;
+    return Layout<kInputs + 1>(call.sizes, strides);
+  }
+  explicit Scattered(const PointwiseCall<C>& call)
+      : apply(call), layout(layout_of(call)), out(call.out, call.dtype) {
+    for (int k = 0; k < kInputs; ++k) {
+      in[k] = call.in[k].data;
+      dtype[k] = call.in[k].dtype;
+      number[k] = call.in[k].number;
+    }
+  }
+  TT_DEVICE void operator()(int64_t i) const {
+    const Offsets<kInputs + 1> offsets = layout.offsets(i);
+    C arguments[kInputs];
+    for (int k = 0; k < kInputs; ++k) {
+      arguments[k] = in[k] ? load_any<C>(in[k], dtype[k], offsets.at[k]) : number[k];
+    }
+    store_any<C>(out, offsets.at[kInputs], apply(arguments));
+  }
+};
+
+template <typename Body, typename C, typename S>
+void launch_vectors(const Queue& queue, const PointwiseCall<C>& call) {
+  const Vectors<Body, C, S> loop(call);
+  for_each(queue, (call.numel + loop.kLanes - 1) / loop.kLanes, loop);
+}
+
+template <typename Body, typename C>
+void launch(const Queue& queue, const PointwiseCall<C>& call) {
+  if (call.is_plain) {
+    if constexpr (std::is_same_v<C, float>) {
+      if (call.dtype == DType::kFloat32) return launch_vectors<Body, C, float>(queue, call);
+      if (call.dtype == DType::kFloat16) return launch_vectors<Body, C, Half>(queue, call);
+      if (call.dtype == DType::kBFloat16) return launch_vectors<Body, C, BFloat16>(queue, call);
+    } else if constexpr (std::is_same_v<C, double>) {
+      if (call.dtype == DType::kFloat64) return launch_vectors<Body, C, double>(queue, call);
+    } else {
+      if (call.dtype == DType::kInt64) return launch_vectors<Body, C, int64_t>(queue, call);
+    }
+  }
+  for_each(queue, call.numel, Scattered<Body, C>(call));
+}
+
+template <typename Body, typename C>
+constexpr Launch<C> find() {
+  if constexpr (Body::template kComputes<C>) return &launch<Body, C>;
+  return nullptr;
+}
+
+}  // namespace tt::cuda

@@ -1,0 +1,36 @@
+// The CPU against CUDA: the same tensors on both, and whether what came of them is the same.
+#pragma once
+
+#include <cmath>
+#include <string>
+
+#include "engine/ops.h"
+#include "tests/cuda/simulated/engine.h"
+#include "tests/kernels/tensors.h"
+
+namespace tt::cuda {
+
+// A copy of a CPU tensor on `device`, which lies there in memory as it does here.
+inline Tensor there(const Tensor& t, Device device) {
+  if (!t) return t;
+  const int64_t elements = static_cast<int64_t>(t->storage->bytes() / item_size(t.dtype()));
+  const Tensor whole = view_of(t, {{elements}, {1}, 0, true});
+  return view_of(ops::to_device(whole, device), {t.sizes(), t.strides(), t->offset, true});
+}
+
+// On the CPU, row by row.
+inline Tensor back(const Tensor& t) { return ops::contiguous(ops::to_device(t, Device{})); }
+
+// Equal dtypes, sizes and elements, these to within `tolerance` of their own size; NaN is NaN.
+inline void expect_same(const Tensor& got, const Tensor& want, double tolerance, const std::string& what = "") {
+  ASSERT_EQ(got.dtype(), want.dtype()) << what;
+  ASSERT_EQ(got.sizes(), want.sizes()) << what;
+  const Tensor a = back(got), b = back(want);
+  for (int64_t i = 0; i < a.numel(); ++i) {
+    const double x = testing::at(a, i), y = testing::at(b, i);
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    ASSERT_LE(std::fabs(x - y), tolerance * std::max(1.0, std::fabs(y))) << what << " at " << i << ": " << x << ", " << y;
+  }
+}
+
+}  // namespace tt::cuda

@@ -1,0 +1,160 @@
+// Every operator with a `body:`, in every dtype, in all the ways operands can lie: CUDA gives what the CPU gives.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "engine/op_ids.h"
+#include "tests/cuda/compare.h"
+
+namespace tt::cuda {
+namespace {
+
+using testing::filled;
+using testing::transposed;
+
+constexpr DType kAll[] = {DType::kBool,  DType::kUInt8,   DType::kInt8,     DType::kInt16,   DType::kInt32,
+                          DType::kInt64, DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64};
+
+std::string label(const Op& op, DType dtype) { return std::string(op.name) + " " + std::string(name(dtype)); }
+
+class PointwiseTest : public ::testing::Test {
+ protected:
+  SimulatedEngine engine_;
+};
+
+// Arguments for any pointwise operator: `tensors` where it takes tensors, over and over, and numbers that fit anywhere.
+// The text of the error, where there is one.
+std::string outcome(const Op& op, absl::Span<const Tensor> tensors, Tensor* result) {
+  std::vector<Arg> args;
+  size_t next = 0;
+  for (const Param& p : op.params) {
+    if (p.type == ParamType::kTensor) {
+      args.push_back(Arg(tensors[next++ % tensors.size()].get()));
+    } else if (p.default_value.is_none()) {
+      args.push_back(p.type == ParamType::kInt ? Arg(2) : p.type == ParamType::kBool ? Arg(true) : Arg(0.5));
+    } else {
+      args.push_back(p.default_value);
+    }
+  }
+  try {
+    *result = ops::call(op.id, args)[0];
+    *result = back(*result);
+    return "";
+  } catch (const Error& error) {
+    // What a device reports later has the operator's name in front already.
+    std::string text = error.what();
+    const std::string front = "[" + std::string(op.name) + "] ";
+    if (text.rfind(front, 0) == 0) text.erase(0, front.size());
+    return absl::StrCat(static_cast<int>(error.kind()), " ", text);
+  }
+}
+
+int compared = 0;  // results, not refusals
+
+void expect_as_on_the_cpu(const Op& op, const Tensors& tensors, Device gpu, const std::string& what) {
+  Tensors moved;
+  for (const Tensor& t : tensors) moved.push_back(there(t, gpu));
+  Tensor want, got;
+  const std::string refused = outcome(op, tensors, &want);
+  ASSERT_EQ(outcome(op, moved, &got), refused) << what;
+  if (!refused.empty()) return;
+  ++compared;
+  // libm and its vector forms differ by an ulp or a few; what comes of sums that cancel, by more.
+  const double tolerance = got.dtype() == DType::kFloat32 ? 2e-5 : testing::tolerance_of(got.dtype());
+  expect_same(got, want, is_floating(got.dtype()) ? tolerance : 0, what);
+}
+
+TEST_F(PointwiseTest, EveryOperatorInEveryDType) {
+  compared = 0;
+  for (const Op* op : all_ops()) {
+    if (!op->is_pointwise) continue;
+    for (DType dtype : kAll) {
+      const std::string what = label(*op, dtype);
+      // 45 elements are no whole number of vectors.
+      expect_as_on_the_cpu(*op, {filled({5, 9}, dtype), filled({5, 9}, dtype), filled({5, 9}, dtype)}, engine_.gpu(), what);
+      expect_as_on_the_cpu(*op, {transposed(filled({9, 5}, dtype), 0, 1), filled({9}, dtype), filled({5, 1}, dtype)},
+                           engine_.gpu(), what + " strided");
+      if (HasFatalFailure()) return;
+    }
+  }
+  EXPECT_GT(compared, 2000);
+}
+
+TEST_F(PointwiseTest, MixedDTypes) {
+  for (uint16_t id : {op_id::kAdd, op_id::kMul, op_id::kLt, op_id::kMaximum}) {
+    for (DType a : kAll) {
+      for (DType b : kAll) {
+        expect_as_on_the_cpu(*find_op(id), {filled({5, 9}, a), filled({5, 9}, b)}, engine_.gpu(),
+                             label(*find_op(id), a) + " " + std::string(name(b)));
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_F(PointwiseTest, Layouts) {
+  const Tensor long_one = filled({4099});
+  const Tensors pairs[] = {
+      {filled({0, 9}), filled({9})},
+      {filled({7, 9}), filled({})},
+      {filled({}), filled({})},
+      {filled({7, 1}), filled({1, 9})},
+      {transposed(filled({3, 5, 4}), 0, 2), filled({4, 1, 3})},
+      {filled({4096}), view_of(long_one, {{4096}, {1}, 1, true})},     // no vector begins there
+      {filled({2048}), view_of(long_one, {{2048}, {2}, 1, true})},
+      {filled({3, 4096}), view_of(long_one, {{3, 4096}, {0, 1}, 3, true})},
+      {transposed(filled({2, 1, 2, 1, 2, 3, 2}), 1, 5), filled({2, 3, 2, 1, 2, 1, 2})},
+  };
+  for (const Tensors& pair : pairs) {
+    expect_as_on_the_cpu(*find_op(op_id::kSub), pair, engine_.gpu(), absl::StrCat(pair[0].numel()));
+  }
+}
+
+TEST_F(PointwiseTest, NumbersAndTensorsOfTheCpu) {
+  const Tensor x = filled({5, 9}), n = filled({45}, DType::kInt32);
+  const Tensor gpu_x = there(x, engine_.gpu()), gpu_n = there(n, engine_.gpu());
+  expect_same(ops::add(gpu_x, 2.5), ops::add(x, 2.5), 0);
+  expect_same(ops::sub(7, gpu_x), ops::sub(7, x), 0);
+  expect_same(ops::mul(gpu_n, 3), ops::mul(n, 3), 0);
+  expect_same(ops::mul(gpu_n, 0.5), ops::mul(n, 0.5), 0);
+  expect_same(ops::add(gpu_n, int64_t{1} << 33), ops::add(n, int64_t{1} << 33), 0);
+  const Tensor one = testing::constant({}, 1.5);
+  expect_same(ops::mul(gpu_x, one), ops::mul(x, one), 0);
+  expect_same(ops::mul(gpu_x, there(one, engine_.gpu())), ops::mul(x, one), 0);
+  for (double exponent : {2.0, 3.0, 0.5, -0.5, -1.0, 1.7}) {
+    expect_same(ops::pow(ops::abs(gpu_x), exponent), ops::pow(ops::abs(x), exponent), 2e-6);
+  }
+}
+
+TEST_F(PointwiseTest, InPlaceAndInto) {
+  for (const bool across : {false, true}) {
+    Tensor x = filled({6, 6}), y = filled({6, 6});
+    Tensor gpu_x = there(x, engine_.gpu()), gpu_y = there(y, engine_.gpu());
+    const auto target = [&](const Tensor& t) { return across ? transposed(t, 0, 1) : t; };
+    ops::call(op_id::kAdd, {Arg(x.get()), Arg(y.get()), Arg(1)}, {{target(x)}});
+    ops::call(op_id::kAdd, {Arg(gpu_x.get()), Arg(gpu_y.get()), Arg(1)}, {{target(gpu_x)}});
+    expect_same(gpu_x, x, 0);
+  }
+  Tensor wide = filled({5}, DType::kFloat64), gpu_wide = there(wide, engine_.gpu());
+  const Tensor n = filled({5}, DType::kInt8), m = filled({5}, DType::kInt8);
+  ops::call(op_id::kMul, {Arg(n.get()), Arg(m.get())}, {{wide}});
+  const Tensor gpu_n = there(n, engine_.gpu()), gpu_m = there(m, engine_.gpu());
+  ops::call(op_id::kMul, {Arg(gpu_n.get()), Arg(gpu_m.get())}, {{gpu_wide}});
+  expect_same(gpu_wide, wide, 0);
+}
+
+TEST_F(PointwiseTest, DivisionOfIntegersByZeroIsAnErrorOfTheValue) {
+  const Tensor x = there(testing::values({3}, {1, 2, 3}, DType::kInt64), engine_.gpu());
+  const Tensor zero = there(testing::values({3}, {1, 0, 3}, DType::kInt64), engine_.gpu());
+  const Tensor divided = ops::floor_divide(x, zero);  // nobody waits
+  try {
+    back(divided);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("ZeroDivisionError"));
+  }
+  expect_same(ops::floor_divide(x, x), testing::values({3}, {1, 1, 1}, DType::kInt64), 0);
+}
+
+}  // namespace
+}  // namespace tt::cuda
