@@ -1,11 +1,11 @@
 #include "kernels/cpu/cpu.h"
 
 #include "engine/op_ids.h"
+#include "kernels/common/overwriting.h"
+#include "kernels/common/updating.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/overwriting.h"
 #include "kernels/cpu/pointwise.h"
-#include "kernels/cpu/updating.h"
 
 namespace tt::cpu {
 

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "engine/parallel.h"
-#include "kernels/cpu/reduce_plan.h"
+#include "kernels/common/reduce_plan.h"
 #include "kernels/cpu/strided_block.h"
 
 namespace tt::cpu {

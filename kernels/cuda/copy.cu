@@ -118,7 +118,9 @@ void copy_between(const Tensor& src, const Tensor& dst) {
 template <int kSource>
 void copy_argument(Call& call) {
   const Tensor& out = call.outputs[0];
-  const Tensor source = boxing::to_tensor(call, call.args[kSource]);
+  // A tensor wherever it lies: this is what moves one to the device.
+  const Arg& arg = call.args[kSource];
+  const Tensor source = arg.is_number() ? boxing::to_tensor(call, arg) : Tensor::from(arg.tensor);
   if (!out.same(source)) copy(source, out);
 }
 

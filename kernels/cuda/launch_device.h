@@ -9,11 +9,13 @@
 
 #define TT_DEVICE __device__
 #define TT_FUNCTION __host__ __device__ __forceinline__
+#define TT_UNROLL _Pragma("unroll")  // before a loop of constant length
 
 namespace tt::cuda {
 
 inline constexpr int kWarp = 32;
 inline constexpr int kBlock = 256;
+inline constexpr int kValueWords = 4;   // the largest value that a group reduces
 inline constexpr int64_t kMaxBlocks = 1 << 20;  // beyond it a thread takes several indices
 
 // A block of threads, in a whole number of warps.
@@ -28,7 +30,7 @@ class Group {
   // `op` over every thread's value; all threads call it, and all get the result.
   template <typename T, typename Op>
   __device__ T reduce(T value, Op op) {
-    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 2 * sizeof(uint64_t));
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kValueWords * sizeof(uint64_t));
     T* scratch = reinterpret_cast<T*>(scratch_);
     value = reduce_warp(value, op);
     const int warps = size() / kWarp, warp = rank() / kWarp;
@@ -71,7 +73,7 @@ __global__ void __launch_bounds__(kBlock) run_each(int64_t n, F f) {
 
 template <typename F>
 __global__ void __launch_bounds__(1024) run_groups(int64_t groups, F f) {
-  __shared__ uint64_t scratch[2 * kWarp];
+  __shared__ uint64_t scratch[kValueWords * kWarp];
   for (int64_t i = blockIdx.x; i < groups; i += gridDim.x) {
     Group group(i, scratch);
     f(group);

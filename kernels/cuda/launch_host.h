@@ -10,6 +10,7 @@
 
 #define TT_DEVICE             // a function of device code
 #define TT_FUNCTION inline    // of device code and of the host's
+#define TT_UNROLL             // before a loop of constant length
 
 namespace tt::cuda {
 

@@ -6,11 +6,11 @@
 
 #include "engine/boxed.h"
 
-namespace tt::cpu {
+namespace tt {
 
 template <auto F>
 void overwriting(Call& call) {
   run_with_separate_outputs(call, &boxing::Boxed<F, decltype(F)>::run);
 }
 
-}  // namespace tt::cpu
+}  // namespace tt

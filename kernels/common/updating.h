@@ -8,11 +8,11 @@
 
 #include "engine/boxed.h"
 
-namespace tt::cpu {
+namespace tt {
 
 template <auto F>
 void updating(Call& call) {
   run_with_updated_output(call, &boxing::Boxed<F, decltype(F)>::run);
 }
 
-}  // namespace tt::cpu
+}  // namespace tt

@@ -1,0 +1,283 @@
+// reduce: one result of many elements, by any reduction.
+//
+// A reduction R is a value that says
+//   Value                                      what elements are read as: float, double or int64_t
+//   Part, begin() -> Part                      what one thread gathers
+//   take(Part&, Value, int64_t position)       an element, and where it is among those that make its result
+//   settle(Part&)                              called once in a few dozen elements
+//   Total, end(Part) -> Total                  what threads hand each other: at most four words
+//   merge(Total, Total) -> Total               associative and commutative
+//   put(int64_t output, Total)                 keeps the result
+// Elements come in any order.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/common/reduce_plan.h"
+#include "kernels/cuda/access.h"
+#include "kernels/cuda/copy.h"
+#include "kernels/cuda/layout.h"
+
+namespace tt::cuda {
+
+// The type that `dtype` is reduced in: float for the 16-bit floats too, int64_t for all integers and bool.
+template <typename F>
+void with_reduced(DType dtype, F&& f) {
+  if (dtype == DType::kFloat64) return f(std::type_identity<double>());
+  if (is_floating(dtype)) return f(std::type_identity<float>());
+  check_as(ErrorKind::kNotImplemented, is_integral(dtype), "not implemented for ", name(dtype));
+  f(std::type_identity<int64_t>());
+}
+
+// Whether elements of `dtype` are reduced in C without a copy of them all in another type.
+template <typename C>
+bool is_read_as(DType dtype) {
+  if constexpr (std::is_same_v<C, double>) return dtype == DType::kFloat64;
+  else if constexpr (std::is_same_v<C, float>) return is_floating(dtype) && dtype != DType::kFloat64;
+  else return is_integral(dtype);
+}
+template <typename C>
+Tensor read_as(const Tensor& t) {
+  constexpr DType kType = std::is_same_v<C, double>  ? DType::kFloat64
+                          : std::is_same_v<C, float> ? DType::kFloat32
+                                                     : DType::kInt64;
+  return is_read_as<C>(t.dtype()) ? t : contiguous_as(t, kType);
+}
+
+// with_element_of for those dtypes alone.
+template <typename C, typename F>
+TT_FUNCTION void with_element_read_as(DType dtype, F f) {
+  if constexpr (std::is_same_v<C, double>) {
+    f(std::type_identity<double>());
+  } else if constexpr (std::is_same_v<C, float>) {
+    if (dtype == DType::kFloat16) f(std::type_identity<Half>());
+    else if (dtype == DType::kBFloat16) f(std::type_identity<BFloat16>());
+    else f(std::type_identity<float>());
+  } else {
+    switch (dtype) {
+      case DType::kBool: return f(std::type_identity<Bool>());
+      case DType::kUInt8: return f(std::type_identity<uint8_t>());
+      case DType::kInt8: return f(std::type_identity<int8_t>());
+      case DType::kInt16: return f(std::type_identity<int16_t>());
+      case DType::kInt32: return f(std::type_identity<int32_t>());
+      default: return f(std::type_identity<int64_t>());
+    }
+  }
+}
+
+// Elements that are loaded at once.
+template <typename T, int kCount>
+struct alignas(sizeof(T) * kCount) Pack {
+  T at[kCount];
+};
+
+// How one reduction lies in memory.
+struct ReduceSpace {
+  const void* data;
+  DType dtype;
+  Layout<1> kept, reduced;
+  int64_t outputs, count;
+  bool linear;  // what makes a result lies side by side
+
+  ReduceSpace(const Tensor& input, const ReducePlan& plan)
+      : data(input.data()), dtype(input.dtype()), kept(layout_of(plan.kept)), reduced(layout_of(plan.reduced)),
+        outputs(plan.outputs), count(plan.count), linear(reduced.is_linear()) {}
+
+  static Layout<1> layout_of(const Extents& extents) {
+    Sizes sizes, strides;
+    for (const Extent& extent : extents) {
+      sizes.push_back(extent.size);
+      strides.push_back(extent.stride);
+    }
+    return Layout<1>(sizes, {strides});
+  }
+};
+
+// The share of thread `rank` of `size` in elements [begin, end) of a row.
+template <typename T, typename R>
+TT_FUNCTION void take_row(const R& r, typename R::Part& part, const T* x, int64_t begin, int64_t end, int rank,
+                          int size) {
+  using C = typename R::Value;
+  constexpr int kWide = 16 / sizeof(T), kAhead = 4;
+  using Wide = Pack<T, kWide>;
+  const int64_t odd = static_cast<int64_t>(reinterpret_cast<uintptr_t>(x + begin) % sizeof(Wide) / sizeof(T));
+  const int64_t first = odd == 0 ? begin : begin + kWide - odd < end ? begin + kWide - odd : end;
+  for (int64_t i = begin + rank; i < first; i += size) r.take(part, convert<C>(x[i]), i);
+  const auto* packs = reinterpret_cast<const Wide*>(x + first);
+  const int64_t count = (end - first) / kWide;
+  int64_t v = rank;
+  for (; v + (kAhead - 1) * static_cast<int64_t>(size) < count; v += kAhead * static_cast<int64_t>(size)) {
+    Wide loaded[kAhead];
+    TT_UNROLL
+    for (int a = 0; a < kAhead; ++a) loaded[a] = packs[v + a * static_cast<int64_t>(size)];
+    TT_UNROLL
+    for (int a = 0; a < kAhead; ++a) {
+      const int64_t at = first + (v + a * static_cast<int64_t>(size)) * kWide;
+      TT_UNROLL
+      for (int j = 0; j < kWide; ++j) r.take(part, convert<C>(loaded[a].at[j]), at + j);
+    }
+    r.settle(part);
+  }
+  for (; v < count; v += size) {
+    const Wide loaded = packs[v];
+    TT_UNROLL
+    for (int j = 0; j < kWide; ++j) r.take(part, convert<C>(loaded.at[j]), first + v * kWide + j);
+  }
+  for (int64_t i = first + count * kWide + rank; i < end; i += size) r.take(part, convert<C>(x[i]), i);
+  r.settle(part);
+}
+
+// The same of elements that lie anywhere.
+template <typename T, typename R>
+TT_FUNCTION void take_scattered(const R& r, typename R::Part& part, const T* x, const Layout<1>& layout, int64_t begin,
+                                int64_t end, int64_t step) {
+  int unsettled = 0;
+  for (int64_t i = begin; i < end; i += step) {
+    r.take(part, convert<typename R::Value>(x[layout.offsets(i).at[0]]), i);
+    if (++unsettled == 32) {
+      r.settle(part);
+      unsettled = 0;
+    }
+  }
+  r.settle(part);
+}
+
+// `merge` as Group::reduce() takes it.
+template <typename R>
+struct Merge {
+  R r;
+  TT_FUNCTION typename R::Total operator()(const typename R::Total& a, const typename R::Total& b) const {
+    return r.merge(a, b);
+  }
+};
+
+// Of each result the totals of `parts` threads or groups, side by side by part.
+template <typename R>
+void merge_parts(const Queue& queue, const R& r, const typename R::Total* totals, int64_t outputs, int64_t parts) {
+  for_each_group(queue, outputs, parts, [=] TT_DEVICE(Group& group) {
+    typename R::Total total = r.end(r.begin());
+    for (int64_t p = group.rank(); p < parts; p += group.size()) {
+      total = r.merge(total, totals[p * outputs + group.index()]);
+    }
+    total = group.reduce(total, Merge<R>{r});
+    if (group.rank() == 0) r.put(group.index(), total);
+  });
+}
+
+// Room for so many totals of each output; null where one part is all.
+template <typename Total>
+Tensor room_for(Device device, int64_t outputs, int64_t parts) {
+  if (parts == 1) return Tensor();
+  return empty({outputs * parts * static_cast<int64_t>(sizeof(Total))}, DType::kUInt8, device);
+}
+
+// A group for each row, or for each of the parts of one.
+template <typename R>
+void reduce_rows(const Queue& queue, const R& r, const ReduceSpace& space) {
+  using Total = typename R::Total;
+  constexpr int64_t kEnoughGroups = 2048, kLeastPart = 16 * 1024;  // a part is worth a group of its own
+  const int64_t wanted = std::min(kEnoughGroups / std::max<int64_t>(space.outputs, 1), space.count / kLeastPart);
+  const int64_t parts = std::max<int64_t>(wanted, 1);
+  const int64_t share = ((space.count + parts - 1) / parts + 15) / 16 * 16;
+  const Tensor room = room_for<Total>(queue.device(), space.outputs, parts);
+  Total* totals = room ? static_cast<Total*>(room.data()) : nullptr;
+  const int64_t work = share * static_cast<int64_t>(item_size(space.dtype)) / 64;  // a thread takes 64 bytes at a time
+  for_each_group(queue, space.outputs * parts, work, [=] TT_DEVICE(Group& group) {
+    const int64_t output = group.index() / parts, begin = group.index() % parts * share;
+    const int64_t end = begin + share < space.count ? begin + share : space.count;
+    const int64_t start = space.kept.offsets(output).at[0];
+    typename R::Part part = r.begin();
+    with_element_read_as<typename R::Value>(space.dtype, [&]<typename T>(std::type_identity<T>) {
+      const T* x = static_cast<const T*>(space.data) + start;
+      if (space.linear) take_row(r, part, x, begin, end, group.rank(), group.size());
+      else take_scattered(r, part, x, space.reduced, begin + group.rank(), end, group.size());
+    });
+    const Total total = group.reduce(r.end(part), Merge<R>{r});
+    if (group.rank() != 0) return;
+    if (totals) totals[group.index() % parts * space.outputs + output] = total;
+    else r.put(output, total);
+  });
+  if (totals) merge_parts(queue, r, totals, space.outputs, parts);
+}
+
+// A thread for kWidth neighbouring results, or for each of the parts of those: rows part, part + parts, ...
+template <int kWidth, typename R>
+void reduce_columns(const Queue& queue, const R& r, const ReduceSpace& space) {
+  using Total = typename R::Total;
+  constexpr int64_t kEnoughThreads = 128 * 1024, kLeastRows = 16, kMostParts = 4096;
+  const int64_t columns = space.outputs / kWidth;
+  const int64_t wanted = std::min(kEnoughThreads / std::max<int64_t>(columns, 1), space.count / kLeastRows);
+  const int64_t parts = std::clamp<int64_t>(wanted, 1, kMostParts);
+  const Tensor room = room_for<Total>(queue.device(), space.outputs, parts);
+  Total* totals = room ? static_cast<Total*>(room.data()) : nullptr;
+  for_each(queue, columns * parts, [=] TT_DEVICE(int64_t i) {
+    constexpr int kAhead = 4;
+    const int64_t first = i / columns, output = i % columns * kWidth;
+    const int64_t start = space.kept.offsets(output).at[0];
+    typename R::Part part[kWidth];
+    TT_UNROLL
+    for (int w = 0; w < kWidth; ++w) part[w] = r.begin();
+    with_element_read_as<typename R::Value>(space.dtype, [&]<typename T>(std::type_identity<T>) {
+      using Wide = Pack<T, kWidth>;
+      const T* x = static_cast<const T*>(space.data) + start;
+      for (int64_t row = first; row < space.count; row += kAhead * parts) {
+        Wide loaded[kAhead];
+        TT_UNROLL
+        for (int a = 0; a < kAhead; ++a) {
+          const int64_t at = row + a * parts < space.count ? row + a * parts : row;
+          loaded[a] = *reinterpret_cast<const Wide*>(x + space.reduced.offsets(at).at[0]);
+        }
+        TT_UNROLL
+        for (int a = 0; a < kAhead; ++a) {
+          if (row + a * parts >= space.count) break;
+          TT_UNROLL
+          for (int w = 0; w < kWidth; ++w) {
+            r.take(part[w], convert<typename R::Value>(loaded[a].at[w]), row + a * parts);
+          }
+        }
+        TT_UNROLL
+        for (int w = 0; w < kWidth; ++w) r.settle(part[w]);
+      }
+    });
+    for (int w = 0; w < kWidth; ++w) {
+      const Total total = r.end(part[w]);
+      if (totals) totals[first * space.outputs + output + w] = total;
+      else r.put(output + w, total);
+    }
+  });
+  if (totals) merge_parts(queue, r, totals, space.outputs, parts);
+}
+
+// Whether `width` neighbouring results can be made of loads of so many elements.
+inline bool lies_in_packs(const ReduceSpace& space, const ReducePlan& plan, int64_t width) {
+  const auto even = [&](const Extents& extents, size_t from_end) {
+    for (size_t d = 0; d + from_end < extents.size(); ++d) {
+      if (extents[d].stride % width != 0) return false;
+    }
+    return true;
+  };
+  const size_t bytes = static_cast<size_t>(width) * item_size(space.dtype);
+  return !plan.kept.empty() && plan.kept.back().stride == 1 && plan.kept.back().size % width == 0 &&
+         even(plan.kept, 1) && even(plan.reduced, 0) && reinterpret_cast<uintptr_t>(space.data) % bytes == 0;
+}
+
+// Whether neighbouring threads should take neighbours among what makes one result, not neighbouring results.
+inline bool runs_along_rows(const ReducePlan& plan) {
+  constexpr int64_t kShort = 32;  // a row that a single thread reads, where there are many
+  if (plan.outputs >= 4096 && plan.count <= kShort) return false;
+  return plan.kept.empty() || plan.reduced.back().stride <= plan.kept.back().stride;
+}
+
+// Queues the work. Requires is_read_as<R::Value>(input.dtype()).
+template <typename R>
+void reduce(const R& r, const Tensor& input, const ReducePlan& plan) {
+  if (plan.outputs == 0) return;
+  constexpr int kWidth = 16 / std::max<size_t>(sizeof(typename R::Value), 4);
+  const Queue queue = queue_of(input);
+  const ReduceSpace space(input, plan);
+  if (runs_along_rows(plan)) return reduce_rows(queue, r, space);
+  if (lies_in_packs(space, plan, kWidth)) return reduce_columns<kWidth>(queue, r, space);
+  reduce_columns<1>(queue, r, space);
+}
+
+}  // namespace tt::cuda

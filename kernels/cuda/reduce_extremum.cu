@@ -1,0 +1,27 @@
+// The largest and the smallest elements.
+#include "kernels/cuda/reduce_extremum.h"
+
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/reduce_sum.h"
+
+namespace tt::cuda {
+
+namespace {
+
+using Dims = std::optional<absl::Span<const int64_t>>;
+
+template <bool kMax>
+void extremum_into(const Tensor& input, const Dims& dim, Tensor& out) {
+  const ReducePlan plan(input, dim.value_or(absl::Span<const int64_t>()), Order::kAny);
+  with_reduced(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    reduce(Extremum<T, kMax, AsIs>{Access(out), weakest<T, kMax>()}, input, plan);
+  });
+}
+
+}  // namespace
+
+void amax(const Tensor& input, Dims dim, bool, Tensor& out) { extremum_into<true>(input, dim, out); }
+
+void amin(const Tensor& input, Dims dim, bool, Tensor& out) { extremum_into<false>(input, dim, out); }
+
+}  // namespace tt::cuda
