@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "engine/parallel.h"
-#include "kernels/cpu/copy.h"
 #include "kernels/common/element.h"
+#include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/norm_loops.h"
 #include "kernels/cpu/wide.h"
@@ -72,11 +72,6 @@ struct RowStatistics {
   double mean = 0;
   double rstd = 0;
 };
-
-void check_per_channel(const Tensor& t, int64_t channels) {
-  check(!t || (t.dim() == 1 && t.size(0) == channels), "expected a number for each of ", channels, " channels, got ",
-        t ? to_string(t.sizes()) : "none");
-}
 
 struct Moments {
   double mean;

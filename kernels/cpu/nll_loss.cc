@@ -2,38 +2,32 @@
 #include <algorithm>
 #include <string_view>
 
+#include "kernels/common/likelihoods.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/wide.h"
 
 namespace tt::cpu {
 namespace {
 
-// Log likelihoods as N x C x space (a single sample is N = 1), with a checked target for each of N x space.
-struct Likelihoods {
-  int64_t samples = 1, classes, space = 1;
+// Likelihoods with their targets, checked.
+struct Targets {
+  Likelihoods shape;
   Tensor target;
   int64_t ignore;
 
-  Likelihoods(SizesView sizes, const Tensor& targets, int64_t ignore_index, const Tensor& weight)
-      : target(contiguous_as(targets, DType::kInt64)), ignore(ignore_index) {
-    check(!sizes.empty(), "input must have a dimension of classes");
-    if (sizes.size() > 1) samples = sizes[0];
-    classes = sizes.size() > 1 ? sizes[1] : sizes[0];
-    for (size_t d = 2; d < sizes.size(); ++d) space *= sizes[d];
-    check(target.numel() == samples * space, "expected a target for each of ", samples * space, " positions, got ",
-          target.numel());
-    check(!weight || weight.numel() == classes, "expected a weight for each of ", classes, " classes");
+  Targets(SizesView sizes, const Tensor& targets, int64_t ignore_index, const Tensor& weight)
+      : shape(sizes, targets, weight), target(contiguous_as(targets, DType::kInt64)), ignore(ignore_index) {
     for (int64_t i = 0; i < target.numel(); ++i) {
       const int64_t t = target.data_as<int64_t>()[i];
-      check_as(ErrorKind::kIndex, t == ignore || (t >= 0 && t < classes), "Target ", t, " is out of bounds.");
+      check_as(ErrorKind::kIndex, t == ignore || (t >= 0 && t < shape.classes), "Target ", t, " is out of bounds.");
     }
   }
   // Calls f(position among the targets, offset in the input, class) for every target that is not ignored.
   template <typename F>
-  void for_each_target(F&& f) const {
+  void for_each(F&& f) const {
     for (int64_t i = 0; i < target.numel(); ++i) {
       const int64_t t = target.data_as<int64_t>()[i];
-      if (t != ignore) f(i, (i / space * classes + t) * space + i % space, t);
+      if (t != ignore) f(i, shape.offset(i, t), t);
     }
   }
 };
@@ -42,7 +36,7 @@ struct Likelihoods {
 
 void nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
               std::string_view reduction, Tensor& output, Tensor& total_weight) {
-  const Likelihoods likelihoods(input.sizes(), target, ignore_index, weight);
+  const Targets targets(input.sizes(), target, ignore_index, weight);
   const Tensor x = wide(input), w = contiguous_as(weight, x.dtype());
   WideResult result(output), total_result(total_weight);
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -50,7 +44,7 @@ void nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, i
     const T* weights = data_or_null<T>(w);
     double sum = 0, total = 0;
     if (reduction == "none") std::fill(y, y + output.numel(), T(0));
-    likelihoods.for_each_target([&](int64_t i, int64_t at, int64_t c) {
+    targets.for_each([&](int64_t i, int64_t at, int64_t c) {
       const double scale = weights ? static_cast<double>(weights[c]) : 1.0;
       const double loss = -scale * static_cast<double>(x.data_as<T>()[at]);
       if (reduction == "none") y[i] = static_cast<T>(loss);
@@ -66,18 +60,17 @@ void nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, i
 
 void nll_loss_backward(const Tensor& grad, const Tensor& target, const Tensor& weight, const Tensor& total_weight,
                        absl::Span<const int64_t> size, int64_t ignore_index, std::string_view reduction, Tensor& out) {
-  const Likelihoods likelihoods(size, target, ignore_index, weight);
+  const Targets targets(size, target, ignore_index, weight);
   const bool none = reduction == "none";
   const Tensor g = wide(grad), w = contiguous_as(weight, g.dtype()), total = contiguous_as(total_weight, g.dtype());
-  check(g.numel() == (none ? likelihoods.target.numel() : 1) && total.numel() == 1,
-        "the gradient does not fit the loss, got ", to_string(grad.sizes()));
+  check_loss_gradient(grad, none ? targets.target.numel() : 1, total_weight);
   WideResult result(out);
   with_real(g.dtype(), [&]<typename T>(std::type_identity<T>) {
     T* dx = result.tensor().data_as<T>();
     const T *gs = g.data_as<T>(), *weights = data_or_null<T>(w);
     std::fill(dx, dx + out.numel(), T(0));
     const T share = reduction == "mean" ? 1 / *total.data_as<T>() : T(1);
-    likelihoods.for_each_target(
+    targets.for_each(
         [&](int64_t i, int64_t at, int64_t c) { dx[at] = -gs[none ? i : 0] * share * (weights ? weights[c] : T(1)); });
   });
   result.land();

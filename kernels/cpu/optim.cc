@@ -1,10 +1,10 @@
 // The fused optimizer steps: all parameters in one operator, split into pieces over the pool.
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "engine/parallel.h"
 #include "engine/rules/error.h"
+#include "kernels/common/parameters.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/optim_loops.h"
@@ -19,21 +19,14 @@ constexpr int64_t kPiece = 1 << 14;  // elements: a few arrays of them fit the L
 // What lies otherwise is copied, and written back at the end.
 class Slices {
  public:
-  // `tensors`: the parameter, the gradient, then the states, undefined where they are not kept.
-  explicit Slices(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {
-    const Tensor& param = tensors_[0];
-    check(is_floating(param.dtype()), "a parameter must be of a floating type, got ", name(param.dtype()));
-    for (const Tensor& t : tensors_) {
-      check(!t || t.numel() == param.numel(), "a parameter has ", param.numel(),
-            " elements, but its gradient or state has ", t ? t.numel() : 0);
-      wide_.push_back(t ? contiguous_as(t, wide_type(param.dtype())) : Tensor());
-    }
+  explicit Slices(Parameter parameter) : tensors_(std::move(parameter)) {
+    for (size_t i = 0; i < tensors_.size(); ++i) wide_[i] = contiguous_as(tensors_[i], wide_type(tensors_[0].dtype()));
   }
   DType dtype() const { return wide_[0].dtype(); }
   int64_t numel() const { return wide_[0].numel(); }
   template <typename T>
   T* at(size_t i, int64_t offset) const {
-    return i < wide_.size() && wide_[i] ? wide_[i].data_as<T>() + offset : nullptr;
+    return wide_[i] ? wide_[i].data_as<T>() + offset : nullptr;
   }
   void write_back() const {
     for (size_t i = 0; i < tensors_.size(); ++i) {
@@ -42,13 +35,16 @@ class Slices {
   }
 
  private:
-  std::vector<Tensor> tensors_;
-  std::vector<Tensor> wide_;
+  Parameter tensors_;
+  Parameter wide_;
 };
 
 // Calls step(slices, offset, n) over all parameters' pieces, on the pool.
 template <typename F>
-void for_each_piece(const std::vector<Slices>& parameters, F&& step) {
+void for_each_piece(std::vector<Parameter> of, F&& step) {
+  std::vector<Slices> parameters;
+  parameters.reserve(of.size());
+  for (Parameter& parameter : of) parameters.emplace_back(std::move(parameter));
   struct Piece {
     const Slices* slices;
     int64_t offset;
@@ -66,25 +62,6 @@ void for_each_piece(const std::vector<Slices>& parameters, F&& step) {
   for (const Slices& s : parameters) s.write_back();
 }
 
-// Entry i of a list that is empty where the state is not kept.
-Tensor entry(const Tensors& list, size_t i) { return i < list.size() ? list[i] : Tensor(); }
-
-// The i-th parameters with their gradients and states. Lists are empty or as long as the parameters'.
-std::vector<Slices> slices(const Tensors& params, std::initializer_list<const Tensors*> lists) {
-  std::vector<Slices> all;
-  all.reserve(params.size());
-  for (const Tensors* list : lists) {
-    check(list->empty() || list->size() == params.size(), "expected lists of ", params.size(), " tensors, got ",
-          list->size());
-  }
-  for (size_t i = 0; i < params.size(); ++i) {
-    std::vector<Tensor> tensors{params[i]};
-    for (const Tensors* list : lists) tensors.push_back(entry(*list, i));
-    if (tensors[1]) all.emplace_back(std::move(tensors));
-  }
-  return all;
-}
-
 template <typename T>
 AdamPiece<T> adam_piece(const Slices& s, int64_t at) {
   return {s.at<T>(0, at), s.at<T>(1, at), s.at<T>(2, at), s.at<T>(3, at), s.at<T>(4, at)};
@@ -95,7 +72,7 @@ AdamPiece<T> adam_piece(const Slices& s, int64_t at) {
 void sgd_step(const Tensors& params, const Tensors& grads, const Tensors& momentum_buffers, double lr, double momentum,
               double dampening, double weight_decay, bool nesterov, bool maximize, bool first_step) {
   const SgdStep step{lr, momentum, dampening, weight_decay, nesterov, maximize, first_step};
-  for_each_piece(slices(params, {&grads, &momentum_buffers}), [&](const Slices& s, int64_t at, int64_t n) {
+  for_each_piece(parameters(params, {&grads, &momentum_buffers}), [&](const Slices& s, int64_t at, int64_t n) {
     if (s.dtype() == DType::kFloat64) {
       sgd(n, step, SgdPiece<double>{s.at<double>(0, at), s.at<double>(1, at), s.at<double>(2, at)});
     } else {
@@ -107,15 +84,11 @@ void sgd_step(const Tensors& params, const Tensors& grads, const Tensors& moment
 void adam_step(const Tensors& params, const Tensors& grads, const Tensors& exp_avgs, const Tensors& exp_avg_sqs,
                const Tensors& max_exp_avg_sqs, int64_t step, double lr, double beta1, double beta2, double eps,
                double weight_decay, bool decoupled, bool amsgrad, bool maximize) {
-  check(exp_avgs.size() == params.size() && exp_avg_sqs.size() == params.size() &&
-            (!amsgrad || max_exp_avg_sqs.size() == params.size()),
-        "expected the averages of all ", params.size(), " parameters");
-  const double t = static_cast<double>(step);
-  const AdamStep of{
-      lr, beta1, beta2, eps, weight_decay, decoupled, maximize, 1 - std::pow(beta1, t), 1 - std::pow(beta2, t)};
+  check_averages(params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, amsgrad);
+  const AdamStep of = adam_step_of(step, lr, beta1, beta2, eps, weight_decay, decoupled, maximize);
   const Tensors none;
   const Tensors& largest = amsgrad ? max_exp_avg_sqs : none;
-  for_each_piece(slices(params, {&grads, &exp_avgs, &exp_avg_sqs, &largest}),
+  for_each_piece(parameters(params, {&grads, &exp_avgs, &exp_avg_sqs, &largest}),
                  [&](const Slices& s, int64_t at, int64_t n) {
                    if (s.dtype() == DType::kFloat64) {
                      adam(n, of, adam_piece<double>(s, at));

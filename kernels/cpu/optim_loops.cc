@@ -19,18 +19,14 @@ template <typename T>
 template <bool kMomentum, bool kNesterov, typename T>
 [[gnu::always_inline]] inline void sgd_loop(int64_t n, const SgdStep& step, T* __restrict p, const T* __restrict g,
                                             T* __restrict m) {
-  const T lr = static_cast<T>(step.lr), decay = static_cast<T>(step.weight_decay);
-  const T sign = step.maximize ? T(-1) : T(1);
-  const T keep = static_cast<T>(step.first ? 0 : step.momentum), momentum = static_cast<T>(step.momentum);
-  const T take = static_cast<T>(step.first ? 1 : 1 - step.dampening);
+  const SgdFactors<T> of(step);
   for (int64_t i = 0; i < n; ++i) {
-    T d = sign * g[i] + decay * p[i];
+    T d = of.gradient(p[i], g[i]);
     if constexpr (kMomentum) {
-      // A new buffer's bytes may be anything, NaN too: times 0 they must not matter.
-      m[i] = step.first ? d : keep * m[i] + take * d;
-      d = kNesterov ? d + momentum * m[i] : m[i];
+      m[i] = of.moved(m[i], d);
+      d = kNesterov ? d + of.momentum * m[i] : m[i];
     }
-    p[i] -= lr * d;
+    p[i] -= of.lr * d;
   }
 }
 
@@ -44,20 +40,14 @@ template <typename T>
 template <bool kLargest, typename T>
 [[gnu::always_inline]] inline void adam_loop(int64_t n, const AdamStep& step, T* __restrict p, const T* __restrict g,
                                              T* __restrict average, T* __restrict square, T* __restrict largest) {
-  const T sign = step.maximize ? T(-1) : T(1);
-  const T l2 = static_cast<T>(step.decoupled ? 0 : step.weight_decay);
-  const T shrink = static_cast<T>(step.decoupled ? 1 - step.lr * step.weight_decay : 1);
-  const T take1 = static_cast<T>(1 - step.beta1), beta2 = static_cast<T>(step.beta2);
-  const T take2 = static_cast<T>(1 - step.beta2), eps = static_cast<T>(step.eps);
-  const T size = static_cast<T>(step.lr / step.correction1), unbias = static_cast<T>(1 / std::sqrt(step.correction2));
+  const AdamFactors<T> of(step);
   for (int64_t i = 0; i < n; ++i) {
-    const T d = sign * g[i] + l2 * p[i];
-    const T a = average[i] + take1 * (d - average[i]);
-    T s = beta2 * square[i] + take2 * d * d;
+    const T d = of.gradient(p[i], g[i]), a = of.average(average[i], d);
+    T s = of.square(square[i], d);
     average[i] = a;
     square[i] = s;
     if constexpr (kLargest) largest[i] = s = s > largest[i] ? s : largest[i];
-    p[i] = shrink * p[i] - size * a / (root(s) * unbias + eps);
+    p[i] = of.parameter(p[i], a, root(s));
   }
 }
 

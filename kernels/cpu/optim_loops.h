@@ -5,17 +5,9 @@
 
 #include <cstdint>
 
-namespace tt::cpu {
+#include "kernels/common/optim_step.h"
 
-struct SgdStep {
-  double lr;
-  double momentum = 0;
-  double dampening = 0;
-  double weight_decay = 0;
-  bool nesterov = false;
-  bool maximize = false;
-  bool first = false;  // the momentum buffer holds nothing yet
-};
+namespace tt::cpu {
 
 template <typename T>
 struct SgdPiece {
@@ -26,18 +18,6 @@ struct SgdPiece {
 
 void sgd(int64_t n, const SgdStep& step, const SgdPiece<float>& piece);
 void sgd(int64_t n, const SgdStep& step, const SgdPiece<double>& piece);
-
-struct AdamStep {
-  double lr;
-  double beta1;
-  double beta2;
-  double eps;
-  double weight_decay = 0;
-  bool decoupled = false;  // AdamW: the decay is of the parameter, not in the gradient
-  bool maximize = false;
-  double correction1 = 1;  // 1 - beta1^t
-  double correction2 = 1;  // 1 - beta2^t
-};
 
 template <typename T>
 struct AdamPiece {

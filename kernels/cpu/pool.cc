@@ -17,23 +17,6 @@ constexpr int64_t kElementsWorthACore = 1 << 15;
 
 using List = absl::Span<const int64_t>;
 
-Pair last_two(SizesView sizes) { return {sizes[sizes.size() - 2], sizes[sizes.size() - 1]}; }
-
-// One number stands for both.
-Pair pair(List list) {
-  check(list.size() == 1 || list.size() == 2, "expected one or two numbers, got ", list.size());
-  return {list.front(), list.back()};
-}
-
-Window window(SizesView in, SizesView out, List kernel, std::optional<List> stride, List padding) {
-  Window w{last_two(in), last_two(out), pair(kernel), pair(kernel), pair(padding)};
-  if (stride && !stride->empty()) w.stride = pair(*stride);
-  for (int d = 0; d < 2; ++d) {  // what follows divides by them
-    check(w.kernel[d] > 0 && w.stride[d] > 0 && w.padding[d] >= 0, "windows must have a size and a stride above zero");
-  }
-  return w;
-}
-
 // Calls f(plane's number) on the pool; `work` is a plane's elements.
 template <typename F>
 void for_each_plane(int64_t planes, int64_t work, F&& f) {
@@ -41,13 +24,6 @@ void for_each_plane(int64_t planes, int64_t work, F&& f) {
                [&](int64_t begin, int64_t end) {
                  for (int64_t p = begin; p < end; ++p) f(p);
                });
-}
-
-int64_t area(Pair size) { return size[0] * size[1]; }
-int64_t planes(SizesView sizes) {
-  int64_t n = 1;
-  for (size_t d = 0; d + 2 < sizes.size(); ++d) n *= sizes[d];
-  return n;
 }
 
 // Calls f with a plane's element type; 16-bit floats have been widened.
@@ -66,8 +42,7 @@ template <typename F>
 void spread(const Tensor& grad, Tensor& out, F&& add) {
   const Tensor g = wide(grad);
   const int64_t from = area(last_two(grad.sizes())), to = area(last_two(out.sizes()));
-  check(planes(grad.sizes()) == planes(out.sizes()), "gradients ", to_string(grad.sizes()), " do not fit an input ",
-        to_string(out.sizes()));
+  check_same_planes(grad.sizes(), out.sizes());
   WideResult result(out);
   with_real(g.dtype(), [&]<typename T>(std::type_identity<T>) {
     T* dx = result.tensor().data_as<T>();
@@ -127,9 +102,7 @@ Divisor divisor(bool count_include_pad, std::optional<int64_t> override) {
 void max_pool2d_with_indices(const Tensor& input, List kernel_size, std::optional<List> stride, List padding,
                              List dilation, bool, Tensor& output, Tensor& indices) {
   if (output.numel() == 0) return;
-  Window w = window(input.sizes(), output.sizes(), kernel_size, stride, padding);
-  w.dilation = pair(dilation);
-  check(w.dilation[0] > 0 && w.dilation[1] > 0, "dilation must be above zero");
+  const Window w = window(input.sizes(), output.sizes(), kernel_size, stride, padding, dilation);
   largest(input, output, indices, [&](auto* x, auto* y, int64_t* index) { max_plane(w, x, y, index); });
 }
 

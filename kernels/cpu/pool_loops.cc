@@ -160,20 +160,13 @@ template <typename T>
   }
 }
 
-// How many inputs a window of one dimension counts, PyTorch's way: the padding counts up to where it ends.
-int64_t extent(const Window& w, int d, int64_t o, bool count_padding) {
-  const int64_t begin = o * w.stride[d] - w.padding[d];
-  const int64_t end = std::min(begin + w.kernel[d], w.in[d] + w.padding[d]);
-  return count_padding ? end - begin : std::min(end, w.in[d]) - std::max<int64_t>(begin, 0);
-}
-
 // y /= what each window's sum is divided by; rows of outputs lie `row` apart.
 template <typename T>
 [[gnu::always_inline]] inline void divide(const Window& w, const Divisor& divisor, T* y, int64_t row) {
   for (int64_t oh = 0; oh < w.out[0]; ++oh, y += row) {
-    const int64_t rows = extent(w, 0, oh, divisor.count_padding);
+    const int64_t rows = w.extent(0, oh, divisor.count_padding);
     for (int64_t ow = 0; ow < w.out[1]; ++ow) {
-      const int64_t by = divisor.override ? divisor.override : rows * extent(w, 1, ow, divisor.count_padding);
+      const int64_t by = divisor.override ? divisor.override : rows * w.extent(1, ow, divisor.count_padding);
       y[ow] /= static_cast<T>(by);
     }
   }
@@ -243,9 +236,6 @@ TT_CLONES void average_back_of(const Window& w, const Divisor& d, const float* g
 TT_CLONES void average_back_of(const Window& w, const Divisor& d, const double* g, double* dx) {
   average_back(w, d, g, dx);
 }
-
-int64_t bin_begin(int64_t i, int64_t in, int64_t out) { return i * in / out; }
-int64_t bin_end(int64_t i, int64_t in, int64_t out) { return ((i + 1) * in + out - 1) / out; }
 
 }  // namespace
 

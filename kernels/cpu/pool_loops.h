@@ -1,28 +1,9 @@
 // The loops of pooling: one plane (height x width) at a time.
 #pragma once
 
-#include <array>
-#include <cstdint>
+#include "kernels/common/pool_window.h"
 
 namespace tt::cpu {
-
-using Pair = std::array<int64_t, 2>;  // height, width
-
-// A window that slides over planes; the same for all of them.
-struct Window {
-  Pair in;
-  Pair out;
-  Pair kernel;
-  Pair stride;
-  Pair padding{0, 0};
-  Pair dilation{1, 1};  // max only
-};
-
-// What an average divides by.
-struct Divisor {
-  bool count_padding = true;
-  int64_t override = 0;  // 0: the window's size
-};
 
 // y: the largest of each window, NaN if there is one; index: where in the plane it was.
 template <typename T>

@@ -1,11 +1,11 @@
 // Wide: the types that floating-point kernels compute in; 16-bit floats do so in float32.
 #pragma once
 
-#include <string_view>
 #include <type_traits>
 
 #include "engine/rules/error.h"
 #include "engine/tensor.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/copy.h"
 
@@ -32,11 +32,6 @@ class WideResult {
   Tensor& out_;
   Tensor wide_;
 };
-
-// Requires so many elements of a tensor that a loop will read; undefined ones are not read.
-inline void check_elements(const Tensor& t, int64_t count, std::string_view what) {
-  check(!t || t.numel() == count, "expected ", count, " elements of ", what, ", got ", t ? t.numel() : 0);
-}
 
 // Its elements, or null where it is undefined.
 template <typename T>

@@ -1,0 +1,76 @@
+// Pooling over the last two dimensions: windows that slide over planes, and adaptive ones that divide them up.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "absl/types/span.h"
+#include "engine/rules/error.h"
+#include "engine/rules/meta.h"
+
+namespace tt {
+
+using Pair = std::array<int64_t, 2>;  // height, width
+
+// A window that slides over planes; the same for all of them.
+struct Window {
+  Pair in;
+  Pair out;
+  Pair kernel;
+  Pair stride;
+  Pair padding{0, 0};
+  Pair dilation{1, 1};  // max only
+
+  // How many inputs output o counts along dimension d, PyTorch's way: the padding counts up to where it ends.
+  constexpr int64_t extent(int d, int64_t o, bool count_padding) const {
+    const int64_t begin = o * stride[d] - padding[d];
+    const int64_t end = std::min(begin + kernel[d], in[d] + padding[d]);
+    return count_padding ? end - begin : std::min(end, in[d]) - std::max<int64_t>(begin, 0);
+  }
+};
+
+// What an average divides by.
+struct Divisor {
+  bool count_padding = true;
+  int64_t override = 0;  // 0: the window's size
+};
+
+// Adaptive windows: output i covers inputs [bin_begin(i), bin_end(i)).
+constexpr int64_t bin_begin(int64_t i, int64_t in, int64_t out) { return i * in / out; }
+constexpr int64_t bin_end(int64_t i, int64_t in, int64_t out) { return ((i + 1) * in + out - 1) / out; }
+
+constexpr int64_t area(Pair size) { return size[0] * size[1]; }
+inline Pair last_two(SizesView sizes) { return {sizes[sizes.size() - 2], sizes[sizes.size() - 1]}; }
+inline int64_t planes(SizesView sizes) {
+  int64_t n = 1;
+  for (size_t d = 0; d + 2 < sizes.size(); ++d) n *= sizes[d];
+  return n;
+}
+
+// One number stands for both.
+inline Pair pair(absl::Span<const int64_t> list) {
+  check(list.size() == 1 || list.size() == 2, "expected one or two numbers, got ", list.size());
+  return {list.front(), list.back()};
+}
+
+// Throws Error (RuntimeError) on what could not be divided by.
+inline Window window(SizesView in, SizesView out, absl::Span<const int64_t> kernel,
+                     std::optional<absl::Span<const int64_t>> stride, absl::Span<const int64_t> padding,
+                     absl::Span<const int64_t> dilation = {}) {
+  Window w{last_two(in), last_two(out), pair(kernel), pair(kernel), pair(padding)};
+  if (stride && !stride->empty()) w.stride = pair(*stride);
+  if (!dilation.empty()) w.dilation = pair(dilation);
+  for (int d = 0; d < 2; ++d) {
+    check(w.kernel[d] > 0 && w.stride[d] > 0 && w.padding[d] >= 0, "windows must have a size and a stride above zero");
+    check(w.dilation[d] > 0, "dilation must be above zero");
+  }
+  return w;
+}
+
+inline void check_same_planes(SizesView grad, SizesView out) {
+  check(planes(grad) == planes(out), "gradients ", to_string(grad), " do not fit an input ", to_string(out));
+}
+
+}  // namespace tt
