@@ -1,0 +1,28 @@
+// Rows normalised by their own statistics: what layer, RMS and group normalisation have in common.
+#pragma once
+
+#include "engine/tensor.h"
+#include "kernels/cuda/launch.h"
+
+namespace tt::cuda {
+
+// Rows of channels x space elements. A sample is `groups` rows one after the other, with channels of their own.
+struct RowNorm {
+  int64_t rows, channels, groups = 1, space = 1;
+
+  TT_FUNCTION int64_t n() const { return channels * space; }
+  TT_FUNCTION int64_t first_channel(int64_t row) const { return groups == 1 ? 0 : row % groups * channels; }
+  TT_FUNCTION int64_t channel(int64_t first, int64_t i) const { return first + (space == 1 ? i : i / space); }
+  int64_t all_channels() const { return groups * channels; }
+};
+
+// An undefined mean: rows are not centred (RMS). weight and bias, one number a channel, may be undefined.
+// Throws Error (RuntimeError) where they have not as many elements as the shape says.
+void normalize_rows(const RowNorm& shape, const Tensor& input, const Tensor& weight, const Tensor& bias, double eps,
+                    const Tensor& output, const Tensor& mean, const Tensor& rstd);
+// grad_bias may be undefined.
+void normalize_rows_backward(const RowNorm& shape, const Tensor& grad, const Tensor& input, const Tensor& weight,
+                             const Tensor& mean, const Tensor& rstd, const Tensor& grad_input,
+                             const Tensor& grad_weight, const Tensor& grad_bias);
+
+}  // namespace tt::cuda
