@@ -1,0 +1,89 @@
+#include <gtest/gtest.h>
+
+#include "tests/cuda/agree.h"
+
+namespace tt::cuda {
+namespace {
+
+// Throws what reading `t` throws; gives its message.
+std::string fault_of(const Tensor& t) {
+  try {
+    back(t);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kIndex);
+    return error.message();
+  }
+  return "nothing was thrown";
+}
+
+TEST(CudaLossTest, NllLoss) {
+  SimulatedEngine engine;
+  struct Shape {
+    Sizes input, target;
+  };
+  const Shape shapes[] = {{{5, 3}, {5}}, {{2, 3, 4}, {2, 4}}, {{3}, {}}, {{300, 3}, {300}}};
+  for (DType dtype : kFloatings) {
+    for (const Shape& shape : shapes) {
+      Tensor target = empty(shape.target, DType::kInt64, Device{});
+      for (int64_t i = 0; i < target.numel(); ++i) testing::put(target, i, static_cast<double>((i * 7 + 1) % 3));
+      for (bool weighted : {false, true}) {
+        for (const char* reduction : {"none", "sum", "mean"}) {
+          const Tensor weight = weighted ? values({3}, {0.5, 2, 1}, dtype) : Tensor();
+          expect_agreement({filled(shape.input, dtype), target, weight}, tolerance_of(dtype), [&](const Tensors& t) {
+            Tensors all = ops::nll_loss_forward(t[0], t[1], t[2], 2, reduction);
+            all.push_back(ops::nll_loss_backward(all[0], t[1], t[2], all[1], shape.input, 2, reduction));
+            return all;
+          });
+        }
+      }
+    }
+  }
+}
+
+TEST(CudaLossTest, TargetOutOfBounds) {
+  SimulatedEngine engine;
+  const Tensor x = on_gpu(filled({2, 3})), target = on_gpu(values({2}, {1, 7}, DType::kInt64));
+  for (const char* reduction : {"none", "mean"}) {
+    const Tensor loss = ops::nll_loss(x, target, {}, -100, reduction);
+    EXPECT_NE(fault_of(loss).find("Target 7 is out of bounds."), std::string::npos) << fault_of(loss);
+  }
+  EXPECT_EQ(testing::at(back(x), 0), testing::at(back(x), 0));
+}
+
+TEST(CudaLossTest, Embedding) {
+  SimulatedEngine engine;
+  for (DType dtype : kFloatings) {
+    for (DType index : {DType::kInt64, DType::kInt32}) {
+      const Tensor at = values({2, 4}, {0, 4, 3, 3, 1, 0, 0, 2}, index);
+      expect_agreement({filled({5, 3}, dtype), at, filled({2, 4, 3}, dtype)}, tolerance_of(dtype),
+                       [](const Tensors& t) {
+                         return Tensors{ops::embedding(t[0], t[1], 3), ops::embedding_backward(t[2], t[1], 5, 3)};
+                       });
+    }
+  }
+  expect_agreement({filled({5, 3}), empty(Sizes{0}, DType::kInt64, Device{})}, 0,
+                   [](const Tensors& t) { return Tensors{ops::embedding(t[0], t[1])}; });
+}
+
+TEST(CudaLossTest, EmbeddingOutOfRange) {
+  SimulatedEngine engine;
+  const Tensor at = on_gpu(values({2}, {1, -1}, DType::kInt64));
+  EXPECT_NE(fault_of(ops::embedding(on_gpu(filled({5, 3})), at)).find("index out of range in self"), std::string::npos);
+  EXPECT_NE(fault_of(ops::embedding_backward(on_gpu(filled({2, 3})), at, 5, -1)).find("index out of range"),
+            std::string::npos);
+}
+
+TEST(CudaLossTest, Pad) {
+  SimulatedEngine engine;
+  const std::pair<Sizes, Sizes> cases[] = {
+      {{3, 4}, {1, 2}}, {{2, 3, 4}, {1, 0, 2, 1}}, {{3, 4}, {-1, 1, 0, -2}}, {{0, 2}, {1, 1, 1, 1}}};
+  for (DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt64}) {
+    for (const auto& [sizes, pad] : cases) {
+      expect_agreement({filled(sizes, dtype)}, 0,
+                       [pad = pad](const Tensors& t) { return Tensors{ops::pad(t[0], pad, int64_t{3})}; });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tt::cuda
