@@ -100,30 +100,32 @@ void GrpcTransport::shutdown() {
 
 // ---- Bulk bytes in chunks
 
-absl::Status GrpcTransport::upload(uint64_t transfer, absl::Span<const char> bytes) {
+absl::Status GrpcTransport::upload(uint64_t transfer, Device device, absl::Span<const char> bytes) {
   std::shared_ptr<Connection> connection = this->connection();
+  v1::UploadChunk first;
+  first.set_transfer(transfer);
+  first.set_device(device.encode());
+  first.set_total_bytes(bytes.size());
   if (connection->memory) {
     if (auto lane = connection->memory->claim_upload()) {
-      absl::Status status = upload_shared(*connection, transfer, bytes);
+      absl::Status status = upload_shared(*connection, first, bytes);
       if (!absl::IsFailedPrecondition(status)) return status;  // that: the engine's end of the lane is unusable
     }
   }
-  return upload_chunks(*connection, transfer, bytes);
+  return upload_chunks(*connection, first, bytes);
 }
 
-absl::Status GrpcTransport::upload_chunks(Connection& connection, uint64_t transfer, absl::Span<const char> bytes) {
+absl::Status GrpcTransport::upload_chunks(Connection& connection, v1::UploadChunk chunk, absl::Span<const char> bytes) {
   Call call(*this, connection.session_key);
   v1::UploadReply reply;
   auto writer = connection.stub->Upload(&call.context, &reply);
-  v1::UploadChunk chunk;
-  chunk.set_transfer(transfer);
-  chunk.set_total_bytes(bytes.size());
   for (size_t at = 0; at == 0 || at < bytes.size(); at += kChunkBytes) {
     size_t size = std::min(kChunkBytes, bytes.size() - at);
     chunk.mutable_data()->assign(bytes.data() + at, size);
     if (!writer->Write(chunk)) break;  // Finish says why
     if (at == 0) {
       chunk.clear_transfer();
+      chunk.clear_device();
       chunk.clear_total_bytes();
     }
   }

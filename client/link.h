@@ -74,7 +74,7 @@ class Link {
   // Waits until everything up to now has been executed.
   void synchronize();
   // As Transport's. Sent again after a broken connection; a poisoned tensor is RemoteError.
-  void upload(uint64_t transfer, absl::Span<const char> bytes);
+  void upload(uint64_t transfer, Device device, absl::Span<const char> bytes);
   void download(uint64_t handle, absl::Span<char> into);
   // The error `failure` stands for, as callers see it.
   RemoteError remote_error(const v1::Error& error) const;

@@ -85,9 +85,9 @@ void Link::recover_transfer(const absl::Status& status, int attempt) {
   if (!again || attempt == kAttempts) fail(ErrorKind::kRuntime, "[transfer] failed: ", status.message());
 }
 
-void Link::upload(uint64_t transfer, absl::Span<const char> bytes) {
+void Link::upload(uint64_t transfer, Device device, absl::Span<const char> bytes) {
   for (int attempt = 1;; ++attempt) {
-    absl::Status status = transport_->upload(transfer, bytes);
+    absl::Status status = transport_->upload(transfer, device, bytes);
     if (status.ok()) return;
     recover_transfer(status, attempt);
   }

@@ -60,7 +60,7 @@ absl::Status outcome(const grpc::Status& status, const absl::Status& moved) {
 
 }  // namespace
 
-absl::Status GrpcTransport::upload_shared(Connection& connection, uint64_t transfer, absl::Span<const char> bytes) {
+absl::Status GrpcTransport::upload_shared(Connection& connection, v1::UploadChunk first, absl::Span<const char> bytes) {
   Call call(*this, connection.session_key);
   Events events;
   v1::UploadReply reply;
@@ -68,9 +68,6 @@ absl::Status GrpcTransport::upload_shared(Connection& connection, uint64_t trans
   grpc::Status status;
   absl::Status moved = absl::UnavailableError("the call did not start");
   if (events.wait(Events::kStarted)) {
-    v1::UploadChunk first;
-    first.set_transfer(transfer);
-    first.set_total_bytes(bytes.size());
     first.set_through_shared_memory(true);
     writer->WriteLast(first, {}, Events::tag(Events::kMoved));
     if (events.wait(Events::kMoved)) {

@@ -10,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "engine/rules/device.h"
 #include "proto/wire.h"
 
 namespace tt::client {
@@ -24,8 +25,8 @@ class Transport {
   virtual absl::Status send(const v1::Frame& frame) = 0;
   // Blocks for the next reply. One thread at a time; may run beside send.
   virtual absl::Status receive(v1::Reply* reply) = 0;
-  // The bytes of `transfer`; returns when the engine has them all.
-  virtual absl::Status upload(uint64_t transfer, absl::Span<const char> bytes) = 0;
+  // The bytes of `transfer`, for a tensor on `device`; returns when the engine has them all.
+  virtual absl::Status upload(uint64_t transfer, Device device, absl::Span<const char> bytes) = 0;
   // Waits for `after` to have been executed; fills `into`, which has room for exactly the
   // tensor's bytes. A poisoned tensor is not a Status: it is in `error`.
   virtual absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, v1::Error* error) = 0;

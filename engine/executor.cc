@@ -77,6 +77,8 @@ PoisonRef attempt(const Instruction& instruction, Call& call) {
   try {
     Dispatcher::instance().dispatch(call);
     return nullptr;
+  } catch (const Poisoned& e) {
+    return e.root();
   } catch (Error& e) {
     e.set_op(instruction.op->name);
     return make_poison(instruction, e.kind(), e.message());
@@ -162,6 +164,8 @@ void Executor::run(const Program& program, SlotTable& slots) {
 void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
   const Op& op = *instruction.op;
   const bool into = (instruction.flags & Instruction::kInto) != 0;
+  if (Context& context = Context::current(); context.has_faults()) [[unlikely]]
+    context.faults().make_room(slots);
   release(instruction, slots);
   Resolved resolved(instruction, slots);
   if (op.num_outputs >= 0) check_count(instruction, static_cast<size_t>(op.num_outputs));

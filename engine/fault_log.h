@@ -51,6 +51,8 @@ class FaultLog {
   // Settles what the device has passed, without waiting; poisons the names in `slots` whose values came from a failed
   // call.
   void settle(SlotTable& slots);
+  // Between two calls: settles the older ones, waiting for them, where so many are open that the next might find no room.
+  void make_room(SlotTable& slots);
   bool empty() const { return tickets_.empty(); }
 
  private:

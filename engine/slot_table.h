@@ -24,6 +24,16 @@ struct Poison {
   bool retriable = false;  // the same call may succeed later (out of memory)
 };
 
+// Thrown by whoever finds out that a value which it was given is poisoned: its own results get the same root.
+class Poisoned final : public Error {
+ public:
+  explicit Poisoned(std::shared_ptr<const Poison> root) : Error(root->kind, root->message), root_(std::move(root)) {}
+  const std::shared_ptr<const Poison>& root() const { return root_; }
+
+ private:
+  std::shared_ptr<const Poison> root_;
+};
+
 struct SlotValue {
   Tensor tensor;
   std::shared_ptr<const Poison> poison;  // null where the tensor is good

@@ -44,7 +44,24 @@ class FrameBuffer {
   uint64_t inline_bytes_ = 0;  // of strings, which lie outside the arena
 };
 
+absl::StatusOr<Device> device_of(const v1::UploadChunk& chunk) try {
+  return decode_device(chunk.device());
+} catch (const Error& error) {
+  return to_status(error);
+}
+
 grpc::Status session_ended() { return grpc::Status(grpc::StatusCode::NOT_FOUND, "the session has ended"); }
+
+grpc::Status send_chunks(ByteSource& bytes, v1::DownloadChunk* chunk, grpc::ServerWriter<v1::DownloadChunk>* writer) {
+  do {
+    std::string* data = chunk->mutable_data();
+    data->resize(std::min(bytes.left(), kStreamChunkBytes));
+    bytes.read(data->data(), data->size());
+    if (!writer->Write(*chunk)) return grpc::Status::CANCELLED;
+    chunk->clear_tensor();
+  } while (bytes.left() != 0);
+  return grpc::Status::OK;
+}
 
 grpc::Status drain(grpc::ServerReader<v1::UploadChunk>* reader, Upload& upload, v1::UploadChunk* chunk) {
   do {
@@ -116,7 +133,9 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
   if (!session) return status;
   v1::UploadChunk chunk;
   if (!reader->Read(&chunk)) return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "an upload has a first chunk");
-  auto upload = session->begin_upload(chunk.transfer(), chunk.total_bytes());
+  absl::StatusOr<Device> device = device_of(chunk);
+  if (!device.ok()) return to_grpc(device.status());
+  auto upload = session->begin_upload(chunk.transfer(), chunk.total_bytes(), *device);
   if (!upload.ok()) return to_grpc(upload.status());
   if (chunk.through_shared_memory()) {
     auto segment = session->segment();
@@ -151,19 +170,13 @@ grpc::Status EngineService::Download(grpc::ServerContext* context, const v1::Dow
     return grpc::Status::OK;
   }
   *chunk.mutable_tensor() = download->tensor;
-  RowMajor& bytes = *download->bytes;
-  if (segment) {
+  try {
+    if (!segment) return send_chunks(*download->bytes, &chunk, writer);
     writer->Write(chunk);
-    return to_grpc(segment->send(bytes, go_on));
+    return to_grpc(segment->send(*download->bytes, go_on));
+  } catch (const Error& error) {  // of a device that fails on the way
+    return to_grpc(to_status(error));
   }
-  do {
-    std::string* data = chunk.mutable_data();
-    data->resize(std::min(bytes.left(), kStreamChunkBytes));
-    bytes.read(data->data(), data->size());
-    if (!writer->Write(chunk)) return grpc::Status::CANCELLED;
-    chunk.clear_tensor();
-  } while (bytes.left() != 0);
-  return grpc::Status::OK;
 }
 
 }  // namespace tt::server

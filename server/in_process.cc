@@ -22,10 +22,11 @@ absl::Status InProcessEngine::execute(absl::string_view session_key, const v1::F
   return absl::OkStatus();
 }
 
-absl::Status InProcessEngine::upload(absl::string_view session_key, uint64_t transfer, absl::Span<const char> bytes) {
+absl::Status InProcessEngine::upload(absl::string_view session_key, uint64_t transfer, Device device,
+                                     absl::Span<const char> bytes) {
   auto session = sessions_.find(session_key);
   if (!session) return no_session();
-  auto upload = session->begin_upload(transfer, bytes.size());
+  auto upload = session->begin_upload(transfer, bytes.size(), device);
   return upload.ok() ? (*upload)->append(bytes) : upload.status();
 }
 

@@ -1,4 +1,4 @@
-// RowMajor: a tensor's elements as bytes in logical order, read piece by piece.
+// RowMajor: a CPU tensor as a ByteSource.
 //
 // Holds the storage, not the tensor: it may outlive the handle and be read from another thread. Bytes that the session
 // writes meanwhile are seen as they happen to be; a client that wants a consistent picture waits before it writes.
@@ -8,18 +8,18 @@
 #include <cstdint>
 
 #include "engine/tensor.h"
+#include "server/byte_source.h"
 
 namespace tt::server {
 
-class RowMajor {
+class RowMajor final : public ByteSource {
  public:
   // Requires a tensor on the CPU.
   explicit RowMajor(const Tensor& tensor);
 
-  size_t bytes() const { return bytes_; }
-  size_t left() const { return bytes_ - done_; }
-  // Copies the next bytes, `size` or what is left; gives how many. `size` is a multiple of the item size.
-  size_t read(char* into, size_t size);
+  size_t bytes() const override { return bytes_; }
+  size_t left() const override { return bytes_ - done_; }
+  size_t read(char* into, size_t size) override;
 
  private:
   void gather(char* into, size_t items);

@@ -4,7 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/devices.h"
+#include "engine/dispatcher.h"
 #include "server/convert.h"
+#include "server/device_reader.h"
+#include "server/row_major.h"
 
 namespace tt::server {
 namespace {
@@ -17,8 +21,20 @@ std::optional<v1::Error> unreadable(const SlotValue& value, bool meta_only) {
   if (value.poison) return to_wire(*value.poison);
   if (!value.tensor) return to_wire(Error(ErrorKind::kRuntime, "the operator gave no tensor here"));
   Device device = value.tensor.device();
-  if (meta_only || device.type == DeviceType::kCPU) return std::nullopt;
+  if (meta_only || device.type != DeviceType::kMeta) return std::nullopt;
   return to_wire(Error(ErrorKind::kNotImplemented, absl::StrCat("cannot read bytes on ", to_string(device))));
+}
+
+bool on_cpu(const Tensor& tensor) { return tensor.device().type == DeviceType::kCPU; }
+
+size_t byte_size(const Tensor& tensor) { return static_cast<size_t>(tensor.numel()) * item_size(tensor.dtype()); }
+
+// Its elements in logical order, on its device.
+Tensor packed(const Tensor& tensor) {
+  if (tensor.is_contiguous()) return tensor;
+  Tensor copy = empty(tensor.sizes(), tensor.dtype(), tensor.device());
+  copy_into(copy, tensor);
+  return copy;
 }
 
 }  // namespace
@@ -27,6 +43,7 @@ Session::Session(Options options)
     : options_(std::move(options)),
       account_(std::make_shared<Account>(absl::StrCat("session ", options_.id), options_.memory_limit)),
       transfers_(std::make_shared<Transfers>(account_, options_.limits.max_transfers, options_.patience)),
+      downloads_(std::make_shared<CopyLane>(account_)),
       decoder_(options_.limits),
       replies_(options_.limits.max_reply_bytes) {
   context_.account = account_;
@@ -59,6 +76,7 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
     check_as(ErrorKind::kValue, slots_.size() + decoder_.new_names() <= options_.limits.max_handles,
              "a session has at most ", options_.limits.max_handles, " handles");
     executor_.run(program, slots_);
+    settle();
     answer_reads(frame, false, reply);
     release(frame);
   } catch (const ProgramFault& fault) {
@@ -112,12 +130,44 @@ void Session::answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadR
   }
   *result->mutable_tensor() = to_wire(value->tensor.meta());
   if (read.meta_only()) return;
-  RowMajor bytes(value->tensor);
-  if (bytes.bytes() > std::min(*room, options_.limits.max_inline_bytes)) return;  // by Download
-  *room -= bytes.bytes();
-  std::string* data = result->mutable_data();
-  data->resize(bytes.bytes());
-  bytes.read(data->data(), data->size());
+  const size_t bytes = byte_size(value->tensor);
+  if (bytes > std::min(*room, options_.limits.max_inline_bytes)) return;  // by Download
+  *room -= bytes;
+  result->mutable_data()->resize(bytes);
+  if (bytes == 0) return;
+  if (on_cpu(value->tensor)) {
+    RowMajor(value->tensor).read(result->mutable_data()->data(), bytes);
+  } else if (std::optional<v1::Error> error = read_from_device(read.handle(), value->tensor, result->mutable_data())) {
+    result->clear_data();
+    *result->mutable_error() = *std::move(error);
+  }
+}
+
+// A small value through the computing stream itself: what is asked for is what was computed last.
+std::optional<v1::Error> Session::read_from_device(uint64_t handle, const Tensor& tensor, std::string* bytes) try {
+  ContextScope scope(&context_);
+  const Tensor source = packed(tensor);
+  const Staging staging(downloads_, tensor.device(), bytes->size());
+  Stream& stream = context_.stream(tensor.device());
+  stream.copy(staging.data(), source.data(), bytes->size());
+  stream.synchronize();
+  bytes->assign(staging.data(), bytes->size());
+  return poison_of(handle, tensor->storage->taint);
+} catch (const Error& error) {
+  return to_wire(error);
+}
+
+// Requires that the device has computed what `taint` speaks of.
+std::optional<v1::Error> Session::poison_of(uint64_t handle, const Taint& taint) {
+  std::shared_ptr<const Poison> found = context_.faults().verdict(taint);
+  settle();
+  if (const SlotValue* value = slots_.find(handle); value && value->poison) found = value->poison;
+  return found ? std::optional(to_wire(*found)) : std::nullopt;
+}
+
+// What the devices have found since the last time stands in its values' places.
+void Session::settle() {
+  if (context_.has_faults()) context_.faults().settle(slots_);
 }
 
 void Session::release(const v1::Frame& frame) {
@@ -126,8 +176,8 @@ void Session::release(const v1::Frame& frame) {
   }
 }
 
-absl::StatusOr<std::unique_ptr<Upload>> Session::begin_upload(uint64_t transfer, uint64_t bytes) {
-  return transfers_->begin(transfer, bytes);
+absl::StatusOr<std::unique_ptr<Upload>> Session::begin_upload(uint64_t transfer, uint64_t bytes, Device device) {
+  return transfers_->begin(transfer, bytes, device);
 }
 
 absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> go_on) {
@@ -137,18 +187,40 @@ absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after
     while (executed() < after && !over() && go_on()) progress_.wait_for(lock, kGlance);
     --waiting_;
   }
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (over()) return absl::NotFoundError("the session has ended");
   if (executed() < after) return absl::CancelledError("the download was given up");
   const SlotValue* value = slots_.find(handle);
   if (value == nullptr) return absl::InvalidArgumentError(absl::StrCat("handle ", handle, " stands for nothing"));
   Download download;
   download.error = unreadable(*value, false);
-  if (!download.error) {
-    download.tensor = to_wire(value->tensor.meta());
-    download.bytes.emplace(value->tensor);
+  if (download.error) return download;
+  download.tensor = to_wire(value->tensor.meta());
+  if (on_cpu(value->tensor)) {
+    download.bytes = std::make_unique<RowMajor>(value->tensor);
+  } else {
+    download_from_device(handle, value->tensor, lock, &download);
   }
   return download;
+}
+
+// Lets go of the lock while the device computes: others' frames need not wait for it.
+void Session::download_from_device(uint64_t handle, Tensor tensor, std::unique_lock<std::mutex>& lock,
+                                   Download* download) try {
+  const Taint taint = tensor->storage->taint;
+  std::unique_ptr<Event> computed;
+  {
+    ContextScope scope(&context_);
+    tensor = packed(tensor);
+    computed = context_.stream(tensor.device()).record();
+  }
+  lock.unlock();
+  computed->synchronize();
+  lock.lock();
+  download->error = poison_of(handle, taint);
+  if (!download->error) download->bytes = std::make_unique<DeviceReader>(downloads_, tensor);
+} catch (const Error& error) {
+  download->error = to_wire(error);
 }
 
 std::shared_ptr<SharedSegment> Session::segment() const {

@@ -19,10 +19,11 @@
 #include "engine/executor.h"
 #include "engine/slot_table.h"
 #include "proto/wire.h"
+#include "server/byte_source.h"
+#include "server/copy_lane.h"
 #include "server/decode.h"
 #include "server/limits.h"
 #include "server/replies.h"
-#include "server/row_major.h"
 #include "server/shared_segment.h"
 #include "server/sites.h"
 #include "server/transfer.h"
@@ -33,7 +34,7 @@ namespace tt::server {
 // A tensor's bytes, about to be sent; or the error in its place.
 struct Download {
   v1::TensorDescription tensor;
-  std::optional<RowMajor> bytes;
+  std::unique_ptr<ByteSource> bytes;
   std::optional<v1::Error> error;
 };
 
@@ -56,8 +57,8 @@ class Session {
   // Executes `frame`, unless it was executed already, and fills the cleared `reply`.
   void execute(const v1::Frame& frame, v1::Reply* reply);
   // See Transfers::begin.
-  absl::StatusOr<std::unique_ptr<Upload>> begin_upload(uint64_t transfer, uint64_t bytes);
-  // Waits until frame `after` has been executed; asks `go_on` now and then. INVALID_ARGUMENT on a name that stands for
+  absl::StatusOr<std::unique_ptr<Upload>> begin_upload(uint64_t transfer, uint64_t bytes, Device device = {});
+  // Waits until frame `after` has been executed, asking `go_on` now and then, and until a device has the tensor. INVALID_ARGUMENT on a name that stands for
   // nothing, CANCELLED where go_on said so.
   absl::StatusOr<Download> begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> go_on);
 
@@ -84,6 +85,10 @@ class Session {
   void repeat(const v1::Frame& frame, v1::Reply* reply);
   void answer_reads(const v1::Frame& frame, bool again, v1::Reply* reply);
   void answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadResult* result);
+  std::optional<v1::Error> read_from_device(uint64_t handle, const Tensor& tensor, std::string* bytes);
+  void download_from_device(uint64_t handle, Tensor tensor, std::unique_lock<std::mutex>& lock, Download* download);
+  std::optional<v1::Error> poison_of(uint64_t handle, const Taint& taint);
+  void settle();
   void release(const v1::Frame& frame);
   void free_everything();
   void publish(uint64_t executed);
@@ -92,6 +97,7 @@ class Session {
   const std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
   const std::shared_ptr<Account> account_;
   const std::shared_ptr<Transfers> transfers_;
+  const std::shared_ptr<CopyLane> downloads_;
   std::atomic<bool> over_{false};
   std::atomic<uint64_t> executed_{0};
 

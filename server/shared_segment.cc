@@ -27,6 +27,7 @@ absl::Status hold(Lane& lane, Transfer&& transfer) {
   std::unique_lock lock(lane.mutex, kLaneWait);
   if (!lock.owns_lock()) return absl::FailedPreconditionError("the lane carries another transfer");
   if (lane.broken) return absl::FailedPreconditionError("the lane broke with an earlier transfer");
+  lane.broken = true;  // unless it ends well
   absl::Status status = transfer();
   lane.broken = !status.ok();
   return status;
@@ -87,7 +88,7 @@ absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> go
   });
 }
 
-absl::Status SharedSegment::send(RowMajor& tensor, absl::FunctionRef<bool()> go_on) {
+absl::Status SharedSegment::send(ByteSource& tensor, absl::FunctionRef<bool()> go_on) {
   client_gone();
   return hold(download_, [&]() -> absl::Status {
     while (tensor.left() != 0) {

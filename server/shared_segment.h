@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "proto/shared_ring.h"
 #include "proto/wire.h"
-#include "server/row_major.h"
+#include "server/byte_source.h"
 #include "server/transfer.h"
 
 namespace tt::server {
@@ -29,9 +29,10 @@ class SharedSegment {
   v1::SharedMemory describe() const;
 
   // Moves all of an upload, or of a tensor. Fails with CANCELLED where go_on said so, INVALID_ARGUMENT where the
-  // client's counters lie; the lane is unusable afterwards, FAILED_PRECONDITION says so.
+  // client's counters lie; the lane is unusable afterwards, FAILED_PRECONDITION says so. Throws Error where the
+  // tensor's device fails.
   absl::Status receive(Upload& upload, absl::FunctionRef<bool()> go_on);
-  absl::Status send(RowMajor& tensor, absl::FunctionRef<bool()> go_on);
+  absl::Status send(ByteSource& tensor, absl::FunctionRef<bool()> go_on);
 
   // Whether a client was seen holding the segment and holds it no more: its process has ended.
   bool client_gone();

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/context.h"
+#include "engine/devices.h"
 #include "server/convert.h"
 
 namespace tt::server {
@@ -16,18 +17,12 @@ constexpr size_t kRemembered = 1024;
 
 thread_local Transfers* current_transfers = nullptr;
 
-// Host memory that `account` pays for.
-Ref<Storage> stage(const std::shared_ptr<Account>& account, uint64_t bytes) {
-  Context context;
-  context.account = account;
-  ContextScope scope(&context);
-  return make_ref<Storage>(Device{DeviceType::kCPU, 0}, bytes);
-}
-
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint64_t bytes) {
+absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint64_t bytes, Device device) {
   if (transfer == 0) return absl::InvalidArgumentError("a transfer's number is not 0");
+  const bool exists = device.type != DeviceType::kMeta && Devices::instance().has(device);
+  if (!exists) return absl::InvalidArgumentError(absl::StrCat("this engine has no device ", to_string(device)));
   if (bytes > INT64_MAX) return absl::InvalidArgumentError(absl::StrCat("absurd size, got ", bytes, " bytes"));
   std::unique_lock lock(mutex_);
   if (closed_) return absl::FailedPreconditionError("the session has ended");
@@ -42,31 +37,36 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
   if (!known && entries_.size() >= max_transfers_) {
     return absl::ResourceExhaustedError(absl::StrCat("at most ", max_transfers_, " transfers wait at a time"));
   }
-  entries_[transfer] = Entry{State::kArriving, nullptr, Clock::now(), std::nullopt};
+  entries_[transfer] = Entry{State::kArriving, {}, Clock::now(), std::nullopt};
   lock.unlock();  // allocating may take the kernel a while
   Ref<Storage> storage;
   std::optional<Error> refusal;
   try {
-    storage = stage(account_, bytes);
+    storage = lane_->allocate(device, bytes);
   } catch (const Error& error) {
     refusal = error;
   }
   lock.lock();
   if (closed_) return absl::FailedPreconditionError("the session has ended");
   if (refusal) return refuse(transfer, *refusal);
-  entries_[transfer].storage = storage;
+  entries_[transfer].arrival.storage = storage;
   if (bytes == 0) entries_[transfer].state = State::kComplete;
   changed_.notify_all();
   return std::unique_ptr<Upload>(new Upload(shared_from_this(), transfer, std::move(storage), bytes));
 }
 
 absl::Status Transfers::refuse(uint64_t transfer, const Error& error) {
-  entries_[transfer] = Entry{State::kRefused, nullptr, Clock::now(), error};
+  entries_[transfer] = Entry{State::kRefused, {}, Clock::now(), error};
   changed_.notify_all();
   return to_status(error);
 }
 
-Ref<Storage> Transfers::take(uint64_t transfer, uint64_t bytes) {
+absl::Status Transfers::failed(uint64_t transfer, const Error& error) {
+  std::lock_guard lock(mutex_);
+  return entries_.contains(transfer) ? refuse(transfer, error) : to_status(error);
+}
+
+Transfers::Arrival Transfers::take(uint64_t transfer, uint64_t bytes, Device device) {
   auto began = Clock::now();
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -74,13 +74,15 @@ Ref<Storage> Transfers::take(uint64_t transfer, uint64_t bytes) {
     auto found = entries_.find(transfer);
     Entry* entry = found == entries_.end() ? nullptr : &found->second;
     if (entry != nullptr && entry->state == State::kComplete) {
-      Ref<Storage> storage = std::move(entry->storage);
+      Arrival arrival = std::move(entry->arrival);
       entries_.erase(found);
       taken_.push_back(transfer);
       if (taken_.size() > kRemembered) taken_.pop_front();
-      check_as(ErrorKind::kValue, storage->bytes() == bytes, "transfer ", transfer, " has ", storage->bytes(),
-               " bytes, the tensor takes ", bytes);
-      return storage;
+      check_as(ErrorKind::kValue, arrival.storage->bytes() == bytes, "transfer ", transfer, " has ",
+               arrival.storage->bytes(), " bytes, the tensor takes ", bytes);
+      check_as(ErrorKind::kValue, arrival.storage->device() == device, "transfer ", transfer, " was sent to ",
+               arrival.storage->device(), ", the tensor is on ", device);
+      return arrival;
     }
     check(!was_taken(transfer), "transfer ", transfer, " was taken already");
     if (entry != nullptr && entry->state == State::kRefused) {
@@ -105,15 +107,21 @@ void Transfers::close() {
   changed_.notify_all();
 }
 
-bool Transfers::arrived(uint64_t transfer, bool last) {
+bool Transfers::moved(uint64_t transfer) {
   std::lock_guard lock(mutex_);
   auto found = entries_.find(transfer);
   if (closed_ || found == entries_.end()) return false;
   found->second.moved = Clock::now();
-  if (last) {
-    found->second.state = State::kComplete;
-    changed_.notify_all();
-  }
+  return true;
+}
+
+bool Transfers::completed(uint64_t transfer, std::shared_ptr<Event> landed) {
+  std::lock_guard lock(mutex_);
+  auto found = entries_.find(transfer);
+  if (closed_ || found == entries_.end()) return false;
+  found->second.state = State::kComplete;
+  found->second.arrival.landed = std::move(landed);
+  changed_.notify_all();
   return true;
 }
 
@@ -121,7 +129,7 @@ void Transfers::broke_off(uint64_t transfer) {
   std::lock_guard lock(mutex_);
   auto found = entries_.find(transfer);
   if (found == entries_.end() || found->second.state != State::kArriving) return;
-  found->second = Entry{State::kBroken, nullptr, Clock::now(), std::nullopt};
+  found->second = Entry{State::kBroken, {}, Clock::now(), std::nullopt};
   changed_.notify_all();
 }
 
@@ -136,6 +144,7 @@ Transfers::Clock::time_point Transfers::deadline(const Entry* entry, Clock::time
 
 Upload::~Upload() {
   if (storage_ && left() != 0) {
+    writer_ = nullptr;
     storage_ = nullptr;  // first: who waits for it to be gone sees it gone
     owner_->broke_off(transfer_);
   }
@@ -145,13 +154,29 @@ absl::Status Upload::append(absl::Span<const char> bytes) {
   if (bytes.size() > left()) {
     return absl::InvalidArgumentError(absl::StrCat("the transfer has ", bytes_, " bytes, got more"));
   }
-  if (storage_ && !bytes.empty()) {
-    std::memcpy(static_cast<char*>(storage_->data()) + done_, bytes.data(), bytes.size());
+  if (!storage_) {
+    done_ += bytes.size();
+    return absl::OkStatus();
   }
-  done_ += bytes.size();
-  if (storage_ && !owner_->arrived(transfer_, left() == 0))
-    return absl::CancelledError("nobody waits for the transfer");
-  return absl::OkStatus();
+  try {
+    write(bytes);
+    done_ += bytes.size();
+    const bool wanted = left() == 0 ? owner_->completed(transfer_, writer_ ? writer_->finish() : nullptr)
+                                    : owner_->moved(transfer_);
+    return wanted ? absl::OkStatus() : absl::CancelledError("nobody waits for the transfer");
+  } catch (const Error& error) {
+    return owner_->failed(transfer_, error);
+  }
+}
+
+void Upload::write(absl::Span<const char> bytes) {
+  if (bytes.empty()) return;
+  if (storage_->device().type == DeviceType::kCPU) {
+    std::memcpy(static_cast<char*>(storage_->data()) + done_, bytes.data(), bytes.size());
+    return;
+  }
+  if (!writer_) writer_ = std::make_unique<DeviceWriter>(owner_->lane_, storage_);
+  writer_->write(bytes);
 }
 
 TransfersScope::TransfersScope(Transfers* transfers) : saved_(std::exchange(current_transfers, transfers)) {}
@@ -167,7 +192,12 @@ void uploaded(Call& call) {
     check_as(ErrorKind::kValue, size >= 0 && !__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes),
              "absurd sizes, got ", to_string(meta.sizes));
   }
-  Ref<Storage> storage = current_transfers->take(static_cast<uint64_t>(call.args[0].integer), bytes);
+  auto [storage, landed] = current_transfers->take(static_cast<uint64_t>(call.args[0].integer), bytes, meta.device);
+  if (landed) {
+    Stream& stream = Context::current().stream(meta.device);
+    stream.wait(*landed);
+    Devices::instance().allocator(meta.device).record_stream(storage->data(), stream);
+  }
   call.outputs.resize(1);
   call.outputs[0] = Tensor(new TensorImpl(std::move(meta), std::move(storage)));
 }

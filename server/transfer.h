@@ -1,6 +1,7 @@
 // Transfers: the uploads of one session, from their first byte until an `uploaded` instruction takes them.
 //
-// Bytes go straight into storages that the session's account pays for, and that the instruction adopts as they are.
+// Bytes go straight into storages that the session's account pays for, and that the instruction adopts as they are; to
+// those of a GPU through staging memory, in a stream of their own, while others are still arriving.
 // Thread-safe: uploads arrive on their own threads, the session's thread waits for them.
 #pragma once
 
@@ -19,6 +20,8 @@
 #include "engine/dispatcher.h"
 #include "engine/rules/error.h"
 #include "engine/storage.h"
+#include "server/copy_lane.h"
+#include "server/device_writer.h"
 
 namespace tt::server {
 
@@ -32,18 +35,25 @@ class Transfers : public std::enable_shared_from_this<Transfers> {
     std::chrono::milliseconds again{10'000};
   };
 
-  Transfers(std::shared_ptr<Account> account, uint64_t max_transfers, Patience patience)
-      : account_(std::move(account)), max_transfers_(max_transfers), patience_(patience) {}
+  // What has arrived. `landed`: when the device has it; null on the CPU.
+  struct Arrival {
+    Ref<Storage> storage;
+    std::shared_ptr<Event> landed;
+  };
 
-  // Takes memory for `bytes` before any of them is read. RESOURCE_EXHAUSTED where the account or the table has no room,
+  Transfers(std::shared_ptr<Account> account, uint64_t max_transfers, Patience patience)
+      : lane_(std::make_shared<CopyLane>(std::move(account))), max_transfers_(max_transfers), patience_(patience) {}
+
+  // Takes memory on `device` for `bytes` before any of them is read. INVALID_ARGUMENT where there is no such device,
+  // RESOURCE_EXHAUSTED where the account or the table has no room,
   // FAILED_PRECONDITION once closed, ALREADY_EXISTS while the same transfer is under way. One that broke off starts
   // over; a refused one fails its instruction at once; one that is complete, or was taken, is read and dropped (its
   // sender did not hear of it).
-  absl::StatusOr<std::unique_ptr<Upload>> begin(uint64_t transfer, uint64_t bytes);
+  absl::StatusOr<std::unique_ptr<Upload>> begin(uint64_t transfer, uint64_t bytes, Device device = {});
 
-  // Waits until all of `transfer` is there, and gives its storage. Throws Error where it does not come, or has not
-  // `bytes`.
-  Ref<Storage> take(uint64_t transfer, uint64_t bytes);
+  // Waits until all of `transfer` is there. Throws Error where it does not come, has not `bytes`, or is elsewhere than
+  // on `device`.
+  Arrival take(uint64_t transfer, uint64_t bytes, Device device);
 
   // Drops everything; waits end. Uploads under way see it at their next chunk.
   void close();
@@ -54,18 +64,20 @@ class Transfers : public std::enable_shared_from_this<Transfers> {
   enum class State { kArriving, kBroken, kRefused, kComplete };
   struct Entry {
     State state = State::kArriving;
-    Ref<Storage> storage;
+    Arrival arrival;
     Clock::time_point moved;       // when it last made progress
     std::optional<Error> refusal;  // kRefused: what its instruction fails with
   };
 
-  absl::Status refuse(uint64_t transfer, const Error& error);
-  bool arrived(uint64_t transfer, bool last);  // false where nobody wants it any more
+  absl::Status refuse(uint64_t transfer, const Error& error);  // with mutex_ held
+  absl::Status failed(uint64_t transfer, const Error& error);
+  bool moved(uint64_t transfer);  // false where nobody wants it any more
+  bool completed(uint64_t transfer, std::shared_ptr<Event> landed);  // likewise
   void broke_off(uint64_t transfer);
   bool was_taken(uint64_t transfer) const;
   Clock::time_point deadline(const Entry* entry, Clock::time_point began) const;
 
-  const std::shared_ptr<Account> account_;
+  const std::shared_ptr<CopyLane> lane_;
   const uint64_t max_transfers_;
   const Patience patience_;
   std::mutex mutex_;
@@ -82,7 +94,8 @@ class Upload {
   Upload(const Upload&) = delete;
   Upload& operator=(const Upload&) = delete;
 
-  // INVALID_ARGUMENT on more bytes than were announced, CANCELLED where the session has ended.
+  // INVALID_ARGUMENT on more bytes than were announced, CANCELLED where the session has ended. Where the device fails,
+  // the transfer is refused.
   absl::Status append(absl::Span<const char> bytes);
   uint64_t left() const { return bytes_ - done_; }
   uint64_t bytes() const { return bytes_; }
@@ -91,12 +104,14 @@ class Upload {
   friend class Transfers;
   Upload(std::shared_ptr<Transfers> owner, uint64_t transfer, Ref<Storage> storage, uint64_t bytes)
       : owner_(std::move(owner)), transfer_(transfer), storage_(std::move(storage)), bytes_(bytes) {}
+  void write(absl::Span<const char> bytes);
 
   std::shared_ptr<Transfers> owner_;
   uint64_t transfer_;
   Ref<Storage> storage_;  // null: the bytes are dropped
   uint64_t bytes_;
   uint64_t done_ = 0;
+  std::unique_ptr<DeviceWriter> writer_;  // made at the first byte for a GPU
 };
 
 // Makes `transfers` what `uploaded` instructions on this thread wait for.

@@ -82,8 +82,7 @@ void copy_to_host(const Tensor& src, const Tensor& dst) {
   stream.copy(landing.data(), packed.data(), static_cast<size_t>(packed.numel()) * item_size(packed.dtype()));
   stream.synchronize();
   if (std::shared_ptr<const Poison> poison = Context::current().faults().verdict(src->storage->taint)) {
-    Error error(poison->kind, poison->message);
-    throw error;
+    throw Poisoned(std::move(poison));
   }
   if (!direct) copy_into(dst, landing);
 }

@@ -109,7 +109,7 @@ absl::Status FakeTransport::receive(v1::Reply* reply) {
   return absl::OkStatus();
 }
 
-absl::Status FakeTransport::upload(uint64_t transfer, absl::Span<const char> bytes) {
+absl::Status FakeTransport::upload(uint64_t transfer, Device, absl::Span<const char> bytes) {
   std::lock_guard lock(engine_->mutex);
   if (engine_->dead) return absl::UnavailableError("connection refused");
   uploads_[transfer].assign(bytes.begin(), bytes.end());

@@ -57,7 +57,7 @@ class FakeTransport final : public Transport {
   absl::Status open(const std::string& session_key) override;
   absl::Status send(const v1::Frame& frame) override;
   absl::Status receive(v1::Reply* reply) override;
-  absl::Status upload(uint64_t transfer, absl::Span<const char> bytes) override;
+  absl::Status upload(uint64_t transfer, Device device, absl::Span<const char> bytes) override;
   absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, v1::Error* error) override;
   void shutdown() override;
   std::string address() const override { return "the fake"; }

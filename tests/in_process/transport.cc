@@ -30,8 +30,8 @@ absl::Status InProcessTransport::receive(v1::Reply* reply) {
   return absl::OkStatus();
 }
 
-absl::Status InProcessTransport::upload(uint64_t transfer, absl::Span<const char> bytes) {
-  return engine_->upload(key_, transfer, bytes);
+absl::Status InProcessTransport::upload(uint64_t transfer, Device device, absl::Span<const char> bytes) {
+  return engine_->upload(key_, transfer, device, bytes);
 }
 
 absl::Status InProcessTransport::download(uint64_t handle, uint64_t after, absl::Span<char> into, v1::Error* error) {

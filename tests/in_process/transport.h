@@ -21,7 +21,7 @@ class InProcessTransport final : public client::Transport {
   absl::Status open(const std::string& session_key) override;
   absl::Status send(const v1::Frame& frame) override;
   absl::Status receive(v1::Reply* reply) override;
-  absl::Status upload(uint64_t transfer, absl::Span<const char> bytes) override;
+  absl::Status upload(uint64_t transfer, Device device, absl::Span<const char> bytes) override;
   absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, v1::Error* error) override;
   void shutdown() override;
 

@@ -177,7 +177,7 @@ TEST_F(SessionsTest, AnInProcessEngineMovesBytesBothWays) {
   v1::HelloReply welcome;
   ASSERT_TRUE(engine.hello({}, &welcome).ok());
   std::string bytes = testing::bytes_of({1, 2, 3});
-  ASSERT_TRUE(engine.upload(welcome.session_key(), 1, bytes).ok());
+  ASSERT_TRUE(engine.upload(welcome.session_key(), 1, Device{}, bytes).ok());
   v1::Frame frame;
   frame.set_sequence(1);
   testing::uploaded(&frame, 1, 1, {3});

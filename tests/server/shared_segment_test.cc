@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/row_major.h"
 #include "tests/server/engine_memory.h"
 
 namespace tt::server {
@@ -60,7 +61,7 @@ TEST_F(SharedSegmentTest, UploadsComeThroughWhateverTheirSize) {
     ASSERT_TRUE(upload.ok());
     EXPECT_TRUE(engine_->receive(**upload, kAlways).ok());
     client.join();
-    Ref<Storage> storage = transfers_->take(transfer, bytes);
+    Ref<Storage> storage = transfers_->take(transfer, bytes, Device{}).storage;
     EXPECT_EQ(bytes == 0 ? 0 : std::memcmp(storage->data(), sent.data(), bytes), 0);
   }
 }

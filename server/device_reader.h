@@ -1,0 +1,32 @@
+// DeviceReader: a device's tensor as a ByteSource: pieces are fetched ahead of whoever reads.
+#pragma once
+
+#include "engine/tensor.h"
+#include "server/byte_source.h"
+#include "server/staging.h"
+
+namespace tt::server {
+
+class DeviceReader final : public ByteSource {
+ public:
+  // Requires a contiguous tensor on a device, which it keeps, and that the device has computed it. Throws Error.
+  DeviceReader(std::shared_ptr<CopyLane> lane, const Tensor& tensor);
+  ~DeviceReader() override;  // waits for what is being fetched
+
+  size_t bytes() const override { return bytes_; }
+  size_t left() const override { return bytes_ - read_; }
+  size_t read(char* into, size_t size) override;
+
+ private:
+  void fetch(Staging::Piece& piece);
+
+  Tensor tensor_;
+  const size_t bytes_;
+  size_t read_ = 0;
+  size_t fetched_ = 0;  // or on its way
+  size_t piece_ = 0;    // the one that is read,
+  size_t offset_ = 0;   // from here
+  Staging staging_;
+};
+
+}  // namespace tt::server
