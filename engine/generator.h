@@ -22,6 +22,12 @@ struct Generator {
   }
 };
 
+// A draw takes words in groups, from so many consecutive blocks: word j of a group's block b is the group's word
+// b + kGroupBlocks * j, and elements take words in order. Elements that need 64 bits take word j of a block with word
+// j + 1, in the order of the former: of a group, words b and b + kGroupBlocks, then b + 2 and b + 3 * kGroupBlocks.
+inline constexpr int kGroupBlocks = 128;
+inline constexpr int kGroupWords = 4 * kGroupBlocks;
+
 // Four independent 32-bit words for block `counter` of `seed`'s sequence.
 constexpr std::array<uint32_t, 4> philox(uint64_t seed, uint64_t counter) {
   std::array<uint32_t, 4> c{static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), 0, 0};

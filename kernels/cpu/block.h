@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "engine/generator.h"
 #include "engine/rules/dtype.h"
 
 namespace tt::cpu {
@@ -63,11 +64,8 @@ struct Moves {
   void (*stream)(const C* src, int64_t n, C* dst);
 };
 
-// Random words, 512 at a time from 128 consecutive Philox blocks: the first words of all blocks,
-// then all second words, and so on, which is how vectors come by them.
-inline constexpr int kGroupBlocks = 128;
-inline constexpr int kGroupWords = 4 * kGroupBlocks;
-
+// Random words, a group (engine/generator.h) at a time: the first words of all its blocks, then all second words, and
+// so on, which is how vectors come by them.
 struct Draws {
   void (*words)(uint64_t seed, uint64_t counter, uint32_t* out);
   // A group gives 512 floats or 256 doubles: uniform in [0, 1), or standard normal.

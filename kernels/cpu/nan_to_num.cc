@@ -1,26 +1,15 @@
 // nan_to_num: its defaults are the limits of the tensor's own dtype, which a body does not know.
 
-#include <cmath>
-#include <limits>
-
 #include "engine/parallel.h"
 #include "kernels/cpu/clones.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/common/element.h"
+#include "kernels/common/limits.h"
 #include "kernels/cpu/kernels.h"
 
 namespace tt::cpu {
 
 namespace {
-
-double highest(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat16: return 65504;
-    case DType::kBFloat16: return 0x1.fep127;
-    case DType::kFloat32: return std::numeric_limits<float>::max();
-    default: return std::numeric_limits<double>::max();
-  }
-}
 
 template <typename T>
 [[gnu::always_inline]] inline void replace(T* values, int64_t n, T nan, T above, T below) {

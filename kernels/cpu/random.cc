@@ -1,8 +1,4 @@
-// What draws from the session's generator.
-//
-// Element i of a draw depends on (seed, offset, i) alone: words come in groups of 512 from 128
-// consecutive Philox blocks, word j of block b at b + 128 * j (block.h), and elements take them in
-// order; two each, from one block, where one word has too few bits.
+// What draws from the session's generator (engine/generator.h says which words an element takes).
 
 #include <algorithm>
 #include <cmath>
@@ -12,9 +8,10 @@
 
 #include "engine/context.h"
 #include "engine/parallel.h"
+#include "kernels/common/draws.h"
+#include "kernels/common/element.h"
 #include "kernels/cpu/block.h"
 #include "kernels/cpu/copy.h"
-#include "kernels/common/element.h"
 #include "kernels/cpu/kernels.h"
 
 namespace tt::cpu {
@@ -87,8 +84,8 @@ void draw_uniform(const Tensor& out, F f) {
 // up to `to`.
 void draw_unit(const Tensor& out, double from, double to) {
   const auto scale = [=]<typename C>(C u) { return static_cast<C>(from) + u * static_cast<C>(to - from); };
-  if (out.dtype() != DType::kFloat16 && out.dtype() != DType::kBFloat16) return draw_uniform(out, scale);
-  const float steps = out.dtype() == DType::kFloat16 ? 0x1p11f : 0x1p8f;
+  const float steps = unit_steps(out.dtype());
+  if (steps == 0) return draw_uniform(out, scale);
   draw_uniform(out, [=]<typename C>(C u) {
     return scale(static_cast<C>(static_cast<int32_t>(u * static_cast<C>(steps))) / static_cast<C>(steps));
   });
@@ -111,44 +108,21 @@ uint64_t word_pair(const uint32_t* words, int64_t i) {
   return uint64_t{words[at]} << 32 | words[at + kGroupBlocks];
 }
 
-// Integers of [low, low + range), by the high half of a product: bias below 2^-32.
-void draw_integers(const Tensor& out, int64_t low, uint64_t range) {
+void draw_integers(const Tensor& out, const IntegerRange& range) {
   write_contiguous(out, [&](const Tensor& target) {
     with_element(target.dtype(), [&]<typename T>(std::type_identity<T>) {
       T* to = target.data_as<T>();
-      const auto put = [&](int64_t i, uint64_t drawn) {
-        to[i] = static_cast<T>(static_cast<int64_t>(static_cast<uint64_t>(low) + drawn));
-      };
-      if (range <= uint64_t{1} << 24) {
+      if (range.range <= IntegerRange::kWordRange) {
         draw_words(target.numel(), 1, [&](int64_t at, int64_t count, const uint32_t* words) {
-          for (int64_t i = 0; i < count; ++i) put(at + i, words[i] * range >> 32);
+          for (int64_t i = 0; i < count; ++i) to[at + i] = static_cast<T>(range.from_word(words[i]));
         });
       } else {
         draw_words(target.numel(), 2, [&](int64_t at, int64_t count, const uint32_t* words) {
-          for (int64_t i = 0; i < count; ++i) {
-            const unsigned __int128 product = static_cast<unsigned __int128>(word_pair(words, i)) * range;
-            put(at + i, range == 0 ? word_pair(words, i) : static_cast<uint64_t>(product >> 64));
-          }
+          for (int64_t i = 0; i < count; ++i) to[at + i] = static_cast<T>(range.from_words(word_pair(words, i)));
         });
       }
     });
   });
-}
-
-// The largest integer up to which a dtype holds all.
-int64_t last_exact(DType dtype) {
-  switch (dtype) {
-    case DType::kBool: return 1;
-    case DType::kUInt8: return std::numeric_limits<uint8_t>::max();
-    case DType::kInt8: return std::numeric_limits<int8_t>::max();
-    case DType::kInt16: return std::numeric_limits<int16_t>::max();
-    case DType::kInt32: return std::numeric_limits<int32_t>::max();
-    case DType::kFloat16: return int64_t{1} << 11;
-    case DType::kBFloat16: return int64_t{1} << 8;
-    case DType::kFloat32: return int64_t{1} << 24;
-    case DType::kFloat64: return int64_t{1} << 53;
-    default: return std::numeric_limits<int64_t>::max();
-  }
 }
 
 }  // namespace
@@ -158,34 +132,30 @@ void rand(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out)
 void randn(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) { draw_normal(out, 0, 1); }
 
 void uniform_like(const Tensor&, double from, double to, Tensor& out) {
-  check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+  check_uniform(from, to);
   draw_unit(out, from, to);
 }
 
 void normal_like(const Tensor&, double mean, double std, Tensor& out) {
-  check(std >= 0, "normal expects std >= 0.0, but found std ", std);
+  check_normal(std);
   draw_normal(out, mean, std);
 }
 
 void exponential_like(const Tensor&, double lambd, Tensor& out) {
-  check(lambd > 0, "exponential_ expects lambda > 0.0, but found lambda=", lambd);
+  check_exponential(lambd);
   draw_uniform(out, [=]<typename C>(C u) { return -std::log1p(-u) / static_cast<C>(lambd); });
 }
 
 void randint_from(int64_t low, int64_t high, absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
-  draw_integers(out, low, static_cast<uint64_t>(high) - static_cast<uint64_t>(low));
+  draw_integers(out, integers_between(low, high));
 }
 
 void random_like(const Tensor&, std::optional<int64_t> from, std::optional<int64_t> to, Tensor& out) {
-  const int64_t low = to ? from.value_or(0) : 0;
-  const std::optional<int64_t> high = to ? to : from;
-  if (!high) return draw_integers(out, 0, static_cast<uint64_t>(last_exact(out.dtype())) + 1);
-  check(low < *high, "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", *high);
-  draw_integers(out, low, static_cast<uint64_t>(*high) - static_cast<uint64_t>(low));
+  draw_integers(out, random_range(from, to, out.dtype()));
 }
 
 void bernoulli_like(const Tensor&, double p, Tensor& out) {
-  check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+  check_bernoulli(p);
   draw_uniform(out, [=]<typename C>(C u) { return static_cast<C>(u < static_cast<C>(p)); });
 }
 
@@ -198,7 +168,7 @@ void bernoulli(const Tensor& input, Tensor& out) {
   const double *u = uniform.data_as<double>(), *probability = p.data_as<double>();
   bool fits = true;
   for (int64_t i = 0; i < p.numel(); ++i) fits &= probability[i] >= 0 && probability[i] <= 1;
-  check(fits, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
+  check(fits, kNoProbability);
   with_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     T* to = out.data_as<T>();
     for (int64_t i = 0; i < p.numel(); ++i) to[i] = static_cast<T>(static_cast<float>(u[i] < probability[i]));
@@ -210,15 +180,7 @@ void randperm(int64_t n, OptionalDType, OptionalDevice, Tensor& out) {
   draw_words(n, 2, [&](int64_t at, int64_t count, const uint32_t* words) {
     for (int64_t i = 0; i < count; ++i) drawn[at + i] = word_pair(words, i);
   });
-  // Fisher and Yates, from the front.
-  with_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
-    T* to = out.data_as<T>();
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(i);
-    for (int64_t i = 0; i + 1 < n; ++i) {
-      const auto left = static_cast<unsigned __int128>(n - i);
-      std::swap(to[i], to[i + static_cast<int64_t>(left * drawn[i] >> 64)]);
-    }
-  });
+  with_element(out.dtype(), [&]<typename T>(std::type_identity<T>) { shuffle(drawn.data(), n, out.data_as<T>()); });
 }
 
 namespace {
@@ -250,14 +212,12 @@ void check_weights(const double* weights, int64_t n, int64_t num_samples, bool r
   double sum = 0;
   int64_t positive = 0;
   for (int64_t i = 0; i < n; ++i) {
-    check(std::isfinite(weights[i]) && weights[i] >= 0,
-          "probability tensor contains either `inf`, `nan` or element < 0");
+    check(std::isfinite(weights[i]) && weights[i] >= 0, kBadWeights);
     sum += weights[i];
     positive += weights[i] > 0;
   }
-  check(sum > 0, "invalid multinomial distribution (sum of probabilities <= 0)");
-  check(replacement || positive >= num_samples,
-        "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)");
+  check(sum > 0, kNoWeight);
+  check(replacement || positive >= num_samples, kFewWeights);
 }
 
 }  // namespace

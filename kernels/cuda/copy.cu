@@ -87,6 +87,15 @@ void copy_to_host(const Tensor& src, const Tensor& dst) {
   if (!direct) copy_into(dst, landing);
 }
 
+// Bytes of the same number from staging memory, which is used again when the device has read them.
+void send(const Tensor& staged, const Tensor& dst) {
+  const size_t bytes = static_cast<size_t>(dst.numel()) * item_size(dst.dtype());
+  if (bytes == 0) return;
+  Stream& stream = Context::current().stream(dst.device());
+  stream.copy(dst.data(), staged.data(), bytes);
+  Devices::instance().backend(dst.device()).staging().record_stream(staged.data(), stream);
+}
+
 void copy_from_host(const Tensor& src, const Tensor& dst) {
   const Tensor staged = staging_like(src, dst.device());
   if (src.is_contiguous()) {
@@ -96,9 +105,7 @@ void copy_from_host(const Tensor& src, const Tensor& dst) {
   }
   const bool direct = dst.is_contiguous() && dst.dtype() == src.dtype() && dst.sizes() == src.sizes();
   const Tensor landing = direct ? dst : empty(src.sizes(), src.dtype(), dst.device());
-  Stream& stream = Context::current().stream(dst.device());
-  stream.copy(landing.data(), staged.data(), static_cast<size_t>(src.numel()) * item_size(src.dtype()));
-  if (src.numel() > 0) Devices::instance().backend(dst.device()).staging().record_stream(staged.data(), stream);
+  send(staged, landing);
   if (!direct) copy_within(landing, dst);
 }
 
@@ -130,6 +137,12 @@ void copy(const Tensor& src, const Tensor& dst) {
   if (!on_gpu(dst)) return copy_to_host(src, dst);
   if (!on_gpu(src)) return copy_from_host(src, dst);
   src.device() == dst.device() ? copy_within(src, dst) : copy_between(src, dst);
+}
+
+void upload(const Tensor& dst, absl::FunctionRef<void(void*)> write) {
+  const Tensor staged = staging_like(dst, dst.device());
+  write(staged.data());
+  send(staged, dst);
 }
 
 Tensor contiguous(const Tensor& t) { return t ? contiguous_as(t, t.dtype()) : t; }

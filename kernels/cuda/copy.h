@@ -1,6 +1,7 @@
 // Copies between tensors of any dtype and layout, within a device, between devices, and to and from the host.
 #pragma once
 
+#include "absl/functional/function_ref.h"
 #include "engine/dispatcher.h"
 #include "engine/tensor.h"
 
@@ -13,6 +14,8 @@ void copy(const Tensor& src, const Tensor& dst);
 Tensor contiguous(const Tensor& t);
 // The same, converted.
 Tensor contiguous_as(const Tensor& t, DType dtype);
+// Fills `dst`, contiguous on a GPU, with what `write` puts into host memory of its size; nothing waits.
+void upload(const Tensor& dst, absl::FunctionRef<void(void*)> write);
 // The kernels of `assign` and `clone`: an argument, the second or the first, lands in the output.
 void assign(Call& call);
 void clone(Call& call);

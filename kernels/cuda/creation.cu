@@ -1,8 +1,6 @@
 // Tensors from nothing but their arguments.
 #include <cmath>
 
-#include "engine/context.h"
-#include "engine/devices.h"
 #include "kernels/cuda/access.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/fill.h"
@@ -72,13 +70,7 @@ void eye(int64_t, std::optional<int64_t>, OptionalDType, OptionalDevice, Tensor&
 
 void literal(std::string_view bytes, absl::Span<const int64_t>, DType, Device, Tensor& out) {
   const size_t size = static_cast<size_t>(out.numel()) * item_size(out.dtype());
-  if (size == 0) return;
-  Allocator& staging = Devices::instance().backend(out.device()).staging();
-  const auto staged = make_ref<Storage>(staging, size);
-  bytes.copy(static_cast<char*>(staged->data()), size);
-  Stream& stream = Context::current().stream(out.device());
-  stream.copy(out.data(), staged->data(), size);
-  staging.record_stream(staged->data(), stream);
+  upload(out, [&](void* to) { bytes.copy(static_cast<char*>(to), size); });
 }
 
 }  // namespace tt::cuda

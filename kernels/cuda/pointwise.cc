@@ -1,10 +1,7 @@
 #include "kernels/cuda/pointwise.h"
 
 #include "engine/op_ids.h"
-#include "kernels/common/element.h"
-#include "kernels/cuda/access.h"
-#include "kernels/cuda/pointwise_rows.h"
-#include "kernels/cuda/vectors.h"
+#include "kernels/cuda/pointwise_call.h"
 
 namespace tt::cuda {
 
@@ -52,80 +49,38 @@ uint16_t power(const ChainStep& step) {
 }
 
 template <typename C>
-class Caller {
- public:
-  Caller(const ChainStep& step, const Tensor& out) : step_(step), out_(out) {
-    call_.out = out.data();
-    call_.dtype = out.dtype();
-    call_.sizes = out.sizes();
-    call_.strides = out.strides();
-    call_.numel = out.numel();
-    call_.is_plain = out.is_contiguous() && is_aligned(out.data());
-    const uint16_t simpler = power(step);
-    const size_t count = simpler ? 1 : step.args.size();
-    for (size_t i = 0; i < count; ++i) add(step.op->params[i].type == ParamType::kTensor, step.args[i]);
-    row_ = &row_of(simpler ? simpler : step.op->id);
-  }
+void add_argument(CallBuilder<C>& builder, const ChainStep& step, size_t i) {
+  const Arg& arg = step.args[i];
+  const bool is_operand = step.op->params[i].type == ParamType::kTensor;
+  if (is_operand && !arg.is_number()) builder.add_tensor(Tensor::from(arg.tensor));
+  else if (is_operand) builder.add_operand(number_as<C>(arg, step.compute));
+  else if (arg.is_none()) builder.add_absent();
+  else builder.add_number(number_as<C>(arg, step.compute));
+}
 
-  void run() {
-    const Launch<C> launch = launch_of<C>(*row_, step_.compute);
-    check_as(ErrorKind::kNotImplemented, launch != nullptr, "not implemented for ", name(step_.compute));
-    if (call_.numel == 0) return;
-    const Queue queue = queue_of(out_);
-    if (std::is_integral_v<C> && row_->divisor >= 0) call_.fault = open_fault(queue, &divided_by_zero);
-    launch(queue, call_);
-  }
-
- private:
-  void add(bool is_operand, const Arg& arg) {
-    if (!is_operand) {
-      call_.numbers.value[num_numbers_] = arg.is_none() ? C{} : number_as<C>(arg, step_.compute);
-      call_.numbers.present |= uint32_t{!arg.is_none()} << num_numbers_;
-      ++num_numbers_;
-    } else if (arg.is_number()) {
-      Source<C>& source = add_source();
-      source.number = number_as<C>(arg, step_.compute);
-    } else {
-      add_tensor(Tensor::from(arg.tensor));
-    }
-  }
-
-  Source<C>& add_source() {
-    Source<C>& source = call_.in[num_inputs_++];
-    source.strides.assign(out_.dim(), 0);
-    return source;
-  }
-
-  void add_tensor(const Tensor& t) {
-    Source<C>& source = add_source();
-    if (t.device() != out_.device()) {  // a zero-dim tensor of the CPU: what it holds is at hand
-      with_element(t.dtype(), [&]<typename T>(std::type_identity<T>) { source.number = convert<C>(*t.data_as<T>()); });
-      return;
-    }
-    source.data = t.data();
-    source.dtype = t.dtype();
-    source.strides = broadcast_strides(t.sizes(), t.strides(), out_.sizes());
-    call_.is_plain = call_.is_plain && t.dtype() == out_.dtype() && t.sizes() == out_.sizes() && t.is_contiguous() &&
-                     is_aligned(t.data());
-  }
-
-  const ChainStep& step_;
-  const Tensor& out_;
-  PointwiseCall<C> call_;
-  const PointwiseRow* row_;
-  int num_inputs_ = 0;
-  int num_numbers_ = 0;
-};
+template <typename C>
+void run(const ChainStep& step, const Tensor& out) {
+  const uint16_t simpler = power(step);
+  const PointwiseRow& row = row_of(simpler ? simpler : step.op->id);
+  const Launch<C> launch = launch_of<C>(row, step.compute);
+  check_as(ErrorKind::kNotImplemented, launch != nullptr, "not implemented for ", name(step.compute));
+  if (out.numel() == 0) return;
+  CallBuilder<C> builder(out);
+  for (size_t i = 0; i < (simpler ? 1 : step.args.size()); ++i) add_argument(builder, step, i);
+  const Queue queue = queue_of(out);
+  if (std::is_integral_v<C> && row.divisor >= 0) builder.call().fault = open_fault(queue, &divided_by_zero);
+  launch(queue, builder.call());
+}
 
 void run_step(const ChainStep& step, const Tensor& out) {
   switch (step.compute) {
     case DType::kFloat16:
     case DType::kBFloat16:
-    case DType::kFloat32: return Caller<float>(step, out).run();
-    case DType::kFloat64: return Caller<double>(step, out).run();
+    case DType::kFloat32: return run<float>(step, out);
+    case DType::kFloat64: return run<double>(step, out);
     case DType::kComplex64:
     case DType::kComplex128: fail(ErrorKind::kNotImplemented, "not implemented for ", name(step.compute));
-    default: return Caller<int64_t>(step, out).run();
+    default: return run<int64_t>(step, out);
   }
 }
 

@@ -143,6 +143,21 @@ TEST_F(PointwiseTest, InPlaceAndInto) {
   expect_same(gpu_wide, wide, 0);
 }
 
+TEST_F(PointwiseTest, NanToNum) {
+  for (DType dtype : kAll) {
+    Tensor x = filled({6, 7}, dtype);
+    if (is_floating(dtype)) {
+      testing::put(x, 3, NAN);
+      testing::put(x, 4, INFINITY);
+      testing::put(x, 5, -INFINITY);
+    }
+    const Tensor gpu_x = there(x, engine_.gpu());
+    const std::string what(name(dtype));
+    expect_same(ops::nan_to_num(gpu_x, 0.0, std::nullopt, std::nullopt), ops::nan_to_num(x, 0.0, std::nullopt, std::nullopt), 0, what);
+    expect_same(ops::nan_to_num(transposed(gpu_x, 0, 1), 1.0, 2.0, 3.0), ops::nan_to_num(transposed(x, 0, 1), 1.0, 2.0, 3.0), 0, what);
+  }
+}
+
 TEST_F(PointwiseTest, DivisionOfIntegersByZeroIsAnErrorOfTheValue) {
   const Tensor x = there(testing::values({3}, {1, 2, 3}, DType::kInt64), engine_.gpu());
   const Tensor zero = there(testing::values({3}, {1, 0, 3}, DType::kInt64), engine_.gpu());

@@ -1,0 +1,10 @@
+// What concerns the session, where a tensor it is told by lies on a GPU.
+#include "engine/context.h"
+#include "engine/ops.h"
+#include "kernels/cuda/kernels.h"
+
+namespace tt::cuda {
+
+void set_rng_state(const Tensor& new_state) { ops::set_rng_state(ops::to_device(new_state, Device{})); }
+
+}  // namespace tt::cuda
