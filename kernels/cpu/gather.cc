@@ -69,19 +69,6 @@ void report_row(OutOfRange& range, const Picked& p, int64_t n) {
   }
 }
 
-// `strides` of the indexed tensor, with the indexed dimension taken out.
-Sizes strides_around(const Tensor& t, int64_t dim) {
-  Sizes strides = t.strides();
-  strides[dim] = 0;
-  return strides;
-}
-
-// A zero-dim tensor indexed along dim 0 is one of one element.
-Tensor at_least_1d(const Tensor& t) {
-  if (t.dim() > 0) return t;
-  return view_of(t, Geometry{{1}, {1}, t->offset});
-}
-
 }  // namespace
 
 void gather(const Tensor& input, int64_t dim, const Tensor& index, bool, Tensor& out) {

@@ -64,24 +64,6 @@ void place(const Tensor& out, const Selection& selection, const Tensor& values, 
 constexpr auto kReplace = [](auto, auto value) { return value; };
 constexpr auto kAdd = [](auto old, auto value) { return old + value; };
 
-// `values` without leading dimensions of one, and checked to broadcast to what is selected.
-Tensor fitting(const Selection& selection, const Tensor& values) {
-  const size_t most = selection.sizes.size();
-  size_t lead = 0;
-  while (values.sizes().size() - lead > most && values.sizes()[lead] == 1) ++lead;
-  const SizesView sizes = absl::MakeConstSpan(values.sizes()).subspan(lead);
-  bool fits = sizes.size() <= most;
-  for (size_t d = 0; fits && d < sizes.size(); ++d) {
-    const int64_t size = sizes[sizes.size() - 1 - d];
-    fits = size == 1 || size == selection.sizes[most - 1 - d];
-  }
-  check(fits, "shape mismatch: value tensor of shape ", to_string(values.sizes()),
-        " cannot be broadcast to indexing result of shape ", to_string(selection.sizes));
-  if (lead == 0) return values;
-  const SizesView strides = absl::MakeConstSpan(values.strides()).subspan(lead);
-  return view_of(values, Geometry{{sizes.begin(), sizes.end()}, {strides.begin(), strides.end()}, values->offset});
-}
-
 // `values` as `dtype`: itself where it is that.
 Tensor values_as(const Tensor& values, DType dtype) {
   if (values.dtype() == dtype) return values;
@@ -90,26 +72,27 @@ Tensor values_as(const Tensor& values, DType dtype) {
   return out;
 }
 
-// x with nothing selected but places of `dim`, which stays a dimension where the index is a single number.
+Selection select(const Tensor& x, const Tensors& indices) {
+  return Selection(kSelectionKernels, x, indices, IndexRange::kEitherEnd);
+}
+
 Selection along(const Tensor& x, int64_t dim, const Tensor& index) {
-  Tensors indices(shape_rules::wrap_dim(dim, x.dim()));
-  indices.push_back(index.dim() > 0 ? index : view_of(index, Geometry{{1}, {1}, index->offset}));
-  return Selection(x, indices, Selection::kFromZero);
+  return Selection::along(kSelectionKernels, x, dim, index);
 }
 
 }  // namespace
 
-void index(const Tensor& input, const Tensors& indices, Tensor& out) { pick(input, Selection(input, indices), out); }
+void index(const Tensor& input, const Tensors& indices, Tensor& out) { pick(input, select(input, indices), out); }
 
 void index_masked(const Tensor& input, const Tensors& indices, Tensor& out) {
-  const Selection selection(input, indices);
+  const Selection selection = select(input, indices);
   out = empty(selection.sizes, input.dtype(), input.device());
   pick(input, selection, out);
 }
 
 void index_put(const Tensor& input, const Tensors& indices, const Tensor& values, bool accumulate, Tensor& out) {
-  const Selection selection(out, indices);
-  const Tensor converted = values_as(fitting(selection, values), out.dtype());
+  const Selection selection = select(out, indices);
+  const Tensor converted = values_as(selection.fitting(values), out.dtype());
   copy(input, out);
   if (accumulate) {
     place(out, selection, converted, kAdd);
@@ -119,22 +102,13 @@ void index_put(const Tensor& input, const Tensors& indices, const Tensor& values
 }
 
 void index_select(const Tensor& input, int64_t dim, const Tensor& index, Tensor& out) {
-  if (input.dim() > 0) return pick(input, along(input, dim, index), out);
-  // Of a zero-dim tensor, which is its own place 0.
-  const Tensor line = view_of(input, Geometry{{1}, {1}, input->offset});
-  pick(line, along(line, 0, index), out);
+  const Tensor x = at_least_1d(input);
+  pick(x, along(x, dim, index), out);
 }
-
-namespace {
-
-// `out` as a tensor that dimension 0 of can be indexed.
-Tensor indexable(const Tensor& out) { return out.dim() > 0 ? out : view_of(out, Geometry{{1}, {1}, out->offset}); }
-
-}  // namespace
 
 void index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha, Tensor& out) {
   copy(input, out);
-  const Tensor target = indexable(out), values = indexable(source);
+  const Tensor target = at_least_1d(out), values = at_least_1d(source);
   const Selection selection = along(target, dim, index);
   if (is_floating(out.dtype())) {
     const double factor = alpha.to_double();
@@ -151,7 +125,7 @@ void index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tens
 
 void index_fill(const Tensor& input, int64_t dim, const Tensor& index, Scalar value, Tensor& out) {
   copy(input, out);
-  const Tensor target = indexable(out);
+  const Tensor target = at_least_1d(out);
   place(target, along(target, dim, index), scalar_tensor(value, out.dtype(), out.device()), kReplace);
 }
 

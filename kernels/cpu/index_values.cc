@@ -7,8 +7,7 @@ namespace tt::cpu {
 
 Tensor index_values(const Tensor& index) {
   if (index.dtype() == DType::kInt64) return index;
-  check_as(ErrorKind::kIndex, category(index.dtype()) == Category::kInteger,
-           "tensors used as indices must be integer or bool tensors, got ", name(index.dtype()));
+  check_index_dtype(index);
   Tensor out = empty(index.sizes(), DType::kInt64, index.device());
   copy(index, out);
   return out;
@@ -24,10 +23,6 @@ void OutOfRange::rethrow_in_self() const {
   if (!found_.load(std::memory_order_relaxed)) return;
   fail(ErrorKind::kIndex, "index out of range in self, got ", index_.load(std::memory_order_relaxed), " for dimension ",
        dim_, " with size ", size_);
-}
-
-void check_indexable(int64_t dim, int64_t size, int64_t count) {
-  check_as(ErrorKind::kIndex, size > 0 || count == 0, "index is out of bounds for dimension ", dim, " with size 0");
 }
 
 }  // namespace tt::cpu

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "engine/tensor.h"
+#include "kernels/common/index_values.h"
 
 namespace tt::cpu {
 
@@ -31,8 +31,5 @@ class OutOfRange {
   std::atomic<int64_t> index_{0};
   std::atomic<bool> found_{false};
 };
-
-// Throws where there are `count` indices into a dimension of no elements: none can be right.
-void check_indexable(int64_t dim, int64_t size, int64_t count);
 
 }  // namespace tt::cpu

@@ -1,12 +1,9 @@
 // Sorting rows by keys: elements become unsigned integers that sort as the elements do, with
 // their place beside them, so one library sort of plain integers is stable and gives indices.
-//
-// NaN sorts after everything else; -0 and 0 are equal.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstdint>
 #include <type_traits>
 
@@ -14,33 +11,10 @@
 
 #include "engine/parallel.h"
 #include "engine/tensor.h"
+#include "kernels/common/sort_key.h"
 #include "kernels/cpu/clones.h"
-#include "kernels/common/element.h"
 
 namespace tt::cpu {
-
-// 32 bits hold any element of up to four bytes, 64 the others.
-template <typename T>
-using SortKey = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
-
-template <typename T>
-[[gnu::always_inline]] inline SortKey<T> sort_key(T value) {
-  using Key = SortKey<T>;
-  constexpr Key kSign = Key{1} << (8 * sizeof(Key) - 1);
-  if constexpr (std::is_same_v<T, Bool>) {
-    return value.byte != 0;
-  } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-    return sort_key(static_cast<float>(value));
-  } else if constexpr (std::is_floating_point_v<T>) {
-    const Key bits = std::bit_cast<Key>(value + T(0));  // -0 becomes 0
-    const Key ordered = bits & kSign ? ~bits : bits | kSign;
-    return value == value ? ordered : ~Key{0};
-  } else if constexpr (std::is_signed_v<T>) {
-    return static_cast<Key>(static_cast<std::make_signed_t<Key>>(value)) ^ kSign;
-  } else {
-    return value;
-  }
-}
 
 // Key and place as one integer that compares by key first.
 template <typename Key>

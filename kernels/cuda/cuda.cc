@@ -1,6 +1,7 @@
 #include "kernels/cuda/cuda.h"
 
 #include "engine/op_ids.h"
+#include "kernels/common/updating.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/pointwise.h"
@@ -9,9 +10,25 @@ namespace tt::cuda {
 
 void register_kernels(Dispatcher& dispatcher);  // generated: the operators with a `kernel:`
 
+namespace {
+
+// What changes elements of its first tensor wherever that lies.
+void register_updating(Dispatcher& dispatcher) {
+  const auto set = [&](uint16_t op, Kernel kernel) { dispatcher.set(op, Key::kCUDA, kernel); };
+  set(op_id::kScatter, &updating<&scatter>);
+  set(op_id::kScatterValue, &updating<&scatter_value>);
+  set(op_id::kScatterAdd, &updating<&scatter_add>);
+  set(op_id::kIndexPut, &updating<&index_put>);
+  set(op_id::kIndexAdd, &updating<&index_add>);
+  set(op_id::kIndexFill, &updating<&index_fill>);
+}
+
+}  // namespace
+
 void register_backend(Dispatcher& dispatcher) {
   register_kernels(dispatcher);
   register_pointwise(dispatcher);
+  register_updating(dispatcher);
   dispatcher.set(op_id::kAssign, Key::kCUDA, &assign);
   dispatcher.set(op_id::kClone, Key::kCUDA, &clone);
 }

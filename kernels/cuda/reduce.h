@@ -17,6 +17,7 @@
 #include "kernels/cuda/access.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/layout.h"
+#include "kernels/cuda/pack.h"
 
 namespace tt::cuda {
 
@@ -64,12 +65,6 @@ TT_FUNCTION void with_element_read_as(DType dtype, F f) {
     }
   }
 }
-
-// Elements that are loaded at once.
-template <typename T, int kCount>
-struct alignas(sizeof(T) * kCount) Pack {
-  T at[kCount];
-};
 
 // How one reduction lies in memory.
 struct ReduceSpace {

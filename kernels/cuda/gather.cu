@@ -1,0 +1,123 @@
+// Operators that pick or place single elements along one dimension.
+#include "engine/rules/shape_rules.h"
+#include "kernels/common/element.h"
+#include "kernels/common/index_values.h"
+#include "kernels/cuda/copy.h"
+#include "kernels/cuda/fault.h"
+#include "kernels/cuda/fill.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/layout.h"
+
+namespace tt::cuda {
+
+namespace {
+
+// The places of `t` along `dim` that an index names.
+struct Places {
+  Layout<3> layout;  // of the other tensor, of the index, and of `t` with `dim` taken out
+  const int64_t* index;
+  int64_t count, dim, size, stride;
+  FaultCell* cell;
+
+  // `t` and `index` have a dimension; `other_strides` go with the index's sizes.
+  Places(const Queue& queue, const Tensor& t, int64_t dim, const Tensor& index, SizesView other_strides)
+      : layout(index.sizes(), {other_strides, index.strides(), strides_around(t, dim)}), index(index.data_as<int64_t>()),
+        count(index.numel()), dim(dim), size(t.size(dim)), stride(t.stride(dim)) {
+    check_indexable(dim, size, count);
+    cell = open_fault(queue, &index_out_of_range);
+  }
+  // Where in `t` element i of the index leads; `good` is left alone where that is in range.
+  TT_DEVICE int64_t offset(const Offsets<3>& at, bool* good) const {
+    int64_t place = index[at.at[1]];
+    if (place < 0 || place >= size) {
+      place = fault(cell, place, dim, size);
+      *good = false;
+    }
+    return at.at[2] + place * stride;
+  }
+};
+
+Tensor index_of(const Tensor& index) {
+  check_index_dtype(index);
+  return at_least_1d(index.dtype() == DType::kInt64 ? index : contiguous_as(index, DType::kInt64));
+}
+
+template <typename T>
+void gather_elements(const Queue& queue, const Places& places, const Tensor& x, const Tensor& out) {
+  const T* from = x.data_as<T>();
+  T* to = out.data_as<T>();
+  for_each(queue, places.count, [=] TT_DEVICE(int64_t i) {
+    const Offsets<3> at = places.layout.offsets(i);
+    bool good = true;
+    to[at.at[0]] = from[places.offset(at, &good)];
+  });
+}
+
+// Of several values for one place any may win.
+template <typename T>
+void scatter_elements(const Queue& queue, const Places& places, const Tensor& values, const Tensor& out) {
+  const T* from = values.data_as<T>();
+  T* to = out.data_as<T>();
+  for_each(queue, places.count, [=] TT_DEVICE(int64_t i) {
+    const Offsets<3> at = places.layout.offsets(i);
+    bool good = true;
+    const int64_t offset = places.offset(at, &good);
+    if (good) to[offset] = from[at.at[0]];
+  });
+}
+
+template <typename T>
+void add_elements(const Queue& queue, const Places& places, const Tensor& values, const Tensor& out) {
+  const T* from = values.data_as<T>();
+  T* to = out.data_as<T>();
+  for_each(queue, places.count, [=] TT_DEVICE(int64_t i) {
+    const Offsets<3> at = places.layout.offsets(i);
+    bool good = true;
+    const int64_t offset = places.offset(at, &good);
+    if (good) atomic_add(to + offset, from[at.at[0]]);
+  });
+}
+
+// out = input, then `values` (whose strides go with the index's sizes) into the indexed places.
+void scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& values, SizesView value_strides,
+                  bool sums, Tensor& out) {
+  copy(input, out);
+  if (index.numel() == 0) return;
+  const Tensor where = index_of(index), to = at_least_1d(out);
+  const Queue queue = queue_of(out);
+  const Places places(queue, to, shape_rules::wrap_dim(dim, to.dim()), where, value_strides);
+  if (sums) {
+    with_element(to.dtype(), [&]<typename T>(std::type_identity<T>) { add_elements<T>(queue, places, values, to); });
+  } else {
+    with_bits(to.dtype(), [&]<typename T>(std::type_identity<T>) { scatter_elements<T>(queue, places, values, to); });
+  }
+}
+
+}  // namespace
+
+void gather(const Tensor& input, int64_t dim, const Tensor& index, bool, Tensor& out) {
+  if (index.numel() == 0) return;
+  const Tensor x = at_least_1d(input), where = index_of(index), to = at_least_1d(out);
+  const Queue queue = queue_of(out);
+  const Places places(queue, x, shape_rules::wrap_dim(dim, x.dim()), where, to.strides());
+  with_bits(x.dtype(), [&]<typename T>(std::type_identity<T>) { gather_elements<T>(queue, places, x, to); });
+}
+
+void scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, Tensor& out) {
+  const Tensor values = at_least_1d(src);
+  scatter_into(input, dim, index, values, values.strides(), false, out);
+}
+
+void scatter_value(const Tensor& input, int64_t dim, const Tensor& index, Scalar value, Tensor& out) {
+  const Tensor number = empty({}, out.dtype(), out.device());
+  fill_with(number, value);
+  const Sizes strides(std::max<size_t>(index.sizes().size(), 1), 0);
+  scatter_into(input, dim, index, number, strides, false, out);
+}
+
+void scatter_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, Tensor& out) {
+  const Tensor values = at_least_1d(src);
+  scatter_into(input, dim, index, values, values.strides(), true, out);
+}
+
+}  // namespace tt::cuda
