@@ -15,6 +15,14 @@ def cpp_string(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
+def schema_digest(operators: list[Operator]) -> int:
+    """Of ids and signatures."""
+    digest = 0xCBF29CE484222325
+    for byte in "".join(f"{op.id} {op.name}{op.entry['sig']}\n" for op in operators).encode():
+        digest = (digest ^ byte) * 0x100000001B3 % 2**64
+    return digest
+
+
 def emit_ids(operators: list[Operator]) -> str:
     lines = "".join(f"inline constexpr uint16_t {op.constant} = {op.id};\n" for op in operators)
     return f"""{HEADER}#pragma once
@@ -22,6 +30,10 @@ def emit_ids(operators: list[Operator]) -> str:
 namespace tt::op_id {{
 {lines}inline constexpr uint16_t kMax = {max(op.id for op in operators)};
 }}  // namespace tt::op_id
+namespace tt {{
+// Of the operators' ids and signatures, as they are where this is included.
+inline constexpr uint64_t kSchemaDigest = {schema_digest(operators):#x}u;
+}}  // namespace tt
 """
 
 
@@ -125,15 +137,13 @@ def _row(op: Operator) -> str:
 
 
 def emit_table(operators: list[Operator]) -> str:
-    """The .cc of the table. Its digest covers ids and signatures."""
-    digest = 0xCBF29CE484222325
-    for byte in "".join(f"{op.id} {op.name}{op.entry['sig']}\n" for op in operators).encode():
-        digest = (digest ^ byte) * 0x100000001B3 % 2**64
+    """The .cc of the table."""
     return f"""{HEADER}#include "engine/rules/op_table.h"
 
 #include <cmath>
 #include <optional>
 
+#include "engine/op_ids.h"
 #include "engine/rules/dtype_rules.h"
 #include "engine/rules/shape_rules.h"
 
@@ -146,7 +156,7 @@ const Op kOps[] = {{
 }}  // namespace
 
 absl::Span<const Op> op_table() {{ return kOps; }}
-uint64_t schema_digest() {{ return {digest:#x}u; }}
+uint64_t schema_digest() {{ return kSchemaDigest; }}
 
 }}  // namespace tt
 """

@@ -1,13 +1,14 @@
 #include "kernels/cuda/plugin.h"
 
-#include "engine/rules/op.h"
+#include "engine/op_ids.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/runtime.h"
 
 #define TT_EXPORT __attribute__((visibility("default")))
 
-TT_EXPORT uint64_t teletensor_cuda_digest() { return tt::schema_digest(); }
+// Not schema_digest(), which is the daemon's own.
+TT_EXPORT uint64_t teletensor_cuda_digest() { return tt::kSchemaDigest; }
 
 TT_EXPORT int teletensor_cuda_register(tt::Devices* devices, tt::Dispatcher* dispatcher, std::string* why) {
   try {
