@@ -49,9 +49,7 @@ grpc::Status AdminService::Status(grpc::ServerContext* context, const v1::Status
   reply->set_resident_bytes(resident_bytes());
   for (const DeviceInfo& info : Devices::instance().list()) {
     v1::DeviceStatus* device = reply->add_devices();
-    device->mutable_device()->set_device(info.device.encode());
-    device->mutable_device()->set_name(info.name);
-    device->mutable_device()->set_total_memory(info.total_memory);
+    *device->mutable_device() = to_wire(info);
     describe(Devices::instance().allocator(info.device).stats(), device->mutable_memory());
   }
   for (v1::SessionStatus& session : sessions_.list()) *reply->add_sessions() = std::move(session);

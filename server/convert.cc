@@ -31,6 +31,16 @@ v1::TensorDescription to_wire(const TensorMeta& meta) {
   return wire;
 }
 
+v1::DeviceDescription to_wire(const DeviceInfo& info) {
+  v1::DeviceDescription wire;
+  wire.set_device(info.device.encode());
+  wire.set_name(info.name);
+  wire.set_total_memory(info.total_memory);
+  wire.set_compute_capability(info.compute_capability);
+  wire.set_driver(info.driver);
+  return wire;
+}
+
 absl::Status to_status(const Error& error) {
   bool memory = error.kind() == ErrorKind::kOutOfMemory;
   return absl::Status(memory ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInvalidArgument,

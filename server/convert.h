@@ -2,6 +2,7 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "engine/devices.h"
 #include "engine/rules/error.h"
 #include "engine/rules/meta.h"
 #include "engine/slot_table.h"
@@ -12,6 +13,7 @@ namespace tt::server {
 v1::Error to_wire(const Poison& poison);
 v1::Error to_wire(const Error& error);
 v1::TensorDescription to_wire(const TensorMeta& meta);
+v1::DeviceDescription to_wire(const DeviceInfo& info);
 // An Error that ends a call, rather than standing in a tensor's place.
 absl::Status to_status(const Error& error);
 // The status a refused frame ends its stream with.

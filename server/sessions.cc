@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/devices.h"
 #include "engine/rules/op.h"
+#include "server/convert.h"
 #include "server/version.h"
 #include "spdlog/spdlog.h"
 
@@ -37,10 +38,7 @@ void describe_engine(const Limits& limits, v1::HelloReply* reply) {
   for (const Op* op : all_ops()) max_id = std::max<uint32_t>(max_id, op->id);
   reply->set_max_op_id(max_id);
   for (const DeviceInfo& info : Devices::instance().list()) {
-    v1::DeviceDescription* device = reply->add_devices();
-    device->set_device(info.device.encode());
-    device->set_name(info.name);
-    device->set_total_memory(info.total_memory);
+    *reply->add_devices() = to_wire(info);
   }
   v1::Limits* wire = reply->mutable_limits();
   wire->set_max_frame_bytes(limits.max_frame_bytes);

@@ -46,6 +46,10 @@ class Indexer {
       client::Tensor& tensor = converted_.emplace_back();
       if (is_tensor(item)) {
         tensor = handle_of(item);
+        if (Device there = result_.view->device; tensor->device != there && tensor->device.type == DeviceType::kCPU) {
+          const Arg args[] = {Arg(meta(tensor)), Arg(there)};  // indices go along, as PyTorch's do
+          tensor = call_op(op_id::kToDevice, args, *tensor->session)[0];
+        }
       } else if (!PySlice_Check(item) && item != Py_None && item != Py_Ellipsis && !PyIndex_Check(item)) {
         check_as(ErrorKind::kType, PySequence_Check(item) && !PyUnicode_Check(item),
                  "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices, got ",

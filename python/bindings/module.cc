@@ -54,6 +54,8 @@ py::dict engine_info(const Connection& c) {
     entry["device"] = to_string(decode_device(device.device()));
     entry["name"] = device.name();
     entry["total_memory"] = device.total_memory();
+    entry["compute_capability"] = device.compute_capability();
+    entry["driver"] = device.driver();
     devices.append(entry);
   }
   d["devices"] = devices;
@@ -87,11 +89,17 @@ void bind_connection(py::module_& m) {
         py::arg("connection").none(true));
 }
 
+Device place(const py::object& device) { return device.is_none() ? default_device() : device_from(device.ptr()); }
+
 py::object tensor_function(py::object data, py::object dtype, py::object device, bool requires_grad) {
   client::Session& session = current_session();
   std::optional<DType> wanted;
   if (!dtype.is_none()) wanted = dtype_from(dtype.ptr());
-  client::Tensor t = tensor_from(data.ptr(), wanted, device.is_none() ? Device{} : device_from(device.ptr()), session);
+  client::Tensor t = tensor_from(data.ptr(), wanted, place(device), session);
+  if (!device.is_none() && t->device != place(device)) {
+    const Arg args[] = {Arg(static_cast<const TensorMeta*>(t.get())), Arg(place(device))};
+    t = call_op(op_id::kToDevice, args, session)[0];
+  }
   py::object result = py::reinterpret_steal<py::object>(must(wrap(std::move(t))));
   if (requires_grad) result.attr("requires_grad") = true;
   return result;
@@ -103,6 +111,14 @@ void bind_modes(py::module_& m) {
   m.def("is_inference_mode", [] { return Mode::current().inference; });
   m.def("set_inference_mode", [](bool on) { return std::exchange(Mode::current().inference, on); });
   m.def("default_dtype", [] { return py::reinterpret_borrow<py::object>(dtype_object(default_float())); });
+  m.def("default_device", [] { return py::reinterpret_steal<py::object>(device_object(default_device())); });
+  m.def("swap_default_device", [](py::object device) {
+    return py::reinterpret_steal<py::object>(must(swap_default_device(device.ptr())));
+  });
+  m.def("swap_current_gpu", &swap_current_gpu);
+  m.def("placed", [](py::object device) {  // the device with the number that it stands for
+    return py::reinterpret_steal<py::object>(device_object(device_from(device.ptr())));
+  });
   m.def("set_default_dtype", [](py::object t) { set_default_float(dtype_from(t.ptr())); });
 }
 
@@ -146,8 +162,7 @@ void bind(py::module_& m) {
     meta.sizes = sizes;
     check_as(ErrorKind::kValue, static_cast<uint64_t>(meta.numel()) * item_size(t) == bytes.size(),
              "[from_bytes] ", to_string(sizes), " of ", std::string(name(t)), " do not take ", bytes.size(), " bytes");
-    Device where = device.is_none() ? Device{} : device_from(device.ptr());
-    return py::reinterpret_steal<py::object>(must(wrap(current_session().upload(bytes, t, sizes, where))));
+    return py::reinterpret_steal<py::object>(must(wrap(current_session().upload(bytes, t, sizes, place(device)))));
   });
   m.def("promote_types", [](py::object a, py::object b) {
     return py::reinterpret_borrow<py::object>(dtype_object(promote(dtype_from(a.ptr()), dtype_from(b.ptr()))));

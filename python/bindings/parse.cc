@@ -2,6 +2,7 @@
 
 #include "python/bindings/object.h"
 #include "python/bindings/read.h"
+#include "python/bindings/types.h"
 
 namespace tt::python {
 namespace {
@@ -112,8 +113,12 @@ class Binder {
 
   bool fill_defaults() {
     for (size_t i = 0; i < op_.params.size(); ++i) {
-      if (filled_[i]) continue;
       const Param& p = op_.params[i];
+      if (p.type == ParamType::kDevice && p.optional && out_->args[i].is_none() && !out_->session) {
+        place(&out_->args[i]);
+        continue;
+      }
+      if (filled_[i]) continue;
       if (p.has_default) {
         out_->args[i] = p.default_value;
       } else if (!p.optional) {
@@ -121,6 +126,11 @@ class Binder {
       }
     }
     return true;
+  }
+
+  // Made of no tensor, on no device that was named. The CPU is what the engine takes then.
+  static void place(Arg* device) {
+    if (const Device place = default_device(); place != Device{}) *device = Arg(place);
   }
 
   bool set_out(PyObject* value) {

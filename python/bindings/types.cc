@@ -1,6 +1,8 @@
 #include "python/bindings/types.h"
 
 #include <array>
+#include <cstring>
+#include <utility>
 #include <structmember.h>
 
 #include "absl/strings/str_cat.h"
@@ -21,13 +23,26 @@ struct DeviceObject {
   bool has_index;
 };
 
+// "cuda" without a number, and what tensors are made on where nothing says (null: the CPU); guarded by the GIL.
+int8_t current_gpu = 0;
+PyObject* default_place = nullptr;
+
 PyTypeObject* dtype_type = nullptr;
 PyTypeObject* device_type = nullptr;
 PyTypeObject* size_type = nullptr;
 std::array<PyObject*, kNumDTypes> dtype_objects{};
 
 DType dtype_of(PyObject* self) { return reinterpret_cast<DTypeObject*>(self)->value; }
-Device device_of(PyObject* self) { return reinterpret_cast<DeviceObject*>(self)->value; }
+// The device that is meant: "cuda" is the current GPU.
+Device device_of(PyObject* self) {
+  auto* device = reinterpret_cast<DeviceObject*>(self);
+  if (device->value.type != DeviceType::kCUDA || device->has_index) return device->value;
+  return {DeviceType::kCUDA, current_gpu};
+}
+std::string device_text(PyObject* self) {
+  std::string text = to_string(reinterpret_cast<DeviceObject*>(self)->value);
+  return reinterpret_cast<DeviceObject*>(self)->has_index ? text : text.substr(0, text.find(':'));
+}
 
 PyObject* dtype_repr(PyObject* self) {
   return PyUnicode_FromString(absl::StrCat("torch.", message_part(dtype_of(self))).c_str());
@@ -50,22 +65,26 @@ PyObject* device_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   PyObject* index = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O", const_cast<char**>(names), &what, &index)) return nullptr;
   return guard([&]() -> PyObject* {
-    Device device;
+    std::string text;
     if (PyLong_Check(what)) {
-      device = parse_device(absl::StrCat("cuda:", PyLong_AsLong(what)));
+      text = absl::StrCat("cuda:", PyLong_AsLong(what));
+    } else if (PyObject_TypeCheck(what, device_type)) {
+      text = device_text(what);
+    } else if (const char* given = PyUnicode_Check(what) ? PyUnicode_AsUTF8(what) : nullptr) {
+      text = given;
     } else {
-      device = device_from(what);
+      fail(ErrorKind::kType, "device must be teletensor.device, str or int, not ", Py_TYPE(what)->tp_name);
     }
-    if (index != Py_None) device.index = static_cast<int8_t>(PyLong_AsLong(index));
+    if (index != Py_None) absl::StrAppend(&text, ":", PyLong_AsLong(index));
     auto* self = reinterpret_cast<DeviceObject*>(must(type->tp_alloc(type, 0)));
-    self->value = device;
-    self->has_index = device.type == DeviceType::kCUDA || index != Py_None;
+    self->value = parse_device(text);
+    self->has_index = text.find(':') != std::string::npos;
     return reinterpret_cast<PyObject*>(self);
   });
 }
-PyObject* device_str(PyObject* self) { return PyUnicode_FromString(to_string(device_of(self)).c_str()); }
+PyObject* device_str(PyObject* self) { return PyUnicode_FromString(device_text(self).c_str()); }
 PyObject* device_repr(PyObject* self) {
-  std::string text = to_string(device_of(self));
+  std::string text = device_text(self);
   size_t colon = text.find(':');
   if (colon == std::string::npos) return PyUnicode_FromFormat("device(type='%s')", text.c_str());
   return PyUnicode_FromFormat("device(type='%s', index=%s)", text.substr(0, colon).c_str(),
@@ -73,11 +92,14 @@ PyObject* device_repr(PyObject* self) {
 }
 PyObject* device_compare(PyObject* a, PyObject* b, int what) {
   if (!PyObject_TypeCheck(b, device_type) || (what != Py_EQ && what != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
-  return PyBool_FromLong((device_of(a) == device_of(b)) == (what == Py_EQ));
+  return PyBool_FromLong((device_text(a) == device_text(b)) == (what == Py_EQ));
 }
-Py_hash_t device_hash(PyObject* self) { return device_of(self).encode() + 1; }
+Py_hash_t device_hash(PyObject* self) {
+  auto* device = reinterpret_cast<DeviceObject*>(self);
+  return 2 * device->value.encode() + device->has_index;
+}
 PyObject* device_get_type(PyObject* self, void*) {
-  std::string text = to_string(device_of(self));
+  std::string text = device_text(self);
   return PyUnicode_FromString(text.substr(0, text.find(':')).c_str());
 }
 PyObject* device_get_index(PyObject* self, void*) {
@@ -119,10 +141,25 @@ Device device_from(PyObject* o) {
   if (PyUnicode_Check(o)) {
     const char* text = PyUnicode_AsUTF8(o);
     if (!text) throw PythonErrorSet();
-    return parse_device(text);
+    const Device device = parse_device(text);
+    return device.type == DeviceType::kCUDA && !std::strchr(text, ':') ? Device{device.type, current_gpu} : device;
   }
   if (PyLong_Check(o)) return parse_device(absl::StrCat("cuda:", PyLong_AsLong(o)));
   fail(ErrorKind::kType, "device must be teletensor.device or str, not ", Py_TYPE(o)->tp_name);
+}
+
+Device default_device() { return default_place ? device_of(default_place) : Device{}; }
+
+PyObject* swap_default_device(PyObject* device) {
+  check_as(ErrorKind::kType, device == Py_None || PyObject_TypeCheck(device, device_type),
+           "the default device must be a teletensor.device or None, not ", Py_TYPE(device)->tp_name);
+  PyObject* before = default_place ? default_place : Py_NewRef(Py_None);
+  default_place = device == Py_None ? nullptr : Py_NewRef(device);
+  return before;
+}
+
+int swap_current_gpu(int index) {
+  return std::exchange(current_gpu, parse_device(absl::StrCat("cuda:", index)).index);
 }
 
 PyObject* device_object(Device device) {

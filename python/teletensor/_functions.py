@@ -13,7 +13,7 @@ __all__ = [
     "finfo", "iinfo", "broadcast_shapes", "broadcast_tensors", "einsum", "allclose", "equal", "meshgrid", "FloatTensor",
     "DoubleTensor", "HalfTensor", "BFloat16Tensor", "LongTensor", "IntTensor", "ShortTensor", "CharTensor",
     "ByteTensor", "BoolTensor", "set_num_threads", "get_num_threads", "cartesian_prod", "is_storage",
-    "use_deterministic_algorithms", "set_float32_matmul_precision", "compile", "tensordot",
+    "get_default_device", "set_default_device", "use_deterministic_algorithms", "set_float32_matmul_precision", "compile", "tensordot",
 ]  # fmt: skip
 
 
@@ -70,6 +70,31 @@ def get_default_dtype():
 
 
 set_default_dtype = _C.set_default_dtype
+
+
+def get_default_device() -> _C.device:
+    """What tensors are made on where nothing says."""
+    return _C.default_device()
+
+
+def set_default_device(device) -> None:
+    """What tensors are made on from now on where nothing says; None: the engine's CPU. ``with device:`` for a block."""
+    _C.swap_default_device(None if device is None else _C.device(device))
+
+
+_devices_before: list = []
+
+
+def _enter(self: _C.device) -> _C.device:
+    _devices_before.append(_C.swap_default_device(self))
+    return self
+
+
+def _leave(self: _C.device, *exception) -> None:
+    _C.swap_default_device(_devices_before.pop())
+
+
+_C.device.__enter__, _C.device.__exit__ = _enter, _leave
 
 
 def set_default_tensor_type(t) -> None:

@@ -24,6 +24,8 @@ class _Encoder:
             self.tensors.append(value)
             meta = {"dtype": repr(value.dtype).removeprefix("torch."), "shape": list(value.shape)}
             kind = type(value).__name__ if type(value).__name__ == "Parameter" else "Tensor"
+            if value.is_cuda:
+                meta["device"] = str(value.device)
             return {"tensor": len(self.tensors) - 1, "requires_grad": value.requires_grad, "type": kind, **meta}
         if isinstance(value, dict):
             pairs = [[self.encode(k), self.encode(v)] for k, v in value.items()]
@@ -71,7 +73,8 @@ class _Decoder:
 
     def tensor(self, value) -> Tensor:
         data = self.archive.read(f"tensor/{int(value['tensor'])}")
-        tensor = _C.from_bytes(data, _dtype(value["dtype"]), [int(n) for n in value["shape"]], self.device)
+        device = self.device or _present(value.get("device", "cpu"))
+        tensor = _C.from_bytes(data, _dtype(value["dtype"]), [int(n) for n in value["shape"]], device)
         if value["type"] == "Parameter":
             from .nn import Parameter
 
@@ -84,6 +87,16 @@ class _Decoder:
         return OrderedDict(pairs) if value["ordered"] else dict(pairs)
 
 
+def _present(name: str) -> _C.device:
+    """The device that a tensor was saved from."""
+    from . import cuda
+
+    device = _C.device(name)
+    if device.type == "cuda" and device.index >= cuda.device_count():
+        raise RuntimeError(f"[load] the tensor was on {name}, which this engine has not: load(..., map_location='cpu') helps")
+    return device
+
+
 def _dtype(name: str) -> _C.dtype:
     dtype = getattr(_C, str(name), None)
     if not isinstance(dtype, _C.dtype):
@@ -92,7 +105,7 @@ def _dtype(name: str) -> _C.dtype:
 
 
 def load(f, map_location=None, weights_only: bool = True, **ignored):
-    """Reads what save wrote. Runs no code from the file.
+    """Reads what save wrote. Runs no code from the file. Tensors go where they were, or to the device ``map_location``.
 
     Raises:
         RuntimeError: the file is none of ours (PyTorch's own files hold pickles, which are not read).

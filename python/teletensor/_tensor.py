@@ -82,6 +82,11 @@ def numpy(self: Tensor, *, force: bool = False):
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )
+    if self.is_cuda and not force:
+        raise TypeError(
+            f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+            "memory first."
+        )
     if self.dtype is _C.bfloat16:
         raise TypeError("Got unsupported ScalarType BFloat16")
     array = np.empty(tuple(self.shape), dtype=repr(self.dtype).removeprefix("torch."))
@@ -92,14 +97,14 @@ def numpy(self: Tensor, *, force: bool = False):
 
 @_method
 def cpu(self: Tensor, memory_format=None) -> Tensor:
-    """On the engine's CPU."""
+    """On the engine's CPU. ``.numpy(force=True)`` reads a GPU's tensor without that copy."""
     return self.to("cpu")
 
 
 @_method
 def cuda(self: Tensor, device=None, non_blocking: bool = False, memory_format=None) -> Tensor:
-    """On the engine's GPU."""
-    return self.to("cuda" if device is None else _C.device(device))
+    """On the engine's GPU: the current one unless another is named."""
+    return self.to(_C.device("cuda" if device is None else device))
 
 
 @_method
@@ -119,7 +124,7 @@ def to(self: Tensor, *args, dtype=None, device=None, non_blocking=False, copy=Fa
         elif arg is not None:
             raise TypeError(f"to() received an invalid combination of arguments, got {type(arg).__name__}")
     result = self
-    if device is not None and (device := _C.device(device)) != self.device:
+    if device is not None and (device := _C.placed(device)) != self.device:
         result = _C.ops.to_device(result, device)
     if dtype is not None and dtype is not result.dtype:
         result = _C.ops.to_dtype(result, dtype)
@@ -277,7 +282,7 @@ def is_pinned(self: Tensor) -> bool:
 
 @_method
 def pin_memory(self: Tensor, device=None) -> Tensor:
-    """Itself: the client holds no bytes to pin."""
+    """Itself: the client holds no bytes to pin. The engine's own transfers to GPUs go through pinned memory."""
     return self
 
 

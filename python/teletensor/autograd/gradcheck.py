@@ -20,7 +20,7 @@ def _numerical(func, inputs, which: int, eps: float):
     """d outputs / d inputs[which], an array a output: (elements of the input, elements of the output)."""
     import numpy as np
 
-    base = inputs[which].detach().numpy().astype("float64")
+    base = inputs[which].detach().cpu().numpy().astype("float64")
     changed = []
     for i in range(base.size):
         for sign in (1, -1):
@@ -29,8 +29,8 @@ def _numerical(func, inputs, which: int, eps: float):
             changed.append(moved)
     values = []
     for moved in changed:
-        replaced = [x if k != which else _C.tensor(moved, dtype=inputs[which].dtype) for k, x in enumerate(inputs)]
-        with_values = [o.detach().numpy().ravel().copy() for o in _outputs(func, replaced)]
+        replaced = [x if k != which else _C.tensor(moved, dtype=inputs[which].dtype, device=inputs[which].device) for k, x in enumerate(inputs)]
+        with_values = [o.detach().cpu().numpy().ravel().copy() for o in _outputs(func, replaced)]
         values.append(with_values)
     count = len(_outputs(func, inputs))
     return [
@@ -64,7 +64,7 @@ def gradcheck(
             columns: list = []
             for j in range(output.numel()):
                 found = grad(flat[j], [inputs[i]], retain_graph=True, allow_unused=True)[0] if output.requires_grad else None  # fmt: skip
-                columns.append(np.zeros(inputs[i].numel()) if found is None else found.detach().numpy().ravel())
+                columns.append(np.zeros(inputs[i].numel()) if found is None else found.detach().cpu().numpy().ravel())
             analytical = np.array(columns).T.reshape(inputs[i].numel(), output.numel())
             expected = numerical[k].reshape(analytical.shape) if numerical else analytical  # nothing to vary
             if not np.allclose(analytical, expected, rtol, atol, equal_nan=True):
