@@ -1,7 +1,8 @@
 """Fixtures: the engine that a test talks to.
 
-Tests run through a real daemon that is started for the run. With TELETENSOR_IN_PROCESS set (and the
-test build's package on the path) the same tests run against an engine in this process.
+Tests run through a real daemon that is started for the run, which has two GPUs: simulated ones (tests/cuda), or, with
+TELETENSOR_TEST_GPU set, the machine's. With TELETENSOR_IN_PROCESS set (and the test build's package on the path) the
+same tests run against an engine in this process, which has none.
 """
 
 from __future__ import annotations
@@ -16,18 +17,21 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("TELETENSOR_BUILD", ROOT / "build"))
 IN_PROCESS = bool(os.environ.get("TELETENSOR_IN_PROCESS"))
+SIMULATED = "" if os.environ.get("TELETENSOR_TEST_GPU") else str(BUILD / "tests/libteletensor_cuda_simulated.so")
+DEVICES = ["cpu"] if IN_PROCESS else ["cpu", "cuda"]
 sys.path.insert(0, str(BUILD / ("tests/python" if IN_PROCESS else "python")))
 sys.path.insert(1, str(ROOT))
 
 
 class Daemon:
-    """A teletensord of a test's own, on a unix socket, without authentication."""
+    """A teletensord of a test's own, on a unix socket, without authentication; `environment`: beside this process's."""
 
-    def __init__(self, folder: Path, *options: str):
+    def __init__(self, folder: Path, *options: str, **environment: str):
         self.socket = folder / "engine.sock"
         self.log = open(folder / "engine.log", "w+")  # noqa: SIM115 - lives as long as the process
         command = [str(BUILD / "bin/teletensord"), "--listen", f"unix:{self.socket}", "--no-auth", *options]
-        self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT)
+        environment = {**os.environ, "TELETENSOR_CUDA_PLUGIN": SIMULATED, **environment}
+        self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT, env=environment)
         self.wait_until_up()
 
     @property

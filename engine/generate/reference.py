@@ -16,6 +16,11 @@ PLACES = {"torch": "torch.{}", "Tensor": "Tensor.{}", "F": "torch.nn.functional.
 SESSION_FLOORS = ("autograd/operators.cc", "server/backends.cc")
 
 
+def takes_device(op: Operator) -> bool:
+    """Whether its arguments can say where it computes."""
+    return any(p.is_tensor or p.is_tensor_list or p.name == "device" for p in op.params)
+
+
 def backends(operators: list[Operator], kernels_folder: Path) -> dict[str, set[str]]:
     """The backends, and the names of the operators that each of them can run."""
     root = kernels_folder.parent
@@ -24,9 +29,11 @@ def backends(operators: list[Operator], kernels_folder: Path) -> dict[str, set[s
         for name in SESSION_FLOORS
         for constant in re.findall(r"op_id::(k\w+)", (root / name).read_text())
     }
+    # The CPU runs what is about no device.
+    by_cpu = {op.kernel for op in operators if not takes_device(op)} & defined_kernels(kernels_folder / "cpu")
     found = {}
     for folder in sorted(file.parent for file in kernels_folder.glob("*/CMakeLists.txt")):
-        defined = defined_kernels(folder)
+        defined = defined_kernels(folder) | by_cpu
         found[folder.name] = {
             op.name for op in operators if not op.kernel or op.kernel in defined or op.constant in by_hand
         }

@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from engine.generate.declaration import Operator, load  # noqa: E402
+from engine.generate.reference import takes_device  # noqa: E402, F401
 from tests.operators import references  # noqa: E402
 
 OPERATORS = load(ROOT / "engine/ops")
@@ -96,17 +97,20 @@ def materialise(operator: Operator, index: int, spec) -> Sample:
 SAMPLES = [materialise(op, i, s) for op in OPERATORS for i, s in enumerate(op.entry["samples"] or [])]
 
 
-def tensor(torch, array: np.ndarray, dtype=None, requires_grad: bool = False):
+def tensor(torch, array: np.ndarray, dtype=None, requires_grad: bool = False, device: str = "cpu"):
     """The array as a tensor, of another dtype where given."""
-    t = torch.tensor(np.ascontiguousarray(array).reshape(array.shape))
+    t = torch.tensor(np.ascontiguousarray(array).reshape(array.shape), device=device)
     if dtype is not None:
         t = t.to(dtype)
     return t.requires_grad_() if requires_grad else t
 
 
-def arguments(torch, sample: Sample, convert) -> dict:
-    """Keyword arguments of a call: `convert(name, array)` makes the tensors."""
+def arguments(torch, sample: Sample, convert, device: str = "cpu") -> dict:
+    """Keyword arguments of a call: `convert(name, array)` makes the tensors, `device` is for results made of none."""
     result = {}
+    params = sample.operator.params
+    if device != "cpu" and not any(p.is_tensor for p in params) and any(p.name == "device" for p in params):
+        result["device"] = device
     for param in sample.operator.params:
         if param.name not in sample.values:
             continue
@@ -147,4 +151,4 @@ def as_list(reference) -> list:
 def values(t) -> np.ndarray:
     """A tensor's values; bfloat16 as float32."""
     t = t.detach()
-    return (t.float() if repr(t.dtype) == "torch.bfloat16" else t).numpy()
+    return (t.float() if repr(t.dtype) == "torch.bfloat16" else t).numpy(force=True)

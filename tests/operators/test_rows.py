@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tests.operators import samples
-from tests.operators.samples import OPERATORS, SAMPLES, arguments, as_list, call, tensor, values
+from tests.conftest import DEVICES
+from tests.operators.samples import OPERATORS, SAMPLES, arguments, as_list, call, takes_device, tensor, values
 
 TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-9}
 FLOATING = ("float16", "bfloat16", "float32", "float64")
@@ -26,6 +27,14 @@ ERRORS = [
 ]  # fmt: skip
 
 
+def everywhere(cases, operator_of=lambda case: case.operator, name_of=str) -> list:
+    """The cases on each device that they can be made to run on."""
+    return [
+        pytest.param(case, device, id=name_of(case) if device == "cpu" else f"{name_of(case)}-{device}")
+        for device in DEVICES for case in cases if device == "cpu" or takes_device(operator_of(case))
+    ]  # fmt: skip
+
+
 def close(actual, expected, tolerance: float, what: str) -> None:
     actual, expected = np.asarray(actual), np.asarray(expected)
     assert actual.shape == expected.shape, f"{what}: sizes {actual.shape}, the reference has {expected.shape}"
@@ -37,10 +46,10 @@ def close(actual, expected, tolerance: float, what: str) -> None:
         )
 
 
-@pytest.mark.parametrize("sample", WITH_REFERENCE, ids=str)
-def test_value(torch, sample):
+@pytest.mark.parametrize(("sample", "device"), everywhere(WITH_REFERENCE))
+def test_value(torch, sample, device):
     """Values in float64 (and integers as they are) against the reference."""
-    results = call(torch, sample, arguments(torch, sample, lambda name, a: tensor(torch, a)))
+    results = call(torch, sample, arguments(torch, sample, lambda name, a: tensor(torch, a, device=device), device))
     expected = as_list(sample.reference())
     assert len(results) == len(expected)
     tolerance = float(sample.operator.entry.get("tolerance", TOLERANCES["float64"]))
@@ -92,21 +101,21 @@ def test_dtype(torch, operator, dtype):
                 close(g, expected, max(limit, TOLERANCES["float32"] if repr(r.dtype) == "torch.float32" else 0), dtype)
 
 
-def strided(torch, array: np.ndarray):
+def strided(torch, array: np.ndarray, device: str):
     """The array's values in a tensor with gaps and exchanged strides."""
     if array.ndim == 0:
-        return tensor(torch, np.stack([array, array]))[1]
+        return tensor(torch, np.stack([array, array]), device=device)[1]
     wide = np.repeat(np.moveaxis(array, 0, -1), 2, axis=-1)
-    t = tensor(torch, wide)[..., ::2]
+    t = tensor(torch, wide, device=device)[..., ::2]
     return t.movedim(-1, 0)
 
 
-@pytest.mark.parametrize("sample", [s for s in WITH_REFERENCE if not s.operator.is_random], ids=str)
-def test_view(torch, sample):
+@pytest.mark.parametrize(("sample", "device"), everywhere([s for s in WITH_REFERENCE if not s.operator.is_random]))
+def test_view(torch, sample, device):
     """Inputs that are not contiguous give the same."""
     if sample.operator.name in ("as_strided", "view", "view_as"):
         return  # what these mean depends on the strides
-    results = call(torch, sample, arguments(torch, sample, lambda name, a: strided(torch, a)))
+    results = call(torch, sample, arguments(torch, sample, lambda name, a: strided(torch, a, device), device))
     tolerance = max(float(sample.operator.entry.get("tolerance", 0)), TOLERANCES["float64"])
     for i, (r, e) in enumerate(zip(results, as_list(sample.reference()))):
         close(values(r), e, max(tolerance, 1e-6) if repr(r.dtype) == "torch.float32" else tolerance, f"result {i}")
@@ -124,7 +133,7 @@ def test_meta(torch, sample):
     assert all(r.device.type == "meta" for r in meta)
 
 
-def differentiable_call(torch, sample):
+def differentiable_call(torch, sample, device: str = "cpu"):
     """(function of the differentiable tensors, those tensors)."""
     entry = sample.operator.entry
     leaves, names = [], sample.operator.differentiable_params
@@ -132,7 +141,7 @@ def differentiable_call(torch, sample):
     outputs = entry.get("checked_outputs")
 
     def convert(name, array):
-        t = tensor(torch, array)
+        t = tensor(torch, array, device=device)
         if name in names and array.dtype.kind == "f" and name in checked:
             leaves.append(t.requires_grad_())
         return t
@@ -168,13 +177,16 @@ def test_second_derivative(torch, sample):
         assert torch.autograd.gradgradcheck(function, leaves, atol=1e-4, rtol=1e-3)
 
 
-@pytest.mark.parametrize(("operator", "index", "row"), ERRORS, ids=[f"{op.name}-{i}" for op, i, _ in ERRORS])
-def test_error(torch, operator, index, row):
+@pytest.mark.parametrize(
+    ("case", "device"), everywhere(ERRORS, lambda case: case[0], lambda case: f"{case[0].name}-{case[1]}")
+)
+def test_error(torch, case, device):
     """Bad arguments raise what PyTorch raises, and the engine goes on."""
+    operator, index, row = case
     sample = samples.materialise(operator, index, row["args"])
     kinds = {"RuntimeError": RuntimeError, "IndexError": IndexError, "ValueError": ValueError, "TypeError": TypeError,
              "NotImplementedError": NotImplementedError}  # fmt: skip
     with pytest.raises(kinds[row["raises"]], match=row["match"]):
-        for r in call(torch, sample, arguments(torch, sample, lambda name, a: tensor(torch, a))):
+        for r in call(torch, sample, arguments(torch, sample, lambda name, a: tensor(torch, a, device=device), device)):
             r.tolist()  # where the data is to blame, reading says so
-    assert torch.ones(2).sum().item() == 2
+    assert torch.ones(2, device=device).neg().tolist() == [-1, -1]

@@ -1,0 +1,83 @@
+"""The generated cases on a GPU beside the same calls on the CPU: every dtype, and gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.conftest import DEVICES
+from tests.operators.conftest import LACKING
+from tests.operators.samples import OPERATORS, SAMPLES, Sample, arguments, call, takes_device, tensor, values
+from tests.operators.test_rows import DIFFERENTIABLE, FLOATING, INTEGERS, TOLERANCES, close, differentiable_call
+
+if "cuda" not in DEVICES:
+    pytest.skip("the engine in this process has no GPU", allow_module_level=True)
+
+CASES = [op for op in OPERATORS if any(p.is_tensor for p in op.params) and not op.is_random]
+REFUSED = (RuntimeError, TypeError, IndexError, ValueError)
+
+
+def outcome(torch, sample: Sample, dtype: str, device: str):
+    """The results' values, or the error in their place."""
+    convert = lambda name, a: tensor(torch, a, getattr(torch, dtype) if name in sample.floating else None, device=device)  # noqa: E731
+    try:
+        return [(repr(r.dtype), values(r)) for r in call(torch, sample, arguments(torch, sample, convert))]
+    except REFUSED as error:
+        return error
+
+
+@pytest.mark.parametrize("dtype", FLOATING + INTEGERS)
+@pytest.mark.parametrize("operator", CASES, ids=lambda op: op.name)
+def test_dtype(torch, operator, dtype):
+    """Every dtype: the CPU's values, or its refusal."""
+    for sample in SAMPLES:
+        if sample.operator is not operator or not sample.floating:
+            continue
+        if "dtypes" in operator.entry and dtype not in operator.entry["dtypes"]:
+            continue
+        numbers = {
+            k: np.clip(np.abs(np.round(sample.values[k])), 0, 1 if dtype == "bool" else 5) for k in sample.floating
+        } if dtype in INTEGERS else {}  # fmt: skip
+        exact = Sample(operator, sample.index, {**sample.values, **numbers})
+        on_cpu, on_gpu = outcome(torch, exact, dtype, "cpu"), outcome(torch, exact, dtype, "cuda")
+        if isinstance(on_cpu, Exception):
+            assert type(on_gpu) is type(on_cpu), f"the CPU says {on_cpu}, the GPU {on_gpu}"
+            continue
+        if isinstance(on_gpu, Exception):
+            raise on_gpu
+        tolerance = 2 * TOLERANCES.get(dtype, TOLERANCES["float32"])
+        for i, ((ours, got), (theirs, expected)) in enumerate(zip(on_gpu, on_cpu, strict=True)):
+            assert ours == theirs
+            if operator.name not in ("empty_like", "new_empty"):
+                close(got, expected, tolerance, f"result {i}")
+
+
+@pytest.mark.parametrize("sample", DIFFERENTIABLE, ids=str)
+def test_gradient(torch, sample):
+    """The CPU's gradients, of every result, against the same numbers."""
+    found = []
+    for device in ("cpu", "cuda"):
+        function, leaves = differentiable_call(torch, sample, device)
+        if not leaves:
+            return
+        results = [r for r in function(*leaves) if r.requires_grad]
+        if not results:
+            return
+        weights = [tensor(torch, np.cos(np.arange(r.numel())).reshape(r.shape), r.dtype, device=str(r.device)) for r in results]
+        grads = torch.autograd.grad(results, leaves, weights, allow_unused=True)
+        found.append([None if g is None else values(g) for g in grads])
+    for i, (expected, got) in enumerate(zip(*found, strict=True)):
+        assert (got is None) == (expected is None)
+        if got is not None:
+            close(got, expected, 1e-9, f"gradient {i}")
+
+
+@pytest.mark.parametrize("name", sorted(LACKING))
+def test_what_is_lacking_says_so(torch, name):
+    """Operators without a CUDA kernel raise NotImplementedError, and name the device."""
+    samples = [s for s in SAMPLES if s.operator.name == name and takes_device(s.operator)]
+    for sample in samples:
+        results = call(torch, sample, arguments(torch, sample, lambda _, a: tensor(torch, a, device="cuda"), "cuda"))
+        for r in results:
+            with pytest.raises(NotImplementedError, match="is not implemented for cuda"):
+                r.tolist()
