@@ -3,7 +3,8 @@
 namespace tt::server {
 
 static_assert(static_cast<int>(ErrorKind::kRuntime) == v1::RUNTIME &&
-              static_cast<int>(ErrorKind::kOutOfMemory) == v1::OUT_OF_MEMORY);
+              static_cast<int>(ErrorKind::kOutOfMemory) == v1::OUT_OF_MEMORY &&
+              static_cast<int>(ErrorKind::kLinAlg) == v1::LINALG);
 
 v1::Error to_wire(const Poison& poison) {
   v1::Error wire;

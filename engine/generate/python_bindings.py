@@ -9,6 +9,15 @@ from .declaration import Operator
 from .schema import HEADER, cpp_string
 
 
+# Places that are modules of their own: an operator `linalg_inv` is called `linalg.inv` there.
+MODULES = ("linalg", "special", "fft")
+
+
+def name_in(place: str, name: str) -> str:
+    """What a place calls a name."""
+    return name.removeprefix(f"{place}_") if place in MODULES else name
+
+
 @dataclass
 class PythonName:
     """One name in Python: its overloads in the order in which they are tried."""
@@ -72,7 +81,7 @@ def emit(operators: list[Operator]) -> str:
     # Every operator is also reachable by its own name, for the package's own Python code.
     own = [PythonName(op.name, [op]) for op in operators]
     entries, arrays = [], []
-    tables: dict[str, list[str]] = {"torch": [], "F": [], "methods": [], "ops": []}
+    tables: dict[str, list[str]] = {"torch": [], "F": [], "methods": [], "ops": []} | {place: [] for place in MODULES}
     for i, entry in enumerate(names + in_place + own):
         ids = ", ".join(f"op_id::{op.constant}" for op in entry.operators)
         arrays.append(f"constexpr uint16_t kOps{i}[] = {{{ids}}};\n")
@@ -92,8 +101,12 @@ def emit(operators: list[Operator]) -> str:
             tables["torch"].append(_row(entry.name, "function", i, entry.doc))
         if entry.of("F"):
             tables["F"].append(_row(entry.name, "function", i, entry.doc))
+        for place in MODULES:
+            if entry.of(place):
+                tables[place].append(_row(name_in(place, entry.name), "function", i, entry.doc))
         if entry.of("Tensor"):
             tables["methods"].append(_row(entry.name, "method", i, entry.doc))
+    modules = "".join(f"    {{{cpp_string(place)}, k_{place}}},\n" for place in MODULES)
     listing = "".join(_methods(f"k_{table}", rows) for table, rows in tables.items())
     return f"""{HEADER}#include <Python.h>
 
@@ -102,12 +115,15 @@ def emit(operators: list[Operator]) -> str:
 
 namespace tt::python {{
 namespace {{
-{"".join(arrays)}{listing}}}  // namespace
+{"".join(arrays)}{listing}
+const ModuleTable k_modules[] = {{
+{modules}}};
+}}  // namespace
 
 const Entry kEntries[] = {{
 {"".join(entries)}}};
 
-MethodTables method_tables() {{ return {{k_torch, k_F, k_methods, k_ops}}; }}
+MethodTables method_tables() {{ return {{k_torch, k_F, k_methods, k_ops, k_modules}}; }}
 
 }}  // namespace tt::python
 """

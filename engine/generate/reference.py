@@ -8,10 +8,12 @@ from pathlib import Path
 
 from .declaration import Operator
 from .kernels import defined_kernels
-from .python_bindings import names_of
+from .python_bindings import MODULES, name_in, names_of
 
 # Where Python shows an operator, and how it is called there.
-PLACES = {"torch": "torch.{}", "Tensor": "Tensor.{}", "F": "torch.nn.functional.{}"}
+PLACES = {"torch": "torch.{}", "Tensor": "Tensor.{}", "F": "torch.nn.functional.{}"} | {
+    place: f"torch.{place}.{{}}" for place in MODULES
+}
 # What registers kernels that are no backend's own, because they are about a session rather than about elements.
 SESSION_FLOORS = ("autograd/operators.cc", "server/backends.cc")
 
@@ -47,7 +49,7 @@ def _code(text: object) -> str:
 def python_calls(op: Operator) -> list[str]:
     """`torch.sub`, `Tensor.sub`, `Tensor.sub_`, ... under all its names, as Python calls it."""
     names = names_of(op)
-    calls = [PLACES[place].format(name) for place in PLACES if place in op.python for name in names]
+    calls = [PLACES[place].format(name_in(place, name)) for place in PLACES if place in op.python for name in names]
     return ([] if op.is_inplace_only else calls) + [f"Tensor.{name.rstrip('_')}_" for name in names if op.has_inplace]
 
 

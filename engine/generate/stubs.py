@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from .declaration import Operator
-from .python_bindings import PythonName, in_place_names, python_names
+from .python_bindings import MODULES, PythonName, in_place_names, name_in, python_names
 from .signature import Param
 
 # Aliases of the hand-written part: `dtype`, `bool` and others are something else inside Tensor.
@@ -72,11 +72,11 @@ def _result(op: Operator, entry: PythonName) -> str:
     return _result_class(entry.results) if len(entry.results) == outputs else "tuple[Tensor, ...]"
 
 
-def _functions(entry: PythonName, operators: list[Operator], method: bool) -> str:
+def _functions(entry: PythonName, operators: list[Operator], method: bool, place: str = "") -> str:
     """One name: a function, or an overload each for the operators that share it and for their ways to be called."""
     indent = "    " if method else ""
     heads = [
-        f"def {entry.name}({_parameters(op, method, variadic)}) -> {_result(op, entry)}: ..."
+        f"def {name_in(place, entry.name)}({_parameters(op, method, variadic)}) -> {_result(op, entry)}: ..."
         for op in operators
         for variadic in ([True, False] if any(p.variadic for p in op.params) else [False])
     ]
@@ -87,7 +87,7 @@ def _functions(entry: PythonName, operators: list[Operator], method: bool) -> st
 
 def _module(entries: list[PythonName], place: str | None) -> str:
     shown = [(e, [op for op in e.operators if place is None or place in op.python]) for e in entries]
-    functions = "".join(_functions(e, operators, False) for e, operators in shown if operators)
+    functions = "".join(_functions(e, operators, False, place or "") for e, operators in shown if operators)
     used = sorted({*re.findall(r"-> (_\w+):", functions), *(t for t in TYPES if re.search(rf"\b{t}\b", functions))})
     return f"{HEADER}from typing import Sequence, overload\n\nfrom . import {', '.join(used)}\n\n{functions}"
 
@@ -111,6 +111,7 @@ def emit(operators: list[Operator], by_hand: str) -> dict[str, str]:
         "__init__.pyi": f"{HEADER}{by_hand}{methods}{classes}",
         "torch.pyi": _module(entries, "torch"),
         "functional.pyi": _module(entries, "F"),
+        **{f"{place}.pyi": _module(entries, place) for place in MODULES},
         "ops.pyi": _module([PythonName(op.name, [op]) for op in operators], None),
     }
 

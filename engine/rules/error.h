@@ -25,6 +25,7 @@ enum class ErrorKind : uint8_t {
   kNotImplemented = 5,
   kOutOfMemory = 6,
   kConnection = 7,  // made by clients only: the engine is gone
+  kLinAlg = 8,      // a matrix that has no such decomposition
 };
 
 class Error : public std::exception {

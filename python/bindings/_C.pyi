@@ -3,8 +3,11 @@
 import builtins
 from typing import Any, Callable, Iterator, NamedTuple, Sequence, TypeAlias, overload
 
+from . import fft as fft
 from . import functional as functional
+from . import linalg as linalg
 from . import ops as ops
+from . import special as special
 from . import torch as torch
 
 # By these names here and in what is generated: `bool` is a dtype in this module, `float` a method in Tensor.
@@ -31,6 +34,7 @@ class Size(tuple[_int, ...]):
     def numel(self) -> _int: ...
 
 class OutOfMemoryError(RuntimeError): ...
+class LinAlgError(RuntimeError): ...
 
 bfloat16: dtype
 float16: dtype

@@ -9,6 +9,7 @@ namespace tt::python {
 namespace {
 
 PyObject* out_of_memory_error = nullptr;
+PyObject* linalg_error = nullptr;
 
 PyObject* exception_type(ErrorKind kind) {
   switch (kind) {
@@ -18,6 +19,7 @@ PyObject* exception_type(ErrorKind kind) {
     case ErrorKind::kValue: return PyExc_ValueError;
     case ErrorKind::kNotImplemented: return PyExc_NotImplementedError;
     case ErrorKind::kOutOfMemory: return out_of_memory_error;
+    case ErrorKind::kLinAlg: return linalg_error;
     case ErrorKind::kConnection: return PyExc_ConnectionError;
   }
   return PyExc_RuntimeError;
@@ -29,7 +31,11 @@ bool init_errors(PyObject* module) {
   out_of_memory_error = PyErr_NewExceptionWithDoc(
       "teletensor.OutOfMemoryError", "A device or this session has no memory left for what was asked.",
       PyExc_RuntimeError, nullptr);
-  return out_of_memory_error && PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_error) == 0;
+  linalg_error = PyErr_NewExceptionWithDoc("teletensor.linalg.LinAlgError",
+                                           "A matrix has no such decomposition, inverse or solution.",
+                                           PyExc_RuntimeError, nullptr);
+  return out_of_memory_error && PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_error) == 0 &&
+         linalg_error && PyModule_AddObjectRef(module, "LinAlgError", linalg_error) == 0;
 }
 
 void set_python_error(const std::exception& e) {

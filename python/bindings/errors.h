@@ -5,7 +5,7 @@
 
 namespace tt::python {
 
-// Adds OutOfMemoryError (a RuntimeError) to the module.
+// Adds OutOfMemoryError and LinAlgError (RuntimeErrors) to the module.
 bool init_errors(PyObject* module);
 
 }  // namespace tt::python

@@ -143,6 +143,7 @@ void bind(py::module_& m) {
   add_functions(m, "torch", tables.torch);
   add_functions(m, "functional", tables.functional);
   add_functions(m, "ops", tables.all);
+  for (const ModuleTable& module : tables.modules) add_functions(m, module.name, module.functions);
   bind_connection(m);
   bind_modes(m);
   bind_autograd(m);

@@ -19,11 +19,16 @@ struct Entry {
 
 // Generated (engine/generate/python_bindings.py).
 extern const Entry kEntries[];
+struct ModuleTable {
+  const char* name;
+  PyMethodDef* functions;
+};
 struct MethodTables {
   PyMethodDef* torch;     // teletensor.<name>
   PyMethodDef* functional;  // teletensor.nn.functional.<name>
   PyMethodDef* methods;   // Tensor.<name>, Tensor.<name>_
   PyMethodDef* all;       // teletensor._C.ops.<name>
+  absl::Span<const ModuleTable> modules;  // teletensor.<module>.<name>: linalg, special, fft
 };
 MethodTables method_tables();
 

@@ -36,7 +36,7 @@ from ._grad_mode import enable_grad, inference_mode, is_grad_enabled, is_inferen
 from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
 from ._serialization import load, save  # noqa: E402
 from ._tensor_str import set_printoptions  # noqa: E402
-from . import autograd, backends, cuda, nn, optim, random, testing, utils, version  # noqa: E402
+from . import autograd, backends, cuda, linalg, nn, optim, random, special, testing, utils, version  # noqa: E402
 from .autograd import Variable  # noqa: E402
 
 e, pi, inf, nan = _math.e, _math.pi, _math.inf, _math.nan
