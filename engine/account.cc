@@ -1,4 +1,4 @@
-#include "engine/allocator.h"
+#include "engine/account.h"
 
 namespace tt {
 

@@ -1,70 +1,47 @@
-// Allocator: where a device's bytes come from; Account: who pays for them.
+// Allocator: where a device's bytes come from.
 //
-// One Allocator a device, owned by Devices, alive as long as the process. Thread-safe.
+// One a kind of memory, owned by its device's Backend, alive as long as the process. Thread-safe.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "engine/account.h"
+#include "engine/allocator_stats.h"
+
 namespace tt {
 
 class Stream;
-
-// One tenant's bytes on all devices. Owned by the session (shared by its storages, which may
-// outlive it in another session's hands); thread-safe.
-class Account {
- public:
-  explicit Account(std::string owner, uint64_t limit = 0) : owner_(std::move(owner)), limit_(limit) {}
-  // False, and nothing charged, where it would go over the limit (0: none).
-  bool charge(uint64_t bytes);
-  void refund(uint64_t bytes) { held_.fetch_sub(bytes, std::memory_order_relaxed); }
-  uint64_t held() const { return held_.load(std::memory_order_relaxed); }
-  uint64_t peak() const { return peak_.load(std::memory_order_relaxed); }
-  uint64_t limit() const { return limit_; }
-  const std::string& owner() const { return owner_; }
-
- private:
-  std::string owner_;
-  uint64_t limit_;
-  std::atomic<uint64_t> held_{0};
-  std::atomic<uint64_t> peak_{0};
-};
-
-struct AllocatorStats {
-  uint64_t allocated = 0;  // bytes that tensors asked for
-  uint64_t active = 0;     // bytes of the blocks they got
-  uint64_t reserved = 0;   // bytes taken from the system
-  uint64_t peak_allocated = 0;
-  uint64_t peak_reserved = 0;
-  uint64_t allocations = 0;
-  uint64_t retries = 0;  // times cached blocks were given back before an allocation went through
-  uint64_t out_of_memory = 0;
-  uint64_t system_allocations = 0;  // calls that reached the system (mmap, cudaMalloc)
-  uint64_t system_frees = 0;
-};
 
 // One block of a snapshot.
 struct BlockInfo {
   const void* segment;
   uint64_t offset;
   uint64_t size;
-  bool in_use;
+  bool in_use;             // handed out
+  bool waiting = false;    // freed, but another stream may still use it
+  uint64_t requested = 0;  // what was asked for, where it is in use
+  uint64_t pool = 0;       // the private pool that the segment belongs to
+  uint64_t stream = 0;     // in whose order it is used
+  // Of a block in use, where they are known: whose it is ("session 3") and which line made it. The CPU's small blocks
+  // are handed out faster than a name is written down; they have none.
+  std::string owner;
+  std::string site;
 };
 
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  // 64-byte aligned, not zeroed; null for 0 bytes. Throws Error(kOutOfMemory) that says what was
-  // asked and what is held (by whom: Storage adds); what was allocated is as before then. The block is safe to use in
-  // `stream`'s order (null: the device's default stream).
+  // 64-byte aligned, not zeroed; null for 0 bytes. The block is safe to use in `stream`'s order (null: the host's, of
+  // memory that the host uses, and others after record_stream). Throws Error(kOutOfMemory) that says what was asked,
+  // what is free, what is held and by whom, and what to try; what was allocated is as before then.
   virtual void* allocate(size_t bytes, Stream* stream) = 0;
-  // `p` came from allocate(bytes). It may be handed out again at once, in stream order.
+  // `p` came from allocate(bytes). It may be handed out again at once, in stream order. Does not throw.
   virtual void deallocate(void* p, size_t bytes) = 0;
-  // `p`'s block is in use in `stream` too, until what is under way there is done: once freed it is not handed out
-  // before that. For memory that one stream allocates and another reads or writes.
+  // `p` is a block's beginning, in use in `stream` too: once freed it is not handed out before what was under way there
+  // by then is done. For memory that one stream allocates and another reads or writes. `stream` may be gone by then.
   virtual void record_stream(void* p, Stream& stream) = 0;
   virtual AllocatorStats stats() const = 0;
   virtual std::vector<BlockInfo> snapshot() const = 0;
@@ -72,6 +49,17 @@ class Allocator {
   virtual void empty_cache() = 0;
   // Reserved bytes never exceed it; 0: no limit.
   virtual void set_limit(uint64_t bytes) = 0;
+
+  // Private pools, for graphs: a graph has the addresses of its temporaries in it, so nobody else may get them as long
+  // as it may be launched. Between begin and end, what is allocated in `stream`'s order comes out of `pool`, and goes
+  // back into it whenever it is freed; one pool a stream at a time. Nothing is given back to the system and no event is
+  // asked for anything meanwhile, in any stream.
+  virtual uint64_t make_pool() = 0;                            // a name, never 0; costs nothing
+  virtual void begin_pool(uint64_t pool, Stream& stream) = 0;  // the pool has one user more
+  virtual void end_pool(uint64_t pool, Stream& stream) = 0;
+  // The pool has one user less. Once the last lets go, what is unused of it is given back to the system with the next
+  // empty_cache() or when memory is short, and what is in use after it is freed. Its graphs' launches must be done.
+  virtual void release_pool(uint64_t pool) = 0;
 };
 
 }  // namespace tt

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "absl/container/flat_hash_set.h"
-#include "engine/bytes.h"
+#include "engine/context.h"
 #include "engine/poisoning.h"
 #include "engine/rules/error.h"
 #include "engine/stream.h"
@@ -12,166 +12,180 @@
 namespace tt {
 namespace {
 
-size_t round_up(size_t bytes, size_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
+PoolParts only(std::unique_ptr<SegmentSource> segments) {
+  PoolParts parts;
+  parts.segments = std::move(segments);
+  return parts;
+}
+
+bool any_divisions(const AllocConf& conf) {
+  const auto& divisions = conf.roundup_power2_divisions;
+  return std::any_of(divisions.begin(), divisions.end(), [](uint16_t d) { return d > 1; });
+}
 
 }  // namespace
 
-CachingPool::CachingPool(Device device, std::unique_ptr<SegmentSource> source, PoolSizes sizes)
+CachingPool::CachingPool(Device device, PoolParts parts, PoolSizes sizes, const AllocConf& conf)
     : device_(device),
       sizes_(sizes),
-      source_(std::move(source)),
-      quick_(std::min(sizes.quick_limit, sizes.small_limit), sizes.granule, sizes.quick_capacity) {}
+      conf_(conf),
+      rounds_(any_divisions(conf)),
+      source_(std::move(parts.segments)),
+      events_(std::move(parts.events)),
+      // Quick lists know nothing of streams.
+      quick_(std::min(sizes.quick_limit, sizes.small_limit), sizes.granule, events_ ? 0 : sizes.quick_capacity),
+      heap_(stats_),
+      deferred_(events_.get()) {
+  if (!parts.ranges || !conf.expandable_segments) return;
+  expandable_ = std::make_unique<ExpandableSegments>(
+      std::move(parts.ranges), heap_, stats_, ExpandableSegments::Pieces{sizes.small_segment, sizes.large_segment});
+}
+
+CachingPool::CachingPool(Device device, std::unique_ptr<SegmentSource> segments, PoolSizes sizes)
+    : CachingPool(device, only(std::move(segments)), sizes, {}) {}
 
 CachingPool::~CachingPool() {
-  for (auto& [data, first] : segments_) {
-    size_t bytes = 0;
-    for (Block* block = first; block;) {
-      bytes += block->size;
-      Block* right = block->right;
-      delete block;
-      block = right;
-    }
-    unmap(data, bytes);
+  for (const auto& [data, segment] : heap_.segments()) {
+    if (segment->expandable) continue;
+    if (on_cpu()) open_bytes(data, segment->bytes);
+    source_->unmap(data, segment->bytes);
   }
 }
 
 size_t CachingPool::rounded(size_t bytes) const {
   // An absurd size stays absurd instead of wrapping to a small one.
   constexpr size_t kAbsurd = std::numeric_limits<size_t>::max() / 4;
-  return (std::min(bytes, kAbsurd) + sizes_.granule - 1) & ~(sizes_.granule - 1);
+  bytes = std::min(bytes, kAbsurd);
+  if (rounds_) [[unlikely]]
+    return conf_.rounded(bytes, sizes_.granule);
+  return (bytes + sizes_.granule - 1) & ~(sizes_.granule - 1);
 }
 
-void* CachingPool::allocate(size_t bytes, Stream*) {
+void* CachingPool::allocate(size_t bytes, Stream* stream) {
   if (bytes == 0) return nullptr;
   const size_t size = rounded(bytes);
   std::unique_lock lock(mutex_);
   if (void* p = quick_.take(size)) [[likely]] {
-    count(bytes, size);
+    count(bytes, size, true);
     if (on_cpu()) open_bytes(p, bytes);
     return p;
   }
-  if (Block* block = find_block_or_grow(size)) {
-    count(bytes, block->size);
+  const uintptr_t id = stream ? stream->id() : 0;
+  const Request request{size, id, arena_of(id), is_small(size)};
+  if (Block* block = find_or_grow(request)) {
+    count(bytes, block->size, block->segment->small);
+    if (!quick_.takes(size)) {
+      const Context& context = Context::current();
+      block->requested = bytes;
+      block->site = context.site;
+      block->owner = context.account;
+    } else {
+      block->requested = 0;
+    }
     if (on_cpu()) open_bytes(block->data, bytes);
     return block->data;
   }
   ++stats_.out_of_memory;
-  uint64_t limit = limit_;
-  AllocatorStats stats = stats_;
+  OutOfMemory shortage = describe_shortage(bytes, request);
   lock.unlock();
-  out_of_memory(bytes, limit, stats);
+  throw shortage.error();
 }
 
-void CachingPool::count(size_t bytes, size_t block_bytes) {
+void CachingPool::count(size_t bytes, size_t block_bytes, bool small) {
   ++stats_.allocations;
-  stats_.allocated += bytes;
-  stats_.active += block_bytes;
-  stats_.peak_allocated = std::max(stats_.peak_allocated, stats_.allocated);
+  stats_.add(&PoolStats::requested, small, bytes);
+  stats_.add(&PoolStats::allocated, small, block_bytes);
+  // Without events it is the same as allocated.
+  if (events_) stats_.add(&PoolStats::active, small, block_bytes);
 }
 
 void CachingPool::deallocate(void* p, size_t bytes) {
   if (!p) return;
   const size_t size = rounded(bytes);
+  std::shared_ptr<const Account> owner;  // dropped after the lock is
   std::lock_guard lock(mutex_);
-  stats_.allocated -= bytes;
-  if (on_cpu()) close_bytes(p, bytes);
   if (quick_.give(p, size)) [[likely]] {
-    stats_.active -= size;
+    if (on_cpu()) close_bytes(p, bytes);
+    stats_.take(&PoolStats::requested, true, bytes);
+    stats_.take(&PoolStats::allocated, true, size);
     return;
   }
   auto at = used_.find(p);
-  stats_.active -= at->second->size;
   Block* block = at->second;
+  const bool small = block->segment->small;
+  stats_.take(&PoolStats::requested, small, bytes);
+  stats_.take(&PoolStats::allocated, small, block->size);
   used_.erase(at);
-  free(block);
-}
-
-Block* CachingPool::find_block(size_t size) {
-  Block* block = free_blocks(is_small(size)).best_fit(size);
-  return block ? use(block, size) : nullptr;
-}
-
-Block* CachingPool::find_block_or_grow(size_t size) {
-  if (Block* block = find_block(size)) return block;
-  // Merging what waits in the quick lists is cheaper than any call into the system.
-  if (quick_.held() > 0) {
-    flush_quick();
-    if (Block* block = find_block(size)) return block;
+  owner = std::move(block->owner);
+  if (!block->other_streams.empty()) {
+    block->state = Block::State::kWaiting;
+    if (deferred_.add(block, capturing())) return;
   }
-  if (grow(size, segment_bytes(size))) return find_block(size);
-  // Memory is tight: give back what lies unused, and then be content with less than usual.
-  bool released = release_segments();
-  Block* block = nullptr;
-  if (grow(size, segment_bytes(size)) || grow(size, round_up(size, sizes_.page))) {
-    block = find_block(size);
-  } else if (is_small(size)) {
-    Block* large = large_.best_fit(size);
-    block = large ? use(large, size) : nullptr;
-  }
-  if (block && released) ++stats_.retries;
-  return block;
+  release(block);
 }
 
-Block* CachingPool::use(Block* block, size_t size) {
-  free_blocks(block->small).erase(block);
+void CachingPool::release(Block* block) {
+  if (events_) stats_.take(&PoolStats::active, block->segment->small, block->size);
+  if (on_cpu()) close_bytes(block->data, block->size);
+  block->freed_at = searches_;
+  heap_.free(block);
+}
+
+void CachingPool::record_stream(void* p, Stream& stream) {
+  const StreamId id{stream.device(), stream.id()};
+  if (id.id == 0) return;  // a CPU's: it is always done
+  {
+    std::lock_guard lock(mutex_);
+    auto at = used_.find(p);
+    check(at != used_.end(), "[record_stream] there is no block at ", absl::Hex(reinterpret_cast<uintptr_t>(p)));
+    Block* block = at->second;
+    if (id == StreamId{device_, block->segment->stream}) return;
+    if (events_) {
+      if (std::find(block->other_streams.begin(), block->other_streams.end(), id) == block->other_streams.end())
+        block->other_streams.push_back(id);
+      return;
+    }
+  }
+  stream.synchronize();
+}
+
+Arena& CachingPool::arena_of(uintptr_t stream) {
+  for (const Capture& capture : captures_) {
+    if (capture.stream == stream) return *capture.arena;
+  }
+  return shared_;
+}
+
+Block* CachingPool::best_fit(const Request& request) const {
+  return request.arena.free(request.small).best_fit(request.stream, request.size);
+}
+
+Block* CachingPool::find(const Request& request) {
+  Block* block = best_fit(request);
+  if (!block) return nullptr;
+  // What is not split must fit well, or be left to what needs it.
+  const bool oversize = request.size >= conf_.max_split_size;
+  if (!oversize && block->size >= conf_.max_split_size && !block->segment->expandable) return nullptr;
+  if (oversize && block->size - request.size > conf_.max_non_split_rounding && !block->segment->expandable)
+    return nullptr;
+  return take(block, request);
+}
+
+bool CachingPool::splits(const Block& block, const Request& request) const {
+  const size_t rest = block.size - request.size;
+  if (request.small || block.segment->expandable) return rest >= sizes_.granule;
   // A large block keeps a small rest: splitting it off would only make it useless.
-  size_t rest = block->size - size;
-  if (is_small(size) ? rest >= sizes_.granule : rest > sizes_.small_limit) {
-    auto* right = new Block{block->data + size, rest, block, block->right, true, block->small};
-    if (block->right) block->right->left = right;
-    block->right = right;
-    block->size = size;
-    free_blocks(right->small).insert(right);
-  }
-  block->free = false;
+  return rest > sizes_.small_limit && request.size < conf_.max_split_size;
+}
+
+Block* CachingPool::take(Block* block, const Request& request) {
+  heap_.use(block, request.size, splits(*block, request));
   used_.emplace(block->data, block);
   return block;
 }
 
-void CachingPool::free(Block* block) {
-  if (block->right && block->right->free) {
-    free_blocks(block->small).erase(block->right);
-    absorb_right(block);
-  }
-  if (block->left && block->left->free) {
-    block = block->left;
-    free_blocks(block->small).erase(block);
-    absorb_right(block);
-  }
-  block->free = true;
-  free_blocks(block->small).insert(block);
-}
-
-void CachingPool::absorb_right(Block* block) {
-  Block* right = block->right;
-  block->size += right->size;
-  block->right = right->right;
-  if (right->right) right->right->left = block;
-  delete right;
-}
-
-size_t CachingPool::segment_bytes(size_t size) const {
-  if (is_small(size)) return sizes_.small_segment;
-  return size < sizes_.own_segment ? sizes_.large_segment : round_up(size, sizes_.segment_granule);
-}
-
-bool CachingPool::grow(size_t size, size_t segment_bytes) {
-  if (limit_ != 0 && (segment_bytes > limit_ || stats_.reserved > limit_ - segment_bytes)) return false;
-  ++stats_.system_allocations;
-  auto* data = static_cast<char*>(source_->map(segment_bytes));
-  if (!data) return false;
-  if (on_cpu()) close_bytes(data, segment_bytes);
-  auto* block = new Block{data, segment_bytes, nullptr, nullptr, true, is_small(size)};
-  segments_.emplace(data, block);
-  free_blocks(block->small).insert(block);
-  stats_.reserved += segment_bytes;
-  stats_.peak_reserved = std::max(stats_.peak_reserved, stats_.reserved);
-  return true;
-}
-
-void CachingPool::unmap(void* segment, size_t bytes) {
-  if (on_cpu()) open_bytes(segment, bytes);
-  source_->unmap(segment, bytes);
+void CachingPool::settle_deferred() {
+  deferred_.settle([this](Block* block) { release(block); });
 }
 
 void CachingPool::flush_quick() {
@@ -179,68 +193,58 @@ void CachingPool::flush_quick() {
     auto at = used_.find(p);
     Block* block = at->second;
     used_.erase(at);
-    free(block);
+    block->freed_at = searches_;
+    heap_.free(block);
   });
   quick_.clear();
 }
 
-bool CachingPool::release_segments() {
-  std::vector<Block*> unused;
-  for (FreeBlocks* blocks : {&small_, &large_}) {
-    for (Block* block : *blocks) {
-      if (block->is_whole_segment()) unused.push_back(block);
-    }
-  }
-  for (Block* block : unused) {
-    free_blocks(block->small).erase(block);
-    segments_.erase(block->data);
-    stats_.reserved -= block->size;
-    ++stats_.system_frees;
-    unmap(block->data, block->size);
-    delete block;
-  }
-  return !unused.empty();
-}
-
-void CachingPool::record_stream(void*, Stream& stream) { stream.synchronize(); }
-
 AllocatorStats CachingPool::stats() const {
   std::lock_guard lock(mutex_);
-  return stats_;
+  AllocatorStats stats = stats_;
+  if (!events_) {
+    for (PoolStats* pool : {&stats.all, &stats.small, &stats.large}) pool->active = pool->allocated;
+  }
+  return stats;
 }
 
 std::vector<BlockInfo> CachingPool::snapshot() const {
-  std::lock_guard lock(mutex_);
-  absl::flat_hash_set<const void*> waiting;
-  quick_.for_each([&](void* p) { waiting.insert(p); });
+  struct Origin {
+    std::shared_ptr<const Account> owner;
+    uint32_t site;
+  };
   std::vector<BlockInfo> infos;
-  for (auto& [data, first] : segments_) {
-    for (const Block* block = first; block; block = block->right) {
-      auto offset = static_cast<uint64_t>(block->data - static_cast<const char*>(data));
-      infos.push_back({data, offset, block->size, !block->free && !waiting.contains(block->data)});
+  std::vector<Origin> origins;
+  {
+    std::lock_guard lock(mutex_);
+    absl::flat_hash_set<const void*> quick;
+    quick_.for_each([&](void* p) { quick.insert(p); });
+    for (const auto& [data, segment] : heap_.segments()) {
+      for (const Block* block = segment->first; block; block = block->right) {
+        if (block->is_hole()) continue;
+        const bool used = block->state == Block::State::kUsed && !quick.contains(block->data);
+        BlockInfo info{data, static_cast<uint64_t>(block->data - segment->data), block->size, used};
+        info.waiting = block->state == Block::State::kWaiting;
+        info.pool = segment->arena->id;
+        info.stream = segment->stream;
+        if (used) info.requested = block->requested;
+        infos.push_back(std::move(info));
+        origins.push_back(used ? Origin{block->owner, block->site} : Origin{});
+      }
     }
   }
+  // Names are looked up without the lock: a tenant's table of lines is its own business.
+  for (size_t i = 0; i < infos.size(); ++i) {
+    if (!origins[i].owner) continue;
+    infos[i].owner = origins[i].owner->owner();
+    infos[i].site = origins[i].owner->describe(origins[i].site);
+  }
   return infos;
-}
-
-void CachingPool::empty_cache() {
-  std::lock_guard lock(mutex_);
-  flush_quick();
-  release_segments();
 }
 
 void CachingPool::set_limit(uint64_t bytes) {
   std::lock_guard lock(mutex_);
   limit_ = bytes;
-}
-
-void CachingPool::out_of_memory(size_t bytes, uint64_t limit, const AllocatorStats& stats) const {
-  std::string bound = limit ? absl::StrCat("the limit is ", bytes_text(limit)) : "the system has no more";
-  Error error(ErrorKind::kOutOfMemory,
-              absl::StrCat("out of memory on ", to_string(device_), ": asked ", bytes_text(bytes), ", ", bound, ", ",
-                           bytes_text(stats.allocated), " are allocated, ", bytes_text(stats.reserved), " reserved"));
-  error.set_op("allocate");
-  throw error;
 }
 
 }  // namespace tt

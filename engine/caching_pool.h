@@ -1,18 +1,24 @@
 // CachingPool: an allocator that keeps what it took from the system.
 //
-// The design is PyTorch's: segments are taken from a SegmentSource, split into blocks, and merged
-// again as neighbours become free; the best fitting free block is used. Small and large blocks
-// have segments of their own, so that a small one never holds a large segment. One lock: held for
-// tens of nanoseconds, except where the system is asked for a segment.
+// The design is PyTorch's: segments are taken from a SegmentSource, split into blocks, and merged again as neighbours
+// become free; of the free blocks that were last used in the caller's stream the best fitting one is taken. Small and
+// large blocks have segments of their own, so that a small one never holds a large segment. One lock: held for tens of
+// nanoseconds, except where the system is asked for a segment. What the parts do is said where they are: Heap cuts
+// segments into blocks, QuickLists keeps small ones at hand, DeferredFrees waits for other streams, ExpandableSegments
+// grows in place, OutOfMemory explains.
 #pragma once
 
 #include <memory>
 #include <mutex>
+#include <optional>
 
-#include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
+#include "engine/alloc_conf.h"
 #include "engine/allocator.h"
-#include "engine/block.h"
+#include "engine/deferred_frees.h"
+#include "engine/expandable_segments.h"
+#include "engine/heap.h"
+#include "engine/out_of_memory.h"
 #include "engine/quick_lists.h"
 #include "engine/rules/device.h"
 #include "engine/segment_source.h"
@@ -32,12 +38,21 @@ struct PoolSizes {
   size_t segment_granule = size_t{2} << 20;  // rounded up to a multiple of this
 };
 
+// What a backend gives its pool to work with.
+struct PoolParts {
+  std::unique_ptr<SegmentSource> segments;
+  // Null where streams never run beside the host, as the CPU's: then another device's stream is waited for as soon as
+  // it is recorded, and small blocks wait in quick lists.
+  std::unique_ptr<StreamEvents> events;
+  std::unique_ptr<RangeSource> ranges;  // null: no expandable segments
+};
+
 class CachingPool final : public Allocator {
  public:
-  CachingPool(Device device, std::unique_ptr<SegmentSource> source, PoolSizes sizes = {});
+  CachingPool(Device device, PoolParts parts, PoolSizes sizes, const AllocConf& conf);
+  CachingPool(Device device, std::unique_ptr<SegmentSource> segments, PoolSizes sizes = {});
   ~CachingPool() override;  // nothing that was allocated may be used any more
 
-  // A device has one stream here: what is freed in its order may be handed out in its order.
   void* allocate(size_t bytes, Stream* stream) override;
   void deallocate(void* p, size_t bytes) override;
   void record_stream(void* p, Stream& stream) override;
@@ -45,38 +60,74 @@ class CachingPool final : public Allocator {
   std::vector<BlockInfo> snapshot() const override;
   void empty_cache() override;
   void set_limit(uint64_t bytes) override;
+  uint64_t make_pool() override;
+  void begin_pool(uint64_t pool, Stream& stream) override;
+  void end_pool(uint64_t pool, Stream& stream) override;
+  void release_pool(uint64_t pool) override;
 
  private:
+  // A block that is looked for.
+  struct Request {
+    size_t size;
+    uintptr_t stream;
+    Arena& arena;
+    bool small;
+  };
+  struct Capture {
+    uintptr_t stream;
+    Arena* arena;
+  };
+
   size_t rounded(size_t bytes) const;
   bool is_small(size_t size) const { return size <= sizes_.small_limit; }
   bool on_cpu() const { return device_.type == DeviceType::kCPU; }  // where sanitizers see the bytes
-  FreeBlocks& free_blocks(bool small) { return small ? small_ : large_; }
   // All below: with mutex_ held.
-  Block* find_block(size_t size);          // null where the cache has none; the block is in use then
-  Block* find_block_or_grow(size_t size);  // null: out of memory
-  Block* use(Block* block, size_t size);   // splits off what is too much
-  void free(Block* block);                 // merges with its neighbours
-  void absorb_right(Block* block);
-  bool grow(size_t size, size_t segment_bytes);  // false where the limit or the system says no
-  size_t segment_bytes(size_t size) const;
-  void unmap(void* segment, size_t bytes);
+  void count(size_t bytes, size_t block_bytes, bool small);
+  Arena& arena_of(uintptr_t stream);
+  bool capturing() const { return !captures_.empty(); }
+  // caching_pool.cc: what is there.
+  Block* best_fit(const Request& request) const;
+  Block* find(const Request& request);  // null where the cache has none; the block is in use then
+  bool splits(const Block& block, const Request& request) const;
+  Block* take(Block* block, const Request& request);
+  void release(Block* block);  // nobody uses it any more
+  void settle_deferred();
   void flush_quick();
-  bool release_segments();  // false where there was none to release
-  void count(size_t bytes, size_t block_bytes);
-  [[noreturn]] void out_of_memory(size_t bytes, uint64_t limit, const AllocatorStats& stats) const;
+  // shortage.cc: what has to be made.
+  Block* find_or_grow(const Request& request);  // null: out of memory
+  Block* retry(const Request& request);
+  bool grow(const Request& request, size_t segment_bytes);  // false where the limit or the system says no
+  Block* find_grown(const Request& request, size_t segment_bytes);
+  size_t segment_bytes(const Request& request) const;
+  void collect_garbage();
+  void give_back(Segment* segment);
+  bool give_back_oversize(const Request& request);
+  bool give_back_unused();  // false where there was none
+  void forget_abandoned();
+  uint64_t capacity();  // what the pool could get altogether; 0: unknown
+  OutOfMemory describe_shortage(size_t bytes, const Request& request);
 
   const Device device_;
   const PoolSizes sizes_;
+  const AllocConf conf_;
+  const bool rounds_;  // to parts of powers of two
   const std::unique_ptr<SegmentSource> source_;
+  const std::unique_ptr<StreamEvents> events_;
 
   mutable std::mutex mutex_;  // guards all below
-  QuickLists quick_;
-  FreeBlocks small_;
-  FreeBlocks large_;
-  absl::flat_hash_map<void*, Block*> used_;
-  absl::btree_map<void*, Block*> segments_;  // by address, the first block of each
-  uint64_t limit_ = 0;
   AllocatorStats stats_;
+  QuickLists quick_;
+  Arena shared_;
+  absl::flat_hash_map<uint64_t, std::unique_ptr<Arena>> private_;
+  std::vector<Capture> captures_;
+  uint64_t last_pool_ = 0;
+  Heap heap_;
+  std::unique_ptr<ExpandableSegments> expandable_;  // null where there are none
+  DeferredFrees deferred_;
+  absl::flat_hash_map<void*, Block*> used_;
+  uint64_t searches_ = 0;
+  uint64_t limit_ = 0;
+  std::optional<uint64_t> total_;  // of the system, once asked
 };
 
 }  // namespace tt

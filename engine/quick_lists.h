@@ -18,6 +18,8 @@ class QuickLists {
   QuickLists(size_t limit, size_t granule, size_t capacity)
       : shift_(std::countr_zero(granule)), capacity_(capacity), lists_((limit >> shift_) + 1) {}
 
+  // Whether blocks of this size ever are in here.
+  bool takes(size_t size) const { return (size >> shift_) < lists_.size() && capacity_ > 0; }
   // `size` is a multiple of the granule. Null where there is none.
   void* take(size_t size) {
     size_t i = size >> shift_;

@@ -2,15 +2,26 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 
 namespace tt {
 
+struct SystemMemoryInfo {
+  uint64_t free;
+  uint64_t total;
+};
+
+// Called under the pool's lock.
 class SegmentSource {
  public:
   virtual ~SegmentSource() = default;
-  // 64-byte aligned; null where the system has no more. Called under the pool's lock.
+  // 64-byte aligned; null where the system has no more.
   virtual void* map(size_t bytes) = 0;
+  // Waits until nothing that is under way can use it.
   virtual void unmap(void* segment, size_t bytes) = 0;
+  // What the system itself says of it; nothing where it says nothing of use.
+  virtual std::optional<SystemMemoryInfo> info() { return std::nullopt; }
 };
 
 }  // namespace tt

@@ -38,7 +38,7 @@ void Storage::allocate(Allocator& allocator, Stream* stream) {
   } catch (Error& e) {
     if (!account) throw;
     account->refund(bytes_);
-    e.append(absl::StrCat("; held by: ", account->owner(), " ", bytes_text(account->held())));
+    e.append(absl::StrCat("; ", account->owner(), " holds ", bytes_text(account->held()), " in all"));
     throw;
   }
   allocator_ = &allocator;

@@ -22,17 +22,33 @@ uint64_t resident_bytes() {
   return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
+void describe(const Level& level, v1::Level* wire) {
+  wire->set_now(level.now);
+  wire->set_peak(level.peak);
+}
+
+void describe(const PoolStats& stats, v1::PoolStats* wire) {
+  describe(stats.requested, wire->mutable_requested());
+  describe(stats.allocated, wire->mutable_allocated());
+  describe(stats.active, wire->mutable_active());
+  describe(stats.inactive_split, wire->mutable_inactive_split());
+  describe(stats.reserved, wire->mutable_reserved());
+}
+
 void describe(const AllocatorStats& stats, v1::MemoryStats* wire) {
-  wire->set_allocated(stats.allocated);
-  wire->set_active(stats.active);
-  wire->set_reserved(stats.reserved);
-  wire->set_peak_allocated(stats.peak_allocated);
-  wire->set_peak_reserved(stats.peak_reserved);
+  wire->set_allocated(stats.all.requested.now);
+  wire->set_active(stats.all.active.now);
+  wire->set_reserved(stats.all.reserved.now);
+  wire->set_peak_allocated(stats.all.requested.peak);
+  wire->set_peak_reserved(stats.all.reserved.peak);
   wire->set_allocations(stats.allocations);
   wire->set_retries(stats.retries);
   wire->set_out_of_memory(stats.out_of_memory);
   wire->set_system_allocations(stats.system_allocations);
   wire->set_system_frees(stats.system_frees);
+  describe(stats.all, wire->mutable_all());
+  describe(stats.small, wire->mutable_small());
+  describe(stats.large, wire->mutable_large());
 }
 
 }  // namespace
@@ -62,9 +78,9 @@ grpc::Status AdminService::EmptyCache(grpc::ServerContext* context, const v1::Em
   uint64_t released = 0;
   for (const DeviceInfo& info : Devices::instance().list()) {
     Allocator& allocator = Devices::instance().allocator(info.device);
-    uint64_t before = allocator.stats().reserved;
+    uint64_t before = allocator.stats().all.reserved.now;
     allocator.empty_cache();
-    released += before - std::min(before, allocator.stats().reserved);
+    released += before - std::min(before, allocator.stats().all.reserved.now);
   }
   reply->set_released(released);
   return grpc::Status::OK;
@@ -80,6 +96,12 @@ grpc::Status AdminService::Snapshot(grpc::ServerContext* context, const v1::Snap
       block->set_offset(info.offset);
       block->set_size(info.size);
       block->set_in_use(info.in_use);
+      block->set_waiting(info.waiting);
+      block->set_requested(info.requested);
+      block->set_owner(info.owner);
+      block->set_site(info.site);
+      block->set_pool(info.pool);
+      block->set_stream(info.stream);
     }
   } catch (const Error& error) {
     return to_grpc(to_status(error));

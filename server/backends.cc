@@ -1,6 +1,7 @@
 #include "server/backends.h"
 
 #include "autograd/record.h"
+#include "engine/alloc_conf.h"
 #include "engine/composites.h"
 #include "engine/devices.h"
 #include "engine/dispatcher.h"
@@ -13,6 +14,7 @@
 namespace tt::server {
 
 void register_backends(int threads, uint64_t memory_limit) {
+  static_cast<void>(alloc_conf_of_environment());  // what is wrong with it is said at once, GPU or not
   Dispatcher& dispatcher = Dispatcher::instance();
   cpu::register_backend(dispatcher);
   register_composites(dispatcher);

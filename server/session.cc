@@ -41,13 +41,14 @@ Tensor packed(const Tensor& tensor) {
 
 Session::Session(Options options)
     : options_(std::move(options)),
-      account_(std::make_shared<Account>(absl::StrCat("session ", options_.id), options_.memory_limit)),
+      account_(std::make_shared<Account>(absl::StrCat("session ", options_.id), options_.memory_limit,
+                                         [sites = sites_](uint32_t id) { return sites->describe(id); })),
       transfers_(std::make_shared<Transfers>(account_, options_.limits.max_transfers, options_.patience)),
       downloads_(std::make_shared<CopyLane>(account_)),
       decoder_(options_.limits),
       replies_(options_.limits.max_reply_bytes) {
   context_.account = account_;
-  context_.describe_site = [this](uint32_t id) { return sites_.describe(id); };
+  context_.describe_site = [this](uint32_t id) { return sites_->describe(id); };
 }
 
 Session::~Session() { close(); }
@@ -70,7 +71,7 @@ void Session::execute(const v1::Frame& frame, v1::Reply* reply) {
 void Session::run(const v1::Frame& frame, v1::Reply* reply) {
   ContextScope context(&context_);
   TransfersScope transfers(transfers_.get());
-  sites_.add(frame);
+  sites_->add(frame);
   try {
     const Program& program = decoder_.decode(frame);
     check_as(ErrorKind::kValue, slots_.size() + decoder_.new_names() <= options_.limits.max_handles,
@@ -246,7 +247,7 @@ void Session::free_everything() {
   transfers_->close();
   slots_.clear();
   replies_.clear();
-  sites_.clear();
+  sites_->clear();
   context_ = Context{};
   publish(executed());
   std::lock_guard lock(progress_mutex_);

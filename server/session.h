@@ -95,6 +95,7 @@ class Session {
 
   const Options options_;
   const std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
+  const std::shared_ptr<Sites> sites_ = std::make_shared<Sites>();
   const std::shared_ptr<Account> account_;
   const std::shared_ptr<Transfers> transfers_;
   const std::shared_ptr<CopyLane> downloads_;
@@ -107,7 +108,6 @@ class Session {
   Executor executor_;
   SlotTable slots_;
   Replies replies_;
-  Sites sites_;
 
   mutable std::mutex progress_mutex_;  // for those who wait or look, taken for moments only
   std::condition_variable progress_;

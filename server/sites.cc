@@ -5,6 +5,8 @@
 namespace tt::server {
 
 void Sites::add(const v1::Frame& frame) {
+  if (frame.sites().empty()) return;
+  std::lock_guard lock(mutex_);
   for (const v1::Site& site : frame.sites()) {
     if (sites_.size() >= kMaxSites) return;
     absl::string_view file = absl::string_view(site.file()).substr(0, kMaxText);
@@ -14,8 +16,14 @@ void Sites::add(const v1::Frame& frame) {
 }
 
 std::string Sites::describe(uint32_t id) const {
+  std::lock_guard lock(mutex_);
   auto found = sites_.find(id);
   return found == sites_.end() ? "" : found->second;
+}
+
+void Sites::clear() {
+  std::lock_guard lock(mutex_);
+  sites_.clear();
 }
 
 }  // namespace tt::server

@@ -1,9 +1,10 @@
-// Sites: the lines of a user's program that a session's instructions come from, for messages. One a session, used under
-// its lock.
+// Sites: the lines of a user's program that a session's instructions come from, for messages. One a session, kept
+// by its account too, which outlives it: a memory snapshot names lines from another thread. Thread-safe.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
@@ -18,11 +19,12 @@ class Sites {
   void add(const v1::Frame& frame);
   // "train.py:12 in step"; empty where the number was never named.
   std::string describe(uint32_t id) const;
-  void clear() { sites_.clear(); }
+  void clear();
 
  private:
   static constexpr size_t kMaxSites = 1 << 16;
   static constexpr size_t kMaxText = 256;
+  mutable std::mutex mutex_;  // guards all below
   absl::flat_hash_map<uint32_t, std::string> sites_;
 };
 

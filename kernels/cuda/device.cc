@@ -1,25 +1,43 @@
 #include "kernels/cuda/device.h"
 
 #include "absl/strings/str_cat.h"
+#include "engine/alloc_conf.h"
 #include "engine/caching_pool.h"
+#include "kernels/cuda/event_pool.h"
 #include "kernels/cuda/segments.h"
 #include "kernels/cuda/stream.h"
 
 namespace tt::cuda {
 namespace {
 
-PoolSizes device_sizes() {
+PoolSizes pool_sizes() {
   PoolSizes sizes;
   sizes.granule = 512;
+  sizes.page = size_t{2} << 20;
   return sizes;
+}
+
+PoolParts device_parts(Device device, const Properties& properties) {
+  PoolParts parts;
+  parts.segments = std::make_unique<DeviceMemory>(device);
+  parts.events = std::make_unique<EventPool>();
+  if (properties.virtual_memory) parts.ranges = std::make_unique<VirtualMemory>(device, properties.total_memory);
+  return parts;
+}
+
+PoolParts staging_parts(Device device) {
+  PoolParts parts;
+  parts.segments = std::make_unique<PinnedMemory>(device);
+  parts.events = std::make_unique<EventPool>();
+  return parts;
 }
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(Device device)
+  CudaBackend(Device device, const Properties& properties, const AllocConf& conf)
       : device_(device),
-        pool_(device, std::make_unique<DeviceMemory>(device), device_sizes()),
-        staging_(Device{}, std::make_unique<PinnedMemory>(device)),
+        pool_(device, device_parts(device, properties), pool_sizes(), conf),
+        staging_(Device{}, staging_parts(device), pool_sizes(), {}),
         streams_(device) {}
 
   Allocator& allocator() override { return pool_; }
@@ -46,6 +64,7 @@ class CudaBackend final : public Backend {
 }  // namespace
 
 int add_devices(Devices& devices, std::string* why) {
+  const AllocConf conf = alloc_conf_of_environment();
   const int count = runtime().device_count(why);
   for (int i = 0; i < count; ++i) {
     const Properties properties = runtime().properties(i);
@@ -55,7 +74,7 @@ int add_devices(Devices& devices, std::string* why) {
     info.total_memory = properties.total_memory;
     info.compute_capability = absl::StrCat(properties.major, ".", properties.minor);
     info.driver = runtime().driver_version();
-    devices.add(info, std::make_unique<CudaBackend>(info.device));
+    devices.add(info, std::make_unique<CudaBackend>(info.device, properties, conf));
   }
   return count;
 }

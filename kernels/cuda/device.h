@@ -8,7 +8,7 @@
 namespace tt::cuda {
 
 // Adds every device that the runtime has. Gives how many; where none, `why` says in a line what is missing. Nothing is
-// made on a device before its first use.
+// made on a device before its first use. Throws Error where TELETENSOR_ALLOC_CONF is not understood.
 int add_devices(Devices& devices, std::string* why);
 
 }  // namespace tt::cuda

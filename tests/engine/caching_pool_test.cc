@@ -94,8 +94,8 @@ class Model {
   }
   void check(Pool& pool, bool merged) const {
     AllocatorStats stats = pool.pool.stats();
-    ASSERT_EQ(stats.allocated, bytes_);
-    ASSERT_EQ(stats.reserved, pool.system->taken);
+    ASSERT_EQ(stats.all.requested.now, bytes_);
+    ASSERT_EQ(stats.all.reserved.now, pool.system->taken);
     uint64_t total = 0, in_use = 0, expected_offset = 0;
     const BlockInfo* last = nullptr;
     auto next = live_.begin();
@@ -116,8 +116,8 @@ class Model {
       last = &block;
     }
     ASSERT_EQ(next, live_.end()) << "a live block is not in the snapshot";
-    ASSERT_EQ(total, stats.reserved) << "bytes were lost";
-    ASSERT_EQ(in_use, stats.active);
+    ASSERT_EQ(total, stats.all.reserved.now) << "bytes were lost";
+    ASSERT_EQ(in_use, stats.all.active.now);
   }
   size_t size() const { return live_.size(); }
 
@@ -222,9 +222,10 @@ TEST(CachingPoolTest, TheLimitIsAnErrorThatSaysWhatIsHeld) {
   char* held = pool.allocate(40 * kMiB);
   EXPECT_EQ(
       pool.error_of(30 * kMiB),
-      "[allocate] out of memory on cpu: asked 30 MiB, the limit is 64 MiB, 40 MiB are allocated, 40 MiB reserved");
+      "[allocate] out of memory on cpu: asked 30 MiB, the limit is 64 MiB, 40 MiB are allocated, 40 MiB reserved; try: "
+      "smaller batches, or `del` of tensors that are not needed any more");
   EXPECT_EQ(pool.pool.stats().out_of_memory, 1u);
-  EXPECT_EQ(pool.pool.stats().allocated, 40 * kMiB);
+  EXPECT_EQ(pool.pool.stats().all.requested.now, 40 * kMiB);
   pool.deallocate(held, 40 * kMiB);
   EXPECT_NE(pool.allocate(30 * kMiB), nullptr);
 }
@@ -235,7 +236,7 @@ TEST(CachingPoolTest, AbsurdSizesAreOutOfMemory) {
     EXPECT_THAT(pool.error_of(bytes), HasSubstr("out of memory")) << bytes;
     pool.pool.set_limit(kMiB);
   }
-  EXPECT_EQ(pool.pool.stats().allocated, 0u);
+  EXPECT_EQ(pool.pool.stats().all.requested.now, 0u);
 }
 
 TEST(CachingPoolTest, GivesCachedSegmentsBackBeforeItFails) {
@@ -261,7 +262,7 @@ TEST(CachingPoolTest, SmallBlocksUseLargeSegmentsBeforeTheyFail) {
   Pool pool(merge_at_once(), 20 * kMiB);
   pool.allocate(5 * kMiB);
   EXPECT_NE(pool.allocate(100), nullptr);
-  EXPECT_EQ(pool.pool.stats().active, 5 * kMiB + 128);
+  EXPECT_EQ(pool.pool.stats().all.active.now, 5 * kMiB + 128);
   EXPECT_EQ(pool.largest_free(), 15 * kMiB - 128);
 }
 
@@ -304,8 +305,8 @@ TEST(CachingPoolTest, ThreadsShareIt) {
   for (unsigned i = 0; i < 4; ++i) threads.emplace_back(work, i);
   for (std::thread& thread : threads) thread.join();
   for (auto [p, bytes] : shared) pool.deallocate(p, bytes);
-  EXPECT_EQ(pool.pool.stats().allocated, 0u);
-  EXPECT_EQ(pool.pool.stats().active, 0u);
+  EXPECT_EQ(pool.pool.stats().all.requested.now, 0u);
+  EXPECT_EQ(pool.pool.stats().all.active.now, 0u);
   pool.pool.empty_cache();
   EXPECT_EQ(pool.system->taken, 0u);
 }

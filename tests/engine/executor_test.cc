@@ -94,9 +94,9 @@ TEST_F(ExecutorTest, ReleasesBeforeTheInstructionRuns) {
   Allocator& pool = Devices::instance().allocator({});
   frame.add({slot(1), slot(2)}, {3});
   frame.add({slot(1), slot(2)}, {4}, {3});
-  uint64_t before = pool.stats().allocated;
+  uint64_t before = pool.stats().all.requested.now;
   run();
-  EXPECT_EQ(pool.stats().allocated, before + 12);
+  EXPECT_EQ(pool.stats().all.requested.now, before + 12);
   EXPECT_EQ(slots.find(3), nullptr);
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-uint64_t allocated() { return Devices::instance().allocator(Device{}).stats().allocated; }
+uint64_t allocated() { return Devices::instance().allocator(Device{}).stats().all.requested.now; }
 
 struct StorageTest : testing::Test {
   Context context;
@@ -60,7 +60,7 @@ TEST_F(StorageTest, WhenTheDeviceIsFullTheErrorNamesTheHolder) {
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kOutOfMemory);
     EXPECT_THAT(e.message(), HasSubstr("asked 1 EiB"));
-    EXPECT_THAT(e.message(), HasSubstr("held by: session 3 2 KiB"));
+    EXPECT_THAT(e.message(), HasSubstr("session 3 holds 2 KiB in all"));
   }
   EXPECT_EQ(context.account->held(), 2048u);
 }

@@ -316,6 +316,12 @@ TEST(DaemonTest, AdminFreesCachesShowsBlocksAndDrains) {
     RawClient client(daemon);
     v1::Frame frame;
     literal(&frame, 1, {1000}, std::vector<float>(1000));
+    v1::Site* site = frame.add_sites();
+    site->set_id(7);
+    site->set_file("train.py");
+    site->set_line(12);
+    site->set_function("step");
+    testing::Instruction(&frame, "zeros").integers({20000}).none().none().result(2).site(7);
     v1::Reply reply;
     ASSERT_TRUE(client.run(frame, &reply));
     grpc::ClientContext context;
@@ -324,6 +330,9 @@ TEST(DaemonTest, AdminFreesCachesShowsBlocksAndDrains) {
     ASSERT_TRUE(admin->Snapshot(&context, {}, &snapshot).ok());
     EXPECT_TRUE(std::any_of(snapshot.blocks().begin(), snapshot.blocks().end(),
                             [](const auto& block) { return block.in_use() && block.size() >= 4000; }));
+    EXPECT_TRUE(std::any_of(snapshot.blocks().begin(), snapshot.blocks().end(), [](const auto& block) {
+      return block.requested() == 80000 && block.owner() == "session 1" && block.site() == "train.py:12 in step";
+    }));
     v1::Frame close;
     close.set_close(true);
     ASSERT_TRUE(client.run(close, &reply));
@@ -384,6 +393,15 @@ TEST(DaemonTest, MistakesInFlagsAreTold) {
   EXPECT_NE(Daemon({"--lease", "soon"}).exit_code(kPatience), 0);
   EXPECT_NE(Daemon({"--private", "--listen", "127.0.0.1:0"}).exit_code(kPatience), 0);
   EXPECT_EQ(Daemon({"--check-config"}).exit_code(kPatience), 0);
+}
+
+TEST(DaemonTest, AMistakeInTheAllocatorsConfigurationIsTold) {
+  setenv("TELETENSOR_ALLOC_CONF", "expandable_segments:perhaps", 1);
+  Daemon daemon;
+  unsetenv("TELETENSOR_ALLOC_CONF");
+  EXPECT_EQ(daemon.exit_code(kPatience), 1);
+  EXPECT_EQ(daemon.standard_error(),
+            "teletensord: TELETENSOR_ALLOC_CONF: expandable_segments must be True or False, got 'perhaps'\n");
 }
 
 TEST(DaemonTest, HealthAndReflectionAreServed) {

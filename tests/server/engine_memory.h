@@ -14,6 +14,6 @@ inline void start_engine() {
   static_cast<void>(started);
 }
 
-inline uint64_t engine_bytes() { return Devices::instance().allocator(Device{}).stats().allocated; }
+inline uint64_t engine_bytes() { return Devices::instance().allocator(Device{}).stats().all.requested.now; }
 
 }  // namespace tt::server::testing

@@ -1,0 +1,49 @@
+// Heap: a pool's segments, and how they are cut into blocks. Layout without policy: what to cut, whom to serve and when
+// to ask the system is the pool's to say.
+//
+// No two free blocks, and no two holes, are ever neighbours. Under the pool's lock.
+#pragma once
+
+#include "absl/container/btree_map.h"
+#include "engine/allocator_stats.h"
+#include "engine/block.h"
+
+namespace tt {
+
+class Heap {
+ public:
+  // Keeps `stats.inactive_split`.
+  explicit Heap(AllocatorStats& stats) : stats_(stats) {}
+  ~Heap();
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
+
+  // Takes over what `segment` describes; its one block is free, or a hole where it is expandable.
+  Segment* add(const Segment& segment);
+  // Requires one block, free or a hole. The memory is the caller's again.
+  void remove(Segment* segment);
+
+  // Takes a free block; where it is larger than `size` and `split`, the rest becomes a free block.
+  void use(Block* block, size_t size, bool split);
+  // Gives it back: merged with its free neighbours, that is the result.
+  Block* free(Block* block);
+
+  // Memory is under the first `bytes` of the hole now: part of a free block, which is the result.
+  Block* fill(Block* hole, size_t bytes);
+  // There is no memory from `from` to `to` within a free block any more.
+  void punch(Block* block, char* from, char* to);
+
+  // By address.
+  const absl::btree_map<void*, std::unique_ptr<Segment>>& segments() const { return segments_; }
+
+ private:
+  void insert(Block* block);
+  void erase(Block* block);
+  Block* cut(Block* block, size_t size);  // what is right of `size`, in the same state
+  void absorb_right(Block* block);
+
+  AllocatorStats& stats_;
+  absl::btree_map<void*, std::unique_ptr<Segment>> segments_;
+};
+
+}  // namespace tt
