@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "engine/parallel.h"
-#include "engine/rules/error.h"
-#include "kernels/cpu/copy.h"
 #include "kernels/common/element.h"
+#include "kernels/common/tally.h"
+#include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/sorter.h"
 
@@ -53,22 +53,12 @@ void unique_values(const Tensor& input, Tensor& output, Tensor& inverse_indices,
 }
 
 void bincount(const Tensor& input, const Tensor& weights, int64_t minlength, Tensor& out) {
-  check(input.dim() == 1 && category(input.dtype()) == Category::kInteger,
-        "bincount only supports 1-d non-negative integral inputs, got ", describe(input.meta()));
-  check(!weights || weights.sizes() == input.sizes(), "weights should be 1-d and have the same length as input, got ",
-        weights ? to_string(weights.sizes()) : "", " and ", to_string(input.sizes()));
-  check(minlength >= 0, "minlength should be >= 0, got ", minlength);
+  tally::check_bincount(input, weights, minlength);
   const Tensor values = in_order(input, DType::kInt64);
   const int64_t* value = values.data_as<int64_t>();
-  int64_t largest = -1;
-  for (int64_t i = 0; i < values.numel(); ++i) {
-    check(value[i] >= 0, "bincount only supports 1-d non-negative integral inputs, got ", value[i]);
-    largest = std::max(largest, value[i]);
-  }
-  constexpr int64_t kMost = int64_t{1} << 48;  // more bins than any machine holds
-  check(largest < kMost && minlength <= kMost, "too many bins, got a value of ", largest, " and minlength ", minlength);
-  const int64_t bins = std::max(largest + 1, minlength);
-  const DType dtype = !weights ? DType::kInt64 : weights.dtype() == DType::kFloat32 ? DType::kFloat32 : DType::kFloat64;
+  const auto [least, most] = std::minmax_element(value, value + values.numel());
+  const int64_t bins = values.numel() == 0 ? tally::bins(0, -1, minlength) : tally::bins(*least, *most, minlength);
+  const DType dtype = tally::bin_type(weights);
   out = empty({bins}, dtype, input.device());
   fill_with(out, Scalar(int64_t{0}));
   const Tensor weight = weights ? in_order(weights, dtype) : Tensor();
@@ -83,32 +73,6 @@ void bincount(const Tensor& input, const Tensor& weights, int64_t minlength, Ten
   add_up(std::type_identity<double>());
 }
 
-namespace {
-
-// As sort() orders: NaN after everything.
-template <typename T>
-bool is_less(T a, T b) {
-  return a < b || (is_nan(b) && !is_nan(a));
-}
-
-// Where `value` goes into the sorted row: before its equals, or after them.
-template <typename T>
-int64_t insertion(const T* row, int64_t n, T value, bool right) {
-  int64_t from = 0, to = n;
-  while (from < to) {
-    const int64_t middle = from + (to - from) / 2;
-    const bool before = right ? !is_less(value, row[middle]) : is_less(row[middle], value);
-    if (before) {
-      from = middle + 1;
-    } else {
-      to = middle;
-    }
-  }
-  return from;
-}
-
-}  // namespace
-
 void searchsorted(const Tensor& sorted_sequence, const Tensor& input, bool right, Tensor& out) {
   if (input.numel() == 0) return;
   const DType dtype = promote(sorted_sequence.dtype(), input.dtype());
@@ -119,7 +83,7 @@ void searchsorted(const Tensor& sorted_sequence, const Tensor& input, bool right
   with_element(dtype, [&]<typename T>(std::type_identity<T>) {
     parallel_for(values.numel(), 1024, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        out.data_as<int64_t>()[i] = insertion(rows.data_as<T>() + i / a_row * n, n, values.data_as<T>()[i], right);
+        out.data_as<int64_t>()[i] = tally::insertion(rows.data_as<T>() + i / a_row * n, n, values.data_as<T>()[i], right);
       }
     });
   });

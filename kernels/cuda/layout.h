@@ -3,6 +3,7 @@
 // Made on the host, captured by value.
 #pragma once
 
+#include "engine/rules/error.h"
 #include "engine/tensor.h"
 #include "kernels/common/dims.h"
 #include "kernels/cuda/launch.h"
