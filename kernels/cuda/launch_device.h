@@ -9,7 +9,8 @@
 
 #define TT_DEVICE __device__
 #define TT_FUNCTION __host__ __device__ __forceinline__
-#define TT_UNROLL _Pragma("unroll")  // before a loop of constant length
+#define TT_UNROLL _Pragma("unroll")    // before a loop of constant length
+#define TT_ROLLED _Pragma("unroll 1")  // before one that is short, though the compiler cannot know
 
 namespace tt::cuda {
 

@@ -11,6 +11,7 @@
 #define TT_DEVICE             // a function of device code
 #define TT_FUNCTION inline    // of device code and of the host's
 #define TT_UNROLL             // before a loop of constant length
+#define TT_ROLLED             // before one that is short, though the compiler cannot know
 
 namespace tt::cuda {
 

@@ -36,6 +36,7 @@ class Layout {
   // Where element `i` (in row-major order) of each operand lies, in elements.
   TT_FUNCTION Offsets<K> offsets(int64_t i) const {
     Offsets<K> result{};
+    TT_ROLLED
     for (int d = count_ - 1; d >= 0; --d) {
       const int64_t index = d == 0 ? i : i % sizes_[d];
       if (d > 0) i /= sizes_[d];
