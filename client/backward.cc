@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "client/operand.h"
 #include "client/pass.h"
 #include "client/session.h"
 #include "engine/rules/error.h"
@@ -13,16 +14,6 @@ int64_t next_stop() {
   static std::atomic<int64_t> stop{0};
   return ++stop;
 }
-
-using Metas = std::vector<const TensorMeta*>;
-
-Metas metas_of(absl::Span<const Tensor> tensors) {
-  Metas metas;
-  for (const Tensor& t : tensors) metas.push_back(t.get());
-  return metas;
-}
-
-Arg list(const Metas& metas) { return Arg(absl::Span<const TensorMeta* const>(metas)); }
 
 void issue(const Tensor& tensor, std::string_view op, Args args, uint32_t site) {
   CallOptions options;
@@ -96,8 +87,8 @@ void custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> o
   extras.stop = next_stop();
   extras.function = std::move(backward);
   for (const Tensor& output : outputs) extras.outputs.push_back(*output);
-  Metas of = metas_of(inputs), made = metas_of(outputs);
-  const Arg args[] = {extras.stop, list(of), list(made)};
+  const ListArg of(inputs), made(outputs);
+  const Arg args[] = {extras.stop, of.arg(), made.arg()};
   issue(outputs[0], "custom_function", args, site);
   for (uint32_t i = 0; i < outputs.size(); ++i) give_node(*outputs[i], node, i);
 }
@@ -135,8 +126,8 @@ void set_grads(absl::Span<const Tensor> leaves, absl::Span<const Tensor> grads, 
   for (size_t i = 0; i < leaves.size(); ++i) {
     check(!grads[i] || grads[i]->sizes == leaves[i]->sizes, "assigned grad has data of a different size");
   }
-  Metas of = metas_of(leaves), to = metas_of(grads);
-  const Arg args[] = {list(of), list(to)};
+  const ListArg of(leaves), to(grads);
+  const Arg args[] = {of.arg(), to.arg()};
   issue(leaves[0], "set_grads", args, site);
   for (size_t i = 0; i < leaves.size(); ++i) leaves[i]->grad = grads[i];
 }

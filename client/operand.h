@@ -4,38 +4,14 @@
 
 #include <string_view>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "client/session.h"
+#include "engine/rules/operand.h"
 
 namespace tt::client {
 
-class Operand {
- public:
-  Operand() = default;
-  Operand(const Tensor& t) : arg_(t.get()) {}  // NOLINT: reads like a tensor
-  Operand(const Scalar& s) : arg_(s) {}        // NOLINT
-  Operand(double v) : arg_(v) {}               // NOLINT
-  Operand(int64_t v) : arg_(v) {}              // NOLINT
-  Operand(int v) : arg_(int64_t{v}) {}         // NOLINT
-  Operand(bool v) : arg_(v) {}                 // NOLINT
-  const Arg& arg() const { return arg_; }
-
- private:
-  Arg arg_;  // borrows: an Operand lives as long as the call's full expression
-};
-
-// A list of tensors as an Arg.
-class ListArg {
- public:
-  explicit ListArg(absl::Span<const Tensor> list) {
-    for (const Tensor& t : list) metas_.push_back(t.get());
-  }
-  Arg arg() const { return Arg(absl::Span<const TensorMeta* const>(metas_)); }
-
- private:
-  absl::InlinedVector<const TensorMeta*, 8> metas_;
-};
+using Operand = BasicOperand<Tensor>;
+using ListArg = BasicListArg<Tensor>;
 
 // The session of the first tensor among `args`. Throws Error (TypeError) where there is none.
 Session& session_of(std::string_view op, Args args);

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "absl/cleanup/cleanup.h"
+#include "client/operand.h"
 #include "engine/rules/error.h"
 
 namespace tt::client {
@@ -13,16 +14,6 @@ int64_t next_number() {
   static std::atomic<int64_t> number{0};
   return ++number;
 }
-
-using Metas = std::vector<const TensorMeta*>;
-
-Metas metas_of(absl::Span<const Tensor> tensors) {
-  Metas metas;
-  for (const Tensor& t : tensors) metas.push_back(t.get());
-  return metas;
-}
-
-Arg list(const Metas& metas) { return Arg(absl::Span<const TensorMeta* const>(metas)); }
 
 }  // namespace
 
@@ -192,8 +183,8 @@ void Pass::give_past(absl::Span<const Tensor> results) {
 }
 
 std::vector<Tensor> Pass::issue(absl::Span<const Tensor> captures) {
-  Metas roots = metas_of(roots_), gradients = metas_of(gradients_), wanted = metas_of(captures);
-  const Arg args[] = {list(roots), list(gradients), list(wanted), options_.accumulate, options_.retain_graph,
+  const ListArg roots(roots_), gradients(gradients_), wanted(captures);
+  const Arg args[] = {roots.arg(), gradients.arg(), wanted.arg(), options_.accumulate, options_.retain_graph,
                       options_.create_graph};
   Tensors results = call("backward", args, gradient_metas(captures));
   give_past(results);
@@ -219,8 +210,8 @@ std::vector<Tensor> Pass::drive(absl::Span<const Tensor> captures) {
 
 void Pass::begin(absl::Span<const Tensor> captures) {
   task_ = next_number();
-  Metas roots = metas_of(roots_), gradients = metas_of(gradients_), wanted = metas_of(captures);
-  const Arg args[] = {task_, list(roots), list(gradients), list(wanted), options_.accumulate, options_.retain_graph,
+  const ListArg roots(roots_), gradients(gradients_), wanted(captures);
+  const Arg args[] = {task_, roots.arg(), gradients.arg(), wanted.arg(), options_.accumulate, options_.retain_graph,
                       options_.create_graph};
   TensorMeta progress;
   progress.dtype = DType::kBool;
@@ -287,8 +278,8 @@ void Pass::feed(int64_t stop, absl::Span<const Tensor> gradients) {
   for (const Tensor& gradient : gradients) {
     if (options_.create_graph && gradient && gradient->requires_grad) past_.push_back(edge_of(gradient));
   }
-  Metas fed = metas_of(gradients);
-  const Arg args[] = {task_, stop, list(fed), progress_.get()};
+  const ListArg fed(gradients);
+  const Arg args[] = {task_, stop, fed.arg(), progress_.get()};
   TensorMeta progress = *progress_;
   progress_ = call("backward_feed", args, {&progress, 1})[0];
 }
@@ -299,8 +290,8 @@ std::vector<Tensor> Pass::end(absl::Span<const Tensor> captures) {
     GraphEdge edge = edge_of(capture);
     if (arrived_.contains({edge.node.get(), edge.output})) reached.push_back(capture);
   }
-  Metas wanted = metas_of(reached);
-  const Arg args[] = {task_, list(wanted), progress_.get()};
+  const ListArg wanted(reached);
+  const Arg args[] = {task_, wanted.arg(), progress_.get()};
   Tensors gradients = call("backward_end", args, gradient_metas(reached));
   give_past(gradients);
   std::vector<Tensor> results;
