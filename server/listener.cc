@@ -26,6 +26,8 @@ void configure(grpc::ServerBuilder& builder, const Limits& limits) {
   builder.SetMaxReceiveMessageSize(message_bytes);
   builder.SetMaxSendMessageSize(message_bytes);
   builder.SetResourceQuota(grpc::ResourceQuota("teletensord").SetMaxThreads(kMaxThreads));
+  // How long a poller may sleep over the end of its queue, which the server's end waits for now and then: 10 s without.
+  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::CQ_TIMEOUT_MSEC, 1000);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second engine on the port is a mistake
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
