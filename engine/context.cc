@@ -30,6 +30,17 @@ FaultLog& Context::faults() {
   return *faults_;
 }
 
+Graphs& Context::graphs() {
+  if (!graphs_) graphs_ = std::make_unique<Graphs>();
+  return *graphs_;
+}
+
+void Context::close() {
+  graphs_ = nullptr;
+  faults_ = nullptr;
+  streams_.clear();
+}
+
 ContextScope::ContextScope(Context* context) : saved_(current_context) { current_context = context; }
 
 ContextScope::~ContextScope() { current_context = saved_; }

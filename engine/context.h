@@ -11,6 +11,7 @@
 #include "engine/allocator.h"
 #include "engine/fault_log.h"
 #include "engine/generator.h"
+#include "engine/graphs.h"
 #include "engine/key_set.h"
 #include "engine/stream.h"
 
@@ -39,6 +40,11 @@ struct Context {
   // What this context's calls on devices may still turn out to have done.
   FaultLog& faults();
   bool has_faults() const { return faults_ && !faults_->empty(); }
+  Graphs& graphs();
+  bool capturing() const { return graphs_ && graphs_->capturing(); }
+
+  // Ends what the session has on devices. Requires that no tensor of it is left.
+  void close();
 
   // The calling thread's; a default one where none was set.
   static Context& current();
@@ -46,6 +52,7 @@ struct Context {
  private:
   absl::InlinedVector<std::unique_ptr<Stream>, 1> streams_;  // a device each
   std::unique_ptr<FaultLog> faults_;
+  std::unique_ptr<Graphs> graphs_;
 };
 
 // Makes `context` current on this thread, and restores the old one.

@@ -132,8 +132,10 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
   if (!kernel) kernel = fallbacks_[static_cast<size_t>(key)];
   check_as(ErrorKind::kNotImplemented, kernel != nullptr, "[", call.op->name, "] is not implemented for ",
            call.inferred.device);
+  Context& context = Context::current();
+  if (context.capturing()) [[unlikely]] context.graphs().check(call);
   kernel(call);
-  if (Context& context = Context::current(); context.has_faults()) [[unlikely]] context.faults().attach(call);
+  if (context.has_faults()) [[unlikely]] context.faults().attach(call);
   if (call.into || row.writes) bump_versions(call);
 }
 

@@ -24,6 +24,20 @@ void for_each_tensor(const Arg& arg, F f) {
   }
 }
 
+// Null: none of them found anything.
+const Suspect* guilty(absl::Span<const Suspect> suspects) {
+  for (const Suspect& suspect : suspects) {
+    if (was_raised(*suspect.cell)) return &suspect;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<const Poison> poison_of(const Suspect& suspect) {
+  Error error = suspect.text(*suspect.cell);
+  error.set_op(suspect.op);
+  return std::make_shared<const Poison>(Poison{error.kind(), error.message(), suspect.op, suspect.site, false});
+}
+
 // Null for a number in a tensor's place.
 Storage* storage_of(const TensorMeta& meta) {
   return meta.is_number ? nullptr : static_cast<const TensorImpl&>(meta).storage.get();
@@ -57,23 +71,28 @@ FaultCell* FaultLog::take_cell(Device device) {
   return take_cell(device);
 }
 
+void FaultLog::make_room_for_one(Stream& stream) {
+  if (tickets_.size() < Taint::kMost) return;
+  Ticket& oldest = tickets_.front();
+  if (!oldest.passed) oldest.passed = stream.record();
+  oldest.passed->synchronize();
+  if (const Suspect* suspect = guilty(oldest.suspects)) throw suspect->text(*suspect->cell);
+  opened_ = std::min(opened_, tickets_.size() - 1);
+  retire_oldest();
+}
+
 FaultCell* FaultLog::open(Stream& stream, FaultText text) {
-  if (tickets_.size() == Taint::kMost) {
-    Ticket& oldest = tickets_.front();
-    if (!oldest.passed) oldest.passed = stream.record();
-    oldest.passed->synchronize();
-    if (was_raised(*oldest.cell)) throw oldest.text(*oldest.cell);
-    opened_ = std::min(opened_, tickets_.size() - 1);
-    retire_oldest();
-  }
+  if (captured_) return open_captured(text);
+  make_room_for_one(stream);
   FaultCell* cell = take_cell(stream.device());
   *cell = FaultCell{};
-  tickets_.push_back({cell, text, stream.device(), nullptr, {}, 0});
+  tickets_.push_back({{Suspect{cell, text, {}, 0}}, stream.device(), nullptr, nullptr});
   ++opened_;
   return cell;
 }
 
 void FaultLog::attach(const Call& call) {
+  if (captured_) return attach_captured(call);
   if (tickets_.empty()) return;
   uint64_t bits = 0;
   for (const Arg& arg : call.args) {
@@ -87,8 +106,8 @@ void FaultLog::attach(const Call& call) {
     for (; opened_ > 0; --opened_) {
       const size_t i = tickets_.size() - opened_;
       tickets_[i].passed = passed;
-      tickets_[i].op = std::string(call.op->name);
-      tickets_[i].site = context.site;
+      tickets_[i].suspects[0].op = std::string(call.op->name);
+      tickets_[i].suspects[0].site = context.site;
       bits |= uint64_t{1} << i;
     }
   }
@@ -107,22 +126,17 @@ void FaultLog::attach(const Call& call) {
 std::shared_ptr<const Poison> FaultLog::verdict(const Taint& taint) const {
   const uint64_t bits = taint.since(oldest_);
   for (size_t i = 0; i < tickets_.size(); ++i) {
-    if ((bits >> i & 1) && was_raised(*tickets_[i].cell)) return poison_of(tickets_[i]);
+    if ((bits >> i & 1) == 0) continue;
+    if (const Suspect* suspect = guilty(tickets_[i].suspects)) return poison_of(*suspect);
   }
   return nullptr;
 }
 
-std::shared_ptr<const Poison> FaultLog::poison_of(const Ticket& ticket) const {
-  Error error = ticket.text(*ticket.cell);
-  error.set_op(ticket.op);
-  return std::make_shared<const Poison>(Poison{error.kind(), error.message(), ticket.op, ticket.site, false});
-}
-
 void FaultLog::settle(SlotTable& slots) {
+  if (captured_) return;  // no event may be asked meanwhile
   while (!tickets_.empty() && tickets_.front().passed && tickets_.front().passed->done()) {
-    const Ticket& oldest = tickets_.front();
-    if (was_raised(*oldest.cell)) {
-      const std::shared_ptr<const Poison> poison = poison_of(oldest);
+    if (const Suspect* suspect = guilty(tickets_.front().suspects)) {
+      const std::shared_ptr<const Poison> poison = poison_of(*suspect);
       slots.poison_where([&](const Tensor& t) { return t->storage && (t->storage->taint.since(oldest_) & 1); }, poison);
     }
     retire_oldest();
@@ -130,17 +144,79 @@ void FaultLog::settle(SlotTable& slots) {
 }
 
 void FaultLog::make_room(SlotTable& slots) {
-  if (tickets_.size() <= Taint::kMost / 2) return;
+  if (captured_ || tickets_.size() <= Taint::kMost / 2) return;
   tickets_[tickets_.size() / 2].passed->synchronize();
   settle(slots);
 }
 
+bool FaultLog::is_shared(const FaultCell* cells) const {
+  return std::any_of(tickets_.begin() + 1, tickets_.end(),
+                     [=](const Ticket& ticket) { return ticket.of_graph.get() == cells; });
+}
+
 void FaultLog::retire_oldest() {
-  for (Cells& cells : cells_) {
-    if (cells.device == tickets_.front().device) cells.idle.push_back(tickets_.front().cell);
+  Ticket& oldest = tickets_.front();
+  if (oldest.of_graph) {
+    // The kernels of a later replay may write to the cells at any time.
+    if (!is_shared(oldest.of_graph.get())) {
+      for (const Suspect& suspect : oldest.suspects) *suspect.cell = FaultCell{};
+    }
+  } else {
+    for (Cells& cells : cells_) {
+      if (cells.device == oldest.device) cells.idle.push_back(oldest.suspects[0].cell);
+    }
   }
   tickets_.pop_front();
   ++oldest_;
+}
+
+// ---- Graphs --------------------------------------------------------------------------------
+
+void FaultLog::begin_capture(Device device) {
+  captured_ = std::make_unique<CapturedFaults>();
+  captured_->device = device;
+}
+
+CapturedFaults FaultLog::end_capture() {
+  CapturedFaults faults = std::move(*captured_);
+  captured_ = nullptr;
+  return faults;
+}
+
+FaultCell* FaultLog::open_captured(FaultText text) {
+  CapturedFaults& faults = *captured_;
+  // Beyond so many, calls share the last cell: its text is then another call's.
+  if (faults.suspects.size() == Taint::kMost) return faults.suspects.back().cell;
+  if (!faults.cells) {
+    Allocator& staging = Devices::instance().backend(faults.device).staging();
+    auto* cells = static_cast<FaultCell*>(staging.allocate(Taint::kMost * sizeof(FaultCell), nullptr));
+    std::fill_n(cells, Taint::kMost, FaultCell{});
+    faults.cells = {cells, [&staging](FaultCell* p) { staging.deallocate(p, Taint::kMost * sizeof(FaultCell)); }};
+  }
+  faults.suspects.push_back({faults.cells.get() + faults.suspects.size(), text, {}, 0});
+  return faults.suspects.back().cell;
+}
+
+void FaultLog::attach_captured(const Call& call) {
+  CapturedFaults& faults = *captured_;
+  if (faults.suspects.empty()) return;
+  for (auto suspect = faults.suspects.rbegin(); suspect != faults.suspects.rend() && suspect->op.empty(); ++suspect) {
+    suspect->op = std::string(call.op->name);
+    suspect->site = Context::current().site;
+  }
+  for (const Tensor& out : call.outputs) {
+    if (out && out.device() == faults.device) faults.doubtful.push_back(out->storage);
+  }
+}
+
+void FaultLog::replayed(const CapturedFaults& faults, Stream& stream) {
+  if (faults.suspects.empty()) return;
+  make_room_for_one(stream);
+  tickets_.push_back({{faults.suspects.begin(), faults.suspects.end()}, faults.device, stream.record(), faults.cells});
+  const uint64_t bit = uint64_t{1} << (tickets_.size() - 1);
+  for (const Ref<Storage>& storage : faults.doubtful) {
+    storage->taint.set(oldest_, storage->taint.since(oldest_) | bit);
+  }
 }
 
 }  // namespace tt

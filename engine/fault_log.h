@@ -12,8 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "engine/rules/device.h"
 #include "engine/rules/error.h"
+#include "engine/rules/ref.h"
+#include "engine/storage.h"
 #include "engine/stream.h"
 #include "engine/taint.h"
 
@@ -32,6 +35,22 @@ struct FaultCell {
 
 // What was wrong, as the user is told: "index 7 is out of bounds for dimension 0 with size 5".
 using FaultText = Error (*)(const FaultCell& cell);
+
+// A call that may find a fault, and how to tell of it.
+struct Suspect {
+  FaultCell* cell;
+  FaultText text;
+  std::string op;
+  uint32_t site = 0;
+};
+
+// The suspects of a graph (engine/graph.h), and the storages that one of them, or a call after the first, wrote.
+struct CapturedFaults {
+  Device device;
+  std::shared_ptr<FaultCell> cells;  // kMost, of the device's staging memory; null where there are no suspects
+  std::vector<Suspect> suspects;
+  std::vector<Ref<Storage>> doubtful;
+};
 
 class FaultLog {
  public:
@@ -53,16 +72,20 @@ class FaultLog {
   void settle(SlotTable& slots);
   // Between two calls: settles the older ones, waiting for them, where so many are open that the next might find no room.
   void make_room(SlotTable& slots);
-  bool empty() const { return tickets_.empty(); }
+  bool empty() const { return tickets_.empty() && !captured_; }
+
+  // While a graph is captured: what is opened is the graph's.
+  void begin_capture(Device device);
+  CapturedFaults end_capture();
+  // The graph was replayed in `stream`. A fault of one replay that was not settled before the next is blamed on both.
+  void replayed(const CapturedFaults& faults, Stream& stream);
 
  private:
   struct Ticket {
-    FaultCell* cell;
-    FaultText text;
+    absl::InlinedVector<Suspect, 1> suspects;
     Device device;
     std::shared_ptr<Event> passed;  // null while the call is under way
-    std::string op;
-    uint32_t site = 0;
+    std::shared_ptr<FaultCell> of_graph;  // the cells are a graph's; null where they are the log's
   };
   struct Cells {  // of a device
     Device device;
@@ -70,13 +93,17 @@ class FaultLog {
     std::vector<FaultCell*> idle;
   };
   FaultCell* take_cell(Device device);
+  FaultCell* open_captured(FaultText text);
+  void attach_captured(const Call& call);
+  void make_room_for_one(Stream& stream);
   void retire_oldest();
-  std::shared_ptr<const Poison> poison_of(const Ticket& ticket) const;
+  bool is_shared(const FaultCell* cells) const;  // whether another ticket's suspects have them too
 
   std::deque<Ticket> tickets_;
   uint64_t oldest_ = 0;  // the number of tickets_.front()
   size_t opened_ = 0;    // by the call under way
   std::vector<Cells> cells_;
+  std::unique_ptr<CapturedFaults> captured_;  // while a graph is captured
 };
 
 }  // namespace tt

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "engine/rules/device.h"
+#include "engine/rules/error.h"
 
 namespace tt {
 
@@ -18,6 +19,13 @@ class Event {
   virtual ~Event() = default;
   virtual bool done() const = 0;
   virtual void synchronize() = 0;  // blocks until done; throws Error if the work failed
+};
+
+// Work of a stream, kept to be done again as one. Owned by whoever captured it.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+  virtual void replay() = 0;  // in the order of the stream that it was captured in
 };
 
 // Owned by its device, or by who leased it; used by one thread at a time, except where it says else.
@@ -34,6 +42,11 @@ class Stream {
   // The host's must stay until the work is done: they are used when their turn comes where they lie
   // in the backend's staging memory, and at once, waiting, where not.
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
+  // From here on what is issued is kept instead of done; record(), wait(), synchronize() and copy() throw meanwhile.
+  // Throws Error (NotImplementedError) where a device has no graphs.
+  virtual void begin_capture() { fail(ErrorKind::kNotImplemented, "graphs are not implemented for ", device()); }
+  // Throws Error that says why, where what was issued cannot be kept.
+  virtual std::unique_ptr<Graph> end_capture() { return nullptr; }
 };
 
 }  // namespace tt

@@ -5,6 +5,7 @@
 #include "engine/composites.h"
 #include "engine/devices.h"
 #include "engine/dispatcher.h"
+#include "engine/graphs.h"
 #include "engine/op_ids.h"
 #include "engine/parallel.h"
 #include "kernels/cpu/cpu.h"
@@ -18,6 +19,7 @@ void register_backends(int threads, uint64_t memory_limit) {
   Dispatcher& dispatcher = Dispatcher::instance();
   cpu::register_backend(dispatcher);
   register_composites(dispatcher);
+  register_graph_operators(dispatcher);
   autograd::register_autograd(dispatcher);
   dispatcher.set(op_id::kUploaded, Key::kCPU, &uploaded);
   Devices& devices = Devices::instance();

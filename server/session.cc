@@ -248,6 +248,7 @@ void Session::free_everything() {
   slots_.clear();
   replies_.clear();
   sites_->clear();
+  context_.close();
   context_ = Context{};
   publish(executed());
   std::lock_guard lock(progress_mutex_);

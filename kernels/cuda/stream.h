@@ -2,6 +2,7 @@
 #pragma once
 
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include "engine/stream.h"
@@ -44,12 +45,17 @@ class CudaStream final : public Stream {
   void wait(const Event& event) override;
   void synchronize() override;
   void copy(void* to, const void* from, size_t bytes) override;
+  void begin_capture() override;
+  std::unique_ptr<Graph> end_capture() override;
   StreamHandle handle() const { return handle_; }
 
  private:
   Device device_;
+  void check_may_wait(std::string_view what) const;  // throws while a graph is captured
+
   StreamPool* pool_;
   StreamHandle handle_;
+  bool capturing_ = false;
 };
 
 // At most kStreams exist; further leases share the least used. Memory that was freed in one stream is used again in it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import _connection
+from .graphs import CUDAGraph, graph, is_current_stream_capturing  # noqa: F401
 
 
 def device_count() -> int:

@@ -3,6 +3,7 @@
 #include "engine/composites.h"
 #include "engine/devices.h"
 #include "engine/dispatcher.h"
+#include "engine/graphs.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device.h"
@@ -18,6 +19,7 @@ void assemble_once() {
     Dispatcher& dispatcher = Dispatcher::instance();
     cpu::register_backend(dispatcher);
     register_composites(dispatcher);
+    register_graph_operators(dispatcher);
     register_backend(dispatcher);
     return true;
   }();

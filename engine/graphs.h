@@ -1,0 +1,67 @@
+// Graphs: a session's captured graphs, by the client's number.
+//
+// While one is captured, the session's calls on that device are planned but not done: results have sizes and memory, and
+// values after the first replay. Memory comes from a pool of the graph's own, so that a replay finds it as it was; what
+// the graph read stays where it is, so a caller feeds a graph by writing into the tensors that it read. A graph cannot
+// hold copies from and to the host, whatever waits for the device (item(), sizes that depend on data), tensors of other
+// devices, and random numbers, which a replay would repeat: such a call fails, and then the capture. Used under the
+// session's lock; ends before its context's streams.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/fault_log.h"
+#include "engine/stream.h"
+
+namespace tt {
+
+struct Call;
+
+class Graphs {
+ public:
+  Graphs() = default;
+  ~Graphs();
+  Graphs(const Graphs&) = delete;
+  Graphs& operator=(const Graphs&) = delete;
+
+  // All throw Error: RuntimeError where a capture is under way or none is, ValueError on a number that is in use or is
+  // not, NotImplementedError on a device that has no graphs.
+  void begin(int64_t number, Device device);
+  // How many calls it is. Throws the first reason why they cannot be replayed; the number is free again then.
+  int64_t end(int64_t number);
+  void replay(int64_t number);
+  void drop(int64_t number);
+
+  bool capturing() const { return capturing_; }
+  // For the dispatcher, before a call runs: throws where a graph cannot hold it.
+  void check(const Call& call);
+
+ private:
+  struct Captured {
+    int64_t number;
+    Device device;
+    Stream* stream;  // the context's
+    uint64_t pool;
+    std::unique_ptr<Graph> graph;
+    CapturedFaults faults;
+    int64_t calls = 0;
+    std::string refusal;  // the first reason why it cannot be replayed; empty: none
+  };
+  using Place = std::vector<Captured>::iterator;
+  Place find(int64_t number);
+  [[noreturn]] void refuse(std::string why);
+  void erase(Place at);
+
+  std::vector<Captured> graphs_;  // the last one is under capture where capturing_
+  bool capturing_ = false;
+};
+
+class Dispatcher;
+
+// The operators by which a client captures and replays (ops/graphs.yaml).
+void register_graph_operators(Dispatcher& dispatcher);
+
+}  // namespace tt

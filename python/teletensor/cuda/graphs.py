@@ -1,0 +1,88 @@
+"""CUDA graphs: work that is captured once and replayed without issuing its operations again.
+
+As in PyTorch: while a graph is captured nothing is computed; a replay computes over the same memory, so inputs are
+fed by writing into the tensors that were read (``static_x.copy_(x)``) and results are found where they were. A graph
+cannot hold what moves bytes to or from the host, reads a value, has sizes that depend on data, or draws random numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from .. import _C
+
+_numbers = itertools.count(1)
+_capturing = False
+
+
+class CUDAGraph:
+    """Operations on one GPU that are replayed together."""
+
+    def __init__(self):
+        self._number = 0
+        self._captured = False
+
+    def capture_begin(self, pool=None, capture_error_mode: str = "global") -> None:
+        """From here on operations on the current GPU are kept instead of done."""
+        from . import current_device
+
+        if self._number:
+            raise RuntimeError("this graph has been captured already; reset() it first")
+        global _capturing
+        self._number, _capturing = next(_numbers), True
+        _C.ops.graph_begin(self._number, _C.device(f"cuda:{current_device()}"))
+
+    def capture_end(self) -> None:
+        """The graph is complete. Waits; raises RuntimeError where something in it cannot be replayed."""
+        if not self._number or self._captured:
+            raise RuntimeError("capture_begin() comes first")
+        global _capturing
+        _capturing = False
+        try:
+            _C.ops.graph_end(self._number).item()
+        except RuntimeError:
+            self._number = 0
+            raise
+        self._captured = True
+
+    def replay(self) -> None:
+        """Does the work again, over the same memory. Does not wait."""
+        if not self._captured:
+            raise RuntimeError("the graph has not been captured")
+        _C.ops.graph_replay(self._number)
+
+    def reset(self) -> None:
+        """Frees the graph and its memory."""
+        if self._captured:
+            _C.ops.graph_drop(self._number)
+        self._number, self._captured = 0, False
+
+    def __del__(self):
+        try:
+            self.reset()
+        except Exception:  # noqa: BLE001 - the session may have ended before
+            pass
+
+
+class graph:  # noqa: N801 - PyTorch's name
+    """``with torch.cuda.graph(g):`` captures what the block does into g."""
+
+    def __init__(self, cuda_graph: CUDAGraph, pool=None, stream=None, capture_error_mode: str = "global"):
+        self.cuda_graph = cuda_graph
+
+    def __enter__(self) -> None:
+        self.cuda_graph.capture_begin()
+
+    def __exit__(self, kind, error, trace) -> None:
+        if kind is None:
+            self.cuda_graph.capture_end()
+            return
+        try:
+            self.cuda_graph.capture_end()
+        except RuntimeError:  # the block's own error says more
+            pass
+
+
+def is_current_stream_capturing() -> bool:
+    """Whether a graph is being captured."""
+    return _capturing

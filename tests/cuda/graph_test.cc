@@ -1,0 +1,101 @@
+// Graphs: what is captured, replayed, refused and freed.
+#include <gtest/gtest.h>
+
+#include "engine/devices.h"
+#include "engine/graphs.h"
+#include "engine/ops.h"
+#include "engine/dispatcher.h"
+#include "tests/cuda/simulated/engine.h"
+
+namespace tt::cuda {
+namespace {
+
+class GraphTest : public testing::Test {
+ protected:
+  Graphs& graphs() { return engine_.context().graphs(); }
+  Tensor full(double value) { return ops::full({4}, value, DType::kFloat32, engine_.gpu()); }
+  float first(const Tensor& t) { return ops::to_device(t, Device{}).data_as<float>()[0]; }
+  std::string refusal(int64_t number) {
+    try {
+      graphs().end(number);
+      return {};
+    } catch (const Error& error) {
+      return error.message();
+    }
+  }
+
+  SimulatedEngine engine_;
+};
+
+TEST_F(GraphTest, AReplayComputesFromWhatItsInputsHoldThen) {
+  const Tensor x = full(1);
+  graphs().begin(1, engine_.gpu());
+  const Tensor y = ops::clone(x);
+  graphs().end(1);
+  graphs().replay(1);
+  EXPECT_EQ(first(y), 1);
+  copy_into(x, full(5));
+  EXPECT_EQ(first(y), 1) << "not before the replay";
+  graphs().replay(1);
+  EXPECT_EQ(first(y), 5);
+}
+
+TEST_F(GraphTest, NobodyElseGetsTheMemoryOfItsTemporaries) {
+  const Tensor x = full(1);
+  graphs().begin(1, engine_.gpu());
+  Tensor y;
+  {
+    const Tensor temporary = ops::clone(x);
+    y = ops::clone(temporary);
+  }
+  graphs().end(1);
+  std::vector<Tensor> others;
+  for (int i = 0; i < 20; ++i) others.push_back(full(100 + i));
+  graphs().replay(1);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(first(others[i]), 100 + i);
+  EXPECT_EQ(first(y), 1);
+}
+
+TEST_F(GraphTest, WhatItCannotHoldSaysWhy) {
+  const Tensor x = full(1);
+  graphs().begin(1, engine_.gpu());
+  EXPECT_THROW(ops::to_device(x, Device{}), Error);
+  EXPECT_EQ(refusal(1), "the graph was not captured: [to_device] does not compute on cuda:0 alone");
+  EXPECT_EQ(first(x), 1) << "the session goes on";
+  EXPECT_THROW(graphs().replay(1), Error) << "the number is free";
+
+  graphs().begin(1, engine_.gpu());
+  EXPECT_THROW(ops::rand({4}, DType::kFloat32, engine_.gpu()), Error);
+  EXPECT_EQ(refusal(1), "the graph was not captured: [rand] draws random numbers, which a graph would repeat");
+}
+
+TEST_F(GraphTest, MisuseIsAnError) {
+  EXPECT_THROW(graphs().end(1), Error);
+  EXPECT_THROW(graphs().replay(1), Error);
+  EXPECT_THROW(graphs().begin(1, Device{}), Error) << "the CPU has none";
+  graphs().begin(1, engine_.gpu());
+  EXPECT_THROW(graphs().begin(2, engine_.gpu()), Error);
+  EXPECT_THROW(graphs().replay(1), Error);
+  EXPECT_THROW(graphs().drop(1), Error);
+  graphs().end(1);
+  EXPECT_THROW(graphs().begin(1, engine_.gpu()), Error) << "in use";
+}
+
+TEST_F(GraphTest, DroppingItFreesItsMemoryToTheByte) {
+  Allocator& allocator = Devices::instance().allocator(engine_.gpu());
+  allocator.empty_cache();
+  const uint64_t before = engine_.runtime().held();
+  {
+    const Tensor x = full(1);
+    graphs().begin(1, engine_.gpu());
+    const Tensor y = ops::clone(x);
+    graphs().end(1);
+    graphs().replay(1);
+    graphs().drop(1);
+  }
+  allocator.empty_cache();
+  EXPECT_EQ(engine_.runtime().held(), before);
+}
+
+}  // namespace
+}  // namespace tt::cuda
