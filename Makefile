@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 # OpenBLAS and OpenMP settings of the shell would change what is measured and tested.
 CLEAN_ENV := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
-.PHONY: help setup build demo test check bench bench-peers install wheel asan tsan format lint clean
+.PHONY: help setup build demo test check bench bench-peers install wheel cuda gpu-bundle asan tsan format lint clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,12 @@ install: build ## Install the daemon, the C++ client and its CMake package under
 wheel: setup ## Build a wheel that needs no Debian packages, into dist/
 	@CXX=c++ $(PYTHON) -m pip wheel --quiet --no-deps -w dist .  # c++ as in build: ccache tells it from g++
 
+cuda: setup ## Compile the CUDA plug-in, where there is a toolkit (no GPU is needed)
+	@deploy/gpu/compile.sh
+
+gpu-bundle: setup ## Pack what a machine with a GPU needs to run and check it: dist/gpu-bundle.tar.xz
+	@deploy/gpu/bundle.sh
+
 asan tsan: setup ## Run the tests under AddressSanitizer and UBSan, or ThreadSanitizer
 	@cmake --preset $@ >/dev/null && cmake --build --preset $@
 	@$(CLEAN_ENV) deploy/run_tests.sh $@
@@ -55,4 +61,4 @@ lint: build ## clang-tidy and ruff
 	@$(PYTHON) -m pip install --quiet ruff && $(PYTHON) -m ruff check python tests benchmarks examples engine/generate
 
 clean: ## Remove what was built
-	@rm -rf build build-asan build-tsan build-dev dist
+	@rm -rf build build-*/ dist

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Makes dist/gpu-bundle.tar.xz: the daemon, its CUDA plug-in, the Python client, a Python to run it, and what checks
+# them on a machine with a GPU. Such a machine needs a kernel, glibc 2.36, a driver, and the CUDA libraries that are to
+# be used (cuBLASLt, cuDNN, NVRTC); nothing is installed there.
+set -euo pipefail
+root=$(readlink -f "$(dirname "$(readlink -f "$0")")/../..")
+cd "$root"
+bundle=dist/gpu-bundle
+python=$(readlink -f .venv/bin/python)
+version=$("$python" -c 'import sysconfig; print(sysconfig.get_python_version())')
+
+command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
+command -v nvcc >/dev/null || { echo "gpu-bundle: there is no nvcc; install a CUDA toolkit, 12.4 or newer" >&2; exit 1; }
+
+echo "gpu-bundle: building"
+cmake --preset cuda >/dev/null
+cmake --build --preset cuda --target teletensord teletensor_python teletensor_cuda
+
+echo "gpu-bundle: gathering"
+rm -rf "$bundle" && mkdir -p "$bundle/site" "$bundle/python/lib" "$bundle/data"
+cmake --install build-cuda --component wheel --prefix "$bundle/site/teletensor" --strip >/dev/null
+cp -r python/teletensor/. "$bundle/site/teletensor/"
+strip -o "$bundle/site/teletensor/lib/libteletensor_cuda.so" build-cuda/lib/libteletensor_cuda.so
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --target "$bundle/site" \
+  numpy pytest pytest-xdist pyyaml rich
+
+# The interpreter, without what only its developers use.
+mkdir -p "$bundle/python/bin" "$bundle/python/lib/python$version"
+cp "$python" "$bundle/python/bin/python3"
+tar -C "/usr/lib/python$version" --exclude=test --exclude=idlelib --exclude=tkinter --exclude=ensurepip \
+  --exclude=lib2to3 --exclude='config-*' --exclude=__pycache__ -c . | tar -C "$bundle/python/lib/python$version" -x
+ldd "$python" | awk '$1 ~ /^lib(z|expat|bz2|lzma|ffi)/ {print $3}' | xargs -I{} cp -L {} "$bundle/python/lib/"
+
+cp -r tests benchmarks examples "$bundle/"
+mkdir -p "$bundle/engine" && cp -r engine/generate engine/ops "$bundle/engine/"
+cp pyproject.toml "$bundle/"
+.venv/bin/python deploy/gpu/shorten_data.py /usr/share/datasets/fashion-mnist "$bundle/data"
+cp deploy/gpu/check "$bundle/check"
+find "$bundle" -name __pycache__ -prune -exec rm -rf {} +
+
+tar -C dist -c gpu-bundle | xz -T0 -6 >dist/gpu-bundle.tar.xz
+echo "gpu-bundle: $(du -h dist/gpu-bundle.tar.xz | cut -f1) in dist/gpu-bundle.tar.xz; unpack it there and run gpu-bundle/check"

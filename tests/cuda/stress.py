@@ -1,0 +1,55 @@
+"""`python stress.py [STEPS]`: the allocator of a real device under random use: nothing overlaps, nothing is lost.
+
+Tensors of random sizes are made, filled with a number of their own, copied and dropped in random order, and checked;
+in between more is asked for than there is. At the end the session holds nothing.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import teletensor as torch
+
+
+def check(tensors: dict[int, torch.Tensor]) -> None:
+    """Every element of a tensor still is its number."""
+    for number, t in tensors.items():
+        low, high = t.min().item(), t.max().item()
+        assert low == high == number, f"tensor {number} of {t.numel()} elements holds {low} to {high}"
+
+
+def main() -> None:
+    steps = int(sys.argv[1]) if len(sys.argv) > 1 else 5000
+    random.seed(0)
+    live: dict[int, torch.Tensor] = {}
+    total = torch.cuda.get_device_properties(0).total_memory
+    budget, held, refused = total // 4, 0, 0
+    for number in range(1, steps + 1):
+        size = int(2 ** random.uniform(0, 22)) if random.random() < 0.9 else int(2 ** random.uniform(22, 26))
+        size = min(size, budget // 16)
+        while held + 4 * size > budget:
+            dropped = live.pop(random.choice(list(live)))
+            held -= 4 * dropped.numel()
+        t = torch.full((size,), float(number % 1000), device="cuda")
+        live[number % 1000] = t.clone() if random.random() < 0.3 else t
+        held = sum(4 * kept.numel() for kept in live.values())
+        if number % 500 == 0:
+            check(live)
+        if number % 1000 == 0:
+            try:
+                torch.empty(total, device="cuda").fill_(0).sum().item()
+            except torch.cuda.OutOfMemoryError as e:
+                refused += 1
+                assert "asked" in str(e), e
+    check(live)
+    live.clear()
+    del t
+    torch.cuda.synchronize()
+    assert torch.cuda.memory_allocated() == 0, f"{torch.cuda.memory_allocated()} bytes are lost"
+    torch.cuda.empty_cache()
+    print(f"{steps} tensors, {refused} refusals, nothing lost; {torch.cuda.memory_stats()}")
+
+
+if __name__ == "__main__":
+    main()
