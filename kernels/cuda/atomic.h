@@ -48,6 +48,11 @@ __device__ void atomic_add(T* at, T value) {
   }
 }
 
+// What *at was, before one is added to it.
+__device__ inline int64_t atomic_next(int64_t* at) {
+  return static_cast<int64_t>(atomicAdd(reinterpret_cast<unsigned long long*>(at), 1ull));
+}
+
 // Whether `flag` was 0; it is 1 then.
 __device__ inline bool take_flag(uint32_t* flag) { return atomicExch_system(flag, 1u) == 0; }
 
@@ -61,6 +66,7 @@ template <typename T>
 void atomic_add(T* at, T value) {
   *at = static_cast<T>(*at + value);
 }
+inline int64_t atomic_next(int64_t* at) { return (*at)++; }
 inline bool take_flag(uint32_t* flag) {
   const bool first = *flag == 0;
   *flag = 1;

@@ -84,7 +84,7 @@ void replace_selected(const Tensor& out, const Selection& selection, const Tenso
 // What sums of T are computed in.
 template <typename T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double,
-                                std::conditional_t<std::numeric_limits<T>::is_integer || std::is_same_v<T, Bool>,
+                                std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, Bool>,
                                                    int64_t, float>>;
 
 // Each selected element += factor * value, in any order.

@@ -1,26 +1,45 @@
 // Operators that order the elements along a dimension.
 #include "kernels/common/element.h"
-#include "kernels/cuda/access.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/sorted_lines.h"
+#include "kernels/cuda/ranked_lines.h"
 
 namespace tt::cuda {
 
 namespace {
 
+// Which elements of each line are meant, in order: `held` numbers a line, which are places, or those plus a multiple of
+// the line's length.
+struct Order {
+  Tensor numbers;
+  int64_t held;
+};
+
+// Whether a group for each line keeps a device busy, or there is little to do.
+bool is_line_by_line(const Lines& lines) { return lines.count() >= 32 || lines.length() <= 64 * 1024; }
+
+// At least the first `count`.
+Order order_of(const Tensor& input, const Lines& lines, int64_t count, bool descending) {
+  constexpr int64_t kFew = 1024;
+  if (count <= kFew && 4 * count <= lines.length() && is_line_by_line(lines)) {
+    return {first_of_lines(input, lines, count, descending), count};
+  }
+  return {sorted_lines(input, lines, descending), lines.length()};
+}
+
 // The first elements of each line in order, as many as lines of `values` are long.
 template <typename T>
-void write_sorted(const Tensor& input, const Lines& lines, const Tensor& places, int64_t dim, const Tensor& values,
+void write_sorted(const Tensor& input, const Lines& lines, const Order& order, int64_t dim, const Tensor& values,
                   const Tensor& indices) {
   const Lines out(values, dim);  // of indices, too
-  const int64_t* sorted = places.data_as<int64_t>();
+  const int64_t* numbers = order.numbers.data_as<int64_t>();
+  const int64_t held = order.held;
   const T* from = input.data_as<T>();
   T* to = values.data_as<T>();
   int64_t* where = indices.data_as<int64_t>();
   for_each(queue_of(values), values.numel(), [=] TT_DEVICE(int64_t i) {
     const int64_t line = i / out.length(), rank = i % out.length();
-    const int64_t place = sorted[line * lines.length() + rank] % lines.length();
+    const int64_t place = numbers[line * held + rank] % lines.length();
     const int64_t at = out.start(line) + rank * out.stride();
     to[at] = from[lines.start(line) + place * lines.stride()];
     where[at] = place;
@@ -30,51 +49,68 @@ void write_sorted(const Tensor& input, const Lines& lines, const Tensor& places,
 void sort_first(const Tensor& input, int64_t dim, bool descending, const Tensor& values, const Tensor& indices) {
   if (values.numel() == 0) return;
   const Lines lines(input, dim);
-  const Tensor places = sorted_lines(input, lines, descending);
+  const Order order = order_of(input, lines, Lines(values, dim).length(), descending);
   with_bits(input.dtype(), [&]<typename T>(std::type_identity<T>) {
-    write_sorted<T>(input, lines, places, dim, values, indices);
+    write_sorted<T>(input, lines, order, dim, values, indices);
   });
 }
 
-TT_FUNCTION bool is_nan_at(const Access& x, int64_t i) {
-  bool nan = false;
-  with_element_of(x.dtype, [&]<typename T>(std::type_identity<T>) { nan = is_nan(static_cast<const T*>(x.data)[i]); });
-  return nan;
+struct Earlier {
+  TT_FUNCTION int64_t operator()(int64_t a, int64_t b) const { return b < a ? b : a; }
+};
+
+// Where a line has NaNs, the first of them takes the place of what is at `rank`.
+template <typename T>
+void prefer_nan(const Tensor& input, const Lines& lines, const Order& order, int64_t rank) {
+  const T* x = input.data_as<T>();
+  int64_t* numbers = order.numbers.data_as<int64_t>();
+  const int64_t held = order.held;
+  for_each_group(queue_of(input), lines.count(), lines.length(), [=] TT_DEVICE(Group& group) {
+    const int64_t start = lines.start(group.index());
+    int64_t first = lines.length();
+    for (int64_t i = group.rank(); i < first; i += group.size()) {
+      if (is_nan(x[start + i * lines.stride()])) first = i;
+    }
+    first = group.reduce(first, Earlier());
+    if (group.rank() == 0 && first < lines.length()) numbers[group.index() * held + rank] = first;
+  });
 }
 
-// The element of rank `rank` (from 0) of each line, or (`nan_wins`) its first NaN, and where it was. `values` and
-// `indices` hold one element a line, in order.
+// What is at `rank` of each line, and where it was. `values` and `indices` hold one element a line, in order.
 template <typename T>
-void write_ranked(const Tensor& input, const Lines& lines, const Tensor& places, bool nan_wins, int64_t rank,
-                  const Tensor& values, const Tensor& indices) {
-  const Access x(input);
-  const int64_t* all_sorted = places.data_as<int64_t>();
+void write_ranked(const Tensor& input, const Lines& lines, const Order& order, int64_t rank, const Tensor& values,
+                  const Tensor& indices) {
+  const T* from = input.data_as<T>();
+  const int64_t* numbers = order.numbers.data_as<int64_t>();
+  const int64_t held = order.held;
   T* to = values.data_as<T>();
   int64_t* where = indices.data_as<int64_t>();
   for_each(queue_of(values), lines.count(), [=] TT_DEVICE(int64_t line) {
-    const int64_t* sorted = all_sorted + line * lines.length();
-    const int64_t last = lines.length() - 1;
-    int64_t chosen = rank;
-    if (nan_wins && is_nan_at(x, lines.offset(sorted[last]))) {
-      int64_t from = 0;  // NaNs are the last ones
-      for (chosen = last; from < chosen;) {
-        const int64_t middle = (from + chosen) / 2;
-        if (is_nan_at(x, lines.offset(sorted[middle]))) chosen = middle;
-        else from = middle + 1;
-      }
-    }
-    to[line] = static_cast<const T*>(x.data)[lines.offset(sorted[chosen])];
-    where[line] = sorted[chosen] % lines.length();
+    const int64_t place = numbers[line * held + rank] % lines.length();
+    to[line] = from[lines.start(line) + place * lines.stride()];
+    where[line] = place;
   });
 }
 
+// The element of rank `rank` (from 0) of each line, or (`nan_wins`) its first NaN.
 void take_ranked(const Tensor& input, int64_t dim, bool nan_wins, int64_t rank, const Tensor& values,
                  const Tensor& indices) {
   if (values.numel() == 0) return;
   const Lines lines(input, dim);
-  const Tensor places = sorted_lines(input, lines, false);
+  Order order;
+  if (is_line_by_line(lines)) {
+    order = {ranked_lines(input, lines, rank, false), 1};
+    rank = 0;
+  } else {
+    order = {sorted_lines(input, lines, false), lines.length()};
+  }
+  if (nan_wins && is_floating(input.dtype())) {
+    with_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, Bool>) prefer_nan<T>(input, lines, order, rank);
+    });
+  }
   with_bits(input.dtype(), [&]<typename T>(std::type_identity<T>) {
-    write_ranked<T>(input, lines, places, nan_wins, rank, values, indices);
+    write_ranked<T>(input, lines, order, rank, values, indices);
   });
 }
 

@@ -33,15 +33,20 @@ TT_FUNCTION uint64_t short_key(T value) {
 
 int bits_of(int64_t most) { return std::bit_width(static_cast<uint64_t>(most)); }
 
-// Of each element its key, above it (from bit `line_bit` on; 64: not) the number of its line, and its own number.
+int key_bits_of(DType dtype) {
+  int bits = 0;
+  with_element(dtype, [&]<typename T>(std::type_identity<T>) { bits = key_bits<T>(); });
+  return bits;
+}
+DType key_type(int bits) { return bits <= 32 ? DType::kInt32 : DType::kInt64; }
+
+// Of each element its key and above it, from bit `line_bit` on (64: not), the number of its line.
 template <typename Key>
-void make_keys(const Tensor& input, const Lines& lines, int bits, int line_bit, bool descending,
-               const KeyedPlaces& items) {
+void make_keys(const Tensor& input, const Lines& lines, int bits, int line_bit, bool descending, const Tensor& out) {
   const Access x(input);
   const uint64_t flip = descending ? ~uint64_t{0} >> (64 - bits) : 0;
-  Key* keys = items.keys.data_as<Key>();
-  int64_t* places = items.places.data_as<int64_t>();
-  for_each(queue_of(input), items.keys.numel(), [=] TT_DEVICE(int64_t i) {
+  Key* keys = out.data_as<Key>();
+  for_each(queue_of(input), out.numel(), [=] TT_DEVICE(int64_t i) {
     uint64_t key = 0;
     const int64_t offset = lines.offset(i);
     with_element_of(x.dtype, [&]<typename T>(std::type_identity<T>) {
@@ -49,8 +54,21 @@ void make_keys(const Tensor& input, const Lines& lines, int bits, int line_bit, 
     });
     if (line_bit < 64) key |= static_cast<uint64_t>(i / lines.length()) << line_bit;
     keys[i] = static_cast<Key>(key);
-    places[i] = i;
   });
+}
+
+Tensor make_keys(const Tensor& input, const Lines& lines, int bits, int line_bit, bool descending, DType type) {
+  Tensor keys = empty({lines.count() * lines.length()}, type, input.device());
+  type == DType::kInt32 ? make_keys<uint32_t>(input, lines, bits, line_bit, descending, keys)
+                        : make_keys<uint64_t>(input, lines, bits, line_bit, descending, keys);
+  return keys;
+}
+
+Tensor numbered(const Queue& queue, int64_t n) {
+  Tensor places = empty({n}, DType::kInt64, queue.device());
+  int64_t* to = places.data_as<int64_t>();
+  for_each(queue, n, [=] TT_DEVICE(int64_t i) { to[i] = i; });
+  return places;
 }
 
 // The lines of `places`, as keys.
@@ -62,20 +80,20 @@ void make_line_keys(const Queue& queue, const Lines& lines, const KeyedPlaces& i
 
 }  // namespace
 
+LineKeys line_keys(const Tensor& input, const Lines& lines, bool descending) {
+  const int bits = key_bits_of(input.dtype());
+  return {make_keys(input, lines, bits, 64, descending, key_type(bits)), bits};
+}
+
 // All lines are sorted as one, by line and then by key: as one integer where both fit, else by key, then by line.
 Tensor sorted_lines(const Tensor& input, const Lines& lines, bool descending) {
   const Queue queue = queue_of(input);
-  int bits = 0;
-  with_element(input.dtype(), [&]<typename T>(std::type_identity<T>) { bits = key_bits<T>(); });
-  const int line_bits = bits_of(lines.count() - 1), together = bits + line_bits;
-  const DType key_type = together <= 32 ? DType::kInt32 : DType::kInt64;
-  const int64_t n = lines.count() * lines.length();
-  KeyedPlaces items{empty({n}, key_type, input.device()), empty({n}, DType::kInt64, input.device())};
-  const int line_bit = together <= 64 && line_bits > 0 ? bits : 64;
-  key_type == DType::kInt32 ? make_keys<uint32_t>(input, lines, bits, line_bit, descending, items)
-                            : make_keys<uint64_t>(input, lines, bits, line_bit, descending, items);
-  items = radix_sort(queue, items, together <= 64 ? together : bits);
-  if (together <= 64) return items.places;
+  const int bits = key_bits_of(input.dtype()), line_bits = bits_of(lines.count() - 1), together = bits + line_bits;
+  const bool fits = together <= 64;
+  const int line_bit = fits && line_bits > 0 ? bits : 64;
+  const Tensor keys = make_keys(input, lines, bits, line_bit, descending, key_type(together));
+  KeyedPlaces items = radix_sort(queue, {keys, numbered(queue, keys.numel())}, fits ? together : bits);
+  if (fits) return items.places;
   make_line_keys(queue, lines, items);
   return radix_sort(queue, items, line_bits).places;
 }

@@ -72,6 +72,18 @@ TEST_F(SortTest, TakesByRank) {
   });
 }
 
+TEST_F(SortTest, ManyLinesOfManyDifferentElements) {
+  Tensor x = filled({40, 3000});
+  for (int64_t i = 0; i < x.numel(); ++i) x.data_as<float>()[i] = static_cast<float>((i * 7919) % 10007) - 5000;
+  for (DType dtype : {DType::kInt16, DType::kInt32, DType::kInt64, DType::kBFloat16, DType::kFloat64}) {
+    expect_alike(engine_, std::string(name(dtype)), {ops::to_dtype(x, dtype)}, [](const Tensors& in) -> Tensors {
+      const Tensors most = ops::topk(in[0], 17), least = ops::topk(in[0], 3, 0, false), all = ops::topk(in[0], 2999);
+      const Tensors some = ops::kthvalue(in[0], 1234);
+      return {most[0], most[1], least[0], least[1], all[0], all[1], some[0], some[1], ops::median(in[0])};
+    });
+  }
+}
+
 TEST_F(SortTest, OfNothing) {
   expect_alike(engine_, "nothing", {filled({0, 3}), filled({3, 0})}, [](const Tensors& in) -> Tensors {
     const Tensors sorted = ops::sort(in[0], 0), none = ops::topk(in[0], 0, 1), unique = ops::unique_values(in[1]);
