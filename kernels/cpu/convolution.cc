@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "absl/algorithm/container.h"
 #include "engine/parallel.h"
 #include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/copy.h"
@@ -102,17 +101,17 @@ struct Problem {
   memory::dims stride, dilation, left, right;
   DType dtype;
 
-  Problem(SizesView x, SizesView w, SizesView y, const ConvolutionShape& shape, DType dtype)
+  Problem(SizesView x, SizesView w, SizesView y, const Slide& slide, DType dtype)
       : x(x),
         y(y),
-        w(grouped(w, shape.groups)),
-        stride(shape.stride.begin(), shape.stride.end()),
-        left(shape.padding.begin(), shape.padding.end()),
+        w(grouped(w, slide.groups)),
+        stride(slide.stride.begin(), slide.stride.end()),
+        left(slide.padding.begin(), slide.padding.end()),
         dtype(dtype) {
     for (size_t i = 0; i < stride.size(); ++i) {
-      dilation.push_back(shape.dilation[i] - 1);
+      dilation.push_back(slide.dilation[i] - 1);
       // What is read beyond the end; negative where trailing inputs are not read at all.
-      const int64_t reach = (y[2 + i] - 1) * stride[i] + (w[2 + i] - 1) * shape.dilation[i] + 1;
+      const int64_t reach = (y[2 + i] - 1) * stride[i] + (w[2 + i] - 1) * slide.dilation[i] + 1;
       right.push_back(reach - x[2 + i] - left[i]);
     }
   }
@@ -158,11 +157,11 @@ int64_t images_at_once(const Tensor& x, const Tensor& w, const Tensor& y) {
   return 4 * count >= most ? count : batch;  // a batch of an awkward number is not worth the many calls
 }
 
-void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvolutionShape& shape,
+void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const Slide& slide,
                         const Tensor& out) {
   const int64_t count = images_at_once(x, w, out);
   const Tensor some_x = images(x, 0, count), some_y = images(out, 0, count);
-  const Problem c(some_x.sizes(), w.sizes(), some_y.sizes(), shape, x.dtype());
+  const Problem c(some_x.sizes(), w.sizes(), some_y.sizes(), slide, x.dtype());
   PoolLease lease;
   const int threads = lease.width();
   PrimitiveUse use(c.key(PrimitiveKey::Kind::kConvolution, threads, static_cast<bool>(bias)), [&] {
@@ -185,10 +184,10 @@ void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, co
   }
 }
 
-void onednn_convolution_data(const Tensor& g, const Tensor& w, const ConvolutionShape& shape, const Tensor& dx) {
+void onednn_convolution_data(const Tensor& g, const Tensor& w, const Slide& slide, const Tensor& dx) {
   const int64_t count = images_at_once(dx, w, g);
   const Tensor some_x = images(dx, 0, count), some_y = images(g, 0, count);
-  const Problem c(some_x.sizes(), w.sizes(), some_y.sizes(), shape, g.dtype());
+  const Problem c(some_x.sizes(), w.sizes(), some_y.sizes(), slide, g.dtype());
   PoolLease lease;
   const int threads = lease.width();
   PrimitiveUse use(c.key(PrimitiveKey::Kind::kConvolutionData, threads, false), [&] {
@@ -213,8 +212,8 @@ void onednn_convolution_data(const Tensor& g, const Tensor& w, const Convolution
   }
 }
 
-void onednn_convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionShape& shape, Tensor& dw) {
-  const Problem c(x.sizes(), dw.sizes(), g.sizes(), shape, g.dtype());
+void onednn_convolution_weights(const Tensor& g, const Tensor& x, const Slide& slide, Tensor& dw) {
+  const Problem c(x.sizes(), dw.sizes(), g.sizes(), slide, g.dtype());
   PoolLease lease;
   const int threads = lease.width();
   PrimitiveUse use(c.key(PrimitiveKey::Kind::kConvolutionWeights, threads, false), [&] {
@@ -278,17 +277,9 @@ void land(const Tensor& result, Tensor& out) {
   if (!result.same(out)) copy(result, out);
 }
 
-ConvolutionShape shape_of(absl::Span<const int64_t> stride, absl::Span<const int64_t> padding,
-                          absl::Span<const int64_t> dilation, int64_t groups) {
-  const auto positive = [](int64_t n) { return n > 0; };
-  check(groups > 0 && absl::c_all_of(stride, positive) && absl::c_all_of(dilation, positive),
-        "stride, dilation and groups must be above zero");
-  return {{stride.begin(), stride.end()}, {padding.begin(), padding.end()}, {dilation.begin(), dilation.end()}, groups};
-}
-
 }  // namespace
 
-void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvolutionShape& shape, Tensor& out) {
+void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const Slide& slide, Tensor& out) {
   if (out.numel() == 0) return;
   const DType compute = compute_type(x.dtype());
   const Tensor input = converted(x, compute), weight = contiguous_as(w, compute), b = contiguous_as(bias, compute);
@@ -298,55 +289,55 @@ void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const Con
     if (b) add_bias(b, result);
   } else {
     with_fallback(
-        compute, [&] { onednn_convolution(input, weight, b, shape, result); },
+        compute, [&] { onednn_convolution(input, weight, b, slide, result); },
         [&] {
-          patch_convolution(contiguous(input), weight, shape, result);
+          patch_convolution(contiguous(input), weight, slide, result);
           if (b) add_bias(b, result);
         });
   }
   land(result, out);
 }
 
-void convolution_data(const Tensor& g, const Tensor& w, const ConvolutionShape& shape, Tensor& dx) {
+void convolution_data(const Tensor& g, const Tensor& w, const Slide& slide, Tensor& dx) {
   if (dx.numel() == 0) return;
   if (g.numel() == 0 || w.numel() == 0) return zero(dx);
   const DType compute = compute_type(g.dtype());
   const Tensor gradient = converted(g, compute), weight = contiguous_as(w, compute);
   Tensor result = computed(dx, compute);
   with_fallback(
-      compute, [&] { onednn_convolution_data(gradient, weight, shape, result); },
-      [&] { patch_convolution_data(contiguous(gradient), weight, shape, result); });
+      compute, [&] { onednn_convolution_data(gradient, weight, slide, result); },
+      [&] { patch_convolution_data(contiguous(gradient), weight, slide, result); });
   land(result, dx);
 }
 
-void convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionShape& shape, Tensor& dw) {
+void convolution_weights(const Tensor& g, const Tensor& x, const Slide& slide, Tensor& dw) {
   if (dw.numel() == 0) return;
   if (g.numel() == 0 || x.numel() == 0) return zero(dw);
   const DType compute = compute_type(g.dtype());
   const Tensor gradient = converted(g, compute), input = converted(x, compute);
   Tensor result = computed(dw, compute);
   with_fallback(
-      compute, [&] { onednn_convolution_weights(gradient, input, shape, result); },
-      [&] { patch_convolution_weights(contiguous(gradient), contiguous(input), shape, result); });
+      compute, [&] { onednn_convolution_weights(gradient, input, slide, result); },
+      [&] { patch_convolution_weights(contiguous(gradient), contiguous(input), slide, result); });
   land(result, dw);
 }
 
 void convolution_forward(const Tensor& input, const Tensor& weight, const Tensor& bias,
                          absl::Span<const int64_t> stride, absl::Span<const int64_t> padding,
                          absl::Span<const int64_t> dilation, int64_t groups, Tensor& out) {
-  convolution(input, weight, bias, shape_of(stride, padding, dilation, groups), out);
+  convolution(input, weight, bias, Slide(stride, padding, dilation, groups), out);
 }
 
 void convolution_input(const Tensor& grad, const Tensor& weight, absl::Span<const int64_t>,
                        absl::Span<const int64_t> stride, absl::Span<const int64_t> padding,
                        absl::Span<const int64_t> dilation, int64_t groups, Tensor& out) {
-  convolution_data(grad, weight, shape_of(stride, padding, dilation, groups), out);
+  convolution_data(grad, weight, Slide(stride, padding, dilation, groups), out);
 }
 
 void convolution_weight(const Tensor& grad, const Tensor& input, absl::Span<const int64_t>,
                         absl::Span<const int64_t> stride, absl::Span<const int64_t> padding,
                         absl::Span<const int64_t> dilation, int64_t groups, Tensor& out) {
-  convolution_weights(grad, input, shape_of(stride, padding, dilation, groups), out);
+  convolution_weights(grad, input, Slide(stride, padding, dilation, groups), out);
 }
 
 }  // namespace tt::cpu

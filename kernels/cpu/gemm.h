@@ -8,15 +8,9 @@
 #include <cstdint>
 
 #include "engine/rules/dtype.h"
+#include "kernels/common/factor.h"
 
 namespace tt::cpu {
-
-// A matrix where it lies; strides in elements.
-struct Matrix {
-  const void* data;
-  int64_t row_stride;
-  int64_t column_stride;
-};
 
 // A batch of products. Entry i of the batch starts at a.data + a_offsets[i] elements, likewise b;
 // results are contiguous one after the other. Offsets may be null for a batch of one.

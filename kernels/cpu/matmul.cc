@@ -3,8 +3,9 @@
 #include <vector>
 
 #include "engine/rules/error.h"
-#include "kernels/cpu/contiguous.h"
 #include "kernels/common/element.h"
+#include "kernels/common/factor.h"
+#include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/product.h"
@@ -14,57 +15,22 @@ namespace {
 
 constexpr int64_t kLargeMatrix = 32 * 32;
 
-// One side of a product: the matrices, and the batch dimensions before them.
-struct Side {
-  int64_t rows, columns;
-  Matrix matrix;
-  SizesView batch, batch_strides;
-
-  // A vector is a row on the left and a column on the right.
-  Side(const Tensor& t, bool left) {
-    if (t.dim() == 1) {
-      rows = left ? 1 : t.size(0);
-      columns = left ? t.size(0) : 1;
-      matrix = left ? Matrix{t.data(), t.size(0) * t.stride(0), t.stride(0)} : Matrix{t.data(), t.stride(0), 1};
-      return;
+// Where each entry of the broadcast batch starts.
+std::vector<int64_t> offsets(const Factor& factor, SizesView sizes) {
+  std::vector<int64_t> starts{0};
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const size_t missing = sizes.size() - factor.batch.size();
+    const bool once = i < missing || factor.batch[i - missing] == 1;
+    const int64_t stride = once ? 0 : factor.batch_strides[i - missing];
+    std::vector<int64_t> finer;
+    finer.reserve(starts.size() * static_cast<size_t>(sizes[i]));
+    for (int64_t start : starts) {
+      for (int64_t j = 0; j < sizes[i]; ++j) finer.push_back(start + j * stride);
     }
-    rows = t.size(-2);
-    columns = t.size(-1);
-    matrix = {t.data(), t.stride(-2), t.stride(-1)};
-    batch = SizesView(t.sizes()).first(t.dim() - 2);
-    batch_strides = SizesView(t.strides()).first(t.dim() - 2);
+    starts = std::move(finer);
   }
-
-  // Takes the batch into the rows, where it lies so: one large product instead of many.
-  bool fold() {
-    int64_t step = matrix.row_stride * rows, folded = rows;
-    for (size_t i = batch.size(); i-- > 0;) {
-      if (batch[i] != 1 && batch_strides[i] != step && folded != 1) return false;
-      if (folded == 1 && batch[i] != 1) matrix.row_stride = batch_strides[i];
-      folded *= batch[i];
-      step = matrix.row_stride * folded;
-    }
-    rows = folded;
-    batch = batch_strides = {};
-    return true;
-  }
-
-  // Where each entry of the broadcast batch starts.
-  std::vector<int64_t> offsets(SizesView sizes) const {
-    std::vector<int64_t> starts{0};
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      const size_t missing = sizes.size() - batch.size();
-      const int64_t stride = i < missing || batch[i - missing] == 1 ? 0 : batch_strides[i - missing];
-      std::vector<int64_t> finer;
-      finer.reserve(starts.size() * static_cast<size_t>(sizes[i]));
-      for (int64_t start : starts) {
-        for (int64_t j = 0; j < sizes[i]; ++j) finer.push_back(start + j * stride);
-      }
-      starts = std::move(finer);
-    }
-    return starts;
-  }
-};
+  return starts;
+}
 
 // Whether the batch's entries are one distance apart, as oneDNN wants them. Repeated ones (stride 0) pass for it:
 // copies of them would be many.
@@ -88,16 +54,15 @@ Tensor even(const Tensor& t) {
 // out = a x b with PyTorch's rules for vectors and batches; `bias` is added along out's last dimension.
 void multiply(const Tensor& input, const Tensor& other, const void* bias, const Tensor* weights, Tensor& out) {
   const Tensor a = even(input), b = even(other);
-  Side left(a, true), right(b, false);
+  Factor left(a, true), right(b, false);
   Gemm g{out.dtype(), left.rows, right.columns, left.columns, left.matrix, right.matrix, out.data()};
   if (right.batch.empty() && left.fold()) {
     g.m = left.rows;
     g.a = left.matrix;
     return product(g, bias, weights);
   }
-  const size_t vectors = (a.dim() == 1) + (b.dim() == 1);  // dimensions that the result does not have
-  const SizesView batch = SizesView(out.sizes()).first(out.sizes().size() - (2 - vectors));
-  const std::vector<int64_t> starts_a = left.offsets(batch), starts_b = right.offsets(batch);
+  const SizesView batch = batch_of_product(a, b, out);
+  const std::vector<int64_t> starts_a = offsets(left, batch), starts_b = offsets(right, batch);
   g.batch = static_cast<int64_t>(starts_a.size());
   g.a_offsets = starts_a.data();
   g.b_offsets = starts_b.data();
@@ -117,17 +82,10 @@ void add_number(const Tensor& number, Tensor& out) {
 void matmul(const Tensor& input, const Tensor& other, Tensor& out) { multiply(input, other, nullptr, &other, out); }
 
 void linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Tensor& out) {
-  const int64_t features = weight.dim() == 1 ? 1 : weight.size(0);  // without a dimension of its own if one
+  check_linear_bias(weight, bias);
   const bool one = bias && bias.numel() == 1;
-  check(!bias || one || bias.numel() == features, "expected a bias for each of ", features, " features, got ",
-        bias ? to_string(bias.sizes()) : "none");
   const Tensor b = one ? Tensor() : contiguous(bias);
-  if (weight.dim() == 1) {
-    multiply(input, weight, nullptr, nullptr, out);
-  } else {
-    const Geometry turned{{weight.size(1), features}, {weight.stride(1), weight.stride(0)}, weight->offset, true};
-    multiply(input, view_of(weight, turned), b ? b.data() : nullptr, &weight, out);
-  }
+  multiply(input, turned(weight), b ? b.data() : nullptr, &weight, out);
   if (one) add_number(bias, out);
 }
 

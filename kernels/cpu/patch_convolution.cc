@@ -1,6 +1,5 @@
 // Convolutions as products with a matrix of patches (C/groups * kernel rows, one column an output).
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "engine/parallel.h"
@@ -11,26 +10,9 @@
 namespace tt::cpu {
 namespace {
 
-// A convolution in three spatial dimensions, missing ones of size 1 in front.
-struct Patches {
-  using Triple = std::array<int64_t, 3>;
-  int64_t images, groups, in_channels, out_channels;  // channels of one group
-  Triple in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};
-
-  Patches(SizesView x, SizesView w, SizesView y, const ConvolutionShape& shape)
-      : images(x[0]), groups(shape.groups), in_channels(w[1]), out_channels(w[0] / shape.groups) {
-    const size_t space = x.size() - 2;
-    for (size_t i = 0; i < space; ++i) {
-      const size_t at = 3 - space + i;
-      in[at] = x[2 + i];
-      out[at] = y[2 + i];
-      kernel[at] = w[2 + i];
-      stride[at] = shape.stride[i];
-      padding[at] = shape.padding[i];
-      dilation[at] = shape.dilation[i];
-    }
-  }
-  static int64_t product(const Triple& t) { return t[0] * t[1] * t[2]; }
+// A convolution with its matrix of patches.
+struct Patches : ConvolutionShape {
+  using ConvolutionShape::ConvolutionShape;
   int64_t rows() const { return in_channels * product(kernel); }
   int64_t columns() const { return product(out); }
   int64_t image(int64_t n, int64_t g) const { return (n * groups + g) * in_channels * product(in); }
@@ -83,8 +65,8 @@ void scatter(const Patches& p, const T* matrix, T* image) {
 
 }  // namespace
 
-void patch_convolution(const Tensor& x, const Tensor& w, const ConvolutionShape& shape, Tensor& out) {
-  const Patches p(x.sizes(), w.sizes(), out.sizes(), shape);
+void patch_convolution(const Tensor& x, const Tensor& w, const Slide& slide, Tensor& out) {
+  const Patches p(x.sizes(), w.sizes(), out.sizes(), slide);
   const int64_t m = p.out_channels, n = p.columns(), k = p.rows();
   Tensor matrix = empty(Sizes{k, n}, x.dtype(), x.device());
   with_element(x.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -103,8 +85,8 @@ void patch_convolution(const Tensor& x, const Tensor& w, const ConvolutionShape&
   });
 }
 
-void patch_convolution_data(const Tensor& g, const Tensor& w, const ConvolutionShape& shape, Tensor& dx) {
-  const Patches p(dx.sizes(), w.sizes(), g.sizes(), shape);
+void patch_convolution_data(const Tensor& g, const Tensor& w, const Slide& slide, Tensor& dx) {
+  const Patches p(dx.sizes(), w.sizes(), g.sizes(), slide);
   const int64_t m = p.rows(), n = p.columns(), k = p.out_channels;
   Tensor matrix = empty(Sizes{m, n}, g.dtype(), g.device());
   with_element(g.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -124,8 +106,8 @@ void patch_convolution_data(const Tensor& g, const Tensor& w, const ConvolutionS
   });
 }
 
-void patch_convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionShape& shape, Tensor& dw) {
-  const Patches p(x.sizes(), dw.sizes(), g.sizes(), shape);
+void patch_convolution_weights(const Tensor& g, const Tensor& x, const Slide& slide, Tensor& dw) {
+  const Patches p(x.sizes(), dw.sizes(), g.sizes(), slide);
   const int64_t m = p.out_channels, n = p.rows(), k = p.columns();
   Tensor matrix = empty(Sizes{n, k}, g.dtype(), g.device());
   Tensor part = empty(Sizes{m, n}, g.dtype(), g.device());

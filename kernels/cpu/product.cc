@@ -26,17 +26,6 @@ constexpr int64_t kDepthWorthPacking = 384;
 // Elements of b from which a kept copy beats the caches.
 constexpr int64_t kWeightsWorthKeeping = 1 << 16;
 
-// A matrix's strides as oneDNN takes them: one of the two is 1, the other at least the row's
-// length. Nothing where it lies otherwise.
-std::optional<Sizes> leading_strides(const Matrix& x, int64_t rows, int64_t columns) {
-  const int64_t row = rows == 1 ? columns * x.column_stride : x.row_stride;
-  const int64_t column = columns == 1 ? 1 : x.column_stride;
-  if (column == 1 && row >= columns) return Sizes{row, 1};
-  const int64_t step = columns == 1 ? rows : x.column_stride;
-  if (x.row_stride == 1 && step >= rows) return Sizes{1, step};
-  return std::nullopt;
-}
-
 // The stride from entry to entry of a batch, where there is one.
 std::optional<int64_t> batch_stride(const int64_t* offsets, int64_t batch) {
   if (!offsets || batch == 1) return 0;
@@ -54,13 +43,13 @@ struct StridedOperand {
 
 std::optional<StridedOperand> operand(const Matrix& x, int64_t rows, int64_t columns, const int64_t* offsets,
                                       int64_t batch) {
-  std::optional<Sizes> strides = leading_strides(x, rows, columns);
-  std::optional<int64_t> step = batch_stride(offsets, batch);
-  if (!strides || !step) return std::nullopt;
-  if (batch == 1) return StridedOperand{{rows, columns}, *strides};
+  const std::optional<Matrix> fits = leading(x, rows, columns);
+  const std::optional<int64_t> step = batch_stride(offsets, batch);
+  if (!fits || !step) return std::nullopt;
+  if (batch == 1) return StridedOperand{{rows, columns}, {fits->row_stride, fits->column_stride}};
   // A stride of 0 is oneDNN's broadcast: a batch of one.
   return StridedOperand{{*step == 0 ? 1 : batch, rows, columns},
-                        {*step == 0 ? rows * columns : *step, (*strides)[0], (*strides)[1]}};
+                        {*step == 0 ? rows * columns : *step, fits->row_stride, fits->column_stride}};
 }
 
 const void* first_entry(const Matrix& x, const int64_t* offsets, DType dtype) {

@@ -1,0 +1,57 @@
+// The shape of a convolution, the same for its forward and for both gradients.
+#pragma once
+
+#include <array>
+
+#include "engine/rules/error.h"
+#include "engine/tensor.h"
+
+namespace tt {
+
+using Space = absl::InlinedVector<int64_t, 3>;  // a number for each spatial dimension
+
+// How the weights slide.
+struct Slide {
+  Space stride;
+  Space padding;
+  Space dilation;
+  int64_t groups = 1;
+
+  // Throws Error (RuntimeError) on what could not be divided by.
+  Slide(absl::Span<const int64_t> stride, absl::Span<const int64_t> padding, absl::Span<const int64_t> dilation,
+        int64_t groups)
+      : stride(stride.begin(), stride.end()),
+        padding(padding.begin(), padding.end()),
+        dilation(dilation.begin(), dilation.end()),
+        groups(groups) {
+    bool positive = groups > 0;
+    for (int64_t n : stride) positive = positive && n > 0;
+    for (int64_t n : dilation) positive = positive && n > 0;
+    check(positive, "stride, dilation and groups must be above zero");
+  }
+};
+
+// In three spatial dimensions, missing ones of size 1 in front.
+struct ConvolutionShape {
+  using Triple = std::array<int64_t, 3>;
+  int64_t images, groups, in_channels, out_channels;  // channels of one group
+  Triple in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};
+
+  // x: N x C x space; w: O x C/groups x kernel; y: N x O x space.
+  ConvolutionShape(SizesView x, SizesView w, SizesView y, const Slide& slide)
+      : images(x[0]), groups(slide.groups), in_channels(w[1]), out_channels(w[0] / slide.groups) {
+    const size_t space = x.size() - 2;
+    for (size_t i = 0; i < space; ++i) {
+      const size_t at = 3 - space + i;
+      in[at] = x[2 + i];
+      out[at] = y[2 + i];
+      kernel[at] = w[2 + i];
+      stride[at] = slide.stride[i];
+      padding[at] = slide.padding[i];
+      dilation[at] = slide.dilation[i];
+    }
+  }
+  static constexpr int64_t product(const Triple& t) { return t[0] * t[1] * t[2]; }
+};
+
+}  // namespace tt
