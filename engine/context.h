@@ -27,6 +27,7 @@ struct Context {
   bool grad_enabled = true;    // set from each instruction's flags
   bool inference = false;      // results are never recorded, and cannot be later
   bool detect_anomaly = false;  // check every gradient for NaN, remember where nodes were made
+  bool allow_tf32 = false;     // float32 may be multiplied with fewer bits, by devices that have units for it
   KeySet modes;                // kProfiler and kAutocast, where they are turned on
   uint32_t site = 0;           // of the instruction that runs: the client's number for a line
   Generator generator;

@@ -25,4 +25,10 @@ void set_rng_state(const Tensor& new_state) {
 
 void set_detect_anomaly(bool mode) { Context::current().detect_anomaly = mode; }
 
+void set_float32_matmul_precision(std::string_view precision) {
+  check(precision == "highest" || precision == "high" || precision == "medium", precision,
+        " is not one of 'highest', 'high', 'medium'");
+  Context::current().allow_tf32 = precision != "highest";
+}
+
 }  // namespace tt::cpu

@@ -13,6 +13,7 @@ from . import _C
 from ._version import __version__
 
 _current: _C.Connection | None = None
+_settings: dict[str, tuple] = {}  # operators that say how a session computes, which every one of ours is told
 
 
 def connect(address: str = "", *, token: str = "", memory_limit: int = 0) -> _C.Connection:
@@ -32,7 +33,16 @@ def connect(address: str = "", *, token: str = "", memory_limit: int = 0) -> _C.
     name = f"python {platform.python_version()} teletensor {__version__}"
     _current = _C.connect(address=address, token=token, client_name=name, memory_limit=memory_limit)
     _C.set_session(_current)
+    for operator, arguments in _settings.items():
+        getattr(_C.ops, operator)(*arguments)
     return _current
+
+
+def set_for_sessions(operator: str, *arguments) -> None:
+    """Issues an operator that sets how a session computes: in the open one, and in those opened later."""
+    _settings[operator] = arguments
+    if _current is not None:
+        getattr(_C.ops, operator)(*arguments)
 
 
 def connection() -> _C.Connection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import _C
+from . import _C, _connection
 from ._C import Tensor
 
 __all__ = [
@@ -13,7 +13,8 @@ __all__ = [
     "finfo", "iinfo", "broadcast_shapes", "broadcast_tensors", "einsum", "allclose", "equal", "meshgrid", "FloatTensor",
     "DoubleTensor", "HalfTensor", "BFloat16Tensor", "LongTensor", "IntTensor", "ShortTensor", "CharTensor",
     "ByteTensor", "BoolTensor", "set_num_threads", "get_num_threads", "cartesian_prod", "is_storage",
-    "get_default_device", "set_default_device", "use_deterministic_algorithms", "set_float32_matmul_precision", "compile", "tensordot",
+    "get_default_device", "set_default_device", "use_deterministic_algorithms", "set_float32_matmul_precision",
+    "get_float32_matmul_precision", "compile", "tensordot",
 ]  # fmt: skip
 
 
@@ -363,13 +364,28 @@ def get_num_threads() -> int:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Nothing to do: the CPU's kernels are deterministic."""
+    """Nothing to do: the CPU's kernels are deterministic.
+
+    A GPU's are too, but for what threads collect in one place: the gradients of embedding and of max pooling there
+    may differ in their last bits from run to run.
+    """
+
+
+_float32_matmul_precision = "highest"
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Accepted; the CPU always multiplies in full float32."""
+    """Whether GPUs may multiply float32 in TF32: 'high' and 'medium' allow it. The CPU always multiplies in full."""
+    global _float32_matmul_precision
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(f"{precision} is not one of 'highest', 'high', 'medium'")
+    _connection.set_for_sessions("set_float32_matmul_precision", precision)
+    _float32_matmul_precision = precision
+
+
+def get_float32_matmul_precision() -> str:
+    """What set_float32_matmul_precision was last given; 'highest' at first."""
+    return _float32_matmul_precision
 
 
 def compile(model=None, **options):  # noqa: A001 - PyTorch's name

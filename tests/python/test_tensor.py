@@ -193,3 +193,16 @@ def test_bernoulli_draws_with_the_probabilities_given(torch):
     assert torch.bernoulli(torch.zeros(64)).sum().item() == 0
     assert torch.ones(64).bernoulli().sum().item() == 64
     assert torch.ones(64).bernoulli_(0.0).sum().item() == 0
+
+
+def test_float32_matmul_precision_is_set_under_both_names(torch):
+    try:
+        torch.set_float32_matmul_precision("high")
+        assert torch.backends.cuda.matmul.allow_tf32
+        torch.backends.cuda.matmul.allow_tf32 = False
+        assert torch.get_float32_matmul_precision() == "highest"
+        with pytest.raises(RuntimeError, match="low is not one of"):
+            torch.set_float32_matmul_precision("low")
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).tolist() == [[2.0, 2.0], [2.0, 2.0]]
+    finally:
+        torch.set_float32_matmul_precision("highest")

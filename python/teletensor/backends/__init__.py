@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .._functions import get_float32_matmul_precision, set_float32_matmul_precision
+
 
 class _Switches:
     """Attributes that may be set and read, and change nothing."""
@@ -14,7 +16,20 @@ class _Switches:
         return False
 
 
+class _Matmul:
+    """torch.backends.cuda.matmul: its allow_tf32 is another name for set_float32_matmul_precision."""
+
+    @property
+    def allow_tf32(self) -> bool:
+        """Whether GPUs may multiply float32 in TF32."""
+        return get_float32_matmul_precision() != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, allowed: bool) -> None:
+        set_float32_matmul_precision("high" if allowed else "highest")
+
+
 cudnn = _Switches(benchmark=False, deterministic=True, enabled=False, allow_tf32=False)
 mkldnn = _Switches(enabled=True)
 mps = _Switches()
-cuda = _Switches(matmul=_Switches(allow_tf32=False))
+cuda = _Switches(matmul=_Matmul())
