@@ -37,8 +37,8 @@ void expect_agreement(const Tensors& inputs, double tolerance, F f, const std::s
       ASSERT_NO_FATAL_FAILURE(expect_same(got[i], want[i], tolerance, what + ", result " + std::to_string(i)));
     }
     for (size_t i = 0; i < here.size(); ++i) {
-      if (here[i])
-        ASSERT_NO_FATAL_FAILURE(expect_same(moved[i], here[i], tolerance, what + ", input " + std::to_string(i)));
+      if (!here[i]) continue;
+      ASSERT_NO_FATAL_FAILURE(expect_same(moved[i], here[i], tolerance, what + ", input " + std::to_string(i)));
     }
   }
 }

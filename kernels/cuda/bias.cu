@@ -1,0 +1,24 @@
+#include "kernels/cuda/bias.h"
+
+#include "kernels/cuda/access.h"
+
+namespace tt::cuda {
+namespace {
+
+template <typename C>
+void add(const Tensor& bias, int64_t inner, const Tensor& out) {
+  const Access from(bias), to(out);
+  const int64_t n = bias.numel();
+  for_each(queue_of(out), out.numel(),
+           [=] TT_DEVICE(int64_t i) { to.store(i, to.load<C>(i) + from.load<C>(i / inner % n)); });
+}
+
+}  // namespace
+
+void add_bias(const Tensor& bias, int64_t inner, const Tensor& out) {
+  if (!bias || out.numel() == 0) return;
+  if (!is_floating(out.dtype())) return add<int64_t>(bias, inner, out);
+  out.dtype() == DType::kFloat64 ? add<double>(bias, inner, out) : add<float>(bias, inner, out);
+}
+
+}  // namespace tt::cuda

@@ -1,0 +1,35 @@
+// Blas: products of floating-point matrices, by a library.
+#pragma once
+
+#include <memory>
+
+#include "kernels/common/factor.h"
+#include "kernels/cuda/queue.h"
+
+namespace tt::cuda {
+
+// c = a x b, a batch of them. Elements are of `dtype`, which is floating; 16-bit ones are summed in float.
+struct BlasProduct {
+  DType dtype;
+  int64_t m, n, k;  // none is 0
+  Matrix a;         // m x k; lies as leading() says
+  Matrix b;         // k x n, likewise
+  void* c;          // m x n, row-major, overwritten
+  int64_t batch = 1;
+  int64_t a_step = 0, b_step = 0, c_step = 0;  // from entry to entry, in elements
+  const void* bias = nullptr;  // n contiguous numbers, 16-byte aligned, added to every row; never with a batch or float64
+  bool tf32 = false;           // whether float32 may be multiplied with fewer bits
+};
+
+class Blas {
+ public:
+  virtual ~Blas() = default;
+  // Enqueues it. Thread-safe. Throws Error (RuntimeError) where the library cannot.
+  virtual void multiply(const Queue& queue, const BlasProduct& product) = 0;
+};
+
+// The process's, opened at first use: cuBLASLt, or the tests' plain loops. Throws Error (RuntimeError) where it is absent.
+Blas& blas();
+std::unique_ptr<Blas> make_blas();
+
+}  // namespace tt::cuda

@@ -1,0 +1,219 @@
+// Blas by cuBLASLt, which takes a row-major product as the column-major one of the transposed matrices.
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+
+#include "absl/base/thread_annotations.h"
+#include "kernels/cuda/blas.h"
+#include "kernels/cuda/libraries/library.h"
+
+namespace tt::cuda {
+namespace {
+
+constexpr uint64_t kMostWorkspace = uint64_t{32} << 20;  // what NVIDIA recommends since Hopper
+constexpr size_t kMostChoices = 4096;                    // beyond it shapes never repeat: the cache starts again
+
+struct CublasLt {
+  Library library{"libcublasLt.so.13", "libcublasLt.so.12"};
+  decltype(&cublasLtCreate) create;
+  decltype(&cublasLtMatmul) matmul;
+  decltype(&cublasLtMatmulAlgoGetHeuristic) choose;
+  decltype(&cublasLtMatmulDescInit_internal) init_desc;
+  decltype(&cublasLtMatmulDescSetAttribute) set_desc;
+  decltype(&cublasLtMatrixLayoutInit_internal) init_layout;
+  decltype(&cublasLtMatrixLayoutSetAttribute) set_layout;
+  decltype(&cublasLtMatmulPreferenceInit_internal) init_preference;
+  decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference;
+  decltype(&cublasLtGetStatusString) text;
+
+  CublasLt() {
+    check(static_cast<bool>(library), "matrix products on CUDA need libcublasLt, which was not found: ", library.why());
+    library.find(create, "cublasLtCreate");
+    library.find(matmul, "cublasLtMatmul");
+    library.find(choose, "cublasLtMatmulAlgoGetHeuristic");
+    library.find(init_desc, "cublasLtMatmulDescInit_internal");
+    library.find(set_desc, "cublasLtMatmulDescSetAttribute");
+    library.find(init_layout, "cublasLtMatrixLayoutInit_internal");
+    library.find(set_layout, "cublasLtMatrixLayoutSetAttribute");
+    library.find(init_preference, "cublasLtMatmulPreferenceInit_internal");
+    library.find(set_preference, "cublasLtMatmulPreferenceSetAttribute");
+    library.find(text, "cublasLtGetStatusString");
+  }
+  void must(const char* call, cublasStatus_t status) const {
+    check(status == CUBLAS_STATUS_SUCCESS, "cuBLAS error: ", text(status), " (from ", call, ")");
+  }
+};
+
+cudaDataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16: return CUDA_R_16F;
+    case DType::kBFloat16: return CUDA_R_16BF;
+    case DType::kFloat64: return CUDA_R_64F;
+    default: return CUDA_R_32F;
+  }
+}
+
+cublasComputeType_t compute_type(const BlasProduct& p) {
+  if (p.dtype == DType::kFloat64) return CUBLAS_COMPUTE_64F;
+  return p.dtype == DType::kFloat32 && p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
+// A row-major matrix is the transposed one in columns; one in columns has to be transposed for that.
+bool is_transposed(const Matrix& x) { return x.column_stride != 1; }
+int64_t leading_dimension(const Matrix& x) { return is_transposed(x) ? x.column_stride : x.row_stride; }
+
+// How an address is aligned, as far as kernels care.
+uint32_t alignment(const void* p) {
+  uint32_t bytes = 256;
+  while (reinterpret_cast<uintptr_t>(p) % bytes != 0) bytes /= 2;
+  return bytes;
+}
+
+// A product in cuBLASLt's terms. Its descriptors are plain memory.
+class Problem {
+ public:
+  Problem(const CublasLt& lt, const BlasProduct& p) : lt_(lt), p_(p) {
+    const cudaDataType_t scale = p.dtype == DType::kFloat64 ? CUDA_R_64F : CUDA_R_32F;
+    lt.must("cublasLtMatmulDescInit", lt.init_desc(&desc_, sizeof(desc_), compute_type(p), scale));
+    const cublasOperation_t turn_b = is_transposed(p.b) ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t turn_a = is_transposed(p.a) ? CUBLAS_OP_T : CUBLAS_OP_N;
+    set(CUBLASLT_MATMUL_DESC_TRANSA, turn_b);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, turn_a);
+    if (p.bias) {
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+    }
+    lay_out(b_, p.b, p.k, p.n, p.b_step);
+    lay_out(a_, p.a, p.m, p.k, p.a_step);
+    lay_out(c_, {p.c, p.n, 1}, p.m, p.n, p.c_step);
+  }
+
+  // All that the choice of an algorithm depends on.
+  std::array<int64_t, 16> key(int device) const {
+    const int64_t flags = is_transposed(p_.a) | is_transposed(p_.b) << 1 | (p_.bias != nullptr) << 2 | p_.tf32 << 3;
+    return {device,
+            static_cast<int64_t>(p_.dtype),
+            flags,
+            p_.m,
+            p_.n,
+            p_.k,
+            p_.batch,
+            p_.a_step,
+            p_.b_step,
+            p_.c_step,
+            leading_dimension(p_.a),
+            leading_dimension(p_.b),
+            alignment(p_.a.data),
+            alignment(p_.b.data),
+            alignment(p_.c),
+            alignment(p_.bias)};
+  }
+
+  cublasLtMatmulHeuristicResult_t choose(cublasLtHandle_t handle) const {
+    cublasLtMatmulPreferenceOpaque_t preference;
+    lt_.must("cublasLtMatmulPreferenceInit", lt_.init_preference(&preference, sizeof(preference)));
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+      lt_.must("cublasLtMatmulPreferenceSetAttribute",
+               lt_.set_preference(&preference, attribute, &value, sizeof(value)));
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspace);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(p_.b.data));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(p_.a.data));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(p_.c));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(p_.c));
+    cublasLtMatmulHeuristicResult_t result{};
+    int found = 0;
+    lt_.must("cublasLtMatmulAlgoGetHeuristic", lt_.choose(handle, mutable_desc(), layout(b_), layout(a_), layout(c_),
+                                                          layout(c_), &preference, 1, &result, &found));
+    check(found > 0, "cuBLAS has no way to multiply ", p_.m, "x", p_.k, " and ", p_.k, "x", p_.n, " matrices of ",
+          p_.dtype);
+    return result;
+  }
+
+  void run(cublasLtHandle_t handle, const cublasLtMatmulHeuristicResult_t& chosen, const Queue& queue) const {
+    Tensor workspace;
+    if (chosen.workspaceSize > 0) {
+      workspace = empty(Sizes{static_cast<int64_t>(chosen.workspaceSize)}, DType::kUInt8, queue.device());
+    }
+    const double one = 1, zero = 0;
+    const float one_f = 1, zero_f = 0;
+    const bool wide = p_.dtype == DType::kFloat64;
+    const void *alpha = wide ? static_cast<const void*>(&one) : &one_f,
+               *beta = wide ? static_cast<const void*>(&zero) : &zero_f;
+    lt_.must("cublasLtMatmul",
+             lt_.matmul(handle, mutable_desc(), alpha, p_.b.data, layout(b_), p_.a.data, layout(a_), beta, p_.c,
+                        layout(c_), p_.c, layout(c_), &chosen.algo, workspace ? workspace.data() : nullptr,
+                        chosen.workspaceSize, static_cast<cudaStream_t>(queue.stream())));
+  }
+
+ private:
+  template <typename T>
+  void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
+    lt_.must("cublasLtMatmulDescSetAttribute", lt_.set_desc(&desc_, attribute, &value, sizeof(value)));
+  }
+  void lay_out(cublasLtMatrixLayoutOpaque_t& layout, const Matrix& x, int64_t rows, int64_t columns, int64_t step) {
+    if (!is_transposed(x)) std::swap(rows, columns);
+    lt_.must("cublasLtMatrixLayoutInit",
+             lt_.init_layout(&layout, sizeof(layout), type_of(p_.dtype), static_cast<uint64_t>(rows),
+                             static_cast<uint64_t>(columns), leading_dimension(x)));
+    if (p_.batch == 1) return;
+    const auto set = [&](cublasLtMatrixLayoutAttribute_t attribute, const auto& value) {
+      lt_.must("cublasLtMatrixLayoutSetAttribute", lt_.set_layout(&layout, attribute, &value, sizeof(value)));
+    };
+    set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(p_.batch));
+    set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, step);
+  }
+  // The library takes what it only reads as mutable.
+  cublasLtMatmulDesc_t mutable_desc() const { return const_cast<cublasLtMatmulDescOpaque_t*>(&desc_); }
+  static cublasLtMatrixLayout_t layout(const cublasLtMatrixLayoutOpaque_t& x) {
+    return const_cast<cublasLtMatrixLayoutOpaque_t*>(&x);
+  }
+
+  const CublasLt& lt_;
+  const BlasProduct& p_;
+  cublasLtMatmulDescOpaque_t desc_;
+  cublasLtMatrixLayoutOpaque_t a_, b_, c_;
+};
+
+class CublasProducts final : public Blas {
+ public:
+  void multiply(const Queue& queue, const BlasProduct& product) override {
+    const Problem problem(lt_, product);
+    const Choice choice = choose(problem, queue.device().index);
+    problem.run(choice.handle, choice.result, queue);
+  }
+
+ private:
+  struct Choice {
+    cublasLtHandle_t handle;
+    cublasLtMatmulHeuristicResult_t result;
+  };
+
+  // Remembered by what it depends on: asking the library costs many times what the launch does.
+  Choice choose(const Problem& problem, int device) {
+    std::lock_guard lock(mutex_);
+    cublasLtHandle_t& handle = handles_[device];
+    if (!handle) lt_.must("cublasLtCreate", lt_.create(&handle));
+    const auto key = problem.key(device);
+    auto found = choices_.find(key);
+    if (found == choices_.end()) {
+      if (choices_.size() >= kMostChoices) choices_.clear();
+      found = choices_.emplace(key, problem.choose(handle)).first;
+    }
+    return {handle, found->second};
+  }
+
+  const CublasLt lt_;
+  std::mutex mutex_;
+  std::map<int, cublasLtHandle_t> handles_ ABSL_GUARDED_BY(mutex_);  // of each device
+  std::map<std::array<int64_t, 16>, cublasLtMatmulHeuristicResult_t> choices_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+std::unique_ptr<Blas> make_blas() { return std::make_unique<CublasProducts>(); }
+
+}  // namespace tt::cuda

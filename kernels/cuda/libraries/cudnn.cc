@@ -1,0 +1,289 @@
+// Dnn by cuDNN 9. A convolution's descriptors and its algorithm are made once for each shape.
+#if __has_include(<cudnn.h>)
+
+#include <cudnn.h>
+
+#include <limits>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "kernels/cuda/dnn.h"
+#include "kernels/cuda/libraries/library.h"
+
+namespace tt::cuda {
+namespace {
+
+constexpr size_t kMostWorkspace = size_t{1} << 30;
+constexpr size_t kMostPlans = 1024;  // beyond it shapes never repeat: the cache starts again
+constexpr int kMostAlgorithms = 8;
+
+enum class Direction { kForward, kInput, kWeight };
+
+struct Cudnn {
+  Library library{"libcudnn.so.9"};
+  decltype(&cudnnCreate) create;
+  decltype(&cudnnSetStream) set_stream;
+  decltype(&cudnnGetErrorString) text;
+  decltype(&cudnnCreateTensorDescriptor) create_tensor;
+  decltype(&cudnnSetTensorNdDescriptor) set_tensor;
+  decltype(&cudnnDestroyTensorDescriptor) destroy_tensor;
+  decltype(&cudnnCreateFilterDescriptor) create_filter;
+  decltype(&cudnnSetFilterNdDescriptor) set_filter;
+  decltype(&cudnnDestroyFilterDescriptor) destroy_filter;
+  decltype(&cudnnCreateConvolutionDescriptor) create_convolution;
+  decltype(&cudnnSetConvolutionNdDescriptor) set_convolution;
+  decltype(&cudnnSetConvolutionGroupCount) set_groups;
+  decltype(&cudnnSetConvolutionMathType) set_math;
+  decltype(&cudnnDestroyConvolutionDescriptor) destroy_convolution;
+  decltype(&cudnnGetConvolutionForwardAlgorithm_v7) choose_forward;
+  decltype(&cudnnGetConvolutionBackwardDataAlgorithm_v7) choose_input;
+  decltype(&cudnnGetConvolutionBackwardFilterAlgorithm_v7) choose_weight;
+  decltype(&cudnnConvolutionForward) forward;
+  decltype(&cudnnConvolutionBackwardData) input;
+  decltype(&cudnnConvolutionBackwardFilter) weight;
+
+  void find() {
+    library.find(create, "cudnnCreate");
+    library.find(set_stream, "cudnnSetStream");
+    library.find(text, "cudnnGetErrorString");
+    library.find(create_tensor, "cudnnCreateTensorDescriptor");
+    library.find(set_tensor, "cudnnSetTensorNdDescriptor");
+    library.find(destroy_tensor, "cudnnDestroyTensorDescriptor");
+    library.find(create_filter, "cudnnCreateFilterDescriptor");
+    library.find(set_filter, "cudnnSetFilterNdDescriptor");
+    library.find(destroy_filter, "cudnnDestroyFilterDescriptor");
+    library.find(create_convolution, "cudnnCreateConvolutionDescriptor");
+    library.find(set_convolution, "cudnnSetConvolutionNdDescriptor");
+    library.find(set_groups, "cudnnSetConvolutionGroupCount");
+    library.find(set_math, "cudnnSetConvolutionMathType");
+    library.find(destroy_convolution, "cudnnDestroyConvolutionDescriptor");
+    library.find(choose_forward, "cudnnGetConvolutionForwardAlgorithm_v7");
+    library.find(choose_input, "cudnnGetConvolutionBackwardDataAlgorithm_v7");
+    library.find(choose_weight, "cudnnGetConvolutionBackwardFilterAlgorithm_v7");
+    library.find(forward, "cudnnConvolutionForward");
+    library.find(input, "cudnnConvolutionBackwardData");
+    library.find(weight, "cudnnConvolutionBackwardFilter");
+  }
+  void must(const char* call, cudnnStatus_t status) const {
+    check(status == CUDNN_STATUS_SUCCESS, "cuDNN error: ", text(status), " (from ", call, ")");
+  }
+};
+
+cudnnDataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16: return CUDNN_DATA_HALF;
+    case DType::kBFloat16: return CUDNN_DATA_BFLOAT16;
+    case DType::kFloat64: return CUDNN_DATA_DOUBLE;
+    default: return CUDNN_DATA_FLOAT;
+  }
+}
+
+// Two spatial dimensions where one is enough for them: the library has most for two, and none for one.
+struct Spatial {
+  std::vector<int> values;
+
+  Spatial(const ConvolutionShape::Triple& triple, bool three) {
+    for (size_t d = three ? 0 : 1; d < 3; ++d) values.push_back(static_cast<int>(triple[d]));
+  }
+};
+
+class Plan {
+ public:
+  Plan(const Cudnn& dnn, const DnnConvolution& c) : dnn_(dnn) {
+    const ConvolutionShape& s = c.shape;
+    const bool three = s.kernel[0] != 1 || s.in[0] != 1 || s.out[0] != 1;
+    const cudnnDataType_t type = type_of(c.dtype);
+    dnn.must("cudnnCreateTensorDescriptor", dnn.create_tensor(&x_));
+    dnn.must("cudnnCreateTensorDescriptor", dnn.create_tensor(&y_));
+    dnn.must("cudnnCreateFilterDescriptor", dnn.create_filter(&w_));
+    dnn.must("cudnnCreateConvolutionDescriptor", dnn.create_convolution(&convolution_));
+    set_tensor(x_, type, s.images, s.groups * s.in_channels, Spatial(s.in, three).values);
+    set_tensor(y_, type, s.images, s.groups * s.out_channels, Spatial(s.out, three).values);
+    std::vector<int> kernel = {static_cast<int>(s.groups * s.out_channels), static_cast<int>(s.in_channels)};
+    for (int size : Spatial(s.kernel, three).values) kernel.push_back(size);
+    dnn.must("cudnnSetFilterNdDescriptor",
+             dnn.set_filter(w_, type, CUDNN_TENSOR_NCHW, static_cast<int>(kernel.size()), kernel.data()));
+    const Spatial padding(s.padding, three), stride(s.stride, three), dilation(s.dilation, three);
+    dnn.must("cudnnSetConvolutionNdDescriptor",
+             dnn.set_convolution(convolution_, static_cast<int>(padding.values.size()), padding.values.data(),
+                                 stride.values.data(), dilation.values.data(), CUDNN_CROSS_CORRELATION,
+                                 c.dtype == DType::kFloat64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT));
+    dnn.must("cudnnSetConvolutionGroupCount", dnn.set_groups(convolution_, static_cast<int>(s.groups)));
+    dnn.must("cudnnSetConvolutionMathType", dnn.set_math(convolution_, math_of(c)));
+  }
+  ~Plan() {
+    if (x_) dnn_.destroy_tensor(x_);
+    if (y_) dnn_.destroy_tensor(y_);
+    if (w_) dnn_.destroy_filter(w_);
+    if (convolution_) dnn_.destroy_convolution(convolution_);
+  }
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  // Looks for an algorithm. False: the library has none.
+  bool choose(cudnnHandle_t handle, Direction direction) {
+    switch (direction) {
+      case Direction::kForward: return choose_with(dnn_.choose_forward, forward_, handle, x_, w_, convolution_, y_);
+      case Direction::kInput: return choose_with(dnn_.choose_input, input_, handle, w_, y_, convolution_, x_);
+      default: return choose_with(dnn_.choose_weight, weight_, handle, x_, y_, convolution_, w_);
+    }
+  }
+  void run(cudnnHandle_t handle, Direction direction, const Queue& queue, const DnnConvolution& c) const {
+    Tensor workspace;
+    if (workspace_ > 0) {
+      workspace = empty(Sizes{static_cast<int64_t>(workspace_)}, DType::kUInt8, queue.device());
+    }
+    void* scratch = workspace ? workspace.data() : nullptr;
+    const double one = 1, zero = 0;
+    const float one_f = 1, zero_f = 0;
+    const bool wide = c.dtype == DType::kFloat64;
+    const void *alpha = wide ? static_cast<const void*>(&one) : &one_f,
+               *beta = wide ? static_cast<const void*>(&zero) : &zero_f;
+    switch (direction) {
+      case Direction::kForward:
+        return dnn_.must("cudnnConvolutionForward", dnn_.forward(handle, alpha, x_, c.first, w_, c.second, convolution_,
+                                                                 forward_, scratch, workspace_, beta, y_, c.result));
+      case Direction::kInput:
+        return dnn_.must("cudnnConvolutionBackwardData",
+                         dnn_.input(handle, alpha, w_, c.second, y_, c.first, convolution_, input_, scratch, workspace_,
+                                    beta, x_, c.result));
+      case Direction::kWeight:
+        return dnn_.must("cudnnConvolutionBackwardFilter",
+                         dnn_.weight(handle, alpha, x_, c.second, y_, c.first, convolution_, weight_, scratch,
+                                     workspace_, beta, w_, c.result));
+    }
+  }
+
+ private:
+  static cudnnMathType_t math_of(const DnnConvolution& c) {
+    if (item_size(c.dtype) == 2) return CUDNN_TENSOR_OP_MATH;
+    return c.tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
+  }
+  void set_tensor(cudnnTensorDescriptor_t t, cudnnDataType_t type, int64_t images, int64_t channels,
+                  const std::vector<int>& space) {
+    std::vector<int> sizes = {static_cast<int>(images), static_cast<int>(channels)};
+    sizes.insert(sizes.end(), space.begin(), space.end());
+    std::vector<int> strides(sizes.size(), 1);
+    for (size_t d = sizes.size() - 1; d-- > 0;) strides[d] = strides[d + 1] * sizes[d + 1];
+    dnn_.must("cudnnSetTensorNdDescriptor",
+              dnn_.set_tensor(t, type, static_cast<int>(sizes.size()), sizes.data(), strides.data()));
+  }
+  // The fastest one, by the library's own estimate, that does not want too much memory.
+  template <typename Choose, typename Algorithm, typename... Descriptors>
+  bool choose_with(Choose choose, Algorithm& chosen, cudnnHandle_t handle, Descriptors... descriptors) {
+    using Result =
+        std::conditional_t<std::is_same_v<Algorithm, cudnnConvolutionFwdAlgo_t>, cudnnConvolutionFwdAlgoPerf_t,
+                           std::conditional_t<std::is_same_v<Algorithm, cudnnConvolutionBwdDataAlgo_t>,
+                                              cudnnConvolutionBwdDataAlgoPerf_t, cudnnConvolutionBwdFilterAlgoPerf_t>>;
+    Result results[kMostAlgorithms];
+    int found = 0;
+    if (choose(handle, descriptors..., kMostAlgorithms, &found, results) != CUDNN_STATUS_SUCCESS) return false;
+    for (int i = 0; i < found; ++i) {
+      if (results[i].status != CUDNN_STATUS_SUCCESS || results[i].memory > kMostWorkspace) continue;
+      chosen = results[i].algo;
+      workspace_ = results[i].memory;
+      return true;
+    }
+    return false;
+  }
+
+  const Cudnn& dnn_;
+  cudnnTensorDescriptor_t x_ = nullptr, y_ = nullptr;
+  cudnnFilterDescriptor_t w_ = nullptr;
+  cudnnConvolutionDescriptor_t convolution_ = nullptr;
+  cudnnConvolutionFwdAlgo_t forward_{};
+  cudnnConvolutionBwdDataAlgo_t input_{};
+  cudnnConvolutionBwdFilterAlgo_t weight_{};
+  size_t workspace_ = 0;
+};
+
+using Key = std::vector<int64_t>;
+
+// All that a plan depends on.
+Key key_of(const DnnConvolution& c, int device, Direction direction) {
+  const ConvolutionShape& s = c.shape;
+  Key key{device,
+          static_cast<int64_t>(direction),
+          static_cast<int64_t>(c.dtype),
+          c.tf32,
+          s.images,
+          s.groups,
+          s.in_channels,
+          s.out_channels};
+  for (const auto* triple : {&s.in, &s.out, &s.kernel, &s.stride, &s.padding, &s.dilation}) {
+    key.insert(key.end(), triple->begin(), triple->end());
+  }
+  return key;
+}
+
+// The library counts in int.
+bool is_countable(const ConvolutionShape& s) {
+  constexpr int64_t kMost = std::numeric_limits<int>::max();
+  bool countable = true;
+  for (const auto* triple : {&s.in, &s.out, &s.kernel, &s.stride, &s.padding, &s.dilation}) {
+    for (int64_t n : *triple) countable = countable && n >= 0 && n <= kMost;
+  }
+  const int64_t x = s.images * s.groups * s.in_channels * ConvolutionShape::product(s.in);
+  const int64_t y = s.images * s.groups * s.out_channels * ConvolutionShape::product(s.out);
+  return countable && x <= kMost && y <= kMost;
+}
+
+class CudnnConvolutions final : public Dnn {
+ public:
+  explicit CudnnConvolutions(std::unique_ptr<Cudnn> dnn) : dnn_(std::move(dnn)) {}
+
+  bool forward(const Queue& queue, const DnnConvolution& c) override { return run(queue, c, Direction::kForward); }
+  bool input(const Queue& queue, const DnnConvolution& c) override { return run(queue, c, Direction::kInput); }
+  bool weight(const Queue& queue, const DnnConvolution& c) override { return run(queue, c, Direction::kWeight); }
+
+ private:
+  // Under the lock throughout: a handle is one thread's at a time, and its stream is set for each call.
+  bool run(const Queue& queue, const DnnConvolution& c, Direction direction) {
+    if (!is_countable(c.shape)) return false;
+    std::lock_guard lock(mutex_);
+    cudnnHandle_t& handle = handles_[queue.device().index];
+    if (!handle) dnn_->must("cudnnCreate", dnn_->create(&handle));
+    dnn_->must("cudnnSetStream", dnn_->set_stream(handle, static_cast<cudaStream_t>(queue.stream())));
+    const Key key = key_of(c, queue.device().index, direction);
+    auto found = plans_.find(key);
+    if (found == plans_.end()) {
+      if (plans_.size() >= kMostPlans) plans_.clear();
+      auto plan = std::make_unique<Plan>(*dnn_, c);
+      if (!plan->choose(handle, direction)) plan = nullptr;
+      found = plans_.emplace(key, std::move(plan)).first;
+    }
+    if (!found->second) return false;
+    found->second->run(handle, direction, queue, c);
+    return true;
+  }
+
+  const std::unique_ptr<Cudnn> dnn_;
+  std::mutex mutex_;
+  std::map<int, cudnnHandle_t> handles_ ABSL_GUARDED_BY(mutex_);        // of each device
+  std::map<Key, std::unique_ptr<Plan>> plans_ ABSL_GUARDED_BY(mutex_);  // null: there is no way for it
+};
+
+}  // namespace
+
+std::unique_ptr<Dnn> make_dnn() {
+  auto library = std::make_unique<Cudnn>();
+  if (!library->library) return nullptr;
+  library->find();
+  return std::make_unique<CudnnConvolutions>(std::move(library));
+}
+
+}  // namespace tt::cuda
+
+#else  // a toolkit without cuDNN: convolutions are our own kernels' there
+
+#include "kernels/cuda/dnn.h"
+
+namespace tt::cuda {
+
+std::unique_ptr<Dnn> make_dnn() { return nullptr; }
+
+}  // namespace tt::cuda
+
+#endif
