@@ -1,6 +1,8 @@
 // What the gradients of views, joining and indexing call beside operators and formulas.h.
 #pragma once
 
+#include <string_view>
+
 #include "autograd/formulas.h"
 
 namespace tt::autograd::formulas {
@@ -23,5 +25,8 @@ Tensor masked_scatter_grad(const Tensor& g, SizesView sizes, const Tensor& mask)
 // second) collecting.
 Tensor chosen_places(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim);
 Tensor collected_places(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim);
+// scatter_combine's, in input and src: a product's other factors; shared evenly by what is the extremum.
+Tensors scatter_combine_grad(const Tensor& g, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                             std::string_view reduce, const Tensor& result);
 
 }  // namespace tt::autograd::formulas

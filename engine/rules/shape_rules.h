@@ -203,6 +203,32 @@ Sizes binary_cross_entropy_with_logits(const Arg& input, const Arg& target, cons
                                        std::string_view reduction);
 Sizes kl_div(const Arg& input, const Arg& target, std::string_view reduction);
 
+// Recurrent layers (hx: a list of two states, or one state) and attention (recurrent_rules.cc).
+Sizes recurrent(const Arg& input, const Arg& hx, const Arg& params, SizesView batch_sizes, int64_t num_layers,
+                bool bidirectional, bool batch_first, int64_t gates);
+Sizes recurrent_state(const Arg& hx, int64_t which);
+Sizes recurrent_cell(const Arg& input, const Arg& hx, const Arg& w_ih, const Arg& w_hh, int64_t gates);
+Sizes attention(const Arg& query, const Arg& key, const Arg& value, const Arg& mask);
+Sizes attention_rows(const Arg& query, const Arg& key, const Arg& value, const Arg& mask);  // one number a row
+Sizes attention_gradient(const Arg& grad, const Arg& query, const Arg& key, const Arg& value, const Arg& mask,
+                         const Arg& output, const Arg& logsumexp);
+
+// Sampling by coordinates, sets of rows, scattering, sequences (sampling_rules.cc).
+Sizes grid_sample(const Arg& input, const Arg& grid, std::string_view mode, std::string_view padding_mode);
+Sizes affine_grid(const Arg& theta, SizesView size);
+Sizes scatter_reduce(const Arg& input, int64_t dim, const Arg& index, const Arg& src, std::string_view reduce);
+Sizes histogram(const Arg& input, int64_t bins, double min, double max);
+Sizes quantile(const Arg& input, const Arg& q, std::optional<int64_t> dim, bool keepdim,
+               std::string_view interpolation);
+Sizes put(const Arg& input, const Arg& index, const Arg& source);
+Sizes rot90(const Arg& input, int64_t k, SizesView dims);
+Sizes geometric(const Arg& input, double p);
+Sizes ctc_loss(const Arg& log_probs, const Arg& targets, SizesView input_lengths, SizesView target_lengths,
+               int64_t blank);
+Sizes ctc_alphas(const Arg& log_probs, SizesView target_lengths);
+Sizes ctc_gradient(const Arg& grad, const Arg& log_probs, const Arg& targets, SizesView input_lengths,
+                   SizesView target_lengths, const Arg& loss, const Arg& log_alpha, int64_t blank);
+
 // Checks of operators without results.
 struct Checked {};
 inline void add(Inference*, DType, Checked) {}

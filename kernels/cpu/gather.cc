@@ -47,6 +47,25 @@ struct Add {
     return static_cast<T>(old + value);
   }
 };
+struct Multiply {
+  template <typename T>
+  static T apply(T old, T value) {
+    return static_cast<T>(old * value);
+  }
+};
+// NaN wins.
+struct Largest {
+  template <typename T>
+  static T apply(T old, T value) {
+    return is_nan(old) || old > value ? old : value;
+  }
+};
+struct Smallest {
+  template <typename T>
+  static T apply(T old, T value) {
+    return is_nan(old) || old < value ? old : value;
+  }
+};
 template <typename Combine, typename T>
 bool scatter_row(T* out, const T* values, int64_t value_step, Picked p, int64_t n) {
   bool good = true;
@@ -139,6 +158,15 @@ void scatter_value(const Tensor& input, int64_t dim, const Tensor& index, Scalar
 void scatter_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, Tensor& out) {
   const Tensor values = at_least_1d(src);
   scatter_into<Add>(input, dim, index, values, values.strides(), out);
+}
+
+void scatter_combine(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
+                     Tensor& out) {
+  const Tensor values = at_least_1d(src);
+  if (reduce == "prod") return scatter_into<Multiply>(input, dim, index, values, values.strides(), out);
+  if (reduce == "amax") return scatter_into<Largest>(input, dim, index, values, values.strides(), out);
+  check(reduce == "amin", "reduce argument must be either prod, amax or amin, got ", reduce);
+  scatter_into<Smallest>(input, dim, index, values, values.strides(), out);
 }
 
 }  // namespace tt::cpu

@@ -94,6 +94,12 @@ void replace(py::handle o, py::handle value) {
   reinterpret_cast<TensorObject*>(o.ptr())->handle = fresh;
 }
 
+// The Python object goes on as the other's tensor, history included: `x.unsqueeze_(0)`.
+void become(py::handle o, py::handle value) {
+  tensor_of(o, "tensor");
+  reinterpret_cast<TensorObject*>(o.ptr())->handle = tensor_of(value, "value");
+}
+
 }  // namespace
 
 void bind_autograd(py::module_& m) {
@@ -105,6 +111,7 @@ void bind_autograd(py::module_& m) {
     replace(o, value);
     if (requires_grad) client::set_requires_grad(handle_of(o.ptr()), true, site_of(handle_of(o.ptr())));
   });
+  m.def("become", &become);
   m.def("detach_in_place", [](py::handle o) { replace(o, o); });
   m.def("set_grads", [](py::handle leaves, py::handle grads) {
     Handles targets = handles_of(leaves, "a leaf");

@@ -191,3 +191,169 @@ def cross_entropy(logs, target, weight, ignore_index: int, reduction: str, smoot
     even = -np.where(kept, np.tensordot(weight, logs, (0, 1)), 0)
     losses = (1 - smoothing) * nll + smoothing / classes * even
     return losses.sum() / scale.sum() if reduction == "mean" else reduce(losses, reduction)
+
+
+# -- sequences
+
+
+def _gates(rows: np.ndarray, n: int) -> list[np.ndarray]:
+    return np.split(rows, n, -1)
+
+
+def _sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def recurrent_step(kind: str, input, states, weights) -> list:
+    """One step of an lstm, gru, tanh or relu cell; weights are w_ih, w_hh, b_ih, b_hh, the latter perhaps None."""
+    w_ih, w_hh, b_ih, b_hh = weights
+    entered = input @ w_ih.T + (0 if b_ih is None else b_ih)
+    kept = states[0] @ w_hh.T + (0 if b_hh is None else b_hh)
+    if kind == "lstm":
+        i, f, g, o = _gates(entered + kept, 4)
+        state = _sigmoid(f) * states[1] + _sigmoid(i) * np.tanh(g)
+        return [_sigmoid(o) * np.tanh(state), state]
+    if kind == "gru":
+        (ir, iz, inew), (hr, hz, hnew) = _gates(entered, 3), _gates(kept, 3)
+        update = _sigmoid(iz + hz)
+        return [(1 - update) * np.tanh(inew + _sigmoid(ir + hr) * hnew) + update * states[0]]
+    total = entered + kept
+    return [np.tanh(total) if kind == "tanh" else np.maximum(total, 0)]
+
+
+def recurrent(kind: str, input, hx, params, has_biases: bool, num_layers: int, bidirectional: bool, batch_first: bool):
+    """Layers of steps over (time, batch, features), in both directions where told."""
+    each, directions = 4 if has_biases else 2, 2 if bidirectional else 1
+    x = np.swapaxes(input, 0, 1) if batch_first else input
+    last: list = [[] for _ in hx]
+    for layer in range(num_layers):
+        outputs = []
+        for direction in range(directions):
+            which = layer * directions + direction
+            weights = list(params[which * each : (which + 1) * each]) + [None] * (4 - each)
+            states = [h[which] for h in hx]
+            steps = []
+            for row in x[::-1] if direction else x:
+                states = recurrent_step(kind, row, states, weights)
+                steps.append(states[0])
+            outputs.append(np.stack(steps[::-1] if direction else steps))
+            for store, state in zip(last, states):
+                store.append(state)
+        x = np.concatenate(outputs, -1)
+    return [np.swapaxes(x, 0, 1) if batch_first else x, *(np.stack(states) for states in last)]
+
+
+def attention(query, key, value, mask, is_causal: bool, scale):
+    """softmax(query key^T scale + mask) value, with all scores at once."""
+    scores = query @ np.swapaxes(key, -1, -2) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    if is_causal:
+        scores = np.where(np.tril(np.ones(scores.shape[-2:], bool)), scores, -np.inf)
+    most = np.max(scores, -1, keepdims=True)
+    shares = np.exp(scores - np.where(np.isfinite(most), most, 0))
+    total = shares.sum(-1, keepdims=True)
+    return np.where(total > 0, shares / np.where(total > 0, total, 1), 0) @ value
+
+
+def attention_forward(query, key, value, mask, is_causal: bool, scale: float):
+    """Attention, and the logarithm of each row's sum."""
+    scores = query @ np.swapaxes(key, -1, -2) * scale + (0 if mask is None else mask)
+    if is_causal:
+        scores = np.where(np.tril(np.ones(scores.shape[-2:], bool)), scores, -np.inf)
+    return attention(query, key, value, mask, is_causal, scale), np.logaddexp.reduce(scores, -1)
+
+
+# -- sampling
+
+
+def _inside(place: float, size: int, padding: str, aligned: bool) -> float:
+    if padding == "reflection":
+        low, high = (0.0, size - 1.0) if aligned else (-0.5, size - 0.5)
+        while high > low and not low <= place <= high:
+            place = 2 * low - place if place < low else 2 * high - place
+        place = place if high > low else 0.0
+    return place if padding == "zeros" else min(max(place, 0.0), size - 1.0)
+
+
+def _cubic(x: float, a: float = -0.75) -> float:
+    x = abs(x)
+    if x <= 1:
+        return (a + 2) * x**3 - (a + 3) * x**2 + 1
+    return a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a if x < 2 else 0.0
+
+
+def _taps(place: float, size: int, mode: str, padding: str, aligned: bool) -> list[tuple[int, float]]:
+    """(element, weight) along one dimension."""
+    if mode == "bicubic":
+        low = math.floor(place)
+        return [(round(_inside(low + t, size, padding, aligned)), _cubic(place - low - t)) for t in (-1, 0, 1, 2)]
+    place = _inside(place, size, padding, aligned)
+    if mode == "nearest":
+        return [(int(np.rint(place)), 1.0)]
+    low = math.floor(place)
+    return [(low, 1 - (place - low)), (low + 1, place - low)]
+
+
+def grid_sample(input, grid, mode: str, padding: str, aligned: bool):
+    """Place by place."""
+    space = input.shape[2:]
+    out = np.zeros((*input.shape[:2], *grid.shape[1:-1]))
+    for where in np.ndindex(*grid.shape[:-1]):
+        axes = []
+        for size, c in zip(space, grid[where][::-1]):
+            place = (c + 1) / 2 * (size - 1) if aligned else ((c + 1) * size - 1) / 2
+            axes.append(_taps(place, size, mode, padding, aligned))
+        for taps in itertools.product(*axes):
+            if all(0 <= at < size for (at, _), size in zip(taps, space)):
+                weight = math.prod(w for _, w in taps)
+                out[(where[0], slice(None), *where[1:])] += weight * input[(where[0], slice(None), *(at for at, _ in taps))]
+    return out
+
+
+def affine_grid(theta, size, aligned: bool):
+    """theta times (x, y, ..., 1) of every place."""
+    lines = [np.linspace(-1, 1, n) * (1 if aligned else 1 - 1 / n) if n > 1 else np.zeros(1) for n in size[2:]]
+    places = np.meshgrid(*lines, indexing="ij")[::-1]
+    base = np.stack([*places, np.ones_like(places[0])], -1)
+    return np.einsum("...k,njk->n...j", base, theta)
+
+
+# -- scattering and sets
+
+
+def scatter_reduce(input, dim: int, index, src, reduce: str, include_self: bool):
+    """Element by element."""
+    combine = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}[reduce]
+    out, counts = input.copy(), np.full(input.shape, 1.0 if include_self else 0.0)
+    for where in np.ndindex(*index.shape):
+        to = list(where)
+        to[dim] = index[where]
+        to = tuple(to)
+        out[to] = combine(out[to], src[where]) if counts[to] else src[where]
+        counts[to] += 1
+    return out / np.maximum(counts, 1) if reduce == "mean" else out
+
+
+def mode(input, dim: int, keepdim: bool):
+    """The most frequent value of each line, the smallest of several, and its last place."""
+    x = np.moveaxis(np.atleast_1d(input), dim, -1)
+    values = np.empty(x.shape[:-1])
+    places = np.empty(x.shape[:-1], int)
+    for where in np.ndindex(*x.shape[:-1]):
+        found, often = np.unique(x[where], return_counts=True)
+        values[where] = found[np.argmax(often)]
+        places[where] = np.flatnonzero(x[where] == values[where])[-1]
+    if input.ndim == 0:
+        return values.reshape(()), places.reshape(())
+    return (np.expand_dims(values, dim), np.expand_dims(places, dim)) if keepdim else (values, places)
+
+
+def unique_rows(input, consecutive: bool):
+    """NumPy's unique over rows, or run by run."""
+    if not consecutive:
+        rows, inverse, counts = np.unique(input, axis=0, return_inverse=True, return_counts=True)
+        return rows, inverse.reshape(-1), counts
+    new = np.append(True, np.any(input[1:] != input[:-1], 1)) if len(input) else np.zeros(0, bool)
+    inverse = np.cumsum(new) - 1
+    return input[new], inverse, np.bincount(inverse, minlength=new.sum())
