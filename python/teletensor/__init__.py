@@ -32,12 +32,20 @@ if _TYPE_CHECKING:
 
 from . import _tensor  # noqa: E402 - adds the methods that are written in Python
 from ._functions import *  # noqa: E402,F403
+from ._combining import *  # noqa: E402,F403
+from ._einsum import einsum, tensordot  # noqa: E402
+from ._inplace import in_place_functions as _in_place_functions  # noqa: E402
+from ._windows import *  # noqa: E402,F403
 from ._grad_mode import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled  # noqa: E402
 from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
 from ._serialization import load, save  # noqa: E402
 from ._tensor_str import set_printoptions  # noqa: E402
-from . import autograd, backends, cuda, linalg, nn, optim, random, special, testing, utils, version  # noqa: E402
+from . import (  # noqa: E402
+    _utils, autograd, backends, cuda, distributions, linalg, nn, optim, random, special, testing, utils, version,
+)  # fmt: skip
 from .autograd import Variable  # noqa: E402
+
+globals().update(_in_place_functions)
 
 e, pi, inf, nan = _math.e, _math.pi, _math.inf, _math.nan
 strided, contiguous_format, channels_last, preserve_format = (

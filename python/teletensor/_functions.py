@@ -10,11 +10,11 @@ from ._C import Tensor
 __all__ = [
     "tensor", "as_tensor", "from_numpy", "asarray", "is_tensor", "is_floating_point", "is_complex", "numel",
     "get_default_dtype", "set_default_dtype", "set_default_tensor_type", "promote_types", "result_type", "can_cast",
-    "finfo", "iinfo", "broadcast_shapes", "broadcast_tensors", "einsum", "allclose", "equal", "meshgrid", "FloatTensor",
+    "finfo", "iinfo", "broadcast_shapes", "broadcast_tensors", "allclose", "equal", "meshgrid", "FloatTensor",
     "DoubleTensor", "HalfTensor", "BFloat16Tensor", "LongTensor", "IntTensor", "ShortTensor", "CharTensor",
-    "ByteTensor", "BoolTensor", "set_num_threads", "get_num_threads", "cartesian_prod", "is_storage",
-    "get_default_device", "set_default_device", "use_deterministic_algorithms", "set_float32_matmul_precision",
-    "get_float32_matmul_precision", "compile", "tensordot",
+    "ByteTensor", "BoolTensor", "set_num_threads", "get_num_threads", "is_storage", "get_default_device",
+    "set_default_device", "use_deterministic_algorithms", "set_float32_matmul_precision",
+    "get_float32_matmul_precision", "compile",
 ]  # fmt: skip
 
 
@@ -199,116 +199,6 @@ def meshgrid(*tensors, indexing: str = "ij") -> tuple[Tensor, ...]:
         grids = [g.transpose(0, 1) for g in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
-
-
-def cartesian_prod(*tensors) -> Tensor:
-    """The rows of all combinations of the tensors' values."""
-    if len(tensors) == 1:
-        return tensors[0]
-    return _C.torch.stack([g.reshape(-1) for g in meshgrid(*tensors)], 1)
-
-
-def tensordot(a: Tensor, b: Tensor, dims=2) -> Tensor:
-    """The contraction of a's and b's dimensions: the last and first `dims`, or two lists."""
-    if isinstance(dims, int):
-        dims = (list(range(a.dim() - dims, a.dim())), list(range(dims)))
-    left, right = [[d % t.dim() for d in ds] for t, ds in zip((a, b), dims)]
-    free_a = [d for d in range(a.dim()) if d not in left]
-    free_b = [d for d in range(b.dim()) if d not in right]
-    inner = 1
-    for d in left:
-        inner *= a.shape[d]
-    rows = a.permute(free_a + left).reshape(-1, inner)
-    columns = b.permute(right + free_b).reshape(inner, -1)
-    return (rows @ columns).reshape([a.shape[d] for d in free_a] + [b.shape[d] for d in free_b])
-
-
-def einsum(equation: str, *operands) -> Tensor:
-    """Einstein summation, contracted from left to right; two operands at a time become one bmm."""
-    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
-        operands = tuple(operands[0])
-    inputs, output = _einsum_terms(equation.replace(" ", ""), operands)
-    terms = list(zip(inputs, operands))
-    labels, value = _einsum_diagonal(*terms[0])
-    for i, (other_labels, other) in enumerate(terms[1:], 1):
-        later = set("".join(t for t, _ in terms[i + 1 :])) | set(output)
-        labels, value = _einsum_pair(labels, value, *_einsum_diagonal(other_labels, other), later)
-    gone = [i for i, c in enumerate(labels) if c not in output]
-    if gone:
-        value = value.sum(gone)
-        labels = "".join(c for c in labels if c in output)
-    return value.permute([labels.index(c) for c in output]) if labels != output else value
-
-
-def _einsum_terms(equation: str, operands) -> tuple[list[str], str]:
-    left, arrow, output = equation.partition("->")
-    inputs = left.split(",")
-    if len(inputs) != len(operands):
-        raise RuntimeError(f"einsum(): the equation has {len(inputs)} operands, got {len(operands)}")
-    spare = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if c not in equation]
-    widest = max((t.dim() - len(s.replace("...", "")) for s, t in zip(inputs, operands) if "..." in s), default=0)
-    dots = "".join(spare[:widest])
-    for i, (term, operand) in enumerate(zip(inputs, operands)):
-        if "..." in term:
-            extra = operand.dim() - len(term) + 3
-            inputs[i] = term.replace("...", dots[widest - extra :])
-        if len(inputs[i]) != operand.dim():
-            raise RuntimeError(
-                f"einsum(): the number of subscripts in the equation ({len(inputs[i])}) does not match the number of "
-                f"dimensions ({operand.dim()}) for operand {i}"
-            )
-    if not arrow:
-        every = "".join(inputs)
-        return inputs, dots + "".join(sorted(c for c in set(every) if every.count(c) == 1 and c not in dots))
-    return inputs, output.replace("...", dots)
-
-
-def _einsum_diagonal(labels: str, value: Tensor) -> tuple[str, Tensor]:
-    """A label that stands twice in one operand means its diagonal."""
-    for c in dict.fromkeys(labels):
-        while labels.count(c) > 1:
-            first = labels.index(c)
-            second = labels.index(c, first + 1)
-            value = value.diagonal(0, first, second)
-            labels = labels[:first] + labels[first + 1 : second] + labels[second + 1 :] + c
-    return labels, value
-
-
-def _einsum_pair(a_labels: str, a: Tensor, b_labels: str, b: Tensor, later: set) -> tuple[str, Tensor]:
-    """Contracts two operands: batch labels stay, labels nobody needs later are summed."""
-    for own, other in ((0, b_labels), (1, a_labels)):
-        labels, value = (a_labels, a) if own == 0 else (b_labels, b)
-        gone = [i for i, c in enumerate(labels) if c not in other and c not in later]
-        if gone:
-            value = value.sum(gone)
-            labels = "".join(c for i, c in enumerate(labels) if i not in gone)
-        if own == 0:
-            a_labels, a = labels, value
-        else:
-            b_labels, b = labels, value
-    batch = [c for c in a_labels if c in b_labels and c in later]
-    inner = [c for c in a_labels if c in b_labels and c not in later]
-    free_a = [c for c in a_labels if c not in b_labels]
-    free_b = [c for c in b_labels if c not in a_labels]
-    sizes = {c: n for ls, t in ((a_labels, a), (b_labels, b)) for c, n in zip(ls, t.shape) if n != 1}
-    size = lambda cs: [sizes.get(c, 1) for c in cs]  # noqa: E731
-
-    def matrix(labels, value, *groups):
-        order = [c for group in groups for c in group]
-        value = value.permute([labels.index(c) for c in order]).expand(size(order))
-        shape = size(batch)
-        for group in groups[1:]:
-            count = 1
-            for n in size(group):
-                count *= n
-            shape.append(count)
-        flat = value.reshape(shape)
-        return flat
-
-    left = matrix(a_labels, a, batch, free_a, inner)
-    right = matrix(b_labels, b, batch, inner, free_b)
-    result = (left @ right).reshape(size(batch) + size(free_a) + size(free_b))
-    return "".join(batch + free_a + free_b), result
 
 
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:

@@ -10,10 +10,21 @@ import math
 
 from .. import _C
 from .._C import Tensor
-from .resampling import fold, interpolate, unfold, upsample  # noqa: F401
+from .._combining import pdist  # noqa: F401
+from . import _reduction as _Reduction  # noqa: F401, N812 - PyTorch's name
+from .attention import multi_head_attention_forward, scaled_dot_product_attention  # noqa: F401
+from .bags import embedding_bag  # noqa: F401
+from .losses import (  # noqa: F401
+    ctc_loss, multi_margin_loss, multilabel_margin_loss, multilabel_soft_margin_loss, triplet_margin_with_distance_loss,
+)  # fmt: skip
+from .resampling import fold, interpolate, unfold, upsample, upsample_bilinear, upsample_nearest  # noqa: F401
 
 globals().update({name: fn for name, fn in vars(_C.functional).items() if not name.startswith("_")})
 _ops = _C.ops
+from .pooling import (  # noqa: E402, F401 - max_pool3d takes the operator's place
+    adaptive_max_pool1d, adaptive_max_pool3d, local_response_norm, lp_pool1d, lp_pool2d, lp_pool3d, max_pool3d,
+    max_unpool1d, max_unpool2d, max_unpool3d,
+)  # fmt: skip
 
 
 def _with_inplace(name: str):
@@ -32,6 +43,20 @@ for _name in (
     "threshold", "softplus",
 ):  # fmt: skip
     globals()[_name] = _with_inplace(_name)
+
+
+def _in_place(name: str):
+    function = globals()[name]
+
+    def activation(input: Tensor, *args, **kwargs) -> Tensor:
+        return function(input, *args, inplace=True, **kwargs)
+
+    activation.__name__, activation.__doc__ = f"{name}_", f"{name}, in place."
+    return activation
+
+
+for _name in ("relu", "leaky_relu", "elu", "selu", "celu", "hardtanh", "threshold"):
+    globals()[f"{_name}_"] = _in_place(_name)
 
 
 def tanh(input: Tensor) -> Tensor:
@@ -429,18 +454,15 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     return _ops.one_hot(tensor, num_classes)
 
 
-def scaled_dot_product_attention(
-    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None
-) -> Tensor:
-    """softmax(query key^T scale + mask) value."""
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = (query * scale) @ key.transpose(-2, -1)
-    if is_causal:
-        if attn_mask is not None:
-            raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
-        attn_mask = _C.torch.ones(query.shape[-2], key.shape[-2], dtype=_C.bool, device=query.device).tril()
-    if attn_mask is not None and attn_mask.dtype is _C.bool:
-        scores = scores.masked_fill(attn_mask.logical_not(), -math.inf)
-    elif attn_mask is not None:
-        scores = scores + attn_mask
-    return dropout(softmax(scores, -1), dropout_p, dropout_p > 0) @ value
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """input1 weight[k] input2 + bias[k], for every output feature k."""
+    out, n1, n2 = weight.shape
+    products = input1 @ weight.permute(1, 0, 2).reshape(n1, out * n2)
+    result = (products.reshape(*input1.shape[:-1], out, n2) * input2.unsqueeze(-2)).sum(-1)
+    return result if bias is None else result + bias
+
+
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """Channels of `groups` groups, one of each in turn."""
+    n, c = input.shape[:2]
+    return input.reshape(n, groups, c // groups, -1).transpose(1, 2).reshape(input.shape)

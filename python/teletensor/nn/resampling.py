@@ -6,6 +6,7 @@ import math
 
 from .. import _C
 from .._C import Tensor
+from . import antialiasing
 
 _ops = _C.ops
 
@@ -19,14 +20,13 @@ def interpolate(
     recompute_scale_factor: bool | None = None, antialias: bool = False,
 ) -> Tensor:  # fmt: skip
     """Resamples the dimensions after the first two to a size, or by a factor."""
-    if antialias:
-        raise NotImplementedError("[interpolate] antialias is not supported")
+    operator = antialiasing.resample if antialias else _ops.interpolate
     spatial = input.shape[2:]
     if (size is None) == (scale_factor is None):
         raise ValueError("only one of size or scale_factor should be defined")
     if size is not None:
         sizes = [size] * len(spatial) if isinstance(size, int) else list(size)
-        return _ops.interpolate(input, sizes, mode, bool(align_corners), [])
+        return operator(input, sizes, mode, bool(align_corners), [])
     many = isinstance(scale_factor, (list, tuple))
     factors = [float(f) for f in (scale_factor if many else [scale_factor] * len(spatial))]
     if len(factors) != len(spatial):
@@ -35,7 +35,7 @@ def interpolate(
             f"dimensions of {list(spatial)} and scale_factor of shape {factors}"
         )
     sizes = [math.floor(n * f) for n, f in zip(spatial, factors)]
-    return _ops.interpolate(input, sizes, mode, bool(align_corners), [] if recompute_scale_factor else factors)
+    return operator(input, sizes, mode, bool(align_corners), [] if recompute_scale_factor else factors)
 
 
 def upsample(
@@ -55,3 +55,13 @@ def fold(input: Tensor, output_size, kernel_size, dilation=1, padding=0, stride=
     return _ops.col2im(
         input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride)
     )
+
+
+def upsample_nearest(input: Tensor, size=None, scale_factor=None) -> Tensor:
+    """interpolate to the nearest element, by its old name."""
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+def upsample_bilinear(input: Tensor, size=None, scale_factor=None) -> Tensor:
+    """interpolate between aligned corners, by its old name."""
+    return interpolate(input, size, scale_factor, "bilinear", True)

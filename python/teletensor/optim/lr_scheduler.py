@@ -148,6 +148,130 @@ class OneCycleLR(LRScheduler):
         return [lr] * len(self.base_lrs)
 
 
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """Half cosines that begin again after T_0 epochs, then T_mult times as many (Loshchilov and Hutter 2016)."""
+
+    def __init__(self, optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch=-1, verbose=False):  # noqa: N803
+        if T_0 <= 0 or T_mult < 1:
+            raise ValueError(f"Expected positive integer T_0 and T_mult >= 1, but got {T_0} and {T_mult}")
+        self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        at, length = self.last_epoch, self.T_0
+        while at >= length:
+            at, length = at - length, length * self.T_mult
+        cosine = (1 + math.cos(math.pi * at / length)) / 2
+        return [self.eta_min + (base - self.eta_min) * cosine for base in self.base_lrs]
+
+
+class CyclicLR(LRScheduler):
+    """Between two rates, up and down (Smith 2015); momentum is left alone unless cycle_momentum says otherwise."""
+
+    def __init__(
+        self, optimizer, base_lr: float, max_lr: float, step_size_up: int = 2000, step_size_down: int | None = None,
+        mode: str = "triangular", gamma: float = 1.0, scale_fn=None, scale_mode: str = "cycle", cycle_momentum: bool = True,
+        base_momentum: float = 0.8, max_momentum: float = 0.9, last_epoch=-1, verbose=False,
+    ):  # fmt: skip
+        if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
+            raise ValueError("mode is invalid and scale_fn is None")
+        self.low, self.high = base_lr, max_lr
+        self.up, self.down = step_size_up, step_size_up if step_size_down is None else step_size_down
+        scales = {
+            "triangular": lambda x: 1.0, "triangular2": lambda x: 1 / 2.0 ** (x - 1), "exp_range": lambda x: gamma**x,
+        }  # fmt: skip
+        self.scale = scale_fn or scales[mode]
+        self.by_cycle = scale_mode == "cycle" if scale_fn else mode != "exp_range"
+        self.cycle_momentum, self.momenta = cycle_momentum, (base_momentum, max_momentum)
+        if cycle_momentum and not any(k in optimizer.defaults for k in ("momentum", "betas")):
+            raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        total = self.up + self.down
+        cycle, place = math.floor(1 + self.last_epoch / total), self.last_epoch % total
+        height = place / self.up if place <= self.up else (total - place) / self.down
+        part = height * self.scale(cycle if self.by_cycle else self.last_epoch)
+        if self.cycle_momentum:
+            momentum = self.momenta[1] - (self.momenta[1] - self.momenta[0]) * part
+            for group in self.optimizer.param_groups:
+                if "momentum" in group:
+                    group["momentum"] = momentum
+                else:
+                    group["betas"] = (momentum, *group["betas"][1:])
+        return [self.low + (self.high - self.low) * part] * len(self.base_lrs)
+
+
+class ConstantLR(LRScheduler):
+    """A factor for the first total_iters epochs."""
+
+    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1, verbose=False):
+        self.factor, self.total_iters = factor, total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        return [base * (self.factor if self.last_epoch < self.total_iters else 1) for base in self.base_lrs]
+
+
+class PolynomialLR(LRScheduler):
+    """Falls to 0 over total_iters epochs, by a power."""
+
+    def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1, verbose=False):
+        self.total_iters, self.power = total_iters, power
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        left = 1 - min(self.last_epoch, self.total_iters) / self.total_iters
+        return [base * left**self.power for base in self.base_lrs]
+
+
+class MultiplicativeLR(LRScheduler):
+    """Times a function of each epoch."""
+
+    def __init__(self, optimizer, lr_lambda, last_epoch=-1, verbose=False):
+        many = isinstance(lr_lambda, (list, tuple))
+        self.lr_lambdas = list(lr_lambda) if many else [lr_lambda] * len(optimizer.param_groups)
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        rates = [group["lr"] for group in self.optimizer.param_groups]
+        return [lr * f(self.last_epoch) for lr, f in zip(rates, self.lr_lambdas)] if self.last_epoch > 0 else rates
+
+
+class SequentialLR(LRScheduler):
+    """One scheduler after the other, each from its milestone."""
+
+    def __init__(self, optimizer, schedulers, milestones: list[int], last_epoch=-1, verbose=False):
+        if len(milestones) != len(schedulers) - 1:
+            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone points")
+        self.optimizer, self._schedulers, self._milestones = optimizer, schedulers, milestones
+        self.last_epoch = last_epoch + 1
+        for group in optimizer.param_groups:
+            group["lr"] = group["initial_lr"]
+        for scheduler in schedulers:
+            scheduler.last_epoch -= 1
+        schedulers[0].step()
+
+    def step(self, epoch=None) -> None:
+        """Goes on by one."""
+        self.last_epoch += 1
+        which = bisect_right(self._milestones, self.last_epoch)
+        if which > 0 and self._milestones[which - 1] == self.last_epoch:
+            self._schedulers[which].step(0)
+        else:
+            self._schedulers[which].step()
+
+    def state_dict(self) -> dict:
+        """Everything but the optimizer; of the schedulers their states."""
+        return {"last_epoch": self.last_epoch, "schedulers": [s.state_dict() for s in self._schedulers]}
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Takes over what state_dict gave."""
+        self.last_epoch = state_dict["last_epoch"]
+        for scheduler, state in zip(self._schedulers, state_dict["schedulers"]):
+            scheduler.load_state_dict(state)
+
+
 class ReduceLROnPlateau:
     """Lowers the rate when a metric has stopped improving."""
 

@@ -10,6 +10,13 @@ from .._gradients import clear
 from .._grad_mode import enable_grad, no_grad
 
 
+def checked(values: dict[str, float]) -> None:
+    """Requires options not to be negative, by what PyTorch calls them."""
+    for name, value in values.items():
+        if not 0.0 <= value:
+            raise ValueError(f"Invalid {name}: {value}")
+
+
 class Optimizer:
     """The base of all optimizers; subclasses say what a step does to one group.
 

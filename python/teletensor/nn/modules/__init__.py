@@ -1,9 +1,14 @@
 """The modules, a file a family."""
 
-from . import activation, container, conv, dropout, linear, loss, module, normalization, padding, pooling, resampling, sparse
+from . import (
+    activation, adaptive, batchnorm, container, conv, distance, dropout, instancenorm, linear, loss, module,
+    normalization, padding, pooling, resampling, rnn, sparse, transformer, utils,
+)  # fmt: skip
 from .activation import *  # noqa: F403
+from .adaptive import *  # noqa: F403
 from .container import *  # noqa: F403
 from .conv import *  # noqa: F403
+from .distance import *  # noqa: F403
 from .dropout import *  # noqa: F403
 from .linear import *  # noqa: F403
 from .loss import *  # noqa: F403
@@ -12,8 +17,13 @@ from .normalization import *  # noqa: F403
 from .padding import *  # noqa: F403
 from .pooling import *  # noqa: F403
 from .resampling import *  # noqa: F403
+from .rnn import *  # noqa: F403
 from .sparse import *  # noqa: F403
+from .transformer import *  # noqa: F403
 
 __all__ = ["Module"]
-for _family in (activation, container, conv, dropout, linear, loss, normalization, padding, pooling, resampling, sparse):
+for _family in (
+    activation, adaptive, container, conv, distance, dropout, linear, loss, normalization, padding, pooling, resampling,
+    rnn, sparse, transformer,
+):  # fmt: skip
     __all__ += _family.__all__

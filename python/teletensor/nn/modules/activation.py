@@ -36,7 +36,7 @@ _TABLE = {
     "GLU": (F.glu, {"dim": -1}),
 }
 
-__all__ = [*_TABLE, "PReLU", "RReLU", "Softmax2d", "MultiheadAttention"]
+__all__ = [*_TABLE, "PReLU", "RReLU", "Softmax2d"]
 
 
 def _make(name: str, function, kept: dict) -> type:
@@ -95,50 +95,3 @@ class Softmax2d(Module):
 
     def forward(self, input):
         return F.softmax(input, -3)
-
-
-class MultiheadAttention(Module):
-    """Attention in several subspaces (Vaswani et al., "Attention is all you need", 2017)."""
-
-    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, batch_first: bool = False):
-        super().__init__()
-        if embed_dim % num_heads:
-            raise ValueError(f"embed_dim must be divisible by num_heads, got {embed_dim} and {num_heads}")
-        from .linear import Linear
-        from .. import init
-
-        self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
-        self.in_proj_weight = Parameter(_C.torch.empty(3 * embed_dim, embed_dim))
-        self.register_parameter("in_proj_bias", Parameter(_C.torch.zeros(3 * embed_dim)) if bias else None)
-        self.out_proj = Linear(embed_dim, embed_dim, bias)
-        init.xavier_uniform_(self.in_proj_weight)
-        if bias:
-            init.zeros_(self.out_proj.bias)
-
-    def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, average_attn_weights=True, is_causal=False):  # fmt: skip
-        """(result, weights or None); shapes (batch, length, embed) with batch_first, else (length, batch, embed)."""
-        if not self.batch_first and query.dim() == 3:
-            query, key, value = (t.transpose(0, 1) for t in (query, key, value))
-        single = query.dim() == 2
-        if single:
-            query, key, value = (t.unsqueeze(0) for t in (query, key, value))
-        weights = self.in_proj_weight.chunk(3)
-        biases = self.in_proj_bias.chunk(3) if self.in_proj_bias is not None else (None,) * 3
-        q, k, v = (
-            F.linear(t, w, b).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-            for t, w, b in zip((query, key, value), weights, biases)
-        )
-        scores = q @ k.transpose(-2, -1) * (self.embed_dim // self.num_heads) ** -0.5
-        for mask in (attn_mask if attn_mask is None or attn_mask.dim() < 3 else attn_mask.unflatten(0, (-1, self.num_heads)),
-                     key_padding_mask[:, None, None, :] if key_padding_mask is not None else None):  # fmt: skip
-            if mask is not None:
-                scores = scores.masked_fill(mask, float("-inf")) if mask.dtype is _C.bool else scores + mask
-        attention = F.dropout(F.softmax(scores, -1), self.dropout, self.training)
-        result = self.out_proj((attention @ v).transpose(1, 2).flatten(2))
-        if single:
-            result, attention = result.squeeze(0), attention.squeeze(0)
-        if not self.batch_first and not single:
-            result = result.transpose(0, 1)
-        if not need_weights:
-            return result, None
-        return result, attention.mean(-3) if average_attn_weights else attention

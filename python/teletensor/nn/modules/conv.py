@@ -140,3 +140,6 @@ class ConvTranspose3d(_TransposedConvolution):
     """The gradient of Conv3d with respect to its input, as a layer."""
 
     ndim, function = 3, staticmethod(F.conv_transpose3d)
+
+
+_ConvNd, _ConvTransposeNd, _ConvTransposeMixin = _Convolution, _TransposedConvolution, _TransposedConvolution

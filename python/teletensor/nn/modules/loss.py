@@ -5,6 +5,25 @@ from __future__ import annotations
 from .. import functional as F
 from .module import Module
 
+
+class _Loss(Module):
+    """What losses share: a reduction."""
+
+    reduction: str
+
+    def __init__(self, size_average=None, reduce=None, reduction: str = "mean"):
+        super().__init__()
+        self.reduction = F._legacy_reduction(size_average, reduce, reduction)
+
+
+class _WeightedLoss(_Loss):
+    """A loss with a weight for each class."""
+
+    def __init__(self, weight=None, size_average=None, reduce=None, reduction: str = "mean"):
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
+
+
 _COMMON = {"size_average": None, "reduce": None, "reduction": "mean"}
 
 # module -> (function, arguments it keeps)
@@ -24,16 +43,19 @@ _TABLE = {
     "TripletMarginLoss": (F.triplet_margin_loss, {"margin": 1.0, "p": 2.0, "eps": 1e-6, "swap": False}),
     "SoftMarginLoss": (F.soft_margin_loss, {}),
     "PoissonNLLLoss": (F.poisson_nll_loss, {"log_input": True, "full": False, "eps": 1e-8}),
+    "MultiMarginLoss": (F.multi_margin_loss, {"p": 1, "margin": 1.0, "weight": None}),
+    "MultiLabelMarginLoss": (F.multilabel_margin_loss, {}),
+    "MultiLabelSoftMarginLoss": (F.multilabel_soft_margin_loss, {"weight": None}),
     "GaussianNLLLoss": (F.gaussian_nll_loss, {"full": False, "eps": 1e-6}),
 }
-__all__ = list(_TABLE)
+__all__ = [*_TABLE, "CTCLoss", "NLLLoss2d", "TripletMarginWithDistanceLoss"]
 
 # What PyTorch takes by position before `size_average`.
-_LEADING = ("weight", "margin", "log_input", "full")
+_LEADING = ("p", "weight", "margin", "log_input", "full")
 
 
 def _make(name: str, function, kept: dict) -> type:
-    leading = [k for k in kept if k in _LEADING]
+    leading = list(kept) if "swap" in kept else [k for k in kept if k in _LEADING]
     order = [*leading, "size_average", *[k for k in kept if k not in leading], "reduce", "reduction"]
 
     def __init__(self, *args, **kwargs):
@@ -54,7 +76,35 @@ def _make(name: str, function, kept: dict) -> type:
 
     members = {"__init__": __init__, "forward": forward, "__module__": __name__}
     members["__doc__"] = f"The module of functional.{getattr(function, '__name__', name)}."
-    return type(name, (Module,), members)
+    return type(name, (_WeightedLoss if "weight" in kept else _Loss,), members)
 
 
 globals().update({name: _make(name, *row) for name, row in _TABLE.items()})
+NLLLoss2d = globals()["NLLLoss"]  # its old name
+
+
+class CTCLoss(_Loss):
+    """Connectionist temporal classification (Graves et al. 2006)."""
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False):
+        super().__init__(reduction=reduction)
+        self.blank, self.zero_infinity = blank, zero_infinity
+
+    def forward(self, log_probs, targets, input_lengths, target_lengths):
+        return F.ctc_loss(
+            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
+        )
+
+
+class TripletMarginWithDistanceLoss(_Loss):
+    """The triplet loss with a distance of one's own."""
+
+    def __init__(self, *, distance_function=None, margin: float = 1.0, swap: bool = False, reduction: str = "mean"):
+        super().__init__(reduction=reduction)
+        self.distance_function, self.margin, self.swap = distance_function, margin, swap
+
+    def forward(self, anchor, positive, negative):
+        return F.triplet_margin_with_distance_loss(
+            anchor, positive, negative, distance_function=self.distance_function, margin=self.margin, swap=self.swap,
+            reduction=self.reduction,
+        )  # fmt: skip

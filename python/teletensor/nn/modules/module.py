@@ -11,11 +11,11 @@ from ..._C import device as _device
 from ..parameter import Buffer, Parameter
 
 
-class _Removable:
+class RemovableHandle:
     """Removes a hook when asked to."""
 
     def __init__(self, hooks: dict):
-        self.hooks, self.key = hooks, next(_Removable.keys)
+        self.hooks, self.key = hooks, next(RemovableHandle.keys)
 
     keys = itertools.count()
 
@@ -73,15 +73,15 @@ class Module:
             result = result if changed is None else changed
         return result
 
-    def register_forward_hook(self, hook: Callable, **ignored) -> _Removable:
+    def register_forward_hook(self, hook: Callable, **ignored) -> RemovableHandle:
         """Calls ``hook(module, args, result)`` after forward; what it returns replaces the result."""
-        handle = _Removable(self._forward_hooks)
+        handle = RemovableHandle(self._forward_hooks)
         self._forward_hooks[handle.key] = hook
         return handle
 
-    def register_forward_pre_hook(self, hook: Callable, **ignored) -> _Removable:
+    def register_forward_pre_hook(self, hook: Callable, **ignored) -> RemovableHandle:
         """Calls ``hook(module, args)`` before forward; what it returns replaces the arguments."""
-        handle = _Removable(self._forward_pre_hooks)
+        handle = RemovableHandle(self._forward_pre_hooks)
         self._forward_pre_hooks[handle.key] = hook
         return handle
 

@@ -10,7 +10,7 @@ from .module import Module
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
-    "LayerNorm", "RMSNorm",
+    "LayerNorm", "LocalResponseNorm", "RMSNorm", "SyncBatchNorm",
 ]  # fmt: skip
 
 
@@ -87,6 +87,33 @@ class BatchNorm3d(_BatchNorm):
     """Over (N, C, D, H, W)."""
 
     dims = (5,)
+
+
+_NormBase = _BatchNorm
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch norm over all processes of a group; without a group, over this one's batch."""
+
+    dims = (2, 3, 4, 5)
+
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None, **make):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, **make)
+        if process_group is not None:
+            raise NotImplementedError("[SyncBatchNorm] process groups are not supported")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group=None) -> Module:
+        """The module with every batch norm replaced; weights and statistics are shared with the old ones."""
+        result = module
+        if isinstance(module, _BatchNorm) and not isinstance(module, (_InstanceNorm, cls)):
+            result = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats, process_group)
+            result._parameters.update(module._parameters)
+            result._buffers.update(module._buffers)
+            result.training = module.training
+        for name, child in list(module.named_children()):
+            result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return result
 
 
 class _InstanceNorm(_BatchNorm):
@@ -172,3 +199,17 @@ class GroupNorm(Module):
 
     def extra_repr(self) -> str:
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+
+
+class LocalResponseNorm(Module):
+    """Krizhevsky et al., "ImageNet classification with deep convolutional neural networks" (2012)."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input):
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

@@ -6,8 +6,9 @@ from .. import functional as F
 from .module import Module
 
 __all__ = [
-    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool2d", "AvgPool1d", "AvgPool2d",
-    "AvgPool3d", "MaxPool1d", "MaxPool2d", "MaxPool3d",
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "LPPool1d", "LPPool2d", "LPPool3d", "MaxPool1d",
+    "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
 ]  # fmt: skip
 
 
@@ -45,13 +46,74 @@ class MaxPool2d(_MaxPool):
 class MaxPool3d(_MaxPool):
     """The largest value of each window of (N, C, D, H, W)."""
 
+    function = staticmethod(F.max_pool3d)
+
+
+class _MaxUnpool(Module):
+    def __init__(self, kernel_size, stride=None, padding=0):
+        super().__init__()
+        self.kernel_size, self.stride, self.padding = kernel_size, kernel_size if stride is None else stride, padding
+
+    def forward(self, input, indices, output_size=None):
+        return self.function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """MaxPool1d's largest values back at their places, zeros elsewhere."""
+
+    function = staticmethod(F.max_unpool1d)
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """MaxPool2d's largest values back at their places, zeros elsewhere."""
+
+    function = staticmethod(F.max_unpool2d)
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """MaxPool3d's largest values back at their places, zeros elsewhere."""
+
+    function = staticmethod(F.max_unpool3d)
+
+
+class _LPPool(Module):
+    def __init__(self, norm_type: float, kernel_size, stride=None, ceil_mode: bool = False):
+        super().__init__()
+        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
+
     def forward(self, input):
-        if self.return_indices:
-            raise NotImplementedError("[max_pool3d] return_indices is not supported")
-        return F.max_pool3d(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
+        return self.function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+    def extra_repr(self) -> str:
+        return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
 
 
-class AvgPool1d(Module):
+class LPPool1d(_LPPool):
+    """Power means of windows of (N, C, L), times their sizes."""
+
+    function = staticmethod(F.lp_pool1d)
+
+
+class LPPool2d(_LPPool):
+    """Power means of windows of (N, C, H, W), times their sizes."""
+
+    function = staticmethod(F.lp_pool2d)
+
+
+class LPPool3d(_LPPool):
+    """Power means of windows of (N, C, D, H, W), times their sizes."""
+
+    function = staticmethod(F.lp_pool3d)
+
+
+class _AvgPoolNd(Module):
+    """What isinstance asks of average pools."""
+
+
+class AvgPool1d(_AvgPoolNd):
     """The mean of each window of (N, C, L)."""
 
     def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
@@ -65,7 +127,7 @@ class AvgPool1d(Module):
         return "kernel_size={}, stride={}, padding={}".format(*self.args)
 
 
-class AvgPool2d(Module):
+class AvgPool2d(_AvgPoolNd):
     """The mean of each window of (N, C, H, W)."""
 
     function = staticmethod(lambda input, *args: F.avg_pool2d(input, *args))
@@ -120,7 +182,32 @@ class AdaptiveAvgPool3d(_Adaptive):
     function = staticmethod(F.adaptive_avg_pool3d)
 
 
-class AdaptiveMaxPool2d(_Adaptive):
+class _AdaptiveMax(_Adaptive):
+    def __init__(self, output_size, return_indices: bool = False):
+        super().__init__(output_size)
+        self.return_indices = return_indices
+
+    def forward(self, input):
+        return self.function(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool1d(_AdaptiveMax):
+    """The largest values of windows such that output_size remain."""
+
+    function = staticmethod(F.adaptive_max_pool1d)
+
+
+class AdaptiveMaxPool2d(_AdaptiveMax):
     """The largest values of windows such that output_size remain."""
 
     function = staticmethod(F.adaptive_max_pool2d)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMax):
+    """The largest values of windows such that output_size remain."""
+
+    function = staticmethod(F.adaptive_max_pool3d)
+
+
+# What isinstance asks of pools, by PyTorch's names.
+_MaxPoolNd, _AdaptiveAvgPoolNd, _AdaptiveMaxPoolNd = _MaxPool, _Adaptive, _AdaptiveMax

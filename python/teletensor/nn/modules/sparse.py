@@ -8,7 +8,7 @@ from .. import init
 from ..parameter import Parameter
 from .module import Module
 
-__all__ = ["Embedding"]
+__all__ = ["Embedding", "EmbeddingBag"]
 
 
 class Embedding(Module):
@@ -49,3 +49,45 @@ class Embedding(Module):
 
     def extra_repr(self) -> str:
         return f"{self.num_embeddings}, {self.embedding_dim}"
+
+
+class EmbeddingBag(Module):
+    """Sums, means or maxima of bags of a learned table's rows."""
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, max_norm=None, norm_type=2.0, scale_grad_by_freq=False,
+        mode: str = "mean", sparse=False, _weight=None, include_last_offset: bool = False, padding_idx: int | None = None,
+        device=None, dtype=None,
+    ):  # fmt: skip
+        super().__init__()
+        if max_norm is not None or scale_grad_by_freq:
+            raise NotImplementedError("[EmbeddingBag] max_norm and scale_grad_by_freq are not supported")
+        self.num_embeddings, self.embedding_dim, self.mode = num_embeddings, embedding_dim, mode
+        self.include_last_offset, self.padding_idx = include_last_offset, padding_idx
+        if _weight is not None:
+            self.weight = Parameter(_weight)
+        else:
+            self.weight = Parameter(_C.torch.empty(num_embeddings, embedding_dim, device=device, dtype=dtype))
+            self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new values, standard normal; the padding row is zero."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            self.weight.detach()[self.padding_idx].zero_()
+
+    @classmethod
+    def from_pretrained(cls, embeddings, freeze: bool = True, **kwargs) -> EmbeddingBag:
+        """An EmbeddingBag of given rows."""
+        module = cls(*embeddings.shape, _weight=embeddings, **kwargs)
+        module.weight.requires_grad = not freeze
+        return module
+
+    def forward(self, input, offsets=None, per_sample_weights=None):
+        return F.embedding_bag(
+            input, self.weight, offsets, mode=self.mode, per_sample_weights=per_sample_weights,
+            include_last_offset=self.include_last_offset, padding_idx=self.padding_idx,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"

@@ -1,56 +1,13 @@
-"""What is done to all parameters of a network at once."""
+"""What is done to networks and sequences beside modules."""
 
-from __future__ import annotations
+from . import clip_grad, convert_parameters, parametrizations, parametrize, rnn
+from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_
+from .convert_parameters import parameters_to_vector, vector_to_parameters
+from .spectral_norm import remove_spectral_norm, spectral_norm
+from .weight_norm import remove_weight_norm, weight_norm
 
-import math
-
-from ... import _C
-from ..._C import Tensor
-from ..._grad_mode import no_grad
-
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "vector_to_parameters"]
-
-
-def _grads(parameters) -> list[Tensor]:
-    parameters = [parameters] if isinstance(parameters, Tensor) else parameters
-    return [p.grad for p in parameters if p.grad is not None]
-
-
-@no_grad
-def clip_grad_norm_(parameters, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach=None):
-    """Scales the gradients down to a total norm of max_norm; returns the norm they had. Waits for nothing."""
-    grads = _grads(parameters)
-    if not grads:
-        return _C.tensor(0.0)
-    norms = _C.torch.stack([g.detach().norm(norm_type) for g in grads])
-    total = norms.max() if norm_type == math.inf else norms.norm(norm_type)
-    if error_if_nonfinite and not bool(total.isfinite()):
-        raise RuntimeError(f"The total norm of order {norm_type} for gradients is non-finite, so it cannot be clipped.")
-    factor = (max_norm / (total + 1e-6)).clamp_max(1.0)
-    for g in grads:
-        g.detach().mul_(factor)
-    return total
-
-
-clip_grad_norm = clip_grad_norm_
-
-
-@no_grad
-def clip_grad_value_(parameters, clip_value: float, foreach=None) -> None:
-    """Clamps the gradients to +-clip_value."""
-    for g in _grads(parameters):
-        g.detach().clamp_(-clip_value, clip_value)
-
-
-def parameters_to_vector(parameters) -> Tensor:
-    """All parameters, one after the other."""
-    return _C.torch.cat([p.reshape(-1) for p in parameters])
-
-
-@no_grad
-def vector_to_parameters(vec: Tensor, parameters) -> None:
-    """Copies the pieces of a vector over the parameters."""
-    at = 0
-    for p in parameters:
-        p.detach().copy_(vec[at : at + p.numel()].reshape(p.shape))
-        at += p.numel()
+__all__ = [
+    "clip_grad", "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "convert_parameters", "parameters_to_vector",
+    "parametrizations", "parametrize", "remove_spectral_norm", "remove_weight_norm", "rnn", "spectral_norm",
+    "vector_to_parameters", "weight_norm",
+]  # fmt: skip

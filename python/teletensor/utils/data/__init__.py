@@ -3,11 +3,13 @@
 from .dataset import (
     ChainDataset, ConcatDataset, Dataset, IterableDataset, StackDataset, Subset, TensorDataset, random_split,
 )  # fmt: skip
-from .loader import DataLoader, default_collate
+from . import _utils, dataloader, distributed
+from .distributed import DistributedSampler
+from .loader import DataLoader, default_collate, get_worker_info
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler
 
 __all__ = [
-    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler",
+    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler", "IterableDataset", "RandomSampler",
     "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset",
-    "WeightedRandomSampler", "default_collate", "random_split",
+    "WeightedRandomSampler", "dataloader", "default_collate", "get_worker_info", "random_split",
 ]  # fmt: skip

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from ..._C import Tensor
+from ..._random import initial_seed
 from .dataset import Dataset, IterableDataset, TensorDataset
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 
@@ -39,6 +43,24 @@ def default_collate(batch):
     )
 
 
+@dataclass(frozen=True)
+class WorkerInfo:
+    """Which of a loader's workers this is."""
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Dataset
+
+
+_worker = threading.local()
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """What is known of the worker that calls; None outside a loader's threads."""
+    return getattr(_worker, "info", None)
+
+
 class DataLoader:
     """Batches of a data set; see torch.utils.data.DataLoader.
 
@@ -55,7 +77,7 @@ class DataLoader:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
         self.num_workers, self.prefetch = num_workers, prefetch_factor or 2
-        self.collate_fn = collate_fn or default_collate
+        self.collate_fn, self.worker_init_fn = collate_fn or default_collate, worker_init_fn
         self._whole_batches = isinstance(dataset, TensorDataset) and collate_fn is None
         self.sampler = self.batch_sampler = None
         if not isinstance(dataset, IterableDataset):
@@ -89,7 +111,15 @@ class DataLoader:
         return (self._fetch(indices) for indices in self.batch_sampler)
 
     def _ahead(self):
-        with ThreadPoolExecutor(self.num_workers, "loader") as pool:
+        numbers = itertools.count()
+
+        def begin() -> None:
+            number = next(numbers)
+            _worker.info = WorkerInfo(number, self.num_workers, initial_seed() + number, self.dataset)
+            if self.worker_init_fn is not None:
+                self.worker_init_fn(number)
+
+        with ThreadPoolExecutor(self.num_workers, "loader", begin) as pool:
             waiting: deque = deque()
             for indices in self.batch_sampler:
                 waiting.append(pool.submit(self._fetch, indices))

@@ -1,0 +1,226 @@
+"""Functions of the top level that combine tensors: products over all pairs, blocks, sets and statistics."""
+
+from __future__ import annotations
+
+import itertools
+
+from . import _C
+from ._C import Tensor
+from ._functions import meshgrid
+
+__all__ = [
+    "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "chain_matmul", "combinations",
+    "corrcoef", "cov", "cumulative_trapezoid", "diagflat", "kron", "pdist", "range", "scalar_tensor", "tril_indices",
+    "trapezoid", "trapz", "triu_indices", "unique", "unique_consecutive", "vander",
+]  # fmt: skip
+
+_torch, _builtin_range = _C.torch, range
+
+
+def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None):
+    """The different values, or slices along dim, in order; their places and counts where asked for. Waits."""
+    if dim is None:
+        output, inverse, counts = _C.ops.unique_values(input)
+        return _asked(output, inverse, counts, return_inverse, return_counts)
+    return _unique_slices(input, dim, False, return_inverse, return_counts)
+
+
+def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None):
+    """One of each run of equal values, or of equal slices along dim. Waits."""
+    if dim is None:
+        output, inverse, counts = _C.ops.unique_rows(input.reshape(-1, 1), True)
+        return _asked(output.reshape(-1), inverse.reshape(input.shape), counts, return_inverse, return_counts)
+    return _unique_slices(input, dim, True, return_inverse, return_counts)
+
+
+def _unique_slices(input: Tensor, dim: int, consecutive: bool, return_inverse: bool, return_counts: bool):
+    slices = input.movedim(dim, 0)
+    output, inverse, counts = _C.ops.unique_rows(slices.reshape(slices.shape[0], -1), consecutive)
+    output = output.reshape(-1, *slices.shape[1:]).movedim(0, dim)
+    return _asked(output, inverse, counts, return_inverse, return_counts)
+
+
+def _asked(output, inverse, counts, return_inverse: bool, return_counts: bool):
+    if not return_inverse and not return_counts:
+        return output
+    return (output, *((inverse,) if return_inverse else ()), *((counts,) if return_counts else ()))
+
+
+def argwhere(input: Tensor) -> Tensor:
+    """The indices of the elements that are not zero, a row each. Waits."""
+    return input.nonzero()
+
+
+def cartesian_prod(*tensors) -> Tensor:
+    """The rows of all combinations of the tensors' values."""
+    if len(tensors) == 1:
+        return tensors[0]
+    return _torch.stack([g.reshape(-1) for g in meshgrid(*tensors)], 1)
+
+
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All choices of r elements of a vector, a row each."""
+    if input.dim() != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = list(choose(_builtin_range(input.shape[0]), r))
+    if not rows:
+        return input.new_empty((0, r))
+    return input[_C.tensor(rows, dtype=_C.int64, device=input.device)]
+
+
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """The Kronecker product: every element of input times other."""
+    n = max(input.dim(), other.dim())
+    a, b = (t.reshape((1,) * (n - t.dim()) + tuple(t.shape)) for t in (input, other))
+    shape = [x * y for x, y in zip(a.shape, b.shape)]
+    left = a.reshape([d for x in a.shape for d in (x, 1)])
+    right = b.reshape([d for y in b.shape for d in (1, y)])
+    return (left * right).reshape(shape)
+
+
+def block_diag(*tensors) -> Tensor:
+    """The matrices along the diagonal of one, zeros elsewhere."""
+    blocks = [t.reshape(1, -1) if t.dim() < 2 else t for t in tensors]
+    if any(b.dim() > 2 for b in blocks):
+        raise RuntimeError("torch.block_diag: Input tensors must have 2 or fewer dimensions.")
+    width, rows, at = sum(b.shape[1] for b in blocks), [], 0
+    for b in blocks:
+        rows.append(_C.ops.pad(b, [at, width - at - b.shape[1]]))
+        at += b.shape[1]
+    return _torch.cat(rows, 0) if rows else _torch.empty(1, 0)
+
+
+def chain_matmul(*matrices) -> Tensor:
+    """The product of several matrices."""
+    from ._einsum import einsum
+
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    pairs = [letters[i : i + 2] for i in _builtin_range(len(matrices))]
+    return einsum(",".join(pairs) + "->" + pairs[0][0] + pairs[-1][1], *matrices)
+
+
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+    """A matrix with the elements on a diagonal."""
+    return input.reshape(-1).diag(offset)
+
+
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:  # noqa: N803
+    """The powers of each element, a row each."""
+    count = x.shape[-1] if N is None else N
+    powers = _torch.arange(count, device=x.device)
+    return x.unsqueeze(-1) ** (powers if increasing else powers.flip(0))
+
+
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
+    """The integral along dim, by trapezoids."""
+    return _trapezoids(y, x, dx, dim).sum(dim)
+
+
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
+    """The integrals along dim up to each element after the first."""
+    return _trapezoids(y, x, dx, dim).cumsum(dim)
+
+
+def _trapezoids(y: Tensor, x: Tensor | None, dx: float, dim: int) -> Tensor:
+    n = y.shape[dim]
+    means = (y.narrow(dim, 1, n - 1) + y.narrow(dim, 0, n - 1)) / 2
+    if x is None:
+        return means * dx
+    if x.dim() == 1:
+        steps = x.diff().reshape([-1 if d == dim % y.dim() else 1 for d in _builtin_range(y.dim())])
+    else:
+        steps = x.diff(dim=dim)
+    return means * steps
+
+
+trapz = trapezoid
+
+
+def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+    """The covariances of the rows; columns are observations."""
+    rows = input.reshape(1, -1) if input.dim() < 2 else input
+    weights = fweights if aweights is None else aweights if fweights is None else fweights * aweights
+    if weights is None:
+        centered, total = rows - rows.mean(1, True), rows.shape[1]
+        scaled = centered
+    else:
+        weights = weights.to(rows.dtype)
+        total = weights.sum()
+        centered = rows - (rows * weights).sum(1, True) / total
+        scaled = centered * weights
+    if aweights is not None and correction:
+        correction = correction * (weights * aweights).sum() / total
+    freedom = total - correction
+    freedom = freedom.clamp_min(0) if isinstance(freedom, Tensor) else max(freedom, 0)
+    result = scaled @ centered.transpose(0, 1) / freedom
+    return result.reshape(()) if input.dim() < 2 else result
+
+
+def corrcoef(input: Tensor) -> Tensor:
+    """The correlations of the rows; columns are observations."""
+    c = cov(input)
+    if c.dim() == 0:
+        return c / c
+    deviations = c.diagonal().sqrt()
+    return (c / deviations.unsqueeze(1) / deviations.unsqueeze(0)).clamp(-1, 1)
+
+
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """The p-norms of the differences of all pairs of rows, each pair once."""
+    first, second = triu_indices(input.shape[0], input.shape[0], 1, device=input.device).unbind(0)
+    return (input[first] - input[second]).norm(p, -1)
+
+
+def _triangle(row: int, col: int, keep, dtype, device) -> Tensor:
+    places = [(i, j) for i in _builtin_range(row) for j in _builtin_range(col) if keep(i, j)]
+    columns = [[i for i, _ in places], [j for _, j in places]]
+    return _C.tensor(columns, dtype=dtype or _C.int64, device=device)
+
+
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None, layout=None) -> Tensor:
+    """The (row, column) indices of a matrix's upper triangle, as two rows."""
+    return _triangle(row, col, lambda i, j: j - i >= offset, dtype, device)
+
+
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None, layout=None) -> Tensor:
+    """The (row, column) indices of a matrix's lower triangle, as two rows."""
+    return _triangle(row, col, lambda i, j: j - i <= offset, dtype, device)
+
+
+def range(start, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:  # noqa: A001
+    """start, start + step, ..., end included: arange's old form."""
+    start, end = (0, start) if end is None else (start, end)
+    dtype = dtype or _C.default_dtype()
+    count = int((end - start) / step) + 1
+    return (_torch.arange(count, device=device) * step + start).to(dtype).requires_grad_(requires_grad)
+
+
+def scalar_tensor(value, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    """A zero-dim tensor of a number, of the default dtype unless given."""
+    return _C.tensor(value, dtype=dtype or _C.default_dtype(), device=device, requires_grad=requires_grad)
+
+
+def _at_least(n: int):
+    def raised(*tensors):
+        if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+            tensors = tuple(tensors[0])
+        results = tuple(_raise(t, n) for t in tensors)
+        return results[0] if len(results) == 1 else results
+
+    raised.__name__, raised.__doc__ = f"atleast_{n}d", f"The tensors with at least {n} dimensions."
+    return raised
+
+
+def _raise(t: Tensor, n: int) -> Tensor:
+    if t.dim() == 0:
+        t = t.reshape(1)
+    if n >= 2 and t.dim() == 1:
+        t = t.unsqueeze(0)
+    return t.unsqueeze(-1) if n == 3 and t.dim() == 2 else t
+
+
+atleast_1d, atleast_2d, atleast_3d = _at_least(1), _at_least(2), _at_least(3)
+
+for _function in (unique, unique_consecutive, argwhere, kron, diagflat, cov, corrcoef):
+    setattr(Tensor, _function.__name__, _function)

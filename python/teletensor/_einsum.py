@@ -1,0 +1,147 @@
+"""einsum and tensordot: sums of products over named dimensions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+from ._C import Tensor
+
+__all__ = ["einsum", "tensordot"]
+
+
+def einsum(equation, *operands) -> Tensor:
+    """Einstein summation. Two operands at a time become one bmm, first those whose result is smallest."""
+    if not isinstance(equation, str):
+        equation, operands = _from_sublists(equation, *operands)
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])
+    inputs, output = _einsum_terms(equation.replace(" ", ""), operands)
+    terms = [_einsum_diagonal(*term) for term in zip(inputs, operands)]
+    sizes: dict[str, int] = {}
+    for labels, value in terms:
+        for c, n in zip(labels, value.shape):
+            if sizes.setdefault(c, n) == 1:
+                sizes[c] = n
+    while len(terms) > 1:
+        i, j = _cheapest_pair([labels for labels, _ in terms], output, sizes)
+        later = set("".join(labels for k, (labels, _) in enumerate(terms) if k not in (i, j))) | set(output)
+        pair = _einsum_pair(*terms[i], *terms[j], later)
+        terms = [t for k, t in enumerate(terms) if k not in (i, j)] + [pair]
+    labels, value = terms[0]
+    gone = [i for i, c in enumerate(labels) if c not in output]
+    if gone:
+        value = value.sum(gone)
+        labels = "".join(c for c in labels if c in output)
+    return value.permute([labels.index(c) for c in output]) if labels != output else value
+
+
+def _from_sublists(*args) -> tuple[str, tuple]:
+    """einsum(a, [0, 1], b, [1, 2], [0, 2]) as an equation."""
+    letters = lambda ls: "".join("..." if c is Ellipsis else chr(ord("a") + c) if c < 26 else chr(ord("A") + c - 26) for c in ls)  # noqa: E731
+    pairs = list(zip(args[::2], args[1::2]))
+    equation = ",".join(letters(labels) for _, labels in pairs)
+    if len(args) % 2:
+        equation += "->" + letters(args[-1])
+    return equation, tuple(t for t, _ in pairs)
+
+
+def _cheapest_pair(terms: list[str], output: str, sizes: dict[str, int]) -> tuple[int, int]:
+    """Which two to contract: what they leave should be small beside what they are, then the work."""
+    if len(terms) == 2:
+        return 0, 1
+
+    def cost(pair: tuple[int, int]):
+        both = set(terms[pair[0]]) | set(terms[pair[1]])
+        later = set(output).union(*(terms[k] for k in range(len(terms)) if k not in pair))
+        count = lambda labels: math.prod(sizes[c] for c in labels)  # noqa: E731
+        left = count(both & later)
+        return left - count(terms[pair[0]]) - count(terms[pair[1]]), count(both)
+
+    return min(itertools.combinations(range(len(terms)), 2), key=cost)
+
+
+def _einsum_terms(equation: str, operands) -> tuple[list[str], str]:
+    left, arrow, output = equation.partition("->")
+    inputs = left.split(",")
+    if len(inputs) != len(operands):
+        raise RuntimeError(f"einsum(): the equation has {len(inputs)} operands, got {len(operands)}")
+    spare = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if c not in equation]
+    widest = max((t.dim() - len(s.replace("...", "")) for s, t in zip(inputs, operands) if "..." in s), default=0)
+    dots = "".join(spare[:widest])
+    for i, (term, operand) in enumerate(zip(inputs, operands)):
+        if "..." in term:
+            extra = operand.dim() - len(term) + 3
+            inputs[i] = term.replace("...", dots[widest - extra :])
+        if len(inputs[i]) != operand.dim():
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({len(inputs[i])}) does not match the number of "
+                f"dimensions ({operand.dim()}) for operand {i}"
+            )
+    if not arrow:
+        every = "".join(inputs)
+        return inputs, dots + "".join(sorted(c for c in set(every) if every.count(c) == 1 and c not in dots))
+    return inputs, output.replace("...", dots)
+
+
+def _einsum_diagonal(labels: str, value: Tensor) -> tuple[str, Tensor]:
+    """A label that stands twice in one operand means its diagonal."""
+    for c in dict.fromkeys(labels):
+        while labels.count(c) > 1:
+            first = labels.index(c)
+            second = labels.index(c, first + 1)
+            value = value.diagonal(0, first, second)
+            labels = labels[:first] + labels[first + 1 : second] + labels[second + 1 :] + c
+    return labels, value
+
+
+def _einsum_pair(a_labels: str, a: Tensor, b_labels: str, b: Tensor, later: set) -> tuple[str, Tensor]:
+    """Contracts two operands: batch labels stay, labels nobody needs later are summed."""
+    for own, other in ((0, b_labels), (1, a_labels)):
+        labels, value = (a_labels, a) if own == 0 else (b_labels, b)
+        gone = [i for i, c in enumerate(labels) if c not in other and c not in later]
+        if gone:
+            value = value.sum(gone)
+            labels = "".join(c for i, c in enumerate(labels) if i not in gone)
+        if own == 0:
+            a_labels, a = labels, value
+        else:
+            b_labels, b = labels, value
+    batch = [c for c in a_labels if c in b_labels and c in later]
+    inner = [c for c in a_labels if c in b_labels and c not in later]
+    free_a = [c for c in a_labels if c not in b_labels]
+    free_b = [c for c in b_labels if c not in a_labels]
+    sizes = {c: n for ls, t in ((a_labels, a), (b_labels, b)) for c, n in zip(ls, t.shape) if n != 1}
+    size = lambda cs: [sizes.get(c, 1) for c in cs]  # noqa: E731
+
+    def matrix(labels, value, *groups):
+        order = [c for group in groups for c in group]
+        value = value.permute([labels.index(c) for c in order]).expand(size(order))
+        shape = size(batch)
+        for group in groups[1:]:
+            count = 1
+            for n in size(group):
+                count *= n
+            shape.append(count)
+        flat = value.reshape(shape)
+        return flat
+
+    left = matrix(a_labels, a, batch, free_a, inner)
+    right = matrix(b_labels, b, batch, inner, free_b)
+    result = (left @ right).reshape(size(batch) + size(free_a) + size(free_b))
+    return "".join(batch + free_a + free_b), result
+
+
+def tensordot(a: Tensor, b: Tensor, dims=2) -> Tensor:
+    """The contraction of a's and b's dimensions: the last and first `dims`, or two lists."""
+    if isinstance(dims, int):
+        dims = (list(range(a.dim() - dims, a.dim())), list(range(dims)))
+    left, right = [[d % t.dim() for d in ds] for t, ds in zip((a, b), dims)]
+    free_a = [d for d in range(a.dim()) if d not in left]
+    free_b = [d for d in range(b.dim()) if d not in right]
+    inner = 1
+    for d in left:
+        inner *= a.shape[d]
+    rows = a.permute(free_a + left).reshape(-1, inner)
+    columns = b.permute(right + free_b).reshape(inner, -1)
+    return (rows @ columns).reshape([a.shape[d] for d in free_a] + [b.shape[d] for d in free_b])

@@ -1,0 +1,205 @@
+"""Tensor methods that change what a tensor is: views in place, sizes, storage; and methods by older names.
+
+A view in place gives the Python object another handle: the tensor of before goes on under its other names.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Callable
+
+from . import _C
+from ._C import Tensor
+
+_METHODS: dict[str, Callable] = {}
+
+
+def _method(function: Callable) -> Callable:
+    _METHODS[function.__name__] = function
+    return function
+
+
+def _view_in_place(name: str) -> Callable:
+    function = getattr(Tensor, name)
+
+    def view(self: Tensor, *args, **kwargs) -> Tensor:
+        if self.requires_grad and self.is_leaf and _C.is_grad_enabled():
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        _C.become(self, function(self, *args, **kwargs))
+        return self
+
+    view.__name__, view.__doc__ = f"{name}_", f"{name}, of the tensor itself."
+    return view
+
+
+for _name in ("squeeze", "unsqueeze", "transpose", "t", "swapaxes", "swapdims"):
+    if hasattr(Tensor, _name):
+        _METHODS[f"{_name}_"] = _view_in_place(_name)
+
+
+def _checked_resize(self: Tensor, sizes) -> None:
+    if self.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+
+
+@_method
+def resize_(self: Tensor, *sizes, memory_format=None) -> Tensor:
+    """Other sizes: the first elements stay, further ones are not set. Other views keep the old storage."""
+    sizes = list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
+    _checked_resize(self, sizes)
+    count = math.prod(sizes)
+    flat = self.reshape(-1)
+    if count <= flat.numel():
+        _C.become(self, flat[:count].reshape(sizes))
+        return self
+    room = _C.torch.empty(count, dtype=self.dtype, device=self.device)
+    if flat.numel():
+        room[: flat.numel()] = flat
+    _C.become(self, room.reshape(sizes))
+    return self
+
+
+@_method
+def resize(self: Tensor, *sizes) -> Tensor:
+    """reshape, by its old name."""
+    sizes = list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
+    if math.prod(sizes) != self.numel():
+        raise RuntimeError(f"requested resize to {sizes}, but the given tensor has a size of {list(self.shape)}")
+    return self.reshape(sizes)
+
+
+@_method
+def resize_as_(self: Tensor, other: Tensor, memory_format=None) -> Tensor:
+    """resize_ to the other's sizes."""
+    return self.resize_(*other.shape) if other.dim() else self.resize_([])
+
+
+@_method
+def set_(self: Tensor, source: Tensor | None = None, storage_offset: int = 0, size=None, stride=None) -> Tensor:
+    """Goes on as the source: the same bytes. Without one, as an empty tensor."""
+    if source is None:
+        source = _C.torch.empty(0, dtype=self.dtype, device=self.device)
+    if source.dtype is not self.dtype:
+        raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
+    if size is not None:
+        source = source.as_strided(list(size), list(stride if stride is not None else _C.torch.empty(*size, device="meta").stride()), storage_offset)
+    _C.become(self, source.detach())
+    return self
+
+
+@_method
+def new(self: Tensor, *args, device=None) -> Tensor:
+    """A tensor of this one's dtype and device: of sizes, not set, or of data."""
+    device = device or self.device
+    if all(isinstance(a, int) for a in args):
+        return _C.torch.empty(args or (0,), dtype=self.dtype, device=device)
+    if len(args) == 1 and isinstance(args[0], _C.Size):
+        return _C.torch.empty(tuple(args[0]), dtype=self.dtype, device=device)
+    data = args[0]
+    return data.detach().to(device, self.dtype).clone() if isinstance(data, Tensor) else _C.tensor(data, dtype=self.dtype, device=device)
+
+
+@_method
+def prelu(self: Tensor, weight: Tensor) -> Tensor:
+    """functional.prelu."""
+    return _C.functional.prelu(self, weight)
+
+
+@_method
+def where(self: Tensor, condition: Tensor, other) -> Tensor:
+    """This tensor's elements where condition is true, other's elsewhere."""
+    return _C.torch.where(condition, self, other)
+
+
+@_method
+def fliplr(self: Tensor) -> Tensor:
+    """Reversed along dimension 1."""
+    return self.flip(1)
+
+
+@_method
+def flipud(self: Tensor) -> Tensor:
+    """Reversed along dimension 0."""
+    return self.flip(0)
+
+
+@_method
+def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Scales down each slice of a dimension whose p-norm is larger than maxnorm."""
+    rest = [d for d in range(self.dim()) if d != dim % self.dim()]
+    norms = self.norm(p, rest, True)
+    return self * _C.torch.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0).to(self.dtype)
+
+
+@_method
+def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """renorm, in place."""
+    return self.copy_(self.renorm(p, dim, maxnorm))
+
+
+@_method
+def storage(self: Tensor) -> Tensor:
+    """The elements in one dimension: storages are the engine's own."""
+    return self.detach().reshape(-1)
+
+
+@_method
+def to_dense(self: Tensor, dtype=None) -> Tensor:
+    """Itself: every tensor is dense."""
+    return self if dtype is None else self.to(dtype)
+
+
+@_method
+def record_stream(self: Tensor, stream) -> None:
+    """Nothing: the engine knows what its streams still use."""
+
+
+@_method
+def apply_(self: Tensor, callable: Callable) -> Tensor:
+    """Each element through a Python function, in place. Waits."""
+    values = [callable(v) for v in self.reshape(-1).tolist()]
+    return self.copy_(_C.tensor(values, dtype=self.dtype, device=self.device).reshape(self.shape))
+
+
+@_method
+def is_complex(self: Tensor) -> bool:
+    """Whether its dtype is complex."""
+    return self.dtype.is_complex
+
+
+@_method
+def is_shared(self: Tensor) -> bool:
+    """Always true: the bytes are the engine's, which every process of this session reaches."""
+    return True
+
+
+@_method
+def map_(self: Tensor, tensor: Tensor, callable: Callable) -> Tensor:
+    """Each pair of elements through a Python function, in place. Waits."""
+    pairs = zip(self.reshape(-1).tolist(), tensor.expand_as(self).reshape(-1).tolist())
+    values = [callable(a, b) for a, b in pairs]
+    return self.copy_(_C.tensor(values, dtype=self.dtype, device=self.device).reshape(self.shape))
+
+
+for _name, _function in _METHODS.items():
+    setattr(Tensor, _name, _function)
+
+
+def _in_place_function(name: str) -> Callable:
+    method = getattr(Tensor, name)
+
+    def function(input: Tensor, *args, **kwargs) -> Tensor:
+        return method(input, *args, **kwargs)
+
+    function.__name__, function.__doc__ = name, f"Tensor.{name}."
+    return function
+
+
+# What torch.<name>_ shows of methods in place.
+_SHOWN = (
+    "abs_", "acos_", "asin_", "atan_", "ceil_", "celu_", "clamp_", "clamp_max_", "clamp_min_", "cos_", "cosh_", "dropout_",
+    "erf_", "erfc_", "exp2_", "exp_", "expm1_", "fill_", "floor_", "frac_", "log10_", "log1p_", "log2_", "log_", "neg_",
+    "reciprocal_", "relu_", "resize_as_", "round_", "rsqrt_", "selu_", "sigmoid_", "sin_", "sinh_", "sqrt_", "square_",
+    "tan_", "tanh_", "threshold_", "trunc_", "zero_",
+)  # fmt: skip
+in_place_functions = {name: _in_place_function(name) for name in _SHOWN if hasattr(Tensor, name)}

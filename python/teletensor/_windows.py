@@ -1,0 +1,76 @@
+"""Window functions of signal processing, as torch.<name>_window."""
+
+from __future__ import annotations
+
+import math
+
+from . import _C
+from ._C import Tensor
+
+__all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
+
+
+def _window(length: int, periodic: bool, dtype, device, requires_grad: bool, shape) -> Tensor:
+    """shape(i, n) of the places i of n; a periodic window leaves the last of one more away."""
+    if length < 0:
+        raise RuntimeError(f"window_length must be non-negative, got {length}")
+    dtype = dtype or _C.default_dtype()
+    if not dtype.is_floating_point:
+        raise RuntimeError(f"window functions expect floating point dtypes, got: {dtype}")
+    if length <= 1:
+        return _C.torch.ones(length, dtype=dtype, device=device, requires_grad=requires_grad)
+    places = _C.torch.arange(length, dtype=_C.float64, device=device)
+    return shape(places, length if periodic else length - 1).to(dtype).requires_grad_(requires_grad)
+
+
+def _cosines(*weights: float):
+    """weights[0] - weights[1] cos(2 pi i / n) + weights[2] cos(4 pi i / n)."""
+
+    def shape(places: Tensor, n: int) -> Tensor:
+        terms = [(places * (2 * math.pi * k / n)).cos() * (w * (-1) ** k) for k, w in enumerate(weights)]
+        return sum(terms[1:], terms[0])
+
+    return shape
+
+
+def hann_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False) -> Tensor:
+    """(1 - cos(2 pi i / n)) / 2."""
+    return _window(window_length, periodic, dtype, device, requires_grad, _cosines(0.5, 0.5))
+
+
+def hamming_window(
+    window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None, layout=None, device=None, requires_grad=False
+) -> Tensor:
+    """alpha - beta cos(2 pi i / n)."""
+    return _window(window_length, periodic, dtype, device, requires_grad, _cosines(alpha, beta))
+
+
+def blackman_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False) -> Tensor:
+    """0.42 - 0.5 cos(2 pi i / n) + 0.08 cos(4 pi i / n)."""
+    return _window(window_length, periodic, dtype, device, requires_grad, _cosines(0.42, 0.5, 0.08))
+
+
+def bartlett_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False) -> Tensor:
+    """A triangle."""
+    return _window(window_length, periodic, dtype, device, requires_grad, lambda i, n: 1 - (i * (2 / n) - 1).abs())
+
+
+def _bessel_i0(x: Tensor) -> Tensor:
+    """The modified Bessel function of order 0, by its power series: good to float64 for arguments below 40."""
+    quarter, term, total = x * x / 4, _C.torch.ones_like(x), _C.torch.ones_like(x)
+    for k in range(1, 80):
+        term = term * quarter / (k * k)
+        total = total + term
+    return total
+
+
+def kaiser_window(
+    window_length, periodic=True, beta=12.0, *, dtype=None, layout=None, device=None, requires_grad=False
+) -> Tensor:
+    """I0(beta sqrt(1 - (2 i / n - 1)^2)) / I0(beta)."""
+
+    def shape(places: Tensor, n: int) -> Tensor:
+        inside = (1 - (places * (2 / n) - 1) ** 2).clamp_min(0).sqrt() * beta
+        return _bessel_i0(inside) / _bessel_i0(_C.tensor([float(beta)], dtype=_C.float64, device=places.device))
+
+    return _window(window_length, periodic, dtype, device, requires_grad, shape)

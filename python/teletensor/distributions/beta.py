@@ -1,0 +1,5 @@
+"""torch.distributions.beta's names."""
+
+from .gamma import Beta
+
+__all__ = ["Beta"]

@@ -1,0 +1,171 @@
+"""One of several classes, as its number or as a one-hot vector; counts of many draws."""
+
+from __future__ import annotations
+
+from .. import _C
+from . import constraints
+from .distribution import Distribution
+from .utils import clamp_probs, lazy_property, logits_to_probs, probs_to_logits
+
+__all__ = ["Categorical", "Multinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough", "RelaxedOneHotCategorical"]
+
+
+class Categorical(Distribution):
+    """The number of a class, by probabilities or (unnormalised) log probabilities along the last dimension."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    has_enumerate_support = True
+
+    def __init__(self, probs=None, logits=None, validate_args=None):
+        if (probs is None) == (logits is None):
+            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        given = logits if probs is None else probs
+        if given.dim() < 1:
+            raise ValueError(f"`{'logits' if probs is None else 'probs'}` parameter must be at least one-dimensional.")
+        if probs is None:
+            self.logits = logits - logits.logsumexp(-1, True)
+        else:
+            self.probs = probs / probs.sum(-1, True)
+        self._num_events = given.shape[-1]
+        super().__init__(given.shape[:-1], validate_args=validate_args)
+
+    @lazy_property
+    def logits(self):
+        """The log probabilities."""
+        return probs_to_logits(self.probs)
+
+    @lazy_property
+    def probs(self):
+        """The probabilities."""
+        return logits_to_probs(self.logits)
+
+    @property
+    def _param(self):
+        return self.__dict__.get("logits", self.__dict__.get("probs"))
+
+    @property
+    def param_shape(self):
+        """The sizes of the probabilities."""
+        return self._param.shape
+
+    support = constraints.dependent_property(lambda self: constraints.integer_interval(0, self._num_events - 1))
+    mode = property(lambda self: self.probs.argmax(-1))
+
+    def expand(self, batch_shape, _instance=None):
+        name = "logits" if "logits" in self.__dict__ else "probs"
+        return type(self)(**{name: self._param.expand(*batch_shape, self._num_events)}, validate_args=False)
+
+    def sample(self, sample_shape=()):
+        shape = self._extended_shape(sample_shape)
+        count = 1
+        for n in sample_shape:
+            count *= n
+        drawn = self.probs.detach().reshape(-1, self._num_events).multinomial(count, True)
+        return drawn.transpose(0, 1).reshape(shape)
+
+    def log_prob(self, value):
+        self._validate_sample(value)
+        value = value.to(_C.int64).unsqueeze(-1)
+        shape = _C.torch.empty(value.shape[:-1], device="meta").add(_C.torch.empty(self.batch_shape, device="meta")).shape
+        logits = self.logits.expand(*shape, self._num_events)
+        return logits.gather(-1, value.expand(*shape, 1)).squeeze(-1)
+
+    def entropy(self):
+        logits = self.logits.clamp_min(-3.4028234663852886e38 if self.logits.dtype is not _C.float64 else -1.7e308)
+        return -(logits * self.probs).sum(-1)
+
+    def enumerate_support(self, expand: bool = True):
+        values = _C.torch.arange(self._num_events, device=self._param.device).reshape(-1, *[1] * len(self.batch_shape))
+        return values.expand(-1, *self.batch_shape) if expand else values
+
+
+class OneHotCategorical(Distribution):
+    """A one-hot vector of a class."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.one_hot
+
+    def __init__(self, probs=None, logits=None, validate_args=None):
+        self._categorical = Categorical(probs, logits, validate_args=False)
+        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
+
+    probs = property(lambda self: self._categorical.probs)
+    logits = property(lambda self: self._categorical.logits)
+    mean = property(lambda self: self.probs)
+    variance = property(lambda self: self.probs * (1 - self.probs))
+
+    def expand(self, batch_shape, _instance=None):
+        return type(self)(logits=self.logits.expand(*batch_shape, *self.event_shape), validate_args=False)
+
+    def sample(self, sample_shape=()):
+        return _C.ops.one_hot(self._categorical.sample(sample_shape), self._categorical._num_events).to(self.probs.dtype)
+
+    def log_prob(self, value):
+        self._validate_sample(value)
+        return self._categorical.log_prob(value.argmax(-1))
+
+    def entropy(self):
+        return self._categorical.entropy()
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """Samples whose gradients are those of the probabilities (Bengio et al. 2013)."""
+
+    has_rsample = True
+
+    def rsample(self, sample_shape=()):
+        return self.sample(sample_shape) + (self.probs - self.probs.detach())
+
+
+class RelaxedOneHotCategorical(Distribution):
+    """Points of a simplex near its corners (Maddison et al., "The concrete distribution", 2016)."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+        self._categorical, self.temperature = Categorical(probs, logits, validate_args=False), temperature
+        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
+
+    probs = property(lambda self: self._categorical.probs)
+    logits = property(lambda self: self._categorical.logits)
+
+    def rsample(self, sample_shape=()):
+        shape = self._extended_shape(sample_shape)
+        uniforms = clamp_probs(_C.torch.rand(*shape, dtype=self.logits.dtype, device=self.logits.device))
+        return ((self.logits - (-uniforms.log()).log()) / self.temperature).softmax(-1)
+
+    def log_prob(self, value):
+        k, t = self.event_shape[-1], self.temperature
+        t = t if hasattr(t, "log") else _C.tensor(float(t), dtype=self.logits.dtype)
+        score = self.logits - value.log() * t
+        score = (score - score.logsumexp(-1, True)).sum(-1)
+        return score + _C.tensor(float(k)).lgamma().to(value.dtype) + t.log() * (k - 1) - value.log().sum(-1)
+
+
+class Multinomial(Distribution):
+    """How often each class comes in total_count draws."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
+    def __init__(self, total_count: int = 1, probs=None, logits=None, validate_args=None):
+        if not isinstance(total_count, int):
+            raise NotImplementedError("inhomogeneous total_count is not supported")
+        self.total_count, self._categorical = total_count, Categorical(probs, logits, validate_args=False)
+        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
+
+    probs = property(lambda self: self._categorical.probs)
+    logits = property(lambda self: self._categorical.logits)
+    mean = property(lambda self: self.probs * self.total_count)
+    variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
+
+    def sample(self, sample_shape=()):
+        drawn = self._categorical.sample((self.total_count, *sample_shape))
+        counts = _C.torch.zeros(*self._extended_shape(sample_shape), dtype=self.probs.dtype, device=drawn.device)
+        return counts.scatter_add(-1, drawn.movedim(0, -1), _C.torch.ones(drawn.movedim(0, -1).shape, dtype=counts.dtype, device=drawn.device))
+
+    def log_prob(self, value):
+        self._validate_sample(value)
+        ways = (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1)
+        return ways + _C.torch.where(value == 0, 0.0, self.logits * value).sum(-1)

@@ -1,0 +1,119 @@
+"""What parameters and samples must satisfy."""
+
+from __future__ import annotations
+
+import functools
+
+from .. import _C
+from .._C import Tensor
+
+
+class Constraint:
+    """Says of every element (or of every vector, matrix: event_dim) whether it fits."""
+
+    is_discrete = False
+    event_dim = 0
+
+    def check(self, value: Tensor) -> Tensor:
+        """A bool for each element that a distribution is over."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return type(self).__name__.strip("_") + "()"
+
+
+class _Where(Constraint):
+    """Given by a function."""
+
+    def __init__(self, name: str, check, is_discrete: bool = False, event_dim: int = 0):
+        self.name, self._check, self.is_discrete, self.event_dim = name, check, is_discrete, event_dim
+
+    def check(self, value: Tensor) -> Tensor:
+        return self._check(value)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class _Dependent(Constraint):
+    """Depends on the distribution's parameters."""
+
+    def __init__(self, is_discrete: bool = False, event_dim: int = 0):
+        self.is_discrete, self.event_dim = is_discrete, event_dim
+
+
+class dependent_property(property, _Dependent):  # noqa: N801 - PyTorch's name
+    """A property of distributions that gives a constraint."""
+
+    def __init__(self, fn=None, *, is_discrete: bool = False, event_dim: int = 0):
+        super().__init__(fn)
+        self.is_discrete, self.event_dim = is_discrete, event_dim
+
+    def __call__(self, fn):
+        return dependent_property(fn, is_discrete=self.is_discrete, event_dim=self.event_dim)
+
+
+def interval(low, high) -> Constraint:
+    """[low, high]."""
+    return _Where(f"Interval({low}, {high})", lambda v: (v >= low) & (v <= high))
+
+
+def half_open_interval(low, high) -> Constraint:
+    """[low, high)."""
+    return _Where(f"HalfOpenInterval({low}, {high})", lambda v: (v >= low) & (v < high))
+
+
+def integer_interval(low, high) -> Constraint:
+    """Integers of [low, high]."""
+    return _Where(f"IntegerInterval({low}, {high})", lambda v: (v % 1 == 0) & (v >= low) & (v <= high), True)
+
+
+def greater_than(low) -> Constraint:
+    """Above low."""
+    return _Where(f"GreaterThan({low})", lambda v: v > low)
+
+
+def greater_than_eq(low) -> Constraint:
+    """low or above."""
+    return _Where(f"GreaterThanEq({low})", lambda v: v >= low)
+
+
+def less_than(high) -> Constraint:
+    """Below high."""
+    return _Where(f"LessThan({high})", lambda v: v < high)
+
+
+def independent(base: Constraint, count: int) -> Constraint:
+    """base for all of the last `count` dimensions at once."""
+    return _Where(
+        f"IndependentConstraint({base}, {count})",
+        lambda v: functools.reduce(lambda ok, _: ok.all(-1), range(count), base.check(v)),
+        base.is_discrete, base.event_dim + count,
+    )  # fmt: skip
+
+
+def _is_cholesky(v: Tensor) -> Tensor:
+    lower = (v.tril() == v).flatten(-2).all(-1)
+    return lower & (v.diagonal(0, -2, -1) > 0).all(-1)
+
+
+dependent = _Dependent()
+real = _Where("Real()", lambda v: v == v)
+real_vector = independent(real, 1)
+boolean = _Where("Boolean()", lambda v: (v == 0) | (v == 1), True)
+positive = greater_than(0.0)
+nonnegative = greater_than_eq(0.0)
+unit_interval = interval(0.0, 1.0)
+positive_integer = _Where("PositiveInteger()", lambda v: (v % 1 == 0) & (v >= 1), True)
+nonnegative_integer = _Where("NonnegativeInteger()", lambda v: (v % 1 == 0) & (v >= 0), True)
+simplex = _Where("Simplex()", lambda v: (v >= 0).all(-1) & ((v.sum(-1) - 1).abs() < 1e-6), False, 1)
+one_hot = _Where("OneHot()", lambda v: ((v == 0) | (v == 1)).all(-1) & (v.sum(-1) == 1), True, 1)
+lower_cholesky = _Where("LowerCholesky()", _is_cholesky, False, 2)
+lower_triangular = _Where("LowerTriangular()", lambda v: (v.tril() == v).flatten(-2).all(-1), False, 2)
+square = _Where("Square()", lambda v: _C.torch.full(v.shape[:-2], v.shape[-2] == v.shape[-1], dtype=_C.bool), False, 2)
+positive_definite = _Where("PositiveDefinite()", lambda v: (v.diagonal(0, -2, -1) > 0).all(-1), False, 2)
+
+
+def is_dependent(constraint) -> bool:
+    """Whether it depends on the parameters."""
+    return isinstance(constraint, _Dependent)

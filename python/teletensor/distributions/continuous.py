@@ -1,0 +1,209 @@
+"""Distributions of single numbers by the inverse of their distribution function."""
+
+from __future__ import annotations
+
+import math
+
+from .. import _C
+from . import constraints
+from .distribution import ExponentialFamily, _Elementwise
+from .utils import euler_constant
+
+__all__ = ["Cauchy", "Exponential", "Gumbel", "Laplace", "Pareto", "Weibull"]
+
+
+class Exponential(_Elementwise, ExponentialFamily):
+    """Waiting times at a rate."""
+
+    arg_constraints = {"rate": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+
+    def __init__(self, rate, validate_args=None):
+        self._set(validate_args, rate=rate)
+
+    mean = property(lambda self: 1 / self.rate)
+    stddev = property(lambda self: 1 / self.rate)
+    variance = property(lambda self: self.rate**-2)
+    mode = property(lambda self: _C.torch.zeros_like(self.rate))
+
+    def rsample(self, sample_shape=()):
+        return -(-self._uniform(sample_shape, self.rate)).log1p() / self.rate
+
+    def log_prob(self, value):
+        self._validate_sample(value)
+        return self.rate.log() - self.rate * value
+
+    def cdf(self, value):
+        return -(-self.rate * value).expm1()
+
+    def icdf(self, value):
+        return -(-value).log1p() / self.rate
+
+    def entropy(self):
+        return 1 - self.rate.log()
+
+
+class Laplace(_Elementwise):
+    """Two exponentials back to back."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc, scale, validate_args=None):
+        self._set(validate_args, loc=loc, scale=scale)
+
+    mean = property(lambda self: self.loc)
+    mode = property(lambda self: self.loc)
+    variance = property(lambda self: 2 * self.scale**2)
+
+    def rsample(self, sample_shape=()):
+        return self.icdf(self._uniform(sample_shape, self.loc))
+
+    def log_prob(self, value):
+        self._validate_sample(value)
+        return -(2 * self.scale).log() - (value - self.loc).abs() / self.scale
+
+    def cdf(self, value):
+        return 0.5 - 0.5 * (value - self.loc).sign() * (-(value - self.loc).abs() / self.scale).expm1()
+
+    def icdf(self, value):
+        term = value - 0.5
+        return self.loc - self.scale * term.sign() * (-2 * term.abs()).log1p()
+
+    def entropy(self):
+        return 1 + (2 * self.scale).log()
+
+
+class Cauchy(_Elementwise):
+    """Of a median and a half width; it has no mean."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc, scale, validate_args=None):
+        self._set(validate_args, loc=loc, scale=scale)
+
+    mean = property(lambda self: _C.torch.full_like(self.loc, math.nan))
+    mode = property(lambda self: self.loc)
+    variance = property(lambda self: _C.torch.full_like(self.loc, math.inf))
+
+    def rsample(self, sample_shape=()):
+        return self.icdf(self._uniform(sample_shape, self.loc))
+
+    def log_prob(self, value):
+        self._validate_sample(value)
+        return -math.log(math.pi) - self.scale.log() - (((value - self.loc) / self.scale) ** 2).log1p()
+
+    def cdf(self, value):
+        return ((value - self.loc) / self.scale).atan() / math.pi + 0.5
+
+    def icdf(self, value):
+        return (math.pi * (value - 0.5)).tan() * self.scale + self.loc
+
+    def entropy(self):
+        return math.log(4 * math.pi) + self.scale.log()
+
+
+class Gumbel(_Elementwise):
+    """Of the largest of many."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc, scale, validate_args=None):
+        self._set(validate_args, loc=loc, scale=scale)
+
+    mean = property(lambda self: self.loc + self.scale * euler_constant)
+    mode = property(lambda self: self.loc)
+    variance = property(lambda self: (math.pi**2 / 6) * self.scale**2)
+
+    def rsample(self, sample_shape=()):
+        return self.icdf(self._uniform(sample_shape, self.loc))
+
+    def log_prob(self, value):
+        self._validate_sample(value)
+        y = (self.loc - value) / self.scale
+        return y - y.exp() - self.scale.log()
+
+    def cdf(self, value):
+        return (-((self.loc - value) / self.scale).exp()).exp()
+
+    def icdf(self, value):
+        return self.loc - self.scale * (-value.log()).log()
+
+    def entropy(self):
+        return self.scale.log() + (1 + euler_constant)
+
+
+class Pareto(_Elementwise):
+    """scale times a power of a uniform number."""
+
+    arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
+    has_rsample = True
+
+    def __init__(self, scale, alpha, validate_args=None):
+        self._set(validate_args, scale=scale, alpha=alpha)
+
+    support = constraints.dependent_property(lambda self: constraints.greater_than_eq(self.scale))
+    mode = property(lambda self: self.scale)
+
+    @property
+    def mean(self):
+        return _C.torch.where(self.alpha > 1, self.alpha * self.scale / (self.alpha - 1), math.inf)
+
+    @property
+    def variance(self):
+        a = self.alpha
+        return _C.torch.where(a > 2, self.scale**2 * a / ((a - 1) ** 2 * (a - 2)), math.inf)
+
+    def rsample(self, sample_shape=()):
+        return self.scale * self._uniform(sample_shape, self.scale) ** (-1 / self.alpha)
+
+    def log_prob(self, value):
+        self._validate_sample(value)
+        return self.alpha.log() + self.alpha * self.scale.log() - (self.alpha + 1) * value.log()
+
+    def cdf(self, value):
+        return 1 - (self.scale / value) ** self.alpha
+
+    def entropy(self):
+        return (self.scale / self.alpha).log() + (1 + 1 / self.alpha)
+
+
+class Weibull(_Elementwise):
+    """scale times a power of an exponential number."""
+
+    arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, scale, concentration, validate_args=None):
+        self._set(validate_args, scale=scale, concentration=concentration)
+
+    mean = property(lambda self: self.scale * (1 + 1 / self.concentration).lgamma().exp())
+
+    @property
+    def variance(self):
+        first, second = ((1 + n / self.concentration).lgamma() for n in (1, 2))
+        return self.scale**2 * (second.exp() - (2 * first).exp())
+
+    def rsample(self, sample_shape=()):
+        return self.icdf(self._uniform(sample_shape, self.scale))
+
+    def log_prob(self, value):
+        self._validate_sample(value)
+        k, ratio = self.concentration, value / self.scale
+        return (k / self.scale).log() + (k - 1) * ratio.log() - ratio**k
+
+    def cdf(self, value):
+        return -(-((value / self.scale) ** self.concentration)).expm1()
+
+    def icdf(self, value):
+        return self.scale * (-(-value).log1p()) ** (1 / self.concentration)
+
+    def entropy(self):
+        return euler_constant * (1 - 1 / self.concentration) + (self.scale / self.concentration).log() + 1

@@ -1,0 +1,159 @@
+"""Distribution: what all of them can be asked."""
+
+from __future__ import annotations
+
+from .. import _C
+from .._C import Size, Tensor
+from .._grad_mode import no_grad
+from . import constraints
+from .utils import lazy_property
+
+__all__ = ["Distribution", "ExponentialFamily"]
+
+
+class Distribution:
+    """A batch of distributions over events; see torch.distributions.Distribution.
+
+    Arguments are checked only where validate_args is True: looking at values waits for the engine.
+    """
+
+    has_rsample = False
+    has_enumerate_support = False
+    arg_constraints: dict = {}
+    support = None
+    _validate_args = False
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Whether arguments are checked where nothing else is said."""
+        Distribution._validate_args = value
+
+    def __init__(self, batch_shape=(), event_shape=(), validate_args: bool | None = None):
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if self._validate_args:
+            self._check_arguments()
+
+    def _check_arguments(self) -> None:
+        for name, constraint in self.arg_constraints.items():
+            if constraints.is_dependent(constraint) or isinstance(getattr(type(self), name, None), lazy_property) and name not in self.__dict__:
+                continue
+            value = getattr(self, name)
+            if not bool(constraint.check(value).all()):
+                raise ValueError(
+                    f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution {self!r} "
+                    f"to satisfy the constraint {constraint}, but found invalid values:\n{value}"
+                )
+
+    @property
+    def batch_shape(self) -> Size:
+        """How many distributions there are."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Size:
+        """What one sample of one distribution is."""
+        return self._event_shape
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        raise NotImplementedError
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        raise NotImplementedError
+
+    @property
+    def stddev(self) -> Tensor:
+        """The standard deviation."""
+        return self.variance.sqrt()
+
+    def sample(self, sample_shape=()) -> Tensor:
+        """Samples without gradients."""
+        with no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape=()) -> Tensor:
+        """Samples that gradients pass through to the parameters."""
+        raise NotImplementedError
+
+    def sample_n(self, n: int) -> Tensor:
+        """n samples."""
+        return self.sample((n,))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """The logarithm of the density, or of the probability."""
+        raise NotImplementedError
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """The probability of at most value."""
+        raise NotImplementedError
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """The inverse of cdf."""
+        raise NotImplementedError
+
+    def entropy(self) -> Tensor:
+        """The entropy."""
+        raise NotImplementedError
+
+    def perplexity(self) -> Tensor:
+        """exp(entropy)."""
+        return self.entropy().exp()
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """All values of a discrete distribution."""
+        raise NotImplementedError
+
+    def expand(self, batch_shape, _instance=None) -> Distribution:
+        """The same for a larger batch."""
+        raise NotImplementedError
+
+    def _extended_shape(self, sample_shape=()) -> tuple[int, ...]:
+        return (*sample_shape, *self._batch_shape, *self._event_shape)
+
+    def _validate_sample(self, value: Tensor) -> None:
+        support = self.support
+        if self._validate_args and support is not None and not bool(support.check(value).all()):
+            raise ValueError(f"Expected value argument to be within the support ({support}) of the distribution {self!r}, but found invalid values:\n{value}")
+
+    def __repr__(self) -> str:
+        shown = [f"{k}: {v if v.numel() == 1 else tuple(v.shape)}" for k in self.arg_constraints if isinstance(v := self.__dict__.get(k), Tensor)]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class ExponentialFamily(Distribution):
+    """Those whose density is exp(parameters times statistics)."""
+
+
+class _Elementwise(Distribution):
+    """Over single numbers, with parameters that are broadcast to the batch."""
+
+    parameters: tuple[str, ...] = ()
+
+    def _set(self, validate_args: bool | None, **parameters) -> None:
+        from .utils import broadcast_all
+
+        for name, value in zip(parameters, broadcast_all(*parameters.values())):
+            setattr(self, name, value)
+        first = getattr(self, next(iter(parameters)))
+        Distribution.__init__(self, first.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        new = type(self).__new__(type(self))
+        new.__dict__.update({k: v for k, v in self.__dict__.items() if not isinstance(v, Tensor)})
+        for name, value in self.__dict__.items():
+            if isinstance(value, Tensor):
+                setattr(new, name, value.expand(batch_shape))
+        Distribution.__init__(new, batch_shape, validate_args=False)
+        return new
+
+    def _uniform(self, sample_shape, like: Tensor) -> Tensor:
+        """In [eps, 1)."""
+        from .utils import clamp_probs
+
+        return clamp_probs(_C.torch.rand(*self._extended_shape(sample_shape), dtype=like.dtype, device=like.device)
+                           if self._extended_shape(sample_shape) else _C.torch.rand_like(like))  # fmt: skip

@@ -1,0 +1,173 @@
+"""The gamma distribution and those made of it. Their samples carry no gradient to the concentrations."""
+
+from __future__ import annotations
+
+import math
+
+from .. import _C
+from . import constraints
+from .distribution import ExponentialFamily, _Elementwise
+from .utils import _standard_normal, broadcast_all
+
+__all__ = ["Beta", "Chi2", "Dirichlet", "Gamma", "StudentT"]
+
+
+def _gamma(concentration, shape):
+    """Samples of rate 1, as many as fill the shape."""
+    return _C.ops.standard_gamma(concentration.detach().expand(shape).contiguous()).clamp_min(_tiny(concentration))
+
+
+def _tiny(t) -> float:
+    return 2.0**-1022 if t.dtype is _C.float64 else 2.0**-126
+
+
+class Gamma(_Elementwise, ExponentialFamily):
+    """Of a concentration and a rate."""
+
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.nonnegative
+
+    def __init__(self, concentration, rate, validate_args=None):
+        self._set(validate_args, concentration=concentration, rate=rate)
+
+    mean = property(lambda self: self.concentration / self.rate)
+    mode = property(lambda self: ((self.concentration - 1) / self.rate).clamp_min(0))
+    variance = property(lambda self: self.concentration / self.rate**2)
+
+    def rsample(self, sample_shape=()):
+        if _C.is_grad_enabled() and (self.concentration.requires_grad or self.rate.requires_grad):
+            raise NotImplementedError("[Gamma] samples carry no gradient to the concentration: use sample()")
+        return _gamma(self.concentration, self._extended_shape(sample_shape)) / self.rate
+
+    def log_prob(self, value):
+        self._validate_sample(value)
+        a, b = self.concentration, self.rate
+        return _C.torch.xlogy(a, b) + _C.torch.xlogy(a - 1, value) - b * value - a.lgamma()
+
+    def entropy(self):
+        a = self.concentration
+        return a - self.rate.log() + a.lgamma() + (1 - a) * a.digamma()
+
+
+class Chi2(Gamma):
+    """Of a sum of squares of normal numbers."""
+
+    arg_constraints = {"df": constraints.positive}
+
+    def __init__(self, df, validate_args=None):
+        (df,) = broadcast_all(df)
+        super().__init__(0.5 * df, _C.torch.full_like(df, 0.5), validate_args=False)
+        if validate_args:
+            self._validate_args = True
+            self._check_arguments()
+
+    df = property(lambda self: self.concentration * 2)
+
+
+class Dirichlet(ExponentialFamily):
+    """Over points of a simplex."""
+
+    arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
+    support = constraints.simplex
+
+    def __init__(self, concentration, validate_args=None):
+        if concentration.dim() < 1:
+            raise ValueError("`concentration` parameter must be at least one-dimensional.")
+        self.concentration = concentration
+        super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
+
+    mean = property(lambda self: self.concentration / self.concentration.sum(-1, True))
+
+    @property
+    def variance(self):
+        total = self.concentration.sum(-1, True)
+        return self.concentration * (total - self.concentration) / (total**2 * (total + 1))
+
+    def expand(self, batch_shape, _instance=None):
+        return Dirichlet(self.concentration.expand(*batch_shape, *self.event_shape), validate_args=False)
+
+    def rsample(self, sample_shape=()):
+        if _C.is_grad_enabled() and self.concentration.requires_grad:
+            raise NotImplementedError("[Dirichlet] samples carry no gradient to the concentration: use sample()")
+        parts = _gamma(self.concentration, self._extended_shape(sample_shape))
+        return parts / parts.sum(-1, True)
+
+    def log_prob(self, value):
+        self._validate_sample(value)
+        a = self.concentration
+        return _C.torch.xlogy(a - 1, value).sum(-1) + a.sum(-1).lgamma() - a.lgamma().sum(-1)
+
+    def entropy(self):
+        a, k = self.concentration, self.concentration.shape[-1]
+        total = a.sum(-1)
+        return a.lgamma().sum(-1) - total.lgamma() - (k - total) * total.digamma() - ((a - 1) * a.digamma()).sum(-1)
+
+
+class Beta(ExponentialFamily):
+    """On (0, 1), of two concentrations."""
+
+    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
+    support = constraints.unit_interval
+
+    def __init__(self, concentration1, concentration0, validate_args=None):
+        both = _C.torch.stack(list(broadcast_all(concentration1, concentration0)), -1)
+        self._dirichlet = Dirichlet(both, validate_args=False)
+        super().__init__(both.shape[:-1], validate_args=validate_args)
+
+    concentration1 = property(lambda self: self._dirichlet.concentration[..., 0])
+    concentration0 = property(lambda self: self._dirichlet.concentration[..., 1])
+    mean = property(lambda self: self.concentration1 / (self.concentration1 + self.concentration0))
+    mode = property(lambda self: (self.concentration1 - 1) / (self.concentration1 + self.concentration0 - 2))
+
+    @property
+    def variance(self):
+        total = self.concentration1 + self.concentration0
+        return self.concentration1 * self.concentration0 / (total**2 * (total + 1))
+
+    def expand(self, batch_shape, _instance=None):
+        return Beta(self.concentration1.expand(batch_shape), self.concentration0.expand(batch_shape), validate_args=False)
+
+    def rsample(self, sample_shape=()):
+        return self._dirichlet.rsample(sample_shape)[..., 0]
+
+    def log_prob(self, value):
+        self._validate_sample(value)
+        return self._dirichlet.log_prob(_C.torch.stack([value, 1 - value], -1))
+
+    def entropy(self):
+        return self._dirichlet.entropy()
+
+
+class StudentT(_Elementwise):
+    """A normal number over the root of a chi-squared one."""
+
+    arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, df, loc=0.0, scale=1.0, validate_args=None):
+        self._set(validate_args, df=df, loc=loc, scale=scale)
+
+    mean = property(lambda self: _C.torch.where(self.df > 1, self.loc, math.nan))
+    mode = property(lambda self: self.loc)
+
+    @property
+    def variance(self):
+        large = self.scale**2 * self.df / (self.df - 2)
+        return _C.torch.where(self.df > 2, large, _C.torch.where(self.df > 1, math.inf, math.nan).to(self.df.dtype))
+
+    def rsample(self, sample_shape=()):
+        shape = self._extended_shape(sample_shape)
+        squares = 2 * _gamma(self.df / 2, shape)
+        return self.loc + self.scale * _standard_normal(shape, self.df.dtype, self.df.device) * (self.df.detach() / squares).sqrt()
+
+    def log_prob(self, value):
+        self._validate_sample(value)
+        y, n = (value - self.loc) / self.scale, self.df
+        norm = self.scale.log() + 0.5 * n.log() + 0.5 * math.log(math.pi) + (n / 2).lgamma() - ((n + 1) / 2).lgamma()
+        return -0.5 * (n + 1) * (y**2 / n).log1p() - norm
+
+    def entropy(self):
+        n = self.df
+        beta = (n / 2).lgamma() + math.lgamma(0.5) - ((n + 1) / 2).lgamma()
+        return self.scale.log() + 0.5 * (n + 1) * (((n + 1) / 2).digamma() - (n / 2).digamma()) + 0.5 * n.log() + beta

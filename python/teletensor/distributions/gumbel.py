@@ -1,0 +1,5 @@
+"""torch.distributions.gumbel's names."""
+
+from .continuous import Gumbel
+
+__all__ = ["Gumbel"]

@@ -1,0 +1,105 @@
+"""Normal distributions, of numbers and of their logarithms and magnitudes."""
+
+from __future__ import annotations
+
+import math
+
+from .. import _C
+from . import constraints
+from .distribution import ExponentialFamily, _Elementwise
+from .utils import _standard_normal
+
+__all__ = ["HalfNormal", "LogNormal", "Normal"]
+
+
+class Normal(_Elementwise, ExponentialFamily):
+    """Of mean loc and standard deviation scale."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc, scale, validate_args=None):
+        self._set(validate_args, loc=loc, scale=scale)
+
+    mean = property(lambda self: self.loc)
+    mode = property(lambda self: self.loc)
+    stddev = property(lambda self: self.scale)
+    variance = property(lambda self: self.scale**2)
+
+    def rsample(self, sample_shape=()):
+        shape = self._extended_shape(sample_shape)
+        return self.loc + _standard_normal(shape, self.loc.dtype, self.loc.device) * self.scale
+
+    def log_prob(self, value):
+        self._validate_sample(value)
+        return -((value - self.loc) ** 2) / (2 * self.variance) - self.scale.log() - math.log(math.sqrt(2 * math.pi))
+
+    def cdf(self, value):
+        return 0.5 * (1 + ((value - self.loc) / (self.scale * math.sqrt(2))).erf())
+
+    def icdf(self, value):
+        return self.loc + self.scale * (2 * value - 1).erfinv() * math.sqrt(2)
+
+    def entropy(self):
+        return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
+
+
+class LogNormal(_Elementwise):
+    """exp of a normal number."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, loc, scale, validate_args=None):
+        self._set(validate_args, loc=loc, scale=scale)
+
+    mean = property(lambda self: (self.loc + self.scale**2 / 2).exp())
+    mode = property(lambda self: (self.loc - self.scale**2).exp())
+    variance = property(lambda self: (self.scale**2).expm1() * (2 * self.loc + self.scale**2).exp())
+
+    def _normal(self) -> Normal:
+        return Normal(self.loc, self.scale, validate_args=False)
+
+    def rsample(self, sample_shape=()):
+        return self._normal().rsample(sample_shape).exp()
+
+    def log_prob(self, value):
+        self._validate_sample(value)
+        return self._normal().log_prob(value.log()) - value.log()
+
+    def cdf(self, value):
+        return self._normal().cdf(value.log())
+
+    def entropy(self):
+        return self._normal().entropy() + self.loc
+
+
+class HalfNormal(_Elementwise):
+    """|x| of a normal number of mean 0."""
+
+    arg_constraints = {"scale": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+
+    def __init__(self, scale, validate_args=None):
+        self._set(validate_args, scale=scale)
+
+    mean = property(lambda self: self.scale * math.sqrt(2 / math.pi))
+    mode = property(lambda self: _C.torch.zeros_like(self.scale))
+    variance = property(lambda self: self.scale**2 * (1 - 2 / math.pi))
+
+    def rsample(self, sample_shape=()):
+        return (_standard_normal(self._extended_shape(sample_shape), self.scale.dtype, self.scale.device) * self.scale).abs()
+
+    def log_prob(self, value):
+        self._validate_sample(value)
+        logs = -(value**2) / (2 * self.variance / (1 - 2 / math.pi)) - self.scale.log() - 0.5 * math.log(math.pi / 2)
+        return _C.torch.where(value >= 0, logs, -math.inf)
+
+    def cdf(self, value):
+        return (value / (self.scale * math.sqrt(2))).erf()
+
+    def entropy(self):
+        return 0.5 * math.log(math.pi / 2) + 0.5 + self.scale.log()

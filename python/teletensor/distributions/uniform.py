@@ -1,0 +1,45 @@
+"""Uniform distributions."""
+
+from __future__ import annotations
+
+import math
+
+from .. import _C
+from . import constraints
+from .distribution import _Elementwise
+
+__all__ = ["Uniform"]
+
+
+class Uniform(_Elementwise):
+    """On [low, high)."""
+
+    arg_constraints = {"low": constraints.dependent, "high": constraints.dependent}
+    has_rsample = True
+
+    def __init__(self, low, high, validate_args=None):
+        self._set(validate_args, low=low, high=high)
+        if self._validate_args and not bool((self.low < self.high).all()):
+            raise ValueError("Uniform is not defined when low>= high")
+
+    support = constraints.dependent_property(lambda self: constraints.interval(self.low, self.high))
+    mean = property(lambda self: (self.high + self.low) / 2)
+    stddev = property(lambda self: (self.high - self.low) / math.sqrt(12))
+    variance = property(lambda self: (self.high - self.low) ** 2 / 12)
+
+    def rsample(self, sample_shape=()):
+        return self.low + self._uniform(sample_shape, self.low) * (self.high - self.low)
+
+    def log_prob(self, value):
+        self._validate_sample(value)
+        inside = (value >= self.low) & (value < self.high)
+        return _C.torch.where(inside, -(self.high - self.low).log(), -math.inf)
+
+    def cdf(self, value):
+        return ((value - self.low) / (self.high - self.low)).clamp(0, 1)
+
+    def icdf(self, value):
+        return value * (self.high - self.low) + self.low
+
+    def entropy(self):
+        return (self.high - self.low).log()

@@ -1,0 +1,52 @@
+"""Resampling that averages over all it leaves out: a filter as wide as a step, one matrix for each dimension."""
+
+from __future__ import annotations
+
+import math
+
+from .. import _C
+from .._C import Tensor
+
+
+def _triangle(x: float) -> float:
+    return max(0.0, 1.0 - abs(x))
+
+
+def _cubic(x: float, a: float = -0.5) -> float:
+    x = abs(x)
+    if x < 1:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+    return (((x - 5) * x + 8) * x - 4) * a if x < 2 else 0.0
+
+
+def _weights(size: int, to: int, filter_, width: float, scale: float, corners: bool) -> list[list[float]]:
+    """A row for each place of the result: what each element of the line counts."""
+    step = max(scale, 1.0)
+    support = width * step
+    rows = []
+    for i in range(to):
+        center = scale * i + 0.5 if corners else scale * (i + 0.5)
+        first, last = max(int(center - support + 0.5), 0), min(int(center + support + 0.5), size)
+        row = [0.0] * size
+        for j in range(first, last):
+            row[j] = filter_((j - center + 0.5) / step)
+        total = math.fsum(row) or 1.0
+        rows.append([w / total for w in row])
+    return rows
+
+
+def resample(input: Tensor, sizes: list[int], mode: str, align_corners: bool, factors: list[float]) -> Tensor:
+    """interpolate(antialias=True): bilinear or bicubic, over the last two dimensions."""
+    if mode not in ("bilinear", "bicubic") or input.dim() != 4:
+        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input")
+    filter_, width = (_triangle, 1.0) if mode == "bilinear" else (_cubic, 2.0)
+    for d, to in zip((2, 3), sizes):
+        size = input.shape[d]
+        if align_corners:
+            scale = (size - 1) / (to - 1) if to > 1 else 0.0
+        else:
+            scale = 1 / factors[d - 2] if factors else size / to
+        rows = _weights(size, to, filter_, width, scale, align_corners)
+        matrix = _C.tensor(rows, dtype=input.dtype, device=input.device)
+        input = matrix @ input if d == 2 else input @ matrix.transpose(0, 1)
+    return input

@@ -1,0 +1,115 @@
+"""What functional shows of attention."""
+
+from __future__ import annotations
+
+import math
+
+from .. import _C
+from .._C import Tensor
+
+_ops = _C.ops
+
+
+def scaled_dot_product_attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask=None, dropout_p: float = 0.0, is_causal: bool = False,
+    scale: float | None = None, enable_gqa: bool = False,
+) -> Tensor:  # fmt: skip
+    """softmax(query key^T scale + mask) value; without dropout the CPU never holds all scores at once."""
+    if is_causal and attn_mask is not None:
+        raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if enable_gqa and query.dim() > 2:
+        groups = query.shape[-3] // key.shape[-3]
+        key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
+    if dropout_p == 0.0:
+        return _ops.attention(query, key, value, attn_mask, is_causal, scale=scale)
+    shares = _attention_weights(query, key, attn_mask, is_causal, scale)
+    return _ops.dropout(shares, dropout_p, True) @ value
+
+
+def _attention_weights(query: Tensor, key: Tensor, mask, is_causal: bool = False, scale: float | None = None) -> Tensor:
+    """All shares: softmax(query key^T scale + mask)."""
+    scores = query * (1 / math.sqrt(query.shape[-1]) if scale is None else scale) @ key.transpose(-2, -1)
+    if is_causal:
+        mask = _C.torch.ones(query.shape[-2], key.shape[-2], dtype=_C.bool, device=query.device).tril()
+    if mask is not None:
+        scores = scores.masked_fill(mask.logical_not(), -math.inf) if mask.dtype is _C.bool else scores + mask
+    return _ops.softmax(scores, -1)
+
+
+def _canonical_mask(mask: Tensor | None, dtype, what: str) -> Tensor | None:
+    """Bool masks (true: do not look) as what is added."""
+    if mask is None or mask.is_floating_point():
+        return mask
+    if mask.dtype is not _C.bool:
+        raise AssertionError(f"only bool and floating types of {what} are supported")
+    zeros = _C.torch.zeros(mask.shape, dtype=dtype, device=mask.device)
+    return zeros.masked_fill(mask, -math.inf)
+
+
+def _in_projection(query, key, value, weights, biases) -> list[Tensor]:
+    """query, key and value times their weights."""
+    return [_C.functional.linear(t, w, b) for t, w, b in zip((query, key, value), weights, biases)]
+
+
+def _split_heads(t: Tensor, batch: int, heads: int) -> Tensor:
+    """(L, N, heads * d) to (N, heads, L, d)."""
+    return t.reshape(t.shape[0], batch, heads, -1).permute(1, 2, 0, 3)
+
+
+def multi_head_attention_forward(
+    query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int, in_proj_weight, in_proj_bias,
+    bias_k, bias_v, add_zero_attn: bool, dropout_p: float, out_proj_weight: Tensor, out_proj_bias, training: bool = True,
+    key_padding_mask=None, need_weights: bool = True, attn_mask=None, use_separate_proj_weight: bool = False,
+    q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None,
+    average_attn_weights: bool = True, is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+    """(result, weights or None) of attention in several subspaces over (L, N, E), or (L, E) unbatched."""
+    single = query.dim() == 2
+    if single:
+        query, key, value = (t.unsqueeze(1) for t in (query, key, value))
+        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    length, batch, embed = query.shape
+    if embed != embed_dim_to_check:
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed}")
+    if embed % num_heads:
+        raise AssertionError(f"embed_dim {embed} not divisible by num_heads {num_heads}")
+    if is_causal and attn_mask is None:
+        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+    weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else in_proj_weight.chunk(3)
+    q, k, v = _in_projection(query, key, value, weights, (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3))
+    if bias_k is not None:
+        k, v = (_C.torch.cat([t, b.repeat(1, batch, 1)]) for t, b in ((k, bias_k), (v, bias_v)))
+    q, k, v = (_split_heads(t, batch, num_heads) for t in (q, k, v))
+    k = k if static_k is None else static_k.unflatten(0, (batch, num_heads))
+    v = v if static_v is None else static_v.unflatten(0, (batch, num_heads))
+    if add_zero_attn:
+        k, v = (_ops.pad(t, [0, 0, 0, 1]) for t in (k, v))
+    mask = _head_masks(attn_mask, key_padding_mask, q.dtype, num_heads, k.shape[-2] - key.shape[0])
+    dropout_p = dropout_p if training else 0.0
+    shares = None
+    if need_weights:
+        shares = _attention_weights(q, k, mask)
+        result = (_ops.dropout(shares, dropout_p, True) if dropout_p else shares) @ v
+    else:
+        result = scaled_dot_product_attention(q, k, v, mask, dropout_p)
+    result = result.permute(2, 0, 1, 3).reshape(length, batch, embed)
+    result = _C.functional.linear(result, out_proj_weight, out_proj_bias)
+    if shares is not None and average_attn_weights:
+        shares = shares.mean(1)
+    if single:
+        result, shares = result.squeeze(1), None if shares is None else shares.squeeze(0)
+    return result, shares
+
+
+def _head_masks(attn_mask, key_padding_mask, dtype, num_heads: int, added: int) -> Tensor | None:
+    """Both masks as one that is added to (N, heads, L, S); `added` keys at the end are seen by all."""
+    attn_mask = _canonical_mask(attn_mask, dtype, "attn_mask")
+    padding = _canonical_mask(key_padding_mask, dtype, "key_padding_mask")
+    if attn_mask is not None and attn_mask.dim() == 3:
+        attn_mask = attn_mask.unflatten(0, (-1, num_heads)) if attn_mask.shape[0] > 1 else attn_mask
+    if padding is not None:
+        padding = padding[:, None, None, :]
+    mask = attn_mask if padding is None else padding if attn_mask is None else attn_mask + padding
+    if mask is None:
+        return None
+    return (_ops.pad(mask, [0, added]) if added else mask).to(dtype)

@@ -1,0 +1,60 @@
+"""Sums, means and maxima of bags of embeddings."""
+
+from __future__ import annotations
+
+from .. import _C
+from .._C import Tensor
+
+_ops = _C.ops
+
+
+def embedding_bag(
+    input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None, norm_type: float = 2,
+    scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False, padding_idx: int | None = None,
+) -> Tensor:  # fmt: skip
+    """The sum, mean or max of each bag's rows: bags are input's rows, or begin at offsets."""
+    if max_norm is not None or scale_grad_by_freq:
+        raise NotImplementedError("[embedding_bag] max_norm and scale_grad_by_freq are not supported")
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError("mode has to be one of sum, mean or max")
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(f"embedding_bag: per_sample_weights was not None. It is only supported for mode='sum' (got mode='{mode}').")
+    bags, bag_of = _bags(input, offsets, include_last_offset)
+    flat = input.reshape(-1)
+    rows = _ops.embedding(weight, flat, -1)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.reshape(-1, 1)
+    counted = None if padding_idx is None else flat != padding_idx % weight.shape[0]
+    return _combine(rows, counted, bags, bag_of, mode)
+
+
+def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> tuple[int, Tensor]:
+    """How many bags there are, and which one each index is in."""
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences.")
+        count, length = input.shape
+        return count, _C.torch.arange(count, device=input.device).repeat_interleave(length)
+    if input.dim() != 1 or offsets is None or offsets.dim() != 1:
+        raise ValueError(f"input has to be 1D with 1D offsets, or 2D, got {input.dim()}D and {'no' if offsets is None else offsets.dim()}")
+    starts = offsets[:-1] if include_last_offset else offsets
+    places = _C.torch.arange(input.numel(), device=input.device, dtype=starts.dtype)
+    return starts.numel(), _C.torch.searchsorted(starts, places, right=True) - 1
+
+
+def _combine(rows: Tensor, counted: Tensor | None, bags: int, bag_of: Tensor, mode: str) -> Tensor:
+    zeros = _C.torch.zeros(bags, rows.shape[1], dtype=rows.dtype, device=rows.device)
+    if mode == "max":
+        if counted is not None:
+            rows = rows.masked_fill(counted.logical_not().unsqueeze(1), -float("inf"))
+        most = zeros.index_reduce(0, bag_of, rows, "amax", include_self=False)
+        return most if counted is None else most.masked_fill(most == -float("inf"), 0.0)
+    if counted is not None:
+        rows = rows.masked_fill(counted.logical_not().unsqueeze(1), 0.0)
+    sums = zeros.index_add(0, bag_of, rows)
+    if mode == "sum":
+        return sums
+    ones = _C.torch.ones(rows.shape[0], dtype=rows.dtype, device=rows.device) if counted is None else counted.to(rows.dtype)
+    counts = _C.torch.zeros(bags, dtype=rows.dtype, device=rows.device).index_add(0, bag_of, ones)
+    return sums / counts.clamp_min(1).unsqueeze(1)

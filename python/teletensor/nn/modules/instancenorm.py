@@ -1,0 +1,5 @@
+"""torch.nn.modules.instancenorm's names."""
+
+from .normalization import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, _InstanceNorm
+
+__all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "_InstanceNorm"]

@@ -1,0 +1,23 @@
+"""All parameters of a network as one vector."""
+
+from __future__ import annotations
+
+from ... import _C
+from ..._C import Tensor
+from ..._grad_mode import no_grad
+
+__all__ = ["parameters_to_vector", "vector_to_parameters"]
+
+
+def parameters_to_vector(parameters) -> Tensor:
+    """All parameters, one after the other."""
+    return _C.torch.cat([p.reshape(-1) for p in parameters])
+
+
+@no_grad
+def vector_to_parameters(vec: Tensor, parameters) -> None:
+    """Copies the pieces of a vector over the parameters."""
+    at = 0
+    for p in parameters:
+        p.detach().copy_(vec[at : at + p.numel()].reshape(p.shape))
+        at += p.numel()

@@ -1,0 +1,169 @@
+"""Sequences of different lengths: padded, or packed step by step."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+from ... import _C
+from ..._C import Tensor
+
+__all__ = [
+    "PackedSequence", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence", "unpad_sequence",
+    "unpack_sequence", "invert_permutation",
+]  # fmt: skip
+
+_Packed = namedtuple("PackedSequence", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])
+
+
+class PackedSequence(_Packed):
+    """The rows of all sequences step by step, longest sequence first; see torch.nn.utils.rnn.PackedSequence.
+
+    The client knows the lengths: ``steps`` holds batch_sizes as numbers, so that using it waits for nothing.
+    """
+
+    steps: list[int]
+
+    def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        steps = [int(n) for n in (batch_sizes.tolist() if isinstance(batch_sizes, Tensor) else batch_sizes)]
+        if not isinstance(batch_sizes, Tensor):
+            batch_sizes = _C.tensor(steps, dtype=_C.int64)
+        self = super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+        self.steps = steps
+        return self
+
+    def _with(self, data: Tensor, indices=None) -> PackedSequence:
+        result = _Packed.__new__(type(self), data, self.batch_sizes, *(indices or self[2:]))
+        result.steps = self.steps
+        return result
+
+    def to(self, *args, **kwargs) -> PackedSequence:
+        """The data elsewhere, or of another dtype."""
+        data = self.data.to(*args, **kwargs)
+        return self._with(data, tuple(None if i is None else i.to(data.device) for i in self[2:]))
+
+    def cuda(self, *args, **kwargs) -> PackedSequence:
+        """On the engine's GPU."""
+        return self.to("cuda")
+
+    def cpu(self, *args, **kwargs) -> PackedSequence:
+        """On the engine's CPU."""
+        return self.to("cpu")
+
+    def pin_memory(self) -> PackedSequence:
+        """Itself: the client holds no bytes to pin."""
+        return self
+
+    def double(self) -> PackedSequence:
+        """As float64."""
+        return self.to(_C.float64)
+
+    def float(self) -> PackedSequence:
+        """As float32."""
+        return self.to(_C.float32)
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the data is on a GPU."""
+        return self.data.is_cuda
+
+
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
+    """The order that undoes an order."""
+    if permutation is None:
+        return None
+    places = _C.torch.arange(permutation.numel(), device=permutation.device)
+    return _C.torch.empty_like(permutation).scatter_(0, permutation, places)
+
+
+def _numbers(lengths) -> list[int]:
+    return [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
+
+
+def pack_padded_sequence(input: Tensor, lengths, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
+    """Takes the padding out of (T, N, *) or, batch_first, (N, T, *). Waits where lengths are a tensor."""
+    sizes = _numbers(lengths)
+    order = list(range(len(sizes)))
+    if not enforce_sorted:
+        order.sort(key=lambda i: -sizes[i])
+        sizes = [sizes[i] for i in order]
+    elif any(a < b for a, b in zip(sizes, sizes[1:])):
+        raise RuntimeError(
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
+            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you do "
+            "not need ONNX exportability."
+        )
+    if batch_first:
+        input = input.transpose(0, 1)
+    if len(sizes) != input.shape[1]:
+        raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)} (batch_size={input.shape[1]})")
+    if not sizes or sizes[-1] <= 0:
+        raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0")
+    if sizes[0] > input.shape[0]:
+        raise RuntimeError(f"Expected lengths of at most {input.shape[0]}, got {sizes[0]}")
+    sorted_indices = None
+    if not enforce_sorted:
+        sorted_indices = _C.tensor(order, dtype=_C.int64, device=input.device)
+        input = input.index_select(1, sorted_indices)
+    steps = [sum(n > t for n in sizes) for t in range(sizes[0])]
+    rows = [t * input.shape[1] + i for t, count in enumerate(steps) for i in range(count)]
+    flat = input.reshape(-1, *input.shape[2:])
+    data = flat.index_select(0, _C.tensor(rows, dtype=_C.int64, device=input.device))
+    return PackedSequence(data, steps, sorted_indices)
+
+
+def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None) -> tuple[Tensor, Tensor]:
+    """(padded sequences, lengths) in the order that they had before packing."""
+    steps = sequence.steps
+    longest = len(steps)
+    if total_length is not None:
+        if total_length < longest:
+            raise ValueError(
+                f"Expected total_length to be at least the length of the longest sequence in input, but got "
+                f"total_length={total_length} and max sequence length being {longest}"
+            )
+        longest = total_length
+    batch = steps[0]
+    rows = [t * batch + i for t, count in enumerate(steps) for i in range(count)]
+    data = sequence.data
+    index = _C.tensor(rows, dtype=_C.int64, device=data.device)
+    empty = _C.torch.full((longest * batch, *data.shape[1:]), padding_value, dtype=data.dtype, device=data.device)
+    padded = empty.index_copy(0, index, data).reshape(longest, batch, *data.shape[1:])
+    lengths = _C.tensor([sum(count > i for count in steps) for i in range(batch)], dtype=_C.int64)
+    if sequence.unsorted_indices is not None:
+        padded = padded.index_select(1, sequence.unsorted_indices)
+        lengths = lengths[sequence.unsorted_indices.cpu()]
+    return padded.transpose(0, 1) if batch_first else padded, lengths
+
+
+def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side: str = "right") -> Tensor:
+    """Sequences (L, *) of any lengths as (T, N, *), the shorter ones filled up."""
+    from ..functional import pad
+
+    sequences = list(sequences)
+    longest = max(s.shape[0] for s in sequences)
+    whole = []
+    for s in sequences:
+        gap = longest - s.shape[0]
+        sides = [0, gap] if padding_side == "right" else [gap, 0]
+        whole.append(pad(s, [0, 0] * (s.dim() - 1) + sides, value=padding_value) if gap else s)
+    return _C.torch.stack(whole, 0 if batch_first else 1)
+
+
+def unpad_sequence(padded_sequences: Tensor, lengths, batch_first: bool = False) -> list[Tensor]:
+    """The sequences of a padded batch."""
+    if not batch_first:
+        padded_sequences = padded_sequences.transpose(0, 1)
+    return [s[:n] for s, n in zip(padded_sequences.unbind(0), _numbers(lengths))]
+
+
+def pack_sequence(sequences, enforce_sorted: bool = True) -> PackedSequence:
+    """Sequences of any lengths, packed."""
+    return pack_padded_sequence(pad_sequence(sequences), [s.shape[0] for s in sequences], False, enforce_sorted)
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
+    """The sequences of a packed batch."""
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths, batch_first=True)

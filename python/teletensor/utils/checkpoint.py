@@ -1,0 +1,103 @@
+"""Activations computed again in backward instead of kept (Chen et al., "Training deep nets with sublinear memory cost", 2016)."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from .._C import Tensor
+from .._grad_mode import enable_grad, no_grad
+from .._random import get_rng_state, set_rng_state
+from ..autograd import Function
+from ..autograd import backward as run_backward
+
+__all__ = ["CheckpointFunction", "check_backward_validity", "checkpoint", "checkpoint_sequential", "detach_variable",
+           "get_device_states", "set_device_states"]  # fmt: skip
+
+
+def detach_variable(inputs: tuple) -> tuple:
+    """The tensors cut off their graphs; each requires a gradient where it did."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
+    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
+
+
+def check_backward_validity(inputs) -> None:
+    """Warns where no input requires a gradient: none would reach what is checkpointed."""
+    if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
+        import warnings
+
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=3)
+
+
+def get_device_states(*args) -> tuple[list[int], list[Tensor]]:
+    """([], []): a session has one generator for all devices."""
+    return [], []
+
+
+def set_device_states(devices, states, *, device_type=None) -> None:
+    """Nothing: a session has one generator for all devices."""
+
+
+class CheckpointFunction(Function):
+    """Runs without recording; in backward, again with it."""
+
+    @staticmethod
+    def forward(ctx, run_function: Callable, preserve_rng_state: bool, *args):
+        check_backward_validity(args)
+        ctx.run_function = run_function
+        ctx.state = get_rng_state() if preserve_rng_state else None
+        ctx.inputs = args
+        with no_grad():
+            return run_function(*args)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        inputs = detach_variable(ctx.inputs)
+        now = get_rng_state() if ctx.state is not None else None
+        if ctx.state is not None:
+            set_rng_state(ctx.state)
+        try:
+            with enable_grad():
+                outputs = ctx.run_function(*inputs)
+        finally:
+            if now is not None:
+                set_rng_state(now)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        pairs = [(o, g) for o, g in zip(outputs, grads) if isinstance(o, Tensor) and o.requires_grad]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        run_backward([o for o, _ in pairs], [g for _, g in pairs])
+        return (None, None, *(x.grad if isinstance(x, Tensor) else None for x in inputs))
+
+
+def checkpoint(
+    function: Callable, *args, use_reentrant: bool | None = None, context_fn=None, determinism_check: str = "default",
+    debug: bool = False, preserve_rng_state: bool = True, **kwargs,
+):  # fmt: skip
+    """function(*args) whose intermediate results are not kept but computed again in backward."""
+    if kwargs:
+        inner = function
+
+        def function(*positional):
+            return inner(*positional, **kwargs)
+
+    return CheckpointFunction.apply(function, preserve_rng_state, *args)
+
+
+def checkpoint_sequential(functions, segments: int, input, use_reentrant: bool | None = None, **kwargs):
+    """A Sequential or list of functions in so many checkpointed segments; the last is recorded as usual."""
+    functions = list(functions.children()) if hasattr(functions, "children") else list(functions)
+
+    def run(first: int, last: int):
+        def forward(x):
+            for f in functions[first:last]:
+                x = f(x)
+            return x
+
+        return forward
+
+    size, start = len(functions) // segments, 0
+    for _ in range(segments - 1):
+        input = checkpoint(run(start, start + size), input, **kwargs)
+        start += size
+    return run(start, len(functions))(input)

@@ -1,0 +1,5 @@
+"""torch.utils.data._utils' names."""
+
+from . import collate
+
+__all__ = ["collate"]

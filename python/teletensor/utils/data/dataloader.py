@@ -1,0 +1,5 @@
+"""torch.utils.data.dataloader's names."""
+
+from .loader import DataLoader, default_collate, get_worker_info
+
+__all__ = ["DataLoader", "default_collate", "get_worker_info"]

@@ -1,0 +1,97 @@
+"""Attention layers beside the formula."""
+
+import math
+
+import numpy as np
+import pytest
+
+
+def plain(q, k, v, mask=None):
+    scores = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
+    scores = scores if mask is None else scores + mask
+    shares = np.exp(scores - scores.max(-1, keepdims=True))
+    return shares / shares.sum(-1, keepdims=True) @ v
+
+
+def test_long_sequences_equal_the_formula(torch):
+    q, k, v = (torch.randn(2, 3, 300, 16) for _ in range(3))
+    arrays = [t.numpy().astype("float64") for t in (q, k, v)]
+    attend = torch.nn.functional.scaled_dot_product_attention
+    np.testing.assert_allclose(attend(q, k, v).numpy(), plain(*arrays), rtol=1e-4, atol=1e-5)
+    future = np.triu(np.full((300, 300), -np.inf), 1)
+    np.testing.assert_allclose(attend(q, k, v, is_causal=True).numpy(), plain(*arrays, future), rtol=1e-4, atol=1e-5)
+    mask = torch.rand(2, 1, 300, 300) > 0.3
+    added = np.where(mask.numpy(), 0, -np.inf)
+    np.testing.assert_allclose(attend(q, k, v, mask).numpy(), plain(*arrays, added), rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_equal_those_of_all_scores_at_once(torch):
+    q, k, v = (torch.randn(2, 90, 8, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    weights = torch.randn(2, 90, 8, dtype=torch.float64)
+    fused = torch.autograd.grad((torch.nn.functional.scaled_dot_product_attention(q, k, v) * weights).sum(), (q, k, v))
+    whole = torch.autograd.grad((((q @ k.transpose(1, 2)) / math.sqrt(8)).softmax(-1) @ v * weights).sum(), (q, k, v))
+    for a, b in zip(fused, whole):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-8, atol=1e-10)
+
+
+def test_rows_that_may_look_at_nothing_are_zero(torch):
+    x = torch.randn(2, 4)
+    mask = torch.tensor([[False, False], [True, False]])
+    result = torch.nn.functional.scaled_dot_product_attention(x, x, x, mask)
+    assert result[0].tolist() == [0, 0, 0, 0]
+    np.testing.assert_allclose(result[1].numpy(), x[0].numpy(), rtol=1e-6)
+
+
+def test_a_mask_may_be_trained(torch):
+    x, mask = torch.randn(3, 4), torch.zeros(3, 3, requires_grad=True)
+    torch.nn.functional.scaled_dot_product_attention(x, x, x, mask).square().sum().backward()
+    assert mask.grad.abs().sum().item() > 0
+
+
+def test_multihead_attention_with_and_without_weights_agree(torch):
+    layer = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+    x = torch.randn(3, 5, 8)
+    padding = torch.tensor([[False] * 5, [False] * 4 + [True], [False] * 3 + [True] * 2])
+    with_weights, shares = layer(x, x, x, key_padding_mask=padding)
+    without, none = layer(x, x, x, key_padding_mask=padding, need_weights=False)
+    assert none is None and shares.shape == (3, 5, 5)
+    np.testing.assert_allclose(with_weights.detach().numpy(), without.detach().numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(shares.sum(-1).detach().numpy(), np.ones((3, 5)), rtol=1e-5)
+    assert shares[2, :, 3:].abs().sum().item() == 0
+
+
+def test_multihead_attention_takes_other_widths(torch):
+    layer = torch.nn.MultiheadAttention(8, 2, kdim=6, vdim=4, add_bias_kv=True, add_zero_attn=True)
+    result, shares = layer(torch.randn(5, 2, 8), torch.randn(7, 2, 6), torch.randn(7, 2, 4))
+    assert result.shape == (5, 2, 8) and shares.shape == (2, 5, 9)
+    assert set(dict(layer.named_parameters())) == {
+        "q_proj_weight", "k_proj_weight", "v_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias", "bias_k", "bias_v"
+    }  # fmt: skip
+
+
+def test_causal_encoder_does_not_see_the_future(torch):
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True, norm_first=True, activation="gelu")
+    net = torch.nn.TransformerEncoder(layer, 2)
+    mask = torch.nn.Transformer.generate_square_subsequent_mask(6)
+    x = torch.randn(1, 6, 8)
+    y = x.clone()
+    y[:, 4:] = 0.0
+    a, b = net(x, mask=mask).detach().numpy(), net(y, mask=mask).detach().numpy()
+    np.testing.assert_allclose(a[:, :4], b[:, :4], rtol=1e-4, atol=1e-5)
+    assert abs(a[:, 4:] - b[:, 4:]).max() > 1e-3
+
+
+def test_transformer_trains(torch):
+    net = torch.nn.Transformer(8, 2, 1, 1, 16, dropout=0.0)
+    source, target = torch.randn(5, 2, 8), torch.randn(4, 2, 8)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+    losses = []
+    for _ in range(15):
+        optimizer.zero_grad()
+        loss = (net(source, target) - target).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss)
+    assert losses[-1].item() < losses[0].item()
+    with pytest.raises(RuntimeError, match="equal to d_model"):
+        net(torch.zeros(5, 2, 6), target)
