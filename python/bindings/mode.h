@@ -1,7 +1,8 @@
-// What the calling thread asks of every operator call: grad mode, inference mode, its source line.
+// What the calling thread asks of every operator call: grad mode, inference mode, mixed precision, its source line.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "client/session.h"
 
@@ -10,6 +11,13 @@ namespace tt::python {
 struct Mode {
   bool grad = true;
   bool inference = false;
+  // The lower precision on CPUs and on GPUs, where autocast is on.
+  std::optional<DType> autocast_cpu, autocast_cuda;
+
+  bool autocast() const { return autocast_cpu || autocast_cuda; }
+  std::optional<DType> autocast_dtype(DeviceType device) const {
+    return device == DeviceType::kCUDA ? autocast_cuda : device == DeviceType::kCPU ? autocast_cpu : std::nullopt;
+  }
   static Mode& current();  // the thread's own
 };
 

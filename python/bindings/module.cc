@@ -105,11 +105,26 @@ py::object tensor_function(py::object data, py::object dtype, py::object device,
   return result;
 }
 
+// Of those that autocast knows.
+DeviceType parse_device_type(std::string_view name) {
+  check(name == "cpu" || name == "cuda", "User specified an unsupported autocast device_type '", name, "'");
+  return name == "cuda" ? DeviceType::kCUDA : DeviceType::kCPU;
+}
+
 void bind_modes(py::module_& m) {
   m.def("is_grad_enabled", [] { return Mode::current().grad; });
   m.def("set_grad_enabled", [](bool on) { return std::exchange(Mode::current().grad, on); });
   m.def("is_inference_mode", [] { return Mode::current().inference; });
   m.def("set_inference_mode", [](bool on) { return std::exchange(Mode::current().inference, on); });
+  m.def("autocast_dtype", [](const std::string& device) {  // None: it is off there
+    const std::optional<DType> dtype = Mode::current().autocast_dtype(parse_device_type(device));
+    return dtype ? py::reinterpret_borrow<py::object>(dtype_object(*dtype)) : py::none();
+  });
+  m.def("set_autocast_dtype", [](const std::string& device, py::object dtype) {
+    const bool gpu = parse_device_type(device) == DeviceType::kCUDA;
+    auto& slot = gpu ? Mode::current().autocast_cuda : Mode::current().autocast_cpu;
+    slot = dtype.is_none() ? std::nullopt : std::optional<DType>(dtype_from(dtype.ptr()));
+  });
   m.def("default_dtype", [] { return py::reinterpret_borrow<py::object>(dtype_object(default_float())); });
   m.def("default_device", [] { return py::reinterpret_steal<py::object>(device_object(default_device())); });
   m.def("swap_default_device", [](py::object device) {

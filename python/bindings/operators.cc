@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/backward.h"
 #include "engine/op_ids.h"
+#include "python/bindings/autocast.h"
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
 #include "python/bindings/read.h"
@@ -56,6 +57,9 @@ client::Tensors call_op(uint16_t id, Args args, client::Session& session, absl::
   client::CallOptions options = call_options(session);
   options.into = into;
   const Op& op = *find_op(id);
+  if (Mode::current().autocast() && into.empty() && !op.is_dynamic) [[unlikely]] {
+    return session.call(op, AutocastArgs(op, args, session).args(), options);
+  }
   if (!op.is_dynamic) return session.call(op, args, options);
   ReleaseGil released;  // it waits
   return session.call(op, args, options);

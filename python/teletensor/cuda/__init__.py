@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import _connection
+from . import amp  # noqa: F401
 from .graphs import CUDAGraph, graph, is_current_stream_capturing  # noqa: F401
 
 

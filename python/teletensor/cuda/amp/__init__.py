@@ -1,0 +1,22 @@
+"""Mixed precision on GPUs; torch.cuda.amp's names."""
+
+from __future__ import annotations
+
+import functools
+
+from ...amp import autocast_mode as _mode
+from . import grad_scaler
+from .grad_scaler import GradScaler
+
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "grad_scaler"]
+
+
+class autocast(_mode.autocast):  # noqa: N801 - PyTorch's name
+    """torch.autocast("cuda")."""
+
+    def __init__(self, enabled: bool = True, dtype=None, cache_enabled: bool = True):
+        super().__init__("cuda", dtype, enabled, cache_enabled)
+
+
+custom_fwd = functools.partial(_mode.custom_fwd, device_type="cuda")
+custom_bwd = functools.partial(_mode.custom_bwd, device_type="cuda")

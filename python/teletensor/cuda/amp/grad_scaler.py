@@ -1,0 +1,13 @@
+"""torch.cuda.amp.grad_scaler's names."""
+
+from ...amp import grad_scaler as _scaler
+from ...amp.grad_scaler import OptState
+
+__all__ = ["GradScaler", "OptState"]
+
+
+class GradScaler(_scaler.GradScaler):
+    """torch.amp.GradScaler("cuda")."""
+
+    def __init__(self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
+        super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
