@@ -9,6 +9,7 @@ Nothing waits for the network but reading values; ``sync_report()`` says which l
 
 from __future__ import annotations
 
+import builtins as _builtins
 import math as _math
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
@@ -35,17 +36,42 @@ from ._functions import *  # noqa: E402,F403
 from ._combining import *  # noqa: E402,F403
 from ._einsum import einsum, tensordot  # noqa: E402
 from ._inplace import in_place_functions as _in_place_functions  # noqa: E402
+from ._generator import Generator  # noqa: E402
+from ._generator import drawing_functions as _drawing_functions  # noqa: E402
 from ._windows import *  # noqa: E402,F403
 from ._grad_mode import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled  # noqa: E402
 from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
 from ._serialization import load, save  # noqa: E402
 from ._tensor_str import set_printoptions  # noqa: E402
 from . import (  # noqa: E402
-    _utils, autograd, backends, cuda, distributions, linalg, nn, optim, random, special, testing, utils, version,
+    _VF, _utils, amp, autograd, backends, cuda, distributions, types, linalg, nn, optim, random, special, testing, utils, version,
 )  # fmt: skip
+from .amp import autocast  # noqa: E402
 from .autograd import Variable  # noqa: E402
+from .nn.functional import (  # noqa: E402
+    adaptive_avg_pool1d, adaptive_max_pool1d, alpha_dropout, avg_pool1d, bilinear, channel_shuffle, dropout,
+    feature_dropout, group_norm, layer_norm, max_pool1d, max_pool2d, max_pool3d, pairwise_distance, pixel_shuffle,
+    pixel_unshuffle, rrelu, triplet_margin_loss,
+)  # fmt: skip
 
-globals().update(_in_place_functions)
+globals().update(_in_place_functions | _drawing_functions)
+
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> _builtins.bool:
+    """Whether this thread's operators are cast on devices of a type."""
+    return _C.autocast_dtype(device_type) is not None
+
+
+def get_autocast_dtype(device_type: str):
+    """The lower precision of autocast, or what it would be."""
+    return _C.autocast_dtype(device_type) or amp.autocast_mode._DEFAULTS[device_type]
+
+
+def get_autocast_gpu_dtype():
+    """get_autocast_dtype("cuda")."""
+    return get_autocast_dtype("cuda")
+
 
 e, pi, inf, nan = _math.e, _math.pi, _math.inf, _math.nan
 strided, contiguous_format, channels_last, preserve_format = (

@@ -1,6 +1,6 @@
 """Neural networks: PyTorch's torch.nn over tensors in an engine."""
 
-from . import functional, init, utils
+from . import common_types, functional, init, utils
 from .modules import *  # noqa: F403
 from .modules.module import Module
 from .parameter import Buffer, Parameter, UninitializedParameter

@@ -235,7 +235,7 @@ class Rprop(_EachParameter):
     def _step(self, group, p, grad, state):
         (less, more), (least, most) = group["etas"], group["step_sizes"]
         turned = grad * state["prev"]
-        factor = _C.torch.where(turned > 0, more, _C.torch.where(turned < 0, less, 1.0)).to(p.dtype)
+        factor = _C.torch.ones_like(grad).masked_fill(turned > 0, more).masked_fill(turned < 0, less)
         size = state["step_size"].mul_(factor).clamp_(least, most)
         grad = grad.masked_fill(turned < 0, 0.0)
         p.sub_(grad.sign() * size)

@@ -33,3 +33,8 @@ def assert_close(actual, expected, *, rtol=None, atol=None, equal_nan=False, che
     if not np.allclose(x, y, rtol, atol, equal_nan):
         worst = np.nanmax(np.abs(x - y)) if x.size else 0
         raise AssertionError(msg or f"Tensor-likes are not close!\n\nGreatest absolute difference: {worst} (up to {atol} allowed), rtol {rtol}")  # fmt: skip
+
+
+def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan: bool = True, msg: str = "") -> None:
+    """assert_close, by its old name: dtypes need not agree."""
+    assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Callable
 
 from .._C import Tensor
+from .._functions import tensor
 from .._grad_mode import enable_grad, no_grad
 from .._random import get_rng_state, set_rng_state
 from ..autograd import Function
@@ -81,6 +82,10 @@ def checkpoint(
         def function(*positional):
             return inner(*positional, **kwargs)
 
+    if use_reentrant is False and not any(isinstance(x, Tensor) and x.requires_grad for x in args):
+        # Parameters inside are to get gradients although no input wants one: an input that does carries the graph.
+        carrier = tensor(0.0, requires_grad=True)
+        return CheckpointFunction.apply(lambda _, *rest: function(*rest), preserve_rng_state, carrier, *args)
     return CheckpointFunction.apply(function, preserve_rng_state, *args)
 
 

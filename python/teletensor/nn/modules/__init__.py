@@ -27,3 +27,4 @@ for _family in (
     rnn, sparse, transformer,
 ):  # fmt: skip
     __all__ += _family.__all__
+activation.MultiheadAttention = transformer.MultiheadAttention  # PyTorch's place for it

@@ -11,6 +11,11 @@ from ..._C import device as _device
 from ..parameter import Buffer, Parameter
 
 
+def _addindent(text: str, spaces: int) -> str:
+    """The lines after the first, moved right."""
+    return text.replace("\n", "\n" + " " * spaces)
+
+
 class RemovableHandle:
     """Removes a hook when asked to."""
 
@@ -352,7 +357,7 @@ class Module:
 
     def __repr__(self) -> str:
         extra = self.extra_repr()
-        children = [f"({name}): " + repr(m).replace("\n", "\n  ") for name, m in self._modules.items()]
+        children = [f"({name}): " + _addindent(repr(m), 2) for name, m in self._modules.items()]
         if not children:
             return f"{self._get_name()}({extra})"
         return f"{self._get_name()}(\n  " + "\n  ".join(([extra] if extra else []) + children) + "\n)"

@@ -1,0 +1,46 @@
+"""Recurrent layers as functions of their weights; torch._VF's names.
+
+Each takes (input, states, weights, ...) of a padded batch, or (data, batch_sizes, states, weights, ...) of a packed one.
+"""
+
+from __future__ import annotations
+
+from . import _C
+from ._C import Tensor
+
+__all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell"]
+
+gru_cell, lstm_cell = _C.torch.gru_cell, _C.torch.lstm_cell
+rnn_relu_cell, rnn_tanh_cell = _C.torch.rnn_relu_cell, _C.torch.rnn_tanh_cell
+
+
+def _parts(args: tuple) -> tuple:
+    """(input, batch sizes, states, weights, the other arguments), packed or not."""
+    packed = isinstance(args[1], Tensor) and args[1].dim() == 1
+    if packed:
+        return args[0], args[1].tolist(), args[2], args[3], (*args[4:], False)
+    return args[0], [], args[1], args[2], args[3:]
+
+
+def lstm(*args) -> tuple[Tensor, Tensor, Tensor]:
+    """(output, h_n, c_n)."""
+    data, steps, states, weights, rest = _parts(args)
+    return tuple(_C.ops.lstm(data, list(states), list(weights), steps, *rest))
+
+
+def gru(*args) -> tuple[Tensor, Tensor]:
+    """(output, h_n)."""
+    data, steps, states, weights, rest = _parts(args)
+    return tuple(_C.ops.gru(data, states, list(weights), steps, *rest))
+
+
+def _rnn(nonlinearity: str):
+    def run(*args) -> tuple[Tensor, Tensor]:
+        data, steps, states, weights, rest = _parts(args)
+        return tuple(_C.ops.rnn(data, states, list(weights), steps, nonlinearity, *rest))
+
+    run.__name__, run.__doc__ = f"rnn_{nonlinearity}", "(output, h_n)."
+    return run
+
+
+rnn_tanh, rnn_relu = _rnn("tanh"), _rnn("relu")

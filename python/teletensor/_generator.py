@@ -1,0 +1,80 @@
+"""Generator: a sequence of random numbers of one's own, beside the session's."""
+
+from __future__ import annotations
+
+import functools
+import secrets
+
+from . import _C
+from ._C import Tensor
+
+__all__ = ["Generator"]
+
+
+def _signed(seed: int) -> int:
+    return (seed + 2**63) % 2**64 - 2**63
+
+
+class Generator:
+    """A (seed, offset) that draws with ``generator=`` go on from. Drawing with one waits for nothing."""
+
+    def __init__(self, device="cpu"):
+        self.device = _C.device(device)
+        self.manual_seed(67280421310721)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Restarts it: the same draws follow."""
+        self._seed = int(seed) % 2**64
+        self._state = _C.tensor([_signed(self._seed), 0], dtype=_C.int64)
+        return self
+
+    def seed(self) -> int:
+        """Seeds from the system's entropy, and returns the seed."""
+        self.manual_seed(secrets.randbits(63))
+        return self._seed
+
+    def initial_seed(self) -> int:
+        """The seed last set."""
+        return self._seed
+
+    def get_state(self) -> Tensor:
+        """(seed, offset) as a tensor."""
+        return self._state.clone()
+
+    def set_state(self, state: Tensor) -> Generator:
+        """Goes on from what get_state gave."""
+        self._state = state.clone()
+        return self
+
+    def __enter__(self) -> Generator:
+        self._session = _C.ops.get_rng_state()
+        _C.ops.set_rng_state(self._state)
+        return self
+
+    def __exit__(self, *exc) -> None:
+        self._state = _C.ops.get_rng_state()
+        _C.ops.set_rng_state(self._session)
+
+
+def with_generator(function):
+    """The function, which draws from the session's generator, with ``generator=`` too."""
+
+    @functools.wraps(function)
+    def draw(*args, generator: Generator | None = None, **kwargs):
+        if generator is None:
+            return function(*args, **kwargs)
+        with generator:
+            return function(*args, **kwargs)
+
+    return draw
+
+
+drawing_functions = {
+    name: with_generator(getattr(_C.torch, name))
+    for name in ("rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson", "binomial")
+}
+for _name in (
+    "bernoulli", "bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "multinomial", "normal_", "random_",
+    "uniform_",
+):  # fmt: skip
+    setattr(Tensor, _name, with_generator(getattr(Tensor, _name)))

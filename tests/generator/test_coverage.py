@@ -1,0 +1,24 @@
+"""The table of what PyTorch has and we do not."""
+
+from types import ModuleType, SimpleNamespace
+
+from engine.generate import coverage
+
+
+def test_missing_names_by_use(tmp_path):
+    names = tmp_path / "names.txt"
+    names.write_text("# a comment\n12|pkg.nn.Linear\n7|pkg.jit.script\n5|Tensor.view\n3|Tensor.gone\n")
+    package = ModuleType("pkg")
+    package.nn, package.Tensor = SimpleNamespace(Linear=1), SimpleNamespace(view=2)
+    counts = coverage.read_names(names)
+    assert counts == {"pkg.nn.Linear": 12, "pkg.jit.script": 7, "Tensor.view": 5, "Tensor.gone": 3}
+    rows = coverage.missing(package, counts)
+    assert rows == [(7, "pkg.jit.script", ""), (3, "Tensor.gone", "")]
+    page = coverage.emit(rows, counts, 5)
+    assert "| 10 or more | 1 | 1 | 0 | 0 |" in page and "| 3 or more | 4 | 2 | 2 | 2 |" in page
+    assert "| 7 | `pkg.jit.script` |  |" in page and "Tensor.gone" not in page
+
+
+def test_reasons_go_by_beginnings():
+    assert coverage.reason("torch.jit.script") and coverage.reason("torch.distributed.init_process_group")
+    assert coverage.reason("torch.nn.Linear") == ""

@@ -1,0 +1,70 @@
+"""Losses over sequences and margins, beside their definitions."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+
+def by_paths(log_probs: np.ndarray, labels: list[int], blank: int = 0) -> float:
+    """-log of the summed probability of all paths that collapse to the labels, one by one."""
+    total = -np.inf
+    for path in itertools.product(range(log_probs.shape[1]), repeat=log_probs.shape[0]):
+        collapsed = [c for c, _ in itertools.groupby(path) if c != blank]
+        if collapsed == labels:
+            total = np.logaddexp(total, sum(log_probs[t, c] for t, c in enumerate(path)))
+    return -total
+
+
+@pytest.mark.parametrize("labels", [[], [1], [1, 2], [2, 2], [1, 2, 1]])
+def test_ctc_sums_over_all_paths(torch, labels):
+    logs = torch.randn(5, 1, 3, dtype=torch.float64).log_softmax(2)
+    loss = torch.nn.functional.ctc_loss(
+        logs, torch.tensor([labels], dtype=torch.int64).reshape(1, -1), [5], [len(labels)], reduction="none"
+    )
+    np.testing.assert_allclose(loss.numpy()[0], by_paths(logs.numpy()[:, 0], labels), rtol=1e-9)
+
+
+def test_ctc_of_what_cannot_be(torch):
+    logs = torch.randn(2, 1, 3).log_softmax(2).requires_grad_()
+    loss = torch.nn.CTCLoss(reduction="sum")(logs, torch.tensor([[1, 1]]), [2], [2])
+    assert loss.item() == float("inf")
+    finite = torch.nn.CTCLoss(reduction="sum", zero_infinity=True)(logs, torch.tensor([[1, 1]]), [2], [2])
+    finite.backward()
+    assert finite.item() == 0 and logs.grad.abs().sum().item() == 0
+
+
+def test_ctc_takes_targets_in_one_row(torch):
+    logs = torch.randn(6, 2, 4).log_softmax(2)
+    rows = torch.nn.functional.ctc_loss(logs, torch.tensor([[1, 2, 3], [2, 0, 0]]), torch.tensor([6, 5]), torch.tensor([3, 1]))
+    one = torch.nn.functional.ctc_loss(logs, torch.tensor([1, 2, 3, 2]), [6, 5], [3, 1])
+    np.testing.assert_allclose(rows.item(), one.item(), rtol=1e-6)
+
+
+def test_ctc_trains(torch):
+    logits = torch.zeros(8, 1, 4, requires_grad=True)
+    for _ in range(60):
+        loss = torch.nn.functional.ctc_loss(logits.log_softmax(2), torch.tensor([[1, 2, 3]]), [8], [3])
+        (grad,) = torch.autograd.grad(loss, logits)
+        logits = (logits - 5 * grad).detach().requires_grad_()
+    path = logits.argmax(2).reshape(-1).tolist()
+    assert [c for c, _ in itertools.groupby(path) if c != 0] == [1, 2, 3]
+
+
+def test_margins(torch):
+    x = torch.tensor([[0.1, 0.2, 0.4, 0.8]])
+    # The examples of PyTorch's documentation.
+    loss = torch.nn.MultiLabelMarginLoss()(x, torch.tensor([[3, 0, -1, 1]]))
+    np.testing.assert_allclose(loss.item(), 0.85, rtol=1e-6)
+    np.testing.assert_allclose(torch.nn.MultiMarginLoss()(x, torch.tensor([3])).item(), 0.325, rtol=1e-6)
+
+
+def test_adaptive_softmax_is_a_distribution(torch):
+    layer = torch.nn.AdaptiveLogSoftmaxWithLoss(16, 20, [5, 10], div_value=2.0)
+    x = torch.randn(4, 16)
+    logs = layer.log_prob(x)
+    np.testing.assert_allclose(logs.exp().sum(1).detach().numpy(), np.ones(4), rtol=1e-5)
+    output, loss = layer(x, torch.tensor([0, 7, 19, 3]))
+    np.testing.assert_allclose(output.detach().numpy(), [logs[i, c].item() for i, c in enumerate([0, 7, 19, 3])], rtol=1e-5)
+    assert layer.predict(x).tolist() == logs.argmax(1).tolist()
+    np.testing.assert_allclose(loss.item(), -output.mean().item(), rtol=1e-6)
