@@ -3,7 +3,7 @@
 
 #include "engine/tensor.h"
 #include "kernels/common/element.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/half.h"
 
 namespace tt::cuda {
 
@@ -24,14 +24,17 @@ TT_FUNCTION void with_element_of(DType dtype, F f) {
   }
 }
 
-// A number as another type; half precisions go through float.
+// A number as another type; half precisions go through float, and floats to narrow integers through int32_t, so that they
+// wrap around.
 template <typename To, typename From>
 TT_FUNCTION To convert(From value) {
   if constexpr (std::is_same_v<To, From>) return value;
   else if constexpr (std::is_same_v<To, Bool>) return Bool(value != From(0));
-  else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) return convert<To>(static_cast<float>(value));
+  else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) return convert<To>(widen(value));
   else if constexpr (std::is_same_v<From, Bool>) return static_cast<To>(static_cast<bool>(value) ? 1 : 0);
-  else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) return To(static_cast<float>(value));
+  else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) return narrow<To>(static_cast<float>(value));
+  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) < 4)
+    return static_cast<To>(static_cast<int32_t>(value));
   else return static_cast<To>(value);
 }
 

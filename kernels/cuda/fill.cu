@@ -1,22 +1,68 @@
 #include "kernels/cuda/fill.h"
 
-#include "kernels/cuda/access.h"
+#include <cstring>
+
 #include "kernels/cuda/layout.h"
+#include "kernels/cuda/vectors.h"
 
 namespace tt::cuda {
 namespace {
 
-template <typename C>
-void fill_elements(const Tensor& dst, C value) {
+template <typename T>
+struct FillVectors {
+  static constexpr int kLanes = Vector<T>::kLanes;
+  int64_t n;
+  T* to;
+  T value;
+
+  TT_DEVICE void operator()(int64_t i) const {
+    const int64_t at = i * kLanes;
+    if (at + kLanes > n) {
+      for (int64_t j = at; j < n; ++j) to[j] = value;
+      return;
+    }
+    Vector<T> values;
+    for (int lane = 0; lane < kLanes; ++lane) values.at[lane] = value;
+    store_vector(to + at, values);
+  }
+};
+
+template <typename T>
+struct FillAnywhere {
+  Layout<1> layout;
+  T* to;
+  T value;
+  TT_DEVICE void operator()(int64_t i) const { to[layout.offsets(i).at[0]] = value; }
+};
+
+template <typename T>
+void fill_elements(const Tensor& dst, T value) {
+  const Queue queue = queue_of(dst);
   const Layout<1> layout(dst.sizes(), {dst.strides()});
-  const Access to(dst);
-  for_each(queue_of(dst), dst.numel(), [=] TT_DEVICE(int64_t i) { to.store(layout.offsets(i).at[0], value); });
+  const int64_t n = dst.numel();
+  constexpr int kLanes = Vector<T>::kLanes;
+  if (!layout.is_linear()) return for_each(queue, n, FillAnywhere<T>{layout, dst.data_as<T>(), value});
+  if (value == T(0)) return runtime().fill(dst.data(), 0, static_cast<size_t>(n) * sizeof(T), queue.stream());
+  if (!is_aligned(dst.data())) return for_each(queue, n, FillAnywhere<T>{layout, dst.data_as<T>(), value});
+  for_each(queue, (n + kLanes - 1) / kLanes, FillVectors<T>{n, dst.data_as<T>(), value});
+}
+
+// A number as the bits of a dtype's element.
+template <typename T>
+T bits_of(const Scalar& value, DType dtype) {
+  T bits{};
+  with_element(dtype, [&]<typename E>(std::type_identity<E>) {
+    const E element = value.category() == Category::kFloating ? convert<E>(value.to_double()) : convert<E>(value.to_int());
+    std::memcpy(&bits, &element, std::min(sizeof(T), sizeof(E)));
+  });
+  return bits;
 }
 
 }  // namespace
 
 void fill_with(const Tensor& dst, const Scalar& value) {
-  value.category() == Category::kFloating ? fill_elements(dst, value.to_double()) : fill_elements(dst, value.to_int());
+  if (dst.numel() == 0) return;
+  with_bits(dst.dtype(), [&]<typename T>(std::type_identity<T>) { fill_elements(dst, bits_of<T>(value, dst.dtype())); });
 }
 
 }  // namespace tt::cuda

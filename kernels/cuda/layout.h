@@ -3,9 +3,12 @@
 // Made on the host, captured by value.
 #pragma once
 
+#include <limits>
+
 #include "engine/rules/error.h"
 #include "engine/tensor.h"
 #include "kernels/common/dims.h"
+#include "kernels/cuda/divider.h"
 #include "kernels/cuda/launch.h"
 
 namespace tt::cuda {
@@ -27,8 +30,12 @@ class Layout {
     check_as(ErrorKind::kNotImplemented, dims.size() <= kMost, "tensors that lie in more than ", kMost,
              " dimensions are not implemented on CUDA");
     count_ = static_cast<int>(dims.size());
+    int64_t numel = 1;
+    for (int d = 0; d < count_; ++d) numel *= dims[d].size;
+    is_small_ = numel > 0 && numel <= std::numeric_limits<int32_t>::max();
     for (int d = 0; d < count_; ++d) {
       sizes_[d] = dims[d].size;
+      if (is_small_) dividers_[d] = Divider(static_cast<uint32_t>(dims[d].size));
       for (int k = 0; k < K; ++k) strides_[k][d] = dims[d].strides[k];
     }
   }
@@ -36,6 +43,15 @@ class Layout {
   // Where element `i` (in row-major order) of each operand lies, in elements.
   TT_FUNCTION Offsets<K> offsets(int64_t i) const {
     Offsets<K> result{};
+    if (is_small_) {
+      auto left = static_cast<uint32_t>(i);
+      TT_ROLLED
+      for (int d = count_ - 1; d >= 0; --d) {
+        const int64_t index = d == 0 ? left : dividers_[d].split(left);
+        for (int k = 0; k < K; ++k) result.at[k] += index * strides_[k][d];
+      }
+      return result;
+    }
     TT_ROLLED
     for (int d = count_ - 1; d >= 0; --d) {
       const int64_t index = d == 0 ? i : i % sizes_[d];
@@ -53,8 +69,10 @@ class Layout {
 
  private:
   int count_;
+  bool is_small_;
   int64_t sizes_[kMost];
   int64_t strides_[K][kMost];
+  Divider dividers_[kMost];  // by sizes, where there are few elements
 };
 
 }  // namespace tt::cuda

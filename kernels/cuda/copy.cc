@@ -6,9 +6,9 @@
 #include "engine/boxed.h"
 #include "engine/devices.h"
 #include "engine/slot_table.h"
-#include "kernels/cuda/access.h"
+#include "kernels/cuda/cast.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/layout.h"
+#include "kernels/cuda/move.h"
 
 namespace tt::cuda {
 
@@ -16,51 +16,13 @@ namespace {
 
 bool on_gpu(const Tensor& t) { return t.device().type == DeviceType::kCUDA; }
 
-Layout<2> layout_of(const Tensor& src, const Tensor& dst) {
-  const Sizes from = broadcast_strides(src.sizes(), src.strides(), dst.sizes());
-  return Layout<2>(dst.sizes(), {from, dst.strides()});
-}
-
-template <typename T>
-void move_elements(const Queue& queue, const Tensor& src, const Tensor& dst) {
-  const Layout<2> layout = layout_of(src, dst);
-  if (layout.is_linear()) {
-    return runtime().copy(dst.data(), src.data(), static_cast<size_t>(dst.numel()) * sizeof(T), queue.stream());
-  }
-  const T* from = src.data_as<T>();
-  T* to = dst.data_as<T>();
-  for_each(queue, dst.numel(), [=] TT_DEVICE(int64_t i) {
-    const Offsets<2> offsets = layout.offsets(i);
-    to[offsets.at[1]] = from[offsets.at[0]];
-  });
-}
-
-// Through C, the narrowest type that holds the source.
-template <typename C>
-void convert_elements(const Queue& queue, const Tensor& src, const Tensor& dst) {
-  const Layout<2> layout = layout_of(src, dst);
-  const Access from(src), to(dst);
-  for_each(queue, dst.numel(), [=] TT_DEVICE(int64_t i) {
-    const Offsets<2> offsets = layout.offsets(i);
-    to.store(offsets.at[1], from.load<C>(offsets.at[0]));
-  });
-}
-
 void copy_within(const Tensor& src, const Tensor& dst) {
   if (src.data() == dst.data() && src.dtype() == dst.dtype() && src.sizes() == dst.sizes() &&
       src.strides() == dst.strides()) {
     return;
   }
   const Queue queue = queue_of(dst);
-  if (src.dtype() == dst.dtype()) {
-    with_bits(dst.dtype(), [&]<typename T>(std::type_identity<T>) { move_elements<T>(queue, src, dst); });
-  } else if (src.dtype() == DType::kFloat64) {
-    convert_elements<double>(queue, src, dst);
-  } else if (category(src.dtype()) == Category::kFloating) {
-    convert_elements<float>(queue, src, dst);
-  } else {
-    convert_elements<int64_t>(queue, src, dst);
-  }
+  src.dtype() == dst.dtype() ? move_elements(queue, src, dst) : cast_elements(queue, src, dst);
 }
 
 // Host memory that the device reads and writes by itself.
