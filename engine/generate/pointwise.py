@@ -113,7 +113,8 @@ namespace tt::cpu::TT_ISA {{
 
 def outputs(operators: list[Operator], kernels_folder: Path) -> dict[str, str]:
     """Path under the generated tree -> text."""
-    functions = vocabulary((kernels_folder / "common" / "scalar_math.h").read_text())
+    scalar_math = (kernels_folder / "common" / "scalar_math.h").read_text()
+    functions = vocabulary(scalar_math)
     files = {f"kernels/cpu/isa/pointwise_{i}.cc": emit_file(operators, i, functions) for i in range(NUM_FILES)}
     files["kernels/cpu/isa/pointwise_rows.cc"] = emit_table()
-    return files | pointwise_cuda.outputs(operators, functions)
+    return files | pointwise_cuda.outputs(operators, functions, scalar_math)

@@ -83,7 +83,40 @@ namespace tt::cuda {{
 """
 
 
-def outputs(operators: list[Operator], functions: set[str]) -> dict[str, str]:
+def emit_bodies(operators: list[Operator], functions: set[str], scalar_math: str) -> str:
+    """The bodies as source, for chains that are compiled while the engine runs."""
+    rows = []
+    for op in operators:
+        if not op.is_pointwise:
+            continue
+        kinds = bodies(op)
+        cells = []
+        for kind in ("float", "int"):
+            looks_for_zeros = kind == "int" and divisor_of(op, kinds) >= 0
+            used = None if looks_for_zeros else distinct(kinds).get(kind)
+            text = function(op, used, kinds[used], functions) if used else ""
+            cells.append(f'"body_{op.name}_{used}", R"TT({text})TT"' if used else '"", ""')
+        rows.append(f"      {{op_id::{op.constant}, {', '.join(cells)}}},\n")
+    # What it includes comes from whoever compiles it.
+    math = "".join(f"{line}\n" for line in scalar_math.splitlines() if not line.startswith(("#include", "#pragma once")))
+    return f"""{HEADER}#include "engine/op_ids.h"
+#include "kernels/cuda/chain_source.h"
+namespace tt::cuda {{
+absl::Span<const ChainBody> chain_bodies() {{
+  static const ChainBody bodies[] = {{
+{"".join(rows)}  }};
+  return bodies;
+}}
+std::string_view chain_functions() {{
+  return R"TT({math})TT";
+}}
+}}  // namespace tt::cuda
+"""
+
+
+def outputs(operators: list[Operator], functions: set[str], scalar_math: str) -> dict[str, str]:
     """Path under the generated tree -> text."""
     files = {f"kernels/cuda/pointwise_{i}.cu": emit_file(operators, i, functions) for i in range(NUM_FILES)}
-    return files | {"kernels/cuda/pointwise_files.cu": emit_table()}
+    files["kernels/cuda/pointwise_files.cu"] = emit_table()
+    files["kernels/cuda/chain_bodies.cu"] = emit_bodies(operators, functions, scalar_math)
+    return files

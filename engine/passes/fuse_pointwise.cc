@@ -74,6 +74,7 @@ class ChainBuilder {
       chain.push_back({instructions_[i].op, step.args, step.inferred.compute});
     }
     Dispatcher::instance().chain_kernel(steps_[0].inferred.backend)(chain, out);
+    if (Context::current().has_faults()) taint(out);
     return out;
   }
 
@@ -99,6 +100,17 @@ class ChainBuilder {
     absl::InlinedVector<int8_t, 6> from;  // the step whose result an argument is; -1 for none
     Inference inferred;
   };
+
+  // What the result came from may still turn out to have failed.
+  void taint(const Tensor& out) const {
+    for (size_t i = 0; i < length_; ++i) {
+      Call call;
+      call.op = instructions_[i].op;
+      call.args = steps_[i].args;
+      call.outputs = {out};
+      Context::current().faults().attach(call);
+    }
+  }
 
   Slot result(size_t i) const { return instructions_[i].results[0]; }
   // Which of the first `count` instructions gave the result of that name; -1 for none.

@@ -1,6 +1,7 @@
 #include "kernels/cuda/pointwise.h"
 
 #include "engine/op_ids.h"
+#include "kernels/cuda/chain.h"
 #include "kernels/cuda/pointwise_call.h"
 
 namespace tt::cuda {
@@ -38,16 +39,6 @@ C number_as(const Arg& arg, DType compute) {
 
 Error divided_by_zero(const FaultCell&) { return Error(ErrorKind::kRuntime, "ZeroDivisionError"); }
 
-// x ** n for the exponents that people write: far cheaper than pow, and exact. The operator of x alone that it is; 0 for
-// none.
-uint16_t power(const ChainStep& step) {
-  if (step.op->id != op_id::kPow || !step.args[1].is_number()) return 0;
-  const double n = step.args[1].to_double();
-  if (n == 2) return op_id::kSquare;
-  if (!is_floating(step.compute)) return 0;
-  return n == 0.5 ? op_id::kSqrt : n == -0.5 ? op_id::kRsqrt : n == -1 ? op_id::kReciprocal : 0;
-}
-
 template <typename C>
 void add_argument(CallBuilder<C>& builder, const ChainStep& step, size_t i) {
   const Arg& arg = step.args[i];
@@ -60,7 +51,7 @@ void add_argument(CallBuilder<C>& builder, const ChainStep& step, size_t i) {
 
 template <typename C>
 void run(const ChainStep& step, const Tensor& out) {
-  const uint16_t simpler = power(step);
+  const uint16_t simpler = power_of(step);
   const PointwiseRow& row = row_of(simpler ? simpler : step.op->id);
   const Launch<C> launch = launch_of<C>(row, step.compute);
   check_as(ErrorKind::kNotImplemented, launch != nullptr, "not implemented for ", name(step.compute));
@@ -71,6 +62,26 @@ void run(const ChainStep& step, const Tensor& out) {
   if (std::is_integral_v<C> && row.divisor >= 0) builder.call().fault = open_fault(queue, &divided_by_zero);
   launch(queue, builder.call());
 }
+
+void compute(Call& call) { run_step({call.op, call.args, call.inferred.compute}, call.outputs[0]); }
+
+void pointwise(Call& call) {
+  // Where a result lands in another dtype it must first wrap or round to its own.
+  const bool converts = call.into && call.outputs[0] && call.outputs[0].dtype() != call.inferred.outputs[0].dtype;
+  converts ? run_with_plain_outputs(call, &compute) : run_with_separate_outputs(call, &compute);
+}
+
+}  // namespace
+
+uint16_t power_of(const ChainStep& step) {
+  if (step.op->id != op_id::kPow || !step.args[1].is_number()) return 0;
+  const double n = step.args[1].to_double();
+  if (n == 2) return op_id::kSquare;
+  if (!is_floating(step.compute)) return 0;
+  return n == 0.5 ? op_id::kSqrt : n == -0.5 ? op_id::kRsqrt : n == -1 ? op_id::kReciprocal : 0;
+}
+
+bool divides(uint16_t op) { return row_of(op).divisor >= 0; }
 
 void run_step(const ChainStep& step, const Tensor& out) {
   switch (step.compute) {
@@ -84,20 +95,11 @@ void run_step(const ChainStep& step, const Tensor& out) {
   }
 }
 
-void compute(Call& call) { run_step({call.op, call.args, call.inferred.compute}, call.outputs[0]); }
-
-void pointwise(Call& call) {
-  // Where a result lands in another dtype it must first wrap or round to its own.
-  const bool converts = call.into && call.outputs[0] && call.outputs[0].dtype() != call.inferred.outputs[0].dtype;
-  converts ? run_with_plain_outputs(call, &compute) : run_with_separate_outputs(call, &compute);
-}
-
-}  // namespace
-
 void register_pointwise(Dispatcher& dispatcher) {
   for (const Op* op : all_ops()) {
     if (op->is_pointwise) dispatcher.set(op->id, Key::kCUDA, &pointwise);
   }
+  dispatcher.set_chain_kernel(DeviceType::kCUDA, &run_chain);
 }
 
 }  // namespace tt::cuda

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.generate import pointwise
+from engine.generate import pointwise, pointwise_cuda
 from engine.generate.declaration import DeclarationError, parse_entry
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,3 +97,21 @@ def test_each_operator_is_in_one_file():
     op = operator("input")
     files = [pointwise.emit_file([op], i, FUNCTIONS) for i in range(pointwise.NUM_FILES)]
     assert sum("kProbe" in text for text in files) == 1
+
+
+def test_cuda_shares_the_bodies():
+    op = operator("floor_divide(input, other)")
+    text = pointwise_cuda.emit_file([op], 4008 % pointwise_cuda.NUM_FILES, FUNCTIONS)
+    assert "return floor_divide(input, other);" in text
+    assert "struct ProbeFloat {\n  static constexpr int kInputs = 2, kNumbers = 1, kDivisor = 1;" in text
+    assert "{op_id::kProbe, 1, find<ProbeFloat, float>(), find<ProbeFloat, double>(), " in text
+    assert "find<ProbeFloat, int64_t>(), find<ProbeFloat, int64_t>()}," in text  # one body, integers and truth alike
+
+
+def test_chains_get_bodies_as_text_but_for_divisions_of_integers():
+    text = pointwise_cuda.emit_bodies(
+        [operator("floor_divide(input, other)")], FUNCTIONS, '#pragma once\n#include <bit>\nint f();\n'
+    )
+    assert '{op_id::kProbe, "body_probe_float", R"TT(template <typename T>' in text
+    assert ')TT", "", ""},' in text
+    assert 'R"TT(int f();\n)TT"' in text

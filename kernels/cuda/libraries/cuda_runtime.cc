@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/rules/error.h"
+#include "kernels/cuda/libraries/driver.h"
 #include "kernels/cuda/runtime.h"
 
 namespace tt::cuda {
@@ -16,16 +17,6 @@ namespace {
 
 void must(const char* call, cudaError_t code) {
   if (code != cudaSuccess) [[unlikely]] cuda_error(call, code);
-}
-
-// Something of the driver's, whose library is opened by cudart.
-template <typename Function>
-Function driver_function(const char* name) {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult result;
-  must(name, cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result));
-  check(found != nullptr && result == cudaDriverEntryPointSuccess, "the driver has no ", name);
-  return reinterpret_cast<Function>(found);
 }
 
 struct Driver {
