@@ -9,7 +9,7 @@ from ._C import Tensor
 from ._functions import meshgrid
 
 __all__ = [
-    "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "chain_matmul", "combinations",
+    "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "combinations",
     "corrcoef", "cov", "cumulative_trapezoid", "diagflat", "kron", "pdist", "range", "scalar_tensor", "tril_indices",
     "trapezoid", "trapz", "triu_indices", "unique", "unique_consecutive", "vander",
 ]  # fmt: skip
@@ -89,15 +89,6 @@ def block_diag(*tensors) -> Tensor:
         rows.append(_C.ops.pad(b, [at, width - at - b.shape[1]]))
         at += b.shape[1]
     return _torch.cat(rows, 0) if rows else _torch.empty(1, 0)
-
-
-def chain_matmul(*matrices) -> Tensor:
-    """The product of several matrices."""
-    from ._einsum import einsum
-
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    pairs = [letters[i : i + 2] for i in _builtin_range(len(matrices))]
-    return einsum(",".join(pairs) + "->" + pairs[0][0] + pairs[-1][1], *matrices)
 
 
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
