@@ -27,8 +27,8 @@ struct BlockInfo {
   uint64_t stream = 0;     // in whose order it is used
   // Of a block in use, where they are known: whose it is ("session 3") and which line made it. The CPU's small blocks
   // are handed out faster than a name is written down; they have none.
-  std::string owner;
-  std::string site;
+  std::string owner = {};
+  std::string site = {};
 };
 
 class Allocator {

@@ -36,13 +36,14 @@ struct AllocatorStats {
   uint64_t system_allocations = 0;  // calls that reached the system (mmap, cudaMalloc, cuMemMap)
   uint64_t system_frees = 0;
 
+  PoolStats& of(bool is_small) { return is_small ? small : large; }
   void add(Level PoolStats::*what, bool is_small, uint64_t bytes) {
     (all.*what).add(bytes);
-    ((is_small ? small : large).*what).add(bytes);
+    (of(is_small).*what).add(bytes);
   }
   void take(Level PoolStats::*what, bool is_small, uint64_t bytes) {
     (all.*what).take(bytes);
-    ((is_small ? small : large).*what).take(bytes);
+    (of(is_small).*what).take(bytes);
   }
 };
 

@@ -5,13 +5,13 @@
 
 #include <cstdint>
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <random>
 #include <thread>
 
 #include "engine/rules/error.h"
-#include "engine/system_memory.h"
+#include "tests/engine/bounded_memory.h"
+#include "tests/engine/pool_model.h"
 
 namespace tt {
 namespace {
@@ -19,26 +19,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr size_t kMiB = size_t{1} << 20;
-
-// System memory with an end, that counts what is out.
-class BoundedMemory final : public SegmentSource {
- public:
-  explicit BoundedMemory(size_t capacity = SIZE_MAX) : capacity_(capacity) {}
-  void* map(size_t bytes) override {
-    if (bytes > capacity_ - taken) return nullptr;
-    taken += bytes;
-    return memory_.map(bytes);
-  }
-  void unmap(void* segment, size_t bytes) override {
-    taken -= bytes;
-    memory_.unmap(segment, bytes);
-  }
-  size_t taken = 0;
-
- private:
-  size_t capacity_;
-  SystemMemory memory_;
-};
 
 PoolSizes merge_at_once() {
   PoolSizes sizes;
@@ -71,63 +51,38 @@ struct Pool {
   CachingPool pool;
 };
 
-// What must hold after every step, against a model of what is allocated.
-class Model {
+// A model that also writes into what it gets: nobody else may.
+class Trace {
  public:
+  explicit Trace(bool merged) : model_(merged) {}
   void allocate(Pool& pool, size_t bytes) {
     char* p = pool.allocate(bytes);
     ASSERT_EQ(reinterpret_cast<uintptr_t>(p) % 64, 0u);
     unsigned char mark = static_cast<unsigned char>(++marks_);
     std::memset(p, mark, bytes);
-    ASSERT_TRUE(live_.emplace(p, Live{bytes, mark}).second);
-    bytes_ += bytes;
+    live_.push_back({p, bytes, mark});
+    model_.add(p, bytes);
   }
   void deallocate(Pool& pool, size_t index) {
-    auto at = std::next(live_.begin(), static_cast<int64_t>(index));
-    auto [p, live] = *at;
-    // Nobody else wrote here: no two blocks overlap.
-    ASSERT_EQ(static_cast<unsigned char>(p[0]), live.mark);
-    ASSERT_EQ(static_cast<unsigned char>(p[live.bytes - 1]), live.mark);
-    live_.erase(at);
-    bytes_ -= live.bytes;
-    pool.deallocate(p, live.bytes);
+    std::swap(live_[index], live_.back());
+    const Live live = live_.back();
+    live_.pop_back();
+    ASSERT_EQ(static_cast<unsigned char>(live.p[0]), live.mark);
+    ASSERT_EQ(static_cast<unsigned char>(live.p[live.bytes - 1]), live.mark);
+    model_.remove(live.p);
+    pool.deallocate(live.p, live.bytes);
   }
-  void check(Pool& pool, bool merged) const {
-    AllocatorStats stats = pool.pool.stats();
-    ASSERT_EQ(stats.all.requested.now, bytes_);
-    ASSERT_EQ(stats.all.reserved.now, pool.system->taken);
-    uint64_t total = 0, in_use = 0, expected_offset = 0;
-    const BlockInfo* last = nullptr;
-    auto next = live_.begin();
-    std::vector<BlockInfo> blocks = pool.pool.snapshot();
-    for (const BlockInfo& block : blocks) {
-      if (!last || last->segment != block.segment) expected_offset = 0;
-      ASSERT_EQ(block.offset, expected_offset) << "a gap or an overlap";
-      bool may_be_free = !merged || expected_offset == 0 || last->in_use;
-      ASSERT_TRUE(block.in_use || may_be_free) << "free neighbours did not merge";
-      expected_offset += block.size;
-      total += block.size;
-      if (block.in_use) {
-        ASSERT_EQ(next->first, static_cast<const char*>(block.segment) + block.offset);
-        ASSERT_LE(next->second.bytes, block.size);
-        in_use += block.size;
-        ++next;
-      }
-      last = &block;
-    }
-    ASSERT_EQ(next, live_.end()) << "a live block is not in the snapshot";
-    ASSERT_EQ(total, stats.all.reserved.now) << "bytes were lost";
-    ASSERT_EQ(in_use, stats.all.active.now);
-  }
+  void check(const Pool& pool) const { model_.check(pool.pool, pool.system->taken); }
   size_t size() const { return live_.size(); }
 
  private:
   struct Live {
+    char* p;
     size_t bytes;
     unsigned char mark;
   };
-  std::map<char*, Live> live_;
-  uint64_t bytes_ = 0;
+  PoolModel model_;
+  std::vector<Live> live_;
   unsigned marks_ = 0;
 };
 
@@ -143,7 +98,7 @@ TEST_P(CachingPoolTrace, KeepsItsInvariants) {
   PoolSizes sizes;
   sizes.quick_capacity = GetParam();
   Pool pool(sizes);
-  Model model;
+  Trace model(GetParam() == 0);
   std::mt19937 random(20);
   for (int step = 0; step < 4000; ++step) {
     bool grow = model.size() < 5 || (model.size() < 60 && random() % 2 == 0);
@@ -153,10 +108,10 @@ TEST_P(CachingPoolTrace, KeepsItsInvariants) {
       ASSERT_NO_FATAL_FAILURE(model.deallocate(pool, random() % model.size()));
     }
     if (step % 501 == 0) pool.pool.empty_cache();
-    ASSERT_NO_FATAL_FAILURE(model.check(pool, GetParam() == 0)) << "after step " << step;
+    ASSERT_NO_FATAL_FAILURE(model.check(pool)) << "after step " << step;
   }
   while (model.size() > 0) ASSERT_NO_FATAL_FAILURE(model.deallocate(pool, model.size() - 1));
-  ASSERT_NO_FATAL_FAILURE(model.check(pool, GetParam() == 0));
+  ASSERT_NO_FATAL_FAILURE(model.check(pool));
   if (GetParam() == 0) {
     for (const BlockInfo& block : pool.pool.snapshot()) EXPECT_EQ(block.offset, 0u) << "one free block a segment";
   }
@@ -246,7 +201,7 @@ TEST(CachingPoolTest, GivesCachedSegmentsBackBeforeItFails) {
   EXPECT_NE(pool.allocate(80 * kMiB), nullptr);
   EXPECT_EQ(pool.pool.stats().retries, 1u);
   EXPECT_EQ(pool.system->taken, 80 * kMiB);
-  EXPECT_THAT(pool.error_of(30 * kMiB), HasSubstr("the system has no more"));
+  EXPECT_THAT(pool.error_of(30 * kMiB), HasSubstr("20 MiB of 100 MiB are free on the device"));
 }
 
 TEST(CachingPoolTest, UsesTheLastBytesBelowALimit) {

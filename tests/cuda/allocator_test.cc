@@ -1,0 +1,280 @@
+// The caching pool over simulated devices: what it hands out is nobody else's, in any order of streams.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "engine/caching_pool.h"
+#include "engine/devices.h"
+#include "engine/rules/error.h"
+#include "kernels/cuda/event_pool.h"
+#include "kernels/cuda/launch_host.h"
+#include "kernels/cuda/segments.h"
+#include "kernels/cuda/stream.h"
+#include "tests/cuda/simulated/engine.h"
+#include "tests/engine/pool_model.h"
+
+namespace tt::cuda {
+namespace {
+
+constexpr size_t kMiB = size_t{1} << 20;
+constexpr uint64_t kMemory = 96 * kMiB;  // that the pool may use
+
+// Random work in several streams. Every block is filled with a mark of its own by the stream that allocated it, and
+// read by its users; the simulated device puts all of it off, so a block that is handed out too early reads wrong.
+class Trace {
+ public:
+  Trace(CachingPool& pool, Device device, unsigned seed)
+      : pool_(pool), device_(device), streams_(device), random_(seed), others_(simulated_runtime().held()) {
+    for (int i = 0; i < 4; ++i) leases_.push_back(streams_.lease());
+  }
+
+  void step() {
+    switch (random_() % 16) {
+      case 0: return replace_stream();
+      case 1: return pool_.empty_cache();
+      case 2: return capturing_ ? end_capture() : begin_capture();
+      case 3: return launch_or_drop_graph();
+      case 4: return any_stream_but_captured().synchronize();
+      case 5: return run_short_of_memory();
+      case 6:
+      case 7: return use_elsewhere();
+      default: return live_.size() < 6 || (live_.size() < 40 && random_() % 2) ? allocate() : free_one();
+    }
+  }
+  void finish() {
+    if (capturing_) end_capture();
+    while (!live_.empty()) free_one();
+    while (!graphs_.empty()) drop_graph();
+    pool_.empty_cache();  // what was freed within a capture is asked about now
+    simulated_runtime().synchronize_device();
+    pool_.empty_cache();
+  }
+  void check() const { model_.check(pool_, simulated_runtime().held() - others_); }
+  int wrong_reads() const { return *wrong_; }
+  int shortages() const { return shortages_; }
+  int captures() const { return captures_; }
+
+ private:
+  struct Live {
+    char* p;
+    size_t bytes;
+    char mark;
+    size_t stream;  // by place in leases_
+    int capture;    // within which it was made; 0: none
+  };
+  struct Graph {
+    GraphHandle handle;
+    uint64_t pool;
+  };
+
+  CudaStream& any_stream_but_captured() {
+    for (;;) {
+      CudaStream& stream = *leases_[random_() % leases_.size()];
+      if (stream.id() != capturing_id()) return stream;
+    }
+  }
+  int capture_of(const CudaStream& stream) const { return stream.id() == capturing_id() ? captures_ : 0; }
+  uintptr_t capturing_id() const { return capturing_ ? leases_[capture_stream_]->id() : 0; }
+
+  void allocate() {
+    const size_t at = random_() % leases_.size();
+    CudaStream& stream = *leases_[at];
+    const auto bytes = static_cast<size_t>(std::exp2(std::uniform_real_distribution<double>(0, 24.5)(random_)));
+    char* p = nullptr;
+    try {
+      p = static_cast<char*>(pool_.allocate(bytes, &stream));
+    } catch (const Error& error) {
+      ASSERT_EQ(error.kind(), ErrorKind::kOutOfMemory) << error.message();
+      ++shortages_;
+      return;
+    }
+    ASSERT_NO_FATAL_FAILURE(model_.add(p, bytes));
+    const char mark = static_cast<char>(++marks_);
+    simulated_runtime().fill(p, mark, bytes, stream.handle());
+    live_.push_back({p, bytes, mark, at, capture_of(stream)});
+  }
+  void read(const Live& block, StreamHandle stream) {
+    enqueue(stream, [wrong = wrong_, block] {
+      for (size_t i : {size_t{0}, block.bytes / 2, block.bytes - 1}) *wrong += block.p[i] != block.mark;
+    });
+  }
+  void free_one() {
+    std::swap(live_[random_() % live_.size()], live_.back());
+    const Live block = live_.back();
+    live_.pop_back();
+    // What a graph makes is there while it runs; outside of it nobody knows when that was, and what was there before is
+    // not there when it is launched again.
+    CudaStream& owner = *leases_[block.stream];
+    if (block.capture == capture_of(owner)) read(block, owner.handle());
+    model_.remove(block.p);
+    pool_.deallocate(block.p, block.bytes);
+  }
+  // The stream goes back to its pool, maybe before what it used is freed.
+  void replace_stream() {
+    const size_t at = random_() % leases_.size();
+    if (leases_[at]->id() == capturing_id()) return;
+    for (const Live& block : live_) {
+      if (block.stream == at) return;  // its order is needed yet
+    }
+    leases_[at] = streams_.lease();
+  }
+  void use_elsewhere() {
+    if (live_.empty()) return;
+    const Live& block = live_[random_() % live_.size()];
+    CudaStream& owner = *leases_[block.stream];
+    CudaStream& user = any_stream_but_captured();
+    if (block.capture != 0 || owner.id() == capturing_id()) return;
+    user.wait(*owner.record());
+    read(block, user.handle());
+    pool_.record_stream(block.p, user);
+  }
+  void run_short_of_memory() {
+    simulated_runtime().fail_allocations(true);
+    allocate();
+    simulated_runtime().fail_allocations(false);
+  }
+
+  void begin_capture() {
+    capture_stream_ = random_() % leases_.size();
+    simulated_runtime().begin_capture(leases_[capture_stream_]->handle());
+    const bool shared = !graphs_.empty() && random_() % 2;
+    capture_pool_ = shared ? graphs_.back().pool : pool_.make_pool();
+    pool_.begin_pool(capture_pool_, *leases_[capture_stream_]);
+    capturing_ = true;
+    ++captures_;
+  }
+  void end_capture() {
+    std::string why;
+    CudaStream& stream = *leases_[capture_stream_];
+    GraphHandle graph = simulated_runtime().end_capture(stream.handle(), &why);
+    ASSERT_NE(graph, nullptr) << why;
+    pool_.end_pool(capture_pool_, stream);
+    capturing_ = false;
+    graphs_.push_back({graph, capture_pool_});
+  }
+  void launch_or_drop_graph() {
+    if (capturing_ || graphs_.empty()) return;
+    if (random_() % 4 == 0) return drop_graph();
+    simulated_runtime().launch(graphs_[random_() % graphs_.size()].handle, leases_[0]->handle());
+    simulated_runtime().synchronize_device();  // graphs that share memory take turns
+  }
+  void drop_graph() {
+    simulated_runtime().destroy_graph(graphs_.back().handle);
+    pool_.release_pool(graphs_.back().pool);
+    graphs_.pop_back();
+  }
+
+  CachingPool& pool_;
+  const Device device_;
+  StreamPool streams_;
+  std::mt19937 random_;
+  const uint64_t others_;  // bytes that other pools of the process hold
+  PoolModel model_;
+  std::vector<std::unique_ptr<CudaStream>> leases_;
+  std::vector<Live> live_;
+  std::vector<Graph> graphs_;
+  bool capturing_ = false;
+  size_t capture_stream_ = 0;
+  uint64_t capture_pool_ = 0;
+  std::shared_ptr<int> wrong_ = std::make_shared<int>(0);
+  int shortages_ = 0;
+  int captures_ = 0;
+  unsigned marks_ = 0;
+};
+
+std::unique_ptr<CachingPool> make_pool(Device device, const char* conf) {
+  PoolParts parts;
+  parts.segments = std::make_unique<DeviceMemory>(device);
+  parts.events = std::make_unique<EventPool>();
+  parts.ranges = std::make_unique<VirtualMemory>(device, kMemory);
+  PoolSizes sizes;
+  sizes.granule = 512;
+  sizes.page = 2 * kMiB;
+  auto pool = std::make_unique<CachingPool>(device, std::move(parts), sizes, parse_alloc_conf(conf));
+  pool->set_limit(kMemory);
+  return pool;
+}
+
+class AllocatorTrace : public testing::TestWithParam<const char*> {};
+
+TEST_P(AllocatorTrace, KeepsItsInvariantsAndEveryValue) {
+  SimulatedEngine engine;
+  make_current(engine.gpu());
+  const std::unique_ptr<CachingPool> pool = make_pool(engine.gpu(), GetParam());
+  const uint64_t before = engine.runtime().held();
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    Trace trace(*pool, engine.gpu(), seed);
+    for (int step = 0; step < 1500; ++step) {
+      ASSERT_NO_FATAL_FAILURE(trace.step()) << "seed " << seed << ", step " << step;
+      ASSERT_NO_FATAL_FAILURE(trace.check()) << "seed " << seed << ", after step " << step;
+    }
+    ASSERT_NO_FATAL_FAILURE(trace.finish());
+    EXPECT_EQ(trace.wrong_reads(), 0);
+    EXPECT_GT(trace.shortages(), 0);
+    EXPECT_GT(trace.captures(), 10);
+    EXPECT_EQ(engine.runtime().held(), before) << "every byte came back";
+    EXPECT_TRUE(pool->snapshot().empty());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Configurations, AllocatorTrace,
+                         testing::Values("", "expandable_segments:True", "max_split_size_mb:21",
+                                         "garbage_collection_threshold:0.4", "roundup_power2_divisions:4"));
+
+struct AllocatorTest : testing::Test {
+  SimulatedEngine engine;
+  Backend& backend = Devices::instance().backend(engine.gpu());
+  Stream& stream = engine.context().stream(engine.gpu());
+};
+
+TEST_F(AllocatorTest, StagingIsNotUsedAgainBeforeTheCopyIsDone) {
+  Allocator& staging = backend.staging();
+  auto* p = static_cast<char*>(staging.allocate(4096, nullptr));
+  auto* q = static_cast<char*>(staging.allocate(4096, nullptr));
+  void* on_device = backend.allocator().allocate(4096, &stream);
+  std::fill_n(p, 4096, 'x');
+  stream.copy(on_device, p, 4096);
+  staging.record_stream(p, stream);
+  staging.deallocate(p, 4096);
+  auto* next = static_cast<char*>(staging.allocate(4096, nullptr));
+  std::fill_n(next, 4096, 'y');
+  stream.copy(q, on_device, 4096);
+  stream.synchronize();
+  EXPECT_EQ(q[0], 'x');
+  EXPECT_EQ(q[4095], 'x');
+  staging.deallocate(next, 4096);
+  staging.deallocate(q, 4096);
+  backend.allocator().deallocate(on_device, 4096);
+}
+
+TEST_F(AllocatorTest, FreeingNeverWaitsForTheDevice) {
+  Allocator& pool = backend.allocator();
+  const std::unique_ptr<Stream> other = backend.lease_stream();
+  void* p = pool.allocate(4096, &stream);
+  pool.record_stream(p, *other);
+  engine.runtime().forget_calls();
+  pool.deallocate(p, 4096);
+  EXPECT_THAT(engine.runtime().calls(), testing::ElementsAre("cudaEventRecord"));
+}
+
+TEST_F(AllocatorTest, RunningOutOfMemoryLeavesTensorsAsTheyAre) {
+  Allocator& pool = backend.allocator();
+  void* held = pool.allocate(100 * kMiB, &stream);
+  const AllocatorStats before = pool.stats();
+  try {
+    pool.allocate(size_t{1} << 40, &stream);
+    FAIL() << "there is no such memory";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kOutOfMemory);
+    EXPECT_THAT(error.message(), testing::HasSubstr("out of memory on cuda:0: asked 1 TiB"));
+    EXPECT_THAT(error.message(), testing::HasSubstr("of 1 GiB are free on the device"));
+    EXPECT_THAT(error.message(), testing::HasSubstr("held by: session 1 100 MiB"));
+  }
+  EXPECT_EQ(pool.stats().all.requested.now, before.all.requested.now);
+  pool.deallocate(held, 100 * kMiB);
+}
+
+}  // namespace
+}  // namespace tt::cuda

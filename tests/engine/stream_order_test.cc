@@ -1,0 +1,187 @@
+// Whom a caching pool hands a freed block to, and when.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/context.h"
+#include "tests/engine/device_pool.h"
+
+namespace tt {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(StreamOrderTest, ABlockIsUsedAgainInItsOwnStreamOnly) {
+  DevicePool pool;
+  char* p = pool.allocate(4096, pool.stream);
+  pool.deallocate(p, 4096);
+  char* q = pool.allocate(4096, pool.other);
+  EXPECT_NE(q, p);
+  EXPECT_EQ(pool.memory->taken, 4 * kMiB);
+  EXPECT_EQ(pool.allocate(4096, pool.stream), p);
+  pool.deallocate(q, 4096);
+  EXPECT_EQ(pool.allocate(4096, pool.other), q);
+}
+
+TEST(StreamOrderTest, AStreamThatUsesItTooIsWaitedFor) {
+  DevicePool pool;
+  char* p = pool.allocate(1000);
+  pool.pool.record_stream(p, pool.other);
+  pool.deallocate(p, 1000);
+  AllocatorStats stats = pool.stats();
+  EXPECT_EQ(stats.all.requested.now, 0u);
+  EXPECT_EQ(stats.all.allocated.now, 0u);
+  EXPECT_EQ(stats.all.active.now, 1024u);
+  EXPECT_TRUE(pool.pool.snapshot()[0].waiting);
+  EXPECT_FALSE(pool.pool.snapshot()[0].in_use);
+  EXPECT_NE(pool.allocate(1000), p);
+  pool.events->finish(2);
+  EXPECT_EQ(pool.allocate(1000), p);
+  EXPECT_EQ(pool.stats().all.active.now, 2048u);
+}
+
+TEST(StreamOrderTest, AllStreamsThatUseItAreWaitedForOnce) {
+  DevicePool pool;
+  char* p = pool.allocate(1000);
+  for (int i = 0; i < 3; ++i) {
+    pool.pool.record_stream(p, pool.other);
+    pool.pool.record_stream(p, pool.third);
+  }
+  pool.deallocate(p, 1000);
+  EXPECT_EQ(pool.events->recorded[2], 1);
+  EXPECT_EQ(pool.events->recorded[3], 1);
+  pool.events->finish(2);
+  EXPECT_NE(pool.allocate(1000), p);
+  pool.events->finish(3);
+  EXPECT_EQ(pool.allocate(1000), p);
+}
+
+TEST(StreamOrderTest, TheStreamMayBeGoneByTheTimeOfTheFree) {
+  DevicePool pool;
+  char* p = pool.allocate(1000);
+  pool.pool.record_stream(p, *std::make_unique<TestStream>(9));
+  pool.deallocate(p, 1000);
+  EXPECT_EQ(pool.events->recorded[9], 1);
+  pool.events->finish(9);
+  EXPECT_EQ(pool.allocate(1000), p);
+}
+
+TEST(StreamOrderTest, ItsOwnStreamAndTheCPUsNeedNoEvent) {
+  DevicePool pool;
+  TestStream cpu(0, Device{});
+  char* p = pool.allocate(1000);
+  pool.pool.record_stream(p, pool.stream);
+  pool.pool.record_stream(p, cpu);
+  pool.deallocate(p, 1000);
+  EXPECT_TRUE(pool.events->recorded.empty());
+  EXPECT_EQ(pool.allocate(1000), p);
+}
+
+TEST(StreamOrderTest, AnotherDevicesStreamOfTheSameIdIsAnotherStream) {
+  DevicePool pool;
+  TestStream elsewhere(1, Device{DeviceType::kCUDA, 1});
+  char* p = pool.allocate(1000);
+  pool.pool.record_stream(p, elsewhere);
+  pool.deallocate(p, 1000);
+  EXPECT_NE(pool.allocate(1000), p);
+}
+
+TEST(StreamOrderTest, WhatAStreamStillReadsIsReleasedInItsTurn) {
+  DevicePool pool;
+  char* first = pool.allocate(1000);
+  char* second = pool.allocate(1000);
+  for (char* p : {first, second}) {
+    pool.pool.record_stream(p, pool.other);
+    pool.deallocate(p, 1000);
+  }
+  pool.events->reached[2] = 1;  // of two
+  EXPECT_EQ(pool.allocate(1000), first);
+  EXPECT_NE(pool.allocate(1000), second);
+}
+
+TEST(StreamOrderTest, AStreamThatIsCapturedIsAskedLater) {
+  DevicePool pool;
+  char* p = pool.allocate(1000);
+  pool.pool.record_stream(p, pool.other);
+  pool.pool.record_stream(p, pool.third);
+  pool.events->capturing.insert(2);
+  pool.deallocate(p, 1000);
+  pool.events->finish(3);
+  EXPECT_NE(pool.allocate(1000), p);
+  pool.events->capturing.clear();
+  EXPECT_NE(pool.allocate(1000), p);  // asked now
+  EXPECT_EQ(pool.events->recorded[2], 1);
+  pool.events->finish(2);
+  EXPECT_EQ(pool.allocate(1000), p);
+}
+
+TEST(StreamOrderTest, ALostDeviceKeepsNothingBack) {
+  DevicePool pool;
+  char* before = pool.allocate(1000);
+  char* after = pool.allocate(1000);
+  pool.pool.record_stream(before, pool.other);
+  pool.pool.record_stream(after, pool.other);
+  pool.deallocate(before, 1000);
+  pool.events->lost = true;
+  pool.deallocate(after, 1000);
+  EXPECT_NO_THROW(pool.pool.empty_cache());
+  EXPECT_EQ(pool.memory->taken, 0u);
+}
+
+TEST(StreamOrderTest, OtherStreamsAreWaitedForBeforeMemoryRunsOut) {
+  DevicePool pool("", 32 * kMiB);
+  char* p = pool.allocate(30 * kMiB);
+  pool.pool.record_stream(p, pool.other);
+  pool.deallocate(p, 30 * kMiB);
+  pool.events->reach_when_asked = true;
+  EXPECT_EQ(pool.allocate(30 * kMiB), p);
+  EXPECT_EQ(pool.stats().retries, 1u);
+  EXPECT_EQ(pool.stats().out_of_memory, 0u);
+}
+
+TEST(StreamOrderTest, WhatOneStreamLeftUnusedServesAnotherBeforeMemoryRunsOut) {
+  DevicePool pool("", 32 * kMiB);
+  pool.deallocate(pool.allocate(30 * kMiB, pool.stream), 30 * kMiB);
+  EXPECT_NE(pool.allocate(30 * kMiB, pool.other), nullptr);
+  EXPECT_EQ(pool.stats().retries, 1u);
+  EXPECT_EQ(pool.stats().system_frees, 1u);
+}
+
+TEST(StreamOrderTest, OnlyBlocksCanBeRecorded) {
+  DevicePool pool;
+  char* p = pool.allocate(1000);
+  EXPECT_THROW(pool.pool.record_stream(p + 64, pool.other), Error);
+  pool.deallocate(p, 1000);
+  EXPECT_THROW(pool.pool.record_stream(p, pool.other), Error);
+}
+
+TEST(StreamOrderTest, WithoutEventsAnotherDevicesStreamIsWaitedForAtOnce) {
+  CachingPool pool(Device{}, std::make_unique<BoundedMemory>());
+  TestStream gpu(7);
+  void* p = pool.allocate(100, nullptr);
+  pool.record_stream(p, gpu);
+  EXPECT_EQ(gpu.synchronized, 1);
+  pool.deallocate(p, 100);
+}
+
+TEST(StreamOrderTest, ASnapshotKnowsWhoseEachBlockIs) {
+  DevicePool pool;
+  Context context;
+  ContextScope scope(&context);
+  context.account =
+      std::make_shared<Account>("session 4", 0, [](uint32_t site) { return "line " + std::to_string(site); });
+  context.site = 12;
+  char* p = pool.allocate(1000, pool.other);
+  context.account = nullptr;  // the block keeps who made it
+  std::vector<BlockInfo> blocks = pool.pool.snapshot();
+  ASSERT_EQ(blocks.size(), 2u);
+  EXPECT_EQ(blocks[0].owner, "session 4");
+  EXPECT_EQ(blocks[0].site, "line 12");
+  EXPECT_EQ(blocks[0].requested, 1000u);
+  EXPECT_EQ(blocks[0].stream, 2u);
+  EXPECT_EQ(blocks[1].owner, "");
+  pool.deallocate(p, 1000);
+  EXPECT_EQ(pool.pool.snapshot()[0].owner, "");
+}
+
+}  // namespace
+}  // namespace tt
