@@ -12,10 +12,11 @@ from .signature import DeclarationError, Param, Signature, parse_signature
 
 FIELDS = {
     "op", "id", "sig", "doc", "python", "aliases", "dtype", "compute", "shape", "device", "body",
-    "composite", "kernel", "grad", "dynamic", "random", "inplace", "ref", "samples", "errors", "view",
+    "composite", "kernel", "landing", "grad", "dynamic", "random", "inplace", "ref", "samples", "errors", "view",
     "tolerance", "dtypes", "overload_of", "twice", "checked_inputs", "checked_outputs",
 }  # fmt: skip
 IMPLEMENTATIONS = ("body", "composite", "kernel", "view")
+LANDINGS = ("overwriting", "updating")
 
 
 @dataclass
@@ -121,6 +122,8 @@ def _check(entry: dict) -> None:
     given = [k for k in IMPLEMENTATIONS if k in entry]
     if len(given) != 1:
         raise DeclarationError(f"needs exactly one of {', '.join(IMPLEMENTATIONS)}, got {given or 'none'}")
+    if "landing" in entry and ("kernel" not in entry or entry["landing"] not in LANDINGS):
+        raise DeclarationError(f"'landing' is a kernel's, one of {', '.join(LANDINGS)}, got {entry['landing']!r}")
     if "composite" not in entry and "grad" not in entry:
         raise DeclarationError("needs 'grad' (a map, none, or {custom: symbol})")
     if "ref" not in entry:

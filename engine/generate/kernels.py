@@ -41,12 +41,13 @@ def defined_kernels(folder: Path) -> set[str]:
 
 def emit_registration(operators: list[Operator], backend: str, key: str, defined: set[str]) -> str:
     rows = "".join(
-        f"  dispatcher.set(op_id::{op.constant}, Key::{key}, &boxed<&{op.kernel}>);\n"
+        f"  dispatcher.set(op_id::{op.constant}, Key::{key}, &{op.entry.get('landing', 'boxed')}<&{op.kernel}>);\n"
         for op in operators
         if op.kernel in defined
     )
     return f"""{HEADER}#include "engine/boxed.h"
 #include "engine/op_ids.h"
+#include "kernels/common/landing.h"
 #include "kernels/{backend}/kernels.h"
 namespace tt::{backend} {{
 void register_kernels(Dispatcher& dispatcher) {{
