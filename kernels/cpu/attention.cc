@@ -16,8 +16,8 @@
 namespace tt::cpu {
 namespace {
 
-constexpr int64_t kRows = 64;      // of a block of scores
-constexpr int64_t kColumns = 256;  // of it: with float32 it takes 64 KiB
+constexpr int64_t kRows = 192;     // of a block of scores: products pack their operands anew for every block
+constexpr int64_t kColumns = 192;  // of it: with float32 it takes 144 KiB, which the L2 holds
 
 // row[i] = row[i] * scale + what the mask adds.
 template <typename T>
@@ -49,17 +49,38 @@ TT_CLONES void score_grad_row(T* __restrict grads, const T* __restrict shares, i
   for (int64_t i = 0; i < n; ++i) grads[i] = shares[i] * (grads[i] - delta) * scale;
 }
 
-template <typename T>
-T sum_of(const T* x, int64_t n) {
-  T sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += x[i];
-  return sum;
+// As many partial results as keep the vector units busy, then all of them into one.
+template <typename T, typename Step, typename Join>
+[[gnu::always_inline]] inline T reduce(int64_t n, T start, Step step, Join join) {
+  constexpr int kLanes = 256 / sizeof(T);
+  T lanes[kLanes];
+  for (T& lane : lanes) lane = start;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int j = 0; j < kLanes; ++j) lanes[j] = step(lanes[j], i + j);
+  }
+  for (int j = 0; i < n; ++i, ++j) lanes[j] = step(lanes[j], i);
+  T total = lanes[0];
+  for (int j = 1; j < kLanes; ++j) total = join(total, lanes[j]);
+  return total;
 }
 template <typename T>
-T dot_of(const T* x, const T* y, int64_t n) {
-  T sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += x[i] * y[i];
-  return sum;
+TT_CLONES T largest_of(const T* x, int64_t n) {
+  const auto larger = [](T a, T b) { return b > a ? b : a; };
+  return reduce(
+      n, -std::numeric_limits<T>::infinity(), [&](T most, int64_t i) { return larger(most, x[i]); }, larger);
+}
+template <typename T>
+TT_CLONES T sum_of(const T* x, int64_t n) {
+  const auto plus = [](T a, T b) { return a + b; };
+  return reduce(
+      n, T(0), [&](T sum, int64_t i) { return sum + x[i]; }, plus);
+}
+template <typename T>
+TT_CLONES T dot_of(const T* x, const T* y, int64_t n) {
+  const auto plus = [](T a, T b) { return a + b; };
+  return reduce(
+      n, T(0), [&](T sum, int64_t i) { return sum + x[i] * y[i]; }, plus);
 }
 
 // One call's operands, contiguous but for the mask, and its sizes.
@@ -124,7 +145,7 @@ struct Rows {
   }
   // Takes in a block's row: it becomes its shares, unnormalised; returns what earlier results are to be scaled by.
   T take(int64_t r, T* row, int64_t n) {
-    const T next = std::max(most[r], *std::max_element(row, row + n));
+    const T next = std::max(most[r], largest_of(row, n));
     if (next == -std::numeric_limits<T>::infinity()) {  // nothing to look at yet
       std::fill_n(row, n, T(0));
       return 1;

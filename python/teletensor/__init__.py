@@ -36,6 +36,9 @@ from ._functions import *  # noqa: E402,F403
 from ._combining import *  # noqa: E402,F403
 from ._einsum import einsum, tensordot  # noqa: E402
 from ._inplace import in_place_functions as _in_place_functions  # noqa: E402
+from ._numbers import *  # noqa: E402,F403
+from ._pieces import *  # noqa: E402,F403
+from ._pieces import view_copies as _view_copies  # noqa: E402
 from ._generator import Generator  # noqa: E402
 from ._generator import drawing_functions as _drawing_functions  # noqa: E402
 from ._windows import *  # noqa: E402,F403
@@ -54,7 +57,7 @@ from .nn.functional import (  # noqa: E402
     pixel_unshuffle, rrelu, triplet_margin_loss,
 )  # fmt: skip
 
-globals().update(_in_place_functions | _drawing_functions)
+globals().update(_in_place_functions | _drawing_functions | _view_copies)
 
 
 

@@ -1,0 +1,175 @@
+"""Pointwise functions and sums made of operators, and what real tensors answer to complex ones' names."""
+
+from __future__ import annotations
+
+import math
+
+from . import _C
+from ._C import Tensor
+
+__all__ = [
+    "addr", "angle", "conj", "conj_physical", "frexp", "gradient", "histogram", "isin", "isreal", "ldexp", "logaddexp2",
+    "logcumsumexp", "positive", "real", "resolve_conj", "resolve_neg", "sgn", "vdot",
+]  # fmt: skip
+
+_torch = _C.torch
+sgn, vdot = _torch.sign, _torch.dot
+
+
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta=1, alpha=1) -> Tensor:
+    """beta * input + alpha * the outer product of two vectors."""
+    product = _torch.outer(vec1, vec2)
+    product = product if alpha == 1 else product * alpha
+    return product + (input if beta == 1 else input * beta) if beta != 0 else product
+
+
+def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
+    """log2(2^input + 2^other), without overflow."""
+    return _torch.logaddexp(input * math.log(2), other * math.log(2)) / math.log(2)
+
+
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """The logarithms of the sums of exp of all elements so far along a dimension."""
+    if input.dim() == 0 or input.numel() == 0:
+        return input.clone()
+    result, n, shift = input, input.shape[dim], 1
+    while shift < n:  # every element holds the sum of twice as many as before
+        sums = _torch.logaddexp(result.narrow(dim, shift, n - shift), result.narrow(dim, 0, n - shift))
+        result = _torch.cat([result.narrow(dim, 0, shift), sums], dim)
+        shift *= 2
+    return result
+
+
+def ldexp(input: Tensor, other: Tensor) -> Tensor:
+    """input * 2^other."""
+    return input * _torch.exp2(other.to(input.dtype if input.is_floating_point() else _C.default_dtype()))
+
+
+def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
+    """(mantissa of magnitude 0.5 to 1, exponent) such that mantissa * 2^exponent is input."""
+    finite = input.isfinite() & (input != 0)
+    size = _torch.where(finite, input.abs(), _torch.ones_like(input))
+    exponent = size.log2().floor() + 1
+    # The logarithm may round to a neighbour: at most once either way.
+    mantissa = size / _torch.exp2(exponent)
+    exponent = exponent + (mantissa >= 1).to(exponent.dtype) - (mantissa < 0.5).to(exponent.dtype)
+    half = (exponent / 2).floor()  # in two steps: 2^exponent itself may overflow
+    mantissa = input / _torch.exp2(half) / _torch.exp2(exponent - half)
+    return _torch.where(finite, mantissa, input), exponent.masked_fill(finite.logical_not(), 0.0).to(_C.int32)
+
+
+def isin(elements, test_elements, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+    """Whether each element is among the others."""
+    if not isinstance(elements, Tensor):
+        elements = _C.tensor(elements)
+    if not isinstance(test_elements, Tensor):
+        return elements != test_elements if invert else elements == test_elements
+    if test_elements.numel() == 0:
+        return _torch.full(elements.shape, invert, dtype=_C.bool, device=elements.device)
+    among = test_elements.reshape(-1).sort()[0]
+    both = elements.to(_C.promote_types(elements.dtype, among.dtype))
+    among = among.to(both.dtype)
+    place = _torch.searchsorted(among, both).clamp_max(among.numel() - 1)
+    found = among[place.reshape(-1)].reshape(both.shape) == both
+    return found.logical_not() if invert else found
+
+
+def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, density: bool = False):
+    """(counts or weights of each bin, the bins' edges)."""
+    flat = input.detach().reshape(-1)
+    if isinstance(bins, Tensor):
+        edges = bins.to(flat.dtype)
+    else:
+        low, high = range if range is not None else (float(flat.min()), float(flat.max())) if flat.numel() else (0.0, 1.0)
+        low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
+        edges = _torch.linspace(low, high, bins + 1, dtype=flat.dtype, device=flat.device)
+    count = edges.numel() - 1
+    inside = (flat >= edges[0]) & (flat <= edges[count])
+    place = (_torch.searchsorted(edges, flat, right=True) - 1).clamp(0, count - 1)
+    shares = inside.to(flat.dtype) if weight is None else _torch.where(inside, weight.reshape(-1), 0.0)
+    found = _torch.zeros(count, dtype=flat.dtype, device=flat.device).scatter_add(0, place, shares.to(flat.dtype))
+    return (found / found.sum() / edges.diff() if density else found), edges
+
+
+def gradient(input: Tensor, *, spacing=1, dim=None, edge_order: int = 1) -> tuple[Tensor, ...]:
+    """Differences between the neighbours of each element, over their distance; at the edges one-sided ones."""
+    if edge_order not in (1, 2):
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    spaces = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
+    return tuple(_slopes(input, d, s, edge_order) for d, s in zip(dims, spaces))
+
+
+def _slopes(input: Tensor, dim: int, spacing, edge_order: int) -> Tensor:
+    n = input.shape[dim]
+    if n < edge_order + 1:
+        raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+    if isinstance(spacing, Tensor) and spacing.dim() == 1:
+        places = spacing
+    else:
+        places = _torch.arange(n, device=input.device).to(input.dtype) * spacing
+    lie = [-1 if d == dim % input.dim() else 1 for d in range(input.dim())]
+    steps = places.diff().to(input.dtype).reshape(lie).expand([n - 1 if m == -1 else m for m in lie])
+    slopes = input.diff(dim=dim) / steps
+    first, last = slopes.narrow(dim, 0, 1), slopes.narrow(dim, n - 2, 1)
+    if n == 2:
+        return _torch.cat([first, last], dim)
+    before, after = steps.narrow(dim, 0, n - 2), steps.narrow(dim, 1, n - 2)
+    left, right = slopes.narrow(dim, 0, n - 2), slopes.narrow(dim, 1, n - 2)
+    inner = (left * after + right * before) / (before + after)
+    if edge_order == 2:
+        first, last = _bent(slopes, steps, dim, 0), _bent(slopes, steps, dim, n - 2)
+    return _torch.cat([first, inner, last], dim)
+
+
+def _bent(slopes: Tensor, steps: Tensor, dim: int, edge: int) -> Tensor:
+    """The slope at an edge of the parabola through its three elements."""
+    other = edge + 1 if edge == 0 else edge - 1
+    own, next_ = slopes.narrow(dim, edge, 1), slopes.narrow(dim, other, 1)
+    near, far = steps.narrow(dim, edge, 1), steps.narrow(dim, other, 1)
+    return own + (own - next_) * near / (near + far)
+
+
+def positive(input: Tensor) -> Tensor:
+    """Itself."""
+    if input.dtype is _C.bool:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+def real(input: Tensor) -> Tensor:
+    """Itself, where it is real."""
+    if input.dtype.is_complex:
+        raise NotImplementedError("[real] complex tensors are not computed with")
+    return input
+
+
+conj = conj_physical = resolve_conj = resolve_neg = real
+
+
+def isreal(input: Tensor) -> Tensor:
+    """Whether each element is real: all are."""
+    return _torch.ones(input.shape, dtype=_C.bool, device=input.device)
+
+
+def angle(input: Tensor) -> Tensor:
+    """pi where negative, else 0; NaN stays."""
+    zeros = _torch.zeros_like(input) if input.is_floating_point() else _torch.zeros(input.shape, device=input.device)
+    result = zeros.masked_fill(input < 0, math.pi)
+    return _torch.where(input.isnan(), input, result) if input.is_floating_point() else result
+
+
+for _name in (
+    "addr", "angle", "conj", "conj_physical", "histogram", "isreal", "ldexp", "logaddexp2", "logcumsumexp", "positive",
+    "resolve_conj", "resolve_neg", "sgn", "vdot", "frexp",
+):  # fmt: skip
+    setattr(Tensor, _name, globals()[_name])
+Tensor.real = property(real, doc="Itself, where it is real.")
+Tensor.H = property(lambda self: self.transpose(0, 1) if self.dim() == 2 else _not_a_matrix(self), doc="A matrix transposed.")
+Tensor.mH = property(lambda self: self.transpose(-2, -1), doc="Matrices transposed.")
+
+
+def _not_a_matrix(t: Tensor) -> Tensor:
+    if t.dim() == 0:
+        return t
+    raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {t.dim()}-D tensor.")

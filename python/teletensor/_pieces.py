@@ -1,0 +1,153 @@
+"""Functions that split, stack, copy and write pieces of tensors."""
+
+from __future__ import annotations
+
+import math
+from typing import Callable
+
+from . import _C
+from ._C import Tensor
+
+__all__ = [
+    "as_strided_scatter", "column_stack", "constant_pad_nd", "diagonal_scatter", "dsplit", "dstack", "empty_permuted",
+    "empty_strided", "hsplit", "row_stack", "select_scatter", "slice_scatter", "split_with_sizes", "sum_to_size",
+    "unravel_index", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "vsplit",
+]  # fmt: skip
+
+_torch, _ops = _C.torch, _C.ops
+unsafe_chunk, unsafe_split, row_stack = _torch.chunk, _torch.split, _torch.vstack
+
+
+def split_with_sizes(input: Tensor, split_sizes, dim: int = 0) -> tuple[Tensor, ...]:
+    """Pieces of the given sizes."""
+    return _ops.split_with_sizes(input, list(split_sizes), dim)
+
+
+unsafe_split_with_sizes = split_with_sizes
+
+
+def _flat(tensors: tuple) -> tuple:
+    return tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+
+
+def column_stack(*tensors) -> Tensor:
+    """Side by side; vectors are columns."""
+    return _torch.cat([t.reshape(t.numel(), 1) if t.dim() < 2 else t for t in _flat(tensors)], 1)
+
+
+def dstack(*tensors) -> Tensor:
+    """Along the third dimension."""
+    from ._combining import atleast_3d
+
+    return _torch.cat([atleast_3d(t) for t in _flat(tensors)], 2)
+
+
+def _splitter(name: str, least: int, dim: int) -> Callable:
+    def split(input: Tensor, indices_or_sections) -> tuple[Tensor, ...]:
+        if input.dim() < least:
+            raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {input.dim()} dimensions!")
+        along = 0 if dim == 1 and input.dim() == 1 else dim
+        if isinstance(indices_or_sections, int):
+            size = input.shape[along]
+            if indices_or_sections <= 0 or size % indices_or_sections:
+                raise RuntimeError(
+                    f"torch.{name} attempted to split along dimension {along}, but the size of the dimension {size} is not "
+                    f"divisible by the split_size {indices_or_sections}!"
+                )
+            return _torch.split(input, size // indices_or_sections, along)
+        ends = [0, *indices_or_sections, input.shape[along]]
+        return tuple(input.narrow(along, a, max(b - a, 0)) for a, b in zip(ends, ends[1:]))
+
+    split.__name__, split.__doc__ = name, f"Equal pieces, or pieces between indices, along dimension {dim}."
+    return split
+
+
+hsplit, vsplit, dsplit = _splitter("hsplit", 1, 1), _splitter("vsplit", 2, 0), _splitter("dsplit", 3, 2)
+
+
+def _writer(name: str, view: Callable) -> Callable:
+    def scatter(input: Tensor, src: Tensor, *args, **kwargs) -> Tensor:
+        result = input.clone()
+        piece = view(result, *args, **kwargs)
+        if piece.shape != src.shape:
+            raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {list(piece.shape)}")
+        piece.copy_(src)
+        return result
+
+    scatter.__name__, scatter.__doc__ = name, f"A copy of input with src where {name.removesuffix('_scatter')} looks."
+    return scatter
+
+
+def _slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    return _ops.slice(input, dim, start, end, step)
+
+
+select_scatter = _writer("select_scatter", lambda t, dim, index: t.select(dim, index))
+slice_scatter = _writer("slice_scatter", _slice)
+diagonal_scatter = _writer("diagonal_scatter", lambda t, offset=0, dim1=0, dim2=1: t.diagonal(offset, dim1, dim2))
+as_strided_scatter = _writer("as_strided_scatter", lambda t, *args, **kwargs: t.as_strided(*args, **kwargs))
+
+
+def sum_to_size(input: Tensor, *size) -> Tensor:
+    """Summed over what was broadcast from the size."""
+    size = list(size[0]) if len(size) == 1 and not isinstance(size[0], int) else list(size)
+    lead = input.dim() - len(size)
+    if lead < 0 or any(n not in (1, m) for n, m in zip(size, input.shape[lead:])):
+        raise RuntimeError(f"size {size} is not expandable to size {list(input.shape)}.")
+    gone = [*range(lead), *(lead + d for d, n in enumerate(size) if n == 1 and input.shape[lead + d] != 1)]
+    return input.sum(gone, True).reshape(size) if gone else input
+
+
+def unravel_index(indices: Tensor, shape) -> tuple[Tensor, ...]:
+    """Places of a flattened tensor as an index for each dimension."""
+    shape = [shape] if isinstance(shape, int) else [int(n) for n in shape]
+    result, rest = [], indices
+    for d in range(len(shape)):
+        inner = math.prod(shape[d + 1 :])
+        result.append(rest.div(inner, rounding_mode="floor"))
+        rest = rest % inner
+    return tuple(result)
+
+
+def constant_pad_nd(input: Tensor, pad, value=0) -> Tensor:
+    """functional.pad with a constant."""
+    return _ops.pad(input, list(pad), value)
+
+
+def empty_strided(size, stride, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    """A tensor of sizes and strides, not set."""
+    count = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride))
+    room = _torch.empty(count, dtype=dtype, device=device)
+    return room.as_strided(list(size), list(stride)).requires_grad_(requires_grad)
+
+
+def empty_permuted(size, physical_layout, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    """A tensor of sizes, not set, whose dimensions lie in the given order."""
+    order = list(physical_layout)
+    back = [order.index(d) for d in range(len(order))]
+    return _torch.empty([size[d] for d in order], dtype=dtype, device=device).permute(back).requires_grad_(requires_grad)
+
+
+def _copier(name: str) -> Callable:
+    view = getattr(_torch, name, None) or getattr(Tensor, name, None) or getattr(_ops, name)
+
+    def copy(*args, **kwargs):
+        result = view(*args, **kwargs)
+        return tuple(t.clone() for t in result) if isinstance(result, (tuple, list)) else result.clone()
+
+    copy.__name__, copy.__doc__ = f"{name}_copy", f"A copy of what {name} gives a view of."
+    return copy
+
+
+# What torch shows of views as copies.
+view_copies = {
+    f"{name}_copy": _copier(name)
+    for name in (
+        "alias", "as_strided", "detach", "diagonal", "expand", "narrow", "permute", "select", "slice", "split",
+        "split_with_sizes", "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view",
+    )
+}  # fmt: skip
+for _function in (
+    as_strided_scatter, diagonal_scatter, dsplit, hsplit, select_scatter, slice_scatter, split_with_sizes, sum_to_size, vsplit,
+):
+    setattr(Tensor, _function.__name__, _function)
