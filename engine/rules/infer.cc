@@ -45,12 +45,12 @@ void infer_common(const Op& op, Args args, bool grad_enabled, Inference* out) {
     const Arg& arg = args[i];
     const Param& param = op.params[i];
     if (arg.kind == Arg::Kind::kTensor) {
-      placement.add(*arg.tensor);
+      if (!op.any_devices) placement.add(*arg.tensor);
       requires_grad |= param.differentiable && arg.tensor->requires_grad;
     } else if (arg.kind == Arg::Kind::kTensors) {
       for (const TensorMeta* t : arg.list()) {
         if (!t) continue;
-        placement.add(*t);
+        if (!op.any_devices) placement.add(*t);
         requires_grad |= param.differentiable && t->requires_grad;
       }
     } else if (param.type == ParamType::kDevice && !arg.is_none()) {

@@ -71,6 +71,7 @@ struct Op {
   bool is_random;
   bool differentiable;         // some parameter is
   bool saves;                  // a gradient's formula reads values of arguments or results: kept until backward
+  bool any_devices;            // its tensors may be on several: it passes them on and computes nothing with them
   Infer infer;
 
   // Throws Error (TypeError) where an argument has the wrong kind or is missing. `args` are as
