@@ -134,18 +134,34 @@ std::shared_ptr<const Poison> FaultLog::verdict(const Taint& taint) const {
 
 void FaultLog::settle(SlotTable& slots) {
   if (captured_) return;  // no event may be asked meanwhile
-  while (!tickets_.empty() && tickets_.front().passed && tickets_.front().passed->done()) {
-    if (const Suspect* suspect = guilty(tickets_.front().suspects)) {
-      const std::shared_ptr<const Poison> poison = poison_of(*suspect);
+  while (!tickets_.empty() && tickets_.front().passed) {
+    std::shared_ptr<const Poison> poison;
+    if (!has_passed(tickets_.front(), &poison)) return;
+    if (poison) {
       slots.poison_where([&](const Tensor& t) { return t->storage && (t->storage->taint.since(oldest_) & 1); }, poison);
     }
     retire_oldest();
   }
 }
 
+bool FaultLog::has_passed(const Ticket& ticket, std::shared_ptr<const Poison>* poison) const {
+  try {
+    if (!ticket.passed->done()) return false;
+    if (const Suspect* suspect = guilty(ticket.suspects)) *poison = poison_of(*suspect);
+  } catch (const Error& error) {  // the device was lost
+    const Suspect& suspect = ticket.suspects[0];
+    *poison = std::make_shared<const Poison>(Poison{error.kind(), error.message(), suspect.op, suspect.site, false});
+  }
+  return true;
+}
+
 void FaultLog::make_room(SlotTable& slots) {
   if (captured_ || tickets_.size() <= Taint::kMost / 2) return;
-  tickets_[tickets_.size() / 2].passed->synchronize();
+  const std::shared_ptr<Event>& passed = tickets_[tickets_.size() / 2].passed;
+  try {
+    if (passed) passed->synchronize();
+  } catch (const Error&) {  // settle meets it too
+  }
   settle(slots);
 }
 

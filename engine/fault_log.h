@@ -98,6 +98,7 @@ class FaultLog {
   void make_room_for_one(Stream& stream);
   void retire_oldest();
   bool is_shared(const FaultCell* cells) const;  // whether another ticket's suspects have them too
+  bool has_passed(const Ticket& ticket, std::shared_ptr<const Poison>* poison) const;  // and what it found, if anything
 
   std::deque<Ticket> tickets_;
   uint64_t oldest_ = 0;  // the number of tickets_.front()
