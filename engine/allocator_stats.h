@@ -35,6 +35,7 @@ struct AllocatorStats {
   uint64_t out_of_memory = 0;
   uint64_t system_allocations = 0;  // calls that reached the system (mmap, cudaMalloc, cuMemMap)
   uint64_t system_frees = 0;
+  uint64_t limit = 0;  // what reserved never exceeds; 0: none
 
   PoolStats& of(bool is_small) { return is_small ? small : large; }
   void add(Level PoolStats::*what, bool is_small, uint64_t bytes) {

@@ -1,6 +1,7 @@
 // Backend: what a device computes with: its memory and its streams. Owned by Devices; thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "engine/allocator.h"
@@ -20,6 +21,8 @@ class Backend {
   // is under way in it. Streams are many sessions' in turn, and may be two sessions' at once where there
   // are more sessions than streams.
   virtual std::unique_ptr<Stream> lease_stream() = 0;
+  // What the system could still give, to anybody; 0: not known.
+  virtual uint64_t free_memory() { return 0; }
   // Blocks until the device has done everything. Throws Error where it failed.
   virtual void synchronize() = 0;
 };

@@ -202,6 +202,7 @@ void CachingPool::flush_quick() {
 AllocatorStats CachingPool::stats() const {
   std::lock_guard lock(mutex_);
   AllocatorStats stats = stats_;
+  stats.limit = limit_;
   if (!events_) {
     for (PoolStats* pool : {&stats.all, &stats.small, &stats.large}) pool->active = pool->allocated;
   }

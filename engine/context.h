@@ -9,6 +9,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "engine/allocator.h"
+#include "engine/events.h"
 #include "engine/fault_log.h"
 #include "engine/generator.h"
 #include "engine/graphs.h"
@@ -40,6 +41,7 @@ struct Context {
   Stream& stream(Device device);
   // What this context's calls on devices may still turn out to have done.
   FaultLog& faults();
+  Events events;
   bool has_faults() const { return faults_ && !faults_->empty(); }
   Graphs& graphs();
   bool capturing() const { return graphs_ && graphs_->capturing(); }

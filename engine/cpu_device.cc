@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -21,10 +22,23 @@ class IdleEvent final : public Event {
   void synchronize() override {}
 };
 
+class TimedEvent final : public Event {
+ public:
+  bool done() const override { return true; }
+  void synchronize() override {}
+  double elapsed_ms(const Event& since) const override {
+    return std::chrono::duration<double, std::milli>(at_ - static_cast<const TimedEvent&>(since).at_).count();
+  }
+
+ private:
+  const std::chrono::steady_clock::time_point at_ = std::chrono::steady_clock::now();
+};
+
 class IdleStream final : public Stream {
  public:
   Device device() const override { return {}; }
   std::unique_ptr<Event> record() override { return std::make_unique<IdleEvent>(); }
+  std::unique_ptr<Event> record_timed() override { return std::make_unique<TimedEvent>(); }
   void wait(const Event&) override {}
   void synchronize() override {}
   void copy(void* to, const void* from, size_t bytes) override {

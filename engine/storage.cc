@@ -31,13 +31,13 @@ Storage::Storage(Allocator& staging, size_t bytes) : bytes_(bytes) {
 
 void Storage::allocate(Allocator& allocator, Stream* stream) {
   const std::shared_ptr<Account>& account = Context::current().account;
-  if (account && !account->charge(bytes_)) [[unlikely]]
+  if (account && !account->charge(bytes_, device_)) [[unlikely]]
     over_budget(*account, device_, bytes_);
   try {
     data_ = allocator.allocate(bytes_, stream);
   } catch (Error& e) {
     if (!account) throw;
-    account->refund(bytes_);
+    account->refund(bytes_, device_);
     e.append(absl::StrCat("; ", account->owner(), " holds ", bytes_text(account->held()), " in all"));
     throw;
   }
@@ -48,7 +48,7 @@ void Storage::allocate(Allocator& allocator, Stream* stream) {
 Storage::~Storage() {
   delete companion_.load(std::memory_order_acquire);
   if (allocator_) allocator_->deallocate(data_, bytes_);
-  if (account_) account_->refund(bytes_);
+  if (account_) account_->refund(bytes_, device_);
 }
 
 Companion& Storage::companion(absl::FunctionRef<std::unique_ptr<Companion>()> make) {

@@ -19,6 +19,8 @@ class Event {
   virtual ~Event() = default;
   virtual bool done() const = 0;
   virtual void synchronize() = 0;  // blocks until done; throws Error if the work failed
+  // Between two events of one device that keep the time and are done. Throws Error on others.
+  virtual double elapsed_ms(const Event&) const { fail(ErrorKind::kRuntime, "the event keeps no time"); }
 };
 
 // Work of a stream, kept to be done again as one. Owned by whoever captured it.
@@ -36,6 +38,7 @@ class Stream {
   // What memory pools tell streams apart by; stays the same from lease to lease. 0 for the CPU's.
   virtual uintptr_t id() const { return 0; }
   virtual std::unique_ptr<Event> record() = 0;  // any thread
+  virtual std::unique_ptr<Event> record_timed() { return record(); }  // the event keeps the time, where the device can
   virtual void wait(const Event& event) = 0;    // later work here starts after `event`
   virtual void synchronize() = 0;
   // In this stream's order: bytes between the host and the device, either way, or within the device.

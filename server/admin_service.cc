@@ -46,6 +46,7 @@ void describe(const AllocatorStats& stats, v1::MemoryStats* wire) {
   wire->set_out_of_memory(stats.out_of_memory);
   wire->set_system_allocations(stats.system_allocations);
   wire->set_system_frees(stats.system_frees);
+  wire->set_limit(stats.limit);
   describe(stats.all, wire->mutable_all());
   describe(stats.small, wire->mutable_small());
   describe(stats.large, wire->mutable_large());

@@ -20,7 +20,7 @@ SESSION_FLOORS = ("autograd/operators.cc", "server/backends.cc")
 
 def takes_device(op: Operator) -> bool:
     """Whether its arguments can say where it computes."""
-    return any(p.is_tensor or p.is_tensor_list or p.name == "device" for p in op.params)
+    return any(p.is_tensor or p.is_tensor_list or p.type == "Device" for p in op.params)
 
 
 def backends(operators: list[Operator], kernels_folder: Path) -> dict[str, set[str]]:

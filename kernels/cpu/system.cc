@@ -1,6 +1,8 @@
 // What concerns the session that executes, and no tensor's elements.
 #include "engine/context.h"
+#include "engine/devices.h"
 #include "engine/rules/error.h"
+#include "kernels/common/element.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
 
@@ -21,6 +23,50 @@ void set_rng_state(const Tensor& new_state) {
   copy(new_state, plain);
   Context::current().generator = {static_cast<uint64_t>(plain.data_as<int64_t>()[0]),
                                   static_cast<uint64_t>(plain.data_as<int64_t>()[1])};
+}
+
+void event_record(int64_t event, int64_t device) {
+  Context& context = Context::current();
+  context.events.record(event, context.stream(decode_device(device)));
+}
+
+void event_elapsed(int64_t event, int64_t later, Tensor& out) {
+  out.data_as<double>()[0] = Context::current().events.elapsed_ms(event, later);
+}
+
+void event_passed(int64_t event, Tensor& out) { out.data_as<Bool>()[0] = Bool(Context::current().events.passed(event)); }
+
+void event_drop(int64_t event) { Context::current().events.drop(event); }
+
+void memory_stats(int64_t device, Tensor& out) {
+  const Device where = decode_device(device);
+  Backend& backend = Devices::instance().backend(where);
+  const AllocatorStats stats = backend.allocator().stats();
+  int64_t* at = out.data_as<int64_t>();
+  const auto put = [&](uint64_t value) { *at++ = static_cast<int64_t>(value); };
+  for (Level PoolStats::*level : {&PoolStats::allocated, &PoolStats::active, &PoolStats::inactive_split,
+                                  &PoolStats::requested, &PoolStats::reserved}) {
+    for (const PoolStats* pool : {&stats.all, &stats.small, &stats.large}) {
+      put((pool->*level).now);
+      put((pool->*level).peak);
+    }
+  }
+  for (uint64_t count : {stats.allocations, stats.retries, stats.out_of_memory, stats.system_allocations,
+                         stats.system_frees, stats.limit}) {
+    put(count);
+  }
+  put(backend.free_memory());
+  const Account* account = Context::current().account.get();
+  const bool of_gpu = where.type == DeviceType::kCUDA;
+  put(!account ? 0 : of_gpu ? account->held(where) : account->held());
+  put(!account ? 0 : of_gpu ? account->peak(where) : account->peak());
+  put(account ? account->limit() : 0);
+  check(at == out.data_as<int64_t>() + out.numel(), "a figure is missing");
+}
+
+void reset_peak_memory(int64_t device) {
+  const Device where = decode_device(device);
+  if (where.type == DeviceType::kCUDA && Context::current().account) Context::current().account->reset_peak(where);
 }
 
 void set_detect_anomaly(bool mode) { Context::current().detect_anomaly = mode; }

@@ -47,6 +47,12 @@ class CudaBackend final : public Backend {
     return *stream_;
   }
   std::unique_ptr<Stream> lease_stream() override { return streams_.lease(); }
+  uint64_t free_memory() override {
+    make_current(device_);
+    uint64_t free = 0, total = 0;
+    runtime().memory_info(&free, &total);
+    return free;
+  }
   void synchronize() override {
     make_current(device_);
     runtime().synchronize_device();

@@ -35,9 +35,9 @@ class CudaGraph final : public Graph {
 
 }  // namespace
 
-CudaEvent::CudaEvent(Device device, StreamHandle stream) : device_(device) {
+CudaEvent::CudaEvent(Device device, StreamHandle stream, bool timed) : device_(device) {
   make_current(device);
-  handle_ = runtime().create_event(false);
+  handle_ = runtime().create_event(timed);
   runtime().record(handle_, stream);
 }
 
@@ -46,6 +46,10 @@ CudaEvent::~CudaEvent() { runtime().destroy_event(handle_); }
 bool CudaEvent::done() const { return runtime().done(handle_); }
 
 void CudaEvent::synchronize() { runtime().synchronize_event(handle_); }
+
+double CudaEvent::elapsed_ms(const Event& since) const {
+  return runtime().elapsed_ms(static_cast<const CudaEvent&>(since).handle_, handle_);
+}
 
 CudaStream::~CudaStream() {
   if (pool_) pool_->give_back(handle_);
@@ -58,6 +62,11 @@ void CudaStream::check_may_wait(std::string_view what) const {
 std::unique_ptr<Event> CudaStream::record() {
   check_may_wait("an event");
   return std::make_unique<CudaEvent>(device_, handle_);
+}
+
+std::unique_ptr<Event> CudaStream::record_timed() {
+  check_may_wait("an event");
+  return std::make_unique<CudaEvent>(device_, handle_, true);
 }
 
 void CudaStream::wait(const Event& event) {

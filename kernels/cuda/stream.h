@@ -15,13 +15,14 @@ void make_current(Device device);
 
 class CudaEvent final : public Event {
  public:
-  // Recorded in `stream`, now.
-  CudaEvent(Device device, StreamHandle stream);
+  // Recorded in `stream`, now; keeps the time where it is `timed`.
+  CudaEvent(Device device, StreamHandle stream, bool timed = false);
   ~CudaEvent() override;
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
   bool done() const override;
   void synchronize() override;
+  double elapsed_ms(const Event& since) const override;
   EventHandle handle() const { return handle_; }
 
  private:
@@ -42,6 +43,7 @@ class CudaStream final : public Stream {
   Device device() const override { return device_; }
   uintptr_t id() const override { return reinterpret_cast<uintptr_t>(handle_); }
   std::unique_ptr<Event> record() override;
+  std::unique_ptr<Event> record_timed() override;
   void wait(const Event& event) override;
   void synchronize() override;
   void copy(void* to, const void* from, size_t bytes) override;
