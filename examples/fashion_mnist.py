@@ -63,8 +63,8 @@ class Net(nn.Module):
 
 
 def train(model: Net, images, labels, args) -> list[tuple[int, float]]:
-    """Trains for args.epochs; returns (step, loss) every 20 steps."""
-    steps = args.epochs * (len(images) // args.batch)
+    """Trains for args.epochs, or args.steps; returns (step, loss) every 20 steps."""
+    steps = args.steps or args.epochs * (len(images) // args.batch)
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, args.lr, total_steps=steps)
     history, step, started = [], 0, time.perf_counter()
@@ -72,16 +72,16 @@ def train(model: Net, images, labels, args) -> list[tuple[int, float]]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns) as progress:
         task = progress.add_task("training", total=steps)
-        for _ in range(args.epochs):
+        while step < steps:
             order = torch.randperm(len(images), device=images.device)
-            for batch in order.split(args.batch)[: len(images) // args.batch]:
+            for batch in order.split(args.batch)[: min(len(images) // args.batch, steps - step)]:
                 loss = F.cross_entropy(model(images[batch]), labels[batch])
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
                 scheduler.step()
                 step += 1
-                if step % 20 == 0:
+                if step % 20 == 0 or step == steps:
                     history.append((step, loss.item()))  # the only line here that waits
                     seconds = time.perf_counter() - started
                     ops = torch.connection().counters()["instructions"] - issued
@@ -122,6 +122,7 @@ def draw(history, images, labels, predictions) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Fashion-MNIST on a teletensor engine.")
     parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=0, help="train so many instead, and test on 1000 images")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--device", default="cpu", help="where the engine computes: cpu, cuda")
@@ -134,8 +135,11 @@ def main() -> None:
     model = Net().to(args.device)
     started = time.perf_counter()
     history = train(model, images, labels, args)
-    print(f"trained {args.epochs} epochs in {time.perf_counter() - started:.0f} s")
+    length = f"{args.steps} steps" if args.steps else f"{args.epochs} epochs"
+    print(f"trained {length} in {time.perf_counter() - started:.0f} s")
     test_images, test_labels = load("t10k", args.device)
+    if args.steps:
+        test_images, test_labels = test_images[:1000], test_labels[:1000]
     predictions = predict(model, test_images)
     accuracy = (predictions == test_labels).float().mean().item()
     print(f"test accuracy {accuracy:.4f}")

@@ -26,6 +26,16 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
+def _device(number: int) -> str:
+    """As instructions spell it: the kind, then which one."""
+    return "cpu" if number == 0 else f"cuda:{number & 0xFF}"
+
+
+def _described(device: dict) -> str:
+    capability, driver = device["compute_capability"], device["driver"]
+    return f"{device['name']}, capability {capability}, driver {driver}" if capability else device["name"]
+
+
 def _tables(status: dict, address: str, rates: dict):
     """The status as a rich renderable; `rates`: instructions a second by session."""
     from rich.console import Group
@@ -37,13 +47,14 @@ def _tables(status: dict, address: str, rates: dict):
         f"resident {_bytes(status['resident_bytes'])}"
     )
     devices = Table(title="devices", title_justify="left")
-    for column in ("device", "allocated", "active", "reserved", "peak", "out of memory"):
-        devices.add_column(column, justify="left" if column == "device" else "right")
+    for column in ("device", "name", "memory", "allocated", "active", "reserved", "peak", "limit", "out of memory"):
+        devices.add_column(column, justify="left" if column in ("device", "name") else "right")
     for d in status["devices"]:
-        memory = d["memory"]
+        memory, limit = d["memory"], int(d["memory"]["limit"])
         devices.add_row(
-            d["device"]["name"], *(_bytes(memory[k]) for k in ("allocated", "active", "reserved", "peak_allocated")),
-            memory["out_of_memory"],
+            _device(int(d["device"]["device"])), _described(d["device"]), _bytes(d["device"]["total_memory"]),
+            *(_bytes(memory[k]) for k in ("allocated", "active", "reserved", "peak_allocated")),
+            _bytes(limit) if limit else "none", memory["out_of_memory"],
         )  # fmt: skip
     sessions = Table(title=f"sessions ({len(status['sessions'])})", title_justify="left")
     for column in ("id", "client", "age", "link", "handles", "held", "peak", "limit", "instructions", "per s", "failed"):

@@ -109,7 +109,7 @@ def arguments(torch, sample: Sample, convert, device: str = "cpu") -> dict:
     """Keyword arguments of a call: `convert(name, array)` makes the tensors, `device` is for results made of none."""
     result = {}
     params = sample.operator.params
-    if device != "cpu" and not any(p.is_tensor for p in params) and any(p.name == "device" for p in params):
+    if device != "cpu" and not any(p.is_tensor for p in params) and any(p.type == "Device" for p in params):
         result["device"] = device
     for param in sample.operator.params:
         if param.name not in sample.values:

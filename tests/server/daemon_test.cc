@@ -196,7 +196,14 @@ TEST(DaemonTest, NoiseOnTheSocketHarmsNobody) {
   EXPECT_TRUE(works(daemon));
 }
 
-TEST(DaemonTest, BytesGoBothWaysInChunks) {
+class BytesTest : public ::testing::TestWithParam<Device> {
+ protected:
+  BytesTest() { setenv("TELETENSOR_CUDA_PLUGIN", TT_SIMULATED_PLUGIN, 1); }
+  ~BytesTest() override { unsetenv("TELETENSOR_CUDA_PLUGIN"); }
+};
+INSTANTIATE_TEST_SUITE_P(Devices, BytesTest, ::testing::Values(Device{}, Device{DeviceType::kCUDA, 1}));
+
+TEST_P(BytesTest, GoBothWaysInChunks) {
   Daemon daemon;
   RawClient client(daemon);
   std::vector<float> values(3 << 20);
@@ -208,6 +215,7 @@ TEST(DaemonTest, BytesGoBothWaysInChunks) {
   v1::UploadChunk chunk;
   chunk.set_transfer(7);
   chunk.set_total_bytes(bytes.size());
+  chunk.set_device(GetParam().encode());
   for (size_t at = 0; at < bytes.size(); at += 1 << 20) {
     chunk.set_data(bytes.substr(at, 1 << 20));
     ASSERT_TRUE(writer->Write(chunk));
@@ -218,7 +226,7 @@ TEST(DaemonTest, BytesGoBothWaysInChunks) {
   EXPECT_EQ(uploaded.bytes(), bytes.size());
 
   v1::Frame frame;
-  testing::uploaded(&frame, 1, 7, {3 << 20});
+  testing::uploaded(&frame, 1, 7, {3 << 20}, GetParam());
   v1::Reply reply;
   ASSERT_TRUE(client.run(frame, &reply));
   v1::DownloadRequest request;
@@ -231,6 +239,42 @@ TEST(DaemonTest, BytesGoBothWaysInChunks) {
   while (reader->Read(&piece)) got += piece.data();
   ASSERT_TRUE(reader->Finish().ok());
   EXPECT_EQ(got, bytes);
+}
+
+TEST_P(BytesTest, AreRefusedForAnotherDevice) {
+  Daemon daemon;
+  RawClient client(daemon);
+  for (int64_t device : {int64_t{0x107}, int64_t{0x200}, int64_t{-1}, int64_t{1} << 40}) {
+    auto context = client.context_for();
+    v1::UploadReply uploaded;
+    auto writer = client.stub().Upload(context.get(), &uploaded);
+    v1::UploadChunk chunk;
+    chunk.set_transfer(7);
+    chunk.set_total_bytes(4);
+    chunk.set_device(device);
+    chunk.set_data("four");
+    writer->Write(chunk);
+    writer->WritesDone();
+    EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT) << device;
+  }
+  auto context = client.context_for();
+  v1::UploadReply uploaded;
+  auto writer = client.stub().Upload(context.get(), &uploaded);
+  v1::UploadChunk chunk;
+  chunk.set_transfer(8);
+  chunk.set_total_bytes(4);
+  chunk.set_device(Device{DeviceType::kCUDA, 0}.encode());
+  chunk.set_data("four");
+  writer->Write(chunk);
+  writer->WritesDone();
+  ASSERT_TRUE(writer->Finish().ok());
+  v1::Frame frame;
+  testing::uploaded(&frame, 1, 8, {1}, GetParam());
+  read(&frame, 1, 1);
+  v1::Reply reply;
+  ASSERT_TRUE(client.run(frame, &reply));
+  EXPECT_THAT(reply.reads(0).error().message(), HasSubstr("transfer 8 was sent to cuda:0"));
+  EXPECT_TRUE(works(daemon));
 }
 
 TEST(DaemonTest, AnUploadThatEndsEarlyIsRefused) {

@@ -81,12 +81,13 @@ inline Instruction literal(v1::Frame* frame, uint64_t name, const std::vector<in
       .integer(0)
       .result(name);
 }
-inline Instruction uploaded(v1::Frame* frame, uint64_t name, uint64_t transfer, const std::vector<int64_t>& sizes) {
+inline Instruction uploaded(v1::Frame* frame, uint64_t name, uint64_t transfer, const std::vector<int64_t>& sizes,
+                            Device device = {}) {
   return Instruction(frame, "uploaded")
       .integer(static_cast<int64_t>(transfer))
       .integers(sizes)
       .integer(static_cast<int64_t>(DType::kFloat32))
-      .integer(0)
+      .integer(device.encode())
       .result(name);
 }
 inline Instruction add(v1::Frame* frame, uint64_t name, uint64_t a, uint64_t b) {

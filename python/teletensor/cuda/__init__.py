@@ -1,15 +1,55 @@
-"""torch.cuda's names. GPUs are the engine's: what it has is what is available."""
+"""torch.cuda's names. GPUs are the engine's: what it has is what is available.
+
+A session computes in one stream a GPU, in the order of the program; copies to and from the engine have streams of their
+own. Numbers of bytes are the session's where they say "allocated", and the pool's, which all sessions of the engine
+share, where they say "reserved".
+"""
 
 from __future__ import annotations
 
-from .. import _connection
-from . import amp  # noqa: F401
-from .graphs import CUDAGraph, graph, is_current_stream_capturing  # noqa: F401
+from dataclasses import dataclass
+
+from .. import _C, _connection
+from .._C import OutOfMemoryError
+from .._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from . import amp
+from .graphs import CUDAGraph, graph, is_current_stream_capturing
+from .memory import (
+    empty_cache, max_memory_allocated, max_memory_reserved, mem_get_info, memory_allocated, memory_reserved, memory_stats,
+    memory_summary, reset_max_memory_allocated, reset_peak_memory_stats,
+)  # fmt: skip
+from .place import current_device, device, device_of, index_of, set_device
+from .streams import Event, Stream, current_stream, default_stream, set_stream, stream
+
+__all__ = [
+    "CUDAGraph", "Event", "OutOfMemoryError", "Stream", "amp", "current_device", "current_stream", "default_stream",
+    "device", "device_count", "device_of", "empty_cache", "get_device_capability", "get_device_name",
+    "get_device_properties", "get_rng_state", "graph", "init", "initial_seed", "is_available", "is_bf16_supported",
+    "is_current_stream_capturing", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated",
+    "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_reserved", "memory_stats", "memory_summary",
+    "reset_max_memory_allocated", "reset_peak_memory_stats", "seed", "seed_all", "set_device", "set_rng_state",
+    "set_stream", "stream", "synchronize",
+]  # fmt: skip
+
+# The session has one generator for all devices.
+manual_seed_all, seed_all = manual_seed, seed
+
+
+def _gpus() -> list[dict]:
+    return [d for d in _connection.connection().engine()["devices"] if d["device"].startswith("cuda")]
+
+
+def _gpu(which) -> dict:
+    index = index_of(which)
+    gpus = _gpus()
+    if not 0 <= index < len(gpus):
+        raise RuntimeError(f"CUDA error: invalid device ordinal, the engine has {len(gpus)} GPUs, got {index}")
+    return gpus[index]
 
 
 def device_count() -> int:
     """How many GPUs the engine has."""
-    return sum(d["device"].startswith("cuda") for d in _connection.connection().engine()["devices"])
+    return len(_gpus())
 
 
 def is_available() -> bool:
@@ -17,20 +57,50 @@ def is_available() -> bool:
     return device_count() > 0
 
 
+def init() -> None:
+    """Connects, where that has not happened yet."""
+    _connection.connection()
+
+
+def is_initialized() -> bool:
+    """Whether there is a connection."""
+    return _connection._current is not None
+
+
+def get_device_name(device=None) -> str:
+    """What the GPU is called: ``"NVIDIA H200"``."""
+    return _gpu(device)["name"]
+
+
+def get_device_capability(device=None) -> tuple[int, int]:
+    """Its compute capability, major and minor."""
+    major, minor = _gpu(device)["compute_capability"].split(".")
+    return int(major), int(minor)
+
+
+@dataclass(frozen=True)
+class DeviceProperties:
+    """What the engine says of a GPU; ``total_memory`` in bytes."""
+
+    name: str
+    major: int
+    minor: int
+    total_memory: int
+    driver: str
+
+
+def get_device_properties(device=None) -> DeviceProperties:
+    """Name, compute capability, memory and driver."""
+    gpu = _gpu(device)
+    return DeviceProperties(gpu["name"], *get_device_capability(device), gpu["total_memory"], gpu["driver"])
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether it computes in bfloat16: every GPU does here, those before Ampere slower."""
+    return is_available() and (including_emulation or get_device_capability() >= (8, 0))
+
+
 def synchronize(device=None) -> None:
-    """Waits until everything issued so far has been executed."""
-    _connection.synchronize()
-
-
-def manual_seed(seed: int) -> None:
-    """The session has one generator for all devices."""
-    from .._random import manual_seed as set_seed
-
-    set_seed(seed)
-
-
-manual_seed_all = manual_seed
-
-
-def empty_cache() -> None:
-    """Nothing: the engine's pools belong to all its sessions (``teletensor empty-cache``)."""
+    """Waits until the GPU has done everything issued so far; raises what it failed with."""
+    gpu = _gpu(device)
+    _C.torch.empty((1,), device=gpu["device"]).tolist()  # its read is the last in the session's order

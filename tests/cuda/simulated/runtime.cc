@@ -1,6 +1,7 @@
 #include "tests/cuda/simulated/runtime.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -41,6 +42,7 @@ SimulatedRuntime& simulated_runtime() { return static_cast<SimulatedRuntime&>(ru
 std::unique_ptr<Runtime> make_runtime() {
   SimulatedRuntime::Options options;
   options.memory = megabytes("TELETENSOR_SIMULATED_MEMORY_MB", options.memory);
+  if (const char* losses = std::getenv("TELETENSOR_SIMULATED_LOSSES")) options.losses = losses;
   return std::make_unique<SimulatedRuntime>(options);
 }
 
@@ -64,12 +66,14 @@ void SimulatedRuntime::fail_next_kernel(std::string why) {
   failing_kernel_ = std::move(why);
 }
 
-void SimulatedRuntime::lose_device(std::string why) {
+void SimulatedRuntime::lose_device(std::string why) { lose(current_device, std::move(why)); }
+
+void SimulatedRuntime::lose(int device, std::string why) {
   Lock lock(mutex_);
   for (const auto& stream : streams_) {
-    if (stream->device == current_device) stream->queue.clear();
+    if (stream->device == device) stream->queue.clear();
   }
-  devices_[current_device].lost = std::move(why);
+  devices_[device].lost = std::move(why);
 }
 
 void SimulatedRuntime::fail_allocations(bool fail) {
@@ -102,6 +106,10 @@ void SimulatedRuntime::note(const char* call, uint64_t value) {
 }
 
 void SimulatedRuntime::check_device(int device) {
+  if (!options_.losses.empty() && devices_[device].lost.empty() &&
+      access(absl::StrCat(options_.losses, "/lost-", device).c_str(), F_OK) == 0) {
+    lose(device, "the device fell off the bus");
+  }
   if (!devices_[device].lost.empty()) cuda_error(devices_[device].lost);
 }
 

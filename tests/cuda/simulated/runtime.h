@@ -24,6 +24,7 @@ class SimulatedRuntime final : public Runtime {
     int devices = 2;
     uint64_t memory = uint64_t{1} << 30;  // of each device
     bool eager = false;                   // work is done at once: for speed where order is not what is tested
+    std::string losses;                   // a folder: where it has a file "lost-1", device 1 is lost
   };
   SimulatedRuntime() : SimulatedRuntime(Options()) {}
   explicit SimulatedRuntime(Options options);
@@ -32,6 +33,7 @@ class SimulatedRuntime final : public Runtime {
   // What the tests order and ask.
   void fail_next_kernel(std::string why);  // reported by whoever waits for it next; the device goes on
   void lose_device(std::string why);       // the current one: every later call on it fails so
+  void lose(int device, std::string why);
   void fail_allocations(bool fail);
   std::vector<std::string> calls() const;  // "cudaMalloc 2097152", in order
   void forget_calls();

@@ -1,0 +1,91 @@
+"""What GPUs' memory is used for.
+
+"Allocated" is what this session's tensors hold. "Reserved" is what the engine has taken from the GPU, and what
+``memory_stats`` tells is of the GPU's pool: all sessions of the engine share it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from .. import _C
+from .place import index_of
+
+# In the order of the operator memory_stats.
+_POOLS = ("all", "small_pool", "large_pool")
+_LEVELS = ("allocated_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes", "reserved_bytes")
+_COUNTS = ("num_allocations", "num_alloc_retries", "num_ooms", "num_device_alloc", "num_device_free", "limit_bytes")
+_SESSION = ("free_bytes", "session_bytes.current", "session_bytes.peak", "session_limit_bytes")
+_NAMES = (*(f"{l}.{p}.{w}" for l in _LEVELS for p in _POOLS for w in ("current", "peak")), *_COUNTS, *_SESSION)
+
+
+def _encoded(device) -> int:
+    return 1 << 8 | index_of(device)  # as instructions spell a GPU
+
+
+def memory_stats(device=None) -> OrderedDict[str, int]:
+    """All figures by PyTorch's names: the pool's, and ``session_bytes``. Waits, as all of these do.
+
+    ``limit_bytes``: what the pool may take (``teletensord --memory-limit``); ``session_limit_bytes``: what this session
+    may hold on all devices; 0: no limit.
+    """
+    return OrderedDict(zip(_NAMES, _C.ops.memory_stats(_encoded(device)).tolist(), strict=True))
+
+
+def memory_allocated(device=None) -> int:
+    """Bytes that this session's tensors hold on the GPU."""
+    return memory_stats(device)["session_bytes.current"]
+
+
+def max_memory_allocated(device=None) -> int:
+    """The most that this session's tensors have held since ``reset_peak_memory_stats``."""
+    return memory_stats(device)["session_bytes.peak"]
+
+
+def reset_peak_memory_stats(device=None) -> None:
+    """``max_memory_allocated`` counts from now. The pool's peaks are everybody's, and stay."""
+    _C.ops.reset_peak_memory(_encoded(device))
+
+
+reset_max_memory_allocated = reset_peak_memory_stats
+
+
+def memory_reserved(device=None) -> int:
+    """Bytes that the engine has taken from the GPU, for all its sessions."""
+    return memory_stats(device)["reserved_bytes.all.current"]
+
+
+def max_memory_reserved(device=None) -> int:
+    """The most it has taken since it started."""
+    return memory_stats(device)["reserved_bytes.all.peak"]
+
+
+def mem_get_info(device=None) -> tuple[int, int]:
+    """Free and total bytes of the GPU, as its driver counts them."""
+    from . import get_device_properties
+
+    return memory_stats(device)["free_bytes"], get_device_properties(device).total_memory
+
+
+def empty_cache() -> None:
+    """Nothing: the pool belongs to all sessions, and gives back what it has where memory gets short. Whoever runs the
+    engine can empty it with ``teletensor empty-cache``."""
+
+
+def _text(n: int) -> str:
+    return f"{n / 2**20:,.1f} MiB"
+
+
+def memory_summary(device=None, abbreviated: bool = False) -> str:
+    """The figures as a table."""
+    stats = memory_stats(device)
+    rows = [("this session's tensors", stats["session_bytes.current"], stats["session_bytes.peak"])]
+    for level in _LEVELS:
+        for pool in _POOLS[:1] if abbreviated else _POOLS:
+            name = level.removesuffix("_bytes").replace("_", " ")
+            label = f"pool, {name}" if pool == "all" else f"  of {pool.replace('_pool', '')} blocks"
+            rows.append((label, stats[f"{level}.{pool}.current"], stats[f"{level}.{pool}.peak"]))
+    lines = [f"cuda:{index_of(device)}".ljust(28) + "now".rjust(16) + "peak".rjust(16)]
+    lines += [f"{label:28}{_text(now):>16}{_text(peak):>16}" for label, now, peak in rows]
+    lines += [f"{name.removeprefix('num_').replace('_', ' '):28}{stats[name]:16,}" for name in _COUNTS[:-1]]
+    return "\n".join(lines)

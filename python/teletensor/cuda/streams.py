@@ -1,0 +1,124 @@
+"""Streams and events.
+
+A session has one stream a GPU, so every stream of a program is that one: work that PyTorch might overlap is done in the
+program's order, which is right for every program that is right with more streams.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+
+from .. import _C
+from .place import index_of
+
+_numbers = itertools.count(1)
+
+
+def _encoded(index: int) -> int:
+    return 1 << 8 | index  # as instructions spell a GPU
+
+
+class Event:
+    """A point in a GPU's work: what was issued before ``record()``.
+
+    Args:
+        enable_timing: for ``elapsed_time``, which is there in any case.
+        blocking: ignored, waiting never spins.
+    """
+
+    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
+        if interprocess:
+            raise NotImplementedError("events are not shared between processes")
+        self._number = next(_numbers)
+        self._device: int | None = None  # None: not recorded
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Sets the event where the program is now."""
+        self._device = (stream or current_stream()).device.index
+        _C.ops.event_record(self._number, _encoded(self._device))
+
+    def elapsed_time(self, end_event: Event) -> float:
+        """Milliseconds of the GPU's time until ``end_event``. Waits for both."""
+        return float(_C.ops.event_elapsed(self._number, end_event._number).item())
+
+    def query(self) -> bool:
+        """Whether the GPU has passed it. A round trip, without waiting for the GPU."""
+        return bool(_C.ops.event_passed(self._number).item())
+
+    def synchronize(self) -> None:
+        """Waits until the GPU has passed it."""
+        if self._device is not None:
+            self.elapsed_time(self)
+
+    def wait(self, stream: Stream | None = None) -> None:
+        """Nothing: later work comes later in any case."""
+
+    def __del__(self) -> None:
+        if self._device is not None:
+            with contextlib.suppress(Exception):  # the session may be gone
+                _C.ops.event_drop(self._number)
+
+
+class Stream:
+    """The session's order of work on a GPU. All streams of a GPU are the same one."""
+
+    def __init__(self, device=None, priority: int = 0, **ignored) -> None:
+        self.device = _C.device("cuda", index_of(device))
+
+    @property
+    def device_index(self) -> int:
+        """The GPU's number."""
+        return self.device.index
+
+    def synchronize(self) -> None:
+        """Waits until everything issued so far has been done."""
+        from . import synchronize
+
+        synchronize(self.device)
+
+    def query(self) -> bool:
+        """Whether everything issued so far has been done."""
+        return self.record_event().query()
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """An event at this point."""
+        event = event or Event()
+        event.record(self)
+        return event
+
+    def wait_event(self, event: Event) -> None:
+        """Nothing: later work comes later in any case."""
+
+    def wait_stream(self, stream: Stream) -> None:
+        """Nothing: there is one order."""
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Stream) and self.device == other.device
+
+    def __hash__(self) -> int:
+        return hash(self.device)
+
+    def __repr__(self) -> str:
+        return f"<teletensor.cuda.Stream device={self.device}>"
+
+
+def current_stream(device=None) -> Stream:
+    """The GPU's stream."""
+    return Stream(device)
+
+
+default_stream = current_stream
+
+
+def set_stream(stream: Stream) -> None:
+    """Nothing: there is one stream a GPU."""
+
+
+@contextlib.contextmanager
+def stream(stream: Stream | None):
+    """The block's work goes to the stream's GPU where ``"cuda"`` names none."""
+    from .place import device
+
+    with device(None if stream is None else stream.device):
+        yield

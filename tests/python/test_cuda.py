@@ -1,0 +1,396 @@
+"""Tensors on GPUs from Python: order, transfers, errors that a GPU finds late, memory, and losing one.
+
+The GPUs are simulated (tests/cuda/simulated): work is put off until somebody waits for it, so that what does not wait
+where it should reads something else.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from tests.conftest import BUILD, IN_PROCESS, ROOT, SIMULATED, Daemon
+from tests.python.test_session import held_bytes, run_script
+
+pytestmark = pytest.mark.skipif(IN_PROCESS, reason="the engine in this process has no GPU")
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def simulated_daemon(tmp_path):
+    """Starts daemons with simulated GPUs of their own, and stops them."""
+    engines = []
+
+    def start(*options: str, **environment: str) -> Daemon:
+        folder = tmp_path / str(len(engines))
+        folder.mkdir()
+        engines.append(Daemon(folder, "--lease", "1", *options, **environment))
+        return engines[-1]
+
+    yield start
+    for engine in engines:
+        assert engine.stop() == 0
+
+
+# ---- Where tensors are ---------------------------------------------------------------------
+
+
+def test_what_there_is(torch):
+    assert torch.cuda.is_available() and torch.cuda.device_count() == 2
+    properties = torch.cuda.get_device_properties(0)
+    assert properties.name == torch.cuda.get_device_name("cuda:0") and properties.total_memory > 0
+    assert torch.cuda.get_device_capability() == (properties.major, properties.minor)
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        torch.cuda.get_device_name(7)
+    with pytest.raises(ValueError, match="Expected a cuda device"):
+        torch.cuda.get_device_name("cpu")
+
+
+def test_the_current_device(torch):
+    assert torch.zeros(1, device="cuda").device == torch.device("cuda", 0)
+    with torch.cuda.device(1):
+        assert torch.cuda.current_device() == 1
+        assert torch.zeros(1, device="cuda").device.index == 1
+        assert torch.zeros(1).cuda().device.index == 1
+        assert torch.zeros(1, device="cuda:0").device.index == 0
+    assert torch.cuda.current_device() == 0
+    assert torch.device("cuda").index is None and torch.device("cuda") != torch.device("cuda:0")
+    x = torch.zeros(2, device="cuda")
+    assert x.to("cuda") is x and x.cuda() is x and x.is_cuda and x.get_device() == 0
+
+
+def test_the_default_device(torch):
+    with torch.device("cuda"):
+        assert torch.zeros(2).is_cuda and torch.tensor([1.0]).is_cuda and torch.randn(2).is_cuda
+        assert not torch.zeros(2, device="cpu").is_cuda
+        assert not torch.zeros_like(torch.zeros(2, device="cpu")).is_cuda
+        model = torch.nn.Linear(2, 2)
+    assert model.weight.is_cuda and not torch.zeros(2).is_cuda
+    torch.set_default_device("cuda:1")
+    try:
+        assert torch.zeros(2).device == torch.get_default_device() == torch.device("cuda:1")
+    finally:
+        torch.set_default_device(None)
+
+
+def test_devices_do_not_mix(torch):
+    x = torch.ones(2, device="cuda")
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device.*cuda:0 and cpu"):
+        x + torch.ones(2)
+    assert (x + torch.tensor(2.0)).tolist() == [3, 3]  # one number goes along
+    assert x[torch.tensor([1, 0, 1])].tolist() == [1, 1, 1]  # and so do indices
+    with pytest.raises(TypeError, match="can't convert cuda:0 device type tensor to numpy"):
+        x.numpy()
+    assert np.array_equal(x.cpu().numpy(), x.numpy(force=True))
+    assert x.to("cuda:1").add(1).to("cuda:0").tolist() == [2, 2]
+
+
+def test_saving(torch, tmp_path):
+    x = torch.arange(5.0, device="cuda:1")
+    torch.save({"x": x}, tmp_path / "x")
+    assert torch.load(tmp_path / "x")["x"].device == x.device
+    assert torch.load(tmp_path / "x", map_location="cpu")["x"].tolist() == x.tolist()
+
+
+# ---- Order and transfers -------------------------------------------------------------------
+
+
+def test_memory_is_used_again_in_order(torch):
+    """Tensors die while the GPU has not come to them; those that get their memory must not be seen in them."""
+    results = []
+    for i in range(40):
+        x = torch.tensor(np.full(1 << 15, i, "float32"), device="cuda")  # through a transfer
+        y = torch.full((1 << 15,), float(i), device="cuda")
+        results.append((x + y)[:3] * torch.tensor([1.0, 10.0, 100.0], device="cuda"))
+        del x, y
+    for i, r in enumerate(results):
+        assert r.tolist() == [2 * i, 20 * i, 200 * i]
+
+
+@pytest.mark.parametrize("elements", [1, 1000, 300_000, 16 * MIB, 16 * MIB + 1])
+def test_transfers(torch, rng, elements):
+    """64 MiB and a little more, and less, both ways: inline, one piece, several, the ring of pieces many times."""
+    sent = rng.standard_normal(elements).astype("float32")
+    x = torch.tensor(sent, device="cuda")
+    got = (x * 2).numpy(force=True)
+    assert np.array_equal(got, sent * 2)
+    assert np.array_equal(x.cpu().numpy(), sent)
+
+
+def test_views_are_read_in_their_order(torch, rng):
+    sent = rng.standard_normal((600, 700)).astype("float32")
+    x = torch.tensor(sent, device="cuda")
+    assert np.array_equal(x.t().numpy(force=True), sent.T)
+    assert np.array_equal(x[3::7, ::2].numpy(force=True), sent[3::7, ::2])
+    assert x[5, :4].t().tolist() == sent[5, :4].tolist()
+
+
+def test_several_readers(torch, rng):
+    """Downloads on threads of their own, while the session goes on computing."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    sent = [rng.standard_normal(MIB).astype("float32") for _ in range(4)]
+    tensors = [torch.tensor(s, device="cuda") for s in sent]
+    with ThreadPoolExecutor(4) as pool:
+        reads = [pool.submit(lambda t=t: t.numpy(force=True)) for t in tensors for _ in range(3)]
+        x = torch.zeros(8, device="cuda")
+        for _ in range(200):
+            x = x + 1
+        assert x.tolist() == [200] * 8
+        for i, read in enumerate(reads):
+            assert np.array_equal(read.result(), sent[i // 3])
+
+
+# ---- What a GPU finds late -----------------------------------------------------------------
+
+
+def line_of(text: str) -> int:
+    """The number of the one line of this file that holds the text."""
+    lines = open(__file__).read().splitlines()
+    (found,) = [i for i, line in enumerate(lines, 1) if text in line and "line_of" not in line]
+    return found
+
+
+def test_a_bad_index_is_an_error_at_its_line(torch):
+    unrelated = torch.arange(4.0, device="cuda") * 2
+    table = torch.randn(5, 3, device="cuda")
+    fine = torch.nn.functional.embedding(torch.tensor([1, 4], device="cuda"), table)
+    bad = torch.nn.functional.embedding(torch.tensor([1, 9], device="cuda"), table)  # the embedding to blame
+    later = (bad * 2).sum() + unrelated.sum()
+    with pytest.raises(IndexError, match="index out of range in self") as raised:
+        later.item()
+    assert f"test_cuda.py:{line_of('# the embedding to blame')}" in str(raised.value)
+    with pytest.raises(IndexError):
+        bad.tolist()
+    assert unrelated.tolist() == [0, 2, 4, 6] and fine.shape == (2, 3) and len(fine.tolist()) == 2
+    assert len(table.tolist()) == 5
+
+
+@pytest.mark.parametrize("kind", ["gather", "index", "target"])
+def test_bad_indices(torch, kind):
+    """Found by the kernel; told where the value is read, inline, by download, or through another device."""
+    x = torch.ones(3, 4, device="cuda")
+    if kind == "gather":
+        bad = x.gather(1, torch.full((3, 1), 4, device="cuda"))
+    elif kind == "index":
+        bad = x[torch.tensor([0, 3], device="cuda")]
+    else:
+        bad = torch.nn.functional.nll_loss(x, torch.tensor([0, 1, 4], device="cuda"), reduction="none")
+    large = bad.reshape(-1)[0].expand(MIB).contiguous()
+    with pytest.raises(IndexError, match="out of bounds|out of range"):
+        large.numpy(force=True)
+    with pytest.raises(IndexError, match="test_cuda.py"):
+        bad.cpu().tolist()
+    assert x.sum().item() == 12
+
+
+def test_many_faults_at_once(torch):
+    """More than can be open at a time: each poisons what came from it, and nothing else."""
+    x = torch.ones(4, device="cuda")
+    at = [torch.tensor([i % 5], device="cuda") for i in range(150)]  # every fifth is out of range
+    picked = [x.gather(0, i) * k for k, i in enumerate(at)]
+    for k, value in enumerate(picked):
+        if k % 5 == 4:
+            with pytest.raises(IndexError, match="index 4 is out of bounds"):
+                value.item()
+        else:
+            assert value.item() == k
+
+
+def test_backward_from_another_device(torch):
+    """A loss that is computed on the CPU of what a GPU computed."""
+    w = torch.ones(3, device="cuda", requires_grad=True)
+    (w * 2).cpu().sum().backward()
+    assert w.grad.is_cuda and w.grad.tolist() == [2, 2, 2]
+
+
+# ---- Streams and events --------------------------------------------------------------------
+
+
+def test_events(torch):
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    assert start.query()
+    start.record()
+    x = torch.ones(1000, device="cuda") * 2
+    end.record()
+    end.synchronize()
+    assert end.query() and start.elapsed_time(end) >= 0
+    with pytest.raises(RuntimeError, match="Both events must be recorded"):
+        start.elapsed_time(torch.cuda.Event(enable_timing=True))
+    other = torch.cuda.Event()
+    other.record(torch.cuda.current_stream(1))
+    with pytest.raises(RuntimeError, match="two devices"):
+        start.elapsed_time(other)
+    with torch.cuda.stream(torch.cuda.Stream(device=1)):
+        assert torch.zeros(1, device="cuda").device.index == 1
+    torch.cuda.current_stream().wait_event(end)
+    torch.cuda.synchronize()
+    assert x.sum().item() == 2000
+
+
+# ---- Memory --------------------------------------------------------------------------------
+
+
+def test_memory_figures(torch):
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    x = torch.zeros(MIB, device="cuda")
+    assert torch.cuda.memory_allocated() == before + 4 * MIB
+    assert torch.cuda.memory_allocated(1) == 0 or torch.cuda.memory_allocated("cuda:1") < before + 4 * MIB
+    assert torch.cuda.memory_reserved() >= 4 * MIB
+    del x
+    assert torch.cuda.memory_allocated() == before
+    assert torch.cuda.max_memory_allocated() == before + 4 * MIB
+    free, total = torch.cuda.mem_get_info()
+    assert 0 < free < total
+    assert "reserved" in torch.cuda.memory_summary() and torch.cuda.memory_stats()["num_ooms"] >= 0
+
+
+@pytest.mark.skipif(not SIMULATED, reason="a GPU's memory is not as small")
+def test_out_of_memory_is_one_sessions(simulated_daemon):
+    engine = simulated_daemon(TELETENSOR_SIMULATED_MEMORY_MB="64")
+    holder = """
+import sys, teletensor as torch
+kept = torch.arange(8 * 2**20, dtype=torch.float32, device="cuda")
+print(kept[-1].item(), flush=True)
+sys.stdin.readline()
+print(kept[-1].item(), (kept[:10] + 1).sum().item())
+"""
+    environment = {"PYTHONPATH": str(BUILD / "python"), "TELETENSOR_ADDRESS": engine.address, "PATH": "/usr/bin:/bin"}
+    first = subprocess.Popen(
+        [sys.executable, "-c", holder], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert first.stdout.readline().strip() == "8388607.0"
+    greedy = """
+import numpy as np, teletensor as torch
+kept = torch.ones(1000, device="cuda")
+try:
+    (torch.zeros(12 * 2**20, device="cuda") + 1).sum().item()
+except torch.cuda.OutOfMemoryError as e:
+    print(e)
+try:
+    torch.tensor(np.zeros(12 * 2**20, "float32"), device="cuda").sum().item()
+except torch.OutOfMemoryError as e:
+    print(e)
+print(kept.sum().item(), torch.cuda.memory_stats()["num_ooms"] >= 2)
+"""
+    second = run_script(greedy, engine)
+    assert second.stdout.count("out of memory") == 2 and "1000.0 True" in second.stdout, second.stdout + second.stderr
+    said, _ = first.communicate("\n", timeout=30)
+    assert said.strip() == "8388607.0 55.0" and first.returncode == 0
+
+
+def test_a_session_is_held_to_its_limit_on_gpus_too(simulated_daemon):
+    engine = simulated_daemon("--session-memory-limit", "16MiB")
+    script = """
+import teletensor as torch
+kept = torch.ones(2**20, device="cuda")
+try:
+    torch.ones(2**22, device="cuda:1").sum().item()
+except torch.cuda.OutOfMemoryError as e:
+    print(e)
+print(kept.sum().item())
+"""
+    result = run_script(script, engine)
+    assert "limited to" in result.stdout and result.stdout.strip().endswith("1048576.0"), result.stderr
+
+
+def test_the_engine_is_held_to_its_limit_on_each_gpu(simulated_daemon):
+    engine = simulated_daemon("--memory-limit", "64MiB")
+    script = """
+import teletensor as torch
+kept = torch.ones(10 * 2**20, device="cuda:0"), torch.ones(10 * 2**20, device="cuda:1")
+try:
+    torch.ones(10 * 2**20, device="cuda:1").sum().item()
+except torch.cuda.OutOfMemoryError as e:
+    print("out of memory")
+print([k.sum().item() for k in kept], torch.cuda.memory_stats()["limit_bytes"])
+"""
+    result = run_script(script, engine)
+    assert result.stdout.split("\n")[:2] == ["out of memory", "[10485760.0, 10485760.0] 67108864"], result.stderr
+
+
+def test_a_killed_client_leaves_nothing(simulated_daemon):
+    engine = simulated_daemon()
+    before = held_bytes(engine)
+    script = """
+import os, signal, threading, numpy as np, teletensor as torch
+x = torch.tensor(np.ones(2**22, "float32"), device="cuda")
+y = (x + 1) * x
+torch.cuda.synchronize()
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGKILL)).start()
+while True:  # in the middle of transfers both ways
+    z = torch.tensor(np.ones(2**22, "float32"), device="cuda")
+    (z + y).numpy(force=True)
+"""
+    assert run_script(script, engine).returncode == -signal.SIGKILL
+    deadline = time.monotonic() + 15
+    while held_bytes(engine) != before and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert held_bytes(engine) == before
+    assert run_script("import teletensor as torch; assert torch.ones(3, device='cuda').sum().item() == 3", engine).returncode == 0
+
+
+# ---- Losing a GPU --------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not SIMULATED, reason="a GPU is not lost to order")
+def test_a_lost_gpu(simulated_daemon, tmp_path):
+    """Its tensors are errors; the session, the other GPU, other sessions and the daemon go on."""
+    engine = simulated_daemon(TELETENSOR_SIMULATED_LOSSES=str(tmp_path))
+    script = """
+import os, numpy as np, teletensor as torch
+a, b = torch.ones(2**20, device="cuda:0"), torch.ones(2**20, device="cuda:1")
+print((a + a).sum().item(), (b + b).sum().item())
+c = b + 1
+open(os.environ["LOSSES"] + "/lost-1", "w").close()
+for read in (lambda: c[0].item(), lambda: b.numpy(force=True), lambda: (b * 2).sum().item(), lambda: torch.cuda.synchronize(1),
+             lambda: torch.tensor(np.ones(2**20), device="cuda:1").sum().item()):
+    try:
+        print("read", read())
+    except RuntimeError as e:
+        print("lost" if "the device fell off" in str(e) else e)
+print((a + 1).sum().item(), torch.ones(2).sum().item())
+"""
+    result = run_script(script, engine, LOSSES=str(tmp_path))
+    assert result.stdout.splitlines() == ["2097152.0 2097152.0", *["lost"] * 5, "2097152.0 2.0"], result.stderr
+    again = run_script("import teletensor as torch; print(torch.ones(3, device='cuda').sum().item())", engine)
+    assert again.stdout.strip() == "3.0", again.stderr
+    deadline = time.monotonic() + 10
+    while held_bytes(engine) != 0 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert held_bytes(engine) == 0
+
+
+# ---- The whole -----------------------------------------------------------------------------
+
+
+def test_status_shows_gpus(simulated_daemon):
+    command = [sys.executable, "-m", "teletensor.cli", "--address", simulated_daemon("--memory-limit", "1GB").address, "status"]
+    environment = {"PYTHONPATH": str(BUILD / "python"), "PATH": "/usr/bin:/bin", "COLUMNS": "160"}
+    shown = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
+    assert "simulated GPU" in shown.stdout and "cuda:1" in shown.stdout and "1.0 GiB" in shown.stdout, shown.stderr
+    status = json.loads(subprocess.run([*command, "--json"], env=environment, capture_output=True, text=True, timeout=30).stdout)
+    gpu = status["devices"][1]
+    assert gpu["device"]["compute_capability"] == "9.0" and gpu["device"]["driver"] and int(gpu["memory"]["limit"]) == 1 << 30
+
+
+@pytest.mark.slow
+def test_the_example_trains_on_a_gpu(simulated_daemon):
+    command = [sys.executable, str(ROOT / "examples/fashion_mnist.py"), "--device", "cuda", "--steps", "3", "--batch", "16"]
+    environment = {"PYTHONPATH": str(BUILD / "python"), "TELETENSOR_ADDRESS": simulated_daemon().address, "PATH": "/usr/bin:/bin"}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0 and "trained 3 steps" in result.stdout, result.stderr
