@@ -63,6 +63,21 @@ def test_bags_are_weighted_padded_and_trained(torch):
     assert bag.weight.grad.tolist() == [[0, 0], [1, 1], [2, 2], [1, 1], [0, 0]]
 
 
+def test_embeddings_are_kept_short_and_share_gradients(torch):
+    layer = torch.nn.Embedding(4, 3, max_norm=1.0, scale_grad_by_freq=True)
+    torch.nn.init.constant_(layer.weight, 2.0)
+    rows = layer(torch.tensor([[0, 2], [2, 2]]))
+    np.testing.assert_allclose(rows.detach().norm(2, -1).numpy(), np.ones((2, 2)), rtol=1e-5)
+    assert layer.weight[1].tolist() == [2, 2, 2]
+    rows.sum().backward()
+    np.testing.assert_allclose(layer.weight.grad.numpy(), [[1] * 3, [0] * 3, [1] * 3, [0] * 3], rtol=1e-6)
+
+
+def test_circular_padding(torch):
+    x = torch.arange(4.0).reshape(1, 1, 4)
+    assert torch.nn.CircularPad1d((1, 2))(x).tolist() == [[[3, 0, 1, 2, 3, 0, 1]]]
+
+
 def test_antialiasing_averages_what_is_left_out(torch):
     line = torch.arange(8.0).reshape(1, 1, 1, 8).expand(1, 1, 8, 8)
     resize = torch.nn.functional.interpolate

@@ -1,11 +1,28 @@
-"""Sums, means and maxima of bags of embeddings."""
+"""Embeddings with rows kept short or gradients shared, and sums, means and maxima of bags of them."""
 
 from __future__ import annotations
 
 from .. import _C
 from .._C import Tensor
+from .._grad_mode import no_grad
 
 _ops = _C.ops
+
+
+def shorten_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
+    """Scales the named rows down to a norm of max_norm, in place and unrecorded."""
+    with no_grad():
+        flat = indices.reshape(-1)
+        weight.detach().index_copy_(0, flat, weight.detach().index_select(0, flat).renorm(norm_type, 0, max_norm))
+
+
+def share_gradients(rows: Tensor, indices: Tensor, num_weights: int) -> Tensor:
+    """The same rows, whose gradients are divided by how often each index occurs."""
+    flat = indices.reshape(-1)
+    ones = _C.torch.ones(flat.shape, dtype=rows.dtype, device=rows.device)
+    counts = _C.torch.zeros(num_weights, dtype=rows.dtype, device=rows.device).index_add(0, flat, ones)
+    share = (1 / counts.index_select(0, flat)).reshape(indices.shape).unsqueeze(-1)
+    return rows * share + (rows * (1 - share)).detach()
 
 
 def embedding_bag(
@@ -14,15 +31,17 @@ def embedding_bag(
     include_last_offset: bool = False, padding_idx: int | None = None,
 ) -> Tensor:  # fmt: skip
     """The sum, mean or max of each bag's rows: bags are input's rows, or begin at offsets."""
-    if max_norm is not None or scale_grad_by_freq:
-        raise NotImplementedError("[embedding_bag] max_norm and scale_grad_by_freq are not supported")
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(f"embedding_bag: per_sample_weights was not None. It is only supported for mode='sum' (got mode='{mode}').")
     bags, bag_of = _bags(input, offsets, include_last_offset)
     flat = input.reshape(-1)
+    if max_norm is not None:
+        shorten_rows(weight, flat, max_norm, norm_type)
     rows = _ops.embedding(weight, flat, -1)
+    if scale_grad_by_freq:
+        rows = share_gradients(rows, flat, weight.shape[0])
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(-1, 1)
     counted = None if padding_idx is None else flat != padding_idx % weight.shape[0]

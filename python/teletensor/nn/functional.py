@@ -13,7 +13,7 @@ from .._C import Tensor
 from .._combining import pdist  # noqa: F401
 from . import _reduction as _Reduction  # noqa: F401, N812 - PyTorch's name
 from .attention import multi_head_attention_forward, scaled_dot_product_attention  # noqa: F401
-from .bags import embedding_bag  # noqa: F401
+from .bags import embedding_bag, share_gradients, shorten_rows
 from .losses import (  # noqa: F401
     ctc_loss, multi_margin_loss, multilabel_margin_loss, multilabel_soft_margin_loss, triplet_margin_with_distance_loss,
 )  # fmt: skip
@@ -379,16 +379,17 @@ def embedding(
     input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False
 ) -> Tensor:
     """Rows of weight by index."""
-    if max_norm is not None or scale_grad_by_freq:
-        raise NotImplementedError("[embedding] max_norm and scale_grad_by_freq are not supported")
-    rows = weight.shape[0]
+    count = weight.shape[0]
     if padding_idx is None:
         padding_idx = -1
-    elif not -rows <= padding_idx < rows:
+    elif not -count <= padding_idx < count:
         raise AssertionError("Padding_idx must be within num_embeddings")
     elif padding_idx < 0:
-        padding_idx += rows
-    return _ops.embedding(weight, input, padding_idx)
+        padding_idx += count
+    if max_norm is not None:
+        shorten_rows(weight, input, max_norm, norm_type)
+    rows = _ops.embedding(weight, input, padding_idx)
+    return share_gradients(rows, input, weight.shape[0]) if scale_grad_by_freq else rows
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None) -> Tensor:

@@ -7,7 +7,10 @@ from .module import Module
 
 _TABLE = {
     f"{kind}Pad{n}d": (mode, n)
-    for kind, mode in (("Constant", "constant"), ("Zero", "constant"), ("Reflection", "reflect"), ("Replication", "replicate"))
+    for kind, mode in (
+        ("Constant", "constant"), ("Zero", "constant"), ("Reflection", "reflect"), ("Replication", "replicate"),
+        ("Circular", "circular"),
+    )
     for n in (1, 2, 3)
 }  # fmt: skip
 __all__ = list(_TABLE)

@@ -19,11 +19,10 @@ class Embedding(Module):
         scale_grad_by_freq=False, sparse=False, _weight=None, device=None, dtype=None,
     ):  # fmt: skip
         super().__init__()
-        if max_norm is not None or scale_grad_by_freq:
-            raise NotImplementedError("[Embedding] max_norm and scale_grad_by_freq are not supported")
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise AssertionError("Padding_idx must be within num_embeddings")
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
         self.padding_idx = padding_idx if padding_idx is None or padding_idx >= 0 else padding_idx + num_embeddings
         if _weight is not None:
             self.weight = Parameter(_weight)
@@ -45,7 +44,9 @@ class Embedding(Module):
         return module
 
     def forward(self, input):
-        return F.embedding(input, self.weight, self.padding_idx)
+        return F.embedding(
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq
+        )
 
     def extra_repr(self) -> str:
         return f"{self.num_embeddings}, {self.embedding_dim}"
@@ -60,10 +61,9 @@ class EmbeddingBag(Module):
         device=None, dtype=None,
     ):  # fmt: skip
         super().__init__()
-        if max_norm is not None or scale_grad_by_freq:
-            raise NotImplementedError("[EmbeddingBag] max_norm and scale_grad_by_freq are not supported")
         self.num_embeddings, self.embedding_dim, self.mode = num_embeddings, embedding_dim, mode
         self.include_last_offset, self.padding_idx = include_last_offset, padding_idx
+        self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
         if _weight is not None:
             self.weight = Parameter(_weight)
         else:
@@ -85,8 +85,8 @@ class EmbeddingBag(Module):
 
     def forward(self, input, offsets=None, per_sample_weights=None):
         return F.embedding_bag(
-            input, self.weight, offsets, mode=self.mode, per_sample_weights=per_sample_weights,
-            include_last_offset=self.include_last_offset, padding_idx=self.padding_idx,
+            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode,
+            per_sample_weights=per_sample_weights, include_last_offset=self.include_last_offset, padding_idx=self.padding_idx,
         )  # fmt: skip
 
     def extra_repr(self) -> str:
