@@ -47,7 +47,7 @@ from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_sta
 from ._serialization import load, save  # noqa: E402
 from ._tensor_str import set_printoptions  # noqa: E402
 from . import (  # noqa: E402
-    _VF, _utils, amp, autograd, backends, cuda, distributions, types, linalg, nn, optim, random, special, testing, utils, version,
+    _VF, _utils, amp, autograd, backends, cuda, distributions, functional, types, linalg, nn, optim, random, special, testing, utils, version,
 )  # fmt: skip
 from .amp import autocast  # noqa: E402
 from .autograd import Variable  # noqa: E402
@@ -66,6 +66,11 @@ def is_autocast_enabled(device_type: str = "cuda") -> _builtins.bool:
     return _C.autocast_dtype(device_type) is not None
 
 
+def is_autocast_cpu_enabled() -> _builtins.bool:
+    """is_autocast_enabled("cpu")."""
+    return is_autocast_enabled("cpu")
+
+
 def get_autocast_dtype(device_type: str):
     """The lower precision of autocast, or what it would be."""
     return _C.autocast_dtype(device_type) or amp.autocast_mode._DEFAULTS[device_type]
@@ -77,8 +82,9 @@ def get_autocast_gpu_dtype():
 
 
 e, pi, inf, nan = _math.e, _math.pi, _math.inf, _math.nan
-strided, contiguous_format, channels_last, preserve_format = (
-    "torch.strided", "torch.contiguous_format", "torch.channels_last", "torch.preserve_format",
+strided, contiguous_format, channels_last, channels_last_3d, preserve_format, legacy_contiguous_format = (
+    "torch.strided", "torch.contiguous_format", "torch.channels_last", "torch.channels_last_3d", "torch.preserve_format",
+    "torch.contiguous_format",
 )  # fmt: skip
 
 

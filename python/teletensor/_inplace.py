@@ -181,6 +181,24 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable) -> Tensor:
     return self.copy_(_C.tensor(values, dtype=self.dtype, device=self.device).reshape(self.shape))
 
 
+@_method
+def adjoint(self: Tensor) -> Tensor:
+    """The last two dimensions exchanged."""
+    return self.transpose(-2, -1)
+
+
+def _overwriting(name: str) -> Callable:
+    function = getattr(Tensor, name)
+
+    def method(self: Tensor, *args) -> Tensor:
+        return self.copy_(function(self, *args))
+
+    method.__name__, method.__doc__ = f"{name}_", f"{name}, in place: 1 where it is true, else 0."
+    return method
+
+
+for _name in ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "logical_not"):
+    _METHODS[f"{_name}_"] = _overwriting(_name)
 for _name, _function in _METHODS.items():
     setattr(Tensor, _name, _function)
 
@@ -202,4 +220,4 @@ _SHOWN = (
     "reciprocal_", "relu_", "resize_as_", "round_", "rsqrt_", "selu_", "sigmoid_", "sin_", "sinh_", "sqrt_", "square_",
     "tan_", "tanh_", "threshold_", "trunc_", "zero_",
 )  # fmt: skip
-in_place_functions = {name: _in_place_function(name) for name in _SHOWN if hasattr(Tensor, name)}
+in_place_functions = {name: _in_place_function(name) for name in (*_SHOWN, "fliplr", "flipud", "renorm", "adjoint") if hasattr(Tensor, name)}

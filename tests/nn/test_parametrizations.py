@@ -62,3 +62,17 @@ def test_a_parametrization_of_ones_own(torch):
         assert layer.weight is layer.weight
     with pytest.raises(ValueError, match="may not change the dtype or shape"):
         parametrize.register_parametrization(torch.nn.Linear(3, 3), "weight", torch.nn.Flatten(0))
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+def test_folded_batch_norms(torch, transpose):
+    conv = (torch.nn.ConvTranspose2d if transpose else torch.nn.Conv2d)(3, 4, 3)
+    bn = torch.nn.BatchNorm2d(4)
+    torch.nn.init.uniform_(bn.weight, 0.5, 2.0)
+    bn(conv(torch.randn(8, 3, 5, 5)))
+    with pytest.raises(AssertionError, match="only for eval"):
+        torch.nn.utils.fuse_conv_bn_eval(conv, bn, transpose)
+    conv.eval(), bn.eval()
+    x = torch.randn(2, 3, 5, 5)
+    folded = torch.nn.utils.fuse_conv_bn_eval(conv, bn, transpose)
+    np.testing.assert_allclose(folded(x).detach().numpy(), bn(conv(x)).detach().numpy(), rtol=1e-3, atol=1e-5)

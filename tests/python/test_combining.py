@@ -139,3 +139,10 @@ def test_renorm(torch):
     x = torch.tensor([[3.0, 4.0], [0.3, 0.4]])
     close(x.renorm(2, 0, 1.0), [[0.6, 0.8], [0.3, 0.4]], 1e-5)
     close(x.renorm(2, 1, 1.0)[0], np.array([3, 4]) / np.linalg.norm(x.numpy(), axis=0), 1e-5)
+
+
+def test_comparisons_in_place(torch):
+    x = torch.tensor([1.0, 2.0, 3.0])
+    assert x.ge_(2.0) is x and x.tolist() == [0, 1, 1]
+    assert x.logical_not_().tolist() == [1, 0, 0]
+    assert torch.functional.norm(torch.tensor([[3.0, 4.0]]), dim=1).tolist() == [5.0]

@@ -1,0 +1,23 @@
+"""torch.functional's names."""
+
+from __future__ import annotations
+
+from . import _C
+from ._C import Tensor
+from ._combining import atleast_1d, atleast_2d, atleast_3d, block_diag, cartesian_prod, unique, unique_consecutive
+from ._einsum import einsum, tensordot
+from ._functions import broadcast_shapes, broadcast_tensors, meshgrid
+from .nn import functional as F  # noqa: N812 - PyTorch's name
+
+__all__ = [
+    "F", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod",
+    "einsum", "meshgrid", "norm", "split", "tensordot", "unique", "unique_consecutive",
+]  # fmt: skip
+
+split = _C.torch.split
+
+
+def norm(input: Tensor, p="fro", dim=None, keepdim: bool = False, out=None, dtype=None) -> Tensor:
+    """The norm over some dimensions, or all."""
+    value = input if dtype is None else input.to(dtype)
+    return value.norm(p, keepdim=keepdim) if dim is None else value.norm(p, dim, keepdim)
