@@ -44,7 +44,7 @@ class Runtime {
   virtual void free_host(void* p) noexcept = 0;
   virtual void memory_info(uint64_t* free, uint64_t* total) = 0;
 
-  // Virtual memory: addresses reserved once, physical pieces mapped in and out.
+  // Virtual memory: addresses reserved once, physical pieces mapped in, and out when nothing under way uses them.
   virtual size_t granularity() = 0;
   virtual void* reserve(size_t bytes) = 0;  // null: none left
   virtual void release(void* addresses, size_t bytes) noexcept = 0;

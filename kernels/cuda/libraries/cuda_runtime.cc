@@ -50,6 +50,19 @@ cudaEvent_t event_of(EventHandle handle) { return static_cast<cudaEvent_t>(handl
 cudaGraphExec_t graph_of(GraphHandle handle) { return static_cast<cudaGraphExec_t>(handle); }
 CUdeviceptr address_of(void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
+// A thread that captures a stream may not make calls that could disturb a capture. What it allocates meanwhile, and the
+// events that it asks about, have no part in it.
+class BesideCapture {
+ public:
+  BesideCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~BesideCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  BesideCapture(const BesideCapture&) = delete;
+  BesideCapture& operator=(const BesideCapture&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // then the thread's own, until it is put back
+};
+
 class CudaRuntime final : public Runtime {
  public:
   int device_count(std::string* why) override {
@@ -81,9 +94,13 @@ class CudaRuntime final : public Runtime {
 
   void set_device(int device) override { must("cudaSetDevice", cudaSetDevice(device)); }
 
-  void* allocate(size_t bytes) override { return or_null("cudaMalloc", [&](void** p) { return cudaMalloc(p, bytes); }); }
+  void* allocate(size_t bytes) override {
+    const BesideCapture beside;
+    return or_null("cudaMalloc", [&](void** p) { return cudaMalloc(p, bytes); });
+  }
   void free(void* p) noexcept override { cudaFree(p); }
   void* allocate_host(size_t bytes) override {
+    const BesideCapture beside;
     return or_null("cudaHostAlloc", [&](void** p) {
       return cudaHostAlloc(p, bytes, cudaHostAllocPortable | cudaHostAllocMapped);
     });
@@ -108,6 +125,7 @@ class CudaRuntime final : public Runtime {
   }
   void release(void* addresses, size_t bytes) noexcept override { driver().release(address_of(addresses), bytes); }
   bool map(void* at, size_t bytes, PhysicalHandle* piece) override {
+    const BesideCapture beside;
     const CUmemAllocationProp property = on_current_device();
     CUmemGenericAllocationHandle handle = 0;
     if (driver().create(&handle, bytes, &property, 0) != CUDA_SUCCESS) return false;
@@ -122,7 +140,6 @@ class CudaRuntime final : public Runtime {
     return false;
   }
   void unmap(void* at, size_t bytes, PhysicalHandle piece) noexcept override {
-    cudaDeviceSynchronize();  // as cudaFree does: what is under way may still use it
     driver().unmap(address_of(at), bytes);
     driver().destroy(piece);
   }
@@ -150,6 +167,7 @@ class CudaRuntime final : public Runtime {
     must("cudaStreamWaitEvent", cudaStreamWaitEvent(stream_of(stream), event_of(event), 0));
   }
   bool done(EventHandle event) override {
+    const BesideCapture beside;
     const cudaError_t code = cudaEventQuery(event_of(event));
     if (code == cudaErrorNotReady) return false;
     must("cudaEventQuery", code);

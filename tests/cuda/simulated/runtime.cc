@@ -283,7 +283,6 @@ void SimulatedRuntime::unmap(void* at, size_t bytes, PhysicalHandle) noexcept {
   note("cuMemUnmap", bytes);
   auto found = memory_.find(static_cast<char*>(at));
   if (found == memory_.end() || found->second.first != bytes) std::abort();
-  drain_device(found->second.second);
   devices_[found->second.second].held -= bytes;
   memory_.erase(found);
   mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
