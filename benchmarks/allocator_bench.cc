@@ -1,0 +1,120 @@
+// What memory that a pool has costs: an allocation and its free, on the CPU's pool and on one as a GPU has it, whose
+// blocks belong to streams and know their owners. The GPU's segments are host memory here, which the figures do not
+// touch.
+//
+//   build/bin/allocator_bench
+#include <benchmark/benchmark.h>
+
+#include <random>
+
+#include "engine/caching_pool.h"
+#include "engine/context.h"
+#include "engine/system_memory.h"
+
+namespace tt {
+namespace {
+
+class DoneEvent final : public Event {
+ public:
+  bool done() const override { return true; }
+  void synchronize() override {}
+};
+
+class DoneEvents final : public StreamEvents {
+ public:
+  std::unique_ptr<Event> record(const StreamId&) override { return std::make_unique<DoneEvent>(); }
+};
+
+class NamedStream final : public Stream {
+ public:
+  explicit NamedStream(uintptr_t id) : id_(id) {}
+  Device device() const override { return {DeviceType::kCUDA, 0}; }
+  uintptr_t id() const override { return id_; }
+  std::unique_ptr<Event> record() override { return std::make_unique<DoneEvent>(); }
+  void wait(const Event&) override {}
+  void synchronize() override {}
+  void copy(void*, const void*, size_t) override {}
+
+ private:
+  uintptr_t id_;
+};
+
+struct CpuPool {
+  CachingPool pool{Device{}, std::make_unique<SystemMemory>()};
+  Stream* stream = nullptr;
+};
+
+struct GpuPool {
+  static PoolParts parts() {
+    PoolParts parts;
+    parts.segments = std::make_unique<SystemMemory>();
+    parts.events = std::make_unique<DoneEvents>();
+    return parts;
+  }
+  static PoolSizes sizes() {
+    PoolSizes sizes;
+    sizes.granule = 512;
+    return sizes;
+  }
+  GpuPool() { context.account = std::make_shared<Account>("session 1"); }
+
+  CachingPool pool{{DeviceType::kCUDA, 0}, parts(), sizes(), {}};
+  NamedStream on{1}, other{2};
+  Stream* stream = &on;
+  Context context;
+  ContextScope scope{&context};
+};
+
+template <typename Pool>
+void cached(benchmark::State& state) {
+  Pool made;
+  const auto bytes = static_cast<size_t>(state.range(0));
+  for (auto _ : state) {
+    void* p = made.pool.allocate(bytes, made.stream);
+    benchmark::DoNotOptimize(p);
+    made.pool.deallocate(p, bytes);
+  }
+}
+BENCHMARK(cached<CpuPool>)->Arg(256)->Arg(64 << 10)->Arg(1 << 20)->Arg(16 << 20);
+BENCHMARK(cached<GpuPool>)->Arg(256)->Arg(64 << 10)->Arg(1 << 20)->Arg(16 << 20);
+
+// As a training step has it: 256 tensors are alive, of all sizes, and go in another order than they came.
+template <typename Pool>
+void churn(benchmark::State& state) {
+  Pool made;
+  std::mt19937 random(1);
+  struct Live {
+    void* p;
+    size_t bytes;
+  };
+  std::vector<Live> live;
+  std::vector<size_t> sizes;
+  for (int i = 0; i < 1024; ++i) sizes.push_back(size_t{256} << random() % 15);
+  for (int i = 0; i < 256; ++i) live.push_back({made.pool.allocate(sizes[i], made.stream), sizes[i]});
+  size_t next = 0;
+  for (auto _ : state) {
+    Live& block = live[(next * 97) % live.size()];
+    made.pool.deallocate(block.p, block.bytes);
+    block.bytes = sizes[next++ % sizes.size()];
+    block.p = made.pool.allocate(block.bytes, made.stream);
+  }
+  for (const Live& block : live) made.pool.deallocate(block.p, block.bytes);
+}
+BENCHMARK(churn<CpuPool>);
+BENCHMARK(churn<GpuPool>);
+
+// One that a second stream reads: the free waits for an event.
+void shared_with_a_stream(benchmark::State& state) {
+  GpuPool made;
+  for (auto _ : state) {
+    void* p = made.pool.allocate(4096, made.stream);
+    made.pool.record_stream(p, made.other);
+    made.pool.deallocate(p, 4096);
+  }
+}
+BENCHMARK(shared_with_a_stream);
+
+}  // namespace
+}  // namespace tt
+
+BENCHMARK_MAIN();
