@@ -21,24 +21,23 @@ import teletensor as torch
 import teletensor.nn as nn
 import teletensor.nn.functional as F
 
-DATA = Path("/usr/share/datasets/fashion-mnist")  # Debian's dataset-fashion-mnist
 OUT = Path(__file__).resolve().parent / "out"
 CLASSES = ["T-shirt", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Boot"]
 
 
-def read_idx(name: str) -> np.ndarray:
+def read_idx(path: Path) -> np.ndarray:
     """One file of the data set: big-endian sizes, then bytes."""
-    with gzip.open(DATA / f"{name}.gz") as file:
+    with gzip.open(path) as file:
         raw = file.read()
     ndim = raw[3]
     sizes = np.frombuffer(raw, ">i4", ndim, 4)
     return np.frombuffer(raw, np.uint8, offset=4 + 4 * ndim).reshape(sizes)
 
 
-def load(split: str, device) -> tuple[torch.Tensor, torch.Tensor]:
+def load(folder: Path, split: str, device) -> tuple[torch.Tensor, torch.Tensor]:
     """Images (N, 1, 28, 28), normalised, and labels (N,); they stay on the device."""
-    images = torch.from_numpy(read_idx(f"{split}-images-idx3-ubyte")).to(device)
-    labels = torch.from_numpy(read_idx(f"{split}-labels-idx1-ubyte")).to(device)
+    images = torch.from_numpy(read_idx(folder / f"{split}-images-idx3-ubyte.gz")).to(device)
+    labels = torch.from_numpy(read_idx(folder / f"{split}-labels-idx1-ubyte.gz")).to(device)
     return ((images.float() / 255 - 0.2860) / 0.3530).unsqueeze(1), labels.long()
 
 
@@ -99,8 +98,11 @@ def predict(model: Net, images) -> torch.Tensor:
 
 def draw(history, images, labels, predictions) -> None:
     """The loss curve and two rows of predictions, as PNG files."""
-    import matplotlib
-
+    try:
+        import matplotlib
+    except ImportError:
+        print("no pictures: matplotlib is not installed")
+        return
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
@@ -126,18 +128,21 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--device", default="cpu", help="where the engine computes: cpu, cuda")
+    parser.add_argument(
+        "--data", type=Path, default="/usr/share/datasets/fashion-mnist", help="where Debian's dataset-fashion-mnist lies"
+    )
     args = parser.parse_args()
 
     torch.manual_seed(0)
     engine = torch.connection().engine()
     print(f"engine {engine['version']} with {', '.join(d['name'] for d in engine['devices'])}")
-    images, labels = load("train", args.device)
+    images, labels = load(args.data, "train", args.device)
     model = Net().to(args.device)
     started = time.perf_counter()
     history = train(model, images, labels, args)
     length = f"{args.steps} steps" if args.steps else f"{args.epochs} epochs"
     print(f"trained {length} in {time.perf_counter() - started:.0f} s")
-    test_images, test_labels = load("t10k", args.device)
+    test_images, test_labels = load(args.data, "t10k", args.device)
     if args.steps:
         test_images, test_labels = test_images[:1000], test_labels[:1000]
     predictions = predict(model, test_images)
