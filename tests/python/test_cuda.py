@@ -394,3 +394,17 @@ def test_the_example_trains_on_a_gpu(simulated_daemon):
     environment = {"PYTHONPATH": str(BUILD / "python"), "TELETENSOR_ADDRESS": simulated_daemon().address, "PATH": "/usr/bin:/bin"}
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert result.returncode == 0 and "trained 3 steps" in result.stdout, result.stderr
+
+
+def test_a_graph_replays_over_its_inputs(torch):
+    static_x = torch.ones(4, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        static_y = static_x * 2 + 1
+    static_x.copy_(torch.arange(4.0))
+    graph.replay()
+    assert static_y.tolist() == [1, 3, 5, 7]
+    with pytest.raises(RuntimeError, match="draws random numbers"):
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            torch.rand(4, device="cuda")
+    assert static_y.sum().item() == 16
