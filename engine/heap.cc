@@ -34,33 +34,6 @@ void Heap::remove(Segment* segment) {
   segments_.erase(segment->data);
 }
 
-void Heap::use(Block* block, size_t size, bool split) {
-  erase(block);
-  block->state = Block::State::kUsed;
-  if (!split || block->size == size) return;
-  Block* rest = cut(block, size);
-  rest->state = Block::State::kFree;
-  rest->freed_at = block->freed_at;
-  insert(rest);
-}
-
-Block* Heap::free(Block* block) {
-  if (block->right && block->right->is_free()) {
-    erase(block->right);
-    absorb_right(block);
-  }
-  if (block->left && block->left->is_free()) {
-    Block* left = block->left;
-    erase(left);
-    absorb_right(left);
-    left->freed_at = block->freed_at;
-    block = left;
-  }
-  block->state = Block::State::kFree;
-  insert(block);
-  return block;
-}
-
 Block* Heap::fill(Block* hole, size_t bytes) {
   if (hole->size > bytes) cut(hole, bytes);
   return free(hole);
@@ -79,39 +52,6 @@ void Heap::punch(Block* block, char* from, char* to) {
   if (after) insert(after);
   if (!after && block->right && block->right->is_hole()) absorb_right(block);
   if (!before && block->left && block->left->is_hole()) absorb_right(block->left);
-}
-
-void Heap::insert(Block* block) {
-  block->segment->arena->free(block->segment->small).insert(block);
-  if (block->is_split()) stats_.add(&PoolStats::inactive_split, block->segment->small, block->size);
-}
-
-void Heap::erase(Block* block) {
-  block->segment->arena->free(block->segment->small).erase(block);
-  if (block->is_split()) stats_.take(&PoolStats::inactive_split, block->segment->small, block->size);
-}
-
-Block* Heap::cut(Block* block, size_t size) {
-  auto* rest = new Block;
-  rest->data = block->data + size;
-  rest->size = block->size - size;
-  rest->stream = block->stream;
-  rest->segment = block->segment;
-  rest->state = block->state;
-  rest->left = block;
-  rest->right = block->right;
-  if (rest->right) rest->right->left = rest;
-  block->right = rest;
-  block->size = size;
-  return rest;
-}
-
-void Heap::absorb_right(Block* block) {
-  Block* right = block->right;
-  block->size += right->size;
-  block->right = right->right;
-  if (right->right) right->right->left = block;
-  delete right;
 }
 
 }  // namespace tt

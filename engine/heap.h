@@ -46,4 +46,66 @@ class Heap {
   absl::btree_map<void*, std::unique_ptr<Segment>> segments_;
 };
 
+// Of every allocation and every free: for the compiler to put in place.
+
+inline void Heap::use(Block* block, size_t size, bool split) {
+  erase(block);
+  block->state = Block::State::kUsed;
+  if (!split || block->size == size) return;
+  Block* rest = cut(block, size);
+  rest->state = Block::State::kFree;
+  rest->freed_at = block->freed_at;
+  insert(rest);
+}
+
+inline Block* Heap::free(Block* block) {
+  if (block->right && block->right->is_free()) {
+    erase(block->right);
+    absorb_right(block);
+  }
+  if (block->left && block->left->is_free()) {
+    Block* left = block->left;
+    erase(left);
+    absorb_right(left);
+    left->freed_at = block->freed_at;
+    block = left;
+  }
+  block->state = Block::State::kFree;
+  insert(block);
+  return block;
+}
+
+inline void Heap::insert(Block* block) {
+  block->segment->arena->free(block->segment->small).insert(block);
+  if (block->is_split()) stats_.add(&PoolStats::inactive_split, block->segment->small, block->size);
+}
+
+inline void Heap::erase(Block* block) {
+  block->segment->arena->free(block->segment->small).erase(block);
+  if (block->is_split()) stats_.take(&PoolStats::inactive_split, block->segment->small, block->size);
+}
+
+inline Block* Heap::cut(Block* block, size_t size) {
+  auto* rest = new Block;
+  rest->data = block->data + size;
+  rest->size = block->size - size;
+  rest->stream = block->stream;
+  rest->segment = block->segment;
+  rest->state = block->state;
+  rest->left = block;
+  rest->right = block->right;
+  if (rest->right) rest->right->left = rest;
+  block->right = rest;
+  block->size = size;
+  return rest;
+}
+
+inline void Heap::absorb_right(Block* block) {
+  Block* right = block->right;
+  block->size += right->size;
+  block->right = right->right;
+  if (right->right) right->right->left = block;
+  delete right;
+}
+
 }  // namespace tt
