@@ -133,7 +133,7 @@ void CachingPool::release(Block* block) {
 
 void CachingPool::record_stream(void* p, Stream& stream) {
   const StreamId id{stream.device(), stream.id()};
-  if (id.id == 0) return;  // a CPU's: it is always done
+  if (!p || id.id == 0) return;  // no bytes; a CPU's stream, where all is done
   {
     std::lock_guard lock(mutex_);
     auto at = used_.find(p);

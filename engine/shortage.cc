@@ -110,7 +110,7 @@ void CachingPool::collect_garbage() {
 
 // Of the segments that are never split, as many as make room for the request: one that is large enough, or several.
 bool CachingPool::give_back_oversize(const Request& request) {
-  if (request.size < conf_.max_split_size && conf_.max_split_size == SIZE_MAX) return false;
+  if (conf_.max_split_size == SIZE_MAX) return false;
   std::vector<Block*> oversize;
   for (Block* block : shared_.large) {
     if (block->is_whole_segment() && block->size >= conf_.max_split_size) oversize.push_back(block);

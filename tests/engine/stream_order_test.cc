@@ -148,6 +148,7 @@ TEST(StreamOrderTest, WhatOneStreamLeftUnusedServesAnotherBeforeMemoryRunsOut) {
 
 TEST(StreamOrderTest, OnlyBlocksCanBeRecorded) {
   DevicePool pool;
+  EXPECT_NO_THROW(pool.pool.record_stream(pool.allocate(0), pool.other));
   char* p = pool.allocate(1000);
   EXPECT_THROW(pool.pool.record_stream(p + 64, pool.other), Error);
   pool.deallocate(p, 1000);
