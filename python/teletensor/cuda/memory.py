@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from .. import _C
-from .place import index_of
+from .place import index_of, wire_number
 
 # In the order of the operator memory_stats.
 _POOLS = ("all", "small_pool", "large_pool")
@@ -19,17 +19,13 @@ _SESSION = ("free_bytes", "session_bytes.current", "session_bytes.peak", "sessio
 _NAMES = (*(f"{l}.{p}.{w}" for l in _LEVELS for p in _POOLS for w in ("current", "peak")), *_COUNTS, *_SESSION)
 
 
-def _encoded(device) -> int:
-    return 1 << 8 | index_of(device)  # as instructions spell a GPU
-
-
 def memory_stats(device=None) -> OrderedDict[str, int]:
     """All figures by PyTorch's names: the pool's, and ``session_bytes``. Waits, as all of these do.
 
     ``limit_bytes``: what the pool may take (``teletensord --memory-limit``); ``session_limit_bytes``: what this session
     may hold on all devices; 0: no limit.
     """
-    return OrderedDict(zip(_NAMES, _C.ops.memory_stats(_encoded(device)).tolist(), strict=True))
+    return OrderedDict(zip(_NAMES, _C.ops.memory_stats(wire_number(device)).tolist(), strict=True))
 
 
 def memory_allocated(device=None) -> int:
@@ -44,7 +40,7 @@ def max_memory_allocated(device=None) -> int:
 
 def reset_peak_memory_stats(device=None) -> None:
     """``max_memory_allocated`` counts from now. The pool's peaks are everybody's, and stay."""
-    _C.ops.reset_peak_memory(_encoded(device))
+    _C.ops.reset_peak_memory(wire_number(device))
 
 
 reset_max_memory_allocated = reset_peak_memory_stats

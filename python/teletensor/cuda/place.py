@@ -21,6 +21,11 @@ def index_of(device) -> int:
     return placed.index
 
 
+def wire_number(device) -> int:
+    """The GPU as instructions spell it."""
+    return 1 << 8 | index_of(device)
+
+
 def current_device() -> int:
     """The GPU that ``"cuda"`` stands for."""
     return _current

@@ -10,13 +10,10 @@ import contextlib
 import itertools
 
 from .. import _C
-from .place import index_of
+from . import place
+from .place import index_of, wire_number
 
 _numbers = itertools.count(1)
-
-
-def _encoded(index: int) -> int:
-    return 1 << 8 | index  # as instructions spell a GPU
 
 
 class Event:
@@ -31,12 +28,12 @@ class Event:
         if interprocess:
             raise NotImplementedError("events are not shared between processes")
         self._number = next(_numbers)
-        self._device: int | None = None  # None: not recorded
+        self._recorded = False
 
     def record(self, stream: Stream | None = None) -> None:
         """Sets the event where the program is now."""
-        self._device = (stream or current_stream()).device.index
-        _C.ops.event_record(self._number, _encoded(self._device))
+        _C.ops.event_record(self._number, wire_number(stream.device if stream else None))
+        self._recorded = True
 
     def elapsed_time(self, end_event: Event) -> float:
         """Milliseconds of the GPU's time until ``end_event``. Waits for both."""
@@ -48,14 +45,14 @@ class Event:
 
     def synchronize(self) -> None:
         """Waits until the GPU has passed it."""
-        if self._device is not None:
+        if self._recorded:
             self.elapsed_time(self)
 
     def wait(self, stream: Stream | None = None) -> None:
         """Nothing: later work comes later in any case."""
 
     def __del__(self) -> None:
-        if self._device is not None:
+        if self._recorded:
             with contextlib.suppress(Exception):  # the session may be gone
                 _C.ops.event_drop(self._number)
 
@@ -118,7 +115,5 @@ def set_stream(stream: Stream) -> None:
 @contextlib.contextmanager
 def stream(stream: Stream | None):
     """The block's work goes to the stream's GPU where ``"cuda"`` names none."""
-    from .place import device
-
-    with device(None if stream is None else stream.device):
+    with place.device(None if stream is None else stream.device):
         yield
