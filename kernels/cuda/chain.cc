@@ -18,12 +18,13 @@ namespace {
 // The process's fused kernels, by device and chain. Thread-safe: a lookup waits for a compilation under way.
 class FusedKernels {
  public:
-  // Null where it does not compile. Requires a compiler.
-  KernelHandle of(int device, const ChainPlan& plan) {
+  // Null where it does not compile, or not now: loading what is new has no place in a graph. Requires a compiler.
+  KernelHandle of(const Queue& queue, const ChainPlan& plan) {
     std::lock_guard lock(mutex_);
-    const auto [at, is_new] = kernels_.try_emplace({device, plan.key()}, nullptr);
-    if (is_new) at->second = compile(plan);
-    return at->second;
+    std::pair<int, std::string> key{queue.device().index, plan.key()};
+    if (const auto at = kernels_.find(key); at != kernels_.end()) return at->second;
+    if (runtime().is_capturing(queue.stream())) return nullptr;
+    return kernels_.emplace(std::move(key), compile(plan)).first->second;
   }
   Compiler& compiler() { return *compiler_; }
 
@@ -58,7 +59,7 @@ void launch(const ChainPlan& plan, KernelHandle kernel, int64_t numel, const Que
 bool run_fused(const ChainPlan& plan, const Tensor& out) {
   if (!plan.possible() || !fused_kernels().compiler().available()) return false;
   const Queue queue = queue_of(out);
-  const KernelHandle kernel = fused_kernels().of(out.device().index, plan);
+  const KernelHandle kernel = fused_kernels().of(queue, plan);
   if (!kernel) return false;
   switch (plan.compute()) {
     case DType::kFloat32: launch<float>(plan, kernel, out.numel(), queue); break;

@@ -40,7 +40,8 @@ std::string_view element(DType dtype) {
 }
 
 // Parameters are ChainParameters<T>. A thread computes four elements next to each other, then four of the next stride of
-// the grid. Half, BFloat16, TT_KERNEL and TT_DEVICE are what the compiler's own text has put before.
+// the grid; loops are unrolled, so that the fours stay in registers. Half, BFloat16, TT_KERNEL and TT_DEVICE are what the
+// compiler's own text has put before.
 constexpr std::string_view kChainElements = R"(
 struct Truth { uint8_t byte; TT_DEVICE operator bool() const { return byte != 0; } };
 struct Parameters {
@@ -64,18 +65,24 @@ template <typename S> TT_DEVICE void load_plain(const void* from, int64_t at, in
   const S* elements = static_cast<const S*>(from) + at;
   if (count == 4) {
     const Four<S> four = *reinterpret_cast<const Four<S>*>(elements);
+#pragma unroll
     for (int i = 0; i < 4; ++i) to[i] = as_T(four.at[i]);
   } else {
-    for (int i = 0; i < count; ++i) to[i] = as_T(elements[i]);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (i < count) to[i] = as_T(elements[i]);
+    }
   }
 }
 template <typename S> TT_DEVICE void load_one(const void* from, int64_t, int, T (&to)[4]) {
   const T value = as_T(*static_cast<const S*>(from));
+#pragma unroll
   for (int i = 0; i < 4; ++i) to[i] = value;
 }
 template <typename S> TT_DEVICE void load_strided(const Parameters& p, int input, int64_t at, int count, T (&to)[4]) {
-  for (int i = 0; i < count; ++i) {
-    int64_t left = at + i, offset = 0;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    int64_t left = i < count ? at + i : at, offset = 0;
     for (int d = p.dims - 1; d > 0; --d) {
       const int64_t outer = p.numel <= 0x7fffffff ? static_cast<uint32_t>(left) / static_cast<uint32_t>(p.sizes[d])
                                                   : left / p.sizes[d];
@@ -89,15 +96,29 @@ TT_DEVICE void store(void* out, int64_t at, int count, const T (&from)[4], T) {
   T* to = static_cast<T*>(out) + at;
   if (count == 4) {
     Four<T> four;
+#pragma unroll
     for (int i = 0; i < 4; ++i) four.at[i] = from[i];
     *reinterpret_cast<Four<T>*>(to) = four;
   } else {
-    for (int i = 0; i < count; ++i) to[i] = from[i];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (i < count) to[i] = from[i];
+    }
   }
 }
 TT_DEVICE void store(void* out, int64_t at, int count, const T (&from)[4], Truth) {
   uint8_t* to = static_cast<uint8_t*>(out) + at;
-  for (int i = 0; i < count; ++i) to[i] = from[i] != 0;
+  if (count == 4) {
+    Four<uint8_t> four;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) four.at[i] = from[i] != 0;
+    *reinterpret_cast<Four<uint8_t>*>(to) = four;
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (i < count) to[i] = from[i] != 0;
+    }
+  }
 }
 )";
 
@@ -108,7 +129,8 @@ TT_KERNEL(fused) {
   for (int64_t at = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * 4; at < p.numel; at += step) {
     const int count = p.numel - at < 4 ? static_cast<int>(p.numel - at) : 4;
     T result[4] = {};
-$0    for (int i = 0; i < 4; ++i) {
+$0#pragma unroll
+    for (int i = 0; i < 4; ++i) {
 $1      result[i] = $2;
     }
     store(p.out, at, count, result, $3());

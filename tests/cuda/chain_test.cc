@@ -148,6 +148,20 @@ TEST_F(ChainTest, NvrtcCompilesEveryBody) {
   }
 }
 
+TEST_F(ChainTest, NvrtcKeepsAllInRegistersAndMovesVectors) {
+  const Nvrtc* nvrtc = Nvrtc::find();
+  if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed here";
+  const Tensor x = there(filled({8, 16}), engine_.gpu()), row = there(filled({16}, DType::kBFloat16), engine_.gpu());
+  const Tensor out = empty({8, 16}, DType::kFloat32, engine_.gpu());
+  const std::vector<Written> written{{op_id::kAdd, {Arg(x.get()), Arg(row.get()), Arg(1)}}, {op_id::kMul, {result(0), Arg(x.get())}}};
+  const std::vector<ChainStep> steps = steps_of(written, DType::kFloat32);
+  // No device is of 9.9: what comes is text.
+  const std::string text = nvrtc->compile(kNvrtcPrelude + ChainPlan(steps, out).source(), 9, 9);
+  EXPECT_THAT(text, ::testing::HasSubstr("ld.global.v4"));
+  EXPECT_THAT(text, ::testing::HasSubstr("st.global.v4"));
+  EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr(".local")));
+}
+
 TEST_F(ChainTest, NvrtcSaysWhatDoesNotCompile) {
   const Nvrtc* nvrtc = Nvrtc::find();
   if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed here";

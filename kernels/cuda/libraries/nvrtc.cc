@@ -1,7 +1,5 @@
 #include "kernels/cuda/libraries/nvrtc.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <vector>
 
@@ -9,45 +7,27 @@
 #include "engine/rules/error.h"
 
 namespace tt::cuda {
-namespace {
-
-template <typename Function>
-void resolve(void* library, const char* name, Function** function) {
-  *function = reinterpret_cast<Function*>(dlsym(library, name));
-  check(*function != nullptr, "NVRTC has no ", name);
-}
-
-// The newest of those that can be there.
-void* open_library() {
-  for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so"}) {
-    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
-  }
-  return nullptr;
-}
-
-}  // namespace
-
 const Nvrtc* Nvrtc::find() {
   static const Nvrtc* found = [] {
-    void* library = open_library();
+    const Library library({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"});
     return library ? new Nvrtc(library) : nullptr;
   }();
   return found;
 }
 
-Nvrtc::Nvrtc(void* library) {
-  resolve(library, "nvrtcGetErrorString", &error_);
-  resolve(library, "nvrtcCreateProgram", &create_);
-  resolve(library, "nvrtcCompileProgram", &compile_);
-  resolve(library, "nvrtcDestroyProgram", &destroy_);
-  resolve(library, "nvrtcGetProgramLogSize", &log_size_);
-  resolve(library, "nvrtcGetProgramLog", &log_);
-  resolve(library, "nvrtcGetCUBINSize", &cubin_size_);
-  resolve(library, "nvrtcGetCUBIN", &cubin_);
-  resolve(library, "nvrtcGetPTXSize", &ptx_size_);
-  resolve(library, "nvrtcGetPTX", &ptx_);
-  resolve(library, "nvrtcGetNumSupportedArchs", &count_);
-  resolve(library, "nvrtcGetSupportedArchs", &architectures_);
+Nvrtc::Nvrtc(const Library& library) {
+  library.find(error_, "nvrtcGetErrorString");
+  library.find(create_, "nvrtcCreateProgram");
+  library.find(compile_, "nvrtcCompileProgram");
+  library.find(destroy_, "nvrtcDestroyProgram");
+  library.find(log_size_, "nvrtcGetProgramLogSize");
+  library.find(log_, "nvrtcGetProgramLog");
+  library.find(cubin_size_, "nvrtcGetCUBINSize");
+  library.find(cubin_, "nvrtcGetCUBIN");
+  library.find(ptx_size_, "nvrtcGetPTXSize");
+  library.find(ptx_, "nvrtcGetPTX");
+  library.find(count_, "nvrtcGetNumSupportedArchs");
+  library.find(architectures_, "nvrtcGetSupportedArchs");
 }
 
 // The device's own architecture, or the last one that the library knows before it.

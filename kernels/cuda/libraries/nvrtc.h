@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "kernels/cuda/libraries/library.h"
+
 namespace tt::cuda {
 
 class Nvrtc {
@@ -15,7 +17,7 @@ class Nvrtc {
   std::string compile(const std::string& source, int major, int minor) const;
 
  private:
-  explicit Nvrtc(void* library);
+  explicit Nvrtc(const Library& library);
   int nearest(int architecture) const;
 
   using Program = void*;
