@@ -60,6 +60,10 @@ class Layout {
     }
     return result;
   }
+  // The innermost dimension; 1 and 0 where there is none.
+  int64_t inner_size() const { return count_ == 0 ? 1 : sizes_[count_ - 1]; }
+  int64_t inner_stride(int operand) const { return count_ == 0 ? 0 : strides_[operand][count_ - 1]; }
+  int dims() const { return count_; }
   // Whether each operand is walked one by one.
   bool is_linear() const {
     bool linear = count_ <= 1;

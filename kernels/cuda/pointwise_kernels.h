@@ -1,6 +1,7 @@
 // The loops around pointwise bodies, for the generated sources alone.
 //
-// Two for each body and type: over whole vectors, where everything lies plainly, and over elements anywhere, of any dtype.
+// Three for each body and type: over whole vectors, where everything lies plainly; over fours of any dtype, where rows lie
+// plainly or are one element over and over; and over elements anywhere.
 #pragma once
 
 #include "kernels/common/scalar_math.h"
@@ -47,10 +48,12 @@ struct Vectors {
     const int64_t at = i * kLanes;
     Vector<S> values[kInputs];
     if (at + kLanes > n) return rest(at);
+    TT_UNROLL
     for (int k = 0; k < kInputs; ++k) {
       if (in[k]) values[k] = load_vector(in[k] + at);
     }
     Vector<S> results;
+    TT_UNROLL
     for (int lane = 0; lane < kLanes; ++lane) {
       C arguments[kInputs];
       for (int k = 0; k < kInputs; ++k) arguments[k] = in[k] ? convert<C>(values[k].at[lane]) : number[k];
@@ -102,6 +105,46 @@ struct Scattered {
   }
 };
 
+// Fours along the innermost dimension; index i is a four's.
+template <typename Body, typename C>
+struct Quads {
+  static constexpr int kInputs = Body::kInputs;
+  Scattered<Body, C> elements;
+  int64_t n;
+  int64_t step[kInputs];
+
+  // Whether fours can be taken: none crosses a row's end, but for the last of a single row.
+  static bool fit(const Layout<kInputs + 1>& layout) {
+    bool fit = layout.dims() <= 1 || layout.inner_size() % 4 == 0;
+    for (int k = 0; k <= kInputs; ++k) fit = fit && (layout.inner_stride(k) == 1 || (k < kInputs && layout.inner_stride(k) == 0));
+    return fit;
+  }
+  Quads(const Scattered<Body, C>& elements, int64_t n) : elements(elements), n(n) {
+    for (int k = 0; k < kInputs; ++k) step[k] = elements.layout.inner_stride(k);
+  }
+  TT_DEVICE void operator()(int64_t i) const {
+    const int64_t at = 4 * i;
+    if (at + 4 > n) {
+      for (int64_t j = at; j < n; ++j) elements(j);
+      return;
+    }
+    const Offsets<kInputs + 1> offsets = elements.layout.offsets(at);
+    Quad<C> values[kInputs], results;
+    TT_UNROLL
+    for (int k = 0; k < kInputs; ++k) {
+      if (elements.in[k]) values[k] = load_quad<C>(elements.in[k], elements.dtype[k], offsets.at[k], step[k]);
+    }
+    TT_UNROLL
+    for (int lane = 0; lane < 4; ++lane) {
+      C arguments[kInputs];
+      TT_UNROLL
+      for (int k = 0; k < kInputs; ++k) arguments[k] = elements.in[k] ? values[k].at[lane] : elements.number[k];
+      results.at[lane] = elements.apply(arguments);
+    }
+    store_quad<C>(elements.out, offsets.at[kInputs], results);
+  }
+};
+
 template <typename Body, typename C, typename S>
 void launch_vectors(const Queue& queue, const PointwiseCall<C>& call) {
   const Vectors<Body, C, S> loop(call);
@@ -121,7 +164,11 @@ void launch(const Queue& queue, const PointwiseCall<C>& call) {
       if (call.dtype == DType::kInt64) return launch_vectors<Body, C, int64_t>(queue, call);
     }
   }
-  for_each(queue, call.numel, Scattered<Body, C>(call));
+  const Scattered<Body, C> elements(call);
+  if (Quads<Body, C>::fit(elements.layout)) {
+    return for_each(queue, (call.numel + 3) / 4, Quads<Body, C>(elements, call.numel));
+  }
+  for_each(queue, call.numel, elements);
 }
 
 template <typename Body, typename C>

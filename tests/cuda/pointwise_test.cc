@@ -103,6 +103,11 @@ TEST_F(PointwiseTest, Layouts) {
       {filled({4096}), view_of(long_one, {{4096}, {1}, 1, true})},     // no vector begins there
       {filled({2048}), view_of(long_one, {{2048}, {2}, 1, true})},
       {filled({3, 4096}), view_of(long_one, {{3, 4096}, {0, 1}, 3, true})},
+      // Fours along rows: of several dtypes, one element over and over, rows that begin where no vector does.
+      {filled({6, 8}, DType::kBFloat16), filled({8})},
+      {filled({6, 8}), filled({6, 1}, DType::kInt32)},
+      {view_of(long_one, {{6, 8}, {20, 1}, 1, true}), filled({6, 8}, DType::kFloat64)},
+      {view_of(long_one, {{6, 9}, {20, 1}, 0, true}), filled({6, 9})},
       {transposed(filled({2, 1, 2, 1, 2, 3, 2}), 1, 5), filled({2, 3, 2, 1, 2, 1, 2})},
   };
   for (const Tensors& pair : pairs) {
