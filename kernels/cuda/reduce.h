@@ -72,13 +72,24 @@ struct ReduceSpace {
   DType dtype;
   Layout<1> kept, reduced;
   int64_t outputs, count;
-  bool linear;  // what makes a result lies side by side
+  // What makes a result, in stretches that lie side by side; `stretches` 0: it is scattered.
+  Layout<1> starts;
+  int64_t stretches, stretch;
 
   ReduceSpace(const Tensor& input, const ReducePlan& plan)
       : data(input.data()), dtype(input.dtype()), kept(layout_of(plan.kept)), reduced(layout_of(plan.reduced)),
-        outputs(plan.outputs), count(plan.count), linear(reduced.is_linear()) {}
+        outputs(plan.outputs), count(plan.count), starts(layout_of(outer_of(plan.reduced))) {
+    constexpr int64_t kLong = 64;  // enough for a group of its own
+    const Extent& inner = plan.reduced.back();
+    const bool stretched = count > 0 && inner.stride == 1 && (plan.reduced.size() == 1 || inner.size >= kLong);
+    stretch = stretched ? inner.size : count;
+    stretches = !stretched ? 0 : plan.reduced.size() == 1 ? 1 : count / stretch;
+  }
 
-  static Layout<1> layout_of(const Extents& extents) {
+  static absl::Span<const Extent> outer_of(const Extents& extents) {
+    return absl::MakeConstSpan(extents).first(extents.size() - 1);
+  }
+  static Layout<1> layout_of(absl::Span<const Extent> extents) {
     Sizes sizes, strides;
     for (const Extent& extent : extents) {
       sizes.push_back(extent.size);
@@ -88,16 +99,16 @@ struct ReduceSpace {
   }
 };
 
-// The share of thread `rank` of `size` in elements [begin, end) of a row.
+// The share of thread `rank` of `size` in elements [begin, end) of a stretch, whose first has `position`.
 template <typename T, typename R>
-TT_FUNCTION void take_row(const R& r, typename R::Part& part, const T* x, int64_t begin, int64_t end, int rank,
-                          int size) {
+TT_FUNCTION void take_row(const R& r, typename R::Part& part, const T* x, int64_t begin, int64_t end,
+                          int64_t position, int rank, int size) {
   using C = typename R::Value;
   constexpr int kWide = 16 / sizeof(T), kAhead = 4;
   using Wide = Pack<T, kWide>;
   const int64_t odd = static_cast<int64_t>(reinterpret_cast<uintptr_t>(x + begin) % sizeof(Wide) / sizeof(T));
   const int64_t first = odd == 0 ? begin : begin + kWide - odd < end ? begin + kWide - odd : end;
-  for (int64_t i = begin + rank; i < first; i += size) r.take(part, convert<C>(x[i]), i);
+  for (int64_t i = begin + rank; i < first; i += size) r.take(part, convert<C>(x[i]), position + i);
   const auto* packs = reinterpret_cast<const Wide*>(x + first);
   const int64_t count = (end - first) / kWide;
   int64_t v = rank;
@@ -107,7 +118,7 @@ TT_FUNCTION void take_row(const R& r, typename R::Part& part, const T* x, int64_
     for (int a = 0; a < kAhead; ++a) loaded[a] = packs[v + a * static_cast<int64_t>(size)];
     TT_UNROLL
     for (int a = 0; a < kAhead; ++a) {
-      const int64_t at = first + (v + a * static_cast<int64_t>(size)) * kWide;
+      const int64_t at = position + first + (v + a * static_cast<int64_t>(size)) * kWide;
       TT_UNROLL
       for (int j = 0; j < kWide; ++j) r.take(part, convert<C>(loaded[a].at[j]), at + j);
     }
@@ -116,9 +127,9 @@ TT_FUNCTION void take_row(const R& r, typename R::Part& part, const T* x, int64_
   for (; v < count; v += size) {
     const Wide loaded = packs[v];
     TT_UNROLL
-    for (int j = 0; j < kWide; ++j) r.take(part, convert<C>(loaded.at[j]), first + v * kWide + j);
+    for (int j = 0; j < kWide; ++j) r.take(part, convert<C>(loaded.at[j]), position + first + v * kWide + j);
   }
-  for (int64_t i = first + count * kWide + rank; i < end; i += size) r.take(part, convert<C>(x[i]), i);
+  for (int64_t i = first + count * kWide + rank; i < end; i += size) r.take(part, convert<C>(x[i]), position + i);
   r.settle(part);
 }
 
@@ -166,30 +177,40 @@ Tensor room_for(Device device, int64_t outputs, int64_t parts) {
   return empty({outputs * parts * static_cast<int64_t>(sizeof(Total))}, DType::kUInt8, device);
 }
 
-// A group for each row, or for each of the parts of one.
+// A group for each row, or for each of the parts of one: some of its stretches, or of pieces of those.
 template <typename R>
 void reduce_rows(const Queue& queue, const R& r, const ReduceSpace& space) {
   using Total = typename R::Total;
-  constexpr int64_t kEnoughGroups = 2048, kLeastPart = 16 * 1024;  // a part is worth a group of its own
-  const int64_t wanted = std::min(kEnoughGroups / std::max<int64_t>(space.outputs, 1), space.count / kLeastPart);
-  const int64_t parts = std::max<int64_t>(wanted, 1);
-  const int64_t share = ((space.count + parts - 1) / parts + 15) / 16 * 16;
+  constexpr int64_t kEnoughGroups = 2048, kLeastPiece = 16 * 1024;
+  const int64_t stretches = std::max<int64_t>(space.stretches, 1);
+  const int64_t wanted = std::min(kEnoughGroups / (space.outputs * stretches),
+                                  space.stretch / kLeastPiece);
+  const int64_t pieces = std::max<int64_t>(wanted, 1), all_pieces = stretches * pieces;
+  const int64_t most = std::max<int64_t>(4 * kEnoughGroups / space.outputs, 1), parts = std::min(all_pieces, most);
+  const int64_t share = ((space.stretch + pieces - 1) / pieces + 15) / 16 * 16;
   const Tensor room = room_for<Total>(queue.device(), space.outputs, parts);
   Total* totals = room ? static_cast<Total*>(room.data()) : nullptr;
   const int64_t work = share * static_cast<int64_t>(item_size(space.dtype)) / 64;  // a thread takes 64 bytes at a time
   for_each_group(queue, space.outputs * parts, work, [=] TT_DEVICE(Group& group) {
-    const int64_t output = group.index() / parts, begin = group.index() % parts * share;
-    const int64_t end = begin + share < space.count ? begin + share : space.count;
+    const int64_t output = group.index() / parts, part = group.index() % parts;
     const int64_t start = space.kept.offsets(output).at[0];
-    typename R::Part part = r.begin();
+    typename R::Part gathered = r.begin();
     with_element_read_as<typename R::Value>(space.dtype, [&]<typename T>(std::type_identity<T>) {
       const T* x = static_cast<const T*>(space.data) + start;
-      if (space.linear) take_row(r, part, x, begin, end, group.rank(), group.size());
-      else take_scattered(r, part, x, space.reduced, begin + group.rank(), end, group.size());
+      for (int64_t piece = part; piece < all_pieces; piece += parts) {
+        const int64_t stretch = piece / pieces, begin = piece % pieces * share;
+        const int64_t end = begin + share < space.stretch ? begin + share : space.stretch;
+        if (space.stretches > 0) {
+          take_row(r, gathered, x + space.starts.offsets(stretch).at[0], begin, end, stretch * space.stretch,
+                   group.rank(), group.size());
+        } else {
+          take_scattered(r, gathered, x, space.reduced, begin + group.rank(), end, group.size());
+        }
+      }
     });
-    const Total total = group.reduce(r.end(part), Merge<R>{r});
+    const Total total = group.reduce(r.end(gathered), Merge<R>{r});
     if (group.rank() != 0) return;
-    if (totals) totals[group.index() % parts * space.outputs + output] = total;
+    if (totals) totals[part * space.outputs + output] = total;
     else r.put(output, total);
   });
   if (totals) merge_parts(queue, r, totals, space.outputs, parts);
@@ -201,7 +222,7 @@ void reduce_columns(const Queue& queue, const R& r, const ReduceSpace& space) {
   using Total = typename R::Total;
   constexpr int64_t kEnoughThreads = 128 * 1024, kLeastRows = 16, kMostParts = 4096;
   const int64_t columns = space.outputs / kWidth;
-  const int64_t wanted = std::min(kEnoughThreads / std::max<int64_t>(columns, 1), space.count / kLeastRows);
+  const int64_t wanted = std::min(kEnoughThreads / columns, space.count / kLeastRows);
   const int64_t parts = std::clamp<int64_t>(wanted, 1, kMostParts);
   const Tensor room = room_for<Total>(queue.device(), space.outputs, parts);
   Total* totals = room ? static_cast<Total*>(room.data()) : nullptr;
