@@ -26,7 +26,8 @@ struct SelectionKernels {
   Tensor (*index_values)(const Tensor& index);
   // The offsets, over `strides`, of mask's elements that are not 0, in row-major order.
   Tensor (*offsets_of_true)(const Tensor& mask, SizesView strides);
-  // Contiguous, of `sizes`, to which the terms broadcast: the sum of what they add. Finds indices that are out of range.
+  // Contiguous, of `sizes`, to which the terms broadcast: the sum of what they add. Finds indices that are out of
+  // range.
   Tensor (*add_up)(const SelectionTerms& terms, SizesView sizes, IndexRange range, Device device);
 };
 

@@ -1,7 +1,7 @@
 // Reductions that say where: max and min along a dimension, argmax and argmin.
+#include "kernels/common/scalar_math.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/reduce.h"
-#include "kernels/common/scalar_math.h"
 
 namespace tt::cuda {
 
@@ -29,7 +29,8 @@ struct Search {
   TT_FUNCTION Found<T> end(const Found<T>& part) const { return part; }
   TT_FUNCTION Found<T> merge(const Found<T>& a, const Found<T>& b) const {
     if (a.position < 0 || b.position < 0) return a.position < 0 ? b : a;
-    const bool beats = (kMax ? b.value > a.value : b.value < a.value) || (math::isnan(b.value) && !math::isnan(a.value));
+    const bool beats =
+        (kMax ? b.value > a.value : b.value < a.value) || (math::isnan(b.value) && !math::isnan(a.value));
     const bool equal = b.value == a.value || (math::isnan(b.value) && math::isnan(a.value));
     return beats || (equal && b.position < a.position) ? b : a;
   }

@@ -21,8 +21,12 @@ struct Places {
 
   // `t` and `index` have a dimension; `other_strides` go with the index's sizes.
   Places(const Queue& queue, const Tensor& t, int64_t dim, const Tensor& index, SizesView other_strides)
-      : layout(index.sizes(), {other_strides, index.strides(), strides_around(t, dim)}), index(index.data_as<int64_t>()),
-        count(index.numel()), dim(dim), size(t.size(dim)), stride(t.stride(dim)) {
+      : layout(index.sizes(), {other_strides, index.strides(), strides_around(t, dim)}),
+        index(index.data_as<int64_t>()),
+        count(index.numel()),
+        dim(dim),
+        size(t.size(dim)),
+        stride(t.stride(dim)) {
     check_indexable(dim, size, count);
     cell = open_fault(queue, &index_out_of_range);
   }

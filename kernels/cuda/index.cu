@@ -20,8 +20,10 @@ bool selects_packs(const Tensor& x, const Selection& selection, int64_t width) {
   bool inner = false;  // the one dimension that is walked one by one has been seen
   for (int64_t d = 0; d < x.dim(); ++d) {
     if (x.size(d) == 1) continue;
-    if (x.stride(d) == 1 && !inner) inner = true;
-    else odd |= x.stride(d);
+    if (x.stride(d) == 1 && !inner)
+      inner = true;
+    else
+      odd |= x.stride(d);
   }
   const size_t bytes = static_cast<size_t>(width) * item_size(x.dtype());
   return odd % width == 0 && reinterpret_cast<uintptr_t>(x.data()) % bytes == 0;
@@ -48,7 +50,8 @@ void pick_packs(const Tensor& x, const Selection& selection, Tensor& out) {
 void pick(const Tensor& x, const Selection& selection, Tensor& out) {
   with_bits(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     constexpr int kWidth = 16 / sizeof(T);
-    selects_packs(x, selection, kWidth) ? pick_packs<T, kWidth>(x, selection, out) : pick_packs<T, 1>(x, selection, out);
+    selects_packs(x, selection, kWidth) ? pick_packs<T, kWidth>(x, selection, out)
+                                        : pick_packs<T, 1>(x, selection, out);
   });
 }
 
@@ -84,8 +87,7 @@ void replace_selected(const Tensor& out, const Selection& selection, const Tenso
 // What sums of T are computed in.
 template <typename T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double,
-                                std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, Bool>,
-                                                   int64_t, float>>;
+                                std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, Bool>, int64_t, float>>;
 
 // Each selected element += factor * value, in any order.
 template <typename T>
@@ -98,15 +100,19 @@ void add(const Tensor& out, const Selection& selection, const Tensor& values, Wi
     const Offsets<3> at = layout.offsets(i);
     const Wide<T> value = factor * convert<Wide<T>>(from[at.at[0]]);
     T* place = to + at.at[1] + offsets[at.at[2]];
-    if constexpr (sizeof(T) >= 4) atomic_add(place, static_cast<T>(value));
-    else atomic_update(place, [value](T old) { return convert<T>(convert<Wide<T>>(old) + value); });
+    if constexpr (sizeof(T) >= 4)
+      atomic_add(place, static_cast<T>(value));
+    else
+      atomic_update(place, [value](T old) { return convert<T>(convert<Wide<T>>(old) + value); });
   });
 }
 
 void add_selected(const Tensor& out, const Selection& selection, const Tensor& values, const Scalar& factor) {
   with_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
-    if constexpr (std::is_same_v<Wide<T>, int64_t>) add<T>(out, selection, values, factor.to_int());
-    else add<T>(out, selection, values, static_cast<Wide<T>>(factor.to_double()));
+    if constexpr (std::is_same_v<Wide<T>, int64_t>)
+      add<T>(out, selection, values, factor.to_int());
+    else
+      add<T>(out, selection, values, static_cast<Wide<T>>(factor.to_double()));
   });
 }
 

@@ -52,8 +52,7 @@ void keep_triangle(const Tensor& input, int64_t diagonal, bool upper, Tensor& ou
 
 void triangle(const Tensor& input, int64_t diagonal, bool upper, Tensor& out) {
   if (input.numel() == 0) return;
-  with_bits(input.dtype(),
-            [&]<typename T>(std::type_identity<T>) { keep_triangle<T>(input, diagonal, upper, out); });
+  with_bits(input.dtype(), [&]<typename T>(std::type_identity<T>) { keep_triangle<T>(input, diagonal, upper, out); });
 }
 
 }  // namespace

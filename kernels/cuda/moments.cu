@@ -45,7 +45,8 @@ struct Moments {
   TT_FUNCTION MomentsTotal merge(const MomentsTotal& a, const MomentsTotal& b) const {
     if (a.count == 0 || b.count == 0) return a.count == 0 ? b : a;
     const double count = a.count + b.count, delta = b.mean - a.mean;
-    return {count, a.mean + delta * (b.count / count), a.squares + b.squares + delta * delta * (a.count * b.count / count)};
+    return {count, a.mean + delta * (b.count / count),
+            a.squares + b.squares + delta * delta * (a.count * b.count / count)};
   }
   // Squared deviations over degrees of freedom: NaN where nothing is left to divide by, as PyTorch.
   TT_FUNCTION void put(int64_t output, const MomentsTotal& total) const {

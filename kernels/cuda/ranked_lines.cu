@@ -115,9 +115,8 @@ void with_key(const LineKeys& keys, F f) {
 
 Tensor places_of_rank(const Queue& queue, const LineKeys& keys, const Lines& lines, int64_t rank) {
   Tensor places = empty({lines.count()}, DType::kInt64, queue.device());
-  with_key(keys, [&]<typename Key>(std::type_identity<Key>) {
-    find_places<Key>(queue, keys, lines.length(), rank, places);
-  });
+  with_key(keys,
+           [&]<typename Key>(std::type_identity<Key>) { find_places<Key>(queue, keys, lines.length(), rank, places); });
   return places;
 }
 

@@ -10,8 +10,8 @@ namespace tt::cuda {
 // Of each line the place of the element that sorted_lines() would have at `rank`.
 Tensor ranked_lines(const Tensor& input, const Lines& lines, int64_t rank, bool descending);
 
-// The places of the first `count` of each line in the order of sorted_lines(), one line after the other. Each is compared
-// with each: `count` is small.
+// The places of the first `count` of each line in the order of sorted_lines(), one line after the other. Each is
+// compared with each: `count` is small.
 Tensor first_of_lines(const Tensor& input, const Lines& lines, int64_t count, bool descending);
 
 }  // namespace tt::cuda

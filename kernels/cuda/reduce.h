@@ -33,9 +33,12 @@ void with_reduced(DType dtype, F&& f) {
 // Whether elements of `dtype` are reduced in C without a copy of them all in another type.
 template <typename C>
 bool is_read_as(DType dtype) {
-  if constexpr (std::is_same_v<C, double>) return dtype == DType::kFloat64;
-  else if constexpr (std::is_same_v<C, float>) return is_floating(dtype) && dtype != DType::kFloat64;
-  else return is_integral(dtype);
+  if constexpr (std::is_same_v<C, double>)
+    return dtype == DType::kFloat64;
+  else if constexpr (std::is_same_v<C, float>)
+    return is_floating(dtype) && dtype != DType::kFloat64;
+  else
+    return is_integral(dtype);
 }
 template <typename C>
 Tensor read_as(const Tensor& t) {
@@ -51,9 +54,12 @@ TT_FUNCTION void with_element_read_as(DType dtype, F f) {
   if constexpr (std::is_same_v<C, double>) {
     f(std::type_identity<double>());
   } else if constexpr (std::is_same_v<C, float>) {
-    if (dtype == DType::kFloat16) f(std::type_identity<Half>());
-    else if (dtype == DType::kBFloat16) f(std::type_identity<BFloat16>());
-    else f(std::type_identity<float>());
+    if (dtype == DType::kFloat16)
+      f(std::type_identity<Half>());
+    else if (dtype == DType::kBFloat16)
+      f(std::type_identity<BFloat16>());
+    else
+      f(std::type_identity<float>());
   } else {
     switch (dtype) {
       case DType::kBool: return f(std::type_identity<Bool>());
@@ -77,8 +83,13 @@ struct ReduceSpace {
   int64_t stretches, stretch;
 
   ReduceSpace(const Tensor& input, const ReducePlan& plan)
-      : data(input.data()), dtype(input.dtype()), kept(layout_of(plan.kept)), reduced(layout_of(plan.reduced)),
-        outputs(plan.outputs), count(plan.count), starts(layout_of(outer_of(plan.reduced))) {
+      : data(input.data()),
+        dtype(input.dtype()),
+        kept(layout_of(plan.kept)),
+        reduced(layout_of(plan.reduced)),
+        outputs(plan.outputs),
+        count(plan.count),
+        starts(layout_of(outer_of(plan.reduced))) {
     constexpr int64_t kLong = 64;  // enough for a group of its own
     const Extent& inner = plan.reduced.back();
     const bool stretched = count > 0 && inner.stride == 1 && (plan.reduced.size() == 1 || inner.size >= kLong);
@@ -101,8 +112,8 @@ struct ReduceSpace {
 
 // The share of thread `rank` of `size` in elements [begin, end) of a stretch, whose first has `position`.
 template <typename T, typename R>
-TT_FUNCTION void take_row(const R& r, typename R::Part& part, const T* x, int64_t begin, int64_t end,
-                          int64_t position, int rank, int size) {
+TT_FUNCTION void take_row(const R& r, typename R::Part& part, const T* x, int64_t begin, int64_t end, int64_t position,
+                          int rank, int size) {
   using C = typename R::Value;
   constexpr int kWide = 16 / sizeof(T), kAhead = 4;
   using Wide = Pack<T, kWide>;
@@ -183,8 +194,7 @@ void reduce_rows(const Queue& queue, const R& r, const ReduceSpace& space) {
   using Total = typename R::Total;
   constexpr int64_t kEnoughGroups = 2048, kLeastPiece = 16 * 1024;
   const int64_t stretches = std::max<int64_t>(space.stretches, 1);
-  const int64_t wanted = std::min(kEnoughGroups / (space.outputs * stretches),
-                                  space.stretch / kLeastPiece);
+  const int64_t wanted = std::min(kEnoughGroups / (space.outputs * stretches), space.stretch / kLeastPiece);
   const int64_t pieces = std::max<int64_t>(wanted, 1), all_pieces = stretches * pieces;
   const int64_t most = std::max<int64_t>(4 * kEnoughGroups / space.outputs, 1), parts = std::min(all_pieces, most);
   const int64_t share = ((space.stretch + pieces - 1) / pieces + 15) / 16 * 16;
@@ -210,8 +220,10 @@ void reduce_rows(const Queue& queue, const R& r, const ReduceSpace& space) {
     });
     const Total total = group.reduce(r.end(gathered), Merge<R>{r});
     if (group.rank() != 0) return;
-    if (totals) totals[part * space.outputs + output] = total;
-    else r.put(output, total);
+    if (totals)
+      totals[part * space.outputs + output] = total;
+    else
+      r.put(output, total);
   });
   if (totals) merge_parts(queue, r, totals, space.outputs, parts);
 }
@@ -257,8 +269,10 @@ void reduce_columns(const Queue& queue, const R& r, const ReduceSpace& space) {
     });
     for (int w = 0; w < kWidth; ++w) {
       const Total total = r.end(part[w]);
-      if (totals) totals[first * space.outputs + output + w] = total;
-      else r.put(output + w, total);
+      if (totals)
+        totals[first * space.outputs + output + w] = total;
+      else
+        r.put(output + w, total);
     }
   });
   if (totals) merge_parts(queue, r, totals, space.outputs, parts);

@@ -12,8 +12,10 @@ namespace tt::cuda {
 template <typename T, bool kMax>
 constexpr T weakest() {
   using Limits = std::numeric_limits<T>;
-  if constexpr (Limits::has_infinity) return kMax ? -Limits::infinity() : Limits::infinity();
-  else return kMax ? Limits::lowest() : Limits::max();
+  if constexpr (Limits::has_infinity)
+    return kMax ? -Limits::infinity() : Limits::infinity();
+  else
+    return kMax ? Limits::lowest() : Limits::max();
 }
 
 template <typename T, bool kMax, typename Lift>

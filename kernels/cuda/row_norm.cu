@@ -24,7 +24,7 @@ template <typename T>
 void forward(const Queue& queue, RowNorm shape, const T* x, Weights weight, Weights bias, double eps, T* y,
              Statistics<Wide<T>> statistics) {
   using C = Wide<T>;
-  for_each_group(queue, shape.rows, shape.n(), [=] TT_DEVICE(Group & group) {
+  for_each_group(queue, shape.rows, shape.n(), [=] TT_DEVICE(Group& group) {
     const int64_t r = group.index(), at = r * shape.n(), first = shape.first_channel(r);
     const C n = static_cast<C>(shape.n());
     const auto load = [=](int64_t i) { return convert<C>(x[at + i]); };
@@ -51,7 +51,7 @@ template <typename T>
 void backward_input(const Queue& queue, RowNorm shape, const T* g, const T* x, Weights weight,
                     Statistics<Wide<T>> statistics, T* dx) {
   using C = Wide<T>;
-  for_each_group(queue, shape.rows, shape.n(), [=] TT_DEVICE(Group & group) {
+  for_each_group(queue, shape.rows, shape.n(), [=] TT_DEVICE(Group& group) {
     const int64_t r = group.index(), at = r * shape.n(), first = shape.first_channel(r);
     const C mean = statistics.mean(r), rstd = statistics.rstds[r], n = static_cast<C>(shape.n());
     const auto load = [=](int64_t i) { return convert<C>(g[at + i]) * weight.at(shape.channel(first, i), C(1)); };

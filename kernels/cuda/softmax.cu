@@ -116,7 +116,7 @@ void softmax_rows(const Queue& queue, const Along& along, bool log, const T* x, 
       softmax_row(alone, n, stride, log, x + along.start(r), y + along.start(r));
     });
   } else {
-    for_each_group(queue, along.rows(), n, [=] TT_DEVICE(Group & group) {
+    for_each_group(queue, along.rows(), n, [=] TT_DEVICE(Group& group) {
       const int64_t at = along.start(group.index());
       softmax_row(group, n, stride, log, x + at, y + at);
     });
@@ -133,7 +133,7 @@ void softmax_backward_rows(const Queue& queue, const Along& along, bool log, con
       softmax_backward_row(alone, n, stride, log, g + at, y + at, dx + at);
     });
   } else {
-    for_each_group(queue, along.rows(), n, [=] TT_DEVICE(Group & group) {
+    for_each_group(queue, along.rows(), n, [=] TT_DEVICE(Group& group) {
       const int64_t at = along.start(group.index());
       softmax_backward_row(group, n, stride, log, g + at, y + at, dx + at);
     });

@@ -50,9 +50,8 @@ void sort_first(const Tensor& input, int64_t dim, bool descending, const Tensor&
   if (values.numel() == 0) return;
   const Lines lines(input, dim);
   const Order order = order_of(input, lines, Lines(values, dim).length(), descending);
-  with_bits(input.dtype(), [&]<typename T>(std::type_identity<T>) {
-    write_sorted<T>(input, lines, order, dim, values, indices);
-  });
+  with_bits(input.dtype(),
+            [&]<typename T>(std::type_identity<T>) { write_sorted<T>(input, lines, order, dim, values, indices); });
 }
 
 struct Earlier {
@@ -109,9 +108,8 @@ void take_ranked(const Tensor& input, int64_t dim, bool nan_wins, int64_t rank, 
       if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, Bool>) prefer_nan<T>(input, lines, order, rank);
     });
   }
-  with_bits(input.dtype(), [&]<typename T>(std::type_identity<T>) {
-    write_ranked<T>(input, lines, order, rank, values, indices);
-  });
+  with_bits(input.dtype(),
+            [&]<typename T>(std::type_identity<T>) { write_ranked<T>(input, lines, order, rank, values, indices); });
 }
 
 }  // namespace
@@ -133,7 +131,8 @@ void median_dim(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& 
 }
 
 void median(const Tensor& input, Tensor& out) {
-  const Tensor line = view_of(contiguous(input), Geometry{{input.numel()}, {1}, input.is_contiguous() ? input->offset : 0});
+  const Tensor line =
+      view_of(contiguous(input), Geometry{{input.numel()}, {1}, input.is_contiguous() ? input->offset : 0});
   const Tensor place = empty({}, DType::kInt64, input.device());
   take_ranked(line, 0, true, (input.numel() - 1) / 2, out, place);
 }

@@ -13,9 +13,12 @@ namespace {
 // How many of the low bits of short_key() tell elements apart.
 template <typename T>
 constexpr int key_bits() {
-  if constexpr (std::is_same_v<T, Bool>) return 1;
-  else if constexpr (std::is_same_v<T, Half>) return 19;
-  else return 8 * sizeof(T);
+  if constexpr (std::is_same_v<T, Bool>)
+    return 1;
+  else if constexpr (std::is_same_v<T, Half>)
+    return 19;
+  else
+    return 8 * sizeof(T);
 }
 
 // sort_key() without the bits that are the same for all elements of T.

@@ -25,9 +25,8 @@ Tensor mark_changes(const Tensor& x, const Tensor& places) {
   const T* from = x.data_as<T>();
   const int64_t* sorted = places.data_as<int64_t>();
   Bool* to = marks.data_as<Bool>();
-  for_each(queue_of(x), x.numel(), [=] TT_DEVICE(int64_t i) {
-    to[i] = i == 0 || !(from[sorted[i]] == from[sorted[i - 1]]);
-  });
+  for_each(queue_of(x), x.numel(),
+           [=] TT_DEVICE(int64_t i) { to[i] = i == 0 || !(from[sorted[i]] == from[sorted[i - 1]]); });
   return marks;
 }
 

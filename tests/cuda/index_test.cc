@@ -11,7 +11,7 @@ using testing::filled;
 using testing::transposed;
 using testing::values;
 
-constexpr DType kDTypes[] = {DType::kBool, DType::kUInt8,   DType::kInt32,   DType::kInt64,
+constexpr DType kDTypes[] = {DType::kBool,    DType::kUInt8,    DType::kInt32,   DType::kInt64,
                              DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64};
 constexpr DType kIndex = DType::kInt64;
 
@@ -83,8 +83,7 @@ TEST_F(IndexTest, GathersAndScatters) {
   for (DType dtype : kDTypes) {
     for (const Tensor& x : {filled({3, 4}, dtype), transposed(filled({4, 3}, dtype), 0, 1)}) {
       alike("gather", {x, where, down, filled({}, dtype), values({}, {0}, kIndex)}, [](const Tensors& in) -> Tensors {
-        return {ops::gather(in[0], 1, in[1]), ops::gather(in[0], 0, in[2]),
-                ops::gather(in[3], 0, in[4])};
+        return {ops::gather(in[0], 1, in[1]), ops::gather(in[0], 0, in[2]), ops::gather(in[3], 0, in[4])};
       });
       alike("scatter", {x, where, filled({2, 3}, dtype)}, [](const Tensors& in) -> Tensors {
         return {ops::scatter(in[0], 1, in[1], in[2]), ops::scatter_value(in[0], 1, in[1], Scalar(1.5)),
@@ -109,7 +108,8 @@ TEST_F(IndexTest, WrongIndicesAreErrorsOfTheirValues) {
   const std::string words = "index 3 is out of bounds for dimension 0 with size 3";
   const std::vector<std::pair<std::string, Compute>> rows = {
       {words, [](const Tensors& in) -> Tensors { return {ops::index(in[0], {in[1]})}; }},
-      {words, [](const Tensors& in) -> Tensors { return {ops::index_put(in[0], {in[1]}, ops::narrow(in[0], 0, 0, 1))}; }},
+      {words,
+       [](const Tensors& in) -> Tensors { return {ops::index_put(in[0], {in[1]}, ops::narrow(in[0], 0, 0, 1))}; }},
       {"index out of range in self, got 3",
        [](const Tensors& in) -> Tensors { return {ops::index_select(in[0], 0, in[1])}; }},
       {"index -1 is out of bounds for dimension 1 with size 4",
@@ -118,8 +118,7 @@ TEST_F(IndexTest, WrongIndicesAreErrorsOfTheirValues) {
        [](const Tensors& in) -> Tensors { return {ops::scatter_add(in[0], 0, in[2], in[0])}; }},
       {"index is out of bounds for dimension 0 with size 0",
        [](const Tensors& in) -> Tensors { return {ops::index(ops::narrow(in[0], 0, 0, 0), {in[1]})}; }},
-      {"tensors used as indices must be",
-       [](const Tensors& in) -> Tensors { return {ops::index(in[0], {in[0]})}; }},
+      {"tensors used as indices must be", [](const Tensors& in) -> Tensors { return {ops::index(in[0], {in[0]})}; }},
   };
   for (const auto& [text, compute] : rows) expect_both_fail(engine_, text, {x, bad, negative}, compute);
 }

@@ -17,7 +17,7 @@ using Dim = absl::Span<const int64_t>;
 using View = std::function<Tensor(const Tensor&)>;
 using Reduction = std::function<Tensors(const Tensor&, Dim)>;
 
-constexpr DType kDTypes[] = {DType::kBool,  DType::kUInt8,   DType::kInt16,    DType::kInt64,
+constexpr DType kDTypes[] = {DType::kBool,    DType::kUInt8,    DType::kInt16,   DType::kInt64,
                              DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64};
 
 // Layouts that take each way through the driver: rows, columns, columns one by one, scattered, parts of one result.
@@ -45,7 +45,12 @@ std::vector<Case> cases() {
       {"transposed", {6, 10}, {0}, [](const Tensor& x) { return ops::transpose(x, 0, 1); }},
       {"sliced", {6, 40}, {1}, [](const Tensor& x) { return ops::slice(x, 1, int64_t{1}, std::nullopt, 3); }},
       {"unaligned", {4, 41}, {1}, [](const Tensor& x) { return ops::narrow(x, 1, 1, 38); }},
-      {"expanded", {1, 7}, {0}, [](const Tensor& x) { return ops::expand(x, {5, 7}); }},
+      {"expanded",
+       {1, 7},
+       {0},
+       [](const Tensor& x) {
+         return ops::expand(x, {5, 7});
+       }},
       {"many stretches", {9000, 80}, {}, [](const Tensor& x) { return ops::narrow(x, 1, 2, 65); }},
       {"nothing", {4, 0}, {1}, as_is},
       {"stretches of nothing", {0, 2, 70}, {0, 2}, as_is},
@@ -62,8 +67,10 @@ void expect_reduced(const char* name, const Reduction& reduction, absl::Span<con
       int64_t numel = 1;
       for (int64_t size : c.sizes) numel *= size;
       if ((numel == 0 && !of_nothing) || (c.dims.size() > 1 && !of_several)) continue;
-      expect_alike(engine, std::string(name) + " of " + std::string(tt::name(dtype)) + ", " + c.name, {prepare(filled(c.sizes, dtype))},
-                   [&](const Tensors& x) { return reduction(c.view(x[0]), c.dims); }, tolerance_of(dtype));
+      expect_alike(
+          engine, std::string(name) + " of " + std::string(tt::name(dtype)) + ", " + c.name,
+          {prepare(filled(c.sizes, dtype))}, [&](const Tensors& x) { return reduction(c.view(x[0]), c.dims); },
+          tolerance_of(dtype));
     }
   }
 }
@@ -72,10 +79,13 @@ constexpr absl::Span<const DType> kAll(kDTypes);
 constexpr absl::Span<const DType> kFloats = kAll.subspan(4);
 
 TEST(ReduceTest, Sums) {
-  expect_reduced("sum", [](const Tensor& x, Dim dim) -> Tensors { return {ops::sum(x, dim)}; }, kAll, true);
-  expect_reduced("mean", [](const Tensor& x, Dim dim) -> Tensors { return {ops::mean(x, dim)}; }, kFloats, true);
-  expect_reduced("nansum", [](const Tensor& x, Dim dim) -> Tensors { return {ops::nansum(x, dim)}; }, kFloats, true,
-                 [](const Tensor& x) { return ops::true_divide(x, x); });
+  expect_reduced(
+      "sum", [](const Tensor& x, Dim dim) -> Tensors { return {ops::sum(x, dim)}; }, kAll, true);
+  expect_reduced(
+      "mean", [](const Tensor& x, Dim dim) -> Tensors { return {ops::mean(x, dim)}; }, kFloats, true);
+  expect_reduced(
+      "nansum", [](const Tensor& x, Dim dim) -> Tensors { return {ops::nansum(x, dim)}; }, kFloats, true,
+      [](const Tensor& x) { return ops::true_divide(x, x); });
 }
 
 TEST(ReduceTest, SumsInAnotherType) {
@@ -96,8 +106,10 @@ TEST(ReduceTest, Products) {
 }
 
 TEST(ReduceTest, Extrema) {
-  expect_reduced("amax", [](const Tensor& x, Dim dim) -> Tensors { return {ops::amax(x, dim)}; }, kAll, false);
-  expect_reduced("amin", [](const Tensor& x, Dim dim) -> Tensors { return {ops::amin(x, dim)}; }, kAll, false);
+  expect_reduced(
+      "amax", [](const Tensor& x, Dim dim) -> Tensors { return {ops::amax(x, dim)}; }, kAll, false);
+  expect_reduced(
+      "amin", [](const Tensor& x, Dim dim) -> Tensors { return {ops::amin(x, dim)}; }, kAll, false);
 }
 
 TEST(ReduceTest, ExtremaSayWhere) {
@@ -112,10 +124,16 @@ TEST(ReduceTest, ExtremaSayWhere) {
 TEST(ReduceTest, NaNWins) {
   SimulatedEngine engine;
   for (DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
-    expect_alike(engine, "NaN", {values({5}, {3, NAN, INFINITY, NAN, -INFINITY}, dtype)}, [](const Tensors& x) -> Tensors {
-      return {ops::amax(x[0]), ops::amin(x[0]), ops::argmax(x[0]), ops::argmin(x[0]), ops::sum(x[0]),
-              ops::nansum(x[0]), ops::logsumexp(x[0], Dim({0}))};
-    });
+    expect_alike(engine, "NaN", {values({5}, {3, NAN, INFINITY, NAN, -INFINITY}, dtype)},
+                 [](const Tensors& x) -> Tensors {
+                   return {ops::amax(x[0]),
+                           ops::amin(x[0]),
+                           ops::argmax(x[0]),
+                           ops::argmin(x[0]),
+                           ops::sum(x[0]),
+                           ops::nansum(x[0]),
+                           ops::logsumexp(x[0], Dim({0}))};
+                 });
   }
 }
 

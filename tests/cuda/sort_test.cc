@@ -25,9 +25,10 @@ class SortTest : public ::testing::Test {
       for (const Tensor& x : {filled({3, 40}, dtype), transposed(filled({6, 5, 4}, dtype), 0, 2), filled({}, dtype),
                               filled({4100, 3}, dtype), filled({3, 4100}, dtype)}) {
         for (int64_t dim = 0; dim < std::max<int64_t>(x.dim(), 1); ++dim) {
-          expect_alike(engine_, what + " of " + std::string(name(dtype)) + to_string(x.sizes()), {x},
-                       [&](const Tensors& in) { return compute(in[0], dim); },
-                       is_floating(dtype) ? tolerance * testing::tolerance_of(dtype) : 0);
+          expect_alike(
+              engine_, what + " of " + std::string(name(dtype)) + to_string(x.sizes()), {x},
+              [&](const Tensors& in) { return compute(in[0], dim); },
+              is_floating(dtype) ? tolerance * testing::tolerance_of(dtype) : 0);
         }
       }
     }
@@ -62,9 +63,8 @@ TEST_F(SortTest, TakesTheFirst) {
 }
 
 TEST_F(SortTest, TakesByRank) {
-  alike("kthvalue", [](const Tensor& x, int64_t dim) {
-    return ops::kthvalue(x, x.dim() == 0 ? 1 : x.size(dim) / 2 + 1, dim);
-  });
+  alike("kthvalue",
+        [](const Tensor& x, int64_t dim) { return ops::kthvalue(x, x.dim() == 0 ? 1 : x.size(dim) / 2 + 1, dim); });
   alike("median", [](const Tensor& x, int64_t dim) -> Tensors {
     if (x.dtype() == DType::kBool) return {};  // refused, as PyTorch does
     const Tensors found = ops::median_dim(x, dim, true);
@@ -92,7 +92,8 @@ TEST_F(SortTest, OfNothing) {
 }
 
 TEST_F(SortTest, RunningTotals) {
-  alike("cumsum", [](const Tensor& x, int64_t dim) -> Tensors { return {ops::cumsum(x, dim)}; }, 20);
+  alike(
+      "cumsum", [](const Tensor& x, int64_t dim) -> Tensors { return {ops::cumsum(x, dim)}; }, 20);
   alike("cumprod", [](const Tensor& x, int64_t dim) -> Tensors { return {ops::cumprod(ops::sign(x), dim)}; });
   expect_alike(engine_, "cumsum as another type", {filled({3, 4}, DType::kInt32)}, [](const Tensors& in) -> Tensors {
     return {ops::cumsum(in[0], 0, DType::kFloat32), ops::cumsum(in[0], 1, DType::kInt16)};
@@ -116,12 +117,13 @@ TEST_F(SortTest, SetsOfValues) {
 
 TEST_F(SortTest, CountsInBins) {
   const Tensor numbers = filled({100}, DType::kUInt8);
-  expect_alike(engine_, "bincount", {numbers, filled({100}), filled({100}, DType::kInt32), filled({0}, DType::kInt64)},
-               [](const Tensors& in) -> Tensors {
-                 return {ops::bincount(in[0]), ops::bincount(in[0], in[1], 20), ops::bincount(in[0], in[2]),
-                         ops::bincount(in[3]), ops::bincount(in[3], {}, 3)};
-               },
-               1e-6);
+  expect_alike(
+      engine_, "bincount", {numbers, filled({100}), filled({100}, DType::kInt32), filled({0}, DType::kInt64)},
+      [](const Tensors& in) -> Tensors {
+        return {ops::bincount(in[0]), ops::bincount(in[0], in[1], 20), ops::bincount(in[0], in[2]),
+                ops::bincount(in[3]), ops::bincount(in[3], {}, 3)};
+      },
+      1e-6);
   expect_both_fail(engine_, "bincount only supports 1-d non-negative integral inputs, got -1",
                    {values({2}, {3, -1}, DType::kInt64)},
                    [](const Tensors& in) -> Tensors { return {ops::bincount(in[0])}; });
