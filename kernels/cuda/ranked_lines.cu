@@ -107,17 +107,26 @@ void take_until(const Queue& queue, const LineKeys& keys, int64_t length, const 
   });
 }
 
-// Calls f with the type of the keys.
-template <typename F>
-void with_key(const LineKeys& keys, F f) {
-  keys.keys.dtype() == DType::kInt32 ? f(std::type_identity<uint32_t>()) : f(std::type_identity<uint64_t>());
-}
-
 Tensor places_of_rank(const Queue& queue, const LineKeys& keys, const Lines& lines, int64_t rank) {
   Tensor places = empty({lines.count()}, DType::kInt64, queue.device());
   with_key(keys,
            [&]<typename Key>(std::type_identity<Key>) { find_places<Key>(queue, keys, lines.length(), rank, places); });
   return places;
+}
+
+template <typename T>
+void take_elements(const Tensor& input, const Lines& lines, const OneOfEach& which, const Tensor& values,
+                   const Tensor& indices) {
+  const T* from = input.data_as<T>();
+  const int64_t* numbers = which.numbers.data_as<int64_t>();
+  const int64_t step = which.step, first = which.first;
+  T* to = values.data_as<T>();
+  int64_t* where = indices.data_as<int64_t>();
+  for_each(queue_of(values), lines.count(), [=] TT_DEVICE(int64_t line) {
+    const int64_t place = numbers[line * step + first] % lines.length();
+    to[line] = from[lines.start(line) + place * lines.stride()];
+    where[line] = place;
+  });
 }
 
 }  // namespace
@@ -138,6 +147,12 @@ Tensor first_of_lines(const Tensor& input, const Lines& lines, int64_t count, bo
     take_until<Key>(queue, keys, lines.length(), last, count, taken, unordered, ordered);
   });
   return ordered;
+}
+
+void take_each(const Tensor& input, const Lines& lines, const OneOfEach& which, const Tensor& values,
+               const Tensor& indices) {
+  with_bits(input.dtype(),
+            [&]<typename T>(std::type_identity<T>) { take_elements<T>(input, lines, which, values, indices); });
 }
 
 }  // namespace tt::cuda

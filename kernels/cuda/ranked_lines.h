@@ -14,4 +14,14 @@ Tensor ranked_lines(const Tensor& input, const Lines& lines, int64_t rank, bool 
 // compared with each: `count` is small.
 Tensor first_of_lines(const Tensor& input, const Lines& lines, int64_t count, bool descending);
 
+// Elements, one a line: of line l it is numbers[l * step + first], a place in the line, or that plus a multiple of the
+// line's length.
+struct OneOfEach {
+  Tensor numbers;
+  int64_t step, first;
+};
+// What they are and the places where they are, one after the other.
+void take_each(const Tensor& input, const Lines& lines, const OneOfEach& which, const Tensor& values,
+               const Tensor& indices);
+
 }  // namespace tt::cuda

@@ -58,12 +58,12 @@ struct Earlier {
   TT_FUNCTION int64_t operator()(int64_t a, int64_t b) const { return b < a ? b : a; }
 };
 
-// Where a line has NaNs, the first of them takes the place of what is at `rank`.
+// Where a line has NaNs, the first of them takes the place of what was chosen.
 template <typename T>
-void prefer_nan(const Tensor& input, const Lines& lines, const Order& order, int64_t rank) {
+void prefer_nan(const Tensor& input, const Lines& lines, const OneOfEach& chosen) {
   const T* x = input.data_as<T>();
-  int64_t* numbers = order.numbers.data_as<int64_t>();
-  const int64_t held = order.held;
+  int64_t* numbers = chosen.numbers.data_as<int64_t>();
+  const int64_t step = chosen.step, at = chosen.first;
   for_each_group(queue_of(input), lines.count(), lines.length(), [=] TT_DEVICE(Group& group) {
     const int64_t start = lines.start(group.index());
     int64_t first = lines.length();
@@ -71,45 +71,24 @@ void prefer_nan(const Tensor& input, const Lines& lines, const Order& order, int
       if (is_nan(x[start + i * lines.stride()])) first = i;
     }
     first = group.reduce(first, Earlier());
-    if (group.rank() == 0 && first < lines.length()) numbers[group.index() * held + rank] = first;
+    if (group.rank() == 0 && first < lines.length()) numbers[group.index() * step + at] = first;
   });
 }
 
-// What is at `rank` of each line, and where it was. `values` and `indices` hold one element a line, in order.
-template <typename T>
-void write_ranked(const Tensor& input, const Lines& lines, const Order& order, int64_t rank, const Tensor& values,
-                  const Tensor& indices) {
-  const T* from = input.data_as<T>();
-  const int64_t* numbers = order.numbers.data_as<int64_t>();
-  const int64_t held = order.held;
-  T* to = values.data_as<T>();
-  int64_t* where = indices.data_as<int64_t>();
-  for_each(queue_of(values), lines.count(), [=] TT_DEVICE(int64_t line) {
-    const int64_t place = numbers[line * held + rank] % lines.length();
-    to[line] = from[lines.start(line) + place * lines.stride()];
-    where[line] = place;
-  });
-}
-
-// The element of rank `rank` (from 0) of each line, or (`nan_wins`) its first NaN.
+// The element of rank `rank` (from 0) of each line, or (`nan_wins`) its first NaN. `values` and `indices` hold one
+// element a line, in order.
 void take_ranked(const Tensor& input, int64_t dim, bool nan_wins, int64_t rank, const Tensor& values,
                  const Tensor& indices) {
   if (values.numel() == 0) return;
   const Lines lines(input, dim);
-  Order order;
-  if (is_line_by_line(lines)) {
-    order = {ranked_lines(input, lines, rank, false), 1};
-    rank = 0;
-  } else {
-    order = {sorted_lines(input, lines, false), lines.length()};
-  }
+  const OneOfEach chosen = is_line_by_line(lines) ? OneOfEach{ranked_lines(input, lines, rank, false), 1, 0}
+                                                  : OneOfEach{sorted_lines(input, lines, false), lines.length(), rank};
   if (nan_wins && is_floating(input.dtype())) {
     with_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
-      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, Bool>) prefer_nan<T>(input, lines, order, rank);
+      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, Bool>) prefer_nan<T>(input, lines, chosen);
     });
   }
-  with_bits(input.dtype(),
-            [&]<typename T>(std::type_identity<T>) { write_ranked<T>(input, lines, order, rank, values, indices); });
+  take_each(input, lines, chosen, values, indices);
 }
 
 }  // namespace

@@ -67,13 +67,6 @@ Tensor make_keys(const Tensor& input, const Lines& lines, int bits, int line_bit
   return keys;
 }
 
-Tensor numbered(const Queue& queue, int64_t n) {
-  Tensor places = empty({n}, DType::kInt64, queue.device());
-  int64_t* to = places.data_as<int64_t>();
-  for_each(queue, n, [=] TT_DEVICE(int64_t i) { to[i] = i; });
-  return places;
-}
-
 // The lines of `places`, as keys.
 void make_line_keys(const Queue& queue, const Lines& lines, const KeyedPlaces& items) {
   const int64_t* places = items.places.data_as<int64_t>();
@@ -82,6 +75,13 @@ void make_line_keys(const Queue& queue, const Lines& lines, const KeyedPlaces& i
 }
 
 }  // namespace
+
+Tensor numbered(const Queue& queue, int64_t n) {
+  Tensor places = empty({n}, DType::kInt64, queue.device());
+  int64_t* to = places.data_as<int64_t>();
+  for_each(queue, n, [=] TT_DEVICE(int64_t i) { to[i] = i; });
+  return places;
+}
 
 LineKeys line_keys(const Tensor& input, const Lines& lines, bool descending) {
   const int bits = key_bits_of(input.dtype());

@@ -13,6 +13,15 @@ struct LineKeys {
 };
 LineKeys line_keys(const Tensor& input, const Lines& lines, bool descending);
 
+// Calls f with their type.
+template <typename F>
+void with_key(const LineKeys& keys, F f) {
+  keys.keys.dtype() == DType::kInt32 ? f(std::type_identity<uint32_t>()) : f(std::type_identity<uint64_t>());
+}
+
+// 0, 1, ... n - 1.
+Tensor numbered(const Queue& queue, int64_t n);
+
 // One line after the other, where each line's elements are, in order: as numbers among all lines' elements (Lines), so
 // that `number % length` is the place in the line. Stable; NaN is the last, or, descending, the first.
 Tensor sorted_lines(const Tensor& input, const Lines& lines, bool descending);

@@ -1,4 +1,4 @@
-// Operators over sets of values: unique, bincount, searchsorted.
+// Operators that count into bins, and look for them.
 #include "kernels/common/tally.h"
 
 #include "kernels/cuda/access.h"
@@ -7,52 +7,10 @@
 #include "kernels/cuda/fill.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/selection.h"
-#include "kernels/cuda/sorted_lines.h"
 
 namespace tt::cuda {
 
 namespace {
-
-Tensor flat(const Tensor& t) {
-  const Tensor packed = contiguous(t);
-  return view_of(packed, Geometry{{packed.numel()}, {1}, packed->offset});
-}
-
-// Whether each element, in order, differs from the one before it. NaNs differ from each other.
-template <typename T>
-Tensor mark_changes(const Tensor& x, const Tensor& places) {
-  Tensor marks = empty(x.sizes(), DType::kBool, x.device());
-  const T* from = x.data_as<T>();
-  const int64_t* sorted = places.data_as<int64_t>();
-  Bool* to = marks.data_as<Bool>();
-  for_each(queue_of(x), x.numel(),
-           [=] TT_DEVICE(int64_t i) { to[i] = i == 0 || !(from[sorted[i]] == from[sorted[i - 1]]); });
-  return marks;
-}
-
-// Of the runs that begin at `first` (among `places`): their values and lengths.
-template <typename T>
-void write_runs(const Tensor& x, const Tensor& places, const Tensor& first, const Tensor& output,
-                const Tensor& counts) {
-  const int64_t n = x.numel(), runs = first.numel();
-  const T* from = x.data_as<T>();
-  const int64_t *sorted = places.data_as<int64_t>(), *begin = first.data_as<int64_t>();
-  T* to = output.data_as<T>();
-  int64_t* lengths = counts.data_as<int64_t>();
-  for_each(queue_of(x), runs, [=] TT_DEVICE(int64_t i) {
-    to[i] = from[sorted[begin[i]]];
-    lengths[i] = (i + 1 < runs ? begin[i + 1] : n) - begin[i];
-  });
-}
-
-// Of each element the run that it is in.
-void write_inverse(const Tensor& places, const Tensor& first, const Tensor& inverse) {
-  const int64_t runs = first.numel();
-  const int64_t *sorted = places.data_as<int64_t>(), *begin = first.data_as<int64_t>();
-  int64_t* to = inverse.data_as<int64_t>();
-  for_each(queue_of(places), places.numel(),
-           [=] TT_DEVICE(int64_t i) { to[sorted[i]] = tally::insertion(begin, runs, i, true) - 1; });
-}
 
 // bin[value[i]] += weight[i], or 1.
 template <typename T>
@@ -76,23 +34,6 @@ int64_t largest(const Tensor& values) {
 }
 
 }  // namespace
-
-void unique_values(const Tensor& input, Tensor& output, Tensor& inverse_indices, Tensor& counts) {
-  const Tensor x = flat(input);
-  inverse_indices = empty(input.sizes(), DType::kInt64, input.device());
-  Tensor places = empty({0}, DType::kInt64, input.device()), first = places;
-  if (x.numel() > 0) {
-    places = sorted_lines(x, Lines(x, 0), false);
-    with_element(x.dtype(), [&]<typename T>(std::type_identity<T>) {
-      const int64_t one_by_one = 1;
-      first = offsets_of_true(mark_changes<T>(x, places), {&one_by_one, 1});
-    });
-  }
-  output = empty({first.numel()}, x.dtype(), x.device());
-  counts = empty({first.numel()}, DType::kInt64, x.device());
-  with_bits(x.dtype(), [&]<typename T>(std::type_identity<T>) { write_runs<T>(x, places, first, output, counts); });
-  write_inverse(places, first, inverse_indices);
-}
 
 void bincount(const Tensor& input, const Tensor& weights, int64_t minlength, Tensor& out) {
   tally::check_bincount(input, weights, minlength);
