@@ -70,30 +70,50 @@ void scatter_elements(const Queue& queue, const Places& places, const Tensor& va
   });
 }
 
+enum class Combination { kReplace, kAdd, kMultiply, kLargest, kSmallest };  // a NaN, once met, stays
+
 template <typename T>
-void add_elements(const Queue& queue, const Places& places, const Tensor& values, const Tensor& out) {
+TT_FUNCTION T combined(Combination how, T old, T value) {
+  switch (how) {
+    case Combination::kAdd: return static_cast<T>(old + value);
+    case Combination::kMultiply: return static_cast<T>(old * value);
+    case Combination::kLargest: return is_nan(old) || old > value ? old : value;
+    case Combination::kSmallest: return is_nan(old) || old < value ? old : value;
+    default: return value;
+  }
+}
+
+template <typename T>
+void combine_elements(const Queue& queue, const Places& places, Combination how, const Tensor& values,
+                      const Tensor& out) {
   const T* from = values.data_as<T>();
   T* to = out.data_as<T>();
   for_each(queue, places.count, [=] TT_DEVICE(int64_t i) {
     const Offsets<3> at = places.layout.offsets(i);
     bool good = true;
     const int64_t offset = places.offset(at, &good);
-    if (good) atomic_add(to + offset, from[at.at[0]]);
+    if (!good) return;
+    const T value = from[at.at[0]];
+    if (how == Combination::kAdd)
+      atomic_add(to + offset, value);
+    else
+      atomic_update(to + offset, [how, value](T old) { return combined(how, old, value); });
   });
 }
 
 // out = input, then `values` (whose strides go with the index's sizes) into the indexed places.
 void scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& values, SizesView value_strides,
-                  bool sums, Tensor& out) {
+                  Combination how, Tensor& out) {
   copy(input, out);
   if (index.numel() == 0) return;
   const Tensor where = index_of(index), to = at_least_1d(out);
   const Queue queue = queue_of(out);
   const Places places(queue, to, shape_rules::wrap_dim(dim, to.dim()), where, value_strides);
-  if (sums) {
-    with_element(to.dtype(), [&]<typename T>(std::type_identity<T>) { add_elements<T>(queue, places, values, to); });
-  } else {
+  if (how == Combination::kReplace) {
     with_bits(to.dtype(), [&]<typename T>(std::type_identity<T>) { scatter_elements<T>(queue, places, values, to); });
+  } else {
+    with_element(to.dtype(),
+                 [&]<typename T>(std::type_identity<T>) { combine_elements<T>(queue, places, how, values, to); });
   }
 }
 
@@ -109,19 +129,28 @@ void gather(const Tensor& input, int64_t dim, const Tensor& index, bool, Tensor&
 
 void scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, Tensor& out) {
   const Tensor values = at_least_1d(src);
-  scatter_into(input, dim, index, values, values.strides(), false, out);
+  scatter_into(input, dim, index, values, values.strides(), Combination::kReplace, out);
 }
 
 void scatter_value(const Tensor& input, int64_t dim, const Tensor& index, Scalar value, Tensor& out) {
   const Tensor number = empty({}, out.dtype(), out.device());
   fill_with(number, value);
   const Sizes strides(std::max<size_t>(index.sizes().size(), 1), 0);
-  scatter_into(input, dim, index, number, strides, false, out);
+  scatter_into(input, dim, index, number, strides, Combination::kReplace, out);
 }
 
 void scatter_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, Tensor& out) {
   const Tensor values = at_least_1d(src);
-  scatter_into(input, dim, index, values, values.strides(), true, out);
+  scatter_into(input, dim, index, values, values.strides(), Combination::kAdd, out);
+}
+
+void scatter_combine(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
+                     Tensor& out) {
+  const bool most = reduce == "amax", product = reduce == "prod";
+  check(product || most || reduce == "amin", "reduce argument must be either prod, amax or amin, got ", reduce);
+  const Tensor values = at_least_1d(src);
+  const Combination how = product ? Combination::kMultiply : most ? Combination::kLargest : Combination::kSmallest;
+  scatter_into(input, dim, index, values, values.strides(), how, out);
 }
 
 }  // namespace tt::cuda

@@ -93,6 +93,17 @@ TEST_F(IndexTest, GathersAndScatters) {
   }
 }
 
+TEST_F(IndexTest, CombinesWhatMeets) {
+  const Tensor where = values({2, 3}, {0, 0, 2, 1, 1, 3}, kIndex);
+  for (DType dtype : {DType::kUInt8, DType::kInt64, DType::kBFloat16, DType::kFloat64}) {
+    alike("scatter_combine", {filled({3, 4}, dtype), where, filled({2, 3}, dtype)}, [](const Tensors& in) -> Tensors {
+      return {ops::scatter_combine(in[0], 1, in[1], in[2], "amax"),
+              ops::scatter_combine(in[0], 1, in[1], in[2], "amin"),
+              ops::scatter_combine(in[0], 1, in[1], in[2], "prod")};
+    });
+  }
+}
+
 TEST_F(IndexTest, FindsWhatIsNotZero) {
   for (DType dtype : kDTypes) {
     for (const Sizes& sizes : {Sizes{3, 4, 2}, Sizes{70, 41}, Sizes{0, 3}, Sizes{}}) {

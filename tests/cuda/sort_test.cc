@@ -115,6 +115,24 @@ TEST_F(SortTest, SetsOfValues) {
                [](const Tensors& in) { return ops::unique_values(in[0]); });
 }
 
+TEST_F(SortTest, Modes) {
+  alike("mode", [](const Tensor& x, int64_t dim) { return ops::mode(x, dim); });
+  expect_alike(engine_, "NaN", {values({3, 4}, {NAN, 2, NAN, 2, NAN, NAN, NAN, NAN, 1, NAN, NAN, 0})},
+               [](const Tensors& in) { return ops::mode(in[0], 1); });
+}
+
+TEST_F(SortTest, DifferentRows) {
+  for (DType dtype : {DType::kBool, DType::kInt64, DType::kFloat32}) {
+    for (const Tensor& x : {ops::remainder(filled({200, 2}, DType::kInt32), int64_t{3}), filled({0, 2}), filled({3, 0}),
+                            transposed(filled({2, 50}, DType::kBool), 0, 1)}) {
+      expect_alike(engine_, "unique_rows", {ops::to_dtype(x, dtype)}, [](const Tensors& in) -> Tensors {
+        const Tensors rows = ops::unique_rows(in[0], false), runs = ops::unique_rows(in[0], true);
+        return {rows[0], rows[1], rows[2], runs[0], runs[1], runs[2]};
+      });
+    }
+  }
+}
+
 TEST_F(SortTest, CountsInBins) {
   const Tensor numbers = filled({100}, DType::kUInt8);
   expect_alike(
