@@ -66,8 +66,8 @@ inline Block* Heap::free(Block* block) {
   if (block->left && block->left->is_free()) {
     Block* left = block->left;
     erase(left);
-    absorb_right(left);
     left->freed_at = block->freed_at;
+    absorb_right(left);  // drops `block`
     block = left;
   }
   block->state = Block::State::kFree;
