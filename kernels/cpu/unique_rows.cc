@@ -1,4 +1,4 @@
-// unique_rows: a matrix's different rows, sorted.
+// unique_rows: a matrix's different rows, sorted or run by run.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -36,7 +36,7 @@ class Table {
 
 }  // namespace
 
-void unique_rows(const Tensor& input, Tensor& output, Tensor& inverse_indices, Tensor& counts) {
+void unique_rows(const Tensor& input, bool consecutive, Tensor& output, Tensor& inverse_indices, Tensor& counts) {
   check(input.dim() == 2, "expected a matrix, got ", to_string(input.sizes()));
   const Tensor x = contiguous(input);
   const int64_t n = x.size(0), columns = x.size(1);
@@ -45,7 +45,9 @@ void unique_rows(const Tensor& input, Tensor& output, Tensor& inverse_indices, T
   inverse_indices = empty({n}, DType::kInt64, input.device());
   with_element(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     const Table<T> table(x.data_as<T>(), columns);
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return table.less(a, b); });
+    if (!consecutive) {
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return table.less(a, b); });
+    }
     for (size_t i = 0; i < order.size(); ++i) {
       if (i == 0 || !table.equal(order[i], order[i - 1])) {
         first.push_back(order[i]);

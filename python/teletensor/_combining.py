@@ -28,44 +28,16 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None):
     """One of each run of equal values, or of equal slices along dim. Waits."""
     if dim is None:
-        output, inverse, counts = _runs(input.reshape(-1, 1))
+        output, inverse, counts = _C.ops.unique_rows(input.reshape(-1, 1), True)
         return _asked(output.reshape(-1), inverse.reshape(input.shape), counts, return_inverse, return_counts)
     return _unique_slices(input, dim, True, return_inverse, return_counts)
 
 
 def _unique_slices(input: Tensor, dim: int, consecutive: bool, return_inverse: bool, return_counts: bool):
     slices = input.movedim(dim, 0)
-    rows = slices.reshape(slices.shape[0], -1)
-    if consecutive:
-        output, inverse, counts = _runs(rows)
-    elif rows.is_cuda:
-        output, inverse, counts = _runs_of_sorted(rows)
-    else:
-        output, inverse, counts = _C.ops.unique_rows(rows)
+    output, inverse, counts = _C.ops.unique_rows(slices.reshape(slices.shape[0], -1), consecutive)
     output = output.reshape(-1, *slices.shape[1:]).movedim(0, dim)
     return _asked(output, inverse, counts, return_inverse, return_counts)
-
-
-def _runs(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """One row of each run, which run each row is in, and the runs' lengths."""
-    n = rows.shape[0]
-    if n == 0:
-        none = _torch.zeros(0, dtype=_C.int64, device=rows.device)
-        return rows, none, none
-    first = _torch.ones(1, dtype=_C.bool, device=rows.device)
-    begins = _torch.cat([first, (rows[1:] != rows[:-1]).any(1)])
-    starts = begins.nonzero().reshape(-1)
-    ends = _torch.cat([starts[1:], _torch.full((1,), n, dtype=_C.int64, device=rows.device)])
-    return rows[starts], begins.cumsum(0) - 1, ends - starts
-
-
-def _runs_of_sorted(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The different rows in order: by stable sorts of the columns, the last first."""
-    order = _torch.arange(rows.shape[0], device=rows.device)
-    for column in reversed(rows.unbind(1)):
-        order = order[column[order].sort(stable=True)[1]]
-    output, inverse, counts = _runs(rows[order])
-    return output, _torch.empty_like(inverse).scatter_(0, order, inverse), counts
 
 
 def _asked(output, inverse, counts, return_inverse: bool, return_counts: bool):

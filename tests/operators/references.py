@@ -347,3 +347,13 @@ def mode(input, dim: int, keepdim: bool):
     if input.ndim == 0:
         return values.reshape(()), places.reshape(())
     return (np.expand_dims(values, dim), np.expand_dims(places, dim)) if keepdim else (values, places)
+
+
+def unique_rows(input, consecutive: bool):
+    """NumPy's unique over rows, or run by run."""
+    if not consecutive:
+        rows, inverse, counts = np.unique(input, axis=0, return_inverse=True, return_counts=True)
+        return rows, inverse.reshape(-1), counts
+    new = np.append(True, np.any(input[1:] != input[:-1], 1)) if len(input) else np.zeros(0, bool)
+    inverse = np.cumsum(new) - 1
+    return input[new], inverse, np.bincount(inverse, minlength=new.sum())

@@ -27,14 +27,6 @@ def test_unique(torch):
     assert torch.unique_consecutive(torch.tensor([[1, 2], [1, 2], [0, 0]]), dim=0).tolist() == [[1, 2], [0, 0]]
 
 
-def test_rows_sorted_by_columns_are_those_of_the_kernel(torch):
-    from teletensor._combining import _runs_of_sorted
-
-    rows = torch.randint(0, 3, (40, 3))
-    for got, wanted in zip(_runs_of_sorted(rows), torch._C.ops.unique_rows(rows)):
-        assert got.tolist() == wanted.tolist()
-
-
 EQUATIONS = [
     ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)]), ("bij,bjk->bik", [(2, 3, 4), (2, 4, 5)]), ("ii->i", [(3, 3)]),
     ("ij->", [(2, 3)]), ("i,j,k->kji", [(2,), (3,), (4,)]), ("...ij,...jk->...ik", [(2, 1, 3, 4), (5, 4, 2)]),
