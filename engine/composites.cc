@@ -71,6 +71,14 @@ Tensor round_decimals(const Tensor& input, int64_t decimals) {
   return ops::mul(ops::round_half_even(ops::true_divide(input, scale)), scale);
 }
 
+// p (p - 1) / 4 log(pi) + the sum of lgamma(input - i / 2) for i < p.
+Tensor multivariate_lgamma(const Tensor& input, int64_t p) {
+  const double count = static_cast<double>(p);
+  Tensor sum = ops::lgamma(input);
+  for (int64_t i = 1; i < p; ++i) sum = ops::add(sum, ops::lgamma(ops::sub(input, static_cast<double>(i) / 2)));
+  return ops::add(sum, count * (count - 1) / 4 * std::log(3.14159265358979323846));
+}
+
 Tensor channel_weight(const Tensor& weight, const Tensor& input) {
   if (weight.numel() == 1 || input.dim() < 2) return ops::reshape(weight, weight.numel() == 1 ? Sizes{} : weight.sizes());
   Sizes shape(static_cast<size_t>(input.dim()), 1);

@@ -33,6 +33,7 @@ Tensor normal_from_tensors(const Operand& mean, const Operand& std);
 Tensor to_float64(const Operand& value);
 Tensor clamp_to_unit(const Tensor& input, std::optional<double> eps);  // to [eps, 1 - eps]
 Tensor round_decimals(const Tensor& input, int64_t decimals);
+Tensor multivariate_lgamma(const Tensor& input, int64_t p);
 Tensor channel_weight(const Tensor& weight, const Tensor& input);  // lies along dimension 1
 Tensor first_half(const Tensor& input, int64_t dim);
 Tensor second_half(const Tensor& input, int64_t dim);

@@ -16,11 +16,20 @@ _CONSTANTS = {"true", "false"}
 _DIVIDES = re.compile(r"\b(?:floor_divide|trunc_divide|remainder|fmod)\(\s*\w+\s*,\s*(\w+)\s*\)")
 
 
-def vocabulary(scalar_math: str) -> set[str]:
-    """The functions that kernels/common/scalar_math.h offers to bodies."""
-    return set(re.findall(r"^TT_HOST_DEVICE .*?(\w+)\(", scalar_math, re.MULTILINE)) | set(
-        re.findall(r"^TT_LIBM_\d\((\w+)\)", scalar_math, re.MULTILINE)
+# The headers of kernels/common whose functions bodies may call.
+VOCABULARY = ("scalar_math.h", "special_math.h")
+
+
+def vocabulary(headers: str) -> set[str]:
+    """The functions that the headers' text offers to bodies."""
+    return set(re.findall(r"^TT_HOST_DEVICE .*?(\w+)\(", headers, re.MULTILINE)) | set(
+        re.findall(r"^TT_LIBM_\w+\((\w+)[,)]", headers, re.MULTILINE)
     )
+
+
+def called(body: str) -> set[str]:
+    """The functions that a body calls."""
+    return set(re.findall(r"([A-Za-z_]\w*)\s*\(", body))
 
 
 def _tokens(body: str) -> list[tuple[str, str]]:
@@ -92,7 +101,7 @@ class _Translator:
     def _name(self, text: str) -> str:
         if self._peek() == "(":
             if text not in self._functions and text != "T":
-                raise DeclarationError(f"{text}() is no function of kernels/common/scalar_math.h")
+                raise DeclarationError(f"{text}() is no function of kernels/common/{' or '.join(VOCABULARY)}")
         elif text not in self._names and text not in _CONSTANTS:
             raise DeclarationError(f"{text!r} in body {self._body!r} is no parameter")
         return text

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from . import pointwise_cuda
-from .body import bodies, check_params, distinct, divisor_of, function, locals_of, number_locals, probe, vocabulary
+from .body import VOCABULARY, bodies, called, check_params, distinct, divisor_of, function, locals_of, number_locals, probe, vocabulary
 from .declaration import Operator
 from .schema import HEADER
 
@@ -27,10 +26,10 @@ def _functions(op: Operator, kind: str, body: str, functions: set[str]) -> str:
     pointers = "".join(f"  const T* in{i} = in[{i}];\n" for i in range(len(tensors)))
     values = ", ".join(f"in{tensors.index(n)}[i]" if n in tensors else n for _, n in locals_of(op))
     return f"""{function(op, kind, body, functions)}template <typename T>
-void loop_{name}(int64_t n, const T* const* in, T* out, [[maybe_unused]] const Numbers<T>& numbers) {{
-{pointers}{number_locals(op)}  n &= -kLanes;
+void loop_{name}(int64_t length, const T* const* in, T* out, [[maybe_unused]] const Numbers<T>& numbers) {{
+{pointers}{number_locals(op)}  length &= -kLanes;
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = number<T>(body_{name}<T>({values}));
+  for (int64_t i = 0; i < length; ++i) out[i] = number<T>(body_{name}<T>({values}));
 }}
 template <typename T>
 constexpr BlockFunction<T> find_{name}() {{
@@ -42,8 +41,7 @@ constexpr BlockFunction<T> find_{name}() {{
 
 def _is_costly(kinds: dict[str, str]) -> bool:
     """Whether a body calls what takes longer than its elements take to come from memory."""
-    called = {name for body in kinds.values() for name in re.findall(r"([A-Za-z_]\w*)\s*\(", body)}
-    return bool(called - _CHEAP)
+    return any(called(body) - _CHEAP for body in kinds.values())
 
 
 def _row(op: Operator, kinds: dict[str, str]) -> str:
@@ -113,8 +111,9 @@ namespace tt::cpu::TT_ISA {{
 
 def outputs(operators: list[Operator], kernels_folder: Path) -> dict[str, str]:
     """Path under the generated tree -> text."""
-    scalar_math = (kernels_folder / "common" / "scalar_math.h").read_text()
-    functions = vocabulary(scalar_math)
+    # Chains are compiled of what the first says: the second's functions take too long for a loop to matter.
+    headers = [(kernels_folder / "common" / name).read_text() for name in VOCABULARY]
+    functions = vocabulary("".join(headers))
     files = {f"kernels/cpu/isa/pointwise_{i}.cc": emit_file(operators, i, functions) for i in range(NUM_FILES)}
     files["kernels/cpu/isa/pointwise_rows.cc"] = emit_table()
-    return files | pointwise_cuda.outputs(operators, functions, scalar_math)
+    return files | pointwise_cuda.outputs(operators, functions, headers[0], vocabulary(headers[1]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .body import bodies, check_params, distinct, divisor_of, function, locals_of, number_locals, probe
+from .body import bodies, called, check_params, distinct, divisor_of, function, locals_of, number_locals, probe
 from .declaration import Operator
 from .schema import HEADER
 
@@ -83,8 +83,8 @@ namespace tt::cuda {{
 """
 
 
-def emit_bodies(operators: list[Operator], functions: set[str], scalar_math: str) -> str:
-    """The bodies as source, for chains that are compiled while the engine runs."""
+def emit_bodies(operators: list[Operator], functions: set[str], scalar_math: str, apart: set[str] = frozenset()) -> str:
+    """The bodies as source, for chains that are compiled while the engine runs: but for those that call functions `apart`."""
     rows = []
     for op in operators:
         if not op.is_pointwise:
@@ -93,7 +93,8 @@ def emit_bodies(operators: list[Operator], functions: set[str], scalar_math: str
         cells = []
         for kind in ("float", "int"):
             looks_for_zeros = kind == "int" and divisor_of(op, kinds) >= 0
-            used = None if looks_for_zeros else distinct(kinds).get(kind)
+            stays_out = looks_for_zeros or called(kinds.get(kind, "")) & apart
+            used = None if stays_out else distinct(kinds).get(kind)
             text = function(op, used, kinds[used], functions) if used else ""
             cells.append(f'"body_{op.name}_{used}", R"TT({text})TT"' if used else '"", ""')
         rows.append(f"      {{op_id::{op.constant}, {', '.join(cells)}}},\n")
@@ -114,9 +115,9 @@ std::string_view chain_functions() {{
 """
 
 
-def outputs(operators: list[Operator], functions: set[str], scalar_math: str) -> dict[str, str]:
+def outputs(operators: list[Operator], functions: set[str], scalar_math: str, apart: set[str]) -> dict[str, str]:
     """Path under the generated tree -> text."""
     files = {f"kernels/cuda/pointwise_{i}.cu": emit_file(operators, i, functions) for i in range(NUM_FILES)}
     files["kernels/cuda/pointwise_files.cu"] = emit_table()
-    files["kernels/cuda/chain_bodies.cu"] = emit_bodies(operators, functions, scalar_math)
+    files["kernels/cuda/chain_bodies.cu"] = emit_bodies(operators, functions, scalar_math, apart)
     return files

@@ -171,6 +171,18 @@ Sizes gelu(const Arg& input, std::string_view approximate) {
   return same(input);
 }
 
+Sizes polygamma(int64_t n, const Arg& input) {
+  check(n >= 0, "polygamma(n, x) does not support negative n.");
+  return same(input);
+}
+
+Sizes mvlgamma(const Arg& input, int64_t p) {
+  constexpr int64_t kMostDimensions = 10'000;  // each is an operator
+  check(p >= 1 && p <= kMostDimensions, "p has to be greater than or equal to 1, and at most ", kMostDimensions,
+        ", got ", p);
+  return same(input);
+}
+
 void add(Inference* out, DType dtype, Sizes sizes) {
   TensorMeta& meta = out->outputs.emplace_back();
   meta.dtype = dtype;

@@ -42,6 +42,8 @@ Sizes masked_fill(const Arg& input, const Arg& mask, const Arg& value);
 Sizes prelu(const Arg& input, const Arg& weight);
 Sizes glu(const Arg& input, int64_t dim);
 Sizes gelu(const Arg& input, std::string_view approximate);
+Sizes polygamma(int64_t n, const Arg& input);
+Sizes mvlgamma(const Arg& input, int64_t p);
 
 // Views (view_rules.cc). Those that may have to copy say so in Geometry::alias.
 using Geometries = std::vector<Geometry>;
@@ -133,6 +135,23 @@ Sizes addbmm(const Arg& input, const Arg& batch1, const Arg& batch2);
 Sizes outer(const Arg& input, const Arg& other);
 Sizes inner(const Arg& input, const Arg& other);
 Sizes linear(const Arg& input, const Arg& weight, const Arg& bias);
+
+// Factorisations of the last two dimensions; the others are a batch (linalg_rules.cc).
+Sizes square(const Arg& a);        // its own
+Sizes matrix_batch(const Arg& a);  // without the last two
+Sizes square_batch(const Arg& a);
+Sizes matrix_rank_sizes(const Arg& a);  // the lesser of rows and columns, of each matrix
+Sizes eigenvalues(const Arg& a);
+Sizes eigenvectors(const Arg& a, std::string_view triangle, bool vectors);
+Sizes lu_permutation(const Arg& pivots, int64_t rows);
+Sizes factored(const Arg& a, const Arg& lu, const Arg& pivots);  // the batch
+Sizes solved(const Arg& a, const Arg& b);
+Sizes lu_solved(const Arg& a, const Arg& b, const Arg& lu, const Arg& pivots);
+Sizes orthogonal(const Arg& a, std::string_view mode);
+Sizes triangle(const Arg& a, std::string_view mode);
+Sizes left_vectors(const Arg& a, bool full_matrices, bool vectors);
+Sizes right_vectors(const Arg& a, bool full_matrices, bool vectors);
+Sizes pseudo_inverse(const Arg& a, const Arg& result);
 
 // Vectors.
 Sizes trace(const Arg& input);

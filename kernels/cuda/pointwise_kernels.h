@@ -4,7 +4,7 @@
 // plainly or are one element over and over; and over elements anywhere.
 #pragma once
 
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/special_math.h"
 #include "kernels/cuda/access.h"
 #include "kernels/cuda/pointwise_rows.h"
 #include "kernels/cuda/vectors.h"

@@ -11,7 +11,7 @@ from engine.generate import pointwise, pointwise_cuda
 from engine.generate.declaration import DeclarationError, parse_entry
 
 ROOT = Path(__file__).resolve().parents[2]
-FUNCTIONS = pointwise.vocabulary((ROOT / "kernels/common/scalar_math.h").read_text())
+FUNCTIONS = pointwise.vocabulary("".join((ROOT / "kernels/common" / h).read_text() for h in pointwise.VOCABULARY))
 
 
 def operator(body, sig="(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor", **fields):

@@ -6,6 +6,8 @@ import itertools
 import math
 
 import numpy as np
+import scipy.linalg
+import scipy.special
 
 
 def axes(dim):
@@ -63,6 +65,69 @@ def median(x, axis: int, keepdims: bool):
     place = np.take(np.argsort(x, axis=axis, kind="stable"), [(x.shape[axis] - 1) // 2], axis=axis)
     value = np.take_along_axis(x, place, axis)
     return (value, place) if keepdims else (value.squeeze(axis), place.squeeze(axis))
+
+
+def chebyshev_of_angle(x, n, sign: int):
+    """The Chebyshev polynomials of the third (sign -1) and fourth (1) kind: U(n) + sign * U(n - 1)."""
+    lower = np.where(np.asarray(n) > 0, scipy.special.eval_chebyu(np.maximum(np.asarray(n) - 1, 0), x), 0)
+    return scipy.special.eval_chebyu(n, x) + sign * lower
+
+
+# -- matrices
+
+
+def batched(function):
+    """A function of one matrix over leading dimensions; its results as a tuple of stacks."""
+
+    def apply(x, *args):
+        lead = x.shape[:-2]
+        rows = [function(m, *args) for m in x.reshape([math.prod(lead), *x.shape[-2:]])]
+        if not rows:
+            shapes = [np.shape(r) for r in function(np.eye(*x.shape[-2:]), *args)]
+            return tuple(np.zeros([*lead, *shape]) for shape in shapes)
+        return tuple(np.reshape(part, [*lead, *np.shape(part)[1:]]) for part in map(np.stack, zip(*rows)))
+
+    return apply
+
+
+@batched
+def lu(x):
+    """LAPACK's getrf, its pivots counted from 1."""
+    if not x.size:
+        return x, np.zeros(0), 0
+    packed, pivots, info = scipy.linalg.lapack.dgetrf(x)
+    return packed, pivots + 1, info
+
+
+def permutation(pivots, rows: int):
+    """The order of rows after the exchanges."""
+    result = []
+    for exchanges in pivots.reshape(-1, pivots.shape[-1]):
+        order = list(range(rows))
+        for i, p in enumerate(exchanges):
+            order[i], order[p - 1] = order[p - 1], order[i]
+        result.append(order)
+    return np.reshape(result, [*pivots.shape[:-1], rows])
+
+
+def triangular_solution(a, b, upper: bool, transposed: bool, unit: bool):
+    """By a dense solver, of the triangle that is read."""
+    triangle = np.triu(a, 1) if upper else np.tril(a, -1)
+    triangle = triangle + (np.eye(a.shape[-1]) if unit else a * np.eye(a.shape[-1]))
+    return np.linalg.solve(np.swapaxes(triangle, -2, -1) if transposed else triangle, b)
+
+
+@batched
+def qr(x, mode: str):
+    """NumPy's, which is LAPACK's."""
+    return np.linalg.qr(x, mode)
+
+
+@batched
+def householder(x):
+    """LAPACK's geqrf: the packed matrix and its factors."""
+    packed, tau, _, _ = scipy.linalg.lapack.dgeqrf(x)
+    return packed, tau
 
 
 # -- windows

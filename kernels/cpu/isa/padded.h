@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/special_math.h"
 #include "kernels/cpu/block.h"
 
 namespace tt::cpu::TT_ISA {
