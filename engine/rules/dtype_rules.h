@@ -101,6 +101,11 @@ DType added(Scalar beta, Scalar alpha, const A&... args) {
   return scaled(multiplied(args...), beta, alpha);
 }
 
+// Factorisations: float32 or float64, and one of both.
+DType decomposed(const Arg& a);
+DType decomposed(const Arg& a, const Arg& b);
+inline DType int32() { return DType::kInt32; }
+
 // Neural networks.
 DType cast_floating(const Arg& input, std::optional<DType> given);  // softmax
 DType indexed(const Arg& rows, const Arg& indices);

@@ -11,6 +11,7 @@
 
 #include "engine/generator.h"
 #include "engine/rules/dtype.h"
+#include "kernels/cpu/matrices.h"
 
 namespace tt::cpu {
 
@@ -92,6 +93,7 @@ struct BlockTable {
   Moves<int32_t> i32;
   Moves<int64_t> i64;
   Draws draws;
+  MatrixTable matrices;
 
   template <typename C>
   const Moves<C>& moves() const {

@@ -43,6 +43,7 @@ from ._generator import Generator  # noqa: E402
 from ._generator import drawing_functions as _drawing_functions  # noqa: E402
 from ._windows import *  # noqa: E402,F403
 from ._grad_mode import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled  # noqa: E402
+from ._linalg import *  # noqa: E402,F403
 from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
 from ._serialization import load, save  # noqa: E402
 from ._tensor_str import set_printoptions  # noqa: E402

@@ -138,8 +138,14 @@ BlockTable make_table() {
                    moves<double>(AllElements()),
                    moves<int32_t>(AllElements()),
                    moves<int64_t>(AllElements()),
-                   draws()};
+                   draws(),
+                   {}};
   table.files = pointwise_files(&table.num_files);
+  add_triangular(&table.matrices);
+  add_orthogonal(&table.matrices);
+  add_eigh(&table.matrices);
+  add_svd(&table.matrices);
+  add_exponential(&table.matrices);
   return table;
 }
 

@@ -1,0 +1,304 @@
+// Factorisations of batches of matrices: one after the other, on the threads of the pool.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <new>
+#include <vector>
+
+#include "engine/dispatcher.h"
+#include "engine/parallel.h"
+#include "engine/rules/error.h"
+#include "kernels/cpu/block.h"
+#include "kernels/cpu/contiguous.h"
+#include "kernels/cpu/kernels.h"
+
+namespace tt::cpu {
+namespace {
+
+constexpr int64_t kGrain = 16 * 1024;  // multiplications that are worth a thread
+
+template <typename Body>
+void with_real(DType t, Body body) {
+  if (t == DType::kFloat32) return body(float());
+  check(t == DType::kFloat64, "matrices of float32 or float64 are factored, got ", t);
+  body(double());
+}
+
+int64_t batch_of(const Tensor& t) {
+  int64_t n = 1;
+  for (int64_t d = 0; d + 2 < t.dim(); ++d) n *= t.size(d);
+  return n;
+}
+
+// body(i) for every matrix of a batch, each of that many multiplications.
+template <typename Body>
+void each_matrix(int64_t batch, int64_t work, Body body) {
+  std::atomic<bool> out_of_memory{false};
+  parallel_for(batch, std::max<int64_t>(kGrain / std::max<int64_t>(work, 1), 1), [&](int64_t begin, int64_t end) {
+    try {
+      for (int64_t i = begin; i < end; ++i) body(i);
+    } catch (const std::bad_alloc&) {
+      out_of_memory = true;
+    }
+  });
+  check_as(ErrorKind::kOutOfMemory, !out_of_memory, "no memory for a factorisation's workspace");
+}
+
+std::string failure(std::string_view function, int32_t info) {
+  if (function == "linalg.inv") {
+    return absl::StrCat("The diagonal element ", info,
+                        " is zero, the inversion could not be completed because the input matrix is singular.");
+  }
+  if (function == "torch.linalg.solve") return "The solver failed because the input matrix is singular.";
+  if (function == "linalg.cholesky") {
+    return absl::StrCat("The factorization could not be completed because the input is not positive-definite (the "
+                        "leading minor of order ", info, " is not positive-definite).");
+  }
+  if (function == "torch.linalg.lu_factor") {
+    return absl::StrCat("U[", info, ",", info, "] is zero and using it on lu_solve would result in a division by zero. "
+                        "If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
+                        "linalg.lu_factor_ex(A, pivot)");
+  }
+  return absl::StrCat("The algorithm failed to converge because the input matrix contained non-finite values or is "
+                      "ill-conditioned (error code: ", info, ").");
+}
+
+// Throws where a matrix failed, if that is asked for by a function's name.
+void check_info(std::string_view function, bool batched, const int32_t* info, int64_t n) {
+  if (function.empty()) return;
+  for (int64_t i = 0; i < n; ++i) {
+    if (info[i] == 0) continue;
+    const std::string element = batched ? absl::StrCat("(Batch element ", i, "): ") : "";
+    fail(ErrorKind::kLinAlg, function, ": ", element, failure(function, info[i]));
+  }
+}
+
+void check_info(std::string_view function, const Tensor& input, const Tensor& info) {
+  check_info(function, input.dim() > 2, info.data_as<int32_t>(), info.numel());
+}
+
+// From exchanges to the order of rows. Throws where they name rows that are not there.
+void order_rows(const int32_t* pivots, int64_t count, int64_t rows, int64_t* order) {
+  for (int64_t i = 0; i < rows; ++i) order[i] = i;
+  for (int64_t i = 0; i < count; ++i) {
+    check(pivots[i] >= 1 && pivots[i] <= rows, "pivots must be between 1 and ", rows, ", got ", pivots[i]);
+    std::swap(order[i], order[pivots[i] - 1]);
+  }
+}
+
+// The rows' order for every matrix of a batch of `rows` rows.
+std::vector<int64_t> orders(const Tensor& pivots, int64_t batch, int64_t rows) {
+  check(pivots.dtype() == DType::kInt32, "Expected LU_pivots to be of int32 dtype, got ", pivots.dtype());
+  const Tensor plain = contiguous(pivots);
+  const int64_t count = pivots.dim() > 0 ? pivots.size(-1) : 0;
+  std::vector<int64_t> order(static_cast<size_t>(batch * rows));
+  for (int64_t i = 0; i < batch; ++i) order_rows(plain.data_as<int32_t>() + i * count, count, rows, &order[i * rows]);
+  return order;
+}
+
+// The sign of the exchanges times that of the diagonal, and the diagonal's magnitudes by `add`.
+template <typename T, typename Add>
+T walk_diagonal(const T* lu, const int32_t* pivots, int64_t n, Add add) {
+  T sign = 1;
+  for (int64_t i = 0; i < n; ++i) {
+    const T d = lu[i * n + i];
+    sign = pivots[i] == i + 1 ? sign : -sign;
+    sign = d == 0 ? T(0) : d < 0 ? -sign : d > 0 ? sign : d;
+    add(std::abs(d));
+  }
+  return sign;
+}
+
+}  // namespace
+
+void lu_factored(const Tensor& input, std::string_view checked_by, Tensor& LU, Tensor& pivots, Tensor& info) {
+  copy_into(LU, input);
+  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n);
+  with_real(input.dtype(), [&]<typename T>(T) {
+    const auto& matrices = blocks().matrices.of<T>();
+    each_matrix(batch_of(input), m * n * k, [&](int64_t i) {
+      int32_t* failed = info.data_as<int32_t>() + i;
+      *failed = 0;
+      if (k > 0) *failed = matrices.lu(LU.data_as<T>() + i * m * n, m, n, pivots.data_as<int32_t>() + i * k);
+    });
+  });
+  check_info(checked_by, input, info);
+}
+
+void lu_permutation(const Tensor& pivots, int64_t rows, Tensor& out) {
+  const std::vector<int64_t> order = orders(pivots, rows > 0 ? out.numel() / rows : 0, rows);
+  std::copy(order.begin(), order.end(), out.data_as<int64_t>());
+}
+
+void lu_solved(const Tensor& A, const Tensor& B, const Tensor& LU, const Tensor& pivots, bool transposed, Tensor& out) {
+  const int64_t n = A.size(-1), k = B.size(-1), batch = batch_of(A);
+  const std::vector<int64_t> order = orders(pivots, batch, n);
+  const Tensor lu = contiguous(LU), b = contiguous(B);
+  with_real(A.dtype(), [&]<typename T>(T) {
+    const auto& matrices = blocks().matrices.of<T>();
+    each_matrix(batch, n * n * k, [&](int64_t i) {
+      const int64_t* rows = order.data() + i * n;
+      const T* factors = lu.data_as<T>() + i * n * n;
+      const T* right = b.data_as<T>() + i * n * k;
+      T* x = out.data_as<T>() + i * n * k;
+      if (transposed) {
+        std::vector<T> y(right, right + n * k);
+        matrices.solve_triangular(factors, y.data(), n, k, true, true, false);
+        matrices.solve_triangular(factors, y.data(), n, k, false, true, true);
+        for (int64_t r = 0; r < n; ++r) std::copy_n(y.data() + r * k, k, x + rows[r] * k);
+        return;
+      }
+      for (int64_t r = 0; r < n; ++r) std::copy_n(right + rows[r] * k, k, x + r * k);
+      matrices.solve_triangular(factors, x, n, k, false, false, true);
+      matrices.solve_triangular(factors, x, n, k, true, false, false);
+    });
+  });
+}
+
+void lu_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots, Tensor& out) {
+  const int64_t n = A.size(-1);
+  const Tensor lu = contiguous(LU), exchanges = contiguous_as(pivots, DType::kInt32);
+  with_real(A.dtype(), [&]<typename T>(T) {
+    for (int64_t i = 0; i < out.numel(); ++i) {
+      T size = 1;
+      const T sign = walk_diagonal(lu.data_as<T>() + i * n * n, exchanges.data_as<int32_t>() + i * n, n,
+                                   [&](T d) { size *= d; });
+      out.data_as<T>()[i] = sign * size;
+    }
+  });
+}
+
+void lu_log_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots, Tensor& sign, Tensor& logabsdet) {
+  const int64_t n = A.size(-1);
+  const Tensor lu = contiguous(LU), exchanges = contiguous_as(pivots, DType::kInt32);
+  with_real(A.dtype(), [&]<typename T>(T) {
+    for (int64_t i = 0; i < sign.numel(); ++i) {
+      T size = 0;
+      sign.data_as<T>()[i] = walk_diagonal(lu.data_as<T>() + i * n * n, exchanges.data_as<int32_t>() + i * n, n,
+                                           [&](T d) { size += std::log(d); });
+      logabsdet.data_as<T>()[i] = size;
+    }
+  });
+}
+
+void cholesky_factored(const Tensor& input, std::string_view checked_by, Tensor& L, Tensor& info) {
+  copy_into(L, input);
+  const int64_t n = input.size(-1);
+  with_real(input.dtype(), [&]<typename T>(T) {
+    const auto& matrices = blocks().matrices.of<T>();
+    each_matrix(batch_of(input), n * n * n / 3, [&](int64_t i) {
+      T* a = L.data_as<T>() + i * n * n;
+      info.data_as<int32_t>()[i] = matrices.cholesky(a, n);
+      for (int64_t r = 0; r < n; ++r) std::fill(a + r * n + r + 1, a + (r + 1) * n, T(0));
+    });
+  });
+  check_info(checked_by, input, info);
+}
+
+void triangular_solved(const Tensor& A, const Tensor& B, bool upper, bool transposed, bool unitriangular, Tensor& out) {
+  copy_into(out, B);
+  const int64_t n = A.size(-1), k = B.size(-1);
+  const Tensor a = contiguous(A);
+  if (n == 0 || k == 0) return;
+  with_real(A.dtype(), [&]<typename T>(T) {
+    const auto& matrices = blocks().matrices.of<T>();
+    each_matrix(batch_of(A), n * n * k / 2, [&](int64_t i) {
+      matrices.solve_triangular(a.data_as<T>() + i * n * n, out.data_as<T>() + i * n * k, n, k, upper, transposed,
+                                unitriangular);
+    });
+  });
+}
+
+void qr_factored(const Tensor& input, std::string_view mode, Tensor& Q, Tensor& R) {
+  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), rows = R.size(-2);
+  const bool vectors = mode != "r";
+  const Tensor a = contiguous(input);
+  with_real(input.dtype(), [&]<typename T>(T) {
+    const auto& matrices = blocks().matrices.of<T>();
+    each_matrix(batch_of(input), m * n * k, [&](int64_t i) {
+      std::vector<T> work(a.data_as<T>() + i * m * n, a.data_as<T>() + (i + 1) * m * n), tau(static_cast<size_t>(k));
+      if (k > 0) matrices.householder(work.data(), m, n, tau.data());
+      T* r = R.data_as<T>() + i * rows * n;
+      for (int64_t row = 0; row < rows; ++row) {
+        for (int64_t c = 0; c < n; ++c) r[row * n + c] = c < row ? T(0) : work[static_cast<size_t>(row * n + c)];
+      }
+      const int64_t columns = vectors ? Q.size(-1) : 0;
+      if (vectors) matrices.orthogonal(work.data(), tau.data(), m, n, columns, Q.data_as<T>() + i * m * columns);
+    });
+  });
+}
+
+void householder_factored(const Tensor& input, Tensor& a, Tensor& tau) {
+  copy_into(a, input);
+  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n);
+  if (k == 0) return;
+  with_real(input.dtype(), [&]<typename T>(T) {
+    const auto& matrices = blocks().matrices.of<T>();
+    each_matrix(batch_of(input), m * n * k, [&](int64_t i) {
+      matrices.householder(a.data_as<T>() + i * m * n, m, n, tau.data_as<T>() + i * k);
+    });
+  });
+}
+
+void eigh_decomposed(const Tensor& input, std::string_view UPLO, bool vectors, Tensor& eigenvalues,
+                     Tensor& eigenvectors) {
+  const int64_t n = input.size(-1), batch = batch_of(input);
+  if (n == 0) return;
+  const bool upper = UPLO == "U" || UPLO == "u";
+  const Tensor a = contiguous(input);
+  std::vector<int32_t> info(static_cast<size_t>(batch));
+  with_real(input.dtype(), [&]<typename T>(T) {
+    const auto& matrices = blocks().matrices.of<T>();
+    each_matrix(batch, 9 * n * n * n, [&](int64_t i) {
+      std::vector<T> work(a.data_as<T>() + i * n * n, a.data_as<T>() + (i + 1) * n * n);
+      if (upper) {
+        for (int64_t r = 0; r < n; ++r) {
+          for (int64_t c = 0; c < r; ++c) work[static_cast<size_t>(r * n + c)] = work[static_cast<size_t>(c * n + r)];
+        }
+      }
+      info[static_cast<size_t>(i)] = matrices.eigh(work.data(), n, eigenvalues.data_as<T>() + i * n,
+                                                   vectors ? eigenvectors.data_as<T>() + i * n * n : nullptr);
+    });
+  });
+  check_info("linalg.eigh", input.dim() > 2, info.data(), batch);
+}
+
+void svd_decomposed(const Tensor& input, bool full_matrices, bool vectors, Tensor& U, Tensor& S, Tensor& Vh) {
+  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = batch_of(input);
+  const Tensor a = contiguous(input);
+  std::vector<int32_t> info(static_cast<size_t>(batch));
+  with_real(input.dtype(), [&]<typename T>(T) {
+    const auto& matrices = blocks().matrices.of<T>();
+    const auto identity = [](T* out, int64_t size) {
+      for (int64_t e = 0; e < size * size; ++e) out[e] = e % (size + 1) == 0 ? T(1) : T(0);
+    };
+    each_matrix(batch, 20 * m * n * k, [&](int64_t i) {
+      T* u = vectors ? U.data_as<T>() + i * m * U.size(-1) : nullptr;
+      T* vh = vectors ? Vh.data_as<T>() + i * Vh.size(-2) * n : nullptr;
+      if (k > 0) {
+        info[static_cast<size_t>(i)] =
+            matrices.svd(a.data_as<T>() + i * m * n, m, n, full_matrices, u, S.data_as<T>() + i * k, vh);
+      } else if (vectors && full_matrices) {
+        identity(u, m);
+        identity(vh, n);
+      }
+    });
+  });
+  check_info("linalg.svd", input.dim() > 2, info.data(), batch);
+}
+
+void pseudo_inverse_of(const Tensor&, const Tensor& inverse, Tensor& out) { copy_into(out, inverse); }
+
+void matrix_exp(const Tensor& input, Tensor& out) {
+  const int64_t n = input.size(-1);
+  if (n == 0) return;
+  const Tensor a = contiguous(input);
+  with_real(input.dtype(), [&]<typename T>(T) {
+    const auto& matrices = blocks().matrices.of<T>();
+    each_matrix(batch_of(input), 10 * n * n * n, [&](int64_t i) {
+      matrices.exponential(a.data_as<T>() + i * n * n, n, out.data_as<T>() + i * n * n);
+    });
+  });
+}
+
+}  // namespace tt::cpu

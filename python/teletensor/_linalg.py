@@ -1,0 +1,44 @@
+"""torch's own names for what torch.linalg has: torch.inverse, torch.svd, Tensor.cholesky, ..."""
+
+from __future__ import annotations
+
+from . import linalg
+from ._C import Tensor
+from .linalg._eigen import pinverse, torch_svd as svd
+from .linalg._factors import (
+    cholesky_inverse, cholesky_solve, geqrf, inv as inverse, logdet, lu_unpack, ormqr, triangular_solve,
+)  # fmt: skip
+from .linalg._products import chain_matmul
+
+__all__ = [
+    "chain_matmul", "cholesky", "cholesky_inverse", "cholesky_solve", "det", "geqrf", "inverse", "logdet", "lu",
+    "lu_solve", "lu_unpack", "matrix_power", "orgqr", "ormqr", "pinverse", "qr", "slogdet", "svd", "triangular_solve",
+]  # fmt: skip
+
+det, slogdet, matrix_power, orgqr = linalg.det, linalg.slogdet, linalg.matrix_power, linalg.householder_product
+
+
+def cholesky(input: Tensor, upper: bool = False) -> Tensor:
+    """linalg.cholesky."""
+    return linalg.cholesky(input, upper=upper)
+
+
+def qr(input: Tensor, some: bool = True) -> tuple[Tensor, Tensor]:
+    """linalg.qr: of the reduced kind, or (some false) of the complete one."""
+    return linalg.qr(input, "reduced" if some else "complete")
+
+
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """linalg.lu_factor_ex: L and U in one matrix, the exchanges and, if wanted, where the first zero pivot is."""
+    factors = linalg.lu_factor_ex(A, pivot=pivot)
+    return factors if get_infos else factors[:2]
+
+
+def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    """linalg.lu_solve, its arguments in another order."""
+    return linalg.lu_solve(LU_data, LU_pivots, b)
+
+
+for _name in __all__:
+    if _name not in ("chain_matmul", "lu_unpack"):
+        setattr(Tensor, _name, globals()[_name])

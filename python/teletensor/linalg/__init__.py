@@ -1,0 +1,24 @@
+"""torch.linalg: factorisations, solutions and norms of matrices, batched over leading dimensions.
+
+What a matrix has no solution or factorisation for raises LinAlgError, where a value is read.
+"""
+
+from __future__ import annotations
+
+from .._C import LinAlgError
+from ._eigen import eig, eigh, eigvals, eigvalsh, lstsq, matrix_rank, pinv, svd, svdvals
+from ._factors import (
+    cholesky, cholesky_ex, det, householder_product, inv, inv_ex, lu, lu_factor, lu_factor_ex, lu_solve, qr, slogdet,
+    solve, solve_ex, solve_triangular,
+)  # fmt: skip
+from ._norms import cond, matrix_norm, norm, vector_norm
+from ._products import (
+    cross, diagonal, matmul, matrix_exp, matrix_power, multi_dot, tensorinv, tensorsolve, vander, vecdot,
+)  # fmt: skip
+
+__all__ = [
+    "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
+    "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul",
+    "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve",
+    "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
+]  # fmt: skip

@@ -1,0 +1,154 @@
+"""Eigenvalues, singular values, and what is made of them."""
+
+from __future__ import annotations
+
+from .. import _C
+from .._C import Tensor
+from . import _results as results
+from ._factors import qr, solve_triangular
+
+_torch, _ops = _C.torch, _C.ops
+_EPSILON = {_C.float32: 2.0**-23, _C.float64: 2.0**-52}
+
+
+def eigh(A: Tensor, UPLO: str = "L") -> results.Eigh:
+    """Eigenvalues in rising order and eigenvectors, as columns, of symmetric matrices (one triangle is read)."""
+    results.require_square(A, "linalg.eigh")
+    return results.Eigh(*_ops.eigh_decomposed(A, UPLO))
+
+
+def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
+    """Eigenvalues in rising order of symmetric matrices."""
+    results.require_square(A, "linalg.eigvalsh")
+    return _ops.eigh_decomposed(A, UPLO, A.requires_grad)[0]
+
+
+def eig(A: Tensor):
+    """Needs complex results, which the engine does not compute yet."""
+    raise NotImplementedError("linalg.eig: eigenvalues of general matrices are complex, which is not computed yet; "
+                              "linalg.eigh takes symmetric ones")  # fmt: skip
+
+
+def eigvals(A: Tensor):
+    """Needs complex results, which the engine does not compute yet."""
+    return eig(A)
+
+
+def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> results.SVD:
+    """U, S and Vh with U diag(S) Vh = A, singular values falling."""
+    _refuse_driver("linalg.svd", driver)
+    results.require_matrix(A, "linalg.svd")
+    return results.SVD(*_ops.svd_decomposed(A, full_matrices))
+
+
+def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
+    """Singular values, falling."""
+    _refuse_driver("linalg.svdvals", driver)
+    results.require_matrix(A, "linalg.svdvals")
+    return _ops.svd_decomposed(A, False, A.requires_grad)[1]
+
+
+def _refuse_driver(name: str, driver: str | None) -> None:
+    if driver is not None:
+        raise RuntimeError(f"{name}: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
+
+
+def torch_svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    """torch.svd: U, S and V with U diag(S) V^T = input. Without compute_uv U and V are zeros."""
+    if not compute_uv:
+        m, n = input.shape[-2:]
+        batch = input.shape[:-2]
+        return input.new_zeros([*batch, m, m]), svdvals(input), input.new_zeros([*batch, n, n])
+    U, S, Vh = svd(input, not some)
+    return U, S, Vh.mT
+
+
+def _tolerance(S: Tensor, sizes, atol, rtol) -> Tensor:
+    """The largest of what counts as zero, for each matrix."""
+    largest = S.amax(-1, True) if S.shape[-1] else S.sum(-1, True)
+    if rtol is None:
+        given = isinstance(atol, Tensor) or (atol is not None and atol > 0)
+        eps = _EPSILON[S.dtype] * max(sizes[-2:])
+        rtol = _torch.where(atol > 0, 0.0, eps) if isinstance(atol, Tensor) else 0.0 if given else eps
+    atol = 0.0 if atol is None else atol
+    relative = (rtol.unsqueeze(-1) if isinstance(rtol, Tensor) else rtol) * largest
+    if isinstance(atol, Tensor):
+        return _torch.maximum(atol.unsqueeze(-1).to(S.dtype), relative)
+    return relative.clamp(min=float(atol))
+
+
+def pinv(A: Tensor, *, atol=None, rtol=None, hermitian: bool = False, rcond=None) -> Tensor:
+    """The pseudo-inverse of Moore and Penrose: singular values up to the tolerance count as zero."""
+    results.require_matrix(A, "linalg.pinv")
+    rtol = rcond if rtol is None else rtol
+    plain = A.detach()
+    if plain.numel() == 0:
+        return A.mT.clone()
+    if hermitian:
+        values, vectors = eigh(plain)
+        U, S, Vh = vectors, values.abs(), vectors.mT
+        inverse = _torch.where(S > _tolerance(S, A.shape, atol, rtol), 1 / values, 0.0)
+    else:
+        U, S, Vh = svd(plain, False)
+        inverse = _torch.where(S > _tolerance(S, A.shape, atol, rtol), 1 / S, 0.0)
+    return _ops.pseudo_inverse_of(A, (Vh.mT * inverse.unsqueeze(-2)) @ U.mT)
+
+
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
+    """torch.pinverse: linalg.pinv with a relative tolerance."""
+    return pinv(input, rtol=rcond)
+
+
+def matrix_rank(A: Tensor, tol=None, hermitian: bool = False, *, atol=None, rtol=None) -> Tensor:
+    """How many singular values are above the tolerance."""
+    results.require_matrix(A, "linalg.matrix_rank")
+    if tol is not None:
+        atol, rtol = tol, 0.0
+    plain = A.detach()
+    S = eigvalsh(plain).abs() if hermitian else svdvals(plain)
+    if not S.shape[-1]:
+        return _torch.zeros(A.shape[:-2], dtype=_C.int64, device=A.device)
+    return (S > _tolerance(S, A.shape, atol, rtol)).sum(-1)
+
+
+def lstsq(A: Tensor, B: Tensor, rcond=None, *, driver: str | None = None) -> results.Lstsq:
+    """X that makes A X - B least, and least itself where several do; 'gels' takes A to have full rank.
+
+    As in PyTorch: residuals come with every driver but gelsy (the default) where A has more rows than
+    columns, rank without gels, singular values with gelsd and gelss. Unlike there the residuals of
+    matrices of less than full rank come too.
+    """
+    driver = driver or "gelsy"
+    if driver not in ("gels", "gelsy", "gelsd", "gelss"):
+        raise RuntimeError(
+            f"torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), but it is set to {driver!r}"
+        )
+    results.require_matrix(A, "torch.linalg.lstsq")
+    vector = B.dim() == A.dim() - 1
+    right = B.unsqueeze(-1) if vector else B
+    if right.shape[-2] != A.shape[-2]:
+        raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-2)")
+    A, right = results.same_batch(A, right)
+    m, n = A.shape[-2:]
+    empty = A.new_empty([0])
+    rank, S = _torch.empty([0], dtype=_C.int64, device=A.device), empty
+    if driver == "gels":
+        solution = _full_rank_solution(A, right)
+    else:
+        rtol = _EPSILON[A.dtype] * max(m, n) if rcond is None else rcond
+        solution = pinv(A, atol=0.0, rtol=rtol) @ right
+        rank = matrix_rank(A, atol=0.0, rtol=rtol)
+        S = svdvals(A.detach()) if driver != "gelsy" else empty
+    residuals = empty
+    if m > n and driver != "gelsy":
+        residuals = (A @ solution - right).square().sum(-2)
+        residuals = residuals.squeeze(-1) if vector else residuals
+    return results.Lstsq(solution.squeeze(-1) if vector else solution, residuals, rank, S)
+
+
+def _full_rank_solution(A: Tensor, B: Tensor) -> Tensor:
+    if A.shape[-2] >= A.shape[-1]:
+        Q, R = qr(A)
+        return solve_triangular(R, Q.mT @ B, upper=True)
+    Q, R = qr(A.mT)
+    return Q @ solve_triangular(R.mT, B, upper=False)

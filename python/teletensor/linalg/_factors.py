@@ -1,0 +1,221 @@
+"""LU, Cholesky and QR, and what they solve."""
+
+from __future__ import annotations
+
+from .. import _C
+from .._C import Tensor
+from . import _results as results
+
+_torch, _ops = _C.torch, _C.ops
+
+
+def _factored(A: Tensor, checked_by: str) -> tuple[Tensor, Tensor, Tensor]:
+    """The factorisation of A, for what says its gradient in A itself."""
+    return _ops.lu_factored(A.detach(), checked_by)
+
+
+def inv_ex(A: Tensor, *, check_errors: bool = False) -> results.InvEx:
+    """The inverse, and for each matrix where its LU has the first zero pivot (0: nowhere)."""
+    results.require_square(A, "linalg.inv")
+    lu, pivots, info = _factored(A, "linalg.inv" if check_errors else "")
+    eye = results.identity(A.shape[-1], A, A.shape[:-2])
+    return results.InvEx(_ops.lu_solved(A, eye, lu, pivots), info)
+
+
+def inv(A: Tensor) -> Tensor:
+    """The inverse; LinAlgError where a matrix is singular."""
+    return inv_ex(A, check_errors=True).inverse
+
+
+def det(A: Tensor) -> Tensor:
+    """The determinant."""
+    results.require_square(A, "linalg.det")
+    lu, pivots, _ = _factored(A, "")
+    return _ops.lu_determinant(A, lu, pivots)
+
+
+def slogdet(A: Tensor) -> results.Slogdet:
+    """The determinant's sign and the logarithm of its magnitude."""
+    results.require_square(A, "linalg.slogdet")
+    lu, pivots, _ = _factored(A, "")
+    return results.Slogdet(*_ops.lu_log_determinant(A, lu, pivots))
+
+
+def logdet(input: Tensor) -> Tensor:
+    """The logarithm of the determinant: NaN where that is negative."""
+    sign, size = slogdet(input)
+    return _torch.where(sign == -1, float("nan"), size)
+
+
+def _is_vector(A: Tensor, B: Tensor) -> bool:
+    return B.dim() == 1 or (A.dim() - 1 == B.dim() and B.shape == A.shape[:-1])
+
+
+def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> results.SolveEx:
+    """X with A X = B (or X A = B), and for each matrix where its LU has the first zero pivot."""
+    results.require_square(A, "linalg.solve")
+    lu, pivots, info = _factored(A, "torch.linalg.solve" if check_errors else "")
+    if _is_vector(A, B):
+        if not left:
+            raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False.")
+        return results.SolveEx(_solve_with(A, B.unsqueeze(-1), lu, pivots, False).squeeze(-1), info)
+    results.require_matrix(B, "linalg.solve")
+    if A.shape[-1] != B.shape[-2 if left else -1]:
+        raise RuntimeError(
+            f"linalg.solve: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
+            f"({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})"
+        )
+    if left:
+        return results.SolveEx(_solve_with(A, B, lu, pivots, False), info)
+    return results.SolveEx(_solve_with(A, B.mT, lu, pivots, True).mT, info)
+
+
+def _solve_with(A: Tensor, B: Tensor, lu: Tensor, pivots: Tensor, transposed: bool) -> Tensor:
+    """A's solution of B, both batches broadcast."""
+    A, B = results.same_batch(A, B)
+    return _ops.lu_solved(A, B, lu.expand(A.shape), pivots.expand(A.shape[:-1]), transposed)
+
+
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
+    """X with A X = B (or X A = B); LinAlgError where a matrix is singular."""
+    return solve_ex(A, B, left=left, check_errors=True).result
+
+
+def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> results.LUFactorEx:
+    """L and U in one matrix, the rows' exchanges counted from 1, and where the first zero pivot is."""
+    if not pivot:
+        raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
+    results.require_matrix(A, "torch.linalg.lu_factor_ex")
+    return results.LUFactorEx(*_ops.lu_factored(A, "torch.linalg.lu_factor" if check_errors else ""))
+
+
+def lu_factor(A: Tensor, *, pivot: bool = True) -> results.LUFactor:
+    """L and U in one matrix, and the rows' exchanges; LinAlgError where a matrix is singular."""
+    return results.LUFactor(*lu_factor_ex(A, pivot=pivot, check_errors=True)[:2])
+
+
+def lu_unpack(
+    LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
+    """P, L and U of what lu_factor gives; empty tensors for what was not asked for."""
+    m, n = LU_data.shape[-2:]
+    k = min(m, n)
+    P = L = U = LU_data.new_empty([0])
+    if unpack_data:
+        eye = _torch.eye(m, k, dtype=LU_data.dtype, device=LU_data.device)
+        L, U = LU_data[..., :k].tril(-1) + eye, LU_data[..., :k, :].triu()
+    if unpack_pivots:
+        if LU_pivots.dtype != _C.int32:
+            raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.")
+        order = _ops.lu_permutation(LU_pivots, m).unsqueeze(-2)
+        rows = _torch.arange(m, dtype=order.dtype, device=order.device).unsqueeze(-1)
+        P = (order == rows).to(LU_data.dtype)
+    return results.LU(P, L, U)
+
+
+def lu(A: Tensor, *, pivot: bool = True) -> results.LU:
+    """P, L and U with P L U = A."""
+    factors = lu_factor_ex(A, pivot=pivot)
+    return lu_unpack(factors.LU, factors.pivots)
+
+
+def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
+    """X with A X = B (X A = B, or the transpose of A), from what lu_factor gives of A."""
+    results.require_square(LU, "torch.linalg.lu_solve")
+    if not left:
+        return lu_solve(LU, pivots, B.mT, adjoint=not adjoint).mT
+    LU, B = results.same_batch(LU, B)
+    n = LU.shape[-1]
+    order = _ops.lu_permutation(pivots.expand(LU.shape[:-1]), n).unsqueeze(-1)
+    if adjoint:
+        inner = _ops.triangular_solved(LU, B, True, True, False)
+        inner = _ops.triangular_solved(LU, inner, False, True, True)
+        return _torch.gather(inner, -2, order.argsort(-2).expand(B.shape))
+    inner = _ops.triangular_solved(LU, _torch.gather(B, -2, order.expand(B.shape)), False, False, True)
+    return _ops.triangular_solved(LU, inner, True, False, False)
+
+
+def solve_triangular(
+    A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Tensor:
+    """X with A X = B (or X A = B), where only one triangle of A is read."""
+    results.require_square(A, "linalg.solve_triangular")
+    results.require_matrix(B, "linalg.solve_triangular")
+    if A.shape[-1] != B.shape[-2 if left else -1]:
+        raise RuntimeError(
+            f"linalg.solve_triangular: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
+            f"({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})"
+        )
+    A, B = results.same_batch(A, B)
+    if left:
+        return _ops.triangular_solved(A, B, upper, False, unitriangular)
+    return _ops.triangular_solved(A, B.mT, upper, True, unitriangular).mT
+
+
+def triangular_solve(
+    b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> tuple[Tensor, Tensor]:
+    """X with A X = b or A^T X = b, and A: the older form of solve_triangular."""
+    A, b = results.same_batch(A, b)
+    return _ops.triangular_solved(A, b, upper, transpose, unitriangular), A.clone()
+
+
+def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> results.CholeskyEx:
+    """L with L L^T = A (or its transpose), and the order of the first leading minor that is not positive."""
+    results.require_square(A, "linalg.cholesky")
+    L, info = _ops.cholesky_factored(A.mT if upper else A, "linalg.cholesky" if check_errors else "")
+    return results.CholeskyEx(L.mT if upper else L, info)
+
+
+def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
+    """L with L L^T = A (or its transpose); LinAlgError where a matrix is not positive-definite."""
+    return cholesky_ex(A, upper=upper, check_errors=True).L
+
+
+def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
+    """X with A X = B, from A's Cholesky factor."""
+    L, B = results.same_batch(L, B)
+    return _ops.triangular_solved(L, _ops.triangular_solved(L, B, upper, upper), upper, not upper)
+
+
+def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
+    """The inverse of A, from its Cholesky factor."""
+    results.require_square(L, "cholesky_inverse")
+    return cholesky_solve(results.identity(L.shape[-1], L, L.shape[:-2]), L, upper)
+
+
+def qr(A: Tensor, mode: str = "reduced") -> results.QR:
+    """Q with orthonormal columns and a triangle R, with Q R = A."""
+    results.require_matrix(A, "linalg.qr")
+    return results.QR(*_ops.qr_factored(A, mode))
+
+
+def geqrf(input: Tensor) -> tuple[Tensor, Tensor]:
+    """R and, below it, the vectors of Householder's reflections, and their factors."""
+    return _ops.householder_factored(input)
+
+
+def householder_product(A: Tensor, tau: Tensor) -> Tensor:
+    """The first columns of the product of reflections that A's columns and tau say."""
+    m, n = A.shape[-2:]
+    if m < n:
+        raise RuntimeError("torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]")
+    eye = _torch.eye(m, n, dtype=A.dtype, device=A.device)
+    return _reflect(A, tau, eye.expand(*A.shape[:-2], m, n), forward=False)
+
+
+def _reflect(A: Tensor, tau: Tensor, other: Tensor, forward: bool) -> Tensor:
+    """H1 H2 ... Hk other; forward: Hk ... H2 H1 other."""
+    vectors = A.tril(-1) + _torch.eye(*A.shape[-2:], dtype=A.dtype, device=A.device)
+    k = tau.shape[-1]
+    for i in range(k) if forward else reversed(range(k)):
+        v = vectors[..., i : i + 1]
+        other = other - tau[..., i, None, None] * (v @ (v.mT @ other))
+    return other
+
+
+def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
+    """Q other, or other Q, or with Q's transpose, where Q is geqrf's."""
+    if left:
+        return _reflect(input, tau, other, forward=transpose)
+    return _reflect(input, tau, other.mT, forward=not transpose).mT

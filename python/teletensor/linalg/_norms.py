@@ -1,0 +1,76 @@
+"""Norms of vectors and matrices."""
+
+from __future__ import annotations
+
+import math
+
+from .. import _C
+from .._C import Tensor
+from ._eigen import svdvals
+from ._factors import inv
+
+_torch, _ops = _C.torch, _C.ops
+
+
+def vector_norm(x: Tensor, ord=2, dim=None, keepdim: bool = False, *, dtype=None) -> Tensor:
+    """The norm of the elements along dim (all, where None), taken as vectors."""
+    return _ops.vector_norm(x, float(ord), dim, keepdim, dtype=dtype)
+
+
+def matrix_norm(A: Tensor, ord="fro", dim=(-2, -1), keepdim: bool = False, *, dtype=None) -> Tensor:
+    """The norm of matrices: 'fro', 'nuc', infinity, 1, 2, or one of those numbers negated for the least."""
+    if A.dim() < 2:
+        raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
+    if len(dim) != 2:
+        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
+    rows, columns = (_wrapped(d, A.dim()) for d in dim)
+    if rows == columns:
+        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})")
+    A = A if dtype is None else A.to(dtype)
+    if ord == "fro":
+        return _ops.vector_norm(A, 2.0, [rows, columns], keepdim)
+    if ord == "nuc" or ord in (2, -2):
+        S = svdvals(A.movedim((rows, columns), (-2, -1)))
+        value = S.sum(-1) if ord == "nuc" else S.amax(-1) if ord == 2 else S.amin(-1)
+        return _kept(value, rows, columns) if keepdim else value
+    if isinstance(ord, str) or abs(ord) not in (1, math.inf):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    summed, left = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    sums = _ops.vector_norm(A, 1.0, [summed], True)
+    value = sums.amax([left], True) if ord > 0 else sums.amin([left], True)
+    return value if keepdim else value.squeeze((rows, columns))
+
+
+def _wrapped(dim: int, ndim: int) -> int:
+    if not -ndim <= dim < ndim:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
+    return dim % ndim
+
+
+def _kept(value: Tensor, rows: int, columns: int) -> Tensor:
+    for d in sorted((rows, columns)):
+        value = value.unsqueeze(d)
+    return value
+
+
+def norm(A: Tensor, ord=None, dim=None, keepdim: bool = False, *, dtype=None) -> Tensor:
+    """vector_norm or matrix_norm, by ord and dim: without both, of everything as a vector."""
+    if isinstance(dim, int):
+        dim = (dim,)
+    if isinstance(ord, str) or (ord is not None and (len(dim) if dim is not None else A.dim()) == 2):
+        if dim is None and A.dim() != 2:
+            raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.dim()}D")
+        return matrix_norm(A, ord, dim or (-2, -1), keepdim, dtype=dtype)
+    if ord is not None and dim is None and A.dim() > 2:
+        raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.dim()}D")
+    return vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+
+
+def cond(A: Tensor, p=None) -> Tensor:
+    """The condition number: by singular values for None, 2 and -2, else norm(A, p) * norm(inv(A), p)."""
+    if A.dim() < 2:
+        raise RuntimeError("linalg.cond: The input tensor A must have at least 2 dimensions.")
+    if p is None or p in (2, -2):
+        S = svdvals(A)
+        return S[..., -1] / S[..., 0] if p == -2 else S[..., 0] / S[..., -1]
+    return matrix_norm(A, p) * matrix_norm(inv(A), p)

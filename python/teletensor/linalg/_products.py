@@ -1,0 +1,130 @@
+"""Products and powers of matrices, and equations of tensors."""
+
+from __future__ import annotations
+
+from .. import _C
+from .._C import Tensor
+from . import _results as results
+from ._factors import inv, solve
+
+_torch = _C.torch
+
+matmul, matrix_exp = _torch.matmul, _torch.matrix_exp
+
+
+def matrix_power(A: Tensor, n: int) -> Tensor:
+    """The n-th power; of the inverse where n is negative."""
+    results.require_square(A, "linalg.matrix_power")
+    if n == 0:
+        return results.identity(A.shape[-1], A, A.shape[:-2]).clone()
+    base, n = (inv(A), -n) if n < 0 else (A, n)
+    power = None
+    while n:
+        if n & 1:
+            power = base if power is None else power @ base
+        n >>= 1
+        base = base @ base if n else base
+    return power.clone() if power is A else power
+
+
+def multi_dot(tensors) -> Tensor:
+    """The product of two or more matrices (the first and last may be vectors), in the cheapest order."""
+    if len(tensors) < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
+    parts = list(tensors)
+    first, last = parts[0].dim() == 1, parts[-1].dim() == 1
+    parts[0] = parts[0].unsqueeze(0) if first else parts[0]
+    parts[-1] = parts[-1].unsqueeze(-1) if last else parts[-1]
+    for i, part in enumerate(parts):
+        if part.dim() != 2:
+            raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {tensors[i].dim()}D")
+    for i, (a, b) in enumerate(zip(parts, parts[1:])):
+        if a.shape[1] != b.shape[0]:
+            raise RuntimeError(
+                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(a.shape)} and {list(b.shape)} cannot be multiplied"
+            )
+    result = _chain(parts, _split_points([p.shape[0] for p in parts] + [parts[-1].shape[1]]), 0, len(parts) - 1)
+    result = result.squeeze(-1) if last else result
+    return result.squeeze(0) if first else result
+
+
+def _split_points(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Where to cut each stretch of a chain of matrices so that multiplications are fewest (Cormen et al., 15.2)."""
+    n = len(sizes) - 1
+    cost = {(i, i): 0 for i in range(n)}
+    cut: dict[tuple[int, int], int] = {}
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            cost[i, j], cut[i, j] = min(
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
+    return cut
+
+
+def _chain(parts: list[Tensor], cut: dict[tuple[int, int], int], i: int, j: int) -> Tensor:
+    if i == j:
+        return parts[i]
+    k = cut[i, j]
+    return _chain(parts, cut, i, k) @ _chain(parts, cut, k + 1, j)
+
+
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """torch.chain_matmul: multi_dot of its arguments."""
+    return multi_dot(matrices) if len(matrices) > 1 else matrices[0]
+
+
+def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
+    """The cross product along dim, the others broadcast."""
+    from .._functions import broadcast_tensors
+
+    if input.dim() != other.dim():
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    return _torch.cross(*broadcast_tensors(input, other), dim)
+
+
+def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """A view of the diagonal of the last two dimensions."""
+    return _torch.diagonal(A, offset, dim1, dim2)
+
+
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """The sums of products along dim."""
+    return (x * y).sum(dim)
+
+
+def vander(x: Tensor, N: int | None = None) -> Tensor:
+    """The powers 0 to N - 1 of each element, along a new last dimension."""
+    if x.dim() == 0:
+        raise RuntimeError("linalg.vander: x must be at least one dimensional")
+    N = x.shape[-1] if N is None else N
+    if N < 1:
+        raise RuntimeError(f"linalg.vander: N must be greater than 1, got {N}")
+    powers = [_torch.ones_like(x).unsqueeze(-1)] + [x.unsqueeze(-1)] * (N - 1)
+    return _torch.cat(powers, -1).cumprod(-1)
+
+
+def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
+    """The inverse of A as a map from its last dimensions to its first `ind`."""
+    if ind <= 0:
+        raise RuntimeError("Expected a strictly positive integer for 'ind'")
+    front, back = A.shape[:ind], A.shape[ind:]
+    if results.product(front) != results.product(back):
+        raise RuntimeError(
+            f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
+            f"{results.product(back)} != {results.product(front)}"
+        )
+    return inv(A.reshape(results.product(front), -1)).reshape([*back, *front])
+
+
+def tensorsolve(A: Tensor, B: Tensor, dims=None) -> Tensor:
+    """X with tensordot(A, X, X.dim()) = B."""
+    if dims is not None:
+        A = A.movedim(tuple(dims), tuple(range(A.dim() - len(dims), A.dim())))
+    rest = A.shape[B.dim() :]
+    if results.product(rest) != results.product(A.shape[: B.dim()]):
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
+            f"but got {results.product(rest)} != {results.product(A.shape[: B.dim()])}"
+        )
+    return solve(A.reshape(-1, results.product(rest)), B.reshape(-1)).reshape(rest)

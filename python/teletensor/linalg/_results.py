@@ -1,0 +1,106 @@
+"""What several functions share: named results, and sizes of batches."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from .. import _C
+from .._C import Tensor
+
+_torch = _C.torch
+
+
+class CholeskyEx(NamedTuple):
+    L: Tensor
+    info: Tensor
+
+
+class InvEx(NamedTuple):
+    inverse: Tensor
+    info: Tensor
+
+
+class SolveEx(NamedTuple):
+    result: Tensor
+    info: Tensor
+
+
+class Slogdet(NamedTuple):
+    sign: Tensor
+    logabsdet: Tensor
+
+
+class QR(NamedTuple):
+    Q: Tensor
+    R: Tensor
+
+
+class LU(NamedTuple):
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
+class LUFactor(NamedTuple):
+    LU: Tensor
+    pivots: Tensor
+
+
+class LUFactorEx(NamedTuple):
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
+
+
+class Eigh(NamedTuple):
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class SVD(NamedTuple):
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+class Lstsq(NamedTuple):
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
+
+def identity(n: int, like: Tensor, batch=()) -> Tensor:
+    """Identity matrices with the batch's sizes."""
+    return _torch.eye(n, dtype=like.dtype, device=like.device).expand(*batch, n, n)
+
+
+def same_batch(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Both, expanded to the batch that their leading dimensions broadcast to."""
+    if a.shape[:-2] == b.shape[:-2]:
+        return a, b
+    from .._functions import broadcast_shapes
+
+    batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return a.expand(*batch, *a.shape[-2:]), b.expand(*batch, *b.shape[-2:])
+
+
+def require_square(A: Tensor, name: str) -> None:
+    """Raises RuntimeError as PyTorch does."""
+    require_matrix(A, name)
+    if A.shape[-1] != A.shape[-2]:
+        raise RuntimeError(
+            f"{name}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices"
+        )
+
+
+def require_matrix(A: Tensor, name: str) -> None:
+    """Raises RuntimeError as PyTorch does."""
+    if A.dim() < 2:
+        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
+
+
+def product(sizes) -> int:
+    """The number of elements."""
+    return math.prod(sizes)
