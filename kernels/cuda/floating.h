@@ -1,4 +1,5 @@
-// The floating element types that layers compute over, and the wider ones that they compute in.
+// The floating element types that layers compute over, and the wider ones that
+// they compute in.
 #pragma once
 
 #include "kernels/cuda/access.h"
@@ -13,7 +14,8 @@ inline DType wide_type(DType dtype) {
   return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? DType::kFloat32 : dtype;
 }
 
-// Calls f with std::type_identity of the element type. Throws Error (NotImplementedError) on what is not floating.
+// Calls f with std::type_identity of the element type. Throws Error
+// (NotImplementedError) on what is not floating.
 template <typename F>
 decltype(auto) with_floating(DType dtype, F&& f) {
   switch (dtype) {
@@ -25,14 +27,21 @@ decltype(auto) with_floating(DType dtype, F&& f) {
   }
 }
 
-// A contiguous list of numbers, one a channel, of whatever floating type; or none.
+// A contiguous list of numbers, one a channel, of whatever floating type; or
+// none.
 struct Weights {
   Access access;
 
   explicit Weights(const Tensor& t) : access(t ? Access(t) : Access(nullptr, DType::kFloat32)) {}
   template <typename C>
   TT_FUNCTION C at(int64_t i, C otherwise) const {
-    return access.data ? access.load<C>(i) : otherwise;
+    if (!access.data) return otherwise;
+    switch (access.dtype) {
+      case DType::kFloat16: return convert<C>(static_cast<const Half*>(access.data)[i]);
+      case DType::kBFloat16: return convert<C>(static_cast<const BFloat16*>(access.data)[i]);
+      case DType::kFloat64: return static_cast<C>(static_cast<const double*>(access.data)[i]);
+      default: return static_cast<C>(static_cast<const float*>(access.data)[i]);
+    }
   }
 };
 

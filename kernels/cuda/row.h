@@ -1,7 +1,17 @@
-// Row: a row of elements that a group of threads goes over several times, in registers where it is short enough.
+// Row: a row of elements that a group of threads goes over several times, in
+// registers where it is short enough.
+//
+//   const Row<T, kLanes> row(group, n, x, stride);
+//   each([&](int64_t i, C value) { sum += value; }, row);
+//   write(y, stride, [&](int64_t i, C value) { return value / sum; }, row);
+//
+// A thread takes kLanes neighbours at once; where that is more than one the
+// stride is 1 and rows are aligned (vectors.h). Several rows are gone over
+// together where their n and their kLanes are the same.
 #pragma once
 
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/floating.h"
+#include "kernels/cuda/vectors.h"
 
 namespace tt::cuda {
 
@@ -16,40 +26,114 @@ class Alone {
   }
 };
 
-// load(i) gives element i as a C. Made and used by all threads of a group at once.
-template <typename C, typename Load>
+template <typename C, int kLanes>
+struct Lanes {
+  C at[kLanes];
+};
+
+template <typename T, int kLanes>
+TT_DEVICE Lanes<Wide<T>, kLanes> load_lanes(const T* x, int64_t stride, int64_t i) {
+  Lanes<Wide<T>, kLanes> lanes;
+  if constexpr (kLanes == 1) {
+    lanes.at[0] = convert<Wide<T>>(x[i * stride]);
+  } else {
+    const Vector<T> vector = load_vector(x + i);
+    TT_UNROLL for (int l = 0; l < kLanes; ++l) lanes.at[l] = convert<Wide<T>>(vector.at[l]);
+  }
+  return lanes;
+}
+
+template <typename T, int kLanes>
+TT_DEVICE void store_lanes(T* y, int64_t stride, int64_t i, const Lanes<Wide<T>, kLanes>& lanes) {
+  if constexpr (kLanes == 1) {
+    y[i * stride] = convert<T>(lanes.at[0]);
+  } else {
+    Vector<T> vector;
+    TT_UNROLL for (int l = 0; l < kLanes; ++l) vector.at[l] = convert<T>(lanes.at[l]);
+    store_vector(y + i, vector);
+  }
+}
+
+template <typename T, int kLanes>
 class Row {
  public:
+  static constexpr int kMost = 64 / sizeof(Wide<T>);  // elements that a thread keeps
+  static constexpr int kTurns = kMost / kLanes;
+  using Taken = Lanes<Wide<T>, kLanes>;
+
   template <typename G>
-  TT_DEVICE Row(const G& group, int64_t n, Load load)
-      : n_(n), rank_(group.rank()), size_(group.size()), fits_(n <= int64_t{kMost} * group.size()), load_(load) {
-    if (!fits_) return;
-    TT_UNROLL for (int k = 0; k < kMost; ++k) {
-      const int64_t i = rank_ + int64_t{k} * size_;
-      kept_[k] = i < n_ ? load_(i) : C(0);
+  TT_DEVICE Row(const G& group, int64_t n, const T* x, int64_t stride)
+      : n_(n), rank_(group.rank()), size_(group.size()), x_(x), stride_(stride) {
+    if (!fits()) return;
+    TT_UNROLL for (int turn = 0; turn < kTurns; ++turn) {
+      if (index(turn) < n) kept_[turn] = load(index(turn));
     }
   }
-  TT_DEVICE bool fits() const { return fits_; }
-  // Calls f(i, element i) for this thread's share.
-  template <typename F>
-  TT_DEVICE void each(F f) const {
-    if (fits_) {
-      TT_UNROLL for (int k = 0; k < kMost; ++k) {
-        const int64_t i = rank_ + int64_t{k} * size_;
-        if (i < n_) f(i, kept_[k]);
-      }
-    } else {
-      for (int64_t i = rank_; i < n_; i += size_) f(i, load_(i));
-    }
-  }
+  TT_DEVICE bool fits() const { return n_ <= int64_t{kMost} * size_; }
+  TT_DEVICE int64_t n() const { return n_; }
+  TT_DEVICE int64_t index(int64_t turn) const { return (rank_ + turn * size_) * kLanes; }
+  TT_DEVICE Taken load(int64_t i) const { return load_lanes<T, kLanes>(x_, stride_, i); }
+  TT_DEVICE const Taken& kept(int turn) const { return kept_[turn]; }
 
  private:
-  static constexpr int kMost = 16;  // of a thread
   int64_t n_;
   int rank_, size_;
-  bool fits_;
-  Load load_;
-  C kept_[kMost];
+  const T* x_;
+  int64_t stride_;
+  Taken kept_[kTurns];
 };
+
+// Calls take(i, lanes of each row from element i on) for this thread's share.
+template <typename F, typename T, int kLanes, typename... Rows>
+TT_DEVICE void take_turns(F take, const Row<T, kLanes>& row, const Rows&... rows) {
+  if (row.fits()) {
+    TT_UNROLL for (int turn = 0; turn < Row<T, kLanes>::kTurns; ++turn) {
+      const int64_t i = row.index(turn);
+      if (i < row.n()) take(i, row.kept(turn), rows.kept(turn)...);
+    }
+  } else {
+    for (int64_t turn = 0; row.index(turn) < row.n(); ++turn) {
+      const int64_t i = row.index(turn);
+      take(i, row.load(i), rows.load(i)...);
+    }
+  }
+}
+
+// Calls f(i, element i of each row) for this thread's share.
+template <typename F, typename T, int kLanes, typename... Rows>
+TT_DEVICE void each(F f, const Row<T, kLanes>& row, const Rows&... rows) {
+  take_turns(
+      [&](int64_t i, const auto&... lanes) { TT_UNROLL for (int l = 0; l < kLanes; ++l) f(i + l, lanes.at[l]...); },
+      row, rows...);
+}
+
+// y[i] = f(i, element i of each row) for this thread's share.
+template <typename F, typename T, int kLanes, typename... Rows>
+TT_DEVICE void write(T* y, int64_t stride, F f, const Row<T, kLanes>& row, const Rows&... rows) {
+  take_turns(
+      [&](int64_t i, const auto&... lanes) {
+        Lanes<Wide<T>, kLanes> results;
+        TT_UNROLL for (int l = 0; l < kLanes; ++l) results.at[l] = f(i + l, lanes.at[l]...);
+        store_lanes<T, kLanes>(y, stride, i, results);
+      },
+      row, rows...);
+}
+
+template <typename T>
+inline constexpr int kVectorLanes = Vector<T>::kLanes;
+
+// Whether rows of n elements, one after the other, can be taken as vectors.
+template <typename... Pointers>
+bool is_vectors(int64_t n, size_t item, Pointers... starts) {
+  return n * static_cast<int64_t>(item) % 16 == 0 && (is_aligned(starts) && ...);
+}
+
+// What for_each_group is to be told of a row's length: where the most threads
+// keep it in registers, it gets them.
+inline int64_t row_work(int64_t n) {
+  constexpr int64_t kMostThreads = 1024;
+  const bool fits = n <= kMostThreads * Row<float, 1>::kMost;
+  return fits && n > kMostThreads * Row<float, 1>::kMost / 2 ? kMostThreads * Row<float, 1>::kMost + 1 : n;
+}
 
 }  // namespace tt::cuda

@@ -1,5 +1,7 @@
 #include "kernels/cuda/row_norm.h"
 
+#include <limits>
+
 #include "kernels/common/operands.h"
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/channels.h"
@@ -20,26 +22,38 @@ struct Statistics {
   TT_FUNCTION C mean(int64_t row) const { return means ? means[row] : C(0); }
 };
 
-template <typename T>
-void forward(const Queue& queue, RowNorm shape, const T* x, Weights weight, Weights bias, double eps, T* y,
+// A number for each channel, or none. Of the input's type, or float beside 16-bit inputs.
+template <typename W>
+struct Affine {
+  const W* numbers;
+
+  explicit Affine(const Tensor& t) : numbers(t ? t.data_as<W>() : nullptr) {}
+  template <typename C>
+  TT_FUNCTION C at(int64_t channel, C otherwise) const {
+    return numbers ? convert<C>(numbers[channel]) : otherwise;
+  }
+};
+
+template <typename T, int kLanes, typename W>
+void forward(const Queue& queue, RowNorm shape, const T* x, Affine<W> weight, Affine<W> bias, double eps, T* y,
              Statistics<Wide<T>> statistics) {
   using C = Wide<T>;
-  for_each_group(queue, shape.rows, shape.n(), [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, shape.rows, row_work(shape.n()), [=] TT_DEVICE(Group& group) {
     const int64_t r = group.index(), at = r * shape.n(), first = shape.first_channel(r);
     const C n = static_cast<C>(shape.n());
-    const auto load = [=](int64_t i) { return convert<C>(x[at + i]); };
-    const Row<C, decltype(load)> row(group, shape.n(), load);
+    const Row<T, kLanes> row(group, shape.n(), x + at, 1);
     C mean = 0, squares = 0;
     if (statistics.means) {
-      row.each([&](int64_t, C value) { mean += value; });
+      each([&](int64_t, C value) { mean += value; }, row);
       mean = group.reduce(mean, Add()) / n;
     }
-    row.each([&](int64_t, C value) { squares += (value - mean) * (value - mean); });
+    each([&](int64_t, C value) { squares += (value - mean) * (value - mean); }, row);
     const C rstd = math::rsqrt(group.reduce(squares, Add()) / n + static_cast<C>(eps));
-    row.each([&](int64_t i, C value) {
+    const auto normalized = [&](int64_t i, C value) {
       const int64_t c = shape.channel(first, i);
-      y[at + i] = convert<T>((value - mean) * rstd * weight.at(c, C(1)) + bias.at(c, C(0)));
-    });
+      return (value - mean) * rstd * weight.at(c, C(1)) + bias.at(c, C(0));
+    };
+    write(y + at, 1, normalized, row);
     if (group.rank() == 0) {
       if (statistics.means) statistics.means[r] = mean;
       statistics.rstds[r] = rstd;
@@ -47,27 +61,32 @@ void forward(const Queue& queue, RowNorm shape, const T* x, Weights weight, Weig
   });
 }
 
-template <typename T>
-void backward_input(const Queue& queue, RowNorm shape, const T* g, const T* x, Weights weight,
+template <typename T, int kLanes, typename W>
+void backward_input(const Queue& queue, RowNorm shape, const T* g, const T* x, Affine<W> weight,
                     Statistics<Wide<T>> statistics, T* dx) {
   using C = Wide<T>;
-  for_each_group(queue, shape.rows, shape.n(), [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, shape.rows, row_work(shape.n()), [=] TT_DEVICE(Group& group) {
     const int64_t r = group.index(), at = r * shape.n(), first = shape.first_channel(r);
     const C mean = statistics.mean(r), rstd = statistics.rstds[r], n = static_cast<C>(shape.n());
-    const auto load = [=](int64_t i) { return convert<C>(g[at + i]) * weight.at(shape.channel(first, i), C(1)); };
-    const Row<C, decltype(load)> row(group, shape.n(), load);
+    const Row<T, kLanes> grads(group, shape.n(), g + at, 1), row(group, shape.n(), x + at, 1);
+    const auto weighted = [&](int64_t i, C grad) { return grad * weight.at(shape.channel(first, i), C(1)); };
     TwoSums<C> sums;
-    row.each([&](int64_t i, C value) { sums += {value, value * (convert<C>(x[at + i]) - mean)}; });
+    const auto add = [&](int64_t i, C grad, C value) {
+      sums += {weighted(i, grad), weighted(i, grad) * (value - mean)};
+    };
+    each(add, grads, row);
     sums = group.reduce(sums, Add());
     const C slope = -rstd * rstd * rstd * sums.second / n;
     const C constant = statistics.means ? -rstd * sums.first / n : C(0);
-    row.each([&](int64_t i, C value) {
-      dx[at + i] = convert<T>(rstd * value + slope * (convert<C>(x[at + i]) - mean) + constant);
-    });
+    const auto gradient = [&](int64_t i, C grad, C value) {
+      return rstd * weighted(i, grad) + slope * (value - mean) + constant;
+    };
+    write(dx + at, 1, gradient, grads, row);
   });
 }
 
-// An element's share in its channel's gradients: of the weight, then of the bias.
+// An element's share in its channel's gradients: of the weight, then of the
+// bias.
 template <typename T>
 struct AffineTerm {
   using C = Wide<T>;
@@ -92,37 +111,70 @@ struct AffineGradients {
   }
 };
 
+// What both are given: float where one is.
+DType affine_type(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  const bool wide = (weight && weight.dtype() != input.dtype()) || (bias && bias.dtype() != input.dtype());
+  return wide ? wide_type(input.dtype()) : input.dtype();
+}
+
+// Calls f with the input's type, and with the weights' own.
+template <typename F>
+void with_types(DType input, DType affine, F&& f) {
+  with_floating(input, [&]<typename T>(std::type_identity<T> type) {
+    affine == input ? f(type, type) : f(type, std::type_identity<Wide<T>>());
+  });
+}
+
+void check_row(const RowNorm& shape) {
+  check_as(ErrorKind::kNotImplemented, shape.n() <= std::numeric_limits<uint32_t>::max(), "rows of ", shape.n(),
+           " elements are not implemented on CUDA");
+}
+
 }  // namespace
 
 void normalize_rows(const RowNorm& shape, const Tensor& input, const Tensor& weight, const Tensor& bias, double eps,
                     const Tensor& output, const Tensor& mean, const Tensor& rstd) {
+  check_row(shape);
   check_elements(weight, shape.all_channels(), "weight");
   check_elements(bias, shape.all_channels(), "bias");
-  const Tensor x = contiguous(input), w = contiguous(weight), b = contiguous(bias);
-  with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
-    forward(queue_of(output), shape, x.data_as<T>(), Weights(w), Weights(b), eps, output.data_as<T>(),
-            Statistics<Wide<T>>(mean, rstd));
+  const DType affine = affine_type(input, weight, bias);
+  const Tensor x = contiguous(input), w = contiguous_as(weight, affine), b = contiguous_as(bias, affine);
+  const Queue queue = queue_of(output);
+  with_types(x.dtype(), affine, [&]<typename T, typename W>(std::type_identity<T>, std::type_identity<W>) {
+    const Statistics<Wide<T>> statistics(mean, rstd);
+    const T* from = x.data_as<T>();
+    T* to = output.data_as<T>();
+    is_vectors(shape.n(), sizeof(T), from, to)
+        ? forward<T, kVectorLanes<T>>(queue, shape, from, Affine<W>(w), Affine<W>(b), eps, to, statistics)
+        : forward<T, 1>(queue, shape, from, Affine<W>(w), Affine<W>(b), eps, to, statistics);
   });
 }
 
 void normalize_rows_backward(const RowNorm& shape, const Tensor& grad, const Tensor& input, const Tensor& weight,
                              const Tensor& mean, const Tensor& rstd, const Tensor& grad_input,
                              const Tensor& grad_weight, const Tensor& grad_bias) {
+  check_row(shape);
   check_elements(grad, shape.rows * shape.n(), "grad");
   check_elements(weight, shape.all_channels(), "weight");
   check_elements(mean, shape.rows, "mean");
   check_elements(rstd, shape.rows, "rstd");
-  const DType wide = wide_type(input.dtype());
-  const Tensor x = contiguous(input), g = contiguous_as(grad, input.dtype()), w = contiguous(weight);
+  const DType wide = wide_type(input.dtype()), affine = affine_type(input, weight, Tensor());
+  const Tensor x = contiguous(input), g = contiguous_as(grad, input.dtype()), w = contiguous_as(weight, affine);
   const Tensor means = contiguous_as(mean, wide), rstds = contiguous_as(rstd, wide);
   const Queue queue = queue_of(grad_input);
   const ChannelShape channels(shape.rows / shape.groups, shape.all_channels(), shape.space);
   const AffineGradients gradients{Access(grad_weight), Weights(grad_bias).access};
-  with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_types(x.dtype(), affine, [&]<typename T, typename W>(std::type_identity<T>, std::type_identity<W>) {
     const Statistics<Wide<T>> statistics(means, rstds);
     const T *gs = g.data_as<T>(), *xs = x.data_as<T>();
-    backward_input(queue, shape, gs, xs, Weights(w), statistics, grad_input.data_as<T>());
-    sum_channels<Wide<T>>(queue, channels, AffineTerm<T>{shape, gs, xs, statistics}, gradients);
+    T* to = grad_input.data_as<T>();
+    is_vectors(shape.n(), sizeof(T), gs, xs, to)
+        ? backward_input<T, kVectorLanes<T>>(queue, shape, gs, xs, Affine<W>(w), statistics, to)
+        : backward_input<T, 1>(queue, shape, gs, xs, Affine<W>(w), statistics, to);
+  });
+  with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const Statistics<Wide<T>> statistics(means, rstds);
+    sum_channels<Wide<T>>(queue, channels, AffineTerm<T>{shape, g.data_as<T>(), x.data_as<T>(), statistics}, gradients);
   });
 }
 

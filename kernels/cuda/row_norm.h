@@ -12,12 +12,14 @@ struct RowNorm {
 
   TT_FUNCTION int64_t n() const { return channels * space; }
   TT_FUNCTION int64_t first_channel(int64_t row) const { return groups == 1 ? 0 : row % groups * channels; }
-  TT_FUNCTION int64_t channel(int64_t first, int64_t i) const { return first + (space == 1 ? i : i / space); }
+  TT_FUNCTION int64_t channel(int64_t first, int64_t i) const {
+    return first + (space == 1 ? i : static_cast<int64_t>(static_cast<uint32_t>(i) / static_cast<uint32_t>(space)));
+  }
   int64_t all_channels() const { return groups * channels; }
 };
 
 // An undefined mean: rows are not centred (RMS). weight and bias, one number a channel, may be undefined.
-// Throws Error (RuntimeError) where they have not as many elements as the shape says.
+// Throws Error (RuntimeError) where they have not as many elements as the shape says, or a row has 2^32 and more.
 void normalize_rows(const RowNorm& shape, const Tensor& input, const Tensor& weight, const Tensor& bias, double eps,
                     const Tensor& output, const Tensor& mean, const Tensor& rstd);
 // grad_bias may be undefined.

@@ -4,7 +4,6 @@
 
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/copy.h"
-#include "kernels/cuda/floating.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/row.h"
 
@@ -24,7 +23,8 @@ struct Along {
   int64_t rows() const { return outer * inner; }
   // Where row `r` starts; its elements are `inner` apart.
   TT_FUNCTION int64_t start(int64_t r) const { return inner == 1 ? r * n : r / inner * n * inner + r % inner; }
-  // Rows that lie across each other are one thread's each, so that neighbouring threads read neighbouring elements.
+  // Rows that lie across each other are one thread's each, so that neighbouring
+  // threads read neighbouring elements.
   bool columns() const { return inner > 1 && rows() >= kColumnsWorthIt; }
 
   static constexpr int64_t kColumnsWorthIt = 2048;
@@ -59,7 +59,8 @@ struct Join {
 struct Larger {
   template <typename C>
   TT_FUNCTION C operator()(C a, C b) const {
-    return b > a ? b : a;  // without a NaN's help: one makes the sum NaN, and with it the whole row
+    return b > a ? b : a;  // without a NaN's help: one makes the sum NaN, and
+                           // with it the whole row
   }
 };
 
@@ -67,84 +68,103 @@ template <typename C, typename G, typename R>
 TT_DEVICE Running<C> total(G& group, const R& row) {
   Running<C> all;
   if (row.fits()) {
-    row.each([&](int64_t, C x) { all.most = Larger()(all.most, x); });
+    each([&](int64_t, C x) { all.most = Larger()(all.most, x); }, row);
     all.most = group.reduce(all.most, Larger());
-    row.each([&](int64_t, C x) { all.sum += math::exp(x - all.most); });
+    each([&](int64_t, C x) { all.sum += math::exp(x - all.most); }, row);
     all.sum = group.reduce(all.sum, Add());
   } else {
-    row.each([&](int64_t, C x) { all.add(x); });
+    each([&](int64_t, C x) { all.add(x); }, row);
     all = group.reduce(all, Join());
     if (math::isinf(all.most)) all.sum = std::numeric_limits<C>::quiet_NaN();
   }
   return all;
 }
 
-template <typename T, typename G>
-TT_DEVICE void softmax_row(G& group, int64_t n, int64_t stride, bool log, const T* x, T* y) {
+// The rows of one tensor: of n elements that lie `stride` apart.
+struct Walk {
+  int64_t n, stride;
+  bool log;
+};
+
+template <int kLanes, typename T, typename G>
+TT_DEVICE void softmax_row(G& group, Walk walk, const T* x, T* y) {
   using C = Wide<T>;
-  const auto load = [=](int64_t i) { return convert<C>(x[i * stride]); };
-  const Row<C, decltype(load)> row(group, n, load);
+  const Row<T, kLanes> row(group, walk.n, x, walk.stride);
   const Running<C> all = total<C>(group, row);
-  const C shift = log ? math::log(all.sum) : C(0), scale = 1 / all.sum;
-  row.each([&](int64_t i, C value) {
-    const C centered = value - all.most;
-    y[i * stride] = convert<T>(log ? centered - shift : math::exp(centered) * scale);
-  });
+  if (walk.log) {
+    const C shift = math::log(all.sum);
+    write(
+        y, walk.stride, [&](int64_t, C value) { return value - all.most - shift; }, row);
+  } else {
+    const C scale = 1 / all.sum;
+    write(
+        y, walk.stride, [&](int64_t, C value) { return math::exp(value - all.most) * scale; }, row);
+  }
 }
 
-template <typename T, typename G>
-TT_DEVICE void softmax_backward_row(G& group, int64_t n, int64_t stride, bool log, const T* g, const T* y, T* dx) {
+template <int kLanes, typename T, typename G>
+TT_DEVICE void softmax_backward_row(G& group, Walk walk, const T* g, const T* y, T* dx) {
   using C = Wide<T>;
-  const auto load_g = [=](int64_t i) { return convert<C>(g[i * stride]); };
-  const auto load_y = [=](int64_t i) { return convert<C>(y[i * stride]); };
-  const Row<C, decltype(load_g)> row(group, n, load_g);
+  const Row<T, kLanes> grads(group, walk.n, g, walk.stride), results(group, walk.n, y, walk.stride);
   C sum = 0;
-  row.each([&](int64_t i, C value) { sum += log ? value : value * load_y(i); });
+  each([&](int64_t, C grad, C result) { sum += walk.log ? grad : grad * result; }, grads, results);
   sum = group.reduce(sum, Add());
-  row.each([&](int64_t i, C value) {
-    const C of = load_y(i);
-    dx[i * stride] = convert<T>(log ? value - math::exp(of) * sum : (value - sum) * of);
+  if (walk.log) {
+    write(
+        dx, walk.stride, [&](int64_t, C grad, C result) { return grad - math::exp(result) * sum; }, grads, results);
+  } else {
+    write(
+        dx, walk.stride, [&](int64_t, C grad, C result) { return (grad - sum) * result; }, grads, results);
+  }
+}
+
+template <typename T>
+void softmax_columns(const Queue& queue, const Along& along, bool log, const T* x, T* y) {
+  const Walk walk{along.n, along.inner, log};
+  for_each(queue, along.rows(), [=] TT_DEVICE(int64_t r) {
+    Alone alone;
+    softmax_row<1>(alone, walk, x + along.start(r), y + along.start(r));
+  });
+}
+template <typename T, int kLanes>
+void softmax_rows(const Queue& queue, const Along& along, bool log, const T* x, T* y) {
+  const Walk walk{along.n, along.inner, log};
+  for_each_group(queue, along.rows(), row_work(along.n), [=] TT_DEVICE(Group& group) {
+    const int64_t at = along.start(group.index());
+    softmax_row<kLanes>(group, walk, x + at, y + at);
   });
 }
 
 template <typename T>
-void softmax_rows(const Queue& queue, const Along& along, bool log, const T* x, T* y) {
-  const int64_t n = along.n, stride = along.inner;
-  if (along.columns()) {
-    for_each(queue, along.rows(), [=] TT_DEVICE(int64_t r) {
-      Alone alone;
-      softmax_row(alone, n, stride, log, x + along.start(r), y + along.start(r));
-    });
-  } else {
-    for_each_group(queue, along.rows(), n, [=] TT_DEVICE(Group& group) {
-      const int64_t at = along.start(group.index());
-      softmax_row(group, n, stride, log, x + at, y + at);
-    });
-  }
+void backward_columns(const Queue& queue, const Along& along, bool log, const T* g, const T* y, T* dx) {
+  const Walk walk{along.n, along.inner, log};
+  for_each(queue, along.rows(), [=] TT_DEVICE(int64_t r) {
+    Alone alone;
+    const int64_t at = along.start(r);
+    softmax_backward_row<1>(alone, walk, g + at, y + at, dx + at);
+  });
 }
-
-template <typename T>
-void softmax_backward_rows(const Queue& queue, const Along& along, bool log, const T* g, const T* y, T* dx) {
-  const int64_t n = along.n, stride = along.inner;
-  if (along.columns()) {
-    for_each(queue, along.rows(), [=] TT_DEVICE(int64_t r) {
-      Alone alone;
-      const int64_t at = along.start(r);
-      softmax_backward_row(alone, n, stride, log, g + at, y + at, dx + at);
-    });
-  } else {
-    for_each_group(queue, along.rows(), n, [=] TT_DEVICE(Group& group) {
-      const int64_t at = along.start(group.index());
-      softmax_backward_row(group, n, stride, log, g + at, y + at, dx + at);
-    });
-  }
+template <typename T, int kLanes>
+void backward_rows(const Queue& queue, const Along& along, bool log, const T* g, const T* y, T* dx) {
+  const Walk walk{along.n, along.inner, log};
+  for_each_group(queue, along.rows(), row_work(along.n), [=] TT_DEVICE(Group& group) {
+    const int64_t at = along.start(group.index());
+    softmax_backward_row<kLanes>(group, walk, g + at, y + at, dx + at);
+  });
 }
 
 void forward(const Tensor& input, int64_t dim, bool log, Tensor& out) {
   if (out.numel() == 0) return;
   const Tensor x = contiguous_as(input, out.dtype());
   with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
-    softmax_rows(queue_of(out), Along(x.sizes(), dim), log, x.data_as<T>(), out.data_as<T>());
+    const Queue queue = queue_of(out);
+    const Along along(x.sizes(), dim);
+    const T* from = x.data_as<T>();
+    T* to = out.data_as<T>();
+    if (along.columns()) return softmax_columns(queue, along, log, from, to);
+    const bool vectors = along.inner == 1 && is_vectors(along.n, sizeof(T), from, to);
+    vectors ? softmax_rows<T, kVectorLanes<T>>(queue, along, log, from, to)
+            : softmax_rows<T, 1>(queue, along, log, from, to);
   });
 }
 
@@ -152,7 +172,14 @@ void backward(const Tensor& grad, const Tensor& output, int64_t dim, bool log, T
   if (out.numel() == 0) return;
   const Tensor g = contiguous_as(grad, out.dtype()), y = contiguous_as(output, out.dtype());
   with_floating(out.dtype(), [&]<typename T>(std::type_identity<T>) {
-    softmax_backward_rows(queue_of(out), Along(y.sizes(), dim), log, g.data_as<T>(), y.data_as<T>(), out.data_as<T>());
+    const Queue queue = queue_of(out);
+    const Along along(y.sizes(), dim);
+    const T *grads = g.data_as<T>(), *results = y.data_as<T>();
+    T* to = out.data_as<T>();
+    if (along.columns()) return backward_columns(queue, along, log, grads, results, to);
+    const bool vectors = along.inner == 1 && is_vectors(along.n, sizeof(T), grads, results, to);
+    vectors ? backward_rows<T, kVectorLanes<T>>(queue, along, log, grads, results, to)
+            : backward_rows<T, 1>(queue, along, log, grads, results, to);
   });
 }
 

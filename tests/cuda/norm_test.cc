@@ -13,11 +13,12 @@ std::vector<DType> weight_dtypes(DType dtype) {
 
 double tolerance(DType dtype) { return 2 * tolerance_of(dtype); }
 
+// Rows are taken whole or in vectors, kept in registers (up to 16 elements here) or not.
 TEST(CudaNormTest, Softmax) {
   SimulatedEngine engine;
-  const std::pair<Sizes, int64_t> shapes[] = {{{3, 5}, 1},     {{4, 40}, 1},    {{40, 3}, 0},
-                                              {{2, 19, 3}, 1}, {{3000, 3}, -2}, {{2, 20, 1500}, 1},
-                                              {{}, 0},         {{0, 3}, 1},     {{7}, 0}};
+  const std::pair<Sizes, int64_t> shapes[] = {{{3, 5}, 1},  {{3, 16}, 1},    {{5, 8}, 1},     {{4, 40}, 1},
+                                              {{40, 3}, 0}, {{2, 19, 3}, 1}, {{3000, 3}, -2}, {{2, 20, 1500}, 1},
+                                              {{}, 0},      {{0, 3}, 1},     {{7}, 0}};
   for (DType dtype : kFloatings) {
     for (const auto& [sizes, dim] : shapes) {
       for (bool log : {false, true}) {
@@ -58,7 +59,8 @@ TEST(CudaNormTest, SoftmaxOfInfinities) {
 
 TEST(CudaNormTest, LayerNorm) {
   SimulatedEngine engine;
-  const std::pair<Sizes, Sizes> shapes[] = {{{3, 5}, {5}}, {{2, 3, 4}, {3, 4}}, {{70, 33}, {33}}, {{0, 4}, {4}}};
+  const std::pair<Sizes, Sizes> shapes[] = {{{3, 5}, {5}},       {{3, 16}, {16}},  {{70, 64}, {64}},
+                                            {{2, 3, 4}, {3, 4}}, {{70, 33}, {33}}, {{0, 4}, {4}}};
   for (DType dtype : kFloatings) {
     for (DType weights : weight_dtypes(dtype)) {
       for (const auto& [sizes, shape] : shapes) {
@@ -82,7 +84,7 @@ TEST(CudaNormTest, RmsNorm) {
   SimulatedEngine engine;
   for (DType dtype : kFloatings) {
     for (DType weights : weight_dtypes(dtype)) {
-      for (int64_t n : {5, 33}) {
+      for (int64_t n : {5, 16, 33, 64}) {
         expect_agreement({filled({70, n}, dtype), filled({n}, weights), filled({70, n}, dtype)}, tolerance(dtype),
                          [&](const Tensors& t) {
                            Tensors all = ops::rms_norm_forward(t[0], {n}, t[1], 1e-5);
@@ -97,8 +99,8 @@ TEST(CudaNormTest, RmsNorm) {
 
 TEST(CudaNormTest, GroupNorm) {
   SimulatedEngine engine;
-  const std::pair<Sizes, int64_t> shapes[] = {
-      {{2, 4, 3}, 2}, {{3, 6}, 2}, {{2, 6, 5, 5}, 3}, {{40, 8}, 4}, {{0, 4, 2}, 2}};
+  const std::pair<Sizes, int64_t> shapes[] = {{{2, 4, 3}, 2},    {{2, 4, 8}, 2}, {{3, 6}, 2},
+                                              {{2, 6, 5, 5}, 3}, {{40, 8}, 4},   {{0, 4, 2}, 2}};
   for (DType dtype : kFloatings) {
     for (DType weights : weight_dtypes(dtype)) {
       for (const auto& [sizes, groups] : shapes) {
