@@ -113,7 +113,7 @@ def draw(history, images, labels, predictions) -> None:
     axes.grid(alpha=0.3)
     figure.savefig(OUT / "loss.png", dpi=120, bbox_inches="tight")
     figure, grid = plt.subplots(2, 8, figsize=(12, 3.6))
-    for cell, image, label, guess in zip(grid.flat, images[:16, 0].numpy(), labels.tolist(), predictions.tolist()):
+    for cell, image, label, guess in zip(grid.flat, images[:16, 0].cpu().numpy(), labels.tolist(), predictions.tolist()):
         cell.imshow(image, cmap="gray")
         cell.set_title(CLASSES[guess], color="green" if guess == label else "red", fontsize=9)
         cell.axis("off")
