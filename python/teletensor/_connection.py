@@ -64,14 +64,14 @@ def synchronize() -> None:
     connection().synchronize()
 
 
-def sync_report() -> str:
-    """Where this script waited for the engine: a table of lines, counts and seconds."""
+def sync_report(most: int = 20) -> str:
+    """Where this script waited for the engine: a table of lines, counts and seconds, the `most` costly ones."""
     rows = connection().wait_report()
     if not rows:
         return "no round trips were waited for"
     total, seconds = sum(r[1] for r in rows), sum(r[2] for r in rows)
     lines = [f"{total} round trips waited for, {seconds:.3f} s in all"]
-    lines += [f"{count:8d} x  {spent:9.3f} s  {where or '(unknown)'}" for where, count, spent in rows[:20]]
+    lines += [f"{count:8d} x  {spent:9.3f} s  {where or '(unknown)'}" for where, count, spent in rows[:most]]
     return "\n".join(lines)
 
 

@@ -29,8 +29,8 @@ def test_no_instruction_set_leaks(isa):
     if not objects:
         pytest.skip("not an x86-64 build, or the kernels have not been built")
     text = subprocess.run(["nm", "-C", *map(str, objects)], capture_output=True, text=True, check=True).stdout
-    namespace = f"tt::cpu::{isa}::"
-    assert [s for s in weak_symbols(text) if namespace not in s] == []
+    own = (f"tt::cpu::{isa}::", f"Eigen_{isa}::")  # each has a copy of Eigen's of its own
+    assert [s for s in weak_symbols(text) if not any(namespace in s for namespace in own)] == []
 
 
 def test_a_leak_would_be_found():

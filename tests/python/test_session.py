@@ -43,7 +43,7 @@ def test_nothing_waits_but_reading(torch):
     assert torch.connection().counters()["waits"] == before
     loss.item()
     assert torch.connection().counters()["waits"] == before + 1
-    assert "test_session.py" in torch.sync_report()
+    assert "test_session.py" in torch.sync_report(most=10_000)
 
 
 def test_memory_is_freed_when_tensors_are(daemon):
