@@ -7,13 +7,14 @@ root=$(readlink -f "$(dirname "$(readlink -f "$0")")/../..")
 cd "$root"
 bundle=dist/gpu-bundle
 python=$(readlink -f .venv/bin/python)
-version=$("$python" -c 'import sysconfig; print(sysconfig.get_python_version())')
+stdlib=$("$python" -c 'import sysconfig; print(sysconfig.get_paths()["stdlib"])')
 
 command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
 command -v nvcc >/dev/null || { echo "gpu-bundle: there is no nvcc; install a CUDA toolkit, 12.4 or newer" >&2; exit 1; }
 
 echo "gpu-bundle: building"
-cmake --preset cuda >/dev/null
+# ARCHITECTURES=90 makes it smaller: for the machine that it goes to alone.
+cmake --preset cuda ${ARCHITECTURES:+-D "TT_CUDA_ARCHITECTURES=$ARCHITECTURES"} >/dev/null
 cmake --build --preset cuda --target teletensord teletensor_python teletensor_cuda
 
 echo "gpu-bundle: gathering"
@@ -25,11 +26,12 @@ strip -o "$bundle/site/teletensor/lib/libteletensor_cuda.so" build-cuda/lib/libt
   numpy pytest pytest-xdist pyyaml rich
 
 # The interpreter, without what only its developers use.
-mkdir -p "$bundle/python/bin" "$bundle/python/lib/python$version"
+mkdir -p "$bundle/python/bin" "$bundle/python/lib/$(basename "$stdlib")"
 cp "$python" "$bundle/python/bin/python3"
-tar -C "/usr/lib/python$version" --exclude=test --exclude=idlelib --exclude=tkinter --exclude=ensurepip \
-  --exclude=lib2to3 --exclude='config-*' --exclude=__pycache__ -c . | tar -C "$bundle/python/lib/python$version" -x
-ldd "$python" | awk '$1 ~ /^lib(z|expat|bz2|lzma|ffi)/ {print $3}' | xargs -I{} cp -L {} "$bundle/python/lib/"
+tar -C "$stdlib" --exclude=site-packages --exclude=dist-packages --exclude=test --exclude=idlelib --exclude=tkinter --exclude=ensurepip \
+  --exclude=lib2to3 --exclude='config-*' --exclude=__pycache__ -c . | tar -C "$bundle/python/lib/$(basename "$stdlib")" -x
+find "$python" "$stdlib/lib-dynload" -type f -exec ldd {} + 2>/dev/null |
+  awk '$1 ~ /^lib(python|z|expat|bz2|lzma|ffi)/ {print $3}' | sort -u | xargs -I{} cp -L {} "$bundle/python/lib/"
 
 cp -r tests benchmarks examples "$bundle/"
 mkdir -p "$bundle/engine" && cp -r engine/generate engine/ops "$bundle/engine/"
@@ -37,6 +39,7 @@ cp pyproject.toml "$bundle/"
 .venv/bin/python deploy/gpu/shorten_data.py /usr/share/datasets/fashion-mnist "$bundle/data"
 cp deploy/gpu/check "$bundle/check"
 find "$bundle" -name __pycache__ -prune -exec rm -rf {} +
+find "$bundle/site/numpy" -name tests -prune -exec rm -rf {} +
 
 tar -C dist -c gpu-bundle | xz -T0 -6 >dist/gpu-bundle.tar.xz
 echo "gpu-bundle: $(du -h dist/gpu-bundle.tar.xz | cut -f1) in dist/gpu-bundle.tar.xz; unpack it there and run gpu-bundle/check"

@@ -4,7 +4,8 @@ namespace tt {
 
 void Error::set_op(std::string_view op) {
   if (has_op_) return;
-  message_ = absl::StrCat("[", message_part(op), "] ", message_);
+  const std::string prefix = absl::StrCat("[", message_part(op), "] ");
+  if (!message_.starts_with(prefix)) message_ = prefix + message_;
   has_op_ = true;
 }
 

@@ -29,8 +29,7 @@ def main() -> None:
         size = int(2 ** random.uniform(0, 22)) if random.random() < 0.9 else int(2 ** random.uniform(22, 26))
         size = min(size, budget // 16)
         while held + 4 * size > budget:
-            dropped = live.pop(random.choice(list(live)))
-            held -= 4 * dropped.numel()
+            held -= 4 * live.pop(random.choice(list(live))).numel()
         t = torch.full((size,), float(number % 1000), device="cuda")
         live[number % 1000] = t.clone() if random.random() < 0.3 else t
         held = sum(4 * kept.numel() for kept in live.values())
