@@ -36,6 +36,7 @@ Graphs& Context::graphs() {
 }
 
 void Context::close() {
+  ContextScope scope(this);  // a capture that is under way ends in its own context, whoever's thread this is
   graphs_ = nullptr;
   faults_ = nullptr;
   streams_.clear();

@@ -343,6 +343,26 @@ while True:  # in the middle of transfers both ways
     assert run_script("import teletensor as torch; assert torch.ones(3, device='cuda').sum().item() == 3", engine).returncode == 0
 
 
+def test_a_client_killed_in_the_middle_of_a_graph_leaves_nothing(simulated_daemon):
+    engine = simulated_daemon()
+    before = held_bytes(engine)
+    script = """
+import os, signal, teletensor as torch
+x = torch.ones(2**20, device="cuda")
+torch.cuda.synchronize()
+torch.cuda.CUDAGraph().capture_begin()
+y = x * 2 + 1
+torch.connection().synchronize()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert run_script(script, engine).returncode == -signal.SIGKILL
+    deadline = time.monotonic() + 15
+    while held_bytes(engine) != before and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert held_bytes(engine) == before
+    assert run_script("import teletensor as torch; assert torch.ones(3, device='cuda').sum().item() == 3", engine).returncode == 0
+
+
 # ---- Losing a GPU --------------------------------------------------------------------------
 
 
