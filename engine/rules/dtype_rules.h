@@ -41,6 +41,11 @@ template <typename... A>
 DType floating_only(const A&... args) {
   return require_floating(promote(args...));
 }
+DType require_full_precision(DType t);  // float32 or float64
+template <typename... A>
+DType full_precision(const A&... args) {
+  return require_full_precision(promote(args...));
+}
 template <typename... A>
 DType integral(const A&... args) {
   return require_integral(promote(args...));

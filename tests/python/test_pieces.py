@@ -94,3 +94,8 @@ def test_gradients_of_samples(torch, edge_order):
         close(got, wanted)
     places = torch.tensor([0.0, 1.0, 1.5, 4.0], dtype=torch.float64)
     close(torch.gradient(x, spacing=[places], dim=1, edge_order=edge_order)[0], np.gradient(x.numpy(), places.numpy(), axis=1, edge_order=edge_order))
+
+
+def test_nextafter_is_exact(torch):
+    a, b = np.array([0.0, -0.0, np.inf, 1.0, 1.0], "float32"), np.array([1, -1, 0, 2, np.nan], "float32")
+    assert np.array_equal(torch.nextafter(torch.from_numpy(a), torch.from_numpy(b)).numpy(), np.nextafter(a, b), equal_nan=True)
