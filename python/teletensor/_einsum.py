@@ -139,9 +139,8 @@ def tensordot(a: Tensor, b: Tensor, dims=2) -> Tensor:
     left, right = [[d % t.dim() for d in ds] for t, ds in zip((a, b), dims)]
     free_a = [d for d in range(a.dim()) if d not in left]
     free_b = [d for d in range(b.dim()) if d not in right]
-    inner = 1
-    for d in left:
-        inner *= a.shape[d]
-    rows = a.permute(free_a + left).reshape(-1, inner)
-    columns = b.permute(right + free_b).reshape(inner, -1)
-    return (rows @ columns).reshape([a.shape[d] for d in free_a] + [b.shape[d] for d in free_b])
+    inner = math.prod(a.shape[d] for d in left)
+    outer_a, outer_b = [a.shape[d] for d in free_a], [b.shape[d] for d in free_b]
+    rows = a.permute(free_a + left).reshape(math.prod(outer_a), inner)  # no -1: there may be no elements
+    columns = b.permute(right + free_b).reshape(inner, math.prod(outer_b))
+    return (rows @ columns).reshape(outer_a + outer_b)

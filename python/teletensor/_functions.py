@@ -196,7 +196,6 @@ def meshgrid(*tensors, indexing: str = "ij") -> tuple[Tensor, ...]:
         view[i] = shape[i]
         grids.append(t.reshape(view).expand(shape))
     if swap:
-        grids = [g.transpose(0, 1) for g in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 
