@@ -34,6 +34,7 @@ if _TYPE_CHECKING:
 from . import _tensor  # noqa: E402 - adds the methods that are written in Python
 from ._functions import *  # noqa: E402,F403
 from ._combining import *  # noqa: E402,F403
+from ._dlpack import from_dlpack  # noqa: E402
 from ._einsum import einsum, tensordot  # noqa: E402
 from ._inplace import in_place_functions as _in_place_functions  # noqa: E402
 from ._numbers import *  # noqa: E402,F403

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any, Callable
 
-from . import _C
+from . import _C, _dlpack
 from ._C import Tensor
 from ._tensor_str import tensor_str
 
@@ -51,6 +51,11 @@ def __reversed__(self: Tensor) -> Tensor:
 def __array__(self: Tensor, dtype=None, copy=None):
     array = self.numpy()
     return array if dtype is None else array.astype(dtype, copy=False)
+
+
+@_method
+def __complex__(self: Tensor) -> complex:
+    return complex(self.item())
 
 
 @_method
@@ -303,6 +308,9 @@ def get_device(self: Tensor) -> int:
     """The GPU's index, -1 on the CPU."""
     return self.device.index if self.is_cuda else -1
 
+
+_METHODS["__dlpack__"], _METHODS["__dlpack_device__"] = _dlpack.dlpack, _dlpack.dlpack_device
+_METHODS["__array_namespace__"] = _dlpack.array_namespace
 
 for _name, _value in _METHODS.items():
     setattr(Tensor, _name, _value)
