@@ -1,0 +1,32 @@
+"""The Python array API standard, revision 2024.12, over teletensor.
+
+    import teletensor.array_api as xp
+    x = xp.linspace(0, 1, 5)
+
+Its arrays are Tensors that follow the standard (Array) where PyTorch does not.
+"""
+
+from __future__ import annotations
+
+from math import e, inf, nan, pi
+
+from .._C import device
+from . import _creation, _dtypes, _elementwise, _linalg, _manipulation, _operators, _reductions, _searching
+from . import linalg
+from ._array import Array, lifted_all
+from ._info import __array_namespace_info__
+
+__array_api_version__ = "2024.12"
+newaxis = None
+
+globals().update(_dtypes.dtypes_of(None))
+for _module in (_creation, _dtypes, _elementwise, _manipulation, _reductions, _searching):
+    globals().update(lifted_all(_module))
+matmul, matrix_transpose, tensordot, vecdot = linalg.matmul, linalg.matrix_transpose, linalg.tensordot, linalg.vecdot
+
+__all__ = sorted(
+    {
+        "Array", "__array_api_version__", "__array_namespace_info__", "device", "e", "inf", "linalg", "matmul",
+        "matrix_transpose", "nan", "newaxis", "pi", "tensordot", "vecdot", *_dtypes.dtypes_of(None),
+    }.union(*(m.__all__ for m in (_creation, _dtypes, _elementwise, _manipulation, _reductions, _searching)))
+)  # fmt: skip

@@ -1,0 +1,92 @@
+"""The array of the standard: a Tensor whose operators, indices and attributes are the standard's.
+
+A Tensor keeps PyTorch's meaning (``size()`` is a method, zero-dim tensors promote less, steps are positive). An Array is
+one: the same handle, gradients and all; every function of the package takes it.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+from typing import Any, Callable
+
+from .. import _C
+from .._C import Tensor
+from . import _indexing
+
+__all__ = ["Array", "lifted", "lifted_all", "plain"]
+
+
+class Array(Tensor):
+    """A Tensor as the array API standard wants it; its operators are added by _operators."""
+
+    __module__ = "teletensor.array_api"
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.numel()
+
+    @property
+    def T(self) -> Array:
+        """A matrix transposed."""
+        if self.ndim != 2:
+            raise ValueError(f"x.T requires x to have 2 dimensions, got {self.ndim}: use x.mT or permute_dims()")
+        return self.mT
+
+    @property
+    def mT(self) -> Array:
+        """Matrices transposed."""
+        if self.ndim < 2:
+            raise ValueError(f"x.mT requires x to have at least 2 dimensions, got {self.ndim}")
+        return Array(plain(self).transpose(-2, -1))
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
+        """Itself, or a copy on another device."""
+        if stream is not None:
+            raise ValueError("[to_device] stream must be None: an engine's streams are its own")
+        return Array(plain(self).to(_C.device(device)))
+
+    def __getitem__(self, key: Any) -> Array:
+        return Array(_indexing.get_item(plain(self), key))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        _indexing.set_item(plain(self), key, value)
+
+    def __iter__(self):
+        return (Array(part) for part in Tensor.__iter__(plain(self)))
+
+
+def plain(x: Any) -> Any:
+    """Of an Array the Tensor; what else there is unchanged."""
+    return Tensor(x) if type(x) is Array else x
+
+
+def _unlifted(x: Any) -> Any:
+    return type(x)(map(plain, x)) if type(x) in (tuple, list) else plain(x)
+
+
+def _lifted_result(x: Any) -> Any:
+    if type(x) is Tensor:
+        return Array(x)
+    if type(x) in (tuple, list):
+        return type(x)(map(_lifted_result, x))
+    if isinstance(x, tuple) and hasattr(x, "_fields"):  # a named one
+        return type(x)(*map(_lifted_result, x))
+    return x
+
+
+def lifted(function: Callable) -> Callable:
+    """A function of Tensors as one of Arrays."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        return _lifted_result(function(*map(_unlifted, args), **{k: _unlifted(v) for k, v in options.items()}))
+
+    return call
+
+
+def lifted_all(module: ModuleType) -> dict[str, Any]:
+    """The public functions of a module, lifted; its other public names as they are."""
+    names = {name: getattr(module, name) for name in module.__all__}
+    return {name: lifted(x) if callable(x) and not isinstance(x, type) else x for name, x in names.items()}

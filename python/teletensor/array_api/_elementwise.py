@@ -1,0 +1,116 @@
+"""Functions of each element: tables of names, and the few that are not PyTorch's in a special case."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from .. import _C, _functions, _numbers
+from .._C import Tensor
+from ._dtypes import all_tensors, kind_of, together
+from ._tables import named
+
+_torch = _C.torch
+
+# the standard's name: ours
+_UNARY = {
+    **{name: name for name in (
+        "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "expm1", "isfinite", "isinf",
+        "isnan", "log", "log1p", "log2", "log10", "logical_not", "negative", "reciprocal", "signbit", "sin", "sinh",
+        "square", "sqrt", "tan", "tanh",
+    )},
+    "bitwise_invert": "bitwise_not",
+}  # fmt: skip
+_BINARY = {
+    **{name: name for name in (
+        "add", "atan2", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+        "copysign", "divide", "greater", "greater_equal", "hypot", "less", "less_equal", "logaddexp", "logical_and",
+        "logical_or", "logical_xor", "maximum", "minimum", "multiply", "nextafter", "not_equal", "pow", "subtract",
+    )},
+    "equal": "eq",
+}  # fmt: skip
+_ROUNDING = ("ceil", "floor", "round", "trunc")
+
+__all__ = [
+    *_UNARY, *_BINARY, *_ROUNDING, "clip", "conj", "floor_divide", "imag", "positive", "real", "remainder", "sign",
+]  # fmt: skip
+
+
+def _unary(name: str, ours: Callable) -> Callable:
+    return named(name, lambda x, /: ours(x))
+
+
+def _binary(name: str, ours: Callable) -> Callable:
+    return named(name, lambda x1, x2, /: ours(*together(x1, x2)))
+
+
+def _rounding(name: str, ours: Callable) -> Callable:
+    return named(name, lambda x, /: _by_parts(ours, x) if x.dtype.is_complex else ours(x))
+
+
+def _by_parts(function: Callable, x: Tensor) -> Tensor:
+    return _torch.complex(function(x.real), function(x.imag))
+
+
+globals().update({name: _unary(name, getattr(_torch, ours)) for name, ours in _UNARY.items()})
+globals().update({name: _binary(name, getattr(_torch, ours)) for name, ours in _BINARY.items() if hasattr(_torch, ours)})
+globals().update({name: _rounding(name, getattr(_torch, name)) for name in _ROUNDING})
+
+
+def positive(x: Tensor, /) -> Tensor:
+    """A copy."""
+    return x.clone()
+
+
+def conj(x: Tensor, /) -> Tensor:
+    """The complex conjugate; what is real unchanged."""
+    return _numbers.conj_physical(x)
+
+
+def real(x: Tensor, /) -> Tensor:
+    """The real part."""
+    return x.real
+
+
+def imag(x: Tensor, /) -> Tensor:
+    """The imaginary part, of what is real zeros."""
+    return x.imag if x.dtype.is_complex else _torch.zeros_like(x)
+
+
+def sign(x: Tensor, /) -> Tensor:
+    """-1, 0 or 1, of complex numbers that of their direction; NaN stays."""
+    if x.dtype.is_complex:
+        return _torch.where(x == 0, x, x / x.abs())
+    return _torch.where(x.isnan(), x, x.sign()) if x.is_floating_point() else x.sign()
+
+
+def remainder(x1: Any, x2: Any, /) -> Tensor:
+    """What is left of a division, with the divisor's sign, also where it is zero."""
+    x1, x2 = together(x1, x2)
+    rest = _torch.remainder(x1, x2)
+    return _torch.where(rest == 0, _torch.copysign(rest, x2), rest) if rest.is_floating_point() else rest
+
+
+def floor_divide(x1: Any, x2: Any, /) -> Tensor:
+    """The quotient, rounded down. Of infinities it is infinite, or a signed zero, where Python has NaN and -1."""
+    x1, x2 = all_tensors(x1, x2)
+    quotient = _torch.floor_divide(x1, x2)
+    if not quotient.is_floating_point():
+        return quotient
+    return _torch.where(x1.isfinite() & x2.isfinite(), quotient, _torch.divide(x1, x2).floor())
+
+
+def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
+    """x, held between two bounds, each a number, an array or none; of x's dtype."""
+    lower = None if min is None else _bound(min, x)
+    upper = None if max is None else _bound(max, x)
+    result = x.clone() if lower is None else _torch.maximum(x, lower)
+    return result if upper is None else _torch.minimum(result, upper)
+
+
+def _bound(bound: Any, x: Tensor) -> Tensor:
+    if isinstance(bound, Tensor):
+        return bound.to(x.dtype)
+    if isinstance(bound, int) and kind_of(x.dtype) in ("signed integer", "unsigned integer"):
+        limits = _functions.iinfo(x.dtype)
+        bound = sorted((limits.min, bound, limits.max))[1]  # beyond the dtype: its own limit
+    return _C.tensor(bound, dtype=x.dtype, device=x.device)

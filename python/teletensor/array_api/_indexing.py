@@ -1,0 +1,81 @@
+"""Indices as the standard has them: negative steps, masks without elements, indices of every integer dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C
+from .._C import Tensor
+
+_torch = _C.torch
+
+
+def get_item(x: Tensor, key: Any) -> Tensor:
+    """x[key]."""
+    mask = _empty_mask(x, key)
+    if mask is not None:
+        return _torch.empty((0, *x.shape[mask.ndim :]), dtype=x.dtype, device=x.device)
+    key, flipped = _forward(x, key)
+    return Tensor.__getitem__(x.flip(flipped) if flipped else x, key)
+
+
+def set_item(x: Tensor, key: Any, value: Any) -> None:
+    """x[key] = value."""
+    value = Tensor(value) if isinstance(value, Tensor) else value
+    if _empty_mask(x, key) is not None:
+        return
+    key, flipped = _forward(x, key)
+    if not flipped:
+        return Tensor.__setitem__(x, key, value)
+    backward = x.flip(flipped)
+    Tensor.__setitem__(backward, key, value)
+    x.copy_(backward.flip(flipped))
+
+
+def _empty_mask(x: Tensor, key: Any) -> Tensor | None:
+    """The key, where it is a mask that has no elements though x may have: it chooses nothing."""
+    if not isinstance(key, Tensor) or key.dtype is not _C.bool or key.numel() != 0:
+        return None
+    if key.ndim > x.ndim or any(n not in (m, 0) for n, m in zip(key.shape, x.shape)):
+        raise IndexError(f"a mask of shape {tuple(key.shape)} does not fit an array of shape {tuple(x.shape)}")
+    return key
+
+
+def _forward(x: Tensor, key: Any) -> tuple[Any, list[int]]:
+    """The key with steps ahead only, and the axes of x along which it then expects x reversed."""
+    if not isinstance(key, tuple):
+        key = (key,)
+    key = tuple(_as_index(k) for k in key)
+    takes = [_axes_taken(k) for k in key]
+    axis, flipped, forward = 0, [], []
+    for k, taken in zip(key, takes):
+        if k is Ellipsis:
+            taken = x.ndim - sum(takes)
+        elif isinstance(k, slice) and axis < x.ndim:
+            if k.step is not None and k.step < 0:
+                flipped.append(axis)
+                k = _reversed(k, x.shape[axis])
+        forward.append(k)
+        axis += taken
+    return tuple(forward), flipped
+
+
+def _as_index(k: Any) -> Any:
+    if isinstance(k, Tensor):
+        k = Tensor(k)
+        return k if k.dtype is _C.bool or k.dtype is _C.int64 else k.to(_C.int64)  # uint8 would be taken for a mask
+    return k
+
+
+def _axes_taken(k: Any) -> int:
+    if k is None or k is Ellipsis or isinstance(k, bool):
+        return 0
+    return k.ndim if isinstance(k, Tensor) and k.dtype is _C.bool else 1
+
+
+def _reversed(k: slice, size: int) -> slice:
+    """The slice that takes from the axis reversed what k takes from the axis."""
+    places = range(size)[k]
+    if not places:
+        return slice(0, 0)
+    return slice(size - 1 - places[0], size - places[-1], -places.step)

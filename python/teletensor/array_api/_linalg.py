@@ -1,0 +1,161 @@
+"""Functions of matrices and vectors, on Tensors."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .. import _C, _einsum, _functions, linalg
+from .._C import Tensor
+from . import _dtypes, _reductions
+from ._dtypes import all_tensors
+
+__all__ = [
+    "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power",
+    "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace",
+    "vecdot", "vector_norm",
+]  # fmt: skip
+
+_torch = _C.torch
+
+
+class SVD(NamedTuple):
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The matrix product."""
+    return _torch.matmul(*all_tensors(x1, x2))
+
+
+def matrix_transpose(x: Tensor, /) -> Tensor:
+    """Matrices transposed."""
+    if x.ndim < 2:
+        raise ValueError(f"matrix_transpose() takes an array of at least 2 dimensions, got {x.ndim}")
+    return x.transpose(-2, -1)
+
+
+def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
+    """The contraction of the last axes of x1 with the first of x2, or of two lists of axes."""
+    return _einsum.tensordot(*all_tensors(x1, x2), dims=axes)
+
+
+def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The products of vectors along an axis, x1 conjugated."""
+    x1, x2 = (x.movedim(axis, -1) for x in all_tensors(x1, x2))
+    if x1.shape[-1] != x2.shape[-1]:
+        raise ValueError(f"vecdot(): the vectors have {x1.shape[-1]} and {x2.shape[-1]} elements")
+    x1 = x1.conj() if x1.dtype.is_complex else x1
+    return (x1.unsqueeze(-2) @ x2.unsqueeze(-1)).squeeze(-1).squeeze(-1)
+
+
+def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
+    """The triangular factor of positive definite matrices."""
+    return linalg.cholesky(x, upper=upper)
+
+
+def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The cross products of vectors of three elements along an axis."""
+    x1, x2 = all_tensors(x1, x2)
+    least = min(x1.ndim, x2.ndim)
+    if not -least <= axis < least or x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ValueError(f"cross(): shapes {tuple(x1.shape)} and {tuple(x2.shape)} have no 3 elements along axis {axis}")
+    return linalg.cross(*_functions.broadcast_tensors(x1, x2), dim=axis)
+
+
+def det(x: Tensor, /) -> Tensor:
+    """The determinants of matrices."""
+    return linalg.det(x)
+
+
+def slogdet(x: Tensor, /) -> tuple[Tensor, Tensor]:
+    """The determinants' (sign, logabsdet)."""
+    return linalg.slogdet(x)
+
+
+def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
+    """The diagonals of matrices."""
+    return x.diagonal(offset, -2, -1)
+
+
+def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+    """The sums of the diagonals of matrices."""
+    return _reductions.sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+def eigh(x: Tensor, /) -> tuple[Tensor, Tensor]:
+    """(eigenvalues, eigenvectors) of symmetric matrices."""
+    return linalg.eigh(x)
+
+
+def eigvalsh(x: Tensor, /) -> Tensor:
+    """The eigenvalues of symmetric matrices."""
+    return linalg.eigvalsh(x)
+
+
+def inv(x: Tensor, /) -> Tensor:
+    """The inverses of matrices."""
+    return linalg.inv(x)
+
+
+def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
+    """The pseudo-inverses of matrices."""
+    return linalg.pinv(x, rtol=_tolerance(x) if rtol is None else rtol)
+
+
+def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
+    """How many singular values exceed rtol times the largest."""
+    return linalg.matrix_rank(x, rtol=_tolerance(x) if rtol is None else rtol)
+
+
+def _tolerance(x: Tensor) -> float:
+    return max(x.shape[-2:]) * _dtypes.finfo(x.dtype).eps
+
+
+def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:  # noqa: A002 - the standard's name
+    """The norms of matrices."""
+    return linalg.matrix_norm(x, ord, keepdim=keepdims)
+
+
+def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:  # noqa: A002
+    """The norms of the elements along axes (all, where None) as vectors."""
+    if axis == ():
+        return (x != 0).to(x.abs().dtype) if ord == 0 else x.abs()
+    return linalg.vector_norm(x, ord, axis, keepdims)
+
+
+def matrix_power(x: Tensor, n: int, /) -> Tensor:
+    """The n-th powers of matrices; of their inverses where n is negative."""
+    return linalg.matrix_power(x, n)
+
+
+def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The products of all pairs from two vectors."""
+    return _torch.outer(*all_tensors(x1, x2))
+
+
+def qr(x: Tensor, /, *, mode: str = "reduced") -> tuple[Tensor, Tensor]:
+    """(Q, R): an orthonormal and an upper triangular factor."""
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"qr(): mode must be 'reduced' or 'complete', got {mode!r}")
+    return linalg.qr(x, mode)
+
+
+def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVD:
+    """(U, S, Vh): the singular values of matrices, and vectors."""
+    return SVD(*linalg.svd(x, full_matrices=full_matrices))
+
+
+def svdvals(x: Tensor, /) -> Tensor:
+    """The singular values of matrices."""
+    return linalg.svdvals(x)
+
+
+def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """What x1 multiplies to give x2: a vector where x2 has one dimension, else matrices."""
+    x1, x2 = all_tensors(x1, x2)
+    if x2.ndim == 1:
+        return linalg.solve(x1, x2.unsqueeze(-1)).squeeze(-1)
+    batch = max(x1.ndim, x2.ndim) - x2.ndim  # as many dimensions: else PyTorch takes it for a batch of vectors
+    return linalg.solve(x1, x2.reshape((1,) * batch + tuple(x2.shape)))

@@ -1,0 +1,120 @@
+"""Functions that move, join and repeat elements without changing them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C, _functions
+from .._C import Tensor
+from ._dtypes import all_tensors
+
+__all__ = [
+    "broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "moveaxis", "permute_dims", "repeat",
+    "reshape", "roll", "squeeze", "stack", "tile", "unstack",
+]  # fmt: skip
+
+_torch = _C.torch
+
+
+def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
+    """The arrays, expanded to their common shape."""
+    return list(_functions.broadcast_tensors(*arrays))
+
+
+def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
+    """The array, expanded to a shape."""
+    return x.expand(tuple(shape))
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
+    """The arrays joined along an axis; flattened ones where it is None."""
+    tensors = all_tensors(*arrays)
+    return _torch.cat([t.reshape(-1) for t in tensors] if axis is None else list(tensors), axis or 0)
+
+
+def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
+    """The arrays joined along a new axis."""
+    return _torch.stack(list(all_tensors(*arrays)), axis)
+
+
+def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """The slices along an axis."""
+    if x.ndim == 0:
+        raise ValueError("unstack() takes an array of at least one dimension")
+    return tuple(x.unbind(axis))
+
+
+def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
+    """x with axes of one element at the places that they have in the result."""
+    axes = _places((axis,) if isinstance(axis, int) else axis, x.ndim + (1 if isinstance(axis, int) else len(axis)))
+    for place in sorted(axes):
+        x = x.unsqueeze(place)
+    return x
+
+
+def _places(axes: Any, ndim: int) -> list[int]:
+    """Axes counted from the front. Raises IndexError out of range, ValueError where one stands twice."""
+    for axis in axes:
+        if not -ndim <= axis < ndim:
+            raise IndexError(f"axis {axis} is out of bounds for an array of {ndim} dimensions")
+    places = [axis % ndim for axis in axes]
+    if len(set(places)) < len(places):
+        raise ValueError(f"an axis stands twice in {tuple(axes)}")
+    return places
+
+
+def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
+    """x without axes of one element."""
+    places = _places((axis,) if isinstance(axis, int) else axis, x.ndim)
+    for place in places:
+        if x.shape[place] != 1:
+            raise ValueError(f"cannot squeeze axis {place} of size {x.shape[place]}")
+    return x.reshape([n for d, n in enumerate(x.shape) if d not in places])
+
+
+def flip(x: Tensor, /, *, axis: Any = None) -> Tensor:
+    """x reversed along axes: all, where None."""
+    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    return x.flip(_places(axes, x.ndim))
+
+
+def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:
+    """x with some axes elsewhere."""
+    return x.movedim(source, destination)
+
+
+def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
+    """x with its axes in another order."""
+    return x.permute(tuple(axes))
+
+
+def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
+    """x in another shape: a view where that can be, unless a copy is asked for."""
+    if copy is False:
+        return x.view(tuple(shape))
+    return (x.clone() if copy else x).reshape(tuple(shape))
+
+
+def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
+    """x with elements moved on along axes, the last ones to the front."""
+    if axis is None:
+        return x.reshape(-1).roll(shift, 0).reshape(x.shape) if x.ndim else x.clone()
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
+    return x.roll(shifts, axes) if axes else x.clone()
+
+
+def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
+    """x, repeated along each axis."""
+    return _torch.tile(x, tuple(repetitions))
+
+
+def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
+    """Each slice along an axis (of None: each element) several times in a row. Waits for repeats that differ."""
+    x, axis = (x.reshape(-1), 0) if axis is None else (x, axis)
+    if isinstance(repeats, int):
+        return _torch.repeat_interleave(x, repeats, axis)
+    count = x.shape[axis]
+    ends = repeats.to(_C.int64).reshape(-1).expand(count).cumsum(0)
+    total = int(ends[-1]) if count else 0
+    return x.index_select(axis, _torch.searchsorted(ends, _torch.arange(total, device=x.device), right=True))

@@ -1,0 +1,115 @@
+"""Functions that reduce or accumulate along axes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable
+
+from .. import _C
+from .._C import Tensor
+from ._dtypes import kind_of
+from ._tables import named
+
+__all__ = [
+    "all", "any", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "max", "mean", "min",
+    "prod", "std", "sum", "var",
+]  # fmt: skip
+
+_torch, _ops = _C.torch, _C.ops
+
+
+def _along(x: Tensor, axis: Any) -> tuple[Tensor, Any]:
+    """The tensor and dims that a reduction of ours takes: of no axes it reduces a new one, of one element."""
+    return (x.unsqueeze(-1), [-1]) if axis == () else (x, axis if axis is None or isinstance(axis, int) else list(axis))
+
+
+def _reduction(name: str, ours: Callable) -> Callable:
+    def reduce(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+        values, dims = _along(x, axis)
+        return ours(values, dims, keepdim=keepdims and axis != ())
+
+    return named(name, reduce)
+
+
+def _accumulation(name: str, ours: Callable) -> Callable:
+    def reduce(x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+        values, dims = _along(x, axis)
+        return ours(values, dims, keepdim=keepdims and axis != (), dtype=dtype or _accumulated(x.dtype))
+
+    return named(name, reduce)
+
+
+def _accumulated(dtype: _C.dtype) -> _C.dtype | None:
+    """What sums of a dtype are returned in: the widest integer of its sign, else itself."""
+    return {"unsigned integer": getattr(_C, "uint64", None), "signed integer": _C.int64}.get(kind_of(dtype))
+
+
+def _place(name: str, ours: Callable) -> Callable:
+    def find(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        if axis is not None:
+            return ours(x, axis, keepdims)
+        place = ours(x.reshape(-1), 0, False)
+        return place.reshape((1,) * x.ndim) if keepdims else place
+
+    return named(name, find)
+
+
+def _running(name: str, ours: Callable, first: int) -> Callable:
+    def accumulate(
+        x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    ) -> Tensor:
+        if axis is None:
+            if x.ndim > 1:
+                raise ValueError(f"{name}(): axis must be given for an array of {x.ndim} dimensions")
+            axis = 0
+        values = x.reshape(1) if x.ndim == 0 else x
+        result = ours(values, axis, dtype=dtype or _accumulated(x.dtype))
+        if not include_initial:
+            return result.reshape(x.shape)
+        sizes = list(result.shape)
+        sizes[axis] = 1
+        return _torch.cat([_torch.full(sizes, first, dtype=result.dtype, device=x.device), result], axis)
+
+    return named(name, accumulate)
+
+
+def _spread(name: str, finish: Callable) -> Callable:
+    def reduce(x: Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+        values, dims = _along(x, axis)
+        keep = keepdims and axis != ()
+        if correction == int(correction):
+            return finish(_torch.var(values, dims, correction=int(correction), keepdim=keep))
+        dims = range(values.ndim) if dims is None else [dims] if isinstance(dims, int) else dims
+        count = math.prod(values.shape[d] for d in dims)
+        scale = count / (count - correction) if count > correction else math.inf
+        return finish(_torch.var(values, list(dims), correction=0, keepdim=keep) * scale)
+
+    return named(name, reduce)
+
+
+def _truth(ours: Callable) -> Callable:
+    return lambda x, dims, keepdim: ours(x, dims, keepdim).to(_C.bool)  # of uint8 PyTorch's stays uint8
+
+
+all, any = _reduction("all", _truth(_torch.all)), _reduction("any", _truth(_torch.any))
+max, mean, min = _reduction("max", _torch.amax), _reduction("mean", _torch.mean), _reduction("min", _torch.amin)
+prod, sum = _accumulation("prod", _torch.prod), _accumulation("sum", _torch.sum)
+argmax, argmin = _place("argmax", _torch.argmax), _place("argmin", _torch.argmin)
+cumulative_prod, cumulative_sum = _running("cumulative_prod", _torch.cumprod, 1), _running("cumulative_sum", _torch.cumsum, 0)
+std, var = _spread("std", _torch.sqrt), _spread("var", lambda variance: variance)
+
+
+def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """How many elements are not zero."""
+    return sum(x != 0, axis=axis, dtype=_C.int64, keepdims=keepdims)
+
+
+def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Tensor:
+    """The differences between neighbours, n times; prepend and append are put around x beforehand."""
+    parts = [part for part in (prepend, x, append) if part is not None]
+    x = _torch.cat(parts, axis) if len(parts) > 1 else x
+    for _ in range(n):
+        size = x.shape[axis] - 1
+        left, right = x.narrow(axis, 0, size), x.narrow(axis, 1, size)
+        x = left != right if x.dtype is _C.bool else right - left
+    return x

@@ -1,0 +1,123 @@
+"""Functions that look for, choose and order elements."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .. import _C
+from .._C import Tensor
+from ._dtypes import together
+
+__all__ = [
+    "argsort", "nonzero", "searchsorted", "sort", "take", "take_along_axis", "unique_all", "unique_counts",
+    "unique_inverse", "unique_values", "where",
+]  # fmt: skip
+
+_torch = _C.torch
+
+
+def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
+    """x1 where the condition holds, else x2."""
+    return _torch.where(condition, *together(x1, x2))
+
+
+def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
+    """The places of the elements that are not zero: their indices along each axis. Waits."""
+    if x.ndim == 0:
+        raise ValueError("nonzero() takes an array of at least one dimension")
+    return tuple(x.nonzero().unbind(1))
+
+
+def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The elements in order along an axis."""
+    return _torch.sort(x, stable=stable, dim=axis, descending=descending)[0]
+
+
+def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The places of the elements in order along an axis."""
+    return _torch.argsort(x, axis, descending, stable)
+
+
+def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:
+    """Where in x1, which is in order (by sorter, where given), each element of x2 belongs."""
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted(): side must be 'left' or 'right', got {side!r}")
+    if not isinstance(x2, Tensor):
+        x2 = _C.tensor(x2, dtype=x1.dtype, device=x1.device)
+    x1, x2 = together(x1 if sorter is None else x1[sorter], x2)
+    return _torch.searchsorted(x1, x2, right=side == "right")
+
+
+def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
+    """The slices at some places along an axis."""
+    if axis is None and x.ndim != 1:
+        raise ValueError(f"take(): axis must be given for an array of {x.ndim} dimensions")
+    axis = (axis or 0) % x.ndim
+    return x[(slice(None),) * axis + (indices.to(_C.int64),)]
+
+
+def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+    """For each place the element at an index of its own along an axis."""
+    size = x.shape[axis]
+    indices = indices.to(_C.int64)
+    return _torch.take_along_dim(x, _torch.where(indices < 0, indices + size, indices), axis)
+
+
+class UniqueAll(NamedTuple):
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def unique_all(x: Tensor, /) -> UniqueAll:
+    """The different elements in order, each with its first place and number, and the place of each of x. Waits.
+
+    NaN differs from NaN.
+    """
+    flat = x.reshape(-1)
+    count = flat.shape[0]
+    order = _order(flat)
+    ordered = flat[order]
+    new = _torch.ones((count,), dtype=_C.bool, device=x.device)
+    if count > 1:
+        new[1:] = ordered[1:] != ordered[:-1]
+    starts = new.nonzero().reshape(-1)
+    ends = _torch.cat([starts[1:], _torch.full((min(count, 1),), count, dtype=_C.int64, device=x.device)])
+    inverse = _torch.zeros((count,), dtype=_C.int64, device=x.device).scatter(0, order, new.cumsum(0) - 1)
+    return UniqueAll(ordered[starts], order[starts], inverse.reshape(x.shape), ends - starts)
+
+
+def _order(flat: Tensor) -> Tensor:
+    """The places of a vector's elements in order, equal ones in theirs; complex ones by their real part first."""
+    if not flat.dtype.is_complex:
+        return _torch.argsort(flat, 0, False, True)
+    order = _torch.argsort(flat.imag, 0, False, True)
+    return order[_torch.argsort(flat.real[order], 0, False, True)]
+
+
+def unique_counts(x: Tensor, /) -> UniqueCounts:
+    """unique_all()'s values and counts."""
+    found = unique_all(x)
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: Tensor, /) -> UniqueInverse:
+    """unique_all()'s values and inverse indices."""
+    found = unique_all(x)
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def unique_values(x: Tensor, /) -> Tensor:
+    """unique_all()'s values."""
+    return unique_all(x).values
