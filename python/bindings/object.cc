@@ -6,6 +6,7 @@
 
 #include "client/backward.h"
 #include "engine/op_ids.h"
+#include "python/bindings/convert.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/indexing.h"
 #include "python/bindings/mode.h"
@@ -34,11 +35,24 @@ void dealloc(PyObject* o) {
   Py_DECREF(type);
 }
 
-// Tensor(existing): what subclasses (Parameter) are made by.
+// Tensor(existing), which subclasses (Parameter) are made by; Tensor(2, 3) of those sizes, not set;
+// Tensor(data) in the default dtype.
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
-  PyObject* source = nullptr;
-  if (!PyArg_ParseTuple(args, "O!:Tensor", tensor_type, &source)) return nullptr;
-  return wrap(handle_of(source), type);
+  return guard([&]() -> PyObject* {
+    const Py_ssize_t count = PyTuple_GET_SIZE(args);
+    PyObject* first = count > 0 ? PyTuple_GET_ITEM(args, 0) : nullptr;
+    if (count == 1 && is_tensor(first)) return wrap(handle_of(first), type);
+    client::Session& session = current_session();
+    PyObject* given = count == 1 && is_size(first) ? first : args;
+    absl::InlinedVector<int64_t, 6> sizes;
+    if (count > 1 || given == first || !first || PyLong_Check(first)) {
+      check_as(ErrorKind::kType, ints_from(given, &sizes), "Tensor(): expected a tensor, data, or sizes as ints");
+      if (!first) sizes.push_back(0);
+      const Arg empty[] = {Arg(absl::Span<const int64_t>(sizes)), Arg(default_float()), Arg(default_device())};
+      return wrap(call_op(op_id::kEmpty, empty, session)[0], type);
+    }
+    return wrap(tensor_from(first, default_float(), default_device(), session), type);
+  });
 }
 
 PyObject* get_shape(PyObject* o, void*) { return size_object(handle_of(o)->sizes); }

@@ -180,6 +180,8 @@ PyObject* size_object(SizesView sizes) {
   return tuple;
 }
 
+bool is_size(PyObject* o) { return PyObject_TypeCheck(o, size_type); }
+
 bool init_types(PyObject* module) {
   static PyGetSetDef dtype_getset[] = {{"itemsize", dtype_itemsize, nullptr, "bytes an element takes", nullptr},
                                        {"is_floating_point", dtype_is_floating, nullptr, nullptr, nullptr},

@@ -219,9 +219,11 @@ class _TypedTensor(type):
     dtype: _C.dtype
 
     def __call__(cls, *args, device=None):
-        if all(isinstance(a, int) for a in args):
-            return _C.torch.empty(args or (0,), dtype=cls.dtype)
-        return _C.tensor(args[0], dtype=cls.dtype)
+        if len(args) == 1 and isinstance(args[0], _C.Size):
+            args = args[0]
+        elif args and not isinstance(args[0], int):
+            return _C.tensor(args[0], dtype=cls.dtype)
+        return _C.torch.empty(args or (0,), dtype=cls.dtype)
 
     def __instancecheck__(cls, instance) -> bool:
         return isinstance(instance, Tensor) and instance.dtype is cls.dtype

@@ -206,3 +206,18 @@ def test_float32_matmul_precision_is_set_under_both_names(torch):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).tolist() == [[2.0, 2.0], [2.0, 2.0]]
     finally:
         torch.set_float32_matmul_precision("highest")
+
+
+def test_constructors_by_sizes_and_by_data(torch):
+    assert torch.Tensor([[1, 2.5]]).tolist() == [[1, 2.5]] and torch.Tensor([1]).dtype is torch.float32
+    assert torch.Tensor(2, 3).shape == torch.Tensor(torch.Size([2, 3])).shape == (2, 3) and torch.Tensor().shape == (0,)
+    assert torch.LongTensor(torch.Size([2, 3])).shape == (2, 3) and torch.LongTensor([2, 3]).tolist() == [2, 3]
+    with pytest.raises(TypeError, match="sizes as ints"):
+        torch.Tensor(1, 2.5)
+
+
+def test_numpy_arrays_as_indices(torch):
+    x = torch.arange(6).reshape(3, 2)
+    assert x[np.array([2, 0])].tolist() == [[4, 5], [0, 1]] and x[np.array([2, 0]), :].tolist() == [[4, 5], [0, 1]]
+    assert x[np.int64(1)].tolist() == [2, 3] and x[np.array(1)].tolist() == [2, 3]
+    assert x[np.array([True, False, True]), np.array([0, 1])].tolist() == [0, 5]
