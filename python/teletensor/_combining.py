@@ -10,8 +10,8 @@ from ._functions import meshgrid
 
 __all__ = [
     "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "combinations",
-    "corrcoef", "cov", "cumulative_trapezoid", "diagflat", "kron", "pdist", "range", "scalar_tensor", "tril_indices",
-    "trapezoid", "trapz", "triu_indices", "unique", "unique_consecutive", "vander",
+    "corrcoef", "cov", "cumulative_trapezoid", "diagflat", "kron", "nonzero", "pdist", "range", "scalar_tensor",
+    "tril_indices", "trapezoid", "trapz", "triu_indices", "unique", "unique_consecutive", "vander", "where",
 ]  # fmt: skip
 
 _torch, _builtin_range = _C.torch, range
@@ -44,6 +44,20 @@ def _asked(output, inverse, counts, return_inverse: bool, return_counts: bool):
     if not return_inverse and not return_counts:
         return output
     return (output, *((inverse,) if return_inverse else ()), *((counts,) if return_counts else ()))
+
+
+def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None):
+    """The indices of the elements that are not zero, a row each, or a vector for each dimension. Waits."""
+    if not as_tuple:
+        return _torch.nonzero(input) if out is None else _torch.nonzero(input, out=out)
+    return tuple(_torch.nonzero(input if input.dim() else input.reshape(1)).unbind(1))
+
+
+def where(condition: Tensor, input=None, other=None, *, out: Tensor | None = None):
+    """input where condition is true, elsewhere other; of a condition alone nonzero(as_tuple=True)."""
+    if input is None and other is None:
+        return nonzero(condition, as_tuple=True)
+    return _torch.where(condition, input, other) if out is None else _torch.where(condition, input, other, out=out)
 
 
 def argwhere(input: Tensor) -> Tensor:
@@ -213,5 +227,5 @@ def _raise(t: Tensor, n: int) -> Tensor:
 
 atleast_1d, atleast_2d, atleast_3d = _at_least(1), _at_least(2), _at_least(3)
 
-for _function in (unique, unique_consecutive, argwhere, kron, diagflat, cov, corrcoef):
+for _function in (unique, unique_consecutive, argwhere, kron, diagflat, cov, corrcoef, nonzero):
     setattr(Tensor, _function.__name__, _function)

@@ -138,3 +138,10 @@ def test_comparisons_in_place(torch):
     assert x.ge_(2.0) is x and x.tolist() == [0, 1, 1]
     assert x.logical_not_().tolist() == [1, 0, 0]
     assert torch.functional.norm(torch.tensor([[3.0, 4.0]]), dim=1).tolist() == [5.0]
+
+
+def test_places_by_dimension(torch):
+    x = torch.tensor([[0, 1], [2, 0]])
+    assert [p.tolist() for p in torch.where(x > 0)] == [p.tolist() for p in x.nonzero(as_tuple=True)] == [[0, 1], [1, 0]]
+    assert [p.tolist() for p in torch.nonzero(torch.tensor(3), as_tuple=True)] == [[0]]
+    assert torch.where(x > 0, x, -1).tolist() == [[-1, 1], [2, -1]]
