@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 # OpenBLAS and OpenMP settings of the shell would change what is measured and tested.
 CLEAN_ENV := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
-.PHONY: help setup build demo test check coverage bench bench-peers install wheel cuda gpu-bundle asan tsan format lint clean
+.PHONY: help setup build demo test check coverage conformance bench bench-peers install wheel cuda gpu-bundle asan tsan format lint clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ coverage: build ## Say what PyTorch has and we do not, by use count: NAMES=file 
 	@test -n "$(NAMES)" || { echo "make coverage NAMES=file"; exit 1; }
 	@PYTHONPATH=build/python $(PYTHON) -m engine.generate.coverage --names $(NAMES) --out build/generated/docs/coverage.md
 	@sed -n 1,11p build/generated/docs/coverage.md
+
+conformance: build ## Run the suites that others wrote: SUITES=folder with a checkout of array-api-tests
+	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.run $(if $(SUITES),--suites $(SUITES))
 
 bench: build ## Measure ours beside the floors: a table of ratios, and build/bench.json
 	@$(CLEAN_ENV) $(PYTHON) -m benchmarks.run

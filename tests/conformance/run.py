@@ -1,0 +1,94 @@
+"""`python -m tests.conformance.run [--suites FOLDER] [--only NAME]`: the suites that others wrote, and their table.
+
+Writes docs/conformance.md where all suites ran. Fails where a test does and nobody has said why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from .environment import BUILD, ROOT, interpreter, version_of
+from .outcome import Outcome, read
+from .suites import SUITES, Suite
+
+PAGE = ROOT / "docs/conformance.md"
+HEADER = """# What suites of others say
+
+`make conformance SUITES=folder` runs them through a daemon and writes this page. einops, opt_einsum and TensorLy come
+from PyPI and test teletensor through their own PyTorch backends (`import teletensor.as_torch`); of the array API
+standard's suite, `data-apis/array-api-tests`, the folder holds a checkout with its submodule.
+
+| suite | version | passed | failed | skipped | why |
+|---|---|---|---|---|---|
+"""
+
+
+def run(suite: Suite, suites: Path | None) -> Outcome:
+    """Runs a suite in a folder of its own, with a private engine."""
+    folder = suites / suite.folder if suites and suite.project else None
+    if suite.project and (folder is None or not (folder / suite.needs).is_dir()):
+        return Outcome(suite.name, "", missing=_how_to_get(suite))
+    version = version_of(suite.package) if suite.package else _version_of_checkout(folder)
+    environment = {**os.environ, **suite.environment, "TELETENSOR_DAEMON": str(BUILD / "bin/teletensord")}
+    environment.pop("PYTHONPATH", None)
+    with tempfile.TemporaryDirectory() as scratch:
+        report = Path(scratch, "report.xml")
+        command = [interpreter(), "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml", str(report)]
+        log = BUILD / f"conformance-{suite.name.split()[0]}.log"
+        with log.open("w") as output:
+            arguments = [*command, *suite.arguments]
+            subprocess.run(arguments, cwd=folder or scratch, env=environment, stdout=output, stderr=output)
+        if not report.exists():
+            return Outcome(suite.name, version, missing=f"pytest did not run: {log.relative_to(ROOT)}")
+        return read(suite.name, version, report)
+
+
+def _how_to_get(suite: Suite) -> str:
+    return f"not run: SUITES must name a folder that holds {suite.folder}, a checkout of {suite.project} with submodules"
+
+
+def _version_of_checkout(folder: Path) -> str:
+    command = ["git", "-C", str(folder), "describe", "--tags", "--always"]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip() or "unknown"
+
+
+def row(outcome: Outcome) -> list[str]:
+    """The suite's row."""
+    if outcome.missing:
+        return [outcome.suite, outcome.version, "", "", "", outcome.missing]
+    why = [f"{count}: {reason or 'not explained'}" for reason, count in sorted(outcome.reasons().items())]
+    counts = [str(outcome.passed), str(len(outcome.failures)), str(outcome.skipped)]
+    return [outcome.suite, outcome.version, *counts, "; ".join(why)]
+
+
+def main() -> int:
+    """Runs what was asked for; 1 where a failure is not explained."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--suites", type=Path, help="where checkouts of suites lie that PyPI does not have")
+    parser.add_argument("--only", choices=[suite.name for suite in SUITES], help="this suite alone")
+    options = parser.parse_args()
+    chosen = [suite for suite in SUITES if options.only in (None, suite.name)]
+    table = Table("suite", "version", "passed", "failed", "skipped", "why", title="conformance")
+    outcomes = []
+    for suite in chosen:
+        outcomes.append(run(suite, options.suites.resolve() if options.suites else None))
+        table.add_row(*row(outcomes[-1]))
+    Console().print(table)
+    for outcome in outcomes:
+        for test in outcome.unexplained():
+            print(f"not explained: {test}: {outcome.failures[test]}")
+    if len(outcomes) == len(SUITES) and not any(outcome.missing for outcome in outcomes):
+        PAGE.write_text(HEADER + "".join(f"| {' | '.join(row(outcome))} |\n" for outcome in outcomes))
+    return int(any(outcome.unexplained() for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
