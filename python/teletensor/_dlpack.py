@@ -33,8 +33,12 @@ def dlpack_device(self: Tensor) -> tuple[DLDeviceType, int]:
 
 
 def dlpack(
-    self: Tensor, *, stream: Any = None, max_version: tuple[int, int] | None = None,
-    dl_device: tuple[int, int] | None = None, copy: bool | None = None,
+    self: Tensor,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
 ) -> Any:
     """A capsule of a copy of the tensor in this process's memory. Waits.
 
@@ -46,7 +50,9 @@ def dlpack(
         raise BufferError("a tensor's bytes are in an engine: what leaves it is a copy, and copy is False")
     wanted = tuple(map(int, dl_device if dl_device is not None else dlpack_device(self)))
     if wanted != (DLDeviceType.kDLCPU, 0):
-        raise BufferError(f"a tensor on {self.device} can be lent in memory only: ask for dl_device=(1, 0), not {wanted}")
+        raise BufferError(
+            f"a tensor on {self.device} can be lent in memory only: ask for dl_device=(1, 0), not {wanted}"
+        )
     if stream is not None:
         raise BufferError("stream must be None: the copy is complete when it is returned")
     if self.requires_grad:

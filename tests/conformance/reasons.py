@@ -1,4 +1,4 @@
-"""Why tests of others fail, by suite and by a regular expression over their names. What stands nowhere here is a bug."""
+"""Why tests of others fail: by suite, and by a regular expression over their names. What is not here is a bug."""
 
 from __future__ import annotations
 

@@ -52,7 +52,9 @@ def run(suite: Suite, suites: Path | None) -> Outcome:
 
 
 def _how_to_get(suite: Suite) -> str:
-    return f"not run: SUITES must name a folder that holds {suite.folder}, a checkout of {suite.project} with submodules"
+    return (
+        f"not run: SUITES must name a folder that holds {suite.folder}, a checkout of {suite.project} with submodules"
+    )
 
 
 def _version_of_checkout(folder: Path) -> str:

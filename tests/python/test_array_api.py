@@ -30,7 +30,8 @@ def test_gradients_pass_through(torch, xp):
 
 def test_zero_dim_arrays_promote_in_full(torch, xp):
     x, zero_dim = xp.ones(2, dtype=xp.float32), xp.asarray(1.0, dtype=xp.float64)
-    assert (x + zero_dim).dtype is xp.float64 and (torch.ones(2) + torch.ones((), dtype=torch.float64)).dtype is torch.float32
+    assert (x + zero_dim).dtype is xp.float64
+    assert (torch.ones(2) + torch.ones((), dtype=torch.float64)).dtype is torch.float32
     assert (xp.ones(2, dtype=xp.int8) + xp.asarray(1, dtype=xp.uint8)).dtype is xp.int16
     assert (x + 1.5).dtype is xp.float32 and (1 - x).tolist() == [0, 0]
 

@@ -20,8 +20,12 @@ except ModuleNotFoundError:
 """
 
 
-@pytest.mark.parametrize("code, said", [(ASKS, "right"), ("import sys; sys.modules['torch'] = sys\nimport teletensor.as_torch", "already")])
+@pytest.mark.parametrize(
+    "code, said", [(ASKS, "right"), ("import sys; sys.modules['torch'] = sys\nimport teletensor.as_torch", "already")]
+)
 def test_in_a_process(torch, code, said):
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": ":".join(sys.path)})
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": ":".join(sys.path)}
+    )
     assert said in done.stdout + done.stderr
     assert done.returncode == (said == "already")

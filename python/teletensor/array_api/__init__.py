@@ -11,22 +11,22 @@ from __future__ import annotations
 from math import e, inf, nan, pi
 
 from .._C import device
-from . import _creation, _dtypes, _elementwise, _linalg, _manipulation, _operators, _reductions, _searching
-from . import linalg
+from . import _creation, _dtypes, _elementwise, _manipulation, _reductions, _searching, linalg
+from . import _operators as _operators
 from ._array import Array, lifted_all
 from ._info import __array_namespace_info__
 
 __array_api_version__ = "2024.12"
-newaxis = None
+__all__ = [
+    "Array", "__array_api_version__", "__array_namespace_info__", "device", "e", "inf", "linalg", "matmul",
+    "matrix_transpose", "nan", "newaxis", "pi", "tensordot", "vecdot",
+]  # fmt: skip
 
-globals().update(_dtypes.dtypes_of(None))
-for _module in (_creation, _dtypes, _elementwise, _manipulation, _reductions, _searching):
-    globals().update(lifted_all(_module))
+newaxis = None
 matmul, matrix_transpose, tensordot, vecdot = linalg.matmul, linalg.matrix_transpose, linalg.tensordot, linalg.vecdot
 
-__all__ = sorted(
-    {
-        "Array", "__array_api_version__", "__array_namespace_info__", "device", "e", "inf", "linalg", "matmul",
-        "matrix_transpose", "nan", "newaxis", "pi", "tensordot", "vecdot", *_dtypes.dtypes_of(None),
-    }.union(*(m.__all__ for m in (_creation, _dtypes, _elementwise, _manipulation, _reductions, _searching)))
-)  # fmt: skip
+_names = _dtypes.dtypes_of(None)
+for _module in (_creation, _dtypes, _elementwise, _manipulation, _reductions, _searching):
+    _names |= lifted_all(_module)
+globals().update(_names)
+__all__ += _names

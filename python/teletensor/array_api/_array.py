@@ -1,7 +1,7 @@
 """The array of the standard: a Tensor whose operators, indices and attributes are the standard's.
 
-A Tensor keeps PyTorch's meaning (``size()`` is a method, zero-dim tensors promote less, steps are positive). An Array is
-one: the same handle, gradients and all; every function of the package takes it.
+A Tensor keeps PyTorch's meaning (``size()`` is a method, zero-dim tensors promote less, steps are positive). An Array
+is one: the same handle, gradients and all; every function of the package takes it.
 """
 
 from __future__ import annotations

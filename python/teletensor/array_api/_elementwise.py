@@ -52,7 +52,9 @@ def _by_parts(function: Callable, x: Tensor) -> Tensor:
 
 
 globals().update({name: _unary(name, getattr(_torch, ours)) for name, ours in _UNARY.items()})
-globals().update({name: _binary(name, getattr(_torch, ours)) for name, ours in _BINARY.items() if hasattr(_torch, ours)})
+globals().update(
+    {name: _binary(name, getattr(_torch, ours)) for name, ours in _BINARY.items() if hasattr(_torch, ours)}
+)
 globals().update({name: _rounding(name, getattr(_torch, name)) for name in _ROUNDING})
 
 

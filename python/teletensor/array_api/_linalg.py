@@ -11,8 +11,8 @@ from ._dtypes import all_tensors
 
 __all__ = [
     "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power",
-    "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace",
-    "vecdot", "vector_norm",
+    "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot",
+    "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 _torch = _C.torch
@@ -60,7 +60,9 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     x1, x2 = all_tensors(x1, x2)
     least = min(x1.ndim, x2.ndim)
     if not -least <= axis < least or x1.shape[axis] != 3 or x2.shape[axis] != 3:
-        raise ValueError(f"cross(): shapes {tuple(x1.shape)} and {tuple(x2.shape)} have no 3 elements along axis {axis}")
+        raise ValueError(
+            f"cross(): shapes {tuple(x1.shape)} and {tuple(x2.shape)} have no 3 elements along axis {axis}"
+        )
     return linalg.cross(*_functions.broadcast_tensors(x1, x2), dim=axis)
 
 

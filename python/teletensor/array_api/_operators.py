@@ -45,7 +45,9 @@ def _in_place(function: Callable) -> Callable:
             return NotImplemented
         target = plain(self)
         if result_type(target, other) is not target.dtype:
-            raise TypeError(f"the result has dtype {result_type(target, other)}, which an array of {target.dtype} cannot take")
+            raise TypeError(
+                f"the result has dtype {result_type(target, other)}, which an array of {target.dtype} cannot take"
+            )
         result = function(target, plain(other))
         if result.shape != target.shape:
             raise ValueError(f"the result has shape {tuple(result.shape)}, which does not fit {tuple(target.shape)}")

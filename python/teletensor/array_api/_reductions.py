@@ -11,8 +11,8 @@ from ._dtypes import kind_of
 from ._tables import named
 
 __all__ = [
-    "all", "any", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "max", "mean", "min",
-    "prod", "std", "sum", "var",
+    "all", "any", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "max", "mean",
+    "min", "prod", "std", "sum", "var",
 ]  # fmt: skip
 
 _torch, _ops = _C.torch, _C.ops
@@ -95,7 +95,10 @@ all, any = _reduction("all", _truth(_torch.all)), _reduction("any", _truth(_torc
 max, mean, min = _reduction("max", _torch.amax), _reduction("mean", _torch.mean), _reduction("min", _torch.amin)
 prod, sum = _accumulation("prod", _torch.prod), _accumulation("sum", _torch.sum)
 argmax, argmin = _place("argmax", _torch.argmax), _place("argmin", _torch.argmin)
-cumulative_prod, cumulative_sum = _running("cumulative_prod", _torch.cumprod, 1), _running("cumulative_sum", _torch.cumsum, 0)
+cumulative_prod, cumulative_sum = (
+    _running("cumulative_prod", _torch.cumprod, 1),
+    _running("cumulative_sum", _torch.cumsum, 0),
+)
 std, var = _spread("std", _torch.sqrt), _spread("var", lambda variance: variance)
 
 
