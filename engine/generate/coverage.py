@@ -13,7 +13,7 @@ from types import ModuleType
 
 # Families that we do not have on purpose, by the beginnings of their names, and why.
 REASONS = {
-    "torch.jit": "graphs are Programs of the engine, not scripts",
+    "torch.jit": "nothing is compiled to TorchScript, saved as it, or loaded",
     "torch._jit_internal": "graphs are Programs of the engine, not scripts",
     "torch._C": "PyTorch's own internals",
     "torch.classes": "scripts' classes",

@@ -49,7 +49,7 @@ from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_sta
 from ._serialization import load, save  # noqa: E402
 from ._tensor_str import set_printoptions  # noqa: E402
 from . import (  # noqa: E402
-    _VF, _utils, amp, autograd, backends, cuda, distributions, functional, types, linalg, nn, optim, random, special, testing, utils, version,
+    _VF, _utils, amp, autograd, backends, cuda, distributions, functional, jit, types, linalg, nn, optim, random, special, testing, utils, version,
 )  # fmt: skip
 from .amp import autocast  # noqa: E402
 from .autograd import Variable  # noqa: E402
