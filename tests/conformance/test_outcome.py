@@ -1,0 +1,33 @@
+"""What the table says of a suite: nothing that fails goes unsaid."""
+
+from . import run
+from .outcome import Outcome, read
+from .reasons import REASONS
+from .suites import SUITES
+
+REPORT = """<testsuites><testsuite>
+  <testcase classname="a.test_x" name="test_good"/>
+  <testcase classname="a.test_x" name="test_bad[1]"><failure message="AssertionError: 1 is not 2&#10;more"/></testcase>
+  <testcase classname="a.test_x" name="test_broken"><error message="ImportError: gone"/></testcase>
+  <testcase classname="a.test_x" name="test_left_out"><skipped message="no such backend"/></testcase>
+</testsuite></testsuites>"""
+
+
+def test_a_report(tmp_path, monkeypatch):
+    (tmp_path / "report.xml").write_text(REPORT)
+    monkeypatch.setitem(REASONS, "a suite", {r"test_bad\[": "one is not two"})
+    outcome = read("a suite", "1.0", tmp_path / "report.xml")
+    assert (outcome.passed, outcome.skipped) == (1, 1)
+    assert outcome.failures["a.test_x::test_bad[1]"] == "AssertionError: 1 is not 2"
+    assert outcome.unexplained() == ["a.test_x::test_broken"]
+    assert run.row(outcome) == ["a suite", "1.0", "1", "2", "1", "1: not explained; 1: one is not two"]
+
+
+def test_a_suite_that_is_not_there(tmp_path):
+    outcome = run.run(SUITES[0], tmp_path)
+    assert "data-apis/array-api-tests" in outcome.missing and isinstance(outcome, Outcome)
+    assert run.row(outcome)[-1] == outcome.missing
+
+
+def test_reasons_belong_to_suites():
+    assert set(REASONS) <= {suite.name for suite in SUITES}
