@@ -41,6 +41,10 @@ Task::Task(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, a
   check(gradients.empty() || gradients.size() == roots.size(), "got ", roots.size(), " tensors and ", gradients.size(),
         " gradients");
   PassMode mode(options_.create_graph);
+  // From backward to backward is a step of what trains, and what a device gets in it repeats.
+  if (!roots.empty() && roots[0].device().type != DeviceType::kMeta) {
+    Context::current().stream(roots[0].device()).mark();
+  }
   capture_all_ = options_.accumulate && captures.empty();
   for (size_t i = 0; i < roots.size(); ++i) add_root(roots[i], gradients.empty() ? Tensor() : gradients[i]);
   discover();

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "engine/rules/device.h"
 #include "engine/rules/error.h"
@@ -30,6 +31,15 @@ class Graph {
   virtual void replay() = 0;  // in the order of the stream that it was captured in
 };
 
+// How much of a stream's work was a repetition, done as one. Counts since the stream was made.
+struct ReplayCounts {
+  uint64_t graphs = 0;    // that are kept now
+  uint64_t replays = 0;   // of graphs
+  uint64_t launches = 0;  // that were replayed instead of issued one by one
+  uint64_t changed = 0;   // of those, with other parameters than the time before
+  std::string refusal;    // the last reason why something that repeats is issued one by one; empty: none
+};
+
 // Owned by its device, or by who leased it; used by one thread at a time, except where it says else.
 class Stream {
  public:
@@ -45,6 +55,9 @@ class Stream {
   // The host's must stay until the work is done: they are used when their turn comes where they lie
   // in the backend's staging memory, and at once, waiting, where not.
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
+  // What comes now may repeat what came after the last mark.
+  virtual void mark() {}
+  virtual ReplayCounts replays() const { return {}; }
   // From here on what is issued is kept instead of done; record(), wait(), synchronize() and copy() throw meanwhile.
   // Throws Error (NotImplementedError) where a device has no graphs.
   virtual void begin_capture() { fail(ErrorKind::kNotImplemented, "graphs are not implemented for ", device()); }

@@ -51,9 +51,12 @@ template <typename T>
 void launch(const ChainPlan& plan, KernelHandle kernel, int64_t numel, const Queue& queue) {
   constexpr int kThreads = 256;
   constexpr int64_t kEach = 4, kMostBlocks = int64_t{1} << 20;
-  ChainParameters<T> parameters = plan.parameters<T>();
+  const ChainParameters<T> parameters = plan.parameters<T>();
   const int64_t blocks = std::min((numel + kThreads * kEach - 1) / (kThreads * kEach), kMostBlocks);
-  fused_kernels().compiler().launch(kernel, blocks, kThreads, &parameters, sizeof parameters, queue.stream());
+  queue.add([=](StreamHandle stream) {
+    ChainParameters<T> mutable_copy = parameters;
+    fused_kernels().compiler().launch(kernel, blocks, kThreads, &mutable_copy, sizeof mutable_copy, stream);
+  });
 }
 
 bool run_fused(const ChainPlan& plan, const Tensor& out) {

@@ -11,7 +11,7 @@ namespace tt::cuda {
 
 inline void fill_zeros(const Queue& queue, const Tensor& contiguous) {
   const size_t bytes = static_cast<size_t>(contiguous.numel()) * item_size(contiguous.dtype());
-  if (bytes > 0) runtime().fill(contiguous.data(), 0, bytes, queue.stream());
+  if (bytes > 0) queue.fill(contiguous.data(), 0, bytes);
 }
 
 // Calls add(sums), which adds to a C* that holds zeros: `out`'s elements, C being out's wide type.

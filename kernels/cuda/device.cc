@@ -54,6 +54,7 @@ class CudaBackend final : public Backend {
     return free;
   }
   void synchronize() override {
+    Issuer::flush_all();
     make_current(device_);
     runtime().synchronize_device();
   }

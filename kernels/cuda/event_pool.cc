@@ -24,14 +24,15 @@ EventPool::~EventPool() {
 }
 
 std::unique_ptr<Event> EventPool::record(const StreamId& stream) {
-  const auto handle = reinterpret_cast<StreamHandle>(stream.id);
+  Issuer& issuer = CudaStream::issuer_of(stream.id);
   make_current(stream.device);
-  if (runtime().is_capturing(handle)) return nullptr;
+  if (runtime().is_capturing(issuer.stream())) return nullptr;
+  issuer.flush();
   Idle& idle = idle_[stream.device.index];
   if (idle.empty()) idle.push_back(runtime().create_event(false));
   auto lent = std::make_unique<Lent>(idle.back(), idle);
   idle.pop_back();
-  runtime().record(lent->handle(), handle);
+  runtime().record(lent->handle(), issuer.stream());
   return lent;
 }
 

@@ -55,18 +55,32 @@ struct WriteThrough {
   }
 };
 
+// As CUB is called.
+template <typename In, typename Out, typename Op>
+struct Scan {
+  In in;
+  Out out;
+  Op op;
+  int64_t n;
+  void* room;
+  size_t bytes;  // of `room`
+  void operator()(StreamHandle stream) const {
+    size_t held = bytes;
+    cub::DeviceScan::InclusiveScan(room, held, in, out, op, n, static_cast<cudaStream_t>(stream));
+    runtime().check_launch();
+  }
+};
+
 template <typename Load, typename Op, typename Store>
 void inclusive_scan(const Queue& queue, int64_t n, Load load, Op op, Store store) {
   if (n <= 0) return;
   using T = decltype(load(int64_t{0}));
   const ReadThrough<Load> in{load, 0};
   const WriteThrough<Store, T> out{store, 0};
-  const auto stream = static_cast<cudaStream_t>(queue.stream());
   size_t bytes = 0;
-  cub::DeviceScan::InclusiveScan(nullptr, bytes, in, out, op, n, stream);
+  cub::DeviceScan::InclusiveScan(nullptr, bytes, in, out, op, n);
   const Tensor room = empty({static_cast<int64_t>(bytes)}, DType::kUInt8, queue.device());
-  cub::DeviceScan::InclusiveScan(room.data(), bytes, in, out, op, n, stream);
-  runtime().check_launch();
+  queue.add(Scan<decltype(in), decltype(out), Op>{in, out, op, n, room.data(), bytes});
 }
 
 }  // namespace tt::cuda

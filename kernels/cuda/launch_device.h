@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -82,12 +83,36 @@ __global__ void __launch_bounds__(1024) run_groups(int64_t groups, F f) {
   }
 }
 
+// The two parameters of a kernel.
+template <typename F>
+struct CountAndBody {
+  int64_t n;
+  F f;
+};
+
+// As `kernel<<<...>>>` launches it.
+template <typename F>
+void issue_kernel(const Work& work, StreamHandle stream) {
+  auto& p = const_cast<CountAndBody<F>&>(parameters_of<CountAndBody<F>>(work));  // read, as mutable
+  void* parameters[] = {&p.n, &p.f};
+  cudaLaunchKernel(work.kernel, dim3(work.blocks), dim3(work.threads), parameters, 0, static_cast<cudaStream_t>(stream));
+  runtime().check_launch();
+}
+
+template <typename F>
+void launch(const Queue& queue, void (*kernel)(int64_t, F), int64_t blocks, int64_t threads, int64_t n, const F& f) {
+  WorkWith<CountAndBody<F>> work(&issue_kernel<F>, {n, f});
+  work->kernel = reinterpret_cast<const void*>(kernel);
+  work->blocks = static_cast<uint32_t>(blocks);
+  work->threads = static_cast<uint32_t>(threads);
+  work->second = offsetof(CountAndBody<F>, f);
+  queue.add(*work);
+}
+
 template <typename F>
 void for_each(const Queue& queue, int64_t n, F f) {
   if (n <= 0) return;
-  const int64_t blocks = std::min((n + kBlock - 1) / kBlock, kMaxBlocks);
-  run_each<<<static_cast<unsigned>(blocks), kBlock, 0, static_cast<cudaStream_t>(queue.stream())>>>(n, f);
-  runtime().check_launch();
+  launch(queue, &run_each<F>, std::min((n + kBlock - 1) / kBlock, kMaxBlocks), kBlock, n, f);
 }
 
 // `work`: how many elements a group has to do with, which says how many threads it is worth.
@@ -96,9 +121,7 @@ void for_each_group(const Queue& queue, int64_t groups, int64_t work, F f) {
   if (groups <= 0) return;
   const int64_t threads = work <= 64 ? kWarp : work <= 512 ? 128 : work <= 4096 ? 256 : work <= 16384 ? 512 : 1024;
   const int64_t blocks = std::min(groups, kMaxBlocks);
-  run_groups<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0,
-               static_cast<cudaStream_t>(queue.stream())>>>(groups, f);
-  runtime().check_launch();
+  launch(queue, &run_groups<F>, blocks, threads, groups, f);
 }
 
 }  // namespace tt::cuda

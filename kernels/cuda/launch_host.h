@@ -35,22 +35,46 @@ class Group {
 };
 
 template <typename F>
+void run_each(int64_t n, F f) {
+  for (int64_t i = 0; i < n; ++i) f(i);
+}
+
+template <typename F>
+void run_groups(int64_t groups, F f) {
+  for (int64_t i = 0; i < groups; ++i) {
+    Group group(i);
+    f(group);
+  }
+}
+
+template <typename F>
+struct CountAndBody {
+  void (*kernel)(int64_t, F);
+  int64_t n;
+  F f;
+};
+
+template <typename F>
+void launch(const Queue& queue, void (*kernel)(int64_t, F), int64_t n, const F& f) {
+  using Parameters = CountAndBody<F>;
+  WorkWith<Parameters> work(
+      [](const Work& work, StreamHandle stream) {
+        const Parameters p = parameters_of<Parameters>(work);
+        enqueue(stream, [p] { p.kernel(p.n, p.f); });
+      },
+      {kernel, n, f});
+  work->kernel = reinterpret_cast<const void*>(kernel);
+  queue.add(*work);
+}
+
+template <typename F>
 void for_each(const Queue& queue, int64_t n, F f) {
-  if (n <= 0) return;
-  enqueue(queue.stream(), [=] {
-    for (int64_t i = 0; i < n; ++i) f(i);
-  });
+  if (n > 0) launch(queue, &run_each<F>, n, f);
 }
 
 template <typename F>
 void for_each_group(const Queue& queue, int64_t groups, int64_t, F f) {
-  if (groups <= 0) return;
-  enqueue(queue.stream(), [=] {
-    for (int64_t i = 0; i < groups; ++i) {
-      Group group(i);
-      f(group);
-    }
-  });
+  if (groups > 0) launch(queue, &run_groups<F>, groups, f);
 }
 
 }  // namespace tt::cuda

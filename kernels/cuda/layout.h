@@ -74,8 +74,8 @@ class Layout {
  private:
   int count_;
   bool is_small_;
-  int64_t sizes_[kMost];
-  int64_t strides_[K][kMost];
+  int64_t sizes_[kMost] = {};  // zeros beyond count_, so that equal layouts are equal bytes (work.h)
+  int64_t strides_[K][kMost] = {};
   Divider dividers_[kMost];  // by sizes, where there are few elements
 };
 

@@ -144,7 +144,7 @@ void move_elements(const Queue& queue, const Tensor& src, const Tensor& dst) {
   const Dims dims = merged_dims<2>(dst.sizes(), {strides, dst.strides()});
   const size_t size = item_size(dst.dtype());
   if (layout_of(dims).is_linear()) {
-    return runtime().copy(dst.data(), src.data(), static_cast<size_t>(dst.numel()) * size, queue.stream());
+    return queue.copy(dst.data(), src.data(), static_cast<size_t>(dst.numel()) * size);
   }
   with_bits(dst.dtype(), [&]<typename T>(std::type_identity<T>) {
     if (!transpose(queue, dims, src.data_as<const T>(), dst.data_as<T>())) {

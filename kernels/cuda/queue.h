@@ -11,6 +11,15 @@ class Queue {
   explicit Queue(Device device);  // makes the device current on this thread
   StreamHandle stream() const { return stream_->handle(); }
   CudaStream& cuda_stream() const { return *stream_; }
+  void add(const Work& work) const { stream_->add(work); }
+  // f(stream), which issues something to it, now or later: everything that it needs, it has by value, as plain bytes.
+  template <typename F>
+  void add(const F& f) const {
+    add(*WorkWith<F>([](const Work& work, StreamHandle stream) { parameters_of<F>(work)(stream); }, f));
+  }
+  // In the queue's order, within the device.
+  void fill(void* to, int byte, size_t bytes) const;
+  void copy(void* to, const void* from, size_t bytes) const;
   Device device() const { return stream_->device(); }
 
  private:

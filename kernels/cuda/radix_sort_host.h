@@ -15,7 +15,7 @@ KeyedPlaces radix_sort_as(const Queue& queue, const KeyedPlaces& items, int bits
   Key* keys = items.keys.data_as<Key>();
   int64_t* places = items.places.data_as<int64_t>();
   const size_t n = static_cast<size_t>(items.keys.numel());
-  enqueue(queue.stream(), [=] {
+  const auto sort = [=] {
     const Key mask = static_cast<Key>(~Key{0} >> (8 * sizeof(Key) - static_cast<size_t>(bits)));
     std::vector<std::pair<Key, int64_t>> pairs(n);
     for (size_t i = 0; i < pairs.size(); ++i) pairs[i] = {keys[i], places[i]};
@@ -25,7 +25,8 @@ KeyedPlaces radix_sort_as(const Queue& queue, const KeyedPlaces& items, int bits
       keys[i] = pairs[i].first;
       places[i] = pairs[i].second;
     }
-  });
+  };
+  queue.add([sort](StreamHandle stream) { enqueue(stream, sort); });
   return items;
 }
 

@@ -11,7 +11,11 @@
 #include <memory>
 #include <string>
 
+#include "absl/types/span.h"
+
 namespace tt::cuda {
+
+struct Work;
 
 using StreamHandle = void*;  // cudaStream_t
 using EventHandle = void*;   // cudaEvent_t
@@ -25,6 +29,17 @@ struct Properties {
   int multiprocessors = 0;
   int max_threads_per_block = 1024;
   bool virtual_memory = false;  // whether expandable segments work
+};
+
+// Launches as one, each after the one before. Owned by whoever had it made; one thread's at a time. Outlives what was
+// launched of it.
+class WorkGraph {
+ public:
+  virtual ~WorkGraph() = default;
+  // From the next launch on, `work` instead of what is at `place` and like it. False where it cannot be; the graph is of no
+  // use then.
+  virtual bool change(size_t place, const Work& work) = 0;
+  virtual void launch(StreamHandle stream) = 0;
 };
 
 class Runtime {
@@ -70,7 +85,10 @@ class Runtime {
   // After a kernel launch: throws what was wrong with it.
   virtual void check_launch() = 0;
 
-  // Graphs. What is issued to the stream between begin and end is kept instead of done; end gives null, and `why`, where
+  // A graph of works.
+  virtual std::unique_ptr<WorkGraph> make_graph(absl::Span<const Work* const> works) = 0;
+
+  // Captured graphs. What is issued to the stream between begin and end is kept instead of done; end gives null, and `why`, where
   // something among it cannot be kept.
   virtual void begin_capture(StreamHandle stream) = 0;
   virtual GraphHandle end_capture(StreamHandle stream, std::string* why) = 0;

@@ -9,10 +9,10 @@ namespace tt::cuda {
 namespace {
 
 // Asks instead of waiting: a wait would take the failure of a kernel, which is for those that wait for its result.
-void drain(Device device, uintptr_t stream) {
+void drain(uintptr_t stream) {
   if (stream == 0) return;
   try {
-    const CudaEvent event(device, reinterpret_cast<StreamHandle>(stream));
+    const CudaEvent event(CudaStream::issuer_of(stream));
     while (!event.done()) std::this_thread::yield();
   } catch (const Error&) {
     // A lost device runs nothing any more.
@@ -27,6 +27,7 @@ void* DeviceMemory::map(size_t bytes) {
 }
 
 void DeviceMemory::unmap(void* segment, size_t) {
+  Issuer::flush_all();
   make_current(device_);
   runtime().free(segment);
 }
@@ -47,7 +48,10 @@ void* PinnedMemory::map(size_t bytes) {
   return runtime().allocate_host(bytes);
 }
 
-void PinnedMemory::unmap(void* segment, size_t) { runtime().free_host(segment); }
+void PinnedMemory::unmap(void* segment, size_t) {
+  Issuer::flush_all();
+  runtime().free_host(segment);
+}
 
 // Addresses cost nothing, and blocks of one stream may come to take all memory there is.
 size_t VirtualMemory::range_bytes() { return total_memory_ + total_memory_ / 8; }
@@ -71,7 +75,7 @@ bool VirtualMemory::map(void* at, size_t bytes) {
 }
 
 void VirtualMemory::unmap(void* at, size_t bytes, uintptr_t stream) {
-  drain(device_, stream);  // the driver does not wait, other than where memory is freed
+  drain(stream);  // the driver does not wait, other than where memory is freed
   make_current(device_);
   auto piece = pieces_.find(at);
   runtime().unmap(at, bytes, piece->second);

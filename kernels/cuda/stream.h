@@ -1,12 +1,13 @@
 // CudaStream and CudaEvent: engine/stream.h over the runtime; StreamPool: a device's streams, lent to sessions.
 #pragma once
 
+#include <memory>
 #include <mutex>
 #include <string_view>
 #include <vector>
 
 #include "engine/stream.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/issuer.h"
 
 namespace tt::cuda {
 
@@ -15,8 +16,8 @@ void make_current(Device device);
 
 class CudaEvent final : public Event {
  public:
-  // Recorded in `stream`, now; keeps the time where it is `timed`.
-  CudaEvent(Device device, StreamHandle stream, bool timed = false);
+  // Recorded in the issuer's stream, now; keeps the time where it is `timed`.
+  explicit CudaEvent(Issuer& issuer, bool timed = false);
   ~CudaEvent() override;
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
@@ -26,7 +27,6 @@ class CudaEvent final : public Event {
   EventHandle handle() const { return handle_; }
 
  private:
-  Device device_;
   EventHandle handle_;
 };
 
@@ -34,29 +34,33 @@ class StreamPool;
 
 class CudaStream final : public Stream {
  public:
-  // Lent by `pool`, to which it goes back; of its own where that is null.
-  CudaStream(Device device, StreamPool* pool, StreamHandle handle) : device_(device), pool_(pool), handle_(handle) {}
+  // Lent by `pool`, to which it goes back.
+  CudaStream(StreamPool* pool, Issuer* issuer) : pool_(pool), issuer_(issuer) {}
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
 
-  Device device() const override { return device_; }
-  uintptr_t id() const override { return reinterpret_cast<uintptr_t>(handle_); }
+  Device device() const override { return issuer_->device(); }
+  uintptr_t id() const override { return reinterpret_cast<uintptr_t>(issuer_); }
+  static Issuer& issuer_of(uintptr_t id) { return *reinterpret_cast<Issuer*>(id); }
   std::unique_ptr<Event> record() override;
   std::unique_ptr<Event> record_timed() override;
   void wait(const Event& event) override;
   void synchronize() override;
   void copy(void* to, const void* from, size_t bytes) override;
+  void mark() override { issuer_->flush(); }
+  ReplayCounts replays() const override { return issuer_->counts(); }
   void begin_capture() override;
   std::unique_ptr<Graph> end_capture() override;
-  StreamHandle handle() const { return handle_; }
+  void add(const Work& work) { issuer_->add(work); }
+  StreamHandle handle() const { return issuer_->stream(); }
 
  private:
-  Device device_;
   void check_may_wait(std::string_view what) const;  // throws while a graph is captured
+  void make_ready(std::string_view what);            // for something else than work
 
   StreamPool* pool_;
-  StreamHandle handle_;
+  Issuer* issuer_;
   bool capturing_ = false;
 };
 
@@ -67,11 +71,11 @@ class StreamPool {
   static constexpr size_t kStreams = 32;
   explicit StreamPool(Device device) : device_(device) {}
   std::unique_ptr<CudaStream> lease();
-  void give_back(StreamHandle handle);
+  void give_back(const Issuer* issuer);
 
  private:
   struct Lent {
-    StreamHandle handle;
+    std::unique_ptr<Issuer> issuer;
     int users;
   };
   Device device_;

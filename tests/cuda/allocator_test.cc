@@ -48,6 +48,7 @@ class Trace {
     while (!live_.empty()) free_one();
     while (!graphs_.empty()) drop_graph();
     pool_.empty_cache();  // what was freed within a capture is asked about now
+    Issuer::flush_all();
     simulated_runtime().synchronize_device();
     pool_.empty_cache();
   }
@@ -64,8 +65,8 @@ class Trace {
     size_t stream;  // by place in leases_
     int capture;    // within which it was made; 0: none
   };
-  struct Graph {
-    GraphHandle handle;
+  struct Captured {
+    std::unique_ptr<Graph> graph;
     uint64_t pool;
   };
 
@@ -92,13 +93,20 @@ class Trace {
     }
     ASSERT_NO_FATAL_FAILURE(model_.add(p, bytes));
     const char mark = static_cast<char>(++marks_);
-    simulated_runtime().fill(p, mark, bytes, stream.handle());
+    add(stream, [=](StreamHandle handle) { simulated_runtime().fill(p, mark, bytes, handle); });
     live_.push_back({p, bytes, mark, at, capture_of(stream)});
   }
-  void read(const Live& block, StreamHandle stream) {
-    enqueue(stream, [wrong = wrong_, block] {
-      for (size_t i : {size_t{0}, block.bytes / 2, block.bytes - 1}) *wrong += block.p[i] != block.mark;
+  void read(const Live& block, CudaStream& stream) {
+    add(stream, [wrong = wrong_.get(), block](StreamHandle handle) {
+      enqueue(handle, [wrong, block] {
+        for (size_t i : {size_t{0}, block.bytes / 2, block.bytes - 1}) *wrong += block.p[i] != block.mark;
+      });
     });
+  }
+  // As kernels come: what repeats is held back and becomes a graph.
+  template <typename F>
+  static void add(CudaStream& stream, const F& f) {
+    stream.add(*WorkWith<F>([](const Work& work, StreamHandle handle) { parameters_of<F>(work)(handle); }, f));
   }
   void free_one() {
     std::swap(live_[random_() % live_.size()], live_.back());
@@ -107,7 +115,7 @@ class Trace {
     // What a graph makes is there while it runs; outside of it nobody knows when that was, and what was there before is
     // not there when it is launched again.
     CudaStream& owner = *leases_[block.stream];
-    if (block.capture == capture_of(owner)) read(block, owner.handle());
+    if (block.capture == capture_of(owner)) read(block, owner);
     model_.remove(block.p);
     pool_.deallocate(block.p, block.bytes);
   }
@@ -127,7 +135,7 @@ class Trace {
     CudaStream& user = any_stream_but_captured();
     if (block.capture != 0 || owner.id() == capturing_id()) return;
     user.wait(*owner.record());
-    read(block, user.handle());
+    read(block, user);
     pool_.record_stream(block.p, user);
   }
   void run_short_of_memory() {
@@ -138,7 +146,7 @@ class Trace {
 
   void begin_capture() {
     capture_stream_ = random_() % leases_.size();
-    simulated_runtime().begin_capture(leases_[capture_stream_]->handle());
+    leases_[capture_stream_]->begin_capture();
     const bool shared = !graphs_.empty() && random_() % 2;
     capture_pool_ = shared ? graphs_.back().pool : pool_.make_pool();
     pool_.begin_pool(capture_pool_, *leases_[capture_stream_]);
@@ -146,24 +154,23 @@ class Trace {
     ++captures_;
   }
   void end_capture() {
-    std::string why;
     CudaStream& stream = *leases_[capture_stream_];
-    GraphHandle graph = simulated_runtime().end_capture(stream.handle(), &why);
-    ASSERT_NE(graph, nullptr) << why;
+    std::unique_ptr<Graph> graph = stream.end_capture();
     pool_.end_pool(capture_pool_, stream);
     capturing_ = false;
-    graphs_.push_back({graph, capture_pool_});
+    graphs_.push_back({std::move(graph), capture_pool_});
   }
   void launch_or_drop_graph() {
     if (capturing_ || graphs_.empty()) return;
     if (random_() % 4 == 0) return drop_graph();
-    simulated_runtime().launch(graphs_[random_() % graphs_.size()].handle, leases_[0]->handle());
+    graphs_[random_() % graphs_.size()].graph->replay();
+    Issuer::flush_all();
     simulated_runtime().synchronize_device();  // graphs that share memory take turns
   }
   void drop_graph() {
-    simulated_runtime().destroy_graph(graphs_.back().handle);
-    pool_.release_pool(graphs_.back().pool);
+    const uint64_t pool = graphs_.back().pool;
     graphs_.pop_back();
+    pool_.release_pool(pool);
   }
 
   CachingPool& pool_;
@@ -174,7 +181,7 @@ class Trace {
   PoolModel model_;
   std::vector<std::unique_ptr<CudaStream>> leases_;
   std::vector<Live> live_;
-  std::vector<Graph> graphs_;
+  std::vector<Captured> graphs_;
   bool capturing_ = false;
   size_t capture_stream_ = 0;
   uint64_t capture_pool_ = 0;

@@ -72,6 +72,29 @@ uint32_t alignment(const void* p) {
   return bytes;
 }
 
+using Key = std::array<int64_t, 16>;
+
+// All that the choice of an algorithm depends on.
+Key key_of(const BlasProduct& p, int device) {
+  const int64_t flags = is_transposed(p.a) | is_transposed(p.b) << 1 | (p.bias != nullptr) << 2 | p.tf32 << 3;
+  return {device,
+          static_cast<int64_t>(p.dtype),
+          flags,
+          p.m,
+          p.n,
+          p.k,
+          p.batch,
+          p.a_step,
+          p.b_step,
+          p.c_step,
+          leading_dimension(p.a),
+          leading_dimension(p.b),
+          alignment(p.a.data),
+          alignment(p.b.data),
+          alignment(p.c),
+          alignment(p.bias)};
+}
+
 // A product in cuBLASLt's terms. Its descriptors are plain memory.
 class Problem {
  public:
@@ -89,27 +112,6 @@ class Problem {
     lay_out(b_, p.b, p.k, p.n, p.b_step);
     lay_out(a_, p.a, p.m, p.k, p.a_step);
     lay_out(c_, {p.c, p.n, 1}, p.m, p.n, p.c_step);
-  }
-
-  // All that the choice of an algorithm depends on.
-  std::array<int64_t, 16> key(int device) const {
-    const int64_t flags = is_transposed(p_.a) | is_transposed(p_.b) << 1 | (p_.bias != nullptr) << 2 | p_.tf32 << 3;
-    return {device,
-            static_cast<int64_t>(p_.dtype),
-            flags,
-            p_.m,
-            p_.n,
-            p_.k,
-            p_.batch,
-            p_.a_step,
-            p_.b_step,
-            p_.c_step,
-            leading_dimension(p_.a),
-            leading_dimension(p_.b),
-            alignment(p_.a.data),
-            alignment(p_.b.data),
-            alignment(p_.c),
-            alignment(p_.bias)};
   }
 
   cublasLtMatmulHeuristicResult_t choose(cublasLtHandle_t handle) const {
@@ -133,11 +135,9 @@ class Problem {
     return result;
   }
 
-  void run(cublasLtHandle_t handle, const cublasLtMatmulHeuristicResult_t& chosen, const Queue& queue) const {
-    Tensor workspace;
-    if (chosen.workspaceSize > 0) {
-      workspace = empty(Sizes{static_cast<int64_t>(chosen.workspaceSize)}, DType::kUInt8, queue.device());
-    }
+  // `workspace`: as much as `chosen` says.
+  void run(cublasLtHandle_t handle, const cublasLtMatmulHeuristicResult_t& chosen, void* workspace,
+           StreamHandle stream) const {
     const double one = 1, zero = 0;
     const float one_f = 1, zero_f = 0;
     const bool wide = p_.dtype == DType::kFloat64;
@@ -145,8 +145,8 @@ class Problem {
                *beta = wide ? static_cast<const void*>(&zero) : &zero_f;
     lt_.must("cublasLtMatmul",
              lt_.matmul(handle, mutable_desc(), alpha, p_.b.data, layout(b_), p_.a.data, layout(a_), beta, p_.c,
-                        layout(c_), p_.c, layout(c_), &chosen.algo, workspace ? workspace.data() : nullptr,
-                        chosen.workspaceSize, static_cast<cudaStream_t>(queue.stream())));
+                        layout(c_), p_.c, layout(c_), &chosen.algo, workspace, chosen.workspaceSize,
+                        static_cast<cudaStream_t>(stream)));
   }
 
  private:
@@ -181,9 +181,15 @@ class Problem {
 class CublasProducts final : public Blas {
  public:
   void multiply(const Queue& queue, const BlasProduct& product) override {
-    const Problem problem(lt_, product);
-    const Choice choice = choose(problem, queue.device().index);
-    problem.run(choice.handle, choice.result, queue);
+    const Choice choice = choose(product, queue.device().index);
+    Tensor workspace;
+    if (choice.result.workspaceSize > 0) {
+      workspace = empty(Sizes{static_cast<int64_t>(choice.result.workspaceSize)}, DType::kUInt8, queue.device());
+    }
+    void* const room = workspace ? workspace.data() : nullptr;
+    queue.add([this, product, choice, room](StreamHandle stream) {
+      Problem(lt_, product).run(choice.handle, choice.result, room, stream);
+    });
   }
 
  private:
@@ -193,15 +199,15 @@ class CublasProducts final : public Blas {
   };
 
   // Remembered by what it depends on: asking the library costs many times what the launch does.
-  Choice choose(const Problem& problem, int device) {
+  Choice choose(const BlasProduct& product, int device) {
     std::lock_guard lock(mutex_);
     cublasLtHandle_t& handle = handles_[device];
     if (!handle) lt_.must("cublasLtCreate", lt_.create(&handle));
-    const auto key = problem.key(device);
+    const Key key = key_of(product, device);
     auto found = choices_.find(key);
     if (found == choices_.end()) {
       if (choices_.size() >= kMostChoices) choices_.clear();
-      found = choices_.emplace(key, problem.choose(handle)).first;
+      found = choices_.emplace(key, Problem(lt_, product).choose(handle)).first;
     }
     return {handle, found->second};
   }
@@ -209,7 +215,7 @@ class CublasProducts final : public Blas {
   const CublasLt lt_;
   std::mutex mutex_;
   std::map<int, cublasLtHandle_t> handles_ ABSL_GUARDED_BY(mutex_);  // of each device
-  std::map<std::array<int64_t, 16>, cublasLtMatmulHeuristicResult_t> choices_ ABSL_GUARDED_BY(mutex_);
+  std::map<Key, cublasLtMatmulHeuristicResult_t> choices_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/rules/error.h"
 #include "kernels/cuda/libraries/driver.h"
+#include "kernels/cuda/libraries/work_graph.h"
 #include "kernels/cuda/runtime.h"
 
 namespace tt::cuda {
@@ -189,6 +190,10 @@ class CudaRuntime final : public Runtime {
     must("cudaMemsetAsync", cudaMemsetAsync(to, byte, bytes, stream_of(stream)));
   }
   void check_launch() override { must("a kernel launch", cudaGetLastError()); }
+
+  std::unique_ptr<WorkGraph> make_graph(absl::Span<const Work* const> works) override {
+    return make_cuda_graph(works);
+  }
 
   void begin_capture(StreamHandle stream) override {
     must("cudaStreamBeginCapture", cudaStreamBeginCapture(stream_of(stream), cudaStreamCaptureModeThreadLocal));

@@ -130,12 +130,9 @@ class Plan {
       default: return choose_with(dnn_.choose_weight, weight_, handle, x_, y_, convolution_, w_);
     }
   }
-  void run(cudnnHandle_t handle, Direction direction, const Queue& queue, const DnnConvolution& c) const {
-    Tensor workspace;
-    if (workspace_ > 0) {
-      workspace = empty(Sizes{static_cast<int64_t>(workspace_)}, DType::kUInt8, queue.device());
-    }
-    void* scratch = workspace ? workspace.data() : nullptr;
+  size_t workspace() const { return workspace_; }
+  // `scratch`: workspace() bytes.
+  void run(cudnnHandle_t handle, Direction direction, void* scratch, const DnnConvolution& c) const {
     const double one = 1, zero = 0;
     const float one_f = 1, zero_f = 0;
     const bool wide = c.dtype == DType::kFloat64;
@@ -239,24 +236,45 @@ class CudnnConvolutions final : public Dnn {
   bool weight(const Queue& queue, const DnnConvolution& c) override { return run(queue, c, Direction::kWeight); }
 
  private:
-  // Under the lock throughout: a handle is one thread's at a time, and its stream is set for each call.
   bool run(const Queue& queue, const DnnConvolution& c, Direction direction) {
     if (!is_countable(c.shape)) return false;
-    std::lock_guard lock(mutex_);
-    cudnnHandle_t& handle = handles_[queue.device().index];
+    const int device = queue.device().index;
+    Tensor workspace;
+    {
+      std::lock_guard lock(mutex_);
+      const Plan* plan = plan_of(device, c, direction);
+      if (!plan) return false;
+      if (plan->workspace() > 0) {
+        workspace = empty(Sizes{static_cast<int64_t>(plan->workspace())}, DType::kUInt8, queue.device());
+      }
+    }
+    void* const scratch = workspace ? workspace.data() : nullptr;
+    // Under the lock: a handle is one thread's at a time, and its stream is set for each call.
+    queue.add([this, device, c, direction, scratch](StreamHandle stream) {
+      std::lock_guard lock(mutex_);
+      cudnnHandle_t handle = handle_of(device);
+      dnn_->must("cudnnSetStream", dnn_->set_stream(handle, static_cast<cudaStream_t>(stream)));
+      plan_of(device, c, direction)->run(handle, direction, scratch, c);
+    });
+    return true;
+  }
+
+  cudnnHandle_t handle_of(int device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    cudnnHandle_t& handle = handles_[device];
     if (!handle) dnn_->must("cudnnCreate", dnn_->create(&handle));
-    dnn_->must("cudnnSetStream", dnn_->set_stream(handle, static_cast<cudaStream_t>(queue.stream())));
-    const Key key = key_of(c, queue.device().index, direction);
+    return handle;
+  }
+  // Valid until the next call. Null: the library has no way for it.
+  const Plan* plan_of(int device, const DnnConvolution& c, Direction direction) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const Key key = key_of(c, device, direction);
     auto found = plans_.find(key);
     if (found == plans_.end()) {
       if (plans_.size() >= kMostPlans) plans_.clear();
       auto plan = std::make_unique<Plan>(*dnn_, c);
-      if (!plan->choose(handle, direction)) plan = nullptr;
+      if (!plan->choose(handle_of(device), direction)) plan = nullptr;
       found = plans_.emplace(key, std::move(plan)).first;
     }
-    if (!found->second) return false;
-    found->second->run(handle, direction, queue, c);
-    return true;
+    return found->second.get();
   }
 
   const std::unique_ptr<Cudnn> dnn_;

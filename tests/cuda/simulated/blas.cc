@@ -39,7 +39,7 @@ class PlainLoops final : public Blas {
   void multiply(const Queue& queue, const BlasProduct& product) override {
     check_product(product);
     with_floating(product.dtype, [&]<typename T>(std::type_identity<T>) {
-      enqueue(queue.stream(), [product] { multiply_now<T>(product); });
+      queue.add([product](StreamHandle stream) { enqueue(stream, [product] { multiply_now<T>(product); }); });
     });
   }
 };

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/rules/error.h"
 #include "kernels/cuda/launch_host.h"
+#include "kernels/cuda/stretch.h"
 
 namespace tt::cuda {
 namespace {
@@ -26,6 +27,27 @@ uint64_t megabytes(const char* variable, uint64_t otherwise) {
   uint64_t value = 0;
   return text && absl::SimpleAtoi(text, &value) ? value << 20 : otherwise;
 }
+
+// Issues what it holds, as it was or as it was changed to.
+class SimulatedGraph final : public WorkGraph {
+ public:
+  explicit SimulatedGraph(absl::Span<const Work* const> works) {
+    for (const Work* work : works) works_.add(*work);
+  }
+  bool change(size_t place, const Work& work) override {
+    simulated_runtime().note("cudaGraphExecNodeSetParams");
+    if (simulated_runtime().refuses_graphs()) return false;
+    works_.replace(place, work);
+    return true;
+  }
+  void launch(StreamHandle stream) override {
+    simulated_runtime().note("cudaGraphLaunch");
+    for (size_t i = 0; i < works_.size(); ++i) works_[i].issue(works_[i], stream);
+  }
+
+ private:
+  Stretch works_;
+};
 
 // Of the range that holds `p`; null where none does.
 template <typename Map>
@@ -81,6 +103,21 @@ void SimulatedRuntime::fail_allocations(bool fail) {
   fail_allocations_ = fail;
 }
 
+void SimulatedRuntime::refuse_graphs(bool refuse) {
+  Lock lock(mutex_);
+  refuse_graphs_ = refuse;
+}
+
+bool SimulatedRuntime::refuses_graphs() const {
+  Lock lock(mutex_);
+  return refuse_graphs_;
+}
+
+bool SimulatedRuntime::has_work(StreamHandle stream) const {
+  Lock lock(mutex_);
+  return !static_cast<Stream*>(stream)->queue.empty();
+}
+
 std::vector<std::string> SimulatedRuntime::calls() const {
   Lock lock(mutex_);
   return calls_;
@@ -101,6 +138,7 @@ uint64_t SimulatedRuntime::held() const {
 SimulatedRuntime::Device& SimulatedRuntime::current() { return devices_[current_device]; }
 
 void SimulatedRuntime::note(const char* call, uint64_t value) {
+  Lock lock(mutex_);
   constexpr size_t kMost = 100'000;  // a daemon's are not asked for
   if (calls_.size() < kMost) calls_.push_back(value ? absl::StrCat(call, " ", value) : call);
 }
@@ -115,18 +153,18 @@ void SimulatedRuntime::check_device(int device) {
 
 // ---- Work ----------------------------------------------------------------------------------
 
-void SimulatedRuntime::add(Stream& stream, Work work) {
+void SimulatedRuntime::add(Stream& stream, Job job) {
   check_device(stream.device);
-  stream.queue.push_back(std::move(work));
+  stream.queue.push_back(std::move(job));
   if (options_.eager) drain(stream);
 }
 
 void SimulatedRuntime::run_first(Stream& stream) {
   if (stream.queue.front().awaited) run_until(stream.queue.front().awaited);
-  Work work = std::move(stream.queue.front());
+  Job job = std::move(stream.queue.front());
   stream.queue.pop_front();
-  if (work.run) work.run();
-  if (work.mark) work.mark->done = true;
+  if (job.run) job.run();
+  if (job.mark) job.mark->done = true;
 }
 
 void SimulatedRuntime::run_until(const std::shared_ptr<Mark>& mark) {
@@ -379,6 +417,12 @@ void SimulatedRuntime::synchronize_event(EventHandle handle) {
 float SimulatedRuntime::elapsed_ms(EventHandle, EventHandle) { return 0.001f; }
 
 // ---- Graphs --------------------------------------------------------------------------------
+
+std::unique_ptr<WorkGraph> SimulatedRuntime::make_graph(absl::Span<const Work* const> works) {
+  note("cudaGraphInstantiate", works.size());
+  if (refuses_graphs()) cuda_error("a graph cannot hold this");
+  return std::make_unique<SimulatedGraph>(works);
+}
 
 void SimulatedRuntime::begin_capture(StreamHandle handle) {
   Lock lock(mutex_);

@@ -35,6 +35,10 @@ class SimulatedRuntime final : public Runtime {
   void lose_device(std::string why);       // the current one: every later call on it fails so
   void lose(int device, std::string why);
   void fail_allocations(bool fail);
+  void refuse_graphs(bool refuse);         // to be made, or to be changed
+  bool refuses_graphs() const;
+  bool has_work(StreamHandle stream) const;  // that was issued and is put off
+  void note(const char* call, uint64_t value = 0);
   std::vector<std::string> calls() const;  // "cudaMalloc 2097152", in order
   void forget_calls();
   uint64_t held() const;  // bytes of device memory
@@ -69,6 +73,7 @@ class SimulatedRuntime final : public Runtime {
   void copy(void* to, const void* from, size_t bytes, StreamHandle stream) override;
   void fill(void* to, int byte, size_t bytes, StreamHandle stream) override;
   void check_launch() override;
+  std::unique_ptr<WorkGraph> make_graph(absl::Span<const Work* const> works) override;
   void begin_capture(StreamHandle stream) override;
   GraphHandle end_capture(StreamHandle stream, std::string* why) override;
   bool is_capturing(StreamHandle stream) override;
@@ -81,7 +86,7 @@ class SimulatedRuntime final : public Runtime {
   struct Event {
     std::shared_ptr<Mark> mark;  // null: never recorded
   };
-  struct Work {
+  struct Job {
     std::function<void()> run;       // null for a mark
     std::shared_ptr<Mark> mark;      // done when this is reached
     std::shared_ptr<Mark> awaited;   // must be done before
@@ -92,7 +97,7 @@ class SimulatedRuntime final : public Runtime {
   };
   struct Stream {
     int device;
-    std::deque<Work> queue;
+    std::deque<Job> queue;
     bool capturing = false;
     std::string refusal;  // why what is captured cannot be kept
     std::vector<std::function<void()>> captured;
@@ -106,9 +111,8 @@ class SimulatedRuntime final : public Runtime {
   };
 
   Device& current();
-  void note(const char* call, uint64_t value = 0);
   void check_device(int device);
-  void add(Stream& stream, Work work);
+  void add(Stream& stream, Job job);
   void run_first(Stream& stream);
   void run_until(const std::shared_ptr<Mark>& mark);
   void drain(Stream& stream);
@@ -128,6 +132,7 @@ class SimulatedRuntime final : public Runtime {
   std::string failing_kernel_;
   std::string failure_;
   bool fail_allocations_ = false;
+  bool refuse_graphs_ = false;
 };
 
 // The process's runtime, which must be one.
