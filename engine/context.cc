@@ -25,6 +25,19 @@ Stream& Context::stream(Device device) {
   return *streams_.emplace_back(backend.lease_stream());
 }
 
+ReplayCounts Context::replays() const {
+  ReplayCounts all;
+  for (const std::unique_ptr<Stream>& stream : streams_) {
+    ReplayCounts counts = stream->replays();
+    all.graphs += counts.graphs;
+    all.replays += counts.replays;
+    all.launches += counts.launches;
+    all.changed += counts.changed;
+    if (!counts.refusal.empty()) all.refusal = std::move(counts.refusal);
+  }
+  return all;
+}
+
 FaultLog& Context::faults() {
   if (!faults_) faults_ = std::make_unique<FaultLog>();
   return *faults_;

@@ -39,6 +39,8 @@ struct Context {
   // The order of this context's work on a device: a stream of the session's own, leased at first use; the device's
   // where there is no session. Throws Error on a device that is not there.
   Stream& stream(Device device);
+  // Of all its streams together.
+  ReplayCounts replays() const;
   // What this context's calls on devices may still turn out to have done.
   FaultLog& faults();
   Events events;

@@ -109,6 +109,14 @@ void register_graph_operators(Dispatcher& dispatcher) {
     });
     dispatcher.set(op_id::kGraphReplay, key,
                    [](Call& call) { Context::current().graphs().replay(call.args[0].integer); });
+    dispatcher.set(op_id::kReplayCounts, key, [](Call& call) {
+      const ReplayCounts counts = Context::current().stream(decode_device(call.args[0].integer)).replays();
+      allocate_outputs(call);
+      int64_t place = 0;
+      for (uint64_t count : {counts.graphs, counts.replays, counts.launches, counts.changed}) {
+        call.outputs[0].data_as<int64_t>()[place++] = static_cast<int64_t>(count);
+      }
+    });
     dispatcher.set(op_id::kGraphDrop, key, [](Call& call) { Context::current().graphs().drop(call.args[0].integer); });
   }
 }

@@ -264,6 +264,9 @@ void Session::publish(uint64_t executed) {
   status_.set_instructions(stats.instructions);
   status_.set_fused(stats.fused);
   status_.set_failed(stats.failed);
+  ReplayCounts replays = context_.replays();
+  status_.set_replayed(replays.launches);
+  status_.set_replay_refusal(std::move(replays.refusal));
   if (waiting_ != 0) progress_.notify_all();
 }
 

@@ -57,14 +57,14 @@ def _tables(status: dict, address: str, rates: dict):
             _bytes(limit) if limit else "none", memory["out_of_memory"],
         )  # fmt: skip
     sessions = Table(title=f"sessions ({len(status['sessions'])})", title_justify="left")
-    for column in ("id", "client", "age", "link", "handles", "held", "peak", "limit", "instructions", "per s", "failed"):
+    for column in ("id", "client", "age", "link", "handles", "held", "peak", "limit", "instructions", "per s", "replayed", "failed"):
         sessions.add_column(column, justify="left" if column in ("client", "link") else "right")
     for s in status["sessions"]:
         limit = int(s["limit_bytes"])
         sessions.add_row(
             s["id"], s["client"], _duration(s["age_seconds"]), "up" if s["connected"] else "lost", s["handles"],
             _bytes(s["held_bytes"]), _bytes(s["peak_bytes"]), _bytes(limit) if limit else "none", s["instructions"],
-            f"{rates.get(s['id'], 0):,.0f}", s["failed"],
+            f"{rates.get(s['id'], 0):,.0f}", s["replayed"], s["failed"],
         )  # fmt: skip
     return Group(head, devices, sessions)
 

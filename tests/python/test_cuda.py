@@ -363,6 +363,57 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert run_script("import teletensor as torch; assert torch.ones(3, device='cuda').sum().item() == 3", engine).returncode == 0
 
 
+# ---- What repeats ---
+
+
+def test_training_steps_become_graphs_and_give_what_the_cpu_gives(simulated_daemon):
+    """A schedule and Adam's step count change at every step, and so does what is trained on."""
+    script = """
+import teletensor as torch
+from teletensor import nn
+
+def train(device):
+    torch.manual_seed(3)
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)).to(device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 5, gamma=0.5)
+    batches = [(torch.randn(32, 8).to(device), torch.randint(0, 4, (32,)).to(device)) for _ in range(4)]
+    total = torch.zeros((), device=device)
+    for step in range(24):
+        x, y = batches[step % 4]
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        total += loss.detach()
+    return total, *model.parameters()
+
+for gpu, cpu in zip(train("cuda"), train("cpu")):
+    assert torch.allclose(gpu.cpu(), cpu, rtol=1e-4, atol=1e-6)
+counts = torch.cuda.replay_stats()
+assert counts["replays"] >= 8, counts
+assert counts["launches"] >= 8 * 8 and counts["changed"] > 0, counts
+"""
+    # Held back for as long as it takes: how fast this machine is must not decide what is tested.
+    run = run_script(script, simulated_daemon(TELETENSOR_CUDA_REPLAY="10000000"))
+    assert run.returncode == 0, run.stderr
+
+
+def test_nothing_is_replayed_where_that_is_turned_off(simulated_daemon):
+    script = """
+import teletensor as torch
+x = torch.ones(4, device="cuda")
+for _ in range(5):
+    for _ in range(20):
+        x = x.sin()
+    x.sum().item()
+assert torch.cuda.replay_stats() == {"graphs": 0, "replays": 0, "launches": 0, "changed": 0}
+"""
+    run = run_script(script, simulated_daemon(TELETENSOR_CUDA_REPLAY="off"))
+    assert run.returncode == 0, run.stderr
+
+
 # ---- Losing a GPU --------------------------------------------------------------------------
 
 

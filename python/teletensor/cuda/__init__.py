@@ -13,7 +13,7 @@ from .. import _C, _connection
 from .._C import OutOfMemoryError
 from .._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from . import amp
-from .graphs import CUDAGraph, graph, is_current_stream_capturing
+from .graphs import CUDAGraph, graph, is_current_stream_capturing, replay_stats
 from .memory import (
     empty_cache, max_memory_allocated, max_memory_reserved, mem_get_info, memory_allocated, memory_reserved, memory_stats,
     memory_summary, reset_max_memory_allocated, reset_peak_memory_stats,
@@ -27,7 +27,7 @@ __all__ = [
     "get_device_properties", "get_rng_state", "graph", "init", "initial_seed", "is_available", "is_bf16_supported",
     "is_current_stream_capturing", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated",
     "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_reserved", "memory_stats", "memory_summary",
-    "reset_max_memory_allocated", "reset_peak_memory_stats", "seed", "seed_all", "set_device", "set_rng_state",
+    "replay_stats", "reset_max_memory_allocated", "reset_peak_memory_stats", "seed", "seed_all", "set_device", "set_rng_state",
     "set_stream", "stream", "synchronize",
 ]  # fmt: skip
 

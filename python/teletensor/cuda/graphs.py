@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 
 from .. import _C
+from .place import index_of
 
 _numbers = itertools.count(1)
 _capturing = False
@@ -81,6 +82,18 @@ class graph:  # noqa: N801 - PyTorch's name
             self.cuda_graph.capture_end()
         except RuntimeError:  # the block's own error says more
             pass
+
+
+def replay_stats(device=None) -> dict[str, int]:
+    """What of this session's work on the GPU repeated by itself and was done as a graph. Waits.
+
+    ``graphs``: kept now; ``replays``: of them; ``launches``: done so, instead of one by one; ``changed``: of those, with
+    other parameters than the time before. Why something that repeats is no graph stands in ``teletensor status --json``
+    (``replay_refusal``). ``TELETENSOR_CUDA_REPLAY`` in the engine's environment: for how many microseconds after the last
+    one launches are held back for that (200), or ``off``.
+    """
+    names = ("graphs", "replays", "launches", "changed")
+    return dict(zip(names, _C.ops.replay_counts(f"cuda:{index_of(device)}").tolist(), strict=True))
 
 
 def is_current_stream_capturing() -> bool:
