@@ -49,10 +49,11 @@ from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_sta
 from ._serialization import load, save  # noqa: E402
 from ._tensor_str import set_printoptions  # noqa: E402
 from . import (  # noqa: E402
-    _VF, _utils, amp, autograd, backends, cuda, distributions, functional, jit, types, linalg, nn, optim, random, special, testing, utils, version,
+    _VF, _utils, amp, autograd, backends, cuda, distributions, func, functional, jit, types, linalg, nn, optim, random, special, testing, utils, version,
 )  # fmt: skip
 from .amp import autocast  # noqa: E402
 from .autograd import Variable  # noqa: E402
+from .func import vmap  # noqa: E402
 from .nn.functional import (  # noqa: E402
     adaptive_avg_pool1d, adaptive_max_pool1d, alpha_dropout, avg_pool1d, bilinear, channel_shuffle, dropout,
     feature_dropout, group_norm, layer_norm, max_pool1d, max_pool2d, max_pool3d, pairwise_distance, pixel_shuffle,

@@ -22,6 +22,20 @@ def vjp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
     return outputs.detach() if not create_graph else outputs, found if many else found[0]
 
 
+def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
+    """(func(inputs), J v): the product of the Jacobian with a vector like the inputs; of one number v may be left out."""
+    from .. import func as functions
+
+    many = isinstance(inputs, (tuple, list))
+    primals = tuple(inputs) if many else (inputs,)
+    tangents = tuple(_C.torch.ones_like(x) for x in primals) if v is None else tuple(v) if many else (v,)
+    if v is None and any(x.numel() != 1 for x in primals):
+        raise RuntimeError("The vector v can only be None if the input to the user-provided function is a single Tensor with a single element.")  # fmt: skip
+    if not create_graph:
+        primals, tangents = tuple(x.detach() for x in primals), tuple(t.detach() for t in tangents)
+    return functions.jvp(func, primals, tangents)
+
+
 def jacobian(func, inputs, create_graph: bool = False, strict: bool = False, vectorize: bool = False):
     """The derivatives of every output by every input: sizes of the output, then of the input."""
     from . import grad
@@ -41,3 +55,23 @@ def hessian(func, inputs: Tensor, create_graph: bool = False, strict: bool = Fal
     from . import grad
 
     return jacobian(lambda x: grad(func(x), x, create_graph=True)[0], inputs, create_graph)
+
+
+def hvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
+    """(func(inputs), H v) of a function with one number as its output."""
+    from . import grad
+
+    leaves, many = _prepare(inputs)
+    output = func(*leaves)
+    vectors = tuple(v) if isinstance(v, (tuple, list)) else (_C.torch.ones_like(leaves[0]) if v is None else v,)
+    first = grad(output, leaves, create_graph=True, materialize_grads=True)
+    used = [(g, u) for g, u in zip(first, vectors, strict=True) if g.requires_grad]
+    if used:
+        found = grad([g for g, _ in used], leaves, [u for _, u in used], create_graph=create_graph, materialize_grads=True)
+    else:
+        found = tuple(_C.torch.zeros_like(x) for x in leaves)
+    return output if create_graph else output.detach(), found if many else found[0]
+
+
+# The Hessian is symmetric.
+vhp = hvp

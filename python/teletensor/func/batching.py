@@ -1,0 +1,83 @@
+"""vmap: a function of one, over a batch.
+
+Each entry of the batch is computed by itself, and the results are stacked: right for whatever the function does, its
+control flow included. Entries are independent, so that the engine computes them one after another without a round trip
+between; operators are not batched, which costs a call for each entry.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any, Callable
+
+from .. import _C
+from .._C import Tensor
+from . import tree
+
+
+def _is_dim(value: Any) -> bool:
+    return value is None or isinstance(value, int)
+
+
+def _batch_size(args: list, dims: list) -> int:
+    sizes = set()
+    for x, dim in zip(args, dims):
+        if dim is None:
+            continue
+        if not isinstance(x, Tensor):
+            raise ValueError(f"[vmap] got in_dim={dim} for an input of type {type(x).__name__}: use None")
+        if not -x.dim() <= dim < x.dim():
+            raise ValueError(f"[vmap] got in_dim={dim} for an input of {x.dim()} dimensions")
+        sizes.add(x.shape[dim])
+    if not sizes:
+        raise ValueError("[vmap] at least one input must have an in_dim that is not None")
+    if len(sizes) > 1:
+        raise ValueError(f"[vmap] expected all inputs to have the same size in the mapped dimension, got {sorted(sizes)}")
+    return sizes.pop()
+
+
+def vmap(
+    func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
+) -> Callable:
+    """A function that maps `func` over a dimension of its arguments and stacks what it gives.
+
+    Args:
+        in_dims: the dimension of each input, in a structure like the arguments', None where it is the same for all.
+        out_dims: where the batch goes in each output.
+        randomness: "different": each entry draws its own numbers, which is what happens; "same" is not there;
+            "error" is taken for "different".
+        chunk_size: no effect: entries are computed one by one.
+    Raises:
+        ValueError: inputs without the dimension, or of different sizes in it; an empty batch.
+    """
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(f"[vmap] randomness is 'error', 'different' or 'same', got {randomness!r}")
+    if randomness == "same":
+        raise NotImplementedError("[vmap] randomness='same' is not implemented")
+
+    @wraps(func)
+    def mapped(*args: Any, **kwargs: Any):
+        given = tree.leaves(args)
+        dims = tree.broadcast(tuple(in_dims) if isinstance(in_dims, list) else in_dims, args, _is_dim)
+        size = _batch_size(given, dims)
+        if size == 0:
+            raise ValueError("[vmap] got a batch of 0 entries")
+        entries = [x.unbind(dim) if dim is not None else [x] * size for x, dim in zip(given, dims)]
+        shared = {key: value.unbind(0) if isinstance(value, Tensor) else [value] * size for key, value in kwargs.items()}
+        outputs = [
+            func(*tree.rebuild(args, [e[i] for e in entries]), **{key: values[i] for key, values in shared.items()})
+            for i in range(size)
+        ]
+        columns = list(zip(*(tree.leaves(o) for o in outputs)))
+        places = tree.broadcast(tuple(out_dims) if isinstance(out_dims, list) else out_dims, outputs[0], _is_dim)
+        return tree.rebuild(outputs[0], [_stack(c, place) for c, place in zip(columns, places)])
+
+    return mapped
+
+
+def _stack(values: tuple, place: int | None) -> Any:
+    if place is None:
+        return values[0]
+    if not isinstance(values[0], Tensor):
+        raise ValueError(f"[vmap] expected the function to give tensors, got {type(values[0]).__name__}")
+    return _C.torch.stack(list(values), place)

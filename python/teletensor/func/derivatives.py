@@ -1,0 +1,218 @@
+"""Functions made of the derivatives of functions, of any order.
+
+All of them run the function on copies of its arguments and differentiate it by the tape. A product with the Jacobian from
+the right (forward mode) is the derivative of the product from the left, which is linear in its vector: J v = d(u^T J)/du v
+("Automatic differentiation in machine learning", Baydin et al., 2018, and R. Townsend's double-vjp trick, 2017). It
+costs two passes where forward mode would take one.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any, Callable
+
+from .. import _C
+from .._C import Tensor
+from .._grad_mode import enable_grad
+from ..autograd import grad as _gradients
+from . import tree
+
+_depth = 0  # of derivatives under way, each of which the one outside differentiates
+
+
+class _Level:
+    """Within it what is computed stays differentiable for whoever is outside."""
+
+    def __enter__(self) -> None:
+        global _depth
+        _depth += 1
+
+    def __exit__(self, *_) -> None:
+        global _depth
+        _depth -= 1
+
+
+def _inputs(args: Any) -> tuple[Any, list[Tensor], bool]:
+    """Within a level: copies to differentiate by, and whether somebody outside differentiates the result."""
+    given = tree.leaves(args)
+    for x in given:
+        if not isinstance(x, Tensor):
+            raise RuntimeError(f"[func] differentiates by tensors, got {type(x).__name__}")
+        if not (x.is_floating_point() or x.is_complex()):
+            raise RuntimeError(f"[func] only tensors of floating point can be differentiated by, got {x.dtype}")
+    outer = _depth > 1 or any(x.requires_grad for x in given)
+    copies = [x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in given]
+    return tree.rebuild(args, copies), copies, outer
+
+
+def _finish(values: Any, outer: bool) -> Any:
+    return values if outer else tree.map_leaves(lambda v: v.detach() if isinstance(v, Tensor) else v, values)
+
+
+def _split(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
+    if not has_aux:
+        return output, None
+    if not isinstance(output, tuple) or len(output) != 2:
+        raise RuntimeError(f"{name}: the function must give (output, aux) where has_aux is set")
+    return output
+
+
+def _products(outputs: Any, inputs: list[Tensor], vectors: Any) -> list[Tensor]:
+    """u^T J, zeros where an input is not used, differentiable."""
+    pairs = [(o, u) for o, u in zip(tree.leaves(outputs), tree.leaves(vectors), strict=True) if o.requires_grad]
+    if not pairs:
+        return [_C.torch.zeros_like(x) for x in inputs]
+    return list(_gradients([o for o, _ in pairs], inputs, [u for _, u in pairs], create_graph=True, materialize_grads=True))
+
+
+def vjp(func: Callable, *primals: Any, has_aux: bool = False):
+    """(func(*primals), a function from a cotangent like the output to the products u^T J, one a primal)."""
+    with enable_grad(), _Level():
+        args, inputs, outer = _inputs(primals)
+        outputs, aux = _split(func(*args), has_aux, "vjp")
+
+    def product(*cotangents: Any) -> Any:
+        vectors = cotangents[0] if len(cotangents) == 1 else cotangents
+        if len(tree.leaves(vectors)) != len(tree.leaves(outputs)):
+            raise RuntimeError(f"[vjp] expected {len(tree.leaves(outputs))} cotangents, got {len(tree.leaves(vectors))}")
+        found = _products(outputs, inputs, vectors)
+        wanted = outer or _depth > 0 or any(v.requires_grad for v in tree.leaves(vectors))
+        return _finish(tree.rebuild(primals, found), wanted)
+
+    results = _finish(outputs, outer)
+    return (results, product, aux) if has_aux else (results, product)
+
+
+def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False):
+    """(func(*primals), J v): how the outputs change where the primals change by the tangents."""
+    if len(tree.leaves(primals)) != len(tree.leaves(tangents)):
+        raise RuntimeError(f"[jvp] got {len(tree.leaves(primals))} primals and {len(tree.leaves(tangents))} tangents")
+    for x, t in zip(tree.leaves(primals), tree.leaves(tangents)):
+        if x.shape != t.shape:
+            raise RuntimeError(f"[jvp] a tangent has the size of its primal, got {tuple(t.shape)} and {tuple(x.shape)}")
+    outer = _depth > 0 or any(x.requires_grad for x in tree.leaves((primals, tangents)))
+    with enable_grad(), _Level():
+        args, inputs, _ = _inputs(primals)
+        outputs, aux = _split(func(*args), has_aux, "jvp")
+        vectors = tree.map_leaves(lambda o: _C.torch.zeros_like(o).requires_grad_(), outputs)
+        products = _products(outputs, inputs, vectors)
+        found = _products(products, tree.leaves(vectors), tree.leaves(tangents))
+    results = _finish((outputs, tree.rebuild(outputs, found)), outer)
+    return (*results, aux) if has_aux else results
+
+
+def _chosen(args: tuple, argnums: int | tuple[int, ...]) -> tuple[Any, Callable[[Any], tuple]]:
+    """The arguments to differentiate by, and how others in their places make all of them."""
+    places = [argnums] if isinstance(argnums, int) else list(argnums)
+    for place in places:
+        if not -len(args) <= place < len(args):
+            raise RuntimeError(f"argnums={argnums}: the function got {len(args)} arguments")
+    places = [place % len(args) for place in places]
+
+    def among(values: Any) -> tuple:
+        whole = list(args)
+        for place, value in zip(places, [values] if isinstance(argnums, int) else values):
+            whole[place] = value
+        return tuple(whole)
+
+    return (args[places[0]] if isinstance(argnums, int) else tuple(args[p] for p in places)), among
+
+
+def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
+    """A function that gives (gradient, value) of a function with one number as its output."""
+
+    @wraps(func)
+    def differentiated(*args: Any, **kwargs: Any):
+        with enable_grad(), _Level():
+            chosen, among = _chosen(args, argnums)
+            copies, inputs, outer = _inputs(chosen)
+            value, aux = _split(func(*among(copies), **kwargs), has_aux, "grad")
+            if not isinstance(value, Tensor) or value.dim() != 0:
+                got = f"a tensor of size {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+                raise RuntimeError(f"[grad] expected the function to give one number (a tensor of no dimensions), got {got}")
+            found = tree.rebuild(chosen, _products(value, inputs, _C.torch.ones_like(value)))
+        results = _finish((found, value), outer)
+        return (results[0], (results[1], aux)) if has_aux else results
+
+    return differentiated
+
+
+def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
+    """A function that gives the gradient of a function with one number as its output."""
+    both = grad_and_value(func, argnums, has_aux)
+
+    @wraps(func)
+    def differentiated(*args: Any, **kwargs: Any):
+        found, value = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return differentiated
+
+
+def _basis(like: Tensor) -> list[Tensor]:
+    return list(_C.torch.eye(like.numel(), dtype=like.dtype, device=like.device).reshape(-1, *like.shape).unbind(0))
+
+
+def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, **_ignored: Any) -> Callable:
+    """A function that gives the Jacobian, a pass for each element of the output: sizes of the output, then of the input."""
+
+    @wraps(func)
+    def differentiated(*args: Any):
+        chosen, among = _chosen(args, argnums)
+        results = vjp(lambda *xs: func(*among(xs[0])), chosen, has_aux=has_aux)
+        output, product = results[0], results[1]
+
+        def rows(o: Tensor, place: int) -> Any:
+            zeros = [_C.torch.zeros_like(v) for v in tree.leaves(output)]
+            parts = []
+            for unit in _basis(o):
+                vectors = [*zeros[:place], unit, *zeros[place + 1 :]]
+                parts.append(tree.leaves(product(tree.rebuild(output, vectors))[0]))
+            stacked = [_C.torch.stack(p).reshape(*o.shape, *x.shape) for p, x in zip(zip(*parts), tree.leaves(chosen))]
+            return tree.rebuild(chosen, stacked)
+
+        found = tree.rebuild(output, [rows(o, i) for i, o in enumerate(tree.leaves(output))])
+        return (found, results[2]) if has_aux else found
+
+    return differentiated
+
+
+def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, **_ignored: Any) -> Callable:
+    """The same, by a pass for each element of the input: for functions with fewer inputs than outputs."""
+
+    @wraps(func)
+    def differentiated(*args: Any):
+        chosen, among = _chosen(args, argnums)
+        given = tree.leaves(chosen)
+        columns: list[list[list[Tensor]]] = []  # by input, by element, by output
+        output = aux = None
+        for place, x in enumerate(given):
+            zeros = [_C.torch.zeros_like(v) for v in given]
+            of_input = []
+            for unit in _basis(x):
+                tangents = tree.rebuild(chosen, [*zeros[:place], unit, *zeros[place + 1 :]])
+                results = jvp(lambda xs: func(*among(xs)), (chosen,), (tangents,), has_aux=has_aux)
+                output, aux = results[0], results[2] if has_aux else None
+                of_input.append(tree.leaves(results[1]))
+            columns.append(of_input)
+
+        def by_inputs(place: int, o: Tensor) -> Any:
+            return tree.rebuild(chosen, [
+                _C.torch.stack([parts[place] for parts in of_input], -1).reshape(*o.shape, *x.shape)
+                for of_input, x in zip(columns, given)
+            ])  # fmt: skip
+
+        found = tree.rebuild(output, [by_inputs(i, o) for i, o in enumerate(tree.leaves(output))])
+        return (found, aux) if has_aux else found
+
+    return differentiated
+
+
+def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
+    """A function that gives the second derivatives of a function with one number as its output."""
+    return jacrev(jacrev(func, argnums), argnums)
+
+
+def linearize(func: Callable, *primals: Any):
+    """(func(*primals), the function from tangents to J v there)."""
+    return func(*primals), lambda *tangents: jvp(func, primals, tangents)[1]

@@ -1,0 +1,87 @@
+"""Modules as functions of their parameters."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import Any, Iterator
+
+from .. import _C
+from .._C import Tensor
+
+
+def _registry(module: Any, path: str) -> tuple[dict, str]:
+    """Where the parameter or buffer of this name is kept."""
+    where, _, name = path.rpartition(".")
+    owner = module.get_submodule(where)
+    for registry in (owner._parameters, owner._buffers):
+        if name in registry:
+            return registry, name
+    raise KeyError(f"[functional_call] {type(module).__name__} has no parameter or buffer {path!r}")
+
+
+@contextmanager
+def _replaced(module: Any, values: dict[str, Tensor], tie_weights: bool) -> Iterator[None]:
+    names = dict(values)
+    if tie_weights:  # one tensor under several names is replaced under all of them
+        held: dict[int, list[str]] = {}
+        for find in (module.named_parameters, module.named_buffers):
+            for name, value in find(remove_duplicate=False):
+                held.setdefault(id(value), []).append(name)
+        for shared in held.values():
+            given = [name for name in shared if name in values]
+            for name in shared:
+                if given and name not in names:
+                    names[name] = values[given[0]]
+    places = [(*_registry(module, name), value) for name, value in names.items()]
+    before = [registry[name] for registry, name, _ in places]
+    try:
+        for registry, name, value in places:
+            registry[name] = value
+        yield
+    finally:
+        for (registry, name, _), value in zip(places, before):
+            registry[name] = value
+
+
+def functional_call(
+    module: Any, parameter_and_buffer_dicts: Any, args: Any = None, kwargs: dict | None = None, *,
+    tie_weights: bool = True, strict: bool = False,
+) -> Any:  # fmt: skip
+    """Calls the module with other tensors in the places of its parameters and buffers, which stay as they are.
+
+    Args:
+        parameter_and_buffer_dicts: tensors by name, in a dictionary or several.
+        args: the call's arguments: a tuple, or a single one.
+        tie_weights: whether a tensor that the module has under several names is replaced under all of them.
+        strict: whether all parameters and buffers must be given.
+    """
+    dicts = parameter_and_buffer_dicts if isinstance(parameter_and_buffer_dicts, (tuple, list)) else [parameter_and_buffer_dicts]
+    values: dict[str, Tensor] = {}
+    for given in dicts:
+        repeated = values.keys() & given.keys()
+        if repeated:
+            raise ValueError(f"[functional_call] {sorted(repeated)} are given more than once")
+        values.update(given)
+    if strict:
+        expected = {name for find in (module.named_parameters, module.named_buffers) for name, _ in find()}
+        if expected != values.keys():
+            missing, unknown = sorted(expected - values.keys()), sorted(values.keys() - expected)
+            raise RuntimeError(f"[functional_call] missing {missing}, unexpected {unknown}")
+    arguments = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _replaced(module, values, tie_weights):
+        return module(*arguments, **(kwargs or {}))
+
+
+def stack_module_state(models: list) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The parameters and the buffers of models of one kind, by name, stacked: for vmap over an ensemble."""
+    if not models:
+        raise RuntimeError("[stack_module_state] expected at least one model")
+    if len({type(m) for m in models}) > 1:
+        raise RuntimeError("[stack_module_state] expected models of the same class")
+
+    def stacked(find: str) -> dict[str, Tensor]:
+        entries = [dict(getattr(m, find)()) for m in models]
+        return {name: _C.torch.stack([e[name].detach() for e in entries]) for name in entries[0]}
+
+    parameters = {name: value.requires_grad_() for name, value in stacked("named_parameters").items()}
+    return parameters, stacked("named_buffers")

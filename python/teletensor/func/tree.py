@@ -1,0 +1,44 @@
+"""Trees: values in nested tuples, lists and dictionaries."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+
+def leaves(tree: Any) -> list:
+    """What is at the ends of the tree, in order; dictionaries by their own order."""
+    if isinstance(tree, (tuple, list)):
+        return [leaf for branch in tree for leaf in leaves(branch)]
+    if isinstance(tree, dict):
+        return [leaf for branch in tree.values() for leaf in leaves(branch)]
+    return [tree]
+
+
+def rebuild(tree: Any, values: list) -> Any:
+    """A tree like this one with other leaves."""
+    rest = iter(values)
+
+    def build(branch: Any) -> Any:
+        if isinstance(branch, (tuple, list)):
+            made = [build(b) for b in branch]
+            return type(branch)(*made) if hasattr(branch, "_fields") else type(branch)(made)
+        if isinstance(branch, dict):
+            return {key: build(b) for key, b in branch.items()}
+        return next(rest)
+
+    return build(tree)
+
+
+def map_leaves(function: Callable, tree: Any) -> Any:
+    """The tree of what the function makes of each leaf."""
+    return rebuild(tree, [function(leaf) for leaf in leaves(tree)])
+
+
+def broadcast(prefix: Any, tree: Any, is_end: Callable[[Any], bool]) -> list:
+    """For each leaf of the tree what `prefix` says of it; an end of the prefix speaks for all that is below."""
+    if is_end(prefix):
+        return [prefix] * len(leaves(tree))
+    if type(prefix) is not type(tree) or len(prefix) != len(tree):
+        raise ValueError(f"got a structure that does not match that of the arguments: {prefix!r}")
+    pairs = [(prefix[key], tree[key]) for key in tree] if isinstance(tree, dict) else zip(prefix, tree)
+    return [end for pair in pairs for end in broadcast(*pair, is_end)]
