@@ -139,8 +139,12 @@ Tensor svd_grad(const Tensor& gu, const Tensor& gs, const Tensor& gvh, const Ten
   Tensor gleft = ops::narrow(gu, -1, 0, k), gright = ops::narrow(gvh, -2, 0, k);
   Tensor row = ops::unsqueeze(s, -2), column = ops::unsqueeze(s, -1);
   Tensor gaps = inverse_gaps(ops::square(row), ops::square(column), s, k);
-  Tensor by_left = ops::mul(ops::mul(skew(ops::matmul(turned(left), gleft)), gaps), row);
-  Tensor by_right = ops::mul(ops::mul(skew(ops::matmul(right, turned(gright))), gaps), column);
+  // Where nothing depends on the vectors, equal singular values (an infinite factor) do no harm.
+  auto over_gaps = [&](const Tensor& turn) {
+    return ops::masked_fill(ops::mul(turn, gaps), ops::eq(turn, int64_t{0}), 0.0);
+  };
+  Tensor by_left = ops::mul(over_gaps(skew(ops::matmul(turned(left), gleft))), row);
+  Tensor by_right = ops::mul(over_gaps(skew(ops::matmul(right, turned(gright)))), column);
   Tensor inner = ops::add(ops::add(by_left, by_right), ops::diag_embed(gs, 0, -2, -1));
   Tensor result = ops::matmul(left, inner);
   if (m > k) {

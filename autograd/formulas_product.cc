@@ -10,8 +10,9 @@ Tensor transposed(const Tensor& t) { return ops::transpose(t, -2, -1); }
 
 // All dimensions but the last as one.
 Tensor as_matrix(const Tensor& t) {
-  const Sizes sizes{t.dim() == 0 ? 1 : t.numel() / std::max<int64_t>(t.size(-1), 1), t.dim() == 0 ? 1 : t.size(-1)};
-  return ops::reshape(t, sizes);
+  int64_t rows = 1;  // not counted by division: the last dimension may be empty
+  for (int64_t d = 0; d + 1 < t.dim(); ++d) rows *= t.size(d);
+  return ops::reshape(t, Sizes{rows, t.dim() == 0 ? 1 : t.size(-1)});
 }
 
 }  // namespace

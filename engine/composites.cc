@@ -62,7 +62,20 @@ Tensor to_float64(const Operand& value) {
 }
 
 Tensor clamp_to_unit(const Tensor& input, std::optional<double> eps) {
-  return ops::clamp_between(input, *eps, 1 - *eps);
+  // In this order: an eps above one half leaves no room between the bounds, and the lower one goes first.
+  const Tensor high = ops::where(ops::gt(input, 1 - *eps), 1 - *eps, input);
+  return ops::where(ops::lt(input, *eps), *eps, high);
+}
+
+double fraction_of_freedom(SizesView sizes, std::optional<absl::Span<const int64_t>> dims, std::optional<double> correction) {
+  const auto ndim = static_cast<int64_t>(sizes.size());
+  double count = 1;
+  if (!dims || dims->empty()) {
+    for (int64_t size : sizes) count *= static_cast<double>(size);
+  } else if (ndim > 0) {
+    for (int64_t d : *dims) count *= static_cast<double>(sizes[static_cast<size_t>(shape_rules::wrap_dim(d, ndim))]);
+  }
+  return count / std::max(count - correction.value_or(1), 0.0);
 }
 
 Tensor round_decimals(const Tensor& input, int64_t decimals) {

@@ -18,9 +18,11 @@ bool is_one(const Scalar& number) { return number.to_double() == 1; }
 }  // namespace
 
 Tensor add_product(const Tensor& input, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
-  Tensor scaled = is_one(alpha) ? product : ops::mul(product, alpha);
+  // Integers are scaled by integers: what a floating-point number has behind the point does not count.
+  auto factor = [&](const Scalar& s) { return is_integral(product.dtype()) ? Scalar(s.to_int()) : s; };
+  Tensor scaled = is_one(alpha) ? product : ops::mul(product, factor(alpha));
   if (beta.to_double() == 0) return scaled;
-  return ops::add(scaled, input, beta);
+  return ops::add(scaled, input, factor(beta));
 }
 
 Tensor inner_product(const Tensor& input, const Tensor& other) {
@@ -39,6 +41,19 @@ Tensor convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, S
   return ops::squeeze_dim(ops::convolution(batch, weight, bias, stride, padding, dilation, groups), Sizes{0});
 }
 
+namespace {
+// One number stands for all dimensions.
+int64_t along(SizesView list, int64_t d) { return list[list.size() == 1 ? 0 : static_cast<size_t>(d)]; }
+
+// Whether the last window, one stride further, would still end beyond the output.
+bool is_reached(SizesView stride, SizesView output_padding, int64_t space) {
+  for (int64_t d = 0; d < space; ++d) {
+    if (along(output_padding, d) >= along(stride, d)) return false;
+  }
+  return true;
+}
+}  // namespace
+
 Tensor convolve_transposed(const Tensor& input, const Tensor& weight, const Tensor& bias, SizesView stride,
                            SizesView padding, SizesView output_padding, int64_t groups, SizesView dilation) {
   const bool batched = input.dim() == weight.dim();
@@ -46,7 +61,20 @@ Tensor convolve_transposed(const Tensor& input, const Tensor& weight, const Tens
   const int64_t space = weight.dim() - 2;
   const Sizes size = shape_rules::conv_transpose(Arg(batch.get()), Arg(weight.get()), Arg(), stride, padding,
                                                  output_padding, groups, dilation, space);
-  Tensor result = ops::convolution_input(batch, weight, size, stride, padding, dilation, groups);
+  Tensor result;
+  if (is_reached(stride, output_padding, space)) {
+    result = ops::convolution_input(batch, weight, size, stride, padding, dilation, groups);
+  } else {  // all there is without padding, then what is to stay of it and zeros beyond
+    const Sizes none(static_cast<size_t>(space), 0);
+    const Sizes all = shape_rules::conv_transpose(Arg(batch.get()), Arg(weight.get()), Arg(), stride, none, none, groups,
+                                                  dilation, space);
+    Sizes borders;
+    for (int64_t d = space - 1; d >= 0; --d) {
+      borders.push_back(-along(padding, d));
+      borders.push_back(along(output_padding, d) - along(padding, d));
+    }
+    result = ops::pad(ops::convolution_input(batch, weight, all, stride, none, dilation, groups), borders, 0.0);
+  }
   if (bias) result = ops::add(result, along_channel(bias, result.dim(), 1));
   return batched ? result : ops::squeeze_dim(result, Sizes{0});
 }

@@ -47,6 +47,8 @@ Tensor reduce_scattered(const Tensor& input, int64_t dim, const Tensor& index, c
 }
 
 Tensor scatter_by_mask(const Tensor& input, const Tensor& mask, const Tensor& source) {
+  check(mask.dtype() == DType::kBool, "masked_scatter_ only supports boolean masks, but got mask with dtype ",
+        name(mask.dtype()));
   const Sizes sizes = shape_rules::broadcast_sizes(input.sizes(), mask.sizes());
   const Tensor wide = ops::expand(input, sizes), chosen = ops::reshape(ops::expand(mask, sizes), Sizes{-1});
   // The n-th chosen place takes source's n-th element; the others look at the first.

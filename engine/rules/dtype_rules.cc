@@ -7,7 +7,7 @@
 namespace tt::dtype_rules {
 namespace {
 
-DType refuse(DType t) { fail(ErrorKind::kRuntime, "not implemented for '", type_word(t), "'"); }
+DType refuse(DType t) { fail(ErrorKind::kNotImplemented, "not implemented for '", type_word(t), "'"); }
 
 // What the arguments of each rank promote to.
 struct Ranks {
@@ -85,7 +85,7 @@ DType not_boolean(const Arg& input, const Arg& other) {
 }
 
 DType negatable(const Arg& input) {
-  check(!is_bool(input),
+  check_as(ErrorKind::kNotImplemented, !is_bool(input),
         "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
         "`~` or `logical_not()` operator instead.");
   return same(input);
@@ -126,7 +126,11 @@ DType chosen(const Arg& condition, const Arg& input, const Arg& other) {
   return promote(input, other);
 }
 
-DType closeness(const Arg& input, const Arg& other) { return promote(input, other); }
+DType closeness(const Arg& input, const Arg& other, double rtol, double atol) {
+  check(rtol >= 0, "rtol must be greater than or equal to zero, but got ", rtol);
+  check(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);
+  return promote(input, other);
+}
 
 DType require_equal(std::initializer_list<const Arg*> args) {
   std::optional<DType> common;
@@ -143,6 +147,8 @@ DType arg_floating(std::optional<DType> given, DType otherwise) {
   DType t = given.value_or(otherwise);
   return is_floating(t) ? t : refuse(t);
 }
+
+DType squared(const Arg& input) { return same(input) == DType::kBool ? DType::kInt64 : same(input); }
 
 DType counted(const Arg& weights) {
   if (weights.is_none()) return DType::kInt64;

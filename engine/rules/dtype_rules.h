@@ -54,12 +54,13 @@ DType not_boolean(const Arg& input);                     // relu, abs, ...
 DType not_boolean(const Arg& input, const Arg& other);   // subtraction and its like
 DType negatable(const Arg& input);
 DType shiftable(const Arg& input, const Arg& other);
+DType squared(const Arg& input);  // bool becomes int64
 DType power(const Arg& input, const Arg& exponent);
 DType divided(const Arg& input, const Arg& other, std::optional<std::string_view> rounding_mode);
 DType clamped(const Arg& input, const Arg& min, const Arg& max);
 DType masked(const Arg& input, const Arg& mask);
 DType chosen(const Arg& condition, const Arg& input, const Arg& other);
-DType closeness(const Arg& input, const Arg& other);     // what isclose computes in
+DType closeness(const Arg& input, const Arg& other, double rtol, double atol);  // what isclose computes in
 // All arguments of one dtype (a number takes the first's), which is floating for the second form.
 DType require_equal(std::initializer_list<const Arg*> args);
 template <typename... A>
@@ -98,12 +99,6 @@ DType multiplied_all(std::initializer_list<const Arg*> args);
 template <typename... A>
 DType multiplied(const A&... args) {
   return multiplied_all({&args...});
-}
-// addmm and its like: integers are not scaled by floating-point numbers.
-DType scaled(DType product, Scalar beta, Scalar alpha);
-template <typename... A>
-DType added(Scalar beta, Scalar alpha, const A&... args) {
-  return scaled(multiplied(args...), beta, alpha);
 }
 
 // Factorisations: float32 or float64, and one of both.

@@ -11,8 +11,9 @@ const TensorMeta& meta(const Arg& a) { return *a.tensor; }
 size_t at(int64_t dim) { return static_cast<size_t>(dim); }
 
 void check_index_dtype(const Arg& index) {
-  check(meta(index).dtype == DType::kInt64 || meta(index).dtype == DType::kInt32, "Expected dtype int64 for index, got ",
-        name(meta(index).dtype));
+  const DType t = meta(index).dtype;
+  check(t == DType::kInt64 || t == DType::kInt32 || meta(index).numel() == 0, "Expected dtype int64 for index, got ",
+        name(t));
 }
 
 bool is_mask(const TensorMeta& t) { return t.dtype == DType::kBool || t.dtype == DType::kUInt8; }

@@ -126,6 +126,8 @@ Sizes roll(const Arg& input, SizesView shifts, SizesView dims) {
   check(!shifts.empty(), "`shifts` required");
   check(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1),
         "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
+  check_as(ErrorKind::kIndex, dims.empty() || meta(input).dim() > 0, "Dimension specified as ", dims.empty() ? 0 : dims[0],
+           " but tensor has no dimensions");
   for (int64_t d : dims) wrap_dim(d, meta(input).dim());
   return meta(input).sizes;
 }

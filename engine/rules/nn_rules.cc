@@ -166,6 +166,8 @@ Sizes rows(const Arg& input, SizesView normalized_shape) {
 Sizes group_norm(const Arg& input, int64_t num_groups, const Arg& weight, const Arg& bias) {
   const Sizes& sizes = sizes_of(input);
   check(sizes.size() >= 2, "Expected at least 2 dimensions for input tensor but received ", sizes.size());
+  check(sizes[1] > 0, "Expected number of channels to be greater than 0, got ", sizes[1]);
+  for (size_t d = 2; d < sizes.size(); ++d) check(sizes[d] > 0, "Expected HxW to be greater than 0, got ", sizes[d]);
   check(num_groups > 0 && sizes[1] % num_groups == 0,
         "Expected number of channels in input to be divisible by num_groups, but got input of shape ", to_string(sizes),
         " and num_groups=", num_groups);

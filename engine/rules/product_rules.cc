@@ -212,13 +212,5 @@ DType multiplied_all(std::initializer_list<const Arg*> args) {
   return t;
 }
 
-DType scaled(DType product, Scalar beta, Scalar alpha) {
-  for (const Scalar* number : {&beta, &alpha}) {
-    check(is_floating(product) || number->category() <= Category::kInteger, "For integral input tensors, argument ",
-          number == &beta ? "beta" : "alpha", " must not be a floating point number.");
-  }
-  return product;
-}
-
 }  // namespace dtype_rules
 }  // namespace tt

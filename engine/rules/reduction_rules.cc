@@ -97,7 +97,7 @@ namespace dtype_rules {
 
 DType averaged(const Arg& input, std::optional<DType> given) {
   DType t = given.value_or(same(input));
-  check(is_floating(t), "mean(): could not infer output dtype. ", given ? "Optional" : "Input",
+  check_as(ErrorKind::kNotImplemented, is_floating(t), "mean(): could not infer output dtype. ", given ? "Optional" : "Input",
         " dtype must be either a floating point or complex dtype. Got: ", type_word(t));
   return t;
 }

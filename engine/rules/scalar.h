@@ -22,6 +22,8 @@ class Scalar {
   // Truncates towards zero; out-of-range doubles saturate, NaN is 0.
   int64_t to_int() const;
   bool to_bool() const { return category_ == Category::kFloating ? double_ != 0 : int_ != 0; }
+  // As PyTorch makes it one of a dtype: an integer where that is integral.
+  Scalar in_dtype(DType dtype) const { return is_integral(dtype) ? Scalar(to_int()) : *this; }
   // The dtype it takes where nothing else decides: bool, int64 or the default float.
   DType dtype() const;
   std::string to_string() const;

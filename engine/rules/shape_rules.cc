@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/rules/dtype_rules.h"
 #include "engine/rules/error.h"
 
 namespace tt::shape_rules {
@@ -117,6 +118,8 @@ Sizes randperm(int64_t n) {
 
 Sizes multinomial(const Arg& input, int64_t num_samples, bool replacement) {
   SizesView s = sizes_of(input);
+  check(is_floating(dtype_rules::same(input)), "multinomial only supports floating-point dtypes for input, got: ",
+        dtype_rules::type_word(dtype_rules::same(input)));
   check(s.size() == 1 || s.size() == 2, "prob_dist must be 1 or 2 dim");
   check(num_samples > 0, "cannot sample n_sample <= 0 samples");
   check(replacement || num_samples <= s.back(), "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
@@ -151,6 +154,7 @@ Sizes prelu(const Arg& input, const Arg& weight) {
   SizesView x = sizes_of(input), w = sizes_of(weight);
   int64_t channels = x.size() > 1 ? x[1] : 1;
   int64_t count = element_count(w);
+  check(w.size() <= 1, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", w.size());
   check(count == 1 || count == channels, "Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
         count, " and channel size = ", channels, ".");
   return same(input);

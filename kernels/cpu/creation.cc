@@ -52,6 +52,7 @@ void full_like(const Tensor&, Scalar fill_value, OptionalDType, OptionalDevice, 
 void fill(const Tensor&, Scalar value, Tensor& out) { fill_with(out, value); }
 
 void arange_from(Scalar start, Scalar, Scalar step, OptionalDType, OptionalDevice, Tensor& out) {
+  start = start.in_dtype(out.dtype()), step = step.in_dtype(out.dtype());
   const bool real = start.category() == Category::kFloating || step.category() == Category::kFloating;
   if (real) {
     const double first = start.to_double(), by = step.to_double();
@@ -63,12 +64,12 @@ void arange_from(Scalar start, Scalar, Scalar step, OptionalDType, OptionalDevic
 }
 
 void linspace(Scalar start, Scalar end, int64_t steps, OptionalDType, OptionalDevice, Tensor& out) {
-  const double first = start.to_double(), last = end.to_double();
+  const double first = start.in_dtype(out.dtype()).to_double(), last = end.in_dtype(out.dtype()).to_double();
   fill_by_index(out, [=](int64_t i) { return evenly(first, last, steps, i); });
 }
 
 void logspace(Scalar start, Scalar end, int64_t steps, double base, OptionalDType, OptionalDevice, Tensor& out) {
-  const double first = start.to_double(), last = end.to_double();
+  const double first = start.in_dtype(out.dtype()).to_double(), last = end.in_dtype(out.dtype()).to_double();
   fill_by_index(out, [=](int64_t i) { return std::pow(base, evenly(first, last, steps, i)); });
 }
 

@@ -38,6 +38,7 @@ void fill(const Tensor&, Scalar value, Tensor& out) { fill_with(out, value); }
 
 void arange_from(Scalar start, Scalar, Scalar step, OptionalDType, OptionalDevice, Tensor& out) {
   const Access to(out);
+  start = start.in_dtype(out.dtype()), step = step.in_dtype(out.dtype());
   if (start.category() == Category::kFloating || step.category() == Category::kFloating) {
     const double first = start.to_double(), by = step.to_double();
     for_each(queue_of(out), out.numel(),
@@ -50,13 +51,13 @@ void arange_from(Scalar start, Scalar, Scalar step, OptionalDType, OptionalDevic
 
 void linspace(Scalar start, Scalar end, int64_t steps, OptionalDType, OptionalDevice, Tensor& out) {
   const Access to(out);
-  const double first = start.to_double(), last = end.to_double();
+  const double first = start.in_dtype(out.dtype()).to_double(), last = end.in_dtype(out.dtype()).to_double();
   for_each(queue_of(out), out.numel(), [=] TT_DEVICE(int64_t i) { to.store(i, evenly(first, last, steps, i)); });
 }
 
 void logspace(Scalar start, Scalar end, int64_t steps, double base, OptionalDType, OptionalDevice, Tensor& out) {
   const Access to(out);
-  const double first = start.to_double(), last = end.to_double();
+  const double first = start.in_dtype(out.dtype()).to_double(), last = end.in_dtype(out.dtype()).to_double();
   for_each(queue_of(out), out.numel(),
            [=] TT_DEVICE(int64_t i) { to.store(i, pow(base, evenly(first, last, steps, i))); });
 }

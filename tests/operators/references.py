@@ -15,6 +15,12 @@ def axes(dim):
     return None if dim is None or np.size(dim) == 0 else tuple(np.atleast_1d(dim))
 
 
+def freedom(input, dim, correction):
+    """Elements of a reduction over elements less a correction."""
+    count = input.size // max(1, np.sum(input, axis=axes(dim)).size)
+    return count / max(count - correction, 0)
+
+
 def reduce(losses, reduction: str):
     """A loss's terms, reduced."""
     return losses if reduction == "none" else getattr(np, reduction)(losses)

@@ -66,7 +66,7 @@ def test_statistics(torch):
     weights = torch.tensor([1, 2, 3, 1, 1, 2])
     close(torch.cov(x), np.cov(x.numpy()))
     close(torch.cov(x, fweights=weights, correction=0), np.cov(x.numpy(), fweights=weights.numpy(), ddof=0))
-    close(torch.cov(x, aweights=weights), np.cov(x.numpy(), aweights=weights.numpy()))
+    close(torch.cov(x, aweights=weights.to(torch.float64)), np.cov(x.numpy(), aweights=weights.numpy()))
     close(torch.corrcoef(x), np.corrcoef(x.numpy()))
     places = torch.tensor([0.0, 1, 3, 4, 6, 7], dtype=torch.float64)
     close(torch.trapezoid(x, places), np.trapezoid(x.numpy(), places.numpy()) if hasattr(np, "trapezoid") else np.trapz(x.numpy(), places.numpy()))
