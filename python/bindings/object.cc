@@ -255,6 +255,8 @@ bool init_tensor_type(PyObject* module) {
       {Py_nb_inplace_true_divide, slot(n.nb_inplace_true_divide)},
       {Py_nb_inplace_floor_divide, slot(n.nb_inplace_floor_divide)},
       {Py_nb_inplace_remainder, slot(n.nb_inplace_remainder)},
+      {Py_nb_inplace_lshift, slot(n.nb_inplace_lshift)},
+      {Py_nb_inplace_rshift, slot(n.nb_inplace_rshift)},
       {Py_nb_inplace_power, slot(n.nb_inplace_power)},
       {Py_nb_inplace_and, slot(n.nb_inplace_and)},
       {Py_nb_inplace_or, slot(n.nb_inplace_or)},

@@ -42,13 +42,42 @@ PyObject* wrap_results(const Entry& entry, const Op& op, client::Tensors results
   return tuple.release();
 }
 
-PyObject* returned_out(const PythonCall& call) {
+// What was given as `out`: borrowed.
+PyObject* given_out(const PythonCall& call) {
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(call.keywords); ++k) {
     if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(call.keywords, k), "out") == 0) {
-      return Py_NewRef(call.args[call.count + k]);
+      return call.args[call.count + k];
     }
   }
-  Py_RETURN_NONE;
+  return Py_None;
+}
+
+// Whether results have the sizes of what they are to land in. Not known before the call where they depend on data.
+bool sizes_fit(const Op& op, Args args, absl::Span<const client::Tensor> into) {
+  if (op.is_dynamic) return false;
+  thread_local Inference inferred;
+  infer(op, args, false, &inferred);
+  if (inferred.outputs.size() != into.size()) return true;  // which the call refuses
+  for (size_t i = 0; i < into.size(); ++i) {
+    if (inferred.outputs[i].sizes != into[i]->sizes) return false;
+  }
+  return true;
+}
+
+// `out` of other sizes than the result's: as PyTorch resizes it, the object goes on as the result, in its own dtype.
+void land_resized(PyObject* out, const Op& op, const client::Tensor& result, client::Session& session) {
+  const client::Tensor& target = handle_of(out);
+  if (result->sizes == target->sizes) {  // of a dynamic operator
+    const Arg args[] = {Arg(static_cast<const TensorMeta*>(target.get())),
+                        Arg(static_cast<const TensorMeta*>(result.get()))};
+    call_op(op_id::kAssign, args, session, absl::MakeConstSpan(&target, 1));
+    return;
+  }
+  check(can_cast(result->dtype, target->dtype), "[", op.name, "] result type ", result->dtype,
+        " can't be cast to the desired output type ", target->dtype);
+  const Arg args[] = {Arg(static_cast<const TensorMeta*>(result.get())), Arg(target->dtype)};
+  client::Tensor landed = result->dtype == target->dtype ? result : call_op(op_id::kToDtype, args, session)[0];
+  reinterpret_cast<TensorObject*>(out)->handle = std::move(landed);
 }
 
 }  // namespace
@@ -65,22 +94,45 @@ client::Tensors call_op(uint16_t id, Args args, client::Session& session, absl::
   return session.call(op, args, options);
 }
 
+namespace {
+
+PyObject* call_resizing(const Op& op, uint16_t id, const ParsedArgs& parsed, const PythonCall& call,
+                        client::Session& session) {
+  PyObject* out = given_out(call);
+  client::Tensors results = call_op(id, parsed.args, session);
+  for (size_t i = 0; i < results.size(); ++i) {
+    land_resized(is_tensor(out) ? out : PyTuple_GET_ITEM(out, static_cast<Py_ssize_t>(i)), op, results[i], session);
+  }
+  return Py_NewRef(out);
+}
+
+}  // namespace
+
 PyObject* call_entry(const Entry& entry, const PythonCall& call, bool in_place) noexcept {
   return guard([&]() -> PyObject* {
     std::string reasons;
-    for (uint16_t id : entry.ops) {
+    // Of several operators first those that take arguments as they are: max(a, b)
+    // is not max(a, dim=b), var(a, 1) not var(a, unbiased=True).
+    const size_t count = entry.ops.size(), tries = count > 1 ? 2 * count : 1;
+    for (size_t i = 0; i < tries; ++i) {
+      const bool strict = i + count < tries;
+      const uint16_t id = entry.ops[i % count];
       const Op& op = *find_op(id);
       ParsedArgs parsed;
       std::string why;
-      if (!parse(op, call, &parsed, &why)) {
+      if (!parse(op, call, &parsed, &why, strict)) {
+        if (strict) continue;
         absl::StrAppend(&reasons, reasons.empty() ? "" : "; or ", why);
         continue;
       }
       client::Session& session = parsed.session ? *parsed.session : current_session();
       if (in_place) parsed.into.assign(1, handle_of(call.self));
+      if (!in_place && !parsed.into.empty() && !sizes_fit(op, parsed.args, parsed.into)) {
+        return call_resizing(op, id, parsed, call, session);
+      }
       client::Tensors results = call_op(id, parsed.args, session, parsed.into);
       if (in_place) return Py_NewRef(call.self);
-      if (!parsed.into.empty()) return returned_out(call);
+      if (!parsed.into.empty()) return Py_NewRef(given_out(call));
       if (parsed.requires_grad) {
         for (client::Tensor& t : results) client::set_requires_grad(t, true, current_site(session));
       }
@@ -191,6 +243,8 @@ PyNumberMethods tensor_as_number = [] {
   m.nb_inplace_and = in_place_slot<kBitwiseAnd>;
   m.nb_inplace_or = in_place_slot<kBitwiseOr>;
   m.nb_inplace_xor = in_place_slot<kBitwiseXor>;
+  m.nb_inplace_lshift = in_place_slot<kBitwiseLeftShift>;
+  m.nb_inplace_rshift = in_place_slot<kBitwiseRightShift>;
   m.nb_inplace_power = power_in_place;
   m.nb_negative = unary_slot<kNeg>;
   m.nb_positive = positive;

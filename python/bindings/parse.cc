@@ -40,8 +40,8 @@ std::string text(const Parts&... parts) {
 
 class Binder {
  public:
-  Binder(const Op& op, const PythonCall& call, ParsedArgs* out, std::string* why)
-      : op_(op), call_(call), out_(out), why_(why) {}
+  Binder(const Op& op, const PythonCall& call, ParsedArgs* out, std::string* why, bool strict)
+      : op_(op), call_(call), out_(out), why_(why), strict_(strict) {}
 
   bool bind() {
     out_->args.resize(op_.params.size());
@@ -188,6 +188,7 @@ class Binder {
   }
 
   bool set_plain(const Param& p, PyObject* value, Arg* arg) {
+    if (strict_ && is_tensor(value)) return false;
     switch (p.type) {
       case ParamType::kTensor: return false;
       case ParamType::kTensors: return set_list(p, value, arg);
@@ -198,7 +199,7 @@ class Binder {
         return !PyFloat_Check(value) && is_number_object(value) && number_from(value, arg) &&
                arg->kind != Arg::Kind::kFloat && (*arg = Arg(arg->integer), true);
       case ParamType::kBool:
-        return (PyBool_Check(value) || PyLong_Check(value)) && (*arg = Arg(PyObject_IsTrue(value) == 1), true);
+        return (PyBool_Check(value) || (PyLong_Check(value) && !strict_)) && (*arg = Arg(PyObject_IsTrue(value) == 1), true);
       case ParamType::kInts: return set_ints(p, value, arg);
       case ParamType::kFloats: return set_floats(p, value, arg);
       case ParamType::kString: return set_string(value, arg);
@@ -277,6 +278,7 @@ class Binder {
   const PythonCall& call_;
   ParsedArgs* out_;
   std::string* why_;
+  bool strict_;
   absl::InlinedVector<bool, 12> filled_;
 };
 
@@ -323,8 +325,8 @@ bool ints_from(PyObject* o, absl::InlinedVector<int64_t, 6>* out) {
   return true;
 }
 
-bool parse(const Op& op, const PythonCall& call, ParsedArgs* out, std::string* why) {
-  return Binder(op, call, out, why).bind();
+bool parse(const Op& op, const PythonCall& call, ParsedArgs* out, std::string* why, bool strict) {
+  return Binder(op, call, out, why, strict).bind();
 }
 
 }  // namespace tt::python

@@ -37,8 +37,9 @@ struct PythonCall {
 };
 
 // Fills `out`; false with a reason in `why` (no Python exception set) where the call does not fit
-// the operator's parameters. Throws PythonErrorSet where Python code called on the way failed.
-bool parse(const Op& op, const PythonCall& call, ParsedArgs* out, std::string* why);
+// the operator's parameters; `strict`: no tensor stands for a number, no int for a bool. Throws PythonErrorSet where
+// Python code called on the way failed.
+bool parse(const Op& op, const PythonCall& call, ParsedArgs* out, std::string* why, bool strict = false);
 
 // A number of Python's or NumPy's; false where it is none. Throws on one beyond 64 bits.
 bool plain_number(PyObject* o, Arg* out);
