@@ -33,6 +33,7 @@ if _TYPE_CHECKING:
 
 from . import _tensor  # noqa: E402 - adds the methods that are written in Python
 from ._functions import *  # noqa: E402,F403
+from ._arguments import *  # noqa: E402,F403
 from ._combining import *  # noqa: E402,F403
 from ._dlpack import from_dlpack  # noqa: E402
 from ._einsum import einsum, tensordot  # noqa: E402
@@ -45,17 +46,21 @@ from ._generator import drawing_functions as _drawing_functions  # noqa: E402
 from ._windows import *  # noqa: E402,F403
 from ._grad_mode import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled  # noqa: E402
 from ._linalg import *  # noqa: E402,F403
+from ._lowrank import *  # noqa: E402,F403
+from ._native import *  # noqa: E402,F403
 from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
 from ._serialization import load, save  # noqa: E402
 from ._tensor_str import set_printoptions  # noqa: E402
 from . import (  # noqa: E402
-    _VF, _utils, amp, autograd, backends, cuda, distributions, func, functional, jit, types, linalg, nn, optim, random, special, testing, utils, version,
+    _VF, _utils, amp, autograd, backends, cuda, distributions, func, functional, jit, types, linalg, masked, nn, optim,
+    random, signal, special, testing, utils, version,
 )  # fmt: skip
 from .amp import autocast  # noqa: E402
 from .autograd import Variable  # noqa: E402
 from .func import vmap  # noqa: E402
+from .functional import norm  # noqa: E402
 from .nn.functional import (  # noqa: E402
-    adaptive_avg_pool1d, adaptive_max_pool1d, alpha_dropout, avg_pool1d, bilinear, channel_shuffle, dropout,
+    adaptive_avg_pool1d, adaptive_max_pool1d, alpha_dropout, avg_pool1d, bilinear, channel_shuffle, conv1d, conv2d, conv3d, dropout,
     feature_dropout, group_norm, layer_norm, max_pool1d, max_pool2d, max_pool3d, pairwise_distance, pixel_shuffle,
     pixel_unshuffle, rrelu, triplet_margin_loss,
 )  # fmt: skip

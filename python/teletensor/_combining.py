@@ -6,6 +6,7 @@ import itertools
 
 from . import _C
 from ._C import Tensor
+from ._landing import lands
 from ._functions import meshgrid
 
 __all__ = [
@@ -35,6 +36,11 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
 
 def _unique_slices(input: Tensor, dim: int, consecutive: bool, return_inverse: bool, return_counts: bool):
     slices = input.movedim(dim, 0)
+    if input.numel() == 0:
+        if slices.shape[0]:
+            raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+        none = _torch.empty(0, dtype=_C.int64, device=input.device)
+        return _asked(input.clone(), none, none, return_inverse, return_counts)
     output, inverse, counts = _C.ops.unique_rows(slices.reshape(slices.shape[0], -1), consecutive)
     output = output.reshape(-1, *slices.shape[1:]).movedim(0, dim)
     return _asked(output, inverse, counts, return_inverse, return_counts)
@@ -83,6 +89,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     return input[_C.tensor(rows, dtype=_C.int64, device=input.device)]
 
 
+@lands
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """The Kronecker product: every element of input times other."""
     n = max(input.dim(), other.dim())
@@ -142,15 +149,36 @@ def _trapezoids(y: Tensor, x: Tensor | None, dx: float, dim: int) -> Tensor:
 trapz = trapezoid
 
 
+def _observation_weights(name: str, weights: Tensor, columns: int, floating: bool) -> None:
+    """Raises RuntimeError as PyTorch does; that they are not negative is not looked at, which would wait."""
+    if weights.dim() > 1:
+        raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with {weights.dim()} dimensions")
+    if weights.is_floating_point() is not floating:
+        kind = "floating point" if floating else "integral"
+        raise RuntimeError(f"cov(): expected {name} to have {kind} dtype but got {name} with {weights.dtype} dtype")
+    if weights.numel() != columns:
+        raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but got {weights.numel()} != {columns}")
+
+
 def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
     """The covariances of the rows; columns are observations."""
+    if input.dim() > 2:
+        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {input.dim()} dimensions")
+    if input.dtype is _C.bool:
+        raise RuntimeError("cov(): bool dtype is not supported for input")
     rows = input.reshape(1, -1) if input.dim() < 2 else input
+    for name, weights, floating in (("fweights", fweights, False), ("aweights", aweights, True)):
+        if weights is not None:
+            _observation_weights(name, weights, rows.shape[1], floating)
+    rows = rows if rows.is_floating_point() or rows.is_complex() else rows.to(_C.default_dtype())
+    if aweights is not None:
+        rows = rows.to(_C.promote_types(rows.dtype, aweights.dtype))
     weights = fweights if aweights is None else aweights if fweights is None else fweights * aweights
     if weights is None:
         centered, total = rows - rows.mean(1, True), rows.shape[1]
         scaled = centered
     else:
-        weights = weights.to(rows.dtype)
+        weights = weights.reshape(-1).to(rows.dtype)
         total = weights.sum()
         centered = rows - (rows * weights).sum(1, True) / total
         scaled = centered * weights
@@ -158,12 +186,14 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
         correction = correction * (weights * aweights).sum() / total
     freedom = total - correction
     freedom = freedom.clamp_min(0) if isinstance(freedom, Tensor) else max(freedom, 0)
-    result = scaled @ centered.transpose(0, 1) / freedom
-    return result.reshape(()) if input.dim() < 2 else result
+    result = scaled @ centered.transpose(0, 1).conj() / freedom
+    return result.reshape(()) if rows.shape[0] == 1 else result
 
 
 def corrcoef(input: Tensor) -> Tensor:
     """The correlations of the rows; columns are observations."""
+    if input.dim() > 2:
+        raise RuntimeError(f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.dim()} dimensions")
     c = cov(input)
     if c.dim() == 0:
         return c / c

@@ -6,6 +6,7 @@ import itertools
 import math
 
 from ._C import Tensor
+from ._landing import lands
 
 __all__ = ["einsum", "tensordot"]
 
@@ -132,11 +133,21 @@ def _einsum_pair(a_labels: str, a: Tensor, b_labels: str, b: Tensor, later: set)
     return "".join(batch + free_a + free_b), result
 
 
+@lands
 def tensordot(a: Tensor, b: Tensor, dims=2) -> Tensor:
     """The contraction of a's and b's dimensions: the last and first `dims`, or two lists."""
     if isinstance(dims, int):
         dims = (list(range(a.dim() - dims, a.dim())), list(range(dims)))
     left, right = [[d % t.dim() for d in ds] for t, ds in zip((a, b), dims)]
+    if len(left) != len(right):
+        raise RuntimeError("both dimension lists should have same length")
+    for x, y in zip(left, right):  # one of size 1 stands for any
+        if a.shape[x] != b.shape[y] and 1 not in (a.shape[x], b.shape[y]):
+            raise RuntimeError(f"contracted dimensions need to match, but first has size {a.shape[x]} in dim {x} and second has size {b.shape[y]} in dim {y}")
+        if a.shape[x] == 1:
+            b = b.sum(y, True)
+        elif b.shape[y] == 1:
+            a = a.sum(x, True)
     free_a = [d for d in range(a.dim()) if d not in left]
     free_b = [d for d in range(b.dim()) if d not in right]
     inner = math.prod(a.shape[d] for d in left)

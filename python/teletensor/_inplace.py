@@ -10,6 +10,7 @@ from typing import Callable
 
 from . import _C
 from ._C import Tensor
+from ._landing import lands
 
 _METHODS: dict[str, Callable] = {}
 
@@ -32,7 +33,7 @@ def _view_in_place(name: str) -> Callable:
     return view
 
 
-for _name in ("squeeze", "unsqueeze", "transpose", "t", "swapaxes", "swapdims"):
+for _name in ("squeeze", "unsqueeze", "transpose", "t", "swapaxes", "swapdims", "as_strided"):
     if hasattr(Tensor, _name):
         _METHODS[f"{_name}_"] = _view_in_place(_name)
 
@@ -114,18 +115,24 @@ def where(self: Tensor, condition: Tensor, other) -> Tensor:
 @_method
 def fliplr(self: Tensor) -> Tensor:
     """Reversed along dimension 1."""
+    if self.dim() < 2:
+        raise RuntimeError("Input must be >= 2-d.")
     return self.flip(1)
 
 
 @_method
 def flipud(self: Tensor) -> Tensor:
     """Reversed along dimension 0."""
+    if self.dim() < 1:
+        raise RuntimeError("Input must be >= 1-d.")
     return self.flip(0)
 
 
 @_method
 def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Scales down each slice of a dimension whose p-norm is larger than maxnorm."""
+    if self.dim() < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.dim()} dimensions")
     rest = [d for d in range(self.dim()) if d != dim % self.dim()]
     norms = self.norm(p, rest, True)
     return self * _C.torch.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0).to(self.dtype)
@@ -201,6 +208,8 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "
     _METHODS[f"{_name}_"] = _overwriting(_name)
 for _name, _function in _METHODS.items():
     setattr(Tensor, _name, _function)
+for _name, _other in {"greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "not_equal": "ne"}.items():
+    setattr(Tensor, f"{_name}_", getattr(Tensor, f"{_other}_"))
 
 
 def _in_place_function(name: str) -> Callable:
@@ -220,4 +229,4 @@ _SHOWN = (
     "reciprocal_", "relu_", "resize_as_", "round_", "rsqrt_", "selu_", "sigmoid_", "sin_", "sinh_", "sqrt_", "square_",
     "tan_", "tanh_", "threshold_", "trunc_", "zero_",
 )  # fmt: skip
-in_place_functions = {name: _in_place_function(name) for name in (*_SHOWN, "fliplr", "flipud", "renorm", "adjoint") if hasattr(Tensor, name)}
+in_place_functions = {"renorm": lands(Tensor.renorm)} | {name: _in_place_function(name) for name in (*_SHOWN, "fliplr", "flipud", "adjoint") if hasattr(Tensor, name)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import linalg
 from ._C import Tensor
+from ._landing import landing_functions
 from .linalg._eigen import pinverse, torch_svd as svd
 from .linalg._factors import (
     cholesky_inverse, cholesky_solve, geqrf, inv as inverse, logdet, lu_unpack, ormqr, triangular_solve,
@@ -39,6 +40,15 @@ def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     return linalg.lu_solve(LU_data, LU_pivots, b)
 
 
+globals().update(
+    landing_functions(
+        globals(),
+        (
+            "cholesky", "cholesky_inverse", "cholesky_solve", "geqrf", "inverse", "lu", "lu_solve", "lu_unpack", "ormqr", "pinverse",
+            "qr", "svd", "triangular_solve",
+        ),
+    )
+)  # fmt: skip
 for _name in __all__:
     if _name not in ("chain_matmul", "lu_unpack"):
         setattr(Tensor, _name, globals()[_name])

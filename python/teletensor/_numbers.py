@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 
 from . import _C
 from ._C import Tensor
+from ._landing import landing_functions, overwriting
 
 __all__ = [
     "addr", "angle", "conj", "conj_physical", "frexp", "gradient", "histogram", "isin", "isreal", "ldexp", "logaddexp2",
@@ -19,6 +21,13 @@ sgn, vdot = _torch.sign, _torch.dot
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta=1, alpha=1) -> Tensor:
     """beta * input + alpha * the outer product of two vectors."""
     product = _torch.outer(vec1, vec2)
+    kind = _C.promote_types(product.dtype, input.dtype)
+    if not kind.is_floating_point and not kind.is_complex:
+        for name, value in (("beta", beta), ("alpha", alpha)):
+            if isinstance(value, float):
+                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    if kind is _C.bool:  # sums are or, products are and
+        return (input & builtins.bool(beta)) | (product & builtins.bool(alpha))
     product = product if alpha == 1 else product * alpha
     return product + (input if beta == 1 else input * beta) if beta != 0 else product
 
@@ -31,7 +40,7 @@ def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """The logarithms of the sums of exp of all elements so far along a dimension."""
     if input.dim() == 0 or input.numel() == 0:
-        return input.clone()
+        return input.cumsum(dim)  # which checks the dimension
     result, n, shift = input, input.shape[dim], 1
     while shift < n:  # every element holds the sum of twice as many as before
         sums = _torch.logaddexp(result.narrow(dim, shift, n - shift), result.narrow(dim, 0, n - shift))
@@ -42,6 +51,9 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 
 def ldexp(input: Tensor, other: Tensor) -> Tensor:
     """input * 2^other."""
+    for i, (name, value) in enumerate((("input", input), ("other", other))):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"ldexp(): argument '{name}' (position {i + 1}) must be Tensor, not {type(value).__name__}")
     return input * _torch.exp2(other.to(input.dtype if input.is_floating_point() else _C.default_dtype()))
 
 
@@ -96,6 +108,14 @@ def gradient(input: Tensor, *, spacing=1, dim=None, edge_order: int = 1) -> tupl
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    spacing = 1 if spacing is None else spacing
+    if isinstance(spacing, (list, tuple)) and len(spacing) != len(dims):
+        raise RuntimeError(
+            "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same "
+            f"length, but got a spacing argument of length {len(spacing)} and a dim argument of length {len(dims)}."
+        )
+    if len(set(d % max(1, input.dim()) for d in dims)) != len(dims):
+        raise RuntimeError(f"dim {dims} appears multiple times in the list of dims")
     spaces = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
     return tuple(_slopes(input, d, s, edge_order) for d, s in zip(dims, spaces))
 
@@ -104,10 +124,12 @@ def _slopes(input: Tensor, dim: int, spacing, edge_order: int) -> Tensor:
     n = input.shape[dim]
     if n < edge_order + 1:
         raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+    if not input.is_floating_point() and not input.is_complex():
+        input = input.to(_C.default_dtype())
     if isinstance(spacing, Tensor) and spacing.dim() == 1:
         places = spacing
     else:
-        places = _torch.arange(n, device=input.device).to(input.dtype) * spacing
+        places = _torch.arange(n, dtype=_C.float64, device=input.device) * spacing
     lie = [-1 if d == dim % input.dim() else 1 for d in range(input.dim())]
     steps = places.diff().to(input.dtype).reshape(lie).expand([n - 1 if m == -1 else m for m in lie])
     slopes = input.diff(dim=dim) / steps
@@ -159,11 +181,17 @@ def angle(input: Tensor) -> Tensor:
     return _torch.where(input.isnan(), input, result) if input.is_floating_point() else result
 
 
+globals().update(
+    landing_functions(globals(), ("addr", "angle", "conj_physical", "frexp", "histogram", "isin", "ldexp", "logaddexp2", "logcumsumexp"))
+)
 for _name in (
     "addr", "angle", "conj", "conj_physical", "histogram", "isreal", "ldexp", "logaddexp2", "logcumsumexp", "positive",
     "resolve_conj", "resolve_neg", "sgn", "vdot", "frexp",
 ):  # fmt: skip
     setattr(Tensor, _name, globals()[_name])
+for _name in ("addr", "ldexp", "mvlgamma", "sgn"):
+    setattr(Tensor, f"{_name}_", overwriting(_name))
+Tensor.float_power_ = overwriting("float_power", exact=True)
 Tensor.real = property(real, doc="Itself, where it is real.")
 Tensor.H = property(lambda self: self.transpose(0, 1) if self.dim() == 2 else _not_a_matrix(self), doc="A matrix transposed.")
 Tensor.mH = property(lambda self: self.transpose(-2, -1), doc="Matrices transposed.")

@@ -7,6 +7,7 @@ from typing import Callable
 
 from . import _C
 from ._C import Tensor
+from ._landing import landing_functions, lands
 
 __all__ = [
     "as_strided_scatter", "column_stack", "constant_pad_nd", "diagonal_scatter", "dsplit", "dstack", "empty_permuted",
@@ -37,6 +38,8 @@ def column_stack(*tensors) -> Tensor:
 
 def dstack(*tensors) -> Tensor:
     """Along the third dimension."""
+    if not _flat(tensors):
+        raise RuntimeError("dstack expects a non-empty TensorList")
     from ._combining import atleast_3d
 
     return _torch.cat([atleast_3d(t) for t in _flat(tensors)], 2)
@@ -94,6 +97,8 @@ def sum_to_size(input: Tensor, *size) -> Tensor:
     lead = input.dim() - len(size)
     if lead < 0 or any(n not in (1, m) for n, m in zip(size, input.shape[lead:])):
         raise RuntimeError(f"size {size} is not expandable to size {list(input.shape)}.")
+    if not size:
+        return input.sum()
     gone = [*range(lead), *(lead + d for d, n in enumerate(size) if n == 1 and input.shape[lead + d] != 1)]
     return input.sum(gone, True).reshape(size) if gone else input
 
@@ -124,6 +129,13 @@ def empty_strided(size, stride, *, dtype=None, device=None, requires_grad: bool 
 def empty_permuted(size, physical_layout, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """A tensor of sizes, not set, whose dimensions lie in the given order."""
     order = list(physical_layout)
+    if len(order) != len(size):
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = "
+            f"{len(size)} is not equal to len(physical_layout) = {len(order)}"
+        )
+    if sorted(order) != list(range(len(order))):
+        raise RuntimeError(f"Dimensions of physical_layout must be different and in range, got {order}")
     back = [order.index(d) for d in range(len(order))]
     return _torch.empty([size[d] for d in order], dtype=dtype, device=device).permute(back).requires_grad_(requires_grad)
 
@@ -131,6 +143,7 @@ def empty_permuted(size, physical_layout, *, dtype=None, device=None, requires_g
 def _copier(name: str) -> Callable:
     view = getattr(_torch, name, None) or getattr(Tensor, name, None) or getattr(_ops, name)
 
+    @lands
     def copy(*args, **kwargs):
         result = view(*args, **kwargs)
         return tuple(t.clone() for t in result) if isinstance(result, (tuple, list)) else result.clone()
@@ -139,6 +152,7 @@ def _copier(name: str) -> Callable:
     return copy
 
 
+globals().update(landing_functions(globals(), ("column_stack", "dstack", "slice_scatter")))
 # What torch shows of views as copies.
 view_copies = {
     f"{name}_copy": _copier(name)
@@ -151,3 +165,4 @@ for _function in (
     as_strided_scatter, diagonal_scatter, dsplit, hsplit, select_scatter, slice_scatter, split_with_sizes, sum_to_size, vsplit,
 ):
     setattr(Tensor, _function.__name__, _function)
+Tensor.unsafe_chunk, Tensor.unsafe_split, Tensor.narrow_copy = Tensor.chunk, Tensor.split, view_copies["narrow_copy"]

@@ -280,6 +280,14 @@ for _name in ("empty", "zeros", "ones", "full"):
 
 
 @_method
+def new_empty_strided(self: Tensor, size, stride, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Tensor:
+    """A tensor of sizes and strides, not set, with this one's dtype and device unless given."""
+    from ._pieces import empty_strided
+
+    return empty_strided(size, stride, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+
+@_method
 def is_pinned(self: Tensor) -> bool:
     """Always false: the client holds no bytes to pin."""
     return False

@@ -7,6 +7,8 @@ from ._C import Tensor
 from ._combining import atleast_1d, atleast_2d, atleast_3d, block_diag, cartesian_prod, unique, unique_consecutive
 from ._einsum import einsum, tensordot
 from ._functions import broadcast_shapes, broadcast_tensors, meshgrid
+from ._landing import lands
+from .linalg import matrix_norm
 from .nn import functional as F  # noqa: N812 - PyTorch's name
 
 __all__ = [
@@ -17,7 +19,13 @@ __all__ = [
 split = _C.torch.split
 
 
-def norm(input: Tensor, p="fro", dim=None, keepdim: bool = False, out=None, dtype=None) -> Tensor:
+@lands
+def norm(input: Tensor, p="fro", dim=None, keepdim: bool = False, dtype=None) -> Tensor:
     """The norm over some dimensions, or all."""
     value = input if dtype is None else input.to(dtype)
-    return value.norm(p, keepdim=keepdim) if dim is None else value.norm(p, dim, keepdim)
+    if p == "nuc":
+        return matrix_norm(value, "nuc", (-2, -1) if dim is None else dim, keepdim)
+    return _C.torch.norm(value, p, keepdim=keepdim) if dim is None else _C.torch.norm(value, p, dim, keepdim)
+
+
+Tensor.norm = norm

@@ -16,6 +16,20 @@ from ._products import (
     cross, diagonal, matmul, matrix_exp, matrix_power, multi_dot, tensorinv, tensorsolve, vander, vecdot,
 )  # fmt: skip
 
+from .._landing import landing_functions
+
+globals().update(
+    landing_functions(
+        globals(),
+        (
+            "cholesky", "cholesky_ex", "cond", "cross", "det", "eigh", "eigvals", "eigvalsh", "householder_product", "inv",
+            "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matrix_norm", "matrix_power", "matrix_rank",
+            "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals",
+            "tensorinv", "tensorsolve", "vecdot", "vector_norm",
+        ),
+    )
+)  # fmt: skip
+
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
     "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul",

@@ -216,6 +216,11 @@ def _reflect(A: Tensor, tau: Tensor, other: Tensor, forward: bool) -> Tensor:
 
 def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """Q other, or other Q, or with Q's transpose, where Q is geqrf's."""
+    if min(input.dim(), other.dim()) < 2:
+        raise RuntimeError("torch.ormqr: input must have at least 2 dimensions.")
+    count = min(other.shape[-2 if left else -1], input.shape[-1])
+    if tau.shape[-1] != count:
+        raise RuntimeError("torch.ormqr: tau.shape[-1] must be equal to min(other.shape[-2], input.shape[-1])")
     if left:
         return _reflect(input, tau, other, forward=transpose)
     return _reflect(input, tau, other.mT, forward=not transpose).mT

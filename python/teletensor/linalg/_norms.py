@@ -31,13 +31,16 @@ def matrix_norm(A: Tensor, ord="fro", dim=(-2, -1), keepdim: bool = False, *, dt
         return _ops.vector_norm(A, 2.0, [rows, columns], keepdim)
     if ord == "nuc" or ord in (2, -2):
         S = svdvals(A.movedim((rows, columns), (-2, -1)))
-        value = S.sum(-1) if ord == "nuc" else S.amax(-1) if ord == 2 else S.amin(-1)
+        value = S.sum(-1) if ord == "nuc" or ord == 2 and not S.shape[-1] else S.amax(-1) if ord == 2 else S.amin(-1)
         return _kept(value, rows, columns) if keepdim else value
     if isinstance(ord, str) or abs(ord) not in (1, math.inf):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     summed, left = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = _ops.vector_norm(A, 1.0, [summed], True)
-    value = sums.amax([left], True) if ord > 0 else sums.amin([left], True)
+    if ord > 0 and sums.shape[left] == 0:
+        value = sums.sum([left], True)  # the largest of none is 0
+    else:
+        value = sums.amax([left], True) if ord > 0 else sums.amin([left], True)
     return value if keepdim else value.squeeze((rows, columns))
 
 

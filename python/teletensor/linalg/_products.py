@@ -78,6 +78,11 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """The cross product along dim, the others broadcast."""
     from .._functions import broadcast_tensors
 
+    for t in (input, other):
+        if t.dim() and t.shape[dim] != 3:
+            raise RuntimeError(
+                f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}"
+            )
     if input.dim() != other.dim():
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     return _torch.cross(*broadcast_tensors(input, other), dim)
@@ -95,8 +100,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
 def vander(x: Tensor, N: int | None = None) -> Tensor:
     """The powers 0 to N - 1 of each element, along a new last dimension."""
-    if x.dim() == 0:
-        raise RuntimeError("linalg.vander: x must be at least one dimensional")
+    x = x if x.dim() else x.unsqueeze(0)
     N = x.shape[-1] if N is None else N
     if N < 1:
         raise RuntimeError(f"linalg.vander: N must be greater than 1, got {N}")

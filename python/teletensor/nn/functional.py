@@ -11,6 +11,7 @@ import math
 from .. import _C
 from .._C import Tensor
 from .._combining import pdist  # noqa: F401
+from .._landing import lands
 from . import _reduction as _Reduction  # noqa: F401, N812 - PyTorch's name
 from .attention import multi_head_attention_forward, scaled_dot_product_attention  # noqa: F401
 from .bags import embedding_bag, share_gradients, shorten_rows
@@ -22,8 +23,8 @@ from .resampling import fold, interpolate, unfold, upsample, upsample_bilinear, 
 globals().update({name: fn for name, fn in vars(_C.functional).items() if not name.startswith("_")})
 _ops = _C.ops
 from .pooling import (  # noqa: E402, F401 - max_pool3d takes the operator's place
-    adaptive_max_pool1d, adaptive_max_pool3d, local_response_norm, lp_pool1d, lp_pool2d, lp_pool3d, max_pool3d,
-    max_unpool1d, max_unpool2d, max_unpool3d,
+    adaptive_max_pool1d, adaptive_max_pool3d, fractional_max_pool2d, fractional_max_pool3d, local_response_norm, lp_pool1d, lp_pool2d, lp_pool3d, max_pool3d,
+    max_unpool1d, max_unpool2d, max_unpool3d, one_size,
 )  # fmt: skip
 
 
@@ -43,6 +44,21 @@ for _name in (
     "threshold", "softplus",
 ):  # fmt: skip
     globals()[_name] = _with_inplace(_name)
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """input within [min_val, max_val]."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    return _C.functional.hardtanh(input, min_val, max_val, out=input if inplace else None)
+
+
+@lands
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """Nearer to 0 by lambd, and 0 within it."""
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+    return _C.functional.softshrink(input, lambd)
 
 
 def _in_place(name: str):
@@ -71,8 +87,11 @@ def sigmoid(input: Tensor) -> Tensor:
 
 def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Tensor:
     """Leaky relu whose slope is drawn for every element in training, the middle otherwise."""
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     slope = _C.torch.rand_like(input) * (upper - lower) + lower if training else (lower + upper) / 2
-    return _C.torch.where(input >= 0, input, input * slope)
+    result = _C.torch.where(input >= 0, input, input * slope)
+    return input.copy_(result) if inplace else result
 
 
 def softmin(input: Tensor, dim: int | None = None, dtype=None) -> Tensor:
@@ -141,10 +160,26 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     """Dropout that keeps mean and variance of selu's outputs (Klambauer et al. 2017)."""
     if not training or _checked(p) == 0.0:
         return input
+    if p == 1:
+        return input * 0
     saturated = -1.7580993408473766
     a = ((1 - p) * (1 + p * saturated**2)) ** -0.5
     kept = (_C.torch.rand_like(input) >= p).to(input.dtype)
     return (input * kept + saturated * (1 - kept)) * a - a * p * saturated
+
+
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """alpha_dropout of whole channels."""
+    if not training or _checked(p) == 0.0:
+        return input
+    if input.dim() < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    saturated = -1.7580993408473766
+    a = 0.0 if p == 1 else ((1 - p) * (1 + p * saturated**2)) ** -0.5
+    drawn = _C.torch.rand(*input.shape[:2], *[1] * (input.dim() - 2), dtype=input.dtype, device=input.device)
+    kept = (drawn >= p).to(input.dtype)
+    result = (input * kept + saturated * (1 - kept)) * a - a * p * saturated
+    return input.copy_(result) if inplace else result
 
 
 # -- convolution
@@ -163,13 +198,13 @@ def _convolution(name: str, n: int):
                 padding = 0
             elif padding == "same":
                 if any(s != 1 for s in _tuple(stride, n)):
-                    raise ValueError("padding='same' is not supported for strided convolutions")
+                    raise RuntimeError("padding='same' is not supported for strided convolutions")
                 total = [d * (k - 1) for d, k in zip(_tuple(dilation, n), weight.shape[2:])]
                 padding = [t // 2 for t in total]
                 if any(t % 2 for t in total):
                     input = pad(input, [v for t in reversed(total) for v in (0, t % 2)])
             else:
-                raise ValueError(f"Invalid padding string {padding!r}, should be one of 'valid', 'same'")
+                raise RuntimeError(f"Invalid padding string {padding!r}, should be one of 'valid', 'same'")
         return operator(
             input, weight, bias, _tuple(stride, n), _tuple(padding, n), _tuple(dilation, n), groups
         )
@@ -184,6 +219,11 @@ conv1d, conv2d, conv3d = _convolution("conv1d", 1), _convolution("conv2d", 2), _
 # -- pooling
 
 
+def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    """max_pool2d, with the places of its values."""
+    return max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices=True)
+
+
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     """The largest value of each window."""
     args = (input, kernel_size, stride if stride is not None else kernel_size, padding, dilation, ceil_mode)
@@ -192,6 +232,10 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     """The largest value of each window."""
+    if input.dim() not in (2, 3):
+        raise RuntimeError(
+            f"max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(input.shape)}"
+        )
     single = lambda v: v if isinstance(v, int) else v[0]  # noqa: E731
     stride = kernel_size if stride is None else stride
     result = max_pool2d(
@@ -214,11 +258,12 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 
 def adaptive_avg_pool1d(input, output_size: int) -> Tensor:
     """The means of windows such that output_size remain."""
-    size = output_size if isinstance(output_size, int) else output_size[0]
-    return _ops.adaptive_avg_pool2d(input.unsqueeze(-2), (1, size)).squeeze(-2)
+    return _ops.adaptive_avg_pool2d(input.unsqueeze(-2), (1, one_size("adaptive_avg_pool1d", output_size))).squeeze(-2)
 
 
 def _adaptive_size(input: Tensor, output_size, n: int = 2) -> list[int]:
+    if input.dim() <= n:
+        raise ValueError(f"Input dimension should be at least {n + 1}, got {input.dim()}")
     sizes = _tuple(output_size, n) if output_size is not None else (None,) * n
     return [input.shape[i - n] if s is None else s for i, s in enumerate(sizes)]
 
@@ -296,12 +341,13 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
 
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean") -> Tensor:
     """input where the target is 1, max(0, margin - input) where it is -1."""
-    losses = _C.torch.where(target == 1, input, (margin - input).clamp_min(0))
+    losses = _C.torch.where(target != -1, input, 0.0) + _C.torch.where(target != 1, (margin - input).clamp_min(0), 0.0)
     return _reduce(losses, _legacy_reduction(size_average, reduce, reduction))
 
 
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean") -> Tensor:
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
+    input1, input2 = (t if t.is_floating_point() else t.to(_C.default_dtype()) for t in (input1, input2))
     cosine = cosine_similarity(input1, input2, -1)  # noqa: F821 - an operator
     return _reduce(_C.torch.where(target == 1, 1 - cosine, (cosine - margin).clamp_min(0)), reduction)
 
@@ -313,6 +359,8 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False) -> Tensor:
 
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, reduction="mean", **legacy):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = _C.torch.minimum(far, pairwise_distance(positive, negative, p, eps))
@@ -335,7 +383,15 @@ def poisson_nll_loss(input, target, log_input=True, full=False, eps=1e-8, reduct
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean") -> Tensor:
     """The negative log likelihood of normal distributions of the given variances."""
-    var = var.clamp_min(eps)
+    if not isinstance(var, Tensor):
+        var = _C.torch.full(input.shape, float(var), dtype=input.dtype, device=input.device)
+    if var.shape != input.shape:  # of one variance a row, or for all its elements
+        if var.shape == input.shape[:-1]:
+            var = var.unsqueeze(-1)
+        elif var.dim() != input.dim() or var.shape[:-1] != input.shape[:-1] or var.shape[-1] != 1:
+            raise ValueError("var is of incorrect size")
+    # The gradient is as if nothing was clamped.
+    var = var + (var.detach().clamp_min(eps) - var.detach())
     losses = 0.5 * (var.log() + (input - target) ** 2 / var)
     return _reduce(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
 
@@ -345,7 +401,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """Normalises channels by the batch's statistics (training) or the running ones."""
-    if training and input.numel() // max(1, input.shape[1]) <= 1:
+    if training and input.numel() and input.dim() > 1 and input.numel() // max(1, input.shape[1]) <= 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
     return _ops.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
@@ -379,6 +435,8 @@ def embedding(
     input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False
 ) -> Tensor:
     """Rows of weight by index."""
+    if weight.dim() != 2:
+        raise RuntimeError("'weight' must be 2-D")
     count = weight.shape[0]
     if padding_idx is None:
         padding_idx = -1
@@ -392,7 +450,8 @@ def embedding(
     return share_gradients(rows, input, weight.shape[0]) if scale_grad_by_freq else rows
 
 
-def normalize(input, p=2.0, dim=1, eps=1e-12, out=None) -> Tensor:
+@lands
+def normalize(input, p=2.0, dim=1, eps=1e-12) -> Tensor:
     """input / max(norm, eps) along dim."""
     return input / input.norm(p, dim, True).clamp_min(eps).expand_as(input)
 
@@ -404,6 +463,9 @@ def pad(input, pad, mode: str = "constant", value=None) -> Tensor:
         raise RuntimeError(f"Padding length must be even and at most twice the number of dimensions, got {pad}")
     if mode == "constant":
         return _ops.pad(input, pad, 0.0 if value is None else value)
+    if mode == "circular" and min(pad, default=0) < 0:  # what is cut off does not come round again
+        input = _ops.pad(input, [min(n, 0) for n in pad], 0.0)
+        pad = [max(n, 0) for n in pad]
     for i in range(len(pad) // 2):
         dim = input.dim() - 1 - i
         before, after, size = pad[2 * i], pad[2 * i + 1], input.shape[dim]
@@ -436,7 +498,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     r = upscale_factor
     n = len(lead)
     folded = input.reshape(*lead, c // (r * r), r, r, h, w)
-    return folded.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2).reshape(*lead, c // (r * r), h * r, w * r)
+    return folded.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2).clone().reshape(*lead, c // (r * r), h * r, w * r)
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
@@ -445,7 +507,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     r = downscale_factor
     n = len(lead)
     folded = input.reshape(*lead, c, h // r, r, w // r, r)
-    return folded.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).reshape(*lead, c * r * r, h // r, w // r)
+    return folded.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).clone().reshape(*lead, c * r * r, h // r, w // r)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:

@@ -46,9 +46,16 @@ def multi_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """sum over other classes of max(0, margin - input[target] + input[class])^p / classes."""
+    get_enum(reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
-    rows = input if input.dim() == 2 else input.unsqueeze(0)
+    if input.dim() > 2 or target.dim() > 1 or target.numel() != (input.shape[0] if input.dim() == 2 else 1):
+        raise RuntimeError(f"inconsistent target size, expected one class a row of {list(input.shape)} but got {list(target.shape)}")
+    rows = input if input.dim() == 2 else input.reshape(1, -1)
+    if weight is not None and weight.dim() != 1:
+        raise ValueError("weight must be one-dimensional")
+    if weight is not None and weight.numel() != rows.shape[1]:
+        raise RuntimeError(f"inconsistent weight size, expected {rows.shape[1]} but got {list(weight.shape)}")
     classes = target.reshape(-1, 1)
     gaps = (margin - rows.gather(1, classes) + rows).clamp_min(0) ** p
     if weight is not None:
@@ -69,7 +76,12 @@ def multilabel_soft_margin_loss(
 
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average=None, reduce=None, reduction: str = "mean"):
     """Margins between every target class (those before the first -1) and every other class."""
-    rows, wanted = (t if t.dim() == 2 else t.unsqueeze(0) for t in (input, target))
+    get_enum(reduction)
+    if input.shape != target.shape:
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
+    if input.dim() > 2 or input.numel() == 0 and input.shape[-1:] == (0,):
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}")
+    rows, wanted = (t if t.dim() == 2 else t.reshape(1, -1) for t in (input, target))
     valid = (wanted >= 0).to(_C.int64).cumprod(1).to(_C.bool)
     places = wanted.clamp_min(0)
     # Counted, not written: a place that stands for "no target" is 0, and may be a target beside.
@@ -84,6 +96,8 @@ def triplet_margin_with_distance_loss(
     anchor, positive, negative, *, distance_function=None, margin: float = 1.0, swap: bool = False, reduction: str = "mean"
 ) -> Tensor:
     """As triplet_margin_loss, with a distance of one's own."""
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
     if distance_function is None:
         distance_function = lambda a, b: (a - b + 1e-6).norm(2, -1)  # noqa: E731
     near, far = distance_function(anchor, positive), distance_function(anchor, negative)

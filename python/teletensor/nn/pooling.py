@@ -18,8 +18,19 @@ def _unpool(n: int):
     def max_unpool(
         input: Tensor, indices: Tensor, kernel_size, stride=None, padding=0, output_size=None
     ) -> Tensor:
+        if input.shape != indices.shape:
+            raise RuntimeError(
+                f"Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) but got indices "
+                f"tensor with shape: {list(indices.shape)}"
+            )
+        if input.dim() not in (n + 1, n + 2):
+            raise RuntimeError(
+                f"Input to max_unpooling{n}d should be a {n + 1}d or {n + 2}d Tensor, but got a tensor with {input.dim()} dimensions."
+            )
         kernel, padding = _many(kernel_size, n), _many(padding, n)
         stride = kernel if stride is None else _many(stride, n)
+        if min(stride) <= 0:
+            raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
         usual = [(s - 1) * st - 2 * p + k for s, st, p, k in zip(input.shape[-n:], stride, padding, kernel)]
         size = usual if output_size is None else list(output_size)[-n:]
         for wanted, made, st in zip(size, usual, stride):
@@ -60,22 +71,87 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     return (result, places) if input.dim() == 5 else (result.squeeze(0), places.squeeze(0))
 
 
+def one_size(name: str, output_size) -> int:
+    """The one int of an output_size."""
+    sizes = _many(output_size, 1)
+    if len(sizes) != 1:
+        raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(sizes)})")
+    return sizes[0]
+
+
 def adaptive_max_pool1d(input, output_size, return_indices: bool = False):
     """The largest values of windows such that output_size remain."""
-    size = output_size if isinstance(output_size, int) else output_size[0]
+    size = one_size("adaptive_max_pool1d", output_size)
     values, places = _ops.adaptive_max_pool2d_with_indices(input.unsqueeze(-2), (1, size))
     return (values.squeeze(-2), places.squeeze(-2)) if return_indices else values.squeeze(-2)
 
 
 def adaptive_max_pool3d(input, output_size, return_indices: bool = False):
     """The largest values of windows such that output_size remain; None keeps a size."""
-    if return_indices:
-        raise NotImplementedError("[adaptive_max_pool3d] return_indices is not supported")
+    if input.dim() < 4:
+        raise ValueError(f"Input dimension should be at least 4, got {input.dim()}")
     size = [input.shape[i - 3] if s is None else s for i, s in enumerate((output_size,) * 3 if isinstance(output_size, int) else output_size)]
     lead, (depth, height, width) = input.shape[:-3], input.shape[-3:]
-    planes = _ops.adaptive_max_pool2d(input.reshape(-1, depth, height, width), size[1:])
-    lines = _ops.adaptive_max_pool2d(planes.reshape(-1, 1, depth, size[1] * size[2]), (size[0], size[1] * size[2]))
-    return lines.reshape(*lead, *size)
+    if not return_indices:
+        planes = _ops.adaptive_max_pool2d(input.reshape(-1, depth, height, width), size[1:])
+        lines = _ops.adaptive_max_pool2d(planes.reshape(-1, 1, depth, size[1] * size[2]), (size[0], size[1] * size[2]))
+        return lines.reshape(*lead, *size)
+    # Planes first, then the lines of what they kept.
+    count = size[1] * size[2]
+    planes, inside = _ops.adaptive_max_pool2d_with_indices(input.reshape(-1, depth, height, width), size[1:])
+    lines, along = _ops.adaptive_max_pool2d_with_indices(planes.reshape(-1, 1, depth, count), (size[0], count))
+    along = along.reshape(-1, size[0] * count)
+    inside = inside.reshape(-1, depth * count).gather(1, along)
+    places = along.div(count, rounding_mode="floor") * (height * width) + inside
+    return lines.reshape(*lead, *size), places.reshape(*lead, *size)
+
+
+def _fractional(n: int):
+    def fractional_max_pool(
+        input: Tensor, kernel_size, output_size=None, output_ratio=None, return_indices: bool = False, _random_samples=None
+    ):
+        if (output_size is None) == (output_ratio is None):
+            raise ValueError(f"fractional_max_pool{n}d requires specifying either an output_size or an output_ratio")
+        kernel, sizes = _many(kernel_size, n), input.shape[-n:]
+        wanted = _many(output_size, n) if output_ratio is None else [
+            int(s * r) for s, r in zip(sizes, output_ratio if isinstance(output_ratio, (list, tuple)) else (output_ratio,) * n)
+        ]  # fmt: skip
+        batch = input if input.dim() == n + 2 else input.unsqueeze(0)
+        lead = batch.shape[:2]
+        draws = _random_samples if _random_samples is not None else _C.torch.rand(*lead, n, dtype=input.dtype, device=input.device)
+        places = _C.torch.zeros(*lead, *[1] * (2 * n), dtype=_C.int64, device=input.device)
+        # PyTorch's draws are for the last dimension first.
+        for d, (size, k, out) in enumerate(zip(sizes, kernel, wanted)):
+            if out + k - 1 > size:
+                raise RuntimeError(f"fractional_max_pool{n}d: kernel {k} and output {out} are too large for an input of {size}")
+            along = _window_starts(draws[..., n - 1 - d], size, k, out).unsqueeze(-1) + _C.torch.arange(k, device=input.device)
+            shape = [*lead, *[1] * (2 * n)]
+            shape[2 + d], shape[2 + n + d] = out, k
+            places = places * size + along.reshape(shape)
+        windows = places.reshape(*lead, math.prod(wanted), math.prod(kernel))
+        values = batch.flatten(2).gather(2, windows.flatten(2)).reshape(windows.shape)
+        best, which = values.max(-1)
+        at = windows.gather(-1, which.unsqueeze(-1)).squeeze(-1)
+        best, at = (t.reshape(*lead, *wanted) if input.dim() == n + 2 else t.reshape(lead[1], *wanted) for t in (best, at))
+        return (best, at) if return_indices else best
+
+    fractional_max_pool.__name__ = f"fractional_max_pool{n}d"
+    fractional_max_pool.__doc__ = "The largest value of windows whose distances are drawn (Graham, 2014)."
+    return fractional_max_pool
+
+
+def _window_starts(draw: Tensor, size: int, kernel: int, out: int) -> Tensor:
+    """Where the windows of one dimension begin, from one number in [0, 1) for each channel."""
+    if out == 1:
+        return _C.torch.full([*draw.shape, 1], size - kernel, dtype=_C.int64, device=draw.device)
+    step = (size - kernel) / (out - 1)
+    draw = draw.unsqueeze(-1)
+    starts = ((_C.torch.arange(out - 1, device=draw.device) + draw) * step).floor() - (draw * step).floor()
+    last = _C.torch.full([*draw.shape[:-1], 1], size - kernel, dtype=_C.int64, device=draw.device)
+    return _C.torch.cat([starts.to(_C.int64), last], -1)
+
+
+fractional_max_pool2d, fractional_max_pool3d = _fractional(2), _fractional(3)
 
 
 def _power_pool(n: int):

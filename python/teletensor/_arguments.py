@@ -1,0 +1,239 @@
+"""Functions that take more kinds of arguments in PyTorch than the operators that compute them."""
+
+from __future__ import annotations
+
+from . import _C
+from ._C import Tensor
+from ._landing import lands
+
+__all__ = [
+    "bucketize", "diff", "index_fill", "linspace", "logspace", "nanquantile", "polygamma", "quantile",
+    "randint_like", "repeat_interleave", "scatter", "searchsorted", "take_along_dim", "tensor_split",
+]  # fmt: skip
+
+_torch, _ops = _C.torch, _C.ops
+
+
+def _levels(q, input: Tensor) -> Tensor:
+    if isinstance(q, Tensor):
+        return q
+    if not 0 <= q <= 1:
+        raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q}")
+    return _torch.full([], q, dtype=input.dtype, device=input.device)
+
+
+@lands
+def quantile(input: Tensor, q, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
+    """The values below which a share q of the elements lies; q is a number or a tensor of them."""
+    return _ops.quantile(input, _levels(q, input), dim, keepdim, interpolation=interpolation)
+
+
+@lands
+def nanquantile(input: Tensor, q, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
+    """quantile of what is not NaN."""
+    return _ops.nanquantile(input, _levels(q, input), dim, keepdim, interpolation=interpolation)
+
+
+@lands
+def searchsorted(
+    sorted_sequence: Tensor, input, *, out_int32: bool = False, right: bool = False, side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Where each value would go into a sorted sequence; `sorter` says how to sort one that is not."""
+    if side not in (None, "left", "right"):
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True")
+    if sorter is not None:
+        if sorter.shape != sorted_sequence.shape:
+            raise RuntimeError(
+                f"torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+                f"{list(sorted_sequence.shape)} and got sorter tensor {list(sorter.shape)}"
+            )
+        sorted_sequence = sorted_sequence.gather(-1, sorter)
+    number = not isinstance(input, Tensor)
+    if number and sorted_sequence.dim() != 1:
+        raise RuntimeError(
+            "torch.searchsorted(): input value can be a scalar only when boundary tensor dimension is 1, but got boundary "
+            f"tensor dim({sorted_sequence.dim()})"
+        )
+    if number and isinstance(input, float) and not sorted_sequence.is_floating_point():
+        sorted_sequence = sorted_sequence.to(_C.default_dtype())
+    values = _C.tensor(input, dtype=sorted_sequence.dtype, device=sorted_sequence.device) if number else input
+    found = _ops.searchsorted(sorted_sequence, values, right=right or side == "right")
+    return found.to(_C.int32) if out_int32 else found
+
+
+@lands
+def bucketize(input, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+    """The bucket between boundaries that each value is in."""
+    if boundaries.dim() != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.dim()})")
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right)
+
+
+@lands
+def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+    """The n-th differences of neighbours along dim, of what is put before and after it too."""
+    if n == 0:
+        return input.clone()
+    if prepend is not None or append is not None:
+        input = _torch.cat([t for t in (prepend, input, append) if t is not None], dim)
+    return _ops.diff(input, n, dim)
+
+
+def tensor_split(input: Tensor, indices_or_sections, dim: int = 0) -> tuple[Tensor, ...]:
+    """So many pieces, as even as can be, or the pieces between indices. Waits where those are a tensor's."""
+    if isinstance(indices_or_sections, Tensor):
+        if indices_or_sections.dtype is not _C.int64:
+            raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {indices_or_sections.dtype}")
+        if indices_or_sections.dim() > 1:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got "
+                f"a tensor with {indices_or_sections.dim()} dims"
+            )
+        indices_or_sections = indices_or_sections.tolist()
+    if isinstance(indices_or_sections, int):
+        return _ops.tensor_split(input, indices_or_sections, dim)
+    if input.dim() == 0:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    size = input.shape[dim]
+    ends = [slice(i, None).indices(size)[0] for i in indices_or_sections]
+    return tuple(input.narrow(dim, a, max(b - a, 0)) for a, b in zip([0, *ends], [*ends, size]))
+
+
+def repeat_interleave(input: Tensor, repeats=None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+    """Each element (or slice along dim) so many times in a row. Waits where the times are a tensor's."""
+    if repeats is None:  # of counts alone: the places they stand for
+        return repeat_interleave(_torch.arange(input.shape[0], device=input.device), input, 0)
+    if isinstance(repeats, int):
+        return _ops.repeat_interleave(input, repeats, dim)
+    if dim is None:
+        input, dim = input.reshape(-1), 0
+    if input.dim() == 0:
+        input = input.reshape(1)
+    if not isinstance(repeats, Tensor):
+        repeats = _C.tensor(repeats, dtype=_C.int64, device=input.device)
+    if repeats.dtype not in (_C.int64, _C.int32):
+        raise RuntimeError("repeats has to be Long or Int tensor")
+    size = input.shape[dim]
+    if repeats.dim() > 1 or repeats.numel() not in (1, size):
+        raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {repeats.numel()} and input.size({dim}) = {size}")
+    times = repeats.tolist()
+    times = [times] * size if isinstance(times, int) else times * size if len(times) == 1 else times
+    if any(n < 0 for n in times):
+        raise RuntimeError("repeats can not be negative")
+    places = [i for i, n in enumerate(times) for _ in range(n)]
+    return input.index_select(dim, _C.tensor(places, dtype=_C.int64, device=input.device))
+
+
+@lands
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """The elements that indices name along dim, all else broadcast; without a dim, of the flattened tensors."""
+    if dim is None:
+        input, indices, dim = input.reshape(-1), indices.reshape(-1), 0
+    size = input.shape[dim] if input.dim() else 1
+    return _ops.take_along_dim(input, _torch.where(indices < 0, indices + size, indices), dim)
+
+
+def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype=None, device=None, requires_grad=False, **ignored) -> Tensor:
+    """Integers from low (0, where one bound is given) to below high, with the sizes of a tensor."""
+    low, high = (0, low) if high is None else (low, high)
+    return _ops.randint_like(input, low, high, dtype=dtype or input.dtype, device=device).requires_grad_(requires_grad)
+
+
+def _number(name: str, value):
+    if not isinstance(value, Tensor):
+        return value
+    if value.dim():
+        raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got one with {value.dim()} dimension(s).")
+    return value.item()
+
+
+def _stepping(name: str):
+    function = getattr(_torch, name)
+
+    def steps_between(start, end, *args, **kwargs) -> Tensor:
+        return function(_number(name, start), _number(name, end), *args, **kwargs)
+
+    steps_between.__name__, steps_between.__doc__ = name, function.__doc__
+    return steps_between
+
+
+linspace, logspace = _stepping("linspace"), _stepping("logspace")
+
+
+def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The n-th derivative of digamma."""
+    return _ops.polygamma(n, input, out=out)
+
+
+@lands
+def scatter(input: Tensor, dim: int, index: Tensor, src=None, *, value=None, reduce: str | None = None) -> Tensor:
+    """input with src (a tensor or a number), added or multiplied where `reduce` says so, at the places that index names."""
+    src = value if src is None else src
+    if reduce is None:
+        return (_ops.scatter if isinstance(src, Tensor) else _ops.scatter_value)(input, dim, index, src)
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    if not isinstance(src, Tensor):
+        src = _torch.full(index.shape, src, dtype=input.dtype, device=input.device)
+    return _ops.scatter_reduce(input, dim, index, src, "sum" if reduce == "add" else "prod")
+
+
+def _scatter_in_place(self: Tensor, *args, **kwargs) -> Tensor:
+    return _ops.assign(self, scatter(self, *args, **kwargs), out=self) if "reduce" in kwargs else _overwrite(self, *args, **kwargs)
+
+
+_overwrite = Tensor.scatter_
+
+
+@lands
+def index_fill(input: Tensor, dim: int, index: Tensor, value) -> Tensor:
+    """input with a number, or a tensor of one, at the named places of a dimension."""
+    if not isinstance(value, Tensor):
+        return _ops.index_fill(input, dim, index, value)
+    if value.dim():
+        raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s).")
+    here = _ops.index_fill(_torch.zeros(input.shape, dtype=_C.bool, device=input.device), dim, index, True)
+    return _torch.where(here, value.to(input.dtype), input)
+
+
+def _cauchy_in_place(self: Tensor, median: float = 0, sigma: float = 1, **kwargs) -> Tensor:
+    if not sigma > 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+    return _draw_cauchy(self, median, sigma, **kwargs)
+
+
+def _log_normal_in_place(self: Tensor, mean: float = 1, std: float = 2, **kwargs) -> Tensor:
+    if not std > 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
+    return _draw_log_normal(self, mean, std, **kwargs)
+
+
+def _geometric_in_place(self: Tensor, p: float, **kwargs) -> Tensor:
+    if self.is_floating_point():
+        return _draw_geometric(self, p, **kwargs)
+    return self.copy_(_draw_geometric(_torch.empty(self.shape, device=self.device), p, **kwargs))
+
+
+_draw_cauchy, _draw_log_normal, _draw_geometric = Tensor.cauchy_, Tensor.log_normal_, Tensor.geometric_
+
+
+def _polygamma_of(self: Tensor, n: int) -> Tensor:
+    return _ops.polygamma(n, self)
+
+
+def _polygamma_in_place(self: Tensor, n: int) -> Tensor:
+    return _ops.polygamma(n, self, out=self)
+
+
+for _name in (
+    "bucketize", "diff", "index_fill", "nanquantile", "quantile", "repeat_interleave", "scatter",
+    "take_along_dim", "tensor_split",
+):  # fmt: skip
+    setattr(Tensor, _name, globals()[_name])
+for _method in (_scatter_in_place, _cauchy_in_place, _log_normal_in_place, _geometric_in_place):
+    _method.__name__ = _method.__name__.removeprefix("_").removesuffix("in_place")
+    setattr(Tensor, _method.__name__, _method)
+Tensor.polygamma, Tensor.polygamma_ = _polygamma_of, _polygamma_in_place

@@ -1,0 +1,64 @@
+"""`out=` for functions that are made of several operators."""
+
+from __future__ import annotations
+
+import functools
+from typing import Callable
+
+from . import _C
+from ._C import Tensor
+
+
+def lands(function: Callable) -> Callable:
+    """The function, whose results are written into ``out`` where that is given."""
+
+    @functools.wraps(function)
+    def landing(*args, out=None, **kwargs):
+        if out is None:
+            return function(*args, **kwargs)
+        targets = (out,) if isinstance(out, Tensor) else tuple(out)
+        if _C.is_grad_enabled() and any(t.requires_grad for t in (*args, *kwargs.values(), *targets) if isinstance(t, Tensor)):
+            raise RuntimeError(
+                f"{function.__name__}(): functions with out=... arguments don't support automatic differentiation, but "
+                "one of the arguments requires grad."
+            )
+        results = function(*args, **kwargs)
+        results = (results,) if isinstance(results, Tensor) else results
+        if len(targets) != len(results):
+            raise TypeError(f"{function.__name__}(): out has {len(targets)} tensors, there are {len(results)} results")
+        for result, target in zip(results, targets):
+            _write(function.__name__, result, target)
+        return out
+
+    return landing
+
+
+def _write(name: str, result: Tensor, target: Tensor) -> None:
+    if not _C.can_cast(result.dtype, target.dtype):
+        raise RuntimeError(f"[{name}] result type {result.dtype} can't be cast to the desired output type {target.dtype}")
+    if target.shape != result.shape:
+        target.resize_(list(result.shape))
+    _C.ops.assign(target, result, out=target)
+
+
+def landing_functions(scope: dict, names: tuple[str, ...]) -> dict[str, Callable]:
+    """The functions of those names in a module's scope, with `out=`."""
+    return {name: lands(scope[name]) for name in names}
+
+
+def overwriting(name: str, *, exact: bool = False) -> Callable:
+    """The method `name_` of a function that has no operator in place: its result, cast unless `exact`, is copied."""
+    function = getattr(Tensor, name)
+
+    def method(self: Tensor, *args, **kwargs) -> Tensor:
+        result = function(self, *args, **kwargs)
+        if exact and result.dtype is not self.dtype:
+            raise RuntimeError(
+                f"the base given to {name}_ has dtype {self.dtype} but the operation's result requires dtype {result.dtype}"
+            )
+        if not _C.can_cast(result.dtype, self.dtype):
+            raise RuntimeError(f"[{name}_] result type {result.dtype} can't be cast to the desired output type {self.dtype}")
+        return _C.ops.assign(self, result, out=self)
+
+    method.__name__, method.__doc__ = f"{name}_", f"{name}, in place."
+    return method

@@ -1,0 +1,193 @@
+"""What torch shows of ATen's own functions: norms with their statistics, dropout with its mask, grids by number."""
+
+from __future__ import annotations
+
+import builtins
+import math
+
+from . import _C
+from ._C import Tensor
+from ._landing import lands
+
+__all__ = [
+    "batch_norm", "conv_tbc", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "histogramdd", "instance_norm",
+    "native_batch_norm", "native_dropout", "native_dropout_backward", "native_group_norm", "native_layer_norm",
+    "nonzero_static", "segment_reduce",
+]  # fmt: skip
+
+_torch, _ops, _F = _C.torch, _C.ops, _C.functional
+
+
+def batch_norm(
+    input: Tensor, weight, bias, running_mean, running_var, training: bool, momentum: float, eps: float, cudnn_enabled: bool = False
+) -> Tensor:
+    """functional.batch_norm, its arguments in another order."""
+    from .nn import functional
+
+    return functional.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def instance_norm(
+    input: Tensor, weight, bias, running_mean, running_var, use_input_stats: bool, momentum: float, eps: float,
+    cudnn_enabled: bool = False,
+) -> Tensor:  # fmt: skip
+    """functional.instance_norm, its arguments in another order."""
+    from .nn import functional
+
+    return functional.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+def _statistics(input: Tensor, dims: list[int], eps: float, keepdim: bool) -> tuple[Tensor, Tensor]:
+    """Means and the reciprocals of deviations."""
+    wide = input.to(_C.float32) if input.dtype in (_C.float16, _C.bfloat16) else input
+    variance, mean = _ops.var_mean(wide, dims, correction=0, keepdim=keepdim)
+    return mean, (variance + eps).rsqrt()
+
+
+def native_layer_norm(input: Tensor, normalized_shape, weight, bias, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """layer_norm, the means and the reciprocals of the deviations."""
+    shape = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
+    mean, scale = _statistics(input, list(range(input.dim() - len(shape), input.dim())), eps, True)
+    return _ops.layer_norm(input, shape, weight, bias, eps), mean.to(input.dtype), scale.to(input.dtype)
+
+
+def native_group_norm(input: Tensor, weight, bias, N: int, C: int, HxW: int, group: int, eps: float):  # noqa: N803
+    """group_norm of (N, C, ...), each group's mean and the reciprocal of its deviation."""
+    mean, scale = _statistics(input.reshape(N, group, C // group * HxW), [2], eps, False)
+    return _ops.group_norm(input, group, weight, bias, eps), mean.to(input.dtype), scale.to(input.dtype)
+
+
+@lands
+def native_batch_norm(input: Tensor, weight, bias, running_mean, running_var, training: bool, momentum: float, eps: float):
+    """batch_norm, and in training the batch's means and the reciprocals of its deviations."""
+    result = _ops.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    if not training:
+        return result, input.new_empty(0), input.new_empty(0)
+    mean, scale = _statistics(input, [0, *range(2, input.dim())], eps, False)
+    return result, mean.to(input.dtype), scale.to(input.dtype)
+
+
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """dropout, and what it kept."""
+    if train is False:
+        return input.clone(), _torch.ones(input.shape, dtype=_C.bool, device=input.device)
+    kept = _torch.rand(input.shape, device=input.device) >= p
+    return native_dropout_backward(input, kept, 1 / (1 - p) if p < 1 else 0.0), kept
+
+
+def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> Tensor:
+    """The gradient of native_dropout."""
+    return grad_output * mask.to(grad_output.dtype) * scale
+
+
+_MODES, _PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+
+
+def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
+    """functional.grid_sample, its modes by their numbers."""
+    return _ops.grid_sample(input, grid, _MODES[interpolation_mode], _PADDINGS[padding_mode], align_corners)
+
+
+grid_sampler_2d = grid_sampler_3d = grid_sampler
+
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """A convolution over time of (time, batch, channels), weights as (width, in, out)."""
+    if input.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
+        raise RuntimeError("conv_tbc: input and weight must have 3 dimensions: time, batch, channels; bias one")
+    return _ops.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad).permute(2, 0, 1)
+
+
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """The indices of the first `size` elements that are not zero, rows of fill_value after them. Nothing waits."""
+    flat = (input.reshape(-1) != 0).to(_C.int64)
+    number = flat.cumsum(0) - 1  # which of them each is
+    count = flat.sum()
+    places = _torch.zeros(size + 1, dtype=_C.int64, device=input.device)
+    slots = _torch.where((flat == 1) & (number < size), number, size)
+    places = places.scatter(0, slots, _torch.arange(flat.numel(), device=input.device))[:size]
+    columns = []
+    for d in range(input.dim()):
+        inner = math.prod(input.shape[d + 1 :])
+        columns.append(places.div(max(inner, 1), rounding_mode="floor") % max(input.shape[d], 1))
+    if not columns:
+        return _torch.empty(size, 0, dtype=_C.int64, device=input.device)
+    missing = _torch.arange(size, device=input.device) >= count
+    return _torch.stack(columns, 1).masked_fill(missing.unsqueeze(1), fill_value)
+
+
+def histogramdd(input: Tensor, bins, *, range=None, weight: Tensor | None = None, density: bool = False):  # noqa: A002
+    """(counts, or weights, of the cells of a grid over the points that input's last dimension holds, the grid's edges)."""
+    points = input.detach().reshape(-1, input.shape[-1])
+    count = points.shape[1]
+    bins = [bins] * count if isinstance(bins, int) else list(bins)
+    if len(bins) != count:
+        raise RuntimeError(f"histogramdd(): expected {count} sequences of bin edges or numbers of bins, got {len(bins)}")
+    edges = [b.to(points.dtype) if isinstance(b, Tensor) else _edges(points[:, d], b, range, d) for d, b in enumerate(bins)]
+    cells = [e.numel() - 1 for e in edges]
+    place = _torch.zeros(points.shape[0], dtype=_C.int64, device=input.device)
+    inside = _torch.ones(points.shape[0], dtype=_C.bool, device=input.device)
+    for d, e in enumerate(edges):
+        x = points[:, d].contiguous()
+        inside = inside & (x >= e[0]) & (x <= e[cells[d]])
+        place = place * cells[d] + (_ops.searchsorted(e, x, right=True) - 1).clamp(0, cells[d] - 1)
+    shares = _torch.ones_like(points[:, 0]) if weight is None else weight.detach().reshape(-1).to(points.dtype)
+    shares = _torch.where(inside, shares, 0.0)
+    hist = _torch.zeros(math.prod(cells), dtype=points.dtype, device=input.device).scatter_add(0, place, shares).reshape(cells)
+    if density:
+        hist = hist / hist.sum()
+        for d, e in enumerate(edges):
+            hist = hist / e.diff().reshape([-1 if i == d else 1 for i in builtins.range(count)])
+    return hist, tuple(edges)
+
+
+def _edges(values: Tensor, count: int, limits, d: int) -> Tensor:
+    if limits is not None:
+        low, high = limits[2 * d], limits[2 * d + 1]
+    else:
+        low, high = (float(values.min()), float(values.max())) if values.numel() else (0.0, 1.0)
+    low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
+    return _torch.linspace(low, high, count + 1, dtype=values.dtype, device=values.device)
+
+
+_REDUCTIONS = {"sum": ("sum", 0.0), "mean": ("mean", math.nan), "max": ("amax", -math.inf), "min": ("amin", math.inf), "prod": ("prod", 1.0)}
+
+
+def segment_reduce(
+    data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices=None, offsets: Tensor | None = None, axis: int = 0,
+    unsafe: bool = False, initial=None,
+) -> Tensor:  # fmt: skip
+    """The sum, mean, max, min or prod of each stretch along axis. Waits for the stretches' lengths."""
+    if reduce not in _REDUCTIONS:
+        raise RuntimeError(f"segment_reduce: unsupported reduction {reduce!r}")
+    if lengths is None and offsets is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    lengths = offsets.diff(dim=-1) if lengths is None else lengths
+    axis = axis % data.dim()
+    if axis:  # each row has stretches of its own
+        rows = zip(data.unbind(0), lengths.unbind(0))
+        return _torch.stack([segment_reduce(d, reduce, lengths=n, axis=axis - 1, unsafe=unsafe, initial=initial) for d, n in rows])
+    times = lengths.tolist()
+    if not unsafe and sum(times) != data.shape[0]:
+        raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to data.size(axis) when unsafe is false.")
+    function, empty = _REDUCTIONS[reduce]
+    results = []
+    for stretch in data.split(times, 0):
+        if stretch.shape[0] == 0:
+            results.append(_torch.full(data.shape[1:], empty if initial is None else initial, dtype=data.dtype, device=data.device))
+            continue
+        value = getattr(stretch, function)(0)
+        if initial is not None:
+            value = _with_initial(value, reduce, initial, stretch.shape[0])
+        results.append(value)
+    return _torch.stack(results) if results else data.new_empty([0, *data.shape[1:]])
+
+
+def _with_initial(value: Tensor, reduce: str, initial: float, count: int) -> Tensor:
+    """What the reduction is when it begins with a number."""
+    if reduce in ("max", "min"):
+        return value.clamp_min(initial) if reduce == "max" else value.clamp_max(initial)
+    return value * initial if reduce == "prod" else value + (initial if reduce == "sum" else initial / count)
+
+
+Tensor.nonzero_static = nonzero_static

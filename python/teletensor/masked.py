@@ -1,0 +1,196 @@
+"""torch.masked: reductions, scans and normalisations over the elements that a mask keeps (where it is true)."""
+
+from __future__ import annotations
+
+import math
+from typing import Callable
+
+from . import _C
+from ._C import Tensor
+
+__all__ = [
+    "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median",
+    "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var",
+]  # fmt: skip
+
+_torch, _ops = _C.torch, _C.ops
+
+
+def _least(dtype):
+    """The smallest value of a dtype."""
+    from ._functions import iinfo
+
+    return -math.inf if dtype.is_floating_point else False if dtype is _C.bool else iinfo(dtype).min
+
+
+def _largest(dtype):
+    from ._functions import iinfo
+
+    return math.inf if dtype.is_floating_point else True if dtype is _C.bool else iinfo(dtype).max
+
+
+def _kept(input: Tensor, mask: Tensor | None, otherwise) -> Tensor:
+    """input, with `otherwise` where the mask drops elements."""
+    if mask is None:
+        return input
+    if mask.dim() > input.dim():
+        raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
+    full = _torch.full([], otherwise, dtype=input.dtype, device=input.device)
+    return _torch.where(mask.to(_C.bool), input, full)
+
+
+def _dims(dim, ndim: int) -> list[int]:
+    """All dimensions where none is named, and each once."""
+    if dim is None or dim == ():
+        return list(range(ndim))
+    dims = [dim] if isinstance(dim, int) else list(dim)
+    if len(set(d % max(1, ndim) for d in dims)) != len(dims):
+        raise RuntimeError(f"dim={dims[-1]} appears multiple times in the list of dims")
+    return dims
+
+
+def _one_dim(dim: int, ndim: int) -> int:
+    if not -max(1, ndim) <= dim < max(1, ndim):
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-max(1, ndim)}, {max(1, ndim) - 1}], but got {dim})")
+    return dim
+
+
+def sum(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:  # noqa: A001
+    """The sum of what the mask keeps."""
+    return _kept(_cast(input, dtype, _sum_dtype), mask, 0).sum(_dims(dim, input.dim()), keepdim)
+
+
+def _sum_dtype(dtype):
+    return dtype if dtype.is_floating_point or dtype.is_complex else _C.int64
+
+
+def _cast(input: Tensor, dtype, otherwise: Callable) -> Tensor:
+    return input.to(dtype if dtype is not None else otherwise(input.dtype))
+
+
+def prod(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
+    """The product of what the mask keeps."""
+    result = _kept(_cast(input, dtype, _sum_dtype), mask, 1)
+    for d in sorted((d % max(1, input.dim()) for d in _dims(dim, input.dim())), reverse=True):
+        result = result.prod(d, keepdim)
+    return result
+
+
+def cumsum(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
+    """The sums of what the mask keeps so far."""
+    return _kept(_cast(input, dtype, _sum_dtype), mask, 0).cumsum(_one_dim(dim, input.dim()))
+
+
+def cumprod(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
+    """The products of what the mask keeps so far."""
+    return _kept(_cast(input, dtype, _sum_dtype), mask, 1).cumprod(_one_dim(dim, input.dim()))
+
+
+def amax(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
+    """The largest of what the mask keeps; the dtype's least where it keeps nothing."""
+    return _cast(_kept(input, mask, _least(input.dtype)).amax(_dims(dim, input.dim()), keepdim), dtype, lambda t: t)
+
+
+def amin(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
+    """The smallest of what the mask keeps; the dtype's largest where it keeps nothing."""
+    return _cast(_kept(input, mask, _largest(input.dtype)).amin(_dims(dim, input.dim()), keepdim), dtype, lambda t: t)
+
+
+def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
+    """Where the largest of what the mask keeps is."""
+    return _cast(_kept(input, mask, _least(input.dtype)).argmax(dim, keepdim), dtype, lambda t: input.dtype)
+
+
+def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
+    """Where the smallest of what the mask keeps is."""
+    return _cast(_kept(input, mask, _largest(input.dtype)).argmin(dim, keepdim), dtype, lambda t: input.dtype)
+
+
+def logsumexp(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
+    """The logarithm of the sum of exp of what the mask keeps."""
+    return _cast(_kept(input, mask, _least(input.dtype)).logsumexp(_dims(dim, input.dim()), keepdim), dtype, lambda t: input.dtype)
+
+
+def logaddexp(
+    input: Tensor, other: Tensor, *, dtype=None, input_mask: Tensor | None = None, other_mask: Tensor | None = None
+) -> Tensor:
+    """log(exp(input) + exp(other)), where each mask drops -inf stands."""
+    a, b = _kept(input, input_mask, _least(input.dtype)), _kept(other, other_mask, _least(other.dtype))
+    return _torch.logaddexp(a, b).to(dtype or input.dtype)
+
+
+def _count(input: Tensor, dim, keepdim: bool, mask: Tensor | None) -> Tensor:
+    """How many elements the mask keeps."""
+    ones = _torch.ones(input.shape, dtype=_C.int64, device=input.device)
+    return _kept(ones, mask, 0).sum(_dims(dim, input.dim()), keepdim)
+
+
+def mean(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
+    """The mean of what the mask keeps; NaN where it keeps nothing."""
+    dtype = dtype or input.dtype
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise ValueError(f"mean(): Could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {dtype}")
+    return sum(input, dim, keepdim=keepdim, dtype=dtype, mask=mask) / _count(input, dim, keepdim, mask)
+
+
+def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
+    """The lower median along dim of what the mask keeps; NaN where it keeps nothing. Integers wait."""
+    real = input.is_floating_point()
+    values = input if real else input.to(_C.float32)
+    result = _kept(values, mask, math.nan).nanmedian(_one_dim(dim, input.dim()), keepdim)[0]
+    if real:
+        return result
+    if bool(result.isnan().any()):
+        raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
+    return result.to(dtype or input.dtype)
+
+
+def norm(input: Tensor, ord=2.0, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
+    """The vector norm of what the mask keeps."""
+    kept = _kept(input, mask, math.inf if ord == -math.inf else 0)
+    return _ops.vector_norm(kept, float(ord), _dims(dim, input.dim()), keepdim, dtype=dtype)
+
+
+def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype=None, mask: Tensor | None = None) -> Tensor:
+    """What the mask keeps over its norm along dim, 0 elsewhere."""
+    length = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask).clamp_min(eps)
+    return _kept(input, mask, 0) / length
+
+
+def _spread(input: Tensor, dim, unbiased, correction, keepdim: bool, dtype, mask) -> Tensor:
+    if unbiased is not None and correction is not None:
+        raise AssertionError("Only one of unbiased and correction may be given")
+    less = float(correction) if correction is not None else 1.0 if unbiased is None else float(unbiased)
+    real = input.dtype.is_floating_point or input.dtype.is_complex
+    dtype = dtype or (input.dtype if real else _C.float32)
+    computed = dtype if dtype.is_floating_point or dtype.is_complex else _C.float32
+    center = sum(input, dim, keepdim=True, dtype=computed, mask=mask) / _count(input, dim, True, mask)
+    distance = input - center
+    total = sum(distance * distance.conj(), dim, keepdim=keepdim, dtype=computed, mask=mask)
+    freedom = (_count(input, dim, keepdim, mask).to(_C.float64) - less).clamp_min(0).to(total.dtype)
+    return (total / freedom).to(dtype)
+
+
+def var(input: Tensor, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None) -> Tensor:
+    """The variance of what the mask keeps."""
+    return _spread(input, dim, unbiased, correction, keepdim, dtype, mask)
+
+
+def std(input: Tensor, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None) -> Tensor:
+    """The standard deviation of what the mask keeps."""
+    return _spread(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
+
+
+def softmax(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
+    """softmax over what the mask keeps, 0 elsewhere."""
+    return _ops.softmax(_kept(input, mask, _least(input.dtype)), dim, dtype=dtype or input.dtype)
+
+
+def log_softmax(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
+    """log_softmax over what the mask keeps, -inf elsewhere."""
+    return _ops.log_softmax(_kept(input, mask, _least(input.dtype)), dim, dtype=dtype or input.dtype)
+
+
+def softmin(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
+    """softmax of the negated elements that the mask keeps, 0 elsewhere."""
+    return _ops.softmax(-_kept(input, mask, _largest(input.dtype)), dim, dtype=dtype or input.dtype)

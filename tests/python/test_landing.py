@@ -1,0 +1,67 @@
+"""`out=`: results land in what is given, which takes their sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+
+def test_an_empty_tensor_takes_the_results_sizes(torch):
+    out = torch.empty(0)
+    assert torch.add(torch.ones(2, 3), 1.0, out=out) is out
+    assert out.shape == (2, 3) and out.sum().item() == 12
+
+
+def test_a_tensor_of_other_sizes_takes_the_results(torch):
+    values, indices = torch.empty(7), torch.empty(0, dtype=torch.int64)
+    torch.max(torch.tensor([[1.0, 3.0], [4.0, 2.0]]), 1, out=(values, indices))
+    assert values.tolist() == [3, 4] and indices.tolist() == [1, 0]
+
+
+def test_it_keeps_its_dtype(torch):
+    out = torch.empty(0, dtype=torch.float64)
+    torch.mul(torch.ones(3), 2, out=out)
+    assert out.dtype is torch.float64 and out.tolist() == [2, 2, 2]
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        torch.mul(torch.ones(3), 2, out=torch.empty(0, dtype=torch.int32))
+
+
+def test_of_sizes_that_depend_on_data(torch):
+    out = torch.empty(0)
+    torch.masked_select(torch.arange(4.0), torch.tensor([True, False, True, True]), out=out)
+    assert out.tolist() == [0, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["kron", "column_stack", "dstack", "logcumsumexp", "frexp", "diff", "angle"])
+def test_functions_of_several_operators_take_it(torch, name):
+    x = torch.tensor([[1.0, 2.0], [3.0, 5.0]])
+    arguments = {"kron": (x, x), "column_stack": ((x, x),), "dstack": ((x, x),), "logcumsumexp": (x, 0)}.get(name, (x,))
+    function = getattr(torch, name)
+    expected = function(*arguments)
+    if name == "frexp":
+        out = (torch.empty(0), torch.empty(0, dtype=torch.int32))
+        assert function(*arguments, out=out) is out
+        assert [t.tolist() for t in out] == [t.tolist() for t in expected]
+        return
+    out = torch.empty(0)
+    assert function(*arguments, out=out) is out
+    np.testing.assert_array_equal(out.numpy(), expected.numpy())
+
+
+def test_linear_algebra_takes_it(torch):
+    A = torch.tensor([[2.0, 0.0], [0.0, 4.0]])  # noqa: N806
+    out = torch.empty(2, 2)
+    assert torch.linalg.inv(A, out=out) is out and out.tolist() == [[0.5, 0], [0, 0.25]]
+    assert torch.inverse(A, out=torch.empty(0)).tolist() == [[0.5, 0], [0, 0.25]]
+
+
+def test_views_copied_into_it(torch):
+    x, out = torch.arange(4.0), torch.empty(0)
+    assert torch.unsqueeze_copy(x, 0, out=out) is out and out.shape == (1, 4)
+    out.fill_(9)
+    assert x.tolist() == [0, 1, 2, 3]
+
+
+def test_gradients_do_not_pass_through_it(torch):
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        torch.kron(torch.ones(2, requires_grad=True), torch.ones(2), out=torch.empty(4))
