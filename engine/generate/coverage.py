@@ -1,7 +1,9 @@
 """`python -m engine.generate.coverage --names FILE [--out PAGE]`: what PyTorch has and we do not, by use count.
 
-FILE has lines `count|name`, names as `torch.nn.Linear` or `Tensor.view`. The package that is asked is the one
-on the path (a build's `python/`), since a name may come from a declaration, from C++ or from Python alike.
+FILE has lines `count|name`, names as `torch.nn.Linear` or `Tensor.view`, or bare names of operators (`abs`, `add.Tensor`,
+`_softmax`; what follows a `|` is left out), which a public function of that name covers, or one that `covering.py` names.
+The package that is asked is the one on the path (a build's `python/`), since a name may come from a declaration, from
+C++ or from Python alike.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import argparse
 import importlib
 from pathlib import Path
 from types import ModuleType
+
+from .covering import COVERED_BY, PLACES
 
 # Families that we do not have on purpose, by the beginnings of their names, and why.
 REASONS = {
@@ -70,13 +74,19 @@ REASONS = {
 
 
 def read_names(path: Path) -> dict[str, int]:
-    """Name -> how many projects use it."""
-    rows = (line.split("|", 1) for line in path.read_text().splitlines() if "|" in line and not line.startswith("#"))
-    return {name.strip(): int(count) for count, name in rows}
+    """Name -> how many projects use it; 1 where the file does not say."""
+    names: dict[str, int] = {}
+    for line in path.read_text().splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        first, _, rest = line.partition("|")
+        count, name = (int(first), rest) if first.strip().isdigit() else (1, first)
+        names[name.strip()] = count
+    return names
 
 
-def has(package: ModuleType, name: str) -> bool:
-    """Whether the package answers to `torch.a.b` or `Tensor.c`."""
+def find(package: ModuleType, name: str) -> object:
+    """What the package has as `torch.a.b` or `Tensor.c`; None where it has nothing."""
     first, *path = name.split(".")
     found: object = package.Tensor if first == "Tensor" else package
     dotted = package.__name__
@@ -86,12 +96,28 @@ def has(package: ModuleType, name: str) -> bool:
             found = getattr(found, part)
             continue
         if not isinstance(found, ModuleType):
-            return False
+            return None
         try:  # a module that is there but was not imported yet
             found = importlib.import_module(dotted)
         except ImportError:
-            return False
-    return True
+            return None
+    return found
+
+
+def has(package: ModuleType, name: str) -> bool:
+    """Whether the package answers to `torch.a.b` or `Tensor.c`."""
+    return find(package, name) is not None
+
+
+def covers(package: ModuleType, name: str) -> bool:
+    """Whether the package has the name, or, of a bare one, what covers it: any overload of a name is that name."""
+    if name.startswith(("torch.", "Tensor.", f"{package.__name__}.")):
+        return has(package, name)
+    base, _, overload = name.partition(".")
+    public = [COVERED_BY[base][0]] if base in COVERED_BY else [place + name for place in PLACES]
+    if overload and base not in COVERED_BY:
+        public += [place + base for place in PLACES if callable(find(package, place + base))]
+    return any(has(package, path) for path in public)
 
 
 def reason(name: str) -> str:
@@ -102,7 +128,7 @@ def reason(name: str) -> str:
 def missing(package: ModuleType, names: dict[str, int]) -> list[tuple[int, str, str]]:
     """(uses, name, reason) of what the package lacks, the most used first."""
     return [(count, name, reason(name)) for name, count in sorted(names.items(), key=lambda row: (-row[1], row[0]))
-            if not has(package, name)]  # fmt: skip
+            if not covers(package, name)]  # fmt: skip
 
 
 def emit(rows: list[tuple[int, str, str]], names: dict[str, int], least: int) -> str:

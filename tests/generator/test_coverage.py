@@ -3,6 +3,7 @@
 from types import ModuleType, SimpleNamespace
 
 from engine.generate import coverage
+from engine.generate.covering import COVERED_BY
 
 
 def test_missing_names_by_use(tmp_path):
@@ -22,3 +23,21 @@ def test_missing_names_by_use(tmp_path):
 def test_reasons_go_by_beginnings():
     assert coverage.reason("torch.jit.script") and coverage.reason("torch.distributed.init_process_group")
     assert coverage.reason("torch.nn.Linear") == ""
+
+
+def test_bare_names_are_covered_by_public_ones(tmp_path):
+    names = tmp_path / "names.txt"
+    names.write_text("abs\nadd.Tensor\n_softmax\nrelu||UnaryUfuncInfo|y\n_gone\nlinalg.inv\n")
+    package = ModuleType("pkg")
+    package.Tensor = SimpleNamespace(abs=1)
+    package.add = package.softmax = abs
+    package.nn = SimpleNamespace(functional=SimpleNamespace(relu=1))
+    package.linalg = SimpleNamespace(inv=1)
+    counts = coverage.read_names(names)
+    assert list(counts) == ["abs", "add.Tensor", "_softmax", "relu", "_gone", "linalg.inv"]
+    assert coverage.missing(package, counts) == [(1, "_gone", "")]
+
+
+def test_what_covers_internal_names_is_there(torch):
+    lacking = {name: public for name, (public, _) in COVERED_BY.items() if not coverage.has(torch, public)}
+    assert {name for name in lacking if "fft" not in name} == set()
