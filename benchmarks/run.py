@@ -17,9 +17,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from .peers import interpreter
+
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
-PEERS = ROOT / ".venv-peers"
 
 
 def build(*targets: str) -> None:
@@ -37,12 +38,12 @@ def cpp(name: str, *args: str) -> list[dict]:
     raise FileNotFoundError(name)
 
 
-def python(script: str, package: str, interpreter: str = sys.executable) -> dict[str, float]:
+def python(script: str, package: str, executable: str = sys.executable) -> dict[str, float]:
     """One run of a script of benchmarks/ with `package` as its torch: name -> value."""
     environment = {**os.environ, "BENCH_TORCH": package, "TELETENSOR_DAEMON": str(BUILD / "bin/teletensord")}
     if package == "teletensor":
         environment["PYTHONPATH"] = str(BUILD / "python")
-    command = [interpreter, str(ROOT / "benchmarks" / script)]
+    command = [executable, str(ROOT / "benchmarks" / script)]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout)
 
 
@@ -67,15 +68,6 @@ def start_up() -> list[dict]:
     rows = python("start.py", "teletensor")
     units = {"idle engine, resident": "MB"}
     return [{"what": k, "ours": v, "unit": units.get(k, "ms")} for k, v in rows.items()]
-
-
-def peer_interpreter() -> str:
-    """PyTorch in an environment of its own, made when first asked for."""
-    if not (PEERS / "bin/python").exists():
-        subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
-    if subprocess.run([str(PEERS / "bin/python"), "-c", "import torch"], capture_output=True).returncode:
-        subprocess.run([str(PEERS / "bin/python"), "-m", "pip", "install", "--quiet", "torch", "numpy"], check=True)
-    return str(PEERS / "bin/python")
 
 
 def show(console: Console, title: str, rows: list[dict]) -> None:
@@ -107,7 +99,7 @@ def main() -> int:
         results[title] = rows
         show(console, title, rows)
 
-    peer = peer_interpreter() if args.peers else None
+    peer = interpreter() if args.peers else None
     with console.status("building the benchmarks"):
         build("client_bench", "matmul_bench", "reduce_bench")
     report("small operations, from Python", in_turn("small.py", args.rounds, peer))

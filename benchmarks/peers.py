@@ -1,0 +1,21 @@
+"""PyTorch in an environment of its own (.venv-peers), made when first asked for: a peer, never a dependency."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PEERS = ROOT / ".venv-peers"
+
+
+def interpreter(*packages: str) -> str:
+    """The environment's Python, with torch, NumPy and the further packages (names that import as they install)."""
+    python = PEERS / "bin/python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
+    wanted = ["torch", "numpy", *packages]
+    if subprocess.run([str(python), "-c", f"import {', '.join(wanted)}"], capture_output=True).returncode:
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *wanted], check=True)
+    return str(python)

@@ -1,0 +1,183 @@
+"""`python -m tests.conformance.op_db`: drives workers over op_db, prints the table by operator, writes it as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import queue
+import selectors
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.peers import interpreter
+
+from .differences import absence, reasons
+
+ROOT = Path(__file__).resolve().parents[3]
+BUILD = Path(os.environ.get("TELETENSOR_BUILD", ROOT / "build"))
+COUNTS = ("passed", "failed", "on_purpose", "skipped")
+PACKAGES = ("scipy", "expecttest", "hypothesis", "yaml")
+
+
+class Worker:
+    """A process that runs operators; a new one where the last one died or took too long."""
+
+    def __init__(self, python: str, limit: float):
+        self.python, self.limit = python, limit
+        self.process: subprocess.Popen | None = None
+
+    def ask(self, name: str, most: int) -> dict:
+        if self.process is None or self.process.poll() is not None:
+            self._start()
+        self.process.stdin.write(f"{name}|{most}\n")
+        self.process.stdin.flush()
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            line = self.process.stdout.readline() if selector.select(self.limit) else None
+        if line:
+            return json.loads(line)
+        status = "took too long" if line is None else f"ended the process ({self.process.wait()})"
+        self.stop()
+        return {"name": name, "broken": status}
+
+    def _start(self) -> None:
+        environment = {
+            **os.environ, "PYTHONPATH": f"{BUILD / 'python'}:{ROOT}", "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1",
+            "TELETENSOR_DAEMON": str(BUILD / "bin/teletensord"),
+        }  # fmt: skip
+        command = [self.python, "-m", "tests.conformance.op_db.worker"]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment, cwd=ROOT
+        )
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+def judge(row: dict) -> dict:
+    """Adds to a worker's row what it amounts to: counts, reasons, and whether the operator is as PyTorch's."""
+    checks = row.get("checks", [])
+    counts = {kind: sum(check[kind] for check in checks) for kind in COUNTS}
+    reasons = {why for check in checks for why in check["reasons"]}
+    lacks = bool(row.get("lacking")) and not checks
+    if lacks:
+        reasons |= {absence(row["name"])} - {""}
+    state = "broken" if "broken" in row else "lacking" if lacks else "failed" if counts["failed"] else "passed"
+    return {**row, **counts, "state": state, "reasons": sorted(reasons)}
+
+
+def run(names: list[str], most: int, workers: int, limit: float, python: str, console: Console) -> list[dict]:
+    """Every operator's row, in the order of the names."""
+    todo: queue.SimpleQueue[str] = queue.SimpleQueue()
+    for name in names:
+        todo.put(name)
+    rows: dict[str, dict] = {}
+
+    def drive() -> None:
+        worker = Worker(python, limit)
+        while True:
+            try:
+                name = todo.get_nowait()
+            except queue.Empty:
+                break
+            rows[name] = judge(worker.ask(name, most))
+        worker.stop()
+
+    threads = [threading.Thread(target=drive) for _ in range(workers)]
+    with console.status("comparing with PyTorch"):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return [rows[name] for name in names]
+
+
+def show(console: Console, rows: list[dict], verbose: bool) -> None:
+    """What is not as PyTorch's, and the sums."""
+    table = Table(title="op_db: what differs", title_justify="left")
+    for column in ("operator", "passed", "failed", "on purpose", "skipped", "why"):
+        table.add_column(column, justify="right" if column not in ("operator", "why") else "left", overflow="fold")
+    for row in rows:
+        why = list(row["reasons"])
+        if row["state"] == "broken":
+            why.append(row["broken"])
+        why += row.get("lacking", [])[:1]
+        why += [f"{c['check']} {c['dtype']}: {c['why'][0]}" for c in row.get("checks", []) if c["failed"]][: 100 if verbose else 2]
+        why += [f"lacks {', '.join(row['lacking_forms'])}"] if row.get("lacking_forms") else []
+        if row["state"] != "passed" or why:
+            counts = [str(row[k]) for k in COUNTS]
+            table.add_row(row["name"], *counts, "\n".join(why))
+    console.print(table, markup=False)
+    console.print(summary(rows), markup=False)
+
+
+def summary(rows: list[dict]) -> str:
+    """One line of sums."""
+    states = {state: sum(r["state"] == state for r in rows) for state in ("passed", "failed", "broken", "lacking")}
+    samples = {k: sum(r[k] for r in rows) for k in COUNTS}
+    compared = states["passed"] + states["failed"] + states["broken"]
+    return (
+        f"{len(rows)} operators: {compared} compared, {states['passed']} as PyTorch, {states['failed']} differ, "
+        f"{states['broken']} broken, {states['lacking']} lacking; comparisons: {samples['passed']} passed, "
+        f"{samples['failed']} failed, {samples['on_purpose']} differ on purpose, {samples['skipped']} skipped"
+    )
+
+
+def page(rows: list[dict], version: str) -> str:
+    """The table as Markdown: what differs on purpose or is lacking, operator by operator, with the reason."""
+    lines = ["# PyTorch's own samples, beside PyTorch", "", f"`make op-db` runs PyTorch {version}'s `op_db` through both and writes this page.", ""]
+    lines += [summary(rows) + ".", "", "| operator | passed | failed | on purpose | skipped | why |", "|---|---:|---:|---:|---:|---|"]
+    for row in rows:
+        why = [*row["reasons"], *row.get("lacking", [])[:1], *([row["broken"]] if "broken" in row else [])]
+        why += [f"lacks {', '.join(row['lacking_forms'])}"] if row.get("lacking_forms") else []
+        if row["state"] != "passed" or why:
+            counts = [str(row[kind]) for kind in COUNTS]
+            lines.append(f"| {row['name']} | {' | '.join(counts)} | {'; '.join(why)} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tests.conformance.op_db", description=__doc__)
+    parser.add_argument("--names", nargs="*", help="operators, or a file of lines beginning with their names (default: all)")
+    parser.add_argument("--json", type=Path, help="where to write the table")
+    parser.add_argument("--page", type=Path, help="where to write it as Markdown")
+    parser.add_argument("--samples", type=int, default=60, help="at most so many of an operator and dtype (default: 60)")
+    parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
+    parser.add_argument("--limit", type=float, default=120, help="seconds for one operator (default: 120)")
+    parser.add_argument("--verbose", action="store_true", help="print every check that differs")
+    args = parser.parse_args()
+    console = Console()
+    python = interpreter(*PACKAGES)
+    asking = Worker(python, args.limit)
+    about = asking.ask("?", 0)
+    asking.stop()
+    names = about["names"]
+    if args.names:
+        asked = args.names
+        if len(asked) == 1 and Path(asked[0]).is_file():
+            lines = Path(asked[0]).read_text().splitlines()
+            asked = [line.split("|")[0].strip() for line in lines if line and not line.startswith("#")]
+        names = [name for name in names if name in set(asked)]
+    rows = run(names, args.samples, args.workers, args.limit, python, console)
+    show(console, rows, args.verbose)
+    if not args.names:
+        for stale in set(reasons()) - {why for row in rows for why in row["reasons"]}:
+            console.print(f"no difference of this kind any more: {stale}", markup=False)
+    if args.json:
+        args.json.write_text(json.dumps({"torch": about["version"], "summary": summary(rows), "operators": rows}, indent=1))
+    if args.page:
+        args.page.write_text(page(rows, about["version"]))
+    return int(any(r["state"] in ("failed", "broken") for r in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

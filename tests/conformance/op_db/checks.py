@@ -1,0 +1,302 @@
+"""The checks of one operator: each sample through both packages, and what tells them apart."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any, Callable, Iterator
+
+import teletensor
+import torch
+
+from .differences import reason
+from .exchange import Translation, Untranslatable, difference, dtype_name, leaves, rebind
+from .forms import Form, Lacking, function_of, other_forms
+
+DTYPES = (torch.float32, torch.float64, torch.int64, torch.bool, torch.bfloat16, torch.complex64)
+FORM_DTYPES = (torch.float32, torch.int64)
+REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AttributeError, AssertionError)
+
+
+@dataclass
+class Tally:
+    """One check of one operator in one dtype."""
+
+    passed: int = 0
+    failed: int = 0
+    on_purpose: int = 0
+    skipped: int = 0
+    why: list[str] = field(default_factory=list)  # the first few differences
+    reasons: list[str] = field(default_factory=list)  # why skipped or meant
+
+    def add(self, found: str, sample: str) -> None:
+        self.passed += not found
+        self.failed += bool(found)
+        if found and len(self.why) < 3:
+            self.why.append(f"{found} <- {sample}"[:600])
+
+    def add_meant(self, reason: str) -> None:
+        self.on_purpose += 1
+        self._note(reason)
+
+    def skip(self, reason: str) -> None:
+        self.skipped += 1
+        self._note(reason)
+
+    def _note(self, reason: str) -> None:
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+
+
+@dataclass
+class Report:
+    """All checks of one operator: (check, dtype) -> tally."""
+
+    tallies: dict[tuple[str, str], Tally] = field(default_factory=lambda: defaultdict(Tally))
+    lacking: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """How much of an operator's results is comparable."""
+
+    values: bool = True
+    absolute: bool = False
+    looser: float = 1.0
+    drawn_where: str = ""  # values are drawn in samples whose description this matches
+
+
+def described(sample) -> str:
+    """Sizes and arguments, short."""
+    def short(value) -> str:
+        if isinstance(value, torch.Tensor):
+            return f"{dtype_name(value.dtype)}{list(value.shape)}"
+        if isinstance(value, (list, tuple)):
+            return "(" + ", ".join(map(short, value)) + ")"
+        return repr(value)
+
+    rest = [short(sample.input), *map(short, sample.args), *(f"{k}={short(v)}" for k, v in sample.kwargs.items())]
+    return ", ".join(rest)
+
+
+def _chosen(samples: Iterator, most: int) -> list:
+    """At most so many, evenly spread."""
+    rows = list(samples)
+    step = max(1, -(-len(rows) // most))
+    return rows[::step]
+
+
+def _outcome(call: Callable[[], Any], read: bool) -> tuple[Any, Exception | None]:
+    """The result, or the exception. `read`: wait for our values, since errors of data come with them."""
+    try:
+        result = call()
+        if read:
+            for leaf in leaves(result):
+                if isinstance(leaf, teletensor.Tensor) and leaf.device.type != "meta":
+                    leaf.detach().reshape(-1)[:1].tolist()
+        return result, None
+    except REFUSALS as e:
+        return None, e
+
+
+def kind_difference(mine: Exception | None, other: Exception | None) -> str:
+    """What tells two outcomes apart by their exceptions' types."""
+    if mine is None and other is None:
+        return ""
+    if mine is None:
+        return f"no error, PyTorch raises {type(other).__name__}: {str(other).splitlines()[0] if str(other) else ''}"
+    if other is None:
+        return f"{type(mine).__name__}: {mine}"
+    if isinstance(mine, NotImplementedError) and not isinstance(other, NotImplementedError):
+        return f"{type(mine).__name__}: {mine}; PyTorch raises {type(other).__name__}"
+    if isinstance(mine, type(other)) or isinstance(other, type(mine)) and not isinstance(other, NotImplementedError):
+        return ""
+    return f"{type(mine).__name__}: {mine}; PyTorch raises {type(other).__name__}: {other}"
+
+
+class Checks:
+    """Everything that is compared of one operator."""
+
+    def __init__(self, info, allowance: Allowance, most: int, seed: int = 0):
+        self.info, self.allowance, self.most, self.seed = info, allowance, most, seed
+        self.report = Report()
+
+    def run(self) -> Report:
+        """Raises Lacking where we have no such operator."""
+        form = function_of(self.info)
+        taken = [t for t in DTYPES if self.info.supports_dtype(t, "cpu")]
+        for dtype in taken:
+            self._each(("value", dtype), self._samples(dtype), lambda s: self._same(form, s))
+        further, self.report.lacking = other_forms(self.info)
+        for dtype in FORM_DTYPES:
+            if dtype in taken:
+                rows = self._samples(dtype, 8)
+                for other in further:
+                    self._each((other.name, dtype), rows, lambda s, f=other: self._same(f, s))
+                if self.info.supports_out:
+                    self._each(("out=", dtype), rows, lambda s: self._lands(form, s))
+                self._each(("aliasing", dtype), rows[:3], lambda s: self._aliases(form, s))
+        for dtype in (torch.float64, torch.complex128):
+            if self.info.supports_autograd and self.info.supports_dtype(dtype, "cpu") and self.allowance.values:
+                rows = self._samples(dtype, self.most // 2, requires_grad=True)
+                self._each(("gradient", dtype), rows, lambda s: self._gradients(form, s))
+        if self.info.error_inputs_func is not None:
+            self._errors(form)
+        return self.report
+
+    def _samples(self, dtype: torch.dtype, most: int | None = None, requires_grad: bool = False) -> list:
+        torch.manual_seed(self.seed)
+        return _chosen(self.info.sample_inputs("cpu", dtype, requires_grad=requires_grad), most or self.most)
+
+    def _each(self, key: tuple[str, torch.dtype], samples: list, check: Callable[[Any], str | None]) -> None:
+        tally = self.report.tallies[key[0], dtype_name(key[1])]
+        for sample in samples:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    found = check(sample)
+                except Untranslatable as e:
+                    tally.skip(str(e))
+                    continue
+            if found is not None:  # None: nothing to compare
+                self._judge(tally, key[0], found, sample)
+
+    def _judge(self, tally: Tally, check: str, found: str, sample) -> None:
+        text = described(sample)
+        if found and (meant := reason(self.info.name, check, f"{found} <- {text}")):
+            tally.add_meant(meant)
+        else:
+            tally.add(found, text)
+
+    def _compare(self, ours, theirs, sample=None) -> str:
+        a = self.allowance
+        drawn = a.drawn_where and sample is not None and re.search(a.drawn_where, described(sample))
+        return difference(ours, theirs, values=a.values and not drawn, looser=a.looser, absolute=a.absolute)
+
+    def _same(self, form: Form, sample) -> str | None:
+        """The result of a call, and what it leaves of its arguments."""
+        translate = Translation()
+        args = (sample.input, *sample.args)
+        if form.changes and isinstance(sample.input, torch.Tensor):
+            args = (sample.input.clone(), *sample.args)
+        mine_args, mine_kwargs = translate(args), translate(sample.kwargs)
+        theirs, refused = _outcome(lambda: form.theirs(*args, **sample.kwargs), False)
+        ours, refusal = _outcome(lambda: form.ours(*mine_args, **mine_kwargs), True)
+        if refused is not None or refusal is not None:
+            return kind_difference(refusal, refused)
+        if found := self._compare(ours, theirs, sample):
+            return found
+        if form.changes and ours is not mine_args[0]:
+            return "is not the tensor it was called on"
+        return self._compare_arguments(translate)
+
+    def _compare_arguments(self, translate: Translation) -> str:
+        for theirs, ours in translate.pairs.values():
+            if theirs.device.type != "meta" and (found := self._compare(ours, theirs)):
+                return f"an argument became other: {found}"
+        return ""
+
+    def _lands(self, form: Form, sample) -> str | None:
+        """out= of the right kind takes the result; out= of a dtype that cannot hold it is refused alike."""
+        expected, refused = _outcome(lambda: form.theirs(sample.input, *sample.args, **sample.kwargs), False)
+        tensors = list(leaves(expected))
+        if refused is not None or not tensors or not all(isinstance(t, torch.Tensor) for t in tensors):
+            return None
+        for cast in (None, torch.int32):
+            outs = [torch.empty_like(t, dtype=cast or t.dtype) for t in tensors]
+            translate = Translation()
+            mine_args, mine_kwargs, mine_outs = translate(((sample.input, *sample.args), sample.kwargs, outs))
+            single = isinstance(expected, torch.Tensor)
+            container = type(expected) if type(expected) is list else tuple
+            _, refused = _outcome(lambda: form.theirs(sample.input, *sample.args, **sample.kwargs, out=outs[0] if single else container(outs)), False)
+            ours, refusal = _outcome(lambda: form.ours(*mine_args, **mine_kwargs, out=mine_outs[0] if single else container(mine_outs)), True)
+            what = "" if cast is None else f"out of {dtype_name(cast)}: "
+            if refused is not None or refusal is not None:
+                found = kind_difference(refusal, refused)
+            else:
+                found = self._compare(mine_outs, outs)
+                if not found and single and ours is not mine_outs[0]:
+                    found = "is not the tensor given as out"
+            if found:
+                return what + found
+        return ""
+
+    def _aliases(self, form: Form, sample) -> str | None:
+        """A result that shares PyTorch's bytes with the input shares ours; one that does not, does not."""
+        translate = Translation()
+        if not isinstance(sample.input, torch.Tensor) or sample.input.numel() == 0:
+            return None
+        args = (sample.input.clone(), *sample.args)
+        mine_args, mine_kwargs = translate(args), translate(sample.kwargs)
+        theirs, refused = _outcome(lambda: form.theirs(*args, **sample.kwargs), False)
+        ours, refusal = _outcome(lambda: form.ours(*mine_args, **mine_kwargs), True)
+        if refused is not None or refusal is not None:
+            return None
+        for t, m in zip(leaves(theirs), leaves(ours)):
+            if isinstance(t, torch.Tensor) and isinstance(m, teletensor.Tensor) and 0 not in (*t.stride(), *m.stride()):
+                t.fill_(1)
+                m.fill_(1)
+        found = difference(mine_args[0], args[0], values=True)
+        return f"written through the result, the input: {found}" if found else ""
+
+    def _gradients(self, form: Form, sample) -> str | None:
+        """The first derivatives of everything floating, weighted at random."""
+        wrapper = self.info.gradcheck_wrapper
+        translate = Translation()
+        args = (sample.input, *sample.args)
+        mine_args, mine_kwargs = translate(args), translate(sample.kwargs)
+        inputs = [(t, m) for t, m in translate.pairs.values() if t.requires_grad and t.is_leaf]
+        process = sample.output_process_fn_grad
+        theirs, refused = _outcome(lambda: process(wrapper(form.theirs, *args, **sample.kwargs)), False)
+        ours, refusal = _outcome(lambda: rebind(process)(rebind(wrapper)(form.ours, *mine_args, **mine_kwargs)), True)
+        if refused is not None or self.allowance.drawn_where and re.search(self.allowance.drawn_where, described(sample)):
+            return None
+        if refusal is not None:
+            return kind_difference(refusal, None)
+        outs = [t for t in leaves(theirs) if isinstance(t, torch.Tensor) and t.requires_grad]
+        mine_outs = [m for t, m in zip(leaves(theirs), leaves(ours)) if isinstance(t, torch.Tensor) and t.requires_grad]
+        if not outs or not inputs:
+            return None
+        torch.manual_seed(self.seed)
+        weights = [torch.randn_like(t) for t in outs]
+        expected, refused = _outcome(lambda: torch.autograd.grad(outs, [t for t, _ in inputs], weights, allow_unused=True), False)
+        mine_weights = [Translation()(w) for w in weights]
+        got, refusal = _outcome(
+            lambda: teletensor.autograd.grad(mine_outs, [m for _, m in inputs], mine_weights, allow_unused=True), True
+        )
+        if refused is not None or refusal is not None:
+            return kind_difference(refusal, refused)
+        for i, (mine, other) in enumerate(zip(got, expected)):
+            # None and zeros are the same derivative
+            if mine is None and other is None:
+                continue
+            other = torch.zeros_like(inputs[i][0]) if other is None else other
+            mine = teletensor.zeros_like(inputs[i][1]) if mine is None else mine
+            if found := difference(mine, other, looser=self.allowance.looser * 10):
+                return f"in tensor {i}: {found}"
+        return ""
+
+    def _errors(self, form: Form) -> None:
+        """Bad input raises the same kind of exception."""
+        tally = self.report.tallies["error", ""]
+        torch.manual_seed(self.seed)
+        for row in _chosen(self.info.error_inputs("cpu"), self.most):
+            sample = row.sample_input
+            translate = Translation()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    mine_args, mine_kwargs = translate((sample.input, *sample.args)), translate(sample.kwargs)
+                except Untranslatable as e:
+                    tally.skip(str(e))
+                    continue
+                _, refused = _outcome(lambda: form.theirs(sample.input, *sample.args, **sample.kwargs), False)
+                if refused is None:
+                    continue
+                _, refusal = _outcome(lambda: form.ours(*mine_args, **mine_kwargs), True)
+            self._judge(tally, "error", kind_difference(refusal, refused), sample)
+
+
+__all__ = ["Allowance", "Checks", "Lacking", "Report", "Tally"]

@@ -1,0 +1,62 @@
+"""`python -m tests.conformance.op_db.worker`: reads lines of `name|most samples`, writes one JSON row a line.
+
+Runs under an interpreter that has PyTorch. Started anew by whoever drives it where an operator takes it down.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections import defaultdict
+from dataclasses import asdict
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+from .checks import Allowance, Checks, Lacking
+from .differences import allowance_of
+
+
+def row(name: str, infos: list, most: int) -> dict:
+    """All variants of one name."""
+    start, checks, lacking, lacking_forms = time.monotonic(), [], [], []
+    allowance = Allowance(**allowance_of(name))
+    for info in infos:
+        try:
+            report = Checks(info, allowance, most).run()
+        except Lacking as e:
+            lacking.append(str(e))
+            continue
+        lacking_forms += report.lacking
+        for (check, dtype), tally in report.tallies.items():
+            if tally.passed or tally.failed or tally.on_purpose or tally.skipped:
+                checks.append({"variant": info.variant_test_name, "check": check, "dtype": dtype, **asdict(tally)})
+    return {"name": name, "checks": checks, "lacking": lacking, "lacking_forms": sorted(set(lacking_forms)),
+            "seconds": round(time.monotonic() - start, 2)}  # fmt: skip
+
+
+def main() -> int:
+    torch.set_num_threads(1)
+    by_name = defaultdict(list)
+    for info in op_db:
+        by_name[info.name].append(info)
+    rows = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what operators print is not a row
+    for line in sys.stdin:
+        name, most = line.strip().rsplit("|", 1)
+        if name == "?":
+            reply = {"names": sorted(by_name), "version": torch.__version__}
+        else:
+            try:
+                reply = row(name, by_name[name], int(most))
+            except Exception as e:  # the suite's own fault, or an exception of no kind that PyTorch raises
+                reply = {"name": name, "broken": f"{type(e).__name__}: {e}"}
+        rows.write(json.dumps(reply, default=str) + "\n")
+        rows.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
