@@ -6,10 +6,10 @@ PYTHON := .venv/bin/python
 # OpenBLAS and OpenMP settings of the shell would change what is measured and tested.
 CLEAN_ENV := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
-.PHONY: help setup build demo test check coverage conformance bench bench-peers install wheel cuda gpu-bundle asan tsan format lint clean
+.PHONY: help setup build demo test check coverage conformance op-db bench bench-peers bench-operators install wheel cuda gpu-bundle asan tsan format lint clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup:
 	@deploy/install_packages.sh
@@ -35,7 +35,14 @@ coverage: build ## Say what PyTorch has and we do not, by use count: NAMES=file 
 	@sed -n 1,11p build/generated/docs/coverage.md
 
 conformance: build ## Run the suites that others wrote: SUITES=folder with a checkout of array-api-tests
-	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.run $(if $(SUITES),--suites $(SUITES))
+	@status=0; $(CLEAN_ENV) $(PYTHON) -m tests.conformance.run $(if $(SUITES),--suites $(SUITES)) || status=1; \
+	$(MAKE) --no-print-directory op-db || status=1; exit $$status
+
+op-db: build ## Run PyTorch's own operator samples beside PyTorch: docs/op_db.md
+	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.op_db --json build/op_db.json --page docs/op_db.md
+
+bench-operators: build ## Measure every operator at three sizes beside PyTorch: build/bench-operators.json and .png
+	@$(CLEAN_ENV) $(PYTHON) -m benchmarks.operators --peers
 
 bench: build ## Measure ours beside the floors: a table of ratios, and build/bench.json
 	@$(CLEAN_ENV) $(PYTHON) -m benchmarks.run

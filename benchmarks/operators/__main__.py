@@ -1,0 +1,118 @@
+"""`python -m benchmarks.operators [--peers]`: every operator at three sizes, ours and PyTorch's in turn.
+
+Without --peers what stands beside is the time that memory takes to move the inputs and results once. Prints the
+distribution of ratios and the slowest; writes build/bench-operators.json and .png.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+from benchmarks.peers import interpreter
+
+from . import report
+from .cases import Case, all_cases
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build"
+ITEM = {"float32": 4, "float64": 8, "bfloat16": 2, "int64": 8, "int32": 4}
+
+
+class Side:
+    """A process that measures one package."""
+
+    def __init__(self, package: str, python: str, threads: int):
+        environment = {**os.environ, "BENCH_TORCH": package, "TELETENSOR_DAEMON": str(BUILD / "bin/teletensord"), "OMP_NUM_THREADS": str(threads)}
+        environment["PYTHONPATH"] = f"{ROOT}:{BUILD / 'python'}" if package == "teletensor" else str(ROOT)
+        self.command, self.environment = [python, "-m", "benchmarks.operators.measure"], environment
+        self.process = self._start()
+
+    def _start(self) -> subprocess.Popen:
+        return subprocess.Popen(
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env=self.environment, cwd=ROOT,
+        )  # fmt: skip
+
+    def measure(self, case: Case, budget: float) -> dict:
+        self.process.stdin.write(json.dumps({**asdict(case), "budget": budget}) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if line:
+            return json.loads(line)
+        self.process = self._start()
+        return {"error": "the process ended"}
+
+    def end(self) -> None:
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def bandwidth() -> float:
+    """Bytes a second of a copy in this process, read and written both counted."""
+    a = np.ones(1 << 25, np.float32)
+    b, best = np.empty_like(a), math.inf
+    for _ in range(5):
+        start = time.perf_counter()
+        np.copyto(b, a)
+        best = min(best, time.perf_counter() - start)
+    return 2 * a.nbytes / best
+
+
+def floor(case: Case, rate: float) -> float:
+    """Microseconds to read the inputs and write as much as the largest of them."""
+    shapes = [v["size"] if isinstance(v, dict) else v for k, v in case.inputs.items() if re.search(rf"\b{k}\b", case.call)]
+    elements = [math.prod(s) for s in shapes]
+    return 1e6 * (sum(elements) + max(elements)) * ITEM[case.dtype] / rate
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="benchmarks.operators", description=__doc__)
+    parser.add_argument("--peers", action="store_true", help="run PyTorch beside ours")
+    parser.add_argument("--budget", type=float, default=0.1, help="seconds for one operator at one size and side (default: 0.1)")
+    parser.add_argument("--names", default="", help="a regular expression that names, with dtype and size, match")
+    parser.add_argument("--worst", type=int, default=20, help="how many of the slowest to list (default: 20)")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of both sides (default: all)")
+    args = parser.parse_args()
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    cases = [c for c in all_cases() if re.search(args.names, c.key)]
+    ours = Side("teletensor", sys.executable, args.threads)
+    peer = Side("torch", interpreter(), args.threads) if args.peers else None
+    rate = 0.0 if args.peers else bandwidth()
+    results = []
+    with console.status("") as status:
+        for i, case in enumerate(cases):
+            status.update(f"{i + 1} of {len(cases)}: {case.key}")
+            mine = ours.measure(case, args.budget)
+            other = peer.measure(case, args.budget) if peer else {"us": floor(case, rate)}
+            row = {"name": case.name, "family": case.family, "size": case.size, "dtype": case.dtype, "call": case.call}
+            row |= {"ours": mine.get("us"), "beside": other.get("us"), "error": mine.get("error"), "error_beside": other.get("error")}
+            row["ratio"] = row["ours"] / row["beside"] if row["ours"] and row["beside"] else None
+            results.append(row)
+    for side in filter(None, (ours, peer)):
+        side.end()
+    beside = "PyTorch" if args.peers else "memory's floor"
+    report.distribution(console, results, f"time, ours / {beside}: how many operators lie where")
+    report.worst(console, results, args.worst)
+    for row in results:
+        if row["error"]:
+            console.print(f"{row['name']} {row['dtype']} {row['size']}: {row['error']}", markup=False)
+    (BUILD / "bench-operators.json").write_text(json.dumps({"beside": beside, "cases": results}, indent=1))
+    report.draw(results, beside, BUILD / "bench-operators.png")
+    console.print("wrote build/bench-operators.json and build/bench-operators.png")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""`python -m benchmarks.operators.measure`: reads cases as JSON lines, writes microseconds a call, or an error, a line each.
+
+BENCH_TORCH says which package is measured. Inputs are the same for every package.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import time
+import zlib
+
+import numpy as np
+
+torch = importlib.import_module(os.environ.get("BENCH_TORCH", "teletensor"))
+F = importlib.import_module(f"{torch.__name__}.nn.functional")
+HERE = torch.__name__ == "torch"
+IN_FLIGHT = {"small": 1000, "cache": 32, "large": 1}  # calls that are issued before one waits
+
+
+def wait() -> None:
+    """Until everything issued is done."""
+    if not HERE:
+        torch.synchronize()
+
+
+def tensor(name: str, given, dtype: str):
+    """An input: normal values, uniform between limits, or integers."""
+    about = given if isinstance(given, dict) else {"size": given}
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    if "int" in about:
+        values = rng.integers(*about["int"], size=about["size"])
+    elif "low" in about or "high" in about:
+        values = rng.uniform(about.get("low", 0), about.get("high", 1), size=about["size"])
+    else:
+        values = rng.normal(size=about["size"])
+        if dtype.startswith("int"):
+            values = np.abs(np.round(values * 10))
+    dtype = about.get("dtype", dtype) if "int" in about else dtype
+    return torch.from_numpy(np.ascontiguousarray(values)).to(getattr(torch, dtype))
+
+
+def once(call, scope: dict, count: int) -> float:
+    """Seconds of one call among `count` whose results are all kept until they are done."""
+    wait()
+    start = time.perf_counter()
+    kept = [eval(call, scope) for _ in range(count)]  # noqa: S307 - the benchmark's own table
+    wait()
+    spent = (time.perf_counter() - start) / count
+    del kept
+    return spent
+
+
+def microseconds(case: dict, budget: float) -> float:
+    """The best of as many rounds as the budget (seconds) allows, at least three."""
+    scope = {"torch": torch, "F": F, **{k: tensor(k, v, case["dtype"]) for k, v in case["inputs"].items()}}
+    call, count = compile(case["call"], case["name"], "eval"), IN_FLIGHT[case["size"]]
+    once(call, scope, 1)
+    spent, rounds = 0.0, []
+    while len(rounds) < 3 or (spent < budget and len(rounds) < 1000):
+        rounds.append(once(call, scope, count))
+        spent += rounds[-1] * count
+    return 1e6 * min(rounds)
+
+
+def main() -> int:
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        case = json.loads(line)
+        try:
+            reply = {"us": microseconds(case, case["budget"])}
+        except Exception as e:
+            reply = {"error": f"{type(e).__name__}: {e}"[:300]}
+        replies.write(json.dumps(reply) + "\n")
+        replies.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

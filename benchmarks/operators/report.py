@@ -1,0 +1,73 @@
+"""Ratios of ours to what stands beside it: their distribution, the worst, and a picture."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from .cases import SIZES
+
+LIMITS = (0.5, 1.0, 1.2, 2.0, 3.0)
+
+
+def geometric_mean(ratios: list[float]) -> float:
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
+
+
+def rows_of(results: list[dict], **wanted: str) -> list[dict]:
+    """Those with a ratio: ours over the other's time, so that below 1 ours is faster."""
+    return [r for r in results if r.get("ratio") and all(r[k] == v for k, v in wanted.items())]
+
+
+def distribution(console: Console, results: list[dict], title: str) -> None:
+    """How many ratios lie where, by family and size."""
+    table = Table(title=title, title_justify="left")
+    for column in ("family", "size", "cases", "geometric mean", *(f"<= {x}" for x in LIMITS), f"> {LIMITS[-1]}"):
+        table.add_column(column, justify="left" if column in ("family", "size") else "right")
+    families = list(dict.fromkeys(r["family"] for r in results))
+    for family in (*families, "all"):
+        for size in SIZES:
+            wanted = {"size": size} if family == "all" else {"size": size, "family": family}
+            ratios = sorted(r["ratio"] for r in rows_of(results, **wanted))
+            if not ratios:
+                continue
+            edges = (0.0, *LIMITS, math.inf)
+            counts = [sum(low < x <= high for x in ratios) for low, high in zip(edges, edges[1:])]
+            table.add_row(family, size, str(len(ratios)), f"{geometric_mean(ratios):.2f}", *(str(c or "") for c in counts))
+    console.print(table)
+
+
+def worst(console: Console, results: list[dict], count: int) -> None:
+    """The slowest beside the other, by name."""
+    table = Table(title=f"the {count} slowest beside it", title_justify="left")
+    for column in ("operator", "dtype", "size", "ours, us", "beside, us", "ours / beside"):
+        table.add_column(column, justify="left" if column in ("operator", "dtype", "size") else "right")
+    for r in sorted(rows_of(results), key=lambda r: -r["ratio"])[:count]:
+        table.add_row(r["name"], r["dtype"], r["size"], f"{r['ours']:,.1f}", f"{r['beside']:,.1f}", f"{r['ratio']:.2f}")
+    console.print(table)
+
+
+def draw(results: list[dict], beside: str, path: Path) -> None:
+    """Each size's ratios in rising order, on a logarithmic scale."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(8, 4.5))
+    for size in SIZES:
+        ratios = sorted(r["ratio"] for r in rows_of(results, size=size))
+        if ratios:
+            share = [100 * (i + 1) / len(ratios) for i in range(len(ratios))]
+            axes.plot(share, ratios, label=f"{size}: geometric mean {geometric_mean(ratios):.2f}")
+    axes.axhline(1, color="grey", linewidth=0.8)
+    axes.axhline(2, color="grey", linewidth=0.8, linestyle="--")
+    axes.set_yscale("log")
+    axes.set_xlabel("% of operators")
+    axes.set_ylabel(f"time, ours / {beside}")
+    axes.legend(frameon=False)
+    figure.tight_layout()
+    figure.savefig(path, dpi=150)
