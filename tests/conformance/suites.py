@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Suite:
-    """One suite; it comes from `package` on PyPI, whose wheel holds its tests, or from a checkout of `project`."""
+    """One suite; it comes from `package` on PyPI, whose wheel holds its tests, or from a checkout of `project`.
+
+    Or it is `module`, which runs by itself and writes a table as JSON (op_db).
+    """
 
     name: str
     package: str = ""
+    module: str = ""
     project: str = ""
     needs: str = ""  # a folder that a whole checkout has
     arguments: tuple[str, ...] = ()  # pytest's
@@ -49,6 +53,7 @@ SUITES = (
         arguments=("--pyargs", "tensorly", *AS_TORCH),
         environment={"TENSORLY_BACKEND": "pytorch"},
     ),
+    Suite("PyTorch's op_db", module="tests.conformance.op_db"),
 )
 
 # What the suites need beside themselves.

@@ -1,7 +1,9 @@
 """What the table says of a suite: nothing that fails goes unsaid."""
 
+import json
+
 from . import run
-from .outcome import Outcome, read
+from .outcome import Outcome, read, read_op_db
 from .reasons import REASONS
 from .suites import SUITES
 
@@ -21,6 +23,15 @@ def test_a_report(tmp_path, monkeypatch):
     assert outcome.failures["a.test_x::test_bad[1]"] == "AssertionError: 1 is not 2"
     assert outcome.unexplained() == ["a.test_x::test_broken"]
     assert run.row(outcome) == ["a suite", "1.0", "1", "2", "1", "1: not explained; 1: one is not two"]
+
+
+def test_a_comparison(tmp_path):
+    same = {"name": "add", "state": "passed", "passed": 5, "failed": 0, "on_purpose": 2, "skipped": 1}
+    wrong = {"name": "sub", "state": "failed", "passed": 3, "failed": 4, "on_purpose": 0, "skipped": 0}
+    (tmp_path / "op_db.json").write_text(json.dumps({"torch": "2.6", "operators": [same, wrong]}))
+    outcome = read_op_db("op_db", tmp_path / "op_db.json")
+    assert (outcome.version, outcome.passed, outcome.skipped) == ("torch 2.6", 8, 1)
+    assert outcome.unexplained() == ["sub"] and run.row(outcome)[3] == "3"
 
 
 def test_a_suite_that_is_not_there(tmp_path):
