@@ -1,6 +1,8 @@
 """What arrays of the standard do and Tensors do not; the standard's own suite runs in `make conformance`."""
 
 import math
+import subprocess
+import sys
 
 import pytest
 
@@ -91,3 +93,19 @@ def test_steps_of_functions(xp):
 def test_meshgrid_of_columns_first(torch):
     x, y = torch.meshgrid(torch.arange(3), torch.arange(2), indexing="xy")
     assert x.tolist() == [[0, 1, 2], [0, 1, 2]] and y.tolist() == [[0, 0, 0], [1, 1, 1]]
+
+
+SCIPY = """
+import numpy as np, scipy.special, scipy.stats, teletensor.array_api as xp
+values = np.random.default_rng(0).normal(size=(50, 3))
+for function in (scipy.stats.skew, scipy.stats.zscore, lambda x: scipy.special.logsumexp(x, axis=0)):
+    got = function(xp.asarray(values))
+    assert type(got) is xp.Array, type(got)
+    np.testing.assert_allclose(got.numpy(), function(values), rtol=1e-9)
+"""
+
+
+def test_scipy_computes_with_arrays(daemon):
+    environment = {"PYTHONPATH": ":".join(sys.path), "SCIPY_ARRAY_API": "1", "TELETENSOR_ADDRESS": daemon.address}
+    done = subprocess.run([sys.executable, "-c", SCIPY], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
