@@ -202,8 +202,13 @@ int truth(PyObject* a) {
       },
       -1);
 }
+// Through item(): uint64 holds numbers beyond int64, and what cannot be an int says so itself.
+PyObject* whole(PyObject* a) {
+  Owned value(must(item(handle_of(a))));
+  return must(PyNumber_Long(value.get()));
+}
 PyObject* as_int(PyObject* a) {
-  return guard([&]() -> PyObject* { return PyLong_FromLongLong(read_scalar(handle_of(a)).to_int()); });
+  return guard([&] { return whole(a); });
 }
 PyObject* as_float(PyObject* a) {
   return guard([&]() -> PyObject* { return PyFloat_FromDouble(read_scalar(handle_of(a)).to_double()); });
@@ -212,7 +217,7 @@ PyObject* as_index(PyObject* a) {
   return guard([&]() -> PyObject* {
     check_as(ErrorKind::kType, is_integral(handle_of(a)->dtype) && handle_of(a)->numel() == 1,
              "only integer tensors of a single element can be converted to an index");
-    return PyLong_FromLongLong(read_scalar(handle_of(a)).to_int());
+    return whole(a);
   });
 }
 
