@@ -12,7 +12,7 @@ double read(const Tensor& t) { return ops::to_device(t, Device{}).data_as<double
 }  // namespace
 
 void check_not_nan(const Node& node, size_t i, const Tensor& gradient) {
-  if (!is_floating(gradient.dtype()) || gradient.device().type == DeviceType::kMeta) return;
+  if (!has_gradients(gradient.dtype()) || gradient.device().type == DeviceType::kMeta) return;
   GradMode off(false);
   // A NaN survives a sum; so do infinities of both signs, which are then told apart.
   if (!std::isnan(read(ops::to_dtype(ops::sum(gradient, {}, false, std::nullopt), DType::kFloat64)))) return;

@@ -17,6 +17,17 @@ using Dims = std::optional<absl::Span<const int64_t>>;  // none: all of them
 
 Tensor cast(const Tensor& g, DType dtype);
 
+// Complex numbers. A real tensor is its own conjugate: nothing is computed.
+
+Tensor conj(const Tensor& t);
+Tensor conj(const Operand& t);
+Tensor times_i(const Tensor& g);
+Tensor angle_grad(const Tensor& g, const Operand& input);
+Tensor sgn_grad(const Tensor& g, const Operand& input, const Tensor& result);
+Tensor polar_grad_abs(const Tensor& g, const Operand& angle);
+Tensor polar_grad_angle(const Tensor& g, const Tensor& result);
+Tensor acosh_grad(const Tensor& g, const Operand& input);
+
 // Broadcasting and reductions.
 
 // Sums `g` over what was broadcast from `sizes`.

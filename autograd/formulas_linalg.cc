@@ -12,6 +12,8 @@ namespace {
 bool recording() { return Context::current().grad_enabled; }
 
 Tensor turned(const Tensor& t) { return ops::transpose(t, -2, -1); }
+// The conjugate transpose, where formulas see matrices as they are.
+Tensor adjoint(const Tensor& t) { return conj(turned(t)); }
 
 Tensor identity_like(const Tensor& t, int64_t n) { return ops::eye(n, std::nullopt, t.dtype(), t.device()); }
 
@@ -22,6 +24,12 @@ Tensor scaled_identity(const Tensor& number, const Tensor& a) {
 
 // t's diagonal, in a matrix of zeros.
 Tensor only_diagonal(const Tensor& t) { return ops::diag_embed(ops::diagonal(t, 0, -2, -1), 0, -2, -1); }
+
+Tensor real_diagonal(const Tensor& t) {
+  Tensor diagonal = ops::diagonal(t, 0, -2, -1);
+  if (is_complex(t.dtype())) diagonal = ops::to_dtype(ops::real(diagonal), t.dtype());
+  return ops::diag_embed(diagonal, 0, -2, -1);
+}
 
 // x T^-1 or, transposed, x T^-T, of a triangle T.
 Tensor solved_from_right(const Tensor& triangle, const Tensor& x, bool upper, bool transposed) {
@@ -40,7 +48,12 @@ Tensor inverse_gaps(const Tensor& rows, const Tensor& columns, const Tensor& lik
   return ops::true_divide(ops::rsub(identity, int64_t{1}), ops::add(ops::sub(rows, columns), identity));
 }
 
-Tensor skew(const Tensor& t) { return ops::sub(t, turned(t)); }
+Tensor skew(const Tensor& t) { return ops::sub(t, adjoint(t)); }
+
+// What the adjoint of a triangle T solves from the right: x T^-H.
+Tensor solved_by_adjoint(const Tensor& triangle, const Tensor& x, bool upper) {
+  return adjoint(ops::triangular_solved(triangle, adjoint(x), upper, false, false));
+}
 
 }  // namespace
 
@@ -78,23 +91,29 @@ Tensors lu_solved_grad(const Tensor& g, const Tensor& a, const Tensor& lu, const
 Tensor lu_determinant_grad(const Tensor& g, const Tensor& a, const Tensor& lu, const Tensor& pivots,
                            const Tensor& result) {
   if (recording()) return ops::lu_solved(a, scaled_identity(ops::mul(g, result), a), lu, pivots, true);
-  const double least = a.dtype() == DType::kFloat64 ? 2.2e-16 : 1.2e-7;
+  const double least = to_real(a.dtype()) == DType::kFloat64 ? 2.2e-16 : 1.2e-7;
   Tensor zeros = ops::to_dtype(ops::eq(ops::diagonal(lu, 0, -2, -1), int64_t{0}), a.dtype());
   Tensor near = ops::add(lu, ops::diag_embed(ops::mul(zeros, least), 0, -2, -1));
   Tensor determinant = ops::lu_determinant(a, near, pivots);
   return ops::lu_solved(a, scaled_identity(ops::mul(g, determinant), a), near, pivots, true);
 }
 
-Tensor lu_log_determinant_grad(const Tensor& g, const Tensor& a, const Tensor& lu, const Tensor& pivots) {
-  return ops::lu_solved(a, scaled_identity(g, a), lu, pivots, true);
+Tensor lu_log_determinant_grad(const Tensor& gsign, const Tensor& gsize, const Tensor& a, const Tensor& lu,
+                               const Tensor& pivots, const Tensor& sign) {
+  Tensor g = gsize;
+  if (is_complex(a.dtype())) {  // the sign turns with the determinant
+    Tensor turn = ops::imag(ops::mul(conj(gsign), sign));
+    g = ops::complex(gsize, ops::neg(turn));
+  }
+  return ops::lu_solved(conj(a), scaled_identity(g, a), conj(lu), pivots, true);
 }
 
 Tensor cholesky_grad(const Tensor& g, const Tensor& l) {
-  Tensor product = ops::tril(ops::matmul(turned(l), g), 0);
+  Tensor product = ops::tril(ops::matmul(adjoint(l), g), 0);
   product = ops::sub(product, ops::mul(only_diagonal(product), 0.5));
-  Tensor inner = ops::triangular_solved(l, product, false, true, false);
+  Tensor inner = adjoint(solved_from_right(l, adjoint(product), false, false));
   inner = solved_from_right(l, inner, false, false);
-  return ops::mul(ops::add(inner, turned(inner)), 0.5);
+  return ops::mul(ops::add(inner, adjoint(inner)), 0.5);
 }
 
 Tensors triangular_solved_grad(const Tensor& g, const Tensor& a, const Tensor& result, bool upper, bool transposed,
@@ -114,20 +133,20 @@ Tensor qr_grad(const Tensor& gq, const Tensor& gr, const Tensor& q, const Tensor
   Tensor u = ops::narrow(r, -1, 0, k), gu = ops::narrow(gr, -1, 0, k), g = gq, gv;
   if (n > k) {
     gv = ops::narrow(gr, -1, k, n - k);
-    g = ops::add(g, ops::matmul(ops::matmul(q, ops::narrow(r, -1, k, n - k)), turned(gv)));
+    g = ops::add(g, ops::matmul(ops::matmul(q, ops::narrow(r, -1, k, n - k)), adjoint(gv)));
   }
-  Tensor product = ops::sub(ops::matmul(u, turned(gu)), ops::matmul(turned(g), q));
+  Tensor product = ops::sub(ops::matmul(u, adjoint(gu)), ops::matmul(adjoint(g), q));
   Tensor strict = ops::tril(product, -1);
-  Tensor symmetric = ops::add(ops::add(strict, turned(strict)), only_diagonal(product));
-  Tensor result = solved_from_right(u, ops::add(g, ops::matmul(q, symmetric)), true, true);
+  Tensor symmetric = ops::add(ops::add(strict, adjoint(strict)), real_diagonal(product));
+  Tensor result = solved_by_adjoint(u, ops::add(g, ops::matmul(q, symmetric)), true);
   return n > k ? ops::cat({result, ops::matmul(q, gv)}, -1) : result;
 }
 
 Tensor eigh_grad(const Tensor& gl, const Tensor& gv, const Tensor& l, const Tensor& v, bool vectors) {
   check(vectors, "the gradient of linalg.eigh depends on the eigenvectors, which were not computed");
   Tensor gaps = inverse_gaps(ops::unsqueeze(l, -2), ops::unsqueeze(l, -1), l, l.size(-1));
-  Tensor inner = ops::add(ops::diag_embed(gl, 0, -2, -1), ops::mul(ops::matmul(turned(v), gv), gaps));
-  return ops::matmul(ops::matmul(v, inner), turned(v));
+  Tensor inner = ops::add(ops::diag_embed(gl, 0, -2, -1), ops::mul(ops::matmul(adjoint(v), gv), gaps));
+  return ops::matmul(ops::matmul(v, inner), adjoint(v));
 }
 
 Tensor svd_grad(const Tensor& gu, const Tensor& gs, const Tensor& gvh, const Tensor& u, const Tensor& s,
@@ -143,32 +162,49 @@ Tensor svd_grad(const Tensor& gu, const Tensor& gs, const Tensor& gvh, const Ten
   auto over_gaps = [&](const Tensor& turn) {
     return ops::masked_fill(ops::mul(turn, gaps), ops::eq(turn, int64_t{0}), 0.0);
   };
-  Tensor by_left = ops::mul(over_gaps(skew(ops::matmul(turned(left), gleft))), row);
-  Tensor by_right = ops::mul(over_gaps(skew(ops::matmul(right, turned(gright)))), column);
+  Tensor turning = skew(ops::matmul(adjoint(left), gleft));
+  Tensor by_left = ops::mul(over_gaps(turning), row);
+  Tensor by_right = ops::mul(over_gaps(skew(ops::matmul(right, adjoint(gright)))), column);
   Tensor inner = ops::add(ops::add(by_left, by_right), ops::diag_embed(gs, 0, -2, -1));
+  if (is_complex(u.dtype())) {  // vectors turn in their own planes, too
+    Tensor own = ops::true_divide(ops::diagonal(turning, 0, -2, -1), ops::mul(s, int64_t{2}));
+    inner = ops::add(inner, ops::diag_embed(own, 0, -2, -1));
+  }
   Tensor result = ops::matmul(left, inner);
   if (m > k) {
-    Tensor outside = ops::sub(gleft, ops::matmul(left, ops::matmul(turned(left), gleft)));
+    Tensor outside = ops::sub(gleft, ops::matmul(left, ops::matmul(adjoint(left), gleft)));
     result = ops::add(result, ops::true_divide(outside, row));
   }
   result = ops::matmul(result, right);
   if (n > k) {
-    Tensor outside = ops::sub(gright, ops::matmul(ops::matmul(gright, turned(right)), right));
+    Tensor outside = ops::sub(gright, ops::matmul(ops::matmul(gright, adjoint(right)), right));
     result = ops::add(result, ops::matmul(left, ops::true_divide(outside, column)));
   }
   return result;
 }
 
+// V^-H (diag(gl) + (V^H gv - V^H V diag(V^H gv)) / gaps) V^H: a step of a vector along itself does not count.
+Tensor eig_grad(const Tensor& gl, const Tensor& gv, const Tensor& l, const Tensor& v, bool vectors) {
+  check(vectors, "the gradient of linalg.eig depends on the eigenvectors, which were not computed");
+  Tensor vh = adjoint(v), moved = ops::matmul(vh, gv);
+  Tensor along = ops::real(ops::diagonal(moved, 0, -2, -1));
+  Tensor free = ops::sub(moved, ops::mul(ops::matmul(vh, v), ops::unsqueeze(ops::to_dtype(along, v.dtype()), -2)));
+  Tensor gaps = conj(inverse_gaps(ops::unsqueeze(l, -2), ops::unsqueeze(l, -1), l, l.size(-1)));
+  Tensor inner = ops::add(ops::diag_embed(gl, 0, -2, -1), ops::mul(free, gaps));
+  const auto factors = ops::lu_factored(vh, "");
+  return ops::lu_solved(vh, ops::matmul(inner, vh), factors[0], factors[1], false);
+}
+
 Tensor pseudo_inverse_grad(const Tensor& g, const Tensor& input, const Tensor& result) {
-  Tensor gt = turned(g), transposed = turned(result);
+  Tensor gt = adjoint(g), transposed = adjoint(result);
   if (input.size(-2) <= input.size(-1)) {
     Tensor k = ops::matmul(gt, result), kp = ops::matmul(k, transposed);
-    Tensor sum = ops::sub(kp, turned(ops::matmul(result, k)));
+    Tensor sum = ops::sub(kp, adjoint(ops::matmul(result, k)));
     sum = ops::sub(sum, ops::matmul(ops::matmul(input, result), kp));
     return ops::add(sum, ops::matmul(ops::matmul(transposed, result), ops::sub(gt, ops::matmul(k, input))));
   }
   Tensor k = ops::matmul(result, gt), pk = ops::matmul(transposed, k);
-  Tensor sum = ops::sub(pk, turned(ops::matmul(k, result)));
+  Tensor sum = ops::sub(pk, adjoint(ops::matmul(k, result)));
   sum = ops::sub(sum, ops::matmul(ops::matmul(pk, result), input));
   return ops::add(sum, ops::matmul(ops::matmul(ops::sub(gt, ops::matmul(input, k)), result), transposed));
 }

@@ -18,12 +18,14 @@ Tensors lu_solved_grad(const Tensor& g, const Tensor& a, const Tensor& lu, const
                        bool transposed);
 Tensor lu_determinant_grad(const Tensor& g, const Tensor& a, const Tensor& lu, const Tensor& pivots,
                            const Tensor& result);
-Tensor lu_log_determinant_grad(const Tensor& g, const Tensor& a, const Tensor& lu, const Tensor& pivots);
+Tensor lu_log_determinant_grad(const Tensor& gsign, const Tensor& gsize, const Tensor& a, const Tensor& lu,
+                               const Tensor& pivots, const Tensor& sign);
 Tensor cholesky_grad(const Tensor& g, const Tensor& l);
 Tensors triangular_solved_grad(const Tensor& g, const Tensor& a, const Tensor& result, bool upper, bool transposed,
                                bool unitriangular);
 // Throws Error (RuntimeError) where the mode did not keep what the gradient needs.
 Tensor qr_grad(const Tensor& gq, const Tensor& gr, const Tensor& q, const Tensor& r, std::string_view mode);
+Tensor eig_grad(const Tensor& gl, const Tensor& gv, const Tensor& l, const Tensor& v, bool vectors);
 Tensor eigh_grad(const Tensor& gl, const Tensor& gv, const Tensor& l, const Tensor& v, bool vectors);
 Tensor svd_grad(const Tensor& gu, const Tensor& gs, const Tensor& gvh, const Tensor& u, const Tensor& s,
                 const Tensor& vh, bool vectors);

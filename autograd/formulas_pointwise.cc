@@ -1,6 +1,7 @@
 // Formulas of pointwise operators that are more than a line.
 
 #include "autograd/formulas.h"
+#include "engine/expression.h"
 #include "engine/ops.h"
 
 namespace tt::autograd::formulas {
@@ -16,7 +17,8 @@ Tensor cast(const Tensor& g, DType dtype) {
 Tensor pow_grad_input(const Tensor& g, const Operand& input, const Operand& exponent) {
   if (exponent.arg().is_number()) {
     Scalar e = exponent.arg().scalar();
-    if (e.to_double() == 0) return ops::zeros_like(g);
+    if (!e.to_bool()) return ops::zeros_like(g);
+    if (!e.is_real()) return ops::mul(g, ops::mul(ops::pow(input, Scalar(e.to_complex() - 1.0)), e));
     return ops::mul(g, ops::mul(ops::pow(input, e.to_double() - 1), e.to_double()));
   }
   Tensor slope = ops::mul(exponent, ops::pow(input, ops::sub(exponent, int64_t{1})));
@@ -24,7 +26,10 @@ Tensor pow_grad_input(const Tensor& g, const Operand& input, const Operand& expo
 }
 
 Tensor pow_grad_exponent(const Tensor& g, const Operand& input, const Operand& exponent, const Tensor& result) {
-  Tensor flat = ops::logical_and(ops::eq(input, int64_t{0}), ops::ge(exponent, int64_t{0}));
+  const bool is_real = !is_complex(dtype_of(exponent));
+  const Tensor not_below =
+      is_real ? ops::ge(exponent, int64_t{0}) : ops::ge(ops::real(Tensor::from(exponent.arg().tensor)), int64_t{0});
+  Tensor flat = ops::logical_and(ops::eq(input, int64_t{0}), not_below);
   return ops::mul(g, ops::masked_fill(ops::mul(result, ops::log(input)), flat, 0.0));
 }
 

@@ -131,11 +131,11 @@ Tensor chosen_grad(const Tensor& g, SizesView sizes, const Tensor& indices, int6
 Tensor norm_grad(const Tensor& g, const Tensor& input, const Tensor& result, double p, Dims dims, bool keepdim) {
   if (p == 0) return ops::zeros_like(input);
   Tensor norm = unreduce(result, input.sizes(), dims, keepdim), from = unreduce(g, input.sizes(), dims, keepdim);
-  if (std::isinf(p)) return ops::mul(extremum_grad(g, ops::abs(input), result, dims, keepdim), ops::sign(input));
-  if (p == 1) return ops::mul(from, ops::sign(input));
+  if (std::isinf(p)) return ops::mul(extremum_grad(g, ops::abs(input), result, dims, keepdim), ops::sgn(input));
+  if (p == 1) return ops::mul(from, ops::sgn(input));
   Tensor slope =
       p == 2 ? ops::true_divide(input, norm)
-             : ops::true_divide(ops::mul(ops::sign(input), ops::pow(ops::abs(input), p - 1)), ops::pow(norm, p - 1));
+             : ops::true_divide(ops::mul(ops::sgn(input), ops::pow(ops::abs(input), p - 1)), ops::pow(norm, p - 1));
   return ops::mul(from, ops::masked_fill(slope, ops::eq(norm, int64_t{0}), 0.0));
 }
 

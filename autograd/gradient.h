@@ -22,6 +22,9 @@ struct Gradient {
   void (*run)(Backward& b) = nullptr;  // gives the gradients that are needed
   absl::Span<const GradientPart> parts;
   uint32_t plain = 0;  // arguments that are no tensors and that some formula reads
+  // Whether formulas see the conjugates of what is complex, so that `g * cos(input)` is what PyTorch's convention (the
+  // conjugate Wirtinger derivative) asks of a holomorphic function; f of a conjugate is then the conjugate of f.
+  bool conjugates = true;
 };
 
 // Null where the operator has no gradient. Constant data; thread-safe.

@@ -91,6 +91,7 @@ void OperatorNode::keep_arguments(const Call& call) {
     auto at = static_cast<int16_t>(i);
     bool read = (args >> i & 1) != 0;
     args_.push_back(arg);
+    if (arg.kind == Arg::Kind::kComplex && gradient_->conjugates) args_.back().imaginary = -arg.imaginary;
     if (is_list(arg)) {
       args_.back().tensors = nullptr;
       if (metas >> i & 1) list_sizes_ = std::make_unique<std::vector<Sizes>>();
@@ -253,22 +254,27 @@ Tensors Backward::gradients() {
   return Tensors(gradients_.begin(), gradients_.end());
 }
 
+Tensor Backward::restore(const Saved& saved) const {
+  Tensor t = node_.restore(saved);
+  return t && is_complex(t.dtype()) && node_.gradient_->conjugates ? ops::conj_physical(t) : t;
+}
+
 Tensor Backward::tensor(int16_t param) {
   const Saved* saved = node_.find_saved(param);
-  return saved ? node_.restore(*saved) : Tensor();
+  return saved ? restore(*saved) : Tensor();
 }
 
 Operand Backward::operand(int16_t param) {
   const Saved* saved = node_.find_saved(param);
   if (!saved) return Operand(node_.args_[static_cast<size_t>(param)]);
-  held_.push_back(node_.restore(*saved));
+  held_.push_back(restore(*saved));
   return Operand(held_.back());
 }
 
 Tensors Backward::list(int16_t param) {
   Tensors list;
   for (const Saved& saved : node_.saved_) {
-    if (saved.at == param) list.push_back(node_.restore(saved));
+    if (saved.at == param) list.push_back(restore(saved));
   }
   return list;
 }
@@ -285,7 +291,7 @@ const TensorMeta& Backward::meta(int16_t param) {
 Tensor Backward::result(int16_t output) {
   const Saved* saved = node_.find_saved(static_cast<int16_t>(~output));
   check(saved != nullptr, "result ", output, " of ", node_.name(), " was not kept");
-  return node_.restore(*saved);
+  return restore(*saved);
 }
 
 // To the argument's own shape and dtype.

@@ -78,7 +78,7 @@ class Backward {
   Tensor gradient(uint32_t output);
   Tensors gradients();
 
-  // Arguments by parameter, results by position; only those that were kept.
+  // Arguments by parameter, results by position; only those that were kept. Conjugated where the gradient says so.
   Tensor tensor(int16_t param);  // undefined where an optional was left out
   Operand operand(int16_t param);
   Tensors list(int16_t param);
@@ -94,6 +94,7 @@ class Backward {
 
  private:
   Tensor fit(size_t param, const Edge& edge, Tensor gradient) const;
+  Tensor restore(const Saved& saved) const;
 
   OperatorNode& node_;
   Gradients& gradients_;

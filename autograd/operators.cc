@@ -69,7 +69,7 @@ void requires_grad(Call& call) {
   Tensor input = call.tensor(0);
   bool value = call.args[1].to_bool();
   check(input->is_leaf(), "you can only change requires_grad flags of leaf variables.");
-  check(!value || is_floating(input.dtype()), "only Tensors of floating point dtype can require gradients, got ",
+  check(!value || has_gradients(input.dtype()), "only Tensors of floating point and complex dtype can require gradients, got ",
         name(input.dtype()));
   input->requires_grad = value;
 }
@@ -78,7 +78,7 @@ void custom_function(Call& call) {
   std::vector<Tensor> inputs = list_of(call.args[1]), outputs = list_of(call.args[2]);
   check(call.args[0].integer != 0 && !outputs.empty(), "a function needs a stop and results");
   for (const Tensor& output : outputs) {
-    check(output && is_floating(output.dtype()), "a function's differentiable results are floating");
+    check(output && has_gradients(output.dtype()), "a function's differentiable results are floating");
     check(!output.requires_grad() || !output->is_leaf(),
           "a leaf Variable that requires grad has been used in an in-place operation.");
   }

@@ -32,7 +32,7 @@ bool is_read(const Call& call, const Tensor& target) {
 
 // `target` has been written to by `node` (null: by something without gradient).
 void rebase(const Call& call, const Tensor& target, const Ref<Node>& node, uint32_t output) {
-  if (!is_floating(target.dtype())) return;
+  if (!has_gradients(target.dtype())) return;
   Edge written{node, output, target.dtype()};
   const Tensor base(target->base.get());
   if (base) {
@@ -69,7 +69,7 @@ void record(Call& call) {
   if (!node) return;
   node->keep_results(call);
   for (uint32_t i = 0; i < call.outputs.size(); ++i) {
-    if (is_floating(call.outputs[i].dtype())) set_history(call.outputs[i], node, i);
+    if (has_gradients(call.outputs[i].dtype())) set_history(call.outputs[i], node, i);
   }
 }
 

@@ -3,6 +3,7 @@
 #include "autograd/history.h"
 #include "autograd/region.h"
 #include "engine/ops.h"
+#include "engine/rules/error.h"
 
 namespace tt::autograd {
 namespace {
@@ -10,6 +11,9 @@ namespace {
 Geometry geometry_of(const Tensor& t) { return {t.sizes(), t.strides(), t->offset, true}; }
 
 Region region_of(const Tensor& base, const Tensor& view) {
+  check_as(ErrorKind::kNotImplemented, base.dtype() == view.dtype(),
+           "a view of other numbers (view_as_real, real, imag, view_as_complex) is written to while its base needs a "
+           "gradient");
   return {geometry_of(base), geometry_of(view), base.dtype(), base.device()};
 }
 

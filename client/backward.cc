@@ -113,7 +113,7 @@ void remove_hook(const Tensor& tensor, int64_t number, uint32_t site) {
 
 void set_requires_grad(const Tensor& leaf, bool value, uint32_t site) {
   check(leaf->is_leaf(), "you can only change requires_grad flags of leaf variables.");
-  check(!value || is_floating(leaf->dtype), "only Tensors of floating point dtype can require gradients");
+  check(!value || has_gradients(leaf->dtype), "only Tensors of floating point and complex dtype can require gradients");
   if (leaf->requires_grad == value) return;
   const Arg args[] = {leaf.get(), value};
   issue(leaf, "requires_grad", args, site);

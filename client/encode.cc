@@ -12,8 +12,9 @@ bool equal(const Arg& a, const Arg& b) {
   switch (a.kind) {
     case Arg::Kind::kNone: return true;
     case Arg::Kind::kBool:
-    case Arg::Kind::kInt: return a.integer == b.integer;
+    case Arg::Kind::kInt: return a.integer == b.integer && a.size == b.size;
     case Arg::Kind::kFloat: return a.real == b.real;
+    case Arg::Kind::kComplex: return false;  // no default is complex
     case Arg::Kind::kInts: return a.ints() == b.ints();
     case Arg::Kind::kFloats: return a.floats() == b.floats();
     case Arg::Kind::kString: return a.string() == b.string();
@@ -40,8 +41,14 @@ void encode_arg(const Arg& arg, v1::Argument* out) {
       return;
     }
     case Arg::Kind::kBool: out->set_boolean(arg.to_bool()); return;
-    case Arg::Kind::kInt: out->set_integer(arg.integer); return;
+    case Arg::Kind::kInt:
+      arg.size == 0 ? out->set_integer(arg.integer) : out->set_natural(static_cast<uint64_t>(arg.integer));
+      return;
     case Arg::Kind::kFloat: out->set_real(arg.real); return;
+    case Arg::Kind::kComplex:
+      out->mutable_complex()->set_real(arg.real);
+      out->mutable_complex()->set_imaginary(arg.imaginary);
+      return;
     case Arg::Kind::kInts: {
       auto* values = out->mutable_integers()->mutable_values();
       values->Add(arg.ints().begin(), arg.ints().end());
@@ -61,14 +68,14 @@ void encode_arg(const Arg& arg, v1::Argument* out) {
 }  // namespace
 
 size_t encoded_size(Args args) {
-  constexpr size_t kInstruction = 24, kScalar = 12, kListEntry = 10;
+  constexpr size_t kInstruction = 24, kScalar = 22, kListEntry = 10;
   size_t bytes = kInstruction;
   for (const Arg& arg : args) {
     bytes += kScalar;
     if (arg.kind == Arg::Kind::kString)
       bytes += arg.size;
     else
-      bytes += kListEntry * arg.size;  // 0 for what is no list
+      bytes += kListEntry * arg.size;  // 0 for what is no list, or hardly more
   }
   return bytes;
 }

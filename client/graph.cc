@@ -87,7 +87,7 @@ Ref<GraphNode> make_write(const Op& op, GraphEdge old, GraphEdge written) {
 
 // As autograd/record.cc: `target` was written to by `node` (null: by what has no gradient).
 void rebase(const Op& op, const Tensor& target, const Ref<GraphNode>& node, uint32_t output, bool is_read) {
-  if (!is_floating(target->dtype)) return;
+  if (!has_gradients(target->dtype)) return;
   GraphEdge written{node, output};
   if (const Tensor& base = target->base) {
     GraphEdge old = base->requires_grad ? edge_of(base) : GraphEdge{};

@@ -53,8 +53,13 @@ double item(const Tensor& tensor) {
     case DType::kBFloat16: return as_double<BFloat16>(bytes);
     case DType::kFloat32: return as_double<float>(bytes);
     case DType::kFloat64: return as_double<double>(bytes);
-    default: fail(ErrorKind::kNotImplemented, "item() of ", tensor->dtype);
+    case DType::kUInt16: return as_double<uint16_t>(bytes);
+    case DType::kUInt32: return as_double<uint32_t>(bytes);
+    case DType::kUInt64: return as_double<uint64_t>(bytes);
+    case DType::kComplex64:
+    case DType::kComplex128: break;
   }
+  fail(ErrorKind::kType, "item() of ", tensor->dtype, ": a complex number is no double");
 }
 
 }  // namespace tt::client

@@ -29,6 +29,8 @@ Pass::Pass(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, P
     check(roots_[i]->requires_grad, "element ", i, " of tensors does not require grad and does not have a grad_fn");
     const Tensor& gradient = gradients_[i];
     check(gradient || roots_[i]->numel() == 1, "grad can be implicitly created only for scalar outputs");
+    check(gradient || !is_complex(roots_[i]->dtype),
+          "grad can be implicitly created only for real scalar outputs but got torch.", name(roots_[i]->dtype));
     check(!gradient || gradient->sizes == roots_[i]->sizes, "Mismatch in shape: grad_output[", i, "] has a shape of ",
           gradient ? to_string(gradient->sizes) : "", " and output[", i, "] has a shape of ",
           to_string(roots_[i]->sizes), ".");

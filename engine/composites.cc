@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "engine/expression.h"
 #include "engine/ops.h"
 #include "engine/rules/shape_rules.h"
 
@@ -56,9 +57,10 @@ Tensor normal_from_tensors(const Operand& mean, const Operand& std) {
   return ops::add(ops::mul(ops::randn_like(scale, std::nullopt, std::nullopt), scale), mean);
 }
 
-Tensor to_float64(const Operand& value) {
-  if (value.arg().is_number()) return ops::full({}, value.arg().scalar(), DType::kFloat64, std::nullopt);
-  return ops::to_dtype(Tensor::from(value.arg().tensor), DType::kFloat64);
+Tensor to_double(const Operand& value) {
+  const DType dtype = is_complex(dtype_of(value)) ? DType::kComplex128 : DType::kFloat64;
+  if (value.arg().is_number()) return ops::full({}, value.arg().scalar(), dtype, std::nullopt);
+  return ops::to_dtype(Tensor::from(value.arg().tensor), dtype);
 }
 
 Tensor clamp_to_unit(const Tensor& input, std::optional<double> eps) {

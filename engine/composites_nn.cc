@@ -13,7 +13,7 @@ Tensor along_channel(const Tensor& values, int64_t ndim, int64_t channel) {
   return ops::reshape(values, sizes);
 }
 
-bool is_one(const Scalar& number) { return number.to_double() == 1; }
+bool is_one(const Scalar& number) { return number.to_complex() == 1.0; }
 
 }  // namespace
 
@@ -21,7 +21,7 @@ Tensor add_product(const Tensor& input, const Tensor& product, const Scalar& bet
   // Integers are scaled by integers: what a floating-point number has behind the point does not count.
   auto factor = [&](const Scalar& s) { return is_integral(product.dtype()) ? Scalar(s.to_int()) : s; };
   Tensor scaled = is_one(alpha) ? product : ops::mul(product, factor(alpha));
-  if (beta.to_double() == 0) return scaled;
+  if (!beta.to_bool()) return scaled;
   return ops::add(scaled, input, factor(beta));
 }
 

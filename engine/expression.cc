@@ -42,11 +42,13 @@ int64_t floordiv(int64_t a, int64_t b) {
 int64_t mod(int64_t a, int64_t b) { return a - b * floordiv(a, b); }
 
 namespace {
+bool both_real(const Scalar& a, const Scalar& b) { return a.is_real() && b.is_real(); }
 bool both_integral(const Scalar& a, const Scalar& b) {
   return a.category() <= Category::kInteger && b.category() <= Category::kInteger;
 }
 template <typename F>
 Scalar combine(const Scalar& a, const Scalar& b, F f) {
+  if (!both_real(a, b)) return Scalar(f(a.to_complex(), b.to_complex()));
   return both_integral(a, b) ? Scalar(f(a.to_int(), b.to_int())) : Scalar(f(a.to_double(), b.to_double()));
 }
 }  // namespace
@@ -61,8 +63,12 @@ Scalar sub(const Scalar& a, const Scalar& b) {
 Scalar mul(const Scalar& a, const Scalar& b) {
   return combine(a, b, [](auto x, auto y) { return x * y; });
 }
-Scalar div(const Scalar& a, const Scalar& b) { return Scalar(a.to_double() / b.to_double()); }
-Scalar pow(const Scalar& a, const Scalar& b) { return Scalar(std::pow(a.to_double(), b.to_double())); }
+Scalar div(const Scalar& a, const Scalar& b) {
+  return both_real(a, b) ? Scalar(a.to_double() / b.to_double()) : Scalar(a.to_complex() / b.to_complex());
+}
+Scalar pow(const Scalar& a, const Scalar& b) {
+  return both_real(a, b) ? Scalar(std::pow(a.to_double(), b.to_double())) : Scalar(std::pow(a.to_complex(), b.to_complex()));
+}
 
 }  // namespace number
 }  // namespace tt

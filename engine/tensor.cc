@@ -101,7 +101,11 @@ Tensor scalar_tensor(const Scalar& value, DType dtype, Device device) {
     case DType::kBFloat16: write(t, BFloat16(static_cast<float>(value.to_double()))); break;
     case DType::kFloat32: write(t, static_cast<float>(value.to_double())); break;
     case DType::kFloat64: write(t, value.to_double()); break;
-    default: fail(ErrorKind::kNotImplemented, "no tensors of dtype ", dtype, " yet");
+    case DType::kComplex64: write(t, std::complex<float>(value.to_complex())); break;
+    case DType::kComplex128: write(t, value.to_complex()); break;
+    case DType::kUInt16: write(t, static_cast<uint16_t>(value.to_int())); break;
+    case DType::kUInt32: write(t, static_cast<uint32_t>(value.to_int())); break;
+    case DType::kUInt64: write(t, static_cast<uint64_t>(value.to_int())); break;
   }
   return t;
 }

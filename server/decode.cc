@@ -127,6 +127,8 @@ Arg Decoder::decode_arg(const v1::Argument& wire, const Op& op) const {
     case v1::Argument::kBoolean: return Arg(wire.boolean());
     case v1::Argument::kInteger: return Arg(static_cast<int64_t>(wire.integer()));
     case v1::Argument::kReal: return Arg(wire.real());
+    case v1::Argument::kComplex: return Arg(std::complex<double>(wire.complex().real(), wire.complex().imaginary()));
+    case v1::Argument::kNatural: return Arg(Scalar::of_unsigned(wire.natural()));
     case v1::Argument::kIntegers: return Arg(span_of<int64_t>(wire.integers().values()));
     case v1::Argument::kReals: return Arg(span_of<double>(wire.reals().values()));
     case v1::Argument::kCharacters: break;

@@ -17,7 +17,10 @@ _DIVIDES = re.compile(r"\b(?:floor_divide|trunc_divide|remainder|fmod)\(\s*\w+\s
 
 
 # The headers of kernels/common whose functions bodies may call.
-VOCABULARY = ("scalar_math.h", "special_math.h")
+VOCABULARY = ("scalar_math.h", "special_math.h", "complex_math.h")
+
+# What gives the same bits for signed and unsigned integers.
+_SIGNLESS = re.compile(r"^(?:[\w\s+\-*&|^~(),]|==|!=)*$")
 
 
 def vocabulary(headers: str) -> set[str]:
@@ -108,16 +111,26 @@ class _Translator:
 
 
 def bodies(op: Operator) -> dict[str, str]:
-    """Kind of compute type (float, int, bool) -> body as written."""
+    """Kind of compute type (float, int, bool, complex) -> body as written."""
     body = op.entry["body"]
     if isinstance(body, dict):
-        if unknown := set(body) - {"float", "int", "bool"}:
-            raise DeclarationError(f"{op.source}: {op.name}: bodies are by float, int, bool, got {sorted(unknown)}")
-        return {kind: str(text) for kind, text in body.items()}
-    kinds = {"float": str(body)}
-    if not (op.entry.get("compute") or op.dtype_rules[0]).startswith("floating"):
-        kinds["int"] = str(body)
+        if unknown := set(body) - {"float", "int", "bool", "complex"}:
+            raise DeclarationError(
+                f"{op.source}: {op.name}: bodies are by float, int, bool, complex, got {sorted(unknown)}"
+            )
+        kinds = {kind: str(text) for kind, text in body.items()}
+    else:
+        kinds = {"float": str(body)}
+        if not (op.entry.get("compute") or op.dtype_rules[0]).startswith("floating"):
+            kinds["int"] = str(body)
+    if op.entry.get("complex"):
+        kinds["complex"] = kinds["float"]
     return kinds
+
+
+def is_signless(body: str) -> bool:
+    """Whether unsigned integers may be computed as signed ones: the bits come out the same."""
+    return bool(_SIGNLESS.match(body)) and not called(body)
 
 
 def locals_of(op: Operator) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from .signature import DeclarationError, Param, Signature, parse_signature
 FIELDS = {
     "op", "id", "sig", "doc", "python", "aliases", "dtype", "compute", "shape", "device", "body",
     "composite", "kernel", "landing", "grad", "dynamic", "random", "inplace", "ref", "samples", "errors", "view",
-    "tolerance", "dtypes", "overload_of", "twice", "checked_inputs", "checked_outputs",
+    "tolerance", "dtypes", "complex", "holomorphic", "overload_of", "twice", "checked_inputs", "checked_outputs",
 }  # fmt: skip
 IMPLEMENTATIONS = ("body", "composite", "kernel", "view")
 LANDINGS = ("overwriting", "updating")

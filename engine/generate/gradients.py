@@ -137,8 +137,9 @@ def emit_gradients(operators: list[Operator], headers: list[Path]) -> str:
         plain = 0
         for part in parts:
             plain |= part.plain
+        conjugates = "true" if op.entry.get("holomorphic", True) else "false"
         bodies.append(f"{body}constexpr GradientPart k_parts_{op.name}[] = {{{', '.join(p.row() for p in parts)}}};\n")
-        rows.append(f"  table[op_id::{op.constant}] = {{&{run}, k_parts_{op.name}, {plain:#x}}};\n")
+        rows.append(f"  table[op_id::{op.constant}] = {{&{run}, k_parts_{op.name}, {plain:#x}, {conjugates}}};\n")
     includes = "".join(f'#include "autograd/{header.name}"\n' for header in headers)
     return f"""{HEADER}#include <array>
 {includes}#include "autograd/operator_node.h"

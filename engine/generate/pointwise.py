@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from . import pointwise_cuda
-from .body import VOCABULARY, bodies, called, check_params, distinct, divisor_of, function, locals_of, number_locals, probe, vocabulary
+from .body import (
+    VOCABULARY, bodies, called, check_params, distinct, divisor_of, function, is_signless, locals_of, number_locals, probe, vocabulary,
+)  # fmt: skip
 from .declaration import Operator
 from .schema import HEADER
 
@@ -39,6 +41,17 @@ constexpr BlockFunction<T> find_{name}() {{
 """
 
 
+def _unsigned(op: Operator, kind: str) -> str:
+    """What computes uint64 on the bits of int64, where that is not what computes int64."""
+    tensors = sum(p.is_tensor for p in op.params)
+    return f"""template <typename T>
+constexpr BlockFunction<int64_t> find_unsigned_{op.name}() {{
+  if constexpr ({probe(op, kind)}) return &as_unsigned<{tensors}, &loop_{op.name}_{kind}<T>>;
+  return nullptr;
+}}
+"""
+
+
 def _is_costly(kinds: dict[str, str]) -> bool:
     """Whether a body calls what takes longer than its elements take to come from memory."""
     return any(called(body) - _CHEAP for body in kinds.values())
@@ -52,11 +65,14 @@ def _row(op: Operator, kinds: dict[str, str]) -> str:
 
     boolean = "bool" if "bool" in kinds else "int"
     functions = [find("float", "float"), find("float", "double"), find("int", "int32_t"), find("int", "int64_t")]
+    signless = is_signless(kinds.get("int", ""))
+    unsigned = find("int", "int64_t") if signless else f"find_unsigned_{op.name}<uint64_t>()"
     tensors = sum(p.is_tensor for p in op.params)
     return (
         f"      {{op_id::{op.constant}, {tensors}, {divisor_of(op, kinds)}, "
         f"{'true' if _is_costly(kinds) else 'false'}, "
-        f"{', '.join(functions)}, {find(boolean, 'int32_t')}}},\n"
+        f"{', '.join(functions)}, {find(boolean, 'int32_t')}, {unsigned}, "
+        f"{find('complex', 'Complex<float>')}, {find('complex', 'Complex<double>')}}},\n"
     )
 
 
@@ -68,6 +84,8 @@ def emit_file(operators: list[Operator], index: int, functions: set[str]) -> str
             check_params(op)
             kinds = bodies(op)
             texts += [_functions(op, kind, body, functions) for kind, body in kinds.items() if distinct(kinds)[kind] == kind]
+            if not is_signless(kinds.get("int", "")):
+                texts.append(_unsigned(op, distinct(kinds)["int"]))
             rows.append(_row(op, kinds))
     table = "  return {nullptr, 0};\n"
     if rows:
@@ -83,6 +101,7 @@ namespace {{
 using cpu::BlockFunction;
 using cpu::Numbers;
 using cpu::TT_ISA::kLanes;
+using cpu::TT_ISA::as_unsigned;
 using cpu::TT_ISA::padded;
 {"".join(texts)}}}  // namespace
 }}  // namespace TT_ISA
@@ -114,6 +133,7 @@ def outputs(operators: list[Operator], kernels_folder: Path) -> dict[str, str]:
     # Chains are compiled of what the first says: the second's functions take too long for a loop to matter.
     headers = [(kernels_folder / "common" / name).read_text() for name in VOCABULARY]
     functions = vocabulary("".join(headers))
+    further = vocabulary("".join(headers[1:])) - vocabulary(headers[0])
     files = {f"kernels/cpu/isa/pointwise_{i}.cc": emit_file(operators, i, functions) for i in range(NUM_FILES)}
     files["kernels/cpu/isa/pointwise_rows.cc"] = emit_table()
-    return files | pointwise_cuda.outputs(operators, functions, headers[0], vocabulary(headers[1]))
+    return files | pointwise_cuda.outputs(operators, functions, headers[0], further)

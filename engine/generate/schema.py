@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from .body import bodies
 from .declaration import DeclarationError, Operator
 from .expression import reads_values
 from .signature import Param
@@ -115,6 +116,8 @@ def _infer(op: Operator) -> str:
         if not compute and op.dtype_rules == ["boolean()"]:
             compute = f"promote({', '.join(p.name for p in op.params if p.is_tensor)})"
         lines.append(f"  out->compute = {rule_call(op, compute, 'dtype_rules') if compute else dtypes[0]};\n")
+        if "complex" not in bodies(op):
+            lines.append("  dtype_rules::require_real(out->compute);\n")
     if op.is_dynamic:
         lines += [f"  shape_rules::add_dynamic(out, {dtype});\n" for dtype in dtypes]
     else:

@@ -2,13 +2,23 @@
 
 #include <array>
 
+#include "engine/rules/error.h"
+
 namespace tt {
 namespace {
 
 constexpr std::array<std::string_view, kNumDTypes> kNames = {
-    "bool",    "uint8",    "int8",    "int16",   "int32",     "int64",
-    "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+    "bool",     "uint8",   "int8",    "int16",     "int32",      "int64",  "float16", "bfloat16",
+    "float32",  "float64", "complex64", "complex128", "uint16", "uint32", "uint64",
 };
+
+constexpr std::array<std::string_view, kNumDTypes> kWords = {
+    "Bool",  "Byte",   "Char",         "Short",         "Int",    "Long",   "Half",   "BFloat16",
+    "Float", "Double", "ComplexFloat", "ComplexDouble", "UInt16", "UInt32", "UInt64",
+};
+
+// The wide unsigned types, which meet none but floating ones.
+bool is_loner(DType t) { return t >= DType::kUInt16; }
 
 DType promote_integers(DType a, DType b) {
   // Signed and unsigned of one width meet in the next wider signed type.
@@ -32,6 +42,8 @@ DType promote_complex(DType a, DType b) {
 
 std::string_view name(DType t) { return kNames[static_cast<size_t>(t)]; }
 
+std::string_view type_word(DType t) { return kWords[static_cast<size_t>(t)]; }
+
 std::optional<DType> parse_dtype(std::string_view name) {
   for (int i = 0; i < kNumDTypes; ++i) {
     if (kNames[i] == name) return static_cast<DType>(i);
@@ -39,11 +51,25 @@ std::optional<DType> parse_dtype(std::string_view name) {
   return std::nullopt;
 }
 
-bool is_valid(int64_t number) { return number >= 0 && number <= static_cast<int64_t>(DType::kFloat64); }
+DType to_real(DType t) {
+  if (t == DType::kComplex64) return DType::kFloat32;
+  return t == DType::kComplex128 ? DType::kFloat64 : t;
+}
+
+DType to_complex(DType t) {
+  if (is_complex(t)) return t;
+  return t == DType::kFloat64 ? DType::kComplex128 : DType::kComplex64;
+}
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
   Category ca = category(a), cb = category(b);
+  if (is_loner(a) || is_loner(b)) {
+    check(ca == Category::kFloating || cb == Category::kFloating,
+          "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", type_word(a),
+          " and ", type_word(b));
+    return ca == Category::kFloating ? a : b;
+  }
   if (ca == Category::kComplex || cb == Category::kComplex) return promote_complex(a, b);
   if (ca != cb) return ca < cb ? b : a;
   return ca == Category::kInteger ? promote_integers(a, b) : promote_floats(a, b);

@@ -23,10 +23,13 @@ enum class DType : uint8_t {
   kBFloat16 = 7,
   kFloat32 = 8,
   kFloat64 = 9,
-  kComplex64 = 10,   // declared, not yet computed with
-  kComplex128 = 11,  // declared, not yet computed with
+  kComplex64 = 10,
+  kComplex128 = 11,
+  kUInt16 = 12,
+  kUInt32 = 13,
+  kUInt64 = 14,
 };
-inline constexpr int kNumDTypes = 12;
+inline constexpr int kNumDTypes = 15;
 
 // What promotion ranks first: a higher category wins whatever the width.
 enum class Category : uint8_t { kBool, kInteger, kFloating, kComplex };
@@ -34,23 +37,31 @@ enum class Category : uint8_t { kBool, kInteger, kFloating, kComplex };
 inline constexpr DType kDefaultFloat = DType::kFloat32;
 
 inline size_t item_size(DType t) {
-  constexpr uint8_t kSizes[kNumDTypes] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+  constexpr uint8_t kSizes[kNumDTypes] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 2, 4, 8};
   return kSizes[static_cast<size_t>(t)];
 }
-std::string_view name(DType t);  // "float32"
+std::string_view name(DType t);       // "float32"
+std::string_view type_word(DType t);  // PyTorch's word in messages: "not implemented for 'Float'"
 std::optional<DType> parse_dtype(std::string_view name);
 inline Category category(DType t) {
   if (t == DType::kBool) return Category::kBool;
-  if (t <= DType::kInt64) return Category::kInteger;
+  if (t <= DType::kInt64 || t >= DType::kUInt16) return Category::kInteger;
   return t <= DType::kFloat64 ? Category::kFloating : Category::kComplex;
 }
 inline bool is_floating(DType t) { return category(t) == Category::kFloating; }
+inline bool is_complex(DType t) { return category(t) == Category::kComplex; }
 inline bool is_integral(DType t) { return category(t) <= Category::kInteger; }  // bool included
-bool is_valid(int64_t number);  // a number from the wire names a dtype we compute with
+inline bool is_unsigned(DType t) { return t == DType::kUInt8 || t >= DType::kUInt16; }  // bool not
+inline bool has_gradients(DType t) { return category(t) >= Category::kFloating; }
+inline bool is_valid(int64_t number) { return number >= 0 && number < kNumDTypes; }  // a number from the wire
 
-// The least type both convert to, PyTorch's table: promote(int64, float16) is float16.
+// The least type both convert to, PyTorch's table: promote(int64, float16) is float16. Throws Error
+// (RuntimeError) on uint16, uint32 or uint64 with another type that is not floating, as PyTorch does.
 DType promote(DType a, DType b);
-// `t` itself if floating, else the default float.
+// The type of a complex number's parts, and the other way round; itself where there is no other.
+DType to_real(DType t);
+DType to_complex(DType t);
+// `t` itself if floating or complex, else the default float.
 inline DType to_float(DType t) { return is_integral(t) ? kDefaultFloat : t; }
 // Whether a result of type `from` may land in a tensor of type `to`: never down a category.
 bool can_cast(DType from, DType to);

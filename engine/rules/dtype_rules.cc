@@ -31,6 +31,8 @@ struct Ranks {
 std::optional<DType> merge(std::optional<DType> high, std::optional<DType> low) {
   if (!high) return low;
   if (!low || category(*low) <= category(*high)) return high;
+  // A real number's width says what a complex one's is: float64 with 1j is complex128.
+  if (is_complex(*low)) return is_floating(*high) ? to_complex(*high) : *low;
   return tt::promote(*high, *low);
 }
 
@@ -39,24 +41,6 @@ bool is_bool(const Arg& a) {
 }
 
 }  // namespace
-
-std::string_view type_word(DType t) {
-  switch (t) {
-    case DType::kBool: return "Bool";
-    case DType::kUInt8: return "Byte";
-    case DType::kInt8: return "Char";
-    case DType::kInt16: return "Short";
-    case DType::kInt32: return "Int";
-    case DType::kInt64: return "Long";
-    case DType::kFloat16: return "Half";
-    case DType::kBFloat16: return "BFloat16";
-    case DType::kFloat32: return "Float";
-    case DType::kFloat64: return "Double";
-    case DType::kComplex64: return "ComplexFloat";
-    case DType::kComplex128: return "ComplexDouble";
-  }
-  return "?";
-}
 
 DType promote_all(std::initializer_list<const Arg*> args) {
   Ranks ranks;
@@ -70,7 +54,29 @@ DType same(const Arg& tensor) {
 
 DType require_floating(DType t) { return is_floating(t) ? t : refuse(t); }
 DType require_full_precision(DType t) { return t == DType::kFloat32 || t == DType::kFloat64 ? t : refuse(t); }
+DType require_inexact(DType t) { return has_gradients(t) ? t : refuse(t); }
 DType require_integral(DType t) { return is_integral(t) ? t : refuse(t); }
+
+DType real_of(const Arg& input) { return to_real(same(input)); }
+DType phase(const Arg& input) { return to_real(floating(input)); }
+
+DType complex_of(const Arg& input) {
+  const DType t = same(input);
+  check(is_floating(t), "view_as_complex is only supported for floating point tensors, but got a tensor of scalar type: ",
+        type_word(t));
+  check_as(ErrorKind::kNotImplemented, item_size(t) >= 4, "there are no complex numbers of ", name(t), " parts");
+  return to_complex(t);
+}
+
+DType of_parts(const Arg& real, const Arg& imag) {
+  const DType a = same(real), b = same(imag);
+  check(is_floating(a) && is_floating(b), "Expected both inputs to be Half, Float or Double tensors but got ",
+        type_word(a), " and ", type_word(b));
+  check(a == b, "Expected object of scalar type ", type_word(a), " but got scalar type ", type_word(b),
+        " for second argument");
+  check_as(ErrorKind::kNotImplemented, item_size(a) >= 4, "there are no complex numbers of ", name(a), " parts");
+  return to_complex(a);
+}
 
 DType not_boolean(const Arg& input) {
   DType t = same(input);
@@ -94,6 +100,25 @@ DType negatable(const Arg& input) {
 DType shiftable(const Arg& input, const Arg& other) {
   DType t = require_integral(promote(input, other));
   return t == DType::kBool ? refuse(t) : t;
+}
+
+DType double_precision_of(DType t) { return is_complex(t) ? DType::kComplex128 : DType::kFloat64; }
+
+DType scaled_by(Scalar factor, DType t) {
+  check(factor.category() != Category::kBool || t == DType::kBool, "Boolean alpha only supported for Boolean results.");
+  check(!is_integral(t) || factor.category() <= Category::kInteger,
+        "For integral input tensors, argument alpha must not be a floating point number.");
+  check(is_complex(t) || factor.is_real(), "For non-complex input tensors, argument alpha must not be a complex number.");
+  return t;
+}
+
+DType above(Scalar limit, DType t) {
+  check(!is_unsigned(t) || limit.to_double() >= 0, "cannot do hardtanh on an unsigned type with negative limits");
+  return t;
+}
+
+void require_real(DType compute) {
+  check_as(ErrorKind::kNotImplemented, !is_complex(compute), "not implemented for '", type_word(compute), "'");
 }
 
 DType power(const Arg& input, const Arg& exponent) {
@@ -150,8 +175,11 @@ DType arg_floating(std::optional<DType> given, DType otherwise) {
 
 DType squared(const Arg& input) { return same(input) == DType::kBool ? DType::kInt64 : same(input); }
 
+DType arg_inexact(std::optional<DType> given, DType otherwise) { return require_inexact(given.value_or(otherwise)); }
+
 DType counted(const Arg& weights) {
   if (weights.is_none()) return DType::kInt64;
+  require_real(same(weights));
   return same(weights) == DType::kFloat32 ? DType::kFloat32 : DType::kFloat64;
 }
 

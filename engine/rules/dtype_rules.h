@@ -12,8 +12,7 @@
 
 namespace tt::dtype_rules {
 
-// PyTorch's word for a dtype in "not implemented for 'Long'".
-std::string_view type_word(DType t);
+using tt::type_word;
 
 // PyTorch's promotion: tensors with dimensions decide before zero-dim tensors, those before
 // numbers; a lower rank counts only where its category is higher. Absent optionals take no part,
@@ -27,7 +26,12 @@ DType same(const Arg& tensor);                        // a number: its default d
 inline DType default_float() { return kDefaultFloat; }
 inline DType boolean() { return DType::kBool; }
 inline DType index() { return DType::kInt64; }
-inline DType double_precision() { return DType::kFloat64; }
+// float64, or complex128 where something is complex.
+DType double_precision_of(DType t);
+template <typename... A>
+DType double_precision(const A&... args) {
+  return double_precision_of(promote(args...));
+}
 
 // Integers become the default float.
 template <typename... A>
@@ -36,6 +40,7 @@ DType floating(const A&... args) {
 }
 // Refuses what promote() gives where the operator has no meaning for it.
 DType require_floating(DType t);
+DType require_inexact(DType t);  // floating or complex
 DType require_integral(DType t);
 template <typename... A>
 DType floating_only(const A&... args) {
@@ -47,6 +52,10 @@ DType full_precision(const A&... args) {
   return require_full_precision(promote(args...));
 }
 template <typename... A>
+DType inexact_only(const A&... args) {
+  return require_inexact(promote(args...));
+}
+template <typename... A>
 DType integral(const A&... args) {
   return require_integral(promote(args...));
 }
@@ -55,6 +64,15 @@ DType not_boolean(const Arg& input, const Arg& other);   // subtraction and its 
 DType negatable(const Arg& input);
 DType shiftable(const Arg& input, const Arg& other);
 DType squared(const Arg& input);  // bool becomes int64
+// `t`, where a factor or a limit that is a number goes with it.
+DType scaled_by(Scalar factor, DType t);
+DType above(Scalar limit, DType t);  // unsigned types have no negative limits
+// Refuses complex numbers, which pointwise operators without a body for them do not compute.
+void require_real(DType compute);
+inline DType real_only(DType t) {
+  require_real(t);
+  return t;
+}
 DType power(const Arg& input, const Arg& exponent);
 DType divided(const Arg& input, const Arg& other, std::optional<std::string_view> rounding_mode);
 DType clamped(const Arg& input, const Arg& min, const Arg& max);
@@ -72,14 +90,30 @@ DType equal_floating(const A&... args) {
   return require_floating(require_equal({&args...}));
 }
 
+template <typename... A>
+DType equal_inexact(const A&... args) {
+  return require_inexact(require_equal({&args...}));
+}
+
+// Complex numbers, and their parts.
+DType real_of(const Arg& input);
+DType phase(const Arg& input);       // real; the default float for integers
+DType complex_of(const Arg& input);  // view_as_complex: floating only
+DType of_parts(const Arg& real, const Arg& imag);
+DType complex_only(const Arg& input);
+DType spectrum(const Arg& input);  // complex, of real numbers
+DType signal(const Arg& input);    // and back
+
 // What was given, or something else.
 inline DType arg(std::optional<DType> given, DType otherwise) { return given.value_or(otherwise); }
 DType arg_floating(std::optional<DType> given, DType otherwise);
+DType arg_inexact(std::optional<DType> given, DType otherwise);
 // Of numbers that become a tensor: bool, int64 or the default float.
 template <typename... S>
 DType number(const S&... numbers) {
   Category c = Category::kBool;
   ((c = std::max(c, Scalar(numbers).category())), ...);
+  if (c == Category::kComplex) return to_complex(kDefaultFloat);
   return c == Category::kBool ? DType::kBool : c == Category::kInteger ? DType::kInt64 : kDefaultFloat;
 }
 DType counted(const Arg& weights);  // bincount's: int64 without weights
@@ -101,9 +135,12 @@ DType multiplied(const A&... args) {
   return multiplied_all({&args...});
 }
 
-// Factorisations: float32 or float64, and one of both.
+// Factorisations: float32, float64 or complex, and one of both.
 DType decomposed(const Arg& a);
 DType decomposed(const Arg& a, const Arg& b);
+DType real_decomposed(const Arg& a);  // of the parts: singular values
+DType real_decomposed(const Arg& a, const Arg& b);
+DType complex_decomposed(const Arg& a);  // eigenvalues
 inline DType int32() { return DType::kInt32; }
 
 // Neural networks.

@@ -36,6 +36,14 @@ DeviceType backend_of(Device arguments, Device results) {
   return either(DeviceType::kCUDA) ? DeviceType::kCUDA : DeviceType::kCPU;
 }
 
+// A complex number says nothing to what is computed in real ones.
+void check_number(const Inference& out) {
+  for (const TensorMeta& meta : out.outputs) {
+    if (is_complex(meta.dtype)) return;
+  }
+  check(is_complex(out.compute), "value cannot be converted to a real type without overflow: it is complex");
+}
+
 // Fills device, backend and requires_grad.
 void infer_common(const Op& op, Args args, bool grad_enabled, Inference* out) {
   Placement placement;
@@ -53,6 +61,8 @@ void infer_common(const Op& op, Args args, bool grad_enabled, Inference* out) {
         if (!op.any_devices) placement.add(*t);
         requires_grad |= param.differentiable && t->requires_grad;
       }
+    } else if (arg.kind == Arg::Kind::kComplex) {
+      check_number(*out);
     } else if (param.type == ParamType::kDevice && !arg.is_none()) {
       device = &arg;
     }
@@ -82,7 +92,7 @@ void infer(const Op& op, Args args, bool grad_enabled, Inference* out) {
     infer_common(op, args, grad_enabled, out);
     for (TensorMeta& meta : out->outputs) {
       meta.device = out->device;
-      meta.requires_grad = out->requires_grad && is_floating(meta.dtype);
+      meta.requires_grad = out->requires_grad && has_gradients(meta.dtype);
       check_size(meta);
     }
   } catch (Error& e) {

@@ -6,14 +6,6 @@
 namespace tt {
 namespace {
 
-// PyTorch's messages call the dtypes by their C++ names.
-std::string_view type_name(DType t) {
-  constexpr std::string_view kNames[kNumDTypes] = {"Bool",  "Byte",   "Char",         "Short",
-                                                   "Int",   "Long",   "Half",         "BFloat16",
-                                                   "Float", "Double", "ComplexFloat", "ComplexDouble"};
-  return kNames[static_cast<size_t>(t)];
-}
-
 bool overlaps_itself(const TensorMeta& t) {
   bool repeats = false;
   for (size_t d = 0; d < t.sizes.size(); ++d) {
@@ -42,8 +34,8 @@ void check_landing(const Op& op, const TensorMeta& result, const TensorMeta& tar
            " and ", target.device, "!");
   }
   if (!can_cast(result.dtype, target.dtype)) [[unlikely]] {
-    refuse(op, "result type ", type_name(result.dtype), " can't be cast to the desired output type ",
-           type_name(target.dtype));
+    refuse(op, "result type ", type_word(result.dtype),
+           " can't be cast to the desired output type ", type_word(target.dtype));
   }
   if (!op.is_dynamic && result.sizes != target.sizes) [[unlikely]] {
     refuse(op, "output with shape ", target.sizes, " doesn't match the broadcast shape ", result.sizes);

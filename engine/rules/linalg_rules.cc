@@ -138,9 +138,8 @@ namespace dtype_rules {
 
 DType decomposed(const Arg& a) {
   DType t = same(a);
-  check(is_floating(t) || category(t) == Category::kComplex, "Expected a floating point or complex tensor as input. Got ", type_word(t));
+  check(has_gradients(t), "Expected a floating point or complex tensor as input. Got ", type_word(t));
   check(t != DType::kFloat16 && t != DType::kBFloat16, "Low precision dtypes not supported. Got ", type_word(t));
-  check_as(ErrorKind::kNotImplemented, category(t) != Category::kComplex, "not implemented for '", type_word(t), "'");
   return t;
 }
 
@@ -149,6 +148,10 @@ DType decomposed(const Arg& a, const Arg& b) {
         " and B of type ", type_word(same(b)), " instead");
   return decomposed(a);
 }
+
+DType real_decomposed(const Arg& a) { return to_real(decomposed(a)); }
+DType real_decomposed(const Arg& a, const Arg& b) { return to_real(decomposed(a, b)); }
+DType complex_decomposed(const Arg& a) { return to_complex(decomposed(a)); }
 
 }  // namespace dtype_rules
 }  // namespace tt

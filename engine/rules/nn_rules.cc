@@ -269,6 +269,7 @@ DType indexed(const Arg& rows, const Arg& indices) {
   check(t == DType::kInt64 || t == DType::kInt32,
         "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got ",
         type_word(t), " instead (while checking arguments for embedding)");
+  require_real(same(rows));
   return same(rows);
 }
 

@@ -55,6 +55,7 @@ std::string_view kind_name(Arg::Kind kind) {
     case Arg::Kind::kBool: return "bool";
     case Arg::Kind::kInt: return "int";
     case Arg::Kind::kFloat: return "float";
+    case Arg::Kind::kComplex: return "complex";
     case Arg::Kind::kInts: return "list of ints";
     case Arg::Kind::kFloats: return "list of floats";
     case Arg::Kind::kString: return "str";
@@ -75,9 +76,9 @@ bool fits(const Param& param, const Arg& arg) {
   switch (param.type) {
     case ParamType::kTensor: return arg.kind == Kind::kTensor || (param.accepts_number && arg.is_number());
     case ParamType::kTensors: return arg.kind == Kind::kTensors && entries_fit(param, arg);
-    case ParamType::kScalar:
-    case ParamType::kFloat: return arg.is_number();
-    case ParamType::kInt: return arg.kind == Kind::kInt;
+    case ParamType::kScalar: return arg.is_number();
+    case ParamType::kFloat: return arg.is_real_number();
+    case ParamType::kInt: return arg.kind == Kind::kInt && arg.size == 0;
     case ParamType::kBool: return arg.kind == Kind::kBool;
     case ParamType::kInts: return arg.kind == Kind::kInts;
     case ParamType::kFloats: return arg.kind == Kind::kFloats;

@@ -97,7 +97,7 @@ namespace dtype_rules {
 
 DType averaged(const Arg& input, std::optional<DType> given) {
   DType t = given.value_or(same(input));
-  check_as(ErrorKind::kNotImplemented, is_floating(t), "mean(): could not infer output dtype. ", given ? "Optional" : "Input",
+  check_as(ErrorKind::kNotImplemented, has_gradients(t), "mean(): could not infer output dtype. ", given ? "Optional" : "Input",
         " dtype must be either a floating point or complex dtype. Got: ", type_word(t));
   return t;
 }
@@ -105,16 +105,16 @@ DType averaged(const Arg& input, std::optional<DType> given) {
 DType truth(const Arg& input) { return same(input) == DType::kUInt8 ? DType::kUInt8 : DType::kBool; }
 
 DType spread(const Arg& input) {
-  check(is_floating(same(input)), "std and var only support floating point and complex dtypes");
-  return same(input);
+  check(has_gradients(same(input)), "std and var only support floating point and complex dtypes");
+  return to_real(same(input));
 }
 
 DType normed(const Arg& input, std::optional<DType> given) {
-  check(is_floating(same(input)), "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
+  check(has_gradients(same(input)), "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
         type_word(same(input)));
   DType t = given.value_or(same(input));
-  check(is_floating(t), "linalg.vector_norm: dtype should be floating point or complex. Got ", type_word(t));
-  return t;
+  check(has_gradients(t), "linalg.vector_norm: dtype should be floating point or complex. Got ", type_word(t));
+  return to_real(t);
 }
 
 DType ordered(const Arg& input) { return not_boolean(input); }

@@ -49,6 +49,15 @@ Sizes mvlgamma(const Arg& input, int64_t p);
 using Geometries = std::vector<Geometry>;
 Geometry alias(const Arg& input);
 Geometry contiguous(const Arg& input);
+Geometry view_as_real(const Arg& input);
+Geometry view_as_complex(const Arg& input);
+Geometry real(const Arg& input);
+Geometry imag(const Arg& input);
+
+// Fourier transforms, along at least one dimension of at least one point.
+Sizes transformed(const Arg& input, SizesView dim);
+Sizes half_transformed(const Arg& input, SizesView dim);
+Sizes inverse_transformed(const Arg& input, SizesView dim, int64_t last_size);
 Geometry view(const Arg& input, SizesView size);     // throws where only a copy would do
 Geometry reshape(const Arg& input, SizesView shape);
 Geometry view_as(const Arg& input, const Arg& other);

@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "engine/rules/dtype.h"
 #include "engine/rules/error.h"
 #include "engine/rules/half.h"
+#include "kernels/common/complex.h"
 
 namespace tt {
 
@@ -41,9 +43,29 @@ decltype(auto) with_element(DType dtype, F&& f) {
     case DType::kBFloat16: return f(std::type_identity<BFloat16>());
     case DType::kFloat32: return f(std::type_identity<float>());
     case DType::kFloat64: return f(std::type_identity<double>());
+    case DType::kUInt16: return f(std::type_identity<uint16_t>());
+    case DType::kUInt32: return f(std::type_identity<uint32_t>());
+    case DType::kUInt64: return f(std::type_identity<uint64_t>());
     default: fail(ErrorKind::kNotImplemented, "not implemented for ", name(dtype));
   }
 }
+
+// Complex ones too.
+template <typename F>
+decltype(auto) with_any_element(DType dtype, F&& f) {
+  if (dtype == DType::kComplex64) return f(std::type_identity<Complex<float>>());
+  if (dtype == DType::kComplex128) return f(std::type_identity<Complex<double>>());
+  return with_element(dtype, std::forward<F>(f));
+}
+
+// Sixteen bytes that are only moved.
+struct Bits16 {
+  uint64_t low = 0;
+  uint64_t high = 0;
+  constexpr Bits16() = default;
+  constexpr explicit Bits16(int value) : low(static_cast<uint64_t>(value)) {}
+  constexpr bool operator==(const Bits16&) const = default;
+};
 
 // Elements that are only moved: an unsigned integer of the dtype's size.
 template <typename F>
@@ -53,6 +75,7 @@ decltype(auto) with_bits(DType dtype, F&& f) {
     case 2: return f(std::type_identity<uint16_t>());
     case 4: return f(std::type_identity<uint32_t>());
     case 8: return f(std::type_identity<uint64_t>());
+    case 16: return f(std::type_identity<Bits16>());
     default: fail(ErrorKind::kNotImplemented, "not implemented for ", name(dtype));
   }
 }

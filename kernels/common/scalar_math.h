@@ -189,7 +189,7 @@ TT_HOST_DEVICE T fmod(T a, T b) {
 }
 template <Integer T>
 TT_HOST_DEVICE T fmod(T a, T b) {
-  return b == 0 || b == -1 ? T(0) : static_cast<T>(a % b);
+  return b == 0 || (std::is_signed_v<T> && b == T(-1)) ? T(0) : static_cast<T>(a % b);
 }
 // The remainder with the divisor's sign.
 template <Real T>
@@ -208,7 +208,7 @@ TT_HOST_DEVICE T trunc_divide(T a, T b) {
 }
 template <Integer T>
 TT_HOST_DEVICE T trunc_divide(T a, T b) {
-  if (b == -1) return static_cast<T>(-a);  // the least value has no negation: it wraps, and must not trap
+  if (std::is_signed_v<T> && b == T(-1)) return static_cast<T>(-a);  // the least value has no negation: it wraps, and must not trap
   return b == 0 ? T(0) : static_cast<T>(a / b);
 }
 // Python's: consistent with remainder(), which a plain floor(a / b) is not after rounding.
@@ -299,7 +299,7 @@ TT_HOST_DEVICE double pow(double x, double y) { return ::pow(x, y); }
 // Wraps around; a negative exponent truncates 1 / x^|n| as PyTorch does.
 template <Integer T>
 TT_HOST_DEVICE T int_pow(T x, T n) {
-  if (n < 0) return x == 1 ? T(1) : x == -1 ? (n % 2 == 0 ? T(1) : T(-1)) : T(0);
+  if (n < 0) return x == 1 ? T(1) : x == T(-1) ? (n % 2 == 0 ? T(1) : T(-1)) : T(0);
   T result = 1;
   while (n != 0) {
     if (n & 1) result = static_cast<T>(result * x);

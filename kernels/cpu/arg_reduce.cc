@@ -2,6 +2,7 @@
 #include <type_traits>
 
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/parts.h"
 #include "kernels/cpu/reduce_extremum.h"
 #include "kernels/cpu/reduce_into.h"
 
@@ -24,34 +25,33 @@ void find_as(const Tensor& input, const ReducePlan& plan, Tensor* values, Tensor
 
 // Where the extremum of each group is, and (where asked) what it is.
 template <bool kMax>
-void find(const Tensor& input, const ReducePlan& plan, Tensor* values, Tensor& indices) {
+void find(const Tensor& given, const std::optional<int64_t>& dim, Tensor* values, Tensor& indices) {
+  const Tensor input = ordered_bits(given);
+  const ReducePlan plan(input, dim ? absl::MakeConstSpan(&*dim, 1) : absl::Span<const int64_t>(), Order::kLogical);
   if (input.dtype() == DType::kBool || input.dtype() == DType::kUInt8) {
     return find_as<uint8_t, kMax>(input, plan, values, indices);
   }
   with_reduced(input.dtype(),
                [&]<typename T>(std::type_identity<T>) { find_as<T, kMax>(input, plan, values, indices); });
-}
-
-ReducePlan plan_along(const Tensor& input, const std::optional<int64_t>& dim) {
-  return ReducePlan(input, dim ? absl::MakeConstSpan(&*dim, 1) : absl::Span<const int64_t>(), Order::kLogical);
+  if (values) restore_bits(*values);
 }
 
 }  // namespace
 
 void max_dim(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& indices) {
-  find<true>(input, plan_along(input, dim), &values, indices);
+  find<true>(input, dim, &values, indices);
 }
 
 void min_dim(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& indices) {
-  find<false>(input, plan_along(input, dim), &values, indices);
+  find<false>(input, dim, &values, indices);
 }
 
 void argmax(const Tensor& input, std::optional<int64_t> dim, bool, Tensor& out) {
-  find<true>(input, plan_along(input, dim), nullptr, out);
+  find<true>(input, dim, nullptr, out);
 }
 
 void argmin(const Tensor& input, std::optional<int64_t> dim, bool, Tensor& out) {
-  find<false>(input, plan_along(input, dim), nullptr, out);
+  find<false>(input, dim, nullptr, out);
 }
 
 }  // namespace tt::cpu

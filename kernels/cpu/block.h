@@ -1,9 +1,9 @@
 // Blocks: what pointwise kernels are made of, and the tables of them for this machine.
 //
-// A pointwise operator is computed a block at a time, in one of four types: float (also for
-// float16 and bfloat16), double, int32_t (also for bool and narrower integers) and int64_t. A
-// block function reads blocks of that type and writes one; loads and stores convert between
-// blocks and memory. Each instruction set has a table of its own. Constant after start; any thread.
+// A pointwise operator is computed a block at a time, in one of six types: float (also for
+// float16 and bfloat16), double, int32_t (also for bool and narrower integers), int64_t (also for
+// wider unsigned ones, uint64 bit by bit) and the complex ones. A block function reads blocks of
+// that type and writes one; loads and stores convert between blocks and memory. Each instruction set has a table of its own. Constant after start; any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 
 #include "engine/generator.h"
 #include "engine/rules/dtype.h"
+#include "kernels/common/complex.h"
 #include "kernels/cpu/matrices.h"
 
 namespace tt::cpu {
@@ -40,6 +41,9 @@ struct PointwiseRow {
   BlockFunction<int32_t> i32;
   BlockFunction<int64_t> i64;
   BlockFunction<int32_t> boolean;  // what computes bool results' truth, in 0 and 1
+  BlockFunction<int64_t> u64;      // uint64's, on its bits
+  BlockFunction<Complex<float>> c64;
+  BlockFunction<Complex<double>> c128;
 };
 
 // Rows of equal length in memory; both strides in elements.
@@ -59,7 +63,7 @@ using StoreFunction = void (*)(const C* src, const Rows& rows, void* dst);
 
 template <typename C>
 struct Moves {
-  LoadFunction<C> load[kNumDTypes];  // by dtype; null for complex
+  LoadFunction<C> load[kNumDTypes];  // by dtype
   StoreFunction<C> store[kNumDTypes];
   // dst[i] = src[i] past the caches: for results that will not fit them.
   void (*stream)(const C* src, int64_t n, C* dst);
@@ -92,6 +96,8 @@ struct BlockTable {
   Moves<double> f64;
   Moves<int32_t> i32;
   Moves<int64_t> i64;
+  Moves<Complex<float>> c64;
+  Moves<Complex<double>> c128;
   Draws draws;
   MatrixTable matrices;
 
@@ -103,8 +109,12 @@ struct BlockTable {
       return f64;
     else if constexpr (std::is_same_v<C, int32_t>)
       return i32;
-    else
+    else if constexpr (std::is_same_v<C, int64_t>)
       return i64;
+    else if constexpr (std::is_same_v<C, Complex<float>>)
+      return c64;
+    else
+      return c128;
   }
 };
 
@@ -113,7 +123,9 @@ template <typename C>
 inline constexpr DType kDTypeOf = std::is_same_v<C, float>     ? DType::kFloat32
                                   : std::is_same_v<C, double>  ? DType::kFloat64
                                   : std::is_same_v<C, int32_t> ? DType::kInt32
-                                                               : DType::kInt64;
+                                  : std::is_same_v<C, int64_t> ? DType::kInt64
+                                  : std::is_same_v<C, Complex<float>> ? DType::kComplex64
+                                                                      : DType::kComplex128;
 
 // The table of the best instruction set that this machine has; TELETENSOR_CPU_ISA (baseline, avx2,
 // avx512) asks for a lesser one. Throws Error (ValueError) where that names none.

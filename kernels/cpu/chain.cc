@@ -31,6 +31,8 @@ template <typename C>
 C number_as(const Arg& arg) {
   if constexpr (std::is_floating_point_v<C>)
     return static_cast<C>(arg.to_double());
+  else if constexpr (is_complex_v<C>)
+    return C(Complex<double>(arg.to_double(), arg.kind == Arg::Kind::kComplex ? arg.imaginary : 0));
   else
     return static_cast<C>(arg.kind == Arg::Kind::kFloat ? arg.scalar().to_int() : arg.integer);
 }
@@ -42,7 +44,11 @@ BlockFunction<C> function_of(const PointwiseRow& row, DType compute) {
   else if constexpr (std::is_same_v<C, double>)
     return row.f64;
   else if constexpr (std::is_same_v<C, int64_t>)
-    return row.i64;
+    return compute == DType::kUInt64 ? row.u64 : row.i64;
+  else if constexpr (std::is_same_v<C, Complex<float>>)
+    return row.c64;
+  else if constexpr (std::is_same_v<C, Complex<double>>)
+    return row.c128;
   else
     return compute == DType::kBool ? row.boolean : row.i32;
 }
@@ -80,11 +86,11 @@ absl::Span<const uint16_t> power(const ChainStep& step) {
   static constexpr uint16_t kSquare[] = {op_id::kSquare}, kCube[] = {op_id::kSquare, op_id::kMul},
                             kRoot[] = {op_id::kSqrt}, kInverse[] = {op_id::kReciprocal},
                             kInverseRoot[] = {op_id::kRsqrt};
-  if (step.op->id != op_id::kPow || !step.args[1].is_number()) return {};
+  if (step.op->id != op_id::kPow || !step.args[1].is_real_number()) return {};
   const double n = step.args[1].to_double();
   if (n == 2) return kSquare;
   if (n == 3) return kCube;
-  if (!is_floating(step.compute)) return {};
+  if (!has_gradients(step.compute)) return {};
   if (n == 0.5) return kRoot;
   if (n == -0.5) return kInverseRoot;
   if (n == -1) return kInverse;
@@ -235,13 +241,17 @@ void run_chain(absl::Span<const ChainStep> steps, const Tensor& out) {
     case DType::kBFloat16:
     case DType::kFloat32: return run<float>(steps, out);
     case DType::kFloat64: return run<double>(steps, out);
-    case DType::kInt64: return run<int64_t>(steps, out);
+    case DType::kComplex64: return run<Complex<float>>(steps, out);
+    case DType::kComplex128: return run<Complex<double>>(steps, out);
+    case DType::kInt64:
+    case DType::kUInt32:
+    case DType::kUInt64: return run<int64_t>(steps, out);
+    case DType::kUInt16:
     case DType::kBool:
     case DType::kUInt8:
     case DType::kInt8:
     case DType::kInt16:
     case DType::kInt32: return run<int32_t>(steps, out);
-    default: fail(ErrorKind::kNotImplemented, "not implemented for ", name(steps[0].compute));
   }
 }
 

@@ -20,7 +20,8 @@ DType bits_of(DType dtype) {
     case 1: return DType::kUInt8;
     case 2: return DType::kInt16;
     case 4: return DType::kInt32;
-    default: return DType::kInt64;
+    case 8: return DType::kInt64;
+    default: return DType::kComplex128;
   }
 }
 
@@ -37,9 +38,20 @@ void copy(const Tensor& src, const Tensor& dst) {
   if (from.dtype == to.dtype) from.dtype = to.dtype = bits_of(to.dtype);
   space.collapse(accesses);
   if (transpose(space, from, to)) return;
+  if (is_complex(to.dtype) && from.dtype != to.dtype && !is_complex(from.dtype)) {  // its real part
+    return to.dtype == DType::kComplex64 ? run_copy<Complex<float>>(space, {&from}, to)
+                                         : run_copy<Complex<double>>(space, {&from}, to);
+  }
   const bool narrow = item_size(from.dtype) <= 2;
   if (narrow && to.dtype == DType::kFloat32) return run_copy<float>(space, {&from}, to);
   switch (from.dtype) {  // the type to pass through: the narrowest that holds the source
+    case DType::kComplex64: return run_copy<Complex<float>>(space, {&from}, to);
+    case DType::kComplex128: return run_copy<Complex<double>>(space, {&from}, to);
+    case DType::kUInt64:  // as an integer it would be negative
+      if (to.dtype == DType::kFloat64) return run_copy<double>(space, {&from}, to);
+      if (is_floating(to.dtype)) return run_copy<float>(space, {&from}, to);
+      return run_copy<int64_t>(space, {&from}, to);
+    case DType::kUInt32:
     case DType::kInt64: return run_copy<int64_t>(space, {&from}, to);
     case DType::kFloat64: return run_copy<double>(space, {&from}, to);
     case DType::kFloat32:
@@ -53,7 +65,11 @@ void fill_with(const Tensor& dst, const Scalar& value) {
   Space space(dst.sizes());
   Access to = space.access(dst);
   space.collapse({&to, 1});
-  if (value.category() == Category::kFloating) {
+  if (!value.is_real()) {
+    const Complex<double> number(value.to_complex().real(), value.to_complex().imag());
+    return run_copy<Complex<double>>(space, {nullptr, number}, to);
+  }
+  if (value.category() == Category::kFloating || (value.is_beyond_int() && !is_integral(to.dtype))) {
     if (to.dtype == DType::kFloat32)
       return run_copy<float>(space, {nullptr, static_cast<float>(value.to_double())}, to);
     return run_copy<double>(space, {nullptr, value.to_double()}, to);

@@ -29,10 +29,22 @@ void fill_by_index(const Tensor& out, F value) {
 }
 
 // Counts from both ends, so that rounding is symmetrical and the last element is exactly `end`.
-double evenly(double start, double end, int64_t steps, int64_t i) {
+template <typename C>
+C evenly(C start, C end, int64_t steps, int64_t i) {
   if (steps == 1) return start;
-  const double step = (end - start) / static_cast<double>(steps - 1);
-  return i < steps / 2 ? start + step * static_cast<double>(i) : end - step * static_cast<double>(steps - 1 - i);
+  const C step = (end - start) / C(static_cast<double>(steps - 1));
+  return i < steps / 2 ? start + step * C(static_cast<double>(i)) : end - step * C(static_cast<double>(steps - 1 - i));
+}
+
+Complex<double> complex_of(const Scalar& number) { return {number.to_complex().real(), number.to_complex().imag()}; }
+
+template <typename F>
+void fill_complex(const Tensor& out, F value) {
+  with_any_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
+    if constexpr (is_complex_v<T>) {
+      for (int64_t i = 0; i < out.numel(); ++i) out.data_as<T>()[i] = T(value(i));
+    }
+  });
 }
 
 }  // namespace
@@ -64,6 +76,9 @@ void arange_from(Scalar start, Scalar, Scalar step, OptionalDType, OptionalDevic
 }
 
 void linspace(Scalar start, Scalar end, int64_t steps, OptionalDType, OptionalDevice, Tensor& out) {
+  if (is_complex(out.dtype())) {
+    return fill_complex(out, [&](int64_t i) { return evenly(complex_of(start), complex_of(end), steps, i); });
+  }
   const double first = start.in_dtype(out.dtype()).to_double(), last = end.in_dtype(out.dtype()).to_double();
   fill_by_index(out, [=](int64_t i) { return evenly(first, last, steps, i); });
 }

@@ -36,18 +36,21 @@ TT_CLONES bool gather_row(T* __restrict out, int64_t out_step, const T* __restri
 }
 
 struct Assign {
+  static constexpr bool kOrders = false;
   template <typename T>
   static T apply(T, T value) {
     return value;
   }
 };
 struct Add {
+  static constexpr bool kOrders = false;
   template <typename T>
   static T apply(T old, T value) {
     return static_cast<T>(old + value);
   }
 };
 struct Multiply {
+  static constexpr bool kOrders = false;
   template <typename T>
   static T apply(T old, T value) {
     return static_cast<T>(old * value);
@@ -55,12 +58,14 @@ struct Multiply {
 };
 // NaN wins.
 struct Largest {
+  static constexpr bool kOrders = true;
   template <typename T>
   static T apply(T old, T value) {
     return is_nan(old) || old > value ? old : value;
   }
 };
 struct Smallest {
+  static constexpr bool kOrders = true;
   template <typename T>
   static T apply(T old, T value) {
     return is_nan(old) || old < value ? old : value;
@@ -111,6 +116,15 @@ void gather(const Tensor& input, int64_t dim, const Tensor& index, bool, Tensor&
 
 namespace {
 
+// Complex numbers have no order.
+template <typename Combine, typename F>
+void with_combined(DType dtype, F f) {
+  if constexpr (Combine::kOrders)
+    with_element(dtype, f);
+  else
+    with_any_element(dtype, f);
+}
+
 // out = input, then Combine of `values` (with strides of its own) into the indexed places, in the
 // order of `index`: the last of several wins, sums come out the same every time.
 template <typename Combine>
@@ -124,7 +138,7 @@ void scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const T
   OutOfRange range(dim, to.size(dim));
   const Sizes around = strides_around(to, dim);
   const Nest<3> nest(where.sizes(), {around, where.strides(), value_strides});
-  with_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_combined<Combine>(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     auto body = [&](const Nest<3>::Offsets& at, int64_t) {
       Picked p{nest.stride(0), to.stride(dim), to.size(dim), where.data_as<int64_t>() + at[1], nest.stride(1)};
       const T* from = values.data_as<T>() + at[2];

@@ -168,8 +168,11 @@ void gemm(const Gemm& g) {
     case DType::kFloat16: return run<Half, float>(g);
     case DType::kBFloat16: return run<BFloat16, float>(g);
     // Unsigned sums wrap around without being undefined; the bits are those of signed ones.
+    case DType::kUInt64:
     case DType::kInt64: return run<uint64_t, uint64_t>(g);
+    case DType::kUInt32:
     case DType::kInt32: return run<uint32_t, uint32_t>(g);
+    case DType::kUInt16:
     case DType::kInt16: return run<uint16_t, uint32_t>(g);
     case DType::kInt8:
     case DType::kUInt8: return run<uint8_t, uint32_t>(g);

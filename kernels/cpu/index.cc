@@ -47,7 +47,7 @@ template <typename Combine>
 void place(const Tensor& out, const Selection& selection, const Tensor& values, Combine combine) {
   const Sizes value_strides = broadcast_strides(values.sizes(), values.strides(), selection.sizes);
   const Nest<3> nest(selection.sizes, {value_strides, selection.steps, selection.offset_strides});
-  with_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_any_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     const int64_t value_step = nest.stride(0), step = nest.stride(1), offset_step = nest.stride(2);
     nest.walk(0, nest.rows(), [&](const Nest<3>::Offsets& at, int64_t) {
       const T* from = values.data_as<T>() + at[0];
@@ -110,17 +110,20 @@ void index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tens
   copy(input, out);
   const Tensor target = at_least_1d(out), values = at_least_1d(source);
   const Selection selection = along(target, dim, index);
-  if (is_floating(out.dtype())) {
-    const double factor = alpha.to_double();
-    place(target, selection, values, [factor](auto old, auto value) {
-      using Wide = std::conditional_t<std::is_same_v<decltype(old), double>, double, float>;
+  const double factor = alpha.to_double();
+  const Complex<double> complex_factor(factor, alpha.to_complex().imag());
+  const int64_t whole = alpha.to_int();
+  place(target, selection, values, [=](auto old, auto value) {
+    using T = decltype(old);
+    if constexpr (is_complex_v<T>) {
+      return old + T(complex_factor) * value;
+    } else if constexpr (std::is_integral_v<T> || std::is_same_v<T, Bool>) {
+      return static_cast<int64_t>(old) + whole * static_cast<int64_t>(value);
+    } else {
+      using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
       return static_cast<Wide>(old) + static_cast<Wide>(factor) * static_cast<Wide>(value);
-    });
-  } else {
-    const int64_t factor = alpha.to_int();
-    place(target, selection, values,
-          [factor](auto old, auto value) { return static_cast<int64_t>(old) + factor * static_cast<int64_t>(value); });
-  }
+    }
+  });
 }
 
 void index_fill(const Tensor& input, int64_t dim, const Tensor& index, Scalar value, Tensor& out) {
@@ -143,7 +146,7 @@ void nonzero(const Tensor& input, Tensor& out) {
   out = empty({count, ndim}, DType::kInt64, input.device());
   if (count == 0 || ndim == 0) return;
   const int64_t length = input.size(-1), rows = input.numel() / length, step = input.stride(-1);
-  with_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_any_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     int64_t* to = out.data_as<int64_t>();
     int64_t* const end = to + count * ndim;
     absl::InlinedVector<int64_t, 6> index(ndim, 0);

@@ -17,11 +17,16 @@ namespace {
 
 constexpr int64_t kGrain = 16 * 1024;  // multiplications that are worth a thread
 
+// body(T()) with the type of the elements.
 template <typename Body>
-void with_real(DType t, Body body) {
-  if (t == DType::kFloat32) return body(float());
-  check(t == DType::kFloat64, "matrices of float32 or float64 are factored, got ", t);
-  body(double());
+void with_factored(DType t, Body body) {
+  switch (t) {
+    case DType::kFloat32: return body(float());
+    case DType::kFloat64: return body(double());
+    case DType::kComplex64: return body(Complex<float>());
+    case DType::kComplex128: return body(Complex<double>());
+    default: fail(ErrorKind::kRuntime, "matrices of floats or complex numbers are factored, got ", name(t));
+  }
 }
 
 int64_t batch_of(const Tensor& t) {
@@ -96,15 +101,32 @@ std::vector<int64_t> orders(const Tensor& pivots, int64_t batch, int64_t rows) {
   return order;
 }
 
+template <typename T>
+real_of_t<T> magnitude(T x) {
+  if constexpr (is_complex_v<T>)
+    return std::hypot(x.re, x.im);
+  else
+    return std::abs(x);
+}
+
+template <typename T>
+T conjugate(T x) {
+  if constexpr (is_complex_v<T>)
+    return {x.re, -x.im};
+  else
+    return x;
+}
+
 // The sign of the exchanges times that of the diagonal, and the diagonal's magnitudes by `add`.
 template <typename T, typename Add>
 T walk_diagonal(const T* lu, const int32_t* pivots, int64_t n, Add add) {
-  T sign = 1;
+  T sign(1);
   for (int64_t i = 0; i < n; ++i) {
     const T d = lu[i * n + i];
-    sign = pivots[i] == i + 1 ? sign : -sign;
-    sign = d == 0 ? T(0) : d < 0 ? -sign : d > 0 ? sign : d;
-    add(std::abs(d));
+    const auto size = magnitude(d);
+    if (pivots[i] != i + 1) sign = -sign;
+    sign = size > 0 ? sign * (d / T(size)) : d;  // 0, or NaN
+    add(size);
   }
   return sign;
 }
@@ -114,7 +136,7 @@ T walk_diagonal(const T* lu, const int32_t* pivots, int64_t n, Add add) {
 void lu_factored(const Tensor& input, std::string_view checked_by, Tensor& LU, Tensor& pivots, Tensor& info) {
   copy_into(LU, input);
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n);
-  with_real(input.dtype(), [&]<typename T>(T) {
+  with_factored(input.dtype(), [&]<typename T>(T) {
     const auto& matrices = blocks().matrices.of<T>();
     each_matrix(batch_of(input), m * n * k, [&](int64_t i) {
       int32_t* failed = info.data_as<int32_t>() + i;
@@ -134,7 +156,7 @@ void lu_solved(const Tensor& A, const Tensor& B, const Tensor& LU, const Tensor&
   const int64_t n = A.size(-1), k = B.size(-1), batch = batch_of(A);
   const std::vector<int64_t> order = orders(pivots, batch, n);
   const Tensor lu = contiguous(LU), b = contiguous(B);
-  with_real(A.dtype(), [&]<typename T>(T) {
+  with_factored(A.dtype(), [&]<typename T>(T) {
     const auto& matrices = blocks().matrices.of<T>();
     each_matrix(batch, n * n * k, [&](int64_t i) {
       const int64_t* rows = order.data() + i * n;
@@ -158,12 +180,12 @@ void lu_solved(const Tensor& A, const Tensor& B, const Tensor& LU, const Tensor&
 void lu_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots, Tensor& out) {
   const int64_t n = A.size(-1);
   const Tensor lu = contiguous(LU), exchanges = contiguous_as(pivots, DType::kInt32);
-  with_real(A.dtype(), [&]<typename T>(T) {
+  with_factored(A.dtype(), [&]<typename T>(T) {
     for (int64_t i = 0; i < out.numel(); ++i) {
-      T size = 1;
+      real_of_t<T> size = 1;
       const T sign = walk_diagonal(lu.data_as<T>() + i * n * n, exchanges.data_as<int32_t>() + i * n, n,
-                                   [&](T d) { size *= d; });
-      out.data_as<T>()[i] = sign * size;
+                                   [&](real_of_t<T> d) { size *= d; });
+      out.data_as<T>()[i] = sign * T(size);
     }
   });
 }
@@ -171,12 +193,12 @@ void lu_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots, Ten
 void lu_log_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots, Tensor& sign, Tensor& logabsdet) {
   const int64_t n = A.size(-1);
   const Tensor lu = contiguous(LU), exchanges = contiguous_as(pivots, DType::kInt32);
-  with_real(A.dtype(), [&]<typename T>(T) {
+  with_factored(A.dtype(), [&]<typename T>(T) {
     for (int64_t i = 0; i < sign.numel(); ++i) {
-      T size = 0;
+      real_of_t<T> size = 0;
       sign.data_as<T>()[i] = walk_diagonal(lu.data_as<T>() + i * n * n, exchanges.data_as<int32_t>() + i * n, n,
-                                           [&](T d) { size += std::log(d); });
-      logabsdet.data_as<T>()[i] = size;
+                                           [&](real_of_t<T> d) { size += std::log(d); });
+      logabsdet.data_as<real_of_t<T>>()[i] = size;
     }
   });
 }
@@ -184,7 +206,7 @@ void lu_log_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots,
 void cholesky_factored(const Tensor& input, std::string_view checked_by, Tensor& L, Tensor& info) {
   copy_into(L, input);
   const int64_t n = input.size(-1);
-  with_real(input.dtype(), [&]<typename T>(T) {
+  with_factored(input.dtype(), [&]<typename T>(T) {
     const auto& matrices = blocks().matrices.of<T>();
     each_matrix(batch_of(input), n * n * n / 3, [&](int64_t i) {
       T* a = L.data_as<T>() + i * n * n;
@@ -200,7 +222,7 @@ void triangular_solved(const Tensor& A, const Tensor& B, bool upper, bool transp
   const int64_t n = A.size(-1), k = B.size(-1);
   const Tensor a = contiguous(A);
   if (n == 0 || k == 0) return;
-  with_real(A.dtype(), [&]<typename T>(T) {
+  with_factored(A.dtype(), [&]<typename T>(T) {
     const auto& matrices = blocks().matrices.of<T>();
     each_matrix(batch_of(A), n * n * k / 2, [&](int64_t i) {
       matrices.solve_triangular(a.data_as<T>() + i * n * n, out.data_as<T>() + i * n * k, n, k, upper, transposed,
@@ -213,7 +235,7 @@ void qr_factored(const Tensor& input, std::string_view mode, Tensor& Q, Tensor& 
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), rows = R.size(-2);
   const bool vectors = mode != "r";
   const Tensor a = contiguous(input);
-  with_real(input.dtype(), [&]<typename T>(T) {
+  with_factored(input.dtype(), [&]<typename T>(T) {
     const auto& matrices = blocks().matrices.of<T>();
     each_matrix(batch_of(input), m * n * k, [&](int64_t i) {
       std::vector<T> work(a.data_as<T>() + i * m * n, a.data_as<T>() + (i + 1) * m * n), tau(static_cast<size_t>(k));
@@ -232,7 +254,7 @@ void householder_factored(const Tensor& input, Tensor& a, Tensor& tau) {
   copy_into(a, input);
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n);
   if (k == 0) return;
-  with_real(input.dtype(), [&]<typename T>(T) {
+  with_factored(input.dtype(), [&]<typename T>(T) {
     const auto& matrices = blocks().matrices.of<T>();
     each_matrix(batch_of(input), m * n * k, [&](int64_t i) {
       matrices.householder(a.data_as<T>() + i * m * n, m, n, tau.data_as<T>() + i * k);
@@ -247,27 +269,45 @@ void eigh_decomposed(const Tensor& input, std::string_view UPLO, bool vectors, T
   const bool upper = UPLO == "U" || UPLO == "u";
   const Tensor a = contiguous(input);
   std::vector<int32_t> info(static_cast<size_t>(batch));
-  with_real(input.dtype(), [&]<typename T>(T) {
+  with_factored(input.dtype(), [&]<typename T>(T) {
     const auto& matrices = blocks().matrices.of<T>();
     each_matrix(batch, 9 * n * n * n, [&](int64_t i) {
       std::vector<T> work(a.data_as<T>() + i * n * n, a.data_as<T>() + (i + 1) * n * n);
       if (upper) {
         for (int64_t r = 0; r < n; ++r) {
-          for (int64_t c = 0; c < r; ++c) work[static_cast<size_t>(r * n + c)] = work[static_cast<size_t>(c * n + r)];
+          for (int64_t c = 0; c < r; ++c) {
+            work[static_cast<size_t>(r * n + c)] = conjugate(work[static_cast<size_t>(c * n + r)]);
+          }
         }
       }
-      info[static_cast<size_t>(i)] = matrices.eigh(work.data(), n, eigenvalues.data_as<T>() + i * n,
+      info[static_cast<size_t>(i)] = matrices.eigh(work.data(), n, eigenvalues.data_as<real_of_t<T>>() + i * n,
                                                    vectors ? eigenvectors.data_as<T>() + i * n * n : nullptr);
     });
   });
   check_info("linalg.eigh", input.dim() > 2, info.data(), batch);
 }
 
+void eig_decomposed(const Tensor& input, bool vectors, Tensor& eigenvalues, Tensor& eigenvectors) {
+  const int64_t n = input.size(-1), batch = batch_of(input);
+  if (n == 0) return;
+  const Tensor a = contiguous(input);
+  std::vector<int32_t> info(static_cast<size_t>(batch));
+  with_factored(input.dtype(), [&]<typename T>(T) {
+    using C = Complex<real_of_t<T>>;
+    const auto& matrices = blocks().matrices.of<T>();
+    each_matrix(batch, 25 * n * n * n, [&](int64_t i) {
+      info[static_cast<size_t>(i)] = matrices.eig(a.data_as<T>() + i * n * n, n, eigenvalues.data_as<C>() + i * n,
+                                                  vectors ? eigenvectors.data_as<C>() + i * n * n : nullptr);
+    });
+  });
+  check_info("linalg.eig", input.dim() > 2, info.data(), batch);
+}
+
 void svd_decomposed(const Tensor& input, bool full_matrices, bool vectors, Tensor& U, Tensor& S, Tensor& Vh) {
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = batch_of(input);
   const Tensor a = contiguous(input);
   std::vector<int32_t> info(static_cast<size_t>(batch));
-  with_real(input.dtype(), [&]<typename T>(T) {
+  with_factored(input.dtype(), [&]<typename T>(T) {
     const auto& matrices = blocks().matrices.of<T>();
     const auto identity = [](T* out, int64_t size) {
       for (int64_t e = 0; e < size * size; ++e) out[e] = e % (size + 1) == 0 ? T(1) : T(0);
@@ -277,7 +317,7 @@ void svd_decomposed(const Tensor& input, bool full_matrices, bool vectors, Tenso
       T* vh = vectors ? Vh.data_as<T>() + i * Vh.size(-2) * n : nullptr;
       if (k > 0) {
         info[static_cast<size_t>(i)] =
-            matrices.svd(a.data_as<T>() + i * m * n, m, n, full_matrices, u, S.data_as<T>() + i * k, vh);
+            matrices.svd(a.data_as<T>() + i * m * n, m, n, full_matrices, u, S.data_as<real_of_t<T>>() + i * k, vh);
       } else if (vectors && full_matrices) {
         identity(u, m);
         identity(vh, n);
@@ -293,7 +333,7 @@ void matrix_exp(const Tensor& input, Tensor& out) {
   const int64_t n = input.size(-1);
   if (n == 0) return;
   const Tensor a = contiguous(input);
-  with_real(input.dtype(), [&]<typename T>(T) {
+  with_factored(input.dtype(), [&]<typename T>(T) {
     const auto& matrices = blocks().matrices.of<T>();
     each_matrix(batch_of(input), 10 * n * n * n, [&](int64_t i) {
       matrices.exponential(a.data_as<T>() + i * n * n, n, out.data_as<T>() + i * n * n);

@@ -256,5 +256,7 @@ template class Loop<float>;
 template class Loop<double>;
 template class Loop<int32_t>;
 template class Loop<int64_t>;
+template class Loop<Complex<float>>;
+template class Loop<Complex<double>>;
 
 }  // namespace tt::cpu

@@ -2,12 +2,16 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/op_ids.h"
+#include "engine/parallel.h"
 #include "engine/rules/error.h"
 #include "kernels/common/element.h"
 #include "kernels/common/factor.h"
+#include "kernels/cpu/chain.h"
 #include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/onednn.h"
+#include "kernels/cpu/parts.h"
 #include "kernels/cpu/product.h"
 
 namespace tt::cpu {
@@ -69,6 +73,30 @@ void multiply(const Tensor& input, const Tensor& other, const void* bias, const 
   product(g, bias);
 }
 
+// Of complex matrices, by the four products of their parts. A linear layer's bias is added after.
+void multiply_complex(const Tensor& input, const Tensor& other, Tensor& out) {
+  const Tensor a[] = {contiguous(part(input, 0)), contiguous(part(input, 1))};
+  const Tensor b[] = {contiguous(part(other, 0)), contiguous(part(other, 1))};
+  Tensor products[2][2];
+  for (int i : {0, 1}) {
+    for (int j : {0, 1}) {
+      products[i][j] = empty(out.sizes(), to_real(out.dtype()), out.device());
+      multiply(a[i], b[j], nullptr, nullptr, products[i][j]);
+    }
+  }
+  with_element(to_real(out.dtype()), [&]<typename R>(std::type_identity<R>) {
+    const auto at = [&](int i, int j) { return products[i][j].template data_as<R>(); };
+    const R *rr = at(0, 0), *ri = at(0, 1), *ir = at(1, 0), *ii = at(1, 1);
+    R* to = parts(out).data_as<R>();
+    parallel_for(out.numel(), 1 << 15, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        to[2 * i] = static_cast<R>(rr[i] - ii[i]);
+        to[2 * i + 1] = static_cast<R>(ri[i] + ir[i]);
+      }
+    });
+  });
+}
+
 // out += number, a tensor of one element.
 void add_number(const Tensor& number, Tensor& out) {
   with_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -77,12 +105,27 @@ void add_number(const Tensor& number, Tensor& out) {
   });
 }
 
+// out += row, which is broadcast.
+void add_row(const Tensor& row, Tensor& out) {
+  const Arg args[] = {Arg(out.get()), Arg(row.get()), Arg(int64_t{1})};
+  const ChainStep step{find_op(op_id::kAdd), args, out.dtype()};
+  run_chain({&step, 1}, out);
+}
+
 }  // namespace
 
-void matmul(const Tensor& input, const Tensor& other, Tensor& out) { multiply(input, other, nullptr, &other, out); }
+void matmul(const Tensor& input, const Tensor& other, Tensor& out) {
+  if (is_complex(out.dtype())) return multiply_complex(input, other, out);
+  multiply(input, other, nullptr, &other, out);
+}
 
 void linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Tensor& out) {
   check_linear_bias(weight, bias);
+  if (is_complex(out.dtype())) {
+    multiply_complex(input, turned(weight), out);
+    if (bias) add_row(bias, out);
+    return;
+  }
   const bool one = bias && bias.numel() == 1;
   const Tensor b = one ? Tensor() : contiguous(bias);
   multiply(input, turned(weight), b ? b.data() : nullptr, &weight, out);

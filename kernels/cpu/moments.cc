@@ -3,7 +3,9 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/parts.h"
 #include "kernels/cpu/reduce_into.h"
 #include "kernels/cpu/reduce_moments.h"
 
@@ -27,13 +29,32 @@ void moments_into(const Tensor& input, const std::optional<absl::Span<const int6
   }
 }
 
+// The variance of complex numbers is that of their real parts and that of their imaginary ones.
+template <typename Result>
+void moments_of_parts(const Tensor& input, const std::optional<absl::Span<const int64_t>>& dim, int64_t correction,
+                      Tensor& out, Result result) {
+  Tensor variances[2];
+  for (int which : {0, 1}) {
+    variances[which] = empty(out.sizes(), DType::kFloat64, out.device());
+    var(part(input, which), dim, correction, false, variances[which]);
+  }
+  double* sums = variances[0].data_as<double>();
+  const double* others = variances[1].data_as<double>();
+  for (int64_t i = 0; i < out.numel(); ++i) sums[i] = result(sums[i] + others[i]);
+  copy(variances[0], out);
+}
+
 }  // namespace
 
 void var(const Tensor& input, std::optional<absl::Span<const int64_t>> dim, int64_t correction, bool, Tensor& out) {
+  if (is_complex(input.dtype())) return moments_of_parts(input, dim, correction, out, [](double v) { return v; });
   moments_into(input, dim, out, [=](const MomentsTotal& total) { return variance(total, correction); });
 }
 
 void std(const Tensor& input, std::optional<absl::Span<const int64_t>> dim, int64_t correction, bool, Tensor& out) {
+  if (is_complex(input.dtype())) {
+    return moments_of_parts(input, dim, correction, out, [](double v) { return std::sqrt(v); });
+  }
   moments_into(input, dim, out, [=](const MomentsTotal& total) { return std::sqrt(variance(total, correction)); });
 }
 

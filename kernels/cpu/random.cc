@@ -13,6 +13,7 @@
 #include "kernels/cpu/block.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/parts.h"
 
 namespace tt::cpu {
 
@@ -127,9 +128,14 @@ void draw_integers(const Tensor& out, const IntegerRange& range) {
 
 }  // namespace
 
-void rand(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) { draw_unit(out, 0, 1); }
+void rand(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
+  draw_unit(is_complex(out.dtype()) ? parts(out) : out, 0, 1);
+}
 
-void randn(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) { draw_normal(out, 0, 1); }
+// A complex number has variance 1, half of it in each part.
+void randn(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
+  is_complex(out.dtype()) ? draw_normal(parts(out), 0, std::sqrt(0.5)) : draw_normal(out, 0, 1);
+}
 
 void uniform_like(const Tensor&, double from, double to, Tensor& out) {
   check_uniform(from, to);

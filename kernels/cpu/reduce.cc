@@ -2,7 +2,11 @@
 #include <cmath>
 #include <type_traits>
 
+#include "kernels/cpu/complex_product.h"
+#include "kernels/cpu/contiguous.h"
+#include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/parts.h"
 #include "kernels/cpu/reduce_fold.h"
 #include "kernels/cpu/reduce_into.h"
 #include "kernels/cpu/reduce_power.h"
@@ -34,6 +38,9 @@ void with_truth(DType dtype, F&& f) {
 }
 
 // Each output is `result` of how many elements that make it are not 0.
+// What asks for truth alone asks it of bools, where elements are complex: not 0 is one of which a part is not.
+Tensor truth_of(const Tensor& t) { return is_complex(t.dtype()) ? contiguous_as(t, DType::kBool) : t; }
+
 template <typename Result>
 void count_into(const Tensor& input, const ReducePlan& plan, Tensor& out, Result result) {
   with_truth(input.dtype(), [&]<typename T>(std::type_identity<T>) { fold_into<Count<T>>(input, plan, out, result); });
@@ -56,17 +63,34 @@ using SumOfNumbers = Sum<T, NotNaN>;
 
 template <template <typename, typename> typename Monoid>
 void extremum_into(const Tensor& input, const Dims& dim, Tensor& out) {
-  const ReducePlan plan = plan_over(input, dim);
+  const Tensor x = ordered_bits(input);
+  const ReducePlan plan = plan_over(x, dim);
   auto as = [&]<typename T>(std::type_identity<T>) {
-    fold_into<Monoid<T, AsIs>>(input, plan, out, [](const T& total) { return total; });
+    fold_into<Monoid<T, AsIs>>(x, plan, out, [](const T& total) { return total; });
   };
-  if (input.dtype() == DType::kBool || input.dtype() == DType::kUInt8) return as(std::type_identity<uint8_t>());
-  with_reduced(input.dtype(), as);
+  if (x.dtype() == DType::kBool || x.dtype() == DType::kUInt8) return as(std::type_identity<uint8_t>());
+  with_reduced(x.dtype(), as);
+  restore_bits(out);
+}
+
+// A complex sum is that of each part.
+template <typename F>
+void by_parts(const Tensor& input, const Dims& dim, Tensor& out, F reduce_parts) {
+  const Tensor x = contiguous_as(input, out.dtype());
+  const Sizes dims = dims_of_parts(x, dim);
+  Tensor to = parts(out);
+  if (dims.empty()) return copy(parts(x), to);  // a zero-dim tensor: none would be all, the parts too
+  reduce_parts(parts(x), SizesView(dims), to);
 }
 
 }  // namespace
 
 void sum(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out) {
+  if (is_complex(out.dtype())) {
+    return by_parts(input, dim, out, [](const Tensor& x, SizesView dims, Tensor& to) {
+      sum_into<PlainSum>(x, ReducePlan(x, dims, Order::kAny), to);
+    });
+  }
   sum_into<PlainSum>(input, plan_over(input, dim), out);
 }
 
@@ -74,7 +98,11 @@ void nansum(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& o
   sum_into<SumOfNumbers>(input, plan_over(input, dim), out);
 }
 
-void mean(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out) {
+void mean(const Tensor& input, Dims dim, bool keepdim, std::optional<DType>, Tensor& out) {
+  if (is_complex(out.dtype())) {
+    return by_parts(input, dim, out,
+                    [=](const Tensor& x, SizesView dims, Tensor& to) { mean(x, dims, keepdim, std::nullopt, to); });
+  }
   const ReducePlan plan = plan_over(input, dim);
   with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     const double count = static_cast<double>(plan.count);
@@ -83,6 +111,7 @@ void mean(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out
 }
 
 void prod(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out) {
+  if (is_complex(out.dtype())) return complex_prod(input, dim.value_or(absl::Span<const int64_t>()), out);
   const ReducePlan plan = plan_over(input, dim);
   with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     fold_into<Product<T>>(input, plan, out, [](const T& total) { return total; });
@@ -94,16 +123,19 @@ void amax(const Tensor& input, Dims dim, bool, Tensor& out) { extremum_into<Larg
 void amin(const Tensor& input, Dims dim, bool, Tensor& out) { extremum_into<Smallest>(input, dim, out); }
 
 void any(const Tensor& input, Dims dim, bool, Tensor& out) {
-  count_into(input, plan_over(input, dim), out, [](int64_t count) { return static_cast<uint8_t>(count > 0); });
+  const Tensor x = truth_of(input);
+  count_into(x, plan_over(x, dim), out, [](int64_t count) { return static_cast<uint8_t>(count > 0); });
 }
 
 void all(const Tensor& input, Dims dim, bool, Tensor& out) {
-  const ReducePlan plan = plan_over(input, dim);
-  count_into(input, plan, out, [&](int64_t count) { return static_cast<uint8_t>(count == plan.count); });
+  const Tensor x = truth_of(input);
+  const ReducePlan plan = plan_over(x, dim);
+  count_into(x, plan, out, [&](int64_t count) { return static_cast<uint8_t>(count == plan.count); });
 }
 
 void count_nonzero(const Tensor& input, Dims dim, Tensor& out) {
-  count_into(input, plan_over(input, dim), out, [](int64_t count) { return count; });
+  const Tensor x = truth_of(input);
+  count_into(x, plan_over(x, dim), out, [](int64_t count) { return count; });
 }
 
 namespace {
@@ -134,7 +166,8 @@ void logsumexp_into(const Tensor& input, const ReducePlan& plan, Tensor& out) {
 
 }  // namespace
 
-void vector_norm(const Tensor& input, double ord, Dims dim, bool, std::optional<DType>, Tensor& out) {
+void vector_norm(const Tensor& input, double ord, Dims dim, bool keepdim, std::optional<DType>, Tensor& out) {
+  if (is_complex(input.dtype())) return vector_norm(magnitudes(input), ord, dim, keepdim, std::nullopt, out);
   const ReducePlan plan = plan_over(input, dim);
   if (out.dtype() == DType::kFloat64) {
     norm_into<double>(input, plan, ord, out);

@@ -2,8 +2,12 @@
 
 #include "kernels/cpu/clones.h"
 #include "kernels/common/element.h"
+#include "kernels/cpu/complex_product.h"
+#include "kernels/cpu/contiguous.h"
+#include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/lines.h"
+#include "kernels/cpu/parts.h"
 #include "kernels/cpu/strided_block.h"
 
 namespace tt::cpu {
@@ -135,9 +139,15 @@ void scan_by(const Tensor& input, int64_t dim, int identity, Tensor& out) {
 
 }  // namespace
 
-void cumsum(const Tensor& input, int64_t dim, std::optional<DType>, Tensor& out) { scan_by<Plus>(input, dim, 0, out); }
+void cumsum(const Tensor& input, int64_t dim, std::optional<DType>, Tensor& out) {
+  if (!is_complex(out.dtype())) return scan_by<Plus>(input, dim, 0, out);
+  if (out.dim() == 0) return copy(input, out);
+  Tensor to = parts(out);
+  scan_by<Plus>(parts(contiguous_as(input, out.dtype())), shape_rules::wrap_dim(dim, out.dim()), 0, to);
+}
 
 void cumprod(const Tensor& input, int64_t dim, std::optional<DType>, Tensor& out) {
+  if (is_complex(out.dtype())) return complex_cumprod(input, dim, out);
   scan_by<Times>(input, dim, 1, out);
 }
 

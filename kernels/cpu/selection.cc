@@ -48,7 +48,7 @@ Tensor offsets_of_true(const Tensor& mask, SizesView strides) {
   const int64_t count = count_true(mask);
   Tensor offsets = empty({count}, DType::kInt64, mask.device());
   int64_t* out = offsets.data_as<int64_t>();
-  with_element(mask.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_any_element(mask.dtype(), [&]<typename T>(std::type_identity<T>) {
     int64_t n = 0;
     const Nest<2> nest(mask.sizes(), {mask.strides(), strides});
     nest.walk(0, nest.rows(), [&](const Nest<2>::Offsets& at, int64_t) {

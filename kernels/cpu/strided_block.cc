@@ -11,7 +11,13 @@ namespace {
 // it to the machine. We go through int64 and saturate there.
 template <typename To, typename From>
 To cast(From value) {
-  if constexpr (std::is_same_v<To, Bool>) {
+  if constexpr (is_complex_v<To> && is_complex_v<From>) {
+    return To(value);
+  } else if constexpr (is_complex_v<To>) {
+    return To(cast<real_of_t<To>>(value));
+  } else if constexpr (is_complex_v<From> && !std::is_same_v<To, Bool>) {
+    return cast<To>(value.re);
+  } else if constexpr (std::is_same_v<To, Bool>) {
     return Bool(static_cast<bool>(value != From(0)));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     constexpr From kLimit = static_cast<From>(0x1p63);

@@ -82,6 +82,9 @@ TT_CLONES void strip(const uint32_t* from, uint32_t* to, const Plane& p, int64_t
 TT_CLONES void strip(const uint64_t* from, uint64_t* to, const Plane& p, int64_t rows) {
   transpose_strip(from, to, p, rows);
 }
+TT_CLONES void strip(const Bits16* from, Bits16* to, const Plane& p, int64_t rows) {
+  transpose_edge(from, to, p, rows, p.columns);
+}
 
 }  // namespace
 

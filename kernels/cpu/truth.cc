@@ -1,5 +1,6 @@
 #include "kernels/cpu/truth.h"
 
+#include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/reduce_fold.h"
 
 namespace tt::cpu {
@@ -16,6 +17,7 @@ int64_t count(const Tensor& t, const ReducePlan& plan) {
 }  // namespace
 
 int64_t count_true(const Tensor& t) {
+  if (is_complex(t.dtype())) return count_true(contiguous_as(t, DType::kBool));
   const ReducePlan plan(t, {}, Order::kAny);
   switch (t.dtype()) {
     case DType::kFloat32: return count<float>(t, plan);

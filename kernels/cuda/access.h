@@ -20,6 +20,9 @@ TT_FUNCTION void with_element_of(DType dtype, F f) {
     case DType::kFloat16: return f(std::type_identity<Half>());
     case DType::kBFloat16: return f(std::type_identity<BFloat16>());
     case DType::kFloat32: return f(std::type_identity<float>());
+    case DType::kUInt16: return f(std::type_identity<uint16_t>());
+    case DType::kUInt32: return f(std::type_identity<uint32_t>());
+    case DType::kUInt64: return f(std::type_identity<uint64_t>());
     default: return f(std::type_identity<double>());
   }
 }
@@ -42,7 +45,10 @@ struct Access {
   void* data;
   DType dtype;
 
-  explicit Access(const Tensor& t) : data(t.data()), dtype(t.dtype()) {}
+  // Throws Error (NotImplementedError) on complex numbers, which no kernel here computes with yet.
+  explicit Access(const Tensor& t) : data(t.data()), dtype(t.dtype()) {
+    check_as(ErrorKind::kNotImplemented, !is_complex(dtype), "not implemented for ", name(dtype), " on ", t.device());
+  }
   constexpr Access(void* data, DType dtype) : data(data), dtype(dtype) {}
 
   template <typename C>

@@ -42,6 +42,7 @@ struct Search {
 
 template <bool kMax>
 void find(const Tensor& input, const std::optional<int64_t>& dim, const Tensor* values, Tensor& indices) {
+  check_ordered(input.dtype());
   const ReducePlan plan(input, dim ? absl::MakeConstSpan(&*dim, 1) : absl::Span<const int64_t>(), Order::kLogical);
   const Access best = values ? Access(*values) : Access(nullptr, input.dtype());
   with_reduced(input.dtype(), [&]<typename T>(std::type_identity<T>) {

@@ -184,7 +184,7 @@ std::string ChainPlan::operand(const Arg& arg) {
   if (arg.kind == Arg::Kind::kSlot) return absl::StrCat("r", arg.slot);
   if (arg.is_number()) return number(arg);
   const Tensor t = Tensor::from(arg.tensor);
-  if (t.device() != out_.device() || inputs_.size() == kMaxChainInputs || category(t.dtype()) == Category::kComplex) {
+  if (t.device() != out_.device() || inputs_.size() == kMaxChainInputs || t.dtype() >= DType::kComplex64) {
     possible_ = false;
     return "";
   }

@@ -30,6 +30,11 @@ void with_reduced(DType dtype, F&& f) {
   f(std::type_identity<int64_t>());
 }
 
+// Extremes are found in the type that `dtype` is reduced in: uint64's order is not int64's.
+inline void check_ordered(DType dtype) {
+  check_as(ErrorKind::kNotImplemented, dtype != DType::kUInt64, "not implemented for ", name(dtype));
+}
+
 // Whether elements of `dtype` are reduced in C without a copy of them all in another type.
 template <typename C>
 bool is_read_as(DType dtype) {
@@ -67,6 +72,8 @@ TT_FUNCTION void with_element_read_as(DType dtype, F f) {
       case DType::kInt8: return f(std::type_identity<int8_t>());
       case DType::kInt16: return f(std::type_identity<int16_t>());
       case DType::kInt32: return f(std::type_identity<int32_t>());
+      case DType::kUInt16: return f(std::type_identity<uint16_t>());
+      case DType::kUInt32: return f(std::type_identity<uint32_t>());
       default: return f(std::type_identity<int64_t>());
     }
   }

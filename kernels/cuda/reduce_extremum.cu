@@ -12,6 +12,7 @@ using Dims = std::optional<absl::Span<const int64_t>>;
 
 template <bool kMax>
 void extremum_into(const Tensor& input, const Dims& dim, Tensor& out) {
+  check_ordered(input.dtype());
   const ReducePlan plan(input, dim.value_or(absl::Span<const int64_t>()), Order::kAny);
   with_reduced(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     reduce(Extremum<T, kMax, AsIs>{Access(out), weakest<T, kMax>()}, input, plan);

@@ -8,6 +8,7 @@
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
 #include "python/bindings/operators.h"
+#include "python/bindings/parse.h"
 #include "python/bindings/read.h"
 
 namespace tt::python {
@@ -24,12 +25,19 @@ std::optional<DType> dtype_of_format(const char* format, Py_ssize_t itemsize) {
     case 'B': return DType::kUInt8;
     case 'b': return DType::kInt8;
     case 'h': return DType::kInt16;
+    case 'H': return DType::kUInt16;
+    case 'I':
+    case 'L':
+    case 'Q': return itemsize == 4 ? DType::kUInt32 : DType::kUInt64;
     case 'i':
     case 'l':
     case 'q': return itemsize == 4 ? DType::kInt32 : DType::kInt64;
     case 'e': return DType::kFloat16;
     case 'f': return DType::kFloat32;
     case 'd': return DType::kFloat64;
+    case 'Z':
+      if (format[1] == 'f') return DType::kComplex64;
+      return format[1] == 'd' ? std::optional(DType::kComplex128) : std::nullopt;
     default: return std::nullopt;
   }
 }
@@ -62,7 +70,8 @@ client::Tensor from_buffer(PyObject* data, std::optional<DType> dtype, Device de
   const Py_buffer& view = buffer.view();
   std::optional<DType> own = dtype_of_format(view.format, view.itemsize);
   check_as(ErrorKind::kType, own.has_value(), "can't convert np.ndarray of format '", view.format ? view.format : "",
-           "'. The supported types are: float64, float32, float16, int64, int32, int16, int8, uint8, and bool.");
+           "'. The supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, "
+           "uint32, uint16, uint8, and bool.");
   Sizes sizes(view.shape, view.shape + view.ndim);
   absl::Span<const char> bytes(static_cast<const char*>(view.buf), static_cast<size_t>(view.len));
   std::string packed;
@@ -79,6 +88,7 @@ struct Flat {
   Sizes sizes;
   std::vector<Scalar> values;
   Category category = Category::kBool;
+  bool is_beyond_int = false;         // only uint64 and floating types hold them
   std::optional<DType> tensor_dtype;  // where the leaves are tensors
 };
 
@@ -90,14 +100,19 @@ void add_leaf(PyObject* o, Flat* flat) {
     value = Scalar(o == Py_True);
   } else if (PyLong_Check(o) || (PyIndex_Check(o) && !is_tensor(o))) {
     Owned index(must(PyNumber_Index(o)));
-    long long v = PyLong_AsLongLong(index.get());
-    if (v == -1 && PyErr_Occurred()) throw PythonErrorSet();
-    value = Scalar(int64_t{v});
+    int overflow = 0;
+    long long v = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
+    if (v == -1 && !overflow && PyErr_Occurred()) throw PythonErrorSet();
+    check(overflow >= 0, "Overflow when unpacking long, got a number beyond 64 bits");
+    value = overflow ? Scalar::of_unsigned(beyond_int(index.get())) : Scalar(int64_t{v});
+    flat->is_beyond_int |= overflow != 0;
   } else if (is_tensor(o)) {
     check_as(ErrorKind::kValue, handle_of(o)->numel() == 1,
              "only one element tensors can be converted to Python scalars");
     value = read_scalar(handle_of(o));
     flat->tensor_dtype = flat->tensor_dtype ? promote(*flat->tensor_dtype, handle_of(o)->dtype) : handle_of(o)->dtype;
+  } else if (Arg number; PyNumber_Check(o) && !PyFloat_Check(o) && plain_number(o, &number)) {
+    value = number.scalar();  // complex, NumPy's
   } else {
     double v = PyFloat_AsDouble(o);
     if (v == -1 && PyErr_Occurred()) throw PythonErrorSet();
@@ -140,7 +155,9 @@ void pack(const std::vector<Scalar>& values, std::string* bytes) {
   bytes->resize(values.size() * sizeof(T));
   for (size_t i = 0; i < values.size(); ++i) {
     T v;
-    if constexpr (std::is_integral_v<T>) v = static_cast<T>(values[i].to_int());
+    if constexpr (std::is_same_v<T, std::complex<float>>) v = T(values[i].to_complex());
+    else if constexpr (std::is_same_v<T, std::complex<double>>) v = values[i].to_complex();
+    else if constexpr (std::is_integral_v<T>) v = static_cast<T>(values[i].to_int());
     else if constexpr (std::is_same_v<T, double>) v = values[i].to_double();
     else v = T(static_cast<float>(values[i].to_double()));
     std::memcpy(bytes->data() + i * sizeof(T), &v, sizeof(T));
@@ -162,7 +179,11 @@ std::string pack_as(DType t, const std::vector<Scalar>& values) {
     case DType::kBFloat16: pack<BFloat16>(values, &bytes); break;
     case DType::kFloat32: pack<float>(values, &bytes); break;
     case DType::kFloat64: pack<double>(values, &bytes); break;
-    default: fail(ErrorKind::kNotImplemented, "[tensor] ", name(t), " values are not supported");
+    case DType::kComplex64: pack<std::complex<float>>(values, &bytes); break;
+    case DType::kComplex128: pack<std::complex<double>>(values, &bytes); break;
+    case DType::kUInt16: pack<uint16_t>(values, &bytes); break;
+    case DType::kUInt32: pack<uint32_t>(values, &bytes); break;
+    case DType::kUInt64: pack<uint64_t>(values, &bytes); break;
   }
   return bytes;
 }
@@ -190,8 +211,13 @@ client::Tensor tensor_from(PyObject* data, std::optional<DType> dtype, Device de
                   : flat.values.empty()         ? default_float_
                   : flat.category == Category::kBool    ? DType::kBool
                   : flat.category == Category::kInteger ? DType::kInt64
-                                                        : default_float_;
+                  : flat.category == Category::kFloating ? default_float_
+                                                         : to_complex(default_float_);
   DType result = dtype.value_or(natural);
+  check(!flat.is_beyond_int || result == DType::kUInt64 || !is_integral(result),
+        "Overflow when unpacking long, got a number beyond int64's largest");
+  check_as(ErrorKind::kType, flat.category != Category::kComplex || is_complex(result) || flat.tensor_dtype,
+           "must be real number, not complex");
   return session.upload(pack_as(result, flat.values), result, flat.sizes, device);
 }
 

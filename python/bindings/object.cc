@@ -78,7 +78,7 @@ int set_requires_grad(PyObject* o, PyObject* value, void*) {
         bool wanted = value == Py_True;
         if (wanted == handle->requires_grad) return 0;
         check(handle->is_leaf(), "you can only change requires_grad flags of leaf variables.");
-        check(!wanted || is_floating(handle->dtype), "only Tensors of floating point dtype can require gradients");
+        check(!wanted || has_gradients(handle->dtype), "only Tensors of floating point and complex dtype can require gradients");
         client::set_requires_grad(handle, wanted, current_site(*handle->session));
         return 0;
       },

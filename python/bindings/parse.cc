@@ -22,7 +22,7 @@ std::string_view canonical(std::string_view name) {
 }
 
 bool is_number_object(PyObject* o) {
-  return PyFloat_Check(o) || PyLong_Check(o) || PyNumber_Check(o);
+  return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || PyNumber_Check(o);
 }
 
 // As plain_number, or the value of a zero-dim tensor, which has to be fetched.
@@ -194,10 +194,11 @@ class Binder {
       case ParamType::kTensors: return set_list(p, value, arg);
       case ParamType::kScalar: return is_number_object(value) && number_from(value, arg);
       case ParamType::kFloat:
-        return is_number_object(value) && number_from(value, arg) && (*arg = Arg(arg->to_double()), true);
+        return is_number_object(value) && number_from(value, arg) && arg->is_real_number() &&
+               (*arg = Arg(arg->to_double()), true);
       case ParamType::kInt:
         return !PyFloat_Check(value) && is_number_object(value) && number_from(value, arg) &&
-               arg->kind != Arg::Kind::kFloat && (*arg = Arg(arg->integer), true);
+               arg->kind < Arg::Kind::kFloat && (*arg = Arg(arg->integer), true);
       case ParamType::kBool:
         return (PyBool_Check(value) || (PyLong_Check(value) && !strict_)) && (*arg = Arg(PyObject_IsTrue(value) == 1), true);
       case ParamType::kInts: return set_ints(p, value, arg);
@@ -284,19 +285,37 @@ class Binder {
 
 }  // namespace
 
+uint64_t beyond_int(PyObject* o) {
+  const unsigned long long v = PyLong_AsUnsignedLongLong(o);
+  if (v == static_cast<unsigned long long>(-1) && PyErr_Occurred()) {
+    PyErr_Clear();
+    fail(ErrorKind::kRuntime, "Overflow when unpacking long, got a number beyond 64 bits");
+  }
+  return v;
+}
+
 bool plain_number(PyObject* o, Arg* out) {
   if (PyBool_Check(o)) return *out = Arg(o == Py_True), true;
   if (PyFloat_Check(o)) return *out = Arg(PyFloat_AS_DOUBLE(o)), true;
   if (PyLong_Check(o)) {
     int overflow = 0;
     long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (overflow > 0) return *out = Arg(Scalar::of_unsigned(beyond_int(o))), true;
     check(!overflow, "Overflow when unpacking long, got a number beyond 64 bits");
     return *out = Arg(static_cast<int64_t>(v)), true;
+  }
+  if (PyComplex_Check(o)) {  // NumPy's complex128 is one
+    return *out = Arg(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o))), true;
   }
   if (PySequence_Check(o)) return false;
   if (PyIndex_Check(o)) {  // NumPy's integers
     Owned index(must(PyNumber_Index(o)));
     return plain_number(index.get(), out);
+  }
+  if (PyObject_HasAttrString(o, "__complex__") && !PyObject_HasAttrString(o, "__float__")) {
+    const Py_complex value = PyComplex_AsCComplex(o);
+    if (value.real == -1 && PyErr_Occurred()) throw PythonErrorSet();
+    return *out = Arg(std::complex<double>(value.real, value.imag)), true;
   }
   if (!PyNumber_Check(o) || !Py_TYPE(o)->tp_as_number->nb_float) return false;
   Owned value(must(PyNumber_Float(o)));

@@ -43,6 +43,8 @@ bool parse(const Op& op, const PythonCall& call, ParsedArgs* out, std::string* w
 
 // A number of Python's or NumPy's; false where it is none. Throws on one beyond 64 bits.
 bool plain_number(PyObject* o, Arg* out);
+// The value of a Python int above int64's largest. Throws Error (RuntimeError) beyond 64 bits.
+uint64_t beyond_int(PyObject* o);
 // A dtype or device from its Python object; throw Error (TypeError).
 DType dtype_from(PyObject* o);
 Device device_from(PyObject* o);

@@ -28,17 +28,23 @@ Scalar element(DType t, const char* p) {
     case DType::kBFloat16: return Scalar(double{load<BFloat16>(p)});
     case DType::kFloat32: return Scalar(double{load<float>(p)});
     case DType::kFloat64: return Scalar(load<double>(p));
-    case DType::kComplex64:
-    case DType::kComplex128: break;
+    case DType::kComplex64: return Scalar(std::complex<double>(load<std::complex<float>>(p)));
+    case DType::kComplex128: return Scalar(load<std::complex<double>>(p));
+    case DType::kUInt16: return Scalar(int64_t{load<uint16_t>(p)});
+    case DType::kUInt32: return Scalar(int64_t{load<uint32_t>(p)});
+    case DType::kUInt64: return Scalar::of_unsigned(load<uint64_t>(p));
   }
-  fail(ErrorKind::kNotImplemented, "[item] reading ", name(t), " values is not supported");
+  return Scalar();
 }
 
 PyObject* number(const Scalar& s) {
   switch (s.category()) {
     case Category::kBool: return PyBool_FromLong(s.to_bool());
-    case Category::kInteger: return PyLong_FromLongLong(s.to_int());
-    default: return PyFloat_FromDouble(s.to_double());
+    case Category::kInteger:
+      return s.is_beyond_int() ? PyLong_FromUnsignedLongLong(static_cast<uint64_t>(s.to_int()))
+                               : PyLong_FromLongLong(s.to_int());
+    case Category::kFloating: return PyFloat_FromDouble(s.to_double());
+    default: return PyComplex_FromDoubles(s.to_complex().real(), s.to_complex().imag());
   }
 }
 

@@ -53,7 +53,19 @@ PyObject* dtype_is_complex(PyObject* self, void*) {
   return PyBool_FromLong(category(dtype_of(self)) == Category::kComplex);
 }
 PyObject* dtype_is_signed(PyObject* self, void*) {
-  return PyBool_FromLong(dtype_of(self) != DType::kBool && dtype_of(self) != DType::kUInt8);
+  return PyBool_FromLong(dtype_of(self) != DType::kBool && !is_unsigned(dtype_of(self)));
+}
+PyObject* dtype_to_real(PyObject* self, PyObject*) {
+  return guard([&] {
+    check(has_gradients(dtype_of(self)), "to_real: not a floating point or complex dtype: ", name(dtype_of(self)));
+    return Py_NewRef(dtype_object(to_real(dtype_of(self))));
+  });
+}
+PyObject* dtype_to_complex(PyObject* self, PyObject*) {
+  return guard([&] {
+    check(has_gradients(dtype_of(self)), "to_complex: not a floating point or complex dtype: ", name(dtype_of(self)));
+    return Py_NewRef(dtype_object(to_complex(dtype_of(self))));
+  });
 }
 PyObject* dtype_reduce(PyObject* self, PyObject*) {  // by its name in the module: copies stay the same object
   return PyUnicode_FromString(std::string(name(dtype_of(self))).c_str());
@@ -133,6 +145,7 @@ DType dtype_from(PyObject* o) {
   if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::kFloat64;
   if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::kInt64;
   if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::kBool;
+  if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) return DType::kComplex128;
   fail(ErrorKind::kType, "dtype must be teletensor.dtype, not ", Py_TYPE(o)->tp_name);
 }
 
@@ -188,7 +201,10 @@ bool init_types(PyObject* module) {
                                        {"is_complex", dtype_is_complex, nullptr, nullptr, nullptr},
                                        {"is_signed", dtype_is_signed, nullptr, nullptr, nullptr},
                                        {}};
-  static PyMethodDef dtype_methods[] = {{"__reduce__", dtype_reduce, METH_NOARGS, nullptr}, {}};
+  static PyMethodDef dtype_methods[] = {{"__reduce__", dtype_reduce, METH_NOARGS, nullptr},
+                                        {"to_real", dtype_to_real, METH_NOARGS, "The dtype of its parts."},
+                                        {"to_complex", dtype_to_complex, METH_NOARGS, "The dtype whose parts it is."},
+                                        {}};
   static PyType_Slot dtype_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(dtype_repr)},
                                       {Py_tp_getset, dtype_getset},
                                       {Py_tp_methods, dtype_methods},

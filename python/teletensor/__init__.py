@@ -19,7 +19,8 @@ from ._connection import connect, connection, disconnect, sync_report, synchroni
 from ._version import __version__
 
 # dtypes, with their second names
-from ._C import bfloat16, complex64, complex128, float16, float32, float64, int8, int16, int32, int64, uint8  # isort: skip
+from ._C import bfloat16, complex64, complex128, float16, float32, float64, int8, int16, int32, int64  # isort: skip
+from ._C import uint8, uint16, uint32, uint64  # isort: skip
 from ._C import bool  # noqa: A004 - PyTorch's name
 
 half, float, double = float16, float32, float64  # noqa: A001
@@ -36,6 +37,7 @@ from ._functions import *  # noqa: E402,F403
 from ._arguments import *  # noqa: E402,F403
 from ._combining import *  # noqa: E402,F403
 from ._dlpack import from_dlpack  # noqa: E402
+from ._complex import *  # noqa: E402,F403
 from ._einsum import einsum, tensordot  # noqa: E402
 from ._inplace import in_place_functions as _in_place_functions  # noqa: E402
 from ._numbers import *  # noqa: E402,F403
@@ -50,9 +52,10 @@ from ._lowrank import *  # noqa: E402,F403
 from ._native import *  # noqa: E402,F403
 from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
 from ._serialization import load, save  # noqa: E402
+from ._spectral import istft, stft  # noqa: E402
 from ._tensor_str import set_printoptions  # noqa: E402
 from . import (  # noqa: E402
-    _VF, _utils, amp, autograd, backends, cuda, distributions, func, functional, jit, types, linalg, masked, nn, optim,
+    _VF, _utils, amp, autograd, backends, cuda, distributions, fft, func, functional, jit, types, linalg, masked, nn, optim,
     random, signal, special, testing, utils, version,
 )  # fmt: skip
 from .amp import autocast  # noqa: E402
@@ -65,6 +68,7 @@ from .nn.functional import (  # noqa: E402
     pixel_unshuffle, rrelu, triplet_margin_loss,
 )  # fmt: skip
 
+adjoint = Tensor.adjoint
 globals().update(_in_place_functions | _drawing_functions | _view_copies)
 
 

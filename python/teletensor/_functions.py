@@ -129,6 +129,7 @@ class finfo:  # noqa: N801 - PyTorch's name
 
     def __init__(self, dtype=None):
         dtype = dtype or _C.default_dtype()
+        dtype = dtype.to_real() if dtype.is_complex else dtype  # the limits of its parts
         if dtype not in _FLOATS:
             raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
         for name, value in zip(("bits", "eps", "max", "tiny", "resolution"), _FLOATS[dtype]):
@@ -156,7 +157,7 @@ class iinfo:  # noqa: N801 - PyTorch's name
     """Limits of an integer dtype: bits, min, max."""
 
     def __init__(self, dtype):
-        if dtype.is_floating_point or dtype is _C.bool:
+        if dtype.is_floating_point or dtype.is_complex or dtype is _C.bool:
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         self.dtype, self.bits = dtype, 8 * dtype.itemsize
         signed = dtype.is_signed

@@ -188,12 +188,6 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable) -> Tensor:
     return self.copy_(_C.tensor(values, dtype=self.dtype, device=self.device).reshape(self.shape))
 
 
-@_method
-def adjoint(self: Tensor) -> Tensor:
-    """The last two dimensions exchanged."""
-    return self.transpose(-2, -1)
-
-
 def _overwriting(name: str) -> Callable:
     function = getattr(Tensor, name)
 
@@ -229,4 +223,4 @@ _SHOWN = (
     "reciprocal_", "relu_", "resize_as_", "round_", "rsqrt_", "selu_", "sigmoid_", "sin_", "sinh_", "sqrt_", "square_",
     "tan_", "tanh_", "threshold_", "trunc_", "zero_",
 )  # fmt: skip
-in_place_functions = {"renorm": lands(Tensor.renorm)} | {name: _in_place_function(name) for name in (*_SHOWN, "fliplr", "flipud", "adjoint") if hasattr(Tensor, name)}
+in_place_functions = {"renorm": lands(Tensor.renorm)} | {name: _in_place_function(name) for name in (*_SHOWN, "fliplr", "flipud") if hasattr(Tensor, name)}

@@ -1,4 +1,4 @@
-"""Pointwise functions and sums made of operators, and what real tensors answer to complex ones' names."""
+"""Pointwise functions and sums made of operators."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from ._C import Tensor
 from ._landing import landing_functions, overwriting
 
 __all__ = [
-    "addr", "angle", "conj", "conj_physical", "frexp", "gradient", "histogram", "isin", "isreal", "ldexp", "logaddexp2",
-    "logcumsumexp", "positive", "real", "resolve_conj", "resolve_neg", "sgn", "vdot",
+    "addr", "frexp", "gradient", "histogram", "isin", "ldexp", "logaddexp2", "logcumsumexp", "positive",
 ]  # fmt: skip
 
 _torch = _C.torch
-sgn, vdot = _torch.sign, _torch.dot
 
 
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta=1, alpha=1) -> Tensor:
@@ -159,45 +157,11 @@ def positive(input: Tensor) -> Tensor:
     return input
 
 
-def real(input: Tensor) -> Tensor:
-    """Itself, where it is real."""
-    if input.dtype.is_complex:
-        raise NotImplementedError("[real] complex tensors are not computed with")
-    return input
-
-
-conj = conj_physical = resolve_conj = resolve_neg = real
-
-
-def isreal(input: Tensor) -> Tensor:
-    """Whether each element is real: all are."""
-    return _torch.ones(input.shape, dtype=_C.bool, device=input.device)
-
-
-def angle(input: Tensor) -> Tensor:
-    """pi where negative, else 0; NaN stays."""
-    zeros = _torch.zeros_like(input) if input.is_floating_point() else _torch.zeros(input.shape, device=input.device)
-    result = zeros.masked_fill(input < 0, math.pi)
-    return _torch.where(input.isnan(), input, result) if input.is_floating_point() else result
-
-
 globals().update(
-    landing_functions(globals(), ("addr", "angle", "conj_physical", "frexp", "histogram", "isin", "ldexp", "logaddexp2", "logcumsumexp"))
+    landing_functions(globals(), ("addr", "frexp", "histogram", "isin", "ldexp", "logaddexp2", "logcumsumexp"))
 )
-for _name in (
-    "addr", "angle", "conj", "conj_physical", "histogram", "isreal", "ldexp", "logaddexp2", "logcumsumexp", "positive",
-    "resolve_conj", "resolve_neg", "sgn", "vdot", "frexp",
-):  # fmt: skip
+for _name in ("addr", "histogram", "ldexp", "logaddexp2", "logcumsumexp", "positive", "frexp"):
     setattr(Tensor, _name, globals()[_name])
-for _name in ("addr", "ldexp", "mvlgamma", "sgn"):
+for _name in ("addr", "ldexp", "mvlgamma"):
     setattr(Tensor, f"{_name}_", overwriting(_name))
 Tensor.float_power_ = overwriting("float_power", exact=True)
-Tensor.real = property(real, doc="Itself, where it is real.")
-Tensor.H = property(lambda self: self.transpose(0, 1) if self.dim() == 2 else _not_a_matrix(self), doc="A matrix transposed.")
-Tensor.mH = property(lambda self: self.transpose(-2, -1), doc="Matrices transposed.")
-
-
-def _not_a_matrix(t: Tensor) -> Tensor:
-    if t.dim() == 0:
-        return t
-    raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {t.dim()}-D tensor.")

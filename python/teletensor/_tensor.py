@@ -116,7 +116,7 @@ def cuda(self: Tensor, device=None, non_blocking: bool = False, memory_format=No
 def to(self: Tensor, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None) -> Tensor:
     """``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``; itself where nothing changes."""
     for arg in args:
-        if isinstance(arg, _C.dtype) or arg in (float, int, bool) and not isinstance(arg, bool):
+        if isinstance(arg, _C.dtype) or arg in (float, int, bool, complex) and not isinstance(arg, bool):
             dtype = arg
         elif isinstance(arg, (str, _C.device)):
             device = arg
@@ -158,6 +158,11 @@ _TYPE_NAMES = {
     _C.int32: "torch.IntTensor",
     _C.int64: "torch.LongTensor",
     _C.bool: "torch.BoolTensor",
+    _C.complex64: "torch.ComplexFloatTensor",
+    _C.complex128: "torch.ComplexDoubleTensor",
+    _C.uint16: "torch.UInt16Tensor",
+    _C.uint32: "torch.UInt32Tensor",
+    _C.uint64: "torch.UInt64Tensor",
 }
 
 
@@ -173,6 +178,7 @@ def _caster(name: str, dtype) -> Callable:
 for _name, _dtype in {
     "float": _C.float32, "double": _C.float64, "half": _C.float16, "bfloat16": _C.bfloat16, "byte": _C.uint8,
     "char": _C.int8, "short": _C.int16, "int": _C.int32, "long": _C.int64, "bool": _C.bool,
+    "cfloat": _C.complex64, "cdouble": _C.complex128,
 }.items():  # fmt: skip
     _METHODS[_name] = _caster(_name, _dtype)
 

@@ -17,6 +17,18 @@ def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=N
     _options["sci_mode"] = sci_mode
 
 
+class _ComplexFormatter:
+    """Formats the real parts alike, and the imaginary ones."""
+
+    def __init__(self, values: list):
+        self.real, self.imaginary = _Formatter([v.real for v in values], True), _Formatter([v.imag for v in values], True)
+        self.width = self.real.width + self.imaginary.width + 2
+
+    def __call__(self, value: complex) -> str:
+        imaginary = self.imaginary(value.imag).lstrip() + "j"
+        return self.real(value.real) + ("" if imaginary[0] in "+-" else "+") + imaginary
+
+
 class _Formatter:
     """Formats all values of one tensor alike."""
 
@@ -84,7 +96,8 @@ def tensor_str(tensor: _C.Tensor) -> str:
     suffixes = []
     if tensor.device.type != "cpu":
         suffixes.append(f"device='{tensor.device}'")
-    if tensor.dtype not in (_C.default_dtype(), _C.int64, _C.bool):
+    default = _C.default_dtype()
+    if tensor.dtype not in (default, default.to_complex(), _C.int64, _C.bool):
         suffixes.append(f"dtype={tensor.dtype}")
     if tensor.device.type == "meta":
         body = "..."
@@ -97,7 +110,8 @@ def tensor_str(tensor: _C.Tensor) -> str:
         summarize = tensor.numel() > _options["threshold"]
         shown = _edges(tensor.detach()) if summarize else tensor.detach()
         nested = shown.tolist()
-        formatter = _Formatter(_flat(nested), tensor.is_floating_point())
+        values = _flat(nested)
+        formatter = _ComplexFormatter(values) if tensor.dtype.is_complex else _Formatter(values, tensor.is_floating_point())
         body = _body(nested, indent, formatter, summarize, list(tensor.shape))
     if tensor.grad_fn is not None:
         suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/rules/error.h"
+
 namespace tt {
 namespace {
 
@@ -37,6 +39,26 @@ TEST(DTypeTest, PromotesToComplexOfTheWidthThatHoldsBoth) {
   EXPECT_EQ(promote(kComplex128, kFloat16), kComplex128);
 }
 
+TEST(DTypeTest, WideUnsignedTypesMeetFloatingOnesAlone) {
+  for (DType t : {kUInt16, kUInt32, kUInt64}) {
+    EXPECT_EQ(promote(t, t), t);
+    EXPECT_EQ(promote(t, kFloat16), kFloat16);
+    EXPECT_EQ(promote(kFloat64, t), kFloat64);
+    for (DType other : {kBool, kUInt8, kInt64, kComplex64, t == kUInt16 ? kUInt32 : kUInt16}) {
+      EXPECT_THROW(promote(t, other), Error) << name(t) << " with " << name(other);
+    }
+    EXPECT_TRUE(is_integral(t) && is_unsigned(t) && !is_floating(t) && !is_complex(t));
+  }
+}
+
+TEST(DTypeTest, ComplexTypesHavePartsAndTheOtherWayRound) {
+  EXPECT_EQ(to_real(kComplex64), kFloat32);
+  EXPECT_EQ(to_real(kComplex128), kFloat64);
+  EXPECT_EQ(to_complex(kFloat64), kComplex128);
+  EXPECT_EQ(to_complex(kInt8), kComplex64);
+  EXPECT_EQ(item_size(kComplex128), 16u);
+}
+
 TEST(DTypeTest, NamesReadBack) {
   for (int i = 0; i < kNumDTypes; ++i) {
     DType t = static_cast<DType>(i);
@@ -51,12 +73,15 @@ TEST(DTypeTest, CastsNeverGoDownACategory) {
   EXPECT_TRUE(can_cast(kBool, kInt8));
   EXPECT_FALSE(can_cast(kFloat32, kInt64));
   EXPECT_FALSE(can_cast(kUInt8, kBool));
+  EXPECT_FALSE(can_cast(kComplex64, kFloat64));
+  EXPECT_TRUE(can_cast(kFloat64, kComplex64));
+  EXPECT_TRUE(can_cast(kInt8, kUInt64));
 }
 
-TEST(DTypeTest, OnlyNumbersOfDTypesThatAreComputedWithAreValid) {
+TEST(DTypeTest, OnlyNumbersOfDTypesAreValid) {
   EXPECT_TRUE(is_valid(0));
-  EXPECT_TRUE(is_valid(9));
-  for (int64_t number : {int64_t{-1}, int64_t{10}, int64_t{12}, int64_t{256}, int64_t{1} << 40}) {
+  EXPECT_TRUE(is_valid(kNumDTypes - 1));
+  for (int64_t number : {int64_t{-1}, int64_t{kNumDTypes}, int64_t{256}, int64_t{1} << 40}) {
     EXPECT_FALSE(is_valid(number)) << number;
   }
 }

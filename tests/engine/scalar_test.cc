@@ -48,5 +48,24 @@ TEST(ErrorTest, TheInnermostOperatorIsNamedOnce) {
   EXPECT_EQ(error.message(), "[matmul] sizes differ");
 }
 
+TEST(ScalarTest, HoldsComplexNumbers) {
+  const Scalar z(std::complex<double>(1.5, -2));
+  EXPECT_EQ(z.category(), Category::kComplex);
+  EXPECT_EQ(z.dtype(), DType::kComplex64);
+  EXPECT_EQ(z.to_string(), "(1.5-2j)");
+  EXPECT_TRUE(Scalar(std::complex<double>(0, 1)).to_bool());
+  EXPECT_EQ(Arg(z).scalar().to_complex(), z.to_complex());
+}
+
+TEST(ScalarTest, HoldsIntegersAboveInt64) {
+  const Scalar n = Scalar::of_unsigned(uint64_t{1} << 63);
+  EXPECT_TRUE(n.is_beyond_int());
+  EXPECT_EQ(n.dtype(), DType::kUInt64);
+  EXPECT_EQ(n.to_double(), 0x1p63);
+  EXPECT_EQ(n.to_string(), "9223372036854775808");
+  EXPECT_EQ(Arg(n).scalar().to_string(), n.to_string());
+  EXPECT_FALSE(Scalar::of_unsigned(7).is_beyond_int());
+}
+
 }  // namespace
 }  // namespace tt

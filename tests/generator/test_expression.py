@@ -69,7 +69,7 @@ def test_only_what_formulas_read_is_kept(operators, headers):
     text = emit_gradients([*operators, op], headers)
     #                           params, args, metas, results
     assert "k_parts_probe[] = {{0x1, 0x0, 0x1, 0x0}, {0x2, 0x0, 0x0, 0x1}}" in text
-    assert "{&gradient_probe, k_parts_probe, 0x4}" in text
+    assert "{&gradient_probe, k_parts_probe, 0x4, true}" in text
     assert reads_values(op)
     assert not reads_values(operator("probe", 50, UNARY, grad={"input": "unreduce(g, input.sizes)"}))
 

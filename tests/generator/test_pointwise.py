@@ -89,8 +89,24 @@ def test_results_that_are_always_floating_compute_in_no_integers():
 def test_bodies_by_kind():
     row = pointwise.emit_file([operator({"int": "~input", "bool": "input == 0"})], 4008 % pointwise.NUM_FILES, FUNCTIONS)
     assert "nullptr, nullptr, find_probe_int<int32_t>(), find_probe_int<int64_t>(), find_probe_bool<int32_t>()" in row
-    with pytest.raises(DeclarationError, match="bodies are by float, int, bool"):
-        pointwise.bodies(operator({"complex": "input"}))
+    with pytest.raises(DeclarationError, match="bodies are by float, int, bool, complex"):
+        pointwise.bodies(operator({"decimal": "input"}))
+
+
+def test_complex_numbers_are_computed_where_it_says_so():
+    row = pointwise.emit_file([operator({"float": "input", "complex": "conj(input)"})], 4008 % pointwise.NUM_FILES, FUNCTIONS)
+    assert "nullptr, find_probe_complex<Complex<float>>(), find_probe_complex<Complex<double>>()}," in row
+    op = operator("input * other")
+    op.entry["complex"] = True
+    row = pointwise.emit_file([op], 4008 % pointwise.NUM_FILES, FUNCTIONS)
+    assert "find_probe_float<Complex<float>>(), find_probe_float<Complex<double>>()}," in row
+
+
+def test_uint64_is_computed_as_int64_where_the_bits_are_the_same():
+    row = pointwise.emit_file([operator("input * other + 1")], 4008 % pointwise.NUM_FILES, FUNCTIONS)
+    assert "find_probe_float<int64_t>(), find_probe_float<int32_t>(), find_probe_float<int64_t>(), nullptr" in row
+    row = pointwise.emit_file([operator("input / other")], 4008 % pointwise.NUM_FILES, FUNCTIONS)
+    assert "find_unsigned_probe<uint64_t>(), nullptr" in row
 
 
 def test_each_operator_is_in_one_file():

@@ -428,3 +428,20 @@ def unique_rows(input, consecutive: bool):
     new = np.append(True, np.any(input[1:] != input[:-1], 1)) if len(input) else np.zeros(0, bool)
     inverse = np.cumsum(new) - 1
     return input[new], inverse, np.bincount(inverse, minlength=new.sum())
+
+
+def fft_c2c(input, dim, scale, forward):
+    """Along dimensions, as scipy.fft; the inverse without its factor."""
+    transformed = np.fft.fftn(input, axes=dim) if forward else np.fft.ifftn(input, axes=dim, norm="forward")
+    return transformed * scale
+
+
+def fft_r2c(input, dim, scale):
+    """The first half of a real signal's spectrum."""
+    return np.fft.rfftn(input, axes=dim) * scale
+
+
+def fft_c2r(input, dim, scale, last_size):
+    """Back from the first half."""
+    sizes = [input.shape[d] for d in dim[:-1]] + [last_size]
+    return np.fft.irfftn(input, s=sizes, axes=dim, norm="forward") * scale

@@ -43,7 +43,10 @@ def _array(spec, rng: np.random.Generator) -> np.ndarray:
         return np.asarray(rng.integers(low, high, size)).astype(spec.get("dtype", "float64"))
     if "low" in spec:
         return np.asarray(rng.uniform(spec["low"], spec["high"], size)).astype(spec.get("dtype", "float64"))
-    return np.asarray(rng.standard_normal(size)).astype(spec.get("dtype", "float64"))
+    drawn = np.asarray(rng.standard_normal(size))
+    if spec.get("dtype", "").startswith("complex"):
+        drawn = np.asarray(drawn + 1j * rng.standard_normal(size))
+    return drawn.astype(spec.get("dtype", "float64"))
 
 
 def _is_tensor_spec(param, value) -> bool:
@@ -65,6 +68,11 @@ class Sample:
     def floating(self) -> list[str]:
         """The tensor parameters that hold floating numbers."""
         return [k for k, v in self.values.items() if isinstance(v, np.ndarray) and v.dtype.kind == "f"]
+
+    @property
+    def complex(self) -> list[str]:
+        """The tensor parameters that hold complex numbers."""
+        return [k for k, v in self.values.items() if isinstance(v, np.ndarray) and v.dtype.kind == "c"]
 
     def reference(self) -> object:
         """What `ref` says of the values; None where there is no reference."""

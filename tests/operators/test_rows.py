@@ -9,16 +9,17 @@ from tests.operators import samples
 from tests.conftest import DEVICES
 from tests.operators.samples import OPERATORS, SAMPLES, arguments, as_list, call, takes_device, tensor, values
 
-TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-9}
+TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-9, "complex64": 2e-5, "complex128": 1e-9}
 FLOATING = ("float16", "bfloat16", "float32", "float64")
-INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64")
+INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
+COMPLEX = ("complex64", "complex128")
 # Numbers whose dtype an operator refuses, as PyTorch does.
 REFUSALS = "not implemented for|is not supported|only supports|expected|Expected|must be|same dtype|can't be cast|should be"
 
 WITH_REFERENCE = [s for s in SAMPLES if not s.operator.entry["ref"].startswith("none:")]
 DIFFERENTIABLE = [
     s for s in SAMPLES
-    if s.operator.differentiable_params & set(s.floating + [k for k, v in s.values.items() if isinstance(v, list)])
+    if s.operator.differentiable_params & set(s.floating + s.complex + [k for k, v in s.values.items() if isinstance(v, list)])
     and not s.operator.is_random and s.operator.entry.get("grad") != "none"
     and not s.operator.entry.get("checked_inputs") == []
 ]  # fmt: skip
@@ -28,10 +29,11 @@ ERRORS = [
 
 
 def everywhere(cases, operator_of=lambda case: case.operator, name_of=str) -> list:
-    """The cases on each device that they can be made to run on."""
+    """The cases on each device that they can be made to run on: GPUs compute with no complex numbers yet."""
     return [
         pytest.param(case, device, id=name_of(case) if device == "cpu" else f"{name_of(case)}-{device}")
-        for device in DEVICES for case in cases if device == "cpu" or takes_device(operator_of(case))
+        for device in DEVICES for case in cases
+        if device == "cpu" or takes_device(operator_of(case)) and not getattr(case, "complex", None)
     ]  # fmt: skip
 
 
@@ -40,10 +42,11 @@ def close(actual, expected, tolerance: float, what: str) -> None:
     assert actual.shape == expected.shape, f"{what}: sizes {actual.shape}, the reference has {expected.shape}"
     if actual.dtype == bool or expected.dtype == bool:
         np.testing.assert_array_equal(actual.astype(bool), expected.astype(bool), err_msg=what)
+    elif actual.dtype.kind in "iu" and expected.dtype.kind in "iu":
+        np.testing.assert_array_equal(actual, expected.astype(actual.dtype), err_msg=what)
     else:
-        np.testing.assert_allclose(
-            actual.astype("float64"), expected.astype("float64"), rtol=tolerance, atol=tolerance, err_msg=what
-        )
+        wide = "complex128" if "c" in (actual.dtype.kind, expected.dtype.kind) else "float64"
+        np.testing.assert_allclose(actual.astype(wide), expected.astype(wide), rtol=tolerance, atol=tolerance, err_msg=what)
 
 
 @pytest.mark.parametrize(("sample", "device"), everywhere(WITH_REFERENCE))
@@ -67,7 +70,39 @@ def convertible(sample, dtype: str) -> bool:
     return bool(arrays) and all(np.all(a == np.floor(a)) for a in arrays if a.size)
 
 
-@pytest.mark.parametrize("dtype", FLOATING + INTEGERS)
+def rounded(torch, sample, dtype: str) -> dict:
+    """The floating arguments as the dtype holds them: integers see small whole numbers, bool zeros and ones."""
+    held = {}
+    for name in sample.floating:
+        a = sample.values[name]
+        if dtype in INTEGERS:
+            a = np.clip(np.abs(np.round(np.nan_to_num(a))), 0, 1 if dtype == "bool" else 5)
+        elif dtype in COMPLEX:
+            rng = np.random.default_rng(a.size)
+            a = a + 1j * rng.standard_normal(a.shape)
+        held[name] = values(tensor(torch, a).to(getattr(torch, dtype))).astype("complex128" if dtype in COMPLEX else "float64")
+    return held
+
+
+def wrapped(expected: np.ndarray, dtype) -> tuple[np.ndarray, np.ndarray]:
+    """A reference in float64 as an integer dtype has it, and where that means something."""
+    known = np.isfinite(expected)
+    return np.trunc(np.where(known, expected, 0)).astype("int64").astype(dtype), known
+
+
+def compare(result, expected: np.ndarray, dtype: str) -> None:
+    got = values(result)
+    if got.dtype.kind in "iu":
+        whole, known = (expected.astype(got.dtype), True) if expected.dtype.kind in "iub" else wrapped(expected.real, got.dtype)
+        assert got.shape == whole.shape, f"{dtype}: sizes {got.shape}, the reference has {whole.shape}"
+        np.testing.assert_array_equal(np.where(known, got, 0), np.where(known, whole, 0), err_msg=dtype)
+        return
+    limit = TOLERANCES.get(dtype, 0) * (8 if dtype in ("float16", "bfloat16") else 1)
+    single = repr(result.dtype) in ("torch.float32", "torch.complex64")
+    close(got, expected, max(limit, TOLERANCES["float32"] if single else TOLERANCES["float64"]), dtype)
+
+
+@pytest.mark.parametrize("dtype", FLOATING + INTEGERS + COMPLEX)
 @pytest.mark.parametrize("operator", [op for op in OPERATORS if any(p.is_tensor for p in op.params)], ids=lambda o: o.name)
 def test_dtype(torch, operator, dtype):
     """Every dtype: either the values of the same numbers in float64, or a refusal that says so."""
@@ -75,30 +110,19 @@ def test_dtype(torch, operator, dtype):
     if not rows or "dtypes" in operator.entry and dtype not in operator.entry["dtypes"]:
         return
     for sample in rows:
-        rounded = {}
-        for name in sample.floating:
-            a = sample.values[name]
-            # Integers see small whole numbers, bool zeros and ones; floats what they can hold.
-            if dtype in INTEGERS:
-                a = np.clip(np.abs(np.round(a)), 0, 1 if dtype == "bool" else 5)
-            rounded[name] = values(tensor(torch, a).to(getattr(torch, dtype))).astype("float64")
-        exact = samples.Sample(operator, sample.index, {**sample.values, **rounded})
+        held = rounded(torch, sample, dtype)
+        exact = samples.Sample(operator, sample.index, {**sample.values, **held})
         try:
-            results = call(torch, exact, arguments(torch, exact, lambda name, a: tensor(torch, a, getattr(torch, dtype) if name in rounded else None)))  # fmt: skip
-            got = [values(r) for r in results]
+            results = call(torch, exact, arguments(torch, exact, lambda name, a: tensor(torch, a, getattr(torch, dtype) if name in held else None)))  # fmt: skip
+            for r in results:
+                values(r)
         except (RuntimeError, TypeError, IndexError, ValueError) as e:
             assert str(e).startswith("["), f"an unhelpful error: {e}"
             continue
-        reference = None
-        if dtype in FLOATING:
-            with np.errstate(all="ignore"):
-                reference = exact.reference()
-        if reference is None:
-            continue
-        for r, g, expected in zip(results, got, as_list(reference)):
-            if expected.dtype.kind == "f" and repr(r.dtype) not in ("torch.int64", "torch.bool"):
-                limit = TOLERANCES[dtype] * (8 if dtype in ("float16", "bfloat16") else 1)
-                close(g, expected, max(limit, TOLERANCES["float32"] if repr(r.dtype) == "torch.float32" else 0), dtype)
+        with np.errstate(all="ignore"):
+            reference = exact.reference()
+        for r, expected in zip(results, as_list(reference) if reference is not None else ()):
+            compare(r, expected, dtype)
 
 
 def strided(torch, array: np.ndarray, device: str):
@@ -113,7 +137,7 @@ def strided(torch, array: np.ndarray, device: str):
 @pytest.mark.parametrize(("sample", "device"), everywhere([s for s in WITH_REFERENCE if not s.operator.is_random]))
 def test_view(torch, sample, device):
     """Inputs that are not contiguous give the same."""
-    if sample.operator.name in ("as_strided", "view", "view_as"):
+    if sample.operator.name in ("as_strided", "view", "view_as", "view_as_complex"):
         return  # what these mean depends on the strides
     results = call(torch, sample, arguments(torch, sample, lambda name, a: strided(torch, a, device), device))
     tolerance = max(float(sample.operator.entry.get("tolerance", 0)), TOLERANCES["float64"])
@@ -142,7 +166,7 @@ def differentiable_call(torch, sample, device: str = "cpu"):
 
     def convert(name, array):
         t = tensor(torch, array, device=device)
-        if name in names and array.dtype.kind == "f" and name in checked:
+        if name in names and array.dtype.kind in "fc" and name in checked:
             leaves.append(t.requires_grad_())
         return t
 
@@ -155,7 +179,7 @@ def differentiable_call(torch, sample, device: str = "cpu"):
         }
         results = call(torch, sample, swapped)
         results = results if outputs is None else [results[i] for i in outputs]
-        return [r for r in results if r.is_floating_point()]
+        return [r for r in results if r.is_floating_point() or r.is_complex()]
 
     return function, leaves
 
@@ -166,6 +190,25 @@ def test_gradient(torch, sample):
     function, leaves = differentiable_call(torch, sample)
     if leaves and sum(x.numel() for x in leaves) > 0:
         assert torch.autograd.gradcheck(function, leaves, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("sample", DIFFERENTIABLE, ids=str)
+def test_complex_gradient(torch, sample):
+    """First derivatives in complex128, of the operators that take it, by each part of every number."""
+    entry = sample.operator.entry
+    if not sample.floating or "dtypes" in entry and "complex128" not in entry["dtypes"]:
+        return
+    turned = samples.Sample(sample.operator, sample.index, {**sample.values, **rounded(torch, sample, "complex128")})
+    function, leaves = differentiable_call(torch, turned)
+    if not leaves or sum(x.numel() for x in leaves) == 0:
+        return
+    try:
+        for r in function(*leaves):
+            values(r)
+    except (RuntimeError, TypeError) as e:
+        assert str(e).startswith("["), f"an unhelpful error: {e}"
+        return
+    assert torch.autograd.gradcheck(function, leaves, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.slow

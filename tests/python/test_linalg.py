@@ -201,11 +201,93 @@ def test_what_cannot_be_asked(torch):
         torch.linalg.qr(torch.ones(2, 2).half())
     with pytest.raises(RuntimeError, match=r"Incompatible shapes of A and B for the equation AX = B \(3x3 and 2x2\)"):
         torch.linalg.solve(torch.eye(3), torch.ones(2, 2))
-    with pytest.raises(NotImplementedError, match="linalg.eig"):
-        torch.linalg.eig(torch.eye(2))
     with pytest.raises(RuntimeError, match="not differentiable when mode='complete' and nrows > ncols"):
         x = torch.ones(3, 2, requires_grad=True)
         torch.autograd.grad(torch.linalg.qr(x, "complete")[1].sum(), [x])[0].tolist()
+
+
+def complex_matrices(*sizes):
+    rng = np.random.default_rng(sum(sizes))
+    return rng.standard_normal(sizes) + 1j * rng.standard_normal(sizes)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_matrices(torch, dtype):
+    a, b = complex_matrices(2, 4, 4), complex_matrices(2, 4, 3)
+    t, right = torch.tensor(a.astype(dtype)), torch.tensor(b.astype(dtype))
+    limit = {"rtol": 2e-4, "atol": 2e-4} if dtype == "complex64" else {"rtol": 1e-10, "atol": 1e-10}
+
+    def same(actual, expected):
+        np.testing.assert_allclose(actual.numpy() if hasattr(actual, "numpy") else actual, expected, **limit)
+
+    linalg, hermitian = torch.linalg, a @ a.conj().swapaxes(1, 2) + np.eye(4)
+    h = torch.tensor(hermitian.astype(dtype))
+    same(linalg.inv(t), np.linalg.inv(a))
+    same(linalg.solve(t, right), np.linalg.solve(a, b))
+    same(linalg.det(t), np.linalg.det(a))
+    sign, size = linalg.slogdet(t)
+    same(sign * size.exp(), np.linalg.det(a))
+    assert not size.is_complex() and sign.is_complex()
+    same(linalg.cholesky(h), np.linalg.cholesky(hermitian))
+    same(linalg.cholesky(h, upper=True), np.linalg.cholesky(hermitian).conj().swapaxes(1, 2))
+    same(torch.cholesky_solve(right, linalg.cholesky(h)), np.linalg.solve(hermitian, b))
+    for mode in ("reduced", "complete"):
+        q, r = linalg.qr(right, mode)
+        same(q @ r, b)
+        same(q.mH @ q, np.broadcast_to(np.eye(q.shape[-1]), q.shape[:1] + (q.shape[-1],) * 2))
+    same(linalg.householder_product(*torch.geqrf(right)), linalg.qr(right).Q.numpy())
+    same(torch.ormqr(*torch.geqrf(right), right, True, True)[:, :3], linalg.qr(right).R.numpy())
+    p, lower, upper = linalg.lu(t)
+    same(p @ lower @ upper, a)
+    same(linalg.lu_solve(*linalg.lu_factor(t), right, adjoint=True), np.linalg.solve(a.conj().swapaxes(1, 2), b))
+    values, vectors = linalg.eigh(h)
+    assert not values.is_complex()
+    same(vectors @ (values.unsqueeze(-1) * vectors.mH), hermitian)
+    same(linalg.eigvalsh(h, UPLO="U"), np.linalg.eigvalsh(hermitian))
+    u, s, vh = linalg.svd(right, full_matrices=False)
+    same(u @ (s.unsqueeze(-1) * vh), b)
+    same(linalg.svdvals(right), np.linalg.svd(b)[1])
+    same(linalg.pinv(right), np.linalg.pinv(b))
+    same(linalg.matrix_exp(t / 4), np.stack([scipy.linalg.expm(m / 4) for m in a]))
+    same(linalg.lstsq(t, right).solution, np.linalg.solve(a, b))
+    same(linalg.matrix_norm(t, "nuc"), np.linalg.norm(a, "nuc", (1, 2)))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_eigenvalues_of_any_matrix(torch, dtype):
+    a = complex_matrices(3, 5, 5)
+    a = a.real if dtype == "float64" else a
+    values, vectors = torch.linalg.eig(torch.tensor(a))
+    assert values.dtype is vectors.dtype is torch.complex128
+    np.testing.assert_allclose(a @ vectors.numpy(), vectors.numpy() * values.numpy()[:, None], atol=1e-10)
+    np.testing.assert_allclose(vectors.abs().square().sum(-2).numpy(), np.ones((3, 5)))
+    by_size = lambda v: np.take_along_axis(v, np.lexsort((v.imag, v.real)), -1)  # noqa: E731
+    np.testing.assert_allclose(by_size(torch.linalg.eigvals(torch.tensor(a)).numpy()), by_size(np.linalg.eigvals(a)), atol=1e-10)
+
+
+def test_complex_gradients(torch):
+    def check(function, *arrays):
+        assert torch.autograd.gradcheck(function, [torch.tensor(x).requires_grad_() for x in arrays], atol=1e-5, rtol=1e-4)
+
+    linalg, a, b, wide = torch.linalg, complex_matrices(3, 3), complex_matrices(3, 2), complex_matrices(2, 3)
+    check(linalg.inv, a)
+    check(linalg.solve, a, b)
+    check(linalg.det, a)
+    check(lambda x: linalg.slogdet(x).logabsdet, a)
+    check(lambda x: linalg.slogdet(x).sign, a)
+    check(lambda x: linalg.cholesky(x @ x.mH + torch.eye(3, dtype=x.dtype)), a)
+    check(lambda x: tuple(linalg.qr(x)), b)
+    check(lambda x: linalg.eigvalsh(x + x.mH), a)
+    check(lambda x: (lambda v: v * v[0:1].conj() / v[0:1].abs())(linalg.eigh(x + x.mH).eigenvectors).abs(), a)
+    check(linalg.eigvals, a)
+    check(lambda x: linalg.eig(x).eigenvectors.abs(), a)
+    check(linalg.eigvals, a.real)
+    for m in (a, b, wide):
+        check(linalg.svdvals, m)
+        check(lambda x: (lambda u, s, vh: u @ (s.exp().unsqueeze(-1) * vh))(*linalg.svd(x, full_matrices=False)), m)
+        check(linalg.pinv, m)
+    check(linalg.matrix_exp, a / 2)
+    check(lambda x: linalg.matrix_norm(x, "nuc"), b)
 
 
 @pytest.mark.parametrize("size", [(0, 0), (2, 0, 0)], ids=str)

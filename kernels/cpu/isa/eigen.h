@@ -9,20 +9,53 @@
 #define EIGEN_NO_DEBUG
 
 #include <Eigen/Core>
+#include <complex>
 
 #include "kernels/cpu/matrices.h"
 
 namespace tt::cpu::TT_ISA {
 
+// Eigen's word for an element: std::complex has our Complex's layout.
 template <typename T>
-using RowMatrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+struct ScalarOf {
+  using type = T;
+};
+template <typename R>
+struct ScalarOf<Complex<R>> {
+  using type = std::complex<R>;
+};
 template <typename T>
-using ColumnMatrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
+using scalar_t = typename ScalarOf<T>::type;
 template <typename T>
-using Vector = Eigen::Matrix<T, Eigen::Dynamic, 1>;
+scalar_t<T>* scalars(T* elements) {
+  return reinterpret_cast<scalar_t<T>*>(elements);
+}
 template <typename T>
-using RowMap = Eigen::Map<RowMatrix<T>>;
+const scalar_t<T>* scalars(const T* elements) {
+  return reinterpret_cast<const scalar_t<T>*>(elements);
+}
+
 template <typename T>
-using ConstRowMap = Eigen::Map<const RowMatrix<T>>;
+using RowMatrix = Eigen::Matrix<scalar_t<T>, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+template <typename T>
+using ColumnMatrix = Eigen::Matrix<scalar_t<T>, Eigen::Dynamic, Eigen::Dynamic>;
+template <typename T>
+using Vector = Eigen::Matrix<scalar_t<T>, Eigen::Dynamic, 1>;
+template <typename T>
+Eigen::Map<RowMatrix<T>> row_map(T* elements, int64_t rows, int64_t columns) {
+  return {scalars(elements), rows, columns};
+}
+template <typename T>
+Eigen::Map<const RowMatrix<T>> row_map(const T* elements, int64_t rows, int64_t columns) {
+  return {scalars(elements), rows, columns};
+}
+template <typename T>
+Eigen::Map<Vector<T>> vector_map(T* elements, int64_t n) {
+  return {scalars(elements), n};
+}
+template <typename T>
+Eigen::Map<const Vector<T>> vector_map(const T* elements, int64_t n) {
+  return {scalars(elements), n};
+}
 
 }  // namespace tt::cpu::TT_ISA

@@ -8,9 +8,9 @@ namespace {
 
 template <typename T>
 void exponential(const T* a, int64_t n, T* out) {
-  const ColumnMatrix<T> matrix = ConstRowMap<T>(a, n, n);
+  const ColumnMatrix<T> matrix = row_map(a, n, n);
   const ColumnMatrix<T> result = matrix.exp();
-  RowMap<T>(out, n, n) = result;
+  row_map(out, n, n) = result;
 }
 
 }  // namespace
@@ -18,6 +18,8 @@ void exponential(const T* a, int64_t n, T* out) {
 void add_exponential(MatrixTable* table) {
   table->f32.exponential = &exponential<float>;
   table->f64.exponential = &exponential<double>;
+  table->c64.exponential = &exponential<Complex<float>>;
+  table->c128.exponential = &exponential<Complex<double>>;
 }
 
 }  // namespace tt::cpu::TT_ISA

@@ -23,7 +23,13 @@ namespace {
 // As PyTorch casts on x86: narrow integers by way of a wider one, so that they wrap around.
 template <typename To, typename From>
 TT_HOST_DEVICE To convert(From v) {
-  if constexpr (std::is_same_v<To, Bool>) {
+  if constexpr (is_complex_v<From> && is_complex_v<To>) {
+    return To(v);
+  } else if constexpr (is_complex_v<From> && !std::is_same_v<To, Bool>) {
+    return convert<To>(v.re);
+  } else if constexpr (is_complex_v<To>) {
+    return To(convert<real_of_t<To>>(v));
+  } else if constexpr (std::is_same_v<To, Bool>) {
     return Bool(v != From{});
   } else if constexpr (std::is_same_v<From, Bool>) {
     return math::number<To>(v.byte != 0);
@@ -117,11 +123,12 @@ void stream(const C* src, int64_t n, C* dst) {
 template <typename... M>
 struct Elements {};
 using AllElements =
-    Elements<Bool, uint8_t, int8_t, int16_t, int32_t, int64_t, Half, BFloat16, float, double>;  // as DType numbers them
+    Elements<Bool, uint8_t, int8_t, int16_t, int32_t, int64_t, Half, BFloat16, float, double, Complex<float>,
+             Complex<double>, uint16_t, uint32_t, uint64_t>;  // as DType numbers them
 
 template <typename C, typename... M>
 Moves<C> moves(Elements<M...>) {
-  static_assert(sizeof...(M) == static_cast<size_t>(DType::kComplex64));
+  static_assert(sizeof...(M) == static_cast<size_t>(kNumDTypes));
   return {{&load<M, C>...}, {&store<M, C>...}, &stream<C>};
 }
 
@@ -138,12 +145,15 @@ BlockTable make_table() {
                    moves<double>(AllElements()),
                    moves<int32_t>(AllElements()),
                    moves<int64_t>(AllElements()),
+                   moves<Complex<float>>(AllElements()),
+                   moves<Complex<double>>(AllElements()),
                    draws(),
                    {}};
   table.files = pointwise_files(&table.num_files);
   add_triangular(&table.matrices);
   add_orthogonal(&table.matrices);
   add_eigh(&table.matrices);
+  add_eig(&table.matrices);
   add_svd(&table.matrices);
   add_exponential(&table.matrices);
   return table;

@@ -7,22 +7,23 @@
 namespace tt::cpu::TT_ISA {
 namespace {
 
+// Eigen's factors are those of the reflections that take a to R; LAPACK's, and ours, of their adjoints.
 template <typename T>
 void householder(T* a, int64_t m, int64_t n, T* tau) {
   Eigen::HouseholderQR<ColumnMatrix<T>> qr(m, n);
-  RowMap<T> matrix(a, m, n);
+  auto matrix = row_map(a, m, n);
   qr.compute(matrix);
   matrix = qr.matrixQR();
-  Eigen::Map<Vector<T>>(tau, m < n ? m : n) = qr.hCoeffs();
+  vector_map(tau, m < n ? m : n) = qr.hCoeffs().conjugate();
 }
 
 template <typename T>
 void orthogonal(const T* a, const T* tau, int64_t m, int64_t n, int64_t k, T* q) {
-  const ColumnMatrix<T> vectors = ConstRowMap<T>(a, m, n);
-  const Vector<T> factors = Eigen::Map<const Vector<T>>(tau, m < n ? m : n);
+  const ColumnMatrix<T> vectors = row_map(a, m, n);
+  const Vector<T> factors = vector_map(tau, m < n ? m : n);
   ColumnMatrix<T> columns = ColumnMatrix<T>::Identity(m, k);
   columns.applyOnTheLeft(Eigen::householderSequence(vectors, factors).setLength(factors.size()));
-  RowMap<T>(q, m, k) = columns;
+  row_map(q, m, k) = columns;
 }
 
 }  // namespace
@@ -30,8 +31,12 @@ void orthogonal(const T* a, const T* tau, int64_t m, int64_t n, int64_t k, T* q)
 void add_orthogonal(MatrixTable* table) {
   table->f32.householder = &householder<float>;
   table->f64.householder = &householder<double>;
+  table->c64.householder = &householder<Complex<float>>;
+  table->c128.householder = &householder<Complex<double>>;
   table->f32.orthogonal = &orthogonal<float>;
   table->f64.orthogonal = &orthogonal<double>;
+  table->c64.orthogonal = &orthogonal<Complex<float>>;
+  table->c128.orthogonal = &orthogonal<Complex<double>>;
 }
 
 }  // namespace tt::cpu::TT_ISA

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "kernels/common/complex_math.h"
 #include "kernels/common/special_math.h"
 #include "kernels/cpu/block.h"
 
@@ -28,6 +29,13 @@ void padded(int64_t n, const C* const* in, C* out, const Numbers<C>& numbers) {
   }
   Loop(kLanes, copied, results, numbers);
   for (int64_t i = whole; i < n; ++i) out[i] = results[i - whole];
+}
+
+// A loop over uint64 as a function of the bits, int64.
+template <int kInputs, auto Loop>
+void as_unsigned(int64_t n, const int64_t* const* in, int64_t* out, const Numbers<int64_t>& numbers) {
+  padded<uint64_t, kInputs, Loop>(n, reinterpret_cast<const uint64_t* const*>(in), reinterpret_cast<uint64_t*>(out),
+                                  reinterpret_cast<const Numbers<uint64_t>&>(numbers));
 }
 
 }  // namespace tt::cpu::TT_ISA

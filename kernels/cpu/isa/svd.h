@@ -9,21 +9,23 @@
 namespace tt::cpu::TT_ISA {
 
 template <typename T>
-int32_t svd(const T* a, int64_t m, int64_t n, bool full, T* u, T* s, T* vh) {
+int32_t svd(const T* a, int64_t m, int64_t n, bool full, T* u, real_of_t<T>* s, T* vh) {
   const int64_t k = m < n ? m : n;
-  const ColumnMatrix<T> matrix = ConstRowMap<T>(a, m, n);
+  const ColumnMatrix<T> matrix = row_map(a, m, n);
   if (!matrix.allFinite()) return static_cast<int32_t>(k);
   const unsigned vectors = full ? Eigen::ComputeFullU | Eigen::ComputeFullV : Eigen::ComputeThinU | Eigen::ComputeThinV;
   const Eigen::BDCSVD<ColumnMatrix<T>> solver(matrix, u ? vectors : 0);
   if (solver.info() != Eigen::Success) return static_cast<int32_t>(k);
-  Eigen::Map<Vector<T>>(s, k) = solver.singularValues();
+  vector_map(s, k) = solver.singularValues();
   if (u) {
-    RowMap<T>(u, m, full ? m : k) = solver.matrixU();
-    RowMap<T>(vh, full ? n : k, n) = solver.matrixV().transpose();
+    row_map(u, m, full ? m : k) = solver.matrixU();
+    row_map(vh, full ? n : k, n) = solver.matrixV().adjoint();
   }
   return 0;
 }
 
 void add_single_svd(MatrixTable* table);
+void add_complex_svd(MatrixTable* table);
+void add_single_complex_svd(MatrixTable* table);
 
 }  // namespace tt::cpu::TT_ISA

@@ -10,15 +10,16 @@ namespace {
 template <typename T>
 int32_t lu(T* a, int64_t m, int64_t n, int32_t* pivots) {
   int32_t exchanged = 0;
-  const auto zero = Eigen::internal::partial_lu_impl<T, Eigen::RowMajor, int32_t>::blocked_lu(m, n, a, n, pivots, exchanged);
+  const auto zero = Eigen::internal::partial_lu_impl<scalar_t<T>, Eigen::RowMajor, int32_t>::blocked_lu(
+      m, n, scalars(a), n, pivots, exchanged);
   for (int64_t i = 0; i < (m < n ? m : n); ++i) ++pivots[i];
   return static_cast<int32_t>(zero + 1);
 }
 
 template <typename T>
 int32_t cholesky(T* a, int64_t n) {
-  RowMap<T> matrix(a, n, n);
-  const auto failed = Eigen::internal::llt_inplace<T, Eigen::Lower>::blocked(matrix);
+  auto matrix = row_map(a, n, n);
+  const auto failed = Eigen::internal::llt_inplace<scalar_t<T>, Eigen::Lower>::blocked(matrix);
   return static_cast<int32_t>(failed + 1);
 }
 
@@ -32,8 +33,8 @@ void solve_mode(const A& a, B& b, bool unit) {
 
 template <typename T>
 void solve_triangular(const T* a, T* b, int64_t n, int64_t k, bool upper, bool transposed, bool unit) {
-  const ConstRowMap<T> matrix(a, n, n);
-  RowMap<T> right(b, n, k);
+  const auto matrix = row_map(a, n, n);
+  auto right = row_map(b, n, k);
   if (transposed && upper)
     solve_mode<Eigen::Lower>(matrix.transpose(), right, unit);
   else if (transposed)
@@ -49,10 +50,16 @@ void solve_triangular(const T* a, T* b, int64_t n, int64_t k, bool upper, bool t
 void add_triangular(MatrixTable* table) {
   table->f32.lu = &lu<float>;
   table->f64.lu = &lu<double>;
+  table->c64.lu = &lu<Complex<float>>;
+  table->c128.lu = &lu<Complex<double>>;
   table->f32.cholesky = &cholesky<float>;
   table->f64.cholesky = &cholesky<double>;
+  table->c64.cholesky = &cholesky<Complex<float>>;
+  table->c128.cholesky = &cholesky<Complex<double>>;
   table->f32.solve_triangular = &solve_triangular<float>;
   table->f64.solve_triangular = &solve_triangular<double>;
+  table->c64.solve_triangular = &solve_triangular<Complex<float>>;
+  table->c128.solve_triangular = &solve_triangular<Complex<double>>;
 }
 
 }  // namespace tt::cpu::TT_ISA

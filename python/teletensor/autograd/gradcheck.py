@@ -1,4 +1,8 @@
-"""Gradients against finite differences (central, in float64)."""
+"""Gradients against finite differences (central, in float64).
+
+A complex number is two real ones here: each part of an input is varied, and each part of an output looked at. PyTorch's
+gradient of a real L by z = x + i y is dL/dx + i dL/dy, and what a gradient v of an output o stands for is Re(conj(v) o).
+"""
 
 from __future__ import annotations
 
@@ -13,24 +17,34 @@ class GradcheckError(RuntimeError):
 def _outputs(func, inputs) -> list[Tensor]:
     result = func(*inputs)
     result = list(result) if isinstance(result, (tuple, list)) else [result]
-    return [r for r in result if isinstance(r, Tensor) and r.is_floating_point()]
+    return [r for r in result if isinstance(r, Tensor) and (r.is_floating_point() or r.dtype.is_complex)]
+
+
+def _reals(t: Tensor):
+    """The elements, or their parts side by side, in one dimension."""
+    import numpy as np
+
+    array = np.ascontiguousarray(t.detach().cpu().numpy()).ravel()
+    return array.view("float64" if array.itemsize == 16 else "float32").copy() if array.dtype.kind == "c" else array.copy()
 
 
 def _numerical(func, inputs, which: int, eps: float):
     """d outputs / d inputs[which], an array a output: (elements of the input, elements of the output)."""
     import numpy as np
 
-    base = inputs[which].detach().cpu().numpy().astype("float64")
+    is_complex = inputs[which].dtype.is_complex
+    base = inputs[which].detach().cpu().numpy().astype("complex128" if is_complex else "float64")
+    shape, base = base.shape, np.ascontiguousarray(base).ravel().view("float64")
     changed = []
     for i in range(base.size):
         for sign in (1, -1):
             moved = base.copy()
-            moved.flat[i] += sign * eps
-            changed.append(moved)
+            moved[i] += sign * eps
+            changed.append((moved.view("complex128") if is_complex else moved).reshape(shape))
     values = []
     for moved in changed:
         replaced = [x if k != which else _C.tensor(moved, dtype=inputs[which].dtype, device=inputs[which].device) for k, x in enumerate(inputs)]
-        with_values = [o.detach().cpu().numpy().ravel().copy() for o in _outputs(func, replaced)]
+        with_values = [_reals(o) for o in _outputs(func, replaced)]
         values.append(with_values)
     count = len(_outputs(func, inputs))
     return [
@@ -62,10 +76,15 @@ def gradcheck(
         for k, output in enumerate(outputs):
             flat = output.reshape(-1)
             columns: list = []
-            for j in range(output.numel()):
-                found = grad(flat[j], [inputs[i]], retain_graph=True, allow_unused=True)[0] if output.requires_grad else None  # fmt: skip
-                columns.append(np.zeros(inputs[i].numel()) if found is None else found.detach().cpu().numpy().ravel())
-            analytical = np.array(columns).T.reshape(inputs[i].numel(), output.numel())
+            rows = inputs[i].numel() * (2 if inputs[i].dtype.is_complex else 1)
+            units = (1.0, 1.0j) if output.dtype.is_complex else (1.0,)
+            for j, unit in ((j, unit) for j in range(output.numel()) for unit in units):
+                found = None
+                if output.requires_grad:
+                    seed = _C.tensor(unit, dtype=output.dtype, device=output.device)
+                    found = grad(flat[j], [inputs[i]], seed, retain_graph=True, allow_unused=True)[0]
+                columns.append(np.zeros(rows) if found is None else _reals(found))
+            analytical = np.array(columns).T.reshape(rows, output.numel() * len(units))
             expected = numerical[k].reshape(analytical.shape) if numerical else analytical  # nothing to vary
             if not np.allclose(analytical, expected, rtol, atol, equal_nan=True):
                 if not raise_exception:

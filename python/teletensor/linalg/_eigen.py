@@ -8,30 +8,31 @@ from . import _results as results
 from ._factors import qr, solve_triangular
 
 _torch, _ops = _C.torch, _C.ops
-_EPSILON = {_C.float32: 2.0**-23, _C.float64: 2.0**-52}
+_EPSILON = {_C.float32: 2.0**-23, _C.float64: 2.0**-52, _C.complex64: 2.0**-23, _C.complex128: 2.0**-52}
 
 
 def eigh(A: Tensor, UPLO: str = "L") -> results.Eigh:
-    """Eigenvalues in rising order and eigenvectors, as columns, of symmetric matrices (one triangle is read)."""
+    """Eigenvalues in rising order and eigenvectors, as columns, of symmetric or Hermitian matrices (one triangle is read)."""
     results.require_square(A, "linalg.eigh")
     return results.Eigh(*_ops.eigh_decomposed(A, UPLO))
 
 
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
-    """Eigenvalues in rising order of symmetric matrices."""
+    """Eigenvalues in rising order of symmetric or Hermitian matrices."""
     results.require_square(A, "linalg.eigvalsh")
     return _ops.eigh_decomposed(A, UPLO, A.requires_grad)[0]
 
 
-def eig(A: Tensor):
-    """Needs complex results, which the engine does not compute yet."""
-    raise NotImplementedError("linalg.eig: eigenvalues of general matrices are complex, which is not computed yet; "
-                              "linalg.eigh takes symmetric ones")  # fmt: skip
+def eig(A: Tensor) -> results.Eig:
+    """Eigenvalues and eigenvectors, as columns of length 1, of square matrices: both complex, in no particular order."""
+    results.require_square(A, "linalg.eig")
+    return results.Eig(*_ops.eig_decomposed(A))
 
 
-def eigvals(A: Tensor):
-    """Needs complex results, which the engine does not compute yet."""
-    return eig(A)
+def eigvals(A: Tensor) -> Tensor:
+    """Eigenvalues of square matrices: complex, in no particular order."""
+    results.require_square(A, "linalg.eigvals")
+    return _ops.eig_decomposed(A, A.requires_grad)[0]
 
 
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> results.SVD:
@@ -54,13 +55,13 @@ def _refuse_driver(name: str, driver: str | None) -> None:
 
 
 def torch_svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    """torch.svd: U, S and V with U diag(S) V^T = input. Without compute_uv U and V are zeros."""
+    """torch.svd: U, S and V with U diag(S) V^H = input. Without compute_uv U and V are zeros."""
     if not compute_uv:
         m, n = input.shape[-2:]
         batch = input.shape[:-2]
         return input.new_zeros([*batch, m, m]), svdvals(input), input.new_zeros([*batch, n, n])
     U, S, Vh = svd(input, not some)
-    return U, S, Vh.mT
+    return U, S, Vh.mH
 
 
 def _tolerance(S: Tensor, sizes, atol, rtol) -> Tensor:
@@ -83,15 +84,15 @@ def pinv(A: Tensor, *, atol=None, rtol=None, hermitian: bool = False, rcond=None
     rtol = rcond if rtol is None else rtol
     plain = A.detach()
     if plain.numel() == 0:
-        return A.mT.clone()
+        return A.mH.clone()
     if hermitian:
         values, vectors = eigh(plain)
-        U, S, Vh = vectors, values.abs(), vectors.mT
+        U, S, Vh = vectors, values.abs(), vectors.mH
         inverse = _torch.where(S > _tolerance(S, A.shape, atol, rtol), 1 / values, 0.0)
     else:
         U, S, Vh = svd(plain, False)
         inverse = _torch.where(S > _tolerance(S, A.shape, atol, rtol), 1 / S, 0.0)
-    return _ops.pseudo_inverse_of(A, (Vh.mT * inverse.unsqueeze(-2)) @ U.mT)
+    return _ops.pseudo_inverse_of(A, (Vh.mH * inverse.unsqueeze(-2)) @ U.mH)
 
 
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
@@ -141,7 +142,7 @@ def lstsq(A: Tensor, B: Tensor, rcond=None, *, driver: str | None = None) -> res
         S = svdvals(A.detach()) if driver != "gelsy" else empty
     residuals = empty
     if m > n and driver != "gelsy":
-        residuals = (A @ solution - right).square().sum(-2)
+        residuals = (A @ solution - right).abs().square().sum(-2)
         residuals = residuals.squeeze(-1) if vector else residuals
     return results.Lstsq(solution.squeeze(-1) if vector else solution, residuals, rank, S)
 
@@ -149,6 +150,6 @@ def lstsq(A: Tensor, B: Tensor, rcond=None, *, driver: str | None = None) -> res
 def _full_rank_solution(A: Tensor, B: Tensor) -> Tensor:
     if A.shape[-2] >= A.shape[-1]:
         Q, R = qr(A)
-        return solve_triangular(R, Q.mT @ B, upper=True)
-    Q, R = qr(A.mT)
-    return Q @ solve_triangular(R.mT, B, upper=False)
+        return solve_triangular(R, Q.mH @ B, upper=True)
+    Q, R = qr(A.mH)
+    return Q @ solve_triangular(R.mH, B, upper=False)

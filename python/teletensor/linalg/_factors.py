@@ -44,6 +44,8 @@ def slogdet(A: Tensor) -> results.Slogdet:
 def logdet(input: Tensor) -> Tensor:
     """The logarithm of the determinant: NaN where that is negative."""
     sign, size = slogdet(input)
+    if input.dtype.is_complex:
+        return _torch.complex(size, sign.angle())
     return _torch.where(sign == -1, float("nan"), size)
 
 
@@ -120,14 +122,15 @@ def lu(A: Tensor, *, pivot: bool = True) -> results.LU:
 
 
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
-    """X with A X = B (X A = B, or the transpose of A), from what lu_factor gives of A."""
+    """X with A X = B (X A = B, or the adjoint of A), from what lu_factor gives of A."""
     results.require_square(LU, "torch.linalg.lu_solve")
-    if not left:
-        return lu_solve(LU, pivots, B.mT, adjoint=not adjoint).mT
+    if not left:  # X A = B is A^H X^H = B^H
+        return lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH
     LU, B = results.same_batch(LU, B)
     n = LU.shape[-1]
     order = _ops.lu_permutation(pivots.expand(LU.shape[:-1]), n).unsqueeze(-1)
     if adjoint:
+        LU = LU.conj()
         inner = _ops.triangular_solved(LU, B, True, True, False)
         inner = _ops.triangular_solved(LU, inner, False, True, True)
         return _torch.gather(inner, -2, order.argsort(-2).expand(B.shape))
@@ -161,21 +164,23 @@ def triangular_solve(
 
 
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> results.CholeskyEx:
-    """L with L L^T = A (or its transpose), and the order of the first leading minor that is not positive."""
+    """L with L L^H = A (or its adjoint), and the order of the first leading minor that is not positive."""
     results.require_square(A, "linalg.cholesky")
-    L, info = _ops.cholesky_factored(A.mT if upper else A, "linalg.cholesky" if check_errors else "")
-    return results.CholeskyEx(L.mT if upper else L, info)
+    L, info = _ops.cholesky_factored(A.mH if upper else A, "linalg.cholesky" if check_errors else "")
+    return results.CholeskyEx(L.mH if upper else L, info)
 
 
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
-    """L with L L^T = A (or its transpose); LinAlgError where a matrix is not positive-definite."""
+    """L with L L^H = A (or its adjoint); LinAlgError where a matrix is not positive-definite."""
     return cholesky_ex(A, upper=upper, check_errors=True).L
 
 
 def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     """X with A X = B, from A's Cholesky factor."""
     L, B = results.same_batch(L, B)
-    return _ops.triangular_solved(L, _ops.triangular_solved(L, B, upper, upper), upper, not upper)
+    L = L.mH if upper else L
+    inner = _ops.triangular_solved(L, B, False, False)
+    return _ops.triangular_solved(L.conj(), inner, False, True)
 
 
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
@@ -205,17 +210,17 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
 
 
 def _reflect(A: Tensor, tau: Tensor, other: Tensor, forward: bool) -> Tensor:
-    """H1 H2 ... Hk other; forward: Hk ... H2 H1 other."""
+    """H1 H2 ... Hk other; forward: the adjoint of that product, Hk^H ... H2^H H1^H other."""
     vectors = A.tril(-1) + _torch.eye(*A.shape[-2:], dtype=A.dtype, device=A.device)
-    k = tau.shape[-1]
+    k, tau = tau.shape[-1], tau.conj() if forward else tau
     for i in range(k) if forward else reversed(range(k)):
         v = vectors[..., i : i + 1]
-        other = other - tau[..., i, None, None] * (v @ (v.mT @ other))
+        other = other - tau[..., i, None, None] * (v @ (v.mH @ other))
     return other
 
 
 def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
-    """Q other, or other Q, or with Q's transpose, where Q is geqrf's."""
+    """Q other, or other Q, or with Q's adjoint, where Q is geqrf's."""
     if min(input.dim(), other.dim()) < 2:
         raise RuntimeError("torch.ormqr: input must have at least 2 dimensions.")
     count = min(other.shape[-2 if left else -1], input.shape[-1])
@@ -223,4 +228,4 @@ def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpos
         raise RuntimeError("torch.ormqr: tau.shape[-1] must be equal to min(other.shape[-2], input.shape[-1])")
     if left:
         return _reflect(input, tau, other, forward=transpose)
-    return _reflect(input, tau, other.mT, forward=not transpose).mT
+    return _reflect(input, tau, other.mH, forward=not transpose).mH

@@ -94,8 +94,8 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
-    """The sums of products along dim."""
-    return (x * y).sum(dim)
+    """The sums of products along dim, the first factors conjugated."""
+    return (x.conj() * y).sum(dim)
 
 
 def vander(x: Tensor, N: int | None = None) -> Tensor:

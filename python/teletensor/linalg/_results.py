@@ -53,6 +53,11 @@ class LUFactorEx(NamedTuple):
     info: Tensor
 
 
+class Eig(NamedTuple):
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
 class Eigh(NamedTuple):
     eigenvalues: Tensor
     eigenvectors: Tensor

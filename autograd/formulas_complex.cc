@@ -1,0 +1,52 @@
+// Formulas of what is not holomorphic.
+
+#include "autograd/formulas.h"
+#include "engine/expression.h"
+#include "engine/ops.h"
+
+namespace tt::autograd::formulas {
+namespace {
+
+const std::complex<double> kI(0, 1);
+
+}  // namespace
+
+Tensor conj(const Tensor& t) { return is_complex(t.dtype()) ? ops::conj_physical(t) : t; }
+
+Tensor conj(const Operand& t) {
+  if (t.arg().kind == Arg::Kind::kTensor) return conj(Tensor::from(t.arg().tensor));
+  const Scalar number = t.arg().scalar();
+  return scalar_tensor(number.is_real() ? number : Scalar(std::conj(number.to_complex())), number.dtype(), Device());
+}
+
+Tensor times_i(const Tensor& g) { return ops::mul(g, Scalar(kI)); }
+
+// i z / |z|^2, which is i / conj(z); 0 at 0, and for real numbers, whose angle does not change.
+Tensor angle_grad(const Tensor& g, const Operand& input) {
+  if (!is_complex(dtype_of(input))) return ops::zeros_like(g);
+  const Tensor slope = ops::true_divide(Scalar(kI), conj(input));
+  return ops::mul(g, ops::masked_fill(slope, ops::eq(input, int64_t{0}), 0.0));
+}
+
+// What of g goes across z, over |z|: along it nothing changes.
+Tensor sgn_grad(const Tensor& g, const Operand& input, const Tensor& result) {
+  if (!is_complex(dtype_of(input))) return ops::zeros_like(g);
+  const Tensor along = ops::mul(ops::real(ops::mul(conj(g), result)), result);
+  const Tensor across = ops::true_divide(ops::sub(g, along), ops::abs(input));
+  return ops::masked_fill(across, ops::eq(input, int64_t{0}), 0.0);
+}
+
+Tensor polar_grad_abs(const Tensor& g, const Operand& angle) {
+  const Tensor unit = ops::complex(ops::cos(angle), ops::sin(angle));
+  return ops::real(ops::mul(conj(g), unit));
+}
+
+Tensor polar_grad_angle(const Tensor& g, const Tensor& result) { return ops::real(ops::mul(conj(g), times_i(result))); }
+
+// Of complex numbers the two roots apart: the root of the product has its cut elsewhere.
+Tensor acosh_grad(const Tensor& g, const Operand& input) {
+  if (!is_complex(dtype_of(input))) return ops::mul(g, ops::rsqrt(ops::sub(ops::mul(input, input), int64_t{1})));
+  return ops::mul(g, ops::mul(ops::rsqrt(ops::sub(input, int64_t{1})), ops::rsqrt(ops::add(input, int64_t{1}))));
+}
+
+}  // namespace tt::autograd::formulas

@@ -1,0 +1,166 @@
+// The functions that operators' bodies call, for complex numbers: as scalar_math.h has them for real ones.
+//
+// What loops vectorise is written out of real functions; the rest are libm's, special values included.
+#pragma once
+
+#include "kernels/common/complex.h"
+#include "kernels/common/scalar_math.h"
+
+namespace tt::math {
+inline namespace TT_ISA {
+
+template <typename R>
+TT_HOST_DEVICE Complex<R> where(bool c, Complex<R> a, Complex<R> b) {
+  return {where(c, a.re, b.re), where(c, a.im, b.im)};
+}
+
+template <typename T, typename V>
+  requires is_complex_v<T>
+TT_HOST_DEVICE T number(V v) {
+  if constexpr (is_complex_v<V>)
+    return v;
+  else
+    return T(number<real_of_t<T>>(v));
+}
+
+// ---- Parts ---------------------------------------------------------------------------------
+
+template <typename R>
+TT_HOST_DEVICE R real(Complex<R> x) {
+  return x.re;
+}
+template <typename R>
+TT_HOST_DEVICE R imag(Complex<R> x) {
+  return x.im;
+}
+template <typename R>
+TT_HOST_DEVICE Complex<R> conj(Complex<R> x) {
+  return {x.re, -x.im};
+}
+template <typename R>
+TT_HOST_DEVICE R abs(Complex<R> x) {
+  return hypot(x.re, x.im);
+}
+template <typename R>
+TT_HOST_DEVICE R angle(Complex<R> x) {
+  return atan2(x.im, x.re);
+}
+// Of the real parts of two.
+template <typename R>
+TT_HOST_DEVICE Complex<R> from_parts(Complex<R> real, Complex<R> imaginary) {
+  return {real.re, imaginary.re};
+}
+template <typename R>
+TT_HOST_DEVICE Complex<R> from_polar(Complex<R> abs, Complex<R> angle) {
+  return {abs.re * cos(angle.re), abs.re * sin(angle.re)};
+}
+template <typename R>
+TT_HOST_DEVICE Complex<R> sgn(Complex<R> x) {
+  const R length = abs(x);
+  return {where(length == R(0), R(0), x.re / length), where(length == R(0), R(0), x.im / length)};
+}
+template <typename R>
+TT_HOST_DEVICE bool isnan(Complex<R> x) {
+  return isnan(x.re) | isnan(x.im);
+}
+template <typename R>
+TT_HOST_DEVICE bool isinf(Complex<R> x) {
+  return isinf(x.re) | isinf(x.im);
+}
+template <typename R>
+TT_HOST_DEVICE bool isfinite(Complex<R> x) {
+  return isfinite(x.re) & isfinite(x.im);
+}
+
+// ---- Powers, exponentials, logarithms ------------------------------------------------------
+
+template <typename R>
+TT_HOST_DEVICE Complex<R> exp(Complex<R> x) {
+  const R length = exp(x.re);
+  const bool none = length == R(0);  // whatever the angle: also where it is infinite
+  return {where(none, R(0), length * cos(x.im)), where(none | (x.im == R(0)), where(none, R(0), x.im), length * sin(x.im))};
+}
+template <typename R>
+TT_HOST_DEVICE Complex<R> exp2(Complex<R> x) {
+  return exp(Complex<R>(R(0.6931471805599453094)) * x);
+}
+template <typename R>
+TT_HOST_DEVICE Complex<R> expm1(Complex<R> x) {
+  const R half = sin(x.im / R(2)), more = expm1(x.re);
+  return {more * cos(x.im) - R(2) * half * half, (more + R(1)) * sin(x.im)};
+}
+template <typename R>
+TT_HOST_DEVICE Complex<R> log(Complex<R> x) {
+  return {log(abs(x)), angle(x)};
+}
+template <typename R>
+TT_HOST_DEVICE Complex<R> log2(Complex<R> x) {
+  const R scale = R(1.4426950408889634074);
+  return {log2(abs(x)), angle(x) * scale};
+}
+template <typename R>
+TT_HOST_DEVICE Complex<R> log10(Complex<R> x) {
+  const R scale = R(0.43429448190325182765);
+  return {log10(abs(x)), angle(x) * scale};
+}
+template <typename R>
+TT_HOST_DEVICE Complex<R> log1p(Complex<R> x) {
+  // Close to zero through the square of 1 + x, less one; elsewhere that would overflow or cancel.
+  const R square = x.re * (R(2) + x.re) + x.im * x.im;
+  const bool close = (abs(x.re) < R(0.5)) & (abs(x.im) < R(0.5));
+  return {where(close, R(0.5) * log1p(square), log(hypot(R(1) + x.re, x.im))), atan2(x.im, R(1) + x.re)};
+}
+
+#define TT_LIBM_C(name)                                  \
+  TT_HOST_DEVICE Complex<float> name(Complex<float> x) { \
+    float _Complex y;                                    \
+    __real__ y = x.re;                                   \
+    __imag__ y = x.im;                                   \
+    y = __builtin_c##name##f(y);                         \
+    return {__real__ y, __imag__ y};                     \
+  }                                                      \
+  TT_HOST_DEVICE Complex<double> name(Complex<double> x) { \
+    double _Complex y;                                     \
+    __real__ y = x.re;                                     \
+    __imag__ y = x.im;                                     \
+    y = __builtin_c##name(y);                              \
+    return {__real__ y, __imag__ y};                       \
+  }
+TT_LIBM_C(sqrt)
+TT_LIBM_C(sin)
+TT_LIBM_C(cos)
+TT_LIBM_C(tan)
+TT_LIBM_C(asin)
+TT_LIBM_C(acos)
+TT_LIBM_C(atan)
+TT_LIBM_C(sinh)
+TT_LIBM_C(cosh)
+TT_LIBM_C(tanh)
+TT_LIBM_C(asinh)
+TT_LIBM_C(acosh)
+TT_LIBM_C(atanh)
+#undef TT_LIBM_C
+
+template <typename R>
+TT_HOST_DEVICE Complex<R> rsqrt(Complex<R> x) {
+  return Complex<R>(R(1)) / sqrt(x);
+}
+// Anything to the power of 0 is 1; 0 to a power with a positive real part is 0.
+template <typename R>
+TT_HOST_DEVICE Complex<R> pow(Complex<R> x, Complex<R> y) {
+  const Complex<R> one(R(1)), zero(R(0));
+  const bool none = (x == zero) & (y.re > R(0));
+  return where(y == zero, one, where(none, zero, exp(y * log(x))));
+}
+template <typename R>
+TT_HOST_DEVICE Complex<R> sigmoid(Complex<R> x) {
+  return Complex<R>(R(1)) / (Complex<R>(R(1)) + exp(-x));
+}
+template <typename R>
+TT_HOST_DEVICE Complex<R> silu_derivative(Complex<R> x) {
+  const Complex<R> s = sigmoid(x), one(R(1));
+  return s * (one + x * (one - s));
+}
+
+}  // namespace TT_ISA
+}  // namespace tt::math

@@ -1,0 +1,81 @@
+"""What PyTorch has of complex numbers beside operators. Conjugates are computed at once: no tensor is a lazy one."""
+
+from __future__ import annotations
+
+from . import _C
+from ._C import Tensor
+
+__all__ = ["conj", "is_conj", "is_neg", "isreal", "resolve_conj", "resolve_neg", "vdot"]
+
+_torch = _C.torch
+
+
+def conj(input: Tensor) -> Tensor:
+    """The complex conjugates; of real numbers the tensor itself."""
+    return _torch.conj_physical(input) if input.dtype.is_complex else input
+
+
+def resolve_conj(input: Tensor) -> Tensor:
+    """Itself: conjugates are computed at once."""
+    return input
+
+
+def resolve_neg(input: Tensor) -> Tensor:
+    """Itself: negation is computed at once."""
+    return input
+
+
+def is_conj(input: Tensor) -> bool:
+    """Whether it is a conjugate that is still to be computed: never."""
+    return False
+
+
+def is_neg(input: Tensor) -> bool:
+    """Whether it is a negation that is still to be computed: never."""
+    return False
+
+
+def isreal(input: Tensor) -> Tensor:
+    """Where the imaginary part is 0."""
+    if input.dtype.is_complex:
+        return input.imag == 0
+    return _torch.ones(input.shape, dtype=_C.bool, device=input.device)
+
+
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """The product of two vectors, the first one conjugated."""
+    return _torch.dot(conj(input), other)
+
+
+def _adjoint(input: Tensor) -> Tensor:
+    if input.dim() == 1:
+        raise RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")
+    return conj(input.transpose(-2, -1)) if input.dim() else conj(input)
+
+
+def _hermitian(input: Tensor) -> Tensor:
+    if input.dim() not in (0, 2):
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {input.dim()}-D tensor.")
+    return conj(input.transpose(0, 1)) if input.dim() else conj(input)
+
+
+def _parts(name: str, doc: str) -> property:
+    part = getattr(_torch, name)
+
+    def get(self: Tensor) -> Tensor:
+        return self if name == "real" and not self.dtype.is_complex else part(self)
+
+    def put(self: Tensor, value) -> None:
+        get(self).copy_(value if isinstance(value, Tensor) else _C.tensor(value))
+
+    return property(get, put, doc=doc)
+
+
+for _name in __all__:
+    setattr(Tensor, _name, globals()[_name])
+Tensor.real = _parts("real", "The real parts, a view; of real numbers the tensor itself.")
+Tensor.imag = _parts("imag", "The imaginary parts: a view.")
+Tensor.H = property(_hermitian, doc="A matrix transposed, and conjugated.")
+Tensor.mH = property(_adjoint, doc="Matrices transposed, and conjugated.")
+Tensor.adjoint = _adjoint
+Tensor.__complex__ = lambda self: complex(self.item())

@@ -1,0 +1,239 @@
+"""torch.fft: discrete Fourier transforms.
+
+Everything is made of three operators: complex to complex, real to the first half of a spectrum, and back.
+`norm` is "backward" (1/n on the inverse, the default), "ortho" (1/sqrt(n) on both) or "forward" (1/n on the forward one).
+"""
+
+from __future__ import annotations
+
+import math
+
+from . import _C
+from ._C import Tensor
+
+__all__ = [
+    "fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fft2", "ifft2", "rfft2", "irfft2", "hfft2", "ihfft2", "fftn", "ifftn",
+    "rfftn", "irfftn", "hfftn", "ihfftn", "fftfreq", "rfftfreq", "fftshift", "ifftshift",
+]  # fmt: skip
+
+_torch, _ops = _C.torch, _C.ops
+
+
+def _scale(norm: str | None, count: int, forward: bool) -> float:
+    if norm not in (None, "backward", "ortho", "forward"):
+        raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+    if norm == "ortho":
+        return 1 / math.sqrt(count) if count else 1.0
+    divides = (norm == "forward") is forward
+    return 1 / count if divides and count else 1.0
+
+
+def _as_floating(input: Tensor, name: str) -> Tensor:
+    """Integers become the default float; half precisions have no transforms."""
+    if input.dtype in (_C.float16, _C.bfloat16):
+        raise RuntimeError(f"[{name}] Unsupported dtype {input.dtype}")
+    inexact = input.is_floating_point() or input.dtype.is_complex
+    return input if inexact else input.to(_C.default_dtype())
+
+
+def _as_complex(input: Tensor, name: str) -> Tensor:
+    input = _as_floating(input, name)
+    return input if input.dtype.is_complex else input.to(input.dtype.to_complex())
+
+
+def _as_real(input: Tensor, name: str) -> Tensor:
+    if input.dtype.is_complex:
+        raise RuntimeError(f"[{name}] expects a real input tensor, but got {input.dtype}")
+    return _as_floating(input, name)
+
+
+def _wrapped(dim: int, ndim: int) -> int:
+    limit = max(ndim, 1)
+    if not -limit <= dim < limit:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
+    return dim % limit
+
+
+def _shape_and_dims(input: Tensor, s, dim, name: str) -> tuple[list[int], list[int]]:
+    """The transformed lengths (-1: as they are) and the dimensions, from what the n-dimensional forms are given."""
+    ndim = input.dim()
+    if dim is not None:
+        dims = [_wrapped(d, ndim) for d in ([dim] if isinstance(dim, int) else dim)]
+        if len(set(dims)) != len(dims):
+            raise RuntimeError(f"[{name}] FFT dims must be unique")
+    if s is not None:
+        sizes = [s] if isinstance(s, int) else list(s)
+        if dim is None:
+            if len(sizes) > ndim:
+                raise RuntimeError(f"[{name}] Got shape with {len(sizes)} values but input tensor only has {ndim} dimensions.")
+            dims = list(range(ndim - len(sizes), ndim))
+        elif len(sizes) != len(dims):
+            raise RuntimeError(f"[{name}] When given, dim and shape arguments must have the same length")
+    else:
+        dims = dims if dim is not None else list(range(ndim))
+        sizes = [-1] * len(dims)
+    sizes = [input.shape[d] if n == -1 and ndim else n for n, d in zip(sizes, dims)]
+    for n in sizes:
+        if n < 1:
+            raise RuntimeError(f"[{name}] Invalid number of data points ({n}) specified")
+    return sizes, dims
+
+
+def _resized(input: Tensor, sizes, dims) -> Tensor:
+    """Cut or filled with zeros to the sizes along the dimensions."""
+    padding = [0] * (2 * input.dim())
+    for n, d in zip(sizes, dims):
+        if n < input.shape[d]:
+            input = input.narrow(d, 0, n)
+        padding[2 * (input.dim() - 1 - d) + 1] = n - input.shape[d]
+    return _ops.pad(input, padding) if any(padding) else input
+
+
+def _landed(result: Tensor, out: Tensor | None) -> Tensor:
+    return result if out is None else _torch.add(result, 0, out=out)
+
+
+def _complex_to_complex(input: Tensor, s, dim, norm, forward: bool, name: str, out=None) -> Tensor:
+    input = _as_complex(input, name)
+    sizes, dims = _shape_and_dims(input, s, dim, name)
+    if not dims:
+        return _landed(input.clone(), out)
+    return _landed(_ops.fft_c2c(_resized(input, sizes, dims), dims, _scale(norm, math.prod(sizes), forward), forward), out)
+
+
+def _real_to_complex(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor:
+    input = _as_real(input, name)
+    sizes, dims = _shape_and_dims(input, s, dim, name)
+    if not dims:
+        raise RuntimeError(f"[{name}] must transform at least one axis")
+    return _landed(_ops.fft_r2c(_resized(input, sizes, dims), dims, _scale(norm, math.prod(sizes), True)), out)
+
+
+def _complex_to_real(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor:
+    input = _as_complex(input, name)
+    whole = s is not None and (s if isinstance(s, int) else list(s)[-1]) != -1
+    given, dims = _shape_and_dims(input, s, dim, name)
+    if not dims:
+        raise RuntimeError(f"[{name}] must transform at least one axis")
+    last = given[-1] if whole else 2 * ((input.shape[dims[-1]] if input.dim() else 1) - 1)
+    if last < 1:
+        raise RuntimeError(f"[{name}] Invalid number of data points ({last}) specified")
+    resized = _resized(input, [*given[:-1], last // 2 + 1], dims)
+    scale = _scale(norm, math.prod([*given[:-1], last]), False)
+    return _landed(_ops.fft_c2r(resized, dims, scale, last), out)
+
+
+def _other_way(norm: str | None) -> str:
+    """The norm that scales the inverse transform as this one does the forward one."""
+    return {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
+
+
+def _one_dim(input: Tensor, n, dim: int):
+    return (None if n is None else [n]), [dim]
+
+
+def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
+    """The one-dimensional transform along dim, cut or filled with zeros to n."""
+    return _complex_to_complex(input, *_one_dim(input, n, dim), norm, True, "fft", out)
+
+
+def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
+    """The inverse of fft."""
+    return _complex_to_complex(input, *_one_dim(input, n, dim), norm, False, "ifft", out)
+
+
+def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
+    """The first half of a real signal's spectrum: the rest is its mirror image."""
+    return _real_to_complex(input, *_one_dim(input, n, dim), norm, "rfft", out)
+
+
+def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
+    """The inverse of rfft: n real numbers, 2 (size - 1) unless given."""
+    return _complex_to_real(input, *_one_dim(input, n, dim), norm, "irfft", out)
+
+
+def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
+    """The real spectrum of a signal of which the first half is given and the rest its conjugate mirror image."""
+    return _complex_to_real(_as_complex(input, "hfft").conj(), *_one_dim(input, n, dim), _other_way(norm), "hfft", out)
+
+
+def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
+    """The inverse of hfft."""
+    return _landed(_real_to_complex(input, *_one_dim(input, n, dim), _other_way(norm), "ihfft").conj(), out)
+
+
+def fftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None) -> Tensor:
+    """The transform along several dimensions: all of them, the last len(s), or those of dim."""
+    return _complex_to_complex(input, s, dim, norm, True, "fftn", out)
+
+
+def ifftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None) -> Tensor:
+    """The inverse of fftn."""
+    return _complex_to_complex(input, s, dim, norm, False, "ifftn", out)
+
+
+def rfftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None) -> Tensor:
+    """fftn of a real signal, of the last dimension the first half."""
+    return _real_to_complex(input, s, dim, norm, "rfftn", out)
+
+
+def irfftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None) -> Tensor:
+    """The inverse of rfftn."""
+    return _complex_to_real(input, s, dim, norm, "irfftn", out)
+
+
+def hfftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None) -> Tensor:
+    """hfft along the last of several dimensions, fft along the others."""
+    return _complex_to_real(_as_complex(input, "hfftn").conj(), s, dim, _other_way(norm), "hfftn", out)
+
+
+def ihfftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None) -> Tensor:
+    """The inverse of hfftn."""
+    return _landed(_real_to_complex(input, s, dim, _other_way(norm), "ihfftn").conj(), out)
+
+
+def _two_dims(function, name: str):
+    def two(input: Tensor, s=None, dim=(-2, -1), norm: str | None = None, *, out=None) -> Tensor:
+        return function(input, s, dim, norm, out=out)
+
+    two.__name__, two.__doc__ = name, f"{function.__name__} along two dimensions, the last ones."
+    return two
+
+
+fft2, ifft2, rfft2 = _two_dims(fftn, "fft2"), _two_dims(ifftn, "ifft2"), _two_dims(rfftn, "rfft2")
+irfft2, hfft2, ihfft2 = _two_dims(irfftn, "irfft2"), _two_dims(hfftn, "hfft2"), _two_dims(ihfftn, "ihfft2")
+
+
+def _frequencies(counts: Tensor, n: int, d: float) -> Tensor:
+    return counts * (1.0 / (n * d))
+
+
+def fftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, device=None, requires_grad: bool = False, layout=None) -> Tensor:
+    """The frequencies of fft's results, of n samples d apart: the negative ones are in the second half."""
+    dtype = dtype or _C.default_dtype()
+    positive = (n + 1) // 2
+    counts = _torch.cat([
+        _torch.arange(positive, dtype=dtype, device=device), _torch.arange(-(n // 2), 0, dtype=dtype, device=device)
+    ])  # fmt: skip
+    return _landed(_frequencies(counts, n, d), out).requires_grad_(requires_grad)
+
+
+def rfftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, device=None, requires_grad: bool = False, layout=None) -> Tensor:
+    """The frequencies of rfft's results, of n samples d apart."""
+    counts = _torch.arange(n // 2 + 1, dtype=dtype or _C.default_dtype(), device=device)
+    return _landed(_frequencies(counts, n, d), out).requires_grad_(requires_grad)
+
+
+def _shifted(input: Tensor, dim, turn) -> Tensor:
+    dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    return input.roll([turn(input.shape[d]) for d in dims], dims) if dims else input.clone()
+
+
+def fftshift(input: Tensor, dim=None) -> Tensor:
+    """The frequency zero in the middle."""
+    return _shifted(input, dim, lambda n: n // 2)
+
+
+def ifftshift(input: Tensor, dim=None) -> Tensor:
+    """The inverse of fftshift."""
+    return _shifted(input, dim, lambda n: (n + 1) // 2)

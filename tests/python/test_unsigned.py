@@ -1,0 +1,54 @@
+"""uint16, uint32 and uint64: the whole range, where int64 would be negative."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+DTYPES = ("uint16", "uint32", "uint64")
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_arrays_and_back(torch, name):
+    array = np.array([0, 1, np.iinfo(name).max], name)
+    t = torch.tensor(array)
+    assert t.dtype is getattr(torch, name) and not t.dtype.is_signed
+    np.testing.assert_array_equal(t.numpy(), array)
+    assert t.tolist() == array.tolist() and t[2].item() == int(array[2])
+    assert torch.iinfo(t.dtype).max == np.iinfo(name).max and torch.iinfo(t.dtype).min == 0
+    assert torch.arange(3, dtype=t.dtype).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_arithmetic_is_unsigned(torch, name):
+    most = np.iinfo(name).max
+    a, b = np.array([most, most - 1, 5, 7], name), np.array([2, most, 9, 3], name)
+    s, t = torch.tensor(a), torch.tensor(b)
+    with np.errstate(over="ignore"):
+        for f in ("add", "subtract", "multiply", "floor_divide", "remainder", "maximum", "minimum", "bitwise_xor", "less", "greater_equal"):
+            np.testing.assert_array_equal(getattr(torch, f)(s, t).numpy(), getattr(np, f)(a, b), err_msg=f)
+        np.testing.assert_array_equal((s >> 1).numpy(), a >> 1)
+        np.testing.assert_array_equal((-s).numpy(), np.negative(a))
+    np.testing.assert_allclose((s / t).numpy(), (a / b).astype("float32"), rtol=1e-6)
+    assert s.max().item() == most and s.argmin().item() == 2 and s.amin().item() == 5
+    np.testing.assert_array_equal(s.sort().values.numpy(), np.sort(a))
+    np.testing.assert_array_equal(s.to(torch.float64).numpy(), a.astype("float64"))
+    np.testing.assert_array_equal(s.cummax(0).values.numpy(), np.maximum.accumulate(a))
+
+
+def test_numbers_beyond_int64(torch):
+    assert torch.full((2,), 2**63, dtype=torch.uint64).tolist() == [2**63] * 2
+    assert (torch.tensor([1], dtype=torch.uint64) + (2**64 - 2)).item() == 2**64 - 1
+    assert (torch.tensor([1.0]) * 2**63).item() == 2.0**63
+    with pytest.raises(RuntimeError, match="Overflow when unpacking long"):
+        torch.tensor([2**63])
+    with pytest.raises(RuntimeError, match="Overflow when unpacking long"):
+        torch.full((1,), 2**64)
+
+
+def test_they_promote_with_floating_types_alone(torch):
+    x = torch.ones(2, dtype=torch.uint16)
+    assert (x + 1).dtype is torch.uint16 and (x + 1.5).dtype is torch.float32
+    assert (x + torch.ones(2, dtype=torch.float16)).dtype is torch.float16
+    with pytest.raises(RuntimeError, match="Promotion for uint16, uint32, uint64 types is not supported, attempted to promote UInt16 and Long"):
+        x + torch.ones(2, dtype=torch.int64)
