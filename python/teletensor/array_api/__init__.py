@@ -11,14 +11,14 @@ from __future__ import annotations
 from math import e, inf, nan, pi
 
 from .._C import device
-from . import _creation, _dtypes, _elementwise, _manipulation, _reductions, _searching, linalg
+from . import _creation, _dtypes, _elementwise, _manipulation, _reductions, _searching, fft, linalg
 from . import _operators as _operators
 from ._array import Array, lifted_all
 from ._info import __array_namespace_info__
 
 __array_api_version__ = "2024.12"
 __all__ = [
-    "Array", "__array_api_version__", "__array_namespace_info__", "device", "e", "inf", "linalg", "matmul",
+    "Array", "__array_api_version__", "__array_namespace_info__", "device", "e", "fft", "inf", "linalg", "matmul",
     "matrix_transpose", "nan", "newaxis", "pi", "tensordot", "vecdot",
 ]  # fmt: skip
 

@@ -16,7 +16,7 @@ _KIND_NAMES = {
     "real floating": ("float32", "float64"),
     "complex floating": ("complex64", "complex128"),
 }
-KINDS = {kind: {name: getattr(_C, name) for name in names if hasattr(_C, name)} for kind, names in _KIND_NAMES.items()}
+KINDS = {kind: {name: getattr(_C, name) for name in names} for kind, names in _KIND_NAMES.items()}
 _UNIONS = {
     "integral": ("signed integer", "unsigned integer"),
     "numeric": ("signed integer", "unsigned integer", "real floating", "complex floating"),
@@ -65,6 +65,9 @@ def promoted(a: _C.dtype, b: _C.dtype) -> _C.dtype:
         if unsigned.itemsize == 8:
             raise TypeError(f"{signed} and {unsigned} do not promote: no integer dtype holds both")
         return KINDS["signed integer"][f"int{8 * max(signed.itemsize, 2 * unsigned.itemsize)}"]
+    low, high = sorted((a, b), key=lambda dtype: _RANK[kind_of(dtype)])
+    if _RANK[kind_of(low)] < min(_RANK[kind_of(high)], 2):  # bool beside numbers, integers beside others
+        return high
     if kinds == {"unsigned integer"}:
         return max(a, b, key=lambda dtype: dtype.itemsize)
     return _C.promote_types(a, b)

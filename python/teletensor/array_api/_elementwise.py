@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from .. import _C, _functions, _numbers
+from .. import _C, _functions
 from .._C import Tensor
 from ._dtypes import all_tensors, kind_of, together
 from ._tables import named
@@ -52,9 +52,7 @@ def _by_parts(function: Callable, x: Tensor) -> Tensor:
 
 
 globals().update({name: _unary(name, getattr(_torch, ours)) for name, ours in _UNARY.items()})
-globals().update(
-    {name: _binary(name, getattr(_torch, ours)) for name, ours in _BINARY.items() if hasattr(_torch, ours)}
-)
+globals().update({name: _binary(name, getattr(_torch, ours)) for name, ours in _BINARY.items()})
 globals().update({name: _rounding(name, getattr(_torch, name)) for name in _ROUNDING})
 
 
@@ -65,7 +63,7 @@ def positive(x: Tensor, /) -> Tensor:
 
 def conj(x: Tensor, /) -> Tensor:
     """The complex conjugate; what is real unchanged."""
-    return _numbers.conj_physical(x)
+    return x.conj_physical() if x.dtype.is_complex else x
 
 
 def real(x: Tensor, /) -> Tensor:
@@ -81,7 +79,7 @@ def imag(x: Tensor, /) -> Tensor:
 def sign(x: Tensor, /) -> Tensor:
     """-1, 0 or 1, of complex numbers that of their direction; NaN stays."""
     if x.dtype.is_complex:
-        return _torch.where(x == 0, x, x / x.abs())
+        return x.sgn()
     return _torch.where(x.isnan(), x, x.sign()) if x.is_floating_point() else x.sign()
 
 

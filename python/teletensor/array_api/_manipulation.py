@@ -46,13 +46,13 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
     """x with axes of one element at the places that they have in the result."""
-    axes = _places((axis,) if isinstance(axis, int) else axis, x.ndim + (1 if isinstance(axis, int) else len(axis)))
+    axes = from_front((axis,) if isinstance(axis, int) else axis, x.ndim + (1 if isinstance(axis, int) else len(axis)))
     for place in sorted(axes):
         x = x.unsqueeze(place)
     return x
 
 
-def _places(axes: Any, ndim: int) -> list[int]:
+def from_front(axes: Any, ndim: int) -> list[int]:
     """Axes counted from the front. Raises IndexError out of range, ValueError where one stands twice."""
     for axis in axes:
         if not -ndim <= axis < ndim:
@@ -65,7 +65,7 @@ def _places(axes: Any, ndim: int) -> list[int]:
 
 def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
     """x without axes of one element."""
-    places = _places((axis,) if isinstance(axis, int) else axis, x.ndim)
+    places = from_front((axis,) if isinstance(axis, int) else axis, x.ndim)
     for place in places:
         if x.shape[place] != 1:
             raise ValueError(f"cannot squeeze axis {place} of size {x.shape[place]}")
@@ -75,7 +75,7 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
 def flip(x: Tensor, /, *, axis: Any = None) -> Tensor:
     """x reversed along axes: all, where None."""
     axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
-    return x.flip(_places(axes, x.ndim))
+    return x.flip(from_front(axes, x.ndim))
 
 
 def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:

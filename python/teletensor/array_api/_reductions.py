@@ -7,6 +7,7 @@ from typing import Any, Callable
 
 from .. import _C
 from .._C import Tensor
+from . import _manipulation
 from ._dtypes import kind_of
 from ._tables import named
 
@@ -39,9 +40,18 @@ def _accumulation(name: str, ours: Callable) -> Callable:
     return named(name, reduce)
 
 
+def _product(x: Tensor, dims: Any, *, keepdim: bool, dtype: Any) -> Tensor:
+    """PyTorch's takes one dim: several go one by one, the last first."""
+    if not isinstance(dims, list):
+        return _torch.prod(x, dims, keepdim, dtype=dtype)
+    for d in sorted(_manipulation.from_front(dims, x.ndim), reverse=True):
+        x = _torch.prod(x, d, keepdim, dtype=dtype)
+    return x
+
+
 def _accumulated(dtype: _C.dtype) -> _C.dtype | None:
     """What sums of a dtype are returned in: the widest integer of its sign, else itself."""
-    return {"unsigned integer": getattr(_C, "uint64", None), "signed integer": _C.int64}.get(kind_of(dtype))
+    return {"unsigned integer": _C.uint64, "signed integer": _C.int64}.get(kind_of(dtype))
 
 
 def _place(name: str, ours: Callable) -> Callable:
@@ -93,7 +103,7 @@ def _truth(ours: Callable) -> Callable:
 
 all, any = _reduction("all", _truth(_torch.all)), _reduction("any", _truth(_torch.any))
 max, mean, min = _reduction("max", _torch.amax), _reduction("mean", _torch.mean), _reduction("min", _torch.amin)
-prod, sum = _accumulation("prod", _torch.prod), _accumulation("sum", _torch.sum)
+prod, sum = _accumulation("prod", _product), _accumulation("sum", _torch.sum)
 argmax, argmin = _place("argmax", _torch.argmax), _place("argmin", _torch.argmin)
 cumulative_prod, cumulative_sum = (
     _running("cumulative_prod", _torch.cumprod, 1),
