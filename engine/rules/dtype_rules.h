@@ -97,6 +97,7 @@ DType equal_inexact(const A&... args) {
 
 // Complex numbers, and their parts.
 DType real_of(const Arg& input);
+inline DType length_of(DType t) { return to_real(t); }
 DType phase(const Arg& input);       // real; the default float for integers
 DType complex_of(const Arg& input);  // view_as_complex: floating only
 DType of_parts(const Arg& real, const Arg& imag);
@@ -115,6 +116,9 @@ DType number(const S&... numbers) {
   ((c = std::max(c, Scalar(numbers).category())), ...);
   if (c == Category::kComplex) return to_complex(kDefaultFloat);
   return c == Category::kBool ? DType::kBool : c == Category::kInteger ? DType::kInt64 : kDefaultFloat;
+}
+inline DType spanned(Scalar start, Scalar end) {
+  return start.is_real() && end.is_real() ? kDefaultFloat : to_complex(kDefaultFloat);
 }
 DType counted(const Arg& weights);  // bincount's: int64 without weights
 // What sums accumulate in and return: int64 for bool and integers.

@@ -23,6 +23,18 @@ TT_HOST_DEVICE T number(V v) {
     return T(number<real_of_t<T>>(v));
 }
 
+// The quotient by Smith's method (1962), as PyTorch has it: through the ratio of the divisor's parts, so that squares
+// neither overflow nor vanish, and an infinite divisor gives 0.
+template <typename R>
+TT_HOST_DEVICE Complex<R> divide(Complex<R> a, Complex<R> b) {
+  const bool wide = abs(b.re) >= abs(b.im), zero = (b.re == R(0)) & (b.im == R(0));
+  const R large = where(wide, b.re, b.im), small = where(wide, b.im, b.re);
+  const R ratio = small / large, scale = large + small * ratio;
+  const R re = where(wide, a.re + a.im * ratio, a.re * ratio + a.im) / scale;
+  const R im = where(wide, a.im - a.re * ratio, a.im * ratio - a.re) / scale;
+  return {where(zero, a.re / abs(b.re), re), where(zero, a.im / abs(b.re), im)};
+}
+
 // ---- Parts ---------------------------------------------------------------------------------
 
 template <typename R>
@@ -77,12 +89,13 @@ TT_HOST_DEVICE bool isfinite(Complex<R> x) {
 template <typename R>
 TT_HOST_DEVICE Complex<R> exp(Complex<R> x) {
   const R length = exp(x.re);
-  const bool none = length == R(0);  // whatever the angle: also where it is infinite
-  return {where(none, R(0), length * cos(x.im)), where(none | (x.im == R(0)), where(none, R(0), x.im), length * sin(x.im))};
+  const bool none = length == R(0), lost = isinf(length) & !isfinite(x.im);  // whatever the angle
+  return {where(none, R(0), where(lost, length, length * cos(x.im))), where(none | (x.im == R(0)), where(none, R(0), x.im), length * sin(x.im))};
 }
 template <typename R>
 TT_HOST_DEVICE Complex<R> exp2(Complex<R> x) {
-  return exp(Complex<R>(R(0.6931471805599453094)) * x);
+  const R scale = R(0.6931471805599453094);
+  return exp(Complex<R>(scale * x.re, scale * x.im));
 }
 template <typename R>
 TT_HOST_DEVICE Complex<R> expm1(Complex<R> x) {
@@ -143,7 +156,7 @@ TT_LIBM_C(atanh)
 
 template <typename R>
 TT_HOST_DEVICE Complex<R> rsqrt(Complex<R> x) {
-  return Complex<R>(R(1)) / sqrt(x);
+  return divide(Complex<R>(R(1)), sqrt(x));
 }
 // Anything to the power of 0 is 1; 0 to a power with a positive real part is 0.
 template <typename R>
@@ -154,12 +167,21 @@ TT_HOST_DEVICE Complex<R> pow(Complex<R> x, Complex<R> y) {
 }
 template <typename R>
 TT_HOST_DEVICE Complex<R> sigmoid(Complex<R> x) {
-  return Complex<R>(R(1)) / (Complex<R>(R(1)) + exp(-x));
+  return divide(Complex<R>(R(1)), Complex<R>(R(1)) + exp(-x));
 }
 template <typename R>
 TT_HOST_DEVICE Complex<R> silu_derivative(Complex<R> x) {
   const Complex<R> s = sigmoid(x), one(R(1));
   return s * (one + x * (one - s));
+}
+
+// log(exp(a) + exp(b)), relative to the one whose real part is larger.
+template <typename R>
+TT_HOST_DEVICE Complex<R> logaddexp(Complex<R> a, Complex<R> b) {
+  const bool first = a.re >= b.re;
+  const Complex<R> high = where(first, a, b), low = where(first, b, a);
+  const bool same = isinf(high.re) & (a.re == b.re);  // equal infinities give themselves
+  return where(same, high, high + log1p(exp(low - high)));
 }
 
 }  // namespace TT_ISA

@@ -1,6 +1,7 @@
 // Tensors from nothing but their arguments.
 
 #include <cmath>
+#include <complex>
 #include <cstring>
 
 #include "engine/parallel.h"
@@ -84,6 +85,13 @@ void linspace(Scalar start, Scalar end, int64_t steps, OptionalDType, OptionalDe
 }
 
 void logspace(Scalar start, Scalar end, int64_t steps, double base, OptionalDType, OptionalDevice, Tensor& out) {
+  if (is_complex(out.dtype())) {
+    return fill_complex(out, [&](int64_t i) {
+      const Complex<double> at = evenly(complex_of(start), complex_of(end), steps, i);
+      const auto value = std::pow(std::complex<double>(base), std::complex<double>(at.re, at.im));
+      return Complex<double>(value.real(), value.imag());
+    });
+  }
   const double first = start.in_dtype(out.dtype()).to_double(), last = end.in_dtype(out.dtype()).to_double();
   fill_by_index(out, [=](int64_t i) { return std::pow(base, evenly(first, last, steps, i)); });
 }

@@ -6,6 +6,7 @@
 #include "kernels/common/element.h"
 #include "kernels/common/limits.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/parts.h"
 
 namespace tt::cpu {
 
@@ -36,6 +37,10 @@ TT_CLONES void replace_all(double* v, int64_t n, double nan, double above, doubl
 void nan_to_num(const Tensor& input, double nan, std::optional<double> posinf, std::optional<double> neginf,
                 Tensor& out) {
   copy(input, out);
+  if (is_complex(out.dtype())) {  // each part for itself
+    Tensor both = parts(out);
+    return nan_to_num(both, nan, posinf, neginf, both);
+  }
   if (!is_floating(out.dtype())) return;
   const double limit = highest(out.dtype()), above = posinf.value_or(limit), below = neginf.value_or(-limit);
   with_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "kernels/cpu/complex_product.h"
+#include "kernels/cpu/complex_folds.h"
 #include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
@@ -177,6 +177,7 @@ void vector_norm(const Tensor& input, double ord, Dims dim, bool keepdim, std::o
 }
 
 void logsumexp(const Tensor& input, absl::Span<const int64_t> dim, bool, Tensor& out) {
+  if (is_complex(out.dtype())) return complex_logsumexp(input, dim, out);
   const ReducePlan plan(input, dim, Order::kAny);
   if (out.dtype() == DType::kFloat64) {
     logsumexp_into<double>(input, plan, out);

@@ -2,7 +2,7 @@
 
 #include "kernels/cpu/clones.h"
 #include "kernels/common/element.h"
-#include "kernels/cpu/complex_product.h"
+#include "kernels/cpu/complex_folds.h"
 #include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"

@@ -198,7 +198,10 @@ def corrcoef(input: Tensor) -> Tensor:
     if c.dim() == 0:
         return c / c
     deviations = c.diagonal().sqrt()
-    return (c / deviations.unsqueeze(1) / deviations.unsqueeze(0)).clamp(-1, 1)
+    scaled = c / deviations.unsqueeze(1) / deviations.unsqueeze(0)
+    if scaled.is_complex():
+        return _torch.complex(scaled.real.clamp(-1, 1), scaled.imag.clamp(-1, 1))
+    return scaled.clamp(-1, 1)
 
 
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:

@@ -52,7 +52,8 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
     for i, (name, value) in enumerate((("input", input), ("other", other))):
         if not isinstance(value, Tensor):
             raise TypeError(f"ldexp(): argument '{name}' (position {i + 1}) must be Tensor, not {type(value).__name__}")
-    return input * _torch.exp2(other.to(input.dtype if input.is_floating_point() else _C.default_dtype()))
+    inexact = input.is_floating_point() or input.is_complex()
+    return input * (_torch.exp2(other) if other.is_complex() else _torch.exp2(other.to(input.dtype if inexact else _C.default_dtype())))
 
 
 def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
