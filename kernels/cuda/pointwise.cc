@@ -91,7 +91,8 @@ void run_step(const ChainStep& step, const Tensor& out) {
     case DType::kFloat64: return run<double>(step, out);
     case DType::kComplex64:
     case DType::kUInt64:  // its bits are not all that int64 needs
-    case DType::kComplex128: fail(ErrorKind::kNotImplemented, "is not implemented for ", out.device(), " in ", name(step.compute));
+    case DType::kComplex128:
+      fail(ErrorKind::kNotImplemented, "is not implemented for ", out.device(), " in ", name(step.compute));
     default: return run<int64_t>(step, out);
   }
 }
