@@ -89,6 +89,27 @@ Tensor cosine(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
   return ops::true_divide(product, ops::mul(length(x1), length(x2)));
 }
 
+// |a - b|^2 = |a|^2 - 2 a b + |b|^2, of all pairs in one product: what is not precise where a is near b.
+static Tensor euclidean_by_product(const Tensor& x1, const Tensor& x2) {
+  const Sizes last{-1};
+  const Tensor n1 = ops::sum(ops::square(x1), last, true), n2 = ops::sum(ops::square(x2), last, true);
+  const Tensor left = ops::cat({ops::mul(x1, int64_t{-2}), n1, ops::full_like(n1, int64_t{1})}, -1);
+  const Tensor right = ops::cat({x2, ops::full_like(n2, int64_t{1}), n2}, -1);
+  const Tensor squares = ops::matmul(left, ops::transpose(right, -2, -1));
+  const Tensor same = ops::le(squares, int64_t{0});  // has no slope, and none of infinite size
+  return ops::masked_fill(ops::sqrt(ops::masked_fill(squares, same, 1.0)), same, 0.0);
+}
+
+Tensor pair_distances(const Tensor& x1, const Tensor& x2, double p, std::optional<std::string_view> compute_mode) {
+  constexpr int64_t kFew = 25;  // as PyTorch has it
+  const std::string_view mode = compute_mode.value_or("use_mm_for_euclid_dist_if_necessary");
+  const bool always = mode == "use_mm_for_euclid_dist", never = mode == "donot_use_mm_for_euclid_dist";
+  check(always || never || mode == "use_mm_for_euclid_dist_if_necessary", "possible modes: 1, 2, 3, but was: ", mode);
+  const bool many = x1.size(-2) > kFew || x2.size(-2) > kFew;
+  if (p == 2 && !never && (always || many)) return euclidean_by_product(x1, x2);
+  return ops::vector_norm(ops::sub(ops::unsqueeze(x1, -2), ops::unsqueeze(x2, -3)), p, Sizes{-1});
+}
+
 double epsilon(DType dtype) {
   switch (dtype) {
     case DType::kFloat16:

@@ -18,6 +18,7 @@ Tensor convolve_transposed(const Tensor& input, const Tensor& weight, const Tens
                            SizesView padding, SizesView output_padding, int64_t groups, SizesView dilation);
 
 Tensor cosine(const Tensor& x1, const Tensor& x2, int64_t dim, double eps);
+Tensor pair_distances(const Tensor& x1, const Tensor& x2, double p, std::optional<std::string_view> compute_mode);
 // The smallest number that makes a difference to 1.
 double epsilon(DType dtype);
 

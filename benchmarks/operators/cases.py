@@ -95,7 +95,8 @@ def _arguments(op, size: str) -> tuple[dict, list[str]]:
         given = sample.get(p.name)
         if p.is_tensor and not (given is None and p.optional):
             limits = {k: given[k] for k in ("low", "high", "int", "dtype") if isinstance(given, dict) and k in given}
-            inputs[p.name] = {"size": _POINTWISE[size], **limits}
+            zero_dim = isinstance(given, list) and not given or isinstance(given, dict) and given.get("size", [1]) == []
+            inputs[p.name] = {"size": [] if zero_dim and arguments else _POINTWISE[size], **limits}
             arguments.append(p.name if not p.keyword_only else f"{p.name}={p.name}")
         elif given is not None and not p.is_tensor:
             arguments.append(repr(given) if not p.keyword_only else f"{p.name}={given!r}")

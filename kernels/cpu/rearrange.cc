@@ -21,6 +21,8 @@ void flip(const Tensor& input, absl::Span<const int64_t> dims, Tensor& out) {
       const T* from = input.data_as<T>() + from_end.start + at[1];
       if (to_step == 1 && step == 1) {
         std::memcpy(to, from, nest.length() * sizeof(T));
+      } else if (to_step == 1 && step == -1) {  // which a compiler turns into vectors, unlike strides of any size
+        std::reverse_copy(from + 1 - nest.length(), from + 1, to);
       } else {
         for (int64_t i = 0; i < nest.length(); ++i) to[i * to_step] = from[i * step];
       }
