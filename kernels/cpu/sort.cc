@@ -94,8 +94,9 @@ void topk(const Tensor& input, int64_t k, int64_t dim, bool largest, bool, Tenso
       each([&](const std::array<int64_t, 3>& at, int64_t) {
         const T* line = x + at[0];
         results.write(at, x,
-                      few ? sorter.sort_first(line, lines.stride(0), n, k, largest)
-                          : sorter.sort(line, lines.stride(0), n, largest),
+                      k <= RowSorter<T>::kFew ? sorter.sort_few(line, lines.stride(0), n, k, largest)
+                      : few                   ? sorter.sort_first(line, lines.stride(0), n, k, largest)
+                                              : sorter.sort(line, lines.stride(0), n, largest),
                       k);
       });
     });

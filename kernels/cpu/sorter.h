@@ -80,6 +80,10 @@ class RowSorter {
   // The first k of them, of a row whose n is much larger than k.
   const K* sort_first(const T* x, int64_t stride, int64_t n, int64_t k, bool descending);
 
+  // The first k of them, where k is at most kFew: each that comes before the last of those held goes to its place.
+  const K* sort_few(const T* x, int64_t stride, int64_t n, int64_t k, bool descending);
+  static constexpr int64_t kFew = 16;
+
   // How many keys sort_first() holds at a time.
   static int64_t first_capacity(int64_t k) { return std::max<int64_t>(4 * k, 4096) + kBatch; }
 
@@ -114,6 +118,24 @@ const typename RowSorter<T>::K* RowSorter<T>::sort_first(const T* x, int64_t str
     }
   }
   sort_keys(sorter_, keys_, held);
+  return keys_;
+}
+
+template <typename T>
+const typename RowSorter<T>::K* RowSorter<T>::sort_few(const T* x, int64_t stride, int64_t n, int64_t k,
+                                                       bool descending) {
+  K batch[kBatch];
+  int64_t held = 0;
+  for (int64_t i = 0; i < n; i += kBatch) {
+    const int64_t m = std::min(kBatch, n - i);
+    make_keys(batch, x + i * stride, stride, m, descending, i);
+    for (int64_t j = 0; j < m; ++j) {
+      if (held == k && batch[j] > keys_[k - 1]) [[likely]] continue;
+      int64_t place = held < k ? held++ : k - 1;
+      for (; place > 0 && batch[j] < keys_[place - 1]; --place) keys_[place] = keys_[place - 1];
+      keys_[place] = batch[j];
+    }
+  }
   return keys_;
 }
 
