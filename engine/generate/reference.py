@@ -40,8 +40,9 @@ def backends(operators: list[Operator], kernels_folder: Path) -> dict[str, set[s
         found[folder.name] = {
             op.name for op in operators if not op.kernel or op.kernel in defined or op.constant in by_hand
         }
-    # Of bodies a GPU has those for real numbers.
-    found.get("cuda", set()).difference_update(op.name for op in operators if op.is_pointwise and set(bodies(op)) == {"complex"})
+    # A GPU has the bodies for real numbers.
+    complex_only = {op.name for op in operators if op.is_pointwise and set(bodies(op)) == {"complex"}}
+    found.get("cuda", set()).difference_update(complex_only)
     return found
 
 

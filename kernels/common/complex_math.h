@@ -90,7 +90,9 @@ template <typename R>
 TT_HOST_DEVICE Complex<R> exp(Complex<R> x) {
   const R length = exp(x.re);
   const bool none = length == R(0), lost = isinf(length) & !isfinite(x.im);  // whatever the angle
-  return {where(none, R(0), where(lost, length, length * cos(x.im))), where(none | (x.im == R(0)), where(none, R(0), x.im), length * sin(x.im))};
+  const R re = where(lost, length, length * cos(x.im));
+  const R im = where(x.im == R(0), x.im, length * sin(x.im));
+  return {where(none, R(0), re), where(none, R(0), im)};
 }
 template <typename R>
 TT_HOST_DEVICE Complex<R> exp2(Complex<R> x) {
