@@ -145,9 +145,9 @@ def tensordot(a: Tensor, b: Tensor, dims=2) -> Tensor:
         if a.shape[x] != b.shape[y] and 1 not in (a.shape[x], b.shape[y]):
             raise RuntimeError(f"contracted dimensions need to match, but first has size {a.shape[x]} in dim {x} and second has size {b.shape[y]} in dim {y}")
         if a.shape[x] == 1:
-            b = b.sum(y, True)
+            b = b.sum(y, True, dtype=b.dtype)
         elif b.shape[y] == 1:
-            a = a.sum(x, True)
+            a = a.sum(x, True, dtype=a.dtype)
     free_a = [d for d in range(a.dim()) if d not in left]
     free_b = [d for d in range(b.dim()) if d not in right]
     inner = math.prod(a.shape[d] for d in left)

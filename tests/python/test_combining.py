@@ -145,3 +145,8 @@ def test_places_by_dimension(torch):
     assert [p.tolist() for p in torch.where(x > 0)] == [p.tolist() for p in x.nonzero(as_tuple=True)] == [[0, 1], [1, 0]]
     assert [p.tolist() for p in torch.nonzero(torch.tensor(3), as_tuple=True)] == [[0]]
     assert torch.where(x > 0, x, -1).tolist() == [[-1, 1], [2, -1]]
+
+
+def test_tensordot_of_small_integers(torch):
+    a, b = torch.ones(2, 1, dtype=torch.uint8), torch.ones(1, 3, dtype=torch.uint8)
+    assert torch.tensordot(a, b, 1).tolist() == [[1] * 3] * 2 and torch.tensordot(a, b, 1).dtype is torch.uint8
