@@ -86,23 +86,27 @@ TT_HOST_DEVICE bool isfinite(Complex<R> x) {
 
 // ---- Powers, exponentials, logarithms ------------------------------------------------------
 
+// e^re times a direction. Where re is infinite the angle need not be finite; an angle of 0 stays.
 template <typename R>
 TT_HOST_DEVICE Complex<R> exp(Complex<R> x) {
   const R length = exp(x.re);
-  const bool none = length == R(0), lost = isinf(length) & !isfinite(x.im);  // whatever the angle
-  const R re = where(lost, length, length * cos(x.im));
-  const R im = where(x.im == R(0), x.im, length * sin(x.im));
-  return {where(none, R(0), re), where(none, R(0), im)};
+  const bool lost = !isfinite(x.im), none = lost & (x.re == -kInf<R>), endless = lost & (x.re == kInf<R>);
+  const R re = where(none, R(0), where(endless, length, length * cos(x.im)));
+  return {re, where(none, R(0), where(x.im == R(0), x.im, length * sin(x.im)))};
 }
 template <typename R>
 TT_HOST_DEVICE Complex<R> exp2(Complex<R> x) {
   const R scale = R(0.6931471805599453094);
   return exp(Complex<R>(scale * x.re, scale * x.im));
 }
+// The real part without cancellation where x is small: (e^re - 1) cos(im) - 2 sin(im / 2)^2. Otherwise as exp().
 template <typename R>
 TT_HOST_DEVICE Complex<R> expm1(Complex<R> x) {
-  const R half = sin(x.im / R(2)), more = expm1(x.re);
-  return {more * cos(x.im) - R(2) * half * half, (more + R(1)) * sin(x.im)};
+  const R length = exp(x.re), more = expm1(x.re), half = sin(x.im / R(2));
+  const bool lost = !isfinite(x.im), none = lost & (x.re == -kInf<R>), endless = lost & (x.re == kInf<R>);
+  const R near = where(x.im == R(0), more + R(0), more * cos(x.im) - R(2) * half * half);
+  const R re = where(none, R(-1), where(endless, length, near));
+  return {re, where(none, R(0), where(x.im == R(0), x.im, length * sin(x.im)))};
 }
 template <typename R>
 TT_HOST_DEVICE Complex<R> log(Complex<R> x) {

@@ -312,3 +312,10 @@ def test_large_matrices(torch):
     close((U * S) @ Vh, a, 1e-9)
     single = torch.linalg.svd(A.float())
     np.testing.assert_allclose(((single.U * single.S) @ single.Vh).numpy(), a, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype, size", [("float32", 1e30), ("float64", 1e200), ("complex128", 1e-200)])
+def test_qr_far_from_one(torch, dtype, size):
+    a = (np.arange(6).reshape(3, 2) + 1.0).astype(dtype) * np.dtype(dtype).type(size)
+    q, r = torch.linalg.qr(torch.from_numpy(a))
+    np.testing.assert_allclose((q @ r).numpy() / size, a / size, rtol=1e-5)

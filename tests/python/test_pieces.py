@@ -99,3 +99,22 @@ def test_gradients_of_samples(torch, edge_order):
 def test_nextafter_is_exact(torch):
     a, b = np.array([0.0, -0.0, np.inf, 1.0, 1.0], "float32"), np.array([1, -1, 0, 2, np.nan], "float32")
     assert np.array_equal(torch.nextafter(torch.from_numpy(a), torch.from_numpy(b)).numpy(), np.nextafter(a, b), equal_nan=True)
+
+
+def test_exponentials_of_infinite_complex_numbers(torch):
+    inf, nan = np.inf, np.nan
+    x = torch.tensor([complex(inf, inf), complex(-inf, nan), complex(inf, 0), complex(-800, inf), complex(nan, 0)])
+    for got, expected in (
+        (torch.exp(x), [complex(inf, nan), 0, complex(inf, 0), complex(nan, nan), complex(nan, 0)]),
+        (torch.expm1(x), [complex(inf, nan), -1, complex(inf, 0), complex(nan, nan), complex(nan, 0)]),
+    ):
+        expected = np.array(expected)
+        np.testing.assert_array_equal(got.numpy().real, expected.real)
+        np.testing.assert_array_equal(got.numpy().imag, expected.imag)
+
+
+def test_copies_of_complex_numbers(torch):
+    x = torch.tensor([1 + 2j], dtype=torch.complex128, requires_grad=True)
+    y = x.clone()
+    assert y.tolist() == [1 + 2j] and y.dtype is torch.complex128
+    assert int(torch.tensor(2**64 - 1, dtype=torch.uint64)) == 2**64 - 1
