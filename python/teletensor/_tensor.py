@@ -115,15 +115,17 @@ def cuda(self: Tensor, device=None, non_blocking: bool = False, memory_format=No
 @_method
 def to(self: Tensor, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None) -> Tensor:
     """``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``; itself where nothing changes."""
+    flags = [arg for arg in args if isinstance(arg, bool)]  # non_blocking and copy, by position
+    copy = copy or flags[1:] == [True]
     for arg in args:
-        if isinstance(arg, _C.dtype) or arg in (float, int, bool, complex) and not isinstance(arg, bool):
+        if isinstance(arg, _C.dtype) or any(arg is kind for kind in (float, int, bool, complex)):
             dtype = arg
         elif isinstance(arg, (str, _C.device)):
             device = arg
         elif isinstance(arg, Tensor):
             dtype, device = arg.dtype, arg.device
         elif isinstance(arg, bool):
-            pass  # non_blocking, copy by position
+            continue
         elif isinstance(arg, int):
             device = arg
         elif arg is not None:

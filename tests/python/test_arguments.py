@@ -82,6 +82,14 @@ def test_polygamma_as_a_method_is_of_the_tensor(torch):
     assert torch.tensor(9.0).polygamma(2).item() == pytest.approx(scipy.special.polygamma(2, 9.0))
 
 
+def test_to_takes_flags_by_position(torch):
+    x = torch.ones(2)
+    assert x.to(torch.zeros(3), True) is x and x.to(torch.float64, False).dtype is torch.float64
+    copied = x.to(torch.zeros(3), False, True)
+    assert copied is not x and copied.tolist() == [1, 1]
+    assert x.to(int).dtype is torch.int64
+
+
 def test_shifts_in_place_keep_the_tensor(torch):
     x = y = torch.tensor([1, 2])
     x <<= 2
