@@ -40,5 +40,13 @@ def test_a_suite_that_is_not_there(tmp_path):
     assert run.row(outcome)[-1] == outcome.missing
 
 
+def test_the_page_keeps_rows_of_what_did_not_run(tmp_path):
+    first, second = SUITES[0].name, SUITES[1].name
+    page = tmp_path / "page.md"
+    run.write(page, [Outcome(first, "1", passed=5), Outcome(second, "2", passed=6)])
+    run.write(page, [Outcome(first, "", missing="gone"), Outcome(second, "3", passed=7)])
+    assert page.read_text() == run.HEADER + f"| {first} | 1 | 5 | 0 | 0 |  |\n| {second} | 3 | 7 | 0 | 0 |  |\n"
+
+
 def test_reasons_belong_to_suites():
     assert set(REASONS) <= {suite.name for suite in SUITES}
