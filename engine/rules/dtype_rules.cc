@@ -70,8 +70,8 @@ DType complex_of(const Arg& input) {
 
 DType of_parts(const Arg& real, const Arg& imag) {
   const DType a = same(real), b = same(imag);
-  check(is_floating(a) && is_floating(b), "Expected both inputs to be Half, Float or Double tensors but got ",
-        type_word(a), " and ", type_word(b));
+  check_as(ErrorKind::kNotImplemented, is_floating(a) && is_floating(b),
+           "Expected both inputs to be Half, Float or Double tensors but got ", type_word(a), " and ", type_word(b));
   check(a == b, "Expected object of scalar type ", type_word(a), " but got scalar type ", type_word(b),
         " for second argument");
   check_as(ErrorKind::kNotImplemented, item_size(a) >= 4, "there are no complex numbers of ", name(a), " parts");
