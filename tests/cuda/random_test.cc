@@ -123,6 +123,34 @@ TEST_F(RandomTest, Multinomial) {
   EXPECT_THAT(draw({1, 0, 0}, false), ::testing::HasSubstr("not enough non-negative category"));
 }
 
+TEST_F(RandomTest, ByRejection) {
+  for (DType dtype : kFloats) {
+    const std::string what(name(dtype));
+    const Tensor positive = ops::add(ops::abs(testing::filled({30, 40}, dtype)), 0.01);
+    const Tensor shares = ops::div(positive, ops::amax(positive, {}, false));
+    const auto expect = [&](const std::string& which, const Tensor& x, const std::function<Tensor(const Tensor&)>& draw) {
+      expect_equal(which + " " + what, ulps(dtype), [&](Device device) { return draw(testing::transposed(there(x, device), 0, 1)); });
+    };
+    expect("gamma", positive, [](const Tensor& x) { return ops::standard_gamma(x); });
+    for (const double scale : {1.0, 8.0, 100.0}) {  // small rates and large ones
+      expect("poisson", ops::mul(positive, scale), [](const Tensor& x) { return ops::poisson(x); });
+    }
+    expect("binomial", shares, [](const Tensor& p) { return ops::binomial(ops::full_like(p, int64_t{20}), p); });
+  }
+  const auto fault = [&](double x, const std::function<Tensor(const Tensor&)>& draw) {
+    return error_of([&] { return draw(there(testing::values({2}, {0.5, x}), engine_.gpu())); });
+  };
+  for (const double x : {0.0, -1.0, double{NAN}, double{INFINITY}}) {
+    EXPECT_THAT(fault(x, [](const Tensor& t) { return ops::standard_gamma(t); }), ::testing::HasSubstr("invalid gamma"));
+  }
+  EXPECT_THAT(fault(-2.5, [](const Tensor& t) { return ops::poisson(t); }),
+              ::testing::HasSubstr("invalid Poisson rate, expected rate to be non-negative, got -2.5"));
+  EXPECT_THAT(fault(1.5, [](const Tensor& p) { return ops::binomial(ops::ones_like(p), p); }),
+              ::testing::HasSubstr("binomial expects prob to be in [0, 1], got 1.5"));
+  EXPECT_THAT(fault(2e9, [](const Tensor& n) { return ops::binomial(n, ops::zeros_like(n)); }),
+              ::testing::HasSubstr("binomial expects counts"));
+}
+
 TEST_F(RandomTest, TheStateGoesThereAndBack) {
   engine_.context().generator = {5, 77};
   const Tensor state = ops::to_device(ops::get_rng_state(), engine_.gpu());

@@ -1,0 +1,69 @@
+// Alignments: the paths that connectionist temporal classification sums over (Graves et al., ICML 2006), and how they
+// go on from one time to the next. Sums are of logarithms.
+#pragma once
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine/tensor.h"
+#include "kernels/common/scalar_math.h"
+
+namespace tt {
+
+// Where the labels of each sequence begin: targets are a row each, or all after each other.
+inline std::vector<int64_t> label_starts(const Tensor& targets, absl::Span<const int64_t> lengths) {
+  std::vector<int64_t> starts;
+  int64_t at = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    starts.push_back(targets.dim() == 2 ? static_cast<int64_t>(i) * targets.size(1) : at);
+    at += lengths[i];
+  }
+  return starts;
+}
+
+inline std::string wrong_label(int64_t label, int64_t classes) {
+  return absl::StrCat("targets must be in [0, ", classes, "), got ", label);
+}
+
+template <typename T>
+TT_HOST_DEVICE T log_add(T a, T b) {
+  const T high = a < b ? b : a, low = a < b ? a : b;
+  return low == -math::kInf<T> ? high : high + math::log1p(math::exp(low - high));
+}
+
+// One sequence's states: its labels with blanks between them and around.
+struct Alignments {
+  const int64_t* labels;  // one a state
+  int64_t states, blank;
+
+  // Whether a path may come from two states before: from another label, over the blank between.
+  TT_HOST_DEVICE bool skips_to(int64_t s) const {
+    return s >= 2 && s < states && labels[s] != blank && labels[s] != labels[s - 2];
+  }
+  // All paths that are in state s at one time, from those one time before.
+  template <typename T>
+  TT_HOST_DEVICE T arrivals(const T* before, int64_t s) const {
+    T sum = before[s];
+    if (s >= 1) sum = log_add(sum, before[s - 1]);
+    return skips_to(s) ? log_add(sum, before[s - 2]) : sum;
+  }
+  // All that go on from state s, from those one time after, whose emissions are p's of each class.
+  template <typename T>
+  TT_HOST_DEVICE T departures(const T* after, const T* p, int64_t s) const {
+    T sum = after[s] + p[labels[s]];
+    if (s + 1 < states) sum = log_add(sum, after[s + 1] + p[labels[s + 1]]);
+    return skips_to(s + 2) ? log_add(sum, after[s + 2] + p[labels[s + 2]]) : sum;
+  }
+  // The loss, from the paths at the last time.
+  template <typename T>
+  TT_HOST_DEVICE T loss(const T* last) const {
+    return -(states > 1 ? log_add(last[states - 1], last[states - 2]) : last[0]);
+  }
+  // The loss where there is no time at all.
+  template <typename T>
+  TT_HOST_DEVICE T loss_of_nothing() const {
+    return states == 1 ? T(0) : math::kInf<T>;
+  }
+};
+
+}  // namespace tt
