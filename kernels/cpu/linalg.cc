@@ -1,13 +1,13 @@
 // Factorisations of batches of matrices: one after the other, on the threads of the pool.
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <new>
 #include <vector>
 
 #include "engine/dispatcher.h"
 #include "engine/parallel.h"
 #include "engine/rules/error.h"
+#include "kernels/common/decomposition.h"
 #include "kernels/cpu/block.h"
 #include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/kernels.h"
@@ -29,12 +29,6 @@ void with_factored(DType t, Body body) {
   }
 }
 
-int64_t batch_of(const Tensor& t) {
-  int64_t n = 1;
-  for (int64_t d = 0; d + 2 < t.dim(); ++d) n *= t.size(d);
-  return n;
-}
-
 // body(i) for every matrix of a batch, each of that many multiplications.
 template <typename Body>
 void each_matrix(int64_t batch, int64_t work, Body body) {
@@ -49,32 +43,12 @@ void each_matrix(int64_t batch, int64_t work, Body body) {
   check_as(ErrorKind::kOutOfMemory, !out_of_memory, "no memory for a factorisation's workspace");
 }
 
-std::string failure(std::string_view function, int32_t info) {
-  if (function == "linalg.inv") {
-    return absl::StrCat("The diagonal element ", info,
-                        " is zero, the inversion could not be completed because the input matrix is singular.");
-  }
-  if (function == "torch.linalg.solve") return "The solver failed because the input matrix is singular.";
-  if (function == "linalg.cholesky") {
-    return absl::StrCat("The factorization could not be completed because the input is not positive-definite (the "
-                        "leading minor of order ", info, " is not positive-definite).");
-  }
-  if (function == "torch.linalg.lu_factor") {
-    return absl::StrCat("U[", info, ",", info, "] is zero and using it on lu_solve would result in a division by zero. "
-                        "If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
-                        "linalg.lu_factor_ex(A, pivot)");
-  }
-  return absl::StrCat("The algorithm failed to converge because the input matrix contained non-finite values or is "
-                      "ill-conditioned (error code: ", info, ").");
-}
-
 // Throws where a matrix failed, if that is asked for by a function's name.
 void check_info(std::string_view function, bool batched, const int32_t* info, int64_t n) {
   if (function.empty()) return;
   for (int64_t i = 0; i < n; ++i) {
     if (info[i] == 0) continue;
-    const std::string element = batched ? absl::StrCat("(Batch element ", i, "): ") : "";
-    fail(ErrorKind::kLinAlg, function, ": ", element, failure(function, info[i]));
+    throw decomposition_error(function, batched ? i : -1, info[i]);
   }
 }
 
@@ -86,14 +60,14 @@ void check_info(std::string_view function, const Tensor& input, const Tensor& in
 void order_rows(const int32_t* pivots, int64_t count, int64_t rows, int64_t* order) {
   for (int64_t i = 0; i < rows; ++i) order[i] = i;
   for (int64_t i = 0; i < count; ++i) {
-    check(pivots[i] >= 1 && pivots[i] <= rows, "pivots must be between 1 and ", rows, ", got ", pivots[i]);
+    check(pivots[i] >= 1 && pivots[i] <= rows, wrong_pivot(pivots[i], rows));
     std::swap(order[i], order[pivots[i] - 1]);
   }
 }
 
 // The rows' order for every matrix of a batch of `rows` rows.
 std::vector<int64_t> orders(const Tensor& pivots, int64_t batch, int64_t rows) {
-  check(pivots.dtype() == DType::kInt32, "Expected LU_pivots to be of int32 dtype, got ", pivots.dtype());
+  check_pivots(pivots);
   const Tensor plain = contiguous(pivots);
   const int64_t count = pivots.dim() > 0 ? pivots.size(-1) : 0;
   std::vector<int64_t> order(static_cast<size_t>(batch * rows));
@@ -138,7 +112,7 @@ void lu_factored(const Tensor& input, std::string_view checked_by, Tensor& LU, T
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n);
   with_factored(input.dtype(), [&]<typename T>(T) {
     const auto& matrices = blocks().matrices.of<T>();
-    each_matrix(batch_of(input), m * n * k, [&](int64_t i) {
+    each_matrix(matrices_in(input), m * n * k, [&](int64_t i) {
       int32_t* failed = info.data_as<int32_t>() + i;
       *failed = 0;
       if (k > 0) *failed = matrices.lu(LU.data_as<T>() + i * m * n, m, n, pivots.data_as<int32_t>() + i * k);
@@ -153,7 +127,7 @@ void lu_permutation(const Tensor& pivots, int64_t rows, Tensor& out) {
 }
 
 void lu_solved(const Tensor& A, const Tensor& B, const Tensor& LU, const Tensor& pivots, bool transposed, Tensor& out) {
-  const int64_t n = A.size(-1), k = B.size(-1), batch = batch_of(A);
+  const int64_t n = A.size(-1), k = B.size(-1), batch = matrices_in(A);
   const std::vector<int64_t> order = orders(pivots, batch, n);
   const Tensor lu = contiguous(LU), b = contiguous(B);
   with_factored(A.dtype(), [&]<typename T>(T) {
@@ -208,7 +182,7 @@ void cholesky_factored(const Tensor& input, std::string_view checked_by, Tensor&
   const int64_t n = input.size(-1);
   with_factored(input.dtype(), [&]<typename T>(T) {
     const auto& matrices = blocks().matrices.of<T>();
-    each_matrix(batch_of(input), n * n * n / 3, [&](int64_t i) {
+    each_matrix(matrices_in(input), n * n * n / 3, [&](int64_t i) {
       T* a = L.data_as<T>() + i * n * n;
       info.data_as<int32_t>()[i] = matrices.cholesky(a, n);
       for (int64_t r = 0; r < n; ++r) std::fill(a + r * n + r + 1, a + (r + 1) * n, T(0));
@@ -224,7 +198,7 @@ void triangular_solved(const Tensor& A, const Tensor& B, bool upper, bool transp
   if (n == 0 || k == 0) return;
   with_factored(A.dtype(), [&]<typename T>(T) {
     const auto& matrices = blocks().matrices.of<T>();
-    each_matrix(batch_of(A), n * n * k / 2, [&](int64_t i) {
+    each_matrix(matrices_in(A), n * n * k / 2, [&](int64_t i) {
       matrices.solve_triangular(a.data_as<T>() + i * n * n, out.data_as<T>() + i * n * k, n, k, upper, transposed,
                                 unitriangular);
     });
@@ -237,7 +211,7 @@ void qr_factored(const Tensor& input, std::string_view mode, Tensor& Q, Tensor& 
   const Tensor a = contiguous(input);
   with_factored(input.dtype(), [&]<typename T>(T) {
     const auto& matrices = blocks().matrices.of<T>();
-    each_matrix(batch_of(input), m * n * k, [&](int64_t i) {
+    each_matrix(matrices_in(input), m * n * k, [&](int64_t i) {
       std::vector<T> work(a.data_as<T>() + i * m * n, a.data_as<T>() + (i + 1) * m * n), tau(static_cast<size_t>(k));
       if (k > 0) matrices.householder(work.data(), m, n, tau.data());
       T* r = R.data_as<T>() + i * rows * n;
@@ -256,7 +230,7 @@ void householder_factored(const Tensor& input, Tensor& a, Tensor& tau) {
   if (k == 0) return;
   with_factored(input.dtype(), [&]<typename T>(T) {
     const auto& matrices = blocks().matrices.of<T>();
-    each_matrix(batch_of(input), m * n * k, [&](int64_t i) {
+    each_matrix(matrices_in(input), m * n * k, [&](int64_t i) {
       matrices.householder(a.data_as<T>() + i * m * n, m, n, tau.data_as<T>() + i * k);
     });
   });
@@ -264,7 +238,7 @@ void householder_factored(const Tensor& input, Tensor& a, Tensor& tau) {
 
 void eigh_decomposed(const Tensor& input, std::string_view UPLO, bool vectors, Tensor& eigenvalues,
                      Tensor& eigenvectors) {
-  const int64_t n = input.size(-1), batch = batch_of(input);
+  const int64_t n = input.size(-1), batch = matrices_in(input);
   if (n == 0) return;
   const bool upper = UPLO == "U" || UPLO == "u";
   const Tensor a = contiguous(input);
@@ -288,7 +262,7 @@ void eigh_decomposed(const Tensor& input, std::string_view UPLO, bool vectors, T
 }
 
 void eig_decomposed(const Tensor& input, bool vectors, Tensor& eigenvalues, Tensor& eigenvectors) {
-  const int64_t n = input.size(-1), batch = batch_of(input);
+  const int64_t n = input.size(-1), batch = matrices_in(input);
   if (n == 0) return;
   const Tensor a = contiguous(input);
   std::vector<int32_t> info(static_cast<size_t>(batch));
@@ -304,7 +278,7 @@ void eig_decomposed(const Tensor& input, bool vectors, Tensor& eigenvalues, Tens
 }
 
 void svd_decomposed(const Tensor& input, bool full_matrices, bool vectors, Tensor& U, Tensor& S, Tensor& Vh) {
-  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = batch_of(input);
+  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = matrices_in(input);
   const Tensor a = contiguous(input);
   std::vector<int32_t> info(static_cast<size_t>(batch));
   with_factored(input.dtype(), [&]<typename T>(T) {
@@ -335,7 +309,7 @@ void matrix_exp(const Tensor& input, Tensor& out) {
   const Tensor a = contiguous(input);
   with_factored(input.dtype(), [&]<typename T>(T) {
     const auto& matrices = blocks().matrices.of<T>();
-    each_matrix(batch_of(input), 10 * n * n * n, [&](int64_t i) {
+    each_matrix(matrices_in(input), 10 * n * n * n, [&](int64_t i) {
       matrices.exponential(a.data_as<T>() + i * n * n, n, out.data_as<T>() + i * n * n);
     });
   });

@@ -1,0 +1,53 @@
+// Decompositions of matrices: what every backend's have in common besides their loops.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "engine/rules/error.h"
+#include "engine/tensor.h"
+
+namespace tt {
+
+// How many matrices, the last two dimensions, a tensor holds.
+inline int64_t matrices_in(const Tensor& t) {
+  int64_t n = 1;
+  for (int64_t d = 0; d + 2 < t.dim(); ++d) n *= t.size(d);
+  return n;
+}
+
+// Why a matrix could not be decomposed, as the function that the user called says it.
+inline std::string decomposition_failure(std::string_view function, int64_t info) {
+  if (function == "linalg.inv") {
+    return absl::StrCat("The diagonal element ", info,
+                        " is zero, the inversion could not be completed because the input matrix is singular.");
+  }
+  if (function == "torch.linalg.solve") return "The solver failed because the input matrix is singular.";
+  if (function == "linalg.cholesky") {
+    return absl::StrCat("The factorization could not be completed because the input is not positive-definite (the "
+                        "leading minor of order ", info, " is not positive-definite).");
+  }
+  if (function == "torch.linalg.lu_factor") {
+    return absl::StrCat("U[", info, ",", info, "] is zero and using it on lu_solve would result in a division by zero. "
+                        "If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
+                        "linalg.lu_factor_ex(A, pivot)");
+  }
+  return absl::StrCat("The algorithm failed to converge because the input matrix contained non-finite values or is "
+                      "ill-conditioned (error code: ", info, ").");
+}
+
+// `element`: of a batch; negative where there is none.
+inline Error decomposition_error(std::string_view function, int64_t element, int64_t info) {
+  const std::string which = element < 0 ? "" : absl::StrCat("(Batch element ", element, "): ");
+  return Error(ErrorKind::kLinAlg, std::string(function) + ": " + which + decomposition_failure(function, info));
+}
+
+inline void check_pivots(const Tensor& pivots) {
+  check(pivots.dtype() == DType::kInt32, "Expected LU_pivots to be of int32 dtype, got ", name(pivots.dtype()));
+}
+inline std::string wrong_pivot(int64_t pivot, int64_t rows) {
+  return absl::StrCat("pivots must be between 1 and ", rows, ", got ", pivot);
+}
+
+}  // namespace tt

@@ -1,0 +1,38 @@
+// MatrixFaults: how a kernel says that a matrix of a batch could not be decomposed.
+#pragma once
+
+#include <iterator>
+#include <string_view>
+
+#include "kernels/common/decomposition.h"
+#include "kernels/cuda/fault.h"
+
+namespace tt::cuda {
+
+// The functions that a LinAlgError may come from. A cell holds numbers: others than these are just "linalg".
+inline constexpr const char* kDecomposing[] = {"linalg",      "linalg.inv",  "torch.linalg.solve", "linalg.cholesky",
+                                               "linalg.eigh", "linalg.svd", "torch.linalg.lu_factor"};
+
+inline Error matrix_failed(const FaultCell& cell) {
+  return decomposition_error(kDecomposing[cell.values[2]], cell.values[1], cell.values[0]);
+}
+
+// Made on the host, captured by value.
+struct MatrixFaults {
+  FaultCell* cell = nullptr;
+  bool batched = false;
+  int64_t function = 0;
+
+  // Without a function's name nothing is a fault.
+  MatrixFaults(const Queue& queue, std::string_view name, const Tensor& input) : batched(input.dim() > 2) {
+    if (name.empty()) return;
+    cell = open_fault(queue, &matrix_failed);
+    for (size_t i = 0; i < std::size(kDecomposing); ++i) function = kDecomposing[i] == name ? i : function;
+  }
+  // Of matrix i. One thread of its group calls it; 0: nothing is wrong.
+  TT_DEVICE void tell(int64_t i, int32_t info) const {
+    if (cell && info != 0) fault(cell, info, batched ? i : -1, function);
+  }
+};
+
+}  // namespace tt::cuda

@@ -1,0 +1,58 @@
+// Reflections: Householder's, of one row-major matrix by a group of threads.
+//
+// All threads of the group call these, with the same arguments; what they wrote is there for all afterwards.
+#pragma once
+
+#include <limits>
+
+#include "kernels/common/scalar_math.h"
+#include "kernels/cuda/launch.h"
+
+namespace tt::cuda {
+
+// Reflects a column of x (m rows, `width` wide) by the vector that is 1 in row j and, below, column j of a (m x n).
+template <typename T>
+TT_DEVICE void reflect(const T* a, int64_t m, int64_t n, int64_t j, T factor, T* x, int64_t width, int64_t column) {
+  T along = x[j * width + column];
+  for (int64_t i = j + 1; i < m; ++i) along += a[i * n + j] * x[i * width + column];
+  along *= factor;
+  x[j * width + column] -= along;
+  for (int64_t i = j + 1; i < m; ++i) x[i * width + column] -= a[i * n + j] * along;
+}
+
+// a (m x n) becomes R and, under it, the reflections' vectors; tau gets their min(m, n) factors.
+template <typename T>
+TT_DEVICE void factor_qr(Group& group, T* a, int64_t m, int64_t n, T* tau) {
+  for (int64_t j = 0; j < m && j < n; ++j) {
+    const T head = a[j * n + j];
+    T tail = 0;
+    for (int64_t i = j + 1 + group.rank(); i < m; i += group.size()) tail += a[i * n + j] * a[i * n + j];
+    tail = group.reduce(tail, Add());
+    const bool flat = tail <= std::numeric_limits<T>::min();
+    const T length = math::sqrt(head * head + tail), end = flat ? head : head >= 0 ? -length : length;
+    const T factor = flat ? T(0) : (end - head) / end;
+    group.sync();  // all have read the head
+    for (int64_t i = j + 1 + group.rank(); i < m; i += group.size()) {
+      a[i * n + j] = flat ? T(0) : a[i * n + j] / (head - end);
+    }
+    if (group.rank() == 0) {
+      a[j * n + j] = end;
+      tau[j] = factor;
+    }
+    group.sync();
+    for (int64_t c = j + 1 + group.rank(); c < n; c += group.size()) reflect(a, m, n, j, factor, a, n, c);
+    group.sync();
+  }
+}
+
+// The first `columns` columns of Q (m rows), from what factor_qr() left.
+template <typename T>
+TT_DEVICE void expand_q(Group& group, const T* a, int64_t m, int64_t n, const T* tau, T* q, int64_t columns) {
+  for (int64_t c = group.rank(); c < columns; c += group.size()) {
+    for (int64_t i = 0; i < m; ++i) q[i * columns + c] = i == c ? T(1) : T(0);
+    for (int64_t j = (m < n ? m : n) - 1; j >= 0; --j) reflect(a, m, n, j, tau[j], q, columns, c);
+  }
+  group.sync();
+}
+
+}  // namespace tt::cuda
