@@ -1,0 +1,184 @@
+// Decompositions on CUDA: beside the CPU's, and, where signs are free, whether they are decompositions.
+#include <gtest/gtest.h>
+
+#include "tests/cuda/agree.h"
+#include "tests/cuda/alike.h"
+
+namespace tt::cuda {
+namespace {
+
+const DType kReals[] = {DType::kFloat32, DType::kFloat64};
+double loose(DType dtype) { return dtype == DType::kFloat64 ? 1e-11 : 2e-4; }
+
+Tensor across(const Tensor& t) { return ops::transpose(t, -1, -2); }
+Tensor eye(const Tensor& like, int64_t n) { return ops::eye(n, n, like.dtype(), like.device()); }
+// Square ones that have an inverse.
+Tensor invertible(Sizes sizes, DType dtype) {
+  const Tensor t = filled(sizes, dtype);
+  return ops::add(t, ops::mul(eye(t, t.size(-1)), 3.0));
+}
+Tensor positive(Sizes sizes, DType dtype) {
+  const Tensor t = filled(sizes, dtype);
+  return ops::add(ops::matmul(t, across(t)), eye(t, t.size(-1)));
+}
+// Columns that are multiples of each other, and of nothing.
+Tensor of_low_rank(int64_t m, int64_t n, DType dtype) {
+  return ops::matmul(filled({m, 2}, dtype), filled({2, n}, dtype));
+}
+
+class CudaLinalgTest : public ::testing::TestWithParam<DType> {
+ protected:
+  DType dtype() const { return GetParam(); }
+  double tolerance() const { return loose(dtype()); }
+  // To within the tolerance, of numbers around 1.
+  void expect_close(const Tensor& got, const Tensor& want, const std::string& what) {
+    ASSERT_EQ(got.sizes(), want.sizes()) << what;
+    const Tensor a = back(got), b = back(want);
+    for (int64_t i = 0; i < a.numel(); ++i) ASSERT_NEAR(testing::at(a, i), testing::at(b, i), tolerance()) << what << i;
+  }
+  void expect_orthonormal(const Tensor& columns, const std::string& what) {
+    const Tensor product = ops::matmul(across(columns), columns);
+    expect_close(product, ops::expand(eye(product, product.size(-1)), product.sizes()), what + " is not orthonormal ");
+  }
+
+  SimulatedEngine engine_;
+};
+
+TEST_P(CudaLinalgTest, Lu) {
+  for (const Sizes& sizes : {Sizes{3, 3}, {2, 4, 3}, {2, 3, 5}, {1, 1}, {40, 40}, {0, 3, 3}, {0, 0}, {2, 0, 3}}) {
+    expect_agreement({filled(sizes, dtype())}, tolerance(), [&](const Tensors& t) {
+      Tensors all = ops::lu_factored(t[0]);
+      if (all[1].size(-1) > 0) all.push_back(ops::lu_permutation(all[1], t[0].size(-2)));
+      return all;
+    }, "lu of " + to_string(sizes));
+  }
+  for (const Sizes& sizes : {Sizes{4, 4}, {3, 5, 5}, {30, 30}, {0, 0}}) {
+    Sizes right = sizes;
+    right.back() = 3;
+    expect_agreement({invertible(sizes, dtype()), filled(right, dtype())}, tolerance(), [&](const Tensors& t) {
+      const Tensors lu = ops::lu_factored(t[0]);
+      Tensors all = ops::lu_log_determinant(t[0], lu[0], lu[1]);
+      if (sizes.back() < 10) all.push_back(ops::lu_determinant(t[0], lu[0], lu[1]));
+      all.push_back(ops::lu_solved(t[0], t[1], lu[0], lu[1], false));
+      all.push_back(ops::lu_solved(t[0], t[1], lu[0], lu[1], true));
+      return all;
+    }, "solved of " + to_string(sizes));
+  }
+}
+
+TEST_P(CudaLinalgTest, Cholesky) {
+  for (const Sizes& sizes : {Sizes{3, 3}, {2, 2, 4, 4}, {40, 40}, {0, 0}, {0, 2, 2}}) {
+    expect_agreement({positive(sizes, dtype())}, tolerance(),
+                     [](const Tensors& t) { return ops::cholesky_factored(t[0]); }, to_string(sizes));
+  }
+}
+
+TEST_P(CudaLinalgTest, Triangles) {
+  for (const Sizes& sizes : {Sizes{3, 3}, {2, 5, 5}, {20, 20}}) {
+    Sizes right = sizes;
+    right.back() = 4;
+    for (int bits = 0; bits < 8; ++bits) {
+      const Tensor a = ops::div(invertible(sizes, dtype()), 3.0);
+      expect_agreement({a, filled(right, dtype())}, tolerance() * 100, [&](const Tensors& t) {
+        return Tensors{ops::triangular_solved(t[0], t[1], bits & 1, bits & 2, bits & 4)};
+      }, to_string(sizes) + std::to_string(bits));
+    }
+  }
+}
+
+TEST_P(CudaLinalgTest, Reflections) {
+  for (const Sizes& sizes : {Sizes{3, 3}, {2, 5, 3}, {2, 3, 5}, {1, 4}, {4, 1}, {30, 20}, {0, 3, 2}, {3, 0}}) {
+    const Tensor a = filled(sizes, dtype());
+    for (const char* mode : {"reduced", "complete", "r"}) {
+      expect_agreement({a}, tolerance(), [&](const Tensors& t) { return ops::qr_factored(t[0], mode); },
+                       to_string(sizes) + mode);
+    }
+    expect_agreement({a}, tolerance(), [](const Tensors& t) { return ops::householder_factored(t[0]); },
+                     to_string(sizes));
+  }
+}
+
+TEST_P(CudaLinalgTest, Eigh) {
+  for (const Sizes& sizes : {Sizes{1, 1}, {2, 2}, {5, 5}, {2, 2, 6, 6}, {33, 33}, {0, 3, 3}, {0, 0}}) {
+    for (const char* triangle : {"L", "U"}) {
+      const Tensor a = filled(sizes, dtype());
+      expect_agreement({a}, tolerance(), [&](const Tensors& t) {
+        return Tensors{ops::eigh_decomposed(t[0], triangle)[0], ops::eigh_decomposed(t[0], triangle, false)[0]};
+      }, to_string(sizes) + triangle);
+      const Tensors found = ops::eigh_decomposed(there(a, engine_.gpu()), triangle);
+      expect_orthonormal(found[1], "eigenvectors of " + to_string(sizes));
+      const Tensor lower = *triangle == 'L' ? a : across(a);
+      const Tensor whole = ops::add(ops::tril(lower), across(ops::tril(lower, -1)));
+      expect_close(ops::matmul(ops::mul(found[1], ops::unsqueeze(found[0], -2)), across(found[1])), whole, "product ");
+    }
+  }
+}
+
+TEST_P(CudaLinalgTest, EighOfEqualAndOfFarApartValues) {
+  for (const std::vector<double>& diagonal : {std::vector<double>{2, 2, 2}, {0, 0, 0}, {1e-6, 1, 1e6}, {1e30, 1e30, 1}}) {
+    const Tensor a = ops::diag_embed(values({3}, diagonal, dtype()));
+    expect_agreement({a}, tolerance(), [](const Tensors& t) { return Tensors{ops::eigh_decomposed(t[0])[0]}; });
+  }
+}
+
+TEST_P(CudaLinalgTest, Svd) {
+  Tensors all = {of_low_rank(5, 4, dtype()), of_low_rank(4, 5, dtype()), ops::zeros({{3, 2}}, dtype()),
+                 ops::mul(filled({3, 3}, dtype()), 1e20)};
+  for (const Sizes& sizes : {Sizes{3, 3}, {2, 6, 4}, {2, 4, 6}, {1, 5}, {5, 1}, {33, 20}, {0, 3, 2}, {3, 0}, {0, 3}}) {
+    all.push_back(filled(sizes, dtype()));
+  }
+  for (const Tensor& a : all) {
+    const std::string what = to_string(a.sizes());
+    const double most = a.numel() == 0 ? 1 : std::max(1.0, testing::at(ops::amax(ops::abs(a), {}, false), 0));
+    for (const bool full : {false, true}) {
+      const Tensors want = ops::svd_decomposed(a, full), got = ops::svd_decomposed(there(a, engine_.gpu()), full);
+      for (size_t i = 0; i < 3; ++i) EXPECT_EQ(got[i].sizes(), want[i].sizes()) << what;
+      expect_close(ops::div(got[1], most), ops::div(want[1], most), "singular values of " + what);
+      expect_orthonormal(got[0], "U of " + what);
+      expect_orthonormal(across(got[2]), "V of " + what);
+      const int64_t k = got[1].size(-1);
+      const Tensor u = ops::narrow(got[0], -1, 0, k), vh = ops::narrow(got[2], -2, 0, k);
+      const Tensor product = ops::matmul(ops::mul(u, ops::unsqueeze(ops::div(got[1], most), -2)), vh);
+      expect_close(product, ops::div(a, most), "product of " + what);
+    }
+    expect_close(ops::div(ops::svd_decomposed(there(a, engine_.gpu()), false, false)[1], most),
+                 ops::div(ops::svd_decomposed(a, false, false)[1], most), "only values of " + what);
+  }
+}
+
+TEST_P(CudaLinalgTest, Exponential) {
+  for (const double scale : {0.01, 1.0, 10.0, -30.0}) {  // without squaring, and with
+    for (const Sizes& sizes : {Sizes{1, 1}, {3, 3}, {2, 4, 4}, {0, 0}}) {
+      const Tensor a = ops::mul(filled(sizes, dtype()), scale);
+      expect_agreement({a}, tolerance() * std::max(1.0, std::fabs(scale)),
+                       [](const Tensors& t) { return Tensors{ops::matrix_exp(t[0])}; },
+                       to_string(sizes) + " times " + std::to_string(scale));
+    }
+  }
+}
+
+TEST_P(CudaLinalgTest, Failures) {
+  const Tensor singular = values({2, 2, 2}, {2, 0, 0, 1, 1, 2, 2, 4}, dtype());
+  const Tensor indefinite = values({2, 2}, {1, 2, 2, 1}, dtype());
+  const Tensor wild = values({2, 2}, {NAN, 1, 1, 2}, dtype());
+  for (const char* function : {"linalg.inv", "torch.linalg.solve", "torch.linalg.lu_factor"}) {
+    const std::string text = std::string(function) + ": (Batch element 1): ";
+    expect_both_fail(engine_, text, {singular}, [&](const Tensors& t) { return ops::lu_factored(t[0], function); });
+  }
+  expect_agreement({singular}, 0, [](const Tensors& t) { return ops::lu_factored(t[0]); });
+  expect_both_fail(engine_, "the leading minor of order 2 is not positive-definite", {indefinite},
+                   [](const Tensors& t) { return ops::cholesky_factored(t[0], "linalg.cholesky"); });
+  expect_agreement({indefinite}, 0, [](const Tensors& t) { return Tensors{ops::cholesky_factored(t[0])[1]}; });
+  expect_both_fail(engine_, "linalg.eigh: The algorithm failed to converge", {wild},
+                   [](const Tensors& t) { return ops::eigh_decomposed(t[0]); });
+  expect_both_fail(engine_, "linalg.svd: The algorithm failed to converge", {wild},
+                   [](const Tensors& t) { return ops::svd_decomposed(t[0]); });
+  expect_both_fail(engine_, "pivots must be between 1 and 2, got 0", {values({2}, {0, 2}, DType::kInt32)},
+                   [](const Tensors& t) { return Tensors{ops::lu_permutation(t[0], 2)}; });
+}
+
+INSTANTIATE_TEST_SUITE_P(Reals, CudaLinalgTest, ::testing::ValuesIn(kReals),
+                         [](const auto& info) { return std::string(name(info.param)); });
+
+}  // namespace
+}  // namespace tt::cuda
