@@ -1,10 +1,20 @@
-"""torch.linalg against NumPy and SciPy; gradients numerically, first and second."""
+"""torch.linalg against NumPy and SciPy on every device; gradients numerically, first and second."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import scipy.linalg
+
+from tests.conftest import DEVICES
+
+
+@pytest.fixture(params=DEVICES, autouse=True)
+def device(torch, request):
+    """Where a test's tensors are made."""
+    torch.set_default_device(request.param)
+    yield request.param
+    torch.set_default_device(None)
 
 
 def random(*size, seed: int = 0) -> np.ndarray:
@@ -22,7 +32,7 @@ def positive(*batch, n: int = 3) -> np.ndarray:
 
 
 def close(actual, expected, tolerance: float = 1e-10) -> None:
-    np.testing.assert_allclose(actual.detach().numpy(), expected, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(actual.detach().cpu().numpy(), expected, rtol=tolerance, atol=tolerance)
 
 
 VALUES = {
@@ -105,7 +115,7 @@ def test_factors_multiply_to_the_matrix(torch, size):
         close(R, np.linalg.qr(a, mode)[1])
     S = A.mT @ A
     values, vectors = torch.linalg.eigh(S)
-    close((vectors * values.unsqueeze(-2)) @ vectors.mT, S.numpy())
+    close((vectors * values.unsqueeze(-2)) @ vectors.mT, S.cpu().numpy())
 
 
 @pytest.mark.parametrize("shapes", [((5, 3), (5, 2)), ((5, 3), (5,)), ((3, 5), (3, 2))], ids=str)
@@ -311,7 +321,7 @@ def test_large_matrices(torch):
     U, S, Vh = torch.linalg.svd(A)
     close((U * S) @ Vh, a, 1e-9)
     single = torch.linalg.svd(A.float())
-    np.testing.assert_allclose(((single.U * single.S) @ single.Vh).numpy(), a, atol=1e-3)
+    np.testing.assert_allclose(((single.U * single.S) @ single.Vh).cpu().numpy(), a, atol=1e-3)
 
 
 @pytest.mark.parametrize("dtype, size", [("float32", 1e30), ("float64", 1e200), ("complex128", 1e-200)])
