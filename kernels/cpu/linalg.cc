@@ -1,6 +1,7 @@
 // Factorisations of batches of matrices: one after the other, on the threads of the pool.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <new>
 #include <vector>
 

@@ -20,7 +20,9 @@ TT_DEVICE int32_t factor_cholesky(Group& group, T* a, int64_t n) {
     }
     const T diagonal = math::sqrt(square);
     group.sync();  // all have read it
-    for (int64_t i = j + group.rank(); i < n; i += group.size()) a[i * n + j] = i == j ? diagonal : a[i * n + j] / diagonal;
+    for (int64_t i = j + group.rank(); i < n; i += group.size()) {
+      a[i * n + j] = i == j ? diagonal : a[i * n + j] / diagonal;
+    }
     group.sync();
     const int64_t left = n - j - 1;
     for (int64_t e = group.rank(); e < left * left; e += group.size()) {

@@ -49,7 +49,9 @@ void draw_each(const Tensor& out, Draw draw) {
 
 struct Gamma {
   const double* concentration;
-  TT_DEVICE double operator()(Source& source, int64_t i) const { return rejection::draw_gamma(source, concentration[i]); }
+  TT_DEVICE double operator()(Source& source, int64_t i) const {
+    return rejection::draw_gamma(source, concentration[i]);
+  }
 };
 struct Poisson {
   const double* rate;

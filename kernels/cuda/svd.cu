@@ -93,8 +93,8 @@ struct Decomposition {
       values[place_among(norms, columns, c, true)] = norms[c] * scale;
     }
   }
-  // The left vectors are the columns' directions. Reflections find them where a column is zero, and the others that make
-  // a full basis, too: R of orthogonal columns is diagonal.
+  // The left vectors are the columns' directions. Reflections find them where a column is zero, and the others that
+  // make a full basis, too: R of orthogonal columns is diagonal.
   TT_DEVICE void store_vectors(Group& group, T* u, T* vh) const {
     for (int64_t c = group.rank(); c < columns; c += group.size()) {
       const int64_t to = place_among(norms, columns, c, true);

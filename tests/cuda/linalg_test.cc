@@ -115,7 +115,8 @@ TEST_P(CudaLinalgTest, Eigh) {
 }
 
 TEST_P(CudaLinalgTest, EighOfEqualAndOfFarApartValues) {
-  for (const std::vector<double>& diagonal : {std::vector<double>{2, 2, 2}, {0, 0, 0}, {1e-6, 1, 1e6}, {1e30, 1e30, 1}}) {
+  const std::vector<double> diagonals[] = {{2, 2, 2}, {0, 0, 0}, {1e-6, 1, 1e6}, {1e30, 1e30, 1}};
+  for (const std::vector<double>& diagonal : diagonals) {
     const Tensor a = ops::diag_embed(values({3}, diagonal, dtype()));
     expect_agreement({a}, tolerance(), [](const Tensors& t) { return Tensors{ops::eigh_decomposed(t[0])[0]}; });
   }

@@ -128,8 +128,9 @@ TEST_F(RandomTest, ByRejection) {
     const std::string what(name(dtype));
     const Tensor positive = ops::add(ops::abs(testing::filled({30, 40}, dtype)), 0.01);
     const Tensor shares = ops::div(positive, ops::amax(positive, {}, false));
-    const auto expect = [&](const std::string& which, const Tensor& x, const std::function<Tensor(const Tensor&)>& draw) {
-      expect_equal(which + " " + what, ulps(dtype), [&](Device device) { return draw(testing::transposed(there(x, device), 0, 1)); });
+    const auto expect = [&](const std::string& which, const Tensor& x, const auto& draw) {
+      expect_equal(which + " " + what, ulps(dtype),
+                   [&](Device device) { return draw(testing::transposed(there(x, device), 0, 1)); });
     };
     expect("gamma", positive, [](const Tensor& x) { return ops::standard_gamma(x); });
     for (const double scale : {1.0, 8.0, 100.0}) {  // small rates and large ones
@@ -141,7 +142,8 @@ TEST_F(RandomTest, ByRejection) {
     return error_of([&] { return draw(there(testing::values({2}, {0.5, x}), engine_.gpu())); });
   };
   for (const double x : {0.0, -1.0, double{NAN}, double{INFINITY}}) {
-    EXPECT_THAT(fault(x, [](const Tensor& t) { return ops::standard_gamma(t); }), ::testing::HasSubstr("invalid gamma"));
+    EXPECT_THAT(fault(x, [](const Tensor& t) { return ops::standard_gamma(t); }),
+                ::testing::HasSubstr("invalid gamma"));
   }
   EXPECT_THAT(fault(-2.5, [](const Tensor& t) { return ops::poisson(t); }),
               ::testing::HasSubstr("invalid Poisson rate, expected rate to be non-negative, got -2.5"));
