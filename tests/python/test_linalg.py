@@ -17,6 +17,10 @@ def device(torch, request):
     torch.set_default_device(None)
 
 
+# GPUs have no complex numbers yet.
+ON_CPU = pytest.mark.parametrize("device", ["cpu"], indirect=True)
+
+
 def random(*size, seed: int = 0) -> np.ndarray:
     return np.random.default_rng([seed, *size]).standard_normal(size)
 
@@ -221,6 +225,7 @@ def complex_matrices(*sizes):
     return rng.standard_normal(sizes) + 1j * rng.standard_normal(sizes)
 
 
+@ON_CPU
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_matrices(torch, dtype):
     a, b = complex_matrices(2, 4, 4), complex_matrices(2, 4, 3)
@@ -263,6 +268,7 @@ def test_complex_matrices(torch, dtype):
     same(linalg.matrix_norm(t, "nuc"), np.linalg.norm(a, "nuc", (1, 2)))
 
 
+@ON_CPU
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_eigenvalues_of_any_matrix(torch, dtype):
     a = complex_matrices(3, 5, 5)
@@ -275,6 +281,7 @@ def test_eigenvalues_of_any_matrix(torch, dtype):
     np.testing.assert_allclose(by_size(torch.linalg.eigvals(torch.tensor(a)).numpy()), by_size(np.linalg.eigvals(a)), atol=1e-10)
 
 
+@ON_CPU
 def test_complex_gradients(torch):
     def check(function, *arrays):
         assert torch.autograd.gradcheck(function, [torch.tensor(x).requires_grad_() for x in arrays], atol=1e-5, rtol=1e-4)
