@@ -48,10 +48,11 @@ def _as_real(input: Tensor, name: str) -> Tensor:
 
 
 def _wrapped(dim: int, ndim: int) -> int:
-    limit = max(ndim, 1)
-    if not -limit <= dim < limit:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
-    return dim % limit
+    if ndim == 0:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    if not -ndim <= dim < ndim:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
+    return dim % ndim
 
 
 def _shape_and_dims(input: Tensor, s, dim, name: str) -> tuple[list[int], list[int]]:

@@ -84,6 +84,8 @@ def test_errors(torch, call, match):
         call(torch.fft, torch.ones)
     with pytest.raises(IndexError, match="Dimension out of range"):
         torch.fft.fft(torch.ones(3), dim=2)
+    with pytest.raises(IndexError, match="Dimension specified as -1 but tensor has no dimensions"):
+        torch.fft.rfft(torch.tensor(1.0))
 
 
 def test_gradients(torch):
