@@ -139,6 +139,7 @@ def page(rows: list[dict], version: str) -> str:
     for row in rows:
         why = [*row["reasons"], *row.get("lacking", [])[:1], *([row["broken"]] if "broken" in row else [])]
         why += [f"lacks {', '.join(row['lacking_forms'])}"] if row.get("lacking_forms") else []
+        why += ["not explained"] if row["failed"] else []
         if row["state"] != "passed" or why:
             counts = [str(row[kind]) for kind in COUNTS]
             lines.append(f"| {row['name']} | {' | '.join(counts)} | {'; '.join(why)} |")
@@ -175,7 +176,7 @@ def main() -> int:
     if args.json:
         args.json.write_text(json.dumps({"torch": about["version"], "summary": summary(rows), "operators": rows}, indent=1))
     if args.page:
-        args.page.write_text(page(rows, about["version"]))
+        args.page.write_text(page(rows, about["version"].split("+")[0]))
     return int(any(r["state"] in ("failed", "broken") for r in rows))
 
 
