@@ -24,13 +24,22 @@ TT_DEVICE void reflect(const T* a, int64_t m, int64_t n, int64_t j, T factor, T*
 template <typename T>
 TT_DEVICE void factor_qr(Group& group, T* a, int64_t m, int64_t n, T* tau) {
   for (int64_t j = 0; j < m && j < n; ++j) {
-    const T head = a[j * n + j];
+    T most = 0;  // what is squared is at most 1
+    for (int64_t i = j + group.rank(); i < m; i += group.size()) {
+      const T size = math::abs(a[i * n + j]);
+      most = size > most ? size : most;
+    }
+    most = group.reduce(most, [](T x, T y) { return x > y ? x : y; });
+    const T scale = most > 0 ? most : T(1), head = a[j * n + j];
     T tail = 0;
-    for (int64_t i = j + 1 + group.rank(); i < m; i += group.size()) tail += a[i * n + j] * a[i * n + j];
+    for (int64_t i = j + 1 + group.rank(); i < m; i += group.size()) {
+      const T part = a[i * n + j] / scale;
+      tail += part * part;
+    }
     tail = group.reduce(tail, Add());
     const bool flat = tail <= std::numeric_limits<T>::min();
-    const T length = math::sqrt(head * head + tail), end = flat ? head : head >= 0 ? -length : length;
-    const T factor = flat ? T(0) : (end - head) / end;
+    const T length = scale * math::sqrt(head / scale * (head / scale) + tail);
+    const T end = flat ? head : head >= 0 ? -length : length, factor = flat ? T(0) : (end - head) / end;
     group.sync();  // all have read the head
     for (int64_t i = j + 1 + group.rank(); i < m; i += group.size()) {
       a[i * n + j] = flat ? T(0) : a[i * n + j] / (head - end);

@@ -98,6 +98,16 @@ TEST_P(CudaLinalgTest, Reflections) {
   }
 }
 
+TEST_P(CudaLinalgTest, ReflectionsFarFromOne) {
+  const bool is_double = dtype() == DType::kFloat64;
+  for (const double size : {is_double ? 1e200 : 1e30, is_double ? 1e-200 : 1e-25}) {
+    expect_agreement({ops::mul(filled({4, 3}, dtype()), size)}, tolerance(), [&](const Tensors& t) {
+      const Tensors qr = ops::qr_factored(t[0]);
+      return Tensors{qr[0], ops::div(qr[1], size)};
+    });
+  }
+}
+
 TEST_P(CudaLinalgTest, Eigh) {
   for (const Sizes& sizes : {Sizes{1, 1}, {2, 2}, {5, 5}, {2, 2, 6, 6}, {33, 33}, {0, 3, 3}, {0, 0}}) {
     for (const char* triangle : {"L", "U"}) {
