@@ -72,6 +72,9 @@ struct Decomposition {
       q += y * y;
       both += x * y;
     }
+    // Squares that small have lost their digits. Magnitudes are about 1: such a column is the rounding error of a zero.
+    constexpr T kTiny = std::numeric_limits<T>::min() / std::numeric_limits<T>::epsilon();
+    if (p < kTiny || q < kTiny) return false;
     const T negligible = std::numeric_limits<T>::epsilon() * math::sqrt(static_cast<T>(rows));
     if (math::abs(both) <= negligible * math::sqrt(p) * math::sqrt(q)) return false;
     const auto rotation = Rotation<T>::diagonalising(p, q, both);

@@ -55,8 +55,12 @@ void expect_as_on_the_cpu(const Op& op, const Tensors& tensors, Device gpu, cons
   Tensors moved;
   for (const Tensor& t : tensors) moved.push_back(there(t, gpu));
   Tensor want, got;
-  const std::string refused = outcome(op, tensors, &want);
-  ASSERT_EQ(outcome(op, moved, &got), refused) << what;
+  const std::string refused = outcome(op, tensors, &want), refused_there = outcome(op, moved, &got);
+  if (refused.empty() && category(want.dtype()) == Category::kComplex) {  // CUDA does not compute with complex numbers
+    ASSERT_THAT(refused_there, ::testing::HasSubstr("is not implemented for cuda:0 in complex")) << what;
+    return;
+  }
+  ASSERT_EQ(refused_there, refused) << what;
   if (!refused.empty()) return;
   ++compared;
   // libm and its vector forms differ by an ulp or a few; what comes of sums that cancel, by more.

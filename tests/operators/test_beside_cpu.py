@@ -38,13 +38,16 @@ def test_dtype(torch, operator, dtype):
         if "dtypes" in operator.entry and dtype not in operator.entry["dtypes"]:
             continue
         numbers = {
-            k: np.clip(np.abs(np.round(sample.values[k])), 0, 1 if dtype == "bool" else 5) for k in sample.floating
+            k: np.clip(np.abs(np.round(np.nan_to_num(sample.values[k]))), 0, 1 if dtype == "bool" else 5) for k in sample.floating
         } if dtype in INTEGERS else {}  # fmt: skip
         exact = Sample(operator, sample.index, {**sample.values, **numbers})
         on_cpu, on_gpu = outcome(torch, exact, dtype, "cpu"), outcome(torch, exact, dtype, "cuda")
         if isinstance(on_cpu, Exception):
             assert type(on_gpu) is type(on_cpu), f"the CPU says {on_cpu}, the GPU {on_gpu}"
             continue
+        if dtype == "uint64" and isinstance(on_gpu, NotImplementedError):
+            assert "not implemented for" in str(on_gpu) and "uint64" in str(on_gpu)
+            pytest.xfail("CUDA compares and divides no uint64")
         if isinstance(on_gpu, Exception):
             raise on_gpu
         tolerance = 2 * TOLERANCES.get(dtype, TOLERANCES["float32"])
@@ -59,6 +62,15 @@ def test_dtype(torch, operator, dtype):
 @pytest.mark.parametrize("sample", DIFFERENTIABLE, ids=str)
 def test_gradient(torch, sample):
     """The CPU's gradients, of every result, against the same numbers."""
+    try:
+        compare_gradients(torch, sample)
+    except NotImplementedError as error:
+        if "complex" not in str(error):
+            raise
+        pytest.xfail("CUDA does not compute with complex numbers")
+
+
+def compare_gradients(torch, sample: Sample) -> None:
     found = []
     for device in ("cpu", "cuda"):
         function, leaves = differentiable_call(torch, sample, device)
