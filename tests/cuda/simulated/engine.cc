@@ -1,5 +1,7 @@
 #include "tests/cuda/simulated/engine.h"
 
+#include <cstdlib>
+
 #include "engine/composites.h"
 #include "engine/devices.h"
 #include "engine/dispatcher.h"
@@ -13,6 +15,8 @@ namespace {
 
 void assemble_once() {
   static const bool assembled = [] {
+    // Half a second: how slow the machine is must not decide what is replayed.
+    setenv("TELETENSOR_CUDA_REPLAY", "500000", /*overwrite=*/0);
     set_runtime(make_runtime());
     std::string why;
     add_devices(Devices::instance(), &why);
