@@ -25,13 +25,13 @@ class IssuerTest : public testing::Test {
   void add(const F& f) {
     stream_->add(*WorkWith<F>([](const Work& work, StreamHandle stream) { parameters_of<F>(work)(stream); }, f));
   }
-  // Writes down `value`, as a kernel would.
-  void write(int value) {
-    add([to = &written_, value](StreamHandle stream) { enqueue(stream, [=] { to->push_back(value); }); });
+  // Writes down `value`, as a kernel would; 64 bits, for padding would differ where nothing else does.
+  void write(int64_t value) {
+    add([to = &written_, value](StreamHandle stream) { enqueue(stream, [=] { to->push_back(static_cast<int>(value)); }); });
   }
   // Another function.
-  void negate(int value) {
-    add([to = &written_, value](StreamHandle stream) { enqueue(stream, [=] { to->push_back(-value); }); });
+  void negate(int64_t value) {
+    add([to = &written_, value](StreamHandle stream) { enqueue(stream, [=] { to->push_back(static_cast<int>(-value)); }); });
   }
   void write_all(int from, int n) {
     for (int i = 0; i < n; ++i) write(from + i);
