@@ -69,6 +69,8 @@ Sizes index_select(const Arg& input, int64_t dim, const Arg& index) {
   Sizes count = check_vector(index, "index_select");
   int64_t d = wrap_dim(dim, meta(input).dim());
   Sizes result = meta(input).sizes;
+  check_as(ErrorKind::kIndex, !result.empty() || count[0] == 1,
+           "index_select(): Index to scalar can have only 1 value, got ", count[0], " value(s)");
   if (!result.empty()) result[at(d)] = count[0];
   return result;
 }
