@@ -72,7 +72,7 @@ std::vector<int64_t> orders(const Tensor& pivots, int64_t batch, int64_t rows) {
   const Tensor plain = contiguous(pivots);
   const int64_t count = pivots.dim() > 0 ? pivots.size(-1) : 0;
   std::vector<int64_t> order(static_cast<size_t>(batch * rows));
-  for (int64_t i = 0; i < batch; ++i) order_rows(plain.data_as<int32_t>() + i * count, count, rows, &order[i * rows]);
+  for (int64_t i = 0; i < batch; ++i) order_rows(plain.data_as<int32_t>() + i * count, count, rows, order.data() + i * rows);
   return order;
 }
 
