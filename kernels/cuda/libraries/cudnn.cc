@@ -239,15 +239,16 @@ class CudnnConvolutions final : public Dnn {
   bool run(const Queue& queue, const DnnConvolution& c, Direction direction) {
     if (!is_countable(c.shape)) return false;
     const int device = queue.device().index;
-    Tensor workspace;
+    size_t bytes = 0;
     {
       std::lock_guard lock(mutex_);
       const Plan* plan = plan_of(device, c, direction);
       if (!plan) return false;
-      if (plan->workspace() > 0) {
-        workspace = empty(Sizes{static_cast<int64_t>(plan->workspace())}, DType::kUInt8, queue.device());
-      }
+      bytes = plan->workspace();
     }
+    // Not under the lock: where memory is short, what streams hold back is issued, and convolutions take the lock for that.
+    Tensor workspace;
+    if (bytes > 0) workspace = empty(Sizes{static_cast<int64_t>(bytes)}, DType::kUInt8, queue.device());
     void* const scratch = workspace ? workspace.data() : nullptr;
     // Under the lock: a handle is one thread's at a time, and its stream is set for each call.
     queue.add([this, device, c, direction, scratch](StreamHandle stream) {
