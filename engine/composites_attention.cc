@@ -53,10 +53,7 @@ Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value, const
               std::optional<double> scale) {
   check(!(mask && is_causal), "Explicit attn_mask should not be set when is_causal=True");
   const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
-  const bool wanted = mask && mask.meta().requires_grad;
-  if (wanted || query.device().type == DeviceType::kCUDA) {
-    return with_scores(query, key, value, mask, is_causal, factor);
-  }
+  if (mask && mask.meta().requires_grad) return with_scores(query, key, value, mask, is_causal, factor);
   const Sizes result = shape_rules::attention(Arg(query.get()), Arg(key.get()), Arg(value.get()), Arg(mask.get()));
   const Sizes lead(result.begin(), result.end() - 2);
   Sizes batches{1, 1};

@@ -14,11 +14,13 @@ struct BlasProduct {
   int64_t m, n, k;  // none is 0
   Matrix a;         // m x k; lies as leading() says
   Matrix b;         // k x n, likewise
-  void* c;          // m x n, row-major, overwritten
+  void* c;          // m x n, row-major
   int64_t batch = 1;
   int64_t a_step = 0, b_step = 0, c_step = 0;  // from entry to entry, in elements
   const void* bias = nullptr;  // n contiguous numbers, 16-byte aligned, added to every row; never with a batch or float64
   bool tf32 = false;           // whether float32 may be multiplied with fewer bits
+  bool wide = false;           // whether c is float32 where `dtype` has 16 bits; never with a bias
+  bool accumulate = false;     // whether c grows by the product instead of being overwritten; never with a bias
 };
 
 class Blas {

@@ -76,7 +76,8 @@ using Key = std::array<int64_t, 16>;
 
 // All that the choice of an algorithm depends on.
 Key key_of(const BlasProduct& p, int device) {
-  const int64_t flags = is_transposed(p.a) | is_transposed(p.b) << 1 | (p.bias != nullptr) << 2 | p.tf32 << 3;
+  const int64_t flags = is_transposed(p.a) | is_transposed(p.b) << 1 | (p.bias != nullptr) << 2 | p.tf32 << 3 |
+                        p.wide << 4 | p.accumulate << 5;
   return {device,
           static_cast<int64_t>(p.dtype),
           flags,
@@ -109,9 +110,9 @@ class Problem {
       set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
     }
-    lay_out(b_, p.b, p.k, p.n, p.b_step);
-    lay_out(a_, p.a, p.m, p.k, p.a_step);
-    lay_out(c_, {p.c, p.n, 1}, p.m, p.n, p.c_step);
+    lay_out(b_, p.dtype, p.b, p.k, p.n, p.b_step);
+    lay_out(a_, p.dtype, p.a, p.m, p.k, p.a_step);
+    lay_out(c_, p.wide ? DType::kFloat32 : p.dtype, {p.c, p.n, 1}, p.m, p.n, p.c_step);
   }
 
   cublasLtMatmulHeuristicResult_t choose(cublasLtHandle_t handle) const {
@@ -138,11 +139,11 @@ class Problem {
   // `workspace`: as much as `chosen` says.
   void run(cublasLtHandle_t handle, const cublasLtMatmulHeuristicResult_t& chosen, void* workspace,
            StreamHandle stream) const {
-    const double one = 1, zero = 0;
-    const float one_f = 1, zero_f = 0;
-    const bool wide = p_.dtype == DType::kFloat64;
-    const void *alpha = wide ? static_cast<const void*>(&one) : &one_f,
-               *beta = wide ? static_cast<const void*>(&zero) : &zero_f;
+    const double one = 1, kept = p_.accumulate ? 1 : 0;
+    const float one_f = 1, kept_f = p_.accumulate ? 1 : 0;
+    const bool is_double = p_.dtype == DType::kFloat64;
+    const void *alpha = is_double ? static_cast<const void*>(&one) : &one_f,
+               *beta = is_double ? static_cast<const void*>(&kept) : &kept_f;
     lt_.must("cublasLtMatmul",
              lt_.matmul(handle, mutable_desc(), alpha, p_.b.data, layout(b_), p_.a.data, layout(a_), beta, p_.c,
                         layout(c_), p_.c, layout(c_), &chosen.algo, workspace, chosen.workspaceSize,
@@ -154,10 +155,11 @@ class Problem {
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
     lt_.must("cublasLtMatmulDescSetAttribute", lt_.set_desc(&desc_, attribute, &value, sizeof(value)));
   }
-  void lay_out(cublasLtMatrixLayoutOpaque_t& layout, const Matrix& x, int64_t rows, int64_t columns, int64_t step) {
+  void lay_out(cublasLtMatrixLayoutOpaque_t& layout, DType dtype, const Matrix& x, int64_t rows, int64_t columns,
+               int64_t step) {
     if (!is_transposed(x)) std::swap(rows, columns);
     lt_.must("cublasLtMatrixLayoutInit",
-             lt_.init_layout(&layout, sizeof(layout), type_of(p_.dtype), static_cast<uint64_t>(rows),
+             lt_.init_layout(&layout, sizeof(layout), type_of(dtype), static_cast<uint64_t>(rows),
                              static_cast<uint64_t>(columns), leading_dimension(x)));
     if (p_.batch == 1) return;
     const auto set = [&](cublasLtMatrixLayoutAttribute_t attribute, const auto& value) {

@@ -7,13 +7,13 @@
 namespace tt::cuda {
 namespace {
 
-template <typename T>
+template <typename T, typename R>
 void multiply_now(const BlasProduct& p) {
   using C = Wide<T>;
   for (int64_t e = 0; e < p.batch; ++e) {
     const T* a = static_cast<const T*>(p.a.data) + e * p.a_step;
     const T* b = static_cast<const T*>(p.b.data) + e * p.b_step;
-    T* c = static_cast<T*>(p.c) + e * p.c_step;
+    R* c = static_cast<R*>(p.c) + e * p.c_step;
     for (int64_t i = 0; i < p.m; ++i) {
       for (int64_t j = 0; j < p.n; ++j) {
         C sum = p.bias ? convert<C>(static_cast<const T*>(p.bias)[j]) : C(0);
@@ -21,7 +21,8 @@ void multiply_now(const BlasProduct& p) {
           sum += convert<C>(a[i * p.a.row_stride + l * p.a.column_stride]) *
                  convert<C>(b[l * p.b.row_stride + j * p.b.column_stride]);
         }
-        c[i * p.n + j] = convert<T>(sum);
+        R& element = c[i * p.n + j];
+        element = convert<R>(p.accumulate ? sum + convert<C>(element) : sum);
       }
     }
   }
@@ -31,7 +32,8 @@ void multiply_now(const BlasProduct& p) {
 void check_product(const BlasProduct& p) {
   check(p.m > 0 && p.n > 0 && p.k > 0 && p.batch > 0, "an empty product");
   check(leading(p.a, p.m, p.k) && leading(p.b, p.k, p.n), "a matrix that lies as no library takes it");
-  check(!p.bias || (p.batch == 1 && p.dtype != DType::kFloat64), "a bias that no library adds");
+  check(!p.bias || (p.batch == 1 && p.dtype != DType::kFloat64 && !p.wide && !p.accumulate),
+        "a bias that no library adds");
 }
 
 class PlainLoops final : public Blas {
@@ -39,7 +41,9 @@ class PlainLoops final : public Blas {
   void multiply(const Queue& queue, const BlasProduct& product) override {
     check_product(product);
     with_floating(product.dtype, [&]<typename T>(std::type_identity<T>) {
-      queue.add([product](StreamHandle stream) { enqueue(stream, [product] { multiply_now<T>(product); }); });
+      queue.add([product](StreamHandle stream) {
+        enqueue(stream, [product] { product.wide ? multiply_now<T, Wide<T>>(product) : multiply_now<T, T>(product); });
+      });
     });
   }
 };
