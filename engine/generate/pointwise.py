@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from . import pointwise_cuda
@@ -22,14 +23,32 @@ _CHEAP = set(
 )
 
 
-def _functions(op: Operator, kind: str, body: str, functions: set[str]) -> str:
+# Functions that have loops of their own, for floating types.
+LOOPS = "cpu/isa/loops.h"
+
+
+def loops(header: str) -> set[str]:
+    """The functions that the header has loops of."""
+    return set(re.findall(r"^void loop_of_(\w+)\(int64_t \w+, const T\* const\* in, T\* out\) {", header, re.MULTILINE))
+
+
+def _loop(op: Operator, body: str, functions: set[str]) -> str | None:
+    """The function that `body` is one call of, with all tensors in order, where that has a loop of its own."""
+    call = re.fullmatch(r"(\w+)\((.*)\)", body)
+    takes_tensors = all(p.is_tensor for p in op.params)
+    in_order = call and call[2].split(", ") == [p.name for p in op.params]
+    return call[1] if call and call[1] in functions and takes_tensors and in_order else None
+
+
+def _functions(op: Operator, kind: str, body: str, functions: set[str], loop: str | None) -> str:
     name = f"{op.name}_{kind}"
     tensors = [p.name for p in op.params if p.is_tensor]
     pointers = "".join(f"  const T* in{i} = in[{i}];\n" for i in range(len(tensors)))
     values = ", ".join(f"in{tensors.index(n)}[i]" if n in tensors else n for _, n in locals_of(op))
+    own = f"  if constexpr (Real<T>) return loop_of_{loop}(length & -kLanes, in, out);\n" if loop else ""
     return f"""{function(op, kind, body, functions)}template <typename T>
 void loop_{name}(int64_t length, const T* const* in, T* out, [[maybe_unused]] const Numbers<T>& numbers) {{
-{pointers}{number_locals(op)}  length &= -kLanes;
+{own}{pointers}{number_locals(op)}  length &= -kLanes;
 #pragma GCC ivdep
   for (int64_t i = 0; i < length; ++i) out[i] = number<T>(body_{name}<T>({values}));
 }}
@@ -76,14 +95,19 @@ def _row(op: Operator, kinds: dict[str, str]) -> str:
     )
 
 
-def emit_file(operators: list[Operator], index: int, functions: set[str]) -> str:
+def emit_file(operators: list[Operator], index: int, functions: set[str], with_loops: set[str] = frozenset()) -> str:
     """One of the NUM_FILES sources; each instruction set compiles all of them."""
-    texts, rows = [], []
+    texts, rows, used = [], [], set()
     for op in operators:
         if op.is_pointwise and op.id % NUM_FILES == index:
             check_params(op)
             kinds = bodies(op)
-            texts += [_functions(op, kind, body, functions) for kind, body in kinds.items() if distinct(kinds)[kind] == kind]
+            for kind, body in kinds.items():
+                if distinct(kinds)[kind] == kind:
+                    loop = _loop(op, body, with_loops)
+                    texts.append(_functions(op, kind, body, functions, loop))
+                    if loop:
+                        used.add(loop)
             if not is_signless(kinds.get("int", "")):
                 texts.append(_unsigned(op, distinct(kinds)["int"]))
             rows.append(_row(op, kinds))
@@ -93,8 +117,10 @@ def emit_file(operators: list[Operator], index: int, functions: set[str]) -> str
             "  using namespace math::TT_ISA;  // NOLINT: the functions above\n"
             f"  static const PointwiseRow rows[] = {{\n{''.join(rows)}  }};\n  return {{rows, {len(rows)}}};\n"
         )
+    own = f'#include "kernels/{LOOPS}"\n' if used else ""
+    named = "".join(f"using cpu::TT_ISA::loop_of_{name};\n" for name in sorted(used))
     return f"""{HEADER}#include "engine/op_ids.h"
-#include "kernels/cpu/isa/padded.h"
+{own}#include "kernels/cpu/isa/padded.h"
 namespace tt::math {{
 inline namespace TT_ISA {{
 namespace {{
@@ -103,7 +129,7 @@ using cpu::Numbers;
 using cpu::TT_ISA::kLanes;
 using cpu::TT_ISA::as_unsigned;
 using cpu::TT_ISA::padded;
-{"".join(texts)}}}  // namespace
+{named}{"".join(texts)}}}  // namespace
 }}  // namespace TT_ISA
 }}  // namespace tt::math
 namespace tt::cpu::TT_ISA {{
@@ -134,6 +160,7 @@ def outputs(operators: list[Operator], kernels_folder: Path) -> dict[str, str]:
     headers = [(kernels_folder / "common" / name).read_text() for name in VOCABULARY]
     functions = vocabulary("".join(headers))
     further = vocabulary("".join(headers[1:])) - vocabulary(headers[0])
-    files = {f"kernels/cpu/isa/pointwise_{i}.cc": emit_file(operators, i, functions) for i in range(NUM_FILES)}
+    own = loops((kernels_folder / LOOPS).read_text())
+    files = {f"kernels/cpu/isa/pointwise_{i}.cc": emit_file(operators, i, functions, own) for i in range(NUM_FILES)}
     files["kernels/cpu/isa/pointwise_rows.cc"] = emit_table()
     return files | pointwise_cuda.outputs(operators, functions, headers[0], further)

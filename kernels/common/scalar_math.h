@@ -191,11 +191,14 @@ template <Integer T>
 TT_HOST_DEVICE T fmod(T a, T b) {
   return b == 0 || (std::is_signed_v<T> && b == T(-1)) ? T(0) : static_cast<T>(a % b);
 }
-// The remainder with the divisor's sign.
+// What division rounded towards zero left, as what division rounded down leaves: with the divisor's sign.
+template <Real T>
+TT_HOST_DEVICE T downward_remainder(T b, T left) {
+  return where((left != T(0)) & ((left < T(0)) != (b < T(0))), left + b, left);
+}
 template <Real T>
 TT_HOST_DEVICE T remainder(T a, T b) {
-  T r = std::fmod(a, b);
-  return where((r != T(0)) & ((r < T(0)) != (b < T(0))), r + b, r);
+  return downward_remainder(b, std::fmod(a, b));
 }
 template <Integer T>
 TT_HOST_DEVICE T remainder(T a, T b) {
@@ -211,14 +214,19 @@ TT_HOST_DEVICE T trunc_divide(T a, T b) {
   if (std::is_signed_v<T> && b == T(-1)) return static_cast<T>(-a);  // the least value has no negation: it wraps, and must not trap
   return b == 0 ? T(0) : static_cast<T>(a / b);
 }
-// Python's: consistent with remainder(), which a plain floor(a / b) is not after rounding.
+// Python's: consistent with remainder(), which a plain floor(a / b) is not after rounding. `left` is fmod(a, b).
+template <Real T>
+TT_HOST_DEVICE T downward_quotient(T a, T b, T left) {
+  const T whole = (a - left) / b;
+  const T quotient = where((left != T(0)) & ((left < T(0)) != (b < T(0))), whole - T(1), whole);
+  T rounded = std::floor(quotient);
+  rounded = where(quotient - rounded > T(0.5), rounded + T(1), rounded);
+  const T exact = where(quotient == T(0), std::copysign(T(0), a / b), rounded);
+  return where(b == T(0), a / b, exact);
+}
 template <Real T>
 TT_HOST_DEVICE T floor_divide(T a, T b) {
-  T quotient = (a - remainder(a, b)) / b;
-  T rounded = std::floor(quotient);
-  rounded = rounded + where(quotient - rounded > T(0.5), T(1), T(0));
-  T exact = where(quotient == T(0), std::copysign(T(0), a / b), rounded);
-  return where(b == T(0), a / b, exact);
+  return downward_quotient(a, b, std::fmod(a, b));
 }
 template <Integer T>
 TT_HOST_DEVICE T floor_divide(T a, T b) {

@@ -13,6 +13,8 @@ from engine.generate.declaration import DeclarationError, parse_entry
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTIONS = pointwise.vocabulary("".join((ROOT / "kernels/common" / h).read_text() for h in pointwise.VOCABULARY))
 
+LOOPS = pointwise.loops((ROOT / "kernels" / pointwise.LOOPS).read_text())
+
 
 def operator(body, sig="(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor", **fields):
     entry = {
@@ -79,6 +81,19 @@ def test_the_divisor_is_found():
     assert "{op_id::kProbe, 2, 1, true, " in row
     plain = pointwise.emit_file([operator("input * other")], 4008 % pointwise.NUM_FILES, FUNCTIONS)
     assert "{op_id::kProbe, 2, -1, false, " in plain
+
+
+def test_floats_take_a_loop_that_the_function_has():
+    def text(body: str, sig: str = "(Tensor input, Tensor other) -> Tensor") -> str:
+        return pointwise.emit_file([operator(body, sig=sig)], 4008 % pointwise.NUM_FILES, FUNCTIONS, LOOPS)
+
+    assert {"fmod", "nextafter"} <= LOOPS
+    own = text("fmod(input, other)")
+    assert "if constexpr (Real<T>) return loop_of_fmod(length & -kLanes, in, out);" in own
+    assert '#include "kernels/cpu/isa/loops.h"' in own
+    for body in ("fmod(other, input)", "fmod(input, 2)", "fmod(input, other) + 1", "input * other"):
+        assert "loop_of_" not in text(body)
+    assert "loop_of_" not in text("fmod(input, other)", "(Tensor input, Scalar other) -> Tensor")
 
 
 def test_results_that_are_always_floating_compute_in_no_integers():
