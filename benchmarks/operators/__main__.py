@@ -1,7 +1,7 @@
 """`python -m benchmarks.operators [--peers]`: every operator at three sizes, ours and PyTorch's in turn.
 
 Without --peers what stands beside is the time that memory takes to move the inputs and results once. Prints the
-distribution of ratios and the slowest; writes build/bench-operators.json and .png.
+distribution of ratios, the slowest and what was not compared; writes build/bench-operators.json and .png.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import json
 import math
 import os
 import re
+import select
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -27,6 +29,7 @@ from .cases import Case, all_cases
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
+LIMIT = 60  # seconds for one operator on one side: then it is said to hang
 ITEM = {"float32": 4, "float64": 8, "bfloat16": 2, "int64": 8, "int32": 4}
 
 
@@ -46,17 +49,32 @@ class Side:
         )  # fmt: skip
 
     def measure(self, case: Case, budget: float) -> dict:
-        self.process.stdin.write(json.dumps({**asdict(case), "budget": budget}) + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
+        try:
+            self.process.stdin.write(json.dumps({**asdict(case), "budget": budget}) + "\n")
+            self.process.stdin.flush()
+            ready, _, _ = select.select([self.process.stdout], [], [], LIMIT)
+            line = self.process.stdout.readline() if ready else ""
+        except BrokenPipeError:
+            ready, line = True, ""
         if line:
             return json.loads(line)
+        self.process.kill()
+        self.process.wait()
         self.process = self._start()
-        return {"error": "the process ended"}
+        return {"error": "the process ended" if ready else f"took longer than {LIMIT} s"}
 
     def end(self) -> None:
         self.process.stdin.close()
         self.process.wait()
+
+
+def compare(case: Case, ours: Side, beside: Callable[[Case], dict], budget: float) -> dict:
+    """A row of the results."""
+    mine, other = ours.measure(case, budget), beside(case)
+    row = {"name": case.name, "family": case.family, "size": case.size, "dtype": case.dtype, "call": case.call}
+    row |= {"ours": mine.get("us"), "beside": other.get("us"), "error": mine.get("error"), "error_beside": other.get("error")}
+    row["ratio"] = row["ours"] / row["beside"] if row["ours"] and row["beside"] else None
+    return row
 
 
 def bandwidth() -> float:
@@ -83,6 +101,7 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=0.1, help="seconds for one operator at one size and side (default: 0.1)")
     parser.add_argument("--names", default="", help="a regular expression that names, with dtype and size, match")
     parser.add_argument("--worst", type=int, default=20, help="how many of the slowest to list (default: 20)")
+    parser.add_argument("--out", type=Path, default=BUILD / "bench-operators", help="what is written, but for .json and .png")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of both sides (default: all)")
     args = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 160)
@@ -90,27 +109,25 @@ def main() -> int:
     ours = Side("teletensor", sys.executable, args.threads)
     peer = Side("torch", interpreter(), args.threads) if args.peers else None
     rate = 0.0 if args.peers else bandwidth()
-    results = []
-    with console.status("") as status:
-        for i, case in enumerate(cases):
-            status.update(f"{i + 1} of {len(cases)}: {case.key}")
-            mine = ours.measure(case, args.budget)
-            other = peer.measure(case, args.budget) if peer else {"us": floor(case, rate)}
-            row = {"name": case.name, "family": case.family, "size": case.size, "dtype": case.dtype, "call": case.call}
-            row |= {"ours": mine.get("us"), "beside": other.get("us"), "error": mine.get("error"), "error_beside": other.get("error")}
-            row["ratio"] = row["ours"] / row["beside"] if row["ours"] and row["beside"] else None
-            results.append(row)
+    beside = (lambda case: peer.measure(case, args.budget)) if peer else (lambda case: {"us": floor(case, rate)})
+    results, started = [], time.monotonic()
+    try:
+        with console.status("") as status:
+            for i, case in enumerate(cases):
+                status.update(f"{i + 1} of {len(cases)}: {case.key}")
+                results.append(compare(case, ours, beside, args.budget))
+    except KeyboardInterrupt:
+        console.print("interrupted: this is what was measured until then")
     for side in filter(None, (ours, peer)):
         side.end()
-    beside = "PyTorch" if args.peers else "memory's floor"
-    report.distribution(console, results, f"time, ours / {beside}: how many operators lie where")
+    name = "PyTorch" if args.peers else "memory's floor"
+    report.distribution(console, results, f"time, ours / {name}: how many operators lie where")
+    report.percentiles(console, results)
     report.worst(console, results, args.worst)
-    for row in results:
-        if row["error"]:
-            console.print(f"{row['name']} {row['dtype']} {row['size']}: {row['error']}", markup=False)
-    (BUILD / "bench-operators.json").write_text(json.dumps({"beside": beside, "cases": results}, indent=1))
-    report.draw(results, beside, BUILD / "bench-operators.png")
-    console.print("wrote build/bench-operators.json and build/bench-operators.png")
+    report.not_compared(console, results)
+    (args.out.with_suffix(".json")).write_text(json.dumps({"beside": name, "threads": args.threads, "cases": results}, indent=1))
+    report.draw(results, name, args.out.with_suffix(".png"))
+    console.print(f"{len(results)} cases in {(time.monotonic() - started) / 60:.1f} minutes; wrote {args.out}.json and .png")
     return 0
 
 

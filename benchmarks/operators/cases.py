@@ -93,7 +93,9 @@ def _arguments(op, size: str) -> tuple[dict, list[str]]:
     inputs, arguments = {}, []
     for p in op.params:
         given = sample.get(p.name)
-        if p.is_tensor and not (given is None and p.optional):
+        if p.is_tensor and isinstance(given, (int, float)) and arguments:
+            arguments.append(repr(given) if not p.keyword_only else f"{p.name}={given!r}")
+        elif p.is_tensor and not (given is None and p.optional):
             limits = {k: given[k] for k in ("low", "high", "int", "dtype") if isinstance(given, dict) and k in given}
             zero_dim = isinstance(given, list) and not given or isinstance(given, dict) and given.get("size", [1]) == []
             inputs[p.name] = {"size": [] if zero_dim and arguments else _POINTWISE[size], **limits}

@@ -11,6 +11,7 @@ from rich.table import Table
 from .cases import SIZES
 
 LIMITS = (0.5, 1.0, 1.2, 2.0, 3.0)
+PERCENTILES = (5, 25, 50, 75, 90, 95, 99, 100)
 
 
 def geometric_mean(ratios: list[float]) -> float:
@@ -38,6 +39,28 @@ def distribution(console: Console, results: list[dict], title: str) -> None:
             counts = [sum(low < x <= high for x in ratios) for low, high in zip(edges, edges[1:])]
             table.add_row(family, size, str(len(ratios)), f"{geometric_mean(ratios):.2f}", *(str(c or "") for c in counts))
     console.print(table)
+
+
+def percentiles(console: Console, results: list[dict]) -> None:
+    """Where the ratios of each size lie."""
+    for size in SIZES:
+        ratios = sorted(r["ratio"] for r in rows_of(results, size=size))
+        if ratios:
+            at = {p: ratios[round(p / 100 * (len(ratios) - 1))] for p in PERCENTILES}
+            named = ", ".join(f"{p}%: {ratio:.2f}" for p, ratio in at.items())
+            console.print(f"{size}: geometric mean {geometric_mean(ratios):.2f} of {len(ratios)}; {named}", markup=False)
+
+
+def not_compared(console: Console, results: list[dict]) -> None:
+    """What has no ratio and why, each reason once."""
+    reasons: dict[str, list[str]] = {}
+    for r in results:
+        if not r.get("ratio"):
+            why = f"ours: {r['error']}" if r["error"] else f"beside: {r['error_beside']}"
+            reasons.setdefault(f"{r['name']}: {why}", []).append(f"{r['dtype']} {r['size']}")
+    console.print(f"{sum(map(len, reasons.values()))} of {len(results)} not compared")
+    for why, where in reasons.items():
+        console.print(f"  {why} ({', '.join(where)})", markup=False)
 
 
 def worst(console: Console, results: list[dict], count: int) -> None:
