@@ -98,12 +98,3 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
 def to_dlpack(tensor: Tensor) -> Any:
     """A capsule of a copy of the tensor, of DLPack's first version."""
     return dlpack(tensor)
-
-
-def array_namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
-    """teletensor.array_api."""
-    from . import array_api
-
-    if api_version is not None and api_version > array_api.__array_api_version__:
-        raise ValueError(f"array API version {api_version} is not there: {array_api.__array_api_version__} is")
-    return array_api

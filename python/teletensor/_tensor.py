@@ -235,7 +235,7 @@ def backward(self: Tensor, gradient=None, retain_graph=None, create_graph=False,
         create_graph: record the computation of the gradients, for second derivatives.
         inputs: accumulate only into these.
     """
-    from .autograd import backward as run
+    from .autograd.gradients import backward as run
 
     run(self, gradient, retain_graph, create_graph, inputs=inputs)
 
@@ -325,8 +325,17 @@ def get_device(self: Tensor) -> int:
     return self.device.index if self.is_cuda else -1
 
 
+@_method
+def __array_namespace__(self: Tensor, /, *, api_version: str | None = None):
+    """teletensor.array_api, where that has the version that is asked for."""
+    from . import array_api
+
+    if api_version is not None and api_version > array_api.__array_api_version__:
+        raise ValueError(f"array API version {api_version} is not there: {array_api.__array_api_version__} is")
+    return array_api
+
+
 _METHODS["__dlpack__"], _METHODS["__dlpack_device__"] = _dlpack.dlpack, _dlpack.dlpack_device
-_METHODS["__array_namespace__"] = _dlpack.array_namespace
 
 for _name, _value in _METHODS.items():
     setattr(Tensor, _name, _value)

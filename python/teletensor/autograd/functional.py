@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from .._C import Tensor
+from .gradients import grad
 
 
 def _prepare(inputs):
@@ -14,8 +15,6 @@ def _prepare(inputs):
 
 def vjp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
     """(func(inputs), v^T J): the product of a vector with the Jacobian."""
-    from . import grad
-
     leaves, many = _prepare(inputs)
     outputs = func(*leaves)
     found = grad(outputs, leaves, v, create_graph=create_graph, materialize_grads=True)
@@ -38,8 +37,6 @@ def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
 
 def jacobian(func, inputs, create_graph: bool = False, strict: bool = False, vectorize: bool = False):
     """The derivatives of every output by every input: sizes of the output, then of the input."""
-    from . import grad
-
     leaves, many = _prepare(inputs)
     output = func(*leaves)
     flat = output.reshape(-1)
@@ -52,15 +49,11 @@ def jacobian(func, inputs, create_graph: bool = False, strict: bool = False, vec
 
 def hessian(func, inputs: Tensor, create_graph: bool = False, strict: bool = False, vectorize: bool = False):
     """The second derivatives of a function with one output."""
-    from . import grad
-
     return jacobian(lambda x: grad(func(x), x, create_graph=True)[0], inputs, create_graph)
 
 
 def hvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
     """(func(inputs), H v) of a function with one number as its output."""
-    from . import grad
-
     leaves, many = _prepare(inputs)
     output = func(*leaves)
     vectors = tuple(v) if isinstance(v, (tuple, list)) else (_C.torch.ones_like(leaves[0]) if v is None else v,)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .. import _C
 from .._C import Tensor
+from .gradients import grad
 
 
 class GradcheckError(RuntimeError):
@@ -64,8 +65,6 @@ def gradcheck(
     """
     import numpy as np
 
-    from . import grad
-
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     checked = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
     if not checked:
@@ -97,8 +96,6 @@ def gradcheck(
 
 def gradgradcheck(func, inputs, grad_outputs=None, **options) -> bool:
     """As gradcheck, of the gradients themselves: second derivatives. Waits."""
-    from . import grad
-
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     outputs = _outputs(func, inputs)
     if grad_outputs is None:

@@ -14,7 +14,7 @@ from typing import Any, Callable
 from .. import _C
 from .._C import Tensor
 from .._grad_mode import enable_grad
-from ..autograd import grad as _gradients
+from ..autograd.gradients import grad as _gradients
 from . import tree
 
 _depth = 0  # of derivatives under way, each of which the one outside differentiates

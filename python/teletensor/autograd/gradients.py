@@ -1,0 +1,50 @@
+"""Gradients by the engine's tape: accumulated in the leaves, or given back."""
+
+from __future__ import annotations
+
+from .. import _C
+from .._C import Tensor
+
+
+def _sequence(value) -> list:
+    return [value] if value is None or isinstance(value, Tensor) else list(value)
+
+
+def _gradients(given, count: int) -> list:
+    return [None] * count if given is None else _sequence(given)
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph: bool = False, inputs=None) -> None:
+    """Accumulates the gradients of the tensors into the leaves they were made from.
+
+    Args:
+        tensors: one or several; those with more than one element need a gradient.
+        grad_tensors: their gradients; None where a tensor has one element.
+        retain_graph: keep the graph for a further backward; default: create_graph.
+        create_graph: record the computation of the gradients.
+        inputs: accumulate only into these.
+    """
+    roots = _sequence(tensors)
+    retain = create_graph if retain_graph is None else retain_graph
+    into = [] if inputs is None else _sequence(inputs)
+    if inputs is not None and not into:
+        raise RuntimeError("`inputs` argument to `backward` cannot be empty.")
+    _C.backward(roots, _gradients(grad_tensors, len(roots)), retain, create_graph, into)
+
+
+def grad(
+    outputs, inputs, grad_outputs=None, retain_graph=None, create_graph: bool = False, only_inputs: bool = True,
+    allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """The gradients of the outputs with respect to the inputs, accumulated nowhere.
+
+    Raises:
+        RuntimeError: an input was not used for the outputs, and allow_unused is not set.
+    """
+    roots, wanted = _sequence(outputs), _sequence(inputs)
+    retain = create_graph if retain_graph is None else retain_graph
+    unused = materialize_grads if allow_unused is None else allow_unused
+    found = _C.grad(roots, _gradients(grad_outputs, len(roots)), wanted, retain, create_graph, unused)
+    if materialize_grads:
+        found = [_C.torch.zeros_like(x) if g is None else g for g, x in zip(found, wanted)]
+    return tuple(found)
