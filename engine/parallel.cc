@@ -44,14 +44,17 @@ int num_threads() {
 
 void set_num_threads(int n) { width_setting.store(std::max(n, 1), std::memory_order_relaxed); }
 
-PoolLease::PoolLease() : held_(take_pool()), width_(held_ ? num_threads() : 1) {
+PoolLease::PoolLease(int most)
+    : held_(most > 1 && take_pool()),
+      width_(held_ ? std::min(num_threads(), most) : 1),
+      before_(omp_get_max_threads()) {
   if (held_) ++leases;
   // The calling thread's own setting: what a library's parallel loop will use.
   omp_set_num_threads(width_);
 }
 
 PoolLease::~PoolLease() {
-  if (!held_) omp_set_num_threads(num_threads());
+  omp_set_num_threads(before_);
   if (held_ && --leases == 0) pool_taken.store(false, std::memory_order_release);
 }
 

@@ -17,18 +17,21 @@ void set_num_threads(int n);  // before the first operation, or between operatio
 void parallel_for(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body);
 
 // While it lives this thread has the pool to itself (`width()` threads), or works alone. For
-// libraries that bring their own parallel loops (oneDNN).
+// libraries that bring their own parallel loops (oneDNN, OpenBLAS).
 class PoolLease {
  public:
-  PoolLease();
+  explicit PoolLease(int most = kAll);  // with 1 it works alone and leaves the pool to others
   ~PoolLease();
   PoolLease(const PoolLease&) = delete;
   PoolLease& operator=(const PoolLease&) = delete;
   int width() const { return width_; }
 
  private:
+  static constexpr int kAll = 1 << 30;
+
   bool held_;
   int width_;
+  int before_;  // what a parallel loop of this thread's used until now
 };
 
 }  // namespace tt

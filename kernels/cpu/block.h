@@ -12,7 +12,6 @@
 #include "engine/generator.h"
 #include "engine/rules/dtype.h"
 #include "kernels/common/complex.h"
-#include "kernels/cpu/matrices.h"
 
 namespace tt::cpu {
 
@@ -99,7 +98,6 @@ struct BlockTable {
   Moves<Complex<float>> c64;
   Moves<Complex<double>> c128;
   Draws draws;
-  MatrixTable matrices;
 
   template <typename C>
   const Moves<C>& moves() const {

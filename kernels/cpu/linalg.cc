@@ -1,7 +1,8 @@
-// Factorisations of batches of matrices: one after the other, on the threads of the pool.
+// Factorisations of batches of matrices, on the threads of the pool.
 #include <algorithm>
-#include <atomic>
 #include <cmath>
+#include <exception>
+#include <mutex>
 #include <new>
 #include <vector>
 
@@ -9,14 +10,17 @@
 #include "engine/parallel.h"
 #include "engine/rules/error.h"
 #include "kernels/common/decomposition.h"
-#include "kernels/cpu/block.h"
 #include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/matrices.h"
 
 namespace tt::cpu {
 namespace {
 
 constexpr int64_t kGrain = 16 * 1024;  // multiplications that are worth a thread
+// Those of one matrix that LAPACK divides among threads with profit: where they are products of blocks, and where every
+// column is a barrier or two, at which a neighbour on the same cores costs more than the threads gain.
+constexpr int64_t kBlocks = 2 * 1024 * 1024, kColumns = int64_t{4} << 30;
 
 // body(T()) with the type of the elements.
 template <typename Body>
@@ -30,18 +34,38 @@ void with_factored(DType t, Body body) {
   }
 }
 
-// body(i) for every matrix of a batch, each of that many multiplications.
+// body(i, solver) for every matrix of a batch, each of that many multiplications, with solvers that `make` makes: one
+// for each thread. Many matrices go to the pool's threads; a few of at least
+// `divisible` have it one after the other.
+template <typename Make, typename Body>
+void each_matrix(int64_t batch, int64_t work, int64_t divisible, Make make, Body body) {
+  std::mutex mutex;
+  std::exception_ptr thrown;
+  const auto loop = [&](int64_t begin, int64_t end) {
+    try {
+      auto solver = make();
+      for (int64_t i = begin; i < end; ++i) body(i, solver);
+    } catch (const std::bad_alloc&) {
+      const std::lock_guard lock(mutex);
+      thrown = std::make_exception_ptr(Error(ErrorKind::kOutOfMemory, "no memory for a factorisation's workspace"));
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      thrown = std::current_exception();
+    }
+  };
+  if (batch < num_threads() && work >= divisible) {
+    PoolLease lease;
+    loop(0, batch);
+  } else {
+    const PoolLease alone(1);
+    parallel_for(batch, std::max<int64_t>(kGrain / std::max<int64_t>(work, 1), 1), loop);
+  }
+  if (thrown) std::rethrow_exception(thrown);
+}
+// What needs no solver.
 template <typename Body>
 void each_matrix(int64_t batch, int64_t work, Body body) {
-  std::atomic<bool> out_of_memory{false};
-  parallel_for(batch, std::max<int64_t>(kGrain / std::max<int64_t>(work, 1), 1), [&](int64_t begin, int64_t end) {
-    try {
-      for (int64_t i = begin; i < end; ++i) body(i);
-    } catch (const std::bad_alloc&) {
-      out_of_memory = true;
-    }
-  });
-  check_as(ErrorKind::kOutOfMemory, !out_of_memory, "no memory for a factorisation's workspace");
+  each_matrix(batch, work, kBlocks, [] { return 0; }, [&](int64_t i, int) { body(i); });
 }
 
 // Throws where a matrix failed, if that is asked for by a function's name.
@@ -72,7 +96,9 @@ std::vector<int64_t> orders(const Tensor& pivots, int64_t batch, int64_t rows) {
   const Tensor plain = contiguous(pivots);
   const int64_t count = pivots.dim() > 0 ? pivots.size(-1) : 0;
   std::vector<int64_t> order(static_cast<size_t>(batch * rows));
-  for (int64_t i = 0; i < batch; ++i) order_rows(plain.data_as<int32_t>() + i * count, count, rows, order.data() + i * rows);
+  for (int64_t i = 0; i < batch; ++i) {
+    order_rows(plain.data_as<int32_t>() + i * count, count, rows, order.data() + i * rows);
+  }
   return order;
 }
 
@@ -84,12 +110,11 @@ real_of_t<T> magnitude(T x) {
     return std::abs(x);
 }
 
+// Every matrix of a batch of square ones.
 template <typename T>
-T conjugate(T x) {
-  if constexpr (is_complex_v<T>)
-    return {x.re, -x.im};
-  else
-    return x;
+void fill_identity(Tensor& out) {
+  const int64_t n = out.size(-1);
+  for (int64_t e = 0; e < out.numel(); ++e) out.data_as<T>()[e] = e % (n * n) % (n + 1) == 0 ? T(1) : T(0);
 }
 
 // The sign of the exchanges times that of the diagonal, and the diagonal's magnitudes by `add`.
@@ -112,11 +137,10 @@ void lu_factored(const Tensor& input, std::string_view checked_by, Tensor& LU, T
   copy_into(LU, input);
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n);
   with_factored(input.dtype(), [&]<typename T>(T) {
-    const auto& matrices = blocks().matrices.of<T>();
-    each_matrix(matrices_in(input), m * n * k, [&](int64_t i) {
+    each_matrix(matrices_in(input), m * n * k, kBlocks, [&] { return Lu<T>(m, n); }, [&](int64_t i, Lu<T>& lu) {
       int32_t* failed = info.data_as<int32_t>() + i;
       *failed = 0;
-      if (k > 0) *failed = matrices.lu(LU.data_as<T>() + i * m * n, m, n, pivots.data_as<int32_t>() + i * k);
+      if (k > 0) *failed = lu.factor(LU.data_as<T>() + i * m * n, pivots.data_as<int32_t>() + i * k);
     });
   });
   check_info(checked_by, input, info);
@@ -132,7 +156,6 @@ void lu_solved(const Tensor& A, const Tensor& B, const Tensor& LU, const Tensor&
   const std::vector<int64_t> order = orders(pivots, batch, n);
   const Tensor lu = contiguous(LU), b = contiguous(B);
   with_factored(A.dtype(), [&]<typename T>(T) {
-    const auto& matrices = blocks().matrices.of<T>();
     each_matrix(batch, n * n * k, [&](int64_t i) {
       const int64_t* rows = order.data() + i * n;
       const T* factors = lu.data_as<T>() + i * n * n;
@@ -140,14 +163,14 @@ void lu_solved(const Tensor& A, const Tensor& B, const Tensor& LU, const Tensor&
       T* x = out.data_as<T>() + i * n * k;
       if (transposed) {
         std::vector<T> y(right, right + n * k);
-        matrices.solve_triangular(factors, y.data(), n, k, true, true, false);
-        matrices.solve_triangular(factors, y.data(), n, k, false, true, true);
+        solve_triangular(factors, y.data(), n, k, true, true, false);
+        solve_triangular(factors, y.data(), n, k, false, true, true);
         for (int64_t r = 0; r < n; ++r) std::copy_n(y.data() + r * k, k, x + rows[r] * k);
         return;
       }
       for (int64_t r = 0; r < n; ++r) std::copy_n(right + rows[r] * k, k, x + r * k);
-      matrices.solve_triangular(factors, x, n, k, false, false, true);
-      matrices.solve_triangular(factors, x, n, k, true, false, false);
+      solve_triangular(factors, x, n, k, false, false, true);
+      solve_triangular(factors, x, n, k, true, false, false);
     });
   });
 }
@@ -182,10 +205,9 @@ void cholesky_factored(const Tensor& input, std::string_view checked_by, Tensor&
   copy_into(L, input);
   const int64_t n = input.size(-1);
   with_factored(input.dtype(), [&]<typename T>(T) {
-    const auto& matrices = blocks().matrices.of<T>();
     each_matrix(matrices_in(input), n * n * n / 3, [&](int64_t i) {
       T* a = L.data_as<T>() + i * n * n;
-      info.data_as<int32_t>()[i] = matrices.cholesky(a, n);
+      info.data_as<int32_t>()[i] = cholesky(a, n);
       for (int64_t r = 0; r < n; ++r) std::fill(a + r * n + r + 1, a + (r + 1) * n, T(0));
     });
   });
@@ -198,9 +220,8 @@ void triangular_solved(const Tensor& A, const Tensor& B, bool upper, bool transp
   const Tensor a = contiguous(A);
   if (n == 0 || k == 0) return;
   with_factored(A.dtype(), [&]<typename T>(T) {
-    const auto& matrices = blocks().matrices.of<T>();
     each_matrix(matrices_in(A), n * n * k / 2, [&](int64_t i) {
-      matrices.solve_triangular(a.data_as<T>() + i * n * n, out.data_as<T>() + i * n * k, n, k, upper, transposed,
+      solve_triangular(a.data_as<T>() + i * n * n, out.data_as<T>() + i * n * k, n, k, upper, transposed,
                                 unitriangular);
     });
   });
@@ -208,31 +229,28 @@ void triangular_solved(const Tensor& A, const Tensor& B, bool upper, bool transp
 
 void qr_factored(const Tensor& input, std::string_view mode, Tensor& Q, Tensor& R) {
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), rows = R.size(-2);
-  const bool vectors = mode != "r";
+  const int64_t columns = mode == "r" ? 0 : Q.size(-1);
   const Tensor a = contiguous(input);
   with_factored(input.dtype(), [&]<typename T>(T) {
-    const auto& matrices = blocks().matrices.of<T>();
-    each_matrix(matrices_in(input), m * n * k, [&](int64_t i) {
-      std::vector<T> work(a.data_as<T>() + i * m * n, a.data_as<T>() + (i + 1) * m * n), tau(static_cast<size_t>(k));
-      if (k > 0) matrices.householder(work.data(), m, n, tau.data());
-      T* r = R.data_as<T>() + i * rows * n;
-      for (int64_t row = 0; row < rows; ++row) {
-        for (int64_t c = 0; c < n; ++c) r[row * n + c] = c < row ? T(0) : work[static_cast<size_t>(row * n + c)];
-      }
-      const int64_t columns = vectors ? Q.size(-1) : 0;
-      if (vectors) matrices.orthogonal(work.data(), tau.data(), m, n, columns, Q.data_as<T>() + i * m * columns);
+    const auto make = [&] { return Householder<T>(m, n, columns); };
+    each_matrix(matrices_in(input), m * n * k, kColumns, make, [&](int64_t i, Householder<T>& qr) {
+      std::vector<T> tau(static_cast<size_t>(k));
+      qr.factor(a.data_as<T>() + i * m * n, tau.data());
+      qr.triangle(rows, R.data_as<T>() + i * rows * n);
+      if (columns > 0) qr.orthogonal(tau.data(), Q.data_as<T>() + i * m * columns);
     });
   });
 }
 
 void householder_factored(const Tensor& input, Tensor& a, Tensor& tau) {
-  copy_into(a, input);
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n);
-  if (k == 0) return;
+  if (k == 0) return copy_into(a, input);
+  const Tensor matrices = contiguous(input);
   with_factored(input.dtype(), [&]<typename T>(T) {
-    const auto& matrices = blocks().matrices.of<T>();
-    each_matrix(matrices_in(input), m * n * k, [&](int64_t i) {
-      matrices.householder(a.data_as<T>() + i * m * n, m, n, tau.data_as<T>() + i * k);
+    const auto make = [&] { return Householder<T>(m, n, 0); };
+    each_matrix(matrices_in(input), m * n * k, kColumns, make, [&](int64_t i, Householder<T>& qr) {
+      qr.factor(matrices.data_as<T>() + i * m * n, tau.data_as<T>() + i * k);
+      qr.reflections(a.data_as<T>() + i * m * n);
     });
   });
 }
@@ -245,18 +263,11 @@ void eigh_decomposed(const Tensor& input, std::string_view UPLO, bool vectors, T
   const Tensor a = contiguous(input);
   std::vector<int32_t> info(static_cast<size_t>(batch));
   with_factored(input.dtype(), [&]<typename T>(T) {
-    const auto& matrices = blocks().matrices.of<T>();
-    each_matrix(batch, 9 * n * n * n, [&](int64_t i) {
-      std::vector<T> work(a.data_as<T>() + i * n * n, a.data_as<T>() + (i + 1) * n * n);
-      if (upper) {
-        for (int64_t r = 0; r < n; ++r) {
-          for (int64_t c = 0; c < r; ++c) {
-            work[static_cast<size_t>(r * n + c)] = conjugate(work[static_cast<size_t>(c * n + r)]);
-          }
-        }
-      }
-      info[static_cast<size_t>(i)] = matrices.eigh(work.data(), n, eigenvalues.data_as<real_of_t<T>>() + i * n,
-                                                   vectors ? eigenvectors.data_as<T>() + i * n * n : nullptr);
+    const auto make = [&] { return Eigh<T>(n, upper, vectors); };
+    each_matrix(batch, 9 * n * n * n, kColumns, make, [&](int64_t i, Eigh<T>& eigh) {
+      info[static_cast<size_t>(i)] =
+          eigh.decompose(a.data_as<T>() + i * n * n, eigenvalues.data_as<real_of_t<T>>() + i * n,
+                         vectors ? eigenvectors.data_as<T>() + i * n * n : nullptr);
     });
   });
   check_info("linalg.eigh", input.dim() > 2, info.data(), batch);
@@ -269,10 +280,9 @@ void eig_decomposed(const Tensor& input, bool vectors, Tensor& eigenvalues, Tens
   std::vector<int32_t> info(static_cast<size_t>(batch));
   with_factored(input.dtype(), [&]<typename T>(T) {
     using C = Complex<real_of_t<T>>;
-    const auto& matrices = blocks().matrices.of<T>();
-    each_matrix(batch, 25 * n * n * n, [&](int64_t i) {
-      info[static_cast<size_t>(i)] = matrices.eig(a.data_as<T>() + i * n * n, n, eigenvalues.data_as<C>() + i * n,
-                                                  vectors ? eigenvectors.data_as<C>() + i * n * n : nullptr);
+    each_matrix(batch, 25 * n * n * n, kColumns, [&] { return Eig<T>(n, vectors); }, [&](int64_t i, Eig<T>& eig) {
+      info[static_cast<size_t>(i)] = eig.decompose(a.data_as<T>() + i * n * n, eigenvalues.data_as<C>() + i * n,
+                                                   vectors ? eigenvectors.data_as<C>() + i * n * n : nullptr);
     });
   });
   check_info("linalg.eig", input.dim() > 2, info.data(), batch);
@@ -283,20 +293,16 @@ void svd_decomposed(const Tensor& input, bool full_matrices, bool vectors, Tenso
   const Tensor a = contiguous(input);
   std::vector<int32_t> info(static_cast<size_t>(batch));
   with_factored(input.dtype(), [&]<typename T>(T) {
-    const auto& matrices = blocks().matrices.of<T>();
-    const auto identity = [](T* out, int64_t size) {
-      for (int64_t e = 0; e < size * size; ++e) out[e] = e % (size + 1) == 0 ? T(1) : T(0);
-    };
-    each_matrix(batch, 20 * m * n * k, [&](int64_t i) {
-      T* u = vectors ? U.data_as<T>() + i * m * U.size(-1) : nullptr;
-      T* vh = vectors ? Vh.data_as<T>() + i * Vh.size(-2) * n : nullptr;
-      if (k > 0) {
-        info[static_cast<size_t>(i)] =
-            matrices.svd(a.data_as<T>() + i * m * n, m, n, full_matrices, u, S.data_as<real_of_t<T>>() + i * k, vh);
-      } else if (vectors && full_matrices) {
-        identity(u, m);
-        identity(vh, n);
-      }
+    if (k == 0) {  // of no singular values; the vectors beside them are any orthonormal ones
+      if (vectors && full_matrices) fill_identity<T>(U), fill_identity<T>(Vh);
+      return;
+    }
+    const auto some = full_matrices ? SingularVectors::kFull : SingularVectors::kThin;
+    const auto make = [&] { return Svd<T>(m, n, vectors ? some : SingularVectors::kNone); };
+    each_matrix(batch, 20 * m * n * k, kColumns, make, [&](int64_t i, Svd<T>& svd) {
+      info[static_cast<size_t>(i)] =
+          svd.decompose(a.data_as<T>() + i * m * n, vectors ? U.data_as<T>() + i * m * U.size(-1) : nullptr,
+                        S.data_as<real_of_t<T>>() + i * k, vectors ? Vh.data_as<T>() + i * Vh.size(-2) * n : nullptr);
     });
   });
   check_info("linalg.svd", input.dim() > 2, info.data(), batch);
@@ -309,9 +315,9 @@ void matrix_exp(const Tensor& input, Tensor& out) {
   if (n == 0) return;
   const Tensor a = contiguous(input);
   with_factored(input.dtype(), [&]<typename T>(T) {
-    const auto& matrices = blocks().matrices.of<T>();
-    each_matrix(matrices_in(input), 10 * n * n * n, [&](int64_t i) {
-      matrices.exponential(a.data_as<T>() + i * n * n, n, out.data_as<T>() + i * n * n);
+    const auto make = [&] { return Exponential<T>(n); };
+    each_matrix(matrices_in(input), 10 * n * n * n, kBlocks, make, [&](int64_t i, Exponential<T>& exponential) {
+      exponential.of(a.data_as<T>() + i * n * n, out.data_as<T>() + i * n * n);
     });
   });
 }

@@ -1,70 +1,126 @@
-// Matrices: the factorisations of one matrix, and the table of them for this machine.
+// Matrices: the factorisations of one matrix, by LAPACK.
 //
-// They are Eigen's, compiled once an instruction set. All matrices are row-major and contiguous;
-// what is not said to be changed is only read. They run on the calling thread alone and may throw
-// std::bad_alloc. Constant after start; any thread.
+// Matrices are row-major and contiguous here; what is not said to be changed is only read. An object serves matrices
+// of one size, one after the other, with memory that it gets once: a loop over a batch has one in each thread.
+// Constructors throw std::bad_alloc, and Error (RuntimeError) where a size is beyond LAPACK's integers. Threads are
+// LAPACK's own (lapack.h): whoever calls this holds a PoolLease, or is in a parallel loop.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
-#include "kernels/common/complex.h"
+#include "kernels/cpu/lapack.h"
 
 namespace tt::cpu {
 
 template <typename T>
-struct Matrices {
-  using Real = real_of_t<T>;
+class Lu {
+ public:
+  Lu(int64_t m, int64_t n);
   // a (m x n) becomes L (its diagonal of ones not stored) and U; row i was exchanged with row
   // pivots[i] - 1, in order. The first zero on U's diagonal, counted from 1, or 0.
-  int32_t (*lu)(T* a, int64_t m, int64_t n, int32_t* pivots);
-  // The lower triangle of a (n x n) becomes L. The order of the first leading minor that is not
-  // positive, or 0.
-  int32_t (*cholesky)(T* a, int64_t n);
-  // b (n x k) becomes the solution of the triangle of a (n x n), or of its transpose (not its adjoint).
-  void (*solve_triangular)(const T* a, T* b, int64_t n, int64_t k, bool upper, bool transposed, bool unit);
-  // a (m x n) becomes R and, under it, the Householder vectors v; tau has the min(m, n) factors of
-  // the reflections 1 - tau v v^H, whose product is Q.
-  void (*householder)(T* a, int64_t m, int64_t n, T* tau);
-  // The first k columns of Q (m x k), from `householder`'s m x n and tau.
-  void (*orthogonal)(const T* a, const T* tau, int64_t m, int64_t n, int64_t k, T* q);
-  // Eigenvalues in rising order and, unless null, eigenvectors as columns, of the Hermitian matrix
-  // that a's lower triangle says. Not 0 where it did not converge.
-  int32_t (*eigh)(const T* a, int64_t n, Real* values, T* vectors);
-  // Eigenvalues and, unless null, eigenvectors as columns, of any matrix. Not 0 where it did not converge.
-  int32_t (*eig)(const T* a, int64_t n, Complex<Real>* values, Complex<Real>* vectors);
-  // a (m x n) = u diag(s) vh; u and vh are null, or have k = min(m, n) columns and rows, or (full)
-  // m and n. Not 0 where it did not converge.
-  int32_t (*svd)(const T* a, int64_t m, int64_t n, bool full, T* u, Real* s, T* vh);
-  // out = exp(a), n x n.
-  void (*exponential)(const T* a, int64_t n, T* out);
+  int32_t factor(T* a, int32_t* pivots);
+
+ private:
+  int m_, n_;
+  std::vector<T> columns_;
 };
 
-struct MatrixTable {
-  Matrices<float> f32;
-  Matrices<double> f64;
-  Matrices<Complex<float>> c64;
-  Matrices<Complex<double>> c128;
+// The lower triangle of a (n x n) becomes L. The order of the first leading minor that is not positive, or 0.
+template <typename T>
+int32_t cholesky(T* a, int64_t n);
 
-  const Matrices<float>& of(float) const { return f32; }
-  const Matrices<double>& of(double) const { return f64; }
-  const Matrices<Complex<float>>& of(Complex<float>) const { return c64; }
-  const Matrices<Complex<double>>& of(Complex<double>) const { return c128; }
-  template <typename T>
-  const Matrices<T>& of() const {
-    return of(T());
-  }
+// b (n x k) becomes the solution of the triangle of a (n x n), or of its transpose (not its adjoint).
+template <typename T>
+void solve_triangular(const T* a, T* b, int64_t n, int64_t k, bool upper, bool transposed, bool unit);
+
+template <typename T>
+class Householder {
+ public:
+  // `q_columns`: how many columns of Q will be asked for, 0 to m.
+  Householder(int64_t m, int64_t n, int64_t q_columns);
+  // Takes a (m x n) apart. tau has the min(m, n) factors of the reflections 1 - tau v v^H, whose product is Q.
+  void factor(const T* a, T* tau);
+  // R's first rows.
+  void triangle(int64_t rows, T* r) const;
+  // R and, under it, the vectors v: m x n.
+  void reflections(T* a) const;
+  // Q's first columns (m x q_columns). Once, and last: they take the reflections' place.
+  void orthogonal(const T* tau, T* q);
+
+ private:
+  int m_, n_, q_columns_;
+  std::vector<T> columns_;
+  lapack::Workspace<T> space_;
 };
 
-#ifdef TT_ISA
-namespace TT_ISA {
-// Each file of kernels/cpu/isa fills its part of an instruction set's table.
-void add_triangular(MatrixTable* table);
-void add_orthogonal(MatrixTable* table);
-void add_eigh(MatrixTable* table);
-void add_eig(MatrixTable* table);
-void add_svd(MatrixTable* table);
-void add_exponential(MatrixTable* table);
-}  // namespace TT_ISA
-#endif
+// Eigenvalues in rising order and, where asked for, eigenvectors as columns of Hermitian matrices.
+template <typename T>
+class Eigh {
+ public:
+  Eigh(int64_t n, bool upper, bool vectors);
+  // Of what a's upper or lower triangle says. Not 0 where it is not finite, or does not converge.
+  int32_t decompose(const T* a, real_of_t<T>* values, T* vectors);
+
+ private:
+  int n_;
+  bool upper_;
+  char job_;
+  std::vector<T> columns_;
+  lapack::Workspace<T> space_;
+};
+
+// Eigenvalues and, where asked for, eigenvectors as columns of length 1, of any matrix.
+template <typename T>
+class Eig {
+ public:
+  using C = Complex<real_of_t<T>>;
+  Eig(int64_t n, bool vectors);
+  // Not 0 where a is not finite, or does not converge.
+  int32_t decompose(const T* a, C* values, C* vectors);
+
+ private:
+  int run(C* values);
+
+  int n_;
+  char job_;
+  std::vector<T> columns_, vectors_;
+  std::vector<real_of_t<T>> parts_;  // of the eigenvalues of a real matrix: the real ones, the imaginary ones
+  lapack::Workspace<T> space_;
+};
+
+// u diag(s) vh = a (m x n). u and vh have k = min(m, n) columns and rows, or all, or are left alone.
+enum class SingularVectors { kNone, kThin, kFull };
+template <typename T>
+class Svd {
+ public:
+  Svd(int64_t m, int64_t n, SingularVectors vectors);
+  // Not 0 where a is not finite, or does not converge.
+  int32_t decompose(const T* a, T* u, real_of_t<T>* s, T* vh);
+
+ private:
+  int run(real_of_t<T>* s);
+
+  int m_, n_, u_columns_ = 1, vh_rows_ = 1;
+  char job_ = 'N';
+  std::vector<T> columns_, u_, vh_;
+  lapack::Workspace<T> space_;
+};
+
+// exp(a), by Padé approximants with scaling and squaring (Higham 2005).
+template <typename T>
+class Exponential {
+ public:
+  explicit Exponential(int64_t n);
+  void of(const T* a, T* out);  // NaN where a is not finite
+
+ private:
+  void half(int degree, int odd, std::vector<T>* sum);
+  void approximate(int degree);
+
+  int n_;
+  std::vector<T> a_, powers_[3], even_, odd_, spare_;  // powers: a^2, a^4, a^6
+  std::vector<int> pivots_;
+};
 
 }  // namespace tt::cpu

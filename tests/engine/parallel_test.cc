@@ -1,6 +1,7 @@
 #include "engine/parallel.h"
 
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <atomic>
 #include <latch>
@@ -65,6 +66,19 @@ TEST_F(ParallelTest, OneThreadAtATimeHasThePool) {
   }).join();
   PoolLease again;  // whoever has it may ask again
   EXPECT_EQ(again.width(), 4);
+}
+
+TEST_F(ParallelTest, AloneLeavesThePoolToOthers) {
+  const int before = omp_get_max_threads();
+  {
+    PoolLease alone(1);
+    EXPECT_EQ(alone.width(), 1);
+    EXPECT_EQ(omp_get_max_threads(), 1);
+    std::thread([] { EXPECT_EQ(PoolLease().width(), 4); }).join();
+    { PoolLease inside; EXPECT_EQ(inside.width(), 4); }
+    EXPECT_EQ(omp_get_max_threads(), 1);
+  }
+  EXPECT_EQ(omp_get_max_threads(), before);
 }
 
 TEST_F(ParallelTest, ThePoolIsFreeAfterALease) {

@@ -101,7 +101,8 @@ def lu(x):
     """LAPACK's getrf, its pivots counted from 1."""
     if not x.size:
         return x, np.zeros(0), 0
-    packed, pivots, info = scipy.linalg.lapack.dgetrf(x)
+    (getrf,) = scipy.linalg.get_lapack_funcs(("getrf",), (x,))
+    packed, pivots, info = getrf(x)
     return packed, pivots + 1, info
 
 
@@ -132,7 +133,8 @@ def qr(x, mode: str):
 @batched
 def householder(x):
     """LAPACK's geqrf: the packed matrix and its factors."""
-    packed, tau, _, _ = scipy.linalg.lapack.dgeqrf(x)
+    (geqrf,) = scipy.linalg.get_lapack_funcs(("geqrf",), (x,))
+    packed, tau, _, _ = geqrf(x)
     return packed, tau
 
 

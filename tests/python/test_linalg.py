@@ -282,6 +282,69 @@ def test_eigenvalues_of_any_matrix(torch, dtype):
 
 
 @ON_CPU
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("n", [4, 40])
+def test_what_is_free_is_as_lapack_has_it(torch, dtype, n):
+    """Pivots, the order of eigenvalues, signs and phases of vectors: PyTorch's are LAPACK's, and so are SciPy's."""
+    a = complex_matrices(n, n)
+    a = a.real if dtype == "float64" else a
+    hermitian = a + a.conj().T
+    t, h = torch.tensor(a), torch.tensor(hermitian)
+
+    def same(ours, theirs):
+        np.testing.assert_allclose(ours.numpy(), theirs, atol=1e-9)
+
+    packed, exchanges = scipy.linalg.lu_factor(a)
+    factors = torch.linalg.lu_factor(t)
+    np.testing.assert_array_equal(factors.pivots.numpy(), exchanges + 1)
+    same(factors.LU, packed)
+    values, vectors = scipy.linalg.eig(a)
+    ours = torch.linalg.eig(t)
+    same(ours.eigenvalues, values)
+    if dtype == "float64":  # the sign of a pair's vectors changed between LAPACK's versions
+        vectors *= np.sign((ours.eigenvectors.numpy().conj() * vectors).sum(0).real)
+    same(ours.eigenvectors, vectors)
+    same(torch.linalg.eigvals(t), scipy.linalg.eigvals(a))
+    for uplo in "LU":
+        values, vectors = scipy.linalg.eigh(hermitian, lower=uplo == "L", driver="evd")
+        same(torch.linalg.eigh(h, uplo).eigenvalues, values)
+        same(torch.linalg.eigh(h, uplo).eigenvectors, vectors)
+    for m in (a, a[:, : n // 2], a[: n // 2]):
+        for ours, theirs in zip(torch.linalg.svd(torch.tensor(m), False), scipy.linalg.svd(m, False)):
+            same(ours, theirs)
+        for ours, theirs in zip(torch.linalg.qr(torch.tensor(m)), scipy.linalg.qr(m, mode="economic")):
+            same(ours, theirs)
+
+
+@ON_CPU
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("size", [1e-3, 0.2, 0.8, 2.0, 5.0, 30.0])
+def test_exponentials_of_every_degree(torch, dtype, size):
+    a = complex_matrices(6, 6)
+    a = (a.real if dtype.startswith("float") else a) * (size / np.linalg.norm(a, 1))
+    ours, theirs = torch.linalg.matrix_exp(torch.tensor(a.astype(dtype))).numpy(), scipy.linalg.expm(a)
+    limit = 1e-12 if dtype in ("float64", "complex128") else 2e-5
+    assert np.linalg.norm(ours - theirs) <= limit * np.linalg.norm(theirs)
+    assert torch.linalg.matrix_exp(torch.full([2, 2], torch.inf)).isnan().all().item()
+
+
+@ON_CPU
+def test_what_is_not_finite(torch):
+    """An error, or NaN where PyTorch has it, and no endless search. Only the triangle that is read counts."""
+    linalg, nan = torch.linalg, torch.nan
+    for call in (linalg.eig, linalg.svd, linalg.eigh, lambda x: linalg.eigh(x, "U"), linalg.cholesky):
+        for size in (2, 70):
+            for bad in (nan, torch.inf):
+                a = torch.eye(size)
+                a[-1, -1] = bad
+                with pytest.raises(linalg.LinAlgError):
+                    call(a)[0].tolist()
+    assert linalg.eigvalsh(torch.tensor([[1.0, nan], [0.0, 3.0]])).tolist() == [1.0, 3.0]
+    assert linalg.cholesky_ex(torch.tensor([[2.0, 1.0], [1.0, nan]])).info.item() == 2
+    assert linalg.lu_factor_ex(torch.tensor([[nan, 1.0], [1.0, 2.0]])).info.item() == 0
+
+
+@ON_CPU
 def test_complex_gradients(torch):
     def check(function, *arrays):
         assert torch.autograd.gradcheck(function, [torch.tensor(x).requires_grad_() for x in arrays], atol=1e-5, rtol=1e-4)

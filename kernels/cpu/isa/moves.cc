@@ -147,15 +147,8 @@ BlockTable make_table() {
                    moves<int64_t>(AllElements()),
                    moves<Complex<float>>(AllElements()),
                    moves<Complex<double>>(AllElements()),
-                   draws(),
-                   {}};
+                   draws()};
   table.files = pointwise_files(&table.num_files);
-  add_triangular(&table.matrices);
-  add_orthogonal(&table.matrices);
-  add_eigh(&table.matrices);
-  add_eig(&table.matrices);
-  add_svd(&table.matrices);
-  add_exponential(&table.matrices);
   return table;
 }
 
