@@ -1,12 +1,51 @@
-// Sizes that LAPACK's 32-bit integers cannot count are refused before memory is asked for.
+// LAPACK as the kernels use it: its threads, and its integers. tests/python/test_linalg.py has what it computes.
 #include "kernels/cpu/matrices.h"
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <thread>
+
 #include "engine/rules/error.h"
+#include "kernels/cpu/kernels.h"
+#include "tests/kernels/backend.h"
+#include "tests/kernels/samples.h"
+
+extern "C" int openblas_get_parallel();
 
 namespace tt::cpu {
 namespace {
+
+TEST(MatricesTest, TheLibraryIsTheOneThatUsesThePoolsThreads) {
+  EXPECT_EQ(openblas_get_parallel(), 2) << "not OpenBLAS's OpenMP variant";
+}
+
+// A large matrix's factors, which whoever has the pool gets by all its threads, and a batch's.
+std::vector<double> factors(const Tensor& input) {
+  const Sizes& sizes = input.sizes();
+  const Sizes batch(sizes.begin(), sizes.end() - 2);
+  Sizes rows(sizes.begin(), sizes.end() - 1);
+  Tensor lu = empty(sizes, input.dtype(), Device()), info = empty(batch, DType::kInt32, Device());
+  Tensor pivots = empty(rows, DType::kInt32, Device());
+  lu_factored(input, "", lu, pivots, info);
+  return values_of(lu);
+}
+
+TEST(MatricesTest, ManyCallersAtOnceGetWhatOneGets) {
+  testing::have_backend();
+  const Tensor inputs[] = {random_tensor({300, 300}, DType::kFloat64), random_tensor({500, 12, 12}, DType::kFloat64)};
+  const std::vector<double> wanted[] = {factors(inputs[0]), factors(inputs[1])};
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 6; ++c) {
+    callers.emplace_back([&] {
+      for (int i = 0; i < 10; ++i) {
+        const std::vector<double> got = factors(inputs[i % 2]);
+        for (size_t at = 0; at < got.size(); ++at) ASSERT_NEAR(got[at], wanted[i % 2][at], 1e-8);
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+}
 
 constexpr int64_t kFar = int64_t{1} << 31;
 
