@@ -17,7 +17,7 @@ _DIVIDES = re.compile(r"\b(?:floor_divide|trunc_divide|remainder|fmod)\(\s*\w+\s
 
 
 # The headers of kernels/common whose functions bodies may call.
-VOCABULARY = ("scalar_math.h", "special_math.h", "complex_math.h")
+VOCABULARY = ("scalar_math.h", "special_math.h", "complex_math.h", "complex_libm.h")
 
 # What gives the same bits for signed and unsigned integers.
 _SIGNLESS = re.compile(r"^(?:[\w\s+\-*&|^~(),]|==|!=)*$")

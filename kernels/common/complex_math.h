@@ -1,6 +1,6 @@
 // The functions that operators' bodies call, for complex numbers: as scalar_math.h has them for real ones.
 //
-// What loops vectorise is written out of real functions; the rest are libm's, special values included.
+// What loops vectorise, and what is made of it, written out of real functions.
 #pragma once
 
 #include "kernels/common/complex.h"
@@ -130,35 +130,10 @@ TT_HOST_DEVICE Complex<R> log1p(Complex<R> x) {
   return {where(close, R(0.5) * log1p(square), log(hypot(R(1) + x.re, x.im))), atan2(x.im, R(1) + x.re)};
 }
 
-#define TT_LIBM_C(name)                                  \
-  TT_HOST_DEVICE Complex<float> name(Complex<float> x) { \
-    float _Complex y;                                    \
-    __real__ y = x.re;                                   \
-    __imag__ y = x.im;                                   \
-    y = __builtin_c##name##f(y);                         \
-    return {__real__ y, __imag__ y};                     \
-  }                                                      \
-  TT_HOST_DEVICE Complex<double> name(Complex<double> x) { \
-    double _Complex y;                                     \
-    __real__ y = x.re;                                     \
-    __imag__ y = x.im;                                     \
-    y = __builtin_c##name(y);                              \
-    return {__real__ y, __imag__ y};                       \
-  }
-TT_LIBM_C(sqrt)
-TT_LIBM_C(sin)
-TT_LIBM_C(cos)
-TT_LIBM_C(tan)
-TT_LIBM_C(asin)
-TT_LIBM_C(acos)
-TT_LIBM_C(atan)
-TT_LIBM_C(sinh)
-TT_LIBM_C(cosh)
-TT_LIBM_C(tanh)
-TT_LIBM_C(asinh)
-TT_LIBM_C(acosh)
-TT_LIBM_C(atanh)
-#undef TT_LIBM_C
+// These and the rest of the elementary functions: complex_libm.h's or, where there is no C library,
+// complex_elementary.h's, of which a source includes one as well.
+TT_HOST_DEVICE Complex<float> sqrt(Complex<float> x);
+TT_HOST_DEVICE Complex<double> sqrt(Complex<double> x);
 
 template <typename R>
 TT_HOST_DEVICE Complex<R> rsqrt(Complex<R> x) {

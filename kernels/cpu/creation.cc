@@ -7,6 +7,7 @@
 #include "engine/parallel.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/common/element.h"
+#include "kernels/common/evenly.h"
 #include "kernels/cpu/kernels.h"
 
 namespace tt::cpu {
@@ -27,14 +28,6 @@ void fill_by_index(const Tensor& out, F value) {
       for (int64_t i = begin; i < end; ++i) to[i] = static_cast<T>(value(i));
     });
   });
-}
-
-// Counts from both ends, so that rounding is symmetrical and the last element is exactly `end`.
-template <typename C>
-C evenly(C start, C end, int64_t steps, int64_t i) {
-  if (steps == 1) return start;
-  const C step = (end - start) / C(static_cast<double>(steps - 1));
-  return i < steps / 2 ? start + step * C(static_cast<double>(i)) : end - step * C(static_cast<double>(steps - 1 - i));
 }
 
 Complex<double> complex_of(const Scalar& number) { return {number.to_complex().real(), number.to_complex().imag()}; }

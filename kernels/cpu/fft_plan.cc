@@ -1,47 +1,13 @@
 #include "kernels/cpu/fft_plan.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "kernels/common/fft_roots.h"
 #include "kernels/cpu/clones.h"
 
 namespace tt::cpu {
 
 namespace {
-
-constexpr int64_t kLargestRadix = 31;  // beyond it a convolution is faster than the plain sum
-
-struct Root {
-  double re, im;
-};
-
-// exp(-+2 pi i k / n), of the eighth of the circle that the angle is in: exact to the last bit but one.
-Root root(int64_t k, int64_t n, bool forward) {
-  k %= n;
-  const auto eighths = static_cast<unsigned __int128>(k) * 8;
-  const int octant = static_cast<int>(eighths / static_cast<uint64_t>(n));
-  auto within = static_cast<int64_t>(eighths % static_cast<uint64_t>(n));
-  if (octant % 2 == 1) within = n - within;  // odd ones count from their end
-  const double angle = 0.78539816339744830962 * (static_cast<double>(within) / static_cast<double>(n));
-  const double c = std::cos(angle), s = std::sin(angle);
-  const bool swapped = octant == 1 || octant == 2 || octant == 5 || octant == 6;
-  double re = swapped ? s : c, im = swapped ? c : s;
-  if (octant >= 2 && octant <= 5) re = -re;
-  if (octant >= 4) im = -im;
-  return {re, forward ? -im : im};
-}
-
-// The radices of n, fours first; empty where a prime factor is too large.
-std::vector<int64_t> radices(int64_t n) {
-  std::vector<int64_t> result;
-  for (; n % 4 == 0; n /= 4) result.push_back(4);
-  for (int64_t p : {2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31}) {
-    static_assert(kLargestRadix == 31);
-    for (; n % p == 0; n /= p) result.push_back(p);
-  }
-  if (n > 1) result.clear();
-  return result;
-}
 
 // One butterfly's place: inputs are `in` apart, outputs `out` apart, `width` neighbours are done alike.
 struct Place {
@@ -181,8 +147,7 @@ FftPlan<R>::FftPlan(int64_t n, bool forward) : n_(n), forward_(forward) {
   c.im.resize(n);
   std::vector<R> fr(c.size), fi(c.size), wr(c.size), wi(c.size);
   for (int64_t k = 0; k < n; ++k) {
-    const auto square = static_cast<int64_t>(static_cast<unsigned __int128>(k) * k % (2 * static_cast<uint64_t>(n)));
-    const Root w = root(square, 2 * n, forward);
+    const Root w = chirp_of(k, n, forward);
     c.re[k] = static_cast<R>(w.re);
     c.im[k] = static_cast<R>(w.im);
     const int64_t mirror = k == 0 ? 0 : c.size - k;
@@ -202,13 +167,13 @@ void FftPlan<R>::add_stage(int64_t radix, int64_t before, int64_t left) {
   Stage stage{radix, before, left / radix, {}, {}, {}, {}};
   for (int64_t k = 0; k < stage.rest; ++k) {
     for (int64_t t = 1; t < radix; ++t) {
-      const Root w = root(k * t, left, forward_);
+      const Root w = root_of_unity(k * t, left, forward_);
       stage.re.push_back(static_cast<R>(w.re));
       stage.im.push_back(static_cast<R>(w.im));
     }
   }
   for (int64_t j = 0; j < radix; ++j) {
-    const Root w = root(j, radix, forward_);
+    const Root w = root_of_unity(j, radix, forward_);
     stage.circle_re.push_back(static_cast<R>(w.re));
     stage.circle_im.push_back(static_cast<R>(w.im));
   }

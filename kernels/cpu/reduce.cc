@@ -73,21 +73,11 @@ void extremum_into(const Tensor& input, const Dims& dim, Tensor& out) {
   restore_bits(out);
 }
 
-// A complex sum is that of each part.
-template <typename F>
-void by_parts(const Tensor& input, const Dims& dim, Tensor& out, F reduce_parts) {
-  const Tensor x = contiguous_as(input, out.dtype());
-  const Sizes dims = dims_of_parts(x, dim);
-  Tensor to = parts(out);
-  if (dims.empty()) return copy(parts(x), to);  // a zero-dim tensor: none would be all, the parts too
-  reduce_parts(parts(x), SizesView(dims), to);
-}
-
 }  // namespace
 
 void sum(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out) {
   if (is_complex(out.dtype())) {
-    return by_parts(input, dim, out, [](const Tensor& x, SizesView dims, Tensor& to) {
+    return reduce_parts(contiguous_as(input, out.dtype()), dim, out, [](const Tensor& x, SizesView dims, Tensor& to) {
       sum_into<PlainSum>(x, ReducePlan(x, dims, Order::kAny), to);
     });
   }
@@ -100,8 +90,9 @@ void nansum(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& o
 
 void mean(const Tensor& input, Dims dim, bool keepdim, std::optional<DType>, Tensor& out) {
   if (is_complex(out.dtype())) {
-    return by_parts(input, dim, out,
-                    [=](const Tensor& x, SizesView dims, Tensor& to) { mean(x, dims, keepdim, std::nullopt, to); });
+    return reduce_parts(contiguous_as(input, out.dtype()), dim, out, [=](const Tensor& x, SizesView dims, Tensor& to) {
+      mean(x, dims, keepdim, std::nullopt, to);
+    });
   }
   const ReducePlan plan = plan_over(input, dim);
   with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) {

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "kernels/common/complex_math.h"
+#include "kernels/common/complex_libm.h"
 #include "kernels/common/special_math.h"
 #include "kernels/cpu/block.h"
 
