@@ -7,12 +7,13 @@ from .body import called, check_params, distinct, divisor_of, function, locals_o
 from .declaration import Operator
 from .schema import HEADER
 
-# As many sources, by id, so that they compile side by side.
+# As many sources, by id, so that they compile side by side; complex numbers have their own.
 NUM_FILES = 8
+NUM_COMPLEX_FILES = 4
 
 
 def bodies(op: Operator) -> dict[str, str]:
-    """The bodies that CUDA has kernels of: complex numbers are the CPU's so far."""
+    """The bodies that compute in real numbers."""
     return {kind: text for kind, text in declared.bodies(op).items() if kind != "complex"}
 
 
@@ -54,15 +55,20 @@ def emit_file(operators: list[Operator], index: int, functions: set[str]) -> str
             kinds = bodies(op)
             texts += [_object(op, k, body, functions) for k, body in kinds.items() if distinct(kinds)[k] == k]
             rows.append(_row(op, kinds))
+    return _source(texts, rows, ("kernels/cuda/pointwise_kernels.h",), "PointwiseRow", f"pointwise_rows_{index}")
+
+
+def _source(texts: list[str], rows: list[str], headers: tuple[str, ...], row: str, name: str) -> str:
+    """A source of bodies, and the function `name` that gives their rows."""
     table = "  return {};\n"
     if rows:
         table = (
             "  using namespace math;  // NOLINT: the functions above\n"
-            f"  static const PointwiseRow rows[] = {{\n{''.join(rows)}  }};\n  return rows;\n"
+            f"  static const {row} rows[] = {{\n{''.join(rows)}  }};\n  return rows;\n"
         )
+    included = "".join(f'#include "{header}"\n' for header in headers)
     return f"""{HEADER}#include "engine/op_ids.h"
-#include "kernels/cuda/pointwise_kernels.h"
-namespace tt::math {{
+{included}namespace tt::math {{
 inline namespace TT_ISA {{
 namespace {{
 using cuda::Numbers;
@@ -70,22 +76,38 @@ using cuda::Numbers;
 }}  // namespace TT_ISA
 }}  // namespace tt::math
 namespace tt::cuda {{
-absl::Span<const PointwiseRow> pointwise_rows_{index}() {{
+absl::Span<const {row}> {name}() {{
 {table}}}
 }}  // namespace tt::cuda
 """
 
 
-def emit_table() -> str:
-    """The source that collects the rows of all files."""
-    declarations = "".join(f"absl::Span<const PointwiseRow> pointwise_rows_{i}();\n" for i in range(NUM_FILES))
-    calls = ", ".join(f"pointwise_rows_{i}()" for i in range(NUM_FILES))
-    return f"""{HEADER}#include "kernels/cuda/pointwise_rows.h"
-namespace tt::cuda {{
-{declarations}std::vector<absl::Span<const PointwiseRow>> pointwise_files() {{
+def emit_complex_file(operators: list[Operator], index: int, functions: set[str]) -> str:
+    """One of the NUM_COMPLEX_FILES sources."""
+    texts, rows = [], []
+    for op in operators:
+        if op.is_pointwise and op.id % NUM_COMPLEX_FILES == index and (text := declared.bodies(op).get("complex")):
+            texts.append(_object(op, "complex", text, functions))
+            finds = (f"find<{op.constant[1:]}Complex, Complex<{real}>>()" for real in ("float", "double"))
+            rows.append(f"      {{op_id::{op.constant}, {', '.join(finds)}}},\n")
+    headers = "kernels/common/complex_elementary.h", "kernels/cuda/pointwise_kernels.h"
+    return _source(texts, rows, headers, "ComplexRow", f"complex_rows_{index}")
+
+
+def _table(row: str, stem: str, count: int) -> str:
+    declarations = "".join(f"absl::Span<const {row}> {stem}_rows_{i}();\n" for i in range(count))
+    calls = ", ".join(f"{stem}_rows_{i}()" for i in range(count))
+    return f"""{declarations}std::vector<absl::Span<const {row}>> {stem}_files() {{
   return {{{calls}}};
 }}
-}}  // namespace tt::cuda
+"""
+
+
+def emit_table() -> str:
+    """The source that collects the rows of all files."""
+    return f"""{HEADER}#include "kernels/cuda/pointwise_rows.h"
+namespace tt::cuda {{
+{_table("PointwiseRow", "pointwise", NUM_FILES)}{_table("ComplexRow", "complex", NUM_COMPLEX_FILES)}}}  // namespace tt::cuda
 """
 
 
@@ -124,6 +146,9 @@ std::string_view chain_functions() {{
 def outputs(operators: list[Operator], functions: set[str], scalar_math: str, apart: set[str]) -> dict[str, str]:
     """Path under the generated tree -> text."""
     files = {f"kernels/cuda/pointwise_{i}.cu": emit_file(operators, i, functions) for i in range(NUM_FILES)}
+    files |= {
+        f"kernels/cuda/pointwise_complex_{i}.cu": emit_complex_file(operators, i, functions) for i in range(NUM_COMPLEX_FILES)
+    }
     files["kernels/cuda/pointwise_files.cu"] = emit_table()
     files["kernels/cuda/chain_bodies.cu"] = emit_bodies(operators, functions, scalar_math, apart)
     return files

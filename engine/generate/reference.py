@@ -6,7 +6,6 @@ import re
 from itertools import groupby
 from pathlib import Path
 
-from .body import bodies
 from .declaration import Operator
 from .kernels import defined_kernels
 from .python_bindings import MODULES, name_in, names_of
@@ -40,9 +39,6 @@ def backends(operators: list[Operator], kernels_folder: Path) -> dict[str, set[s
         found[folder.name] = {
             op.name for op in operators if not op.kernel or op.kernel in defined or op.constant in by_hand
         }
-    # A GPU has the bodies for real numbers.
-    complex_only = {op.name for op in operators if op.is_pointwise and set(bodies(op)) == {"complex"}}
-    found.get("cuda", set()).difference_update(complex_only)
     return found
 
 

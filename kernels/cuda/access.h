@@ -27,12 +27,25 @@ TT_FUNCTION void with_element_of(DType dtype, F f) {
   }
 }
 
+// With complex dtypes too, where C is complex: what computes in real numbers does not meet them.
+template <typename C, typename F>
+TT_FUNCTION void with_element_for(DType dtype, F f) {
+  if constexpr (is_complex_v<C>) {
+    if (dtype == DType::kComplex64) return f(std::type_identity<Complex<float>>());
+    if (dtype == DType::kComplex128) return f(std::type_identity<Complex<double>>());
+  }
+  with_element_of(dtype, f);
+}
+
 // A number as another type; half precisions go through float, and floats to narrow integers through int32_t, so that they
-// wrap around.
+// wrap around. Of a complex number the real part, unless it is asked for truth.
 template <typename To, typename From>
 TT_FUNCTION To convert(From value) {
   if constexpr (std::is_same_v<To, From>) return value;
-  else if constexpr (std::is_same_v<To, Bool>) return Bool(value != From(0));
+  else if constexpr (is_complex_v<To> && is_complex_v<From>) return To(value);
+  else if constexpr (is_complex_v<To>) return To(convert<real_of_t<To>>(value));
+  else if constexpr (std::is_same_v<To, Bool>) return Bool(!(value == From(0)));
+  else if constexpr (is_complex_v<From>) return convert<To>(value.re);
   else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) return convert<To>(widen(value));
   else if constexpr (std::is_same_v<From, Bool>) return static_cast<To>(static_cast<bool>(value) ? 1 : 0);
   else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) return narrow<To>(static_cast<float>(value));
@@ -45,7 +58,7 @@ struct Access {
   void* data;
   DType dtype;
 
-  // Throws Error (NotImplementedError) on complex numbers, which no kernel here computes with yet.
+  // Throws Error (NotImplementedError) on complex numbers, which what computes in real ones does not take.
   explicit Access(const Tensor& t) : data(t.data()), dtype(t.dtype()) {
     check_as(ErrorKind::kNotImplemented, !is_complex(dtype), "not implemented for ", name(dtype), " on ", t.device());
   }
@@ -54,12 +67,14 @@ struct Access {
   template <typename C>
   TT_FUNCTION C load(int64_t i) const {
     C value{};
-    with_element_of(dtype, [&]<typename T>(std::type_identity<T>) { value = convert<C>(static_cast<const T*>(data)[i]); });
+    with_element_for<C>(
+        dtype, [&]<typename T>(std::type_identity<T>) { value = convert<C>(static_cast<const T*>(data)[i]); });
     return value;
   }
   template <typename C>
   TT_FUNCTION void store(int64_t i, C value) const {
-    with_element_of(dtype, [&]<typename T>(std::type_identity<T>) { static_cast<T*>(data)[i] = convert<T>(value); });
+    with_element_for<C>(dtype,
+                        [&]<typename T>(std::type_identity<T>) { static_cast<T*>(data)[i] = convert<T>(value); });
   }
 };
 

@@ -39,7 +39,10 @@ __device__ void atomic_update(T* at, Op op) {
 
 template <typename T>
 __device__ void atomic_add(T* at, T value) {
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, int32_t>) {
+  if constexpr (is_complex_v<T>) {  // its parts may be added at different times
+    atomicAdd(&at->re, value.re);
+    atomicAdd(&at->im, value.im);
+  } else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, int32_t>) {
     atomicAdd(at, value);
   } else if constexpr (std::is_same_v<T, int64_t>) {
     atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value));

@@ -1,4 +1,4 @@
-// Blas: products of floating-point matrices, by a library.
+// Blas: products of floating-point and complex matrices, by a library.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace tt::cuda {
 
-// c = a x b, a batch of them. Elements are of `dtype`, which is floating; 16-bit ones are summed in float.
+// c = a x b, a batch of them. Elements are of `dtype`, floating or complex; 16-bit ones are summed in float.
 struct BlasProduct {
   DType dtype;
   int64_t m, n, k;  // none is 0
@@ -17,7 +17,8 @@ struct BlasProduct {
   void* c;          // m x n, row-major
   int64_t batch = 1;
   int64_t a_step = 0, b_step = 0, c_step = 0;  // from entry to entry, in elements
-  const void* bias = nullptr;  // n contiguous numbers, 16-byte aligned, added to every row; never with a batch or float64
+  // n contiguous numbers, 16-byte aligned, added to every row; never with a batch, float64 or complex numbers.
+  const void* bias = nullptr;
   bool tf32 = false;           // whether float32 may be multiplied with fewer bits
   bool wide = false;           // whether c is float32 where `dtype` has 16 bits; never with a bias
   bool accumulate = false;     // whether c grows by the product instead of being overwritten; never with a bias

@@ -51,18 +51,28 @@ struct CastAnywhere {
   }
 };
 
+template <typename C>
+void cast_anywhere(const Queue& queue, const Layout<2>& layout, const Tensor& src, const Tensor& dst) {
+  for_each(queue, dst.numel(),
+           CastAnywhere<C>{layout, Access(src.data(), src.dtype()), Access(dst.data(), dst.dtype())});
+}
+
 }  // namespace
 
 void cast_elements(const Queue& queue, const Tensor& src, const Tensor& dst) {
   const Layout<2> layout(dst.sizes(), {broadcast_strides(src.sizes(), src.strides(), dst.sizes()), dst.strides()});
-  if (layout.is_linear() && is_aligned(src.data()) && is_aligned(dst.data())) {
+  if (is_complex(src.dtype()) || is_complex(dst.dtype())) {
+    const DType dtype = is_complex(src.dtype()) ? src.dtype() : dst.dtype();
+    dtype == DType::kComplex64 ? cast_anywhere<Complex<float>>(queue, layout, src, dst)
+                               : cast_anywhere<Complex<double>>(queue, layout, src, dst);
+  } else if (layout.is_linear() && is_aligned(src.data()) && is_aligned(dst.data())) {
     with_element(src.dtype(), [&]<typename From>(std::type_identity<From>) { cast_vectors_from<From>(queue, src, dst); });
   } else if (src.dtype() == DType::kFloat64) {
-    for_each(queue, dst.numel(), CastAnywhere<double>{layout, Access(src), Access(dst)});
+    cast_anywhere<double>(queue, layout, src, dst);
   } else if (category(src.dtype()) == Category::kFloating) {
-    for_each(queue, dst.numel(), CastAnywhere<float>{layout, Access(src), Access(dst)});
+    cast_anywhere<float>(queue, layout, src, dst);
   } else {
-    for_each(queue, dst.numel(), CastAnywhere<int64_t>{layout, Access(src), Access(dst)});
+    cast_anywhere<int64_t>(queue, layout, src, dst);
   }
 }
 

@@ -37,7 +37,9 @@ Tensor staging_like(const Tensor& t, Device device) {
 }
 
 void copy_to_host(const Tensor& src, const Tensor& dst) {
-  const Tensor packed = contiguous_as(src, dst.dtype());
+  const bool packs = src.dtype() != dst.dtype() || !src.is_contiguous();
+  const Tensor packed = packs ? empty(src.sizes(), dst.dtype(), src.device()) : src;
+  if (packs) copy_within(src, packed);
   Stream& stream = Context::current().stream(src.device());
   const bool direct = dst.is_contiguous() && dst.sizes() == src.sizes();
   const Tensor landing = direct ? dst : staging_like(packed, src.device());
@@ -111,6 +113,8 @@ Tensor contiguous(const Tensor& t) { return t ? contiguous_as(t, t.dtype()) : t;
 
 Tensor contiguous_as(const Tensor& t, DType dtype) {
   if (!t || (t.dtype() == dtype && t.is_contiguous())) return t;
+  check_as(ErrorKind::kNotImplemented, !is_complex(t.dtype()) || is_complex(dtype) || dtype == DType::kBool,
+           "not implemented for ", name(t.dtype()), " on ", t.device());
   Tensor packed = empty(t.sizes(), dtype, t.device());
   copy(t, packed);
   return packed;

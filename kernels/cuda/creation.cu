@@ -1,6 +1,8 @@
 // Tensors from nothing but their arguments.
 #include <cmath>
 
+#include "kernels/common/complex_elementary.h"
+#include "kernels/common/evenly.h"
 #include "kernels/cuda/access.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/fill.h"
@@ -13,11 +15,17 @@ namespace {
 using OptionalDType = std::optional<DType>;
 using OptionalDevice = std::optional<Device>;
 
-// Counts from both ends, so that rounding is symmetrical and the last element is exactly `end`.
-TT_FUNCTION double evenly(double start, double end, int64_t steps, int64_t i) {
-  if (steps == 1) return start;
-  const double step = (end - start) / static_cast<double>(steps - 1);
-  return i < steps / 2 ? start + step * static_cast<double>(i) : end - step * static_cast<double>(steps - 1 - i);
+Complex<double> complex_of(const Scalar& number) { return {number.to_complex().real(), number.to_complex().imag()}; }
+
+// Even steps from start to end, or `base` to their power.
+void space_complex(const Scalar& start, const Scalar& end, int64_t steps, std::optional<double> base, const Tensor& out) {
+  const Access to(out.data(), out.dtype());
+  const Complex<double> first = complex_of(start), last = complex_of(end), from(base.value_or(0));
+  const bool raised = base.has_value();
+  for_each(queue_of(out), out.numel(), [=] TT_DEVICE(int64_t i) {
+    const Complex<double> at = evenly(first, last, steps, i);
+    to.store(i, raised ? math::pow(from, at) : at);
+  });
 }
 
 }  // namespace
@@ -50,12 +58,14 @@ void arange_from(Scalar start, Scalar, Scalar step, OptionalDType, OptionalDevic
 }
 
 void linspace(Scalar start, Scalar end, int64_t steps, OptionalDType, OptionalDevice, Tensor& out) {
+  if (is_complex(out.dtype())) return space_complex(start, end, steps, std::nullopt, out);
   const Access to(out);
   const double first = start.in_dtype(out.dtype()).to_double(), last = end.in_dtype(out.dtype()).to_double();
   for_each(queue_of(out), out.numel(), [=] TT_DEVICE(int64_t i) { to.store(i, evenly(first, last, steps, i)); });
 }
 
 void logspace(Scalar start, Scalar end, int64_t steps, double base, OptionalDType, OptionalDevice, Tensor& out) {
+  if (is_complex(out.dtype())) return space_complex(start, end, steps, base, out);
   const Access to(out);
   const double first = start.in_dtype(out.dtype()).to_double(), last = end.in_dtype(out.dtype()).to_double();
   for_each(queue_of(out), out.numel(),
@@ -63,10 +73,9 @@ void logspace(Scalar start, Scalar end, int64_t steps, double base, OptionalDTyp
 }
 
 void eye(int64_t, std::optional<int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
-  const Access to(out);
-  const int64_t columns = out.size(1);
-  for_each(queue_of(out), out.numel(),
-           [=] TT_DEVICE(int64_t i) { to.store(i, static_cast<int64_t>(i / columns == i % columns)); });
+  fill_with(out, Scalar(false));
+  const int64_t diagonal = std::min(out.size(0), out.size(1));
+  if (diagonal > 0) fill_with(view_of(out, {{diagonal}, {out.size(1) + 1}, out->offset, true}), Scalar(true));
 }
 
 void literal(std::string_view bytes, absl::Span<const int64_t>, DType, Device, Tensor& out) {

@@ -47,12 +47,21 @@ void fill_elements(const Tensor& dst, T value) {
   for_each(queue, (n + kLanes - 1) / kLanes, FillVectors<T>{n, dst.data_as<T>(), value});
 }
 
-// A number as the bits of a dtype's element.
+// A number as an element.
+template <typename E>
+E element_of(const Scalar& value) {
+  if (!value.is_real()) return convert<E>(Complex<double>(value.to_complex().real(), value.to_complex().imag()));
+  const bool beyond = value.is_beyond_int() && !std::is_integral_v<E>;
+  if (value.category() == Category::kFloating || beyond) return convert<E>(value.to_double());
+  return convert<E>(value.to_int());
+}
+
+// Its bits.
 template <typename T>
 T bits_of(const Scalar& value, DType dtype) {
   T bits{};
-  with_element(dtype, [&]<typename E>(std::type_identity<E>) {
-    const E element = value.category() == Category::kFloating ? convert<E>(value.to_double()) : convert<E>(value.to_int());
+  with_any_element(dtype, [&]<typename E>(std::type_identity<E>) {
+    const E element = element_of<E>(value);
     std::memcpy(&bits, &element, std::min(sizeof(T), sizeof(E)));
   });
   return bits;

@@ -70,12 +70,23 @@ void scatter_elements(const Queue& queue, const Places& places, const Tensor& va
   });
 }
 
+template <typename T>
+void add_elements(const Queue& queue, const Places& places, const Tensor& values, const Tensor& out) {
+  const T* from = values.data_as<T>();
+  T* to = out.data_as<T>();
+  for_each(queue, places.count, [=] TT_DEVICE(int64_t i) {
+    const Offsets<3> at = places.layout.offsets(i);
+    bool good = true;
+    const int64_t offset = places.offset(at, &good);
+    if (good) atomic_add(to + offset, from[at.at[0]]);
+  });
+}
+
 enum class Combination { kReplace, kAdd, kMultiply, kLargest, kSmallest };  // a NaN, once met, stays
 
 template <typename T>
 TT_FUNCTION T combined(Combination how, T old, T value) {
   switch (how) {
-    case Combination::kAdd: return static_cast<T>(old + value);
     case Combination::kMultiply: return static_cast<T>(old * value);
     case Combination::kLargest: return is_nan(old) || old > value ? old : value;
     case Combination::kSmallest: return is_nan(old) || old < value ? old : value;
@@ -94,10 +105,7 @@ void combine_elements(const Queue& queue, const Places& places, Combination how,
     const int64_t offset = places.offset(at, &good);
     if (!good) return;
     const T value = from[at.at[0]];
-    if (how == Combination::kAdd)
-      atomic_add(to + offset, value);
-    else
-      atomic_update(to + offset, [how, value](T old) { return combined(how, old, value); });
+    atomic_update(to + offset, [how, value](T old) { return combined(how, old, value); });
   });
 }
 
@@ -111,7 +119,10 @@ void scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const T
   const Places places(queue, to, shape_rules::wrap_dim(dim, to.dim()), where, value_strides);
   if (how == Combination::kReplace) {
     with_bits(to.dtype(), [&]<typename T>(std::type_identity<T>) { scatter_elements<T>(queue, places, values, to); });
-  } else {
+  } else if (how == Combination::kAdd) {
+    with_any_element(to.dtype(),
+                     [&]<typename T>(std::type_identity<T>) { add_elements<T>(queue, places, values, to); });
+  } else {  // complex numbers have no order
     with_element(to.dtype(),
                  [&]<typename T>(std::type_identity<T>) { combine_elements<T>(queue, places, how, values, to); });
   }

@@ -86,7 +86,7 @@ void replace_selected(const Tensor& out, const Selection& selection, const Tenso
 
 // What sums of T are computed in.
 template <typename T>
-using Wide = std::conditional_t<std::is_same_v<T, double>, double,
+using Wide = std::conditional_t<std::is_same_v<T, double> || is_complex_v<T>, T,
                                 std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, Bool>, int64_t, float>>;
 
 // Each selected element += factor * value, in any order.
@@ -108,9 +108,11 @@ void add(const Tensor& out, const Selection& selection, const Tensor& values, Wi
 }
 
 void add_selected(const Tensor& out, const Selection& selection, const Tensor& values, const Scalar& factor) {
-  with_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_any_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     if constexpr (std::is_same_v<Wide<T>, int64_t>)
       add<T>(out, selection, values, factor.to_int());
+    else if constexpr (is_complex_v<T>)
+      add<T>(out, selection, values, T(Complex<double>(factor.to_complex().real(), factor.to_complex().imag())));
     else
       add<T>(out, selection, values, static_cast<Wide<T>>(factor.to_double()));
   });

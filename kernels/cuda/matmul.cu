@@ -1,4 +1,4 @@
-// matmul and linear: batches of matrix products. Floating ones are a library's; those of integers are done here.
+// matmul and linear: batches of matrix products. Floating and complex ones are a library's; those of integers are done here.
 #include <algorithm>
 
 #include "engine/context.h"
@@ -167,7 +167,7 @@ void multiply(const Tensor& input, const Tensor& other, const Tensor& bias, Tens
   const bool fused = bias && out.dim() > 0 && input.size(-1) > 0 && adds_bias(bias, out);
   if (input.size(-1) == 0) {
     fill_zeros(queue_of(out), out);
-  } else if (is_floating(out.dtype())) {
+  } else if (has_gradients(out.dtype())) {
     multiply_floats(input, other, fused ? bias.data() : nullptr, out);
   } else {
     multiply_integers(input, other, out);

@@ -1,4 +1,5 @@
 // Variance and standard deviation.
+#include "kernels/common/parts.h"
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/reduce.h"
@@ -66,14 +67,36 @@ void moments_into(const Tensor& input, const std::optional<absl::Span<const int6
   out.dtype() == DType::kFloat64 ? reduce_as(std::type_identity<double>()) : reduce_as(std::type_identity<float>());
 }
 
+// The variance of complex numbers is that of their real parts and that of their imaginary ones.
+void moments_of_parts(const Tensor& input, const std::optional<absl::Span<const int64_t>>& dim, int64_t correction,
+                      bool root, Tensor& out) {
+  Tensor variances[2];
+  for (int which : {0, 1}) {
+    variances[which] = empty(out.sizes(), DType::kFloat64, out.device());
+    moments_into(part(input, which), dim, correction, false, variances[which]);
+  }
+  const double *re = variances[0].data_as<double>(), *im = variances[1].data_as<double>();
+  const Access to(out);
+  for_each(queue_of(out), out.numel(), [=] TT_DEVICE(int64_t i) {
+    const double variance = re[i] + im[i];
+    to.store(i, root ? math::sqrt(variance) : variance);
+  });
+}
+
+void moments(const Tensor& input, const std::optional<absl::Span<const int64_t>>& dim, int64_t correction, bool root,
+             Tensor& out) {
+  is_complex(input.dtype()) ? moments_of_parts(input, dim, correction, root, out)
+                            : moments_into(input, dim, correction, root, out);
+}
+
 }  // namespace
 
 void var(const Tensor& input, std::optional<absl::Span<const int64_t>> dim, int64_t correction, bool, Tensor& out) {
-  moments_into(input, dim, correction, false, out);
+  moments(input, dim, correction, false, out);
 }
 
 void std(const Tensor& input, std::optional<absl::Span<const int64_t>> dim, int64_t correction, bool, Tensor& out) {
-  moments_into(input, dim, correction, true, out);
+  moments(input, dim, correction, true, out);
 }
 
 }  // namespace tt::cuda

@@ -1,5 +1,6 @@
 // nan_to_num: its defaults are the limits of the tensor's own dtype, which a body does not know.
 #include "kernels/common/limits.h"
+#include "kernels/common/parts.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/pointwise_call.h"
@@ -30,6 +31,10 @@ void replace(const Tensor& input, const Tensor& out, double nan, double above, d
 
 void nan_to_num(const Tensor& input, double nan, std::optional<double> posinf, std::optional<double> neginf,
                 Tensor& out) {
+  if (is_complex(out.dtype())) {  // each part for itself
+    Tensor both = parts(out);
+    return nan_to_num(parts(contiguous_as(input, out.dtype())), nan, posinf, neginf, both);
+  }
   if (!is_floating(out.dtype())) return copy(input, out);
   const double limit = highest(out.dtype()), above = posinf.value_or(limit), below = neginf.value_or(-limit);
   out.dtype() == DType::kFloat64 ? replace<double>(input, out, nan, above, below)

@@ -8,22 +8,34 @@ namespace tt::cuda {
 
 namespace {
 
+template <typename Row>
+std::vector<const Row*> by_id(const std::vector<absl::Span<const Row>>& files) {
+  std::vector<const Row*> rows(op_id::kMax + 1);
+  for (const auto& file : files) {
+    for (const Row& row : file) rows[row.op] = &row;
+  }
+  return rows;
+}
+
 const PointwiseRow& row_of(uint16_t op) {
-  static const std::vector<const PointwiseRow*> rows = [] {
-    std::vector<const PointwiseRow*> by_id(op_id::kMax + 1);
-    for (const auto& file : pointwise_files()) {
-      for (const PointwiseRow& row : file) by_id[row.op] = &row;
-    }
-    return by_id;
-  }();
+  static const std::vector<const PointwiseRow*> rows = by_id(pointwise_files());
   return *rows[op];
 }
 
+// Null where the operator has no body for complex numbers.
+const ComplexRow* complex_row_of(uint16_t op) {
+  static const std::vector<const ComplexRow*> rows = by_id(complex_files());
+  return rows[op];
+}
+
+// Null where the operator does not compute so.
 template <typename C>
-Launch<C> launch_of(const PointwiseRow& row, DType compute) {
-  if constexpr (std::is_same_v<C, float>) return row.f32;
-  else if constexpr (std::is_same_v<C, double>) return row.f64;
-  else return compute == DType::kBool ? row.boolean : row.i64;
+Launch<C> launch_of(uint16_t op, DType compute) {
+  if constexpr (std::is_same_v<C, float>) return row_of(op).f32;
+  else if constexpr (std::is_same_v<C, double>) return row_of(op).f64;
+  else if constexpr (std::is_same_v<C, Complex<float>>) return complex_row_of(op) ? complex_row_of(op)->c64 : nullptr;
+  else if constexpr (std::is_same_v<C, Complex<double>>) return complex_row_of(op) ? complex_row_of(op)->c128 : nullptr;
+  else return compute == DType::kBool ? row_of(op).boolean : row_of(op).i64;
 }
 
 // Integers that the CPU computes in 32 bits wrap to them here, too.
@@ -31,6 +43,8 @@ template <typename C>
 C number_as(const Arg& arg, DType compute) {
   if constexpr (std::is_floating_point_v<C>) {
     return static_cast<C>(arg.to_double());
+  } else if constexpr (is_complex_v<C>) {
+    return C(Complex<double>(arg.to_double(), arg.kind == Arg::Kind::kComplex ? arg.imaginary : 0));
   } else {
     const int64_t value = arg.kind == Arg::Kind::kFloat ? arg.scalar().to_int() : arg.integer;
     return compute == DType::kInt64 ? value : static_cast<int32_t>(value);
@@ -51,15 +65,14 @@ void add_argument(CallBuilder<C>& builder, const ChainStep& step, size_t i) {
 
 template <typename C>
 void run(const ChainStep& step, const Tensor& out) {
-  const uint16_t simpler = power_of(step);
-  const PointwiseRow& row = row_of(simpler ? simpler : step.op->id);
-  const Launch<C> launch = launch_of<C>(row, step.compute);
+  const uint16_t simpler = power_of(step), op = simpler ? simpler : step.op->id;
+  const Launch<C> launch = launch_of<C>(op, step.compute);
   check_as(ErrorKind::kNotImplemented, launch != nullptr, "not implemented for ", name(step.compute));
   if (out.numel() == 0) return;
   CallBuilder<C> builder(out);
   for (size_t i = 0; i < (simpler ? 1 : step.args.size()); ++i) add_argument(builder, step, i);
   const Queue queue = queue_of(out);
-  if (std::is_integral_v<C> && row.divisor >= 0) builder.call().fault = open_fault(queue, &divided_by_zero);
+  if (std::is_integral_v<C> && divides(op)) builder.call().fault = open_fault(queue, &divided_by_zero);
   launch(queue, builder.call());
 }
 
@@ -74,10 +87,10 @@ void pointwise(Call& call) {
 }  // namespace
 
 uint16_t power_of(const ChainStep& step) {
-  if (step.op->id != op_id::kPow || !step.args[1].is_number()) return 0;
+  if (step.op->id != op_id::kPow || !step.args[1].is_real_number()) return 0;
   const double n = step.args[1].to_double();
   if (n == 2) return op_id::kSquare;
-  if (!is_floating(step.compute)) return 0;
+  if (!has_gradients(step.compute)) return 0;
   return n == 0.5 ? op_id::kSqrt : n == -0.5 ? op_id::kRsqrt : n == -1 ? op_id::kReciprocal : 0;
 }
 
@@ -89,9 +102,9 @@ void run_step(const ChainStep& step, const Tensor& out) {
     case DType::kBFloat16:
     case DType::kFloat32: return run<float>(step, out);
     case DType::kFloat64: return run<double>(step, out);
-    case DType::kComplex64:
+    case DType::kComplex64: return run<Complex<float>>(step, out);
+    case DType::kComplex128: return run<Complex<double>>(step, out);
     case DType::kUInt64:  // its bits are not all that int64 needs
-    case DType::kComplex128:
       fail(ErrorKind::kNotImplemented, "is not implemented for ", out.device(), " in ", name(step.compute));
     default: return run<int64_t>(step, out);
   }

@@ -1,7 +1,8 @@
 // The loops around pointwise bodies, for the generated sources alone.
 //
-// Three for each body and type: over whole vectors, where everything lies plainly; over fours of any dtype, where rows lie
-// plainly or are one element over and over; and over elements anywhere.
+// Three for each body and real type: over whole vectors, where everything lies plainly; over fours of any dtype, where
+// rows lie plainly or are one element over and over; and over elements anywhere. Complex numbers are wide enough by
+// themselves: they have the last alone.
 #pragma once
 
 #include "kernels/common/special_math.h"
@@ -160,13 +161,15 @@ void launch(const Queue& queue, const PointwiseCall<C>& call) {
       if (call.dtype == DType::kBFloat16) return launch_vectors<Body, C, BFloat16>(queue, call);
     } else if constexpr (std::is_same_v<C, double>) {
       if (call.dtype == DType::kFloat64) return launch_vectors<Body, C, double>(queue, call);
-    } else {
+    } else if constexpr (std::is_same_v<C, int64_t>) {
       if (call.dtype == DType::kInt64) return launch_vectors<Body, C, int64_t>(queue, call);
     }
   }
   const Scattered<Body, C> elements(call);
-  if (Quads<Body, C>::fit(elements.layout)) {
-    return for_each(queue, (call.numel + 3) / 4, Quads<Body, C>(elements, call.numel));
+  if constexpr (!is_complex_v<C>) {
+    if (Quads<Body, C>::fit(elements.layout)) {
+      return for_each(queue, (call.numel + 3) / 4, Quads<Body, C>(elements, call.numel));
+    }
   }
   for_each(queue, call.numel, elements);
 }

@@ -1,6 +1,6 @@
 // PointwiseRow: what the generated sources (generated/kernels/cuda/pointwise_*.cu) give for an operator with a `body:`.
 //
-// Bodies compute in float (float16 and bfloat16 too), double or int64_t (all narrower integers and bools too: what wraps
+// Bodies compute in real numbers in float (float16 and bfloat16 too), double or int64_t (all narrower integers and bools too: what wraps
 // around in a narrower type is the same once the result is stored in it).
 #pragma once
 
@@ -60,7 +60,15 @@ struct PointwiseRow {
   Launch<int64_t> boolean;
 };
 
+// An operator that has a body for complex numbers, in sources of their own (pointwise_complex_*.cu).
+struct ComplexRow {
+  uint16_t op;
+  Launch<Complex<float>> c64;
+  Launch<Complex<double>> c128;
+};
+
 // Of all generated sources.
 std::vector<absl::Span<const PointwiseRow>> pointwise_files();
+std::vector<absl::Span<const ComplexRow>> complex_files();
 
 }  // namespace tt::cuda

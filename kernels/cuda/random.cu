@@ -4,6 +4,7 @@
 #include "engine/boxed.h"
 #include "engine/context.h"
 #include "kernels/common/draws.h"
+#include "kernels/common/parts.h"
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/access.h"
 #include "kernels/cuda/copy.h"
@@ -204,10 +205,13 @@ Error no_probability(const FaultCell&) { return Error(ErrorKind::kRuntime, kNoPr
 
 void uniform_into(const Tensor& out) { draw_unit(out, 0, 1); }
 
-void rand(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) { draw_unit(out, 0, 1); }
+void rand(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
+  draw_unit(is_complex(out.dtype()) ? parts(out) : out, 0, 1);
+}
 
 void randn(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
-  draw(out, Normal(), Scaled{0, 1});
+  // A complex number has variance 1, half of it in each part.
+  is_complex(out.dtype()) ? draw(parts(out), Normal(), Scaled{0, std::sqrt(0.5)}) : draw(out, Normal(), Scaled{0, 1});
 }
 
 void uniform_like(const Tensor&, double from, double to, Tensor& out) {

@@ -1,7 +1,7 @@
 // reduce: one result of many elements, by any reduction.
 //
 // A reduction R is a value that says
-//   Value                                      what elements are read as: float, double or int64_t
+//   Value                                      what elements are read as: float, double, int64_t or a complex type
 //   Part, begin() -> Part                      what one thread gathers
 //   take(Part&, Value, int64_t position)       an element, and where it is among those that make its result
 //   settle(Part&)                              called once in a few dozen elements
@@ -38,7 +38,9 @@ inline void check_ordered(DType dtype) {
 // Whether elements of `dtype` are reduced in C without a copy of them all in another type.
 template <typename C>
 bool is_read_as(DType dtype) {
-  if constexpr (std::is_same_v<C, double>)
+  if constexpr (is_complex_v<C>)
+    return dtype == (sizeof(C) == 16 ? DType::kComplex128 : DType::kComplex64);
+  else if constexpr (std::is_same_v<C, double>)
     return dtype == DType::kFloat64;
   else if constexpr (std::is_same_v<C, float>)
     return is_floating(dtype) && dtype != DType::kFloat64;
@@ -47,7 +49,8 @@ bool is_read_as(DType dtype) {
 }
 template <typename C>
 Tensor read_as(const Tensor& t) {
-  constexpr DType kType = std::is_same_v<C, double>  ? DType::kFloat64
+  constexpr DType kType = is_complex_v<C> ? (sizeof(C) == 16 ? DType::kComplex128 : DType::kComplex64)
+                          : std::is_same_v<C, double>  ? DType::kFloat64
                           : std::is_same_v<C, float> ? DType::kFloat32
                                                      : DType::kInt64;
   return is_read_as<C>(t.dtype()) ? t : contiguous_as(t, kType);
@@ -56,8 +59,8 @@ Tensor read_as(const Tensor& t) {
 // with_element_of for those dtypes alone.
 template <typename C, typename F>
 TT_FUNCTION void with_element_read_as(DType dtype, F f) {
-  if constexpr (std::is_same_v<C, double>) {
-    f(std::type_identity<double>());
+  if constexpr (std::is_same_v<C, double> || is_complex_v<C>) {
+    f(std::type_identity<C>());
   } else if constexpr (std::is_same_v<C, float>) {
     if (dtype == DType::kFloat16)
       f(std::type_identity<Half>());

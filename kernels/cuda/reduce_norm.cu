@@ -1,7 +1,10 @@
 // Norms and logsumexp.
 #include <cmath>
 
+#include "engine/op_ids.h"
+#include "kernels/cuda/complex_folds.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/pointwise.h"
 #include "kernels/cuda/reduce_extremum.h"
 #include "kernels/cuda/reduce_sum.h"
 
@@ -85,14 +88,24 @@ void logsumexp_as(const Tensor& input, absl::Span<const int64_t> dim, Tensor& ou
   reduce(ExpSum<T>{Access(out)}, x, ReducePlan(x, dim, Order::kAny));
 }
 
+// Of a complex tensor, in the real dtype.
+Tensor magnitudes(const Tensor& t) {
+  Tensor out = empty(t.sizes(), to_real(t.dtype()), t.device());
+  const Arg args[] = {Arg(t.get())};
+  run_step({find_op(op_id::kAbs), args, t.dtype()}, out);
+  return out;
+}
+
 }  // namespace
 
-void vector_norm(const Tensor& input, double ord, std::optional<absl::Span<const int64_t>> dim, bool,
+void vector_norm(const Tensor& input, double ord, std::optional<absl::Span<const int64_t>> dim, bool keepdim,
                  std::optional<DType>, Tensor& out) {
+  if (is_complex(input.dtype())) return vector_norm(magnitudes(input), ord, dim, keepdim, std::nullopt, out);
   out.dtype() == DType::kFloat64 ? norm_as<double>(input, ord, dim, out) : norm_as<float>(input, ord, dim, out);
 }
 
 void logsumexp(const Tensor& input, absl::Span<const int64_t> dim, bool, Tensor& out) {
+  if (is_complex(out.dtype())) return complex_logsumexp(input, dim, out);
   out.dtype() == DType::kFloat64 ? logsumexp_as<double>(input, dim, out) : logsumexp_as<float>(input, dim, out);
 }
 

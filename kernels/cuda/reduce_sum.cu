@@ -1,4 +1,6 @@
 // Sums, products, and questions about how many elements are not 0.
+#include "kernels/common/parts.h"
+#include "kernels/cuda/complex_folds.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/reduce_sum.h"
 
@@ -22,6 +24,10 @@ void sum_as(const Tensor& input, const Dims& dim, bool average, Tensor& out) {
 }
 
 void sum_into(const Tensor& input, const Dims& dim, bool average, Tensor& out) {
+  if (is_complex(out.dtype())) {
+    return reduce_parts(contiguous_as(input, out.dtype()), dim, out,
+                        [=](const Tensor& x, SizesView dims, Tensor& to) { sum_into(x, dims, average, to); });
+  }
   with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) { sum_as<AsIs, T>(input, dim, average, out); });
 }
 
@@ -36,6 +42,7 @@ struct Question {
 };
 
 void count_into(const Tensor& input, const Dims& dim, Question::Kind kind, Tensor& out) {
+  if (is_complex(input.dtype())) return count_into(contiguous_as(input, DType::kBool), dim, kind, out);
   const ReducePlan plan = plan_over(input, dim);
   with_reduced(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     reduce(Count<T, Question>{Access(out), Question{kind, plan.count}}, input, plan);
@@ -70,6 +77,7 @@ void nansum(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& o
 void mean(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out) { sum_into(input, dim, true, out); }
 
 void prod(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out) {
+  if (is_complex(out.dtype())) return complex_prod(input, dim.value_or(absl::Span<const int64_t>()), out);
   with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     const Tensor x = read_as<T>(input);
     reduce(Product<T>{Access(out)}, x, plan_over(x, dim));

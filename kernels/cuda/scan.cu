@@ -16,7 +16,8 @@ namespace {
 // about that line alone. Floats are totalled in double.
 template <typename T>
 struct Running {
-  using Value = std::conditional_t<std::is_integral_v<T>, int64_t, double>;
+  using Value = std::conditional_t<is_complex_v<T>, Complex<double>,
+                                   std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
   Value value;
   uint64_t place : 63;  // in its line
   uint64_t fresh : 1;
@@ -48,7 +49,7 @@ struct Continue {
       result.value = before.value + next.value;
     } else if (kind == RunningKind::kProduct) {
       result.value = before.value * next.value;
-    } else {
+    } else if constexpr (!is_complex_v<T>) {  // those have no order
       const bool beats = kind == RunningKind::kLargest ? next.value >= before.value : next.value <= before.value;
       if (beats || math::isnan(next.value)) result = next;
       result.fresh = before.fresh;
@@ -117,6 +118,15 @@ void scan(const Tensor& input, int64_t dim, RunningKind kind, Tensor& values, Te
   dim = shape_rules::wrap_dim(dim, input.dim());
   const Continue next{kind};
   const Lines lines(input, dim);
+  const bool ordered = kind != RunningKind::kSum && kind != RunningKind::kProduct;
+  check_as(ErrorKind::kNotImplemented, !ordered || !is_complex(values.dtype()), "not implemented for ",
+           name(values.dtype()));
+  if (values.dtype() == DType::kComplex64) {
+    return scan_packed<Complex<float>>(input, dim, values.dtype(), next, values, indices);
+  }
+  if (values.dtype() == DType::kComplex128) {
+    return scan_packed<Complex<double>>(input, dim, values.dtype(), next, values, indices);
+  }
   constexpr int64_t kEnough = 4096;  // lines to keep a device busy with a thread each
   if (lines.count() >= kEnough && (lines.lie_side_by_side() || lines.length() <= 16)) {
     return is_integral(values.dtype()) ? scan_side_by_side<int64_t>(input, dim, next, values, indices)

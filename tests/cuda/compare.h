@@ -21,10 +21,21 @@ inline Tensor there(const Tensor& t, Device device) {
 // On the CPU, row by row.
 inline Tensor back(const Tensor& t) { return ops::contiguous(ops::to_device(t, Device{})); }
 
+// testing::filled, of complex numbers too.
+inline Tensor filled_any(SizesView sizes, DType dtype) {
+  const Sizes own(sizes.begin(), sizes.end());
+  if (!is_complex(dtype)) return testing::filled(own, dtype);
+  return ops::complex(testing::filled(own, to_real(dtype)), testing::filled(own, to_real(dtype)));
+}
+
 // Equal dtypes, sizes and elements, these to within `tolerance` of their own size; NaN is NaN.
 inline void expect_same(const Tensor& got, const Tensor& want, double tolerance, const std::string& what = "") {
   ASSERT_EQ(got.dtype(), want.dtype()) << what;
   ASSERT_EQ(got.sizes(), want.sizes()) << what;
+  if (is_complex(got.dtype())) {
+    expect_same(ops::view_as_real(got), ops::view_as_real(want), tolerance, what);
+    return;
+  }
   const Tensor a = back(got), b = back(want);
   for (int64_t i = 0; i < a.numel(); ++i) {
     const double x = testing::at(a, i), y = testing::at(b, i);

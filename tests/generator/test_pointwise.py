@@ -139,6 +139,16 @@ def test_cuda_shares_the_bodies():
     assert "find<ProbeFloat, int64_t>(), find<ProbeFloat, int64_t>()}," in text  # one body, integers and truth alike
 
 
+def test_cuda_compiles_complex_bodies_apart():
+    op = operator("input * other", complex=True)
+    text = pointwise_cuda.emit_complex_file([op], 4008 % pointwise_cuda.NUM_COMPLEX_FILES, FUNCTIONS)
+    assert "return input * other;" in text
+    assert "{op_id::kProbe, find<ProbeComplex, Complex<float>>(), find<ProbeComplex, Complex<double>>()}," in text
+    assert "Complex" not in pointwise_cuda.emit_file([op], 4008 % pointwise_cuda.NUM_FILES, FUNCTIONS)
+    real = operator("input * other")
+    assert "kProbe" not in pointwise_cuda.emit_complex_file([real], 4008 % pointwise_cuda.NUM_COMPLEX_FILES, FUNCTIONS)
+
+
 def test_chains_get_bodies_as_text_but_for_divisions_of_integers():
     text = pointwise_cuda.emit_bodies(
         [operator("floor_divide(input, other)")], FUNCTIONS, '#pragma once\n#include <bit>\nint f();\n'

@@ -29,11 +29,11 @@ ERRORS = [
 
 
 def everywhere(cases, operator_of=lambda case: case.operator, name_of=str) -> list:
-    """The cases on each device that they can be made to run on: GPUs compute with no complex numbers yet."""
+    """The cases on each device that they can be made to run on."""
     return [
         pytest.param(case, device, id=name_of(case) if device == "cpu" else f"{name_of(case)}-{device}")
         for device in DEVICES for case in cases
-        if device == "cpu" or takes_device(operator_of(case)) and not getattr(case, "complex", None)
+        if device == "cpu" or takes_device(operator_of(case))
     ]  # fmt: skip
 
 

@@ -52,13 +52,17 @@ cudaDataType_t type_of(DType dtype) {
     case DType::kFloat16: return CUDA_R_16F;
     case DType::kBFloat16: return CUDA_R_16BF;
     case DType::kFloat64: return CUDA_R_64F;
+    case DType::kComplex64: return CUDA_C_32F;
+    case DType::kComplex128: return CUDA_C_64F;
     default: return CUDA_R_32F;
   }
 }
 
+bool is_double(DType dtype) { return to_real(dtype) == DType::kFloat64; }
+
 cublasComputeType_t compute_type(const BlasProduct& p) {
-  if (p.dtype == DType::kFloat64) return CUBLAS_COMPUTE_64F;
-  return p.dtype == DType::kFloat32 && p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  if (is_double(p.dtype)) return CUBLAS_COMPUTE_64F;
+  return to_real(p.dtype) == DType::kFloat32 && p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
 // A row-major matrix is the transposed one in columns; one in columns has to be transposed for that.
@@ -100,7 +104,8 @@ Key key_of(const BlasProduct& p, int device) {
 class Problem {
  public:
   Problem(const CublasLt& lt, const BlasProduct& p) : lt_(lt), p_(p) {
-    const cudaDataType_t scale = p.dtype == DType::kFloat64 ? CUDA_R_64F : CUDA_R_32F;
+    const bool narrow = p.dtype == DType::kFloat16 || p.dtype == DType::kBFloat16;
+    const cudaDataType_t scale = narrow ? CUDA_R_32F : type_of(p.dtype);
     lt.must("cublasLtMatmulDescInit", lt.init_desc(&desc_, sizeof(desc_), compute_type(p), scale));
     const cublasOperation_t turn_b = is_transposed(p.b) ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t turn_a = is_transposed(p.a) ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -139,11 +144,11 @@ class Problem {
   // `workspace`: as much as `chosen` says.
   void run(cublasLtHandle_t handle, const cublasLtMatmulHeuristicResult_t& chosen, void* workspace,
            StreamHandle stream) const {
-    const double one = 1, kept = p_.accumulate ? 1 : 0;
-    const float one_f = 1, kept_f = p_.accumulate ? 1 : 0;
-    const bool is_double = p_.dtype == DType::kFloat64;
-    const void *alpha = is_double ? static_cast<const void*>(&one) : &one_f,
-               *beta = is_double ? static_cast<const void*>(&kept) : &kept_f;
+    const double one[] = {1, 0}, kept[] = {p_.accumulate ? 1.0 : 0.0, 0};  // the second: a complex number's imaginary part
+    const float one_f[] = {1, 0}, kept_f[] = {p_.accumulate ? 1.0F : 0.0F, 0};
+    const bool in_double = is_double(p_.dtype);
+    const void *alpha = in_double ? static_cast<const void*>(one) : one_f,
+               *beta = in_double ? static_cast<const void*>(kept) : kept_f;
     lt_.must("cublasLtMatmul",
              lt_.matmul(handle, mutable_desc(), alpha, p_.b.data, layout(b_), p_.a.data, layout(a_), beta, p_.c,
                         layout(c_), p_.c, layout(c_), &chosen.algo, workspace, chosen.workspaceSize,

@@ -9,7 +9,7 @@ namespace {
 
 template <typename T, typename R>
 void multiply_now(const BlasProduct& p) {
-  using C = Wide<T>;
+  using C = std::conditional_t<is_complex_v<T>, T, Wide<T>>;
   for (int64_t e = 0; e < p.batch; ++e) {
     const T* a = static_cast<const T*>(p.a.data) + e * p.a_step;
     const T* b = static_cast<const T*>(p.b.data) + e * p.b_step;
@@ -32,18 +32,23 @@ void multiply_now(const BlasProduct& p) {
 void check_product(const BlasProduct& p) {
   check(p.m > 0 && p.n > 0 && p.k > 0 && p.batch > 0, "an empty product");
   check(leading(p.a, p.m, p.k) && leading(p.b, p.k, p.n), "a matrix that lies as no library takes it");
-  check(!p.bias || (p.batch == 1 && p.dtype != DType::kFloat64 && !p.wide && !p.accumulate),
+  check(!p.bias || (p.batch == 1 && p.dtype < DType::kFloat64 && !p.wide && !p.accumulate),
         "a bias that no library adds");
+}
+
+template <typename T, typename R>
+void add(const Queue& queue, const BlasProduct& product) {
+  queue.add([product](StreamHandle stream) { enqueue(stream, [product] { multiply_now<T, R>(product); }); });
 }
 
 class PlainLoops final : public Blas {
  public:
   void multiply(const Queue& queue, const BlasProduct& product) override {
     check_product(product);
+    if (product.dtype == DType::kComplex64) return add<Complex<float>, Complex<float>>(queue, product);
+    if (product.dtype == DType::kComplex128) return add<Complex<double>, Complex<double>>(queue, product);
     with_floating(product.dtype, [&]<typename T>(std::type_identity<T>) {
-      queue.add([product](StreamHandle stream) {
-        enqueue(stream, [product] { product.wide ? multiply_now<T, Wide<T>>(product) : multiply_now<T, T>(product); });
-      });
+      product.wide ? add<T, Wide<T>>(queue, product) : add<T, T>(queue, product);
     });
   }
 };

@@ -1,0 +1,12 @@
+// Products of complex numbers along dimensions, and sums of exponentials: what mixes their parts.
+#pragma once
+
+#include "engine/tensor.h"
+
+namespace tt::cuda {
+
+// `out` is contiguous and complex; `input` of any dtype. No `dims` are all of them.
+void complex_prod(const Tensor& input, absl::Span<const int64_t> dims, Tensor& out);
+void complex_logsumexp(const Tensor& input, absl::Span<const int64_t> dims, Tensor& out);
+
+}  // namespace tt::cuda
