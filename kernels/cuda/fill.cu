@@ -62,7 +62,7 @@ T bits_of(const Scalar& value, DType dtype) {
   T bits{};
   with_any_element(dtype, [&]<typename E>(std::type_identity<E>) {
     const E element = element_of<E>(value);
-    std::memcpy(&bits, &element, std::min(sizeof(T), sizeof(E)));
+    std::memcpy(static_cast<void*>(&bits), &element, std::min(sizeof(T), sizeof(E)));
   });
   return bits;
 }

@@ -115,13 +115,16 @@ void for_each(const Queue& queue, int64_t n, F f) {
   launch(queue, &run_each<F>, std::min((n + kBlock - 1) / kBlock, kMaxBlocks), kBlock, n, f);
 }
 
+// Of a group that has to do with so many elements.
+inline int64_t threads_for(int64_t work) {
+  return work <= 64 ? kWarp : work <= 512 ? 128 : work <= 4096 ? 256 : work <= 16384 ? 512 : 1024;
+}
+
 // `work`: how many elements a group has to do with, which says how many threads it is worth.
 template <typename F>
 void for_each_group(const Queue& queue, int64_t groups, int64_t work, F f) {
   if (groups <= 0) return;
-  const int64_t threads = work <= 64 ? kWarp : work <= 512 ? 128 : work <= 4096 ? 256 : work <= 16384 ? 512 : 1024;
-  const int64_t blocks = std::min(groups, kMaxBlocks);
-  launch(queue, &run_groups<F>, blocks, threads, groups, f);
+  launch(queue, &run_groups<F>, std::min(groups, kMaxBlocks), threads_for(work), groups, f);
 }
 
 }  // namespace tt::cuda

@@ -1,0 +1,48 @@
+// Where the lines of a Fourier transform come from, and where their spectra go.
+#pragma once
+
+#include "kernels/common/complex.h"
+#include "kernels/cuda/launch.h"
+
+namespace tt::cuda {
+
+// How numbers lie at an end of a transform of n points: complex ones; real ones; or complex ones up to the middle, whose
+// mirrored conjugates are the rest.
+enum class FftEnd { kComplex, kReal, kHalf };
+
+template <typename R>
+struct FftSource {
+  const void* data;
+  FftEnd end;
+  int64_t stride, points;
+
+  // Point `i` of the line that begins at `start`.
+  TT_FUNCTION Complex<R> load(int64_t start, int64_t i) const {
+    if (end == FftEnd::kReal) return Complex<R>(static_cast<const R*>(data)[start + i * stride]);
+    const auto* numbers = static_cast<const Complex<R>*>(data) + start;
+    if (end == FftEnd::kComplex) return numbers[i * stride];
+    // The imaginary parts of what a real line's spectrum has real are not looked at.
+    if (i == 0 || 2 * i == points) return Complex<R>(numbers[i * stride].re);
+    if (2 * i < points) return numbers[i * stride];
+    const Complex<R> mirrored = numbers[(points - i) * stride];
+    return {mirrored.re, -mirrored.im};
+  }
+};
+
+template <typename R>
+struct FftTarget {
+  void* data;
+  FftEnd end;
+  int64_t stride, points;
+  R scale;
+
+  TT_FUNCTION void store(int64_t start, int64_t i, Complex<R> value) const {
+    if (end == FftEnd::kReal) {
+      static_cast<R*>(data)[start + i * stride] = value.re * scale;
+    } else if (end == FftEnd::kComplex || 2 * i <= points) {
+      static_cast<Complex<R>*>(data)[start + i * stride] = {value.re * scale, value.im * scale};
+    }
+  }
+};
+
+}  // namespace tt::cuda
