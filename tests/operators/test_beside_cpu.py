@@ -20,7 +20,8 @@ CASES = [op for op in OPERATORS if any(p.is_tensor for p in op.params) and not o
 FREE_SIGNS = {"eigh_decomposed": (1,), "svd_decomposed": (0, 2)}
 # Operators that take complex numbers on the CPU alone.
 COMPLEX_ON_CPU = {
-    "cholesky_factored", "eigh_decomposed", "matrix_exp", "qr_factored", "svd_decomposed", "triangular_solved",
+    "cholesky_factored", "eigh_decomposed", "householder_factored", "lu_factored", "matrix_exp", "qr_factored",
+    "svd_decomposed", "triangular_solved",
 }  # fmt: skip
 REFUSED = (RuntimeError, TypeError, IndexError, ValueError)
 
