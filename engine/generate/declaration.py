@@ -12,11 +12,12 @@ from .signature import DeclarationError, Param, Signature, parse_signature
 
 FIELDS = {
     "op", "id", "sig", "doc", "python", "aliases", "dtype", "compute", "shape", "device", "body",
-    "composite", "kernel", "landing", "grad", "dynamic", "random", "inplace", "ref", "samples", "errors", "view",
+    "composite", "kernel", "landing", "out", "grad", "dynamic", "random", "inplace", "ref", "samples", "errors", "view",
     "tolerance", "dtypes", "complex", "holomorphic", "overload_of", "twice", "checked_inputs", "checked_outputs",
 }  # fmt: skip
 IMPLEMENTATIONS = ("body", "composite", "kernel", "view")
 LANDINGS = ("overwriting", "updating")
+OUT_RULES = ("cast", "exact", "typed")
 
 
 @dataclass
@@ -53,6 +54,11 @@ class Operator:
     @property
     def is_random(self) -> bool:
         return bool(self.entry.get("random"))
+
+    @property
+    def out(self) -> str:
+        """What an `out=` of another dtype comes to."""
+        return self.entry.get("out", "cast")
 
     @property
     def kernel(self) -> str | None:
@@ -124,6 +130,8 @@ def _check(entry: dict) -> None:
         raise DeclarationError(f"needs exactly one of {', '.join(IMPLEMENTATIONS)}, got {given or 'none'}")
     if "landing" in entry and ("kernel" not in entry or entry["landing"] not in LANDINGS):
         raise DeclarationError(f"'landing' is a kernel's, one of {', '.join(LANDINGS)}, got {entry['landing']!r}")
+    if entry.get("out", "cast") not in OUT_RULES:
+        raise DeclarationError(f"'out' is one of {', '.join(OUT_RULES)}, got {entry['out']!r}")
     if "composite" not in entry and "grad" not in entry:
         raise DeclarationError("needs 'grad' (a map, none, or {custom: symbol})")
     if "ref" not in entry:
@@ -137,6 +145,8 @@ def _check_rules(op: Operator) -> None:
             f"has {outputs} results but {len(op.dtype_rules)} dtype and {len(op.shape_rules)} shape rules"
         )
     names = {p.name for p in op.params}
+    if op.out == "typed" and "dtype" not in names:
+        raise DeclarationError("has no 'dtype' for 'out: typed' to be about")
     if isinstance(op.entry.get("grad"), list) and not op.is_composite:
         raise DeclarationError("lists what it differentiates in, which is for composites: write formulas")
     for param in (name for key in op.gradients for name in op.gradient_keys(key)):

@@ -135,7 +135,7 @@ def _row(op: Operator) -> str:
     flags += [reads_values(op), op.entry.get("device") == "any"]
     return (
         f"    {{{op.id}, {cpp_string(op.name)}, {params}, {op.signature.num_outputs}, "
-        f"{', '.join(map(cpp, flags))}, &infer_{op.name}}},\n"
+        f"{', '.join(map(cpp, flags))}, OutRule::k{op.out.capitalize()}, &infer_{op.name}}},\n"
     )
 
 

@@ -42,6 +42,25 @@ DType promote_complex(DType a, DType b) {
 
 std::string_view name(DType t) { return kNames[static_cast<size_t>(t)]; }
 
+std::string_view c_word(DType t) {
+  switch (t) {
+    case DType::kFloat32:
+      return "float";
+    case DType::kFloat64:
+      return "double";
+    case DType::kInt64:
+      return "long";
+    case DType::kInt32:
+      return "int";
+    case DType::kFloat16:
+      return "c10::Half";
+    case DType::kBFloat16:
+      return "c10::BFloat16";
+    default:
+      return name(t);
+  }
+}
+
 std::string_view type_word(DType t) { return kWords[static_cast<size_t>(t)]; }
 
 std::optional<DType> parse_dtype(std::string_view name) {

@@ -41,6 +41,7 @@ inline size_t item_size(DType t) {
   return kSizes[static_cast<size_t>(t)];
 }
 std::string_view name(DType t);       // "float32"
+std::string_view c_word(DType t);     // C++'s word, which PyTorch uses in others: "to have dtype float"
 std::string_view type_word(DType t);  // PyTorch's word in messages: "not implemented for 'Float'"
 std::optional<DType> parse_dtype(std::string_view name);
 inline Category category(DType t) {

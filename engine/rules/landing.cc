@@ -47,4 +47,9 @@ void check_landing(const Op& op, const TensorMeta& result, const TensorMeta& tar
   }
 }
 
+void check_out(const Op& op, const TensorMeta& result, const TensorMeta& target) {
+  if (op.out == OutRule::kCast || result.dtype == target.dtype) return;
+  refuse(op, "Expected out tensor to have dtype ", c_word(result.dtype), ", but got ", c_word(target.dtype), " instead");
+}
+
 }  // namespace tt

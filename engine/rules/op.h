@@ -57,6 +57,13 @@ struct Inference {
   bool requires_grad = false;                  // grad mode is on and a differentiable argument requires grad
 };
 
+// What an `out=` of another dtype than the result's comes to.
+enum class OutRule : uint8_t {
+  kCast,   // the result is cast to it, where it can be
+  kExact,  // refused
+  kTyped,  // refused, but a `dtype` that is not given is that of out
+};
+
 struct Op {
   using Infer = void (*)(Args args, Inference* out);
 
@@ -72,6 +79,7 @@ struct Op {
   bool differentiable;         // some parameter is
   bool saves;                  // a gradient's formula reads values of arguments or results: kept until backward
   bool any_devices;            // its tensors may be on several: it passes them on and computes nothing with them
+  OutRule out;                 // for callers with an `out=`, which know it from the operator in place
   Infer infer;
 
   // Throws Error (TypeError) where an argument has the wrong kind or is missing. `args` are as
@@ -99,5 +107,7 @@ void infer(const Op& op, Args args, bool grad_enabled, Inference* out);
 // that overlaps itself. `result` is what infer() said.
 void check_landing(const Op& op, const TensorMeta& result, const TensorMeta& target,
                    bool target_is_leaf, bool grad_enabled);
+// What an `out=` requires beside that, by the operator's rule.
+void check_out(const Op& op, const TensorMeta& result, const TensorMeta& target);
 
 }  // namespace tt

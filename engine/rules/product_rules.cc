@@ -8,26 +8,6 @@ namespace {
 
 SizesView sizes_of(const Arg& tensor) { return tensor.tensor->sizes; }
 
-// C++'s word for a dtype, which PyTorch uses here.
-std::string_view c_word(DType t) {
-  switch (t) {
-    case DType::kFloat32:
-      return "float";
-    case DType::kFloat64:
-      return "double";
-    case DType::kInt64:
-      return "long";
-    case DType::kInt32:
-      return "int";
-    case DType::kFloat16:
-      return "c10::Half";
-    case DType::kBFloat16:
-      return "c10::BFloat16";
-    default:
-      return name(t);
-  }
-}
-
 // "3x4".
 std::string times(SizesView s) {
   std::string text;

@@ -52,16 +52,25 @@ PyObject* given_out(const PythonCall& call) {
   return Py_None;
 }
 
-// Whether results have the sizes of what they are to land in. Not known before the call where they depend on data.
-bool sizes_fit(const Op& op, Args args, absl::Span<const client::Tensor> into) {
-  if (op.is_dynamic) return false;
-  thread_local Inference inferred;
-  infer(op, args, false, &inferred);
-  if (inferred.outputs.size() != into.size()) return true;  // which the call refuses
-  for (size_t i = 0; i < into.size(); ++i) {
-    if (inferred.outputs[i].sizes != into[i]->sizes) return false;
+// Of `out=` before the call: refuses what the operator's rule does. Says whether the results have its sizes, which is
+// not known yet where they depend on data.
+bool fits_out(const Op& op, ParsedArgs* parsed) {
+  const client::Tensors& out = parsed->into;
+  for (size_t i = 0; op.out == OutRule::kTyped && i < op.params.size(); ++i) {
+    if (op.params[i].name == "dtype" && parsed->args[i].is_none()) parsed->args[i] = Arg(out[0]->dtype);
   }
-  return true;
+  thread_local Inference inferred;
+  infer(op, parsed->args, false, &inferred);
+  if (inferred.outputs.size() != out.size()) return !op.is_dynamic;  // which the call refuses
+  bool same_sizes = !op.is_dynamic;
+  for (size_t i = 0; i < out.size(); ++i) {
+    check_out(op, inferred.outputs[i], *out[i]);
+    for (size_t j = 0; j < i; ++j) {
+      check_as(ErrorKind::kValue, out[i] != out[j], op.name, "(): the out= tensors must not overlap.");
+    }
+    same_sizes &= inferred.outputs[i].sizes == out[i]->sizes;
+  }
+  return same_sizes;
 }
 
 // `out` of other sizes than the result's: as PyTorch resizes it, the object goes on as the result, in its own dtype.
@@ -127,7 +136,7 @@ PyObject* call_entry(const Entry& entry, const PythonCall& call, bool in_place) 
       }
       client::Session& session = parsed.session ? *parsed.session : current_session();
       if (in_place) parsed.into.assign(1, handle_of(call.self));
-      if (!in_place && !parsed.into.empty() && !sizes_fit(op, parsed.args, parsed.into)) {
+      if (!in_place && !parsed.into.empty() && !fits_out(op, &parsed)) {
         return call_resizing(op, id, parsed, call, session);
       }
       client::Tensors results = call_op(id, parsed.args, session, parsed.into);

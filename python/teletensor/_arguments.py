@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import _C
 from ._C import Tensor
-from ._landing import lands
+from ._landing import lands, lands_exactly
 
 __all__ = [
     "bucketize", "diff", "index_fill", "linspace", "logspace", "nanquantile", "polygamma", "quantile",
@@ -22,19 +22,19 @@ def _levels(q, input: Tensor) -> Tensor:
     return _torch.full([], q, dtype=input.dtype, device=input.device)
 
 
-@lands
+@lands_exactly
 def quantile(input: Tensor, q, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
     """The values below which a share q of the elements lies; q is a number or a tensor of them."""
     return _ops.quantile(input, _levels(q, input), dim, keepdim, interpolation=interpolation)
 
 
-@lands
+@lands_exactly
 def nanquantile(input: Tensor, q, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
     """quantile of what is not NaN."""
     return _ops.nanquantile(input, _levels(q, input), dim, keepdim, interpolation=interpolation)
 
 
-@lands
+@lands_exactly
 def searchsorted(
     sorted_sequence: Tensor, input, *, out_int32: bool = False, right: bool = False, side: str | None = None,
     sorter: Tensor | None = None,
@@ -64,7 +64,7 @@ def searchsorted(
     return found.to(_C.int32) if out_int32 else found
 
 
-@lands
+@lands_exactly
 def bucketize(input, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """The bucket between boundaries that each value is in."""
     if boundaries.dim() != 1:
@@ -72,7 +72,7 @@ def bucketize(input, boundaries: Tensor, *, out_int32: bool = False, right: bool
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
-@lands
+@lands_exactly
 def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
     """The n-th differences of neighbours along dim, of what is put before and after it too."""
     if n == 0:
@@ -127,7 +127,7 @@ def repeat_interleave(input: Tensor, repeats=None, dim: int | None = None, *, ou
     return input.index_select(dim, _C.tensor(places, dtype=_C.int64, device=input.device))
 
 
-@lands
+@lands_exactly
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """The elements that indices name along dim, all else broadcast; without a dim, of the flattened tensors."""
     if dim is None:
@@ -168,7 +168,7 @@ def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return _ops.polygamma(n, input, out=out)
 
 
-@lands
+@lands_exactly
 def scatter(input: Tensor, dim: int, index: Tensor, src=None, *, value=None, reduce: str | None = None) -> Tensor:
     """input with src (a tensor or a number), added or multiplied where `reduce` says so, at the places that index names."""
     src = value if src is None else src

@@ -10,7 +10,7 @@ from typing import Callable
 
 from . import _C
 from ._C import Tensor
-from ._landing import lands
+from ._landing import lands_exactly
 
 _METHODS: dict[str, Callable] = {}
 
@@ -223,4 +223,4 @@ _SHOWN = (
     "reciprocal_", "relu_", "resize_as_", "round_", "rsqrt_", "selu_", "sigmoid_", "sin_", "sinh_", "sqrt_", "square_",
     "tan_", "tanh_", "threshold_", "trunc_", "zero_",
 )  # fmt: skip
-in_place_functions = {"renorm": lands(Tensor.renorm)} | {name: _in_place_function(name) for name in (*_SHOWN, "fliplr", "flipud") if hasattr(Tensor, name)}
+in_place_functions = {"renorm": lands_exactly(Tensor.renorm)} | {name: _in_place_function(name) for name in (*_SHOWN, "fliplr", "flipud") if hasattr(Tensor, name)}

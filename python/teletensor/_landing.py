@@ -9,8 +9,8 @@ from . import _C
 from ._C import Tensor
 
 
-def lands(function: Callable) -> Callable:
-    """The function, whose results are written into ``out`` where that is given."""
+def lands(function: Callable, *, exact: bool = False) -> Callable:
+    """The function, whose results are written into ``out`` where that is given: cast, or `exact`ly of its dtype."""
 
     @functools.wraps(function)
     def landing(*args, out=None, **kwargs):
@@ -27,13 +27,18 @@ def lands(function: Callable) -> Callable:
         if len(targets) != len(results):
             raise TypeError(f"{function.__name__}(): out has {len(targets)} tensors, there are {len(results)} results")
         for result, target in zip(results, targets):
-            _write(function.__name__, result, target)
+            _write(function.__name__, result, target, exact)
         return out
 
     return landing
 
 
-def _write(name: str, result: Tensor, target: Tensor) -> None:
+lands_exactly = functools.partial(lands, exact=True)
+
+
+def _write(name: str, result: Tensor, target: Tensor, exact: bool) -> None:
+    if exact and result.dtype is not target.dtype:
+        raise RuntimeError(f"[{name}] Expected out tensor to have dtype {result.dtype}, but got {target.dtype} instead")
     if not _C.can_cast(result.dtype, target.dtype):
         raise RuntimeError(f"[{name}] result type {result.dtype} can't be cast to the desired output type {target.dtype}")
     if target.shape != result.shape:
@@ -41,9 +46,9 @@ def _write(name: str, result: Tensor, target: Tensor) -> None:
     _C.ops.assign(target, result, out=target)
 
 
-def landing_functions(scope: dict, names: tuple[str, ...]) -> dict[str, Callable]:
-    """The functions of those names in a module's scope, with `out=`."""
-    return {name: lands(scope[name]) for name in names}
+def landing_functions(scope: dict, names: tuple[str, ...], exact: tuple[str, ...] = ()) -> dict[str, Callable]:
+    """The functions of those names in a module's scope, with `out=`, which `exact` ones cast nothing to."""
+    return {name: lands(scope[name]) for name in names} | {name: lands_exactly(scope[name]) for name in exact}
 
 
 def overwriting(name: str, *, exact: bool = False) -> Callable:

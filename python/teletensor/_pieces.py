@@ -7,7 +7,7 @@ from typing import Callable
 
 from . import _C
 from ._C import Tensor
-from ._landing import landing_functions, lands
+from ._landing import landing_functions, lands_exactly
 
 __all__ = [
     "as_strided_scatter", "column_stack", "constant_pad_nd", "diagonal_scatter", "dsplit", "dstack", "empty_permuted",
@@ -143,7 +143,7 @@ def empty_permuted(size, physical_layout, *, dtype=None, device=None, requires_g
 def _copier(name: str) -> Callable:
     view = getattr(_torch, name, None) or getattr(Tensor, name, None) or getattr(_ops, name)
 
-    @lands
+    @lands_exactly
     def copy(*args, **kwargs):
         result = view(*args, **kwargs)
         return tuple(t.clone() for t in result) if isinstance(result, (tuple, list)) else result.clone()
@@ -152,7 +152,7 @@ def _copier(name: str) -> Callable:
     return copy
 
 
-globals().update(landing_functions(globals(), ("column_stack", "dstack", "slice_scatter")))
+globals().update(landing_functions(globals(), ("column_stack", "dstack"), exact=("slice_scatter",)))
 # What torch shows of views as copies.
 view_copies = {
     f"{name}_copy": _copier(name)

@@ -65,3 +65,28 @@ def test_views_copied_into_it(torch):
 def test_gradients_do_not_pass_through_it(torch):
     with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
         torch.kron(torch.ones(2, requires_grad=True), torch.ones(2), out=torch.empty(4))
+
+
+@pytest.mark.parametrize("name", ["abs", "masked_select", "diff", "unsqueeze_copy"])
+def test_some_operators_take_their_own_dtype_alone(torch, name):
+    x, of = torch.ones(3), {"masked_select": (torch.ones(3) > 0,), "unsqueeze_copy": (0,)}
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype .*float.*, but got .*(double|float64) instead"):
+        getattr(torch, name)(x, *of.get(name, ()), out=torch.empty(3, dtype=torch.float64))
+
+
+def test_a_dtype_that_is_not_given_is_that_of_out(torch):
+    assert torch.linspace(0, 10, 5, out=torch.empty(5, dtype=torch.int64)).tolist() == [0, 2, 5, 7, 10]
+    assert torch.cumsum(torch.tensor([1.5, 2.5]), 0, out=torch.empty(2, dtype=torch.int64)).tolist() == [1, 3]
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float, but got double instead"):
+        torch.ones(2, dtype=torch.float32, out=torch.empty(2, dtype=torch.float64))
+
+
+def test_two_results_have_no_room_in_one_tensor(torch):
+    out = torch.empty(2)
+    with pytest.raises(ValueError, match="must not overlap"):
+        torch.aminmax(torch.ones(2, 3), dim=1, out=(out, out))
+
+
+def test_in_place_the_dtype_stays(torch):
+    x = torch.tensor([1, 2, 3], dtype=torch.int32)
+    assert x.cumsum_(0).dtype is torch.int32 and x.tolist() == [1, 3, 6]
