@@ -26,6 +26,7 @@ Tensor angle_grad(const Tensor& g, const Operand& input);
 Tensor sgn_grad(const Tensor& g, const Operand& input, const Tensor& result);
 Tensor polar_grad_abs(const Tensor& g, const Operand& angle);
 Tensor polar_grad_angle(const Tensor& g, const Tensor& result);
+Tensor softsign_grad(const Tensor& g, const Operand& input);
 Tensor acosh_grad(const Tensor& g, const Operand& input);
 
 // Broadcasting and reductions.

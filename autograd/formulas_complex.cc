@@ -36,6 +36,14 @@ Tensor sgn_grad(const Tensor& g, const Operand& input, const Tensor& result) {
   return ops::masked_fill(across, ops::eq(input, int64_t{0}), 0.0);
 }
 
+// Of z / n with n = 1 + |z|: through z, and through |z|, which grows along z alone.
+Tensor softsign_grad(const Tensor& g, const Operand& input) {
+  const Tensor n = ops::add(ops::abs(input), int64_t{1});
+  if (!is_complex(dtype_of(input))) return ops::true_divide(g, ops::square(n));
+  const Tensor along = ops::true_divide(ops::real(ops::mul(g, conj(input))), ops::square(n));
+  return ops::sub(ops::true_divide(g, n), ops::mul(ops::sgn(input), along));
+}
+
 Tensor polar_grad_abs(const Tensor& g, const Operand& angle) {
   const Tensor unit = ops::complex(ops::cos(angle), ops::sin(angle));
   return ops::real(ops::mul(conj(g), unit));

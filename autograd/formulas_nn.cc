@@ -50,11 +50,17 @@ Tensor product_grad(const Tensor& g, const Tensor& input, Dims dims, bool keepdi
   return prod_grad(keepdim ? ops::reshape(g, Sizes{}) : g, input);
 }
 
+Tensor linear_grad_input(const Tensor& g, const Tensor& weight) {
+  return weight.dim() == 1 ? ops::mul(ops::unsqueeze(g, -1), weight) : ops::matmul(g, weight);
+}
+
 Tensor linear_grad_weight(const Tensor& g, const Tensor& input, SizesView weight) {
   int64_t rows = 1;
-  for (size_t d = 0; d + 1 < g.sizes().size(); ++d) rows *= g.sizes()[d];
-  const Tensor columns = ops::transpose(ops::reshape(g, Sizes{rows, weight[0]}), 0, 1);
-  return ops::matmul(columns, ops::reshape(input, Sizes{rows, weight[1]}));
+  for (size_t d = 0; d + 1 < input.sizes().size(); ++d) rows *= input.sizes()[d];
+  const bool vector = weight.size() == 1;
+  const Tensor columns = ops::transpose(ops::reshape(g, Sizes{rows, vector ? 1 : weight[0]}), 0, 1);
+  const Tensor grad = ops::matmul(columns, ops::reshape(input, Sizes{rows, weight.back()}));
+  return vector ? ops::reshape(grad, weight) : grad;
 }
 
 Tensor sum_over_channels(const Tensor& g) { return ops::sum(g, dims_around(g.dim(), 1, 2)); }

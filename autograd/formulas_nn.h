@@ -9,6 +9,7 @@ namespace tt::autograd::formulas {
 Tensor product_grad(const Tensor& g, const Tensor& input, Dims dims, bool keepdim);
 
 // g (..., out) and input (..., in) collected over the leading dimensions into (out, in).
+Tensor linear_grad_input(const Tensor& g, const Tensor& weight);
 Tensor linear_grad_weight(const Tensor& g, const Tensor& input, SizesView weight);
 // Over all dimensions but 1.
 Tensor sum_over_channels(const Tensor& g);

@@ -34,11 +34,32 @@ Tensor inner_product(const Tensor& input, const Tensor& other) {
   return ops::reshape(ops::matmul(left, ops::transpose(right, 0, 1)), sizes);
 }
 
+namespace {
+
+// A product of complex tensors by three of their parts: (a + bi)(c + di) = ac - bd + ((a + b)(c + d) - ac - bd) i.
+template <typename Product>
+Tensor complex_product(const Tensor& x, const Tensor& y, Product product) {
+  const Tensor a = ops::real(x), b = ops::imag(x), c = ops::real(y), d = ops::imag(y);
+  const Tensor ac = product(a, c), bd = product(b, d), all = product(ops::add(a, b), ops::add(c, d));
+  return ops::complex(ops::sub(ac, bd), ops::sub(ops::sub(all, ac), bd));
+}
+
+Tensor add_bias(const Tensor& result, const Tensor& bias) {
+  return bias ? ops::add(result, along_channel(bias, result.dim(), 1)) : result;
+}
+
+}  // namespace
+
 Tensor convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, SizesView stride, SizesView padding,
                 SizesView dilation, int64_t groups) {
-  if (input.dim() == weight.dim()) return ops::convolution(input, weight, bias, stride, padding, dilation, groups);
-  const Tensor batch = ops::unsqueeze(input, 0);
-  return ops::squeeze_dim(ops::convolution(batch, weight, bias, stride, padding, dilation, groups), Sizes{0});
+  if (input.dim() != weight.dim()) {
+    return ops::squeeze_dim(convolve(ops::unsqueeze(input, 0), weight, bias, stride, padding, dilation, groups), Sizes{0});
+  }
+  if (!is_complex(input.dtype())) return ops::convolution(input, weight, bias, stride, padding, dilation, groups);
+  const auto slide = [&](const Tensor& x, const Tensor& w) {
+    return ops::convolution(x, w, Tensor(), stride, padding, dilation, groups);
+  };
+  return add_bias(complex_product(input, weight, slide), bias);
 }
 
 namespace {
@@ -56,27 +77,35 @@ bool is_reached(SizesView stride, SizesView output_padding, int64_t space) {
 
 Tensor convolve_transposed(const Tensor& input, const Tensor& weight, const Tensor& bias, SizesView stride,
                            SizesView padding, SizesView output_padding, int64_t groups, SizesView dilation) {
-  const bool batched = input.dim() == weight.dim();
-  const Tensor batch = batched ? input : ops::unsqueeze(input, 0);
+  if (input.dim() != weight.dim()) {
+    const Tensor batch = ops::unsqueeze(input, 0);
+    return ops::squeeze_dim(
+        convolve_transposed(batch, weight, bias, stride, padding, output_padding, groups, dilation), Sizes{0});
+  }
+  if (is_complex(input.dtype())) {
+    const auto slide = [&](const Tensor& x, const Tensor& w) {
+      return convolve_transposed(x, w, Tensor(), stride, padding, output_padding, groups, dilation);
+    };
+    return add_bias(complex_product(input, weight, slide), bias);
+  }
   const int64_t space = weight.dim() - 2;
-  const Sizes size = shape_rules::conv_transpose(Arg(batch.get()), Arg(weight.get()), Arg(), stride, padding,
+  const Sizes size = shape_rules::conv_transpose(Arg(input.get()), Arg(weight.get()), Arg(), stride, padding,
                                                  output_padding, groups, dilation, space);
   Tensor result;
   if (is_reached(stride, output_padding, space)) {
-    result = ops::convolution_input(batch, weight, size, stride, padding, dilation, groups);
+    result = ops::convolution_input(input, weight, size, stride, padding, dilation, groups);
   } else {  // all there is without padding, then what is to stay of it and zeros beyond
     const Sizes none(static_cast<size_t>(space), 0);
-    const Sizes all = shape_rules::conv_transpose(Arg(batch.get()), Arg(weight.get()), Arg(), stride, none, none, groups,
+    const Sizes all = shape_rules::conv_transpose(Arg(input.get()), Arg(weight.get()), Arg(), stride, none, none, groups,
                                                   dilation, space);
     Sizes borders;
     for (int64_t d = space - 1; d >= 0; --d) {
       borders.push_back(-along(padding, d));
       borders.push_back(along(output_padding, d) - along(padding, d));
     }
-    result = ops::pad(ops::convolution_input(batch, weight, all, stride, none, dilation, groups), borders, 0.0);
+    result = ops::pad(ops::convolution_input(input, weight, all, stride, none, dilation, groups), borders, 0.0);
   }
-  if (bias) result = ops::add(result, along_channel(bias, result.dim(), 1));
-  return batched ? result : ops::squeeze_dim(result, Sizes{0});
+  return add_bias(result, bias);
 }
 
 Tensor cosine(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
@@ -111,7 +140,7 @@ Tensor pair_distances(const Tensor& x1, const Tensor& x2, double p, std::optiona
 }
 
 double epsilon(DType dtype) {
-  switch (dtype) {
+  switch (to_real(dtype)) {
     case DType::kFloat16:
       return 0x1p-10;
     case DType::kBFloat16:
@@ -121,6 +150,15 @@ double epsilon(DType dtype) {
     default:
       return 0x1p-52;
   }
+}
+
+// Of complex numbers the squares are not those of their lengths: as PyTorch has it.
+Tensor root_normalize(const Tensor& input, SizesView normalized_shape, const Tensor& weight, double eps) {
+  if (!is_complex(input.dtype())) return ops::rms_norm_forward(input, normalized_shape, weight, eps)[0];
+  Sizes dims;
+  for (size_t d = 1; d <= normalized_shape.size(); ++d) dims.push_back(-static_cast<int64_t>(d));
+  const Tensor root = ops::rsqrt(ops::add(ops::mean(ops::square(input), dims, true), eps));
+  return weighted(ops::mul(input, root), weight);
 }
 
 int64_t class_dim(const Tensor& input) { return input.dim() == 1 ? 0 : 1; }

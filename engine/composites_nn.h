@@ -21,6 +21,7 @@ Tensor cosine(const Tensor& x1, const Tensor& x2, int64_t dim, double eps);
 Tensor pair_distances(const Tensor& x1, const Tensor& x2, double p, std::optional<std::string_view> compute_mode);
 // The smallest number that makes a difference to 1.
 double epsilon(DType dtype);
+Tensor root_normalize(const Tensor& input, SizesView normalized_shape, const Tensor& weight, double eps);
 
 // Losses.
 int64_t class_dim(const Tensor& input);

@@ -180,8 +180,33 @@ Tensor max_pool_volumes(const Tensor& input, SizesView kernel, SizesView stride,
   return volumes.result(lines, planes);
 }
 
+namespace {
+
+// Sums and counts are whole numbers, and divided once: a mean of means would be cut twice.
+Tensor average_integers(const Tensor& input, SizesView kernel, SizesView stride, SizesView padding, bool ceil_mode,
+                        bool count_include_pad, std::optional<int64_t> divisor_override) {
+  const auto sums = [&](const Tensor& t) {
+    return avg_pool_volumes(t, kernel, stride, padding, ceil_mode, count_include_pad, int64_t{1});
+  };
+  const Tensor total = sums(ops::to_dtype(input, DType::kFloat64));
+  Tensor count;
+  if (!divisor_override) {
+    const Tensor ones = ops::ones_like(ops::to_dtype(input, DType::kFloat64));
+    const Tensor share =
+        avg_pool_volumes(ones, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override);
+    count = ops::round(ops::true_divide(sums(ones), share));  // the whole window's, of which `share` is inside
+  }
+  const Tensor quotient = divisor_override ? ops::true_divide(total, *divisor_override) : ops::true_divide(total, count);
+  return ops::to_dtype(quotient, input.dtype());
+}
+
+}  // namespace
+
 Tensor avg_pool_volumes(const Tensor& input, SizesView kernel, SizesView stride, SizesView padding, bool ceil_mode,
                         bool count_include_pad, std::optional<int64_t> divisor_override) {
+  if (is_integral(input.dtype())) {
+    return average_integers(input, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override);
+  }
   const Volumes volumes(input);
   const auto one = divisor_override ? std::optional<int64_t>(1) : std::nullopt;
   const Tensor planes = ops::avg_pool2d(volumes.planes(input), last_two(kernel), last_two(stride), last_two(padding),

@@ -86,7 +86,7 @@ Tensor quantiles(const Tensor& input, const Tensor& q, std::optional<int64_t> di
   const int64_t n = x.size(-1);
   const Tensor sorted = ops::sort(x, -1, false)[0], missing = ops::isnan(sorted);
   // Ranks: a row for every row of x, a column for every q.
-  const Tensor share = ops::reshape(ops::detach(q), Sizes{-1});
+  const Tensor share = ops::reshape(q, Sizes{-1});
   Tensor rank;
   if (ignore_nan) {
     const Tensor count = ops::sum(ops::logical_not(missing), Sizes{-1}, true);

@@ -69,6 +69,9 @@ DType complex_of(const Arg& input) {
 }
 
 DType of_parts(const Arg& real, const Arg& imag) {
+  for (const Arg* part : {&real, &imag}) {
+    check_as(ErrorKind::kType, part->kind == Arg::Kind::kTensor, "both parts must be Tensors, got a number");
+  }
   const DType a = same(real), b = same(imag);
   check_as(ErrorKind::kNotImplemented, is_floating(a) && is_floating(b),
            "Expected both inputs to be Half, Float or Double tensors but got ", type_word(a), " and ", type_word(b));
@@ -140,9 +143,12 @@ DType clamped(const Arg& input, const Arg& min, const Arg& max) {
   return promote(input, min, max);
 }
 
-DType masked(const Arg& input, const Arg& mask) {
+DType masked(const Arg& input, const Arg& mask, const Arg& value) {
   check(is_bool(mask), "masked_fill only supports boolean masks, but got mask with dtype ", name(same(mask)));
-  return same(input);
+  const DType t = same(input);
+  check(value.kind != Arg::Kind::kTensor || is_complex(t) || !is_complex(same(value)),
+        "value cannot be converted to type ", c_word(t), " without overflow");
+  return t;
 }
 
 DType chosen(const Arg& condition, const Arg& input, const Arg& other) {

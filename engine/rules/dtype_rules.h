@@ -76,7 +76,7 @@ inline DType real_only(DType t) {
 DType power(const Arg& input, const Arg& exponent);
 DType divided(const Arg& input, const Arg& other, std::optional<std::string_view> rounding_mode);
 DType clamped(const Arg& input, const Arg& min, const Arg& max);
-DType masked(const Arg& input, const Arg& mask);
+DType masked(const Arg& input, const Arg& mask, const Arg& value = Arg());
 DType chosen(const Arg& condition, const Arg& input, const Arg& other);
 DType closeness(const Arg& input, const Arg& other, double rtol, double atol);  // what isclose computes in
 // All arguments of one dtype (a number takes the first's), which is floating for the second form.
@@ -154,6 +154,8 @@ DType at_places(const Arg& values, const Arg& places);  // indices must be int64
 DType index_of(const Arg& indices);                                  // one_hot
 // A norm's result; weight and bias have the input's dtype, or float32 beside a half input.
 DType normalized(const Arg& input, const Arg& weight, const Arg& bias = Arg());
+DType averaged_windows(const Arg& input);  // floating or int64
+DType root_normalized(const Arg& input, const Arg& weight);  // complex numbers as well
 DType statistics(const Arg& input);                // means and deviations: float32 at least
 DType affine(const Arg& input, const Arg& weight);  // what a norm's weight has, or would have
 DType likelihood(const Arg& input, const Arg& target, const Arg& weight);

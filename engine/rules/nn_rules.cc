@@ -294,6 +294,14 @@ DType normalized(const Arg& input, const Arg& weight, const Arg& bias) {
   return t;
 }
 
+DType averaged_windows(const Arg& input) {
+  return same(input) == DType::kInt64 ? DType::kInt64 : require_floating(same(input));
+}
+
+DType root_normalized(const Arg& input, const Arg& weight) {
+  return is_complex(same(input)) ? require_equal({&input, &weight}) : normalized(input, weight);
+}
+
 DType statistics(const Arg& input) { return same(input) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32; }
 
 DType affine(const Arg& input, const Arg& weight) { return weight.is_none() ? same(input) : same(weight); }

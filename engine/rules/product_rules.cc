@@ -122,15 +122,17 @@ Sizes inner(const Arg& input, const Arg& other) {
 Sizes linear(const Arg& input, const Arg& weight, const Arg& bias) {
   SizesView x = sizes_of(input), w = sizes_of(weight);
   check(!x.empty(), "both arguments to linear need to be at least 1D, but they are 0D and ", w.size(), "D");
-  check(w.size() == 2, "linear: weight must be a matrix, got ", to_string(w));
-  if (x.back() != w[1]) {
+  check(w.size() == 1 || w.size() == 2, "linear: weight must be a matrix or a vector, got ", to_string(w));
+  const int64_t features = w.size() == 1 ? 1 : w[0];
+  if (x.back() != w.back()) {
     int64_t rows = 1;
     for (int64_t size : x.subspan(0, x.size() - 1)) rows *= size;
-    fail(ErrorKind::kRuntime, "mat1 and mat2 shapes cannot be multiplied (", rows, "x", x.back(), " and ", w[1], "x",
-         w[0], ")");
+    fail(ErrorKind::kRuntime, "mat1 and mat2 shapes cannot be multiplied (", rows, "x", x.back(), " and ", w.back(), "x",
+         features, ")");
   }
   Sizes result(x.begin(), x.end());
-  result.back() = w[0];
+  if (w.size() == 1) result.pop_back();
+  else result.back() = features;
   return bias.is_none() ? result : added(bias, result);
 }
 

@@ -60,6 +60,7 @@ Sizes half_transformed(const Arg& input, SizesView dim);
 Sizes inverse_transformed(const Arg& input, SizesView dim, int64_t last_size);
 Geometry view(const Arg& input, SizesView size);     // throws where only a copy would do
 Geometry reshape(const Arg& input, SizesView shape);
+Geometry view_of_dtype(const Arg& input, DType dtype);
 Geometry view_as(const Arg& input, const Arg& other);
 Geometry reshape_as(const Arg& input, const Arg& other);
 Geometry flatten(const Arg& input, int64_t start_dim, int64_t end_dim);

@@ -351,6 +351,29 @@ Geometry as_strided(const Arg& input, SizesView size, SizesView stride, std::opt
   return g;
 }
 
+Geometry view_of_dtype(const Arg& input, DType dtype) {
+  const TensorMeta& t = meta(input);
+  // Every byte is some number of the other types, but of bool only 0 and 1 are.
+  check(dtype != DType::kBool || t.dtype == DType::kBool, "cannot view ", type_word(t.dtype), " as Bool");
+  const auto from = static_cast<int64_t>(item_size(t.dtype)), to = static_cast<int64_t>(item_size(dtype));
+  Geometry g = geometry_of(input);
+  if (from == to) return g;
+  const auto require = [&](bool holds, std::string_view what) {
+    check(holds, what, " to view ", type_word(t.dtype), " as ", type_word(dtype), " (different element sizes)");
+  };
+  require(t.dim() > 0, "self.dim() cannot be 0");
+  require(t.strides.back() == 1, "self.stride(-1) must be 1");
+  const int64_t more = std::max<int64_t>(from / to, 1), fewer = std::max<int64_t>(to / from, 1);
+  const auto scaled = [&](int64_t count, const std::string& what) {
+    require(count % fewer == 0, what + " must be divisible by " + std::to_string(fewer));
+    return count / fewer * more;
+  };
+  g.sizes.back() = scaled(g.sizes.back(), "self.size(-1)");
+  g.offset = scaled(g.offset, "self.storage_offset()");
+  for (size_t d = 0; d + 1 < g.strides.size(); ++d) g.strides[d] = scaled(g.strides[d], "self.stride(d)");
+  return g;
+}
+
 Sizes split_sizes(SizesView sizes, int64_t split_size, int64_t dim) {
   check(split_size >= 0, "split expects split_size be non-negative, but got split_size=", split_size);
   int64_t size = sizes[at(wrap_dim(dim, static_cast<int64_t>(sizes.size())))];

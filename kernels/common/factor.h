@@ -70,13 +70,15 @@ inline SizesView batch_of_product(const Tensor& a, const Tensor& b, const Tensor
 
 // linear's weight as its right factor.
 inline Tensor turned(const Tensor& weight) {
+  if (weight.dim() == 1) return weight;
   const Geometry columns{{weight.size(1), weight.size(0)}, {weight.stride(1), weight.stride(0)}, weight->offset, true};
   return view_of(weight, columns);
 }
 
 // A bias of linear has a number for each feature, or one for all.
 inline void check_linear_bias(const Tensor& weight, const Tensor& bias) {
-  check(!bias || bias.numel() == 1 || bias.numel() == weight.size(0), "expected a bias for each of ", weight.size(0),
+  const int64_t features = weight.dim() == 1 ? 1 : weight.size(0);
+  check(!bias || bias.numel() == 1 || bias.numel() == features, "expected a bias for each of ", features,
         " features, got ", bias ? to_string(bias.sizes()) : "none");
 }
 

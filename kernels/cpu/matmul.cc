@@ -128,7 +128,7 @@ void linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Tenso
   }
   const bool one = bias && bias.numel() == 1;
   const Tensor b = one ? Tensor() : contiguous(bias);
-  multiply(input, turned(weight), b ? b.data() : nullptr, &weight, out);
+  multiply(input, turned(weight), b ? b.data() : nullptr, weight.dim() == 2 ? &weight : nullptr, out);
   if (one) add_number(bias, out);
 }
 

@@ -54,12 +54,13 @@ void spread(const Tensor& grad, Tensor& out, F&& add) {
   result.land();
 }
 
-// Means of planes, each computed by mean(x's plane, y's plane).
+// Means of planes, each computed by mean(x's plane, y's plane). Those of integers are cut as they land.
 template <typename F>
 void average(const Tensor& input, Tensor& out, F&& mean) {
-  const Tensor x = wide(input);
+  const DType computed = is_integral(out.dtype()) ? DType::kFloat64 : wide_type(out.dtype());
+  const Tensor x = contiguous_as(input, computed);
   const int64_t from = area(last_two(input.sizes())), to = area(last_two(out.sizes()));
-  WideResult result(out);
+  WideResult result(out, computed);
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     T* y = result.tensor().data_as<T>();
     for_each_plane(planes(out.sizes()), from, [&](int64_t p) { mean(x.data_as<T>() + p * from, y + p * to); });

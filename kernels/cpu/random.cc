@@ -139,12 +139,12 @@ void randn(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out
 
 void uniform_like(const Tensor&, double from, double to, Tensor& out) {
   check_uniform(from, to);
-  draw_unit(out, from, to);
+  draw_unit(is_complex(out.dtype()) ? parts(out) : out, from, to);
 }
 
 void normal_like(const Tensor&, double mean, double std, Tensor& out) {
   check_normal(std);
-  draw_normal(out, mean, std);
+  is_complex(out.dtype()) ? draw_normal(parts(out), mean, std * std::sqrt(0.5)) : draw_normal(out, mean, std);
 }
 
 void exponential_like(const Tensor&, double lambd, Tensor& out) {

@@ -161,6 +161,11 @@ void find_largest(const Tensor& input, Windows windows, Tensor& output, Tensor& 
 
 template <typename Windows, typename Count>
 void take_average(const Tensor& input, Windows windows, Count count, Tensor& out) {
+  if (is_integral(out.dtype())) {  // cut as they land
+    Tensor means = empty(out.sizes(), DType::kFloat64, out.device());
+    take_average(contiguous_as(input, DType::kFloat64), windows, count, means);
+    return copy(means, out);
+  }
   const Tensor x = contiguous(input);
   with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     average(queue_of(out), out.numel(), windows, count, x.data_as<T>(), out.data_as<T>());

@@ -56,6 +56,8 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
     """The indices of the elements that are not zero, a row each, or a vector for each dimension. Waits."""
     if not as_tuple:
         return _torch.nonzero(input) if out is None else _torch.nonzero(input, out=out)
+    if out is not None:
+        raise TypeError("nonzero(): argument 'out' must be None where as_tuple is True")
     return tuple(_torch.nonzero(input if input.dim() else input.reshape(1)).unbind(1))
 
 
@@ -178,7 +180,7 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
         centered, total = rows - rows.mean(1, True), rows.shape[1]
         scaled = centered
     else:
-        weights = weights.reshape(-1).to(rows.dtype)
+        weights = weights.reshape(-1)
         total = weights.sum()
         centered = rows - (rows * weights).sum(1, True) / total
         scaled = centered * weights

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from . import _C
 from ._C import Tensor
+from ._landing import lands_exactly
 
-__all__ = ["conj", "is_conj", "is_neg", "isreal", "resolve_conj", "resolve_neg", "vdot"]
+__all__ = ["conj", "conj_physical", "is_conj", "is_neg", "isreal", "resolve_conj", "resolve_neg", "vdot"]
 
 _torch = _C.torch
 
@@ -13,6 +14,11 @@ _torch = _C.torch
 def conj(input: Tensor) -> Tensor:
     """The complex conjugates; of real numbers the tensor itself."""
     return _torch.conj_physical(input) if input.dtype.is_complex else input
+
+
+def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The complex conjugates; of real numbers the tensor itself, or what it is written to."""
+    return conj(input) if out is None else _torch.conj_physical(input, out=out)
 
 
 def resolve_conj(input: Tensor) -> Tensor:
@@ -42,6 +48,7 @@ def isreal(input: Tensor) -> Tensor:
     return _torch.ones(input.shape, dtype=_C.bool, device=input.device)
 
 
+@lands_exactly
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """The product of two vectors, the first one conjugated."""
     return _torch.dot(conj(input), other)

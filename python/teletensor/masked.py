@@ -20,7 +20,7 @@ def _least(dtype):
     """The smallest value of a dtype."""
     from ._functions import iinfo
 
-    return -math.inf if dtype.is_floating_point else False if dtype is _C.bool else iinfo(dtype).min
+    return -math.inf if dtype.is_floating_point or dtype.is_complex else False if dtype is _C.bool else iinfo(dtype).min
 
 
 def _largest(dtype):

@@ -68,3 +68,16 @@ def test_adaptive_softmax_is_a_distribution(torch):
     np.testing.assert_allclose(output.detach().numpy(), [logs[i, c].item() for i, c in enumerate([0, 7, 19, 3])], rtol=1e-5)
     assert layer.predict(x).tolist() == logs.argmax(1).tolist()
     np.testing.assert_allclose(loss.item(), -output.mean().item(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("classes", [(3,), (3, 2)], ids=str)
+def test_cross_entropy_of_a_linear_layer(torch, classes):
+    F = torch.nn.functional  # noqa: N806
+    x, weight, bias = torch.randn(5, 4), torch.randn(*classes, 4), torch.randn(*classes)
+    target = torch.randint(0, 3, (5, *classes[1:]))
+    logits = F.linear(x, weight.reshape(-1, 4), bias.reshape(-1)).reshape(5, *classes)
+    loss = F.linear_cross_entropy(x, weight, target, linear_bias=bias, label_smoothing=0.1)
+    np.testing.assert_allclose(loss.numpy(), F.cross_entropy(logits, target, label_smoothing=0.1).numpy(), rtol=1e-6)
+    ignoring = F.linear_cross_entropy(x, weight, target, ignore_index=1, reduction="sum")
+    plain = F.linear(x, weight.reshape(-1, 4)).reshape(5, *classes)
+    np.testing.assert_allclose(ignoring.numpy(), F.cross_entropy(plain, target, ignore_index=1, reduction="sum").numpy(), rtol=1e-6)

@@ -221,3 +221,27 @@ def test_numpy_arrays_as_indices(torch):
     assert x[np.array([2, 0])].tolist() == [[4, 5], [0, 1]] and x[np.array([2, 0]), :].tolist() == [[4, 5], [0, 1]]
     assert x[np.int64(1)].tolist() == [2, 3] and x[np.array(1)].tolist() == [2, 3]
     assert x[np.array([True, False, True]), np.array([0, 1])].tolist() == [0, 5]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int16", "uint8", "int64", "complex64", "float16"])
+def test_a_view_as_another_dtype_shares_the_bytes(torch, dtype):
+    numbers = np.arange(24, dtype="float32").reshape(3, 8)
+    x = torch.tensor(numbers)
+    view, expected = x.view(getattr(torch, dtype)), numbers.view(dtype)
+    np.testing.assert_array_equal(view.numpy(), expected)
+    np.testing.assert_array_equal(x[1:, 2:6].view(getattr(torch, dtype)).numpy(), numbers[1:, 2:6].view(dtype))
+    view.zero_()
+    assert x.count_nonzero().item() == 0
+
+
+def test_bytes_that_do_not_fit_another_dtype(torch):
+    with pytest.raises(RuntimeError, match=r"self.size\(-1\) must be divisible by 2 to view Float as Double"):
+        torch.ones(2, 3).view(torch.float64)
+    with pytest.raises(RuntimeError, match=r"self.stride\(-1\) must be 1"):
+        torch.ones(4, 4).T.view(torch.float64)
+    with pytest.raises(RuntimeError, match=r"self.storage_offset\(\) must be divisible by 2"):
+        torch.ones(4, 6)[:, 1:5].view(torch.float64)
+    with pytest.raises(RuntimeError, match=r"self.dim\(\) cannot be 0"):
+        torch.tensor(1.0).view(torch.uint8)
+    with pytest.raises(RuntimeError, match="cannot view Float as Bool"):
+        torch.ones(3).view(torch.bool)

@@ -11,7 +11,7 @@ import math
 from .. import _C
 from .._C import Tensor
 from .._combining import pdist  # noqa: F401
-from .._landing import lands
+from .._landing import lands, lands_exactly
 from . import _reduction as _Reduction  # noqa: F401, N812 - PyTorch's name
 from .attention import multi_head_attention_forward, scaled_dot_product_attention  # noqa: F401
 from .bags import embedding_bag, share_gradients, shorten_rows
@@ -53,7 +53,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     return _C.functional.hardtanh(input, min_val, max_val, out=input if inplace else None)
 
 
-@lands
+@lands_exactly
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Nearer to 0 by lambd, and 0 within it."""
     if lambd < 0:
@@ -140,11 +140,20 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return input.copy_(result) if inplace else result
 
 
+def _kept(input: Tensor, sizes, p: float) -> Tensor:
+    """1 with probability 1 - p, else 0; of complex numbers both parts go."""
+    drawn = _C.torch.rand(list(sizes), dtype=input.dtype.to_real(), device=input.device)
+    return (drawn >= p).to(input.dtype)
+
+
+def _channels(input: Tensor) -> list[int]:
+    return [*input.shape[:2], *[1] * (input.dim() - 2)]
+
+
 def _feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
     if not training or _checked(p) == 0.0:
         return input
-    kept = _C.torch.rand(*input.shape[:2], *[1] * (input.dim() - 2), dtype=input.dtype, device=input.device) >= p
-    result = input * kept.to(input.dtype) * (1 / (1 - p) if p < 1 else 0.0)
+    result = input * _kept(input, _channels(input), p) * (1 / (1 - p) if p < 1 else 0.0)
     return input.copy_(result) if inplace else result
 
 
@@ -164,7 +173,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
         return input * 0
     saturated = -1.7580993408473766
     a = ((1 - p) * (1 + p * saturated**2)) ** -0.5
-    kept = (_C.torch.rand_like(input) >= p).to(input.dtype)
+    kept = _kept(input, input.shape, p)
     return (input * kept + saturated * (1 - kept)) * a - a * p * saturated
 
 
@@ -176,8 +185,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     saturated = -1.7580993408473766
     a = 0.0 if p == 1 else ((1 - p) * (1 + p * saturated**2)) ** -0.5
-    drawn = _C.torch.rand(*input.shape[:2], *[1] * (input.dim() - 2), dtype=input.dtype, device=input.device)
-    kept = (drawn >= p).to(input.dtype)
+    kept = _kept(input, _channels(input), p)
     result = (input * kept + saturated * (1 - kept)) * a - a * p * saturated
     return input.copy_(result) if inplace else result
 
@@ -307,6 +315,24 @@ def cross_entropy(
     return _ops.cross_entropy(
         input, target, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing
     )
+
+
+def linear_cross_entropy(
+    input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None, weight: Tensor | None = None,
+    reduction: str = "mean", ignore_index: int | None = None, label_smoothing: float = 0.0,
+) -> Tensor:  # fmt: skip
+    """cross_entropy of a linear layer's outputs; linear_weight is (classes, ..., features)."""
+    *classes, features = linear_weight.shape
+    if input.dim() not in (1, 2):
+        raise RuntimeError(f"linear_cross_entropy: expected input with dimensionality 1 or 2, got {input.dim()}")
+    if input.dim() == 1 and len(classes) > 1:
+        raise RuntimeError(f"linear_cross_entropy: a weight of sizes {list(linear_weight.shape)} requires batched input")
+    if ignore_index is not None and target.is_floating_point():
+        raise RuntimeError("linear_cross_entropy: ignore_index cannot be specified when target contains probabilities")
+    bias = None if linear_bias is None else linear_bias.reshape(-1)
+    logits = linear(input, linear_weight.reshape(-1, features), bias).reshape(*input.shape[:-1], *classes)
+    ignored = -100 if ignore_index is None else ignore_index
+    return cross_entropy(logits, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=label_smoothing)
 
 
 def _soft_cross_entropy(input, target, weight, reduction, label_smoothing) -> Tensor:

@@ -177,6 +177,8 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     """input over a power of its neighbour channels' squares (Krizhevsky et al. 2012)."""
     if input.dim() < 3:
         raise ValueError(f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)")
+    if input.numel() == 0:
+        return input
     squares = _ops.pad((input * input).flatten(2).unsqueeze(1), [0, 0, size // 2, (size - 1) // 2])
     means = _ops.avg_pool2d(squares, (size, 1), (1, 1)).squeeze(1).reshape(input.shape)
     return input / (means * alpha + k) ** beta
