@@ -10,7 +10,7 @@ from ._C import Tensor
 from ._landing import landing_functions, overwriting
 
 __all__ = [
-    "addr", "frexp", "gradient", "histogram", "isin", "ldexp", "logaddexp2", "logcumsumexp", "positive",
+    "addr", "frexp", "gradient", "hash_tensor", "histogram", "isin", "ldexp", "logaddexp2", "logcumsumexp", "positive",
 ]  # fmt: skip
 
 _torch = _C.torch
@@ -151,6 +151,25 @@ def _bent(slopes: Tensor, steps: Tensor, dim: int, edge: int) -> Tensor:
     return own + (own - next_) * near / (near + far)
 
 
+def hash_tensor(input: Tensor, dim=None, *, keepdim: bool = False, mode: int = 0) -> Tensor:
+    """Exclusive or of the elements' bits, each widened to 64, over all dimensions or those that are named."""
+    if mode != 0:
+        raise RuntimeError(f"hash_tensor: Unknown hash_type: {mode}")
+    if input.is_complex():
+        raise NotImplementedError(f"[hash_tensor] not implemented for {input.dtype}")
+    bits = input.to(_C.float64 if input.is_floating_point() else _C.int64, copy=True).view(_C.int64)
+    asked = range(input.dim()) if dim is None or dim == () else [dim] if isinstance(dim, int) else dim
+    dims = sorted({d % builtins.max(1, input.dim()) for d in asked if input.dim()})
+    kept = [d for d in range(input.dim()) if d not in dims]
+    sizes = [input.shape[d] for d in kept]
+    rest = bits.permute([*kept, *dims]).reshape([*sizes, math.prod(input.shape[d] for d in dims)])
+    while (n := rest.shape[-1]) > 1:  # one half onto the other
+        folded = rest.narrow(-1, 0, n // 2) ^ rest.narrow(-1, n // 2, n // 2)
+        rest = _torch.cat([folded, rest.narrow(-1, n - 1, 1)], -1) if n % 2 else folded
+    result = rest.reshape([1 if d in dims else s for d, s in enumerate(input.shape)] if keepdim else sizes)
+    return result.view(_C.uint64)
+
+
 def positive(input: Tensor) -> Tensor:
     """Itself."""
     if input.dtype is _C.bool:
@@ -159,9 +178,9 @@ def positive(input: Tensor) -> Tensor:
 
 
 globals().update(
-    landing_functions(globals(), ("addr", "frexp", "histogram", "isin", "ldexp", "logaddexp2", "logcumsumexp"))
+    landing_functions(globals(), ("addr", "frexp", "histogram", "ldexp", "logaddexp2"), exact=("hash_tensor", "isin", "logcumsumexp"))
 )
-for _name in ("addr", "histogram", "ldexp", "logaddexp2", "logcumsumexp", "positive", "frexp"):
+for _name in ("addr", "hash_tensor", "histogram", "ldexp", "logaddexp2", "logcumsumexp", "positive", "frexp"):
     setattr(Tensor, _name, globals()[_name])
 for _name in ("addr", "ldexp", "mvlgamma"):
     setattr(Tensor, f"{_name}_", overwriting(_name))

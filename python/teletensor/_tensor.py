@@ -347,4 +347,5 @@ Tensor.is_sparse = False
 Tensor.is_quantized = False
 Tensor.layout = "torch.strided"
 Tensor.__array_priority__ = 1000
+Tensor.__rdiv__ = lambda self, other: self.reciprocal() * other  # Python 2's
 Tensor.__module__ = "teletensor"

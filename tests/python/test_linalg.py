@@ -63,6 +63,8 @@ VALUES = {
     "norm": (lambda t, a: t.linalg.norm(a), np.linalg.norm, random(3, 4)),
     "vander": (lambda t, a: t.linalg.vander(a, N=4), lambda a: np.vander(a, 4, True), random(3)),
     "tensorinv": (lambda t, a: t.linalg.tensorinv(a, 1), lambda a: np.linalg.tensorinv(a, 1), random(6, 2, 3)),
+    "matrix_sqrth": (lambda t, a: t.linalg.matrix_sqrth(a), lambda a: np.stack([scipy.linalg.sqrtm(m) for m in a]), positive(2)),
+    "polar": (lambda t, a: t.linalg.polar(a), lambda a: scipy.linalg.polar(a), random(4, 3)),
     "lu": (lambda t, a: t.linalg.lu(a), lambda a: scipy.linalg.lu(a), random(2, 4, 3)),
     "householder_product": (
         lambda t, a: t.linalg.householder_product(*t.geqrf(a)), lambda a: np.linalg.qr(a)[0], random(4, 3),
@@ -166,6 +168,8 @@ GRADIENTS = {
     "svd": (lambda t, a: [(r := t.linalg.svd(a, False))[0].abs(), r[1], r[2].abs()], random(4, 3)),
     "svd wide": (lambda t, a: [(r := t.linalg.svd(a, False))[0].abs(), r[1], r[2].abs()], random(2, 3)),
     "svdvals": (lambda t, a: t.linalg.svdvals(a), random(3, 2)),
+    "matrix_sqrth": (lambda t, a: t.linalg.matrix_sqrth(a @ a.mT), square()),
+    "polar": (lambda t, a: t.linalg.polar(a), random(3, 2)),
     "pinv": (lambda t, a: t.linalg.pinv(a), random(3, 2)),
     "pinv wide": (lambda t, a: t.linalg.pinv(a), random(2, 3)),
     "lstsq": (lambda t, a, b: t.linalg.lstsq(a, b).solution, random(4, 2), random(4, 2, seed=1)),

@@ -52,3 +52,12 @@ def test_they_promote_with_floating_types_alone(torch):
     assert (x + torch.ones(2, dtype=torch.float16)).dtype is torch.float16
     with pytest.raises(RuntimeError, match="Promotion for uint16, uint32, uint64 types is not supported, attempted to promote UInt16 and Long"):
         x + torch.ones(2, dtype=torch.int64)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool"])
+def test_a_hash_is_of_all_bits(torch, dtype):
+    numbers = np.random.default_rng(2).standard_normal((3, 5)).astype(dtype)
+    wide = numbers.astype("float64" if dtype.startswith("float") else "int64").view("uint64")
+    assert torch.hash_tensor(torch.tensor(numbers)).item() == np.bitwise_xor.reduce(wide.reshape(-1))
+    rows = torch.hash_tensor(torch.tensor(numbers), 1, keepdim=True)
+    np.testing.assert_array_equal(rows.numpy(), np.bitwise_xor.reduce(wide, 1, keepdims=True))

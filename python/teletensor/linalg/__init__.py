@@ -16,16 +16,20 @@ from ._products import (
     cross, diagonal, matmul, matrix_exp, matrix_power, multi_dot, tensorinv, tensorsolve, vander, vecdot,
 )  # fmt: skip
 
+from ._roots import matrix_sqrth, polar
 from .._landing import landing_functions
 
 globals().update(
     landing_functions(
         globals(),
         (
-            "cholesky", "cholesky_ex", "cond", "cross", "det", "eigh", "eigvals", "eigvalsh", "householder_product", "inv",
-            "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matrix_norm", "matrix_power", "matrix_rank",
-            "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals",
-            "tensorinv", "tensorsolve", "vecdot", "vector_norm",
+            "cholesky_ex", "cond", "eigh", "eigvals", "householder_product", "inv_ex", "lstsq", "lu", "lu_factor",
+            "lu_factor_ex", "matrix_power", "matrix_rank", "pinv", "polar", "qr", "slogdet", "solve_ex", "svd", "tensorinv",
+            "tensorsolve",
+        ),
+        exact=(
+            "cholesky", "cross", "det", "eigvalsh", "inv", "lu_solve", "matrix_norm", "multi_dot", "norm", "solve",
+            "solve_triangular", "svdvals", "vecdot", "vector_norm",
         ),
     )
 )  # fmt: skip
@@ -33,6 +37,7 @@ globals().update(
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
     "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul",
-    "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve",
-    "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
+    "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "matrix_sqrth", "multi_dot", "norm", "pinv", "polar", "qr",
+    "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot",
+    "vector_norm",
 ]  # fmt: skip

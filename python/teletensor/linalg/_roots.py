@@ -1,0 +1,34 @@
+"""The square root of a positive matrix, and what is made of such roots."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .. import _C
+from .._C import Tensor
+from . import _results as results
+from ._eigen import eigh, svd
+
+_torch = _C.torch
+
+
+class Polar(NamedTuple):
+    U: Tensor
+    H: Tensor
+
+
+def matrix_sqrth(A: Tensor) -> Tensor:
+    """The positive-definite X with XX = A of symmetric or Hermitian positive-definite matrices; one triangle is read."""
+    results.require_square(A, "linalg.matrix_sqrth")
+    values, vectors = eigh(A)
+    return (vectors * values.sqrt().unsqueeze(-2)) @ vectors.transpose(-2, -1).conj()
+
+
+def polar(A: Tensor) -> Polar:
+    """U with orthonormal columns and H, positive-semidefinite, with UH = A, which has no fewer rows than columns."""
+    results.require_matrix(A, "linalg.polar")
+    if A.shape[-2] < A.shape[-1]:
+        raise RuntimeError(f"linalg.polar: expected matrices with no fewer rows than columns, got {list(A.shape)}")
+    left, values, right = svd(A, full_matrices=False)
+    back = right.transpose(-2, -1).conj()
+    return Polar(left @ right, (back * values.unsqueeze(-2)) @ right)
