@@ -38,7 +38,7 @@ conformance: build ## Run the suites that others wrote: SUITES=folder with a che
 	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.run $(if $(SUITES),--suites $(SUITES))
 
 op-db: build ## Run PyTorch's own operator samples beside PyTorch: docs/op_db.md
-	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.op_db --json build/op_db.json --page docs/op_db.md
+	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.run --only "PyTorch's op_db"
 
 bench-operators: build ## Measure every operator at three sizes beside PyTorch: build/bench-operators.json and .png
 	@$(CLEAN_ENV) $(PYTHON) -m benchmarks.operators --peers

@@ -38,8 +38,9 @@ def run(suite: Suite, suites: Path | None) -> Outcome:
     """Runs a suite in a folder of its own, with a private engine."""
     if suite.module:
         report = BUILD / "op_db.json"
-        subprocess.run([sys.executable, "-m", suite.module, "--json", str(report)], cwd=ROOT)
-        return read_op_db(suite.name, report)
+        report.unlink(missing_ok=True)
+        subprocess.run([sys.executable, "-m", suite.module, "--json", str(report), *suite.arguments], cwd=ROOT)
+        return read_op_db(suite.name, report) if report.exists() else Outcome(suite.name, "", missing="it wrote no table")
     folder = suites / suite.folder if suites and suite.project else None
     if suite.project and (folder is None or not (folder / suite.needs).is_dir()):
         return Outcome(suite.name, "", missing=_how_to_get(suite))

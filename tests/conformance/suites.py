@@ -17,7 +17,7 @@ class Suite:
     module: str = ""
     project: str = ""
     needs: str = ""  # a folder that a whole checkout has
-    arguments: tuple[str, ...] = ()  # pytest's
+    arguments: tuple[str, ...] = ()  # pytest's, or the module's
     environment: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -53,7 +53,7 @@ SUITES = (
         arguments=("--pyargs", "tensorly", *AS_TORCH),
         environment={"TENSORLY_BACKEND": "pytorch"},
     ),
-    Suite("PyTorch's op_db", module="tests.conformance.op_db"),
+    Suite("PyTorch's op_db", module="tests.conformance.op_db", arguments=("--page", "docs/op_db.md")),
 )
 
 # What the suites need beside themselves.

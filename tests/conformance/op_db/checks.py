@@ -101,6 +101,11 @@ def _outcome(call: Callable[[], Any], read: bool) -> tuple[Any, Exception | None
         return None, e
 
 
+def _is_detached_view(t: torch.Tensor) -> bool:
+    """A view that a sample made of what requires grad without recording it: no gradient reaches it in PyTorch."""
+    return t._base is not None and t._base.requires_grad
+
+
 def kind_difference(mine: Exception | None, other: Exception | None) -> str:
     """What tells two outcomes apart by their exceptions' types."""
     if mine is None and other is None:
@@ -247,7 +252,7 @@ class Checks:
         translate = Translation()
         args = (sample.input, *sample.args)
         mine_args, mine_kwargs = translate(args), translate(sample.kwargs)
-        inputs = [(t, m) for t, m in translate.pairs.values() if t.requires_grad and t.is_leaf]
+        inputs = [(t, m) for t, m in translate.pairs.values() if t.requires_grad and t.is_leaf and not _is_detached_view(t)]
         process = sample.output_process_fn_grad
         theirs, refused = _outcome(lambda: process(wrapper(form.theirs, *args, **sample.kwargs)), False)
         ours, refusal = _outcome(lambda: rebind(process)(rebind(wrapper)(form.ours, *mine_args, **mine_kwargs)), True)

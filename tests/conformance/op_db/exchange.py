@@ -90,6 +90,8 @@ class Translation:
             return {key: self(item) for key, item in value.items()}
         if isinstance(value, slice):
             return slice(self(value.start), self(value.stop), self(value.step))
+        if isinstance(value, torch.nn.PairwiseDistance):
+            return teletensor.nn.PairwiseDistance(value.norm, value.eps, value.keepdim)
         if type(value).__module__.startswith("torch"):
             raise Untranslatable(f"a {type(value).__name__}")
         return value
