@@ -216,12 +216,13 @@ void randn(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out
 
 void uniform_like(const Tensor&, double from, double to, Tensor& out) {
   check_uniform(from, to);
-  draw_unit(out, from, to);
+  draw_unit(is_complex(out.dtype()) ? parts(out) : out, from, to);
 }
 
 void normal_like(const Tensor&, double mean, double std, Tensor& out) {
   check_normal(std);
-  draw(out, Normal(), Scaled{mean, std});
+  const bool both = is_complex(out.dtype());
+  draw(both ? parts(out) : out, Normal(), Scaled{mean, both ? std * std::sqrt(0.5) : std});
 }
 
 void exponential_like(const Tensor&, double lambd, Tensor& out) {
