@@ -90,3 +90,11 @@ def torch(_engine):
     """The package, connected; seeded afresh."""
     _engine.manual_seed(0)
     return _engine
+
+
+@pytest.fixture(params=DEVICES)
+def device(torch, request):
+    """Where a test's tensors are made, each of the devices in turn: for a module, `usefixtures("device")`."""
+    torch.set_default_device(request.param)
+    yield request.param
+    torch.set_default_device(None)

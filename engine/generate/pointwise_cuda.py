@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from . import body as declared
-from .body import called, check_params, distinct, divisor_of, function, locals_of, number_locals, probe
+from .body import called, check_params, distinct, divisor_of, function, is_signless, locals_of, number_locals, probe
 from .declaration import Operator
 from .schema import HEADER
 
-# As many sources, by id, so that they compile side by side; complex numbers have their own.
+# As many sources, by id, so that they compile side by side; complex numbers and uint64 have their own.
 NUM_FILES = 8
-NUM_COMPLEX_FILES = 4
+NUM_FURTHER_FILES = 4
 
 
 def bodies(op: Operator) -> dict[str, str]:
@@ -82,16 +82,25 @@ absl::Span<const {row}> {name}() {{
 """
 
 
-def emit_complex_file(operators: list[Operator], index: int, functions: set[str]) -> str:
-    """One of the NUM_COMPLEX_FILES sources."""
+def emit_further_file(operators: list[Operator], index: int, functions: set[str]) -> str:
+    """One of the NUM_FURTHER_FILES sources."""
     texts, rows = [], []
     for op in operators:
-        if op.is_pointwise and op.id % NUM_COMPLEX_FILES == index and (text := declared.bodies(op).get("complex")):
-            texts.append(_object(op, "complex", text, functions))
-            finds = (f"find<{op.constant[1:]}Complex, Complex<{real}>>()" for real in ("float", "double"))
-            rows.append(f"      {{op_id::{op.constant}, {', '.join(finds)}}},\n")
+        if not op.is_pointwise or op.id % NUM_FURTHER_FILES != index:
+            continue
+        kinds = declared.bodies(op)
+        signless = is_signless(kinds.get("int", "0"))
+        wanted = {kind: kinds[kind] for kind in (() if signless else ("int",)) + ("complex",) if kind in kinds}
+        texts += [_object(op, kind, text, functions) for kind, text in wanted.items()]
+
+        def find(kind: str, ctype: str) -> str:
+            return f"find<{op.constant[1:]}{kind.title()}, {ctype}>()" if kind in wanted else "nullptr"  # noqa: B023
+
+        launches = [find("int", "uint64_t"), find("complex", "Complex<float>"), find("complex", "Complex<double>")]
+        is_int = "true" if signless and "int" in kinds else "false"
+        rows.append(f"      {{op_id::{op.constant}, {is_int}, {', '.join(launches)}}},\n")
     headers = "kernels/common/complex_elementary.h", "kernels/cuda/pointwise_kernels.h"
-    return _source(texts, rows, headers, "ComplexRow", f"complex_rows_{index}")
+    return _source(texts, rows, headers, "FurtherRow", f"further_rows_{index}")
 
 
 def _table(row: str, stem: str, count: int) -> str:
@@ -107,7 +116,7 @@ def emit_table() -> str:
     """The source that collects the rows of all files."""
     return f"""{HEADER}#include "kernels/cuda/pointwise_rows.h"
 namespace tt::cuda {{
-{_table("PointwiseRow", "pointwise", NUM_FILES)}{_table("ComplexRow", "complex", NUM_COMPLEX_FILES)}}}  // namespace tt::cuda
+{_table("PointwiseRow", "pointwise", NUM_FILES)}{_table("FurtherRow", "further", NUM_FURTHER_FILES)}}}  // namespace tt::cuda
 """
 
 
@@ -147,7 +156,7 @@ def outputs(operators: list[Operator], functions: set[str], scalar_math: str, ap
     """Path under the generated tree -> text."""
     files = {f"kernels/cuda/pointwise_{i}.cu": emit_file(operators, i, functions) for i in range(NUM_FILES)}
     files |= {
-        f"kernels/cuda/pointwise_complex_{i}.cu": emit_complex_file(operators, i, functions) for i in range(NUM_COMPLEX_FILES)
+        f"kernels/cuda/pointwise_further_{i}.cu": emit_further_file(operators, i, functions) for i in range(NUM_FURTHER_FILES)
     }
     files["kernels/cuda/pointwise_files.cu"] = emit_table()
     files["kernels/cuda/chain_bodies.cu"] = emit_bodies(operators, functions, scalar_math, apart)

@@ -1,6 +1,7 @@
 // Reductions that say where: max and min along a dimension, argmax and argmin.
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/ordered_bits.h"
 #include "kernels/cuda/reduce.h"
 
 namespace tt::cuda {
@@ -42,12 +43,13 @@ struct Search {
 
 template <bool kMax>
 void find(const Tensor& input, const std::optional<int64_t>& dim, const Tensor* values, Tensor& indices) {
-  check_ordered(input.dtype());
-  const ReducePlan plan(input, dim ? absl::MakeConstSpan(&*dim, 1) : absl::Span<const int64_t>(), Order::kLogical);
+  const Tensor x = ordered_bits(input);
+  const ReducePlan plan(x, dim ? absl::MakeConstSpan(&*dim, 1) : absl::Span<const int64_t>(), Order::kLogical);
   const Access best = values ? Access(*values) : Access(nullptr, input.dtype());
-  with_reduced(input.dtype(), [&]<typename T>(std::type_identity<T>) {
-    reduce(Search<T, kMax>{best, indices.data_as<int64_t>()}, input, plan);
+  with_reduced(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    reduce(Search<T, kMax>{best, indices.data_as<int64_t>()}, x, plan);
   });
+  if (values) restore_bits(*values);
 }
 
 }  // namespace

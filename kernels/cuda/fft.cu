@@ -127,8 +127,9 @@ void run_passes(const Job<R>& job) {
     if (rest > 1) d.add(rest, 0, 0, 1);
     const FftSource<R> source = first ? job.source : FftSource<R>{between.data(), FftEnd::kComplex, 1, job.n};
     const FftTarget<R> target = last ? job.target : FftTarget<R>{between.data(), FftEnd::kComplex, 1, job.n, R(1)};
-    FftPass<R> pass{Layout<3>(d.sizes, {d.from, d.to, d.results}), lines * (job.n / length), length, 1, source, target,
-                    {roots.data_as<Complex<R>>(), job.n}, job.forward, rest, left, last ? done : rest, false, false};
+    FftPass<R> pass{Layout<3>(d.sizes, {d.from, d.to, d.results}), lines * (job.n / length), 1,
+                    static_cast<uint32_t>(length), source, target, roots.data_as<Complex<R>>(), job.n, job.forward, rest,
+                    left, last ? done : rest, false, false};
     for (int64_t radix : passes[p]) pass.radix[pass.stages++] = static_cast<uint8_t>(radix);
     launch_pass(job.queue, pass, d);
     done *= length;

@@ -18,28 +18,20 @@ inline constexpr int kFftStages = 12;              // of as many points, twos am
 template <typename R>
 inline constexpr int64_t kFftPoints = kFftRoom / static_cast<int64_t>(sizeof(Complex<R>));
 
-// Every root exp(-+2 pi i k / n), of which those of n's divisors are a part.
-template <typename R>
-struct FftRoots {
-  const Complex<R>* roots;
-  int64_t n;
-  // exp(-+2 pi i k / m) for a divisor m of n, k < m.
-  TT_FUNCTION Complex<R> root(int64_t k, int64_t m) const { return roots[k * (n / m)]; }
-};
-
 // Of one butterfly: point j of x and result t of y.
 template <typename R>
 struct Butterfly {
   const Complex<R>* x;
   Complex<R>* y;
-  int64_t x_step, y_step;
-  const FftRoots<R>& roots;
-  int64_t k, left;  // result t is turned by exp(-+2 pi i k t / left)
-  R turn;           // i's sign: -1 for a transform forward
+  uint32_t x_step, y_step;
+  const Complex<R>* roots;
+  int64_t twist;   // result t is turned by root t * twist
+  int64_t circle;  // from one root of unity of the radix to the next
+  R turn;          // i's sign: -1 for a transform forward
 
-  TT_FUNCTION Complex<R> at(int64_t j) const { return x[j * x_step]; }
-  TT_FUNCTION void put(int64_t t, Complex<R> value) const {
-    y[t * y_step] = k == 0 ? value : value * roots.root(k * t, left);
+  TT_FUNCTION Complex<R> at(uint32_t j) const { return x[j * x_step]; }
+  TT_FUNCTION void put(uint32_t t, Complex<R> value) const {
+    y[t * y_step] = twist == 0 ? value : value * roots[t * twist];
   }
   // i times it, with the sign.
   TT_FUNCTION Complex<R> turned(Complex<R> value) const { return {-turn * value.im, turn * value.re}; }
@@ -64,14 +56,14 @@ struct Butterfly {
     put(3, b - d);
   }
   // By the sum itself.
-  TT_FUNCTION void any(int64_t radix) const {
-    for (int64_t t = 0; t < radix; ++t) {
+  TT_FUNCTION void any(uint32_t radix) const {
+    for (uint32_t t = 0; t < radix; ++t) {
       Complex<R> sum = at(0);
-      int64_t angle = 0;
-      for (int64_t j = 1; j < radix; ++j) {
+      uint32_t angle = 0;
+      for (uint32_t j = 1; j < radix; ++j) {
         angle += t;
         if (angle >= radix) angle -= radix;
-        sum += at(j) * roots.root(angle, radix);
+        sum += at(j) * roots[angle * circle];
       }
       put(t, sum);
     }
@@ -88,10 +80,12 @@ struct FftPass {
   static constexpr size_t kBytes = 2 * kFftRoom + kFftTogether * sizeof(Line);
 
   Layout<3> lines;  // offsets in the source and in the target, and first_result
-  int64_t count, length, together;
+  int64_t count, together;
+  uint32_t length;
   FftSource<R> source;
   FftTarget<R> target;
-  FftRoots<R> roots;
+  const C* roots;  // exp(-+2 pi i k / points), of which the roots of every factor are a part
+  int64_t points;
   bool forward;
   int64_t rest;         // points of a line are so far apart; more than 1 in all passes but the last
   int64_t left;         // the product of this factor and the later ones
@@ -103,18 +97,19 @@ struct FftPass {
   TT_DEVICE void operator()(Group& group, std::byte* memory) const {
     C *x = reinterpret_cast<C*>(memory), *y = x + kFftPoints<R>;
     Line* where = reinterpret_cast<Line*>(memory + 2 * kFftRoom);
-    const int64_t first = group.index() * together, here = count - first < together ? count - first : together;
-    for (int64_t l = group.rank(); l < here; l += group.size()) {
+    const int64_t first = group.index() * together;
+    const auto here = static_cast<uint32_t>(count - first < together ? count - first : together);
+    for (uint32_t l = group.rank(); l < here; l += group.size()) {
       const Offsets<3> at = lines.offsets(first + l);
       where[l] = {at.at[0], at.at[1], (first + l) % rest, at.at[2]};
     }
     group.sync();
-    for (int64_t e = group.rank(); e < here * length; e += group.size()) {
-      const int64_t l = line_of(e, here, loads_across), j = point_of(e, here, loads_across);
+    for (uint32_t e = group.rank(); e < here * length; e += group.size()) {
+      const uint32_t l = line_of(e, here, loads_across), j = point_of(e, here, loads_across);
       x[l * length + j] = source.load(where[l].from, where[l].first_point + j * rest);
     }
     group.sync();
-    int64_t before = 1;
+    uint32_t before = 1;
     for (int s = 0; s < stages; ++s) {
       run_stage(group, x, y, here, radix[s], before);
       before *= radix[s];
@@ -123,25 +118,27 @@ struct FftPass {
       y = other;
       group.sync();
     }
-    for (int64_t e = group.rank(); e < here * length; e += group.size()) {
-      const int64_t l = line_of(e, here, stores_across), k = point_of(e, here, stores_across);
+    const int64_t twist = points / left;
+    for (uint32_t e = group.rank(); e < here * length; e += group.size()) {
+      const uint32_t l = line_of(e, here, stores_across), k = point_of(e, here, stores_across);
       C value = x[l * length + k];
-      if (rest > 1) value *= roots.root(k * where[l].first_point, left);
+      if (rest > 1) value *= roots[k * where[l].first_point * twist];
       target.store(where[l].to, where[l].first_result + k * result_step, value);
     }
   }
 
  private:
-  TT_FUNCTION int64_t line_of(int64_t e, int64_t here, bool across) const { return across ? e % here : e / length; }
-  TT_FUNCTION int64_t point_of(int64_t e, int64_t here, bool across) const { return across ? e / here : e % length; }
+  TT_FUNCTION uint32_t line_of(uint32_t e, uint32_t here, bool across) const { return across ? e % here : e / length; }
+  TT_FUNCTION uint32_t point_of(uint32_t e, uint32_t here, bool across) const { return across ? e / here : e % length; }
 
   // Each of the lines' butterflies b: its points are all those b apart, its results neighbours but for earlier radices.
-  TT_DEVICE void run_stage(Group& group, const C* x, C* y, int64_t here, int64_t radix, int64_t before) const {
-    const int64_t each = length / radix;
-    for (int64_t e = group.rank(); e < here * each; e += group.size()) {
-      const int64_t start = e / each * length, b = e % each, k = b / before, neighbour = b % before;
-      const Butterfly<R> butterfly{x + start + b, y + start + k * radix * before + neighbour, each, before, roots, k,
-                                   length / before, forward ? R(-1) : R(1)};
+  TT_DEVICE void run_stage(Group& group, const C* x, C* y, uint32_t here, uint32_t radix, uint32_t before) const {
+    const uint32_t each = length / radix;
+    const int64_t twist = points / length * before, circle = points / radix;
+    for (uint32_t e = group.rank(); e < here * each; e += group.size()) {
+      const uint32_t start = e / each * length, b = e % each, k = b / before, neighbour = b % before;
+      const Butterfly<R> butterfly{x + start + b, y + start + k * radix * before + neighbour, each, before, roots,
+                                   k * twist, circle, forward ? R(-1) : R(1)};
       if (radix == 4) butterfly.four();
       else if (radix == 2) butterfly.two();
       else if (radix == 3) butterfly.three();

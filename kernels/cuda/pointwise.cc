@@ -22,10 +22,9 @@ const PointwiseRow& row_of(uint16_t op) {
   return *rows[op];
 }
 
-// Null where the operator has no body for complex numbers.
-const ComplexRow* complex_row_of(uint16_t op) {
-  static const std::vector<const ComplexRow*> rows = by_id(complex_files());
-  return rows[op];
+const FurtherRow& further_row_of(uint16_t op) {
+  static const std::vector<const FurtherRow*> rows = by_id(further_files());
+  return *rows[op];
 }
 
 // Null where the operator does not compute so.
@@ -33,8 +32,9 @@ template <typename C>
 Launch<C> launch_of(uint16_t op, DType compute) {
   if constexpr (std::is_same_v<C, float>) return row_of(op).f32;
   else if constexpr (std::is_same_v<C, double>) return row_of(op).f64;
-  else if constexpr (std::is_same_v<C, Complex<float>>) return complex_row_of(op) ? complex_row_of(op)->c64 : nullptr;
-  else if constexpr (std::is_same_v<C, Complex<double>>) return complex_row_of(op) ? complex_row_of(op)->c128 : nullptr;
+  else if constexpr (std::is_same_v<C, Complex<float>>) return further_row_of(op).c64;
+  else if constexpr (std::is_same_v<C, Complex<double>>) return further_row_of(op).c128;
+  else if constexpr (std::is_same_v<C, uint64_t>) return further_row_of(op).u64;
   else return compute == DType::kBool ? row_of(op).boolean : row_of(op).i64;
 }
 
@@ -47,7 +47,7 @@ C number_as(const Arg& arg, DType compute) {
     return C(Complex<double>(arg.to_double(), arg.kind == Arg::Kind::kComplex ? arg.imaginary : 0));
   } else {
     const int64_t value = arg.kind == Arg::Kind::kFloat ? arg.scalar().to_int() : arg.integer;
-    return compute == DType::kInt64 ? value : static_cast<int32_t>(value);
+    return static_cast<C>(item_size(compute) == 8 ? value : static_cast<int32_t>(value));
   }
 }
 
@@ -63,14 +63,20 @@ void add_argument(CallBuilder<C>& builder, const ChainStep& step, size_t i) {
   else builder.add_number(number_as<C>(arg, step.compute));
 }
 
+// What computes the step.
+uint16_t op_of(const ChainStep& step) {
+  const uint16_t simpler = power_of(step);
+  return simpler ? simpler : step.op->id;
+}
+
 template <typename C>
 void run(const ChainStep& step, const Tensor& out) {
-  const uint16_t simpler = power_of(step), op = simpler ? simpler : step.op->id;
+  const uint16_t op = op_of(step);
   const Launch<C> launch = launch_of<C>(op, step.compute);
   check_as(ErrorKind::kNotImplemented, launch != nullptr, "not implemented for ", name(step.compute));
   if (out.numel() == 0) return;
   CallBuilder<C> builder(out);
-  for (size_t i = 0; i < (simpler ? 1 : step.args.size()); ++i) add_argument(builder, step, i);
+  for (size_t i = 0; i < (op == step.op->id ? step.args.size() : 1); ++i) add_argument(builder, step, i);
   const Queue queue = queue_of(out);
   if (std::is_integral_v<C> && divides(op)) builder.call().fault = open_fault(queue, &divided_by_zero);
   launch(queue, builder.call());
@@ -104,8 +110,8 @@ void run_step(const ChainStep& step, const Tensor& out) {
     case DType::kFloat64: return run<double>(step, out);
     case DType::kComplex64: return run<Complex<float>>(step, out);
     case DType::kComplex128: return run<Complex<double>>(step, out);
-    case DType::kUInt64:  // its bits are not all that int64 needs
-      fail(ErrorKind::kNotImplemented, "is not implemented for ", out.device(), " in ", name(step.compute));
+    case DType::kUInt64:
+      return further_row_of(op_of(step)).is_signless ? run<int64_t>(step, out) : run<uint64_t>(step, out);
     default: return run<int64_t>(step, out);
   }
 }

@@ -1,8 +1,8 @@
 // The loops around pointwise bodies, for the generated sources alone.
 //
-// Three for each body and real type: over whole vectors, where everything lies plainly; over fours of any dtype, where
-// rows lie plainly or are one element over and over; and over elements anywhere. Complex numbers are wide enough by
-// themselves: they have the last alone.
+// Three for each body and type: over whole vectors, where everything lies plainly; over fours of any dtype, where rows lie
+// plainly or are one element over and over; and over elements anywhere. Complex numbers and uint64, which are wide enough by
+// themselves, have the last alone.
 #pragma once
 
 #include "kernels/common/special_math.h"
@@ -166,7 +166,7 @@ void launch(const Queue& queue, const PointwiseCall<C>& call) {
     }
   }
   const Scattered<Body, C> elements(call);
-  if constexpr (!is_complex_v<C>) {
+  if constexpr (std::is_floating_point_v<C> || std::is_signed_v<C>) {
     if (Quads<Body, C>::fit(elements.layout)) {
       return for_each(queue, (call.numel + 3) / 4, Quads<Body, C>(elements, call.numel));
     }

@@ -60,15 +60,18 @@ struct PointwiseRow {
   Launch<int64_t> boolean;
 };
 
-// An operator that has a body for complex numbers, in sources of their own (pointwise_complex_*.cu).
-struct ComplexRow {
+// The same for what is computed less often, in sources of their own (pointwise_further_*.cu) and by one loop alone:
+// complex numbers, and uint64.
+struct FurtherRow {
   uint16_t op;
+  bool is_signless;  // int64_t gives uint64's bits
+  Launch<uint64_t> u64;
   Launch<Complex<float>> c64;
   Launch<Complex<double>> c128;
 };
 
 // Of all generated sources.
 std::vector<absl::Span<const PointwiseRow>> pointwise_files();
-std::vector<absl::Span<const ComplexRow>> complex_files();
+std::vector<absl::Span<const FurtherRow>> further_files();
 
 }  // namespace tt::cuda

@@ -30,11 +30,6 @@ void with_reduced(DType dtype, F&& f) {
   f(std::type_identity<int64_t>());
 }
 
-// Extremes are found in the type that `dtype` is reduced in: uint64's order is not int64's.
-inline void check_ordered(DType dtype) {
-  check_as(ErrorKind::kNotImplemented, dtype != DType::kUInt64, "not implemented for ", name(dtype));
-}
-
 // Whether elements of `dtype` are reduced in C without a copy of them all in another type.
 template <typename C>
 bool is_read_as(DType dtype) {

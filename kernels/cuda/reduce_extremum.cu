@@ -2,6 +2,7 @@
 #include "kernels/cuda/reduce_extremum.h"
 
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/ordered_bits.h"
 #include "kernels/cuda/reduce_sum.h"
 
 namespace tt::cuda {
@@ -12,11 +13,12 @@ using Dims = std::optional<absl::Span<const int64_t>>;
 
 template <bool kMax>
 void extremum_into(const Tensor& input, const Dims& dim, Tensor& out) {
-  check_ordered(input.dtype());
-  const ReducePlan plan(input, dim.value_or(absl::Span<const int64_t>()), Order::kAny);
-  with_reduced(input.dtype(), [&]<typename T>(std::type_identity<T>) {
-    reduce(Extremum<T, kMax, AsIs>{Access(out), weakest<T, kMax>()}, input, plan);
+  const Tensor x = ordered_bits(input);
+  const ReducePlan plan(x, dim.value_or(absl::Span<const int64_t>()), Order::kAny);
+  with_reduced(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    reduce(Extremum<T, kMax, AsIs>{Access(out), weakest<T, kMax>()}, x, plan);
   });
+  restore_bits(out);
 }
 
 }  // namespace

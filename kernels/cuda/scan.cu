@@ -7,6 +7,7 @@
 #include "kernels/cuda/inclusive_scan.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/lines.h"
+#include "kernels/cuda/ordered_bits.h"
 
 namespace tt::cuda {
 
@@ -148,11 +149,13 @@ void cumprod(const Tensor& input, int64_t dim, std::optional<DType>, Tensor& out
 }
 
 void cummax(const Tensor& input, int64_t dim, Tensor& values, Tensor& indices) {
-  scan(input, dim, RunningKind::kLargest, values, &indices);
+  scan(ordered_bits(input), dim, RunningKind::kLargest, values, &indices);
+  restore_bits(values);
 }
 
 void cummin(const Tensor& input, int64_t dim, Tensor& values, Tensor& indices) {
-  scan(input, dim, RunningKind::kSmallest, values, &indices);
+  scan(ordered_bits(input), dim, RunningKind::kSmallest, values, &indices);
+  restore_bits(values);
 }
 
 }  // namespace tt::cuda

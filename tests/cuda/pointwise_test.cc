@@ -14,7 +14,7 @@ using testing::transposed;
 
 constexpr DType kAll[] = {DType::kBool,  DType::kUInt8,   DType::kInt8,     DType::kInt16,   DType::kInt32,
                           DType::kInt64, DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64,
-                          DType::kComplex64, DType::kComplex128};
+                          DType::kComplex64, DType::kComplex128, DType::kUInt64};
 
 std::string label(const Op& op, DType dtype) { return std::string(op.name) + " " + std::string(name(dtype)); }
 

@@ -139,14 +139,17 @@ def test_cuda_shares_the_bodies():
     assert "find<ProbeFloat, int64_t>(), find<ProbeFloat, int64_t>()}," in text  # one body, integers and truth alike
 
 
-def test_cuda_compiles_complex_bodies_apart():
-    op = operator("input * other", complex=True)
-    text = pointwise_cuda.emit_complex_file([op], 4008 % pointwise_cuda.NUM_COMPLEX_FILES, FUNCTIONS)
+def further(body: str, **fields) -> str:
+    return pointwise_cuda.emit_further_file([operator(body, **fields)], 4008 % pointwise_cuda.NUM_FURTHER_FILES, FUNCTIONS)
+
+
+def test_cuda_compiles_complex_bodies_and_unsigned_ones_apart():
+    text = further("input * other", complex=True)
     assert "return input * other;" in text
-    assert "{op_id::kProbe, find<ProbeComplex, Complex<float>>(), find<ProbeComplex, Complex<double>>()}," in text
+    assert "{op_id::kProbe, true, nullptr, find<ProbeComplex, Complex<float>>(), find<ProbeComplex, Complex<double>>()}," in text
+    assert "{op_id::kProbe, false, find<ProbeInt, uint64_t>(), nullptr, nullptr}," in further("maximum(input, other)")
+    op = operator("input * other", complex=True)
     assert "Complex" not in pointwise_cuda.emit_file([op], 4008 % pointwise_cuda.NUM_FILES, FUNCTIONS)
-    real = operator("input * other")
-    assert "kProbe" not in pointwise_cuda.emit_complex_file([real], 4008 % pointwise_cuda.NUM_COMPLEX_FILES, FUNCTIONS)
 
 
 def test_chains_get_bodies_as_text_but_for_divisions_of_integers():

@@ -61,9 +61,6 @@ def test_dtype(torch, operator, dtype):
         if isinstance(on_cpu, Exception):
             assert type(on_gpu) is type(on_cpu), f"the CPU says {on_cpu}, the GPU {on_gpu}"
             continue
-        if dtype == "uint64" and isinstance(on_gpu, NotImplementedError):
-            assert "not implemented for" in str(on_gpu) and "uint64" in str(on_gpu)
-            pytest.xfail("CUDA compares and divides no uint64")
         if isinstance(on_gpu, Exception):
             expect_refusal(operator.name, on_gpu)
         tolerance = 2 * TOLERANCES.get(dtype, TOLERANCES["float32"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.usefixtures("device")
+
 
 @pytest.fixture
 def z():
@@ -15,7 +17,7 @@ def z():
 def test_numbers_arrays_and_back(torch, z):
     t = torch.tensor(z)
     assert t.dtype is torch.complex128 and t.is_complex() and not t.is_floating_point()
-    np.testing.assert_array_equal(t.numpy(), z)
+    np.testing.assert_array_equal(t.cpu().numpy(), z)
     assert torch.tensor([1, 2.5, 3j]).dtype is torch.complex64
     assert torch.tensor(1 + 2j).item() == 1 + 2j
     assert torch.tensor([[1j, 2]]).tolist() == [[1j, 2 + 0j]]
@@ -41,6 +43,7 @@ def test_tensors_promote(torch):
     assert torch.can_cast(torch.float64, torch.complex64) and not torch.can_cast(torch.complex64, torch.float64)
 
 
+@pytest.mark.parametrize("device", ["cpu"], indirect=True)
 def test_repr(torch):
     assert repr(torch.tensor([1 + 2j, 3 - 4j])) == "tensor([1.+2.j, 3.-4.j])"
     assert repr(torch.tensor([1j], dtype=torch.complex128)) == "tensor([0.+1.j], dtype=torch.complex128)"
@@ -48,15 +51,15 @@ def test_repr(torch):
 
 def test_parts_are_views(torch, z):
     t = torch.tensor(z)
-    np.testing.assert_array_equal(t.real.numpy(), z.real)
-    np.testing.assert_array_equal(t.T.imag.numpy(), z.T.imag)
+    np.testing.assert_array_equal(t.real.cpu().numpy(), z.real)
+    np.testing.assert_array_equal(t.T.imag.cpu().numpy(), z.T.imag)
     t.imag.zero_()
-    np.testing.assert_array_equal(t.numpy(), z.real + 0j)
+    np.testing.assert_array_equal(t.cpu().numpy(), z.real + 0j)
     t.real = torch.ones(3, 4, dtype=torch.float64)
     assert (t == 1).all()
     pairs = torch.view_as_real(torch.tensor(z)[1:, ::2])
-    np.testing.assert_array_equal(pairs.numpy(), np.stack([z[1:, ::2].real, z[1:, ::2].imag], -1))
-    np.testing.assert_array_equal(torch.view_as_complex(pairs).numpy(), z[1:, ::2])
+    np.testing.assert_array_equal(pairs.cpu().numpy(), np.stack([z[1:, ::2].real, z[1:, ::2].imag], -1))
+    np.testing.assert_array_equal(torch.view_as_complex(pairs).cpu().numpy(), z[1:, ::2])
     x = torch.ones(2)
     assert x.real is x and torch.real(x).tolist() == [1, 1]
     with pytest.raises(RuntimeError, match="imag is not implemented for tensors with non-complex dtypes"):
@@ -65,9 +68,9 @@ def test_parts_are_views(torch, z):
 
 def test_conjugates(torch, z):
     t = torch.tensor(z)
-    np.testing.assert_array_equal(t.conj().numpy(), z.conj())
-    np.testing.assert_array_equal(t.mH.numpy(), z.T.conj())
-    np.testing.assert_array_equal(t.H.numpy(), z.T.conj())
+    np.testing.assert_array_equal(t.conj().cpu().numpy(), z.conj())
+    np.testing.assert_array_equal(t.mH.cpu().numpy(), z.T.conj())
+    np.testing.assert_array_equal(t.H.cpu().numpy(), z.T.conj())
     assert not t.conj().is_conj() and t.resolve_conj() is t
     x = torch.ones(2)
     assert x.conj() is x
@@ -83,14 +86,14 @@ def test_creation(torch):
     x = torch.randn(20000, dtype=torch.complex128)
     assert abs(x.abs().square().mean().item() - 1) < 0.05
     assert 0 <= torch.rand(100, dtype=torch.complex64).imag.min().item()
-    np.testing.assert_allclose(torch.linspace(0, 1 + 1j, 3, dtype=torch.complex64).numpy(), np.linspace(0, 1 + 1j, 3))
+    np.testing.assert_allclose(torch.linspace(0, 1 + 1j, 3, dtype=torch.complex64).cpu().numpy(), np.linspace(0, 1 + 1j, 3))
 
 
 def test_copies_and_casts(torch, z):
     t = torch.tensor(z)
-    np.testing.assert_array_equal(t.to(torch.complex64).numpy(), z.astype("complex64"))
-    np.testing.assert_array_equal(torch.arange(3).to(torch.complex64).numpy(), np.arange(3).astype("complex64"))
-    np.testing.assert_array_equal(t.to(torch.float32).numpy(), z.real.astype("float32"))
+    np.testing.assert_array_equal(t.to(torch.complex64).cpu().numpy(), z.astype("complex64"))
+    np.testing.assert_array_equal(torch.arange(3).to(torch.complex64).cpu().numpy(), np.arange(3).astype("complex64"))
+    np.testing.assert_array_equal(t.to(torch.float32).cpu().numpy(), z.real.astype("float32"))
     assert torch.tensor([0j, 1j]).to(torch.bool).tolist() == [False, True]
     y = torch.zeros(3, 4, dtype=torch.complex128)
     y[:, 1] = t[:, 2]
@@ -103,16 +106,16 @@ def test_copies_and_casts(torch, z):
 def test_moves(torch, z):
     t = torch.tensor(z)
     index = torch.tensor([2, 0])
-    np.testing.assert_array_equal(t[index].numpy(), z[[2, 0]])
-    np.testing.assert_array_equal(t.t().contiguous().numpy(), z.T)
-    np.testing.assert_array_equal(torch.cat([t, t.flip(0)]).numpy(), np.concatenate([z, z[::-1]]))
-    np.testing.assert_array_equal(torch.where(t.real > 0, t, 0).numpy(), np.where(z.real > 0, z, 0))
-    np.testing.assert_array_equal(t.gather(1, torch.tensor([[0, 3]])).numpy(), z[:1, [0, 3]])
-    np.testing.assert_array_equal(t.index_add(0, index, t[:2], alpha=1j).numpy(), z + 1j * np.stack([z[1], 0 * z[0], z[0]]))
-    np.testing.assert_array_equal(torch.zeros(2, dtype=torch.complex128).scatter_add(0, torch.tensor([1, 1, 0, 1]), t[0]).numpy(),
+    np.testing.assert_array_equal(t[index].cpu().numpy(), z[[2, 0]])
+    np.testing.assert_array_equal(t.t().contiguous().cpu().numpy(), z.T)
+    np.testing.assert_array_equal(torch.cat([t, t.flip(0)]).cpu().numpy(), np.concatenate([z, z[::-1]]))
+    np.testing.assert_array_equal(torch.where(t.real > 0, t, 0).cpu().numpy(), np.where(z.real > 0, z, 0))
+    np.testing.assert_array_equal(t.gather(1, torch.tensor([[0, 3]])).cpu().numpy(), z[:1, [0, 3]])
+    np.testing.assert_array_equal(t.index_add(0, index, t[:2], alpha=1j).cpu().numpy(), z + 1j * np.stack([z[1], 0 * z[0], z[0]]))
+    np.testing.assert_array_equal(torch.zeros(2, dtype=torch.complex128).scatter_add(0, torch.tensor([1, 1, 0, 1]), t[0]).cpu().numpy(),
                                   [z[0, 2], z[0, 0] + z[0, 1] + z[0, 3]])  # fmt: skip
-    np.testing.assert_array_equal(t.tril().numpy(), np.tril(z))
-    np.testing.assert_array_equal(t.masked_fill(torch.eye(3, 4, dtype=torch.bool), 2j).numpy(), np.where(np.eye(3, 4), 2j, z))
+    np.testing.assert_array_equal(t.tril().cpu().numpy(), np.tril(z))
+    np.testing.assert_array_equal(t.masked_fill(torch.eye(3, 4, dtype=torch.bool), 2j).cpu().numpy(), np.where(np.eye(3, 4), 2j, z))
     assert torch.tensor([0j, 1j, 2]).nonzero().tolist() == [[1], [2]]
 
 
@@ -138,13 +141,13 @@ def test_reductions(torch, z):
     t = torch.tensor(z)
     for name in ("sum", "mean", "prod"):
         np.testing.assert_allclose(getattr(t, name)().item(), getattr(np, name)(z))
-        np.testing.assert_allclose(getattr(t, name)(1).numpy(), getattr(np, name)(z, 1))
-    np.testing.assert_allclose(t.sum((0, 1), keepdim=True).numpy(), z.sum(keepdims=True))
-    np.testing.assert_allclose(t.T.cumsum(0).numpy(), z.T.cumsum(0))
-    np.testing.assert_allclose(t.cumprod(1).numpy(), z.cumprod(1))
+        np.testing.assert_allclose(getattr(t, name)(1).cpu().numpy(), getattr(np, name)(z, 1))
+    np.testing.assert_allclose(t.sum((0, 1), keepdim=True).cpu().numpy(), z.sum(keepdims=True))
+    np.testing.assert_allclose(t.T.cumsum(0).cpu().numpy(), z.T.cumsum(0))
+    np.testing.assert_allclose(t.cumprod(1).cpu().numpy(), z.cumprod(1))
     for p in (0, 1, 2, 3, np.inf):
         np.testing.assert_allclose(torch.linalg.vector_norm(t, p).item(), np.linalg.norm(z.ravel(), p))
-    np.testing.assert_allclose(t.var(0).numpy(), z.var(0, ddof=1))
+    np.testing.assert_allclose(t.var(0).cpu().numpy(), z.var(0, ddof=1))
     np.testing.assert_allclose(t.std().item(), z.std(ddof=1))
     assert t.var().dtype is torch.float64 and (t * 0).count_nonzero().item() == 0 and t.any().item()
     assert torch.tensor(3j).sum().item() == 3j
@@ -154,13 +157,13 @@ def test_reductions(torch, z):
 
 def test_products(torch, z):
     t = torch.tensor(z)
-    np.testing.assert_allclose((t @ t.T).numpy(), z @ z.T)
-    np.testing.assert_allclose((t.to(torch.complex64) @ t.to(torch.complex64).mH).numpy(), z @ z.conj().T, rtol=1e-5)
-    np.testing.assert_allclose(torch.einsum("ij,kj->ik", t, t.conj()).numpy(), z @ z.conj().T)
+    np.testing.assert_allclose((t @ t.T).cpu().numpy(), z @ z.T)
+    np.testing.assert_allclose((t.to(torch.complex64) @ t.to(torch.complex64).mH).cpu().numpy(), z @ z.conj().T, rtol=1e-5)
+    np.testing.assert_allclose(torch.einsum("ij,kj->ik", t, t.conj()).cpu().numpy(), z @ z.conj().T)
     np.testing.assert_allclose(torch.dot(t[0], t[1]).item(), z[0] @ z[1])
-    np.testing.assert_allclose(torch.addmm(t @ t.T, t, t.T, beta=1j, alpha=2).numpy(), (1j + 2) * (z @ z.T))
+    np.testing.assert_allclose(torch.addmm(t @ t.T, t, t.T, beta=1j, alpha=2).cpu().numpy(), (1j + 2) * (z @ z.T))
     batch = np.stack([z, 2j * z])
-    np.testing.assert_allclose(torch.bmm(torch.tensor(batch), torch.tensor(batch).mT).numpy(), batch @ batch.swapaxes(1, 2))
+    np.testing.assert_allclose(torch.bmm(torch.tensor(batch), torch.tensor(batch).mT).cpu().numpy(), batch @ batch.swapaxes(1, 2))
 
 
 def test_gradients_are_pytorchs(torch):
@@ -182,7 +185,7 @@ def test_gradients_are_pytorchs(torch):
 def test_save_and_load(torch, z, tmp_path):
     torch.save({"z": torch.tensor(z), "n": torch.tensor([2**64 - 1], dtype=torch.uint64)}, tmp_path / "t")
     loaded = torch.load(tmp_path / "t")
-    np.testing.assert_array_equal(loaded["z"].numpy(), z)
+    np.testing.assert_array_equal(loaded["z"].cpu().numpy(), z)
     assert loaded["n"].item() == 2**64 - 1
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.usefixtures("device")
+
 LENGTHS = (1, 2, 3, 4, 5, 7, 8, 12, 17, 30, 37, 64, 74, 97, 128, 210, 1009)
 
 
@@ -19,11 +21,11 @@ def test_every_length(torch, n):
     z, x = signal(3, n), signal(3, n, dtype="float64")
     for t, a, name in ((z, z, "fft"), (z, z, "ifft"), (x, x, "rfft"), (x, x, "ihfft")):
         expected = getattr(np.fft, name)(a)
-        np.testing.assert_allclose(getattr(torch.fft, name)(torch.tensor(t)).numpy(), expected, atol=1e-12 * n, err_msg=name)
+        np.testing.assert_allclose(getattr(torch.fft, name)(torch.tensor(t)).cpu().numpy(), expected, atol=1e-12 * n, err_msg=name)
     half = signal(3, n // 2 + 1)
-    np.testing.assert_allclose(torch.fft.irfft(torch.tensor(half), n).numpy(), np.fft.irfft(half, n), atol=1e-13)
-    np.testing.assert_allclose(torch.fft.hfft(torch.tensor(half), n).numpy(), np.fft.hfft(half, n), atol=1e-12 * n)
-    single = torch.fft.fft(torch.tensor(z.astype("complex64"))).numpy()
+    np.testing.assert_allclose(torch.fft.irfft(torch.tensor(half), n).cpu().numpy(), np.fft.irfft(half, n), atol=1e-13)
+    np.testing.assert_allclose(torch.fft.hfft(torch.tensor(half), n).cpu().numpy(), np.fft.hfft(half, n), atol=1e-12 * n)
+    single = torch.fft.fft(torch.tensor(z.astype("complex64"))).cpu().numpy()
     assert single.dtype == np.complex64
     np.testing.assert_allclose(single, np.fft.fft(z), atol=2e-6 * n)
 
@@ -33,7 +35,7 @@ def test_every_length(torch, n):
 def test_norms_and_lengths(torch, norm, n):
     z, x = signal(4, 8, 3), signal(4, 8, 3, dtype="float64")
     for name, a in (("fft", z), ("ifft", z), ("rfft", x), ("irfft", z), ("hfft", z), ("ihfft", x)):
-        got = getattr(torch.fft, name)(torch.tensor(a), n, 1, norm).numpy()
+        got = getattr(torch.fft, name)(torch.tensor(a), n, 1, norm).cpu().numpy()
         np.testing.assert_allclose(got, getattr(np.fft, name)(a, n, 1, norm), atol=1e-12, err_msg=name)
 
 
@@ -41,33 +43,33 @@ def test_several_dimensions(torch):
     z, x = signal(4, 6, 5), signal(4, 6, 5, dtype="float64")
     for name, a in (("fftn", z), ("ifftn", z), ("rfftn", x), ("irfftn", z)):
         f, g = getattr(torch.fft, name), getattr(np.fft, name)
-        np.testing.assert_allclose(f(torch.tensor(a)).numpy(), g(a), atol=1e-11, err_msg=name)
-        np.testing.assert_allclose(f(torch.tensor(a), dim=(2, 0)).numpy(), g(a, axes=(2, 0)), atol=1e-11, err_msg=name)
-        np.testing.assert_allclose(f(torch.tensor(a), s=(3, 8)).numpy(), g(a, s=(3, 8), axes=(1, 2)), atol=1e-11, err_msg=name)
+        np.testing.assert_allclose(f(torch.tensor(a)).cpu().numpy(), g(a), atol=1e-11, err_msg=name)
+        np.testing.assert_allclose(f(torch.tensor(a), dim=(2, 0)).cpu().numpy(), g(a, axes=(2, 0)), atol=1e-11, err_msg=name)
+        np.testing.assert_allclose(f(torch.tensor(a), s=(3, 8)).cpu().numpy(), g(a, s=(3, 8), axes=(1, 2)), atol=1e-11, err_msg=name)
     for name, a in (("fft2", z), ("ifft2", z), ("rfft2", x), ("irfft2", z)):
-        np.testing.assert_allclose(getattr(torch.fft, name)(torch.tensor(a)).numpy(), getattr(np.fft, name)(a), atol=1e-11)
+        np.testing.assert_allclose(getattr(torch.fft, name)(torch.tensor(a)).cpu().numpy(), getattr(np.fft, name)(a), atol=1e-11)
     t = torch.tensor(x)
-    np.testing.assert_allclose(torch.fft.hfftn(torch.fft.ihfftn(t), s=x.shape).numpy(), x, atol=1e-12)
-    np.testing.assert_allclose(torch.fft.hfft2(torch.fft.ihfft2(t), s=x.shape[1:]).numpy(), x, atol=1e-12)
+    np.testing.assert_allclose(torch.fft.hfftn(torch.fft.ihfftn(t), s=x.shape).cpu().numpy(), x, atol=1e-12)
+    np.testing.assert_allclose(torch.fft.hfft2(torch.fft.ihfft2(t), s=x.shape[1:]).cpu().numpy(), x, atol=1e-12)
 
 
 def test_views_and_dtypes(torch):
     z = signal(6, 8)
-    np.testing.assert_allclose(torch.fft.fft(torch.tensor(z).t()[::2]).numpy(), np.fft.fft(z.T[::2]), atol=1e-12)
+    np.testing.assert_allclose(torch.fft.fft(torch.tensor(z).t()[::2]).cpu().numpy(), np.fft.fft(z.T[::2]), atol=1e-12)
     assert torch.fft.fft(torch.arange(4)).dtype is torch.complex64
     assert torch.fft.rfft(torch.ones(4, dtype=torch.float64)).dtype is torch.complex128
     out = torch.empty(6, 8, dtype=torch.complex128)
     assert torch.fft.fft(torch.tensor(z), out=out) is out
-    np.testing.assert_allclose(out.numpy(), np.fft.fft(z), atol=1e-12)
+    np.testing.assert_allclose(out.cpu().numpy(), np.fft.fft(z), atol=1e-12)
 
 
 def test_frequencies_and_shifts(torch):
     for n in (1, 4, 5):
-        np.testing.assert_allclose(torch.fft.fftfreq(n, 0.5).numpy(), np.fft.fftfreq(n, 0.5), rtol=1e-6)
-        np.testing.assert_allclose(torch.fft.rfftfreq(n, 0.5).numpy(), np.fft.rfftfreq(n, 0.5), rtol=1e-6)
+        np.testing.assert_allclose(torch.fft.fftfreq(n, 0.5).cpu().numpy(), np.fft.fftfreq(n, 0.5), rtol=1e-6)
+        np.testing.assert_allclose(torch.fft.rfftfreq(n, 0.5).cpu().numpy(), np.fft.rfftfreq(n, 0.5), rtol=1e-6)
     x = np.arange(15.0).reshape(3, 5)
-    np.testing.assert_array_equal(torch.fft.fftshift(torch.tensor(x)).numpy(), np.fft.fftshift(x))
-    np.testing.assert_array_equal(torch.fft.ifftshift(torch.tensor(x), 1).numpy(), np.fft.ifftshift(x, 1))
+    np.testing.assert_array_equal(torch.fft.fftshift(torch.tensor(x)).cpu().numpy(), np.fft.fftshift(x))
+    np.testing.assert_array_equal(torch.fft.ifftshift(torch.tensor(x), 1).cpu().numpy(), np.fft.ifftshift(x, 1))
 
 
 @pytest.mark.parametrize(
@@ -107,14 +109,14 @@ def test_stft_and_back(torch):
     window = torch.hann_window(64, dtype=torch.float64)
     spectra = torch.stft(torch.tensor(x), 64, 16, window=window, return_complex=True)
     assert spectra.shape == (2, 33, 26)
-    frame = np.pad(x, ((0, 0), (32, 32)), "reflect")[:, 48:112] * window.numpy()
-    np.testing.assert_allclose(spectra[:, :, 3].numpy(), np.fft.rfft(frame), atol=1e-12)
+    frame = np.pad(x, ((0, 0), (32, 32)), "reflect")[:, 48:112] * window.cpu().numpy()
+    np.testing.assert_allclose(spectra[:, :, 3].cpu().numpy(), np.fft.rfft(frame), atol=1e-12)
     _, _, expected = scipy.signal.stft(x[0], window="hann", nperseg=64, noverlap=48, padded=False, boundary=None, scaling="psd")
     scale = np.sqrt(np.sum(scipy.signal.get_window("hann", 64) ** 2))
     uncentered = torch.stft(torch.tensor(x[0]), 64, 16, window=window, center=False, return_complex=True)
-    np.testing.assert_allclose(uncentered.numpy() / scale, expected, atol=1e-10)
+    np.testing.assert_allclose(uncentered.cpu().numpy() / scale, expected, atol=1e-10)
     back = torch.istft(spectra, 64, 16, window=window, length=400)
-    np.testing.assert_allclose(back.numpy(), x, atol=1e-12)
+    np.testing.assert_allclose(back.cpu().numpy(), x, atol=1e-12)
     real = torch.stft(torch.tensor(x[0]), 64, return_complex=False)
     assert real.shape == (33, 26, 2)
     with pytest.raises(RuntimeError, match="stft requires the return_complex parameter"):

@@ -6,18 +6,9 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from tests.conftest import DEVICES
+pytestmark = pytest.mark.usefixtures("device")
 
-
-@pytest.fixture(params=DEVICES, autouse=True)
-def device(torch, request):
-    """Where a test's tensors are made."""
-    torch.set_default_device(request.param)
-    yield request.param
-    torch.set_default_device(None)
-
-
-# GPUs have no complex numbers yet.
+# GPUs decompose no complex matrices yet.
 ON_CPU = pytest.mark.parametrize("device", ["cpu"], indirect=True)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.usefixtures("device")
+
 DTYPES = ("uint16", "uint32", "uint64")
 
 
@@ -13,7 +15,7 @@ def test_arrays_and_back(torch, name):
     array = np.array([0, 1, np.iinfo(name).max], name)
     t = torch.tensor(array)
     assert t.dtype is getattr(torch, name) and not t.dtype.is_signed
-    np.testing.assert_array_equal(t.numpy(), array)
+    np.testing.assert_array_equal(t.cpu().numpy(), array)
     assert t.tolist() == array.tolist() and t[2].item() == int(array[2])
     assert torch.iinfo(t.dtype).max == np.iinfo(name).max and torch.iinfo(t.dtype).min == 0
     assert torch.arange(3, dtype=t.dtype).tolist() == [0, 1, 2]
@@ -26,14 +28,14 @@ def test_arithmetic_is_unsigned(torch, name):
     s, t = torch.tensor(a), torch.tensor(b)
     with np.errstate(over="ignore"):
         for f in ("add", "subtract", "multiply", "floor_divide", "remainder", "maximum", "minimum", "bitwise_xor", "less", "greater_equal"):
-            np.testing.assert_array_equal(getattr(torch, f)(s, t).numpy(), getattr(np, f)(a, b), err_msg=f)
-        np.testing.assert_array_equal((s >> 1).numpy(), a >> 1)
-        np.testing.assert_array_equal((-s).numpy(), np.negative(a))
-    np.testing.assert_allclose((s / t).numpy(), (a / b).astype("float32"), rtol=1e-6)
+            np.testing.assert_array_equal(getattr(torch, f)(s, t).cpu().numpy(), getattr(np, f)(a, b), err_msg=f)
+        np.testing.assert_array_equal((s >> 1).cpu().numpy(), a >> 1)
+        np.testing.assert_array_equal((-s).cpu().numpy(), np.negative(a))
+    np.testing.assert_allclose((s / t).cpu().numpy(), (a / b).astype("float32"), rtol=1e-6)
     assert s.max().item() == most and s.argmin().item() == 2 and s.amin().item() == 5
-    np.testing.assert_array_equal(s.sort().values.numpy(), np.sort(a))
-    np.testing.assert_array_equal(s.to(torch.float64).numpy(), a.astype("float64"))
-    np.testing.assert_array_equal(s.cummax(0).values.numpy(), np.maximum.accumulate(a))
+    np.testing.assert_array_equal(s.sort().values.cpu().numpy(), np.sort(a))
+    np.testing.assert_array_equal(s.to(torch.float64).cpu().numpy(), a.astype("float64"))
+    np.testing.assert_array_equal(s.cummax(0).values.cpu().numpy(), np.maximum.accumulate(a))
 
 
 def test_numbers_beyond_int64(torch):
