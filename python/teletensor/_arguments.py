@@ -72,11 +72,23 @@ def bucketize(input, boundaries: Tensor, *, out_int32: bool = False, right: bool
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
-@lands_exactly
-def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+def diff(
+    input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The n-th differences of neighbours along dim, of what is put before and after it too."""
     if n == 0:
-        return input.clone()
+        return input.clone() if out is None else _copied(input, out=out)
+    return _differences(input, n, dim, prepend, append, out=out)
+
+
+@lands_exactly
+def _copied(input: Tensor) -> Tensor:
+    return input
+
+
+@lands
+def _differences(input: Tensor, n: int, dim: int, prepend: Tensor | None, append: Tensor | None) -> Tensor:
     if prepend is not None or append is not None:
         input = _torch.cat([t for t in (prepend, input, append) if t is not None], dim)
     return _ops.diff(input, n, dim)

@@ -23,7 +23,7 @@ globals().update(
     landing_functions(
         globals(),
         (
-            "cholesky_ex", "cond", "eigh", "eigvals", "householder_product", "inv_ex", "lstsq", "lu", "lu_factor",
+            "cholesky_ex", "cond", "eig", "eigh", "eigvals", "householder_product", "inv_ex", "lstsq", "lu", "lu_factor",
             "lu_factor_ex", "matrix_power", "matrix_rank", "pinv", "polar", "qr", "slogdet", "solve_ex", "svd", "tensorinv",
             "tensorsolve",
         ),

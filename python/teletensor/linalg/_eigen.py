@@ -131,7 +131,7 @@ def lstsq(A: Tensor, B: Tensor, rcond=None, *, driver: str | None = None) -> res
         raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-2)")
     A, right = results.same_batch(A, right)
     m, n = A.shape[-2:]
-    empty = A.new_empty([0])
+    empty = _torch.empty([0], dtype=A.dtype.to_real(), device=A.device)
     rank, S = _torch.empty([0], dtype=_C.int64, device=A.device), empty
     if driver == "gels":
         solution = _full_rank_solution(A, right)

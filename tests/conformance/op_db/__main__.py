@@ -153,7 +153,7 @@ def main() -> int:
     parser.add_argument("--page", type=Path, help="where to write it as Markdown")
     parser.add_argument("--samples", type=int, default=60, help="at most so many of an operator and dtype (default: 60)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
-    parser.add_argument("--limit", type=float, default=120, help="seconds for one operator (default: 120)")
+    parser.add_argument("--limit", type=float, default=300, help="seconds for one operator (default: 300)")
     parser.add_argument("--verbose", action="store_true", help="print every check that differs")
     args = parser.parse_args()
     console = Console()
