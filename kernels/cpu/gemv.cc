@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/parallel.h"
+#include "engine/rules/half.h"
 #include "kernels/cpu/clones.h"
 
 namespace tt::cpu {
@@ -68,6 +69,29 @@ TT_CLONES void dots(int64_t k, int64_t n, const double* x, const double* b, int6
   for (int64_t j = 0; j < n; ++j) y[j] = dot(k, x, b + j * ldb);
 }
 
+// The same of 16-bit floats, summed in float: a stretch at a time becomes floats.
+template <typename Half16>
+[[gnu::always_inline]] inline float wide_dot(int64_t k, const Half16* x, const Half16* b) {
+  constexpr int64_t kStretch = 1024;
+  float wide_x[kStretch], wide_b[kStretch], total = 0;
+  for (int64_t p = 0; p < k; p += kStretch) {
+    const int64_t n = std::min(kStretch, k - p);
+    for (int64_t i = 0; i < n; ++i) wide_x[i] = x[p + i], wide_b[i] = b[p + i];
+    total += dot(n, wide_x, wide_b);
+  }
+  return total;
+}
+TT_CLONES float dot_of(int64_t k, const BFloat16* x, const BFloat16* b) { return wide_dot(k, x, b); }
+TT_CLONES float dot_of(int64_t k, const Half* x, const Half* b) { return wide_dot(k, x, b); }
+
+template <typename Half16>
+void run_dot(const Gemm& g) {
+  const auto first = [](const Matrix& x, const int64_t* offsets) {
+    return static_cast<const Half16*>(x.data) + (offsets ? offsets[0] : 0);
+  };
+  *static_cast<Half16*>(g.c) = Half16(dot_of(g.k, first(g.a, g.a_offsets), first(g.b, g.b_offsets)));
+}
+
 template <typename T>
 void run(const Gemm& g) {
   const int64_t blocks = (g.n + kColumns - 1) / kColumns;
@@ -93,6 +117,9 @@ void run(const Gemm& g) {
 }  // namespace
 
 bool is_gemv(const Gemm& g) {
+  if (g.dtype == DType::kBFloat16 || g.dtype == DType::kFloat16) {  // of matrices, oneDNN's are as fast
+    return g.m == 1 && g.n == 1 && g.batch == 1 && g.a.column_stride == 1 && g.b.row_stride == 1;
+  }
   if ((g.m != 1 && g.n != 1) || (g.dtype != DType::kFloat32 && g.dtype != DType::kFloat64)) return false;
   const Gemm row = as_row(g);
   return row.b.column_stride == 1 || row.n == 1 || (row.b.row_stride == 1 && row.a.column_stride == 1);
@@ -100,6 +127,8 @@ bool is_gemv(const Gemm& g) {
 
 void gemv(const Gemm& g) {
   if (g.batch == 0 || g.m == 0 || g.n == 0) return;
+  if (g.dtype == DType::kBFloat16) return run_dot<BFloat16>(g);
+  if (g.dtype == DType::kFloat16) return run_dot<Half>(g);
   const Gemm row = as_row(g);
   if (row.dtype == DType::kFloat32) return run<float>(row);
   run<double>(row);

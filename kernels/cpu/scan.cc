@@ -153,7 +153,22 @@ void cumprod(const Tensor& input, int64_t dim, std::optional<DType>, Tensor& out
 
 namespace {
 
-// The largest (or smallest) element so far, the last of equal ones; a NaN stays.
+// The largest (or smallest) element so far, the last of equal ones; a NaN stays. Strides are in elements.
+template <bool kMax, typename T>
+[[gnu::always_inline]] inline void extremum_line(int64_t n, const T* x, int64_t step, T* __restrict values,
+                                                 int64_t value_step, int64_t* __restrict indices, int64_t index_step) {
+  T best = x[0];
+  int64_t place = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const T next = x[i * step];
+    const bool is_next = is_nan(next) || (kMax ? next >= best : next <= best);
+    best = is_next ? next : best;
+    place = is_next ? i : place;
+    values[i * value_step] = best;
+    indices[i * index_step] = place;
+  }
+}
+
 template <bool kMax>
 void running_extremum(const Tensor& input, int64_t dim, Tensor& values, Tensor& indices) {
   if (input.numel() == 0) return;
@@ -162,16 +177,12 @@ void running_extremum(const Tensor& input, int64_t dim, Tensor& values, Tensor& 
     lines.run([&](auto each) {
       each([&](const std::array<int64_t, 3>& at, int64_t) {
         const T* x = input.data_as<T>() + at[0];
-        T best = x[0];
-        int64_t place = 0;
-        for (int64_t i = 0; i < lines.length(0); ++i) {
-          const T next = x[i * lines.stride(0)];
-          if (is_nan(next) || (kMax ? next >= best : next <= best)) {
-            best = next;
-            place = i;
-          }
-          values.data_as<T>()[at[1] + i * lines.stride(1)] = best;
-          indices.data_as<int64_t>()[at[2] + i * lines.stride(2)] = place;
+        T* value = values.data_as<T>() + at[1];
+        int64_t* index = indices.data_as<int64_t>() + at[2];
+        if (lines.stride(0) == 1 && lines.stride(1) == 1 && lines.stride(2) == 1) {
+          extremum_line<kMax>(lines.length(0), x, 1, value, 1, index, 1);
+        } else {
+          extremum_line<kMax>(lines.length(0), x, lines.stride(0), value, lines.stride(1), index, lines.stride(2));
         }
       });
     });

@@ -1,9 +1,11 @@
 // Operators over sets of values: unique, bincount, searchsorted.
 #include <algorithm>
+#include <utility>
 
 #include "engine/parallel.h"
 #include "kernels/common/element.h"
 #include "kernels/common/tally.h"
+#include "kernels/cpu/clones.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/sorter.h"
@@ -18,6 +20,16 @@ Tensor in_order(const Tensor& t, DType dtype) {
   Tensor out = empty(t.sizes(), dtype, t.device());
   copy(t, out);
   return out;
+}
+
+// The least value, or 0 if that is less, and the largest, or -1.
+TT_CLONES std::pair<int64_t, int64_t> bounds(const int64_t* values, int64_t n) {
+  int64_t least = 0, most = -1;
+  for (int64_t i = 0; i < n; ++i) {
+    least = values[i] < least ? values[i] : least;
+    most = values[i] > most ? values[i] : most;
+  }
+  return {least, most};
 }
 
 }  // namespace
@@ -56,16 +68,17 @@ void bincount(const Tensor& input, const Tensor& weights, int64_t minlength, Ten
   tally::check_bincount(input, weights, minlength);
   const Tensor values = in_order(input, DType::kInt64);
   const int64_t* value = values.data_as<int64_t>();
-  const auto [least, most] = std::minmax_element(value, value + values.numel());
-  const int64_t bins = values.numel() == 0 ? tally::bins(0, -1, minlength) : tally::bins(*least, *most, minlength);
+  const auto [least, most] = bounds(value, values.numel());
+  const int64_t bins = tally::bins(least, most, minlength);
   const DType dtype = tally::bin_type(weights);
   out = empty({bins}, dtype, input.device());
   fill_with(out, Scalar(int64_t{0}));
   const Tensor weight = weights ? in_order(weights, dtype) : Tensor();
   auto add_up = [&]<typename T>(std::type_identity<T>) {
     T* bin = out.data_as<T>();
+    const T* weigh = weight ? weight.data_as<T>() : nullptr;
     for (int64_t i = 0; i < values.numel(); ++i) {
-      if (value[i] < bins) bin[value[i]] += weight ? weight.data_as<T>()[i] : T(1);
+      if (value[i] < bins) bin[value[i]] += weigh ? weigh[i] : T(1);
     }
   };
   if (dtype == DType::kInt64) return add_up(std::type_identity<int64_t>());
