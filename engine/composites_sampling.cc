@@ -42,40 +42,42 @@ struct Axis {
 
 // One element that a place takes part of: where it is along an axis, and its weight.
 struct Tap {
-  Tensor at;      // whole numbers, in the grid's dtype
+  Tensor at;      // whole numbers inside the axis, in int64
+  Tensor inside;  // whether the place was; undefined: always
   Tensor weight;  // undefined: all of it
 };
 
 class Sampler {
  public:
   Sampler(const Tensor& input, const Tensor& grid, std::string_view mode, std::string_view padding, bool align_corners)
-      : flat_(ops::flatten(input, 2, -1)), padding_(padding) {
+      : input_(ops::flatten(input, 2, -1)), pads_with_zeros_(padding == "zeros"), out_{input.size(0), input.size(1)} {
     const int64_t space = input.dim() - 2;
     for (int64_t d = 0; d < space; ++d) {
       axes_.push_back({input.size(2 + d), align_corners, padding});
       const Tensor place = axes_.back().place(ops::select(grid, -1, space - 1 - d));  // the grid says x first
-      taps_.push_back(taps_of(axes_.back(), place, mode));
+      taps_.push_back(taps_of(axes_.back(), ops::flatten(place, 1, -1), mode));
     }
-    out_ = {input.size(0), input.size(1)};
     out_.insert(out_.end(), grid.sizes().begin() + 1, grid.sizes().end() - 1);
   }
   // Sums over all combinations of the axes' taps.
   Tensor sum() {
-    Tensor total;
-    add_combinations(0, Tensor(), Tensor(), Tensor(), &total);
-    return total;
+    for (const Tap& tap : taps_[0]) combine(tap, 1);
+    const Tensor index = ops::stack(indices_, 1);
+    const Tensor weight =
+        weights_.empty() ? ops::ones(index.sizes(), input_.dtype(), input_.device()) : ops::stack(weights_, 1);
+    return ops::reshape(ops::sample_places(input_, index, weight), out_);
   }
 
  private:
-  static std::vector<Tap> taps_of(const Axis& axis, const Tensor& raw, std::string_view mode) {
+  std::vector<Tap> taps_of(const Axis& axis, const Tensor& raw, std::string_view mode) const {
     if (mode == "bicubic") return cubic_taps(axis, raw);
     const Tensor place = axis.inside(raw);
-    if (mode == "nearest") return {{ops::round_half_even(place), Tensor()}};
+    if (mode == "nearest") return {tap(axis, ops::round_half_even(place), Tensor())};
     const Tensor low = ops::floor(place), part = ops::sub(place, low);
-    return {{low, ops::rsub(part, int64_t{1})}, {ops::add(low, int64_t{1}), part}};
+    return {tap(axis, low, ops::rsub(part, int64_t{1})), tap(axis, ops::add(low, int64_t{1}), part)};
   }
   // The cubic convolution kernel with -0.75; each of the four neighbours is padded by itself.
-  static std::vector<Tap> cubic_taps(const Axis& axis, const Tensor& place) {
+  std::vector<Tap> cubic_taps(const Axis& axis, const Tensor& place) const {
     constexpr double a = -0.75;
     const Tensor low = ops::floor(place), part = ops::sub(place, low);
     const auto polynomial = [](const Tensor& x, std::initializer_list<double> coefficients) {
@@ -84,48 +86,41 @@ class Sampler {
       return value;
     };
     std::vector<Tap> taps;
-    for (int64_t tap = -1; tap <= 2; ++tap) {
-      const Tensor distance = tap <= 0 ? ops::sub(part, tap) : ops::rsub(part, tap);
-      const Tensor weight = tap == 0 || tap == 1 ? polynomial(distance, {a + 2, -(a + 3), 0, 1})
-                                                 : polynomial(distance, {a, -5 * a, 8 * a, -4 * a});
-      taps.push_back({axis.inside(ops::add(low, tap)), weight});
+    for (int64_t k = -1; k <= 2; ++k) {
+      const Tensor distance = k <= 0 ? ops::sub(part, k) : ops::rsub(part, k);
+      const Tensor weight = k == 0 || k == 1 ? polynomial(distance, {a + 2, -(a + 3), 0, 1})
+                                             : polynomial(distance, {a, -5 * a, 8 * a, -4 * a});
+      taps.push_back(tap(axis, axis.inside(ops::add(low, k)), weight));
     }
     return taps;
   }
+  Tap tap(const Axis& axis, const Tensor& place, const Tensor& weight) const {
+    const Tensor at = ops::to_dtype(ops::detach(place), DType::kInt64);
+    const Tensor safe = ops::clamp_between(at, int64_t{0}, axis.size - 1);
+    return {safe, pads_with_zeros_ ? ops::eq(safe, at) : Tensor(), weight};
+  }
 
-  void add_combinations(size_t axis, const Tensor& index, const Tensor& valid, const Tensor& weight, Tensor* total) {
+  // With every tap of the axes from `axis` on; `tap` joins those before.
+  void combine(const Tap& tap, size_t axis) {
     if (axis == axes_.size()) {
-      const Tensor part = picked(index, valid, weight);
-      *total = *total ? ops::add(*total, part) : part;
+      constexpr int64_t kNothing = -1;  // an index outside the input
+      indices_.push_back(tap.inside ? ops::masked_fill(tap.at, ops::logical_not(tap.inside), kNothing) : tap.at);
+      if (tap.weight) weights_.push_back(tap.weight);
       return;
     }
-    const int64_t size = axes_[axis].size;
-    for (const Tap& tap : taps_[axis]) {
-      const Tensor at = ops::to_dtype(ops::detach(tap.at), DType::kInt64);
-      const Tensor safe = ops::clamp_between(at, int64_t{0}, size - 1);
-      Tensor there = valid;
-      if (padding_ == "zeros") {
-        const Tensor here = ops::eq(safe, at);
-        there = valid ? ops::logical_and(valid, here) : here;
-      }
-      const Tensor next = index ? ops::add(ops::mul(index, size), safe) : safe;
-      const Tensor share = !tap.weight ? weight : weight ? ops::mul(weight, tap.weight) : tap.weight;
-      add_combinations(axis + 1, next, there, share, total);
+    for (const Tap& other : taps_[axis]) {
+      Tap both{ops::add(ops::mul(tap.at, axes_[axis].size), other.at), tap.inside, tap.weight};
+      if (tap.inside) both.inside = ops::logical_and(tap.inside, other.inside);
+      if (tap.weight) both.weight = ops::mul(tap.weight, other.weight);
+      combine(both, axis + 1);
     }
   }
-  // The elements at flat indices, a weighted term of the sum.
-  Tensor picked(const Tensor& index, const Tensor& valid, const Tensor& weight) const {
-    const Tensor one = ops::unsqueeze(ops::flatten(index, 1, -1), 1);
-    const Tensor wide = ops::expand(one, Sizes{flat_.size(0), flat_.size(1), one.size(2)});
-    Tensor values = ops::reshape(ops::gather(flat_, 2, wide), out_);
-    if (valid) values = ops::masked_fill(values, ops::unsqueeze(ops::logical_not(valid), 1), 0.0);
-    return weight ? ops::mul(values, ops::unsqueeze(weight, 1)) : values;
-  }
 
-  Tensor flat_;
-  std::string_view padding_;
+  Tensor input_;
+  bool pads_with_zeros_;
   std::vector<Axis> axes_;
-  std::vector<std::vector<Tap>> taps_;
+  std::vector<std::vector<Tap>> taps_;  // by axis
+  Tensors indices_, weights_;           // of each combination; no weights: all of each
   Sizes out_;
 };
 

@@ -45,6 +45,49 @@ Sizes grid_sample(const Arg& input, const Arg& grid, std::string_view mode, std:
   return result;
 }
 
+namespace {
+
+// Batches of channels, and the places (N, K, P) that are sampled of each.
+void check_places(const Sizes& channels, const TensorMeta& index) {
+  check(index.dtype == DType::kInt64, "Expected dtype int64 for index, got ", name(index.dtype));
+  check(channels.size() == 3 && index.sizes.size() == 3 && channels[0] == index.sizes[0],
+        "expected places of the same batches, got ", to_string(channels), " and indices ", to_string(index.sizes));
+}
+void check_weights(const Sizes& index, const Sizes& weight) {
+  check(index == weight, "expected an index and a weight for each place, got ", to_string(index), " and ",
+        to_string(weight));
+}
+void check_values(const Sizes& values, const Sizes& index) {
+  check(values[2] == index[2], "expected a value for each place, got ", to_string(values), " and indices ",
+        to_string(index));
+}
+
+}  // namespace
+
+Sizes sample_places(const Arg& input, const Arg& index, const Arg& weight) {
+  check_places(meta(input).sizes, meta(index));
+  check_weights(meta(index).sizes, meta(weight).sizes);
+  return {meta(input).sizes[0], meta(input).sizes[1], meta(index).sizes[2]};
+}
+
+Sizes spread_places(const Arg& values, const Arg& index, const Arg& weight, int64_t length) {
+  check_places(meta(values).sizes, meta(index));
+  check_weights(meta(index).sizes, meta(weight).sizes);
+  check_values(meta(values).sizes, meta(index).sizes);
+  check(length >= 0, "expected a length of 0 or more, got ", length);
+  return {meta(values).sizes[0], meta(values).sizes[1], length};
+}
+
+Sizes match_places(const Arg& values, const Arg& input, const Arg& index) {
+  check_places(meta(values).sizes, meta(index));
+  check_values(meta(values).sizes, meta(index).sizes);
+  check(meta(input).sizes.size() == 3 && meta(input).sizes[0] == meta(values).sizes[0] &&
+            meta(input).sizes[1] == meta(values).sizes[1],
+        "expected values of the input's channels, got ", to_string(meta(values).sizes), " and ",
+        to_string(meta(input).sizes));
+  return meta(index).sizes;
+}
+
 Sizes affine_grid(const Arg& theta, SizesView size) {
   check_as(ErrorKind::kNotImplemented, size.size() == 4 || size.size() == 5,
            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size ",

@@ -384,6 +384,35 @@ def grid_sample(input, grid, mode: str, padding: str, aligned: bool):
     return out
 
 
+def _places(index, length: int):
+    """(entry, tap, place, element) of each index that is inside."""
+    return [(*where, index[where]) for where in np.ndindex(*index.shape) if 0 <= index[where] < length]
+
+
+def sample_places(input, index, weight):
+    """Index by index."""
+    out = np.zeros((*input.shape[:2], index.shape[2]))
+    for n, k, p, at in _places(index, input.shape[2]):
+        out[n, :, p] += weight[n, k, p] * input[n, :, at]
+    return out
+
+
+def spread_places(values, index, weight, length: int):
+    """Index by index."""
+    out = np.zeros((*values.shape[:2], length))
+    for n, k, p, at in _places(index, length):
+        out[n, :, at] += weight[n, k, p] * values[n, :, p]
+    return out
+
+
+def match_places(values, input, index):
+    """Index by index."""
+    out = np.zeros(index.shape)
+    for n, k, p, at in _places(index, input.shape[2]):
+        out[n, k, p] = values[n, :, p] @ input[n, :, at]
+    return out
+
+
 def affine_grid(theta, size, aligned: bool):
     """theta times (x, y, ..., 1) of every place."""
     lines = [np.linspace(-1, 1, n) * (1 if aligned else 1 - 1 / n) if n > 1 else np.zeros(1) for n in size[2:]]
