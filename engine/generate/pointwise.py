@@ -23,13 +23,13 @@ _CHEAP = set(
 )
 
 
-# Functions that have loops of their own, for floating types.
-LOOPS = "cpu/isa/loops.h"
+# The headers of kernels/ with the functions that have loops of their own, for floating types.
+LOOPS = ("cpu/isa/loops.h", "cpu/isa/special_loops.h")
 
 
-def loops(header: str) -> set[str]:
-    """The functions that the header has loops of."""
-    return set(re.findall(r"^void loop_of_(\w+)\(int64_t \w+, const T\* const\* in, T\* out\) {", header, re.MULTILINE))
+def loops(headers: str) -> set[str]:
+    """The functions that the headers' text has loops of."""
+    return set(re.findall(r"^void loop_of_(\w+)\(int64_t \w+, const T\* const\* in, T\* out\) {", headers, re.MULTILINE))
 
 
 def _loop(op: Operator, body: str, functions: set[str]) -> str | None:
@@ -117,7 +117,7 @@ def emit_file(operators: list[Operator], index: int, functions: set[str], with_l
             "  using namespace math::TT_ISA;  // NOLINT: the functions above\n"
             f"  static const PointwiseRow rows[] = {{\n{''.join(rows)}  }};\n  return {{rows, {len(rows)}}};\n"
         )
-    own = f'#include "kernels/{LOOPS}"\n' if used else ""
+    own = "".join(f'#include "kernels/{header}"\n' for header in LOOPS) if used else ""
     named = "".join(f"using cpu::TT_ISA::loop_of_{name};\n" for name in sorted(used))
     return f"""{HEADER}#include "engine/op_ids.h"
 {own}#include "kernels/cpu/isa/padded.h"
@@ -160,7 +160,7 @@ def outputs(operators: list[Operator], kernels_folder: Path) -> dict[str, str]:
     headers = [(kernels_folder / "common" / name).read_text() for name in VOCABULARY]
     functions = vocabulary("".join(headers))
     further = vocabulary("".join(headers[1:])) - vocabulary(headers[0])
-    own = loops((kernels_folder / LOOPS).read_text())
+    own = loops("".join((kernels_folder / header).read_text() for header in LOOPS))
     files = {f"kernels/cpu/isa/pointwise_{i}.cc": emit_file(operators, i, functions, own) for i in range(NUM_FILES)}
     files["kernels/cpu/isa/pointwise_rows.cc"] = emit_table()
     return files | pointwise_cuda.outputs(operators, functions, headers[0], further)

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <type_traits>
 
 #include "engine/parallel.h"
 #include "engine/rules/error.h"
 #include "engine/rules/half.h"
+#include "kernels/cpu/transpose.h"
 
 // The register tile is written in GCC's vector types, which may be wider than the baseline's registers.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -87,6 +89,10 @@ struct Workspace {
   }
 };
 
+// Elements that are packed as they are.
+template <typename In, typename T>
+inline constexpr bool kSameBits = std::is_same_v<In, T> && sizeof(T) >= 4;
+
 // Packs `count` lines (rows of a, columns of b) of `depth` elements into panels of `width` lines,
 // element p of all lines of a panel side by side; missing lines are zero.
 template <typename In, typename T>
@@ -99,6 +105,9 @@ void pack(const In* from, int64_t line_stride, int64_t depth_stride, int64_t cou
       for (int64_t p = 0; p < depth; ++p) {
         for (int i = 0; i < lines; ++i) to[p * width + i] = static_cast<T>(panel[p * depth_stride + i]);
       }
+    } else if (kSameBits<In, T> && depth_stride == 1) {
+      using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+      transpose_plane(reinterpret_cast<const Bits*>(panel), reinterpret_cast<Bits*>(to), {depth, lines, line_stride, width});
     } else {
       for (int i = 0; i < lines; ++i) {
         for (int64_t p = 0; p < depth; ++p) {

@@ -15,12 +15,6 @@ constexpr int64_t kStrip = 16;
 constexpr int64_t kMicro = 8;
 constexpr int64_t kWorthwhile = 16 * 16;
 
-// Two dimensions out of a space: the one that the target is straight along, and the source's.
-struct Plane {
-  int64_t rows, columns;        // columns: consecutive in `to`; rows: consecutive in `from`
-  int64_t from_column, to_row;  // strides across them, in elements
-};
-
 // Element by element, for edges and narrow planes.
 template <typename T>
 [[gnu::always_inline]] inline void transpose_edge(const T* from, T* to, const Plane& p, int64_t rows, int64_t columns) {
@@ -87,6 +81,9 @@ TT_CLONES void strip(const Bits16* from, Bits16* to, const Plane& p, int64_t row
 }
 
 }  // namespace
+
+void transpose_plane(const uint32_t* from, uint32_t* to, const Plane& p) { strip(from, to, p, p.rows); }
+void transpose_plane(const uint64_t* from, uint64_t* to, const Plane& p) { strip(from, to, p, p.rows); }
 
 bool transpose(const Space& space, const Access& from, const Access& to) {
   const size_t dims = space.sizes.size();

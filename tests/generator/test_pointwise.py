@@ -13,7 +13,7 @@ from engine.generate.declaration import DeclarationError, parse_entry
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTIONS = pointwise.vocabulary("".join((ROOT / "kernels/common" / h).read_text() for h in pointwise.VOCABULARY))
 
-LOOPS = pointwise.loops((ROOT / "kernels" / pointwise.LOOPS).read_text())
+LOOPS = pointwise.loops("".join((ROOT / "kernels" / header).read_text() for header in pointwise.LOOPS))
 
 
 def operator(body, sig="(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor", **fields):

@@ -1,7 +1,8 @@
 // Loops for functions that are slow, or no vectors at all, element by element: a body that is one call
 // of such a function, with the operator's tensors in order, is computed by loop_of_<function> here.
 //
-// The values are those of scalar_math.h to the bit. Lengths are multiples of kLanes; `out` may be an input.
+// The values are those of scalar_math.h to the bit, those of special_loops.h to a few units of the last place. Lengths
+// are multiples of kLanes; `out` may be an input.
 #pragma once
 
 #include <algorithm>
