@@ -84,12 +84,18 @@ template <typename Half16>
 TT_CLONES float dot_of(int64_t k, const BFloat16* x, const BFloat16* b) { return wide_dot(k, x, b); }
 TT_CLONES float dot_of(int64_t k, const Half* x, const Half* b) { return wide_dot(k, x, b); }
 
+// A row of them, each of `row` and a contiguous column.
 template <typename Half16>
-void run_dot(const Gemm& g) {
+void run_dots(const Gemm& row) {
   const auto first = [](const Matrix& x, const int64_t* offsets) {
     return static_cast<const Half16*>(x.data) + (offsets ? offsets[0] : 0);
   };
-  *static_cast<Half16*>(g.c) = Half16(dot_of(g.k, first(g.a, g.a_offsets), first(g.b, g.b_offsets)));
+  const Half16 *x = first(row.a, row.a_offsets), *b = first(row.b, row.b_offsets);
+  Half16* y = static_cast<Half16*>(row.c);
+  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 17) / std::max<int64_t>(row.k, 1));
+  parallel_for(row.n, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin; j < end; ++j) y[j] = Half16(dot_of(row.k, x, b + j * row.b.column_stride));
+  });
 }
 
 template <typename T>
@@ -114,22 +120,23 @@ void run(const Gemm& g) {
   });
 }
 
+bool is_half(DType dtype) { return dtype == DType::kBFloat16 || dtype == DType::kFloat16; }
+
 }  // namespace
 
 bool is_gemv(const Gemm& g) {
-  if (g.dtype == DType::kBFloat16 || g.dtype == DType::kFloat16) {  // of matrices, oneDNN's are as fast
-    return g.m == 1 && g.n == 1 && g.batch == 1 && g.a.column_stride == 1 && g.b.row_stride == 1;
-  }
-  if ((g.m != 1 && g.n != 1) || (g.dtype != DType::kFloat32 && g.dtype != DType::kFloat64)) return false;
+  if (g.m != 1 && g.n != 1) return false;
   const Gemm row = as_row(g);
+  if (is_half(g.dtype)) return g.batch == 1 && row.a.column_stride == 1 && row.b.row_stride == 1;
+  if (g.dtype != DType::kFloat32 && g.dtype != DType::kFloat64) return false;
   return row.b.column_stride == 1 || row.n == 1 || (row.b.row_stride == 1 && row.a.column_stride == 1);
 }
 
 void gemv(const Gemm& g) {
   if (g.batch == 0 || g.m == 0 || g.n == 0) return;
-  if (g.dtype == DType::kBFloat16) return run_dot<BFloat16>(g);
-  if (g.dtype == DType::kFloat16) return run_dot<Half>(g);
   const Gemm row = as_row(g);
+  if (row.dtype == DType::kBFloat16) return run_dots<BFloat16>(row);
+  if (row.dtype == DType::kFloat16) return run_dots<Half>(row);
   if (row.dtype == DType::kFloat32) return run<float>(row);
   run<double>(row);
 }

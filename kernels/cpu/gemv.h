@@ -6,7 +6,8 @@
 namespace tt::cpu {
 
 // Whether `g` is one that gemv takes: one row or one column of result, float32 or float64, and
-// the matrix contiguous along rows or columns. Of 16-bit floats, one product of two contiguous vectors.
+// the matrix contiguous along rows or columns. Of 16-bit floats, products of
+// contiguous vectors alone, and no batches.
 bool is_gemv(const Gemm& g);
 // Requires is_gemv(g). Thread-safe.
 void gemv(const Gemm& g);

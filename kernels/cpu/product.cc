@@ -177,7 +177,8 @@ void add_bias(const Gemm& g, const void* bias) {
 void product(const Gemm& g, const void* bias, const Tensor* weights) {
   if (g.batch == 0 || g.m == 0 || g.n == 0) return;
   const bool tiny = work(g) <= kTinyProduct;
-  if (is_gemv(g)) {
+  const bool would_round_twice = bias && item_size(g.dtype) == 2;
+  if (is_gemv(g) && !would_round_twice) {
     gemv(g);
   } else if (tiny || !onednn_computes(g.dtype) || !run_onednn(g, bias, weights)) {
     gemm(g);

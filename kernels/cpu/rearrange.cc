@@ -4,11 +4,22 @@
 
 #include "kernels/common/element.h"
 #include "kernels/common/join.h"
+#include "kernels/cpu/clones.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/nest.h"
 
 namespace tt::cpu {
+
+namespace {
+
+// to[i] = from[-i].
+template <typename T>
+TT_CLONES void reverse_row(const T* __restrict from, T* __restrict to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = from[-i];
+}
+
+}  // namespace
 
 void flip(const Tensor& input, absl::Span<const int64_t> dims, Tensor& out) {
   if (input.numel() == 0) return;
@@ -22,7 +33,7 @@ void flip(const Tensor& input, absl::Span<const int64_t> dims, Tensor& out) {
       if (to_step == 1 && step == 1) {
         std::memcpy(to, from, nest.length() * sizeof(T));
       } else if (to_step == 1 && step == -1) {  // which a compiler turns into vectors, unlike strides of any size
-        std::reverse_copy(from + 1 - nest.length(), from + 1, to);
+        reverse_row(from, to, nest.length());
       } else {
         for (int64_t i = 0; i < nest.length(); ++i) to[i * to_step] = from[i * step];
       }
