@@ -37,7 +37,8 @@ class Side:
     """A process that measures one package."""
 
     def __init__(self, package: str, python: str, threads: int):
-        environment = {**os.environ, "BENCH_TORCH": package, "TELETENSOR_DAEMON": str(BUILD / "bin/teletensord"), "OMP_NUM_THREADS": str(threads), "TELETENSOR_THREADS": str(threads)}
+        environment = {**os.environ, "BENCH_TORCH": package, "TELETENSOR_DAEMON": str(BUILD / "bin/teletensord")}
+        environment |= {"OMP_NUM_THREADS": str(threads), "TELETENSOR_THREADS": str(threads)}
         environment["PYTHONPATH"] = f"{ROOT}:{BUILD / 'python'}" if package == "teletensor" else str(ROOT)
         self.command, self.environment = [python, "-m", "benchmarks.operators.measure"], environment
         self.process = self._start()

@@ -67,12 +67,20 @@ def once(call, scope: dict, count: int) -> float:
     return spent
 
 
+def in_flight(call, scope: dict, most: int) -> int:
+    """How many calls take STRETCH together. One alone would say too few: its time is a round trip's, or a busy machine's."""
+    count = 1
+    while count < most and once(call, scope, count) * count < STRETCH:
+        count = min(4 * count, most)
+    return count
+
+
 def microseconds(case: dict, budget: float) -> float:
     """The best of as many rounds as the budget (seconds) allows: at least three, or one of what takes longer than PATIENCE."""
     scope = {"torch": torch, "F": F, **{k: tensor(k, json.dumps(v), case["dtype"]) for k, v in case["inputs"].items()}}
     call = compile(case["call"], case["name"], "eval")
     check(eval(call, scope))  # noqa: S307 - the benchmark's own table
-    count = max(1, min(IN_FLIGHT[case["size"]], int(STRETCH / once(call, scope, 1))))
+    count = in_flight(call, scope, IN_FLIGHT[case["size"]])
     spent, rounds = 0.0, []
     while not rounds or (spent < PATIENCE and len(rounds) < 3) or (spent < budget and len(rounds) < 1000):
         rounds.append(once(call, scope, count))
