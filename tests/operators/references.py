@@ -175,7 +175,7 @@ def transposed_convolution(input, weight, bias, stride, padding, output_padding,
     kernel, space = weight.shape[2:], input.shape[2:]
     stride, padding, extra, dilation = (np.broadcast_to(v, n) for v in (stride, padding, output_padding, dilation))
     full = [(i - 1) * s + d * (k - 1) + 1 + e for i, s, d, k, e in zip(space, stride, dilation, kernel, extra)]
-    result = np.zeros([input.shape[0], weight.shape[1] * groups, *full])
+    result = np.zeros([input.shape[0], weight.shape[1] * groups, *full], np.result_type(input, weight))
     for g, (x, w) in enumerate(zip(np.split(input, groups, 1), np.split(weight, groups, 0))):
         channels = slice(g * w.shape[1], (g + 1) * w.shape[1])
         for place in itertools.product(*map(range, space)):
