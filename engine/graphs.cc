@@ -30,12 +30,17 @@ void Graphs::begin(int64_t number, Device device) {
   check_as(ErrorKind::kValue, !taken, "graph ", number, " is there already");
   Context& context = Context::current();
   Stream& stream = context.stream(device);
-  stream.begin_capture();
   Allocator& allocator = Devices::instance().allocator(device);
   const uint64_t pool = allocator.make_pool();
   allocator.begin_pool(pool, stream);
-  context.faults().begin_capture(device);
   graphs_.push_back({number, device, &stream, pool, nullptr, {}, 0, {}});
+  context.faults().begin_capture(device);
+  try {
+    stream.begin_capture();  // last: from here on whatever it is given becomes the graph's
+  } catch (...) {
+    abandon();
+    throw;
+  }
   capturing_ = true;
 }
 
@@ -54,6 +59,13 @@ int64_t Graphs::end(int64_t number) {
   if (why.empty()) return captured.calls;
   erase(graphs_.end() - 1);
   fail(ErrorKind::kRuntime, "the graph was not captured: ", why);
+}
+
+void Graphs::abandon() {
+  Context::current().faults().end_capture();
+  const Captured& begun = graphs_.back();
+  Devices::instance().allocator(begun.device).end_pool(begun.pool, *begun.stream);
+  erase(graphs_.end() - 1);
 }
 
 void Graphs::replay(int64_t number) {

@@ -54,6 +54,7 @@ class Graphs {
   Place find(int64_t number);
   [[noreturn]] void refuse(std::string why);
   void erase(Place at);
+  void abandon();  // what was begun but for the stream
 
   std::vector<Captured> graphs_;  // the last one is under capture where capturing_
   bool capturing_ = false;

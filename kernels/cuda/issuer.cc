@@ -9,7 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "engine/rules/error.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/runtime.h"
 
 namespace tt::cuda {
 namespace {

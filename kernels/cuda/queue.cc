@@ -4,13 +4,6 @@
 
 namespace tt::cuda {
 
-void make_current(Device device) {
-  thread_local int current = -1;  // cudaSetDevice costs more than this comparison
-  if (current == device.index) return;
-  runtime().set_device(device.index);
-  current = device.index;
-}
-
 Queue::Queue(Device device) : stream_(static_cast<CudaStream*>(&Context::current().stream(device))) {
   make_current(device);
 }

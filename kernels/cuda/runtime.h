@@ -12,6 +12,7 @@
 #include <string>
 
 #include "absl/types/span.h"
+#include "engine/rules/device.h"
 
 namespace tt::cuda {
 
@@ -99,6 +100,8 @@ class Runtime {
 
 // The process's.
 Runtime& runtime();
+// Makes `device` the calling thread's; cheap where it is already.
+void make_current(Device device);
 void set_runtime(std::unique_ptr<Runtime> runtime);
 // cudart's and the driver's (libraries/), or the tests'.
 std::unique_ptr<Runtime> make_runtime();

@@ -5,18 +5,6 @@
 namespace tt::cuda {
 namespace {
 
-std::unique_ptr<Runtime>& the_runtime() {
-  static auto* runtime = new std::unique_ptr<Runtime>;  // storages and streams may outlive main
-  return *runtime;
-}
-
-}  // namespace
-
-Runtime& runtime() { return *the_runtime(); }
-void set_runtime(std::unique_ptr<Runtime> runtime) { the_runtime() = std::move(runtime); }
-
-namespace {
-
 class CudaGraph final : public Graph {
  public:
   CudaGraph(Issuer& issuer, GraphHandle handle) : issuer_(issuer), handle_(handle) {}

@@ -11,9 +11,6 @@
 
 namespace tt::cuda {
 
-// Makes `device` the calling thread's; cheap where it is already.
-void make_current(Device device);
-
 class CudaEvent final : public Event {
  public:
   // Recorded in the issuer's stream, now; keeps the time where it is `timed`.

@@ -5,6 +5,8 @@
 #include "engine/graphs.h"
 #include "engine/ops.h"
 #include "engine/dispatcher.h"
+#include "kernels/cuda/queue.h"
+#include "kernels/cuda/runtime.h"
 #include "tests/cuda/simulated/engine.h"
 
 namespace tt::cuda {
@@ -38,6 +40,22 @@ TEST_F(GraphTest, AReplayComputesFromWhatItsInputsHoldThen) {
   EXPECT_EQ(first(y), 1) << "not before the replay";
   graphs().replay(1);
   EXPECT_EQ(first(y), 5);
+}
+
+TEST_F(GraphTest, NothingIsLeftOfOneThatCouldNotBegin) {
+  const Tensor x = full(1);
+  const Queue queue(engine_.gpu());
+  runtime().begin_capture(queue.stream());  // as somebody else on a stream that several share would
+  EXPECT_THROW(graphs().begin(1, engine_.gpu()), Error);
+  std::string why;
+  runtime().destroy_graph(runtime().end_capture(queue.stream(), &why));
+  EXPECT_FALSE(graphs().capturing());
+  EXPECT_EQ(first(ops::add(x, x)), 2);
+  graphs().begin(1, engine_.gpu());
+  const Tensor y = ops::clone(x);
+  graphs().end(1);
+  graphs().replay(1);
+  EXPECT_EQ(first(y), 1);
 }
 
 TEST_F(GraphTest, NobodyElseGetsTheMemoryOfItsTemporaries) {
