@@ -36,9 +36,17 @@ def outputs(operators, kernels_folder: Path) -> dict[str, str]:
     return files | pointwise.outputs(operators, kernels_folder) | stubs.outputs(operators, Path("python/bindings"))
 
 
+SOURCES = (".cc", ".cu", ".h")
+
+
 def write(out: Path, files: dict[str, str]) -> int:
-    """Writes the files whose text changed, so that builds stay incremental. Returns how many."""
+    """Writes the files whose text changed, so that builds stay incremental, and removes sources of earlier declarations,
+    which builds would find beside them. Returns how many changed."""
     changed = 0
+    for folder in {(out / name).parent for name in files}:
+        for old in folder.glob("*.*"):
+            if old.suffix in SOURCES and str(old.relative_to(out)) not in files:
+                old.unlink()
     for name, text in files.items():
         path = out / name
         if not path.exists() or path.read_text() != text:
