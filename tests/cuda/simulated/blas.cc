@@ -28,10 +28,15 @@ void multiply_now(const BlasProduct& p) {
   }
 }
 
+// Of a single row or column a library wants the stride that is never walked, too.
+bool leads(const Matrix& x, int64_t rows, int64_t columns) {
+  return x.column_stride == 1 ? x.row_stride >= columns : x.row_stride == 1 && x.column_stride >= rows;
+}
+
 // What a library refuses.
 void check_product(const BlasProduct& p) {
   check(p.m > 0 && p.n > 0 && p.k > 0 && p.batch > 0, "an empty product");
-  check(leading(p.a, p.m, p.k) && leading(p.b, p.k, p.n), "a matrix that lies as no library takes it");
+  check(leads(p.a, p.m, p.k) && leads(p.b, p.k, p.n), "a matrix that lies as no library takes it");
   check(!p.bias || (p.batch == 1 && p.dtype < DType::kFloat64 && !p.wide && !p.accumulate),
         "a bias that no library adds");
 }
