@@ -6,6 +6,7 @@
 #include "engine/devices.h"
 #include "engine/dispatcher.h"
 #include "engine/op_ids.h"
+#include "engine/ops.h"
 
 namespace tt {
 Graphs::~Graphs() {
@@ -123,11 +124,12 @@ void register_graph_operators(Dispatcher& dispatcher) {
                    [](Call& call) { Context::current().graphs().replay(call.args[0].integer); });
     dispatcher.set(op_id::kReplayCounts, key, [](Call& call) {
       const ReplayCounts counts = Context::current().stream(decode_device(call.args[0].integer)).replays();
-      allocate_outputs(call);
+      const Tensor here = empty({4}, DType::kInt64, Device{});
       int64_t place = 0;
       for (uint64_t count : {counts.graphs, counts.replays, counts.launches, counts.changed}) {
-        call.outputs[0].data_as<int64_t>()[place++] = static_cast<int64_t>(count);
+        here.data_as<int64_t>()[place++] = static_cast<int64_t>(count);
       }
+      call.outputs = {ops::to_device(here, decode_device(call.args[0].integer))};  // not written there: it may be a GPU
     });
     dispatcher.set(op_id::kGraphDrop, key, [](Call& call) { Context::current().graphs().drop(call.args[0].integer); });
   }
