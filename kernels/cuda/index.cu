@@ -6,8 +6,8 @@
 #include "kernels/cuda/fill.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/layout.h"
-#include "kernels/cuda/pack.h"
 #include "kernels/cuda/selection.h"
+#include "kernels/cuda/vectors.h"
 
 namespace tt::cuda {
 
@@ -30,6 +30,14 @@ bool selects_packs(const Tensor& x, const Selection& selection, int64_t width) {
 }
 
 template <typename T, int kWidth>
+TT_DEVICE void move_together(const T* from, T* to) {
+  if constexpr (kWidth == 1)
+    *to = *from;
+  else
+    store_vector(to, load_vector<T, kWidth>(from));
+}
+
+template <typename T, int kWidth>
 void pick_packs(const Tensor& x, const Selection& selection, Tensor& out) {
   Sizes sizes = selection.sizes, steps = selection.steps;
   if (kWidth > 1) {
@@ -39,10 +47,10 @@ void pick_packs(const Tensor& x, const Selection& selection, Tensor& out) {
   const Layout<2> layout(sizes, {steps, selection.offset_strides});
   const int64_t* offsets = selection.offsets.data_as<int64_t>();
   const T* from = x.data_as<T>();
-  auto* to = static_cast<Pack<T, kWidth>*>(out.data());
+  T* to = out.data_as<T>();
   for_each(queue_of(out), out.numel() / kWidth, [=] TT_DEVICE(int64_t i) {
     const Offsets<2> at = layout.offsets(i);
-    to[i] = *reinterpret_cast<const Pack<T, kWidth>*>(from + at.at[0] + offsets[at.at[1]]);
+    move_together<T, kWidth>(from + at.at[0] + offsets[at.at[1]], to + i * kWidth);
   });
 }
 

@@ -17,7 +17,7 @@
 #include "kernels/cuda/access.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/layout.h"
-#include "kernels/cuda/pack.h"
+#include "kernels/cuda/vectors.h"
 
 namespace tt::cuda {
 
@@ -115,23 +115,36 @@ struct ReduceSpace {
   }
 };
 
+// As load_vector, of what no instruction loads at once too.
+template <typename T, int kCount>
+TT_DEVICE Vector<T, kCount> load_together(const T* from) {
+  if constexpr (kCount == 1 || kCount * sizeof(T) > 16) {
+    Vector<T, kCount> each;
+    TT_UNROLL
+    for (int i = 0; i < kCount; ++i) each.at[i] = from[i];
+    return each;
+  } else {
+    return load_vector<T, kCount>(from);
+  }
+}
+
 // The share of thread `rank` of `size` in elements [begin, end) of a stretch, whose first has `position`.
 template <typename T, typename R>
-TT_FUNCTION void take_row(const R& r, typename R::Part& part, const T* x, int64_t begin, int64_t end, int64_t position,
+TT_DEVICE void take_row(const R& r, typename R::Part& part, const T* x, int64_t begin, int64_t end, int64_t position,
                           int rank, int size) {
   using C = typename R::Value;
   constexpr int kWide = 16 / sizeof(T), kAhead = 4;
-  using Wide = Pack<T, kWide>;
+  using Wide = Vector<T, kWide>;
   const int64_t odd = static_cast<int64_t>(reinterpret_cast<uintptr_t>(x + begin) % sizeof(Wide) / sizeof(T));
   const int64_t first = odd == 0 ? begin : begin + kWide - odd < end ? begin + kWide - odd : end;
   for (int64_t i = begin + rank; i < first; i += size) r.take(part, convert<C>(x[i]), position + i);
-  const auto* packs = reinterpret_cast<const Wide*>(x + first);
+  const T* packs = x + first;
   const int64_t count = (end - first) / kWide;
   int64_t v = rank;
   for (; v + (kAhead - 1) * static_cast<int64_t>(size) < count; v += kAhead * static_cast<int64_t>(size)) {
     Wide loaded[kAhead];
     TT_UNROLL
-    for (int a = 0; a < kAhead; ++a) loaded[a] = packs[v + a * static_cast<int64_t>(size)];
+    for (int a = 0; a < kAhead; ++a) loaded[a] = load_together<T, kWide>(packs + (v + a * static_cast<int64_t>(size)) * kWide);
     TT_UNROLL
     for (int a = 0; a < kAhead; ++a) {
       const int64_t at = position + first + (v + a * static_cast<int64_t>(size)) * kWide;
@@ -141,7 +154,7 @@ TT_FUNCTION void take_row(const R& r, typename R::Part& part, const T* x, int64_
     r.settle(part);
   }
   for (; v < count; v += size) {
-    const Wide loaded = packs[v];
+    const Wide loaded = load_together<T, kWide>(packs + v * kWide);
     TT_UNROLL
     for (int j = 0; j < kWide; ++j) r.take(part, convert<C>(loaded.at[j]), position + first + v * kWide + j);
   }
@@ -207,13 +220,14 @@ void reduce_rows(const Queue& queue, const R& r, const ReduceSpace& space) {
   Total* totals = room ? static_cast<Total*>(room.data()) : nullptr;
   const int64_t work = share * static_cast<int64_t>(item_size(space.dtype)) / 64;  // a thread takes 64 bytes at a time
   for_each_group(queue, space.outputs * parts, work, [=] TT_DEVICE(Group& group) {
-    const int64_t output = group.index() / parts, part = group.index() % parts;
+    // Divisions of 64 bits cost as much as a short row.
+    const int64_t output = parts == 1 ? group.index() : group.index() / parts, part = group.index() - output * parts;
     const int64_t start = space.kept.offsets(output).at[0];
     typename R::Part gathered = r.begin();
     with_element_read_as<typename R::Value>(space.dtype, [&]<typename T>(std::type_identity<T>) {
       const T* x = static_cast<const T*>(space.data) + start;
       for (int64_t piece = part; piece < all_pieces; piece += parts) {
-        const int64_t stretch = piece / pieces, begin = piece % pieces * share;
+        const int64_t stretch = pieces == 1 ? piece : piece / pieces, begin = (piece - stretch * pieces) * share;
         const int64_t end = begin + share < space.stretch ? begin + share : space.stretch;
         if (space.stretches > 0) {
           take_row(r, gathered, x + space.starts.offsets(stretch).at[0], begin, end, stretch * space.stretch,
@@ -251,14 +265,19 @@ void reduce_columns(const Queue& queue, const R& r, const ReduceSpace& space) {
     TT_UNROLL
     for (int w = 0; w < kWidth; ++w) part[w] = r.begin();
     with_element_read_as<typename R::Value>(space.dtype, [&]<typename T>(std::type_identity<T>) {
-      using Wide = Pack<T, kWidth>;
+      using Wide = Vector<T, kWidth>;
       const T* x = static_cast<const T*>(space.data) + start;
+      const auto settle = [&] {
+        TT_UNROLL
+        for (int w = 0; w < kWidth; ++w) r.settle(part[w]);
+      };
+      int unsettled = 0;
       for (int64_t row = first; row < space.count; row += kAhead * parts) {
         Wide loaded[kAhead];
         TT_UNROLL
         for (int a = 0; a < kAhead; ++a) {
           const int64_t at = row + a * parts < space.count ? row + a * parts : row;
-          loaded[a] = *reinterpret_cast<const Wide*>(x + space.reduced.offsets(at).at[0]);
+          loaded[a] = load_together<T, kWidth>(x + space.reduced.offsets(at).at[0]);
         }
         TT_UNROLL
         for (int a = 0; a < kAhead; ++a) {
@@ -268,9 +287,12 @@ void reduce_columns(const Queue& queue, const R& r, const ReduceSpace& space) {
             r.take(part[w], convert<typename R::Value>(loaded[a].at[w]), row + a * parts);
           }
         }
-        TT_UNROLL
-        for (int w = 0; w < kWidth; ++w) r.settle(part[w]);
+        if (++unsettled == 8) {
+          settle();
+          unsettled = 0;
+        }
       }
+      settle();
     });
     for (int w = 0; w < kWidth; ++w) {
       const Total total = r.end(part[w]);
@@ -307,10 +329,15 @@ inline bool runs_along_rows(const ReducePlan& plan) {
 template <typename R>
 void reduce(const R& r, const Tensor& input, const ReducePlan& plan) {
   if (plan.outputs == 0) return;
-  constexpr int kWidth = 16 / std::max<size_t>(sizeof(typename R::Value), 4);
+  constexpr int kWidth = 16 / std::max<size_t>(sizeof(typename R::Value), 4);  // of what is added up
   const Queue queue = queue_of(input);
   const ReduceSpace space(input, plan);
   if (runs_along_rows(plan)) return reduce_rows(queue, r, space);
+  if constexpr (std::is_same_v<typename R::Value, float>) {
+    if (item_size(space.dtype) == 2 && lies_in_packs(space, plan, 2 * kWidth)) {
+      return reduce_columns<2 * kWidth>(queue, r, space);
+    }
+  }
   if (lies_in_packs(space, plan, kWidth)) return reduce_columns<kWidth>(queue, r, space);
   reduce_columns<1>(queue, r, space);
 }

@@ -10,6 +10,8 @@
 // together where their n and their kLanes are the same.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/cuda/floating.h"
 #include "kernels/cuda/vectors.h"
 
@@ -32,15 +34,21 @@ struct Lanes {
 };
 
 template <typename T, int kLanes>
-TT_DEVICE Lanes<Wide<T>, kLanes> load_lanes(const T* x, int64_t stride, int64_t i) {
+TT_DEVICE Vector<T, kLanes> load_raw(const T* x, int64_t stride, int64_t i) {
+  if constexpr (kLanes == 1)
+    return {{x[i * stride]}};
+  else
+    return load_vector<T, kLanes>(x + i);
+}
+template <typename T, int kLanes>
+TT_DEVICE Lanes<Wide<T>, kLanes> widened(const Vector<T, kLanes>& vector) {
   Lanes<Wide<T>, kLanes> lanes;
-  if constexpr (kLanes == 1) {
-    lanes.at[0] = convert<Wide<T>>(x[i * stride]);
-  } else {
-    const Vector<T> vector = load_vector(x + i);
-    TT_UNROLL for (int l = 0; l < kLanes; ++l) lanes.at[l] = convert<Wide<T>>(vector.at[l]);
-  }
+  TT_UNROLL for (int l = 0; l < kLanes; ++l) lanes.at[l] = convert<Wide<T>>(vector.at[l]);
   return lanes;
+}
+template <typename T, int kLanes>
+TT_DEVICE Lanes<Wide<T>, kLanes> load_lanes(const T* x, int64_t stride, int64_t i) {
+  return widened(load_raw<T, kLanes>(x, stride, i));
 }
 
 template <typename T, int kLanes>
@@ -66,21 +74,21 @@ class Row {
       : n_(n), rank_(group.rank()), size_(group.size()), x_(x), stride_(stride) {
     if (!fits()) return;
     TT_UNROLL for (int turn = 0; turn < kTurns; ++turn) {
-      if (index(turn) < n) kept_[turn] = load(index(turn));
+      if (index(turn) < n) kept_[turn] = load_raw<T, kLanes>(x_, stride_, index(turn));
     }
   }
   TT_DEVICE bool fits() const { return n_ <= int64_t{kMost} * size_; }
   TT_DEVICE int64_t n() const { return n_; }
   TT_DEVICE int64_t index(int64_t turn) const { return (rank_ + turn * size_) * kLanes; }
   TT_DEVICE Taken load(int64_t i) const { return load_lanes<T, kLanes>(x_, stride_, i); }
-  TT_DEVICE const Taken& kept(int turn) const { return kept_[turn]; }
+  TT_DEVICE Taken kept(int turn) const { return widened(kept_[turn]); }
 
  private:
   int64_t n_;
   int rank_, size_;
   const T* x_;
   int64_t stride_;
-  Taken kept_[kTurns];
+  Vector<T, kLanes> kept_[kTurns];  // as they came: of 16 bits they take half the registers
 };
 
 // Calls take(i, lanes of each row from element i on) for this thread's share.
@@ -128,12 +136,23 @@ bool is_vectors(int64_t n, size_t item, Pointers... starts) {
   return n * static_cast<int64_t>(item) % 16 == 0 && (is_aligned(starts) && ...);
 }
 
-// What for_each_group is to be told of a row's length: where the most threads
-// keep it in registers, it gets them.
-inline int64_t row_work(int64_t n) {
-  constexpr int64_t kMostThreads = 1024;
-  const bool fits = n <= kMostThreads * Row<float, 1>::kMost;
-  return fits && n > kMostThreads * Row<float, 1>::kMost / 2 ? kMostThreads * Row<float, 1>::kMost + 1 : n;
+// How many threads keep a row of n elements in registers; the most, where none do.
+inline int64_t row_threads(int64_t n) {
+  constexpr int64_t kKept = Row<float, 1>::kMost, kWarpThreads = 32, kMostThreads = 1024;
+  return std::clamp((n / kKept + kWarpThreads - 1) / kWarpThreads * kWarpThreads, kWarpThreads, kMostThreads);
 }
+
+// for_each_group, a group of row_threads(n) a row.
+#ifdef __CUDACC__
+template <typename F>
+void for_each_row(const Queue& queue, int64_t rows, int64_t n, F f) {
+  if (rows > 0) launch(queue, &run_groups<F>, std::min(rows, kMaxBlocks), row_threads(n), rows, f);
+}
+#else
+template <typename F>
+void for_each_row(const Queue& queue, int64_t rows, int64_t n, F f) {
+  for_each_group(queue, rows, n, f);
+}
+#endif
 
 }  // namespace tt::cuda

@@ -28,9 +28,22 @@ struct Affine {
   const W* numbers;
 
   explicit Affine(const Tensor& t) : numbers(t ? t.data_as<W>() : nullptr) {}
-  template <typename C>
-  TT_FUNCTION C at(int64_t channel, C otherwise) const {
-    return numbers ? convert<C>(numbers[channel]) : otherwise;
+  // Those of kLanes neighbours in a row, from element i on.
+  template <int kLanes, typename C>
+  TT_DEVICE Lanes<C, kLanes> lanes(const RowNorm& shape, int64_t first, int64_t i, C otherwise) const {
+    Lanes<C, kLanes> all;
+    constexpr int kTogether = 16 / sizeof(W) < kLanes ? 16 / sizeof(W) : kLanes;
+    if (!numbers) {
+      TT_UNROLL for (int l = 0; l < kLanes; ++l) all.at[l] = otherwise;
+    } else if (kLanes > 1 && shape.space == 1 && reinterpret_cast<uintptr_t>(numbers + first) % 16 == 0) {
+      TT_UNROLL for (int l = 0; l < kLanes; l += kTogether) {
+        const Lanes<C, kTogether> some = load_lanes<W, kTogether>(numbers + first, 1, i + l);
+        TT_UNROLL for (int j = 0; j < kTogether; ++j) all.at[l + j] = some.at[j];
+      }
+    } else {
+      TT_UNROLL for (int l = 0; l < kLanes; ++l) all.at[l] = convert<C>(numbers[shape.channel(first, i + l)]);
+    }
+    return all;
   }
 };
 
@@ -38,7 +51,7 @@ template <typename T, int kLanes, typename W>
 void forward(const Queue& queue, RowNorm shape, const T* x, Affine<W> weight, Affine<W> bias, double eps, T* y,
              Statistics<Wide<T>> statistics) {
   using C = Wide<T>;
-  for_each_group(queue, shape.rows, row_work(shape.n()), [=] TT_DEVICE(Group& group) {
+  for_each_row(queue, shape.rows, shape.n(), [=] TT_DEVICE(Group& group) {
     const int64_t r = group.index(), at = r * shape.n(), first = shape.first_channel(r);
     const C n = static_cast<C>(shape.n());
     const Row<T, kLanes> row(group, shape.n(), x + at, 1);
@@ -49,11 +62,14 @@ void forward(const Queue& queue, RowNorm shape, const T* x, Affine<W> weight, Af
     }
     each([&](int64_t, C value) { squares += (value - mean) * (value - mean); }, row);
     const C rstd = math::rsqrt(group.reduce(squares, Add()) / n + static_cast<C>(eps));
-    const auto normalized = [&](int64_t i, C value) {
-      const int64_t c = shape.channel(first, i);
-      return (value - mean) * rstd * weight.at(c, C(1)) + bias.at(c, C(0));
+    const auto normalize = [&](int64_t i, const Lanes<C, kLanes>& x) {
+      const auto w = weight.template lanes<kLanes>(shape, first, i, C(1));
+      const auto b = bias.template lanes<kLanes>(shape, first, i, C(0));
+      Lanes<C, kLanes> results;
+      TT_UNROLL for (int l = 0; l < kLanes; ++l) results.at[l] = (x.at[l] - mean) * rstd * w.at[l] + b.at[l];
+      store_lanes<T, kLanes>(y + at, 1, i, results);
     };
-    write(y + at, 1, normalized, row);
+    take_turns(normalize, row);
     if (group.rank() == 0) {
       if (statistics.means) statistics.means[r] = mean;
       statistics.rstds[r] = rstd;
@@ -65,23 +81,31 @@ template <typename T, int kLanes, typename W>
 void backward_input(const Queue& queue, RowNorm shape, const T* g, const T* x, Affine<W> weight,
                     Statistics<Wide<T>> statistics, T* dx) {
   using C = Wide<T>;
-  for_each_group(queue, shape.rows, row_work(shape.n()), [=] TT_DEVICE(Group& group) {
+  for_each_row(queue, shape.rows, shape.n(), [=] TT_DEVICE(Group& group) {
     const int64_t r = group.index(), at = r * shape.n(), first = shape.first_channel(r);
     const C mean = statistics.mean(r), rstd = statistics.rstds[r], n = static_cast<C>(shape.n());
     const Row<T, kLanes> grads(group, shape.n(), g + at, 1), row(group, shape.n(), x + at, 1);
-    const auto weighted = [&](int64_t i, C grad) { return grad * weight.at(shape.channel(first, i), C(1)); };
+    using Taken = Lanes<C, kLanes>;
     TwoSums<C> sums;
-    const auto add = [&](int64_t i, C grad, C value) {
-      sums += {weighted(i, grad), weighted(i, grad) * (value - mean)};
+    const auto add = [&](int64_t i, const Taken& grad, const Taken& x) {
+      const Taken w = weight.template lanes<kLanes>(shape, first, i, C(1));
+      TT_UNROLL for (int l = 0; l < kLanes; ++l) {
+        sums += {grad.at[l] * w.at[l], grad.at[l] * w.at[l] * (x.at[l] - mean)};
+      }
     };
-    each(add, grads, row);
+    take_turns(add, grads, row);
     sums = group.reduce(sums, Add());
     const C slope = -rstd * rstd * rstd * sums.second / n;
     const C constant = statistics.means ? -rstd * sums.first / n : C(0);
-    const auto gradient = [&](int64_t i, C grad, C value) {
-      return rstd * weighted(i, grad) + slope * (value - mean) + constant;
+    const auto differentiate = [&](int64_t i, const Taken& grad, const Taken& x) {
+      const Taken w = weight.template lanes<kLanes>(shape, first, i, C(1));
+      Taken results;
+      TT_UNROLL for (int l = 0; l < kLanes; ++l) {
+        results.at[l] = rstd * grad.at[l] * w.at[l] + slope * (x.at[l] - mean) + constant;
+      }
+      store_lanes<T, kLanes>(dx + at, 1, i, results);
     };
-    write(dx + at, 1, gradient, grads, row);
+    take_turns(differentiate, grads, row);
   });
 }
 
