@@ -42,7 +42,7 @@ def table(ours: list[dict], theirs: list[dict]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", help="an interpreter that has PyTorch; without it ours alone")
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     ours, theirs = [], []
     for _ in range(arguments.rounds):

@@ -23,6 +23,12 @@ sys.path.insert(0, str(BUILD / ("tests/python" if IN_PROCESS else "python")))
 sys.path.insert(1, str(ROOT))
 
 
+def client_environment(**more: str) -> dict[str, str]:
+    """What a client in a process of its own finds the package by."""
+    path = os.pathsep.join(filter(None, [str(BUILD / "python"), os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": path, "TELETENSOR_DAEMON": str(BUILD / "bin/teletensord"), **more}
+
+
 class Daemon:
     """A teletensord of a test's own, on a unix socket, without authentication; `environment`: beside this process's."""
 

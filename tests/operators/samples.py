@@ -15,7 +15,6 @@ sys.path.insert(0, str(ROOT))
 
 from engine.generate.declaration import Operator, load  # noqa: E402
 from engine.generate.reference import takes_device  # noqa: E402, F401
-from tests.operators import references  # noqa: E402
 
 OPERATORS = load(ROOT / "engine/ops")
 NUMPY_DTYPES = {"bfloat16": "float32"}
@@ -25,6 +24,8 @@ NUMPY_DTYPES = {"bfloat16": "float32"}
 def _namespace() -> dict:
     """What references are written in. SciPy comes with the first: a GPU is checked beside the CPU without it."""
     import scipy.special
+
+    from tests.operators import references
 
     return {"np": np, "sp": scipy, "ref": references}
 

@@ -10,16 +10,14 @@ import time
 
 import pytest
 
-from tests.conftest import BUILD, IN_PROCESS
+from tests.conftest import BUILD, IN_PROCESS, client_environment
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="these are about another process")
 
 
 def run_script(script: str, daemon=None, **env) -> subprocess.CompletedProcess:
     """Runs Python code in a process of its own, against the daemon or a private engine."""
-    import os
-
-    environment = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "TELETENSOR_DAEMON": str(BUILD / "bin/teletensord"), **env}
+    environment = client_environment(**env)
     if daemon is not None:
         environment["TELETENSOR_ADDRESS"] = daemon.address
     return subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)
@@ -123,7 +121,7 @@ def test_status_command(daemon):
     command = [sys.executable, "-m", "teletensor.cli", "--address", daemon.address, "status"]
     import os
 
-    environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
+    environment = client_environment()
     text = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
     assert text.returncode == 0 and "sessions (" in text.stdout
     status = json.loads(subprocess.run([*command, "--json"], env=environment, capture_output=True, text=True, timeout=30).stdout)
