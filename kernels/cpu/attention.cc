@@ -145,10 +145,13 @@ struct Rows {
   }
   // Takes in a block's row: it becomes its shares, unnormalised; returns what earlier results are to be scaled by.
   T take(int64_t r, T* row, int64_t n) {
-    const T next = std::max(most[r], largest_of(row, n));
-    if (next == -std::numeric_limits<T>::infinity()) {  // nothing to look at yet
-      std::fill_n(row, n, T(0));
-      return 1;
+    T next = std::max(most[r], largest_of(row, n));
+    if (next == -std::numeric_limits<T>::infinity()) {
+      if (std::none_of(row, row + n, [](T x) { return std::isnan(x); })) {  // nothing to look at yet
+        std::fill_n(row, n, T(0));
+        return 1;
+      }
+      next = std::numeric_limits<T>::quiet_NaN();  // which largest_of passes over
     }
     const T correction = std::exp(most[r] - next);
     exp_row(row, n, next);

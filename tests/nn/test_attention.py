@@ -42,6 +42,17 @@ def test_rows_that_may_look_at_nothing_are_zero(torch):
     np.testing.assert_allclose(result[1].numpy(), x[0].numpy(), rtol=1e-6)
 
 
+@pytest.mark.usefixtures("device")
+def test_nan_is_not_taken_for_what_may_not_be_seen(torch):
+    q, k, v = (torch.randn(1, 1, 4, 8) for _ in range(3))
+    k[0, 0, 1, 0] = math.nan
+    assert torch.nn.functional.scaled_dot_product_attention(q, k, v).isnan().all().item()
+    q[0, 0, 2] = math.nan
+    k = torch.randn(1, 1, 4, 8)
+    rows = torch.nn.functional.scaled_dot_product_attention(q, k, v).isnan().all(-1)
+    assert rows.tolist() == [[[False, False, True, False]]]
+
+
 def test_a_mask_may_be_trained(torch):
     x, mask = torch.randn(3, 4), torch.zeros(3, 3, requires_grad=True)
     torch.nn.functional.scaled_dot_product_attention(x, x, x, mask).square().sum().backward()
