@@ -62,10 +62,15 @@ TT_DEVICE void store_lanes(T* y, int64_t stride, int64_t i, const Lanes<Wide<T>,
   }
 }
 
-template <typename T, int kLanes>
+// How many elements a thread keeps of a row, or of each of two: beyond that they would not be in registers.
+template <typename T>
+inline constexpr int kOfOne = 64 / sizeof(T);
+template <typename T>
+inline constexpr int kOfTwo = 64 / sizeof(Wide<T>);
+
+template <typename T, int kLanes, int kMost = kOfOne<T>>
 class Row {
  public:
-  static constexpr int kMost = 64 / sizeof(Wide<T>);  // elements that a thread keeps
   static constexpr int kTurns = kMost / kLanes;
   using Taken = Lanes<Wide<T>, kLanes>;
 
@@ -88,14 +93,14 @@ class Row {
   int rank_, size_;
   const T* x_;
   int64_t stride_;
-  Vector<T, kLanes> kept_[kTurns];  // as they came: of 16 bits they take half the registers
+  Vector<T, kLanes> kept_[kTurns];  // as they came: of 16 bits they are twice as many
 };
 
 // Calls take(i, lanes of each row from element i on) for this thread's share.
-template <typename F, typename T, int kLanes, typename... Rows>
-TT_DEVICE void take_turns(F take, const Row<T, kLanes>& row, const Rows&... rows) {
+template <typename F, typename T, int kLanes, int kMost, typename... Rows>
+TT_DEVICE void take_turns(F take, const Row<T, kLanes, kMost>& row, const Rows&... rows) {
   if (row.fits()) {
-    TT_UNROLL for (int turn = 0; turn < Row<T, kLanes>::kTurns; ++turn) {
+    TT_UNROLL for (int turn = 0; turn < Row<T, kLanes, kMost>::kTurns; ++turn) {
       const int64_t i = row.index(turn);
       if (i < row.n()) take(i, row.kept(turn), rows.kept(turn)...);
     }
@@ -108,16 +113,16 @@ TT_DEVICE void take_turns(F take, const Row<T, kLanes>& row, const Rows&... rows
 }
 
 // Calls f(i, element i of each row) for this thread's share.
-template <typename F, typename T, int kLanes, typename... Rows>
-TT_DEVICE void each(F f, const Row<T, kLanes>& row, const Rows&... rows) {
+template <typename F, typename T, int kLanes, int kMost, typename... Rows>
+TT_DEVICE void each(F f, const Row<T, kLanes, kMost>& row, const Rows&... rows) {
   take_turns(
       [&](int64_t i, const auto&... lanes) { TT_UNROLL for (int l = 0; l < kLanes; ++l) f(i + l, lanes.at[l]...); },
       row, rows...);
 }
 
 // y[i] = f(i, element i of each row) for this thread's share.
-template <typename F, typename T, int kLanes, typename... Rows>
-TT_DEVICE void write(T* y, int64_t stride, F f, const Row<T, kLanes>& row, const Rows&... rows) {
+template <typename F, typename T, int kLanes, int kMost, typename... Rows>
+TT_DEVICE void write(T* y, int64_t stride, F f, const Row<T, kLanes, kMost>& row, const Rows&... rows) {
   take_turns(
       [&](int64_t i, const auto&... lanes) {
         Lanes<Wide<T>, kLanes> results;
@@ -136,20 +141,21 @@ bool is_vectors(int64_t n, size_t item, Pointers... starts) {
   return n * static_cast<int64_t>(item) % 16 == 0 && (is_aligned(starts) && ...);
 }
 
-// How many threads keep a row of n elements in registers; the most, where none do.
-inline int64_t row_threads(int64_t n) {
-  constexpr int64_t kKept = Row<float, 1>::kMost, kWarpThreads = 32, kMostThreads = 1024;
-  return std::clamp((n / kKept + kWarpThreads - 1) / kWarpThreads * kWarpThreads, kWarpThreads, kMostThreads);
+// How many threads that keep so many elements each it takes to keep n; the most there are, where none do.
+inline int64_t row_threads(int64_t n, int64_t kept) {
+  constexpr int64_t kWarpThreads = 32, kMostThreads = 1024;
+  const int64_t threads = (n + kept - 1) / kept;
+  return std::clamp((threads + kWarpThreads - 1) / kWarpThreads * kWarpThreads, kWarpThreads, kMostThreads);
 }
 
-// for_each_group, a group of row_threads(n) a row.
+// for_each_group, of as many threads as keep a row of n elements, kMost each.
 #ifdef __CUDACC__
-template <typename F>
+template <int kMost, typename F>
 void for_each_row(const Queue& queue, int64_t rows, int64_t n, F f) {
-  if (rows > 0) launch(queue, &run_groups<F>, std::min(rows, kMaxBlocks), row_threads(n), rows, f);
+  if (rows > 0) launch(queue, &run_groups<F>, std::min(rows, kMaxBlocks), row_threads(n, kMost), rows, f);
 }
 #else
-template <typename F>
+template <int kMost, typename F>
 void for_each_row(const Queue& queue, int64_t rows, int64_t n, F f) {
   for_each_group(queue, rows, n, f);
 }

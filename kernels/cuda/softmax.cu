@@ -105,7 +105,7 @@ TT_DEVICE void softmax_row(G& group, Walk walk, const T* x, T* y) {
 template <int kLanes, typename T, typename G>
 TT_DEVICE void softmax_backward_row(G& group, Walk walk, const T* g, const T* y, T* dx) {
   using C = Wide<T>;
-  const Row<T, kLanes> grads(group, walk.n, g, walk.stride), results(group, walk.n, y, walk.stride);
+  const Row<T, kLanes, kOfTwo<T>> grads(group, walk.n, g, walk.stride), results(group, walk.n, y, walk.stride);
   C sum = 0;
   each([&](int64_t, C grad, C result) { sum += walk.log ? grad : grad * result; }, grads, results);
   sum = group.reduce(sum, Add());
@@ -129,7 +129,7 @@ void softmax_columns(const Queue& queue, const Along& along, bool log, const T* 
 template <typename T, int kLanes>
 void softmax_rows(const Queue& queue, const Along& along, bool log, const T* x, T* y) {
   const Walk walk{along.n, along.inner, log};
-  for_each_row(queue, along.rows(), along.n, [=] TT_DEVICE(Group& group) {
+  for_each_row<kOfOne<T>>(queue, along.rows(), along.n, [=] TT_DEVICE(Group& group) {
     const int64_t at = along.start(group.index());
     softmax_row<kLanes>(group, walk, x + at, y + at);
   });
@@ -147,7 +147,7 @@ void backward_columns(const Queue& queue, const Along& along, bool log, const T*
 template <typename T, int kLanes>
 void backward_rows(const Queue& queue, const Along& along, bool log, const T* g, const T* y, T* dx) {
   const Walk walk{along.n, along.inner, log};
-  for_each_row(queue, along.rows(), along.n, [=] TT_DEVICE(Group& group) {
+  for_each_row<kOfTwo<T>>(queue, along.rows(), along.n, [=] TT_DEVICE(Group& group) {
     const int64_t at = along.start(group.index());
     softmax_backward_row<kLanes>(group, walk, g + at, y + at, dx + at);
   });
