@@ -96,7 +96,7 @@ void eye(int64_t, std::optional<int64_t>, OptionalDType, OptionalDevice, Tensor&
 }
 
 void literal(std::string_view bytes, absl::Span<const int64_t>, DType, Device, Tensor& out) {
-  std::memcpy(out.data(), bytes.data(), bytes.size());  // the shape rule has compared the lengths
+  if (!bytes.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());  // the shape rule has compared the lengths
 }
 
 }  // namespace tt::cpu
