@@ -40,7 +40,7 @@ struct ReducePlan {
 class Walk {
  public:
   Walk(absl::Span<const Extent> extents, int64_t start) : extents_(extents), index_(extents.size()) {
-    for (size_t d = extents.size(); d-- > 0;) {
+    for (size_t d = extents.size(); start > 0 && d-- > 0;) {  // the start of extents that are empty, too, is 0
       index_[d] = start % extents[d].size;
       start /= extents[d].size;
       offset_ += index_[d] * extents[d].stride;
