@@ -41,6 +41,6 @@ find "$bundle" -name __pycache__ -prune -exec rm -rf {} +
 find "$bundle/site/numpy" -name tests -prune -exec rm -rf {} +
 find "$bundle/python" -name '*.so*' -exec strip --strip-unneeded {} +
 
-# Most of it is machine code, which the filter makes a tenth smaller.
+# Most of it is machine code, which the filter is made for.
 tar -C dist --sort=name -c gpu-bundle | xz -T0 --x86 --lzma2=preset=4,dict=32MiB >dist/gpu-bundle.tar.xz
 echo "gpu-bundle: $(du -h dist/gpu-bundle.tar.xz | cut -f1) in dist/gpu-bundle.tar.xz; unpack it there and run gpu-bundle/check"

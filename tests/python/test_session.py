@@ -119,8 +119,6 @@ print(kept.sum().item())
 
 def test_status_command(daemon):
     command = [sys.executable, "-m", "teletensor.cli", "--address", daemon.address, "status"]
-    import os
-
     environment = client_environment()
     text = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
     assert text.returncode == 0 and "sessions (" in text.stdout
