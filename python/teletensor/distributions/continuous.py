@@ -6,7 +6,7 @@ import math
 
 from .. import _C
 from . import constraints
-from .distribution import ExponentialFamily, _Elementwise
+from .distribution import ExponentialFamily, _Elementwise, _LocationScale
 from .utils import euler_constant
 
 __all__ = ["Cauchy", "Exponential", "Gumbel", "Laplace", "Pareto", "Weibull"]
@@ -44,22 +44,11 @@ class Exponential(_Elementwise, ExponentialFamily):
         return 1 - self.rate.log()
 
 
-class Laplace(_Elementwise):
+class Laplace(_LocationScale):
     """Two exponentials back to back."""
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc, scale, validate_args=None):
-        self._set(validate_args, loc=loc, scale=scale)
-
     mean = property(lambda self: self.loc)
-    mode = property(lambda self: self.loc)
     variance = property(lambda self: 2 * self.scale**2)
-
-    def rsample(self, sample_shape=()):
-        return self.icdf(self._uniform(sample_shape, self.loc))
 
     def log_prob(self, value):
         self._validate_sample(value)
@@ -76,22 +65,11 @@ class Laplace(_Elementwise):
         return 1 + (2 * self.scale).log()
 
 
-class Cauchy(_Elementwise):
+class Cauchy(_LocationScale):
     """Of a median and a half width; it has no mean."""
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc, scale, validate_args=None):
-        self._set(validate_args, loc=loc, scale=scale)
-
     mean = property(lambda self: _C.torch.full_like(self.loc, math.nan))
-    mode = property(lambda self: self.loc)
     variance = property(lambda self: _C.torch.full_like(self.loc, math.inf))
-
-    def rsample(self, sample_shape=()):
-        return self.icdf(self._uniform(sample_shape, self.loc))
 
     def log_prob(self, value):
         self._validate_sample(value)
@@ -107,22 +85,11 @@ class Cauchy(_Elementwise):
         return math.log(4 * math.pi) + self.scale.log()
 
 
-class Gumbel(_Elementwise):
+class Gumbel(_LocationScale):
     """Of the largest of many."""
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc, scale, validate_args=None):
-        self._set(validate_args, loc=loc, scale=scale)
-
     mean = property(lambda self: self.loc + self.scale * euler_constant)
-    mode = property(lambda self: self.loc)
     variance = property(lambda self: (math.pi**2 / 6) * self.scale**2)
-
-    def rsample(self, sample_shape=()):
-        return self.icdf(self._uniform(sample_shape, self.loc))
 
     def log_prob(self, value):
         self._validate_sample(value)

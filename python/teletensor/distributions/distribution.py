@@ -157,3 +157,19 @@ class _Elementwise(Distribution):
 
         return clamp_probs(_C.torch.rand(*self._extended_shape(sample_shape), dtype=like.dtype, device=like.device)
                            if self._extended_shape(sample_shape) else _C.torch.rand_like(like))  # fmt: skip
+
+
+class _LocationScale(_Elementwise):
+    """Of a standard variable times scale, plus loc; sampled by the inverse of the distribution function."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc, scale, validate_args=None):
+        self._set(validate_args, loc=loc, scale=scale)
+
+    mode = property(lambda self: self.loc)
+
+    def rsample(self, sample_shape=()):
+        return self.icdf(self._uniform(sample_shape, self.loc))

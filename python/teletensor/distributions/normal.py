@@ -6,24 +6,16 @@ import math
 
 from .. import _C
 from . import constraints
-from .distribution import ExponentialFamily, _Elementwise
+from .distribution import ExponentialFamily, _Elementwise, _LocationScale
 from .utils import _standard_normal
 
 __all__ = ["HalfNormal", "LogNormal", "Normal"]
 
 
-class Normal(_Elementwise, ExponentialFamily):
+class Normal(_LocationScale, ExponentialFamily):
     """Of mean loc and standard deviation scale."""
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc, scale, validate_args=None):
-        self._set(validate_args, loc=loc, scale=scale)
-
     mean = property(lambda self: self.loc)
-    mode = property(lambda self: self.loc)
     stddev = property(lambda self: self.scale)
     variance = property(lambda self: self.scale**2)
 
@@ -45,15 +37,10 @@ class Normal(_Elementwise, ExponentialFamily):
         return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
 
 
-class LogNormal(_Elementwise):
+class LogNormal(_LocationScale):
     """exp of a normal number."""
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
-    has_rsample = True
-
-    def __init__(self, loc, scale, validate_args=None):
-        self._set(validate_args, loc=loc, scale=scale)
 
     mean = property(lambda self: (self.loc + self.scale**2 / 2).exp())
     mode = property(lambda self: (self.loc - self.scale**2).exp())

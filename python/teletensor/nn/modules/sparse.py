@@ -11,21 +11,23 @@ from .module import Module
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-class Embedding(Module):
-    """Rows of a learned table, by index: (*) to (*, embedding_dim)."""
+class _Table(Module):
+    """A learned table of num_embeddings rows of embedding_dim numbers; the padding row stays zero."""
 
     def __init__(
-        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm=None, norm_type=2.0,
-        scale_grad_by_freq=False, sparse=False, _weight=None, device=None, dtype=None,
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None, max_norm, norm_type, scale_grad_by_freq,
+        weight, device, dtype,
     ):  # fmt: skip
         super().__init__()
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise AssertionError("Padding_idx must be within num_embeddings")
+        if weight is not None and tuple(weight.shape) != (num_embeddings, embedding_dim):
+            raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
         self.padding_idx = padding_idx if padding_idx is None or padding_idx >= 0 else padding_idx + num_embeddings
-        if _weight is not None:
-            self.weight = Parameter(_weight)
+        if weight is not None:
+            self.weight = Parameter(weight)
         else:
             self.weight = Parameter(_C.torch.empty(num_embeddings, embedding_dim, device=device, dtype=dtype))
             self.reset_parameters()
@@ -37,11 +39,23 @@ class Embedding(Module):
             self.weight.detach()[self.padding_idx].zero_()
 
     @classmethod
-    def from_pretrained(cls, embeddings, freeze: bool = True, padding_idx=None, **kwargs) -> Embedding:
-        """An Embedding of given rows."""
-        module = cls(*embeddings.shape, padding_idx=padding_idx, _weight=embeddings, **kwargs)
+    def from_pretrained(cls, embeddings, freeze: bool = True, *args, **kwargs):
+        """One of given rows (num_embeddings, embedding_dim), which are trained only where freeze is False."""
+        module = cls(*embeddings.shape, *args, _weight=embeddings, **kwargs)
         module.weight.requires_grad = not freeze
         return module
+
+
+class Embedding(_Table):
+    """Rows of a learned table, by index: (*) to (*, embedding_dim)."""
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm=None, norm_type=2.0,
+        scale_grad_by_freq=False, sparse=False, _weight=None, device=None, dtype=None,
+    ):  # fmt: skip
+        super().__init__(
+            num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, _weight, device, dtype
+        )
 
     def forward(self, input):
         return F.embedding(
@@ -52,7 +66,7 @@ class Embedding(Module):
         return f"{self.num_embeddings}, {self.embedding_dim}"
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(_Table):
     """Sums, means or maxima of bags of a learned table's rows."""
 
     def __init__(
@@ -60,28 +74,10 @@ class EmbeddingBag(Module):
         mode: str = "mean", sparse=False, _weight=None, include_last_offset: bool = False, padding_idx: int | None = None,
         device=None, dtype=None,
     ):  # fmt: skip
-        super().__init__()
-        self.num_embeddings, self.embedding_dim, self.mode = num_embeddings, embedding_dim, mode
-        self.include_last_offset, self.padding_idx = include_last_offset, padding_idx
-        self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
-        if _weight is not None:
-            self.weight = Parameter(_weight)
-        else:
-            self.weight = Parameter(_C.torch.empty(num_embeddings, embedding_dim, device=device, dtype=dtype))
-            self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draws new values, standard normal; the padding row is zero."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            self.weight.detach()[self.padding_idx].zero_()
-
-    @classmethod
-    def from_pretrained(cls, embeddings, freeze: bool = True, **kwargs) -> EmbeddingBag:
-        """An EmbeddingBag of given rows."""
-        module = cls(*embeddings.shape, _weight=embeddings, **kwargs)
-        module.weight.requires_grad = not freeze
-        return module
+        super().__init__(
+            num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, _weight, device, dtype
+        )
+        self.mode, self.include_last_offset = mode, include_last_offset
 
     def forward(self, input, offsets=None, per_sample_weights=None):
         return F.embedding_bag(
