@@ -42,8 +42,10 @@ class BoundedRanges final : public RangeSource {
   explicit BoundedRanges(size_t capacity) : capacity_(capacity) {}
   size_t range_bytes() override { return capacity_ + capacity_ / 8; }
   void* reserve(size_t bytes) override {
+    void* range = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (range == MAP_FAILED) return nullptr;
     ++ranges;
-    return mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return range;
   }
   void release(void* range, size_t bytes) override {
     --ranges;

@@ -14,7 +14,7 @@ namespace tt {
 constexpr size_t kMiB = size_t{1} << 20;
 
 struct DevicePool {
-  explicit DevicePool(const std::string& conf = "", size_t capacity = size_t{1} << 40)
+  explicit DevicePool(const std::string& conf = "", size_t capacity = 65536 * kMiB)
       : DevicePool(conf, std::make_unique<BoundedMemory>(capacity), std::make_unique<BoundedRanges>(capacity)) {}
 
   char* allocate(size_t bytes, Stream& on) { return static_cast<char*>(pool.allocate(bytes, &on)); }
