@@ -15,7 +15,7 @@ command -v nvcc >/dev/null || { echo "gpu-bundle: there is no nvcc; install a CU
 echo "gpu-bundle: building"
 # ARCHITECTURES=90 makes it smaller: for the machine that it goes to alone.
 cmake --preset cuda ${ARCHITECTURES:+-D "TT_CUDA_ARCHITECTURES=$ARCHITECTURES"} >/dev/null
-cmake --build --preset cuda --target teletensord teletensor_python teletensor_cuda
+cmake --build --preset cuda --target teletensord teletensor_python teletensor_cuda allocator_bench
 
 echo "gpu-bundle: gathering"
 rm -rf "$bundle" && mkdir -p "$bundle/site" "$bundle/python/lib" "$bundle/data"
@@ -32,6 +32,11 @@ tar -C "$stdlib" --exclude=site-packages --exclude=dist-packages --exclude=test 
   --exclude=lib2to3 --exclude='config-*' --exclude=__pycache__ -c . | tar -C "$bundle/python/lib/$(basename "$stdlib")" -x
 find "$python" "$stdlib/lib-dynload" -type f -exec ldd {} + 2>/dev/null |
   awk '$1 ~ /^lib(python|z|expat|bz2|lzma|ffi)/ {print $3}' | sort -u | xargs -I{} cp -L {} "$bundle/python/lib/"
+
+# What an allocation costs on that machine's processor.
+mkdir -p "$bundle/bin"
+strip -o "$bundle/bin/allocator_bench" build-cuda/bin/allocator_bench
+ldd build-cuda/bin/allocator_bench | awk '$1 ~ /^libbenchmark/ {print $3}' | xargs -I{} cp -L {} "$bundle/python/lib/"
 
 # Tests read the declarations, and from the sources which operators a backend has.
 git ls-files tests benchmarks examples engine autograd server kernels pyproject.toml | tar -c -T - | tar -C "$bundle" -x
