@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/parallel.h"
 #include "kernels/cpu/loop.h"
 #include "kernels/cpu/nest.h"
 #include "kernels/cpu/transpose.h"
@@ -30,20 +29,14 @@ DType bits_of(DType dtype) {
 
 // Rows of bytes, or false where elements are apart, or are better written past the caches.
 bool copy_rows(const Space& space, const Access& from, const Access& to) {
-  constexpr int64_t kPiece = 1 << 16, kShort = 128;  // bytes
+  constexpr int64_t kShort = 128;  // bytes
   if (space.sizes.empty() || from.dtype != to.dtype || from.strides.back() != 1 || to.strides.back() != 1) return false;
   const int64_t item = static_cast<int64_t>(item_size(to.dtype)), row = space.sizes.back() * item;
   if (row < kShort || streams(space.numel * item)) return false;
-  if (space.sizes.size() == 1) {
-    parallel_for((row + kPiece - 1) / kPiece, 2, [&](int64_t begin, int64_t end) {
-      std::memcpy(to.data + begin * kPiece, from.data + begin * kPiece, std::min(row, end * kPiece) - begin * kPiece);
-    });
-  } else {
-    const Nest<2> nest(space.sizes, {to.strides, from.strides});
-    nest.walk_in_parallel([&](const Nest<2>::Offsets& at, int64_t) {
-      std::memcpy(to.data + at[0] * item, from.data + at[1] * item, static_cast<size_t>(row));
-    });
-  }
+  const Nest<2> nest(space.sizes, {to.strides, from.strides});
+  nest.walk_pieces_in_parallel([&](const Nest<2>::Offsets& at, int64_t n) {
+    std::memcpy(to.data + at[0] * item, from.data + at[1] * item, static_cast<size_t>(n * item));
+  });
   return true;
 }
 

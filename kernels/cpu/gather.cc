@@ -104,11 +104,9 @@ void gather(const Tensor& input, int64_t dim, const Tensor& index, bool, Tensor&
   const Sizes around = strides_around(x, dim);
   const Nest<3> nest(where.sizes(), {to.strides(), where.strides(), around});
   with_bits(x.dtype(), [&]<typename T>(std::type_identity<T>) {
-    nest.walk_in_parallel([&](const Nest<3>::Offsets& at, int64_t) {
+    nest.walk_pieces_in_parallel([&](const Nest<3>::Offsets& at, int64_t n) {
       Picked p{nest.stride(2), x.stride(dim), x.size(dim), where.data_as<int64_t>() + at[1], nest.stride(1)};
-      if (!gather_row(to.data_as<T>() + at[0], nest.stride(0), x.data_as<T>() + at[2], p, nest.length())) {
-        report_row(range, p, nest.length());
-      }
+      if (!gather_row(to.data_as<T>() + at[0], nest.stride(0), x.data_as<T>() + at[2], p, n)) report_row(range, p, n);
     });
   });
   range.rethrow();

@@ -65,8 +65,30 @@ class Nest {
     parallel_for(rows_, grain, [&](int64_t begin, int64_t end) { walk(begin, end, body); });
   }
 
+  // body(offsets, length) for pieces of rows, for elements that do not need their row whole.
+  template <typename Body>
+  void walk_pieces_in_parallel(Body body) const {
+    const int64_t cuts = rows_ < num_threads() ? std::min<int64_t>(row_.size / kGrain, num_threads()) : 1;
+    if (cuts > 1) return walk_cut_rows(cuts, body);
+    walk_in_parallel([&](const Offsets& at, int64_t) { body(at, row_.size); });
+  }
+
  private:
   static constexpr int64_t kGrain = 32 * 1024;  // elements worth a thread
+
+  // The same where there are too few rows for all threads and they are long: each in so many pieces.
+  template <typename Body>
+  void walk_cut_rows(int64_t cuts, Body body) const {
+    parallel_for(rows_ * cuts, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t piece = begin; piece < end; ++piece) {
+        const int64_t cut = piece % cuts, first = row_.size * cut / cuts, last = row_.size * (cut + 1) / cuts;
+        walk(piece / cuts, piece / cuts + 1, [&](Offsets at, int64_t) {
+          for (int k = 0; k < K; ++k) at[k] += first * row_.strides[k];
+          body(at, last - first);
+        });
+      }
+    });
+  }
 
   absl::InlinedVector<Dim<K>, 6> dims_;
   Dim<K> row_;
