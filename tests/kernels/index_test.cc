@@ -273,6 +273,82 @@ TEST(IndexSelect, PicksFillsAndAddsPlaces) {
   }
 }
 
+// Sums and the last of several values, one element after the other.
+void add_one_by_one(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, const Tensor& out) {
+  set_values(out, values_of(x));
+  for_each_place(source.sizes(), [&](std::vector<int64_t> place) {
+    const auto added = static_cast<float>(at(source, place));
+    place[dim] = static_cast<int64_t>(at(index, {place[dim]}));
+    int64_t offset = 0;
+    for (size_t d = 0; d < place.size(); ++d) offset += place[d] * out.stride(d);
+    out.data_as<float>()[offset] += added;
+  });
+}
+
+// Enough for several threads, which may not change the order of what meets in one place; every kind of row.
+TEST(IndexAdd, SumsInTheOrderOfTheIndex) {
+  const Tensor x = random_tensor({30, 40, 50}, DType::kFloat32, -1, 1, 2);
+  for (int64_t dim = 0; dim < 3; ++dim) {
+    for (bool turned : {false, true}) {
+      Sizes sizes = x.sizes();
+      sizes[dim] = 97;
+      const Tensor source = turned ? transpose(random_tensor({sizes[2], sizes[1], sizes[0]}, DType::kFloat32), 0, 2)
+                                   : random_tensor(sizes, DType::kFloat32);
+      const Tensor index = random_index({97}, 7);
+      Tensor out = empty(x.sizes(), DType::kFloat32, Device{}), want = empty(x.sizes(), DType::kFloat32, Device{});
+      index_add(x, dim, index, source, Scalar(1), out);
+      add_one_by_one(x, dim, index, source, want);
+      EXPECT_EQ(values_of(out), values_of(want)) << dim << turned;
+    }
+  }
+}
+
+TEST(Index, MovesNeighboursTogether) {
+  std::vector<double> places;  // backwards, on, again, and over an edge
+  for (int64_t i = 0; i < 60; ++i) places.push_back(i < 3 ? 3 - i : i < 50 ? i - 3 : i == 50 ? 46 : i - 51);
+  const Tensor index = ints({60}, places);
+  const int64_t n = 60;
+  for (DType dtype : {DType::kBool, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
+    const Tensor whole = random_tensor({4, 5, 50}, dtype), turned = transpose(random_tensor({50, 5, 4}, dtype), 0, 2);
+    for (const Tensor& x : {whole, turned}) {
+      Tensor out = empty({4, 5, n}, dtype, Device{});
+      index_select(x, 2, index, out);
+      for_each_place(out.sizes(), [&](const std::vector<int64_t>& p) {
+        ASSERT_EQ(at(out, p), at(x, {p[0], p[1], static_cast<int64_t>(places[p[2]])}));
+      });
+    }
+  }
+  const Tensor x = random_tensor({4, 5, 50}, DType::kFloat32), source = random_tensor({4, 5, n}, DType::kFloat32);
+  Tensor out = empty(x.sizes(), DType::kFloat32, Device{}), want = empty(x.sizes(), DType::kFloat32, Device{});
+  for (const Tensor& values : {source, expand(random_tensor({5, n}, DType::kFloat32), 0, 4)}) {
+    index_add(x, 2, index, values, Scalar(1), out);
+    add_one_by_one(x, 2, index, values, want);
+    EXPECT_EQ(values_of(out), values_of(want));
+  }
+}
+
+TEST(Index, TakesMoreThanAThreadDoes) {
+  const Tensor x = random_tensor({5000}, DType::kInt32, -1000, 1000),
+               index = random_tensor({150001}, DType::kInt64, -5000, 5000);
+  const Tensor out = indexed(x, {index});
+  const std::vector<double> from = values_of(x), places = values_of(index), got = values_of(out);
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i], from[static_cast<size_t>(places[i] < 0 ? places[i] + 5000 : places[i])]);
+  }
+  index.data_as<int64_t>()[140000] = 5000;
+  expect_index_error([&] { indexed(x, {index}); }, "index 5000 is out of bounds for dimension 0 with size 5000");
+}
+
+TEST(Nonzero, TakesLongRows) {
+  const Tensor x = random_tensor({3, 1700}, DType::kInt8, -1, 2);
+  Tensor out;
+  nonzero(x, out);
+  std::vector<double> want;
+  for_each_place(x.sizes(), [&](const std::vector<int64_t>& p) {
+    if (at(x, p) != 0) want.insert(want.end(), p.begin(), p.end());
+  });
+  EXPECT_EQ(values_of(out), want);
+}
 TEST(Nonzero, FindsWhatIsTrueInEveryDType) {
   for (DType dtype : kAllDTypes) {
     for (const Tensor& x : {tensor_of({2, 3}, {0, 1, 0, 1, 1, 0}, dtype),
