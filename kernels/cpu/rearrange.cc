@@ -8,6 +8,7 @@
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/nest.h"
+#include "kernels/cpu/transpose.h"
 
 namespace tt::cpu {
 
@@ -19,23 +20,34 @@ TT_CLONES void reverse_row(const T* __restrict from, T* __restrict to, int64_t n
   for (int64_t i = 0; i < n; ++i) to[i] = from[-i];
 }
 
+// Where it is a transposition as well, as in turning by 90 degrees. False, and nothing done, where it is none.
+bool transpose_reversed(const Tensor& input, const join::Reversed& from_end, const Tensor& out) {
+  Space space(out.sizes());
+  Access accesses[] = {space.access(input), space.access(out)};
+  accesses[0].data += from_end.start * static_cast<int64_t>(item_size(input.dtype()));
+  for (size_t d = 0; d < space.sizes.size(); ++d) accesses[0].strides[d] = from_end.strides[d];
+  space.collapse(accesses);
+  return transpose(space, accesses[0], accesses[1]);
+}
+
 }  // namespace
 
 void flip(const Tensor& input, absl::Span<const int64_t> dims, Tensor& out) {
   if (input.numel() == 0) return;
   const join::Reversed from_end(input, dims);
+  if (transpose_reversed(input, from_end, out)) return;
   const Nest<2> nest(out.sizes(), {out.strides(), from_end.strides});
   with_bits(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const int64_t to_step = nest.stride(0), step = nest.stride(1);
-    nest.walk_in_parallel([&](const Nest<2>::Offsets& at, int64_t) {
+    nest.walk_pieces_in_parallel([&](const Nest<2>::Offsets& at, int64_t n) {
       T* to = out.data_as<T>() + at[0];
       const T* from = input.data_as<T>() + from_end.start + at[1];
       if (to_step == 1 && step == 1) {
-        std::memcpy(to, from, nest.length() * sizeof(T));
+        std::memcpy(to, from, n * sizeof(T));
       } else if (to_step == 1 && step == -1) {  // which a compiler turns into vectors, unlike strides of any size
-        reverse_row(from, to, nest.length());
+        reverse_row(from, to, n);
       } else {
-        for (int64_t i = 0; i < nest.length(); ++i) to[i * to_step] = from[i * step];
+        for (int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * step];
       }
     });
   });

@@ -87,12 +87,17 @@ void transpose_plane(const uint64_t* from, uint64_t* to, const Plane& p) { strip
 
 bool transpose(const Space& space, const Access& from, const Access& to) {
   const size_t dims = space.sizes.size();
-  if (from.dtype != to.dtype || dims < 2 || to.strides.back() != 1 || from.strides.back() == 1) return false;
-  const auto straight = std::find(from.strides.begin(), from.strides.end(), 1);
+  const auto is_straight = [](int64_t stride) { return stride == 1 || stride == -1; };
+  if (from.dtype != to.dtype || dims < 2 || to.strides.back() != 1 || is_straight(from.strides.back())) return false;
+  const auto straight = std::find_if(from.strides.begin(), from.strides.end(), is_straight);
   if (straight == from.strides.end()) return false;
   const size_t row_dim = straight - from.strides.begin();
-  const Plane plane{space.sizes[row_dim], space.sizes.back(), from.strides.back(), to.strides[row_dim]};
+  Plane plane{space.sizes[row_dim], space.sizes.back(), from.strides.back(), to.strides[row_dim]};
   if (plane.rows * plane.columns < kWorthwhile) return false;
+  // A source that is walked backwards is read from its end, and the target's rows written from the last one on.
+  const int64_t last_row = *straight < 0 ? plane.rows - 1 : 0;
+  const int64_t first_source = -last_row, first_target = last_row * plane.to_row;
+  if (*straight < 0) plane.to_row = -plane.to_row;
 
   // Where a strip's lines are wide they are read again for the next one: long strips, if columns are few.
   const int64_t height = plane.columns < kMicro ? 512 : kStrip;
@@ -104,7 +109,7 @@ bool transpose(const Space& space, const Access& from, const Access& to) {
       for (int64_t i = begin; i < end; ++i) {
         int64_t rest = i / strips;
         const int64_t row = i % strips * height;
-        int64_t source = row, target = row * plane.to_row;
+        int64_t source = first_source + row, target = first_target + row * plane.to_row;
         for (size_t d = dims - 1; d-- > 0;) {
           if (d == row_dim) continue;
           source += rest % space.sizes[d] * from.strides[d];

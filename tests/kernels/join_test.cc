@@ -53,6 +53,25 @@ TEST(Rearrange, FlipsEveryLayout) {
   EXPECT_EQ(values_of(out), (Values{6, 5, 4, 3, 2, 1}));
 }
 
+// Planes that are transposed tile by tile, and their edges.
+TEST(Rearrange, FlipsWhatIsTransposed) {
+  for (DType dtype : {DType::kUInt8, DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
+    const Tensor x = transpose(random_tensor({3, 37, 70}, dtype), 1, 2);  // [3, 70, 37]
+    for (const Sizes& dims : {Sizes{1}, Sizes{2}, Sizes{1, 2}, Sizes{0, 1}, Sizes{0, 1, 2}}) {
+      Tensor out = fresh({3, 70, 37}, dtype);
+      flip(x, dims, out);
+      Values want;
+      for (int64_t i = 0; i < x.numel(); ++i) {
+        int64_t place[] = {i / (70 * 37), i / 37 % 70, i % 37}, offset = 0;
+        for (int64_t d : dims) place[d] = x.size(d) - 1 - place[d];
+        for (int64_t d = 0; d < 3; ++d) offset += place[d] * x.stride(d);
+        want.push_back(values_of(view_of(x, Geometry{{}, {}, offset}))[0]);
+      }
+      EXPECT_EQ(values_of(out), want) << name(dtype) << " " << dims.size();
+    }
+  }
+}
+
 TEST(Rearrange, RollsByAnyShift) {
   const Tensor a = tensor_of({2, 3}, {1, 2, 3, 4, 5, 6});
   Tensor out = fresh({2, 3});
