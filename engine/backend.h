@@ -15,6 +15,11 @@ class Backend {
   virtual Allocator& allocator() = 0;
   // Host memory that the device reads and writes by itself. The CPU's is its allocator.
   virtual Allocator& staging() = 0;
+  // Makes whole pages of somebody else's host memory as good as staging memory, for all devices of this one's kind.
+  // False where that cannot be, which is no error: copies from and to them wait, as with any host memory.
+  virtual bool pin(void*, size_t) { return false; }
+  // What pin() made true, before the pages go; nothing under way may use them any more. Does not throw.
+  virtual void unpin(void*) {}
   // The order of all work that no session asked for.
   virtual Stream& stream() = 0;
   // A stream for one session, or for one direction of copies; goes back when it is dropped, after what

@@ -53,7 +53,7 @@ class Stream {
   virtual void synchronize() = 0;
   // In this stream's order: bytes between the host and the device, either way, or within the device.
   // The host's must stay until the work is done: they are used when their turn comes where they lie
-  // in the backend's staging memory, and at once, waiting, where not.
+  // in the backend's staging memory or in pinned pages, and at once, waiting, where not.
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
   // What comes now may repeat what came after the last mark.
   virtual void mark() {}

@@ -42,6 +42,17 @@ class CudaBackend final : public Backend {
 
   Allocator& allocator() override { return pool_; }
   Allocator& staging() override { return staging_; }
+  bool pin(void* pages, size_t bytes) override try {
+    make_current(device_);
+    return runtime().register_host(pages, bytes);
+  } catch (const Error&) {  // a lost device
+    return false;
+  }
+  void unpin(void* pages) override try {
+    make_current(device_);
+    runtime().unregister_host(pages);
+  } catch (const Error&) {
+  }
   Stream& stream() override {
     std::call_once(made_, [this] { stream_ = streams_.lease(); });
     return *stream_;

@@ -58,6 +58,9 @@ class Runtime {
   virtual void free(void* p) noexcept = 0;
   virtual void* allocate_host(size_t bytes) = 0;  // pinned, mapped and portable
   virtual void free_host(void* p) noexcept = 0;
+  // Somebody else's host memory as if it were allocate_host()'s. False, and nothing else, where it cannot be.
+  virtual bool register_host(void* p, size_t bytes) = 0;
+  virtual void unregister_host(void* p) noexcept = 0;  // when nothing under way uses it
   virtual void memory_info(uint64_t* free, uint64_t* total) = 0;
 
   // Virtual memory: addresses reserved once, physical pieces mapped in, and out when nothing under way uses them.

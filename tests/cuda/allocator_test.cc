@@ -256,6 +256,26 @@ TEST_F(AllocatorTest, StagingIsNotUsedAgainBeforeTheCopyIsDone) {
   backend.allocator().deallocate(on_device, 4096);
 }
 
+TEST_F(AllocatorTest, PinnedPagesAreReadWhenTheirTurnComes) {
+  std::vector<char> pages(4096, 'x');
+  void* on_device = backend.allocator().allocate(pages.size(), &stream);
+  const StreamHandle queue = static_cast<CudaStream&>(stream).handle();
+  stream.copy(on_device, pages.data(), pages.size());
+  EXPECT_FALSE(engine.runtime().has_work(queue));  // pageable memory is read at once
+  ASSERT_TRUE(backend.pin(pages.data(), pages.size()));
+  stream.copy(on_device, pages.data(), pages.size());
+  EXPECT_TRUE(engine.runtime().has_work(queue));
+  std::fill(pages.begin(), pages.end(), 'y');
+  stream.synchronize();
+  EXPECT_EQ(*static_cast<char*>(on_device), 'y');
+  backend.unpin(pages.data());
+  engine.runtime().refuse_pinning(true);
+  EXPECT_FALSE(backend.pin(pages.data(), pages.size()));
+  engine.runtime().refuse_pinning(false);
+  EXPECT_FALSE(Devices::instance().backend(Device{}).pin(pages.data(), pages.size()));  // the CPU has no use for it
+  backend.allocator().deallocate(on_device, pages.size());
+}
+
 TEST_F(AllocatorTest, FreeingNeverWaitsForTheDevice) {
   Allocator& pool = backend.allocator();
   const std::unique_ptr<Stream> other = backend.lease_stream();

@@ -107,6 +107,15 @@ class CudaRuntime final : public Runtime {
     });
   }
   void free_host(void* p) noexcept override { cudaFreeHost(p); }
+  bool register_host(void* p, size_t bytes) override {
+    const BesideCapture beside;
+    const bool registered = cudaHostRegister(p, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped) == cudaSuccess;
+    if (!registered) cudaGetLastError();
+    return registered;
+  }
+  void unregister_host(void* p) noexcept override {
+    if (cudaHostUnregister(p) != cudaSuccess) cudaGetLastError();
+  }
   void memory_info(uint64_t* free, uint64_t* total) override {
     size_t available = 0, all = 0;
     must("cudaMemGetInfo", cudaMemGetInfo(&available, &all));

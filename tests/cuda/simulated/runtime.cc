@@ -65,12 +65,13 @@ std::unique_ptr<Runtime> make_runtime() {
   SimulatedRuntime::Options options;
   options.memory = megabytes("TELETENSOR_SIMULATED_MEMORY_MB", options.memory);
   if (const char* losses = std::getenv("TELETENSOR_SIMULATED_LOSSES")) options.losses = losses;
+  options.refuses_pinning = std::getenv("TELETENSOR_SIMULATED_REFUSES_PINNING") != nullptr;
   return std::make_unique<SimulatedRuntime>(options);
 }
 
 void enqueue(StreamHandle stream, std::function<void()> work) { simulated_runtime().enqueue(stream, std::move(work)); }
 
-SimulatedRuntime::SimulatedRuntime(Options options) : options_(options), devices_(options.devices) {}
+SimulatedRuntime::SimulatedRuntime(Options options) : options_(options), devices_(options.devices), refuse_pinning_(options.refuses_pinning) {}
 
 SimulatedRuntime::~SimulatedRuntime() {
   for (const auto& stream : streams_) drain(*stream);
@@ -111,6 +112,11 @@ void SimulatedRuntime::refuse_graphs(bool refuse) {
 bool SimulatedRuntime::refuses_graphs() const {
   Lock lock(mutex_);
   return refuse_graphs_;
+}
+
+void SimulatedRuntime::refuse_pinning(bool refuse) {
+  Lock lock(mutex_);
+  refuse_pinning_ = refuse;
 }
 
 bool SimulatedRuntime::has_work(StreamHandle stream) const {
@@ -201,13 +207,19 @@ bool SimulatedRuntime::reachable(const void* p) const {
   const auto* held = range_of(memory_, p);
   if (held && static_cast<const char*>(p) < held->first + held->second.first) return true;
   const auto* pinned = range_of(pinned_, p);
-  return pinned && static_cast<const char*>(p) < pinned->first + pinned->second;
+  return (pinned && static_cast<const char*>(p) < pinned->first + pinned->second) || use_registered(p);
+}
+
+std::shared_ptr<void> SimulatedRuntime::use_registered(const void* p) const {
+  const auto* range = range_of(registered_, p);
+  return range && static_cast<const char*>(p) < range->first + range->second.bytes ? range->second.use : nullptr;
 }
 
 void SimulatedRuntime::copy(void* to, const void* from, size_t bytes, StreamHandle stream) {
   Lock lock(mutex_);
-  note("cudaMemcpyAsync", bytes);
-  enqueue(stream, [=] { std::memmove(to, from, bytes); });
+  const auto read = use_registered(from), written = use_registered(to);
+  note(read ? "cudaMemcpyAsync from registered" : written ? "cudaMemcpyAsync to registered" : "cudaMemcpyAsync", bytes);
+  enqueue(stream, [to, from, bytes, read, written] { std::memmove(to, from, bytes); });
   // Pageable memory is read before the call returns.
   if (!reachable(to) || !reachable(from)) synchronize(stream);
 }
@@ -281,6 +293,21 @@ void SimulatedRuntime::free_host(void* p) noexcept {
   for (int device = 0; device < options_.devices; ++device) drain_device(device);
   pinned_.erase(static_cast<char*>(p));
   std::free(p);
+}
+
+bool SimulatedRuntime::register_host(void* p, size_t bytes) {
+  Lock lock(mutex_);
+  note("cudaHostRegister", bytes);
+  if (refuse_pinning_) return false;
+  return registered_.emplace(static_cast<char*>(p), Registered{bytes}).second;
+}
+
+void SimulatedRuntime::unregister_host(void* p) noexcept {
+  Lock lock(mutex_);
+  note("cudaHostUnregister");
+  auto found = registered_.find(static_cast<char*>(p));
+  if (found == registered_.end() || found->second.use.use_count() != 1) std::abort();
+  registered_.erase(found);
 }
 
 void SimulatedRuntime::memory_info(uint64_t* free, uint64_t* total) {

@@ -25,6 +25,7 @@ class SimulatedRuntime final : public Runtime {
     uint64_t memory = uint64_t{1} << 30;  // of each device
     bool eager = false;                   // work is done at once: for speed where order is not what is tested
     std::string losses;                   // a folder: where it has a file "lost-1", device 1 is lost
+    bool refuses_pinning = false;         // of memory that is not its own
   };
   SimulatedRuntime() : SimulatedRuntime(Options()) {}
   explicit SimulatedRuntime(Options options);
@@ -37,6 +38,7 @@ class SimulatedRuntime final : public Runtime {
   void fail_allocations(bool fail);
   void refuse_graphs(bool refuse);         // to be made, or to be changed
   bool refuses_graphs() const;
+  void refuse_pinning(bool refuse);        // of memory that is not its own
   bool has_work(StreamHandle stream) const;  // that was issued and is put off
   void note(const char* call, uint64_t value = 0);
   std::vector<std::string> calls() const;  // "cudaMalloc 2097152", in order
@@ -53,6 +55,8 @@ class SimulatedRuntime final : public Runtime {
   void free(void* p) noexcept override;
   void* allocate_host(size_t bytes) override;
   void free_host(void* p) noexcept override;
+  bool register_host(void* p, size_t bytes) override;
+  void unregister_host(void* p) noexcept override;  // aborts where something under way uses it
   void memory_info(uint64_t* free, uint64_t* total) override;
   size_t granularity() override { return size_t{2} << 20; }
   void* reserve(size_t bytes) override;
@@ -105,6 +109,10 @@ class SimulatedRuntime final : public Runtime {
   struct Graph {
     std::vector<std::function<void()>> work;
   };
+  struct Registered {
+    size_t bytes;
+    std::shared_ptr<char> use = std::make_shared<char>();  // held by every copy under way, too
+  };
   struct Device {
     uint64_t held = 0;
     std::string lost;  // why, where it is
@@ -119,6 +127,7 @@ class SimulatedRuntime final : public Runtime {
   void drain_device(int device);
   void raise_failure();
   bool reachable(const void* p) const;  // by a device on its own
+  std::shared_ptr<void> use_registered(const void* p) const;
 
   const Options options_;
   mutable std::recursive_mutex mutex_;  // guards all below
@@ -126,6 +135,7 @@ class SimulatedRuntime final : public Runtime {
   std::set<std::unique_ptr<Stream>> streams_;
   std::map<const char*, std::pair<size_t, int>> memory_;  // device's: bytes and device
   std::map<const char*, size_t> pinned_;
+  std::map<const char*, Registered> registered_;
   std::map<const char*, size_t> reserved_;
   PhysicalHandle next_piece_ = 1;
   std::vector<std::string> calls_;
@@ -133,6 +143,7 @@ class SimulatedRuntime final : public Runtime {
   std::string failure_;
   bool fail_allocations_ = false;
   bool refuse_graphs_ = false;
+  bool refuse_pinning_;
 };
 
 // The process's runtime, which must be one.
