@@ -143,13 +143,13 @@ def locals_of(op: Operator) -> list[tuple[str, str]]:
     return rows
 
 
-def number_locals(op: Operator) -> str:
-    """C++ that takes a body's numbers out of `numbers`, in T."""
+def number_locals(op: Operator, ctype: str = "T") -> str:
+    """C++ that takes a body's numbers out of `numbers`, in `ctype`."""
     lines = []
     for i, p in enumerate(p for p in op.params if not p.is_tensor):
         value = f"numbers.value[{i}]"
         lines.append(
-            f"  const bool {p.name} = {value} != 0;\n" if p.type == "bool" else f"  const T {p.name} = {value};\n"
+            f"  const bool {p.name} = {value} != 0;\n" if p.type == "bool" else f"  const {ctype} {p.name} = {value};\n"
         )
         if p.optional:
             lines.append(f"  const bool has_{p.name} = (numbers.present >> {i}) & 1;\n")
@@ -182,9 +182,10 @@ TT_HOST_DEVICE auto body_{op.name}_{kind}({params}) -> decltype({expression}) {{
 """
 
 
-def probe(op: Operator, kind: str) -> str:
-    """A requirement that holds for the types T that the body computes in."""
-    return f"requires {{ body_{op.name}_{kind}<T>({', '.join(f'{t}()' for t, _ in locals_of(op))}); }}"
+def probe(op: Operator, kind: str, ctype: str = "T") -> str:
+    """A requirement that holds for the types `ctype` that the body computes in."""
+    values = ", ".join("bool()" if t == "bool" else f"{ctype}()" for t, _ in locals_of(op))
+    return f"requires {{ body_{op.name}_{kind}<{ctype}>({values}); }}"
 
 
 def divisor_of(op: Operator, kinds: dict[str, str]) -> int:

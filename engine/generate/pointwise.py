@@ -43,18 +43,24 @@ def _loop(op: Operator, body: str, functions: set[str]) -> str | None:
 def _functions(op: Operator, kind: str, body: str, functions: set[str], loop: str | None) -> str:
     name = f"{op.name}_{kind}"
     tensors = [p.name for p in op.params if p.is_tensor]
-    pointers = "".join(f"  const T* in{i} = in[{i}];\n" for i in range(len(tensors)))
-    values = ", ".join(f"in{tensors.index(n)}[i]" if n in tensors else n for _, n in locals_of(op))
+    pointers = "".join(
+        f"  const T* in{i} = in[{i}];\n  [[maybe_unused]] const uint32_t low{i} = numbers.low_bits[{i}];\n"
+        for i in range(len(tensors))
+    )
+    indices = {n: tensors.index(n) for n in tensors}
+    values = ", ".join(f"value_of(in{indices[n]}[i], low{indices[n]})" if n in tensors else n for _, n in locals_of(op))
     own = f"  if constexpr (Real<T>) return loop_of_{loop}(length & -kLanes, in, out);\n" if loop else ""
     return f"""{function(op, kind, body, functions)}template <typename T>
 void loop_{name}(int64_t length, const T* const* in, T* out, [[maybe_unused]] const Numbers<T>& numbers) {{
-{own}{pointers}{number_locals(op)}  length &= -kLanes;
+{own}  using Value = ComputedIn<T>;
+{pointers}{number_locals(op, "Value")}  length &= -kLanes;
 #pragma GCC ivdep
-  for (int64_t i = 0; i < length; ++i) out[i] = number<T>(body_{name}<T>({values}));
+  for (int64_t i = 0; i < length; ++i) out[i] = static_cast<T>(number<Value>(body_{name}<Value>({values})));
 }}
 template <typename T>
 constexpr BlockFunction<T> find_{name}() {{
-  if constexpr ({probe(op, kind)}) return &padded<T, {len(tensors)}, &loop_{name}<T>>;
+  using Value = ComputedIn<T>;
+  if constexpr ({probe(op, kind, "Value")}) return &padded<T, {len(tensors)}, &loop_{name}<T>>;
   return nullptr;
 }}
 """
@@ -76,6 +82,11 @@ def _is_costly(kinds: dict[str, str]) -> bool:
     return any(called(body) - _CHEAP for body in kinds.values())
 
 
+def _is_moved(op: Operator, kinds: dict[str, str]) -> bool:
+    """Whether bfloat16 takes longer to convert, by way of blocks of floats, than to compute."""
+    return "float" in kinds and not _is_costly({"float": kinds["float"]}) and op.dtype_rules[0] != "boolean()"
+
+
 def _row(op: Operator, kinds: dict[str, str]) -> str:
     shared = distinct(kinds)
 
@@ -87,11 +98,12 @@ def _row(op: Operator, kinds: dict[str, str]) -> str:
     signless = is_signless(kinds.get("int", ""))
     unsigned = find("int", "int64_t") if signless else f"find_unsigned_{op.name}<uint64_t>()"
     tensors = sum(p.is_tensor for p in op.params)
+    bf16 = find("float", "BFloat16") if _is_moved(op, kinds) else "nullptr"
     return (
         f"      {{op_id::{op.constant}, {tensors}, {divisor_of(op, kinds)}, "
         f"{'true' if _is_costly(kinds) else 'false'}, "
         f"{', '.join(functions)}, {find(boolean, 'int32_t')}, {unsigned}, "
-        f"{find('complex', 'Complex<float>')}, {find('complex', 'Complex<double>')}}},\n"
+        f"{find('complex', 'Complex<float>')}, {find('complex', 'Complex<double>')}, {bf16}}},\n"
     )
 
 
@@ -125,10 +137,12 @@ namespace tt::math {{
 inline namespace TT_ISA {{
 namespace {{
 using cpu::BlockFunction;
+using cpu::ComputedIn;
 using cpu::Numbers;
 using cpu::TT_ISA::kLanes;
 using cpu::TT_ISA::as_unsigned;
 using cpu::TT_ISA::padded;
+using cpu::TT_ISA::value_of;
 {named}{"".join(texts)}}}  // namespace
 }}  // namespace TT_ISA
 }}  // namespace tt::math

@@ -3,7 +3,9 @@
 // A pointwise operator is computed a block at a time, in one of six types: float (also for
 // float16 and bfloat16), double, int32_t (also for bool and narrower integers), int64_t (also for
 // wider unsigned ones, uint64 bit by bit) and the complex ones. A block function reads blocks of
-// that type and writes one; loads and stores convert between blocks and memory. Each instruction set has a table of its own. Constant after start; any thread.
+// that type and writes one; loads and stores convert between blocks and memory. Operators that cost less than those do
+// have a function of bfloat16 as it lies in memory, too. Each instruction set has a table of its own. Constant after
+// start; any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +13,7 @@
 
 #include "engine/generator.h"
 #include "engine/rules/dtype.h"
+#include "engine/rules/half.h"
 #include "kernels/common/complex.h"
 
 namespace tt::cpu {
@@ -18,11 +21,20 @@ namespace tt::cpu {
 // Elements in a block: a few of them fit the L1 cache in any type.
 inline constexpr int64_t kBlock = 512;
 
+inline constexpr int kMaxStepInputs = 4;
+
+// What elements of C are computed in.
+template <typename C>
+using ComputedIn = std::conditional_t<std::is_same_v<C, BFloat16>, float, C>;
+
 // An operator's parameters that are not tensors, in order, in the type of the computation.
 template <typename C>
 struct Numbers {
-  C value[8];
+  ComputedIn<C> value[8];
   uint32_t present = 0;  // bit i: parameter i was given
+  // A number in a tensor's place is a block of C. These are the bits of a float that bfloat16 has no place for, by
+  // input; 0 for tensors.
+  uint32_t low_bits[kMaxStepInputs] = {};
 };
 
 // out[i] = f(in[0][i], in[1][i], ..., numbers) for i < n, any n. `out` may be one of the inputs.
@@ -43,6 +55,7 @@ struct PointwiseRow {
   BlockFunction<int64_t> u64;      // uint64's, on its bits
   BlockFunction<Complex<float>> c64;
   BlockFunction<Complex<double>> c128;
+  BlockFunction<BFloat16> bf16;  // null: costs enough to be computed in blocks of floats
 };
 
 // Rows of equal length in memory; both strides in elements.
@@ -97,6 +110,7 @@ struct BlockTable {
   Moves<int64_t> i64;
   Moves<Complex<float>> c64;
   Moves<Complex<double>> c128;
+  Moves<BFloat16> bf16;  // to and from bfloat16 alone
   Draws draws;
 
   template <typename C>
@@ -111,6 +125,8 @@ struct BlockTable {
       return i64;
     else if constexpr (std::is_same_v<C, Complex<float>>)
       return c64;
+    else if constexpr (std::is_same_v<C, BFloat16>)
+      return bf16;
     else
       return c128;
   }
@@ -123,6 +139,7 @@ inline constexpr DType kDTypeOf = std::is_same_v<C, float>     ? DType::kFloat32
                                   : std::is_same_v<C, int32_t> ? DType::kInt32
                                   : std::is_same_v<C, int64_t> ? DType::kInt64
                                   : std::is_same_v<C, Complex<float>> ? DType::kComplex64
+                                  : std::is_same_v<C, BFloat16> ? DType::kBFloat16
                                                                       : DType::kComplex128;
 
 // The table of the best instruction set that this machine has; TELETENSOR_CPU_ISA (baseline, avx2,

@@ -1,6 +1,7 @@
 #include "kernels/cpu/chain.h"
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "engine/op_ids.h"
@@ -29,7 +30,11 @@ constexpr int64_t kSmall = 4 * kBlock;
 
 template <typename C>
 C number_as(const Arg& arg) {
-  if constexpr (std::is_floating_point_v<C>)
+  if constexpr (std::is_same_v<C, BFloat16>) {  // its upper half: numbers_of() has the rest
+    BFloat16 upper;
+    upper.bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(number_as<float>(arg)) >> 16);
+    return upper;
+  } else if constexpr (std::is_floating_point_v<C>)
     return static_cast<C>(arg.to_double());
   else if constexpr (is_complex_v<C>)
     return C(Complex<double>(arg.to_double(), arg.kind == Arg::Kind::kComplex ? arg.imaginary : 0));
@@ -49,6 +54,8 @@ BlockFunction<C> function_of(const PointwiseRow& row, DType compute) {
     return row.c64;
   else if constexpr (std::is_same_v<C, Complex<double>>)
     return row.c128;
+  else if constexpr (std::is_same_v<C, BFloat16>)
+    return row.bf16;
   else
     return compute == DType::kBool ? row.boolean : row.i32;
 }
@@ -68,12 +75,19 @@ Step<C> make_step(uint16_t op, DType compute) {
 // The parameters that are no tensors.
 template <typename C>
 Numbers<C> numbers_of(const ChainStep& step) {
+  using Number = ComputedIn<C>;
   Numbers<C> numbers;
-  int n = 0;
+  int n = 0, input = 0;
   for (size_t i = 0; i < step.args.size(); ++i) {
-    if (step.op->params[i].type == ParamType::kTensor) continue;
     const Arg& arg = step.args[i];
-    numbers.value[n] = arg.is_none() ? C{} : number_as<C>(arg);
+    if (step.op->params[i].type == ParamType::kTensor) {
+      if (std::is_same_v<C, BFloat16> && arg.is_number()) {
+        numbers.low_bits[input] = std::bit_cast<uint32_t>(number_as<float>(arg)) & 0xffff;
+      }
+      ++input;
+      continue;
+    }
+    numbers.value[n] = arg.is_none() ? Number{} : number_as<Number>(arg);
     numbers.present |= uint32_t{!arg.is_none()} << n;
     ++n;
   }
@@ -227,6 +241,20 @@ bool run_plain(const ChainStep& from, const Tensor& out) {
   return true;
 }
 
+// Whether one operator alone computes on bfloat16 as it lies in memory: in a chain, what is between steps is not rounded.
+bool stays_in_bfloat16(absl::Span<const ChainStep> steps, const Tensor& out) {
+  if (steps.size() != 1 || out.dtype() != DType::kBFloat16) return false;
+  const ChainStep& step = steps[0];
+  const auto ops = power(step);
+  if (ops.size() > 1 || !row_of(ops.empty() ? step.op->id : ops[0]).bf16) return false;
+  for (size_t i = 0; i < step.args.size(); ++i) {
+    const Arg& arg = step.args[i];
+    const bool is_tensor = step.op->params[i].type == ParamType::kTensor && !arg.is_number();
+    if (is_tensor && arg.tensor->dtype != DType::kBFloat16) return false;
+  }
+  return true;
+}
+
 template <typename C>
 void run(absl::Span<const ChainStep> steps, const Tensor& out) {
   if (steps.size() == 1 && run_plain<C>(steps[0], out)) return;
@@ -237,8 +265,10 @@ void run(absl::Span<const ChainStep> steps, const Tensor& out) {
 
 void run_chain(absl::Span<const ChainStep> steps, const Tensor& out) {
   switch (steps[0].compute) {
-    case DType::kFloat16:
     case DType::kBFloat16:
+      if (stays_in_bfloat16(steps, out)) return run<BFloat16>(steps, out);
+      [[fallthrough]];
+    case DType::kFloat16:
     case DType::kFloat32: return run<float>(steps, out);
     case DType::kFloat64: return run<double>(steps, out);
     case DType::kComplex64: return run<Complex<float>>(steps, out);

@@ -45,7 +45,8 @@ Loop<C>::Loop(const Space& space, absl::Span<const LoopInput<C>> inputs, absl::S
       output_(output),
       moves_(blocks().moves<C>()),
       num_inputs_(static_cast<int>(inputs.size())),
-      direct_output_(output.dtype == kDTypeOf<C> && space.is_contiguous(output)),
+      flat_output_(space.is_contiguous(output)),
+      direct_output_(flat_output_ && output.dtype == kDTypeOf<C>),
       past_cache_(past_cache && direct_output_) {
   for (const LoopInput<C>& input : inputs) registers_.push_back(plan_input(input));
   registers_.resize(inputs.size() + steps.size());
@@ -71,8 +72,9 @@ typename Loop<C>::Register Loop<C>::plan_input(const LoopInput<C>& input) const 
     r.load(r.access->data, {1, 0, 1, 0}, &r.number);
   } else if (repeats && strides.size() > 1 && strides[0] == 0 && inner() < kLongRow && space_.numel > kBlock) {
     r.mode = Mode::kPeriodic;
-  } else if (r.access->dtype == kDTypeOf<C> && space_.is_contiguous(*r.access)) {
-    r.mode = Mode::kDirect;
+  } else if (space_.is_contiguous(*r.access)) {
+    r.flat = true;
+    if (r.access->dtype == kDTypeOf<C>) r.mode = Mode::kDirect;
   }
   return r;
 }
@@ -232,6 +234,10 @@ template <typename C>
 const C* Loop<C>::gather(const Register& from, int64_t at, int64_t n, C* buffer) const {
   const Access& a = *from.access;
   const int64_t item = static_cast<int64_t>(item_size(a.dtype));
+  if (from.flat) {
+    from.load(a.data + at * item, {1, 0, n, 1}, buffer);
+    return buffer;
+  }
   const C* in_place = nullptr;
   each_rows(a.strides, at, n, [&](int64_t offset, int64_t done, const Rows& rows) {
     const char* src = a.data + offset * item;
@@ -247,6 +253,7 @@ template <typename C>
 void Loop<C>::scatter(const C* from, int64_t at, int64_t n) const {
   const int64_t item = static_cast<int64_t>(item_size(output_.dtype));
   const StoreFunction<C> store = moves_.store[static_cast<int>(output_.dtype)];
+  if (flat_output_) return store(from, {1, 0, n, 1}, output_.data + at * item);
   each_rows(output_.strides, at, n, [&](int64_t offset, int64_t done, const Rows& rows) {
     store(from + done, rows, output_.data + offset * item);
   });
@@ -258,5 +265,6 @@ template class Loop<int32_t>;
 template class Loop<int64_t>;
 template class Loop<Complex<float>>;
 template class Loop<Complex<double>>;
+template class Loop<BFloat16>;
 
 }  // namespace tt::cpu

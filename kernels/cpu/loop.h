@@ -20,7 +20,6 @@ namespace tt::cpu {
 // one.
 bool streams(int64_t bytes);
 
-inline constexpr int kMaxStepInputs = 4;
 inline constexpr int kMaxRegisters = 26;  // a loop's inputs and steps together
 inline constexpr int kMaxBuffers = 18;    // blocks alive at once: all of a longest chain's (engine/chain.h)
 
@@ -62,6 +61,7 @@ class Loop {
   enum class Mode : uint8_t { kDirect, kConstant, kPeriodic, kGather };
   struct Register {
     Mode mode = Mode::kGather;  // inputs only
+    bool flat = false;          // its elements lie one after the other
     int8_t buffer = -1;
     int16_t last_use = -1;
     C number{};
@@ -93,6 +93,7 @@ class Loop {
   uint32_t free_buffers_ = ~uint32_t{0};
   int num_buffers_ = 0;
   int64_t block_ = kBlock;  // elements at most
+  bool flat_output_;
   bool direct_output_;
   bool past_cache_;
   std::atomic<bool> divided_by_zero_{false};

@@ -110,11 +110,20 @@ def test_bodies_by_kind():
 
 def test_complex_numbers_are_computed_where_it_says_so():
     row = pointwise.emit_file([operator({"float": "input", "complex": "conj(input)"})], 4008 % pointwise.NUM_FILES, FUNCTIONS)
-    assert "nullptr, find_probe_complex<Complex<float>>(), find_probe_complex<Complex<double>>()}," in row
+    assert "nullptr, find_probe_complex<Complex<float>>(), find_probe_complex<Complex<double>>(), find_probe_float<BFloat16>()}," in row
     op = operator("input * other")
     op.entry["complex"] = True
     row = pointwise.emit_file([op], 4008 % pointwise.NUM_FILES, FUNCTIONS)
-    assert "find_probe_float<Complex<float>>(), find_probe_float<Complex<double>>()}," in row
+    assert "find_probe_float<Complex<float>>(), find_probe_float<Complex<double>>(), find_probe_float<BFloat16>()}," in row
+
+
+def test_bfloat16_is_computed_where_it_lies_where_that_is_cheap():
+    def text(body: str, dtype: str) -> str:
+        return pointwise.emit_file([operator(body, dtype=dtype)], 4008 % pointwise.NUM_FILES, FUNCTIONS)
+
+    assert "find_probe_float<BFloat16>()}," in text("maximum(input, other)", "promote(input, other)")
+    assert "BFloat16" not in text("maximum(input, other)", "boolean()")
+    assert "BFloat16" not in text("exp(input)", "floating(input)")
 
 
 def test_uint64_is_computed_as_int64_where_the_bits_are_the_same():

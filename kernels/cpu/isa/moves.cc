@@ -132,6 +132,13 @@ Moves<C> moves(Elements<M...>) {
   return {{&load<M, C>...}, {&store<M, C>...}, &stream<C>};
 }
 
+Moves<BFloat16> moves_of_bfloat16() {
+  Moves<BFloat16> moves{{}, {}, &stream<BFloat16>};
+  moves.load[static_cast<int>(DType::kBFloat16)] = &load<BFloat16, BFloat16>;
+  moves.store[static_cast<int>(DType::kBFloat16)] = &store<BFloat16, BFloat16>;
+  return moves;
+}
+
 #define TT_STRING(x) #x
 #define TT_NAME_OF(isa) TT_STRING(isa)
 
@@ -147,6 +154,7 @@ BlockTable make_table() {
                    moves<int64_t>(AllElements()),
                    moves<Complex<float>>(AllElements()),
                    moves<Complex<double>>(AllElements()),
+                   moves_of_bfloat16(),
                    draws()};
   table.files = pointwise_files(&table.num_files);
   return table;

@@ -4,6 +4,7 @@
 // an element's value does not depend on where in a block it stands.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "kernels/common/complex_libm.h"
@@ -13,6 +14,15 @@
 namespace tt::cpu::TT_ISA {
 
 inline constexpr int64_t kLanes = 16;
+
+// What a body computes with. Bits that bfloat16 has no place for are a number's (block.h), or 0.
+template <typename C>
+TT_HOST_DEVICE C value_of(C x, uint32_t) {
+  return x;
+}
+TT_HOST_DEVICE float value_of(BFloat16 x, uint32_t low_bits) {
+  return std::bit_cast<float>(uint32_t{x.bits} << 16 | low_bits);
+}
 
 template <typename C, int kInputs, auto Loop>
 void padded(int64_t n, const C* const* in, C* out, const Numbers<C>& numbers) {
