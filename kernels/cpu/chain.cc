@@ -115,7 +115,8 @@ absl::Span<const uint16_t> power(const ChainStep& step) {
 // it so.
 bool needs_straightening(const Tensor& t, const Tensor& out) {
   constexpr int64_t kLarge = 1 << 16;
-  if (t.numel() != out.numel() || t.numel() < kLarge || t.stride(-1) == 1 || !out.is_contiguous()) return false;
+  if (t.numel() != out.numel() || t.numel() < kLarge || !out.is_contiguous()) return false;
+  if (t.stride(-1) == 1 || t.stride(-1) == 0) return false;  // a broadcast one is walked in place
   return std::find(t.strides().begin(), t.strides().end(), 1) != t.strides().end();
 }
 

@@ -82,6 +82,11 @@ const Layout kLayouts[] = {
      [](DType d) {
        return std::pair{filled({7, 1}, d), filled({1, 9}, d)};
      }},
+    {"broadcast, then expanded",
+     [](DType d) {
+       const Tensor column = filled({200, 1}, d);
+       return std::pair{filled({200, 503}, d), view_of(column, {{200, 503}, {1, 0}, 0, true})};
+     }},
     {"zero-dim",
      [](DType d) {
        return std::pair{filled({7, 9}, d), filled({}, d)};
