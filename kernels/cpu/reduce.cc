@@ -23,6 +23,9 @@ ReducePlan plan_over(const Tensor& input, const Dims& dim) {
 
 template <typename Monoid, typename Result>
 void fold_into(const Tensor& input, const ReducePlan& plan, Tensor& out, Result result) {
+  if constexpr (std::is_same_v<typename Monoid::Value, float>) {
+    if (input.dtype() == DType::kBFloat16) return reduce_into(Fold<Monoid, BFloat16>(), input, plan, out, result);
+  }
   reduce_into(Fold<Monoid>(), input, plan, out, result);
 }
 

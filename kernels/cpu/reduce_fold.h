@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/rules/half.h"
 #include "kernels/cpu/clones.h"
 #include "kernels/cpu/reduce_driver.h"
 
@@ -24,22 +25,54 @@ namespace tt::cpu {
 // lengths, so the compiler makes each a few vector instructions. After a few rounds the lanes go
 // to wide ones, which meet in a tree at the end: a sum rounds about as seldom as a pairwise one,
 // and the stream of loads never waits for a total.
-template <typename M, typename T = typename M::Value>
+//
+// T is what elements lie in memory as: a Value, or what widens to one in a register.
+inline constexpr int64_t kRounds = 64;
+template <typename Value>
+inline constexpr int64_t kFoldLanes = 256 / sizeof(Value);
+
+// So few elements that wide lanes would take longer than they: the lanes meet as Values, as far as those hold them.
+template <typename M, typename T>
+TT_INLINE void fold_few(typename M::Total& total, const T* __restrict x, int64_t n) {
+  using Value = typename M::Value;
+  constexpr int64_t kLanes = kFoldLanes<Value>;
+  if (n <= 16) {
+    for (int64_t j = 0; j < n; ++j) M::add(total, M::lift(static_cast<Value>(x[j])));
+    return;
+  }
+  Value lane[kLanes];
+  for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::kIdentity;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::combine(lane[l], M::lift(static_cast<Value>(x[i + l])));
+  }
+  for (int64_t l = 0; i < n; ++i, ++l) lane[l] = M::combine(lane[l], M::lift(static_cast<Value>(x[i])));
+  int64_t lanes = kLanes;
+  for (int64_t met = n / kLanes + 1; lanes > 1 && 2 * met <= kRounds; met *= 2) {
+    lanes /= 2;
+    for (int64_t l = 0; l < lanes; ++l) lane[l] = M::combine(lane[l], lane[l + lanes]);
+  }
+  for (int64_t l = 0; l < lanes; ++l) M::add(total, lane[l]);
+}
+
+template <typename M, typename T>
 TT_CLONES void fold_block(typename M::Total& total, const T* __restrict x, int64_t n) {
-  constexpr int64_t kLanes = 256 / sizeof(T), kRounds = 64;
+  using Value = typename M::Value;
+  constexpr int64_t kLanes = kFoldLanes<Value>;
+  if (n < 8 * kLanes) return fold_few<M>(total, x, n);
   typename M::Total wide[kLanes];
   for (int64_t l = 0; l < kLanes; ++l) wide[l] = M::init();
   int64_t i = 0;
   while (i + kLanes <= n) {
-    T lane[kLanes];
-    for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::lift(x[i + l]);
+    Value lane[kLanes];
+    for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::lift(static_cast<Value>(x[i + l]));
     const int64_t end = std::min(n - kLanes, i + (kRounds - 1) * kLanes);
     for (i += kLanes; i <= end; i += kLanes) {
-      for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::combine(lane[l], M::lift(x[i + l]));
+      for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::combine(lane[l], M::lift(static_cast<Value>(x[i + l])));
     }
     for (int64_t l = 0; l < kLanes; ++l) M::add(wide[l], lane[l]);
   }
-  for (int64_t l = 0; i < n; ++i, ++l) M::add(wide[l], M::lift(x[i]));
+  for (int64_t l = 0; i < n; ++i, ++l) M::add(wide[l], M::lift(static_cast<Value>(x[i])));
   for (int64_t half = kLanes / 2; half > 0; half /= 2) {
     for (int64_t l = 0; l < half; ++l) M::merge(wide[l], wide[l + half]);
   }
@@ -48,38 +81,42 @@ TT_CLONES void fold_block(typename M::Total& total, const T* __restrict x, int64
 
 // Columns [j, ...) in groups of kLanes that stay in registers over all rows; gives the first left over.
 template <typename M, int64_t kLanes, typename T>
-TT_INLINE int64_t fold_column_groups(T* __restrict part, const T* __restrict x, int64_t stride, int64_t rows, int64_t j,
-                                     int64_t cols) {
+TT_INLINE int64_t fold_column_groups(typename M::Value* __restrict part, const T* __restrict x, int64_t stride,
+                                     int64_t rows, int64_t j, int64_t cols) {
+  using Value = typename M::Value;
   for (; j + kLanes <= cols; j += kLanes) {
-    T lane[kLanes];
-    for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::lift(x[j + l]);
+    Value lane[kLanes];
+    for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::lift(static_cast<Value>(x[j + l]));
     for (int64_t r = 1; r < rows; ++r) {
       const T* __restrict row = x + r * stride + j;
-      for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::combine(lane[l], M::lift(row[l]));
+      for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::combine(lane[l], M::lift(static_cast<Value>(row[l])));
     }
     for (int64_t l = 0; l < kLanes; ++l) part[j + l] = lane[l];
   }
   return j;
 }
 
-template <typename M, typename T = typename M::Value>
+template <typename M, typename T>
 TT_CLONES void fold_columns(typename M::Total* __restrict totals, const T* __restrict x, int64_t stride, int64_t rows,
                             int64_t cols) {
-  T part[kTileColumns];
-  int64_t j = fold_column_groups<M, 512 / sizeof(T)>(part, x, stride, rows, 0, cols);
-  j = fold_column_groups<M, 128 / sizeof(T)>(part, x, stride, rows, j, cols);
+  using Value = typename M::Value;
+  Value part[kTileColumns];
+  int64_t j = fold_column_groups<M, 512 / sizeof(Value)>(part, x, stride, rows, 0, cols);
+  j = fold_column_groups<M, 128 / sizeof(Value)>(part, x, stride, rows, j, cols);
   if (j < cols) {
-    for (int64_t i = j; i < cols; ++i) part[i] = M::lift(x[i]);
+    for (int64_t i = j; i < cols; ++i) part[i] = M::lift(static_cast<Value>(x[i]));
     for (int64_t r = 1; r < rows; ++r) {
-      for (int64_t i = j; i < cols; ++i) part[i] = M::combine(part[i], M::lift(x[r * stride + i]));
+      const T* __restrict row = x + r * stride;
+      for (int64_t i = j; i < cols; ++i) part[i] = M::combine(part[i], M::lift(static_cast<Value>(row[i])));
     }
   }
   for (j = 0; j < cols; ++j) M::add(totals[j], part[j]);
 }
 
-template <typename M>
+// Of what lies in memory as T: a Value, or BFloat16.
+template <typename M, typename T = typename M::Value>
 struct Fold {
-  using Value = typename M::Value;
+  using Value = T;
   using Total = typename M::Total;
   static constexpr int64_t kRows = 32;
   static constexpr bool kRawBytes = M::kRawBytes;

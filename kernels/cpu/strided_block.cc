@@ -87,6 +87,10 @@ void load_block(int64_t* dst, const void* src, DType dtype, int64_t stride, int6
 void load_block(uint8_t* dst, const void* src, DType dtype, int64_t stride, int64_t n) {
   load_any(dst, src, dtype, stride, n);
 }
+void load_block(BFloat16* dst, const void* src, DType, int64_t stride, int64_t n) {
+  const BFloat16* from = static_cast<const BFloat16*>(src);
+  for (int64_t i = 0; i < n; ++i) dst[i] = from[i * stride];
+}
 void store_block(void* dst, DType dtype, int64_t stride, const float* src, int64_t n) {
   store_any(dst, dtype, stride, src, n);
 }

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "engine/rules/dtype.h"
+#include "engine/rules/half.h"
 
 namespace tt::cpu {
 
@@ -17,6 +18,7 @@ void load_block(float* dst, const void* src, DType dtype, int64_t stride, int64_
 void load_block(double* dst, const void* src, DType dtype, int64_t stride, int64_t n);
 void load_block(int64_t* dst, const void* src, DType dtype, int64_t stride, int64_t n);
 void load_block(uint8_t* dst, const void* src, DType dtype, int64_t stride, int64_t n);
+void load_block(BFloat16* dst, const void* src, DType dtype, int64_t stride, int64_t n);  // of bfloat16 alone
 
 // dst[i * stride] = src[i], converted as PyTorch casts.
 void store_block(void* dst, DType dtype, int64_t stride, const float* src, int64_t n);
@@ -29,6 +31,7 @@ template <typename T>
 constexpr bool lies_as(DType dtype) {
   if constexpr (sizeof(T) == 1) return dtype == DType::kUInt8;
   if constexpr (std::is_same_v<T, float>) return dtype == DType::kFloat32;
+  if constexpr (std::is_same_v<T, BFloat16>) return dtype == DType::kBFloat16;
   if constexpr (std::is_same_v<T, double>) return dtype == DType::kFloat64;
   return std::is_same_v<T, int64_t> && dtype == DType::kInt64;
 }

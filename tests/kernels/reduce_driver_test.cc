@@ -104,6 +104,17 @@ TEST(ReduceDriver, SumsEveryLayoutAndDType) {
   }
 }
 
+TEST(ReduceDriver, ReadsBFloat16InPlace) {
+  auto id = [](auto t) { return t; };
+  auto largest = [](const std::vector<double>& v) {
+    return v.empty() ? -INFINITY : *std::max_element(v.begin(), v.end());
+  };
+  expect_reduces(Fold<Sum<float>, BFloat16>(), DType::kBFloat16, Order::kAny, id, sum_of, 1e-5);
+  expect_reduces(
+      Fold<Largest<float>, BFloat16>(), DType::kBFloat16, Order::kAny,
+      [](float t) { return std::max(t, -1e30f); }, [&](auto& v) { return std::max(largest(v), -1e30); }, 1e-7);
+}
+
 TEST(ReduceDriver, CountsWhatIsNotZero) {
   auto id = [](auto t) { return t; };
   auto count = [](const std::vector<double>& v) {
