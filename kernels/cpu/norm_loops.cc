@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/clones.h"
+#include "kernels/cpu/lanes.h"
 
 namespace tt::cpu::rows {
 namespace {
@@ -22,9 +23,7 @@ template <typename T, typename Term>
       for (int j = 0; j < kLanes; ++j) lanes[j] += term(i + j);
     }
     for (int j = 0; i < end; ++i, ++j) lanes[j] += term(i);
-    T chunk = 0;
-    for (int j = 0; j < kLanes; ++j) chunk += lanes[j];
-    total += chunk;
+    total += join_lanes<kLanes>(lanes, [](T a, T b) { return a + b; });
   }
   return total;
 }

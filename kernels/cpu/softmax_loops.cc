@@ -5,6 +5,7 @@
 
 #include "kernels/common/vector_math.h"
 #include "kernels/cpu/clones.h"
+#include "kernels/cpu/lanes.h"
 
 namespace tt::cpu {
 namespace {
@@ -39,9 +40,7 @@ template <typename T, typename Step, typename Join>
     for (int j = 0; j < kWidth; ++j) lanes[j] = step(lanes[j], i + j);
   }
   for (int j = 0; i < n; ++i, ++j) lanes[j] = step(lanes[j], i);
-  T total = lanes[0];
-  for (int j = 1; j < kWidth; ++j) total = join(total, lanes[j]);
-  return total;
+  return join_lanes<kWidth>(lanes, join);
 }
 
 template <typename T>
