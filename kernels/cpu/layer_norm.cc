@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "engine/parallel.h"
+#include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/narrow_rows.h"
 #include "kernels/cpu/norm_loops.h"
 #include "kernels/cpu/wide.h"
 
@@ -18,12 +20,16 @@ struct Rows {
     for (int64_t size : normalized_shape) n *= size;
     rows = n == 0 ? 0 : t.numel() / n;
   }
-  // Calls f(row, its offset) on the pool.
-  template <typename F>
-  void for_each(F&& f) const {
+  // Calls f(row, its elements, where its results go) on the pool, T being what `x` and `y` are computed in.
+  template <typename T, typename F>
+  void for_each(const Tensor& x, const Tensor& y, F&& f) const {
     parallel_for(rows, std::max<int64_t>(1, rows::kElementsWorthACore / std::max<int64_t>(n, 1)),
                  [&](int64_t begin, int64_t end) {
-                   for (int64_t r = begin; r < end; ++r) f(r, r * n);
+                   NarrowRows<T> from(x, n), to(y, n);
+                   for (int64_t r = begin; r < end; ++r) {
+                     f(r, from.read(r * n, n), to.place(r * n));
+                     to.write(r * n, n);
+                   }
                  });
   }
 };
@@ -76,25 +82,25 @@ class VectorSums {
 
 void layer_norm(const Tensor& input, absl::Span<const int64_t> normalized_shape, const Tensor& weight,
                 const Tensor& bias, double eps, Tensor& output, Tensor& mean, Tensor& rstd) {
-  const Tensor x = wide(input), w = contiguous_as(weight, x.dtype()), b = contiguous_as(bias, x.dtype());
+  const Tensor x = contiguous(input);
+  const DType computed = wide_type(x.dtype());
+  const Tensor w = contiguous_as(weight, computed), b = contiguous_as(bias, computed);
   const Rows shape(x, normalized_shape);
-  WideResult result(output, x.dtype()), means(mean, x.dtype()), rstds(rstd, x.dtype());
+  WideResult means(mean, computed), rstds(rstd, computed);
   check_elements(w, shape.n, "weight");
   check_elements(b, shape.n, "bias");
-  with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
-    T *y = result.tensor().data_as<T>(), *ms = means.tensor().data_as<T>(), *rs = rstds.tensor().data_as<T>();
+  with_real(computed, [&]<typename T>(std::type_identity<T>) {
+    T *ms = means.tensor().data_as<T>(), *rs = rstds.tensor().data_as<T>();
     const T *ws = data_or_null<T>(w), *bs = data_or_null<T>(b);
     const double n = static_cast<double>(shape.n);
-    shape.for_each([&](int64_t r, int64_t at) {
-      const T* row = x.data_as<T>() + at;
+    shape.for_each<T>(x, output, [&](int64_t r, const T* row, T* to) {
       const T center = static_cast<T>(rows::sum(shape.n, row) / n);
       const T scale = static_cast<T>(1 / std::sqrt(rows::squares(shape.n, row, center) / n + eps));
-      rows::normalize(shape.n, row, center, scale, ws, bs, y + at);
+      rows::normalize(shape.n, row, center, scale, ws, bs, to);
       ms[r] = center;
       rs[r] = scale;
     });
   });
-  result.land();
   means.land();
   rstds.land();
 }
@@ -131,19 +137,19 @@ void layer_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
 
 void rms_norm(const Tensor& input, absl::Span<const int64_t> normalized_shape, const Tensor& weight, double eps,
               Tensor& output, Tensor& rstd) {
-  const Tensor x = wide(input), w = contiguous_as(weight, x.dtype());
+  const Tensor x = contiguous(input);
+  const DType computed = wide_type(x.dtype());
+  const Tensor w = contiguous_as(weight, computed);
   const Rows shape(x, normalized_shape);
-  WideResult result(output, x.dtype()), rstds(rstd, x.dtype());
+  WideResult rstds(rstd, computed);
   check_elements(w, shape.n, "weight");
-  with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
-    T *y = result.tensor().data_as<T>(), *rs = rstds.tensor().data_as<T>();
-    shape.for_each([&](int64_t r, int64_t at) {
-      const T* row = x.data_as<T>() + at;
+  with_real(computed, [&]<typename T>(std::type_identity<T>) {
+    T* rs = rstds.tensor().data_as<T>();
+    shape.for_each<T>(x, output, [&](int64_t r, const T* row, T* to) {
       rs[r] = static_cast<T>(1 / std::sqrt(rows::squares(shape.n, row, T(0)) / static_cast<double>(shape.n) + eps));
-      rows::normalize(shape.n, row, T(0), rs[r], data_or_null<T>(w), static_cast<const T*>(nullptr), y + at);
+      rows::normalize(shape.n, row, T(0), rs[r], data_or_null<T>(w), static_cast<const T*>(nullptr), to);
     });
   });
-  result.land();
   rstds.land();
 }
 

@@ -3,7 +3,9 @@
 #include <optional>
 
 #include "engine/parallel.h"
+#include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/narrow_rows.h"
 #include "kernels/cpu/softmax_loops.h"
 #include "kernels/cpu/wide.h"
 
@@ -42,12 +44,26 @@ struct Along {
   }
 };
 
+// Rows of 16-bit floats, converted while they lie in the cache.
+void forward_rows(const Tensor& x, int64_t n, bool log, const Tensor& out) {
+  parallel_for(x.numel() / n, std::max<int64_t>(1, kGrain / n), [&](int64_t begin, int64_t end) {
+    NarrowRows<float> from(x, n), to(out, n);
+    for (int64_t at = begin * n; at < end * n; at += n) {
+      softmax_vectors({n, 1, 0}, log, from.read(at, n), to.place(at));
+      to.write(at, n);
+    }
+  });
+}
+
 void forward(const Tensor& input, int64_t dim, bool log, Tensor& out) {
+  const Along along(out.sizes(), dim);
+  const bool is_narrow = wide_type(out.dtype()) != out.dtype() && input.dtype() == out.dtype();
+  if (is_narrow && along.inner == 1 && along.n > 0) return forward_rows(contiguous(input), along.n, log, out);
   WideResult result(out);
   const Tensor x = contiguous_as(input, result.tensor().dtype());
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     T* y = result.tensor().data_as<T>();
-    Along(x.sizes(), dim).for_each_group([&](const Vectors& v, int64_t at) {
+    along.for_each_group([&](const Vectors& v, int64_t at) {
       softmax_vectors(v, log, x.data_as<T>() + at, y + at);
     });
   });

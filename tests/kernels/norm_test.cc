@@ -169,6 +169,32 @@ TEST(LayerNorm, ManyRowsInHalfPrecision) {
   expect_values(db, std::vector<double>(96, 500), 1e-3);
 }
 
+// Rows of 16 bits, computed as floats one by one.
+TEST(LayerNorm, OfHalvesIsThatOfFloatsRounded) {
+  const int64_t shape[] = {1100};
+  const Tensor w = filled({1100}), b = filled({1100});
+  for (DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+    const Tensor x = filled({70, 1100}, dtype);
+    Tensor wide = filled({70, 1100}), y = filled({70, 1100}, dtype), want = filled({70, 1100});
+    Tensor mean = filled({70}), rstd = filled({70}), want_mean = filled({70}), want_rstd = filled({70});
+    for (int64_t i = 0; i < x.numel(); ++i) put(wide, i, at(x, i));
+    layer_norm(x, shape, w, b, kEps, y, mean, rstd);
+    layer_norm(wide, shape, w, b, kEps, want, want_mean, want_rstd);
+    const auto expect_rounded = [&](const Tensor& got) {
+      for (int64_t i = 0; i < got.numel(); ++i) {
+        put(x, i, at(want, i));
+        ASSERT_EQ(at(got, i), at(x, i)) << i;
+        put(wide, i, at(x, i));
+      }
+    };
+    expect_rounded(y);
+    for (int64_t r = 0; r < 70; ++r) ASSERT_EQ(at(mean, r), at(want_mean, r)) << r;
+    rms_norm(y, shape, w, kEps, y, rstd);  // every row is read before it is written
+    rms_norm(wide, shape, w, kEps, want, want_rstd);
+    expect_rounded(y);
+  }
+}
+
 TEST(GroupNorm, ForwardAndBackward) {
   const Sizes sizes{2, 6, 4};
   const Definition d{2 * 3, 6, [](int64_t i) { return i / 8; }, [](int64_t i) { return i / 4 % 6; }};

@@ -1,7 +1,9 @@
 #include "kernels/cpu/softmax_loops.h"
 
 #include <limits>
+#include <optional>
 
+#include "kernels/cpu/kernels.h"
 #include "tests/kernels/tensors.h"
 
 namespace tt::cpu {
@@ -65,6 +67,21 @@ TEST(Softmax, NanSpoilsItsVectorAlone) {
     softmax_vectors({2, 2, stride}, false, x.data_as<float>(), y.data_as<float>());
     EXPECT_TRUE(std::isnan(at(y, 0)));
     EXPECT_EQ(at(y, 3), 0.5);
+  }
+}
+
+// Rows of 16 bits, computed as floats one by one.
+TEST(Softmax, OfHalvesIsThatOfFloatsRounded) {
+  for (DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+    const Tensor x = filled({130, 700}, dtype), wide = filled({130, 700});
+    for (int64_t i = 0; i < x.numel(); ++i) put(wide, i, at(x, i));
+    for (auto kernel : {&softmax, &log_softmax}) {
+      Tensor y = filled({130, 700}, dtype), want = filled({130, 700}), rounded = filled({130, 700}, dtype);
+      kernel(x, 1, std::nullopt, y);
+      kernel(wide, 1, std::nullopt, want);
+      for (int64_t i = 0; i < y.numel(); ++i) put(rounded, i, at(want, i));
+      expect_close(y, rounded, 0);
+    }
   }
 }
 
