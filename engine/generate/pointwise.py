@@ -24,7 +24,7 @@ _CHEAP = set(
 
 
 # The headers of kernels/ with the functions that have loops of their own, for floating types.
-LOOPS = ("cpu/isa/loops.h", "cpu/isa/special_loops.h")
+LOOPS = ("cpu/isa/loops.h", "cpu/isa/special_loops.h", "cpu/isa/gamma_loops.h")
 
 
 def loops(headers: str) -> set[str]:

@@ -1,4 +1,4 @@
-// Loops of special functions in double, both sides of every choice computed: libm has them element by element alone.
+// Loops of Bessel functions in double, both sides of every choice computed: libm has them element by element alone.
 //
 // Chebyshev series as in kernels/common/special_math.h, of values exact to 40 digits. Beside zeros other than their
 // first, Bessel functions are exact to a few units of the amplitude's last place, not of the value's.
@@ -14,44 +14,6 @@ namespace tt::cpu::TT_ISA {
 
 using math::chebyshev;
 using math::where;
-
-// log(Gamma(y)) for y > 0. Between 1.5 and 2.5 a series times (y - 2); up to 8.5 by recurrence from there; then
-// Stirling's.
-TT_HOST_DEVICE double lgamma_of_positive(double y) {
-  double core = y, product = 1;
-  for (int step = 0; step < 6; ++step) {
-    const bool above = core >= 2.5;
-    core = where(above, core - 1, core);
-    product = where(above, product * core, product);
-  }
-  const double below = where(y < 0.5, y * (y + 1), where(y < 1.5, y, 1.0));
-  // From 2; exact, as a sum with 1 would not be.
-  const double offset = where(y < 0.5, y, where(y < 1.5, y - 1, math::minimum(core, 2.5) - 2));
-  const double middle =
-      offset *
-      chebyshev(2 * offset, 3.245660731626191e-17, -2.706656814831896e-16, 2.2653768767833064e-15,
-                -1.9039501088488732e-14, 1.6079351149711552e-13, -1.3656871334744932e-12, 1.1678602130652374e-11,
-                -1.0070266869830198e-10, 8.774075140687239e-10, -7.747248733788217e-09, 6.962242692768951e-08,
-                -6.410003033826223e-07, 6.110065797003576e-06, -6.139556963628233e-05, 0.0006727515726001485,
-                -0.008658972394126285, 0.16322170068760064, 0.41418612492156676);
-  const double size = math::log(where(y < 1.5, below, where(y < 8.5, product, y)));
-  const double z = 1 / (y * y);
-  const double series =
-      math::polynomial(z, -0.02955065359477124, 0.00641025641025641, -0.0019175269175269176, 0.0008417508417508417,
-                       -0.0005952380952380953, 0.0007936507936507937, -0.002777777777777778, 0.08333333333333333) /
-      y;
-  const double stirling = (y - 0.5) * (size - 1) + 0.4189385332046727418 + series;
-  return where(y < 1.5, middle - size, where(y < 8.5, middle + size, stirling));
-}
-
-// Left of zero by reflection; infinite at 0, -1, -2, ...
-TT_HOST_DEVICE double lgamma_of(double x) {
-  const double a = std::fabs(x), part = a - std::floor(a);
-  const double sine = math::sin(math::kPi<double> * math::minimum(part, 1 - part));
-  const double right = lgamma_of_positive(where(x < 0, a + 1, a));
-  const double left = where(sine == 0, math::kInf<double>, 1.1447298858494001741 - math::log(sine) - right);
-  return where(a == math::kInf<double>, a, where(x < 0, left, right));
-}
 
 // Amplitude and phase of the Bessel functions of order 0 or 1 right of 5: with w = 5 / x, the functions are
 // sqrt(2 / (pi x)) (p cos(phase) - w q sin(phase)) and the same with sine and cosine exchanged.
@@ -160,10 +122,6 @@ template <auto kFunction, typename T>
 TT_HOST_DEVICE void loop_in_double(int64_t length, const T* from, T* out) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < length; ++i) out[i] = static_cast<T>(kFunction(static_cast<double>(from[i])));
-}
-template <typename T>
-void loop_of_lgamma(int64_t length, const T* const* in, T* out) {
-  loop_in_double<&lgamma_of>(length, in[0], out);
 }
 template <typename T>
 void loop_of_bessel_j0(int64_t length, const T* const* in, T* out) {
