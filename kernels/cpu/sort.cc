@@ -51,10 +51,15 @@ void take_ranked(const Tensor& input, int64_t dim, bool nan_wins, int64_t rank, 
       RowSorter<T> sorter = room.take();
       each([&](const std::array<int64_t, 1>& at, int64_t line) {
         const T* x = input.data_as<T>() + at[0];
-        const auto* keys = sorter.sort(x, lines.stride(0), lines.length(0), false);
-        const auto* end = keys + lines.length(0);
-        const bool nan = nan_wins && is_nan(x[place_of(end[-1]) * lines.stride(0)]);
-        const int64_t place = place_of(nan ? *std::lower_bound(keys, end, first_of_key(end[-1])) : keys[rank]);
+        const auto ranked = [&](const auto* keys) {
+          const auto* end = keys + lines.length(0);
+          const bool nan = nan_wins && is_nan(x[place_of(end[-1]) * lines.stride(0)]);
+          return place_of(nan ? *std::lower_bound(keys, end, first_of_key(end[-1])) : keys[rank]);
+        };
+        const bool few = !nan_wins && rank < RowSorter<T>::kFew;
+        const int64_t n = lines.length(0), stride = lines.stride(0);
+        const int64_t place = few ? place_of(sorter.sort_few(x, stride, n, rank + 1, false)[rank])
+                                  : sorter.sort(x, stride, n, false, ranked);
         values.data_as<T>()[line] = x[place * lines.stride(0)];
         indices.data_as<int64_t>()[line] = place;
       });
@@ -74,7 +79,8 @@ void sort(const Tensor& input, int64_t dim, bool descending, Tensor& values, Ten
     lines.run([&](auto each) {
       RowSorter<T> sorter = room.take();
       each([&](const std::array<int64_t, 3>& at, int64_t) {
-        results.write(at, x, sorter.sort(x + at[0], lines.stride(0), lines.length(0), descending), lines.length(0));
+        sorter.sort(x + at[0], lines.stride(0), lines.length(0), descending,
+                    [&](const auto* keys) { results.write(at, x, keys, lines.length(0)); });
       });
     });
   });
@@ -93,11 +99,10 @@ void topk(const Tensor& input, int64_t k, int64_t dim, bool largest, bool, Tenso
       RowSorter<T> sorter = room.take();
       each([&](const std::array<int64_t, 3>& at, int64_t) {
         const T* line = x + at[0];
-        results.write(at, x,
-                      k <= RowSorter<T>::kFew ? sorter.sort_few(line, lines.stride(0), n, k, largest)
-                      : few                   ? sorter.sort_first(line, lines.stride(0), n, k, largest)
-                                              : sorter.sort(line, lines.stride(0), n, largest),
-                      k);
+        const auto write = [&](const auto* keys) { results.write(at, x, keys, k); };
+        if (k <= RowSorter<T>::kFew) return write(sorter.sort_few(line, lines.stride(0), n, k, largest));
+        if (few) return write(sorter.sort_first(line, lines.stride(0), n, k, largest));
+        sorter.sort(line, lines.stride(0), n, largest, write);
       });
     });
   });

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include <hwy/contrib/sort/vqsort.h>
 
@@ -38,12 +39,40 @@ K first_of_key(K keyed) {
   return keyed >> kPlaceBits << kPlaceBits;
 }
 
-// out[i] = (key of x[i * stride], first + i), in reverse order of keys where `descending`.
+// From a row's elements to keys in the order asked for, of which the least is 0 where `base` is the least one.
 template <typename T>
-TT_CLONES void make_keys(Keyed<SortKey<T>>* __restrict out, const T* __restrict x, int64_t stride, int64_t n,
-                         bool descending, int64_t first) {
-  const SortKey<T> flip = descending ? ~SortKey<T>{0} : SortKey<T>{0};
-  for (int64_t i = 0; i < n; ++i) out[i] = keyed(static_cast<SortKey<T>>(sort_key(x[i * stride]) ^ flip), first + i);
+struct Order {
+  SortKey<T> flip, base = 0;
+  explicit Order(bool descending) : flip(descending ? ~SortKey<T>{0} : SortKey<T>{0}) {}
+  [[gnu::always_inline]] SortKey<T> operator()(T x) const {
+    return static_cast<SortKey<T>>((sort_key(x) ^ flip) - base);
+  }
+};
+
+// out[i] = the key of x[i * stride], which `Key` holds, with first + i.
+template <typename Key, typename T>
+TT_CLONES void make_keys(Keyed<Key>* __restrict out, const T* __restrict x, int64_t stride, int64_t n, Order<T> order,
+                         int64_t first) {
+  for (int64_t i = 0; i < n; ++i) out[i] = keyed(static_cast<Key>(order(x[i * stride])), first + i);
+}
+
+// out[i] = the key of x[i * stride].
+template <typename T>
+TT_CLONES void make_bare_keys(SortKey<T>* __restrict out, const T* __restrict x, int64_t stride, int64_t n,
+                              Order<T> order) {
+  for (int64_t i = 0; i < n; ++i) out[i] = order(x[i * stride]);
+}
+
+// The row's least key and its largest. Requires an element.
+template <typename T>
+TT_CLONES std::pair<SortKey<T>, SortKey<T>> key_bounds(const T* x, int64_t stride, int64_t n, Order<T> order) {
+  SortKey<T> least = ~SortKey<T>{0}, most = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const SortKey<T> key = order(x[i * stride]);
+    least = key < least ? key : least;
+    most = key > most ? key : most;
+  }
+  return {least, most};
 }
 
 // How many keys do not come after `bound`.
@@ -70,12 +99,9 @@ class RowSorter {
   // `keys` has room for the rows' elements, which must be less than 2^32 where keys have 32 bits.
   explicit RowSorter(K* keys) : keys_(keys) {}
 
-  // The row's elements in order; valid until the next call.
-  const K* sort(const T* x, int64_t stride, int64_t n, bool descending) {
-    make_keys(keys_, x, stride, n, descending, 0);
-    sort_keys(sorter_, keys_, n);
-    return keys_;
-  }
+  // Gives f(keys), the row's elements in order: of type K, or of 64 bits where whole numbers lie that close together.
+  template <typename F>
+  auto sort(const T* x, int64_t stride, int64_t n, bool descending, F f);
 
   // The first k of them, of a row whose n is much larger than k.
   const K* sort_first(const T* x, int64_t stride, int64_t n, int64_t k, bool descending);
@@ -89,10 +115,53 @@ class RowSorter {
 
  private:
   static constexpr int64_t kBatch = 512;
+  static constexpr bool kWhole = std::is_integral_v<T> || std::is_same_v<T, Bool>;
+  static constexpr int64_t kBins = 4096;  // different keys that are counted rather than compared
+
+  const uint64_t* sort_by_counting(const T* x, int64_t stride, int64_t n, Order<T> order, int64_t bins);
+  template <typename Key>
+  const Keyed<Key>* sort_by_comparing(const T* x, int64_t stride, int64_t n, Order<T> order) {
+    auto* keys = reinterpret_cast<Keyed<Key>*>(keys_);
+    make_keys<Key>(keys, x, stride, n, order, 0);
+    sort_keys(sorter_, keys, n);
+    return keys;
+  }
 
   K* keys_;
   hwy::Sorter sorter_;
 };
+
+template <typename T>
+template <typename F>
+auto RowSorter<T>::sort(const T* x, int64_t stride, int64_t n, bool descending, F f) {
+  Order<T> order(descending);
+  if constexpr (kWhole) {
+    const auto [least, most] = key_bounds(x, stride, n, order);
+    const SortKey<T> span = most - least;
+    if (n <= UINT32_MAX && span <= UINT32_MAX) {
+      order.base = least;
+      if (span < kBins && static_cast<int64_t>(span) <= n) {
+        return f(sort_by_counting(x, stride, n, order, static_cast<int64_t>(span) + 1));
+      }
+      return f(sort_by_comparing<uint32_t>(x, stride, n, order));
+    }
+  }
+  return f(sort_by_comparing<SortKey<T>>(x, stride, n, order));
+}
+
+template <typename T>
+const uint64_t* RowSorter<T>::sort_by_counting(const T* x, int64_t stride, int64_t n, Order<T> order, int64_t bins) {
+  auto* keys = reinterpret_cast<uint64_t*>(keys_);
+  uint32_t next[kBins];  // where a key's next element goes
+  std::fill_n(next, bins, 0);
+  for (int64_t i = 0; i < n; ++i) ++next[order(x[i * stride])];
+  for (uint32_t bin = 0, before = 0; bin < bins; ++bin) before += std::exchange(next[bin], before);
+  for (int64_t i = 0; i < n; ++i) {
+    const auto key = static_cast<uint32_t>(order(x[i * stride]));
+    keys[next[key]++] = keyed(key, i);
+  }
+  return keys;
+}
 
 // Candidates are those that come before the k-th of what was seen at the last look; they are few
 // after the first batches.
@@ -105,7 +174,7 @@ const typename RowSorter<T>::K* RowSorter<T>::sort_first(const T* x, int64_t str
   const int64_t most = first_capacity(k) - kBatch;
   for (int64_t i = 0; i < n; i += kBatch) {
     const int64_t m = std::min(kBatch, n - i);
-    make_keys(batch, x + i * stride, stride, m, descending, i);
+    make_keys<SortKey<T>>(batch, x + i * stride, stride, m, Order<T>(descending), i);
     if (count_within(batch, m, bound) == 0) continue;
     for (int64_t j = 0; j < m; ++j) {
       keys_[held] = batch[j];
@@ -124,16 +193,17 @@ const typename RowSorter<T>::K* RowSorter<T>::sort_first(const T* x, int64_t str
 template <typename T>
 const typename RowSorter<T>::K* RowSorter<T>::sort_few(const T* x, int64_t stride, int64_t n, int64_t k,
                                                        bool descending) {
-  K batch[kBatch];
+  SortKey<T> batch[kBatch];
   int64_t held = 0;
   for (int64_t i = 0; i < n; i += kBatch) {
     const int64_t m = std::min(kBatch, n - i);
-    make_keys(batch, x + i * stride, stride, m, descending, i);
+    make_bare_keys(batch, x + i * stride, stride, m, Order<T>(descending));
     for (int64_t j = 0; j < m; ++j) {
-      if (held == k && batch[j] > keys_[k - 1]) [[likely]] continue;
+      const K candidate = keyed(batch[j], i + j);
+      if (held == k && candidate > keys_[k - 1]) [[likely]] continue;
       int64_t place = held < k ? held++ : k - 1;
-      for (; place > 0 && batch[j] < keys_[place - 1]; --place) keys_[place] = keys_[place - 1];
-      keys_[place] = batch[j];
+      for (; place > 0 && candidate < keys_[place - 1]; --place) keys_[place] = keys_[place - 1];
+      keys_[place] = candidate;
     }
   }
   return keys_;

@@ -91,6 +91,33 @@ TEST(Sort, OrdersTheEndsOfIntegers) {
   expect_same(values_of(indices), {1, 2, 3, 0});
 }
 
+// Whole numbers that lie close together are counted, or have narrow keys: the edges between these ways.
+TEST(Sort, OrdersIntegersThatLieCloseAndFar) {
+  constexpr int64_t kLength = 5000;
+  for (int64_t span : {int64_t{0}, int64_t{1}, int64_t{4095}, int64_t{4096}, int64_t{5001}, int64_t{UINT32_MAX},
+                       int64_t{UINT32_MAX} + 1, INT64_MAX}) {
+    for (int64_t least : {int64_t{0}, int64_t{-3}, INT64_MIN}) {
+      std::vector<int64_t> x(kLength);
+      std::mt19937_64 random(static_cast<uint64_t>(span));
+      for (int64_t& v : x) v = least + static_cast<int64_t>(random() % (static_cast<uint64_t>(span) + 1));
+      x[7] = least, x[8] = least + span;
+      Tensor input = empty({kLength}, DType::kInt64, Device{}), values = empty({kLength}, DType::kInt64, Device{}),
+             indices = empty({kLength}, DType::kInt64, Device{});
+      std::copy(x.begin(), x.end(), input.data_as<int64_t>());
+      for (bool descending : {false, true}) {
+        std::vector<int64_t> places(x.size());
+        std::iota(places.begin(), places.end(), 0);
+        std::stable_sort(places.begin(), places.end(),
+                         [&](int64_t a, int64_t b) { return descending ? x[b] < x[a] : x[a] < x[b]; });
+        sort(input, 0, descending, values, indices);
+        for (int64_t i = 0; i < kLength; ++i) {
+          ASSERT_EQ(indices.data_as<int64_t>()[i], places[i]) << span << " from " << least << " at " << i;
+          ASSERT_EQ(values.data_as<int64_t>()[i], x[places[i]]);
+        }
+      }
+    }
+  }
+}
 TEST(Sort, TakesNothingAndZeroDims) {
   Tensor values = empty({0, 3}, DType::kFloat32, Device{}), indices = empty({0, 3}, DType::kInt64, Device{});
   sort(empty({0, 3}, DType::kFloat32, Device{}), 0, false, values, indices);
@@ -127,9 +154,9 @@ TEST(TopK, FindsEqualElementsInOrder) {
 }
 
 TEST(Rank, FindsTheKthElement) {
-  const Tensor x = transpose(random_tensor({5, 9}, DType::kFloat32), 0, 1);  // [9, 5]
+  const Tensor x = transpose(random_tensor({5, 40}, DType::kFloat32), 0, 1);  // [40, 5]
   Tensor values = empty({5}, DType::kFloat32, Device{}), indices = empty({5}, DType::kInt64, Device{});
-  for (int64_t k : {1, 4, 9}) {
+  for (int64_t k : {1, 4, 9, 17, 40}) {
     kthvalue(x, k, 0, false, values, indices);
     for (int64_t line = 0; line < 5; ++line) {
       const auto v = values_of(lines_of(x, 0)[line]);
@@ -168,6 +195,20 @@ TEST(Bincount, CountsAndWeighs) {
   EXPECT_THROW(bincount(tensor_of({1}, {9e18}, DType::kInt64), Tensor(), 0, out), Error);
 }
 
+TEST(Bincount, CountsOnAllThreads) {
+  for (int64_t bins : {3, 40000}) {
+    const Tensor x = random_tensor({200001}, DType::kInt64, 0, static_cast<double>(bins));
+    std::vector<double> want(static_cast<size_t>(bins));
+    for (double v : values_of(x)) ++want[static_cast<size_t>(v)];
+    Tensor out;
+    bincount(x, Tensor(), bins, out);
+    expect_same(values_of(out), want);
+  }
+  Tensor out;
+  const Tensor bad = random_tensor({100001}, DType::kInt64, 0, 9);
+  bad.data_as<int64_t>()[99000] = -1;
+  EXPECT_THROW(bincount(bad, Tensor(), 0, out), Error);
+}
 TEST(SearchSorted, FindsBothSides) {
   const Tensor rows = tensor_of({2, 4}, {1, 3, 3, 5, 0, 0, 9, NAN});
   const Tensor values = tensor_of({2, 3}, {3, 0, 6, 0, 9, NAN});
