@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .declaration import Operator
-from .signature import SCALARS, DeclarationError, Param
+from .signature import DeclarationError, Param
 
 # C++ types of functions in formulas.h and composites.h -> types of the language.
 CPP_TYPES = {

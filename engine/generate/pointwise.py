@@ -7,7 +7,18 @@ from pathlib import Path
 
 from . import pointwise_cuda
 from .body import (
-    VOCABULARY, bodies, called, check_params, distinct, divisor_of, function, is_signless, locals_of, number_locals, probe, vocabulary,
+    VOCABULARY,
+    bodies,
+    called,
+    check_params,
+    distinct,
+    divisor_of,
+    function,
+    is_signless,
+    locals_of,
+    number_locals,
+    probe,
+    vocabulary,
 )  # fmt: skip
 from .declaration import Operator
 from .schema import HEADER

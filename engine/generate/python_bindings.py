@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Iterable
 
 from .declaration import Operator
 from .schema import HEADER, cpp_string
-
 
 # Places that are modules of their own: an operator `linalg_inv` is called `linalg.inv` there.
 MODULES = ("linalg", "special", "fft")

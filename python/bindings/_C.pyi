@@ -1,7 +1,8 @@
 # What the bindings and the package's Python files define by hand. The generator (engine/generate/stubs.py) puts the
 # operators' methods after it, so class Tensor comes last.
 import builtins
-from typing import Any, Callable, Iterator, NamedTuple, Sequence, TypeAlias, overload
+from collections.abc import Iterator, Sequence
+from typing import Any, Callable, TypeAlias, overload
 
 from . import fft as fft
 from . import functional as functional
@@ -212,7 +213,6 @@ class Tensor:
     imag: Tensor
     def is_conj(self) -> _bool: ...
     def is_neg(self) -> _bool: ...
-    def __complex__(self) -> _complex: ...
     def cfloat(self) -> Tensor: ...
     def cdouble(self) -> Tensor: ...
     def stft(

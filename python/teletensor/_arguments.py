@@ -98,7 +98,9 @@ def tensor_split(input: Tensor, indices_or_sections, dim: int = 0) -> tuple[Tens
     """So many pieces, as even as can be, or the pieces between indices. Waits where those are a tensor's."""
     if isinstance(indices_or_sections, Tensor):
         if indices_or_sections.dtype is not _C.int64:
-            raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {indices_or_sections.dtype}")
+            raise RuntimeError(
+                f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {indices_or_sections.dtype}"
+            )
         if indices_or_sections.dim() > 1:
             raise RuntimeError(
                 "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got "
@@ -130,7 +132,10 @@ def repeat_interleave(input: Tensor, repeats=None, dim: int | None = None, *, ou
         raise RuntimeError("repeats has to be Long or Int tensor")
     size = input.shape[dim]
     if repeats.dim() > 1 or repeats.numel() not in (1, size):
-        raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {repeats.numel()} and input.size({dim}) = {size}")
+        raise RuntimeError(
+                f"repeats must have the same size as input along dim, but got repeats.size(0) = {repeats.numel()} "
+                f"and input.size({dim}) = {size}"
+            )
     times = repeats.tolist()
     times = [times] * size if isinstance(times, int) else times * size if len(times) == 1 else times
     if any(n < 0 for n in times):

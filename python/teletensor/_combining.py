@@ -6,8 +6,8 @@ import itertools
 
 from . import _C
 from ._C import Tensor
-from ._landing import lands
 from ._functions import meshgrid
+from ._landing import lands
 
 __all__ = [
     "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "combinations",
@@ -159,7 +159,10 @@ def _observation_weights(name: str, weights: Tensor, columns: int, floating: boo
         kind = "floating point" if floating else "integral"
         raise RuntimeError(f"cov(): expected {name} to have {kind} dtype but got {name} with {weights.dtype} dtype")
     if weights.numel() != columns:
-        raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but got {weights.numel()} != {columns}")
+        raise RuntimeError(
+                f"cov(): expected {name} to have the same numel as there are observations in the input "
+                f"but got {weights.numel()} != {columns}"
+            )
 
 
 def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:

@@ -143,7 +143,10 @@ def tensordot(a: Tensor, b: Tensor, dims=2) -> Tensor:
         raise RuntimeError("both dimension lists should have same length")
     for x, y in zip(left, right):  # one of size 1 stands for any
         if a.shape[x] != b.shape[y] and 1 not in (a.shape[x], b.shape[y]):
-            raise RuntimeError(f"contracted dimensions need to match, but first has size {a.shape[x]} in dim {x} and second has size {b.shape[y]} in dim {y}")
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {a.shape[x]} in dim {x} "
+                f"and second has size {b.shape[y]} in dim {y}"
+            )
         if a.shape[x] == 1:
             b = b.sum(y, True, dtype=b.dtype)
         elif b.shape[y] == 1:

@@ -83,7 +83,8 @@ def set_(self: Tensor, source: Tensor | None = None, storage_offset: int = 0, si
     if source.dtype is not self.dtype:
         raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
     if size is not None:
-        source = source.as_strided(list(size), list(stride if stride is not None else _C.torch.empty(*size, device="meta").stride()), storage_offset)
+        strides = stride if stride is not None else _C.torch.empty(*size, device="meta").stride()
+        source = source.as_strided(list(size), list(strides), storage_offset)
     _C.become(self, source.detach())
     return self
 
@@ -223,4 +224,6 @@ _SHOWN = (
     "reciprocal_", "relu_", "resize_as_", "round_", "rsqrt_", "selu_", "sigmoid_", "sin_", "sinh_", "sqrt_", "square_",
     "tan_", "tanh_", "threshold_", "trunc_", "zero_",
 )  # fmt: skip
-in_place_functions = {"renorm": lands_exactly(Tensor.renorm)} | {name: _in_place_function(name) for name in (*_SHOWN, "fliplr", "flipud") if hasattr(Tensor, name)}
+in_place_functions = {"renorm": lands_exactly(Tensor.renorm)} | {
+    name: _in_place_function(name) for name in (*_SHOWN, "fliplr", "flipud") if hasattr(Tensor, name)
+}

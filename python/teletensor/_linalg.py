@@ -5,10 +5,20 @@ from __future__ import annotations
 from . import linalg
 from ._C import Tensor
 from ._landing import landing_functions
-from .linalg._eigen import pinverse, torch_svd as svd
+from .linalg._eigen import pinverse
+from .linalg._eigen import torch_svd as svd
 from .linalg._factors import (
-    cholesky_inverse, cholesky_solve, geqrf, inv as inverse, logdet, lu_unpack, ormqr, triangular_solve,
+    cholesky_inverse,
+    cholesky_solve,
+    geqrf,
+    logdet,
+    lu_unpack,
+    ormqr,
+    triangular_solve,
 )  # fmt: skip
+from .linalg._factors import (
+    inv as inverse,
+)
 from .linalg._products import chain_matmul
 
 __all__ = [

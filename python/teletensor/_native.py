@@ -150,7 +150,13 @@ def _edges(values: Tensor, count: int, limits, d: int) -> Tensor:
     return _torch.linspace(low, high, count + 1, dtype=values.dtype, device=values.device)
 
 
-_REDUCTIONS = {"sum": ("sum", 0.0), "mean": ("mean", math.nan), "max": ("amax", -math.inf), "min": ("amin", math.inf), "prod": ("prod", 1.0)}
+_REDUCTIONS = {
+    "sum": ("sum", 0.0),
+    "mean": ("mean", math.nan),
+    "max": ("amax", -math.inf),
+    "min": ("amin", math.inf),
+    "prod": ("prod", 1.0),
+}
 
 
 def segment_reduce(

@@ -48,7 +48,10 @@ def dstack(*tensors) -> Tensor:
 def _splitter(name: str, least: int, dim: int) -> Callable:
     def split(input: Tensor, indices_or_sections) -> tuple[Tensor, ...]:
         if input.dim() < least:
-            raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {input.dim()} dimensions!")
+            raise RuntimeError(
+                f"torch.{name} requires a tensor with at least {least} dimension, "
+                f"but got a tensor with {input.dim()} dimensions!"
+            )
         along = 0 if dim == 1 and input.dim() == 1 else dim
         if isinstance(indices_or_sections, int):
             size = input.shape[along]
@@ -73,7 +76,10 @@ def _writer(name: str, view: Callable) -> Callable:
         result = input.clone()
         piece = view(result, *args, **kwargs)
         if piece.shape != src.shape:
-            raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {list(piece.shape)}")
+            raise RuntimeError(
+                f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
+                f"slice size = {list(piece.shape)}"
+            )
         piece.copy_(src)
         return result
 

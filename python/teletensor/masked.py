@@ -129,7 +129,10 @@ def mean(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Te
     """The mean of what the mask keeps; NaN where it keeps nothing."""
     dtype = dtype or input.dtype
     if not (dtype.is_floating_point or dtype.is_complex):
-        raise ValueError(f"mean(): Could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {dtype}")
+        raise ValueError(
+            "mean(): Could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+            f"Got: {dtype}"
+        )
     return sum(input, dim, keepdim=keepdim, dtype=dtype, mask=mask) / _count(input, dim, keepdim, mask)
 
 

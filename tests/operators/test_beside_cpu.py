@@ -10,7 +10,16 @@ import pytest
 from tests.conftest import DEVICES
 from tests.operators.conftest import LACKING
 from tests.operators.samples import OPERATORS, SAMPLES, Sample, arguments, call, takes_device, tensor, values
-from tests.operators.test_rows import COMPLEX, DIFFERENTIABLE, FLOATING, INTEGERS, TOLERANCES, close, differentiable_call, rounded
+from tests.operators.test_rows import (
+    COMPLEX,
+    DIFFERENTIABLE,
+    FLOATING,
+    INTEGERS,
+    TOLERANCES,
+    close,
+    differentiable_call,
+    rounded,
+)
 
 if "cuda" not in DEVICES:
     pytest.skip("the engine in this process has no GPU", allow_module_level=True)

@@ -31,7 +31,8 @@ def test_autocast_of_gpus_leaves_the_cpu_alone(torch):
 
 
 def test_autocast_trains(torch):
-    net = torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(64, 2))
+    nn = torch.nn
+    net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 2))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     x, y = torch.randn(8, 1, 6, 6), torch.randint(0, 2, (8,))
     losses = []

@@ -33,8 +33,8 @@ def test_histogramdd(torch):
     hist, edges = torch.histogramdd(torch.tensor(points), [3, 4], weight=torch.tensor(weight), density=True)
     expected, limits = np.histogramdd(points, [3, 4], weights=weight, density=True)
     np.testing.assert_allclose(hist.numpy(), expected)
-    for e, l in zip(edges, limits):
-        np.testing.assert_allclose(e.numpy(), l)
+    for edge, limit in zip(edges, limits):
+        np.testing.assert_allclose(edge.numpy(), limit)
 
 
 def test_nonzero_static(torch):

@@ -64,7 +64,10 @@ torch.synchronize(); print(held() - before)
 
 def test_a_killed_client_leaves_nothing(daemon):
     before = held_bytes(daemon)
-    script = "import os, signal, teletensor as torch\nx = torch.randn(1000, 1000)\ntorch.synchronize()\nos.kill(os.getpid(), signal.SIGKILL)"
+    script = (
+        "import os, signal, teletensor as torch\nx = torch.randn(1000, 1000)\ntorch.synchronize()\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
     assert run_script(script, daemon).returncode == -signal.SIGKILL
     deadline = time.monotonic() + 15
     while held_bytes(daemon) != before and time.monotonic() < deadline:
@@ -92,7 +95,10 @@ print(time.monotonic() - started < 5)
 
 
 def test_a_private_engine_ends_with_its_client():
-    script = "import teletensor as torch, json\nfrom teletensor import _C\nprint(torch.ones(2).sum().item())\nprint(torch.connection().engine()['session'])"
+    script = (
+        "import teletensor as torch\nprint(torch.ones(2).sum().item())\n"
+        "print(torch.connection().engine()['session'])"
+    )
     result = run_script(script, TELETENSOR_ADDRESS="")
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines()[0] == "2.0"
@@ -124,7 +130,8 @@ def test_status_command(daemon):
     assert text.returncode == 0 and "sessions (" in text.stdout
     status = json.loads(subprocess.run([*command, "--json"], env=environment, capture_output=True, text=True, timeout=30).stdout)
     assert status["devices"][0]["device"]["name"]
-    wrong = subprocess.run([*command[:3], "--address", "unix:/nowhere", "status"], env=environment, capture_output=True, text=True, timeout=30)  # fmt: skip
+    nowhere = [*command[:3], "--address", "unix:/nowhere", "status"]
+    wrong = subprocess.run(nowhere, env=environment, capture_output=True, text=True, timeout=30)
     assert wrong.returncode == 1 and "no answer from the engine" in wrong.stderr
 
 

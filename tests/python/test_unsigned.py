@@ -52,7 +52,8 @@ def test_they_promote_with_floating_types_alone(torch):
     x = torch.ones(2, dtype=torch.uint16)
     assert (x + 1).dtype is torch.uint16 and (x + 1.5).dtype is torch.float32
     assert (x + torch.ones(2, dtype=torch.float16)).dtype is torch.float16
-    with pytest.raises(RuntimeError, match="Promotion for uint16, uint32, uint64 types is not supported, attempted to promote UInt16 and Long"):
+    message = "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote UInt16 and Long"
+    with pytest.raises(RuntimeError, match=message):
         x + torch.ones(2, dtype=torch.int64)
 
 

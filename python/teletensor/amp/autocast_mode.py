@@ -57,7 +57,8 @@ def custom_fwd(fwd=None, *, device_type: str = "cuda", cast_inputs=None):
         if dtype is None or cast_inputs is None:
             return fwd(ctx, *args, **kwargs)
         with autocast(device_type, enabled=False):
-            return fwd(ctx, *(_cast(a, device_type, cast_inputs) for a in args), **{k: _cast(v, device_type, cast_inputs) for k, v in kwargs.items()})
+            named = {k: _cast(v, device_type, cast_inputs) for k, v in kwargs.items()}
+            return fwd(ctx, *(_cast(a, device_type, cast_inputs) for a in args), **named)
 
     return decorated
 

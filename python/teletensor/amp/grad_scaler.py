@@ -57,7 +57,8 @@ class GradScaler:
             return
         stage = self._stages.get(id(optimizer), OptState.READY)
         if stage is not OptState.READY:
-            raise RuntimeError("unscale_() has already been called on this optimizer since the last update()." if stage is OptState.UNSCALED else "unscale_() is being called after step().")
+            twice = "unscale_() has already been called on this optimizer since the last update()."
+            raise RuntimeError(twice if stage is OptState.UNSCALED else "unscale_() is being called after step().")
         grads = [p.grad.detach() for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         for g in grads:
             g.mul_(1.0 / self._scale)

@@ -29,7 +29,10 @@ def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
     primals = tuple(inputs) if many else (inputs,)
     tangents = tuple(_C.torch.ones_like(x) for x in primals) if v is None else tuple(v) if many else (v,)
     if v is None and any(x.numel() != 1 for x in primals):
-        raise RuntimeError("The vector v can only be None if the input to the user-provided function is a single Tensor with a single element.")  # fmt: skip
+        raise RuntimeError(
+            "The vector v can only be None if the input to the user-provided function is a single Tensor "
+            "with a single element."
+        )
     if not create_graph:
         primals, tangents = tuple(x.detach() for x in primals), tuple(t.detach() for t in tangents)
     return functions.jvp(func, primals, tangents)
@@ -40,7 +43,10 @@ def jacobian(func, inputs, create_graph: bool = False, strict: bool = False, vec
     leaves, many = _prepare(inputs)
     output = func(*leaves)
     flat = output.reshape(-1)
-    rows = [grad(flat[i], leaves, retain_graph=True, create_graph=create_graph, materialize_grads=True) for i in range(flat.numel())]  # fmt: skip
+    rows = [
+        grad(flat[i], leaves, retain_graph=True, create_graph=create_graph, materialize_grads=True)
+        for i in range(flat.numel())
+    ]
     stacked = tuple(
         _C.torch.stack([row[k] for row in rows]).reshape(tuple(output.shape) + tuple(x.shape)) for k, x in enumerate(leaves)
     )

@@ -44,7 +44,8 @@ def _numerical(func, inputs, which: int, eps: float):
             changed.append((moved.view("complex128") if is_complex else moved).reshape(shape))
     values = []
     for moved in changed:
-        replaced = [x if k != which else _C.tensor(moved, dtype=inputs[which].dtype, device=inputs[which].device) for k, x in enumerate(inputs)]
+        replaced = list(inputs)
+        replaced[which] = _C.tensor(moved, dtype=inputs[which].dtype, device=inputs[which].device)
         with_values = [_reals(o) for o in _outputs(func, replaced)]
         values.append(with_values)
     count = len(_outputs(func, inputs))

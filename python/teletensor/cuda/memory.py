@@ -16,7 +16,7 @@ _POOLS = ("all", "small_pool", "large_pool")
 _LEVELS = ("allocated_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes", "reserved_bytes")
 _COUNTS = ("num_allocations", "num_alloc_retries", "num_ooms", "num_device_alloc", "num_device_free", "limit_bytes")
 _SESSION = ("free_bytes", "session_bytes.current", "session_bytes.peak", "session_limit_bytes")
-_NAMES = (*(f"{l}.{p}.{w}" for l in _LEVELS for p in _POOLS for w in ("current", "peak")), *_COUNTS, *_SESSION)
+_NAMES = (*(f"{level}.{p}.{w}" for level in _LEVELS for p in _POOLS for w in ("current", "peak")), *_COUNTS, *_SESSION)
 
 
 def memory_stats(device=None) -> OrderedDict[str, int]:

@@ -163,7 +163,8 @@ class Multinomial(Distribution):
     def sample(self, sample_shape=()):
         drawn = self._categorical.sample((self.total_count, *sample_shape))
         counts = _C.torch.zeros(*self._extended_shape(sample_shape), dtype=self.probs.dtype, device=drawn.device)
-        return counts.scatter_add(-1, drawn.movedim(0, -1), _C.torch.ones(drawn.movedim(0, -1).shape, dtype=counts.dtype, device=drawn.device))
+        places = drawn.movedim(0, -1)
+        return counts.scatter_add(-1, places, _C.torch.ones(places.shape, dtype=counts.dtype, device=drawn.device))
 
     def log_prob(self, value):
         self._validate_sample(value)

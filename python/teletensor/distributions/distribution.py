@@ -37,7 +37,8 @@ class Distribution:
 
     def _check_arguments(self) -> None:
         for name, constraint in self.arg_constraints.items():
-            if constraints.is_dependent(constraint) or isinstance(getattr(type(self), name, None), lazy_property) and name not in self.__dict__:
+            is_lazy = isinstance(getattr(type(self), name, None), lazy_property) and name not in self.__dict__
+            if constraints.is_dependent(constraint) or is_lazy:
                 continue
             value = getattr(self, name)
             if not bool(constraint.check(value).all()):
@@ -118,10 +119,14 @@ class Distribution:
     def _validate_sample(self, value: Tensor) -> None:
         support = self.support
         if self._validate_args and support is not None and not bool(support.check(value).all()):
-            raise ValueError(f"Expected value argument to be within the support ({support}) of the distribution {self!r}, but found invalid values:\n{value}")
+            raise ValueError(
+                f"Expected value argument to be within the support ({support}) of the distribution {self!r}, "
+                f"but found invalid values:\n{value}"
+            )
 
     def __repr__(self) -> str:
-        shown = [f"{k}: {v if v.numel() == 1 else tuple(v.shape)}" for k in self.arg_constraints if isinstance(v := self.__dict__.get(k), Tensor)]
+        given = {k: v for k in self.arg_constraints if isinstance(v := self.__dict__.get(k), Tensor)}
+        shown = [f"{k}: {v if v.numel() == 1 else tuple(v.shape)}" for k, v in given.items()]
         return f"{type(self).__name__}({', '.join(shown)})"
 
 

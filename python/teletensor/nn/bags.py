@@ -34,7 +34,9 @@ def embedding_bag(
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
     if per_sample_weights is not None and mode != "sum":
-        raise NotImplementedError(f"embedding_bag: per_sample_weights was not None. It is only supported for mode='sum' (got mode='{mode}').")
+        raise NotImplementedError(
+            f"embedding_bag: per_sample_weights was not None. It is only supported for mode='sum' (got mode='{mode}')."
+        )
     bags, bag_of = _bags(input, offsets, include_last_offset)
     flat = input.reshape(-1)
     if max_norm is not None:

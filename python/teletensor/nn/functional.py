@@ -23,8 +23,8 @@ from .resampling import fold, interpolate, unfold, upsample, upsample_bilinear, 
 globals().update({name: fn for name, fn in vars(_C.functional).items() if not name.startswith("_")})
 _ops = _C.ops
 from .pooling import (  # noqa: E402, F401 - max_pool3d takes the operator's place
-    adaptive_max_pool1d, adaptive_max_pool3d, fractional_max_pool2d, fractional_max_pool3d, local_response_norm, lp_pool1d, lp_pool2d, lp_pool3d, max_pool3d,
-    max_unpool1d, max_unpool2d, max_unpool3d, one_size,
+    adaptive_max_pool1d, adaptive_max_pool3d, fractional_max_pool2d, fractional_max_pool3d, local_response_norm,
+    lp_pool1d, lp_pool2d, lp_pool3d, max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d, one_size,
 )  # fmt: skip
 
 
@@ -330,7 +330,7 @@ def linear_cross_entropy(
     if ignore_index is not None and target.is_floating_point():
         raise RuntimeError("linear_cross_entropy: ignore_index cannot be specified when target contains probabilities")
     bias = None if linear_bias is None else linear_bias.reshape(-1)
-    logits = linear(input, linear_weight.reshape(-1, features), bias).reshape(*input.shape[:-1], *classes)
+    logits = _ops.linear(input, linear_weight.reshape(-1, features), bias).reshape(*input.shape[:-1], *classes)
     ignored = -100 if ignore_index is None else ignore_index
     return cross_entropy(logits, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=label_smoothing)
 

@@ -132,7 +132,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     """Orthonormal rows or columns: NumPy's QR of a normal matrix, computed in the client."""
     import numpy as np
 
-    from .. import randn, tensor as make
+    from .. import randn
+    from .. import tensor as make
 
     if tensor.dim() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")

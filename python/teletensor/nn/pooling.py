@@ -90,7 +90,8 @@ def adaptive_max_pool3d(input, output_size, return_indices: bool = False):
     """The largest values of windows such that output_size remain; None keeps a size."""
     if input.dim() < 4:
         raise ValueError(f"Input dimension should be at least 4, got {input.dim()}")
-    size = [input.shape[i - 3] if s is None else s for i, s in enumerate((output_size,) * 3 if isinstance(output_size, int) else output_size)]
+    asked = (output_size,) * 3 if isinstance(output_size, int) else output_size
+    size = [input.shape[i - 3] if s is None else s for i, s in enumerate(asked)]
     lead, (depth, height, width) = input.shape[:-3], input.shape[-3:]
     if not return_indices:
         planes = _ops.adaptive_max_pool2d(input.reshape(-1, depth, height, width), size[1:])

@@ -49,7 +49,8 @@ class RMSprop(_EachParameter):
         self, params, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0, momentum: float = 0,
         centered: bool = False, capturable=False, foreach=None, maximize: bool = False, differentiable=False,
     ):  # fmt: skip
-        checked({"learning rate": lr, "epsilon value": eps, "momentum value": momentum, "weight_decay value": weight_decay, "alpha value": alpha})
+        limited = {"learning rate": lr, "epsilon value": eps, "momentum value": momentum}
+        checked({**limited, "weight_decay value": weight_decay, "alpha value": alpha})
         super().__init__(params, {
             "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered, "weight_decay": weight_decay,
             "maximize": maximize,

@@ -243,7 +243,10 @@ class SequentialLR(LRScheduler):
 
     def __init__(self, optimizer, schedulers, milestones: list[int], last_epoch=-1, verbose=False):
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone points")
+            raise ValueError(
+                "Sequential Schedulers expects number of schedulers provided to be one more than "
+                "the number of milestone points"
+            )
         self.optimizer, self._schedulers, self._milestones = optimizer, schedulers, milestones
         self.last_epoch = last_epoch + 1
         for group in optimizer.param_groups:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Callable, Iterable
+from collections.abc import Iterable
+from typing import Callable
 
 from .._C import Tensor
-from .._gradients import clear
 from .._grad_mode import enable_grad, no_grad
+from .._gradients import clear
 
 
 def checked(values: dict[str, float]) -> None:

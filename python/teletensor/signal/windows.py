@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Callable, Iterable
+from collections.abc import Iterable
+from typing import Callable
 
 from .. import _C
 from .._C import Tensor

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from .._C import Tensor
 
-_TOLERANCES = {"torch.float16": (1e-3, 1e-5), "torch.bfloat16": (1.6e-2, 1e-5), "torch.float32": (1.3e-6, 1e-5), "torch.float64": (1e-7, 1e-7)}  # fmt: skip
+_TOLERANCES = {
+    "torch.float16": (1e-3, 1e-5),
+    "torch.bfloat16": (1.6e-2, 1e-5),
+    "torch.float32": (1.3e-6, 1e-5),
+    "torch.float64": (1e-7, 1e-7),
+}
 
 
 def assert_close(actual, expected, *, rtol=None, atol=None, equal_nan=False, check_dtype=True, msg=None) -> None:
@@ -29,10 +34,14 @@ def assert_close(actual, expected, *, rtol=None, atol=None, equal_nan=False, che
             raise AssertionError(f"The values for attribute 'dtype' do not match: {a.dtype} != {b.dtype}.")
     default = _TOLERANCES.get(repr(a.dtype), (0.0, 0.0)) if a is not None else (1e-7, 1e-7)
     rtol, atol = default[0] if rtol is None else rtol, default[1] if atol is None else atol
-    x, y = (np.asarray(t.double().numpy() if isinstance(t, Tensor) else t) for t in (a if a is not None else actual, b if b is not None else expected))  # fmt: skip
+    sides = (a if a is not None else actual, b if b is not None else expected)
+    x, y = (np.asarray(t.double().numpy() if isinstance(t, Tensor) else t) for t in sides)
     if not np.allclose(x, y, rtol, atol, equal_nan):
         worst = np.nanmax(np.abs(x - y)) if x.size else 0
-        raise AssertionError(msg or f"Tensor-likes are not close!\n\nGreatest absolute difference: {worst} (up to {atol} allowed), rtol {rtol}")  # fmt: skip
+        raise AssertionError(
+            msg
+            or f"Tensor-likes are not close!\n\nGreatest absolute difference: {worst} (up to {atol} allowed), rtol {rtol}"
+        )
 
 
 def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan: bool = True, msg: str = "") -> None:

@@ -134,7 +134,8 @@ def summary(rows: list[dict]) -> str:
 
 def page(rows: list[dict], version: str) -> str:
     """The table as Markdown: what differs on purpose or is lacking, operator by operator, with the reason."""
-    lines = ["# PyTorch's own samples, beside PyTorch", "", f"`make op-db` runs PyTorch {version}'s `op_db` through both and writes this page.", ""]
+    lines = ["# PyTorch's own samples, beside PyTorch", ""]
+    lines += [f"`make op-db` runs PyTorch {version}'s `op_db` through both and writes this page.", ""]
     lines += [summary(rows) + ".", "", "| operator | passed | failed | on purpose | skipped | why |", "|---|---:|---:|---:|---:|---|"]
     for row in rows:
         why = [*row["reasons"], *row.get("lacking", [])[:1], *([row["broken"]] if "broken" in row else [])]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import warnings
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
+
+import torch
 
 import teletensor
-import torch
 
 from .differences import reason
 from .exchange import Translation, Untranslatable, difference, dtype_name, leaves, rebind
@@ -215,8 +217,11 @@ class Checks:
             mine_args, mine_kwargs, mine_outs = translate(((sample.input, *sample.args), sample.kwargs, outs))
             single = isinstance(expected, torch.Tensor)
             container = type(expected) if type(expected) is list else tuple
-            _, refused = _outcome(lambda: form.theirs(sample.input, *sample.args, **sample.kwargs, out=outs[0] if single else container(outs)), False)
-            ours, refusal = _outcome(lambda: form.ours(*mine_args, **mine_kwargs, out=mine_outs[0] if single else container(mine_outs)), True)
+            theirs_out, mine_out = (x[0] if single else container(x) for x in (outs, mine_outs))
+            _, refused = _outcome(
+                lambda: form.theirs(sample.input, *sample.args, **sample.kwargs, out=theirs_out), False
+            )
+            ours, refusal = _outcome(lambda: form.ours(*mine_args, **mine_kwargs, out=mine_out), True)
             what = "" if cast is None else f"out of {dtype_name(cast)}: "
             if refused is not None or refusal is not None:
                 found = kind_difference(refusal, refused)

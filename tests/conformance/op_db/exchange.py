@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator
+from collections.abc import Iterator
+from typing import Any, Callable
 
 import numpy as np
-import teletensor
 import torch
 
+import teletensor
 
 MOST_DIMS = 64  # NumPy's
 

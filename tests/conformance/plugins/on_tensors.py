@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import opt_einsum.testing
+
 import teletensor
 
 _of_arrays = opt_einsum.testing.build_views

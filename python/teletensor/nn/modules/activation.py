@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .. import functional as F
 from ... import _C
+from .. import functional as F
 from ..parameter import Parameter
 from .module import Module
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
-from typing import Any, Callable, Iterator
+from collections.abc import Iterator
+from typing import Any, Callable
 
 from ..._C import Tensor
 from ..._C import device as _device
@@ -44,7 +45,9 @@ class _IncompatibleKeys(tuple):
     unexpected_keys = property(lambda self: self[1])
 
     def __repr__(self) -> str:
-        return f"IncompatibleKeys(missing_keys={self[0]}, unexpected_keys={self[1]})" if any(self) else "<All keys matched successfully>"  # fmt: skip
+        if not any(self):
+            return "<All keys matched successfully>"
+        return f"IncompatibleKeys(missing_keys={self[0]}, unexpected_keys={self[1]})"
 
 
 class Module:
@@ -301,7 +304,7 @@ class Module:
 
     def _apply(self, fn: Callable[[Tensor], Tensor]) -> Module:
         for module in self.modules():
-            for name, param in module._parameters.items():
+            for param in module._parameters.values():
                 if param is not None:
                     changed = fn(param.detach())
                     if changed.dtype is not param.dtype or changed.device != param.device:

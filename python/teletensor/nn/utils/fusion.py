@@ -16,7 +16,8 @@ def _fuse(weight: Tensor, bias, mean: Tensor, var: Tensor, eps: float, gamma, be
     scale = scale if gamma is None else scale * gamma
     shape = [-1 if d == dim else 1 for d in range(weight.dim())]
     shift = -mean * scale if bias is None else (bias - mean) * scale
-    return Parameter(weight * scale.reshape(shape), weight.requires_grad), Parameter(shift if beta is None else shift + beta, weight.requires_grad)
+    moved = shift if beta is None else shift + beta
+    return Parameter(weight * scale.reshape(shape), weight.requires_grad), Parameter(moved, weight.requires_grad)
 
 
 def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose: bool = False):
