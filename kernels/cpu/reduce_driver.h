@@ -105,6 +105,13 @@ class ReduceRun {
   template <typename Body>
   void stretches(int64_t begin, int64_t end, int64_t longest, Body body) const {
     if (begin == end) return;
+    if (plan_.reduced.size() == 1) {  // nothing to walk, which for a short row would take longer than the row
+      for (int64_t position = begin, n; position < end; position += n) {
+        n = std::min(end - position, longest);
+        body(position * inner_.stride, position, n);
+      }
+      return;
+    }
     Walk outer(absl::MakeConstSpan(plan_.reduced).first(plan_.reduced.size() - 1), begin / inner_.size);
     int64_t at = begin % inner_.size;
     for (int64_t position = begin; position < end;) {
