@@ -1,13 +1,35 @@
 #include "client/shared_memory.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <thread>
+
+#include "absl/strings/numbers.h"
+#include "proto/ring_copy.h"
 
 namespace tt::client {
 namespace {
 
-using shared_ring::kChunkBytes;
 using shared_ring::Outcome;
+
+// A thread takes about as long to start as to copy a quarter of this.
+constexpr size_t kThreadBytes = size_t{1} << 20;
+// Memory takes no more from here on.
+constexpr unsigned kMostThreads = 8;
+
+// Half the cores copy: the engine, on the same host, has work for the others.
+unsigned allowed_threads() {
+  const char* text = std::getenv("TELETENSOR_TRANSFER_THREADS");
+  unsigned count = 0;
+  if (text && absl::SimpleAtoi(text, &count) && count > 0) return std::min(count, shared_ring::kChunks);
+  return std::clamp(std::thread::hardware_concurrency() / 2, 1u, kMostThreads);
+}
+
+unsigned threads_for(size_t bytes) {
+  static const unsigned allowed = allowed_threads();
+  return static_cast<unsigned>(std::clamp<size_t>(bytes / kThreadBytes, 1, allowed));
+}
 
 absl::Status failure(Outcome outcome) {
   return outcome == Outcome::kStopped ? absl::CancelledError("the transfer was given up")
@@ -18,40 +40,30 @@ absl::Status failure(Outcome outcome) {
 
 SharedMemory::SharedMemory(std::unique_ptr<shared_ring::Segment> segment)
     : segment_(std::move(segment)),
-      upload_(segment_->header().upload, segment_->upload_chunks()),
-      download_(segment_->header().download, segment_->download_chunks()) {}
+      upload_{shared_ring::End::producer(segment_->header().upload, segment_->upload_chunks())},
+      download_{shared_ring::End::consumer(segment_->header().download, segment_->download_chunks())} {}
 
 std::shared_ptr<SharedMemory> SharedMemory::open(const v1::SharedMemory& offer) {
   auto segment = shared_ring::Segment::open(offer.pid(), offer.file_descriptor(), offer.bytes(), offer.nonce());
   return segment ? std::shared_ptr<SharedMemory>(new SharedMemory(std::move(segment))) : nullptr;
 }
 
+template <typename Copy>
+absl::Status SharedMemory::move(Guarded& lane, size_t bytes, Copy copy, absl::FunctionRef<bool()> go_on) {
+  Outcome outcome = shared_ring::RingCopy(lane.end, bytes, copy, go_on).run(threads_for(bytes));
+  if (outcome == Outcome::kReady) return absl::OkStatus();
+  lane.broken = true;
+  return failure(outcome);
+}
+
 absl::Status SharedMemory::write(absl::Span<const char> bytes, absl::FunctionRef<bool()> go_on) {
-  for (size_t at = 0; at < bytes.size(); at += kChunkBytes) {
-    char* chunk = nullptr;
-    Outcome outcome = upload_.end.claim(&chunk, go_on);
-    if (outcome != Outcome::kReady) {
-      upload_.broken = true;
-      return failure(outcome);
-    }
-    std::memcpy(chunk, bytes.data() + at, std::min(kChunkBytes, bytes.size() - at));
-    upload_.end.publish();
-  }
-  return absl::OkStatus();
+  auto copy = [&](char* chunk, size_t at, size_t size) { std::memcpy(chunk, bytes.data() + at, size); };
+  return move(upload_, bytes.size(), copy, go_on);
 }
 
 absl::Status SharedMemory::read(absl::Span<char> into, absl::FunctionRef<bool()> go_on) {
-  for (size_t at = 0; at < into.size(); at += kChunkBytes) {
-    const char* chunk = nullptr;
-    Outcome outcome = download_.end.next(&chunk, go_on);
-    if (outcome != Outcome::kReady) {
-      download_.broken = true;
-      return failure(outcome);
-    }
-    std::memcpy(into.data() + at, chunk, std::min(kChunkBytes, into.size() - at));
-    download_.end.release();
-  }
-  return absl::OkStatus();
+  auto copy = [&](const char* chunk, size_t at, size_t size) { std::memcpy(into.data() + at, chunk, size); };
+  return move(download_, into.size(), copy, go_on);
 }
 
 }  // namespace tt::client

@@ -23,30 +23,30 @@ class SharedMemory {
   std::unique_lock<std::mutex> claim_upload() { return claim(upload_); }
   std::unique_lock<std::mutex> claim_download() { return claim(download_); }
 
-  // Move all of a transfer; the caller has claimed the lane. CANCELLED where go_on said so, DATA_LOSS where the
-  // engine's counters lie; the lane is unusable afterwards.
+  // Move all of a transfer, a large one by several threads (TELETENSOR_TRANSFER_THREADS), which have ended on return; the
+  // caller has claimed the lane. `go_on` is asked by one of them at a time. CANCELLED where it said so, DATA_LOSS where
+  // the engine's counters lie; the lane is unusable afterwards.
   absl::Status write(absl::Span<const char> bytes, absl::FunctionRef<bool()> go_on);
   absl::Status read(absl::Span<char> into, absl::FunctionRef<bool()> go_on);
 
  private:
-  template <typename End>
   struct Guarded {
-    Guarded(shared_ring::Lane& lane, char* chunks) : end(lane, chunks) {}
-    std::mutex mutex;
+    shared_ring::End end;
+    std::mutex mutex{};
     bool broken = false;  // under the mutex
-    End end;
   };
   explicit SharedMemory(std::unique_ptr<shared_ring::Segment> segment);
 
-  template <typename End>
-  static std::unique_lock<std::mutex> claim(Guarded<End>& lane) {
+  static std::unique_lock<std::mutex> claim(Guarded& lane) {
     std::unique_lock lock(lane.mutex, std::try_to_lock);
     return lock && lane.broken ? std::unique_lock<std::mutex>() : std::move(lock);
   }
+  template <typename Copy>
+  absl::Status move(Guarded& lane, size_t bytes, Copy copy, absl::FunctionRef<bool()> go_on);
 
   std::unique_ptr<shared_ring::Segment> segment_;
-  Guarded<shared_ring::Producer> upload_;
-  Guarded<shared_ring::Consumer> download_;
+  Guarded upload_;
+  Guarded download_;
 };
 
 }  // namespace tt::client

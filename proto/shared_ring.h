@@ -16,8 +16,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
@@ -29,7 +31,7 @@
 namespace tt::shared_ring {
 
 inline constexpr size_t kChunkBytes = size_t{256} << 10;
-inline constexpr uint32_t kChunks = 16;  // a power of two: the counters wrap
+inline constexpr uint32_t kChunks = 32;  // a power of two: the counters wrap
 // Differs where anything of the layout does: such segments are not opened.
 inline constexpr uint32_t kLayout = 1u << 24 | kChunks << 16 | static_cast<uint32_t>(kChunkBytes >> 10);
 inline constexpr size_t kHeaderBytes = 4096;
@@ -42,7 +44,7 @@ inline constexpr std::chrono::milliseconds kPatience{10};
 // A lane's counters, of chunks; each side's on cache lines of its own.
 struct Lane {
   alignas(128) std::atomic<uint32_t> produced;
-  std::atomic<uint32_t> consumer_sleeps;
+  std::atomic<uint32_t> consumer_sleeps;  // how many of its threads do
   alignas(128) std::atomic<uint32_t> consumed;
   std::atomic<uint32_t> producer_sleeps;
 };
@@ -134,7 +136,7 @@ inline void futex_wait(std::atomic<uint32_t>& word, uint32_t seen) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT, seen, &timeout, nullptr, 0);
 }
 inline void futex_wake(std::atomic<uint32_t>& word) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 #if defined(__x86_64__)
 inline void pause() { __builtin_ia32_pause(); }
@@ -142,7 +144,7 @@ inline void pause() { __builtin_ia32_pause(); }
 inline void pause() { std::this_thread::yield(); }
 #endif
 
-// Waits until `enough(counter)`: spinning first, then asleep on the counter, with `sleeps` raised so that the other
+// Waits until `enough(counter)`: spinning first, then asleep on the counter, and counted in `sleeps`, so that the other
 // side knows to wake us.
 template <typename Enough, typename GoOn>
 bool wait(std::atomic<uint32_t>& counter, std::atomic<uint32_t>& sleeps, Enough&& enough, GoOn&& go_on) {
@@ -154,11 +156,11 @@ bool wait(std::atomic<uint32_t>& counter, std::atomic<uint32_t>& sleeps, Enough&
     }
   } while (std::chrono::steady_clock::now() < deadline);
   for (;;) {
-    sleeps.store(1, std::memory_order_seq_cst);
+    sleeps.fetch_add(1, std::memory_order_seq_cst);
     uint32_t seen = counter.load(std::memory_order_seq_cst);
     bool ready = enough(seen);
     if (!ready) futex_wait(counter, seen);
-    sleeps.store(0, std::memory_order_relaxed);
+    sleeps.fetch_sub(1, std::memory_order_relaxed);
     if (ready || enough(counter.load(std::memory_order_acquire))) return true;
     if (!go_on()) return false;
   }
@@ -171,52 +173,62 @@ inline void advance(std::atomic<uint32_t>& counter, uint32_t to, std::atomic<uin
 
 }  // namespace internal
 
-// The writing end of a lane. One at a time; keeps its own count, so it outlives transfers with its segment.
-class Producer {
+// One side's end of a lane. Chunks are numbered as they come, from transfer to transfer: to the producer a chunk is there
+// when it is free, to the consumer when it is full, and each passes it to the other when it has filled or emptied it, in
+// order. Several may be worked on before the first of them is passed, by several threads or by a device. Any thread may
+// ask and wait; one at a time passes. Keeps its own count, so it outlives transfers with its segment.
+class End {
  public:
-  Producer(Lane& lane, char* chunks) : lane_(lane), chunks_(chunks) {}
+  static End producer(Lane& lane, char* chunks) {
+    return {lane.consumed, lane.producer_sleeps, lane.produced, lane.consumer_sleeps, kChunks, chunks};
+  }
+  static End consumer(Lane& lane, char* chunks) {
+    return {lane.produced, lane.consumer_sleeps, lane.consumed, lane.producer_sleeps, 0, chunks};
+  }
 
-  // Waits for a free chunk of kChunkBytes. `go_on()` is asked every kPatience.
+  // How many this side has passed: the number of the next transfer's first chunk.
+  uint32_t passed() const { return passed_.load(std::memory_order_acquire); }
+  // To a consumer its bytes may change under a hostile producer: copy first, then look.
+  char* chunk(uint32_t number) const { return chunks_ + (number % kChunks) * kChunkBytes; }
+
+  // Waits until chunk `number`, at most kChunks from passed(), is there. `go_on()` is asked every kPatience, by each thread
+  // that waits.
   template <typename GoOn>
-  Outcome claim(char** chunk, GoOn&& go_on) {
-    uint32_t used = 0;
-    auto free = [&](uint32_t consumed) { return (used = mine_ - consumed) != kChunks; };
-    if (!internal::wait(lane_.consumed, lane_.producer_sleeps, free, go_on)) return Outcome::kStopped;
-    if (used > kChunks) return Outcome::kCorrupt;
-    *chunk = chunks_ + (mine_ % kChunks) * kChunkBytes;
+  Outcome await(uint32_t number, GoOn&& go_on) const {
+    auto there = [&](uint32_t theirs) { return static_cast<int32_t>(theirs + ahead_ - number) > 0; };
+    if (!internal::wait(theirs_, our_sleeps_, there, go_on)) return Outcome::kStopped;
+    uint32_t count;
+    return ready(number, &count);
+  }
+  // How many chunks are there now that lie side by side, from `number` on; maybe none. kReady or kCorrupt.
+  Outcome ready(uint32_t number, uint32_t* count) const {
+    const uint32_t from = passed();  // before and after their counter is read: another thread may pass chunks meanwhile
+    const uint32_t reach = theirs_.load(std::memory_order_acquire) + ahead_;
+    const uint32_t most = passed() + kChunks;
+    if (static_cast<int32_t>(reach - from) < 0 || static_cast<int32_t>(most - reach) < 0) return Outcome::kCorrupt;
+    *count = static_cast<uint32_t>(std::clamp<int64_t>(static_cast<int32_t>(reach - number), 0, kChunks - number % kChunks));
     return Outcome::kReady;
   }
-  // Hands the chunk claimed last to the consumer.
-  void publish() { internal::advance(lane_.produced, ++mine_, lane_.consumer_sleeps); }
-
- private:
-  Lane& lane_;
-  char* chunks_;
-  uint32_t mine_ = 0;
-};
-
-// The reading end, likewise.
-class Consumer {
- public:
-  Consumer(Lane& lane, const char* chunks) : lane_(lane), chunks_(chunks) {}
-
-  // Waits for a chunk. Its bytes may change under a hostile producer: copy first, then look.
-  template <typename GoOn>
-  Outcome next(const char** chunk, GoOn&& go_on) {
-    uint32_t ready = 0;
-    auto there = [&](uint32_t produced) { return (ready = produced - mine_) != 0; };
-    if (!internal::wait(lane_.produced, lane_.consumer_sleeps, there, go_on)) return Outcome::kStopped;
-    if (ready > kChunks) return Outcome::kCorrupt;
-    *chunk = chunks_ + (mine_ % kChunks) * kChunkBytes;
-    return Outcome::kReady;
+  // Hands the next `count` chunks to the other side.
+  void pass(uint32_t count) {
+    const uint32_t to = passed() + count;
+    passed_.store(to, std::memory_order_release);
+    internal::advance(ours_, to, their_sleeps_);
   }
-  // Gives the chunk got last back to the producer.
-  void release() { internal::advance(lane_.consumed, ++mine_, lane_.producer_sleeps); }
 
  private:
-  Lane& lane_;
-  const char* chunks_;
-  uint32_t mine_ = 0;
+  End(std::atomic<uint32_t>& theirs, std::atomic<uint32_t>& our_sleeps, std::atomic<uint32_t>& ours,
+      std::atomic<uint32_t>& their_sleeps, uint32_t ahead, char* chunks)
+      : theirs_(theirs), our_sleeps_(our_sleeps), ours_(ours), their_sleeps_(their_sleeps), ahead_(ahead),
+        chunks_(chunks) {}
+
+  std::atomic<uint32_t>& theirs_;
+  std::atomic<uint32_t>& our_sleeps_;
+  std::atomic<uint32_t>& ours_;
+  std::atomic<uint32_t>& their_sleeps_;
+  const uint32_t ahead_;  // of their counter: how far this side's chunks reach
+  char* const chunks_;
+  std::atomic<uint32_t> passed_{0};
 };
 
 }  // namespace tt::shared_ring

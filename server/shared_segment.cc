@@ -8,6 +8,10 @@
 namespace tt::server {
 namespace {
 
+using shared_ring::End;
+using shared_ring::kChunkBytes;
+using shared_ring::Outcome;
+
 // A segment's pages stay with it until its session ends, outside of the session's account.
 constexpr int kMaxSegments = 128;
 std::atomic<int> segments_in_use{0};
@@ -15,9 +19,9 @@ std::atomic<int> segments_in_use{0};
 // A lane whose last transfer has just been cancelled is free again within moments.
 constexpr std::chrono::seconds kLaneWait{1};
 
-absl::Status outcome_status(shared_ring::Outcome outcome) {
-  if (outcome == shared_ring::Outcome::kReady) return absl::OkStatus();
-  if (outcome == shared_ring::Outcome::kStopped) return absl::CancelledError("the transfer was given up");
+absl::Status outcome_status(Outcome outcome) {
+  if (outcome == Outcome::kReady) return absl::OkStatus();
+  if (outcome == Outcome::kStopped) return absl::CancelledError("the transfer was given up");
   return absl::InvalidArgumentError("the shared segment's counters cannot be right");
 }
 
@@ -59,8 +63,8 @@ std::shared_ptr<SharedSegment> SharedSegment::create() {
 SharedSegment::SharedSegment(std::unique_ptr<shared_ring::Segment> segment, uint64_t nonce)
     : segment_(std::move(segment)),
       nonce_(nonce),
-      upload_{.end = shared_ring::Consumer(segment_->header().upload, segment_->upload_chunks())},
-      download_{.end = shared_ring::Producer(segment_->header().download, segment_->download_chunks())} {}
+      upload_{.end = End::consumer(segment_->header().upload, segment_->upload_chunks())},
+      download_{.end = End::producer(segment_->header().download, segment_->download_chunks())} {}
 
 SharedSegment::~SharedSegment() { segments_in_use.fetch_sub(1); }
 
@@ -75,13 +79,13 @@ v1::SharedMemory SharedSegment::describe() const {
 
 absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> go_on) {
   client_gone();  // remembers having seen it
+  End& end = upload_.end;
   return hold(upload_, [&]() -> absl::Status {
     while (upload.left() != 0) {
-      const char* chunk = nullptr;
-      absl::Status ready = outcome_status(upload_.end.next(&chunk, go_on));
+      absl::Status ready = outcome_status(end.await(end.passed(), go_on));
       if (!ready.ok()) return ready;
-      absl::Status taken = upload.append({chunk, std::min<uint64_t>(upload.left(), shared_ring::kChunkBytes)});
-      upload_.end.release();
+      absl::Status taken = upload.append({end.chunk(end.passed()), std::min<uint64_t>(upload.left(), kChunkBytes)});
+      end.pass(1);
       if (!taken.ok()) return taken;
     }
     return absl::OkStatus();
@@ -90,13 +94,13 @@ absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> go
 
 absl::Status SharedSegment::send(ByteSource& tensor, absl::FunctionRef<bool()> go_on) {
   client_gone();
+  End& end = download_.end;
   return hold(download_, [&]() -> absl::Status {
     while (tensor.left() != 0) {
-      char* chunk = nullptr;
-      absl::Status ready = outcome_status(download_.end.claim(&chunk, go_on));
+      absl::Status ready = outcome_status(end.await(end.passed(), go_on));
       if (!ready.ok()) return ready;
-      tensor.read(chunk, shared_ring::kChunkBytes);
-      download_.end.publish();
+      tensor.read(end.chunk(end.passed()), kChunkBytes);
+      end.pass(1);
     }
     return absl::OkStatus();
   });

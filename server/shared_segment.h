@@ -40,17 +40,16 @@ class SharedSegment {
  private:
   SharedSegment(std::unique_ptr<shared_ring::Segment> segment, uint64_t nonce);
 
-  template <typename End>
   struct Guarded {
-    std::timed_mutex mutex;  // one transfer at a time
+    shared_ring::End end;
+    std::timed_mutex mutex{};  // one transfer at a time
     bool broken = false;
-    End end;
   };
 
   std::unique_ptr<shared_ring::Segment> segment_;
   const uint64_t nonce_;
-  Guarded<shared_ring::Consumer> upload_;
-  Guarded<shared_ring::Producer> download_;
+  Guarded upload_;
+  Guarded download_;
   std::atomic<bool> client_seen_{false};
 };
 

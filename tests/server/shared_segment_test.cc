@@ -3,11 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
-#include <numeric>
 #include <thread>
 #include <vector>
 
+#include "proto/ring_copy.h"
 #include "server/row_major.h"
 #include "tests/server/engine_memory.h"
 
@@ -29,8 +30,10 @@ class SharedSegmentTest : public ::testing::Test {
     client_ = shared_ring::Segment::open(offer.pid(), offer.file_descriptor(), offer.bytes(), offer.nonce());
     transfers_ = std::make_shared<Transfers>(std::make_shared<Account>("test"), 8, Transfers::Patience());
   }
-  shared_ring::Producer producer() { return {client_->header().upload, client_->upload_chunks()}; }
-  shared_ring::Consumer consumer() { return {client_->header().download, client_->download_chunks()}; }
+  shared_ring::End producer() { return shared_ring::End::producer(client_->header().upload, client_->upload_chunks()); }
+  shared_ring::End consumer() {
+    return shared_ring::End::consumer(client_->header().download, client_->download_chunks());
+  }
 
   static std::vector<char> pattern(size_t bytes) {
     std::vector<char> data(bytes);
@@ -43,47 +46,61 @@ class SharedSegmentTest : public ::testing::Test {
   std::shared_ptr<Transfers> transfers_;
 };
 
-TEST_F(SharedSegmentTest, UploadsComeThroughWhateverTheirSize) {
+// One byte less and more than chunks and the ring, and the ring several times.
+constexpr size_t kRing = kChunks * kChunkBytes;
+constexpr size_t kSizes[] = {0, 1, kChunkBytes - 1, kChunkBytes, kChunkBytes + 1, 3 * kChunkBytes + 5, kRing - 1, kRing,
+                             kRing + 1, 3 * kRing + 12345};
+
+TEST_F(SharedSegmentTest, UploadsComeThroughWhateverTheirSizeAndHoweverManyThreadsSend) {
   ASSERT_NE(client_, nullptr);
   auto up = producer();
   uint64_t transfer = 0;
-  for (size_t bytes : {size_t{0}, size_t{1}, kChunkBytes, 3 * kChunkBytes + 5, 2 * kChunks * kChunkBytes}) {
-    std::vector<char> sent = pattern(bytes);
-    std::thread client([&] {
-      for (size_t at = 0; at < bytes; at += kChunkBytes) {
-        char* chunk = nullptr;
-        ASSERT_EQ(up.claim(&chunk, kAlways), Outcome::kReady);
-        std::memcpy(chunk, sent.data() + at, std::min(kChunkBytes, bytes - at));
-        up.publish();
-      }
-    });
-    auto upload = transfers_->begin(++transfer, bytes);
-    ASSERT_TRUE(upload.ok());
-    EXPECT_TRUE(engine_->receive(**upload, kAlways).ok());
-    client.join();
-    Ref<Storage> storage = transfers_->take(transfer, bytes, Device{}).storage;
-    EXPECT_EQ(bytes == 0 ? 0 : std::memcmp(storage->data(), sent.data(), bytes), 0);
+  for (unsigned threads : {1, 2, 5}) {
+    for (size_t bytes : kSizes) {
+      std::vector<char> sent = pattern(bytes);
+      std::thread client([&] {
+        auto copy = [&](char* chunk, size_t at, size_t size) { std::memcpy(chunk, sent.data() + at, size); };
+        EXPECT_EQ(shared_ring::RingCopy(up, bytes, copy, kAlways).run(threads), Outcome::kReady);
+      });
+      auto upload = transfers_->begin(++transfer, bytes);
+      ASSERT_TRUE(upload.ok());
+      EXPECT_TRUE(engine_->receive(**upload, kAlways).ok());
+      client.join();
+      Ref<Storage> storage = transfers_->take(transfer, bytes, Device{}).storage;
+      EXPECT_EQ(bytes == 0 ? 0 : std::memcmp(storage->data(), sent.data(), bytes), 0) << bytes << " by " << threads;
+    }
   }
 }
 
-TEST_F(SharedSegmentTest, DownloadsGoThrough) {
+TEST_F(SharedSegmentTest, DownloadsGoThroughWhateverTheirSizeAndHoweverManyThreadsTake) {
   auto down = consumer();
-  const size_t items = kChunks * kChunkBytes + 12345;
-  Tensor t = empty({static_cast<int64_t>(items)}, DType::kUInt8, Device{});
-  std::vector<char> expected = pattern(items), got(items);
-  std::memcpy(t.data(), expected.data(), items);
-  std::thread client([&] {
-    for (size_t at = 0; at < items; at += kChunkBytes) {
-      const char* chunk = nullptr;
-      ASSERT_EQ(down.next(&chunk, kAlways), Outcome::kReady);
-      std::memcpy(got.data() + at, chunk, std::min(kChunkBytes, items - at));
-      down.release();
+  for (unsigned threads : {1, 2, 5}) {
+    for (size_t bytes : kSizes) {
+      Tensor t = empty({static_cast<int64_t>(bytes)}, DType::kUInt8, Device{});
+      std::vector<char> expected = pattern(bytes), got(bytes);
+      if (bytes > 0) std::memcpy(t.data(), expected.data(), bytes);
+      std::thread client([&] {
+        auto copy = [&](const char* chunk, size_t at, size_t size) { std::memcpy(got.data() + at, chunk, size); };
+        EXPECT_EQ(shared_ring::RingCopy(down, bytes, copy, kAlways).run(threads), Outcome::kReady);
+      });
+      RowMajor source(t);
+      EXPECT_TRUE(engine_->send(source, kAlways).ok());
+      client.join();
+      EXPECT_EQ(got, expected) << bytes << " by " << threads;
     }
-  });
-  RowMajor bytes(t);
-  EXPECT_TRUE(engine_->send(bytes, kAlways).ok());
-  client.join();
-  EXPECT_EQ(got, expected);
+  }
+}
+
+TEST_F(SharedSegmentTest, AllThreadsEndWhenTheTransferIsGivenUp) {
+  auto up = producer();
+  std::atomic<int> copied = 0;
+  auto copy = [&](char*, size_t, size_t) { ++copied; };
+  int asked = 0;
+  auto twice = [&] { return ++asked < 3; };
+  EXPECT_EQ(shared_ring::RingCopy(up, 3 * kRing, copy, twice).run(4), Outcome::kStopped);  // nobody takes them
+  EXPECT_EQ(copied, static_cast<int>(kChunks));
+  client_->header().upload.consumed = kChunks + 7;  // of the kChunks that were sent
+  EXPECT_EQ(shared_ring::RingCopy(up, kRing, copy, kAlways).run(4), Outcome::kCorrupt);
 }
 
 TEST_F(SharedSegmentTest, ADeadClientBlocksNobody) {

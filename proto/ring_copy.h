@@ -1,0 +1,80 @@
+// RingCopy: one transfer between a lane and this process's memory, copied by one thread or by several at once.
+//
+// One thread copies some 10 GB/s; memory, and a device behind the other end, take several times that. Each thread takes
+// the next chunk's number, waits for the chunk, and copies; chunks are passed in order, by whoever closes the gap. The
+// other side sees one producer or consumer.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "proto/shared_ring.h"
+
+namespace tt::shared_ring {
+
+// `Copy` is called as copy(chunk, at, size), for the transfer's bytes from `at` on, by several threads at once; it does
+// not throw. `GoOn` is called as go_on(), by one thread at a time.
+template <typename Copy, typename GoOn>
+class RingCopy {
+ public:
+  // Of `bytes` in all. Holds `end`, which nobody else uses meanwhile, until run() returns.
+  RingCopy(End& end, size_t bytes, Copy copy, GoOn go_on)
+      : end_(end), first_(end.passed()), bytes_(bytes), copy_(std::move(copy)), go_on_(std::move(go_on)) {}
+
+  // Moves everything, on the calling thread and `threads` - 1 more, which have ended when it returns; what was begun is
+  // not ended well unless it gives kReady.
+  Outcome run(unsigned threads) {
+    std::vector<std::jthread> others;
+    try {
+      while (others.size() + 1 < threads) others.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {  // the system has no more threads: fewer do it
+    }
+    work();
+    others.clear();
+    return outcome_;
+  }
+
+ private:
+  void work() {
+    for (;;) {
+      const uint64_t index = next_.fetch_add(1, std::memory_order_relaxed), at = index * kChunkBytes;
+      if (at >= bytes_) return;
+      const uint32_t number = first_ + static_cast<uint32_t>(index);
+      const Outcome outcome = end_.await(number, [this] { return goes_on(); });
+      if (outcome != Outcome::kReady) return fail(outcome);
+      copy_(end_.chunk(number), at, std::min<uint64_t>(kChunkBytes, bytes_ - at));
+      pass(number);
+    }
+  }
+  void pass(uint32_t number) {
+    std::lock_guard lock(passing_);
+    copied_[number % kChunks] = true;
+    uint32_t count = 0;
+    for (; copied_[(end_.passed() + count) % kChunks]; ++count) copied_[(end_.passed() + count) % kChunks] = false;
+    if (count != 0) end_.pass(count);
+  }
+  bool goes_on() {
+    std::lock_guard lock(asking_);
+    return outcome_ == Outcome::kReady && go_on_();
+  }
+  void fail(Outcome outcome) {
+    Outcome none = Outcome::kReady;
+    outcome_.compare_exchange_strong(none, outcome);  // the first is the reason
+  }
+
+  End& end_;
+  const uint32_t first_;
+  const uint64_t bytes_;
+  Copy copy_;
+  GoOn go_on_;
+  std::atomic<uint64_t> next_{0};
+  std::atomic<Outcome> outcome_{Outcome::kReady};
+  std::mutex asking_;
+  std::mutex passing_;
+  bool copied_[kChunks] = {};  // under passing_: beyond the first that is not
+};
+
+}  // namespace tt::shared_ring
