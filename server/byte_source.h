@@ -2,6 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <optional>
+
+#include "engine/stream.h"
 
 namespace tt::server {
 
@@ -13,6 +17,12 @@ class ByteSource {
   // Copies the next bytes, `size` or what is left; gives how many. `size` is a multiple of the item size. Throws Error
   // where the device that has them fails.
   virtual size_t read(char* into, size_t size) = 0;
+
+  // The device that writes the bytes into pinned memory by itself, where one has them.
+  virtual std::optional<Device> device() const { return std::nullopt; }
+  // There alone, and instead of read(): the device writes the next `size` bytes, no more than are left, into pinned memory,
+  // which must stay until the event has passed. Throws Error.
+  virtual std::unique_ptr<Event> fetch(char* /*into*/, size_t /*size*/) { return nullptr; }
 };
 
 }  // namespace tt::server

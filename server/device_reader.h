@@ -1,4 +1,5 @@
-// DeviceReader: a device's tensor as a ByteSource: pieces are fetched ahead of whoever reads.
+// DeviceReader: a device's tensor as a ByteSource: written by the device where it is wanted, or staged in pieces that are
+// fetched ahead of whoever reads.
 #pragma once
 
 #include "engine/tensor.h"
@@ -16,17 +17,20 @@ class DeviceReader final : public ByteSource {
   size_t bytes() const override { return bytes_; }
   size_t left() const override { return bytes_ - read_; }
   size_t read(char* into, size_t size) override;
+  std::optional<Device> device() const override { return tensor_.device(); }
+  std::unique_ptr<Event> fetch(char* into, size_t size) override;
 
  private:
-  void fetch(Staging::Piece& piece);
+  void stage(Staging::Piece& piece);
 
+  const std::shared_ptr<CopyLane> lane_;
   Tensor tensor_;
   const size_t bytes_;
   size_t read_ = 0;
-  size_t fetched_ = 0;  // or on its way
-  size_t piece_ = 0;    // the one that is read,
-  size_t offset_ = 0;   // from here
-  Staging staging_;
+  size_t staged_ = 0;  // or on its way
+  size_t piece_ = 0;   // the one that is read,
+  size_t offset_ = 0;  // from here
+  std::optional<Staging> staging_;  // made at the first read()
 };
 
 }  // namespace tt::server

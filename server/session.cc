@@ -230,9 +230,9 @@ std::shared_ptr<SharedSegment> Session::segment() const {
 }
 
 std::shared_ptr<SharedSegment> Session::offer_segment() {
-  std::shared_ptr<SharedSegment> fresh = SharedSegment::create();
+  std::shared_ptr<SharedSegment> fresh = SharedSegment::create(), replaced = fresh;
   std::lock_guard lock(progress_mutex_);
-  segment_ = fresh;
+  segment_.swap(replaced);  // which goes after the lock: a device may have to let go of it
   return fresh;
 }
 
@@ -251,8 +251,9 @@ void Session::free_everything() {
   context_.close();
   context_ = Context{};
   publish(executed());
+  std::shared_ptr<SharedSegment> unused;  // goes after the lock: a device may have to let go of it
   std::lock_guard lock(progress_mutex_);
-  segment_ = nullptr;
+  segment_.swap(unused);
 }
 
 void Session::publish(uint64_t executed) {

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <atomic>
 
+#include "engine/devices.h"
+#include "server/flights.h"
+
 namespace tt::server {
 namespace {
 
@@ -19,10 +22,45 @@ std::atomic<int> segments_in_use{0};
 // A lane whose last transfer has just been cancelled is free again within moments.
 constexpr std::chrono::seconds kLaneWait{1};
 
+// Pinning a lane takes the system some milliseconds, and the copy that it saves, of a transfer below this, less than
+// waiting for the device does.
+constexpr uint64_t kInPlaceBytes = 1 << 20;
+// What a device is given as one copy: beginning a copy takes about as long as copying a chunk.
+constexpr uint32_t kFlightChunks = shared_ring::kChunks / 8;
+
 absl::Status outcome_status(Outcome outcome) {
   if (outcome == Outcome::kReady) return absl::OkStatus();
   if (outcome == Outcome::kStopped) return absl::CancelledError("the transfer was given up");
   return absl::InvalidArgumentError("the shared segment's counters cannot be right");
+}
+
+// Moves `left` bytes through chunks that a device reads or writes by itself: `begin(chunks, size)` has it begin with the
+// next ones, and gives the event after them.
+template <typename Begin>
+absl::Status fly(End& end, uint64_t left, Begin&& begin, absl::FunctionRef<bool()> go_on) {
+  Flights flights(end);
+  while (left != 0) {
+    flights.land();
+    uint32_t chunks = 0;
+    Outcome outcome = end.ready(flights.next(), &chunks);
+    if (outcome == Outcome::kReady && chunks == 0) {  // the device's turn, or the client's
+      if (!flights.empty()) {
+        flights.await_first();
+      } else {
+        outcome = end.await(flights.next(), go_on);
+      }
+    }
+    if (outcome != Outcome::kReady) return outcome_status(outcome);
+    if (chunks == 0) continue;
+    chunks = static_cast<uint32_t>(std::min<uint64_t>({chunks, kFlightChunks, (left - 1) / kChunkBytes + 1}));
+    const uint64_t size = std::min(left, chunks * kChunkBytes);
+    absl::StatusOr<std::shared_ptr<Event>> landed = begin(end.chunk(flights.next()), size);
+    if (!landed.ok()) return landed.status();
+    flights.add(chunks, *std::move(landed));
+    left -= size;
+  }
+  while (!flights.empty()) flights.await_first();
+  return absl::OkStatus();
 }
 
 // Holds a lane for one transfer, runs it, and marks the lane when it did not end well.
@@ -77,10 +115,26 @@ v1::SharedMemory SharedSegment::describe() const {
   return wire;
 }
 
+// Whether `device` reads and writes the lane by itself, and it is worth it for `bytes`.
+bool SharedSegment::within_reach(Guarded& lane, std::optional<Device> device, uint64_t bytes) {
+  if (!device || bytes < kInPlaceBytes) return false;
+  if (!lane.pages) lane.pages.emplace(Devices::instance().backend(*device), lane.end.chunk(0), shared_ring::kLaneBytes);
+  return lane.pages->pinned();
+}
+
 absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> go_on) {
   client_gone();  // remembers having seen it
   End& end = upload_.end;
+  auto in_place = [&]() -> absl::Status {
+    auto begin = [&](const char* chunks, size_t size) { return upload.append_in_place({chunks, size}); };
+    try {
+      return fly(end, upload.left(), begin, go_on);
+    } catch (const Error& error) {
+      return upload.fail(error);
+    }
+  };
   return hold(upload_, [&]() -> absl::Status {
+    if (within_reach(upload_, upload.device(), upload.left())) return in_place();
     while (upload.left() != 0) {
       absl::Status ready = outcome_status(end.await(end.passed(), go_on));
       if (!ready.ok()) return ready;
@@ -96,6 +150,10 @@ absl::Status SharedSegment::send(ByteSource& tensor, absl::FunctionRef<bool()> g
   client_gone();
   End& end = download_.end;
   return hold(download_, [&]() -> absl::Status {
+    if (within_reach(download_, tensor.device(), tensor.left())) {
+      auto begin = [&](char* chunks, size_t size) -> absl::StatusOr<std::shared_ptr<Event>> { return tensor.fetch(chunks, size); };
+      return fly(end, tensor.left(), begin, go_on);
+    }
     while (tensor.left() != 0) {
       absl::Status ready = outcome_status(end.await(end.passed(), go_on));
       if (!ready.ok()) return ready;

@@ -1,5 +1,8 @@
 // SharedSegment: the engine's side of the memory it shares with one client of the same host.
 //
+// What goes to a device or comes from one is not copied on the way: from the first large transfer on a lane is pinned, and
+// the device reads and writes its chunks by itself.
+//
 // Owned by a session, and by the transfers that pass through it; each lane serves one transfer at a time. The client
 // is not trusted: nothing is read from the segment but bytes and checked counters, and every wait ends when `go_on`
 // says so.
@@ -8,12 +11,14 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "proto/shared_ring.h"
 #include "proto/wire.h"
 #include "server/byte_source.h"
+#include "server/pinned_range.h"
 #include "server/transfer.h"
 
 namespace tt::server {
@@ -44,7 +49,9 @@ class SharedSegment {
     shared_ring::End end;
     std::timed_mutex mutex{};  // one transfer at a time
     bool broken = false;
+    std::optional<PinnedRange> pages{};  // tried with the first transfer that it is worth for
   };
+  static bool within_reach(Guarded& lane, std::optional<Device> device, uint64_t bytes);
 
   std::unique_ptr<shared_ring::Segment> segment_;
   const uint64_t nonce_;

@@ -150,23 +150,52 @@ Upload::~Upload() {
   }
 }
 
+absl::Status Upload::check_room(absl::Span<const char> bytes) const {
+  if (bytes.size() <= left()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the transfer has ", bytes_, " bytes, got more"));
+}
+
 absl::Status Upload::append(absl::Span<const char> bytes) {
-  if (bytes.size() > left()) {
-    return absl::InvalidArgumentError(absl::StrCat("the transfer has ", bytes_, " bytes, got more"));
-  }
+  if (absl::Status status = check_room(bytes); !status.ok()) return status;
   if (!storage_) {
     done_ += bytes.size();
     return absl::OkStatus();
   }
   try {
     write(bytes);
-    done_ += bytes.size();
-    const bool wanted = left() == 0 ? owner_->completed(transfer_, writer_ ? writer_->finish() : nullptr)
-                                    : owner_->moved(transfer_);
-    return wanted ? absl::OkStatus() : absl::CancelledError("nobody waits for the transfer");
+    return moved(bytes.size(), writer_ && bytes.size() == left() ? writer_->finish() : nullptr);
   } catch (const Error& error) {
-    return owner_->failed(transfer_, error);
+    return fail(error);
   }
+}
+
+std::optional<Device> Upload::device() const {
+  const bool elsewhere = storage_ && storage_->device().type != DeviceType::kCPU;
+  return elsewhere ? std::optional(storage_->device()) : std::nullopt;
+}
+
+absl::StatusOr<std::shared_ptr<Event>> Upload::append_in_place(absl::Span<const char> bytes) {
+  if (absl::Status status = check_room(bytes); !status.ok()) return status;
+  std::shared_ptr<Event> landed;
+  try {
+    owner_->lane_->with_stream(storage_->device(), [&](Stream& stream) {
+      stream.copy(static_cast<char*>(storage_->data()) + done_, bytes.data(), bytes.size());
+      landed = stream.record();
+    });
+    absl::Status status = moved(bytes.size(), landed);
+    if (status.ok()) return landed;
+    landed->synchronize();  // the caller learns of no event
+    return status;
+  } catch (const Error& error) {
+    return fail(error);
+  }
+}
+
+// Requires that no more of them come than there is room for.
+absl::Status Upload::moved(size_t bytes, std::shared_ptr<Event> landed) {
+  done_ += bytes;
+  const bool wanted = left() == 0 ? owner_->completed(transfer_, std::move(landed)) : owner_->moved(transfer_);
+  return wanted ? absl::OkStatus() : absl::CancelledError("nobody waits for the transfer");
 }
 
 void Upload::write(absl::Span<const char> bytes) {

@@ -97,6 +97,13 @@ class Upload {
   // INVALID_ARGUMENT on more bytes than were announced, CANCELLED where the session has ended. Where the device fails,
   // the transfer is refused.
   absl::Status append(absl::Span<const char> bytes);
+  // The device that takes the bytes; none where the CPU does, or nobody.
+  std::optional<Device> device() const;
+  // There alone, and instead of append(): the device reads `bytes`, which lie in pinned memory, by itself; they must stay
+  // until the event, which is never null, has passed. Fails as append() does.
+  absl::StatusOr<std::shared_ptr<Event>> append_in_place(absl::Span<const char> bytes);
+  // The device has not come to the end of what it was given: refuses the transfer.
+  absl::Status fail(const Error& error) { return owner_->failed(transfer_, error); }
   uint64_t left() const { return bytes_ - done_; }
   uint64_t bytes() const { return bytes_; }
 
@@ -105,6 +112,8 @@ class Upload {
   Upload(std::shared_ptr<Transfers> owner, uint64_t transfer, Ref<Storage> storage, uint64_t bytes)
       : owner_(std::move(owner)), transfer_(transfer), storage_(std::move(storage)), bytes_(bytes) {}
   void write(absl::Span<const char> bytes);
+  absl::Status check_room(absl::Span<const char> bytes) const;
+  absl::Status moved(size_t bytes, std::shared_ptr<Event> landed);
 
   std::shared_ptr<Transfers> owner_;
   uint64_t transfer_;

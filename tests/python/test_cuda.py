@@ -139,6 +139,28 @@ def test_transfers(torch, rng, elements):
     assert np.array_equal(x.cpu().numpy(), sent)
 
 
+ROUND_TRIPS = """
+import sys, numpy as np, teletensor as torch
+rng = np.random.default_rng(0)
+for bytes in [1, 2**18 - 1, 2**18, 2**18 + 1, 2**20 - 1, 2**20, 2**20 + 1, 2**23 - 1, 2**23, 2**23 + 1, 5 * 2**23 + 4321]:
+    sent = rng.integers(0, 256, bytes, dtype=np.uint8)
+    for device in ["cuda", "cpu"]:
+        x = torch.tensor(sent, device=device)
+        y = torch.as_tensor(sent[::-1].copy(), device=device)  # before the one before is read
+        assert np.array_equal(x.numpy(force=True), sent), (device, bytes)
+        assert np.array_equal((y ^ 255).numpy(force=True), sent[::-1] ^ 255), (device, bytes)
+"""
+
+
+@pytest.mark.parametrize("threads", ["1", "4"])
+@pytest.mark.parametrize("daemon_environment", [{}, {"TELETENSOR_SIMULATED_REFUSES_PINNING": "1"}], ids=["", "refused"])
+def test_transfers_around_the_sizes_of_chunks_and_the_ring(own_daemon, threads, daemon_environment):
+    """By one thread of the client's or several, where the GPU reaches the shared memory, and where it is refused that."""
+    engine = own_daemon(**daemon_environment)
+    result = run_script(ROUND_TRIPS, engine, TELETENSOR_TRANSFER_THREADS=threads)
+    assert result.returncode == 0, result.stderr
+
+
 def test_views_are_read_in_their_order(torch, rng):
     sent = rng.standard_normal((600, 700)).astype("float32")
     x = torch.tensor(sent, device="cuda")
@@ -340,6 +362,15 @@ print([k.sum().item() for k in kept], torch.cuda.memory_stats()["limit_bytes"])
     assert result.stdout.split("\n")[:2] == ["out of memory", "[10485760.0, 10485760.0] 67108864"], result.stderr
 
 
+def wait_until_it_holds(engine: Daemon, before: int) -> None:
+    """And serves others."""
+    deadline = time.monotonic() + 15
+    while held_bytes(engine) != before and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert held_bytes(engine) == before
+    assert run_script("import teletensor as torch; assert torch.ones(3, device='cuda').sum().item() == 3", engine).returncode == 0
+
+
 def test_a_killed_client_leaves_nothing(own_daemon):
     engine = own_daemon()
     before = held_bytes(engine)
@@ -354,11 +385,26 @@ while True:  # in the middle of transfers both ways
     (z + y).numpy(force=True)
 """
     assert run_script(script, engine).returncode == -signal.SIGKILL
-    deadline = time.monotonic() + 15
-    while held_bytes(engine) != before and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert held_bytes(engine) == before
-    assert run_script("import teletensor as torch; assert torch.ones(3, device='cuda').sum().item() == 3", engine).returncode == 0
+    wait_until_it_holds(engine, before)
+
+
+@pytest.mark.parametrize("work", ["torch.tensor(sent, device='cuda')", "there.numpy(force=True)"])
+def test_a_client_killed_in_the_middle_of_a_transfer_leaves_nothing(own_daemon, work):
+    """Several times, at any moment of it: the GPU may be reading or writing the memory that they share."""
+    engine = own_daemon()
+    before = held_bytes(engine)
+    script = f"""
+import os, random, signal, threading, numpy as np, teletensor as torch
+sent = np.ones(2**24, "float32")
+there = torch.tensor(sent, device="cuda")
+torch.cuda.synchronize()
+threading.Timer(random.random() * 0.1, os.kill, (os.getpid(), signal.SIGKILL)).start()
+while True:
+    {work}
+"""
+    for _ in range(4):
+        assert run_script(script, engine, TELETENSOR_TRANSFER_THREADS="3").returncode == -signal.SIGKILL
+        wait_until_it_holds(engine, before)
 
 
 def test_a_client_killed_in_the_middle_of_a_graph_leaves_nothing(own_daemon):
@@ -374,11 +420,7 @@ torch.connection().synchronize()
 os.kill(os.getpid(), signal.SIGKILL)
 """
     assert run_script(script, engine).returncode == -signal.SIGKILL
-    deadline = time.monotonic() + 15
-    while held_bytes(engine) != before and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert held_bytes(engine) == before
-    assert run_script("import teletensor as torch; assert torch.ones(3, device='cuda').sum().item() == 3", engine).returncode == 0
+    wait_until_it_holds(engine, before)
 
 
 # ---- What repeats ---

@@ -1,0 +1,231 @@
+// Transfers between a client's memory and a (simulated) GPU: what the device reads and writes by itself, and when.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "engine/devices.h"
+#include "proto/ring_copy.h"
+#include "server/device_reader.h"
+#include "server/shared_segment.h"
+#include "tests/cuda/simulated/engine.h"
+
+namespace tt::server {
+namespace {
+
+using shared_ring::kChunkBytes;
+using shared_ring::kChunks;
+using shared_ring::Outcome;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr auto kAlways = [] { return true; };
+constexpr size_t kRing = kChunks * kChunkBytes;
+// The first are staged; then around chunks, what a device is given at once, and the ring.
+constexpr size_t kSizes[] = {1, kChunkBytes, 4 * kChunkBytes - 1, 4 * kChunkBytes, 4 * kChunkBytes + 1, 9 * kChunkBytes + 77,
+                             kRing - 1, kRing, kRing + 1, 3 * kRing + 12345};
+
+class DeviceTransferTest : public ::testing::Test {
+ protected:
+  DeviceTransferTest() { connect(); }
+
+  void connect() {
+    client_.reset();
+    engine_ = SharedSegment::create();
+    const v1::SharedMemory offer = engine_->describe();
+    client_ = shared_ring::Segment::open(offer.pid(), offer.file_descriptor(), offer.bytes(), offer.nonce());
+    runtime().forget_calls();
+  }
+  shared_ring::End producer() { return shared_ring::End::producer(client_->header().upload, client_->upload_chunks()); }
+  shared_ring::End consumer() {
+    return shared_ring::End::consumer(client_->header().download, client_->download_chunks());
+  }
+  cuda::SimulatedRuntime& runtime() { return simulated_.runtime(); }
+  Allocator& pool(Device device) { return Devices::instance().allocator(device); }
+
+  static std::vector<char> pattern(size_t bytes) {
+    std::vector<char> data(bytes);
+    for (size_t i = 0; i < bytes; ++i) data[i] = static_cast<char>(i * 31 + i / 4096 + bytes);
+    return data;
+  }
+
+  // Through the ring to the device, by `threads` of the client's.
+  Tensor upload(shared_ring::End& up, const std::vector<char>& sent, unsigned threads) {
+    std::thread client([&] {
+      auto copy = [&](char* chunk, size_t at, size_t size) { std::memcpy(chunk, sent.data() + at, size); };
+      EXPECT_EQ(shared_ring::RingCopy(up, sent.size(), copy, kAlways).run(threads), Outcome::kReady);
+    });
+    auto upload = transfers_->begin(++transfer_, sent.size(), gpu_);
+    EXPECT_TRUE(upload.ok());
+    EXPECT_TRUE(engine_->receive(**upload, kAlways).ok());
+    client.join();
+    Transfers::Arrival arrival = transfers_->take(transfer_, sent.size(), gpu_);
+    arrival.landed->synchronize();
+    TensorMeta meta = empty({static_cast<int64_t>(sent.size())}, DType::kUInt8, Device{DeviceType::kMeta}).meta();
+    meta.device = gpu_;
+    return Tensor(new TensorImpl(std::move(meta), std::move(arrival.storage)));
+  }
+  std::vector<char> download(shared_ring::End& down, const Tensor& tensor, unsigned threads) {
+    std::vector<char> got(static_cast<size_t>(tensor.numel()));
+    std::thread client([&] {
+      auto copy = [&](const char* chunk, size_t at, size_t size) { std::memcpy(got.data() + at, chunk, size); };
+      EXPECT_EQ(shared_ring::RingCopy(down, got.size(), copy, kAlways).run(threads), Outcome::kReady);
+    });
+    DeviceReader source(downloads_, tensor);
+    EXPECT_TRUE(engine_->send(source, kAlways).ok());
+    client.join();
+    return got;
+  }
+  void there_and_back() {
+    auto up = producer();
+    auto down = consumer();
+    for (unsigned threads : {1, 3}) {
+      for (size_t bytes : kSizes) {
+        const std::vector<char> sent = pattern(bytes);
+        const Tensor there = upload(up, sent, threads);
+        EXPECT_EQ(std::memcmp(there.data(), sent.data(), bytes), 0) << bytes << " by " << threads;  // simulated: the host's
+        EXPECT_TRUE(download(down, there, threads) == sent) << bytes << " by " << threads;
+      }
+    }
+  }
+
+  cuda::SimulatedEngine simulated_;
+  const Device gpu_ = simulated_.gpu();
+  std::shared_ptr<Account> account_ = std::make_shared<Account>("test");
+  std::shared_ptr<Transfers> transfers_ = std::make_shared<Transfers>(account_, 8, Transfers::Patience());
+  std::shared_ptr<CopyLane> downloads_ = std::make_shared<CopyLane>(account_);
+  uint64_t transfer_ = 0;
+  std::shared_ptr<SharedSegment> engine_;
+  std::unique_ptr<shared_ring::Segment> client_;
+};
+
+TEST_F(DeviceTransferTest, TheDeviceReadsAndWritesTheRingItself) {
+  there_and_back();
+  size_t read = 0, written = 0, longest = 0;
+  int pinned = 0;
+  for (const std::string& call : runtime().calls()) {
+    size_t bytes = 0;
+    if (std::sscanf(call.c_str(), "cudaMemcpyAsync from registered %zu", &bytes) == 1) read += bytes;
+    longest = std::max(longest, bytes);
+    if (std::sscanf(call.c_str(), "cudaMemcpyAsync to registered %zu", &bytes) == 1) written += bytes;
+    pinned += call.starts_with("cudaHostRegister ");
+  }
+  size_t large = 0;
+  for (size_t bytes : kSizes) large += bytes < (size_t{1} << 20) ? 0 : 2 * bytes;
+  EXPECT_EQ(read, large);
+  EXPECT_EQ(written, large);
+  EXPECT_LE(longest, kRing / 8);  // so that copies overlap
+  EXPECT_EQ(pinned, 2);           // each lane once
+  client_.reset();
+  engine_.reset();
+  EXPECT_THAT(runtime().calls(), Contains("cudaHostUnregister").Times(2));
+}
+
+TEST_F(DeviceTransferTest, SmallTransfersPinNothing) {
+  auto up = producer();
+  upload(up, pattern(kChunkBytes), 1);
+  EXPECT_THAT(runtime().calls(), Not(Contains(HasSubstr("egister"))));
+}
+
+TEST_F(DeviceTransferTest, WhereNothingCanBePinnedBytesAreStaged) {
+  runtime().refuse_pinning(true);
+  there_and_back();
+  runtime().refuse_pinning(false);
+  EXPECT_THAT(runtime().calls(), Contains(HasSubstr("cudaHostRegister ")).Times(2));  // not asked for again
+  EXPECT_THAT(runtime().calls(), Not(Contains(HasSubstr("registered"))));
+  engine_.reset();
+  EXPECT_THAT(runtime().calls(), Not(Contains("cudaHostUnregister")));
+}
+
+// The simulated runtime aborts where memory is unpinned that a copy may still use.
+TEST_F(DeviceTransferTest, AClientThatDiesInTheMiddleLeavesNothing) {
+  const uint64_t before = account_->held();
+  {
+    auto up = producer();
+    for (uint32_t i = 0; i < kChunks / 2 + 1; ++i) up.pass(1);  // and then no more
+    auto upload = transfers_->begin(++transfer_, 3 * kRing, gpu_);
+    ASSERT_TRUE(upload.ok());
+    int asked = 0;
+    EXPECT_EQ(engine_->receive(**upload, [&] { return ++asked < 2; }).code(), absl::StatusCode::kCancelled);
+    EXPECT_EQ(engine_->receive(**upload, kAlways).code(), absl::StatusCode::kFailedPrecondition);
+  }
+  {
+    const Tensor t = empty({static_cast<int64_t>(3 * kRing)}, DType::kUInt8, gpu_);
+    DeviceReader source(downloads_, t);
+    int asked = 0;
+    EXPECT_EQ(engine_->send(source, [&] { return ++asked < 2; }).code(), absl::StatusCode::kCancelled);
+  }
+  EXPECT_EQ(account_->held(), before);
+  EXPECT_THAT(runtime().calls(), Contains(HasSubstr("from registered")));
+  EXPECT_THAT(runtime().calls(), Contains(HasSubstr("to registered")));
+  engine_.reset();
+  EXPECT_THAT(runtime().calls(), Contains("cudaHostUnregister").Times(2));
+}
+
+TEST_F(DeviceTransferTest, ASessionThatEndsInTheMiddleLeavesNothing) {
+  auto up = producer();
+  for (uint32_t i = 0; i < kChunks; ++i) up.pass(1);
+  auto upload = transfers_->begin(++transfer_, kRing, gpu_);
+  ASSERT_TRUE(upload.ok());
+  transfers_->close();
+  EXPECT_EQ(engine_->receive(**upload, kAlways).code(), absl::StatusCode::kCancelled);
+  engine_.reset();  // aborts where the first copy is still under way
+}
+
+// The third piece of which fails, when two are under way.
+class FailingReader final : public ByteSource {
+ public:
+  explicit FailingReader(DeviceReader& reader) : reader_(reader) {}
+  size_t bytes() const override { return reader_.bytes(); }
+  size_t left() const override { return reader_.left(); }
+  size_t read(char* into, size_t size) override { return reader_.read(into, size); }
+  std::optional<Device> device() const override { return reader_.device(); }
+  std::unique_ptr<Event> fetch(char* into, size_t size) override {
+    if (++fetched_ == 3) fail(ErrorKind::kRuntime, "no more");
+    return reader_.fetch(into, size);
+  }
+
+ private:
+  DeviceReader& reader_;
+  int fetched_ = 0;
+};
+
+TEST_F(DeviceTransferTest, WhatIsUnderWayIsWaitedForWhereTheRestFails) {
+  const Tensor t = empty({static_cast<int64_t>(kRing)}, DType::kUInt8, gpu_);
+  DeviceReader reader(downloads_, t);
+  FailingReader source(reader);
+  EXPECT_THROW(engine_->send(source, kAlways).IgnoreError(), Error);
+  engine_.reset();  // aborts where a copy is still under way
+  EXPECT_THAT(runtime().calls(), Contains("cudaHostUnregister"));
+}
+
+TEST_F(DeviceTransferTest, CountersThatCannotBeRightAreRefused) {
+  auto upload = transfers_->begin(++transfer_, 3 * kRing, gpu_);
+  ASSERT_TRUE(upload.ok());
+  client_->header().upload.produced = kChunks + 1;
+  EXPECT_EQ(engine_->receive(**upload, kAlways).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(DeviceTransferTest, ADeviceThatIsLostInTheMiddleFailsTheTransfer) {
+  const Device other = simulated_.gpu(1);
+  auto up = producer();
+  for (uint32_t i = 0; i < kChunks / 2; ++i) up.pass(1);
+  auto upload = transfers_->begin(++transfer_, kRing, other);
+  ASSERT_TRUE(upload.ok());
+  auto lost_meanwhile = [&] {
+    runtime().lose(other.index, "the device fell off the bus");
+    for (uint32_t i = 0; i < kChunks / 2; ++i) up.pass(1);
+    return true;
+  };
+  const absl::Status status = engine_->receive(**upload, lost_meanwhile);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("fell off the bus"));
+  EXPECT_THROW(transfers_->take(transfer_, kRing, other), Error);
+  engine_.reset();
+}
+
+}  // namespace
+}  // namespace tt::server
