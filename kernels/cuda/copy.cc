@@ -1,10 +1,14 @@
 #include "kernels/cuda/copy.h"
 
+#include <algorithm>
 #include <cstring>
+#include <deque>
+#include <utility>
 
 #include "engine/context.h"
 #include "engine/boxed.h"
 #include "engine/devices.h"
+#include "engine/parallel.h"
 #include "engine/slot_table.h"
 #include "kernels/cuda/cast.h"
 #include "kernels/cuda/kernels.h"
@@ -36,6 +40,57 @@ Tensor staging_like(const Tensor& t, Device device) {
   return Tensor(new TensorImpl(meta, make_ref<Storage>(Devices::instance().backend(device).staging(), bytes)));
 }
 
+// What the device is given at once: it copies one piece while the host fills or empties another.
+constexpr size_t kPieceBytes = size_t{4} << 20;
+
+void copy_bytes(void* to, const void* from, size_t bytes) {
+  constexpr int64_t kGrain = 1 << 19;
+  parallel_for(static_cast<int64_t>(bytes), kGrain, [&](int64_t begin, int64_t end) {
+    std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin, static_cast<size_t>(end - begin));
+  });
+}
+
+// A piece of staging memory on its way, in `stream`'s order; used again when the device is through with it.
+struct Piece {
+  Piece(Stream& stream, size_t size)
+      : staging(Devices::instance().backend(stream.device()).staging()), bytes(size), memory(make_ref<Storage>(staging, size)) {}
+  void copy(Stream& stream, void* to, const void* from) {
+    stream.copy(to, from, bytes);
+    staging.record_stream(memory->data(), stream);
+  }
+
+  Allocator& staging;
+  size_t bytes;
+  Ref<Storage> memory;
+};
+
+// From the host's memory to the device's. What it reads it has read when it returns.
+void send_bytes(char* to, const char* from, size_t bytes, Stream& stream) {
+  for (size_t at = 0; at < bytes; at += kPieceBytes) {
+    Piece piece(stream, std::min(kPieceBytes, bytes - at));
+    copy_bytes(piece.memory->data(), from + at, piece.bytes);
+    piece.copy(stream, to + at, piece.memory->data());
+  }
+}
+
+// The other way; waits until all of it is there.
+void fetch_bytes(char* to, const char* from, size_t bytes, Stream& stream) {
+  constexpr size_t kAhead = 3;
+  std::deque<std::pair<Piece, std::unique_ptr<Event>>> ahead;
+  for (size_t asked = 0, done = 0; done < bytes;) {
+    for (; ahead.size() < kAhead && asked < bytes; asked += ahead.back().first.bytes) {
+      Piece piece(stream, std::min(kPieceBytes, bytes - asked));
+      piece.copy(stream, piece.memory->data(), from + asked);
+      ahead.emplace_back(std::move(piece), stream.record());
+    }
+    const auto& [piece, there] = ahead.front();
+    there->synchronize();
+    copy_bytes(to + done, piece.memory->data(), piece.bytes);
+    done += piece.bytes;
+    ahead.pop_front();
+  }
+}
+
 void copy_to_host(const Tensor& src, const Tensor& dst) {
   const bool packs = src.dtype() != dst.dtype() || !src.is_contiguous();
   const Tensor packed = packs ? empty(src.sizes(), dst.dtype(), src.device()) : src;
@@ -43,7 +98,12 @@ void copy_to_host(const Tensor& src, const Tensor& dst) {
   Stream& stream = Context::current().stream(src.device());
   const bool direct = dst.is_contiguous() && dst.sizes() == src.sizes();
   const Tensor landing = direct ? dst : staging_like(packed, src.device());
-  stream.copy(landing.data(), packed.data(), static_cast<size_t>(packed.numel()) * item_size(packed.dtype()));
+  const size_t bytes = static_cast<size_t>(packed.numel()) * item_size(packed.dtype());
+  if (direct) {
+    fetch_bytes(static_cast<char*>(dst.data()), static_cast<const char*>(packed.data()), bytes, stream);
+  } else {
+    stream.copy(landing.data(), packed.data(), bytes);
+  }
   stream.synchronize();
   if (std::shared_ptr<const Poison> poison = Context::current().faults().verdict(src->storage->taint)) {
     throw Poisoned(std::move(poison));
@@ -61,15 +121,16 @@ void send(const Tensor& staged, const Tensor& dst) {
 }
 
 void copy_from_host(const Tensor& src, const Tensor& dst) {
-  const Tensor staged = staging_like(src, dst.device());
-  if (src.is_contiguous()) {
-    if (src.numel() > 0) std::memcpy(staged.data(), src.data(), static_cast<size_t>(src.numel()) * item_size(src.dtype()));
-  } else {
-    copy_into(staged, src);
-  }
   const bool direct = dst.is_contiguous() && dst.dtype() == src.dtype() && dst.sizes() == src.sizes();
   const Tensor landing = direct ? dst : empty(src.sizes(), src.dtype(), dst.device());
-  send(staged, landing);
+  if (src.is_contiguous()) {
+    send_bytes(static_cast<char*>(landing.data()), static_cast<const char*>(src.data()),
+               static_cast<size_t>(src.numel()) * item_size(src.dtype()), Context::current().stream(dst.device()));
+  } else {
+    const Tensor staged = staging_like(src, dst.device());
+    copy_into(staged, src);
+    send(staged, landing);
+  }
   if (!direct) copy_within(landing, dst);
 }
 
