@@ -67,15 +67,35 @@ def memory_bound() -> dict[str, float]:
 
 
 def transfers() -> dict[str, float]:
-    """GB/s between a NumPy array and the device."""
+    """GB/s between a NumPy array, all of whose pages are there, and the device, until the bytes are.
+
+    The rows that end in "pinned" are what the link gives: PyTorch's copies between pinned memory, allocated once, and
+    the device, beside ours with any array (a new one for what is read).
+    """
     import numpy as np
 
-    array = np.ones(GIB // 16, dtype="float32")  # 256 MiB
-    there = torch.from_numpy(array).to(DEVICE)
-    return {
-        "NumPy to GPU 256 MiB": array.nbytes / seconds(lambda: torch.from_numpy(array).to(DEVICE), 4) / 1e9,
-        "GPU to NumPy 256 MiB": array.nbytes / seconds(lambda: there.cpu().numpy(), 4) / 1e9,
-    }
+    rows = {}
+    peer = torch.__name__ == "torch"
+    for name, count, repeats in (("64 MiB", GIB // 16, 16), ("1 GiB", GIB, 4)):
+        array = np.ones(count // 4, dtype="float32")
+
+        def rate(work, size=array.nbytes, repeats=repeats):
+            return size / seconds(work, repeats) / 1e9
+
+        there = torch.as_tensor(array, device=DEVICE)
+        up = rate(lambda: torch.as_tensor(array, device=DEVICE))
+        down = rate(lambda: there.numpy(force=True))
+        rows |= {f"NumPy to GPU {name}": up, f"GPU to NumPy {name}": down}
+        if peer:
+            pinned = torch.from_numpy(array).pin_memory()
+            up = rate(lambda: there.copy_(pinned, non_blocking=True))
+            down = rate(lambda: pinned.copy_(there, non_blocking=True))
+            del pinned
+        rows |= {f"NumPy to GPU {name}, pinned": up, f"GPU to NumPy {name}, pinned": down}
+        # By way of a tensor on the CPU, which is the engine's: as most programs have it.
+        rows[f"from_numpy().to() {name}"] = rate(lambda: torch.from_numpy(array).to(DEVICE))
+        rows[f"cpu().numpy() {name}"] = rate(lambda: there.cpu().numpy())
+    return rows
 
 
 def mlp_step() -> float:
