@@ -42,16 +42,16 @@ template <typename T>
   }
 }
 
-// The dot product of two contiguous vectors, in as many partial sums as keep the FMA units busy; b in T or in 16 bits.
-template <typename T, typename B>
-[[gnu::always_inline]] inline T dot(int64_t k, const T* x, const B* b) {
+// The dot product of two contiguous vectors, in as many partial sums as keep the FMA units busy; in T or in 16 bits.
+template <typename T, typename X, typename B>
+[[gnu::always_inline]] inline T dot(int64_t k, const X* x, const B* b) {
   constexpr int kSums = 256 / sizeof(T);
   T sums[kSums] = {};
   int64_t p = 0;
   for (; p + kSums <= k; p += kSums) {
-    for (int i = 0; i < kSums; ++i) sums[i] += x[p + i] * static_cast<T>(b[p + i]);
+    for (int i = 0; i < kSums; ++i) sums[i] += static_cast<T>(x[p + i]) * static_cast<T>(b[p + i]);
   }
-  for (int i = 0; p < k; ++p, ++i) sums[i] += x[p] * static_cast<T>(b[p]);
+  for (int i = 0; p < k; ++p, ++i) sums[i] += static_cast<T>(x[p]) * static_cast<T>(b[p]);
   return join_lanes<kSums>(sums, [](T a, T b) { return a + b; });
 }
 
@@ -64,24 +64,26 @@ TT_CLONES void add_rows_of(int64_t k, int64_t n, const double* x, int64_t x_stri
   add_rows(k, n, x, x_stride, b, ldb, y);
 }
 TT_CLONES void dots(int64_t k, int64_t n, const float* x, const float* b, int64_t ldb, float* y) {
-  for (int64_t j = 0; j < n; ++j) y[j] = dot(k, x, b + j * ldb);
+  for (int64_t j = 0; j < n; ++j) y[j] = dot<float>(k, x, b + j * ldb);
 }
 TT_CLONES void dots(int64_t k, int64_t n, const double* x, const double* b, int64_t ldb, double* y) {
-  for (int64_t j = 0; j < n; ++j) y[j] = dot(k, x, b + j * ldb);
+  for (int64_t j = 0; j < n; ++j) y[j] = dot<double>(k, x, b + j * ldb);
 }
 
 // The same where b is of 16-bit floats, a stretch at a time.
-template <typename Half16>
-[[gnu::always_inline]] inline float narrow_dot(int64_t k, const float* x, const Half16* b) {
+template <typename X, typename Half16>
+[[gnu::always_inline]] inline float narrow_dot(int64_t k, const X* x, const Half16* b) {
   constexpr int64_t kStretch = 4096;
   float total = 0;
-  for (int64_t p = 0; p < k; p += kStretch) total += dot(std::min(kStretch, k - p), x + p, b + p);
+  for (int64_t p = 0; p < k; p += kStretch) total += dot<float>(std::min(kStretch, k - p), x + p, b + p);
   return total;
 }
 TT_CLONES float dot_of(int64_t k, const float* x, const BFloat16* b) { return narrow_dot(k, x, b); }
 TT_CLONES float dot_of(int64_t k, const float* x, const Half* b) { return narrow_dot(k, x, b); }
+TT_CLONES float dot_of(int64_t k, const BFloat16* x, const BFloat16* b) { return narrow_dot(k, x, b); }
+TT_CLONES float dot_of(int64_t k, const Half* x, const Half* b) { return narrow_dot(k, x, b); }
 
-// A row of them, each of `row` (as floats: an allocation beside as many products) and a contiguous column.
+// A row of them, each of `row` and a contiguous column.
 template <typename Half16>
 void run_dots(const Gemm& row) {
   const auto first = [](const Matrix& x, const int64_t* offsets) {
@@ -89,7 +91,11 @@ void run_dots(const Gemm& row) {
   };
   const Half16 *x = first(row.a, row.a_offsets), *b = first(row.b, row.b_offsets);
   Half16* y = static_cast<Half16*>(row.c);
-  std::vector<float> wide_x(row.k);
+  if (row.n < 4) {
+    for (int64_t j = 0; j < row.n; ++j) y[j] = Half16(dot_of(row.k, x, b + j * row.b.column_stride));
+    return;
+  }
+  std::vector<float> wide_x(row.k);  // converted once for all
   load_block(wide_x.data(), x, row.dtype, 1, row.k);
   const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 17) / std::max<int64_t>(row.k, 1));
   parallel_for(row.n, grain, [&](int64_t begin, int64_t end) {

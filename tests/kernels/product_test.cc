@@ -85,6 +85,18 @@ TEST(Product, OddSizes) {
   }
 }
 
+TEST(Product, MatricesByVectors) {
+  for (DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16}) {
+    for (int64_t n : {1, 3, 4, 50}) {
+      for (int64_t k : {1, 63, 64, 700, 5000}) {
+        check_product(1, n, k, dtype, Lie::kPlain, Lie::kTransposed);
+        check_product(n, 1, k, dtype, Lie::kPlain, Lie::kPlain);
+        check_product(1, n, k, dtype, Lie::kPlain, Lie::kPlain);
+      }
+    }
+  }
+}
+
 TEST(Product, PacksLargeOperands) { check_product(400, 390, 410, DType::kFloat32, Lie::kPlain, Lie::kTransposed); }
 
 TEST(Product, EmptySumsAreZero) {
