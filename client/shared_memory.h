@@ -23,9 +23,9 @@ class SharedMemory {
   std::unique_lock<std::mutex> claim_upload() { return claim(upload_); }
   std::unique_lock<std::mutex> claim_download() { return claim(download_); }
 
-  // Move all of a transfer, a large one by several threads (TELETENSOR_TRANSFER_THREADS), which have ended on return; the
-  // caller has claimed the lane. `go_on` is asked by one of them at a time. CANCELLED where it said so, DATA_LOSS where
-  // the engine's counters lie; the lane is unusable afterwards.
+  // Move all of a transfer, a large one by several threads (TELETENSOR_TRANSFER_THREADS), which have ended on return;
+  // the caller has claimed the lane. `go_on` is asked by one of them at a time. CANCELLED where it said so, DATA_LOSS
+  // where the engine's counters lie; the lane is unusable afterwards.
   absl::Status write(absl::Span<const char> bytes, absl::FunctionRef<bool()> go_on);
   absl::Status read(absl::Span<char> into, absl::FunctionRef<bool()> go_on);
 

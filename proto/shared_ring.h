@@ -173,10 +173,10 @@ inline void advance(std::atomic<uint32_t>& counter, uint32_t to, std::atomic<uin
 
 }  // namespace internal
 
-// One side's end of a lane. Chunks are numbered as they come, from transfer to transfer: to the producer a chunk is there
-// when it is free, to the consumer when it is full, and each passes it to the other when it has filled or emptied it, in
-// order. Several may be worked on before the first of them is passed, by several threads or by a device. Any thread may
-// ask and wait; one at a time passes. Keeps its own count, so it outlives transfers with its segment.
+// One side's end of a lane. Chunks are numbered as they come, from transfer to transfer: to the producer a chunk is
+// there when it is free, to the consumer when it is full, and each passes it to the other when it has filled or emptied
+// it, in order. Several may be worked on before the first of them is passed, by several threads or by a device. Any
+// thread may ask and wait; one at a time passes. Keeps its own count, so it outlives transfers with its segment.
 class End {
  public:
   static End producer(Lane& lane, char* chunks) {
@@ -191,8 +191,8 @@ class End {
   // To a consumer its bytes may change under a hostile producer: copy first, then look.
   char* chunk(uint32_t number) const { return chunks_ + (number % kChunks) * kChunkBytes; }
 
-  // Waits until chunk `number`, at most kChunks from passed(), is there. `go_on()` is asked every kPatience, by each thread
-  // that waits.
+  // Waits until chunk `number` is there, which is to come soon: the counters wrap. `go_on()` is asked every kPatience, by
+  // each thread that waits.
   template <typename GoOn>
   Outcome await(uint32_t number, GoOn&& go_on) const {
     auto there = [&](uint32_t theirs) { return static_cast<int32_t>(theirs + ahead_ - number) > 0; };
@@ -206,7 +206,8 @@ class End {
     const uint32_t reach = theirs_.load(std::memory_order_acquire) + ahead_;
     const uint32_t most = passed() + kChunks;
     if (static_cast<int32_t>(reach - from) < 0 || static_cast<int32_t>(most - reach) < 0) return Outcome::kCorrupt;
-    *count = static_cast<uint32_t>(std::clamp<int64_t>(static_cast<int32_t>(reach - number), 0, kChunks - number % kChunks));
+    const uint32_t there = static_cast<int32_t>(reach - number) > 0 ? reach - number : 0;
+    *count = std::min(there, kChunks - number % kChunks);
     return Outcome::kReady;
   }
   // Hands the next `count` chunks to the other side.

@@ -20,8 +20,8 @@ class ByteSource {
 
   // The device that writes the bytes into pinned memory by itself, where one has them.
   virtual std::optional<Device> device() const { return std::nullopt; }
-  // There alone, and instead of read(): the device writes the next `size` bytes, no more than are left, into pinned memory,
-  // which must stay until the event has passed. Throws Error.
+  // There alone, and instead of read(): the device writes the next `size` bytes, no more than are left, into pinned
+  // memory, which must stay until the event has passed. Throws Error.
   virtual std::unique_ptr<Event> fetch(char* /*into*/, size_t /*size*/) { return nullptr; }
 };
 

@@ -1,5 +1,5 @@
-// DeviceReader: a device's tensor as a ByteSource: written by the device where it is wanted, or staged in pieces that are
-// fetched ahead of whoever reads.
+// DeviceReader: a device's tensor as a ByteSource: written by the device where it is wanted, or staged in pieces that
+// are fetched ahead of whoever reads.
 #pragma once
 
 #include "engine/tensor.h"

@@ -34,8 +34,8 @@ absl::Status outcome_status(Outcome outcome) {
   return absl::InvalidArgumentError("the shared segment's counters cannot be right");
 }
 
-// Moves `left` bytes through chunks that a device reads or writes by itself: `begin(chunks, size)` has it begin with the
-// next ones, and gives the event after them.
+// Moves `left` bytes through chunks that a device reads or writes by itself: `begin(chunks, size)` has it begin with
+// the next ones, and gives the event after them.
 template <typename Begin>
 absl::Status fly(End& end, uint64_t left, Begin&& begin, absl::FunctionRef<bool()> go_on) {
   Flights flights(end);
@@ -151,7 +151,9 @@ absl::Status SharedSegment::send(ByteSource& tensor, absl::FunctionRef<bool()> g
   End& end = download_.end;
   return hold(download_, [&]() -> absl::Status {
     if (within_reach(download_, tensor.device(), tensor.left())) {
-      auto begin = [&](char* chunks, size_t size) -> absl::StatusOr<std::shared_ptr<Event>> { return tensor.fetch(chunks, size); };
+      auto begin = [&](char* chunks, size_t size) {
+        return absl::StatusOr<std::shared_ptr<Event>>(tensor.fetch(chunks, size));
+      };
       return fly(end, tensor.left(), begin, go_on);
     }
     while (tensor.left() != 0) {

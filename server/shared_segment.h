@@ -1,7 +1,7 @@
 // SharedSegment: the engine's side of the memory it shares with one client of the same host.
 //
-// What goes to a device or comes from one is not copied on the way: from the first large transfer on a lane is pinned, and
-// the device reads and writes its chunks by itself.
+// What goes to a device or comes from one is not copied on the way: from the first large transfer on a lane is pinned,
+// and the device reads and writes its chunks by itself.
 //
 // Owned by a session, and by the transfers that pass through it; each lane serves one transfer at a time. The client
 // is not trusted: nothing is read from the segment but bytes and checked counters, and every wait ends when `go_on`

@@ -99,8 +99,8 @@ class Upload {
   absl::Status append(absl::Span<const char> bytes);
   // The device that takes the bytes; none where the CPU does, or nobody.
   std::optional<Device> device() const;
-  // There alone, and instead of append(): the device reads `bytes`, which lie in pinned memory, by itself; they must stay
-  // until the event, which is never null, has passed. Fails as append() does.
+  // There alone, and instead of append(): the device reads `bytes`, which lie in pinned memory, by itself; they must
+  // stay until the event, which is never null, has passed. Fails as append() does.
   absl::StatusOr<std::shared_ptr<Event>> append_in_place(absl::Span<const char> bytes);
   // The device has not come to the end of what it was given: refuses the transfer.
   absl::Status fail(const Error& error) { return owner_->failed(transfer_, error); }

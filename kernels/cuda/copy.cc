@@ -46,14 +46,17 @@ constexpr size_t kPieceBytes = size_t{4} << 20;
 void copy_bytes(void* to, const void* from, size_t bytes) {
   constexpr int64_t kGrain = 1 << 19;
   parallel_for(static_cast<int64_t>(bytes), kGrain, [&](int64_t begin, int64_t end) {
-    std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin, static_cast<size_t>(end - begin));
+    const auto size = static_cast<size_t>(end - begin);
+    std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin, size);
   });
 }
 
 // A piece of staging memory on its way, in `stream`'s order; used again when the device is through with it.
 struct Piece {
   Piece(Stream& stream, size_t size)
-      : staging(Devices::instance().backend(stream.device()).staging()), bytes(size), memory(make_ref<Storage>(staging, size)) {}
+      : staging(Devices::instance().backend(stream.device()).staging()),
+        bytes(size),
+        memory(make_ref<Storage>(staging, size)) {}
   void copy(Stream& stream, void* to, const void* from) {
     stream.copy(to, from, bytes);
     staging.record_stream(memory->data(), stream);

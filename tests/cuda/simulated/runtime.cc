@@ -71,7 +71,8 @@ std::unique_ptr<Runtime> make_runtime() {
 
 void enqueue(StreamHandle stream, std::function<void()> work) { simulated_runtime().enqueue(stream, std::move(work)); }
 
-SimulatedRuntime::SimulatedRuntime(Options options) : options_(options), devices_(options.devices), refuse_pinning_(options.refuses_pinning) {}
+SimulatedRuntime::SimulatedRuntime(Options options)
+    : options_(options), devices_(options.devices), refuse_pinning_(options.refuses_pinning) {}
 
 SimulatedRuntime::~SimulatedRuntime() {
   for (const auto& stream : streams_) drain(*stream);
