@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 from . import _C
 from ._C import Tensor
@@ -91,6 +92,9 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     return input[_C.tensor(rows, dtype=_C.int64, device=input.device)]
 
 
+_LONG_ROW = 128  # elements from which on rows are multiplied as fast as they are read
+
+
 @lands
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """The Kronecker product: every element of input times other."""
@@ -99,6 +103,9 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     shape = [x * y for x, y in zip(a.shape, b.shape)]
     left = a.reshape([d for x in a.shape for d in (x, 1)])
     right = b.reshape([d for y in b.shape for d in (1, y)])
+    if n > 1 and right.shape[-1] < _LONG_ROW and math.prod(shape) >= _LONG_ROW**2:  # both as rows of the result's length
+        left = left.expand(*left.shape[:-1], right.shape[-1]).flatten(-2)
+        right = right.expand(*right.shape[:-2], a.shape[-1], right.shape[-1]).flatten(-2)
     return (left * right).reshape(shape)
 
 

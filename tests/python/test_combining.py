@@ -53,6 +53,8 @@ def test_products_over_pairs(torch):
     a, b = torch.randn(2, 3, dtype=torch.float64), torch.randn(4, 2, dtype=torch.float64)
     close(torch.kron(a, b), np.kron(a.numpy(), b.numpy()))
     close(torch.kron(a[0], b), np.kron(a[0].numpy(), b.numpy()))
+    planes, lines = torch.randn(2, 20, 40, dtype=torch.float64), torch.randn(12, 8, dtype=torch.float64)
+    close(torch.kron(planes, lines), np.kron(planes.numpy(), lines.numpy()))
     close(torch.tensordot(a, torch.randn(2, 3, dtype=torch.float64) * 0 + 1, 2), a.numpy().sum())
     close(torch.block_diag(a, b, torch.tensor(3.0, dtype=torch.float64)), scipy.linalg.block_diag(a.numpy(), b.numpy(), 3.0))
     assert torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3, 4])).tolist() == [[1, 3], [1, 4], [2, 3], [2, 4]]
