@@ -144,6 +144,24 @@ def test_logit_with_an_eps_above_one_half(torch, eps):
     assert got[1] == pytest.approx(high)
 
 
+@pytest.mark.parametrize("shape", [(2, 1, 4, 3), (3, 5, 4, 3), (2, 4, 3)])
+@pytest.mark.parametrize("mode, numpys", [("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")])
+def test_padding_takes_elements_of_its_own(torch, shape, mode, numpys):
+    x = torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+    for pad in ([1, 2], [2, 1, 1, 3], [0, 2, 0, 0], [0, 0, 2, 1], [1, 0, 0, 0, 1, 0]):
+        if mode == "reflect" and len(pad) == 6 and shape[-3] == 1:
+            continue
+        sides = [(0, 0)] * (len(shape) - len(pad) // 2) + list(zip(pad[-2::-2], pad[::-2], strict=True))
+        padded = torch.nn.functional.pad(x, pad, mode)
+        want = np.pad(x.detach().numpy(), sides, numpys)
+        own = np.pad(np.arange(x.numel()).reshape(shape), sides, numpys)
+        assert np.array_equal(padded.detach().numpy(), want)
+        weights = torch.randn(*want.shape, dtype=torch.float64)
+        (gradient,) = torch.autograd.grad((padded * weights).sum(), x)
+        sums = np.bincount(own.reshape(-1), weights.numpy().reshape(-1), x.numel()).reshape(shape)
+        assert np.allclose(gradient.numpy(), sums)
+
+
 def test_circular_padding_goes_round_what_is_left(torch):
     x = torch.arange(4.0).reshape(1, 1, 4)
     assert torch.nn.functional.pad(x, (-2, 1), "circular").tolist() == [[[2, 3, 2]]]

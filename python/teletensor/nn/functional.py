@@ -492,12 +492,18 @@ def pad(input, pad, mode: str = "constant", value=None) -> Tensor:
     if mode == "circular" and min(pad, default=0) < 0:  # what is cut off does not come round again
         input = _ops.pad(input, [min(n, 0) for n in pad], 0.0)
         pad = [max(n, 0) for n in pad]
-    for i in range(len(pad) // 2):
-        dim = input.dim() - 1 - i
-        before, after, size = pad[2 * i], pad[2 * i + 1], input.shape[dim]
-        if before or after:
-            input = input.index_select(dim, _pad_index(mode, size, before, after, input.device))
+    while pad and not (pad[-1] or pad[-2]):
+        pad = pad[:-2]
+    dims = range(input.dim() - len(pad) // 2, input.dim())
+    places = [_pad_index(mode, input.shape[d], *pad[2 * (dims.stop - 1 - d):][:2], input.device) for d in dims]
+    if len(dims) > 1 and math.prod(input.shape[:dims.start]) >= _MANY_PLANES:  # worth a table of a whole one
+        return input[(..., *(p.reshape(-1, *[1] * (len(dims) - 1 - i)) for i, p in enumerate(places)))]
+    for d, p in zip(dims, places, strict=True):
+        input = input.index_select(d, p)
     return input
+
+
+_MANY_PLANES = 4
 
 
 def _pad_index(mode: str, size: int, before: int, after: int, device) -> Tensor:
