@@ -161,6 +161,26 @@ def test_transfers_around_the_sizes_of_chunks_and_the_ring(own_daemon, threads, 
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.parametrize("threads", ["1", "4"])
+def test_a_lane_that_was_given_up_is_done_without(own_daemon, threads):
+    """The engine refuses an upload whose bytes are on their way already; those after it take the call's own chunks."""
+    engine = own_daemon("--session-memory-limit", "64MiB")
+    script = """
+import os, numpy as np, teletensor as torch
+sent = np.random.default_rng(0).integers(0, 256, 2**23 + 5, dtype=np.uint8)
+for i in range(3):
+    try:
+        torch.tensor(np.zeros(2**27, "uint8"), device="cuda").sum().item()
+        raise SystemExit("it was not refused")
+    except torch.OutOfMemoryError:
+        pass
+    x = torch.tensor(sent, device="cuda")
+    assert np.array_equal((x ^ 255).numpy(force=True), sent ^ 255)
+"""
+    result = run_script(script, engine, TELETENSOR_TRANSFER_THREADS=threads)
+    assert result.returncode == 0, result.stderr
+
+
 def test_views_are_read_in_their_order(torch, rng):
     sent = rng.standard_normal((600, 700)).astype("float32")
     x = torch.tensor(sent, device="cuda")
