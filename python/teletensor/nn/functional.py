@@ -503,7 +503,7 @@ def pad(input, pad, mode: str = "constant", value=None) -> Tensor:
     return input
 
 
-_MANY_PLANES = 4
+_MANY_PLANES = 32
 
 
 def _pad_index(mode: str, size: int, before: int, after: int, device) -> Tensor:
