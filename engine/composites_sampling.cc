@@ -11,6 +11,7 @@ namespace {
 // One spatial dimension of a sampled input, and how coordinates outside it are brought in.
 struct Axis {
   int64_t size;
+  int64_t stride;  // elements from one to the next
   bool align_corners;
   std::string_view padding;
 
@@ -40,10 +41,9 @@ struct Axis {
   }
 };
 
-// One element that a place takes part of: where it is along an axis, and its weight.
+// One element that a place takes part of: what it adds to the element's offset, and its weight.
 struct Tap {
-  Tensor at;      // whole numbers inside the axis, in int64
-  Tensor inside;  // whether the place was; undefined: always
+  Tensor offset;  // int64; far below zero where the place was outside and that counts for nothing
   Tensor weight;  // undefined: all of it
 };
 
@@ -52,10 +52,13 @@ class Sampler {
   Sampler(const Tensor& input, const Tensor& grid, std::string_view mode, std::string_view padding, bool align_corners)
       : input_(ops::flatten(input, 2, -1)), pads_with_zeros_(padding == "zeros"), out_{input.size(0), input.size(1)} {
     const int64_t space = input.dim() - 2;
+    int64_t stride = product(absl::MakeConstSpan(input.sizes()).subspan(2));
     for (int64_t d = 0; d < space; ++d) {
-      axes_.push_back({input.size(2 + d), align_corners, padding});
-      const Tensor place = axes_.back().place(ops::select(grid, -1, space - 1 - d));  // the grid says x first
-      taps_.push_back(taps_of(axes_.back(), ops::flatten(place, 1, -1), mode));
+      const int64_t size = input.size(2 + d);
+      stride = size > 0 ? stride / size : 0;
+      const Axis axis{size, stride, align_corners, padding};
+      const Tensor place = axis.place(ops::select(grid, -1, space - 1 - d));  // the grid says x first
+      taps_.push_back(taps_of(axis, ops::flatten(place, 1, -1), mode));
     }
     out_.insert(out_.end(), grid.sizes().begin() + 1, grid.sizes().end() - 1);
   }
@@ -95,30 +98,28 @@ class Sampler {
     return taps;
   }
   Tap tap(const Axis& axis, const Tensor& place, const Tensor& weight) const {
+    constexpr int64_t kNowhere = -(int64_t{1} << 60);  // a sum of one for each axis is still outside the input
     const Tensor at = ops::to_dtype(ops::detach(place), DType::kInt64);
     const Tensor safe = ops::clamp_between(at, int64_t{0}, axis.size - 1);
-    return {safe, pads_with_zeros_ ? ops::eq(safe, at) : Tensor(), weight};
+    const Tensor offset = axis.stride == 1 ? safe : ops::mul(safe, axis.stride);
+    return {pads_with_zeros_ ? ops::masked_fill(offset, ops::ne(safe, at), kNowhere) : offset, weight};
   }
 
   // With every tap of the axes from `axis` on; `tap` joins those before.
   void combine(const Tap& tap, size_t axis) {
-    if (axis == axes_.size()) {
-      constexpr int64_t kNothing = -1;  // an index outside the input
-      indices_.push_back(tap.inside ? ops::masked_fill(tap.at, ops::logical_not(tap.inside), kNothing) : tap.at);
+    if (axis == taps_.size()) {
+      indices_.push_back(tap.offset);
       if (tap.weight) weights_.push_back(tap.weight);
       return;
     }
     for (const Tap& other : taps_[axis]) {
-      Tap both{ops::add(ops::mul(tap.at, axes_[axis].size), other.at), tap.inside, tap.weight};
-      if (tap.inside) both.inside = ops::logical_and(tap.inside, other.inside);
-      if (tap.weight) both.weight = ops::mul(tap.weight, other.weight);
-      combine(both, axis + 1);
+      const Tensor weight = tap.weight ? ops::mul(tap.weight, other.weight) : Tensor();
+      combine({ops::add(tap.offset, other.offset), weight}, axis + 1);
     }
   }
 
   Tensor input_;
   bool pads_with_zeros_;
-  std::vector<Axis> axes_;
   std::vector<std::vector<Tap>> taps_;  // by axis
   Tensors indices_, weights_;           // of each combination; no weights: all of each
   Sizes out_;
