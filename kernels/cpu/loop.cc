@@ -202,6 +202,12 @@ template <typename F>
 void Loop<C>::each_rows(const Strides& strides, int64_t at, int64_t n, F f) const {
   const int last = static_cast<int>(space_.sizes.size()) - 1;
   if (last < 0) return f(int64_t{0}, int64_t{0}, Rows{1, 0, n, 1});
+  if (last == 1) {  // mostly a part of one row, which takes less than finding it in general
+    const int64_t row = at / inner(), column = at - row * inner();
+    if (column + n <= inner()) {
+      return f(row * strides[0] + column * strides[1], int64_t{0}, Rows{1, 0, n, strides[1]});
+    }
+  }
   Strides index(space_.sizes.size());
   int64_t offset = 0;
   for (int d = last; d >= 0; --d) {
