@@ -108,12 +108,12 @@ TEST_F(BFloat16Operators, TakeEveryLengthAndPhase) {
 TEST_F(BFloat16Operators, TakeEveryLayout) {
   const Tensor x = every_pattern(40503), wide = floats(x);
   const Geometry layouts[] = {
-      {{300, 200}, {200, 1}, 5, true},   // plain
-      {{200, 300}, {1, 200}, 0, true},   // transposed
-      {{200, 300}, {1, 0}, 3, true},     // a column, broadcast
-      {{200, 300}, {0, 1}, 0, true},     // a row, broadcast
-      {{3000, 20}, {0, 1}, 0, true},     // a short row, over and over
-      {{100, 300}, {600, 2}, 1, true},   // every second element
+      {{300, 200}, {200, 1}, 5, true},  // plain
+      {{200, 300}, {1, 200}, 0, true},  // transposed
+      {{200, 300}, {1, 0}, 3, true},    // a column, broadcast
+      {{200, 300}, {0, 1}, 0, true},    // a row, broadcast
+      {{3000, 20}, {0, 1}, 0, true},    // a short row, over and over
+      {{100, 300}, {600, 2}, 1, true},  // every second element
   };
   for (const Geometry& layout : layouts) {
     const Tensor a = view_of(x, layout), wide_a = view_of(wide, layout);

@@ -10,29 +10,21 @@
 
 #include "kernels/common/special_math.h"
 #include "kernels/cpu/isa/padded.h"
+#include "kernels/cpu/isa/series.h"
 
 namespace tt::cpu::TT_ISA {
 
-using math::chebyshev;
 using math::where;
-
-template <typename T>
-inline constexpr bool kIsShort = sizeof(T) == 4;
 
 // log(Gamma(y)) / (y - 2) between 1.5 and 2.5, at t = 2 (y - 2): a Chebyshev series of values exact to 40 digits.
 template <typename T>
 TT_HOST_DEVICE double lgamma_beside_two(double t) {
-  if constexpr (kIsShort<T>) {
-    return chebyshev(t, -7.747248733788217e-09, 6.962242692768951e-08, -6.410003033826223e-07, 6.110065797003576e-06,
-                     -6.139556963628233e-05, 0.0006727515726001485, -0.008658972394126285, 0.16322170068760064,
-                     0.41418612492156676);
-  } else {
-    return chebyshev(t, 3.245660731626191e-17, -2.706656814831896e-16, 2.2653768767833064e-15, -1.9039501088488732e-14,
-                     1.6079151349711552e-13, -1.3656871334744932e-12, 1.1678602130652374e-11, -1.0070266869830198e-10,
-                     8.774075140687239e-10, -7.747248733788217e-09, 6.962242692768951e-08, -6.410003033826223e-07,
-                     6.110065797003576e-06, -6.139556963628233e-05, 0.0006727515726001485, -0.008658972394126285,
-                     0.16322170068760064, 0.41418612492156676);
-  }
+  return chebyshev_for<T>(t, 3.245660731626191e-17, -2.706656814831896e-16, 2.2653768767833064e-15,
+                          -1.9039501088488732e-14, 1.6079151349711552e-13, -1.3656871334744932e-12,
+                          1.1678602130652374e-11, -1.0070266869830198e-10, 8.774075140687239e-10,
+                          -7.747248733788217e-09, 6.962242692768951e-08, -6.410003033826223e-07, 6.110065797003576e-06,
+                          -6.139556963628233e-05, 0.0006727515726001485, -0.008658972394126285, 0.16322170068760064,
+                          0.41418612492156676);
 }
 
 // What Stirling's formula leaves out.
@@ -168,8 +160,7 @@ template <typename T>
 TT_HOST_DEVICE double gamma_density_of(double a, double x) {
   const double u = (x - a) / a, z = 1 / (a * a);
   const double correction = (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260 - z / 1680))) / a;
-  const double large =
-      math::sqrt(a / (2 * math::kPi<double>)) * math::exp(a * (math::log1p(u) - u) - correction);
+  const double large = math::sqrt(a / (2 * math::kPi<double>)) * math::exp(a * (math::log1p(u) - u) - correction);
   const double plain = math::exp(a * math::log(x) - x - lgamma_of_positive<T>(a));
   return where((a < 20) | (std::fabs(u) > 0.4), plain, large);
 }
