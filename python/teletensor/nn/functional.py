@@ -6,6 +6,8 @@ the operator's (``inplace``, ``training``, padding by name).
 
 from __future__ import annotations
 
+import array
+import functools
 import math
 
 from .. import _C
@@ -507,6 +509,12 @@ _MANY_PLANES = 32
 
 
 def _pad_index(mode: str, size: int, before: int, after: int, device) -> Tensor:
+    places = _pad_places(mode, size, before, after)
+    return _C.from_bytes(places, _C.int64, [len(places) // 8], device)
+
+
+@functools.lru_cache(maxsize=64)  # layers pad the same again and again
+def _pad_places(mode: str, size: int, before: int, after: int) -> bytes:
     places = range(-before, size + after)
     if mode == "reflect":
         if max(before, after) >= size:
@@ -521,7 +529,7 @@ def _pad_index(mode: str, size: int, before: int, after: int, device) -> Tensor:
         index = [p % size for p in places]
     else:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
-    return _C.tensor(index, dtype=_C.int64, device=device)
+    return array.array("q", index).tobytes()
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
