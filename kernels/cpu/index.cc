@@ -78,7 +78,7 @@ void pick(const Tensor& x, const Selection& selection, Tensor& out) {
       const int64_t* offsets = selection.offsets.data_as<int64_t>() + at[2];
       if (offset_step == 0 && step == 1) {
         std::memcpy(to, from + offsets[0], n * sizeof(T));
-      } else if (step == 0 && n == selection.offsets.numel() && !runs.empty()) {
+      } else if (step == 0 && offset_step == 1 && n == selection.offsets.numel() && !runs.empty()) {
         copy_runs(to, from, runs);
       } else {
         pick_elements(to, from, step, offsets, offset_step, n);
@@ -121,7 +121,8 @@ void place(const Tensor& out, const Selection& selection, const Tensor& values, 
   const int64_t shared = dim_to_share(selection), shares = shared < 0 ? 1 : selection.sizes[shared];
   const Runs runs = runs_of(selection);
   const int64_t work = std::max<int64_t>(elements(selection) / shares, 1);
-  parallel_for(shares, std::max<int64_t>(kGrain / work, kLine), [&](int64_t begin, int64_t end) {
+  const int64_t least = shared >= 0 && selection.steps[shared] == 1 ? kLine : 1;
+  parallel_for(shares, std::max<int64_t>(kGrain / work, least), [&](int64_t begin, int64_t end) {
     Sizes sizes = selection.sizes;
     int64_t first_value = 0, first_element = 0;
     if (shared >= 0) {
@@ -131,7 +132,8 @@ void place(const Tensor& out, const Selection& selection, const Tensor& values, 
     }
     const Nest<3> nest(sizes, {value_strides, selection.steps, selection.offset_strides});
     const int64_t value_step = nest.stride(0), step = nest.stride(1), offset_step = nest.stride(2);
-    const bool by_runs = !runs.empty() && step == 0 && nest.length() == selection.offsets.numel();
+    const bool whole = step == 0 && offset_step == 1 && nest.length() == selection.offsets.numel();
+    const bool by_runs = whole && !runs.empty();
     nest.walk(0, nest.rows(), [&](const Nest<3>::Offsets& at, int64_t) {
       const T* from = values.data_as<T>() + first_value + at[0];
       T* to = out.data_as<T>() + first_element + at[1];

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <numeric>
 
 #include "engine/op_ids.h"
 #include "engine/ops.h"
@@ -325,6 +326,14 @@ TEST(Index, MovesNeighboursTogether) {
     add_one_by_one(x, 2, index, values, want);
     EXPECT_EQ(values_of(out), values_of(want));
   }
+}
+
+TEST(Index, TakesRowsOfOneElement) {  // as long as the index, whose neighbours they are not
+  const Tensor column = random_tensor({20}, DType::kFloat32), x = expand(column, 1, 16);
+  std::vector<double> places(16);
+  std::iota(places.begin(), places.end(), 2);
+  const Tensor out = indexed(x, {ints({16}, places)});
+  for_each_place(out.sizes(), [&](const std::vector<int64_t>& p) { ASSERT_EQ(at(out, p), at(column, {p[0] + 2})); });
 }
 
 TEST(Index, TakesMoreThanAThreadDoes) {
