@@ -206,7 +206,10 @@ struct Largest {
       std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
   static constexpr bool kRawBytes = false;
   TT_INLINE T lift(T x) { return Lift::of(x); }
-  TT_INLINE T combine(T a, T x) { return ((x > a) | (x != x)) ? x : a; }
+  TT_INLINE T combine(T a, T x) {
+    const T larger = x > a ? x : a;  // one instruction; a where it is NaN
+    return x != x ? x : larger;
+  }
   TT_INLINE Total init() { return kIdentity; }
   TT_INLINE void add(Total& total, T part) { total = combine(total, part); }
   TT_INLINE void merge(Total& total, Total later) { total = combine(total, later); }
@@ -220,7 +223,10 @@ struct Smallest {
       std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
   static constexpr bool kRawBytes = false;
   TT_INLINE T lift(T x) { return Lift::of(x); }
-  TT_INLINE T combine(T a, T x) { return ((x < a) | (x != x)) ? x : a; }
+  TT_INLINE T combine(T a, T x) {
+    const T smaller = x < a ? x : a;
+    return x != x ? x : smaller;
+  }
   TT_INLINE Total init() { return kIdentity; }
   TT_INLINE void add(Total& total, T part) { total = combine(total, part); }
   TT_INLINE void merge(Total& total, Total later) { total = combine(total, later); }
