@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <climits>
 #include <cstddef>
@@ -131,12 +132,21 @@ enum class Outcome {
 
 namespace internal {
 
-inline void futex_wait(std::atomic<uint32_t>& word, uint32_t seen) {
-  timespec timeout{0, std::chrono::nanoseconds(kPatience).count()};
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT, seen, &timeout, nullptr, 0);
+// Asleep are those who wait for a chunk; woken are those whose chunks come: `bits` has one for each chunk of the ring.
+inline void futex_wait(std::atomic<uint32_t>& word, uint32_t seen, uint32_t bits) {
+  timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_nsec += std::chrono::nanoseconds(kPatience).count();
+  if (until.tv_nsec >= 1'000'000'000) until.tv_nsec -= 1'000'000'000, ++until.tv_sec;
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_BITSET, seen, &until, nullptr, bits);
 }
-inline void futex_wake(std::atomic<uint32_t>& word) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+inline void futex_wake(std::atomic<uint32_t>& word, uint32_t bits) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, bits);
+}
+// Of the `count` chunks from `number` on.
+inline uint32_t bits_of(uint32_t number, uint32_t count) {
+  static_assert(kChunks == 32);
+  return std::rotl(count < kChunks ? (1u << count) - 1 : ~0u, static_cast<int>(number % kChunks));
 }
 #if defined(__x86_64__)
 inline void pause() { __builtin_ia32_pause(); }
@@ -144,10 +154,10 @@ inline void pause() { __builtin_ia32_pause(); }
 inline void pause() { std::this_thread::yield(); }
 #endif
 
-// Waits until `enough(counter)`: spinning first, then asleep on the counter, and counted in `sleeps`, so that the other
-// side knows to wake us.
+// Waits until `enough(counter)`: spinning first, then asleep on the counter, for a chunk of `bits`, and counted in
+// `sleeps`, so that the other side knows to wake us.
 template <typename Enough, typename GoOn>
-bool wait(std::atomic<uint32_t>& counter, std::atomic<uint32_t>& sleeps, Enough&& enough, GoOn&& go_on) {
+bool wait(std::atomic<uint32_t>& counter, std::atomic<uint32_t>& sleeps, uint32_t bits, Enough&& enough, GoOn&& go_on) {
   auto deadline = std::chrono::steady_clock::now() + kSpin;
   do {
     for (int i = 0; i < 64; ++i) {
@@ -159,16 +169,17 @@ bool wait(std::atomic<uint32_t>& counter, std::atomic<uint32_t>& sleeps, Enough&
     sleeps.fetch_add(1, std::memory_order_seq_cst);
     uint32_t seen = counter.load(std::memory_order_seq_cst);
     bool ready = enough(seen);
-    if (!ready) futex_wait(counter, seen);
+    if (!ready) futex_wait(counter, seen, bits);
     sleeps.fetch_sub(1, std::memory_order_relaxed);
     if (ready || enough(counter.load(std::memory_order_acquire))) return true;
     if (!go_on()) return false;
   }
 }
 
-inline void advance(std::atomic<uint32_t>& counter, uint32_t to, std::atomic<uint32_t>& sleeps) {
-  counter.store(to, std::memory_order_seq_cst);
-  if (sleeps.load(std::memory_order_seq_cst) != 0) futex_wake(counter);
+// `counter` from `from` on by `count`.
+inline void advance(std::atomic<uint32_t>& counter, uint32_t from, uint32_t count, std::atomic<uint32_t>& sleeps) {
+  counter.store(from + count, std::memory_order_seq_cst);
+  if (sleeps.load(std::memory_order_seq_cst) != 0) futex_wake(counter, bits_of(from, count));
 }
 
 }  // namespace internal
@@ -191,12 +202,13 @@ class End {
   // To a consumer its bytes may change under a hostile producer: copy first, then look.
   char* chunk(uint32_t number) const { return chunks_ + (number % kChunks) * kChunkBytes; }
 
-  // Waits until chunk `number` is there, which is to come soon: the counters wrap. `go_on()` is asked every kPatience, by
-  // each thread that waits.
+  // Waits until chunk `number` is there, which is to come soon: the counters wrap. `go_on()` is asked every kPatience,
+  // by each thread that waits.
   template <typename GoOn>
   Outcome await(uint32_t number, GoOn&& go_on) const {
     auto there = [&](uint32_t theirs) { return static_cast<int32_t>(theirs + ahead_ - number) > 0; };
-    if (!internal::wait(theirs_, our_sleeps_, there, go_on)) return Outcome::kStopped;
+    const uint32_t bits = internal::bits_of(number, 1);
+    if (!internal::wait(theirs_, our_sleeps_, bits, there, go_on)) return Outcome::kStopped;
     uint32_t count;
     return ready(number, &count);
   }
@@ -212,9 +224,9 @@ class End {
   }
   // Hands the next `count` chunks to the other side.
   void pass(uint32_t count) {
-    const uint32_t to = passed() + count;
-    passed_.store(to, std::memory_order_release);
-    internal::advance(ours_, to, their_sleeps_);
+    const uint32_t from = passed();
+    passed_.store(from + count, std::memory_order_release);
+    internal::advance(ours_, from, count, their_sleeps_);
   }
 
  private:

@@ -25,7 +25,7 @@ class Flights {
   Flights(const Flights&) = delete;
   Flights& operator=(const Flights&) = delete;
 
-  bool empty() const { return under_way_.empty(); }
+  size_t size() const { return under_way_.size(); }
   // The first chunk that is not under way.
   uint32_t next() const { return next_; }
   // The device has begun with the next `chunks`, and is through with them at `landed`.
@@ -35,7 +35,7 @@ class Flights {
   }
   // Passes what the device is through with to the client. Throws Error where the device failed.
   void land() {
-    while (!empty() && under_way_.front().landed->done()) pass_first();
+    while (size() != 0 && under_way_.front().landed->done()) pass_first();
   }
   // The same, after waiting for the first. Requires one.
   void await_first() {

@@ -13,6 +13,7 @@ namespace {
 
 using shared_ring::End;
 using shared_ring::kChunkBytes;
+using shared_ring::kChunks;
 using shared_ring::Outcome;
 
 // A segment's pages stay with it until its session ends, outside of the session's account.
@@ -25,8 +26,10 @@ constexpr std::chrono::seconds kLaneWait{1};
 // Pinning a lane takes the system some milliseconds, and the copy that it saves, of a transfer below this, less than
 // waiting for the device does.
 constexpr uint64_t kInPlaceBytes = 1 << 20;
-// What a device is given as one copy: beginning a copy takes about as long as copying a chunk.
-constexpr uint32_t kFlightChunks = shared_ring::kChunks / 8;
+// What a device is given as one copy: beginning a copy takes about as long as copying a chunk. So while it has this
+// many copies to do, it gets no smaller one.
+constexpr uint32_t kFlightChunks = kChunks / 8;
+constexpr size_t kBusy = 2;
 
 absl::Status outcome_status(Outcome outcome) {
   if (outcome == Outcome::kReady) return absl::OkStatus();
@@ -41,25 +44,26 @@ absl::Status fly(End& end, uint64_t left, Begin&& begin, absl::FunctionRef<bool(
   Flights flights(end);
   while (left != 0) {
     flights.land();
+    const uint32_t next = flights.next(), adjacent = kChunks - next % kChunks;
+    const uint64_t wanted = (left - 1) / kChunkBytes + 1;
+    const auto whole = static_cast<uint32_t>(std::min<uint64_t>({kFlightChunks, adjacent, wanted}));
     uint32_t chunks = 0;
-    Outcome outcome = end.ready(flights.next(), &chunks);
-    if (outcome == Outcome::kReady && chunks == 0) {  // the device's turn, or the client's
-      if (!flights.empty()) {
-        flights.await_first();
-      } else {
-        outcome = end.await(flights.next(), go_on);
-      }
+    Outcome outcome = end.ready(next, &chunks);
+    if (outcome == Outcome::kReady && chunks < whole && flights.size() >= (chunks == 0 ? 1 : kBusy)) {
+      flights.await_first();  // meanwhile there come more
+      continue;
     }
+    if (outcome == Outcome::kReady && chunks == 0) outcome = end.await(next, go_on);
     if (outcome != Outcome::kReady) return outcome_status(outcome);
     if (chunks == 0) continue;
-    chunks = static_cast<uint32_t>(std::min<uint64_t>({chunks, kFlightChunks, (left - 1) / kChunkBytes + 1}));
+    chunks = std::min(chunks, whole);
     const uint64_t size = std::min(left, chunks * kChunkBytes);
-    absl::StatusOr<std::shared_ptr<Event>> landed = begin(end.chunk(flights.next()), size);
+    absl::StatusOr<std::shared_ptr<Event>> landed = begin(end.chunk(next), size);
     if (!landed.ok()) return landed.status();
     flights.add(chunks, *std::move(landed));
     left -= size;
   }
-  while (!flights.empty()) flights.await_first();
+  while (flights.size() != 0) flights.await_first();
   return absl::OkStatus();
 }
 
