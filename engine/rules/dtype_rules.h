@@ -138,6 +138,7 @@ template <typename... A>
 DType multiplied(const A&... args) {
   return multiplied_all({&args...});
 }
+DType activated(DType product, bool use_gelu);  // what relu or gelu of a product is
 
 // Factorisations: float32, float64 or complex, and one of both.
 DType decomposed(const Arg& a);

@@ -194,5 +194,10 @@ DType multiplied_all(std::initializer_list<const Arg*> args) {
   return t;
 }
 
+DType activated(DType product, bool use_gelu) {
+  require_real(product);
+  return use_gelu ? require_floating(product) : product;
+}
+
 }  // namespace dtype_rules
 }  // namespace tt

@@ -1,4 +1,4 @@
-// matmul and linear: batches of matrix products.
+// matmul, linear and addmm_activation: batches of matrix products.
 #include <algorithm>
 #include <vector>
 
@@ -7,6 +7,7 @@
 #include "engine/rules/error.h"
 #include "kernels/common/element.h"
 #include "kernels/common/factor.h"
+#include "kernels/common/product_chain.h"
 #include "kernels/cpu/chain.h"
 #include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/kernels.h"
@@ -117,6 +118,14 @@ void add_row(const Tensor& row, Tensor& out) {
 void matmul(const Tensor& input, const Tensor& other, Tensor& out) {
   if (is_complex(out.dtype())) return multiply_complex(input, other, out);
   multiply(input, other, nullptr, &other, out);
+}
+
+void addmm_activation(const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha, bool use_gelu,
+                      Tensor& out) {
+  matmul(mat1, mat2, out);
+  ProductChain chain(out);
+  finish_activated(chain, input, beta, alpha, use_gelu);
+  run_chain(chain.steps(), out);
 }
 
 void linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Tensor& out) {

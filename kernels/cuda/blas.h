@@ -8,7 +8,10 @@
 
 namespace tt::cuda {
 
-// c = a x b, a batch of them. Elements are of `dtype`, floating or complex; 16-bit ones are summed in float.
+// What becomes of a product with its bias. Whether a NaN stays one is the library's: fmax(0, NaN) is 0.
+enum class Activation : uint8_t { kNone, kRelu, kGelu };  // gelu: approximated by tanh
+
+// c = alpha * a x b, a batch of them. Elements are of `dtype`, floating or complex; 16-bit ones are summed in float.
 struct BlasProduct {
   DType dtype;
   int64_t m, n, k;  // none is 0
@@ -19,6 +22,8 @@ struct BlasProduct {
   int64_t a_step = 0, b_step = 0, c_step = 0;  // from entry to entry, in elements
   // n contiguous numbers, 16-byte aligned, added to every row; never with a batch, float64 or complex numbers.
   const void* bias = nullptr;
+  Activation activation = Activation::kNone;  // never without a bias
+  double alpha = 1;
   bool tf32 = false;           // whether float32 may be multiplied with fewer bits
   bool wide = false;           // whether c is float32 where `dtype` has 16 bits; never with a bias
   bool accumulate = false;     // whether c grows by the product instead of being overwritten; never with a bias

@@ -1,11 +1,13 @@
-// matmul and linear: batches of matrix products. Floating and complex ones are a library's; those of integers are done here.
+// matmul, linear and addmm_activation: batches of matrix products. Floating and complex ones are a library's; those of integers are done here.
 #include <algorithm>
 
 #include "engine/context.h"
 #include "kernels/common/dims.h"
 #include "kernels/common/factor.h"
+#include "kernels/common/product_chain.h"
 #include "kernels/cuda/bias.h"
 #include "kernels/cuda/blas.h"
+#include "kernels/cuda/chain.h"
 #include "kernels/cuda/collect.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/kernels.h"
@@ -98,8 +100,14 @@ void multiply_batch(const Queue& queue, BlasProduct product, BatchDims dims) {
   }
 }
 
-// `bias`: null, or as BlasProduct wants it.
-void multiply_floats(const Tensor& input, const Tensor& other, const void* bias, const Tensor& out) {
+// What the library does beside, as BlasProduct wants it.
+struct Epilogue {
+  const void* bias = nullptr;
+  Activation activation = Activation::kNone;
+  double alpha = 1;
+};
+
+void multiply_floats(const Tensor& input, const Tensor& other, const Epilogue& epilogue, const Tensor& out) {
   const bool folded = other.dim() <= 2;
   Tensor a = fits(input, true, folded) ? input : contiguous(input);
   Tensor b = fits(other, false, false) ? other : contiguous(other);
@@ -122,7 +130,9 @@ void multiply_floats(const Tensor& input, const Tensor& other, const void* bias,
                       *leading(left.matrix, left.rows, left.columns),
                       *leading(right.matrix, right.rows, right.columns),
                       out.data()};
-  product.bias = bias;
+  product.bias = epilogue.bias;
+  product.activation = epilogue.activation;
+  product.alpha = epilogue.alpha;
   product.tf32 = Context::current().allow_tf32;
   multiply_batch(queue_of(out), product, dims);
 }
@@ -168,7 +178,7 @@ void multiply(const Tensor& input, const Tensor& other, const Tensor& bias, Tens
   if (input.size(-1) == 0) {
     fill_zeros(queue_of(out), out);
   } else if (has_gradients(out.dtype())) {
-    multiply_floats(input, other, fused ? bias.data() : nullptr, out);
+    multiply_floats(input, other, {fused ? bias.data() : nullptr}, out);
   } else {
     multiply_integers(input, other, out);
   }
@@ -178,6 +188,21 @@ void multiply(const Tensor& input, const Tensor& other, const Tensor& bias, Tens
 }  // namespace
 
 void matmul(const Tensor& input, const Tensor& other, Tensor& out) { multiply(input, other, Tensor(), out); }
+
+// By the library alone where input is a bias for each column, else what it does not do in steps over the product.
+void addmm_activation(const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha, bool use_gelu,
+                      Tensor& out) {
+  const bool one_each = input.dim() == 1 && beta.to_complex() == 1.0 && out.numel() > 0 && mat1.size(1) > 0;
+  const Tensor bias = one_each ? contiguous(input) : Tensor();
+  if (one_each && adds_bias(bias, out)) {
+    const Activation activation = use_gelu ? Activation::kGelu : Activation::kRelu;
+    return multiply_floats(mat1, mat2, {bias.data(), activation, alpha.to_double()}, out);
+  }
+  matmul(mat1, mat2, out);
+  ProductChain chain(out);
+  finish_activated(chain, input, beta, alpha, use_gelu);
+  run_chain(chain.steps(), out);
+}
 
 void linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Tensor& out) {
   check_linear_bias(weight, bias);

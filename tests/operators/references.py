@@ -26,6 +26,13 @@ def reduce(losses, reduction: str):
     return losses if reduction == "none" else getattr(np, reduction)(losses)
 
 
+def activation(x, use_gelu: bool):
+    """relu, or gelu approximated by tanh."""
+    if not use_gelu:
+        return np.maximum(x, 0)
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
 def per_channel(values, ndim: int):
     """[C] as [C, 1, ...], to broadcast along dimension 1; None as it is."""
     return None if values is None else np.reshape(values, [-1] + [1] * (ndim - 2))

@@ -102,3 +102,31 @@ def test_masked_softmax_and_norm(torch):
     np.testing.assert_allclose(got, [[1 / (1 + np.e**2), 0, np.e**2 / (1 + np.e**2)]], rtol=1e-6)
     assert torch.masked.norm(x, 2.0, 1, mask=mask).item() == pytest.approx(np.sqrt(10))
     assert torch.masked.median(x, 1, mask=mask).item() == 1
+
+
+def test_addmm_activation(torch, device):
+    bias, a, b = torch.randn(5), torch.randn(3, 4), torch.randn(4, 5)
+    plain = torch.addmm(bias, a, b)
+    torch.testing.assert_close(torch._addmm_activation(bias, a, b).cpu(), plain.relu().cpu())
+    gelu = torch.nn.functional.gelu(plain, approximate="tanh")
+    torch.testing.assert_close(bias._addmm_activation(a, b, use_gelu=True).cpu(), gelu.cpu())
+    out = torch.empty(3, 5)
+    assert torch._addmm_activation(bias, a, b, out=out) is out
+    torch.testing.assert_close(out.cpu(), plain.relu().cpu())
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float, but got double instead"):
+        torch._addmm_activation(bias, a, b, out=torch.empty(3, 5, dtype=torch.float64))
+    with pytest.raises(NotImplementedError, match="derivative for _addmm_activation is not implemented"):
+        x = a.clone().requires_grad_()
+        torch._addmm_activation(bias, x, b).sum().backward()
+        x.grad.tolist()
+
+
+def test_a_nan_stays_one_where_we_choose_how(torch, device):
+    """The CPU's way, and a GPU's where the library is not asked for the activation: by `relu(linear(...))` never."""
+    bad = torch.tensor([[float("nan"), 1.0]])
+    weight, bias = torch.ones(5, 2), torch.ones(5)
+    assert torch.nn.functional.linear(bad, weight, bias).relu().isnan().all().item()
+    fused = torch.nn.Sequential(torch.nn.Linear(2, 5), torch.nn.ReLU()).to(bad.device)
+    assert fused(bad).isnan().all().item()
+    cpu = [t.cpu() for t in (bias, bad, weight.t())]
+    assert torch._addmm_activation(*cpu).isnan().all().item() and torch._addmm_activation(*cpu, use_gelu=True).isnan().all().item()

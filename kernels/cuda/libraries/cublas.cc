@@ -69,6 +69,14 @@ cublasComputeType_t compute_type(const BlasProduct& p) {
 bool is_transposed(const Matrix& x) { return x.column_stride != 1; }
 int64_t leading_dimension(const Matrix& x) { return is_transposed(x) ? x.column_stride : x.row_stride; }
 
+cublasLtEpilogue_t epilogue_of(Activation activation) {
+  switch (activation) {
+    case Activation::kRelu: return CUBLASLT_EPILOGUE_RELU_BIAS;
+    case Activation::kGelu: return CUBLASLT_EPILOGUE_GELU_BIAS;
+    default: return CUBLASLT_EPILOGUE_BIAS;
+  }
+}
+
 // How an address is aligned, as far as kernels care.
 uint32_t alignment(const void* p) {
   uint32_t bytes = 256;
@@ -81,7 +89,7 @@ using Key = std::array<int64_t, 16>;
 // All that the choice of an algorithm depends on.
 Key key_of(const BlasProduct& p, int device) {
   const int64_t flags = is_transposed(p.a) | is_transposed(p.b) << 1 | (p.bias != nullptr) << 2 | p.tf32 << 3 |
-                        p.wide << 4 | p.accumulate << 5;
+                        p.wide << 4 | p.accumulate << 5 | static_cast<int64_t>(p.activation) << 6;
   return {device,
           static_cast<int64_t>(p.dtype),
           flags,
@@ -112,7 +120,7 @@ class Problem {
     set(CUBLASLT_MATMUL_DESC_TRANSA, turn_b);
     set(CUBLASLT_MATMUL_DESC_TRANSB, turn_a);
     if (p.bias) {
-      set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p.activation));
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
     }
     lay_out(b_, p.dtype, p.b, p.k, p.n, p.b_step);
@@ -144,8 +152,8 @@ class Problem {
   // `workspace`: as much as `chosen` says.
   void run(cublasLtHandle_t handle, const cublasLtMatmulHeuristicResult_t& chosen, void* workspace,
            StreamHandle stream) const {
-    const double one[] = {1, 0}, kept[] = {p_.accumulate ? 1.0 : 0.0, 0};  // the second: a complex number's imaginary part
-    const float one_f[] = {1, 0}, kept_f[] = {p_.accumulate ? 1.0F : 0.0F, 0};
+    const double one[] = {p_.alpha, 0}, kept[] = {p_.accumulate ? 1.0 : 0.0, 0};  // the second: a complex number's imaginary part
+    const float one_f[] = {static_cast<float>(p_.alpha), 0}, kept_f[] = {p_.accumulate ? 1.0F : 0.0F, 0};
     const bool in_double = is_double(p_.dtype);
     const void *alpha = in_double ? static_cast<const void*>(one) : one_f,
                *beta = in_double ? static_cast<const void*>(kept) : kept_f;
