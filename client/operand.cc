@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "engine/rules/half.h"
+#include "engine/rules/float8.h"
 
 namespace tt::client {
 namespace {
@@ -56,6 +56,8 @@ double item(const Tensor& tensor) {
     case DType::kUInt16: return as_double<uint16_t>(bytes);
     case DType::kUInt32: return as_double<uint32_t>(bytes);
     case DType::kUInt64: return as_double<uint64_t>(bytes);
+    case DType::kFloat8E4m3fn: return as_double<Float8E4m3fn>(bytes);
+    case DType::kFloat8E5m2: return as_double<Float8E5m2>(bytes);
     case DType::kComplex64:
     case DType::kComplex128: break;
   }

@@ -1,7 +1,7 @@
 #include "engine/tensor.h"
 
 #include "engine/rules/error.h"
-#include "engine/rules/half.h"
+#include "engine/rules/float8.h"
 
 namespace tt {
 namespace {
@@ -106,6 +106,8 @@ Tensor scalar_tensor(const Scalar& value, DType dtype, Device device) {
     case DType::kUInt16: write(t, static_cast<uint16_t>(value.to_int())); break;
     case DType::kUInt32: write(t, static_cast<uint32_t>(value.to_int())); break;
     case DType::kUInt64: write(t, static_cast<uint64_t>(value.to_int())); break;
+    case DType::kFloat8E4m3fn: write(t, Float8E4m3fn(static_cast<float>(value.to_double()))); break;
+    case DType::kFloat8E5m2: write(t, Float8E5m2(static_cast<float>(value.to_double()))); break;
   }
   return t;
 }

@@ -14,6 +14,7 @@ FIELDS = {
     "op", "id", "sig", "doc", "python", "aliases", "dtype", "compute", "shape", "device", "body",
     "composite", "kernel", "landing", "out", "grad", "dynamic", "random", "inplace", "ref", "samples", "errors", "view",
     "tolerance", "dtypes", "complex", "holomorphic", "overload_of", "twice", "checked_inputs", "checked_outputs",
+    "float8",
 }  # fmt: skip
 IMPLEMENTATIONS = ("body", "composite", "kernel", "view")
 LANDINGS = ("overwriting", "updating")

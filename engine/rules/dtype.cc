@@ -10,15 +10,17 @@ namespace {
 constexpr std::array<std::string_view, kNumDTypes> kNames = {
     "bool",     "uint8",   "int8",    "int16",     "int32",      "int64",  "float16", "bfloat16",
     "float32",  "float64", "complex64", "complex128", "uint16", "uint32", "uint64",
+    "float8_e4m3fn", "float8_e5m2",
 };
 
 constexpr std::array<std::string_view, kNumDTypes> kWords = {
     "Bool",  "Byte",   "Char",         "Short",         "Int",    "Long",   "Half",   "BFloat16",
     "Float", "Double", "ComplexFloat", "ComplexDouble", "UInt16", "UInt32", "UInt64",
+    "Float8_e4m3fn", "Float8_e5m2",
 };
 
 // The wide unsigned types, which meet none but floating ones.
-bool is_loner(DType t) { return t >= DType::kUInt16; }
+bool is_loner(DType t) { return t >= DType::kUInt16 && t <= DType::kUInt64; }
 
 DType promote_integers(DType a, DType b) {
   // Signed and unsigned of one width meet in the next wider signed type.
@@ -56,6 +58,10 @@ std::string_view c_word(DType t) {
       return "c10::Half";
     case DType::kBFloat16:
       return "c10::BFloat16";
+    case DType::kFloat8E4m3fn:
+      return "c10::Float8_e4m3fn";
+    case DType::kFloat8E5m2:
+      return "c10::Float8_e5m2";
     default:
       return name(t);
   }
@@ -77,11 +83,14 @@ DType to_real(DType t) {
 
 DType to_complex(DType t) {
   if (is_complex(t)) return t;
+  check(!is_float8(t), "Unknown Complex ScalarType for ", type_word(t));
   return t == DType::kFloat64 ? DType::kComplex128 : DType::kComplex64;
 }
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
+  check(!is_float8(a) && !is_float8(b), "Promotion for Float8 Types is not supported, attempted to promote ",
+        type_word(a), " and ", type_word(b));
   Category ca = category(a), cb = category(b);
   if (is_loner(a) || is_loner(b)) {
     check(ca == Category::kFloating || cb == Category::kFloating,

@@ -28,8 +28,10 @@ enum class DType : uint8_t {
   kUInt16 = 12,
   kUInt32 = 13,
   kUInt64 = 14,
+  kFloat8E4m3fn = 15,
+  kFloat8E5m2 = 16,
 };
-inline constexpr int kNumDTypes = 15;
+inline constexpr int kNumDTypes = 17;
 
 // What promotion ranks first: a higher category wins whatever the width.
 enum class Category : uint8_t { kBool, kInteger, kFloating, kComplex };
@@ -37,7 +39,7 @@ enum class Category : uint8_t { kBool, kInteger, kFloating, kComplex };
 inline constexpr DType kDefaultFloat = DType::kFloat32;
 
 inline size_t item_size(DType t) {
-  constexpr uint8_t kSizes[kNumDTypes] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 2, 4, 8};
+  constexpr uint8_t kSizes[kNumDTypes] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 2, 4, 8, 1, 1};
   return kSizes[static_cast<size_t>(t)];
 }
 std::string_view name(DType t);       // "float32"
@@ -45,21 +47,29 @@ std::string_view c_word(DType t);     // C++'s word, which PyTorch uses in other
 std::string_view type_word(DType t);  // PyTorch's word in messages: "not implemented for 'Float'"
 std::optional<DType> parse_dtype(std::string_view name);
 inline Category category(DType t) {
-  if (t == DType::kBool) return Category::kBool;
-  if (t <= DType::kInt64 || t >= DType::kUInt16) return Category::kInteger;
-  return t <= DType::kFloat64 ? Category::kFloating : Category::kComplex;
+  using enum Category;
+  constexpr Category kCategories[kNumDTypes] = {kBool,     kInteger,  kInteger,  kInteger, kInteger, kInteger,
+                                                kFloating, kFloating, kFloating, kFloating, kComplex, kComplex,
+                                                kInteger,  kInteger,  kInteger,  kFloating, kFloating};
+  return kCategories[static_cast<size_t>(t)];
 }
 inline bool is_floating(DType t) { return category(t) == Category::kFloating; }
+// Floating, but only moved and cast: operators refuse them that do not say that they take them.
+inline bool is_float8(DType t) { return t >= DType::kFloat8E4m3fn; }
 inline bool is_complex(DType t) { return category(t) == Category::kComplex; }
 inline bool is_integral(DType t) { return category(t) <= Category::kInteger; }  // bool included
-inline bool is_unsigned(DType t) { return t == DType::kUInt8 || t >= DType::kUInt16; }  // bool not
+inline bool is_unsigned(DType t) {  // bool not
+  return t == DType::kUInt8 || (t >= DType::kUInt16 && t <= DType::kUInt64);
+}
 inline bool has_gradients(DType t) { return category(t) >= Category::kFloating; }
 inline bool is_valid(int64_t number) { return number >= 0 && number < kNumDTypes; }  // a number from the wire
 
 // The least type both convert to, PyTorch's table: promote(int64, float16) is float16. Throws Error
-// (RuntimeError) on uint16, uint32 or uint64 with another type that is not floating, as PyTorch does.
+// (RuntimeError) on uint16, uint32 or uint64 with another type that is not floating, and on 8-bit floating types with any
+// other type, as PyTorch does.
 DType promote(DType a, DType b);
-// The type of a complex number's parts, and the other way round; itself where there is no other.
+// The type of a complex number's parts, and the other way round; itself where there is no other. Throws Error
+// (RuntimeError) on 8-bit floating types, which are nobody's parts.
 DType to_real(DType t);
 DType to_complex(DType t);
 // `t` itself if floating or complex, else the default float.

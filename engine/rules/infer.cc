@@ -1,5 +1,5 @@
-// infer(): an operator's own rules, then what holds for all: one device, gradients, sizes that
-// can exist.
+// infer(): an operator's own rules, then what holds for all: one device, dtypes that it takes, gradients, sizes
+// that can exist.
 
 #include "engine/rules/error.h"
 #include "engine/rules/op.h"
@@ -36,6 +36,11 @@ DeviceType backend_of(Device arguments, Device results) {
   return either(DeviceType::kCUDA) ? DeviceType::kCUDA : DeviceType::kCPU;
 }
 
+void check_taken(const Op& op, const TensorMeta& t) {
+  check_as(ErrorKind::kNotImplemented, !is_float8(t.dtype) || op.takes_float8 || op.is_view, "not implemented for '",
+           type_word(t.dtype), "'");
+}
+
 // A complex number says nothing to what is computed in real ones.
 void check_number(const Inference& out) {
   for (const TensorMeta& meta : out.outputs) {
@@ -53,11 +58,13 @@ void infer_common(const Op& op, Args args, bool grad_enabled, Inference* out) {
     const Arg& arg = args[i];
     const Param& param = op.params[i];
     if (arg.kind == Arg::Kind::kTensor) {
+      check_taken(op, *arg.tensor);
       if (!op.any_devices) placement.add(*arg.tensor);
       requires_grad |= param.differentiable && arg.tensor->requires_grad;
     } else if (arg.kind == Arg::Kind::kTensors) {
       for (const TensorMeta* t : arg.list()) {
         if (!t) continue;
+        check_taken(op, *t);
         if (!op.any_devices) placement.add(*t);
         requires_grad |= param.differentiable && t->requires_grad;
       }
@@ -90,7 +97,9 @@ void infer(const Op& op, Args args, bool grad_enabled, Inference* out) {
   try {
     op.infer(args, out);
     infer_common(op, args, grad_enabled, out);
+    if (is_float8(out->compute)) out->compute = DType::kFloat32;  // nothing computes in them
     for (TensorMeta& meta : out->outputs) {
+      check_taken(op, meta);
       meta.device = out->device;
       meta.requires_grad = out->requires_grad && has_gradients(meta.dtype);
       check_size(meta);

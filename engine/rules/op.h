@@ -79,6 +79,7 @@ struct Op {
   bool differentiable;         // some parameter is
   bool saves;                  // a gradient's formula reads values of arguments or results: kept until backward
   bool any_devices;            // its tensors may be on several: it passes them on and computes nothing with them
+  bool takes_float8;           // of 8-bit floating numbers too, which most operators refuse
   OutRule out;                 // for callers with an `out=`, which know it from the operator in place
   Infer infer;
 

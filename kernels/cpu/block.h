@@ -1,7 +1,7 @@
 // Blocks: what pointwise kernels are made of, and the tables of them for this machine.
 //
 // A pointwise operator is computed a block at a time, in one of six types: float (also for
-// float16 and bfloat16), double, int32_t (also for bool and narrower integers), int64_t (also for
+// narrower floating types), double, int32_t (also for bool and narrower integers), int64_t (also for
 // wider unsigned ones, uint64 bit by bit) and the complex ones. A block function reads blocks of
 // that type and writes one; loads and stores convert between blocks and memory. Operators that cost less than those do
 // have a function of bfloat16 as it lies in memory, too. Each instruction set has a table of its own. Constant after

@@ -270,6 +270,8 @@ void run_chain(absl::Span<const ChainStep> steps, const Tensor& out) {
       if (stays_in_bfloat16(steps, out)) return run<BFloat16>(steps, out);
       [[fallthrough]];
     case DType::kFloat16:
+    case DType::kFloat8E4m3fn:  // infer() has made float32 of it
+    case DType::kFloat8E5m2:
     case DType::kFloat32: return run<float>(steps, out);
     case DType::kFloat64: return run<double>(steps, out);
     case DType::kComplex64: return run<Complex<float>>(steps, out);

@@ -71,7 +71,9 @@ void copy(const Tensor& src, const Tensor& dst) {
     case DType::kFloat64: return run_copy<double>(space, {&from}, to);
     case DType::kFloat32:
     case DType::kFloat16:
-    case DType::kBFloat16: return run_copy<float>(space, {&from}, to);
+    case DType::kBFloat16:
+    case DType::kFloat8E4m3fn:
+    case DType::kFloat8E5m2: return run_copy<float>(space, {&from}, to);
     default: return run_copy<int32_t>(space, {&from}, to);
   }
 }

@@ -1,38 +1,12 @@
 #include "kernels/cuda/cast.h"
 
+#include "kernels/cuda/cast_vectors.h"
+#include "kernels/cuda/float8.h"
 #include "kernels/cuda/layout.h"
-#include "kernels/cuda/vectors.h"
 
 namespace tt::cuda {
 
 namespace {
-
-// Where both lie one by one. A thread moves sixteen bytes of the wider, fewer of the other.
-template <typename From, typename To>
-struct Cast {
-  static constexpr int kLanes = 16 / (sizeof(From) > sizeof(To) ? sizeof(From) : sizeof(To));
-  int64_t n;
-  const From* from;
-  To* to;
-
-  TT_DEVICE void operator()(int64_t i) const {
-    const int64_t at = i * kLanes;
-    if (at + kLanes > n) {
-      for (int64_t j = at; j < n; ++j) to[j] = convert<To>(from[j]);
-      return;
-    }
-    const auto values = load_vector<From, kLanes>(from + at);
-    Vector<To, kLanes> results;
-    for (int lane = 0; lane < kLanes; ++lane) results.at[lane] = convert<To>(values.at[lane]);
-    store_vector(to + at, results);
-  }
-};
-
-template <typename From, typename To>
-void cast_vectors(const Queue& queue, const Tensor& src, const Tensor& dst) {
-  const Cast<From, To> cast{dst.numel(), src.data_as<From>(), dst.data_as<To>()};
-  for_each(queue, (cast.n + cast.kLanes - 1) / cast.kLanes, cast);
-}
 
 template <typename From>
 void cast_vectors_from(const Queue& queue, const Tensor& src, const Tensor& dst) {
@@ -60,6 +34,7 @@ void cast_anywhere(const Queue& queue, const Layout<2>& layout, const Tensor& sr
 }  // namespace
 
 void cast_elements(const Queue& queue, const Tensor& src, const Tensor& dst) {
+  if (is_float8(src.dtype()) || is_float8(dst.dtype())) return cast_float8(queue, src, dst);
   const Layout<2> layout(dst.sizes(), {broadcast_strides(src.sizes(), src.strides(), dst.sizes()), dst.strides()});
   if (is_complex(src.dtype()) || is_complex(dst.dtype())) {
     const DType dtype = is_complex(src.dtype()) ? src.dtype() : dst.dtype();

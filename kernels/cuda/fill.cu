@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "kernels/common/float8.h"
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/vectors.h"
 
@@ -60,10 +61,11 @@ E element_of(const Scalar& value) {
 template <typename T>
 T bits_of(const Scalar& value, DType dtype) {
   T bits{};
-  with_any_element(dtype, [&]<typename E>(std::type_identity<E>) {
+  const auto take = [&]<typename E>(std::type_identity<E>) {
     const E element = element_of<E>(value);
     std::memcpy(static_cast<void*>(&bits), &element, std::min(sizeof(T), sizeof(E)));
-  });
+  };
+  is_float8(dtype) ? with_float8(dtype, take) : with_any_element(dtype, take);
   return bits;
 }
 

@@ -1,7 +1,10 @@
 #include "kernels/cuda/pointwise.h"
 
+#include <algorithm>
+
 #include "engine/op_ids.h"
 #include "kernels/cuda/chain.h"
+#include "kernels/cuda/copy.h"
 #include "kernels/cuda/pointwise_call.h"
 
 namespace tt::cuda {
@@ -82,6 +85,26 @@ void run(const ChainStep& step, const Tensor& out) {
   launch(queue, builder.call());
 }
 
+bool is_float8_tensor(const Arg& arg) { return arg.kind == Arg::Kind::kTensor && is_float8(arg.tensor->dtype); }
+
+bool meets_float8(const ChainStep& step, const Tensor& out) {
+  return is_float8(out.dtype()) || std::any_of(step.args.begin(), step.args.end(), &is_float8_tensor);
+}
+
+// 8-bit floating numbers are float32 for a step's time: kernels need not know them.
+void run_widened(const ChainStep& step, const Tensor& out) {
+  absl::InlinedVector<Arg, 6> args(step.args.begin(), step.args.end());
+  Tensors kept;
+  for (Arg& arg : args) {
+    if (!is_float8_tensor(arg)) continue;
+    kept.push_back(contiguous_as(Tensor::from(arg.tensor), DType::kFloat32));
+    arg = Arg(kept.back().get());
+  }
+  const Tensor result = is_float8(out.dtype()) ? empty(out.sizes(), DType::kFloat32, out.device()) : out;
+  run_step({step.op, args, step.compute}, result);
+  if (!result.same(out)) copy(result, out);
+}
+
 void compute(Call& call) { run_step({call.op, call.args, call.inferred.compute}, call.outputs[0]); }
 
 void pointwise(Call& call) {
@@ -103,6 +126,7 @@ uint16_t power_of(const ChainStep& step) {
 bool divides(uint16_t op) { return row_of(op).divisor >= 0; }
 
 void run_step(const ChainStep& step, const Tensor& out) {
+  if (meets_float8(step, out)) return run_widened(step, out);
   switch (step.compute) {
     case DType::kFloat16:
     case DType::kBFloat16:

@@ -43,6 +43,8 @@ class OutOfMemoryError(RuntimeError): ...
 class LinAlgError(RuntimeError): ...
 
 bfloat16: dtype
+float8_e4m3fn: dtype
+float8_e5m2: dtype
 float16: dtype
 float32: dtype
 float64: dtype

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/op_ids.h"
-#include "engine/rules/half.h"
+#include "engine/rules/float8.h"
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
 #include "python/bindings/operators.h"
@@ -184,6 +184,8 @@ std::string pack_as(DType t, const std::vector<Scalar>& values) {
     case DType::kUInt16: pack<uint16_t>(values, &bytes); break;
     case DType::kUInt32: pack<uint32_t>(values, &bytes); break;
     case DType::kUInt64: pack<uint64_t>(values, &bytes); break;
+    case DType::kFloat8E4m3fn: pack<Float8E4m3fn>(values, &bytes); break;
+    case DType::kFloat8E5m2: pack<Float8E5m2>(values, &bytes); break;
   }
   return bytes;
 }
@@ -192,7 +194,8 @@ std::string pack_as(DType t, const std::vector<Scalar>& values) {
 
 DType default_float() { return default_float_; }
 void set_default_float(DType t) {
-  check_as(ErrorKind::kType, is_floating(t), "only floating-point types are supported as the default type");
+  check_as(ErrorKind::kType, is_floating(t) && !is_float8(t),
+           "only floating-point types are supported as the default type, and none of 8 bits");
   default_float_ = t;
 }
 

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "engine/rules/half.h"
+#include "engine/rules/float8.h"
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
 
@@ -33,6 +33,8 @@ Scalar element(DType t, const char* p) {
     case DType::kUInt16: return Scalar(int64_t{load<uint16_t>(p)});
     case DType::kUInt32: return Scalar(int64_t{load<uint32_t>(p)});
     case DType::kUInt64: return Scalar::of_unsigned(load<uint64_t>(p));
+    case DType::kFloat8E4m3fn: return Scalar(double{load<Float8E4m3fn>(p)});
+    case DType::kFloat8E5m2: return Scalar(double{load<Float8E5m2>(p)});
   }
   return Scalar();
 }

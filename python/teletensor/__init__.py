@@ -21,6 +21,7 @@ from ._version import __version__
 # dtypes, with their second names
 from ._C import bfloat16, complex64, complex128, float16, float32, float64, int8, int16, int32, int64  # isort: skip
 from ._C import uint8, uint16, uint32, uint64  # isort: skip
+from ._C import float8_e4m3fn, float8_e5m2  # isort: skip
 from ._C import bool  # noqa: A004 - PyTorch's name
 
 half, float, double = float16, float32, float64  # noqa: A001

@@ -15,6 +15,12 @@ from ._C import Tensor
 __all__ = ["from_dlpack", "to_dlpack"]
 
 
+# What NumPy has no dtype for, by PyTorch's words in messages.
+NUMPY_LACKS = {
+    _C.bfloat16: "BFloat16", _C.float8_e4m3fn: "Float8_e4m3fn", _C.float8_e5m2: "Float8_e5m2",
+}  # fmt: skip
+
+
 class DLDeviceType(enum.IntEnum):
     """The kinds of devices that DLPack and an engine both know."""
 
@@ -57,8 +63,9 @@ def dlpack(
         raise BufferError("stream must be None: the copy is complete when it is returned")
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-    if self.dtype is _C.bfloat16:
-        raise BufferError("NumPy, which makes the capsule, has no bfloat16: use tensor.float()")
+    if self.dtype in NUMPY_LACKS:
+        name = str(self.dtype).removeprefix("torch.")
+        raise BufferError(f"NumPy, which makes the capsule, has no {name}: use tensor.float()")
     return self.numpy(force=True).__dlpack__(max_version=max_version)
 
 

@@ -109,7 +109,10 @@ can_cast = _C.can_cast
 
 def result_type(a, b):
     """The dtype of an arithmetic result of the two, tensors or numbers."""
-    return (_as_meta(a) + _as_meta(b)).dtype if isinstance(a, Tensor) or isinstance(b, Tensor) else tensor(a + b).dtype
+    if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+        return tensor(a + b).dtype
+    either = _C.torch.empty((), dtype=_C.bool, device="meta")
+    return _C.ops.where(either, _as_meta(a), _as_meta(b)).dtype  # which takes every dtype
 
 
 def _as_meta(x):
@@ -146,6 +149,8 @@ class finfo:  # noqa: N801 - PyTorch's name
 
 
 _FLOATS = {
+    _C.float8_e4m3fn: (8, 2.0**-3, 448.0, 2.0**-6, 1.0),
+    _C.float8_e5m2: (8, 2.0**-2, 57344.0, 2.0**-14, 1.0),
     _C.float16: (16, 2.0**-10, 65504.0, 2.0**-14, 1e-3),
     _C.bfloat16: (16, 2.0**-7, (2 - 2.0**-7) * 2.0**127, 2.0**-126, 1e-2),
     _C.float32: (32, 2.0**-23, (2 - 2.0**-23) * 2.0**127, 2.0**-126, 1e-6),

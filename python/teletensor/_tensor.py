@@ -92,8 +92,8 @@ def numpy(self: Tensor, *, force: bool = False):
             f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
             "memory first."
         )
-    if self.dtype is _C.bfloat16:
-        raise TypeError("Got unsupported ScalarType BFloat16")
+    if self.dtype in _dlpack.NUMPY_LACKS:
+        raise TypeError(f"Got unsupported ScalarType {_dlpack.NUMPY_LACKS[self.dtype]}")
     array = np.empty(tuple(self.shape), dtype=repr(self.dtype).removeprefix("torch."))
     if array.size:
         _C.read_into(self, array)
@@ -165,6 +165,8 @@ _TYPE_NAMES = {
     _C.uint16: "torch.UInt16Tensor",
     _C.uint32: "torch.UInt32Tensor",
     _C.uint64: "torch.UInt64Tensor",
+    _C.float8_e4m3fn: "torch.Float8_e4m3fnTensor",
+    _C.float8_e5m2: "torch.Float8_e5m2Tensor",
 }
 
 

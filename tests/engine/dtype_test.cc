@@ -51,6 +51,26 @@ TEST(DTypeTest, WideUnsignedTypesMeetFloatingOnesAlone) {
   }
 }
 
+TEST(DTypeTest, EightBitFloatsMeetNoOtherType) {
+  for (DType t : {kFloat8E4m3fn, kFloat8E5m2}) {
+    EXPECT_EQ(promote(t, t), t);
+    for (int other = 0; other < kNumDTypes; ++other) {
+      if (static_cast<DType>(other) == t) continue;
+      EXPECT_THROW(promote(t, static_cast<DType>(other)), Error) << name(t) << " with " << name(static_cast<DType>(other));
+      EXPECT_THROW(promote(static_cast<DType>(other), t), Error);
+    }
+    EXPECT_TRUE(is_floating(t) && has_gradients(t) && is_float8(t));
+    EXPECT_FALSE(is_integral(t) || is_complex(t) || is_unsigned(t));
+    EXPECT_EQ(item_size(t), 1u);
+    EXPECT_EQ(to_real(t), t);
+    EXPECT_EQ(to_float(t), t);
+    EXPECT_THROW(to_complex(t), Error);
+    EXPECT_TRUE(can_cast(kFloat64, t) && can_cast(t, kFloat16) && can_cast(kInt64, t) && can_cast(t, kComplex64));
+    EXPECT_FALSE(can_cast(t, kInt8));
+  }
+  for (int other = 0; other < 15; ++other) EXPECT_FALSE(is_float8(static_cast<DType>(other)));
+}
+
 TEST(DTypeTest, ComplexTypesHavePartsAndTheOtherWayRound) {
   EXPECT_EQ(to_real(kComplex64), kFloat32);
   EXPECT_EQ(to_real(kComplex128), kFloat64);

@@ -165,6 +165,6 @@ def as_list(reference) -> list:
 
 
 def values(t) -> np.ndarray:
-    """A tensor's values; bfloat16 as float32."""
+    """A tensor's values; what NumPy lacks as float32."""
     t = t.detach()
-    return (t.float() if repr(t.dtype) == "torch.bfloat16" else t).numpy(force=True)
+    return (t.float() if repr(t.dtype) in ("torch.bfloat16", "torch.float8_e4m3fn", "torch.float8_e5m2") else t).numpy(force=True)

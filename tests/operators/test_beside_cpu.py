@@ -15,6 +15,7 @@ from tests.operators.test_rows import (
     DIFFERENTIABLE,
     FLOATING,
     INTEGERS,
+    NARROW,
     TOLERANCES,
     close,
     differentiable_call,
@@ -51,7 +52,7 @@ def outcome(torch, sample: Sample, dtype: str, device: str):
         return error
 
 
-@pytest.mark.parametrize("dtype", FLOATING + INTEGERS + COMPLEX)
+@pytest.mark.parametrize("dtype", NARROW + FLOATING + INTEGERS + COMPLEX)
 @pytest.mark.parametrize("operator", CASES, ids=lambda op: op.name)
 def test_dtype(torch, operator, dtype):
     """Every dtype: the CPU's values, or its refusal."""

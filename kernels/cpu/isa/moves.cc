@@ -3,7 +3,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "engine/rules/half.h"
+#include "engine/rules/float8.h"
 #include "kernels/common/scalar_math.h"
 #include "kernels/cpu/block.h"
 #include "kernels/common/element.h"
@@ -33,6 +33,8 @@ TT_HOST_DEVICE To convert(From v) {
     return Bool(v != From{});
   } else if constexpr (std::is_same_v<From, Bool>) {
     return math::number<To>(v.byte != 0);
+  } else if constexpr (is_float8_v<From> && !std::is_same_v<To, float>) {
+    return convert<To>(static_cast<float>(v));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) < 4) {
     return static_cast<To>(static_cast<int32_t>(v));
   } else {
@@ -124,7 +126,7 @@ template <typename... M>
 struct Elements {};
 using AllElements =
     Elements<Bool, uint8_t, int8_t, int16_t, int32_t, int64_t, Half, BFloat16, float, double, Complex<float>,
-             Complex<double>, uint16_t, uint32_t, uint64_t>;  // as DType numbers them
+             Complex<double>, uint16_t, uint32_t, uint64_t, Float8E4m3fn, Float8E5m2>;  // as DType numbers them
 
 template <typename C, typename... M>
 Moves<C> moves(Elements<M...>) {

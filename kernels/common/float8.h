@@ -1,0 +1,18 @@
+// with_float8: from an 8-bit floating dtype to the C++ type of its elements.
+#pragma once
+
+#include <type_traits>
+
+#include "engine/rules/dtype.h"
+#include "engine/rules/float8.h"
+
+namespace tt {
+
+// Requires is_float8(dtype). Apart from with_element (element.h), so that nothing computes in them by the way.
+template <typename F>
+decltype(auto) with_float8(DType dtype, F&& f) {
+  if (dtype == DType::kFloat8E4m3fn) return f(std::type_identity<Float8E4m3fn>());
+  return f(std::type_identity<Float8E5m2>());
+}
+
+}  // namespace tt

@@ -1,0 +1,36 @@
+// Casts where both tensors lie one by one. For .cu files only.
+#pragma once
+
+#include "kernels/cuda/vectors.h"
+
+namespace tt::cuda {
+
+// A thread moves sixteen bytes of the wider, fewer of the other.
+template <typename From, typename To>
+struct Cast {
+  static constexpr int kLanes = 16 / (sizeof(From) > sizeof(To) ? sizeof(From) : sizeof(To));
+  int64_t n;
+  const From* from;
+  To* to;
+
+  TT_DEVICE void operator()(int64_t i) const {
+    const int64_t at = i * kLanes;
+    if (at + kLanes > n) {
+      for (int64_t j = at; j < n; ++j) to[j] = convert<To>(from[j]);
+      return;
+    }
+    const auto values = load_vector<From, kLanes>(from + at);
+    Vector<To, kLanes> results;
+    for (int lane = 0; lane < kLanes; ++lane) results.at[lane] = convert<To>(values.at[lane]);
+    store_vector(to + at, results);
+  }
+};
+
+// Requires aligned addresses.
+template <typename From, typename To>
+void cast_vectors(const Queue& queue, const Tensor& src, const Tensor& dst) {
+  const Cast<From, To> cast{dst.numel(), src.data_as<From>(), dst.data_as<To>()};
+  for_each(queue, (cast.n + cast.kLanes - 1) / cast.kLanes, cast);
+}
+
+}  // namespace tt::cuda

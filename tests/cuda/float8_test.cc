@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "engine/rules/float8.h"
+#include "tests/cuda/agree.h"
+
+namespace tt::cuda {
+namespace {
+
+const DType kNarrow[] = {DType::kFloat8E4m3fn, DType::kFloat8E5m2};
+const DType kOthers[] = {DType::kBool,   DType::kUInt8,   DType::kInt8,     DType::kInt16,     DType::kInt32,
+                         DType::kInt64,  DType::kFloat16, DType::kBFloat16, DType::kFloat32,   DType::kFloat64,
+                         DType::kUInt16, DType::kUInt32,  DType::kUInt64,   DType::kComplex64, DType::kComplex128};
+
+Tensor bits_of(const Tensor& t) { return ops::view_of_dtype(ops::clone(t), DType::kUInt8); }
+
+// All 256 patterns but NaN's, which integers make nothing of.
+Tensor patterns(DType dtype) {
+  const Tensor all = ops::view_of_dtype(ops::to_dtype(ops::arange(int64_t{256}), DType::kUInt8), dtype);
+  return ops::masked_select(all, ops::isfinite(all));
+}
+
+// What lies around every number of both formats, and beyond them.
+Tensor numbers() {
+  Tensors all;
+  for (DType dtype : kNarrow) {
+    const Tensor own = ops::to_dtype(patterns(dtype), DType::kFloat32);
+    for (double factor : {1.0, 1.0 + 1.0 / 16, 1.0 + 1.0 / 8, 1.07, 0.93, 2.0}) all.push_back(ops::mul(own, factor));
+  }
+  return ops::cat(all, 0);
+}
+
+TEST(CudaFloat8Test, CastsAreTheCpus) {
+  SimulatedEngine engine;
+  const Tensor wide = numbers();
+  for (DType dtype : kNarrow) {
+    for (DType other : kOthers) {
+      const bool is_float = has_gradients(other);
+      // Integers beyond their range are nobody's business.
+      const Tensor source = ops::to_dtype(is_float ? wide : ops::clamp(wide, 0.0, 127.0), other);
+      expect_agreement(
+          {source}, 0, [&](const Tensors& t) { return Tensors{bits_of(ops::to_dtype(t[0], dtype))}; },
+          std::string(name(other)) + " to " + std::string(name(dtype)));
+      expect_agreement(
+          {source}, 0,
+          [&](const Tensors& t) {
+            const Tensor narrow = ops::to_dtype(is_float ? t[0] : ops::clone(t[0]), dtype);
+            return Tensors{ops::to_dtype(ops::narrow(narrow, 0, 3, 40), other)};
+          },
+          std::string(name(dtype)) + " to " + std::string(name(other)));
+    }
+    for (double special : {HUGE_VAL, -HUGE_VAL, std::numeric_limits<double>::quiet_NaN(), -0.0}) {
+      expect_agreement({ops::full({3}, special)}, 0,
+                       [&](const Tensors& t) { return Tensors{bits_of(ops::to_dtype(t[0], dtype))}; });
+    }
+  }
+}
+
+TEST(CudaFloat8Test, FromOneFormatToTheOther) {
+  SimulatedEngine engine;
+  for (const auto& [from, to] : {std::pair(kNarrow[0], kNarrow[1]), std::pair(kNarrow[1], kNarrow[0])}) {
+    expect_agreement({numbers()}, 0, [from = from, to = to](const Tensors& t) {
+      return Tensors{bits_of(ops::to_dtype(ops::to_dtype(t[0], from), to))};
+    });
+  }
+}
+
+TEST(CudaFloat8Test, WhatMovesAndCompares) {
+  SimulatedEngine engine;
+  for (DType dtype : kNarrow) {
+    const Tensor x = filled({6, 8}, DType::kFloat32), mask = ops::gt(x, int64_t{0});
+    const Tensor places = ops::to_dtype(ops::arange(int64_t{3}), DType::kInt64);
+    expect_agreement({x, mask, places}, 0, [&](const Tensors& t) {
+      const Tensor a = ops::to_dtype(t[0], dtype), b = ops::transpose(ops::transpose(ops::flip(a, {0}), 0, 1), 0, 1);
+      const Tensor put = ops::index_put(a, {t[2]}, ops::narrow(b, 0, 0, 3));
+      return Tensors{bits_of(ops::cat({a, b}, 1)),
+                     bits_of(ops::where(t[1], a, b)),
+                     ops::eq(a, b),
+                     ops::ne(a, 1.0),
+                     bits_of(ops::masked_select(a, t[1])),
+                     bits_of(put),
+                     bits_of(ops::full_like(a, 1000.0)),
+                     bits_of(ops::index_select(a, 1, t[2])),
+                     ops::isfinite(a)};
+    });
+    EXPECT_THROW(ops::add(ops::to_dtype(x, dtype), ops::to_dtype(x, dtype)), Error);
+  }
+}
+
+}  // namespace
+}  // namespace tt::cuda
