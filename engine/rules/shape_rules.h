@@ -145,6 +145,9 @@ Sizes addbmm(const Arg& input, const Arg& batch1, const Arg& batch2);
 Sizes outer(const Arg& input, const Arg& other);
 Sizes inner(const Arg& input, const Arg& other);
 Sizes linear(const Arg& input, const Arg& weight, const Arg& bias);
+// Of 8-bit matrices that are scaled: PyTorch's demands, on a GPU those of cuBLASLt, too.
+Sizes scaled_mm(const Arg& input, const Arg& mat2, const Arg& scale_a, const Arg& scale_b, const Arg& bias,
+                const Arg& scale_result, std::optional<DType> out_dtype);
 
 // Factorisations of the last two dimensions; the others are a batch (linalg_rules.cc).
 Sizes square(const Arg& a);        // its own

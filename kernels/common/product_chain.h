@@ -16,8 +16,9 @@ class ProductChain {
   ProductChain(const ProductChain&) = delete;
   ProductChain& operator=(const ProductChain&) = delete;
 
-  // Integers are scaled by integers.
+  // Times a number, or a tensor that broadcasts to it. Integers are scaled by integers.
   void scale(const Scalar& factor) { add_step(op_id::kMul, {last_, Arg(factor.in_dtype(compute_))}); }
+  void scale(const Tensor& factor) { add_step(op_id::kMul, {last_, Arg(factor.get())}); }
   void add(const Tensor& t, const Scalar& factor) {
     add_step(op_id::kAdd, {last_, Arg(t.get()), Arg(factor.in_dtype(compute_))});
   }
@@ -48,6 +49,15 @@ inline void finish_activated(ProductChain& chain, const Tensor& input, const Sca
   if (alpha.to_complex() != 1.0) chain.scale(alpha);
   if (beta.to_bool()) chain.add(input, beta);
   chain.activate(use_gelu);
+}
+
+// product * scale_a * scale_b + bias, times scale_result where that is defined.
+inline void finish_scaled(ProductChain& chain, const Tensor& scale_a, const Tensor& scale_b, const Tensor& bias,
+                          const Tensor& scale_result) {
+  chain.scale(scale_a);
+  chain.scale(scale_b);
+  if (bias) chain.add(bias, int64_t{1});
+  if (scale_result) chain.scale(scale_result);
 }
 
 }  // namespace tt

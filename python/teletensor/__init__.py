@@ -30,7 +30,7 @@ cfloat, cdouble = complex64, complex128
 
 # every operator that PyTorch shows as torch.<name>
 globals().update({name: fn for name, fn in vars(_C.torch).items() if not name.startswith("_")})
-_addmm_activation = _C.torch._addmm_activation  # PyTorch's, underscore and all
+_addmm_activation, _scaled_mm = _C.torch._addmm_activation, _C.torch._scaled_mm  # PyTorch's, underscores and all
 if _TYPE_CHECKING:
     from ._C.torch import *  # noqa: F403 - the same, for who does not run it
 

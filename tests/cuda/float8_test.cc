@@ -88,5 +88,35 @@ TEST(CudaFloat8Test, WhatMovesAndCompares) {
   }
 }
 
+TEST(CudaFloat8Test, ScaledProducts) {
+  SimulatedEngine engine;
+  const Tensor half = ops::full({}, 0.5), three = ops::full({1, 1}, 3.0);
+  const Tensor rows = filled({5, 1}, DType::kFloat32), columns = filled({1, 16}, DType::kFloat32);
+  const std::pair<Tensor, Tensor> scales[] = {{half, three}, {rows, columns}};
+  for (DType left : kNarrow) {
+    for (DType out : {DType::kFloat32, DType::kBFloat16, DType::kFloat16, kNarrow[0], kNarrow[1]}) {
+      for (const auto& [scale_a, scale_b] : scales) {
+        for (bool with_bias : {false, true}) {
+          if (with_bias && out == DType::kFloat32) continue;
+          const DType bias_type = out == DType::kFloat16 ? out : DType::kBFloat16;
+          const Tensor bias = with_bias ? filled({16}, bias_type) : Tensor();
+          const double tolerance = is_float8(out) ? 0.26 : tolerance_of(out);
+          expect_agreement(
+              {filled({5, 32}, DType::kFloat32), filled({16, 32}, DType::kFloat32), scale_a, scale_b, bias}, tolerance,
+              [&](const Tensors& t) {
+                const Tensor a = ops::to_dtype(t[0], left), b = ops::to_dtype(t[1], DType::kFloat8E4m3fn);
+                const Tensor last = ops::full_like(t[2], 0.5);
+                const Tensor result_scale = ops::reshape(ops::narrow(ops::reshape(last, {-1}), 0, 0, 1), Sizes{});
+                const Tensor product = ops::scaled_mm(a, ops::transpose(b, 0, 1), ops::clone(t[2]), ops::clone(t[3]),
+                                                      t[4], result_scale, out);
+                return Tensors{ops::to_dtype(product, DType::kFloat32)};
+              },
+              std::string(name(left)) + " into " + std::string(name(out)));
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tt::cuda

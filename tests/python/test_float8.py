@@ -1,4 +1,4 @@
-"""float8_e4m3fn and float8_e5m2: numbers that are kept and moved."""
+"""float8_e4m3fn and float8_e5m2: numbers that are kept and moved, and matrices of them that are multiplied."""
 
 from __future__ import annotations
 
@@ -231,3 +231,105 @@ def test_saving_and_loading(torch, name, tmp_path):
     torch.save({"w": t}, tmp_path / "w.tt")
     loaded = torch.load(tmp_path / "w.tt")["w"]
     assert loaded.dtype is t.dtype and bits_of(torch, loaded).tolist() == list(range(256))
+
+
+# ---- torch._scaled_mm
+
+
+def matrices(torch, left: str = "float8_e4m3fn", right: str = "float8_e4m3fn", m: int = 5, k: int = 32, n: int = 16):
+    """(input, mat2 in columns), and their values."""
+    rng = np.random.default_rng(m + k)
+    a = torch.tensor(rng.standard_normal((m, k), "float32")).to(getattr(torch, left))
+    b = torch.tensor(rng.standard_normal((n, k), "float32")).to(getattr(torch, right)).t()
+    return a, b, a.float().cpu().numpy().astype("float64"), b.float().cpu().numpy().astype("float64")
+
+
+TOLERANCES = {"float32": 1e-6, "float16": 2e-3, "bfloat16": 1e-2, "float8_e4m3fn": 0.07, "float8_e5m2": 0.13}
+
+
+def close(torch, got, want: np.ndarray, out: str) -> None:
+    assert got.dtype is getattr(torch, out) and got.is_contiguous()
+    np.testing.assert_allclose(got.float().cpu().numpy(), want, rtol=TOLERANCES[out], atol=1e-5 if out == "float32" else 2e-3)
+
+
+@pytest.mark.parametrize("out", TOLERANCES)
+@pytest.mark.parametrize(("left", "right"), [(NAMES[0], NAMES[0]), (NAMES[1], NAMES[0]), (NAMES[0], NAMES[1])])
+def test_scaled_products(torch, left, right, out):
+    a, b, x, y = matrices(torch, left, right)
+    one, half, three = torch.tensor(1.0), torch.tensor(0.5), torch.tensor([[3.0]])
+    dtype = getattr(torch, out)
+    close(torch, torch._scaled_mm(a, b, one, one, out_dtype=dtype), x @ y, out)
+    close(torch, torch._scaled_mm(a, b, half, half, out_dtype=dtype, use_fast_accum=True), x @ y / 4, out)
+    close(torch, torch._scaled_mm(a, b, half.reshape(1, 1), three, out_dtype=dtype), x @ y * 1.5, out)
+    if out != "float32":
+        bias = torch.arange(16).to(torch.float16 if out == "float16" else torch.bfloat16)
+        close(torch, torch._scaled_mm(a, b, half, half, bias=bias, out_dtype=dtype), x @ y / 4 + np.arange(16), out)
+    if out.startswith("float8"):
+        close(torch, torch._scaled_mm(a, b, half, half, scale_result=half, out_dtype=dtype), x @ y / 8, out)
+    rows, columns = np.linspace(0.1, 2, 5, dtype="float32")[:, None], np.linspace(-1, 1, 16, dtype="float32")[None]
+    got = torch._scaled_mm(a, b, torch.tensor(rows), torch.tensor(columns), out_dtype=dtype)
+    close(torch, got, x @ y * rows * columns, out)
+    assert torch._scaled_mm(a, b, one, one).dtype is a.dtype
+
+
+def test_scaled_products_of_what_is_empty_or_lies_apart(torch):
+    a, b, x, y = matrices(torch)
+    one = torch.tensor(1.0)
+    assert torch._scaled_mm(a[:0], b, one, one).shape == (0, 16)
+    assert torch._scaled_mm(a[:, :0], b[:0], one, one, out_dtype=torch.float32).tolist() == [[0.0] * 16] * 5
+    wide = torch.cat([a, a], 1)
+    close(torch, torch._scaled_mm(wide[:, 3:35], b, one, one, out_dtype=torch.float32), np.roll(x, -3, 1) @ y, "float32")
+    landing = torch.zeros(81, dtype=a.dtype)[1:].view(5, 16)  # between two addresses that a library takes
+    assert torch._scaled_mm(a, b, one, one, out=landing) is landing
+    close(torch, landing, x @ y, "float8_e4m3fn")
+    big = torch.full((16, 16), 448.0).to(a.dtype)
+    assert torch._scaled_mm(big, big.t(), one, one)[0, 0].item() == 448  # what overflows
+
+
+def test_scaled_products_that_are_refused(torch):
+    a, b, _, _ = matrices(torch)
+    one, many = torch.tensor(1.0), torch.ones(2)
+    S = torch._scaled_mm  # noqa: N806 - as short as it is often
+    refused = [
+        (RuntimeError, "mat1 must be a matrix", lambda: S(a[0], b, one, one)),
+        (RuntimeError, "mat2 must be a matrix", lambda: S(a, b[:, 0], one, one)),
+        (RuntimeError, r"mat_a and mat_b shapes cannot be multiplied \(5x32 and 16x16\)", lambda: S(a, b[:16], one, one)),
+        (ValueError, "Invalid scaling configuration", lambda: S(a.float(), b.float(), one, one)),
+        (ValueError, "Invalid scaling configuration", lambda: S(a, b, one.double(), one)),
+        (ValueError, "Invalid scaling configuration", lambda: S(a, b, many, one)),
+        (ValueError, "Invalid scaling configuration", lambda: S(a, b, torch.ones(5, 1), one)),
+        (ValueError, "Invalid scaling configuration", lambda: S(a, b, torch.ones(1, 5), torch.ones(16, 1))),
+        (RuntimeError, "Bias must be size 16 but got 2", lambda: S(a, b, one, one, bias=many)),
+        (RuntimeError, "Bias must be Float32 or BFloat16 or Half, but got Int", lambda: S(a, b, one, one, bias=torch.arange(16).int())),
+        (RuntimeError, "scale_result must be a float scalar", lambda: S(a, b, one, one, scale_result=many)),
+        (NotImplementedError, "not implemented for 'Int'", lambda: S(a, b, one, one, out_dtype=torch.int32)),
+    ]  # fmt: skip
+    for kind, words, call in refused:
+        with pytest.raises(kind, match=words):
+            call()
+    x = a.float().requires_grad_()
+    with pytest.raises(NotImplementedError, match="derivative for _scaled_mm is not implemented"):
+        S(x.to(a.dtype), b, one, one, out_dtype=torch.float32).sum().backward()
+        x.grad.tolist()
+
+
+def test_a_gpu_multiplies_what_its_library_takes(torch, device):
+    a, b, _, _ = matrices(torch)
+    one, f32 = torch.tensor(1.0), torch.float32
+    e5m2, bias = torch.float8_e5m2, torch.ones(16)
+    S = torch._scaled_mm  # noqa: N806
+    refused = [
+        (r"Expected trailing dimension of mat1 to be divisible by 16 but got mat1 shape: \(5x17\)", lambda: S(a[:, :17], b[:17], one, one)),
+        (r"mat2 shape \(32x3\) must be divisible by 16", lambda: S(a, b[:, :3], one, one)),
+        ("Multiplication of two Float8_e5m2 matrices is not supported", lambda: S(a.to(e5m2), b.to(e5m2), one, one)),
+        ("Only multiplication of row-major and column-major matrices", lambda: S(a, b.contiguous(), one, one)),
+        ("Bias is not supported when out_dtype is set to Float32", lambda: S(a, b, one, one, bias=bias, out_dtype=f32)),
+        ("Bias must be BFloat16 or Half, but got Float", lambda: S(a, b, one, one, bias=bias)),
+        ("Bias must be BFloat16 to compute BFloat16 output, but got Half", lambda: S(a, b, one, one, bias=bias.half(), out_dtype=torch.bfloat16)),
+    ]  # fmt: skip
+    for words, call in refused:
+        if str(a.device) == "cpu":
+            assert call().dim() == 2
+            continue
+        with pytest.raises(RuntimeError, match=words):
+            call()

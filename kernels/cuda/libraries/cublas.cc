@@ -54,11 +54,22 @@ cudaDataType_t type_of(DType dtype) {
     case DType::kFloat64: return CUDA_R_64F;
     case DType::kComplex64: return CUDA_C_32F;
     case DType::kComplex128: return CUDA_C_64F;
+    case DType::kFloat8E4m3fn: return CUDA_R_8F_E4M3;
+    case DType::kFloat8E5m2: return CUDA_R_8F_E5M2;
     default: return CUDA_R_32F;
   }
 }
 
 bool is_double(DType dtype) { return to_real(dtype) == DType::kFloat64; }
+
+bool is_narrow(DType dtype) { return is_floating(dtype) && item_size(dtype) < 4; }
+
+// c's and b's, which differ from a's where that has 8 bits or c is wide.
+DType other_type(const BlasProduct& p) { return is_float8(p.dtype) ? p.float8.other : p.dtype; }
+DType result_type(const BlasProduct& p) {
+  if (is_float8(p.dtype)) return p.float8.result;
+  return p.wide ? DType::kFloat32 : p.dtype;
+}
 
 cublasComputeType_t compute_type(const BlasProduct& p) {
   if (is_double(p.dtype)) return CUBLAS_COMPUTE_64F;
@@ -84,14 +95,19 @@ uint32_t alignment(const void* p) {
   return bytes;
 }
 
-using Key = std::array<int64_t, 16>;
+using Key = std::array<int64_t, 18>;
 
 // All that the choice of an algorithm depends on.
 Key key_of(const BlasProduct& p, int device) {
   const int64_t flags = is_transposed(p.a) | is_transposed(p.b) << 1 | (p.bias != nullptr) << 2 | p.tf32 << 3 |
-                        p.wide << 4 | p.accumulate << 5 | static_cast<int64_t>(p.activation) << 6;
+                        p.wide << 4 | p.accumulate << 5 | p.float8.fast_sums << 6 |
+                        (p.float8.a_scale != nullptr) << 7 | (p.float8.b_scale != nullptr) << 8 |
+                        (p.float8.result_scale != nullptr) << 9 | static_cast<int64_t>(p.activation) << 10 |
+                        static_cast<int64_t>(p.float8.bias) << 12;
   return {device,
           static_cast<int64_t>(p.dtype),
+          static_cast<int64_t>(other_type(p)),
+          static_cast<int64_t>(result_type(p)),
           flags,
           p.m,
           p.n,
@@ -112,8 +128,7 @@ Key key_of(const BlasProduct& p, int device) {
 class Problem {
  public:
   Problem(const CublasLt& lt, const BlasProduct& p) : lt_(lt), p_(p) {
-    const bool narrow = p.dtype == DType::kFloat16 || p.dtype == DType::kBFloat16;
-    const cudaDataType_t scale = narrow ? CUDA_R_32F : type_of(p.dtype);
+    const cudaDataType_t scale = is_narrow(p.dtype) ? CUDA_R_32F : type_of(p.dtype);
     lt.must("cublasLtMatmulDescInit", lt.init_desc(&desc_, sizeof(desc_), compute_type(p), scale));
     const cublasOperation_t turn_b = is_transposed(p.b) ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t turn_a = is_transposed(p.a) ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -123,9 +138,12 @@ class Problem {
       set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p.activation));
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
     }
-    lay_out(b_, p.dtype, p.b, p.k, p.n, p.b_step);
+    if (is_float8(p.dtype)) set_float8_terms();
+    lay_out(b_, other_type(p), p.b, p.k, p.n, p.b_step);
     lay_out(a_, p.dtype, p.a, p.m, p.k, p.a_step);
-    lay_out(c_, p.wide ? DType::kFloat32 : p.dtype, {p.c, p.n, 1}, p.m, p.n, p.c_step);
+    lay_out(d_, result_type(p), {p.c, p.n, 1}, p.m, p.n, p.c_step);
+    // What is added to a result of 8 bits never has them; with a factor of 0 it is never read.
+    lay_out(c_, is_float8(result_type(p)) ? p.float8.bias : result_type(p), {p.c, p.n, 1}, p.m, p.n, p.c_step);
   }
 
   cublasLtMatmulHeuristicResult_t choose(cublasLtHandle_t handle) const {
@@ -143,7 +161,7 @@ class Problem {
     cublasLtMatmulHeuristicResult_t result{};
     int found = 0;
     lt_.must("cublasLtMatmulAlgoGetHeuristic", lt_.choose(handle, mutable_desc(), layout(b_), layout(a_), layout(c_),
-                                                          layout(c_), &preference, 1, &result, &found));
+                                                          layout(d_), &preference, 1, &result, &found));
     check(found > 0, "cuBLAS has no way to multiply ", p_.m, "x", p_.k, " and ", p_.k, "x", p_.n, " matrices of ",
           p_.dtype);
     return result;
@@ -159,7 +177,7 @@ class Problem {
                *beta = in_double ? static_cast<const void*>(kept) : kept_f;
     lt_.must("cublasLtMatmul",
              lt_.matmul(handle, mutable_desc(), alpha, p_.b.data, layout(b_), p_.a.data, layout(a_), beta, p_.c,
-                        layout(c_), p_.c, layout(c_), &chosen.algo, workspace, chosen.workspaceSize,
+                        layout(c_), p_.c, layout(d_), &chosen.algo, workspace, chosen.workspaceSize,
                         static_cast<cudaStream_t>(stream)));
   }
 
@@ -167,6 +185,15 @@ class Problem {
   template <typename T>
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
     lt_.must("cublasLtMatmulDescSetAttribute", lt_.set_desc(&desc_, attribute, &value, sizeof(value)));
+  }
+  // The library's first matrix is b.
+  void set_float8_terms() {
+    const Float8Terms& terms = p_.float8;
+    if (terms.b_scale) set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, static_cast<const void*>(terms.b_scale));
+    if (terms.a_scale) set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, static_cast<const void*>(terms.a_scale));
+    if (terms.result_scale) set(CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, static_cast<const void*>(terms.result_scale));
+    set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<int8_t>(terms.fast_sums));
+    if (p_.bias) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(terms.bias));
   }
   void lay_out(cublasLtMatrixLayoutOpaque_t& layout, DType dtype, const Matrix& x, int64_t rows, int64_t columns,
                int64_t step) {
@@ -190,7 +217,7 @@ class Problem {
   const CublasLt& lt_;
   const BlasProduct& p_;
   cublasLtMatmulDescOpaque_t desc_;
-  cublasLtMatrixLayoutOpaque_t a_, b_, c_;
+  cublasLtMatrixLayoutOpaque_t a_, b_, c_, d_;
 };
 
 class CublasProducts final : public Blas {

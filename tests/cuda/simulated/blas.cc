@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "kernels/common/float8.h"
 #include "kernels/cuda/floating.h"
 #include "kernels/cuda/launch_host.h"
 
@@ -43,6 +44,54 @@ void multiply_now(const BlasProduct& p) {
   }
 }
 
+float factor(const float* scale) { return scale ? *scale : 1; }
+
+// An element of a narrow or float32 matrix.
+float narrow_at(const void* data, DType dtype, int64_t i) {
+  if (!is_float8(dtype)) return Access(const_cast<void*>(data), dtype).load<float>(i);
+  return with_float8(dtype, [&]<typename T>(std::type_identity<T>) { return float{static_cast<const T*>(data)[i]}; });
+}
+
+void store_narrow(void* data, DType dtype, int64_t i, float value) {
+  if (!is_float8(dtype)) return Access(data, dtype).store(i, value);
+  with_float8(dtype, [&]<typename T>(std::type_identity<T>) { static_cast<T*>(data)[i] = T(value); });
+}
+
+void multiply_float8(const BlasProduct& p) {
+  const Float8Terms& terms = p.float8;
+  const float scale = factor(terms.a_scale) * factor(terms.b_scale);
+  for (int64_t i = 0; i < p.m; ++i) {
+    for (int64_t j = 0; j < p.n; ++j) {
+      float sum = 0;
+      for (int64_t l = 0; l < p.k; ++l) {
+        sum += narrow_at(p.a.data, p.dtype, i * p.a.row_stride + l * p.a.column_stride) *
+               narrow_at(p.b.data, terms.other, l * p.b.row_stride + j * p.b.column_stride);
+      }
+      sum *= scale;
+      if (p.bias) sum += narrow_at(p.bias, terms.bias, j);
+      store_narrow(p.c, terms.result, i * p.n + j, sum * factor(terms.result_scale));
+    }
+  }
+}
+
+bool is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
+
+// What a library refuses of 8-bit matrices.
+void check_float8(const BlasProduct& p) {
+  const Float8Terms& terms = p.float8;
+  check(p.n % 16 == 0 && p.k % 16 == 0, "8-bit matrices of a size that no library takes");
+  check(is_float8(terms.other) && (p.dtype != DType::kFloat8E5m2 || terms.other != p.dtype), "8-bit matrices of two dtypes");
+  check(p.a.column_stride == 1 && p.a.row_stride % 16 == 0 && p.b.row_stride == 1 && p.b.column_stride % 16 == 0,
+        "8-bit matrices that lie as no library takes them");
+  check(is_aligned(p.a.data) && is_aligned(p.b.data) && is_aligned(p.c) && is_aligned(p.bias), "an address between two");
+  check(p.batch == 1 && p.alpha == 1 && p.activation == Activation::kNone && !p.wide && !p.accumulate, "no product of 8 bits");
+  const bool wider = p.dtype == DType::kFloat8E5m2 || terms.other == DType::kFloat8E5m2;
+  check(terms.result != DType::kFloat8E5m2 || wider, "an 8-bit result that no library gives");
+  check(is_float8(terms.result) || !terms.result_scale, "a factor of a result that has none");
+  check(!p.bias || terms.result != DType::kFloat32, "a bias of a wide result");
+  check(!p.bias || terms.bias == DType::kFloat16 || terms.bias == DType::kBFloat16, "a bias of a wrong dtype");
+}
+
 // Of a single row or column a library wants the stride that is never walked, too.
 bool leads(const Matrix& x, int64_t rows, int64_t columns) {
   return x.column_stride == 1 ? x.row_stride >= columns : x.row_stride == 1 && x.column_stride >= rows;
@@ -53,6 +102,7 @@ void check_product(const BlasProduct& p) {
   check(p.m > 0 && p.n > 0 && p.k > 0 && p.batch > 0, "an empty product");
   check(leads(p.a, p.m, p.k) && leads(p.b, p.k, p.n), "a matrix that lies as no library takes it");
   check(p.activation == Activation::kNone || p.bias, "an activation without a bias");
+  if (is_float8(p.dtype)) return check_float8(p);
   check(!p.bias || (p.batch == 1 && p.dtype < DType::kFloat64 && !p.wide && !p.accumulate),
         "a bias that no library adds");
 }
@@ -66,6 +116,9 @@ class PlainLoops final : public Blas {
  public:
   void multiply(const Queue& queue, const BlasProduct& product) override {
     check_product(product);
+    if (is_float8(product.dtype)) {
+      return queue.add([product](StreamHandle stream) { enqueue(stream, [product] { multiply_float8(product); }); });
+    }
     if (product.dtype == DType::kComplex64) return add<Complex<float>, Complex<float>>(queue, product);
     if (product.dtype == DType::kComplex128) return add<Complex<double>, Complex<double>>(queue, product);
     with_floating(product.dtype, [&]<typename T>(std::type_identity<T>) {
