@@ -88,6 +88,13 @@ class ReduceRun {
   static constexpr int64_t kLoadedRow = 1024;    // elements of a converted row
   static constexpr int64_t kLoaded = 8192;       // elements of a converted tile
 
+  // Uninitialised: a BFloat16 that is made is zero, which a buffer that is not needed would be for each row.
+  template <int64_t kElements>
+  struct Room {
+    alignas(64) char bytes[kElements * sizeof(Value)];
+    Value* elements() { return reinterpret_cast<Value*>(bytes); }
+  };
+
   bool by_columns() const { return width_ > 0; }
 
   // Elements that are read at a time along a row.
@@ -127,14 +134,16 @@ class ReduceRun {
   }
 
   void reduce_row(Total& total, int64_t base, int64_t begin, int64_t end) const {
-    Value buffer[kLoadedRow];
+    Room<kLoadedRow> room;
+    Value* buffer = room.elements();
     stretches(begin, end, longest(), [&](int64_t offset, int64_t position, int64_t n) {
       reduction_.block(total, read(base + offset, inner_.stride, n, buffer), n, position);
     });
   }
 
   void reduce_columns(Total* totals, int64_t base, int64_t cols, int64_t begin, int64_t end) const {
-    Value buffer[kLoaded];
+    Room<kLoaded> room;
+    Value* buffer = room.elements();
     bool in_place = direct_ && column_.stride == 1;
     stretches(begin, end, R::kRows, [&](int64_t offset, int64_t position, int64_t rows) {
       const char* at = data_ + (base + offset) * item_;
