@@ -12,7 +12,12 @@ FLOORS = ("engine", "kernels", "autograd", "distributed", "proto", "server", "cl
 MAY_INCLUDE = {
     "engine/rules": {"engine/rules"},
     "engine": {"engine"},
-    "kernels": {"kernels", "engine"},
+    "kernels/common": {"kernels/common", "engine"},
+    "kernels/cpu": {"kernels/cpu", "kernels/common", "engine"},
+    "kernels/cuda": {"kernels/cuda", "kernels/common", "engine"},
+    "kernels/cuda/launch": {"kernels/cuda/launch", "kernels/cuda/runtime", "kernels/common", "engine"},
+    "kernels/cuda/runtime": {"kernels/cuda/runtime", "kernels/common", "engine"},
+    "kernels/cuda/libraries": {"kernels/cuda/libraries", "kernels/cuda/runtime", "kernels/common", "engine"},
     "autograd": {"autograd", "engine"},
     "distributed": {"distributed", "engine"},
     "proto": {"proto"},

@@ -6,10 +6,10 @@
 
 #include "engine/context.h"
 #include "kernels/common/scalar_math.h"
-#include "kernels/cuda/blas.h"
 #include "kernels/cuda/collect.h"
 #include "kernels/cuda/fill.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/runtime/blas.h"
 
 namespace tt::cuda {
 namespace {

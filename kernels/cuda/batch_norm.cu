@@ -1,9 +1,9 @@
 // Batch normalisation over N x C x space: statistics of each channel, and the gradients.
 #include "kernels/common/operands.h"
 #include "kernels/common/scalar_math.h"
-#include "kernels/cuda/channels.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch/channels.h"
 
 namespace tt::cuda {
 namespace {

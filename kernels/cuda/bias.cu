@@ -1,6 +1,6 @@
 #include "kernels/cuda/bias.h"
 
-#include "kernels/cuda/access.h"
+#include "kernels/cuda/launch/access.h"
 
 namespace tt::cuda {
 namespace {

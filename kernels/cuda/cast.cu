@@ -2,7 +2,7 @@
 
 #include "kernels/cuda/cast_vectors.h"
 #include "kernels/cuda/float8.h"
-#include "kernels/cuda/layout.h"
+#include "kernels/cuda/launch/layout.h"
 
 namespace tt::cuda {
 

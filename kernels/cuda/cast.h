@@ -1,7 +1,7 @@
 // Casts between dtypes, within a device.
 #pragma once
 
-#include "kernels/cuda/queue.h"
+#include "kernels/cuda/runtime/queue.h"
 
 namespace tt::cuda {
 

@@ -1,7 +1,7 @@
 // Casts where both tensors lie one by one. For .cu files only.
 #pragma once
 
-#include "kernels/cuda/vectors.h"
+#include "kernels/cuda/launch/vectors.h"
 
 namespace tt::cuda {
 

@@ -7,9 +7,9 @@
 
 #include "engine/rules/error.h"
 #include "kernels/cuda/chain_source.h"
-#include "kernels/cuda/compiler.h"
 #include "kernels/cuda/pointwise.h"
-#include "kernels/cuda/queue.h"
+#include "kernels/cuda/runtime/compiler.h"
+#include "kernels/cuda/runtime/queue.h"
 
 namespace tt::cuda {
 

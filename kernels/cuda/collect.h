@@ -3,9 +3,9 @@
 // The order is the threads', so that the last bits of a sum in floats may differ from run to run.
 #pragma once
 
-#include "kernels/cuda/atomic.h"
 #include "kernels/cuda/copy.h"
-#include "kernels/cuda/floating.h"
+#include "kernels/cuda/launch/atomic.h"
+#include "kernels/cuda/launch/floating.h"
 
 namespace tt::cuda {
 

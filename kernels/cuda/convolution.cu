@@ -3,9 +3,9 @@
 #include "kernels/cuda/bias.h"
 #include "kernels/cuda/collect.h"
 #include "kernels/cuda/copy.h"
-#include "kernels/cuda/dnn.h"
-#include "kernels/cuda/floating.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch/floating.h"
+#include "kernels/cuda/runtime/dnn.h"
 
 namespace tt::cuda {
 namespace {

@@ -3,10 +3,10 @@
 
 #include "kernels/common/complex_elementary.h"
 #include "kernels/common/evenly.h"
-#include "kernels/cuda/access.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/fill.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch/access.h"
 
 namespace tt::cuda {
 

@@ -1,9 +1,9 @@
 // ctc_loss: a group of threads a sequence, which takes the states of one time together.
 #include "kernels/common/alignments.h"
-#include "kernels/cuda/atomic.h"
-#include "kernels/cuda/fault.h"
 #include "kernels/cuda/fill.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch/atomic.h"
+#include "kernels/cuda/launch/fault.h"
 #include "kernels/cuda/wide.h"
 
 namespace tt::cuda {

@@ -3,9 +3,9 @@
 #include "engine/context.h"
 #include "kernels/common/rejection.h"
 #include "kernels/cuda/copy.h"
-#include "kernels/cuda/fault.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/vectors.h"
+#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/vectors.h"
 
 namespace tt::cuda {
 namespace {

@@ -1,7 +1,7 @@
 // embedding: rows of a table by index, and the gradient of the table.
 #include "kernels/cuda/collect.h"
-#include "kernels/cuda/fault.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch/fault.h"
 
 namespace tt::cuda {
 namespace {

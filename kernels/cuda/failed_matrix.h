@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "kernels/common/decomposition.h"
-#include "kernels/cuda/fault.h"
+#include "kernels/cuda/launch/fault.h"
 
 namespace tt::cuda {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/common/complex.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/launch/launch.h"
 
 namespace tt::cuda {
 

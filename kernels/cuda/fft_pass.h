@@ -6,8 +6,8 @@
 #pragma once
 
 #include "kernels/cuda/fft_ends.h"
-#include "kernels/cuda/layout.h"
-#include "kernels/cuda/shared_groups.h"
+#include "kernels/cuda/launch/layout.h"
+#include "kernels/cuda/launch/shared_groups.h"
 
 namespace tt::cuda {
 

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "kernels/common/float8.h"
-#include "kernels/cuda/layout.h"
-#include "kernels/cuda/vectors.h"
+#include "kernels/cuda/launch/layout.h"
+#include "kernels/cuda/launch/vectors.h"
 
 namespace tt::cuda {
 namespace {

@@ -1,7 +1,7 @@
 // Casts of 8-bit floating numbers, which go through float.
 #pragma once
 
-#include "kernels/cuda/queue.h"
+#include "kernels/cuda/runtime/queue.h"
 
 namespace tt::cuda {
 

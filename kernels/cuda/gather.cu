@@ -3,10 +3,10 @@
 #include "kernels/common/element.h"
 #include "kernels/common/index_values.h"
 #include "kernels/cuda/copy.h"
-#include "kernels/cuda/fault.h"
 #include "kernels/cuda/fill.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/layout.h"
+#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/layout.h"
 
 namespace tt::cuda {
 

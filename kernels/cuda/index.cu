@@ -1,13 +1,13 @@
 // Advanced indexing: picking and placing what a Selection names.
 #include "kernels/common/element.h"
-#include "kernels/cuda/access.h"
-#include "kernels/cuda/atomic.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/fill.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/layout.h"
+#include "kernels/cuda/launch/access.h"
+#include "kernels/cuda/launch/atomic.h"
+#include "kernels/cuda/launch/layout.h"
+#include "kernels/cuda/launch/vectors.h"
 #include "kernels/cuda/selection.h"
-#include "kernels/cuda/vectors.h"
 
 namespace tt::cuda {
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "kernels/common/scalar_math.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/launch/launch.h"
 
 namespace tt::cuda {
 

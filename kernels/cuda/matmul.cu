@@ -6,12 +6,12 @@
 #include "kernels/common/factor.h"
 #include "kernels/common/product_chain.h"
 #include "kernels/cuda/bias.h"
-#include "kernels/cuda/blas.h"
 #include "kernels/cuda/chain.h"
 #include "kernels/cuda/collect.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/layout.h"
+#include "kernels/cuda/launch/layout.h"
+#include "kernels/cuda/runtime/blas.h"
 
 namespace tt::cuda {
 namespace {

@@ -1,8 +1,8 @@
 #include "kernels/cuda/move.h"
 
 #include "kernels/common/element.h"
-#include "kernels/cuda/layout.h"
-#include "kernels/cuda/vectors.h"
+#include "kernels/cuda/launch/layout.h"
+#include "kernels/cuda/launch/vectors.h"
 
 namespace tt::cuda {
 

@@ -1,7 +1,7 @@
 // Moves: elements to where they lie otherwise, bit by bit, within a device.
 #pragma once
 
-#include "kernels/cuda/queue.h"
+#include "kernels/cuda/runtime/queue.h"
 
 namespace tt::cuda {
 

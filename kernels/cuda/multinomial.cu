@@ -3,8 +3,8 @@
 #include "kernels/common/draws.h"
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/copy.h"
-#include "kernels/cuda/fault.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch/fault.h"
 #include "kernels/cuda/random.h"
 
 namespace tt::cuda {

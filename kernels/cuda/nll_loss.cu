@@ -2,10 +2,10 @@
 #include <string_view>
 
 #include "kernels/common/likelihoods.h"
-#include "kernels/cuda/channels.h"
 #include "kernels/cuda/collect.h"
-#include "kernels/cuda/fault.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch/channels.h"
+#include "kernels/cuda/launch/fault.h"
 
 namespace tt::cuda {
 namespace {

@@ -4,8 +4,8 @@
 #include "kernels/common/optim_step.h"
 #include "kernels/common/parameters.h"
 #include "kernels/cuda/copy.h"
-#include "kernels/cuda/floating.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch/floating.h"
 
 namespace tt::cuda {
 namespace {

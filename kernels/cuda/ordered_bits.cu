@@ -1,7 +1,7 @@
 #include "kernels/cuda/ordered_bits.h"
 
 #include "kernels/cuda/copy.h"
-#include "kernels/cuda/layout.h"
+#include "kernels/cuda/launch/layout.h"
 
 namespace tt::cuda {
 

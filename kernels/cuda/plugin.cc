@@ -2,8 +2,8 @@
 
 #include "engine/op_ids.h"
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/runtime.h"
 
 #define TT_EXPORT __attribute__((visibility("default")))
 

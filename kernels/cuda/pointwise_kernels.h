@@ -6,9 +6,9 @@
 #pragma once
 
 #include "kernels/common/special_math.h"
-#include "kernels/cuda/access.h"
+#include "kernels/cuda/launch/access.h"
+#include "kernels/cuda/launch/vectors.h"
 #include "kernels/cuda/pointwise_rows.h"
-#include "kernels/cuda/vectors.h"
 
 namespace tt::cuda {
 

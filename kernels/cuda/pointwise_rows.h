@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "kernels/cuda/fault.h"
-#include "kernels/cuda/layout.h"
+#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/layout.h"
 
 namespace tt::cuda {
 

@@ -4,8 +4,8 @@
 
 #include "kernels/common/pool_window.h"
 #include "kernels/cuda/collect.h"
-#include "kernels/cuda/fault.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch/fault.h"
 
 namespace tt::cuda {
 namespace {

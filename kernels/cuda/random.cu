@@ -6,13 +6,13 @@
 #include "kernels/common/draws.h"
 #include "kernels/common/parts.h"
 #include "kernels/common/scalar_math.h"
-#include "kernels/cuda/access.h"
 #include "kernels/cuda/copy.h"
-#include "kernels/cuda/fault.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/layout.h"
+#include "kernels/cuda/launch/access.h"
+#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/layout.h"
+#include "kernels/cuda/launch/vectors.h"
 #include "kernels/cuda/random.h"
-#include "kernels/cuda/vectors.h"
 
 namespace tt::cuda {
 

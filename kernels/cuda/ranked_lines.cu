@@ -1,8 +1,8 @@
 #include "kernels/cuda/ranked_lines.h"
 
 #include "kernels/common/element.h"
-#include "kernels/cuda/atomic.h"
 #include "kernels/cuda/fill.h"
+#include "kernels/cuda/launch/atomic.h"
 
 namespace tt::cuda {
 

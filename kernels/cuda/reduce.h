@@ -14,10 +14,10 @@
 #include <algorithm>
 
 #include "kernels/common/reduce_plan.h"
-#include "kernels/cuda/access.h"
 #include "kernels/cuda/copy.h"
-#include "kernels/cuda/layout.h"
-#include "kernels/cuda/vectors.h"
+#include "kernels/cuda/launch/access.h"
+#include "kernels/cuda/launch/layout.h"
+#include "kernels/cuda/launch/vectors.h"
 
 namespace tt::cuda {
 

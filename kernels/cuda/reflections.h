@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "kernels/common/scalar_math.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/launch/launch.h"
 
 namespace tt::cuda {
 

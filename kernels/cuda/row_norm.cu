@@ -4,9 +4,9 @@
 
 #include "kernels/common/operands.h"
 #include "kernels/common/scalar_math.h"
-#include "kernels/cuda/channels.h"
 #include "kernels/cuda/copy.h"
-#include "kernels/cuda/row.h"
+#include "kernels/cuda/launch/channels.h"
+#include "kernels/cuda/launch/row.h"
 
 namespace tt::cuda {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/tensor.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/launch/launch.h"
 
 namespace tt::cuda {
 

@@ -4,12 +4,12 @@
 
 #include "kernels/common/factor.h"
 #include "kernels/common/product_chain.h"
-#include "kernels/cuda/blas.h"
 #include "kernels/cuda/chain.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/fill.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/runtime/blas.h"
+#include "kernels/cuda/runtime/runtime.h"
 
 namespace tt::cuda {
 namespace {

@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "kernels/common/scalar_math.h"
-#include "kernels/cuda/access.h"
 #include "kernels/cuda/copy.h"
-#include "kernels/cuda/inclusive_scan.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/lines.h"
+#include "kernels/cuda/launch/access.h"
+#include "kernels/cuda/launch/inclusive_scan.h"
+#include "kernels/cuda/launch/lines.h"
 #include "kernels/cuda/ordered_bits.h"
 
 namespace tt::cuda {

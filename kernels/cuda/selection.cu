@@ -2,9 +2,9 @@
 
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/fill.h"
-#include "kernels/cuda/inclusive_scan.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/layout.h"
+#include "kernels/cuda/launch/inclusive_scan.h"
+#include "kernels/cuda/launch/layout.h"
 
 namespace tt::cuda {
 

@@ -5,7 +5,7 @@
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/row.h"
+#include "kernels/cuda/launch/row.h"
 
 namespace tt::cuda {
 namespace {

@@ -3,8 +3,8 @@
 #include <bit>
 
 #include "kernels/common/sort_key.h"
-#include "kernels/cuda/access.h"
-#include "kernels/cuda/radix_sort.h"
+#include "kernels/cuda/launch/access.h"
+#include "kernels/cuda/launch/radix_sort.h"
 
 namespace tt::cuda {
 

@@ -1,7 +1,7 @@
 // sorted_lines: the order of the elements along a dimension.
 #pragma once
 
-#include "kernels/cuda/lines.h"
+#include "kernels/cuda/launch/lines.h"
 
 namespace tt::cuda {
 

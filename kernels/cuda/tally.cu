@@ -1,11 +1,11 @@
 // Operators that count into bins, and look for them.
 #include "kernels/common/tally.h"
 
-#include "kernels/cuda/access.h"
-#include "kernels/cuda/atomic.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/fill.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch/access.h"
+#include "kernels/cuda/launch/atomic.h"
 #include "kernels/cuda/selection.h"
 
 namespace tt::cuda {

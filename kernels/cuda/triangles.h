@@ -5,7 +5,7 @@
 
 #include "kernels/common/decomposition.h"
 #include "kernels/common/scalar_math.h"
-#include "kernels/cuda/fault.h"
+#include "kernels/cuda/launch/fault.h"
 
 namespace tt::cuda {
 

@@ -2,7 +2,7 @@
 #include "kernels/common/tally.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/radix_sort.h"
+#include "kernels/cuda/launch/radix_sort.h"
 #include "kernels/cuda/selection.h"
 #include "kernels/cuda/sorted_lines.h"
 

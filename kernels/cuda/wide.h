@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/copy.h"
-#include "kernels/cuda/floating.h"
+#include "kernels/cuda/launch/floating.h"
 
 namespace tt::cuda {
 

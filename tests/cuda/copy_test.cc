@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "kernels/cuda/divider.h"
+#include "kernels/cuda/launch/divider.h"
 #include "tests/cuda/compare.h"
 
 namespace tt::cuda {

@@ -1,5 +1,5 @@
 // Faults that a kernel finds: whose values they become, and whose not.
-#include "kernels/cuda/fault.h"
+#include "kernels/cuda/launch/fault.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "engine/dispatcher.h"
 #include "engine/ops.h"
 #include "engine/slot_table.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/launch/launch.h"
 #include "tests/cuda/simulated/engine.h"
 
 namespace tt::cuda {

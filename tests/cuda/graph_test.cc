@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "engine/devices.h"
+#include "engine/dispatcher.h"
 #include "engine/graphs.h"
 #include "engine/ops.h"
-#include "engine/dispatcher.h"
-#include "kernels/cuda/queue.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/runtime/queue.h"
+#include "kernels/cuda/runtime/runtime.h"
 #include "tests/cuda/simulated/engine.h"
 
 namespace tt::cuda {

@@ -1,5 +1,5 @@
 // Issuer: what repeats becomes one launch, and nothing else changes.
-#include "kernels/cuda/issuer.h"
+#include "kernels/cuda/runtime/issuer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "engine/rules/error.h"
-#include "kernels/cuda/launch_host.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/launch/launch_host.h"
+#include "kernels/cuda/runtime/stream.h"
 #include "tests/cuda/simulated/engine.h"
 
 namespace tt::cuda {

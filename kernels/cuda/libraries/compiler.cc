@@ -1,5 +1,5 @@
 // The compiler of real devices: NVRTC, and the driver's module calls, which cudart hands out.
-#include "kernels/cuda/compiler.h"
+#include "kernels/cuda/runtime/compiler.h"
 
 #include <cuda.h>
 #include <cuda_runtime.h>

@@ -7,8 +7,8 @@
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
-#include "kernels/cuda/blas.h"
 #include "kernels/cuda/libraries/library.h"
+#include "kernels/cuda/runtime/blas.h"
 
 namespace tt::cuda {
 namespace {

@@ -6,7 +6,7 @@
 #include "engine/rules/error.h"
 #include "kernels/cuda/libraries/driver.h"
 #include "kernels/cuda/libraries/work_graph.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/runtime/runtime.h"
 
 namespace tt::cuda {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "kernels/cuda/dnn.h"
 #include "kernels/cuda/libraries/library.h"
+#include "kernels/cuda/runtime/dnn.h"
 
 namespace tt::cuda {
 namespace {
@@ -297,7 +297,7 @@ std::unique_ptr<Dnn> make_dnn() {
 
 #else  // a toolkit without cuDNN: convolutions are our own kernels' there
 
-#include "kernels/cuda/dnn.h"
+#include "kernels/cuda/runtime/dnn.h"
 
 namespace tt::cuda {
 

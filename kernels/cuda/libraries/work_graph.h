@@ -1,7 +1,7 @@
 // The graphs of cudart that runtime.h speaks of.
 #pragma once
 
-#include "kernels/cuda/work.h"
+#include "kernels/cuda/runtime/work.h"
 
 namespace tt::cuda {
 

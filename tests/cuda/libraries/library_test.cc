@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/rules/error.h"
-#include "kernels/cuda/blas.h"
-#include "kernels/cuda/dnn.h"
+#include "kernels/cuda/runtime/blas.h"
+#include "kernels/cuda/runtime/dnn.h"
 
 namespace tt::cuda {
 namespace {

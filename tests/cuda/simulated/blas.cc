@@ -1,11 +1,11 @@
 // Blas for the simulated devices: plain loops, which work when the stream comes to them.
-#include "kernels/cuda/blas.h"
+#include "kernels/cuda/runtime/blas.h"
 
 #include <cmath>
 
 #include "kernels/common/float8.h"
-#include "kernels/cuda/floating.h"
-#include "kernels/cuda/launch_host.h"
+#include "kernels/cuda/launch/floating.h"
+#include "kernels/cuda/launch/launch_host.h"
 
 namespace tt::cuda {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/rules/error.h"
-#include "kernels/cuda/launch_host.h"
+#include "kernels/cuda/launch/launch_host.h"
 
 namespace tt::cuda {
 namespace {

@@ -3,7 +3,7 @@
 // Each source becomes a library, whose kernel is run by one thread of a grid of one.
 #pragma once
 
-#include "kernels/cuda/compiler.h"
+#include "kernels/cuda/runtime/compiler.h"
 
 namespace tt::cuda {
 

@@ -1,5 +1,5 @@
 // No library of convolutions on simulated devices: our own kernels are what is tested.
-#include "kernels/cuda/dnn.h"
+#include "kernels/cuda/runtime/dnn.h"
 
 namespace tt::cuda {
 

@@ -8,7 +8,7 @@
 #include "engine/graphs.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/runtime/device.h"
 
 namespace tt::cuda {
 namespace {

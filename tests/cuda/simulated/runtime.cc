@@ -10,8 +10,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "engine/rules/error.h"
-#include "kernels/cuda/launch_host.h"
-#include "kernels/cuda/stretch.h"
+#include "kernels/cuda/launch/launch_host.h"
+#include "kernels/cuda/runtime/stretch.h"
 
 namespace tt::cuda {
 namespace {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/runtime/runtime.h"
 
 namespace tt::cuda {
 

@@ -1,0 +1,81 @@
+// Atomics: what several threads of a launch may do to one place. On the host, where a launch is a loop, plain code.
+//
+// Any element type (kernels/common/element.h): those narrower than a word are changed within the word that holds them.
+#pragma once
+
+#include "kernels/common/element.h"
+#include "kernels/cuda/launch/launch.h"
+
+namespace tt::cuda {
+
+#ifdef __CUDACC__
+
+// *at = op(*at), as one step.
+template <typename T, typename Op>
+__device__ void atomic_update(T* at, Op op) {
+  if constexpr (sizeof(T) >= 4) {
+    using Word = std::conditional_t<sizeof(T) == 8, unsigned long long, unsigned>;
+    auto* word = reinterpret_cast<Word*>(at);
+    Word old = *word, seen;
+    do {
+      seen = old;
+      old = atomicCAS(word, seen, __builtin_bit_cast(Word, op(__builtin_bit_cast(T, seen))));
+    } while (old != seen);
+  } else {
+    using Piece = std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>;
+    const auto address = reinterpret_cast<uintptr_t>(at);
+    auto* word = reinterpret_cast<unsigned*>(address & ~uintptr_t{3});
+    const unsigned shift = static_cast<unsigned>(address & 3) * 8;
+    const unsigned mask = ((1u << (8 * sizeof(T))) - 1) << shift;
+    unsigned old = *word, seen;
+    do {
+      seen = old;
+      const T value = op(__builtin_bit_cast(T, static_cast<Piece>((seen & mask) >> shift)));
+      const unsigned bits = static_cast<unsigned>(__builtin_bit_cast(Piece, value)) << shift;
+      old = atomicCAS(word, seen, (seen & ~mask) | bits);
+    } while (old != seen);
+  }
+}
+
+template <typename T>
+__device__ void atomic_add(T* at, T value) {
+  if constexpr (is_complex_v<T>) {  // its parts may be added at different times
+    atomicAdd(&at->re, value.re);
+    atomicAdd(&at->im, value.im);
+  } else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, int32_t>) {
+    atomicAdd(at, value);
+  } else if constexpr (std::is_same_v<T, int64_t>) {
+    atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value));
+  } else {
+    atomic_update(at, [=](T old) { return static_cast<T>(old + value); });
+  }
+}
+
+// What *at was, before one is added to it.
+__device__ inline int64_t atomic_next(int64_t* at) {
+  return static_cast<int64_t>(atomicAdd(reinterpret_cast<unsigned long long*>(at), 1ull));
+}
+
+// Whether `flag` was 0; it is 1 then.
+__device__ inline bool take_flag(uint32_t* flag) { return atomicExch_system(flag, 1u) == 0; }
+
+#else
+
+template <typename T, typename Op>
+void atomic_update(T* at, Op op) {
+  *at = op(*at);
+}
+template <typename T>
+void atomic_add(T* at, T value) {
+  *at = static_cast<T>(*at + value);
+}
+inline int64_t atomic_next(int64_t* at) { return (*at)++; }
+inline bool take_flag(uint32_t* flag) {
+  const bool first = *flag == 0;
+  *flag = 1;
+  return first;
+}
+
+#endif
+
+}  // namespace tt::cuda

@@ -1,0 +1,36 @@
+// Faults: how a kernel says that what it was given is wrong (engine/fault_log.h).
+//
+//   FaultCell* cell = open_fault(queue, &index_out_of_range);
+//   for_each(queue, n, [=] TT_DEVICE(int64_t i) {
+//     int64_t at = index[i];
+//     if (!in_range(at, size)) at = fault(cell, at, dim, size);   // goes on with 0
+//     ...
+//   });
+#pragma once
+
+#include "engine/context.h"
+#include "kernels/cuda/launch/atomic.h"
+
+namespace tt::cuda {
+
+inline FaultCell* open_fault(const Queue& queue, FaultText text) {
+  return Context::current().faults().open(queue.cuda_stream(), text);
+}
+
+// Keeps the first fault of a call. Gives 0, for the kernel to go on with.
+TT_DEVICE inline int64_t fault(FaultCell* cell, int64_t value, int64_t dim, int64_t size) {
+  if (take_flag(&cell->raised)) {
+    cell->values[0] = value;
+    cell->values[1] = dim;
+    cell->values[2] = size;
+  }
+  return 0;
+}
+
+// Negative ones count from the end; the caller wraps them.
+TT_DEVICE inline bool in_range(int64_t index, int64_t size) { return index >= -size && index < size; }
+
+// IndexError "index 7 is out of bounds for dimension 0 with size 5".
+Error index_out_of_range(const FaultCell& cell);
+
+}  // namespace tt::cuda

@@ -1,0 +1,48 @@
+// The floating element types that layers compute over, and the wider ones that
+// they compute in.
+#pragma once
+
+#include "kernels/cuda/launch/access.h"
+
+namespace tt::cuda {
+
+// 16-bit floats compute in float.
+template <typename T>
+using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+inline DType wide_type(DType dtype) {
+  return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? DType::kFloat32 : dtype;
+}
+
+// Calls f with std::type_identity of the element type. Throws Error
+// (NotImplementedError) on what is not floating.
+template <typename F>
+decltype(auto) with_floating(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::kFloat16: return f(std::type_identity<Half>());
+    case DType::kBFloat16: return f(std::type_identity<BFloat16>());
+    case DType::kFloat32: return f(std::type_identity<float>());
+    case DType::kFloat64: return f(std::type_identity<double>());
+    default: fail(ErrorKind::kNotImplemented, "not implemented for ", name(dtype));
+  }
+}
+
+// A contiguous list of numbers, one a channel, of whatever floating type; or
+// none.
+struct Weights {
+  Access access;
+
+  explicit Weights(const Tensor& t) : access(t ? Access(t) : Access(nullptr, DType::kFloat32)) {}
+  template <typename C>
+  TT_FUNCTION C at(int64_t i, C otherwise) const {
+    if (!access.data) return otherwise;
+    switch (access.dtype) {
+      case DType::kFloat16: return convert<C>(static_cast<const Half*>(access.data)[i]);
+      case DType::kBFloat16: return convert<C>(static_cast<const BFloat16*>(access.data)[i]);
+      case DType::kFloat64: return static_cast<C>(static_cast<const double*>(access.data)[i]);
+      default: return static_cast<C>(static_cast<const float*>(access.data)[i]);
+    }
+  }
+};
+
+}  // namespace tt::cuda

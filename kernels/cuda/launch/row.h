@@ -1,0 +1,164 @@
+// Row: a row of elements that a group of threads goes over several times, in
+// registers where it is short enough.
+//
+//   const Row<T, kLanes> row(group, n, x, stride);
+//   each([&](int64_t i, C value) { sum += value; }, row);
+//   write(y, stride, [&](int64_t i, C value) { return value / sum; }, row);
+//
+// A thread takes kLanes neighbours at once; where that is more than one the
+// stride is 1 and rows are aligned (vectors.h). Several rows are gone over
+// together where their n and their kLanes are the same.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/cuda/launch/floating.h"
+#include "kernels/cuda/launch/vectors.h"
+
+namespace tt::cuda {
+
+// One thread as a group: for rows whose neighbours are other rows' elements.
+class Alone {
+ public:
+  TT_FUNCTION int rank() const { return 0; }
+  TT_FUNCTION int size() const { return 1; }
+  template <typename T, typename Op>
+  TT_FUNCTION T reduce(T value, Op) const {
+    return value;
+  }
+};
+
+template <typename C, int kLanes>
+struct Lanes {
+  C at[kLanes];
+};
+
+template <typename T, int kLanes>
+TT_DEVICE Vector<T, kLanes> load_raw(const T* x, int64_t stride, int64_t i) {
+  if constexpr (kLanes == 1)
+    return {{x[i * stride]}};
+  else
+    return load_vector<T, kLanes>(x + i);
+}
+template <typename T, int kLanes>
+TT_DEVICE Lanes<Wide<T>, kLanes> widened(const Vector<T, kLanes>& vector) {
+  Lanes<Wide<T>, kLanes> lanes;
+  TT_UNROLL for (int l = 0; l < kLanes; ++l) lanes.at[l] = convert<Wide<T>>(vector.at[l]);
+  return lanes;
+}
+template <typename T, int kLanes>
+TT_DEVICE Lanes<Wide<T>, kLanes> load_lanes(const T* x, int64_t stride, int64_t i) {
+  return widened(load_raw<T, kLanes>(x, stride, i));
+}
+
+template <typename T, int kLanes>
+TT_DEVICE void store_lanes(T* y, int64_t stride, int64_t i, const Lanes<Wide<T>, kLanes>& lanes) {
+  if constexpr (kLanes == 1) {
+    y[i * stride] = convert<T>(lanes.at[0]);
+  } else {
+    Vector<T> vector;
+    TT_UNROLL for (int l = 0; l < kLanes; ++l) vector.at[l] = convert<T>(lanes.at[l]);
+    store_vector(y + i, vector);
+  }
+}
+
+// How many elements a thread keeps of a row, or of each of two: beyond that they would not be in registers.
+template <typename T>
+inline constexpr int kOfOne = 64 / sizeof(T);
+template <typename T>
+inline constexpr int kOfTwo = 64 / sizeof(Wide<T>);
+
+template <typename T, int kLanes, int kMost = kOfOne<T>>
+class Row {
+ public:
+  static constexpr int kTurns = kMost / kLanes;
+  using Taken = Lanes<Wide<T>, kLanes>;
+
+  template <typename G>
+  TT_DEVICE Row(const G& group, int64_t n, const T* x, int64_t stride)
+      : n_(n), rank_(group.rank()), size_(group.size()), x_(x), stride_(stride) {
+    if (!fits()) return;
+    TT_UNROLL for (int turn = 0; turn < kTurns; ++turn) {
+      if (index(turn) < n) kept_[turn] = load_raw<T, kLanes>(x_, stride_, index(turn));
+    }
+  }
+  TT_DEVICE bool fits() const { return n_ <= int64_t{kMost} * size_; }
+  TT_DEVICE int64_t n() const { return n_; }
+  TT_DEVICE int64_t index(int64_t turn) const { return (rank_ + turn * size_) * kLanes; }
+  TT_DEVICE Taken load(int64_t i) const { return load_lanes<T, kLanes>(x_, stride_, i); }
+  TT_DEVICE Taken kept(int turn) const { return widened(kept_[turn]); }
+
+ private:
+  int64_t n_;
+  int rank_, size_;
+  const T* x_;
+  int64_t stride_;
+  Vector<T, kLanes> kept_[kTurns];  // as they came: of 16 bits they are twice as many
+};
+
+// Calls take(i, lanes of each row from element i on) for this thread's share.
+template <typename F, typename T, int kLanes, int kMost, typename... Rows>
+TT_DEVICE void take_turns(F take, const Row<T, kLanes, kMost>& row, const Rows&... rows) {
+  if (row.fits()) {
+    TT_UNROLL for (int turn = 0; turn < Row<T, kLanes, kMost>::kTurns; ++turn) {
+      const int64_t i = row.index(turn);
+      if (i < row.n()) take(i, row.kept(turn), rows.kept(turn)...);
+    }
+  } else {
+    for (int64_t turn = 0; row.index(turn) < row.n(); ++turn) {
+      const int64_t i = row.index(turn);
+      take(i, row.load(i), rows.load(i)...);
+    }
+  }
+}
+
+// Calls f(i, element i of each row) for this thread's share.
+template <typename F, typename T, int kLanes, int kMost, typename... Rows>
+TT_DEVICE void each(F f, const Row<T, kLanes, kMost>& row, const Rows&... rows) {
+  take_turns(
+      [&](int64_t i, const auto&... lanes) { TT_UNROLL for (int l = 0; l < kLanes; ++l) f(i + l, lanes.at[l]...); },
+      row, rows...);
+}
+
+// y[i] = f(i, element i of each row) for this thread's share.
+template <typename F, typename T, int kLanes, int kMost, typename... Rows>
+TT_DEVICE void write(T* y, int64_t stride, F f, const Row<T, kLanes, kMost>& row, const Rows&... rows) {
+  take_turns(
+      [&](int64_t i, const auto&... lanes) {
+        Lanes<Wide<T>, kLanes> results;
+        TT_UNROLL for (int l = 0; l < kLanes; ++l) results.at[l] = f(i + l, lanes.at[l]...);
+        store_lanes<T, kLanes>(y, stride, i, results);
+      },
+      row, rows...);
+}
+
+template <typename T>
+inline constexpr int kVectorLanes = Vector<T>::kLanes;
+
+// Whether rows of n elements, one after the other, can be taken as vectors.
+template <typename... Pointers>
+bool is_vectors(int64_t n, size_t item, Pointers... starts) {
+  return n * static_cast<int64_t>(item) % 16 == 0 && (is_aligned(starts) && ...);
+}
+
+// How many threads that keep so many elements each it takes to keep n; the most there are, where none do.
+inline int64_t row_threads(int64_t n, int64_t kept) {
+  constexpr int64_t kWarpThreads = 32, kMostThreads = 1024;
+  const int64_t threads = (n + kept - 1) / kept;
+  return std::clamp((threads + kWarpThreads - 1) / kWarpThreads * kWarpThreads, kWarpThreads, kMostThreads);
+}
+
+// for_each_group, of as many threads as keep a row of n elements, kMost each.
+#ifdef __CUDACC__
+template <int kMost, typename F>
+void for_each_row(const Queue& queue, int64_t rows, int64_t n, F f) {
+  if (rows > 0) launch(queue, &run_groups<F>, std::min(rows, kMaxBlocks), row_threads(n, kMost), rows, f);
+}
+#else
+template <int kMost, typename F>
+void for_each_row(const Queue& queue, int64_t rows, int64_t n, F f) {
+  for_each_group(queue, rows, n, f);
+}
+#endif
+
+}  // namespace tt::cuda

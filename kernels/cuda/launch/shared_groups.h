@@ -1,0 +1,51 @@
+// for_each_shared_group: groups (launch.h) whose threads share memory of their own.
+//
+//   for_each_shared_group<kBytes>(queue, groups, work, f);   // f(group, memory): kBytes, aligned to 16
+//
+// `f` is a value of a type with a name. What a thread writes there another one reads after group.sync().
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/cuda/launch/launch.h"
+
+namespace tt::cuda {
+
+#ifdef __CUDACC__
+
+template <size_t kBytes, typename F>
+__global__ void __launch_bounds__(1024) run_shared_groups(int64_t groups, F f) {
+  __shared__ uint64_t scratch[kValueWords * kWarp];
+  __shared__ alignas(16) std::byte memory[kBytes];
+  for (int64_t i = blockIdx.x; i < groups; i += gridDim.x) {
+    Group group(i, scratch);
+    f(group, memory);
+    __syncthreads();  // both are the next group's
+  }
+}
+
+template <size_t kBytes, typename F>
+void for_each_shared_group(const Queue& queue, int64_t groups, int64_t work, F f) {
+  if (groups <= 0) return;
+  launch(queue, &run_shared_groups<kBytes, F>, std::min(groups, kMaxBlocks), threads_for(work), groups, f);
+}
+
+#else
+
+template <size_t kBytes, typename F>
+void run_shared_groups(int64_t groups, F f) {
+  alignas(16) std::byte memory[kBytes];
+  for (int64_t i = 0; i < groups; ++i) {
+    Group group(i);
+    f(group, memory);
+  }
+}
+
+template <size_t kBytes, typename F>
+void for_each_shared_group(const Queue& queue, int64_t groups, int64_t, F f) {
+  if (groups > 0) launch(queue, &run_shared_groups<kBytes, F>, groups, f);
+}
+
+#endif
+
+}  // namespace tt::cuda

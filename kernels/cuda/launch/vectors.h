@@ -1,0 +1,143 @@
+// Vectors: elements that a thread moves at once, sixteen bytes at most.
+#pragma once
+
+#include "kernels/cuda/launch/access.h"
+
+namespace tt::cuda {
+
+template <typename T, int kCount = 16 / sizeof(T)>
+struct alignas(kCount * sizeof(T)) Vector {
+  static constexpr int kLanes = kCount;
+  T at[kCount];
+};
+
+// Whether a vector may begin there.
+inline bool is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
+
+// What a group of four elements is loaded and stored through, whatever their dtype.
+template <typename C>
+using Quad = Vector<C, 4>;
+
+#ifdef __CUDACC__
+
+#define TT_CALLED __device__ __noinline__  // a function that is called, not expanded
+
+// In one instruction each. Said in assembly, since from a vector's elements the compiler makes loads of one each.
+template <int kBytes>
+struct Word;
+template <>
+struct Word<16> {
+  unsigned at[4];
+  __device__ static Word load(const void* from) {
+    Word word;
+    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(word.at[0]), "=r"(word.at[1]), "=r"(word.at[2]), "=r"(word.at[3])
+                 : "l"(from));
+    return word;
+  }
+  __device__ void store(void* to) const {
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3])
+                 : "memory");
+  }
+};
+template <>
+struct Word<8> {
+  unsigned at[2];
+  __device__ static Word load(const void* from) {
+    Word word;
+    asm volatile("ld.global.v2.u32 {%0, %1}, [%2];" : "=r"(word.at[0]), "=r"(word.at[1]) : "l"(from));
+    return word;
+  }
+  __device__ void store(void* to) const {
+    asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(at[0]), "r"(at[1]) : "memory");
+  }
+};
+template <>
+struct Word<4> {
+  unsigned at;
+  __device__ static Word load(const void* from) {
+    Word word;
+    asm volatile("ld.global.u32 %0, [%1];" : "=r"(word.at) : "l"(from));
+    return word;
+  }
+  __device__ void store(void* to) const { asm volatile("st.global.u32 [%0], %1;" ::"l"(to), "r"(at) : "memory"); }
+};
+template <>
+struct Word<2> {
+  unsigned short at;
+  __device__ static Word load(const void* from) { return {*static_cast<const unsigned short*>(from)}; }
+  __device__ void store(void* to) const { *static_cast<unsigned short*>(to) = at; }
+};
+
+template <typename T, int kCount = 16 / sizeof(T)>
+__device__ Vector<T, kCount> load_vector(const T* from) {
+  return __builtin_bit_cast(Vector<T, kCount>, Word<kCount * sizeof(T)>::load(from));
+}
+template <typename T, int kCount>
+__device__ void store_vector(T* to, const Vector<T, kCount>& vector) {
+  __builtin_bit_cast(Word<kCount * sizeof(T)>, vector).store(to);
+}
+
+#else
+
+#define TT_CALLED inline
+
+template <typename T, int kCount = 16 / sizeof(T)>
+Vector<T, kCount> load_vector(const T* from) {
+  return *reinterpret_cast<const Vector<T, kCount>*>(from);
+}
+template <typename T, int kCount>
+void store_vector(T* to, const Vector<T, kCount>& vector) {
+  *reinterpret_cast<Vector<T, kCount>*>(to) = vector;
+}
+#endif
+
+// Elements of any dtype. The ten cases of each would fill every kernel that they were expanded in.
+
+template <typename C>
+TT_CALLED C load_any(const void* data, DType dtype, int64_t at) {
+  return Access(const_cast<void*>(data), dtype).template load<C>(at);
+}
+template <typename C>
+TT_CALLED void store_any(Access to, int64_t at, C value) {
+  to.store(at, value);
+}
+
+// Four next to each other, or, where `step` is 0, one for all.
+template <typename C>
+TT_CALLED Quad<C> load_quad(const void* data, DType dtype, int64_t at, int64_t step) {
+  Quad<C> quad;
+  with_element_of(dtype, [&]<typename T>(std::type_identity<T>) {
+    const T* from = static_cast<const T*>(data) + at;
+    if (step != 0 && reinterpret_cast<uintptr_t>(from) % (4 * sizeof(T)) == 0 && sizeof(T) <= 4) {
+      if constexpr (sizeof(T) <= 4) {
+        const Vector<T, 4> values = load_vector<T, 4>(from);
+        TT_UNROLL
+        for (int i = 0; i < 4; ++i) quad.at[i] = convert<C>(values.at[i]);
+      }
+    } else {
+      TT_UNROLL
+      for (int i = 0; i < 4; ++i) quad.at[i] = convert<C>(from[i * step]);
+    }
+  });
+  return quad;
+}
+template <typename C>
+TT_CALLED void store_quad(Access to, int64_t at, Quad<C> quad) {
+  with_element_of(to.dtype, [&]<typename T>(std::type_identity<T>) {
+    T* target = static_cast<T*>(to.data) + at;
+    if (reinterpret_cast<uintptr_t>(target) % (4 * sizeof(T)) == 0 && sizeof(T) <= 4) {
+      if constexpr (sizeof(T) <= 4) {
+        Vector<T, 4> values;
+        TT_UNROLL
+        for (int i = 0; i < 4; ++i) values.at[i] = convert<T>(quad.at[i]);
+        store_vector(target, values);
+      }
+    } else {
+      TT_UNROLL
+      for (int i = 0; i < 4; ++i) target[i] = convert<T>(quad.at[i]);
+    }
+  });
+}
+
+}  // namespace tt::cuda

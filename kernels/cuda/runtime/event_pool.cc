@@ -1,0 +1,39 @@
+#include "kernels/cuda/runtime/event_pool.h"
+
+#include "kernels/cuda/runtime/stream.h"
+
+namespace tt::cuda {
+
+class EventPool::Lent final : public Event {
+ public:
+  Lent(EventHandle handle, Idle& idle) : handle_(handle), idle_(idle) {}
+  ~Lent() override { idle_.push_back(handle_); }
+  bool done() const override { return runtime().done(handle_); }
+  void synchronize() override { runtime().synchronize_event(handle_); }
+  EventHandle handle() const { return handle_; }
+
+ private:
+  EventHandle handle_;
+  Idle& idle_;
+};
+
+EventPool::~EventPool() {
+  for (const auto& [device, events] : idle_) {
+    for (EventHandle event : events) runtime().destroy_event(event);
+  }
+}
+
+std::unique_ptr<Event> EventPool::record(const StreamId& stream) {
+  Issuer& issuer = CudaStream::issuer_of(stream.id);
+  make_current(stream.device);
+  if (runtime().is_capturing(issuer.stream())) return nullptr;
+  issuer.flush();
+  Idle& idle = idle_[stream.device.index];
+  if (idle.empty()) idle.push_back(runtime().create_event(false));
+  auto lent = std::make_unique<Lent>(idle.back(), idle);
+  idle.pop_back();
+  runtime().record(lent->handle(), issuer.stream());
+  return lent;
+}
+
+}  // namespace tt::cuda

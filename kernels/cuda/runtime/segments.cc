@@ -1,0 +1,85 @@
+#include "kernels/cuda/runtime/segments.h"
+
+#include <thread>
+
+#include "engine/rules/error.h"
+#include "kernels/cuda/runtime/stream.h"
+
+namespace tt::cuda {
+namespace {
+
+// Asks instead of waiting: a wait would take the failure of a kernel, which is for those that wait for its result.
+void drain(uintptr_t stream) {
+  if (stream == 0) return;
+  try {
+    const CudaEvent event(CudaStream::issuer_of(stream));
+    while (!event.done()) std::this_thread::yield();
+  } catch (const Error&) {
+    // A lost device runs nothing any more.
+  }
+}
+
+}  // namespace
+
+void* DeviceMemory::map(size_t bytes) {
+  make_current(device_);
+  return runtime().allocate(bytes);
+}
+
+void DeviceMemory::unmap(void* segment, size_t) {
+  Issuer::flush_all();
+  make_current(device_);
+  runtime().free(segment);
+}
+
+std::optional<SystemMemoryInfo> DeviceMemory::info() {
+  try {
+    SystemMemoryInfo info;
+    make_current(device_);
+    runtime().memory_info(&info.free, &info.total);
+    return info;
+  } catch (const Error&) {
+    return std::nullopt;  // a lost device says nothing
+  }
+}
+
+void* PinnedMemory::map(size_t bytes) {
+  make_current(device_);
+  return runtime().allocate_host(bytes);
+}
+
+void PinnedMemory::unmap(void* segment, size_t) {
+  Issuer::flush_all();
+  runtime().free_host(segment);
+}
+
+// Addresses cost nothing, and blocks of one stream may come to take all memory there is.
+size_t VirtualMemory::range_bytes() { return total_memory_ + total_memory_ / 8; }
+
+void* VirtualMemory::reserve(size_t bytes) {
+  make_current(device_);
+  return runtime().reserve(bytes);
+}
+
+void VirtualMemory::release(void* range, size_t bytes) {
+  make_current(device_);
+  runtime().release(range, bytes);
+}
+
+bool VirtualMemory::map(void* at, size_t bytes) {
+  make_current(device_);
+  PhysicalHandle piece;
+  if (!runtime().map(at, bytes, &piece)) return false;
+  pieces_[at] = piece;
+  return true;
+}
+
+void VirtualMemory::unmap(void* at, size_t bytes, uintptr_t stream) {
+  drain(stream);  // the driver does not wait, other than where memory is freed
+  make_current(device_);
+  auto piece = pieces_.find(at);
+  runtime().unmap(at, bytes, piece->second);
+  pieces_.erase(piece);
+}
+
+}  // namespace tt::cuda

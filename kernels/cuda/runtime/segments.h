@@ -1,0 +1,49 @@
+// Where the pools of a device take their memory from: the device's, pinned host memory, and addresses of the device's
+// under which memory comes and goes.
+#pragma once
+
+#include "absl/container/flat_hash_map.h"
+#include "engine/range_source.h"
+#include "engine/rules/device.h"
+#include "engine/segment_source.h"
+#include "kernels/cuda/runtime/runtime.h"
+
+namespace tt::cuda {
+
+class DeviceMemory final : public SegmentSource {
+ public:
+  explicit DeviceMemory(Device device) : device_(device) {}
+  void* map(size_t bytes) override;
+  void unmap(void* segment, size_t bytes) override;
+  std::optional<SystemMemoryInfo> info() override;
+
+ private:
+  Device device_;
+};
+
+class PinnedMemory final : public SegmentSource {
+ public:
+  explicit PinnedMemory(Device device) : device_(device) {}
+  void* map(size_t bytes) override;
+  void unmap(void* segment, size_t bytes) override;
+
+ private:
+  Device device_;
+};
+
+class VirtualMemory final : public RangeSource {
+ public:
+  VirtualMemory(Device device, uint64_t total_memory) : device_(device), total_memory_(total_memory) {}
+  size_t range_bytes() override;
+  void* reserve(size_t bytes) override;
+  void release(void* range, size_t bytes) override;
+  bool map(void* at, size_t bytes) override;
+  void unmap(void* at, size_t bytes, uintptr_t stream) override;
+
+ private:
+  Device device_;
+  uint64_t total_memory_;
+  absl::flat_hash_map<void*, PhysicalHandle> pieces_;  // by where they are mapped
+};
+
+}  // namespace tt::cuda

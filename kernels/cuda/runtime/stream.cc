@@ -1,0 +1,121 @@
+#include "kernels/cuda/runtime/stream.h"
+
+#include <algorithm>
+
+namespace tt::cuda {
+namespace {
+
+class CudaGraph final : public Graph {
+ public:
+  CudaGraph(Issuer& issuer, GraphHandle handle) : issuer_(issuer), handle_(handle) {}
+  ~CudaGraph() override { runtime().destroy_graph(handle_); }
+  void replay() override {
+    make_current(issuer_.device());
+    issuer_.flush();
+    runtime().launch(handle_, issuer_.stream());
+  }
+
+ private:
+  Issuer& issuer_;  // the stream's, which lives as long as the device
+  GraphHandle handle_;
+};
+
+}  // namespace
+
+CudaEvent::CudaEvent(Issuer& issuer, bool timed) {
+  make_current(issuer.device());
+  issuer.flush();
+  handle_ = runtime().create_event(timed);
+  runtime().record(handle_, issuer.stream());
+}
+
+CudaEvent::~CudaEvent() { runtime().destroy_event(handle_); }
+
+bool CudaEvent::done() const { return runtime().done(handle_); }
+
+void CudaEvent::synchronize() { runtime().synchronize_event(handle_); }
+
+double CudaEvent::elapsed_ms(const Event& since) const {
+  return runtime().elapsed_ms(static_cast<const CudaEvent&>(since).handle_, handle_);
+}
+
+CudaStream::~CudaStream() { pool_->give_back(issuer_); }
+
+void CudaStream::check_may_wait(std::string_view what) const {
+  check(!capturing_, "operation not permitted when stream is capturing: ", what);
+}
+
+void CudaStream::make_ready(std::string_view what) {
+  check_may_wait(what);
+  make_current(device());
+  issuer_->flush();
+}
+
+std::unique_ptr<Event> CudaStream::record() {
+  check_may_wait("an event");
+  return std::make_unique<CudaEvent>(*issuer_);
+}
+
+std::unique_ptr<Event> CudaStream::record_timed() {
+  check_may_wait("an event");
+  return std::make_unique<CudaEvent>(*issuer_, true);
+}
+
+void CudaStream::wait(const Event& event) {
+  make_ready("waiting for other work");
+  runtime().wait(handle(), static_cast<const CudaEvent&>(event).handle());
+}
+
+void CudaStream::synchronize() {
+  make_ready("waiting for the device");
+  runtime().synchronize(handle());
+}
+
+void CudaStream::copy(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return;
+  make_ready("a copy from or to the host");
+  runtime().copy(to, from, bytes, handle());
+}
+
+void CudaStream::begin_capture() {
+  make_current(device());
+  issuer_->set_capturing(true);
+  try {
+    runtime().begin_capture(handle());
+  } catch (...) {
+    issuer_->set_capturing(false);
+    throw;
+  }
+  capturing_ = true;
+}
+
+std::unique_ptr<Graph> CudaStream::end_capture() {
+  capturing_ = false;
+  make_current(device());
+  std::string why;
+  GraphHandle graph = runtime().end_capture(handle(), &why);
+  issuer_->set_capturing(false);
+  check(graph != nullptr, why);
+  return std::make_unique<CudaGraph>(*issuer_, graph);
+}
+
+std::unique_ptr<CudaStream> StreamPool::lease() {
+  std::lock_guard lock(mutex_);
+  auto idle = std::min_element(streams_.begin(), streams_.end(),
+                               [](const Lent& a, const Lent& b) { return a.users < b.users; });
+  if (idle == streams_.end() || (idle->users > 0 && streams_.size() < kStreams)) {
+    make_current(device_);
+    idle = streams_.insert(streams_.end(), Lent{std::make_unique<Issuer>(device_, runtime().create_stream()), 0});
+  }
+  ++idle->users;
+  return std::make_unique<CudaStream>(this, idle->issuer.get());
+}
+
+void StreamPool::give_back(const Issuer* issuer) {
+  std::lock_guard lock(mutex_);
+  for (Lent& lent : streams_) {
+    if (lent.issuer.get() == issuer) --lent.users;
+  }
+}
+
+}  // namespace tt::cuda
