@@ -49,9 +49,10 @@ class Side:
             env=self.environment, cwd=ROOT,
         )  # fmt: skip
 
-    def measure(self, case: Case, budget: float) -> dict:
+    def measure(self, case: Case, budget: float, count: int | None = None) -> dict:
+        """`count`: how many calls are in flight; else as many as it takes."""
         try:
-            self.process.stdin.write(json.dumps({**asdict(case), "budget": budget}) + "\n")
+            self.process.stdin.write(json.dumps({**asdict(case), "budget": budget, "count": count}) + "\n")
             self.process.stdin.flush()
             ready, _, _ = select.select([self.process.stdout], [], [], LIMIT)
             line = self.process.stdout.readline() if ready else ""
@@ -69,9 +70,10 @@ class Side:
         self.process.wait()
 
 
-def compare(case: Case, ours: Side, beside: Callable[[Case], dict], budget: float) -> dict:
+def compare(case: Case, ours: Side, beside: Callable[[Case, int | None], dict], budget: float) -> dict:
     """A row of the results."""
-    mine, other = ours.measure(case, budget), beside(case)
+    mine = ours.measure(case, budget)
+    other = beside(case, mine.get("count"))
     row = {"name": case.name, "family": case.family, "size": case.size, "dtype": case.dtype, "call": case.call}
     row |= {"ours": mine.get("us"), "beside": other.get("us"), "error": mine.get("error"), "error_beside": other.get("error")}
     row["ratio"] = row["ours"] / row["beside"] if row["ours"] and row["beside"] else None
@@ -110,7 +112,10 @@ def main() -> int:
     ours = Side("teletensor", sys.executable, args.threads)
     peer = Side("torch", interpreter(), args.threads) if args.peers else None
     rate = 0.0 if args.peers else bandwidth()
-    beside = (lambda case: peer.measure(case, args.budget)) if peer else (lambda case: {"us": floor(case, rate)})
+
+    def beside(case: Case, count: int | None) -> dict:
+        return peer.measure(case, args.budget, count) if peer else {"us": floor(case, rate)}
+
     results, started = [], time.monotonic()
     try:
         with console.status("") as status:
