@@ -30,6 +30,7 @@ from .cases import Case, all_cases
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
 LIMIT = 60  # seconds for one operator on one side: then it is said to hang
+REST = 0.02  # seconds between the sides: OpenMP's threads go on spinning for a while when their loop is done
 ITEM = {"float32": 4, "float64": 8, "bfloat16": 2, "int64": 8, "int32": 4}
 
 
@@ -51,6 +52,7 @@ class Side:
 
     def measure(self, case: Case, budget: float, count: int | None = None) -> dict:
         """`count`: how many calls are in flight; else as many as it takes."""
+        time.sleep(REST)
         try:
             self.process.stdin.write(json.dumps({**asdict(case), "budget": budget, "count": count}) + "\n")
             self.process.stdin.flush()
@@ -75,6 +77,7 @@ def compare(case: Case, ours: Side, beside: Callable[[Case, int | None], dict], 
     mine = ours.measure(case, budget)
     other = beside(case, mine.get("count"))
     row = {"name": case.name, "family": case.family, "size": case.size, "dtype": case.dtype, "call": case.call}
+    row["in_flight"] = mine.get("count")
     row |= {"ours": mine.get("us"), "beside": other.get("us"), "error": mine.get("error"), "error_beside": other.get("error")}
     row["ratio"] = row["ours"] / row["beside"] if row["ours"] and row["beside"] else None
     return row
