@@ -12,9 +12,9 @@
 #include "engine/devices.h"
 #include "engine/ops.h"
 #include "engine/parallel.h"
-#include "kernels/cpu/clones.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/loops/clones.h"
 
 namespace tt {
 namespace {

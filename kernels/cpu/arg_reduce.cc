@@ -2,9 +2,9 @@
 #include <type_traits>
 
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/parts.h"
-#include "kernels/cpu/reduce_extremum.h"
-#include "kernels/cpu/reduce_into.h"
+#include "kernels/cpu/loops/reduce_extremum.h"
+#include "kernels/cpu/loops/reduce_into.h"
+#include "kernels/cpu/walks/parts.h"
 
 namespace tt::cpu {
 

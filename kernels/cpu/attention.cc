@@ -8,10 +8,10 @@
 
 #include "engine/parallel.h"
 #include "kernels/common/vector_math.h"
-#include "kernels/cpu/clones.h"
-#include "kernels/cpu/gemm.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/wide.h"
+#include "kernels/cpu/linear/gemm.h"
+#include "kernels/cpu/loops/clones.h"
+#include "kernels/cpu/walks/wide.h"
 
 namespace tt::cpu {
 namespace {

@@ -4,10 +4,10 @@
 
 #include "engine/parallel.h"
 #include "kernels/common/element.h"
-#include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/norm_loops.h"
-#include "kernels/cpu/wide.h"
+#include "kernels/cpu/loops/norm_loops.h"
+#include "kernels/cpu/walks/copy.h"
+#include "kernels/cpu/walks/wide.h"
 
 namespace tt::cpu {
 namespace {

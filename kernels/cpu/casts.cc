@@ -1,6 +1,6 @@
 // Casts and moves between devices: copies.
-#include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/walks/copy.h"
 
 namespace tt::cpu {
 

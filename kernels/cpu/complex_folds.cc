@@ -7,8 +7,8 @@
 #include "engine/parallel.h"
 #include "kernels/common/complex.h"
 #include "kernels/common/reduce_plan.h"
-#include "kernels/cpu/contiguous.h"
-#include "kernels/cpu/lines.h"
+#include "kernels/cpu/walks/contiguous.h"
+#include "kernels/cpu/walks/lines.h"
 
 namespace tt::cpu {
 

@@ -4,12 +4,12 @@
 #include <cstring>
 
 #include "engine/parallel.h"
-#include "kernels/cpu/contiguous.h"
-#include "kernels/cpu/copy.h"
 #include "kernels/common/element.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/onednn.h"
-#include "kernels/cpu/packed.h"
+#include "kernels/cpu/linear/onednn.h"
+#include "kernels/cpu/linear/packed.h"
+#include "kernels/cpu/walks/contiguous.h"
+#include "kernels/cpu/walks/copy.h"
 
 namespace tt::cpu {
 namespace {

@@ -1,8 +1,8 @@
 #include "kernels/cpu/cpu.h"
 
 #include "engine/op_ids.h"
-#include "kernels/cpu/copy.h"
 #include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/walks/copy.h"
 
 namespace tt::cpu {
 

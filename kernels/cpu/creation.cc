@@ -5,10 +5,10 @@
 #include <cstring>
 
 #include "engine/parallel.h"
-#include "kernels/cpu/copy.h"
 #include "kernels/common/element.h"
 #include "kernels/common/evenly.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/walks/copy.h"
 
 namespace tt::cpu {
 

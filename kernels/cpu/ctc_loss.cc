@@ -6,7 +6,7 @@
 #include "engine/parallel.h"
 #include "kernels/common/alignments.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/wide.h"
+#include "kernels/cpu/walks/wide.h"
 
 namespace tt::cpu {
 namespace {

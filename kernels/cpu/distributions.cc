@@ -4,7 +4,7 @@
 #include "engine/rules/error.h"
 #include "kernels/common/rejection.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/wide.h"
+#include "kernels/cpu/walks/wide.h"
 
 namespace tt::cpu {
 namespace {

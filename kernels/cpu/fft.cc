@@ -9,10 +9,10 @@
 #include "engine/rules/error.h"
 #include "engine/rules/shape_rules.h"
 #include "kernels/common/complex.h"
-#include "kernels/cpu/contiguous.h"
-#include "kernels/cpu/copy.h"
-#include "kernels/cpu/fft_plan.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/loops/fft_plan.h"
+#include "kernels/cpu/walks/contiguous.h"
+#include "kernels/cpu/walks/copy.h"
 
 namespace tt::cpu {
 namespace {

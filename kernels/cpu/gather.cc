@@ -2,12 +2,12 @@
 #include <algorithm>
 
 #include "engine/rules/shape_rules.h"
-#include "kernels/cpu/clones.h"
-#include "kernels/cpu/copy.h"
 #include "kernels/common/element.h"
 #include "kernels/cpu/index_values.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/nest.h"
+#include "kernels/cpu/loops/clones.h"
+#include "kernels/cpu/walks/copy.h"
+#include "kernels/cpu/walks/nest.h"
 
 namespace tt::cpu {
 

@@ -4,8 +4,8 @@
 
 #include "engine/parallel.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/norm_loops.h"
-#include "kernels/cpu/wide.h"
+#include "kernels/cpu/loops/norm_loops.h"
+#include "kernels/cpu/walks/wide.h"
 
 namespace tt::cpu {
 namespace {

@@ -6,13 +6,13 @@
 #include "engine/parallel.h"
 #include "engine/rules/error.h"
 #include "engine/rules/shape_rules.h"
-#include "kernels/cpu/clones.h"
-#include "kernels/cpu/copy.h"
 #include "kernels/common/element.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/nest.h"
+#include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/selection.h"
 #include "kernels/cpu/truth.h"
+#include "kernels/cpu/walks/copy.h"
+#include "kernels/cpu/walks/nest.h"
 
 namespace tt::cpu {
 

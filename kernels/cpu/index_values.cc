@@ -1,7 +1,7 @@
 #include "kernels/cpu/index_values.h"
 
 #include "engine/rules/error.h"
-#include "kernels/cpu/copy.h"
+#include "kernels/cpu/walks/copy.h"
 
 namespace tt::cpu {
 

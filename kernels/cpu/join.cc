@@ -1,8 +1,8 @@
 // Operators that lay tensors beside each other: cat, stack, repeat.
 #include "kernels/common/join.h"
 
-#include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/walks/copy.h"
 
 namespace tt::cpu {
 

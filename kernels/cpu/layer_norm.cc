@@ -3,11 +3,11 @@
 #include <cmath>
 
 #include "engine/parallel.h"
-#include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/narrow_rows.h"
-#include "kernels/cpu/norm_loops.h"
-#include "kernels/cpu/wide.h"
+#include "kernels/cpu/loops/norm_loops.h"
+#include "kernels/cpu/walks/contiguous.h"
+#include "kernels/cpu/walks/narrow_rows.h"
+#include "kernels/cpu/walks/wide.h"
 
 namespace tt::cpu {
 namespace {

@@ -10,9 +10,9 @@
 #include "engine/parallel.h"
 #include "engine/rules/error.h"
 #include "kernels/common/decomposition.h"
-#include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/matrices.h"
+#include "kernels/cpu/linear/matrices.h"
+#include "kernels/cpu/walks/contiguous.h"
 
 namespace tt::cpu {
 namespace {

@@ -8,12 +8,12 @@
 #include "kernels/common/element.h"
 #include "kernels/common/factor.h"
 #include "kernels/common/product_chain.h"
-#include "kernels/cpu/chain.h"
-#include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/onednn.h"
-#include "kernels/cpu/parts.h"
-#include "kernels/cpu/product.h"
+#include "kernels/cpu/linear/onednn.h"
+#include "kernels/cpu/linear/product.h"
+#include "kernels/cpu/walks/chain.h"
+#include "kernels/cpu/walks/contiguous.h"
+#include "kernels/cpu/walks/parts.h"
 
 namespace tt::cpu {
 namespace {

@@ -1,8 +1,8 @@
 // mode: the most frequent value of each line.
 #include "kernels/common/element.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/lines.h"
-#include "kernels/cpu/sorter.h"
+#include "kernels/cpu/loops/sorter.h"
+#include "kernels/cpu/walks/lines.h"
 
 namespace tt::cpu {
 namespace {

@@ -3,11 +3,11 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/parts.h"
-#include "kernels/cpu/reduce_into.h"
-#include "kernels/cpu/reduce_moments.h"
+#include "kernels/cpu/loops/reduce_into.h"
+#include "kernels/cpu/loops/reduce_moments.h"
+#include "kernels/cpu/walks/copy.h"
+#include "kernels/cpu/walks/parts.h"
 
 namespace tt::cpu {
 

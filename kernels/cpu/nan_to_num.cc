@@ -1,12 +1,12 @@
 // nan_to_num: its defaults are the limits of the tensor's own dtype, which a body does not know.
 
 #include "engine/parallel.h"
-#include "kernels/cpu/clones.h"
-#include "kernels/cpu/copy.h"
 #include "kernels/common/element.h"
 #include "kernels/common/limits.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/parts.h"
+#include "kernels/cpu/loops/clones.h"
+#include "kernels/cpu/walks/copy.h"
+#include "kernels/cpu/walks/parts.h"
 
 namespace tt::cpu {
 

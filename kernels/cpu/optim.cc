@@ -5,10 +5,10 @@
 #include "engine/parallel.h"
 #include "engine/rules/error.h"
 #include "kernels/common/parameters.h"
-#include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/optim_loops.h"
-#include "kernels/cpu/wide.h"
+#include "kernels/cpu/loops/optim_loops.h"
+#include "kernels/cpu/walks/copy.h"
+#include "kernels/cpu/walks/wide.h"
 
 namespace tt::cpu {
 namespace {

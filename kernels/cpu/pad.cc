@@ -1,7 +1,7 @@
 // Constant padding: a filled tensor, and the part of the input that stays copied into it.
 #include "kernels/common/padding.h"
-#include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/walks/copy.h"
 
 namespace tt::cpu {
 

@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "engine/parallel.h"
-#include "kernels/cpu/convolution.h"
 #include "kernels/common/element.h"
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/convolution.h"
+#include "kernels/cpu/linear/gemm.h"
 
 namespace tt::cpu {
 namespace {

@@ -1,6 +1,6 @@
 #include "kernels/cpu/pointwise.h"
 
-#include "kernels/cpu/chain.h"
+#include "kernels/cpu/walks/chain.h"
 
 namespace tt::cpu {
 

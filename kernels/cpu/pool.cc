@@ -6,8 +6,8 @@
 #include "engine/parallel.h"
 #include "kernels/common/element.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/pool_loops.h"
-#include "kernels/cpu/wide.h"
+#include "kernels/cpu/loops/pool_loops.h"
+#include "kernels/cpu/walks/wide.h"
 
 namespace tt::cpu {
 namespace {

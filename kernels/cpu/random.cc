@@ -10,10 +10,10 @@
 #include "engine/parallel.h"
 #include "kernels/common/draws.h"
 #include "kernels/common/element.h"
-#include "kernels/cpu/block.h"
-#include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/parts.h"
+#include "kernels/cpu/walks/block.h"
+#include "kernels/cpu/walks/copy.h"
+#include "kernels/cpu/walks/parts.h"
 
 namespace tt::cpu {
 

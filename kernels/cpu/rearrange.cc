@@ -4,11 +4,11 @@
 
 #include "kernels/common/element.h"
 #include "kernels/common/join.h"
-#include "kernels/cpu/clones.h"
-#include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/nest.h"
-#include "kernels/cpu/transpose.h"
+#include "kernels/cpu/loops/clones.h"
+#include "kernels/cpu/walks/copy.h"
+#include "kernels/cpu/walks/nest.h"
+#include "kernels/cpu/walks/transpose.h"
 
 namespace tt::cpu {
 

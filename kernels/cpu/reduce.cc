@@ -3,13 +3,13 @@
 #include <type_traits>
 
 #include "kernels/cpu/complex_folds.h"
-#include "kernels/cpu/contiguous.h"
-#include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/parts.h"
-#include "kernels/cpu/reduce_fold.h"
-#include "kernels/cpu/reduce_into.h"
-#include "kernels/cpu/reduce_power.h"
+#include "kernels/cpu/loops/reduce_fold.h"
+#include "kernels/cpu/loops/reduce_into.h"
+#include "kernels/cpu/loops/reduce_power.h"
+#include "kernels/cpu/walks/contiguous.h"
+#include "kernels/cpu/walks/copy.h"
+#include "kernels/cpu/walks/parts.h"
 
 namespace tt::cpu {
 

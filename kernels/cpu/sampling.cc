@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "engine/parallel.h"
-#include "kernels/cpu/clones.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/wide.h"
+#include "kernels/cpu/loops/clones.h"
+#include "kernels/cpu/walks/wide.h"
 
 namespace tt::cpu {
 namespace {

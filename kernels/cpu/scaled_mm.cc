@@ -1,8 +1,8 @@
 // scaled_mm: products of 8-bit matrices, which are widened to float32 for it.
 #include "kernels/common/product_chain.h"
-#include "kernels/cpu/chain.h"
-#include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/walks/chain.h"
+#include "kernels/cpu/walks/copy.h"
 
 namespace tt::cpu {
 namespace {

@@ -1,14 +1,14 @@
 #include <algorithm>
 
-#include "kernels/cpu/clones.h"
 #include "kernels/common/element.h"
 #include "kernels/cpu/complex_folds.h"
-#include "kernels/cpu/contiguous.h"
-#include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/lines.h"
-#include "kernels/cpu/parts.h"
-#include "kernels/cpu/strided_block.h"
+#include "kernels/cpu/loops/clones.h"
+#include "kernels/cpu/loops/strided_block.h"
+#include "kernels/cpu/walks/contiguous.h"
+#include "kernels/cpu/walks/copy.h"
+#include "kernels/cpu/walks/lines.h"
+#include "kernels/cpu/walks/parts.h"
 
 namespace tt::cpu {
 

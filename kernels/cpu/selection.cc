@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "kernels/common/element.h"
-#include "kernels/cpu/clones.h"
 #include "kernels/cpu/index_values.h"
-#include "kernels/cpu/nest.h"
+#include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/truth.h"
+#include "kernels/cpu/walks/nest.h"
 
 namespace tt::cpu {
 

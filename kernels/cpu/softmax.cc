@@ -3,11 +3,11 @@
 #include <optional>
 
 #include "engine/parallel.h"
-#include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/narrow_rows.h"
-#include "kernels/cpu/softmax_loops.h"
-#include "kernels/cpu/wide.h"
+#include "kernels/cpu/loops/softmax_loops.h"
+#include "kernels/cpu/walks/contiguous.h"
+#include "kernels/cpu/walks/narrow_rows.h"
+#include "kernels/cpu/walks/wide.h"
 
 namespace tt::cpu {
 namespace {

@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "engine/rules/error.h"
-#include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/lines.h"
-#include "kernels/cpu/sorter.h"
+#include "kernels/cpu/loops/sorter.h"
+#include "kernels/cpu/walks/copy.h"
+#include "kernels/cpu/walks/lines.h"
 
 namespace tt::cpu {
 

@@ -3,8 +3,8 @@
 #include "engine/devices.h"
 #include "engine/rules/error.h"
 #include "kernels/common/element.h"
-#include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/walks/copy.h"
 
 namespace tt::cpu {
 

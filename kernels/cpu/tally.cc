@@ -6,10 +6,10 @@
 #include "engine/parallel.h"
 #include "kernels/common/element.h"
 #include "kernels/common/tally.h"
-#include "kernels/cpu/clones.h"
-#include "kernels/cpu/copy.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/sorter.h"
+#include "kernels/cpu/loops/clones.h"
+#include "kernels/cpu/loops/sorter.h"
+#include "kernels/cpu/walks/copy.h"
 
 namespace tt::cpu {
 

@@ -1,7 +1,7 @@
 #include "kernels/cpu/truth.h"
 
-#include "kernels/cpu/contiguous.h"
-#include "kernels/cpu/reduce_fold.h"
+#include "kernels/cpu/loops/reduce_fold.h"
+#include "kernels/cpu/walks/contiguous.h"
 
 namespace tt::cpu {
 

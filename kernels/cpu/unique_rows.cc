@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "kernels/common/element.h"
-#include "kernels/cpu/contiguous.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/sorter.h"
+#include "kernels/cpu/loops/sorter.h"
+#include "kernels/cpu/walks/contiguous.h"
 
 namespace tt::cpu {
 namespace {

@@ -1,5 +1,5 @@
 // LAPACK as the kernels use it: its threads, and its integers. tests/python/test_linalg.py has what it computes.
-#include "kernels/cpu/matrices.h"
+#include "kernels/cpu/linear/matrices.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "kernels/cpu/pool_loops.h"
+#include "kernels/cpu/loops/pool_loops.h"
 
 #include <limits>
 

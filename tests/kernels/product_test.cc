@@ -1,7 +1,7 @@
-#include "kernels/cpu/product.h"
+#include "kernels/cpu/linear/product.h"
 
-#include "kernels/cpu/gemm.h"
-#include "kernels/cpu/gemv.h"
+#include "kernels/cpu/linear/gemm.h"
+#include "kernels/cpu/linear/gemv.h"
 #include "tests/kernels/tensors.h"
 
 namespace tt::cpu {

@@ -7,7 +7,7 @@
 #include "engine/context.h"
 #include "engine/generator.h"
 #include "engine/ops.h"
-#include "kernels/cpu/block.h"
+#include "kernels/cpu/walks/block.h"
 #include "tests/kernels/backend.h"
 
 namespace tt {

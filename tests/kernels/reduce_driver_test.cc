@@ -1,10 +1,10 @@
 // The framework of reductions against plain loops: layouts, dtypes, dimensions, sizes.
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/reduce_extremum.h"
-#include "kernels/cpu/reduce_fold.h"
-#include "kernels/cpu/reduce_moments.h"
-#include "kernels/cpu/reduce_power.h"
+#include "kernels/cpu/loops/reduce_extremum.h"
+#include "kernels/cpu/loops/reduce_fold.h"
+#include "kernels/cpu/loops/reduce_moments.h"
+#include "kernels/cpu/loops/reduce_power.h"
 #include "tests/kernels/samples.h"
 
 namespace tt::cpu {

@@ -1,4 +1,4 @@
-#include "kernels/cpu/softmax_loops.h"
+#include "kernels/cpu/loops/softmax_loops.h"
 
 #include <limits>
 #include <optional>

@@ -4,10 +4,10 @@
 #include <type_traits>
 
 #include "engine/rules/float8.h"
-#include "kernels/common/scalar_math.h"
-#include "kernels/cpu/block.h"
 #include "kernels/common/element.h"
+#include "kernels/common/scalar_math.h"
 #include "kernels/cpu/isa/half_block.h"
+#include "kernels/cpu/walks/block.h"
 
 #ifdef __SSE2__
 #include <immintrin.h>

@@ -1,0 +1,192 @@
+#include "kernels/cpu/linear/gemm.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+
+#include "engine/parallel.h"
+#include "engine/rules/error.h"
+#include "engine/rules/half.h"
+#include "kernels/cpu/walks/transpose.h"
+
+// The register tile is written in GCC's vector types, which may be wider than the baseline's registers.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+namespace tt::cpu {
+namespace {
+
+// A register tile of kRows x (kVectors registers): packed a (k x rows) times packed b (k x columns),
+// added to c.
+template <typename T, int kBytes, int kRows, int kVectors>
+[[gnu::always_inline]] inline void tile(int64_t k, const T* a, const T* b, T* c, int64_t ldc) {
+  typedef T Vector __attribute__((vector_size(kBytes), aligned(alignof(T))));
+  constexpr int kLanes = kBytes / static_cast<int>(sizeof(T));
+  Vector sums[kRows][kVectors] = {};
+  for (int64_t p = 0; p < k; ++p, a += kRows, b += kVectors * kLanes) {
+    Vector row[kVectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) row[v] = *reinterpret_cast<const Vector*>(b + v * kLanes);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) sums[r][v] += a[r] * row[v];
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) *reinterpret_cast<Vector*>(c + r * ldc + v * kLanes) += sums[r][v];
+  }
+}
+
+// What the register tile is on this machine, and what computes it.
+template <typename T>
+struct Tile {
+  int rows;
+  int columns;
+  void (*run)(int64_t k, const T* a, const T* b, T* c, int64_t ldc);
+};
+
+template <typename T>
+[[gnu::target("arch=x86-64-v4")]] void tile_v4(int64_t k, const T* a, const T* b, T* c, int64_t ldc) {
+  tile<T, 64, 8, 3>(k, a, b, c, ldc);
+}
+template <typename T>
+[[gnu::target("arch=x86-64-v3")]] void tile_v3(int64_t k, const T* a, const T* b, T* c, int64_t ldc) {
+  tile<T, 32, 4, 3>(k, a, b, c, ldc);
+}
+template <typename T>
+void tile_baseline(int64_t k, const T* a, const T* b, T* c, int64_t ldc) {
+  tile<T, 16, 4, 2>(k, a, b, c, ldc);
+}
+
+template <typename T>
+Tile<T> choose_tile() {
+  constexpr int kSize = sizeof(T);
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl")) {
+    return {8, 3 * 64 / kSize, &tile_v4<T>};
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {4, 3 * 32 / kSize, &tile_v3<T>};
+  return {4, 2 * 16 / kSize, &tile_baseline<T>};
+}
+
+constexpr int64_t kBlockRows = 96;  // multiples of every tile's rows and columns
+constexpr int64_t kBlockColumns = 192;
+constexpr int64_t kBlockDepth = 256;  // one block of b then takes 192 to 384 KiB of the L2
+
+// One thread's packed panels and sums; allocated at its first product and kept.
+template <typename T>
+struct Workspace {
+  alignas(64) T a[kBlockRows * kBlockDepth];
+  alignas(64) T b[kBlockDepth * kBlockColumns];
+  alignas(64) T c[kBlockRows * kBlockColumns];
+
+  static Workspace& of_thread() {
+    thread_local std::unique_ptr<Workspace> workspace = std::make_unique_for_overwrite<Workspace>();
+    return *workspace;
+  }
+};
+
+// Elements that are packed as they are.
+template <typename In, typename T>
+inline constexpr bool kSameBits = std::is_same_v<In, T> && sizeof(T) >= 4;
+
+// Packs `count` lines (rows of a, columns of b) of `depth` elements into panels of `width` lines,
+// element p of all lines of a panel side by side; missing lines are zero.
+template <typename In, typename T>
+void pack(const In* from, int64_t line_stride, int64_t depth_stride, int64_t count, int64_t depth, int width, T* to) {
+  for (int64_t first = 0; first < count; first += width, to += width * depth) {
+    const In* panel = from + first * line_stride;
+    int lines = static_cast<int>(std::min<int64_t>(width, count - first));
+    if (lines < width) std::fill(to, to + width * depth, T{});
+    if (line_stride == 1) {
+      for (int64_t p = 0; p < depth; ++p) {
+        for (int i = 0; i < lines; ++i) to[p * width + i] = static_cast<T>(panel[p * depth_stride + i]);
+      }
+    } else if (kSameBits<In, T> && depth_stride == 1) {
+      using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+      transpose_plane(reinterpret_cast<const Bits*>(panel), reinterpret_cast<Bits*>(to), {depth, lines, line_stride, width});
+    } else {
+      for (int i = 0; i < lines; ++i) {
+        for (int64_t p = 0; p < depth; ++p) {
+          to[p * width + i] = static_cast<T>(panel[i * line_stride + p * depth_stride]);
+        }
+      }
+    }
+  }
+}
+
+// One block of the result, at most kBlockRows x kBlockColumns.
+template <typename In, typename T>
+void block(const Gemm& g, const Tile<T>& tile, const In* a, const In* b, In* c, int64_t rows, int64_t columns) {
+  Workspace<T>& w = Workspace<T>::of_thread();
+  const int64_t padded_rows = (rows + tile.rows - 1) / tile.rows * tile.rows;
+  const int64_t padded_columns = (columns + tile.columns - 1) / tile.columns * tile.columns;
+  std::fill(w.c, w.c + padded_rows * padded_columns, T{});
+  for (int64_t p = 0; p < g.k; p += kBlockDepth) {
+    const int64_t depth = std::min(kBlockDepth, g.k - p);
+    pack<In, T>(a + p * g.a.column_stride, g.a.row_stride, g.a.column_stride, rows, depth, tile.rows, w.a);
+    pack<In, T>(b + p * g.b.row_stride, g.b.column_stride, g.b.row_stride, columns, depth, tile.columns, w.b);
+    for (int64_t j = 0; j < padded_columns; j += tile.columns) {
+      for (int64_t i = 0; i < padded_rows; i += tile.rows) {
+        tile.run(depth, w.a + i * depth, w.b + j * depth, w.c + i * padded_columns + j, padded_columns);
+      }
+    }
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) c[i * g.n + j] = static_cast<In>(w.c[i * padded_columns + j]);
+  }
+}
+
+template <typename In, typename T>
+void run(const Gemm& g) {
+  static const Tile<T> tile = choose_tile<T>();
+  const int64_t row_blocks = (g.m + kBlockRows - 1) / kBlockRows;
+  const int64_t column_blocks = (g.n + kBlockColumns - 1) / kBlockColumns;
+  auto blocks = [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t entry = task / (row_blocks * column_blocks);
+      const int64_t i = task / column_blocks % row_blocks * kBlockRows, j = task % column_blocks * kBlockColumns;
+      const In* a = static_cast<const In*>(g.a.data) + (g.a_offsets ? g.a_offsets[entry] : 0);
+      const In* b = static_cast<const In*>(g.b.data) + (g.b_offsets ? g.b_offsets[entry] : 0);
+      In* c = static_cast<In*>(g.c) + entry * g.m * g.n;
+      block<In, T>(g, tile, a + i * g.a.row_stride, b + j * g.b.column_stride, c + i * g.n + j,
+                   std::min(kBlockRows, g.m - i), std::min(kBlockColumns, g.n - j));
+    }
+  };
+  const int64_t tasks = g.batch * row_blocks * column_blocks;
+  // Below a few microseconds of work waking the pool costs more than it brings.
+  const int64_t work = std::min(g.m, kBlockRows) * std::min(g.n, kBlockColumns) * std::max<int64_t>(g.k, 1);
+  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 20) / work);
+  if (tasks <= grain) {
+    blocks(0, tasks);
+  } else {
+    parallel_for(tasks, grain, blocks);
+  }
+}
+
+}  // namespace
+
+void gemm(const Gemm& g) {
+  if (g.batch == 0 || g.m == 0 || g.n == 0) return;
+  switch (g.dtype) {
+    case DType::kFloat64: return run<double, double>(g);
+    case DType::kFloat32: return run<float, float>(g);
+    case DType::kFloat16: return run<Half, float>(g);
+    case DType::kBFloat16: return run<BFloat16, float>(g);
+    // Unsigned sums wrap around without being undefined; the bits are those of signed ones.
+    case DType::kUInt64:
+    case DType::kInt64: return run<uint64_t, uint64_t>(g);
+    case DType::kUInt32:
+    case DType::kInt32: return run<uint32_t, uint32_t>(g);
+    case DType::kUInt16:
+    case DType::kInt16: return run<uint16_t, uint32_t>(g);
+    case DType::kInt8:
+    case DType::kUInt8: return run<uint8_t, uint32_t>(g);
+    default: fail(ErrorKind::kRuntime, "a matrix product is not implemented for ", name(g.dtype));
+  }
+}
+
+}  // namespace tt::cpu

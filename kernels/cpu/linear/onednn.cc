@@ -1,0 +1,220 @@
+#include "kernels/cpu/linear/onednn.h"
+
+#include <list>
+#include <mutex>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "engine/rules/error.h"
+
+namespace tt::cpu {
+
+namespace {
+
+// Compiled code is some 50 KB a primitive; a network has a few hundred different shapes.
+constexpr size_t kMostPrimitives = 512;
+
+dnnl::stream& thread_stream() {
+  thread_local dnnl::stream stream(onednn_engine());
+  return stream;
+}
+
+// Grows, never shrinks: scratchpads are small, and asked for at every call.
+void* thread_scratchpad(size_t bytes) {
+  struct Free {
+    void operator()(void* p) const { ::operator delete (p, std::align_val_t{64}); }
+  };
+  thread_local std::unique_ptr<void, Free> buffer;
+  thread_local size_t size = 0;
+  if (bytes > size) {
+    buffer.reset();
+    size = 0;
+    buffer.reset(::operator new (bytes, std::align_val_t{64}));
+    size = bytes;
+  }
+  return buffer.get();
+}
+
+[[noreturn]] void rethrow(const dnnl::error& e) {
+  ErrorKind kind = e.status == dnnl_out_of_memory   ? ErrorKind::kOutOfMemory
+                   : e.status == dnnl_unimplemented ? ErrorKind::kNotImplemented
+                                                    : ErrorKind::kRuntime;
+  fail(kind, "oneDNN: ", e.what());
+}
+
+}  // namespace
+
+// One execution's memory objects, reused: making one costs more than finding the primitive.
+struct PrimitiveUse::Arguments {
+  std::vector<dnnl::memory> memories;
+  std::vector<dnnl_exec_arg_t> list;
+};
+
+struct CachedPrimitive {
+  Recipe recipe;
+  std::mutex mutex;
+  std::vector<std::unique_ptr<PrimitiveUse::Arguments>> idle ABSL_GUARDED_BY(mutex);
+
+  std::unique_ptr<PrimitiveUse::Arguments> take() {
+    {
+      std::lock_guard lock(mutex);
+      if (!idle.empty()) {
+        auto arguments = std::move(idle.back());
+        idle.pop_back();
+        return arguments;
+      }
+    }
+    auto arguments = std::make_unique<PrimitiveUse::Arguments>();
+    for (const auto& [argument, desc] : recipe.arguments) {
+      arguments->memories.push_back(dnnl::memory(desc, onednn_engine(), nullptr));
+      arguments->list.push_back({argument, arguments->memories.back().get()});
+    }
+    return arguments;
+  }
+  void give_back(std::unique_ptr<PrimitiveUse::Arguments> arguments) {
+    std::lock_guard lock(mutex);
+    idle.push_back(std::move(arguments));
+  }
+};
+
+namespace {
+
+class PrimitiveCache {
+ public:
+  static PrimitiveCache& instance() {
+    static auto* cache = new PrimitiveCache;  // outlives the threads that may still use it at exit
+    return *cache;
+  }
+
+  std::shared_ptr<CachedPrimitive> find(const PrimitiveKey& key) {
+    std::lock_guard lock(mutex_);
+    auto it = places_.find(key);
+    if (it == places_.end()) return nullptr;
+    entries_.splice(entries_.begin(), entries_, it->second);
+    return it->second->second;
+  }
+  // Two threads may make the same one: the first stays.
+  std::shared_ptr<CachedPrimitive> insert(const PrimitiveKey& key, Recipe recipe) {
+    auto made = std::make_shared<CachedPrimitive>();
+    made->recipe = std::move(recipe);
+    std::lock_guard lock(mutex_);
+    if (auto it = places_.find(key); it != places_.end()) return it->second->second;
+    entries_.emplace_front(key, made);
+    places_.emplace(key, entries_.begin());
+    if (entries_.size() > kMostPrimitives) {
+      places_.erase(entries_.back().first);
+      entries_.pop_back();
+    }
+    return made;
+  }
+
+ private:
+  // oneDNN keeps primitives too; ours is the cache that is found without building a descriptor.
+  PrimitiveCache() { dnnl::set_primitive_cache_capacity(0); }
+
+  using Entries = std::list<std::pair<PrimitiveKey, std::shared_ptr<CachedPrimitive>>>;
+  std::mutex mutex_;
+  Entries entries_ ABSL_GUARDED_BY(mutex_);  // the most recently used first
+  absl::flat_hash_map<PrimitiveKey, Entries::iterator> places_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+PrimitiveKey& PrimitiveKey::add(const dnnl::memory::desc& desc) {
+  const dnnl_memory_desc_t& d = desc.data;
+  const dnnl_blocking_desc_t& blocking = d.format_desc.blocking;
+  add(SizesView(d.dims, d.ndims)).add(SizesView(d.padded_dims, d.ndims)).add(SizesView(blocking.strides, d.ndims));
+  add(SizesView(blocking.inner_blks, blocking.inner_nblks)).add(SizesView(blocking.inner_idxs, blocking.inner_nblks));
+  return add(d.data_type).add(d.format_kind).add(d.extra.flags);
+}
+
+PrimitiveUse::PrimitiveUse(const PrimitiveKey& key, absl::FunctionRef<Recipe()> make) try {
+  PrimitiveCache& cache = PrimitiveCache::instance();
+  cached_ = cache.find(key);
+  if (!cached_) cached_ = cache.insert(key, make());
+  arguments_ = cached_->take();
+} catch (const dnnl::error& e) {
+  rethrow(e);
+}
+
+PrimitiveUse::~PrimitiveUse() {
+  if (arguments_) cached_->give_back(std::move(arguments_));
+}
+
+const dnnl::memory::desc& PrimitiveUse::desc(int argument) const {
+  for (const auto& [number, desc] : cached_->recipe.arguments) {
+    if (number == argument) return desc;
+  }
+  fail(ErrorKind::kRuntime, "oneDNN: the primitive takes no argument ", argument);
+}
+
+void PrimitiveUse::set(int argument, const void* data) {
+  for (const dnnl_exec_arg_t& a : arguments_->list) {
+    if (a.arg == argument) dnnl_memory_set_data_handle(a.memory, const_cast<void*>(data));
+  }
+}
+
+void PrimitiveUse::run() {
+  const Recipe& recipe = cached_->recipe;
+  if (recipe.scratchpad_bytes > 0) set(DNNL_ARG_SCRATCHPAD, thread_scratchpad(recipe.scratchpad_bytes));
+  const auto& list = arguments_->list;
+  dnnl_status_t status =
+      dnnl_primitive_execute(recipe.primitive.get(), thread_stream().get(), static_cast<int>(list.size()), list.data());
+  check(status == dnnl_success, "oneDNN: could not run a primitive, status ", static_cast<int>(status));
+}
+
+dnnl::engine& onednn_engine() {
+  static auto* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *engine;
+}
+
+const dnnl::primitive_attr& onednn_attributes() {
+  static const auto* attributes = [] {
+    auto* a = new dnnl::primitive_attr;
+    a->set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return a;
+  }();
+  return *attributes;
+}
+
+bool onednn_computes(DType dtype) {
+  static const bool bfloat16 = [] {
+    dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+    return isa == dnnl::cpu_isa::avx512_core || isa == dnnl::cpu_isa::avx512_core_vnni ||
+           isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx;
+  }();
+  return dtype == DType::kFloat32 || (dtype == DType::kBFloat16 && bfloat16);
+}
+
+dnnl::memory::data_type onednn_type(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32: return dnnl::memory::data_type::f32;
+    case DType::kBFloat16: return dnnl::memory::data_type::bf16;
+    default: fail(ErrorKind::kNotImplemented, "oneDNN does not compute with ", name(dtype));
+  }
+}
+
+dnnl::memory::desc strided_desc(SizesView sizes, SizesView strides, DType dtype) {
+  return dnnl::memory::desc({sizes.begin(), sizes.end()}, onednn_type(dtype),
+                            dnnl::memory::dims(strides.begin(), strides.end()));
+}
+
+dnnl::memory::desc any_desc(SizesView sizes, DType dtype) {
+  return dnnl::memory::desc({sizes.begin(), sizes.end()}, onednn_type(dtype), dnnl::memory::format_tag::any);
+}
+
+void onednn_reorder(int threads, const dnnl::memory::desc& from, const void* source, const dnnl::memory::desc& to,
+                    void* target) {
+  PrimitiveKey key(PrimitiveKey::Kind::kReorder, threads);
+  PrimitiveUse use(key.add(from).add(to), [&] {
+    dnnl::reorder::primitive_desc pd(onednn_engine(), from, onednn_engine(), to, onednn_attributes());
+    return Recipe{dnnl::reorder(pd),
+                  {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc()}},
+                  pd.scratchpad_desc().get_size()};
+  });
+  use.set(DNNL_ARG_FROM, source);
+  use.set(DNNL_ARG_TO, target);
+  use.run();
+}
+
+}  // namespace tt::cpu

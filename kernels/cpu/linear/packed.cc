@@ -1,0 +1,85 @@
+#include "kernels/cpu/linear/packed.h"
+
+#include <mutex>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+
+namespace tt::cpu {
+namespace {
+
+// Views of one storage with a layout each: a flattened model has many, a weight one or two.
+constexpr size_t kMostCopies = 32;
+
+class PackedCopies final : public Companion {
+ public:
+  static PackedCopies& of(const Tensor& t) {
+    return static_cast<PackedCopies&>(t->storage->companion([] { return std::make_unique<PackedCopies>(); }));
+  }
+
+  bool used_before(const Tensor& t, const dnnl::memory::desc& layout) {
+    std::lock_guard lock(mutex_);
+    forget_old(t);
+    for (const Use& use : uses_) {
+      if (use.offset == t->offset && use.layout == layout) return true;
+    }
+    if (uses_.size() == kMostCopies) uses_.erase(uses_.begin());
+    uses_.push_back({t->offset, layout});
+    return false;
+  }
+  // Undefined where there is none.
+  Tensor find(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted) {
+    std::lock_guard lock(mutex_);
+    forget_old(t);
+    for (const Copy& copy : copies_) {
+      if (copy.offset == t->offset && copy.plain == plain && copy.wanted == wanted) return copy.bytes;
+    }
+    return Tensor();
+  }
+  void keep(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted, Tensor bytes) {
+    std::lock_guard lock(mutex_);
+    forget_old(t);
+    if (copies_.size() == kMostCopies) copies_.erase(copies_.begin());
+    copies_.push_back({t->offset, plain, wanted, std::move(bytes)});
+  }
+
+ private:
+  struct Use {
+    int64_t offset;
+    dnnl::memory::desc layout;
+  };
+  struct Copy {
+    int64_t offset;
+    dnnl::memory::desc plain, wanted;
+    Tensor bytes;
+  };
+  void forget_old(const Tensor& t) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (version_ == t.version()) return;
+    version_ = t.version();
+    uses_.clear();
+    copies_.clear();
+  }
+  std::mutex mutex_;
+  uint32_t version_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<Use> uses_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Copy> copies_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+bool used_before(const Tensor& t, const dnnl::memory::desc& layout) {
+  return PackedCopies::of(t).used_before(t, layout);
+}
+
+Tensor packed(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted, int threads,
+              bool keep) {
+  PackedCopies& copies = PackedCopies::of(t);
+  if (Tensor kept = copies.find(t, plain, wanted)) return kept;
+  const int64_t item = static_cast<int64_t>(item_size(t.dtype()));
+  Tensor bytes = empty(Sizes{static_cast<int64_t>(wanted.get_size()) / item}, t.dtype(), t.device());
+  onednn_reorder(threads, plain, t.data(), wanted, bytes.data());
+  if (keep) copies.keep(t, plain, wanted, bytes);
+  return bytes;
+}
+
+}  // namespace tt::cpu

@@ -1,0 +1,191 @@
+#include "kernels/cpu/linear/product.h"
+
+#include <omp.h>
+
+#include <optional>
+
+#include "engine/parallel.h"
+#include "engine/tensor.h"
+#include "kernels/common/element.h"
+#include "kernels/cpu/linear/gemv.h"
+#include "kernels/cpu/linear/onednn.h"
+#include "kernels/cpu/linear/packed.h"
+
+namespace tt::cpu {
+namespace {
+
+using dnnl::memory;
+
+// Below, our own loop has the result before oneDNN has started its own.
+constexpr double kTinyProduct = 40 * 40 * 40;
+// Below (some 12 us) a second core is not woken.
+constexpr double kWorthTheCores = 1.5e6;
+// Packing b costs 24/m of the product's time, and oneDNN's loops over a packed b are up to a tenth faster.
+constexpr int64_t kRowsWorthPacking = 384;
+constexpr int64_t kDepthWorthPacking = 384;
+// Elements of b from which a kept copy beats the caches.
+constexpr int64_t kWeightsWorthKeeping = 1 << 16;
+
+// The stride from entry to entry of a batch, where there is one.
+std::optional<int64_t> batch_stride(const int64_t* offsets, int64_t batch) {
+  if (!offsets || batch == 1) return 0;
+  for (int64_t i = 2; i < batch; ++i) {
+    if (offsets[i] - offsets[i - 1] != offsets[1]) return std::nullopt;
+  }
+  return offsets[1];
+}
+
+// One operand of a product in oneDNN's terms.
+struct StridedOperand {
+  Sizes sizes;
+  Sizes strides;
+};
+
+std::optional<StridedOperand> operand(const Matrix& x, int64_t rows, int64_t columns, const int64_t* offsets,
+                                      int64_t batch) {
+  const std::optional<Matrix> fits = leading(x, rows, columns);
+  const std::optional<int64_t> step = batch_stride(offsets, batch);
+  if (!fits || !step) return std::nullopt;
+  if (batch == 1) return StridedOperand{{rows, columns}, {fits->row_stride, fits->column_stride}};
+  // A stride of 0 is oneDNN's broadcast: a batch of one.
+  return StridedOperand{{*step == 0 ? 1 : batch, rows, columns},
+                        {*step == 0 ? rows * columns : *step, fits->row_stride, fits->column_stride}};
+}
+
+const void* first_entry(const Matrix& x, const int64_t* offsets, DType dtype) {
+  return static_cast<const char*>(x.data) + (offsets ? offsets[0] : 0) * static_cast<int64_t>(item_size(dtype));
+}
+
+// A product in oneDNN's terms.
+struct Problem {
+  const Gemm& g;
+  StridedOperand a, b;
+  const void* bias;
+
+  Sizes c() const { return g.batch == 1 ? Sizes{g.m, g.n} : Sizes{g.batch, g.m, g.n}; }
+  memory::desc plain_b() const { return strided_desc(b.sizes, b.strides, g.dtype); }
+
+  // With b as it lies, or as oneDNN likes it best.
+  PrimitiveUse primitive(int threads, bool packed_b) const {
+    PrimitiveKey key(PrimitiveKey::Kind::kMatmul, threads);
+    key.add(static_cast<int64_t>(g.dtype)).add(a.sizes).add(a.strides).add(b.sizes).add(b.strides);
+    key.add(bias != nullptr).add(packed_b);
+    return PrimitiveUse(key, [&] { return recipe(packed_b); });
+  }
+  Recipe recipe(bool packed_b) const {
+    const memory::desc a_desc = strided_desc(a.sizes, a.strides, g.dtype);
+    const memory::desc b_desc = packed_b ? any_desc(b.sizes, g.dtype) : plain_b();
+    const memory::desc c_desc = strided_desc(c(), contiguous_strides(c()), g.dtype);
+    Sizes bias_sizes(c().size(), 1);
+    bias_sizes.back() = g.n;
+    const memory::desc bias_desc = strided_desc(bias_sizes, contiguous_strides(bias_sizes), g.dtype);
+    const dnnl::matmul::desc desc =
+        bias ? dnnl::matmul::desc(a_desc, b_desc, bias_desc, c_desc) : dnnl::matmul::desc(a_desc, b_desc, c_desc);
+    const dnnl::matmul::primitive_desc pd(desc, onednn_attributes(), onednn_engine());
+    Recipe made{dnnl::matmul(pd),
+                {{DNNL_ARG_SRC, a_desc},
+                 {DNNL_ARG_WEIGHTS, pd.weights_desc()},
+                 {DNNL_ARG_DST, c_desc},
+                 {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc()}},
+                pd.scratchpad_desc().get_size()};
+    if (bias) made.arguments.emplace_back(DNNL_ARG_BIAS, bias_desc);
+    return made;
+  }
+  void run(PrimitiveUse& use, const void* b_data) const {
+    use.set(DNNL_ARG_SRC, first_entry(g.a, g.a_offsets, g.dtype));
+    use.set(DNNL_ARG_WEIGHTS, b_data);
+    use.set(DNNL_ARG_DST, g.c);
+    if (bias) use.set(DNNL_ARG_BIAS, bias);
+    use.run();
+  }
+};
+
+// b packed for this call alone.
+Tensor pack_once(const Problem& problem, const void* b_data, const memory::desc& wanted, int threads) {
+  const DType dtype = problem.g.dtype;
+  Tensor bytes = empty(Sizes{static_cast<int64_t>(wanted.get_size() / item_size(dtype))}, dtype, Device{});
+  onednn_reorder(threads, problem.plain_b(), b_data, wanted, bytes.data());
+  return bytes;
+}
+
+// Runs with b packed, if that pays: for many rows always, for few where a copy is kept.
+bool run_packed(const Problem& problem, const void* b_data, int threads, const Tensor* weights) {
+  const Gemm& g = problem.g;
+  if (g.batch != 1) return false;
+  const bool pays = g.m >= kRowsWorthPacking && g.k >= kDepthWorthPacking && g.n >= kDepthWorthPacking;
+  const bool may_keep = weights && g.k * g.n >= kWeightsWorthKeeping;
+  if (!pays && !may_keep) return false;
+  const memory::desc plain = problem.plain_b();
+  const bool again = may_keep && used_before(*weights, plain);
+  if (!pays && !again) return false;
+  PrimitiveUse use = problem.primitive(threads, true);
+  const memory::desc& wanted = use.desc(DNNL_ARG_WEIGHTS);
+  const Tensor bytes =
+      weights ? packed(*weights, plain, wanted, threads, again) : pack_once(problem, b_data, wanted, threads);
+  problem.run(use, bytes.data());
+  return true;
+}
+
+// While it lives, oneDNN's loops on this thread are its own alone.
+class OneThread {
+ public:
+  OneThread() : saved_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(saved_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int saved_;
+};
+
+double work(const Gemm& g) { return static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k); }
+
+// Runs on oneDNN if the operands lie as it takes them.
+bool run_onednn(const Gemm& g, const void* bias, const Tensor* weights) {
+  std::optional<StridedOperand> a = operand(g.a, g.m, g.k, g.a_offsets, g.batch);
+  std::optional<StridedOperand> b = operand(g.b, g.k, g.n, g.b_offsets, g.batch);
+  if (!a || !b) return false;
+  const Problem problem{g, *a, *b, bias};
+  const void* b_data = first_entry(g.b, g.b_offsets, g.dtype);
+  const auto run_with = [&](int threads) {
+    if (run_packed(problem, b_data, threads, weights)) return;
+    PrimitiveUse use = problem.primitive(threads, false);
+    problem.run(use, b_data);
+  };
+  if (work(g) * static_cast<double>(g.batch) < kWorthTheCores) {
+    OneThread alone;
+    run_with(1);
+  } else {
+    PoolLease lease;
+    run_with(lease.width());
+  }
+  return true;
+}
+
+void add_bias(const Gemm& g, const void* bias) {
+  with_element(g.dtype, [&]<typename T>(std::type_identity<T>) {
+    const T* from = static_cast<const T*>(bias);
+    T* to = static_cast<T*>(g.c);
+    for (int64_t i = 0; i < g.batch * g.m; ++i) {
+      for (int64_t j = 0; j < g.n; ++j) to[i * g.n + j] = static_cast<T>(to[i * g.n + j] + from[j]);
+    }
+  });
+}
+
+}  // namespace
+
+void product(const Gemm& g, const void* bias, const Tensor* weights) {
+  if (g.batch == 0 || g.m == 0 || g.n == 0) return;
+  const bool tiny = work(g) <= kTinyProduct;
+  const bool would_round_twice = bias && item_size(g.dtype) == 2;
+  if (is_gemv(g) && !would_round_twice) {
+    gemv(g);
+  } else if (tiny || !onednn_computes(g.dtype) || !run_onednn(g, bias, weights)) {
+    gemm(g);
+  } else {
+    return;
+  }
+  if (bias) add_bias(g, bias);
+}
+
+}  // namespace tt::cpu

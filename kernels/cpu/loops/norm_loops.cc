@@ -1,0 +1,132 @@
+#include "kernels/cpu/loops/norm_loops.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/loops/clones.h"
+#include "kernels/cpu/loops/lanes.h"
+
+namespace tt::cpu::rows {
+namespace {
+
+constexpr int64_t kChunk = 4096;  // elements that a sum in float takes before it goes into a double
+
+// Sums term(i) over [0, n) in as many partial sums as keep the vector units busy.
+template <typename T, typename Term>
+[[gnu::always_inline]] inline double sum_of(int64_t n, Term term) {
+  constexpr int kLanes = 256 / sizeof(T);
+  double total = 0;
+  for (int64_t begin = 0; begin < n; begin += kChunk) {
+    const int64_t end = std::min(n, begin + kChunk);
+    T lanes[kLanes] = {};
+    int64_t i = begin;
+    for (; i + kLanes <= end; i += kLanes) {
+      for (int j = 0; j < kLanes; ++j) lanes[j] += term(i + j);
+    }
+    for (int j = 0; i < end; ++i, ++j) lanes[j] += term(i);
+    total += join_lanes<kLanes>(lanes, [](T a, T b) { return a + b; });
+  }
+  return total;
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void normalize_of(int64_t n, const T* x, T center, T scale, const T* w, const T* b,
+                                                T* y) {
+  if (w && b) {
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - center) * scale * w[i] + b[i];
+  } else if (w) {
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - center) * scale * w[i];
+  } else if (b) {
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - center) * scale + b[i];
+  } else {
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - center) * scale;
+  }
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void combine_of(int64_t n, const T* g, const T* w, const T* x, T center, T a, T b, T c,
+                                              T* dx) {
+  if (w) {
+    for (int64_t i = 0; i < n; ++i) dx[i] = a * g[i] * w[i] + b * (x[i] - center) + c;
+  } else {
+    for (int64_t i = 0; i < n; ++i) dx[i] = a * g[i] + b * (x[i] - center) + c;
+  }
+}
+
+template <typename T>
+[[gnu::always_inline]] inline Sums weighted_of(int64_t n, const T* g, const T* w, const T* x, T center) {
+  if (!w) {
+    return {sum_of<T>(n, [=](int64_t i) { return g[i]; }),
+            sum_of<T>(n, [=](int64_t i) { return g[i] * (x[i] - center); })};
+  }
+  return {sum_of<T>(n, [=](int64_t i) { return g[i] * w[i]; }),
+          sum_of<T>(n, [=](int64_t i) { return g[i] * w[i] * (x[i] - center); })};
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void affine_of(int64_t n, const T* g, const T* x, T center, T scale, T* dw, T* db) {
+  if (dw) {
+    for (int64_t i = 0; i < n; ++i) dw[i] += g[i] * (x[i] - center) * scale;
+  }
+  if (db) {
+    for (int64_t i = 0; i < n; ++i) db[i] += g[i];
+  }
+}
+
+}  // namespace
+
+TT_CLONES double sum(int64_t n, const float* x) {
+  return sum_of<float>(n, [=](int64_t i) { return x[i]; });
+}
+TT_CLONES double sum(int64_t n, const double* x) {
+  return sum_of<double>(n, [=](int64_t i) { return x[i]; });
+}
+TT_CLONES double squares(int64_t n, const float* x, float center) {
+  return sum_of<float>(n, [=](int64_t i) { return (x[i] - center) * (x[i] - center); });
+}
+TT_CLONES double squares(int64_t n, const double* x, double center) {
+  return sum_of<double>(n, [=](int64_t i) { return (x[i] - center) * (x[i] - center); });
+}
+TT_CLONES Sums sum_and_dot(int64_t n, const float* g, const float* x, float center) {
+  return weighted_of<float>(n, g, nullptr, x, center);
+}
+TT_CLONES Sums sum_and_dot(int64_t n, const double* g, const double* x, double center) {
+  return weighted_of<double>(n, g, nullptr, x, center);
+}
+TT_CLONES Sums weighted_sum_and_dot(int64_t n, const float* g, const float* w, const float* x, float center) {
+  return weighted_of(n, g, w, x, center);
+}
+TT_CLONES Sums weighted_sum_and_dot(int64_t n, const double* g, const double* w, const double* x, double center) {
+  return weighted_of(n, g, w, x, center);
+}
+TT_CLONES void scale_shift(int64_t n, const float* x, float center, float a, float b, float* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = a * (x[i] - center) + b;
+}
+TT_CLONES void scale_shift(int64_t n, const double* x, double center, double a, double b, double* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = a * (x[i] - center) + b;
+}
+TT_CLONES void normalize(int64_t n, const float* x, float center, float scale, const float* w, const float* b,
+                         float* y) {
+  normalize_of(n, x, center, scale, w, b, y);
+}
+TT_CLONES void normalize(int64_t n, const double* x, double center, double scale, const double* w, const double* b,
+                         double* y) {
+  normalize_of(n, x, center, scale, w, b, y);
+}
+TT_CLONES void combine(int64_t n, const float* g, const float* w, const float* x, float center, float a, float b,
+                       float c, float* dx) {
+  combine_of(n, g, w, x, center, a, b, c, dx);
+}
+TT_CLONES void combine(int64_t n, const double* g, const double* w, const double* x, double center, double a, double b,
+                       double c, double* dx) {
+  combine_of(n, g, w, x, center, a, b, c, dx);
+}
+TT_CLONES void add_affine_gradients(int64_t n, const float* g, const float* x, float center, float scale, float* dw,
+                                    float* db) {
+  affine_of(n, g, x, center, scale, dw, db);
+}
+TT_CLONES void add_affine_gradients(int64_t n, const double* g, const double* x, double center, double scale,
+                                    double* dw, double* db) {
+  affine_of(n, g, x, center, scale, dw, db);
+}
+
+}  // namespace tt::cpu::rows

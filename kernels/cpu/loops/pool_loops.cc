@@ -1,0 +1,332 @@
+#include "kernels/cpu/loops/pool_loops.h"
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/cpu/loops/clones.h"
+#include "kernels/cpu/loops/norm_loops.h"
+
+namespace tt::cpu {
+namespace {
+
+template <typename T>
+inline constexpr T kLowest = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                                                  : std::numeric_limits<T>::lowest();
+
+template <typename T>
+[[gnu::always_inline]] inline bool is_nan(T x) {
+  if constexpr (std::is_floating_point_v<T>)
+    return x != x;
+  else
+    return false;
+}
+
+// The index of what has not been found: after every place in a plane.
+constexpr int32_t kNowhere = std::numeric_limits<int32_t>::max();
+
+// Strides of 1 and 2 are told to the compiler, which vectorises over them.
+template <typename F>
+[[gnu::always_inline]] inline void with_stride(int64_t stride, F f) {
+  if (stride == 1) return f([](int64_t i) { return i; });
+  if (stride == 2) return f([](int64_t i) { return 2 * i; });
+  f([stride](int64_t i) { return stride * i; });
+}
+
+// A plane's intermediate results, kept from plane to plane. Indices are 32 bits wide, as the floats beside them.
+template <typename T>
+struct Buffers {
+  std::vector<T> values;
+  std::vector<int32_t> at;
+
+  static Buffers& of_thread(int64_t size) {
+    thread_local Buffers buffers;
+    if (static_cast<int64_t>(buffers.values.size()) < size) {
+      buffers.values.resize(static_cast<size_t>(size));
+      buffers.at.resize(static_cast<size_t>(size));
+    }
+    return buffers;
+  }
+};
+
+// The input rows of an output row's windows that lie inside: `count` of them, `step` apart.
+struct WindowRows {
+  int64_t first, count, step;
+
+  WindowRows(const Window& w, int64_t o) : step(w.dilation[0]) {
+    const int64_t begin = o * w.stride[0] - w.padding[0];
+    const int64_t skipped = begin >= 0 ? 0 : (-begin + step - 1) / step;
+    first = begin + skipped * step;
+    const int64_t inside = first < w.in[0] ? (w.in[0] - 1 - first) / step + 1 : 0;
+    count = std::clamp<int64_t>(w.kernel[0] - skipped, 0, inside);
+  }
+  int64_t operator[](int64_t k) const { return first + k * step; }
+};
+
+// Rows stretched so that the window's stride holds across row ends: output i of all rows, one after the other, has its
+// window at input i * stride. Stretched inputs begin with the padding; stretched outputs end with some that are not
+// used.
+struct Stretched {
+  int64_t inputs, outputs;  // of a row
+  int64_t left;             // padding
+  int64_t taken;            // of a row's inputs, those that any window reaches
+  int64_t rows;
+  int64_t reach;  // of a window beyond its start
+
+  explicit Stretched(const Window& w) : left(w.padding[1]), rows(w.out[0]), reach((w.kernel[1] - 1) * w.dilation[1]) {
+    const int64_t stride = w.stride[1], needed = (w.out[1] - 1) * stride + reach + 1;
+    outputs = (needed + stride - 1) / stride;
+    inputs = outputs * stride;
+    taken = std::clamp<int64_t>(inputs - left, 0, w.in[1]);
+  }
+  int64_t all_inputs() const { return rows * inputs + reach; }  // the last unused windows reach beyond
+  int64_t all_outputs() const { return rows * outputs; }
+};
+
+// Columns are done so many at a time, though the last ones are then too many: what is left over by a vector costs
+// more than the vector, and each row overwrites what the one before wrote too far.
+constexpr int64_t kOverrun = 16;
+
+// Down the columns: the largest of each window's rows, and where in the plane it is. Writes kOverrun elements too many.
+template <typename T>
+[[gnu::always_inline]] inline void max_down(const Window& w, const Stretched& s, const T* x, T* value, int32_t* at) {
+  const int64_t width = w.in[1], end = w.in[0] * w.in[1], vectors = (s.taken + kOverrun - 1) / kOverrun * kOverrun;
+  for (int64_t i = 0; i < s.all_inputs(); ++i) value[i] = kLowest<T>, at[i] = kNowhere;
+  for (int64_t o = 0; o < w.out[0]; ++o) {
+    T* v = value + o * s.inputs + s.left;
+    int32_t* a = at + o * s.inputs + s.left;
+    const WindowRows rows(w, o);
+    if (rows.count == 0) continue;
+    // Only inside the plane: beyond it there may be no memory.
+    const int64_t n = rows[rows.count - 1] * width + vectors <= end ? vectors : s.taken;
+    // The first two at once: most windows have no more.
+    const int64_t second = rows[rows.count > 1 ? 1 : 0];
+    const T *x0 = x + rows[0] * width, *x1 = x + second * width;
+    const int32_t at0 = static_cast<int32_t>(rows[0] * width), at1 = static_cast<int32_t>(second * width);
+    for (int64_t i = 0; i < n; ++i) {
+      const bool take = (x1[i] > x0[i]) | is_nan(x1[i]);
+      v[i] = take ? x1[i] : x0[i];
+      a[i] = (take ? at1 : at0) + static_cast<int32_t>(i);
+    }
+    for (int64_t k = 2; k < rows.count; ++k) {
+      const T* from = x + rows[k] * width;
+      const int32_t start = static_cast<int32_t>(rows[k] * width);
+      for (int64_t i = 0; i < n; ++i) {
+        const bool take = (from[i] > v[i]) | is_nan(from[i]);
+        v[i] = take ? from[i] : v[i];
+        a[i] = take ? start + static_cast<int32_t>(i) : a[i];
+      }
+    }
+    for (int64_t i = 0; i < kOverrun; ++i) v[s.taken + i] = kLowest<T>, a[s.taken + i] = kNowhere;
+  }
+}
+
+// Along the rows. Of equals the first in the plane is taken, as going through the window row by row would.
+template <typename T>
+[[gnu::always_inline]] inline void max_along(const Window& w, const Stretched& s, const T* value, const int32_t* at,
+                                             T* y, int32_t* index) {
+  with_stride(w.stride[1], [&](auto step) {
+    for (int64_t i = 0; i < s.all_outputs(); ++i) y[i] = value[step(i)], index[i] = at[step(i)];
+    for (int64_t k = 1; k < w.kernel[1]; ++k) {
+      const T* from = value + k * w.dilation[1];
+      const int32_t* from_at = at + k * w.dilation[1];
+      for (int64_t i = 0; i < s.all_outputs(); ++i) {
+        const T v = from[step(i)];
+        const int32_t where = from_at[step(i)];
+        const bool take = (v > y[i]) | is_nan(v) | ((v == y[i]) & (where < index[i]));
+        y[i] = take ? v : y[i];
+        index[i] = take ? where : index[i];
+      }
+    }
+  });
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void max_whole(const Window& w, const T* x, T* y, int64_t* index) {
+  const Stretched s(w);
+  Buffers<T>& buffers = Buffers<T>::of_thread(s.all_inputs() + s.all_outputs() + kOverrun);
+  T* values = buffers.values.data() + s.all_inputs();
+  int32_t* at = buffers.at.data() + s.all_inputs();
+  max_down(w, s, x, buffers.values.data(), buffers.at.data());
+  max_along(w, s, buffers.values.data(), buffers.at.data(), values, at);
+  // Rows that are as wide as they were stretched to follow each other.
+  const bool one_row = s.outputs == w.out[1];
+  const int64_t rows = one_row ? 1 : w.out[0], n = one_row ? s.all_outputs() : w.out[1];
+  for (int64_t o = 0; o < rows; ++o, y += n, index += n, values += s.outputs, at += s.outputs) {
+    for (int64_t i = 0; i < n; ++i) y[i] = values[i];
+    // A window without any input points at the plane's start.
+    for (int64_t i = 0; i < n; ++i) index[i] = at[i] == kNowhere ? 0 : at[i];
+  }
+}
+
+// y /= what each window's sum is divided by; rows of outputs lie `row` apart.
+template <typename T>
+[[gnu::always_inline]] inline void divide(const Window& w, const Divisor& divisor, T* y, int64_t row) {
+  for (int64_t oh = 0; oh < w.out[0]; ++oh, y += row) {
+    const int64_t rows = w.extent(0, oh, divisor.count_padding);
+    for (int64_t ow = 0; ow < w.out[1]; ++ow) {
+      const int64_t by = divisor.override ? divisor.override : rows * w.extent(1, ow, divisor.count_padding);
+      y[ow] /= static_cast<T>(by);
+    }
+  }
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void average_whole(const Window& w, const Divisor& divisor, const T* x, T* y) {
+  const Stretched s(w);
+  T* sums = Buffers<T>::of_thread(s.all_inputs() + s.all_outputs()).values.data();
+  T* wide = sums + s.all_inputs();
+  std::fill(sums, wide + s.all_outputs(), T(0));
+  for (int64_t o = 0; o < w.out[0]; ++o) {
+    T* sum = sums + o * s.inputs + s.left;
+    const WindowRows rows(w, o);
+    for (int64_t k = 0; k < rows.count; ++k) {
+      for (int64_t i = 0; i < s.taken; ++i) sum[i] += x[rows[k] * w.in[1] + i];
+    }
+  }
+  with_stride(w.stride[1], [&](auto step) {
+    for (int64_t k = 0; k < w.kernel[1]; ++k) {
+      for (int64_t i = 0; i < s.all_outputs(); ++i) wide[i] += sums[step(i) + k];
+    }
+  });
+  for (int64_t o = 0; o < w.out[0]; ++o) std::copy_n(wide + o * s.outputs, w.out[1], y + o * w.out[1]);
+  divide(w, divisor, y, w.out[1]);
+}
+
+// The transpose of average_whole: gradients go along the rows first, then up the columns.
+template <typename T>
+[[gnu::always_inline]] inline void average_back(const Window& w, const Divisor& divisor, const T* g, T* dx) {
+  const Stretched s(w);
+  T* sums = Buffers<T>::of_thread(s.all_inputs() + s.all_outputs()).values.data();
+  T* shares = sums + s.all_inputs();
+  std::fill(sums, shares + s.all_outputs(), T(0));
+  for (int64_t o = 0; o < w.out[0]; ++o) std::copy_n(g + o * w.out[1], w.out[1], shares + o * s.outputs);
+  divide(w, divisor, shares, s.outputs);
+  with_stride(w.stride[1], [&](auto step) {
+    for (int64_t k = 0; k < w.kernel[1]; ++k) {
+      for (int64_t i = 0; i < s.all_outputs(); ++i) sums[step(i) + k] += shares[i];
+    }
+  });
+  for (int64_t o = 0; o < w.out[0]; ++o) {
+    const T* sum = sums + o * s.inputs + s.left;
+    const WindowRows rows(w, o);
+    for (int64_t k = 0; k < rows.count; ++k) {
+      for (int64_t i = 0; i < s.taken; ++i) dx[rows[k] * w.in[1] + i] += sum[i];
+    }
+  }
+}
+
+// float and double have clones for each instruction set; integers do without.
+template <typename T>
+void max_whole_of(const Window& w, const T* x, T* y, int64_t* index) {
+  max_whole(w, x, y, index);
+}
+TT_CLONES void max_whole_of(const Window& w, const float* x, float* y, int64_t* index) { max_whole(w, x, y, index); }
+TT_CLONES void max_whole_of(const Window& w, const double* x, double* y, int64_t* index) { max_whole(w, x, y, index); }
+TT_CLONES void average_whole_of(const Window& w, const Divisor& d, const float* x, float* y) {
+  average_whole(w, d, x, y);
+}
+TT_CLONES void average_whole_of(const Window& w, const Divisor& d, const double* x, double* y) {
+  average_whole(w, d, x, y);
+}
+TT_CLONES void average_back_of(const Window& w, const Divisor& d, const float* g, float* dx) {
+  average_back(w, d, g, dx);
+}
+TT_CLONES void average_back_of(const Window& w, const Divisor& d, const double* g, double* dx) {
+  average_back(w, d, g, dx);
+}
+
+}  // namespace
+
+template <typename T>
+void max_plane(const Window& w, const T* x, T* y, int64_t* index) {
+  max_whole_of(w, x, y, index);
+}
+
+template <typename T>
+void max_plane_backward(const Window& w, const T* g, const int64_t* index, T* dx) {
+  for (int64_t i = 0; i < w.out[0] * w.out[1]; ++i) dx[index[i]] += g[i];
+}
+
+template <typename T>
+void average_plane(const Window& w, const Divisor& divisor, const T* x, T* y) {
+  average_whole_of(w, divisor, x, y);
+}
+
+template <typename T>
+void average_plane_backward(const Window& w, const Divisor& divisor, const T* g, T* dx) {
+  average_back_of(w, divisor, g, dx);
+}
+
+template <typename T>
+void adaptive_max_plane(Pair in, Pair out, const T* x, T* y, int64_t* index) {
+  for (int64_t oh = 0; oh < out[0]; ++oh) {
+    const int64_t top = bin_begin(oh, in[0], out[0]), bottom = bin_end(oh, in[0], out[0]);
+    for (int64_t ow = 0; ow < out[1]; ++ow, ++y, ++index) {
+      const int64_t left = bin_begin(ow, in[1], out[1]), right = bin_end(ow, in[1], out[1]);
+      *y = kLowest<T>;
+      *index = top * in[1] + left;
+      for (int64_t ih = top; ih < bottom; ++ih) {
+        for (int64_t i = ih * in[1] + left; i < ih * in[1] + right; ++i) {
+          if (x[i] > *y || x[i] != x[i]) *y = x[i], *index = i;
+        }
+      }
+    }
+  }
+}
+
+template <typename T>
+void adaptive_average_plane(Pair in, Pair out, const T* x, T* y) {
+  for (int64_t oh = 0; oh < out[0]; ++oh) {
+    const int64_t top = bin_begin(oh, in[0], out[0]), bottom = bin_end(oh, in[0], out[0]);
+    for (int64_t ow = 0; ow < out[1]; ++ow, ++y) {
+      const int64_t left = bin_begin(ow, in[1], out[1]), right = bin_end(ow, in[1], out[1]);
+      double sum = 0;
+      if (out[1] == 1) {  // whole rows follow each other: as before most classifiers
+        sum = rows::sum((bottom - top) * in[1], x + top * in[1]);
+      } else {
+        for (int64_t ih = top; ih < bottom; ++ih) sum += rows::sum(right - left, x + ih * in[1] + left);
+      }
+      *y = static_cast<T>(sum / static_cast<double>((bottom - top) * (right - left)));
+    }
+  }
+}
+
+template <typename T>
+void adaptive_average_plane_backward(Pair in, Pair out, const T* g, T* dx) {
+  for (int64_t oh = 0; oh < out[0]; ++oh) {
+    const int64_t top = bin_begin(oh, in[0], out[0]), bottom = bin_end(oh, in[0], out[0]);
+    for (int64_t ow = 0; ow < out[1]; ++ow, ++g) {
+      const int64_t left = bin_begin(ow, in[1], out[1]), right = bin_end(ow, in[1], out[1]);
+      const T share = *g / static_cast<T>((bottom - top) * (right - left));
+      for (int64_t ih = top; ih < bottom; ++ih) {
+        for (int64_t iw = left; iw < right; ++iw) dx[ih * in[1] + iw] += share;
+      }
+    }
+  }
+}
+
+#define TT_MAX_POOL(T)                                                              \
+  template void max_plane<T>(const Window&, const T*, T*, int64_t*);                \
+  template void max_plane_backward<T>(const Window&, const T*, const int64_t*, T*); \
+  template void adaptive_max_plane<T>(Pair, Pair, const T*, T*, int64_t*);
+#define TT_AVERAGE_POOL(T)                                                              \
+  template void average_plane<T>(const Window&, const Divisor&, const T*, T*);          \
+  template void average_plane_backward<T>(const Window&, const Divisor&, const T*, T*); \
+  template void adaptive_average_plane<T>(Pair, Pair, const T*, T*);                    \
+  template void adaptive_average_plane_backward<T>(Pair, Pair, const T*, T*);
+TT_MAX_POOL(float)
+TT_MAX_POOL(double)
+TT_MAX_POOL(uint8_t)
+TT_MAX_POOL(int8_t)
+TT_MAX_POOL(int16_t)
+TT_MAX_POOL(int32_t)
+TT_MAX_POOL(int64_t)
+TT_MAX_POOL(uint16_t)
+TT_MAX_POOL(uint32_t)
+TT_MAX_POOL(uint64_t)
+TT_AVERAGE_POOL(float)
+TT_AVERAGE_POOL(double)
+
+}  // namespace tt::cpu

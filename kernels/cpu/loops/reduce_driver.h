@@ -1,0 +1,236 @@
+// reduce: runs a reduction over a plan, on as many threads as are free.
+//
+// A reduction R is a value with
+//   using Value;       float, double, int64_t or uint8_t: what blocks of the input are read as; BFloat16 of it alone
+//   using Total;       what is known of one output so far; plain data
+//   kRows              how many rows columns() takes at most
+//   kRawBytes          whether one-byte dtypes may be read as uint8_t as they lie
+//   Total init() const;
+//   void block(Total&, const Value* x, int64_t n, int64_t position) const;
+//     n <= kLongestRow elements that lie side by side; `position` counts along the reduction.
+//   void columns(Total*, const Value* x, int64_t stride, int64_t rows, int64_t cols, int64_t position) const;
+//     rows <= kRows rows of cols <= kTileColumns elements; column j belongs to total j.
+//   void merge(Total&, const Total& later) const;
+//
+// How a long reduction is cut depends on its sizes alone, never on the number of threads, so the
+// same input gives the same bits on every machine width.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/parallel.h"
+#include "kernels/common/reduce_plan.h"
+#include "kernels/cpu/loops/strided_block.h"
+
+namespace tt::cpu {
+
+inline constexpr int64_t kLongestRow = 16384;
+inline constexpr int64_t kTileColumns = 1024;
+
+template <typename R>
+class ReduceRun {
+ public:
+  using Value = typename R::Value;
+  using Total = typename R::Total;
+
+  ReduceRun(const R& reduction, const Tensor& input, const ReducePlan& plan)
+      : reduction_(reduction),
+        plan_(plan),
+        inner_(plan.reduced.back()),
+        data_(static_cast<const char*>(input.data())),
+        dtype_(input.dtype()),
+        item_(static_cast<int64_t>(item_size(dtype_))),
+        direct_(lies_as<Value>(dtype_) || (R::kRawBytes && sizeof(Value) == 1 && item_ == 1)) {
+    if (plan.kept.empty()) return;
+    column_ = plan.kept.back();
+    bool columns_lie_closer = column_.stride < inner_.stride;
+    bool rows_are_tiny = inner_.size < 8 && column_.size > inner_.size;
+    if (columns_lie_closer || rows_are_tiny) {
+      int64_t most = direct_ && column_.stride == 1 ? kTileColumns : kLoaded / R::kRows;
+      width_ = std::min(most, column_.size);
+    }
+  }
+
+  // finish(first, totals, n): outputs first to first + n are known.
+  template <typename Finish>
+  void run(Finish finish) const {
+    if (plan_.outputs == 0) return;
+    const int64_t spans = by_columns() ? (column_.size + width_ - 1) / width_ : 0;
+    const int64_t items = by_columns() ? plan_.outputs / column_.size * spans : plan_.outputs;
+    const int64_t work = std::max<int64_t>(plan_.count * std::max<int64_t>(width_, 1), 1);  // elements an item
+    if (items < kEnoughItems && work >= 2 * kPiece) {
+      const int64_t pieces = std::min(work / kPiece, kMostPieces);
+      for (int64_t i = 0; i < items; ++i) run_item_in_pieces(i, spans, pieces, finish);
+      return;
+    }
+    auto body = [&](int64_t begin, int64_t end) {
+      if (by_columns()) {
+        for (int64_t i = begin; i < end; ++i) run_item(i, spans, finish);
+      } else {
+        run_outputs(begin, end, finish);
+      }
+    };
+    if (items * work <= kGrain) {
+      body(0, items);
+    } else {
+      parallel_for(items, std::max<int64_t>(kGrain / work, 1), body);
+    }
+  }
+
+ private:
+  static constexpr int64_t kGrain = 128 * 1024;  // elements worth a thread: some 8 us of the fastest
+  static constexpr int64_t kPiece = 256 * 1024;  // elements worth cutting a reduction
+  static constexpr int64_t kMostPieces = 64;     // bounds what their totals take
+  static constexpr int64_t kCut = 64;            // pieces begin at multiples of it
+  static constexpr int64_t kEnoughItems = 16;    // for the threads to share whole
+  static constexpr int64_t kTotals = 128;        // outputs of rows that are finished together
+  static constexpr int64_t kLoadedRow = 1024;    // elements of a converted row
+  static constexpr int64_t kLoaded = 8192;       // elements of a converted tile
+
+  // Uninitialised: a BFloat16 that is made is zero, which a buffer that is not needed would be for each row.
+  template <int64_t kElements>
+  struct Room {
+    alignas(64) char bytes[kElements * sizeof(Value)];
+    Value* elements() { return reinterpret_cast<Value*>(bytes); }
+  };
+
+  bool by_columns() const { return width_ > 0; }
+
+  // Elements that are read at a time along a row.
+  int64_t longest() const { return direct_ && inner_.stride == 1 ? kLongestRow : kLoadedRow; }
+
+  const Value* read(int64_t offset, int64_t stride, int64_t n, Value* buffer) const {
+    const char* at = data_ + offset * item_;
+    if (direct_ && (stride == 1 || n == 1)) return reinterpret_cast<const Value*>(at);
+    load_block(buffer, at, dtype_, stride, n);
+    return buffer;
+  }
+
+  // Calls body(offset, position, n) for stretches of the innermost reduced extent that make up
+  // positions [begin, end).
+  template <typename Body>
+  void stretches(int64_t begin, int64_t end, int64_t longest, Body body) const {
+    if (begin == end) return;
+    if (plan_.reduced.size() == 1) {  // nothing to walk, which for a short row would take longer than the row
+      for (int64_t position = begin, n; position < end; position += n) {
+        n = std::min(end - position, longest);
+        body(position * inner_.stride, position, n);
+      }
+      return;
+    }
+    Walk outer(absl::MakeConstSpan(plan_.reduced).first(plan_.reduced.size() - 1), begin / inner_.size);
+    int64_t at = begin % inner_.size;
+    for (int64_t position = begin; position < end;) {
+      int64_t n = std::min({inner_.size - at, end - position, longest});
+      body(outer.offset() + at * inner_.stride, position, n);
+      position += n;
+      at += n;
+      if (at == inner_.size) {
+        at = 0;
+        outer.next();
+      }
+    }
+  }
+
+  void reduce_row(Total& total, int64_t base, int64_t begin, int64_t end) const {
+    Room<kLoadedRow> room;
+    Value* buffer = room.elements();
+    stretches(begin, end, longest(), [&](int64_t offset, int64_t position, int64_t n) {
+      reduction_.block(total, read(base + offset, inner_.stride, n, buffer), n, position);
+    });
+  }
+
+  void reduce_columns(Total* totals, int64_t base, int64_t cols, int64_t begin, int64_t end) const {
+    Room<kLoaded> room;
+    Value* buffer = room.elements();
+    bool in_place = direct_ && column_.stride == 1;
+    stretches(begin, end, R::kRows, [&](int64_t offset, int64_t position, int64_t rows) {
+      const char* at = data_ + (base + offset) * item_;
+      if (in_place) {
+        reduction_.columns(totals, reinterpret_cast<const Value*>(at), inner_.stride, rows, cols, position);
+        return;
+      }
+      for (int64_t r = 0; r < rows; ++r) {
+        load_block(buffer + r * cols, at + r * inner_.stride * item_, dtype_, column_.stride, cols);
+      }
+      reduction_.columns(totals, buffer, cols, rows, cols, position);
+    });
+  }
+
+  template <typename Finish>
+  void run_outputs(int64_t begin, int64_t end, Finish& finish) const {
+    Total totals[kTotals];
+    Walk walk(plan_.kept, begin);
+    for (int64_t first = begin; first < end; first += kTotals) {
+      int64_t n = std::min(kTotals, end - first);
+      for (int64_t i = 0; i < n; ++i, walk.next()) {
+        totals[i] = reduction_.init();
+        reduce_row(totals[i], walk.offset(), 0, plan_.count);
+      }
+      finish(first, totals, n);
+    }
+  }
+
+  // Item i of a run by columns: columns [from, from + cols) of one place in the outer extents.
+  struct Tile {
+    int64_t first, base, cols;
+  };
+  Tile tile(int64_t item, int64_t spans) const {
+    int64_t outer = item / spans, from = item % spans * width_;
+    Walk walk(absl::MakeConstSpan(plan_.kept).first(plan_.kept.size() - 1), outer);
+    return {outer * column_.size + from, walk.offset() + from * column_.stride, std::min(width_, column_.size - from)};
+  }
+
+  template <typename Finish>
+  void run_item(int64_t item, int64_t spans, Finish& finish) const {
+    Total totals[kTileColumns];
+    Tile t = tile(item, spans);
+    std::fill_n(totals, t.cols, reduction_.init());
+    reduce_columns(totals, t.base, t.cols, 0, plan_.count);
+    finish(t.first, totals, t.cols);
+  }
+
+  template <typename Finish>
+  void run_item_in_pieces(int64_t item, int64_t spans, int64_t pieces, Finish& finish) const {
+    Tile t = by_columns() ? tile(item, spans) : Tile{item, Walk(plan_.kept, item).offset(), 1};
+    // Allocates, beside at least kPiece elements of work a piece.
+    std::vector<Total> totals(pieces * t.cols, reduction_.init());
+    parallel_for(pieces, 1, [&](int64_t from, int64_t to) {
+      for (int64_t p = from; p < to; ++p) {
+        int64_t begin = cut(p, pieces), end = cut(p + 1, pieces);
+        if (by_columns()) {
+          reduce_columns(&totals[p * t.cols], t.base, t.cols, begin, end);
+        } else {
+          reduce_row(totals[p], t.base, begin, end);
+        }
+      }
+    });
+    for (int64_t p = 1; p < pieces; ++p) {
+      for (int64_t j = 0; j < t.cols; ++j) reduction_.merge(totals[j], totals[p * t.cols + j]);
+    }
+    finish(t.first, totals.data(), t.cols);
+  }
+
+  // Where piece p begins: aligned, so that no load straddles cache lines.
+  int64_t cut(int64_t p, int64_t pieces) const {
+    return p == pieces ? plan_.count : (plan_.count / pieces * p) & ~int64_t{kCut - 1};
+  }
+
+  const R& reduction_;
+  const ReducePlan& plan_;
+  Extent inner_;
+  Extent column_{1, 0};
+  const char* data_;
+  DType dtype_;
+  int64_t item_;
+  bool direct_;
+  int64_t width_ = 0;  // columns at a time; 0: by rows
+};
+
+template <typename R, typename Finish>
+void reduce(const R& reduction, const Tensor& input, const ReducePlan& plan, Finish finish) {
+  ReduceRun<R>(reduction, input, plan).run(finish);
+}
+
+}  // namespace tt::cpu

@@ -1,0 +1,235 @@
+// Fold<M>: the reduction (reduce_driver.h) by a monoid M, vectorised.
+//
+// A monoid is stateless and says:
+//   Value, Total       as a reduction has them
+//   kIdentity          a Value that combine() leaves the other side as it is with
+//   Sixty-four lifted elements combined fit a Value; a Total holds any number.
+//   kRawBytes          as a reduction has it
+//   lift(Value)        what an element counts as
+//   combine(a, b)      associative and commutative
+//   init() -> Total,  add(Total&, Value part),  merge(Total&, Total)
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include "engine/rules/half.h"
+#include "kernels/cpu/loops/clones.h"
+#include "kernels/cpu/loops/reduce_driver.h"
+
+#define TT_INLINE [[gnu::always_inline]] static inline
+
+namespace tt::cpu {
+
+// Elements go to as many lanes as hide the latency of combine(); the inner loops have constant
+// lengths, so the compiler makes each a few vector instructions. After a few rounds the lanes go
+// to wide ones, which meet in a tree at the end: a sum rounds about as seldom as a pairwise one,
+// and the stream of loads never waits for a total.
+//
+// T is what elements lie in memory as: a Value, or what widens to one in a register.
+inline constexpr int64_t kRounds = 64;
+template <typename Value>
+inline constexpr int64_t kFoldLanes = 256 / sizeof(Value);
+
+// So few elements that wide lanes would take longer than they: the lanes meet as Values, as far as those hold them.
+template <typename M, typename T>
+TT_INLINE void fold_few(typename M::Total& total, const T* __restrict x, int64_t n) {
+  using Value = typename M::Value;
+  constexpr int64_t kLanes = kFoldLanes<Value>;
+  if (n <= 16) {
+    for (int64_t j = 0; j < n; ++j) M::add(total, M::lift(static_cast<Value>(x[j])));
+    return;
+  }
+  Value lane[kLanes];
+  for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::kIdentity;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::combine(lane[l], M::lift(static_cast<Value>(x[i + l])));
+  }
+  for (int64_t l = 0; i < n; ++i, ++l) lane[l] = M::combine(lane[l], M::lift(static_cast<Value>(x[i])));
+  int64_t lanes = kLanes;
+  for (int64_t met = n / kLanes + 1; lanes > 1 && 2 * met <= kRounds; met *= 2) {
+    lanes /= 2;
+    for (int64_t l = 0; l < lanes; ++l) lane[l] = M::combine(lane[l], lane[l + lanes]);
+  }
+  for (int64_t l = 0; l < lanes; ++l) M::add(total, lane[l]);
+}
+
+template <typename M, typename T>
+TT_CLONES void fold_block(typename M::Total& total, const T* __restrict x, int64_t n) {
+  using Value = typename M::Value;
+  constexpr int64_t kLanes = kFoldLanes<Value>;
+  if (n < 8 * kLanes) return fold_few<M>(total, x, n);
+  typename M::Total wide[kLanes];
+  for (int64_t l = 0; l < kLanes; ++l) wide[l] = M::init();
+  int64_t i = 0;
+  while (i + kLanes <= n) {
+    Value lane[kLanes];
+    for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::lift(static_cast<Value>(x[i + l]));
+    const int64_t end = std::min(n - kLanes, i + (kRounds - 1) * kLanes);
+    for (i += kLanes; i <= end; i += kLanes) {
+      for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::combine(lane[l], M::lift(static_cast<Value>(x[i + l])));
+    }
+    for (int64_t l = 0; l < kLanes; ++l) M::add(wide[l], lane[l]);
+  }
+  for (int64_t l = 0; i < n; ++i, ++l) M::add(wide[l], M::lift(static_cast<Value>(x[i])));
+  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (int64_t l = 0; l < half; ++l) M::merge(wide[l], wide[l + half]);
+  }
+  M::merge(total, wide[0]);
+}
+
+// Columns [j, ...) in groups of kLanes that stay in registers over all rows; gives the first left over.
+template <typename M, int64_t kLanes, typename T>
+TT_INLINE int64_t fold_column_groups(typename M::Value* __restrict part, const T* __restrict x, int64_t stride,
+                                     int64_t rows, int64_t j, int64_t cols) {
+  using Value = typename M::Value;
+  for (; j + kLanes <= cols; j += kLanes) {
+    Value lane[kLanes];
+    for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::lift(static_cast<Value>(x[j + l]));
+    for (int64_t r = 1; r < rows; ++r) {
+      const T* __restrict row = x + r * stride + j;
+      for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::combine(lane[l], M::lift(static_cast<Value>(row[l])));
+    }
+    for (int64_t l = 0; l < kLanes; ++l) part[j + l] = lane[l];
+  }
+  return j;
+}
+
+template <typename M, typename T>
+TT_CLONES void fold_columns(typename M::Total* __restrict totals, const T* __restrict x, int64_t stride, int64_t rows,
+                            int64_t cols) {
+  using Value = typename M::Value;
+  Value part[kTileColumns];
+  int64_t j = fold_column_groups<M, 512 / sizeof(Value)>(part, x, stride, rows, 0, cols);
+  j = fold_column_groups<M, 128 / sizeof(Value)>(part, x, stride, rows, j, cols);
+  if (j < cols) {
+    for (int64_t i = j; i < cols; ++i) part[i] = M::lift(static_cast<Value>(x[i]));
+    for (int64_t r = 1; r < rows; ++r) {
+      const T* __restrict row = x + r * stride;
+      for (int64_t i = j; i < cols; ++i) part[i] = M::combine(part[i], M::lift(static_cast<Value>(row[i])));
+    }
+  }
+  for (j = 0; j < cols; ++j) M::add(totals[j], part[j]);
+}
+
+// Of what lies in memory as T: a Value, or BFloat16.
+template <typename M, typename T = typename M::Value>
+struct Fold {
+  using Value = T;
+  using Total = typename M::Total;
+  static constexpr int64_t kRows = 32;
+  static constexpr bool kRawBytes = M::kRawBytes;
+  Total init() const { return M::init(); }
+  void block(Total& total, const Value* x, int64_t n, int64_t) const { fold_block<M>(total, x, n); }
+  void columns(Total* totals, const Value* x, int64_t stride, int64_t rows, int64_t cols, int64_t) const {
+    fold_columns<M>(totals, x, stride, rows, cols);
+  }
+  void merge(Total& total, const Total& later) const { M::merge(total, later); }
+};
+
+// --- what elements count as ---------------------------------------------------------------
+
+struct AsIs {
+  template <typename T>
+  TT_INLINE T of(T x) {
+    return x;
+  }
+};
+struct Squared {
+  template <typename T>
+  TT_INLINE T of(T x) {
+    return x * x;
+  }
+};
+struct Magnitude {
+  template <typename T>
+  TT_INLINE T of(T x) {
+    return x < T{} ? -x : x;
+  }
+};
+struct NotNaN {  // 0 in a NaN's place
+  template <typename T>
+  TT_INLINE T of(T x) {
+    return x == x ? x : T{};
+  }
+};
+struct Nonzero {
+  template <typename T>
+  TT_INLINE T of(T x) {
+    return x != T{} ? T{1} : T{};
+  }
+};
+
+// --- monoids ------------------------------------------------------------------------------
+
+// Float blocks add up in double: the error stays that of one block, however long the sum.
+template <typename T>
+using SumTotal = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
+
+template <typename T, typename Lift = AsIs>
+struct Sum {
+  using Value = T;
+  using Total = std::conditional_t<std::is_same_v<Lift, Nonzero>, int64_t, SumTotal<T>>;
+  static constexpr T kIdentity = 0;
+  static constexpr bool kRawBytes = std::is_same_v<Lift, Nonzero>;
+  TT_INLINE T lift(T x) { return Lift::of(x); }
+  TT_INLINE T combine(T a, T b) { return a + b; }
+  TT_INLINE Total init() { return 0; }
+  TT_INLINE void add(Total& total, T part) { total += static_cast<Total>(part); }
+  TT_INLINE void merge(Total& total, Total later) { total += later; }
+};
+
+// How many elements are not 0: any and all are questions about it.
+template <typename T>
+using Count = Sum<T, Nonzero>;
+
+template <typename T>
+struct Product {
+  using Value = T;
+  using Total = T;
+  static constexpr T kIdentity = 1;
+  static constexpr bool kRawBytes = false;
+  TT_INLINE T lift(T x) { return x; }
+  TT_INLINE T combine(T a, T b) { return a * b; }
+  TT_INLINE Total init() { return 1; }
+  TT_INLINE void add(Total& total, T part) { total *= part; }
+  TT_INLINE void merge(Total& total, Total later) { total *= later; }
+};
+
+// A NaN, once met, stays.
+template <typename T, typename Lift = AsIs>
+struct Largest {
+  using Value = T;
+  using Total = T;
+  static constexpr T kIdentity =
+      std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+  static constexpr bool kRawBytes = false;
+  TT_INLINE T lift(T x) { return Lift::of(x); }
+  TT_INLINE T combine(T a, T x) {
+    const T larger = x > a ? x : a;  // one instruction; a where it is NaN
+    return x != x ? x : larger;
+  }
+  TT_INLINE Total init() { return kIdentity; }
+  TT_INLINE void add(Total& total, T part) { total = combine(total, part); }
+  TT_INLINE void merge(Total& total, Total later) { total = combine(total, later); }
+};
+
+template <typename T, typename Lift = AsIs>
+struct Smallest {
+  using Value = T;
+  using Total = T;
+  static constexpr T kIdentity =
+      std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+  static constexpr bool kRawBytes = false;
+  TT_INLINE T lift(T x) { return Lift::of(x); }
+  TT_INLINE T combine(T a, T x) {
+    const T smaller = x < a ? x : a;
+    return x != x ? x : smaller;
+  }
+  TT_INLINE Total init() { return kIdentity; }
+  TT_INLINE void add(Total& total, T part) { total = combine(total, part); }
+  TT_INLINE void merge(Total& total, Total later) { total = combine(total, later); }
+};
+
+}  // namespace tt::cpu

@@ -1,0 +1,39 @@
+// reduce_into: reduces a tensor and stores the results, whatever the dtypes.
+#pragma once
+
+#include "engine/rules/error.h"
+#include "kernels/cpu/loops/reduce_driver.h"
+#include "kernels/cpu/loops/strided_block.h"
+
+namespace tt::cpu {
+
+// Calls f(std::type_identity<V>) with the type that `dtype` is reduced in: float for the 16-bit
+// floats too, int64_t for all integers and bool.
+template <typename F>
+void with_reduced(DType dtype, F&& f) {
+  if (dtype == DType::kFloat64) return f(std::type_identity<double>());
+  if (is_floating(dtype)) return f(std::type_identity<float>());
+  check_as(ErrorKind::kNotImplemented, is_integral(dtype), "not implemented for ", name(dtype));
+  f(std::type_identity<int64_t>());
+}
+
+// `out` (contiguous) = result(total) of each output; Result is float, double, int64_t or uint8_t.
+template <typename R, typename Result>
+void reduce_into(const R& reduction, const Tensor& input, const ReducePlan& plan, Tensor& out, Result result) {
+  using Total = typename R::Total;
+  using V = decltype(result(std::declval<const Total&>()));
+  char* to = out.data_as<char>();
+  const DType dtype = out.dtype();
+  const int64_t item = static_cast<int64_t>(item_size(dtype));
+  reduce(reduction, input, plan, [&](int64_t first, const Total* totals, int64_t n) {
+    constexpr int64_t kPart = 256;
+    V part[kPart];
+    for (int64_t i = 0; i < n; i += kPart) {
+      const int64_t m = std::min(kPart, n - i);
+      for (int64_t j = 0; j < m; ++j) part[j] = result(totals[i + j]);
+      store_block(to + (first + i) * item, dtype, 1, part, m);
+    }
+  });
+}
+
+}  // namespace tt::cpu

@@ -1,0 +1,164 @@
+#include "kernels/cpu/loops/softmax_loops.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/common/vector_math.h"
+#include "kernels/cpu/loops/clones.h"
+#include "kernels/cpu/loops/lanes.h"
+
+namespace tt::cpu {
+namespace {
+
+// As many partial results as keep the vector units busy; loops over them unroll and vectorise.
+template <typename T>
+constexpr int kLanes = 256 / sizeof(T);
+
+template <typename T>
+[[gnu::always_inline]] inline T exponential(T x) {
+  if constexpr (sizeof(T) == 4)
+    return ::expf(x);
+  else
+    return ::exp(x);
+}
+template <typename T>
+[[gnu::always_inline]] inline T logarithm(T x) {
+  if constexpr (sizeof(T) == 4)
+    return ::logf(x);
+  else
+    return ::log(x);
+}
+
+// Reduces a row: lanes[i % kLanes] = step(lanes[i % kLanes], i), then all of them into one.
+template <typename T, typename Step, typename Join>
+[[gnu::always_inline]] inline T reduce_row(int64_t n, T start, Step step, Join join) {
+  constexpr int kWidth = kLanes<T>;
+  T lanes[kWidth];
+  for (int j = 0; j < kWidth; ++j) lanes[j] = start;
+  int64_t i = 0;
+  for (; i + kWidth <= n; i += kWidth) {
+    for (int j = 0; j < kWidth; ++j) lanes[j] = step(lanes[j], i + j);
+  }
+  for (int j = 0; i < n; ++i, ++j) lanes[j] = step(lanes[j], i);
+  return join_lanes<kWidth>(lanes, join);
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void softmax_row(int64_t n, bool log, const T* x, T* y) {
+  const auto larger = [](T a, T b) { return b > a ? b : a; };
+  const auto plus = [](T a, T b) { return a + b; };
+  // Without a NaN's help: one makes the sum NaN, and with it the whole row.
+  const T most = reduce_row(
+      n, -std::numeric_limits<T>::infinity(), [&](T m, int64_t i) { return larger(m, x[i]); }, larger);
+  if (log) {
+    const T sum = reduce_row(
+        n, T(0), [&](T s, int64_t i) { return s + exponential(x[i] - most); }, plus);
+    const T shift = logarithm(sum);
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] - most - shift;
+  } else {
+    for (int64_t i = 0; i < n; ++i) y[i] = exponential(x[i] - most);
+    const T scale = 1 / reduce_row(
+                            n, T(0), [&](T s, int64_t i) { return s + y[i]; }, plus);
+    for (int64_t i = 0; i < n; ++i) y[i] *= scale;
+  }
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void backward_row(int64_t n, bool log, const T* g, const T* y, T* dx) {
+  const auto plus = [](T a, T b) { return a + b; };
+  if (log) {
+    const T sum = reduce_row(
+        n, T(0), [&](T s, int64_t i) { return s + g[i]; }, plus);
+    for (int64_t i = 0; i < n; ++i) dx[i] = g[i] - exponential(y[i]) * sum;
+  } else {
+    const T sum = reduce_row(
+        n, T(0), [&](T s, int64_t i) { return s + g[i] * y[i]; }, plus);
+    for (int64_t i = 0; i < n; ++i) dx[i] = (g[i] - sum) * y[i];
+  }
+}
+
+constexpr int64_t kColumns = 64;  // at a time, their running values in registers and L1
+
+template <typename T>
+[[gnu::always_inline]] inline void softmax_columns(int64_t n, int64_t width, int64_t stride, bool log, const T* x,
+                                                   T* y) {
+  T most[kColumns], sum[kColumns];
+  for (int64_t j = 0; j < width; ++j) most[j] = x[j], sum[j] = 0;
+  for (int64_t i = 1; i < n; ++i) {
+    for (int64_t j = 0; j < width; ++j) most[j] = x[i * stride + j] > most[j] ? x[i * stride + j] : most[j];
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < width; ++j) {
+      const T e = exponential(x[i * stride + j] - most[j]);
+      y[i * stride + j] = e;
+      sum[j] += e;
+    }
+  }
+  for (int64_t j = 0; j < width; ++j) sum[j] = log ? most[j] + logarithm(sum[j]) : 1 / sum[j];
+  for (int64_t i = 0; i < n; ++i) {
+    if (log) {
+      for (int64_t j = 0; j < width; ++j) y[i * stride + j] = x[i * stride + j] - sum[j];
+    } else {
+      for (int64_t j = 0; j < width; ++j) y[i * stride + j] *= sum[j];
+    }
+  }
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void backward_columns(int64_t n, int64_t width, int64_t stride, bool log, const T* g,
+                                                    const T* y, T* dx) {
+  T sum[kColumns];
+  for (int64_t j = 0; j < width; ++j) sum[j] = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const T *gi = g + i * stride, *yi = y + i * stride;
+    if (log) {
+      for (int64_t j = 0; j < width; ++j) sum[j] += gi[j];
+    } else {
+      for (int64_t j = 0; j < width; ++j) sum[j] += gi[j] * yi[j];
+    }
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    const T *gi = g + i * stride, *yi = y + i * stride;
+    T* di = dx + i * stride;
+    if (log) {
+      for (int64_t j = 0; j < width; ++j) di[j] = gi[j] - exponential(yi[j]) * sum[j];
+    } else {
+      for (int64_t j = 0; j < width; ++j) di[j] = (gi[j] - sum[j]) * yi[j];
+    }
+  }
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void forward(const Vectors& v, bool log, const T* x, T* y) {
+  if (v.stride == 0) {
+    for (int64_t r = 0; r < v.count; ++r) softmax_row(v.n, log, x + r * v.n, y + r * v.n);
+    return;
+  }
+  for (int64_t j = 0; j < v.count; j += kColumns) {
+    softmax_columns(v.n, std::min(kColumns, v.count - j), v.stride, log, x + j, y + j);
+  }
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void backward(const Vectors& v, bool log, const T* g, const T* y, T* dx) {
+  if (v.stride == 0) {
+    for (int64_t r = 0; r < v.count; ++r) backward_row(v.n, log, g + r * v.n, y + r * v.n, dx + r * v.n);
+    return;
+  }
+  for (int64_t j = 0; j < v.count; j += kColumns) {
+    backward_columns(v.n, std::min(kColumns, v.count - j), v.stride, log, g + j, y + j, dx + j);
+  }
+}
+
+}  // namespace
+
+TT_CLONES void softmax_vectors(const Vectors& v, bool log, const float* x, float* y) { forward(v, log, x, y); }
+TT_CLONES void softmax_vectors(const Vectors& v, bool log, const double* x, double* y) { forward(v, log, x, y); }
+TT_CLONES void softmax_backward_vectors(const Vectors& v, bool log, const float* g, const float* y, float* dx) {
+  backward(v, log, g, y, dx);
+}
+TT_CLONES void softmax_backward_vectors(const Vectors& v, bool log, const double* g, const double* y, double* dx) {
+  backward(v, log, g, y, dx);
+}
+
+}  // namespace tt::cpu
