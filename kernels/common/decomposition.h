@@ -3,10 +3,12 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "engine/rules/error.h"
 #include "engine/tensor.h"
+#include "kernels/common/complex.h"
 
 namespace tt {
 
@@ -15,6 +17,18 @@ inline int64_t matrices_in(const Tensor& t) {
   int64_t n = 1;
   for (int64_t d = 0; d + 2 < t.dim(); ++d) n *= t.size(d);
   return n;
+}
+
+// Calls f with std::type_identity of the elements' type. Throws Error (RuntimeError) on what is not decomposed.
+template <typename F>
+decltype(auto) with_factored(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::kFloat32: return f(std::type_identity<float>());
+    case DType::kFloat64: return f(std::type_identity<double>());
+    case DType::kComplex64: return f(std::type_identity<Complex<float>>());
+    case DType::kComplex128: return f(std::type_identity<Complex<double>>());
+    default: fail(ErrorKind::kRuntime, "matrices of floats or complex numbers are factored, got ", name(dtype));
+  }
 }
 
 // Why a matrix could not be decomposed, as the function that the user called says it.

@@ -9,6 +9,7 @@
 #include "engine/dispatcher.h"
 #include "engine/parallel.h"
 #include "engine/rules/error.h"
+#include "kernels/common/complex_math.h"
 #include "kernels/common/decomposition.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/linear/matrices.h"
@@ -21,18 +22,6 @@ constexpr int64_t kGrain = 16 * 1024;  // multiplications that are worth a threa
 // Those of one matrix that LAPACK divides among threads with profit: where they are products of blocks, and where every
 // column is a barrier or two, at which a neighbour on the same cores costs more than the threads gain.
 constexpr int64_t kBlocks = 2 * 1024 * 1024, kColumns = int64_t{4} << 30;
-
-// body(T()) with the type of the elements.
-template <typename Body>
-void with_factored(DType t, Body body) {
-  switch (t) {
-    case DType::kFloat32: return body(float());
-    case DType::kFloat64: return body(double());
-    case DType::kComplex64: return body(Complex<float>());
-    case DType::kComplex128: return body(Complex<double>());
-    default: fail(ErrorKind::kRuntime, "matrices of floats or complex numbers are factored, got ", name(t));
-  }
-}
 
 // body(i, solver) for every matrix of a batch, each of that many multiplications, with solvers that `make` makes: one
 // for each thread. Many matrices go to the pool's threads; a few of at least
@@ -102,14 +91,6 @@ std::vector<int64_t> orders(const Tensor& pivots, int64_t batch, int64_t rows) {
   return order;
 }
 
-template <typename T>
-real_of_t<T> magnitude(T x) {
-  if constexpr (is_complex_v<T>)
-    return std::hypot(x.re, x.im);
-  else
-    return std::abs(x);
-}
-
 // Every matrix of a batch of square ones.
 template <typename T>
 void fill_identity(Tensor& out) {
@@ -123,7 +104,7 @@ T walk_diagonal(const T* lu, const int32_t* pivots, int64_t n, Add add) {
   T sign(1);
   for (int64_t i = 0; i < n; ++i) {
     const T d = lu[i * n + i];
-    const auto size = magnitude(d);
+    const auto size = math::abs(d);
     if (pivots[i] != i + 1) sign = -sign;
     sign = size > 0 ? sign * (d / T(size)) : d;  // 0, or NaN
     add(size);
@@ -136,7 +117,7 @@ T walk_diagonal(const T* lu, const int32_t* pivots, int64_t n, Add add) {
 void lu_factored(const Tensor& input, std::string_view checked_by, Tensor& LU, Tensor& pivots, Tensor& info) {
   copy_into(LU, input);
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n);
-  with_factored(input.dtype(), [&]<typename T>(T) {
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     each_matrix(matrices_in(input), m * n * k, kBlocks, [&] { return Lu<T>(m, n); }, [&](int64_t i, Lu<T>& lu) {
       int32_t* failed = info.data_as<int32_t>() + i;
       *failed = 0;
@@ -155,7 +136,7 @@ void lu_solved(const Tensor& A, const Tensor& B, const Tensor& LU, const Tensor&
   const int64_t n = A.size(-1), k = B.size(-1), batch = matrices_in(A);
   const std::vector<int64_t> order = orders(pivots, batch, n);
   const Tensor lu = contiguous(LU), b = contiguous(B);
-  with_factored(A.dtype(), [&]<typename T>(T) {
+  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
     each_matrix(batch, n * n * k, [&](int64_t i) {
       const int64_t* rows = order.data() + i * n;
       const T* factors = lu.data_as<T>() + i * n * n;
@@ -178,7 +159,7 @@ void lu_solved(const Tensor& A, const Tensor& B, const Tensor& LU, const Tensor&
 void lu_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots, Tensor& out) {
   const int64_t n = A.size(-1);
   const Tensor lu = contiguous(LU), exchanges = contiguous_as(pivots, DType::kInt32);
-  with_factored(A.dtype(), [&]<typename T>(T) {
+  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
     for (int64_t i = 0; i < out.numel(); ++i) {
       real_of_t<T> size = 1;
       const T sign = walk_diagonal(lu.data_as<T>() + i * n * n, exchanges.data_as<int32_t>() + i * n, n,
@@ -191,7 +172,7 @@ void lu_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots, Ten
 void lu_log_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots, Tensor& sign, Tensor& logabsdet) {
   const int64_t n = A.size(-1);
   const Tensor lu = contiguous(LU), exchanges = contiguous_as(pivots, DType::kInt32);
-  with_factored(A.dtype(), [&]<typename T>(T) {
+  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
     for (int64_t i = 0; i < sign.numel(); ++i) {
       real_of_t<T> size = 0;
       sign.data_as<T>()[i] = walk_diagonal(lu.data_as<T>() + i * n * n, exchanges.data_as<int32_t>() + i * n, n,
@@ -204,7 +185,7 @@ void lu_log_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots,
 void cholesky_factored(const Tensor& input, std::string_view checked_by, Tensor& L, Tensor& info) {
   copy_into(L, input);
   const int64_t n = input.size(-1);
-  with_factored(input.dtype(), [&]<typename T>(T) {
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     each_matrix(matrices_in(input), n * n * n / 3, [&](int64_t i) {
       T* a = L.data_as<T>() + i * n * n;
       info.data_as<int32_t>()[i] = cholesky(a, n);
@@ -219,7 +200,7 @@ void triangular_solved(const Tensor& A, const Tensor& B, bool upper, bool transp
   const int64_t n = A.size(-1), k = B.size(-1);
   const Tensor a = contiguous(A);
   if (n == 0 || k == 0) return;
-  with_factored(A.dtype(), [&]<typename T>(T) {
+  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
     each_matrix(matrices_in(A), n * n * k / 2, [&](int64_t i) {
       solve_triangular(a.data_as<T>() + i * n * n, out.data_as<T>() + i * n * k, n, k, upper, transposed,
                                 unitriangular);
@@ -231,7 +212,7 @@ void qr_factored(const Tensor& input, std::string_view mode, Tensor& Q, Tensor& 
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), rows = R.size(-2);
   const int64_t columns = mode == "r" ? 0 : Q.size(-1);
   const Tensor a = contiguous(input);
-  with_factored(input.dtype(), [&]<typename T>(T) {
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Householder<T>(m, n, columns); };
     each_matrix(matrices_in(input), m * n * k, kColumns, make, [&](int64_t i, Householder<T>& qr) {
       std::vector<T> tau(static_cast<size_t>(k));
@@ -246,7 +227,7 @@ void householder_factored(const Tensor& input, Tensor& a, Tensor& tau) {
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n);
   if (k == 0) return copy_into(a, input);
   const Tensor matrices = contiguous(input);
-  with_factored(input.dtype(), [&]<typename T>(T) {
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Householder<T>(m, n, 0); };
     each_matrix(matrices_in(input), m * n * k, kColumns, make, [&](int64_t i, Householder<T>& qr) {
       qr.factor(matrices.data_as<T>() + i * m * n, tau.data_as<T>() + i * k);
@@ -262,7 +243,7 @@ void eigh_decomposed(const Tensor& input, std::string_view UPLO, bool vectors, T
   const bool upper = UPLO == "U" || UPLO == "u";
   const Tensor a = contiguous(input);
   std::vector<int32_t> info(static_cast<size_t>(batch));
-  with_factored(input.dtype(), [&]<typename T>(T) {
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Eigh<T>(n, upper, vectors); };
     each_matrix(batch, 9 * n * n * n, kColumns, make, [&](int64_t i, Eigh<T>& eigh) {
       info[static_cast<size_t>(i)] =
@@ -278,7 +259,7 @@ void eig_decomposed(const Tensor& input, bool vectors, Tensor& eigenvalues, Tens
   if (n == 0) return;
   const Tensor a = contiguous(input);
   std::vector<int32_t> info(static_cast<size_t>(batch));
-  with_factored(input.dtype(), [&]<typename T>(T) {
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     using C = Complex<real_of_t<T>>;
     each_matrix(batch, 25 * n * n * n, kColumns, [&] { return Eig<T>(n, vectors); }, [&](int64_t i, Eig<T>& eig) {
       info[static_cast<size_t>(i)] = eig.decompose(a.data_as<T>() + i * n * n, eigenvalues.data_as<C>() + i * n,
@@ -292,7 +273,7 @@ void svd_decomposed(const Tensor& input, bool full_matrices, bool vectors, Tenso
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = matrices_in(input);
   const Tensor a = contiguous(input);
   std::vector<int32_t> info(static_cast<size_t>(batch));
-  with_factored(input.dtype(), [&]<typename T>(T) {
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     if (k == 0) {  // of no singular values; the vectors beside them are any orthonormal ones
       if (vectors && full_matrices) fill_identity<T>(U), fill_identity<T>(Vh);
       return;
@@ -314,7 +295,7 @@ void matrix_exp(const Tensor& input, Tensor& out) {
   const int64_t n = input.size(-1);
   if (n == 0) return;
   const Tensor a = contiguous(input);
-  with_factored(input.dtype(), [&]<typename T>(T) {
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Exponential<T>(n); };
     each_matrix(matrices_in(input), 10 * n * n * n, kBlocks, make, [&](int64_t i, Exponential<T>& exponential) {
       exponential.of(a.data_as<T>() + i * n * n, out.data_as<T>() + i * n * n);
