@@ -1,8 +1,8 @@
 // Cholesky's factorisation, and solving with triangles: a group of threads a matrix.
+#include "kernels/cuda/copy.h"
 #include "kernels/cuda/failed_matrix.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/triangles.h"
-#include "kernels/cuda/wide.h"
 
 namespace tt::cuda {
 namespace {
@@ -11,28 +11,29 @@ namespace {
 // not positive, or 0.
 template <typename T>
 TT_DEVICE int32_t factor_cholesky(Group& group, T* a, int64_t n) {
+  using R = real_of_t<T>;
   int32_t failed = 0;
   for (int64_t j = 0; j < n; ++j) {
-    const T square = a[j * n + j];
-    if (square <= 0) {
+    const R square = math::real(a[j * n + j]);
+    if (!(square > 0 && square < math::kInf<R>)) {
       failed = static_cast<int32_t>(j + 1);
       break;
     }
-    const T diagonal = math::sqrt(square);
+    const R diagonal = math::sqrt(square);
     group.sync();  // all have read it
     for (int64_t i = j + group.rank(); i < n; i += group.size()) {
-      a[i * n + j] = i == j ? diagonal : a[i * n + j] / diagonal;
+      a[i * n + j] = i == j ? T(diagonal) : math::over(a[i * n + j], diagonal);
     }
     group.sync();
     const int64_t left = n - j - 1;
     for (int64_t e = group.rank(); e < left * left; e += group.size()) {
       const int64_t r = j + 1 + e / left, c = j + 1 + e % left;
-      if (c <= r) a[r * n + c] -= a[r * n + j] * a[c * n + j];
+      if (c <= r) a[r * n + c] -= a[r * n + j] * math::conj(a[c * n + j]);
     }
     group.sync();
   }
   for (int64_t e = group.rank(); e < n * n; e += group.size()) {
-    if (e % n > e / n) a[e] = 0;
+    if (e % n > e / n) a[e] = T(0);
   }
   return failed;
 }
@@ -65,7 +66,7 @@ void cholesky_factored(const Tensor& input, std::string_view checked_by, Tensor&
   copy(input, L);
   const Queue queue = queue_of(L);
   const MatrixFaults faults(queue, checked_by, input);
-  with_real(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     factor<T>(queue, faults, info.numel(), input.size(-1), L.data_as<T>(), info.data_as<int32_t>());
   });
 }
@@ -74,7 +75,7 @@ void triangular_solved(const Tensor& A, const Tensor& B, bool upper, bool transp
   copy(B, out);
   if (out.numel() == 0) return;
   const Tensor a = contiguous(A);
-  with_real(A.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
     solve<T>(queue_of(out), matrices_in(A), {a.data_as<T>(), A.size(-1), upper, transposed, unitriangular}, B.size(-1),
              out.data_as<T>());
   });

@@ -4,7 +4,7 @@
 // rounds every column is in at most one pair, so that a group of threads turns all of them together.
 #pragma once
 
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/field.h"
 #include "kernels/cuda/launch/launch.h"
 
 namespace tt::cuda {
@@ -32,32 +32,45 @@ struct Tournament {
 
 template <typename T>
 struct Rotation {
-  T cosine = 1, sine = 0;
+  using R = real_of_t<T>;
+  R cosine = 1;
+  T sine = T(0);
 
-  // Makes the off-diagonal of [[p, off], [off, q]] zero.
-  TT_FUNCTION static Rotation diagonalising(T p, T q, T off) {
-    if (off == 0) return {};
-    const T theta = (q - p) / (2 * off);
-    const T tangent = (theta < 0 ? T(-1) : T(1)) / (math::abs(theta) + math::sqrt(theta * theta + 1));
-    const T cosine = 1 / math::sqrt(tangent * tangent + 1);
-    return {cosine, tangent * cosine};
+  // U = [[cosine, sine], [-conj(sine), cosine]], with which those of U^H [[p, off], [conj(off), q]] U off the diagonal
+  // are zero.
+  TT_FUNCTION static Rotation diagonalising(R p, R q, T off) {
+    if (off == T(0)) return {};
+    if constexpr (is_complex_v<T>) {  // of a real matrix, after a turn of the second axis by off's angle
+      const R scale = math::larger_part(off), length = math::abs(math::over(off, scale));
+      const auto turn = Rotation<R>::diagonalising(p, q, scale * length);
+      return {turn.cosine, math::times(math::over(math::over(off, scale), length), turn.sine)};
+    } else {
+      const T theta = (q - p) / (2 * off);
+      const T tangent = (theta < 0 ? T(-1) : T(1)) / (math::abs(theta) + math::sqrt(theta * theta + 1));
+      const T cosine = 1 / math::sqrt(tangent * tangent + 1);
+      return {cosine, tangent * cosine};
+    }
   }
+  // Elements of two columns, which become those of the product with U.
   TT_FUNCTION void turn(T* x, T* y) const {
     const T old = *x;
-    *x = cosine * old - sine * *y;
-    *y = sine * old + cosine * *y;
+    *x = math::times(old, cosine) - math::conj(sine) * *y;
+    *y = sine * old + math::times(*y, cosine);
   }
+  // What turns columns as U^H turns rows.
+  TT_FUNCTION Rotation of_rows() const { return {cosine, math::conj(sine)}; }
 };
 
-// The largest magnitude of n elements; infinite where one is not finite. All threads of the group call it.
+// The largest magnitude of n elements' parts; infinite where one is not finite. All threads of the group call it.
 template <typename T>
-TT_DEVICE T largest_magnitude(Group& group, const T* x, int64_t n) {
-  T most = 0;
+TT_DEVICE real_of_t<T> largest_part(Group& group, const T* x, int64_t n) {
+  using R = real_of_t<T>;
+  R most = 0;
   for (int64_t e = group.rank(); e < n; e += group.size()) {
-    const T size = math::isfinite(x[e]) ? math::abs(x[e]) : math::kInf<T>;
+    const R size = math::isfinite(x[e]) ? math::larger_part(x[e]) : math::kInf<R>;
     most = size > most ? size : most;
   }
-  return group.reduce(most, [](T a, T b) { return a > b ? a : b; });
+  return group.reduce(most, [](R a, R b) { return a > b ? a : b; });
 }
 
 // Where element i of n comes among them: rising or falling, and of equals in their order.

@@ -1,8 +1,8 @@
 // LU factorisations and what is made of them: a group of threads a matrix.
+#include "kernels/cuda/copy.h"
 #include "kernels/cuda/failed_matrix.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/triangles.h"
-#include "kernels/cuda/wide.h"
 
 namespace tt::cuda {
 namespace {
@@ -11,16 +11,24 @@ namespace {
 // that one's logarithm.
 template <typename T>
 struct Determinant {
-  T sign = 1, size = 1, log = 0;
+  T sign = T(1);
+  real_of_t<T> size = 1, log = 0;
 
   TT_DEVICE Determinant(const T* lu, const int32_t* pivots, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
       const T d = lu[i * n + i];
-      sign = pivots[i] == i + 1 ? sign : -sign;
-      sign = d == 0 ? T(0) : d < 0 ? -sign : d > 0 ? sign : d;
-      size *= math::abs(d);
-      log += math::log(math::abs(d));
+      const real_of_t<T> length = math::abs(d);
+      sign = turned(pivots[i] == i + 1 ? sign : -sign, d, length);
+      size *= length;
+      log += math::log(length);
     }
+  }
+  // `sign` by the direction of d; what is 0 or NaN stays so.
+  TT_DEVICE static T turned(T sign, T d, real_of_t<T> length) {
+    if constexpr (is_complex_v<T>)
+      return length > 0 ? sign * math::over(d, length) : d;
+    else
+      return d < 0 ? -sign : d > 0 ? sign : d;
   }
 };
 
@@ -67,13 +75,13 @@ template <typename T>
 void product_of_diagonal(const Queue& queue, int64_t batch, int64_t n, const T* lu, const int32_t* pivots, T* out) {
   for_each(queue, batch, [=] TT_DEVICE(int64_t i) {
     const Determinant<T> d(lu + i * n * n, pivots + i * n, n);
-    out[i] = d.sign * d.size;
+    out[i] = math::times(d.sign, d.size);
   });
 }
 
 template <typename T>
 void log_of_diagonal(const Queue& queue, int64_t batch, int64_t n, const T* lu, const int32_t* pivots, T* signs,
-                     T* logs) {
+                     real_of_t<T>* logs) {
   for_each(queue, batch, [=] TT_DEVICE(int64_t i) {
     const Determinant<T> d(lu + i * n * n, pivots + i * n, n);
     signs[i] = d.sign;
@@ -87,7 +95,7 @@ void lu_factored(const Tensor& input, std::string_view checked_by, Tensor& LU, T
   copy(input, LU);
   const Queue queue = queue_of(LU);
   const MatrixFaults faults(queue, checked_by, input);
-  with_real(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     factor<T>(queue, faults, info.numel(), input.size(-2), input.size(-1), LU.data_as<T>(), pivots.data_as<int32_t>(),
               info.data_as<int32_t>());
   });
@@ -106,7 +114,7 @@ void lu_solved(const Tensor& A, const Tensor& B, const Tensor& LU, const Tensor&
   copy(B, out);
   if (out.numel() == 0) return;
   const Tensor lu = contiguous(LU), exchanges = contiguous(pivots);
-  with_real(A.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
     solve<T>(queue_of(out), matrices_in(A), A.size(-1), B.size(-1), lu.data_as<T>(), exchanges.data_as<int32_t>(),
              transposed, out.data_as<T>());
   });
@@ -114,7 +122,7 @@ void lu_solved(const Tensor& A, const Tensor& B, const Tensor& LU, const Tensor&
 
 void lu_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots, Tensor& out) {
   const Tensor lu = contiguous(LU), exchanges = contiguous_as(pivots, DType::kInt32);
-  with_real(A.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
     product_of_diagonal<T>(queue_of(out), out.numel(), A.size(-1), lu.data_as<T>(), exchanges.data_as<int32_t>(),
                            out.data_as<T>());
   });
@@ -122,9 +130,9 @@ void lu_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots, Ten
 
 void lu_log_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots, Tensor& sign, Tensor& logabsdet) {
   const Tensor lu = contiguous(LU), exchanges = contiguous_as(pivots, DType::kInt32);
-  with_real(A.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
     log_of_diagonal<T>(queue_of(sign), sign.numel(), A.size(-1), lu.data_as<T>(), exchanges.data_as<int32_t>(),
-                       sign.data_as<T>(), logabsdet.data_as<T>());
+                       sign.data_as<T>(), logabsdet.data_as<real_of_t<T>>());
   });
 }
 

@@ -1,9 +1,9 @@
 // The exponential of matrices by Padé's approximant of degree 13 with scaling and squaring (Higham 2005): a group of
 // threads a matrix.
 #include "kernels/common/decomposition.h"
+#include "kernels/cuda/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/triangles.h"
-#include "kernels/cuda/wide.h"
 
 namespace tt::cuda {
 namespace {
@@ -13,6 +13,7 @@ constexpr double kWithin = 5.371920351148152;  // norms up to which the approxim
 // One matrix's intermediate results, n x n each.
 template <typename T>
 struct Exponential {
+  using R = real_of_t<T>;
   static constexpr int kMatrices = 7;
   int64_t n;
   T *a, *a2, *a4, *a6, *odd, *even, *other;
@@ -24,38 +25,39 @@ struct Exponential {
   TT_DEVICE void multiply(Group& group, const T* x, const T* y, T* to) const {
     for (int64_t e = group.rank(); e < n * n; e += group.size()) {
       const int64_t r = e / n, c = e % n;
-      T sum = 0;
+      T sum = T(0);
       for (int64_t i = 0; i < n; ++i) sum += x[r * n + i] * y[i * n + c];
       to[e] = sum;
     }
     group.sync();
   }
   // to = by[0] a6 + by[1] a4 + by[2] a2 + by[3] I, and `add` where there is one.
-  TT_DEVICE void combine(Group& group, const T (&by)[4], const T* add, T* to) const {
+  TT_DEVICE void combine(Group& group, const R (&by)[4], const T* add, T* to) const {
     for (int64_t e = group.rank(); e < n * n; e += group.size()) {
-      const T sum = by[0] * a6[e] + by[1] * a4[e] + by[2] * a2[e] + (e / n == e % n ? by[3] : T(0));
+      const T diagonal = T(e / n == e % n ? by[3] : R(0));
+      const T sum = math::times(a6[e], by[0]) + math::times(a4[e], by[1]) + math::times(a2[e], by[2]) + diagonal;
       to[e] = add ? sum + add[e] : sum;
     }
     group.sync();
   }
   // The largest sum of a column's magnitudes.
-  TT_DEVICE T norm(Group& group, const T* x) const {
-    T most = 0;
+  TT_DEVICE R norm(Group& group, const T* x) const {
+    R most = 0;
     for (int64_t c = group.rank(); c < n; c += group.size()) {
-      T sum = 0;
+      R sum = 0;
       for (int64_t r = 0; r < n; ++r) sum += math::abs(x[r * n + c]);
       most = sum > most ? sum : most;
     }
-    return group.reduce(most, [](T x, T y) { return x > y ? x : y; });
+    return group.reduce(most, [](R x, R y) { return x > y ? x : y; });
   }
   // Halves so often that the approximant holds; returns how often.
   TT_DEVICE int load(Group& group, const T* input) const {
-    const T size = norm(group, input);
+    const R size = norm(group, input);
     const bool finite = math::isfinite(size);
     int halvings = 0;
-    for (T left = size; finite && left > static_cast<T>(kWithin); left /= 2) ++halvings;
-    const T scale = math::exp2(static_cast<T>(-halvings));
-    for (int64_t e = group.rank(); e < n * n; e += group.size()) a[e] = input[e] * scale;
+    for (R left = size; finite && left > static_cast<R>(kWithin); left /= 2) ++halvings;
+    const R scale = math::exp2(static_cast<R>(-halvings));
+    for (int64_t e = group.rank(); e < n * n; e += group.size()) a[e] = math::times(input[e], scale);
     group.sync();
     return halvings;
   }
@@ -64,13 +66,13 @@ struct Exponential {
     multiply(group, a, a, a2);
     multiply(group, a2, a2, a4);
     multiply(group, a2, a4, a6);
-    combine(group, {T(1), T(16380), T(40840800), T(0)}, nullptr, even);
+    combine(group, {R(1), R(16380), R(40840800), R(0)}, nullptr, even);
     multiply(group, a6, even, other);
-    combine(group, {T(33522128640), T(10559470521600), T(1187353796428800), T(32382376266240000)}, other, even);
+    combine(group, {R(33522128640), R(10559470521600), R(1187353796428800), R(32382376266240000)}, other, even);
     multiply(group, a, even, odd);
-    combine(group, {T(182), T(960960), T(1323241920), T(0)}, nullptr, even);
+    combine(group, {R(182), R(960960), R(1323241920), R(0)}, nullptr, even);
     multiply(group, a6, even, other);
-    combine(group, {T(670442572800), T(129060195264000), T(7771770303897600), T(64764752532480000)}, other, even);
+    combine(group, {R(670442572800), R(129060195264000), R(7771770303897600), R(64764752532480000)}, other, even);
   }
   // The quotient of their sum and difference, squared so often. Returns where it lies.
   TT_DEVICE const T* finish(Group& group, int squarings, int32_t* pivots) const {
@@ -113,7 +115,7 @@ void matrix_exp(const Tensor& input, Tensor& out) {
   const int64_t n = input.size(-1), batch = matrices_in(input);
   if (out.numel() == 0) return;
   const Tensor a = contiguous(input), pivots = empty({{batch, n}}, DType::kInt32, input.device());
-  with_real(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const Tensor work = empty({{batch, Exponential<T>::kMatrices, n, n}}, input.dtype(), input.device());
     exponentials<T>(queue_of(out), batch, n, a.data_as<T>(), work.data_as<T>(), pivots.data_as<int32_t>(),
                     out.data_as<T>());

@@ -4,7 +4,8 @@
 #pragma once
 
 #include "kernels/common/decomposition.h"
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/element.h"
+#include "kernels/common/field.h"
 #include "kernels/cuda/launch/fault.h"
 
 namespace tt::cuda {
@@ -21,13 +22,14 @@ struct Larger {
   }
 };
 
-// The row from `from` on with the largest element of a column; NaN is larger than all.
+// The row from `from` on with the largest element of a column, as LAPACK measures complex ones; NaN is larger than all.
 template <typename T>
-TT_DEVICE Pivot<T> find_pivot(Group& group, const T* a, int64_t m, int64_t n, int64_t from, int64_t column) {
-  Pivot<T> best{T(-1), m};
+TT_DEVICE Pivot<real_of_t<T>> find_pivot(Group& group, const T* a, int64_t m, int64_t n, int64_t from, int64_t column) {
+  using R = real_of_t<T>;
+  Pivot<R> best{R(-1), m};
   for (int64_t i = from + group.rank(); i < m; i += group.size()) {
-    const T size = math::abs(a[i * n + column]);
-    best = Larger()(best, {is_nan(size) ? math::kInf<T> : size, i});
+    const R size = math::sum_of_parts(a[i * n + column]);
+    best = Larger()(best, {is_nan(size) ? math::kInf<R> : size, i});
   }
   return group.reduce(best, Larger());
 }
@@ -38,7 +40,7 @@ template <typename T>
 TT_DEVICE int32_t factor_lu(Group& group, T* a, int64_t m, int64_t n, int32_t* pivots) {
   int32_t failed = 0;
   for (int64_t j = 0; j < m && j < n; ++j) {
-    const Pivot<T> pivot = find_pivot(group, a, m, n, j, j);
+    const Pivot<real_of_t<T>> pivot = find_pivot(group, a, m, n, j, j);
     if (group.rank() == 0) pivots[j] = static_cast<int32_t>(pivot.row + 1);
     if (pivot.size == 0) {
       if (failed == 0) failed = static_cast<int32_t>(j + 1);
@@ -51,7 +53,7 @@ TT_DEVICE int32_t factor_lu(Group& group, T* a, int64_t m, int64_t n, int32_t* p
     }
     group.sync();
     const T diagonal = a[j * n + j];
-    for (int64_t i = j + 1 + group.rank(); i < m; i += group.size()) a[i * n + j] /= diagonal;
+    for (int64_t i = j + 1 + group.rank(); i < m; i += group.size()) a[i * n + j] = a[i * n + j] / diagonal;
     group.sync();
     const int64_t width = n - j - 1, left = (m - j - 1) * width;
     for (int64_t e = group.rank(); e < left; e += group.size()) {
@@ -85,7 +87,7 @@ inline Error pivot_out_of_range(const FaultCell& cell) {
   return Error(ErrorKind::kRuntime, wrong_pivot(cell.values[0], cell.values[2]));
 }
 
-// One triangle of a matrix (n x n), or of its transpose.
+// One triangle of a matrix (n x n), or of its transpose (not its adjoint).
 template <typename T>
 struct Triangle {
   const T* a;
@@ -100,7 +102,7 @@ struct Triangle {
       const int64_t i = from_above ? step : n - 1 - step, first = from_above ? i + 1 : 0;
       if (!unit) {
         const T diagonal = at(i, i);
-        for (int64_t c = group.rank(); c < k; c += group.size()) b[i * k + c] /= diagonal;
+        for (int64_t c = group.rank(); c < k; c += group.size()) b[i * k + c] = b[i * k + c] / diagonal;
         group.sync();
       }
       for (int64_t e = group.rank(); e < (n - 1 - step) * k; e += group.size()) {

@@ -1,4 +1,4 @@
-// Decompositions on CUDA: beside the CPU's, and, where signs are free, whether they are decompositions.
+// Decompositions on CUDA: beside the CPU's, and, where signs or phases are free, whether they are decompositions.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,38 +9,56 @@
 namespace tt::cuda {
 namespace {
 
-const DType kReals[] = {DType::kFloat32, DType::kFloat64};
-double loose(DType dtype) { return dtype == DType::kFloat64 ? 1e-11 : 2e-4; }
+const DType kFactored[] = {DType::kFloat32, DType::kFloat64, DType::kComplex64, DType::kComplex128};
 
-Tensor across(const Tensor& t) { return ops::transpose(t, -1, -2); }
+// The adjoint; of real matrices the transpose.
+Tensor across(const Tensor& t) { return ops::conj_physical(ops::transpose(t, -1, -2)); }
 Tensor eye(const Tensor& like, int64_t n) { return ops::eye(n, n, like.dtype(), like.device()); }
+// Real numbers, as any dtype.
+Tensor numbers(Sizes sizes, std::vector<double> list, DType dtype) {
+  return ops::to_dtype(values(sizes, list, DType::kFloat64), dtype);
+}
 // Without two elements of one size, between which pivots would be a matter of rounding.
 Tensor general(Sizes sizes, DType dtype) {
-  Tensor t = filled(sizes, dtype);
-  for (int64_t i = 0; i < t.numel(); ++i) testing::put(t, i, testing::at(t, i) + 0.1 * std::sin(1.0 + static_cast<double>(i)));
+  if (is_complex(dtype)) return ops::complex(general(sizes, to_real(dtype)), general(sizes, to_real(dtype)));
+  Tensor t = filled_any(sizes, dtype);
+  for (int64_t i = 0; i < t.numel(); ++i) {
+    testing::put(t, i, testing::at(t, i) + 0.1 * std::sin(1.0 + static_cast<double>(i)));
+  }
   return t;
 }
 // Square ones that have an inverse: their diagonals outweigh the rest.
 Tensor invertible(Sizes sizes, DType dtype) {
   const Tensor t = general(sizes, dtype);
-  return ops::add(t, ops::mul(eye(t, t.size(-1)), 2.5 * static_cast<double>(t.size(-1))));
+  return ops::add(t, ops::mul(eye(t, t.size(-1)), 3.0 * static_cast<double>(t.size(-1))));
 }
 Tensor positive(Sizes sizes, DType dtype) {
-  const Tensor t = filled(sizes, dtype);
+  const Tensor t = filled_any(sizes, dtype);
   return ops::add(ops::matmul(t, across(t)), eye(t, t.size(-1)));
+}
+// What a triangle says of a Hermitian matrix: of the diagonal the real part.
+Tensor hermitian(const Tensor& a, bool upper) {
+  const Tensor below = ops::tril(upper ? across(a) : a, -1);
+  const Tensor diagonal = ops::diagonal(is_complex(a.dtype()) ? ops::real(a) : a, 0, -2, -1);
+  return ops::add(ops::add(below, across(below)), ops::diag_embed(diagonal));
 }
 // Columns that are multiples of each other, and of nothing.
 Tensor of_low_rank(int64_t m, int64_t n, DType dtype) {
-  return ops::matmul(filled({m, 2}, dtype), filled({2, n}, dtype));
+  return ops::matmul(filled_any({m, 2}, dtype), filled_any({2, n}, dtype));
+}
+double largest(const Tensor& t) {
+  return t.numel() == 0 ? 1 : testing::at(ops::to_dtype(ops::amax(ops::abs(t), {}, false), DType::kFloat64), 0);
 }
 
 class CudaLinalgTest : public ::testing::TestWithParam<DType> {
  protected:
   DType dtype() const { return GetParam(); }
-  double tolerance() const { return loose(dtype()); }
+  bool is_double() const { return to_real(dtype()) == DType::kFloat64; }
+  double tolerance() const { return is_double() ? 1e-11 : 2e-4; }
   // To within the tolerance, of numbers around 1.
   void expect_close(const Tensor& got, const Tensor& want, const std::string& what) {
     ASSERT_EQ(got.sizes(), want.sizes()) << what;
+    if (is_complex(got.dtype())) return expect_close(ops::view_as_real(got), ops::view_as_real(want), what);
     const Tensor a = back(got), b = back(want);
     for (int64_t i = 0; i < a.numel(); ++i) ASSERT_NEAR(testing::at(a, i), testing::at(b, i), tolerance()) << what << i;
   }
@@ -63,7 +81,7 @@ TEST_P(CudaLinalgTest, Lu) {
   for (const Sizes& sizes : {Sizes{4, 4}, {3, 5, 5}, {30, 30}, {0, 0}}) {
     Sizes right = sizes;
     right.back() = 3;
-    expect_agreement({invertible(sizes, dtype()), filled(right, dtype())}, tolerance(), [&](const Tensors& t) {
+    expect_agreement({invertible(sizes, dtype()), filled_any(right, dtype())}, tolerance(), [&](const Tensors& t) {
       const Tensors lu = ops::lu_factored(t[0]);
       Tensors all = ops::lu_log_determinant(t[0], lu[0], lu[1]);
       if (sizes.back() < 10) all.push_back(ops::lu_determinant(t[0], lu[0], lu[1]));
@@ -87,7 +105,7 @@ TEST_P(CudaLinalgTest, Triangles) {
     right.back() = 4;
     for (int bits = 0; bits < 8; ++bits) {
       const Tensor a = ops::div(invertible(sizes, dtype()), 3.0);
-      expect_agreement({a, filled(right, dtype())}, tolerance() * 100, [&](const Tensors& t) {
+      expect_agreement({a, filled_any(right, dtype())}, tolerance() * 100, [&](const Tensors& t) {
         return Tensors{ops::triangular_solved(t[0], t[1], bits & 1, bits & 2, bits & 4)};
       }, to_string(sizes) + std::to_string(bits));
     }
@@ -107,8 +125,7 @@ TEST_P(CudaLinalgTest, Reflections) {
 }
 
 TEST_P(CudaLinalgTest, ReflectionsFarFromOne) {
-  const bool is_double = dtype() == DType::kFloat64;
-  for (const double size : {is_double ? 1e200 : 1e30, is_double ? 1e-200 : 1e-25}) {
+  for (const double size : {is_double() ? 1e200 : 1e30, is_double() ? 1e-200 : 1e-25}) {
     expect_agreement({ops::mul(general({4, 3}, dtype()), size)}, tolerance(), [&](const Tensors& t) {
       const Tensors qr = ops::qr_factored(t[0]);
       return Tensors{qr[0], ops::div(qr[1], size)};
@@ -119,15 +136,14 @@ TEST_P(CudaLinalgTest, ReflectionsFarFromOne) {
 TEST_P(CudaLinalgTest, Eigh) {
   for (const Sizes& sizes : {Sizes{1, 1}, {2, 2}, {5, 5}, {2, 2, 6, 6}, {33, 33}, {0, 3, 3}, {0, 0}}) {
     for (const char* triangle : {"L", "U"}) {
-      const Tensor a = filled(sizes, dtype());
+      const Tensor a = filled_any(sizes, dtype());
       expect_agreement({a}, tolerance(), [&](const Tensors& t) {
         return Tensors{ops::eigh_decomposed(t[0], triangle)[0], ops::eigh_decomposed(t[0], triangle, false)[0]};
       }, to_string(sizes) + triangle);
       const Tensors found = ops::eigh_decomposed(there(a, engine_.gpu()), triangle);
       expect_orthonormal(found[1], "eigenvectors of " + to_string(sizes));
-      const Tensor lower = *triangle == 'L' ? a : across(a);
-      const Tensor whole = ops::add(ops::tril(lower), across(ops::tril(lower, -1)));
-      expect_close(ops::matmul(ops::mul(found[1], ops::unsqueeze(found[0], -2)), across(found[1])), whole, "product ");
+      expect_close(ops::matmul(ops::mul(found[1], ops::unsqueeze(found[0], -2)), across(found[1])),
+                   hermitian(a, *triangle == 'U'), "product ");
     }
   }
 }
@@ -135,21 +151,31 @@ TEST_P(CudaLinalgTest, Eigh) {
 TEST_P(CudaLinalgTest, EighOfEqualAndOfFarApartValues) {
   const std::vector<double> diagonals[] = {{2, 2, 2}, {0, 0, 0}, {1e-6, 1, 1e6}, {1e30, 1e30, 1}};
   for (const std::vector<double>& diagonal : diagonals) {
-    const Tensor a = ops::diag_embed(values({3}, diagonal, dtype()));
+    const Tensor a = ops::diag_embed(numbers({3}, diagonal, dtype()));
     expect_agreement({a}, tolerance(), [](const Tensors& t) { return Tensors{ops::eigh_decomposed(t[0])[0]}; });
   }
 }
 
+// Beside a diagonal of equals, what is smaller than any number with all its digits still turns by a whole rotation.
+TEST_P(CudaLinalgTest, EighOfWhatIsHardlyThere) {
+  const double least = is_double() ? 5e-324 : 1.5e-45;
+  Tensor a = numbers({3, 3}, {1, 0, 0, least, 1, 0, -least, least, 1}, dtype());
+  if (is_complex(dtype())) a = ops::complex(ops::real(a), ops::tril(ops::real(a), -1));
+  const Tensors found = ops::eigh_decomposed(there(a, engine_.gpu()));
+  expect_close(found[0], ops::eigh_decomposed(a)[0], "eigenvalues ");
+  expect_orthonormal(found[1], "eigenvectors");
+}
+
 TEST_P(CudaLinalgTest, Svd) {
   Tensors all = {of_low_rank(5, 4, dtype()), of_low_rank(4, 5, dtype()), ops::zeros({{3, 2}}, dtype()),
-                 ops::mul(filled({3, 3}, dtype()), 1e20)};
+                 ops::mul(filled_any({3, 3}, dtype()), 1e20)};
   for (int i = 0; i < 20; ++i) all.push_back(of_low_rank(5, 4, dtype()));  // what is left of zeros is never the same
   for (const Sizes& sizes : {Sizes{3, 3}, {2, 6, 4}, {2, 4, 6}, {1, 5}, {5, 1}, {33, 20}, {0, 3, 2}, {3, 0}, {0, 3}}) {
-    all.push_back(filled(sizes, dtype()));
+    all.push_back(filled_any(sizes, dtype()));
   }
   for (const Tensor& a : all) {
     const std::string what = to_string(a.sizes());
-    const double most = a.numel() == 0 ? 1 : std::max(1.0, testing::at(ops::amax(ops::abs(a), {}, false), 0));
+    const double most = std::max(1.0, largest(a));
     for (const bool full : {false, true}) {
       const Tensors want = ops::svd_decomposed(a, full), got = ops::svd_decomposed(there(a, engine_.gpu()), full);
       for (size_t i = 0; i < 3; ++i) EXPECT_EQ(got[i].sizes(), want[i].sizes()) << what;
@@ -169,11 +195,10 @@ TEST_P(CudaLinalgTest, Svd) {
 TEST_P(CudaLinalgTest, Exponential) {
   for (const double norm : {0.01, 1.0, 8.0, 12.0}) {  // without squaring, and with
     for (const Sizes& sizes : {Sizes{1, 1}, {3, 3}, {2, 4, 4}, {0, 0}}) {
-      const Tensor any = filled(sizes, dtype());
+      const Tensor any = filled_any(sizes, dtype());
       const Tensor a = ops::mul(any, norm / static_cast<double>(std::max<int64_t>(sizes.back(), 1)));
-      const double most = any.numel() == 0 ? 1 : testing::at(ops::amax(ops::abs(any), {}, false), 0);
       // Intermediate results are up to as large as e to the norm.
-      expect_agreement({ops::div(a, most)}, tolerance() * std::exp(norm),
+      expect_agreement({ops::div(a, largest(any))}, tolerance() * std::exp(norm),
                        [](const Tensors& t) { return Tensors{ops::matrix_exp(t[0])}; },
                        to_string(sizes) + " of norm " + std::to_string(norm));
     }
@@ -181,9 +206,9 @@ TEST_P(CudaLinalgTest, Exponential) {
 }
 
 TEST_P(CudaLinalgTest, Failures) {
-  const Tensor singular = values({2, 2, 2}, {2, 0, 0, 1, 1, 2, 2, 4}, dtype());
-  const Tensor indefinite = values({2, 2}, {1, 2, 2, 1}, dtype());
-  const Tensor wild = values({2, 2}, {NAN, 1, 1, 2}, dtype());
+  const Tensor singular = numbers({2, 2, 2}, {2, 0, 0, 1, 1, 2, 2, 4}, dtype());
+  const Tensor indefinite = numbers({2, 2}, {1, 2, 2, 1}, dtype());
+  const Tensor wild = numbers({2, 2}, {NAN, 1, 1, 2}, dtype());
   for (const char* function : {"linalg.inv", "torch.linalg.solve", "torch.linalg.lu_factor"}) {
     const std::string text = std::string(function) + ": (Batch element 1): ";
     expect_both_fail(engine_, text, {singular}, [&](const Tensors& t) { return ops::lu_factored(t[0], function); });
@@ -200,7 +225,7 @@ TEST_P(CudaLinalgTest, Failures) {
                    [](const Tensors& t) { return Tensors{ops::lu_permutation(t[0], 2)}; });
 }
 
-INSTANTIATE_TEST_SUITE_P(Reals, CudaLinalgTest, ::testing::ValuesIn(kReals),
+INSTANTIATE_TEST_SUITE_P(Factored, CudaLinalgTest, ::testing::ValuesIn(kFactored),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 }  // namespace

@@ -1,0 +1,64 @@
+// Field: what algorithms that are written once for real and for complex numbers ask of either.
+//
+// Beside abs(), conj(), real() and the operators. Real numbers pay for none of it.
+#pragma once
+
+#include "kernels/common/complex_math.h"
+
+namespace tt::math {
+inline namespace TT_ISA {
+
+template <Real T>
+TT_HOST_DEVICE T conj(T x) {
+  return x;
+}
+template <Real T>
+TT_HOST_DEVICE T real(T x) {
+  return x;
+}
+template <Real T>
+TT_HOST_DEVICE T imag(T) {
+  return T(0);
+}
+
+// By a real number, part by part.
+template <typename T>
+TT_HOST_DEVICE T times(T x, real_of_t<T> by) {
+  if constexpr (is_complex_v<T>)
+    return {x.re * by, x.im * by};
+  else
+    return x * by;
+}
+template <typename T>
+TT_HOST_DEVICE T over(T x, real_of_t<T> by) {
+  if constexpr (is_complex_v<T>)
+    return {x.re / by, x.im / by};
+  else
+    return x / by;
+}
+
+template <typename T>
+TT_HOST_DEVICE real_of_t<T> squared_length(T x) {
+  if constexpr (is_complex_v<T>)
+    return x.re * x.re + x.im * x.im;
+  else
+    return x * x;
+}
+// Magnitudes without a root: of complex numbers up to 1.5 times abs(), and at least two thirds of it.
+template <typename T>
+TT_HOST_DEVICE real_of_t<T> sum_of_parts(T x) {
+  if constexpr (is_complex_v<T>)
+    return abs(x.re) + abs(x.im);
+  else
+    return abs(x);
+}
+template <typename T>
+TT_HOST_DEVICE real_of_t<T> larger_part(T x) {
+  if constexpr (is_complex_v<T>)
+    return maximum(abs(x.re), abs(x.im));
+  else
+    return abs(x);
+}
+
+}  // namespace TT_ISA
+}  // namespace tt::math
