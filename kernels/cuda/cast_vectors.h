@@ -20,9 +20,8 @@ struct Cast {
       return;
     }
     const auto values = load_vector<From, kLanes>(from + at);
-    Vector<To, kLanes> results;
-    for (int lane = 0; lane < kLanes; ++lane) results.at[lane] = convert<To>(values.at[lane]);
-    store_vector(to + at, results);
+    using C = std::conditional_t<kIsHalf<From>, float, From>;
+    store_vector(to + at, vector_of<To>(lanes_of<C>(values)));
   }
 };
 

@@ -29,44 +29,66 @@ struct Applied {
   }
 };
 
-// Whole vectors of elements stored as S; index i is a vector's.
+// Whole vectors of elements stored as S. Of one input a thread takes two vectors, far apart, so that as much is on its way as
+// with two inputs; index i is the first one's.
 template <typename Body, typename C, typename S>
 struct Vectors {
-  static constexpr int kInputs = Body::kInputs, kLanes = 16 / sizeof(S);
+  static constexpr int kInputs = Body::kInputs, kLanes = 16 / sizeof(S), kTurns = kInputs == 1 ? 2 : 1;
   Applied<Body, C> apply;
-  int64_t n;
+  int64_t n, turns;  // turns: how many indices there are
   S* out;
   const S* in[kInputs];  // null: the number
   C number[kInputs];
 
-  explicit Vectors(const PointwiseCall<C>& call) : apply(call), n(call.numel), out(static_cast<S*>(call.out)) {
+  explicit Vectors(const PointwiseCall<C>& call)
+      : apply(call),
+        n(call.numel),
+        turns((call.numel + kTurns * kLanes - 1) / (kTurns * kLanes)),
+        out(static_cast<S*>(call.out)) {
     for (int k = 0; k < kInputs; ++k) {
       in[k] = static_cast<const S*>(call.in[k].data);
       number[k] = call.in[k].number;
     }
   }
+  // A lone input is a tensor: without the question its elements stay where they were loaded.
+  TT_DEVICE bool is_tensor(int k) const { return kInputs == 1 || in[k] != nullptr; }
   TT_DEVICE void operator()(int64_t i) const {
-    const int64_t at = i * kLanes;
-    Vector<S> values[kInputs];
-    if (at + kLanes > n) return rest(at);
+    if ((i + (kTurns - 1) * turns + 1) * kLanes > n) return pieces(i);
+    Vector<S> values[kTurns][kInputs];
+    TT_UNROLL
+    for (int t = 0; t < kTurns; ++t) {
+      TT_UNROLL
+      for (int k = 0; k < kInputs; ++k) {
+        if (is_tensor(k)) values[t][k] = load_vector(in[k] + (i + t * turns) * kLanes);
+      }
+    }
+    TT_UNROLL
+    for (int t = 0; t < kTurns; ++t) whole((i + t * turns) * kLanes, values[t]);
+  }
+  TT_DEVICE void whole(int64_t at, const Vector<S> (&values)[kInputs]) const {
+    Lanes<C, kLanes> wide[kInputs], results;
     TT_UNROLL
     for (int k = 0; k < kInputs; ++k) {
-      if (in[k]) values[k] = load_vector(in[k] + at);
+      if (is_tensor(k)) wide[k] = lanes_of<C>(values[k]);
     }
-    Vector<S> results;
     TT_UNROLL
     for (int lane = 0; lane < kLanes; ++lane) {
       C arguments[kInputs];
-      for (int k = 0; k < kInputs; ++k) arguments[k] = in[k] ? convert<C>(values[k].at[lane]) : number[k];
-      results.at[lane] = convert<S>(apply(arguments));
+      for (int k = 0; k < kInputs; ++k) arguments[k] = is_tensor(k) ? wide[k].at[lane] : number[k];
+      results.at[lane] = apply(arguments);
     }
-    store_vector(out + at, results);
+    store_vector(out + at, vector_of<S>(results));
   }
-  TT_DEVICE void rest(int64_t at) const {
-    for (; at < n; ++at) {
-      C arguments[kInputs];
-      for (int k = 0; k < kInputs; ++k) arguments[k] = in[k] ? convert<C>(in[k][at]) : number[k];
-      out[at] = convert<S>(apply(arguments));
+  // Of the one index where some vector is not whole.
+  TT_DEVICE void pieces(int64_t i) const {
+    TT_ROLLED
+    for (; i < kTurns * turns; i += turns) {
+      TT_ROLLED
+      for (int64_t at = i * kLanes; at < n && at < (i + 1) * kLanes; ++at) {
+        C arguments[kInputs];
+        for (int k = 0; k < kInputs; ++k) arguments[k] = is_tensor(k) ? convert<C>(in[k][at]) : number[k];
+        out[at] = convert<S>(apply(arguments));
+      }
     }
   }
 };
@@ -149,7 +171,7 @@ struct Quads {
 template <typename Body, typename C, typename S>
 void launch_vectors(const Queue& queue, const PointwiseCall<C>& call) {
   const Vectors<Body, C, S> loop(call);
-  for_each(queue, (call.numel + loop.kLanes - 1) / loop.kLanes, loop);
+  for_each(queue, loop.turns, loop);
 }
 
 template <typename Body, typename C>

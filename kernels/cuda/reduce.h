@@ -51,9 +51,9 @@ Tensor read_as(const Tensor& t) {
   return is_read_as<C>(t.dtype()) ? t : contiguous_as(t, kType);
 }
 
-// with_element_of for those dtypes alone.
+// with_element for those dtypes alone.
 template <typename C, typename F>
-TT_FUNCTION void with_element_read_as(DType dtype, F f) {
+void with_element_read_as(DType dtype, F f) {
   if constexpr (std::is_same_v<C, double> || is_complex_v<C>) {
     f(std::type_identity<C>());
   } else if constexpr (std::is_same_v<C, float>) {
@@ -128,45 +128,52 @@ TT_DEVICE Vector<T, kCount> load_together(const T* from) {
   }
 }
 
-// The share of thread `rank` of `size` in elements [begin, end) of a stretch, whose first has `position`.
+// Loads that a thread has on their way before it takes the first one's elements.
+inline constexpr int kLoadsAhead = 4;
+
+// The share of thread `rank` of `size` in elements [begin, end) of a stretch, whose first has `position`. Fewer than 2^31.
 template <typename T, typename R>
 TT_DEVICE void take_row(const R& r, typename R::Part& part, const T* x, int64_t begin, int64_t end, int64_t position,
-                          int rank, int size) {
+                        int rank, int size) {
   using C = typename R::Value;
-  constexpr int kWide = 16 / sizeof(T), kAhead = 4;
+  constexpr int kWide = 16 / sizeof(T);
   using Wide = Vector<T, kWide>;
-  const int64_t odd = static_cast<int64_t>(reinterpret_cast<uintptr_t>(x + begin) % sizeof(Wide) / sizeof(T));
-  const int64_t first = odd == 0 ? begin : begin + kWide - odd < end ? begin + kWide - odd : end;
-  for (int64_t i = begin + rank; i < first; i += size) r.take(part, convert<C>(x[i]), position + i);
-  const T* packs = x + first;
-  const int64_t count = (end - first) / kWide;
-  int64_t v = rank;
-  for (; v + (kAhead - 1) * static_cast<int64_t>(size) < count; v += kAhead * static_cast<int64_t>(size)) {
-    Wide loaded[kAhead];
+  x += begin;
+  position += begin;
+  const int n = static_cast<int>(end - begin);
+  const int odd = static_cast<int>(reinterpret_cast<uintptr_t>(x) % sizeof(Wide) / sizeof(T));
+  const int first = odd == 0 ? 0 : kWide - odd < n ? kWide - odd : n;
+  TT_ROLLED
+  for (int i = rank; i < first; i += size) r.take(part, convert<C>(x[i]), position + i);
+  const int step = size * kWide, packed = first + (n - first) / kWide * kWide;
+  const auto take = [&](const Wide& loaded, int at) {
+    const Lanes<C, kWide> lanes = lanes_of<C>(loaded);
     TT_UNROLL
-    for (int a = 0; a < kAhead; ++a) loaded[a] = load_together<T, kWide>(packs + (v + a * static_cast<int64_t>(size)) * kWide);
+    for (int j = 0; j < kWide; ++j) r.take(part, lanes.at[j], position + at + j);
+  };
+  int i = first + rank * kWide;
+  TT_ROLLED
+  for (; i + (kLoadsAhead - 1) * step < packed; i += kLoadsAhead * step) {
+    Wide loaded[kLoadsAhead];
     TT_UNROLL
-    for (int a = 0; a < kAhead; ++a) {
-      const int64_t at = position + first + (v + a * static_cast<int64_t>(size)) * kWide;
-      TT_UNROLL
-      for (int j = 0; j < kWide; ++j) r.take(part, convert<C>(loaded[a].at[j]), at + j);
-    }
+    for (int a = 0; a < kLoadsAhead; ++a) loaded[a] = load_together<T, kWide>(x + (i + a * step));
+    TT_UNROLL
+    for (int a = 0; a < kLoadsAhead; ++a) take(loaded[a], i + a * step);
     r.settle(part);
   }
-  for (; v < count; v += size) {
-    const Wide loaded = load_together<T, kWide>(packs + v * kWide);
-    TT_UNROLL
-    for (int j = 0; j < kWide; ++j) r.take(part, convert<C>(loaded.at[j]), position + first + v * kWide + j);
-  }
-  for (int64_t i = first + count * kWide + rank; i < end; i += size) r.take(part, convert<C>(x[i]), position + i);
+  TT_ROLLED
+  for (; i < packed; i += step) take(load_together<T, kWide>(x + i), i);
+  TT_ROLLED
+  for (int i = packed + rank; i < n; i += size) r.take(part, convert<C>(x[i]), position + i);
   r.settle(part);
 }
 
 // The same of elements that lie anywhere.
 template <typename T, typename R>
-TT_FUNCTION void take_scattered(const R& r, typename R::Part& part, const T* x, const Layout<1>& layout, int64_t begin,
-                                int64_t end, int64_t step) {
+TT_DEVICE void take_scattered(const R& r, typename R::Part& part, const T* x, const Layout<1>& layout, int64_t begin,
+                              int64_t end, int64_t step) {
   int unsettled = 0;
+  TT_ROLLED
   for (int64_t i = begin; i < end; i += step) {
     r.take(part, convert<typename R::Value>(x[layout.offsets(i).at[0]]), i);
     if (++unsettled == 32) {
@@ -206,101 +213,154 @@ Tensor room_for(Device device, int64_t outputs, int64_t parts) {
   return empty({outputs * parts * static_cast<int64_t>(sizeof(Total))}, DType::kUInt8, device);
 }
 
-// A group for each row, or for each of the parts of one: some of its stretches, or of pieces of those.
-template <typename R>
-void reduce_rows(const Queue& queue, const R& r, const ReduceSpace& space) {
-  using Total = typename R::Total;
-  constexpr int64_t kEnoughGroups = 2048, kLeastPiece = 16 * 1024;
-  const int64_t stretches = std::max<int64_t>(space.stretches, 1);
-  const int64_t wanted = std::min(kEnoughGroups / (space.outputs * stretches), space.stretch / kLeastPiece);
-  const int64_t pieces = std::max<int64_t>(wanted, 1), all_pieces = stretches * pieces;
-  const int64_t most = std::max<int64_t>(4 * kEnoughGroups / space.outputs, 1), parts = std::min(all_pieces, most);
-  const int64_t share = ((space.stretch + pieces - 1) / pieces + 15) / 16 * 16;
-  const Tensor room = room_for<Total>(queue.device(), space.outputs, parts);
-  Total* totals = room ? static_cast<Total*>(room.data()) : nullptr;
-  const int64_t work = share * static_cast<int64_t>(item_size(space.dtype)) / 64;  // a thread takes 64 bytes at a time
-  for_each_group(queue, space.outputs * parts, work, [=] TT_DEVICE(Group& group) {
+// How the rows of a reduction are shared out among groups.
+struct RowParts {
+  int64_t pieces;      // of each stretch
+  int64_t all_pieces;  // of each row
+  int64_t parts;       // groups for each row
+  int64_t share;       // elements of a piece
+  int64_t work;        // of a group, as for_each_group takes it
+
+  explicit RowParts(const ReduceSpace& space) {
+    constexpr int64_t kEnoughGroups = 2048, kLeastPiece = 16 * 1024, kMostPiece = int64_t{1} << 30;
+    const int64_t stretches = std::max<int64_t>(space.stretches, 1);
+    const int64_t wanted = std::min(kEnoughGroups / (space.outputs * stretches), space.stretch / kLeastPiece);
+    pieces = std::max<int64_t>({wanted, (space.stretch + kMostPiece - 1) / kMostPiece, 1});
+    all_pieces = stretches * pieces;
+    parts = std::min(all_pieces, std::max<int64_t>(4 * kEnoughGroups / space.outputs, 1));
+    share = ((space.stretch + pieces - 1) / pieces + 15) / 16 * 16;
+    // Of few groups a thread takes the loads of one turn. Of many it takes four times as much, so that what every thread
+    // does once, and the merging of threads, count for less.
+    constexpr int64_t kMany = 8 * kEnoughGroups, kTurn = 16 * kLoadsAhead;
+    work = share * static_cast<int64_t>(item_size(space.dtype)) / (space.outputs * parts >= kMany ? 4 * kTurn : kTurn);
+  }
+};
+
+template <typename T, typename R>
+void launch_rows(const Queue& queue, const R& r, const ReduceSpace& space, const RowParts& by,
+                 typename R::Total* totals) {
+  for_each_group(queue, space.outputs * by.parts, by.work, [=] TT_DEVICE(Group& group) {
     // Divisions of 64 bits cost as much as a short row.
-    const int64_t output = parts == 1 ? group.index() : group.index() / parts, part = group.index() - output * parts;
-    const int64_t start = space.kept.offsets(output).at[0];
+    const int64_t output = by.parts == 1 ? group.index() : group.index() / by.parts;
+    const int64_t part = group.index() - output * by.parts;
+    const T* x = static_cast<const T*>(space.data) + space.kept.offsets(output).at[0];
     typename R::Part gathered = r.begin();
-    with_element_read_as<typename R::Value>(space.dtype, [&]<typename T>(std::type_identity<T>) {
-      const T* x = static_cast<const T*>(space.data) + start;
-      for (int64_t piece = part; piece < all_pieces; piece += parts) {
-        const int64_t stretch = pieces == 1 ? piece : piece / pieces, begin = (piece - stretch * pieces) * share;
-        const int64_t end = begin + share < space.stretch ? begin + share : space.stretch;
-        if (space.stretches > 0) {
-          take_row(r, gathered, x + space.starts.offsets(stretch).at[0], begin, end, stretch * space.stretch,
-                   group.rank(), group.size());
-        } else {
-          take_scattered(r, gathered, x, space.reduced, begin + group.rank(), end, group.size());
-        }
+    TT_ROLLED
+    for (int64_t piece = part; piece < by.all_pieces; piece += by.parts) {
+      const int64_t stretch = by.pieces == 1 ? piece : piece / by.pieces;
+      const int64_t begin = (piece - stretch * by.pieces) * by.share;
+      const int64_t end = begin + by.share < space.stretch ? begin + by.share : space.stretch;
+      if (space.stretches > 0) {
+        take_row(r, gathered, x + space.starts.offsets(stretch).at[0], begin, end, stretch * space.stretch,
+                 group.rank(), group.size());
+      } else {
+        take_scattered(r, gathered, x, space.reduced, begin + group.rank(), end, group.size());
       }
-    });
-    const Total total = group.reduce(r.end(gathered), Merge<R>{r});
+    }
+    const typename R::Total total = group.reduce(r.end(gathered), Merge<R>{r});
     if (group.rank() != 0) return;
     if (totals)
       totals[part * space.outputs + output] = total;
     else
       r.put(output, total);
   });
-  if (totals) merge_parts(queue, r, totals, space.outputs, parts);
+}
+
+// A group for each row, or for each of the parts of one: some of its stretches, or of pieces of those.
+template <typename R>
+void reduce_rows(const Queue& queue, const R& r, const ReduceSpace& space) {
+  using Total = typename R::Total;
+  const RowParts by(space);
+  const Tensor room = room_for<Total>(queue.device(), space.outputs, by.parts);
+  Total* totals = room ? static_cast<Total*>(room.data()) : nullptr;
+  with_element_read_as<typename R::Value>(space.dtype, [&]<typename T>(std::type_identity<T>) {
+    launch_rows<T>(queue, r, space, by, totals);
+  });
+  if (totals) merge_parts(queue, r, totals, space.outputs, by.parts);
+}
+
+// What a thread takes of kWidth neighbouring columns: rows first, first + parts, ...
+template <int kWidth, typename R>
+struct Columns {
+  R r;
+  typename R::Part part[kWidth];
+
+  TT_DEVICE explicit Columns(const R& r) : r(r) {
+    TT_UNROLL
+    for (int w = 0; w < kWidth; ++w) part[w] = r.begin();
+  }
+  TT_DEVICE void settle() {
+    TT_UNROLL
+    for (int w = 0; w < kWidth; ++w) r.settle(part[w]);
+  }
+  template <typename T>
+  TT_DEVICE void take(const Vector<T, kWidth>& row, int64_t position) {
+    const auto lanes = lanes_of<typename R::Value>(row);
+    TT_UNROLL
+    for (int w = 0; w < kWidth; ++w) r.take(part[w], lanes.at[w], position);
+  }
+  // `at(row)` is where the row begins.
+  template <typename T, typename At>
+  TT_DEVICE void take_rows(const T* x, At at, int64_t first, int64_t count, int64_t parts) {
+    int64_t row = first;
+    TT_ROLLED
+    for (int unsettled = 0; row + (kLoadsAhead - 1) * parts < count; row += kLoadsAhead * parts) {
+      Vector<T, kWidth> loaded[kLoadsAhead];
+      TT_UNROLL
+      for (int a = 0; a < kLoadsAhead; ++a) loaded[a] = load_together<T, kWidth>(x + at(row + a * parts));
+      TT_UNROLL
+      for (int a = 0; a < kLoadsAhead; ++a) take(loaded[a], row + a * parts);
+      if (++unsettled == 8) {
+        settle();
+        unsettled = 0;
+      }
+    }
+    settle();
+    TT_ROLLED
+    for (; row < count; row += parts) take(load_together<T, kWidth>(x + at(row)), row);
+    settle();
+  }
+};
+
+template <int kWidth, typename T, typename R>
+void launch_columns(const Queue& queue, const R& r, const ReduceSpace& space, int64_t parts, typename R::Total* totals) {
+  const int64_t columns = space.outputs / kWidth;
+  // Rows are mostly one after the other at equal distances: a product finds them, and no walk through the layout.
+  const bool even = space.reduced.dims() <= 1;
+  const int64_t distance = space.reduced.inner_stride(0);
+  for_each(queue, columns * parts, [=] TT_DEVICE(int64_t i) {
+    const int64_t first = i / columns, output = i % columns * kWidth;
+    const T* x = static_cast<const T*>(space.data) + space.kept.offsets(output).at[0];
+    Columns<kWidth, R> gathered(r);
+    if (even) {
+      gathered.take_rows(x, [&](int64_t row) { return row * distance; }, first, space.count, parts);
+    } else {
+      gathered.take_rows(x, [&](int64_t row) { return space.reduced.offsets(row).at[0]; }, first, space.count, parts);
+    }
+    TT_UNROLL
+    for (int w = 0; w < kWidth; ++w) {
+      const typename R::Total total = r.end(gathered.part[w]);
+      if (totals)
+        totals[first * space.outputs + output + w] = total;
+      else
+        r.put(output + w, total);
+    }
+  });
 }
 
 // A thread for kWidth neighbouring results, or for each of the parts of those: rows part, part + parts, ...
 template <int kWidth, typename R>
 void reduce_columns(const Queue& queue, const R& r, const ReduceSpace& space) {
   using Total = typename R::Total;
-  constexpr int64_t kEnoughThreads = 128 * 1024, kLeastRows = 16, kMostParts = 4096;
-  const int64_t columns = space.outputs / kWidth;
-  const int64_t wanted = std::min(kEnoughThreads / columns, space.count / kLeastRows);
+  // As many as an H200 holds at once: of eight columns' totals a thread has no room for more.
+  constexpr int64_t kEnoughThreads = (kWidth > 4 ? 96 : 128) * 1024, kLeastRows = 16, kMostParts = 4096;
+  const int64_t wanted = std::min(kEnoughThreads / (space.outputs / kWidth), space.count / kLeastRows);
   const int64_t parts = std::clamp<int64_t>(wanted, 1, kMostParts);
   const Tensor room = room_for<Total>(queue.device(), space.outputs, parts);
   Total* totals = room ? static_cast<Total*>(room.data()) : nullptr;
-  for_each(queue, columns * parts, [=] TT_DEVICE(int64_t i) {
-    constexpr int kAhead = 4;
-    const int64_t first = i / columns, output = i % columns * kWidth;
-    const int64_t start = space.kept.offsets(output).at[0];
-    typename R::Part part[kWidth];
-    TT_UNROLL
-    for (int w = 0; w < kWidth; ++w) part[w] = r.begin();
-    with_element_read_as<typename R::Value>(space.dtype, [&]<typename T>(std::type_identity<T>) {
-      using Wide = Vector<T, kWidth>;
-      const T* x = static_cast<const T*>(space.data) + start;
-      const auto settle = [&] {
-        TT_UNROLL
-        for (int w = 0; w < kWidth; ++w) r.settle(part[w]);
-      };
-      int unsettled = 0;
-      for (int64_t row = first; row < space.count; row += kAhead * parts) {
-        Wide loaded[kAhead];
-        TT_UNROLL
-        for (int a = 0; a < kAhead; ++a) {
-          const int64_t at = row + a * parts < space.count ? row + a * parts : row;
-          loaded[a] = load_together<T, kWidth>(x + space.reduced.offsets(at).at[0]);
-        }
-        TT_UNROLL
-        for (int a = 0; a < kAhead; ++a) {
-          if (row + a * parts >= space.count) break;
-          TT_UNROLL
-          for (int w = 0; w < kWidth; ++w) {
-            r.take(part[w], convert<typename R::Value>(loaded[a].at[w]), row + a * parts);
-          }
-        }
-        if (++unsettled == 8) {
-          settle();
-          unsettled = 0;
-        }
-      }
-      settle();
-    });
-    for (int w = 0; w < kWidth; ++w) {
-      const Total total = r.end(part[w]);
-      if (totals)
-        totals[first * space.outputs + output + w] = total;
-      else
-        r.put(output + w, total);
-    }
+  with_element_read_as<typename R::Value>(space.dtype, [&]<typename T>(std::type_identity<T>) {
+    // Twice as wide are the 16-bit types' columns alone.
+    if constexpr (kWidth * sizeof(T) <= 16) launch_columns<kWidth, T>(queue, r, space, parts, totals);
   });
   if (totals) merge_parts(queue, r, totals, space.outputs, parts);
 }

@@ -1,6 +1,9 @@
-// Half precisions to and from float: one instruction each on a GPU, engine/rules/half.h on the host.
+// Half precisions to and from float, engine/rules/half.h's on the host. On a GPU one instruction each, and two neighbours in
+// a word (the first in its lower half) are narrowed by one.
 #pragma once
 
+#include <bit>
+#include <cstdint>
 #include <type_traits>
 
 #include "engine/rules/half.h"
@@ -28,6 +31,16 @@ __device__ __forceinline__ To narrow(float value) {
   }
   return result;
 }
+template <typename To>
+__device__ __forceinline__ uint32_t narrow_pair(float low, float high) {
+  uint32_t pair;
+  if constexpr (std::is_same_v<To, Half>) {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  }
+  return pair;
+}
 
 #else
 
@@ -39,7 +52,24 @@ template <typename To>
 TT_FUNCTION To narrow(float value) {
   return To(value);
 }
+template <typename To>
+TT_FUNCTION uint32_t narrow_pair(float low, float high) {
+  return narrow<To>(low).bits | static_cast<uint32_t>(narrow<To>(high).bits) << 16;
+}
 
 #endif
+
+template <typename From>
+TT_FUNCTION float widen_low(uint32_t pair) {
+  return widen(std::bit_cast<From>(static_cast<uint16_t>(pair)));
+}
+template <typename From>
+TT_FUNCTION float widen_high(uint32_t pair) {
+  if constexpr (std::is_same_v<From, BFloat16>) {
+    return std::bit_cast<float>(pair & 0xffff0000u);  // a shift by 16 both ways takes two
+  } else {
+    return widen(std::bit_cast<From>(static_cast<uint16_t>(pair >> 16)));
+  }
+}
 
 }  // namespace tt::cuda

@@ -28,11 +28,6 @@ class Alone {
   }
 };
 
-template <typename C, int kLanes>
-struct Lanes {
-  C at[kLanes];
-};
-
 template <typename T, int kLanes>
 TT_DEVICE Vector<T, kLanes> load_raw(const T* x, int64_t stride, int64_t i) {
   if constexpr (kLanes == 1)
@@ -41,14 +36,8 @@ TT_DEVICE Vector<T, kLanes> load_raw(const T* x, int64_t stride, int64_t i) {
     return load_vector<T, kLanes>(x + i);
 }
 template <typename T, int kLanes>
-TT_DEVICE Lanes<Wide<T>, kLanes> widened(const Vector<T, kLanes>& vector) {
-  Lanes<Wide<T>, kLanes> lanes;
-  TT_UNROLL for (int l = 0; l < kLanes; ++l) lanes.at[l] = convert<Wide<T>>(vector.at[l]);
-  return lanes;
-}
-template <typename T, int kLanes>
 TT_DEVICE Lanes<Wide<T>, kLanes> load_lanes(const T* x, int64_t stride, int64_t i) {
-  return widened(load_raw<T, kLanes>(x, stride, i));
+  return lanes_of<Wide<T>>(load_raw<T, kLanes>(x, stride, i));
 }
 
 template <typename T, int kLanes>
@@ -56,9 +45,7 @@ TT_DEVICE void store_lanes(T* y, int64_t stride, int64_t i, const Lanes<Wide<T>,
   if constexpr (kLanes == 1) {
     y[i * stride] = convert<T>(lanes.at[0]);
   } else {
-    Vector<T> vector;
-    TT_UNROLL for (int l = 0; l < kLanes; ++l) vector.at[l] = convert<T>(lanes.at[l]);
-    store_vector(y + i, vector);
+    store_vector(y + i, vector_of<T>(lanes));
   }
 }
 
@@ -86,7 +73,7 @@ class Row {
   TT_DEVICE int64_t n() const { return n_; }
   TT_DEVICE int64_t index(int64_t turn) const { return (rank_ + turn * size_) * kLanes; }
   TT_DEVICE Taken load(int64_t i) const { return load_lanes<T, kLanes>(x_, stride_, i); }
-  TT_DEVICE Taken kept(int turn) const { return widened(kept_[turn]); }
+  TT_DEVICE Taken kept(int turn) const { return lanes_of<Wide<T>>(kept_[turn]); }
 
  private:
   int64_t n_;

@@ -92,6 +92,46 @@ void store_vector(T* to, const Vector<T, kCount>& vector) {
 }
 #endif
 
+// A vector's elements in a type to compute in.
+template <typename C, int kCount>
+struct Lanes {
+  C at[kCount];
+};
+
+template <typename T>
+inline constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+
+template <typename C, typename T, int kCount>
+TT_FUNCTION Lanes<C, kCount> lanes_of(const Vector<T, kCount>& vector) {
+  Lanes<C, kCount> lanes;
+  if constexpr (kIsHalf<T> && std::is_same_v<C, float> && kCount % 2 == 0) {
+    const auto pairs = __builtin_bit_cast(Vector<uint32_t, kCount / 2>, vector);
+    TT_UNROLL
+    for (int i = 0; i < kCount / 2; ++i) {
+      lanes.at[2 * i] = widen_low<T>(pairs.at[i]);
+      lanes.at[2 * i + 1] = widen_high<T>(pairs.at[i]);
+    }
+  } else {
+    TT_UNROLL
+    for (int i = 0; i < kCount; ++i) lanes.at[i] = convert<C>(vector.at[i]);
+  }
+  return lanes;
+}
+template <typename T, typename C, int kCount>
+TT_FUNCTION Vector<T, kCount> vector_of(const Lanes<C, kCount>& lanes) {
+  if constexpr (kIsHalf<T> && std::is_same_v<C, float> && kCount % 2 == 0) {
+    Vector<uint32_t, kCount / 2> pairs;
+    TT_UNROLL
+    for (int i = 0; i < kCount / 2; ++i) pairs.at[i] = narrow_pair<T>(lanes.at[2 * i], lanes.at[2 * i + 1]);
+    return __builtin_bit_cast(Vector<T, kCount>, pairs);
+  } else {
+    Vector<T, kCount> vector;
+    TT_UNROLL
+    for (int i = 0; i < kCount; ++i) vector.at[i] = convert<T>(lanes.at[i]);
+    return vector;
+  }
+}
+
 // Elements of any dtype. The ten cases of each would fill every kernel that they were expanded in.
 
 template <typename C>
