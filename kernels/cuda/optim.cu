@@ -6,25 +6,36 @@
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/floating.h"
+#include "kernels/cuda/launch/vectors.h"
 
 namespace tt::cuda {
 namespace {
 
 constexpr int64_t kPiece = 4096;  // elements of a group
 
+constexpr int kMostTensors = std::tuple_size_v<Parameter>;
+
 // One parameter with its gradient and states; null where a state is not kept. Contiguous.
 struct Entry {
-  Access param, grad, states[3];
-  int64_t n;
-  int64_t first_piece;
+  Access of[kMostTensors];
+  int64_t n = 0;
+  int64_t first_piece = 0;
+  bool is_alike = false;  // all of one dtype, and aligned for vectors
 
-  Entry() : param(nullptr, DType::kFloat32), grad(param), states{param, param, param}, n(0), first_piece(0) {}
-  Entry(const Parameter& p, int64_t first_piece)
-      : param(p[0]),
-        grad(p[1]),
-        states{Weights(p[2]).access, Weights(p[3]).access, Weights(p[4]).access},
-        n(p[0].numel()),
-        first_piece(first_piece) {}
+  Entry() : Entry(std::make_index_sequence<kMostTensors>()) {}
+  Entry(const Parameter& p, int64_t first_piece) : Entry() {
+    n = p[0].numel();
+    this->first_piece = first_piece;
+    is_alike = true;
+    for (int k = 0; k < kMostTensors; ++k) {
+      of[k] = Weights(p[k]).access;
+      is_alike = is_alike && (!p[k] || (p[k].dtype() == p[0].dtype() && is_aligned(p[k].data())));
+    }
+  }
+
+ private:
+  template <size_t... kOf>
+  explicit Entry(std::index_sequence<kOf...>) : of{(static_cast<void>(kOf), Access(nullptr, DType::kFloat32))...} {}
 };
 
 // Arguments and not memory: nothing has to be copied before the launch, and a captured graph keeps them.
@@ -48,7 +59,11 @@ struct Table {
   }
 };
 
+// The steps: update(x) is of one element of the parameter, x[0], the gradient, x[1], and what states there are.
+
+template <bool kMoves>
 struct Sgd {
+  static constexpr int kTensors = kMoves ? 3 : 2;
   SgdStep step;
   SgdFactors<float> narrow;
   SgdFactors<double> wide;
@@ -57,20 +72,20 @@ struct Sgd {
   TT_DEVICE const SgdFactors<float>& factors(float) const { return narrow; }
   TT_DEVICE const SgdFactors<double>& factors(double) const { return wide; }
   template <typename C>
-  TT_DEVICE void update(const Entry& e, int64_t i) const {
+  TT_DEVICE void update(C (&x)[kTensors]) const {
     const SgdFactors<C>& of = factors(C());
-    const C p = e.param.load<C>(i);
-    C d = of.gradient(p, e.grad.load<C>(i));
-    if (e.states[0].data) {
-      const C m = of.moved(of.first ? C(0) : e.states[0].load<C>(i), d);
-      e.states[0].store(i, m);
-      d = step.nesterov ? d + of.momentum * m : m;
+    C d = of.gradient(x[0], x[1]);
+    if constexpr (kMoves) {
+      x[2] = of.moved(x[2], d);
+      d = step.nesterov ? d + of.momentum * x[2] : x[2];
     }
-    e.param.store(i, p - of.lr * d);
+    x[0] -= of.lr * d;
   }
 };
 
+template <bool kKeepsLargest>
 struct Adam {
+  static constexpr int kTensors = kKeepsLargest ? 5 : 4;
   AdamFactors<float> narrow;
   AdamFactors<double> wide;
 
@@ -78,21 +93,64 @@ struct Adam {
   TT_DEVICE const AdamFactors<float>& factors(float) const { return narrow; }
   TT_DEVICE const AdamFactors<double>& factors(double) const { return wide; }
   template <typename C>
-  TT_DEVICE void update(const Entry& e, int64_t i) const {
+  TT_DEVICE void update(C (&x)[kTensors]) const {
     const AdamFactors<C>& of = factors(C());
-    const C p = e.param.load<C>(i), d = of.gradient(p, e.grad.load<C>(i));
-    const C a = of.average(e.states[0].load<C>(i), d);
-    C s = of.square(e.states[1].load<C>(i), d);
-    e.states[0].store(i, a);
-    e.states[1].store(i, s);
-    if (e.states[2].data) {
-      const C most = e.states[2].load<C>(i);
-      s = s > most ? s : most;
-      e.states[2].store(i, s);
-    }
-    e.param.store(i, of.parameter(p, a, math::sqrt(s)));
+    const C d = of.gradient(x[0], x[1]);
+    x[2] = of.average(x[2], d);
+    x[3] = of.square(x[3], d);
+    if constexpr (kKeepsLargest) x[4] = x[3] > x[4] ? x[3] : x[4];
+    x[0] = of.parameter(x[0], x[2], math::sqrt(x[kTensors - 1]));
   }
 };
+
+template <typename C, typename Step>
+TT_DEVICE void update_element(const Step& step, const Entry& e, int64_t i) {
+  C x[Step::kTensors];
+  TT_UNROLL
+  for (int k = 0; k < Step::kTensors; ++k) x[k] = load_any<C>(e.of[k].data, e.of[k].dtype, i);
+  step.update(x);
+  TT_UNROLL
+  for (int k = 0; k < Step::kTensors; ++k) {
+    if (k != 1) store_any<C>(e.of[k], i, x[k]);
+  }
+}
+
+// As many next to each other as there are in sixteen bytes.
+template <typename T, typename Step>
+TT_DEVICE void update_vector(const Step& step, const Entry& e, int64_t i) {
+  using C = Wide<T>;
+  constexpr int kLanes = Vector<T>::kLanes, kTensors = Step::kTensors;
+  Vector<T> vectors[kTensors];
+  TT_UNROLL
+  for (int k = 0; k < kTensors; ++k) vectors[k] = load_vector(static_cast<const T*>(e.of[k].data) + i);
+  Lanes<C, kLanes> lanes[kTensors];
+  TT_UNROLL
+  for (int k = 0; k < kTensors; ++k) lanes[k] = lanes_of<C>(vectors[k]);
+  TT_UNROLL
+  for (int l = 0; l < kLanes; ++l) {
+    C x[kTensors];
+    TT_UNROLL
+    for (int k = 0; k < kTensors; ++k) x[k] = lanes[k].at[l];
+    step.update(x);
+    TT_UNROLL
+    for (int k = 0; k < kTensors; ++k) lanes[k].at[l] = x[k];
+  }
+  TT_UNROLL
+  for (int k = 0; k < kTensors; ++k) {
+    if (k != 1) store_vector(static_cast<T*>(e.of[k].data) + i, vector_of<T>(lanes[k]));
+  }
+}
+
+// A group's share of a parameter: elements [begin, end).
+template <typename T, typename Step>
+TT_DEVICE void update_piece(const Step& step, const Entry& e, const Group& group, int64_t begin, int64_t end) {
+  constexpr int kLanes = Vector<T>::kLanes;
+  const int64_t whole = e.is_alike ? begin + (end - begin) / kLanes * kLanes : begin;
+  TT_ROLLED
+  for (int64_t i = begin + group.rank() * kLanes; i < whole; i += group.size() * kLanes) update_vector<T>(step, e, i);
+  TT_ROLLED
+  for (int64_t i = whole + group.rank(); i < end; i += group.size()) update_element<Wide<T>>(step, e, i);
+}
 
 template <typename Step, int kMost>
 void launch(const Queue& queue, int64_t pieces, Table<kMost> table, Step step) {
@@ -100,10 +158,11 @@ void launch(const Queue& queue, int64_t pieces, Table<kMost> table, Step step) {
     const Entry& e = table.entries[table.of_piece(group.index())];
     const int64_t begin = (group.index() - e.first_piece) * kPiece;
     const int64_t end = begin + kPiece < e.n ? begin + kPiece : e.n;
-    if (e.param.dtype == DType::kFloat64) {
-      for (int64_t i = begin + group.rank(); i < end; i += group.size()) step.template update<double>(e, i);
-    } else {
-      for (int64_t i = begin + group.rank(); i < end; i += group.size()) step.template update<float>(e, i);
+    switch (e.of[0].dtype) {
+      case DType::kFloat64: return update_piece<double>(step, e, group, begin, end);
+      case DType::kFloat16: return update_piece<Half>(step, e, group, begin, end);
+      case DType::kBFloat16: return update_piece<BFloat16>(step, e, group, begin, end);
+      default: return update_piece<float>(step, e, group, begin, end);
     }
   });
 }
@@ -152,8 +211,9 @@ void run(const std::vector<Parameter>& of, const Step& step) {
 
 void sgd_step(const Tensors& params, const Tensors& grads, const Tensors& momentum_buffers, double lr, double momentum,
               double dampening, double weight_decay, bool nesterov, bool maximize, bool first_step) {
-  run(parameters(params, {&grads, &momentum_buffers}),
-      Sgd({lr, momentum, dampening, weight_decay, nesterov, maximize, first_step}));
+  const SgdStep step{lr, momentum, dampening, weight_decay, nesterov, maximize, first_step};
+  const std::vector<Parameter> of = parameters(params, {&grads, &momentum_buffers});
+  momentum_buffers.empty() ? run(of, Sgd<false>(step)) : run(of, Sgd<true>(step));
 }
 
 void adam_step(const Tensors& params, const Tensors& grads, const Tensors& exp_avgs, const Tensors& exp_avg_sqs,
@@ -161,8 +221,10 @@ void adam_step(const Tensors& params, const Tensors& grads, const Tensors& exp_a
                double weight_decay, bool decoupled, bool amsgrad, bool maximize) {
   check_averages(params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, amsgrad);
   const Tensors none;
-  run(parameters(params, {&grads, &exp_avgs, &exp_avg_sqs, amsgrad ? &max_exp_avg_sqs : &none}),
-      Adam(adam_step_of(step, lr, beta1, beta2, eps, weight_decay, decoupled, maximize)));
+  const AdamStep now = adam_step_of(step, lr, beta1, beta2, eps, weight_decay, decoupled, maximize);
+  const std::vector<Parameter> of =
+      parameters(params, {&grads, &exp_avgs, &exp_avg_sqs, amsgrad ? &max_exp_avg_sqs : &none});
+  amsgrad ? run(of, Adam<true>(now)) : run(of, Adam<false>(now));
 }
 
 }  // namespace tt::cuda

@@ -70,6 +70,19 @@ TEST(CudaOptimTest, Adam) {
   }
 }
 
+// What vectors do not serve: parameters that begin in the middle of one, and states of another dtype.
+TEST(CudaOptimTest, StepsThatAreNoVectors) {
+  SimulatedEngine engine;
+  for (DType dtype : {DType::kBFloat16, DType::kFloat32}) {
+    const Tensors inputs = {filled({4101}, dtype), filled({4101}, dtype), filled({4100}, DType::kFloat32)};
+    expect_agreement(inputs, tolerance_of(dtype), [&](const Tensors& t) {
+      const Tensor param = ops::narrow(t[0], 0, 1, 4100), grad = ops::narrow(t[1], 0, 1, 4100);
+      ops::sgd_step({param}, {grad}, {t[2]}, 0.1, 0.9, 0.2, 0.01, false, false, false);
+      return Tensors();
+    });
+  }
+}
+
 TEST(CudaOptimTest, AdamRefusesListsThatDoNotFit) {
   SimulatedEngine engine;
   const Tensor p = on_gpu(filled({3})), small = on_gpu(filled({2}));

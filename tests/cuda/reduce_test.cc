@@ -38,6 +38,8 @@ std::vector<Case> cases() {
       {"columns", {67, 8}, {0}, as_is},
       {"odd columns", {67, 7}, {0}, as_is},
       {"columns in parts", {2100, 4}, {0}, as_is},
+      {"columns of eights", {2100, 16}, {0}, as_is},
+      {"columns in two dimensions", {30, 3, 7, 8}, {0, 2}, as_is},
       {"middle", {3, 9, 4}, {1}, as_is},
       {"outer and inner", {3, 9, 4}, {0, 2}, as_is},
       {"stretches", {3, 4, 70}, {0, 2}, as_is},
