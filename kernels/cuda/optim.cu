@@ -5,8 +5,7 @@
 #include "kernels/common/parameters.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/launch/floating.h"
-#include "kernels/cuda/launch/vectors.h"
+#include "kernels/cuda/launch/row.h"
 
 namespace tt::cuda {
 namespace {
@@ -15,27 +14,25 @@ constexpr int64_t kPiece = 4096;  // elements of a group
 
 constexpr int kMostTensors = std::tuple_size_v<Parameter>;
 
-// One parameter with its gradient and states; null where a state is not kept. Contiguous.
+// One parameter with its gradient and states, of one dtype; null where a state is not kept. Contiguous.
 struct Entry {
-  Access of[kMostTensors];
+  void* of[kMostTensors] = {};
   int64_t n = 0;
   int64_t first_piece = 0;
-  bool is_alike = false;  // all of one dtype, and aligned for vectors
+  DType dtype = DType::kFloat32;
+  bool is_aligned = true;  // all of them
 
-  Entry() : Entry(std::make_index_sequence<kMostTensors>()) {}
-  Entry(const Parameter& p, int64_t first_piece) : Entry() {
-    n = p[0].numel();
-    this->first_piece = first_piece;
-    is_alike = true;
+  Entry() = default;
+  Entry(const Parameter& p, int64_t first_piece) : n(p[0].numel()), first_piece(first_piece), dtype(p[0].dtype()) {
     for (int k = 0; k < kMostTensors; ++k) {
-      of[k] = Weights(p[k]).access;
-      is_alike = is_alike && (!p[k] || (p[k].dtype() == p[0].dtype() && is_aligned(p[k].data())));
+      of[k] = p[k] ? p[k].data() : nullptr;
+      is_aligned = is_aligned && cuda::is_aligned(of[k]);
     }
   }
-
- private:
-  template <size_t... kOf>
-  explicit Entry(std::index_sequence<kOf...>) : of{(static_cast<void>(kOf), Access(nullptr, DType::kFloat32))...} {}
+  template <typename T>
+  TT_DEVICE T* at(int k, int64_t i) const {
+    return static_cast<T*>(of[k]) + i;
+  }
 };
 
 // Arguments and not memory: nothing has to be copied before the launch, and a captured graph keeps them.
@@ -103,26 +100,14 @@ struct Adam {
   }
 };
 
-template <typename C, typename Step>
-TT_DEVICE void update_element(const Step& step, const Entry& e, int64_t i) {
-  C x[Step::kTensors];
-  TT_UNROLL
-  for (int k = 0; k < Step::kTensors; ++k) x[k] = load_any<C>(e.of[k].data, e.of[k].dtype, i);
-  step.update(x);
-  TT_UNROLL
-  for (int k = 0; k < Step::kTensors; ++k) {
-    if (k != 1) store_any<C>(e.of[k], i, x[k]);
-  }
-}
-
-// As many next to each other as there are in sixteen bytes.
-template <typename T, typename Step>
-TT_DEVICE void update_vector(const Step& step, const Entry& e, int64_t i) {
+// kLanes neighbours, which are one vector or one element.
+template <typename T, int kLanes, typename Step>
+TT_DEVICE void update(const Step& step, const Entry& e, int64_t i) {
   using C = Wide<T>;
-  constexpr int kLanes = Vector<T>::kLanes, kTensors = Step::kTensors;
-  Vector<T> vectors[kTensors];
+  constexpr int kTensors = Step::kTensors;
+  Vector<T, kLanes> vectors[kTensors];
   TT_UNROLL
-  for (int k = 0; k < kTensors; ++k) vectors[k] = load_vector(static_cast<const T*>(e.of[k].data) + i);
+  for (int k = 0; k < kTensors; ++k) vectors[k] = load_raw<T, kLanes>(e.at<T>(k, 0), 1, i);
   Lanes<C, kLanes> lanes[kTensors];
   TT_UNROLL
   for (int k = 0; k < kTensors; ++k) lanes[k] = lanes_of<C>(vectors[k]);
@@ -137,19 +122,19 @@ TT_DEVICE void update_vector(const Step& step, const Entry& e, int64_t i) {
   }
   TT_UNROLL
   for (int k = 0; k < kTensors; ++k) {
-    if (k != 1) store_vector(static_cast<T*>(e.of[k].data) + i, vector_of<T>(lanes[k]));
+    if (k != 1) store_lanes<T, kLanes>(e.at<T>(k, 0), 1, i, lanes[k]);
   }
 }
 
 // A group's share of a parameter: elements [begin, end).
 template <typename T, typename Step>
 TT_DEVICE void update_piece(const Step& step, const Entry& e, const Group& group, int64_t begin, int64_t end) {
-  constexpr int kLanes = Vector<T>::kLanes;
-  const int64_t whole = e.is_alike ? begin + (end - begin) / kLanes * kLanes : begin;
+  constexpr int kLanes = kVectorLanes<T>;
+  const int64_t whole = e.is_aligned ? begin + (end - begin) / kLanes * kLanes : begin;
   TT_ROLLED
-  for (int64_t i = begin + group.rank() * kLanes; i < whole; i += group.size() * kLanes) update_vector<T>(step, e, i);
+  for (int64_t i = begin + group.rank() * kLanes; i < whole; i += group.size() * kLanes) update<T, kLanes>(step, e, i);
   TT_ROLLED
-  for (int64_t i = whole + group.rank(); i < end; i += group.size()) update_element<Wide<T>>(step, e, i);
+  for (int64_t i = whole + group.rank(); i < end; i += group.size()) update<T, 1>(step, e, i);
 }
 
 template <typename Step, int kMost>
@@ -158,7 +143,7 @@ void launch(const Queue& queue, int64_t pieces, Table<kMost> table, Step step) {
     const Entry& e = table.entries[table.of_piece(group.index())];
     const int64_t begin = (group.index() - e.first_piece) * kPiece;
     const int64_t end = begin + kPiece < e.n ? begin + kPiece : e.n;
-    switch (e.of[0].dtype) {
+    switch (e.dtype) {
       case DType::kFloat64: return update_piece<double>(step, e, group, begin, end);
       case DType::kFloat16: return update_piece<Half>(step, e, group, begin, end);
       case DType::kBFloat16: return update_piece<BFloat16>(step, e, group, begin, end);
