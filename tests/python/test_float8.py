@@ -317,7 +317,7 @@ def test_a_gpu_multiplies_what_its_library_takes(torch, device):
     a, b, _, _ = matrices(torch)
     one, f32 = torch.tensor(1.0), torch.float32
     e5m2, bias = torch.float8_e5m2, torch.ones(16)
-    S = torch._scaled_mm  # noqa: N806
+    S, half = torch._scaled_mm, bias.half()  # noqa: N806
     refused = [
         (r"Expected trailing dimension of mat1 to be divisible by 16 but got mat1 shape: \(5x17\)", lambda: S(a[:, :17], b[:17], one, one)),
         (r"mat2 shape \(32x3\) must be divisible by 16", lambda: S(a, b[:, :3], one, one)),
@@ -325,7 +325,7 @@ def test_a_gpu_multiplies_what_its_library_takes(torch, device):
         ("Only multiplication of row-major and column-major matrices", lambda: S(a, b.contiguous(), one, one)),
         ("Bias is not supported when out_dtype is set to Float32", lambda: S(a, b, one, one, bias=bias, out_dtype=f32)),
         ("Bias must be BFloat16 or Half, but got Float", lambda: S(a, b, one, one, bias=bias)),
-        ("Bias must be BFloat16 to compute BFloat16 output, but got Half", lambda: S(a, b, one, one, bias=bias.half(), out_dtype=torch.bfloat16)),
+        ("Bias must be BFloat16 to compute BFloat16 output, but got Half", lambda: S(a, b, one, one, bias=half, out_dtype=torch.bfloat16)),
     ]  # fmt: skip
     for words, call in refused:
         if str(a.device) == "cpu":

@@ -71,7 +71,17 @@ def judge(row: dict) -> dict:
     lacks = bool(row.get("lacking")) and not checks
     if lacks:
         reasons |= {absence(row["name"])} - {""}
-    state = "broken" if "broken" in row else "lacking" if lacks else "failed" if counts["failed"] else "passed"
+    if "broken" in row:
+        state = "broken"
+    elif lacks:
+        state = "lacking"
+    elif counts["failed"]:
+        state = "failed"
+    elif any(counts.values()):
+        state = "passed"
+    else:
+        state = "unasked"
+        reasons.add("PyTorch has no samples of it for a CPU")
     return {**row, **counts, "state": state, "reasons": sorted(reasons)}
 
 
@@ -122,13 +132,14 @@ def show(console: Console, rows: list[dict], verbose: bool) -> None:
 
 def summary(rows: list[dict]) -> str:
     """One line of sums."""
-    states = {state: sum(r["state"] == state for r in rows) for state in ("passed", "failed", "broken", "lacking")}
+    states = {state: sum(r["state"] == state for r in rows) for state in ("passed", "failed", "broken", "lacking", "unasked")}
     samples = {k: sum(r[k] for r in rows) for k in COUNTS}
     compared = states["passed"] + states["failed"] + states["broken"]
     return (
         f"{len(rows)} operators: {compared} compared, {states['passed']} as PyTorch, {states['failed']} differ, "
-        f"{states['broken']} broken, {states['lacking']} lacking; comparisons: {samples['passed']} passed, "
-        f"{samples['failed']} failed, {samples['on_purpose']} differ on purpose, {samples['skipped']} skipped"
+        f"{states['broken']} broken, {states['lacking']} lacking, {states['unasked']} without samples; "
+        f"comparisons: {samples['passed']} passed, {samples['failed']} failed, {samples['on_purpose']} differ on purpose, "
+        f"{samples['skipped']} skipped"
     )
 
 
