@@ -3,11 +3,20 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "engine/allocator.h"
 #include "engine/stream.h"
 
 namespace tt {
+
+// A library that a backend computes with.
+struct LibraryInfo {
+  std::string name;     // "cuDNN"
+  std::string version;  // "9.13.0"; empty where it is missing
+  std::string missing;  // why, as the loader says it; empty where the library is there
+};
 
 class Backend {
  public:
@@ -26,6 +35,8 @@ class Backend {
   // is under way in it. Streams are many sessions' in turn, and may be two sessions' at once where there
   // are more sessions than streams.
   virtual std::unique_ptr<Stream> lease_stream() = 0;
+  // Those that something has needed so far.
+  virtual std::vector<LibraryInfo> libraries() const { return {}; }
   // What the system could still give, to anybody; 0: not known.
   virtual uint64_t free_memory() { return 0; }
   // Blocks until the device has done everything. Throws Error where it failed.

@@ -68,6 +68,12 @@ grpc::Status AdminService::Status(grpc::ServerContext* context, const v1::Status
     v1::DeviceStatus* device = reply->add_devices();
     *device->mutable_device() = to_wire(info);
     describe(Devices::instance().allocator(info.device).stats(), device->mutable_memory());
+    for (LibraryInfo& library : Devices::instance().backend(info.device).libraries()) {
+      v1::LibraryStatus* status = device->add_libraries();
+      status->set_name(std::move(library.name));
+      status->set_version(std::move(library.version));
+      status->set_missing(std::move(library.missing));
+    }
   }
   for (v1::SessionStatus& session : sessions_.list()) *reply->add_sessions() = std::move(session);
   return grpc::Status::OK;

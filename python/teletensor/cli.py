@@ -36,6 +36,15 @@ def _described(device: dict) -> str:
     return f"{device['name']}, capability {capability}, driver {driver}" if capability else device["name"]
 
 
+def _libraries(status: dict) -> str:
+    """What the devices compute with, of what something has needed so far."""
+    libraries = {library["name"]: library for device in status["devices"] for library in device["libraries"]}
+    found = [f"{name} {library['version']}" for name, library in libraries.items() if library["version"]]
+    lines = [f"libraries: {', '.join(found)}"] if found else []
+    lines += [f"{name} is missing: {library['missing']}" for name, library in libraries.items() if library["missing"]]
+    return "\n".join(lines)
+
+
 def _tables(status: dict, address: str, rates: dict):
     """The status as a rich renderable; `rates`: instructions a second by session."""
     from rich.console import Group
@@ -66,7 +75,8 @@ def _tables(status: dict, address: str, rates: dict):
             _bytes(s["held_bytes"]), _bytes(s["peak_bytes"]), _bytes(limit) if limit else "none", s["instructions"],
             f"{rates.get(s['id'], 0):,.0f}", s["replayed"], s["failed"],
         )  # fmt: skip
-    return Group(head, devices, sessions)
+    libraries = _libraries(status)
+    return Group(head, devices, *([Text(libraries)] if libraries else []), sessions)
 
 
 def _status(admin: _C.Admin, args) -> None:

@@ -539,6 +539,20 @@ def test_status_shows_gpus(own_daemon):
     assert float(gpu["device"]["compute_capability"]) >= 7.5 and gpu["device"]["driver"] and int(gpu["memory"]["limit"]) == 1 << 30
 
 
+def test_status_says_which_libraries_were_found(own_daemon):
+    """Those that something has needed: here a convolution, by cuDNN or, without it, by a kernel of the engine's own."""
+    engine = own_daemon()
+    script = """
+import teletensor as torch, teletensor.nn.functional as F
+F.conv2d(torch.ones(1, 1, 4, 4, device="cuda"), torch.ones(1, 1, 3, 3, device="cuda")).sum().item()
+"""
+    result = run_script(script, engine)
+    assert result.returncode == 0, result.stderr
+    command = [sys.executable, "-m", "teletensor.cli", "--address", engine.address, "status"]
+    shown = subprocess.run(command, env=client_environment(COLUMNS="160"), capture_output=True, text=True, timeout=30).stdout
+    assert ("cuDNN is missing: simulated" if SIMULATED else "cuDNN") in shown, shown
+
+
 @pytest.mark.slow
 def test_the_example_trains_on_a_gpu(own_daemon):
     command = [sys.executable, str(ROOT / "examples/fashion_mnist.py"), "--device", "cuda", "--steps", "3", "--batch", "16"]

@@ -17,7 +17,7 @@ constexpr uint64_t kMostWorkspace = uint64_t{32} << 20;  // what NVIDIA recommen
 constexpr size_t kMostChoices = 4096;                    // beyond it shapes never repeat: the cache starts again
 
 struct CublasLt {
-  Library library{"libcublasLt.so.13", "libcublasLt.so.12"};
+  Library library{"cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}};
   decltype(&cublasLtCreate) create;
   decltype(&cublasLtMatmul) matmul;
   decltype(&cublasLtMatmulAlgoGetHeuristic) choose;
@@ -41,6 +41,9 @@ struct CublasLt {
     library.find(init_preference, "cublasLtMatmulPreferenceInit_internal");
     library.find(set_preference, "cublasLtMatmulPreferenceSetAttribute");
     library.find(text, "cublasLtGetStatusString");
+    decltype(&cublasLtGetVersion) version;
+    library.find(version, "cublasLtGetVersion");
+    library.note_version(version());
   }
   void must(const char* call, cublasStatus_t status) const {
     check(status == CUBLAS_STATUS_SUCCESS, "cuBLAS error: ", text(status), " (from ", call, ")");

@@ -22,7 +22,7 @@ constexpr int kMostAlgorithms = 8;
 enum class Direction { kForward, kInput, kWeight };
 
 struct Cudnn {
-  Library library{"libcudnn.so.9"};
+  Library library{"cuDNN", {"libcudnn.so.9"}};
   decltype(&cudnnCreate) create;
   decltype(&cudnnSetStream) set_stream;
   decltype(&cudnnGetErrorString) text;
@@ -65,6 +65,9 @@ struct Cudnn {
     library.find(forward, "cudnnConvolutionForward");
     library.find(input, "cudnnConvolutionBackwardData");
     library.find(weight, "cudnnConvolutionBackwardFilter");
+    decltype(&cudnnGetVersion) version;
+    library.find(version, "cudnnGetVersion");
+    library.note_version(version());
   }
   void must(const char* call, cudnnStatus_t status) const {
     check(status == CUDNN_STATUS_SUCCESS, "cuDNN error: ", text(status), " (from ", call, ")");

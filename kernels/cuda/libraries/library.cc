@@ -2,27 +2,38 @@
 
 #include <dlfcn.h>
 
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 #include "engine/rules/error.h"
+#include "kernels/cuda/runtime/library_notes.h"
 
 namespace tt::cuda {
 
-Library::Library(std::initializer_list<const char*> names) {
+Library::Library(std::string name, std::initializer_list<const char*> files) : name_(std::move(name)) {
   for (const std::string directory : {"", "/usr/local/cuda/lib64/"}) {
-    for (const char* name : names) {
-      handle_ = dlopen((directory + name).c_str(), RTLD_NOW | RTLD_LOCAL);
+    for (const char* file : files) {
+      handle_ = dlopen((directory + file).c_str(), RTLD_NOW | RTLD_LOCAL);
       if (handle_) {
-        name_ = name;
+        file_ = file;
         return;
       }
       const char* why = dlerror();
       if (why_.empty() && why) why_ = why;
     }
   }
+  note_library({name_, "", why_});
 }
+
+void Library::note_version(size_t number) const {
+  note_version(absl::StrCat(number / 10000, ".", number / 100 % 100, ".", number % 100));
+}
+
+void Library::note_version(std::string version) const { note_library({name_, std::move(version), ""}); }
 
 void* Library::address(const char* name) const {
   void* found = dlsym(handle_, name);
-  check(found != nullptr, name_, " has no ", name);
+  check(found != nullptr, file_, " has no ", name);
   return found;
 }
 

@@ -1,4 +1,5 @@
-// Library: a shared library of CUDA's that is opened when something first needs it, and stays open.
+// Library: a shared library of CUDA's that is opened when something first needs it, and stays open. What became of it is
+// noted (runtime/library_notes.h).
 #pragma once
 
 #include <initializer_list>
@@ -9,12 +10,15 @@ namespace tt::cuda {
 
 class Library {
  public:
-  // The first of `names` that is found: where the system looks, then in the toolkit's usual place. Empty where none is.
-  explicit Library(std::initializer_list<const char*> names);
+  // The first of `files` that is found: where the system looks, then in the toolkit's usual place. Empty where none is.
+  Library(std::string name, std::initializer_list<const char*> files);
 
   explicit operator bool() const { return handle_ != nullptr; }
   // Why it is empty: what the loader said of the first name.
   const std::string& why() const { return why_; }
+  // As cuBLAS and cuDNN number them: 91300 is 9.13.0.
+  void note_version(size_t number) const;
+  void note_version(std::string version) const;
   // Throws Error (RuntimeError) where the library has no such function.
   template <typename Function>
   void find(Function& function, const char* name) const {
@@ -26,6 +30,7 @@ class Library {
 
   void* handle_ = nullptr;
   std::string name_;
+  std::string file_;
   std::string why_;
 };
 

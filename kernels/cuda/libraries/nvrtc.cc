@@ -9,7 +9,7 @@
 namespace tt::cuda {
 const Nvrtc* Nvrtc::find() {
   static const Nvrtc* found = [] {
-    const Library library({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"});
+    const Library library("NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"});
     return library ? new Nvrtc(library) : nullptr;
   }();
   return found;
@@ -28,6 +28,11 @@ Nvrtc::Nvrtc(const Library& library) {
   library.find(ptx_, "nvrtcGetPTX");
   library.find(count_, "nvrtcGetNumSupportedArchs");
   library.find(architectures_, "nvrtcGetSupportedArchs");
+  int (*version)(int* major, int* minor);
+  library.find(version, "nvrtcVersion");
+  int major = 0, minor = 0;
+  version(&major, &minor);
+  library.note_version(absl::StrCat(major, ".", minor));
 }
 
 // The device's own architecture, or the last one that the library knows before it.

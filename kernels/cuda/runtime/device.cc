@@ -4,6 +4,7 @@
 #include "engine/alloc_conf.h"
 #include "engine/caching_pool.h"
 #include "kernels/cuda/runtime/event_pool.h"
+#include "kernels/cuda/runtime/library_notes.h"
 #include "kernels/cuda/runtime/segments.h"
 #include "kernels/cuda/runtime/stream.h"
 
@@ -58,6 +59,7 @@ class CudaBackend final : public Backend {
     return *stream_;
   }
   std::unique_ptr<Stream> lease_stream() override { return streams_.lease(); }
+  std::vector<LibraryInfo> libraries() const override { return noted_libraries(); }
   uint64_t free_memory() override {
     make_current(device_);
     uint64_t free = 0, total = 0;

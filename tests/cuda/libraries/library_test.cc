@@ -6,15 +6,25 @@
 #include "engine/rules/error.h"
 #include "kernels/cuda/runtime/blas.h"
 #include "kernels/cuda/runtime/dnn.h"
+#include "kernels/cuda/runtime/library_notes.h"
 
 namespace tt::cuda {
 namespace {
 
+// Fails the test where nothing was.
+LibraryInfo noted(const std::string& name) {
+  for (const LibraryInfo& library : noted_libraries()) {
+    if (library.name == name) return library;
+  }
+  ADD_FAILURE() << name << " was not looked for";
+  return {};
+}
+
 TEST(LibraryTest, SaysWhatIsMissing) {
-  const Library none({"libteletensor_nowhere.so.1", "libteletensor_nowhere.so"});
+  const Library none("nowhere", {"libteletensor_nowhere.so.1", "libteletensor_nowhere.so"});
   EXPECT_FALSE(none);
   EXPECT_NE(none.why().find("libteletensor_nowhere.so.1"), std::string::npos) << none.why();
-  const Library here({"libteletensor_nowhere.so.1", "libc.so.6"});
+  const Library here("libc", {"libteletensor_nowhere.so.1", "libc.so.6"});
   ASSERT_TRUE(here);
   void (*function)() = nullptr;
   here.find(function, "abort");
@@ -22,14 +32,25 @@ TEST(LibraryTest, SaysWhatIsMissing) {
   EXPECT_THROW(here.find(function, "teletensor_nothing"), Error);
 }
 
+TEST(LibraryTest, WhatBecameOfThemIsNoted) {
+  const Library none("nowhere", {"libteletensor_nowhere.so.1"}), here("libc", {"libc.so.6"});
+  EXPECT_EQ(noted("nowhere").version, "");
+  EXPECT_EQ(noted("nowhere").missing, none.why());
+  here.note_version(91304);
+  EXPECT_EQ(noted("libc").version, "9.13.4");
+  EXPECT_EQ(noted("libc").missing, "");
+}
+
 TEST(LibraryTest, CublasLtHasWhatIsLookedUp) {
-  if (!Library({"libcublasLt.so.13", "libcublasLt.so.12"})) GTEST_SKIP() << "cuBLASLt is not installed";
+  if (!Library("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"})) GTEST_SKIP() << "cuBLASLt is not installed";
   EXPECT_NE(make_blas(), nullptr);
+  EXPECT_GE(noted("cuBLASLt").version, "12");
 }
 
 TEST(LibraryTest, CudnnHasWhatIsLookedUp) {
-  if (!Library({"libcudnn.so.9"})) GTEST_SKIP() << "cuDNN is not installed";
+  if (!Library("cuDNN", {"libcudnn.so.9"})) GTEST_SKIP() << "cuDNN is not installed";
   EXPECT_NE(make_dnn(), nullptr);
+  EXPECT_GE(noted("cuDNN").version, "9");
 }
 
 }  // namespace

@@ -1,0 +1,38 @@
+#include "kernels/cuda/runtime/library_notes.h"
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+
+namespace tt::cuda {
+namespace {
+
+struct Notes {
+  std::mutex mutex;
+  std::map<std::string, LibraryInfo> by_name ABSL_GUARDED_BY(mutex);
+};
+
+Notes& notes() {
+  static Notes* const notes = new Notes;  // libraries stay open until the process ends
+  return *notes;
+}
+
+}  // namespace
+
+void note_library(LibraryInfo library) {
+  std::lock_guard lock(notes().mutex);
+  std::string name = library.name;
+  notes().by_name.insert_or_assign(std::move(name), std::move(library));
+}
+
+std::vector<LibraryInfo> noted_libraries() {
+  std::lock_guard lock(notes().mutex);
+  std::vector<LibraryInfo> all;
+  for (const auto& [name, library] : notes().by_name) all.push_back(library);
+  return all;
+}
+
+}  // namespace tt::cuda
