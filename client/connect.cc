@@ -6,6 +6,7 @@
 #include "client/address.h"
 #include "client/grpc_transport.h"
 #include "client/private_engine.h"
+#include "client/shared_memory.h"
 
 namespace tt::client {
 
@@ -15,6 +16,7 @@ Ref<Session> connect(const ConnectOptions& options) {
     const char* named = std::getenv("TELETENSOR_ADDRESS");
     address = named ? named : "";
   }
+  SharedMemory::allowed_threads();  // what is wrong with it is said here, not in a transfer
   std::unique_ptr<Transport> transport;
   if (address.empty()) {
     auto engine = std::make_unique<PrivateEngine>();

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "absl/strings/numbers.h"
+#include "engine/rules/error.h"
 #include "proto/ring_copy.h"
 
 namespace tt::client {
@@ -18,16 +19,8 @@ constexpr size_t kThreadBytes = size_t{1} << 20;
 // Memory takes no more from here on.
 constexpr unsigned kMostThreads = 8;
 
-// Half the cores copy: the engine, on the same host, has work for the others.
-unsigned allowed_threads() {
-  const char* text = std::getenv("TELETENSOR_TRANSFER_THREADS");
-  unsigned count = 0;
-  if (text && absl::SimpleAtoi(text, &count) && count > 0) return std::min(count, shared_ring::kChunks);
-  return std::clamp(std::thread::hardware_concurrency() / 2, 1u, kMostThreads);
-}
-
 unsigned threads_for(size_t bytes) {
-  static const unsigned allowed = allowed_threads();
+  static const unsigned allowed = SharedMemory::allowed_threads();
   return static_cast<unsigned>(std::clamp<size_t>(bytes / kThreadBytes, 1, allowed));
 }
 
@@ -42,6 +35,16 @@ SharedMemory::SharedMemory(std::unique_ptr<shared_ring::Segment> segment)
     : segment_(std::move(segment)),
       upload_{shared_ring::End::producer(segment_->header().upload, segment_->upload_chunks())},
       download_{shared_ring::End::consumer(segment_->header().download, segment_->download_chunks())} {}
+
+unsigned SharedMemory::allowed_threads() {
+  const char* text = std::getenv("TELETENSOR_TRANSFER_THREADS");
+  // Half the cores copy: the engine, on the same host, has work for the others.
+  if (text == nullptr) return std::clamp(std::thread::hardware_concurrency() / 2, 1u, kMostThreads);
+  unsigned count = 0;
+  check_as(ErrorKind::kValue, absl::SimpleAtoi(text, &count) && count > 0 && count <= shared_ring::kChunks,
+           "[connect] TELETENSOR_TRANSFER_THREADS must be a number from 1 to ", shared_ring::kChunks, ", got '", text, "'");
+  return count;
+}
 
 std::shared_ptr<SharedMemory> SharedMemory::open(const v1::SharedMemory& offer) {
   auto segment = shared_ring::Segment::open(offer.pid(), offer.file_descriptor(), offer.bytes(), offer.nonce());

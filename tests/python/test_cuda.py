@@ -161,6 +161,13 @@ def test_transfers_around_the_sizes_of_chunks_and_the_ring(own_daemon, threads, 
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.parametrize("threads", ["0", "33", "many"])
+def test_threads_that_cannot_be(own_daemon, threads):
+    result = run_script("import teletensor as torch; torch.ones(2)", own_daemon(), TELETENSOR_TRANSFER_THREADS=threads)
+    message = f"ValueError: [connect] TELETENSOR_TRANSFER_THREADS must be a number from 1 to 32, got '{threads}'"
+    assert message in result.stderr
+
+
 @pytest.mark.parametrize("threads", ["1", "4"])
 def test_a_lane_that_was_given_up_is_done_without(own_daemon, threads):
     """The engine refuses an upload whose bytes are on their way already; those after it take the call's own chunks."""

@@ -65,6 +65,13 @@ TEST(PluginTest, OneWithDevices) {
   EXPECT_THAT(daemon.standard_error(), Not(HasSubstr("no GPU")));
 }
 
+TEST(PluginTest, OneThatDoesNotUnderstandItsEnvironment) {
+  setenv("TELETENSOR_CUDA_REPLAY", "perhaps", 1);
+  expect_cpu_alone(TT_SIMULATED_PLUGIN,
+                   "TELETENSOR_CUDA_REPLAY must be 'off' or a number of microseconds, got 'perhaps'");
+  unsetenv("TELETENSOR_CUDA_REPLAY");
+}
+
 TEST(PluginTest, NoneWhereThereIsNoDriver) {
   if (std::filesystem::exists("/dev/nvidiactl")) GTEST_SKIP() << "this machine has a GPU";
   Daemon daemon;

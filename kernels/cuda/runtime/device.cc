@@ -4,6 +4,7 @@
 #include "engine/alloc_conf.h"
 #include "engine/caching_pool.h"
 #include "kernels/cuda/runtime/event_pool.h"
+#include "kernels/cuda/runtime/issuer.h"
 #include "kernels/cuda/runtime/library_notes.h"
 #include "kernels/cuda/runtime/segments.h"
 #include "kernels/cuda/runtime/stream.h"
@@ -85,6 +86,7 @@ class CudaBackend final : public Backend {
 
 int add_devices(Devices& devices, std::string* why) {
   const AllocConf conf = alloc_conf_of_environment();
+  Issuer::check_environment();
   const int count = runtime().device_count(why);
   for (int i = 0; i < count; ++i) {
     const Properties properties = runtime().properties(i);

@@ -8,7 +8,8 @@
 namespace tt::cuda {
 
 // Adds every device that the runtime has. Gives how many; where none, `why` says in a line what is missing. Nothing is
-// made on a device before its first use. Throws Error where TELETENSOR_ALLOC_CONF is not understood.
+// made on a device before its first use. Throws Error where TELETENSOR_ALLOC_CONF or TELETENSOR_CUDA_REPLAY is not
+// understood.
 int add_devices(Devices& devices, std::string* why);
 
 }  // namespace tt::cuda

@@ -35,7 +35,9 @@ struct Conf {
     const char* value = std::getenv("TELETENSOR_CUDA_REPLAY");
     if (value == nullptr) return;
     int microseconds = 0;
-    on = absl::SimpleAtoi(value, &microseconds) && microseconds > 0;
+    on = absl::string_view(value) != "off";
+    check_as(ErrorKind::kValue, !on || (absl::SimpleAtoi(value, &microseconds) && microseconds > 0),
+             "TELETENSOR_CUDA_REPLAY must be 'off' or a number of microseconds, got '", value, "'");
     if (on) glances = std::max<int>(1, microseconds / static_cast<int>(kGlance.count()));
   }
 };
@@ -115,6 +117,8 @@ class Watch {
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> asleep_{false};
 };
+
+void Issuer::check_environment() { static_cast<void>(conf()); }
 
 Issuer::Issuer(Device device, StreamHandle stream) : device_(device), stream_(stream) { Watch::instance().add(this); }
 

@@ -28,6 +28,9 @@ namespace tt::cuda {
 
 class Issuer {
  public:
+  // Throws Error (ValueError) where TELETENSOR_CUDA_REPLAY is neither "off" nor a number of microseconds.
+  static void check_environment();
+
   // Of a stream that outlives it.
   Issuer(Device device, StreamHandle stream);
   ~Issuer();
