@@ -45,8 +45,8 @@ class Allocator {
   virtual void record_stream(void* p, Stream& stream) = 0;
   virtual AllocatorStats stats() const = 0;
   virtual std::vector<BlockInfo> snapshot() const = 0;
-  // Gives unused segments back to the system.
-  virtual void empty_cache() = 0;
+  // Gives unused segments back to the system: those of `stream`'s order, or (null) all.
+  virtual void empty_cache(const Stream* stream = nullptr) = 0;
   // Reserved bytes never exceed it; 0: no limit.
   virtual void set_limit(uint64_t bytes) = 0;
 

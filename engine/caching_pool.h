@@ -58,7 +58,7 @@ class CachingPool final : public Allocator {
   void record_stream(void* p, Stream& stream) override;
   AllocatorStats stats() const override;
   std::vector<BlockInfo> snapshot() const override;
-  void empty_cache() override;
+  void empty_cache(const Stream* stream = nullptr) override;
   void set_limit(uint64_t bytes) override;
   uint64_t make_pool() override;
   void begin_pool(uint64_t pool, Stream& stream) override;
@@ -102,7 +102,7 @@ class CachingPool final : public Allocator {
   void collect_garbage();
   void give_back(Segment* segment);
   bool give_back_oversize(const Request& request);
-  bool give_back_unused();  // false where there was none
+  bool give_back_unused(std::optional<uintptr_t> stream = {});  // of that one, or all; false where there was none
   void forget_abandoned();
   uint64_t capacity();  // what the pool could get altogether; 0: unknown
   OutOfMemory describe_shortage(size_t bytes, const Request& request);

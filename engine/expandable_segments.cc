@@ -61,10 +61,12 @@ Block* ExpandableSegments::reserve(Arena& arena, uintptr_t stream, bool small, s
   return heap_.add({static_cast<char*>(data), bytes, stream, &arena, small, true, nullptr})->first;
 }
 
-bool ExpandableSegments::shrink(Arena& arena) {
+bool ExpandableSegments::shrink(Arena& arena, absl::FunctionRef<bool(const Segment*)> is_meant) {
   bool any = false;
   const std::vector<Segment*> segments = arena.expandable;
-  for (Segment* segment : segments) any |= give_back(segment);
+  for (Segment* segment : segments) {
+    if (is_meant(segment)) any |= give_back(segment);
+  }
   return any;
 }
 

@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "engine/heap.h"
 #include "engine/range_source.h"
 
@@ -24,8 +25,8 @@ class ExpandableSegments {
   // After it there is a free block of `size` for `arena` and `stream`. False where the system has no more, or
   // `reserved` would exceed `limit` (0: none); what was added until then is a free block too.
   bool grow(Arena& arena, uintptr_t stream, bool small, size_t size, uint64_t limit);
-  // Gives back every whole piece that no block is in. False where there was none.
-  bool shrink(Arena& arena);
+  // Gives back every whole piece that no block is in, of the segments that are meant. False where there was none.
+  bool shrink(Arena& arena, absl::FunctionRef<bool(const Segment*)> is_meant);
 
  private:
   size_t piece(bool small) const { return small ? pieces_.small : pieces_.large; }

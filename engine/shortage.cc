@@ -130,16 +130,17 @@ bool CachingPool::give_back_oversize(const Request& request) {
   return freed > 0;
 }
 
-bool CachingPool::give_back_unused() {
+bool CachingPool::give_back_unused(std::optional<uintptr_t> stream) {
   std::vector<Segment*> unused;
   bool any = false;
+  const auto is_meant = [&](const Segment* segment) { return !stream || segment->stream == *stream; };
   auto collect = [&](Arena& arena) {
     for (const FreeBlocks* blocks : {&arena.small, &arena.large}) {
       for (Block* block : *blocks) {
-        if (block->is_whole_segment()) unused.push_back(block->segment);
+        if (block->is_whole_segment() && is_meant(block->segment)) unused.push_back(block->segment);
       }
     }
-    if (expandable_) any |= expandable_->shrink(arena);
+    if (expandable_) any |= expandable_->shrink(arena, is_meant);
   };
   collect(shared_);
   for (auto& [id, arena] : private_) {
@@ -155,12 +156,12 @@ void CachingPool::forget_abandoned() {
                  [](const auto& entry) { return entry.second->is_abandoned() && entry.second->segments == 0; });
 }
 
-void CachingPool::empty_cache() {
+void CachingPool::empty_cache(const Stream* stream) {
   std::lock_guard lock(mutex_);
   if (capturing()) return;
   flush_quick();
   settle_deferred();
-  give_back_unused();
+  give_back_unused(stream ? std::optional(stream->id()) : std::nullopt);
 }
 
 uint64_t CachingPool::capacity() {

@@ -64,6 +64,12 @@ void memory_stats(int64_t device, Tensor& out) {
   check(at == out.data_as<int64_t>() + out.numel(), "a figure is missing");
 }
 
+void empty_cache(int64_t device) {
+  const Device where = decode_device(device);
+  if (where.type != DeviceType::kCUDA) return;  // the CPU's stream is every session's
+  Devices::instance().allocator(where).empty_cache(&Context::current().stream(where));
+}
+
 void reset_peak_memory(int64_t device) {
   const Device where = decode_device(device);
   if (where.type == DeviceType::kCUDA && Context::current().account) Context::current().account->reset_peak(where);

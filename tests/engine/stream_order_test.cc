@@ -127,6 +127,26 @@ TEST(StreamOrderTest, ALostDeviceKeepsNothingBack) {
   EXPECT_EQ(pool.memory->taken, 0u);
 }
 
+void expect_that_one_stream_empties_its_cache(const std::string& conf) {
+  DevicePool pool(conf);
+  pool.deallocate(pool.allocate(30 * kMiB), 30 * kMiB);
+  pool.deallocate(pool.allocate(50 * kMiB, pool.other), 50 * kMiB);
+  char* used = pool.allocate(1000);
+  const uint64_t before = pool.stats().all.reserved.now;
+  pool.pool.empty_cache(&pool.other);
+  const uint64_t between = pool.stats().all.reserved.now;
+  EXPECT_LE(between + 50 * kMiB, before);
+  EXPECT_GE(between, 30 * kMiB);
+  pool.pool.empty_cache(&pool.stream);
+  EXPECT_EQ(pool.stats().all.reserved.now, 2 * kMiB);
+  pool.deallocate(used, 1000);
+}
+
+TEST(StreamOrderTest, OneStreamEmptiesItsCache) { expect_that_one_stream_empties_its_cache(""); }
+TEST(StreamOrderTest, OneStreamEmptiesItsExpandableSegments) {
+  expect_that_one_stream_empties_its_cache("expandable_segments:True");
+}
+
 TEST(StreamOrderTest, OtherStreamsAreWaitedForBeforeMemoryRunsOut) {
   DevicePool pool("", 32 * kMiB);
   char* p = pool.allocate(30 * kMiB);

@@ -324,6 +324,38 @@ def test_memory_figures(torch):
     assert "reserved" in torch.cuda.memory_summary() and torch.cuda.memory_stats()["num_ooms"] >= 0
 
 
+def test_a_session_empties_its_own_cache(own_daemon):
+    script = """
+import os, subprocess, sys, teletensor as torch
+torch.cuda.empty_cache()                             # before there is a connection: nothing
+x = torch.zeros(2**24, device="cuda")
+del x
+cached = torch.cuda.memory_reserved()
+assert cached >= 2**26, cached
+torch.cuda.empty_cache()
+assert torch.cuda.memory_reserved() <= cached - 2**26
+x = torch.ones(2**24, device="cuda")
+assert x.sum().item() == 2**24
+other = subprocess.Popen([sys.executable, "-c", os.environ["OTHER"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+assert other.stdout.readline() == "cached\\n"
+del x
+torch.cuda.empty_cache()
+assert torch.cuda.memory_reserved() >= 2**26         # the other's
+other.communicate("")
+"""
+    other = """
+import sys, teletensor as torch
+x = torch.zeros(2**24, device="cuda")
+x.sum().item()
+del x
+torch.cuda.synchronize()
+print("cached", flush=True)
+sys.stdin.read()
+"""
+    result = run_script(script, own_daemon(), OTHER=other)
+    assert result.returncode == 0, result.stderr
+
+
 @pytest.mark.skipif(not SIMULATED, reason="a GPU's memory is not as small")
 def test_out_of_memory_is_one_sessions(own_daemon):
     engine = own_daemon(TELETENSOR_SIMULATED_MEMORY_MB="64")

@@ -64,8 +64,14 @@ def mem_get_info(device=None) -> tuple[int, int]:
 
 
 def empty_cache() -> None:
-    """Nothing: the pool belongs to all sessions, and gives back what it has where memory gets short. Whoever runs the
-    engine can empty it with ``teletensor empty-cache``."""
+    """Gives memory back to the GPUs' drivers that no tensor uses, of what this session's streams have used. Does not wait.
+
+    What other sessions keep stays theirs; ``teletensor empty-cache`` empties the engine's pools altogether.
+    """
+    from . import device_count, is_initialized
+
+    for index in range(device_count() if is_initialized() else 0):
+        _C.ops.empty_cache(wire_number(index))
 
 
 def _text(n: int) -> str:
