@@ -5,6 +5,7 @@
 #include "kernels/cuda/failed_matrix.h"
 #include "kernels/cuda/jacobi.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/largest_part.h"
 
 namespace tt::cuda {
 namespace {

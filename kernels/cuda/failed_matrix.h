@@ -11,7 +11,7 @@ namespace tt::cuda {
 
 // The functions that a LinAlgError may come from. A cell holds numbers: others than these are just "linalg".
 inline constexpr const char* kDecomposing[] = {"linalg",      "linalg.inv",  "torch.linalg.solve", "linalg.cholesky",
-                                               "linalg.eigh", "linalg.svd", "torch.linalg.lu_factor"};
+                                               "linalg.eigh", "linalg.svd", "torch.linalg.lu_factor", "linalg.eig"};
 
 inline Error matrix_failed(const FaultCell& cell) {
   return decomposition_error(kDecomposing[cell.values[2]], cell.values[1], cell.values[0]);

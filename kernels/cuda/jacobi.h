@@ -61,18 +61,6 @@ struct Rotation {
   TT_FUNCTION Rotation of_rows() const { return {cosine, math::conj(sine)}; }
 };
 
-// The largest magnitude of n elements' parts; infinite where one is not finite. All threads of the group call it.
-template <typename T>
-TT_DEVICE real_of_t<T> largest_part(Group& group, const T* x, int64_t n) {
-  using R = real_of_t<T>;
-  R most = 0;
-  for (int64_t e = group.rank(); e < n; e += group.size()) {
-    const R size = math::isfinite(x[e]) ? math::larger_part(x[e]) : math::kInf<R>;
-    most = size > most ? size : most;
-  }
-  return group.reduce(most, [](R a, R b) { return a > b ? a : b; });
-}
-
 // Where element i of n comes among them: rising or falling, and of equals in their order.
 template <typename T>
 TT_FUNCTION int64_t place_among(const T* x, int64_t n, int64_t i, bool falling) {

@@ -24,7 +24,7 @@ void separate(const Queue& queue, int64_t batch, int64_t m, int64_t n, const T* 
     const int64_t i = group.index();
     const T* own = a + i * m * n;
     for (int64_t e = group.rank(); e < rows * n; e += group.size()) r[i * rows * n + e] = e % n < e / n ? T(0) : own[e];
-    expand_q(group, own, m, n, tau + i * k, q + i * m * columns, columns);
+    expand_q(group, own, m, n, tau + i * k, q + i * m * columns, columns, columns);
   });
 }
 

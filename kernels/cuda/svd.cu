@@ -5,6 +5,7 @@
 #include "kernels/cuda/failed_matrix.h"
 #include "kernels/cuda/jacobi.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/largest_part.h"
 #include "kernels/cuda/reflections.h"
 
 namespace tt::cuda {
@@ -113,7 +114,7 @@ struct Decomposition {
     }
     group.sync();
     factor_qr(group, sorted, rows, columns, tau);
-    expand_q(group, sorted, rows, columns, tau, left, wanted.left_columns);
+    expand_q(group, sorted, rows, columns, tau, left, wanted.left_columns, wanted.left_columns);
     for (int64_t e = group.rank(); e < rows * wanted.left_columns; e += group.size()) {
       const int64_t i = e / wanted.left_columns, c = e % wanted.left_columns;
       const T value = c < columns && math::real(sorted[c * columns + c]) < 0 ? -left[e] : left[e];

@@ -67,6 +67,25 @@ class CudaLinalgTest : public ::testing::TestWithParam<DType> {
     expect_close(product, ops::expand(eye(product, product.size(-1)), product.sizes()), what + " is not orthonormal ");
   }
 
+  // Every row of `want` has one of its own in `got`.
+  void expect_equal_but_for_order(const Tensor& got, const Tensor& want, const std::string& what) {
+    ASSERT_EQ(got.sizes(), want.sizes()) << what;
+    const int64_t n = got.size(-1);
+    const Tensor a = back(ops::view_as_real(got)), b = back(ops::view_as_real(want));
+    std::vector<bool> taken(static_cast<size_t>(got.numel()));
+    for (int64_t i = 0; i < got.numel(); ++i) {
+      int64_t nearest = -1;
+      double least = INFINITY;
+      for (int64_t j = i / n * n; j < i / n * n + n; ++j) {
+        const double apart = std::hypot(testing::at(a, 2 * j) - testing::at(b, 2 * i),
+                                        testing::at(a, 2 * j + 1) - testing::at(b, 2 * i + 1));
+        if (!taken[static_cast<size_t>(j)] && apart < least) least = apart, nearest = j;
+      }
+      ASSERT_LE(least, tolerance()) << what << i;
+      taken[static_cast<size_t>(nearest)] = true;
+    }
+  }
+
   SimulatedEngine engine_;
 };
 
@@ -166,6 +185,65 @@ TEST_P(CudaLinalgTest, EighOfWhatIsHardlyThere) {
   expect_orthonormal(found[1], "eigenvectors");
 }
 
+TEST_P(CudaLinalgTest, Eig) {
+  Tensors all = {numbers({3, 3}, {0, 0, 1, 1, 0, 0, 0, 1, 0}, dtype()),  // goes in circles
+                 numbers({2, 2}, {0, -1, 1, 0}, dtype()),
+                 numbers({4, 4}, {0, 1, 0, 0, -1, 0, 0, 0, 0, 0, 0, 1, 0, 0, -1, 0}, dtype()),  // the same pair twice
+                 ops::triu(general({6, 6}, dtype())), ops::tril(general({6, 6}, dtype())),
+                 ops::zeros({{4, 4}}, dtype()),
+                 ops::eye(3, 3, dtype()), ops::mul(general({4, 4}, dtype()), 1e20), positive({5, 5}, dtype())};
+  for (int i = 0; i < 20; ++i) all.push_back(of_low_rank(6, 6, dtype()));
+  for (const Sizes& sizes : {Sizes{1, 1}, {2, 2}, {3, 3}, {5, 5}, {2, 2, 6, 6}, {33, 33}, {0, 3, 3}, {0, 0}}) {
+    all.push_back(general(sizes, dtype()));
+  }
+  for (const Tensor& a : all) {
+    const double most = std::max(1.0, largest(a));
+    const Tensors found = ops::eig_decomposed(there(a, engine_.gpu()));
+    const std::string what = to_string(a.sizes());
+    expect_equal_but_for_order(ops::div(found[0], most), ops::div(ops::eig_decomposed(a)[0], most), what);
+    expect_equal_but_for_order(ops::div(ops::eig_decomposed(there(a, engine_.gpu()), false)[0], most),
+                               ops::div(found[0], most), "only values of " + what);
+    const Tensor complex = ops::to_dtype(ops::div(a, most), found[0].dtype());
+    expect_close(ops::matmul(complex, back(found[1])),
+                 ops::mul(back(found[1]), ops::unsqueeze(ops::div(back(found[0]), most), -2)),
+                 "eigenvectors of " + what);
+    const Tensor lengths = ops::vector_norm(found[1], 2.0, Sizes{-2});
+    expect_close(lengths, ops::ones_like(lengths), "lengths of " + what);
+  }
+}
+
+// Two rows that are one but for what rounding leaves have one eigenvector, and solutions that grow without bound.
+TEST_P(CudaLinalgTest, EigOfWhatLacksVectors) {
+  for (const int64_t n : {2, 3, 8, 40}) {
+    const Tensor jordan = ops::add(ops::eye(n, n, dtype()), ops::diag_embed(ops::ones({{n - 1}}, dtype()), 1));
+    const Tensors found = ops::eig_decomposed(there(jordan, engine_.gpu()));
+    expect_close(found[0], ops::ones_like(found[0]), "eigenvalues ");
+    for (int64_t v = 0; v < n; ++v) {
+      const Tensor vector = ops::abs(ops::narrow(found[1], -1, v, 1));
+      expect_close(vector, ops::eye(n, 1, vector.dtype()), "eigenvectors ");
+    }
+  }
+}
+
+// Of a real matrix, eigenvalues that are real are so to the last bit, and others come as conjugates next to each other.
+TEST_P(CudaLinalgTest, EigOfRealMatricesIsSymmetric) {
+  if (is_complex(dtype())) return;
+  const Tensors found = ops::eig_decomposed(there(general({12, 12}, dtype()), engine_.gpu()));
+  const Tensor values = back(found[0]), vectors = back(ops::transpose(found[1], 0, 1));
+  const Tensor imaginary = ops::contiguous(ops::imag(values));
+  int64_t real = 0, pairs = 0;
+  for (int64_t i = 0; i < 12; ++i) {
+    const bool is_pair = testing::at(imaginary, i) > 0;
+    const Tensor ours = ops::narrow(vectors, 0, i, 1), other = ops::narrow(vectors, 0, is_pair ? i + 1 : i, 1);
+    expect_same(ours, ops::conj_physical(other), 0, "vector");
+    expect_same(ops::narrow(values, 0, i, 1), ops::conj_physical(ops::narrow(values, 0, is_pair ? i + 1 : i, 1)), 0);
+    is_pair ? (++pairs, ++i) : ++real;
+  }
+  EXPECT_EQ(real + 2 * pairs, 12);
+  EXPECT_GT(real, 0);
+  EXPECT_GT(pairs, 0);
+}
+
 TEST_P(CudaLinalgTest, Svd) {
   Tensors all = {of_low_rank(5, 4, dtype()), of_low_rank(4, 5, dtype()), ops::zeros({{3, 2}}, dtype()),
                  ops::mul(filled_any({3, 3}, dtype()), 1e20)};
@@ -219,6 +297,8 @@ TEST_P(CudaLinalgTest, Failures) {
   expect_agreement({indefinite}, 0, [](const Tensors& t) { return Tensors{ops::cholesky_factored(t[0])[1]}; });
   expect_both_fail(engine_, "linalg.eigh: The algorithm failed to converge", {wild},
                    [](const Tensors& t) { return ops::eigh_decomposed(t[0]); });
+  expect_both_fail(engine_, "linalg.eig: The algorithm failed to converge", {wild},
+                   [](const Tensors& t) { return ops::eig_decomposed(t[0]); });
   expect_both_fail(engine_, "linalg.svd: The algorithm failed to converge", {wild},
                    [](const Tensors& t) { return ops::svd_decomposed(t[0]); });
   expect_both_fail(engine_, "pivots must be between 1 and 2, got 0", {values({2}, {0, 2}, DType::kInt32)},
