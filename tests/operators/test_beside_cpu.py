@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from engine.generate.reference import backends
 from tests.conftest import DEVICES
-from tests.operators.conftest import LACKING
-from tests.operators.samples import OPERATORS, SAMPLES, Sample, arguments, call, takes_device, tensor, values
+from tests.operators.samples import OPERATORS, ROOT, SAMPLES, Sample, arguments, call, tensor, values
 from tests.operators.test_rows import (
     COMPLEX,
     DIFFERENTIABLE,
@@ -25,15 +25,23 @@ if "cuda" not in DEVICES:
 
 CASES = [op for op in OPERATORS if any(p.is_tensor for p in op.params) and not op.is_random]
 # Vectors whose signs, or phases, nothing says: results, by operator.
-FREE_SIGNS = {"eigh_decomposed": (1,), "svd_decomposed": (0, 2)}
+FREE_SIGNS = {"eigh_decomposed": (1,), "svd_decomposed": (0, 2), "eig_decomposed": (1,)}
 REFUSED = (RuntimeError, TypeError, IndexError, ValueError)
+
+
+def ordered(eigenvalues: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """By their parts: nothing says in which order they come."""
+    places = np.lexsort((eigenvalues.imag.round(4), eigenvalues.real.round(4)))
+    return np.take_along_axis(eigenvalues, places, -1), np.take_along_axis(vectors, places[..., None, :], -1) if vectors.size else vectors
 
 
 def outcome(torch, sample: Sample, dtype: str, device: str):
     """The results' values, or the error in their place."""
     convert = lambda name, a: tensor(torch, a, getattr(torch, dtype) if name in sample.floating else None, device=device)  # noqa: E731
     try:
-        return [(repr(r.dtype), values(r)) for r in call(torch, sample, arguments(torch, sample, convert))]
+        results = call(torch, sample, arguments(torch, sample, convert))
+        found = ordered(*map(values, results)) if sample.operator.name == "eig_decomposed" else map(values, results)
+        return [(repr(r.dtype), a) for r, a in zip(results, found, strict=True)]
     except REFUSED as error:
         return error
 
@@ -68,11 +76,26 @@ def test_dtype(torch, operator, dtype):
                 close(got, expected, tolerance, f"result {i}")
 
 
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("sample", DIFFERENTIABLE, ids=str)
-def test_gradient(torch, sample):
-    """The CPU's gradients, of every result, against the same numbers."""
+def test_gradient(torch, sample, dtype):
+    """The CPU's gradients, of every result, against the same numbers; or its refusal of complex ones."""
+    if dtype in COMPLEX:
+        if not sample.floating or dtype not in sample.operator.entry.get("dtypes", COMPLEX):
+            return
+        sample = Sample(sample.operator, sample.index, {**sample.values, **rounded(torch, sample, dtype)})
+        try:
+            compare_gradients(torch, sample, ["cpu"])
+        except (RuntimeError, TypeError):
+            with pytest.raises((RuntimeError, TypeError)):
+                compare_gradients(torch, sample, ["cuda"])
+            return
+    compare_gradients(torch, sample, ["cpu", "cuda"])
+
+
+def compare_gradients(torch, sample: Sample, devices: list[str]) -> None:
     found = []
-    for device in ("cpu", "cuda"):
+    for device in devices:
         function, leaves = differentiable_call(torch, sample, device)
         if not leaves:
             return
@@ -82,18 +105,12 @@ def test_gradient(torch, sample):
         weights = [tensor(torch, np.cos(np.arange(r.numel())).reshape(r.shape), r.dtype, device=str(r.device)) for r in results]
         grads = torch.autograd.grad(results, leaves, weights, allow_unused=True)
         found.append([None if g is None else values(g) for g in grads])
-    for i, (expected, got) in enumerate(zip(*found, strict=True)):
+    for i, (expected, got) in enumerate(zip(found[0], found[-1], strict=True)):
         assert (got is None) == (expected is None)
         if got is not None:
             close(got, expected, 1e-9, f"gradient {i}")
 
 
-@pytest.mark.parametrize("name", sorted(LACKING))
-def test_what_is_lacking_says_so(torch, name):
-    """Operators without a CUDA kernel raise NotImplementedError, and name the device."""
-    samples = [s for s in SAMPLES if s.operator.name == name and takes_device(s.operator)]
-    for sample in samples:
-        results = call(torch, sample, arguments(torch, sample, lambda _, a: tensor(torch, a, device="cuda"), "cuda"))
-        for r in results:
-            with pytest.raises(NotImplementedError, match=r"^\[\w+\] is not implemented for cuda"):
-                r.tolist()
+def test_gpus_lack_no_operator():
+    """As the generated reference says it, from what is registered."""
+    assert {op.name for op in OPERATORS} - backends(OPERATORS, ROOT / "kernels")["cuda"] == set()
