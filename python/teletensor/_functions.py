@@ -6,15 +6,14 @@ from dataclasses import dataclass
 
 from . import _C, _connection
 from ._C import Tensor
+from ._tensor_types import dtype_and_kind, tensor_types
 
 __all__ = [
     "tensor", "as_tensor", "from_numpy", "asarray", "is_tensor", "is_floating_point", "is_complex", "numel",
     "get_default_dtype", "set_default_dtype", "set_default_tensor_type", "promote_types", "result_type", "can_cast",
-    "finfo", "iinfo", "broadcast_shapes", "broadcast_tensors", "allclose", "equal", "meshgrid", "FloatTensor",
-    "DoubleTensor", "HalfTensor", "BFloat16Tensor", "LongTensor", "IntTensor", "ShortTensor", "CharTensor",
-    "ByteTensor", "BoolTensor", "set_num_threads", "get_num_threads", "is_storage", "get_default_device",
-    "set_default_device", "use_deterministic_algorithms", "set_float32_matmul_precision",
-    "get_float32_matmul_precision", "compile",
+    "finfo", "iinfo", "broadcast_shapes", "broadcast_tensors", "allclose", "equal", "meshgrid", "set_num_threads",
+    "get_num_threads", "is_storage", "get_default_device", "set_default_device", "use_deterministic_algorithms",
+    "set_float32_matmul_precision", "get_float32_matmul_precision", "compile", *tensor_types("cpu"),
 ]  # fmt: skip
 
 
@@ -99,8 +98,10 @@ _C.device.__enter__, _C.device.__exit__ = _enter, _leave
 
 
 def set_default_tensor_type(t) -> None:
-    """As set_default_dtype, by a tensor type such as FloatTensor."""
-    _C.set_default_dtype(getattr(t, "dtype", t))
+    """As set_default_dtype and set_default_device, by a tensor type such as ``cuda.FloatTensor`` or its name."""
+    dtype, kind = dtype_and_kind(t) if isinstance(t, str) else (getattr(t, "dtype", t), getattr(t, "kind", "cpu"))
+    _C.set_default_dtype(dtype)
+    set_default_device(None if kind == "cpu" else kind)
 
 
 promote_types = _C.promote_types
@@ -219,36 +220,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
 Tensor.allclose, Tensor.equal = allclose, equal
 
 
-class _TypedTensor(type):
-    """FloatTensor and its like: calling one makes a tensor, isinstance asks for its dtype."""
-
-    dtype: _C.dtype
-
-    def __call__(cls, *args, device=None):
-        if len(args) == 1 and isinstance(args[0], _C.Size):
-            args = args[0]
-        elif args and not isinstance(args[0], int):
-            return _C.tensor(args[0], dtype=cls.dtype)
-        return _C.torch.empty(args or (0,), dtype=cls.dtype)
-
-    def __instancecheck__(cls, instance) -> bool:
-        return isinstance(instance, Tensor) and instance.dtype is cls.dtype
-
-
-def _typed(name: str, dtype) -> type:
-    return _TypedTensor(name, (), {"dtype": dtype, "__doc__": f"Makes {dtype} tensors."})
-
-
-FloatTensor = _typed("FloatTensor", _C.float32)
-DoubleTensor = _typed("DoubleTensor", _C.float64)
-HalfTensor = _typed("HalfTensor", _C.float16)
-BFloat16Tensor = _typed("BFloat16Tensor", _C.bfloat16)
-LongTensor = _typed("LongTensor", _C.int64)
-IntTensor = _typed("IntTensor", _C.int32)
-ShortTensor = _typed("ShortTensor", _C.int16)
-CharTensor = _typed("CharTensor", _C.int8)
-ByteTensor = _typed("ByteTensor", _C.uint8)
-BoolTensor = _typed("BoolTensor", _C.bool)
+globals().update(tensor_types("cpu"))
 
 
 def set_num_threads(n: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Callable
 from . import _C, _dlpack
 from ._C import Tensor
 from ._tensor_str import tensor_str
+from ._tensor_types import dtype_and_kind, type_name
 
 _METHODS: dict[str, Any] = {}
 
@@ -139,35 +140,16 @@ def to(self: Tensor, *args, dtype=None, device=None, non_blocking=False, copy=Fa
 
 
 def _type(self: Tensor, dtype=None, non_blocking: bool = False):
-    """With no argument, the type's name; else the tensor cast to the dtype."""
+    """With no argument, the type's name; else the tensor as that dtype, or as that type, of which the device is a part."""
     if dtype is None:
-        return _TYPE_NAMES[self.dtype]
-    if isinstance(dtype, str):
-        dtype = next(t for t, name in _TYPE_NAMES.items() if name == dtype)
-    return self.to(dtype=getattr(dtype, "dtype", dtype))
+        return type_name(self)
+    if isinstance(dtype, _C.dtype):
+        return self.to(dtype=dtype)
+    dtype, kind = dtype_and_kind(dtype) if isinstance(dtype, str) else (dtype.dtype, dtype.kind)
+    return self.to(dtype=dtype, device=self.device if self.device.type == kind else kind)
 
 
 _METHODS["type"] = _type
-
-_TYPE_NAMES = {
-    _C.float32: "torch.FloatTensor",
-    _C.float64: "torch.DoubleTensor",
-    _C.float16: "torch.HalfTensor",
-    _C.bfloat16: "torch.BFloat16Tensor",
-    _C.uint8: "torch.ByteTensor",
-    _C.int8: "torch.CharTensor",
-    _C.int16: "torch.ShortTensor",
-    _C.int32: "torch.IntTensor",
-    _C.int64: "torch.LongTensor",
-    _C.bool: "torch.BoolTensor",
-    _C.complex64: "torch.ComplexFloatTensor",
-    _C.complex128: "torch.ComplexDoubleTensor",
-    _C.uint16: "torch.UInt16Tensor",
-    _C.uint32: "torch.UInt32Tensor",
-    _C.uint64: "torch.UInt64Tensor",
-    _C.float8_e4m3fn: "torch.Float8_e4m3fnTensor",
-    _C.float8_e5m2: "torch.Float8_e5m2Tensor",
-}
 
 
 def _caster(name: str, dtype) -> Callable:

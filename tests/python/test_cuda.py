@@ -324,6 +324,39 @@ def test_memory_figures(torch):
     assert "reserved" in torch.cuda.memory_summary() and torch.cuda.memory_stats()["num_ooms"] >= 0
 
 
+def test_tensor_types_have_a_device(torch):
+    x = torch.cuda.FloatTensor([1, 2])
+    assert x.is_cuda and x.dtype is torch.float32 and x.type() == "torch.cuda.FloatTensor"
+    assert isinstance(x, torch.cuda.FloatTensor) and not isinstance(x, torch.FloatTensor) and not isinstance(x, torch.cuda.LongTensor)
+    assert torch.cuda.LongTensor(2, 3).shape == (2, 3) and torch.cuda.ByteTensor().numel() == 0
+    assert x.type(torch.LongTensor).device.type == "cpu" and x.type("torch.cuda.HalfTensor").type() == "torch.cuda.HalfTensor"
+    assert x.type(torch.float64).type() == "torch.cuda.DoubleTensor"
+    with pytest.raises(ValueError, match="invalid type: 'torch.cuda.Floating'"):
+        x.type("torch.cuda.Floating")
+    with pytest.raises(RuntimeError, match="legacy constructor expects device type: cpu but device type: cuda was passed"):
+        torch.FloatTensor([1.0], device="cuda")
+
+
+def test_states_of_the_generator_are_one(torch):
+    torch.cuda.manual_seed_all(3)
+    states = torch.cuda.get_rng_state_all()
+    assert len(states) == torch.cuda.device_count()
+    first = torch.rand(4, device="cuda")
+    torch.cuda.set_rng_state_all(states)
+    assert torch.equal(torch.rand(4, device="cuda"), first)
+    torch.cuda.set_rng_state(torch.cuda.get_rng_state("cuda:0"), device="cuda")
+
+
+def test_graphed_callables_compute_the_same(torch):
+    linear = torch.nn.Linear(3, 2).to("cuda")
+    x = torch.ones(4, 3, device="cuda")
+    expected = linear(x)
+    graphed = torch.cuda.make_graphed_callables(linear, (x,))
+    assert torch.equal(graphed(x), expected)
+    with pytest.raises(ValueError, match="of each of 2 callables, got 1"):
+        torch.cuda.make_graphed_callables((linear, linear), ((x,),))
+
+
 def test_a_session_empties_its_own_cache(own_daemon):
     script = """
 import os, subprocess, sys, teletensor as torch

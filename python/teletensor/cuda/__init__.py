@@ -11,28 +11,32 @@ from dataclasses import dataclass
 
 from .. import _C, _connection
 from .._C import OutOfMemoryError
-from .._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
-from . import amp
-from .graphs import CUDAGraph, graph, is_current_stream_capturing, replay_stats
+from .._tensor_types import tensor_types
+from . import amp, random
+from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables, replay_stats
 from .memory import (
-    empty_cache, max_memory_allocated, max_memory_reserved, mem_get_info, memory_allocated, memory_reserved, memory_stats,
-    memory_summary, reset_max_memory_allocated, reset_peak_memory_stats,
+    empty_cache, max_memory_allocated, max_memory_cached, max_memory_reserved, mem_get_info, memory_allocated, memory_cached,
+    memory_reserved, memory_stats, memory_summary, reset_max_memory_allocated, reset_peak_memory_stats,
 )  # fmt: skip
 from .place import current_device, device, device_of, index_of, set_device
-from .streams import Event, Stream, current_stream, default_stream, set_stream, stream
+from .random import (
+    get_rng_state, get_rng_state_all, initial_seed, manual_seed, manual_seed_all, seed, seed_all, set_rng_state,
+    set_rng_state_all,
+)  # fmt: skip
+from .streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream
 
 __all__ = [
-    "CUDAGraph", "Event", "OutOfMemoryError", "Stream", "amp", "current_device", "current_stream", "default_stream",
-    "device", "device_count", "device_of", "empty_cache", "get_device_capability", "get_device_name",
-    "get_device_properties", "get_rng_state", "graph", "init", "initial_seed", "is_available", "is_bf16_supported",
-    "is_current_stream_capturing", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated",
-    "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_reserved", "memory_stats", "memory_summary",
-    "replay_stats", "reset_max_memory_allocated", "reset_peak_memory_stats", "seed", "seed_all", "set_device", "set_rng_state",
-    "set_stream", "stream", "synchronize",
+    "CUDAGraph", "Event", "OutOfMemoryError", "Stream", "StreamContext", "amp", "current_device", "current_stream",
+    "default_stream", "device", "device_count", "device_of", "empty_cache", "get_device_capability", "get_device_name",
+    "get_device_properties", "get_rng_state", "get_rng_state_all", "graph", "graph_pool_handle", "init", "initial_seed",
+    "is_available", "is_bf16_supported", "is_current_stream_capturing", "is_initialized", "make_graphed_callables",
+    "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_cached", "max_memory_reserved",
+    "mem_get_info", "memory_allocated", "memory_cached", "memory_reserved", "memory_stats", "memory_summary", "random",
+    "replay_stats", "reset_max_memory_allocated", "reset_peak_memory_stats", "seed", "seed_all", "set_device",
+    "set_rng_state", "set_rng_state_all", "set_stream", "stream", "synchronize", *tensor_types("cuda"),
 ]  # fmt: skip
 
-# The session has one generator for all devices.
-manual_seed_all, seed_all = manual_seed, seed
+globals().update(tensor_types("cuda"))
 
 
 def _gpus() -> list[dict]:

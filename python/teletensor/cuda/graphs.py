@@ -96,6 +96,21 @@ def replay_stats(device=None) -> dict[str, int]:
     return dict(zip(names, _C.ops.replay_counts(f"cuda:{index_of(device)}").tolist(), strict=True))
 
 
+def graph_pool_handle() -> tuple[int, int]:
+    """What ``graph(..., pool=)`` takes. Each graph has a pool of its own here, whatever it is given."""
+    return 0, next(_numbers)
+
+
+def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None):
+    """The callables, as they are: work that repeats becomes a graph on the engine by itself, its gradients' too.
+
+    Args are PyTorch's; ``replay_stats`` says what was replayed.
+    """
+    if isinstance(callables, tuple) and len(sample_args) != len(callables):
+        raise ValueError(f"expected sample_args of each of {len(callables)} callables, got {len(sample_args)}")
+    return callables
+
+
 def is_current_stream_capturing() -> bool:
     """Whether a graph is being captured."""
     return _capturing

@@ -56,6 +56,9 @@ def max_memory_reserved(device=None) -> int:
     return memory_stats(device)["reserved_bytes.all.peak"]
 
 
+memory_cached, max_memory_cached = memory_reserved, max_memory_reserved  # as PyTorch called them before
+
+
 def mem_get_info(device=None) -> tuple[int, int]:
     """Free and total bytes of the GPU, as its driver counts them."""
     from . import get_device_properties

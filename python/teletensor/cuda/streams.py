@@ -112,8 +112,11 @@ def set_stream(stream: Stream) -> None:
     """Nothing: there is one stream a GPU."""
 
 
-@contextlib.contextmanager
-def stream(stream: Stream | None):
-    """The block's work goes to the stream's GPU where ``"cuda"`` names none."""
-    with place.device(None if stream is None else stream.device):
-        yield
+class StreamContext(place.device):
+    """``with cuda.stream(s):`` the block's work goes to the stream's GPU where ``"cuda"`` names none; None changes nothing."""
+
+    def __init__(self, stream: Stream | None) -> None:
+        super().__init__(None if stream is None else stream.device)
+
+
+stream = StreamContext

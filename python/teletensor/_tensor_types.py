@@ -1,0 +1,61 @@
+"""``FloatTensor`` and its like: a dtype and a kind of device as one type, the names from before PyTorch had dtypes."""
+
+from __future__ import annotations
+
+from . import _C
+from ._C import Tensor
+
+# The beginnings of their names. Those of complex, unsigned and 8-bit floating tensors are names alone.
+_NAMES = {
+    _C.float32: "Float", _C.float64: "Double", _C.float16: "Half", _C.bfloat16: "BFloat16", _C.int64: "Long",
+    _C.int32: "Int", _C.int16: "Short", _C.int8: "Char", _C.uint8: "Byte", _C.bool: "Bool",
+    _C.complex64: "ComplexFloat", _C.complex128: "ComplexDouble", _C.uint16: "UInt16", _C.uint32: "UInt32",
+    _C.uint64: "UInt64", _C.float8_e4m3fn: "Float8_e4m3fn", _C.float8_e5m2: "Float8_e5m2",
+}  # fmt: skip
+_MODULES = {"cpu": "torch", "cuda": "torch.cuda"}
+_TYPED = list(_NAMES)[:10]
+
+
+class _TensorType(type):
+    """Calling one makes a tensor; isinstance asks for its dtype and the kind of its device."""
+
+    dtype: _C.dtype
+    kind: str
+
+    def __call__(cls, *args, device=None):
+        if device is not None and _C.placed(device).type != cls.kind:
+            raise RuntimeError(f"legacy constructor expects device type: {cls.kind} but device type: {device} was passed")
+        place = device or cls.kind
+        if len(args) == 1 and isinstance(args[0], _C.Size):
+            args = args[0]
+        elif args and not isinstance(args[0], int):
+            return _C.tensor(args[0], dtype=cls.dtype, device=place)
+        return _C.torch.empty(args or (0,), dtype=cls.dtype, device=place)
+
+    def __instancecheck__(cls, instance) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.device.type == cls.kind
+
+
+def tensor_types(kind: str) -> dict[str, type]:
+    """By name, those of a kind of device: ``FloatTensor``, ..."""
+    module = _MODULES[kind].replace("torch", "teletensor")
+    made = {}
+    for dtype in _TYPED:
+        doc = f"Makes {dtype} tensors on {kind!r}."
+        name = f"{_NAMES[dtype]}Tensor"
+        made[name] = _TensorType(name, (), {"dtype": dtype, "kind": kind, "__doc__": doc, "__module__": module})
+    return made
+
+
+def type_name(tensor: Tensor) -> str:
+    """``"torch.cuda.FloatTensor"``."""
+    return f"{_MODULES.get(tensor.device.type, 'torch')}.{_NAMES[tensor.dtype]}Tensor"
+
+
+def dtype_and_kind(name: str) -> tuple[_C.dtype, str]:
+    """What such a name stands for. Raises ValueError where it is none."""
+    for kind, module in _MODULES.items():
+        for dtype, beginning in _NAMES.items():
+            if name == f"{module}.{beginning}Tensor":
+                return dtype, kind
+    raise ValueError(f"invalid type: '{name}'")

@@ -1,0 +1,36 @@
+"""torch.cuda.random's names. The session has one generator for all devices: a GPU draws the CPU's numbers."""
+
+from __future__ import annotations
+
+from .. import _random
+from .._random import initial_seed, manual_seed, seed
+
+__all__ = [
+    "get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed", "manual_seed_all", "seed", "seed_all",
+    "set_rng_state", "set_rng_state_all",
+]  # fmt: skip
+
+manual_seed_all, seed_all = manual_seed, seed
+
+
+def get_rng_state(device="cuda"):
+    """The generator's state, whatever the GPU: as ``torch.get_rng_state``."""
+    return _random.get_rng_state()
+
+
+def set_rng_state(new_state, device="cuda") -> None:
+    """Goes on from what get_rng_state gave, on every device."""
+    _random.set_rng_state(new_state)
+
+
+def get_rng_state_all() -> list:
+    """The one state, once for each GPU."""
+    from . import device_count
+
+    return [get_rng_state()] * device_count()
+
+
+def set_rng_state_all(new_states) -> None:
+    """Goes on from what get_rng_state_all gave."""
+    for state in list(new_states)[-1:]:
+        set_rng_state(state)
