@@ -109,6 +109,35 @@ void combine_elements(const Queue& queue, const Places& places, Combination how,
   });
 }
 
+// Complex numbers, which no atomic changes as a whole: a thread for each line along the dimension, from which none other
+// writes.
+template <typename T>
+void multiply_lines(const Queue& queue, const Places& firsts, const Tensor& values, int64_t value_step,
+                    const Tensor& index, const Tensor& out) {
+  const T* from = values.data_as<T>();
+  T* to = out.data_as<T>();
+  const int64_t length = index.size(firsts.dim), step = index.stride(firsts.dim);
+  for_each(queue, firsts.count, [=] TT_DEVICE(int64_t i) {
+    Offsets<3> at = firsts.layout.offsets(i);
+    for (int64_t k = 0; k < length; ++k) {
+      bool good = true;
+      const int64_t offset = firsts.offset(at, &good);
+      if (good) to[offset] *= from[at.at[0]];
+      at.at[0] += value_step;
+      at.at[1] += step;
+    }
+  });
+}
+void multiply_lines(const Queue& queue, const Tensor& t, int64_t dim, const Tensor& index, const Tensor& values,
+                    SizesView value_strides) {
+  Geometry first{index.sizes(), index.strides(), index->offset, true};
+  first.sizes[static_cast<size_t>(dim)] = 1;
+  const Places firsts(queue, t, dim, view_of(index, first), value_strides);
+  const int64_t value_step = value_strides[static_cast<size_t>(dim)];
+  t.dtype() == DType::kComplex64 ? multiply_lines<Complex<float>>(queue, firsts, values, value_step, index, t)
+                                 : multiply_lines<Complex<double>>(queue, firsts, values, value_step, index, t);
+}
+
 // out = input, then `values` (whose strides go with the index's sizes) into the indexed places.
 void scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& values, SizesView value_strides,
                   Combination how, Tensor& out) {
@@ -116,7 +145,11 @@ void scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const T
   if (index.numel() == 0) return;
   const Tensor where = index_of(index), to = at_least_1d(out);
   const Queue queue = queue_of(out);
-  const Places places(queue, to, shape_rules::wrap_dim(dim, to.dim()), where, value_strides);
+  const int64_t along = shape_rules::wrap_dim(dim, to.dim());
+  if (how == Combination::kMultiply && is_complex(to.dtype())) {
+    return multiply_lines(queue, to, along, where, values, value_strides);
+  }
+  const Places places(queue, to, along, where, value_strides);
   if (how == Combination::kReplace) {
     with_bits(to.dtype(), [&]<typename T>(std::type_identity<T>) { scatter_elements<T>(queue, places, values, to); });
   } else if (how == Combination::kAdd) {

@@ -65,6 +65,17 @@ TEST_P(ComplexTest, Moves) {
   expect_alike(engine_, "scattered", {matrix, columns, more}, [](const Tensors& t) {
     return Tensors{ops::gather(t[0], 0, t[1]), ops::scatter(t[0], 0, t[1], t[2]), ops::scatter_add(t[0], 0, t[1], t[2])};
   }, tolerance());
+  const Tensor repeated = values({3, 2}, {1, 4, 1, 0, 1, 4}, DType::kInt64);
+  for (const Tensor& factors : {filled_any({3, 5}, dtype()), transposed(filled_any({5, 3}, dtype()), 0, 1)}) {
+    expect_alike(engine_, "multiplied", {matrix, repeated, factors}, [](const Tensors& t) {
+      return Tensors{ops::scatter_reduce(t[0], 0, t[1], t[2], "prod"),
+                     ops::scatter_reduce(t[0], 1, t[1], t[2], "prod", false),
+                     ops::index_reduce(t[0], 0, ops::select(t[1], 1, 0), ops::pad(t[2], {0, 4}, 1.0), "prod")};
+    }, tolerance());
+  }
+  expect_both_fail(engine_, "index 4 is out of bounds for dimension 1 with size 2", {more, repeated}, [](const Tensors& t) {
+    return Tensors{ops::scatter_reduce(ops::narrow(t[0], 1, 0, 2), 1, t[1], t[0], "prod")};
+  });
 }
 
 TEST_P(ComplexTest, Creation) {

@@ -32,7 +32,9 @@ REFUSED = (RuntimeError, TypeError, IndexError, ValueError)
 def ordered(eigenvalues: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """By their parts: nothing says in which order they come."""
     places = np.lexsort((eigenvalues.imag.round(4), eigenvalues.real.round(4)))
-    return np.take_along_axis(eigenvalues, places, -1), np.take_along_axis(vectors, places[..., None, :], -1) if vectors.size else vectors
+    if vectors.size:
+        vectors = np.take_along_axis(vectors, places[..., None, :], -1)
+    return np.take_along_axis(eigenvalues, places, -1), vectors
 
 
 def outcome(torch, sample: Sample, dtype: str, device: str):
