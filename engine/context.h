@@ -47,6 +47,11 @@ struct Context {
   bool has_faults() const { return faults_ && !faults_->empty(); }
   Graphs& graphs();
   bool capturing() const { return graphs_ && graphs_->capturing(); }
+  // The next `count` blocks of random numbers, for a device's kernel.
+  DrawPlace draw(uint64_t count) {
+    if (capturing()) return graphs_->draw(count);
+    return {generator.seed, generator.advance(count)};
+  }
 
   // Ends what the session has on devices. Requires that no tensor of it is left.
   void close();

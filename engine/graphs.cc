@@ -1,6 +1,7 @@
 #include "engine/graphs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/context.h"
 #include "engine/devices.h"
@@ -32,9 +33,11 @@ void Graphs::begin(int64_t number, Device device) {
   Context& context = Context::current();
   Stream& stream = context.stream(device);
   Allocator& allocator = Devices::instance().allocator(device);
+  // Not of the pool: what the graph itself does would write over it.
+  Tensor state = empty({2}, DType::kInt64, device);
   const uint64_t pool = allocator.make_pool();
   allocator.begin_pool(pool, stream);
-  graphs_.push_back({number, device, &stream, pool, nullptr, {}, 0, {}});
+  graphs_.push_back({number, device, &stream, pool, nullptr, {}, std::move(state)});
   context.faults().begin_capture(device);
   try {
     stream.begin_capture();  // last: from here on whatever it is given becomes the graph's
@@ -72,8 +75,30 @@ void Graphs::abandon() {
 void Graphs::replay(int64_t number) {
   tt::check(!capturing_, "a graph is being captured");
   Captured& captured = *find(number);
+  if (captured.drawn > 0) take_numbers(captured);
   captured.graph->replay();
   Context::current().faults().replayed(captured.faults, *captured.stream);
+}
+
+DrawPlace Graphs::draw(uint64_t count) {
+  Captured& captured = graphs_.back();
+  const uint64_t offset = captured.drawn;
+  captured.drawn += count;
+  return {0, offset, captured.state.data_as<const uint64_t>()};
+}
+
+// The replay's share of the session's sequence. Through pinned memory, in the stream's order: a replay before it may still
+// be under way.
+void Graphs::take_numbers(const Captured& captured) {
+  constexpr size_t kBytes = 2 * sizeof(uint64_t);
+  Generator& generator = Context::current().generator;
+  Allocator& staging = Devices::instance().backend(captured.device).staging();
+  auto* numbers = static_cast<uint64_t*>(staging.allocate(kBytes, nullptr));
+  numbers[0] = generator.seed;
+  numbers[1] = generator.advance(captured.drawn);
+  captured.stream->copy(captured.state.data(), numbers, kBytes);
+  staging.record_stream(numbers, *captured.stream);
+  staging.deallocate(numbers, kBytes);
 }
 
 void Graphs::drop(int64_t number) {
@@ -102,7 +127,7 @@ void Graphs::check(const Call& call) {
   const auto name = message_part(call.op->name);
   if (call.inferred.backend == DeviceType::kMeta || call.op->id == op_id::kGraphEnd) return;
   ++graphs_.back().calls;
-  if (call.op->is_random) refuse(absl::StrCat("[", name, "] draws random numbers, which a graph would repeat"));
+  if (call.op->id == op_id::kRandperm) refuse("[randperm] draws on the host, which a graph does not hold");
   if (call.op->is_dynamic) refuse(absl::StrCat("[", name, "] has to wait for the sizes of its result"));
   const bool here = call.inferred.device == device && call.inferred.backend == device.type;
   const bool nowhere = call.op->num_outputs == 0;

@@ -37,12 +37,12 @@ Tensor checked(const Tensor& t) {
 // out[i] = draw(source of element i, i).
 template <typename Draw>
 void draw_each(const Tensor& out, Draw draw) {
-  Generator& generator = Context::current().generator;
   const int64_t n = out.numel();
-  const uint64_t seed = generator.seed, counter = generator.advance(static_cast<uint64_t>(n) * rejection::kBlocksEach);
+  const DrawPlace place = Context::current().draw(static_cast<uint64_t>(n) * rejection::kBlocksEach);
   const Access to(out);
   for_each(queue_of(out), n, [=] TT_DEVICE(int64_t i) {
-    Source source(seed, counter, i);
+    Source source = place.state ? Source(place.state[0], place.state[1] + place.offset, i)
+                                : Source(place.seed, place.offset, i);
     store_any<double>(to, i, draw(source, i));
   });
 }

@@ -70,17 +70,17 @@ struct Integers {
 
 // A draw's place in the generator's sequence.
 struct Place {
-  uint64_t seed, counter;
+  DrawPlace begin;
   int64_t blocks;
 
   // Takes what n elements need that take `each` words.
   static Place take(int64_t n, int64_t each) {
     const int64_t groups = (n * each + kGroupWords - 1) / kGroupWords, blocks = groups * kGroupBlocks;
-    Generator& generator = Context::current().generator;
-    return {generator.seed, generator.advance(static_cast<uint64_t>(blocks)), blocks};
+    return {Context::current().draw(static_cast<uint64_t>(blocks)), blocks};
   }
   TT_FUNCTION std::array<uint32_t, 4> words(int64_t block) const {
-    return philox(seed, counter + static_cast<uint64_t>(block));
+    const uint64_t at = begin.offset + static_cast<uint64_t>(block);
+    return begin.state ? philox(begin.state[0], begin.state[1] + at) : philox(begin.seed, at);
   }
 };
 
@@ -248,7 +248,7 @@ void bernoulli(const Tensor& input, Tensor& out) {
   draw_as<double>(out, Uniform(), BelowOwn{Layout<1>(input.sizes(), {input.strides()}), Access(input), cell});
 }
 
-// An order is drawn one by one, so the host does it, and the device gets it when it comes there.
+// An order is drawn one by one, so the host does it, and the device gets it when it comes there: graphs do not hold it.
 void randperm(int64_t n, OptionalDType, OptionalDevice, Tensor& out) {
   const Place place = Place::take(n, 2);
   std::vector<uint64_t> drawn(n);

@@ -83,8 +83,33 @@ TEST_F(GraphTest, WhatItCannotHoldSaysWhy) {
   EXPECT_THROW(graphs().replay(1), Error) << "the number is free";
 
   graphs().begin(1, engine_.gpu());
-  EXPECT_THROW(ops::rand({4}, DType::kFloat32, engine_.gpu()), Error);
-  EXPECT_EQ(refusal(1), "the graph was not captured: [rand] draws random numbers, which a graph would repeat");
+  EXPECT_THROW(ops::randperm(4, DType::kInt64, engine_.gpu()), Error);
+  EXPECT_EQ(refusal(1), "the graph was not captured: [randperm] draws on the host, which a graph does not hold");
+}
+
+TEST_F(GraphTest, AReplayDrawsTheNextNumbersOfTheSession) {
+  Generator& generator = engine_.context().generator;
+  const auto draw = [&] {
+    return ops::add(ops::rand({4}, DType::kFloat32, engine_.gpu()),
+                    ops::poisson(ops::full({4}, 50, DType::kFloat32, engine_.gpu())));
+  };
+  generator = {7, 1000};
+  const float expected[] = {first(draw()), first(draw()), first(draw())};
+  generator = {9, 0};
+  graphs().begin(1, engine_.gpu());
+  const Tensor y = draw();
+  graphs().end(1);
+  EXPECT_EQ(generator.offset, 0u) << "a capture draws nothing";
+  generator = {7, 1000};
+  graphs().replay(1);
+  EXPECT_EQ(first(y), expected[0]);
+  graphs().replay(1);
+  graphs().replay(1);
+  EXPECT_EQ(first(y), expected[2]);
+  generator = {7, 1000};
+  first(draw());
+  graphs().replay(1);
+  EXPECT_EQ(first(y), expected[1]) << "after what was drawn without it";
 }
 
 TEST_F(GraphTest, MisuseIsAnError) {

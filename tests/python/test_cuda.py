@@ -642,7 +642,26 @@ def test_a_graph_replays_over_its_inputs(torch):
     static_x.copy_(torch.arange(4.0))
     graph.replay()
     assert static_y.tolist() == [1, 3, 5, 7]
-    with pytest.raises(RuntimeError, match="draws random numbers"):
+    with pytest.raises(RuntimeError, match="draws on the host"):
         with torch.cuda.graph(torch.cuda.CUDAGraph()):
-            torch.rand(4, device="cuda")
+            torch.randperm(4, device="cuda")
     assert static_y.sum().item() == 16
+
+
+def test_a_graph_draws_new_numbers_at_each_replay(torch):
+    """Those that the same work draws without a graph: dropout, and noise."""
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Dropout(0.5)).to("cuda")
+    x, graph = torch.ones(4, 8, device="cuda"), torch.cuda.CUDAGraph()
+
+    def step():
+        return model(x) + torch.randn(4, 8, device="cuda")
+
+    with torch.cuda.graph(graph):
+        y = step()
+    torch.manual_seed(5)
+    replayed = []
+    for _ in range(3):
+        graph.replay()
+        replayed.append(y.tolist())
+    torch.manual_seed(5)
+    assert replayed == [step().tolist() for _ in range(3)] and replayed[0] != replayed[1]

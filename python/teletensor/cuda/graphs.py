@@ -2,7 +2,8 @@
 
 As in PyTorch: while a graph is captured nothing is computed; a replay computes over the same memory, so inputs are
 fed by writing into the tensors that were read (``static_x.copy_(x)``) and results are found where they were. A graph
-cannot hold what moves bytes to or from the host, reads a value, has sizes that depend on data, or draws random numbers.
+cannot hold what moves bytes to or from the host, reads a value, or has sizes that depend on data. Random numbers are new
+ones at each replay, as the session's generator gives them.
 """
 
 from __future__ import annotations
