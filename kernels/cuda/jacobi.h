@@ -4,6 +4,7 @@
 // rounds every column is in at most one pair, so that a group of threads turns all of them together.
 #pragma once
 
+#include "kernels/common/element.h"
 #include "kernels/common/field.h"
 #include "kernels/cuda/launch/launch.h"
 
@@ -61,11 +62,13 @@ struct Rotation {
   TT_FUNCTION Rotation of_rows() const { return {cosine, math::conj(sine)}; }
 };
 
-// Where element i of n comes among them: rising or falling, and of equals in their order.
+// Where element i of n comes among them, each at a place of its own: rising or falling, of equals in their order, NaN
+// last.
 template <typename T>
 TT_FUNCTION int64_t place_among(const T* x, int64_t n, int64_t i, bool falling) {
+  const auto comes_first = [falling](T a, T b) { return is_nan(a) ? false : is_nan(b) || (falling ? a > b : a < b); };
   int64_t place = 0;
-  for (int64_t j = 0; j < n; ++j) place += (falling ? x[j] > x[i] : x[j] < x[i]) || (x[j] == x[i] && j < i);
+  for (int64_t j = 0; j < n; ++j) place += comes_first(x[j], x[i]) || (j < i && !comes_first(x[i], x[j]));
   return place;
 }
 
