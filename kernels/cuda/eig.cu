@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "kernels/common/complex_elementary.h"
+#include "kernels/cuda/balance.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/failed_matrix.h"
 #include "kernels/cuda/kernels.h"
@@ -21,16 +22,19 @@ struct General {
   int64_t n;
   C *values, *solutions;  // n; n x n, a column for each value
   Schur<T> schur;
+  R* scales;  // n: what the matrix's balancing makes of its eigenvectors' rows
 
   // Elements of `work`.
   static int64_t work(int64_t n, bool with_vectors) {
     const int64_t ours = with_vectors ? n * n : 0, of_schur = (with_vectors ? 2 : 1) * n * n + n;
     constexpr int64_t kParts = sizeof(C) / sizeof(T);
-    return ours + (of_schur + kParts - 1) / kParts;
+    return ours + (of_schur + kParts - 1) / kParts + (n + 1) / 2;
   }
   TT_DEVICE General(int64_t n, bool with_vectors, C* values, C* work) : n(n), values(values), solutions(work) {
     T* const h = reinterpret_cast<T*>(with_vectors ? work + n * n : work);
-    schur = {n, h, with_vectors ? h + n * n + n : nullptr, h + n * n};
+    T* const tau = h + (with_vectors ? 2 : 1) * n * n;
+    schur = {n, h, with_vectors ? h + n * n : nullptr, tau};
+    scales = reinterpret_cast<R*>(tau + n);
   }
 
   TT_DEVICE C at(int64_t row, int64_t column) const { return C(schur.h[row * n + column]); }
@@ -46,10 +50,16 @@ struct General {
   TT_DEVICE int64_t first_of(int64_t i) const { return is_linked(i - 1) ? i - 1 : i; }
   TT_DEVICE int64_t last_of(int64_t i) const { return is_linked(i) ? i + 1 : i; }
 
-  // Scales to parts of at most 1. Returns by what; infinite where an element is not finite.
+  // Balances, and scales to parts of at most 1. Returns by what; infinite where an element is not finite.
   TT_DEVICE R load(Group& group, const T* input) const {
-    const R most = largest_part(group, input, n * n), scale = most > 0 ? most : R(1);
-    for (int64_t e = group.rank(); e < n * n; e += group.size()) schur.h[e] = math::over(input[e], scale);
+    const R scale = scaled(group, input);
+    if (!(scale < math::kInf<R>)) return scale;
+    balance(group, schur.h, n, scales);
+    return scale * scaled(group, schur.h);
+  }
+  TT_DEVICE R scaled(Group& group, const T* from) const {
+    const R most = largest_part(group, from, n * n), scale = most > 0 ? most : R(1);
+    for (int64_t e = group.rank(); e < n * n; e += group.size()) schur.h[e] = math::over(from[e], scale);
     group.sync();
     return scale;
   }
@@ -133,25 +143,25 @@ struct General {
       const int64_t row = e / n, v = e % n, last = last_of(v);
       C sum = C(0);
       for (int64_t j = 0; j <= last; ++j) sum += product(schur.z[row * n + j], solution(j, v));
-      vectors[e] = sum;
+      vectors[e] = math::times(sum, scales[row]);
     }
     group.sync();
     for (int64_t v = group.rank(); v < n; v += group.size()) normalise(vectors + v);
   }
   TT_DEVICE void normalise(C* column) const {
-    R square = 0, most = 0;
+    R scale = 0, square = 0, most = 0;
+    for (int64_t i = 0; i < n; ++i) scale = math::fmax(scale, math::larger_part(column[i * n]));
     int64_t largest = 0;
     for (int64_t i = 0; i < n; ++i) {
-      const R size = math::squared_length(column[i * n]);
+      const R size = math::squared_length(math::over(column[i * n], scale));
       square += size;
       largest = size > most ? i : largest;
       most = size > most ? size : most;
     }
-    const C head = column[largest * n];
-    const R size = math::abs(head), length = math::sqrt(square);
-    const C turn = math::over(math::conj(head), size);
+    const R size = math::sqrt(most), length = math::sqrt(square);
+    const C turn = math::over(math::over(math::conj(column[largest * n]), scale), size);
     for (int64_t i = 0; i < n; ++i) {
-      column[i * n] = i == largest ? C(size / length) : math::over(column[i * n] * turn, length);
+      column[i * n] = i == largest ? C(size / length) : math::over(math::over(column[i * n], scale) * turn, length);
     }
   }
 };

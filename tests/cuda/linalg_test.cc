@@ -225,6 +225,19 @@ TEST_P(CudaLinalgTest, EigOfWhatLacksVectors) {
   }
 }
 
+// A turned basis of units that are orders of magnitude apart costs no digits of the eigenvalues.
+TEST_P(CudaLinalgTest, EigOfElementsFarApart) {
+  std::vector<double> units;
+  for (int i = 0; i < 6; ++i) units.push_back(std::pow(10.0, 3 * i));
+  const Tensor unit = numbers({6, 1}, units, dtype()), a = general({6, 6}, dtype());
+  const Tensor turned = ops::div(ops::mul(a, unit), ops::transpose(unit, 0, 1));
+  const Tensors found = ops::eig_decomposed(there(turned, engine_.gpu()));
+  expect_equal_but_for_order(found[0], ops::eig_decomposed(a)[0], "eigenvalues");
+  const Tensor back_turned = ops::div(back(found[1]), ops::to_dtype(unit, found[1].dtype()));
+  expect_close(ops::matmul(ops::to_dtype(a, found[1].dtype()), back_turned),
+               ops::mul(back_turned, ops::unsqueeze(back(found[0]), -2)), "eigenvectors");
+}
+
 // Of a real matrix, eigenvalues that are real are so to the last bit, and others come as conjugates next to each other.
 TEST_P(CudaLinalgTest, EigOfRealMatricesIsSymmetric) {
   if (is_complex(dtype())) return;
