@@ -129,7 +129,7 @@ void softmax_columns(const Queue& queue, const Along& along, bool log, const T* 
 template <typename T, int kLanes>
 void softmax_rows(const Queue& queue, const Along& along, bool log, const T* x, T* y) {
   const Walk walk{along.n, along.inner, log};
-  for_each_row<kOfOne<T>>(queue, along.rows(), along.n, [=] TT_DEVICE(Group& group) {
+  for_each_row<kOfOne<T, kLanes>>(queue, along.rows(), along.n, [=] TT_DEVICE(Group& group) {
     const int64_t at = along.start(group.index());
     softmax_row<kLanes>(group, walk, x + at, y + at);
   });

@@ -49,13 +49,14 @@ TT_DEVICE void store_lanes(T* y, int64_t stride, int64_t i, const Lanes<Wide<T>,
   }
 }
 
-// How many elements a thread keeps of a row, or of each of two: beyond that they would not be in registers.
-template <typename T>
-inline constexpr int kOfOne = 64 / sizeof(T);
+// How many elements a thread keeps of a row, or of each of two: beyond that they would not be in registers. One by one, the
+// narrow take a register each, too.
+template <typename T, int kLanes>
+inline constexpr int kOfOne = 64 / (kLanes == 1 ? sizeof(Wide<T>) : sizeof(T));
 template <typename T>
 inline constexpr int kOfTwo = 64 / sizeof(Wide<T>);
 
-template <typename T, int kLanes, int kMost = kOfOne<T>>
+template <typename T, int kLanes, int kMost = kOfOne<T, kLanes>>
 class Row {
  public:
   static constexpr int kTurns = kMost / kLanes;
