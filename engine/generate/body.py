@@ -17,7 +17,7 @@ _DIVIDES = re.compile(r"\b(?:floor_divide|trunc_divide|remainder|fmod)\(\s*\w+\s
 
 
 # The headers of kernels/common whose functions bodies may call.
-VOCABULARY = ("scalar_math.h", "special_math.h", "complex_math.h", "complex_libm.h")
+VOCABULARY = ("scalar_math.h", "half_math.h", "special_math.h", "complex_math.h", "complex_libm.h")
 
 # What gives the same bits for signed and unsigned integers.
 _SIGNLESS = re.compile(r"^(?:[\w\s+\-*&|^~(),]|==|!=)*$")
@@ -114,11 +114,13 @@ def bodies(op: Operator) -> dict[str, str]:
     """Kind of compute type (float, int, bool, complex) -> body as written."""
     body = op.entry["body"]
     if isinstance(body, dict):
-        if unknown := set(body) - {"float", "int", "bool", "complex"}:
+        if unknown := set(body) - {"float", "half", "int", "bool", "complex"}:
             raise DeclarationError(
-                f"{op.source}: {op.name}: bodies are by float, int, bool, complex, got {sorted(unknown)}"
+                f"{op.source}: {op.name}: bodies are by float, half, int, bool, complex, got {sorted(unknown)}"
             )
-        kinds = {kind: str(text) for kind, text in body.items()}
+        if "half" in body and "float" not in body:
+            raise DeclarationError(f"{op.source}: {op.name}: a body for half needs one for float, which it stands in for")
+        kinds = {kind: str(text) for kind, text in body.items() if kind != "half"}
     else:
         kinds = {"float": str(body)}
         if not (op.entry.get("compute") or op.dtype_rules[0]).startswith("floating"):
@@ -126,6 +128,12 @@ def bodies(op: Operator) -> dict[str, str]:
     if op.entry.get("complex"):
         kinds["complex"] = kinds["float"]
     return kinds
+
+
+def half_of(op: Operator) -> str | None:
+    """What computes 16-bit floats, in float and no more exactly than they are, where they have a kernel of their own."""
+    body = op.entry["body"]
+    return str(body["half"]) if isinstance(body, dict) and "half" in body else None
 
 
 def is_signless(body: str) -> bool:

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from . import body as declared
-from .body import called, check_params, distinct, divisor_of, function, is_signless, locals_of, number_locals, probe
+from .body import (
+    called,
+    check_params,
+    distinct,
+    divisor_of,
+    function,
+    half_of,
+    is_signless,
+    locals_of,
+    number_locals,
+    probe,
+)
 from .declaration import Operator
 from .schema import HEADER
 
@@ -19,12 +30,15 @@ def bodies(op: Operator) -> dict[str, str]:
 
 def _object(op: Operator, kind: str, body: str, functions: set[str]) -> str:
     name = f"{op.constant[1:]}{kind.title()}"
+    half = half_of(op) if kind == "float" else None
+    apart = _object(op, "half", half, functions) if half else ""
+    own = f"  using Half = {op.constant[1:]}Half;\n" if half else ""
     tensors = [p.name for p in op.params if p.is_tensor]
     numbers = len(op.params) - len(tensors)
     values = ", ".join(f"in[{tensors.index(n)}]" if n in tensors else n for _, n in locals_of(op))
     divisor = divisor_of(op, bodies(op))
-    return f"""{function(op, kind, body, functions)}struct {name} {{
-  static constexpr int kInputs = {len(tensors)}, kNumbers = {numbers}, kDivisor = {divisor};
+    return f"""{apart}{function(op, kind, body, functions)}struct {name} {{
+{own}  static constexpr int kInputs = {len(tensors)}, kNumbers = {numbers}, kDivisor = {divisor};
   template <typename T>
   static constexpr bool kComputes = {probe(op, kind)};
   template <typename T>

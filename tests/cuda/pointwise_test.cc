@@ -165,6 +165,28 @@ TEST_F(PointwiseTest, NanToNum) {
   }
 }
 
+// Its body for half: of all 65,536 values, beside the double's nearest.
+TEST_F(PointwiseTest, GeluOf16BitsIsRightToTheLastPlace) {
+  for (DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+    const bool half = dtype == DType::kFloat16;
+    const int digits = half ? 10 : 7, least = half ? -14 : -126;
+    Tensor x = empty({1 << 16}, dtype, Device{});
+    for (int i = 0; i < 1 << 16; ++i) x.data_as<uint16_t>()[i] = static_cast<uint16_t>(i);
+    const Tensor y = back(ops::gelu(there(x, engine_.gpu())));
+    for (int i = 0; i < 1 << 16; ++i) {
+      const double of = testing::at(x, i), want = 0.5 * of * std::erfc(-of * std::sqrt(0.5)), got = testing::at(y, i);
+      const std::string what = absl::StrCat(std::string(name(dtype)), " ", of);
+      if (!std::isfinite(want)) {
+        EXPECT_TRUE(got == want || (std::isnan(want) && std::isnan(got))) << what;
+        continue;
+      }
+      const int exponent = want == 0 ? least : std::max(std::ilogb(want), least);
+      ASSERT_LE(std::fabs(got - want), 0.52 * std::ldexp(1.0, exponent - digits)) << what << ": " << got << ", " << want;
+      ASSERT_EQ(std::signbit(got), std::signbit(of)) << what;
+    }
+  }
+}
+
 TEST_F(PointwiseTest, DivisionOfIntegersByZeroIsAnErrorOfTheValue) {
   const Tensor x = there(testing::values({3}, {1, 2, 3}, DType::kInt64), engine_.gpu());
   const Tensor zero = there(testing::values({3}, {1, 0, 3}, DType::kInt64), engine_.gpu());

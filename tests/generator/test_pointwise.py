@@ -104,7 +104,7 @@ def test_results_that_are_always_floating_compute_in_no_integers():
 def test_bodies_by_kind():
     row = pointwise.emit_file([operator({"int": "~input", "bool": "input == 0"})], 4008 % pointwise.NUM_FILES, FUNCTIONS)
     assert "nullptr, nullptr, find_probe_int<int32_t>(), find_probe_int<int64_t>(), find_probe_bool<int32_t>()" in row
-    with pytest.raises(DeclarationError, match="bodies are by float, int, bool, complex"):
+    with pytest.raises(DeclarationError, match="bodies are by float, half, int, bool, complex"):
         pointwise.bodies(operator({"decimal": "input"}))
 
 
@@ -146,6 +146,16 @@ def test_cuda_shares_the_bodies():
     assert "struct ProbeFloat {\n  static constexpr int kInputs = 2, kNumbers = 1, kDivisor = 1;" in text
     assert "{op_id::kProbe, 1, find<ProbeFloat, float>(), find<ProbeFloat, double>(), " in text
     assert "find<ProbeFloat, int64_t>(), find<ProbeFloat, int64_t>()}," in text  # one body, integers and truth alike
+
+
+def test_cuda_has_bodies_for_half_beside_those_for_float():
+    op = operator({"float": "input / other", "half": "input * other"}, sig="(Tensor input, Tensor other) -> Tensor")
+    text = pointwise_cuda.emit_file([op], 4008 % pointwise_cuda.NUM_FILES, FUNCTIONS)
+    assert "return number<T>(body_probe_half<T>(in[0], in[1]));" in text
+    assert "struct ProbeFloat {\n  using Half = ProbeHalf;\n" in text
+    assert "half" not in pointwise.emit_file([op], 4008 % pointwise.NUM_FILES, FUNCTIONS)
+    with pytest.raises(DeclarationError, match="a body for half needs one for float"):
+        pointwise.emit_file([operator({"half": "input"})], 4008 % pointwise.NUM_FILES, FUNCTIONS)
 
 
 def further(body: str, **fields) -> str:

@@ -67,8 +67,10 @@ class Group {
   uint64_t* scratch_;
 };
 
-template <typename F>
-__global__ void __launch_bounds__(kBlock) run_each(int64_t n, F f) {
+// kBlocks: how many are to fit a multiprocessor, 0: as the compiler thinks. What registers that leaves it spends on loads
+// ahead of their use; of itself it rather has more threads wait, each for one.
+template <int kBlocks, typename F>
+__global__ void __launch_bounds__(kBlock, kBlocks) run_each(int64_t n, F f) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) f(i);
 }
@@ -109,10 +111,10 @@ void launch(const Queue& queue, void (*kernel)(int64_t, F), int64_t blocks, int6
   queue.add(*work);
 }
 
-template <typename F>
+template <int kBlocks = 0, typename F>
 void for_each(const Queue& queue, int64_t n, F f) {
   if (n <= 0) return;
-  launch(queue, &run_each<F>, std::min((n + kBlock - 1) / kBlock, kMaxBlocks), kBlock, n, f);
+  launch(queue, &run_each<kBlocks, F>, std::min((n + kBlock - 1) / kBlock, kMaxBlocks), kBlock, n, f);
 }
 
 // Of a group that has to do with so many elements.

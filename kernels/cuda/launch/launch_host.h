@@ -67,7 +67,7 @@ void launch(const Queue& queue, void (*kernel)(int64_t, F), int64_t n, const F& 
   queue.add(*work);
 }
 
-template <typename F>
+template <int kBlocks = 0, typename F>
 void for_each(const Queue& queue, int64_t n, F f) {
   if (n > 0) launch(queue, &run_each<F>, n, f);
 }
