@@ -1,5 +1,6 @@
 #include "autograd/formulas_nn.h"
 
+#include "engine/composites_nn.h"
 #include "engine/context.h"
 #include "engine/ops.h"
 
@@ -80,6 +81,19 @@ Tensor embedding_backward_grad(const Tensor& g, const Tensor& indices, int64_t p
 Tensor max_pool2d_backward_grad(const Tensor& g, const Tensor& indices) {
   const Tensor picked = ops::gather(ops::flatten(g, -2, -1), -1, ops::flatten(indices, -2, -1));
   return ops::reshape(picked, indices.sizes());
+}
+
+Tensor cross_entropy_grad(const Tensor& g, const Tensor& input, const Tensor& target, const Tensor& weight,
+                          const Tensor& total_weight, const Tensor& largest, const Tensor& log_sum,
+                          int64_t ignore_index, std::string_view reduction) {
+  if (!recording()) {
+    return ops::cross_entropy_backward(g, input, target, weight, total_weight, largest, log_sum, ignore_index,
+                                       reduction);
+  }
+  const int64_t channel = composites::class_dim(input);
+  const Tensor picked =
+      ops::nll_loss_backward(g, target, weight, total_weight, input.sizes(), ignore_index, reduction);
+  return ops::log_softmax_backward(picked, ops::log_softmax(input, channel, std::nullopt), channel);
 }
 
 Tensors batch_norm_grad(const Tensor& g, const Tensor& input, const Tensor& weight, const Tensor& mean,

@@ -31,4 +31,9 @@ Tensors group_norm_grad(const Tensor& g, const Tensor& input, const Tensor& weig
 Tensors rms_norm_grad(const Tensor& g, const Tensor& input, const Tensor& weight, const Tensor& rstd,
                       SizesView normalized_shape, double eps);
 
+// Likewise: by one fused operator, or by operators that differentiate.
+Tensor cross_entropy_grad(const Tensor& g, const Tensor& input, const Tensor& target, const Tensor& weight,
+                          const Tensor& total_weight, const Tensor& largest, const Tensor& log_sum,
+                          int64_t ignore_index, std::string_view reduction);
+
 }  // namespace tt::autograd::formulas

@@ -26,9 +26,18 @@ struct Likelihoods {
   }
 };
 
+// Of (C) or (N, C, ...).
+inline int64_t class_dim(const Tensor& input) { return input.dim() == 1 ? 0 : 1; }
+
 inline void check_loss_gradient(const Tensor& grad, int64_t losses, const Tensor& total_weight) {
   check(grad.numel() == losses && total_weight.numel() == 1, "the gradient does not fit the loss, got ",
         to_string(grad.sizes()));
+}
+
+// What the sum of exponentials at each position was.
+inline void check_sums(const Tensor& largest, const Tensor& log_sum, const Likelihoods& shape) {
+  check(largest.numel() == shape.positions() && log_sum.numel() == shape.positions(), "expected the sums of ",
+        shape.positions(), " positions, got ", largest.numel(), " and ", log_sum.numel());
 }
 
 }  // namespace tt

@@ -1,35 +1,13 @@
 // nll_loss: the negative log likelihood of target classes, and its gradient.
 #include <string_view>
 
-#include "kernels/common/likelihoods.h"
 #include "kernels/cuda/collect.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/channels.h"
-#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/targets.h"
 
 namespace tt::cuda {
 namespace {
-
-Error target_out_of_bounds(const FaultCell& cell) {
-  return Error(ErrorKind::kIndex, absl::StrCat("Target ", cell.values[0], " is out of bounds."));
-}
-
-// Targets, checked where they are read.
-struct Targets {
-  Likelihoods shape;
-  const int64_t* target;
-  int64_t ignore;
-  FaultCell* cell;
-
-  // Negative where there is nothing to do: the target is ignored, or out of bounds.
-  TT_DEVICE int64_t at(int64_t i) const {
-    const int64_t t = target[i];
-    if (t == ignore) return -1;
-    if (t >= 0 && t < shape.classes) return t;
-    fault(cell, t, 0, shape.classes);
-    return -1;
-  }
-};
 
 void losses(const Queue& queue, Targets targets, Access x, Weights weight, Access y) {
   for_each(queue, targets.shape.positions(), [=] TT_DEVICE(int64_t i) {
@@ -65,11 +43,6 @@ void gradients(const Queue& queue, Targets targets, Access g, bool each, Weights
     const double share = mean ? 1 / total.load<double>(0) : 1.0;
     dx.store(targets.shape.offset(i, t), -g.load<double>(each ? i : 0) * share * weight.at(t, 1.0));
   });
-}
-
-Targets targets_of(const Queue& queue, SizesView sizes, const Tensor& target, const Tensor& weight, int64_t ignore) {
-  return {Likelihoods(sizes, target, weight), target.data_as<int64_t>(), ignore,
-          open_fault(queue, &target_out_of_bounds)};
 }
 
 }  // namespace

@@ -16,16 +16,22 @@ std::string fault_of(const Tensor& t) {
   return "nothing was thrown";
 }
 
+struct Shape {
+  Sizes input, target;
+};
+
+Tensor targets_below(int64_t classes, SizesView sizes) {
+  Tensor target = empty(sizes, DType::kInt64, Device{});
+  for (int64_t i = 0; i < target.numel(); ++i) testing::put(target, i, static_cast<double>((i * 7 + 1) % classes));
+  return target;
+}
+
 TEST(CudaLossTest, NllLoss) {
   SimulatedEngine engine;
-  struct Shape {
-    Sizes input, target;
-  };
   const Shape shapes[] = {{{5, 3}, {5}}, {{2, 3, 4}, {2, 4}}, {{3}, {}}, {{300, 3}, {300}}};
   for (DType dtype : kFloatings) {
     for (const Shape& shape : shapes) {
-      Tensor target = empty(shape.target, DType::kInt64, Device{});
-      for (int64_t i = 0; i < target.numel(); ++i) testing::put(target, i, static_cast<double>((i * 7 + 1) % 3));
+      const Tensor target = targets_below(3, shape.target);
       for (bool weighted : {false, true}) {
         for (const char* reduction : {"none", "sum", "mean"}) {
           const Tensor weight = weighted ? values({3}, {0.5, 2, 1}, dtype) : Tensor();
@@ -40,12 +46,37 @@ TEST(CudaLossTest, NllLoss) {
   }
 }
 
+TEST(CudaLossTest, CrossEntropy) {
+  SimulatedEngine engine;
+  const Shape shapes[] = {{{5, 3}, {5}}, {{2, 3, 4}, {2, 4}}, {{3}, {}}, {{70, 40}, {70}}, {{2, 3, 1500}, {2, 1500}}, {{0, 3}, {0}}};
+  for (DType dtype : kFloatings) {
+    for (const Shape& shape : shapes) {
+      const int64_t classes = shape.input.size() == 1 ? shape.input[0] : shape.input[1];
+      const Tensor target = targets_below(classes, shape.target);
+      for (const char* reduction : {"none", "sum", "mean"}) {
+        for (bool weighted : {false, true}) {
+          const Tensor weight = weighted ? ops::abs(filled({classes}, dtype)) : Tensor();
+          const Tensor grad = filled(reduction == std::string("none") ? shape.target : Sizes(), dtype);
+          const Tensors inputs{ops::mul(filled(shape.input, dtype), int64_t{8}), target, weight, grad};
+          expect_agreement(inputs, tolerance_of(dtype), [&](const Tensors& t) {
+            Tensors all = ops::cross_entropy_forward(t[0], t[1], t[2], 2, reduction);
+            all.push_back(ops::cross_entropy_backward(t[3], t[0], t[1], t[2], all[1], all[2], all[3], 2, reduction));
+            return all;
+          });
+        }
+      }
+    }
+  }
+}
+
 TEST(CudaLossTest, TargetOutOfBounds) {
   SimulatedEngine engine;
   const Tensor x = on_gpu(filled({2, 3})), target = on_gpu(values({2}, {1, 7}, DType::kInt64));
   for (const char* reduction : {"none", "mean"}) {
-    const Tensor loss = ops::nll_loss(x, target, {}, -100, reduction);
-    EXPECT_NE(fault_of(loss).find("Target 7 is out of bounds."), std::string::npos) << fault_of(loss);
+    for (const Tensor& loss :
+         {ops::nll_loss(x, target, {}, -100, reduction), ops::cross_entropy(x, target, {}, -100, reduction, 0)}) {
+      EXPECT_NE(fault_of(loss).find("Target 7 is out of bounds."), std::string::npos) << fault_of(loss);
+    }
   }
   EXPECT_EQ(testing::at(back(x), 0), testing::at(back(x), 0));
 }

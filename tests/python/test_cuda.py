@@ -324,6 +324,29 @@ def test_memory_figures(torch):
     assert "reserved" in torch.cuda.memory_summary() and torch.cuda.memory_stats()["num_ooms"] >= 0
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_cross_entropy_of_logits_far_from_zero(torch, device):
+    """They lose nothing against the same ones around zero, forward or backward."""
+    near = torch.tensor([[1.0, 2.5, -3.0], [0.25, 0.5, 4.0]], device=device, requires_grad=True)
+    far = (near.detach() + 8192).requires_grad_()
+    target = torch.tensor([0, 2], device=device)
+    losses = [torch.nn.functional.cross_entropy(x, target, reduction="sum") for x in (near, far)]
+    assert losses[0].item() == losses[1].item()
+    for loss in losses:
+        loss.backward()
+    assert torch.equal(near.grad, far.grad)
+
+
+def test_cross_entropy_keeps_no_probabilities(torch):
+    x = torch.zeros(256, 4096, device="cuda", requires_grad=True)
+    target = torch.zeros(256, dtype=torch.int64, device="cuda")
+    before = torch.cuda.memory_allocated()
+    loss = torch.nn.functional.cross_entropy(x, target)
+    assert torch.cuda.memory_allocated() - before < x.numel()
+    loss.backward()
+    assert torch.allclose(x.grad.sum(1), torch.zeros(256, device="cuda"), atol=1e-6)
+
+
 def test_tensor_types_have_a_device(torch):
     x = torch.cuda.FloatTensor([1, 2])
     assert x.is_cuda and x.dtype is torch.float32 and x.type() == "torch.cuda.FloatTensor"

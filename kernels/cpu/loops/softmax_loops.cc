@@ -43,17 +43,26 @@ template <typename T, typename Step, typename Join>
   return join_lanes<kWidth>(lanes, join);
 }
 
+// Without a NaN's help: one makes the sum NaN, and with it the whole row.
+template <typename T>
+[[gnu::always_inline]] inline T largest(int64_t n, const T* x) {
+  const auto larger = [](T a, T b) { return b > a ? b : a; };
+  return reduce_row(
+      n, -std::numeric_limits<T>::infinity(), [&](T m, int64_t i) { return larger(m, x[i]); }, larger);
+}
+
+template <typename T>
+[[gnu::always_inline]] inline T sum_of_exponentials(int64_t n, const T* x, T most) {
+  return reduce_row(
+      n, T(0), [&](T s, int64_t i) { return s + exponential(x[i] - most); }, [](T a, T b) { return a + b; });
+}
+
 template <typename T>
 [[gnu::always_inline]] inline void softmax_row(int64_t n, bool log, const T* x, T* y) {
-  const auto larger = [](T a, T b) { return b > a ? b : a; };
   const auto plus = [](T a, T b) { return a + b; };
-  // Without a NaN's help: one makes the sum NaN, and with it the whole row.
-  const T most = reduce_row(
-      n, -std::numeric_limits<T>::infinity(), [&](T m, int64_t i) { return larger(m, x[i]); }, larger);
+  const T most = largest(n, x);
   if (log) {
-    const T sum = reduce_row(
-        n, T(0), [&](T s, int64_t i) { return s + exponential(x[i] - most); }, plus);
-    const T shift = logarithm(sum);
+    const T shift = logarithm(sum_of_exponentials(n, x, most));
     for (int64_t i = 0; i < n; ++i) y[i] = x[i] - most - shift;
   } else {
     for (int64_t i = 0; i < n; ++i) y[i] = exponential(x[i] - most);
@@ -129,6 +138,52 @@ template <typename T>
 }
 
 template <typename T>
+[[gnu::always_inline]] inline void log_sums_of_columns(const Vectors& v, int64_t width, const T* x, T* most, T* sums) {
+  for (int64_t j = 0; j < width; ++j) most[j] = x[j], sums[j] = 0;
+  for (int64_t i = 1; i < v.n; ++i) {
+    const T* xi = x + i * v.stride;
+    for (int64_t j = 0; j < width; ++j) most[j] = xi[j] > most[j] ? xi[j] : most[j];
+  }
+  for (int64_t i = 0; i < v.n; ++i) {
+    const T* xi = x + i * v.stride;
+    for (int64_t j = 0; j < width; ++j) sums[j] += exponential(xi[j] - most[j]);
+  }
+  for (int64_t j = 0; j < width; ++j) sums[j] = logarithm(sums[j]);
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void log_sums_of(const Vectors& v, const T* x, T* most, T* sums) {
+  if (v.stride == 0) {
+    for (int64_t r = 0; r < v.count; ++r) {
+      most[r] = largest(v.n, x + r * v.n);
+      sums[r] = logarithm(sum_of_exponentials(v.n, x + r * v.n, most[r]));
+    }
+    return;
+  }
+  for (int64_t j = 0; j < v.count; j += kColumns) {
+    log_sums_of_columns(v, std::min(kColumns, v.count - j), x + j, most + j, sums + j);
+  }
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void scaled_softmax_of(const Vectors& v, const T* x, const T* most, const T* sums,
+                                                     const T* scales, T* y) {
+  if (v.stride == 0) {
+    for (int64_t r = 0; r < v.count; ++r) {
+      const T *row = x + r * v.n, largest = most[r], shift = sums[r], scale = scales[r];
+      T* to = y + r * v.n;
+      for (int64_t i = 0; i < v.n; ++i) to[i] = exponential(row[i] - largest - shift) * scale;
+    }
+    return;
+  }
+  for (int64_t i = 0; i < v.n; ++i) {
+    const T* xi = x + i * v.stride;
+    T* yi = y + i * v.stride;
+    for (int64_t j = 0; j < v.count; ++j) yi[j] = exponential(xi[j] - most[j] - sums[j]) * scales[j];
+  }
+}
+
+template <typename T>
 [[gnu::always_inline]] inline void forward(const Vectors& v, bool log, const T* x, T* y) {
   if (v.stride == 0) {
     for (int64_t r = 0; r < v.count; ++r) softmax_row(v.n, log, x + r * v.n, y + r * v.n);
@@ -159,6 +214,21 @@ TT_CLONES void softmax_backward_vectors(const Vectors& v, bool log, const float*
 }
 TT_CLONES void softmax_backward_vectors(const Vectors& v, bool log, const double* g, const double* y, double* dx) {
   backward(v, log, g, y, dx);
+}
+
+TT_CLONES void log_sums(const Vectors& v, const float* x, float* largest, float* sums) {
+  log_sums_of(v, x, largest, sums);
+}
+TT_CLONES void log_sums(const Vectors& v, const double* x, double* largest, double* sums) {
+  log_sums_of(v, x, largest, sums);
+}
+TT_CLONES void scaled_softmax(const Vectors& v, const float* x, const float* largest, const float* sums,
+                              const float* scales, float* y) {
+  scaled_softmax_of(v, x, largest, sums, scales, y);
+}
+TT_CLONES void scaled_softmax(const Vectors& v, const double* x, const double* largest, const double* sums,
+                              const double* scales, double* y) {
+  scaled_softmax_of(v, x, largest, sums, scales, y);
 }
 
 }  // namespace tt::cpu

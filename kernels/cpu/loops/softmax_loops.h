@@ -1,4 +1,4 @@
-// The loops of softmax and log_softmax, over rows that are contiguous and over columns of a block.
+// The loops of softmax, log_softmax and cross entropy, over rows that are contiguous and over columns of a block.
 #pragma once
 
 #include <cstdint>
@@ -17,5 +17,14 @@ void softmax_vectors(const Vectors& v, bool log, const float* x, float* y);
 void softmax_vectors(const Vectors& v, bool log, const double* x, double* y);
 void softmax_backward_vectors(const Vectors& v, bool log, const float* g, const float* y, float* dx);
 void softmax_backward_vectors(const Vectors& v, bool log, const double* g, const double* y, double* dx);
+
+// The largest element of each vector, and the logarithm of the sum of exp(x - largest).
+void log_sums(const Vectors& v, const float* x, float* largest, float* sums);
+void log_sums(const Vectors& v, const double* x, double* largest, double* sums);
+// y = scale * softmax(x), by those and a scale of each vector.
+void scaled_softmax(const Vectors& v, const float* x, const float* largest, const float* sums, const float* scales,
+                    float* y);
+void scaled_softmax(const Vectors& v, const double* x, const double* largest, const double* sums, const double* scales,
+                    double* y);
 
 }  // namespace tt::cpu
