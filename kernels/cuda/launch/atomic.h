@@ -1,7 +1,10 @@
-// Atomics: what several threads of a launch may do to one place. On the host, where a launch is a loop, plain code.
+// Atomics: what several threads of a launch may do to one place. On the host, where threads take turns, plain code, at
+// which another one may get its turn (team.h).
 //
 // Any element type (kernels/common/element.h): those narrower than a word are changed within the word that holds them.
 #pragma once
+
+#include <utility>
 
 #include "kernels/common/element.h"
 #include "kernels/cuda/launch/launch.h"
@@ -63,16 +66,24 @@ __device__ inline bool take_flag(uint32_t* flag) { return atomicExch_system(flag
 
 template <typename T, typename Op>
 void atomic_update(T* at, Op op) {
+  yield_by_chance();
   *at = op(*at);
+  yield_by_chance();
 }
 template <typename T>
 void atomic_add(T* at, T value) {
-  *at = static_cast<T>(*at + value);
+  atomic_update(at, [=](T old) { return static_cast<T>(old + value); });
 }
-inline int64_t atomic_next(int64_t* at) { return (*at)++; }
+inline int64_t atomic_next(int64_t* at) {
+  yield_by_chance();
+  const int64_t old = (*at)++;
+  yield_by_chance();
+  return old;
+}
 inline bool take_flag(uint32_t* flag) {
-  const bool first = *flag == 0;
-  *flag = 1;
+  yield_by_chance();
+  const bool first = std::exchange(*flag, 1u) == 0;
+  yield_by_chance();
   return first;
 }
 

@@ -1,5 +1,7 @@
-// inclusive_scan.h for the host's compiler.
+// inclusive_scan.h for the host's compiler: in pieces, as threads would do it, so that what is not associative shows.
 #pragma once
+
+#include <vector>
 
 #include "kernels/cuda/launch/launch.h"
 
@@ -10,9 +12,15 @@ void inclusive_scan(const Queue& queue, int64_t n, Load load, Op op, Store store
   if (n <= 0) return;
   queue.add([=](StreamHandle stream) {
     enqueue(stream, [=] {
-      auto total = load(0);
-      store(0, total);
-      for (int64_t i = 1; i < n; ++i) store(i, total = op(total, load(i)));
+      const int64_t piece = 2 + draw(7);
+      std::vector<decltype(load(int64_t{0}))> totals;
+      for (int64_t i = 0; i < n; ++i) totals.push_back(i % piece == 0 ? load(i) : op(totals.back(), load(i)));
+      for (int64_t i = piece; i < n; ++i) totals[i] = op(totals[i / piece * piece - 1], totals[i]);
+      Shuffle order(n);
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t at = order.next();
+        store(at, totals[at]);
+      }
     });
   });
 }

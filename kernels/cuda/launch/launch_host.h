@@ -1,11 +1,16 @@
-// launch.h for the host's compiler: a launch is a loop, a group is one thread.
+// launch.h for the host's compiler, for the tests' build of the backend.
 //
-// For the tests' build of the backend. The loop runs when the simulated runtime comes to it in its stream.
+// A launch is a loop, which runs when the simulated runtime comes to it in its stream. Indices and groups come in an order
+// that is drawn; a group is a team of a few threads that take turns (team.h), of a size that is drawn, and reduces as a
+// device's does, but for its warps, which are smaller.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <source_location>
+#include <utility>
 
+#include "kernels/cuda/launch/team.h"
 #include "kernels/cuda/runtime/queue.h"
 
 #define TT_DEVICE             // a function of device code
@@ -20,31 +25,57 @@ void enqueue(StreamHandle stream, std::function<void()> work);
 
 class Group {
  public:
-  explicit Group(int64_t index) : index_(index) {}
+  using Place = std::source_location;
+  Group(Team& team, int64_t index, int rank) : team_(team), index_(index), rank_(rank) {}
   int64_t index() const { return index_; }
-  int rank() const { return 0; }
-  int size() const { return 1; }
+  int rank() const { return rank_; }
+  int size() const { return team_.size(); }
+  void sync(Place place = Place::current()) { team_.wait(rank_, {Wait::kSync, nullptr, place}); }
+
   template <typename T, typename Op>
-  T reduce(T value, Op) {
-    return value;
+  T reduce(T value, Op op, Place place = Place::current()) {
+    const T* values = team_.exchange(rank_, value, {Wait::kReduce, &typeid(std::pair<T, Op>), place});
+    if (size() <= kWarp) return size() == 1 ? value : reduced<1>(values, rank_, op);
+    T total = reduced<1>(values, 0, op);
+    for (int first = kWarp; first < size(); first += kWarp) total = op(total, reduced<1>(values + first, 0, op));
+    return total;
   }
-  void sync() {}
 
  private:
+  // What a lane of a warp has after the exchange with the lane `kOffset` away.
+  template <int kOffset, typename T, typename Op>
+  static T reduced(const T* values, int lane, Op& op) {
+    if constexpr (kOffset == kWarp) {
+      return values[lane];
+    } else {
+      return op(reduced<2 * kOffset>(values, lane, op), reduced<2 * kOffset>(values, lane ^ kOffset, op));
+    }
+  }
+
+  Team& team_;
   int64_t index_;
+  int rank_;
 };
 
 template <typename F>
 void run_each(int64_t n, F f) {
-  for (int64_t i = 0; i < n; ++i) f(i);
+  constexpr int64_t kBlock = 8;  // indices next to each other, one after the other
+  const int64_t blocks = (n + kBlock - 1) / kBlock, flip = draw(kBlock);
+  Shuffle order(blocks);
+  for (int64_t b = 0; b < blocks; ++b) {
+    const int64_t begin = order.next() * kBlock;
+    for (int64_t k = 0; k < kBlock; ++k) {
+      if (const int64_t i = begin + (k ^ flip); i < n) f(i);
+    }
+  }
 }
 
 template <typename F>
 void run_groups(int64_t groups, F f) {
-  for (int64_t i = 0; i < groups; ++i) {
-    Group group(i);
+  Team::run(groups, typeid(F), [&f](Team& team, int64_t index, int rank) {
+    Group group(team, index, rank);
     f(group);
-  }
+  });
 }
 
 template <typename F>

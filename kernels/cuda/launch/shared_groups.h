@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
+#include <utility>
 
 #include "kernels/cuda/launch/launch.h"
 
@@ -35,10 +37,12 @@ void for_each_shared_group(const Queue& queue, int64_t groups, int64_t work, F f
 template <size_t kBytes, typename F>
 void run_shared_groups(int64_t groups, F f) {
   alignas(16) std::byte memory[kBytes];
-  for (int64_t i = 0; i < groups; ++i) {
-    Group group(i);
+  int64_t last = -1;
+  Team::run(groups, typeid(F), [&](Team& team, int64_t index, int rank) {
+    if (std::exchange(last, index) != index) std::memset(memory, 0xa5, kBytes);  // nobody may rely on what it held
+    Group group(team, index, rank);
     f(group, memory);
-  }
+  });
 }
 
 template <size_t kBytes, typename F>

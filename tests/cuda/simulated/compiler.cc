@@ -30,9 +30,19 @@ using tt::Half;
 static float widen(Half value) { return value; }
 static float widen(BFloat16 value) { return value; }
 struct Index { unsigned x; };
-static constexpr Index gridDim{1}, blockDim{1}, blockIdx{0}, threadIdx{0};
+static constexpr Index gridDim{3}, blockDim{2};
+static Index blockIdx, threadIdx;
 #define TT_DEVICE inline
-#define TT_KERNEL(name) extern "C" void name(const Parameters& p)
+#define TT_KERNEL(name)                                   \
+  static void run_thread(const Parameters& p);            \
+  extern "C" void name(const Parameters& p) {             \
+    for (unsigned i = gridDim.x * blockDim.x; i-- > 0;) { \
+      blockIdx.x = i / blockDim.x;                        \
+      threadIdx.x = i % blockDim.x;                       \
+      run_thread(p);                                      \
+    }                                                     \
+  }                                                       \
+  static void run_thread(const Parameters& p)
 )";
 
 std::atomic<int> compilations{0};

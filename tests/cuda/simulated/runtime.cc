@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -88,6 +89,12 @@ SimulatedRuntime::~SimulatedRuntime() {
 void SimulatedRuntime::fail_next_kernel(std::string why) {
   Lock lock(mutex_);
   failing_kernel_ = std::move(why);
+}
+
+void SimulatedRuntime::fail_work(std::string why) {
+  Lock lock(mutex_);
+  std::fprintf(stderr, "simulated device: %s\n", why.c_str());
+  if (failure_.empty()) failure_ = std::move(why);
 }
 
 void SimulatedRuntime::lose_device(std::string why) { lose(current_device, std::move(why)); }

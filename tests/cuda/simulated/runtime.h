@@ -35,6 +35,7 @@ class SimulatedRuntime final : public Runtime {
   void fail_next_kernel(std::string why);  // reported by whoever waits for it next; the device goes on
   void lose_device(std::string why);       // the current one: every later call on it fails so
   void lose(int device, std::string why);
+  void fail_work(std::string why);         // that is under way; reported as the above is, and told on stderr
   void fail_allocations(bool fail);
   void refuse_graphs(bool refuse);         // to be made, or to be changed
   bool refuses_graphs() const;
