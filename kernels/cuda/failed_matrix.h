@@ -14,7 +14,8 @@ inline constexpr const char* kDecomposing[] = {"linalg",      "linalg.inv",  "to
                                                "linalg.eigh", "linalg.svd", "torch.linalg.lu_factor", "linalg.eig"};
 
 inline Error matrix_failed(const FaultCell& cell) {
-  return decomposition_error(kDecomposing[cell.values[2]], cell.values[1], cell.values[0]);
+  const int64_t matrix = fault_rank(cell) >> 32, info = fault_rank(cell) & INT32_MAX;
+  return decomposition_error(kDecomposing[cell.values[2]], cell.values[1] ? matrix : -1, info);
 }
 
 // Made on the host, captured by value.
@@ -29,9 +30,9 @@ struct MatrixFaults {
     cell = open_fault(queue, &matrix_failed);
     for (size_t i = 0; i < std::size(kDecomposing); ++i) function = kDecomposing[i] == name ? i : function;
   }
-  // Of matrix i. One thread of its group calls it; 0: nothing is wrong.
+  // Of matrix i. One thread of its group calls it; 0: nothing is wrong. The first such matrix of a batch is the one told of.
   TT_DEVICE void tell(int64_t i, int32_t info) const {
-    if (cell && info != 0) fault(cell, info, batched ? i : -1, function);
+    if (cell && info != 0) ranked_fault(cell, i << 32 | info, batched, function);
   }
 };
 

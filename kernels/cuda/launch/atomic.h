@@ -62,6 +62,11 @@ __device__ inline int64_t atomic_next(int64_t* at) {
 // Whether `flag` was 0; it is 1 then.
 __device__ inline bool take_flag(uint32_t* flag) { return atomicExch_system(flag, 1u) == 0; }
 
+// *at is `value` then, or what it was, whichever is greater.
+__device__ inline void atomic_most(int64_t* at, int64_t value) {
+  atomicMax_system(reinterpret_cast<long long*>(at), static_cast<long long>(value));
+}
+
 #else
 
 template <typename T, typename Op>
@@ -85,6 +90,9 @@ inline bool take_flag(uint32_t* flag) {
   const bool first = std::exchange(*flag, 1u) == 0;
   yield_by_chance();
   return first;
+}
+inline void atomic_most(int64_t* at, int64_t value) {
+  atomic_update(at, [=](int64_t old) { return old > value ? old : value; });
 }
 
 #endif

@@ -8,6 +8,8 @@
 //   });
 #pragma once
 
+#include <cstdint>
+
 #include "engine/context.h"
 #include "kernels/cuda/launch/atomic.h"
 
@@ -26,6 +28,16 @@ TT_DEVICE inline int64_t fault(FaultCell* cell, int64_t value, int64_t dim, int6
   }
   return 0;
 }
+
+// Keeps, of all faults of a call, the one with the least `rank` (not negative), whichever is found first; the other values
+// are every fault's of the call. fault_rank() gives the rank back.
+TT_DEVICE inline void ranked_fault(FaultCell* cell, int64_t rank, int64_t first, int64_t second) {
+  atomic_most(&cell->values[0], INT64_MAX - rank);  // a cell begins as zeros
+  cell->values[1] = first;
+  cell->values[2] = second;
+  cell->raised = 1;
+}
+inline int64_t fault_rank(const FaultCell& cell) { return INT64_MAX - cell.values[0]; }
 
 // Negative ones count from the end; the caller wraps them.
 TT_DEVICE inline bool in_range(int64_t index, int64_t size) { return index >= -size && index < size; }
