@@ -1,6 +1,5 @@
 #include "tests/cuda/simulated/runtime.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -77,13 +76,7 @@ SimulatedRuntime::SimulatedRuntime(Options options)
 
 SimulatedRuntime::~SimulatedRuntime() {
   for (const auto& stream : streams_) drain(*stream);
-  for (const auto& [data, owner] : memory_) {
-    if (!range_of(reserved_, data) || data >= range_of(reserved_, data)->first + range_of(reserved_, data)->second) {
-      std::free(const_cast<char*>(data));
-    }
-  }
   for (const auto& [data, bytes] : pinned_) std::free(const_cast<char*>(data));
-  for (const auto& [data, bytes] : reserved_) munmap(const_cast<char*>(data), bytes);
 }
 
 void SimulatedRuntime::fail_next_kernel(std::string why) {
@@ -177,15 +170,20 @@ void SimulatedRuntime::run_first(Stream& stream) {
   if (stream.queue.front().awaited) run_until(stream.queue.front().awaited);
   Job job = std::move(stream.queue.front());
   stream.queue.pop_front();
-  if (job.run) job.run();
+  if (job.run) {
+    guarded_.open();
+    job.run();
+  }
   if (job.mark) job.mark->done = true;
 }
 
 void SimulatedRuntime::run_until(const std::shared_ptr<Mark>& mark) {
+  const GuardedMemory::Opening opening(guarded_);
   while (!mark->done && !mark->stream->queue.empty()) run_first(*mark->stream);
 }
 
 void SimulatedRuntime::drain(Stream& stream) {
+  const GuardedMemory::Opening opening(guarded_);
   while (!stream.queue.empty()) run_first(stream);
 }
 
@@ -268,10 +266,10 @@ void* SimulatedRuntime::allocate(size_t bytes) {
   note("cudaMalloc", bytes);
   check_device(current_device);
   if (fail_allocations_ || bytes > options_.memory - current().held) return nullptr;
-  void* p = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
+  char* p = guarded_.take(bytes);
   if (!p) return nullptr;
-  std::memset(p, 0xa5, bytes);  // nobody may rely on what it held
-  memory_[static_cast<char*>(p)] = {bytes, current_device};
+  guarded_.add(p, bytes);
+  memory_[p] = {bytes, current_device};
   current().held += bytes;
   return p;
 }
@@ -283,8 +281,9 @@ void SimulatedRuntime::free(void* p) noexcept {
   if (at == memory_.end()) std::abort();
   drain_device(at->second.second);
   devices_[at->second.second].held -= at->second.first;
+  guarded_.remove(static_cast<char*>(p), at->second.first);
+  guarded_.give_back(static_cast<char*>(p));
   memory_.erase(at);
-  std::free(p);
 }
 
 void* SimulatedRuntime::allocate_host(size_t bytes) {
@@ -327,24 +326,20 @@ void SimulatedRuntime::memory_info(uint64_t* free, uint64_t* total) {
 void* SimulatedRuntime::reserve(size_t bytes) {
   Lock lock(mutex_);
   note("cuMemAddressReserve", bytes);
-  void* p = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) return nullptr;
-  reserved_[static_cast<char*>(p)] = bytes;
-  return p;
+  return guarded_.take(bytes);
 }
 
 void SimulatedRuntime::release(void* addresses, size_t bytes) noexcept {
   Lock lock(mutex_);
   note("cuMemAddressFree", bytes);
-  reserved_.erase(static_cast<char*>(addresses));
-  munmap(addresses, bytes);
+  guarded_.give_back(static_cast<char*>(addresses));
 }
 
 bool SimulatedRuntime::map(void* at, size_t bytes, PhysicalHandle* piece) {
   Lock lock(mutex_);
   note("cuMemMap", bytes);
   if (fail_allocations_ || bytes > options_.memory - current().held) return false;
-  if (mprotect(at, bytes, PROT_READ | PROT_WRITE) != 0) return false;
+  guarded_.add(static_cast<char*>(at), bytes);
   memory_[static_cast<char*>(at)] = {bytes, current_device};
   current().held += bytes;
   *piece = next_piece_++;
@@ -358,7 +353,7 @@ void SimulatedRuntime::unmap(void* at, size_t bytes, PhysicalHandle) noexcept {
   if (found == memory_.end() || found->second.first != bytes) std::abort();
   devices_[found->second.second].held -= bytes;
   memory_.erase(found);
-  mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  guarded_.remove(static_cast<char*>(at), bytes);
 }
 
 // ---- Streams and events --------------------------------------------------------------------
@@ -436,6 +431,7 @@ bool SimulatedRuntime::done(EventHandle handle) {
   const std::shared_ptr<Mark> mark = static_cast<Event*>(handle)->mark;
   if (!mark || mark->done) return true;
   check_device(mark->stream->device);
+  const GuardedMemory::Opening opening(guarded_);
   if (!mark->stream->queue.empty()) run_first(*mark->stream);  // so that polling ends
   return false;
 }

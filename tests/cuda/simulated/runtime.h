@@ -2,7 +2,8 @@
 //
 // Streams are queues. Work is put off until somebody waits for it, as long as events and streams allow, so that a missing
 // wait shows as a wrong value; freeing memory waits for the device, as CUDA does. Faults are ordered: an allocation that
-// fails, a kernel that fails, a device that is lost. Every call is recorded. Thread-safe.
+// fails, a kernel that fails, a device that is lost. Every call is recorded. Host code that touches a device's memory ends
+// the process (guarded_memory.h). Thread-safe.
 #pragma once
 
 #include <deque>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "kernels/cuda/runtime/runtime.h"
+#include "tests/cuda/simulated/guarded_memory.h"
 
 namespace tt::cuda {
 
@@ -132,12 +134,12 @@ class SimulatedRuntime final : public Runtime {
 
   const Options options_;
   mutable std::recursive_mutex mutex_;  // guards all below
+  GuardedMemory guarded_;
   std::vector<Device> devices_;
   std::set<std::unique_ptr<Stream>> streams_;
   std::map<const char*, std::pair<size_t, int>> memory_;  // device's: bytes and device
   std::map<const char*, size_t> pinned_;
   std::map<const char*, Registered> registered_;
-  std::map<const char*, size_t> reserved_;
   PhysicalHandle next_piece_ = 1;
   std::vector<std::string> calls_;
   std::string failing_kernel_;

@@ -1,0 +1,101 @@
+#include "tests/cuda/simulated/guarded_memory.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+#include "engine/rules/error.h"
+
+namespace tt::cuda {
+namespace {
+
+constexpr size_t kRange = size_t{256} << 30;
+constexpr size_t kPage = size_t{2} << 20;  // huge ones, so that opening and closing costs microseconds
+
+std::atomic<uintptr_t> guarded{0};  // where the range begins, for the handler
+std::atomic<bool> opened{false};
+struct sigaction other_handler;
+
+size_t whole_pages(size_t bytes, size_t page) { return (bytes + page - 1) / page * page; }
+size_t whole_pages(size_t bytes) { return whole_pages(bytes, static_cast<size_t>(sysconf(_SC_PAGESIZE))); }
+
+// Nothing but what a signal handler may call.
+void tell(const char* what, uintptr_t address) {
+  char digits[19] = "0x", *to = digits + 2;
+  for (int shift = 60; shift >= 0; shift -= 4) *to++ = "0123456789abcdef"[address >> shift & 15];
+  *to = '\n';
+  static_cast<void>(!write(STDERR_FILENO, what, strlen(what)));
+  static_cast<void>(!write(STDERR_FILENO, digits, sizeof digits));
+}
+
+// What it was goes on once the handler has returned: the instruction fails again.
+void told_segmentation_fault(int, siginfo_t* info, void*) {
+  const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+  if (address - guarded < kRange) {
+    tell(opened ? "device code touched memory that nobody holds at " : "host code touched device memory at ", address);
+    signal(SIGSEGV, SIG_DFL);
+  } else {
+    sigaction(SIGSEGV, &other_handler, nullptr);
+  }
+}
+
+}  // namespace
+
+GuardedMemory::GuardedMemory() {
+  void* range = mmap(nullptr, kRange, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  check(range != MAP_FAILED, "no addresses for simulated devices");
+  madvise(range, kRange, MADV_HUGEPAGE);
+  range_ = static_cast<char*>(range);
+  guarded = reinterpret_cast<uintptr_t>(range);
+  struct sigaction handler {};
+  handler.sa_sigaction = &told_segmentation_fault;
+  handler.sa_flags = SA_SIGINFO;
+  sigaction(SIGSEGV, &handler, &other_handler);
+}
+
+GuardedMemory::~GuardedMemory() {
+  sigaction(SIGSEGV, &other_handler, nullptr);
+  munmap(range_, kRange);
+}
+
+char* GuardedMemory::take(size_t bytes) {
+  char* at = reinterpret_cast<char*>(whole_pages(reinterpret_cast<uintptr_t>(range_), kPage));
+  for (const auto& [begin, size] : taken_) {  // the first gap that is large enough
+    if (static_cast<size_t>(begin - at) >= bytes) break;
+    at = begin + whole_pages(size, kPage);
+  }
+  if (at + bytes > range_ + kRange) return nullptr;
+  taken_[at] = bytes;
+  return at;
+}
+
+void GuardedMemory::give_back(char* addresses) { taken_.erase(addresses); }
+
+void GuardedMemory::add(char* at, size_t bytes) {
+  mprotect(at, whole_pages(bytes), PROT_READ | PROT_WRITE);
+  std::memset(at, 0xa5, bytes);
+  pieces_[at] = bytes;
+  if (!is_open_) mprotect(at, whole_pages(bytes), PROT_NONE);
+}
+
+void GuardedMemory::remove(char* at, size_t bytes) {
+  madvise(at, whole_pages(bytes), MADV_DONTNEED);
+  mprotect(at, whole_pages(bytes), PROT_NONE);
+  pieces_.erase(at);
+}
+
+// Pieces side by side at once.
+void GuardedMemory::protect(bool open) {
+  is_open_ = opened = open;
+  for (auto piece = pieces_.begin(); piece != pieces_.end();) {
+    char *const begin = piece->first, *end = begin;
+    for (; piece != pieces_.end() && piece->first == end; ++piece) end += whole_pages(piece->second);
+    mprotect(begin, static_cast<size_t>(end - begin), open ? PROT_READ | PROT_WRITE : PROT_NONE);
+  }
+}
+
+}  // namespace tt::cuda
