@@ -1,9 +1,9 @@
 // Schur: a square matrix as Z H Z^H, where H is a triangle but for blocks of two on its diagonal; of one row-major
 // matrix by a group of threads.
 //
-// Francis's double shift (Golub and Van Loan, "Matrix Computations", 7.5). Its two shifts come as their sum and product,
-// which of a real matrix are real: the same steps serve real and complex ones. Blocks of two are left as they are; what
-// is below the diagonal within them is not 0, and everything else there is.
+// Francis's double shift (Golub and Van Loan, "Matrix Computations", 7.5). Its two shifts come as their sum and
+// product, which of a real matrix are real: the same steps serve real and complex ones. Blocks of two are left as they
+// are; what is below the diagonal within them is not 0, and everything else there is.
 //
 // All threads of the group call these, with the same arguments; what they wrote is there for all afterwards.
 #pragma once
