@@ -46,8 +46,7 @@ struct Schur {
     int count;
     T v[2], factor;  // of v, what comes after the 1
 
-    template <typename Step>
-    TT_DEVICE void apply(T* x, Step step, T by, bool from_the_right) const {
+    TT_DEVICE void apply(T* x, int64_t step, T by, bool from_the_right) const {
       T along = x[0];
       for (int i = 1; i < count; ++i) along += x[i * step] * (from_the_right ? v[i - 1] : math::conj(v[i - 1]));
       along *= by;
@@ -125,10 +124,10 @@ struct Schur {
   // the shifts and chased down.
   TT_DEVICE void sweep(Group& group, int64_t begin, int64_t end, const Shifts& shifts) const {
     const int64_t top = z ? 0 : begin, right = z ? n : end;  // without vectors the rest of H is nobody's
-    const T a = at(begin, begin), c = at(begin + 1, begin);
+    const T first = at(begin, begin), below = at(begin + 1, begin);
     // The first column of H^2 - sum H + product.
-    T x[3] = {a * (a - shifts.sum) + at(begin, begin + 1) * c + shifts.product,
-              c * (a + at(begin + 1, begin + 1) - shifts.sum), c * at(begin + 2, begin + 1)};
+    T x[3] = {first * (first - shifts.sum) + at(begin, begin + 1) * below + shifts.product,
+              below * (first + at(begin + 1, begin + 1) - shifts.sum), below * at(begin + 2, begin + 1)};
     for (int64_t k = begin; k + 1 < end; ++k) {
       const int count = k + 2 < end ? 3 : 2;
       for (int i = 0; i < 3 && k > begin; ++i) x[i] = i < count ? at(k + i, k - 1) : T(0);
