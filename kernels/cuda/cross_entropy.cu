@@ -84,7 +84,7 @@ struct Gradients {
 template <int kLanes, typename T, typename Pass>
 void take_rows(const Queue& queue, const Pass& pass) {
   for_each_row<kOfOne<T, kLanes>>(queue, pass.along.rows(), pass.along.n,
-                          [=] TT_DEVICE(Group & group) { pass.template take<kLanes>(group, group.index()); });
+                                  [=] TT_DEVICE(Group & group) { pass.template take<kLanes>(group, group.index()); });
 }
 template <typename T, typename Pass>
 void take_columns(const Queue& queue, const Pass& pass) {

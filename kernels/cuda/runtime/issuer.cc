@@ -19,7 +19,7 @@ constexpr size_t kMost = 4096;    // what is longer is cut: its length is no ste
 constexpr size_t kMostKnown = 16;
 constexpr size_t kMostSeen = 64;
 constexpr size_t kMostVariants = 4;
-constexpr int kMostCostly = 4;    // replays in a row, then what is replayed is given up
+constexpr int kMostCostly = 4;    // replays in a row that cost what their launches would, then they are given up
 // What it takes to change a launch in a graph, in launches: of a kernel of ours, and of what a library has to be asked for
 // again. An estimate from others' reports: it has not been measured.
 constexpr double kChangeOfKernel = 0.25, kChangeOfOther = 3;
@@ -270,15 +270,13 @@ void Issuer::replay() {
   double cost = 0;
   size_t variants = 0;
   Known* known = nearest(&cost, &variants);
-  if (known && cost > 0.5 * static_cast<double>(stretch_.size())) {
-    known = variants < kMostVariants ? keep() : known;
-    costly_ = variants < kMostVariants ? 0 : costly_ + 1;
-    if (costly_ == kMostCostly) {
-      give_up("the parameters of its launches change every time");
-      known = nullptr;
-    }
-  } else {
-    costly_ = 0;
+  const double launches = static_cast<double>(stretch_.size());
+  costly_ = known && cost >= launches && variants == kMostVariants ? costly_ + 1 : 0;
+  if (costly_ == kMostCostly) {
+    give_up("the parameters of its launches change every time");
+    known = nullptr;
+  } else if (known && cost > 0.5 * launches && variants < kMostVariants) {
+    known = keep();
   }
   if (known && change(*known)) {
     launch(*known);
