@@ -10,8 +10,10 @@
 #include "engine/parallel.h"
 #include "kernels/common/draws.h"
 #include "kernels/common/element.h"
+#include "kernels/common/scale_kept.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/walks/block.h"
+#include "kernels/cpu/walks/chain.h"
 #include "kernels/cpu/walks/copy.h"
 #include "kernels/cpu/walks/parts.h"
 
@@ -163,6 +165,11 @@ void random_like(const Tensor&, std::optional<int64_t> from, std::optional<int64
 void bernoulli_like(const Tensor&, double p, Tensor& out) {
   check_bernoulli(p);
   draw_uniform(out, [=]<typename C>(C u) { return static_cast<C>(u < static_cast<C>(p)); });
+}
+
+void dropout(const Tensor& input, double p, Tensor& output, Tensor& kept) {
+  bernoulli_like(input, 1 - p, kept);
+  run_chain(ScaleKept(input, kept, p).steps(), output);
 }
 
 void bernoulli(const Tensor& input, Tensor& out) {

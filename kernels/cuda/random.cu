@@ -6,10 +6,13 @@
 #include "kernels/common/draws.h"
 #include "kernels/common/parts.h"
 #include "kernels/common/scalar_math.h"
+#include "kernels/common/scale_kept.h"
+#include "kernels/cuda/chain.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/access.h"
 #include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/floating.h"
 #include "kernels/cuda/launch/layout.h"
 #include "kernels/cuda/launch/vectors.h"
 #include "kernels/cuda/random.h"
@@ -246,6 +249,49 @@ void bernoulli_like(const Tensor&, double p, Tensor& out) {
 void bernoulli(const Tensor& input, Tensor& out) {
   FaultCell* cell = open_fault(queue_of(out), &no_probability);
   draw_as<double>(out, Uniform(), BelowOwn{Layout<1>(input.sizes(), {input.strides()}), Access(input), cell});
+}
+
+namespace {
+
+// Draws what is kept as Below does, and scales it as the operator scale_kept.
+template <typename T>
+struct Dropout {
+  Place place;
+  int64_t n;
+  Wide<T> share;  // that is kept
+  const T* x;
+  T* y;
+  Bool* kept;
+
+  TT_DEVICE void operator()(int64_t block) const {
+    using C = Wide<T>;
+    Drawn<float> drawn;
+    Uniform()(place.words(block), &drawn);
+    TT_UNROLL
+    for (int j = 0; j < drawn.kCount; ++j) {
+      const int64_t i = element_of(block, j, drawn.kCount);
+      if (i >= n) continue;
+      const bool keep = drawn.at[j] < static_cast<float>(share);
+      kept[i] = Bool(keep);
+      y[i] = convert<T>(keep ? convert<C>(x[i]) / share : C(0));
+    }
+  }
+};
+
+}  // namespace
+
+void dropout(const Tensor& input, double p, Tensor& output, Tensor& kept) {
+  if (is_complex(input.dtype())) {
+    bernoulli_like(input, 1 - p, kept);
+    return run_chain(ScaleKept(input, kept, p).steps(), output);
+  }
+  const Tensor x = contiguous(input);
+  const Place place = Place::take(x.numel(), 1);
+  with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    for_each(queue_of(output), place.blocks,
+             Dropout<T>{place, x.numel(), static_cast<Wide<T>>(1 - p), x.data_as<T>(), output.data_as<T>(),
+                        kept.data_as<Bool>()});
+  });
 }
 
 // An order is drawn one by one, so the host does it, and the device gets it when it comes there: graphs do not hold it.

@@ -324,6 +324,23 @@ def test_memory_figures(torch):
     assert "reserved" in torch.cuda.memory_summary() and torch.cuda.memory_stats()["num_ooms"] >= 0
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("p", [0.25, 1.0])
+def test_dropout_keeps_what_the_cpu_keeps(torch, dtype, p):
+    """Of the same generator's state, forward and backward; rows of a transposed matrix too."""
+    results = []
+    for device in ("cpu", "cuda"):
+        x = torch.arange(1, 1201, device=device).reshape(30, 40).to(getattr(torch, dtype)).t().requires_grad_()
+        torch.manual_seed(1)
+        y = torch.nn.functional.dropout(x, p)
+        (grad,) = torch.autograd.grad(y, x, torch.ones_like(y))
+        results.append((y.cpu(), grad.cpu()))
+    (y, grad), (other_y, other_grad) = results
+    assert torch.equal(y, other_y) and torch.equal(grad, other_grad)
+    kept = (y != 0).float().mean().item()
+    assert abs(kept - (1 - p)) < 0.06
+
+
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_cross_entropy_of_logits_far_from_zero(torch, device):
     """They lose nothing against the same ones around zero, forward or backward."""
