@@ -9,6 +9,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/runtime/device.h"
+#include "tests/kernels/tensors.h"
 
 namespace tt::cuda {
 namespace {
@@ -34,6 +35,7 @@ void assemble_once() {
 
 SimulatedEngine::SimulatedEngine() : scope_((assemble_once(), &context_)) {
   context_.account = std::make_shared<Account>("session 1");
+  testing::random_bits().seed();  // a test's tensors are the same whatever ran before it
 }
 
 }  // namespace tt::cuda
