@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/launch/floating.h"
+#include "kernels/cuda/launch/index_divider.h"
 
 namespace tt::cuda {
 
@@ -36,13 +37,23 @@ using Sums = TwoSums<double>;
 
 // term(outer index, channel, offset) gives an element's pair.
 template <typename C, typename Term, typename G>
-TT_DEVICE Sums sum_run(const G& group, const ChannelShape& shape, int64_t c, int64_t begin, int64_t end,
-                       const Term& term) {
+TT_DEVICE Sums sum_run(const G& group, const ChannelShape& shape, const IndexDivider& by_inner, int64_t c,
+                       int64_t begin, int64_t end, const Term& term) {
+  constexpr int kAhead = 4;  // elements whose loads are on their way at once
   TwoSums<C> sums;
-  for (int64_t e = begin + group.rank(); e < end; e += group.size()) {
-    const int64_t o = shape.inner == 1 ? e : e / shape.inner;
+  const auto take = [&](int64_t e) {
+    const int64_t o = by_inner.quotient(e);
     sums += term(o, c, shape.run(o, c) + e - o * shape.inner);
+  };
+  const int64_t step = group.size();
+  int64_t e = begin + group.rank();
+  TT_ROLLED
+  for (; e + (kAhead - 1) * step < end; e += kAhead * step) {
+    TT_UNROLL
+    for (int a = 0; a < kAhead; ++a) take(e + a * step);
   }
+  TT_ROLLED
+  for (; e < end; e += step) take(e);
   return {static_cast<double>(sums.first), static_cast<double>(sums.second)};
 }
 
@@ -57,9 +68,10 @@ inline int64_t parts_of(const ChannelShape& shape) {
 
 template <typename C, typename Term, typename Finish>
 void sum_channels_at_once(const Queue& queue, ChannelShape shape, Term term, Finish finish) {
+  const IndexDivider by_inner(shape.inner, shape.count());
   for_each_group(queue, shape.channels, shape.count(), [=] TT_DEVICE(Group& group) {
     const int64_t c = group.index();
-    const Sums sums = group.reduce(sum_run<C>(group, shape, c, 0, shape.count(), term), Add());
+    const Sums sums = group.reduce(sum_run<C>(group, shape, by_inner, c, 0, shape.count(), term), Add());
     if (group.rank() == 0) finish(c, sums);
   });
 }
@@ -76,10 +88,11 @@ void sum_parts(const Queue& queue, ChannelShape shape, int64_t parts, Term term,
       partial[c * parts + part] = {static_cast<double>(sums.first), static_cast<double>(sums.second)};
     });
   } else {
+    const IndexDivider by_inner(shape.inner, count);
     for_each_group(queue, parts * channels, count / parts, [=] TT_DEVICE(Group& group) {
       const int64_t part = group.index() % parts, c = group.index() / parts;
       const int64_t begin = count * part / parts, end = count * (part + 1) / parts;
-      const Sums sums = group.reduce(sum_run<C>(group, shape, c, begin, end, term), Add());
+      const Sums sums = group.reduce(sum_run<C>(group, shape, by_inner, c, begin, end, term), Add());
       if (group.rank() == 0) partial[group.index()] = sums;
     });
   }
@@ -113,7 +126,12 @@ void for_each_in_channels(const Queue& queue, ChannelShape shape, F f) {
       for (int64_t i = group.rank(); i < inner; i += group.size()) f(c, start + i);
     });
   } else {
-    for_each(queue, shape.outer * channels * inner, [=] TT_DEVICE(int64_t i) { f(i / inner % channels, i); });
+    const int64_t n = shape.outer * channels * inner;
+    const IndexDivider by_inner(inner, n), by_channels(channels, n);
+    for_each(queue, n, [=] TT_DEVICE(int64_t i) {
+      const int64_t run = by_inner.quotient(i);
+      f(run - by_channels.quotient(run) * channels, i);
+    });
   }
 }
 

@@ -1,0 +1,31 @@
+// IndexDivider: division of indices by a number that is known before the launch.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "kernels/cuda/launch/divider.h"
+
+namespace tt::cuda {
+
+// Of indices below `end`: by Divider where they and the divisor are small enough, as they mostly are. Never of any index
+// where the divisor is 0.
+class IndexDivider {
+ public:
+  IndexDivider() = default;
+  IndexDivider(int64_t divisor, int64_t end) : divisor_(divisor) {
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    is_small_ = divisor > 0 && divisor <= kMost && end <= kMost;
+    if (is_small_) small_ = Divider(static_cast<uint32_t>(divisor));
+  }
+  TT_FUNCTION int64_t quotient(int64_t i) const {
+    return is_small_ ? static_cast<int64_t>(small_.quotient(static_cast<uint32_t>(i))) : i / divisor_;
+  }
+
+ private:
+  int64_t divisor_ = 1;
+  Divider small_;
+  bool is_small_ = true;
+};
+
+}  // namespace tt::cuda
