@@ -67,7 +67,7 @@ asan tsan: setup ## Run the tests under AddressSanitizer and UBSan, or ThreadSan
 	@$(CLEAN_ENV) deploy/run_tests.sh $@
 
 format: ## Format C++ and Python
-	@git ls-files '*.cc' '*.h' | xargs clang-format -i
+	@git ls-files '*.cc' '*.h' '*.cu' | xargs clang-format -i
 	@$(PYTHON) -m pip install --quiet ruff && $(PYTHON) -m ruff format python tests benchmarks examples engine/generate
 
 lint: build ## clang-tidy and ruff

@@ -40,7 +40,8 @@ Tensor unreduce(const Tensor& g, SizesView sizes, std::optional<int64_t> dim, bo
 // How many elements of `sizes` a reduction over `dims` puts into one.
 int64_t reduced_count(SizesView sizes, Dims dims);
 Tensor var_grad(const Tensor& g, const Tensor& input, Dims dims, int64_t correction, bool keepdim);
-Tensor std_grad(const Tensor& g, const Tensor& input, const Tensor& result, Dims dims, int64_t correction, bool keepdim);
+Tensor std_grad(const Tensor& g, const Tensor& input, const Tensor& result, Dims dims, int64_t correction,
+                bool keepdim);
 Tensor prod_grad(const Tensor& g, const Tensor& input);
 Tensor prod_dim_grad(const Tensor& g, const Tensor& input, int64_t dim, bool keepdim);
 // amax, amin, and max and min of everything: shared evenly where several elements are the extremum.
@@ -77,7 +78,6 @@ Tensor index_grad(const Tensor& g, SizesView sizes, const Tensors& indices);
 // matmul's, with its rules for one-dimensional and batched arguments.
 Tensor matmul_grad_input(const Tensor& g, const Tensor& input, const Tensor& other);
 Tensor matmul_grad_other(const Tensor& g, const Tensor& input, const Tensor& other);
-
 
 // Pointwise.
 

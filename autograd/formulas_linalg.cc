@@ -124,8 +124,9 @@ Tensors triangular_solved_grad(const Tensor& g, const Tensor& a, const Tensor& r
 }
 
 Tensor qr_grad(const Tensor& gq, const Tensor& gr, const Tensor& q, const Tensor& r, std::string_view mode) {
-  check(mode != "r", "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
-                     "linalg.qr(A, mode='reduced') if you are going to require gradients.");
+  check(mode != "r",
+        "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
+        "linalg.qr(A, mode='reduced') if you are going to require gradients.");
   const int64_t m = q.size(-2), n = r.size(-1), k = std::min(m, n);
   check(mode != "complete" || m <= n,
         "The QR decomposition is not differentiable when mode='complete' and nrows > ncols.");

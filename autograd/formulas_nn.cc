@@ -91,8 +91,7 @@ Tensor cross_entropy_grad(const Tensor& g, const Tensor& input, const Tensor& ta
                                        reduction);
   }
   const int64_t channel = composites::class_dim(input);
-  const Tensor picked =
-      ops::nll_loss_backward(g, target, weight, total_weight, input.sizes(), ignore_index, reduction);
+  const Tensor picked = ops::nll_loss_backward(g, target, weight, total_weight, input.sizes(), ignore_index, reduction);
   return ops::log_softmax_backward(picked, ops::log_softmax(input, channel, std::nullopt), channel);
 }
 

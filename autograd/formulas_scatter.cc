@@ -29,7 +29,8 @@ Tensor product_src_grad(const Tensor& g, const Tensor& input, int64_t dim, const
   const Tensor zeros = ops::scatter_add(ops::zeros_like(input), dim, index, ops::to_dtype(zero, input.dtype()));
   const Tensor only = ops::logical_and(zero, ops::eq(ops::gather(zeros, dim, index), 1.0));
   const Tensor others = ops::scatter_combine(input, dim, index, ops::masked_fill(src, only, 1.0), "prod");
-  const Tensor divided = ops::true_divide(ops::gather(ops::mul(g, result), dim, index), ops::masked_fill(src, zero, 1.0));
+  const Tensor divided =
+      ops::true_divide(ops::gather(ops::mul(g, result), dim, index), ops::masked_fill(src, zero, 1.0));
   return ops::where(only, ops::gather(ops::mul(g, others), dim, index), divided);
 }
 

@@ -40,8 +40,8 @@ Tensor diagonal_grad(const Tensor& g, SizesView sizes, int64_t offset, int64_t d
 
 Tensor as_strided_grad(const Tensor& g, const Tensor& input, SizesView size, SizesView stride,
                        std::optional<int64_t> offset) {
-  Geometry view{Sizes(size.begin(), size.end()), Sizes(stride.begin(), stride.end()),
-                offset.value_or(input->offset), true};
+  Geometry view{Sizes(size.begin(), size.end()), Sizes(stride.begin(), stride.end()), offset.value_or(input->offset),
+                true};
   Geometry base{input.sizes(), input.strides(), input->offset, true};
   return Region{base, view, g.dtype(), g.device()}.spread(g);
 }

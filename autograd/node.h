@@ -55,7 +55,7 @@ class Node : public RefCounted {
 
   // Later nodes have larger ones than those they depend on; leaves the largest of all.
   uint64_t sequence() const { return sequence_; }
-  uint32_t site() const { return site_; }          // the user's line that the operation ran for
+  uint32_t site() const { return site_; }  // the user's line that the operation ran for
   uint32_t outputs() const { return outputs_; }
 
   // Numbers the node, and notes the line it is for. To be called once its edges are there: asking a

@@ -52,7 +52,9 @@ size_t padded(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
 }  // namespace
 
 OperatorNode::OperatorNode(const Call& call, const Gradient& gradient)
-    : Node(static_cast<uint32_t>(std::max<size_t>(call.inferred.outputs.size(), 1))), op_(call.op), gradient_(&gradient) {
+    : Node(static_cast<uint32_t>(std::max<size_t>(call.inferred.outputs.size(), 1))),
+      op_(call.op),
+      gradient_(&gradient) {
   add_edges(call);
   enter_tape();
   keep_arguments(call);
@@ -96,19 +98,25 @@ void OperatorNode::keep_arguments(const Call& call) {
       args_.back().tensors = nullptr;
       if (metas >> i & 1) list_sizes_ = std::make_unique<std::vector<Sizes>>();
       for (const TensorMeta* t : arg.list()) {
-        if (read) keep(call, at, edge, t);
-        else if (metas >> i & 1) list_sizes_->push_back(t ? t->sizes : Sizes());
+        if (read)
+          keep(call, at, edge, t);
+        else if (metas >> i & 1)
+          list_sizes_->push_back(t ? t->sizes : Sizes());
         ++edge;
       }
       continue;
     }
     if (arg.kind == Arg::Kind::kTensor) {
       args_.back() = Arg();
-      if (read) keep(call, at, call.op->params[i].differentiable ? edge : -1, arg.tensor);
-      else if (metas >> i & 1) keep_shape(at, *arg.tensor);
+      if (read)
+        keep(call, at, call.op->params[i].differentiable ? edge : -1, arg.tensor);
+      else if (metas >> i & 1)
+        keep_shape(at, *arg.tensor);
     } else if (bytes_of(arg) > 0) {
-      if (gradient_->plain >> i & 1) has_bytes = true;
-      else args_.back() = Arg();  // nobody reads it, and it dies with the call
+      if (gradient_->plain >> i & 1)
+        has_bytes = true;
+      else
+        args_.back() = Arg();  // nobody reads it, and it dies with the call
     }
     if (call.op->params[i].differentiable) ++edge;
   }
@@ -215,8 +223,10 @@ Tensor OperatorNode::restore(const Saved& saved) {
 size_t OperatorNode::first_edge(size_t param) const {
   size_t edge = 0;
   for (size_t i = 0; i < param; ++i) {
-    if (is_list(args_[i])) edge += args_[i].size;
-    else edge += op_->params[i].differentiable ? 1 : 0;
+    if (is_list(args_[i]))
+      edge += args_[i].size;
+    else
+      edge += op_->params[i].differentiable ? 1 : 0;
   }
   return edge;
 }
@@ -250,9 +260,7 @@ Tensor Backward::gradient(uint32_t output) {
   return gradients_[output];
 }
 
-Tensors Backward::gradients() {
-  return Tensors(gradients_.begin(), gradients_.end());
-}
+Tensors Backward::gradients() { return Tensors(gradients_.begin(), gradients_.end()); }
 
 Tensor Backward::restore(const Saved& saved) const {
   Tensor t = node_.restore(saved);

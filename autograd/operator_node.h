@@ -6,9 +6,9 @@
 #include "absl/container/inlined_vector.h"
 #include "autograd/gradient.h"
 #include "autograd/node.h"
-#include "engine/rules/recycled.h"
 #include "engine/dispatcher.h"
 #include "engine/operand.h"
+#include "engine/rules/recycled.h"
 
 namespace tt::autograd {
 
@@ -61,8 +61,8 @@ class OperatorNode final : public Node, public Recycled<OperatorNode> {
   absl::InlinedVector<Saved, 2> saved_;
   std::unique_ptr<Shape> shapes_;
   std::unique_ptr<std::vector<Sizes>> list_sizes_;  // of the list whose entries' sizes are asked for
-  std::unique_ptr<char[]> bytes_;  // of lists and strings among args_
-  uint32_t needed_ = 0;            // the parameters whose gradients are wanted, as bits
+  std::unique_ptr<char[]> bytes_;                   // of lists and strings among args_
+  uint32_t needed_ = 0;                             // the parameters whose gradients are wanted, as bits
   uint32_t kept_results_ = 0;
   bool released_ = false;
 };

@@ -45,7 +45,9 @@ void backward_feed(Call& call) {
   give_progress(call);
 }
 
-void backward_end(Call& call) { call.outputs = Tape::current().find(call.args[0].integer).finish(list_of(call.args[1])); }
+void backward_end(Call& call) {
+  call.outputs = Tape::current().find(call.args[0].integer).finish(list_of(call.args[1]));
+}
 
 void backward_drop(Call& call) { Tape::current().drop(call.args[0].integer); }
 
@@ -69,8 +71,8 @@ void requires_grad(Call& call) {
   Tensor input = call.tensor(0);
   bool value = call.args[1].to_bool();
   check(input->is_leaf(), "you can only change requires_grad flags of leaf variables.");
-  check(!value || has_gradients(input.dtype()), "only Tensors of floating point and complex dtype can require gradients, got ",
-        name(input.dtype()));
+  check(!value || has_gradients(input.dtype()),
+        "only Tensors of floating point and complex dtype can require gradients, got ", name(input.dtype()));
   input->requires_grad = value;
 }
 

@@ -157,17 +157,15 @@ void Task::count_dependencies() {
 
 void Task::make_ready(uint32_t index) {
   ready_.push_back(index);
-  std::push_heap(ready_.begin(), ready_.end(), [this](uint32_t a, uint32_t b) {
-    return states_[a].node->sequence() < states_[b].node->sequence();
-  });
+  std::push_heap(ready_.begin(), ready_.end(),
+                 [this](uint32_t a, uint32_t b) { return states_[a].node->sequence() < states_[b].node->sequence(); });
 }
 
 bool Task::advance(int64_t stop) {
   PassMode mode(options_.create_graph);
   while (!ready_.empty()) {
-    std::pop_heap(ready_.begin(), ready_.end(), [this](uint32_t a, uint32_t b) {
-      return states_[a].node->sequence() < states_[b].node->sequence();
-    });
+    std::pop_heap(ready_.begin(), ready_.end(),
+                  [this](uint32_t a, uint32_t b) { return states_[a].node->sequence() < states_[b].node->sequence(); });
     uint32_t index = ready_.back();
     ready_.pop_back();
     if (visit(index, stop)) return true;
@@ -250,7 +248,8 @@ namespace {
 Tensors zeros_of(SizesView shapes) {
   Tensors result;
   while (!shapes.empty()) {
-    check(shapes.size() >= 2 && is_valid(shapes[0]) && shapes[1] >= 0 && shapes[1] <= static_cast<int64_t>(shapes.size()) - 2,
+    check(shapes.size() >= 2 && is_valid(shapes[0]) && shapes[1] >= 0 &&
+              shapes[1] <= static_cast<int64_t>(shapes.size()) - 2,
           "shapes are dtype, rank and sizes, got ", shapes);
     size_t rank = static_cast<size_t>(shapes[1]);
     result.push_back(ops::zeros(shapes.subspan(2, rank), static_cast<DType>(shapes[0]), Device{}));
@@ -310,7 +309,8 @@ Tensors Task::finish(absl::Span<const Tensor> captures) {
     if (parked_.empty()) break;
     // A hook that the client has not asked for, or has taken away since.
     auto [stop, parked] = *parked_.begin();
-    check(states_[parked.state].node->stop() != stop, "the backward pass waits for the gradients of the function ", stop);
+    check(states_[parked.state].node->stop() != stop, "the backward pass waits for the gradients of the function ",
+          stop);
     const Tensor none;
     feed(stop, absl::Span<const Tensor>(&none, 1));
   }
@@ -327,7 +327,8 @@ Tensor Task::capture_of(const Tensor& tensor) const {
     Edge edge = edge_of(tensor);
     uint32_t state = find(edge.node.get());
     for (const Capture& capture : captures_) {
-      if (state != kNone && capture.state == state && capture.output == edge.output && capture.gradient) return capture.gradient;
+      if (state != kNone && capture.state == state && capture.output == edge.output && capture.gradient)
+        return capture.gradient;
     }
   }
   return ops::zeros(tensor.sizes(), tensor.dtype(), tensor.device());

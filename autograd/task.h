@@ -47,8 +47,8 @@ class Task {
  private:
   struct State {
     Ref<Node> node;
-    Gradients gradients;         // what has arrived so far, by output
-    uint32_t dependencies = 0;   // edges that have not delivered yet
+    Gradients gradients;        // what has arrived so far, by output
+    uint32_t dependencies = 0;  // edges that have not delivered yet
     uint32_t hooks_done = 0;
     bool needed = false;
     bool captured = false;
@@ -66,8 +66,8 @@ class Task {
   void discover();
   std::vector<uint32_t> oldest_first() const;
   void count_dependencies();
-  uint32_t claim(Node* node);               // its state, made when first met
-  uint32_t find(const Node* node) const;    // kNone where it has none
+  uint32_t claim(Node* node);             // its state, made when first met
+  uint32_t find(const Node* node) const;  // kNone where it has none
   bool leads_on(const State& state) const;
   void add_root(const Tensor& root, Tensor gradient);
   void add_capture(const Tensor& tensor);
@@ -90,9 +90,9 @@ class Task {
   std::vector<State> states_;
   std::vector<uint32_t> ready_;  // a heap, the latest recorded first
   std::vector<Capture> captures_;
-  absl::flat_hash_map<int64_t, Parked> parked_;             // by stop
-  absl::flat_hash_set<int64_t> missed_;                     // stops that were asked for in vain
-  absl::flat_hash_map<const Node*, uint32_t> elsewhere_;    // nodes that another pass is at
+  absl::flat_hash_map<int64_t, Parked> parked_;           // by stop
+  absl::flat_hash_set<int64_t> missed_;                   // stops that were asked for in vain
+  absl::flat_hash_map<const Node*, uint32_t> elsewhere_;  // nodes that another pass is at
   bool capture_all_ = false;
 };
 

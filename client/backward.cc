@@ -69,7 +69,8 @@ std::vector<Tensor> grad(absl::Span<const Tensor> roots, absl::Span<const Tensor
     bool used = next < captures.size() && captures[next] == inputs[i];
     results.push_back(used ? captured[next++] : Tensor());
     check(results.back() || allow_unused,
-          "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is "
+          "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this "
+          "is "
           "the desired behavior.");
   }
   return results;

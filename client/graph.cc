@@ -58,9 +58,7 @@ class Recorder {
     node->edges = std::move(edges_);
     return node;
   }
-  bool reads(const Tensor& target) const {
-    return std::find(read_.begin(), read_.end(), target.get()) != read_.end();
-  }
+  bool reads(const Tensor& target) const { return std::find(read_.begin(), read_.end(), target.get()) != read_.end(); }
 
  private:
   void add(const TensorMeta* t) {
@@ -159,8 +157,10 @@ void record(const Op& op, Args args, absl::Span<const Tensor> results, bool into
   for (size_t i = 0; i < args.size(); ++i) recorder.add(op.params[i], args[i]);
   Ref<GraphNode> node = recorder.node();
   for (uint32_t i = 0; i < results.size(); ++i) {
-    if (into) rebase(op, results[i], node, i, recorder.reads(results[i]));
-    else if (node && results[i]->requires_grad) give_node(*results[i], node, i);
+    if (into)
+      rebase(op, results[i], node, i, recorder.reads(results[i]));
+    else if (node && results[i]->requires_grad)
+      give_node(*results[i], node, i);
   }
 }
 

@@ -50,7 +50,7 @@ class GraphNode final : public RefCounted, public Recycled<GraphNode> {
   GraphNode(const Op* op, Handle* leaf);
   ~GraphNode() override;
 
-  const Op* op() const { return op_; }    // null: a leaf, or a function of the client's
+  const Op* op() const { return op_; }  // null: a leaf, or a function of the client's
   uint64_t sequence() const { return sequence_; }
   bool is_leaf() const { return is_leaf_; }
   Handle* leaf() const { return leaf_; }  // null once it is gone
@@ -59,8 +59,8 @@ class GraphNode final : public RefCounted, public Recycled<GraphNode> {
   const GraphExtras* find_extras() const { return extras_.get(); }
 
   absl::InlinedVector<GraphEdge, 2> edges;
-  bool freed = false;        // a pass has used up what it saved
-  uint64_t visit = 0;        // the pass that was here last
+  bool freed = false;  // a pass has used up what it saved
+  uint64_t visit = 0;  // the pass that was here last
   uint32_t visit_index = 0;
 
  private:

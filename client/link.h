@@ -12,8 +12,8 @@
 // the link (kConnection; RemoteError where the engine refused a frame) from every later call.
 #pragma once
 
-#include <condition_variable>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -148,11 +148,11 @@ class Link {
   bool reading_ = false;
   bool resuming_ = false;
   bool stopping_ = false;
-  std::optional<absl::Status> broken_;  // of the stream, until resumed
-  int resumes_in_vain_ = 0;             // since the last reply
+  std::optional<absl::Status> broken_;                   // of the stream, until resumed
+  int resumes_in_vain_ = 0;                              // since the last reply
   std::chrono::steady_clock::time_point in_vain_since_;  // the resuming thread's alone
-  std::optional<Error> over_;           // why the link ended
-  std::optional<v1::Error> fault_;      // where the engine refused a frame, how it said so
+  std::optional<Error> over_;                            // why the link ended
+  std::optional<v1::Error> fault_;                       // where the engine refused a frame, how it said so
   Session::Counters counters_;
 
   bool closing_ = false;

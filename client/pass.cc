@@ -18,7 +18,9 @@ int64_t next_number() {
 }  // namespace
 
 Pass::Pass(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, PassOptions options)
-    : options_(options), roots_(roots.begin(), roots.end()), gradients_(gradients.begin(), gradients.end()),
+    : options_(options),
+      roots_(roots.begin(), roots.end()),
+      gradients_(gradients.begin(), gradients.end()),
       id_(static_cast<uint64_t>(next_number())) {
   check(!roots_.empty(), "there is nothing to differentiate");
   check(gradients_.empty() || gradients_.size() == roots_.size(), "got ", roots_.size(), " tensors and ",
@@ -48,11 +50,12 @@ void Pass::discover() {
   }
   for (size_t i = 0; i < nodes_.size(); ++i) {
     GraphNode* node = nodes_[i].get();
-    check(!node->freed,
-          "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-          "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
-          "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
-          "saved tensors after calling backward.");
+    check(
+        !node->freed,
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+        "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+        "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+        "saved tensors after calling backward.");
     for (const GraphEdge& edge : node->edges) {
       if (edge.node) visit(edge.node.get());
     }
@@ -186,8 +189,8 @@ void Pass::give_past(absl::Span<const Tensor> results) {
 
 std::vector<Tensor> Pass::issue(absl::Span<const Tensor> captures) {
   const ListArg roots(roots_), gradients(gradients_), wanted(captures);
-  const Arg args[] = {roots.arg(), gradients.arg(), wanted.arg(), options_.accumulate, options_.retain_graph,
-                      options_.create_graph};
+  const Arg args[] = {roots.arg(),         gradients.arg(),       wanted.arg(),
+                      options_.accumulate, options_.retain_graph, options_.create_graph};
   Tensors results = call("backward", args, gradient_metas(captures));
   give_past(results);
   return {results.begin(), results.end()};
@@ -213,7 +216,12 @@ std::vector<Tensor> Pass::drive(absl::Span<const Tensor> captures) {
 void Pass::begin(absl::Span<const Tensor> captures) {
   task_ = next_number();
   const ListArg roots(roots_), gradients(gradients_), wanted(captures);
-  const Arg args[] = {task_, roots.arg(), gradients.arg(), wanted.arg(), options_.accumulate, options_.retain_graph,
+  const Arg args[] = {task_,
+                      roots.arg(),
+                      gradients.arg(),
+                      wanted.arg(),
+                      options_.accumulate,
+                      options_.retain_graph,
                       options_.create_graph};
   TensorMeta progress;
   progress.dtype = DType::kBool;

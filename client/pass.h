@@ -70,13 +70,13 @@ class Pass {
   std::vector<Tensor> roots_;
   std::vector<Tensor> gradients_;
   Ref<Session> session_;
-  std::vector<Ref<GraphNode>> nodes_;                         // all that is reached
-  uint64_t id_;                                               // marks nodes as visited
-  absl::flat_hash_map<const GraphNode*, uint32_t> index_;     // the same, where passes may nest
-  std::vector<bool> needed_;                                  // leads to a capture
-  std::vector<bool> reached_;                                 // some gradient has come to be there
-  absl::flat_hash_set<Arrival> arrived_;                      // of which result
-  absl::InlinedVector<GraphEdge, 4> past_;                    // what gradients are made of, under create_graph
+  std::vector<Ref<GraphNode>> nodes_;                      // all that is reached
+  uint64_t id_;                                            // marks nodes as visited
+  absl::flat_hash_map<const GraphNode*, uint32_t> index_;  // the same, where passes may nest
+  std::vector<bool> needed_;                               // leads to a capture
+  std::vector<bool> reached_;                              // some gradient has come to be there
+  absl::flat_hash_set<Arrival> arrived_;                   // of which result
+  absl::InlinedVector<GraphEdge, 4> past_;                 // what gradients are made of, under create_graph
   int64_t task_ = 0;
   Tensor progress_;
 };

@@ -42,7 +42,8 @@ unsigned SharedMemory::allowed_threads() {
   if (text == nullptr) return std::clamp(std::thread::hardware_concurrency() / 2, 1u, kMostThreads);
   unsigned count = 0;
   check_as(ErrorKind::kValue, absl::SimpleAtoi(text, &count) && count > 0 && count <= shared_ring::kChunks,
-           "[connect] TELETENSOR_TRANSFER_THREADS must be a number from 1 to ", shared_ring::kChunks, ", got '", text, "'");
+           "[connect] TELETENSOR_TRANSFER_THREADS must be a number from 1 to ", shared_ring::kChunks, ", got '", text,
+           "'");
   return count;
 }
 

@@ -19,8 +19,8 @@ class SharedMemory {
   // Null where the engine offers none, or it cannot be reached from here.
   static std::shared_ptr<SharedMemory> open(const v1::SharedMemory& offer);
 
-  // How many threads may copy one transfer. Throws Error (ValueError) where TELETENSOR_TRANSFER_THREADS is no number from
-  // 1 to shared_ring::kChunks.
+  // How many threads may copy one transfer. Throws Error (ValueError) where TELETENSOR_TRANSFER_THREADS is no number
+  // from 1 to shared_ring::kChunks.
   static unsigned allowed_threads();
 
   // A lane, held for one transfer; empty where it is in use or broken: bytes then go through gRPC.

@@ -26,16 +26,26 @@ Tensor to_tensor(const Call& call, const Arg& arg);
 template <typename T>
 struct From {  // T by value
   static T get(const Call&, const Arg& arg) {
-    if constexpr (std::is_same_v<T, bool>) return arg.to_bool();
-    else if constexpr (std::is_same_v<T, int64_t>) return arg.integer;
-    else if constexpr (std::is_same_v<T, double>) return arg.to_double();
-    else if constexpr (std::is_same_v<T, Scalar>) return arg.scalar();
-    else if constexpr (std::is_same_v<T, std::string_view>) return arg.string();
-    else if constexpr (std::is_same_v<T, DType>) return arg.dtype();
-    else if constexpr (std::is_same_v<T, Device>) return decode_device(arg.integer);
-    else if constexpr (std::is_same_v<T, absl::Span<const int64_t>>) return arg.ints();
-    else if constexpr (std::is_same_v<T, absl::Span<const double>>) return arg.floats();
-    else static_assert(!sizeof(T), "not a type of the signature language");
+    if constexpr (std::is_same_v<T, bool>)
+      return arg.to_bool();
+    else if constexpr (std::is_same_v<T, int64_t>)
+      return arg.integer;
+    else if constexpr (std::is_same_v<T, double>)
+      return arg.to_double();
+    else if constexpr (std::is_same_v<T, Scalar>)
+      return arg.scalar();
+    else if constexpr (std::is_same_v<T, std::string_view>)
+      return arg.string();
+    else if constexpr (std::is_same_v<T, DType>)
+      return arg.dtype();
+    else if constexpr (std::is_same_v<T, Device>)
+      return decode_device(arg.integer);
+    else if constexpr (std::is_same_v<T, absl::Span<const int64_t>>)
+      return arg.ints();
+    else if constexpr (std::is_same_v<T, absl::Span<const double>>)
+      return arg.floats();
+    else
+      static_assert(!sizeof(T), "not a type of the signature language");
   }
 };
 template <typename T>
@@ -71,9 +81,12 @@ struct Boxed<F, void (*)(P...)> {
   template <size_t I>
   static decltype(auto) pass(Call& call) {
     using T = Param<I>;
-    if constexpr (std::is_same_v<T, Tensors&>) return (call.outputs);
-    else if constexpr (kIsOutput<T>) return (call.outputs[I - kInputs]);
-    else return From<std::remove_cvref_t<T>>::get(call, call.args[I]);
+    if constexpr (std::is_same_v<T, Tensors&>)
+      return (call.outputs);
+    else if constexpr (kIsOutput<T>)
+      return (call.outputs[I - kInputs]);
+    else
+      return From<std::remove_cvref_t<T>>::get(call, call.args[I]);
   }
   static void run(Call& call) {
     [&]<size_t... I>(std::index_sequence<I...>) { F(pass<I>(call)...); }

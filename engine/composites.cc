@@ -38,9 +38,7 @@ void finish_composite(Call& call, Tensor result) { finish_composite(call, Tensor
 
 namespace composites {
 
-int64_t product(SizesView list) {
-  return std::accumulate(list.begin(), list.end(), int64_t{1}, std::multiplies<>());
-}
+int64_t product(SizesView list) { return std::accumulate(list.begin(), list.end(), int64_t{1}, std::multiplies<>()); }
 
 Sizes leading_ones(SizesView list, int64_t n) {
   Sizes result(list.begin(), list.end());
@@ -69,7 +67,8 @@ Tensor clamp_to_unit(const Tensor& input, std::optional<double> eps) {
   return ops::where(ops::lt(input, *eps), *eps, high);
 }
 
-double fraction_of_freedom(SizesView sizes, std::optional<absl::Span<const int64_t>> dims, std::optional<double> correction) {
+double fraction_of_freedom(SizesView sizes, std::optional<absl::Span<const int64_t>> dims,
+                           std::optional<double> correction) {
   const auto ndim = static_cast<int64_t>(sizes.size());
   double count = 1;
   if (!dims || dims->empty()) {
@@ -95,7 +94,8 @@ Tensor multivariate_lgamma(const Tensor& input, int64_t p) {
 }
 
 Tensor channel_weight(const Tensor& weight, const Tensor& input) {
-  if (weight.numel() == 1 || input.dim() < 2) return ops::reshape(weight, weight.numel() == 1 ? Sizes{} : weight.sizes());
+  if (weight.numel() == 1 || input.dim() < 2)
+    return ops::reshape(weight, weight.numel() == 1 ? Sizes{} : weight.sizes());
   Sizes shape(static_cast<size_t>(input.dim()), 1);
   shape[1] = weight.numel();
   return ops::reshape(weight, shape);

@@ -39,7 +39,8 @@ Tensor first_half(const Tensor& input, int64_t dim);
 Tensor second_half(const Tensor& input, int64_t dim);
 
 // elements / (elements - correction), of the elements that one result stands for; infinite where none are left.
-double fraction_of_freedom(SizesView sizes, std::optional<absl::Span<const int64_t>> dims, std::optional<double> correction);
+double fraction_of_freedom(SizesView sizes, std::optional<absl::Span<const int64_t>> dims,
+                           std::optional<double> correction);
 
 // Joining and indexing.
 Tensors at_least_1d(const Tensors& tensors);

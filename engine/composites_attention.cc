@@ -64,9 +64,8 @@ Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value, const
     scores.insert(scores.end(), {query.size(-2), key.size(-2)});
     bias = as_batches(ops::expand(added_mask(mask, query.dtype()), scores), lead, batches);
   }
-  const Tensors outputs =
-      ops::attention_forward(as_batches(query, lead, batches), as_batches(key, lead, batches),
-                             as_batches(value, lead, batches), bias, is_causal, factor);
+  const Tensors outputs = ops::attention_forward(as_batches(query, lead, batches), as_batches(key, lead, batches),
+                                                 as_batches(value, lead, batches), bias, is_causal, factor);
   return ops::reshape(outputs[0], result);
 }
 

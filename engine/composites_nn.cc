@@ -53,7 +53,8 @@ Tensor add_bias(const Tensor& result, const Tensor& bias) {
 Tensor convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, SizesView stride, SizesView padding,
                 SizesView dilation, int64_t groups) {
   if (input.dim() != weight.dim()) {
-    return ops::squeeze_dim(convolve(ops::unsqueeze(input, 0), weight, bias, stride, padding, dilation, groups), Sizes{0});
+    return ops::squeeze_dim(convolve(ops::unsqueeze(input, 0), weight, bias, stride, padding, dilation, groups),
+                            Sizes{0});
   }
   if (!is_complex(input.dtype())) return ops::convolution(input, weight, bias, stride, padding, dilation, groups);
   const auto slide = [&](const Tensor& x, const Tensor& w) {
@@ -79,8 +80,8 @@ Tensor convolve_transposed(const Tensor& input, const Tensor& weight, const Tens
                            SizesView padding, SizesView output_padding, int64_t groups, SizesView dilation) {
   if (input.dim() != weight.dim()) {
     const Tensor batch = ops::unsqueeze(input, 0);
-    return ops::squeeze_dim(
-        convolve_transposed(batch, weight, bias, stride, padding, output_padding, groups, dilation), Sizes{0});
+    return ops::squeeze_dim(convolve_transposed(batch, weight, bias, stride, padding, output_padding, groups, dilation),
+                            Sizes{0});
   }
   if (is_complex(input.dtype())) {
     const auto slide = [&](const Tensor& x, const Tensor& w) {
@@ -96,8 +97,8 @@ Tensor convolve_transposed(const Tensor& input, const Tensor& weight, const Tens
     result = ops::convolution_input(input, weight, size, stride, padding, dilation, groups);
   } else {  // all there is without padding, then what is to stay of it and zeros beyond
     const Sizes none(static_cast<size_t>(space), 0);
-    const Sizes all = shape_rules::conv_transpose(Arg(input.get()), Arg(weight.get()), Arg(), stride, none, none, groups,
-                                                  dilation, space);
+    const Sizes all = shape_rules::conv_transpose(Arg(input.get()), Arg(weight.get()), Arg(), stride, none, none,
+                                                  groups, dilation, space);
     Sizes borders;
     for (int64_t d = space - 1; d >= 0; --d) {
       borders.push_back(-along(padding, d));
@@ -141,14 +142,10 @@ Tensor pair_distances(const Tensor& x1, const Tensor& x2, double p, std::optiona
 
 double epsilon(DType dtype) {
   switch (to_real(dtype)) {
-    case DType::kFloat16:
-      return 0x1p-10;
-    case DType::kBFloat16:
-      return 0x1p-7;
-    case DType::kFloat32:
-      return 0x1p-23;
-    default:
-      return 0x1p-52;
+    case DType::kFloat16: return 0x1p-10;
+    case DType::kBFloat16: return 0x1p-7;
+    case DType::kFloat32: return 0x1p-23;
+    default: return 0x1p-52;
   }
 }
 

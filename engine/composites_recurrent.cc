@@ -98,7 +98,8 @@ Tensors run_layers(const Tensor& input, const Tensors& hx, const Tensors& params
   const int64_t directions = bidirectional ? 2 : 1;
   const auto each = static_cast<int64_t>(params.size()) / (num_layers * directions);
   const bool has_projection = each % 2 == 1;
-  check(each * num_layers * directions == static_cast<int64_t>(params.size()) && each == (has_biases ? 4 : 2) + has_projection,
+  check(each * num_layers * directions == static_cast<int64_t>(params.size()) &&
+            each == (has_biases ? 4 : 2) + has_projection,
         "the weights do not fit ", num_layers, " layers in ", directions, " directions, got ", params.size());
   const bool swap = batch_first && batch_sizes.empty();
   Tensor x = swap ? ops::transpose(input, 0, 1) : input;
@@ -148,8 +149,8 @@ Tensors lstm_layers(const Tensor& input, const Tensors& hx, const Tensors& param
                     });
 }
 
-Tensors gru_layers(const Tensor& input, const Tensor& hx, const Tensors& params, SizesView batch_sizes,
-                   bool has_biases, int64_t num_layers, double dropout, bool bidirectional, bool batch_first) {
+Tensors gru_layers(const Tensor& input, const Tensor& hx, const Tensors& params, SizesView batch_sizes, bool has_biases,
+                   int64_t num_layers, double dropout, bool bidirectional, bool batch_first) {
   return run_layers(input, {hx}, params, batch_sizes, has_biases, num_layers, dropout, bidirectional, batch_first,
                     [](const Tensor& entered, const Tensors& states, const Weights& w) {
                       return Tensors{gru_step(entered, states[0], w.w_hh, w.b_hh)};

@@ -11,15 +11,14 @@ namespace tt::composites {
 
 Tensors lstm_layers(const Tensor& input, const Tensors& hx, const Tensors& params, SizesView batch_sizes,
                     bool has_biases, int64_t num_layers, double dropout, bool bidirectional, bool batch_first);
-Tensors gru_layers(const Tensor& input, const Tensor& hx, const Tensors& params, SizesView batch_sizes,
-                   bool has_biases, int64_t num_layers, double dropout, bool bidirectional, bool batch_first);
+Tensors gru_layers(const Tensor& input, const Tensor& hx, const Tensors& params, SizesView batch_sizes, bool has_biases,
+                   int64_t num_layers, double dropout, bool bidirectional, bool batch_first);
 Tensors rnn_layers(const Tensor& input, const Tensor& hx, const Tensors& params, SizesView batch_sizes,
                    std::string_view nonlinearity, bool has_biases, int64_t num_layers, double dropout,
                    bool bidirectional, bool batch_first);
 
 // One step; `entered` is the input's product with its weights.
-Tensors lstm_step(const Tensor& entered, const Tensors& hx, const Tensor& w_hh, const Tensor& b_hh,
-                  const Tensor& w_hr);
+Tensors lstm_step(const Tensor& entered, const Tensors& hx, const Tensor& w_hh, const Tensor& b_hh, const Tensor& w_hr);
 Tensor gru_step(const Tensor& entered, const Tensor& hx, const Tensor& w_hh, const Tensor& b_hh);
 
 }  // namespace tt::composites

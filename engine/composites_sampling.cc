@@ -85,7 +85,8 @@ class Sampler {
     const Tensor low = ops::floor(place), part = ops::sub(place, low);
     const auto polynomial = [](const Tensor& x, std::initializer_list<double> coefficients) {
       Tensor value;
-      for (double c : coefficients) value = value ? ops::add(ops::mul(value, x), c) : ops::add(ops::mul(x, int64_t{0}), c);
+      for (double c : coefficients)
+        value = value ? ops::add(ops::mul(value, x), c) : ops::add(ops::mul(x, int64_t{0}), c);
       return value;
     };
     std::vector<Tap> taps;

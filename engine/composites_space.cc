@@ -196,7 +196,8 @@ Tensor average_integers(const Tensor& input, SizesView kernel, SizesView stride,
         avg_pool_volumes(ones, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override);
     count = ops::round(ops::true_divide(sums(ones), share));  // the whole window's, of which `share` is inside
   }
-  const Tensor quotient = divisor_override ? ops::true_divide(total, *divisor_override) : ops::true_divide(total, count);
+  const Tensor quotient =
+      divisor_override ? ops::true_divide(total, *divisor_override) : ops::true_divide(total, count);
   return ops::to_dtype(quotient, input.dtype());
 }
 

@@ -15,7 +15,9 @@ Scalar identity(std::string_view reduce, DType dtype) {
   const bool most = reduce == "amin";
   if (is_floating(dtype)) return Scalar(most ? HUGE_VAL : -HUGE_VAL);
   const int64_t bits = static_cast<int64_t>(item_size(dtype)) * 8;
-  const int64_t largest = dtype == DType::kUInt8 ? 255 : dtype == DType::kBool ? 1 : static_cast<int64_t>((uint64_t{1} << (bits - 1)) - 1);
+  const int64_t largest = dtype == DType::kUInt8  ? 255
+                          : dtype == DType::kBool ? 1
+                                                  : static_cast<int64_t>((uint64_t{1} << (bits - 1)) - 1);
   const int64_t smallest = dtype == DType::kUInt8 || dtype == DType::kBool ? 0 : -largest - 1;
   return Scalar(most ? largest : smallest);
 }
@@ -38,8 +40,9 @@ Tensor reduce_scattered(const Tensor& input, int64_t dim, const Tensor& index, c
     const Tensor sum = ops::scatter_add(base, dim, index, src);
     if (reduce == "sum") return sum;
     const Tensor start = ops::ones_like(input);
-    const Tensor counts = ops::scatter_add(include_self ? start : ops::scatter_value(start, dim, index, Scalar(int64_t{0})),
-                                           dim, index, ops::ones_like(src));
+    const Tensor counts =
+        ops::scatter_add(include_self ? start : ops::scatter_value(start, dim, index, Scalar(int64_t{0})), dim, index,
+                         ops::ones_like(src));
     const Tensor divisor = ops::clamp_min(counts, int64_t{1});
     return is_floating(input.dtype()) ? ops::true_divide(sum, divisor) : ops::floor_divide(sum, divisor);
   }
@@ -55,7 +58,8 @@ Tensor scatter_by_mask(const Tensor& input, const Tensor& mask, const Tensor& so
   const Tensor order = ops::sub(ops::cumsum(chosen, 0, DType::kInt64), int64_t{1});
   const Tensor place = ops::masked_fill(order, ops::logical_not(chosen), int64_t{0});
   if (source.numel() == 0) {
-    check(input.numel() == 0 || mask.numel() == 0, "masked_scatter: expected self and source to have same dtypes and "
+    check(input.numel() == 0 || mask.numel() == 0,
+          "masked_scatter: expected self and source to have same dtypes and "
           "source to have elements, got none");
     return ops::clone(wide);
   }
@@ -134,7 +138,9 @@ Tensors medians_of_numbers(const Tensor& input, int64_t dim, bool keepdim) {
   return result;
 }
 
-Tensor median_of_numbers(const Tensor& input) { return medians_of_numbers(ops::reshape(input, Sizes{-1}), 0, false)[0]; }
+Tensor median_of_numbers(const Tensor& input) {
+  return medians_of_numbers(ops::reshape(input, Sizes{-1}), 0, false)[0];
+}
 
 Tensor count_into_bins(const Tensor& input, int64_t bins, double min, double max) {
   const Tensor x = ops::reshape(ops::detach(input), Sizes{-1}), none = ops::zeros(Sizes{bins}, x.dtype(), x.device());

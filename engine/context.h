@@ -25,16 +25,16 @@ class ContextPart {
 };
 
 struct Context {
-  bool grad_enabled = true;    // set from each instruction's flags
-  bool inference = false;      // results are never recorded, and cannot be later
+  bool grad_enabled = true;     // set from each instruction's flags
+  bool inference = false;       // results are never recorded, and cannot be later
   bool detect_anomaly = false;  // check every gradient for NaN, remember where nodes were made
-  bool allow_tf32 = false;     // float32 may be multiplied with fewer bits, by devices that have units for it
-  KeySet modes;                // kProfiler and kAutocast, where they are turned on
-  uint32_t site = 0;           // of the instruction that runs: the client's number for a line
+  bool allow_tf32 = false;      // float32 may be multiplied with fewer bits, by devices that have units for it
+  KeySet modes;                 // kProfiler and kAutocast, where they are turned on
+  uint32_t site = 0;            // of the instruction that runs: the client's number for a line
   Generator generator;
   std::shared_ptr<Account> account;
   std::function<std::string(uint32_t)> describe_site;  // "train.py:12 in step"; may be empty
-  std::unique_ptr<ContextPart> tape;  // autograd's
+  std::unique_ptr<ContextPart> tape;                   // autograd's
 
   // The order of this context's work on a device: a stream of the session's own, leased at first use; the device's
   // where there is no session. Throws Error on a device that is not there.

@@ -133,9 +133,11 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
   check_as(ErrorKind::kNotImplemented, kernel != nullptr, "[", call.op->name, "] is not implemented for ",
            call.inferred.device);
   Context& context = Context::current();
-  if (context.capturing()) [[unlikely]] context.graphs().check(call);
+  if (context.capturing()) [[unlikely]]
+    context.graphs().check(call);
   kernel(call);
-  if (context.has_faults()) [[unlikely]] context.faults().attach(call);
+  if (context.has_faults()) [[unlikely]]
+    context.faults().attach(call);
   if (call.into || row.writes) bump_versions(call);
 }
 

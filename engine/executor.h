@@ -20,7 +20,7 @@ struct ProgramFault {
 
 struct ExecutorStats {
   uint64_t instructions = 0;
-  uint64_t fused = 0;    // instructions that ran as part of another's loop
+  uint64_t fused = 0;  // instructions that ran as part of another's loop
   uint64_t failed = 0;
 };
 

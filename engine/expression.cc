@@ -13,9 +13,7 @@ DType dtype_of(const Operand& t) {
   return t.arg().kind == Arg::Kind::kTensor ? t.arg().tensor->dtype : t.arg().scalar().dtype();
 }
 
-int64_t numel_of(const Operand& t) {
-  return t.arg().kind == Arg::Kind::kTensor ? t.arg().tensor->numel() : 1;
-}
+int64_t numel_of(const Operand& t) { return t.arg().kind == Arg::Kind::kTensor ? t.arg().tensor->numel() : 1; }
 
 Sizes slice_list(SizesView list, std::optional<int64_t> begin, std::optional<int64_t> end) {
   int64_t size = static_cast<int64_t>(list.size());
@@ -67,7 +65,8 @@ Scalar div(const Scalar& a, const Scalar& b) {
   return both_real(a, b) ? Scalar(a.to_double() / b.to_double()) : Scalar(a.to_complex() / b.to_complex());
 }
 Scalar pow(const Scalar& a, const Scalar& b) {
-  return both_real(a, b) ? Scalar(std::pow(a.to_double(), b.to_double())) : Scalar(std::pow(a.to_complex(), b.to_complex()));
+  return both_real(a, b) ? Scalar(std::pow(a.to_double(), b.to_double()))
+                         : Scalar(std::pow(a.to_complex(), b.to_complex()));
 }
 
 }  // namespace number

@@ -49,7 +49,7 @@ FaultLog::~FaultLog() {
   for (Ticket& ticket : tickets_) {
     try {
       if (ticket.passed) ticket.passed->synchronize();  // the device may still write to the cells
-    } catch (const Error&) {  // a lost device writes no more
+    } catch (const Error&) {                            // a lost device writes no more
     }
   }
   for (Cells& cells : cells_) {

@@ -59,8 +59,8 @@ class FaultLog {
   FaultLog(const FaultLog&) = delete;
   FaultLog& operator=(const FaultLog&) = delete;
 
-  // For kernels: a cleared cell for the call under way, which works in `stream`. Where kMost calls are open it waits for
-  // the oldest, and throws what that one found, if it found something.
+  // For kernels: a cleared cell for the call under way, which works in `stream`. Where kMost calls are open it waits
+  // for the oldest, and throws what that one found, if it found something.
   FaultCell* open(Stream& stream, FaultText text);
   // After a backend kernel has run: its results, and what it wrote, came from its arguments and from the cells that it
   // opened.
@@ -70,7 +70,8 @@ class FaultLog {
   // Settles what the device has passed, without waiting; poisons the names in `slots` whose values came from a failed
   // call.
   void settle(SlotTable& slots);
-  // Between two calls: settles the older ones, waiting for them, where so many are open that the next might find no room.
+  // Between two calls: settles the older ones, waiting for them, where so many are open that the next might find no
+  // room.
   void make_room(SlotTable& slots);
   bool empty() const { return tickets_.empty() && !captured_; }
 
@@ -84,7 +85,7 @@ class FaultLog {
   struct Ticket {
     absl::InlinedVector<Suspect, 1> suspects;
     Device device;
-    std::shared_ptr<Event> passed;  // null while the call is under way
+    std::shared_ptr<Event> passed;        // null while the call is under way
     std::shared_ptr<FaultCell> of_graph;  // the cells are a graph's; null where they are the log's
   };
   struct Cells {  // of a device

@@ -87,8 +87,8 @@ DrawPlace Graphs::draw(uint64_t count) {
   return {0, offset, captured.state.data_as<const uint64_t>()};
 }
 
-// The replay's share of the session's sequence. Through pinned memory, in the stream's order: a replay before it may still
-// be under way.
+// The replay's share of the session's sequence. Through pinned memory, in the stream's order: a replay before it may
+// still be under way.
 void Graphs::take_numbers(const Captured& captured) {
   constexpr size_t kBytes = 2 * sizeof(uint64_t);
   Generator& generator = Context::current().generator;

@@ -1,11 +1,11 @@
 // Graphs: a session's captured graphs, by the client's number.
 //
-// While one is captured, the session's calls on that device are planned but not done: results have sizes and memory, and
-// values after the first replay. Memory comes from a pool of the graph's own, so that a replay finds it as it was; what
-// the graph read stays where it is, so a caller feeds a graph by writing into the tensors that it read. A graph cannot
-// hold copies from and to the host, whatever waits for the device (item(), sizes that depend on data), and tensors of
-// other devices: such a call fails, and then the capture. Random numbers are new ones at each replay, from where the
-// session's generator is then. Used under the session's lock; ends before its context's streams.
+// While one is captured, the session's calls on that device are planned but not done: results have sizes and memory,
+// and values after the first replay. Memory comes from a pool of the graph's own, so that a replay finds it as it was;
+// what the graph read stays where it is, so a caller feeds a graph by writing into the tensors that it read. A graph
+// cannot hold copies from and to the host, whatever waits for the device (item(), sizes that depend on data), and
+// tensors of other devices: such a call fails, and then the capture. Random numbers are new ones at each replay, from
+// where the session's generator is then. Used under the session's lock; ends before its context's streams.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ struct Call;
 // Where a draw begins in the sequence of random numbers (generator.h).
 struct DrawPlace {
   uint64_t seed, offset;
-  // Null, or two numbers on the draw's device: the seed, and what is added to the offset. A graph's, that a replay sets.
+  // Null, or two numbers on the draw's device: the seed, and what is added to the offset. A graph's, that a replay
+  // sets.
   const uint64_t* state = nullptr;
 };
 

@@ -19,11 +19,11 @@ struct Instruction {
     kInto = 4,       // results land in the tensors that `results` name already
   };
   const Op* op = nullptr;
-  Args args;                        // tensors as kSlot and kSlots; memory is the Program's owner's
-  absl::Span<const Slot> results;   // new names, or (kInto) the names of where to land
-  absl::Span<const Slot> release;   // names dropped before this instruction runs
+  Args args;                       // tensors as kSlot and kSlots; memory is the Program's owner's
+  absl::Span<const Slot> results;  // new names, or (kInto) the names of where to land
+  absl::Span<const Slot> release;  // names dropped before this instruction runs
   uint8_t flags = kGrad;
-  uint32_t site = 0;                // the client's number for the user's source line
+  uint32_t site = 0;  // the client's number for the user's source line
 };
 
 struct Program {

@@ -18,7 +18,7 @@ namespace tt {
 // A failed instruction, standing where its results should be. Shared by all that depends on it.
 struct Poison {
   ErrorKind kind;
-  std::string message;   // "[matmul] inner sizes differ, got [2, 3] and [4, 5]"
+  std::string message;  // "[matmul] inner sizes differ, got [2, 3] and [4, 5]"
   std::string op;
   uint32_t site = 0;
   bool retriable = false;  // the same call may succeed later (out of memory)

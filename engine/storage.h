@@ -8,9 +8,9 @@
 
 #include "absl/functional/function_ref.h"
 #include "engine/allocator.h"
+#include "engine/rules/device.h"
 #include "engine/rules/recycled.h"
 #include "engine/rules/ref.h"
-#include "engine/rules/device.h"
 #include "engine/taint.h"
 
 namespace tt {

@@ -47,9 +47,9 @@ class Stream {
   virtual Device device() const = 0;
   // What memory pools tell streams apart by; stays the same from lease to lease. 0 for the CPU's.
   virtual uintptr_t id() const { return 0; }
-  virtual std::unique_ptr<Event> record() = 0;  // any thread
+  virtual std::unique_ptr<Event> record() = 0;                        // any thread
   virtual std::unique_ptr<Event> record_timed() { return record(); }  // the event keeps the time, where the device can
-  virtual void wait(const Event& event) = 0;    // later work here starts after `event`
+  virtual void wait(const Event& event) = 0;                          // later work here starts after `event`
   virtual void synchronize() = 0;
   // In this stream's order: bytes between the host and the device, either way, or within the device.
   // The host's must stay until the work is done: they are used when their turn comes where they lie

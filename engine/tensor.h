@@ -8,10 +8,10 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "engine/rules/ref.h"
 #include "engine/rules/arg.h"
 #include "engine/rules/meta.h"
 #include "engine/rules/recycled.h"
+#include "engine/rules/ref.h"
 #include "engine/storage.h"
 
 namespace tt {
@@ -28,9 +28,7 @@ class TensorImpl final : public RefCounted, public Recycled<TensorImpl>, public 
  public:
   TensorImpl(const TensorMeta& meta, Ref<Storage> storage) : TensorMeta(meta), storage(std::move(storage)) {}
   // A view of what requires grad has a history, though it may not have been asked for yet.
-  bool is_leaf() const {
-    return (!autograd || autograd->is_leaf()) && !(base && requires_grad && base->requires_grad);
-  }
+  bool is_leaf() const { return (!autograd || autograd->is_leaf()) && !(base && requires_grad && base->requires_grad); }
 
   Ref<Storage> storage;
   // Of a view made by a differentiable operator: what it views, which is no view itself. A write
@@ -66,8 +64,7 @@ class Tensor {
   bool requires_grad() const { return impl_->requires_grad; }
   // The first element's address, offset included.
   void* data() const {
-    return static_cast<char*>(impl_->storage->data()) +
-           impl_->offset * static_cast<int64_t>(item_size(impl_->dtype));
+    return static_cast<char*>(impl_->storage->data()) + impl_->offset * static_cast<int64_t>(item_size(impl_->dtype));
   }
   template <typename T>
   T* data_as() const {

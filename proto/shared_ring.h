@@ -232,7 +232,11 @@ class End {
  private:
   End(std::atomic<uint32_t>& theirs, std::atomic<uint32_t>& our_sleeps, std::atomic<uint32_t>& ours,
       std::atomic<uint32_t>& their_sleeps, uint32_t ahead, char* chunks)
-      : theirs_(theirs), our_sleeps_(our_sleeps), ours_(ours), their_sleeps_(their_sleeps), ahead_(ahead),
+      : theirs_(theirs),
+        our_sleeps_(our_sleeps),
+        ours_(ours),
+        their_sleeps_(their_sleeps),
+        ahead_(ahead),
         chunks_(chunks) {}
 
   std::atomic<uint32_t>& theirs_;

@@ -27,9 +27,9 @@ class DeviceReader final : public ByteSource {
   Tensor tensor_;
   const size_t bytes_;
   size_t read_ = 0;
-  size_t staged_ = 0;  // or on its way
-  size_t piece_ = 0;   // the one that is read,
-  size_t offset_ = 0;  // from here
+  size_t staged_ = 0;               // or on its way
+  size_t piece_ = 0;                // the one that is read,
+  size_t offset_ = 0;               // from here
   std::optional<Staging> staging_;  // made at the first read()
 };
 

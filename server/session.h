@@ -58,8 +58,8 @@ class Session {
   void execute(const v1::Frame& frame, v1::Reply* reply);
   // See Transfers::begin.
   absl::StatusOr<std::unique_ptr<Upload>> begin_upload(uint64_t transfer, uint64_t bytes, Device device = {});
-  // Waits until frame `after` has been executed, asking `go_on` now and then, and until a device has the tensor. INVALID_ARGUMENT on a name that stands for
-  // nothing, CANCELLED where go_on said so.
+  // Waits until frame `after` has been executed, asking `go_on` now and then, and until a device has the tensor.
+  // INVALID_ARGUMENT on a name that stands for nothing, CANCELLED where go_on said so.
   absl::StatusOr<Download> begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> go_on);
 
   // The segment shared with the client; null where there is none. `offer` makes a new one in the old one's place.

@@ -18,7 +18,8 @@ Staging::Staging(std::shared_ptr<CopyLane> lane, Device device, size_t bytes)
 }
 
 Staging::~Staging() {
-  const bool used = std::any_of(pieces_.begin(), pieces_.end(), [](const Piece& piece) { return piece.passed != nullptr; });
+  const bool used =
+      std::any_of(pieces_.begin(), pieces_.end(), [](const Piece& piece) { return piece.passed != nullptr; });
   try {
     if (used) lane_->with_stream(device_, [&](Stream& stream) { allocator_.record_stream(memory_, stream); });
   } catch (const Error&) {  // a lost device reads and writes no more

@@ -71,7 +71,7 @@ class Transfers : public std::enable_shared_from_this<Transfers> {
 
   absl::Status refuse(uint64_t transfer, const Error& error);  // with mutex_ held
   absl::Status failed(uint64_t transfer, const Error& error);
-  bool moved(uint64_t transfer);  // false where nobody wants it any more
+  bool moved(uint64_t transfer);                                     // false where nobody wants it any more
   bool completed(uint64_t transfer, std::shared_ptr<Event> landed);  // likewise
   void broke_off(uint64_t transfer);
   bool was_taken(uint64_t transfer) const;

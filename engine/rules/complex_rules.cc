@@ -39,9 +39,7 @@ Geometry view_as_complex(const Arg& input) {
   return geometry;
 }
 
-Geometry real(const Arg& input) {
-  return is_complex(input.tensor->dtype) ? parts(*input.tensor, 0) : alias(input);
-}
+Geometry real(const Arg& input) { return is_complex(input.tensor->dtype) ? parts(*input.tensor, 0) : alias(input); }
 
 Geometry imag(const Arg& input) {
   check(is_complex(input.tensor->dtype), "imag is not implemented for tensors with non-complex dtypes.");

@@ -18,8 +18,8 @@ struct Device {
   int64_t encode() const { return static_cast<int64_t>(type) << 8 | static_cast<uint8_t>(index); }
 };
 
-Device decode_device(int64_t encoded);     // throws Error on a number that names none
+Device decode_device(int64_t encoded);       // throws Error on a number that names none
 Device parse_device(std::string_view text);  // throws Error: RuntimeError, as PyTorch
-std::string to_string(Device d);           // "cpu", "cuda:0", "meta"
+std::string to_string(Device d);             // "cpu", "cuda:0", "meta"
 
 }  // namespace tt

@@ -8,15 +8,13 @@ namespace tt {
 namespace {
 
 constexpr std::array<std::string_view, kNumDTypes> kNames = {
-    "bool",     "uint8",   "int8",    "int16",     "int32",      "int64",  "float16", "bfloat16",
-    "float32",  "float64", "complex64", "complex128", "uint16", "uint32", "uint64",
-    "float8_e4m3fn", "float8_e5m2",
+    "bool",    "uint8",     "int8",       "int16",  "int32",  "int64",  "float16",       "bfloat16",    "float32",
+    "float64", "complex64", "complex128", "uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2",
 };
 
 constexpr std::array<std::string_view, kNumDTypes> kWords = {
-    "Bool",  "Byte",   "Char",         "Short",         "Int",    "Long",   "Half",   "BFloat16",
-    "Float", "Double", "ComplexFloat", "ComplexDouble", "UInt16", "UInt32", "UInt64",
-    "Float8_e4m3fn", "Float8_e5m2",
+    "Bool",   "Byte",         "Char",          "Short",  "Int",    "Long",   "Half",          "BFloat16",    "Float",
+    "Double", "ComplexFloat", "ComplexDouble", "UInt16", "UInt32", "UInt64", "Float8_e4m3fn", "Float8_e5m2",
 };
 
 // The wide unsigned types, which meet none but floating ones.
@@ -46,24 +44,15 @@ std::string_view name(DType t) { return kNames[static_cast<size_t>(t)]; }
 
 std::string_view c_word(DType t) {
   switch (t) {
-    case DType::kFloat32:
-      return "float";
-    case DType::kFloat64:
-      return "double";
-    case DType::kInt64:
-      return "long";
-    case DType::kInt32:
-      return "int";
-    case DType::kFloat16:
-      return "c10::Half";
-    case DType::kBFloat16:
-      return "c10::BFloat16";
-    case DType::kFloat8E4m3fn:
-      return "c10::Float8_e4m3fn";
-    case DType::kFloat8E5m2:
-      return "c10::Float8_e5m2";
-    default:
-      return name(t);
+    case DType::kFloat32: return "float";
+    case DType::kFloat64: return "double";
+    case DType::kInt64: return "long";
+    case DType::kInt32: return "int";
+    case DType::kFloat16: return "c10::Half";
+    case DType::kBFloat16: return "c10::BFloat16";
+    case DType::kFloat8E4m3fn: return "c10::Float8_e4m3fn";
+    case DType::kFloat8E5m2: return "c10::Float8_e5m2";
+    default: return name(t);
   }
 }
 
@@ -94,8 +83,8 @@ DType promote(DType a, DType b) {
   Category ca = category(a), cb = category(b);
   if (is_loner(a) || is_loner(b)) {
     check(ca == Category::kFloating || cb == Category::kFloating,
-          "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", type_word(a),
-          " and ", type_word(b));
+          "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", type_word(a), " and ",
+          type_word(b));
     return ca == Category::kFloating ? a : b;
   }
   if (ca == Category::kComplex || cb == Category::kComplex) return promote_complex(a, b);

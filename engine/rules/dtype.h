@@ -48,7 +48,7 @@ std::string_view type_word(DType t);  // PyTorch's word in messages: "not implem
 std::optional<DType> parse_dtype(std::string_view name);
 inline Category category(DType t) {
   using enum Category;
-  constexpr Category kCategories[kNumDTypes] = {kBool,     kInteger,  kInteger,  kInteger, kInteger, kInteger,
+  constexpr Category kCategories[kNumDTypes] = {kBool,     kInteger,  kInteger,  kInteger,  kInteger, kInteger,
                                                 kFloating, kFloating, kFloating, kFloating, kComplex, kComplex,
                                                 kInteger,  kInteger,  kInteger,  kFloating, kFloating};
   return kCategories[static_cast<size_t>(t)];
@@ -58,15 +58,15 @@ inline bool is_floating(DType t) { return category(t) == Category::kFloating; }
 inline bool is_float8(DType t) { return t >= DType::kFloat8E4m3fn; }
 inline bool is_complex(DType t) { return category(t) == Category::kComplex; }
 inline bool is_integral(DType t) { return category(t) <= Category::kInteger; }  // bool included
-inline bool is_unsigned(DType t) {  // bool not
+inline bool is_unsigned(DType t) {                                              // bool not
   return t == DType::kUInt8 || (t >= DType::kUInt16 && t <= DType::kUInt64);
 }
 inline bool has_gradients(DType t) { return category(t) >= Category::kFloating; }
 inline bool is_valid(int64_t number) { return number >= 0 && number < kNumDTypes; }  // a number from the wire
 
 // The least type both convert to, PyTorch's table: promote(int64, float16) is float16. Throws Error
-// (RuntimeError) on uint16, uint32 or uint64 with another type that is not floating, and on 8-bit floating types with any
-// other type, as PyTorch does.
+// (RuntimeError) on uint16, uint32 or uint64 with another type that is not floating, and on 8-bit floating types with
+// any other type, as PyTorch does.
 DType promote(DType a, DType b);
 // The type of a complex number's parts, and the other way round; itself where there is no other. Throws Error
 // (RuntimeError) on 8-bit floating types, which are nobody's parts.

@@ -62,8 +62,9 @@ DType phase(const Arg& input) { return to_real(floating(input)); }
 
 DType complex_of(const Arg& input) {
   const DType t = same(input);
-  check(is_floating(t), "view_as_complex is only supported for floating point tensors, but got a tensor of scalar type: ",
-        type_word(t));
+  check(
+      is_floating(t),
+      "view_as_complex is only supported for floating point tensors, but got a tensor of scalar type: ", type_word(t));
   check_as(ErrorKind::kNotImplemented, item_size(t) >= 4, "there are no complex numbers of ", name(t), " parts");
   return to_complex(t);
 }
@@ -95,8 +96,8 @@ DType not_boolean(const Arg& input, const Arg& other) {
 
 DType negatable(const Arg& input) {
   check_as(ErrorKind::kNotImplemented, !is_bool(input),
-        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
-        "`~` or `logical_not()` operator instead.");
+           "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
+           "`~` or `logical_not()` operator instead.");
   return same(input);
 }
 
@@ -111,7 +112,8 @@ DType scaled_by(Scalar factor, DType t) {
   check(factor.category() != Category::kBool || t == DType::kBool, "Boolean alpha only supported for Boolean results.");
   check(!is_integral(t) || factor.category() <= Category::kInteger,
         "For integral input tensors, argument alpha must not be a floating point number.");
-  check(is_complex(t) || factor.is_real(), "For non-complex input tensors, argument alpha must not be a complex number.");
+  check(is_complex(t) || factor.is_real(),
+        "For non-complex input tensors, argument alpha must not be a complex number.");
   return t;
 }
 

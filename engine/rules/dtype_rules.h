@@ -22,7 +22,7 @@ template <typename... A>
 DType promote(const A&... args) {
   return promote_all({&args...});
 }
-DType same(const Arg& tensor);                        // a number: its default dtype
+DType same(const Arg& tensor);  // a number: its default dtype
 inline DType default_float() { return kDefaultFloat; }
 inline DType boolean() { return DType::kBool; }
 inline DType index() { return DType::kInt64; }
@@ -59,8 +59,8 @@ template <typename... A>
 DType integral(const A&... args) {
   return require_integral(promote(args...));
 }
-DType not_boolean(const Arg& input);                     // relu, abs, ...
-DType not_boolean(const Arg& input, const Arg& other);   // subtraction and its like
+DType not_boolean(const Arg& input);                    // relu, abs, ...
+DType not_boolean(const Arg& input, const Arg& other);  // subtraction and its like
 DType negatable(const Arg& input);
 DType shiftable(const Arg& input, const Arg& other);
 DType squared(const Arg& input);  // bool becomes int64
@@ -152,13 +152,13 @@ inline DType int32() { return DType::kInt32; }
 DType cast_floating(const Arg& input, std::optional<DType> given);  // softmax
 DType indexed(const Arg& rows, const Arg& indices);
 DType at_places(const Arg& values, const Arg& places);  // indices must be int64
-DType index_of(const Arg& indices);                                  // one_hot
+DType index_of(const Arg& indices);                     // one_hot
 // A norm's result; weight and bias have the input's dtype, or float32 beside a half input.
 DType normalized(const Arg& input, const Arg& weight, const Arg& bias = Arg());
-DType averaged_windows(const Arg& input);  // floating or int64
+DType averaged_windows(const Arg& input);                    // floating or int64
 DType root_normalized(const Arg& input, const Arg& weight);  // complex numbers as well
-DType statistics(const Arg& input);                // means and deviations: float32 at least
-DType affine(const Arg& input, const Arg& weight);  // what a norm's weight has, or would have
+DType statistics(const Arg& input);                          // means and deviations: float32 at least
+DType affine(const Arg& input, const Arg& weight);           // what a norm's weight has, or would have
 DType likelihood(const Arg& input, const Arg& target, const Arg& weight);
 // The fused optimizer steps: gradients and states have their parameter's dtype.
 DType step_lists_all(std::initializer_list<const Arg*> lists);

@@ -66,11 +66,13 @@ template <typename... Parts>
 // The usual case. check(x, ...) formats only when it fails.
 template <typename... Parts>
 void check(bool ok, const Parts&... parts) {
-  if (!ok) [[unlikely]] fail(ErrorKind::kRuntime, parts...);
+  if (!ok) [[unlikely]]
+    fail(ErrorKind::kRuntime, parts...);
 }
 template <typename... Parts>
 void check_as(ErrorKind kind, bool ok, const Parts&... parts) {
-  if (!ok) [[unlikely]] fail(kind, parts...);
+  if (!ok) [[unlikely]]
+    fail(kind, parts...);
 }
 
 }  // namespace tt

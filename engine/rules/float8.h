@@ -1,5 +1,5 @@
-// Float8E4m3fn and Float8E5m2: 8-bit floating storage types. They are moved and cast, by way of float; nothing computes in
-// them.
+// Float8E4m3fn and Float8E5m2: 8-bit floating storage types. They are moved and cast, by way of float; nothing computes
+// in them.
 #pragma once
 
 #include <bit>
@@ -10,8 +10,8 @@
 namespace tt {
 
 namespace float8_bits {
-// The nearest number, of two as near the even one, of kMantissa bits and the exponent's kBias. Requires a magnitude that
-// does not overflow.
+// The nearest number, of two as near the even one, of kMantissa bits and the exponent's kBias. Requires a magnitude
+// that does not overflow.
 template <int kMantissa, int kBias>
 constexpr uint8_t nearest(uint32_t magnitude) {
   constexpr uint32_t kCut = 23 - kMantissa;
@@ -34,7 +34,7 @@ struct Float8E4m3fn {
   constexpr Float8E4m3fn(float value) {  // NOLINT: converts like a float
     const uint32_t b = std::bit_cast<uint32_t>(value), magnitude = b & 0x7fffffffu;
     constexpr uint32_t kLargest = 0x43e00000u, kInfinity = 0x7f800000u;
-    const uint8_t rounded = magnitude > kInfinity ? uint8_t{0x7f}
+    const uint8_t rounded = magnitude > kInfinity   ? uint8_t{0x7f}
                             : magnitude >= kLargest ? uint8_t{0x7e}
                                                     : float8_bits::nearest<3, 7>(magnitude);
     bits = static_cast<uint8_t>(float8_bits::sign_of(b) | rounded);
@@ -53,8 +53,9 @@ struct Float8E5m2 {
   constexpr Float8E5m2() = default;
   constexpr Float8E5m2(float value) {  // NOLINT: converts like a float
     const uint32_t b = std::bit_cast<uint32_t>(value), magnitude = b & 0x7fffffffu;
-    constexpr uint32_t kOverflow = 0x47700000u, kInfinity = 0x7f800000u;  // the first is as near to infinity as to 57344
-    const uint8_t rounded = magnitude > kInfinity ? uint8_t{0x7f}
+    constexpr uint32_t kOverflow = 0x47700000u,
+                       kInfinity = 0x7f800000u;  // the first is as near to infinity as to 57344
+    const uint8_t rounded = magnitude > kInfinity    ? uint8_t{0x7f}
                             : magnitude >= kOverflow ? uint8_t{0x7c}
                                                      : float8_bits::nearest<2, 15>(magnitude);
     bits = static_cast<uint8_t>(float8_bits::sign_of(b) | rounded);

@@ -25,11 +25,11 @@ Sizes at_least_1d(const Sizes& sizes) { return sizes.empty() ? Sizes{1} : sizes;
 void check_inside(const char* what, const Sizes& index, const Sizes& whole, int64_t dim) {
   check(index.size() == whole.size(), "Index tensor must have the same number of dimensions as ", what, " tensor");
   for (size_t d = 0; d < index.size(); ++d) {
-    check(static_cast<int64_t>(d) == dim || index[d] <= whole[d], "Size does not match at dimension ", d, " expected index ",
-          to_string(index), " to be smaller than ", what, " ", to_string(whole), " apart from dimension ", dim);
+    check(static_cast<int64_t>(d) == dim || index[d] <= whole[d], "Size does not match at dimension ", d,
+          " expected index ", to_string(index), " to be smaller than ", what, " ", to_string(whole),
+          " apart from dimension ", dim);
   }
 }
-
 
 Sizes check_vector(const Arg& index, const char* op) {
   check_index_dtype(index);
@@ -110,20 +110,22 @@ Advanced advanced(const Arg& input, const Arg& indices) {
   bool in_run = false;
   for (const TensorMeta* t : list) {
     int64_t covers = t && is_mask(*t) ? t->dim() : 1;
-    check_as(ErrorKind::kIndex, dim + at(covers) <= sizes.size(), "too many indices for tensor of dimension ", sizes.size());
+    check_as(ErrorKind::kIndex, dim + at(covers) <= sizes.size(), "too many indices for tensor of dimension ",
+             sizes.size());
     if (!t) {
       (runs == 0 ? result.before : result.after).push_back(sizes[dim]);
       in_run = false;
     } else {
-      check_as(ErrorKind::kIndex, is_integral(t->dtype), "tensors used as indices must be long, int, byte or bool tensors");
+      check_as(ErrorKind::kIndex, is_integral(t->dtype),
+               "tensors used as indices must be long, int, byte or bool tensors");
       runs += !in_run;
       in_run = true;
       if (is_mask(*t)) {
         result.masked = true;
         for (int64_t k = 0; k < covers; ++k) {
-          check_as(ErrorKind::kIndex, t->sizes[at(k)] == sizes[dim + at(k)], "The shape of the mask ", to_string(t->sizes),
-                   " at index ", k, " does not match the shape of the indexed tensor ", to_string(sizes), " at index ",
-                   dim + at(k));
+          check_as(ErrorKind::kIndex, t->sizes[at(k)] == sizes[dim + at(k)], "The shape of the mask ",
+                   to_string(t->sizes), " at index ", k, " does not match the shape of the indexed tensor ",
+                   to_string(sizes), " at index ", dim + at(k));
         }
       } else {
         try {
@@ -197,10 +199,11 @@ Sizes searchsorted(const Arg& sorted_sequence, const Arg& input) {
   const Sizes &s = meta(sorted_sequence).sizes, &v = meta(input).sizes;
   check(!s.empty(), "searchsorted(): boundaries tensor should have positive dimension");
   bool same_lead = s.size() == v.size() && std::equal(s.begin(), s.end() - 1, v.begin());
-  check(s.size() == 1 || same_lead,
-        "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
-        "and input value tensor must match, but we got boundaries tensor ", to_string(s), " and input value tensor ",
-        to_string(v));
+  check(
+      s.size() == 1 || same_lead,
+      "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
+      "and input value tensor must match, but we got boundaries tensor ",
+      to_string(s), " and input value tensor ", to_string(v));
   check(meta(sorted_sequence).dtype == meta(input).dtype,
         "torch.searchsorted(): boundary tensor and input value tensor should have same dtype, but got ",
         name(meta(sorted_sequence).dtype), " and ", name(meta(input).dtype));
@@ -223,7 +226,8 @@ Sizes topk(const Arg& input, int64_t k, int64_t dim) {
 Sizes kthvalue(const Arg& input, int64_t k, int64_t dim, bool keepdim) {
   Sizes result = meta(input).sizes;
   int64_t d = wrap_dim(dim, meta(input).dim());
-  check(k >= 1 && k <= (result.empty() ? 1 : result[at(d)]), "kthvalue(): selected number k out of range for dimension ", d);
+  check(k >= 1 && k <= (result.empty() ? 1 : result[at(d)]),
+        "kthvalue(): selected number k out of range for dimension ", d);
   if (result.empty()) return result;
   if (keepdim) {
     result[at(d)] = 1;

@@ -126,8 +126,8 @@ Sizes roll(const Arg& input, SizesView shifts, SizesView dims) {
   check(!shifts.empty(), "`shifts` required");
   check(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1),
         "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
-  check_as(ErrorKind::kIndex, dims.empty() || meta(input).dim() > 0, "Dimension specified as ", dims.empty() ? 0 : dims[0],
-           " but tensor has no dimensions");
+  check_as(ErrorKind::kIndex, dims.empty() || meta(input).dim() > 0, "Dimension specified as ",
+           dims.empty() ? 0 : dims[0], " but tensor has no dimensions");
   for (int64_t d : dims) wrap_dim(d, meta(input).dim());
   return meta(input).sizes;
 }
@@ -138,7 +138,8 @@ Sizes matrices(const Arg& input) {
 }
 
 Sizes diag(const Arg& input, int64_t diagonal) {
-  check(meta(input).dim() == 1 || meta(input).dim() == 2, "diag(): Supports 1D or 2D tensors. Got ", meta(input).dim(), "D");
+  check(meta(input).dim() == 1 || meta(input).dim() == 2, "diag(): Supports 1D or 2D tensors. Got ", meta(input).dim(),
+        "D");
   if (meta(input).dim() == 2) return shape_rules::diagonal(input, diagonal, 0, 1).sizes;
   check(std::abs(diagonal) < (int64_t{1} << 31), "diagonal out of range, got ", diagonal);
   int64_t n = meta(input).sizes[0] + std::abs(diagonal);

@@ -127,12 +127,14 @@ Sizes linear(const Arg& input, const Arg& weight, const Arg& bias) {
   if (x.back() != w.back()) {
     int64_t rows = 1;
     for (int64_t size : x.subspan(0, x.size() - 1)) rows *= size;
-    fail(ErrorKind::kRuntime, "mat1 and mat2 shapes cannot be multiplied (", rows, "x", x.back(), " and ", w.back(), "x",
-         features, ")");
+    fail(ErrorKind::kRuntime, "mat1 and mat2 shapes cannot be multiplied (", rows, "x", x.back(), " and ", w.back(),
+         "x", features, ")");
   }
   Sizes result(x.begin(), x.end());
-  if (w.size() == 1) result.pop_back();
-  else result.back() = features;
+  if (w.size() == 1)
+    result.pop_back();
+  else
+    result.back() = features;
   return bias.is_none() ? result : added(bias, result);
 }
 

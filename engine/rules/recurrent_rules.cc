@@ -21,8 +21,8 @@ int64_t packed_sequences(const TensorMeta& input, SizesView batch_sizes) {
           "batch_sizes must be positive and must not grow, got ", to_string(batch_sizes));
     check(!__builtin_add_overflow(total, batch_sizes[i], &total), "batch_sizes are too large");
   }
-  check(input.dim() == 2 && input.sizes[0] == total, "a packed input must have the rows that batch_sizes count, ", total,
-        ", got ", to_string(input.sizes));
+  check(input.dim() == 2 && input.sizes[0] == total, "a packed input must have the rows that batch_sizes count, ",
+        total, ", got ", to_string(input.sizes));
   return batch_sizes[0];
 }
 
@@ -83,7 +83,8 @@ Sizes attention(const Arg& query, const Arg& key, const Arg& value, const Arg& m
   const Sizes &q = meta(query).sizes, &k = meta(key).sizes, &v = meta(value).sizes;
   check(q.size() >= 2 && k.size() >= 2 && v.size() >= 2,
         "scaled_dot_product_attention: Expected query, key, and value to all be at least 2 dimensional, but got query "
-        "dim: ", q.size(), ", key dim: ", k.size(), " and value dim: ", v.size(), " instead.");
+        "dim: ",
+        q.size(), ", key dim: ", k.size(), " and value dim: ", v.size(), " instead.");
   const auto end = [](const Sizes& s, size_t i) { return s[s.size() - i]; };
   check(end(q, 1) == end(k, 1), "query and key must have the same last dimension, got ", to_string(q), " and ",
         to_string(k));

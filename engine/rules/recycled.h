@@ -24,7 +24,8 @@ class Recycled {
  public:
   static void* operator new(size_t bytes) {
     Kept& kept = kept_;
-    if (kept.count > 0) [[likely]] return kept.pieces[--kept.count];
+    if (kept.count > 0) [[likely]]
+      return kept.pieces[--kept.count];
     return ::operator new(bytes);
   }
   static void operator delete(void* piece) {

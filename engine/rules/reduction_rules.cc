@@ -97,8 +97,9 @@ namespace dtype_rules {
 
 DType averaged(const Arg& input, std::optional<DType> given) {
   DType t = given.value_or(same(input));
-  check_as(ErrorKind::kNotImplemented, has_gradients(t), "mean(): could not infer output dtype. ", given ? "Optional" : "Input",
-        " dtype must be either a floating point or complex dtype. Got: ", type_word(t));
+  check_as(ErrorKind::kNotImplemented, has_gradients(t), "mean(): could not infer output dtype. ",
+           given ? "Optional" : "Input",
+           " dtype must be either a floating point or complex dtype. Got: ", type_word(t));
   return t;
 }
 

@@ -37,8 +37,7 @@ class Ref {
   Ref(const Ref& other) : Ref(other.p_) {}
   Ref(Ref&& other) noexcept : p_(std::exchange(other.p_, nullptr)) {}
   template <typename U>
-    requires std::is_convertible_v<U*, T*>
-  Ref(const Ref<U>& other) : Ref(static_cast<T*>(other.get())) {}  // NOLINT
+  requires std::is_convertible_v<U*, T*> Ref(const Ref<U>& other) : Ref(static_cast<T*>(other.get())) {}  // NOLINT
   Ref& operator=(Ref other) noexcept {
     std::swap(p_, other.p_);
     return *this;

@@ -1,4 +1,5 @@
-// The rules of sampling by coordinates, of scattering with reductions, of order statistics and of losses over sequences.
+// The rules of sampling by coordinates, of scattering with reductions, of order statistics and of losses over
+// sequences.
 #include <algorithm>
 
 #include "engine/rules/error.h"
@@ -92,11 +93,13 @@ Sizes affine_grid(const Arg& theta, SizesView size) {
   check_as(ErrorKind::kNotImplemented, size.size() == 4 || size.size() == 5,
            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size ",
            to_string(size));
-  for (int64_t n : size) check_as(ErrorKind::kValue, n > 0, "Expected non-zero, positive output size. Got ", to_string(size));
+  for (int64_t n : size)
+    check_as(ErrorKind::kValue, n > 0, "Expected non-zero, positive output size. Got ", to_string(size));
   const int64_t space = static_cast<int64_t>(size.size()) - 2;
   const Sizes expected{size[0], space, space + 1};
-  check_as(ErrorKind::kValue, meta(theta).sizes == expected, "Expected a batch of ", space, "D affine matrices of shape Nx",
-           space, "x", space + 1, " for size ", to_string(size), ". Got ", to_string(meta(theta).sizes));
+  check_as(ErrorKind::kValue, meta(theta).sizes == expected, "Expected a batch of ", space,
+           "D affine matrices of shape Nx", space, "x", space + 1, " for size ", to_string(size), ". Got ",
+           to_string(meta(theta).sizes));
   Sizes result{size[0]};
   result.insert(result.end(), size.begin() + 2, size.end());
   result.push_back(space);
@@ -133,7 +136,8 @@ Sizes quantile(const Arg& input, const Arg& q, std::optional<int64_t> dim, bool 
 }
 
 Sizes put(const Arg& input, const Arg& index, const Arg& source) {
-  check(meta(index).dtype == DType::kInt64, "put_(): Expected a long tensor for index, but got ", name(meta(index).dtype));
+  check(meta(index).dtype == DType::kInt64, "put_(): Expected a long tensor for index, but got ",
+        name(meta(index).dtype));
   check(meta(index).numel() == meta(source).numel(),
         "put_(): expected source and index to have the same number of elements, but got source.numel() = ",
         meta(source).numel(), ", index.numel() = ", meta(index).numel());
@@ -162,7 +166,8 @@ Sizes ctc_loss(const Arg& log_probs, const Arg& targets, SizesView input_lengths
   check(p.size() == 3, "log_probs must be (T, N, C), got ", to_string(p));
   check(blank >= 0 && blank < p[2], "blank must be in label range, got ", blank, " of ", p[2]);
   const auto batch = static_cast<size_t>(p[1]);
-  check(input_lengths.size() == batch, "input_lengths must be of size batch_size ", batch, ", got ", input_lengths.size());
+  check(input_lengths.size() == batch, "input_lengths must be of size batch_size ", batch, ", got ",
+        input_lengths.size());
   check(target_lengths.size() == batch, "target_lengths must be of size batch_size ", batch, ", got ",
         target_lengths.size());
   const TensorMeta& t = meta(targets);
@@ -178,7 +183,8 @@ Sizes ctc_loss(const Arg& log_probs, const Arg& targets, SizesView input_lengths
     total += target_lengths[i];
   }
   check(t.dim() == 1 || (t.dim() == 2 && t.sizes[0] == p[1]), "targets must be 1D or (N, S), got ", to_string(t.sizes));
-  check(t.dim() == 2 || t.numel() == total, "Expected targets of sum(target_lengths) elements, ", total, ", got ", t.numel());
+  check(t.dim() == 2 || t.numel() == total, "Expected targets of sum(target_lengths) elements, ", total, ", got ",
+        t.numel());
   return {p[1]};
 }
 

@@ -100,9 +100,10 @@ Sizes eye(int64_t n, std::optional<int64_t> m) {
 Sizes literal(std::string_view bytes, SizesView size, DType dtype) {
   Sizes result = sizes(size);
   int64_t n = element_count(result);
-  check_as(ErrorKind::kValue, n >= 0 && n <= static_cast<int64_t>(bytes.size()) &&
-                                  static_cast<size_t>(n) * item_size(dtype) == bytes.size(),
-           "the bytes do not make a ", name(dtype), " tensor of sizes ", to_string(size), ", got ", bytes.size());
+  check_as(
+      ErrorKind::kValue,
+      n >= 0 && n <= static_cast<int64_t>(bytes.size()) && static_cast<size_t>(n) * item_size(dtype) == bytes.size(),
+      "the bytes do not make a ", name(dtype), " tensor of sizes ", to_string(size), ", got ", bytes.size());
   return result;
 }
 
@@ -122,7 +123,8 @@ Sizes multinomial(const Arg& input, int64_t num_samples, bool replacement) {
         dtype_rules::type_word(dtype_rules::same(input)));
   check(s.size() == 1 || s.size() == 2, "prob_dist must be 1 or 2 dim");
   check(num_samples > 0, "cannot sample n_sample <= 0 samples");
-  check(replacement || num_samples <= s.back(), "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+  check(replacement || num_samples <= s.back(),
+        "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
   check(s.back() > 0, "cannot sample from an empty distribution");
   if (s.size() == 1) return {num_samples};
   return {s[0], num_samples};
@@ -155,8 +157,9 @@ Sizes prelu(const Arg& input, const Arg& weight) {
   int64_t channels = x.size() > 1 ? x[1] : 1;
   int64_t count = element_count(w);
   check(w.size() <= 1, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", w.size());
-  check(count == 1 || count == channels, "Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
-        count, " and channel size = ", channels, ".");
+  check(count == 1 || count == channels,
+        "Mismatch of parameter numbers and input channel size. Found parameter numbers = ", count,
+        " and channel size = ", channels, ".");
   return same(input);
 }
 

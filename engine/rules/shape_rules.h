@@ -58,7 +58,7 @@ Geometry imag(const Arg& input);
 Sizes transformed(const Arg& input, SizesView dim);
 Sizes half_transformed(const Arg& input, SizesView dim);
 Sizes inverse_transformed(const Arg& input, SizesView dim, int64_t last_size);
-Geometry view(const Arg& input, SizesView size);     // throws where only a copy would do
+Geometry view(const Arg& input, SizesView size);  // throws where only a copy would do
 Geometry reshape(const Arg& input, SizesView shape);
 Geometry view_of_dtype(const Arg& input, DType dtype);
 Geometry view_as(const Arg& input, const Arg& other);

@@ -160,8 +160,8 @@ Geometry unflatten(const Arg& input, int64_t dim, SizesView sizes) {
     *unknown = product ? own[at(d)] / product : 0;
     product *= *unknown;
   }
-  check(product == own[at(d)], "unflatten: Provided sizes ", to_string(sizes), " don't multiply up to the size of dim ", d,
-        " (", own[at(d)], ") in the input tensor");
+  check(product == own[at(d)], "unflatten: Provided sizes ", to_string(sizes), " don't multiply up to the size of dim ",
+        d, " (", own[at(d)], ") in the input tensor");
   Sizes shape(own.begin(), own.begin() + d);
   shape.insert(shape.end(), parts.begin(), parts.end());
   shape.insert(shape.end(), own.begin() + d + 1, own.end());
@@ -171,8 +171,10 @@ Geometry unflatten(const Arg& input, int64_t dim, SizesView sizes) {
 Geometry permute(const Arg& input, SizesView dims) {
   int64_t n = meta(input).dim();
   check(static_cast<int64_t>(dims.size()) == n,
-        "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of "
-        "dimensions i.e. input.dim() = ", n, " is not equal to len(dims) = ", dims.size());
+        "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+        "ordering of "
+        "dimensions i.e. input.dim() = ",
+        n, " is not equal to len(dims) = ", dims.size());
   Sizes order;
   for (int64_t d : dims) {
     int64_t wrapped = wrap_dim(d, n);
@@ -198,8 +200,8 @@ Geometry t(const Arg& input) {
 
 Geometry movedim(const Arg& input, SizesView source, SizesView destination) {
   int64_t n = meta(input).dim();
-  check(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (",
-        to_string(source), " dims) should contain the same number of dims as destination (", to_string(destination), " dims)");
+  check(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (", to_string(source),
+        " dims) should contain the same number of dims as destination (", to_string(destination), " dims)");
   Sizes order(at(n), -1);
   Sizes moved;
   for (size_t i = 0; i < source.size(); ++i) {
@@ -252,8 +254,8 @@ Geometry unsqueeze(const Arg& input, int64_t dim) {
 Geometry expand(const Arg& input, SizesView size) {
   const TensorMeta& m = meta(input);
   int64_t extra = static_cast<int64_t>(size.size()) - m.dim();
-  check(extra >= 0, "expand(", describe(m), ", size=", to_string(size), "): the number of sizes provided (", size.size(),
-        ") must be greater or equal to the number of dimensions in the tensor (", m.dim(), ")");
+  check(extra >= 0, "expand(", describe(m), ", size=", to_string(size), "): the number of sizes provided (",
+        size.size(), ") must be greater or equal to the number of dimensions in the tensor (", m.dim(), ")");
   Geometry g{Sizes(size.begin(), size.end()), Sizes(size.size()), m.offset, true};
   for (int64_t i = 0; i < static_cast<int64_t>(size.size()); ++i) {
     int64_t d = i - extra;
@@ -264,8 +266,8 @@ Geometry expand(const Arg& input, SizesView size) {
     }
     check(g.sizes[at(i)] >= 0, "expand: negative size, got ", g.sizes[at(i)]);
     check(g.sizes[at(i)] == own || own == 1, "The expanded size of the tensor (", g.sizes[at(i)],
-          ") must match the existing size (", own, ") at non-singleton dimension ", i, ".  Target sizes: ",
-          to_string(size), ".  Tensor sizes: ", to_string(m.sizes));
+          ") must match the existing size (", own, ") at non-singleton dimension ", i,
+          ".  Target sizes: ", to_string(size), ".  Tensor sizes: ", to_string(m.sizes));
     g.strides[at(i)] = d >= 0 && own == g.sizes[at(i)] ? m.strides[at(d)] : 0;
   }
   return g;
@@ -277,8 +279,8 @@ Geometry narrow(const Arg& input, int64_t dim, int64_t start, int64_t length) {
   check(meta(input).dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
   int64_t d = wrap_dim(dim, meta(input).dim()), size = meta(input).sizes[at(d)];
   check(length >= 0, "narrow(): length must be non-negative.");
-  check_as(ErrorKind::kIndex, start >= -size && start <= size, "start out of range (expected to be in range of [", -size,
-           ", ", size, "], but got ", start, ")");
+  check_as(ErrorKind::kIndex, start >= -size && start <= size, "start out of range (expected to be in range of [",
+           -size, ", ", size, "], but got ", start, ")");
   if (start < 0) start += size;
   check(length <= size - start, "start (", start, ") + length (", length, ") exceeds dimension size (", size, ").");
   return pieces(input, d, start, length);
@@ -377,7 +379,8 @@ Geometry view_of_dtype(const Arg& input, DType dtype) {
 Sizes split_sizes(SizesView sizes, int64_t split_size, int64_t dim) {
   check(split_size >= 0, "split expects split_size be non-negative, but got split_size=", split_size);
   int64_t size = sizes[at(wrap_dim(dim, static_cast<int64_t>(sizes.size())))];
-  check(split_size > 0 || size == 0, "split_size can only be 0 if dimension size is 0, but got dimension size of ", size);
+  check(split_size > 0 || size == 0, "split_size can only be 0 if dimension size is 0, but got dimension size of ",
+        size);
   Sizes result;
   for (int64_t start = 0; start < size; start += split_size) result.push_back(std::min(split_size, size - start));
   if (result.empty()) result.push_back(0);

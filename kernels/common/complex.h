@@ -23,8 +23,8 @@ struct Complex {
   Complex() = default;  // blocks of them need not be filled first
   TT_COMPLEX Complex(R real, R imaginary) : re(real), im(imaginary) {}
   template <typename V>
-    requires std::is_arithmetic_v<V>
-  TT_COMPLEX Complex(V real) : re(static_cast<R>(real)), im(0) {}  // NOLINT: a real number is one
+  requires std::is_arithmetic_v<V> TT_COMPLEX Complex(V real)
+      : re(static_cast<R>(real)), im(0) {}  // NOLINT: a real number is one
   template <typename S>
   TT_COMPLEX explicit Complex(Complex<S> other) : re(static_cast<R>(other.re)), im(static_cast<R>(other.im)) {}
 

@@ -1,7 +1,7 @@
 // The elementary functions of complex numbers where there is no C library (complex_libm.h): of real functions.
 //
-// Kahan's formulas ("Branch cuts for complex elementary functions", 1987): right on both sides of every cut, by the sign
-// of a zero. Infinite and NaN parts give what they give in the formulas, not always what the C standard lists.
+// Kahan's formulas ("Branch cuts for complex elementary functions", 1987): right on both sides of every cut, by the
+// sign of a zero. Infinite and NaN parts give what they give in the formulas, not always what the C standard lists.
 #pragma once
 
 #include "kernels/common/complex_math.h"

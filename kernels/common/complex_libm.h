@@ -6,14 +6,14 @@
 namespace tt::math {
 inline namespace TT_ISA {
 
-#define TT_LIBM_C(name)                                  \
-  TT_HOST_DEVICE Complex<float> name(Complex<float> x) { \
-    float _Complex y;                                    \
-    __real__ y = x.re;                                   \
-    __imag__ y = x.im;                                   \
-    y = __builtin_c##name##f(y);                         \
-    return {__real__ y, __imag__ y};                     \
-  }                                                      \
+#define TT_LIBM_C(name)                                    \
+  TT_HOST_DEVICE Complex<float> name(Complex<float> x) {   \
+    float _Complex y;                                      \
+    __real__ y = x.re;                                     \
+    __imag__ y = x.im;                                     \
+    y = __builtin_c##name##f(y);                           \
+    return {__real__ y, __imag__ y};                       \
+  }                                                        \
   TT_HOST_DEVICE Complex<double> name(Complex<double> x) { \
     double _Complex y;                                     \
     __real__ y = x.re;                                     \

@@ -15,8 +15,7 @@ TT_HOST_DEVICE Complex<R> where(bool c, Complex<R> a, Complex<R> b) {
 }
 
 template <typename T, typename V>
-  requires is_complex_v<T>
-TT_HOST_DEVICE T number(V v) {
+requires is_complex_v<T> TT_HOST_DEVICE T number(V v) {
   if constexpr (is_complex_v<V>)
     return v;
   else

@@ -39,16 +39,21 @@ inline std::string decomposition_failure(std::string_view function, int64_t info
   }
   if (function == "torch.linalg.solve") return "The solver failed because the input matrix is singular.";
   if (function == "linalg.cholesky") {
-    return absl::StrCat("The factorization could not be completed because the input is not positive-definite (the "
-                        "leading minor of order ", info, " is not positive-definite).");
+    return absl::StrCat(
+        "The factorization could not be completed because the input is not positive-definite (the "
+        "leading minor of order ",
+        info, " is not positive-definite).");
   }
   if (function == "torch.linalg.lu_factor") {
-    return absl::StrCat("U[", info, ",", info, "] is zero and using it on lu_solve would result in a division by zero. "
+    return absl::StrCat("U[", info, ",", info,
+                        "] is zero and using it on lu_solve would result in a division by zero. "
                         "If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
                         "linalg.lu_factor_ex(A, pivot)");
   }
-  return absl::StrCat("The algorithm failed to converge because the input matrix contained non-finite values or is "
-                      "ill-conditioned (error code: ", info, ").");
+  return absl::StrCat(
+      "The algorithm failed to converge because the input matrix contained non-finite values or is "
+      "ill-conditioned (error code: ",
+      info, ").");
 }
 
 // `element`: of a batch; negative where there is none.

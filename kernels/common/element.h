@@ -25,8 +25,10 @@ struct Bool {
 
 template <typename T>
 constexpr bool is_nan(T value) {
-  if constexpr (std::is_integral_v<T> || std::is_same_v<T, Bool>) return false;
-  else return value != value;
+  if constexpr (std::is_integral_v<T> || std::is_same_v<T, Bool>)
+    return false;
+  else
+    return value != value;
 }
 
 // Throws Error (NotImplementedError) on a complex dtype.

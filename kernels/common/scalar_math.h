@@ -211,7 +211,8 @@ TT_HOST_DEVICE T trunc_divide(T a, T b) {
 }
 template <Integer T>
 TT_HOST_DEVICE T trunc_divide(T a, T b) {
-  if (std::is_signed_v<T> && b == T(-1)) return static_cast<T>(-a);  // the least value has no negation: it wraps, and must not trap
+  if (std::is_signed_v<T> && b == T(-1))
+    return static_cast<T>(-a);  // the least value has no negation: it wraps, and must not trap
   return b == 0 ? T(0) : static_cast<T>(a / b);
 }
 // Python's: consistent with remainder(), which a plain floor(a / b) is not after rounding. `left` is fmod(a, b).

@@ -92,8 +92,16 @@ struct Problem {
   int64_t heads, batches, rows, columns, depth, width;
 
   Problem(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m, bool is_causal, double factor)
-      : query(wide(q)), key(wide(k)), value(wide(v)), causal(is_causal), scale(static_cast<T>(factor)),
-        heads(q.size(1)), batches(q.size(0) * q.size(1)), rows(q.size(2)), columns(k.size(2)), depth(q.size(3)),
+      : query(wide(q)),
+        key(wide(k)),
+        value(wide(v)),
+        causal(is_causal),
+        scale(static_cast<T>(factor)),
+        heads(q.size(1)),
+        batches(q.size(0) * q.size(1)),
+        rows(q.size(2)),
+        columns(k.size(2)),
+        depth(q.size(3)),
         width(v.size(3)) {
     // A mask keeps its strides: most are broadcast over the heads.
     if (m) mask = m.dtype() == query.dtype() ? m : wide(m);
@@ -132,7 +140,8 @@ struct Problem {
 template <typename T>
 struct Block {
   std::vector<T> scores, grads, part;
-  explicit Block(int64_t width) : scores(kRows * kColumns), grads(kRows * kColumns), part(std::max(kRows, kColumns) * width) {}
+  explicit Block(int64_t width)
+      : scores(kRows * kColumns), grads(kRows * kColumns), part(std::max(kRows, kColumns) * width) {}
 };
 
 // The sums of the rows so far, and the shift that they are taken with.
@@ -235,8 +244,8 @@ void attention_forward(const Tensor& query, const Tensor& key, const Tensor& val
 }
 
 void attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
-                        const Tensor& mask, const Tensor& output, const Tensor& logsumexp, bool is_causal,
-                        double scale, Tensor& query_grad, Tensor& key_grad, Tensor& value_grad) {
+                        const Tensor& mask, const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale,
+                        Tensor& query_grad, Tensor& key_grad, Tensor& value_grad) {
   WideResult dq(query_grad), dk(key_grad), dv(value_grad);
   with_real(wide_type(query.dtype()), [&]<typename T>(std::type_identity<T>) {
     const Problem<T> p(query, key, value, mask, is_causal, scale);

@@ -157,8 +157,7 @@ int64_t images_at_once(const Tensor& x, const Tensor& w, const Tensor& y) {
   return 4 * count >= most ? count : batch;  // a batch of an awkward number is not worth the many calls
 }
 
-void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const Slide& slide,
-                        const Tensor& out) {
+void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const Slide& slide, const Tensor& out) {
   const int64_t count = images_at_once(x, w, out);
   const Tensor some_x = images(x, 0, count), some_y = images(out, 0, count);
   const Problem c(some_x.sizes(), w.sizes(), some_y.sizes(), slide, x.dtype());

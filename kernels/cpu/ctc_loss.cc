@@ -19,7 +19,10 @@ struct Sequences {
 
   Sequences(const Tensor& log_probs, const Tensor& target, absl::Span<const int64_t> inputs,
             absl::Span<const int64_t> lengths, int64_t width, int64_t blank)
-      : input_lengths(inputs), target_lengths(lengths), width(width), blank(blank),
+      : input_lengths(inputs),
+        target_lengths(lengths),
+        width(width),
+        blank(blank),
         labels(lengths.size() * width, blank) {
     const Tensor targets = contiguous_as(target, DType::kInt64);
     const std::vector<int64_t> starts = label_starts(target, lengths);

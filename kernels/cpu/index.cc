@@ -156,8 +156,7 @@ void place_last(const Tensor& out, const Selection& selection, const Tensor& val
 
 template <typename Combine>
 void place_sums(const Tensor& out, const Selection& selection, const Tensor& values, Combine combine) {
-  with_any_element(out.dtype(),
-                   [&]<typename T>(std::type_identity<T>) { place<T>(out, selection, values, combine); });
+  with_any_element(out.dtype(), [&]<typename T>(std::type_identity<T>) { place<T>(out, selection, values, combine); });
 }
 
 // `values` as `dtype`: itself where it is that.

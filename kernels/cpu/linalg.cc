@@ -54,7 +54,8 @@ void each_matrix(int64_t batch, int64_t work, int64_t divisible, Make make, Body
 // What needs no solver.
 template <typename Body>
 void each_matrix(int64_t batch, int64_t work, Body body) {
-  each_matrix(batch, work, kBlocks, [] { return 0; }, [&](int64_t i, int) { body(i); });
+  each_matrix(
+      batch, work, kBlocks, [] { return 0; }, [&](int64_t i, int) { body(i); });
 }
 
 // Throws where a matrix failed, if that is asked for by a function's name.
@@ -118,11 +119,13 @@ void lu_factored(const Tensor& input, std::string_view checked_by, Tensor& LU, T
   copy_into(LU, input);
   const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n);
   with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
-    each_matrix(matrices_in(input), m * n * k, kBlocks, [&] { return Lu<T>(m, n); }, [&](int64_t i, Lu<T>& lu) {
-      int32_t* failed = info.data_as<int32_t>() + i;
-      *failed = 0;
-      if (k > 0) *failed = lu.factor(LU.data_as<T>() + i * m * n, pivots.data_as<int32_t>() + i * k);
-    });
+    each_matrix(
+        matrices_in(input), m * n * k, kBlocks, [&] { return Lu<T>(m, n); },
+        [&](int64_t i, Lu<T>& lu) {
+          int32_t* failed = info.data_as<int32_t>() + i;
+          *failed = 0;
+          if (k > 0) *failed = lu.factor(LU.data_as<T>() + i * m * n, pivots.data_as<int32_t>() + i * k);
+        });
   });
   check_info(checked_by, input, info);
 }
@@ -203,7 +206,7 @@ void triangular_solved(const Tensor& A, const Tensor& B, bool upper, bool transp
   with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
     each_matrix(matrices_in(A), n * n * k / 2, [&](int64_t i) {
       solve_triangular(a.data_as<T>() + i * n * n, out.data_as<T>() + i * n * k, n, k, upper, transposed,
-                                unitriangular);
+                       unitriangular);
     });
   });
 }
@@ -261,10 +264,12 @@ void eig_decomposed(const Tensor& input, bool vectors, Tensor& eigenvalues, Tens
   std::vector<int32_t> info(static_cast<size_t>(batch));
   with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     using C = Complex<real_of_t<T>>;
-    each_matrix(batch, 25 * n * n * n, kColumns, [&] { return Eig<T>(n, vectors); }, [&](int64_t i, Eig<T>& eig) {
-      info[static_cast<size_t>(i)] = eig.decompose(a.data_as<T>() + i * n * n, eigenvalues.data_as<C>() + i * n,
-                                                   vectors ? eigenvectors.data_as<C>() + i * n * n : nullptr);
-    });
+    each_matrix(
+        batch, 25 * n * n * n, kColumns, [&] { return Eig<T>(n, vectors); },
+        [&](int64_t i, Eig<T>& eig) {
+          info[static_cast<size_t>(i)] = eig.decompose(a.data_as<T>() + i * n * n, eigenvalues.data_as<C>() + i * n,
+                                                       vectors ? eigenvectors.data_as<C>() + i * n * n : nullptr);
+        });
   });
   check_info("linalg.eig", input.dim() > 2, info.data(), batch);
 }

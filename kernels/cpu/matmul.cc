@@ -120,8 +120,8 @@ void matmul(const Tensor& input, const Tensor& other, Tensor& out) {
   multiply(input, other, nullptr, &other, out);
 }
 
-void addmm_activation(const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha, bool use_gelu,
-                      Tensor& out) {
+void addmm_activation(const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha,
+                      bool use_gelu, Tensor& out) {
   matmul(mat1, mat2, out);
   ProductChain chain(out);
   finish_activated(chain, input, beta, alpha, use_gelu);

@@ -60,9 +60,8 @@ void nan_to_num(const Tensor& input, double nan, std::optional<double> posinf, s
       const T* from = in_order ? input.data_as<const T>() : out.data_as<const T>();
       T* to = out.data_as<T>();
       const Replacements<T> with{T(nan), T(above), T(below)};
-      parallel_for(out.numel(), 1 << 17, [&](int64_t begin, int64_t end) {
-        replace_all(from + begin, end - begin, with, to + begin);
-      });
+      parallel_for(out.numel(), 1 << 17,
+                   [&](int64_t begin, int64_t end) { replace_all(from + begin, end - begin, with, to + begin); });
     }
   });
 }

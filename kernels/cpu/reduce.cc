@@ -93,9 +93,8 @@ void nansum(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& o
 
 void mean(const Tensor& input, Dims dim, bool keepdim, std::optional<DType>, Tensor& out) {
   if (is_complex(out.dtype())) {
-    return reduce_parts(contiguous_as(input, out.dtype()), dim, out, [=](const Tensor& x, SizesView dims, Tensor& to) {
-      mean(x, dims, keepdim, std::nullopt, to);
-    });
+    return reduce_parts(contiguous_as(input, out.dtype()), dim, out,
+                        [=](const Tensor& x, SizesView dims, Tensor& to) { mean(x, dims, keepdim, std::nullopt, to); });
   }
   const ReducePlan plan = plan_over(input, dim);
   with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) {

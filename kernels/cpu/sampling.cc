@@ -1,6 +1,7 @@
 // Elements at many places of each channel, weighted: what resampling by coordinates comes down to, and its gradients.
 //
-// sum(k) weight[n, k, p] * input[n, c, index[n, k, p]] is linear in all three, so that each kernel is another's gradient.
+// sum(k) weight[n, k, p] * input[n, c, index[n, k, p]] is linear in all three, so that each kernel is another's
+// gradient.
 #include <algorithm>
 #include <limits>
 
@@ -20,7 +21,11 @@ struct Places {
   int64_t batch, taps, count, length;
 
   Places(const Tensor& given, int64_t channel_length)
-      : index(contiguous(given)), batch(given.size(0)), taps(given.size(1)), count(given.size(2)), length(channel_length) {
+      : index(contiguous(given)),
+        batch(given.size(0)),
+        taps(given.size(1)),
+        count(given.size(2)),
+        length(channel_length) {
     check(length <= std::numeric_limits<int32_t>::max(), "expected channels of less than 2^31 elements, got ", length);
   }
   const int64_t* at(int64_t n, int64_t tap, int64_t place) const {
@@ -80,7 +85,8 @@ void sample_places(const Tensor& input, const Tensor& index, const Tensor& weigh
         const T* weights = w.data_as<T>() + (n * places.taps + k) * places.count + first;
         for (int64_t c = 0; c < channels; ++c) {
           const int64_t channel = n * channels + c;
-          add_sampled(count, taps, weights, x.data_as<T>() + channel * places.length, to + channel * places.count + first);
+          add_sampled(count, taps, weights, x.data_as<T>() + channel * places.length,
+                      to + channel * places.count + first);
         }
       }
     });

@@ -30,9 +30,7 @@ void forward(const Tensor& input, int64_t dim, bool log, Tensor& out) {
   const Tensor x = contiguous_as(input, result.tensor().dtype());
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     T* y = result.tensor().data_as<T>();
-    along.for_each_group([&](const Vectors& v, int64_t at) {
-      softmax_vectors(v, log, x.data_as<T>() + at, y + at);
-    });
+    along.for_each_group([&](const Vectors& v, int64_t at) { softmax_vectors(v, log, x.data_as<T>() + at, y + at); });
   });
   result.land();
 }

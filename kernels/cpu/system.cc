@@ -34,7 +34,9 @@ void event_elapsed(int64_t event, int64_t later, Tensor& out) {
   out.data_as<double>()[0] = Context::current().events.elapsed_ms(event, later);
 }
 
-void event_passed(int64_t event, Tensor& out) { out.data_as<Bool>()[0] = Bool(Context::current().events.passed(event)); }
+void event_passed(int64_t event, Tensor& out) {
+  out.data_as<Bool>()[0] = Bool(Context::current().events.passed(event));
+}
 
 void event_drop(int64_t event) { Context::current().events.drop(event); }
 

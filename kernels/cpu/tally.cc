@@ -140,7 +140,8 @@ void searchsorted(const Tensor& sorted_sequence, const Tensor& input, bool right
   with_element(dtype, [&]<typename T>(std::type_identity<T>) {
     parallel_for(values.numel(), 1024, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        out.data_as<int64_t>()[i] = tally::insertion(rows.data_as<T>() + i / a_row * n, n, values.data_as<T>()[i], right);
+        out.data_as<int64_t>()[i] =
+            tally::insertion(rows.data_as<T>() + i / a_row * n, n, values.data_as<T>()[i], right);
       }
     });
   });

@@ -21,7 +21,8 @@ struct Targets {
     const auto is_bad = [&](int64_t t) { return (t != ignore) & ((t < 0) | (t >= shape.classes)); };
     int64_t bad = 0;  // counted, since a loop that may stop is not made into vectors
     for (int64_t t : all) bad += is_bad(t);
-    if (bad > 0) fail(ErrorKind::kIndex, "Target ", *std::find_if(all.begin(), all.end(), is_bad), " is out of bounds.");
+    if (bad > 0)
+      fail(ErrorKind::kIndex, "Target ", *std::find_if(all.begin(), all.end(), is_bad), " is out of bounds.");
   }
   // Calls f(position among the targets, offset in the input, class) for every target that is not ignored.
   template <typename F>

@@ -102,7 +102,12 @@ void multiply(const Block& at, int64_t m, int64_t n, int64_t k, const Factors& a
   if (k == 0) {  // vectors without elements: all scores are 0
     return queue_of(c.tensor).fill(c.tensor.data(), 0, at.scores() * item_size(c.tensor.dtype()));
   }
-  BlasProduct product{a.tensor.dtype(), m, n, k, *leading(a.matrix(), m, k), *leading(b.matrix(), k, n),
+  BlasProduct product{a.tensor.dtype(),
+                      m,
+                      n,
+                      k,
+                      *leading(a.matrix(), m, k),
+                      *leading(b.matrix(), k, n),
                       const_cast<void*>(c.matrix().data)};
   product.batch = at.batches;
   product.a_step = a.step;

@@ -41,7 +41,8 @@ void cast_elements(const Queue& queue, const Tensor& src, const Tensor& dst) {
     dtype == DType::kComplex64 ? cast_anywhere<Complex<float>>(queue, layout, src, dst)
                                : cast_anywhere<Complex<double>>(queue, layout, src, dst);
   } else if (layout.is_linear() && is_aligned(src.data()) && is_aligned(dst.data())) {
-    with_element(src.dtype(), [&]<typename From>(std::type_identity<From>) { cast_vectors_from<From>(queue, src, dst); });
+    with_element(src.dtype(),
+                 [&]<typename From>(std::type_identity<From>) { cast_vectors_from<From>(queue, src, dst); });
   } else if (src.dtype() == DType::kFloat64) {
     cast_anywhere<double>(queue, layout, src, dst);
   } else if (category(src.dtype()) == Category::kFloating) {

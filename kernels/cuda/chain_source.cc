@@ -39,9 +39,9 @@ std::string_view element(DType dtype) {
   }
 }
 
-// Parameters are ChainParameters<T>. A thread computes four elements next to each other, then four of the next stride of
-// the grid; loops are unrolled, so that the fours stay in registers. Half, BFloat16, TT_KERNEL and TT_DEVICE are what the
-// compiler's own text has put before.
+// Parameters are ChainParameters<T>. A thread computes four elements next to each other, then four of the next stride
+// of the grid; loops are unrolled, so that the fours stay in registers. Half, BFloat16, TT_KERNEL and TT_DEVICE are
+// what the compiler's own text has put before.
 constexpr std::string_view kChainElements = R"(
 struct Truth { uint8_t byte; TT_DEVICE operator bool() const { return byte != 0; } };
 struct Parameters {

@@ -17,8 +17,8 @@ struct ChainBody {
   std::string_view int_name, int_text;
 };
 
-// Generated: of every operator with a body, but not in integers where zero divisors are looked for; and the functions that
-// bodies call.
+// Generated: of every operator with a body, but not in integers where zero divisors are looked for; and the functions
+// that bodies call.
 absl::Span<const ChainBody> chain_bodies();
 std::string_view chain_functions();
 

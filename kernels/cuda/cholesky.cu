@@ -40,7 +40,7 @@ TT_DEVICE int32_t factor_cholesky(Group& group, T* a, int64_t n) {
 
 template <typename T>
 void factor(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n, T* l, int32_t* info) {
-  for_each_group(queue, batch, n * n, [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, batch, n * n, [=] TT_DEVICE(Group & group) {
     const int64_t i = group.index();
     const int32_t failed = factor_cholesky(group, l + i * n * n, n);
     if (group.rank() != 0) return;
@@ -53,7 +53,7 @@ void factor(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n, T
 template <typename T>
 void solve(const Queue& queue, int64_t batch, Triangle<T> triangle, int64_t k, T* b) {
   const int64_t n = triangle.n;
-  for_each_group(queue, batch, n * k, [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, batch, n * k, [=] TT_DEVICE(Group & group) {
     Triangle<T> own = triangle;
     own.a += group.index() * n * n;
     own.solve(group, b + group.index() * n * k, k);

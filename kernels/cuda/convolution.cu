@@ -105,7 +105,7 @@ void sum_input(const Queue& queue, int64_t n, ConvolutionShape s, const T* g, co
 template <typename T, typename C>
 void sum_weight(const Queue& queue, int64_t n, ConvolutionShape s, const T* g, const T* x, T* dw) {
   const int64_t taps = ConvolutionShape::product(s.kernel), terms = s.images * ConvolutionShape::product(s.out);
-  for_each_group(queue, n, terms, [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, n, terms, [=] TT_DEVICE(Group & group) {
     const int64_t i = group.index(), channel = i / taps % s.in_channels, of = i / taps / s.in_channels;
     const Tap tap(s.kernel, i % taps);
     const int64_t first_in = of / s.out_channels * s.in_channels + channel;

@@ -5,8 +5,8 @@
 #include <deque>
 #include <utility>
 
-#include "engine/context.h"
 #include "engine/boxed.h"
+#include "engine/context.h"
 #include "engine/devices.h"
 #include "engine/parallel.h"
 #include "engine/slot_table.h"

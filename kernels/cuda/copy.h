@@ -12,8 +12,8 @@ namespace tt::cuda {
 void copy(const Tensor& src, const Tensor& dst);
 // Row-major elements: `t` itself where it is contiguous, else a copy. Undefined stays undefined.
 Tensor contiguous(const Tensor& t);
-// The same, converted. Throws Error (NotImplementedError) where that would drop imaginary parts: whoever asks computes in
-// real numbers.
+// The same, converted. Throws Error (NotImplementedError) where that would drop imaginary parts: whoever asks computes
+// in real numbers.
 Tensor contiguous_as(const Tensor& t, DType dtype);
 // Fills `dst`, contiguous on a GPU, with what `write` puts into host memory of its size; nothing waits.
 void upload(const Tensor& dst, absl::FunctionRef<void(void*)> write);

@@ -18,7 +18,8 @@ using OptionalDevice = std::optional<Device>;
 Complex<double> complex_of(const Scalar& number) { return {number.to_complex().real(), number.to_complex().imag()}; }
 
 // Even steps from start to end, or `base` to their power.
-void space_complex(const Scalar& start, const Scalar& end, int64_t steps, std::optional<double> base, const Tensor& out) {
+void space_complex(const Scalar& start, const Scalar& end, int64_t steps, std::optional<double> base,
+                   const Tensor& out) {
   const Access to(out.data(), out.dtype());
   const Complex<double> first = complex_of(start), last = complex_of(end), from(base.value_or(0));
   const bool raised = base.has_value();

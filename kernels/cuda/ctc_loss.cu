@@ -27,7 +27,7 @@ struct Sequences {
 // The label of each state. One that is no class is a blank.
 void find_labels(const Queue& queue, Sequences q, const int64_t* targets, int64_t* labels) {
   FaultCell* cell = open_fault(queue, &label_out_of_range);
-  for_each_group(queue, q.batch, q.width, [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, q.batch, q.width, [=] TT_DEVICE(Group & group) {
     const int64_t i = group.index();
     for (int64_t s = group.rank(); s < q.width; s += group.size()) {
       int64_t label = q.blank;
@@ -60,8 +60,9 @@ struct Batch {
     });
     const int64_t* at = lengths.data_as<int64_t>();
     const int64_t batch = log_probs.size(1);
-    sequences = {at, at + batch, at + 2 * batch, labels.data_as<int64_t>(), batch, log_probs.size(2), log_alpha.size(2),
-                 log_alpha.size(1), blank};
+    sequences = {at,    at + batch,        at + 2 * batch,    labels.data_as<int64_t>(),
+                 batch, log_probs.size(2), log_alpha.size(2), log_alpha.size(1),
+                 blank};
     find_labels(queue_of(log_probs), sequences, targets.data_as<int64_t>(), labels.data_as<int64_t>());
   }
 };
@@ -69,7 +70,7 @@ struct Batch {
 // alpha[t][s]: of all paths that are in state s at time t.
 template <typename T>
 void forward_paths(const Queue& queue, Sequences q, const T* log_probs, T* losses, T* alphas) {
-  for_each_group(queue, q.batch, q.width, [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, q.batch, q.width, [=] TT_DEVICE(Group & group) {
     const int64_t i = group.index(), steps = q.steps[i];
     const Alignments paths = q.alignments(i);
     T* alpha = alphas + i * q.times * q.width;
@@ -94,7 +95,7 @@ void forward_paths(const Queue& queue, Sequences q, const T* log_probs, T* losse
 template <typename T>
 void backward_paths(const Queue& queue, Sequences q, const T* log_probs, const T* alphas, const T* losses, const T* g,
                     T* betas, T* grads) {
-  for_each_group(queue, q.batch, q.width, [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, q.batch, q.width, [=] TT_DEVICE(Group & group) {
     const int64_t i = group.index();
     if (losses[i] == math::kInf<T>) return;
     const Alignments paths = q.alignments(i);

@@ -41,8 +41,8 @@ void draw_each(const Tensor& out, Draw draw) {
   const DrawPlace place = Context::current().draw(static_cast<uint64_t>(n) * rejection::kBlocksEach);
   const Access to(out);
   for_each(queue_of(out), n, [=] TT_DEVICE(int64_t i) {
-    Source source = place.state ? Source(place.state[0], place.state[1] + place.offset, i)
-                                : Source(place.seed, place.offset, i);
+    Source source =
+        place.state ? Source(place.state[0], place.state[1] + place.offset, i) : Source(place.seed, place.offset, i);
     store_any<double>(to, i, draw(source, i));
   });
 }

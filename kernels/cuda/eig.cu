@@ -172,7 +172,7 @@ void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n
                Complex<real_of_t<T>>* works, Complex<real_of_t<T>>* values, Complex<real_of_t<T>>* vectors) {
   using R = real_of_t<T>;
   const int64_t work = General<T>::work(n, vectors != nullptr);
-  for_each_group(queue, batch, 4 * n, [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, batch, 4 * n, [=] TT_DEVICE(Group & group) {
     const int64_t i = group.index();
     const General<T> matrix(n, vectors != nullptr, values + i * n, works + i * work);
     const R scale = matrix.load(group, input + i * n * n);

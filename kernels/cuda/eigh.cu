@@ -26,8 +26,12 @@ struct Hermitian {
     return 2 * n * n + (bytes + sizeof(T) - 1) / sizeof(T);
   }
   TT_DEVICE Hermitian(int64_t n, bool with_vectors, T* work)
-      : n(n), a(work), vectors(a + n * n), diagonal(reinterpret_cast<R*>(vectors + n * n)),
-        rotations(reinterpret_cast<Rotation<T>*>(diagonal + n)), with_vectors(with_vectors) {}
+      : n(n),
+        a(work),
+        vectors(a + n * n),
+        diagonal(reinterpret_cast<R*>(vectors + n * n)),
+        rotations(reinterpret_cast<Rotation<T>*>(diagonal + n)),
+        with_vectors(with_vectors) {}
 
   // Scales to parts of at most 1 and makes both triangles the one that is read. Returns by what; infinite where an
   // element is not finite.
@@ -102,7 +106,7 @@ template <typename T>
 void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n, const T* input, bool upper,
                bool with_vectors, T* works, real_of_t<T>* values, T* vectors) {
   const int64_t work = Hermitian<T>::work(n);
-  for_each_group(queue, batch, n * n, [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, batch, n * n, [=] TT_DEVICE(Group & group) {
     const int64_t i = group.index();
     const Hermitian<T> matrix(n, with_vectors, works + i * work);
     const real_of_t<T> scale = matrix.load(group, input + i * n * n, upper);

@@ -10,7 +10,7 @@
 namespace tt::cuda {
 
 // The functions that a LinAlgError may come from. A cell holds numbers: others than these are just "linalg".
-inline constexpr const char* kDecomposing[] = {"linalg",      "linalg.inv",  "torch.linalg.solve", "linalg.cholesky",
+inline constexpr const char* kDecomposing[] = {"linalg",      "linalg.inv", "torch.linalg.solve",     "linalg.cholesky",
                                                "linalg.eigh", "linalg.svd", "torch.linalg.lu_factor", "linalg.eig"};
 
 inline Error matrix_failed(const FaultCell& cell) {
@@ -30,7 +30,8 @@ struct MatrixFaults {
     cell = open_fault(queue, &matrix_failed);
     for (size_t i = 0; i < std::size(kDecomposing); ++i) function = kDecomposing[i] == name ? i : function;
   }
-  // Of matrix i. One thread of its group calls it; 0: nothing is wrong. The first such matrix of a batch is the one told of.
+  // Of matrix i. One thread of its group calls it; 0: nothing is wrong. The first such matrix of a batch is the one
+  // told of.
   TT_DEVICE void tell(int64_t i, int32_t info) const {
     if (cell && info != 0) ranked_fault(cell, i << 32 | info, batched, function);
   }

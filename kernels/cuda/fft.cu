@@ -31,10 +31,18 @@ struct Job {
 // Lines of n complex points, one after the other, in place.
 template <typename R>
 Job<R> packed_job(const Queue& queue, const Tensor& t, int64_t lines, int64_t n, bool forward) {
-  return {queue, n, forward, {lines}, {n}, {n}, {t.data(), FftEnd::kComplex, 1, n}, {t.data(), FftEnd::kComplex, 1, n, R(1)}};
+  return {queue,
+          n,
+          forward,
+          {lines},
+          {n},
+          {n},
+          {t.data(), FftEnd::kComplex, 1, n},
+          {t.data(), FftEnd::kComplex, 1, n, R(1)}};
 }
 
-// ---- Lengths of small prime factors --------------------------------------------------------------------------------------
+// ---- Lengths of small prime factors
+// --------------------------------------------------------------------------------------
 
 template <typename R>
 struct MakeRoots {
@@ -67,9 +75,8 @@ std::vector<Radices> passes_of(int64_t n, int64_t most) {
   for (size_t count = 1;; ++count) {
     std::vector<Radices> passes(count);
     for (int64_t radix : all) {
-      const auto least = std::min_element(passes.begin(), passes.end(), [](const Radices& a, const Radices& b) {
-        return product(a) < product(b);
-      });
+      const auto least = std::min_element(passes.begin(), passes.end(),
+                                          [](const Radices& a, const Radices& b) { return product(a) < product(b); });
       least->push_back(radix);
     }
     const auto fits = [most](const Radices& pass) { return product(pass) <= most; };
@@ -127,9 +134,20 @@ void run_passes(const Job<R>& job) {
     if (rest > 1) d.add(rest, 0, 0, 1);
     const FftSource<R> source = first ? job.source : FftSource<R>{between.data(), FftEnd::kComplex, 1, job.n};
     const FftTarget<R> target = last ? job.target : FftTarget<R>{between.data(), FftEnd::kComplex, 1, job.n, R(1)};
-    FftPass<R> pass{Layout<3>(d.sizes, {d.from, d.to, d.results}), lines * (job.n / length), 1,
-                    static_cast<uint32_t>(length), source, target, roots.data_as<Complex<R>>(), job.n, job.forward, rest,
-                    left, last ? done : rest, false, false};
+    FftPass<R> pass{Layout<3>(d.sizes, {d.from, d.to, d.results}),
+                    lines * (job.n / length),
+                    1,
+                    static_cast<uint32_t>(length),
+                    source,
+                    target,
+                    roots.data_as<Complex<R>>(),
+                    job.n,
+                    job.forward,
+                    rest,
+                    left,
+                    last ? done : rest,
+                    false,
+                    false};
     for (int64_t radix : passes[p]) pass.radix[pass.stages++] = static_cast<uint8_t>(radix);
     launch_pass(job.queue, pass, d);
     done *= length;
@@ -137,7 +155,8 @@ void run_passes(const Job<R>& job) {
   }
 }
 
-// ---- Other lengths: a convolution over a power of two (fft_plan.cc) ---------------------------------------------------------
+// ---- Other lengths: a convolution over a power of two (fft_plan.cc)
+// ---------------------------------------------------------
 
 TT_FUNCTION int64_t distance_from(int64_t k, int64_t n, int64_t size) { return k < n ? k : size - k; }
 
@@ -209,7 +228,8 @@ void run_chirp(const Job<R>& job) {
   for_each(job.queue, lines * n, ChirpOut<R>{Layout<1>(job.sizes, {job.to}), job.target, w, n, size, numbers});
 }
 
-// ---- Tensors ---------------------------------------------------------------------------------------------------------------
+// ---- Tensors
+// ---------------------------------------------------------------------------------------------------------------
 
 struct Ends {
   FftEnd source = FftEnd::kComplex, target = FftEnd::kComplex;
@@ -219,7 +239,12 @@ struct Ends {
 template <typename R>
 void transform(const Tensor& x, int64_t dim, int64_t n, Ends ends, bool forward, double scale, const Tensor& out) {
   dim = shape_rules::wrap_dim(dim, x.dim());
-  Job<R> job{queue_of(out), n, forward, out.sizes(), x.strides(), out.strides(),
+  Job<R> job{queue_of(out),
+             n,
+             forward,
+             out.sizes(),
+             x.strides(),
+             out.strides(),
              {x.data(), ends.source, x.stride(dim), n},
              {out.data(), ends.target, out.stride(dim), n, static_cast<R>(scale)}};
   for (Sizes* places : {&job.sizes, &job.from, &job.to}) places->erase(places->begin() + dim);

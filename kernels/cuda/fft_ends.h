@@ -6,8 +6,8 @@
 
 namespace tt::cuda {
 
-// How numbers lie at an end of a transform of n points: complex ones; real ones; or complex ones up to the middle, whose
-// mirrored conjugates are the rest.
+// How numbers lie at an end of a transform of n points: complex ones; real ones; or complex ones up to the middle,
+// whose mirrored conjugates are the rest.
 enum class FftEnd { kComplex, kReal, kHalf };
 
 template <typename R>

@@ -1,8 +1,9 @@
 // FftPass: one of the passes of a Fourier transform whose length has small prime factors only.
 //
-// A length n is a product of factors that fit what a group's threads share. Pass by pass each factor is transformed, along
-// a dimension of the line seen as a tensor of these sizes, and what comes of it is turned by the roots that the rest wants;
-// the last one puts every result where it belongs. Within a pass it is Stockham's autosort, as on the CPU (fft_plan.h).
+// A length n is a product of factors that fit what a group's threads share. Pass by pass each factor is transformed,
+// along a dimension of the line seen as a tensor of these sizes, and what comes of it is turned by the roots that the
+// rest wants; the last one puts every result where it belongs. Within a pass it is Stockham's autosort, as on the CPU
+// (fft_plan.h).
 #pragma once
 
 #include "kernels/cuda/fft_ends.h"
@@ -11,9 +12,9 @@
 
 namespace tt::cuda {
 
-inline constexpr int64_t kFftTogether = 64;        // lines of a group at most
-inline constexpr int64_t kFftRoom = 16 * 1024;     // bytes of their points
-inline constexpr int kFftStages = 12;              // of as many points, twos among them
+inline constexpr int64_t kFftTogether = 64;     // lines of a group at most
+inline constexpr int64_t kFftRoom = 16 * 1024;  // bytes of their points
+inline constexpr int kFftStages = 12;           // of as many points, twos among them
 
 template <typename R>
 inline constexpr int64_t kFftPoints = kFftRoom / static_cast<int64_t>(sizeof(Complex<R>));
@@ -42,7 +43,8 @@ struct Butterfly {
     put(1, a - b);
   }
   TT_FUNCTION void three() const {
-    const Complex<R> a = at(0), sum = at(1) + at(2), side = turned(at(1) - at(2)) * Complex<R>(R(0.86602540378443864676));
+    const Complex<R> a = at(0), sum = at(1) + at(2),
+                     side = turned(at(1) - at(2)) * Complex<R>(R(0.86602540378443864676));
     const Complex<R> middle = a - sum * Complex<R>(R(0.5));
     put(0, a + sum);
     put(1, middle + side);
@@ -87,9 +89,9 @@ struct FftPass {
   const C* roots;  // exp(-+2 pi i k / points), of which the roots of every factor are a part
   int64_t points;
   bool forward;
-  int64_t rest;         // points of a line are so far apart; more than 1 in all passes but the last
-  int64_t left;         // the product of this factor and the later ones
-  int64_t result_step;  // from result to result
+  int64_t rest;                      // points of a line are so far apart; more than 1 in all passes but the last
+  int64_t left;                      // the product of this factor and the later ones
+  int64_t result_step;               // from result to result
   bool loads_across, stores_across;  // lines are closer than points, so neighbouring threads take neighbouring lines
   int stages = 0;
   uint8_t radix[kFftStages] = {};
@@ -137,12 +139,17 @@ struct FftPass {
     const int64_t twist = points / length * before, circle = points / radix;
     for (uint32_t e = group.rank(); e < here * each; e += group.size()) {
       const uint32_t start = e / each * length, b = e % each, k = b / before, neighbour = b % before;
-      const Butterfly<R> butterfly{x + start + b, y + start + k * radix * before + neighbour, each, before, roots,
-                                   k * twist, circle, forward ? R(-1) : R(1)};
-      if (radix == 4) butterfly.four();
-      else if (radix == 2) butterfly.two();
-      else if (radix == 3) butterfly.three();
-      else butterfly.any(radix);
+      const Butterfly<R> butterfly{
+          x + start + b,         y + start + k * radix * before + neighbour, each, before, roots, k * twist, circle,
+          forward ? R(-1) : R(1)};
+      if (radix == 4)
+        butterfly.four();
+      else if (radix == 2)
+        butterfly.two();
+      else if (radix == 3)
+        butterfly.three();
+      else
+        butterfly.any(radix);
     }
   }
 };

@@ -73,7 +73,8 @@ T bits_of(const Scalar& value, DType dtype) {
 
 void fill_with(const Tensor& dst, const Scalar& value) {
   if (dst.numel() == 0) return;
-  with_bits(dst.dtype(), [&]<typename T>(std::type_identity<T>) { fill_elements(dst, bits_of<T>(value, dst.dtype())); });
+  with_bits(dst.dtype(),
+            [&]<typename T>(std::type_identity<T>) { fill_elements(dst, bits_of<T>(value, dst.dtype())); });
 }
 
 }  // namespace tt::cuda

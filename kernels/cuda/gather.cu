@@ -109,8 +109,8 @@ void combine_elements(const Queue& queue, const Places& places, Combination how,
   });
 }
 
-// Complex numbers, which no atomic changes as a whole: a thread for each line along the dimension, from which none other
-// writes.
+// Complex numbers, which no atomic changes as a whole: a thread for each line along the dimension, from which none
+// other writes.
 template <typename T>
 void multiply_lines(const Queue& queue, const Places& firsts, const Tensor& values, int64_t value_step,
                     const Tensor& index, const Tensor& out) {

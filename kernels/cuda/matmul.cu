@@ -1,4 +1,5 @@
-// matmul, linear and addmm_activation: batches of matrix products. Floating and complex ones are a library's; those of integers are done here.
+// matmul, linear and addmm_activation: batches of matrix products. Floating and complex ones are a library's; those of
+// integers are done here.
 #include <algorithm>
 
 #include "engine/context.h"
@@ -190,8 +191,8 @@ void multiply(const Tensor& input, const Tensor& other, const Tensor& bias, Tens
 void matmul(const Tensor& input, const Tensor& other, Tensor& out) { multiply(input, other, Tensor(), out); }
 
 // By the library alone where input is a bias for each column, else what it does not do in steps over the product.
-void addmm_activation(const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha, bool use_gelu,
-                      Tensor& out) {
+void addmm_activation(const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha,
+                      bool use_gelu, Tensor& out) {
   const bool one_each = input.dim() == 1 && beta.to_complex() == 1.0 && out.numel() > 0 && mat1.size(1) > 0;
   const Tensor bias = one_each ? contiguous(input) : Tensor();
   if (one_each && adds_bias(bias, out)) {

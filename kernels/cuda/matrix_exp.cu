@@ -19,7 +19,13 @@ struct Exponential {
   T *a, *a2, *a4, *a6, *odd, *even, *other;
 
   TT_DEVICE Exponential(int64_t n, T* work)
-      : n(n), a(work), a2(a + n * n), a4(a2 + n * n), a6(a4 + n * n), odd(a6 + n * n), even(odd + n * n),
+      : n(n),
+        a(work),
+        a2(a + n * n),
+        a4(a2 + n * n),
+        a6(a4 + n * n),
+        odd(a6 + n * n),
+        even(odd + n * n),
         other(even + n * n) {}
 
   TT_DEVICE void multiply(Group& group, const T* x, const T* y, T* to) const {
@@ -99,7 +105,7 @@ struct Exponential {
 
 template <typename T>
 void exponentials(const Queue& queue, int64_t batch, int64_t n, const T* input, T* works, int32_t* pivots, T* out) {
-  for_each_group(queue, batch, n * n, [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, batch, n * n, [=] TT_DEVICE(Group & group) {
     const int64_t i = group.index();
     const Exponential<T> exponential(n, works + i * Exponential<T>::kMatrices * n * n);
     const int squarings = exponential.load(group, input + i * n * n);

@@ -40,7 +40,7 @@ void find_modes(const Queue& queue, const LineKeys& keys, const Tensor& order, i
   const Key nan = static_cast<Key>(~Key{0} >> (8 * static_cast<int>(sizeof(Key)) - keys.bits));
   const int64_t* all_orders = order.data_as<int64_t>();
   int64_t* to = places.data_as<int64_t>();
-  for_each_group(queue, places.numel(), length, [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, places.numel(), length, [=] TT_DEVICE(Group & group) {
     const Key* line = all_keys + group.index() * length;
     const int64_t* sorted = all_orders + group.index() * length;
     Run best{length, 0};

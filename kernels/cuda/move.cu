@@ -51,7 +51,7 @@ struct Transpose {
   static constexpr int kSide = sizeof(T) == 1 ? 8 : 16 / sizeof(T);
   static constexpr int kAlong = 8, kAcross = 4;
   Layout<2> batches;
-  int64_t rows, columns;          // columns lie next to each other in the source, rows in the target
+  int64_t rows, columns;              // columns lie next to each other in the source, rows in the target
   int64_t row_stride, column_stride;  // the source's of rows, the target's of columns
   Divider tiles_along, tiles_across;  // groups of kAlong and of kAcross tiles
   bool aligned;
@@ -69,7 +69,8 @@ struct Transpose {
     T* target = to + batch.at[1] + column * column_stride + row;
     if (aligned && row + kSide <= rows && column + kSide <= columns) return turn(source, target);
     for (int r = 0; r < kSide && row + r < rows; ++r) {
-      for (int c = 0; c < kSide && column + c < columns; ++c) target[c * column_stride + r] = source[r * row_stride + c];
+      for (int c = 0; c < kSide && column + c < columns; ++c)
+        target[c * column_stride + r] = source[r * row_stride + c];
     }
   }
   TT_DEVICE void turn(const T* source, T* target) const {
@@ -101,9 +102,10 @@ bool transpose(const Queue& queue, Dims dims, const T* from, T* to) {
   if (groups > std::numeric_limits<int32_t>::max()) return false;
   bool aligned = is_aligned(from) && is_aligned(to) && rows.strides[0] % kSide == 0 && columns.strides[1] % kSide == 0;
   for (const Dim<2>& dim : dims) aligned = aligned && dim.strides[0] % kSide == 0 && dim.strides[1] % kSide == 0;
-  for_each(queue, groups * Transpose<T>::kAlong * Transpose<T>::kAcross,
-           Transpose<T>{layout_of(dims), rows.size, columns.size, rows.strides[0], columns.strides[1],
-                        Divider(static_cast<uint32_t>(along)), Divider(static_cast<uint32_t>(across)), aligned, from, to});
+  for_each(
+      queue, groups * Transpose<T>::kAlong * Transpose<T>::kAcross,
+      Transpose<T>{layout_of(dims), rows.size, columns.size, rows.strides[0], columns.strides[1],
+                   Divider(static_cast<uint32_t>(along)), Divider(static_cast<uint32_t>(across)), aligned, from, to});
   return true;
 }
 
@@ -142,9 +144,8 @@ void move_bytes(const Queue& queue, const void* from, void* to, size_t bytes) {
   if (bytes % sizeof(Vector<uint64_t>) != 0 || !is_aligned(from) || !is_aligned(to)) return queue.copy(to, from, bytes);
   const auto* words = static_cast<const uint64_t*>(from);
   auto* target = static_cast<uint64_t*>(to);
-  for_each(queue, static_cast<int64_t>(bytes / sizeof(Vector<uint64_t>)), [=] TT_DEVICE(int64_t i) {
-    store_vector(target + 2 * i, load_vector(words + 2 * i));
-  });
+  for_each(queue, static_cast<int64_t>(bytes / sizeof(Vector<uint64_t>)),
+           [=] TT_DEVICE(int64_t i) { store_vector(target + 2 * i, load_vector(words + 2 * i)); });
 }
 
 }  // namespace
@@ -153,7 +154,8 @@ void move_elements(const Queue& queue, const Tensor& src, const Tensor& dst) {
   const Sizes strides = broadcast_strides(src.sizes(), src.strides(), dst.sizes());
   const Dims dims = merged_dims<2>(dst.sizes(), {strides, dst.strides()});
   const size_t size = item_size(dst.dtype());
-  if (layout_of(dims).is_linear()) return move_bytes(queue, src.data(), dst.data(), static_cast<size_t>(dst.numel()) * size);
+  if (layout_of(dims).is_linear())
+    return move_bytes(queue, src.data(), dst.data(), static_cast<size_t>(dst.numel()) * size);
   with_bits(dst.dtype(), [&]<typename T>(std::type_identity<T>) {
     if (!transpose(queue, dims, src.data_as<const T>(), dst.data_as<T>())) {
       move_words(queue, dims, size, src.data(), dst.data());

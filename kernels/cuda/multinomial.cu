@@ -14,11 +14,13 @@ namespace {
 enum Wrong : int64_t { kBad, kNone, kFew };
 
 Error wrong_weights(const FaultCell& cell) {
-  return Error(ErrorKind::kRuntime, cell.values[0] == kBad ? kBadWeights : cell.values[0] == kNone ? kNoWeight : kFewWeights);
+  return Error(ErrorKind::kRuntime, cell.values[0] == kBad    ? kBadWeights
+                                    : cell.values[0] == kNone ? kNoWeight
+                                                              : kFewWeights);
 }
 
 struct Rows {
-  int64_t n;            // weights of a row
+  int64_t n;  // weights of a row
   int64_t num_samples;
   const double* weights;
   const double* uniform;
@@ -48,8 +50,8 @@ struct Rows {
 // Positions in the running sum of the weights. Each thread sums a piece; the pieces' sums are added up by one.
 struct WithReplacement {
   Rows rows;
-  double* sums;     // as many as weights
-  double* offsets;  // kPieces a row
+  double* sums;                             // as many as weights
+  double* offsets;                          // kPieces a row
   static constexpr int64_t kPieces = 1024;  // threads of a group, at most
 
   TT_DEVICE void operator()(Group& group) const {
@@ -85,8 +87,10 @@ struct WithReplacement {
     int64_t low = 0, high = rows.n - 1;
     while (low < high) {
       const int64_t middle = low + (high - low) / 2;
-      if (sum[middle] > position) high = middle;
-      else low = middle + 1;
+      if (sum[middle] > position)
+        high = middle;
+      else
+        low = middle + 1;
     }
     while (low > 0 && w[low] == 0) --low;  // rounding may step past the last weight
     return low;
@@ -139,7 +143,11 @@ void multinomial(const Tensor& input, int64_t num_samples, bool replacement, Ten
   const Tensor uniform = empty({{rows, replacement ? num_samples : n}}, DType::kFloat64, device);
   uniform_into(uniform);
   const Queue queue = queue_of(out);
-  const Rows all{n, num_samples, weights.data_as<double>(), uniform.data_as<double>(), out.data_as<int64_t>(),
+  const Rows all{n,
+                 num_samples,
+                 weights.data_as<double>(),
+                 uniform.data_as<double>(),
+                 out.data_as<int64_t>(),
                  open_fault(queue, &wrong_weights)};
   const Tensor scratch = empty({{rows, n}}, DType::kFloat64, device);
   if (replacement) {

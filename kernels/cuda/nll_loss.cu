@@ -20,7 +20,7 @@ void losses(const Queue& queue, Targets targets, Access x, Weights weight, Acces
 void total_loss(const Queue& queue, Targets targets, Access x, Weights weight, bool with_loss, bool mean, Access y,
                 Access total) {
   const int64_t n = targets.shape.positions();
-  for_each_group(queue, 1, n, [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, 1, n, [=] TT_DEVICE(Group & group) {
     Sums sums;
     for (int64_t i = group.rank(); i < n; i += group.size()) {
       const int64_t t = targets.at(i);

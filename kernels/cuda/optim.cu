@@ -139,7 +139,7 @@ TT_DEVICE void update_piece(const Step& step, const Entry& e, const Group& group
 
 template <typename Step, int kMost>
 void launch(const Queue& queue, int64_t pieces, Table<kMost> table, Step step) {
-  for_each_group(queue, pieces, kPiece, [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, pieces, kPiece, [=] TT_DEVICE(Group & group) {
     const Entry& e = table.entries[table.of_piece(group.index())];
     const int64_t begin = (group.index() - e.first_piece) * kPiece;
     const int64_t end = begin + kPiece < e.n ? begin + kPiece : e.n;

@@ -13,7 +13,7 @@ struct TurnHighest {
   uint64_t* to;
   TT_DEVICE void operator()(int64_t i) const {
     const Offsets<2> at = layout.offsets(i);
-    to[at.at[1]] = from[at.at[0]] ^ uint64_t{1} << 63;
+    to[at.at[1]] = from[at.at[0]] ^ uint64_t { 1 } << 63;
   }
 };
 

@@ -33,12 +33,18 @@ const FurtherRow& further_row_of(uint16_t op) {
 // Null where the operator does not compute so.
 template <typename C>
 Launch<C> launch_of(uint16_t op, DType compute) {
-  if constexpr (std::is_same_v<C, float>) return row_of(op).f32;
-  else if constexpr (std::is_same_v<C, double>) return row_of(op).f64;
-  else if constexpr (std::is_same_v<C, Complex<float>>) return further_row_of(op).c64;
-  else if constexpr (std::is_same_v<C, Complex<double>>) return further_row_of(op).c128;
-  else if constexpr (std::is_same_v<C, uint64_t>) return further_row_of(op).u64;
-  else return compute == DType::kBool ? row_of(op).boolean : row_of(op).i64;
+  if constexpr (std::is_same_v<C, float>)
+    return row_of(op).f32;
+  else if constexpr (std::is_same_v<C, double>)
+    return row_of(op).f64;
+  else if constexpr (std::is_same_v<C, Complex<float>>)
+    return further_row_of(op).c64;
+  else if constexpr (std::is_same_v<C, Complex<double>>)
+    return further_row_of(op).c128;
+  else if constexpr (std::is_same_v<C, uint64_t>)
+    return further_row_of(op).u64;
+  else
+    return compute == DType::kBool ? row_of(op).boolean : row_of(op).i64;
 }
 
 // Integers that the CPU computes in 32 bits wrap to them here, too.
@@ -60,10 +66,14 @@ template <typename C>
 void add_argument(CallBuilder<C>& builder, const ChainStep& step, size_t i) {
   const Arg& arg = step.args[i];
   const bool is_operand = step.op->params[i].type == ParamType::kTensor;
-  if (is_operand && !arg.is_number()) builder.add_tensor(Tensor::from(arg.tensor));
-  else if (is_operand) builder.add_operand(number_as<C>(arg, step.compute));
-  else if (arg.is_none()) builder.add_absent();
-  else builder.add_number(number_as<C>(arg, step.compute));
+  if (is_operand && !arg.is_number())
+    builder.add_tensor(Tensor::from(arg.tensor));
+  else if (is_operand)
+    builder.add_operand(number_as<C>(arg, step.compute));
+  else if (arg.is_none())
+    builder.add_absent();
+  else
+    builder.add_number(number_as<C>(arg, step.compute));
 }
 
 // What computes the step.

@@ -8,8 +8,8 @@ namespace tt::cuda {
 // Registers it at Key::kCUDA for all of them, and as the GPU's chain kernel.
 void register_pointwise(Dispatcher& dispatcher);
 
-// x ** n for the exponents that people write, far cheaper than pow, and exact: the operator of x alone that the step is.
-// 0 where it is none.
+// x ** n for the exponents that people write, far cheaper than pow, and exact: the operator of x alone that the step
+// is. 0 where it is none.
 uint16_t power_of(const ChainStep& step);
 // Whether it looks for zero divisors when it computes in integers.
 bool divides(uint16_t op);

@@ -24,7 +24,8 @@ class CallBuilder {
   void add_tensor(const Tensor& t) {
     Source<C>& source = add_source();
     if (t.device() != out_.device()) {  // a zero-dim tensor of the CPU: what it holds is at hand
-      with_any_element(t.dtype(), [&]<typename T>(std::type_identity<T>) { source.number = convert<C>(*t.data_as<T>()); });
+      with_any_element(t.dtype(),
+                       [&]<typename T>(std::type_identity<T>) { source.number = convert<C>(*t.data_as<T>()); });
       return;
     }
     source.data = t.data();

@@ -1,8 +1,8 @@
 // The loops around pointwise bodies, for the generated sources alone.
 //
-// Three for each body and type: over whole vectors, where everything lies plainly; over fours of any dtype, where rows lie
-// plainly or are one element over and over; and over elements anywhere. Complex numbers and uint64, which are wide enough by
-// themselves, have the last alone.
+// Three for each body and type: over whole vectors, where everything lies plainly; over fours of any dtype, where rows
+// lie plainly or are one element over and over; and over elements anywhere. Complex numbers and uint64, which are wide
+// enough by themselves, have the last alone.
 #pragma once
 
 #include "kernels/common/half_math.h"
@@ -30,8 +30,8 @@ struct Applied {
   }
 };
 
-// Whole vectors of elements stored as S. Of one input a thread takes two vectors, far apart, so that as much is on its way as
-// with two inputs; index i is the first one's.
+// Whole vectors of elements stored as S. Of one input a thread takes two vectors, far apart, so that as much is on its
+// way as with two inputs; index i is the first one's.
 template <typename Body, typename C, typename S>
 struct Vectors {
   static constexpr int kInputs = Body::kInputs, kLanes = 16 / sizeof(S), kTurns = kInputs == 1 ? 2 : 1;
@@ -113,8 +113,7 @@ struct Scattered {
     strides[kInputs] = call.strides;
     return Layout<kInputs + 1>(call.sizes, strides);
   }
-  explicit Scattered(const PointwiseCall<C>& call)
-      : apply(call), layout(layout_of(call)), out(call.out, call.dtype) {
+  explicit Scattered(const PointwiseCall<C>& call) : apply(call), layout(layout_of(call)), out(call.out, call.dtype) {
     for (int k = 0; k < kInputs; ++k) {
       in[k] = call.in[k].data;
       dtype[k] = call.in[k].dtype;
@@ -142,7 +141,8 @@ struct Quads {
   // Whether fours can be taken: none crosses a row's end, but for the last of a single row.
   static bool fit(const Layout<kInputs + 1>& layout) {
     bool fit = layout.dims() <= 1 || layout.inner_size() % 4 == 0;
-    for (int k = 0; k <= kInputs; ++k) fit = fit && (layout.inner_stride(k) == 1 || (k < kInputs && layout.inner_stride(k) == 0));
+    for (int k = 0; k <= kInputs; ++k)
+      fit = fit && (layout.inner_stride(k) == 1 || (k < kInputs && layout.inner_stride(k) == 0));
     return fit;
   }
   Quads(const Scattered<Body, C>& elements, int64_t n) : elements(elements), n(n) {
@@ -177,7 +177,7 @@ struct BodyOf {
   using Type = Body;
 };
 template <typename Body, typename S>
-  requires kIsHalf<S> && requires { typename Body::Half; }
+requires kIsHalf<S> && requires { typename Body::Half; }
 struct BodyOf<Body, S> {
   using Type = typename Body::Half;
 };

@@ -1,7 +1,7 @@
 // PointwiseRow: what the generated sources (generated/kernels/cuda/pointwise_*.cu) give for an operator with a `body:`.
 //
-// Bodies compute in real numbers in float (float16 and bfloat16 too), double or int64_t (all narrower integers and bools too: what wraps
-// around in a narrower type is the same once the result is stored in it).
+// Bodies compute in real numbers in float (float16 and bfloat16 too), double or int64_t (all narrower integers and
+// bools too: what wraps around in a narrower type is the same once the result is stored in it).
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@
 
 namespace tt::cuda {
 
-inline constexpr int kMaxInputs = 4;    // tensors of a body
-inline constexpr int kMaxNumbers = 8;   // and its other parameters
+inline constexpr int kMaxInputs = 4;   // tensors of a body
+inline constexpr int kMaxNumbers = 8;  // and its other parameters
 
 // An operator's parameters that are no tensors, in order, in the type of the computation.
 template <typename C, int kCount = kMaxNumbers>

@@ -10,7 +10,7 @@ namespace {
 template <typename T>
 void factor(const Queue& queue, int64_t batch, int64_t m, int64_t n, T* a, T* tau) {
   const int64_t k = m < n ? m : n;
-  for_each_group(queue, batch, m * n, [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, batch, m * n, [=] TT_DEVICE(Group & group) {
     factor_qr(group, a + group.index() * m * n, m, n, tau + group.index() * k);
   });
 }
@@ -20,7 +20,7 @@ template <typename T>
 void separate(const Queue& queue, int64_t batch, int64_t m, int64_t n, const T* a, const T* tau, int64_t rows, T* r,
               int64_t columns, T* q) {
   const int64_t k = m < n ? m : n;
-  for_each_group(queue, batch, m * n, [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, batch, m * n, [=] TT_DEVICE(Group & group) {
     const int64_t i = group.index();
     const T* own = a + i * m * n;
     for (int64_t e = group.rank(); e < rows * n; e += group.size()) r[i * rows * n + e] = e % n < e / n ? T(0) : own[e];

@@ -70,7 +70,7 @@ void find_places(const Queue& queue, const LineKeys& keys, int64_t length, int64
   const Key* all = keys.keys.data_as<Key>();
   const int bits = keys.bits;
   int64_t* to = places.data_as<int64_t>();
-  for_each_group(queue, places.numel(), length / 4, [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, places.numel(), length / 4, [=] TT_DEVICE(Group & group) {
     const Key* line = all + group.index() * length;
     int64_t among_equals = rank;
     const Key key = find_key(group, line, length, bits, &among_equals);
@@ -88,7 +88,7 @@ void take_until(const Queue& queue, const LineKeys& keys, int64_t length, const 
   const int64_t* lasts = last.data_as<int64_t>();
   int64_t *slots = taken.data_as<int64_t>(), *all_chosen = unordered.data_as<int64_t>();
   int64_t* all_ordered = ordered.data_as<int64_t>();
-  for_each_group(queue, last.numel(), length / 4, [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, last.numel(), length / 4, [=] TT_DEVICE(Group & group) {
     const int64_t line = group.index(), until = lasts[line];
     const Key* key = all + line * length;
     int64_t* chosen = all_chosen + line * count;

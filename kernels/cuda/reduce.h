@@ -44,10 +44,10 @@ bool is_read_as(DType dtype) {
 }
 template <typename C>
 Tensor read_as(const Tensor& t) {
-  constexpr DType kType = is_complex_v<C> ? (sizeof(C) == 16 ? DType::kComplex128 : DType::kComplex64)
-                          : std::is_same_v<C, double>  ? DType::kFloat64
-                          : std::is_same_v<C, float> ? DType::kFloat32
-                                                     : DType::kInt64;
+  constexpr DType kType = is_complex_v<C>             ? (sizeof(C) == 16 ? DType::kComplex128 : DType::kComplex64)
+                          : std::is_same_v<C, double> ? DType::kFloat64
+                          : std::is_same_v<C, float>  ? DType::kFloat32
+                                                      : DType::kInt64;
   return is_read_as<C>(t.dtype()) ? t : contiguous_as(t, kType);
 }
 
@@ -131,7 +131,8 @@ TT_DEVICE Vector<T, kCount> load_together(const T* from) {
 // Loads that a thread has on their way before it takes the first one's elements.
 inline constexpr int kLoadsAhead = 4;
 
-// The share of thread `rank` of `size` in elements [begin, end) of a stretch, whose first has `position`. Fewer than 2^31.
+// The share of thread `rank` of `size` in elements [begin, end) of a stretch, whose first has `position`. Fewer than
+// 2^31.
 template <typename T, typename R>
 TT_DEVICE void take_row(const R& r, typename R::Part& part, const T* x, int64_t begin, int64_t end, int64_t position,
                         int rank, int size) {
@@ -196,7 +197,7 @@ struct Merge {
 // Of each result the totals of `parts` threads or groups, side by side by part.
 template <typename R>
 void merge_parts(const Queue& queue, const R& r, const typename R::Total* totals, int64_t outputs, int64_t parts) {
-  for_each_group(queue, outputs, parts, [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, outputs, parts, [=] TT_DEVICE(Group & group) {
     typename R::Total total = r.end(r.begin());
     for (int64_t p = group.rank(); p < parts; p += group.size()) {
       total = r.merge(total, totals[p * outputs + group.index()]);
@@ -229,8 +230,8 @@ struct RowParts {
     all_pieces = stretches * pieces;
     parts = std::min(all_pieces, std::max<int64_t>(4 * kEnoughGroups / space.outputs, 1));
     share = ((space.stretch + pieces - 1) / pieces + 15) / 16 * 16;
-    // Of few groups a thread takes the loads of one turn. Of many it takes four times as much, so that what every thread
-    // does once, and the merging of threads, count for less.
+    // Of few groups a thread takes the loads of one turn. Of many it takes four times as much, so that what every
+    // thread does once, and the merging of threads, count for less.
     constexpr int64_t kMany = 8 * kEnoughGroups, kTurn = 16 * kLoadsAhead;
     work = share * static_cast<int64_t>(item_size(space.dtype)) / (space.outputs * parts >= kMany ? 4 * kTurn : kTurn);
   }
@@ -239,7 +240,7 @@ struct RowParts {
 template <typename T, typename R>
 void launch_rows(const Queue& queue, const R& r, const ReduceSpace& space, const RowParts& by,
                  typename R::Total* totals) {
-  for_each_group(queue, space.outputs * by.parts, by.work, [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, space.outputs * by.parts, by.work, [=] TT_DEVICE(Group & group) {
     // Divisions of 64 bits cost as much as a short row.
     const int64_t output = by.parts == 1 ? group.index() : group.index() / by.parts;
     const int64_t part = group.index() - output * by.parts;
@@ -273,9 +274,8 @@ void reduce_rows(const Queue& queue, const R& r, const ReduceSpace& space) {
   const RowParts by(space);
   const Tensor room = room_for<Total>(queue.device(), space.outputs, by.parts);
   Total* totals = room ? static_cast<Total*>(room.data()) : nullptr;
-  with_element_read_as<typename R::Value>(space.dtype, [&]<typename T>(std::type_identity<T>) {
-    launch_rows<T>(queue, r, space, by, totals);
-  });
+  with_element_read_as<typename R::Value>(
+      space.dtype, [&]<typename T>(std::type_identity<T>) { launch_rows<T>(queue, r, space, by, totals); });
   if (totals) merge_parts(queue, r, totals, space.outputs, by.parts);
 }
 
@@ -323,7 +323,8 @@ struct Columns {
 };
 
 template <int kWidth, typename T, typename R>
-void launch_columns(const Queue& queue, const R& r, const ReduceSpace& space, int64_t parts, typename R::Total* totals) {
+void launch_columns(const Queue& queue, const R& r, const ReduceSpace& space, int64_t parts,
+                    typename R::Total* totals) {
   const int64_t columns = space.outputs / kWidth;
   // Rows are mostly one after the other at equal distances: a product finds them, and no walk through the layout.
   const bool even = space.reduced.dims() <= 1;
@@ -333,9 +334,11 @@ void launch_columns(const Queue& queue, const R& r, const ReduceSpace& space, in
     const T* x = static_cast<const T*>(space.data) + space.kept.offsets(output).at[0];
     Columns<kWidth, R> gathered(r);
     if (even) {
-      gathered.take_rows(x, [&](int64_t row) { return row * distance; }, first, space.count, parts);
+      gathered.take_rows(
+          x, [&](int64_t row) { return row * distance; }, first, space.count, parts);
     } else {
-      gathered.take_rows(x, [&](int64_t row) { return space.reduced.offsets(row).at[0]; }, first, space.count, parts);
+      gathered.take_rows(
+          x, [&](int64_t row) { return space.reduced.offsets(row).at[0]; }, first, space.count, parts);
     }
     TT_UNROLL
     for (int w = 0; w < kWidth; ++w) {

@@ -51,7 +51,7 @@ template <typename T, int kLanes, typename W>
 void forward(const Queue& queue, RowNorm shape, const T* x, Affine<W> weight, Affine<W> bias, double eps, T* y,
              Statistics<Wide<T>> statistics) {
   using C = Wide<T>;
-  for_each_row<kOfOne<T, kLanes>>(queue, shape.rows, shape.n(), [=] TT_DEVICE(Group& group) {
+  for_each_row<kOfOne<T, kLanes>>(queue, shape.rows, shape.n(), [=] TT_DEVICE(Group & group) {
     const int64_t r = group.index(), at = r * shape.n(), first = shape.first_channel(r);
     const C n = static_cast<C>(shape.n());
     const Row<T, kLanes> row(group, shape.n(), x + at, 1);
@@ -81,7 +81,7 @@ template <typename T, int kLanes, typename W>
 void backward_input(const Queue& queue, RowNorm shape, const T* g, const T* x, Affine<W> weight,
                     Statistics<Wide<T>> statistics, T* dx) {
   using C = Wide<T>;
-  for_each_row<kOfTwo<T>>(queue, shape.rows, shape.n(), [=] TT_DEVICE(Group& group) {
+  for_each_row<kOfTwo<T>>(queue, shape.rows, shape.n(), [=] TT_DEVICE(Group & group) {
     const int64_t r = group.index(), at = r * shape.n(), first = shape.first_channel(r);
     const C mean = statistics.mean(r), rstd = statistics.rstds[r], n = static_cast<C>(shape.n());
     const Row<T, kLanes, kOfTwo<T>> grads(group, shape.n(), g + at, 1), row(group, shape.n(), x + at, 1);

@@ -1,4 +1,5 @@
-// Elements at many places of each channel, weighted, and the gradients: a thread for each result, as kernels/cpu/sampling.cc.
+// Elements at many places of each channel, weighted, and the gradients: a thread for each result, as
+// kernels/cpu/sampling.cc.
 #include "kernels/cuda/collect.h"
 #include "kernels/cuda/kernels.h"
 
@@ -11,8 +12,11 @@ struct Places {
   int64_t channels, taps, count, length;
 
   Places(const Tensor& contiguous_index, int64_t channels, int64_t length)
-      : index(contiguous_index.data_as<int64_t>()), channels(channels), taps(contiguous_index.size(1)),
-        count(contiguous_index.size(2)), length(length) {}
+      : index(contiguous_index.data_as<int64_t>()),
+        channels(channels),
+        taps(contiguous_index.size(1)),
+        count(contiguous_index.size(2)),
+        length(length) {}
   // Where tap k of place p of entry n is among the indices and weights.
   TT_DEVICE int64_t tap(int64_t n, int64_t k, int64_t p) const { return (n * taps + k) * count + p; }
   TT_DEVICE bool holds(int64_t at) const { return at >= 0 && at < length; }

@@ -17,8 +17,8 @@ namespace {
 // about that line alone. Floats are totalled in double.
 template <typename T>
 struct Running {
-  using Value = std::conditional_t<is_complex_v<T>, Complex<double>,
-                                   std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
+  using Value =
+      std::conditional_t<is_complex_v<T>, Complex<double>, std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
   Value value;
   uint64_t place : 63;  // in its line
   uint64_t fresh : 1;

@@ -57,7 +57,7 @@ void softmax_columns(const Queue& queue, const Along& along, bool log, const T* 
 template <typename T, int kLanes>
 void softmax_rows(const Queue& queue, const Along& along, bool log, const T* x, T* y) {
   const Walk walk{along.n, along.inner, log};
-  for_each_row<kOfOne<T, kLanes>>(queue, along.rows(), along.n, [=] TT_DEVICE(Group& group) {
+  for_each_row<kOfOne<T, kLanes>>(queue, along.rows(), along.n, [=] TT_DEVICE(Group & group) {
     const int64_t at = along.start(group.index());
     softmax_row<kLanes>(group, walk, x + at, y + at);
   });
@@ -75,7 +75,7 @@ void backward_columns(const Queue& queue, const Along& along, bool log, const T*
 template <typename T, int kLanes>
 void backward_rows(const Queue& queue, const Along& along, bool log, const T* g, const T* y, T* dx) {
   const Walk walk{along.n, along.inner, log};
-  for_each_row<kOfTwo<T>>(queue, along.rows(), along.n, [=] TT_DEVICE(Group& group) {
+  for_each_row<kOfTwo<T>>(queue, along.rows(), along.n, [=] TT_DEVICE(Group & group) {
     const int64_t at = along.start(group.index());
     softmax_backward_row<kLanes>(group, walk, g + at, y + at, dx + at);
   });

@@ -64,7 +64,7 @@ void prefer_nan(const Tensor& input, const Lines& lines, const OneOfEach& chosen
   const T* x = input.data_as<T>();
   int64_t* numbers = chosen.numbers.data_as<int64_t>();
   const int64_t step = chosen.step, at = chosen.first;
-  for_each_group(queue_of(input), lines.count(), lines.length(), [=] TT_DEVICE(Group& group) {
+  for_each_group(queue_of(input), lines.count(), lines.length(), [=] TT_DEVICE(Group & group) {
     const int64_t start = lines.start(group.index());
     int64_t first = lines.length();
     for (int64_t i = group.rank(); i < first; i += group.size()) {

@@ -37,8 +37,14 @@ struct Decomposition {
   R* norms;
 
   TT_DEVICE Decomposition(const Wanted& wanted, T* work)
-      : wanted(wanted), rows(wanted.rows()), columns(wanted.columns()), a(work), sorted(a + rows * columns),
-        right(sorted + rows * columns), left(right + columns * columns), tau(left + rows * wanted.left_columns),
+      : wanted(wanted),
+        rows(wanted.rows()),
+        columns(wanted.columns()),
+        a(work),
+        sorted(a + rows * columns),
+        right(sorted + rows * columns),
+        left(right + columns * columns),
+        tau(left + rows * wanted.left_columns),
         norms(reinterpret_cast<R*>(tau + columns)) {}
 
   // Scales to parts of at most 1. Returns by what; infinite where an element is not finite.
@@ -108,8 +114,10 @@ struct Decomposition {
       for (int64_t i = 0; i < rows; ++i) sorted[i * columns + to] = a[i * columns + c];
       for (int64_t i = 0; i < columns; ++i) {
         const T value = right[i * columns + c];
-        if (wanted.is_tall()) vh[to * columns + i] = math::conj(value);
-        else u[i * columns + to] = value;
+        if (wanted.is_tall())
+          vh[to * columns + i] = math::conj(value);
+        else
+          u[i * columns + to] = value;
       }
     }
     group.sync();
@@ -118,8 +126,10 @@ struct Decomposition {
     for (int64_t e = group.rank(); e < rows * wanted.left_columns; e += group.size()) {
       const int64_t i = e / wanted.left_columns, c = e % wanted.left_columns;
       const T value = c < columns && math::real(sorted[c * columns + c]) < 0 ? -left[e] : left[e];
-      if (wanted.is_tall()) u[e] = value;
-      else vh[c * rows + i] = math::conj(value);
+      if (wanted.is_tall())
+        u[e] = value;
+      else
+        vh[c * rows + i] = math::conj(value);
     }
   }
 };
@@ -128,7 +138,7 @@ template <typename T>
 void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, Wanted wanted, const T* input, T* works,
                real_of_t<T>* values, T* us, int64_t u_size, T* vhs, int64_t vh_size) {
   const int64_t m = wanted.m, n = wanted.n;
-  for_each_group(queue, batch, m * n, [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, batch, m * n, [=] TT_DEVICE(Group & group) {
     const int64_t i = group.index();
     const Decomposition<T> d(wanted, works + i * wanted.work());
     const real_of_t<T> scale = d.load(group, input + i * m * n);
@@ -154,8 +164,8 @@ void svd_decomposed(const Tensor& input, bool full_matrices, bool vectors, Tenso
   const Tensor work = empty({{batch, wanted.work()}}, input.dtype(), input.device());
   with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     decompose<T>(queue, faults, batch, wanted, a.data_as<T>(), work.data_as<T>(), S.data_as<real_of_t<T>>(),
-                 vectors ? U.data_as<T>() : nullptr, vectors ? m * U.size(-1) : 0,
-                 vectors ? Vh.data_as<T>() : nullptr, vectors ? Vh.size(-2) * n : 0);
+                 vectors ? U.data_as<T>() : nullptr, vectors ? m * U.size(-1) : 0, vectors ? Vh.data_as<T>() : nullptr,
+                 vectors ? Vh.size(-2) * n : 0);
   });
 }
 

@@ -30,10 +30,14 @@ void bind_admin(py::module_& m) {
       .def(py::init<const std::string&, const std::string&, double>(), py::arg("address") = "", py::arg("token") = "",
            py::arg("deadline_seconds") = 5.0)
       .def_property_readonly("address", &Admin::address)
-      .def("status", [](const Admin& a) { return to_json(a.status()); }, Free())
-      .def("empty_cache", [](const Admin& a) { return to_json(a.empty_cache()); }, Free())
-      .def("snapshot", [](const Admin& a, const std::string& d) { return to_json(a.snapshot(parse_device(d))); }, Free())
-      .def("drain", [](const Admin& a, double seconds) { a.drain(seconds); }, Free());
+      .def(
+          "status", [](const Admin& a) { return to_json(a.status()); }, Free())
+      .def(
+          "empty_cache", [](const Admin& a) { return to_json(a.empty_cache()); }, Free())
+      .def(
+          "snapshot", [](const Admin& a, const std::string& d) { return to_json(a.snapshot(parse_device(d))); }, Free())
+      .def(
+          "drain", [](const Admin& a, double seconds) { a.drain(seconds); }, Free());
 }
 
 }  // namespace tt::python

@@ -18,6 +18,8 @@ const absl::flat_hash_map<uint16_t, Policy>& policies() {
         if (const Op* op = find_op(name)) made->emplace(op->id, policy);
       }
     };
+    // Else each name would have a line.
+    // clang-format off
     add(Policy::kLower, {"matmul", "mm", "bmm", "mv", "linear", "addmm", "addmv", "addbmm", "baddbmm", "conv1d", "conv2d",
                          "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "attention", "prelu",
                          "lstm", "gru", "rnn", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"});
@@ -27,6 +29,7 @@ const absl::flat_hash_map<uint16_t, Policy>& policies() {
                          "log_softmax", "mse_loss", "nll_loss", "norm", "norm_named", "vector_norm", "pow", "prod",
                          "reciprocal", "rms_norm", "rsqrt", "sinh", "smooth_l1_loss", "softmax", "softplus", "sum", "tan",
                          "logsumexp", "ctc_loss_forward"});
+    // clang-format on
     add(Policy::kWidest, {"addcdiv", "addcmul", "atan2", "cat", "cross", "dot", "grid_sample", "index_add", "lerp",
                           "scatter_add", "scatter", "stack", "hstack", "vstack"});
     return made;

@@ -48,7 +48,8 @@ client::BackwardFunction backward_function(py::object callable) {
     PyGILState_Release(state);
   });
   return [held](Handles gradients, bool create_graph) {
-    PyObject* result = PyObject_CallFunction(held.get(), "OO", to_python(gradients).ptr(), create_graph ? Py_True : Py_False);
+    PyObject* result =
+        PyObject_CallFunction(held.get(), "OO", to_python(gradients).ptr(), create_graph ? Py_True : Py_False);
     if (!result) throw PythonErrorSet();
     return handles_of(steal(result), "a gradient");
   };
@@ -71,7 +72,8 @@ py::list run_grad(py::handle roots, py::handle gradients, py::handle inputs, boo
 // grad_fn's name in PyTorch's spelling: add -> AddBackward0.
 py::object node_name(py::handle o) {
   client::Tensor tensor = tensor_of(o, "tensor");
-  const client::GraphNode* node = tensor->requires_grad && !tensor->is_leaf() ? client::edge_of(tensor).node.get() : nullptr;
+  const client::GraphNode* node =
+      tensor->requires_grad && !tensor->is_leaf() ? client::edge_of(tensor).node.get() : nullptr;
   if (!node) return py::none();
   std::string name = node->op() ? "" : "Function";
   bool upper = true;
@@ -120,7 +122,8 @@ void bind_autograd(py::module_& m) {
   m.def("retain_grad", [](py::handle o) { client::retain_grad(tensor_of(o, "tensor")); });
   m.def("custom_function", [](py::handle inputs, py::handle outputs, py::object callable) {
     Handles of = handles_of(inputs, "an input");
-    client::custom_function(of, handles_of(outputs, "an output"), backward_function(std::move(callable)), site_of(of[0]));
+    client::custom_function(of, handles_of(outputs, "an output"), backward_function(std::move(callable)),
+                            site_of(of[0]));
   });
   m.def("add_hook", [](py::handle o, py::object callable) {
     client::Tensor tensor = tensor_of(o, "tensor");

@@ -70,7 +70,8 @@ client::Tensor from_buffer(PyObject* data, std::optional<DType> dtype, Device de
   const Py_buffer& view = buffer.view();
   std::optional<DType> own = dtype_of_format(view.format, view.itemsize);
   check_as(ErrorKind::kType, own.has_value(), "can't convert np.ndarray of format '", view.format ? view.format : "",
-           "'. The supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, "
+           "'. The supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, "
+           "uint64, "
            "uint32, uint16, uint8, and bool.");
   Sizes sizes(view.shape, view.shape + view.ndim);
   absl::Span<const char> bytes(static_cast<const char*>(view.buf), static_cast<size_t>(view.len));
@@ -92,7 +93,9 @@ struct Flat {
   std::optional<DType> tensor_dtype;  // where the leaves are tensors
 };
 
-bool is_sequence(PyObject* o) { return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !is_tensor(o); }
+bool is_sequence(PyObject* o) {
+  return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !is_tensor(o);
+}
 
 void add_leaf(PyObject* o, Flat* flat) {
   Scalar value;
@@ -155,11 +158,16 @@ void pack(const std::vector<Scalar>& values, std::string* bytes) {
   bytes->resize(values.size() * sizeof(T));
   for (size_t i = 0; i < values.size(); ++i) {
     T v;
-    if constexpr (std::is_same_v<T, std::complex<float>>) v = T(values[i].to_complex());
-    else if constexpr (std::is_same_v<T, std::complex<double>>) v = values[i].to_complex();
-    else if constexpr (std::is_integral_v<T>) v = static_cast<T>(values[i].to_int());
-    else if constexpr (std::is_same_v<T, double>) v = values[i].to_double();
-    else v = T(static_cast<float>(values[i].to_double()));
+    if constexpr (std::is_same_v<T, std::complex<float>>)
+      v = T(values[i].to_complex());
+    else if constexpr (std::is_same_v<T, std::complex<double>>)
+      v = values[i].to_complex();
+    else if constexpr (std::is_integral_v<T>)
+      v = static_cast<T>(values[i].to_int());
+    else if constexpr (std::is_same_v<T, double>)
+      v = values[i].to_double();
+    else
+      v = T(static_cast<float>(values[i].to_double()));
     std::memcpy(bytes->data() + i * sizeof(T), &v, sizeof(T));
   }
 }
@@ -210,10 +218,10 @@ client::Tensor tensor_from(PyObject* data, std::optional<DType> dtype, Device de
   Flat flat;
   flat.sizes = outline(data);
   flatten(data, 0, &flat);
-  DType natural = flat.tensor_dtype             ? *flat.tensor_dtype
-                  : flat.values.empty()         ? default_float_
-                  : flat.category == Category::kBool    ? DType::kBool
-                  : flat.category == Category::kInteger ? DType::kInt64
+  DType natural = flat.tensor_dtype                      ? *flat.tensor_dtype
+                  : flat.values.empty()                  ? default_float_
+                  : flat.category == Category::kBool     ? DType::kBool
+                  : flat.category == Category::kInteger  ? DType::kInt64
                   : flat.category == Category::kFloating ? default_float_
                                                          : to_complex(default_float_);
   DType result = dtype.value_or(natural);

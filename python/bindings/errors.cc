@@ -28,9 +28,9 @@ PyObject* exception_type(ErrorKind kind) {
 }  // namespace
 
 bool init_errors(PyObject* module) {
-  out_of_memory_error = PyErr_NewExceptionWithDoc(
-      "teletensor.OutOfMemoryError", "A device or this session has no memory left for what was asked.",
-      PyExc_RuntimeError, nullptr);
+  out_of_memory_error = PyErr_NewExceptionWithDoc("teletensor.OutOfMemoryError",
+                                                  "A device or this session has no memory left for what was asked.",
+                                                  PyExc_RuntimeError, nullptr);
   linalg_error = PyErr_NewExceptionWithDoc("teletensor.linalg.LinAlgError",
                                            "A matrix has no such decomposition, inverse or solution.",
                                            PyExc_RuntimeError, nullptr);

@@ -54,9 +54,10 @@ class Indexer {
           tensor = call_op(op_id::kToDevice, args, *tensor->session)[0];
         }
       } else if (!PySlice_Check(item) && item != Py_None && item != Py_Ellipsis && !is_place(item)) {
-        check_as(ErrorKind::kType, PySequence_Check(item) && !PyUnicode_Check(item),
-                 "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices, got ",
-                 Py_TYPE(item)->tp_name);
+        check_as(
+            ErrorKind::kType, PySequence_Check(item) && !PyUnicode_Check(item),
+            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices, got ",
+            Py_TYPE(item)->tp_name);
         tensor = tensor_from(item, std::nullopt, result_.view->device, *result_.view->session);
         if (tensor->numel() == 0 && !is_integral(tensor->dtype)) {  // x[[]]
           const Arg args[] = {Arg(meta(tensor)), Arg(DType::kInt64)};

@@ -64,7 +64,8 @@ py::dict engine_info(const Connection& c) {
 
 void bind_connection(py::module_& m) {
   py::class_<Connection>(m, "Connection", "An open session with an engine.")
-      .def("close", [](const Connection& c) { c.session().close(); }, py::call_guard<py::gil_scoped_release>())
+      .def(
+          "close", [](const Connection& c) { c.session().close(); }, py::call_guard<py::gil_scoped_release>())
       .def(
           "synchronize",
           [](const Connection& c) {
@@ -81,12 +82,13 @@ void bind_connection(py::module_& m) {
       "connect",
       [](const std::string& address, const std::string& token, const std::string& name, uint64_t memory_limit) {
         py::gil_scoped_release released;
-        return Connection(client::connect(
-            {.address = address, .token = token, .client_name = name, .memory_limit = memory_limit}));
+        return Connection(
+            client::connect({.address = address, .token = token, .client_name = name, .memory_limit = memory_limit}));
       },
       py::arg("address"), py::arg("token"), py::arg("client_name"), py::arg("memory_limit"));
-  m.def("set_session", [](const Connection* c) { set_current_session(c ? c->ref() : Ref<client::Session>()); },
-        py::arg("connection").none(true));
+  m.def(
+      "set_session", [](const Connection* c) { set_current_session(c ? c->ref() : Ref<client::Session>()); },
+      py::arg("connection").none(true));
 }
 
 Device place(const py::object& device) { return device.is_none() ? default_device() : device_from(device.ptr()); }
@@ -127,9 +129,8 @@ void bind_modes(py::module_& m) {
   });
   m.def("default_dtype", [] { return py::reinterpret_borrow<py::object>(dtype_object(default_float())); });
   m.def("default_device", [] { return py::reinterpret_steal<py::object>(device_object(default_device())); });
-  m.def("swap_default_device", [](py::object device) {
-    return py::reinterpret_steal<py::object>(must(swap_default_device(device.ptr())));
-  });
+  m.def("swap_default_device",
+        [](py::object device) { return py::reinterpret_steal<py::object>(must(swap_default_device(device.ptr()))); });
   m.def("swap_current_gpu", &swap_current_gpu);
   m.def("placed", [](py::object device) {  // the device with the number that it stands for
     return py::reinterpret_steal<py::object>(device_object(device_from(device.ptr())));
@@ -176,8 +177,8 @@ void bind(py::module_& m) {
     Sizes sizes(size.begin(), size.end());
     TensorMeta meta;
     meta.sizes = sizes;
-    check_as(ErrorKind::kValue, static_cast<uint64_t>(meta.numel()) * item_size(t) == bytes.size(),
-             "[from_bytes] ", to_string(sizes), " of ", std::string(name(t)), " do not take ", bytes.size(), " bytes");
+    check_as(ErrorKind::kValue, static_cast<uint64_t>(meta.numel()) * item_size(t) == bytes.size(), "[from_bytes] ",
+             to_string(sizes), " of ", std::string(name(t)), " do not take ", bytes.size(), " bytes");
     return py::reinterpret_steal<py::object>(must(wrap(current_session().upload(bytes, t, sizes, place(device)))));
   });
   m.def("promote_types", [](py::object a, py::object b) {

@@ -63,12 +63,8 @@ PyObject* get_requires_grad(PyObject* o, void*) { return PyBool_FromLong(handle_
 PyObject* get_is_leaf(PyObject* o, void*) { return PyBool_FromLong(handle_of(o)->is_leaf()); }
 PyObject* get_version(PyObject* o, void*) { return PyLong_FromUnsignedLong(handle_of(o)->version()); }
 PyObject* get_handle(PyObject* o, void*) { return PyLong_FromUnsignedLongLong(handle_of(o)->id); }
-PyObject* get_is_cuda(PyObject* o, void*) {
-  return PyBool_FromLong(handle_of(o)->device.type == DeviceType::kCUDA);
-}
-PyObject* get_base(PyObject* o, void*) {
-  return handle_of(o)->base ? wrap(handle_of(o)->base) : Py_NewRef(Py_None);
-}
+PyObject* get_is_cuda(PyObject* o, void*) { return PyBool_FromLong(handle_of(o)->device.type == DeviceType::kCUDA); }
+PyObject* get_base(PyObject* o, void*) { return handle_of(o)->base ? wrap(handle_of(o)->base) : Py_NewRef(Py_None); }
 
 int set_requires_grad(PyObject* o, PyObject* value, void*) {
   return guard(
@@ -78,7 +74,8 @@ int set_requires_grad(PyObject* o, PyObject* value, void*) {
         bool wanted = value == Py_True;
         if (wanted == handle->requires_grad) return 0;
         check(handle->is_leaf(), "you can only change requires_grad flags of leaf variables.");
-        check(!wanted || has_gradients(handle->dtype), "only Tensors of floating point and complex dtype can require gradients");
+        check(!wanted || has_gradients(handle->dtype),
+              "only Tensors of floating point and complex dtype can require gradients");
         client::set_requires_grad(handle, wanted, current_site(*handle->session));
         return 0;
       },
@@ -105,8 +102,8 @@ int set_grad(PyObject* o, PyObject* value, void*) {
           check_as(ErrorKind::kType, is_tensor(value), "assigned grad expected to be a Tensor or None but got ",
                    Py_TYPE(value)->tp_name);
           grad = handle_of(value);
-          check(grad->sizes == leaf->sizes, "assigned grad has data of a different size, got ",
-                to_string(grad->sizes), " and ", to_string(leaf->sizes));
+          check(grad->sizes == leaf->sizes, "assigned grad has data of a different size, got ", to_string(grad->sizes),
+                " and ", to_string(leaf->sizes));
           check(grad->dtype == leaf->dtype, "assigned grad has data of a different type");
         }
         client::set_grads({leaf}, {grad}, current_site(*leaf->session));
@@ -210,10 +207,9 @@ PyMethodDef methods[] = {
     {"tolist", tolist, METH_NOARGS, "The elements as nested lists. Waits for the engine."},
     {}};
 
-PyMemberDef members[] = {
-    {"__dictoffset__", T_PYSSIZET, offsetof(TensorObject, dict), READONLY, nullptr},
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weak_references), READONLY, nullptr},
-    {}};
+PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(TensorObject, dict), READONLY, nullptr},
+                         {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weak_references), READONLY, nullptr},
+                         {}};
 
 template <typename F>
 void* slot(F* f) {
@@ -277,8 +273,8 @@ bool init_tensor_type(PyObject* module) {
   // The generated methods join those above; Python code adds the rest (teletensor/_tensor.py).
   for (PyMethodDef* m = method_tables().methods; m->ml_name; ++m) {
     Owned descriptor(PyDescr_NewMethod(tensor_type, m));
-    if (!descriptor || PyObject_SetAttrString(reinterpret_cast<PyObject*>(tensor_type), m->ml_name,
-                                              descriptor.get()) < 0) {
+    if (!descriptor ||
+        PyObject_SetAttrString(reinterpret_cast<PyObject*>(tensor_type), m->ml_name, descriptor.get()) < 0) {
       return false;
     }
   }

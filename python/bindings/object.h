@@ -14,11 +14,10 @@
 namespace tt::python {
 
 struct TensorObject {
-  PyObject_HEAD
-  client::Tensor handle;
-  PyObject* dict;          // attributes of the user's; made when first needed
+  PyObject_HEAD client::Tensor handle;
+  PyObject* dict;  // attributes of the user's; made when first needed
   PyObject* weak_references;
-  PyObject* grad;          // the object last given out for `.grad`, so that it keeps its identity
+  PyObject* grad;  // the object last given out for `.grad`, so that it keeps its identity
 };
 
 extern PyTypeObject* tensor_type;

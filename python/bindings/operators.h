@@ -24,10 +24,10 @@ struct ModuleTable {
   PyMethodDef* functions;
 };
 struct MethodTables {
-  PyMethodDef* torch;     // teletensor.<name>
-  PyMethodDef* functional;  // teletensor.nn.functional.<name>
-  PyMethodDef* methods;   // Tensor.<name>, Tensor.<name>_
-  PyMethodDef* all;       // teletensor._C.ops.<name>
+  PyMethodDef* torch;                     // teletensor.<name>
+  PyMethodDef* functional;                // teletensor.nn.functional.<name>
+  PyMethodDef* methods;                   // Tensor.<name>, Tensor.<name>_
+  PyMethodDef* all;                       // teletensor._C.ops.<name>
   absl::Span<const ModuleTable> modules;  // teletensor.<module>.<name>: linalg, special, fft
 };
 MethodTables method_tables();

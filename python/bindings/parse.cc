@@ -56,9 +56,7 @@ class Binder {
   }
 
   // An int[] that takes all remaining positional arguments: zeros(2, 3), x.view(2, -1).
-  bool is_variadic(size_t i) const {
-    return op_.params[i].variadic;
-  }
+  bool is_variadic(size_t i) const { return op_.params[i].variadic; }
 
   bool bind_positional() {
     Py_ssize_t total = call_.count + (call_.self ? 1 : 0);
@@ -200,7 +198,8 @@ class Binder {
         return !PyFloat_Check(value) && is_number_object(value) && number_from(value, arg) &&
                arg->kind < Arg::Kind::kFloat && (*arg = Arg(arg->integer), true);
       case ParamType::kBool:
-        return (PyBool_Check(value) || (PyLong_Check(value) && !strict_)) && (*arg = Arg(PyObject_IsTrue(value) == 1), true);
+        return (PyBool_Check(value) || (PyLong_Check(value) && !strict_)) &&
+               (*arg = Arg(PyObject_IsTrue(value) == 1), true);
       case ParamType::kInts: return set_ints(p, value, arg);
       case ParamType::kFloats: return set_floats(p, value, arg);
       case ParamType::kString: return set_string(value, arg);

@@ -19,7 +19,7 @@ struct ParsedArgs {
   absl::InlinedVector<Arg, 8> args;
   // Results land in these: `out=`, or the tensor of an in-place method.
   client::Tensors into;
-  bool requires_grad = false;         // of creation functions
+  bool requires_grad = false;          // of creation functions
   client::Session* session = nullptr;  // of the first tensor; null where there is none
 
   // Backing of list arguments; deques never move what they hold.
@@ -32,8 +32,8 @@ struct ParsedArgs {
 struct PythonCall {
   PyObject* self;
   PyObject* const* args;
-  Py_ssize_t count;      // positional ones
-  PyObject* keywords;    // tuple of names, or null; their values follow the positional ones
+  Py_ssize_t count;    // positional ones
+  PyObject* keywords;  // tuple of names, or null; their values follow the positional ones
 };
 
 // Fills `out`; false with a reason in `why` (no Python exception set) where the call does not fit

@@ -1,9 +1,9 @@
 #include "python/bindings/types.h"
 
+#include <structmember.h>
 #include <array>
 #include <cstring>
 #include <utility>
-#include <structmember.h>
 
 #include "absl/strings/str_cat.h"
 #include "engine/rules/error.h"
@@ -14,12 +14,10 @@ namespace tt::python {
 namespace {
 
 struct DTypeObject {
-  PyObject_HEAD
-  DType value;
+  PyObject_HEAD DType value;
 };
 struct DeviceObject {
-  PyObject_HEAD
-  Device value;
+  PyObject_HEAD Device value;
   bool has_index;
 };
 
@@ -171,9 +169,7 @@ PyObject* swap_default_device(PyObject* device) {
   return before;
 }
 
-int swap_current_gpu(int index) {
-  return std::exchange(current_gpu, parse_device(absl::StrCat("cuda:", index)).index);
-}
+int swap_current_gpu(int index) { return std::exchange(current_gpu, parse_device(absl::StrCat("cuda:", index)).index); }
 
 PyObject* device_object(Device device) {
   auto* self = reinterpret_cast<DeviceObject*>(device_type->tp_alloc(device_type, 0));

@@ -9,9 +9,9 @@ namespace tt::python {
 
 // Adds the types and the dtype singletons ("float32", ...) to the module.
 bool init_types(PyObject* module);
-PyObject* size_object(SizesView sizes);   // new: teletensor.Size, a tuple
+PyObject* size_object(SizesView sizes);  // new: teletensor.Size, a tuple
 bool is_size(PyObject* o);
-PyObject* device_object(Device device);   // new
+PyObject* device_object(Device device);  // new
 
 // Where tensors are made that nothing else says a device for: the CPU, until it is set.
 Device default_device();

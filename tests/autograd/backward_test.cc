@@ -75,7 +75,8 @@ TEST_F(BackwardTest, ASecondPassFailsOnceTheGraphIsUsedUp) {
   backward(y, {true, true, false});
   backward(y);
   EXPECT_EQ(grad_of(x), V{12});
-  EXPECT_THAT(error_of([&] { backward(y); }), ::testing::HasSubstr("Trying to backward through the graph a second time"));
+  EXPECT_THAT(error_of([&] { backward(y); }),
+              ::testing::HasSubstr("Trying to backward through the graph a second time"));
   Tensor sum = ops::add(x, x);  // saves nothing, so that it may be repeated
   backward(sum);
   EXPECT_EQ(error_of([&] { backward(sum); }), "");

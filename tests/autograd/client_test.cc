@@ -41,7 +41,9 @@ class ClientAutogradTest : public ::testing::Test {
     options.grad = grad;
     return (*session_)->call(op, args, options)[0];
   }
-  static Tensor mul(const Tensor& a, const Tensor& b, bool grad = true) { return call("mul", {a.get(), b.get()}, grad); }
+  static Tensor mul(const Tensor& a, const Tensor& b, bool grad = true) {
+    return call("mul", {a.get(), b.get()}, grad);
+  }
   static Tensor mul(const Tensor& a, double b, bool grad = true) { return call("mul", {a.get(), b}, grad); }
   static Tensor sum(const Tensor& a) { return call("sum", {a.get()}); }
 
@@ -169,11 +171,15 @@ TEST_F(ClientAutogradTest, HooksSeeAndReplaceGradients) {
   Tensor x = leaf({2});
   Tensor y = mul(x, 3.0);
   V seen;
-  add_hook(y, [&](std::vector<Tensor> g, bool) -> std::vector<Tensor> {
-    seen = read(g[0]);
-    return {mul(g[0], 10.0, false)};
-  }, 0);
-  int64_t once = add_hook(x, [&](std::vector<Tensor>, bool) { return std::vector<Tensor>(1); }, 0);
+  add_hook(
+      y,
+      [&](std::vector<Tensor> g, bool) -> std::vector<Tensor> {
+        seen = read(g[0]);
+        return {mul(g[0], 10.0, false)};
+      },
+      0);
+  int64_t once = add_hook(
+      x, [&](std::vector<Tensor>, bool) { return std::vector<Tensor>(1); }, 0);
   Tensor root = sum(mul(y, y));
   run_backward(root, true);
   EXPECT_EQ(seen, V{12});

@@ -10,7 +10,9 @@ using V = std::vector<double>;
 class InPlaceTest : public AutogradTest {
  protected:
   static void backward_of_sum(const Tensor& t) { backward(ops::sum(t, std::nullopt, false, std::nullopt)); }
-  static void assign(const Tensor& target, const Tensor& source) { in_place(op_id::kAssign, target, {Arg(source.get())}); }
+  static void assign(const Tensor& target, const Tensor& source) {
+    in_place(op_id::kAssign, target, {Arg(source.get())});
+  }
 };
 
 TEST_F(InPlaceTest, ContinuesTheHistory) {

@@ -94,9 +94,12 @@ class EngineMachine {
   void run(const Step& step) {
     std::vector<Arg> args;
     for (const StepArg& arg : step.args) {
-      if (const Ref* ref = std::get_if<Ref>(&arg)) args.emplace_back(tensors_[ref->tensor].get());
-      else if (const double* number = std::get_if<double>(&arg)) args.emplace_back(*number);
-      else args.emplace_back(std::get<int64_t>(arg));
+      if (const Ref* ref = std::get_if<Ref>(&arg))
+        args.emplace_back(tensors_[ref->tensor].get());
+      else if (const double* number = std::get_if<double>(&arg))
+        args.emplace_back(*number);
+      else
+        args.emplace_back(std::get<int64_t>(arg));
     }
     const Op& op = *find_op(step.op);
     while (args.size() < op.params.size()) args.push_back(op.params[args.size()].default_value);
@@ -137,9 +140,12 @@ class ClientMachine {
   void run(const Step& step) {
     std::vector<Arg> args;
     for (const StepArg& arg : step.args) {
-      if (const Ref* ref = std::get_if<Ref>(&arg)) args.emplace_back(tensors_[ref->tensor].get());
-      else if (const double* number = std::get_if<double>(&arg)) args.emplace_back(*number);
-      else args.emplace_back(std::get<int64_t>(arg));
+      if (const Ref* ref = std::get_if<Ref>(&arg))
+        args.emplace_back(tensors_[ref->tensor].get());
+      else if (const double* number = std::get_if<double>(&arg))
+        args.emplace_back(*number);
+      else
+        args.emplace_back(std::get<int64_t>(arg));
     }
     const Op& op = *find_op(step.op);
     while (args.size() < op.params.size()) args.push_back(op.params[args.size()].default_value);
@@ -181,8 +187,9 @@ std::pair<Trace, Grads> run(Machine machine, const Plan& plan) {
   Grads grads;
   for (size_t i = 0; i < plan.leaves.size(); ++i) machine.leaf(i, plan.leaves[i]);
   for (const Step& step : plan.steps) {
-    std::string at = absl::StrCat(trace.size(), " ", std::string(step.op), step.into ? absl::StrCat(" into ", *step.into) : "",
-                                  step.grad ? "" : " without grad", ": ");
+    std::string at =
+        absl::StrCat(trace.size(), " ", std::string(step.op), step.into ? absl::StrCat(" into ", *step.into) : "",
+                     step.grad ? "" : " without grad", ": ");
     std::string error = error_of([&] { machine.run(step); });
     if (!error.empty()) trace.push_back(at + error);
     for (size_t i = 0; i < machine.size(); ++i) trace.push_back(absl::StrCat(at, i, " ", machine.describe(i)));

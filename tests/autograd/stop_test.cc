@@ -100,7 +100,8 @@ TEST_F(StopTest, PassesNest) {
   ops::backward_feed(1, 31, {arrived[0]}, arrived[0]);
   EXPECT_EQ(read(ops::backward_end(1, captures, arrived[0])[0]), V{8});
   ops::backward_drop(1);
-  EXPECT_THAT(error_of([&] { ops::backward_end(1, captures, arrived[0]); }), ::testing::HasSubstr("no backward pass 1"));
+  EXPECT_THAT(error_of([&] { ops::backward_end(1, captures, arrived[0]); }),
+              ::testing::HasSubstr("no backward pass 1"));
 }
 
 TEST_F(StopTest, LeavesAreSetUpByOperators) {

@@ -57,8 +57,8 @@ class ChainTest : public ::testing::Test {
     for (DType compute : {DType::kFloat32, DType::kFloat64}) {
       for (const Sizes& sizes : {Sizes{7, 9}, Sizes{16, 1024}}) {
         const Tensor column = filled({sizes[0], 1}, compute), half = filled(sizes, DType::kBFloat16);
-        const Tensors tensors{filled(sizes, compute), column, half, transposed(filled({sizes[1], sizes[0]}, compute), 0, 1),
-                              filled({}, DType::kFloat16)};
+        const Tensors tensors{filled(sizes, compute), column, half,
+                              transposed(filled({sizes[1], sizes[0]}, compute), 0, 1), filled({}, DType::kFloat16)};
         expect_as_on_the_cpu("float", tensors, sizes, compute, compute, [](const Tensors& t) {
           return std::vector<Written>{{op_id::kAdd, {Arg(t[0].get()), Arg(t[1].get()), Arg(2)}},
                                       {op_id::kMul, {result(0), Arg(t[2].get())}},
@@ -90,7 +90,8 @@ TEST_F(ChainTest, OneStepAfterTheOther) { expect_chains_as_on_the_cpu(); }
 
 TEST_F(ChainTest, ChainsThatDivideIntegersAreRefused) {
   const Tensor n = there(filled({8}, DType::kInt64), engine_.gpu()), out = empty({8}, DType::kInt64, engine_.gpu());
-  const std::vector<Written> written{{op_id::kMul, {Arg(n.get()), Arg(2)}}, {op_id::kRemainder, {result(0), Arg(n.get())}}};
+  const std::vector<Written> written{{op_id::kMul, {Arg(n.get()), Arg(2)}},
+                                     {op_id::kRemainder, {result(0), Arg(n.get())}}};
   EXPECT_THROW(run_chain(steps_of(written, DType::kInt64), out), Error);
 }
 
@@ -110,7 +111,8 @@ TEST_F(ChainTest, EqualChainsShareAKernel) {
 bool computes_in(uint16_t op, DType compute) {
   for (const auto& file : pointwise_files()) {
     for (const PointwiseRow& row : file) {
-      if (row.op == op) return compute == DType::kFloat32 ? !!row.f32 : compute == DType::kFloat64 ? !!row.f64 : !!row.i64;
+      if (row.op == op)
+        return compute == DType::kFloat32 ? !!row.f32 : compute == DType::kFloat64 ? !!row.f64 : !!row.i64;
     }
   }
   return false;
@@ -136,8 +138,10 @@ TEST_F(ChainTest, NvrtcCompilesEveryBody) {
       if ((is_floating(compute) ? body.float_name : body.int_name).empty() || !computes_in(body.op, compute)) continue;
       Written step{body.op, {}};
       for (const Param& p : find_op(body.op)->params) {
-        if (p.type == ParamType::kTensor) step.args.push_back(written.empty() ? Arg(x.get()) : result(written.size() - 1));
-        else step.args.push_back(p.default_value.is_none() ? Arg(2) : p.default_value);
+        if (p.type == ParamType::kTensor)
+          step.args.push_back(written.empty() ? Arg(x.get()) : result(written.size() - 1));
+        else
+          step.args.push_back(p.default_value.is_none() ? Arg(2) : p.default_value);
       }
       written.push_back(std::move(step));
       if (written.size() == kMaxChainSteps) compile();
@@ -153,7 +157,8 @@ TEST_F(ChainTest, NvrtcKeepsAllInRegistersAndMovesVectors) {
   if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed here";
   const Tensor x = there(filled({8, 16}), engine_.gpu()), row = there(filled({16}, DType::kBFloat16), engine_.gpu());
   const Tensor out = empty({8, 16}, DType::kFloat32, engine_.gpu());
-  const std::vector<Written> written{{op_id::kAdd, {Arg(x.get()), Arg(row.get()), Arg(1)}}, {op_id::kMul, {result(0), Arg(x.get())}}};
+  const std::vector<Written> written{{op_id::kAdd, {Arg(x.get()), Arg(row.get()), Arg(1)}},
+                                     {op_id::kMul, {result(0), Arg(x.get())}}};
   const std::vector<ChainStep> steps = steps_of(written, DType::kFloat32);
   // No device is of 9.9: what comes is text.
   const std::string text = nvrtc->compile(kNvrtcPrelude + ChainPlan(steps, out).source(), 9, 9);

@@ -40,7 +40,8 @@ inline void expect_same(const Tensor& got, const Tensor& want, double tolerance,
   for (int64_t i = 0; i < a.numel(); ++i) {
     const double x = testing::at(a, i), y = testing::at(b, i);
     if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    ASSERT_LE(std::fabs(x - y), tolerance * std::max(1.0, std::fabs(y))) << what << " at " << i << ": " << x << ", " << y;
+    ASSERT_LE(std::fabs(x - y), tolerance * std::max(1.0, std::fabs(y)))
+        << what << " at " << i << ": " << x << ", " << y;
   }
 }
 

@@ -16,8 +16,7 @@ struct Sequences {
 
 Tensors loss_and_gradient(const Tensor& x, const Tensor& targets, const Sequences& q, int64_t blank) {
   Tensors all = ops::ctc_loss_forward(x, targets, q.input_lengths, q.target_lengths, blank);
-  all.push_back(
-      ops::ctc_loss_backward(all[0], x, targets, q.input_lengths, q.target_lengths, all[0], all[1], blank));
+  all.push_back(ops::ctc_loss_backward(all[0], x, targets, q.input_lengths, q.target_lengths, all[0], all[1], blank));
   return all;
 }
 
@@ -35,8 +34,9 @@ TEST(CudaCtcTest, LossAndGradient) {
     }
     const Sequences& first = all[0];
     const Tensor labels = values({4, 3}, {1, 2, 3, 0, 0, 2, 1, 1, 1, 3, 9, -5}, DType::kInt64);
-    expect_agreement({x, labels}, tolerance_of(dtype),
-                     [&](const Tensors& t) { return loss_and_gradient(t[0], t[1], first, 4); }, "another blank");
+    expect_agreement(
+        {x, labels}, tolerance_of(dtype), [&](const Tensors& t) { return loss_and_gradient(t[0], t[1], first, 4); },
+        "another blank");
   }
 }
 
@@ -45,7 +45,9 @@ TEST(CudaCtcTest, LabelsOutOfRange) {
   const Tensor x = filled({kTimes, 2, kClasses});
   for (const double label : {5.0, -1.0}) {
     expect_both_fail(engine, "targets must be in [0, 5), got ", {x, values({2, 2}, {1, 2, 3, label}, DType::kInt64)},
-                     [](const Tensors& t) { return ops::ctc_loss_forward(t[0], t[1], {{7, 7}}, {{2, 2}}, 0); });
+                     [](const Tensors& t) {
+                       return ops::ctc_loss_forward(t[0], t[1], {{7, 7}}, {{2, 2}}, 0);
+                     });
   }
 }
 

@@ -56,7 +56,8 @@ class FaultTest : public testing::Test {
 
 TEST_F(FaultTest, ABadIndexPoisonsWhatCameFromItAndNothingElse) {
   const Tensor x = numbers(engine_, 4, DType::kFloat32);
-  const Tensor good = numbers(engine_, 3, DType::kInt64), bad = ops::full({3}, int64_t{9}, DType::kInt64, engine_.gpu());
+  const Tensor good = numbers(engine_, 3, DType::kInt64),
+               bad = ops::full({3}, int64_t{9}, DType::kInt64, engine_.gpu());
   slots_.put(1, {pick(x, good), nullptr});
   const Tensor wrong = pick(x, bad);
   slots_.put(2, {wrong, nullptr});

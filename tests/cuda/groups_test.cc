@@ -57,7 +57,7 @@ TEST_F(GroupsTest, EveryThreadOfEveryGroupRunsOnce) {
   for (int launch = 0; launch < 20; ++launch) {
     const Tensor runs = zeros(kGroups), sizes = zeros(kGroups);
     int64_t *run = runs.data_as<int64_t>(), *size = sizes.data_as<int64_t>();
-    EXPECT_EQ(failure([=] TT_DEVICE(Group& group) {
+    EXPECT_EQ(failure([=] TT_DEVICE(Group & group) {
                 atomic_add(run + group.index(), int64_t{1} << (8 * group.rank()));
                 if (group.rank() == 0) size[group.index()] = group.size();
               }),
@@ -74,14 +74,14 @@ TEST_F(TeamsTest, TeamsAreOfSeveralWarpsAndOfOne) {
   for (int launch = 0; launch < 40; ++launch) {
     const Tensor size = zeros(1);
     int64_t* to = size.data_as<int64_t>();
-    for_each_group(Queue(engine_.gpu()), 1, 1, [=] TT_DEVICE(Group& group) { to[0] = group.size(); });
+    for_each_group(Queue(engine_.gpu()), 1, 1, [=] TT_DEVICE(Group & group) { to[0] = group.size(); });
     sizes.insert(values(size)[0]);
   }
   EXPECT_EQ(sizes, (std::set<int64_t>{2, 4, 6, 8}));
 }
 
-// Each thread tells its neighbour a number, twice: there are waits before it is read, and before the next one goes where it
-// was.
+// Each thread tells its neighbour a number, twice: there are waits before it is read, and before the next one goes
+// where it was.
 struct Whisper {
   int64_t *told, *heard;  // kMostThreads a group
   bool waits_to_hear, waits_to_tell;
@@ -102,7 +102,8 @@ struct Whisper {
 
 TEST_F(TeamsTest, AMissingSyncIsAWrongValue) {
   const auto all_heard = [&](bool waits_to_hear, bool waits_to_tell) {
-    const Tensor told = zeros(kGroups * kMostThreads), heard = ops::full({kGroups * kMostThreads}, int64_t{1}, DType::kInt64, engine_.gpu());
+    const Tensor told = zeros(kGroups * kMostThreads),
+                 heard = ops::full({kGroups * kMostThreads}, int64_t{1}, DType::kInt64, engine_.gpu());
     EXPECT_EQ(failure(Whisper{told.data_as<int64_t>(), heard.data_as<int64_t>(), waits_to_hear, waits_to_tell}), "");
     const std::vector<int64_t> flags = values(heard);
     return std::count(flags.begin(), flags.end(), 0) == 0;
@@ -117,7 +118,7 @@ TEST_F(TeamsTest, AMissingSyncIsAWrongValue) {
 }
 
 TEST_F(TeamsTest, AReductionThatAThreadSkipsIsAFailure) {
-  const std::string what = failure([=] TT_DEVICE(Group& group) {
+  const std::string what = failure([=] TT_DEVICE(Group & group) {
     if (group.rank() != 1) group.reduce(group.rank(), Add());
   });
   EXPECT_THAT(what, HasSubstr("CUDA error: threads of group"));
@@ -126,11 +127,11 @@ TEST_F(TeamsTest, AReductionThatAThreadSkipsIsAFailure) {
   EXPECT_THAT(what, HasSubstr("thread 1 has ended"));
   EXPECT_THAT(what, HasSubstr("seed 1"));
   EXPECT_THAT(what, HasSubstr("AReductionThatAThreadSkipsIsAFailure"));
-  EXPECT_EQ(failure([=] TT_DEVICE(Group& group) { group.reduce(group.rank(), Add()); }), "");  // the device goes on
+  EXPECT_EQ(failure([=] TT_DEVICE(Group & group) { group.reduce(group.rank(), Add()); }), "");  // the device goes on
 }
 
 TEST_F(TeamsTest, ASyncThatMeetsAReductionIsAFailure) {
-  const std::string what = failure([=] TT_DEVICE(Group& group) {
+  const std::string what = failure([=] TT_DEVICE(Group & group) {
     group.sync();
     if (group.rank() == 0)
       group.sync();
@@ -141,7 +142,7 @@ TEST_F(TeamsTest, ASyncThatMeetsAReductionIsAFailure) {
 }
 
 TEST_F(TeamsTest, SyncsAtTwoPlacesAreAFailure) {
-  const std::string what = failure([=] TT_DEVICE(Group& group) {
+  const std::string what = failure([=] TT_DEVICE(Group & group) {
     if (group.rank() == 0)
       group.sync();
     else
@@ -151,7 +152,7 @@ TEST_F(TeamsTest, SyncsAtTwoPlacesAreAFailure) {
 }
 
 TEST_F(TeamsTest, ThreadsThatSyncMoreOftenThanOthersAreAFailure) {
-  const std::string what = failure([=] TT_DEVICE(Group& group) {
+  const std::string what = failure([=] TT_DEVICE(Group & group) {
     for (int i = group.rank(); i < 5; i += group.size()) group.sync();
   });
   EXPECT_THAT(what, HasSubstr("has ended"));
@@ -171,7 +172,7 @@ TEST_F(GroupsTest, ReductionsGiveEveryThreadTheSame) {
   for (int launch = 0; launch < 20; ++launch) {
     const Tensor right = zeros(kGroups);
     int64_t* to = right.data_as<int64_t>();
-    EXPECT_EQ(failure([=] TT_DEVICE(Group& group) {
+    EXPECT_EQ(failure([=] TT_DEVICE(Group & group) {
                 bool good = true;
                 for (int64_t round = 0; round < 3; ++round) {  // the next one must not disturb who still reads the last
                   const int64_t own = group.rank() + round, n = group.size();
@@ -192,7 +193,7 @@ TEST_F(TeamsTest, AReductionThatDoesNotCommuteDiffersBetweenThreads) {
   for (int launch = 0; launch < 20; ++launch) {
     const Tensor sums = zeros(kGroups);
     int64_t* sum = sums.data_as<int64_t>();
-    EXPECT_EQ(failure([=] TT_DEVICE(Group& group) {
+    EXPECT_EQ(failure([=] TT_DEVICE(Group & group) {
                 const auto first = [](int a, int) { return a; };
                 atomic_add(sum + group.index(), static_cast<int64_t>(group.reduce(group.rank(), first)));
               }),
@@ -223,7 +224,9 @@ struct LastOne {
 TEST_F(TeamsTest, WhatIsToldBeforeItIsThereIsAWrongValue) {
   for (const bool writes_first : {true, false}) {
     const Tensor slots = zeros(kGroups * kMostThreads), counts = zeros(kGroups), sums = zeros(kGroups);
-    EXPECT_EQ(failure(LastOne{slots.data_as<int64_t>(), counts.data_as<int64_t>(), sums.data_as<int64_t>(), writes_first}), "");
+    EXPECT_EQ(
+        failure(LastOne{slots.data_as<int64_t>(), counts.data_as<int64_t>(), sums.data_as<int64_t>(), writes_first}),
+        "");
     EXPECT_EQ(values(sums) == std::vector<int64_t>(kGroups, 0), writes_first);
   }
 }
@@ -271,7 +274,7 @@ TEST_F(GroupsTest, TheSameSeedGivesTheSameOrders) {
     set_simulated_seed(seed);
     const Tensor seen = zeros(kGroups * 8), next = zeros(1);
     int64_t *to = seen.data_as<int64_t>(), *count = next.data_as<int64_t>();
-    EXPECT_EQ(failure([=] TT_DEVICE(Group& group) { to[group.index() * 8 + group.rank()] = ++*count; }), "");
+    EXPECT_EQ(failure([=] TT_DEVICE(Group & group) { to[group.index() * 8 + group.rank()] = ++*count; }), "");
     return values(seen);
   };
   EXPECT_EQ(orders(5), orders(5));

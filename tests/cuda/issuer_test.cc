@@ -27,11 +27,15 @@ class IssuerTest : public testing::Test {
   }
   // Writes down `value`, as a kernel would; 64 bits, for padding would differ where nothing else does.
   void write(int64_t value) {
-    add([to = &written_, value](StreamHandle stream) { enqueue(stream, [=] { to->push_back(static_cast<int>(value)); }); });
+    add([to = &written_, value](StreamHandle stream) {
+      enqueue(stream, [=] { to->push_back(static_cast<int>(value)); });
+    });
   }
   // Another function.
   void negate(int64_t value) {
-    add([to = &written_, value](StreamHandle stream) { enqueue(stream, [=] { to->push_back(static_cast<int>(-value)); }); });
+    add([to = &written_, value](StreamHandle stream) {
+      enqueue(stream, [=] { to->push_back(static_cast<int>(-value)); });
+    });
   }
   void write_all(int from, int n) {
     for (int i = 0; i < n; ++i) write(from + i);

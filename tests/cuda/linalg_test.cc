@@ -91,30 +91,37 @@ class CudaLinalgTest : public ::testing::TestWithParam<DType> {
 
 TEST_P(CudaLinalgTest, Lu) {
   for (const Sizes& sizes : {Sizes{3, 3}, {2, 4, 3}, {2, 3, 5}, {1, 1}, {40, 40}, {0, 3, 3}, {0, 0}, {2, 0, 3}}) {
-    expect_agreement({general(sizes, dtype())}, tolerance(), [&](const Tensors& t) {
-      Tensors all = ops::lu_factored(t[0]);
-      if (all[1].size(-1) > 0) all.push_back(ops::lu_permutation(all[1], t[0].size(-2)));
-      return all;
-    }, "lu of " + to_string(sizes));
+    expect_agreement(
+        {general(sizes, dtype())}, tolerance(),
+        [&](const Tensors& t) {
+          Tensors all = ops::lu_factored(t[0]);
+          if (all[1].size(-1) > 0) all.push_back(ops::lu_permutation(all[1], t[0].size(-2)));
+          return all;
+        },
+        "lu of " + to_string(sizes));
   }
   for (const Sizes& sizes : {Sizes{4, 4}, {3, 5, 5}, {30, 30}, {0, 0}}) {
     Sizes right = sizes;
     right.back() = 3;
-    expect_agreement({invertible(sizes, dtype()), filled_any(right, dtype())}, tolerance(), [&](const Tensors& t) {
-      const Tensors lu = ops::lu_factored(t[0]);
-      Tensors all = ops::lu_log_determinant(t[0], lu[0], lu[1]);
-      if (sizes.back() < 10) all.push_back(ops::lu_determinant(t[0], lu[0], lu[1]));
-      all.push_back(ops::lu_solved(t[0], t[1], lu[0], lu[1], false));
-      all.push_back(ops::lu_solved(t[0], t[1], lu[0], lu[1], true));
-      return all;
-    }, "solved of " + to_string(sizes));
+    expect_agreement(
+        {invertible(sizes, dtype()), filled_any(right, dtype())}, tolerance(),
+        [&](const Tensors& t) {
+          const Tensors lu = ops::lu_factored(t[0]);
+          Tensors all = ops::lu_log_determinant(t[0], lu[0], lu[1]);
+          if (sizes.back() < 10) all.push_back(ops::lu_determinant(t[0], lu[0], lu[1]));
+          all.push_back(ops::lu_solved(t[0], t[1], lu[0], lu[1], false));
+          all.push_back(ops::lu_solved(t[0], t[1], lu[0], lu[1], true));
+          return all;
+        },
+        "solved of " + to_string(sizes));
   }
 }
 
 TEST_P(CudaLinalgTest, Cholesky) {
   for (const Sizes& sizes : {Sizes{3, 3}, {2, 2, 4, 4}, {40, 40}, {0, 0}, {0, 2, 2}}) {
-    expect_agreement({positive(sizes, dtype())}, tolerance(),
-                     [](const Tensors& t) { return ops::cholesky_factored(t[0]); }, to_string(sizes));
+    expect_agreement(
+        {positive(sizes, dtype())}, tolerance(), [](const Tensors& t) { return ops::cholesky_factored(t[0]); },
+        to_string(sizes));
   }
 }
 
@@ -124,9 +131,10 @@ TEST_P(CudaLinalgTest, Triangles) {
     right.back() = 4;
     for (int bits = 0; bits < 8; ++bits) {
       const Tensor a = ops::div(invertible(sizes, dtype()), 3.0);
-      expect_agreement({a, filled_any(right, dtype())}, tolerance() * 100, [&](const Tensors& t) {
-        return Tensors{ops::triangular_solved(t[0], t[1], bits & 1, bits & 2, bits & 4)};
-      }, to_string(sizes) + std::to_string(bits));
+      expect_agreement(
+          {a, filled_any(right, dtype())}, tolerance() * 100,
+          [&](const Tensors& t) { return Tensors{ops::triangular_solved(t[0], t[1], bits & 1, bits & 2, bits & 4)}; },
+          to_string(sizes) + std::to_string(bits));
     }
   }
 }
@@ -135,11 +143,11 @@ TEST_P(CudaLinalgTest, Reflections) {
   for (const Sizes& sizes : {Sizes{3, 3}, {2, 5, 3}, {2, 3, 5}, {1, 4}, {4, 1}, {30, 20}, {0, 3, 2}, {3, 0}}) {
     const Tensor a = general(sizes, dtype());
     for (const char* mode : {"reduced", "complete", "r"}) {
-      expect_agreement({a}, tolerance(), [&](const Tensors& t) { return ops::qr_factored(t[0], mode); },
-                       to_string(sizes) + mode);
+      expect_agreement(
+          {a}, tolerance(), [&](const Tensors& t) { return ops::qr_factored(t[0], mode); }, to_string(sizes) + mode);
     }
-    expect_agreement({a}, tolerance(), [](const Tensors& t) { return ops::householder_factored(t[0]); },
-                     to_string(sizes));
+    expect_agreement(
+        {a}, tolerance(), [](const Tensors& t) { return ops::householder_factored(t[0]); }, to_string(sizes));
   }
 }
 
@@ -156,9 +164,12 @@ TEST_P(CudaLinalgTest, Eigh) {
   for (const Sizes& sizes : {Sizes{1, 1}, {2, 2}, {5, 5}, {2, 2, 6, 6}, {33, 33}, {0, 3, 3}, {0, 0}}) {
     for (const char* triangle : {"L", "U"}) {
       const Tensor a = filled_any(sizes, dtype());
-      expect_agreement({a}, tolerance(), [&](const Tensors& t) {
-        return Tensors{ops::eigh_decomposed(t[0], triangle)[0], ops::eigh_decomposed(t[0], triangle, false)[0]};
-      }, to_string(sizes) + triangle);
+      expect_agreement(
+          {a}, tolerance(),
+          [&](const Tensors& t) {
+            return Tensors{ops::eigh_decomposed(t[0], triangle)[0], ops::eigh_decomposed(t[0], triangle, false)[0]};
+          },
+          to_string(sizes) + triangle);
       const Tensors found = ops::eigh_decomposed(there(a, engine_.gpu()), triangle);
       expect_orthonormal(found[1], "eigenvectors of " + to_string(sizes));
       expect_close(ops::matmul(ops::mul(found[1], ops::unsqueeze(found[0], -2)), across(found[1])),
@@ -189,9 +200,12 @@ TEST_P(CudaLinalgTest, Eig) {
   Tensors all = {numbers({3, 3}, {0, 0, 1, 1, 0, 0, 0, 1, 0}, dtype()),  // goes in circles
                  numbers({2, 2}, {0, -1, 1, 0}, dtype()),
                  numbers({4, 4}, {0, 1, 0, 0, -1, 0, 0, 0, 0, 0, 0, 1, 0, 0, -1, 0}, dtype()),  // the same pair twice
-                 ops::triu(general({6, 6}, dtype())), ops::tril(general({6, 6}, dtype())),
+                 ops::triu(general({6, 6}, dtype())),
+                 ops::tril(general({6, 6}, dtype())),
                  ops::zeros({{4, 4}}, dtype()),
-                 ops::eye(3, 3, dtype()), ops::mul(general({4, 4}, dtype()), 1e20), positive({5, 5}, dtype())};
+                 ops::eye(3, 3, dtype()),
+                 ops::mul(general({4, 4}, dtype()), 1e20),
+                 positive({5, 5}, dtype())};
   for (int i = 0; i < 20; ++i) all.push_back(of_low_rank(6, 6, dtype()));
   for (const Sizes& sizes : {Sizes{1, 1}, {2, 2}, {3, 3}, {5, 5}, {2, 2, 6, 6}, {33, 33}, {0, 3, 3}, {0, 0}}) {
     all.push_back(general(sizes, dtype()));
@@ -289,9 +303,10 @@ TEST_P(CudaLinalgTest, Exponential) {
       const Tensor any = filled_any(sizes, dtype());
       const Tensor a = ops::mul(any, norm / static_cast<double>(std::max<int64_t>(sizes.back(), 1)));
       // Intermediate results are up to as large as e to the norm.
-      expect_agreement({ops::div(a, largest(any))}, tolerance() * std::exp(norm),
-                       [](const Tensors& t) { return Tensors{ops::matrix_exp(t[0])}; },
-                       to_string(sizes) + " of norm " + std::to_string(norm));
+      expect_agreement(
+          {ops::div(a, largest(any))}, tolerance() * std::exp(norm),
+          [](const Tensors& t) { return Tensors{ops::matrix_exp(t[0])}; },
+          to_string(sizes) + " of norm " + std::to_string(norm));
     }
   }
 }

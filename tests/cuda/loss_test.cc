@@ -48,7 +48,8 @@ TEST(CudaLossTest, NllLoss) {
 
 TEST(CudaLossTest, CrossEntropy) {
   SimulatedEngine engine;
-  const Shape shapes[] = {{{5, 3}, {5}}, {{2, 3, 4}, {2, 4}}, {{3}, {}}, {{70, 40}, {70}}, {{2, 3, 1500}, {2, 1500}}, {{0, 3}, {0}}};
+  const Shape shapes[] = {{{5, 3}, {5}},    {{2, 3, 4}, {2, 4}},       {{3}, {}},
+                          {{70, 40}, {70}}, {{2, 3, 1500}, {2, 1500}}, {{0, 3}, {0}}};
   for (DType dtype : kFloatings) {
     for (const Shape& shape : shapes) {
       const int64_t classes = shape.input.size() == 1 ? shape.input[0] : shape.input[1];

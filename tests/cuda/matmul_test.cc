@@ -79,23 +79,27 @@ TEST(CudaMatmulTest, ProductsWithAnActivation) {
   SimulatedEngine engine;
   for (DType dtype : kFloatings) {
     for (const Sizes& added : {Sizes{5}, Sizes{1}, Sizes{}, Sizes{3, 5}, Sizes{3, 1}}) {
-      for (const auto& [beta, alpha] : {std::pair(1.0, 1.0), std::pair(1.0, -2.0), std::pair(0.5, 2.0), std::pair(0.0, 1.0)}) {
-        expect_agreement({filled(added, dtype), filled({3, 4}, dtype), filled({4, 5}, dtype)}, 4 * tolerance_of(dtype),
-                         [beta = beta, alpha = alpha](const Tensors& t) {
-                           return Tensors{ops::addmm_activation(t[0], t[1], t[2], beta, alpha, false),
-                                          ops::addmm_activation(t[0], t[1], t[2], beta, alpha, true)};
-                         },
-                         to_string(added));
+      for (const auto& [beta, alpha] :
+           {std::pair(1.0, 1.0), std::pair(1.0, -2.0), std::pair(0.5, 2.0), std::pair(0.0, 1.0)}) {
+        expect_agreement(
+            {filled(added, dtype), filled({3, 4}, dtype), filled({4, 5}, dtype)}, 4 * tolerance_of(dtype),
+            [beta = beta, alpha = alpha](const Tensors& t) {
+              return Tensors{ops::addmm_activation(t[0], t[1], t[2], beta, alpha, false),
+                             ops::addmm_activation(t[0], t[1], t[2], beta, alpha, true)};
+            },
+            to_string(added));
       }
     }
     expect_agreement({filled({5}, dtype), filled({3, 0}, dtype), filled({0, 5}, dtype)}, tolerance_of(dtype),
                      [](const Tensors& t) { return Tensors{ops::addmm_activation(t[0], t[1], t[2])}; });
     // A bias that begins between two addresses that a library takes.
-    expect_agreement({filled({6}, dtype), filled({3, 4}, dtype), filled({4, 5}, dtype)}, 4 * tolerance_of(dtype),
-                     [](const Tensors& t) { return Tensors{ops::addmm_activation(ops::narrow(t[0], 0, 1, 5), t[1], t[2])}; });
+    expect_agreement(
+        {filled({6}, dtype), filled({3, 4}, dtype), filled({4, 5}, dtype)}, 4 * tolerance_of(dtype),
+        [](const Tensors& t) { return Tensors{ops::addmm_activation(ops::narrow(t[0], 0, 1, 5), t[1], t[2])}; });
   }
-  expect_agreement({filled({5}, DType::kInt32), filled({3, 4}, DType::kInt32), filled({4, 5}, DType::kInt32)}, 0,
-                   [](const Tensors& t) { return Tensors{ops::addmm_activation(t[0], t[1], t[2], int64_t{2}, int64_t{3})}; });
+  expect_agreement(
+      {filled({5}, DType::kInt32), filled({3, 4}, DType::kInt32), filled({4, 5}, DType::kInt32)}, 0,
+      [](const Tensors& t) { return Tensors{ops::addmm_activation(t[0], t[1], t[2], int64_t{2}, int64_t{3})}; });
 }
 
 TEST(CudaMatmulTest, PrecisionIsTheSessions) {

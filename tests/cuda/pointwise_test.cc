@@ -12,8 +12,8 @@ namespace {
 using testing::filled;
 using testing::transposed;
 
-constexpr DType kAll[] = {DType::kBool,  DType::kUInt8,   DType::kInt8,     DType::kInt16,   DType::kInt32,
-                          DType::kInt64, DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64,
+constexpr DType kAll[] = {DType::kBool,      DType::kUInt8,      DType::kInt8,     DType::kInt16,   DType::kInt32,
+                          DType::kInt64,     DType::kFloat16,    DType::kBFloat16, DType::kFloat32, DType::kFloat64,
                           DType::kComplex64, DType::kComplex128, DType::kUInt64};
 
 std::string label(const Op& op, DType dtype) { return std::string(op.name) + " " + std::string(name(dtype)); }
@@ -73,9 +73,11 @@ TEST_F(PointwiseTest, EveryOperatorInEveryDType) {
     for (DType dtype : kAll) {
       const std::string what = label(*op, dtype);
       // 45 elements are no whole number of vectors.
-      expect_as_on_the_cpu(*op, {filled_any({5, 9}, dtype), filled_any({5, 9}, dtype), filled_any({5, 9}, dtype)}, engine_.gpu(), what);
-      expect_as_on_the_cpu(*op, {transposed(filled_any({9, 5}, dtype), 0, 1), filled_any({9}, dtype), filled_any({5, 1}, dtype)},
-                           engine_.gpu(), what + " strided");
+      expect_as_on_the_cpu(*op, {filled_any({5, 9}, dtype), filled_any({5, 9}, dtype), filled_any({5, 9}, dtype)},
+                           engine_.gpu(), what);
+      expect_as_on_the_cpu(
+          *op, {transposed(filled_any({9, 5}, dtype), 0, 1), filled_any({9}, dtype), filled_any({5, 1}, dtype)},
+          engine_.gpu(), what + " strided");
       if (HasFatalFailure()) return;
     }
   }
@@ -102,7 +104,7 @@ TEST_F(PointwiseTest, Layouts) {
       {filled({}), filled({})},
       {filled({7, 1}), filled({1, 9})},
       {transposed(filled({3, 5, 4}), 0, 2), filled({4, 1, 3})},
-      {filled({4096}), view_of(long_one, {{4096}, {1}, 1, true})},     // no vector begins there
+      {filled({4096}), view_of(long_one, {{4096}, {1}, 1, true})},  // no vector begins there
       {filled({2048}), view_of(long_one, {{2048}, {2}, 1, true})},
       {filled({3, 4096}), view_of(long_one, {{3, 4096}, {0, 1}, 3, true})},
       // Fours along rows: of several dtypes, one element over and over, rows that begin where no vector does.
@@ -160,8 +162,10 @@ TEST_F(PointwiseTest, NanToNum) {
     }
     const Tensor gpu_x = there(x, engine_.gpu());
     const std::string what(name(dtype));
-    expect_same(ops::nan_to_num(gpu_x, 0.0, std::nullopt, std::nullopt), ops::nan_to_num(x, 0.0, std::nullopt, std::nullopt), 0, what);
-    expect_same(ops::nan_to_num(transposed(gpu_x, 0, 1), 1.0, 2.0, 3.0), ops::nan_to_num(transposed(x, 0, 1), 1.0, 2.0, 3.0), 0, what);
+    expect_same(ops::nan_to_num(gpu_x, 0.0, std::nullopt, std::nullopt),
+                ops::nan_to_num(x, 0.0, std::nullopt, std::nullopt), 0, what);
+    expect_same(ops::nan_to_num(transposed(gpu_x, 0, 1), 1.0, 2.0, 3.0),
+                ops::nan_to_num(transposed(x, 0, 1), 1.0, 2.0, 3.0), 0, what);
   }
 }
 
@@ -181,7 +185,8 @@ TEST_F(PointwiseTest, GeluOf16BitsIsRightToTheLastPlace) {
         continue;
       }
       const int exponent = want == 0 ? least : std::max(std::ilogb(want), least);
-      ASSERT_LE(std::fabs(got - want), 0.52 * std::ldexp(1.0, exponent - digits)) << what << ": " << got << ", " << want;
+      ASSERT_LE(std::fabs(got - want), 0.52 * std::ldexp(1.0, exponent - digits))
+          << what << ": " << got << ", " << want;
       ASSERT_EQ(std::signbit(got), std::signbit(of)) << what;
     }
   }

@@ -46,18 +46,14 @@ TEST_F(RandomTest, FloatingNumbers) {
       const std::string what = std::string(name(dtype)) + " " + std::to_string(n);
       expect_equal("rand " + what, 0, [&](Device device) { return ops::rand({{n}}, dtype, device); });
       expect_equal("randn " + what, ulps(dtype), [&](Device device) { return ops::randn({{n}}, dtype, device); });
-      expect_equal("uniform " + what, 0, [&](Device device) {
-        return ops::uniform_like(empty({{n}}, dtype, device), -2.0, 3.0);
-      });
-      expect_equal("normal " + what, 4 * ulps(dtype), [&](Device device) {
-        return ops::normal_like(empty({{n}}, dtype, device), 1.0, 2.0);
-      });
-      expect_equal("exponential " + what, ulps(dtype), [&](Device device) {
-        return ops::exponential_like(empty({{n}}, dtype, device), 0.5);
-      });
-      expect_equal("bernoulli_ " + what, 0, [&](Device device) {
-        return ops::bernoulli_like(empty({{n}}, dtype, device), 0.3);
-      });
+      expect_equal("uniform " + what, 0,
+                   [&](Device device) { return ops::uniform_like(empty({{n}}, dtype, device), -2.0, 3.0); });
+      expect_equal("normal " + what, 4 * ulps(dtype),
+                   [&](Device device) { return ops::normal_like(empty({{n}}, dtype, device), 1.0, 2.0); });
+      expect_equal("exponential " + what, ulps(dtype),
+                   [&](Device device) { return ops::exponential_like(empty({{n}}, dtype, device), 0.5); });
+      expect_equal("bernoulli_ " + what, 0,
+                   [&](Device device) { return ops::bernoulli_like(empty({{n}}, dtype, device), 0.3); });
     }
   }
 }
@@ -65,7 +61,9 @@ TEST_F(RandomTest, FloatingNumbers) {
 TEST_F(RandomTest, Integers) {
   for (DType dtype : {DType::kUInt8, DType::kInt16, DType::kInt32, DType::kInt64, DType::kFloat32, DType::kBool}) {
     const std::string what(name(dtype));
-    expect_equal("randint " + what, 0, [&](Device device) { return ops::randint_from(0, 100, {{7, 300}}, dtype, device); });
+    expect_equal("randint " + what, 0, [&](Device device) {
+      return ops::randint_from(0, 100, {{7, 300}}, dtype, device);
+    });
     expect_equal("random " + what, 0, [&](Device device) {
       return ops::random_like(empty({{1500}}, dtype, device), std::nullopt, std::nullopt);
     });
@@ -92,7 +90,9 @@ TEST_F(RandomTest, Bernoulli) {
       return ops::bernoulli(testing::transposed(device == Device{} ? p : gpu_p, 0, 1));
     });
   }
-  EXPECT_THAT(error_of([&] { return ops::bernoulli(there(testing::values({2}, {0.5, 1.5}), engine_.gpu())); }),
+  EXPECT_THAT(error_of([&] {
+                return ops::bernoulli(there(testing::values({2}, {0.5, 1.5}), engine_.gpu()));
+              }),
               ::testing::HasSubstr("Expected p_in >= 0 && p_in <= 1"));
 }
 
@@ -107,9 +107,8 @@ TEST_F(RandomTest, Multinomial) {
   for (DType dtype : {DType::kFloat32, DType::kFloat64}) {
     const Tensor weights = ops::abs(testing::filled({6, 50}, dtype));
     for (const bool replacement : {true, false}) {
-      expect_equal("multinomial", 0, [&](Device device) {
-        return ops::multinomial(there(weights, device), 20, replacement);
-      });
+      expect_equal("multinomial", 0,
+                   [&](Device device) { return ops::multinomial(there(weights, device), 20, replacement); });
     }
   }
   const auto draw = [&](std::vector<double> weights, bool replacement) {

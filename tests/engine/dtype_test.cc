@@ -56,7 +56,8 @@ TEST(DTypeTest, EightBitFloatsMeetNoOtherType) {
     EXPECT_EQ(promote(t, t), t);
     for (int other = 0; other < kNumDTypes; ++other) {
       if (static_cast<DType>(other) == t) continue;
-      EXPECT_THROW(promote(t, static_cast<DType>(other)), Error) << name(t) << " with " << name(static_cast<DType>(other));
+      EXPECT_THROW(promote(t, static_cast<DType>(other)), Error)
+          << name(t) << " with " << name(static_cast<DType>(other));
       EXPECT_THROW(promote(static_cast<DType>(other), t), Error);
     }
     EXPECT_TRUE(is_floating(t) && has_gradients(t) && is_float8(t));

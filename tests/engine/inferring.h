@@ -52,18 +52,12 @@ class Inferring {
  private:
   static const char* kind_name(ErrorKind kind) {
     switch (kind) {
-      case ErrorKind::kRuntime:
-        return "RuntimeError";
-      case ErrorKind::kIndex:
-        return "IndexError";
-      case ErrorKind::kType:
-        return "TypeError";
-      case ErrorKind::kValue:
-        return "ValueError";
-      case ErrorKind::kNotImplemented:
-        return "NotImplementedError";
-      default:
-        return "another error";
+      case ErrorKind::kRuntime: return "RuntimeError";
+      case ErrorKind::kIndex: return "IndexError";
+      case ErrorKind::kType: return "TypeError";
+      case ErrorKind::kValue: return "ValueError";
+      case ErrorKind::kNotImplemented: return "NotImplementedError";
+      default: return "another error";
     }
   }
 

@@ -75,7 +75,10 @@ TEST_F(ParallelTest, AloneLeavesThePoolToOthers) {
     EXPECT_EQ(alone.width(), 1);
     EXPECT_EQ(omp_get_max_threads(), 1);
     std::thread([] { EXPECT_EQ(PoolLease().width(), 4); }).join();
-    { PoolLease inside; EXPECT_EQ(inside.width(), 4); }
+    {
+      PoolLease inside;
+      EXPECT_EQ(inside.width(), 4);
+    }
     EXPECT_EQ(omp_get_max_threads(), 1);
   }
   EXPECT_EQ(omp_get_max_threads(), before);

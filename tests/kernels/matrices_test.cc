@@ -71,7 +71,7 @@ TEST(MatricesTest, SizesBeyondLapacksIntegersAreRefused) {
 }
 
 TEST(MatricesTest, WorkspacesBeyondThemAreRefused) {
-  expect_refused([] { Eigh<float>(32768, false, true); });       // 1 + 6 n + 2 n^2
+  expect_refused([] { Eigh<float>(32768, false, true); });  // 1 + 6 n + 2 n^2
   expect_refused([] { Svd<double>(24000, 24000, SingularVectors::kThin); });
   expect_refused([] { Svd<Complex<float>>(20000000, 100, SingularVectors::kThin); });
 }

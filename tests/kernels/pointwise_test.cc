@@ -270,8 +270,7 @@ TEST_F(Pointwise, KnowsTheEndsOfTheIncompleteGammas) {
   const std::vector<double> a = {0, 1, 0, inf, inf, 1, -1, 1, nan, 2, 1e-3, 1e4, 1e4, 0.5};
   const std::vector<double> x = {1, 0, 0, 1, inf, inf, 1, -1, 1, nan, 1e-3, 2e4, 1e3, 1.05};
   // The last but four: by SciPy.
-  const std::vector<double> lower = {1,   0,   nan, 0,   nan,  1, nan,
-                                     nan, nan, nan, 0.993688, 1, 0, 0.8527};
+  const std::vector<double> lower = {1, 0, nan, 0, nan, 1, nan, nan, nan, nan, 0.993688, 1, 0, 0.8527};
   for (DType dtype : {DType::kFloat32, DType::kFloat64}) {
     const int64_t n = static_cast<int64_t>(a.size());
     const Tensor shapes = values({n}, a, dtype), points = values({n}, x, dtype);

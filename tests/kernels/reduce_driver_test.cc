@@ -111,8 +111,8 @@ TEST(ReduceDriver, ReadsBFloat16InPlace) {
   };
   expect_reduces(Fold<Sum<float>, BFloat16>(), DType::kBFloat16, Order::kAny, id, sum_of, 1e-5);
   expect_reduces(
-      Fold<Largest<float>, BFloat16>(), DType::kBFloat16, Order::kAny,
-      [](float t) { return std::max(t, -1e30f); }, [&](auto& v) { return std::max(largest(v), -1e30); }, 1e-7);
+      Fold<Largest<float>, BFloat16>(), DType::kBFloat16, Order::kAny, [](float t) { return std::max(t, -1e30f); },
+      [&](auto& v) { return std::max(largest(v), -1e30); }, 1e-7);
 }
 
 TEST(ReduceDriver, CountsWhatIsNotZero) {

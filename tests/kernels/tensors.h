@@ -21,12 +21,11 @@ inline std::mt19937& random_bits() {
 }
 
 inline double at(const Tensor& t, int64_t offset) {
-  return with_element(
-      t.dtype(), [&]<typename T>(std::type_identity<T>) { return static_cast<double>(t.data_as<T>()[offset]); });
+  return with_element(t.dtype(),
+                      [&]<typename T>(std::type_identity<T>) { return static_cast<double>(t.data_as<T>()[offset]); });
 }
 inline void put(const Tensor& t, int64_t offset, double value) {
-  with_element(t.dtype(),
-                    [&]<typename T>(std::type_identity<T>) { t.data_as<T>()[offset] = static_cast<T>(value); });
+  with_element(t.dtype(), [&]<typename T>(std::type_identity<T>) { t.data_as<T>()[offset] = static_cast<T>(value); });
 }
 
 // Multiples of 1/8 in [-2, 2], which every floating type holds; integers in [-8, 8] (unsigned: [0, 8]).

@@ -427,9 +427,8 @@ TEST(DaemonTest, AnAddressInUseIsOneClearLine) {
   Daemon daemon;
   Daemon second({"--listen", "unix:" + daemon.socket()});
   EXPECT_EQ(second.exit_code(kPatience), 1);
-  EXPECT_THAT(second.standard_error(),
-              ::testing::EndsWith("teletensord: cannot listen on unix:" + daemon.socket() +
-                                  ": another engine listens there\n"));
+  EXPECT_THAT(second.standard_error(), ::testing::EndsWith("teletensord: cannot listen on unix:" + daemon.socket() +
+                                                           ": another engine listens there\n"));
   EXPECT_TRUE(works(daemon));
 }
 

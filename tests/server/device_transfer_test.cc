@@ -26,7 +26,7 @@ using ::testing::Not;
 constexpr auto kAlways = [] { return true; };
 constexpr size_t kRing = kChunks * kChunkBytes;
 // The first are staged; then around chunks, what a device is given at once, and the ring.
-constexpr size_t kSizes[] = {1,         kChunkBytes, 4 * kChunkBytes - 1, 4 * kChunkBytes, 4 * kChunkBytes + 1,
+constexpr size_t kSizes[] = {1,         kChunkBytes, 4 * kChunkBytes - 1, 4 * kChunkBytes,  4 * kChunkBytes + 1,
                              kRing - 1, kRing,       kRing + 1,           3 * kRing + 12345};
 
 class DeviceTransferTest : public ::testing::Test {

@@ -48,8 +48,8 @@ class SharedSegmentTest : public ::testing::Test {
 
 // One byte less and more than chunks and the ring, and the ring several times.
 constexpr size_t kRing = kChunks * kChunkBytes;
-constexpr size_t kSizes[] = {0, 1, kChunkBytes - 1, kChunkBytes, kChunkBytes + 1, 3 * kChunkBytes + 5, kRing - 1, kRing,
-                             kRing + 1, 3 * kRing + 12345};
+constexpr size_t kSizes[] = {0,         1,     kChunkBytes - 1, kChunkBytes,      kChunkBytes + 1, 3 * kChunkBytes + 5,
+                             kRing - 1, kRing, kRing + 1,       3 * kRing + 12345};
 
 TEST_F(SharedSegmentTest, UploadsComeThroughWhateverTheirSizeAndHoweverManyThreadsSend) {
   ASSERT_NE(client_, nullptr);

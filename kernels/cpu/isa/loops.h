@@ -40,7 +40,7 @@ bool divide_out(int64_t n, const T* a, const T* b, T* __restrict r) {
     T left = std::fma(-std::trunc(quotient), y, x);
     left = math::where((left != 0) & ((left < 0) != (x < 0)), left + std::copysign(step, x), left);
     // Infinite over finite and finite over zero are NaN already.
-    const bool far = (std::fabs(quotient) >= kReach<T>) & (size < math::kInf<T>) & (step > 0) & (size >= step);
+    const bool far = (std::fabs(quotient) >= kReach<T>)&(size < math::kInf<T>)&(step > 0) & (size >= step);
     beyond |= math::where(far, BitsOf<T>(1), BitsOf<T>(0));
     r[i] = math::where(size < step, x, std::copysign(left, x));
   }

@@ -98,10 +98,10 @@ void Householder<T>::orthogonal(const T* tau, T* q) {
   across(columns_.data(), q_columns_, m_, q);
 }
 
-#define TT_FACTORS_OF(T)                      \
-  template struct lapack::Workspace<T>;       \
-  template class Lu<T>;                       \
-  template int32_t cholesky<T>(T*, int64_t);  \
+#define TT_FACTORS_OF(T)                                                               \
+  template struct lapack::Workspace<T>;                                                \
+  template class Lu<T>;                                                                \
+  template int32_t cholesky<T>(T*, int64_t);                                           \
   template void solve_triangular<T>(const T*, T*, int64_t, int64_t, bool, bool, bool); \
   template class Householder<T>;
 TT_FACTORS_OF(float)

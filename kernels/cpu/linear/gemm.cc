@@ -107,7 +107,8 @@ void pack(const In* from, int64_t line_stride, int64_t depth_stride, int64_t cou
       }
     } else if (kSameBits<In, T> && depth_stride == 1) {
       using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-      transpose_plane(reinterpret_cast<const Bits*>(panel), reinterpret_cast<Bits*>(to), {depth, lines, line_stride, width});
+      transpose_plane(reinterpret_cast<const Bits*>(panel), reinterpret_cast<Bits*>(to),
+                      {depth, lines, line_stride, width});
     } else {
       for (int i = 0; i < lines; ++i) {
         for (int64_t p = 0; p < depth; ++p) {

@@ -28,63 +28,63 @@ struct Workspace {
 };
 
 // What all four types have alike. Fortran passes the lengths of its strings after everything else.
-#define TT_LAPACK(T, p, orgqr_of_type)                                                                                \
-  extern "C" {                                                                                                        \
-  void p##getrf_(const int* m, const int* n, T* a, const int* lda, int* pivots, int* info);                           \
-  void p##potrf_(const char* uplo, const int* n, T* a, const int* lda, int* info, size_t);                            \
-  void p##geqrf_(const int* m, const int* n, T* a, const int* lda, T* tau, T* work, const int* lwork, int* info);     \
-  void orgqr_of_type(const int* m, const int* n, const int* k, T* a, const int* lda, const T* tau, T* work,           \
-                     const int* lwork, int* info);                                                                    \
-  void p##getrs_(const char* trans, const int* n, const int* k, const T* a, const int* lda, const int* pivots, T* b,  \
-                 const int* ldb, int* info, size_t);                                                                  \
-  void p##trsm_(const char* side, const char* uplo, const char* trans, const char* diag, const int* m, const int* n,  \
-                const T* alpha, const T* a, const int* lda, T* b, const int* ldb, size_t, size_t, size_t, size_t);    \
-  void p##trsv_(const char* uplo, const char* trans, const char* diag, const int* n, const T* a, const int* lda,      \
-                T* x, const int* step, size_t, size_t, size_t);                                                       \
-  void p##gemm_(const char* transa, const char* transb, const int* m, const int* n, const int* k, const T* alpha,     \
-                const T* a, const int* lda, const T* b, const int* ldb, const T* beta, T* c, const int* ldc, size_t,  \
-                size_t);                                                                                              \
-  }                                                                                                                   \
-  inline int getrf(int m, int n, T* a, int lda, int* pivots) {                                                        \
-    int info = 0;                                                                                                     \
-    p##getrf_(&m, &n, a, &lda, pivots, &info);                                                                        \
-    return info;                                                                                                      \
-  }                                                                                                                   \
-  inline int getrs(char trans, int n, int k, const T* a, int lda, const int* pivots, T* b, int ldb) {                 \
-    int info = 0;                                                                                                     \
-    p##getrs_(&trans, &n, &k, a, &lda, pivots, b, &ldb, &info, 1);                                                    \
-    return info;                                                                                                      \
-  }                                                                                                                   \
-  inline int potrf(char uplo, int n, T* a, int lda) {                                                                 \
-    int info = 0;                                                                                                     \
-    p##potrf_(&uplo, &n, a, &lda, &info, 1);                                                                          \
-    return info;                                                                                                      \
-  }                                                                                                                   \
-  inline int geqrf(int m, int n, T* a, int lda, T* tau, Workspace<T>& space) {                                        \
-    int info = 0;                                                                                                     \
-    const int size = space.work_size();                                                                               \
-    p##geqrf_(&m, &n, a, &lda, tau, space.work.data(), &size, &info);                                                 \
-    return info;                                                                                                      \
-  }                                                                                                                   \
-  inline int orgqr(int m, int n, int k, T* a, int lda, const T* tau, Workspace<T>& space) {                           \
-    int info = 0;                                                                                                     \
-    const int size = space.work_size();                                                                               \
-    orgqr_of_type(&m, &n, &k, a, &lda, tau, space.work.data(), &size, &info);                                         \
-    return info;                                                                                                      \
-  }                                                                                                                   \
-  inline void trsm(char side, char uplo, char trans, char diag, int m, int n, const T* a, int lda, T* b, int ldb) {   \
-    const T one(1);                                                                                                   \
-    p##trsm_(&side, &uplo, &trans, &diag, &m, &n, &one, a, &lda, b, &ldb, 1, 1, 1, 1);                                \
-  }                                                                                                                   \
-  inline void trsv(char uplo, char trans, char diag, int n, const T* a, int lda, T* x) {                              \
-    const int step = 1;                                                                                               \
-    p##trsv_(&uplo, &trans, &diag, &n, a, &lda, x, &step, 1, 1, 1);                                                   \
-  }                                                                                                                   \
-  /* c = a b, all n x n */                                                                                            \
-  inline void gemm(int n, const T* a, const T* b, T* c) {                                                             \
-    const char plain = 'N';                                                                                           \
-    const T zero(0), one(1);                                                                                          \
-    p##gemm_(&plain, &plain, &n, &n, &n, &one, a, &n, b, &n, &zero, c, &n, 1, 1);                                     \
+#define TT_LAPACK(T, p, orgqr_of_type)                                                                                 \
+  extern "C" {                                                                                                         \
+  void p##getrf_(const int* m, const int* n, T* a, const int* lda, int* pivots, int* info);                            \
+  void p##potrf_(const char* uplo, const int* n, T* a, const int* lda, int* info, size_t);                             \
+  void p##geqrf_(const int* m, const int* n, T* a, const int* lda, T* tau, T* work, const int* lwork, int* info);      \
+  void orgqr_of_type(const int* m, const int* n, const int* k, T* a, const int* lda, const T* tau, T* work,            \
+                     const int* lwork, int* info);                                                                     \
+  void p##getrs_(const char* trans, const int* n, const int* k, const T* a, const int* lda, const int* pivots, T* b,   \
+                 const int* ldb, int* info, size_t);                                                                   \
+  void p##trsm_(const char* side, const char* uplo, const char* trans, const char* diag, const int* m, const int* n,   \
+                const T* alpha, const T* a, const int* lda, T* b, const int* ldb, size_t, size_t, size_t, size_t);     \
+  void p##trsv_(const char* uplo, const char* trans, const char* diag, const int* n, const T* a, const int* lda, T* x, \
+                const int* step, size_t, size_t, size_t);                                                              \
+  void p##gemm_(const char* transa, const char* transb, const int* m, const int* n, const int* k, const T* alpha,      \
+                const T* a, const int* lda, const T* b, const int* ldb, const T* beta, T* c, const int* ldc, size_t,   \
+                size_t);                                                                                               \
+  }                                                                                                                    \
+  inline int getrf(int m, int n, T* a, int lda, int* pivots) {                                                         \
+    int info = 0;                                                                                                      \
+    p##getrf_(&m, &n, a, &lda, pivots, &info);                                                                         \
+    return info;                                                                                                       \
+  }                                                                                                                    \
+  inline int getrs(char trans, int n, int k, const T* a, int lda, const int* pivots, T* b, int ldb) {                  \
+    int info = 0;                                                                                                      \
+    p##getrs_(&trans, &n, &k, a, &lda, pivots, b, &ldb, &info, 1);                                                     \
+    return info;                                                                                                       \
+  }                                                                                                                    \
+  inline int potrf(char uplo, int n, T* a, int lda) {                                                                  \
+    int info = 0;                                                                                                      \
+    p##potrf_(&uplo, &n, a, &lda, &info, 1);                                                                           \
+    return info;                                                                                                       \
+  }                                                                                                                    \
+  inline int geqrf(int m, int n, T* a, int lda, T* tau, Workspace<T>& space) {                                         \
+    int info = 0;                                                                                                      \
+    const int size = space.work_size();                                                                                \
+    p##geqrf_(&m, &n, a, &lda, tau, space.work.data(), &size, &info);                                                  \
+    return info;                                                                                                       \
+  }                                                                                                                    \
+  inline int orgqr(int m, int n, int k, T* a, int lda, const T* tau, Workspace<T>& space) {                            \
+    int info = 0;                                                                                                      \
+    const int size = space.work_size();                                                                                \
+    orgqr_of_type(&m, &n, &k, a, &lda, tau, space.work.data(), &size, &info);                                          \
+    return info;                                                                                                       \
+  }                                                                                                                    \
+  inline void trsm(char side, char uplo, char trans, char diag, int m, int n, const T* a, int lda, T* b, int ldb) {    \
+    const T one(1);                                                                                                    \
+    p##trsm_(&side, &uplo, &trans, &diag, &m, &n, &one, a, &lda, b, &ldb, 1, 1, 1, 1);                                 \
+  }                                                                                                                    \
+  inline void trsv(char uplo, char trans, char diag, int n, const T* a, int lda, T* x) {                               \
+    const int step = 1;                                                                                                \
+    p##trsv_(&uplo, &trans, &diag, &n, a, &lda, x, &step, 1, 1, 1);                                                    \
+  }                                                                                                                    \
+  /* c = a b, all n x n */                                                                                             \
+  inline void gemm(int n, const T* a, const T* b, T* c) {                                                              \
+    const char plain = 'N';                                                                                            \
+    const T zero(0), one(1);                                                                                           \
+    p##gemm_(&plain, &plain, &n, &n, &n, &one, a, &n, b, &n, &zero, c, &n, 1, 1);                                      \
   }
 
 TT_LAPACK(float, s, sorgqr_)
@@ -95,72 +95,72 @@ TT_LAPACK(Complex<double>, z, zungqr_)
 
 // Eigenvalues and singular values of real matrices, and of complex ones, which want real workspace too. What these
 // need of it without being asked is in spectra.cc.
-#define TT_LAPACK(T, p)                                                                                               \
-  extern "C" {                                                                                                        \
-  void p##syevd_(const char* job, const char* uplo, const int* n, T* a, const int* lda, T* values, T* work,           \
-                 const int* lwork, int* iwork, const int* liwork, int* info, size_t, size_t);                         \
-  void p##geev_(const char* left, const char* right, const int* n, T* a, const int* lda, T* re, T* im, T* vl,         \
-                const int* ldvl, T* vr, const int* ldvr, T* work, const int* lwork, int* info, size_t, size_t);       \
-  void p##gesdd_(const char* job, const int* m, const int* n, T* a, const int* lda, T* s, T* u, const int* ldu,       \
-                 T* vt, const int* ldvt, T* work, const int* lwork, int* iwork, int* info, size_t);                   \
-  }                                                                                                                   \
-  inline int heevd(char job, char uplo, int n, T* a, int lda, T* values, Workspace<T>& space) {                       \
-    int info = 0;                                                                                                     \
-    const int size = space.work_size(), isize = space.integers_size();                                                \
+#define TT_LAPACK(T, p)                                                                                                \
+  extern "C" {                                                                                                         \
+  void p##syevd_(const char* job, const char* uplo, const int* n, T* a, const int* lda, T* values, T* work,            \
+                 const int* lwork, int* iwork, const int* liwork, int* info, size_t, size_t);                          \
+  void p##geev_(const char* left, const char* right, const int* n, T* a, const int* lda, T* re, T* im, T* vl,          \
+                const int* ldvl, T* vr, const int* ldvr, T* work, const int* lwork, int* info, size_t, size_t);        \
+  void p##gesdd_(const char* job, const int* m, const int* n, T* a, const int* lda, T* s, T* u, const int* ldu, T* vt, \
+                 const int* ldvt, T* work, const int* lwork, int* iwork, int* info, size_t);                           \
+  }                                                                                                                    \
+  inline int heevd(char job, char uplo, int n, T* a, int lda, T* values, Workspace<T>& space) {                        \
+    int info = 0;                                                                                                      \
+    const int size = space.work_size(), isize = space.integers_size();                                                 \
     p##syevd_(&job, &uplo, &n, a, &lda, values, space.work.data(), &size, space.integers.data(), &isize, &info, 1, 1); \
-    return info;                                                                                                      \
-  }                                                                                                                   \
-  inline int geev(char job, int n, T* a, int lda, T* re, T* im, T* vectors, int ldv, Workspace<T>& space) {           \
-    int info = 0;                                                                                                     \
-    const char left = 'N';                                                                                            \
-    const int one = 1, size = space.work_size();                                                                      \
-    p##geev_(&left, &job, &n, a, &lda, re, im, nullptr, &one, vectors, &ldv, space.work.data(), &size, &info, 1, 1);  \
-    return info;                                                                                                      \
-  }                                                                                                                   \
+    return info;                                                                                                       \
+  }                                                                                                                    \
+  inline int geev(char job, int n, T* a, int lda, T* re, T* im, T* vectors, int ldv, Workspace<T>& space) {            \
+    int info = 0;                                                                                                      \
+    const char left = 'N';                                                                                             \
+    const int one = 1, size = space.work_size();                                                                       \
+    p##geev_(&left, &job, &n, a, &lda, re, im, nullptr, &one, vectors, &ldv, space.work.data(), &size, &info, 1, 1);   \
+    return info;                                                                                                       \
+  }                                                                                                                    \
   inline int gesdd(char job, int m, int n, T* a, int lda, T* s, T* u, int ldu, T* vh, int ldvh, Workspace<T>& space) { \
-    int info = 0;                                                                                                     \
-    const int size = space.work_size();                                                                               \
-    p##gesdd_(&job, &m, &n, a, &lda, s, u, &ldu, vh, &ldvh, space.work.data(), &size, space.integers.data(), &info,   \
-              1);                                                                                                     \
-    return info;                                                                                                      \
+    int info = 0;                                                                                                      \
+    const int size = space.work_size();                                                                                \
+    p##gesdd_(&job, &m, &n, a, &lda, s, u, &ldu, vh, &ldvh, space.work.data(), &size, space.integers.data(), &info,    \
+              1);                                                                                                      \
+    return info;                                                                                                       \
   }
 
 TT_LAPACK(float, s)
 TT_LAPACK(double, d)
 #undef TT_LAPACK
 
-#define TT_LAPACK(T, R, p)                                                                                            \
-  extern "C" {                                                                                                        \
-  void p##heevd_(const char* job, const char* uplo, const int* n, T* a, const int* lda, R* values, T* work,           \
-                 const int* lwork, R* rwork, const int* lrwork, int* iwork, const int* liwork, int* info, size_t,     \
-                 size_t);                                                                                             \
-  void p##geev_(const char* left, const char* right, const int* n, T* a, const int* lda, T* values, T* vl,            \
-                const int* ldvl, T* vr, const int* ldvr, T* work, const int* lwork, R* rwork, int* info, size_t,      \
-                size_t);                                                                                              \
-  void p##gesdd_(const char* job, const int* m, const int* n, T* a, const int* lda, R* s, T* u, const int* ldu,       \
-                 T* vt, const int* ldvt, T* work, const int* lwork, R* rwork, int* iwork, int* info, size_t);         \
-  }                                                                                                                   \
-  inline int heevd(char job, char uplo, int n, T* a, int lda, R* values, Workspace<T>& space) {                       \
-    int info = 0;                                                                                                     \
-    const int size = space.work_size(), rsize = space.reals_size(), isize = space.integers_size();                    \
-    p##heevd_(&job, &uplo, &n, a, &lda, values, space.work.data(), &size, space.reals.data(), &rsize,                 \
-              space.integers.data(), &isize, &info, 1, 1);                                                            \
-    return info;                                                                                                      \
-  }                                                                                                                   \
-  inline int geev(char job, int n, T* a, int lda, T* values, T* vectors, int ldv, Workspace<T>& space) {              \
-    int info = 0;                                                                                                     \
-    const char left = 'N';                                                                                            \
-    const int one = 1, size = space.work_size();                                                                      \
-    p##geev_(&left, &job, &n, a, &lda, values, nullptr, &one, vectors, &ldv, space.work.data(), &size,                \
-             space.reals.data(), &info, 1, 1);                                                                        \
-    return info;                                                                                                      \
-  }                                                                                                                   \
+#define TT_LAPACK(T, R, p)                                                                                             \
+  extern "C" {                                                                                                         \
+  void p##heevd_(const char* job, const char* uplo, const int* n, T* a, const int* lda, R* values, T* work,            \
+                 const int* lwork, R* rwork, const int* lrwork, int* iwork, const int* liwork, int* info, size_t,      \
+                 size_t);                                                                                              \
+  void p##geev_(const char* left, const char* right, const int* n, T* a, const int* lda, T* values, T* vl,             \
+                const int* ldvl, T* vr, const int* ldvr, T* work, const int* lwork, R* rwork, int* info, size_t,       \
+                size_t);                                                                                               \
+  void p##gesdd_(const char* job, const int* m, const int* n, T* a, const int* lda, R* s, T* u, const int* ldu, T* vt, \
+                 const int* ldvt, T* work, const int* lwork, R* rwork, int* iwork, int* info, size_t);                 \
+  }                                                                                                                    \
+  inline int heevd(char job, char uplo, int n, T* a, int lda, R* values, Workspace<T>& space) {                        \
+    int info = 0;                                                                                                      \
+    const int size = space.work_size(), rsize = space.reals_size(), isize = space.integers_size();                     \
+    p##heevd_(&job, &uplo, &n, a, &lda, values, space.work.data(), &size, space.reals.data(), &rsize,                  \
+              space.integers.data(), &isize, &info, 1, 1);                                                             \
+    return info;                                                                                                       \
+  }                                                                                                                    \
+  inline int geev(char job, int n, T* a, int lda, T* values, T* vectors, int ldv, Workspace<T>& space) {               \
+    int info = 0;                                                                                                      \
+    const char left = 'N';                                                                                             \
+    const int one = 1, size = space.work_size();                                                                       \
+    p##geev_(&left, &job, &n, a, &lda, values, nullptr, &one, vectors, &ldv, space.work.data(), &size,                 \
+             space.reals.data(), &info, 1, 1);                                                                         \
+    return info;                                                                                                       \
+  }                                                                                                                    \
   inline int gesdd(char job, int m, int n, T* a, int lda, R* s, T* u, int ldu, T* vh, int ldvh, Workspace<T>& space) { \
-    int info = 0;                                                                                                     \
-    const int size = space.work_size();                                                                               \
-    p##gesdd_(&job, &m, &n, a, &lda, s, u, &ldu, vh, &ldvh, space.work.data(), &size, space.reals.data(),             \
-              space.integers.data(), &info, 1);                                                                       \
-    return info;                                                                                                      \
+    int info = 0;                                                                                                      \
+    const int size = space.work_size();                                                                                \
+    p##gesdd_(&job, &m, &n, a, &lda, s, u, &ldu, vh, &ldvh, space.work.data(), &size, space.reals.data(),              \
+              space.integers.data(), &info, 1);                                                                        \
+    return info;                                                                                                       \
   }
 
 TT_LAPACK(Complex<float>, float, c)

@@ -67,8 +67,8 @@ TT_CLONES void butterfly_4(const R* __restrict xr, const R* __restrict xi, R* __
 
 // Any radix, by the sum itself: outputs t and radix - t share their products.
 template <typename R>
-TT_CLONES void butterfly_any(const R* __restrict xr, const R* __restrict xi, R* __restrict yr, R* __restrict yi, Place p,
-                             int64_t radix, const R* cr, const R* ci, const R* wr, const R* wi) {
+TT_CLONES void butterfly_any(const R* __restrict xr, const R* __restrict xi, R* __restrict yr, R* __restrict yi,
+                             Place p, int64_t radix, const R* cr, const R* ci, const R* wr, const R* wi) {
   for (int64_t q = 0; q < p.width; ++q) {
     R sr = xr[q], si = xi[q];
     for (int64_t j = 1; j < radix; ++j) {
@@ -123,8 +123,8 @@ TT_CLONES void multiply_rows(const R* xr, const R* xi, const R* wr, const R* wi,
 template <typename R>
 struct FftPlan<R>::Chirp {
   int64_t size;
-  std::vector<R> re, im;                      // w
-  std::vector<R> filter_re, filter_im;        // the transform of conj(w), over `size`
+  std::vector<R> re, im;                // w
+  std::vector<R> filter_re, filter_im;  // the transform of conj(w), over `size`
   std::unique_ptr<FftPlan> there, back;
 };
 

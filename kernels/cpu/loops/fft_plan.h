@@ -39,9 +39,9 @@ class FftPlan {
  private:
   struct Stage {
     int64_t radix;
-    int64_t before;  // the product of earlier radices
-    int64_t rest;    // what is left of n after this stage
-    std::vector<R> re, im;              // twiddles: rest x (radix - 1)
+    int64_t before;                       // the product of earlier radices
+    int64_t rest;                         // what is left of n after this stage
+    std::vector<R> re, im;                // twiddles: rest x (radix - 1)
     std::vector<R> circle_re, circle_im;  // of a general radix: its roots of unity
   };
   struct Chirp;

@@ -200,7 +200,8 @@ const typename RowSorter<T>::K* RowSorter<T>::sort_few(const T* x, int64_t strid
     make_bare_keys(batch, x + i * stride, stride, m, Order<T>(descending));
     for (int64_t j = 0; j < m; ++j) {
       const K candidate = keyed(batch[j], i + j);
-      if (held == k && candidate > keys_[k - 1]) [[likely]] continue;
+      if (held == k && candidate > keys_[k - 1]) [[likely]]
+        continue;
       int64_t place = held < k ? held++ : k - 1;
       for (; place > 0 && candidate < keys_[place - 1]; --place) keys_[place] = keys_[place - 1];
       keys_[place] = candidate;

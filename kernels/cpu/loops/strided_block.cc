@@ -63,9 +63,8 @@ TT_CLONES void store(To* __restrict dst, int64_t stride, const T* __restrict src
 
 template <typename T>
 void load_any(T* dst, const void* src, DType dtype, int64_t stride, int64_t n) {
-  with_element(dtype, [&]<typename From>(std::type_identity<From>) {
-    load(dst, static_cast<const From*>(src), stride, n);
-  });
+  with_element(dtype,
+               [&]<typename From>(std::type_identity<From>) { load(dst, static_cast<const From*>(src), stride, n); });
 }
 
 template <typename T>

@@ -134,12 +134,12 @@ struct BlockTable {
 
 // The dtype whose elements lie in memory as C.
 template <typename C>
-inline constexpr DType kDTypeOf = std::is_same_v<C, float>     ? DType::kFloat32
-                                  : std::is_same_v<C, double>  ? DType::kFloat64
-                                  : std::is_same_v<C, int32_t> ? DType::kInt32
-                                  : std::is_same_v<C, int64_t> ? DType::kInt64
+inline constexpr DType kDTypeOf = std::is_same_v<C, float>            ? DType::kFloat32
+                                  : std::is_same_v<C, double>         ? DType::kFloat64
+                                  : std::is_same_v<C, int32_t>        ? DType::kInt32
+                                  : std::is_same_v<C, int64_t>        ? DType::kInt64
                                   : std::is_same_v<C, Complex<float>> ? DType::kComplex64
-                                  : std::is_same_v<C, BFloat16> ? DType::kBFloat16
+                                  : std::is_same_v<C, BFloat16>       ? DType::kBFloat16
                                                                       : DType::kComplex128;
 
 // The table of the best instruction set that this machine has; TELETENSOR_CPU_ISA (baseline, avx2,

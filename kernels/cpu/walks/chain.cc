@@ -242,7 +242,8 @@ bool run_plain(const ChainStep& from, const Tensor& out) {
   return true;
 }
 
-// Whether one operator alone computes on bfloat16 as it lies in memory: in a chain, what is between steps is not rounded.
+// Whether one operator alone computes on bfloat16 as it lies in memory: in a chain, what is between steps is not
+// rounded.
 bool stays_in_bfloat16(absl::Span<const ChainStep> steps, const Tensor& out) {
   if (steps.size() != 1 || out.dtype() != DType::kBFloat16) return false;
   const ChainStep& step = steps[0];

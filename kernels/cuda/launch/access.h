@@ -38,23 +38,34 @@ TT_FUNCTION void with_element_for(DType dtype, F f) {
   with_element_of(dtype, f);
 }
 
-// A number as another type; narrow precisions go through float, and floats to narrow integers through int32_t, so that they
-// wrap around. Of a complex number the real part, unless it is asked for truth.
+// A number as another type; narrow precisions go through float, and floats to narrow integers through int32_t, so that
+// they wrap around. Of a complex number the real part, unless it is asked for truth.
 template <typename To, typename From>
 TT_FUNCTION To convert(From value) {
-  if constexpr (std::is_same_v<To, From>) return value;
-  else if constexpr (is_complex_v<To> && is_complex_v<From>) return To(value);
-  else if constexpr (is_complex_v<To>) return To(convert<real_of_t<To>>(value));
-  else if constexpr (std::is_same_v<To, Bool>) return Bool(!(value == From(0)));
-  else if constexpr (is_complex_v<From>) return convert<To>(value.re);
-  else if constexpr (is_float8_v<From>) return convert<To>(static_cast<float>(value));
-  else if constexpr (is_float8_v<To>) return To(convert<float>(value));
-  else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) return convert<To>(widen(value));
-  else if constexpr (std::is_same_v<From, Bool>) return static_cast<To>(static_cast<bool>(value) ? 1 : 0);
-  else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) return narrow<To>(static_cast<float>(value));
+  if constexpr (std::is_same_v<To, From>)
+    return value;
+  else if constexpr (is_complex_v<To> && is_complex_v<From>)
+    return To(value);
+  else if constexpr (is_complex_v<To>)
+    return To(convert<real_of_t<To>>(value));
+  else if constexpr (std::is_same_v<To, Bool>)
+    return Bool(!(value == From(0)));
+  else if constexpr (is_complex_v<From>)
+    return convert<To>(value.re);
+  else if constexpr (is_float8_v<From>)
+    return convert<To>(static_cast<float>(value));
+  else if constexpr (is_float8_v<To>)
+    return To(convert<float>(value));
+  else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>)
+    return convert<To>(widen(value));
+  else if constexpr (std::is_same_v<From, Bool>)
+    return static_cast<To>(static_cast<bool>(value) ? 1 : 0);
+  else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>)
+    return narrow<To>(static_cast<float>(value));
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) < 4)
     return static_cast<To>(static_cast<int32_t>(value));
-  else return static_cast<To>(value);
+  else
+    return static_cast<To>(value);
 }
 
 struct Access {
@@ -64,16 +75,16 @@ struct Access {
   // Throws Error (NotImplementedError) on complex numbers, which what computes in real ones does not take, and on 8-bit
   // floating ones, which are widened before (float8.h).
   explicit Access(const Tensor& t) : data(t.data()), dtype(t.dtype()) {
-    check_as(ErrorKind::kNotImplemented, !is_complex(dtype) && !is_float8(dtype), "not implemented for ", name(dtype), " on ",
-             t.device());
+    check_as(ErrorKind::kNotImplemented, !is_complex(dtype) && !is_float8(dtype), "not implemented for ", name(dtype),
+             " on ", t.device());
   }
   constexpr Access(void* data, DType dtype) : data(data), dtype(dtype) {}
 
   template <typename C>
   TT_FUNCTION C load(int64_t i) const {
     C value{};
-    with_element_for<C>(
-        dtype, [&]<typename T>(std::type_identity<T>) { value = convert<C>(static_cast<const T*>(data)[i]); });
+    with_element_for<C>(dtype,
+                        [&]<typename T>(std::type_identity<T>) { value = convert<C>(static_cast<const T*>(data)[i]); });
     return value;
   }
   template <typename C>

@@ -69,7 +69,7 @@ inline int64_t parts_of(const ChannelShape& shape) {
 template <typename C, typename Term, typename Finish>
 void sum_channels_at_once(const Queue& queue, ChannelShape shape, Term term, Finish finish) {
   const IndexDivider by_inner(shape.inner, shape.count());
-  for_each_group(queue, shape.channels, shape.count(), [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, shape.channels, shape.count(), [=] TT_DEVICE(Group & group) {
     const int64_t c = group.index();
     const Sums sums = group.reduce(sum_run<C>(group, shape, by_inner, c, 0, shape.count(), term), Add());
     if (group.rank() == 0) finish(c, sums);
@@ -89,7 +89,7 @@ void sum_parts(const Queue& queue, ChannelShape shape, int64_t parts, Term term,
     });
   } else {
     const IndexDivider by_inner(shape.inner, count);
-    for_each_group(queue, parts * channels, count / parts, [=] TT_DEVICE(Group& group) {
+    for_each_group(queue, parts * channels, count / parts, [=] TT_DEVICE(Group & group) {
       const int64_t part = group.index() % parts, c = group.index() / parts;
       const int64_t begin = count * part / parts, end = count * (part + 1) / parts;
       const Sums sums = group.reduce(sum_run<C>(group, shape, by_inner, c, begin, end, term), Add());
@@ -106,7 +106,7 @@ void sum_channels(const Queue& queue, const ChannelShape& shape, Term term, Fini
   const Tensor scratch = empty(Sizes{channels * parts, 2}, DType::kFloat64, queue.device());
   Sums* partial = scratch.data_as<Sums>();
   sum_parts<C>(queue, shape, parts, term, partial);
-  for_each_group(queue, channels, parts, [=] TT_DEVICE(Group& group) {
+  for_each_group(queue, channels, parts, [=] TT_DEVICE(Group & group) {
     const int64_t c = group.index();
     Sums sums;
     for (int64_t i = group.rank(); i < parts; i += group.size()) sums += partial[c * parts + i];
@@ -121,7 +121,7 @@ void for_each_in_channels(const Queue& queue, ChannelShape shape, F f) {
   constexpr int64_t kRunWorthAGroup = 256;
   const int64_t channels = shape.channels, inner = shape.inner;
   if (inner >= kRunWorthAGroup) {
-    for_each_group(queue, shape.outer * channels, inner, [=] TT_DEVICE(Group& group) {
+    for_each_group(queue, shape.outer * channels, inner, [=] TT_DEVICE(Group & group) {
       const int64_t c = group.index() % channels, start = group.index() * inner;
       for (int64_t i = group.rank(); i < inner; i += group.size()) f(c, start + i);
     });

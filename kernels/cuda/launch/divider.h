@@ -8,7 +8,8 @@
 namespace tt::cuda {
 
 // Of numbers below 2^31, by one of [1, 2^31). (Granlund and Montgomery, "Division by invariant integers using
-// multiplication", PLDI 1994.) A division by an unknown number takes a GPU some twenty instructions, of 64 bits a hundred.
+// multiplication", PLDI 1994.) A division by an unknown number takes a GPU some twenty instructions, of 64 bits a
+// hundred.
 class Divider {
  public:
   Divider() = default;

@@ -29,8 +29,8 @@ TT_DEVICE inline int64_t fault(FaultCell* cell, int64_t value, int64_t dim, int6
   return 0;
 }
 
-// Keeps, of all faults of a call, the one with the least `rank` (not negative), whichever is found first; the other values
-// are every fault's of the call. fault_rank() gives the rank back.
+// Keeps, of all faults of a call, the one with the least `rank` (not negative), whichever is found first; the other
+// values are every fault's of the call. fault_rank() gives the rank back.
 TT_DEVICE inline void ranked_fault(FaultCell* cell, int64_t rank, int64_t first, int64_t second) {
   atomic_most(&cell->values[0], INT64_MAX - rank);  // a cell begins as zeros
   cell->values[1] = first;

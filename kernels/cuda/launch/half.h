@@ -1,5 +1,5 @@
-// Half precisions to and from float, engine/rules/half.h's on the host. On a GPU one instruction each, and two neighbours in
-// a word (the first in its lower half) are narrowed by one.
+// Half precisions to and from float, engine/rules/half.h's on the host. On a GPU one instruction each, and two
+// neighbours in a word (the first in its lower half) are narrowed by one.
 #pragma once
 
 #include <bit>

@@ -8,8 +8,8 @@
 
 namespace tt::cuda {
 
-// Of indices below `end`: by Divider where they and the divisor are small enough, as they mostly are. Never of any index
-// where the divisor is 0.
+// Of indices below `end`: by Divider where they and the divisor are small enough, as they mostly are. Never of any
+// index where the divisor is 0.
 class IndexDivider {
  public:
   IndexDivider() = default;

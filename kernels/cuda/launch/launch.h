@@ -10,11 +10,11 @@
 //
 // Nothing waits: the work happens in the queue's order. A body reads and writes memory of the device and what it
 // captured by value. It must be right for every size of group, one thread included, and for indices and groups in any
-// order; writes of several threads to one place go through atomic.h. All threads of a group come to each sync() and each
-// reduce(), or none does. What one of them writes the others may read after a sync() and not before: a reduce() hands
-// over its value and no more. Simulated devices show what breaks that as a failure of the device or as a wrong value
-// (team.h), but for a reduce() that a sync() should be. nvcc allows such lambdas neither inside generic lambdas nor in
-// private members: dispatch on dtypes to a function template that launches.
+// order; writes of several threads to one place go through atomic.h. All threads of a group come to each sync() and
+// each reduce(), or none does. What one of them writes the others may read after a sync() and not before: a reduce()
+// hands over its value and no more. Simulated devices show what breaks that as a failure of the device or as a wrong
+// value (team.h), but for a reduce() that a sync() should be. nvcc allows such lambdas neither inside generic lambdas
+// nor in private members: dispatch on dtypes to a function template that launches.
 #pragma once
 
 #ifdef __CUDACC__

@@ -17,7 +17,7 @@ namespace tt::cuda {
 
 inline constexpr int kWarp = 32;
 inline constexpr int kBlock = 256;
-inline constexpr int kValueWords = 4;   // the largest value that a group reduces
+inline constexpr int kValueWords = 4;           // the largest value that a group reduces
 inline constexpr int64_t kMaxBlocks = 1 << 20;  // beyond it a thread takes several indices
 
 // A block of threads, in a whole number of warps.
@@ -67,8 +67,8 @@ class Group {
   uint64_t* scratch_;
 };
 
-// kBlocks: how many are to fit a multiprocessor, 0: as the compiler thinks. What registers that leaves it spends on loads
-// ahead of their use; of itself it rather has more threads wait, each for one.
+// kBlocks: how many are to fit a multiprocessor, 0: as the compiler thinks. What registers that leaves it spends on
+// loads ahead of their use; of itself it rather has more threads wait, each for one.
 template <int kBlocks, typename F>
 __global__ void __launch_bounds__(kBlock, kBlocks) run_each(int64_t n, F f) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
@@ -97,7 +97,8 @@ template <typename F>
 void issue_kernel(const Work& work, StreamHandle stream) {
   auto& p = const_cast<CountAndBody<F>&>(parameters_of<CountAndBody<F>>(work));  // read, as mutable
   void* parameters[] = {&p.n, &p.f};
-  cudaLaunchKernel(work.kernel, dim3(work.blocks), dim3(work.threads), parameters, 0, static_cast<cudaStream_t>(stream));
+  cudaLaunchKernel(work.kernel, dim3(work.blocks), dim3(work.threads), parameters, 0,
+                   static_cast<cudaStream_t>(stream));
   runtime().check_launch();
 }
 

@@ -1,8 +1,8 @@
 // launch.h for the host's compiler, for the tests' build of the backend.
 //
-// A launch is a loop, which runs when the simulated runtime comes to it in its stream. Indices and groups come in an order
-// that is drawn; a group is a team of a few threads that take turns (team.h), of a size that is drawn, and reduces as a
-// device's does, but for its warps, which are smaller.
+// A launch is a loop, which runs when the simulated runtime comes to it in its stream. Indices and groups come in an
+// order that is drawn; a group is a team of a few threads that take turns (team.h), of a size that is drawn, and
+// reduces as a device's does, but for its warps, which are smaller.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 #include "kernels/cuda/launch/team.h"
 #include "kernels/cuda/runtime/queue.h"
 
-#define TT_DEVICE             // a function of device code
-#define TT_FUNCTION inline    // of device code and of the host's
-#define TT_UNROLL             // before a loop of constant length
-#define TT_ROLLED             // before one that is short, though the compiler cannot know
+#define TT_DEVICE           // a function of device code
+#define TT_FUNCTION inline  // of device code and of the host's
+#define TT_UNROLL           // before a loop of constant length
+#define TT_ROLLED           // before one that is short, though the compiler cannot know
 
 namespace tt::cuda {
 

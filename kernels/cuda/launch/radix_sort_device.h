@@ -38,8 +38,8 @@ KeyedPlaces radix_sort_as(const Queue& queue, const KeyedPlaces& items, int bits
                       bits,
                       nullptr,
                       0};
-  cub::DeviceRadixSort::SortPairs(nullptr, sort.bytes, sort.keys, sort.sorted_keys, sort.places, sort.sorted_places, sort.n,
-                                  0, bits);
+  cub::DeviceRadixSort::SortPairs(nullptr, sort.bytes, sort.keys, sort.sorted_keys, sort.places, sort.sorted_places,
+                                  sort.n, 0, bits);
   const Tensor room = empty({static_cast<int64_t>(sort.bytes)}, DType::kUInt8, queue.device());
   sort.room = room.data();
   queue.add(sort);

@@ -49,8 +49,8 @@ TT_DEVICE void store_lanes(T* y, int64_t stride, int64_t i, const Lanes<Wide<T>,
   }
 }
 
-// How many elements a thread keeps of a row, or of each of two: beyond that they would not be in registers. One by one, the
-// narrow take a register each, too.
+// How many elements a thread keeps of a row, or of each of two: beyond that they would not be in registers. One by one,
+// the narrow take a register each, too.
 template <typename T, int kLanes>
 inline constexpr int kOfOne = 64 / (kLanes == 1 ? sizeof(Wide<T>) : sizeof(T));
 template <typename T>

@@ -1,10 +1,10 @@
 // Team: the threads that a group has on a simulated device, and the orders in which that device does things.
 //
 // The threads take turns on one thread of the host. Each goes on until it waits for the others (or, by chance, until an
-// atomic operation), and who comes next is drawn, so that a wait that is missing shows as a wrong value. A team of which
-// not all threads wait at the same place, or of which some end while others wait, is a failure of the device: its launch
-// is given up. Declared for the host's compiler alone; a simulated device keeps it (tests/cuda/simulated/team.cc), one
-// launch at a time.
+// atomic operation), and who comes next is drawn, so that a wait that is missing shows as a wrong value. A team of
+// which not all threads wait at the same place, or of which some end while others wait, is a failure of the device: its
+// launch is given up. Declared for the host's compiler alone; a simulated device keeps it
+// (tests/cuda/simulated/team.cc), one launch at a time.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@
 
 namespace tt::cuda {
 
-inline constexpr int kWarp = 2;          // so that a team of a few threads has several warps
+inline constexpr int kWarp = 2;  // so that a team of a few threads has several warps
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr int kMostThreads = 1;   // sanitizers would have to be told of every change of stacks
+inline constexpr int kMostThreads = 1;  // sanitizers would have to be told of every change of stacks
 #else
-inline constexpr int kMostThreads = 8;   // of a team, which is a whole number of warps
+inline constexpr int kMostThreads = 8;  // of a team, which is a whole number of warps
 #endif
 inline constexpr size_t kValueBytes = 32;  // the largest value that a group reduces
 

@@ -24,7 +24,8 @@ class NvrtcCompiler final : public Compiler {
     int device = 0;
     check(cudaGetDevice(&device) == cudaSuccess, "no current device");
     const Properties properties = runtime().properties(device);
-    const std::string code = Nvrtc::find()->compile(absl::StrCat(kNvrtcPrelude, source), properties.major, properties.minor);
+    const std::string code =
+        Nvrtc::find()->compile(absl::StrCat(kNvrtcPrelude, source), properties.major, properties.minor);
     CUmodule module = nullptr;
     CUfunction function = nullptr;
     must("cuModuleLoadData", load_(&module, code.data()));
@@ -32,10 +33,12 @@ class NvrtcCompiler final : public Compiler {
     return function;
   }
 
-  void launch(KernelHandle kernel, int64_t blocks, int threads, void* parameters, size_t, StreamHandle stream) override {
+  void launch(KernelHandle kernel, int64_t blocks, int threads, void* parameters, size_t,
+              StreamHandle stream) override {
     void* all[] = {parameters};
-    must("cuLaunchKernel", launch_(static_cast<CUfunction>(kernel), static_cast<unsigned>(blocks), 1, 1,
-                                   static_cast<unsigned>(threads), 1, 1, 0, static_cast<CUstream>(stream), all, nullptr));
+    must("cuLaunchKernel",
+         launch_(static_cast<CUfunction>(kernel), static_cast<unsigned>(blocks), 1, 1, static_cast<unsigned>(threads),
+                 1, 1, 0, static_cast<CUstream>(stream), all, nullptr));
   }
 
  private:

@@ -103,10 +103,9 @@ using Key = std::array<int64_t, 18>;
 // All that the choice of an algorithm depends on.
 Key key_of(const BlasProduct& p, int device) {
   const int64_t flags = is_transposed(p.a) | is_transposed(p.b) << 1 | (p.bias != nullptr) << 2 | p.tf32 << 3 |
-                        p.wide << 4 | p.accumulate << 5 | p.float8.fast_sums << 6 |
-                        (p.float8.a_scale != nullptr) << 7 | (p.float8.b_scale != nullptr) << 8 |
-                        (p.float8.result_scale != nullptr) << 9 | static_cast<int64_t>(p.activation) << 10 |
-                        static_cast<int64_t>(p.float8.bias) << 12;
+                        p.wide << 4 | p.accumulate << 5 | p.float8.fast_sums << 6 | (p.float8.a_scale != nullptr) << 7 |
+                        (p.float8.b_scale != nullptr) << 8 | (p.float8.result_scale != nullptr) << 9 |
+                        static_cast<int64_t>(p.activation) << 10 | static_cast<int64_t>(p.float8.bias) << 12;
   return {device,
           static_cast<int64_t>(p.dtype),
           static_cast<int64_t>(other_type(p)),
@@ -173,15 +172,15 @@ class Problem {
   // `workspace`: as much as `chosen` says.
   void run(cublasLtHandle_t handle, const cublasLtMatmulHeuristicResult_t& chosen, void* workspace,
            StreamHandle stream) const {
-    const double one[] = {p_.alpha, 0}, kept[] = {p_.accumulate ? 1.0 : 0.0, 0};  // the second: a complex number's imaginary part
+    const double one[] = {p_.alpha, 0},
+                 kept[] = {p_.accumulate ? 1.0 : 0.0, 0};  // the second: a complex number's imaginary part
     const float one_f[] = {static_cast<float>(p_.alpha), 0}, kept_f[] = {p_.accumulate ? 1.0F : 0.0F, 0};
     const bool in_double = is_double(p_.dtype);
     const void *alpha = in_double ? static_cast<const void*>(one) : one_f,
                *beta = in_double ? static_cast<const void*>(kept) : kept_f;
-    lt_.must("cublasLtMatmul",
-             lt_.matmul(handle, mutable_desc(), alpha, p_.b.data, layout(b_), p_.a.data, layout(a_), beta, p_.c,
-                        layout(c_), p_.c, layout(d_), &chosen.algo, workspace, chosen.workspaceSize,
-                        static_cast<cudaStream_t>(stream)));
+    lt_.must("cublasLtMatmul", lt_.matmul(handle, mutable_desc(), alpha, p_.b.data, layout(b_), p_.a.data, layout(a_),
+                                          beta, p_.c, layout(c_), p_.c, layout(d_), &chosen.algo, workspace,
+                                          chosen.workspaceSize, static_cast<cudaStream_t>(stream)));
   }
 
  private:

@@ -1,4 +1,5 @@
-// The runtime of real devices: cudart, which is linked in, and the driver's virtual-memory calls, which cudart hands out.
+// The runtime of real devices: cudart, which is linked in, and the driver's virtual-memory calls, which cudart hands
+// out.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -13,11 +14,13 @@ namespace {
 
 [[noreturn]] void cuda_error(const char* call, cudaError_t code) {
   cudaGetLastError();  // a lost device reports again; other errors end here
-  fail(ErrorKind::kRuntime, "CUDA error: ", cudaGetErrorString(code), " (", cudaGetErrorName(code), " from ", call, ")");
+  fail(ErrorKind::kRuntime, "CUDA error: ", cudaGetErrorString(code), " (", cudaGetErrorName(code), " from ", call,
+       ")");
 }
 
 void must(const char* call, cudaError_t code) {
-  if (code != cudaSuccess) [[unlikely]] cuda_error(call, code);
+  if (code != cudaSuccess) [[unlikely]]
+    cuda_error(call, code);
 }
 
 struct Driver {
@@ -83,8 +86,13 @@ class CudaRuntime final : public Runtime {
     must("cudaGetDeviceProperties", cudaGetDeviceProperties(&found, device));
     int virtual_memory = 0;
     cudaDeviceGetAttribute(&virtual_memory, cudaDevAttrMemoryPoolsSupported, device);  // came with it
-    return {found.name, found.major, found.minor, found.totalGlobalMem, found.multiProcessorCount,
-            found.maxThreadsPerBlock, virtual_memory != 0};
+    return {found.name,
+            found.major,
+            found.minor,
+            found.totalGlobalMem,
+            found.multiProcessorCount,
+            found.maxThreadsPerBlock,
+            virtual_memory != 0};
   }
 
   std::string driver_version() override {
@@ -102,14 +110,14 @@ class CudaRuntime final : public Runtime {
   void free(void* p) noexcept override { cudaFree(p); }
   void* allocate_host(size_t bytes) override {
     const BesideCapture beside;
-    return or_null("cudaHostAlloc", [&](void** p) {
-      return cudaHostAlloc(p, bytes, cudaHostAllocPortable | cudaHostAllocMapped);
-    });
+    return or_null("cudaHostAlloc",
+                   [&](void** p) { return cudaHostAlloc(p, bytes, cudaHostAllocPortable | cudaHostAllocMapped); });
   }
   void free_host(void* p) noexcept override { cudaFreeHost(p); }
   bool register_host(void* p, size_t bytes) override {
     const BesideCapture beside;
-    const bool registered = cudaHostRegister(p, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped) == cudaSuccess;
+    const bool registered =
+        cudaHostRegister(p, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped) == cudaSuccess;
     if (!registered) cudaGetLastError();
     return registered;
   }
@@ -200,9 +208,7 @@ class CudaRuntime final : public Runtime {
   }
   void check_launch() override { must("a kernel launch", cudaGetLastError()); }
 
-  std::unique_ptr<WorkGraph> make_graph(absl::Span<const Work* const> works) override {
-    return make_cuda_graph(works);
-  }
+  std::unique_ptr<WorkGraph> make_graph(absl::Span<const Work* const> works) override { return make_cuda_graph(works); }
 
   void begin_capture(StreamHandle stream) override {
     must("cudaStreamBeginCapture", cudaStreamBeginCapture(stream_of(stream), cudaStreamCaptureModeThreadLocal));

@@ -249,7 +249,8 @@ class CudnnConvolutions final : public Dnn {
       if (!plan) return false;
       bytes = plan->workspace();
     }
-    // Not under the lock: where memory is short, what streams hold back is issued, and convolutions take the lock for that.
+    // Not under the lock: where memory is short, what streams hold back is issued, and convolutions take the lock for
+    // that.
     Tensor workspace;
     if (bytes > 0) workspace = empty(Sizes{static_cast<int64_t>(bytes)}, DType::kUInt8, queue.device());
     void* const scratch = workspace ? workspace.data() : nullptr;

@@ -1,5 +1,5 @@
-// Library: a shared library of CUDA's that is opened when something first needs it, and stays open. What became of it is
-// noted (runtime/library_notes.h).
+// Library: a shared library of CUDA's that is opened when something first needs it, and stays open. What became of it
+// is noted (runtime/library_notes.h).
 #pragma once
 
 #include <initializer_list>

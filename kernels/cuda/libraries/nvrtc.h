@@ -12,8 +12,8 @@ class Nvrtc {
   // The process's; null where no library is found. The tests run without a driver, which NVRTC does not need.
   static const Nvrtc* find();
 
-  // What the driver loads on a device of that compute capability: machine code, or PTX where the library is older than the
-  // device. Throws Error (RuntimeError) with the compiler's messages. Thread-safe.
+  // What the driver loads on a device of that compute capability: machine code, or PTX where the library is older than
+  // the device. Throws Error (RuntimeError) with the compiler's messages. Thread-safe.
   std::string compile(const std::string& source, int major, int minor) const;
 
  private:

@@ -13,9 +13,9 @@ enum class Activation : uint8_t { kNone, kRelu, kGelu };  // gelu: approximated 
 
 // What 8-bit matrices have beside: dtypes of their own, and factors, each a float32 on the device (null: 1).
 struct Float8Terms {
-  DType other = DType::kFloat8E4m3fn;   // b's, not e5m2 where a's is
-  DType result = DType::kFloat32;       // c's: 8-bit too (e5m2 only where a's or b's is), 16-bit or float32
-  DType bias = DType::kBFloat16;        // 16-bit
+  DType other = DType::kFloat8E4m3fn;  // b's, not e5m2 where a's is
+  DType result = DType::kFloat32;      // c's: 8-bit too (e5m2 only where a's or b's is), 16-bit or float32
+  DType bias = DType::kBFloat16;       // 16-bit
   const float* a_scale = nullptr;
   const float* b_scale = nullptr;
   const float* result_scale = nullptr;  // of an 8-bit result only
@@ -35,9 +35,9 @@ struct BlasProduct {
   const void* bias = nullptr;
   Activation activation = Activation::kNone;  // never without a bias, nor of 8-bit matrices
   double alpha = 1;
-  bool tf32 = false;           // whether float32 may be multiplied with fewer bits
-  bool wide = false;           // whether c is float32 where `dtype` has 16 bits; never with a bias
-  bool accumulate = false;     // whether c grows by the product instead of being overwritten; never with a bias
+  bool tf32 = false;        // whether float32 may be multiplied with fewer bits
+  bool wide = false;        // whether c is float32 where `dtype` has 16 bits; never with a bias
+  bool accumulate = false;  // whether c grows by the product instead of being overwritten; never with a bias
   // Where `dtype` is 8-bit. Then a lies in rows, b in columns, k and n are multiples of 16, addresses and strides of 16
   // bytes, and there is no batch.
   Float8Terms float8{};
@@ -50,7 +50,8 @@ class Blas {
   virtual void multiply(const Queue& queue, const BlasProduct& product) = 0;
 };
 
-// The process's, opened at first use: cuBLASLt, or the tests' plain loops. Throws Error (RuntimeError) where it is absent.
+// The process's, opened at first use: cuBLASLt, or the tests' plain loops. Throws Error (RuntimeError) where it is
+// absent.
 Blas& blas();
 std::unique_ptr<Blas> make_blas();
 

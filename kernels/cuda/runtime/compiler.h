@@ -1,7 +1,7 @@
 // Compiler: kernels compiled while the engine runs.
 //
-// One a process. The real one (libraries/) is NVRTC, opened at the first need; the tests' runs what it compiles as a loop
-// on the host. Thread-safe; acts on the calling thread's current device.
+// One a process. The real one (libraries/) is NVRTC, opened at the first need; the tests' runs what it compiles as a
+// loop on the host. Thread-safe; acts on the calling thread's current device.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ class Compiler {
   virtual ~Compiler() = default;
   // Whether there is anything to compile with.
   virtual bool available() = 0;
-  // `source`'s kernel, named `fused`, loaded for the life of the process. Sources begin where scalar_math.h does: what that
-  // needs of the standard library is before them. Throws Error on what does not compile.
+  // `source`'s kernel, named `fused`, loaded for the life of the process. Sources begin where scalar_math.h does: what
+  // that needs of the standard library is before them. Throws Error on what does not compile.
   virtual KernelHandle compile(const std::string& source) = 0;
   // `parameters`: `bytes` of the one struct that the kernel takes.
   virtual void launch(KernelHandle kernel, int64_t blocks, int threads, void* parameters, size_t bytes,

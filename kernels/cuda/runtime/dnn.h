@@ -22,8 +22,8 @@ class Dnn {
  public:
   virtual ~Dnn() = default;
   // Enqueues it: the result from input and weight; the input's gradient from the result's and the weight; the weight's
-  // gradient from the result's and the input. False, and nothing done, where the library has no way for it. Thread-safe.
-  // Throws Error (RuntimeError) where it fails.
+  // gradient from the result's and the input. False, and nothing done, where the library has no way for it.
+  // Thread-safe. Throws Error (RuntimeError) where it fails.
   virtual bool forward(const Queue& queue, const DnnConvolution& c) = 0;
   virtual bool input(const Queue& queue, const DnnConvolution& c) = 0;
   virtual bool weight(const Queue& queue, const DnnConvolution& c) = 0;

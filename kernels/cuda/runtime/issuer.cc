@@ -14,17 +14,17 @@
 namespace tt::cuda {
 namespace {
 
-constexpr size_t kLeast = 8;      // launches; what is shorter gains nothing
-constexpr size_t kMost = 4096;    // what is longer is cut: its length is no step of anything
+constexpr size_t kLeast = 8;    // launches; what is shorter gains nothing
+constexpr size_t kMost = 4096;  // what is longer is cut: its length is no step of anything
 constexpr size_t kMostKnown = 16;
 constexpr size_t kMostSeen = 64;
 constexpr size_t kMostVariants = 4;
-constexpr int kMostCostly = 4;    // replays in a row that cost what their launches would, then they are given up
-// What it takes to change a launch in a graph, in launches: of a kernel of ours, and of what a library has to be asked for
-// again. An estimate from others' reports: it has not been measured.
+constexpr int kMostCostly = 4;  // replays in a row that cost what their launches would, then they are given up
+// What it takes to change a launch in a graph, in launches: of a kernel of ours, and of what a library has to be asked
+// for again. An estimate from others' reports: it has not been measured.
 constexpr double kChangeOfKernel = 0.25, kChangeOfOther = 3;
 constexpr std::chrono::microseconds kGlance{100};
-constexpr int kQuiet = 100;       // glances at which nothing was held, then the watching thread sleeps
+constexpr int kQuiet = 100;  // glances at which nothing was held, then the watching thread sleeps
 
 // TELETENSOR_CUDA_REPLAY: for how many microseconds after the last launch others are held back, or "off".
 struct Conf {

@@ -18,9 +18,9 @@ namespace tt::cuda {
 
 struct Work;
 
-using StreamHandle = void*;  // cudaStream_t
-using EventHandle = void*;   // cudaEvent_t
-using GraphHandle = void*;   // cudaGraphExec_t
+using StreamHandle = void*;       // cudaStream_t
+using EventHandle = void*;        // cudaEvent_t
+using GraphHandle = void*;        // cudaGraphExec_t
 using PhysicalHandle = uint64_t;  // CUmemGenericAllocationHandle
 
 struct Properties {
@@ -37,8 +37,8 @@ struct Properties {
 class WorkGraph {
  public:
   virtual ~WorkGraph() = default;
-  // From the next launch on, `work` instead of what is at `place` and like it. False where it cannot be; the graph is of no
-  // use then.
+  // From the next launch on, `work` instead of what is at `place` and like it. False where it cannot be; the graph is
+  // of no use then.
   virtual bool change(size_t place, const Work& work) = 0;
   virtual void launch(StreamHandle stream) = 0;
 };
@@ -92,8 +92,8 @@ class Runtime {
   // A graph of works.
   virtual std::unique_ptr<WorkGraph> make_graph(absl::Span<const Work* const> works) = 0;
 
-  // Captured graphs. What is issued to the stream between begin and end is kept instead of done; end gives null, and `why`, where
-  // something among it cannot be kept.
+  // Captured graphs. What is issued to the stream between begin and end is kept instead of done; end gives null, and
+  // `why`, where something among it cannot be kept.
   virtual void begin_capture(StreamHandle stream) = 0;
   virtual GraphHandle end_capture(StreamHandle stream, std::string* why) = 0;
   virtual bool is_capturing(StreamHandle stream) = 0;

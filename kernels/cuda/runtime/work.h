@@ -17,7 +17,7 @@ struct alignas(16) Work {
   void (*issue)(const Work& work, StreamHandle stream);
   const void* kernel = nullptr;  // a __global__ function of two parameters; null: `issue` does something else
   uint32_t blocks = 0, threads = 0;
-  uint32_t second = 0;           // where among the parameters the kernel's second one is; its first is at 0
+  uint32_t second = 0;  // where among the parameters the kernel's second one is; its first is at 0
   uint32_t parameter_bytes = 0;
 
   void* parameters() { return this + 1; }
@@ -29,9 +29,7 @@ struct alignas(16) Work {
     return issue == other.issue && kernel == other.kernel && parameter_bytes == other.parameter_bytes;
   }
   // Whether it does the very same. False also where padding differs, which costs time and nothing else.
-  bool equals(const Work& other) const {
-    return bytes() == other.bytes() && std::memcmp(this, &other, bytes()) == 0;
-  }
+  bool equals(const Work& other) const { return bytes() == other.bytes() && std::memcmp(this, &other, bytes()) == 0; }
 };
 
 template <typename P>

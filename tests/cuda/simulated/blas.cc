@@ -80,11 +80,14 @@ bool is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0
 void check_float8(const BlasProduct& p) {
   const Float8Terms& terms = p.float8;
   check(p.n % 16 == 0 && p.k % 16 == 0, "8-bit matrices of a size that no library takes");
-  check(is_float8(terms.other) && (p.dtype != DType::kFloat8E5m2 || terms.other != p.dtype), "8-bit matrices of two dtypes");
+  check(is_float8(terms.other) && (p.dtype != DType::kFloat8E5m2 || terms.other != p.dtype),
+        "8-bit matrices of two dtypes");
   check(p.a.column_stride == 1 && p.a.row_stride % 16 == 0 && p.b.row_stride == 1 && p.b.column_stride % 16 == 0,
         "8-bit matrices that lie as no library takes them");
-  check(is_aligned(p.a.data) && is_aligned(p.b.data) && is_aligned(p.c) && is_aligned(p.bias), "an address between two");
-  check(p.batch == 1 && p.alpha == 1 && p.activation == Activation::kNone && !p.wide && !p.accumulate, "no product of 8 bits");
+  check(is_aligned(p.a.data) && is_aligned(p.b.data) && is_aligned(p.c) && is_aligned(p.bias),
+        "an address between two");
+  check(p.batch == 1 && p.alpha == 1 && p.activation == Activation::kNone && !p.wide && !p.accumulate,
+        "no product of 8 bits");
   const bool wider = p.dtype == DType::kFloat8E5m2 || terms.other == DType::kFloat8E5m2;
   check(terms.result != DType::kFloat8E5m2 || wider, "an 8-bit result that no library gives");
   check(is_float8(terms.result) || !terms.result_scale, "a factor of a result that has none");

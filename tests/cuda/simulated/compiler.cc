@@ -56,8 +56,8 @@ class HostCompiler final : public Compiler {
     std::string folder = (std::filesystem::temp_directory_path() / "fused.XXXXXX").string();
     check(mkdtemp(folder.data()) != nullptr, "no folder to compile in");
     std::ofstream(folder + "/fused.cc") << kPrelude << source;
-    const std::string command = absl::StrCat(cxx, " -std=c++20 -O1 -fwrapv -w -shared -fPIC -I" TT_SOURCE_DIR " -o ", folder,
-                                             "/fused.so ", folder, "/fused.cc");
+    const std::string command = absl::StrCat(cxx, " -std=c++20 -O1 -fwrapv -w -shared -fPIC -I" TT_SOURCE_DIR " -o ",
+                                             folder, "/fused.so ", folder, "/fused.cc");
     const bool compiled = std::system(command.c_str()) == 0;
     void* library = compiled ? dlopen((folder + "/fused.so").c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
     std::filesystem::remove_all(folder);

@@ -1,9 +1,9 @@
 // GuardedMemory: the memory of simulated devices, which the host cannot touch.
 //
 // It lies in one range of addresses that nobody may read or write but while the devices work: whoever executes what was
-// put off opens it, and it is closed once nobody does. Host code that touches it then ends the process with SIGSEGV, after
-// one line on stderr that says so. While it is open another thread's touch goes unseen. Used under the runtime's lock, one
-// a process.
+// put off opens it, and it is closed once nobody does. Host code that touches it then ends the process with SIGSEGV,
+// after one line on stderr that says so. While it is open another thread's touch goes unseen. Used under the runtime's
+// lock, one a process.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SimulatedRuntime: CUDA devices made of host memory, for proving the backend without a GPU.
 //
-// Streams are queues. Work is put off until somebody waits for it, as long as events and streams allow, so that a missing
-// wait shows as a wrong value; freeing memory waits for the device, as CUDA does. Faults are ordered: an allocation that
-// fails, a kernel that fails, a device that is lost. Every call is recorded. Host code that touches a device's memory ends
-// the process (guarded_memory.h). Thread-safe.
+// Streams are queues. Work is put off until somebody waits for it, as long as events and streams allow, so that a
+// missing wait shows as a wrong value; freeing memory waits for the device, as CUDA does. Faults are ordered: an
+// allocation that fails, a kernel that fails, a device that is lost. Every call is recorded. Host code that touches a
+// device's memory ends the process (guarded_memory.h). Thread-safe.
 #pragma once
 
 #include <deque>
@@ -37,11 +37,11 @@ class SimulatedRuntime final : public Runtime {
   void fail_next_kernel(std::string why);  // reported by whoever waits for it next; the device goes on
   void lose_device(std::string why);       // the current one: every later call on it fails so
   void lose(int device, std::string why);
-  void fail_work(std::string why);         // that is under way; reported as the above is, and told on stderr
+  void fail_work(std::string why);  // that is under way; reported as the above is, and told on stderr
   void fail_allocations(bool fail);
-  void refuse_graphs(bool refuse);         // to be made, or to be changed
+  void refuse_graphs(bool refuse);  // to be made, or to be changed
   bool refuses_graphs() const;
-  void refuse_pinning(bool refuse);        // of memory that is not its own
+  void refuse_pinning(bool refuse);          // of memory that is not its own
   bool has_work(StreamHandle stream) const;  // that was issued and is put off
   void note(const char* call, uint64_t value = 0);
   std::vector<std::string> calls() const;  // "cudaMalloc 2097152", in order
@@ -94,9 +94,9 @@ class SimulatedRuntime final : public Runtime {
     std::shared_ptr<Mark> mark;  // null: never recorded
   };
   struct Job {
-    std::function<void()> run;       // null for a mark
-    std::shared_ptr<Mark> mark;      // done when this is reached
-    std::shared_ptr<Mark> awaited;   // must be done before
+    std::function<void()> run;      // null for a mark
+    std::shared_ptr<Mark> mark;     // done when this is reached
+    std::shared_ptr<Mark> awaited;  // must be done before
   };
   struct Mark {
     Stream* stream;

@@ -195,8 +195,8 @@ void Team::run(int64_t groups, const std::type_info& kernel, Body body) {
     const int64_t index = order.next();
     const std::string wrong = team.run(index);
     if (wrong.empty()) continue;
-    return simulated_runtime().fail_work(absl::StrCat("threads of group ", index, " do not wait for each other: ", wrong,
-                                                      " (seed ", simulated_seed(), ", in ", told(kernel), ")"));
+    return simulated_runtime().fail_work(absl::StrCat("threads of group ", index, " do not wait for each other: ",
+                                                      wrong, " (seed ", simulated_seed(), ", in ", told(kernel), ")"));
   }
   team.end();
 }
