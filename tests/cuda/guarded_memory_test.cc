@@ -1,6 +1,7 @@
 // That host code cannot touch the memory of simulated devices unseen.
 #include "tests/cuda/simulated/guarded_memory.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -11,7 +12,9 @@
 namespace tt::cuda {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::KilledBySignal;
+using ::testing::Not;
 
 class GuardedMemoryTest : public ::testing::Test {
  protected:
@@ -55,7 +58,7 @@ TEST_F(GuardedMemoryTest, PinnedMemoryIsTheHostsToo) {
 
 TEST_F(GuardedMemoryTest, OtherFaultsAreNotBlamedOnIt) {
   volatile int64_t* const nowhere = reinterpret_cast<int64_t*>(8);
-  EXPECT_EXIT(*nowhere = 1, KilledBySignal(SIGSEGV), "^$");
+  EXPECT_DEATH(*nowhere = 1, Not(HasSubstr("touched")));  // by the signal, or as a sanitizer ends a process
 }
 
 TEST_F(GuardedMemoryTest, AddressesAreUsedAgain) {

@@ -24,7 +24,7 @@ void Workspace<T>::settle() {
 }  // namespace lapack
 
 template <typename T>
-Lu<T>::Lu(int64_t m, int64_t n) : m_(narrowed(m)), n_(narrowed(n)), columns_(static_cast<size_t>(m * n)) {}
+Lu<T>::Lu(int64_t m, int64_t n) : m_(narrowed(m)), n_(narrowed(n)), columns_(lapack::room_for(m, n)) {}
 
 template <typename T>
 int32_t Lu<T>::factor(T* a, int32_t* pivots) {
@@ -61,7 +61,7 @@ Householder<T>::Householder(int64_t m, int64_t n, int64_t q_columns)
     : m_(narrowed(m)),
       n_(narrowed(n)),
       q_columns_(narrowed(q_columns)),
-      columns_(static_cast<size_t>(m * std::max(n, q_columns))) {
+      columns_(lapack::room_for(m, std::max(n, q_columns))) {
   const int k = std::min(m_, n_), ld = std::max(m_, 1);
   lapack::geqrf(m_, n_, columns_.data(), ld, nullptr, space_);
   const T factoring = space_.work[0];

@@ -6,11 +6,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "kernels/common/complex.h"
 
 namespace tt::cpu::lapack {
+
+// How many elements a matrix is given room for. OpenBLAS 0.3.21's complex gemv reads one element more of a vector than
+// there is (its issue 4013): of a matrix's row, one of the column after the last.
+inline size_t room_for(int64_t rows, int64_t columns) { return static_cast<size_t>(rows * (columns + 1)); }
 
 // The memory that a routine works in. A first call with `asking` only says how much that is; `settle` then gets it.
 template <typename T>

@@ -33,7 +33,7 @@ template <typename T>
 Eigh<T>::Eigh(int64_t n, bool upper, bool vectors) : n_(narrowed(n)), upper_(upper), job_(vectors ? 'V' : 'N') {
   const double size = static_cast<double>(n);
   check_countable(vectors ? 2 * size * size + 64 * size : 64 * size);
-  columns_.resize(static_cast<size_t>(n * n));
+  columns_.resize(lapack::room_for(n, n));
   lapack::heevd(job_, 'L', n_, columns_.data(), n_, static_cast<real_of_t<T>*>(nullptr), space_);
   space_.settle();
 }
@@ -50,7 +50,7 @@ int32_t Eigh<T>::decompose(const T* a, real_of_t<T>* values, T* vectors) {
 template <typename T>
 Eig<T>::Eig(int64_t n, bool vectors) : n_(narrowed(n)), job_(vectors ? 'V' : 'N') {
   check_countable(64 * static_cast<double>(n));
-  columns_.resize(static_cast<size_t>(n * n));
+  columns_.resize(lapack::room_for(n, n));
   vectors_.resize(vectors ? columns_.size() : 1);
   if constexpr (is_complex_v<T>)
     space_.reals.resize(static_cast<size_t>(2 * n));
@@ -90,13 +90,13 @@ Svd<T>::Svd(int64_t m, int64_t n, SingularVectors vectors) : m_(narrowed(m)), n_
   const double small = k, large = std::max(m_, n_);
   check_countable(64 * (small + large) + (vectors == SingularVectors::kNone ? 0 : 5 * small * small));
   if (is_complex_v<T>) check_countable(small * std::max(5 * small + 7, 2 * large + 2 * small + 1));
-  columns_.resize(static_cast<size_t>(m * n));
+  columns_.resize(lapack::room_for(m, n));
   if (vectors != SingularVectors::kNone) {
     job_ = vectors == SingularVectors::kFull ? 'A' : 'S';
     u_columns_ = job_ == 'A' ? m_ : k;
     vh_rows_ = job_ == 'A' ? n_ : k;
-    u_.resize(static_cast<size_t>(m * u_columns_));
-    vh_.resize(static_cast<size_t>(n * vh_rows_));
+    u_.resize(lapack::room_for(m, u_columns_));
+    vh_.resize(lapack::room_for(vh_rows_, n));
   }
   space_.integers.resize(static_cast<size_t>(8 * int64_t{k}));
   if constexpr (is_complex_v<T>) {
