@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "engine/parallel.h"
-#include "engine/tensor.h"
+#include "kernels/common/along_shape.h"
 #include "kernels/cpu/loops/softmax_loops.h"
 
 namespace tt::cpu {
@@ -12,16 +12,10 @@ namespace tt::cpu {
 inline constexpr int64_t kGrain = 1 << 15;  // elements: some 10 us, below which a second core is not woken
 inline constexpr int64_t kColumns = 64;     // what the loops take at a time
 
-// A contiguous tensor as outer x n x inner; softmax runs along n.
-struct Along {
-  int64_t outer = 1, n = 1, inner = 1;
+// Softmax runs along n.
+struct Along : AlongShape {
+  using AlongShape::AlongShape;
 
-  Along(SizesView sizes, int64_t dim) {
-    const int64_t dims = static_cast<int64_t>(sizes.size());
-    if (dims == 0) return;
-    if (dim < 0) dim += dims;
-    for (int64_t d = 0; d < dims; ++d) (d < dim ? outer : d == dim ? n : inner) *= sizes[d];
-  }
   int64_t vectors() const { return outer * inner; }
   // Which one begins at an offset.
   int64_t number(int64_t offset) const { return offset / (n * inner) * inner + offset % (n * inner) % inner; }

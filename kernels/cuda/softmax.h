@@ -4,21 +4,16 @@
 
 #include <limits>
 
+#include "kernels/common/along_shape.h"
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/launch/row.h"
 
 namespace tt::cuda {
 
-// A contiguous tensor as outer x n x inner; softmax runs along n.
-struct Along {
-  int64_t outer = 1, n = 1, inner = 1;
+// Softmax runs along n.
+struct Along : AlongShape {
+  using AlongShape::AlongShape;
 
-  Along(SizesView sizes, int64_t dim) {
-    const int64_t dims = static_cast<int64_t>(sizes.size());
-    if (dims == 0) return;
-    if (dim < 0) dim += dims;
-    for (int64_t d = 0; d < dims; ++d) (d < dim ? outer : d == dim ? n : inner) *= sizes[d];
-  }
   int64_t rows() const { return outer * inner; }
   // Where row `r` starts; its elements are `inner` apart.
   TT_FUNCTION int64_t start(int64_t r) const { return inner == 1 ? r * n : r / inner * n * inner + r % inner; }
