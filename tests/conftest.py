@@ -104,3 +104,19 @@ def device(torch, request):
     torch.set_default_device(request.param)
     yield request.param
     torch.set_default_device(None)
+
+
+@pytest.fixture
+def own_daemon(tmp_path):
+    """Starts daemons, which share nothing with other tests but a real GPU, and stops them."""
+    engines = []
+
+    def start(*options: str, **environment: str) -> Daemon:
+        folder = tmp_path / str(len(engines))
+        folder.mkdir()
+        engines.append(Daemon(folder, "--lease", "1", *options, **environment))
+        return engines[-1]
+
+    yield start
+    for engine in engines:
+        assert engine.stop() == 0
