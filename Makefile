@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 # OpenBLAS and OpenMP settings of the shell would change what is measured and tested.
 CLEAN_ENV := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
-.PHONY: help setup build demo test check coverage conformance op-db bench bench-peers bench-operators install wheel cuda gpu-bundle asan tsan format lint clean
+.PHONY: help setup build demo test check coverage conformance op-db bench bench-peers bench-operators install wheel cuda gpu-bundle asan tsan fuzz format lint clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,12 @@ gpu-bundle: setup ## Pack what a machine with a GPU needs to run and check it: d
 asan tsan: setup ## Run the tests under AddressSanitizer and UBSan, or ThreadSanitizer
 	@cmake --preset $@ >/dev/null && cmake --build --preset $@
 	@$(CLEAN_ENV) deploy/run_tests.sh $@
+
+FUZZ_SECONDS ?= 60
+fuzz: build ## Fuzz each target for FUZZ_SECONDS (60) with libFuzzer under ASan and UBSan
+	@deploy/install_packages.sh deploy/packages_fuzz.txt
+	@cmake --preset fuzz >/dev/null && cmake --build --preset fuzz
+	@$(CLEAN_ENV) $(PYTHON) -m tests.fuzz.run --seconds $(FUZZ_SECONDS)
 
 format: ## Format C++ and Python
 	@git ls-files '*.cc' '*.h' '*.cu' | xargs clang-format -i

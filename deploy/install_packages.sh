@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of packages.txt that are not there yet, and says which.
+# Installs the Debian packages of packages.txt (or of the list that is given) that are missing, and names them.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
+list=${1:-$here/packages.txt}
 
 missing=()
 while read -r package; do
   [[ -z "$package" || "$package" == \#* ]] && continue
   state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
   [[ "$state" == installed ]] || missing+=("$package")
-done <"$here/packages.txt"
+done <"$list"
 
 if ((${#missing[@]} == 0)); then
   echo "packages: all there"

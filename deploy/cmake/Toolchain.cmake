@@ -2,6 +2,7 @@
 
 option(TT_WERROR "Treat warnings as errors" OFF)
 set(TT_SANITIZE "" CACHE STRING "address,undefined or thread")
+option(TT_FUZZ "Build the fuzz targets; needs clang and its libFuzzer" OFF)
 
 add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wno-missing-field-initializers;-fno-math-errno;-fno-trapping-math>")
 if(TT_WERROR)
@@ -10,6 +11,10 @@ endif()
 if(TT_SANITIZE)
   add_compile_options(-fsanitize=${TT_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${TT_SANITIZE})
+endif()
+if(TT_FUZZ)
+  # Coverage for libFuzzer everywhere; a report of the undefined-behaviour sanitizer ends the run.
+  add_compile_options(-fsanitize=fuzzer-no-link -fno-sanitize-recover=all)
 endif()
 
 find_program(TT_CCACHE ccache)

@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 
 #include <memory>
+#include <string>
 
 #include "python/bindings/connection.h"
 #include "server/backends.h"
@@ -11,13 +12,14 @@
 namespace tt::python {
 
 void bind_extra(pybind11::module_& m) {
-  m.def("connect_in_process", [] {
+  auto connect = [](const std::string& record) {
     static auto engine = [] {
       server::register_backends(0, 0);
       return std::make_shared<server::InProcessEngine>();
     }();
-    return Connection(client::Session::connect(std::make_unique<InProcessTransport>(engine), "in-process rows"));
-  });
+    return Connection(client::Session::connect(std::make_unique<InProcessTransport>(engine, record), "in-process rows"));
+  };
+  m.def("connect_in_process", connect, pybind11::arg("record") = "");
 }
 
 }  // namespace tt::python

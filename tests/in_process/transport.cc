@@ -2,6 +2,11 @@
 
 namespace tt {
 
+InProcessTransport::InProcessTransport(std::shared_ptr<server::InProcessEngine> engine, const std::string& record)
+    : engine_(std::move(engine)) {
+  if (!record.empty()) record_.open(record, std::ios::binary | std::ios::app);
+}
+
 absl::Status InProcessTransport::hello(const v1::HelloRequest& request, v1::HelloReply* reply) {
   return engine_->hello(request, reply);
 }
@@ -12,6 +17,7 @@ absl::Status InProcessTransport::open(const std::string& session_key) {
 }
 
 absl::Status InProcessTransport::send(const v1::Frame& frame) {
+  if (record_.is_open()) frame.SerializeToOstream(&record_);
   v1::Reply reply;
   absl::Status status = engine_->execute(key_, frame, &reply);
   if (!status.ok()) return status;

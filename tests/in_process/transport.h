@@ -1,9 +1,12 @@
 // InProcessTransport: frames handed to an engine in the same process; the conformance rows run over
 // it and over the real wire.
+//
+// Can record what it sends: the concatenated frames, which parse as one frame (seeds of tests/fuzz/frame_fuzz.cc).
 #pragma once
 
 #include <condition_variable>
 #include <deque>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -15,7 +18,8 @@ namespace tt {
 
 class InProcessTransport final : public client::Transport {
  public:
-  explicit InProcessTransport(std::shared_ptr<server::InProcessEngine> engine) : engine_(std::move(engine)) {}
+  // Appends sent frames to the file `record`; "" records nothing.
+  explicit InProcessTransport(std::shared_ptr<server::InProcessEngine> engine, const std::string& record = "");
 
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) override;
   absl::Status open(const std::string& session_key) override;
@@ -27,6 +31,7 @@ class InProcessTransport final : public client::Transport {
 
  private:
   std::shared_ptr<server::InProcessEngine> engine_;
+  std::ofstream record_;  // not open where nothing is recorded
   std::string key_;
   std::mutex mutex_;
   std::condition_variable replied_;

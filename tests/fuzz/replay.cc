@@ -1,0 +1,138 @@
+// Runs a fuzz target without libFuzzer: over kept inputs, then over random changes of them.
+//
+// usage: NAME_replay [--runs N] [--seed S] FILE|FOLDER...
+//
+// The ordinary test suite runs each target so, with any compiler. Unguided: for finding what was found before, and for
+// many inputs at the release build's speed. A crash names the number of its run: the same seed finds it again.
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+extern "C" __attribute__((weak)) int LLVMFuzzerInitialize(int* argc, char*** argv);
+extern "C" __attribute__((weak)) size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
+                                                                unsigned seed);
+
+// Sets, inserts, removes or repeats bytes; gives the new size.
+static size_t change(uint8_t* data, size_t size, size_t max_size, unsigned seed);
+
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+constexpr size_t kMaxBytes = 4096;
+std::mt19937_64 random_numbers{1};
+long long run_number = -1;  // of the input under way; -1: a kept one
+std::string current_file;
+
+extern "C" void report(int signal) {
+  char text[512];
+  const int size = std::snprintf(text, sizeof text, "\nsignal %d in run %lld%s%s\n", signal, run_number,
+                                 run_number < 0 ? ", file " : "", run_number < 0 ? current_file.c_str() : "");
+  [[maybe_unused]] ssize_t written = write(2, text, static_cast<size_t>(size));
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+void run(const Bytes& input) {
+  const Bytes copy(input);  // exactly as large: a sanitizer sees reads beyond it
+  LLVMFuzzerTestOneInput(copy.data(), copy.size());
+}
+
+std::vector<std::string> files_of(const std::filesystem::path& path) {
+  if (!std::filesystem::is_directory(path)) return {path.native()};
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    if (entry.is_regular_file()) files.push_back(entry.path().native());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Bytes read_file(const std::string& name) {
+  std::ifstream file(name, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Bytes mutated(const Bytes& input) {
+  Bytes buffer(kMaxBytes);
+  const size_t size = std::min(input.size(), kMaxBytes);
+  std::copy_n(input.begin(), size, buffer.begin());
+  const auto seed = static_cast<unsigned>(random_numbers());
+  buffer.resize(LLVMFuzzerCustomMutator ? LLVMFuzzerCustomMutator(buffer.data(), size, kMaxBytes, seed)
+                                        : change(buffer.data(), size, kMaxBytes, seed));
+  return buffer;
+}
+
+}  // namespace
+
+static size_t change(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
+  std::minstd_rand random(seed);
+  for (unsigned i = 0, count = 1 + random() % 4; i < count; ++i) {
+    const size_t at = size == 0 ? 0 : random() % size;
+    switch (random() % 4) {
+      case 0:
+        if (size > 0) data[at] = static_cast<uint8_t>(random());
+        break;
+      case 1:
+        if (size == max_size) break;
+        std::memmove(data + at + 1, data + at, size - at);
+        data[at] = static_cast<uint8_t>(random());
+        ++size;
+        break;
+      case 2:
+        if (size == 0) break;
+        std::memmove(data + at, data + at + 1, size - at - 1);
+        --size;
+        break;
+      case 3: {
+        const size_t count_bytes = std::min<size_t>({1 + random() % 16, size - at, max_size - size});
+        std::memmove(data + at + count_bytes, data + at, size - at);
+        size += count_bytes;
+        break;
+      }
+    }
+  }
+  return size;
+}
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size) {
+  return change(data, size, max_size, static_cast<unsigned>(random_numbers()));
+}
+
+int main(int argc, char** argv) {
+  long long runs = 0;
+  std::vector<std::string> files;
+  for (int i = 1; i < argc; ++i) {
+    const bool has_value = i + 1 < argc;
+    if (std::strcmp(argv[i], "--runs") == 0 && has_value) {
+      runs = std::atoll(argv[++i]);
+    } else if (std::strcmp(argv[i], "--seed") == 0 && has_value) {
+      random_numbers.seed(std::strtoull(argv[++i], nullptr, 10));
+    } else {
+      for (std::string& file : files_of(argv[i])) files.push_back(std::move(file));
+    }
+  }
+  for (int signal : {SIGSEGV, SIGABRT, SIGILL, SIGFPE, SIGBUS}) std::signal(signal, &report);
+  if (LLVMFuzzerInitialize) LLVMFuzzerInitialize(&argc, &argv);
+  std::vector<Bytes> inputs;
+  for (const std::string& file : files) {
+    current_file = file;
+    run(inputs.emplace_back(read_file(file)));
+  }
+  if (inputs.empty()) inputs.emplace_back(64, uint8_t{0});
+  for (run_number = 0; run_number < runs; ++run_number) run(mutated(inputs[random_numbers() % inputs.size()]));
+  std::printf("%zu kept inputs and %lld changed ones\n", files.size(), runs);
+  return 0;
+}

@@ -1,0 +1,132 @@
+"""Runs every fuzz target for a while, as many at a time as there are cores, and prints what they did.
+
+Usage: ``python -m tests.fuzz.run --seconds 20 [--only NAME]``; ``make fuzz`` builds them first. Kept inputs
+(``tests/fuzz/corpus/NAME``) run first, in every run. New inputs that reach new code stay in ``build-fuzz/corpus``. An
+input that a target fails on is written to ``build-fuzz/findings``: minimise it, fix the fault, and move it into
+``tests/fuzz/corpus/NAME``, where the ordinary test suite runs it too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+FOLDER = ROOT / "build-fuzz"
+SEEDED = "frame_fuzz"  # its seeds are recorded from the operators' samples
+
+
+@dataclass
+class Outcome:
+    """What a target's run came to."""
+
+    name: str
+    inputs: int
+    seconds: float
+    coverage: str
+    findings: list[Path]
+    output: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings and self.inputs > 0
+
+
+def make_seeds() -> Path:
+    """The frames of the operators' samples, recorded once."""
+    folder = FOLDER / "seeds"
+    if not folder.exists() or not any(folder.iterdir()):
+        subprocess.run([sys.executable, "-m", "tests.fuzz.seeds", str(folder)], cwd=ROOT, check=True)
+    return folder
+
+
+def run_libfuzzer(target: Path, seconds: int, seeds: Path) -> Outcome:
+    """A libFuzzer program, for `seconds` after its kept inputs and seeds."""
+    name = target.name
+    corpus, findings = FOLDER / "corpus" / name, FOLDER / "findings" / name
+    for folder in (corpus, findings):
+        folder.mkdir(parents=True, exist_ok=True)
+    before = set(findings.iterdir())
+    kept = ROOT / "tests/fuzz/corpus" / name
+    folders = [str(f) for f in (corpus, kept, seeds if name == SEEDED else None) if f is not None and f.exists()]
+    command = [str(target), f"-max_total_time={seconds}", "-timeout=30", "-rss_limit_mb=4096", "-print_final_stats=1",
+               "-close_fd_mask=1", "-detect_leaks=0", f"-artifact_prefix={findings}/", *folders]
+    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1", "OMP_NUM_THREADS": "1"}
+    began = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment)
+    inputs = re.search(r"stat::number_of_executed_units:\s*(\d+)", done.stderr)
+    coverage = re.findall(r"cov: (\d+)", done.stderr)
+    found = sorted(set(findings.iterdir()) - before)
+    if done.returncode != 0 and not found:
+        found = [findings / "none written: see the output"]
+    return Outcome(name, int(inputs[1]) if inputs else 0, time.monotonic() - began, coverage[-1] if coverage else "",
+                   found, done.stderr)
+
+
+def run_python(module: str, seconds: int) -> Outcome:
+    """A fuzzer in Python, which prints `N inputs` last."""
+    name = module.rsplit(".", 1)[-1]
+    findings = FOLDER / "findings" / name
+    findings.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    done = subprocess.run([sys.executable, "-m", module, "--seconds", str(seconds), "--findings", str(findings)],
+                          cwd=ROOT, capture_output=True, text=True, errors="replace")
+    inputs = re.findall(r"(\d+) inputs", done.stdout)
+    found = [findings] if done.returncode != 0 else []
+    return Outcome(name, int(inputs[-1]) if inputs else 0, time.monotonic() - began, "", found,
+                   done.stdout + done.stderr)
+
+
+def show(outcomes: list[Outcome], console: Console) -> None:
+    """A table of what ran, and the reports of what was found."""
+    table = Table("target", "inputs", "per second", "coverage", "findings")
+    for o in outcomes:
+        table.add_row(o.name, f"{o.inputs:,}", f"{o.inputs / max(o.seconds, 1e-9):,.0f}", o.coverage,
+                      "none" if o.ok else f"[red]{', '.join(f.name for f in o.findings) or 'did not run'}[/red]")
+    console.print(table)
+    for o in outcomes:
+        if not o.ok:
+            console.print(f"[red]{o.name}[/red]")
+            console.print(o.output[-6000:], markup=False, highlight=False)
+    total, failed = sum(o.inputs for o in outcomes), sum(not o.ok for o in outcomes)
+    console.print(f"fuzz: {len(outcomes)} targets, {total:,} inputs, {failed} with findings")
+
+
+def main() -> int:
+    """Runs the targets; gives 1 where one found something."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=60, help="for each target (default: 60)")
+    parser.add_argument("--only", default="", help="run the targets whose name contains this")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="targets at a time (default: one per core)")
+    args = parser.parse_args()
+    console = Console()
+    seeds = make_seeds()
+    targets = sorted(t for t in (FOLDER / "fuzz").iterdir() if t.name.endswith("_fuzz") and args.only in t.name)
+    modules = [m for m in ("tests.fuzz.load_fuzz",) if args.only in m and (ROOT / (m.replace(".", "/") + ".py")).exists()]
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    outcomes = []
+    with Progress(*columns, console=console) as progress, ThreadPoolExecutor(args.jobs) as pool:
+        task = progress.add_task(f"fuzzing, {args.seconds} s each", total=len(targets) + len(modules))
+        runs = [pool.submit(run_libfuzzer, t, args.seconds, seeds) for t in targets]
+        runs += [pool.submit(run_python, m, args.seconds) for m in modules]
+        for run in runs:
+            outcomes.append(run.result())
+            progress.advance(task)
+    show(outcomes, console)
+    return int(not outcomes or any(not o.ok for o in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""Writes the seeds of the frame fuzzer: for each operator's sample, the frame that a client sends for it.
+
+Usage: ``python -m tests.fuzz.seeds FOLDER``. Needs the test build of the package (tests/in_process).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(Path(os.environ.get("TELETENSOR_BUILD", ROOT / "build")) / "tests/python"))
+
+import numpy as np  # noqa: E402
+import teletensor as torch  # noqa: E402
+from teletensor import _C, _connection  # noqa: E402
+
+from tests.operators import samples  # noqa: E402
+
+
+def record(sample: samples.Sample, file: Path) -> None:
+    """Runs a sample, and the gradient of its results' sum where they have one, in a session that is recorded."""
+    torch.disconnect()
+    _connection._current = _C.connect_in_process(record=str(file))
+    _C.set_session(_connection._current)
+    kwargs = samples.arguments(torch, sample, lambda name, array: samples.tensor(
+        torch, array.astype(np.float32) if name in sample.floating else array, requires_grad=name in sample.floating))
+    results = samples.call(torch, sample, kwargs)
+    for result in results:
+        if result is not None and result.requires_grad:
+            result.sum().backward(retain_graph=True)
+    for result in results:
+        if result is not None:
+            result.detach().cpu()
+    torch.synchronize()
+
+
+def main(folder: Path) -> None:
+    """Writes one file per sample; a sample that an engine refuses still gives the frame that was refused."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for sample in samples.SAMPLES:
+        file = folder / str(sample)
+        file.unlink(missing_ok=True)
+        try:
+            record(sample, file)
+        except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
+            continue  # of samples that need another dtype
+    torch.disconnect()
+    print(f"{len(list(folder.iterdir()))} seeds in {folder}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
