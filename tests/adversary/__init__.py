@@ -1,0 +1,1 @@
+"""A hostile client beside a victim that trains: see tests/adversary/__main__.py."""

@@ -1,0 +1,207 @@
+"""Trains a victim beside each attack of attacks.py on one daemon, and checks that the victim and the daemon are unharmed.
+
+Usage: ``make adversary`` or ``python -m tests.adversary [--steps 600] [--only NAME]``; ``--build build-tsan`` runs the
+daemon of another build. For each attack, in a table: whether the victim's weights are bit for bit those that it gets
+alone, its steps' times beside those that it has alone, and by how much the daemon's memory has grown once the attackers
+are gone and their leases have run out. Exits with 1 where the victim is harmed or memory stays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from tests.adversary.attacks import ATTACKS
+from tests.adversary.wire import Peer
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LEASE = 1  # second
+SESSION_LIMIT = 64 << 20
+MOST_GROWTH = 64 << 20  # of the daemon's resident memory, after an attack
+MOST_STEP = 20.0  # seconds: the victim's slowest step, on any machine
+
+
+@dataclass
+class Training:
+    """What a victim reported."""
+
+    digest: str
+    seconds: list[float]
+
+    def percentile(self, p: float) -> float:
+        """The time that a share `p` of the steps stayed below."""
+        return sorted(self.seconds)[min(int(len(self.seconds) * p), len(self.seconds) - 1)]
+
+
+class Engine:
+    """A daemon on a unix socket (the victim's) and a TCP port (the attackers')."""
+
+    def __init__(self, build: Path, folder: Path):
+        self.folder = folder
+        self.log = open(folder / "engine.log", "w+")  # noqa: SIM115 - lives as long as the process
+        self.socket = f"unix:{folder / 'engine.sock'}"
+        with __import__("socket").socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.tcp = f"127.0.0.1:{free.getsockname()[1]}"
+        flags = ["--listen", self.socket, "--listen", self.tcp, "--token-file", str(folder / "token"),
+                 "--admin-token-file", str(folder / "admin-token"), "--lease", str(LEASE),
+                 "--session-memory-limit", str(SESSION_LIMIT)]
+        self.process = subprocess.Popen([str(build / "bin/teletensord"), *flags], stdout=self.log, stderr=self.log,
+                                        env={**os.environ, "TELETENSOR_CUDA_PLUGIN": ""})
+        deadline = time.monotonic() + 30
+        while not (folder / "engine.sock").exists():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit(f"the daemon did not start: {(folder / 'engine.log').read_text()}")
+            time.sleep(0.05)
+        self.token, self.admin_token = ((folder / name).read_text().strip() for name in ("token", "admin-token"))
+
+    @property
+    def resident(self) -> int:
+        """Bytes."""
+        return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+    def allocated(self) -> int:
+        """Bytes of all tensors; asked over the wire, so that the engine has to answer."""
+        status = Peer(self.socket, self.admin_token).status()
+        return sum(d.memory.allocated for d in status.devices)
+
+    def settle(self) -> None:
+        """Waits until no session is left: leases run out, and what they held is given back."""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            status = Peer(self.socket, self.admin_token).status()
+            if not status.sessions:
+                break
+            time.sleep(0.2)
+        time.sleep(1)
+
+    def environment(self, build: Path) -> dict[str, str]:
+        """A real client's, of this engine."""
+        path = os.pathsep.join([str(build / "python"), str(ROOT)])
+        return {**os.environ, "PYTHONPATH": path, "TELETENSOR_ADDRESS": self.socket, "TELETENSOR_TOKEN": self.token}
+
+    def stop(self) -> int:
+        """Ends it; gives its exit status."""
+        self.process.terminate()
+        return self.process.wait(30)
+
+
+def train(engine: Engine, client_build: Path, steps: int) -> Training:
+    """Runs a victim to its end."""
+    done = subprocess.run([sys.executable, "-m", "tests.adversary.victim", str(steps)], cwd=ROOT, capture_output=True,
+                          text=True, env=engine.environment(client_build), timeout=600)
+    if done.returncode != 0:
+        raise RuntimeError(f"the victim failed: {done.stderr[-3000:]}")
+    report = json.loads(done.stdout.splitlines()[-1])
+    return Training(report["digest"], report["seconds"])
+
+
+@dataclass
+class Outcome:
+    """What an attack came to."""
+
+    attack: str
+    same: bool
+    training: Training | None
+    growth: int
+    left: int
+    complaint: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether victim and daemon are unharmed."""
+        return not self.complaint
+
+
+def suffer(engine: Engine, client_build: Path, attack: str, steps: int, alone: Training, seed: int) -> Outcome:
+    """Trains a victim beside two attackers; then looks at what they left."""
+    engine.settle()
+    resident, allocated = engine.resident, engine.allocated()
+    command = [sys.executable, "-m", "tests.adversary.attacks", attack, engine.tcp, engine.token]
+    attackers = [subprocess.Popen([*command, str(seed + i)], cwd=ROOT, env=engine.environment(client_build),
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for i in range(2)]
+    time.sleep(1)
+    training, complaint = None, ""
+    try:
+        training = train(engine, client_build, steps)
+    except (RuntimeError, subprocess.TimeoutExpired) as error:
+        complaint = str(error)
+    for attacker in attackers:
+        if attacker.poll() is not None:
+            complaint = complaint or f"an attacker ended by itself: {attacker.stderr.read()[-2000:]}"
+        attacker.kill()
+        attacker.wait()
+    if engine.process.poll() is not None:
+        return Outcome(attack, False, training, 0, 0, f"the daemon ended with {engine.process.returncode}")
+    engine.settle()
+    growth, left = engine.resident - resident, engine.allocated() - allocated
+    same = training is not None and training.digest == alone.digest
+    checks = [(same, "the victim's weights differ"), (left == 0, f"{left} bytes stay allocated"),
+              (growth <= MOST_GROWTH, f"the daemon has grown by {growth >> 20} MB"),
+              (training is not None and max(training.seconds) < MOST_STEP, "the victim starved")]
+    complaint = complaint or "; ".join(what for ok, what in checks if not ok)
+    return Outcome(attack, same, training, growth, left, complaint)
+
+
+def show(outcomes: list[Outcome], alone: Training, console: Console) -> None:
+    """One line per attack."""
+    table = Table("attack", "weights", "step p50 / p99 / max, ms", "p50 of alone", "memory left", "verdict")
+    for o in outcomes:
+        times = [o.training.percentile(0.5), o.training.percentile(0.99), max(o.training.seconds)] if o.training else []
+        table.add_row(o.attack, "identical" if o.same else "[red]differ[/red]",
+                      " / ".join(f"{t * 1e3:.1f}" for t in times),
+                      f"{times[0] / alone.percentile(0.5):.1f}x" if times else "", f"{o.growth / 2**20:+.0f} MB",
+                      "ok" if o.ok else f"[red]{o.complaint}[/red]")
+    console.print(table)
+    bad = sum(not o.ok for o in outcomes)
+    console.print(f"adversary: {len(outcomes)} attacks, {bad} did harm")
+
+
+def main() -> int:
+    """Runs the attacks; gives 1 where one did harm."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=600, help="of the victim's training (default: 600)")
+    parser.add_argument("--only", default="", help="run the attacks whose name contains this")
+    parser.add_argument("--build", type=Path, default=ROOT / "build", help="whose daemon runs (default: build)")
+    parser.add_argument("--seed", type=int, default=1, help="of the random attacks")
+    args = parser.parse_args()
+    console, client = Console(), ROOT / "build"
+    names = [name for name in ATTACKS if args.only in name]
+    outcomes = []
+    with tempfile.TemporaryDirectory() as folder:
+        engine = Engine(args.build.resolve(), Path(folder))
+        alone = train(engine, client, args.steps)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=console) as progress:
+            task = progress.add_task("attacks", total=len(names))
+            for name in names:
+                progress.update(task, description=name)
+                outcomes.append(suffer(engine, client, name, args.steps, alone, args.seed))
+                progress.advance(task)
+                if engine.process.poll() is not None:
+                    break
+        show(outcomes, alone, console)
+        log = (Path(folder) / "engine.log").read_text(errors="replace")
+        if engine.process.poll() is None and engine.stop() != 0:
+            console.print("[red]the daemon did not end well[/red]")
+            outcomes[-1].complaint = "the daemon did not end well"
+        for mark in ("ThreadSanitizer", "AddressSanitizer", "runtime error:"):
+            if mark in log:
+                console.print(log[log.index(mark):][:6000], markup=False)
+                outcomes[-1].complaint = f"{mark} reported"
+    return int(any(not o.ok for o in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

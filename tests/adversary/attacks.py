@@ -1,0 +1,401 @@
+"""What a hostile client does. Each attack goes on until its process is killed.
+
+Usage: ``python -m tests.adversary.attacks NAME ADDRESS TOKEN SEED``
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import queue
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import grpc
+import h2.config
+import h2.connection
+import h2.events
+
+from tests.adversary.wire import ADMIN, ENGINE, Peer, instruction, message
+
+FLOAT32, CPU = 8, 0
+Attack = Callable[[str, str, random.Random], None]
+
+
+def _frames(*frames):
+    """Frames, numbered from 1, and a stream that stays open after them."""
+    for sequence, frame in enumerate(frames, 1):
+        frame.sequence = sequence
+        yield frame
+    threading.Event().wait(5)
+
+
+def _new_session(address: str, token: str):
+    peer = Peer(address, token)
+    return peer, peer.hello(client="adversary").session_key
+
+
+def _one_session(address: str, token: str, *frames) -> None:
+    """Sends frames in a session of its own and reads the replies until the engine has had enough."""
+    peer, key = _new_session(address, token)
+    try:
+        for reply in peer.session(key, _frames(*frames)):
+            if reply.HasField("fault"):
+                break
+    finally:
+        peer.close()
+
+
+# ---- Without a token
+
+
+def held_reflection_streams(address: str, token: str, rng: random.Random) -> None:
+    """Opens reflection streams without a token and never ends them."""
+    while True:
+        peers = [Peer(address, "") for _ in range(20)]
+        never = threading.Event()
+        calls = []
+        for peer, _ in itertools.product(peers, range(100)):
+            call = peer.channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
+            calls.append(call(iter(lambda: never.wait(10) and b"", None)))
+        time.sleep(3)
+        for peer in peers:
+            peer.close()
+
+
+def unfinished_hellos(address: str, token: str, rng: random.Random) -> None:
+    """Sends, on many streams of one connection, all but the last byte of a Hello of 16 MB."""
+    host, port = address.rsplit(":", 1)
+    while True:
+        try:
+            _send_unfinished_hellos(host, int(port))
+        except (OSError, h2.exceptions.ProtocolError):
+            time.sleep(0.2)  # the engine closed the connection
+
+
+def _send_unfinished_hellos(host: str, port: int) -> None:
+    body = 16 << 20
+    deadline = time.monotonic() + 5
+    with socket.create_connection((host, port), timeout=2) as link:
+        http = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
+        http.initiate_connection()
+        headers = [(":method", "POST"), (":path", ENGINE + "Hello"), (":scheme", "http"), (":authority", host),
+                   ("content-type", "application/grpc"), ("te", "trailers")]
+        unsent = {}
+        for _ in range(120):
+            stream = http.get_next_available_stream_id()
+            http.send_headers(stream, headers)
+            http.send_data(stream, b"\0" + body.to_bytes(4, "big"))
+            unsent[stream] = body - 1
+        while time.monotonic() < deadline:
+            for stream, left in unsent.items():
+                size = min(left, http.local_flow_control_window(stream), http.max_outbound_frame_size) if left else 0
+                if size > 0:
+                    http.send_data(stream, bytes(size))
+                    unsent[stream] -= size
+            link.sendall(http.data_to_send())
+            link.settimeout(0.05)
+            try:
+                received = link.recv(1 << 16)
+            except TimeoutError:
+                continue
+            if not received:
+                return
+            for event in http.receive_data(received):
+                if isinstance(event, (h2.events.StreamReset, h2.events.StreamEnded)):
+                    unsent.pop(event.stream_id, None)
+
+
+def guessed_tokens(address: str, token: str, rng: random.Random) -> None:
+    """Guesses tokens and session keys."""
+    peer = Peer(address, "")
+    while True:
+        peer.token = rng.randbytes(32).hex()
+        for call in (peer.hello, peer.status):
+            try:
+                call()
+            except grpc.RpcError:
+                continue
+            raise SystemExit("a guessed token was taken")
+        try:
+            next(peer.session(rng.randbytes(32).hex(), iter([message("Frame")(sequence=1)])), None)
+        except grpc.RpcError:
+            continue
+        raise SystemExit("a guessed session was found")
+
+
+# ---- With the token of a user
+
+
+def session_flood(address: str, token: str, rng: random.Random) -> None:
+    """Opens as many sessions as it gets, and leaves them."""
+    while True:
+        peer = Peer(address, token)
+        try:
+            for _ in range(200):
+                peer.hello(client="\x1b[31mflood\n" * 40)
+        except grpc.RpcError:
+            time.sleep(0.1)
+        peer.close()
+
+
+def empty_instructions(address: str, token: str, rng: random.Random) -> None:
+    """Sends frames of 16 MB that are nothing but empty instructions."""
+    body = b"\x08\x01" + b"\x12\x00" * ((16 << 19) - 16)
+    while True:
+        peer, key = _new_session(address, token)
+        try:
+            for _ in peer.session(key, iter([body])):
+                pass
+        except grpc.RpcError:
+            pass
+        peer.close()
+
+
+def many_reads(address: str, token: str, rng: random.Random) -> None:
+    """Asks for one value as often as a frame has room for it, and does not read the answers."""
+    frame = message("Frame")()
+    instruction(frame, "zeros", [64], FLOAT32, CPU, result=1)
+    for request in range(1, 200_000):
+        frame.reads.add(request=request, handle=1)
+    while True:
+        try:
+            _one_session(address, token, frame)
+        except grpc.RpcError:
+            continue
+
+
+def instruction_bombs(address: str, token: str, rng: random.Random) -> None:
+    """Names as many results, errors and source lines as it may, and releases none."""
+    while True:
+        frames, name = [], 1
+        for _ in range(8):
+            frame = message("Frame")()
+            for i in range(20_000):
+                op = ("zeros", "matmul")[i % 2]
+                args = ([0], FLOAT32, CPU) if op == "zeros" else (("h", name - 1), ("h", name - 1))
+                instruction(frame, op, *args, result=name).site = i
+                frame.sites.add(id=i, file="x" * 50, line=i)
+                name += 1
+            frames.append(frame)
+        try:
+            _one_session(address, token, *frames)
+        except grpc.RpcError:
+            continue
+
+
+def memory_hog(address: str, token: str, rng: random.Random) -> None:
+    """Takes memory until it is refused, again and again."""
+    while True:
+        frame = message("Frame")()
+        for name in range(1, 2000):
+            instruction(frame, "full", [rng.choice([10, 1000, 1 << 20, 1 << 26])], 1.0, FLOAT32, CPU, result=name)
+        frame.reads.add(request=1, handle=1999)
+        try:
+            _one_session(address, token, frame)
+        except grpc.RpcError:
+            continue
+
+
+def endless_work(address: str, token: str, rng: random.Random) -> None:
+    """Sends minutes of work and drops the connection."""
+    while True:
+        frame = message("Frame")()
+        instruction(frame, "full", [1024, 1024], 1.0, FLOAT32, CPU, result=1)
+        for name in range(2, 3000):
+            instruction(frame, "matmul", ("h", 1), ("h", 1), result=name).release.append(name - 1 if name > 2 else 0)
+            if name == 2:
+                frame.instructions[-1].ClearField("release")
+        peer, key = _new_session(address, token)
+        frame.sequence = 1
+        replies = peer.session(key, _frames(frame))
+        threading.Timer(rng.uniform(0.1, 1.5), replies.cancel).start()
+        try:
+            next(replies, None)
+        except grpc.RpcError:
+            pass
+        peer.close()
+
+
+def killed_clients(address: str, token: str, rng: random.Random) -> None:
+    """Starts real clients with queued work and kills them."""
+    script = """
+import teletensor as torch
+x = torch.randn(512, 512, requires_grad=True)
+print("busy", flush=True)
+while True:
+    y = (x @ x).relu(); y.sum().backward(); x.grad = None; y.cpu()
+"""
+    while True:
+        with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as client:
+            client.stdout.readline()
+            time.sleep(rng.uniform(0, 0.5))
+            client.kill()
+
+
+def unread_downloads(address: str, token: str, rng: random.Random) -> None:
+    """Asks for many downloads, of tensors that are there and that never will be, and reads none."""
+    while True:
+        peer, key = _new_session(address, token)
+        frame = message("Frame")()
+        instruction(frame, "full", [1 << 20], 1.0, FLOAT32, CPU, result=1)
+        try:
+            next(peer.session(key, _frames(frame)), None)
+            calls = [peer.download(key, 1, rng.choice([1, 1 << 40])) for _ in range(300)]
+            time.sleep(2)
+            del calls
+        except grpc.RpcError:
+            pass
+        peer.close()
+
+
+def unfed_uploads(address: str, token: str, rng: random.Random) -> None:
+    """Announces uploads, feeds them a little, and waits."""
+    def chunks(number: int):
+        yield message("UploadChunk")(transfer=number, total_bytes=1 << 20, data=b"x" * 1000)
+        time.sleep(30)
+
+    while True:
+        peer, key = _new_session(address, token)
+        try:
+            calls = [peer.upload(key, chunks(n)) for n in range(1, 300)]
+            time.sleep(2)
+            del calls
+        except grpc.RpcError:
+            pass
+        peer.close()
+
+
+# ---- Anything, in any order
+
+
+class Walk:
+    """A client that keeps what it has done in mind and takes random steps, most of them wrong."""
+
+    def __init__(self, address: str, token: str, rng: random.Random):
+        self.address, self.token, self.rng = address, token, rng
+        self.names = [0, 1, 2, 1 << 40]
+        self.next_name = 10
+        self.sequence = 0
+        self.open()
+
+    def open(self, resume: bytes = b"") -> None:
+        """A new connection; for an old session where a key is given."""
+        self.peer = Peer(self.address, self.token)
+        hello = self.peer.hello(resume_key=resume, client="walk")
+        self.key, self.sequence = hello.session_key.encode() if isinstance(hello.session_key, str) else hello.session_key, hello.executed
+        self.frames: queue.Queue = queue.Queue()
+        self.replies = self.peer.session(self.key, iter(self.frames.get, None))
+
+    def number(self) -> int:
+        """Small, or at an edge."""
+        return self.rng.choice([0, 1, -1, 2, 3, 4, 7, 64, -(1 << 63), (1 << 63) - 1, 1 << 31, self.rng.randrange(100)])
+
+    def argument(self):
+        """Anything that an instruction can hold."""
+        return self.rng.choice([
+            lambda: ("h", self.rng.choice(self.names) % (1 << 63)), self.number, self.number, lambda: self.rng.random(),
+            lambda: [self.number() for _ in range(self.rng.randrange(5))], lambda: None,
+            lambda: self.rng.randbytes(self.rng.randrange(64)), lambda: self.rng.random() < 0.5])()
+
+    def frame(self):
+        """Some instructions, mostly of tensors that are there."""
+        frame = message("Frame")(sequence=self.sequence + 1)
+        for _ in range(self.rng.randrange(1, 8)):
+            name, self.next_name = self.next_name, self.next_name + 4
+            if self.rng.random() < 0.5:
+                size = [self.rng.randrange(5) for _ in range(self.rng.randrange(4))]
+                instruction(frame, "full", size, 1.0, FLOAT32, CPU, result=name)
+            else:
+                op = self.rng.choice(OPERATORS)
+                instruction(frame, op, *[self.argument() for _ in range(self.rng.randrange(5))], result=name)
+            self.names = self.names[-20:] + [name]
+        if self.rng.random() < 0.5:
+            frame.reads.add(request=self.rng.randrange(10), handle=self.rng.choice(self.names) % (1 << 63))
+        return frame
+
+    def send(self) -> None:
+        """A frame, sometimes with bytes changed."""
+        encoded = bytearray(self.frame().SerializeToString())
+        if self.rng.random() < 0.1:
+            encoded[self.rng.randrange(len(encoded))] = self.rng.randrange(256)
+        self.frames.put(bytes(encoded))
+        reply = next(self.replies, None)
+        if reply is None or reply.HasField("fault"):
+            raise EOFError
+        self.sequence = reply.executed
+
+    def break_link(self) -> None:
+        """Drops the connection in the middle of something, and sometimes comes back for the session."""
+        self.frames.put(self.frame().SerializeToString())
+        self.leave()
+        self.open(resume=self.key if self.rng.random() < 0.7 else b"")
+
+    def transfer(self) -> None:
+        """An upload that is cut short, or a download that is not read."""
+        if self.rng.random() < 0.5:
+            chunk = message("UploadChunk")(transfer=self.number() % (1 << 63), total_bytes=self.number() % (1 << 63),
+                                           data=self.rng.randbytes(100), through_shared_memory=self.rng.random() < 0.2)
+            self.peer.upload(self.key, iter([chunk]))
+        else:
+            self.peer.download(self.key, self.rng.choice(self.names) % (1 << 63), self.sequence)
+
+    def leave(self) -> None:
+        """Ends the connection without a word."""
+        self.frames.put(None)
+        self.peer.close()
+
+    def step(self) -> None:
+        """One of the above."""
+        self.rng.choices([self.send, self.break_link, self.transfer], [20, 1, 2])[0]()
+
+
+OPERATORS: list[str] = []
+
+
+def random_walk(address: str, token: str, rng: random.Random) -> None:
+    """Mixes valid work, invalid frames, cut links, resumed sessions and broken transfers, in any order."""
+    from tests.adversary.wire import operators
+
+    OPERATORS.extend(operators())
+    while True:
+        try:
+            walk = Walk(address, token, rng)
+            for _ in range(rng.randrange(1, 300)):
+                walk.step()
+        except (grpc.RpcError, EOFError, StopIteration, ValueError):
+            pass
+        finally:
+            if "walk" in locals():
+                walk.leave()
+
+
+def administration(address: str, token: str, rng: random.Random) -> None:
+    """Asks, as a user, for what only the administrator may do."""
+    peer = Peer(address, token)
+    while True:
+        for name in ("Drain", "EmptyCache", "Snapshot", "EndSession"):
+            call = peer.channel.unary_unary(ADMIN + name, lambda b: b, lambda b: b)
+            try:
+                call(b"\x08\x01" if name == "EndSession" else b"", metadata=[("authorization", f"Bearer {token}")], timeout=5)
+            except grpc.RpcError:
+                continue
+            raise SystemExit(f"a user's token was enough for {name}")
+
+
+ATTACKS: dict[str, Attack] = {attack.__name__: attack for attack in (
+    held_reflection_streams, unfinished_hellos, guessed_tokens, session_flood, empty_instructions, many_reads,
+    instruction_bombs, memory_hog, endless_work, killed_clients, unread_downloads, unfed_uploads, random_walk,
+    administration)}
+
+
+if __name__ == "__main__":
+    name, address, token, seed = sys.argv[1:]
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    ATTACKS[name](address, token, random.Random(int(seed)))

@@ -1,0 +1,106 @@
+"""The wire without a client: messages of proto/teletensor/v1 and raw gRPC calls, for clients that misbehave."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import tempfile
+from pathlib import Path
+
+import grpc
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+ENGINE, ADMIN = "/teletensor.v1.Engine/", "/teletensor.v1.Admin/"
+
+
+@functools.cache
+def _pool() -> descriptor_pool.DescriptorPool:
+    with tempfile.NamedTemporaryFile() as out:
+        files = ["teletensor/v1/engine.proto", "teletensor/v1/admin.proto"]
+        subprocess.run(["protoc", f"-I{ROOT / 'proto'}", f"--descriptor_set_out={out.name}", *files], check=True)
+        descriptors = descriptor_pb2.FileDescriptorSet.FromString(Path(out.name).read_bytes())
+    pool = descriptor_pool.DescriptorPool()
+    for file in descriptors.file:
+        pool.Add(file)
+    return pool
+
+
+@functools.cache
+def message(name: str):
+    """The class of a message: ``message("Frame")``."""
+    return message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"teletensor.v1.{name}"))
+
+
+class Peer:
+    """A connection of its own to an engine. What it sends is bytes, or messages; nothing is checked."""
+
+    def __init__(self, address: str, token: str):
+        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1),
+                   ("grpc.max_send_message_length", -1), ("grpc.enable_retries", 0)]
+        self.channel = grpc.insecure_channel(address, options)
+        self.token = token
+
+    def close(self) -> None:
+        """Drops the connection; calls under way end."""
+        self.channel.close()
+
+    def hello(self, **fields):
+        """Opens a session; returns the reply."""
+        call = self.channel.unary_unary(ENGINE + "Hello", lambda m: m.SerializeToString(), message("HelloReply").FromString)
+        return call(message("HelloRequest")(**fields), metadata=[("authorization", f"Bearer {self.token}")], timeout=20)
+
+    def session(self, key: bytes, frames):
+        """The ordered stream: an iterator of frames (or bytes) in, an iterator of replies out."""
+        encode = lambda f: f if isinstance(f, bytes) else f.SerializeToString()  # noqa: E731
+        call = self.channel.stream_stream(ENGINE + "Session", encode, message("Reply").FromString)
+        return call(frames, metadata=[("teletensor-session", key)])
+
+    def upload(self, key: bytes, chunks):
+        """An upload; returns its future."""
+        call = self.channel.stream_unary(ENGINE + "Upload", lambda m: m.SerializeToString(), None)
+        return call.future(chunks, metadata=[("teletensor-session", key)])
+
+    def download(self, key: bytes, handle: int, after: int):
+        """A download, whose chunks come where they are asked for."""
+        call = self.channel.unary_stream(ENGINE + "Download", lambda m: m.SerializeToString(), None)
+        request = message("DownloadRequest")(handle=handle, after=after)
+        return call(request, metadata=[("teletensor-session", key)])
+
+    def status(self, token: str | None = None):
+        """What the engine says of itself; with the administrator's token, of its sessions too."""
+        call = self.channel.unary_unary(ADMIN + "Status", lambda m: m.SerializeToString(), message("StatusReply").FromString)
+        return call(message("StatusRequest")(), metadata=[("authorization", f"Bearer {token or self.token}")], timeout=20)
+
+
+@functools.cache
+def operators() -> dict[str, int]:
+    """The operators' numbers by name."""
+    import sys
+
+    sys.path.insert(0, str(ROOT))
+    from engine.generate.declaration import load
+
+    return {op.name: op.entry["id"] for op in load(ROOT / "engine/ops")}
+
+
+def instruction(frame, op: str, *args, result: int = 0, count: int = 0):
+    """Appends an instruction: integers, floats and bytes as they are, lists as integers, ``("h", n)`` a handle."""
+    added = frame.instructions.add(op=operators()[op], result=result, result_count=count)
+    for arg in args:
+        wire = added.args.add()
+        if isinstance(arg, tuple):
+            wire.handle = arg[1]
+        elif isinstance(arg, bool):
+            wire.boolean = arg
+        elif isinstance(arg, int):
+            wire.integer = arg
+        elif isinstance(arg, float):
+            wire.real = arg
+        elif isinstance(arg, bytes):
+            wire.characters = arg
+        elif arg is None:
+            wire.none = True
+        else:
+            wire.integers.values.extend(arg)
+    return added
