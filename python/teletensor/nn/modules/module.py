@@ -245,9 +245,9 @@ class Module(ModuleState):
             if module is not None:
                 yield from module.named_modules(memo, f"{prefix}{'.' if prefix else ''}{name}", remove_duplicate)
 
-    def modules(self) -> Iterator[Module]:
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """Itself and everything below."""
-        return (module for _, module in self.named_modules())
+        return (module for _, module in self.named_modules(remove_duplicate=remove_duplicate))
 
     def named_children(self):
         """(name, module) of the direct submodules."""
