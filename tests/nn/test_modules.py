@@ -152,6 +152,12 @@ def test_saving_and_loading_are_the_module_s_own(torch):
     assert other[0].seen is None
 
 
+def test_versions_are_saved_in_files(torch, tmp_path):
+    state = torch.nn.Sequential(torch.nn.BatchNorm1d(2)).state_dict()
+    torch.save(state, tmp_path / "state")
+    assert torch.load(tmp_path / "state")._metadata == state._metadata == {"": {"version": 1}, "0": {"version": 2}}
+
+
 def test_batch_norm_of_an_old_file(torch):
     old = torch.nn.BatchNorm1d(2)
     state = {k: v for k, v in old.state_dict().items() if k != "num_batches_tracked"}
