@@ -1,6 +1,8 @@
 """Arguments that were accepted and changed nothing: each is used, or refused."""
 
+import ast
 import random
+from pathlib import Path
 
 import pytest
 
@@ -69,12 +71,15 @@ REFUSED = [
     (lambda t, x: t.randint_like(x, 3, more=1), TypeError),
     (lambda t, x: t.repeat_interleave(x, 2, output_size=3), RuntimeError),
     (lambda t, x: t.repeat_interleave(x, t.tensor([1, 2]), output_size=4), RuntimeError),
+    (lambda t, x: t.segment_reduce(x, "sum", lengths=t.tensor([2]), indices=t.tensor([0, 0])), RuntimeError),
+    (lambda t, x: t.set_printoptions(profile="long"), ValueError),
     (lambda t, x: t.autograd.grad(x, x, is_grads_batched=True), NotImplementedError),
     (lambda t, x: t.autograd.functional.jacobian(t.sin, x, strict=True), NotImplementedError),
     (lambda t, x: t.autograd.functional.vjp(t.sin, x, x, strict=True), NotImplementedError),
     (lambda t, x: t.autograd.functional.jvp(t.sin, x, x, strict=True), NotImplementedError),
     (lambda t, x: t.func.jvp(t.sin, (x,), (x,), strict=True), NotImplementedError),
     (lambda t, x: t.func.jacrev(t.sin, more=1), TypeError),
+    (lambda t, x: t.func.jacfwd(t.sin, randomness="same"), NotImplementedError),
     (lambda t, x: t.autograd.gradcheck(t.sin, x, more=1), TypeError),
     (lambda t, x: t.autograd.gradcheck(t.sin, x, check_forward_ad=True), NotImplementedError),
     (lambda t, x: t.utils.checkpoint.checkpoint(t.sin, x, use_reentrant=True, context_fn=lambda: None), ValueError),
@@ -131,6 +136,17 @@ def test_orders_are_the_generator_s_or_the_seed_s(torch, order):
     assert first != second and [order(data, None), order(data, None)] == [first, second]
 
 
+def test_profiles_of_printing(torch):
+    try:
+        torch.set_printoptions(profile="short")
+        assert repr(torch.tensor([0.125])) == "tensor([0.12])"
+        torch.set_printoptions(profile="full", precision=3)
+        assert repr(torch.zeros(2000)).count("0.") == 2000
+    finally:
+        torch.set_printoptions(profile="default")
+    assert repr(torch.tensor([0.125])) == "tensor([0.1250])" and "..." in repr(torch.zeros(2000))
+
+
 def test_a_loader_s_timeout(torch):
     import threading
 
@@ -183,3 +199,44 @@ def test_contexts_of_a_checkpoint(torch):
     assert entered == ["forward"]
     result.sum().backward()
     assert entered == ["forward", "again"]
+
+
+# Arguments that choose how something is computed or kept in memory, not what comes out.
+HINTS = {
+    "chunk_size", "check_undefined_grad", "check_grad_dtypes", "debug", "determinism_check", "enable_nested_tensor",
+    "fast_mode", "foreach", "mask_check", "masked", "memory_format", "non_blocking", "nondet_tol", "sparse", "vectorize",
+}  # fmt: skip
+
+# Called with more than they need: hooks, overridden methods, names that PyTorch has for what does nothing here.
+UNUSED = {
+    ("autograd/__init__.py", "volatile"), ("nn/functional.py", "return_indices"), ("nn/modules/linear.py", "args"),
+    ("nn/modules/linear.py", "kwargs"), ("nn/parameter.py", "args"), ("nn/parameter.py", "kwargs"),
+    ("nn/utils/spectral_norm.py", "inputs"), ("nn/utils/weight_norm.py", "inputs"), ("optim/adaptive.py", "group"),
+    ("utils/checkpoint.py", "args"), ("utils/checkpoint.py", "devices"), ("utils/checkpoint.py", "states"),
+    ("utils/checkpoint.py", "device_type"), ("utils/data/sampler.py", "data_source"),
+}  # fmt: skip
+
+
+def unused_arguments(source: str) -> list[str]:
+    """The arguments of functions that do more than to raise and whose bodies never name them."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.FunctionDef) or node.name in ("__exit__", "__init_subclass__"):
+            continue
+        body = [s for s in node.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+        if not body or all(isinstance(s, (ast.Raise, ast.Pass)) for s in body):
+            continue
+        a = node.args
+        names = [x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg) if x is not None]
+        used = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name)}
+        found += [n for n in names if n not in used and n not in ("self", "cls") and not n.startswith("_")]
+    return found
+
+
+@pytest.mark.parametrize("folder", ["nn", "optim", "autograd", "func", "utils"])
+def test_no_argument_is_ignored(torch, folder):
+    root = Path(torch.__file__).resolve().parent
+    for path in sorted((root / folder).rglob("*.py")):
+        name = path.relative_to(root).as_posix()
+        ignored = [a for a in unused_arguments(path.read_text()) if a not in HINTS and (name, a) not in UNUSED]
+        assert not ignored, f"{name} accepts and ignores {ignored}"

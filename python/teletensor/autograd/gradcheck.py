@@ -68,8 +68,8 @@ def gradcheck(
     """
     import numpy as np
 
-    if check_forward_ad or not check_backward_ad or check_batched_forward_grad:
-        raise NotImplementedError("gradcheck checks gradients backward only")
+    if check_forward_ad or not check_backward_ad or check_batched_grad or check_batched_forward_grad:
+        raise NotImplementedError("gradcheck checks gradients backward only, one at a time")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     checked = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
     if not checked:

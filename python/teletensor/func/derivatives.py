@@ -180,7 +180,13 @@ def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
 
 
 def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, randomness: str = "error") -> Callable:
-    """The same, by a pass for each element of the input: for functions with fewer inputs than outputs."""
+    """The same, by a pass for each element of the input: for functions with fewer inputs than outputs.
+
+    Args:
+        randomness: as vmap's.
+    """
+    if randomness not in ("error", "different"):
+        raise NotImplementedError(f"[jacfwd] randomness is 'error' or 'different', got {randomness!r}")
 
     @wraps(func)
     def differentiated(*args: Any):

@@ -122,6 +122,6 @@ def checkpoint_sequential(functions, segments: int, input, use_reentrant: bool |
 
     size, start = len(functions) // segments, 0
     for _ in range(segments - 1):
-        input = checkpoint(run(start, start + size), input, **kwargs)
+        input = checkpoint(run(start, start + size), input, use_reentrant=use_reentrant, **kwargs)
         start += size
     return run(start, len(functions))(input)
