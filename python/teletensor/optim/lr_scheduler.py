@@ -9,7 +9,12 @@ from collections.abc import Iterable
 
 from ._cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from ._scheduler import (
-    ByFunctions, LRScheduler, OfSchedulers, require_optimizer, set_value, warn_of_epoch,
+    ByFunctions,
+    LRScheduler,
+    OfSchedulers,
+    require_optimizer,
+    set_value,
+    warn_of_epoch,
 )  # fmt: skip
 from .optimizer import Optimizer
 

@@ -43,7 +43,7 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-globals().update({
-    name: type(name, (_ConstantPad if name.startswith("Constant") else _Pad,), {"mode": mode, "ndim": n, "__doc__": f"Pads the last {n} dimensions ({mode}).", "__module__": __name__})
-    for name, (mode, n) in _TABLE.items()
-})  # fmt: skip
+for _name, (_mode, _n) in _TABLE.items():
+    _base = _ConstantPad if _name.startswith("Constant") else _Pad
+    _members = {"mode": _mode, "ndim": _n, "__doc__": f"Pads the last {_n} dimensions ({_mode}).", "__module__": __name__}
+    globals()[_name] = type(_name, (_base,), _members)
