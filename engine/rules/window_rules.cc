@@ -15,8 +15,9 @@ struct Window {
 
   int64_t extent() const { return dilation * (kernel - 1) + 1; }
   int64_t places(int64_t size, bool ceil_mode = false) const {
-    int64_t room = size + 2 * padding - extent();
-    int64_t n = (room < 0 ? -1 : (room + (ceil_mode ? stride - 1 : 0)) / stride) + 1;
+    // Rounded down, also below 0: with ceil_mode a window may be larger than the padded input.
+    int64_t room = size + 2 * padding - extent() + (ceil_mode ? stride - 1 : 0);
+    int64_t n = (room >= 0 ? room / stride : -((stride - 1 - room) / stride)) + 1;
     // A window must start inside the input or its left padding.
     return ceil_mode && (n - 1) * stride >= size + padding ? n - 1 : n;
   }

@@ -105,6 +105,15 @@ client::Tensors call_op(uint16_t id, Args args, client::Session& session, absl::
 
 namespace {
 
+// `out=` beside `requires_grad=True`: the tensors that were given require it.
+PyObject* require_grad(PyObject* out) {
+  for (Py_ssize_t i = 0; i < (is_tensor(out) ? 1 : PyTuple_GET_SIZE(out)); ++i) {
+    const client::Tensor& target = handle_of(is_tensor(out) ? out : PyTuple_GET_ITEM(out, i));
+    client::set_requires_grad(target, true, current_site(*target->session));
+  }
+  return Py_NewRef(out);
+}
+
 PyObject* call_resizing(const Op& op, uint16_t id, const ParsedArgs& parsed, const PythonCall& call,
                         client::Session& session) {
   PyObject* out = given_out(call);
@@ -137,11 +146,13 @@ PyObject* call_entry(const Entry& entry, const PythonCall& call, bool in_place) 
       client::Session& session = parsed.session ? *parsed.session : current_session();
       if (in_place) parsed.into.assign(1, handle_of(call.self));
       if (!in_place && !parsed.into.empty() && !fits_out(op, &parsed)) {
-        return call_resizing(op, id, parsed, call, session);
+        Owned out(call_resizing(op, id, parsed, call, session));
+        return parsed.requires_grad ? require_grad(out.get()) : out.release();
       }
       client::Tensors results = call_op(id, parsed.args, session, parsed.into);
       if (in_place) return Py_NewRef(call.self);
-      if (!parsed.into.empty()) return Py_NewRef(given_out(call));
+      if (!parsed.into.empty())
+        return parsed.requires_grad ? require_grad(given_out(call)) : Py_NewRef(given_out(call));
       if (parsed.requires_grad) {
         for (client::Tensor& t : results) client::set_requires_grad(t, true, current_site(session));
       }

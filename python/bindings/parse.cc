@@ -7,10 +7,15 @@
 namespace tt::python {
 namespace {
 
-// Keywords that PyTorch's functions take and that say nothing here: accepted wherever they occur.
-bool is_ignored_keyword(std::string_view name) {
-  return name == "layout" || name == "memory_format" || name == "pin_memory" || name == "non_blocking" ||
-         name == "generator" || name == "copy";
+// Keywords that PyTorch's functions take and that change no value here: a layout in memory that is the usual one, how
+// the result's memory is arranged or pinned, no generator. `generator=` of functions that draw is Python's
+// (_generator.py).
+bool is_ignored_keyword(std::string_view name, PyObject* value) {
+  if (name == "layout") {
+    return value == Py_None ||
+           (PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, "torch.strided") == 0);
+  }
+  return name == "memory_format" || name == "pin_memory" || (name == "generator" && value == Py_None);
 }
 
 // NumPy's spelling of a parameter.
@@ -102,7 +107,7 @@ class Binder {
         if (!set_out(value)) return false;
       } else if (name == "requires_grad") {
         out_->requires_grad = PyObject_IsTrue(value) == 1;
-      } else if (!is_ignored_keyword(name)) {
+      } else if (!is_ignored_keyword(name, value)) {
         return refuse(text("got an unexpected keyword argument '", name, "'"));
       }
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from . import _C
 from ._C import Tensor
 from ._landing import lands, lands_exactly
@@ -116,12 +118,19 @@ def tensor_split(input: Tensor, indices_or_sections, dim: int = 0) -> tuple[Tens
     return tuple(input.narrow(dim, a, max(b - a, 0)) for a, b in zip([0, *ends], [*ends, size]))
 
 
+def _check_output_size(expected: int | None, size: int) -> None:
+    if expected is not None and expected != size:
+        raise RuntimeError(f"repeat_interleave: allocated size does not match required size, got output_size {expected} for {size}")
+
+
 def repeat_interleave(input: Tensor, repeats=None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
     """Each element (or slice along dim) so many times in a row. Waits where the times are a tensor's."""
     if repeats is None:  # of counts alone: the places they stand for
         return repeat_interleave(_torch.arange(input.shape[0], device=input.device), input, 0)
     if isinstance(repeats, int):
-        return _ops.repeat_interleave(input, repeats, dim)
+        result = _ops.repeat_interleave(input, repeats, dim)
+        _check_output_size(output_size, result.shape[0 if dim is None else dim])
+        return result
     if dim is None:
         input, dim = input.reshape(-1), 0
     if input.dim() == 0:
@@ -141,6 +150,7 @@ def repeat_interleave(input: Tensor, repeats=None, dim: int | None = None, *, ou
     if any(n < 0 for n in times):
         raise RuntimeError("repeats can not be negative")
     places = [i for i, n in enumerate(times) for _ in range(n)]
+    _check_output_size(output_size, len(places))
     return input.index_select(dim, _C.tensor(places, dtype=_C.int64, device=input.device))
 
 
@@ -153,10 +163,15 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     return _ops.take_along_dim(input, _torch.where(indices < 0, indices + size, indices), dim)
 
 
-def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype=None, device=None, requires_grad=False, **ignored) -> Tensor:
+def randint_like(
+    input: Tensor, low: int, high: int | None = None, *, dtype=None, device=None, requires_grad=False, layout=None,
+    memory_format=None, pin_memory=False, generator=None,
+) -> Tensor:  # fmt: skip
     """Integers from low (0, where one bound is given) to below high, with the sizes of a tensor."""
     low, high = (0, low) if high is None else (low, high)
-    return _ops.randint_like(input, low, high, dtype=dtype or input.dtype, device=device).requires_grad_(requires_grad)
+    with generator or contextlib.nullcontext():
+        drawn = _ops.randint_like(input, low, high, dtype=dtype or input.dtype, device=device, layout=layout)
+    return drawn.requires_grad_(requires_grad)
 
 
 def _number(name: str, value):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import random
 import secrets
 
 from . import _C
@@ -46,6 +47,12 @@ class Generator:
         self._state = state.clone()
         return self
 
+    def draw_in_client(self) -> random.Random:
+        """Random numbers for a decision of the client, such as an order of samples. Waits for the generator's state."""
+        seed, offset = self._state.tolist()
+        self._state = _C.tensor([seed, offset + 1], dtype=_C.int64)
+        return random.Random(f"{seed}:{offset}")
+
     def __enter__(self) -> Generator:
         self._session = _C.ops.get_rng_state()
         _C.ops.set_rng_state(self._state)
@@ -71,8 +78,11 @@ def with_generator(function):
 
 drawing_functions = {
     name: with_generator(getattr(_C.torch, name))
-    for name in ("rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson", "binomial")
-}
+    for name in (
+        "rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson", "binomial", "rand_like",
+        "randn_like",
+    )
+}  # fmt: skip
 for _name in (
     "bernoulli", "bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "multinomial", "normal_", "random_",
     "uniform_",

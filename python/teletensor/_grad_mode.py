@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import warnings
 
 from . import _C
 
@@ -10,17 +12,62 @@ is_grad_enabled = _C.is_grad_enabled
 is_inference_mode_enabled = _C.is_inference_mode
 
 
-class _Switch:
-    """A context manager that is a decorator too, with or without parentheses."""
+def _in_context(generator, context):
+    """A generator whose every step runs in a context of its own."""
 
-    def __new__(cls, function=None, *args, **kwargs):
-        self = super().__new__(cls)
-        if callable(function):
-            self.__init__()
-            return self(function)
-        return self
+    @functools.wraps(generator)
+    def wrapped(*args, **kwargs):
+        steps = generator(*args, **kwargs)
+        with context():
+            try:
+                value = steps.send(None)
+            except StopIteration as e:
+                return e.value
+        while True:
+            # Between the steps the caller's own switches are in force.
+            try:
+                sent = yield value
+            except GeneratorExit:
+                with context():
+                    steps.close()
+                raise
+            except BaseException as e:  # noqa: BLE001 - thrown into the generator, which decides
+                resume, argument = steps.throw, e
+            else:
+                resume, argument = steps.send, sent
+            with context():
+                try:
+                    value = resume(argument)
+                except StopIteration as e:
+                    return e.value
+
+    return wrapped
+
+
+class _Switch:
+    """A context manager that is a decorator too, of functions and of generators."""
 
     def __call__(self, function):
+        if inspect.isclass(function):
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+                "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
+                "the `__init__` method and nothing else.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            construct, context = function.__init__, self.clone
+
+            @functools.wraps(construct)
+            def __init__(instance, *args, **kwargs):
+                with context():
+                    construct(instance, *args, **kwargs)
+
+            function.__init__ = __init__
+            return function
+        if inspect.isgeneratorfunction(function):
+            return _in_context(function, self.clone)
+
         @functools.wraps(function)
         def wrapped(*args, **kwargs):
             with self.clone():
@@ -32,7 +79,15 @@ class _Switch:
         return type(self)()
 
 
-class no_grad(_Switch):  # noqa: N801 - PyTorch's name
+class _BareSwitch(_Switch):
+    """One that decorates without parentheses as well."""
+
+    def __new__(cls, function=None):
+        self = super().__new__(cls)
+        return self if function is None else self(function)
+
+
+class no_grad(_BareSwitch):  # noqa: N801 - PyTorch's name
     """Within it nothing is recorded for gradients."""
 
     enabled = False
@@ -50,33 +105,42 @@ class enable_grad(no_grad):  # noqa: N801
     enabled = True
 
 
-class set_grad_enabled(no_grad):  # noqa: N801
+class set_grad_enabled(_Switch):  # noqa: N801
     """Sets recording now; as a context manager, until its end."""
 
-    def __new__(cls, mode: bool):
-        return object.__new__(cls)
-
     def __init__(self, mode: bool):
-        self.enabled = mode
-        self.before = _C.set_grad_enabled(mode)
+        self.mode = bool(mode)
+        self.before = _C.set_grad_enabled(self.mode)
+
+    def __call__(self, function):
+        _C.set_grad_enabled(self.before)  # a decorator changes nothing before the function runs
+        return super().__call__(function)
 
     def __enter__(self) -> None:
-        _C.set_grad_enabled(self.enabled)
+        _C.set_grad_enabled(self.mode)
+
+    def __exit__(self, *exc) -> None:
+        _C.set_grad_enabled(self.before)
 
     def clone(self):
-        before = self.before
-        _C.set_grad_enabled(before)
-        return set_grad_enabled(self.enabled)
+        return set_grad_enabled(self.mode)
 
 
 class inference_mode(_Switch):  # noqa: N801
-    """As no_grad, and its results can never be recorded later."""
+    """As no_grad, and its results can never be recorded later; with False, an end to it within: operations are recorded."""
+
+    def __new__(cls, mode=True):
+        self = super().__new__(cls)
+        if isinstance(mode, bool):
+            return self
+        self.mode = True
+        return self(mode)
 
     def __init__(self, mode: bool = True):
         self.mode = mode
 
     def __enter__(self) -> None:
-        self.before = _C.set_inference_mode(self.mode), _C.set_grad_enabled(not self.mode and _C.is_grad_enabled())
+        self.before = _C.set_inference_mode(self.mode), _C.set_grad_enabled(not self.mode)
 
     def __exit__(self, *exc) -> None:
         _C.set_inference_mode(self.before[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from . import linalg
 from ._C import Tensor
 from ._landing import landing_functions
@@ -22,11 +24,27 @@ from .linalg._factors import (
 from .linalg._products import chain_matmul
 
 __all__ = [
-    "chain_matmul", "cholesky", "cholesky_inverse", "cholesky_solve", "det", "geqrf", "inverse", "logdet", "lu",
+    "chain_matmul", "cholesky", "cholesky_inverse", "cholesky_solve", "cross", "det", "geqrf", "inverse", "logdet", "lu",
     "lu_solve", "lu_unpack", "matrix_power", "orgqr", "ormqr", "pinverse", "qr", "slogdet", "svd", "triangular_solve",
 ]  # fmt: skip
 
 det, slogdet, matrix_power, orgqr = linalg.det, linalg.slogdet, linalg.matrix_power, linalg.householder_product
+
+
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """linalg.cross; without a dim (deprecated) along the first dimension of size 3."""
+    if dim is None:
+        warnings.warn(
+            "Using torch.cross without specifying the dim arg is deprecated. Please either pass the dim explicitly or simply "
+            "use torch.linalg.cross. The default value of dim will change to agree with that of linalg.cross in a future "
+            "release.",
+            UserWarning,
+            stacklevel=3,
+        )
+        dim = next((i for i, size in enumerate(input.shape) if size == 3), None)
+        if dim is None:
+            raise RuntimeError("no dimension of size 3 in input")
+    return linalg.cross(input, other, dim=dim)
 
 
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
@@ -57,6 +75,7 @@ globals().update(
             "cholesky", "cholesky_inverse", "cholesky_solve", "geqrf", "inverse", "lu", "lu_solve", "lu_unpack", "ormqr", "pinverse",
             "qr", "svd", "triangular_solve",
         ),
+        ("cross",),
     )
 )  # fmt: skip
 for _name in __all__:

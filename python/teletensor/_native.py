@@ -166,6 +166,8 @@ def segment_reduce(
     """The sum, mean, max, min or prod of each stretch along axis. Waits for the stretches' lengths."""
     if reduce not in _REDUCTIONS:
         raise RuntimeError(f"segment_reduce: unsupported reduction {reduce!r}")
+    if indices is not None:
+        raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     lengths = offsets.diff(dim=-1) if lengths is None else lengths

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import secrets
 
 from . import _C
 
 _seed = 0x9E3779B97F4A7C15
+_draws = itertools.count(1)  # of orders, since the seed was set
 
 
 def manual_seed(seed: int) -> None:
     """Restarts the session's generator: the same draws follow."""
-    global _seed
-    _seed = int(seed) % 2**64
+    global _seed, _draws
+    _seed, _draws = int(seed) % 2**64, itertools.count(1)
     _C.ops.manual_seed(_seed if _seed < 2**63 else _seed - 2**64)
 
 
@@ -25,6 +28,11 @@ def seed() -> int:
 def initial_seed() -> int:
     """The seed last set."""
     return _seed
+
+
+def draw_in_client() -> random.Random:
+    """Random numbers for a decision of the client, such as an order of samples: the same after the same seed. Waits for nothing."""
+    return random.Random(f"{_seed}:{next(_draws)}")
 
 
 def get_rng_state():

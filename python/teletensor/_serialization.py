@@ -29,7 +29,8 @@ class _Encoder:
             return {"tensor": len(self.tensors) - 1, "requires_grad": value.requires_grad, "type": kind, **meta}
         if isinstance(value, dict):
             pairs = [[self.encode(k), self.encode(v)] for k, v in value.items()]
-            return {"dict": pairs, "ordered": isinstance(value, OrderedDict)}
+            more = {"metadata": self.encode(value._metadata)} if hasattr(value, "_metadata") else {}  # of a state_dict
+            return {"dict": pairs, "ordered": isinstance(value, OrderedDict), **more}
         if isinstance(value, tuple):
             return {"tuple": [self.encode(v) for v in value]}
         if isinstance(value, (list, set)):
@@ -84,7 +85,10 @@ class _Decoder:
 
     def dict(self, value) -> dict:
         pairs = [(self.decode(k), self.decode(v)) for k, v in value["dict"]]
-        return OrderedDict(pairs) if value["ordered"] else dict(pairs)
+        result = OrderedDict(pairs) if value["ordered"] else dict(pairs)
+        if "metadata" in value and value["ordered"]:
+            result._metadata = self.decode(value["metadata"])
+        return result
 
 
 def _present(name: str) -> _C.device:

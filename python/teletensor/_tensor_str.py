@@ -9,9 +9,18 @@ from . import _C
 _EDGE, _THRESHOLD, _PRECISION, _WIDTH = 3, 1000, 4, 80
 _options = {"precision": _PRECISION, "threshold": _THRESHOLD, "edgeitems": _EDGE, "linewidth": _WIDTH, "sci_mode": None}
 
+_USUAL = {"precision": _PRECISION, "threshold": _THRESHOLD, "edgeitems": _EDGE, "linewidth": _WIDTH}
+_PROFILES = {
+    "default": _USUAL, "short": {**_USUAL, "precision": 2, "edgeitems": 2}, "full": {**_USUAL, "threshold": math.inf},
+}  # fmt: skip
+
 
 def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None) -> None:
     """Digits, when to summarise, items shown at each edge, and line width of printed tensors."""
+    if profile is not None:
+        if profile not in _PROFILES:
+            raise ValueError(f"profile is one of {sorted(_PROFILES)}, got {profile!r}")
+        _options.update(_PROFILES[profile])
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     _options.update({k: v for k, v in given.items() if v is not None})
     _options["sci_mode"] = sci_mode

@@ -85,6 +85,12 @@ TEST_F(LayerRulesTest, WindowsThatWouldNotFitAreRefused) {
   // With ceil_mode the last window must still start inside the input or its left padding.
   EXPECT_EQ(infer_("avg_pool2d", {t({1, 1, 4, 4}), n({1, 1}), n({3, 3}), n({0, 0}), true}), "float32[1, 1, 2, 2]");
   EXPECT_EQ(infer_("avg_pool2d", {t({1, 1, 3, 3}), n({2, 2}), n({2, 2}), n({1, 1}), true}), "float32[1, 1, 2, 2]");
+  // It may be larger than the input.
+  EXPECT_EQ(infer_("avg_pool2d", {t({1, 1, 2, 2}), n({3, 3}), n({2, 2}), n({0, 0}), true}), "float32[1, 1, 1, 1]");
+  EXPECT_EQ(infer_("max_pool2d", {t({1, 2, 2}), n({9, 9}), n({10, 10}), n({0, 0}), n({1, 1}), true}),
+            "float32[1, 1, 1]");
+  EXPECT_THAT(infer_("max_pool2d", {t({1, 2, 2}), n({5, 5}), n({3, 3}), n({0, 0}), n({1, 1}), true}),
+              HasSubstr("Calculated output size is too small"));
   EXPECT_THAT(infer_("max_pool2d", {t({1, 4, 4}), n({2, 2}), Arg(), n({2, 2})}),
               HasSubstr("pad should be at most half"));
   EXPECT_THAT(infer_("max_pool2d", {t({4, 4}), n({2, 2})}), HasSubstr("Expected 3D or 4D"));

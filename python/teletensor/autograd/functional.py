@@ -7,15 +7,22 @@ from .._C import Tensor
 from .gradients import grad
 
 
-def _prepare(inputs):
+def _prepare(inputs, create_graph: bool):
+    """The inputs as tensors that require grad; those that do already stay in their graph where one is to be created."""
     many = isinstance(inputs, (tuple, list))
-    leaves = tuple(x.detach().requires_grad_() for x in (inputs if many else (inputs,)))
-    return leaves, many
+    given = tuple(inputs) if many else (inputs,)
+    return tuple(x if create_graph and x.requires_grad else x.detach().requires_grad_() for x in given), many
+
+
+def _refuse_strict(name: str, strict: bool) -> None:
+    if strict:
+        raise NotImplementedError(f"{name}(strict=True) is not supported: independent inputs have a derivative of zero")
 
 
 def vjp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
     """(func(inputs), v^T J): the product of a vector with the Jacobian."""
-    leaves, many = _prepare(inputs)
+    _refuse_strict("vjp", strict)
+    leaves, many = _prepare(inputs, create_graph)
     outputs = func(*leaves)
     found = grad(outputs, leaves, v, create_graph=create_graph, materialize_grads=True)
     return outputs.detach() if not create_graph else outputs, found if many else found[0]
@@ -25,6 +32,7 @@ def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
     """(func(inputs), J v): the product of the Jacobian with a vector like the inputs; of one number v may be left out."""
     from .. import func as functions
 
+    _refuse_strict("jvp", strict)
     many = isinstance(inputs, (tuple, list))
     primals = tuple(inputs) if many else (inputs,)
     tangents = tuple(_C.torch.ones_like(x) for x in primals) if v is None else tuple(v) if many else (v,)
@@ -40,7 +48,8 @@ def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
 
 def jacobian(func, inputs, create_graph: bool = False, strict: bool = False, vectorize: bool = False):
     """The derivatives of every output by every input: sizes of the output, then of the input."""
-    leaves, many = _prepare(inputs)
+    _refuse_strict("jacobian", strict)
+    leaves, many = _prepare(inputs, create_graph)
     output = func(*leaves)
     flat = output.reshape(-1)
     rows = [
@@ -55,12 +64,14 @@ def jacobian(func, inputs, create_graph: bool = False, strict: bool = False, vec
 
 def hessian(func, inputs: Tensor, create_graph: bool = False, strict: bool = False, vectorize: bool = False):
     """The second derivatives of a function with one output."""
+    _refuse_strict("hessian", strict)
     return jacobian(lambda x: grad(func(x), x, create_graph=True)[0], inputs, create_graph)
 
 
 def hvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
     """(func(inputs), H v) of a function with one number as its output."""
-    leaves, many = _prepare(inputs)
+    _refuse_strict("hvp", strict)
+    leaves, many = _prepare(inputs, create_graph)
     output = func(*leaves)
     vectors = tuple(v) if isinstance(v, (tuple, list)) else (_C.torch.ones_like(leaves[0]) if v is None else v,)
     first = grad(output, leaves, create_graph=True, materialize_grads=True)

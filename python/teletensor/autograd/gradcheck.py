@@ -56,7 +56,9 @@ def _numerical(func, inputs, which: int, eps: float):
 
 def gradcheck(
     func, inputs, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True,
-    nondet_tol: float = 0.0, check_undefined_grad: bool = True, fast_mode: bool = False, **ignored,
+    nondet_tol: float = 0.0, check_undefined_grad: bool = True, check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False, check_batched_forward_grad: bool = False, check_forward_ad: bool = False,
+    check_backward_ad: bool = True, fast_mode: bool = False, masked: bool | None = None,
 ) -> bool:  # fmt: skip
     """Whether the gradients of func at the (float64) inputs agree with finite differences. Waits.
 
@@ -66,6 +68,8 @@ def gradcheck(
     """
     import numpy as np
 
+    if check_forward_ad or not check_backward_ad or check_batched_grad or check_batched_forward_grad:
+        raise NotImplementedError("gradcheck checks gradients backward only, one at a time")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     checked = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
     if not checked:

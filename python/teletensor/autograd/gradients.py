@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from .. import _C
 from .._C import Tensor
 
@@ -41,6 +43,10 @@ def grad(
     Raises:
         RuntimeError: an input was not used for the outputs, and allow_unused is not set.
     """
+    if is_grads_batched:
+        raise NotImplementedError("grad(is_grads_batched=True) is not supported: call it for each gradient")
+    if not only_inputs:
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True).", FutureWarning, stacklevel=2)
     roots, wanted = _sequence(outputs), _sequence(inputs)
     retain = create_graph if retain_graph is None else retain_graph
     unused = materialize_grads if allow_unused is None else allow_unused

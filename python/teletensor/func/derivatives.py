@@ -85,6 +85,8 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False):
 
 def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False):
     """(func(*primals), J v): how the outputs change where the primals change by the tangents."""
+    if strict:
+        raise NotImplementedError("[jvp] strict=True is not supported: independent outputs have a derivative of zero")
     if len(tree.leaves(primals)) != len(tree.leaves(tangents)):
         raise RuntimeError(f"[jvp] got {len(tree.leaves(primals))} primals and {len(tree.leaves(tangents))} tangents")
     for x, t in zip(tree.leaves(primals), tree.leaves(tangents)):
@@ -153,7 +155,7 @@ def _basis(like: Tensor) -> list[Tensor]:
     return list(_C.torch.eye(like.numel(), dtype=like.dtype, device=like.device).reshape(-1, *like.shape).unbind(0))
 
 
-def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, **_ignored: Any) -> Callable:
+def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, chunk_size: int | None = None) -> Callable:
     """A function that gives the Jacobian, a pass for each element of the output: sizes of the output, then of the input."""
 
     @wraps(func)
@@ -177,8 +179,14 @@ def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
     return differentiated
 
 
-def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, **_ignored: Any) -> Callable:
-    """The same, by a pass for each element of the input: for functions with fewer inputs than outputs."""
+def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, randomness: str = "error") -> Callable:
+    """The same, by a pass for each element of the input: for functions with fewer inputs than outputs.
+
+    Args:
+        randomness: as vmap's.
+    """
+    if randomness not in ("error", "different"):
+        raise NotImplementedError(f"[jacfwd] randomness is 'error' or 'different', got {randomness!r}")
 
     @wraps(func)
     def differentiated(*args: Any):

@@ -78,13 +78,13 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """The cross product along dim, the others broadcast."""
     from .._functions import broadcast_tensors
 
+    if input.dim() != other.dim():
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     for t in (input, other):
         if t.dim() and t.shape[dim] != 3:
             raise RuntimeError(
                 f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}"
             )
-    if input.dim() != other.dim():
-        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     return _torch.cross(*broadcast_tensors(input, other), dim)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 _NUMBERS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
 
 
@@ -9,16 +11,27 @@ def get_enum(reduction: str) -> int:
     """The number of a reduction."""
     if reduction not in _NUMBERS:
         raise ValueError(f"{reduction} is not a valid value for reduction")
+    if reduction == "elementwise_mean":
+        warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=2)
     return _NUMBERS[reduction]
 
 
 def legacy_get_string(size_average, reduce, emit_warning: bool = True) -> str:
     """The reduction that size_average and reduce mean."""
-    if reduce is False:
-        return "none"
-    return "sum" if size_average is False else "mean"
+    average, reduced = size_average is None or bool(size_average), reduce is None or bool(reduce)
+    reduction = ("mean" if average else "sum") if reduced else "none"
+    if emit_warning:
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.", stacklevel=2
+        )
+    return reduction
 
 
 def legacy_get_enum(size_average, reduce, emit_warning: bool = True) -> int:
     """Its number."""
-    return get_enum(legacy_get_string(size_average, reduce))
+    return get_enum(legacy_get_string(size_average, reduce, emit_warning))
+
+
+def chosen(size_average, reduce, reduction: str) -> str:
+    """The reduction of a call: by the old flags where one of them is given."""
+    return reduction if size_average is None and reduce is None else legacy_get_string(size_average, reduce)

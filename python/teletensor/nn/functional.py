@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import functools
 import math
+import warnings
 
 from .. import _C
 from .._C import Tensor
@@ -17,42 +18,86 @@ from .._landing import lands, lands_exactly
 from . import _reduction as _Reduction  # noqa: F401, N812 - PyTorch's name
 from .attention import multi_head_attention_forward, scaled_dot_product_attention  # noqa: F401
 from .bags import embedding_bag, share_gradients, shorten_rows
-from .losses import (  # noqa: F401
-    ctc_loss, multi_margin_loss, multilabel_margin_loss, multilabel_soft_margin_loss, triplet_margin_with_distance_loss,
-)  # fmt: skip
 from .resampling import fold, interpolate, unfold, upsample, upsample_bilinear, upsample_nearest  # noqa: F401
 
 globals().update({name: fn for name, fn in vars(_C.functional).items() if not name.startswith("_")})
 _ops = _C.ops
+from .losses import *  # noqa: E402, F403 - they take the operators' places
+from .sequence_losses import (  # noqa: E402, F401
+    ctc_loss, multi_margin_loss, multilabel_margin_loss, multilabel_soft_margin_loss, triplet_margin_with_distance_loss,
+)  # fmt: skip
 from .pooling import (  # noqa: E402, F401 - max_pool3d takes the operator's place
     adaptive_max_pool1d, adaptive_max_pool3d, fractional_max_pool2d, fractional_max_pool3d, local_response_norm,
     lp_pool1d, lp_pool2d, lp_pool3d, max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d, one_size,
 )  # fmt: skip
 
 
-def _with_inplace(name: str):
-    """An activation that takes ``inplace=True``."""
-    function = getattr(_C.functional, name)
 
-    def activation(input: Tensor, *args, inplace: bool = False, **kwargs) -> Tensor:
-        return function(input, *args, out=input, **kwargs) if inplace else function(input, *args, **kwargs)
+# -- activations
 
-    activation.__name__, activation.__doc__ = name, function.__doc__
-    return activation
+_in = _C.functional
 
 
-for _name in (
-    "relu", "relu6", "leaky_relu", "elu", "selu", "celu", "silu", "mish", "hardtanh", "hardsigmoid", "hardswish",
-    "threshold", "softplus",
-):  # fmt: skip
-    globals()[_name] = _with_inplace(_name)
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(input, 0)."""
+    return _in.relu(input, out=input) if inplace else _in.relu(input)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """input within [0, 6]."""
+    return _in.relu6(input, out=input) if inplace else _in.relu6(input)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """input, times negative_slope below 0."""
+    return _in.leaky_relu(input, negative_slope, out=input if inplace else None)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """input, and alpha (exp(input) - 1) below 0."""
+    return _in.elu(input, alpha, out=input if inplace else None)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """elu, scaled so that means and variances are kept (Klambauer et al. 2017)."""
+    return _in.selu(input, out=input if inplace else None)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """max(input, 0) + min(alpha (exp(input / alpha) - 1), 0)."""
+    return _in.celu(input, alpha, out=input if inplace else None)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """input sigmoid(input)."""
+    return _in.silu(input, out=input) if inplace else _in.silu(input)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """input tanh(softplus(input))."""
+    return _in.mish(input, out=input if inplace else None)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """(input + 3) / 6 within [0, 1]."""
+    return _in.hardsigmoid(input, out=input if inplace else None)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """input hardsigmoid(input)."""
+    return _in.hardswish(input, out=input if inplace else None)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """input where it is above the threshold, else value."""
+    return _in.threshold(input, threshold, value, out=input if inplace else None)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """input within [min_val, max_val]."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    return _C.functional.hardtanh(input, min_val, max_val, out=input if inplace else None)
+    return _in.hardtanh(input, min_val, max_val, out=input if inplace else None)
 
 
 @lands_exactly
@@ -96,27 +141,36 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     return input.copy_(result) if inplace else result
 
 
-def softmin(input: Tensor, dim: int | None = None, dtype=None) -> Tensor:
-    """softmax of -input."""
-    return softmax(-input, dim, dtype=dtype)
-
-
-def _softmax_dim(ndim: int) -> int:
+def _softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        stacklevel=stacklevel + 1,
+    )
     return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype=None) -> Tensor:
+    """softmax of -input."""
+    dim = _softmax_dim("softmin", input.dim(), _stacklevel) if dim is None else dim
+    return _ops.softmax(-input, dim, dtype=dtype)
 
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype=None) -> Tensor:
     """exp(input) / sum(exp(input), dim)."""
-    return _ops.softmax(input, _softmax_dim(input.dim()) if dim is None else dim, dtype=dtype)
+    dim = _softmax_dim("softmax", input.dim(), _stacklevel) if dim is None else dim
+    return _ops.softmax(input, dim, dtype=dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype=None) -> Tensor:
     """log(softmax(input, dim)), computed stably."""
-    return _ops.log_softmax(input, _softmax_dim(input.dim()) if dim is None else dim, dtype=dtype)
+    dim = _softmax_dim("log_softmax", input.dim(), _stacklevel) if dim is None else dim
+    return _ops.log_softmax(input, dim, dtype=dtype)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """Samples from the Gumbel-Softmax distribution (Jang et al. 2016; Maddison et al. 2016)."""
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
     uniform = _C.torch.rand_like(logits).clamp(1e-20, 1.0)
     soft = softmax((logits - (-uniform.log()).clamp_min(1e-20).log()) / tau, dim)
     if not hard:
@@ -136,7 +190,7 @@ def _checked(p: float) -> float:
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes elements with probability p and scales the rest by 1 / (1 - p), in training."""
-    if not training or _checked(p) == 0.0:
+    if _checked(p) == 0.0 or not training:
         return input
     result = _ops.dropout(input, p, True)
     return input.copy_(result) if inplace else result
@@ -153,7 +207,7 @@ def _channels(input: Tensor) -> list[int]:
 
 
 def _feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
-    if not training or _checked(p) == 0.0:
+    if _checked(p) == 0.0 or not training:
         return input
     result = input * _kept(input, _channels(input), p) * (1 / (1 - p) if p < 1 else 0.0)
     return input.copy_(result) if inplace else result
@@ -169,26 +223,26 @@ dropout2d = dropout3d = feature_dropout = dropout1d
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout that keeps mean and variance of selu's outputs (Klambauer et al. 2017)."""
-    if not training or _checked(p) == 0.0:
-        return input
-    if p == 1:
-        return input * 0
-    saturated = -1.7580993408473766
-    a = ((1 - p) * (1 + p * saturated**2)) ** -0.5
-    kept = _kept(input, input.shape, p)
-    return (input * kept + saturated * (1 - kept)) * a - a * p * saturated
+    return _alpha_dropout(input, p, training, inplace, input.shape)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """alpha_dropout of whole channels."""
-    if not training or _checked(p) == 0.0:
-        return input
-    if input.dim() < 2:
+    if training and input.dim() < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    saturated = -1.7580993408473766
-    a = 0.0 if p == 1 else ((1 - p) * (1 + p * saturated**2)) ** -0.5
-    kept = _kept(input, _channels(input), p)
-    result = (input * kept + saturated * (1 - kept)) * a - a * p * saturated
+    return _alpha_dropout(input, p, training, inplace, _channels(input))
+
+
+def _alpha_dropout(input: Tensor, p: float, training: bool, inplace: bool, sizes) -> Tensor:
+    if _checked(p) == 0.0 or not training:
+        return input
+    if p == 1:
+        result = input * 0
+    else:
+        saturated = -1.7580993408473766
+        a = ((1 - p) * (1 + p * saturated**2)) ** -0.5
+        kept = _kept(input, sizes, p)
+        result = (input * kept + saturated * (1 - kept)) * a - a * p * saturated
     return input.copy_(result) if inplace else result
 
 
@@ -296,134 +350,6 @@ def adaptive_max_pool2d(input, output_size, return_indices: bool = False):
     return _ops.adaptive_max_pool2d(input, size)
 
 
-# -- losses
-
-
-def _legacy_reduction(size_average, reduce, reduction: str) -> str:
-    if size_average is None and reduce is None:
-        return reduction
-    if reduce is False:
-        return "none"
-    return "sum" if size_average is False else "mean"
-
-
-def cross_entropy(
-    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
-) -> Tensor:
-    """The negative log likelihood of log_softmax(input, 1): targets are class indices or probabilities."""
-    reduction = _legacy_reduction(size_average, reduce, reduction)
-    if target.is_floating_point():
-        return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
-    return _ops.cross_entropy(
-        input, target, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing
-    )
-
-
-def linear_cross_entropy(
-    input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None, weight: Tensor | None = None,
-    reduction: str = "mean", ignore_index: int | None = None, label_smoothing: float = 0.0,
-) -> Tensor:  # fmt: skip
-    """cross_entropy of a linear layer's outputs; linear_weight is (classes, ..., features)."""
-    *classes, features = linear_weight.shape
-    if input.dim() not in (1, 2):
-        raise RuntimeError(f"linear_cross_entropy: expected input with dimensionality 1 or 2, got {input.dim()}")
-    if input.dim() == 1 and len(classes) > 1:
-        raise RuntimeError(f"linear_cross_entropy: a weight of sizes {list(linear_weight.shape)} requires batched input")
-    if ignore_index is not None and target.is_floating_point():
-        raise RuntimeError("linear_cross_entropy: ignore_index cannot be specified when target contains probabilities")
-    bias = None if linear_bias is None else linear_bias.reshape(-1)
-    logits = _ops.linear(input, linear_weight.reshape(-1, features), bias).reshape(*input.shape[:-1], *classes)
-    ignored = -100 if ignore_index is None else ignore_index
-    return cross_entropy(logits, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=label_smoothing)
-
-
-def _soft_cross_entropy(input, target, weight, reduction, label_smoothing) -> Tensor:
-    dim = 1 if input.dim() > 1 else 0
-    if label_smoothing > 0:
-        target = target * (1 - label_smoothing) + label_smoothing / input.shape[dim]
-    logs = log_softmax(input, dim)
-    if weight is not None:
-        logs = logs * weight.reshape([-1 if d == dim else 1 for d in range(input.dim())])
-    losses = -(logs * target).sum(dim)
-    if reduction == "mean":
-        return losses.sum() / max(1, losses.numel())
-    return losses.sum() if reduction == "sum" else losses
-
-
-def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean") -> Tensor:
-    """The negative log likelihood: input holds log probabilities."""
-    reduction = _legacy_reduction(size_average, reduce, reduction)
-    return _ops.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
-
-
-def _reduce(losses: Tensor, reduction: str) -> Tensor:
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    return losses if reduction == "none" else getattr(losses, reduction)()
-
-
-def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean") -> Tensor:
-    """max(0, -target (input1 - input2) + margin)."""
-    return _reduce((-target * (input1 - input2) + margin).clamp_min(0), _legacy_reduction(size_average, reduce, reduction))
-
-
-def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean") -> Tensor:
-    """input where the target is 1, max(0, margin - input) where it is -1."""
-    losses = _C.torch.where(target != -1, input, 0.0) + _C.torch.where(target != 1, (margin - input).clamp_min(0), 0.0)
-    return _reduce(losses, _legacy_reduction(size_average, reduce, reduction))
-
-
-def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean") -> Tensor:
-    """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
-    input1, input2 = (t if t.is_floating_point() else t.to(_C.default_dtype()) for t in (input1, input2))
-    cosine = cosine_similarity(input1, input2, -1)  # noqa: F821 - an operator
-    return _reduce(_C.torch.where(target == 1, 1 - cosine, (cosine - margin).clamp_min(0)), reduction)
-
-
-def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False) -> Tensor:
-    """The p-norm of the rows' differences."""
-    return (x1 - x2 + eps).norm(p, -1, keepdim)
-
-
-def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, reduction="mean", **legacy):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
-    near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
-    if swap:
-        far = _C.torch.minimum(far, pairwise_distance(positive, negative, p, eps))
-    return _reduce((near - far + margin).clamp_min(0), reduction)
-
-
-def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean") -> Tensor:
-    """log(1 + exp(-target input))."""
-    return _reduce((-target * input).exp().log1p(), _legacy_reduction(size_average, reduce, reduction))
-
-
-def poisson_nll_loss(input, target, log_input=True, full=False, eps=1e-8, reduction="mean", **legacy) -> Tensor:
-    """The negative log likelihood of a Poisson distribution."""
-    losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
-    if full:
-        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
-        losses = losses + _C.torch.where(target > 1, stirling, 0.0)
-    return _reduce(losses, reduction)
-
-
-def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean") -> Tensor:
-    """The negative log likelihood of normal distributions of the given variances."""
-    if not isinstance(var, Tensor):
-        var = _C.torch.full(input.shape, float(var), dtype=input.dtype, device=input.device)
-    if var.shape != input.shape:  # of one variance a row, or for all its elements
-        if var.shape == input.shape[:-1]:
-            var = var.unsqueeze(-1)
-        elif var.dim() != input.dim() or var.shape[:-1] != input.shape[:-1] or var.shape[-1] != 1:
-            raise ValueError("var is of incorrect size")
-    # The gradient is as if nothing was clamped.
-    var = var + (var.detach().clamp_min(eps) - var.detach())
-    losses = 0.5 * (var.log() + (input - target) ** 2 / var)
-    return _reduce(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
-
-
 # -- norms, embeddings, shapes
 
 
@@ -494,6 +420,8 @@ def pad(input, pad, mode: str = "constant", value=None) -> Tensor:
     if mode == "circular" and min(pad, default=0) < 0:  # what is cut off does not come round again
         input = _ops.pad(input, [min(n, 0) for n in pad], 0.0)
         pad = [max(n, 0) for n in pad]
+    if value:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     while pad and not (pad[-1] or pad[-2]):
         pad = pad[:-2]
     dims = range(input.dim() - len(pad) // 2, input.dim())

@@ -1,106 +1,248 @@
-"""Losses of functional that few networks use: over sequences, margins and pairs."""
+"""The losses of functional: what PyTorch's arguments say beyond the operators' (`size_average` and `reduce`, weights of
+elements), and losses that are made of several operators."""
 
 from __future__ import annotations
 
+import math
+import warnings
+
 from .. import _C
 from .._C import Tensor
-from ._reduction import get_enum
+from ._reduction import chosen, get_enum
 
 _ops = _C.ops
 
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
+    "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "linear_cross_entropy",
+    "margin_ranking_loss", "mse_loss", "nll_loss", "pairwise_distance", "poisson_nll_loss", "smooth_l1_loss",
+    "soft_margin_loss", "triplet_margin_loss",
+]  # fmt: skip
+
 
 def _reduce(losses: Tensor, reduction: str) -> Tensor:
-    return (losses, losses.mean, losses.sum)[get_enum(reduction)]() if get_enum(reduction) else losses
+    number = get_enum(reduction)
+    return losses if number == 0 else losses.mean() if number == 1 else losses.sum()
 
 
-def _lengths(lengths, batch: int) -> list[int]:
-    values = lengths.reshape(-1).tolist() if isinstance(lengths, Tensor) else list(lengths) if hasattr(lengths, "__iter__") else [lengths]
-    if len(values) != batch:
-        raise RuntimeError(f"input_lengths and target_lengths must be of size batch_size {batch}, got {len(values)}")
-    return [int(v) for v in values]
+# -- differences
 
 
-def ctc_loss(
-    log_probs: Tensor, targets: Tensor, input_lengths, target_lengths, blank: int = 0, reduction: str = "mean",
-    zero_infinity: bool = False,
-) -> Tensor:  # fmt: skip
-    """Connectionist temporal classification (Graves et al. 2006). Waits where lengths are tensors."""
-    single = log_probs.dim() == 2
-    if single:
-        log_probs = log_probs.unsqueeze(1)
-    batch = log_probs.shape[1]
-    inputs, wanted = _lengths(input_lengths, batch), _lengths(target_lengths, batch)
-    losses = _ops.ctc_loss_forward(log_probs, targets.reshape(1, -1) if single else targets, inputs, wanted, blank)[0]
-    if zero_infinity:
-        losses = _C.torch.where(losses.isinf(), _C.torch.zeros_like(losses), losses)
-    if single and reduction == "none":
-        return losses.squeeze(0)
-    if reduction == "mean":
-        counts = _C.tensor([max(1, n) for n in wanted], dtype=losses.dtype, device=losses.device)
-        return (losses / counts).mean()
-    return _reduce(losses, reduction)
-
-
-def multi_margin_loss(
-    input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight=None, size_average=None, reduce=None,
-    reduction: str = "mean",
-) -> Tensor:  # fmt: skip
-    """sum over other classes of max(0, margin - input[target] + input[class])^p / classes."""
-    get_enum(reduction)
-    if p not in (1, 2):
-        raise ValueError("only p == 1 and p == 2 supported")
-    if input.dim() > 2 or target.dim() > 1 or target.numel() != (input.shape[0] if input.dim() == 2 else 1):
-        raise RuntimeError(f"inconsistent target size, expected one class a row of {list(input.shape)} but got {list(target.shape)}")
-    rows = input if input.dim() == 2 else input.reshape(1, -1)
-    if weight is not None and weight.dim() != 1:
-        raise ValueError("weight must be one-dimensional")
-    if weight is not None and weight.numel() != rows.shape[1]:
-        raise RuntimeError(f"inconsistent weight size, expected {rows.shape[1]} but got {list(weight.shape)}")
-    classes = target.reshape(-1, 1)
-    gaps = (margin - rows.gather(1, classes) + rows).clamp_min(0) ** p
-    if weight is not None:
-        gaps = gaps * weight[classes]
-    losses = gaps.scatter(1, classes, 0.0).sum(1) / rows.shape[1]
-    return _reduce(losses if input.dim() == 2 else losses.squeeze(0), reduction)
-
-
-def multilabel_soft_margin_loss(
-    input: Tensor, target: Tensor, weight=None, size_average=None, reduce=None, reduction: str = "mean"
-) -> Tensor:
-    """The mean over classes of each one's binary cross entropy."""
-    logs = _C.functional.logsigmoid
-    losses = -(target * logs(input) + (1 - target) * logs(-input))
-    losses = losses if weight is None else losses * weight
-    return _reduce(losses.mean(-1), reduction)
-
-
-def multilabel_margin_loss(input: Tensor, target: Tensor, size_average=None, reduce=None, reduction: str = "mean"):
-    """Margins between every target class (those before the first -1) and every other class."""
-    get_enum(reduction)
+def _warn_sizes(input: Tensor, target: Tensor) -> None:
     if input.shape != target.shape:
-        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
-    if input.dim() > 2 or input.numel() == 0 and input.shape[-1:] == (0,):
-        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}")
-    rows, wanted = (t if t.dim() == 2 else t.reshape(1, -1) for t in (input, target))
-    valid = (wanted >= 0).to(_C.int64).cumprod(1).to(_C.bool)
-    places = wanted.clamp_min(0)
-    # Counted, not written: a place that stands for "no target" is 0, and may be a target beside.
-    among = _C.torch.zeros_like(rows).scatter_add(1, places, valid.to(rows.dtype)) > 0
-    gaps = (1 - rows.gather(1, places).unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0)
-    counts = valid.unsqueeze(2) & among.logical_not().unsqueeze(1)
-    losses = gaps.masked_fill(counts.logical_not(), 0.0).sum((1, 2)) / rows.shape[1]
-    return _reduce(losses if input.dim() == 2 else losses.squeeze(0), reduction)
+        warnings.warn(
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely "
+            "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+            stacklevel=3,
+        )
 
 
-def triplet_margin_with_distance_loss(
-    anchor, positive, negative, *, distance_function=None, margin: float = 1.0, swap: bool = False, reduction: str = "mean"
+def _weighted(losses: Tensor, input: Tensor, weight: Tensor, reduction: str, by_weight: bool) -> Tensor:
+    """The losses times their weights, reduced; `by_weight`: the mean is over the sum of the weights."""
+    if weight.shape != input.shape:
+        raise ValueError("Weights and input must have the same size.")
+    losses = losses * weight
+    return losses.sum() / weight.sum() if by_weight and get_enum(reduction) == 1 else _reduce(losses, reduction)
+
+
+def l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
+    """The absolute differences."""
+    _warn_sizes(input, target)
+    reduction = chosen(size_average, reduce, reduction)
+    if weight is None:
+        return _ops.l1_loss(input, target, reduction=reduction)
+    return _weighted(_ops.l1_loss(input, target, reduction="none"), input, weight, reduction, True)
+
+
+def mse_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
+    """The squared differences."""
+    _warn_sizes(input, target)
+    reduction = chosen(size_average, reduce, reduction)
+    if weight is None:
+        return _ops.mse_loss(input, target, reduction=reduction)
+    return _weighted(_ops.mse_loss(input, target, reduction="none"), input, weight, reduction, True)
+
+
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """Squared differences (over 2 beta) below beta, absolute ones (less beta / 2) above."""
+    _warn_sizes(input, target)
+    return _ops.smooth_l1_loss(input, target, reduction=chosen(size_average, reduce, reduction), beta=beta)
+
+
+def huber_loss(input, target, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None) -> Tensor:
+    """Half squared differences below delta, delta times absolute ones (less delta / 2) above."""
+    _warn_sizes(input, target)
+    if weight is None:
+        return _ops.huber_loss(input, target, reduction=reduction, delta=delta)
+    return _weighted(_ops.huber_loss(input, target, reduction="none", delta=delta), input, weight, reduction, False)
+
+
+# -- entropies
+
+
+def kl_div(input, target, size_average=None, reduce=None, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """target (log(target) - input), 0 where the target is 0."""
+    if size_average is None and reduce is None and reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size. 'batchmean' divides only "
+            "by the batch size, and aligns with the KL div math definition.",
+            stacklevel=2,
+        )
+    return _ops.kl_div(input, target, reduction=chosen(size_average, reduce, reduction), log_target=log_target)
+
+
+def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean") -> Tensor:
+    """-(target log(input) + (1 - target) log(1 - input)), logarithms not below -100."""
+    reduction = chosen(size_average, reduce, reduction)
+    if target.shape != input.shape:
+        raise ValueError(
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
+            "Please ensure they have the same size."
+        )
+    return _ops.binary_cross_entropy(input, target, weight, reduction=reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean", pos_weight: Tensor | None = None
 ) -> Tensor:
-    """As triplet_margin_loss, with a distance of one's own."""
+    """binary_cross_entropy of sigmoid(input), without overflow; pos_weight scales the target's part."""
+    reduction = chosen(size_average, reduce, reduction)
+    if target.shape != input.shape:
+        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+    return _ops.binary_cross_entropy_with_logits(input, target, weight, reduction=reduction, pos_weight=pos_weight)
+
+
+def cross_entropy(
+    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
+) -> Tensor:
+    """The negative log likelihood of log_softmax(input, 1): targets are class indices or probabilities."""
+    reduction = chosen(size_average, reduce, reduction)
+    if target.is_floating_point():
+        return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
+    return _ops.cross_entropy(
+        input, target, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing
+    )
+
+
+def linear_cross_entropy(
+    input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None, weight: Tensor | None = None,
+    reduction: str = "mean", ignore_index: int | None = None, label_smoothing: float = 0.0,
+) -> Tensor:  # fmt: skip
+    """cross_entropy of a linear layer's outputs; linear_weight is (classes, ..., features)."""
+    *classes, features = linear_weight.shape
+    if input.dim() not in (1, 2):
+        raise RuntimeError(f"linear_cross_entropy: expected input with dimensionality 1 or 2, got {input.dim()}")
+    if input.dim() == 1 and len(classes) > 1:
+        raise RuntimeError(f"linear_cross_entropy: a weight of sizes {list(linear_weight.shape)} requires batched input")
+    if ignore_index is not None and target.is_floating_point():
+        raise RuntimeError("linear_cross_entropy: ignore_index cannot be specified when target contains probabilities")
+    bias = None if linear_bias is None else linear_bias.reshape(-1)
+    logits = _ops.linear(input, linear_weight.reshape(-1, features), bias).reshape(*input.shape[:-1], *classes)
+    ignored = -100 if ignore_index is None else ignore_index
+    return cross_entropy(logits, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=label_smoothing)
+
+
+def _soft_cross_entropy(input, target, weight, reduction, label_smoothing) -> Tensor:
+    get_enum(reduction)
+    dim = 1 if input.dim() > 1 else 0
+    if label_smoothing > 0:
+        target = target * (1 - label_smoothing) + label_smoothing / input.shape[dim]
+    logs = _ops.log_softmax(input, dim)
+    if weight is not None:
+        logs = logs * weight.reshape([-1 if d == dim else 1 for d in range(input.dim())])
+    losses = -(logs * target).sum(dim)
+    if reduction == "mean":
+        return losses.sum() / max(1, losses.numel())
+    return losses.sum() if reduction == "sum" else losses
+
+
+def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean") -> Tensor:
+    """The negative log likelihood: input holds log probabilities."""
+    reduction = chosen(size_average, reduce, reduction)
+    return _ops.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
+
+
+# -- margins and distributions
+
+
+def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean") -> Tensor:
+    """max(0, -target (input1 - input2) + margin)."""
+    if not input1.dim() == input2.dim() == target.dim():
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: {input1.shape}, input2: {input2.shape}, target: {target.shape} "
+        )
+    return _reduce((-target * (input1 - input2) + margin).clamp_min(0), chosen(size_average, reduce, reduction))
+
+
+def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean") -> Tensor:
+    """input where the target is 1, max(0, margin - input) where it is -1."""
+    losses = _C.torch.where(target != -1, input, 0.0) + _C.torch.where(target != 1, (margin - input).clamp_min(0), 0.0)
+    return _reduce(losses, chosen(size_average, reduce, reduction))
+
+
+def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean") -> Tensor:
+    """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
+    input1, input2 = (t if t.is_floating_point() else t.to(_C.default_dtype()) for t in (input1, input2))
+    cosine = _C.functional.cosine_similarity(input1, input2, -1)
+    return _reduce(_C.torch.where(target == 1, 1 - cosine, (cosine - margin).clamp_min(0)), chosen(size_average, reduce, reduction))
+
+
+def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False) -> Tensor:
+    """The p-norm of the rows' differences."""
+    return (x1 - x2 + eps).norm(p, -1, keepdim)
+
+
+def check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
+    """Requires three tensors of as many dimensions."""
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
+        )
+
+
+def triplet_margin_loss(
+    anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"
+) -> Tensor:
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    if distance_function is None:
-        distance_function = lambda a, b: (a - b + 1e-6).norm(2, -1)  # noqa: E731
-    near, far = distance_function(anchor, positive), distance_function(anchor, negative)
+    check_triplet(anchor, positive, negative)
+    near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     if swap:
-        far = _C.torch.minimum(far, distance_function(positive, negative))
-    return _reduce((near - far + margin).clamp_min(0), reduction)
+        far = _C.torch.minimum(far, pairwise_distance(positive, negative, p, eps))
+    return _reduce((near - far + margin).clamp_min(0), chosen(size_average, reduce, reduction))
+
+
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean") -> Tensor:
+    """log(1 + exp(-target input))."""
+    return _reduce((-target * input).exp().log1p(), chosen(size_average, reduce, reduction))
+
+
+def poisson_nll_loss(
+    input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
+) -> Tensor:
+    """The negative log likelihood of a Poisson distribution."""
+    losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        losses = losses + _C.torch.where(target > 1, stirling, 0.0)
+    return _reduce(losses, chosen(size_average, reduce, reduction))
+
+
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean") -> Tensor:
+    """The negative log likelihood of normal distributions of the given variances."""
+    if not isinstance(var, Tensor):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = _C.torch.full(input.shape, float(var), dtype=input.dtype, device=input.device)
+    if var.shape != input.shape:  # of one variance a row, or for all its elements
+        if var.shape == input.shape[:-1]:
+            var = var.unsqueeze(-1)
+        elif var.dim() != input.dim() or var.shape[:-1] != input.shape[:-1] or var.shape[-1] != 1:
+            raise ValueError("var is of incorrect size")
+    # The gradient is as if nothing was clamped.
+    var = var + (var.detach().clamp_min(eps) - var.detach())
+    losses = 0.5 * (var.log() + (input - target) ** 2 / var)
+    return _reduce(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)

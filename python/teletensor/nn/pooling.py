@@ -159,6 +159,14 @@ def _power_pool(n: int):
     def lp_pool(input: Tensor, norm_type: float, kernel_size, stride=None, ceil_mode: bool = False) -> Tensor:
         kernel = _many(kernel_size, n)
         stride = kernel if stride is None else _many(stride, n)
+        if norm_type == 0:
+            raise ValueError(f"norm_type must be a non-zero value, but got {norm_type}")
+        if math.isinf(norm_type):  # the largest magnitude, or the smallest
+            sign = 1 if norm_type > 0 else -1
+            lines = input.abs().unsqueeze(-2) if n == 1 else input.abs()
+            window = ((1, *kernel), (1, *stride), (0, 0), (1, 1)) if n == 1 else (kernel, stride, (0,) * n, (1,) * n)
+            largest = (_ops.max_pool3d if n == 3 else _ops.max_pool2d)(sign * lines, *window, ceil_mode)
+            return sign * (largest.squeeze(-2) if n == 1 else largest)
         if n == 1:
             powers = _ops.avg_pool2d(
                 (input**norm_type).unsqueeze(-2), (1, *kernel), (1, *stride), (0, 0), ceil_mode

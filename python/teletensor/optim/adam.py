@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 
 from .. import _C
-from .optimizer import Optimizer
+from .optimizer import Optimizer, implementation
 
 
 class Adam(Optimizer):
     """Steps scaled by running means of gradients and their squares; see torch.optim.Adam."""
 
-    decoupled = False
-
     def __init__(
         self, params, lr: float = 1e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
         amsgrad: bool = False, *, foreach=None, maximize: bool = False, capturable=False, differentiable=False, fused=None,
+        decoupled_weight_decay: bool = False,
     ):  # fmt: skip
         for name, value in (("learning rate", lr), ("epsilon value", eps), ("weight_decay value", weight_decay)):
             if value < 0.0:
@@ -25,7 +24,8 @@ class Adam(Optimizer):
                 raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
         super().__init__(params, {
             "lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
-            "maximize": maximize,
+            "maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay,
+            **implementation(foreach=foreach, capturable=capturable, differentiable=differentiable, fused=fused),
         })  # fmt: skip
 
     def _start(self, p, amsgrad: bool) -> dict:
@@ -57,7 +57,7 @@ class Adam(Optimizer):
                 beta2=float(group["betas"][1]),
                 eps=float(group["eps"]),
                 weight_decay=float(group["weight_decay"]),
-                decoupled=self.decoupled,
+                decoupled=group["decoupled_weight_decay"],
                 amsgrad=group["amsgrad"],
                 maximize=group["maximize"],
             )
@@ -66,10 +66,16 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam whose weight decay does not pass through the running means."""
 
-    decoupled = True
-
     def __init__(
         self, params, lr: float = 1e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2,
-        amsgrad: bool = False, **options,
+        amsgrad: bool = False, *, maximize: bool = False, foreach=None, capturable=False, differentiable=False, fused=None,
     ):  # fmt: skip
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **options)
+        super().__init__(
+            params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize, capturable=capturable,
+            differentiable=differentiable, fused=fused, decoupled_weight_decay=True,
+        )  # fmt: skip
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        super().load_state_dict(state_dict)
+        for group in self.param_groups:
+            group["decoupled_weight_decay"] = True

@@ -6,7 +6,7 @@ import math
 
 from .. import _C
 from .._C import Tensor
-from .optimizer import Optimizer, checked
+from .optimizer import Optimizer, checked, implementation
 
 __all__ = ["Adadelta", "Adagrad", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop"]
 
@@ -54,6 +54,7 @@ class RMSprop(_EachParameter):
         super().__init__(params, {
             "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered, "weight_decay": weight_decay,
             "maximize": maximize,
+            **implementation(foreach=foreach, capturable=capturable, differentiable=differentiable),
         })  # fmt: skip
 
     def _start(self, group, p, state):
@@ -90,6 +91,7 @@ class Adagrad(_EachParameter):
         super().__init__(params, {
             "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
             "initial_accumulator_value": initial_accumulator_value, "maximize": maximize,
+            **implementation(foreach=foreach, differentiable=differentiable, fused=fused),
         })  # fmt: skip
 
     def _start(self, group, p, state):
@@ -110,7 +112,10 @@ class Adadelta(_EachParameter):
         checked({"learning rate": lr, "epsilon value": eps, "weight_decay value": weight_decay})
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
-        super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize})
+        super().__init__(params, {
+            "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
+            **implementation(foreach=foreach, capturable=capturable, differentiable=differentiable),
+        })  # fmt: skip
 
     def _start(self, group, p, state):
         state["square_avg"], state["acc_delta"] = _C.torch.zeros_like(p), _C.torch.zeros_like(p)
@@ -153,7 +158,10 @@ class Adamax(_TwoMoments):
         self, params, lr: float = 2e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0, foreach=None, *,
         maximize: bool = False, differentiable=False, capturable=False,
     ):  # fmt: skip
-        super().__init__(params, lr, betas, eps, weight_decay, maximize=maximize)
+        super().__init__(
+            params, lr, betas, eps, weight_decay, maximize=maximize,
+            **implementation(foreach=foreach, capturable=capturable, differentiable=differentiable),
+        )  # fmt: skip
 
     def _step(self, group, p, grad, state):
         beta1, beta2 = group["betas"]
@@ -175,6 +183,7 @@ class NAdam(_TwoMoments):
         super().__init__(
             params, lr, betas, eps, weight_decay, momentum_decay=momentum_decay,
             decoupled_weight_decay=decoupled_weight_decay, maximize=maximize,
+            **implementation(foreach=foreach, capturable=capturable, differentiable=differentiable),
         )  # fmt: skip
 
     def _start(self, group, p, state):
@@ -199,8 +208,9 @@ class RAdam(_TwoMoments):
         decoupled_weight_decay: bool = False, *, foreach=None, maximize: bool = False, capturable=False, differentiable=False,
     ):  # fmt: skip
         super().__init__(
-            params, lr, betas, eps, weight_decay, decoupled_weight_decay=decoupled_weight_decay, maximize=maximize
-        )
+            params, lr, betas, eps, weight_decay, decoupled_weight_decay=decoupled_weight_decay, maximize=maximize,
+            **implementation(foreach=foreach, capturable=capturable, differentiable=differentiable),
+        )  # fmt: skip
 
     def _step(self, group, p, grad, state):
         step, (beta1, beta2), lr = state["step"], group["betas"], float(group["lr"])
@@ -227,7 +237,10 @@ class Rprop(_EachParameter):
         checked({"learning rate": lr})
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        super().__init__(params, {"lr": lr, "etas": tuple(etas), "step_sizes": tuple(step_sizes), "maximize": maximize})
+        super().__init__(params, {
+            "lr": lr, "etas": tuple(etas), "step_sizes": tuple(step_sizes), "maximize": maximize,
+            **implementation(foreach=foreach, capturable=capturable, differentiable=differentiable),
+        })  # fmt: skip
 
     def _start(self, group, p, state):
         state["prev"] = _C.torch.zeros_like(p)

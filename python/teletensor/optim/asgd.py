@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from .adaptive import _EachParameter
-from .optimizer import checked
+from .optimizer import checked, implementation
 
 __all__ = ["ASGD"]
 
@@ -19,6 +19,7 @@ class ASGD(_EachParameter):
         checked({"learning rate": lr, "weight_decay value": weight_decay})
         super().__init__(params, {
             "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "maximize": maximize,
+            **implementation(foreach=foreach, capturable=capturable, differentiable=differentiable),
         })  # fmt: skip
 
     def _start(self, group, p, state):

@@ -1,326 +1,314 @@
-"""Learning rates over time: each scheduler says the rate of a group as a function of the step."""
+"""Learning rates over time."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from typing import Callable
+from collections import Counter
+from collections.abc import Iterable
 
+from ._cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
+from ._scheduler import (
+    ByFunctions,
+    LRScheduler,
+    OfSchedulers,
+    require_optimizer,
+    set_value,
+    warn_of_epoch,
+)  # fmt: skip
 from .optimizer import Optimizer
 
-
-class LRScheduler:
-    """Sets every group's ``lr`` at each step(); subclasses say to what."""
-
-    def __init__(self, optimizer: Optimizer, last_epoch: int = -1, verbose=False):
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
-        self.optimizer, self.last_epoch = optimizer, last_epoch
-        for group in optimizer.param_groups:
-            group.setdefault("initial_lr", group["lr"])
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
-        self.step()
-
-    def get_lr(self) -> list[float]:
-        """The rates for ``last_epoch``, one a group."""
-        raise NotImplementedError
-
-    def get_last_lr(self) -> list[float]:
-        """The rates in force."""
-        return [group["lr"] for group in self.optimizer.param_groups]
-
-    def step(self, epoch: int | None = None) -> None:
-        """Goes on by one."""
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        for group, lr in zip(self.optimizer.param_groups, self.get_lr()):
-            group["lr"] = lr
-
-    def state_dict(self) -> dict:
-        """Everything but the optimizer and functions."""
-        return {k: v for k, v in self.__dict__.items() if k != "optimizer" and not callable(v)}
-
-    def load_state_dict(self, state_dict: dict) -> None:
-        """Takes over what state_dict gave."""
-        self.__dict__.update(state_dict)
+__all__ = [
+    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",
+    "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
+    "ReduceLROnPlateau", "SequentialLR", "StepLR",
+]  # fmt: skip
 
 
-_LRScheduler = LRScheduler
+class _LRScheduler(LRScheduler):
+    """LRScheduler's old name."""
 
 
-class LambdaLR(LRScheduler):
+class LambdaLR(ByFunctions):
     """initial lr times a function of the epoch."""
 
-    def __init__(self, optimizer, lr_lambda: Callable | list[Callable], last_epoch=-1, verbose=False):
-        many = isinstance(lr_lambda, (list, tuple))
-        self.lr_lambdas = list(lr_lambda) if many else [lr_lambda] * len(optimizer.param_groups)
-        super().__init__(optimizer, last_epoch)
+    def get_lr(self):
+        return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
+
+
+class MultiplicativeLR(ByFunctions):
+    """Times a function of each epoch."""
 
     def get_lr(self):
-        return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas)]
-
-    def state_dict(self) -> dict:
-        return {k: v for k, v in super().state_dict().items() if k != "lr_lambdas"}
+        if self._is_initial:
+            return self._lr()
+        return [group["lr"] * f(self.last_epoch) for group, f in zip(self.optimizer.param_groups, self.lr_lambdas, strict=True)]
 
 
 class StepLR(LRScheduler):
     """Times gamma every step_size epochs."""
 
-    def __init__(self, optimizer, step_size: int, gamma: float = 0.1, last_epoch=-1, verbose=False):
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
+        return self._lr() if self.last_epoch == 0 or self.last_epoch % self.step_size else self._scaled(self.gamma)
+
+    def _get_closed_form_lr(self):
         return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
 
 
 class MultiStepLR(LRScheduler):
     """Times gamma at each milestone."""
 
-    def __init__(self, optimizer, milestones: list[int], gamma: float = 0.1, last_epoch=-1, verbose=False):
-        self.milestones, self.gamma = sorted(milestones), gamma
+    def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1):
+        self.milestones, self.gamma = Counter(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
-        return [base * self.gamma ** bisect_right(self.milestones, self.last_epoch) for base in self.base_lrs]
+        if self.last_epoch not in self.milestones:
+            return self._lr()
+        return self._scaled(self.gamma ** self.milestones[self.last_epoch])
 
-
-class ExponentialLR(LRScheduler):
-    """Times gamma every epoch."""
-
-    def __init__(self, optimizer, gamma: float, last_epoch=-1, verbose=False):
-        self.gamma = gamma
-        super().__init__(optimizer, last_epoch)
-
-    def get_lr(self):
-        return [base * self.gamma**self.last_epoch for base in self.base_lrs]
-
-
-class LinearLR(LRScheduler):
-    """A factor that grows linearly over total_iters."""
-
-    def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1, verbose=False):
-        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
-        super().__init__(optimizer, last_epoch)
-
-    def get_lr(self):
-        part = min(self.last_epoch, self.total_iters) / self.total_iters
-        return [base * (self.start_factor + (self.end_factor - self.start_factor) * part) for base in self.base_lrs]
-
-
-class CosineAnnealingLR(LRScheduler):
-    """Half a cosine from the initial rate to eta_min (Loshchilov and Hutter 2016)."""
-
-    def __init__(self, optimizer, T_max: int, eta_min: float = 0.0, last_epoch=-1, verbose=False):  # noqa: N803
-        self.T_max, self.eta_min = T_max, eta_min
-        super().__init__(optimizer, last_epoch)
-
-    def get_lr(self):
-        cosine = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
-        return [self.eta_min + (base - self.eta_min) * cosine for base in self.base_lrs]
-
-
-class OneCycleLR(LRScheduler):
-    """Up to max_lr and down again (Smith and Topin 2017); momentum is left alone."""
-
-    def __init__(
-        self, optimizer, max_lr: float, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3,
-        anneal_strategy="cos", cycle_momentum=False, div_factor=25.0, final_div_factor=1e4, last_epoch=-1, **ignored,
-    ):  # fmt: skip
-        if total_steps is None and (epochs is None or steps_per_epoch is None):
-            raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
-        self.total_steps = total_steps or epochs * steps_per_epoch
-        self.max_lr, self.pct_start, self.anneal = max_lr, pct_start, anneal_strategy
-        self.div_factor, self.final_div_factor = div_factor, final_div_factor
-        super().__init__(optimizer, last_epoch)
-
-    def _between(self, start: float, end: float, part: float) -> float:
-        weight = (1 + math.cos(math.pi * part)) / 2 if self.anneal == "cos" else 1 - part
-        return end + (start - end) * weight
-
-    def get_lr(self):
-        peak = max(1.0, self.pct_start * self.total_steps - 1)
-        low = self.max_lr / self.div_factor
-        if self.last_epoch <= peak:
-            lr = self._between(low, self.max_lr, self.last_epoch / peak)
-        else:
-            part = min(1.0, (self.last_epoch - peak) / max(1.0, self.total_steps - 1 - peak))
-            lr = self._between(self.max_lr, low / self.final_div_factor, part)
-        return [lr] * len(self.base_lrs)
-
-
-class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half cosines that begin again after T_0 epochs, then T_mult times as many (Loshchilov and Hutter 2016)."""
-
-    def __init__(self, optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch=-1, verbose=False):  # noqa: N803
-        if T_0 <= 0 or T_mult < 1:
-            raise ValueError(f"Expected positive integer T_0 and T_mult >= 1, but got {T_0} and {T_mult}")
-        self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
-        super().__init__(optimizer, last_epoch)
-
-    def get_lr(self):
-        at, length = self.last_epoch, self.T_0
-        while at >= length:
-            at, length = at - length, length * self.T_mult
-        cosine = (1 + math.cos(math.pi * at / length)) / 2
-        return [self.eta_min + (base - self.eta_min) * cosine for base in self.base_lrs]
-
-
-class CyclicLR(LRScheduler):
-    """Between two rates, up and down (Smith 2015); momentum is left alone unless cycle_momentum says otherwise."""
-
-    def __init__(
-        self, optimizer, base_lr: float, max_lr: float, step_size_up: int = 2000, step_size_down: int | None = None,
-        mode: str = "triangular", gamma: float = 1.0, scale_fn=None, scale_mode: str = "cycle", cycle_momentum: bool = True,
-        base_momentum: float = 0.8, max_momentum: float = 0.9, last_epoch=-1, verbose=False,
-    ):  # fmt: skip
-        if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
-            raise ValueError("mode is invalid and scale_fn is None")
-        self.low, self.high = base_lr, max_lr
-        self.up, self.down = step_size_up, step_size_up if step_size_down is None else step_size_down
-        scales = {
-            "triangular": lambda x: 1.0, "triangular2": lambda x: 1 / 2.0 ** (x - 1), "exp_range": lambda x: gamma**x,
-        }  # fmt: skip
-        self.scale = scale_fn or scales[mode]
-        self.by_cycle = scale_mode == "cycle" if scale_fn else mode != "exp_range"
-        self.cycle_momentum, self.momenta = cycle_momentum, (base_momentum, max_momentum)
-        if cycle_momentum and not any(k in optimizer.defaults for k in ("momentum", "betas")):
-            raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
-        super().__init__(optimizer, last_epoch)
-
-    def get_lr(self):
-        total = self.up + self.down
-        cycle, place = math.floor(1 + self.last_epoch / total), self.last_epoch % total
-        height = place / self.up if place <= self.up else (total - place) / self.down
-        part = height * self.scale(cycle if self.by_cycle else self.last_epoch)
-        if self.cycle_momentum:
-            momentum = self.momenta[1] - (self.momenta[1] - self.momenta[0]) * part
-            for group in self.optimizer.param_groups:
-                if "momentum" in group:
-                    group["momentum"] = momentum
-                else:
-                    group["betas"] = (momentum, *group["betas"][1:])
-        return [self.low + (self.high - self.low) * part] * len(self.base_lrs)
+    def _get_closed_form_lr(self):
+        passed = bisect_right(sorted(Counter(self.milestones).elements()), self.last_epoch)
+        return [base * self.gamma**passed for base in self.base_lrs]
 
 
 class ConstantLR(LRScheduler):
     """A factor for the first total_iters epochs."""
 
-    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1, verbose=False):
+    def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1):
+        if not 0 <= factor <= 1.0:
+            raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
         self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
+        if self.last_epoch == 0:
+            return self._scaled(self.factor)
+        return self._lr() if self.last_epoch != self.total_iters else self._scaled(1.0 / self.factor)
+
+    def _get_closed_form_lr(self):
         return [base * (self.factor if self.last_epoch < self.total_iters else 1) for base in self.base_lrs]
+
+
+class LinearLR(LRScheduler):
+    """A factor that changes linearly over total_iters."""
+
+    def __init__(
+        self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5,
+        last_epoch: int = -1,
+    ):  # fmt: skip
+        if not 0 < start_factor <= 1.0:
+            raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
+        if not 0 <= end_factor <= 1.0:
+            raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
+        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        if self.last_epoch == 0:
+            return self._scaled(self.start_factor)
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return self._lr()
+        change = self.end_factor - self.start_factor
+        return self._scaled(1.0 + change / (self.total_iters * self.start_factor + (self.last_epoch - 1) * change))
+
+    def _get_closed_form_lr(self):
+        part = min(self.last_epoch, self.total_iters) / self.total_iters
+        return [base * (self.start_factor + (self.end_factor - self.start_factor) * part) for base in self.base_lrs]
+
+
+class ExponentialLR(LRScheduler):
+    """Times gamma every epoch."""
+
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1):
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        return self._lr() if self._is_initial else self._scaled(self.gamma)
+
+    def _get_closed_form_lr(self):
+        return [base * self.gamma**self.last_epoch for base in self.base_lrs]
 
 
 class PolynomialLR(LRScheduler):
     """Falls to 0 over total_iters epochs, by a power."""
 
-    def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1, verbose=False):
+    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
         self.total_iters, self.power = total_iters, power
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
-        left = 1 - min(self.last_epoch, self.total_iters) / self.total_iters
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return self._lr()
+        left, before = (1.0 - epoch / self.total_iters for epoch in (self.last_epoch, self.last_epoch - 1))
+        return self._scaled((left / before) ** self.power)
+
+    def _get_closed_form_lr(self):
+        left = 1.0 - min(self.last_epoch, self.total_iters) / self.total_iters
         return [base * left**self.power for base in self.base_lrs]
 
 
-class MultiplicativeLR(LRScheduler):
-    """Times a function of each epoch."""
+class CosineAnnealingLR(LRScheduler):
+    """Half a cosine from the initial rate to eta_min, and back (Loshchilov and Hutter 2016)."""
 
-    def __init__(self, optimizer, lr_lambda, last_epoch=-1, verbose=False):
-        many = isinstance(lr_lambda, (list, tuple))
-        self.lr_lambdas = list(lr_lambda) if many else [lr_lambda] * len(optimizer.param_groups)
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):  # noqa: N803
+        self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
-        rates = [group["lr"] for group in self.optimizer.param_groups]
-        return [lr * f(self.last_epoch) for lr, f in zip(rates, self.lr_lambdas)] if self.last_epoch > 0 else rates
+        if self._is_initial:
+            return self._lr()
+        if self._step_count == 1 and self.last_epoch > 0:
+            return self._get_closed_form_lr()
+        groups = self.optimizer.param_groups
+        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
+            rise = (1 - math.cos(math.pi / self.T_max)) / 2
+            return [g["lr"] + (base - self.eta_min) * rise for base, g in zip(self.base_lrs, groups, strict=True)]
+        height, before = (1 + math.cos(math.pi * epoch / self.T_max) for epoch in (self.last_epoch, self.last_epoch - 1))
+        return [height / before * (group["lr"] - self.eta_min) + self.eta_min for group in groups]
+
+    def _get_closed_form_lr(self):
+        height = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
+        return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
 
-class SequentialLR(LRScheduler):
+class SequentialLR(OfSchedulers):
     """One scheduler after the other, each from its milestone."""
 
-    def __init__(self, optimizer, schedulers, milestones: list[int], last_epoch=-1, verbose=False):
+    def __init__(self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1):
+        self._take(optimizer, schedulers)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
-                "Sequential Schedulers expects number of schedulers provided to be one more than "
-                "the number of milestone points"
+                "Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone "
+                f"points, but got number of schedulers {len(schedulers)} and the number of milestones to be equal to "
+                f"{len(milestones)}"
             )
-        self.optimizer, self._schedulers, self._milestones = optimizer, schedulers, milestones
-        self.last_epoch = last_epoch + 1
+        self._milestones, self.last_epoch = milestones, last_epoch + 1
+        # The steps that the schedulers' constructors made are undone.
         for group in optimizer.param_groups:
-            group["lr"] = group["initial_lr"]
-        for scheduler in schedulers:
-            scheduler.last_epoch -= 1
-        schedulers[0].step()
+            set_value(group, "lr", group["initial_lr"])
+        _undo(self)
+        first = schedulers[bisect_right(milestones, 0)]
+        first._initial_step()
+        self._last_lr = first.get_last_lr()
 
-    def step(self, epoch=None) -> None:
+    def _initial_step(self) -> None:  # of one sequence within another
+        first = self._schedulers[bisect_right(self._milestones, 0)]
+        first._initial_step()
+        self._last_lr = first.get_last_lr()
+
+    def step(self) -> None:
         """Goes on by one."""
         self.last_epoch += 1
         which = bisect_right(self._milestones, self.last_epoch)
+        scheduler = self._schedulers[which]
         if which > 0 and self._milestones[which - 1] == self.last_epoch:
-            self._schedulers[which].step(0)
+            scheduler._update_lr(0)
         else:
-            self._schedulers[which].step()
-
-    def state_dict(self) -> dict:
-        """Everything but the optimizer; of the schedulers their states."""
-        return {"last_epoch": self.last_epoch, "schedulers": [s.state_dict() for s in self._schedulers]}
-
-    def load_state_dict(self, state_dict: dict) -> None:
-        """Takes over what state_dict gave."""
-        self.last_epoch = state_dict["last_epoch"]
-        for scheduler, state in zip(self._schedulers, state_dict["schedulers"]):
-            scheduler.load_state_dict(state)
+            scheduler.step()
+        self._last_lr = scheduler.get_last_lr()
 
 
-class ReduceLROnPlateau:
+def _undo(scheduler: LRScheduler) -> None:
+    if hasattr(scheduler, "_schedulers"):
+        for inner in scheduler._schedulers:
+            _undo(inner)
+    elif hasattr(scheduler, "last_epoch"):
+        scheduler.last_epoch -= 1
+
+
+class ChainedScheduler(OfSchedulers):
+    """All schedulers at each step, one after the other."""
+
+    def __init__(self, schedulers: list[LRScheduler], optimizer: Optimizer | None = None):
+        self._take(optimizer, schedulers)
+        self._last_lr = self._lr()
+
+    def step(self) -> None:
+        """Goes on by one."""
+        for scheduler in self._schedulers:
+            scheduler.step()
+        self._last_lr = self._lr()
+
+
+class ReduceLROnPlateau(LRScheduler):
     """Lowers the rate when a metric has stopped improving."""
 
+    _needs_metric = True
+
     def __init__(
-        self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0,
-        min_lr=0.0, eps=1e-8, verbose=False,
+        self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10, threshold: float = 1e-4,
+        threshold_mode: str = "rel", cooldown: int = 0, min_lr: float | list[float] = 0, eps: float = 1e-8,
     ):  # fmt: skip
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
+        require_optimizer(optimizer)
+        if mode not in ("min", "max"):
+            raise ValueError(f"mode {mode} is unknown!")
+        if threshold_mode not in ("rel", "abs"):
+            raise ValueError(f"threshold mode {threshold_mode} is unknown!")
+        count, each = len(optimizer.param_groups), isinstance(min_lr, (list, tuple))
+        if each and len(min_lr) != count:
+            raise ValueError(f"expected {count} min_lrs, got {len(min_lr)}")
+        self.default_min_lr, self.min_lrs = (None, list(min_lr)) if each else (min_lr, [min_lr] * count)
         self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
-        self.threshold, self.threshold_mode, self.cooldown = threshold, threshold_mode, cooldown
-        self.min_lr, self.eps = min_lr, eps
-        self.best = math.inf if mode == "min" else -math.inf
-        self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
+        self.threshold, self.threshold_mode, self.cooldown, self.eps = threshold, threshold_mode, cooldown, eps
+        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self.last_epoch = 0
+        self._last_lr = self._lr()
+        self._reset()
 
-    def _better(self, value: float) -> bool:
-        sign = -1 if self.mode == "min" else 1
-        margin = self.threshold * (abs(self.best) if self.threshold_mode == "rel" and math.isfinite(self.best) else 1)
-        return sign * (value - self.best) > margin if math.isfinite(self.best) else value != self.best
+    def _reset(self) -> None:
+        self.best, self.cooldown_counter, self.num_bad_epochs = self.mode_worse, 0, 0
 
-    def step(self, metrics) -> None:
+    @property
+    def in_cooldown(self) -> bool:
+        """Whether epochs are not counted yet, after the rate was lowered."""
+        return self.cooldown_counter > 0
+
+    def _is_better(self, value: float, best: float) -> bool:
+        sign = 1 if self.mode == "max" else -1
+        if self.threshold_mode == "rel":
+            best *= 1 + sign * self.threshold
+        else:
+            best += sign * self.threshold
+        return value > best if self.mode == "max" else value < best
+
+    def step(self, metrics, epoch: int | None = None) -> None:
         """Takes the metric's newest value (a tensor is waited for)."""
         value = float(metrics)
-        self.last_epoch += 1
-        if self._better(value):
+        if epoch is not None:
+            warn_of_epoch()
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        if self._is_better(value, self.best):
             self.best, self.num_bad_epochs = value, 0
         else:
             self.num_bad_epochs += 1
-        if self.cooldown_counter > 0:
+        if self.in_cooldown:
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
-            for group in self.optimizer.param_groups:
-                lowered = max(group["lr"] * self.factor, self.min_lr)
-                if group["lr"] - lowered > self.eps:
-                    group["lr"] = lowered
+            self._reduce_lr()
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+        self._last_lr = self._lr()
 
-    def get_last_lr(self) -> list[float]:
-        """The rates in force."""
-        return [group["lr"] for group in self.optimizer.param_groups]
-
-    def state_dict(self) -> dict:
-        """Everything but the optimizer."""
-        return {k: v for k, v in self.__dict__.items() if k != "optimizer"}
-
-    def load_state_dict(self, state_dict: dict) -> None:
-        """Takes over what state_dict gave."""
-        self.__dict__.update(state_dict)
+    def _reduce_lr(self) -> None:
+        groups = self.optimizer.param_groups
+        if len(groups) != len(self.min_lrs):
+            if self.default_min_lr is None:
+                raise RuntimeError(
+                    f"The number of param groups in the `optimizer` ({len(groups)}) differs from when `ReduceLROnPlateau` was "
+                    f"initialized ({len(self.min_lrs)}), usually due to a new param group being added to the optimizer. "
+                    "Please modify the `min_lrs` field to match the length of the `optimizer` param groups."
+                )
+            self.min_lrs = [self.default_min_lr] * len(groups)
+        for group, least in zip(groups, self.min_lrs):
+            lr = float(group["lr"])
+            lowered = max(lr * self.factor, least)
+            if lr - lowered > self.eps:
+                set_value(group, "lr", lowered)

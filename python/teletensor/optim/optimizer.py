@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Callable
@@ -16,6 +17,33 @@ def checked(values: dict[str, float]) -> None:
     for name, value in values.items():
         if not 0.0 <= value:
             raise ValueError(f"Invalid {name}: {value}")
+
+
+def implementation(**flags) -> dict:
+    """The options that choose among PyTorch's implementations of a step; here there is one, so that they change nothing.
+
+    Raises:
+        NotImplementedError: ``differentiable=True``: a step is not recorded.
+    """
+    if flags.get("differentiable"):
+        raise NotImplementedError("differentiable=True is not supported: an optimizer's step is not recorded for gradients")
+    if flags.get("fused") and flags.get("foreach"):
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+    return flags
+
+
+def _fitted(key: str, value, param: Tensor):
+    """A saved value of a parameter's state as the parameter needs it: of its dtype, on its device."""
+    if isinstance(value, Tensor):
+        if key == "step":
+            return value.detach().clone()
+        dtype = param.dtype if param.is_floating_point() else value.dtype
+        return value.detach().to(device=param.device, dtype=dtype, copy=True)
+    if isinstance(value, dict):
+        return {k: _fitted(k, v, param) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_fitted(key, v, param) for v in value)
+    return value
 
 
 class Optimizer:
@@ -45,6 +73,11 @@ class Optimizer:
     def add_param_group(self, param_group: dict) -> None:
         """Adds a group: a dict with "params" and whatever options differ from the defaults."""
         params = param_group["params"]
+        if isinstance(params, set):
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets will "
+                "change between runs. Please use a list instead."
+            )
         params = [params] if isinstance(params, Tensor) else list(params)
         for p in params:
             if isinstance(p, tuple):
@@ -53,6 +86,11 @@ class Optimizer:
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(p).__name__}")
             if not p.is_leaf:
                 raise ValueError("can't optimize a non-leaf Tensor")
+        if len({id(p) for p in params}) != len(params):
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
+                stacklevel=3,
+            )
         known = {id(p) for group in self.param_groups for p in group["params"]}
         if any(id(p) in known for p in params):
             raise ValueError("some parameters appear in more than one parameter group")
@@ -92,18 +130,20 @@ class Optimizer:
     def load_state_dict(self, state_dict: dict) -> None:
         """Takes over what state_dict gave, for parameters in the same order."""
         saved = state_dict["param_groups"]
+        if len(saved) != len(self.param_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
         if [len(g["params"]) for g in saved] != [len(g["params"]) for g in self.param_groups]:
             raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
         own = {
             n: p for old, group in zip(saved, self.param_groups) for n, p in zip(old["params"], group["params"])
         }
         self.param_groups = [
-            {**old, "params": group["params"]} for old, group in zip(saved, self.param_groups)
+            {**self.defaults, **old, "params": group["params"]} for old, group in zip(saved, self.param_groups)
         ]
         self.state = defaultdict(dict)
         for n, values in state_dict["state"].items():
-            copied = {k: v.detach().clone() if isinstance(v, Tensor) else v for k, v in values.items()}
-            self.state[own[int(n)]] = copied
+            param = own[int(n)]
+            self.state[param] = {k: _fitted(k, v, param) for k, v in values.items()}
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
-from .optimizer import Optimizer
+from .optimizer import Optimizer, implementation
 
 
 class SGD(Optimizer):
@@ -21,6 +21,7 @@ class SGD(Optimizer):
         super().__init__(params, {
             "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
             "nesterov": nesterov, "maximize": maximize,
+            **implementation(foreach=foreach, differentiable=differentiable, fused=fused),
         })  # fmt: skip
 
     def _update(self, group, params, grads) -> None:

@@ -8,7 +8,7 @@ import math
 from .. import _C
 from .._grad_mode import no_grad
 from ..nn import Module
-from .lr_scheduler import LRScheduler
+from ._scheduler import LRScheduler, per_group, require_optimizer
 
 __all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "update_bn"]
 
@@ -23,12 +23,14 @@ class AveragedModel(Module):
 
     def __init__(self, model: Module, device=None, avg_fn=None, multi_avg_fn=None, use_buffers: bool = False):
         super().__init__()
+        if avg_fn is not None and multi_avg_fn is not None:
+            raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
         self.module = copy.deepcopy(model)
         if device is not None:
             self.module = self.module.to(device)
         self.register_buffer("n_averaged", _C.tensor(0, dtype=_C.int64, device=device))
         self._count = 0  # n_averaged's value, known here so that nothing waits
-        self.avg_fn, self.use_buffers = avg_fn, use_buffers
+        self.avg_fn, self.multi_avg_fn, self.use_buffers = avg_fn, multi_avg_fn, use_buffers
 
     def forward(self, *args, **kwargs):
         return self.module(*args, **kwargs)
@@ -42,14 +44,21 @@ class AveragedModel(Module):
     def update_parameters(self, model: Module) -> None:
         """Takes the model's parameters into the means."""
         chain = lambda m: [*m.parameters(), *(m.buffers() if self.use_buffers else ())]  # noqa: E731
+        together: dict[tuple, tuple[list, list]] = {}  # for multi_avg_fn: those of one dtype on one device
         for mine, other in zip(chain(self.module), chain(model)):
             mine, other = mine.detach(), other.detach().to(mine.device)
-            if self._count == 0 or not mine.is_floating_point():
+            if self._count == 0 or not (mine.is_floating_point() or mine.is_complex()):
                 mine.copy_(other)
+            elif self.multi_avg_fn is not None:
+                averaged, current = together.setdefault((str(mine.device), mine.dtype), ([], []))
+                averaged.append(mine)
+                current.append(other)
             elif self.avg_fn is not None:
                 mine.copy_(self.avg_fn(mine, other, self._count))
             else:
                 mine.lerp_(other, 1 / (self._count + 1))
+        for averaged, current in together.values():
+            self.multi_avg_fn(averaged, current, self._count)
         if not self.use_buffers:
             for mine, other in zip(self.module.buffers(), model.buffers()):
                 mine.detach().copy_(other.detach())
@@ -83,15 +92,28 @@ class SWALR(LRScheduler):
     def __init__(self, optimizer, swa_lr, anneal_epochs: int = 10, anneal_strategy: str = "cos", last_epoch: int = -1):
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
-        groups = optimizer.param_groups
-        self.rates = list(swa_lr) if isinstance(swa_lr, (list, tuple)) else [swa_lr] * len(groups)
-        self.anneal_epochs, self.strategy = anneal_epochs, anneal_strategy
-        for group, rate in zip(groups, self.rates):
+        if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
+            raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
+        require_optimizer(optimizer)
+        for group, rate in zip(optimizer.param_groups, per_group("swa_lr", optimizer, swa_lr)):
             group["swa_lr"] = rate
-        self._from = [group["lr"] for group in groups]
+        self.anneal_epochs, self._anneal_strategy = anneal_epochs, anneal_strategy
         super().__init__(optimizer, last_epoch)
 
+    def _part(self, step: int) -> float:
+        """How far the rate is from the one before to swa_lr, from 0 to 1."""
+        part = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
+        return (1 - math.cos(math.pi * part)) / 2 if self._anneal_strategy == "cos" else part
+
     def get_lr(self):
-        part = min(1.0, self.last_epoch / max(1, self.anneal_epochs))
-        part = (1 - math.cos(math.pi * part)) / 2 if self.strategy == "cos" else part
-        return [rate * part + start * (1 - part) for rate, start in zip(self.rates, self._from)]
+        # From the rate in force, which another scheduler may have changed, follows the one it started from.
+        step = self._step_count - 1
+        if self.anneal_epochs == 0:
+            step = max(1, step)
+        before, now = self._part(step - 1), self._part(step)
+        rates = []
+        for group in self.optimizer.param_groups:
+            lr, rate = group["lr"], group["swa_lr"]
+            start = rate if before == 1 else (lr - before * rate) / (1 - before)
+            rates.append(rate * now + start * (1 - now))
+        return rates

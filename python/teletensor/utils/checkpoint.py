@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Callable
 
 from .._C import Tensor
@@ -71,11 +72,29 @@ class CheckpointFunction(Function):
         return (None, None, *(x.grad if isinstance(x, Tensor) else None for x in inputs))
 
 
+def _in_contexts(function: Callable, first, again) -> Callable:
+    runs = itertools.chain([first], itertools.repeat(again))
+
+    def run(*args, **kwargs):
+        with next(runs):
+            return function(*args, **kwargs)
+
+    return run
+
+
 def checkpoint(
     function: Callable, *args, use_reentrant: bool | None = None, context_fn=None, determinism_check: str = "default",
     debug: bool = False, preserve_rng_state: bool = True, **kwargs,
 ):  # fmt: skip
-    """function(*args) whose intermediate results are not kept but computed again in backward."""
+    """function(*args) whose intermediate results are not kept but computed again in backward.
+
+    Args:
+        context_fn: returns two context managers: one for the first run, one for those in backward.
+    """
+    if context_fn is not None:
+        if use_reentrant is not False:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        function = _in_contexts(function, *context_fn())
     if kwargs:
         inner = function
 
@@ -103,6 +122,6 @@ def checkpoint_sequential(functions, segments: int, input, use_reentrant: bool |
 
     size, start = len(functions) // segments, 0
     for _ in range(segments - 1):
-        input = checkpoint(run(start, start + size), input, **kwargs)
+        input = checkpoint(run(start, start + size), input, use_reentrant=use_reentrant, **kwargs)
         start += size
     return run(start, len(functions))(input)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
+
 from ... import _C
 from .. import functional as F
 from ..parameter import Parameter
+from ._table import REQUIRED, bound_arguments
 from .module import Module
 
 # module -> (function, the arguments it keeps with their defaults, in order)
@@ -18,7 +22,6 @@ _TABLE = {
     "GELU": (F.gelu, {"approximate": "none"}),
     "SiLU": (F.silu, {"inplace": False}),
     "Mish": (F.mish, {"inplace": False}),
-    "Hardtanh": (F.hardtanh, {"min_val": -1.0, "max_val": 1.0, "inplace": False}),
     "Hardsigmoid": (F.hardsigmoid, {"inplace": False}),
     "Hardswish": (F.hardswish, {"inplace": False}),
     "Hardshrink": (F.hardshrink, {"lambd": 0.5}),
@@ -28,26 +31,28 @@ _TABLE = {
     "Tanhshrink": (F.tanhshrink, {}),
     "Softsign": (F.softsign, {}),
     "LogSigmoid": (F.logsigmoid, {}),
-    "Softplus": (F.softplus, {"beta": 1, "threshold": 20}),
-    "Threshold": (F.threshold, {"threshold": 0.0, "value": 0.0, "inplace": False}),
+    "Softplus": (F.softplus, {"beta": 1.0, "threshold": 20.0}),
+    "Threshold": (F.threshold, {"threshold": REQUIRED, "value": REQUIRED, "inplace": False}),
     "Softmax": (F.softmax, {"dim": None}),
     "LogSoftmax": (F.log_softmax, {"dim": None}),
     "Softmin": (F.softmin, {"dim": None}),
     "GLU": (F.glu, {"dim": -1}),
 }
 
-__all__ = [*_TABLE, "PReLU", "RReLU", "Softmax2d"]
+__all__ = [*_TABLE, "Hardtanh", "PReLU", "RReLU", "Softmax2d"]
 
 
 def _make(name: str, function, kept: dict) -> type:
+    signature, bind = bound_arguments(name, kept)
+
     def __init__(self, *args, **kwargs):
         Module.__init__(self)
-        values = {**kept, **dict(zip(kept, args)), **kwargs}
-        unknown = [k for k in values if k not in kept]
-        if unknown or len(args) > len(kept):
-            raise TypeError(f"{name}.__init__() got an unexpected argument {(unknown or [args[-1]])[0]!r}")
-        for key, value in values.items():
+        for key, value in bind(args, kwargs).items():
             setattr(self, key, value)
+
+    __init__.__signature__ = signature.replace(
+        parameters=[inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD), *signature.parameters.values()]
+    )
 
     def forward(self, input):
         return function(input, **{key: getattr(self, key) for key in kept})
@@ -62,6 +67,31 @@ def _make(name: str, function, kept: dict) -> type:
 
 
 globals().update({name: _make(name, *row) for name, row in _TABLE.items()})
+
+
+class Hardtanh(Module):
+    """Within [min_val, max_val]."""
+
+    def __init__(
+        self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False, min_value: float | None = None,
+        max_value: float | None = None,
+    ):  # fmt: skip
+        super().__init__()
+        for old, value in (("min", min_value), ("max", max_value)):
+            if value is not None:
+                warnings.warn(
+                    f"keyword argument `{old}_value` is deprecated and rename to `{old}_val`", FutureWarning, stacklevel=2
+                )
+        self.min_val, self.max_val = min_val if min_value is None else min_value, max_val if max_value is None else max_value
+        self.inplace = inplace
+        if self.max_val <= self.min_val:
+            raise AssertionError(f"max_val must be larger than min_val, got {self.max_val} <= {self.min_val}")
+
+    def forward(self, input):
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"min_val={self.min_val}, max_val={self.max_val}" + (", inplace=True" if self.inplace else "")
 
 
 class PReLU(Module):

@@ -4,23 +4,86 @@ from __future__ import annotations
 
 import operator
 from collections import OrderedDict
-from itertools import islice
+from collections.abc import Iterable, Mapping
+from itertools import chain, islice
 
+from ..._C import Tensor
 from ..parameter import Parameter
-from .module import Module
+from .module import Module, _addindent
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
 
-def _at(values, index: int):
-    size = len(values)
+def _position(index: int, size: int) -> int:
     index = operator.index(index)
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of range")
-    return next(islice(values, index % size, None))
+    return index % size
 
 
-class Sequential(Module):
+def _require_iterable(name: str, values) -> None:
+    if not isinstance(values, Iterable) or isinstance(values, Tensor):
+        raise TypeError(f"{name} should be called with an iterable, but got {type(values).__name__}")
+
+
+def _pairs(name: str, values) -> Iterable:
+    """The (key, value) pairs of a mapping or of an iterable of pairs."""
+    _require_iterable(name, values)
+    if isinstance(values, Mapping) or hasattr(values, "items"):
+        return values.items()
+    for i, pair in enumerate(values := list(values)):
+        if not isinstance(pair, Iterable):
+            raise TypeError(f"{name} sequence element #{i} should be Iterable; is {type(pair).__name__}")
+        if len(pair) != 2:
+            raise ValueError(f"{name} sequence element #{i} has length {len(pair)}; 2 is required")
+    return values
+
+
+class _Ordered(Module):
+    """The part that Sequential and ModuleList share: modules by position, under the names "0", "1", ..."""
+
+    def _name_at(self, index: int) -> str:
+        return next(islice(self._modules, _position(index, len(self)), None))
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        setattr(self, self._name_at(index), module)
+
+    def __delitem__(self, index) -> None:
+        for name in list(self._modules)[index] if isinstance(index, slice) else [self._name_at(index)]:
+            delattr(self, name)
+        self._modules = OrderedDict((str(i), m) for i, m in enumerate(self._modules.values()))
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self):
+        return iter(self._modules.values())
+
+    def append(self, module: Module):
+        """Adds a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self, modules):
+        """Adds modules at the end."""
+        _require_iterable(f"{type(self).__name__}.extend", modules)
+        for module in list(modules):
+            self.append(module)
+        return self
+
+    def _insert(self, index: int, module: Module) -> None:
+        modules = [*self._modules.values()]
+        modules.insert(index, module)
+        self._modules = OrderedDict((str(i), m) for i, m in enumerate(modules))
+
+    def pop(self, key):
+        """Removes and returns one module, or those of a slice."""
+        found = self[key]
+        del self[key]
+        return found
+
+
+class Sequential(_Ordered):
     """Calls its modules one after the other."""
 
     def __init__(self, *args):
@@ -30,85 +93,85 @@ class Sequential(Module):
             self.add_module(str(name), module)
 
     def forward(self, input):
-        for module in self._modules.values():
+        for module in self:
             input = module(input)
         return input
 
     def __getitem__(self, index):
         if isinstance(index, slice):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
-        return _at(self._modules.values(), index)
+        return self._modules[self._name_at(index)]
 
-    def __setitem__(self, index: int, module: Module) -> None:
-        self._modules[_at(self._modules, index)] = module
+    def _of_its_kind(self, other) -> Sequential:
+        if not isinstance(other, Sequential):
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
+        return other
 
-    def __delitem__(self, index) -> None:
-        for key in list(self._modules)[index] if isinstance(index, slice) else [_at(self._modules, index)]:
-            del self._modules[key]
-        self._modules = OrderedDict((str(i), m) for i, m in enumerate(self._modules.values()))
+    def __add__(self, other) -> Sequential:
+        return Sequential(*self, *self._of_its_kind(other))
 
-    def __len__(self) -> int:
-        return len(self._modules)
+    def __iadd__(self, other) -> Sequential:
+        return self.extend(self._of_its_kind(other))
 
-    def __iter__(self):
-        return iter(self._modules.values())
+    def _check_factor(self, other) -> None:
+        if not isinstance(other, int):
+            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(other)}")
+        if other <= 0:
+            raise ValueError(f"Non-positive multiplication factor {other} for {type(self)}")
 
-    def append(self, module: Module) -> Sequential:
-        """Adds a module at the end."""
-        self.add_module(str(len(self)), module)
+    def __mul__(self, other: int) -> Sequential:
+        self._check_factor(other)
+        return Sequential(*[*self] * other)
+
+    __rmul__ = __mul__
+
+    def __imul__(self, other: int) -> Sequential:
+        self._check_factor(other)
+        return self.extend([*self] * (other - 1))
+
+    def insert(self, index: int, module: Module) -> Sequential:
+        """Adds a module before that place."""
+        if not isinstance(module, Module):
+            raise AssertionError(f"module should be of type: {Module}")
+        if not -len(self) <= index <= len(self):
+            raise IndexError(f"Index out of range: {index}")
+        self._insert(index, module)
         return self
 
-    def extend(self, modules) -> Sequential:
-        """Adds modules at the end."""
-        for module in modules:
-            self.append(module)
-        return self
 
-
-class ModuleList(Module):
+class ModuleList(_Ordered):
     """A list whose modules are registered."""
 
     def __init__(self, modules=None):
         super().__init__()
-        self.extend(modules or [])
+        if modules is not None:
+            self.extend(modules)
 
     def __getitem__(self, index):
         if isinstance(index, slice):
             return type(self)(list(self._modules.values())[index])
-        return _at(self._modules.values(), index)
+        return self._modules[self._name_at(index)]
 
-    def __setitem__(self, index: int, module: Module) -> None:
-        self._modules[_at(self._modules, index)] = module
+    def __add__(self, other) -> ModuleList:
+        return ModuleList(chain(self, other))
 
-    def __delitem__(self, index) -> None:
-        modules = list(self._modules.values())
-        del modules[index]
-        self._modules.clear()
-        self.extend(modules)
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self):
-        return iter(self._modules.values())
-
-    def append(self, module: Module) -> ModuleList:
-        """Adds a module at the end."""
-        self.add_module(str(len(self)), module)
-        return self
-
-    def extend(self, modules) -> ModuleList:
-        """Adds modules at the end."""
-        for module in modules:
-            self.append(module)
-        return self
+    def __iadd__(self, other) -> ModuleList:
+        return self.extend(other)
 
     def insert(self, index: int, module: Module) -> None:
         """Adds a module before that place."""
-        modules = list(self._modules.values())
-        modules.insert(index, module)
-        self._modules.clear()
-        self.extend(modules)
+        self._insert(index, module)
+
+    def __repr__(self) -> str:
+        # Equal neighbours are printed once, with their count.
+        runs: list[tuple[int, int, str]] = []
+        for i, module in enumerate(self):
+            text = repr(module)
+            runs.append((runs.pop()[0], i, text) if runs and runs[-1][2] == text else (i, i, text))
+        if not runs:
+            return f"{self._get_name()}()"
+        lines = [f"({a}): {text}" if a == b else f"({a}-{b}): {b - a + 1} x {text}" for a, b, text in runs]
+        return f"{self._get_name()}(\n  " + "\n  ".join(_addindent(line, 2) for line in lines) + "\n)"
 
 
 class ModuleDict(Module):
@@ -116,7 +179,8 @@ class ModuleDict(Module):
 
     def __init__(self, modules=None):
         super().__init__()
-        self.update(modules or {})
+        if modules is not None:
+            self.update(modules)
 
     def __getitem__(self, key: str) -> Module:
         return self._modules[key]
@@ -136,6 +200,10 @@ class ModuleDict(Module):
     def __contains__(self, key: str) -> bool:
         return key in self._modules
 
+    def clear(self) -> None:
+        """Removes all modules."""
+        self._modules.clear()
+
     def keys(self):
         """The names."""
         return self._modules.keys()
@@ -150,7 +218,7 @@ class ModuleDict(Module):
 
     def update(self, modules) -> None:
         """Adds those of a dict or of pairs."""
-        for key, module in modules.items() if hasattr(modules, "items") else modules:
+        for key, module in _pairs("ModuleDict.update", modules):
             self[key] = module
 
     def pop(self, key: str) -> Module:
@@ -158,71 +226,177 @@ class ModuleDict(Module):
         return self._modules.pop(key)
 
 
+def _as_parameter(value):
+    return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
+
+
+def _described(items) -> str:
+    """A line for every value of a list or dict of parameters."""
+    lines = []
+    for key, value in items:
+        if isinstance(value, Tensor):
+            kind, place = "Parameter" if isinstance(value, Parameter) else "Tensor", f" ({value.device})" if value.is_cuda else ""
+            lines.append(f"  ({key}): {kind} containing: [{value.dtype} of size {'x'.join(map(str, value.shape))}{place}]")
+        else:
+            lines.append(f"  ({key}): Object of type: {type(value).__name__}")
+    return "\n".join(lines)
+
+
 class ParameterList(Module):
-    """A list whose parameters are registered."""
+    """A list whose parameters are registered; a tensor becomes a parameter, anything else is kept as it is."""
 
     def __init__(self, values=None):
         super().__init__()
-        self.extend(values or [])
+        self._size = 0
+        if values is not None:
+            self.extend(values)
 
     def __getitem__(self, index):
         if isinstance(index, slice):
-            return type(self)(list(self._parameters.values())[index])
-        return _at(self._parameters.values(), index)
+            return type(self)([self[i] for i in range(len(self))[index]])
+        return getattr(self, str(_position(index, len(self))))
 
     def __setitem__(self, index: int, value) -> None:
-        self._parameters[_at(self._parameters, index)] = value
+        setattr(self, str(_position(index, len(self))), _as_parameter(value))
 
     def __len__(self) -> int:
-        return len(self._parameters)
+        return self._size
 
     def __iter__(self):
-        return iter(self._parameters.values())
+        return (self[i] for i in range(len(self)))
+
+    def __iadd__(self, values) -> ParameterList:
+        return self.extend(values)
 
     def append(self, value) -> ParameterList:
-        """Adds a parameter at the end; a tensor becomes one."""
-        parameter = value if isinstance(value, Parameter) else Parameter(value)
-        self.register_parameter(str(len(self)), parameter)
+        """Adds a value at the end."""
+        self._size += 1
+        self[self._size - 1] = value
         return self
 
     def extend(self, values) -> ParameterList:
-        """Adds parameters at the end."""
-        for value in values:
+        """Adds values at the end."""
+        _require_iterable("ParameterList.extend", values)
+        for value in list(values):
             self.append(value)
         return self
 
+    def extra_repr(self) -> str:
+        return _described(enumerate(self))
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError("ParameterList should not be called.")
+
 
 class ParameterDict(Module):
-    """A dict whose parameters are registered."""
+    """A dict whose parameters are registered; a tensor becomes a parameter, anything else is kept as it is."""
 
     def __init__(self, parameters=None):
         super().__init__()
-        for key, value in (parameters or {}).items():
-            self[key] = value
+        self._keys: dict[str, None] = {}
+        if parameters is not None:
+            self.update(parameters)
 
     def __getitem__(self, key: str):
-        return self._parameters[key]
+        self._check_key(key)
+        return getattr(self, key)
 
     def __setitem__(self, key: str, value) -> None:
-        self._parameters[key] = value if isinstance(value, Parameter) else Parameter(value)
+        self._check_key(key)
+        setattr(self, key, _as_parameter(value))
+        self._keys[key] = None
+
+    def __delitem__(self, key: str) -> None:
+        del self._keys[key]
+        delattr(self, key)
+
+    def _check_key(self, key) -> None:
+        if not isinstance(key, str):
+            raise TypeError(f"ParameterDict's keys are strings, got {key!r} of type {type(key).__name__}")
 
     def __len__(self) -> int:
-        return len(self._parameters)
+        return len(self._keys)
 
     def __iter__(self):
-        return iter(self._parameters)
+        return iter(self._keys)
+
+    def __reversed__(self):
+        return reversed(self._keys)
 
     def __contains__(self, key: str) -> bool:
-        return key in self._parameters
+        return key in self._keys
+
+    def copy(self) -> ParameterDict:
+        """Another one with the same parameters."""
+        return ParameterDict(OrderedDict(self.items()))
+
+    def setdefault(self, key: str, default=None):
+        """The value of that name, which is `default` where there was none."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def clear(self) -> None:
+        """Removes all values."""
+        for key in list(self._keys):
+            del self[key]
+
+    def pop(self, key: str):
+        """Removes and returns one."""
+        value = self[key]
+        del self[key]
+        return value
+
+    def popitem(self) -> tuple:
+        """Removes and returns the last (name, value)."""
+        if not self._keys:
+            raise KeyError("popitem(): the ParameterDict is empty")
+        key = next(reversed(self._keys))
+        return key, self.pop(key)
+
+    def get(self, key: str, default=None):
+        """The value of that name, or `default`."""
+        return self[key] if key in self else default
+
+    def fromkeys(self, keys, default=None) -> ParameterDict:
+        """A new one of those names, each with the same value."""
+        return ParameterDict((key, default) for key in keys)
 
     def keys(self):
         """The names."""
-        return self._parameters.keys()
+        return self._keys.keys()
 
     def values(self):
-        """The parameters."""
-        return self._parameters.values()
+        """The values."""
+        return (self[key] for key in self._keys)
 
     def items(self):
-        """(name, parameter)."""
-        return self._parameters.items()
+        """(name, value)."""
+        return ((key, self[key]) for key in self._keys)
+
+    def update(self, parameters) -> None:
+        """Adds those of a dict (a plain one's in the order of its keys) or of pairs."""
+        pairs = _pairs("ParameterDict.update", parameters)
+        plain = isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict)
+        for key, value in sorted(pairs) if plain else pairs:
+            self[key] = value
+
+    def extra_repr(self) -> str:
+        return _described(self.items())
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError("ParameterDict should not be called.")
+
+    def __or__(self, other: ParameterDict) -> ParameterDict:
+        result = self.copy()
+        result.update(other)
+        return result
+
+    def __ror__(self, other: ParameterDict) -> ParameterDict:
+        result = other.copy()
+        result.update(self)
+        return result
+
+    def __ior__(self, other: ParameterDict) -> ParameterDict:
+        self.update(other)
+        return self

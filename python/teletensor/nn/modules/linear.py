@@ -30,9 +30,8 @@ class Linear(Module):
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
         self.weight = Parameter(_C.torch.empty(out_features, in_features, device=device, dtype=dtype))
-        self.bias = Parameter(_C.torch.empty(out_features, device=device, dtype=dtype)) if bias else None
-        if not bias:
-            self.register_parameter("bias", None)
+        learned = Parameter(_C.torch.empty(out_features, device=device, dtype=dtype)) if bias else None
+        self.register_parameter("bias", learned)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

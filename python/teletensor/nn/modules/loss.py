@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+
 from .. import functional as F
+from .._reduction import chosen
+from ._table import bound_arguments
 from .module import Module
 
 
@@ -13,7 +17,7 @@ class _Loss(Module):
 
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__()
-        self.reduction = F._legacy_reduction(size_average, reduce, reduction)
+        self.reduction = chosen(size_average, reduce, reduction)
 
 
 class _WeightedLoss(_Loss):
@@ -24,59 +28,77 @@ class _WeightedLoss(_Loss):
         self.register_buffer("weight", weight)
 
 
-_COMMON = {"size_average": None, "reduce": None, "reduction": "mean"}
+_OLD = {"size_average": None, "reduce": None, "reduction": "mean"}
+_MARGIN = {"margin": 0.0, **_OLD}
 
-# module -> (function, arguments it keeps)
+# module -> (function, the constructor's arguments in PyTorch's order)
 _TABLE = {
-    "L1Loss": (F.l1_loss, {}),
-    "MSELoss": (F.mse_loss, {}),
-    "SmoothL1Loss": (F.smooth_l1_loss, {"beta": 1.0}),
-    "HuberLoss": (F.huber_loss, {"delta": 1.0}),
-    "KLDivLoss": (F.kl_div, {"log_target": False}),
-    "BCELoss": (F.binary_cross_entropy, {"weight": None}),
-    "BCEWithLogitsLoss": (F.binary_cross_entropy_with_logits, {"weight": None, "pos_weight": None}),
-    "NLLLoss": (F.nll_loss, {"weight": None, "ignore_index": -100}),
-    "CrossEntropyLoss": (F.cross_entropy, {"weight": None, "ignore_index": -100, "label_smoothing": 0.0}),
-    "MarginRankingLoss": (F.margin_ranking_loss, {"margin": 0.0}),
-    "HingeEmbeddingLoss": (F.hinge_embedding_loss, {"margin": 1.0}),
-    "CosineEmbeddingLoss": (F.cosine_embedding_loss, {"margin": 0.0}),
-    "TripletMarginLoss": (F.triplet_margin_loss, {"margin": 1.0, "p": 2.0, "eps": 1e-6, "swap": False}),
-    "SoftMarginLoss": (F.soft_margin_loss, {}),
-    "PoissonNLLLoss": (F.poisson_nll_loss, {"log_input": True, "full": False, "eps": 1e-8}),
-    "MultiMarginLoss": (F.multi_margin_loss, {"p": 1, "margin": 1.0, "weight": None}),
-    "MultiLabelMarginLoss": (F.multilabel_margin_loss, {}),
-    "MultiLabelSoftMarginLoss": (F.multilabel_soft_margin_loss, {"weight": None}),
-    "GaussianNLLLoss": (F.gaussian_nll_loss, {"full": False, "eps": 1e-6}),
-}
+    "L1Loss": (F.l1_loss, _OLD),
+    "MSELoss": (F.mse_loss, _OLD),
+    "SmoothL1Loss": (F.smooth_l1_loss, {**_OLD, "beta": 1.0}),
+    "HuberLoss": (F.huber_loss, {"reduction": "mean", "delta": 1.0}),
+    "KLDivLoss": (F.kl_div, {**_OLD, "log_target": False}),
+    "BCELoss": (F.binary_cross_entropy, {"weight": None, **_OLD}),
+    "BCEWithLogitsLoss": (F.binary_cross_entropy_with_logits, {"weight": None, **_OLD, "pos_weight": None}),
+    "NLLLoss": (
+        F.nll_loss, {"weight": None, "size_average": None, "ignore_index": -100, "reduce": None, "reduction": "mean"},
+    ),
+    "CrossEntropyLoss": (F.cross_entropy, {
+        "weight": None, "size_average": None, "ignore_index": -100, "reduce": None, "reduction": "mean",
+        "label_smoothing": 0.0,
+    }),
+    "MarginRankingLoss": (F.margin_ranking_loss, _MARGIN),
+    "HingeEmbeddingLoss": (F.hinge_embedding_loss, {"margin": 1.0, **_OLD}),
+    "CosineEmbeddingLoss": (F.cosine_embedding_loss, _MARGIN),
+    "TripletMarginLoss": (F.triplet_margin_loss, {"margin": 1.0, "p": 2.0, "eps": 1e-6, "swap": False, **_OLD}),
+    "SoftMarginLoss": (F.soft_margin_loss, _OLD),
+    "PoissonNLLLoss": (F.poisson_nll_loss, {
+        "log_input": True, "full": False, "size_average": None, "eps": 1e-8, "reduce": None, "reduction": "mean",
+    }),
+    "MultiMarginLoss": (F.multi_margin_loss, {"p": 1, "margin": 1.0, "weight": None, **_OLD}),
+    "MultiLabelMarginLoss": (F.multilabel_margin_loss, _OLD),
+    "MultiLabelSoftMarginLoss": (F.multilabel_soft_margin_loss, {"weight": None, **_OLD}),
+    "GaussianNLLLoss": (F.gaussian_nll_loss, {"full": False, "eps": 1e-6, "reduction": "mean"}),
+}  # fmt: skip
 __all__ = [*_TABLE, "CTCLoss", "NLLLoss2d", "TripletMarginWithDistanceLoss"]
 
-# What PyTorch takes by position before `size_average`.
-_LEADING = ("p", "weight", "margin", "log_input", "full")
+_BY_KEYWORD = ("GaussianNLLLoss",)
 
 
-def _make(name: str, function, kept: dict) -> type:
-    leading = list(kept) if "swap" in kept else [k for k in kept if k in _LEADING]
-    order = [*leading, "size_average", *[k for k in kept if k not in leading], "reduce", "reduction"]
+def _make(name: str, function, parameters: dict) -> type:
+    signature, bind = bound_arguments(name, parameters, keywords_only=name in _BY_KEYWORD)
+    kept = [p for p in parameters if p not in _OLD]
 
     def __init__(self, *args, **kwargs):
         Module.__init__(self)
-        values = {**_COMMON, **kept, **dict(zip(order, args)), **kwargs}
-        unknown = [k for k in values if k not in kept and k not in _COMMON]
-        if unknown:
-            raise TypeError(f"{name}.__init__() got an unexpected keyword argument {unknown[0]!r}")
-        self.reduction = F._legacy_reduction(values["size_average"], values["reduce"], values["reduction"])
+        values = bind(args, kwargs)
+        self.reduction = chosen(values.get("size_average"), values.get("reduce"), values["reduction"])
+        if name == "MultiMarginLoss":
+            _check_multi_margin(values["p"], values["weight"])
+        if name == "TripletMarginLoss" and values["margin"] <= 0:
+            raise ValueError(f"TripletMarginLoss: expected margin to be greater than 0, got {values['margin']} instead")
         for key in kept:
             if key in ("weight", "pos_weight"):
                 self.register_buffer(key, values[key])
             else:
                 setattr(self, key, values[key])
 
-    def forward(self, *tensors):
-        return function(*tensors, reduction=self.reduction, **{key: getattr(self, key) for key in kept})
+    def forward(self, *tensors, **named):
+        return function(*tensors, **named, reduction=self.reduction, **{key: getattr(self, key) for key in kept})
 
+    __init__.__signature__ = signature.replace(
+        parameters=[inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD), *signature.parameters.values()]
+    )
     members = {"__init__": __init__, "forward": forward, "__module__": __name__}
     members["__doc__"] = f"The module of functional.{getattr(function, '__name__', name)}."
     return type(name, (_WeightedLoss if "weight" in kept else _Loss,), members)
+
+
+def _check_multi_margin(p, weight) -> None:
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError(f"MultiMarginLoss: expected weight to be None or 1D tensor, got {weight.dim()}D instead")
 
 
 globals().update({name: _make(name, *row) for name, row in _TABLE.items()})

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, Callable
 
 from ..._C import Tensor
 from ..._C import device as _device
+from ..._grad_mode import no_grad
 from ..parameter import Buffer, Parameter
+from ._hooks import RemovableHandle, _IncompatibleKeys, register  # noqa: F401 - PyTorch's place for them
+from ._state import ModuleState
 
 
 def _addindent(text: str, spaces: int) -> str:
@@ -17,52 +20,29 @@ def _addindent(text: str, spaces: int) -> str:
     return text.replace("\n", "\n" + " " * spaces)
 
 
-class RemovableHandle:
-    """Removes a hook when asked to."""
-
-    def __init__(self, hooks: dict):
-        self.hooks, self.key = hooks, next(RemovableHandle.keys)
-
-    keys = itertools.count()
-
-    def remove(self) -> None:
-        self.hooks.pop(self.key, None)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc) -> None:
-        self.remove()
+_HOOKS = (
+    "_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs", "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)  # fmt: skip
 
 
-class _IncompatibleKeys(tuple):
-    """What load_state_dict found missing and unexpected."""
-
-    def __new__(cls, missing_keys: list[str], unexpected_keys: list[str]):
-        return super().__new__(cls, (missing_keys, unexpected_keys))
-
-    missing_keys = property(lambda self: self[0])
-    unexpected_keys = property(lambda self: self[1])
-
-    def __repr__(self) -> str:
-        if not any(self):
-            return "<All keys matched successfully>"
-        return f"IncompatibleKeys(missing_keys={self[0]}, unexpected_keys={self[1]})"
-
-
-class Module:
+class Module(ModuleState):
     """The base of all networks; see torch.nn.Module."""
 
     training: bool
+    call_super_init: bool = False  # whether __init__ goes on to the next class of several bases
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if (args or kwargs) and not self.call_super_init:
+            raise TypeError(f"{type(self).__name__}.__init__() takes no arguments, got {args} and {kwargs}")
         set_plain = super().__setattr__
         set_plain("training", True)
-        for registry in ("_parameters", "_buffers", "_modules"):
+        for registry in ("_parameters", "_buffers", "_modules", *_HOOKS):
             set_plain(registry, OrderedDict())
-        set_plain("_non_persistent", set())
-        for hooks in ("_forward_hooks", "_forward_pre_hooks", "_state_dict_hooks", "_load_state_dict_pre_hooks"):
-            set_plain(hooks, OrderedDict())
+        set_plain("_non_persistent_buffers_set", set())
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes; every subclass says it."""
@@ -71,55 +51,114 @@ class Module:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not self._forward_hooks and not self._forward_pre_hooks:
             return self.forward(*args, **kwargs)
-        for hook in list(self._forward_pre_hooks.values()):
-            changed = hook(self, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
-        result = self.forward(*args, **kwargs)
-        for hook in list(self._forward_hooks.values()):
-            changed = hook(self, args, result)
-            result = result if changed is None else changed
-        return result
+        return self._call_with_hooks(args, kwargs)
 
-    def register_forward_hook(self, hook: Callable, **ignored) -> RemovableHandle:
-        """Calls ``hook(module, args, result)`` after forward; what it returns replaces the result."""
-        handle = RemovableHandle(self._forward_hooks)
-        self._forward_hooks[handle.key] = hook
-        return handle
+    def _call_with_hooks(self, args: tuple, kwargs: dict) -> Any:
+        result, called = None, set()
+        try:
+            for key, hook in list(self._forward_pre_hooks.items()):
+                if key in self._forward_pre_hooks_with_kwargs:
+                    changed = hook(self, args, kwargs)
+                    if changed is not None:
+                        if not isinstance(changed, tuple) or len(changed) != 2:
+                            raise RuntimeError(
+                                f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}."
+                            )
+                        args, kwargs = changed
+                else:
+                    changed = hook(self, args)
+                    if changed is not None:
+                        args = changed if isinstance(changed, tuple) else (changed,)
+            result = self.forward(*args, **kwargs)
+            for key, hook in list(self._forward_hooks.items()):
+                called.add(key)
+                result = self._hooked(key, hook, args, kwargs, result)
+            return result
+        except Exception:
+            for key in [k for k in self._forward_hooks_always_called if k not in called]:
+                try:
+                    result = self._hooked(key, self._forward_hooks[key], args, kwargs, result)
+                except Exception as e:  # noqa: BLE001 - the first exception is the one that is raised
+                    warnings.warn(
+                        "module forward hook with ``always_call=True`` raised an exception that was silenced as another "
+                        f"error was raised in forward: {e}",
+                        stacklevel=2,
+                    )
+            raise
 
-    def register_forward_pre_hook(self, hook: Callable, **ignored) -> RemovableHandle:
-        """Calls ``hook(module, args)`` before forward; what it returns replaces the arguments."""
-        handle = RemovableHandle(self._forward_pre_hooks)
-        self._forward_pre_hooks[handle.key] = hook
-        return handle
+    def _hooked(self, key: int, hook: Callable, args: tuple, kwargs: dict, result: Any) -> Any:
+        with_kwargs = key in self._forward_hooks_with_kwargs
+        changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
+        return result if changed is None else changed
+
+    def register_forward_hook(
+        self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> RemovableHandle:
+        """Calls ``hook(module, args, result)`` after forward; what it returns replaces the result.
+
+        Args:
+            prepend: before the hooks that are there already.
+            with_kwargs: the hook is called as ``hook(module, args, kwargs, result)``.
+            always_call: also where forward raises.
+        """
+        return register(self._forward_hooks, hook, prepend=prepend, options={
+            "with_kwargs": (self._forward_hooks_with_kwargs, with_kwargs),
+            "always_call": (self._forward_hooks_always_called, always_call),
+        })  # fmt: skip
+
+    def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
+        """Calls ``hook(module, args)`` before forward; what it returns replaces the arguments.
+
+        Args:
+            prepend: before the hooks that are there already.
+            with_kwargs: the hook is called as ``hook(module, args, kwargs)`` and returns None or both.
+        """
+        return register(self._forward_pre_hooks, hook, prepend=prepend, options={
+            "with_kwargs": (self._forward_pre_hooks_with_kwargs, with_kwargs),
+        })  # fmt: skip
 
     # -- registries
 
     def __setattr__(self, name: str, value: Any) -> None:
-        registries = self.__dict__.get("_parameters"), self.__dict__.get("_modules"), self.__dict__.get("_buffers")
-        if isinstance(value, (Parameter, Module)) and registries[0] is None:
-            raise AttributeError(f"cannot assign {type(value).__name__.lower()} before Module.__init__() call")
-        if isinstance(value, Parameter):
-            self._forget(name)
+        # A name that is registered already keeps its place.
+        parameters = self.__dict__.get("_parameters")
+        if parameters is None:
+            for kind, what in ((Parameter, "parameters"), (Module, "module"), (Buffer, "buffer")):
+                if isinstance(value, kind):
+                    raise AttributeError(f"cannot assign {what} before Module.__init__() call")
+            super().__setattr__(name, value)
+        elif isinstance(value, Parameter):
+            self._forget(name, parameters)
             self.register_parameter(name, value)
-        elif isinstance(value, Module):
-            self._forget(name)
-            self._modules[name] = value
-        elif isinstance(value, Buffer):
-            self._forget(name)
-            self.register_buffer(name, value, persistent=value.persistent)
-        elif registries[0] is not None and name in self._parameters:
+        elif name in parameters:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{type(value).__name__}' as parameter '{name}' (torch.nn.Parameter or None expected)"
+                    f"cannot assign '{_typename(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
                 )
-            self._parameters[name] = None
-        elif registries[1] is not None and name in self._modules and value is None:
+            self.register_parameter(name, None)
+        elif isinstance(value, Module):
+            self._forget(name, self._modules)
+            self._modules[name] = value
+        elif name in self._modules:
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{_typename(value)}' as child module '{name}' (torch.nn.Module or None expected)"
+                )
             self._modules[name] = None
-        elif registries[2] is not None and name in self._buffers:
-            self._buffers[name] = value
+        elif isinstance(value, Buffer) or name in self._buffers:
+            self._set_buffer(name, value)
         else:
             super().__setattr__(name, value)
+
+    def _set_buffer(self, name: str, value: Any) -> None:
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(
+                f"cannot assign '{_typename(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)"
+            )
+        persistent = value.persistent if isinstance(value, Buffer) else name not in self._non_persistent_buffers_set
+        if isinstance(value, Buffer):
+            self._forget(name, self._buffers)
+        self.register_buffer(name, value, persistent)
 
     def __getattr__(self, name: str) -> Any:
         for registry in ("_parameters", "_buffers", "_modules"):
@@ -129,41 +168,68 @@ class Module:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __delattr__(self, name: str) -> None:
-        if not self._forget(name):
-            super().__delattr__(name)
+        for registry in (self._parameters, self._buffers, self._modules):
+            if name in registry:
+                del registry[name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        super().__delattr__(name)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self._parameters, *self._buffers, *self._modules})
+        names = {*super().__dir__(), *self._parameters, *self._buffers, *self._modules}
+        return sorted(name for name in names if not name[0].isdigit())
 
-    def _forget(self, name: str) -> bool:
-        found = False
+    def _forget(self, name: str, kept: dict) -> None:
+        """Removes the name from everything but the registry it is about to be set in."""
         for registry in (self.__dict__, self._parameters, self._buffers, self._modules):
-            found = registry.pop(name, registry) is not registry or found
-        self._non_persistent.discard(name)
-        return found
+            if registry is not kept:
+                registry.pop(name, None)
+        self._non_persistent_buffers_set.discard(name)
+
+    def _check_name(self, kind: str, name: str, registry: str) -> None:
+        if registry not in self.__dict__:
+            raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {_typename(name)}")
+        if "." in name:
+            raise KeyError(f'{kind} name can\'t contain ".", got: {name}')
+        if name == "":
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+        if name not in self.__dict__[registry] and hasattr(self, name):
+            raise KeyError(f"attribute '{name}' already exists")
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Adds a parameter under that name."""
-        if "." in name or not name:
-            raise KeyError(f"parameter name can't be empty or contain '.', got {name!r}")
+        self._check_name("parameter", name, "_parameters")
         if param is not None and not isinstance(param, Parameter):
-            raise TypeError(f"cannot assign '{type(param).__name__}' object to parameter '{name}'")
+            raise TypeError(
+                f"cannot assign '{_typename(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)"
+            )
+        if param is not None and not param.is_leaf:
+            raise ValueError(
+                f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
+                f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
+            )
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that is state but is not trained; persistent ones are in state_dict."""
-        if hasattr(self, name) and name not in self._buffers:
-            raise KeyError(f"attribute '{name}' already exists")
+        self._check_name("buffer", name, "_buffers")
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"cannot assign '{_typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)")
         self._buffers[name] = tensor
-        (self._non_persistent.discard if persistent else self._non_persistent.add)(name)
+        (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Adds a submodule under that name."""
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{type(module).__name__} is not a Module subclass")
+            raise TypeError(f"{_typename(module)} is not a Module subclass")
+        self._check_name("module", name, "_modules")
         self._modules[name] = module
 
-    register_module = add_module
+    def register_module(self, name: str, module: Module | None) -> None:
+        """add_module's other name."""
+        self.add_module(name, module)
 
     # -- walking
 
@@ -179,9 +245,9 @@ class Module:
             if module is not None:
                 yield from module.named_modules(memo, f"{prefix}{'.' if prefix else ''}{name}", remove_duplicate)
 
-    def modules(self) -> Iterator[Module]:
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """Itself and everything below."""
-        return (module for _, module in self.named_modules())
+        return (module for _, module in self.named_modules(remove_duplicate=remove_duplicate))
 
     def named_children(self):
         """(name, module) of the direct submodules."""
@@ -197,7 +263,8 @@ class Module:
 
     def _named(self, registry: str, prefix: str, recurse: bool, remove_duplicate: bool = True):
         seen = set()
-        for path, module in self.named_modules(prefix=prefix) if recurse else [(prefix, self)]:
+        paths = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        for path, module in paths:
             for name, value in getattr(module, registry).items():
                 if value is None or (remove_duplicate and id(value) in seen):
                     continue
@@ -223,14 +290,46 @@ class Module:
     def get_submodule(self, target: str) -> Module:
         """The module at a dotted path."""
         module = self
-        for part in filter(None, target.split(".")):
+        for part in target.split(".") if target else ():
+            if not hasattr(module, part):
+                raise AttributeError(f"{module._get_name()} has no attribute `{part}`")
             module = getattr(module, part)
+            if not isinstance(module, Module):
+                raise AttributeError(f"`{part}` is not an nn.Module")
         return module
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Replaces (or, unless strict, adds) the module at a dotted path."""
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict or hasattr(parent, name):
+            parent.get_submodule(name)
+        setattr(parent, name, module)
+
+    def _member(self, target: str) -> tuple[Module, str, Any]:
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if not hasattr(module, name):
+            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+        return module, name, getattr(module, name)
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at a dotted path."""
-        path, _, name = target.rpartition(".")
-        return self.get_submodule(path)._parameters[name]
+        _, name, value = self._member(target)
+        if not isinstance(value, Parameter):
+            raise AttributeError(f"`{name}` is not an nn.Parameter")
+        return value
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer at a dotted path."""
+        module, name, value = self._member(target)
+        if name not in module._buffers:
+            raise AttributeError(f"`{name}` is not a buffer")
+        return value
 
     def apply(self, fn: Callable[[Module], None]) -> Module:
         """Calls fn on every submodule and itself, children first."""
@@ -239,51 +338,15 @@ class Module:
         fn(self)
         return self
 
-    # -- state
-
-    def state_dict(self, *, destination=None, prefix: str = "", keep_vars: bool = False) -> OrderedDict:
-        """All parameters and persistent buffers by dotted name."""
-        destination = OrderedDict() if destination is None else destination
-        for name, value in self._parameters.items():
-            if value is not None:
-                destination[prefix + name] = value if keep_vars else value.detach()
-        for name, value in self._buffers.items():
-            if value is not None and name not in self._non_persistent:
-                destination[prefix + name] = value if keep_vars else value.detach()
-        for name, module in self._modules.items():
-            if module is not None:
-                module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
-        return destination
-
-    def load_state_dict(self, state_dict: dict, strict: bool = True, assign: bool = False) -> _IncompatibleKeys:
-        """Copies values in by name; strict: every name must match. Says all that is wrong at once."""
-        own = self.state_dict(keep_vars=True)
-        missing = [k for k in own if k not in state_dict]
-        unexpected = [k for k in state_dict if k not in own]
-        problems = []
-        if strict and missing:
-            problems.append("Missing key(s) in state_dict: " + ", ".join(f'"{k}"' for k in missing) + ". ")
-        if strict and unexpected:
-            problems.append("Unexpected key(s) in state_dict: " + ", ".join(f'"{k}"' for k in unexpected) + ". ")
-        for key, target in own.items():
-            value = state_dict.get(key)
-            if value is not None and tuple(value.shape) != tuple(target.shape):
-                problems.append(
-                    f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, "
-                    f"the shape in current model is {target.shape}."
-                )
-            elif value is not None:
-                target.detach().copy_(value)
-        if problems:
-            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(problems))
-        return _IncompatibleKeys(missing, unexpected)
-
     # -- modes and types
 
     def train(self, mode: bool = True) -> Module:
-        """Sets training mode for itself and everything below."""
-        for module in self.modules():
-            module.training = mode
+        """Sets training mode for itself and everything below, by their own train()."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
         return self
 
     def eval(self) -> Module:
@@ -293,7 +356,7 @@ class Module:
     def requires_grad_(self, requires_grad: bool = True) -> Module:
         """Sets whether gradients are computed for the parameters."""
         for p in self.parameters():
-            p.requires_grad = requires_grad
+            p.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -302,16 +365,24 @@ class Module:
 
         clear(self.parameters(), set_to_none)
 
-    def _apply(self, fn: Callable[[Tensor], Tensor]) -> Module:
-        for module in self.modules():
-            for param in module._parameters.values():
-                if param is not None:
-                    changed = fn(param.detach())
-                    if changed.dtype is not param.dtype or changed.device != param.device:
-                        param.data = changed
-            for name, buffer in module._buffers.items():
-                if buffer is not None:
-                    module._buffers[name] = fn(buffer)
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Module:
+        """Replaces every parameter, gradient and buffer by fn of it; of submodules by their own _apply."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for param in self._parameters.values():
+            if param is None:
+                continue
+            grad = param.grad
+            with no_grad():
+                applied = fn(param)
+                if applied is not param:
+                    param.data = applied
+                if grad is not None:
+                    param.grad = fn(grad)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
         return self
 
     def to(self, *args, device=None, dtype=None, non_blocking: bool = False, memory_format=None) -> Module:
@@ -321,9 +392,23 @@ class Module:
                 device = arg
             elif isinstance(arg, Tensor):
                 device, dtype = arg.device, arg.dtype
-            elif not isinstance(arg, bool):
+            elif arg is not None and not isinstance(arg, bool):
                 dtype = arg
-        return self._apply(lambda t: t.to(device=device, dtype=dtype if t.is_floating_point() else None))
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+        return self._apply(
+            lambda t: t.to(device=device, dtype=dtype if t.is_floating_point() or t.is_complex() else None)
+        )
+
+    def to_empty(self, *, device, recurse: bool = True) -> Module:
+        """Moves to a device without the values."""
+        from ... import empty_like
+
+        return self._apply(lambda t: empty_like(t, device=device), recurse=recurse)
+
+    def type(self, dst_type) -> Module:
+        """Casts all parameters and buffers."""
+        return self._apply(lambda t: t.type(dst_type))
 
     def cuda(self, device=None) -> Module:
         """Moves to a GPU."""
@@ -360,13 +445,23 @@ class Module:
 
     def __repr__(self) -> str:
         extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
         children = [f"({name}): " + _addindent(repr(m), 2) for name, m in self._modules.items()]
-        if not children:
+        if not children and len(lines) <= 1:
             return f"{self._get_name()}({extra})"
-        return f"{self._get_name()}(\n  " + "\n  ".join(([extra] if extra else []) + children) + "\n)"
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
 
     def __getstate__(self) -> dict:
         return dict(self.__dict__)
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
+        for registry in _HOOKS:
+            self.__dict__.setdefault(registry, OrderedDict())
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
+
+
+def _typename(value: Any) -> str:
+    """The name of the value's type with its module, as PyTorch's messages have it."""
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"

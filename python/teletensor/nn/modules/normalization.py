@@ -17,6 +17,7 @@ __all__ = [
 class _BatchNorm(Module):
     """Ioffe and Szegedy, "Batch normalization" (2015)."""
 
+    _version = 2  # since 2 with num_batches_tracked
     dims: tuple[int, ...]
 
     def __init__(
@@ -48,6 +49,12 @@ class _BatchNorm(Module):
         if self.affine:
             init.ones_(self.weight)
             init.zeros_(self.bias)
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *lists) -> None:
+        if self.track_running_stats and (local_metadata.get("version") or 0) < 2:
+            count = self.num_batches_tracked
+            state_dict.setdefault(f"{prefix}num_batches_tracked", _C.tensor(0, dtype=_C.int64) if count is None else count)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *lists)
 
     def forward(self, input):
         if input.dim() not in self.dims:

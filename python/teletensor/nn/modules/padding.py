@@ -20,19 +20,30 @@ class _Pad(Module):
     mode: str
     ndim: int
 
-    def __init__(self, padding, value: float = 0.0):
+    def __init__(self, padding):
         super().__init__()
         self.padding = (padding,) * (2 * self.ndim) if isinstance(padding, int) else tuple(padding)
+
+    def forward(self, input):
+        return F.pad(input, self.padding, self.mode)
+
+    def extra_repr(self) -> str:
+        return str(self.padding)
+
+
+class _ConstantPad(_Pad):
+    def __init__(self, padding, value: float):
+        super().__init__(padding)
         self.value = value
 
     def forward(self, input):
         return F.pad(input, self.padding, self.mode, self.value)
 
     def extra_repr(self) -> str:
-        return str(self.padding)
+        return f"padding={self.padding}, value={self.value}"
 
 
-globals().update({
-    name: type(name, (_Pad,), {"mode": mode, "ndim": n, "__doc__": f"Pads the last {n} dimensions ({mode}).", "__module__": __name__})
-    for name, (mode, n) in _TABLE.items()
-})  # fmt: skip
+for _name, (_mode, _n) in _TABLE.items():
+    _base = _ConstantPad if _name.startswith("Constant") else _Pad
+    _members = {"mode": _mode, "ndim": _n, "__doc__": f"Pads the last {_n} dimensions ({_mode}).", "__module__": __name__}
+    globals()[_name] = type(_name, (_base,), _members)

@@ -111,6 +111,7 @@ class _Layer(Module):
         self.norm_first, self.activation = norm_first, _activation(activation)
         for i in range(1, self.norms + 1):
             setattr(self, f"norm{i}", LayerNorm(d_model, layer_norm_eps, bias=bias, **make))
+        for i in range(1, self.norms + 1):
             setattr(self, f"dropout{i}", Dropout(dropout))
 
     def _feed_forward(self, x):
@@ -131,7 +132,7 @@ class TransformerEncoderLayer(_Layer):
 
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal: bool = False):
         def attend(x):
-            return self.self_attn(x, x, x, src_key_padding_mask, False, src_mask)[0]
+            return self.self_attn(x, x, x, src_key_padding_mask, False, src_mask, is_causal=is_causal)[0]
 
         return self._residual(self._residual(src, 1, attend), 2, self._feed_forward)
 
@@ -146,10 +147,12 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False, memory_is_causal: bool = False,
     ):  # fmt: skip
         def attend(x):
-            return self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask)[0]
+            return self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)[0]
 
         def look(x):
-            return self.multihead_attn(x, memory, memory, memory_key_padding_mask, False, memory_mask)[0]
+            return self.multihead_attn(
+                x, memory, memory, memory_key_padding_mask, False, memory_mask, is_causal=memory_is_causal
+            )[0]
 
         x = self._residual(self._residual(tgt, 1, attend), 2, look)
         return self._residual(x, 3, self._feed_forward)
@@ -175,7 +178,7 @@ class TransformerEncoder(_Stack):
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
         for layer in self.layers:
-            src = layer(src, src_mask=mask, src_key_padding_mask=src_key_padding_mask)
+            src = layer(src, src_mask=mask, src_key_padding_mask=src_key_padding_mask, is_causal=bool(is_causal))
         return self._finish(src)
 
 
@@ -192,7 +195,8 @@ class TransformerDecoder(_Stack):
         for layer in self.layers:
             tgt = layer(
                 tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
-                memory_key_padding_mask=memory_key_padding_mask,
+                memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=bool(tgt_is_causal),
+                memory_is_causal=memory_is_causal,
             )  # fmt: skip
         return self._finish(tgt)
 
@@ -223,10 +227,10 @@ class Transformer(Module):
     ):  # fmt: skip
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise RuntimeError("the feature number of src and tgt must be equal to d_model")
-        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask)
+        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
         return self.decoder(
             tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
-            memory_key_padding_mask=memory_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal,
         )  # fmt: skip
 
     @staticmethod

@@ -43,13 +43,13 @@ class PackedSequence(_Packed):
         data = self.data.to(*args, **kwargs)
         return self._with(data, tuple(None if i is None else i.to(data.device) for i in self[2:]))
 
-    def cuda(self, *args, **kwargs) -> PackedSequence:
-        """On the engine's GPU."""
-        return self.to("cuda")
+    def cuda(self, device=None, *args, **kwargs) -> PackedSequence:
+        """On the engine's GPU: the current one unless another is named."""
+        return self.to("cuda" if device is None else device, *args, **kwargs)
 
     def cpu(self, *args, **kwargs) -> PackedSequence:
         """On the engine's CPU."""
-        return self.to("cpu")
+        return self.to("cpu", *args, **kwargs)
 
     def pin_memory(self) -> PackedSequence:
         """Itself: the client holds no bytes to pin."""

@@ -122,6 +122,6 @@ def random_split(dataset: Dataset, lengths, generator=None) -> list[Subset]:
         lengths = counts
     if sum(lengths) != total:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
-    order = randperm(total).tolist()
+    order = randperm(total, generator=generator).tolist()
     ends = list(itertools.accumulate(lengths))
     return [Subset(dataset, order[end - n : end]) for end, n in zip(ends, lengths)]

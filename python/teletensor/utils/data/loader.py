@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYetError
 from dataclasses import dataclass
 
 from ..._C import Tensor
@@ -61,6 +62,19 @@ def get_worker_info() -> WorkerInfo | None:
     return getattr(_worker, "info", None)
 
 
+def _check_workers(num_workers: int, timeout: float, prefetch_factor, persistent_workers: bool, context) -> None:
+    if num_workers < 0:
+        raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
+    if timeout < 0:
+        raise ValueError("timeout option should be non-negative")
+    if prefetch_factor is not None and (num_workers == 0 or prefetch_factor < 0):
+        raise ValueError(f"prefetch_factor needs num_workers > 0 and is not negative, got {prefetch_factor} and {num_workers}")
+    if persistent_workers and num_workers == 0:
+        raise ValueError("persistent_workers option needs num_workers > 0")
+    if context is not None and num_workers == 0:
+        raise ValueError("multiprocessing_context can only be used with multi-process loading (num_workers > 0)")
+
+
 class DataLoader:
     """Batches of a data set; see torch.utils.data.DataLoader.
 
@@ -71,10 +85,24 @@ class DataLoader:
     def __init__(
         self, dataset: Dataset, batch_size: int | None = 1, shuffle: bool = False, sampler=None, batch_sampler=None,
         num_workers: int = 0, collate_fn=None, pin_memory: bool = False, drop_last: bool = False, timeout: float = 0,
-        worker_init_fn=None, generator=None, prefetch_factor: int | None = None, persistent_workers: bool = False, **ignored,
+        worker_init_fn=None, multiprocessing_context=None, generator=None, *, prefetch_factor: int | None = None,
+        persistent_workers: bool = False, pin_memory_device: str = "", in_order: bool = True,
     ):  # fmt: skip
+        _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context)
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last")
+            batch_size = None
+        elif batch_size is None and drop_last:
+            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
+        if isinstance(dataset, IterableDataset):
+            for name, given in (("shuffle", shuffle), ("sampler", sampler), ("batch_sampler", batch_sampler)):
+                if given:
+                    raise ValueError(f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={given}")
+        self.generator, self.pin_memory, self.in_order, self.timeout = generator, pin_memory, in_order, timeout
+        self.pin_memory_device, self.persistent_workers = pin_memory_device, persistent_workers
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
         self.num_workers, self.prefetch = num_workers, prefetch_factor or 2
         self.collate_fn, self.worker_init_fn = collate_fn or default_collate, worker_init_fn
@@ -82,7 +110,9 @@ class DataLoader:
         self.sampler = self.batch_sampler = None
         if not isinstance(dataset, IterableDataset):
             if batch_sampler is None:
-                self.sampler = sampler if sampler is not None else (RandomSampler if shuffle else SequentialSampler)(dataset)
+                if sampler is None:
+                    sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
+                self.sampler = sampler
                 batch_sampler = BatchSampler(self.sampler, batch_size, drop_last) if batch_size is not None else None
             self.batch_sampler = batch_sampler
 
@@ -124,9 +154,17 @@ class DataLoader:
             for indices in self.batch_sampler:
                 waiting.append(pool.submit(self._fetch, indices))
                 if len(waiting) >= self.num_workers * self.prefetch:
-                    yield waiting.popleft().result()
+                    yield self._wait(waiting.popleft())
             while waiting:
-                yield waiting.popleft().result()
+                yield self._wait(waiting.popleft())
+
+    def _wait(self, batch: Future):
+        try:
+            return batch.result(self.timeout or None)
+        except NotYetError:
+            if batch.done():  # it is the data set's own
+                raise
+            raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds") from None
 
     def __len__(self) -> int:
         if self.batch_sampler is None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import random
 
-from ..._random import initial_seed
+from ..._generator import Generator
+from ..._random import draw_in_client
+
+
+def _source(generator: Generator | None) -> random.Random:
+    """Where an order is drawn from: the generator, or the session's seed, which waits for nothing."""
+    return draw_in_client() if generator is None else generator.draw_in_client()
 
 
 class Sampler:
@@ -36,10 +42,13 @@ class RandomSampler(Sampler):
     The order is drawn in the client (seeded by manual_seed), so that shuffling waits for nothing.
     """
 
-    _draws = 0
-
     def __init__(self, data_source, replacement: bool = False, num_samples: int | None = None, generator=None):
+        if not isinstance(replacement, bool):
+            raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
         self.data_source, self.replacement, self._num_samples = data_source, replacement, num_samples
+        self.generator = generator
+        if not isinstance(self.num_samples, int) or self.num_samples < 0:
+            raise ValueError(f"num_samples should be a non-negative integer value, but got num_samples={self.num_samples}")
 
     @property
     def num_samples(self) -> int:
@@ -47,8 +56,7 @@ class RandomSampler(Sampler):
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self):
-        RandomSampler._draws += 1
-        source = random.Random(f"{initial_seed()}:{RandomSampler._draws}")
+        source = _source(self.generator)
         n = len(self.data_source)
         if self.replacement:
             return iter(source.choices(range(n), k=self.num_samples))
@@ -67,10 +75,10 @@ class SubsetRandomSampler(Sampler):
     """The given indices in random order."""
 
     def __init__(self, indices, generator=None):
-        self.indices = list(indices)
+        self.indices, self.generator = list(indices), generator
 
     def __iter__(self):
-        return (self.indices[i] for i in RandomSampler(self.indices))
+        return (self.indices[i] for i in RandomSampler(self.indices, generator=self.generator))
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -81,11 +89,14 @@ class WeightedRandomSampler(Sampler):
 
     def __init__(self, weights, num_samples: int, replacement: bool = True, generator=None):
         self.weights = [float(w) for w in (weights.tolist() if hasattr(weights, "tolist") else weights)]
-        self.num_samples, self.replacement = num_samples, replacement
+        if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
+        if not isinstance(replacement, bool):
+            raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
+        self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
 
     def __iter__(self):
-        RandomSampler._draws += 1
-        source = random.Random(f"{initial_seed()}:{RandomSampler._draws}")
+        source = _source(self.generator)
         if self.replacement:
             return iter(source.choices(range(len(self.weights)), self.weights, k=self.num_samples))
         # Exponential keys: Efraimidis and Spirakis, "Weighted random sampling with a reservoir" (2006).

@@ -1,0 +1,71 @@
+"""Handles of hooks, and what load_state_dict returns."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections import namedtuple
+from typing import Any, Callable
+
+
+class RemovableHandle:
+    """Removes a hook from its registry, and its options from `options`."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, hooks: dict, *, options: tuple[dict, ...] = ()):
+        self.hooks, self.options = hooks, options
+        self.id = next(RemovableHandle._numbers)
+
+    def remove(self) -> None:
+        """The hook is not called any more."""
+        for registry in (self.hooks, *self.options):
+            registry.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc) -> None:
+        self.remove()
+
+
+def register(hooks: dict, hook: Callable, *, prepend: bool = False, options: dict[str, tuple[dict, bool]] | None = None):
+    """Adds a hook to an ordered registry; each option is a registry of the hooks that have it, and whether this one does."""
+    handle = RemovableHandle(hooks, options=tuple(registry for registry, _ in (options or {}).values()))
+    hooks[handle.id] = hook
+    for registry, chosen in (options or {}).values():
+        if chosen:
+            registry[handle.id] = True
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+class ModuleHook:
+    """A hook that is called with its module first; it does not keep the module alive."""
+
+    def __init__(self, hook: Callable, module: Any):
+        self.hook, self.module = hook, weakref.ref(module)
+
+    def __call__(self, *args, **kwargs):
+        module = self.module()
+        if module is None:
+            raise RuntimeError("You are trying to call the hook of a dead Module!")
+        return self.hook(module, *args, **kwargs)
+
+    def __getstate__(self) -> dict:
+        return {"hook": self.hook, "module": self.module()}
+
+    def __setstate__(self, state: dict) -> None:
+        self.hook, self.module = state["hook"], weakref.ref(state["module"])
+
+
+class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+    """The keys that load_state_dict found missing and unexpected."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return super().__repr__() if any(self) else "<All keys matched successfully>"
+
+    __str__ = __repr__

@@ -1,0 +1,24 @@
+"""Modules that are a function and the arguments it is called with: their constructors, from a table."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Callable
+
+REQUIRED = inspect.Parameter.empty
+
+
+def bound_arguments(name: str, parameters: dict, *, keywords_only: bool = False) -> tuple[inspect.Signature, Callable]:
+    """The constructor's signature, and a function that binds a call's arguments to it, defaults included."""
+    kind = inspect.Parameter.KEYWORD_ONLY if keywords_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature([inspect.Parameter(p, kind, default=d) for p, d in parameters.items()])
+
+    def bind(args: tuple, kwargs: dict) -> dict:
+        try:
+            found = signature.bind(*args, **kwargs)
+        except TypeError as e:
+            raise TypeError(f"{name}.__init__() {e}") from None
+        found.apply_defaults()
+        return found.arguments
+
+    return signature, bind

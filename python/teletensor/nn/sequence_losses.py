@@ -1,0 +1,106 @@
+"""Losses of functional that few networks use: over sequences, margins and pairs."""
+
+from __future__ import annotations
+
+from .. import _C
+from .._C import Tensor
+from ._reduction import chosen, get_enum
+from .losses import _reduce, check_triplet, pairwise_distance
+
+_ops = _C.ops
+
+
+def _lengths(lengths, batch: int) -> list[int]:
+    values = lengths.reshape(-1).tolist() if isinstance(lengths, Tensor) else list(lengths) if hasattr(lengths, "__iter__") else [lengths]
+    if len(values) != batch:
+        raise RuntimeError(f"input_lengths and target_lengths must be of size batch_size {batch}, got {len(values)}")
+    return [int(v) for v in values]
+
+
+def ctc_loss(
+    log_probs: Tensor, targets: Tensor, input_lengths, target_lengths, blank: int = 0, reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:  # fmt: skip
+    """Connectionist temporal classification (Graves et al. 2006). Waits where lengths are tensors."""
+    single = log_probs.dim() == 2
+    if single:
+        log_probs = log_probs.unsqueeze(1)
+    batch = log_probs.shape[1]
+    inputs, wanted = _lengths(input_lengths, batch), _lengths(target_lengths, batch)
+    losses = _ops.ctc_loss_forward(log_probs, targets.reshape(1, -1) if single else targets, inputs, wanted, blank)[0]
+    if zero_infinity:
+        losses = _C.torch.where(losses.isinf(), _C.torch.zeros_like(losses), losses)
+    if single and reduction == "none":
+        return losses.squeeze(0)
+    if reduction == "mean":
+        counts = _C.tensor([max(1, n) for n in wanted], dtype=losses.dtype, device=losses.device)
+        return (losses / counts).mean()
+    return _reduce(losses, reduction)
+
+
+def multi_margin_loss(
+    input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight=None, size_average=None, reduce=None,
+    reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """sum over other classes of max(0, margin - input[target] + input[class])^p / classes."""
+    reduction = chosen(size_average, reduce, reduction)
+    get_enum(reduction)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if input.dim() > 2 or target.dim() > 1 or target.numel() != (input.shape[0] if input.dim() == 2 else 1):
+        raise RuntimeError(f"inconsistent target size, expected one class a row of {list(input.shape)} but got {list(target.shape)}")
+    rows = input if input.dim() == 2 else input.reshape(1, -1)
+    if weight is not None and weight.dim() != 1:
+        raise ValueError("weight must be one-dimensional")
+    if weight is not None and weight.numel() != rows.shape[1]:
+        raise RuntimeError(f"inconsistent weight size, expected {rows.shape[1]} but got {list(weight.shape)}")
+    classes = target.reshape(-1, 1)
+    gaps = (margin - rows.gather(1, classes) + rows).clamp_min(0) ** p
+    if weight is not None:
+        gaps = gaps * weight[classes]
+    losses = gaps.scatter(1, classes, 0.0).sum(1) / rows.shape[1]
+    return _reduce(losses if input.dim() == 2 else losses.squeeze(0), reduction)
+
+
+def multilabel_soft_margin_loss(
+    input: Tensor, target: Tensor, weight=None, size_average=None, reduce=None, reduction: str = "mean"
+) -> Tensor:
+    """The mean over classes of each one's binary cross entropy."""
+    logs = _C.functional.logsigmoid
+    losses = -(target * logs(input) + (1 - target) * logs(-input))
+    losses = losses if weight is None else losses * weight
+    return _reduce(losses.mean(-1), chosen(size_average, reduce, reduction))
+
+
+def multilabel_margin_loss(input: Tensor, target: Tensor, size_average=None, reduce=None, reduction: str = "mean"):
+    """Margins between every target class (those before the first -1) and every other class."""
+    reduction = chosen(size_average, reduce, reduction)
+    get_enum(reduction)
+    if input.shape != target.shape:
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
+    if input.dim() > 2 or input.numel() == 0 and input.shape[-1:] == (0,):
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}")
+    rows, wanted = (t if t.dim() == 2 else t.reshape(1, -1) for t in (input, target))
+    valid = (wanted >= 0).to(_C.int64).cumprod(1).to(_C.bool)
+    places = wanted.clamp_min(0)
+    # Counted, not written: a place that stands for "no target" is 0, and may be a target beside.
+    among = _C.torch.zeros_like(rows).scatter_add(1, places, valid.to(rows.dtype)) > 0
+    gaps = (1 - rows.gather(1, places).unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0)
+    counts = valid.unsqueeze(2) & among.logical_not().unsqueeze(1)
+    losses = gaps.masked_fill(counts.logical_not(), 0.0).sum((1, 2)) / rows.shape[1]
+    return _reduce(losses if input.dim() == 2 else losses.squeeze(0), reduction)
+
+
+def triplet_margin_with_distance_loss(
+    anchor, positive, negative, *, distance_function=None, margin: float = 1.0, swap: bool = False, reduction: str = "mean"
+) -> Tensor:
+    """As triplet_margin_loss, with a distance of one's own."""
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    check_triplet(anchor, positive, negative)
+    if distance_function is None:
+        distance_function = pairwise_distance
+    near, far = distance_function(anchor, positive), distance_function(anchor, negative)
+    if swap:
+        far = _C.torch.minimum(far, distance_function(positive, negative))
+    return _reduce((near - far + margin).clamp_min(0), reduction)

@@ -1,0 +1,202 @@
+"""Schedulers that go up and down: of learning rates and, for two of them, of momentum."""
+
+from __future__ import annotations
+
+import math
+import types
+from typing import Callable
+
+from ._scheduler import LRScheduler, per_group, require_optimizer, set_value
+from .optimizer import Optimizer
+
+__all__ = ["CosineAnnealingWarmRestarts", "CyclicLR", "OneCycleLR"]
+
+
+class _WithMomentum(LRScheduler):
+    """Momentum (of Adam's kind the first beta) that falls where the rate rises."""
+
+    def _start_momentum(self, base, maximal, last_epoch: int) -> None:
+        if not any(k in self.optimizer.defaults for k in ("momentum", "betas")):
+            raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
+        self.use_beta1 = "betas" in self.optimizer.defaults
+        self.base_momentums = per_group("base_momentum", self.optimizer, base)
+        self.max_momentums = per_group("max_momentum", self.optimizer, maximal)
+        if last_epoch == -1:
+            for least, most, group in zip(self.base_momentums, self.max_momentums, self.optimizer.param_groups):
+                self._set_momentum(group, most)
+                group["max_momentum"], group["base_momentum"] = most, least
+
+    def _set_momentum(self, group: dict, momentum: float) -> None:
+        if self.use_beta1:
+            group["betas"] = (momentum, *group["betas"][1:])
+        else:
+            group["momentum"] = momentum
+
+
+class OneCycleLR(_WithMomentum):
+    """Up to max_lr and down again (Smith and Topin 2017); momentum the other way."""
+
+    def __init__(
+        self, optimizer: Optimizer, max_lr: float | list[float], total_steps: int | None = None, epochs: int | None = None,
+        steps_per_epoch: int | None = None, pct_start: float = 0.3, anneal_strategy: str = "cos", cycle_momentum: bool = True,
+        base_momentum: float | list[float] = 0.85, max_momentum: float | list[float] = 0.95, div_factor: float = 25.0,
+        final_div_factor: float = 1e4, three_phase: bool = False, last_epoch: int = -1,
+    ):  # fmt: skip
+        require_optimizer(optimizer)
+        self.optimizer = optimizer
+        if total_steps is None and (epochs is None or steps_per_epoch is None):
+            raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
+        counts = {"total_steps": total_steps} if total_steps is not None else {"epochs": epochs, "steps_per_epoch": steps_per_epoch}
+        for name, count in counts.items():
+            if not isinstance(count, int) or count <= 0:
+                raise ValueError(f"Expected positive integer {name}, but got {count}")
+        self.total_steps = math.prod(counts.values())
+        if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
+            raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
+        self._anneal_func_type = anneal_strategy
+        # Of each phase its last step, and the options of the group between which rate and momentum go.
+        top = pct_start * self.total_steps - 1
+        rise = (top, "initial_lr", "max_lr", "max_momentum", "base_momentum")
+        last = self.total_steps - 1
+        if three_phase:
+            fall = (2 * pct_start * self.total_steps - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum")
+            self._schedule_phases = [rise, fall, (last, "initial_lr", "min_lr", "max_momentum", "max_momentum")]
+        else:
+            self._schedule_phases = [rise, (last, "max_lr", "min_lr", "base_momentum", "max_momentum")]
+        if last_epoch == -1:
+            for group, highest in zip(optimizer.param_groups, per_group("max_lr", optimizer, max_lr)):
+                group["initial_lr"], group["max_lr"] = highest / div_factor, highest
+                group["min_lr"] = group["initial_lr"] / final_div_factor
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            self._start_momentum(base_momentum, max_momentum, last_epoch)
+        super().__init__(optimizer, last_epoch)
+
+    def _anneal_func(self, start: float, end: float, part: float) -> float:
+        if self._anneal_func_type == "linear":
+            return (end - start) * part + start
+        return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
+
+    def get_lr(self):
+        step = self.last_epoch
+        if step > self.total_steps:
+            raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
+        phases, which = self._schedule_phases, 0
+        while step > phases[which][0] and which < len(phases) - 1:
+            which += 1
+        first = phases[which - 1][0] if which > 0 else 0.0
+        end, *options = phases[which]
+        part = (step - first) / (end - first)
+        from_lr, to_lr, from_momentum, to_momentum = options
+        rates = []
+        for group in self.optimizer.param_groups:
+            rates.append(self._anneal_func(group[from_lr], group[to_lr], part))
+            if self.cycle_momentum:
+                self._set_momentum(group, self._anneal_func(group[from_momentum], group[to_momentum], part))
+        return rates
+
+
+class CyclicLR(_WithMomentum):
+    """Between two rates, up and down (Smith 2015); momentum the other way unless cycle_momentum says otherwise."""
+
+    def __init__(
+        self, optimizer: Optimizer, base_lr: float | list[float], max_lr: float | list[float], step_size_up: int = 2000,
+        step_size_down: int | None = None, mode: str = "triangular", gamma: float = 1.0, scale_fn: Callable | None = None,
+        scale_mode: str = "cycle", cycle_momentum: bool = True, base_momentum: float | list[float] = 0.8,
+        max_momentum: float | list[float] = 0.9, last_epoch: int = -1,
+    ):  # fmt: skip
+        require_optimizer(optimizer)
+        self.optimizer = optimizer
+        base_lrs = per_group("base_lr", optimizer, base_lr)
+        if last_epoch == -1:
+            for group, lr in zip(optimizer.param_groups, base_lrs):
+                set_value(group, "lr", lr)
+        self.max_lrs = per_group("max_lr", optimizer, max_lr)
+        up, down = float(step_size_up), float(step_size_up if step_size_down is None else step_size_down)
+        self.total_size = up + down
+        self.step_ratio = up / self.total_size
+        if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
+            raise ValueError("mode is invalid and scale_fn is None")
+        self.mode, self.gamma, self._scale_fn_custom = mode, gamma, scale_fn
+        self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            self._start_momentum(base_momentum, max_momentum, last_epoch)
+        super().__init__(optimizer, last_epoch)
+        self.base_lrs = base_lrs
+
+    def scale_fn(self, x: float) -> float:
+        """The height of a cycle, or of a step."""
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom(x)
+        if self.mode == "triangular":
+            return 1.0
+        return 1 / 2.0 ** (x - 1) if self.mode == "triangular2" else self.gamma**x
+
+    def get_lr(self):
+        cycle = math.floor(1 + self.last_epoch / self.total_size)
+        place = 1.0 + self.last_epoch / self.total_size - cycle
+        part = place / self.step_ratio if place <= self.step_ratio else (place - 1) / (self.step_ratio - 1)
+        part *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        if self.cycle_momentum:
+            for group, least, most in zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums):
+                self._set_momentum(group, most - (most - least) * part)
+        return [least + (most - least) * part for least, most in zip(self.base_lrs, self.max_lrs)]
+
+    def state_dict(self) -> dict:
+        state, function = super().state_dict(), self._scale_fn_custom
+        plain = function is None or isinstance(function, types.FunctionType)
+        state["_scale_fn_custom"] = None if plain else dict(function.__dict__)
+        return state
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        self.__dict__.update({k: v for k, v in state_dict.items() if k != "_scale_fn_custom"})
+        if state_dict["_scale_fn_custom"] is not None:
+            self._scale_fn_custom.__dict__.update(state_dict["_scale_fn_custom"])
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """Half cosines that begin again after T_0 epochs, then T_mult times as many (Loshchilov and Hutter 2016)."""
+
+    def __init__(
+        self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1  # noqa: N803
+    ):
+        if not isinstance(T_0, int) or T_0 <= 0:
+            raise ValueError(f"Expected positive integer T_0, but got {T_0}")
+        if not isinstance(T_mult, int) or T_mult < 1:
+            raise ValueError(f"Expected integer T_mult >= 1, but got {T_mult}")
+        if not isinstance(eta_min, (float, int)):
+            raise ValueError(f"Expected float or int eta_min, but got {eta_min} of type {type(eta_min)}")
+        self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = T_0, T_0, T_mult, eta_min, last_epoch
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
+        return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
+
+    def step(self, epoch: float | None = None) -> None:
+        """Goes on by one, or to an epoch, which may be a fraction: ``step(epoch + batch / batches)``."""
+        self._step_count += 1
+        self._update_lr(epoch)
+
+    def _update_lr(self, epoch: float | None = None) -> None:
+        if epoch is None and self.last_epoch < 0:
+            epoch = 0
+        if epoch is None:
+            epoch, self.T_cur = self.last_epoch + 1, self.T_cur + 1
+            if self.T_cur >= self.T_i:
+                self.T_cur, self.T_i = self.T_cur % self.T_i, self.T_i * self.T_mult
+        elif epoch < 0:
+            raise ValueError(f"Expected non-negative epoch, but got {epoch}")
+        elif epoch < self.T_0:
+            self.T_i, self.T_cur = self.T_0, epoch
+        elif self.T_mult == 1:
+            self.T_cur = epoch % self.T_0
+        else:
+            n = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
+            self.T_cur = epoch - self.T_0 * (self.T_mult**n - 1) / (self.T_mult - 1)
+            self.T_i = self.T_0 * self.T_mult**n
+        self.last_epoch = math.floor(epoch)
+        self._set_lr(self.get_lr())
