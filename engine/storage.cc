@@ -34,7 +34,7 @@ void Storage::allocate(Allocator& allocator, Stream* stream) {
   if (account && !account->charge(bytes_, device_)) [[unlikely]]
     over_budget(*account, device_, bytes_);
   try {
-    data_ = allocator.allocate(bytes_, stream);
+    data_ = allocator.allocate(bytes_, stream, account ? account->tenant() : kNobody);
   } catch (Error& e) {
     if (!account) throw;
     account->refund(bytes_, device_);
@@ -47,7 +47,7 @@ void Storage::allocate(Allocator& allocator, Stream* stream) {
 
 Storage::~Storage() {
   delete companion_.load(std::memory_order_acquire);
-  if (allocator_) allocator_->deallocate(data_, bytes_);
+  if (allocator_) allocator_->deallocate(data_, bytes_, account_ ? account_->tenant() : kNobody);
   if (account_) account_->refund(bytes_, device_);
 }
 
