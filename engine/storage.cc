@@ -9,9 +9,12 @@ namespace tt {
 namespace {
 
 [[noreturn]] void over_budget(const Account& account, Device device, size_t bytes) {
+  const std::string bookkeeping = account.host() <= Account::kHostAllowance
+                                      ? ""
+                                      : absl::StrCat(" and ", bytes_text(account.host()), " of bookkeeping");
   Error error(ErrorKind::kOutOfMemory,
               absl::StrCat("out of memory on ", to_string(device), ": asked ", bytes_text(bytes), ", ", account.owner(),
-                           " holds ", bytes_text(account.held()), " of the ", bytes_text(account.limit()),
+                           " holds ", bytes_text(account.held()), bookkeeping, " of the ", bytes_text(account.limit()),
                            " it is limited to"));
   error.set_op("allocate");
   throw error;
