@@ -22,6 +22,9 @@ struct Graveyard {
   }
 };
 
+// Of a node of any kind, beside what the kind says itself.
+constexpr size_t kNodeBytes = 512;
+
 Graveyard& graveyard() {
   static thread_local Graveyard graveyard;
   return graveyard;
@@ -30,11 +33,24 @@ Graveyard& graveyard() {
 }  // namespace
 
 void Node::enter_tape() {
-  sequence_ = Tape::current().next_sequence();
+  Tape& tape = Tape::current();
+  sequence_ = tape.next_sequence();
   site_ = Context::current().site;
+  meter_ = &tape.meter();
+  meter_->enter();
+  set_host_bytes(kNodeBytes + edges.size() * sizeof(Edge));
+}
+
+void Node::set_host_bytes(size_t bytes) {
+  meter_->add(static_cast<int64_t>(bytes) - static_cast<int64_t>(host_bytes_));
+  host_bytes_ = bytes;
 }
 
 Node::~Node() {
+  if (meter_) {
+    set_host_bytes(0);
+    meter_->leave();
+  }
   for (Edge& edge : edges) {
     if (!edge.node || edge.node->ref_count() > 1) continue;
     graveyard().nodes.push_back(std::move(edge.node));

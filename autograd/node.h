@@ -19,6 +19,7 @@
 namespace tt::autograd {
 
 class Node;
+class TapeMeter;
 
 // Where an argument's gradient goes: as the gradient of result `output` of `node`.
 struct Edge {
@@ -69,9 +70,14 @@ class Node : public RefCounted {
   uint32_t task_index = 0;
 
  protected:
+  // What the node takes of host memory beside its saved tensors' bytes, about. After enter_tape().
+  void set_host_bytes(size_t bytes);
+
   uint64_t sequence_ = 0;
 
  private:
+  TapeMeter* meter_ = nullptr;  // from enter_tape() on
+  size_t host_bytes_ = 0;
   uint32_t site_ = 0;
   uint32_t outputs_;
 };

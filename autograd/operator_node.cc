@@ -58,6 +58,17 @@ OperatorNode::OperatorNode(const Call& call, const Gradient& gradient)
   add_edges(call);
   enter_tape();
   keep_arguments(call);
+  count_host_bytes();
+}
+
+void OperatorNode::count_host_bytes() {
+  // A saved tensor may be the last to hold its storage.
+  constexpr size_t kOwnBytes = 512, kSavedBytes = 768, kShapeBytes = sizeof(Shape) + 16;
+  size_t bytes = kOwnBytes + edges.size() * sizeof(Edge) + args_.size() * sizeof(Arg) + saved_.size() * kSavedBytes;
+  for (const Shape* shape = shapes_.get(); shape; shape = shape->next.get()) bytes += kShapeBytes;
+  if (list_sizes_) bytes += list_sizes_->size() * sizeof(Sizes);
+  for (const Arg& arg : args_) bytes += bytes_ ? bytes_of(arg) : 0;
+  set_host_bytes(bytes);
 }
 
 void OperatorNode::add_edges(const Call& call) {
@@ -161,11 +172,15 @@ void OperatorNode::keep_results(const Call& call) {
     if (kept_results_ >> i & 1) saved_.push_back({detach(result), result.version(), at, -1});
     if (call.outputs.size() > 1) keep_shape(at, result.meta());
   }
-  if (!op_->is_pointwise) return;
+  if (op_->is_pointwise) keep_broadcast(call);
+  count_host_bytes();
+}
+
+// What was broadcast is summed again; what was saved says itself what it looked like.
+void OperatorNode::keep_broadcast(const Call& call) {
   const TensorMeta& result = call.outputs[0].meta();
   for (size_t i = 0; i < call.args.size(); ++i) {
     const Arg& arg = call.args[i];
-    // What was broadcast is summed again; what was saved says itself what it looked like.
     if ((needed_ >> i & 1) && arg.tensor->sizes != result.sizes) keep_shape(static_cast<int16_t>(i), *arg.tensor);
   }
 }
@@ -247,6 +262,7 @@ void OperatorNode::release() {
   if (saved_.empty()) return;  // nothing to miss: it can run again
   released_ = true;
   saved_.clear();
+  count_host_bytes();
 }
 
 Tensor OperatorNode::zeros(uint32_t output) const {

@@ -47,7 +47,9 @@ class OperatorNode final : public Node, public Recycled<OperatorNode> {
   void keep_arguments(const Call& call);
   void keep(const Call& call, int16_t param, int32_t edge, const TensorMeta* t);
   void keep_bytes();
+  void keep_broadcast(const Call& call);
   void keep_shape(int16_t at, const TensorMeta& meta);
+  void count_host_bytes();
   const Shape* find_shape(int16_t at) const;
   const Saved* find_saved(int16_t at) const;
   // The tensor as it was, under create_graph with the history it had; throws Error where it was

@@ -9,10 +9,11 @@ namespace {
 constexpr size_t kMaxTasks = 1024;
 }  // namespace
 
-Tape::Tape() = default;
+Tape::Tape() : meter_(new TapeMeter) { meter_->enter(); }
 Tape::~Tape() {
   tasks_.clear();
   histories_.sever();
+  meter_->leave();
 }
 
 Tape& Tape::current() {

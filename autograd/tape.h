@@ -25,10 +25,28 @@ class HistoryList {
   History* first_ = nullptr;
 };
 
+// Counts the host memory of a session's nodes, which may outlive its tape. Used as they are, by the session's thread.
+class TapeMeter {
+ public:
+  uint64_t bytes() const { return bytes_; }
+  void enter() { ++users_; }
+  void add(int64_t bytes) { bytes_ += static_cast<uint64_t>(bytes); }
+  // The last user ends it.
+  void leave() {
+    if (--users_ == 0) delete this;
+  }
+
+ private:
+  uint64_t users_ = 0;
+  uint64_t bytes_ = 0;
+};
+
 class Tape final : public ContextPart {
  public:
   Tape();
   ~Tape() override;
+  uint64_t host_bytes() const override { return meter_->bytes(); }
+  TapeMeter& meter() { return *meter_; }
   // The current Context's, made when first asked for.
   static Tape& current();
 
@@ -44,6 +62,7 @@ class Tape final : public ContextPart {
   HistoryList& histories() { return histories_; }
 
  private:
+  TapeMeter* const meter_;
   uint64_t sequence_ = 0;
   HistoryList histories_;
   absl::flat_hash_map<int64_t, std::unique_ptr<Task>> tasks_;

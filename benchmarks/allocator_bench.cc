@@ -5,6 +5,7 @@
 //   build/bin/allocator_bench
 #include <benchmark/benchmark.h>
 
+#include <cstring>
 #include <random>
 
 #include "engine/caching_pool.h"
@@ -34,10 +35,13 @@ class NamedStream final : public Stream {
   void wait(const Event&) override {}
   void synchronize() override {}
   void copy(void*, const void*, size_t) override {}
+  void zero(void* p, size_t bytes) override { std::memset(p, 0, bytes); }
 
  private:
   uintptr_t id_;
 };
+
+constexpr Tenant kTenant = 1;
 
 struct CpuPool {
   CachingPool pool{Device{}, std::make_unique<SystemMemory>()};
@@ -70,9 +74,9 @@ void cached(benchmark::State& state) {
   Pool made;
   const auto bytes = static_cast<size_t>(state.range(0));
   for (auto _ : state) {
-    void* p = made.pool.allocate(bytes, made.stream);
+    void* p = made.pool.allocate(bytes, made.stream, kTenant);
     benchmark::DoNotOptimize(p);
-    made.pool.deallocate(p, bytes);
+    made.pool.deallocate(p, bytes, kTenant);
   }
 }
 BENCHMARK(cached<CpuPool>)->Arg(256)->Arg(64 << 10)->Arg(1 << 20)->Arg(16 << 20);
@@ -90,18 +94,33 @@ void churn(benchmark::State& state) {
   std::vector<Live> live;
   std::vector<size_t> sizes;
   for (int i = 0; i < 1024; ++i) sizes.push_back(size_t{256} << random() % 15);
-  for (int i = 0; i < 256; ++i) live.push_back({made.pool.allocate(sizes[i], made.stream), sizes[i]});
+  for (int i = 0; i < 256; ++i) live.push_back({made.pool.allocate(sizes[i], made.stream, kTenant), sizes[i]});
   size_t next = 0;
   for (auto _ : state) {
     Live& block = live[(next * 97) % live.size()];
-    made.pool.deallocate(block.p, block.bytes);
+    made.pool.deallocate(block.p, block.bytes, kTenant);
     block.bytes = sizes[next++ % sizes.size()];
-    block.p = made.pool.allocate(block.bytes, made.stream);
+    block.p = made.pool.allocate(block.bytes, made.stream, kTenant);
   }
   for (const Live& block : live) made.pool.deallocate(block.p, block.bytes);
 }
 BENCHMARK(churn<CpuPool>);
 BENCHMARK(churn<GpuPool>);
+
+// A block that changes hands between two sessions at every use, and is zeroed.
+template <typename Pool>
+void handed_over(benchmark::State& state) {
+  Pool made;
+  const auto bytes = static_cast<size_t>(state.range(0));
+  Tenant tenant = 1;
+  for (auto _ : state) {
+    tenant = 3 - tenant;
+    void* p = made.pool.allocate(bytes, made.stream, tenant);
+    benchmark::DoNotOptimize(p);
+    made.pool.deallocate(p, bytes, tenant);
+  }
+}
+BENCHMARK(handed_over<CpuPool>)->Arg(256)->Arg(4 << 10)->Arg(64 << 10)->Arg(1 << 20)->Arg(16 << 20);
 
 // One that a second stream reads: the free waits for an event.
 void shared_with_a_stream(benchmark::State& state) {

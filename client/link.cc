@@ -83,8 +83,8 @@ RemoteError Link::remote_error(const v1::Error& error) const {
 // ---- Appending
 
 bool Link::is_full(size_t bytes) const {
-  return !building_->empty() &&
-         (building_->instructions() >= kMaxInstructions || building_->bytes() + bytes > max_bytes_);
+  return !building_->empty() && (building_->instructions() >= kMaxInstructions ||
+                                 building_->bytes() + bytes > max_bytes_ || building_->names() >= kMaxNames);
 }
 
 Link::Appending::Appending(Link& link, size_t bytes) : link_(link), lock_(link.mutex_, std::defer_lock) {
@@ -99,6 +99,13 @@ Link::Appending::Appending(Link& link, size_t bytes) : link_(link), lock_(link.m
       link_.throw_if_over();
     }
   link_.building_->count_bytes(bytes);
+}
+
+void Link::Appending::check_names(const Op& op, size_t count) const {
+  const uint64_t limit = link_.engine_.limits().max_handles();
+  const uint64_t live = link_.next_handle_ - 1 - link_.released_;
+  check(limit == 0 || live + count <= limit, "[", op.name, "] makes ", count, " tensors, this session has ", live,
+        " already, and the engine takes at most ", limit);
 }
 
 Link::Appending::~Appending() {
@@ -133,6 +140,7 @@ void Link::release(uint64_t handle) noexcept {
     Lock lock(mutex_);
     if (over_) return;
     releases_.push_back(handle);
+    ++released_;
     // Usually an instruction comes along shortly that takes it with it.
     wake = sender_asleep_ && !sender_naps_;
     if (wake) sender_asleep_ = false;

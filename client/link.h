@@ -28,6 +28,7 @@
 #include "client/outgoing_frame.h"
 #include "client/session.h"
 #include "client/transport.h"
+#include "engine/rules/op.h"
 
 namespace tt::client {
 
@@ -36,6 +37,7 @@ class Link {
   static constexpr uint64_t kWindow = 2;                // unacknowledged frames that keep the engine busy
   static constexpr int kMaxInstructions = 1024;         // in a frame: a few stay in cache; beyond, a caller waits
   static constexpr size_t kMaxBytes = size_t{4} << 20;  // likewise, where the engine allows as much
+  static constexpr size_t kMaxNames = size_t{1} << 18;  // of results, likewise
 
   // Opens the stream; `hello` is what a resume repeats.
   Link(std::unique_ptr<Transport> transport, v1::HelloRequest hello);
@@ -52,8 +54,14 @@ class Link {
     v1::Frame& frame() { return link_.building_->message(); }
     // A cleared instruction at the frame's end, which drops what was released before it.
     v1::Instruction* add_instruction();
+    // Throws Error (RuntimeError) where the session would have more handles than the engine takes. Before
+    // add_instruction().
+    void check_names(const Op& op, size_t count) const;
     // `count` new names, the first of them.
-    uint64_t name(size_t count) { return std::exchange(link_.next_handle_, link_.next_handle_ + count); }
+    uint64_t name(size_t count) {
+      link_.building_->count_names(count);
+      return std::exchange(link_.next_handle_, link_.next_handle_ + count);
+    }
     ~Appending();
 
    private:
@@ -138,6 +146,7 @@ class Link {
   std::vector<uint64_t> releases_;
   std::vector<Waiter*> waiters_;  // reads without an answer
   uint64_t next_handle_ = 1;
+  uint64_t released_ = 0;  // of the names given
   uint64_t next_request_ = 1;
   uint64_t sealed_ = 0;         // the last sequence given
   uint64_t sent_ = 0;           // the last one written on this stream

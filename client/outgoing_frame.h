@@ -24,9 +24,12 @@ class OutgoingFrame {
   // About how many bytes it takes on the wire, as its writers counted.
   size_t bytes() const { return bytes_; }
   void count_bytes(size_t bytes) { bytes_ += bytes; }
+  // How many names its instructions give to results.
+  size_t names() const { return names_; }
+  void count_names(size_t names) { names_ += names; }
 
   void clear() {
-    bytes_ = 0;
+    bytes_ = names_ = 0;
     if (arena_.SpaceUsed() < kMaxKept) {
       frame_->Clear();
       return;
@@ -42,6 +45,7 @@ class OutgoingFrame {
   google::protobuf::Arena arena_;
   v1::Frame* frame_;
   size_t bytes_ = 0;
+  size_t names_ = 0;
 };
 
 }  // namespace tt::client

@@ -119,6 +119,7 @@ void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors&
     });
   }
   Link::Appending appending = link.append(encoded_size(args));
+  if (options.into.empty()) appending.check_names(op, results.size());
   v1::Instruction* instruction = appending.add_instruction();
   instruction->set_op(op.id);
   encode_args(op, args, instruction);

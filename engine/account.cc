@@ -10,9 +10,16 @@ void Account::Meter::raise_peak(uint64_t now) {
   }
 }
 
+uint64_t Account::new_tenant() {
+  static std::atomic<uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 bool Account::charge(uint64_t bytes, Device device) {
   const uint64_t now = all_.add(bytes);
-  if (limit_ != 0 && now > limit_) [[unlikely]] {
+  const uint64_t host = limit_ == 0 ? 0 : this->host();
+  const uint64_t counted = host > kHostAllowance ? host - kHostAllowance : 0;
+  if (limit_ != 0 && (now > limit_ || counted > limit_ - now)) [[unlikely]] {
     all_.held.fetch_sub(bytes, std::memory_order_relaxed);
     return false;
   }

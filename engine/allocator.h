@@ -15,6 +15,10 @@ namespace tt {
 
 class Stream;
 
+// Whose bytes a block holds: an Account's tenant(). kNobody: the engine's own.
+using Tenant = uint64_t;
+inline constexpr Tenant kNobody = 0;
+
 // One block of a snapshot.
 struct BlockInfo {
   const void* segment;
@@ -34,12 +38,15 @@ struct BlockInfo {
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  // 64-byte aligned, not zeroed; null for 0 bytes. The block is safe to use in `stream`'s order (null: the host's, of
-  // memory that the host uses, and others after record_stream). Throws Error(kOutOfMemory) that says what was asked,
-  // what is free, what is held and by whom, and what to try; what was allocated is as before then.
-  virtual void* allocate(size_t bytes, Stream* stream) = 0;
-  // `p` came from allocate(bytes). It may be handed out again at once, in stream order. Does not throw.
-  virtual void deallocate(void* p, size_t bytes) = 0;
+  // 64-byte aligned; null for 0 bytes. Holds nothing but zeros and bytes that `tenant` itself left there: what others
+  // left is zeroed first, in `stream`'s order. kNobody gets blocks as they are, and must not show what is in them.
+  // The block is safe to use in `stream`'s order (null: the host's, of memory that the host uses, and others after
+  // record_stream). Throws Error(kOutOfMemory) that says what was asked, what is free, what is held and by whom, and
+  // what to try; what was allocated is as before then.
+  virtual void* allocate(size_t bytes, Stream* stream, Tenant tenant = kNobody) = 0;
+  // `p` came from allocate(bytes), and `tenant` has written to it (kNobody: that is not known). It may be handed out
+  // again at once, in stream order. Does not throw.
+  virtual void deallocate(void* p, size_t bytes, Tenant tenant = kNobody) = 0;
   // `p` is a block's beginning, in use in `stream` too: once freed it is not handed out before what was under way there
   // by then is done. For memory that one stream allocates and another reads or writes. `stream` may be gone by then.
   virtual void record_stream(void* p, Stream& stream) = 0;
@@ -47,6 +54,8 @@ class Allocator {
   virtual std::vector<BlockInfo> snapshot() const = 0;
   // Gives unused segments back to the system: those of `stream`'s order, or (null) all.
   virtual void empty_cache(const Stream* stream = nullptr) = 0;
+  // No session of `tenant` is left: where much is unused, gives back to the system what holds only its bytes.
+  virtual void forget(Tenant tenant) = 0;
   // Reserved bytes never exceed it; 0: no limit.
   virtual void set_limit(uint64_t bytes) = 0;
 

@@ -13,6 +13,7 @@
 #include "absl/container/btree_set.h"
 #include "absl/container/inlined_vector.h"
 #include "engine/account.h"
+#include "engine/allocator.h"
 #include "engine/rules/recycled.h"
 #include "engine/stream_events.h"
 
@@ -47,6 +48,8 @@ struct Block final : Recycled<Block> {
   Block* right = nullptr;
   State state = State::kFree;
   uint64_t freed_at = 0;  // by the pool's count of searches
+  // Of one that is not in use: whose bytes are in it. kNobody: several tenants', or it is not known.
+  Tenant tenant = kNobody;
 
   // Of one in use.
   uint32_t site = 0;
@@ -54,6 +57,9 @@ struct Block final : Recycled<Block> {
   std::shared_ptr<const Account> owner;
   absl::InlinedVector<StreamId, 1> other_streams;  // that use it too, and have no event yet
   int events = 0;                                  // that it waits for
+
+  // Of a block that is zero.
+  static constexpr Tenant kZeros = ~Tenant{0};
 
   bool is_free() const { return state == State::kFree; }
   bool is_hole() const { return state == State::kHole; }

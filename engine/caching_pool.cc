@@ -1,6 +1,7 @@
 #include "engine/caching_pool.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "absl/container/flat_hash_set.h"
@@ -17,6 +18,9 @@ PoolParts only(std::unique_ptr<SegmentSource> segments) {
   parts.segments = std::move(segments);
   return parts;
 }
+
+// Whether a block that `before` used last may be handed to `tenant` as it is.
+bool may_see(Tenant tenant, Tenant before) { return tenant == before || before == Block::kZeros || tenant == kNobody; }
 
 bool any_divisions(const AllocConf& conf) {
   const auto& divisions = conf.roundup_power2_divisions;
@@ -61,13 +65,33 @@ size_t CachingPool::rounded(size_t bytes) const {
   return (bytes + sizes_.granule - 1) & ~(sizes_.granule - 1);
 }
 
-void* CachingPool::allocate(size_t bytes, Stream* stream) {
+void CachingPool::zero(void* p, size_t requested, size_t size, Stream* stream) {
+  if (device_.type == DeviceType::kCPU) {  // staging memory too: nothing that is under way uses it any more
+    open_bytes(p, size);
+    std::memset(p, 0, size);
+    close_bytes(p, size);
+    open_bytes(p, requested);
+    return;
+  }
+  try {
+    stream->zero(p, size);
+  } catch (...) {  // a lost device
+    deallocate(p, requested);
+    throw;
+  }
+}
+
+void* CachingPool::allocate(size_t bytes, Stream* stream, Tenant tenant) {
   if (bytes == 0) return nullptr;
   const size_t size = rounded(bytes);
   std::unique_lock lock(mutex_);
-  if (void* p = quick_.take(size)) [[likely]] {
+  if (const auto [p, before] = quick_.take(size); p) [[likely]] {
     count(bytes, size, true);
     if (on_cpu()) open_bytes(p, bytes);
+    if (may_see(tenant, before)) [[likely]]
+      return p;
+    lock.unlock();
+    zero(p, bytes, size, stream);
     return p;
   }
   const uintptr_t id = stream ? stream->id() : 0;
@@ -82,8 +106,14 @@ void* CachingPool::allocate(size_t bytes, Stream* stream) {
     } else {
       block->requested = 0;
     }
-    if (on_cpu()) open_bytes(block->data, bytes);
-    return block->data;
+    void* p = block->data;
+    if (on_cpu()) open_bytes(p, bytes);
+    // All of the block: the tenant may get it again, and more of it.
+    const size_t whole = block->size;
+    const bool is_seen = may_see(tenant, block->tenant);
+    lock.unlock();
+    if (!is_seen) zero(p, bytes, whole, stream);
+    return p;
   }
   ++stats_.out_of_memory;
   OutOfMemory shortage = describe_shortage(bytes, request);
@@ -99,12 +129,12 @@ void CachingPool::count(size_t bytes, size_t block_bytes, bool small) {
   if (events_) stats_.add(&PoolStats::active, small, block_bytes);
 }
 
-void CachingPool::deallocate(void* p, size_t bytes) {
+void CachingPool::deallocate(void* p, size_t bytes, Tenant tenant) {
   if (!p) return;
   const size_t size = rounded(bytes);
   std::shared_ptr<const Account> owner;  // dropped after the lock is
   std::lock_guard lock(mutex_);
-  if (quick_.give(p, size)) [[likely]] {
+  if (quick_.give(p, size, tenant)) [[likely]] {
     if (on_cpu()) close_bytes(p, bytes);
     stats_.take(&PoolStats::requested, true, bytes);
     stats_.take(&PoolStats::allocated, true, size);
@@ -117,6 +147,7 @@ void CachingPool::deallocate(void* p, size_t bytes) {
   stats_.take(&PoolStats::allocated, small, block->size);
   used_.erase(at);
   owner = std::move(block->owner);
+  block->tenant = tenant;
   if (!block->other_streams.empty()) {
     block->state = Block::State::kWaiting;
     if (deferred_.add(block, capturing())) return;
@@ -189,10 +220,11 @@ void CachingPool::settle_deferred() {
 }
 
 void CachingPool::flush_quick() {
-  quick_.for_each([&](void* p) {
-    auto at = used_.find(p);
+  quick_.for_each([&](const QuickLists::Entry& entry) {
+    auto at = used_.find(entry.block);
     Block* block = at->second;
     used_.erase(at);
+    block->tenant = entry.tenant;
     block->freed_at = searches_;
     heap_.free(block);
   });
@@ -219,7 +251,7 @@ std::vector<BlockInfo> CachingPool::snapshot() const {
   {
     std::lock_guard lock(mutex_);
     absl::flat_hash_set<const void*> quick;
-    quick_.for_each([&](void* p) { quick.insert(p); });
+    quick_.for_each([&](const QuickLists::Entry& entry) { quick.insert(entry.block); });
     for (const auto& [data, segment] : heap_.segments()) {
       for (const Block* block = segment->first; block; block = block->right) {
         if (block->is_hole()) continue;

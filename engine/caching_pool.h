@@ -53,12 +53,13 @@ class CachingPool final : public Allocator {
   CachingPool(Device device, std::unique_ptr<SegmentSource> segments, PoolSizes sizes = {});
   ~CachingPool() override;  // nothing that was allocated may be used any more
 
-  void* allocate(size_t bytes, Stream* stream) override;
-  void deallocate(void* p, size_t bytes) override;
+  void* allocate(size_t bytes, Stream* stream, Tenant tenant = kNobody) override;
+  void deallocate(void* p, size_t bytes, Tenant tenant = kNobody) override;
   void record_stream(void* p, Stream& stream) override;
   AllocatorStats stats() const override;
   std::vector<BlockInfo> snapshot() const override;
   void empty_cache(const Stream* stream = nullptr) override;
+  void forget(Tenant tenant) override;
   void set_limit(uint64_t bytes) override;
   uint64_t make_pool() override;
   void begin_pool(uint64_t pool, Stream& stream) override;
@@ -79,6 +80,9 @@ class CachingPool final : public Allocator {
   };
 
   size_t rounded(size_t bytes) const;
+  // Gives a block of `size` bytes, `requested` of which were asked for, to a tenant who must not see what is in it.
+  // Without the lock.
+  void zero(void* p, size_t requested, size_t size, Stream* stream);
   bool is_small(size_t size) const { return size <= sizes_.small_limit; }
   bool on_cpu() const { return device_.type == DeviceType::kCPU; }  // where sanitizers see the bytes
   // All below: with mutex_ held.

@@ -22,6 +22,8 @@ namespace tt {
 class ContextPart {
  public:
   virtual ~ContextPart() = default;
+  // Host memory that it takes beside tensors' bytes, about.
+  virtual uint64_t host_bytes() const { return 0; }
 };
 
 struct Context {
@@ -35,6 +37,7 @@ struct Context {
   std::shared_ptr<Account> account;
   std::function<std::string(uint32_t)> describe_site;  // "train.py:12 in step"; may be empty
   std::unique_ptr<ContextPart> tape;                   // autograd's
+  uint64_t host_bytes = 0;  // of the session's bookkeeping: what is neither its handles' nor the tape's
 
   // The order of this context's work on a device: a stream of the session's own, leased at first use; the device's
   // where there is no session. Throws Error on a device that is not there.

@@ -44,6 +44,9 @@ class IdleStream final : public Stream {
   void copy(void* to, const void* from, size_t bytes) override {
     if (bytes > 0) std::memcpy(to, from, bytes);
   }
+  void zero(void* p, size_t bytes) override {
+    if (bytes > 0) std::memset(p, 0, bytes);
+  }
 };
 
 class CpuBackend final : public Backend {

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "engine/bytes.h"
 #include "engine/context.h"
 #include "engine/dispatcher.h"
 #include "engine/passes/fuse_pointwise.h"
@@ -62,14 +63,20 @@ class Resolved {
   PoisonRef poison_;
 };
 
+// What is left to an account for its host's bookkeeping above which an ordinary instruction is not looked at closer.
+constexpr uint64_t kRoomy = uint64_t{1} << 20;
+
 PoisonRef make_poison(const Instruction& instruction, ErrorKind kind, std::string message) {
-  auto poison = std::make_shared<Poison>();
-  poison->kind = kind;
-  poison->message = std::move(message);
-  poison->op = std::string(instruction.op->name);
-  poison->site = instruction.site;
-  poison->retriable = kind == ErrorKind::kOutOfMemory;
-  return poison;
+  return make_poison(kind, std::move(message), instruction.op->name, instruction.site);
+}
+
+// Brings the account's figure up to date. How many bytes of bookkeeping it has room for.
+uint64_t host_room(const SlotTable& slots) {
+  const Context& context = Context::current();
+  if (!context.account) return UINT64_MAX;
+  const uint64_t tape = context.tape ? context.tape->host_bytes() : 0;
+  context.account->set_bookkeeping(slots.host_bytes() + tape + context.host_bytes);
+  return context.account->host_room();
 }
 
 // Runs the operation; gives the error it failed with, or null.
@@ -107,6 +114,9 @@ void check_count(const Instruction& instruction, size_t outputs) {
 
 // New names must be new, before anything runs.
 void check_names(const Instruction& instruction, const SlotTable& slots) {
+  if (instruction.results.size() > slots.limit() - slots.size()) {
+    refuse(ErrorKind::kValue, *instruction.op, absl::StrCat("a session has at most ", slots.limit(), " handles"));
+  }
   for (Slot slot : instruction.results) {
     if (slot == 0) refuse(ErrorKind::kValue, *instruction.op, "a result was named 0");
     if (slots.find(slot)) refuse(ErrorKind::kValue, *instruction.op, absl::StrCat("the name ", slot, " is in use"));
@@ -145,8 +155,9 @@ void set_context(const Instruction& instruction) {
 }  // namespace
 
 void Executor::run(const Program& program, SlotTable& slots) {
-  for (size_t i = 0; i < program.instructions.size();) {
-    if (const size_t fused = fuse_pointwise(program, i, slots)) {
+  roomy_ = host_room(slots) >= kRoomy;
+  for (size_t i = 0; i < program.instructions.size(); roomy_ = host_room(slots) >= kRoomy) {
+    if (const size_t fused = roomy_ ? fuse_pointwise(program, i, slots) : 0) {
       stats_.instructions += fused;
       stats_.fused += fused - 1;
       i += fused;
@@ -159,6 +170,23 @@ void Executor::run(const Program& program, SlotTable& slots) {
     }
     ++i;
   }
+  if (roomy_) no_room_ = nullptr;
+}
+
+// Null where there is room for the instruction's bookkeeping, else the error of its results.
+PoisonRef Executor::check_room(const Instruction& instruction, const SlotTable& slots) {
+  if (host_room(slots) >= instruction.results.size() * SlotTable::kTensorBytes) return nullptr;
+  const Account& account = *Context::current().account;
+  const std::string message =
+      absl::StrCat("out of memory on the host: handles, gradient graphs and other bookkeeping of ", account.owner(),
+                   " take ", bytes_text(account.host()), " beside ", bytes_text(account.held()), " of tensors",
+                   account.limit() == 0 ? "" : absl::StrCat(", of ", bytes_text(account.limit()), " it is limited to"));
+  if (account.is_overdrawn()) refuse(ErrorKind::kOutOfMemory, *instruction.op, message);
+  if (!no_room_) {
+    no_room_ = make_poison(instruction, ErrorKind::kOutOfMemory,
+                           absl::StrCat("[", message_part(instruction.op->name), "] ", message));
+  }
+  return no_room_;
 }
 
 void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
@@ -177,6 +205,9 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
   } else {
     check_names(instruction, slots);
   }
+  const bool is_large = instruction.results.size() * SlotTable::kTensorBytes > kRoomy;
+  if ((!roomy_ || is_large) && !poison) [[unlikely]]
+    poison = check_room(instruction, slots);
   if (!poison) op.check_args(resolved.args());
   ++stats_.instructions;
   if (!poison) [[likely]] {

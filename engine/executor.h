@@ -1,6 +1,7 @@
 // Executor: runs a Program's instructions in order against a slot table.
 //
-// Stateless between calls; the caller holds the session's lock and has made its Context current.
+// One per session; the caller holds the session's lock and has made its Context current. Keeps the account's figure of
+// the session's bookkeeping; an instruction that the account has no room for fails with "out of memory".
 #pragma once
 
 #include <cstdint>
@@ -26,13 +27,18 @@ struct ExecutorStats {
 
 class Executor {
  public:
-  // An operation that fails poisons its results and the program goes on. Throws ProgramFault.
+  // An operation that fails poisons its results and the program goes on. Throws ProgramFault, also where bookkeeping
+  // goes on growing beyond the account's limit.
   void run(const Program& program, SlotTable& slots);
   const ExecutorStats& stats() const { return stats_; }
 
  private:
   void run_one(const Instruction& instruction, SlotTable& slots);
+  std::shared_ptr<const Poison> check_room(const Instruction& instruction, const SlotTable& slots);
+
   ExecutorStats stats_;
+  bool roomy_ = true;                      // the account has room for the bookkeeping of an ordinary instruction
+  std::shared_ptr<const Poison> no_room_;  // of the first instruction that was refused, for all that are until it has
 };
 
 }  // namespace tt

@@ -35,7 +35,7 @@ const Suspect* guilty(absl::Span<const Suspect> suspects) {
 std::shared_ptr<const Poison> poison_of(const Suspect& suspect) {
   Error error = suspect.text(*suspect.cell);
   error.set_op(suspect.op);
-  return std::make_shared<const Poison>(Poison{error.kind(), error.message(), suspect.op, suspect.site, false});
+  return make_poison(error.kind(), error.message(), suspect.op, suspect.site);
 }
 
 // Null for a number in a tensor's place.
@@ -150,7 +150,7 @@ bool FaultLog::has_passed(const Ticket& ticket, std::shared_ptr<const Poison>* p
     if (const Suspect* suspect = guilty(ticket.suspects)) *poison = poison_of(*suspect);
   } catch (const Error& error) {  // the device was lost
     const Suspect& suspect = ticket.suspects[0];
-    *poison = std::make_shared<const Poison>(Poison{error.kind(), error.message(), suspect.op, suspect.site, false});
+    *poison = make_poison(error.kind(), error.message(), suspect.op, suspect.site);
   }
   return true;
 }

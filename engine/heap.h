@@ -92,6 +92,7 @@ inline Block* Heap::cut(Block* block, size_t size) {
   rest->stream = block->stream;
   rest->segment = block->segment;
   rest->state = block->state;
+  rest->tenant = block->tenant;
   rest->left = block;
   rest->right = block->right;
   if (rest->right) rest->right->left = rest;
@@ -103,6 +104,11 @@ inline Block* Heap::cut(Block* block, size_t size) {
 inline void Heap::absorb_right(Block* block) {
   Block* right = block->right;
   block->size += right->size;
+  if (block->tenant == Block::kZeros) {
+    block->tenant = right->tenant;
+  } else if (right->tenant != Block::kZeros && right->tenant != block->tenant) {
+    block->tenant = kNobody;
+  }
   block->right = right->right;
   if (right->right) right->right->left = block;
   delete right;

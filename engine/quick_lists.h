@@ -10,30 +10,37 @@
 #include <cstddef>
 #include <vector>
 
+#include "engine/allocator.h"
+
 namespace tt {
 
 class QuickLists {
  public:
+  struct Entry {
+    void* block = nullptr;    // null: none
+    Tenant tenant = kNobody;  // whose bytes are in it
+  };
+
   // Blocks of up to `limit` bytes in steps of `granule`, altogether at most `capacity` bytes.
   QuickLists(size_t limit, size_t granule, size_t capacity)
       : shift_(std::countr_zero(granule)), capacity_(capacity), lists_((limit >> shift_) + 1) {}
 
   // Whether blocks of this size ever are in here.
   bool takes(size_t size) const { return (size >> shift_) < lists_.size() && capacity_ > 0; }
-  // `size` is a multiple of the granule. Null where there is none.
-  void* take(size_t size) {
+  // `size` is a multiple of the granule.
+  Entry take(size_t size) {
     size_t i = size >> shift_;
-    if (i >= lists_.size() || lists_[i].empty()) return nullptr;
-    void* block = lists_[i].back();
+    if (i >= lists_.size() || lists_[i].empty()) return {};
+    const Entry entry = lists_[i].back();
     lists_[i].pop_back();
     held_ -= size;
-    return block;
+    return entry;
   }
   // False where the block is too large or the lists are full.
-  bool give(void* block, size_t size) {
+  bool give(void* block, size_t size, Tenant tenant) {
     size_t i = size >> shift_;
     if (i >= lists_.size() || held_ + size > capacity_) return false;
-    lists_[i].push_back(block);
+    lists_[i].push_back({block, tenant});
     held_ += size;
     return true;
   }
@@ -52,7 +59,7 @@ class QuickLists {
   int shift_;  // of the granule, a power of two
   size_t capacity_;
   size_t held_ = 0;
-  std::vector<std::vector<void*>> lists_;  // the last given is the first taken: it is warm
+  std::vector<std::vector<Entry>> lists_;  // the last given is the first taken: it is warm
 };
 
 }  // namespace tt

@@ -67,7 +67,9 @@ bool CachingPool::grow(const Request& request, size_t segment_bytes) {
   if (!data) return false;
   if (on_cpu()) close_bytes(data, segment_bytes);
   const bool small = request.small;
-  heap_.add({data, segment_bytes, request.stream, &request.arena, small, false, nullptr})->first->freed_at = searches_;
+  Block* block = heap_.add({data, segment_bytes, request.stream, &request.arena, small, false, nullptr})->first;
+  block->freed_at = searches_;
+  if (source_->maps_zeros()) block->tenant = Block::kZeros;
   stats_.add(&PoolStats::reserved, small, segment_bytes);
   return true;
 }
@@ -162,6 +164,20 @@ void CachingPool::empty_cache(const Stream* stream) {
   flush_quick();
   settle_deferred();
   give_back_unused(stream ? std::optional(stream->id()) : std::nullopt);
+}
+
+void CachingPool::forget(Tenant tenant) {
+  constexpr uint64_t kMuch = uint64_t{32} << 20;
+  std::lock_guard lock(mutex_);
+  if (capturing() || stats_.all.reserved.now - stats_.all.allocated.now < kMuch) return;
+  flush_quick();
+  std::vector<Segment*> unused;
+  for (const FreeBlocks* blocks : {&shared_.small, &shared_.large}) {
+    for (Block* block : *blocks) {
+      if (block->is_whole_segment() && block->tenant == tenant) unused.push_back(block->segment);
+    }
+  }
+  for (Segment* segment : unused) give_back(segment);
 }
 
 uint64_t CachingPool::capacity() {

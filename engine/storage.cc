@@ -9,9 +9,12 @@ namespace tt {
 namespace {
 
 [[noreturn]] void over_budget(const Account& account, Device device, size_t bytes) {
+  const std::string bookkeeping = account.host() <= Account::kHostAllowance
+                                      ? ""
+                                      : absl::StrCat(" and ", bytes_text(account.host()), " of bookkeeping");
   Error error(ErrorKind::kOutOfMemory,
               absl::StrCat("out of memory on ", to_string(device), ": asked ", bytes_text(bytes), ", ", account.owner(),
-                           " holds ", bytes_text(account.held()), " of the ", bytes_text(account.limit()),
+                           " holds ", bytes_text(account.held()), bookkeeping, " of the ", bytes_text(account.limit()),
                            " it is limited to"));
   error.set_op("allocate");
   throw error;
@@ -34,7 +37,7 @@ void Storage::allocate(Allocator& allocator, Stream* stream) {
   if (account && !account->charge(bytes_, device_)) [[unlikely]]
     over_budget(*account, device_, bytes_);
   try {
-    data_ = allocator.allocate(bytes_, stream);
+    data_ = allocator.allocate(bytes_, stream, account ? account->tenant() : kNobody);
   } catch (Error& e) {
     if (!account) throw;
     account->refund(bytes_, device_);
@@ -47,7 +50,7 @@ void Storage::allocate(Allocator& allocator, Stream* stream) {
 
 Storage::~Storage() {
   delete companion_.load(std::memory_order_acquire);
-  if (allocator_) allocator_->deallocate(data_, bytes_);
+  if (allocator_) allocator_->deallocate(data_, bytes_, account_ ? account_->tenant() : kNobody);
   if (account_) account_->refund(bytes_, device_);
 }
 

@@ -55,6 +55,8 @@ class Stream {
   // The host's must stay until the work is done: they are used when their turn comes where they lie
   // in the backend's staging memory or in pinned pages, and at once, waiting, where not.
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
+  // In this stream's order: zeros over memory of its device. May be captured.
+  virtual void zero(void* p, size_t bytes) = 0;
   // What comes now may repeat what came after the last mark.
   virtual void mark() {}
   virtual ReplayCounts replays() const { return {}; }

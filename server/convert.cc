@@ -1,6 +1,14 @@
 #include "server/convert.h"
 
+#include "server/text.h"
+
 namespace tt::server {
+namespace {
+
+// More is of no use to a reader; arguments that an error quotes may be long.
+constexpr size_t kMaxMessage = 4096 + 256;
+
+}  // namespace
 
 static_assert(static_cast<int>(ErrorKind::kRuntime) == v1::RUNTIME &&
               static_cast<int>(ErrorKind::kOutOfMemory) == v1::OUT_OF_MEMORY &&
@@ -9,7 +17,7 @@ static_assert(static_cast<int>(ErrorKind::kRuntime) == v1::RUNTIME &&
 v1::Error to_wire(const Poison& poison) {
   v1::Error wire;
   wire.set_kind(static_cast<v1::ErrorKind>(poison.kind));
-  wire.set_message(poison.message);
+  wire.set_message(valid_utf8(poison.message, kMaxMessage));
   wire.set_op(poison.op);
   wire.set_site(poison.site);
   wire.set_retriable(poison.retriable);
@@ -19,7 +27,7 @@ v1::Error to_wire(const Poison& poison) {
 v1::Error to_wire(const Error& error) {
   v1::Error wire;
   wire.set_kind(static_cast<v1::ErrorKind>(error.kind()));
-  wire.set_message(error.message());
+  wire.set_message(valid_utf8(error.message(), kMaxMessage));
   wire.set_retriable(error.kind() == ErrorKind::kOutOfMemory);
   return wire;
 }
@@ -45,7 +53,7 @@ v1::DeviceDescription to_wire(const DeviceInfo& info) {
 absl::Status to_status(const Error& error) {
   bool memory = error.kind() == ErrorKind::kOutOfMemory;
   return absl::Status(memory ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInvalidArgument,
-                      error.message());
+                      valid_utf8(error.message(), kMaxMessage));
 }
 
 absl::Status fault_status(const v1::Error& fault) { return absl::InvalidArgumentError(fault.message()); }

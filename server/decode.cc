@@ -45,6 +45,15 @@ absl::Span<const Slot> unread_releases(const v1::Frame& frame) {
   return released;
 }
 
+// Empty, with room for `count`; without the memory of a much larger frame.
+template <typename T>
+void reset(std::vector<T>& list, size_t count) {
+  constexpr size_t kMaxKept = 1 << 13;
+  list.clear();
+  if (list.capacity() > std::max(kMaxKept, 4 * count)) std::vector<T>().swap(list);
+  list.reserve(count);
+}
+
 Arg slots_arg(absl::Span<const Slot> slots) {
   Arg arg;
   arg.kind = Arg::Kind::kSlots;
@@ -82,6 +91,8 @@ void Decoder::reserve(const v1::Frame& frame) {
   auto instructions = static_cast<size_t>(frame.instructions_size());
   check_as(ErrorKind::kValue, instructions <= limits_.max_instructions, "a frame has at most ",
            limits_.max_instructions, " instructions, got ", instructions);
+  check_as(ErrorKind::kValue, static_cast<size_t>(frame.reads_size()) <= limits_.max_reads, "a frame has at most ",
+           limits_.max_reads, " reads, got ", frame.reads_size());
   size_t args = 0, names = 0;
   for (const v1::Instruction& wire : frame.instructions()) {
     const Op& op = known_op(wire.op());
@@ -95,10 +106,9 @@ void Decoder::reserve(const v1::Frame& frame) {
   }
   check_as(ErrorKind::kValue, names <= limits_.max_handles, "a session has at most ", limits_.max_handles,
            " handles, got ", names, " in one frame");
-  args_.clear();
-  args_.reserve(args);
-  names_.clear();
-  names_.reserve(names);
+  reset(args_, args);
+  reset(names_, names);
+  reset(program_.instructions, instructions);
   program_.instructions.resize(instructions);
 }
 

@@ -23,8 +23,6 @@ class Decoder {
   // Borrows from `frame` and from the Decoder: valid until either changes. Throws ProgramFault, before anything has
   // been executed, on a frame that lies.
   const Program& decode(const v1::Frame& frame);
-  // How many names the last Program's results get.
-  size_t new_names() const { return names_.size(); }
 
  private:
   void reserve(const v1::Frame& frame);

@@ -3,46 +3,21 @@
 #include <algorithm>
 #include <memory>
 
-#include "google/protobuf/arena.h"
+#include "absl/strings/escaping.h"
 #include "server/convert.h"
 #include "spdlog/spdlog.h"
 
 namespace tt::server {
 namespace {
 
-// The frame that a stream is parsed into, again and again: cleared messages keep their memory, so a warm session's
-// frames are parsed without allocating.
-class FrameBuffer {
- public:
-  FrameBuffer() : frame_(google::protobuf::Arena::CreateMessage<v1::Frame>(&arena_)) {}
-
-  v1::Frame* next() {
-    inline_bytes_ += count_inline_bytes();
-    if (inline_bytes_ < kMaxKept && arena_.SpaceUsed() < kMaxKept) {
-      frame_->Clear();
-      return frame_;
-    }
-    // Inline bytes and lists are not reused by Clear: start over before they pile up.
-    inline_bytes_ = 0;
-    arena_.Reset();
-    return frame_ = google::protobuf::Arena::CreateMessage<v1::Frame>(&arena_);
-  }
-
- private:
-  static constexpr uint64_t kMaxKept = 2 << 20;
-
-  uint64_t count_inline_bytes() const {
-    uint64_t bytes = 0;
-    for (const v1::Instruction& instruction : frame_->instructions()) {
-      for (const v1::Argument& arg : instruction.args()) bytes += arg.has_characters() ? arg.characters().size() : 0;
-    }
-    return bytes;
-  }
-
-  google::protobuf::Arena arena_;
-  v1::Frame* frame_;
-  uint64_t inline_bytes_ = 0;  // of strings, which lie outside the arena
-};
+// Whether a reply's memory is worth giving back before the next one.
+bool is_large(const v1::Reply& reply) {
+  constexpr size_t kManyBytes = 256 << 10;
+  constexpr int kManyReads = 256;
+  size_t bytes = 0;
+  for (const v1::ReadResult& read : reply.reads()) bytes += read.data().size();
+  return reply.reads_size() > kManyReads || bytes > kManyBytes;
+}
 
 absl::StatusOr<Device> device_of(const v1::UploadChunk& chunk) try {
   return decode_device(chunk.device());
@@ -98,31 +73,43 @@ grpc::Status EngineService::Hello(grpc::ServerContext* context, const v1::HelloR
   return to_grpc(sessions_.hello(*request, reply));
 }
 
-grpc::Status EngineService::Session(grpc::ServerContext* context,
-                                    grpc::ServerReaderWriter<v1::Reply, v1::Frame>* stream) {
+EngineService::EngineService(const Auth& auth, Sessions& sessions) : auth_(auth), sessions_(sessions) {
+  using Handler = grpc::internal::BidiStreamingHandler<EngineService, FrameBuffer, v1::Reply>;
+  auto handler = [](EngineService* service, grpc::ServerContext* context, FrameStream* stream) {
+    return service->converse(context, stream);
+  };
+  MarkMethodStreamed(kSessionMethod, new Handler(handler, this));  // the service owns it
+}
+
+grpc::Status EngineService::converse(grpc::ServerContext* context, FrameStream* stream) {
   grpc::Status status;
   auto session = session_of(*context, &status);
   if (!session) return status;
   uint64_t attachment = sessions_.attach(*session, [context] { context->TryCancel(); });
   if (attachment == 0) return session_ended();
-  FrameBuffer buffer;
+  FrameBuffer buffer(session->limits(), session->account());
   v1::Reply reply;
-  for (v1::Frame* frame = buffer.next(); stream->Read(frame); frame = buffer.next()) {
+  while (stream->Read(&buffer)) {
     reply.Clear();
-    session->execute(*frame, &reply);
+    if (buffer.refusal()) {
+      session->reject(*buffer.refusal(), &reply);
+    } else {
+      session->execute(buffer.frame(), &reply);
+    }
     bool sent = stream->Write(reply);
     if (reply.has_fault()) {
-      spdlog::warn("session {}: {}", session->id(), reply.fault().message());
+      spdlog::warn("session {}: {}", session->id(), absl::Utf8SafeCHexEscape(reply.fault().message()));
       status = to_grpc(fault_status(reply.fault()));
     }
     if (session->over() || !sent) break;
+    if (is_large(reply)) v1::Reply().Swap(&reply);
   }
   if (session->over()) {
     sessions_.end(*session);
     return status;
   }
   sessions_.detach(*session, attachment);
-  // A client that still listens has sent bytes that are no frame, or has forgotten to close.
+  // A client that still listens has forgotten to close.
   return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the stream ended without a closing frame");
 }
 

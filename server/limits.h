@@ -7,14 +7,17 @@
 namespace tt::server {
 
 struct Limits {
-  uint64_t max_frame_bytes = 16u << 20;
-  uint64_t max_inline_bytes = 64u << 10;  // of one literal, and of one value in a reply
-  uint64_t max_frames_in_flight = 64;     // sent and not acknowledged
-  uint64_t max_handles = 1u << 20;        // a name and its tensor take about 400 bytes of host memory
-  uint64_t max_instructions = 1u << 16;   // in a frame
-  uint64_t max_results = 1u << 16;        // of one instruction
-  uint64_t max_transfers = 256;           // uploads under way or not yet taken
-  uint64_t max_reply_bytes = 8u << 20;    // inline values of one reply, and of the replies kept for a resume
+  uint64_t max_frame_bytes = 4u << 20;
+  uint64_t max_decoded_bytes = 64u << 20;  // of host memory that a frame takes once it is parsed, about
+  uint64_t max_inline_bytes = 64u << 10;   // of one literal, and of one value in a reply
+  uint64_t max_frames_in_flight = 64;      // sent and not acknowledged
+  uint64_t max_handles = 1u << 20;
+  uint64_t max_instructions = 1u << 16;  // in a frame
+  uint64_t max_results = 1u << 16;       // of one instruction
+  uint64_t max_transfers = 256;          // uploads under way or not yet taken
+  uint64_t max_reads = 1u << 13;         // in a frame
+  uint64_t max_reply_bytes = 4u << 20;   // inline values and messages of one reply
+  uint64_t max_kept_bytes = 8u << 20;    // of replies kept for a resume; one reply always has room
 };
 
 // Of an Upload or a Download chunk through gRPC: between 1 and 4 MiB is where streams are fastest.

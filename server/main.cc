@@ -90,6 +90,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen) {
   Sessions::Options options;
   options.session_memory_limit = flags.session_memory_limit;
   options.lease = std::chrono::milliseconds(static_cast<int64_t>(flags.lease_seconds * 1000));
+  if (flags.private_engine) options.tenant = Account::new_tenant();  // one client's: nobody's bytes are to be hidden
   Sessions sessions(options);
   auto listener = Listener::start(*addresses, *auth, sessions, [&lifetime] { lifetime.end(); });
   if (!listener.ok()) return complain(listener.status());

@@ -1,13 +1,20 @@
 #include "server/replies.h"
 
 namespace tt::server {
+namespace {
 
-void Replies::keep(uint64_t sequence, const v1::Reply& reply) {
+// Of an answer in memory, beside what is sent of it.
+constexpr uint64_t kAnswerBytes = sizeof(v1::ReadResult) + sizeof(v1::TensorDescription) + 128;
+
+}  // namespace
+
+void Replies::keep(uint64_t sequence, const v1::Reply& reply, uint64_t most) {
   if (reply.reads_size() == 0) return;
-  uint64_t bytes = reply.ByteSizeLong() + sizeof(Kept);
+  const uint64_t bytes = reply.ByteSizeLong() + sizeof(Kept) + static_cast<uint64_t>(reply.reads_size()) * kAnswerBytes;
+  while (bytes_ + bytes > most && !kept_.empty()) drop_oldest();
+  if (bytes > most) return;
   bytes_ += bytes;
   kept_.push_back({sequence, bytes, reply});
-  while (bytes_ > max_bytes_ && kept_.size() > 1) drop_oldest();
 }
 
 void Replies::forget(uint64_t sequence) {

@@ -14,15 +14,15 @@ namespace tt::server {
 
 class Replies {
  public:
-  explicit Replies(uint64_t max_bytes) : max_bytes_(max_bytes) {}
-
-  // `reply` answered frame `sequence`. Only replies that answer a read take room; the oldest make way.
-  void keep(uint64_t sequence, const v1::Reply& reply);
+  // `reply` answered frame `sequence`. Only replies that answer a read take room. Those that are kept never take more
+  // than `most` bytes: the oldest make way, and at last the new one.
+  void keep(uint64_t sequence, const v1::Reply& reply, uint64_t most);
   // The client has every reply up to `sequence`.
   void forget(uint64_t sequence);
   // Null where it answered nothing, or is gone.
   const v1::Reply* find(uint64_t sequence) const;
   void clear();
+  uint64_t bytes() const { return bytes_; }
 
  private:
   struct Kept {
@@ -32,7 +32,6 @@ class Replies {
   };
   void drop_oldest();
 
-  const uint64_t max_bytes_;
   uint64_t bytes_ = 0;
   std::deque<Kept> kept_;  // sequences go up
 };

@@ -1,5 +1,6 @@
 #include "server/session.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -9,12 +10,17 @@
 #include "server/convert.h"
 #include "server/device_reader.h"
 #include "server/row_major.h"
+#include "server/text.h"
 
 namespace tt::server {
 namespace {
 
 // How often a waiting download asks whether to go on.
 constexpr std::chrono::milliseconds kGlance{50};
+// Bytes of a reply that a session always has room for.
+constexpr uint64_t kLeastKept = uint64_t{256} << 10;
+// The most of its memory limit that a session spends on a segment is one part in this many.
+constexpr uint64_t kSegmentShare = 8;
 
 // Why `value` cannot be read; nothing where it can.
 std::optional<v1::Error> unreadable(const SlotValue& value, bool meta_only) {
@@ -41,12 +47,14 @@ Tensor packed(const Tensor& tensor) {
 
 Session::Session(Options options)
     : options_(std::move(options)),
-      account_(std::make_shared<Account>(absl::StrCat("session ", options_.id), options_.memory_limit,
-                                         [sites = sites_](uint32_t id) { return sites->describe(id); })),
+      account_(std::make_shared<Account>(
+          absl::StrCat("session ", options_.id), options_.memory_limit,
+          [sites = sites_](uint32_t id) { return sites->describe(id); },
+          options_.tenant != 0 ? options_.tenant : Account::new_tenant())),
       transfers_(std::make_shared<Transfers>(account_, options_.limits.max_transfers, options_.patience)),
       downloads_(std::make_shared<CopyLane>(account_)),
-      decoder_(options_.limits),
-      replies_(options_.limits.max_reply_bytes) {
+      decoder_(options_.limits) {
+  slots_.set_limit(options_.limits.max_handles);
   context_.account = account_;
   context_.describe_site = [this](uint32_t id) { return sites_->describe(id); };
 }
@@ -74,8 +82,6 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
   sites_->add(frame);
   try {
     const Program& program = decoder_.decode(frame);
-    check_as(ErrorKind::kValue, slots_.size() + decoder_.new_names() <= options_.limits.max_handles,
-             "a session has at most ", options_.limits.max_handles, " handles");
     executor_.run(program, slots_);
     settle();
     answer_reads(frame, false, reply);
@@ -90,15 +96,28 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
   replies_.forget(frame.received());
   publish(frame.sequence());
   reply->set_executed(frame.sequence());
-  replies_.keep(frame.sequence(), *reply);
+  keep(frame.sequence(), *reply);
   if (frame.close()) free_everything();
+}
+
+void Session::reject(const Error& error, v1::Reply* reply) {
+  std::lock_guard lock(mutex_);
+  refuse(over() ? Error(ErrorKind::kRuntime, "the session has ended") : error, 0, reply);
+  reply->set_executed(executed());
+}
+
+// Within what the account has room for; what is kept counts as bookkeeping from the next frame on.
+void Session::keep(uint64_t sequence, const v1::Reply& reply) {
+  replies_.keep(sequence, reply,
+                std::min(options_.limits.max_kept_bytes, replies_.bytes() + account_->host_room() + kLeastKept));
+  context_.host_bytes = sites_->bytes() + replies_.bytes();
 }
 
 void Session::refuse(const Error& error, size_t instruction, v1::Reply* reply) {
   reply->Clear();
   v1::Error* fault = reply->mutable_fault();
   *fault = to_wire(error);
-  fault->set_message(absl::StrCat("frame refused at instruction ", instruction, ": ", error.message()));
+  fault->set_message(absl::StrCat("frame refused at instruction ", instruction, ": ", fault->message()));
   free_everything();
 }
 
@@ -112,8 +131,16 @@ void Session::repeat(const v1::Frame& frame, v1::Reply* reply) {
 }
 
 void Session::answer_reads(const v1::Frame& frame, bool again, v1::Reply* reply) {
-  uint64_t room = options_.limits.max_reply_bytes;
+  uint64_t room = std::min(options_.limits.max_reply_bytes, account_->host_room() + kLeastKept);
   for (const v1::Read& read : frame.reads()) answer(read, again, &room, reply->add_reads());
+}
+
+// Messages take room as values do; without any left, they are cut short.
+void Session::give_error(v1::Error error, uint64_t* room, v1::ReadResult* result) {
+  constexpr size_t kShort = 128;
+  if (error.message().size() > std::max<size_t>(kShort, *room)) error.set_message(valid_utf8(error.message(), kShort));
+  *room -= std::min<uint64_t>(*room, error.message().size());
+  *result->mutable_error() = std::move(error);
 }
 
 // A name that stands for nothing is a lie in a frame's first reading; later it may have been dropped since.
@@ -122,12 +149,10 @@ void Session::answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadR
   const SlotValue* value = slots_.find(read.handle());
   if (value == nullptr) {
     check_as(ErrorKind::kValue, again, "handle ", read.handle(), " stands for nothing");
-    *result->mutable_error() = to_wire(Error(ErrorKind::kRuntime, "the answer was lost with the connection"));
-    return;
+    return give_error(to_wire(Error(ErrorKind::kRuntime, "the answer was lost with the connection")), room, result);
   }
   if (std::optional<v1::Error> error = unreadable(*value, read.meta_only())) {
-    *result->mutable_error() = *std::move(error);
-    return;
+    return give_error(*std::move(error), room, result);
   }
   *result->mutable_tensor() = to_wire(value->tensor.meta());
   if (read.meta_only()) return;
@@ -140,7 +165,7 @@ void Session::answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadR
     RowMajor(value->tensor).read(result->mutable_data()->data(), bytes);
   } else if (std::optional<v1::Error> error = read_from_device(read.handle(), value->tensor, result->mutable_data())) {
     result->clear_data();
-    *result->mutable_error() = *std::move(error);
+    give_error(*std::move(error), room, result);
   }
 }
 
@@ -212,7 +237,7 @@ void Session::download_from_device(uint64_t handle, Tensor tensor, std::unique_l
   std::unique_ptr<Event> computed;
   {
     ContextScope scope(&context_);
-    tensor = packed(tensor);
+    tensor = detach(packed(tensor));  // it may be dropped on another thread, where its history must not be
     computed = context_.stream(tensor.device()).record();
   }
   lock.unlock();
@@ -230,9 +255,13 @@ std::shared_ptr<SharedSegment> Session::segment() const {
 }
 
 std::shared_ptr<SharedSegment> Session::offer_segment() {
-  std::shared_ptr<SharedSegment> fresh = SharedSegment::create(), replaced = fresh;
+  const uint64_t limit = account_->limit();
+  std::shared_ptr<SharedSegment> fresh;
+  if (limit == 0 || shared_ring::kSegmentBytes <= limit / kSegmentShare) fresh = SharedSegment::create();
+  std::shared_ptr<SharedSegment> replaced = fresh;
   std::lock_guard lock(progress_mutex_);
   segment_.swap(replaced);  // which goes after the lock: a device may have to let go of it
+  segment_charge_ = HostCharge(account_, fresh ? shared_ring::kSegmentBytes : 0);
   return fresh;
 }
 
@@ -250,10 +279,12 @@ void Session::free_everything() {
   sites_->clear();
   context_.close();
   context_ = Context{};
+  account_->set_bookkeeping(0);
   publish(executed());
   std::shared_ptr<SharedSegment> unused;  // goes after the lock: a device may have to let go of it
   std::lock_guard lock(progress_mutex_);
   segment_.swap(unused);
+  segment_charge_.set(0);
 }
 
 void Session::publish(uint64_t executed) {

@@ -47,6 +47,8 @@ class Session {
     uint64_t memory_limit = 0;  // 0: none
     Limits limits;
     Transfers::Patience patience;
+    // Sessions of one tenant may see what others of it left in memory. 0: a tenant of its own.
+    uint64_t tenant = 0;
   };
 
   explicit Session(Options options);
@@ -56,6 +58,8 @@ class Session {
 
   // Executes `frame`, unless it was executed already, and fills the cleared `reply`.
   void execute(const v1::Frame& frame, v1::Reply* reply);
+  // Instead of execute(), for bytes that are no frame, or one too large: a fault, which ends the session.
+  void reject(const Error& error, v1::Reply* reply);
   // See Transfers::begin.
   absl::StatusOr<std::unique_ptr<Upload>> begin_upload(uint64_t transfer, uint64_t bytes, Device device = {});
   // Waits until frame `after` has been executed, asking `go_on` now and then, and until a device has the tensor.
@@ -63,6 +67,7 @@ class Session {
   absl::StatusOr<Download> begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> go_on);
 
   // The segment shared with the client; null where there is none. `offer` makes a new one in the old one's place.
+  // Its pages are charged to the session; null also where they are much of what it is limited to.
   std::shared_ptr<SharedSegment> segment() const;
   std::shared_ptr<SharedSegment> offer_segment();
 
@@ -76,6 +81,7 @@ class Session {
   const std::string& key() const { return options_.key; }
   const std::string& client() const { return options_.client; }
   const Limits& limits() const { return options_.limits; }
+  const std::shared_ptr<Account>& account() const { return account_; }
   // Everything but `connected`.
   v1::SessionStatus status() const;
 
@@ -83,7 +89,9 @@ class Session {
   void run(const v1::Frame& frame, v1::Reply* reply);
   void refuse(const Error& error, size_t instruction, v1::Reply* reply);
   void repeat(const v1::Frame& frame, v1::Reply* reply);
+  void keep(uint64_t sequence, const v1::Reply& reply);
   void answer_reads(const v1::Frame& frame, bool again, v1::Reply* reply);
+  void give_error(v1::Error error, uint64_t* room, v1::ReadResult* result);
   void answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadResult* result);
   std::optional<v1::Error> read_from_device(uint64_t handle, const Tensor& tensor, std::string* bytes);
   void download_from_device(uint64_t handle, Tensor tensor, std::unique_lock<std::mutex>& lock, Download* download);
@@ -114,6 +122,7 @@ class Session {
   int waiting_ = 0;
   v1::SessionStatus status_;  // as of the last frame
   std::shared_ptr<SharedSegment> segment_;
+  HostCharge segment_charge_;
 };
 
 }  // namespace tt::server

@@ -95,7 +95,7 @@ absl::Status Sessions::open(const v1::HelloRequest& request, std::shared_ptr<Ses
   if (key.empty()) return absl::UnavailableError("the system gives no random numbers");
   *session = std::make_shared<Session>(Session::Options{
       ++last_id_, key, printable(request.client()), least_limit(request.memory_limit(), options_.session_memory_limit),
-      options_.limits, options_.patience});
+      options_.limits, options_.patience, options_.tenant});
   Entry& entry = entries_[key];
   entry.session = *session;
   start_lease(entry);
@@ -119,7 +119,12 @@ void Sessions::end(const Session& session) {
     entries_.erase(found);
   }
   ended->close();
+  release_memory(*ended);
   spdlog::info("session {} ended", ended->id());
+}
+
+void Sessions::release_memory(const Session& session) {
+  memory_.session_ended(options_.tenant == 0 ? session.account()->tenant() : kNobody);
 }
 
 uint64_t Sessions::attach(const Session& session, std::function<void()> cancel) {
@@ -203,6 +208,7 @@ void Sessions::run_leases() {
     lock.unlock();
     for (auto& session : expired) {
       session->close();
+      release_memory(*session);
       spdlog::info("session {} was left by its client; its memory is free again", session->id());
     }
     expired.clear();

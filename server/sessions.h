@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "proto/wire.h"
 #include "server/limits.h"
+#include "server/memory_release.h"
 #include "server/session.h"
 #include "teletensor/v1/admin.pb.h"
 
@@ -31,6 +32,9 @@ class Sessions {
     std::chrono::milliseconds lease{60'000};
     uint64_t session_memory_limit = 0;  // 0: none
     size_t max_sessions = 1024;
+    // Of an engine that runs for one principal: all its sessions' (Account::tenant). 0: each session has its own, and
+    // never sees what another one left in memory.
+    uint64_t tenant = 0;
     Transfers::Patience patience;
   };
 
@@ -74,6 +78,8 @@ class Sessions {
   void run_leases();
   std::vector<std::shared_ptr<Session>> take_expired(Clock::time_point now, Clock::time_point* next);
 
+  void release_memory(const Session& session);
+
   const Options options_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -82,6 +88,7 @@ class Sessions {
   uint64_t last_attachment_ = 0;
   bool stopped_ = false;
   bool ending_ = false;
+  MemoryRelease memory_;
   std::thread leases_;
 };
 

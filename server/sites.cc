@@ -1,6 +1,7 @@
 #include "server/sites.h"
 
 #include "absl/strings/str_cat.h"
+#include "server/text.h"
 
 namespace tt::server {
 
@@ -8,11 +9,18 @@ void Sites::add(const v1::Frame& frame) {
   if (frame.sites().empty()) return;
   std::lock_guard lock(mutex_);
   for (const v1::Site& site : frame.sites()) {
-    if (sites_.size() >= kMaxSites) return;
-    absl::string_view file = absl::string_view(site.file()).substr(0, kMaxText);
-    absl::string_view function = absl::string_view(site.function()).substr(0, kMaxText);
-    sites_[site.id()] = absl::StrCat(file, ":", site.line(), function.empty() ? "" : " in ", function);
+    if (sites_.size() >= kMaxSites || text_bytes_ >= kMaxBytes) return;
+    const std::string file = valid_utf8(site.file(), kMaxText), function = valid_utf8(site.function(), kMaxText);
+    std::string& text = sites_[site.id()];
+    text_bytes_ -= text.capacity();
+    text = absl::StrCat(file, ":", site.line(), function.empty() ? "" : " in ", function);
+    text_bytes_ += text.capacity();
   }
+}
+
+uint64_t Sites::bytes() const {
+  std::lock_guard lock(mutex_);
+  return text_bytes_ + sites_.capacity() * (sizeof(uint32_t) + sizeof(std::string) + 8);
 }
 
 std::string Sites::describe(uint32_t id) const {
@@ -23,7 +31,8 @@ std::string Sites::describe(uint32_t id) const {
 
 void Sites::clear() {
   std::lock_guard lock(mutex_);
-  sites_.clear();
+  absl::flat_hash_map<uint32_t, std::string>().swap(sites_);
+  text_bytes_ = 0;
 }
 
 }  // namespace tt::server

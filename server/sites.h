@@ -20,12 +20,16 @@ class Sites {
   // "train.py:12 in step"; empty where the number was never named.
   std::string describe(uint32_t id) const;
   void clear();
+  // Of host memory, about.
+  uint64_t bytes() const;
 
  private:
   static constexpr size_t kMaxSites = 1 << 16;
+  static constexpr uint64_t kMaxBytes = 4 << 20;
   static constexpr size_t kMaxText = 256;
   mutable std::mutex mutex_;  // guards all below
   absl::flat_hash_map<uint32_t, std::string> sites_;
+  uint64_t text_bytes_ = 0;
 };
 
 }  // namespace tt::server

@@ -38,6 +38,24 @@ TEST_F(SessionTest, RefusesBeforeSending) {
   EXPECT_EQ(engine->executed.size(), 2u);
 }
 
+TEST_F(SessionTest, RefusesMoreHandlesThanTheEngineTakes) {
+  engine->limits.set_max_handles(3);
+  connect();
+  Tensor a = make(), b = make(), c = make();
+  try {
+    add(a, b);
+    FAIL() << "made a fourth";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kRuntime);
+    EXPECT_THAT(e.message(),
+                HasSubstr("[add] makes 1 tensors, this session has 3 already, and the engine takes at most 3"));
+  }
+  c = nullptr;
+  Tensor d = add(a, b);  // the session goes on
+  session->synchronize();
+  EXPECT_EQ(engine->executed.size(), 4u);
+}
+
 TEST_F(SessionTest, RefusesAnotherSessionsTensors) {
   connect();
   Tensor mine = make();

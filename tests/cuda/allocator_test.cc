@@ -64,6 +64,7 @@ class Trace {
     char mark;
     size_t stream;  // by place in leases_
     int capture;    // within which it was made; 0: none
+    Tenant tenant;
   };
   struct Captured {
     std::unique_ptr<Graph> graph;
@@ -83,18 +84,32 @@ class Trace {
     const size_t at = random_() % leases_.size();
     CudaStream& stream = *leases_[at];
     const auto bytes = static_cast<size_t>(std::exp2(std::uniform_real_distribution<double>(0, 24.5)(random_)));
+    const bool is_captured = capture_of(stream) != 0;
+    const Tenant tenant = is_captured ? 1 : 1 + random_() % 3;
     char* p = nullptr;
     try {
-      p = static_cast<char*>(pool_.allocate(bytes, &stream));
+      p = static_cast<char*>(pool_.allocate(bytes, &stream, tenant));
     } catch (const Error& error) {
       ASSERT_EQ(error.kind(), ErrorKind::kOutOfMemory) << error.message();
       ++shortages_;
       return;
     }
     ASSERT_NO_FATAL_FAILURE(model_.add(p, bytes));
-    const char mark = static_cast<char>(++marks_);
+    const char mark = static_cast<char>(tenant << 6 | (++marks_ & 63));
+    if (!is_captured) look_for_others(stream, p, bytes, tenant);
     add(stream, [=](StreamHandle handle) { simulated_runtime().fill(p, mark, bytes, handle); });
-    live_.push_back({p, bytes, mark, at, capture_of(stream)});
+    live_.push_back({p, bytes, mark, at, capture_of(stream), tenant});
+  }
+  // What is in a new block was its tenant's, or is zero.
+  void look_for_others(CudaStream& stream, const char* p, size_t bytes, Tenant tenant) {
+    add(stream, [wrong = wrong_.get(), p, bytes, tenant](StreamHandle handle) {
+      enqueue(handle, [=] {
+        for (size_t i : {size_t{0}, bytes / 2, bytes - 1}) {
+          const auto byte = static_cast<unsigned char>(p[i]);
+          *wrong += byte != 0 && byte >> 6 != static_cast<int>(tenant);
+        }
+      });
+    });
   }
   void read(const Live& block, CudaStream& stream) {
     add(stream, [wrong = wrong_.get(), block](StreamHandle handle) {
@@ -117,7 +132,7 @@ class Trace {
     CudaStream& owner = *leases_[block.stream];
     if (block.capture == capture_of(owner)) read(block, owner);
     model_.remove(block.p);
-    pool_.deallocate(block.p, block.bytes);
+    pool_.deallocate(block.p, block.bytes, block.tenant);
   }
   // The stream goes back to its pool, maybe before what it used is freed.
   void replace_stream() {
@@ -276,6 +291,22 @@ TEST_F(AllocatorTest, PinnedPagesAreReadWhenTheirTurnComes) {
   engine.runtime().refuse_pinning(false);
   EXPECT_FALSE(Devices::instance().backend(Device{}).pin(pages.data(), pages.size()));  // the CPU has no use for it
   backend.allocator().deallocate(on_device, pages.size());
+}
+
+TEST_F(AllocatorTest, ZerosForAnotherTenantAreAPartOfACapture) {
+  const uint64_t pool = backend.allocator().make_pool();
+  Allocator& allocator = backend.allocator();
+  stream.begin_capture();
+  allocator.begin_pool(pool, stream);
+  auto* p = static_cast<char*>(allocator.allocate(4096, &stream, 7));
+  const std::unique_ptr<Graph> graph = stream.end_capture();
+  allocator.end_pool(pool, stream);
+  std::fill_n(p, 4096, 'x');
+  graph->replay();
+  stream.synchronize();
+  EXPECT_EQ(std::count(p, p + 4096, 0), 4096);
+  allocator.deallocate(p, 4096, 7);
+  allocator.release_pool(pool);
 }
 
 TEST_F(AllocatorTest, FreeingNeverWaitsForTheDevice) {

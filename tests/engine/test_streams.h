@@ -1,6 +1,7 @@
 // TestStream, TestEvents: streams that get as far as a test says.
 #pragma once
 
+#include <cstring>
 #include <map>
 #include <memory>
 #include <set>
@@ -20,6 +21,7 @@ class TestStream final : public Stream {
   void wait(const Event&) override {}
   void synchronize() override { ++synchronized; }
   void copy(void*, const void*, size_t) override {}
+  void zero(void* p, size_t bytes) override { std::memset(p, 0, bytes); }
   int synchronized = 0;
 
  private:

@@ -199,6 +199,166 @@ TEST_F(SessionTest, MoreHandlesThanAllowedAreAFault) {
   EXPECT_THAT(run(frame).fault().message(), HasSubstr("at most 3 handles"));
 }
 
+TEST_F(SessionTest, HandlesAreCountedWhereTheyAreMade) {
+  Session::Options limited = options();
+  limited.limits.max_handles = 3;
+  restart(limited);
+  v1::Frame frame;
+  literal(&frame, 1, {1}, {0});
+  for (uint64_t name = 2; name <= 9; ++name) literal(&frame, name, {1}, {0}).release(name - 1);
+  EXPECT_FALSE(run(frame).has_fault());
+  EXPECT_EQ(session_->status().handles(), 1u);
+}
+
+TEST_F(SessionTest, MoreReadsThanAllowedAreAFault) {
+  Session::Options limited = options();
+  limited.limits.max_reads = 3;
+  restart(limited);
+  v1::Frame frame;
+  literal(&frame, 1, {1}, {0});
+  for (uint64_t i = 0; i < 4; ++i) read(&frame, i, 1);
+  EXPECT_THAT(run(frame).fault().message(), HasSubstr("at most 3 reads"));
+}
+
+TEST_F(SessionTest, AReplyIsBoundedWhateverIsInIt) {
+  Session::Options limited = options();
+  limited.limits.max_reply_bytes = 100000;
+  restart(limited);
+  v1::Frame frame;
+  literal(&frame, 1, {8192}, std::vector<float>(8192));
+  testing::Instruction(&frame, "gelu").handle(1).bytes(std::string(60000, 'x')).result(2);
+  for (uint64_t i = 0; i < 1000; ++i) read(&frame, i, 1 + i % 2);
+  const v1::Reply reply = run(frame);
+  ASSERT_EQ(reply.reads_size(), 1000);
+  EXPECT_LT(reply.ByteSizeLong(), 100000u + 1000 * 300);
+  EXPECT_THAT(reply.reads(999).error().message(), HasSubstr("[gelu] approximate"));
+}
+
+TEST_F(SessionTest, KeptRepliesAreBoundedTheLastOneToo) {
+  Session::Options limited = options();
+  limited.limits.max_kept_bytes = 40000;
+  restart(limited);
+  v1::Frame frame;
+  literal(&frame, 1, {8192}, std::vector<float>(8192));
+  for (uint64_t i = 0; i < 4; ++i) read(&frame, i, 1);
+  frame.add_release(1);
+  run(frame);
+  frame.set_sequence(1);
+  EXPECT_THAT(run_as_is(frame).reads(0).error().message(), HasSubstr("lost with the connection"));
+}
+
+// Whatever a client sent comes back as text that a strict client takes.
+TEST_F(SessionTest, ErrorsAreUtf8) {
+  v1::Frame frame;
+  literal(&frame, 1, {1}, {0});
+  v1::Site* site = frame.add_sites();
+  site->set_id(1);
+  site->set_file(std::string(254, 'f') + "é\xff");
+  testing::Instruction(&frame, "gelu").handle(1).bytes("\xff\xfe").result(2).site(1);
+  testing::Instruction(&frame, "gelu").handle(1).bytes(std::string(9000, '\xff')).result(3);
+  ASSERT_FALSE(run(frame).has_fault());
+  EXPECT_THAT(error(2).message(), HasSubstr("got \\xff\\xfe"));
+  EXPECT_LT(error(3).message().size(), 5000u);
+  v1::Frame lie;
+  testing::Instruction(&lie, "literal").bytes("\xff").bytes("\xff").result(7);
+  const v1::Reply reply = run(lie);
+  ASSERT_TRUE(reply.has_fault());
+  v1::Reply parsed;
+  EXPECT_TRUE(parsed.ParseFromString(reply.SerializeAsString()));
+}
+
+// Bookkeeping counts against the limit: one tenant's handles, graphs and errors are that tenant's out-of-memory.
+class BookkeepingTest : public SessionTest {
+ protected:
+  BookkeepingTest() {
+    Session::Options limited = options();
+    limited.memory_limit = 1 << 20;
+    restart(limited);
+    v1::Frame frame;
+    literal(&frame, 1, {1}, {1});
+    testing::Instruction(&frame, "requires_grad").handle(1).boolean(true);
+    run(frame);
+  }
+  static constexpr uint64_t kMost = (1 << 20) + Account::kHostAllowance;
+  uint64_t host() const { return session_->account()->host(); }
+};
+
+TEST_F(BookkeepingTest, OfHandlesIsBoundedAndComesBack) {
+  v1::Frame frame;
+  for (uint64_t name = 2; name < 12000; ++name) add(&frame, name, 1, 1).site(0);
+  ASSERT_FALSE(run(frame).has_fault());
+  EXPECT_THAT(error(11999).message(), HasSubstr("out of memory on the host: handles"));
+  EXPECT_EQ(error(11999).kind(), v1::OUT_OF_MEMORY);
+  EXPECT_LT(host(), kMost + Account::kHostOverdraft);
+  v1::Frame drop;
+  for (uint64_t name = 2; name < 12000; ++name) drop.add_release(name);
+  run(drop);
+  v1::Frame again;
+  add(&again, 2, 1, 1);
+  run(again);
+  EXPECT_EQ(value(2).size(), 1u);
+  session_->close();
+  EXPECT_EQ(host(), 0u);
+  EXPECT_EQ(engine_bytes(), bytes_before_);
+}
+
+TEST_F(BookkeepingTest, OfAGraphBehindOneHandleIsBounded) {
+  uint64_t name = 1;
+  for (int i = 0; i < 4; ++i) {
+    v1::Frame frame;
+    for (int j = 0; j < 10000; ++j) {
+      ++name;
+      testing::Instruction step = add(&frame, name, name - 1, 1);
+      if (name > 2) step.release(name - 1);
+    }
+    ASSERT_FALSE(run(frame).has_fault());
+  }
+  EXPECT_EQ(session_->status().handles(), 2u);
+  EXPECT_THAT(error(name).message(), HasSubstr("out of memory on the host"));
+  v1::Frame drop;
+  drop.add_release(name);
+  run(drop);
+  v1::Frame again;
+  add(&again, name + 1, 1, 1);
+  run(again);
+  EXPECT_EQ(value(name + 1).size(), 1u);
+}
+
+TEST_F(BookkeepingTest, BeyondTheOverdraftIsAFault) {
+  uint64_t name = 1;
+  v1::Reply reply;
+  for (int i = 0; i < 40 && !reply.has_fault(); ++i) {
+    v1::Frame frame;
+    for (int j = 0; j < 10000; ++j) add(&frame, ++name, 1, 1);
+    reply = run(frame);
+  }
+  ASSERT_TRUE(reply.has_fault());
+  EXPECT_EQ(reply.fault().kind(), v1::OUT_OF_MEMORY);
+  EXPECT_EQ(host(), 0u);
+  EXPECT_EQ(engine_bytes(), bytes_before_);
+}
+
+TEST_F(BookkeepingTest, ManyResultsOfOneInstructionAreRefusedBeforeItRuns) {
+  v1::Frame frame;
+  testing::Instruction(&frame, "empty").integers({0, 60000}).integer(8).integer(0).result(5);
+  testing::Instruction(&frame, "split").handle(5).integer(1).integer(1).result(10, 60000);
+  ASSERT_FALSE(run(frame).has_fault());
+  EXPECT_THAT(error(10).message(), HasSubstr("out of memory on the host"));
+  EXPECT_LT(host(), kMost);
+}
+
+TEST_F(BookkeepingTest, ASegmentIsChargedAndNotOfferedToASmallSession) {
+  EXPECT_EQ(session_->offer_segment(), nullptr);
+  Session::Options large = options();
+  large.memory_limit = 1 << 30;
+  restart(large);
+  EXPECT_EQ(host(), 0u);
+  ASSERT_NE(session_->offer_segment(), nullptr);
+  EXPECT_GE(host(), 16u << 20);
+  session_->close();
+  EXPECT_EQ(host(), 0u);
+}
+
 TEST_F(SessionTest, LargeValuesAreLeftToDownload) {
   v1::Frame frame;
   literal(&frame, 1, {8192}, std::vector<float>(8192, 1.0f));

@@ -6,6 +6,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "engine/rules/error.h"
+#include "engine/storage.h"
 
 namespace tt::cpu {
 
@@ -19,7 +20,10 @@ dnnl::stream& thread_stream() {
   return stream;
 }
 
-// Grows, never shrinks: scratchpads are small, and asked for at every call.
+// A larger scratchpad is the calling session's, and charged to it, for as long as the call takes.
+constexpr size_t kThreadScratchpad = size_t{1} << 20;
+
+// Grows, never shrinks: these are small, and asked for at every call.
 void* thread_scratchpad(size_t bytes) {
   struct Free {
     void operator()(void* p) const { ::operator delete (p, std::align_val_t{64}); }
@@ -156,7 +160,13 @@ void PrimitiveUse::set(int argument, const void* data) {
 
 void PrimitiveUse::run() {
   const Recipe& recipe = cached_->recipe;
-  if (recipe.scratchpad_bytes > 0) set(DNNL_ARG_SCRATCHPAD, thread_scratchpad(recipe.scratchpad_bytes));
+  Ref<Storage> large;
+  if (recipe.scratchpad_bytes > kThreadScratchpad) {
+    large = make_ref<Storage>(Device{}, recipe.scratchpad_bytes);
+    set(DNNL_ARG_SCRATCHPAD, large->data());
+  } else if (recipe.scratchpad_bytes > 0) {
+    set(DNNL_ARG_SCRATCHPAD, thread_scratchpad(recipe.scratchpad_bytes));
+  }
   const auto& list = arguments_->list;
   dnnl_status_t status =
       dnnl_primitive_execute(recipe.primitive.get(), thread_stream().get(), static_cast<int>(list.size()), list.data());

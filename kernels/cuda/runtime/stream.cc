@@ -77,6 +77,14 @@ void CudaStream::copy(void* to, const void* from, size_t bytes) {
   runtime().copy(to, from, bytes, handle());
 }
 
+void CudaStream::zero(void* p, size_t bytes) {
+  if (bytes == 0) return;
+  make_current(device());
+  const auto fill = [=](StreamHandle stream) { runtime().fill(p, 0, bytes, stream); };
+  using Fill = decltype(fill);
+  add(*WorkWith<Fill>([](const Work& work, StreamHandle stream) { parameters_of<Fill>(work)(stream); }, fill));
+}
+
 void CudaStream::begin_capture() {
   make_current(device());
   issuer_->set_capturing(true);

@@ -45,6 +45,7 @@ class CudaStream final : public Stream {
   void wait(const Event& event) override;
   void synchronize() override;
   void copy(void* to, const void* from, size_t bytes) override;
+  void zero(void* p, size_t bytes) override;
   void mark() override { issuer_->flush(); }
   ReplayCounts replays() const override { return issuer_->counts(); }
   void begin_capture() override;
