@@ -51,6 +51,7 @@ void run(const Bytes& input) {
 }
 
 std::vector<std::string> files_of(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return {};  // a target without kept inputs
   if (!std::filesystem::is_directory(path)) return {path.native()};
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(path)) {
