@@ -76,7 +76,8 @@ void Link::recover_transfer(const absl::Status& status, Attempts* attempts) {
   if (status.code() == absl::StatusCode::kResourceExhausted) {
     fail(ErrorKind::kOutOfMemory, "[transfer] ", status.message());
   }
-  if (absl::IsAborted(status)) {  // other transfers come first; theirs end when instructions that are queued here ran
+  if (absl::IsAborted(
+          status)) {  // there is room when other transfers end, which may take instructions that are queued here
     flush();
     attempts->moved = Clock::now();
     std::this_thread::sleep_for(kPause * std::min(++attempts->in_vain, kMostPause));
@@ -98,8 +99,8 @@ void Link::recover_transfer(const absl::Status& status, Attempts* attempts) {
   synchronize();
   if (!again) fail(ErrorKind::kRuntime, "[transfer] failed: ", status.message());
   if (Clock::now() - attempts->moved >= kPatience) {
-    fail(ErrorKind::kConnection, "[transfer] the ", attempts->name, " of ", attempts->bytes, " bytes came to ",
-         attempts->progress.bytes, " and made no progress for ", kPatience.count(), " s: ", status.message());
+    fail(ErrorKind::kConnection, "[transfer] ", attempts->name, " stopped at ", attempts->progress.bytes, " of ",
+         attempts->bytes, " bytes: no progress for ", kPatience.count(), " s, last failure: ", status.message());
   }
   std::this_thread::sleep_for(kPause * std::min(attempts->in_vain++, kMostPause));
 }

@@ -134,8 +134,9 @@ grpc::Status EngineService::Download(grpc::ServerContext* context, const v1::Dow
   if (!call.ok()) return refuse(context, call.status());
   auto go_on = [&] { return !context->IsCancelled() && !session->over(); };
   const bool shared = request->through_shared_memory();
+  const size_t chunk_size = chunk_bytes(*request);
   auto download = session->begin_download(request->handle(), request->after(), go_on,
-                                          {request->offset(), request->state(), /*keep=*/!shared});
+                                          {request->offset(), request->state(), shared ? UINT64_MAX : chunk_size});
   if (!download.ok()) return to_grpc(download.status());
   auto segment = shared ? session->segment() : nullptr;
   if (shared && !segment) {
@@ -157,7 +158,7 @@ grpc::Status EngineService::Download(grpc::ServerContext* context, const v1::Dow
       status =
           to_grpc(segment->send(*download->bytes, [&] { return go_on() && !watch.is_idle(download->bytes->left()); }));
     } else if ((*call)->acquire_buffers(go_on)) {
-      status = send_chunks(**call, *download->bytes, chunk_bytes(*request), &chunk, writer);
+      status = send_chunks(**call, *download->bytes, chunk_size, &chunk, writer);
     } else {
       status = grpc::Status::CANCELLED;
     }

@@ -214,7 +214,7 @@ absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after
       download_states_->matches(resume.state, tensor, executor_.stats())) {
     download.state = resume.state;
     download.offset = resume.offset;
-  } else if (resume.keep) {
+  } else if (byte_size(tensor) > resume.keep_above) {
     download.state = download_states_->add(tensor, executor_.stats());
   }
   if (on_cpu(tensor)) {

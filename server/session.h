@@ -44,11 +44,11 @@ struct Download {
 };
 
 // How a download that broke off goes on: after `offset` bytes where the tensor's bytes are still those that `state`
-// named, else from the start. `keep`: the new one can be continued, too.
+// named, else from the start. One of more than `keep_above` bytes can be continued in its turn.
 struct DownloadResume {
   uint64_t offset = 0;
   uint64_t state = 0;
-  bool keep = false;
+  uint64_t keep_above = UINT64_MAX;
 };
 
 class Session {

@@ -47,8 +47,9 @@ absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> TransferMonitor::begin(ui
   auto call = std::unique_ptr<Call>(new Call(shared_from_this(), session, direction, std::move(cancel)));
   ++usage.calls[index(direction)];
   calls_.insert(call.get());
+  ++begun_;
   start_thread();
-  if (calls_.size() == 1) changed_.notify_all();
+  if (asleep_) changed_.notify_all();
   return call;
 }
 
@@ -111,9 +112,9 @@ void TransferMonitor::cancel_upload(uint64_t session, uint64_t transfer) {
 
 void TransferMonitor::expire_at(Clock::time_point when, std::weak_ptr<Expiring> object) {
   std::lock_guard lock(mutex_);
-  expiring_.emplace(when, std::move(object));
+  auto added = expiring_.emplace(when, std::move(object));
   start_thread();
-  changed_.notify_all();
+  if (added == expiring_.begin()) changed_.notify_all();
 }
 
 void TransferMonitor::start_thread() {
@@ -121,7 +122,8 @@ void TransferMonitor::start_thread() {
 }
 
 TransferMonitor::Clock::time_point TransferMonitor::cancel_idle(Clock::time_point now) {
-  if (calls_.empty()) return Clock::time_point::max();
+  // After calls that have ended the thread looks once more, so that not every call of many short ones wakes it.
+  if (calls_.empty() && begun_ == std::exchange(checked_, begun_)) return Clock::time_point::max();
   for (Call* call : calls_) {
     Clock::rep since = call->waits_since_;
     if (since == 0 || now - Clock::time_point(Clock::duration(since)) < limits_.idle) continue;
@@ -151,7 +153,9 @@ void TransferMonitor::run() {
     Clock::time_point next = cancel_idle(now);
     if (!expiring_.empty()) next = std::min(next, expiring_.begin()->first);
     if (next == Clock::time_point::max()) {
+      asleep_ = true;
       changed_.wait(lock);
+      asleep_ = false;
     } else {
       changed_.wait_until(lock, next);
     }

@@ -117,6 +117,9 @@ class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
   absl::flat_hash_set<Call*> calls_;
   absl::flat_hash_map<uint64_t, Usage> sessions_;  // those that have calls
   std::multimap<Clock::time_point, std::weak_ptr<Expiring>> expiring_;
+  uint64_t begun_ = 0;    // calls so far
+  uint64_t checked_ = 0;  // of those, when the thread last looked
+  bool asleep_ = false;   // the thread, until a call begins
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -427,7 +427,7 @@ class ContinuedDownloadTest : public SessionTest {
     EXPECT_TRUE(download.ok()) << download.status();
     return *std::move(download);
   }
-  uint64_t state_of(uint64_t handle) { return download(handle, {.keep = true}).state; }
+  uint64_t state_of(uint64_t handle) { return download(handle, {.keep_above = 0}).state; }
   static std::vector<float> values(Download& download) {
     std::string bytes(download.bytes->left(), '\0');
     download.bytes->read(bytes.data(), bytes.size());
@@ -445,12 +445,12 @@ TEST_F(ContinuedDownloadTest, SendsTheRestOfTheSameBytes) {
     const uint64_t name = static_cast<uint64_t>(handle);
     const uint64_t state = state_of(name);
     EXPECT_NE(state, 0u);
-    Download again = download(name, {12, state, true});
+    Download again = download(name, {12, state, 0});
     EXPECT_EQ(again.offset, 12u);
     EXPECT_EQ(again.state, state);
     EXPECT_EQ(values(again), rest);
   }
-  Download at_its_end = download(1, {24, state_of(1), true});
+  Download at_its_end = download(1, {24, state_of(1), 0});
   EXPECT_EQ(at_its_end.offset, 24u);
   EXPECT_EQ(at_its_end.bytes->left(), 0u);
 }
@@ -458,7 +458,7 @@ TEST_F(ContinuedDownloadTest, SendsTheRestOfTheSameBytes) {
 TEST_F(ContinuedDownloadTest, StartsOverWhereTheTensorWasWrittenTo) {
   const uint64_t state = state_of(1);
   write_to(2);  // a view of it
-  Download again = download(1, {12, state, true});
+  Download again = download(1, {12, state, 0});
   EXPECT_EQ(again.offset, 0u);
   EXPECT_NE(again.state, state);
   EXPECT_THAT(values(again), ElementsAre(11, 12, 13, 14, 15, 16));
@@ -466,12 +466,12 @@ TEST_F(ContinuedDownloadTest, StartsOverWhereTheTensorWasWrittenTo) {
 
 TEST_F(ContinuedDownloadTest, StartsOverWhereNothingWasKeptOrTheOffsetCannotBeRight) {
   const uint64_t state = state_of(1);
-  EXPECT_EQ(download(1, {12, state + 1, true}).offset, 0u);
-  EXPECT_EQ(download(1, {28, state, true}).offset, 0u);
-  EXPECT_EQ(download(1, {UINT64_MAX, state, true}).offset, 0u);
-  EXPECT_EQ(download(1, {6, state, true}).offset, 0u);
-  EXPECT_EQ(download(2, {12, state, true}).offset, 0u);  // other strides
-  EXPECT_EQ(download(1, {12, 0, false}).offset, 0u);
+  EXPECT_EQ(download(1, {12, state + 1, 0}).offset, 0u);
+  EXPECT_EQ(download(1, {28, state, 0}).offset, 0u);
+  EXPECT_EQ(download(1, {UINT64_MAX, state, 0}).offset, 0u);
+  EXPECT_EQ(download(1, {6, state, 0}).offset, 0u);
+  EXPECT_EQ(download(2, {12, state, 0}).offset, 0u);  // other strides
+  EXPECT_EQ(download(1, {12, 0}).offset, 0u);
 }
 
 TEST_F(ContinuedDownloadTest, KeepsNoMemoryLongerThanItsTensor) {
@@ -484,7 +484,7 @@ TEST_F(ContinuedDownloadTest, KeepsNoMemoryLongerThanItsTensor) {
   v1::Frame next;  // which may well get the same memory
   literal(&next, 3, {2, 3}, {7, 8, 9, 10, 11, 12});
   run(next);
-  EXPECT_EQ(download(3, {12, state, true}).offset, 0u);
+  EXPECT_EQ(download(3, {12, state, 0}).offset, 0u);
   session_->finish_download();
 }
 

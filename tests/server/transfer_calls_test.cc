@@ -67,7 +67,9 @@ class Client {
  public:
   explicit Client(std::shared_ptr<grpc::Channel> channel) : stub_(v1::Engine::NewStub(channel)) {
     grpc::ClientContext context;
-    EXPECT_TRUE(stub_->Hello(&context, {}, &hello_).ok());
+    v1::HelloRequest request;
+    request.set_shared_memory(true);
+    EXPECT_TRUE(stub_->Hello(&context, request, &hello_).ok());
     call_ = context_for();
     stream_ = stub_->Session(call_.get());
   }
@@ -118,8 +120,10 @@ class Client {
 // A Download whose reader reads nothing until it is asked to.
 class SlowDownload {
  public:
-  SlowDownload(Client& client, uint64_t handle, uint64_t after = 0) : context_(client.context_for()) {
+  SlowDownload(Client& client, uint64_t handle, uint64_t after = 0, bool shared = false)
+      : context_(client.context_for()) {
     v1::DownloadRequest request;
+    request.set_through_shared_memory(shared);
     request.set_handle(handle);
     request.set_after(after);
     reader_ = client.stub().Download(context_.get(), request);
@@ -150,9 +154,10 @@ class SlowDownload {
 // An Upload that has begun.
 class SlowUpload {
  public:
-  SlowUpload(Client& client, uint64_t transfer, uint64_t bytes) : context_(client.context_for()) {
+  SlowUpload(Client& client, uint64_t transfer, uint64_t bytes, bool shared = false) : context_(client.context_for()) {
     writer_ = client.stub().Upload(context_.get(), &reply_);
     v1::UploadChunk chunk;
+    chunk.set_through_shared_memory(shared);
     chunk.set_transfer(transfer);
     chunk.set_total_bytes(bytes);
     chunk.set_data("first");
@@ -217,6 +222,39 @@ TEST_F(TransferCallsTest, AnUploadThatIsNotFedIsCancelledAfterAWhile) {
   Client client(channel());
   SlowUpload upload(client, 1, 64 << 20);
   EXPECT_EQ(upload.finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_TRUE(is_free());
+  EXPECT_TRUE(client.works());
+}
+
+TEST_F(TransferCallsTest, TransfersThroughSharedMemoryEndWithTheirSession) {
+  listen();
+  Client client(channel());
+  client.make(1);
+  SlowDownload download(client, 1, 0, /*shared=*/true);
+  ASSERT_TRUE(download.read_one());
+  const uint64_t with_tensor = engine_bytes();
+  SlowUpload upload(client, 1, 64 << 20, /*shared=*/true);
+  while (engine_bytes() == with_tensor) std::this_thread::sleep_for(milliseconds(1));
+  client.close();
+  EXPECT_TRUE(is_free());
+  EXPECT_FALSE(upload.finish().ok());
+  size_t bytes = 0;
+  EXPECT_FALSE(download.read_all(&bytes).ok());
+}
+
+TEST_F(TransferCallsTest, TransfersThroughSharedMemoryWhoseClientDoesNothingAreCancelledAfterAWhile) {
+  listen(with_idle_limit(milliseconds(200)));
+  Client client(channel());
+  client.make(1);
+  SlowDownload download(client, 1, 0, /*shared=*/true);
+  ASSERT_TRUE(download.read_one());
+  v1::Frame drop;
+  drop.add_release(1);
+  client.run(drop);
+  SlowUpload upload(client, 1, 64 << 20, /*shared=*/true);
+  EXPECT_EQ(upload.finish().error_code(), grpc::StatusCode::CANCELLED);
+  size_t bytes = 0;
+  EXPECT_FALSE(download.read_all(&bytes).ok());
   EXPECT_TRUE(is_free());
   EXPECT_TRUE(client.works());
 }
