@@ -36,6 +36,7 @@ class Sessions {
     // never sees what another one left in memory.
     uint64_t tenant = 0;
     Transfers::Patience patience;
+    TransferMonitor::Limits transfers;
   };
 
   explicit Sessions(Options options);
@@ -81,6 +82,7 @@ class Sessions {
   void release_memory(const Session& session);
 
   const Options options_;
+  const std::shared_ptr<TransferMonitor> monitor_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   absl::flat_hash_map<std::string, Entry> entries_;  // by key
