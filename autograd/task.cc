@@ -7,6 +7,7 @@
 #include "autograd/anomaly.h"
 #include "autograd/formulas.h"
 #include "autograd/history.h"
+#include "autograd/leaf.h"
 #include "autograd/stop_node.h"
 #include "autograd/tape.h"
 #include "engine/ops.h"
@@ -161,7 +162,7 @@ void Task::make_ready(uint32_t index) {
                  [this](uint32_t a, uint32_t b) { return states_[a].node->sequence() < states_[b].node->sequence(); });
 }
 
-bool Task::advance(int64_t stop) {
+bool Task::advance(int64_t stop) try {
   PassMode mode(options_.create_graph);
   while (!ready_.empty()) {
     std::pop_heap(ready_.begin(), ready_.end(),
@@ -171,6 +172,20 @@ bool Task::advance(int64_t stop) {
     if (visit(index, stop)) return true;
   }
   return false;
+} catch (const Error& error) {
+  lose_gradients(error);
+  throw;
+}
+
+// Some leaves have got their gradient and others have not, and one may be half added: the next pass must not add to
+// them as if nothing had happened.
+void Task::lose_gradients(const Error& error) {
+  if (!options_.accumulate) return;
+  const auto reason = std::make_shared<const Error>(error.kind(), error.message());
+  for (State& state : states_) {
+    if (!state.node->is_leaf() || !(capture_all_ || state.captured)) continue;
+    static_cast<LeafNode&>(*state.node).lose_gradient(reason);
+  }
 }
 
 bool Task::visit(uint32_t index, int64_t stop) {
@@ -322,6 +337,7 @@ Tensors Task::finish(absl::Span<const Tensor> captures) {
 
 Tensor Task::capture_of(const Tensor& tensor) const {
   const History* history = find_history(*tensor.get());
+  if (options_.accumulate && tensor->is_leaf() && history && history->lost) throw *history->lost;
   if (options_.accumulate && tensor->is_leaf() && history && history->grad) return history->grad;
   if (tensor.requires_grad()) {
     Edge edge = edge_of(tensor);

@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "autograd/node.h"
 #include "engine/rules/arg.h"
+#include "engine/rules/error.h"
 
 namespace tt::autograd {
 
@@ -80,6 +81,7 @@ class Task {
   int64_t meets_hook(uint32_t index);
   void keep_captured(uint32_t index);
   void run(State& state);
+  void lose_gradients(const Error& error);
   void deliver(const Edge& edge, Tensor gradient);
   void check_finite(const Node& node, const Gradients& results) const;
   void make_ready(uint32_t index);

@@ -18,6 +18,28 @@ bool is_large(const v1::Reply& reply) {
   return reply.reads_size() > kManyReads || bytes > kManyBytes;
 }
 
+// A stream that carries a session, from its beginning to its end, however that comes.
+class Attachment {
+ public:
+  Attachment(Sessions& sessions, Session& session, grpc::ServerContext* context)
+      : sessions_(sessions),
+        session_(session),
+        number_(sessions.attach(
+            session, [context] { context->TryCancel(); }, [context] { return context->IsCancelled(); })) {}
+  ~Attachment() { sessions_.detach(session_, number_); }
+  Attachment(const Attachment&) = delete;
+  Attachment& operator=(const Attachment&) = delete;
+  explicit operator bool() const { return number_ != 0; }
+  // False once another stream has taken over, or this one is known to have broken.
+  bool is_current() const { return session_.stream() == number_; }
+
+ private:
+  Sessions& sessions_;
+  Session& session_;
+  const uint64_t number_;
+};
+}
+
 grpc::Status session_ended() { return grpc::Status(grpc::StatusCode::NOT_FOUND, "the session has ended"); }
 
 }  // namespace
@@ -60,11 +82,13 @@ grpc::Status EngineService::converse(grpc::ServerContext* context, FrameStream* 
   grpc::Status status;
   auto session = session_of(*context, &status);
   if (!session) return status;
-  uint64_t attachment = sessions_.attach(*session, [context] { context->TryCancel(); });
-  if (attachment == 0) return session_ended();
+  const Attachment attachment(sessions_, *session, context);
+  if (!attachment) return session_ended();
   FrameBuffer buffer(session->limits(), session->account());
   v1::Reply reply;
   while (stream->Read(&buffer)) {
+    // A stream that broke may have left frames unread: the client, if there still is one, sends them again.
+    if (!attachment.is_current()) break;
     reply.Clear();
     if (buffer.refusal()) {
       session->reject(*buffer.refusal(), &reply);
@@ -83,9 +107,16 @@ grpc::Status EngineService::converse(grpc::ServerContext* context, FrameStream* 
     sessions_.end(*session);
     return status;
   }
-  sessions_.detach(*session, attachment);
   // A client that still listens has forgotten to close.
   return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the stream ended without a closing frame");
+}
+
+grpc::Status EngineService::Cancel(grpc::ServerContext* context, const v1::CancelRequest* request,
+                                   v1::CancelReply* reply) {
+  grpc::Status status;
+  auto session = session_of(*context, &status);
+  if (session) reply->set_executed(session->cancel(request->through()));
+  return status;
 }
 
 }  // namespace tt::server

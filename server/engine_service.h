@@ -37,6 +37,7 @@ class EngineService final : public v1::Engine::Service {
                       v1::UploadReply* reply) override;
   grpc::Status Download(grpc::ServerContext* context, const v1::DownloadRequest* request,
                         grpc::ServerWriter<v1::DownloadChunk>* writer) override;
+  grpc::Status Cancel(grpc::ServerContext* context, const v1::CancelRequest* request, v1::CancelReply* reply) override;
 
  private:
   using FrameStream = grpc::ServerReaderWriter<v1::Reply, FrameBuffer>;

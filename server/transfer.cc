@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "engine/cancellation.h"
 #include "engine/context.h"
 #include "engine/devices.h"
 #include "server/convert.h"
@@ -14,6 +15,8 @@ namespace {
 
 // A taken transfer may be sent again by a client that lost the answer; only the last few can be.
 constexpr size_t kRemembered = 1024;
+// How often an instruction that waits looks whether its frame was cancelled.
+constexpr std::chrono::milliseconds kGlance{20};
 
 thread_local Transfers* current_transfers = nullptr;
 
@@ -91,8 +94,14 @@ absl::Status Transfers::failed(const EntryPtr& entry, const Error& error) {
 
 Transfers::Arrival Transfers::take(uint64_t transfer, uint64_t bytes, Device device) {
   auto began = Clock::now();
+  const Cancellation::Pause pause;  // the client's time, not the frame's
   std::unique_lock lock(mutex_);
   for (;;) {
+    if (cancel_requested()) {  // bytes that come later are of no use
+      entries_.erase(transfer);
+      remember_taken(transfer);
+      check_cancelled();
+    }
     check(!closed_, "the session ended while its transfer ", transfer, " was awaited");
     auto found = entries_.find(transfer);
     Entry* entry = found == entries_.end() ? nullptr : found->second.get();
@@ -118,7 +127,7 @@ Transfers::Arrival Transfers::take(uint64_t transfer, uint64_t bytes, Device dev
       remember_taken(transfer);  // bytes that come later are of no use
       fail(ErrorKind::kRuntime, "transfer ", transfer, " did not arrive");
     }
-    changed_.wait_until(lock, until);
+    changed_.wait_until(lock, std::min(until, Clock::now() + kGlance));
   }
 }
 
@@ -183,6 +192,11 @@ void Transfers::remember_taken(uint64_t transfer) {
 
 bool Transfers::was_taken(uint64_t transfer) const {
   return std::find(taken_.begin(), taken_.end(), transfer) != taken_.end();
+}
+
+void Transfers::remember_taken(uint64_t transfer) {
+  taken_.push_back(transfer);
+  if (taken_.size() > kRemembered) taken_.pop_front();
 }
 
 Transfers::Clock::time_point Transfers::deadline(const Entry* entry, Clock::time_point began) const {
