@@ -38,7 +38,6 @@ class Attachment {
   Session& session_;
   const uint64_t number_;
 };
-}
 
 grpc::Status session_ended() { return grpc::Status(grpc::StatusCode::NOT_FOUND, "the session has ended"); }
 

@@ -94,7 +94,6 @@ class Transfers final : public Expiring, public std::enable_shared_from_this<Tra
   void remember_taken(uint64_t transfer);        // likewise
   void drop_expired_locked();                    // likewise
   bool was_taken(uint64_t transfer) const;
-  void remember_taken(uint64_t transfer);
   Clock::time_point deadline(const Entry* entry, Clock::time_point began) const;
 
   const std::shared_ptr<CopyLane> lane_;

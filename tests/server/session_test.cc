@@ -507,7 +507,6 @@ TEST_F(SessionTest, AnUploadThatWasGivenUpDoesNotCompleteALaterOneOfItsNumber) {
   EXPECT_THAT(error(2).message(), HasSubstr("taken already"));
 }
 
-// While the first upload is still being ended, its memory already belongs to the second.
 TEST_F(SessionTest, AnEndedUploadChangesNothingOfTheOneThatContinuesIt) {
   auto account = std::make_shared<Account>("test");
   auto transfers = std::make_shared<Transfers>(account, 8, options().patience);

@@ -1,6 +1,6 @@
 // Upload and Download calls of clients that do not read, do not send, or are many: over gRPC, against a Listener in
 // this process, with limits that a test need not wait for.
-#include <gmock/gmock.h>
+#include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,12 @@ constexpr int64_t kFloats = 16 << 20;  // 64 MiB: far more than gRPC and the soc
 
 class TransferCallsTest : public ::testing::Test {
  protected:
-  TransferCallsTest() { testing::start_engine(); }
+  TransferCallsTest() {
+    testing::start_engine();
+    // Once for the process: the library's end, after its last user, may wait 10 s for a thread of its own.
+    static const bool kept = (grpc_init(), true);
+    static_cast<void>(kept);
+  }
 
   void listen(Sessions::Options options = {}) {
     sessions_ = std::make_unique<Sessions>(std::move(options));
