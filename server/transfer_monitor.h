@@ -1,0 +1,127 @@
+// TransferMonitor: limits and watches the Upload and Download calls of one engine.
+//
+// Every call holds a thread of gRPC's pool, so their number is limited for each session and in total. A call whose
+// client neither sends nor reads for `idle` is cancelled, and so are the calls of a session that ends. Owned by
+// Sessions and shared by its sessions; a Session without an engine has one of its own. Thread-safe. One thread, started
+// with the first call, checks for idle calls and for objects that keep something for a limited time.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+
+namespace tt::server {
+
+// An object that keeps something until a time.
+class Expiring {
+ public:
+  virtual ~Expiring() = default;
+  // Drops what has expired. Called on the monitor's thread.
+  virtual void drop_expired() = 0;
+};
+
+class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
+ public:
+  using Clock = std::chrono::steady_clock;
+  enum class Direction { kUpload, kDownload };
+
+  struct Limits {
+    size_t per_engine = 512;  // calls of all sessions
+    size_t per_session = 64;  // calls of one session in one direction
+    size_t streaming = 4;     // of those, calls that hold a chunk in memory
+    std::chrono::milliseconds idle{60'000};
+  };
+
+  // One Upload or Download call. Used by the call's thread; destroyed before the call ends.
+  class Call {
+   public:
+    ~Call();
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+    // Blocks until fewer than `streaming` calls of the session and direction hold chunks; this one may, until
+    // release_buffers() or its end. False where `go_on`, called every 50 ms, returned false.
+    bool acquire_buffers(absl::FunctionRef<bool()> go_on);
+    void release_buffers();
+    // Names the upload that the call carries, for cancel_upload().
+    void carry(uint64_t transfer);
+    // While it exists the call waits for its client.
+    class ClientWait {
+     public:
+      explicit ClientWait(Call& call) : call_(call) { call_.waits_since_ = Clock::now().time_since_epoch().count(); }
+      ~ClientWait() { call_.waits_since_ = 0; }
+      ClientWait(const ClientWait&) = delete;
+      ClientWait& operator=(const ClientWait&) = delete;
+
+     private:
+      Call& call_;
+    };
+    std::chrono::milliseconds idle_limit() const { return monitor_->limits_.idle; }
+
+   private:
+    friend class TransferMonitor;
+    Call(std::shared_ptr<TransferMonitor> monitor, uint64_t session, Direction direction, std::function<void()> cancel)
+        : monitor_(std::move(monitor)), session_(session), direction_(direction), cancel_(std::move(cancel)) {}
+
+    const std::shared_ptr<TransferMonitor> monitor_;
+    const uint64_t session_;
+    const Direction direction_;
+    const std::function<void()> cancel_;
+    uint64_t transfer_ = 0;                   // under the monitor's mutex
+    bool has_buffers_ = false;                // likewise
+    std::atomic<Clock::rep> waits_since_{0};  // 0: does not wait for its client
+  };
+
+  TransferMonitor() : TransferMonitor(Limits()) {}
+  explicit TransferMonitor(Limits limits) : limits_(limits) {}
+  ~TransferMonitor();
+
+  // Registers a call. `cancel` makes its blocked reads and writes fail; it is called at most a few times, from any
+  // thread, while the Call exists. ABORTED where the session or the engine has too many: retriable, when others end.
+  absl::StatusOr<std::unique_ptr<Call>> begin(uint64_t session, Direction direction, std::function<void()> cancel);
+  // Cancels the session's calls.
+  void end_session(uint64_t session);
+  // Cancels the session's calls that carry the upload.
+  void cancel_upload(uint64_t session, uint64_t transfer);
+  // Calls drop_expired() at `when`, or a little later, if the object still exists.
+  void expire_at(Clock::time_point when, std::weak_ptr<Expiring> object);
+
+ private:
+  struct Usage {
+    std::array<size_t, 2> calls{};
+    std::array<size_t, 2> streaming{};
+  };
+  static size_t index(Direction direction) { return static_cast<size_t>(direction); }
+  void finish(Call& call);
+  void start_thread();  // with mutex_ held
+  void run();
+  Clock::time_point cancel_idle(Clock::time_point now);  // gives when to check next
+
+  const Limits limits_;
+  std::mutex mutex_;
+  std::condition_variable changed_;       // for the thread
+  std::condition_variable buffers_free_;  // for calls
+  absl::flat_hash_set<Call*> calls_;
+  absl::flat_hash_map<uint64_t, Usage> sessions_;  // those that have calls
+  std::multimap<Clock::time_point, std::weak_ptr<Expiring>> expiring_;
+  uint64_t begun_ = 0;    // calls so far
+  uint64_t checked_ = 0;  // of those, when the thread last looked
+  bool asleep_ = false;   // the thread, until a call begins
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tt::server
