@@ -17,6 +17,8 @@ class ByteSource {
   // Copies the next bytes, `size` or what is left; gives how many. `size` is a multiple of the item size. Throws Error
   // where the device that has them fails.
   virtual size_t read(char* into, size_t size) = 0;
+  // Leaves out the first `size` bytes, a multiple of the item size and no more than there are. Before any is read.
+  virtual void skip(size_t size) = 0;
 
   // The device that writes the bytes into pinned memory by itself, where one has them.
   virtual std::optional<Device> device() const { return std::nullopt; }

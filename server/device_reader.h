@@ -17,6 +17,7 @@ class DeviceReader final : public ByteSource {
   size_t bytes() const override { return bytes_; }
   size_t left() const override { return bytes_ - read_; }
   size_t read(char* into, size_t size) override;
+  void skip(size_t size) override { read_ = staged_ = size; }
   std::optional<Device> device() const override { return tensor_.device(); }
   std::unique_ptr<Event> fetch(char* into, size_t size) override;
 

@@ -5,8 +5,8 @@
 
 namespace tt::server {
 
-DeviceWriter::DeviceWriter(std::shared_ptr<CopyLane> lane, const Ref<Storage>& target)
-    : target_(target), staging_(std::move(lane), target->device(), target->bytes()) {}
+DeviceWriter::DeviceWriter(std::shared_ptr<CopyLane> lane, const Ref<Storage>& target, size_t begin)
+    : target_(target), sent_(begin), staging_(std::move(lane), target->device(), target->bytes() - begin) {}
 
 void DeviceWriter::write(absl::Span<const char> bytes) {
   while (!bytes.empty()) {

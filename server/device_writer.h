@@ -8,8 +8,8 @@ namespace tt::server {
 
 class DeviceWriter {
  public:
-  // Fills `target`, which the lane has allocated on a device. Throws Error.
-  DeviceWriter(std::shared_ptr<CopyLane> lane, const Ref<Storage>& target);
+  // Fills `target`, which the lane has allocated on a device, from byte `begin` on. Throws Error.
+  DeviceWriter(std::shared_ptr<CopyLane> lane, const Ref<Storage>& target, size_t begin = 0);
 
   // The next bytes, no more than there is room for. Waits where the device is behind; throws what it failed with.
   void write(absl::Span<const char> bytes);
@@ -20,7 +20,7 @@ class DeviceWriter {
   void send(Staging::Piece& piece);
 
   Ref<Storage> target_;
-  size_t sent_ = 0;
+  size_t sent_;
   size_t piece_ = 0;  // the one that is filled
   Staging staging_;
 };

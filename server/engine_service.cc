@@ -1,6 +1,5 @@
 #include "server/engine_service.h"
 
-#include <algorithm>
 #include <memory>
 
 #include "google/protobuf/arena.h"
@@ -44,31 +43,7 @@ class FrameBuffer {
   uint64_t inline_bytes_ = 0;  // of strings, which lie outside the arena
 };
 
-absl::StatusOr<Device> device_of(const v1::UploadChunk& chunk) try {
-  return decode_device(chunk.device());
-} catch (const Error& error) {
-  return to_status(error);
-}
-
 grpc::Status session_ended() { return grpc::Status(grpc::StatusCode::NOT_FOUND, "the session has ended"); }
-
-grpc::Status send_chunks(ByteSource& bytes, v1::DownloadChunk* chunk, grpc::ServerWriter<v1::DownloadChunk>* writer) {
-  do {
-    std::string* data = chunk->mutable_data();
-    data->resize(std::min(bytes.left(), kStreamChunkBytes));
-    bytes.read(data->data(), data->size());
-    if (!writer->Write(*chunk)) return grpc::Status::CANCELLED;
-    chunk->clear_tensor();
-  } while (bytes.left() != 0);
-  return grpc::Status::OK;
-}
-
-grpc::Status drain(grpc::ServerReader<v1::UploadChunk>* reader, Upload& upload, v1::UploadChunk* chunk) {
-  do {
-    if (absl::Status status = upload.append(chunk->data()); !status.ok()) return to_grpc(status);
-  } while (reader->Read(chunk));
-  return grpc::Status::OK;
-}
 
 }  // namespace
 
@@ -124,59 +99,6 @@ grpc::Status EngineService::Session(grpc::ServerContext* context,
   sessions_.detach(*session, attachment);
   // A client that still listens has sent bytes that are no frame, or has forgotten to close.
   return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the stream ended without a closing frame");
-}
-
-grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerReader<v1::UploadChunk>* reader,
-                                   v1::UploadReply* reply) {
-  grpc::Status status;
-  auto session = session_of(*context, &status);
-  if (!session) return status;
-  v1::UploadChunk chunk;
-  if (!reader->Read(&chunk)) return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "an upload has a first chunk");
-  absl::StatusOr<Device> device = device_of(chunk);
-  if (!device.ok()) return to_grpc(device.status());
-  auto upload = session->begin_upload(chunk.transfer(), chunk.total_bytes(), *device);
-  if (!upload.ok()) return to_grpc(upload.status());
-  if (chunk.through_shared_memory()) {
-    auto segment = session->segment();
-    if (!segment) return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the session shares no memory");
-    status = to_grpc(segment->receive(**upload, [&] { return !context->IsCancelled() && !session->over(); }));
-  } else {
-    status = drain(reader, **upload, &chunk);
-  }
-  if (status.ok() && (*upload)->left() != 0) {
-    status = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the upload ended before its last byte");
-  }
-  reply->set_bytes((*upload)->bytes() - (*upload)->left());
-  return status;
-}
-
-grpc::Status EngineService::Download(grpc::ServerContext* context, const v1::DownloadRequest* request,
-                                     grpc::ServerWriter<v1::DownloadChunk>* writer) {
-  grpc::Status status;
-  auto session = session_of(*context, &status);
-  if (!session) return status;
-  auto go_on = [&] { return !context->IsCancelled() && !session->over(); };
-  auto download = session->begin_download(request->handle(), request->after(), go_on);
-  if (!download.ok()) return to_grpc(download.status());
-  auto segment = request->through_shared_memory() ? session->segment() : nullptr;
-  if (request->through_shared_memory() && !segment) {
-    return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the session shares no memory");
-  }
-  v1::DownloadChunk chunk;
-  if (download->error) {
-    *chunk.mutable_error() = *download->error;
-    writer->Write(chunk);
-    return grpc::Status::OK;
-  }
-  *chunk.mutable_tensor() = download->tensor;
-  try {
-    if (!segment) return send_chunks(*download->bytes, &chunk, writer);
-    writer->Write(chunk);
-    return to_grpc(segment->send(*download->bytes, go_on));
-  } catch (const Error& error) {  // of a device that fails on the way
-    return to_grpc(to_status(error));
-  }
 }
 
 }  // namespace tt::server

@@ -19,6 +19,8 @@ struct Limits {
 
 // Of an Upload or a Download chunk through gRPC: between 1 and 4 MiB is where streams are fastest.
 inline constexpr size_t kStreamChunkBytes = size_t{2} << 20;
+// A client on a link that breaks often may want smaller ones; not below this.
+inline constexpr size_t kMinStreamChunkBytes = size_t{64} << 10;
 // What a chunk may have at most, from any client.
 inline constexpr size_t kMaxChunkBytes = size_t{8} << 20;
 

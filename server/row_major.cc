@@ -53,6 +53,17 @@ size_t RowMajor::read(char* into, size_t size) {
   return size;
 }
 
+void RowMajor::skip(size_t size) {
+  done_ = size;
+  if (contiguous_) return;
+  auto item = static_cast<int64_t>(size / item_);
+  for (size_t d = sizes_.size(); d-- > 0;) {
+    // The first dimension's index is past its end where everything is left out.
+    index_[d] = d == 0 ? item : item % sizes_[d];
+    item /= sizes_[d];
+  }
+}
+
 void RowMajor::gather(char* into, size_t items) {
   auto item = static_cast<int64_t>(item_);
   size_t last = sizes_.size() - 1;  // not contiguous: there is a dimension

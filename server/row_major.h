@@ -20,6 +20,7 @@ class RowMajor final : public ByteSource {
   size_t bytes() const override { return bytes_; }
   size_t left() const override { return bytes_ - done_; }
   size_t read(char* into, size_t size) override;
+  void skip(size_t size) override;
 
  private:
   void gather(char* into, size_t items);

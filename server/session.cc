@@ -43,7 +43,9 @@ Session::Session(Options options)
     : options_(std::move(options)),
       account_(std::make_shared<Account>(absl::StrCat("session ", options_.id), options_.memory_limit,
                                          [sites = sites_](uint32_t id) { return sites->describe(id); })),
-      transfers_(std::make_shared<Transfers>(account_, options_.limits.max_transfers, options_.patience)),
+      monitor_(options_.monitor ? options_.monitor : std::make_shared<TransferMonitor>()),
+      transfers_(std::make_shared<Transfers>(account_, options_.limits.max_transfers, options_.patience, monitor_)),
+      download_states_(std::make_shared<DownloadStates>(options_.patience.again, monitor_)),
       downloads_(std::make_shared<CopyLane>(account_)),
       decoder_(options_.limits),
       replies_(options_.limits.max_reply_bytes) {
@@ -80,6 +82,7 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
     settle();
     answer_reads(frame, false, reply);
     release(frame);
+    download_states_->sweep();
   } catch (const ProgramFault& fault) {
     return refuse(fault.error, fault.instruction, reply);
   } catch (const Error& error) {
@@ -177,11 +180,20 @@ void Session::release(const v1::Frame& frame) {
   }
 }
 
-absl::StatusOr<std::unique_ptr<Upload>> Session::begin_upload(uint64_t transfer, uint64_t bytes, Device device) {
-  return transfers_->begin(transfer, bytes, device);
+absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> Session::begin_call(TransferMonitor::Direction direction,
+                                                                           std::function<void()> cancel) {
+  return monitor_->begin(options_.id, direction, std::move(cancel));
 }
 
-absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> go_on) {
+absl::StatusOr<std::unique_ptr<Upload>> Session::begin_upload(uint64_t transfer, uint64_t bytes, Device device,
+                                                              bool resume) {
+  auto upload = transfers_->begin(transfer, bytes, device, resume);
+  if (absl::IsAlreadyExists(upload.status())) monitor_->cancel_upload(options_.id, transfer);
+  return upload;
+}
+
+absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> go_on,
+                                                 const DownloadResume& resume) {
   {
     std::unique_lock lock(progress_mutex_);
     ++waiting_;
@@ -196,12 +208,21 @@ absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after
   Download download;
   download.error = unreadable(*value, false);
   if (download.error) return download;
-  download.tensor = to_wire(value->tensor.meta());
-  if (on_cpu(value->tensor)) {
-    download.bytes = std::make_unique<RowMajor>(value->tensor);
-  } else {
-    download_from_device(handle, value->tensor, lock, &download);
+  const Tensor tensor = value->tensor;
+  download.tensor = to_wire(tensor.meta());
+  if (resume.state != 0 && resume.offset <= byte_size(tensor) && resume.offset % item_size(tensor.dtype()) == 0 &&
+      download_states_->matches(resume.state, tensor, executor_.stats())) {
+    download.state = resume.state;
+    download.offset = resume.offset;
+  } else if (byte_size(tensor) > resume.keep_above) {
+    download.state = download_states_->add(tensor, executor_.stats());
   }
+  if (on_cpu(tensor)) {
+    download.bytes = std::make_unique<RowMajor>(tensor);
+  } else {
+    download_from_device(handle, tensor, lock, &download);
+  }
+  if (download.bytes && download.offset != 0) download.bytes->skip(download.offset);
   return download;
 }
 
@@ -238,6 +259,7 @@ std::shared_ptr<SharedSegment> Session::offer_segment() {
 
 void Session::close() {
   transfers_->close();  // an instruction that waits for one lets go of the lock
+  monitor_->end_session(options_.id);
   std::lock_guard lock(mutex_);
   if (!over()) free_everything();
 }
@@ -245,6 +267,8 @@ void Session::close() {
 void Session::free_everything() {
   over_.store(true, std::memory_order_release);
   transfers_->close();
+  monitor_->end_session(options_.id);  // calls that begin later see that the session is over
+  download_states_->clear();
   slots_.clear();
   replies_.clear();
   sites_->clear();

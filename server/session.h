@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,11 +23,13 @@
 #include "server/byte_source.h"
 #include "server/copy_lane.h"
 #include "server/decode.h"
+#include "server/download_states.h"
 #include "server/limits.h"
 #include "server/replies.h"
 #include "server/shared_segment.h"
 #include "server/sites.h"
 #include "server/transfer.h"
+#include "server/transfer_monitor.h"
 #include "teletensor/v1/admin.pb.h"
 
 namespace tt::server {
@@ -36,6 +39,16 @@ struct Download {
   v1::TensorDescription tensor;
   std::unique_ptr<ByteSource> bytes;
   std::optional<v1::Error> error;
+  uint64_t offset = 0;  // of the first byte that will be sent
+  uint64_t state = 0;   // names the tensor's bytes; 0: the download cannot be continued
+};
+
+// How a download that broke off goes on: after `offset` bytes where the tensor's bytes are still those that `state`
+// named, else from the start. One of more than `keep_above` bytes can be continued in its turn.
+struct DownloadResume {
+  uint64_t offset = 0;
+  uint64_t state = 0;
+  uint64_t keep_above = UINT64_MAX;
 };
 
 class Session {
@@ -47,6 +60,7 @@ class Session {
     uint64_t memory_limit = 0;  // 0: none
     Limits limits;
     Transfers::Patience patience;
+    std::shared_ptr<TransferMonitor> monitor = nullptr;  // the engine's; null: one of the session's own
   };
 
   explicit Session(Options options);
@@ -56,11 +70,18 @@ class Session {
 
   // Executes `frame`, unless it was executed already, and fills the cleared `reply`.
   void execute(const v1::Frame& frame, v1::Reply* reply);
-  // See Transfers::begin.
-  absl::StatusOr<std::unique_ptr<Upload>> begin_upload(uint64_t transfer, uint64_t bytes, Device device = {});
+  // A transfer's call: limited in number, and cancelled when the session ends. See TransferMonitor::begin.
+  absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> begin_call(TransferMonitor::Direction direction,
+                                                                    std::function<void()> cancel);
+  // See Transfers::begin. Where the transfer is under way, its call is cancelled: the client has given it up.
+  absl::StatusOr<std::unique_ptr<Upload>> begin_upload(uint64_t transfer, uint64_t bytes, Device device = {},
+                                                       bool resume = false);
   // Waits until frame `after` has been executed, asking `go_on` now and then, and until a device has the tensor.
   // INVALID_ARGUMENT on a name that stands for nothing, CANCELLED where go_on said so.
-  absl::StatusOr<Download> begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> go_on);
+  absl::StatusOr<Download> begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> go_on,
+                                          const DownloadResume& resume = {});
+  // After a download whose bytes are let go of: its tensor's memory is not kept for longer than its tensor.
+  void finish_download() { download_states_->sweep(); }
 
   // The segment shared with the client; null where there is none. `offer` makes a new one in the old one's place.
   std::shared_ptr<SharedSegment> segment() const;
@@ -97,7 +118,9 @@ class Session {
   const std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
   const std::shared_ptr<Sites> sites_ = std::make_shared<Sites>();
   const std::shared_ptr<Account> account_;
+  const std::shared_ptr<TransferMonitor> monitor_;
   const std::shared_ptr<Transfers> transfers_;
+  const std::shared_ptr<DownloadStates> download_states_;
   const std::shared_ptr<CopyLane> downloads_;
   std::atomic<bool> over_{false};
   std::atomic<uint64_t> executed_{0};

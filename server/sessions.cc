@@ -52,7 +52,10 @@ std::string printable(absl::string_view name) { return absl::CHexEscape(name.sub
 
 }  // namespace
 
-Sessions::Sessions(Options options) : options_(std::move(options)), leases_([this] { run_leases(); }) {}
+Sessions::Sessions(Options options)
+    : options_(std::move(options)),
+      monitor_(std::make_shared<TransferMonitor>(options_.transfers)),
+      leases_([this] { run_leases(); }) {}
 
 Sessions::~Sessions() {
   end_all();
@@ -95,7 +98,7 @@ absl::Status Sessions::open(const v1::HelloRequest& request, std::shared_ptr<Ses
   if (key.empty()) return absl::UnavailableError("the system gives no random numbers");
   *session = std::make_shared<Session>(Session::Options{
       ++last_id_, key, printable(request.client()), least_limit(request.memory_limit(), options_.session_memory_limit),
-      options_.limits, options_.patience});
+      options_.limits, options_.patience, monitor_});
   Entry& entry = entries_[key];
   entry.session = *session;
   start_lease(entry);

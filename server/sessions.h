@@ -32,6 +32,7 @@ class Sessions {
     uint64_t session_memory_limit = 0;  // 0: none
     size_t max_sessions = 1024;
     Transfers::Patience patience;
+    TransferMonitor::Limits transfers;
   };
 
   explicit Sessions(Options options);
@@ -75,6 +76,7 @@ class Sessions {
   std::vector<std::shared_ptr<Session>> take_expired(Clock::time_point now, Clock::time_point* next);
 
   const Options options_;
+  const std::shared_ptr<TransferMonitor> monitor_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   absl::flat_hash_map<std::string, Entry> entries_;  // by key

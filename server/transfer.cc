@@ -19,25 +19,40 @@ thread_local Transfers* current_transfers = nullptr;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint64_t bytes, Device device) {
+absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint64_t bytes, Device device,
+                                                         bool resume) {
   if (transfer == 0) return absl::InvalidArgumentError("a transfer's number is not 0");
   const bool exists = device.type != DeviceType::kMeta && Devices::instance().has(device);
   if (!exists) return absl::InvalidArgumentError(absl::StrCat("this engine has no device ", to_string(device)));
   if (bytes > INT64_MAX) return absl::InvalidArgumentError(absl::StrCat("absurd size, got ", bytes, " bytes"));
+  auto upload_into = [&](EntryPtr entry, Ref<Storage> storage, uint64_t received) {
+    return std::unique_ptr<Upload>(
+        new Upload(shared_from_this(), std::move(entry), std::move(storage), bytes, received));
+  };
+  const auto entry = std::make_shared<Entry>(transfer);
   std::unique_lock lock(mutex_);
   if (closed_) return absl::FailedPreconditionError("the session has ended");
+  drop_expired_locked();
   auto found = entries_.find(transfer);
-  bool known = found != entries_.end();
-  if (was_taken(transfer) || (known && found->second.state == State::kComplete)) {
-    return std::unique_ptr<Upload>(new Upload(shared_from_this(), transfer, nullptr, bytes));
+  const EntryPtr known = found == entries_.end() ? nullptr : found->second;
+  if (was_taken(transfer) || (known && known->state == State::kComplete)) {
+    return upload_into(nullptr, nullptr, resume ? bytes : 0);
   }
-  if (known && found->second.state == State::kArriving) {
+  if (known && known->state == State::kArriving) {
     return absl::AlreadyExistsError(absl::StrCat("transfer ", transfer, " is under way"));
   }
   if (!known && entries_.size() >= max_transfers_) {
-    return absl::ResourceExhaustedError(absl::StrCat("at most ", max_transfers_, " transfers wait at a time"));
+    return absl::AbortedError(absl::StrCat("at most ", max_transfers_, " transfers wait to be taken"));
   }
-  entries_[transfer] = Entry{State::kArriving, {}, Clock::now(), std::nullopt};
+  entries_[transfer] = entry;
+  if (known && known->arrival.storage) {
+    Ref<Storage> kept = std::move(known->arrival.storage);
+    if (kept->bytes() == bytes && kept->device() == device) {
+      entry->arrival.storage = kept;
+      changed_.notify_all();
+      return upload_into(entry, std::move(kept), resume ? known->received : 0);
+    }
+  }
   lock.unlock();  // allocating may take the kernel a while
   Ref<Storage> storage;
   std::optional<Error> refusal;
@@ -48,22 +63,30 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
   }
   lock.lock();
   if (closed_) return absl::FailedPreconditionError("the session has ended");
-  if (refusal) return refuse(transfer, *refusal);
-  entries_[transfer].arrival.storage = storage;
-  if (bytes == 0) entries_[transfer].state = State::kComplete;
+  if (!is_current(entry)) return absl::CancelledError("nobody waits for the transfer");
+  if (refusal) return refuse(entry, *refusal);
+  entry->arrival.storage = storage;
+  if (bytes == 0) entry->state = State::kComplete;
   changed_.notify_all();
-  return std::unique_ptr<Upload>(new Upload(shared_from_this(), transfer, std::move(storage), bytes));
+  return upload_into(entry, std::move(storage), 0);
 }
 
-absl::Status Transfers::refuse(uint64_t transfer, const Error& error) {
-  entries_[transfer] = Entry{State::kRefused, {}, Clock::now(), error};
+bool Transfers::is_current(const EntryPtr& entry) const {
+  auto found = entries_.find(entry->transfer);
+  return found != entries_.end() && found->second == entry;
+}
+
+absl::Status Transfers::refuse(const EntryPtr& entry, const Error& error) {
+  entry->state = State::kRefused;
+  entry->arrival = {};
+  entry->refusal = error;
   changed_.notify_all();
   return to_status(error);
 }
 
-absl::Status Transfers::failed(uint64_t transfer, const Error& error) {
+absl::Status Transfers::failed(const EntryPtr& entry, const Error& error) {
   std::lock_guard lock(mutex_);
-  return entries_.contains(transfer) ? refuse(transfer, error) : to_status(error);
+  return entry && is_current(entry) ? refuse(entry, error) : to_status(error);
 }
 
 Transfers::Arrival Transfers::take(uint64_t transfer, uint64_t bytes, Device device) {
@@ -72,12 +95,11 @@ Transfers::Arrival Transfers::take(uint64_t transfer, uint64_t bytes, Device dev
   for (;;) {
     check(!closed_, "the session ended while its transfer ", transfer, " was awaited");
     auto found = entries_.find(transfer);
-    Entry* entry = found == entries_.end() ? nullptr : &found->second;
+    Entry* entry = found == entries_.end() ? nullptr : found->second.get();
     if (entry != nullptr && entry->state == State::kComplete) {
       Arrival arrival = std::move(entry->arrival);
       entries_.erase(found);
-      taken_.push_back(transfer);
-      if (taken_.size() > kRemembered) taken_.pop_front();
+      remember_taken(transfer);
       check_as(ErrorKind::kValue, arrival.storage->bytes() == bytes, "transfer ", transfer, " has ",
                arrival.storage->bytes(), " bytes, the tensor takes ", bytes);
       check_as(ErrorKind::kValue, arrival.storage->device() == device, "transfer ", transfer, " was sent to ",
@@ -93,6 +115,7 @@ Transfers::Arrival Transfers::take(uint64_t transfer, uint64_t bytes, Device dev
     auto until = deadline(entry, began);
     if (Clock::now() >= until) {
       entries_.erase(transfer);
+      remember_taken(transfer);  // bytes that come later are of no use
       fail(ErrorKind::kRuntime, "transfer ", transfer, " did not arrive");
     }
     changed_.wait_until(lock, until);
@@ -100,37 +123,62 @@ Transfers::Arrival Transfers::take(uint64_t transfer, uint64_t bytes, Device dev
 }
 
 void Transfers::close() {
-  absl::flat_hash_map<uint64_t, Entry> dropped;
+  absl::flat_hash_map<uint64_t, EntryPtr> dropped;
   std::lock_guard lock(mutex_);
   closed_ = true;
   dropped.swap(entries_);
   changed_.notify_all();
 }
 
-bool Transfers::moved(uint64_t transfer) {
+bool Transfers::moved(const EntryPtr& entry) {
   std::lock_guard lock(mutex_);
-  auto found = entries_.find(transfer);
-  if (closed_ || found == entries_.end()) return false;
-  found->second.moved = Clock::now();
+  if (closed_ || !is_current(entry)) return false;
+  entry->moved = Clock::now();
   return true;
 }
 
-bool Transfers::completed(uint64_t transfer, std::shared_ptr<Event> landed) {
+bool Transfers::completed(const EntryPtr& entry, std::shared_ptr<Event> landed) {
   std::lock_guard lock(mutex_);
-  auto found = entries_.find(transfer);
-  if (closed_ || found == entries_.end()) return false;
-  found->second.state = State::kComplete;
-  found->second.arrival.landed = std::move(landed);
+  if (closed_ || !is_current(entry)) return false;
+  entry->state = State::kComplete;
+  entry->arrival.landed = std::move(landed);
   changed_.notify_all();
   return true;
 }
 
-void Transfers::broke_off(uint64_t transfer) {
+void Transfers::broke_off(const EntryPtr& entry, Ref<Storage> storage, uint64_t received) {
+  {
+    std::lock_guard lock(mutex_);
+    if (closed_ || !is_current(entry) || entry->state != State::kArriving) return;
+    entry->state = State::kBroken;
+    entry->arrival.storage = std::move(storage);
+    entry->received = received;
+    entry->moved = Clock::now();
+    changed_.notify_all();
+  }
+  if (auto monitor = monitor_.lock()) monitor->expire_at(Clock::now() + patience_.again, weak_from_this());
+}
+
+void Transfers::drop_expired() {
   std::lock_guard lock(mutex_);
-  auto found = entries_.find(transfer);
-  if (found == entries_.end() || found->second.state != State::kArriving) return;
-  found->second = Entry{State::kBroken, {}, Clock::now(), std::nullopt};
-  changed_.notify_all();
+  drop_expired_locked();
+}
+
+// The entry stays for longer than its bytes: an instruction that comes late fails soon.
+void Transfers::drop_expired_locked() {
+  const Clock::time_point now = Clock::now();
+  absl::erase_if(entries_, [&](const auto& item) {
+    Entry& entry = *item.second;
+    if (entry.state != State::kBroken || now - entry.moved < patience_.again) return false;
+    entry.arrival.storage = nullptr;
+    entry.received = 0;
+    return now - entry.moved >= patience_.again + patience_.progress;
+  });
+}
+
+void Transfers::remember_taken(uint64_t transfer) {
+  taken_.push_back(transfer);
+  if (taken_.size() > kRemembered) taken_.pop_front();
 }
 
 bool Transfers::was_taken(uint64_t transfer) const {
@@ -143,11 +191,18 @@ Transfers::Clock::time_point Transfers::deadline(const Entry* entry, Clock::time
 }
 
 Upload::~Upload() {
-  if (storage_ && left() != 0) {
-    writer_ = nullptr;
-    storage_ = nullptr;  // first: who waits for it to be gone sees it gone
-    owner_->broke_off(transfer_);
+  if (!storage_ || left() == 0) return;
+  bool keep = !discarded_ && done_ != 0;
+  if (writer_ && keep) {
+    try {
+      writer_->finish();
+    } catch (const Error&) {  // of a lost device
+      keep = false;
+    }
   }
+  writer_ = nullptr;
+  if (!keep) storage_ = nullptr;  // first: a thread that waits for the transfer to break off sees its memory free
+  owner_->broke_off(entry_, std::move(storage_), keep ? done_ : 0);
 }
 
 absl::Status Upload::check_room(absl::Span<const char> bytes) const {
@@ -161,6 +216,7 @@ absl::Status Upload::append(absl::Span<const char> bytes) {
     done_ += bytes.size();
     return absl::OkStatus();
   }
+  if (bytes.empty()) return absl::OkStatus();
   try {
     write(bytes);
     return moved(bytes.size(), writer_ && bytes.size() == left() ? writer_->finish() : nullptr);
@@ -194,7 +250,7 @@ absl::StatusOr<std::shared_ptr<Event>> Upload::append_in_place(absl::Span<const 
 // Requires that no more of them come than there is room for.
 absl::Status Upload::moved(size_t bytes, std::shared_ptr<Event> landed) {
   done_ += bytes;
-  const bool wanted = left() == 0 ? owner_->completed(transfer_, std::move(landed)) : owner_->moved(transfer_);
+  const bool wanted = left() == 0 ? owner_->completed(entry_, std::move(landed)) : owner_->moved(entry_);
   return wanted ? absl::OkStatus() : absl::CancelledError("nobody waits for the transfer");
 }
 
@@ -204,7 +260,7 @@ void Upload::write(absl::Span<const char> bytes) {
     std::memcpy(static_cast<char*>(storage_->data()) + done_, bytes.data(), bytes.size());
     return;
   }
-  if (!writer_) writer_ = std::make_unique<DeviceWriter>(owner_->lane_, storage_);
+  if (!writer_) writer_ = std::make_unique<DeviceWriter>(owner_->lane_, storage_, done_);
   writer_->write(bytes);
 }
 

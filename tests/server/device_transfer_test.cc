@@ -163,6 +163,7 @@ TEST_F(DeviceTransferTest, AClientThatDiesInTheMiddleLeavesNothing) {
     int asked = 0;
     EXPECT_EQ(engine_->send(source, [&] { return ++asked < 2; }).code(), absl::StatusCode::kCancelled);
   }
+  transfers_->close();  // the client may have continued the upload
   EXPECT_EQ(account_->held(), before);
   EXPECT_THAT(runtime().calls(), Contains(HasSubstr("from registered")));
   EXPECT_THAT(runtime().calls(), Contains(HasSubstr("to registered")));
@@ -180,6 +181,49 @@ TEST_F(DeviceTransferTest, ASessionThatEndsInTheMiddleLeavesNothing) {
   engine_.reset();  // aborts where the first copy is still under way
 }
 
+// Staged (in chunks of a call), or read by the device from the ring: either way the rest comes in another call.
+TEST_F(DeviceTransferTest, ABrokenUploadAndDownloadContinue) {
+  for (const bool through_ring : {false, true}) {
+    const size_t bytes = 12 * kChunkBytes + 345;
+    const std::vector<char> sent = pattern(bytes);
+    const absl::Span<const char> all(sent);
+    size_t first = 5 * kChunkBytes;
+    connect();
+    {
+      auto upload = transfers_->begin(++transfer_, bytes, gpu_);
+      ASSERT_TRUE(upload.ok());
+      if (through_ring) {
+        auto up = producer();
+        for (uint32_t i = 0; i < 5; ++i) std::memcpy(up.chunk(i), sent.data() + i * kChunkBytes, kChunkBytes);
+        up.pass(5);
+        int asked = 0;
+        EXPECT_FALSE(engine_->receive(**upload, [&] { return ++asked < 2; }).ok());
+      } else {
+        first += 7;
+        ASSERT_TRUE((*upload)->append(all.first(first)).ok());
+      }
+    }
+    auto rest = transfers_->begin(transfer_, bytes, gpu_, /*resume=*/true);
+    ASSERT_TRUE(rest.ok());
+    ASSERT_EQ((*rest)->received(), first);
+    ASSERT_TRUE((*rest)->append(all.subspan(first)).ok());
+    Transfers::Arrival arrival = transfers_->take(transfer_, bytes, gpu_);
+    arrival.landed->synchronize();
+    TensorMeta meta = empty({static_cast<int64_t>(bytes)}, DType::kUInt8, Device{DeviceType::kMeta}).meta();
+    meta.device = gpu_;
+    const Tensor there(new TensorImpl(std::move(meta), std::move(arrival.storage)));
+    DeviceReader source(downloads_, there);
+    source.skip(1234567);
+    std::vector<char> got(source.left());
+    EXPECT_EQ(source.read(got.data(), got.size()), got.size());
+    EXPECT_TRUE(std::equal(got.begin(), got.end(), sent.begin() + 1234567, sent.end()));
+    DeviceReader whole(downloads_, there);
+    got.resize(bytes);
+    whole.read(got.data(), bytes);
+    EXPECT_TRUE(got == sent) << through_ring;
+  }
+}
+
 // The third piece of which fails, when two are under way.
 class FailingReader final : public ByteSource {
  public:
@@ -187,6 +231,7 @@ class FailingReader final : public ByteSource {
   size_t bytes() const override { return reader_.bytes(); }
   size_t left() const override { return reader_.left(); }
   size_t read(char* into, size_t size) override { return reader_.read(into, size); }
+  void skip(size_t size) override { reader_.skip(size); }
   std::optional<Device> device() const override { return reader_.device(); }
   std::unique_ptr<Event> fetch(char* into, size_t size) override {
     if (++fetched_ == 3) fail(ErrorKind::kRuntime, "no more");

@@ -27,7 +27,18 @@ class RowMajorTest : public ::testing::TestWithParam<size_t> {  // items of a pi
     char* at = reinterpret_cast<char*>(values.data());
     while (size_t got = reader.read(at, piece * sizeof(int32_t))) at += got;
     EXPECT_EQ(reader.left(), 0u);
+    for (size_t first = 0; first <= values.size(); ++first) expect_rest(t, piece, values, first);
     return values;
+  }
+  // The same, of all but the first elements.
+  static void expect_rest(const Tensor& t, size_t piece, const std::vector<int32_t>& values, size_t first) {
+    RowMajor reader(t);
+    reader.skip(first * sizeof(int32_t));
+    std::vector<int32_t> rest(values.size() - first);
+    EXPECT_EQ(reader.left(), rest.size() * sizeof(int32_t));
+    char* at = reinterpret_cast<char*>(rest.data());
+    while (size_t got = reader.read(at, piece * sizeof(int32_t))) at += got;
+    EXPECT_EQ(rest, std::vector<int32_t>(values.begin() + static_cast<int64_t>(first), values.end())) << first;
   }
 };
 

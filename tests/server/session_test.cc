@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <thread>
+#include <utility>
 
 #include "tests/server/engine_memory.h"
 #include "tests/server/frames.h"
@@ -254,14 +256,24 @@ TEST_F(SessionTest, AnUploadThatNeverComesPoisons) {
   EXPECT_THAT(error(1).message(), HasSubstr("did not arrive"));
 }
 
+// Waits, for longer than any test's patience, until the session holds `bytes`.
+bool comes_to_hold(const Session& session, uint64_t bytes) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (session.status().held_bytes() != bytes && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return session.status().held_bytes() == bytes;
+}
+
 TEST_F(SessionTest, ABrokenUploadMayBeSentAgain) {
   {
     auto upload = session_->begin_upload(4, 8);
     ASSERT_TRUE((*upload)->append(bytes_of({1})).ok());
   }
-  EXPECT_EQ(session_->status().held_bytes(), 0u);
   auto upload = session_->begin_upload(4, 8);
   ASSERT_TRUE(upload.ok());
+  EXPECT_EQ((*upload)->received(), 0u);
+  EXPECT_EQ(session_->status().held_bytes(), 8u);
   ASSERT_TRUE((*upload)->append(bytes_of({3, 4})).ok());
   v1::Frame frame;
   uploaded(&frame, 1, 4, {2});
@@ -271,6 +283,98 @@ TEST_F(SessionTest, ABrokenUploadMayBeSentAgain) {
   ASSERT_TRUE(unheard.ok());
   EXPECT_TRUE((*unheard)->append(bytes_of({3, 4})).ok());
   EXPECT_EQ(session_->status().held_bytes(), 8u);
+}
+
+TEST_F(SessionTest, ABrokenUploadContinuesAfterTheBytesThatArrived) {
+  session_->begin_upload(4, 12).value()->append(bytes_of({1})).IgnoreError();
+  session_->begin_upload(4, 12, Device(), true).value()->append(bytes_of({2})).IgnoreError();
+  auto upload = session_->begin_upload(4, 12, Device(), true);
+  ASSERT_TRUE(upload.ok());
+  EXPECT_EQ((*upload)->received(), 8u);
+  EXPECT_EQ((*upload)->left(), 4u);
+  EXPECT_EQ((*upload)->append(bytes_of({3, 4})).code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE((*upload)->append(bytes_of({3})).ok());
+  v1::Frame frame;
+  uploaded(&frame, 1, 4, {3});
+  run(frame);
+  EXPECT_THAT(value(1), ElementsAre(1, 2, 3));
+  auto unheard = session_->begin_upload(4, 12, Device(), true);
+  ASSERT_TRUE(unheard.ok());
+  EXPECT_EQ((*unheard)->left(), 0u);
+}
+
+TEST_F(SessionTest, AnUploadOfOtherBytesDoesNotContinueABrokenOne) {
+  session_->begin_upload(4, 12).value()->append(bytes_of({1})).IgnoreError();
+  auto upload = session_->begin_upload(4, 8, Device(), true);
+  ASSERT_TRUE(upload.ok());
+  EXPECT_EQ((*upload)->received(), 0u);
+  EXPECT_EQ(session_->status().held_bytes(), 8u);
+}
+
+TEST_F(SessionTest, WhatABrokenUploadReceivedIsDroppedAfterAWhile) {
+  session_->begin_upload(4, 1 << 20).value()->append(bytes_of({1})).IgnoreError();
+  EXPECT_EQ(session_->status().held_bytes(), 1u << 20);
+  EXPECT_TRUE(comes_to_hold(*session_, 0));
+  auto upload = session_->begin_upload(4, 8, Device(), true);
+  ASSERT_TRUE(upload.ok());
+  EXPECT_EQ((*upload)->received(), 0u);
+}
+
+TEST_F(SessionTest, ADiscardedUploadIsNotKept) {
+  {
+    auto upload = session_->begin_upload(4, 8);
+    ASSERT_TRUE((*upload)->append(bytes_of({1})).ok());
+    (*upload)->discard();
+  }
+  EXPECT_EQ(session_->status().held_bytes(), 0u);
+}
+
+TEST_F(SessionTest, AnUploadThatWasGivenUpDoesNotCompleteALaterOneOfItsNumber) {
+  auto late = session_->begin_upload(4, 8);
+  ASSERT_TRUE((*late)->append(bytes_of({1})).ok());
+  v1::Frame frame;
+  uploaded(&frame, 1, 4, {2});
+  run(frame);  // gives it up
+  EXPECT_THAT(error(1).message(), HasSubstr("did not arrive"));
+  auto second = session_->begin_upload(4, 8);  // nobody waits for it either
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(session_->status().held_bytes(), 8u);  // of the late one, which has not ended
+  EXPECT_EQ((*late)->append(bytes_of({2})).code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE((*second)->append(bytes_of({3})).ok());
+  v1::Frame again;
+  uploaded(&again, 2, 4, {2});
+  run(again);
+  EXPECT_THAT(error(2).message(), HasSubstr("taken already"));
+}
+
+TEST_F(SessionTest, AnEndedUploadChangesNothingOfTheOneThatContinuesIt) {
+  auto account = std::make_shared<Account>("test");
+  auto transfers = std::make_shared<Transfers>(account, 8, options().patience);
+  auto refused = transfers->begin(1, 8);
+  EXPECT_FALSE((*refused)->fail(Error(ErrorKind::kRuntime, "the device failed")).ok());
+  auto again = transfers->begin(1, 8);
+  ASSERT_TRUE(again.ok());
+  ASSERT_TRUE((*again)->append(bytes_of({1})).ok());
+  EXPECT_EQ((*refused)->append(bytes_of({7, 8})).code(), absl::StatusCode::kCancelled);
+  EXPECT_FALSE((*refused)->fail(Error(ErrorKind::kRuntime, "the device failed")).ok());
+  refused->reset();
+  ASSERT_TRUE((*again)->append(bytes_of({2})).ok());
+  Ref<Storage> storage = transfers->take(1, 8, Device{}).storage;
+  EXPECT_EQ(std::memcmp(storage->data(), bytes_of({1, 2}).data(), 8), 0);
+}
+
+TEST_F(SessionTest, TooManyUploadsThatWaitAreRefusedForNow) {
+  Session::Options limited = options();
+  limited.limits.max_transfers = 2;
+  restart(limited);
+  for (uint64_t transfer : {1, 2}) {
+    ASSERT_TRUE(session_->begin_upload(transfer, 4).value()->append(bytes_of({1})).ok());
+  }
+  EXPECT_EQ(session_->begin_upload(3, 4).status().code(), absl::StatusCode::kAborted);
+  v1::Frame frame;
+  uploaded(&frame, 1, 2, {1});
+  run(frame);
+  EXPECT_TRUE(session_->begin_upload(3, 4).ok());
 }
 
 TEST_F(SessionTest, AnUploadOfTheWrongSizePoisons) {
@@ -306,6 +410,81 @@ TEST_F(SessionTest, ADownloadWaitsForItsFrame) {
   later.join();
   ASSERT_TRUE(download.ok()) << download.status();
   EXPECT_EQ(download->bytes->bytes(), 4u);
+}
+
+class ContinuedDownloadTest : public SessionTest {
+ protected:
+  ContinuedDownloadTest() {
+    v1::Frame frame;
+    literal(&frame, 1, {2, 3}, {1, 2, 3, 4, 5, 6});
+    testing::Instruction(&frame, "transpose").handle(1).integer(0).integer(1).result(2);
+    run(frame);
+  }
+  Download download(uint64_t handle, const DownloadResume& how) {
+    auto download = session_->begin_download(
+        handle, 0, [] { return true; }, how);
+    EXPECT_TRUE(download.ok()) << download.status();
+    return *std::move(download);
+  }
+  uint64_t state_of(uint64_t handle) { return download(handle, {.keep_above = 0}).state; }
+  static std::vector<float> values(Download& download) {
+    std::string bytes(download.bytes->left(), '\0');
+    download.bytes->read(bytes.data(), bytes.size());
+    return floats_of(bytes);
+  }
+  void write_to(uint64_t handle) {
+    v1::Frame frame;
+    testing::Instruction(&frame, "add").handle(handle).real(10).into(handle);
+    ASSERT_FALSE(run(frame).has_fault());
+  }
+};
+
+TEST_F(ContinuedDownloadTest, SendsTheRestOfTheSameBytes) {
+  for (auto [handle, rest] : {std::pair(1, std::vector<float>{4, 5, 6}), std::pair(2, std::vector<float>{5, 3, 6})}) {
+    const uint64_t name = static_cast<uint64_t>(handle);
+    const uint64_t state = state_of(name);
+    EXPECT_NE(state, 0u);
+    Download again = download(name, {12, state, 0});
+    EXPECT_EQ(again.offset, 12u);
+    EXPECT_EQ(again.state, state);
+    EXPECT_EQ(values(again), rest);
+  }
+  Download at_its_end = download(1, {24, state_of(1), 0});
+  EXPECT_EQ(at_its_end.offset, 24u);
+  EXPECT_EQ(at_its_end.bytes->left(), 0u);
+}
+
+TEST_F(ContinuedDownloadTest, StartsOverWhereTheTensorWasWrittenTo) {
+  const uint64_t state = state_of(1);
+  write_to(2);  // a view of it
+  Download again = download(1, {12, state, 0});
+  EXPECT_EQ(again.offset, 0u);
+  EXPECT_NE(again.state, state);
+  EXPECT_THAT(values(again), ElementsAre(11, 12, 13, 14, 15, 16));
+}
+
+TEST_F(ContinuedDownloadTest, StartsOverWhereNothingWasKeptOrTheOffsetCannotBeRight) {
+  const uint64_t state = state_of(1);
+  EXPECT_EQ(download(1, {12, state + 1, 0}).offset, 0u);
+  EXPECT_EQ(download(1, {28, state, 0}).offset, 0u);
+  EXPECT_EQ(download(1, {UINT64_MAX, state, 0}).offset, 0u);
+  EXPECT_EQ(download(1, {6, state, 0}).offset, 0u);
+  EXPECT_EQ(download(2, {12, state, 0}).offset, 0u);  // other strides
+  EXPECT_EQ(download(1, {12, 0}).offset, 0u);
+}
+
+TEST_F(ContinuedDownloadTest, KeepsNoMemoryLongerThanItsTensor) {
+  uint64_t state = state_of(1);
+  v1::Frame frame;
+  frame.add_release(1);
+  frame.add_release(2);
+  run(frame);
+  EXPECT_EQ(session_->status().held_bytes(), 0u);
+  v1::Frame next;  // which may well get the same memory
+  literal(&next, 3, {2, 3}, {7, 8, 9, 10, 11, 12});
+  run(next);
+  EXPECT_EQ(download(3, {12, state, 0}).offset, 0u);
+  session_->finish_download();
 }
 
 TEST_F(SessionTest, ADownloadThatIsGivenUpEnds) {
