@@ -12,6 +12,15 @@ inline absl::Status to_status(const grpc::Status& status) {
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
 
+// Of a transfer's call, which has ended. ABORTED where the engine said that it may be sent again when others have
+// ended: in its metadata, or where gRPC itself had no thread for it.
+inline absl::Status to_status(const grpc::Status& status, const grpc::ClientContext& context) {
+  const bool again = status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED &&
+                     (context.GetServerTrailingMetadata().count("teletensor-retry") != 0 ||
+                      status.error_message() == "Server Threadpool Exhausted");
+  return again ? absl::AbortedError(status.error_message()) : to_status(status);
+}
+
 class GrpcTransport::Call {
  public:
   // `session_key` is empty for Hello.

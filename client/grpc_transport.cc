@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/grpc_call.h"
 
@@ -12,6 +13,8 @@ namespace {
 
 constexpr size_t kChunkBytes = size_t{2} << 20;  // streams are fastest between 1 and 4 MiB
 constexpr auto kConnectPatience = std::chrono::seconds(10);
+// Where a call has broken off, the next one's are smaller, so that some get through a link that breaks often.
+constexpr size_t kMinChunkBytes = size_t{64} << 10;
 // A session that goes on must be there at once: its callers are told within a second that it is not.
 constexpr auto kResumePatience = std::chrono::milliseconds(800);
 
@@ -27,6 +30,20 @@ std::shared_ptr<grpc::Channel> new_channel(const std::string& target) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // however long the engine computes
   return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+}
+
+size_t chunk_bytes(const TransferProgress& progress) {
+  return std::max(kMinChunkBytes, kChunkBytes >> std::min(progress.failures, 8));
+}
+
+// How much of a transfer that goes on the engine has, by the call's initial metadata; 0 where it does not say.
+size_t received(const grpc::ClientContext& context) {
+  const auto& metadata = context.GetServerInitialMetadata();
+  auto found = metadata.find("teletensor-received");
+  size_t bytes = 0;
+  const bool valid = found != metadata.end() &&
+                     absl::SimpleAtoi(absl::string_view(found->second.data(), found->second.size()), &bytes);
+  return valid ? bytes : 0;
 }
 
 absl::Status check_size(size_t got, size_t expected) {
@@ -100,46 +117,67 @@ void GrpcTransport::shutdown() {
 
 // ---- Bulk bytes in chunks
 
-absl::Status GrpcTransport::upload(uint64_t transfer, Device device, absl::Span<const char> bytes) {
+absl::Status GrpcTransport::upload(uint64_t transfer, Device device, absl::Span<const char> bytes,
+                                   TransferProgress* progress) {
   std::shared_ptr<Connection> connection = this->connection();
   v1::UploadChunk first;
   first.set_transfer(transfer);
   first.set_device(device.encode());
   first.set_total_bytes(bytes.size());
-  if (connection->memory) {
+  if (connection->memory && progress->failures == 0) {
     if (auto lane = connection->memory->claim_upload()) {
       absl::Status status = upload_shared(*connection, first, bytes);
       if (!absl::IsFailedPrecondition(status)) return status;  // that: the engine's end of the lane is unusable
     }
   }
-  return upload_chunks(*connection, first, bytes);
+  return upload_chunks(*connection, first, bytes, progress);
 }
 
-absl::Status GrpcTransport::upload_chunks(Connection& connection, v1::UploadChunk chunk, absl::Span<const char> bytes) {
+absl::Status GrpcTransport::upload_chunks(Connection& connection, v1::UploadChunk chunk, absl::Span<const char> bytes,
+                                          TransferProgress* progress) {
   Call call(*this, connection.session_key);
   v1::UploadReply reply;
   auto writer = connection.stub->Upload(&call.context, &reply);
-  for (size_t at = 0; at == 0 || at < bytes.size(); at += kChunkBytes) {
-    size_t size = std::min(kChunkBytes, bytes.size() - at);
+  size_t at = 0;
+  bool goes_on = true;
+  if (progress->failures != 0) {
+    chunk.set_resume(true);
+    goes_on = writer->Write(chunk);
+    if (goes_on) writer->WaitForInitialMetadata();
+    at = goes_on ? received(call.context) : 0;
+    if (at > bytes.size()) {
+      call.context.TryCancel();
+      writer->Finish();
+      return absl::DataLossError(absl::StrCat("the engine has ", at, " of ", bytes.size(), " bytes"));
+    }
+    progress->bytes = std::max<uint64_t>(progress->bytes, at);
+    chunk.Clear();
+  }
+  const size_t most = chunk_bytes(*progress);
+  for (bool first = progress->failures == 0; goes_on && (first || at < bytes.size()); first = false) {
+    const size_t size = std::min(most, bytes.size() - at);
     chunk.mutable_data()->assign(bytes.data() + at, size);
-    if (!writer->Write(chunk)) break;  // Finish says why
-    if (at == 0) {
+    chunk.set_offset(at);
+    goes_on = writer->Write(chunk);
+    at += size;
+    if (first) {
       chunk.clear_transfer();
       chunk.clear_device();
       chunk.clear_total_bytes();
     }
   }
   writer->WritesDone();
-  grpc::Status status = writer->Finish();
-  return status.ok() ? check_size(reply.bytes(), bytes.size()) : to_status(status);
+  grpc::Status status = writer->Finish();  // says why, where a write failed
+  return status.ok() ? check_size(reply.bytes(), bytes.size()) : to_status(status, call.context);
 }
 
-absl::Status GrpcTransport::download(uint64_t handle, uint64_t after, absl::Span<char> into, v1::Error* error) {
+absl::Status GrpcTransport::download(uint64_t handle, uint64_t after, absl::Span<char> into, TransferProgress* progress,
+                                     v1::Error* error) {
   std::shared_ptr<Connection> connection = this->connection();
   v1::DownloadRequest request;
   request.set_handle(handle);
   request.set_after(after);
-  if (connection->memory) {
+  if (connection->memory && progress->failures == 0) {
     if (auto lane = connection->memory->claim_download()) {
       request.set_through_shared_memory(true);
       absl::Status status = download_shared(*connection, request, into, error);
@@ -147,28 +185,37 @@ absl::Status GrpcTransport::download(uint64_t handle, uint64_t after, absl::Span
       request.set_through_shared_memory(false);
     }
   }
-  return download_chunks(*connection, request, into, error);
+  return download_chunks(*connection, request, into, progress, error);
 }
 
-absl::Status GrpcTransport::download_chunks(Connection& connection, const v1::DownloadRequest& request,
-                                            absl::Span<char> into, v1::Error* error) {
+absl::Status GrpcTransport::download_chunks(Connection& connection, v1::DownloadRequest request, absl::Span<char> into,
+                                            TransferProgress* progress, v1::Error* error) {
   Call call(*this, connection.session_key);
+  request.set_offset(progress->bytes);
+  request.set_state(progress->state);
+  if (progress->failures != 0) request.set_chunk_bytes(chunk_bytes(*progress));
   auto reader = connection.stub->Download(&call.context, request);
   v1::DownloadChunk chunk;
   size_t got = 0;
-  while (reader->Read(&chunk)) {
+  for (bool first = true; reader->Read(&chunk); first = false) {
     if (chunk.has_error()) error->Swap(chunk.mutable_error());
+    // The engine starts over, and says so, where it cannot tell that the tensor's bytes are the same.
+    if (first && chunk.offset() == progress->bytes) got = progress->bytes;
+    const bool starts_elsewhere = first && chunk.offset() != got;
     size_t size = chunk.data().size();
-    if (size > into.size() - got) {
+    if (starts_elsewhere || size > into.size() - got) {
       call.context.TryCancel();
       reader->Finish();
-      return check_size(got + size, into.size());
+      if (!starts_elsewhere) return check_size(got + size, into.size());
+      return absl::DataLossError(absl::StrCat("expected bytes from ", got, " on, got them from ", chunk.offset()));
     }
     std::memcpy(into.data() + got, chunk.data().data(), size);
     got += size;
+    if (first) progress->state = chunk.state();
+    progress->bytes = progress->state == 0 ? 0 : got;
   }
   grpc::Status status = reader->Finish();
-  if (!status.ok() || !error->message().empty()) return to_status(status);
+  if (!status.ok() || !error->message().empty()) return to_status(status, call.context);
   return check_size(got, into.size());
 }
 

@@ -29,8 +29,10 @@ class GrpcTransport final : public Transport {
   absl::Status open(const std::string& session_key) override;
   absl::Status send(const v1::Frame& frame) override;
   absl::Status receive(v1::Reply* reply) override;
-  absl::Status upload(uint64_t transfer, Device device, absl::Span<const char> bytes) override;
-  absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, v1::Error* error) override;
+  absl::Status upload(uint64_t transfer, Device device, absl::Span<const char> bytes,
+                      TransferProgress* progress) override;
+  absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, TransferProgress* progress,
+                        v1::Error* error) override;
   void shutdown() override;
   std::string address() const override { return address_.text; }
 
@@ -44,10 +46,11 @@ class GrpcTransport final : public Transport {
   class Call;
 
   std::shared_ptr<Connection> connection() const;
-  absl::Status upload_chunks(Connection& connection, v1::UploadChunk chunk, absl::Span<const char> bytes);
+  absl::Status upload_chunks(Connection& connection, v1::UploadChunk chunk, absl::Span<const char> bytes,
+                             TransferProgress* progress);
   absl::Status upload_shared(Connection& connection, v1::UploadChunk first, absl::Span<const char> bytes);
-  absl::Status download_chunks(Connection& connection, const v1::DownloadRequest& request, absl::Span<char> into,
-                               v1::Error* error);
+  absl::Status download_chunks(Connection& connection, v1::DownloadRequest request, absl::Span<char> into,
+                               TransferProgress* progress, v1::Error* error);
   absl::Status download_shared(Connection& connection, const v1::DownloadRequest& request, absl::Span<char> into,
                                v1::Error* error);
 

@@ -73,7 +73,8 @@ class Link {
   uint64_t flush();
   // Waits until everything up to now has been executed.
   void synchronize();
-  // As Transport's. Sent again after a broken connection; a poisoned tensor is RemoteError.
+  // As Transport's. They survive broken connections for as long as the link does, and go on where they broke off; after
+  // half a minute without progress they throw Error(kConnection). A poisoned tensor is RemoteError.
   void upload(uint64_t transfer, Device device, absl::Span<const char> bytes);
   void download(uint64_t handle, absl::Span<char> into);
   // The error `failure` stands for, as callers see it.
@@ -120,8 +121,17 @@ class Link {
   bool sender_step(Lock& lock);
   void sender_sleep(Lock& lock);
   void watch_download(int by);
-  // After a transfer's failure: returns where it is worth trying again, throws where not.
-  void recover_transfer(const absl::Status& status, int attempt);
+  // Of one transfer, in its caller's hands: what it is, and when its calls last came further.
+  struct Attempts {
+    const char* name;  // "upload"
+    size_t bytes;
+    TransferProgress progress;
+    std::chrono::steady_clock::time_point moved = std::chrono::steady_clock::now();
+    uint64_t moved_to = 0;
+    int in_vain = 0;  // calls since then
+  };
+  // After a call's failure: returns where it is worth trying again, throws where not.
+  void recover_transfer(const absl::Status& status, Attempts* attempts);
 
   const int forks_;  // of this process, and its ancestors, when the link was made
   std::unique_ptr<Transport> transport_;

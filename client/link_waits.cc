@@ -67,10 +67,26 @@ std::vector<v1::ReadResult> Link::read(absl::Span<const uint64_t> handles, bool 
 
 // ---- Bulk bytes
 
-void Link::recover_transfer(const absl::Status& status, int attempt) {
-  constexpr int kAttempts = 5;
+void Link::recover_transfer(const absl::Status& status, Attempts* attempts) {
+  using Clock = std::chrono::steady_clock;
+  // Of a transfer that never comes further, while the link itself stands.
+  constexpr auto kPatience = std::chrono::seconds(30);
+  constexpr int kMostPause = 10;  // times kPause
+  constexpr auto kPause = std::chrono::milliseconds(5);
   if (status.code() == absl::StatusCode::kResourceExhausted) {
     fail(ErrorKind::kOutOfMemory, "[transfer] ", status.message());
+  }
+  if (absl::IsAborted(
+          status)) {  // there is room when other transfers end, which may take instructions that are queued here
+    flush();
+    attempts->moved = Clock::now();
+    std::this_thread::sleep_for(kPause * std::min(++attempts->in_vain, kMostPause));
+    return;
+  }
+  ++attempts->progress.failures;
+  if (attempts->progress.bytes != std::exchange(attempts->moved_to, attempts->progress.bytes)) {
+    attempts->moved = Clock::now();
+    attempts->in_vain = 0;
   }
   // ALREADY_EXISTS: the engine has not seen yet that the call before this one broke.
   bool again = absl::IsUnavailable(status) || absl::IsCancelled(status) || absl::IsInternal(status) ||
@@ -81,15 +97,19 @@ void Link::recover_transfer(const absl::Status& status, int attempt) {
     building_->count_bytes(1);
   }
   synchronize();
-  std::this_thread::sleep_for(std::chrono::milliseconds(5 * (attempt - 1)));
-  if (!again || attempt == kAttempts) fail(ErrorKind::kRuntime, "[transfer] failed: ", status.message());
+  if (!again) fail(ErrorKind::kRuntime, "[transfer] failed: ", status.message());
+  if (Clock::now() - attempts->moved >= kPatience) {
+    fail(ErrorKind::kConnection, "[transfer] ", attempts->name, " stopped at ", attempts->progress.bytes, " of ",
+         attempts->bytes, " bytes: no progress for ", kPatience.count(), " s, last failure: ", status.message());
+  }
+  std::this_thread::sleep_for(kPause * std::min(attempts->in_vain++, kMostPause));
 }
 
 void Link::upload(uint64_t transfer, Device device, absl::Span<const char> bytes) {
-  for (int attempt = 1;; ++attempt) {
-    absl::Status status = transport_->upload(transfer, device, bytes);
+  for (Attempts attempts{"upload", bytes.size(), {}};;) {
+    absl::Status status = transport_->upload(transfer, device, bytes, &attempts.progress);
     if (status.ok()) return;
-    recover_transfer(status, attempt);
+    recover_transfer(status, &attempts);
   }
 }
 
@@ -103,12 +123,12 @@ void Link::download(uint64_t handle, absl::Span<char> into) {
   uint64_t after = flush();
   watch_download(1);
   absl::Cleanup unwatch = [this] { watch_download(-1); };
-  for (int attempt = 1;; ++attempt) {
+  for (Attempts attempts{"download", into.size(), {}};;) {
     v1::Error error;
-    absl::Status status = transport_->download(handle, after, into, &error);
+    absl::Status status = transport_->download(handle, after, into, &attempts.progress, &error);
     if (!error.message().empty()) throw remote_error(error);
     if (status.ok()) return;
-    recover_transfer(status, attempt);
+    recover_transfer(status, &attempts);
   }
 }
 

@@ -51,11 +51,11 @@ class Events {
   bool ok_[kFinished + 1] = {};
 };
 
-absl::Status outcome(const grpc::Status& status, const absl::Status& moved) {
+absl::Status outcome(const grpc::ClientContext& context, const grpc::Status& status, const absl::Status& moved) {
   if (status.ok()) return moved;
   // What the lane saw of a call that we cancelled is the better account.
   if (status.error_code() == grpc::StatusCode::CANCELLED && absl::IsDataLoss(moved)) return moved;
-  return to_status(status);
+  return to_status(status, context);
 }
 
 }  // namespace
@@ -78,12 +78,12 @@ absl::Status GrpcTransport::upload_shared(Connection& connection, v1::UploadChun
       if (moved.ok() && status.ok() && reply.bytes() != bytes.size()) {
         return absl::DataLossError(absl::StrCat("the engine took ", reply.bytes(), " of ", bytes.size(), " bytes"));
       }
-      return outcome(status, moved);
+      return outcome(call.context, status, moved);
     }
   }
   writer->Finish(&status, Events::tag(Events::kFinished));
   events.wait(Events::kFinished);
-  return outcome(status, moved);
+  return outcome(call.context, status, moved);
 }
 
 absl::Status GrpcTransport::download_shared(Connection& connection, const v1::DownloadRequest& request,
@@ -108,7 +108,7 @@ absl::Status GrpcTransport::download_shared(Connection& connection, const v1::Do
     if (!moved.ok()) call.context.TryCancel();
   }
   events.wait(Events::kFinished);
-  return outcome(status, moved);
+  return outcome(call.context, status, moved);
 }
 
 }  // namespace tt::client

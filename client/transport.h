@@ -15,6 +15,13 @@
 
 namespace tt::client {
 
+// How far a transfer has come, for a call that continues one that broke off. Its caller keeps it from call to call.
+struct TransferProgress {
+  int failures = 0;    // calls that broke off
+  uint64_t bytes = 0;  // that the receiver is known to have
+  uint64_t state = 0;  // of a download: the engine's name for the tensor's bytes, of which those are the first
+};
+
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -25,11 +32,15 @@ class Transport {
   virtual absl::Status send(const v1::Frame& frame) = 0;
   // Blocks for the next reply. One thread at a time; may run beside send.
   virtual absl::Status receive(v1::Reply* reply) = 0;
-  // The bytes of `transfer`, for a tensor on `device`; returns when the engine has them all.
-  virtual absl::Status upload(uint64_t transfer, Device device, absl::Span<const char> bytes) = 0;
+  // The bytes of `transfer`, for a tensor on `device`; returns when the engine has them all. Fails with ABORTED where
+  // the engine has no room for the transfer now, with RESOURCE_EXHAUSTED where its memory has none. After a failure it
+  // is called again with the same `progress`.
+  virtual absl::Status upload(uint64_t transfer, Device device, absl::Span<const char> bytes,
+                              TransferProgress* progress) = 0;
   // Waits for `after` to have been executed; fills `into`, which has room for exactly the
-  // tensor's bytes. A poisoned tensor is not a Status: it is in `error`.
-  virtual absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, v1::Error* error) = 0;
+  // tensor's bytes. A poisoned tensor is not a Status: it is in `error`. Fails and goes on as upload does.
+  virtual absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, TransferProgress* progress,
+                                v1::Error* error) = 0;
   // Ends everything; blocked calls return. Idempotent, from any thread.
   virtual void shutdown() = 0;
   // What it reaches, for messages: "localhost:7070".

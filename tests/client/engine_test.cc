@@ -225,6 +225,86 @@ TEST(Engine, ALinkThatBreaksAgainAndAgainCostsNothing) {
   EXPECT_GE(relay.connections(), 3);
 }
 
+// A large upload and a large download on a link that is cut every 50 to 100 ms, for longer than either takes.
+TEST(Engine, LargeTransfersSurviveALinkThatIsCutAgainAndAgain) {
+  Daemon daemon;
+  std::string path = daemon.socket() + ".relay";
+  Relay relay(path, daemon.socket());
+  Ref<Session> session = connect({.address = "unix:" + path, .token = daemon.token(), .shared_memory = false});
+  std::jthread cutter([&](std::stop_token done) {
+    for (int i = 0; !done.stop_requested(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50 + i * 17 % 50));
+      relay.cut();
+    }
+  });
+  constexpr size_t kBytes = size_t{128} << 20;
+  std::string sent(kBytes, '\0'), got(kBytes, 'x');
+  for (size_t i = 0; i < kBytes; ++i) sent[i] = static_cast<char>(i * 131 + i / 65536);
+  for (int round = 0; round < 2; ++round) {
+    sent[17] = static_cast<char>(round);
+    Tensor tensor = session->upload(sent, DType::kUInt8, {static_cast<int64_t>(kBytes)}, Device());
+    session->read_into(tensor, absl::MakeSpan(got));
+    EXPECT_TRUE(got == sent);
+  }
+  EXPECT_GE(relay.connections(), 3);
+}
+
+void expect_connection_error_when_the_link_ends(const std::function<void(Session&)>& transfer) {
+  Daemon daemon;
+  std::string path = daemon.socket() + ".relay";
+  Relay relay(path, daemon.socket());
+  Ref<Session> session = connect({.address = "unix:" + path, .token = daemon.token(), .shared_memory = false});
+  Clock::time_point ended;
+  std::thread ends([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    relay.end();
+    ended = Clock::now();
+  });
+  try {
+    for (;;) transfer(*session);
+  } catch (const Error& e) {
+    ends.join();
+    EXPECT_LT(Clock::now() - ended, std::chrono::seconds(10));
+    EXPECT_EQ(e.kind(), ErrorKind::kConnection) << e.message();
+  }
+}
+
+TEST(Engine, AnUploadOnALinkThatEndsIsAConnectionError) {
+  std::string bytes(64 << 20, 'x');
+  expect_connection_error_when_the_link_ends(
+      [&](Session& session) { session.upload(bytes, DType::kUInt8, {64 << 20}, Device()); });
+}
+
+TEST(Engine, ADownloadOnALinkThatEndsIsAConnectionError) {
+  Tensor tensor;
+  expect_connection_error_when_the_link_ends([&](Session& session) {
+    if (!tensor) tensor = full(session, {16 << 20}, 1);
+    session.read(tensor);
+  });
+}
+
+// Far more at once than a session may have under way, and than may wait to be taken.
+TEST(Engine, MoreTransfersThanThereIsRoomForWaitForEachOther) {
+  Daemon daemon;
+  Ref<Session> session = connect_to(daemon, /*shared_memory=*/false);
+  Tensor slow = full(*session, {1 << 24}, 1);
+  std::string sent(100'000, 'y');
+  std::vector<Tensor> tensors;
+  for (int i = 0; i < 300; ++i) {
+    if (i % 10 == 0) slow = add(*session, slow, Arg(1.0));  // so that the engine is behind
+    tensors.push_back(session->upload(sent, DType::kUInt8, {100'000}, Device()));
+  }
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 100; ++t) {
+    threads.emplace_back([&, t] {
+      for (size_t i = static_cast<size_t>(t); i < tensors.size(); i += 100) {
+        EXPECT_TRUE(session->read(tensors[i]).bytes == sent);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 // What callers see of an engine that is killed while `busy` runs on its session.
 void expect_one_clear_error(const std::function<void(Session&)>& busy) {
   Daemon daemon;

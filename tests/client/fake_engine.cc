@@ -109,16 +109,26 @@ absl::Status FakeTransport::receive(v1::Reply* reply) {
   return absl::OkStatus();
 }
 
-absl::Status FakeTransport::upload(uint64_t transfer, Device, absl::Span<const char> bytes) {
-  std::lock_guard lock(engine_->mutex);
+absl::Status FakeTransport::next_transfer() {
+  ++engine_->transfer_calls;
   if (engine_->dead) return absl::UnavailableError("connection refused");
+  if (engine_->transfer_failures.empty()) return absl::OkStatus();
+  absl::Status failure = engine_->transfer_failures.front();
+  engine_->transfer_failures.pop_front();
+  return failure;
+}
+
+absl::Status FakeTransport::upload(uint64_t transfer, Device, absl::Span<const char> bytes, TransferProgress*) {
+  std::lock_guard lock(engine_->mutex);
+  if (absl::Status failure = next_transfer(); !failure.ok()) return failure;
   uploads_[transfer].assign(bytes.begin(), bytes.end());
   return absl::OkStatus();
 }
 
-absl::Status FakeTransport::download(uint64_t handle, uint64_t, absl::Span<char> into, v1::Error* error) {
+absl::Status FakeTransport::download(uint64_t handle, uint64_t, absl::Span<char> into, TransferProgress*,
+                                     v1::Error* error) {
   std::lock_guard lock(engine_->mutex);
-  if (engine_->dead) return absl::UnavailableError("connection refused");
+  if (absl::Status failure = next_transfer(); !failure.ok()) return failure;
   if (auto it = engine_->poison.find(handle); it != engine_->poison.end()) *error = it->second;
   std::fill(into.begin(), into.end(), static_cast<char>(handle));
   return absl::OkStatus();

@@ -42,9 +42,11 @@ class FakeEngine {
   std::vector<Break> breaks;               // consumed from the front
   uint64_t last_sequence = 0;
   bool closed = false;
-  bool dead = false;       // nobody listens any more
-  bool forgetful = false;  // Hello opens another session
-  bool paused = false;     // frames arrive but are not executed
+  bool dead = false;                           // nobody listens any more
+  bool forgetful = false;                      // Hello opens another session
+  bool paused = false;                         // frames arrive but are not executed
+  std::deque<absl::Status> transfer_failures;  // of the next transfers' calls, in order
+  int transfer_calls = 0;
   int hellos = 0;
   int most_in_flight = 0;  // frames that had arrived without a reply
 };
@@ -57,12 +59,15 @@ class FakeTransport final : public Transport {
   absl::Status open(const std::string& session_key) override;
   absl::Status send(const v1::Frame& frame) override;
   absl::Status receive(v1::Reply* reply) override;
-  absl::Status upload(uint64_t transfer, Device device, absl::Span<const char> bytes) override;
-  absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, v1::Error* error) override;
+  absl::Status upload(uint64_t transfer, Device device, absl::Span<const char> bytes,
+                      TransferProgress* progress) override;
+  absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, TransferProgress* progress,
+                        v1::Error* error) override;
   void shutdown() override;
   std::string address() const override { return "the fake"; }
 
  private:
+  absl::Status next_transfer();
   bool breaks_at(Break::Kind kind, int count);
   void break_stream();
   void run_arrived();

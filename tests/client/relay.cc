@@ -28,9 +28,7 @@ Relay::Relay(std::string from, std::string to) : from_(std::move(from)), to_(std
 }
 
 Relay::~Relay() {
-  ::shutdown(listener_, SHUT_RDWR);
-  accepting_.join();
-  cut();
+  end();
   for (std::thread& thread : threads_) thread.join();
   for (int s : sockets_) close(s);
   close(listener_);
@@ -40,6 +38,12 @@ Relay::~Relay() {
 void Relay::cut() {
   std::lock_guard lock(mutex_);
   for (int s : sockets_) ::shutdown(s, SHUT_RDWR);
+}
+
+void Relay::end() {
+  ::shutdown(listener_, SHUT_RDWR);
+  if (accepting_.joinable()) accepting_.join();
+  cut();
 }
 
 void Relay::accept_all() {

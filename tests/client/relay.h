@@ -16,6 +16,8 @@ class Relay {
   ~Relay();
   // Breaks every connection there is; new ones are accepted.
   void cut();
+  // Likewise, and accepts no more.
+  void end();
   int connections() const { return connections_; }
 
  private:

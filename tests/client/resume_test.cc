@@ -123,6 +123,70 @@ TEST_F(ResumeTest, AnEngineThatForgotTheSessionIsGone) {
   EXPECT_THROW(session->read(a), Error);
 }
 
+class TransferRetryTest : public ResumeTest {
+ protected:
+  static constexpr int64_t kBytes = 1 << 20;  // not inline
+  Tensor upload() { return session->upload(std::string(kBytes, 'x'), DType::kUInt8, {kBytes}, Device()); }
+};
+
+TEST_F(TransferRetryTest, FailuresOfTheLinkAreTriedAgainWhileTheLinkStands) {
+  for (int i = 0; i < 12; ++i) {
+    engine->transfer_failures.push_back(absl::UnavailableError("Connection reset by peer"));
+    engine->transfer_failures.push_back(absl::CancelledError("CANCELLED"));
+    engine->transfer_failures.push_back(absl::AlreadyExistsError("under way"));
+  }
+  connect();
+  Tensor tensor = upload();
+  EXPECT_EQ(engine->transfer_calls, 37);
+  for (int i = 0; i < 12; ++i) engine->transfer_failures.push_back(absl::UnavailableError("Socket closed"));
+  EXPECT_EQ(session->read(tensor).bytes.size(), static_cast<size_t>(kBytes));
+  EXPECT_EQ(engine->transfer_calls, 50);
+}
+
+TEST_F(TransferRetryTest, ATransferWithoutRoomWaits) {
+  for (int i = 0; i < 20; ++i) engine->transfer_failures.push_back(absl::AbortedError("64 uploads are under way"));
+  connect();
+  Tensor before = make();  // its frame is sent meanwhile: what is under way may wait for it
+  upload();
+  EXPECT_EQ(engine->transfer_calls, 21);
+  EXPECT_GE(engine->executed.size(), 1u);
+}
+
+TEST_F(TransferRetryTest, WhatNoAttemptChangesIsAnErrorAtOnce) {
+  connect();
+  for (auto [code, kind] : {std::pair(absl::StatusCode::kResourceExhausted, ErrorKind::kOutOfMemory),
+                            std::pair(absl::StatusCode::kInvalidArgument, ErrorKind::kRuntime),
+                            std::pair(absl::StatusCode::kDataLoss, ErrorKind::kRuntime)}) {
+    engine->transfer_calls = 0;
+    engine->transfer_failures = {absl::Status(code, "no")};
+    try {
+      upload();
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), kind);
+    }
+    EXPECT_EQ(engine->transfer_calls, 1);
+  }
+}
+
+TEST_F(TransferRetryTest, ALinkThatEndsMeanwhileIsAConnectionError) {
+  connect();
+  for (int i = 0; i < 1000; ++i) engine->transfer_failures.push_back(absl::UnavailableError("Socket closed"));
+  std::thread killer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::lock_guard lock(engine->mutex);
+    engine->dead = true;
+    engine->changed.notify_all();
+  });
+  try {
+    upload();
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kConnection);
+  }
+  killer.join();
+}
+
 TEST_F(ResumeTest, NobodyThereAtAll) {
   engine->dead = true;
   try {

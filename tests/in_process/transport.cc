@@ -30,11 +30,13 @@ absl::Status InProcessTransport::receive(v1::Reply* reply) {
   return absl::OkStatus();
 }
 
-absl::Status InProcessTransport::upload(uint64_t transfer, Device device, absl::Span<const char> bytes) {
+absl::Status InProcessTransport::upload(uint64_t transfer, Device device, absl::Span<const char> bytes,
+                                        client::TransferProgress*) {
   return engine_->upload(key_, transfer, device, bytes);
 }
 
-absl::Status InProcessTransport::download(uint64_t handle, uint64_t after, absl::Span<char> into, v1::Error* error) {
+absl::Status InProcessTransport::download(uint64_t handle, uint64_t after, absl::Span<char> into,
+                                          client::TransferProgress*, v1::Error* error) {
   return engine_->download(key_, handle, after, into, error);
 }
 

@@ -21,8 +21,10 @@ class InProcessTransport final : public client::Transport {
   absl::Status open(const std::string& session_key) override;
   absl::Status send(const v1::Frame& frame) override;
   absl::Status receive(v1::Reply* reply) override;
-  absl::Status upload(uint64_t transfer, Device device, absl::Span<const char> bytes) override;
-  absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, v1::Error* error) override;
+  absl::Status upload(uint64_t transfer, Device device, absl::Span<const char> bytes,
+                      client::TransferProgress* progress) override;
+  absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, client::TransferProgress* progress,
+                        v1::Error* error) override;
   void shutdown() override;
 
  private:
