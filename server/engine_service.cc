@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/arena.h"
 #include "server/convert.h"
-#include "spdlog/spdlog.h"
+#include "server/log.h"
+#include "server/unary.h"
 
 namespace tt::server {
 namespace {
@@ -50,9 +52,13 @@ absl::StatusOr<Device> device_of(const v1::UploadChunk& chunk) try {
   return to_status(error);
 }
 
+// The methods' places in the service's declaration, by which gRPC's service knows them.
+constexpr int kHello = 0, kDownload = 3, kCancel = 4;
+
 grpc::Status session_ended() { return grpc::Status(grpc::StatusCode::NOT_FOUND, "the session has ended"); }
 
-grpc::Status send_chunks(ByteSource& bytes, v1::DownloadChunk* chunk, grpc::ServerWriter<v1::DownloadChunk>* writer) {
+grpc::Status send_chunks(ByteSource& bytes, v1::DownloadChunk* chunk,
+                         grpc::internal::WriterInterface<v1::DownloadChunk>* writer) {
   do {
     std::string* data = chunk->mutable_data();
     data->resize(std::min(bytes.left(), kStreamChunkBytes));
@@ -82,19 +88,42 @@ grpc::Status to_grpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
 }
 
-std::shared_ptr<Session> EngineService::session_of(const grpc::ServerContext& context, grpc::Status* status) const {
+EngineService::EngineService(const Auth& auth, Sessions& sessions, Gate& gate)
+    : auth_(auth), sessions_(sessions), gate_(gate) {
+  using grpc::ServerContext;
+  auto has_token = [this](const ServerContext& context) { return auth_.check(metadata(context, "authorization")); };
+  MarkMethodStreamed(kHello, unary_handler<v1::HelloRequest, v1::HelloReply>(
+                                 gate_, Gate::Kind::kHello, has_token,
+                                 [this](ServerContext* context, const v1::HelloRequest* request,
+                                        v1::HelloReply* reply) { return Hello(context, request, reply); }));
+  auto has_session = [this](const ServerContext& context) {
+    bool found = sessions_.find(metadata(context, "teletensor-session")) != nullptr;
+    return found ? absl::OkStatus() : absl::NotFoundError("the session has ended");
+  };
+  MarkMethodStreamed(kCancel, unary_handler<v1::CancelRequest, v1::CancelReply>(
+                                  gate_, Gate::Kind::kRequest, has_session,
+                                  [this](ServerContext* context, const v1::CancelRequest* request,
+                                         v1::CancelReply* reply) { return Cancel(context, request, reply); }));
+  using DownloadStream = grpc::ServerSplitStreamer<v1::DownloadRequest, v1::DownloadChunk>;
+  MarkMethodStreamed(kDownload, new grpc::internal::SplitServerStreamingHandler<v1::DownloadRequest, v1::DownloadChunk>(
+                                    [this](ServerContext* context, DownloadStream* stream) {
+                                      return serve_download(context, stream);
+                                    }));
+}
+
+std::shared_ptr<Session> EngineService::session_of(grpc::ServerContext& context, grpc::Status* status) const {
   std::shared_ptr<server::Session> session = sessions_.find(metadata(context, "teletensor-session"));
-  if (!session) *status = session_ended();
+  if (!session) *status = refuse(context, absl::NotFoundError("the session has ended"));
   return session;
 }
 
-grpc::Status EngineService::Hello(grpc::ServerContext* context, const v1::HelloRequest* request,
-                                  v1::HelloReply* reply) {
-  absl::Status status = auth_.check(metadata(*context, "authorization"));
-  if (!status.ok()) {
-    spdlog::warn("refused {}: {}", context->peer(), std::string(status.message()));
-    return to_grpc(status);
-  }
+absl::StatusOr<Gate::Slot> EngineService::admit(grpc::ServerContext& context, Gate::Kind kind,
+                                                const server::Session& session) {
+  gate_.authenticated(context.peer());
+  return gate_.admit(kind, absl::StrCat("session ", session.id()));
+}
+
+grpc::Status EngineService::Hello(grpc::ServerContext*, const v1::HelloRequest* request, v1::HelloReply* reply) {
   return to_grpc(sessions_.hello(*request, reply));
 }
 
@@ -103,6 +132,8 @@ grpc::Status EngineService::Session(grpc::ServerContext* context,
   grpc::Status status;
   auto session = session_of(*context, &status);
   if (!session) return status;
+  absl::StatusOr<Gate::Slot> slot = admit(*context, Gate::Kind::kStream, *session);
+  if (!slot.ok()) return refuse_and_log(*context, slot.status());
   uint64_t attachment = sessions_.attach(*session, [context] { context->TryCancel(); });
   if (attachment == 0) return session_ended();
   FrameBuffer buffer;
@@ -112,7 +143,8 @@ grpc::Status EngineService::Session(grpc::ServerContext* context,
     session->execute(*frame, &reply);
     bool sent = stream->Write(reply);
     if (reply.has_fault()) {
-      spdlog::warn("session {}: {}", session->id(), reply.fault().message());
+      static LogLimit limit;
+      limit.warn(absl::StrCat("session ", session->id(), ": ", reply.fault().message()));
       status = to_grpc(fault_status(reply.fault()));
     }
     if (session->over() || !sent) break;
@@ -131,8 +163,13 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
   grpc::Status status;
   auto session = session_of(*context, &status);
   if (!session) return status;
+  absl::StatusOr<Gate::Slot> slot = admit(*context, Gate::Kind::kTransfer, *session);
+  if (!slot.ok()) return refuse_and_log(*context, slot.status());
   v1::UploadChunk chunk;
-  if (!reader->Read(&chunk)) return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "an upload has a first chunk");
+  {
+    Gate::Deadline deadline(gate_, context->c_call(), Gate::kChunkPatience);
+    if (!reader->Read(&chunk)) return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "an upload has a first chunk");
+  }
   absl::StatusOr<Device> device = device_of(chunk);
   if (!device.ok()) return to_grpc(device.status());
   auto upload = session->begin_upload(chunk.transfer(), chunk.total_bytes(), *device);
@@ -151,8 +188,20 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
   return status;
 }
 
-grpc::Status EngineService::Download(grpc::ServerContext* context, const v1::DownloadRequest* request,
-                                     grpc::ServerWriter<v1::DownloadChunk>* writer) {
+grpc::Status EngineService::serve_download(grpc::ServerContext* context,
+                                           grpc::ServerSplitStreamer<v1::DownloadRequest, v1::DownloadChunk>* stream) {
+  grpc::Status status;
+  auto session = session_of(*context, &status);
+  if (!session) return status;
+  absl::StatusOr<Gate::Slot> slot = admit(*context, Gate::Kind::kTransfer, *session);
+  if (!slot.ok()) return refuse_and_log(*context, slot.status());
+  v1::DownloadRequest request;
+  absl::Status read = read_request(gate_, *context, stream, &request);
+  return read.ok() ? answer_download(context, &request, stream) : refuse(*context, read);
+}
+
+grpc::Status EngineService::answer_download(grpc::ServerContext* context, const v1::DownloadRequest* request,
+                                            DownloadWriter* writer) {
   grpc::Status status;
   auto session = session_of(*context, &status);
   if (!session) return status;

@@ -10,6 +10,7 @@
 #include "engine/devices.h"
 #include "engine/rules/op.h"
 #include "server/convert.h"
+#include "server/log.h"
 #include "server/version.h"
 #include "spdlog/spdlog.h"
 
@@ -49,6 +50,12 @@ void describe_engine(const Limits& limits, v1::HelloReply* reply) {
 
 // What a client calls itself, fit for a log and a terminal.
 std::string printable(absl::string_view name) { return absl::CHexEscape(name.substr(0, 128)); }
+
+// Sessions come and go as often as clients like.
+LogLimit& log_sessions() {
+  static LogLimit limit(200, std::chrono::milliseconds(100));
+  return limit;
+}
 
 }  // namespace
 
@@ -99,7 +106,7 @@ absl::Status Sessions::open(const v1::HelloRequest& request, std::shared_ptr<Ses
   Entry& entry = entries_[key];
   entry.session = *session;
   start_lease(entry);
-  spdlog::info("session {} opened by {}", (*session)->id(), (*session)->client());
+  log_sessions().info(absl::StrCat("session ", (*session)->id(), " opened by ", (*session)->client()));
   return absl::OkStatus();
 }
 
@@ -119,7 +126,28 @@ void Sessions::end(const Session& session) {
     entries_.erase(found);
   }
   ended->close();
-  spdlog::info("session {} ended", ended->id());
+  log_sessions().info(absl::StrCat("session ", ended->id(), " ended"));
+}
+
+bool Sessions::end(uint64_t id) {
+  std::shared_ptr<Session> session;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [key, entry] : entries_) {
+      if (entry.session->id() == id) session = entry.session;
+    }
+  }
+  if (!session) return false;
+  session->close();
+  {
+    std::lock_guard lock(mutex_);
+    auto found = entries_.find(session->key());
+    if (found == entries_.end()) return true;          // its client, or its lease, was as quick
+    if (found->second.cancel) found->second.cancel();  // under the lock, as in attach
+    entries_.erase(found);
+  }
+  log_sessions().info(absl::StrCat("session ", id, " was ended by an administrator"));
+  return true;
 }
 
 uint64_t Sessions::attach(const Session& session, std::function<void()> cancel) {
@@ -203,7 +231,7 @@ void Sessions::run_leases() {
     lock.unlock();
     for (auto& session : expired) {
       session->close();
-      spdlog::info("session {} was left by its client; its memory is free again", session->id());
+      log_sessions().info(absl::StrCat("session ", session->id(), " was left by its client; its memory is free again"));
     }
     expired.clear();
     lock.lock();

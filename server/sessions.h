@@ -44,6 +44,8 @@ class Sessions {
   std::shared_ptr<Session> find(absl::string_view key) const;
   // Frees a session at once.
   void end(const Session& session);
+  // The same, and cancels the session's stream. False where no session has that id.
+  bool end(uint64_t id);
 
   // A stream carries the session from now on; the one before is told to end by its `cancel`. The number names the
   // attachment; 0 where the session has ended.
