@@ -81,11 +81,11 @@ absl::StatusOr<Gate::Slot> Gate::admit(Kind kind, std::string holder) {
   // A unix socket's peers are known only as such; its folder keeps strangers away.
   const int of_holder = holder == "unix" ? limit.all : limit.of_holder;
   if (count.all >= limit.all) {
-    return absl::ResourceExhaustedError(absl::StrCat("the engine has ", limit.all, " ", limit.what, " under way"));
+    return absl::UnavailableError(absl::StrCat("the engine has ", limit.all, " ", limit.what, " under way"));
   }
   int& held = count.by_holder[holder];
   if (held >= of_holder) {
-    return absl::ResourceExhaustedError(absl::StrCat(holder, " has ", held, " ", limit.what, " under way already"));
+    return absl::UnavailableError(absl::StrCat(holder, " has ", held, " ", limit.what, " under way already"));
   }
   ++held;
   ++count.all;

@@ -70,8 +70,8 @@ class Gate {
   explicit Gate(std::function<void(const std::string& peer)> authenticated = nullptr);
   ~Gate();
 
-  // `holder`: whom the quota's part for one holder counts for: an address, or a session. RESOURCE_EXHAUSTED where
-  // either the holder or all together have too many calls of this kind.
+  // `holder`: whom the quota's part for one holder counts for: an address, or a session. UNAVAILABLE, after which clients
+  // try again, where either the holder or all together have too many calls of this kind.
   absl::StatusOr<Slot> admit(Kind kind, std::string holder);
   // The same for the caller's address, whose connection counts as authenticated from now on.
   absl::StatusOr<Slot> admit(Kind kind, const grpc::ServerContextBase& context);

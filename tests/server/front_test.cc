@@ -216,11 +216,10 @@ TEST(FrontTest, UnfinishedMessagesWithATokenAreFewAndHaveADeadline) {
   }
 }
 
-// gRPC reads a message to its end before it looks at its size; what all of them hold at a time has a limit.
+// gRPC reads a message to its end before it looks at its size; what all messages hold at a time has a limit.
 TEST(FrontTest, AMessageWithoutEndIsBrokenOff) {
   Daemon daemon(kWithPort);
-  Client victim(daemon), hostile(daemon);
-  ASSERT_TRUE(victim.works());
+  Client hostile(daemon);
   const uint64_t before = daemon.resident_bytes();
   uint64_t most = before;
   Http2Peer peer = Http2Peer::to_port(daemon.port());
@@ -228,20 +227,14 @@ TEST(FrontTest, AMessageWithoutEndIsBrokenOff) {
       peer.call("/teletensor.v1.Engine/Session", {{"teletensor-session", hostile.hello().session_key()}});
   peer.send(call, message_prefix(0xf0000000));
   const std::string megabyte(kMiB, 'x');
-  uint64_t total = 0;
-  size_t sent = 0;
   auto deadline = steady_clock::now() + seconds(60);
-  for (; peer.is_open(call) && steady_clock::now() < deadline;) {
-    sent = peer.send(call, megabyte, sent);
-    if (sent == megabyte.size()) {
-      sent = 0;
-      ++total;
-      if (total % 64 == 0) std::printf("%ju MiB sent, resident %ju MiB\n", total, daemon.resident_bytes() / kMiB);
-    }
-    if (!peer.read(sent == 0 ? 0 : 20)) break;
+  for (size_t sent = 0; peer.is_open(call) && steady_clock::now() < deadline;) {
+    sent = peer.send(call, megabyte, sent % kMiB);
+    if (!peer.read(sent == kMiB ? 0 : 20)) break;
     most = std::max(most, daemon.resident_bytes());
   }
-  std::printf("ended after %ju MiB, most %ju, victim %d\n", total, most / kMiB, victim.works());
+  EXPECT_LT(steady_clock::now(), deadline);
+  EXPECT_LT(most, before + 1300 * kMiB);
   expect_service(daemon);
 }
 

@@ -42,7 +42,7 @@ TEST(GateTest, AHolderHasItsPartOfAQuotaAndAllHaveTheWhole) {
     if (holder == 3) break;
     EXPECT_THAT(std::string(gate.admit(Kind::kHello, address).status().message()), HasSubstr(address));
   }
-  EXPECT_EQ(gate.admit(Kind::kHello, "10.0.0.9").status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(gate.admit(Kind::kHello, "10.0.0.9").status().code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(gate.admit(Kind::kAdmin, "10.0.0.9").ok());
   slots.pop_back();
   EXPECT_TRUE(gate.admit(Kind::kHello, "10.0.0.9").ok());
