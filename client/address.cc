@@ -15,7 +15,19 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
+std::string first_word(const std::string& file) {
+  std::string word;
+  std::ifstream(file) >> word;
+  return word;
+}
+
 }  // namespace
+
+bool is_local(const Address& address) {
+  std::string_view text = address.text;
+  return text.starts_with("unix:") || text.starts_with("127.") || text.starts_with("localhost:") ||
+         text.starts_with("[::1]:");
+}
 
 Address parse_address(std::string_view text) {
   if (text.starts_with("unix:")) {
@@ -46,9 +58,17 @@ std::string find_token(const std::string& given) {
   if (!given.empty()) return given;
   std::string token = environment("TELETENSOR_TOKEN");
   if (!token.empty()) return token;
-  std::ifstream file(token_file());
-  file >> token;
-  return token;
+  return first_word(token_file());
+}
+
+// The file of this user's own engine is for that engine: another host is not sent its token unasked.
+std::string find_admin_token(const std::string& given, const Address& address) {
+  if (!given.empty()) return given;
+  if (std::string token = environment("TELETENSOR_ADMIN_TOKEN"); !token.empty()) return token;
+  if (std::string named = environment("TELETENSOR_ADMIN_TOKEN_FILE"); !named.empty()) return first_word(named);
+  if (!is_local(address)) return "";
+  std::string file = token_file();
+  return first_word(file.substr(0, file.rfind('/') + 1) + "admin-token");
 }
 
 }  // namespace tt::client

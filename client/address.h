@@ -13,11 +13,17 @@ struct Address {
   std::string target;  // as gRPC takes it
 };
 
+// Whether the address can only be reached from this host.
+bool is_local(const Address& address);
+
 // "host", "host:port", "[v6]:port", "unix:PATH". Throws Error (ValueError) on anything else.
 Address parse_address(std::string_view text);
 
 // The first there is of: `given`, TELETENSOR_TOKEN, what token_file() holds. Empty where there is none.
 std::string find_token(const std::string& given);
+// The first there is of: `given`, TELETENSOR_ADMIN_TOKEN, what the file TELETENSOR_ADMIN_TOKEN_FILE holds, and, for an
+// engine on this host alone, what admin-token beside token_file() holds. Empty where there is none.
+std::string find_admin_token(const std::string& given, const Address& address);
 // Where this user's engine keeps its token: TELETENSOR_TOKEN_FILE, else teletensor/token in the user's configuration.
 std::string token_file();
 

@@ -6,10 +6,12 @@
 #include <fstream>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "engine/devices.h"
 #include "engine/rules/error.h"
 #include "server/convert.h"
 #include "server/engine_service.h"
+#include "server/unary.h"
 #include "server/version.h"
 
 namespace tt::server {
@@ -52,14 +54,37 @@ void describe(const AllocatorStats& stats, v1::MemoryStats* wire) {
   describe(stats.large, wire->mutable_large());
 }
 
+// What a session's figures tell about its program: for administrators alone.
+void hide_program(v1::SessionStatus* session) {
+  session->clear_client();
+  session->clear_replay_refusal();
+}
+
 }  // namespace
 
-grpc::Status AdminService::check(const grpc::ServerContext& context) const {
-  return to_grpc(auth_.check(metadata(context, "authorization")));
+template <typename Request, typename Reply>
+grpc::internal::MethodHandler* AdminService::handler(Auth::Role role, Method<Request, Reply> method) {
+  auto check = [this, role](const grpc::ServerContext& context) {
+    absl::string_view authorization = metadata(context, "authorization");
+    return role == Auth::Role::kAdmin ? auth_.check_admin(authorization) : auth_.check(authorization);
+  };
+  auto run = [this, method](grpc::ServerContext* context, const Request* request, Reply* reply) {
+    return (this->*method)(context, request, reply);
+  };
+  return unary_handler<Request, Reply>(gate_, Gate::Kind::kAdmin, check, run);
+}
+
+// In the order of the service's declaration.
+AdminService::AdminService(const Auth& auth, Sessions& sessions, Gate& gate, std::function<void()> exit)
+    : auth_(auth), sessions_(sessions), gate_(gate), exit_(std::move(exit)) {
+  MarkMethodStreamed(0, handler(Auth::Role::kUser, &AdminService::Status));
+  MarkMethodStreamed(1, handler(Auth::Role::kAdmin, &AdminService::EmptyCache));
+  MarkMethodStreamed(2, handler(Auth::Role::kAdmin, &AdminService::Snapshot));
+  MarkMethodStreamed(3, handler(Auth::Role::kAdmin, &AdminService::Drain));
+  MarkMethodStreamed(4, handler(Auth::Role::kAdmin, &AdminService::EndSession));
 }
 
 grpc::Status AdminService::Status(grpc::ServerContext* context, const v1::StatusRequest*, v1::StatusReply* reply) {
-  if (grpc::Status status = check(*context); !status.ok()) return status;
   reply->set_engine_version(kVersion);
   reply->set_uptime_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
   reply->set_pid(getpid());
@@ -75,13 +100,15 @@ grpc::Status AdminService::Status(grpc::ServerContext* context, const v1::Status
       status->set_missing(std::move(library.missing));
     }
   }
-  for (v1::SessionStatus& session : sessions_.list()) *reply->add_sessions() = std::move(session);
+  const bool administers = auth_.check_admin(metadata(*context, "authorization")).ok();
+  for (v1::SessionStatus& session : sessions_.list()) {
+    if (!administers) hide_program(&session);
+    *reply->add_sessions() = std::move(session);
+  }
   return grpc::Status::OK;
 }
 
-grpc::Status AdminService::EmptyCache(grpc::ServerContext* context, const v1::EmptyCacheRequest*,
-                                      v1::EmptyCacheReply* reply) {
-  if (grpc::Status status = check(*context); !status.ok()) return status;
+grpc::Status AdminService::EmptyCache(grpc::ServerContext*, const v1::EmptyCacheRequest*, v1::EmptyCacheReply* reply) {
   uint64_t released = 0;
   for (const DeviceInfo& info : Devices::instance().list()) {
     Allocator& allocator = Devices::instance().allocator(info.device);
@@ -93,9 +120,8 @@ grpc::Status AdminService::EmptyCache(grpc::ServerContext* context, const v1::Em
   return grpc::Status::OK;
 }
 
-grpc::Status AdminService::Snapshot(grpc::ServerContext* context, const v1::SnapshotRequest* request,
+grpc::Status AdminService::Snapshot(grpc::ServerContext*, const v1::SnapshotRequest* request,
                                     v1::SnapshotReply* reply) {
-  if (grpc::Status status = check(*context); !status.ok()) return status;
   try {
     for (const BlockInfo& info : Devices::instance().allocator(decode_device(request->device())).snapshot()) {
       v1::SnapshotReply::Block* block = reply->add_blocks();
@@ -117,7 +143,6 @@ grpc::Status AdminService::Snapshot(grpc::ServerContext* context, const v1::Snap
 }
 
 grpc::Status AdminService::Drain(grpc::ServerContext* context, const v1::DrainRequest* request, v1::DrainReply*) {
-  if (grpc::Status status = check(*context); !status.ok()) return status;
   sessions_.stop();
   auto deadline = std::chrono::steady_clock::now() +
                   std::chrono::duration<double>(std::clamp(request->deadline_seconds(), 0.0, 86400.0));
@@ -126,6 +151,12 @@ grpc::Status AdminService::Drain(grpc::ServerContext* context, const v1::DrainRe
   }
   exit_();
   return grpc::Status::OK;
+}
+
+grpc::Status AdminService::EndSession(grpc::ServerContext*, const v1::EndSessionRequest* request,
+                                      v1::EndSessionReply*) {
+  if (sessions_.end(request->id())) return grpc::Status::OK;
+  return grpc::Status(grpc::StatusCode::NOT_FOUND, absl::StrCat("no session has the id ", request->id()));
 }
 
 }  // namespace tt::server

@@ -78,29 +78,49 @@ absl::StatusOr<std::string> read_token(int fd, const std::filesystem::path& file
   return token;
 }
 
-}  // namespace
-
-absl::StatusOr<Auth> Auth::from_file(const std::filesystem::path& file) {
+// Reads the token in `file`, having created it where there is none.
+absl::StatusOr<std::string> read_or_create(const std::filesystem::path& file) {
   for (bool created = false;; created = true) {
     Descriptor fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
-    if (fd.get() >= 0) {
-      absl::StatusOr<std::string> token = read_token(fd.get(), file);
-      if (!token.ok()) return token.status();
-      return Auth(*std::move(token));
-    }
+    if (fd.get() >= 0) return read_token(fd.get(), file);
     if (errno != ENOENT || created) return failed("read", file);
     if (absl::Status status = create(file); !status.ok()) return status;
   }
 }
 
-absl::Status Auth::check(absl::string_view authorization) const {
-  if (!required()) return absl::OkStatus();
-  if (!absl::ConsumePrefix(&authorization, "Bearer ")) {
-    return absl::UnauthenticatedError("this engine asks for a token: give the one from its token file");
+bool same(absl::string_view a, absl::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+}  // namespace
+
+absl::StatusOr<Auth> Auth::from_files(const std::filesystem::path& user, const std::filesystem::path& admin) {
+  absl::StatusOr<std::string> user_token = read_or_create(user);
+  if (!user_token.ok()) return user_token.status();
+  absl::StatusOr<std::string> admin_token = read_or_create(admin);
+  if (!admin_token.ok()) return admin_token.status();
+  if (*user_token == *admin_token) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(user.native(), " and ", admin.native(), " have the same token; remove one of them"));
   }
-  bool same =
-      authorization.size() == token_.size() && CRYPTO_memcmp(authorization.data(), token_.data(), token_.size()) == 0;
-  return same ? absl::OkStatus() : absl::UnauthenticatedError("the token is not this engine's");
+  return Auth(*std::move(user_token), *std::move(admin_token));
+}
+
+absl::StatusOr<Auth::Role> Auth::role(absl::string_view authorization) const {
+  if (!required()) return Role::kAdmin;
+  if (!absl::ConsumePrefix(&authorization, "Bearer ")) {
+    return absl::UnauthenticatedError("missing bearer token; pass the contents of the engine's token file");
+  }
+  const bool user = same(authorization, user_), admin = same(authorization, admin_);
+  if (!user && !admin) return absl::UnauthenticatedError("the token is not this engine's");
+  return admin ? Role::kAdmin : Role::kUser;
+}
+
+absl::Status Auth::check_admin(absl::string_view authorization) const {
+  absl::StatusOr<Role> found = role(authorization);
+  if (!found.ok()) return found.status();
+  if (*found == Role::kAdmin) return absl::OkStatus();
+  return absl::PermissionDeniedError("this call needs the engine's admin token, got its user token");
 }
 
 }  // namespace tt::server

@@ -3,8 +3,10 @@
 #include <memory>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "server/convert.h"
-#include "spdlog/spdlog.h"
+#include "server/log.h"
+#include "server/unary.h"
 
 namespace tt::server {
 namespace {
@@ -39,7 +41,10 @@ class Attachment {
   const uint64_t number_;
 };
 
-grpc::Status session_ended() { return grpc::Status(grpc::StatusCode::NOT_FOUND, "the session has ended"); }
+// The methods' places in the service's declaration, by which gRPC's service knows them.
+constexpr int kHello = 0, kSession = 1, kDownload = 3, kCancel = 4;
+
+absl::Status session_ended() { return absl::NotFoundError("the session has ended"); }
 
 }  // namespace
 
@@ -53,36 +58,57 @@ grpc::Status to_grpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
 }
 
-std::shared_ptr<Session> EngineService::session_of(const grpc::ServerContext& context, grpc::Status* status) const {
+EngineService::EngineService(const Auth& auth, Sessions& sessions, Gate& gate)
+    : auth_(auth), sessions_(sessions), gate_(gate) {
+  using grpc::ServerContext;
+  auto has_token = [this](const ServerContext& context) { return auth_.check(metadata(context, "authorization")); };
+  auto has_session = [this](const ServerContext& context) {
+    return sessions_.find(metadata(context, "teletensor-session")) ? absl::OkStatus() : session_ended();
+  };
+  // The service owns its handlers.
+  MarkMethodStreamed(kHello, unary_handler<v1::HelloRequest, v1::HelloReply>(
+                                 gate_, Gate::Kind::kHello, has_token,
+                                 [this](ServerContext* context, const v1::HelloRequest* request,
+                                        v1::HelloReply* reply) { return Hello(context, request, reply); }));
+  MarkMethodStreamed(kCancel, unary_handler<v1::CancelRequest, v1::CancelReply>(
+                                  gate_, Gate::Kind::kRequest, has_session,
+                                  [this](ServerContext* context, const v1::CancelRequest* request,
+                                         v1::CancelReply* reply) { return Cancel(context, request, reply); }));
+  MarkMethodStreamed(kDownload, new grpc::internal::SplitServerStreamingHandler<v1::DownloadRequest, v1::DownloadChunk>(
+                                    [this](ServerContext* context, DownloadStream* stream) {
+                                      return serve_download(context, stream);
+                                    }));
+  using Handler = grpc::internal::BidiStreamingHandler<EngineService, FrameBuffer, v1::Reply>;
+  auto converse = [](EngineService* service, ServerContext* context, FrameStream* stream) {
+    return service->converse(context, stream);
+  };
+  MarkMethodStreamed(kSession, new Handler(converse, this));
+}
+
+std::shared_ptr<Session> EngineService::session_of(grpc::ServerContext& context, grpc::Status* status) const {
   std::shared_ptr<server::Session> session = sessions_.find(metadata(context, "teletensor-session"));
-  if (!session) *status = session_ended();
+  if (!session) *status = refuse(context, session_ended());
   return session;
 }
 
-grpc::Status EngineService::Hello(grpc::ServerContext* context, const v1::HelloRequest* request,
-                                  v1::HelloReply* reply) {
-  absl::Status status = auth_.check(metadata(*context, "authorization"));
-  if (!status.ok()) {
-    spdlog::warn("refused {}: {}", context->peer(), std::string(status.message()));
-    return to_grpc(status);
-  }
-  return to_grpc(sessions_.hello(*request, reply));
+absl::StatusOr<Gate::Slot> EngineService::admit(grpc::ServerContext& context, Gate::Kind kind,
+                                                const server::Session& session) {
+  gate_.authenticated(context.peer());
+  return gate_.admit(kind, absl::StrCat("session ", session.id()));
 }
 
-EngineService::EngineService(const Auth& auth, Sessions& sessions) : auth_(auth), sessions_(sessions) {
-  using Handler = grpc::internal::BidiStreamingHandler<EngineService, FrameBuffer, v1::Reply>;
-  auto handler = [](EngineService* service, grpc::ServerContext* context, FrameStream* stream) {
-    return service->converse(context, stream);
-  };
-  MarkMethodStreamed(kSessionMethod, new Handler(handler, this));  // the service owns it
+grpc::Status EngineService::Hello(grpc::ServerContext*, const v1::HelloRequest* request, v1::HelloReply* reply) {
+  return to_grpc(sessions_.hello(*request, reply));
 }
 
 grpc::Status EngineService::converse(grpc::ServerContext* context, FrameStream* stream) {
   grpc::Status status;
   auto session = session_of(*context, &status);
   if (!session) return status;
+  absl::StatusOr<Gate::Slot> slot = admit(*context, Gate::Kind::kStream, *session);
+  if (!slot.ok()) return refuse_and_log(*context, slot.status());
   const Attachment attachment(sessions_, *session, context);
-  if (!attachment) return session_ended();
+  if (!attachment) return to_grpc(session_ended());
   FrameBuffer buffer(session->limits(), session->account());
   v1::Reply reply;
   while (stream->Read(&buffer)) {
@@ -96,7 +122,8 @@ grpc::Status EngineService::converse(grpc::ServerContext* context, FrameStream* 
     }
     bool sent = stream->Write(reply);
     if (reply.has_fault()) {
-      spdlog::warn("session {}: {}", session->id(), absl::Utf8SafeCHexEscape(reply.fault().message()));
+      static LogLimit limit;
+      limit.warn(absl::StrCat("session ", session->id(), ": ", absl::Utf8SafeCHexEscape(reply.fault().message())));
       status = to_grpc(fault_status(reply.fault()));
     }
     if (session->over() || !sent) break;

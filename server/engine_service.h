@@ -1,13 +1,14 @@
 // EngineService: teletensor.v1.Engine over gRPC; a thin shell over Sessions and Session.
 //
 // Synchronous: a stream's frames are executed on the stream's own thread, and not reading the stream is the
-// back-pressure.
+// back-pressure. Every call is admitted by its metadata alone, before anything of its body is read (unary.h).
 #pragma once
 
 #include <grpcpp/support/proto_buffer_reader.h>
 
 #include "server/auth.h"
 #include "server/frame_buffer.h"
+#include "server/gate.h"
 #include "server/sessions.h"
 #include "teletensor/v1/engine.grpc.pb.h"
 
@@ -29,27 +30,32 @@ namespace tt::server {
 
 class EngineService final : public v1::Engine::Service {
  public:
-  // Both outlive the service.
-  EngineService(const Auth& auth, Sessions& sessions);
+  // All outlive the service.
+  EngineService(const Auth& auth, Sessions& sessions, Gate& gate);
 
+  // Requires that the call's token has been checked.
   grpc::Status Hello(grpc::ServerContext* context, const v1::HelloRequest* request, v1::HelloReply* reply) override;
   grpc::Status Upload(grpc::ServerContext* context, grpc::ServerReader<v1::UploadChunk>* reader,
                       v1::UploadReply* reply) override;
-  grpc::Status Download(grpc::ServerContext* context, const v1::DownloadRequest* request,
-                        grpc::ServerWriter<v1::DownloadChunk>* writer) override;
   grpc::Status Cancel(grpc::ServerContext* context, const v1::CancelRequest* request, v1::CancelReply* reply) override;
 
  private:
   using FrameStream = grpc::ServerReaderWriter<v1::Reply, FrameBuffer>;
-  static constexpr int kSessionMethod = 1;  // by its place in engine.proto
+  using DownloadStream = grpc::ServerSplitStreamer<v1::DownloadRequest, v1::DownloadChunk>;
+  using DownloadWriter = grpc::internal::WriterInterface<v1::DownloadChunk>;
 
   // Engine.Session, whose frames are counted before they are parsed.
   grpc::Status converse(grpc::ServerContext* context, FrameStream* stream);
-  // Of the session that a call's metadata names; null, with `status` set, where there is none.
-  std::shared_ptr<server::Session> session_of(const grpc::ServerContext& context, grpc::Status* status) const;
+  grpc::Status serve_download(grpc::ServerContext* context, DownloadStream* stream);
+  grpc::Status answer_download(grpc::ServerContext* context, server::Session& session,
+                               const v1::DownloadRequest& request, DownloadWriter* writer);
+  absl::StatusOr<Gate::Slot> admit(grpc::ServerContext& context, Gate::Kind kind, const server::Session& session);
+  // Of the session that a call's metadata names; null, with `status` set and the call refused, where there is none.
+  std::shared_ptr<server::Session> session_of(grpc::ServerContext& context, grpc::Status* status) const;
 
   const Auth& auth_;
   Sessions& sessions_;
+  Gate& gate_;
 };
 
 // The metadata's value, or "".

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/convert.h"
 #include "server/engine_service.h"
+#include "server/unary.h"
 
 namespace tt::server {
 namespace {
@@ -20,7 +21,7 @@ absl::StatusOr<Device> device_of(const v1::UploadChunk& chunk) try {
 }
 
 // ABORTED is ours: the client waits and sends the call again. What is short is memory where that metadata is missing.
-grpc::Status refuse(grpc::ServerContext* context, const absl::Status& status) {
+grpc::Status refuse_transfer(grpc::ServerContext* context, const absl::Status& status) {
   if (!absl::IsAborted(status)) return to_grpc(status);
   context->AddTrailingMetadata("teletensor-retry", "1");
   return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, std::string(status.message()));
@@ -48,13 +49,13 @@ size_t chunk_bytes(const v1::DownloadRequest& request) {
   return std::clamp<uint64_t>(request.chunk_bytes(), kMinStreamChunkBytes, kStreamChunkBytes) / kItem * kItem;
 }
 
-bool write(Call& call, const v1::DownloadChunk& chunk, grpc::ServerWriter<v1::DownloadChunk>* writer) {
+bool write(Call& call, const v1::DownloadChunk& chunk, grpc::internal::WriterInterface<v1::DownloadChunk>* writer) {
   Call::ClientWait wait(call);
   return writer->Write(chunk);
 }
 
 grpc::Status send_chunks(Call& call, ByteSource& bytes, size_t size, v1::DownloadChunk* chunk,
-                         grpc::ServerWriter<v1::DownloadChunk>* writer) {
+                         grpc::internal::WriterInterface<v1::DownloadChunk>* writer) {
   do {
     std::string* data = chunk->mutable_data();
     data->resize(std::min(bytes.left(), size));
@@ -90,8 +91,10 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
   grpc::Status status;
   auto session = session_of(*context, &status);
   if (!session) return status;
+  absl::StatusOr<Gate::Slot> slot = admit(*context, Gate::Kind::kTransfer, *session);
+  if (!slot.ok()) return refuse_and_log(*context, slot.status());
   auto call = session->begin_call(Direction::kUpload, [context] { context->TryCancel(); });
-  if (!call.ok()) return refuse(context, call.status());
+  if (!call.ok()) return refuse_transfer(context, call.status());
   auto go_on = [&] { return !context->IsCancelled() && !session->over(); };
   if (!(*call)->acquire_buffers(go_on)) return grpc::Status::CANCELLED;
   v1::UploadChunk chunk;
@@ -101,7 +104,7 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
   absl::StatusOr<Device> device = device_of(chunk);
   if (!device.ok()) return to_grpc(device.status());
   auto upload = session->begin_upload(chunk.transfer(), chunk.total_bytes(), *device, chunk.resume());
-  if (!upload.ok()) return refuse(context, upload.status());
+  if (!upload.ok()) return refuse_transfer(context, upload.status());
   (*call)->carry(chunk.transfer());
   if (chunk.resume()) {
     context->AddInitialMetadata("teletensor-received", absl::StrCat((*upload)->received()));
@@ -125,20 +128,29 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
   return status;
 }
 
-grpc::Status EngineService::Download(grpc::ServerContext* context, const v1::DownloadRequest* request,
-                                     grpc::ServerWriter<v1::DownloadChunk>* writer) {
+grpc::Status EngineService::serve_download(grpc::ServerContext* context, DownloadStream* stream) {
   grpc::Status status;
   auto session = session_of(*context, &status);
   if (!session) return status;
-  auto call = session->begin_call(Direction::kDownload, [context] { context->TryCancel(); });
-  if (!call.ok()) return refuse(context, call.status());
-  auto go_on = [&] { return !context->IsCancelled() && !session->over(); };
-  const bool shared = request->through_shared_memory();
-  const size_t chunk_size = chunk_bytes(*request);
-  auto download = session->begin_download(request->handle(), request->after(), go_on,
-                                          {request->offset(), request->state(), shared ? UINT64_MAX : chunk_size});
+  absl::StatusOr<Gate::Slot> slot = admit(*context, Gate::Kind::kTransfer, *session);
+  if (!slot.ok()) return refuse_and_log(*context, slot.status());
+  v1::DownloadRequest request;
+  absl::Status read = read_request(gate_, *context, stream, &request);
+  return read.ok() ? answer_download(context, *session, request, stream) : refuse(*context, read);
+}
+
+grpc::Status EngineService::answer_download(grpc::ServerContext* context, server::Session& session,
+                                            const v1::DownloadRequest& request, DownloadWriter* writer) {
+  grpc::Status status;
+  auto call = session.begin_call(Direction::kDownload, [context] { context->TryCancel(); });
+  if (!call.ok()) return refuse_transfer(context, call.status());
+  auto go_on = [&] { return !context->IsCancelled() && !session.over(); };
+  const bool shared = request.through_shared_memory();
+  const size_t chunk_size = chunk_bytes(request);
+  auto download = session.begin_download(request.handle(), request.after(), go_on,
+                                          {request.offset(), request.state(), shared ? UINT64_MAX : chunk_size});
   if (!download.ok()) return to_grpc(download.status());
-  auto segment = shared ? session->segment() : nullptr;
+  auto segment = shared ? session.segment() : nullptr;
   if (shared && !segment) {
     return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the session shares no memory");
   }
@@ -166,7 +178,7 @@ grpc::Status EngineService::Download(grpc::ServerContext* context, const v1::Dow
     status = to_grpc(to_status(error));
   }
   download->bytes = nullptr;
-  session->finish_download();
+  session.finish_download();
   return status;
 }
 

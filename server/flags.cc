@@ -42,13 +42,25 @@ void add_options(CLI::App& app, Flags* flags) {
       ->check(CLI::Validator(&mistake_in_address, "", "address"))
       ->type_name("ADDRESS")
       ->default_str(absl::StrCat(default_addresses()[0], " ", default_addresses()[1]));
-  app.add_option("--token-file", flags->token_file, "what clients must show; made at first start")
+  app.add_option("--token-file", flags->token_file, "what clients must show to open a session; made at first start")
       ->envname("TELETENSOR_TOKEN_FILE")
       ->type_name("FILE")
       ->capture_default_str();
+  app.add_option(
+         "--admin-token-file", flags->admin_token_file,
+         "what calls that administer the engine must show; made likewise (default: admin-token beside --token-file)")
+      ->envname("TELETENSOR_ADMIN_TOKEN_FILE")
+      ->type_name("FILE");
   app.add_flag("--no-auth", flags->no_auth, "let everybody in who can reach the engine")->envname("TELETENSOR_NO_AUTH");
   app.add_flag("--private", flags->private_engine,
                "one client's own engine: a unix socket only, prints READY, ends with its standard input");
+  app.add_flag("--open-reflection", flags->open_reflection, "serve gRPC reflection without a token")
+      ->envname("TELETENSOR_OPEN_REFLECTION");
+  app.add_option("--connections-per-address", flags->connections_per_address, "TCP connections from one address")
+      ->envname("TELETENSOR_CONNECTIONS_PER_ADDRESS")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N")
+      ->capture_default_str();
   app.add_option("--memory-limit", flags->memory_limit, "bytes that all tensors may take, such as 32GB; 0: no limit")
       ->envname("TELETENSOR_MEMORY_LIMIT")
       ->transform(CLI::AsSizeValue(false))
@@ -115,6 +127,7 @@ std::optional<int> parse_flags(int argc, char** argv, Flags* flags) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error);
   }
+  if (flags->admin_token_file.empty()) flags->admin_token_file = flags->token_file.parent_path() / "admin-token";
   if (const char* why = contradiction(*flags)) {
     std::cerr << "teletensord: " << why << "\n";
     return 2;

@@ -12,7 +12,10 @@ namespace tt::server {
 struct Flags {
   std::vector<std::string> listen;  // as given; empty: the defaults
   std::filesystem::path token_file;
+  std::filesystem::path admin_token_file;
   bool no_auth = false;
+  bool open_reflection = false;
+  size_t connections_per_address = 256;
   bool private_engine = false;
   uint64_t memory_limit = 0;          // bytes; 0: none
   uint64_t session_memory_limit = 0;  // bytes; 0: none

@@ -2,21 +2,27 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <unistd.h>
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "server/acceptor.h"
 #include "server/admin_service.h"
 #include "server/engine_service.h"
+#include "server/gate.h"
+#include "server/open_service.h"
+#include "server/reflection_guard.h"
 
 namespace tt::server {
 namespace {
 
-// Every stream holds a thread while it lives, and transfers hold one each beside it.
-constexpr int kMaxThreads = 2048;
 constexpr int kMaxStreamsPerConnection = 128;
+// What gRPC's own buffers may hold over all connections: messages that are still arriving, however long they say they
+// are. Beyond it gRPC accepts less from each peer, and then breaks streams off, which clients resume.
+constexpr size_t kBufferBytes = size_t{1} << 30;
+// For a new connection to speak HTTP/2, and until a connection without calls is closed.
+constexpr int kHandshakeMilliseconds = 10'000;
+constexpr int kIdleMilliseconds = 300'000;
 // When sessions have ended, all that is left is statuses on their way; an idle client may not look at its connection
 // for seconds, and is not waited for.
 constexpr std::chrono::milliseconds kGrace{30};
@@ -25,10 +31,13 @@ void configure(grpc::ServerBuilder& builder, const Limits& limits) {
   auto message_bytes = static_cast<int>(std::max<size_t>(limits.max_frame_bytes, kMaxChunkBytes) + (64 << 10));
   builder.SetMaxReceiveMessageSize(message_bytes);
   builder.SetMaxSendMessageSize(message_bytes);
-  builder.SetResourceQuota(grpc::ResourceQuota("teletensord").SetMaxThreads(kMaxThreads));
+  builder.SetResourceQuota(grpc::ResourceQuota("teletensord").SetMaxThreads(Gate::max_threads()).Resize(kBufferBytes));
+  // Compressed messages are not part of the wire: gRPC would inflate them before their size is checked.
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMilliseconds);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMilliseconds);
   // How long a poller may sleep over the end of its queue, which the server's end waits for now and then: 10 s without.
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::CQ_TIMEOUT_MSEC, 1000);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second engine on the port is a mistake
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
   // A link that dies without a word is noticed, and its session's lease begins.
@@ -41,11 +50,18 @@ void configure(grpc::ServerBuilder& builder, const Limits& limits) {
 }  // namespace
 
 struct Listener::Impl {
-  Impl(const Auth& auth, Sessions& sessions, std::function<void()> exit)
-      : sessions(sessions), engine(auth, sessions), admin(auth, sessions, std::move(exit)) {}
+  Impl(std::unique_ptr<Acceptor> acceptor, const Auth& auth, Sessions& sessions, std::function<void()> exit)
+      : acceptor(std::move(acceptor)),
+        gate([this](const std::string& peer) { this->acceptor->authenticated(peer); }),
+        sessions(sessions),
+        engine(auth, sessions, gate),
+        admin(auth, sessions, gate, std::move(exit)) {}
+  std::unique_ptr<Acceptor> acceptor;
+  Gate gate;
   Sessions& sessions;
   EngineService engine;
   AdminService admin;
+  OpenService open;
   std::unique_ptr<grpc::Server> server;
 };
 
@@ -54,34 +70,34 @@ Listener::Listener(std::unique_ptr<Impl> impl, std::vector<Address> addresses)
 
 Listener::~Listener() { shut_down(); }
 
-absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const std::vector<Address>& addresses, const Auth& auth,
-                                                          Sessions& sessions, std::function<void()> exit) {
-  grpc::EnableDefaultHealthCheckService(true);
+absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const Options& options, const Auth& auth, Sessions& sessions,
+                                                          std::function<void()> exit) {
+  using Builder = grpc::ServerBuilder;
+  std::vector<Address> addresses = options.addresses;
+  absl::StatusOr<std::unique_ptr<Acceptor>> acceptor = Acceptor::listen(&addresses, options.connections_per_address);
+  if (!acceptor.ok()) return acceptor.status();
+  auto impl = std::make_unique<Impl>(*std::move(acceptor), auth, sessions, std::move(exit));
+  grpc::EnableDefaultHealthCheckService(false);  // OpenService answers them
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  auto impl = std::make_unique<Impl>(auth, sessions, std::move(exit));
-  grpc::ServerBuilder builder;
+  Builder builder;
   configure(builder, Limits());
-  std::vector<int> ports(addresses.size(), 0);
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    if (absl::Status status = claim(addresses[i]); !status.ok()) return status;
-    builder.AddListeningPort(addresses[i].to_string(), grpc::InsecureServerCredentials(), &ports[i]);
-  }
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> guards;
+  guards.push_back(std::make_unique<ReflectionGuard>(auth, options.open_reflection, impl->gate));
+  builder.experimental().SetInterceptorCreators(std::move(guards));
+  std::unique_ptr<Acceptor::Sink> sink = builder.experimental().AddExternalConnectionAcceptor(
+      Builder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
   builder.RegisterService(&impl->engine);
   builder.RegisterService(&impl->admin);
+  builder.RegisterCallbackGenericService(&impl->open);
   impl->server = builder.BuildAndStart();
-  std::vector<Address> bound = addresses;
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    if (!impl->server || ports[i] == 0) {
-      return absl::FailedPreconditionError(absl::StrCat("cannot listen on ", addresses[i].to_string()));
-    }
-    if (!bound[i].is_unix()) bound[i].port = absl::StrCat(ports[i]);
-  }
-  return std::unique_ptr<Listener>(new Listener(std::move(impl), std::move(bound)));
+  if (!impl->server) return absl::InternalError("gRPC's server does not start");
+  impl->acceptor->start(std::move(sink));
+  return std::unique_ptr<Listener>(new Listener(std::move(impl), std::move(addresses)));
 }
 
 void Listener::shut_down(std::chrono::milliseconds patience) {
   if (!impl_->server) return;
-  impl_->server->GetHealthCheckService()->Shutdown();
+  impl_->acceptor->stop();
   impl_->sessions.end_all(patience);
   impl_->server->Shutdown(std::chrono::system_clock::now() + kGrace);
   impl_->server->Wait();

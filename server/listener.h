@@ -16,10 +16,16 @@ namespace tt::server {
 
 class Listener {
  public:
+  struct Options {
+    std::vector<Address> addresses;
+    bool open_reflection = false;  // gRPC's reflection service asks for no token
+    size_t connections_per_address = 256;
+  };
+
   // Listens at once. Fails, in one clear line, where that is not possible. `exit` is what Admin.Drain calls; `auth` and
   // `sessions` outlive the Listener.
-  static absl::StatusOr<std::unique_ptr<Listener>> start(const std::vector<Address>& addresses, const Auth& auth,
-                                                         Sessions& sessions, std::function<void()> exit);
+  static absl::StatusOr<std::unique_ptr<Listener>> start(const Options& options, const Auth& auth, Sessions& sessions,
+                                                         std::function<void()> exit);
   ~Listener();
 
   // Where it listens: the ports that 0 stood for are known now.

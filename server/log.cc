@@ -1,17 +1,39 @@
 #include "server/log.h"
 
+#include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
 
 namespace tt::server {
 namespace {
 
+constexpr size_t kMaxLine = 500;
+
 // gRPC calls errors what is often an ordinary end of a connection: for those who look closely.
 void take_grpc_line(gpr_log_func_args* line) {
   auto level = line->severity == GPR_LOG_SEVERITY_DEBUG ? spdlog::level::trace : spdlog::level::debug;
   spdlog::log(level, "grpc: {}", line->message);
+}
+
+// protobuf's errors are about bytes that a client sent, which the client hears of.
+void take_protobuf_line(google::protobuf::LogLevel level, const char*, int, const std::string& text) {
+  const bool fatal = level == google::protobuf::LOGLEVEL_FATAL;
+  spdlog::log(fatal ? spdlog::level::err : spdlog::level::debug, "protobuf: {}", text);
+}
+
+// A client's words cannot begin a line of their own, or command a terminal.
+std::string one_line(absl::string_view text) {
+  std::string line(text.substr(0, kMaxLine));
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  return line;
 }
 
 }  // namespace
@@ -23,6 +45,28 @@ void start_log(const std::string& level) {
   spdlog::set_level(spdlog::level::from_str(level));
   spdlog::flush_on(spdlog::level::info);
   gpr_set_log_function(&take_grpc_line);
+  google::protobuf::SetLogHandler(&take_protobuf_line);
+}
+
+void LogLimit::write(bool warning, absl::string_view text) {
+  const auto level = warning ? spdlog::level::warn : spdlog::level::info;
+  if (!spdlog::should_log(level)) return;
+  const int64_t dropped = allow(Clock::now());
+  if (dropped < 0) return;
+  spdlog::log(level, "{}{}", one_line(text),
+              dropped == 0 ? "" : absl::StrCat(" (", dropped, " such lines were left out)"));
+}
+
+int64_t LogLimit::allow(Clock::time_point now) {
+  std::lock_guard lock(mutex_);
+  const auto earned = (now - refilled_) / interval_;
+  if (earned > 0) {
+    left_ = static_cast<int>(std::min<int64_t>(burst_, left_ + earned));
+    refilled_ += earned * interval_;
+  }
+  if (left_ == 0) return ++dropped_, -1;
+  --left_;
+  return std::exchange(dropped_, 0);
 }
 
 }  // namespace tt::server

@@ -1,11 +1,41 @@
-// log: the daemon's log, to standard error, with gRPC's own lines in it.
+// log: the daemon's log, to standard error, with gRPC's and protobuf's own lines in it.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <mutex>
 #include <string>
+
+#include "absl/strings/string_view.h"
 
 namespace tt::server {
 
 // `level` is one of spdlog's names. Once, at start.
 void start_log(const std::string& level);
+
+// Bounds the lines that clients can cause at one place in the code: a burst, then a steady rate. The first line after
+// lines that were dropped says how many. Thread-safe.
+class LogLimit {
+ public:
+  explicit LogLimit(int burst = 20, std::chrono::milliseconds interval = std::chrono::milliseconds(1000))
+      : burst_(burst), interval_(interval), left_(burst) {}
+
+  // Log `text`, made printable and cut to some hundred characters.
+  void info(absl::string_view text) { write(false, text); }
+  void warn(absl::string_view text) { write(true, text); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void write(bool warning, absl::string_view text);
+  // The number of lines dropped before this one; -1: drop it too.
+  int64_t allow(Clock::time_point now);
+
+  const int burst_;
+  const std::chrono::milliseconds interval_;
+  std::mutex mutex_;
+  int left_;
+  Clock::time_point refilled_ = Clock::now();
+  int64_t dropped_ = 0;
+};
 
 }  // namespace tt::server

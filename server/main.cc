@@ -66,7 +66,8 @@ absl::StatusOr<std::vector<Address>> parse_addresses(const std::vector<std::stri
 
 absl::StatusOr<Auth> make_auth(const Flags& flags) {
   // A private engine's socket lies in a folder that only its owner enters.
-  return flags.no_auth || flags.private_engine ? Auth::nobody() : Auth::from_file(flags.token_file);
+  if (flags.no_auth || flags.private_engine) return Auth::nobody();
+  return Auth::from_files(flags.token_file, flags.admin_token_file);
 }
 
 void announce(const Flags& flags, const Listener& listener) {
@@ -80,9 +81,10 @@ void announce(const Flags& flags, const Listener& listener) {
   if (flags.private_engine) {
     std::cout << "READY " << names[0] << std::endl;
   } else {
-    spdlog::info(
-        "teletensord {} listens on {}{}", kVersion, absl::StrJoin(names, " and "),
-        flags.no_auth ? ", without authentication" : absl::StrCat("; the token is in ", flags.token_file.native()));
+    spdlog::info("teletensord {} listens on {}{}", kVersion, absl::StrJoin(names, " and "),
+                 flags.no_auth ? ", without authentication"
+                               : absl::StrCat("; the user token is in ", flags.token_file.native(),
+                                              ", the admin token in ", flags.admin_token_file.native()));
   }
 }
 
@@ -133,7 +135,8 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, const std:
   options.frame_time_limit = milliseconds(flags.frame_time_limit_seconds);
   if (flags.private_engine) options.tenant = Account::new_tenant();  // one client's: nobody's bytes are to be hidden
   Sessions sessions(options);
-  auto listener = Listener::start(*addresses, *auth, sessions, [&lifetime] { lifetime.end(); });
+  Listener::Options listening{*addresses, flags.open_reflection, flags.connections_per_address};
+  auto listener = Listener::start(listening, *auth, sessions, [&lifetime] { lifetime.end(); });
   if (!listener.ok()) return complain(listener.status());
   announce(flags, **listener);
   const char* reason = lifetime.wait(flags.private_engine);

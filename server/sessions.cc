@@ -11,6 +11,7 @@
 #include "engine/devices.h"
 #include "engine/rules/op.h"
 #include "server/convert.h"
+#include "server/log.h"
 #include "server/version.h"
 #include "spdlog/spdlog.h"
 
@@ -54,6 +55,12 @@ void describe_engine(const Limits& limits, v1::HelloReply* reply) {
 
 // What a client calls itself, fit for a log and a terminal.
 std::string printable(absl::string_view name) { return absl::CHexEscape(name.substr(0, 128)); }
+
+// Sessions come and go as often as clients like.
+LogLimit& log_sessions() {
+  static LogLimit limit(200, std::chrono::milliseconds(100));
+  return limit;
+}
 
 }  // namespace
 
@@ -107,7 +114,7 @@ absl::Status Sessions::open(const v1::HelloRequest& request, std::shared_ptr<Ses
   Entry& entry = entries_[key];
   entry.session = *session;
   start_lease(entry);
-  spdlog::info("session {} opened by {}", (*session)->id(), (*session)->client());
+  log_sessions().info(absl::StrCat("session ", (*session)->id(), " opened by ", (*session)->client()));
   return absl::OkStatus();
 }
 
@@ -128,7 +135,7 @@ void Sessions::end(const Session& session) {
   }
   ended->close();
   release_memory(*ended);
-  spdlog::info("session {} ended", ended->id());
+  log_sessions().info(absl::StrCat("session ", ended->id(), " ended"));
 }
 
 void Sessions::release_memory(const Session& session) {
@@ -215,7 +222,7 @@ void Sessions::end_all(std::chrono::milliseconds patience) {
 void Sessions::begin_closing(Entries::iterator at, std::string why) {
   const std::string key = at->first;
   at->second.session->begin_closing();
-  spdlog::info("session {} {}; its memory is being released", at->second.session->id(), why);
+  log_sessions().info(absl::StrCat("session ", at->second.session->id(), " ", why, "; its memory is being released"));
   closing_.emplace(key, std::move(at->second));
   entries_.erase(at);
   start_closer(key);

@@ -194,11 +194,6 @@ bool Transfers::was_taken(uint64_t transfer) const {
   return std::find(taken_.begin(), taken_.end(), transfer) != taken_.end();
 }
 
-void Transfers::remember_taken(uint64_t transfer) {
-  taken_.push_back(transfer);
-  if (taken_.size() > kRemembered) taken_.pop_front();
-}
-
 Transfers::Clock::time_point Transfers::deadline(const Entry* entry, Clock::time_point began) const {
   if (entry == nullptr) return began + patience_.progress;
   return std::max(began, entry->moved) + (entry->state == State::kBroken ? patience_.again : patience_.progress);

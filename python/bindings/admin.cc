@@ -27,8 +27,8 @@ void bind_admin(py::module_& m) {
   using client::Admin;
   using Free = py::call_guard<py::gil_scoped_release>;
   py::class_<Admin>(m, "Admin", "Asks an engine about itself; results are JSON texts.")
-      .def(py::init<const std::string&, const std::string&, double>(), py::arg("address") = "", py::arg("token") = "",
-           py::arg("deadline_seconds") = 5.0)
+      .def(py::init<const std::string&, const std::string&, double, const std::string&>(), py::arg("address") = "",
+           py::arg("token") = "", py::arg("deadline_seconds") = 5.0, py::arg("admin_token") = "")
       .def_property_readonly("address", &Admin::address)
       .def(
           "status", [](const Admin& a) { return to_json(a.status()); }, Free())
@@ -37,7 +37,9 @@ void bind_admin(py::module_& m) {
       .def(
           "snapshot", [](const Admin& a, const std::string& d) { return to_json(a.snapshot(parse_device(d))); }, Free())
       .def(
-          "drain", [](const Admin& a, double seconds) { a.drain(seconds); }, Free());
+          "drain", [](const Admin& a, double seconds) { a.drain(seconds); }, Free())
+      .def(
+          "end_session", [](const Admin& a, uint64_t id) { a.end_session(id); }, Free());
 }
 
 }  // namespace tt::python

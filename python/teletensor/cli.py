@@ -120,11 +120,20 @@ def _drain(admin: _C.Admin, args) -> None:
     print(f"the engine at {admin.address} takes no new sessions and exits within {args.seconds:g} s")
 
 
+def _end_session(admin: _C.Admin, args) -> None:
+    admin.end_session(args.id)
+    print(f"session {args.id} has ended; what it held is free")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="teletensor", description="Asks a teletensor engine about itself.")
     parser.add_argument("--version", action="version", version=f"teletensor {__version__}")
     parser.add_argument("--address", default="", help="host:port or unix:PATH (default: TELETENSOR_ADDRESS, then 127.0.0.1:7070)")
     parser.add_argument("--token", default="", help="the engine's secret (default: TELETENSOR_TOKEN, then the token file)")
+    parser.add_argument(
+        "--admin-token", default="",
+        help="the engine's secret for all but status and top (default: TELETENSOR_ADMIN_TOKEN, then its file)",
+    )  # fmt: skip
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     status = commands.add_parser("status", help="version, devices, sessions and memory")
     status.add_argument("--json", action="store_true", help="as JSON")
@@ -138,6 +147,9 @@ def _parser() -> argparse.ArgumentParser:
     drain = commands.add_parser("drain", help="take no new sessions, let those there are end, then exit")
     drain.add_argument("--seconds", type=float, default=60.0, help="wait at most so long (default: 60)")
     drain.set_defaults(run=_drain)
+    end = commands.add_parser("end-session", help="cancel a session's work and free what it holds")
+    end.add_argument("id", type=int, help="the session's number, as status shows it")
+    end.set_defaults(run=_end_session)
     return parser
 
 
@@ -145,7 +157,7 @@ def main(argv: list[str] | None = None) -> int:
     """Runs the command; returns its exit status."""
     args = _parser().parse_args(argv)
     try:
-        args.run(_C.Admin(args.address, args.token), args)
+        args.run(_C.Admin(args.address, args.token, admin_token=args.admin_token), args)
     except (ConnectionError, ValueError) as e:
         print(f"teletensor: {e}", file=sys.stderr)
         return 1

@@ -44,5 +44,28 @@ TEST(Token, ComesFromTheFirstPlaceThatHasOne) {
   unsetenv("XDG_CONFIG_HOME");
 }
 
+TEST(AdminToken, IsLookedForBesideTheTokenForThisHostAlone) {
+  const std::string folder = testing::TempDir() + "/admin-token-test";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/token") << "user\n";
+  std::ofstream(folder + "/admin-token") << "beside\n";
+  std::ofstream(folder + "/other") << "other\n";
+  setenv("TELETENSOR_TOKEN_FILE", (folder + "/token").c_str(), 1);
+  for (const char* local : {"unix:/run/engine.sock", "127.0.0.1:7070", "localhost", "[::1]:7070"}) {
+    EXPECT_EQ(find_admin_token("", parse_address(local)), "beside") << local;
+  }
+  const Address remote = parse_address("gpu-box:7070");
+  EXPECT_EQ(find_admin_token("", remote), "");
+  setenv("TELETENSOR_ADMIN_TOKEN_FILE", (folder + "/other").c_str(), 1);
+  EXPECT_EQ(find_admin_token("", remote), "other");
+  setenv("TELETENSOR_ADMIN_TOKEN", "from-environment", 1);
+  EXPECT_EQ(find_admin_token("", remote), "from-environment");
+  EXPECT_EQ(find_admin_token("given", remote), "given");
+  for (const char* name : {"TELETENSOR_TOKEN_FILE", "TELETENSOR_ADMIN_TOKEN_FILE", "TELETENSOR_ADMIN_TOKEN"}) {
+    unsetenv(name);
+  }
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace tt::client

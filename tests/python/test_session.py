@@ -153,3 +153,42 @@ def test_tokens_are_asked_for(tmp_path):
     finally:
         process.terminate()
         assert process.wait(20) == 0
+
+
+def test_administration_needs_its_own_token(tmp_path):
+    socket = tmp_path / "guarded.sock"
+    command = [str(BUILD / "bin/teletensord"), "--listen", f"unix:{socket}", "--token-file", str(tmp_path / "token")]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def teletensor(*words: str, **env) -> subprocess.CompletedProcess:
+        environment = client_environment(TELETENSOR_ADDRESS=f"unix:{socket}", TELETENSOR_TOKEN=user, **env)
+        return subprocess.run([sys.executable, "-m", "teletensor.cli", *words], env=environment, capture_output=True, text=True, timeout=60)
+
+    try:
+        deadline = time.monotonic() + 10
+        while not socket.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        user, admin = ((tmp_path / name).read_text().strip() for name in ("token", "admin-token"))
+        assert (tmp_path / "admin-token").stat().st_mode & 0o777 == 0o600
+        script = "import sys, teletensor as torch\nx = torch.ones(1)\nx.item(); print('ready', flush=True); sys.stdin.read(1)\ntry: x.item()\nexcept (RuntimeError, ConnectionError) as e: print(e)"
+        environment = client_environment(TELETENSOR_ADDRESS=f"unix:{socket}", TELETENSOR_TOKEN=user)
+        session = subprocess.Popen([sys.executable, "-c", script], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert session.stdout.readline() == "ready\n"
+        nothing = str(tmp_path / "nothing")
+        refused = teletensor("end-session", "1", TELETENSOR_ADMIN_TOKEN_FILE=nothing)
+        assert refused.returncode == 1 and "TELETENSOR_ADMIN_TOKEN" in refused.stderr
+        status = teletensor("status", "--json", TELETENSOR_ADMIN_TOKEN_FILE=nothing)
+        assert [s["client"] for s in json.loads(status.stdout)["sessions"]] == [""]
+        status = teletensor("status", "--json", TELETENSOR_ADMIN_TOKEN=admin)
+        assert "python" in json.loads(status.stdout)["sessions"][0]["client"]
+        # Another engine's admin token does not keep the user token from being enough.
+        assert teletensor("status", TELETENSOR_ADMIN_TOKEN="0" * 32).returncode == 0
+        ended = teletensor("end-session", "1", TELETENSOR_ADMIN_TOKEN_FILE=str(tmp_path / "admin-token"))
+        assert ended.returncode == 0, ended.stderr
+        unknown = teletensor("--admin-token", admin, "end-session", "1")
+        assert unknown.returncode == 1 and "no session has the id 1" in unknown.stderr
+        said, _ = session.communicate("x", timeout=60)
+        assert "ended" in said
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0

@@ -29,47 +29,76 @@ class AuthTest : public ::testing::Test {
   fs::path folder_;
 };
 
-TEST_F(AuthTest, MakesATokenThatOnlyItsOwnerReads) {
-  fs::path file = folder_ / "config" / "token";
-  ASSERT_TRUE(Auth::from_file(file).ok());
-  EXPECT_EQ(mode(file), 0600u);
-  EXPECT_EQ(mode(file.parent_path()), 0700u);
-  EXPECT_EQ(std::distance(fs::directory_iterator(file.parent_path()), fs::directory_iterator()), 1);
+TEST_F(AuthTest, MakesTokensThatOnlyTheirOwnerReads) {
+  fs::path user = folder_ / "config" / "token", admin = folder_ / "config" / "admin-token";
+  ASSERT_TRUE(Auth::from_files(user, admin).ok());
+  EXPECT_EQ(mode(user), 0600u);
+  EXPECT_EQ(mode(admin), 0600u);
+  EXPECT_EQ(mode(user.parent_path()), 0700u);
+  EXPECT_EQ(std::distance(fs::directory_iterator(user.parent_path()), fs::directory_iterator()), 2);
 }
 
-TEST_F(AuthTest, KeepsTheTokenThatIsThere) {
-  fs::path file = folder_ / "token";
-  ASSERT_TRUE(Auth::from_file(file).ok());
-  std::string token;
-  std::ifstream(file) >> token;
-  auto auth = Auth::from_file(file);
+std::string word_of(const fs::path& file) {
+  std::string word;
+  std::ifstream(file) >> word;
+  return word;
+}
+
+TEST_F(AuthTest, KeepsTheTokensThatAreThere) {
+  fs::path user = folder_ / "token", admin = folder_ / "admin-token";
+  ASSERT_TRUE(Auth::from_files(user, admin).ok());
+  auto auth = Auth::from_files(user, admin);
   ASSERT_TRUE(auth.ok());
-  EXPECT_TRUE(auth->check("Bearer " + token).ok());
+  EXPECT_TRUE(auth->check("Bearer " + word_of(user)).ok());
+  EXPECT_TRUE(auth->check_admin("Bearer " + word_of(admin)).ok());
 }
 
-TEST_F(AuthTest, RefusesWhatIsNotTheToken) {
-  Auth auth = Auth::with_token("0123456789abcdef");
+TEST_F(AuthTest, RefusesWhatIsNeitherToken) {
+  Auth auth = Auth::with_tokens("0123456789abcdef", "fedcba9876543210");
   EXPECT_TRUE(auth.check("Bearer 0123456789abcdef").ok());
   for (const char* wrong : {"", "Bearer ", "Bearer 0123456789abcdee", "Bearer 0123456789abcdef0", "0123456789abcdef"}) {
     EXPECT_EQ(auth.check(wrong).code(), absl::StatusCode::kUnauthenticated) << wrong;
+    EXPECT_EQ(auth.check_admin(wrong).code(), absl::StatusCode::kUnauthenticated) << wrong;
   }
 }
 
-TEST_F(AuthTest, RefusesAFileThatIsOpenToOthers) {
-  fs::path file = folder_ / "token";
-  std::ofstream(file) << "0123456789abcdef0123456789abcdef\n";
-  chmod(file.c_str(), 0644);
-  EXPECT_THAT(std::string(Auth::from_file(file).status().message()), HasSubstr("chmod 600"));
+TEST_F(AuthTest, TheAdminTokenDoesEverythingAndTheUserTokenDoesNot) {
+  Auth auth = Auth::with_tokens("0123456789abcdef", "fedcba9876543210");
+  EXPECT_TRUE(auth.check("Bearer fedcba9876543210").ok());
+  EXPECT_TRUE(auth.check_admin("Bearer fedcba9876543210").ok());
+  EXPECT_EQ(auth.check_admin("Bearer 0123456789abcdef").code(), absl::StatusCode::kPermissionDenied);
+}
+
+TEST_F(AuthTest, RefusesFilesThatAreOpenToOthers) {
+  for (const char* name : {"token", "admin-token"}) {
+    std::ofstream(folder_ / name) << "0123456789abcdef0123456789abcdef\n";
+    chmod((folder_ / name).c_str(), 0644);
+    auto auth = Auth::from_files(folder_ / "token", folder_ / "admin-token");
+    EXPECT_THAT(std::string(auth.status().message()), HasSubstr("chmod 600"));
+    fs::remove(folder_ / name);
+  }
+}
+
+TEST_F(AuthTest, RefusesOneTokenForBoth) {
+  for (const char* name : {"token", "admin-token"}) {
+    std::ofstream(folder_ / name) << "0123456789abcdef0123456789abcdef\n";
+    chmod((folder_ / name).c_str(), 0600);
+  }
+  auto auth = Auth::from_files(folder_ / "token", folder_ / "admin-token");
+  EXPECT_THAT(std::string(auth.status().message()), HasSubstr("the same token"));
 }
 
 TEST_F(AuthTest, RefusesATokenThatIsNone) {
   fs::path file = folder_ / "token";
   std::ofstream(file) << "\n";
   chmod(file.c_str(), 0600);
-  EXPECT_FALSE(Auth::from_file(file).ok());
+  EXPECT_FALSE(Auth::from_files(file, folder_ / "admin-token").ok());
 }
 
-TEST_F(AuthTest, NobodyNeedsNoToken) { EXPECT_TRUE(Auth::nobody().check("").ok()); }
+TEST_F(AuthTest, NobodyNeedsNoToken) {
+  EXPECT_TRUE(Auth::nobody().check("").ok());
+  EXPECT_TRUE(Auth::nobody().check_admin("").ok());
+}
 
 }  // namespace
 }  // namespace tt::server

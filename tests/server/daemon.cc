@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -30,6 +31,12 @@ bool accepts(const std::string& path) {
   return connected;
 }
 
+std::string first_word(const std::filesystem::path& file) {
+  std::string word;
+  std::ifstream(file) >> word;
+  return word;
+}
+
 }  // namespace
 
 TemporaryFolder::TemporaryFolder() {
@@ -38,9 +45,10 @@ TemporaryFolder::TemporaryFolder() {
 }
 TemporaryFolder::~TemporaryFolder() { std::filesystem::remove_all(path_); }
 
-Daemon::Daemon(std::vector<std::string> flags) {
-  std::vector<std::string> words = {TT_DAEMON, "--listen", "unix:" + socket(), "--token-file",
-                                    folder_.path() / "token"};
+Daemon::Daemon(std::vector<std::string> flags, int descriptors) {
+  std::vector<std::string> words;
+  if (descriptors != 0) words = {"/bin/sh", "-c", "ulimit -n " + std::to_string(descriptors) + " && exec \"$@\"", "sh"};
+  words.insert(words.end(), {TT_DAEMON, "--listen", "unix:" + socket(), "--token-file", folder_.path() / "token"});
   words.insert(words.end(), flags.begin(), flags.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -54,7 +62,7 @@ Daemon::Daemon(std::vector<std::string> flags) {
   std::string out = folder_.path() / "out", err = folder_.path() / "err";
   posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT, 0600);
   posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT, 0600);
-  if (posix_spawn(&pid_, TT_DAEMON, &actions, nullptr, argv.data(), environ) != 0) pid_ = -1;
+  if (posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ) != 0) pid_ = -1;
   posix_spawn_file_actions_destroy(&actions);
   close(input[0]);
   auto deadline = std::chrono::steady_clock::now() + kStartPatience;
@@ -73,10 +81,26 @@ Daemon::~Daemon() {
   waitpid(pid_, nullptr, 0);
 }
 
-std::string Daemon::token() const {
-  std::string token;
-  std::ifstream(folder_.path() / "token") >> token;
-  return token;
+std::string Daemon::token() const { return first_word(folder_.path() / "token"); }
+std::string Daemon::admin_token() const { return first_word(folder_.path() / "admin-token"); }
+
+int Daemon::port() const {
+  const std::string prefix = " 127.0.0.1:";
+  auto deadline = std::chrono::steady_clock::now() + kStartPatience;
+  while (std::chrono::steady_clock::now() < deadline) {  // it listens before it says so
+    const std::string log = standard_error();
+    const size_t found = log.find(prefix);
+    if (found != std::string::npos) return std::atoi(log.c_str() + found + prefix.size());
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return 0;
+}
+
+uint64_t Daemon::resident_bytes() const {
+  std::ifstream statm("/proc/" + std::to_string(pid_) + "/statm");
+  uint64_t total = 0, resident = 0;
+  statm >> total >> resident;
+  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 std::shared_ptr<grpc::Channel> Daemon::channel() const {
@@ -87,6 +111,10 @@ std::shared_ptr<grpc::Channel> Daemon::channel() const {
 
 void Daemon::authorize(grpc::ClientContext* context) const {
   context->AddMetadata("authorization", "Bearer " + token());
+}
+
+void Daemon::administer(grpc::ClientContext* context) const {
+  context->AddMetadata("authorization", "Bearer " + admin_token());
 }
 
 void Daemon::signal(int number) const { kill(pid_, number); }

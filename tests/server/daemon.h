@@ -27,14 +27,21 @@ class TemporaryFolder {
 class Daemon {
  public:
   // Starts it, listening on a unix socket in a folder of its own, and waits until it does (unless it ends before).
-  explicit Daemon(std::vector<std::string> flags = {});
+  // `descriptors`: how many files it may have open; 0: as many as this process.
+  explicit Daemon(std::vector<std::string> flags = {}, int descriptors = 0);
   ~Daemon();  // kills it where it still runs
 
   std::string socket() const { return folder_.path() / "engine.sock"; }
   std::string token() const;
+  std::string admin_token() const;
+  // Of 127.0.0.1, where the flags have it listen there.
+  int port() const;
   std::shared_ptr<grpc::Channel> channel() const;
   // Metadata that lets a call in.
   void authorize(grpc::ClientContext* context) const;
+  // The same with the admin token.
+  void administer(grpc::ClientContext* context) const;
+  uint64_t resident_bytes() const;
 
   pid_t pid() const { return pid_; }
   void signal(int number) const;

@@ -190,5 +190,22 @@ TEST_F(SessionsTest, AnInProcessEngineMovesBytesBothWays) {
   EXPECT_EQ(engine.execute("no key", frame, &reply).code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(SessionsTest, EndsASessionByItsId) {
+  Sessions sessions({});
+  v1::HelloReply kept = hello(sessions), ended = hello(sessions);
+  const uint64_t before = engine_bytes();
+  auto session = sessions.find(ended.session_key());
+  occupy(*session);
+  bool cancelled = false;
+  sessions.attach(*session, [&] { cancelled = true; });
+  EXPECT_TRUE(sessions.end(ended.session_id()));
+  EXPECT_TRUE(cancelled);
+  EXPECT_TRUE(session->over());
+  EXPECT_EQ(engine_bytes(), before);
+  EXPECT_EQ(sessions.find(ended.session_key()), nullptr);
+  EXPECT_NE(sessions.find(kept.session_key()), nullptr);
+  EXPECT_FALSE(sessions.end(ended.session_id()));
+}
+
 }  // namespace
 }  // namespace tt::server

@@ -1,0 +1,430 @@
+// What peers can do to a teletensord without a token, or with too many calls: nothing that others notice.
+#include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "teletensor/v1/admin.grpc.pb.h"
+#include "teletensor/v1/engine.grpc.pb.h"
+#include "tests/server/daemon.h"
+#include "tests/server/frames.h"
+#include "tests/server/http2_peer.h"
+
+namespace tt::server {
+namespace {
+
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+using testing::Daemon;
+using ::testing::HasSubstr;
+using testing::Http2Peer;
+using testing::message_prefix;
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr char kReflection[] = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
+constexpr char kHello[] = "/teletensor.v1.Engine/Hello";
+const std::vector<std::string> kWithPort = {"--listen", "127.0.0.1:0"};
+
+Http2Peer::Metadata bearer(const std::string& token) { return {{"authorization", "Bearer " + token}}; }
+
+void set_patience(grpc::ClientContext* context) {
+  context->set_deadline(std::chrono::system_clock::now() + seconds(20));
+}
+
+std::shared_ptr<grpc::Channel> channel_to(int port) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials(), arguments);
+}
+
+// An honest client: a session, and frames that are answered.
+class Client {
+ public:
+  Client(const Daemon& daemon, std::shared_ptr<grpc::Channel> channel) : stub_(v1::Engine::NewStub(channel)) {
+    grpc::ClientContext context;
+    daemon.authorize(&context);
+    set_patience(&context);
+    v1::HelloRequest request;
+    request.set_client("secret project");
+    status_ = stub_->Hello(&context, request, &hello_);
+    if (!status_.ok()) return;
+    call_.AddMetadata("teletensor-session", hello_.session_key());
+    stream_ = stub_->Session(&call_);
+  }
+  explicit Client(const Daemon& daemon) : Client(daemon, daemon.channel()) {}
+  ~Client() {
+    if (!stream_) return;
+    call_.TryCancel();
+    stream_->Finish();
+  }
+
+  bool works() {
+    v1::Frame frame;
+    v1::Reply reply;
+    frame.set_sequence(++sequence_);
+    return stream_ && stream_->Write(frame) && stream_->Read(&reply) && !reply.has_fault();
+  }
+  const grpc::Status& status() const { return status_; }
+  const v1::HelloReply& hello() const { return hello_; }
+
+ private:
+  std::unique_ptr<v1::Engine::Stub> stub_;
+  v1::HelloReply hello_;
+  grpc::Status status_;
+  grpc::ClientContext call_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::Frame, v1::Reply>> stream_;
+  uint64_t sequence_ = 0;
+};
+
+bool status_answers(const Daemon& daemon) {
+  grpc::ClientContext context;
+  daemon.authorize(&context);
+  set_patience(&context);
+  v1::StatusReply reply;
+  return v1::Admin::NewStub(daemon.channel())->Status(&context, {}, &reply).ok();
+}
+
+void expect_service(const Daemon& daemon) {
+  Client client(daemon);
+  EXPECT_TRUE(client.works()) << client.status().error_message();
+  EXPECT_TRUE(status_answers(daemon));
+}
+
+// 2,000 calls of `method` that are not finished, over 20 connections.
+std::vector<Http2Peer> hold_calls(const Daemon& daemon, const char* method, const Http2Peer::Metadata& metadata = {}) {
+  std::vector<Http2Peer> peers;
+  for (int i = 0; i < 20; ++i) {
+    peers.push_back(Http2Peer::to_socket(daemon.socket()));
+    for (int call = 0; call < 100; ++call) peers.back().call(method, metadata);
+    peers.back().read(100);
+  }
+  return peers;
+}
+
+TEST(FrontTest, ThousandsOfHeldCallsWithoutATokenStopNobody) {
+  Daemon daemon;
+  for (const char* method :
+       {kReflection, kHello, "/teletensor.v1.Engine/Session", "/teletensor.v1.Engine/Upload",
+        "/teletensor.v1.Engine/Download", "/teletensor.v1.Engine/Cancel", "/teletensor.v1.Admin/Status",
+        "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch", "/no.such.Service/Method"}) {
+    SCOPED_TRACE(method);
+    std::vector<Http2Peer> peers = hold_calls(daemon, method);
+    expect_service(daemon);
+    if (std::string_view(method).find("Watch") != std::string_view::npos) continue;  // which is held, by no thread
+    for (Http2Peer& peer : peers) EXPECT_TRUE(peer.read_until_open(0));
+  }
+}
+
+TEST(FrontTest, ThousandsOfHeldCallsWithATokenLeaveAdminItsOwn) {
+  Daemon daemon;
+  std::vector<Http2Peer> hellos = hold_calls(daemon, kHello, bearer(daemon.token()));
+  EXPECT_TRUE(status_answers(daemon));
+  Client client(daemon);
+  std::vector<Http2Peer> streams =
+      hold_calls(daemon, "/teletensor.v1.Engine/Session", {{"teletensor-session", client.hello().session_key()}});
+  std::vector<Http2Peer> uploads =
+      hold_calls(daemon, "/teletensor.v1.Engine/Upload", {{"teletensor-session", client.hello().session_key()}});
+  EXPECT_TRUE(status_answers(daemon));
+  // The Hellos have a deadline.
+  for (Http2Peer& peer : hellos) EXPECT_TRUE(peer.read_until_open(0));
+  expect_service(daemon);
+}
+
+TEST(FrontTest, OpenReflectionHasAQuotaAndADeadline) {
+  Daemon daemon({"--open-reflection"});
+  std::vector<Http2Peer> peers = hold_calls(daemon, kReflection);
+  expect_service(daemon);
+  size_t held = 0;
+  for (Http2Peer& peer : peers) {
+    peer.read_until_open(16);
+    held += peer.open_calls();
+  }
+  EXPECT_LE(held, 16u);
+  for (Http2Peer& peer : peers) EXPECT_TRUE(peer.read_until_open(0));
+}
+
+grpc::Status reflect(const Daemon& daemon, bool with_token) {
+  grpc::GenericStub stub(daemon.channel());
+  grpc::ClientContext context;
+  if (with_token) daemon.authorize(&context);
+  grpc::CompletionQueue queue;
+  auto call = stub.PrepareCall(&context, kReflection, &queue);
+  void* tag = nullptr;
+  bool ok = false;
+  call->StartCall(nullptr);
+  queue.Next(&tag, &ok);
+  grpc::Slice list_services("\x3a\x00", 2);
+  call->WriteLast(grpc::ByteBuffer(&list_services, 1), {}, nullptr);
+  queue.Next(&tag, &ok);
+  grpc::ByteBuffer reply;
+  call->Read(&reply, nullptr);
+  queue.Next(&tag, &ok);
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  queue.Next(&tag, &ok);
+  return status;
+}
+
+TEST(FrontTest, ReflectionAsksForAToken) {
+  Daemon daemon, open({"--open-reflection"});
+  EXPECT_EQ(reflect(daemon, false).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_THAT(reflect(daemon, false).error_message(), HasSubstr("missing bearer token"));
+  EXPECT_TRUE(reflect(daemon, true).ok());
+  EXPECT_TRUE(reflect(open, false).ok());
+}
+
+// Sends 120 messages of 16 MiB on one connection, all but their last byte, and gives how much of them was taken.
+// Gives the daemon's growth.
+uint64_t growth_by_unfinished(const Daemon& daemon, const char* method, const Http2Peer::Metadata& metadata) {
+  const std::string message = message_prefix(16 << 20) + std::string((16 << 20) - 1, 'x');
+  const uint64_t before = daemon.resident_bytes();
+  uint64_t most = before;
+  Http2Peer peer = Http2Peer::to_port(daemon.port());
+  std::vector<std::pair<uint32_t, size_t>> calls;
+  for (int i = 0; i < 120; ++i) calls.emplace_back(peer.call(method, metadata), 0);
+  auto deadline = steady_clock::now() + seconds(20);
+  while (peer.open_calls() != 0 && steady_clock::now() < deadline) {
+    for (auto& [stream, sent] : calls) sent = peer.send(stream, message, sent);
+    if (!peer.read(20)) break;
+    most = std::max(most, daemon.resident_bytes());
+  }
+  EXPECT_LT(steady_clock::now(), deadline);
+  return most - before;
+}
+
+TEST(FrontTest, UnfinishedMessagesWithoutATokenTakeNoMemory) {
+  Daemon daemon(kWithPort);
+  for (const char* method : {kHello, kReflection, "/teletensor.v1.Engine/Download", "/teletensor.v1.Engine/Cancel",
+                             "/teletensor.v1.Engine/Session", "/teletensor.v1.Admin/Status",
+                             "/grpc.health.v1.Health/Check", "/no.such.Service/Method"}) {
+    EXPECT_LT(growth_by_unfinished(daemon, method, {}), 64 * kMiB) << method;
+  }
+  expect_service(daemon);
+}
+
+// What was allocated for them is used again: a second attack takes no more than the first.
+TEST(FrontTest, UnfinishedMessagesWithATokenAreFewAndHaveADeadline) {
+  Daemon daemon(kWithPort);
+  const uint64_t before = daemon.resident_bytes();
+  for (int attack = 0; attack < 2; ++attack) {
+    growth_by_unfinished(daemon, kHello, bearer(daemon.token()));
+    expect_service(daemon);
+    EXPECT_LT(daemon.resident_bytes(), before + (16 * 16 + 128) * kMiB) << attack;
+  }
+}
+
+// gRPC reads a message to its end before it looks at its size; what all messages hold at a time has a limit.
+TEST(FrontTest, AMessageWithoutEndIsBrokenOff) {
+  Daemon daemon(kWithPort);
+  Client hostile(daemon);
+  const uint64_t before = daemon.resident_bytes();
+  uint64_t most = before;
+  Http2Peer peer = Http2Peer::to_port(daemon.port());
+  const uint32_t call =
+      peer.call("/teletensor.v1.Engine/Session", {{"teletensor-session", hostile.hello().session_key()}});
+  peer.send(call, message_prefix(0xf0000000));
+  const std::string megabyte(kMiB, 'x');
+  auto deadline = steady_clock::now() + seconds(60);
+  for (size_t sent = 0; peer.is_open(call) && steady_clock::now() < deadline;) {
+    sent = peer.send(call, megabyte, sent % kMiB);
+    if (!peer.read(sent == kMiB ? 0 : 20)) break;
+    most = std::max(most, daemon.resident_bytes());
+  }
+  EXPECT_LT(steady_clock::now(), deadline);
+  EXPECT_LT(most, before + 1300 * kMiB);
+  expect_service(daemon);
+}
+
+// 256 MiB of zeros, packed.
+std::string bomb() {
+  z_stream stream{};
+  deflateInit2(&stream, 1, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY);
+  std::string zeros(1 << 20, '\0'), packed(4 << 20, '\0');
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  for (int i = 0; i < 256; ++i) {
+    stream.next_in = reinterpret_cast<Bytef*>(zeros.data());
+    stream.avail_in = static_cast<uInt>(zeros.size());
+    deflate(&stream, i == 255 ? Z_FINISH : Z_NO_FLUSH);
+  }
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  return packed;
+}
+
+TEST(FrontTest, ACompressedMessageIsNotInflated) {
+  Daemon daemon(kWithPort);
+  Client client(daemon);
+  const uint64_t before = daemon.resident_bytes();
+  const std::string packed = bomb(), message = message_prefix(static_cast<uint32_t>(packed.size()), true) + packed;
+  for (const bool in_session : {false, true}) {
+    Http2Peer::Metadata metadata = bearer(daemon.token());
+    metadata.emplace_back("grpc-encoding", "gzip");
+    metadata.emplace_back("teletensor-session", client.hello().session_key());
+    Http2Peer peer = Http2Peer::to_port(daemon.port());
+    const uint32_t call = peer.call(in_session ? "/teletensor.v1.Engine/Session" : kHello, metadata);
+    uint64_t most = before;
+    for (size_t sent = 0; peer.is_open(call);) {
+      sent = peer.send(call, message, sent);
+      if (!peer.read(20)) break;
+      most = std::max(most, daemon.resident_bytes());
+    }
+    EXPECT_LT(most, before + 64 * kMiB) << in_session;
+  }
+  expect_service(daemon);
+}
+
+TEST(FrontTest, PeersThatReadNothingHoldNoThreads) {
+  Daemon daemon(kWithPort);
+  std::vector<Http2Peer> peers;
+  for (int i = 0; i < 40; ++i) {
+    peers.push_back(Http2Peer::to_port(daemon.port()));
+    for (int call = 0; call < 2000 && peers.back().connected(); ++call) {
+      const char* methods[] = {kHello, "/teletensor.v1.Engine/Session", "/teletensor.v1.Engine/Download",
+                               "/no.such/Method"};
+      const uint32_t stream = peers.back().call(methods[call % 4], bearer("wrong"));
+      (void)stream;
+    }
+  }
+  expect_service(daemon);
+}
+
+TEST(FrontTest, ConnectionsWithoutATokenMakeRoomForOthers) {
+  Daemon daemon({"--listen", "127.0.0.1:0", "--connections-per-address", "16"});
+  Client first(daemon, channel_to(daemon.port()));
+  ASSERT_TRUE(first.works());
+  std::vector<Http2Peer> idle;
+  for (int i = 0; i < 100; ++i) idle.push_back(Http2Peer::to_port(daemon.port()));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));  // longer than such a connection is left alone
+  Client second(daemon, channel_to(daemon.port()));
+  EXPECT_TRUE(second.works()) << second.status().error_message();
+  EXPECT_TRUE(first.works());
+  expect_service(daemon);
+  size_t connected = 0;
+  for (Http2Peer& peer : idle) {
+    while (peer.read(0) && peer.read(0) && connected < 100) {
+      ++connected;
+      break;
+    }
+  }
+  EXPECT_LE(connected, 16u);
+}
+
+TEST(FrontTest, RunningOutOfDescriptorsIsSurvived) {
+  Daemon daemon({"--listen", "127.0.0.1:0"}, 300);
+  {
+    std::vector<Http2Peer> peers;
+    for (int i = 0; i < 400; ++i) {
+      peers.push_back(i % 2 == 0 ? Http2Peer::to_socket(daemon.socket()) : Http2Peer::to_port(daemon.port()));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  expect_service(daemon);
+  Client client(daemon, channel_to(daemon.port()));
+  EXPECT_TRUE(client.works()) << client.status().error_message();
+}
+
+TEST(FrontTest, TenThousandRefusalsAreAFewLines) {
+  Daemon daemon;
+  Http2Peer peer = Http2Peer::to_socket(daemon.socket());
+  for (int i = 0; i < 10'000; ++i) {
+    peer.call(kHello, bearer("wrong"));
+    if (peer.open_calls() >= 100) {
+      ASSERT_TRUE(peer.read_until_open(50));
+    }
+  }
+  ASSERT_TRUE(peer.read_until_open(0));
+  expect_service(daemon);
+  const std::string log = daemon.standard_error();
+  EXPECT_THAT(log, HasSubstr("refused"));
+  EXPECT_LT(std::count(log.begin(), log.end(), '\n'), 200);
+}
+
+TEST(FrontTest, BytesThatAreNoMessageAreNotLogged) {
+  Daemon daemon({"--log-level", "error"});
+  Client client(daemon);
+  Http2Peer peer = Http2Peer::to_socket(daemon.socket());
+  for (int i = 0; i < 100; ++i) {
+    v1::HelloRequest request;
+    std::string bytes = "\x0a\x02\xff\xff";  // a client's name that is not UTF-8
+    const uint32_t call = peer.call(kHello, bearer(daemon.token()));
+    peer.send(call, message_prefix(static_cast<uint32_t>(bytes.size())) + bytes);
+  }
+  ASSERT_TRUE(peer.read_until_open(0));
+  EXPECT_EQ(daemon.standard_error(), "");
+}
+
+TEST(FrontTest, TheUserTokenDoesNotAdminister) {
+  Daemon daemon;
+  auto admin = v1::Admin::NewStub(daemon.channel());
+  Client client(daemon);
+  const auto expect_denied = [](const grpc::Status& status) {
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << status.error_message();
+  };
+  {
+    grpc::ClientContext context;
+    daemon.authorize(&context);
+    v1::SnapshotReply reply;
+    expect_denied(admin->Snapshot(&context, {}, &reply));
+  }
+  {
+    grpc::ClientContext context;
+    daemon.authorize(&context);
+    v1::EmptyCacheReply reply;
+    expect_denied(admin->EmptyCache(&context, {}, &reply));
+  }
+  {
+    grpc::ClientContext context;
+    daemon.authorize(&context);
+    v1::DrainReply reply;
+    expect_denied(admin->Drain(&context, {}, &reply));
+  }
+  {
+    grpc::ClientContext context;
+    daemon.authorize(&context);
+    v1::EndSessionRequest request;
+    request.set_id(client.hello().session_id());
+    v1::EndSessionReply reply;
+    expect_denied(admin->EndSession(&context, request, &reply));
+  }
+  EXPECT_TRUE(client.works());
+}
+
+TEST(FrontTest, StatusHidesProgramsFromTheUserToken) {
+  Daemon daemon;
+  Client client(daemon);
+  auto admin = v1::Admin::NewStub(daemon.channel());
+  grpc::ClientContext user, administrator;
+  daemon.authorize(&user);
+  daemon.administer(&administrator);
+  v1::StatusReply seen, all;
+  ASSERT_TRUE(admin->Status(&user, {}, &seen).ok());
+  ASSERT_TRUE(admin->Status(&administrator, {}, &all).ok());
+  ASSERT_EQ(seen.sessions_size(), 1);
+  EXPECT_EQ(seen.sessions(0).id(), client.hello().session_id());
+  EXPECT_EQ(seen.sessions(0).client(), "");
+  EXPECT_EQ(all.sessions(0).client(), "secret project");
+}
+
+TEST(FrontTest, AnAdministratorEndsASession) {
+  Daemon daemon;
+  Client victim(daemon), bystander(daemon);
+  ASSERT_TRUE(victim.works());
+  auto admin = v1::Admin::NewStub(daemon.channel());
+  for (const grpc::StatusCode expected : {grpc::StatusCode::OK, grpc::StatusCode::NOT_FOUND}) {
+    grpc::ClientContext context;
+    daemon.administer(&context);
+    v1::EndSessionRequest request;
+    request.set_id(victim.hello().session_id());
+    v1::EndSessionReply reply;
+    EXPECT_EQ(admin->EndSession(&context, request, &reply).error_code(), expected);
+  }
+  EXPECT_FALSE(victim.works());
+  EXPECT_TRUE(bystander.works());
+}
+
+}  // namespace
+}  // namespace tt::server
