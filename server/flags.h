@@ -22,7 +22,7 @@ struct Flags {
   double lease_seconds = 60;
   double grace_seconds = 10;
   double frame_time_limit_seconds = 0;  // 0: none
-  int threads = 0;  // 0: one a core
+  int threads = 0;                      // 0: one a core
   std::string log_level = "info";
   bool check_config = false;
 };
