@@ -407,15 +407,15 @@ Geometries split(const Arg& input, SizesView parts, int64_t dim) {
   int64_t d = existing_dim(input, dim), size = meta(input).sizes[at(d)], start = 0;
   Geometries result;
   for (int64_t part : parts) {
-    check(part >= 0, "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=",
-          to_string(parts));
+    check(part >= 0,
+          "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=", parts);
     check(part <= size - start, "split_with_sizes expects split_sizes to sum exactly to ", size,
-          " (input tensor's size at dimension ", d, "), but got split_sizes=", to_string(parts));
+          " (input tensor's size at dimension ", d, "), but got split_sizes=", parts);
     result.push_back(pieces(input, d, start, part));
     start += part;
   }
   check(start == size, "split_with_sizes expects split_sizes to sum exactly to ", size,
-        " (input tensor's size at dimension ", d, "), but got split_sizes=", to_string(parts));
+        " (input tensor's size at dimension ", d, "), but got split_sizes=", parts);
   return result;
 }
 
