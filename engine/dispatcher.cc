@@ -1,6 +1,9 @@
 #include "engine/dispatcher.h"
 
+#include "engine/cancellation.h"
 #include "engine/context.h"
+#include "engine/op_ids.h"
+#include "engine/partial_writes.h"
 #include "engine/rules/error.h"
 #include "engine/view.h"
 
@@ -41,6 +44,14 @@ void bump_versions(const Call& call) {
       if (t) Tensor::from(t)->storage->bump_version();
     }
   }
+}
+
+// In a cancelled frame: throws Cancelled, unless the call changes nothing but the session's own state (a seed, an
+// event, a capture's end). Those are done, so that the session can go on; and an upload is dropped by its own kernel.
+void stop_before(const Call& call, bool writes) {
+  const bool computes = writes || call.op->num_outputs != 0;
+  if (!computes || call.op->id == op_id::kGraphEnd || call.op->id == op_id::kUploaded) return;
+  check_cancelled();
 }
 
 // A composite makes fresh tensors out of calls of its own; they land by a last one.
@@ -135,7 +146,14 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
   Context& context = Context::current();
   if (context.capturing()) [[unlikely]]
     context.graphs().check(call);
-  kernel(call);
+  if (cancel_requested()) [[unlikely]]
+    stop_before(call, row.writes);
+  try {
+    kernel(call);
+  } catch (const Cancelled&) {  // costs nothing where nothing is thrown
+    if (call.into || row.writes) PartialWrites::add(call);
+    throw;
+  }
   if (context.has_faults()) [[unlikely]]
     context.faults().attach(call);
   if (call.into || row.writes) bump_versions(call);

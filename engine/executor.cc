@@ -2,8 +2,10 @@
 
 #include <new>
 
+#include "engine/cancellation.h"
 #include "engine/context.h"
 #include "engine/dispatcher.h"
+#include "engine/partial_writes.h"
 #include "engine/passes/fuse_pointwise.h"
 
 namespace tt {
@@ -135,6 +137,18 @@ void poison_results(const Instruction& instruction, SlotTable& slots, const Pois
   }
 }
 
+// A step that the engine's time limit kept from writing must not look like one that has: nobody asked for it, and no
+// result of its own may carry the error.
+void poison_written(const Instruction& instruction, SlotTable& slots, const PoisonRef& poison) {
+  const auto& params = instruction.op->params;
+  for (size_t i = 0; i < instruction.args.size() && i < params.size(); ++i) {
+    if (!params[i].written) continue;
+    const Arg& arg = instruction.args[i];
+    if (arg.kind == Arg::Kind::kSlot) slots.poison(arg.slot, poison);
+    for (uint32_t j = 0; arg.kind == Arg::Kind::kSlots && j < arg.size; ++j) slots.poison(arg.slots[j], poison);
+  }
+}
+
 void set_context(const Instruction& instruction) {
   Context& context = Context::current();
   context.inference = (instruction.flags & Instruction::kInference) != 0;
@@ -146,7 +160,7 @@ void set_context(const Instruction& instruction) {
 
 void Executor::run(const Program& program, SlotTable& slots) {
   for (size_t i = 0; i < program.instructions.size();) {
-    if (const size_t fused = fuse_pointwise(program, i, slots)) {
+    if (const size_t fused = cancel_requested() ? 0 : fuse_pointwise(program, i, slots)) {
       stats_.instructions += fused;
       stats_.fused += fused - 1;
       i += fused;
@@ -187,8 +201,15 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
     poison = attempt(instruction, call);
     stats_.failed += poison != nullptr;
   }
-  if (poison) [[unlikely]]
-    return poison_results(instruction, slots, poison);
+  if (poison) [[unlikely]] {
+    poison_results(instruction, slots, poison);
+    PartialWrites::poison(slots, poison);
+    if (const Cancellation* request = Cancellation::current();
+        request != nullptr && request->reason() == CancelReason::kTimeLimit) {
+      poison_written(instruction, slots, poison);
+    }
+    return;
+  }
   if (into) return;
   check_count(instruction, call.outputs.size());
   for (size_t i = 0; i < call.outputs.size(); ++i)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/cancellation.h"
 #include "engine/context.h"
 #include "engine/devices.h"
 #include "engine/dispatcher.h"
@@ -126,6 +127,7 @@ void Graphs::check(const Call& call) {
   const Device device = graphs_.back().device;
   const auto name = message_part(call.op->name);
   if (call.inferred.backend == DeviceType::kMeta || call.op->id == op_id::kGraphEnd) return;
+  if (cancel_requested()) refuse("a call of it was cancelled");
   ++graphs_.back().calls;
   if (call.op->id == op_id::kRandperm) refuse("[randperm] draws on the host, which a graph does not hold");
   if (call.op->is_dynamic) refuse(absl::StrCat("[", name, "] has to wait for the sizes of its result"));

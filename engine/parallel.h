@@ -11,9 +11,9 @@ namespace tt {
 int num_threads();
 void set_num_threads(int n);  // before the first operation, or between operations
 
-// Runs body(begin, end) over [0, n) in pieces of at least `grain`, on this thread and the
-// pool's. One caller at a time has the pool; another runs its loop alone, so that ten sessions
-// never use more threads than there are cores. `body` must not throw.
+// Runs body(begin, end) over [0, n), in pieces of `grain` or more, on this thread and the pool's. One caller has the
+// pool; others run alone: never more threads than cores. Throws Cancelled (cancellation.h), checked after each block of
+// a piece: a body may leave on cancel_requested(). Throws what a body throws. A loop within a body runs whole.
 void parallel_for(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body);
 
 // While it lives this thread has the pool to itself (`width()` threads), or works alone. For

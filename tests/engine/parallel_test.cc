@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <atomic>
 #include <latch>
+#include <new>
 #include <numeric>
 #include <thread>
 #include <vector>
+
+#include "engine/cancellation.h"
 
 namespace tt {
 namespace {
@@ -105,6 +109,69 @@ TEST_F(ParallelTest, ManyCallersAtOnceAllFinish) {
     });
   }
   for (std::thread& caller : callers) caller.join();
+}
+
+TEST_F(ParallelTest, ABodysExceptionReachesTheCaller) {
+  for (int threads : {1, 4}) {
+    set_num_threads(threads);
+    auto fails = [](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) check_as(ErrorKind::kValue, i != 700, "no ", i);
+    };
+    EXPECT_THROW(parallel_for(1000, 1, fails), Error);
+    EXPECT_THROW(parallel_for(1000, 1, [](int64_t, int64_t) { throw std::bad_alloc(); }), std::bad_alloc);
+    std::atomic<int64_t> sum{0};
+    parallel_for(1000, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
+    EXPECT_EQ(sum, 1000);
+  }
+}
+
+TEST_F(ParallelTest, ALoopIsLeftBetweenBlocksWhenCancelled) {
+  for (int threads : {1, 4}) {
+    set_num_threads(threads);
+    Cancellation cancellation;
+    const CancellationScope scope(&cancellation);
+    std::atomic<int64_t> done{0};
+    auto body = [&](int64_t begin, int64_t end) {
+      EXPECT_EQ(Cancellation::current(), &cancellation);  // on the pool's threads too
+      if ((done += end - begin) > 1000) cancellation.request(CancelReason::kClient);
+    };
+    EXPECT_THROW(parallel_for(1'000'000, 1, body), Cancelled);
+    EXPECT_LT(done, 1'000'000);
+    EXPECT_THROW(parallel_for(10, 1, [&](int64_t, int64_t) { ADD_FAILURE() << "not begun"; }), Cancelled);
+    cancellation.reset();
+    done = 0;
+    parallel_for(1000, 1, [&](int64_t begin, int64_t end) { done += end - begin; });
+    EXPECT_EQ(done, 1000);
+  }
+  EXPECT_EQ(Cancellation::current(), nullptr);
+}
+
+TEST_F(ParallelTest, BlocksCoverEveryIndexOnce) {
+  Cancellation cancellation;
+  const CancellationScope scope(&cancellation);
+  for (int64_t n : {1, 100, 100'003, 3'000'000}) {
+    for (int64_t grain : {1, 7, 1000}) {
+      std::vector<std::atomic<uint8_t>> counts(static_cast<size_t>(n));
+      parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+        EXPECT_TRUE(end - begin >= grain || end - begin == n);
+        for (int64_t i = begin; i < end; ++i) ++counts[static_cast<size_t>(i)];
+      });
+      EXPECT_TRUE(std::all_of(counts.begin(), counts.end(), [](const auto& c) { return c == 1; })) << n << " " << grain;
+    }
+  }
+}
+
+TEST(CancellationTest, AnEndedSessionStaysCancelled) {
+  Cancellation cancellation;
+  cancellation.request(CancelReason::kTimeLimit);
+  cancellation.request(CancelReason::kClient);
+  EXPECT_EQ(cancellation.reason(), CancelReason::kTimeLimit);  // the first stands
+  cancellation.reset();
+  EXPECT_FALSE(cancellation.requested());
+  cancellation.request(CancelReason::kClient);
+  cancellation.request(CancelReason::kEnded);
+  cancellation.reset();
+  EXPECT_EQ(cancellation.reason(), CancelReason::kEnded);
 }
 
 }  // namespace
