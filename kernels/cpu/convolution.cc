@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/cancellation.h"
 #include "engine/parallel.h"
 #include "kernels/common/element.h"
 #include "kernels/cpu/kernels.h"
@@ -174,6 +175,7 @@ void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, co
   use.set(DNNL_ARG_WEIGHTS, weights.data());
   if (bias) use.set(DNNL_ARG_BIAS, bias.data());
   for (int64_t n = 0; n < x.size(0); n += count) {
+    check_cancelled();
     const Tensor source = lay_out(images(x, n, count), use.desc(DNNL_ARG_SRC), threads);
     Landing landing(images(out, n, count), c.y, use.desc(DNNL_ARG_DST), threads);
     use.set(DNNL_ARG_SRC, source.data());
@@ -202,6 +204,7 @@ void onednn_convolution_data(const Tensor& g, const Tensor& w, const Slide& slid
   const Tensor weights = lay_out_weights(w, c.w, use.desc(DNNL_ARG_WEIGHTS), threads);
   use.set(DNNL_ARG_WEIGHTS, weights.data());
   for (int64_t n = 0; n < g.size(0); n += count) {
+    check_cancelled();
     const Tensor gradient = lay_out(images(g, n, count), use.desc(DNNL_ARG_DIFF_DST), threads);
     Landing landing(images(dx, n, count), c.x, use.desc(DNNL_ARG_DIFF_SRC), threads);
     use.set(DNNL_ARG_DIFF_DST, gradient.data());

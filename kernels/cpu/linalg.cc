@@ -6,6 +6,7 @@
 #include <new>
 #include <vector>
 
+#include "engine/cancellation.h"
 #include "engine/dispatcher.h"
 #include "engine/parallel.h"
 #include "engine/rules/error.h"
@@ -44,7 +45,10 @@ void each_matrix(int64_t batch, int64_t work, int64_t divisible, Make make, Body
   };
   if (batch < num_threads() && work >= divisible) {
     PoolLease lease;
-    loop(0, batch);
+    for (int64_t i = 0; i < batch && !thrown; ++i) {
+      check_cancelled();
+      loop(i, i + 1);
+    }
   } else {
     const PoolLease alone(1);
     parallel_for(batch, std::max<int64_t>(kGrain / std::max<int64_t>(work, 1), 1), loop);

@@ -2,8 +2,10 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <optional>
 
+#include "engine/cancellation.h"
 #include "engine/parallel.h"
 #include "engine/tensor.h"
 #include "kernels/common/element.h"
@@ -25,6 +27,9 @@ constexpr int64_t kRowsWorthPacking = 384;
 constexpr int64_t kDepthWorthPacking = 384;
 // Elements of b from which a kept copy beats the caches.
 constexpr int64_t kWeightsWorthKeeping = 1 << 16;
+
+// Multiplications that take a core some 0.3 s.
+constexpr double kLongProduct = 5e10;
 
 // The stride from entry to entry of a batch, where there is one.
 std::optional<int64_t> batch_stride(const int64_t* offsets, int64_t batch) {
@@ -172,10 +177,49 @@ void add_bias(const Gemm& g, const void* bias) {
   });
 }
 
+void* entries(void* c, int64_t count, DType dtype) {
+  return static_cast<char*>(c) + count * static_cast<int64_t>(item_size(dtype));
+}
+
+// Entries [first, first + count) of the batch.
+Gemm batch_part(const Gemm& g, int64_t first, int64_t count) {
+  Gemm part = g;
+  part.batch = count;
+  part.c = entries(g.c, first * g.m * g.n, g.dtype);
+  part.a_offsets = g.a_offsets ? g.a_offsets + first : nullptr;
+  part.b_offsets = g.b_offsets ? g.b_offsets + first : nullptr;
+  return part;
+}
+
+// Rows [first, first + count) of the result. Requires a batch of one.
+Gemm row_part(const Gemm& g, int64_t first, int64_t count) {
+  Gemm part = g;
+  part.m = count;
+  part.c = entries(g.c, first * g.n, g.dtype);
+  const int64_t offset = first * g.a.row_stride * static_cast<int64_t>(item_size(g.dtype));
+  part.a.data = static_cast<decltype(part.a.data)>(static_cast<const char*>(part.a.data) + offset);
+  return part;
+}
+
+// In parts of kLongProduct, and a look at the session's cancellation before each: a call into oneDNN is not left early.
+void product_in_parts(const Gemm& g, const void* bias, const Tensor* weights) {
+  const bool by_rows = g.batch == 1;
+  const int64_t whole = by_rows ? g.m : g.batch;
+  const double each = work(g) / (by_rows ? static_cast<double>(g.m) : 1);
+  const int64_t most = std::max<int64_t>(1, static_cast<int64_t>(kLongProduct / each));
+  for (int64_t at = 0, count; at < whole; at += count) {
+    count = std::min(most, whole - at);
+    check_cancelled();
+    product(by_rows ? row_part(g, at, count) : batch_part(g, at, count), bias, weights);
+  }
+}
+
 }  // namespace
 
 void product(const Gemm& g, const void* bias, const Tensor* weights) {
   if (g.batch == 0 || g.m == 0 || g.n == 0) return;
+  const bool divisible = g.batch > 1 || g.m > 1;
+  if (divisible && work(g) * static_cast<double>(g.batch) > 2 * kLongProduct) return product_in_parts(g, bias, weights);
   const bool tiny = work(g) <= kTinyProduct;
   const bool would_round_twice = bias && item_size(g.dtype) == 2;
   if (is_gemv(g) && !would_round_twice) {
