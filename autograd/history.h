@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "autograd/leaf.h"
 #include "autograd/node.h"
+#include "engine/rules/error.h"
 #include "engine/rules/recycled.h"
 #include "engine/tensor.h"
 
@@ -26,6 +28,9 @@ class History final : public AutogradMeta, public Recycled<History> {
   uint64_t base_sequence = 0;  // of a view: its base's node when `node` was made; 0: a leaf
   Ref<LeafNode> leaf;
   Tensor grad;  // of a leaf: what was accumulated
+  // Of a leaf: why `grad` is not what backward passes should have made of it (one of them was cancelled). Null where
+  // it is. Whoever sets the gradient clears it.
+  std::shared_ptr<const Error> lost;
 
  private:
   friend class HistoryList;

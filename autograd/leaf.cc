@@ -18,7 +18,9 @@ void LeafNode::run(Gradients& gradients, Gradients&) {
   if (!leaf_ || !gradient) return;
   check(gradient.sizes() == leaf_->sizes, "a gradient of ", to_string(gradient.sizes()), " for a tensor of ",
         to_string(leaf_->sizes));
-  Tensor& grad = find_history(*leaf_)->grad;
+  History& history = *find_history(*leaf_);
+  if (history.lost) throw *history.lost;
+  Tensor& grad = history.grad;
   if (grad) {
     accumulate(grad, std::move(gradient), !Context::current().grad_enabled);
   } else {
@@ -27,6 +29,12 @@ void LeafNode::run(Gradients& gradients, Gradients&) {
     // What it viewed, and that it did, is nobody's concern.
     grad = gradient->base && !gradient.requires_grad() ? detach(gradient) : std::move(gradient);
   }
+}
+
+void LeafNode::lose_gradient(const std::shared_ptr<const Error>& error) {
+  if (!leaf_) return;
+  History& history = *find_history(*leaf_);
+  if (!history.lost) history.lost = error;
 }
 
 }  // namespace tt::autograd

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <limits>
+#include <memory>
 
 #include "autograd/node.h"
+#include "engine/rules/error.h"
 
 namespace tt::autograd {
 
@@ -17,6 +19,8 @@ class LeafNode final : public Node {
   bool is_leaf() const override { return true; }
   void run(Gradients& gradients, Gradients& results) override;
   Tensor zeros(uint32_t output) const override;
+  // A pass that was to accumulate into the leaf was cancelled with `error`: its gradient is an error until it is set.
+  void lose_gradient(const std::shared_ptr<const Error>& error);
   // The leaf is gone: nobody can ask for its gradient any more.
   void forget() { leaf_ = nullptr; }
 

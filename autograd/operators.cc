@@ -63,7 +63,10 @@ void set_grads(Call& call) {
             "assigned grad has data of a different type, got ", describe(grads[i].meta()), " for ",
             describe(leaves[i].meta()));
     }
-    if (grads[i] || leaves[i]->autograd) history_of(leaves[i]).grad = std::move(grads[i]);
+    if (!grads[i] && !leaves[i]->autograd) continue;
+    History& history = history_of(leaves[i]);
+    history.grad = std::move(grads[i]);
+    history.lost = nullptr;
   }
 }
 

@@ -7,8 +7,10 @@
 #include "autograd/anomaly.h"
 #include "autograd/formulas.h"
 #include "autograd/history.h"
+#include "autograd/leaf.h"
 #include "autograd/stop_node.h"
 #include "autograd/tape.h"
+#include "engine/cancellation.h"
 #include "engine/ops.h"
 #include "engine/rules/error.h"
 
@@ -46,26 +48,39 @@ Task::Task(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, a
     Context::current().stream(roots[0].device()).mark();
   }
   capture_all_ = options_.accumulate && captures.empty();
-  for (size_t i = 0; i < roots.size(); ++i) add_root(roots[i], gradients.empty() ? Tensor() : gradients[i]);
+  for (size_t i = 0; i < roots.size(); ++i) check_root(roots[i], gradients.empty() ? Tensor() : gradients[i]);
+  for (const Tensor& root : roots) {
+    // A client refuses roots that require no grad. Of a gradient that it took for recorded, only the tape knows that
+    // it is constant: nothing flows from it.
+    if (root.requires_grad()) claim(edge_of(root).node.get());
+  }
   discover();
   for (const Tensor& capture : captures) add_capture(capture);
   count_dependencies();
+  try {
+    for (size_t i = 0; i < roots.size(); ++i) start_at(roots[i], gradients.empty() ? Tensor() : gradients[i]);
+  } catch (const Cancelled& error) {
+    lose_gradients(error);
+    throw;
+  }
 }
 
-void Task::add_root(const Tensor& root, Tensor gradient) {
-  // A client refuses roots that require no grad. Of a gradient that it took for recorded, only the tape knows that
-  // it is constant: nothing flows from it.
+void Task::check_root(const Tensor& root, const Tensor& gradient) const {
   if (!root.requires_grad()) return;
   if (!gradient) {
     check(root.numel() == 1, "grad can be implicitly created only for scalar outputs, got ", to_string(root.sizes()));
-    gradient = ops::ones(root.sizes(), root.dtype(), root.device());
+    return;
   }
   check(gradient.sizes() == root.sizes(), "Mismatch in shape: grad_output[0] has a shape of ",
         to_string(gradient.sizes()), " and output[0] has a shape of ", to_string(root.sizes()), ".");
+}
+
+void Task::start_at(const Tensor& root, Tensor gradient) {
+  if (!root.requires_grad()) return;
+  if (!gradient) gradient = ops::ones(root.sizes(), root.dtype(), root.device());
   if (gradient.dtype() != root.dtype()) gradient = formulas::cast(gradient, root.dtype());
   Edge edge = edge_of(root);
-  State& state = states_[claim(edge.node.get())];
-  accumulate(state.gradients[edge.output], std::move(gradient), false);
+  accumulate(states_[find(edge.node.get())].gradients[edge.output], std::move(gradient), false);
 }
 
 uint32_t Task::claim(Node* node) {
@@ -161,7 +176,7 @@ void Task::make_ready(uint32_t index) {
                  [this](uint32_t a, uint32_t b) { return states_[a].node->sequence() < states_[b].node->sequence(); });
 }
 
-bool Task::advance(int64_t stop) {
+bool Task::advance(int64_t stop) try {
   PassMode mode(options_.create_graph);
   while (!ready_.empty()) {
     std::pop_heap(ready_.begin(), ready_.end(),
@@ -171,6 +186,20 @@ bool Task::advance(int64_t stop) {
     if (visit(index, stop)) return true;
   }
   return false;
+} catch (const Cancelled& error) {
+  lose_gradients(error);
+  throw;
+}
+
+// Some leaves have got their gradient and others have not, and one may be half added: the next pass must not add to
+// them as if nothing had happened.
+void Task::lose_gradients(const Error& error) {
+  if (!options_.accumulate) return;
+  const auto reason = std::make_shared<const Error>(error.kind(), error.message());
+  for (State& state : states_) {
+    if (!state.node->is_leaf() || !(capture_all_ || state.captured)) continue;
+    static_cast<LeafNode&>(*state.node).lose_gradient(reason);
+  }
 }
 
 bool Task::visit(uint32_t index, int64_t stop) {
@@ -322,6 +351,7 @@ Tensors Task::finish(absl::Span<const Tensor> captures) {
 
 Tensor Task::capture_of(const Tensor& tensor) const {
   const History* history = find_history(*tensor.get());
+  if (options_.accumulate && tensor->is_leaf() && history && history->lost) throw *history->lost;
   if (options_.accumulate && tensor->is_leaf() && history && history->grad) return history->grad;
   if (tensor.requires_grad()) {
     Edge edge = edge_of(tensor);

@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "autograd/node.h"
 #include "engine/rules/arg.h"
+#include "engine/rules/error.h"
 
 namespace tt::autograd {
 
@@ -69,7 +70,8 @@ class Task {
   uint32_t claim(Node* node);             // its state, made when first met
   uint32_t find(const Node* node) const;  // kNone where it has none
   bool leads_on(const State& state) const;
-  void add_root(const Tensor& root, Tensor gradient);
+  void check_root(const Tensor& root, const Tensor& gradient) const;
+  void start_at(const Tensor& root, Tensor gradient);
   void add_capture(const Tensor& tensor);
   Tensor capture_of(const Tensor& tensor) const;
 
@@ -80,6 +82,7 @@ class Task {
   int64_t meets_hook(uint32_t index);
   void keep_captured(uint32_t index);
   void run(State& state);
+  void lose_gradients(const Error& error);
   void deliver(const Edge& edge, Tensor gradient);
   void check_finite(const Node& node, const Gradients& results) const;
   void make_ready(uint32_t index);
