@@ -44,6 +44,27 @@ class FrameBuffer {
   uint64_t inline_bytes_ = 0;  // of strings, which lie outside the arena
 };
 
+// A stream that carries a session, from its beginning to its end, however that comes.
+class Attachment {
+ public:
+  Attachment(Sessions& sessions, Session& session, grpc::ServerContext* context)
+      : sessions_(sessions),
+        session_(session),
+        number_(sessions.attach(
+            session, [context] { context->TryCancel(); }, [context] { return context->IsCancelled(); })) {}
+  ~Attachment() { sessions_.detach(session_, number_); }
+  Attachment(const Attachment&) = delete;
+  Attachment& operator=(const Attachment&) = delete;
+  explicit operator bool() const { return number_ != 0; }
+  // False once another stream has taken over, or this one is known to have broken.
+  bool is_current() const { return session_.stream() == number_; }
+
+ private:
+  Sessions& sessions_;
+  Session& session_;
+  const uint64_t number_;
+};
+
 absl::StatusOr<Device> device_of(const v1::UploadChunk& chunk) try {
   return decode_device(chunk.device());
 } catch (const Error& error) {
@@ -103,11 +124,13 @@ grpc::Status EngineService::Session(grpc::ServerContext* context,
   grpc::Status status;
   auto session = session_of(*context, &status);
   if (!session) return status;
-  uint64_t attachment = sessions_.attach(*session, [context] { context->TryCancel(); });
-  if (attachment == 0) return session_ended();
+  const Attachment attachment(sessions_, *session, context);
+  if (!attachment) return session_ended();
   FrameBuffer buffer;
   v1::Reply reply;
   for (v1::Frame* frame = buffer.next(); stream->Read(frame); frame = buffer.next()) {
+    // A stream that broke may have left frames unread: the client, if there still is one, sends them again.
+    if (!attachment.is_current()) break;
     reply.Clear();
     session->execute(*frame, &reply);
     bool sent = stream->Write(reply);
@@ -121,7 +144,6 @@ grpc::Status EngineService::Session(grpc::ServerContext* context,
     sessions_.end(*session);
     return status;
   }
-  sessions_.detach(*session, attachment);
   // A client that still listens has sent bytes that are no frame, or has forgotten to close.
   return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the stream ended without a closing frame");
 }
@@ -177,6 +199,14 @@ grpc::Status EngineService::Download(grpc::ServerContext* context, const v1::Dow
   } catch (const Error& error) {  // of a device that fails on the way
     return to_grpc(to_status(error));
   }
+}
+
+grpc::Status EngineService::Cancel(grpc::ServerContext* context, const v1::CancelRequest* request,
+                                   v1::CancelReply* reply) {
+  grpc::Status status;
+  auto session = session_of(*context, &status);
+  if (session) reply->set_executed(session->cancel(request->through()));
+  return status;
 }
 
 }  // namespace tt::server

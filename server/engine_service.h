@@ -21,6 +21,7 @@ class EngineService final : public v1::Engine::Service {
                       v1::UploadReply* reply) override;
   grpc::Status Download(grpc::ServerContext* context, const v1::DownloadRequest* request,
                         grpc::ServerWriter<v1::DownloadChunk>* writer) override;
+  grpc::Status Cancel(grpc::ServerContext* context, const v1::CancelRequest* request, v1::CancelReply* reply) override;
 
  private:
   // Of the session that a call's metadata names; null, with `status` set, where there is none.

@@ -22,6 +22,13 @@ absl::Status InProcessEngine::execute(absl::string_view session_key, const v1::F
   return absl::OkStatus();
 }
 
+absl::Status InProcessEngine::cancel(absl::string_view session_key, uint64_t through, uint64_t* executed) {
+  auto session = sessions_.find(session_key);
+  if (!session) return no_session();
+  *executed = session->cancel(through);
+  return absl::OkStatus();
+}
+
 absl::Status InProcessEngine::upload(absl::string_view session_key, uint64_t transfer, Device device,
                                      absl::Span<const char> bytes) {
   auto session = sessions_.find(session_key);

@@ -19,6 +19,8 @@ class InProcessEngine {
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply);
   // What a stream does with one frame. A fault is in the reply, and ends the session.
   absl::Status execute(absl::string_view session_key, const v1::Frame& frame, v1::Reply* reply);
+  // Session::cancel.
+  absl::Status cancel(absl::string_view session_key, uint64_t through, uint64_t* executed);
   absl::Status upload(absl::string_view session_key, uint64_t transfer, Device device, absl::Span<const char> bytes);
   // `into` takes exactly the tensor's bytes. A poisoned tensor is in `error`.
   absl::Status download(absl::string_view session_key, uint64_t handle, uint64_t after, absl::Span<char> into,

@@ -1,5 +1,6 @@
 #include "server/session.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "server/convert.h"
 #include "server/device_reader.h"
 #include "server/row_major.h"
+#include "spdlog/spdlog.h"
 
 namespace tt::server {
 namespace {
@@ -45,6 +47,7 @@ Session::Session(Options options)
                                          [sites = sites_](uint32_t id) { return sites->describe(id); })),
       transfers_(std::make_shared<Transfers>(account_, options_.limits.max_transfers, options_.patience)),
       downloads_(std::make_shared<CopyLane>(account_)),
+      cancellation_(options_.frame_time_limit),
       decoder_(options_.limits),
       replies_(options_.limits.max_reply_bytes) {
   context_.account = account_;
@@ -53,10 +56,50 @@ Session::Session(Options options)
 
 Session::~Session() { close(); }
 
+// A frame while it is executed: what can be cancelled.
+class Session::RunningFrame {
+ public:
+  RunningFrame(Session& session, uint64_t sequence) : session_(session) {
+    std::lock_guard lock(session_.progress_mutex_);
+    session_.cancellation_.reset();
+    if (sequence <= session_.cancel_through_) session_.cancellation_.request(CancelReason::kClient);
+    session_.running_.store(sequence, std::memory_order_relaxed);
+  }
+  ~RunningFrame() {
+    std::lock_guard lock(session_.progress_mutex_);
+    session_.running_.store(0, std::memory_order_relaxed);
+  }
+  RunningFrame(const RunningFrame&) = delete;
+  RunningFrame& operator=(const RunningFrame&) = delete;
+
+ private:
+  Session& session_;
+};
+
 void Session::execute(const v1::Frame& frame, v1::Reply* reply) {
   std::lock_guard lock(mutex_);
+  std::string internal;  // an error of ours, not the client's; only this session pays for it
+  try {
+    execute_next(frame, reply);
+  } catch (const ProgramFault& fault) {
+    refuse(fault.error, fault.instruction, reply);
+  } catch (const Error& error) {
+    refuse(error, static_cast<size_t>(frame.instructions_size()), reply);
+  } catch (const std::exception& error) {
+    internal = error.what();
+  } catch (...) {
+    internal = "an exception of unknown type";
+  }
+  if (!internal.empty()) {
+    spdlog::error("session {}: internal error in frame {}: {}", id(), frame.sequence(), internal);
+    refuse(Error(ErrorKind::kRuntime, absl::StrCat("internal error: ", internal)), 0, reply);
+  }
+  reply->set_executed(executed());
+}
+
+void Session::execute_next(const v1::Frame& frame, v1::Reply* reply) {
   uint64_t last = executed();
-  if (over()) {
+  if (over() || stopped_.load(std::memory_order_acquire)) {
     *reply->mutable_fault() = to_wire(Error(ErrorKind::kRuntime, "the session has ended"));
   } else if (frame.sequence() <= last && frame.sequence() != 0) {
     repeat(frame, reply);
@@ -65,33 +108,55 @@ void Session::execute(const v1::Frame& frame, v1::Reply* reply) {
   } else {
     run(frame, reply);
   }
-  reply->set_executed(executed());
 }
 
 void Session::run(const v1::Frame& frame, v1::Reply* reply) {
   ContextScope context(&context_);
   TransfersScope transfers(transfers_.get());
   sites_->add(frame);
-  try {
-    const Program& program = decoder_.decode(frame);
-    check_as(ErrorKind::kValue, slots_.size() + decoder_.new_names() <= options_.limits.max_handles,
-             "a session has at most ", options_.limits.max_handles, " handles");
+  const Program& program = decoder_.decode(frame);
+  check_as(ErrorKind::kValue, slots_.size() + decoder_.new_names() <= options_.limits.max_handles,
+           "a session has at most ", options_.limits.max_handles, " handles");
+  {
+    const RunningFrame running(*this, frame.sequence());
+    const CancellationScope scope(&cancellation_);
     executor_.run(program, slots_);
-    settle();
-    answer_reads(frame, false, reply);
-    release(frame);
-  } catch (const ProgramFault& fault) {
-    return refuse(fault.error, fault.instruction, reply);
-  } catch (const Error& error) {
-    return refuse(error, static_cast<size_t>(frame.instructions_size()), reply);
-  } catch (const std::exception& error) {  // ours, not the client's; only this session pays for it
-    return refuse(Error(ErrorKind::kRuntime, absl::StrCat("internal error: ", error.what())), 0, reply);
   }
+  if (cancellation_.reason() == CancelReason::kEnded) {
+    *reply->mutable_fault() = to_wire(Error(ErrorKind::kRuntime, "the session was ended"));
+    return free_everything();
+  }
+  settle();
+  answer_reads(frame, false, reply);
+  release(frame);
   replies_.forget(frame.received());
   publish(frame.sequence());
   reply->set_executed(frame.sequence());
   replies_.keep(frame.sequence(), *reply);
   if (frame.close()) free_everything();
+}
+
+uint64_t Session::cancel(uint64_t through) {
+  std::lock_guard lock(progress_mutex_);
+  cancel_through_ = std::max(cancel_through_, through);
+  const uint64_t running = running_.load(std::memory_order_relaxed);
+  if (running != 0 && running <= through) cancellation_.request(CancelReason::kClient);
+  return executed();
+}
+
+void Session::enforce_time_limit() {
+  if (cancellation_.time_limit() == Cancellation::Clock::duration::zero()) return;
+  std::lock_guard lock(progress_mutex_);
+  if (!busy() || cancellation_.running() < cancellation_.time_limit()) return;
+  if (!cancellation_.requested()) {
+    spdlog::warn("session {}: frame {} exceeded the time limit and is cancelled", id(), running_.load());
+  }
+  cancellation_.request(CancelReason::kTimeLimit);
+}
+
+void Session::stop() {
+  stopped_.store(true, std::memory_order_release);
+  transfers_->close();
 }
 
 void Session::refuse(const Error& error, size_t instruction, v1::Reply* reply) {
@@ -236,8 +301,13 @@ std::shared_ptr<SharedSegment> Session::offer_segment() {
   return fresh;
 }
 
+void Session::begin_closing() {
+  stop();  // an instruction that waits for a transfer lets go of the lock
+  cancellation_.request(CancelReason::kEnded);
+}
+
 void Session::close() {
-  transfers_->close();  // an instruction that waits for one lets go of the lock
+  begin_closing();
   std::lock_guard lock(mutex_);
   if (!over()) free_everything();
 }

@@ -1,7 +1,8 @@
 // Session: a client's ordered conversation and all it owns. Knows nothing of gRPC.
 //
 // Thread-safe. Frames are executed one at a time, on the calling thread; transfers run beside them. What is wrong with
-// an operation stands in its results' place; a frame that lies is answered with a fault and ends the session.
+// an operation stands in its results' place; a frame that lies is answered with a fault and ends the session, and so
+// does an exception that nobody expected. A frame can be cancelled from any thread (engine/cancellation.h).
 #pragma once
 
 #include <atomic>
@@ -15,6 +16,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "engine/cancellation.h"
 #include "engine/context.h"
 #include "engine/executor.h"
 #include "engine/slot_table.h"
@@ -47,6 +49,7 @@ class Session {
     uint64_t memory_limit = 0;  // 0: none
     Limits limits;
     Transfers::Patience patience;
+    std::chrono::milliseconds frame_time_limit{0};  // 0: none
   };
 
   explicit Session(Options options);
@@ -54,8 +57,17 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Executes `frame`, unless it was executed already, and fills the cleared `reply`.
+  // Executes `frame`, unless it was executed already, and fills the cleared `reply`. Does not throw.
   void execute(const v1::Frame& frame, v1::Reply* reply);
+  // Cancels the frames up to that sequence, whether they run or are still to come: instructions that have not run
+  // poison their results. Gives the sequence of the last frame executed. Does not wait.
+  uint64_t cancel(uint64_t through);
+  // Cancels the frame that runs where it has run for longer than the limit. Does not wait.
+  void enforce_time_limit();
+  // Whether a frame is being executed.
+  bool busy() const { return running_.load(std::memory_order_relaxed) != 0; }
+  // From now on frames are refused, and the one that runs waits for no transfer. Does not wait.
+  void stop();
   // See Transfers::begin.
   absl::StatusOr<std::unique_ptr<Upload>> begin_upload(uint64_t transfer, uint64_t bytes, Device device = {});
   // Waits until frame `after` has been executed, asking `go_on` now and then, and until a device has the tensor.
@@ -66,11 +78,18 @@ class Session {
   std::shared_ptr<SharedSegment> segment() const;
   std::shared_ptr<SharedSegment> offer_segment();
 
-  // Frees everything the session owns, to the byte. Waits for the frame that runs; waits within it end. Idempotent.
+  // Cancels the frame that runs, and refuses those to come. Does not wait: close() frees what the session holds.
+  void begin_closing();
+  // Frees everything the session owns, to the byte. Cancels the frame that runs and waits for its end: for as long as a
+  // library's call in it takes. Idempotent.
   void close();
   bool over() const { return over_.load(std::memory_order_acquire); }
   // Sequence of the last frame executed.
   uint64_t executed() const { return executed_.load(std::memory_order_acquire); }
+
+  // The attachment (Sessions::attach) whose stream may have frames executed; 0: none. Sessions sets it.
+  void set_stream(uint64_t attachment) { stream_.store(attachment, std::memory_order_release); }
+  uint64_t stream() const { return stream_.load(std::memory_order_acquire); }
 
   uint64_t id() const { return options_.id; }
   const std::string& key() const { return options_.key; }
@@ -80,6 +99,8 @@ class Session {
   v1::SessionStatus status() const;
 
  private:
+  class RunningFrame;
+  void execute_next(const v1::Frame& frame, v1::Reply* reply);
   void run(const v1::Frame& frame, v1::Reply* reply);
   void refuse(const Error& error, size_t instruction, v1::Reply* reply);
   void repeat(const v1::Frame& frame, v1::Reply* reply);
@@ -101,6 +122,10 @@ class Session {
   const std::shared_ptr<CopyLane> downloads_;
   std::atomic<bool> over_{false};
   std::atomic<uint64_t> executed_{0};
+  std::atomic<bool> stopped_{false};
+  std::atomic<uint64_t> stream_{0};
+  std::atomic<uint64_t> running_{0};  // sequence of the frame that runs; written under progress_mutex_
+  Cancellation cancellation_;
 
   std::mutex mutex_;  // held while a frame executes; guards what follows
   Context context_;
@@ -112,6 +137,7 @@ class Session {
   mutable std::mutex progress_mutex_;  // for those who wait or look, taken for moments only
   std::condition_variable progress_;
   int waiting_ = 0;
+  uint64_t cancel_through_ = 0;
   v1::SessionStatus status_;  // as of the last frame
   std::shared_ptr<SharedSegment> segment_;
 };

@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -18,6 +19,10 @@ namespace {
 
 // A dying process closes its socket before, or after, the segment; so the first look comes a little later.
 constexpr std::chrono::milliseconds kFirstGlance{5};
+// How often streams are looked at whose threads are busy, and frames' running times.
+constexpr std::chrono::milliseconds kWatch{100};
+// How often end_all() looks whether the frames that ran are done.
+constexpr std::chrono::milliseconds kFrameWatch{5};
 
 // Names and protects a session: 256 random bits. Empty where the system has none.
 std::string random_key() {
@@ -88,14 +93,14 @@ absl::Status Sessions::open(const v1::HelloRequest& request, std::shared_ptr<Ses
     *session = found->second.session;
     return absl::OkStatus();
   }
-  if (entries_.size() >= options_.max_sessions) {
+  if (entries_.size() + closing_.size() >= options_.max_sessions) {
     return absl::ResourceExhaustedError(absl::StrCat("the engine has ", options_.max_sessions, " sessions already"));
   }
   std::string key = random_key();
   if (key.empty()) return absl::UnavailableError("the system gives no random numbers");
   *session = std::make_shared<Session>(Session::Options{
       ++last_id_, key, printable(request.client()), least_limit(request.memory_limit(), options_.session_memory_limit),
-      options_.limits, options_.patience});
+      options_.limits, options_.patience, options_.frame_time_limit});
   Entry& entry = entries_[key];
   entry.session = *session;
   start_lease(entry);
@@ -122,29 +127,45 @@ void Sessions::end(const Session& session) {
   spdlog::info("session {} ended", ended->id());
 }
 
-uint64_t Sessions::attach(const Session& session, std::function<void()> cancel) {
-  std::function<void()> replaced;
-  uint64_t attachment = 0;
-  {
-    std::lock_guard lock(mutex_);
-    auto found = entries_.find(session.key());
-    if (found == entries_.end()) return 0;
-    replaced = std::exchange(found->second.cancel, std::move(cancel));
-    attachment = found->second.attachment = ++last_attachment_;
-    if (auto segment = session.segment()) segment->client_gone();  // remembers having seen the client
-    if (replaced) replaced();  // under the lock: it refers to a stream that detaches before it goes
-  }
-  return attachment;
+bool Sessions::end(uint64_t id) {
+  std::lock_guard lock(mutex_);
+  auto found = std::find_if(entries_.begin(), entries_.end(), [=](auto& at) { return at.second.session->id() == id; });
+  if (found == entries_.end()) return false;
+  begin_closing(found, "was ended by an administrator");
+  return true;
 }
 
-void Sessions::detach(const Session& session, uint64_t attachment) {
+uint64_t Sessions::attach(Session& session, std::function<void()> cancel, std::function<bool()> gone) {
   std::lock_guard lock(mutex_);
   auto found = entries_.find(session.key());
-  if (found == entries_.end() || found->second.attachment != attachment) return;
-  found->second.attachment = 0;
-  found->second.cancel = nullptr;
-  start_lease(found->second);
-  spdlog::debug("session {} has lost its stream; its lease is {} ms", session.id(), options_.lease.count());
+  if (found == entries_.end()) return 0;
+  Entry& entry = found->second;
+  const std::function<void()> replaced = std::exchange(entry.cancel, std::move(cancel));
+  entry.gone = std::move(gone);
+  entry.attachment = ++last_attachment_;
+  session.set_stream(entry.attachment);
+  if (auto segment = session.segment()) segment->client_gone();  // remembers having seen the client
+  if (replaced) replaced();  // under the lock: it refers to a stream that detaches before it goes
+  changed_.notify_all();     // there is a stream to watch
+  return entry.attachment;
+}
+
+void Sessions::detach(Session& session, uint64_t attachment) {
+  std::lock_guard lock(mutex_);
+  for (Entries* entries : {&entries_, &closing_}) {
+    auto found = entries->find(session.key());
+    if (found == entries->end() || found->second.attachment != attachment) continue;
+    lose_stream(found->second);
+  }
+}
+
+void Sessions::lose_stream(Entry& entry) {
+  entry.attachment = 0;
+  entry.cancel = nullptr;
+  entry.gone = nullptr;
+  entry.session->set_stream(0);
+  start_lease(entry);
+  spdlog::debug("session {} lost its stream; its lease is {} ms", entry.session->id(), options_.lease.count());
 }
 
 std::vector<v1::SessionStatus> Sessions::list() const {
@@ -160,7 +181,7 @@ std::vector<v1::SessionStatus> Sessions::list() const {
 
 size_t Sessions::size() const {
   std::lock_guard lock(mutex_);
-  return entries_.size();
+  return entries_.size() + closing_.size();
 }
 
 void Sessions::stop() {
@@ -168,19 +189,54 @@ void Sessions::stop() {
   stopped_ = true;
 }
 
-void Sessions::end_all() {
-  stop();
-  std::vector<std::shared_ptr<Session>> sessions;
-  {
-    std::lock_guard lock(mutex_);
-    for (auto& [key, entry] : entries_) sessions.push_back(entry.session);
+void Sessions::end_all(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  stopped_ = true;
+  for (auto& [key, entry] : entries_) entry.session->stop();
+  auto any_busy = [&] {
+    return std::any_of(entries_.begin(), entries_.end(), [](auto& at) { return at.second.session->busy(); });
+  };
+  for (const auto deadline = Clock::now() + patience; any_busy() && Clock::now() < deadline;) {
+    changed_.wait_for(lock, kFrameWatch);
   }
-  for (const auto& session : sessions) session->close();
-  std::lock_guard lock(mutex_);
-  for (auto& [key, entry] : entries_) {
-    if (entry.cancel) entry.cancel();
+  while (!entries_.empty()) begin_closing(entries_.begin(), "ended with the engine");
+  changed_.wait(lock, [&] { return closing_.empty(); });
+}
+
+// Never waits for the session: a library's call in it may take minutes.
+void Sessions::begin_closing(Entries::iterator at, std::string why) {
+  const std::string key = at->first;
+  at->second.session->begin_closing();
+  spdlog::info("session {} {}; its memory is being released", at->second.session->id(), why);
+  closing_.emplace(key, std::move(at->second));
+  entries_.erase(at);
+  start_closer(key);
+}
+
+void Sessions::start_closer(const std::string& key) {
+  try {
+    // Detached, and waited for: end_all() returns when closing_ is empty.
+    std::thread([this, key] { close(key); }).detach();
+  } catch (const std::system_error& error) {
+    spdlog::error("no thread to close a session with: {}", error.what());
+    unstarted_.push_back(key);  // the watching thread tries again
   }
-  entries_.clear();
+}
+
+void Sessions::close(const std::string& key) {
+  std::unique_lock lock(mutex_);
+  Session& session = *closing_.find(key)->second.session;
+  lock.unlock();  // the entry stays until this thread erases it
+  try {
+    session.close();
+  } catch (const std::exception& error) {
+    spdlog::error("session {}: closing failed: {}", session.id(), error.what());
+  }
+  lock.lock();
+  auto found = closing_.find(key);
+  if (found->second.cancel) found->second.cancel();  // a stream that waits for its client's next frame
+  closing_.erase(found);
+  changed_.notify_all();
 }
 
 void Sessions::start_lease(Entry& entry) {
@@ -195,23 +251,28 @@ void Sessions::run_leases() {
   std::unique_lock lock(mutex_);
   while (!ending_) {
     Clock::time_point next = Clock::now() + std::chrono::hours(1);
-    std::vector<std::shared_ptr<Session>> expired = take_expired(Clock::now(), &next);
-    if (expired.empty()) {
-      changed_.wait_until(lock, next);
-      continue;
-    }
-    lock.unlock();
-    for (auto& session : expired) {
-      session->close();
-      spdlog::info("session {} was left by its client; its memory is free again", session->id());
-    }
-    expired.clear();
-    lock.lock();
+    watch(&next);
+    end_expired(&next);
+    changed_.wait_until(lock, next);
   }
 }
 
-std::vector<std::shared_ptr<Session>> Sessions::take_expired(Clock::time_point now, Clock::time_point* next) {
-  std::vector<std::shared_ptr<Session>> expired;
+// What the sessions' own threads cannot see while they are busy.
+void Sessions::watch(Clock::time_point* next) {
+  const bool limited = options_.frame_time_limit.count() != 0;
+  for (auto& [key, entry] : entries_) {
+    if (entry.attachment == 0 && !limited) continue;
+    *next = std::min(*next, Clock::now() + kWatch);
+    if (!entry.session->busy()) continue;
+    entry.session->enforce_time_limit();
+    if (entry.gone && entry.gone()) lose_stream(entry);
+  }
+  for (const std::string& key : std::exchange(unstarted_, {})) start_closer(key);
+  if (!unstarted_.empty()) *next = std::min(*next, Clock::now() + kWatch);
+}
+
+void Sessions::end_expired(Clock::time_point* next) {
+  const auto now = Clock::now();
   for (auto it = entries_.begin(); it != entries_.end();) {
     Entry& entry = it->second;
     auto here = it++;
@@ -224,13 +285,11 @@ std::vector<std::shared_ptr<Session>> Sessions::take_expired(Clock::time_point n
       entry.glance = now + entry.next_glance;
     }
     if (over) {
-      expired.push_back(std::move(entry.session));
-      entries_.erase(here);
+      begin_closing(here, "expired");
     } else {
       *next = std::min({*next, entry.expires, entry.glance});
     }
   }
-  return expired;
 }
 
 }  // namespace tt::server

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "engine/cancellation.h"
 #include "engine/context.h"
 #include "engine/devices.h"
 #include "server/convert.h"
@@ -14,6 +15,8 @@ namespace {
 
 // A taken transfer may be sent again by a client that lost the answer; only the last few can be.
 constexpr size_t kRemembered = 1024;
+// How often an instruction that waits looks whether its frame was cancelled.
+constexpr std::chrono::milliseconds kGlance{20};
 
 thread_local Transfers* current_transfers = nullptr;
 
@@ -68,16 +71,21 @@ absl::Status Transfers::failed(uint64_t transfer, const Error& error) {
 
 Transfers::Arrival Transfers::take(uint64_t transfer, uint64_t bytes, Device device) {
   auto began = Clock::now();
+  const Cancellation::Pause pause;  // the client's time, not the frame's
   std::unique_lock lock(mutex_);
   for (;;) {
+    if (cancel_requested()) {  // bytes that come later are of no use
+      entries_.erase(transfer);
+      remember_taken(transfer);
+      check_cancelled();
+    }
     check(!closed_, "the session ended while its transfer ", transfer, " was awaited");
     auto found = entries_.find(transfer);
     Entry* entry = found == entries_.end() ? nullptr : &found->second;
     if (entry != nullptr && entry->state == State::kComplete) {
       Arrival arrival = std::move(entry->arrival);
       entries_.erase(found);
-      taken_.push_back(transfer);
-      if (taken_.size() > kRemembered) taken_.pop_front();
+      remember_taken(transfer);
       check_as(ErrorKind::kValue, arrival.storage->bytes() == bytes, "transfer ", transfer, " has ",
                arrival.storage->bytes(), " bytes, the tensor takes ", bytes);
       check_as(ErrorKind::kValue, arrival.storage->device() == device, "transfer ", transfer, " was sent to ",
@@ -95,7 +103,7 @@ Transfers::Arrival Transfers::take(uint64_t transfer, uint64_t bytes, Device dev
       entries_.erase(transfer);
       fail(ErrorKind::kRuntime, "transfer ", transfer, " did not arrive");
     }
-    changed_.wait_until(lock, until);
+    changed_.wait_until(lock, std::min(until, Clock::now() + kGlance));
   }
 }
 
@@ -135,6 +143,11 @@ void Transfers::broke_off(uint64_t transfer) {
 
 bool Transfers::was_taken(uint64_t transfer) const {
   return std::find(taken_.begin(), taken_.end(), transfer) != taken_.end();
+}
+
+void Transfers::remember_taken(uint64_t transfer) {
+  taken_.push_back(transfer);
+  if (taken_.size() > kRemembered) taken_.pop_front();
 }
 
 Transfers::Clock::time_point Transfers::deadline(const Entry* entry, Clock::time_point began) const {

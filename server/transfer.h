@@ -75,6 +75,7 @@ class Transfers : public std::enable_shared_from_this<Transfers> {
   bool completed(uint64_t transfer, std::shared_ptr<Event> landed);  // likewise
   void broke_off(uint64_t transfer);
   bool was_taken(uint64_t transfer) const;
+  void remember_taken(uint64_t transfer);
   Clock::time_point deadline(const Entry* entry, Clock::time_point began) const;
 
   const std::shared_ptr<CopyLane> lane_;
