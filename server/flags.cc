@@ -62,6 +62,17 @@ void add_options(CLI::App& app, Flags* flags) {
       ->check(CLI::Range(0.1, 7 * 86400.0))
       ->type_name("SECONDS")
       ->capture_default_str();
+  app.add_option("--grace", flags->grace_seconds, "from SIGTERM to exit: half of it for running frames to finish")
+      ->envname("TELETENSOR_GRACE")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  app.add_option("--frame-time-limit", flags->frame_time_limit_seconds,
+                 "how long one frame may compute before it is cancelled; 0: no limit")
+      ->envname("TELETENSOR_FRAME_TIME_LIMIT")
+      ->check(CLI::Range(0.0, 7 * 86400.0))
+      ->type_name("SECONDS")
+      ->capture_default_str();
   app.add_option("--threads", flags->threads, "for one operation; 0: one a core")
       ->envname("TELETENSOR_THREADS")
       ->check(CLI::Range(0, 4096))

@@ -17,7 +17,9 @@ struct Flags {
   uint64_t memory_limit = 0;          // bytes; 0: none
   uint64_t session_memory_limit = 0;  // bytes; 0: none
   double lease_seconds = 60;
-  int threads = 0;  // 0: one a core
+  double grace_seconds = 10;
+  double frame_time_limit_seconds = 0;  // 0: none
+  int threads = 0;                      // 0: one a core
   std::string log_level = "info";
   bool check_config = false;
 };

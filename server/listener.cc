@@ -79,13 +79,17 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const std::vector<Addr
   return std::unique_ptr<Listener>(new Listener(std::move(impl), std::move(bound)));
 }
 
-void Listener::shut_down() {
+void Listener::shut_down(std::chrono::milliseconds patience) {
   if (!impl_->server) return;
   impl_->server->GetHealthCheckService()->Shutdown();
-  impl_->sessions.end_all();
+  impl_->sessions.end_all(patience);
   impl_->server->Shutdown(std::chrono::system_clock::now() + kGrace);
   impl_->server->Wait();
   impl_->server = nullptr;
+  remove_sockets();
+}
+
+void Listener::remove_sockets() const {
   for (const Address& address : addresses_) {
     if (address.is_unix()) unlink(address.path.c_str());
   }

@@ -24,8 +24,11 @@ class Listener {
 
   // Where it listens: the ports that 0 stood for are known now.
   const std::vector<Address>& addresses() const { return addresses_; }
-  // Accepts nothing more, lets running frames finish, frees all sessions, and ends every call.
-  void shut_down();
+  // Accepts nothing more, lets running frames go on for `patience`, cancels what is left, frees all sessions, and ends
+  // every call. Waits for all of it: a call into a library is not interrupted.
+  void shut_down(std::chrono::milliseconds patience = {});
+  // Removes its sockets' names. For a process that ends without waiting any further; any thread.
+  void remove_sockets() const;
 
  private:
   struct Impl;

@@ -3,10 +3,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <iostream>
+#include <mutex>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -36,13 +41,14 @@ class PrivateFolder {
     std::string pattern = (std::filesystem::temp_directory_path() / "teletensor-XXXXXX").native();
     if (mkdtemp(pattern.data()) != nullptr) path_ = pattern;
   }
-  ~PrivateFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
+  ~PrivateFolder() { remove(); }
   PrivateFolder(const PrivateFolder&) = delete;
   PrivateFolder& operator=(const PrivateFolder&) = delete;
   std::string address() const { return absl::StrCat("unix:", path_, "/engine.sock"); }
+  void remove() const {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
 
  private:
   std::string path_;
@@ -80,7 +86,41 @@ void announce(const Flags& flags, const Listener& listener) {
   }
 }
 
-int serve(const Flags& flags, const std::vector<std::string>& listen) {
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
+// Ends the process when `grace` is over, whatever still runs (a library's call, a device): the system frees its memory.
+class GracePeriod {
+ public:
+  GracePeriod(std::chrono::milliseconds grace, std::function<void()> remove_files)
+      : thread_([this, grace, remove_files] {
+          std::unique_lock lock(mutex_);
+          if (over_.wait_for(lock, grace, [this] { return done_; })) return;
+          spdlog::warn("work was still running at the end of the grace period; exiting without waiting for it");
+          remove_files();
+          _exit(0);
+        }) {}
+  ~GracePeriod() {
+    {
+      std::lock_guard lock(mutex_);
+      done_ = true;
+      over_.notify_all();
+    }
+    thread_.join();
+  }
+  GracePeriod(const GracePeriod&) = delete;
+  GracePeriod& operator=(const GracePeriod&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable over_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+// `remove_files` is for an exit that does not return from here.
+int serve(const Flags& flags, const std::vector<std::string>& listen, const std::function<void()>& remove_files) {
   absl::StatusOr<std::vector<Address>> addresses = parse_addresses(listen);
   if (!addresses.ok()) return complain(addresses.status());
   absl::StatusOr<Auth> auth = make_auth(flags);
@@ -89,14 +129,21 @@ int serve(const Flags& flags, const std::vector<std::string>& listen) {
   register_backends(flags.threads, flags.memory_limit);
   Sessions::Options options;
   options.session_memory_limit = flags.session_memory_limit;
-  options.lease = std::chrono::milliseconds(static_cast<int64_t>(flags.lease_seconds * 1000));
+  options.lease = milliseconds(flags.lease_seconds);
+  options.frame_time_limit = milliseconds(flags.frame_time_limit_seconds);
   Sessions sessions(options);
   auto listener = Listener::start(*addresses, *auth, sessions, [&lifetime] { lifetime.end(); });
   if (!listener.ok()) return complain(listener.status());
   announce(flags, **listener);
   const char* reason = lifetime.wait(flags.private_engine);
   spdlog::info("shutting down: {}", reason);
-  (*listener)->shut_down();
+  const std::chrono::milliseconds grace = milliseconds(flags.grace_seconds);
+  const GracePeriod deadline(grace, [&] {
+    (*listener)->remove_sockets();
+    remove_files();
+  });
+  // A private engine's frames are of no use to a client that has ended.
+  (*listener)->shut_down(flags.private_engine ? std::chrono::milliseconds(0) : grace / 2);
   return 0;
 }
 
@@ -112,7 +159,9 @@ int run(int argc, char** argv) {
   std::vector<std::string> listen = flags.listen;
   if (listen.empty() && flags.private_engine) listen = {folder.emplace().address()};
   if (listen.empty()) listen = default_addresses();
-  return serve(flags, listen);
+  return serve(flags, listen, [&folder] {
+    if (folder) folder->remove();
+  });
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // A client that keeps an engine busy until one of them dies: uploads, operations, reads and downloads in turn.
 //
-// usage: busy_client ADDRESS (TELETENSOR_TOKEN in the environment). Says "busy" once all of it has worked. Exits with
-// 3, and the message on standard error, where the engine fails it.
+// usage: busy_client ADDRESS [queue] (TELETENSOR_TOKEN in the environment). Says "busy" once all of it has worked; with
+// `queue`, once there is work in the engine that it will not wait for. Exits with 3, and the message on standard error,
+// where the engine fails it.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -29,6 +30,20 @@ void keep_busy(tt::client::Session& session) {
   }
 }
 
+// Hours of work in the engine's queue, of which nothing is read.
+void queue(tt::client::Session& session) {
+  const tt::Op& full = *tt::find_op("full");
+  const tt::Op& add = *tt::find_op("add");
+  const int64_t sizes[] = {1 << 22};
+  const tt::Arg value[] = {tt::Arg(absl::Span<const int64_t>(sizes)), 1.0};
+  auto x = session.call(full, value)[0];
+  for (int64_t i = 0;; ++i) {
+    const tt::Arg args[] = {x.get(), x.get(), int64_t{1}};
+    x = session.call(add, args)[0];
+    if (i == 2000) std::puts("busy"), std::fflush(stdout);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -36,7 +51,7 @@ int main(int argc, char** argv) {
     tt::client::ConnectOptions options;
     options.address = argc > 1 ? argv[1] : "";
     auto session = tt::client::connect(options);
-    keep_busy(*session);
+    argc > 2 ? queue(*session) : keep_busy(*session);
   } catch (const tt::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 3;

@@ -27,12 +27,12 @@ using testing::Daemon;
 // A busy_client, once it says that it is.
 class BusyClient {
  public:
-  explicit BusyClient(const Daemon& daemon) {
+  explicit BusyClient(const Daemon& daemon, const char* mode = nullptr) {
     int out[2];
     if (pipe2(out, O_CLOEXEC) != 0 || pipe2(error_, O_CLOEXEC) != 0) return;
     setenv("TELETENSOR_TOKEN", daemon.token().c_str(), 1);
     std::string address = "unix:" + daemon.socket();
-    const char* argv[] = {TT_BUSY_CLIENT, address.c_str(), nullptr};
+    const char* argv[] = {TT_BUSY_CLIENT, address.c_str(), mode, nullptr};
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, out[1], 1);
@@ -102,6 +102,22 @@ TEST(DeathTest, AKilledClientLeavesNothingBehind) {
     EXPECT_EQ(status.sessions_size(), 0) << "death " << death;
     EXPECT_EQ(status.devices(0).memory().allocated(), 0u) << "death " << death;
   }
+}
+
+TEST(DeathTest, AKilledClientsQueueIsNotWorkedOff) {
+  Daemon daemon;
+  BusyClient client(daemon, "queue");
+  ASSERT_TRUE(client.is_busy());
+  client.kill();
+  auto deadline = steady_clock::now() + milliseconds(30000);
+  v1::StatusReply status = status_of(daemon);
+  auto holds = [&] { return status.sessions_size() != 0 || status.devices(0).memory().allocated() != 0; };
+  while (holds() && steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(milliseconds(20));
+    status = status_of(daemon);
+  }
+  EXPECT_EQ(status.sessions_size(), 0);
+  EXPECT_EQ(status.devices(0).memory().allocated(), 0u);
 }
 
 TEST(DeathTest, AKilledEngineIsOneClearError) {
