@@ -113,7 +113,7 @@ EngineService::EngineService(const Auth& auth, Sessions& sessions, Gate& gate)
 
 std::shared_ptr<Session> EngineService::session_of(grpc::ServerContext& context, grpc::Status* status) const {
   std::shared_ptr<server::Session> session = sessions_.find(metadata(context, "teletensor-session"));
-  if (!session) *status = refuse(context, absl::NotFoundError("the session has ended"));
+  if (!session) *status = gate_.refuse(context, absl::NotFoundError("the session has ended"));
   return session;
 }
 
@@ -133,7 +133,7 @@ grpc::Status EngineService::Session(grpc::ServerContext* context,
   auto session = session_of(*context, &status);
   if (!session) return status;
   absl::StatusOr<Gate::Slot> slot = admit(*context, Gate::Kind::kStream, *session);
-  if (!slot.ok()) return refuse_and_log(*context, slot.status());
+  if (!slot.ok()) return gate_.refuse(*context, slot.status());
   uint64_t attachment = sessions_.attach(*session, [context] { context->TryCancel(); });
   if (attachment == 0) return session_ended();
   FrameBuffer buffer;
@@ -164,7 +164,7 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
   auto session = session_of(*context, &status);
   if (!session) return status;
   absl::StatusOr<Gate::Slot> slot = admit(*context, Gate::Kind::kTransfer, *session);
-  if (!slot.ok()) return refuse_and_log(*context, slot.status());
+  if (!slot.ok()) return gate_.refuse(*context, slot.status());
   v1::UploadChunk chunk;
   {
     Gate::Deadline deadline(gate_, context->c_call(), Gate::kChunkPatience);
@@ -194,10 +194,10 @@ grpc::Status EngineService::serve_download(grpc::ServerContext* context,
   auto session = session_of(*context, &status);
   if (!session) return status;
   absl::StatusOr<Gate::Slot> slot = admit(*context, Gate::Kind::kTransfer, *session);
-  if (!slot.ok()) return refuse_and_log(*context, slot.status());
+  if (!slot.ok()) return gate_.refuse(*context, slot.status());
   v1::DownloadRequest request;
   absl::Status read = read_request(gate_, *context, stream, &request);
-  return read.ok() ? answer_download(context, &request, stream) : refuse(*context, read);
+  return read.ok() ? answer_download(context, &request, stream) : gate_.refuse(*context, read);
 }
 
 grpc::Status EngineService::answer_download(grpc::ServerContext* context, const v1::DownloadRequest* request,
