@@ -116,6 +116,9 @@ struct Volumes {
 
 SizesView last_two(SizesView list) { return list.subspan(1); }
 
+// As PyTorch has it, no stride at all is the kernel's size.
+SizesView stride_or(SizesView stride, SizesView kernel) { return stride.empty() ? kernel : stride; }
+
 }  // namespace
 
 Tensor resample(const Tensor& input, SizesView size, std::string_view mode, bool align_corners,
@@ -170,8 +173,9 @@ Tensor columns_to_windows(const Tensor& input, SizesView size, SizesView kernel,
   return batched ? result : ops::squeeze_dim(result, Sizes{0});
 }
 
-Tensor max_pool_volumes(const Tensor& input, SizesView kernel, SizesView stride, SizesView padding, SizesView dilation,
-                        bool ceil_mode) {
+Tensor max_pool_volumes(const Tensor& input, SizesView kernel, SizesView given_stride, SizesView padding,
+                        SizesView dilation, bool ceil_mode) {
+  const SizesView stride = stride_or(given_stride, kernel);
   const Volumes volumes(input);
   const Tensor planes = ops::max_pool2d(volumes.planes(input), last_two(kernel), last_two(stride), last_two(padding),
                                         last_two(dilation), ceil_mode);
@@ -203,8 +207,9 @@ Tensor average_integers(const Tensor& input, SizesView kernel, SizesView stride,
 
 }  // namespace
 
-Tensor avg_pool_volumes(const Tensor& input, SizesView kernel, SizesView stride, SizesView padding, bool ceil_mode,
-                        bool count_include_pad, std::optional<int64_t> divisor_override) {
+Tensor avg_pool_volumes(const Tensor& input, SizesView kernel, SizesView given_stride, SizesView padding,
+                        bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override) {
+  const SizesView stride = stride_or(given_stride, kernel);
   if (is_integral(input.dtype())) {
     return average_integers(input, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override);
   }
