@@ -27,32 +27,33 @@ struct Axis {
   }
   // The element at or before a place, or the edge's; whatever the factors.
   int64_t before(double place) const {
-    return static_cast<int64_t>(std::clamp(std::floor(place), 0.0, static_cast<double>(from - 1)));
+    if (!(place > 0)) return 0;  // NaN as well
+    return static_cast<int64_t>(std::min(std::floor(place), static_cast<double>(from - 1)));
   }
 };
 
-template <typename T>
-Tensor literal(const std::vector<T>& values, DType dtype, Device device) {
-  const std::string_view bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
-  return ops::literal(bytes, Sizes{static_cast<int64_t>(values.size())}, dtype, device);
+// f(0), f(1), ..., f(n - 1) in the session's memory: there may be millions.
+template <typename T, typename F>
+Tensor computed(int64_t n, F f, DType dtype, Device device) {
+  const Tensor values = empty(Sizes{n}, dtype, Device{});
+  for (int64_t i = 0; i < n; ++i) values.data_as<T>()[i] = f(i);
+  if (device.type == DeviceType::kCPU) return values;
+  const std::string_view bytes(values.data_as<char>(), static_cast<size_t>(n) * sizeof(T));
+  return ops::literal(bytes, Sizes{n}, dtype, device);
 }
 
 // input's elements along `dim` at f(0), f(1), ..., f(n - 1).
 template <typename F>
 Tensor pick(const Tensor& input, int64_t dim, int64_t n, F f) {
-  std::vector<int64_t> index(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) index[static_cast<size_t>(i)] = f(i);
-  return ops::index_select(input, dim, literal(index, DType::kInt64, input.device()));
+  return ops::index_select(input, dim, computed<int64_t>(n, f, DType::kInt64, input.device()));
 }
 
 // f(0), f(1), ..., f(n - 1) along `dim`.
 template <typename F>
 Tensor weights(const Tensor& input, int64_t dim, int64_t n, F f) {
-  std::vector<double> values(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i)] = f(i);
   Sizes sizes(static_cast<size_t>(input.dim()), 1);
   sizes[static_cast<size_t>(dim)] = n;
-  const Tensor list = literal(values, DType::kFloat64, input.device());
+  const Tensor list = computed<double>(n, f, DType::kFloat64, input.device());
   return ops::reshape(input.dtype() == DType::kFloat64 ? list : ops::to_dtype(list, input.dtype()), sizes);
 }
 

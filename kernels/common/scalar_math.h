@@ -257,7 +257,7 @@ TT_HOST_DEVICE T gcd(T a, T b) {
     a = b;
     b = r;
   }
-  return abs(a);
+  return a;
 }
 template <Integer T>
 TT_HOST_DEVICE T lcm(T a, T b) {

@@ -66,8 +66,11 @@ class Run {
   std::string all() {
     ContextScope scope(&context_);
     const size_t calls = 1 + bytes_.below(kMaxCalls);
-    for (size_t i = 0; i < calls && !bytes_.at_end(); ++i) {
-      if (std::string fault = one(); !fault.empty()) return fault;
+    try {
+      for (size_t i = 0; i < calls && !bytes_.at_end(); ++i) {
+        if (std::string fault = one(); !fault.empty()) return fault;
+      }
+    } catch (const Error&) {  // the session's memory was used up when the next arguments were made
     }
     return "";
   }
