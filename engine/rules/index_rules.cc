@@ -185,8 +185,9 @@ Sizes take_along_dim(const Arg& input, const Arg& indices, int64_t dim) {
   check(meta(input).dim() == meta(indices).dim(),
         "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ",
         meta(input).dim(), " dimensions for input, and ", meta(indices).dim(), " dimensions for indices");
+  check_as(ErrorKind::kIndex, meta(input).dim() > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
   int64_t d = wrap_dim(dim, meta(input).dim());
-  Sizes a = at_least_1d(meta(input).sizes), b = at_least_1d(meta(indices).sizes);
+  Sizes a = meta(input).sizes, b = meta(indices).sizes;
   int64_t count = b[at(d)];
   a[at(d)] = b[at(d)] = 1;
   Sizes result = broadcast_sizes(a, b);

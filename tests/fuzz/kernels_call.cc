@@ -1,6 +1,8 @@
 #include "tests/fuzz/kernels_call.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <limits>
@@ -64,8 +66,11 @@ class Run {
   std::string all() {
     ContextScope scope(&context_);
     const size_t calls = 1 + bytes_.below(kMaxCalls);
-    for (size_t i = 0; i < calls && !bytes_.at_end(); ++i) {
-      if (std::string fault = one(); !fault.empty()) return fault;
+    try {
+      for (size_t i = 0; i < calls && !bytes_.at_end(); ++i) {
+        if (std::string fault = one(); !fault.empty()) return fault;
+      }
+    } catch (const Error&) {  // the session's memory was used up when the next arguments were made
     }
     return "";
   }
@@ -108,8 +113,7 @@ class Run {
     limits.extreme = false;
     limits.cpu_only = true;
     OperatorArguments arguments(op, bytes_, limits, [this](const TensorMeta& meta) { return make(meta); });
-    const std::string text = std::getenv("TT_FUZZ_TRACE") ? arguments.to_string() : "";
-    if (!text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
+    if (std::getenv("TT_FUZZ_TRACE")) std::fprintf(stderr, "%s\n", arguments.to_string().c_str());
     const std::clock_t start = std::clock();
     std::string fault = attempt(op, arguments);
     const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
@@ -162,7 +166,7 @@ class Run {
 
   std::string check_results(const Call& call) {
     const auto& inferred = call.inferred.outputs;
-    if (call.outputs.size() != inferred.size()) return "another number of results than inferred";
+    if (!call.op->is_dynamic && call.op->num_outputs >= 0 && call.outputs.size() != inferred.size()) return "another number of results than inferred";
     for (size_t i = 0; i < call.outputs.size(); ++i) {
       const Tensor& t = call.outputs[i];
       if (!t) return "a result that is undefined";

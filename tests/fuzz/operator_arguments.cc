@@ -26,7 +26,7 @@ constexpr int64_t kExtremeInts[] = {kMin,
                                     64,
                                     65,
                                     255,
-                                    1 << 16,
+                                    4096,
                                     (1 << 28) - 1,
                                     std::numeric_limits<int32_t>::max(),
                                     int64_t{1} << 31,
@@ -42,7 +42,7 @@ constexpr int64_t kExtremeInts[] = {kMin,
 constexpr int64_t kLargeSizes[] = {63,
                                    64,
                                    65,
-                                   1 << 16,
+                                   4096,
                                    (1 << 28) - 1,
                                    std::numeric_limits<int32_t>::max(),
                                    int64_t{1} << 31,
@@ -217,7 +217,7 @@ Arg OperatorArguments::read(std::string_view* text) {
     skip(0);
     return read_tensor(first, std::move(sizes));
   }
-  const std::string_view word = text->substr(0, text->find(' '));
+  const std::string_view word = text->substr(0, text->find_first_of(" )"));
   skip(word.size());
   if (word == "-") return Arg();
   if (word == "T" || word == "F") return Arg((word == "T") != bytes_.one_in(4));
