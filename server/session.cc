@@ -275,6 +275,7 @@ void Session::free_everything() {
   over_.store(true, std::memory_order_release);
   transfers_->close();
   slots_.clear();
+  executor_.clear();
   replies_.clear();
   sites_->clear();
   context_.close();
