@@ -169,7 +169,7 @@ const Attack kAttacks[] = {
        bomb(s, 200, 60,
             [&](v1::Frame* f, uint64_t name) { Instruction(f, "gelu").handle(1).bytes(text).result(name); });
      }},
-    {"Events",
+    {"Hooks",
      [](auto& s) {
        begin(s);
        bomb(s, 20, 16000,

@@ -325,6 +325,22 @@ TEST_F(BookkeepingTest, OfAGraphBehindOneHandleIsBounded) {
   EXPECT_EQ(value(name + 1).size(), 1u);
 }
 
+// They have no result that could hold an error: what is too much ends the session instead of being forgotten.
+TEST_F(BookkeepingTest, OfHooksIsBoundedAndNoneIsForgotten) {
+  v1::Reply reply;
+  int64_t hooks = 0;
+  for (int i = 0; i < 40 && !reply.has_fault(); ++i) {
+    EXPECT_LT(host(), kMost + Account::kHostOverdraft);
+    v1::Frame frame;
+    for (int j = 0; j < 20000; ++j) testing::Instruction(&frame, "hook").integer(++hooks).handle(1);
+    reply = run(frame);
+  }
+  ASSERT_TRUE(reply.has_fault());
+  EXPECT_THAT(reply.fault().message(), HasSubstr("out of memory on the host"));
+  EXPECT_GT(hooks, 100000);
+  EXPECT_EQ(host(), 0u);
+}
+
 TEST_F(BookkeepingTest, BeyondTheOverdraftIsAFault) {
   uint64_t name = 1;
   v1::Reply reply;
