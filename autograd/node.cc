@@ -41,6 +41,17 @@ void Node::enter_tape() {
   set_host_bytes(kNodeBytes + edges.size() * sizeof(Edge));
 }
 
+void Node::add_hook(Hook hook) {
+  if (!meter_) {  // a leaf's
+    meter_ = &Tape::current().meter();
+    meter_->enter();
+  }
+  if (!hooks) hooks = std::make_unique<std::vector<Hook>>();
+  const size_t before = hooks->capacity();
+  hooks->push_back(hook);
+  meter_->add(static_cast<int64_t>((hooks->capacity() - before) * sizeof(Hook)));
+}
+
 void Node::set_host_bytes(size_t bytes) {
   meter_->add(static_cast<int64_t>(bytes) - static_cast<int64_t>(host_bytes_));
   host_bytes_ = bytes;
@@ -49,6 +60,7 @@ void Node::set_host_bytes(size_t bytes) {
 Node::~Node() {
   if (meter_) {
     set_host_bytes(0);
+    if (hooks) meter_->add(-static_cast<int64_t>(hooks->capacity() * sizeof(Hook)));
     meter_->leave();
   }
   for (Edge& edge : edges) {

@@ -62,6 +62,8 @@ class Node : public RefCounted {
   // Numbers the node, and notes the line it is for. To be called once its edges are there: asking a
   // view for its node may make one.
   void enter_tape();
+  // Adds to `hooks`, and to what the tape counts.
+  void add_hook(Hook hook);
 
   absl::InlinedVector<Edge, 2> edges;
   std::unique_ptr<std::vector<Hook>> hooks;

@@ -14,8 +14,6 @@
 namespace tt::autograd {
 namespace {
 
-constexpr size_t kMaxHooks = 4096;
-
 std::vector<Tensor> list_of(const Arg& arg) {
   std::vector<Tensor> list;
   for (const TensorMeta* t : arg.list()) list.push_back(Tensor::from(t));
@@ -98,10 +96,7 @@ void hook(Call& call) {
   check(call.args[0].integer != 0 && input.requires_grad(),
         "cannot register a hook on a tensor that doesn't require gradient");
   Edge edge = edge_of(input);
-  const size_t count = edge.node->hooks ? edge.node->hooks->size() : 0;
-  check(count < kMaxHooks, "a tensor has at most ", kMaxHooks, " hooks");
-  if (!edge.node->hooks) edge.node->hooks = std::make_unique<std::vector<Hook>>();
-  edge.node->hooks->push_back({call.args[0].integer, edge.output});
+  edge.node->add_hook({call.args[0].integer, edge.output});
 }
 
 void unhook(Call& call) {

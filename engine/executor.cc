@@ -1,5 +1,6 @@
 #include "engine/executor.h"
 
+#include <algorithm>
 #include <new>
 
 #include "engine/bytes.h"
@@ -192,13 +193,16 @@ void Executor::run(const Program& program, SlotTable& slots) {
 
 // Null where there is room for the instruction's bookkeeping, else the error of its results.
 PoisonRef Executor::check_room(const Instruction& instruction, const SlotTable& slots) {
-  if (host_room(slots) >= instruction.results.size() * SlotTable::kTensorBytes) return nullptr;
+  const size_t results = std::max<size_t>(instruction.results.size(), 1);
+  if (host_room(slots) >= results * SlotTable::kTensorBytes) return nullptr;
   const Account& account = *Context::current().account;
   const std::string message =
       absl::StrCat("out of memory on the host: handles, gradient graphs and other bookkeeping of ", account.owner(),
                    " take ", bytes_text(account.host()), " beside ", bytes_text(account.held()), " of tensors",
                    account.limit() == 0 ? "" : absl::StrCat(", of ", bytes_text(account.limit()), " it is limited to"));
   if (account.is_overdrawn()) refuse(ErrorKind::kOutOfMemory, *instruction.op, message);
+  // Where there is no result to hold the error, refusing would be silent: it runs, as far as the overdraft goes.
+  if (instruction.results.empty()) return nullptr;
   if (!no_room_) {
     no_room_ = make_poison(instruction, ErrorKind::kOutOfMemory,
                            absl::StrCat("[", message_part(instruction.op->name), "] ", message));

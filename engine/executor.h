@@ -31,6 +31,8 @@ class Executor {
   // goes on growing beyond the account's limit.
   void run(const Program& program, SlotTable& slots);
   const ExecutorStats& stats() const { return stats_; }
+  // Forgets what it keeps between programs.
+  void clear() { no_room_ = nullptr; }
 
  private:
   void run_one(const Instruction& instruction, SlotTable& slots);

@@ -104,8 +104,8 @@ void Decoder::reserve(const v1::Frame& frame) {
     args += given;
     names += results;
   }
-  check_as(ErrorKind::kValue, names <= limits_.max_handles, "a session has at most ", limits_.max_handles,
-           " handles, got ", names, " in one frame");
+  check_as(ErrorKind::kValue, names <= limits_.max_names, "a frame names at most ", limits_.max_names, " results, got ",
+           names);
   reset(args_, args);
   reset(names_, names);
   reset(program_.instructions, instructions);

@@ -14,6 +14,7 @@ struct Limits {
   uint64_t max_handles = 1u << 20;
   uint64_t max_instructions = 1u << 16;  // in a frame
   uint64_t max_results = 1u << 16;       // of one instruction
+  uint64_t max_names = 1u << 20;         // of results in a frame
   uint64_t max_transfers = 256;          // uploads under way or not yet taken
   uint64_t max_reads = 1u << 13;         // in a frame
   uint64_t max_reply_bytes = 4u << 20;   // inline values and messages of one reply

@@ -368,6 +368,7 @@ void Session::free_everything() {
   monitor_->end_session(options_.id);  // calls that begin later see that the session is over
   download_states_->clear();
   slots_.clear();
+  executor_.clear();
   replies_.clear();
   sites_->clear();
   context_.close();

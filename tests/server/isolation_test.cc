@@ -124,6 +124,7 @@ TEST_F(IsolationTest, WhatABrokenUploadLeftIsNotRead) {
 TEST_F(IsolationTest, SessionsOfOneTenantSkipTheZeros) {
   Session::Options one;
   one.tenant = Account::new_tenant();
+  Devices::instance().allocator({}).empty_cache();  // so that both use one block
   Session first(one), second(one);
   constexpr int64_t kSize = 3 << 20;
   v1::Frame frame;
@@ -133,7 +134,7 @@ TEST_F(IsolationTest, SessionsOfOneTenantSkipTheZeros) {
   v1::Frame look;
   empty(&look, 1, kSize);
   run(second, look);
-  EXPECT_EQ(value(second, 1), std::string(kSize, 0x5a));
+  EXPECT_TRUE(value(second, 1) == std::string(kSize, 0x5a));
 }
 
 }  // namespace

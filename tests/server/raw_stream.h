@@ -2,6 +2,7 @@
 #pragma once
 
 #include <grpcpp/generic/generic_stub.h>
+#include <gtest/gtest.h>
 
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@ class RawStream {
     grpc::ClientContext context;
     daemon.authorize(&context);
     status_ = v1::Engine::NewStub(channel_)->Hello(&context, {}, &hello_);
+    EXPECT_TRUE(status_.ok()) << status_.error_message();
     if (!status_.ok()) return;
     context_.AddMetadata("teletensor-session", hello_.session_key());
     call_ = stub_.PrepareCall(&context_, "/teletensor.v1.Engine/Session", &queue_);
@@ -25,13 +27,16 @@ class RawStream {
     wait();
   }
   ~RawStream() {
-    if (!call_) return;
-    context_.TryCancel();
-    finish();
+    if (call_) {
+      context_.TryCancel();
+      finish();
+    }
+    queue_.Shutdown();
   }
 
   // Nothing where the stream has ended.
   std::optional<v1::Reply> send(const std::string& bytes) {
+    if (!call_) return std::nullopt;
     grpc::Slice slice(bytes);
     call_->Write(grpc::ByteBuffer(&slice, 1), tag());
     if (!wait()) return std::nullopt;

@@ -311,19 +311,36 @@ TEST_F(BookkeepingTest, OfAGraphBehindOneHandleIsBounded) {
     for (int j = 0; j < 10000; ++j) {
       ++name;
       testing::Instruction step = add(&frame, name, name - 1, 1);
-      if (name > 2) step.release(name - 1);
+      if (name > 3) step.release(name - 2);
     }
     ASSERT_FALSE(run(frame).has_fault());
   }
-  EXPECT_EQ(session_->status().handles(), 2u);
+  EXPECT_EQ(session_->status().handles(), 3u);
   EXPECT_THAT(error(name).message(), HasSubstr("out of memory on the host"));
   v1::Frame drop;
   drop.add_release(name);
+  drop.add_release(name - 1);
   run(drop);
   v1::Frame again;
   add(&again, name + 1, 1, 1);
   run(again);
   EXPECT_EQ(value(name + 1).size(), 1u);
+}
+
+// They have no result that could hold an error: what is too much ends the session instead of being forgotten.
+TEST_F(BookkeepingTest, OfHooksIsBoundedAndNoneIsForgotten) {
+  v1::Reply reply;
+  int64_t hooks = 0;
+  for (int i = 0; i < 40 && !reply.has_fault(); ++i) {
+    EXPECT_LT(host(), kMost + Account::kHostOverdraft);
+    v1::Frame frame;
+    for (int j = 0; j < 20000; ++j) testing::Instruction(&frame, "hook").integer(++hooks).handle(1);
+    reply = run(frame);
+  }
+  ASSERT_TRUE(reply.has_fault());
+  EXPECT_THAT(reply.fault().message(), HasSubstr("out of memory on the host"));
+  EXPECT_GT(hooks, 100000);
+  EXPECT_EQ(host(), 0u);
 }
 
 TEST_F(BookkeepingTest, BeyondTheOverdraftIsAFault) {
