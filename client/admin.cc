@@ -4,9 +4,13 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <memory>
 
 #include "client/address.h"
+#include "client/call_events.h"
+#include "client/channel.h"
 #include "engine/rules/error.h"
+#include "proto/default_socket.h"
 #include "teletensor/v1/admin.grpc.pb.h"
 
 namespace tt::client {
@@ -15,7 +19,7 @@ namespace {
 std::string chosen(const std::string& given) {
   if (!given.empty()) return given;
   const char* named = std::getenv("TELETENSOR_ADDRESS");
-  return named && *named ? named : "127.0.0.1:" + std::to_string(kDefaultPort);
+  return named && *named ? named : "unix:" + default_socket();
 }
 
 }  // namespace
@@ -24,17 +28,26 @@ struct Admin::Impl {
   Address address;
   std::string token;
   double deadline_seconds;
-  std::unique_ptr<v1::Admin::Stub> stub;
 
   template <typename Request, typename Reply>
-  Reply call(grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+  Reply call(std::unique_ptr<grpc::ClientAsyncResponseReader<Reply>> (v1::Admin::Stub::*method)(grpc::ClientContext*,
+                                                                                                const Request&,
+                                                                                                grpc::CompletionQueue*),
              const Request& request) const {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() +
-                         std::chrono::milliseconds(static_cast<int64_t>(deadline_seconds * 1000)));
-    if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+    // A fresh channel each: an engine that was started again is found at once.
+    absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = open_channel(address);
+    check_as(ErrorKind::kConnection, channel.ok(), "[admin] no answer from the engine at ", address.text, ": ",
+             channel.status().message());
+    v1::Admin::Stub stub(*channel);
+    auto prepare = [&](grpc::ClientContext& context) {
+      if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+    };
+    auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+      return (stub.*method)(context, request, queue);
+    };
     Reply reply;
-    grpc::Status status = (stub.get()->*method)(&context, request, &reply);
+    grpc::Status status =
+        call_unary(std::chrono::milliseconds(static_cast<int64_t>(deadline_seconds * 1000)), prepare, start, &reply);
     check_as(ErrorKind::kConnection, status.ok(), "[admin] no answer from the engine at ", address.text, ": ",
              status.error_message());
     return reply;
@@ -46,27 +59,26 @@ Admin::Admin(const std::string& address, const std::string& token, double deadli
   impl_->address = parse_address(chosen(address));
   impl_->token = find_token(token);
   impl_->deadline_seconds = deadline_seconds;
-  impl_->stub = v1::Admin::NewStub(grpc::CreateChannel(impl_->address.target, grpc::InsecureChannelCredentials()));
 }
 
 Admin::~Admin() = default;
 
-v1::StatusReply Admin::status() const { return impl_->call(&v1::Admin::Stub::Status, v1::StatusRequest()); }
+v1::StatusReply Admin::status() const { return impl_->call(&v1::Admin::Stub::AsyncStatus, v1::StatusRequest()); }
 
 v1::EmptyCacheReply Admin::empty_cache() const {
-  return impl_->call(&v1::Admin::Stub::EmptyCache, v1::EmptyCacheRequest());
+  return impl_->call(&v1::Admin::Stub::AsyncEmptyCache, v1::EmptyCacheRequest());
 }
 
 v1::SnapshotReply Admin::snapshot(Device device) const {
   v1::SnapshotRequest request;
   request.set_device(device.encode());
-  return impl_->call(&v1::Admin::Stub::Snapshot, request);
+  return impl_->call(&v1::Admin::Stub::AsyncSnapshot, request);
 }
 
 void Admin::drain(double seconds) const {
   v1::DrainRequest request;
   request.set_deadline_seconds(seconds);
-  impl_->call(&v1::Admin::Stub::Drain, request);
+  impl_->call(&v1::Admin::Stub::AsyncDrain, request);
 }
 
 const std::string& Admin::address() const { return impl_->address.text; }

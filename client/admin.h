@@ -14,7 +14,8 @@ namespace tt::client {
 // Thread-safe. Every call throws Error (kConnection) where nobody answers within the deadline, or the token is wrong.
 class Admin {
  public:
-  // As ConnectOptions has them; an empty address is TELETENSOR_ADDRESS, then the daemon's usual port.
+  // As ConnectOptions has them; an empty address is TELETENSOR_ADDRESS, then the socket of this user's own engine: on
+  // TCP anybody on this host could wait for the token.
   Admin(const std::string& address, const std::string& token, double deadline_seconds = 5);
   ~Admin();
 

@@ -5,7 +5,10 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "client/call_events.h"
+#include "client/channel.h"
 #include "client/grpc_call.h"
+#include "client/interruptible_call.h"
 
 namespace tt::client {
 namespace {
@@ -14,20 +17,7 @@ constexpr size_t kChunkBytes = size_t{2} << 20;  // streams are fastest between 
 constexpr auto kConnectPatience = std::chrono::seconds(10);
 // A session that goes on must be there at once: its callers are told within a second that it is not.
 constexpr auto kResumePatience = std::chrono::milliseconds(800);
-
-std::shared_ptr<grpc::Channel> new_channel(const std::string& target) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);
-  arguments.SetMaxSendMessageSize(-1);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // sessions do not share a connection, or its failures
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);          // an engine is reached directly
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);             // the link knows what may be sent again
-  // A host that vanishes says nothing: a caller who waits learns of it in half a minute.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // however long the engine computes
-  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
-}
+constexpr auto kCancelPatience = std::chrono::milliseconds(800);
 
 absl::Status check_size(size_t got, size_t expected) {
   if (got == expected) return absl::OkStatus();
@@ -35,6 +25,13 @@ absl::Status check_size(size_t got, size_t expected) {
 }
 
 }  // namespace
+
+struct GrpcTransport::Stream {
+  Stream(GrpcTransport& transport, const std::string& session_key, v1::Engine::Stub& stub)
+      : call(transport, session_key), events(stub, call.context) {}
+  Call call;
+  SessionStream events;
+};
 
 GrpcTransport::GrpcTransport(Address address, std::string token, bool shared_memory,
                              std::unique_ptr<PrivateEngine> engine)
@@ -51,42 +48,95 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection() const {
 }
 
 absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply* reply) {
-  v1::HelloRequest request = hello;
-  request.set_shared_memory(shared_memory_);
+  std::lock_guard greeting(greeting_);
   auto connection = std::make_shared<Connection>();
   // A fresh channel: one that has failed waits before it tries again.
-  connection->stub = v1::Engine::NewStub(new_channel(address_.target));
-  Call call(*this, "");
-  if (!token_.empty()) call.context.AddMetadata("authorization", "Bearer " + token_);
-  bool resumes = !request.resume_key().empty();
-  call.context.set_deadline(std::chrono::system_clock::now() + (resumes ? kResumePatience : kConnectPatience));
-  grpc::Status status = connection->stub->Hello(&call.context, request, reply);
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = open_channel(address_);
+  if (!channel.ok()) return channel.status();
+  connection->stub = v1::Engine::NewStub(*channel);
+  hello_ = hello;
+  hello_.set_shared_memory(shared_memory_);
+  absl::Status status =
+      greet(*connection, hello_, hello.resume_key().empty() ? kConnectPatience : kResumePatience, reply);
+  if (!status.ok()) return status;
+  hello_.set_resume_key(reply->session_key());
+  set_connection(std::move(connection));
+  return status;
+}
+
+absl::Status GrpcTransport::greet(Connection& connection, const v1::HelloRequest& request,
+                                  std::chrono::milliseconds patience, v1::HelloReply* reply) {
+  auto prepare = [&](grpc::ClientContext& context) {
+    if (!token_.empty()) context.AddMetadata("authorization", "Bearer " + token_);
+  };
+  auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+    return connection.stub->AsyncHello(context, request, queue);
+  };
+  grpc::Status status = call_unary(patience, prepare, start, reply);
   if (!status.ok()) return to_status(status);
-  connection->session_key = reply->session_key();
-  if (shared_memory_ && reply->has_shared_memory()) connection->memory = SharedMemory::open(reply->shared_memory());
+  connection.session_key = reply->session_key();
+  if (shared_memory_ && reply->has_shared_memory()) connection.memory = SharedMemory::open(reply->shared_memory());
+  return absl::OkStatus();
+}
+
+void GrpcTransport::set_connection(std::shared_ptr<Connection> connection) {
   std::lock_guard lock(mutex_);
   connection_ = std::move(connection);
-  return absl::OkStatus();
+}
+
+std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection_for_transfer() {
+  std::shared_ptr<Connection> old = connection();
+  if (!old->memory || !old->memory->has_broken_lane()) return old;
+  std::unique_lock greeting(greeting_, std::try_to_lock);
+  // The engine looks at its latest segment only: no transfer through the old one may begin or go on meanwhile.
+  auto [upload, download] = old->memory->claim_all();
+  if (!greeting || !upload || connection() != old) return connection();
+  auto renewed = std::make_shared<Connection>(Connection{old->stub, old->session_key, nullptr});
+  set_connection(renewed);  // where the engine has a new segment and its answer is lost, the old one is of no use
+  renewed = std::make_shared<Connection>(*renewed);
+  v1::HelloReply reply;
+  if (greet(*renewed, hello_, kResumePatience, &reply).ok()) set_connection(renewed);
+  return connection();
 }
 
 // ---- The stream
 
 absl::Status GrpcTransport::open(const std::string& session_key) {
-  if (stream_) stream_call_->context.TryCancel();
-  stream_.reset();
-  stream_call_ = std::make_unique<Call>(*this, session_key);
-  stream_ = connection()->stub->Session(&stream_call_->context);
+  CallPointer<Stream> stream;
+  {
+    std::lock_guard lock(mutex_);
+    stream.swap(stream_);
+  }
+  stream.reset();
+  stream.reset(new Stream(*this, session_key, *connection()->stub));
+  std::lock_guard lock(mutex_);
+  stream_ = std::move(stream);
+  if (shut_down_) stream_->events.abort();
   return absl::OkStatus();
 }
 
-absl::Status GrpcTransport::send(const v1::Frame& frame) {
-  return stream_->Write(frame) ? absl::OkStatus() : absl::UnavailableError("the stream broke");
+std::optional<absl::Status> GrpcTransport::send(const v1::Frame& frame, std::chrono::milliseconds patience) {
+  return stream_->events.send(frame, patience);
 }
 
-absl::Status GrpcTransport::receive(v1::Reply* reply) {
-  if (stream_->Read(reply)) return absl::OkStatus();
-  grpc::Status status = stream_->Finish();
-  return status.ok() ? absl::UnavailableError("the engine ended the stream") : to_status(status);
+std::optional<absl::Status> GrpcTransport::receive(v1::Reply* reply, std::chrono::milliseconds patience) {
+  return stream_->events.receive(reply, patience);
+}
+
+absl::StatusOr<uint64_t> GrpcTransport::cancel(uint64_t through) {
+  std::shared_ptr<Connection> connection = this->connection();
+  v1::CancelRequest request;
+  request.set_through(through);
+  v1::CancelReply reply;
+  auto prepare = [&](grpc::ClientContext& context) {
+    context.AddMetadata("teletensor-session", connection->session_key);
+  };
+  auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+    return connection->stub->AsyncCancel(context, request, queue);
+  };
+  grpc::Status status = call_unary(kCancelPatience, prepare, start, &reply);
+  if (!status.ok()) return to_status(status);
+  return reply.executed();
 }
 
 void GrpcTransport::shutdown() {
@@ -94,6 +144,7 @@ void GrpcTransport::shutdown() {
     std::lock_guard lock(mutex_);
     shut_down_ = true;
     for (grpc::ClientContext* context : calls_) context->TryCancel();
+    if (stream_) stream_->events.abort();
   }
   if (engine_) engine_->stop();
 }
@@ -101,7 +152,7 @@ void GrpcTransport::shutdown() {
 // ---- Bulk bytes in chunks
 
 absl::Status GrpcTransport::upload(uint64_t transfer, Device device, absl::Span<const char> bytes) {
-  std::shared_ptr<Connection> connection = this->connection();
+  std::shared_ptr<Connection> connection = connection_for_transfer();
   v1::UploadChunk first;
   first.set_transfer(transfer);
   first.set_device(device.encode());
@@ -109,33 +160,36 @@ absl::Status GrpcTransport::upload(uint64_t transfer, Device device, absl::Span<
   if (connection->memory) {
     if (auto lane = connection->memory->claim_upload()) {
       absl::Status status = upload_shared(*connection, first, bytes);
-      if (!absl::IsFailedPrecondition(status)) return status;  // that: the engine's end of the lane is unusable
+      if (!absl::IsFailedPrecondition(status)) return status;
+      connection->memory->give_up_upload();  // the engine's end of the lane is unusable
     }
   }
   return upload_chunks(*connection, first, bytes);
 }
 
 absl::Status GrpcTransport::upload_chunks(Connection& connection, v1::UploadChunk chunk, absl::Span<const char> bytes) {
-  Call call(*this, connection.session_key);
-  v1::UploadReply reply;
-  auto writer = connection.stub->Upload(&call.context, &reply);
+  auto start = [&](grpc::ClientContext* context, v1::UploadReply* reply, grpc::CompletionQueue* queue, void* tag) {
+    return connection.stub->AsyncUpload(context, reply, queue, tag);
+  };
+  InterruptibleWriter<v1::UploadChunk, v1::UploadReply> writer(*this, connection.session_key, start);
   for (size_t at = 0; at == 0 || at < bytes.size(); at += kChunkBytes) {
     size_t size = std::min(kChunkBytes, bytes.size() - at);
     chunk.mutable_data()->assign(bytes.data() + at, size);
-    if (!writer->Write(chunk)) break;  // Finish says why
+    if (!writer.Write(chunk)) break;  // Finish says why
     if (at == 0) {
       chunk.clear_transfer();
       chunk.clear_device();
       chunk.clear_total_bytes();
     }
   }
-  writer->WritesDone();
-  grpc::Status status = writer->Finish();
+  writer.WritesDone();
+  v1::UploadReply reply;
+  grpc::Status status = writer.Finish(&reply);
   return status.ok() ? check_size(reply.bytes(), bytes.size()) : to_status(status);
 }
 
 absl::Status GrpcTransport::download(uint64_t handle, uint64_t after, absl::Span<char> into, v1::Error* error) {
-  std::shared_ptr<Connection> connection = this->connection();
+  std::shared_ptr<Connection> connection = connection_for_transfer();
   v1::DownloadRequest request;
   request.set_handle(handle);
   request.set_after(after);
@@ -144,6 +198,7 @@ absl::Status GrpcTransport::download(uint64_t handle, uint64_t after, absl::Span
       request.set_through_shared_memory(true);
       absl::Status status = download_shared(*connection, request, into, error);
       if (!absl::IsFailedPrecondition(status)) return status;
+      connection->memory->give_up_download();
       request.set_through_shared_memory(false);
     }
   }
@@ -152,22 +207,24 @@ absl::Status GrpcTransport::download(uint64_t handle, uint64_t after, absl::Span
 
 absl::Status GrpcTransport::download_chunks(Connection& connection, const v1::DownloadRequest& request,
                                             absl::Span<char> into, v1::Error* error) {
-  Call call(*this, connection.session_key);
-  auto reader = connection.stub->Download(&call.context, request);
+  auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue, void* tag) {
+    return connection.stub->AsyncDownload(context, request, queue, tag);
+  };
+  InterruptibleReader<v1::DownloadChunk> reader(*this, connection.session_key, start);
   v1::DownloadChunk chunk;
   size_t got = 0;
-  while (reader->Read(&chunk)) {
+  while (reader.Read(&chunk)) {
     if (chunk.has_error()) error->Swap(chunk.mutable_error());
     size_t size = chunk.data().size();
     if (size > into.size() - got) {
-      call.context.TryCancel();
-      reader->Finish();
+      reader.TryCancel();
+      reader.Finish();
       return check_size(got + size, into.size());
     }
     std::memcpy(into.data() + got, chunk.data().data(), size);
     got += size;
   }
-  grpc::Status status = reader->Finish();
+  grpc::Status status = reader.Finish();
   if (!status.ok() || !error->message().empty()) return to_status(status);
   return check_size(got, into.size());
 }
