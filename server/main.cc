@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -18,6 +19,7 @@
 #include "server/lifetime.h"
 #include "server/listener.h"
 #include "server/log.h"
+#include "server/private_folder.h"
 #include "server/version.h"
 #include "spdlog/spdlog.h"
 
@@ -28,25 +30,6 @@ int complain(const absl::Status& status) {
   std::cerr << "teletensord: " << status.message() << std::endl;
   return 1;
 }
-
-// A folder of its own for a private engine's socket; removed with it.
-class PrivateFolder {
- public:
-  PrivateFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "teletensor-XXXXXX").native();
-    if (mkdtemp(pattern.data()) != nullptr) path_ = pattern;
-  }
-  ~PrivateFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  PrivateFolder(const PrivateFolder&) = delete;
-  PrivateFolder& operator=(const PrivateFolder&) = delete;
-  std::string address() const { return absl::StrCat("unix:", path_, "/engine.sock"); }
-
- private:
-  std::string path_;
-};
 
 absl::StatusOr<std::vector<Address>> parse_addresses(const std::vector<std::string>& texts) {
   std::vector<Address> addresses;
@@ -80,7 +63,7 @@ void announce(const Flags& flags, const Listener& listener) {
   }
 }
 
-int serve(const Flags& flags, const std::vector<std::string>& listen) {
+int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFolder* folder) {
   absl::StatusOr<std::vector<Address>> addresses = parse_addresses(listen);
   if (!addresses.ok()) return complain(addresses.status());
   absl::StatusOr<Auth> auth = make_auth(flags);
@@ -94,8 +77,14 @@ int serve(const Flags& flags, const std::vector<std::string>& listen) {
   auto listener = Listener::start(*addresses, *auth, sessions, [&lifetime] { lifetime.end(); });
   if (!listener.ok()) return complain(listener.status());
   announce(flags, **listener);
-  const char* reason = lifetime.wait(flags.private_engine);
+  const char* reason = lifetime.wait(flags.private_engine, flags.client_fd);
   spdlog::info("shutting down: {}", reason);
+  if (lifetime.client_gone()) {  // nobody is left for whom running work should be finished
+    for (const Address& address : (*listener)->addresses()) unlink(address.path.c_str());
+    if (folder) folder->remove();
+    spdlog::default_logger()->flush();
+    _exit(0);
+  }
   (*listener)->shut_down();
   return 0;
 }
@@ -108,11 +97,16 @@ int run(int argc, char** argv) {
   // Transfers' buffers come and go: keep them instead of faulting their pages in again.
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
-  std::optional<PrivateFolder> folder;
+  std::unique_ptr<PrivateFolder> folder;
   std::vector<std::string> listen = flags.listen;
-  if (listen.empty() && flags.private_engine) listen = {folder.emplace().address()};
+  if (listen.empty() && flags.private_engine) {
+    auto made = PrivateFolder::make();
+    if (!made.ok()) return complain(made.status());
+    folder = *std::move(made);
+    listen = {folder->address()};
+  }
   if (listen.empty()) listen = default_addresses();
-  return serve(flags, listen);
+  return serve(flags, listen, folder.get());
 }
 
 }  // namespace
