@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "client/interruption.h"
 #include "client/session.h"
 #include "python/bindings/object.h"
 
@@ -39,7 +40,7 @@ bool init_errors(PyObject* module) {
 }
 
 void set_python_error(const std::exception& e) {
-  if (dynamic_cast<const PythonErrorSet*>(&e)) return;
+  if (dynamic_cast<const PythonErrorSet*>(&e) || dynamic_cast<const client::Interrupted*>(&e)) return;
   if (dynamic_cast<const std::bad_alloc*>(&e)) {
     PyErr_NoMemory();
     return;
