@@ -28,7 +28,7 @@ class History final : public AutogradMeta, public Recycled<History> {
   uint64_t base_sequence = 0;  // of a view: its base's node when `node` was made; 0: a leaf
   Ref<LeafNode> leaf;
   Tensor grad;  // of a leaf: what was accumulated
-  // Of a leaf: why `grad` is not what backward passes should have made of it (one of them failed halfway). Null where
+  // Of a leaf: why `grad` is not what backward passes should have made of it (one of them was cancelled). Null where
   // it is. Whoever sets the gradient clears it.
   std::shared_ptr<const Error> lost;
 

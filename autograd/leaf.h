@@ -19,7 +19,7 @@ class LeafNode final : public Node {
   bool is_leaf() const override { return true; }
   void run(Gradients& gradients, Gradients& results) override;
   Tensor zeros(uint32_t output) const override;
-  // A pass that was to accumulate into the leaf has failed with `error`: its gradient is an error until it is set.
+  // A pass that was to accumulate into the leaf was cancelled with `error`: its gradient is an error until it is set.
   void lose_gradient(const std::shared_ptr<const Error>& error);
   // The leaf is gone: nobody can ask for its gradient any more.
   void forget() { leaf_ = nullptr; }

@@ -10,6 +10,7 @@
 #include "autograd/leaf.h"
 #include "autograd/stop_node.h"
 #include "autograd/tape.h"
+#include "engine/cancellation.h"
 #include "engine/ops.h"
 #include "engine/rules/error.h"
 
@@ -47,26 +48,39 @@ Task::Task(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, a
     Context::current().stream(roots[0].device()).mark();
   }
   capture_all_ = options_.accumulate && captures.empty();
-  for (size_t i = 0; i < roots.size(); ++i) add_root(roots[i], gradients.empty() ? Tensor() : gradients[i]);
+  for (size_t i = 0; i < roots.size(); ++i) check_root(roots[i], gradients.empty() ? Tensor() : gradients[i]);
+  for (const Tensor& root : roots) {
+    // A client refuses roots that require no grad. Of a gradient that it took for recorded, only the tape knows that
+    // it is constant: nothing flows from it.
+    if (root.requires_grad()) claim(edge_of(root).node.get());
+  }
   discover();
   for (const Tensor& capture : captures) add_capture(capture);
   count_dependencies();
+  try {
+    for (size_t i = 0; i < roots.size(); ++i) start_at(roots[i], gradients.empty() ? Tensor() : gradients[i]);
+  } catch (const Cancelled& error) {
+    lose_gradients(error);
+    throw;
+  }
 }
 
-void Task::add_root(const Tensor& root, Tensor gradient) {
-  // A client refuses roots that require no grad. Of a gradient that it took for recorded, only the tape knows that
-  // it is constant: nothing flows from it.
+void Task::check_root(const Tensor& root, const Tensor& gradient) const {
   if (!root.requires_grad()) return;
   if (!gradient) {
     check(root.numel() == 1, "grad can be implicitly created only for scalar outputs, got ", to_string(root.sizes()));
-    gradient = ops::ones(root.sizes(), root.dtype(), root.device());
+    return;
   }
   check(gradient.sizes() == root.sizes(), "Mismatch in shape: grad_output[0] has a shape of ",
         to_string(gradient.sizes()), " and output[0] has a shape of ", to_string(root.sizes()), ".");
+}
+
+void Task::start_at(const Tensor& root, Tensor gradient) {
+  if (!root.requires_grad()) return;
+  if (!gradient) gradient = ops::ones(root.sizes(), root.dtype(), root.device());
   if (gradient.dtype() != root.dtype()) gradient = formulas::cast(gradient, root.dtype());
   Edge edge = edge_of(root);
-  State& state = states_[claim(edge.node.get())];
-  accumulate(state.gradients[edge.output], std::move(gradient), false);
+  accumulate(states_[find(edge.node.get())].gradients[edge.output], std::move(gradient), false);
 }
 
 uint32_t Task::claim(Node* node) {
@@ -172,7 +186,7 @@ bool Task::advance(int64_t stop) try {
     if (visit(index, stop)) return true;
   }
   return false;
-} catch (const Error& error) {
+} catch (const Cancelled& error) {
   lose_gradients(error);
   throw;
 }

@@ -70,7 +70,8 @@ class Task {
   uint32_t claim(Node* node);             // its state, made when first met
   uint32_t find(const Node* node) const;  // kNone where it has none
   bool leads_on(const State& state) const;
-  void add_root(const Tensor& root, Tensor gradient);
+  void check_root(const Tensor& root, const Tensor& gradient) const;
+  void start_at(const Tensor& root, Tensor gradient);
   void add_capture(const Tensor& tensor);
   Tensor capture_of(const Tensor& tensor) const;
 

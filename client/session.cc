@@ -127,6 +127,9 @@ void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors&
       check(tensor->session.get() == self, "[", op.name, "] a tensor of another engine's session was passed");
     });
   }
+  for (const Tensor& tensor : options.into) {
+    check(tensor->session.get() == self, "[", op.name, "] an out tensor of another engine's session was passed");
+  }
   auto keep = [&] {
     for (const Arg& arg : args) {
       for_each_tensor(arg, [&](const Handle* tensor) { kept->push_back(Tensor(const_cast<Handle*>(tensor))); });
@@ -181,14 +184,21 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   bool grad = options.grad && !options.inference;
   Inference inference;
   infer(op, args, grad, &inference);
+  // The engine would refuse the frame, and with it end the session.
+  check_as(ErrorKind::kNotImplemented, !op.is_dynamic || op.num_outputs >= 0 || !inference.outputs.empty(), "[",
+           op.name, "] takes part in a backward pass and is not called by itself");
   Tensors results;
   if (options.into.empty()) {
     for (TensorMeta& meta : inference.outputs) {
       results.push_back(make_ref<Handle>(std::move(meta), Ref<Session>(this), 0));
     }
-    if (inference.alias && op.differentiable) {
+    if (inference.alias) {
       Tensor viewed = first_tensor(args);
-      for (Tensor& view : results) view->base = root_of(viewed);
+      for (Tensor& view : results) {
+        if (op.differentiable) view->base = root_of(viewed);
+        view->viewed_storage = viewed->storage_number();
+        view->viewed_storage_bytes = viewed->storage_bytes();
+      }
     }
   } else {
     results = check_into(op, inference, grad, options.into);

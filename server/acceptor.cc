@@ -29,6 +29,15 @@ constexpr size_t kMaxConnections = 4096;
 constexpr size_t kOtherDescriptors = 200;
 // How long a connection may be without a token before another one may take its place.
 constexpr std::chrono::seconds kGrace{1};
+// What gRPC has of one address' connections without a token at a time; and how many more wait, for how long.
+constexpr size_t kUnauthenticated = 8;
+constexpr size_t kWaiting = 64;
+constexpr std::chrono::seconds kPatience{10};
+constexpr int kLookMilliseconds = 50;
+// The refused calls of a second after which a connection is closed, and how long its address' next ones wait then: a
+// refused call costs a thread for a moment.
+constexpr int kRefusals = 50;
+constexpr std::chrono::milliseconds kPenalty{100};
 // When descriptors or memory run out, connections wait in the kernel's queue for so long.
 constexpr int kBackOffMilliseconds = 50;
 // From one listening socket before the others are looked at.
@@ -180,6 +189,8 @@ void Acceptor::stop() {
   const uint64_t one = 1;
   [[maybe_unused]] ssize_t written = write(wake_, &one, sizeof one);
   if (thread_.joinable()) thread_.join();
+  for (const Waiting& each : waiting_) close(each.fd);
+  waiting_.clear();
   for (const Listener& listener : listeners_) close(listener.fd);
   listeners_.clear();
 }
@@ -189,8 +200,9 @@ void Acceptor::run() {
   for (const Listener& listener : listeners_) watched.push_back({listener.fd, POLLIN, 0});
   watched.push_back({wake_, POLLIN, 0});
   for (;;) {
-    if (poll(watched.data(), watched.size(), -1) < 0 && errno != EINTR) return;
+    if (poll(watched.data(), watched.size(), waiting_.empty() ? -1 : kLookMilliseconds) < 0 && errno != EINTR) return;
     if (watched.back().revents != 0) return;
+    if (!waiting_.empty()) serve_waiting();
     for (size_t i = 0; i < listeners_.size(); ++i) {
       if (watched[i].revents == 0) continue;
       errno = 0;
@@ -210,36 +222,84 @@ bool Acceptor::accept_one(const Listener& listener) {
   const int fd = accept4(listener.fd, reinterpret_cast<sockaddr*>(&name), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) return errno == EINTR || errno == ECONNABORTED;
   const std::string peer = listener.is_unix ? "unix:" : peer_of(name);
-  const std::string address = address_of(peer);
+  receive({fd, listener.fd, peer, address_of(peer), Clock::now()});
+  return true;
+}
+
+void Acceptor::receive(Waiting connection) {
+  if (hand_over(connection)) return;
+  const auto others = std::count_if(waiting_.begin(), waiting_.end(),
+                                    [&](const Waiting& each) { return each.address == connection.address; });
+  if (static_cast<size_t>(others) < kWaiting && waiting_.size() < total_ / 4) {
+    waiting_.push_back(std::move(connection));
+    return;
+  }
+  close(connection.fd);
+  static LogLimit limit;
+  limit.warn(absl::StrCat("closed a connection of ", connection.address, ": too many wait already"));
+}
+
+// The newest first: whoever holds back its token has waited for a while.
+void Acceptor::serve_waiting() {
+  const Clock::time_point now = Clock::now();
+  std::vector<Waiting> all = std::exchange(waiting_, {});
+  for (auto each = all.rbegin(); each != all.rend(); ++each) {
+    if (hand_over(*each)) continue;
+    if (now - each->since < kPatience) {
+      waiting_.push_back(std::move(*each));
+    } else {
+      close(each->fd);
+    }
+  }
+  std::reverse(waiting_.begin(), waiting_.end());
+}
+
+// False where the connection has to wait. Closes one that has no place at all.
+bool Acceptor::hand_over(const Waiting& waiting) {
   {
     std::lock_guard lock(mutex_);
-    if (!admit(address)) {
-      close(fd);
+    const Verdict verdict = admit(waiting.address);
+    if (verdict == Verdict::kWait) return false;
+    if (verdict == Verdict::kRefused) {
+      close(waiting.fd);
       static LogLimit limit;
-      limit.warn(absl::StrCat("closed a connection of ", address, ": too many from there, or in all"));
+      limit.warn(absl::StrCat("closed a connection of ", waiting.address, ": too many from there, or in all"));
       return true;
     }
-    std::string key = listener.is_unix ? absl::StrCat("unix ", ++unix_connections_) : connection_of(peer);
-    connections_[key] = {fd, inode_of(fd), address, Clock::now(), listener.is_unix};
+    const bool is_unix = waiting.address == "unix";
+    std::string key = is_unix ? absl::StrCat("unix ", ++unix_connections_) : connection_of(waiting.peer);
+    connections_[key] = {waiting.fd, inode_of(waiting.fd), waiting.address, Clock::now(), is_unix};
   }
   Sink::NewConnectionParameters connection;
-  connection.listener_fd = listener.fd;
-  connection.fd = fd;
+  connection.listener_fd = waiting.listener_fd;
+  connection.fd = waiting.fd;
   sink_->HandleNewConnection(&connection);
   return true;
 }
 
 // Whether another connection of `address` fits, having made room where that is possible.
-bool Acceptor::admit(const std::string& address) {
+Acceptor::Verdict Acceptor::admit(const std::string& address) {
   const size_t of_address = address == "unix" ? total_ - total_ / 4 : std::min(per_address_, total_ / 2);
-  if (count(address) >= of_address || connections_.size() >= total_) sweep();
-  if (count(address) >= of_address && !make_room(&address)) return false;
-  return connections_.size() < total_ || make_room(nullptr);
+  const auto full = [&] {
+    return connections_.size() >= total_ || count(address, false) >= of_address ||
+           count(address, true) >= kUnauthenticated;
+  };
+  if (auto found = penalties_.find(address); found != penalties_.end()) {
+    if (Clock::now() < found->second) return Verdict::kWait;
+    penalties_.erase(found);
+  }
+  if (full()) sweep();
+  const bool unauthenticated = count(address, true) >= kUnauthenticated;
+  if ((unauthenticated || count(address, false) >= of_address) && !make_room(&address)) {
+    return unauthenticated ? Verdict::kWait : Verdict::kRefused;
+  }
+  return connections_.size() < total_ || make_room(nullptr) ? Verdict::kWelcome : Verdict::kRefused;
 }
 
-size_t Acceptor::count(const std::string& address) const {
-  return static_cast<size_t>(std::count_if(connections_.begin(), connections_.end(),
-                                           [&](const auto& each) { return each.second.address == address; }));
+size_t Acceptor::count(const std::string& address, bool only_unauthenticated) const {
+  return static_cast<size_t>(std::count_if(connections_.begin(), connections_.end(), [&](const auto& each) {
+    return each.second.address == address && !(only_unauthenticated && each.second.authenticated);
+  }));
 }
 
 // Forgets connections that gRPC has closed.
@@ -256,14 +316,35 @@ bool Acceptor::make_room(const std::string* address) {
     if (oldest == connections_.end() || each.accepted < oldest->second.accepted) oldest = it;
   }
   if (oldest == connections_.end() || Clock::now() - oldest->second.accepted < kGrace) return false;
-  // The copy stays what it is while it is looked at, whatever gRPC does with the original.
-  const int copy = fcntl(oldest->second.fd, F_DUPFD_CLOEXEC, 0);
-  if (copy >= 0) {
-    if (inode_of(copy) == oldest->second.inode) shutdown(copy, SHUT_RDWR);
-    close(copy);
-  }
+  shut(oldest->second);
   connections_.erase(oldest);
   return true;
+}
+
+// Ends the connection, which gRPC then closes.
+void Acceptor::shut(const Connection& connection) {
+  // The copy stays what it is while it is looked at, whatever gRPC does with the original.
+  const int copy = fcntl(connection.fd, F_DUPFD_CLOEXEC, 0);
+  if (copy < 0) return;
+  if (inode_of(copy) == connection.inode) shutdown(copy, SHUT_RDWR);
+  close(copy);
+}
+
+void Acceptor::refused(const std::string& peer) {
+  std::lock_guard lock(mutex_);
+  auto found = connections_.find(connection_of(peer));
+  if (found == connections_.end()) return;
+  Connection& connection = found->second;
+  const Clock::time_point now = Clock::now();
+  if (now - connection.refused_since > std::chrono::seconds(1)) {
+    connection.refused_since = now;
+    connection.refusals = 0;
+  }
+  if (++connection.refusals < kRefusals) return;
+  shut(connection);
+  if (penalties_.size() >= kMaxConnections) penalties_.clear();
+  penalties_[connection.address] = now + kPenalty;
+  connections_.erase(found);
 }
 
 void Acceptor::authenticated(const std::string& peer) {
@@ -271,7 +352,8 @@ void Acceptor::authenticated(const std::string& peer) {
   if (connection == "unix") return;
   std::lock_guard lock(mutex_);
   auto found = connections_.find(connection);
-  if (found != connections_.end()) found->second.authenticated = true;
+  if (found == connections_.end()) return;
+  found->second.authenticated = true;
 }
 
 size_t Acceptor::size() {

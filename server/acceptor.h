@@ -38,6 +38,8 @@ class Acceptor {
 
   // A call on the connection of `peer`, as gRPC names it, has shown a token: the connection is not closed for another.
   void authenticated(const std::string& peer);
+  // A call on that connection was refused. One that goes on calling is closed, and its address' next ones wait a while.
+  void refused(const std::string& peer);
   size_t size();
 
  private:
@@ -53,15 +55,31 @@ class Acceptor {
     std::string address;
     Clock::time_point accepted;
     bool authenticated = false;
+    Clock::time_point refused_since{};  // the start of the second that `refusals` counts
+    int refusals = 0;
   };
+
+  // An accepted connection that gRPC has not been given yet.
+  struct Waiting {
+    int fd;
+    int listener_fd;
+    std::string peer;
+    std::string address;
+    Clock::time_point since;
+  };
+  enum class Verdict { kWelcome, kWait, kRefused };
 
   Acceptor(size_t per_address, std::vector<Listener> listeners);
   void run();
   bool accept_one(const Listener& listener);
-  bool admit(const std::string& address);
+  void receive(Waiting connection);
+  void serve_waiting();
+  bool hand_over(const Waiting& connection);
+  Verdict admit(const std::string& address);
   bool make_room(const std::string* address);
+  static void shut(const Connection& connection);
   void sweep();
-  size_t count(const std::string& address) const;
+  size_t count(const std::string& address, bool only_unauthenticated) const;
 
   const size_t per_address_;
   const size_t total_;
@@ -69,10 +87,12 @@ class Acceptor {
   const int wake_;  // an eventfd
   std::unique_ptr<Sink> sink_;
   std::thread thread_;
+  std::vector<Waiting> waiting_;  // the thread's alone
 
   std::mutex mutex_;
   absl::flat_hash_map<std::string, Connection> connections_;  // by connection_of(peer), or a number for unix sockets
   uint64_t unix_connections_ = 0;
+  absl::flat_hash_map<std::string, Clock::time_point> penalties_;  // until when an address' connections wait
 };
 
 }  // namespace tt::server

@@ -87,7 +87,7 @@ EngineService::EngineService(const Auth& auth, Sessions& sessions, Gate& gate)
 
 std::shared_ptr<Session> EngineService::session_of(grpc::ServerContext& context, grpc::Status* status) const {
   std::shared_ptr<server::Session> session = sessions_.find(metadata(context, "teletensor-session"));
-  if (!session) *status = refuse(context, session_ended());
+  if (!session) *status = gate_.refuse(context, session_ended());
   return session;
 }
 
@@ -106,7 +106,7 @@ grpc::Status EngineService::converse(grpc::ServerContext* context, FrameStream* 
   auto session = session_of(*context, &status);
   if (!session) return status;
   absl::StatusOr<Gate::Slot> slot = admit(*context, Gate::Kind::kStream, *session);
-  if (!slot.ok()) return refuse_and_log(*context, slot.status());
+  if (!slot.ok()) return gate_.refuse(*context, slot.status());
   const Attachment attachment(sessions_, *session, context);
   if (!attachment) return to_grpc(session_ended());
   FrameBuffer buffer(session->limits(), session->account());

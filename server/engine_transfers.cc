@@ -92,7 +92,7 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
   auto session = session_of(*context, &status);
   if (!session) return status;
   absl::StatusOr<Gate::Slot> slot = admit(*context, Gate::Kind::kTransfer, *session);
-  if (!slot.ok()) return refuse_and_log(*context, slot.status());
+  if (!slot.ok()) return gate_.refuse(*context, slot.status());
   auto call = session->begin_call(Direction::kUpload, [context] { context->TryCancel(); });
   if (!call.ok()) return refuse_transfer(context, call.status());
   auto go_on = [&] { return !context->IsCancelled() && !session->over(); };
@@ -133,10 +133,10 @@ grpc::Status EngineService::serve_download(grpc::ServerContext* context, Downloa
   auto session = session_of(*context, &status);
   if (!session) return status;
   absl::StatusOr<Gate::Slot> slot = admit(*context, Gate::Kind::kTransfer, *session);
-  if (!slot.ok()) return refuse_and_log(*context, slot.status());
+  if (!slot.ok()) return gate_.refuse(*context, slot.status());
   v1::DownloadRequest request;
   absl::Status read = read_request(gate_, *context, stream, &request);
-  return read.ok() ? answer_download(context, *session, request, stream) : refuse(*context, read);
+  return read.ok() ? answer_download(context, *session, request, stream) : gate_.refuse(*context, read);
 }
 
 grpc::Status EngineService::answer_download(grpc::ServerContext* context, server::Session& session,

@@ -26,8 +26,9 @@ constexpr Quota kQuotas[Gate::kKinds] = {
     {"Hello calls", 64, 16}, {"streams", 1100, 8},    {"transfers", 640, 128},
     {"requests", 64, 16},    {"Admin calls", 64, 16}, {"reflection calls", 16, 4},
 };
-// For calls that are refused as soon as their metadata are there.
-constexpr int kSpareThreads = 128;
+// For calls that are refused as soon as their metadata are there: as many as the connections of one address that have
+// shown no token can have at a time (acceptor.cc, listener.cc).
+constexpr int kSpareThreads = 8 * 64 + 64;
 
 const Quota& quota(Gate::Kind kind) { return kQuotas[static_cast<size_t>(kind)]; }
 
@@ -62,8 +63,7 @@ Gate::Deadline::~Deadline() {
   grpc_call_unref(call_);
 }
 
-Gate::Gate(std::function<void(const std::string&)> authenticated)
-    : authenticated_(std::move(authenticated)), watcher_([this] { watch(); }) {}
+Gate::Gate(Observer observer) : observer_(std::move(observer)), watcher_([this] { watch(); }) {}
 
 Gate::~Gate() {
   {
@@ -98,10 +98,6 @@ absl::StatusOr<Gate::Slot> Gate::admit(Kind kind, const grpc::ServerContextBase&
   return admit(kind, address_of(peer));
 }
 
-void Gate::authenticated(const std::string& peer) const {
-  if (authenticated_) authenticated_(peer);
-}
-
 void Gate::release(Kind kind, const std::string& holder) {
   std::lock_guard lock(mutex_);
   Count& count = counts_[static_cast<size_t>(kind)];
@@ -130,17 +126,14 @@ void Gate::watch() {
 
 // A status that a handler only returns is awaited by its thread until the transport has written it, which a peer that
 // reads nothing can hold up. A cancelled call is over for its thread, and its status follows when the peer reads.
-grpc::Status refuse(grpc::ServerContext& context, const absl::Status& status) {
-  const std::string message(status.message());
+grpc::Status Gate::refuse(grpc::ServerContext& context, const absl::Status& status) const {
+  static LogLimit limit;
+  const std::string message(status.message()), peer = context.peer();
   grpc_call_cancel_with_status(context.c_call(), static_cast<grpc_status_code>(status.code()), message.c_str(),
                                nullptr);
+  limit.warn(absl::StrCat("refused ", peer, ": ", message));
+  observer_.refused(peer);
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), message);
-}
-
-grpc::Status refuse_and_log(grpc::ServerContext& context, const absl::Status& status) {
-  static LogLimit limit;
-  limit.warn(absl::StrCat("refused ", context.peer(), ": ", status.message()));
-  return refuse(context, status);
 }
 
 std::string connection_of(absl::string_view peer) {

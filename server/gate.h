@@ -66,16 +66,24 @@ class Gate {
     std::multimap<Clock::time_point, Deadline*>::iterator place_;  // valid while pending_
   };
 
-  // `authenticated` is called with the peer of every call that has shown a token or a session key.
-  explicit Gate(std::function<void(const std::string& peer)> authenticated = nullptr);
+  // Hears of peers, as gRPC names them: of calls that have shown a token or a session key, and of refused calls.
+  struct Observer {
+    std::function<void(const std::string& peer)> authenticated = [](const std::string&) {};
+    std::function<void(const std::string& peer)> refused = [](const std::string&) {};
+  };
+  explicit Gate(Observer observer);
+  Gate() : Gate(Observer()) {}
   ~Gate();
 
-  // `holder`: whom the quota's part for one holder counts for: an address, or a session. UNAVAILABLE, after which clients
-  // try again, where either the holder or all together have too many calls of this kind.
+  // `holder`: whom the quota's part for one holder counts for: an address, or a session. UNAVAILABLE, after which
+  // clients try again, where either the holder or all together have too many calls of this kind.
   absl::StatusOr<Slot> admit(Kind kind, std::string holder);
   // The same for the caller's address, whose connection counts as authenticated from now on.
   absl::StatusOr<Slot> admit(Kind kind, const grpc::ServerContextBase& context);
-  void authenticated(const std::string& peer) const;
+  void authenticated(const std::string& peer) const { observer_.authenticated(peer); }
+  // Ends a call at once with `status`, without waiting until the peer has read it, and logs a limited number of lines.
+  // A synchronous handler returns what this returns.
+  grpc::Status refuse(grpc::ServerContext& context, const absl::Status& status) const;
 
  private:
   struct Count {
@@ -85,7 +93,7 @@ class Gate {
   void release(Kind kind, const std::string& holder);
   void watch();
 
-  const std::function<void(const std::string&)> authenticated_;
+  const Observer observer_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::array<Count, kKinds> counts_;
@@ -93,12 +101,6 @@ class Gate {
   bool ending_ = false;
   std::thread watcher_;
 };
-
-// Ends a call at once with `status`, without waiting until the peer has read it. A synchronous handler returns what
-// this returns.
-grpc::Status refuse(grpc::ServerContext& context, const absl::Status& status);
-// The same, and a line in the log, of which there is a limited number.
-grpc::Status refuse_and_log(grpc::ServerContext& context, const absl::Status& status);
 
 // "10.1.2.3" of the peer "ipv4:10.1.2.3:4711"; "unix" of every unix socket. IPv6 addresses count by their network
 // (/64), loopback addresses as one.

@@ -16,7 +16,7 @@
 namespace tt::server {
 namespace {
 
-constexpr int kMaxStreamsPerConnection = 128;
+constexpr int kMaxStreamsPerConnection = 64;
 // What gRPC's own buffers may hold over all connections: messages that are still arriving, however long they say they
 // are. Beyond it gRPC accepts less from each peer, and then breaks streams off, which clients resume.
 constexpr size_t kBufferBytes = size_t{1} << 30;
@@ -52,7 +52,8 @@ void configure(grpc::ServerBuilder& builder, const Limits& limits) {
 struct Listener::Impl {
   Impl(std::unique_ptr<Acceptor> acceptor, const Auth& auth, Sessions& sessions, std::function<void()> exit)
       : acceptor(std::move(acceptor)),
-        gate([this](const std::string& peer) { this->acceptor->authenticated(peer); }),
+        gate({[this](const std::string& peer) { this->acceptor->authenticated(peer); },
+              [this](const std::string& peer) { this->acceptor->refused(peer); }}),
         sessions(sessions),
         engine(auth, sessions, gate),
         admin(auth, sessions, gate, std::move(exit)) {}

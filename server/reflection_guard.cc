@@ -35,7 +35,7 @@ class Guarded final : public grpc::experimental::Interceptor {
   void begin() {
     absl::StatusOr<Gate::Slot> slot = admit();
     if (!slot.ok()) {
-      refuse_and_log(context_, slot.status());
+      gate_.refuse(context_, slot.status());
       return;
     }
     slot_.emplace(*std::move(slot));

@@ -36,12 +36,12 @@ grpc::internal::MethodHandler* unary_handler(
   using Stream = grpc::ServerUnaryStreamer<Request, Reply>;
   return new grpc::internal::StreamedUnaryHandler<Request, Reply>(
       [&gate, kind, check = std::move(check), run = std::move(run)](grpc::ServerContext* context, Stream* stream) {
-        if (absl::Status status = check(*context); !status.ok()) return refuse_and_log(*context, status);
+        if (absl::Status status = check(*context); !status.ok()) return gate.refuse(*context, status);
         absl::StatusOr<Gate::Slot> slot = gate.admit(kind, *context);
-        if (!slot.ok()) return refuse_and_log(*context, slot.status());
+        if (!slot.ok()) return gate.refuse(*context, slot.status());
         Request request;
         absl::Status status = read_request(gate, *context, stream, &request);
-        if (!status.ok()) return refuse(*context, status);
+        if (!status.ok()) return gate.refuse(*context, status);
         Reply reply;
         grpc::Status result = run(context, &request, &reply);
         if (result.ok()) stream->Write(reply);

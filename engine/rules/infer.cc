@@ -77,7 +77,10 @@ void infer_common(const Op& op, Args args, bool grad_enabled, Inference* out) {
     }
   }
   out->device = device ? decode_device(device->integer) : placement.device();
-  out->backend = backend_of(placement.device(), out->device);
+  // Of the operators with a device argument only to_device (which has a gradient) reads its tensors' values. The others
+  // take sizes and a dtype from them, so the device of the result alone decides: zeros_like(meta, device="cpu").
+  const bool reads_values = !device || op.differentiable;
+  out->backend = reads_values ? backend_of(placement.device(), out->device) : out->device.type;
   out->requires_grad = requires_grad && grad_enabled && op.differentiable;
 }
 

@@ -6,8 +6,8 @@
 #include <new>
 #include <vector>
 
-#include "engine/dispatcher.h"
 #include "engine/cancellation.h"
+#include "engine/dispatcher.h"
 #include "engine/parallel.h"
 #include "engine/rules/error.h"
 #include "kernels/common/complex_math.h"

@@ -4,6 +4,7 @@
 
 #include "client/admin.h"
 #include "engine/rules/error.h"
+#include "python/bindings/connection.h"
 
 namespace py = pybind11;
 
@@ -26,10 +27,12 @@ std::string to_json(const google::protobuf::Message& message) {
 void bind_admin(py::module_& m) {
   using client::Admin;
   using Free = py::call_guard<py::gil_scoped_release>;
-  py::class_<Admin>(m, "Admin", "Asks an engine about itself; results are JSON texts.")
+  py::class_<Admin> admin(m, "Admin", "Asks an engine about itself; results are JSON texts.");
+  require_init(admin);
+  admin
       .def(py::init<const std::string&, const std::string&, double, const std::string&>(), py::arg("address") = "",
            py::arg("token") = "", py::arg("deadline_seconds") = 5.0, py::arg("admin_token") = "")
-      .def_property_readonly("address", &Admin::address)
+      .def_property_readonly("address", [](const Admin& a) { return a.address(); })
       .def(
           "status", [](const Admin& a) { return to_json(a.status()); }, Free())
       .def(

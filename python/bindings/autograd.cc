@@ -21,10 +21,22 @@ client::Tensor tensor_of(py::handle o, const char* what) {
   return handle_of(o.ptr());
 }
 
-// Of a sequence; None stands for a null handle.
+// Of a sequence.
 Handles handles_of(py::handle list, const char* what) {
   Handles result;
-  for (py::handle o : list) result.push_back(o.is_none() ? client::Tensor() : tensor_of(o, what));
+  for (py::handle o : list) result.push_back(tensor_of(o, what));
+  return result;
+}
+// As handles_of; None stands for a null handle.
+Handles gradients_of(py::handle list) {
+  Handles result;
+  for (py::handle o : list) result.push_back(o.is_none() ? client::Tensor() : tensor_of(o, "a gradient"));
+  return result;
+}
+// As many gradients as `count`.
+Handles gradients_of(py::handle list, size_t count) {
+  Handles result = gradients_of(list);
+  check(result.size() == count, "got ", count, " tensors and ", result.size(), " gradients");
   return result;
 }
 
@@ -51,22 +63,22 @@ client::BackwardFunction backward_function(py::object callable) {
     PyObject* result =
         PyObject_CallFunction(held.get(), "OO", to_python(gradients).ptr(), create_graph ? Py_True : Py_False);
     if (!result) throw PythonErrorSet();
-    return handles_of(steal(result), "a gradient");
+    return gradients_of(steal(result));
   };
 }
 
 void run_backward(py::handle roots, py::handle gradients, bool retain_graph, bool create_graph, py::handle inputs) {
   Handles from = handles_of(roots, "a root"), into = handles_of(inputs, "an input");
   if (from.empty()) return;
-  client::backward(from, handles_of(gradients, "a gradient"), retain_graph, create_graph, site_of(from[0]), into);
+  client::backward(from, gradients_of(gradients, from.size()), retain_graph, create_graph, site_of(from[0]), into);
 }
 
 py::list run_grad(py::handle roots, py::handle gradients, py::handle inputs, bool retain_graph, bool create_graph,
                   bool allow_unused) {
   Handles from = handles_of(roots, "a root");
   check(!from.empty(), "grad requires non-empty outputs.");
-  return to_python(client::grad(from, handles_of(gradients, "a gradient"), handles_of(inputs, "an input"), retain_graph,
-                                create_graph, allow_unused, site_of(from[0])));
+  return to_python(client::grad(from, gradients_of(gradients, from.size()), handles_of(inputs, "an input"),
+                                retain_graph, create_graph, allow_unused, site_of(from[0])));
 }
 
 // grad_fn's name in PyTorch's spelling: add -> AddBackward0.
@@ -93,13 +105,13 @@ void replace(py::handle o, py::handle value) {
   client::Tensor target = tensor_of(o, "tensor");
   const Arg args[] = {Arg(static_cast<const TensorMeta*>(tensor_of(value, "data").get()))};
   client::Tensor fresh = call_op(op_id::kDetach, args, *target->session)[0];
-  reinterpret_cast<TensorObject*>(o.ptr())->handle = fresh;
+  replace_handle(o.ptr(), fresh);
 }
 
 // The Python object goes on as the other's tensor, history included: `x.unsqueeze_(0)`.
 void become(py::handle o, py::handle value) {
   tensor_of(o, "tensor");
-  reinterpret_cast<TensorObject*>(o.ptr())->handle = tensor_of(value, "value");
+  replace_handle(o.ptr(), tensor_of(value, "value"));
 }
 
 }  // namespace
@@ -117,11 +129,12 @@ void bind_autograd(py::module_& m) {
   m.def("detach_in_place", [](py::handle o) { replace(o, o); });
   m.def("set_grads", [](py::handle leaves, py::handle grads) {
     Handles targets = handles_of(leaves, "a leaf");
-    if (!targets.empty()) client::set_grads(targets, handles_of(grads, "a gradient"), site_of(targets[0]));
+    if (!targets.empty()) client::set_grads(targets, gradients_of(grads, targets.size()), site_of(targets[0]));
   });
   m.def("retain_grad", [](py::handle o) { client::retain_grad(tensor_of(o, "tensor")); });
   m.def("custom_function", [](py::handle inputs, py::handle outputs, py::object callable) {
     Handles of = handles_of(inputs, "an input");
+    check_as(ErrorKind::kValue, !of.empty(), "a function of one's own takes at least one tensor, got none");
     client::custom_function(of, handles_of(outputs, "an output"), backward_function(std::move(callable)),
                             site_of(of[0]));
   });

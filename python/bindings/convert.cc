@@ -1,6 +1,9 @@
 #include "python/bindings/convert.h"
 
+#include <cmath>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "engine/op_ids.h"
@@ -73,6 +76,16 @@ client::Tensor from_buffer(PyObject* data, std::optional<DType> dtype, Device de
            "'. The supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, "
            "uint64, "
            "uint32, uint16, uint8, and bool.");
+  // The bytes are read by these figures, so a format or shape that contradicts them is refused.
+  int64_t length = view.itemsize;
+  for (int i = 0; i < view.ndim; ++i) {
+    check_as(ErrorKind::kValue,
+             view.shape && view.shape[i] >= 0 && !__builtin_mul_overflow(length, view.shape[i], &length),
+             "the buffer's shape is invalid");
+  }
+  check_as(ErrorKind::kValue, static_cast<size_t>(view.itemsize) == item_size(*own) && length == view.len,
+           "the buffer's format, shape and length contradict each other: ", view.len, " bytes, items of ",
+           view.itemsize, " bytes in format '", view.format ? view.format : "", "'");
   Sizes sizes(view.shape, view.shape + view.ndim);
   absl::Span<const char> bytes(static_cast<const char*>(view.buf), static_cast<size_t>(view.len));
   std::string packed;
@@ -88,17 +101,28 @@ client::Tensor from_buffer(PyObject* data, std::optional<DType> dtype, Device de
 struct Flat {
   Sizes sizes;
   std::vector<Scalar> values;
-  Category category = Category::kBool;
-  bool is_beyond_int = false;         // only uint64 and floating types hold them
-  std::optional<DType> tensor_dtype;  // where the leaves are tensors
+  Category category = Category::kBool;  // of all entries
+  Category plain = Category::kBool;     // of the Python numbers among them
+  bool is_beyond_int = false;           // only uint64 and floating types hold them
+  std::optional<DType> typed;           // promoted from the entries that have a dtype: tensors, arrays, NumPy's numbers
+  bool is_plain = false;                // some entry is a Python number, which `category` is of
+
+  void add_type(std::optional<DType> dtype) {
+    if (dtype) typed = typed ? promote(*typed, *dtype) : *dtype;
+  }
 };
 
 bool is_sequence(PyObject* o) {
-  return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !is_tensor(o);
+  if (!PySequence_Check(o) || PyUnicode_Check(o) || PyBytes_Check(o) || is_tensor(o)) return false;
+  if (!is_array(o)) return true;
+  Owned dimensions(PyObject_GetAttrString(o, "ndim"));  // an array without dimensions is a number
+  if (!dimensions) PyErr_Clear();
+  return !dimensions || PyObject_IsTrue(dimensions.get()) != 0;
 }
 
-void add_leaf(PyObject* o, Flat* flat) {
+void add_leaf(PyObject* o, Flat* flat, bool in_array) {
   Scalar value;
+  bool plain = !in_array;
   if (PyBool_Check(o)) {
     value = Scalar(o == Py_True);
   } else if (PyLong_Check(o) || (PyIndex_Check(o) && !is_tensor(o))) {
@@ -113,7 +137,8 @@ void add_leaf(PyObject* o, Flat* flat) {
     check_as(ErrorKind::kValue, handle_of(o)->numel() == 1,
              "only one element tensors can be converted to Python scalars");
     value = read_scalar(handle_of(o));
-    flat->tensor_dtype = flat->tensor_dtype ? promote(*flat->tensor_dtype, handle_of(o)->dtype) : handle_of(o)->dtype;
+    flat->add_type(handle_of(o)->dtype);
+    plain = false;
   } else if (Arg number; PyNumber_Check(o) && !PyFloat_Check(o) && plain_number(o, &number)) {
     value = number.scalar();  // complex, NumPy's
   } else {
@@ -121,21 +146,33 @@ void add_leaf(PyObject* o, Flat* flat) {
     if (v == -1 && PyErr_Occurred()) throw PythonErrorSet();
     value = Scalar(v);
   }
+  if (plain && !PyFloat_Check(o) && !PyLong_Check(o) && !PyComplex_Check(o)) {
+    const std::optional<DType> dtype = buffer_dtype(o);
+    flat->add_type(dtype);
+    plain = !dtype;
+  }
+  if (plain) flat->plain = std::max(flat->plain, value.category());
+  flat->is_plain |= plain;
   flat->category = std::max(flat->category, value.category());
   flat->values.push_back(value);
 }
 
-void flatten(PyObject* o, size_t depth, Flat* flat) {
+void flatten(PyObject* o, size_t depth, Flat* flat, bool in_array = false) {
   if (!is_sequence(o)) {
     check_as(ErrorKind::kValue, depth == flat->sizes.size(), "expected sequence of length ",
              depth < flat->sizes.size() ? flat->sizes[depth] : 0, " at dim ", depth);
-    return add_leaf(o, flat);
+    return add_leaf(o, flat, in_array);
   }
-  Owned items(must(PySequence_Fast(o, "expected a sequence")));
-  int64_t n = PySequence_Fast_GET_SIZE(items.get());
+  if (!in_array && is_array(o)) {
+    flat->add_type(buffer_dtype(o));
+    in_array = true;
+  }
+  // A tuple: converting an entry may run Python code that changes the list.
+  Owned items(must(PySequence_Tuple(o)));
+  int64_t n = PyTuple_GET_SIZE(items.get());
   check_as(ErrorKind::kValue, depth < flat->sizes.size() && flat->sizes[depth] == n, "expected sequence of length ",
            depth < flat->sizes.size() ? flat->sizes[depth] : 0, " at dim ", depth, " (got ", n, ")");
-  for (int64_t i = 0; i < n; ++i) flatten(PySequence_Fast_GET_ITEM(items.get(), i), depth + 1, flat);
+  for (int64_t i = 0; i < n; ++i) flatten(PyTuple_GET_ITEM(items.get(), i), depth + 1, flat, in_array);
 }
 
 // The sizes along the first elements; flatten() then holds every other one to them.
@@ -153,6 +190,24 @@ Sizes outline(PyObject* o) {
   return sizes;
 }
 
+// PyTorch's rule: a negative number may wrap around in an unsigned type that holds its magnitude.
+template <typename T>
+bool fits(const Scalar& value) {
+  using Limits = std::numeric_limits<T>;
+  if (value.category() == Category::kFloating) {
+    const double v = value.to_double(), end = std::ldexp(1.0, Limits::digits);  // exact, unlike max() of 64 bits
+    return v < end && (std::is_signed_v<T> ? v >= -end : v > -end);             // false for NaN
+  }
+  if (value.is_beyond_int()) return sizeof(T) == 8 && !std::is_signed_v<T>;
+  const int64_t v = value.to_int();
+  if constexpr (sizeof(T) == 8) {
+    return std::is_signed_v<T> || v >= 0;
+  } else {
+    const int64_t most = Limits::max(), least = std::is_signed_v<T> ? int64_t{Limits::min()} : -most;
+    return v <= most && v >= least;
+  }
+}
+
 template <typename T>
 void pack(const std::vector<Scalar>& values, std::string* bytes) {
   bytes->resize(values.size() * sizeof(T));
@@ -162,9 +217,13 @@ void pack(const std::vector<Scalar>& values, std::string* bytes) {
       v = T(values[i].to_complex());
     else if constexpr (std::is_same_v<T, std::complex<double>>)
       v = values[i].to_complex();
-    else if constexpr (std::is_integral_v<T>)
-      v = static_cast<T>(values[i].to_int());
-    else if constexpr (std::is_same_v<T, double>)
+    else if constexpr (std::is_integral_v<T>) {
+      check(fits<T>(values[i]), "value cannot be converted to type ", std::is_signed_v<T> ? "int" : "uint",
+            8 * sizeof(T), " without overflow, got ", values[i].to_string());
+      v = values[i].category() == Category::kFloating && values[i].to_double() >= 0x1p63
+              ? static_cast<T>(static_cast<uint64_t>(values[i].to_double()))
+              : static_cast<T>(values[i].to_int());
+    } else if constexpr (std::is_same_v<T, double>)
       v = values[i].to_double();
     else
       v = T(static_cast<float>(values[i].to_double()));
@@ -200,6 +259,17 @@ std::string pack_as(DType t, const std::vector<Scalar>& values) {
 
 }  // namespace
 
+std::optional<DType> buffer_dtype(PyObject* o) {
+  if (!PyObject_CheckBuffer(o) || PyBytes_Check(o)) return std::nullopt;
+  Buffer buffer(o, PyBUF_FULL_RO);
+  if (!buffer.valid()) return PyErr_Clear(), std::nullopt;
+  return dtype_of_format(buffer.view().format, buffer.view().itemsize);
+}
+
+bool is_array(PyObject* o) {
+  return PyObject_CheckBuffer(o) && !PyBytes_Check(o) && PyObject_HasAttrString(o, "__array_interface__");
+}
+
 DType default_float() { return default_float_; }
 void set_default_float(DType t) {
   check_as(ErrorKind::kType, is_floating(t) && !is_float8(t),
@@ -218,16 +288,17 @@ client::Tensor tensor_from(PyObject* data, std::optional<DType> dtype, Device de
   Flat flat;
   flat.sizes = outline(data);
   flatten(data, 0, &flat);
-  DType natural = flat.tensor_dtype                      ? *flat.tensor_dtype
-                  : flat.values.empty()                  ? default_float_
-                  : flat.category == Category::kBool     ? DType::kBool
-                  : flat.category == Category::kInteger  ? DType::kInt64
-                  : flat.category == Category::kFloating ? default_float_
-                                                         : to_complex(default_float_);
+  const DType plain = flat.plain == Category::kBool       ? DType::kBool
+                      : flat.plain == Category::kInteger  ? DType::kInt64
+                      : flat.plain == Category::kFloating ? default_float_
+                                                          : to_complex(default_float_);
+  const DType natural = !flat.typed     ? (flat.values.empty() ? default_float_ : plain)
+                        : flat.is_plain ? promote(*flat.typed, plain)
+                                        : *flat.typed;
   DType result = dtype.value_or(natural);
   check(!flat.is_beyond_int || result == DType::kUInt64 || !is_integral(result),
         "Overflow when unpacking long, got a number beyond int64's largest");
-  check_as(ErrorKind::kType, flat.category != Category::kComplex || is_complex(result) || flat.tensor_dtype,
+  check_as(ErrorKind::kType, flat.category != Category::kComplex || is_complex(result) || flat.typed,
            "must be real number, not complex");
   return session.upload(pack_as(result, flat.values), result, flat.sizes, device);
 }

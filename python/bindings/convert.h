@@ -17,6 +17,11 @@ client::Tensor tensor_from(PyObject* data, std::optional<DType> dtype, Device de
 // Reads into a writable, contiguous buffer of exactly the tensor's bytes.
 void read_into(const client::Tensor& tensor, PyObject* buffer);
 
+// Whether it is a NumPy array, or says that it holds one.
+bool is_array(PyObject* o);
+// The dtype of an array or a NumPy scalar; none for other objects.
+std::optional<DType> buffer_dtype(PyObject* o);
+
 DType default_float();
 void set_default_float(DType t);
 

@@ -1,6 +1,7 @@
 #include "python/bindings/errors.h"
 
 #include <new>
+#include <string_view>
 
 #include "client/interruption.h"
 #include "client/session.h"
@@ -26,6 +27,12 @@ PyObject* exception_type(ErrorKind kind) {
   return PyExc_RuntimeError;
 }
 
+// Messages may quote bytes of the user's that are not UTF-8.
+void set_error(PyObject* type, std::string_view message) {
+  Owned text(PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "replace"));
+  if (text) PyErr_SetObject(type, text.get());
+}
+
 }  // namespace
 
 bool init_errors(PyObject* module) {
@@ -40,16 +47,20 @@ bool init_errors(PyObject* module) {
 }
 
 void set_python_error(const std::exception& e) {
-  if (dynamic_cast<const PythonErrorSet*>(&e) || dynamic_cast<const client::Interrupted*>(&e)) return;
+  // Of both, Python has the exception.
+  if (dynamic_cast<const PythonErrorSet*>(&e) || dynamic_cast<const client::Interrupted*>(&e)) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "a Python exception was cleared before it was raised");
+    return;
+  }
   if (dynamic_cast<const std::bad_alloc*>(&e)) {
     PyErr_NoMemory();
     return;
   }
   if (auto* error = dynamic_cast<const Error*>(&e)) {
-    PyErr_SetString(exception_type(error->kind()), error->message().c_str());
+    set_error(exception_type(error->kind()), error->message());
     return;
   }
-  PyErr_SetString(PyExc_RuntimeError, e.what());
+  set_error(PyExc_RuntimeError, e.what());
 }
 
 }  // namespace tt::python

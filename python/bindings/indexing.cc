@@ -31,7 +31,6 @@ class Indexer {
   explicit Indexer(const client::Tensor& self) : result_{self, {}} {}
 
   Indexed run(PyObject* index) {
-    Owned holder;
     absl::Span<PyObject* const> items(&index, 1);
     if (PyTuple_Check(index)) {
       items = {PySequence_Fast_ITEMS(index), static_cast<size_t>(PyTuple_GET_SIZE(index))};
@@ -55,7 +54,8 @@ class Indexer {
         }
       } else if (!PySlice_Check(item) && item != Py_None && item != Py_Ellipsis && !is_place(item)) {
         check_as(
-            ErrorKind::kType, PySequence_Check(item) && !PyUnicode_Check(item),
+            PyUnicode_Check(item) ? ErrorKind::kType : ErrorKind::kIndex,
+            PySequence_Check(item) && !PyUnicode_Check(item),
             "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices, got ",
             Py_TYPE(item)->tp_name);
         tensor = tensor_from(item, std::nullopt, result_.view->device, *result_.view->session);

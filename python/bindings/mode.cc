@@ -83,6 +83,19 @@ client::Session& current_session() {
 
 void set_current_session(Ref<client::Session> session) { session_slot() = std::move(session); }
 
+Device present_device(Device device, client::Session* session) {
+  if (device.type != DeviceType::kCUDA) return device;
+  int count = 0;
+  for (const auto& entry : (session ? *session : current_session()).engine().devices()) {
+    const Device there = decode_device(entry.device());
+    if (there == device) return device;
+    count += there.type == DeviceType::kCUDA;
+  }
+  check(count > 0, "No CUDA GPUs are available: the engine has none, so tensors stay on its CPU, got ", device,
+        ". `teletensor status` lists an engine's devices");
+  fail(ErrorKind::kRuntime, "CUDA error: invalid device ordinal, the engine has ", count, " GPUs, got ", device);
+}
+
 uint32_t current_site(client::Session& session) {
   struct Cached {
     uint64_t session = 0;  // its serial number: an address may come back with the next session
@@ -98,7 +111,7 @@ uint32_t current_site(client::Session& session) {
     if (entry.session != session.serial() || entry.code != code || entry.instruction != instruction) {
       const char* file = PyUnicode_AsUTF8(code->co_filename);
       const char* function = PyUnicode_AsUTF8(code->co_qualname);
-      if (!file || !function) PyErr_Clear();
+      if (!file || !function) PyErr_Clear();  // a name that is not UTF-8
       entry = {session.serial(), code, instruction,
                session.site(file ? file : "", line_of(code, instruction), function ? function : "")};
     }

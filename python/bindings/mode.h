@@ -26,6 +26,10 @@ struct Mode {
 client::Session& current_session();
 void set_current_session(Ref<client::Session> session);  // null: none
 
+// The device, which the session's engine has. Throws Error (RuntimeError) where it has no such GPU.
+// `session`: null for the current one.
+Device present_device(Device device, client::Session* session);
+
 // The session's number for the innermost Python line outside this package.
 uint32_t current_site(client::Session& session);
 

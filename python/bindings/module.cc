@@ -65,7 +65,9 @@ py::dict engine_info(const Connection& c) {
 }
 
 void bind_connection(py::module_& m) {
-  py::class_<Connection>(m, "Connection", "An open session with an engine.")
+  py::class_<Connection> connection(m, "Connection", "An open session with an engine.");
+  require_init(connection);
+  connection
       .def(
           "close", [](const Connection& c) { c.session().close(); }, py::call_guard<py::gil_scoped_release>())
       .def(
@@ -97,7 +99,9 @@ void bind_connection(py::module_& m) {
       py::arg("connection").none(true));
 }
 
-Device place(const py::object& device) { return device.is_none() ? default_device() : device_from(device.ptr()); }
+Device place(const py::object& device) {
+  return present_device(device.is_none() ? default_device() : device_from(device.ptr()), nullptr);
+}
 
 py::object tensor_function(py::object data, py::object dtype, py::object device, bool requires_grad) {
   client::Session& session = current_session();
@@ -183,9 +187,10 @@ void bind(py::module_& m) {
     std::string_view bytes = data;
     DType t = dtype_from(dtype.ptr());
     Sizes sizes(size.begin(), size.end());
-    TensorMeta meta;
-    meta.sizes = sizes;
-    check_as(ErrorKind::kValue, static_cast<uint64_t>(meta.numel()) * item_size(t) == bytes.size(), "[from_bytes] ",
+    int64_t wanted = static_cast<int64_t>(item_size(t));
+    bool valid = true;
+    for (int64_t n : sizes) valid &= n >= 0 && !__builtin_mul_overflow(wanted, n, &wanted);
+    check_as(ErrorKind::kValue, valid && static_cast<uint64_t>(wanted) == bytes.size(), "[from_bytes] ",
              to_string(sizes), " of ", std::string(name(t)), " do not take ", bytes.size(), " bytes");
     return py::reinterpret_steal<py::object>(must(wrap(current_session().upload(bytes, t, sizes, place(device)))));
   });

@@ -63,6 +63,11 @@ PyObject* get_requires_grad(PyObject* o, void*) { return PyBool_FromLong(handle_
 PyObject* get_is_leaf(PyObject* o, void*) { return PyBool_FromLong(handle_of(o)->is_leaf()); }
 PyObject* get_version(PyObject* o, void*) { return PyLong_FromUnsignedLong(handle_of(o)->version()); }
 PyObject* get_handle(PyObject* o, void*) { return PyLong_FromUnsignedLongLong(handle_of(o)->id); }
+// (number, bytes) of its storage, which it shares with its views.
+PyObject* get_storage(PyObject* o, void*) {
+  return Py_BuildValue("(KK)", static_cast<unsigned long long>(handle_of(o)->storage_number()),
+                       static_cast<unsigned long long>(handle_of(o)->storage_bytes()));
+}
 PyObject* get_is_cuda(PyObject* o, void*) { return PyBool_FromLong(handle_of(o)->device.type == DeviceType::kCUDA); }
 PyObject* get_base(PyObject* o, void*) { return handle_of(o)->base ? wrap(handle_of(o)->base) : Py_NewRef(Py_None); }
 
@@ -133,8 +138,7 @@ PyObject* size(PyObject* o, PyObject* args) {
   if (!PyArg_ParseTuple(args, "|O:size", &dim)) return nullptr;
   if (!dim || dim == Py_None) return size_object(handle_of(o)->sizes);
   return guard([&]() -> PyObject* {
-    int64_t d = PyLong_AsLongLong(dim), n = handle_of(o)->dim();
-    if (d == -1 && PyErr_Occurred()) throw PythonErrorSet();
+    const int64_t d = int_from(dim), n = handle_of(o)->dim();
     check_as(ErrorKind::kIndex, d >= -n && d < n, "Dimension out of range (expected to be in range of [", -n, ", ",
              n - 1, "], but got ", d, ")");
     return PyLong_FromLongLong(handle_of(o)->sizes[static_cast<size_t>(d < 0 ? d + n : d)]);
@@ -188,6 +192,7 @@ PyGetSetDef getset[] = {
     {"_version", get_version, nullptr, "Writes in place so far.", nullptr},
     {"_base", get_base, nullptr, "What it is a view of, or None.", nullptr},
     {"_handle", get_handle, nullptr, "Its name on the wire.", nullptr},
+    {"_storage", get_storage, nullptr, "(number, bytes) of its storage.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {}};
 
@@ -286,6 +291,13 @@ PyObject* wrap(client::Tensor handle, PyTypeObject* type) {
   if (!self) return nullptr;
   new (&self->handle) client::Tensor(std::move(handle));
   return reinterpret_cast<PyObject*>(self);
+}
+
+void CallInProgress::free_replaced() { std::vector<client::Tensor>().swap(replaced_); }
+
+void replace_handle(PyObject* o, client::Tensor handle) {
+  std::swap(self_of(o)->handle, handle);
+  CallInProgress::keep(std::move(handle));
 }
 
 PyObject* wrap_tuple(absl::Span<const client::Tensor> handles) {

@@ -7,6 +7,7 @@
 #include <Python.h>
 
 #include <utility>
+#include <vector>
 
 #include "client/session.h"
 #include "client/tensor.h"
@@ -80,6 +81,32 @@ class ReleaseGil {
  private:
   PyThreadState* state_;
 };
+
+// Keeps the handles that a call refers to by bare pointers (Args) alive while it is parsed and made. Python code that
+// runs meanwhile (an __index__, another thread during a wait) may give a tensor object another handle; the one before
+// is freed when the last call in progress ends. The GIL guards its members.
+class CallInProgress {
+ public:
+  CallInProgress() { ++count_; }
+  ~CallInProgress() {
+    if (--count_ == 0 && !replaced_.empty()) [[unlikely]]
+      free_replaced();
+  }
+  CallInProgress(const CallInProgress&) = delete;
+  CallInProgress& operator=(const CallInProgress&) = delete;
+
+  static void keep(client::Tensor handle) {
+    if (count_ > 0) replaced_.push_back(std::move(handle));
+  }
+
+ private:
+  static void free_replaced();
+  static inline int count_ = 0;
+  static inline std::vector<client::Tensor> replaced_;
+};
+
+// The Python object goes on as another tensor: `x.data = y`, `x.unsqueeze_(0)`.
+void replace_handle(PyObject* o, client::Tensor handle);
 
 // `p` if it is an object, else throws PythonErrorSet.
 inline PyObject* must(PyObject* p) {

@@ -8,6 +8,7 @@
 #include "client/backward.h"
 #include "engine/op_ids.h"
 #include "python/bindings/autocast.h"
+#include "python/bindings/convert.h"
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
 #include "python/bindings/read.h"
@@ -86,7 +87,7 @@ void land_resized(PyObject* out, const Op& op, const client::Tensor& result, cli
         " can't be cast to the desired output type ", target->dtype);
   const Arg args[] = {Arg(static_cast<const TensorMeta*>(result.get())), Arg(target->dtype)};
   client::Tensor landed = result->dtype == target->dtype ? result : call_op(op_id::kToDtype, args, session)[0];
-  reinterpret_cast<TensorObject*>(out)->handle = std::move(landed);
+  replace_handle(out, std::move(landed));
 }
 
 }  // namespace
@@ -118,6 +119,8 @@ PyObject* call_resizing(const Op& op, uint16_t id, const ParsedArgs& parsed, con
                         client::Session& session) {
   PyObject* out = given_out(call);
   client::Tensors results = call_op(id, parsed.args, session);
+  check_as(ErrorKind::kType, results.size() == parsed.into.size(), op.name, "(): expected ", results.size(),
+           " out tensors, got ", parsed.into.size());
   for (size_t i = 0; i < results.size(); ++i) {
     land_resized(is_tensor(out) ? out : PyTuple_GET_ITEM(out, static_cast<Py_ssize_t>(i)), op, results[i], session);
   }
@@ -128,6 +131,7 @@ PyObject* call_resizing(const Op& op, uint16_t id, const ParsedArgs& parsed, con
 
 PyObject* call_entry(const Entry& entry, const PythonCall& call, bool in_place) noexcept {
   return guard([&]() -> PyObject* {
+    CallInProgress call_in_progress;
     std::string reasons;
     // Of several operators first those that take arguments as they are: max(a, b)
     // is not max(a, dim=b), var(a, 1) not var(a, unbiased=True).
@@ -173,6 +177,7 @@ bool operand(PyObject* o, Arg* out) {
 // The operands' own fast path: no keywords, no overloads.
 PyObject* binary(uint16_t op, PyObject* a, PyObject* b, bool in_place) {
   return guard([&]() -> PyObject* {
+    CallInProgress call_in_progress;
     Arg args[2];
     if (!operand(a, &args[0]) || !operand(b, &args[1])) Py_RETURN_NOTIMPLEMENTED;
     const client::Tensor& tensor = is_tensor(a) ? handle_of(a) : handle_of(b);
@@ -206,6 +211,14 @@ template <uint16_t Op>
 PyObject* unary_slot(PyObject* a) {
   return unary(Op, a);
 }
+// PyTorch divides an array by a tensor (`__rtruediv__` multiplies by the reciprocal), and refuses its other operators.
+PyObject* divide(PyObject* a, PyObject* b) {
+  PyObject* result = binary(op_id::kDiv, a, b, false);
+  if (result != Py_NotImplemented || !is_array(a)) return result;
+  Py_DECREF(result);
+  Owned reciprocal(unary(op_id::kReciprocal, b));
+  return reciprocal ? PyNumber_Multiply(reciprocal.get(), a) : nullptr;
+}
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
   return binary(op_id::kPow, a, b, false);
@@ -231,7 +244,12 @@ PyObject* as_int(PyObject* a) {
   return guard([&] { return whole(a); });
 }
 PyObject* as_float(PyObject* a) {
-  return guard([&]() -> PyObject* { return PyFloat_FromDouble(read_scalar(handle_of(a)).to_double()); });
+  return guard([&]() -> PyObject* {
+    const Scalar value = read_scalar(handle_of(a));
+    check(value.is_real() || value.to_complex().imag() == 0,
+          "value cannot be converted to type double without overflow");
+    return PyFloat_FromDouble(value.to_double());
+  });
 }
 PyObject* as_index(PyObject* a) {
   return guard([&]() -> PyObject* {
@@ -249,7 +267,7 @@ PyNumberMethods tensor_as_number = [] {
   m.nb_add = binary_slot<kAdd>;
   m.nb_subtract = binary_slot<kSub>;
   m.nb_multiply = binary_slot<kMul>;
-  m.nb_true_divide = binary_slot<kDiv>;
+  m.nb_true_divide = divide;
   m.nb_floor_divide = binary_slot<kFloorDivide>;
   m.nb_remainder = binary_slot<kRemainder>;
   m.nb_matrix_multiply = binary_slot<kMatmul>;
@@ -288,7 +306,17 @@ PyObject* tensor_compare(PyObject* a, PyObject* b, int what) {
     if (what == Py_EQ) Py_RETURN_FALSE;
     if (what == Py_NE) Py_RETURN_TRUE;
   }
-  return binary(kOps[what], a, b, false);
+  PyObject* result = binary(kOps[what], a, b, false);
+  if (result != Py_NotImplemented || !is_array(b)) return result;
+  // A NumPy array defers to the tensor (__array_priority__), so Python would compare identities.
+  Py_DECREF(result);
+  return guard([&]() -> PyObject* {
+    const client::Tensor tensor = handle_of(a);
+    const client::Tensor other = tensor_from(b, std::nullopt, tensor->device, *tensor->session);
+    const Arg args[] = {Arg(static_cast<const TensorMeta*>(tensor.get())),
+                        Arg(static_cast<const TensorMeta*>(other.get()))};
+    return wrap(std::move(call_op(kOps[what], args, *tensor->session)[0]));
+  });
 }
 
 }  // namespace tt::python

@@ -1,5 +1,7 @@
 #include "python/bindings/parse.h"
 
+#include "python/bindings/convert.h"
+#include "python/bindings/mode.h"
 #include "python/bindings/object.h"
 #include "python/bindings/read.h"
 #include "python/bindings/types.h"
@@ -75,12 +77,8 @@ class Binder {
         auto& list = out_->ints.emplace_back();
         for (; i < total; ++i) {
           PyObject* item = call_.self ? call_.args[i - 1] : call_.args[i];
-          Py_ssize_t v = PyNumber_AsSsize_t(item, PyExc_OverflowError);
-          if (v == -1 && PyErr_Occurred()) {
-            PyErr_Clear();
-            return refuse(type_error(op_.params[param], item));
-          }
-          list.push_back(v);
+          if (!PyIndex_Check(item)) return refuse(type_error(op_.params[param], item));
+          list.push_back(int_from(item));
         }
         out_->args[param] = Arg(absl::Span<const int64_t>(list));
         filled_[param] = true;
@@ -97,6 +95,7 @@ class Binder {
       PyObject* value = call_.args[call_.count + k];
       Py_ssize_t length = 0;
       const char* keyword = PyUnicode_AsUTF8AndSize(PyTuple_GET_ITEM(call_.keywords, k), &length);
+      if (!keyword) throw PythonErrorSet();
       std::string_view name = canonical({keyword, static_cast<size_t>(length)});
       size_t i = 0;
       while (i < op_.params.size() && op_.params[i].name != name) ++i;
@@ -106,7 +105,10 @@ class Binder {
       } else if (name == "out") {
         if (!set_out(value)) return false;
       } else if (name == "requires_grad") {
-        out_->requires_grad = PyObject_IsTrue(value) == 1;
+        if (!PyBool_Check(value) && value != Py_None) {
+          return refuse(text("argument 'requires_grad' must be bool, not ", Py_TYPE(value)->tp_name));
+        }
+        out_->requires_grad = value == Py_True;
       } else if (!is_ignored_keyword(name, value)) {
         return refuse(text("got an unexpected keyword argument '", name, "'"));
       }
@@ -133,7 +135,7 @@ class Binder {
 
   // Made of no tensor, on no device that was named. The CPU is what the engine takes then.
   static void place(Arg* device) {
-    if (const Device place = default_device(); place != Device{}) *device = Arg(place);
+    if (const Device place = default_device(); place != Device{}) *device = Arg(present_device(place, nullptr));
   }
 
   bool set_out(PyObject* value) {
@@ -201,7 +203,8 @@ class Binder {
                (*arg = Arg(arg->to_double()), true);
       case ParamType::kInt:
         return !PyFloat_Check(value) && is_number_object(value) && number_from(value, arg) &&
-               arg->kind < Arg::Kind::kFloat && (*arg = Arg(arg->integer), true);
+               arg->kind < Arg::Kind::kFloat &&
+               (*arg = Arg(arg->scalar().is_beyond_int() ? too_large() : arg->integer), true);
       case ParamType::kBool:
         return (PyBool_Check(value) || (PyLong_Check(value) && !strict_)) &&
                (*arg = Arg(PyObject_IsTrue(value) == 1), true);
@@ -209,18 +212,22 @@ class Binder {
       case ParamType::kFloats: return set_floats(p, value, arg);
       case ParamType::kString: return set_string(value, arg);
       case ParamType::kDType: return *arg = Arg(dtype_from(value)), true;
-      case ParamType::kDevice: return *arg = Arg(device_from(value)), true;
+      case ParamType::kDevice: *arg = Arg(present_device(device_from(value), out_->session)); return true;
     }
     return false;
   }
 
+  [[noreturn]] static int64_t too_large() {
+    fail(ErrorKind::kRuntime, "Overflow when unpacking long, got a number beyond 64 bits");
+  }
+
   bool set_list(const Param& p, PyObject* value, Arg* arg) {
-    Owned items(PySequence_Fast(value, "not a sequence"));
-    if (!items) return PyErr_Clear(), false;
-    if (is_tensor(value)) return false;  // a tensor is a sequence too, but not meant as a list
+    // A tensor is a sequence too, but not meant as a list. What can be read once only cannot be parsed twice.
+    if (is_tensor(value) || !PySequence_Check(value)) return false;
+    PyObject* items = out_->owners.emplace_back(must(PySequence_Tuple(value))).get();
     auto& list = out_->lists.emplace_back();
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-      PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items); ++i) {
+      PyObject* item = PyTuple_GET_ITEM(items, i);
       if (is_tensor(item)) {
         take(handle_of(item));
         list.push_back(handle_of(item).get());
@@ -237,7 +244,7 @@ class Binder {
   bool set_ints(const Param& p, PyObject* value, Arg* arg) {
     auto& list = out_->ints.emplace_back();
     if (PyLong_Check(value) && p.list_size > 0) {
-      list.assign(static_cast<size_t>(p.list_size), PyLong_AsLongLong(value));
+      list.assign(static_cast<size_t>(p.list_size), int_from(value));
     } else if (!ints_from(value, &list)) {
       return false;
     } else if (p.list_size > 1 && list.size() == 1) {  // (3,) for 3x3, as PyTorch takes it
@@ -254,10 +261,10 @@ class Binder {
       if (v == -1 && PyErr_Occurred()) return PyErr_Clear(), false;
       list.assign(p.list_size > 0 ? static_cast<size_t>(p.list_size) : 1, v);
     } else {
-      Owned items(PySequence_Fast(value, "not a sequence"));
-      if (!items) return PyErr_Clear(), false;
-      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-        double v = PyFloat_AsDouble(PySequence_Fast_GET_ITEM(items.get(), i));
+      if (!PySequence_Check(value)) return false;
+      Owned items(must(PySequence_Tuple(value)));
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
+        double v = PyFloat_AsDouble(PyTuple_GET_ITEM(items.get(), i));
         if (v == -1 && PyErr_Occurred()) return PyErr_Clear(), false;
         list.push_back(v);
       }
@@ -316,7 +323,10 @@ bool plain_number(PyObject* o, Arg* out) {
     Owned index(must(PyNumber_Index(o)));
     return plain_number(index.get(), out);
   }
-  if (PyObject_HasAttrString(o, "__complex__") && !PyObject_HasAttrString(o, "__float__")) {
+  // NumPy's complex64 has a __float__ too, which drops the imaginary part.
+  const bool is_complex = PyObject_HasAttrString(o, "__complex__") &&
+                          (!PyObject_HasAttrString(o, "__float__") || buffer_dtype(o) == DType::kComplex64);
+  if (is_complex) {
     const Py_complex value = PyComplex_AsCComplex(o);
     if (value.real == -1 && PyErr_Occurred()) throw PythonErrorSet();
     return *out = Arg(std::complex<double>(value.real, value.imag)), true;
@@ -331,21 +341,27 @@ bool ints_from(PyObject* o, absl::InlinedVector<int64_t, 6>* out) {
   if (!PyTuple_Check(o) && !PyList_Check(o)) {
     if (!PySequence_Check(o)) return false;
   }
-  Owned items(PySequence_Fast(o, "not a sequence"));
-  if (!items) return PyErr_Clear(), false;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-    PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
+  Owned items(must(PySequence_Tuple(o)));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(items.get(), i);
     if (is_tensor(item)) {
       if (handle_of(item)->numel() != 1) return false;
       out->push_back(read_scalar(handle_of(item)).to_int());
       continue;
     }
     if (!PyIndex_Check(item)) return false;
-    Py_ssize_t v = PyNumber_AsSsize_t(item, PyExc_OverflowError);
-    if (v == -1 && PyErr_Occurred()) throw PythonErrorSet();
-    out->push_back(v);
+    out->push_back(int_from(item));
   }
   return true;
+}
+
+int64_t int_from(PyObject* o) {
+  Owned index(must(PyNumber_Index(o)));
+  int overflow = 0;
+  const long long v = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
+  if (v == -1 && !overflow && PyErr_Occurred()) throw PythonErrorSet();
+  check(!overflow, "Overflow when unpacking long, got a number beyond 64 bits");
+  return v;
 }
 
 bool parse(const Op& op, const PythonCall& call, ParsedArgs* out, std::string* why, bool strict) {

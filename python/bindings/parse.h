@@ -12,6 +12,7 @@
 #include "absl/container/inlined_vector.h"
 #include "client/session.h"
 #include "engine/rules/op.h"
+#include "python/bindings/object.h"
 
 namespace tt::python {
 
@@ -26,6 +27,7 @@ struct ParsedArgs {
   std::deque<absl::InlinedVector<int64_t, 6>> ints;
   std::deque<absl::InlinedVector<double, 4>> floats;
   std::deque<std::vector<const TensorMeta*>> lists;
+  absl::InlinedVector<Owned, 1> owners;  // of the tensors in `lists`: the caller's list may change meanwhile
 };
 
 // A call as Python's vectorcall protocol gives it; `self` (may be null) comes before `args`.
@@ -53,5 +55,7 @@ PyObject* dtype_object(DType t);  // borrowed
 
 // A sequence of ints (tuple, list, Size) or, where allowed, one int.
 bool ints_from(PyObject* o, absl::InlinedVector<int64_t, 6>* out);
+// An int or what has __index__. Throws PythonErrorSet (TypeError), Error (RuntimeError) beyond 64 bits.
+int64_t int_from(PyObject* o);
 
 }  // namespace tt::python

@@ -73,6 +73,7 @@ client::Value read(const client::Tensor& tensor) {
 
 Scalar read_scalar(const client::Tensor& tensor) {
   check(tensor->numel() == 1, "a Tensor with ", tensor->numel(), " elements cannot be converted to Scalar");
+  check(tensor->device.type != DeviceType::kMeta, "Tensor.item() cannot be called on meta tensors");
   client::Value value = read(tensor);
   return element(tensor->dtype, value.bytes.data());
 }

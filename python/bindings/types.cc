@@ -69,6 +69,13 @@ PyObject* dtype_reduce(PyObject* self, PyObject*) {  // by its name in the modul
   return PyUnicode_FromString(std::string(name(dtype_of(self))).c_str());
 }
 
+std::string text_from(PyObject* o) {
+  Py_ssize_t length = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(o, &length);
+  if (!text) throw PythonErrorSet();
+  return std::string(text, static_cast<size_t>(length));
+}
+
 PyObject* device_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   static const char* names[] = {"type", "index", nullptr};
   PyObject* what = nullptr;
@@ -77,17 +84,18 @@ PyObject* device_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   return guard([&]() -> PyObject* {
     std::string text;
     if (PyLong_Check(what)) {
-      text = absl::StrCat("cuda:", PyLong_AsLong(what));
+      text = absl::StrCat("cuda:", int_from(what));
     } else if (PyObject_TypeCheck(what, device_type)) {
       text = device_text(what);
-    } else if (const char* given = PyUnicode_Check(what) ? PyUnicode_AsUTF8(what) : nullptr) {
-      text = given;
+    } else if (PyUnicode_Check(what)) {
+      text = text_from(what);
     } else {
       fail(ErrorKind::kType, "device must be teletensor.device, str or int, not ", Py_TYPE(what)->tp_name);
     }
-    if (index != Py_None) absl::StrAppend(&text, ":", PyLong_AsLong(index));
+    if (index != Py_None) absl::StrAppend(&text, ":", int_from(index));
+    const Device device = parse_device(text);
     auto* self = reinterpret_cast<DeviceObject*>(must(type->tp_alloc(type, 0)));
-    self->value = parse_device(text);
+    self->value = device;
     self->has_index = text.find(':') != std::string::npos;
     return reinterpret_cast<PyObject*>(self);
   });
@@ -118,10 +126,51 @@ PyObject* device_get_index(PyObject* self, void*) {
   return PyLong_FromLong(device->value.index);
 }
 
+PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
+  Owned self(PyTuple_Type.tp_new(type, args, keywords));
+  if (!self) return nullptr;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self.get()); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(self.get(), i);
+    if (PyLong_Check(item)) continue;
+    if (!PyIndex_Check(item) || PySequence_Check(item)) {
+      return PyErr_Format(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i,
+                          Py_TYPE(item)->tp_name);
+    }
+    PyObject* number = PyNumber_Index(item);  // NumPy's
+    if (!number) return nullptr;
+    PyTuple_SET_ITEM(self.get(), i, number);
+    Py_DECREF(item);
+  }
+  return self.release();
+}
 PyObject* size_numel(PyObject* self, PyObject*) {
-  int64_t n = 1;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) n *= PyLong_AsLongLong(PyTuple_GET_ITEM(self, i));
-  return PyLong_FromLongLong(n);
+  return guard([&]() -> PyObject* {
+    int64_t n = 1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
+      const bool overflows = __builtin_mul_overflow(n, int_from(PyTuple_GET_ITEM(self, i)), &n);
+      check(!overflows, "numel() is beyond 64 bits");
+    }
+    return PyLong_FromLongLong(n);
+  });
+}
+// What a tuple's own operation gives, as a Size.
+PyObject* as_size(PyObject* tuple) {
+  if (!tuple || Py_TYPE(tuple) != &PyTuple_Type) return tuple;
+  Owned held(tuple);
+  return PyObject_CallOneArg(reinterpret_cast<PyObject*>(size_type), tuple);
+}
+PyObject* size_concat(PyObject* a, PyObject* b) {
+  if (!PyTuple_Check(b)) return PyTuple_Type.tp_as_sequence->sq_concat(a, b);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(b); ++i) {  // of anything else it is no Size
+    if (!PyLong_Check(PyTuple_GET_ITEM(b, i))) return PyTuple_Type.tp_as_sequence->sq_concat(a, b);
+  }
+  return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
+}
+PyObject* size_repeat(PyObject* self, Py_ssize_t times) {
+  return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(self, times));
+}
+PyObject* size_subscript(PyObject* self, PyObject* index) {
+  return as_size(PyTuple_Type.tp_as_mapping->mp_subscript(self, index));
 }
 PyObject* size_repr(PyObject* self) {
   Owned list(PySequence_List(self));
@@ -150,12 +199,12 @@ DType dtype_from(PyObject* o) {
 Device device_from(PyObject* o) {
   if (PyObject_TypeCheck(o, device_type)) return device_of(o);
   if (PyUnicode_Check(o)) {
-    const char* text = PyUnicode_AsUTF8(o);
-    if (!text) throw PythonErrorSet();
+    const std::string text = text_from(o);
     const Device device = parse_device(text);
-    return device.type == DeviceType::kCUDA && !std::strchr(text, ':') ? Device{device.type, current_gpu} : device;
+    const bool has_index = text.find(':') != std::string::npos;
+    return device.type == DeviceType::kCUDA && !has_index ? Device{device.type, current_gpu} : device;
   }
-  if (PyLong_Check(o)) return parse_device(absl::StrCat("cuda:", PyLong_AsLong(o)));
+  if (PyLong_Check(o)) return parse_device(absl::StrCat("cuda:", int_from(o)));
   fail(ErrorKind::kType, "device must be teletensor.device or str, not ", Py_TYPE(o)->tp_name);
 }
 
@@ -219,6 +268,10 @@ bool init_types(PyObject* module) {
                                        {0, nullptr}};
   static PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of the sizes."}, {}};
   static PyType_Slot size_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(size_repr)},
+                                     {Py_tp_new, reinterpret_cast<void*>(size_new)},
+                                     {Py_sq_concat, reinterpret_cast<void*>(size_concat)},
+                                     {Py_sq_repeat, reinterpret_cast<void*>(size_repeat)},
+                                     {Py_mp_subscript, reinterpret_cast<void*>(size_subscript)},
                                      {Py_tp_methods, size_methods},
                                      {Py_tp_doc, const_cast<char*>("A tensor's shape: a tuple of ints.")},
                                      {0, nullptr}};

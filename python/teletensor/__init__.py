@@ -58,7 +58,7 @@ from ._spectral import istft, stft  # noqa: E402
 from ._tensor_str import set_printoptions  # noqa: E402
 from . import (  # noqa: E402
     _VF, _utils, amp, autograd, backends, cuda, distributions, fft, func, functional, jit, types, linalg, masked, nn, optim,
-    random, signal, special, testing, utils, version,
+    random, serialization, signal, special, testing, utils, version,
 )  # fmt: skip
 from .amp import autocast  # noqa: E402
 from .autograd import Variable  # noqa: E402

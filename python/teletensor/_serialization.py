@@ -1,18 +1,33 @@
 """save and load: a safe container. No pickle: loading runs no code.
 
-A file is a zip archive: ``structure.json`` holds the object (dicts, lists, tuples, numbers,
-strings, None), with ``{"tensor": n}`` in a tensor's place; ``tensor/n`` holds its row-major bytes.
+A file is a zip archive whose entries are stored, not compressed: ``structure.json`` holds the object (dicts, lists,
+tuples, numbers, strings, None), with ``{"tensor": n}`` in a tensor's place; ``tensor/n`` holds its row-major bytes.
+
+A file may come from anybody. Everything in it is checked before it is used, and sizes before memory is allocated: a
+reader needs some thirty times the bytes of the archive's directory and of structure.json, and the largest tensor.
 """
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import math
+import os
+import struct
 import zipfile
+import zlib
 from collections import OrderedDict
 
 from . import _C
 from ._C import Tensor
+
+_MAX_DIMS = 64
+_LEGACY_MAGIC = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."  # what PyTorch's files began with before 1.6
+
+
+class LoadError(RuntimeError):
+    """A file is damaged, or none that teletensor.save wrote."""
 
 
 class _Encoder:
@@ -57,69 +72,194 @@ def save(obj, f, **ignored) -> None:
             archive.writestr(f"tensor/{i}", bytes(data))
 
 
+def _require(condition: bool, expected: str, got) -> None:
+    if not condition:
+        raise LoadError(f"[load] the file is damaged: expected {expected}, got {str(got)[:100]}")
+
+
+class _Archive:
+    """The entries of a zip archive, checked: stored, within the file, without overlap, each name once."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self.entries: dict[str, zipfile.ZipInfo] = {}
+        end = 0
+        for info in sorted(archive.infolist(), key=lambda i: i.header_offset):
+            _require(info.filename not in self.entries, "each entry once", info.filename)
+            stored = info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size
+            _require(stored and not info.flag_bits & 1, "entries neither compressed nor encrypted", info.filename)
+            _require(info.header_offset >= end, "entries that do not overlap", info.filename)
+            end = info.header_offset + zipfile.sizeFileHeader + info.file_size
+            self.entries[info.filename] = info
+        _require(end <= archive.start_dir, "entries within the file", f"{end} bytes of {archive.start_dir}")
+
+    def size(self, name: str) -> int:
+        _require(name in self.entries, f"an entry {name}", "none")
+        return self.entries[name].file_size
+
+    def read(self, name: str) -> bytes:
+        size = self.size(name)
+        data = self._archive.read(self.entries[name])  # compares the checksum
+        _require(len(data) == size, f"{size} bytes of {name}", len(data))
+        return data
+
+
 class _Decoder:
-    def __init__(self, archive: zipfile.ZipFile, device) -> None:
+    def __init__(self, archive: _Archive, device) -> None:
         self.archive, self.device = archive, device
+        self.loaded: set[int] = set()
         self.kinds = {
-            "tensor": self.tensor, "dict": self.dict, "tuple": lambda v: tuple(map(self.decode, v["tuple"])),
-            "list": lambda v: [self.decode(x) for x in v["list"]], "set": lambda v: {self.decode(x) for x in v["set"]},
-            "dtype": lambda v: _dtype(v["dtype"]), "device": lambda v: _C.device(v["device"]),
-            "float": lambda v: float(v["float"]),
+            "tensor": self.tensor, "dict": self.dict, "tuple": lambda v: tuple(map(self.decode, self.items(v, "tuple"))),
+            "list": lambda v: list(map(self.decode, self.items(v, "list"))),
+            "set": lambda v: {self.key(x) for x in self.items(v, "set")},
+            "dtype": lambda v: _dtype(v["dtype"]), "device": lambda v: _device(v["device"]), "float": self.float,
         }  # fmt: skip
 
     def decode(self, value):
         if isinstance(value, dict):
-            return self.kinds[next(iter(value))](value)
+            kind = next(iter(value), None)
+            _require(kind in self.kinds, "an object of a known kind", kind)
+            return self.kinds[kind](value)
+        _require(not isinstance(value, list), "a value", "a bare list")
         return value
 
+    @staticmethod
+    def items(value, kind: str) -> list:
+        _require(isinstance(value[kind], list), f"the items of a {kind}", value[kind])
+        return value[kind]
+
+    def key(self, value):
+        """A member of a set or a dict's key. Integers of one hash would make building it take quadratic time."""
+        key = self.decode(value)
+        _require(not isinstance(key, int) or -(2**63) <= key < 2**64, "a key of at most 64 bits", key)
+        return key
+
+    def float(self, value) -> float:
+        _require(value["float"] in ("nan", "inf", "-inf"), "nan, inf or -inf", value["float"])
+        return float(value["float"])
+
     def tensor(self, value) -> Tensor:
-        data = self.archive.read(f"tensor/{int(value['tensor'])}")
-        device = self.device or _present(value.get("device", "cpu"))
-        tensor = _C.from_bytes(data, _dtype(value["dtype"]), [int(n) for n in value["shape"]], device)
+        number, shape, grad = value["tensor"], value["shape"], value["requires_grad"]
+        dtype = _dtype(value["dtype"])
+        _require(type(number) is int and number not in self.loaded, "the number of another tensor", number)
+        self.loaded.add(number)
+        valid = isinstance(shape, list) and len(shape) <= _MAX_DIMS and all(type(n) is int and 0 <= n < 2**63 for n in shape)
+        _require(valid, f"at most {_MAX_DIMS} sizes", shape)
+        _require(type(grad) is bool and value["type"] in ("Tensor", "Parameter"), "requires_grad and type", (grad, value["type"]))
+        _require(not grad or dtype.is_floating_point or dtype.is_complex, "a dtype that has gradients", dtype)
+        size, name = math.prod(shape) * dtype.itemsize, f"tensor/{number}"
+        extent = math.prod(n or 1 for n in shape) * dtype.itemsize
+        _require(extent < 2**63 and self.archive.size(name) == size, f"{size} bytes for a tensor of {shape}", name)
+        device = self.device or _present(_device(value.get("device", "cpu")))
+        data = self.archive.read(name)
+        _require(dtype is not _C.bool or not data.translate(None, b"\0\1"), "0 and 1 for booleans", "other bytes")
+        tensor = _C.from_bytes(data, dtype, shape, device)
         if value["type"] == "Parameter":
             from .nn import Parameter
 
-            return Parameter(tensor, value["requires_grad"])
-        tensor.requires_grad = value["requires_grad"]
+            return Parameter(tensor, grad)
+        tensor.requires_grad = grad
         return tensor
 
     def dict(self, value) -> dict:
-        pairs = [(self.decode(k), self.decode(v)) for k, v in value["dict"]]
+        pairs = [(self.key(k), self.decode(v)) for k, v in self.items(value, "dict")]
         result = OrderedDict(pairs) if value["ordered"] else dict(pairs)
         if "metadata" in value and value["ordered"]:
             result._metadata = self.decode(value["metadata"])
         return result
 
 
-def _present(name: str) -> _C.device:
+def _device(name) -> _C.device:
+    try:
+        return _C.device(name)
+    except RuntimeError as e:
+        raise LoadError(f"[load] the file is damaged: {e}") from None
+
+
+def _present(device: _C.device) -> _C.device:
     """The device that a tensor was saved from."""
     from . import cuda
 
-    device = _C.device(name)
-    if device.type == "cuda" and device.index >= cuda.device_count():
-        raise RuntimeError(f"[load] the tensor was on {name}, which this engine has not: load(..., map_location='cpu') helps")
+    if device.type == "cuda" and (device.index or 0) >= cuda.device_count():
+        raise RuntimeError(f"[load] the tensor was on {device}, which this engine has not: load(..., map_location='cpu') helps")
     return device
 
 
-def _dtype(name: str) -> _C.dtype:
+def _dtype(name) -> _C.dtype:
     dtype = getattr(_C, str(name), None)
     if not isinstance(dtype, _C.dtype):
-        raise RuntimeError(f"[load] unknown dtype, got {name!r}")
+        raise LoadError(f"[load] unknown dtype, got {str(name)[:100]!r}")
     return dtype
+
+
+_BY_PYTORCH = (
+    "[load] expected a file that teletensor.save wrote, got one of PyTorch's torch.save. It holds pickles, which can run "
+    "code and are not read. Where PyTorch is installed, convert it: numpy.savez('weights.npz', **{k: v.numpy() for k, v in "
+    "torch.load('weights.pt', weights_only=True).items()}); here read it with {k: teletensor.from_numpy(v) for k, v in "
+    "numpy.load('weights.npz').items()}"
+)
+
+
+def _other_format(f) -> str:
+    """What a file is that is no zip archive."""
+    if hasattr(f, "read"):
+        f.seek(0)
+        start = f.read(16)
+    else:
+        with open(f, "rb") as file:
+            start = file.read(16)
+    if start.startswith(_LEGACY_MAGIC):
+        return _BY_PYTORCH
+    if start[8:9] == b"{":
+        return "[load] expected a file that teletensor.save wrote, got one of safetensors: safetensors.numpy.load_file reads it"
+    if start[:1] == b"\x80":
+        return "[load] expected a file that teletensor.save wrote, got a pickle, which can run code and is not read"
+    return "[load] expected a file that teletensor.save wrote, got no zip archive (or a truncated one)"
+
+
+def _no_constant(name: str):
+    raise ValueError(f"{name} is not JSON")
+
+
+def _read(f, device):
+    with zipfile.ZipFile(f) as zipped:
+        names = zipped.namelist()
+        if "structure.json" not in names and any(name.endswith("/data.pkl") for name in names):
+            raise LoadError(_BY_PYTORCH)
+        archive = _Archive(zipped)
+        structure = json.loads(archive.read("structure.json"), parse_constant=_no_constant)
+        _require(isinstance(structure, dict), "an object in structure.json", structure)
+        if structure.get("format") != "teletensor" or structure.get("version") != 1:
+            raise LoadError(f"[load] expected a teletensor file of version 1, got {str(structure.get('format'))[:100]!r}")
+        return _Decoder(archive, device).decode(structure["value"])
 
 
 def load(f, map_location=None, weights_only: bool = True, **ignored):
     """Reads what save wrote. Runs no code from the file. Tensors go where they were, or to the device ``map_location``.
 
     Raises:
-        RuntimeError: the file is none of ours (PyTorch's own files hold pickles, which are not read).
+        teletensor.serialization.LoadError: the file is damaged, or none of ours (PyTorch's own files hold pickles, which
+            are not read). A RuntimeError.
+        RuntimeError: a tensor was on a GPU that this engine has not, or the engine cannot hold it.
+        OSError: the file cannot be opened or read.
     """
+    if not isinstance(f, (str, os.PathLike)) and not (hasattr(f, "read") and hasattr(f, "seek")):
+        raise TypeError(f"[load] expected a path or a binary file that can seek, got {type(f).__name__}")
     device = None if map_location is None or callable(map_location) else _C.device(map_location)
     try:
-        with zipfile.ZipFile(f) as archive:
-            structure = json.loads(archive.read("structure.json"))
-            if structure.get("format") != "teletensor" or structure.get("version") != 1:
-                raise RuntimeError(f"[load] not a teletensor file of version 1, got {structure.get('format')!r}")
-            return _Decoder(archive, device).decode(structure["value"])
-    except (zipfile.BadZipFile, KeyError) as e:
-        raise RuntimeError(f"[load] not a file that teletensor.save wrote: {e}") from None
+        return _read(f, device)
+    except io.UnsupportedOperation:
+        raise
+    except zipfile.BadZipFile as e:
+        message = f"[load] the file is damaged: {e}" if "not a zip file" not in str(e) else _other_format(f)
+        raise LoadError(message) from None
+    except RecursionError:
+        raise LoadError("[load] the file is damaged: structure.json is nested too deeply") from None
+    except (
+        ArithmeticError, AttributeError, EOFError, LookupError, NotImplementedError, TypeError, ValueError, struct.error, zlib.error,
+    ) as e:  # fmt: skip
+        raise LoadError(f"[load] the file is damaged: {str(e)[:200]}") from None
+    except OSError as e:
+        if e.errno != errno.EINVAL:
+            raise
+        raise LoadError("[load] the file is damaged: an offset in it is invalid") from None

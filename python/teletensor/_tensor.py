@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import numbers
 from typing import Any, Callable
 
-from . import _C, _dlpack
+from . import _C, _dlpack, _storage
 from ._C import Tensor
 from ._tensor_str import tensor_str
 from ._tensor_types import dtype_and_kind, type_name
@@ -40,6 +41,8 @@ def __iter__(self: Tensor):
 
 @_method
 def __contains__(self: Tensor, element) -> bool:
+    if not isinstance(element, (Tensor, numbers.Number)):
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
     return bool((self == element).any())
 
 
@@ -50,8 +53,17 @@ def __reversed__(self: Tensor) -> Tensor:
 
 @_method
 def __array__(self: Tensor, dtype=None, copy=None):
+    """numpy(), for NumPy's functions and operators. Waits."""
+    if copy is False:
+        raise ValueError("Unable to avoid copy while creating an array as requested: the tensor is in an engine")
     array = self.numpy()
     return array if dtype is None else array.astype(dtype, copy=False)
+
+
+@_method
+def __array_wrap__(self: Tensor, array, context=None, return_scalar: bool = False) -> Tensor:
+    """What NumPy makes the result of a ufunc on tensors by: a Tensor. Booleans become uint8, as PyTorch has it."""
+    return _C.tensor(array.astype("uint8") if array.dtype == bool else array)
 
 
 @_method
@@ -88,7 +100,7 @@ def numpy(self: Tensor, *, force: bool = False):
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )
-    if self.is_cuda and not force:
+    if self.device.type != "cpu" and not force:
         raise TypeError(
             f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
             "memory first."
@@ -299,8 +311,32 @@ def share_memory_(self: Tensor) -> Tensor:
 
 @_method
 def data_ptr(self: Tensor) -> int:
-    """The handle's number: unlike an address it says nothing about where the bytes are."""
-    return self._handle
+    """Raises RuntimeError: the bytes are in the engine and have no address in this process."""
+    raise RuntimeError(_storage.no_address("Tensor.data_ptr()"))
+
+
+@_method
+def const_data_ptr(self: Tensor) -> int:
+    """As data_ptr()."""
+    raise RuntimeError(_storage.no_address("Tensor.const_data_ptr()"))
+
+
+@_method
+def untyped_storage(self: Tensor) -> _storage.UntypedStorage:
+    """The storage that the tensor shares with its views: its identity and size, without an address."""
+    return _storage.UntypedStorage(self)
+
+
+@_method
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Whether both are the same part of the same storage: equal storage, offset, sizes and strides."""
+    same = self.untyped_storage() == tensor.untyped_storage() and self.storage_offset() == tensor.storage_offset()
+    return same and self.shape == tensor.shape and self.stride() == tensor.stride()
+
+
+def _cuda_array_interface(self: Tensor):
+    """Not there (AttributeError, so that hasattr() is False): a GPU's address says nothing in this process."""
+    raise AttributeError(_storage.no_address("Tensor.__cuda_array_interface__"))
 
 
 @_method
@@ -324,6 +360,7 @@ _METHODS["__dlpack__"], _METHODS["__dlpack_device__"] = _dlpack.dlpack, _dlpack.
 for _name, _value in _METHODS.items():
     setattr(Tensor, _name, _value)
 Tensor.data = property(_data, _set_data)
+Tensor.__cuda_array_interface__ = property(_cuda_array_interface)
 Tensor.names = property(lambda self: (None,) * self.dim())
 Tensor.itemsize = property(lambda self: self.dtype.itemsize)
 Tensor.nbytes = property(lambda self: self.numel() * self.dtype.itemsize)

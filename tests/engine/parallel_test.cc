@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <latch>
-#include <numeric>
 #include <new>
+#include <numeric>
 #include <thread>
 #include <vector>
 

@@ -1,8 +1,8 @@
 // A client that keeps an engine busy until one of them dies: uploads, operations, reads and downloads in turn.
 //
-// usage: busy_client ADDRESS [queue] (TELETENSOR_TOKEN in the environment). Says "busy" once all of it has worked; with `queue`, once
-// there is work in the engine that it will not wait for. Exits with
-// 3, and the message on standard error, where the engine fails it.
+// usage: busy_client ADDRESS [queue] (TELETENSOR_TOKEN in the environment). Says "busy" once all of it has worked; with
+// `queue`, once there is work in the engine that it will not wait for. Exits with 3, and the message on standard error,
+// where the engine fails it.
 #include <cstdio>
 #include <string>
 #include <vector>
