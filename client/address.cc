@@ -32,7 +32,9 @@ bool is_local(const Address& address) {
 Address parse_address(std::string_view text) {
   if (text.starts_with("unix:")) {
     check_as(ErrorKind::kValue, text.size() > 5, "[connect] expected a path after 'unix:', got '", text, "'");
-    return {std::string(text), std::string(text)};
+    std::string_view path = text.substr(5);
+    if (path.starts_with("///")) path.remove_prefix(2);  // as a URI with an empty host
+    return {std::string(text), std::string(text), std::string(path)};
   }
   // The last colon is the port's, unless it stands inside a v6 address's brackets.
   size_t colon = text.rfind(':');
@@ -44,7 +46,7 @@ Address parse_address(std::string_view text) {
     good = good && absl::SimpleAtoi(std::string(text.substr(colon + 1)), &port) && port > 0 && port < 65536;
   }
   check_as(ErrorKind::kValue, good, "[connect] expected 'host:port' or 'unix:PATH', got '", text, "'");
-  return {absl::StrCat(host, ":", port), absl::StrCat("dns:///", host, ":", port)};
+  return {absl::StrCat(host, ":", port), absl::StrCat("dns:///", host, ":", port), ""};
 }
 
 std::string token_file() {

@@ -11,6 +11,7 @@ inline constexpr int kDefaultPort = 7070;
 struct Address {
   std::string text;    // as people write it: "gpu-box:7070", "unix:/run/teletensor.sock"
   std::string target;  // as gRPC takes it
+  std::string socket;  // the path of a unix socket; empty for TCP
 };
 
 // Whether the address can only be reached from this host.

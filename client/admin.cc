@@ -4,9 +4,13 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <memory>
 
 #include "client/address.h"
+#include "client/call_events.h"
+#include "client/channel.h"
 #include "engine/rules/error.h"
+#include "proto/default_socket.h"
 #include "teletensor/v1/admin.grpc.pb.h"
 
 namespace tt::client {
@@ -15,7 +19,7 @@ namespace {
 std::string chosen(const std::string& given) {
   if (!given.empty()) return given;
   const char* named = std::getenv("TELETENSOR_ADDRESS");
-  return named && *named ? named : "127.0.0.1:" + std::to_string(kDefaultPort);
+  return named && *named ? named : "unix:" + default_socket();
 }
 
 }  // namespace
@@ -25,28 +29,36 @@ struct Admin::Impl {
   std::string token;
   std::string admin_token;
   double deadline_seconds;
-  std::unique_ptr<v1::Admin::Stub> stub;
 
   template <typename Request, typename Reply>
-  using Method = grpc::Status (v1::Admin::Stub::*)(grpc::ClientContext*, const Request&, Reply*);
+  using Method = std::unique_ptr<grpc::ClientAsyncResponseReader<Reply>> (v1::Admin::Stub::*)(grpc::ClientContext*,
+                                                                                              const Request&,
+                                                                                              grpc::CompletionQueue*);
 
   template <typename Request, typename Reply>
-  grpc::Status attempt(Method<Request, Reply> method, const std::string& shown, const Request& request,
-                       Reply* reply) const {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() +
-                         std::chrono::milliseconds(static_cast<int64_t>(deadline_seconds * 1000)));
-    if (!shown.empty()) context.AddMetadata("authorization", "Bearer " + shown);
-    return (stub.get()->*method)(&context, request, reply);
+  grpc::Status attempt(v1::Admin::Stub& stub, Method<Request, Reply> method, const std::string& shown,
+                       const Request& request, Reply* reply) const {
+    auto prepare = [&](grpc::ClientContext& context) {
+      if (!shown.empty()) context.AddMetadata("authorization", "Bearer " + shown);
+    };
+    auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+      return (stub.*method)(context, request, queue);
+    };
+    return call_unary(std::chrono::milliseconds(static_cast<int64_t>(deadline_seconds * 1000)), prepare, start, reply);
   }
 
   // With the admin token, and with the user token where there is none or it is another engine's.
   template <typename Request, typename Reply>
   Reply call(Method<Request, Reply> method, const Request& request) const {
+    // A fresh channel each: an engine that was started again is found at once.
+    absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = open_channel(address);
+    check_as(ErrorKind::kConnection, channel.ok(), "[admin] no answer from the engine at ", address.text, ": ",
+             channel.status().message());
+    v1::Admin::Stub stub(*channel);
     Reply reply;
-    grpc::Status status = attempt(method, admin_token.empty() ? token : admin_token, request, &reply);
+    grpc::Status status = attempt(stub, method, admin_token.empty() ? token : admin_token, request, &reply);
     if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED && !admin_token.empty() && token != admin_token) {
-      status = attempt(method, token, request, &reply);
+      status = attempt(stub, method, token, request, &reply);
     }
     check_as(ErrorKind::kConnection, status.error_code() != grpc::StatusCode::PERMISSION_DENIED, "[admin] ",
              address.text, ": ", status.error_message(),
@@ -65,33 +77,32 @@ Admin::Admin(const std::string& address, const std::string& token, double deadli
   impl_->token = find_token(token);
   impl_->admin_token = find_admin_token(admin_token, impl_->address);
   impl_->deadline_seconds = deadline_seconds;
-  impl_->stub = v1::Admin::NewStub(grpc::CreateChannel(impl_->address.target, grpc::InsecureChannelCredentials()));
 }
 
 Admin::~Admin() = default;
 
-v1::StatusReply Admin::status() const { return impl_->call(&v1::Admin::Stub::Status, v1::StatusRequest()); }
+v1::StatusReply Admin::status() const { return impl_->call(&v1::Admin::Stub::AsyncStatus, v1::StatusRequest()); }
 
 v1::EmptyCacheReply Admin::empty_cache() const {
-  return impl_->call(&v1::Admin::Stub::EmptyCache, v1::EmptyCacheRequest());
+  return impl_->call(&v1::Admin::Stub::AsyncEmptyCache, v1::EmptyCacheRequest());
 }
 
 v1::SnapshotReply Admin::snapshot(Device device) const {
   v1::SnapshotRequest request;
   request.set_device(device.encode());
-  return impl_->call(&v1::Admin::Stub::Snapshot, request);
+  return impl_->call(&v1::Admin::Stub::AsyncSnapshot, request);
 }
 
 void Admin::drain(double seconds) const {
   v1::DrainRequest request;
   request.set_deadline_seconds(seconds);
-  impl_->call(&v1::Admin::Stub::Drain, request);
+  impl_->call(&v1::Admin::Stub::AsyncDrain, request);
 }
 
 void Admin::end_session(uint64_t id) const {
   v1::EndSessionRequest request;
   request.set_id(id);
-  impl_->call(&v1::Admin::Stub::EndSession, request);
+  impl_->call(&v1::Admin::Stub::AsyncEndSession, request);
 }
 
 const std::string& Admin::address() const { return impl_->address.text; }

@@ -18,8 +18,9 @@ namespace tt::client {
 // not the admin token.
 class Admin {
  public:
-  // Address and token as ConnectOptions has them; an empty address is TELETENSOR_ADDRESS, then the daemon's usual port.
-  // An empty admin token is looked for as find_admin_token() does.
+  // Address and token as ConnectOptions has them; an empty address is TELETENSOR_ADDRESS, then the socket of this
+  // user's own engine: on TCP anybody on this host could wait for the token. An empty admin token is looked for as
+  // find_admin_token() does.
   Admin(const std::string& address, const std::string& token, double deadline_seconds = 5,
         const std::string& admin_token = "");
   ~Admin();

@@ -6,7 +6,10 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "client/call_events.h"
+#include "client/channel.h"
 #include "client/grpc_call.h"
+#include "client/interruptible_call.h"
 
 namespace tt::client {
 namespace {
@@ -17,20 +20,7 @@ constexpr auto kConnectPatience = std::chrono::seconds(10);
 constexpr size_t kMinChunkBytes = size_t{64} << 10;
 // A session that goes on must be there at once: its callers are told within a second that it is not.
 constexpr auto kResumePatience = std::chrono::milliseconds(800);
-
-std::shared_ptr<grpc::Channel> new_channel(const std::string& target) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);
-  arguments.SetMaxSendMessageSize(-1);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // sessions do not share a connection, or its failures
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);          // an engine is reached directly
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);             // the link knows what may be sent again
-  // A host that vanishes says nothing: a caller who waits learns of it in half a minute.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // however long the engine computes
-  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
-}
+constexpr auto kCancelPatience = std::chrono::milliseconds(800);
 
 size_t chunk_bytes(const TransferProgress& progress) {
   return std::max(kMinChunkBytes, kChunkBytes >> std::min(progress.failures, 8));
@@ -53,6 +43,13 @@ absl::Status check_size(size_t got, size_t expected) {
 
 }  // namespace
 
+struct GrpcTransport::Stream {
+  Stream(GrpcTransport& transport, const std::string& session_key, v1::Engine::Stub& stub)
+      : call(transport, session_key), events(stub, call.context) {}
+  Call call;
+  SessionStream events;
+};
+
 GrpcTransport::GrpcTransport(Address address, std::string token, bool shared_memory,
                              std::unique_ptr<PrivateEngine> engine)
     : address_(std::move(address)),
@@ -68,42 +65,95 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection() const {
 }
 
 absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply* reply) {
-  v1::HelloRequest request = hello;
-  request.set_shared_memory(shared_memory_);
+  std::lock_guard greeting(greeting_);
   auto connection = std::make_shared<Connection>();
   // A fresh channel: one that has failed waits before it tries again.
-  connection->stub = v1::Engine::NewStub(new_channel(address_.target));
-  Call call(*this, "");
-  if (!token_.empty()) call.context.AddMetadata("authorization", "Bearer " + token_);
-  bool resumes = !request.resume_key().empty();
-  call.context.set_deadline(std::chrono::system_clock::now() + (resumes ? kResumePatience : kConnectPatience));
-  grpc::Status status = connection->stub->Hello(&call.context, request, reply);
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = open_channel(address_);
+  if (!channel.ok()) return channel.status();
+  connection->stub = v1::Engine::NewStub(*channel);
+  hello_ = hello;
+  hello_.set_shared_memory(shared_memory_);
+  absl::Status status =
+      greet(*connection, hello_, hello.resume_key().empty() ? kConnectPatience : kResumePatience, reply);
+  if (!status.ok()) return status;
+  hello_.set_resume_key(reply->session_key());
+  set_connection(std::move(connection));
+  return status;
+}
+
+absl::Status GrpcTransport::greet(Connection& connection, const v1::HelloRequest& request,
+                                  std::chrono::milliseconds patience, v1::HelloReply* reply) {
+  auto prepare = [&](grpc::ClientContext& context) {
+    if (!token_.empty()) context.AddMetadata("authorization", "Bearer " + token_);
+  };
+  auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+    return connection.stub->AsyncHello(context, request, queue);
+  };
+  grpc::Status status = call_unary(patience, prepare, start, reply);
   if (!status.ok()) return to_status(status);
-  connection->session_key = reply->session_key();
-  if (shared_memory_ && reply->has_shared_memory()) connection->memory = SharedMemory::open(reply->shared_memory());
+  connection.session_key = reply->session_key();
+  if (shared_memory_ && reply->has_shared_memory()) connection.memory = SharedMemory::open(reply->shared_memory());
+  return absl::OkStatus();
+}
+
+void GrpcTransport::set_connection(std::shared_ptr<Connection> connection) {
   std::lock_guard lock(mutex_);
   connection_ = std::move(connection);
-  return absl::OkStatus();
+}
+
+std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection_for_transfer() {
+  std::shared_ptr<Connection> old = connection();
+  if (!old->memory || !old->memory->has_broken_lane()) return old;
+  std::unique_lock greeting(greeting_, std::try_to_lock);
+  // The engine looks at its latest segment only: no transfer through the old one may begin or go on meanwhile.
+  auto [upload, download] = old->memory->claim_all();
+  if (!greeting || !upload || connection() != old) return connection();
+  auto renewed = std::make_shared<Connection>(Connection{old->stub, old->session_key, nullptr});
+  set_connection(renewed);  // where the engine has a new segment and its answer is lost, the old one is of no use
+  renewed = std::make_shared<Connection>(*renewed);
+  v1::HelloReply reply;
+  if (greet(*renewed, hello_, kResumePatience, &reply).ok()) set_connection(renewed);
+  return connection();
 }
 
 // ---- The stream
 
 absl::Status GrpcTransport::open(const std::string& session_key) {
-  if (stream_) stream_call_->context.TryCancel();
-  stream_.reset();
-  stream_call_ = std::make_unique<Call>(*this, session_key);
-  stream_ = connection()->stub->Session(&stream_call_->context);
+  CallPointer<Stream> stream;
+  {
+    std::lock_guard lock(mutex_);
+    stream.swap(stream_);
+  }
+  stream.reset();
+  stream.reset(new Stream(*this, session_key, *connection()->stub));
+  std::lock_guard lock(mutex_);
+  stream_ = std::move(stream);
+  if (shut_down_) stream_->events.abort();
   return absl::OkStatus();
 }
 
-absl::Status GrpcTransport::send(const v1::Frame& frame) {
-  return stream_->Write(frame) ? absl::OkStatus() : absl::UnavailableError("the stream broke");
+std::optional<absl::Status> GrpcTransport::send(const v1::Frame& frame, std::chrono::milliseconds patience) {
+  return stream_->events.send(frame, patience);
 }
 
-absl::Status GrpcTransport::receive(v1::Reply* reply) {
-  if (stream_->Read(reply)) return absl::OkStatus();
-  grpc::Status status = stream_->Finish();
-  return status.ok() ? absl::UnavailableError("the engine ended the stream") : to_status(status);
+std::optional<absl::Status> GrpcTransport::receive(v1::Reply* reply, std::chrono::milliseconds patience) {
+  return stream_->events.receive(reply, patience);
+}
+
+absl::StatusOr<uint64_t> GrpcTransport::cancel(uint64_t through) {
+  std::shared_ptr<Connection> connection = this->connection();
+  v1::CancelRequest request;
+  request.set_through(through);
+  v1::CancelReply reply;
+  auto prepare = [&](grpc::ClientContext& context) {
+    context.AddMetadata("teletensor-session", connection->session_key);
+  };
+  auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+    return connection->stub->AsyncCancel(context, request, queue);
+  };
+  grpc::Status status = call_unary(kCancelPatience, prepare, start, &reply);
+  if (!status.ok()) return to_status(status);
+  return reply.executed();
 }
 
 void GrpcTransport::shutdown() {
@@ -111,6 +161,7 @@ void GrpcTransport::shutdown() {
     std::lock_guard lock(mutex_);
     shut_down_ = true;
     for (grpc::ClientContext* context : calls_) context->TryCancel();
+    if (stream_) stream_->events.abort();
   }
   if (engine_) engine_->stop();
 }
@@ -119,7 +170,7 @@ void GrpcTransport::shutdown() {
 
 absl::Status GrpcTransport::upload(uint64_t transfer, Device device, absl::Span<const char> bytes,
                                    TransferProgress* progress) {
-  std::shared_ptr<Connection> connection = this->connection();
+  std::shared_ptr<Connection> connection = connection_for_transfer();
   v1::UploadChunk first;
   first.set_transfer(transfer);
   first.set_device(device.encode());
@@ -127,7 +178,8 @@ absl::Status GrpcTransport::upload(uint64_t transfer, Device device, absl::Span<
   if (connection->memory && progress->failures == 0) {
     if (auto lane = connection->memory->claim_upload()) {
       absl::Status status = upload_shared(*connection, first, bytes);
-      if (!absl::IsFailedPrecondition(status)) return status;  // that: the engine's end of the lane is unusable
+      if (!absl::IsFailedPrecondition(status)) return status;
+      connection->memory->give_up_upload();  // the engine's end of the lane is unusable
     }
   }
   return upload_chunks(*connection, first, bytes, progress);
@@ -135,19 +187,20 @@ absl::Status GrpcTransport::upload(uint64_t transfer, Device device, absl::Span<
 
 absl::Status GrpcTransport::upload_chunks(Connection& connection, v1::UploadChunk chunk, absl::Span<const char> bytes,
                                           TransferProgress* progress) {
-  Call call(*this, connection.session_key);
+  auto start = [&](grpc::ClientContext* context, v1::UploadReply* reply, grpc::CompletionQueue* queue, void* tag) {
+    return connection.stub->AsyncUpload(context, reply, queue, tag);
+  };
+  InterruptibleWriter<v1::UploadChunk, v1::UploadReply> writer(*this, connection.session_key, start);
   v1::UploadReply reply;
-  auto writer = connection.stub->Upload(&call.context, &reply);
   size_t at = 0;
   bool goes_on = true;
   if (progress->failures != 0) {
     chunk.set_resume(true);
-    goes_on = writer->Write(chunk);
-    if (goes_on) writer->WaitForInitialMetadata();
-    at = goes_on ? received(call.context) : 0;
+    goes_on = writer.Write(chunk) && writer.WaitForInitialMetadata();
+    at = goes_on ? received(writer.context()) : 0;
     if (at > bytes.size()) {
-      call.context.TryCancel();
-      writer->Finish();
+      writer.TryCancel();
+      writer.Finish(&reply);
       return absl::DataLossError(absl::StrCat("the engine has ", at, " of ", bytes.size(), " bytes"));
     }
     progress->bytes = std::max<uint64_t>(progress->bytes, at);
@@ -158,7 +211,7 @@ absl::Status GrpcTransport::upload_chunks(Connection& connection, v1::UploadChun
     const size_t size = std::min(most, bytes.size() - at);
     chunk.mutable_data()->assign(bytes.data() + at, size);
     chunk.set_offset(at);
-    goes_on = writer->Write(chunk);
+    goes_on = writer.Write(chunk);
     at += size;
     if (first) {
       chunk.clear_transfer();
@@ -166,14 +219,14 @@ absl::Status GrpcTransport::upload_chunks(Connection& connection, v1::UploadChun
       chunk.clear_total_bytes();
     }
   }
-  writer->WritesDone();
-  grpc::Status status = writer->Finish();  // says why, where a write failed
-  return status.ok() ? check_size(reply.bytes(), bytes.size()) : to_status(status, call.context);
+  writer.WritesDone();
+  grpc::Status status = writer.Finish(&reply);  // says why, where a write failed
+  return status.ok() ? check_size(reply.bytes(), bytes.size()) : to_status(status, writer.context());
 }
 
 absl::Status GrpcTransport::download(uint64_t handle, uint64_t after, absl::Span<char> into, TransferProgress* progress,
                                      v1::Error* error) {
-  std::shared_ptr<Connection> connection = this->connection();
+  std::shared_ptr<Connection> connection = connection_for_transfer();
   v1::DownloadRequest request;
   request.set_handle(handle);
   request.set_after(after);
@@ -182,6 +235,7 @@ absl::Status GrpcTransport::download(uint64_t handle, uint64_t after, absl::Span
       request.set_through_shared_memory(true);
       absl::Status status = download_shared(*connection, request, into, error);
       if (!absl::IsFailedPrecondition(status)) return status;
+      connection->memory->give_up_download();
       request.set_through_shared_memory(false);
     }
   }
@@ -190,22 +244,24 @@ absl::Status GrpcTransport::download(uint64_t handle, uint64_t after, absl::Span
 
 absl::Status GrpcTransport::download_chunks(Connection& connection, v1::DownloadRequest request, absl::Span<char> into,
                                             TransferProgress* progress, v1::Error* error) {
-  Call call(*this, connection.session_key);
   request.set_offset(progress->bytes);
   request.set_state(progress->state);
   if (progress->failures != 0) request.set_chunk_bytes(chunk_bytes(*progress));
-  auto reader = connection.stub->Download(&call.context, request);
+  auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue, void* tag) {
+    return connection.stub->AsyncDownload(context, request, queue, tag);
+  };
+  InterruptibleReader<v1::DownloadChunk> reader(*this, connection.session_key, start);
   v1::DownloadChunk chunk;
   size_t got = 0;
-  for (bool first = true; reader->Read(&chunk); first = false) {
+  for (bool first = true; reader.Read(&chunk); first = false) {
     if (chunk.has_error()) error->Swap(chunk.mutable_error());
     // The engine starts over, and says so, where it cannot tell that the tensor's bytes are the same.
     if (first && chunk.offset() == progress->bytes) got = progress->bytes;
     const bool starts_elsewhere = first && chunk.offset() != got;
     size_t size = chunk.data().size();
     if (starts_elsewhere || size > into.size() - got) {
-      call.context.TryCancel();
-      reader->Finish();
+      reader.TryCancel();
+      reader.Finish();
       if (!starts_elsewhere) return check_size(got + size, into.size());
       return absl::DataLossError(absl::StrCat("expected bytes from ", got, " on, got them from ", chunk.offset()));
     }
@@ -214,8 +270,8 @@ absl::Status GrpcTransport::download_chunks(Connection& connection, v1::Download
     if (first) progress->state = chunk.state();
     progress->bytes = progress->state == 0 ? 0 : got;
   }
-  grpc::Status status = reader->Finish();
-  if (!status.ok() || !error->message().empty()) return to_status(status, call.context);
+  grpc::Status status = reader.Finish();
+  if (!status.ok() || !error->message().empty()) return to_status(status, reader.context());
   return check_size(got, into.size());
 }
 

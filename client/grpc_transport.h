@@ -12,7 +12,9 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "client/address.h"
+#include "client/call_events.h"
 #include "client/private_engine.h"
+#include "client/session_stream.h"
 #include "client/shared_memory.h"
 #include "client/transport.h"
 #include "teletensor/v1/engine.grpc.pb.h"
@@ -27,25 +29,33 @@ class GrpcTransport final : public Transport {
 
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) override;
   absl::Status open(const std::string& session_key) override;
-  absl::Status send(const v1::Frame& frame) override;
-  absl::Status receive(v1::Reply* reply) override;
+  std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds patience) override;
+  std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds patience) override;
   absl::Status upload(uint64_t transfer, Device device, absl::Span<const char> bytes,
                       TransferProgress* progress) override;
   absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, TransferProgress* progress,
                         v1::Error* error) override;
+  absl::StatusOr<uint64_t> cancel(uint64_t through) override;
   void shutdown() override;
   std::string address() const override { return address_.text; }
+
+  class Call;  // under way: client/grpc_call.h
 
  private:
   // What one Hello set up; transfers under way keep theirs.
   struct Connection {
-    std::unique_ptr<v1::Engine::Stub> stub;
+    std::shared_ptr<v1::Engine::Stub> stub;
     std::string session_key;
     std::shared_ptr<SharedMemory> memory;  // may be null
   };
-  class Call;
 
   std::shared_ptr<Connection> connection() const;
+  void set_connection(std::shared_ptr<Connection> connection);
+  // For a transfer: with new shared memory where a lane of the old one has broken, as an interrupt leaves it.
+  std::shared_ptr<Connection> connection_for_transfer();
+  // Says hello over `connection`, and takes the shared memory that the engine offers.
+  absl::Status greet(Connection& connection, const v1::HelloRequest& request, std::chrono::milliseconds patience,
+                     v1::HelloReply* reply);
   absl::Status upload_chunks(Connection& connection, v1::UploadChunk chunk, absl::Span<const char> bytes,
                              TransferProgress* progress);
   absl::Status upload_shared(Connection& connection, v1::UploadChunk first, absl::Span<const char> bytes);
@@ -59,14 +69,17 @@ class GrpcTransport final : public Transport {
   const bool shared_memory_;
   std::unique_ptr<PrivateEngine> engine_;
 
+  std::mutex greeting_;     // held for a Hello: the engine shares the memory of the last one
+  v1::HelloRequest hello_;  // that finds the session again; under greeting_
+
   mutable std::mutex mutex_;
   bool shut_down_ = false;
   std::shared_ptr<Connection> connection_;
   absl::flat_hash_set<grpc::ClientContext*> calls_;  // under way, for shutdown
 
-  // The session's stream: its owner opens it while nobody sends or receives.
-  std::unique_ptr<Call> stream_call_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::Frame, v1::Reply>> stream_;
+  // The session's stream: its owner opens it while nobody sends or receives. Set under the mutex.
+  struct Stream;
+  CallPointer<Stream> stream_;
 };
 
 }  // namespace tt::client

@@ -53,7 +53,7 @@ Link::Link(std::unique_ptr<Transport> transport, v1::HelloRequest hello)
 }
 
 Link::~Link() {
-  close(std::chrono::seconds(2));
+  finish(std::chrono::seconds(2), InterruptTimer::never());  // nobody is there to throw to
   sender_thread_.join();
 }
 
@@ -87,17 +87,21 @@ bool Link::is_full(size_t bytes) const {
                                  building_->bytes() + bytes > max_bytes_ || building_->names() >= kMaxNames);
 }
 
-Link::Appending::Appending(Link& link, size_t bytes) : link_(link), lock_(link.mutex_, std::defer_lock) {
+Link::Appending::Appending(Link& link, size_t bytes, absl::FunctionRef<void()> before_waiting)
+    : link_(link), lock_(link.mutex_, std::defer_lock) {
   link_.lock_or_throw(lock_);
   uint64_t limit = link_.engine_.limits().max_frame_bytes();
   check_as(ErrorKind::kValue, limit == 0 || bytes <= limit, "an instruction of about ", bytes,
            " bytes is more than the engine takes, which is ", limit);
-  while (link_.is_full(bytes)) [[unlikely]] {
-      ++link_.waiting_count_;
-      link_.waiting_.wait(lock_);
-      --link_.waiting_count_;
-      link_.throw_if_over();
-    }
+  if (link_.is_full(bytes)) [[unlikely]] {
+    before_waiting();
+    link_.wait_for_room(lock_, bytes);
+  }
+  link_.building_->count_bytes(bytes);
+}
+
+Link::Appending::Appending(Link& link, size_t bytes) : link_(link), lock_(link.mutex_, std::defer_lock) {
+  link_.lock_or_throw(lock_);
   link_.building_->count_bytes(bytes);
 }
 
@@ -182,7 +186,7 @@ void Link::role_is_free() {
   }
 }
 
-void Link::write_one(Lock& lock) {
+void Link::write_one(Lock& lock, std::chrono::milliseconds patience) {
   if (sent_ == sealed_) seal();
   OutgoingFrame& frame = *in_flight_[sent_ + 1 - in_flight_.front()->sequence()];
   writing_ = true;
@@ -191,26 +195,32 @@ void Link::write_one(Lock& lock) {
   counters_.bytes_sent += frame.bytes();
   if (waiting_count_ > 0) waiting_.notify_all();  // there is room to append again
   lock.unlock();
-  absl::Status status = transport_->send(frame.message());
+  std::optional<absl::Status> status = transport_->send(frame.message(), patience);
   lock.lock();
   writing_ = false;
+  if (!status) {  // nothing went out
+    sent_ = std::max(acknowledged_, being_written_ - 1);
+    --counters_.frames;
+    counters_.bytes_sent -= frame.bytes();
+  } else if (!status->ok()) {
+    broke(*std::move(status));
+  }
   being_written_ = 0;
-  if (!status.ok()) broke(std::move(status));
   reap(lock);
   role_is_free();
 }
 
-void Link::read_one(Lock& lock) {
+void Link::read_one(Lock& lock, std::chrono::milliseconds patience) {
   reading_ = true;
   lock.unlock();
   v1::Reply reply;
-  absl::Status status = transport_->receive(&reply);
+  std::optional<absl::Status> status = transport_->receive(&reply, patience);
   lock.lock();
   reading_ = false;
-  if (status.ok()) {
+  if (status && status->ok()) {
     handle(reply);
-  } else {
-    broke(std::move(status));
+  } else if (status) {
+    broke(*std::move(status));
   }
   reap(lock);
   role_is_free();
@@ -326,9 +336,9 @@ bool Link::sender_step(Lock& lock) {
   if (broken_) {
     resume(lock);
   } else if (!writing_ && may_send()) {
-    write_one(lock);
+    write_one(lock, Transport::kForever);
   } else {
-    read_one(lock);
+    read_one(lock, Transport::kForever);
   }
   return true;
 }

@@ -7,9 +7,13 @@
 // acknowledged them; after a broken stream they are sent again, and the engine skips (and answers
 // again) what it had executed.
 //
-// Thread-safe: one mutex, never held while the transport is at work. In a forked copy of its process
-// it is of no use: calls throw, releases and the end do nothing. Throws the error that ended
-// the link (kConnection; RemoteError where the engine refused a frame) from every later call.
+// Every wait of a caller throws Interrupted where its thread is interrupted (client/interruption.h). The link goes on:
+// what was sent is executed, and an answer that nobody waits for any more is dropped. A second interrupt, while work
+// from before the first one is unanswered, cancels what the engine has not executed.
+//
+// Thread-safe: one mutex, never held while the transport is at work or a hook is called. In a forked copy of its
+// process it is of no use: calls throw, releases and the end do nothing. Throws the error that ended the link
+// (kConnection; RemoteError where the engine refused a frame) from every later call.
 #pragma once
 
 #include <chrono>
@@ -25,6 +29,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "client/interruption.h"
 #include "client/outgoing_frame.h"
 #include "client/session.h"
 #include "client/transport.h"
@@ -66,12 +71,18 @@ class Link {
 
    private:
     friend class Link;
-    Appending(Link& link, size_t bytes);
+    Appending(Link& link, size_t bytes, absl::FunctionRef<void()> before_waiting);
+    Appending(Link& link, size_t bytes);  // beyond the limits
     Link& link_;
     std::unique_lock<std::mutex> lock_;
   };
-  // Waits while the frame has no room for `bytes` more.
-  Appending append(size_t bytes) { return Appending(*this, bytes); }
+  // Waits while the frame has no room for `bytes` more. Other threads of the language run meanwhile; before that,
+  // `before_waiting` is called, to keep alive what they may drop.
+  Appending append(size_t bytes, absl::FunctionRef<void()> before_waiting) {
+    return Appending(*this, bytes, before_waiting);
+  }
+  // Does not wait: for a few bytes that an instruction will follow.
+  Appending append_beyond_limits(size_t bytes) { return Appending(*this, bytes); }
 
   // Names a handle to be dropped with the next instruction or frame. Never waits, never throws.
   void release(uint64_t handle) noexcept;
@@ -81,6 +92,9 @@ class Link {
   uint64_t flush();
   // Waits until everything up to now has been executed.
   void synchronize();
+  // Cancels what was issued so far and has not been executed; its results are errors. Throws Error where the engine
+  // cannot.
+  void cancel();
   // As Transport's. They survive broken connections for as long as the link does, and go on where they broke off; after
   // half a minute without progress they throw Error(kConnection). A poisoned tensor is RemoteError.
   void upload(uint64_t transfer, Device device, absl::Span<const char> bytes);
@@ -88,8 +102,9 @@ class Link {
   // The error `failure` stands for, as callers see it.
   RemoteError remote_error(const v1::Error& error) const;
 
-  // Ends the session on the engine, waiting for that `patience` at most, then the link.
-  void close(std::chrono::milliseconds patience) noexcept;
+  // Ends the session on the engine, waiting for that `patience` at most, then the link. False where an interrupt cut
+  // the wait short.
+  bool close(std::chrono::milliseconds patience) noexcept { return finish(patience, InterruptTimer()); }
 
   Session::Counters counters() const;  // waits are its caller's to count
 
@@ -112,8 +127,8 @@ class Link {
   bool can_wait() const;
   void role_is_free();
   void seal();
-  void write_one(Lock& lock);
-  void read_one(Lock& lock);
+  void write_one(Lock& lock, std::chrono::milliseconds patience);
+  void read_one(Lock& lock, std::chrono::milliseconds patience);
   void handle(v1::Reply& reply);
   void answer(v1::ReadResult& result);
   void acknowledge(uint64_t executed);
@@ -123,12 +138,20 @@ class Link {
   absl::Status reconnect(const absl::Status& why, int attempt);
   void end(Error error);
   uint64_t flush_locked();
-  // Runs whichever role is free until `done`; throws where the link ends before.
+  // Runs whichever role is free until `done`; throws where the link ends before, or the thread is interrupted.
   void drive(Lock& lock, absl::FunctionRef<bool()> done);
+  void wait_for_room(Lock& lock, size_t bytes);
+  // Sleeps until something changes, `patience` at most.
+  void sleep(Lock& lock, std::chrono::milliseconds patience);
+  // Asks whether the calling thread is interrupted, and if so does what a second interrupt should.
+  bool ask_interrupt(Lock& lock);
+  void note_interrupt(Lock& lock);
+  absl::StatusOr<uint64_t> cancel_queued(Lock& lock);
   void run_sender();
   bool sender_step(Lock& lock);
   void sender_sleep(Lock& lock);
   void watch_download(int by);
+  bool finish(std::chrono::milliseconds patience, InterruptTimer timer) noexcept;
   // Of one transfer, in its caller's hands: what it is, and when its calls last came further.
   struct Attempts {
     const char* name;  // "upload"
@@ -136,10 +159,15 @@ class Link {
     TransferProgress progress;
     std::chrono::steady_clock::time_point moved = std::chrono::steady_clock::now();
     uint64_t moved_to = 0;
-    int in_vain = 0;  // calls since then
+    int in_vain = 0;       // calls since then
+    InterruptTimer timer;  // across calls, each of which may be too short to ask
   };
+  template <typename Transfer>
+  absl::Status noting_interrupts(Transfer transfer);
   // After a call's failure: returns where it is worth trying again, throws where not.
   void recover_transfer(const absl::Status& status, Attempts* attempts);
+  // Before another try: sleeps for longer, the more of them were in vain. Throws Interrupted.
+  void pause(Attempts* attempts);
 
   const int forks_;  // of this process, and its ancestors, when the link was made
   std::unique_ptr<Transport> transport_;
@@ -158,11 +186,12 @@ class Link {
   uint64_t next_handle_ = 1;
   uint64_t released_ = 0;  // of the names given
   uint64_t next_request_ = 1;
-  uint64_t sealed_ = 0;         // the last sequence given
-  uint64_t sent_ = 0;           // the last one written on this stream
-  uint64_t acknowledged_ = 0;   // the last one that a reply has confirmed
-  uint64_t flush_through_ = 0;  // send up to here, whatever the window
-  uint64_t being_written_ = 0;  // a sequence whose frame a writer still looks at, or 0
+  uint64_t sealed_ = 0;          // the last sequence given
+  uint64_t sent_ = 0;            // the last one written on this stream
+  uint64_t acknowledged_ = 0;    // the last one that a reply has confirmed
+  uint64_t flush_through_ = 0;   // send up to here, whatever the window
+  uint64_t interrupted_at_ = 0;  // the last sequence issued when a caller was last interrupted
+  uint64_t being_written_ = 0;   // a sequence whose frame a writer still looks at, or 0
   bool writing_ = false;
   bool reading_ = false;
   bool resuming_ = false;

@@ -8,22 +8,92 @@
 namespace tt::client {
 
 void Link::drive(Lock& lock, absl::FunctionRef<bool()> done) {
+  InterruptTimer timer;
   while (!done()) {
     throw_if_over();
-    if (broken_ && !writing_ && !reading_ && !resuming_) {
+    if (timer.is_due() && ask_interrupt(lock)) throw Interrupted();
+    // A resumption takes as long as it takes: the sender does it where a caller has to stay interruptible.
+    if (broken_ && !writing_ && !reading_ && !resuming_ && !timer.interruptible()) {
       resume(lock);
     } else if (!broken_ && !resuming_ && !writing_ && may_send()) {
       callers_send_ = true;
-      write_one(lock);
+      write_one(lock, timer.patience());
     } else if (!broken_ && !resuming_ && !reading_) {
-      read_one(lock);
+      read_one(lock, timer.patience());
     } else {
-      ++waiting_count_;
-      waiting_.wait(lock);
-      --waiting_count_;
+      sleep(lock, timer.patience());
     }
   }
 }
+
+void Link::sleep(Lock& lock, std::chrono::milliseconds patience) {
+  ++waiting_count_;
+  if (patience == Transport::kForever) {
+    waiting_.wait(lock);
+  } else {
+    waiting_.wait_for(lock, patience);
+  }
+  --waiting_count_;
+}
+
+void Link::wait_for_room(Lock& lock, size_t bytes) {
+  while (is_full(bytes)) {
+    lock.unlock();
+    bool interrupted = false;
+    {
+      LanguageWait others_run;  // its end wants the language's lock, so ours is free then
+      InterruptTimer timer;
+      lock.lock();
+      while (is_full(bytes) && !over_ && !interrupted) {
+        if (timer.is_due()) {
+          interrupted = ask_interrupt(lock);
+        } else {
+          sleep(lock, timer.patience());
+        }
+      }
+      lock.unlock();
+    }
+    if (interrupted) throw Interrupted();
+    lock.lock();
+    throw_if_over();
+  }
+}
+
+// ---- Interrupts
+
+bool Link::ask_interrupt(Lock& lock) {
+  lock.unlock();
+  bool yes = interrupted();
+  lock.lock();
+  if (yes) note_interrupt(lock);
+  return yes;
+}
+
+void Link::note_interrupt(Lock& lock) {
+  const bool again = acknowledged_ < interrupted_at_;  // what the last interrupt left running still does
+  if (again) (void)cancel_queued(lock);                // an engine that cannot runs on, as after the first
+  interrupted_at_ = sealed_ + (building_->empty() ? 0 : 1);
+}
+
+absl::StatusOr<uint64_t> Link::cancel_queued(Lock& lock) {
+  if (!building_->empty()) seal();  // what is issued from here on is not meant
+  const uint64_t through = sealed_;
+  lock.unlock();
+  absl::StatusOr<uint64_t> executed = transport_->cancel(through);
+  lock.lock();
+  return executed;
+}
+
+void Link::cancel() {
+  Lock lock(mutex_, std::defer_lock);
+  lock_or_throw(lock);
+  absl::Status status = cancel_queued(lock).status();
+  if (status.ok()) return;
+  fail(absl::IsUnimplemented(status) ? ErrorKind::kNotImplemented : ErrorKind::kConnection, "[cancel] the engine at ",
+       transport_->address(), " did not cancel: ", status.message());
+}
+
+// ---- Waits
 
 uint64_t Link::flush_locked() {
   uint64_t last = sealed_ + (building_->empty() ? 0 : 1);
@@ -71,17 +141,14 @@ void Link::recover_transfer(const absl::Status& status, Attempts* attempts) {
   using Clock = std::chrono::steady_clock;
   // Of a transfer that never comes further, while the link itself stands.
   constexpr auto kPatience = std::chrono::seconds(30);
-  constexpr int kMostPause = 10;  // times kPause
-  constexpr auto kPause = std::chrono::milliseconds(5);
   if (status.code() == absl::StatusCode::kResourceExhausted) {
     fail(ErrorKind::kOutOfMemory, "[transfer] ", status.message());
   }
-  if (absl::IsAborted(
-          status)) {  // there is room when other transfers end, which may take instructions that are queued here
+  // There is room when other transfers end, which may take instructions that are queued here.
+  if (absl::IsAborted(status)) {
     flush();
     attempts->moved = Clock::now();
-    std::this_thread::sleep_for(kPause * std::min(++attempts->in_vain, kMostPause));
-    return;
+    return pause(attempts);
   }
   ++attempts->progress.failures;
   if (attempts->progress.bytes != std::exchange(attempts->moved_to, attempts->progress.bytes)) {
@@ -102,12 +169,34 @@ void Link::recover_transfer(const absl::Status& status, Attempts* attempts) {
     fail(ErrorKind::kConnection, "[transfer] ", attempts->name, " stopped at ", attempts->progress.bytes, " of ",
          attempts->bytes, " bytes: no progress for ", kPatience.count(), " s, last failure: ", status.message());
   }
+  pause(attempts);
+}
+
+void Link::pause(Attempts* attempts) {
+  constexpr int kMostPause = 10;  // times kPause
+  constexpr auto kPause = std::chrono::milliseconds(5);
+  if (attempts->timer.is_due()) {
+    Lock lock(mutex_);
+    if (ask_interrupt(lock)) throw Interrupted();
+  }
   std::this_thread::sleep_for(kPause * std::min(attempts->in_vain++, kMostPause));
+}
+
+template <typename Transfer>
+absl::Status Link::noting_interrupts(Transfer transfer) {
+  try {
+    return transfer();
+  } catch (const Interrupted&) {
+    Lock lock(mutex_);
+    note_interrupt(lock);
+    throw;
+  }
 }
 
 void Link::upload(uint64_t transfer, Device device, absl::Span<const char> bytes) {
   for (Attempts attempts{"upload", bytes.size(), {}};;) {
-    absl::Status status = transport_->upload(transfer, device, bytes, &attempts.progress);
+    absl::Status status =
+        noting_interrupts([&] { return transport_->upload(transfer, device, bytes, &attempts.progress); });
     if (status.ok()) return;
     recover_transfer(status, &attempts);
   }
@@ -125,7 +214,8 @@ void Link::download(uint64_t handle, absl::Span<char> into) {
   absl::Cleanup unwatch = [this] { watch_download(-1); };
   for (Attempts attempts{"download", into.size(), {}};;) {
     v1::Error error;
-    absl::Status status = transport_->download(handle, after, into, &attempts.progress, &error);
+    absl::Status status =
+        noting_interrupts([&] { return transport_->download(handle, after, into, &attempts.progress, &error); });
     if (!error.message().empty()) throw remote_error(error);
     if (status.ok()) return;
     recover_transfer(status, &attempts);
@@ -134,8 +224,10 @@ void Link::download(uint64_t handle, absl::Span<char> into) {
 
 // ---- The end
 
-void Link::close(std::chrono::milliseconds patience) noexcept {
-  if (is_forked_copy()) return;
+bool Link::finish(std::chrono::milliseconds patience, InterruptTimer timer) noexcept {
+  using Clock = std::chrono::steady_clock;
+  if (is_forked_copy()) return true;
+  bool interrupted = false;
   {
     Lock lock(mutex_);
     if (!over_ && !closing_) {
@@ -145,15 +237,18 @@ void Link::close(std::chrono::milliseconds patience) noexcept {
       uint64_t last = flush_locked();
       sender_asleep_ = false;
       sender_.notify_one();
-      ++waiting_count_;
-      waiting_.wait_for(lock, patience, [&] { return over_ || acknowledged_ >= last; });
-      --waiting_count_;
+      for (auto now = Clock::now(), until = now + patience; now < until; now = Clock::now()) {
+        if (over_ || acknowledged_ >= last) break;
+        if (timer.is_due() && (interrupted = ask_interrupt(lock))) break;
+        sleep(lock, std::min(timer.patience(), std::chrono::ceil<std::chrono::milliseconds>(until - now)));
+      }
     }
     end(Error(ErrorKind::kConnection, "[connection] the session is closed"));
     stopping_ = true;
     sender_.notify_all();
   }
   transport_->shutdown();
+  return !interrupted;
 }
 
 Session::Counters Link::counters() const {

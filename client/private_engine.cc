@@ -3,21 +3,27 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "client/interruption.h"
 #include "engine/rules/error.h"
 
 extern char** environ;
@@ -29,6 +35,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kStartPatience = std::chrono::seconds(20);
+constexpr int kClientDescriptor = 3;                            // of the pidfd, in the engine
 constexpr auto kStopPatience = std::chrono::milliseconds(300);  // it has nothing to keep, its caller wants to end
 
 bool is_program(const fs::path& path) { return access(path.c_str(), X_OK) == 0 && !fs::is_directory(path); }
@@ -39,6 +46,63 @@ fs::path own_folder() {
   if (dladdr(reinterpret_cast<void*>(&is_program), &info) == 0 || !info.dli_fname) return {};
   std::error_code ignored;
   return fs::canonical(info.dli_fname, ignored).parent_path();
+}
+
+// Closed at the end of its scope.
+struct Descriptor {
+  explicit Descriptor(int number = -1) : fd(number) {}
+  ~Descriptor() { reset(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  void reset(int number = -1) {
+    if (fd >= 0) ::close(fd);
+    fd = number;
+  }
+  int release() { return std::exchange(fd, -1); }
+
+  int fd;
+};
+
+// The descriptor, or a copy of it beyond those that the engine is given, which takes its place.
+int above_standard(int fd) {
+  if (fd < 0 || fd > kClientDescriptor) return fd;
+  int copy = fcntl(fd, F_DUPFD_CLOEXEC, kClientDescriptor + 1);
+  ::close(fd);
+  return copy;
+}
+
+bool make_pipe(Descriptor* read, Descriptor* write) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  read->reset(above_standard(ends[0]));
+  write->reset(above_standard(ends[1]));
+  return read->fd >= 0 && write->fd >= 0;
+}
+
+// The writing ends that a forked copy of this process closes: while it held one, the engine would not see its client
+// go. More engines than these at once are watched by their pidfd alone.
+std::atomic<int> kept_from_forks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+
+void close_kept() {
+  for (std::atomic<int>& slot : kept_from_forks) {
+    if (int fd = slot.exchange(-1); fd >= 0) ::close(fd);
+  }
+}
+
+void not_for_forks(int fd) {
+  static const int registered = pthread_atfork(nullptr, nullptr, &close_kept);
+  (void)registered;
+  for (std::atomic<int>& slot : kept_from_forks) {
+    int none = -1;
+    if (slot.compare_exchange_strong(none, fd)) return;
+  }
+}
+
+void forget_for_forks(int fd) {
+  for (std::atomic<int>& slot : kept_from_forks) {
+    int same = fd;
+    if (slot.compare_exchange_strong(same, -1)) return;
+  }
 }
 
 [[noreturn]] void fail_to_start(const std::string& why) {
@@ -74,11 +138,6 @@ std::string PrivateEngine::find_binary() {
 
 PrivateEngine::PrivateEngine() : owner_(getpid()) {
   std::string binary = find_binary();
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  // A socket's path has at most 107 characters, so the deeper TMPDIR is not asked.
-  std::string pattern = std::string(runtime && access(runtime, W_OK) == 0 ? runtime : "/tmp") + "/teletensor-XXXXXX";
-  if (!mkdtemp(pattern.data())) fail_to_start(pattern + ": " + std::strerror(errno));
-  directory_ = pattern;
   try {
     start(binary);
   } catch (...) {
@@ -88,17 +147,20 @@ PrivateEngine::PrivateEngine() : owner_(getpid()) {
 }
 
 void PrivateEngine::start(const std::string& binary) {
-  int input[2], output[2];
-  if (pipe2(input, O_CLOEXEC) != 0) fail_to_start(std::strerror(errno));
-  input_ = input[1];
-  if (pipe2(output, O_CLOEXEC) != 0) {
-    ::close(input[0]);
+  Descriptor stdin_read, stdin_write, stdout_read, stdout_write;
+  if (!make_pipe(&stdin_read, &stdin_write) || !make_pipe(&stdout_read, &stdout_write)) {
     fail_to_start(std::strerror(errno));
   }
+  // Kernels before 5.3 have none, and some sandboxes: the pipe is left then.
+  Descriptor self(above_standard(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))));
+
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, input[0], STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, stdin_read.fd, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, stdout_write.fd, STDOUT_FILENO);
+  if (self.fd >= 0) posix_spawn_file_actions_adddup2(&actions, self.fd, kClientDescriptor);
+  // What else this program has open is not the engine's to hold.
+  posix_spawn_file_actions_addclosefrom_np(&actions, self.fd >= 0 ? kClientDescriptor + 1 : kClientDescriptor);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   // A session of its own: Ctrl-C in the user's terminal is the user's program's to handle.
@@ -107,50 +169,58 @@ void PrivateEngine::start(const std::string& binary) {
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);
 
-  std::string listen = address();
-  const char* arguments[] = {binary.c_str(), "--private", "--listen", listen.c_str(), nullptr};
+  const std::string client = std::to_string(kClientDescriptor);
+  const char* arguments[] = {binary.c_str(), "--private", self.fd >= 0 ? "--client-fd" : nullptr, client.c_str(),
+                             nullptr};
   int error = posix_spawn(&pid_, binary.c_str(), &actions, &attributes, const_cast<char**>(arguments), environ);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
-  ::close(input[0]);
-  ::close(output[1]);
   if (error != 0) {
     pid_ = -1;
-    ::close(output[0]);
     fail_to_start(binary + ": " + std::strerror(error));
   }
-  try {
-    wait_until_ready(output[0]);
-  } catch (...) {
-    ::close(output[0]);
-    throw;
-  }
-  ::close(output[0]);
+  input_ = stdin_write.release();
+  not_for_forks(input_);
+  stdout_write.reset();
+  wait_until_ready(stdout_read.fd);
 }
 
 void PrivateEngine::wait_until_ready(int output) {
   auto deadline = Clock::now() + kStartPatience;
   std::string said;
-  for (;;) {
-    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  InterruptTimer timer;
+  while (!take_ready_line(said)) {
+    timer.check();
+    auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0) fail_to_start("it did not get ready in time");
     pollfd ready{output, POLLIN, 0};
-    int count = left > 0 ? poll(&ready, 1, static_cast<int>(left)) : 0;
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) fail_to_start("it did not get ready in time");
+    int count = poll(&ready, 1, static_cast<int>(std::min(left, timer.patience()).count()));
+    if (count == 0 || (count < 0 && errno == EINTR)) continue;
+    if (count < 0) fail_to_start(std::strerror(errno));
     char buffer[512];
     ssize_t bytes = ::read(output, buffer, sizeof(buffer));
     if (bytes < 0 && errno == EINTR) continue;
     if (bytes <= 0) fail_to_start("it ended before it was ready; its messages say why");
     said.append(buffer, static_cast<size_t>(bytes));
-    for (absl::string_view line : absl::StrSplit(said, '\n')) {
-      if (absl::StartsWith(line, "READY")) return;
-    }
   }
+}
+
+// "READY unix:PATH", among lines that a wrapper may have written.
+bool PrivateEngine::take_ready_line(const std::string& said) {
+  std::vector<absl::string_view> lines = absl::StrSplit(said, '\n');
+  lines.pop_back();  // not complete yet
+  for (absl::string_view line : lines) {
+    if (absl::ConsumePrefix(&line, "READY ")) return address_ = std::string(line), true;
+  }
+  return false;
 }
 
 void PrivateEngine::stop() noexcept {
   if (getpid() != owner_) return;
-  if (input_ >= 0) ::close(input_);
+  if (input_ >= 0) {
+    forget_for_forks(input_);
+    ::close(input_);
+  }
   input_ = -1;
   if (pid_ > 0) {
     kill(pid_, SIGTERM);
@@ -161,13 +231,16 @@ void PrivateEngine::stop() noexcept {
     }
     pid_ = -1;
   }
-  if (!directory_.empty()) remove_directory();
+  remove_folder();
 }
 
-void PrivateEngine::remove_directory() noexcept {
-  std::error_code ignored;
-  fs::remove_all(directory_, ignored);
-  directory_.clear();
+// Of an engine that was killed; it removes its own otherwise.
+void PrivateEngine::remove_folder() noexcept {
+  if (address_.empty()) return;
+  const fs::path socket = address_.substr(std::strlen("unix:"));
+  unlink(socket.c_str());
+  rmdir(socket.parent_path().c_str());
+  address_.clear();
 }
 
 }  // namespace tt::client

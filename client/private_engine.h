@@ -1,7 +1,8 @@
 // PrivateEngine: a teletensord of the caller's own, on a unix socket that nobody else can reach.
 //
-// Owns the process and a fresh directory of mode 0700. The engine ends with its owner: stop() ends it politely, and
-// where the owner dies without, the engine sees its standard input end. A forked copy of the owner ends nothing.
+// Owns the process, which makes a fresh folder of mode 0700 and removes it. The engine ends with its owner: stop() ends
+// it politely, and where the owner dies without, the engine sees its standard input end and a pidfd of the owner's
+// become readable. A forked copy of the owner ends nothing, and keeps nothing alive.
 #pragma once
 
 #include <sys/types.h>
@@ -13,14 +14,14 @@ namespace tt::client {
 class PrivateEngine {
  public:
   // Starts the engine and waits until it is ready. Throws Error (kConnection) where there is no binary, or it does not
-  // get ready.
+  // get ready; Interrupted.
   PrivateEngine();
   ~PrivateEngine() { stop(); }
   PrivateEngine(const PrivateEngine&) = delete;
   PrivateEngine& operator=(const PrivateEngine&) = delete;
 
-  // "unix:/tmp/teletensor-Xy12/engine.sock"
-  std::string address() const { return "unix:" + directory_ + "/engine.sock"; }
+  // "unix:/tmp/teletensor-private-Xy12/engine.sock"
+  const std::string& address() const { return address_; }
   pid_t pid() const { return pid_; }
 
   // Idempotent. One thread.
@@ -33,9 +34,10 @@ class PrivateEngine {
  private:
   void start(const std::string& binary);
   void wait_until_ready(int output);
-  void remove_directory() noexcept;
+  bool take_ready_line(const std::string& said);
+  void remove_folder() noexcept;
 
-  std::string directory_;
+  std::string address_;  // from its READY line
   pid_t owner_;
   pid_t pid_ = -1;
   int input_ = -1;  // the writing end of the engine's standard input

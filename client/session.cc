@@ -7,6 +7,7 @@
 
 #include "client/encode.h"
 #include "client/graph.h"
+#include "client/interruption.h"
 #include "client/link.h"
 #include "client/site_table.h"
 #include "engine/op_ids.h"
@@ -69,7 +70,9 @@ struct Session::Impl {
     check_as(ErrorKind::kNotImplemented, op.id <= max_op_id, "[", op.name, "] the engine (version ",
              link.engine().engine_version(), ") is older than this client and does not have this operator");
   }
-  void queue(const Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options);
+  // `kept`, where this waited, holds the tensors among `args`: other threads of the language, which may drop what holds
+  // them, have run meanwhile.
+  void queue(const Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options, Tensors* kept);
   void wait_for_sizes(const Op& op, Tensors& results, uint32_t site);
   std::string read_inline(const Handle& tensor, size_t bytes);
 
@@ -96,7 +99,12 @@ class Session::Waiting {
   Clock::time_point since_ = Clock::now();
 };
 
-Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+static uint64_t next_serial() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)), serial_(next_serial()) {}
 Session::~Session() {
   if (impl_->link.is_forked_copy()) impl_.release();  // NOLINT: its threads and connection are the original's
 }
@@ -112,7 +120,8 @@ Ref<Session> Session::connect(std::unique_ptr<Transport> transport, const std::s
 
 // ---- Calls
 
-void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options) {
+void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options,
+                          Tensors* kept) {
   for (const Arg& arg : args) {
     for_each_tensor(arg, [&](const Handle* tensor) {
       check(tensor->session.get() == self, "[", op.name, "] a tensor of another engine's session was passed");
@@ -121,7 +130,12 @@ void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors&
   for (const Tensor& tensor : options.into) {
     check(tensor->session.get() == self, "[", op.name, "] an out tensor of another engine's session was passed");
   }
-  Link::Appending appending = link.append(encoded_size(args));
+  auto keep = [&] {
+    for (const Arg& arg : args) {
+      for_each_tensor(arg, [&](const Handle* tensor) { kept->push_back(Tensor(const_cast<Handle*>(tensor))); });
+    }
+  };
+  Link::Appending appending = link.append(encoded_size(args), keep);
   if (options.into.empty()) appending.check_names(op, results.size());
   v1::Instruction* instruction = appending.add_instruction();
   instruction->set_op(op.id);
@@ -139,19 +153,22 @@ void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors&
   if (options.inference) instruction->set_inference(true);
 }
 
-// The handles that stand for the results: new ones, or those that the results land in.
-static Tensors land(const Op& op, const Inference& inference, bool grad, absl::Span<const Tensor> into) {
+// The handles that the results land in.
+static Tensors check_into(const Op& op, const Inference& inference, bool grad, absl::Span<const Tensor> into) {
   check(into.size() == inference.outputs.size(), "[", op.name, "] has ", inference.outputs.size(), " results, got ",
         into.size(), " tensors for them to land in");
   for (size_t i = 0; i < into.size(); ++i) {
     check_landing(op, inference.outputs[i], *into[i], into[i]->is_leaf(), grad);
     if (grad) check_writable(*into[i]);
   }
+  return Tensors(into.begin(), into.end());
+}
+
+static void mark_written(const Inference& inference, absl::Span<const Tensor> into) {
   for (size_t i = 0; i < into.size(); ++i) {
     into[i]->bump_version();
     into[i]->requires_grad |= inference.outputs[i].requires_grad;
   }
-  return Tensors(into.begin(), into.end());
 }
 
 static void bump_written(const Op& op, Args args) {
@@ -184,10 +201,12 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
       }
     }
   } else {
-    results = land(op, inference, grad, options.into);
+    results = check_into(op, inference, grad, options.into);
   }
+  Tensors kept;
+  impl_->queue(this, op, args, results, options, &kept);  // may be interrupted: then nothing was written
+  mark_written(inference, options.into);
   bump_written(op, args);
-  impl_->queue(this, op, args, results, options);
   if (op.is_dynamic && options.into.empty()) impl_->wait_for_sizes(op, results, options.site);
   if (grad) record(op, args, absl::MakeConstSpan(results), !options.into.empty());
   return results;
@@ -199,7 +218,8 @@ Tensors Session::call_with_metas(const Op& op, Args args, absl::Span<const Tenso
   op.check_args(args);
   Tensors results;
   for (const TensorMeta& meta : metas) results.push_back(make_ref<Handle>(meta, Ref<Session>(this), 0));
-  impl_->queue(this, op, args, results, options);
+  Tensors kept;
+  impl_->queue(this, op, args, results, options, &kept);
   return results;
 }
 
@@ -263,9 +283,11 @@ Tensor Session::upload(absl::Span<const char> bytes, DType dtype, SizesView size
     const Arg args[] = {std::string_view(bytes.data(), bytes.size()), sizes, dtype, device};
     return call(literal, args)[0];
   }
+  Ref<Session> self(this);  // others may disconnect meanwhile
   uint64_t transfer = impl_->next_transfer++;
   const Arg args[] = {static_cast<int64_t>(transfer), sizes, dtype, device};
   try {
+    LanguageWait others_run;
     impl_->link.upload(transfer, device, bytes);
   } catch (const Error& error) {
     // The engine keeps its refusal for the instruction that takes the transfer.
@@ -283,7 +305,10 @@ void Session::synchronize(uint32_t site) {
 }
 
 void Session::flush() { impl_->link.flush(); }
-void Session::close() { impl_->link.close(kClosePatience); }
+void Session::cancel() { impl_->link.cancel(); }
+void Session::close() {
+  if (!impl_->link.close(kClosePatience)) throw Interrupted();
+}
 void Session::release(uint64_t handle) noexcept { impl_->link.release(handle); }
 const v1::HelloReply& Session::engine() const { return impl_->link.engine(); }
 
@@ -292,7 +317,8 @@ uint32_t Session::site(std::string_view file, uint32_t line, std::string_view fu
   bool is_new = false;
   uint32_t number = impl_->sites.number(file, line, function, &is_new);
   if (is_new) {
-    Link::Appending appending = impl_->link.append(file.size() + function.size() + 16);
+    // Without a wait, which would hold the lock.
+    Link::Appending appending = impl_->link.append_beyond_limits(file.size() + function.size() + 16);
     v1::Site* site = appending.frame().add_sites();
     site->set_id(number);
     site->set_file(file.data(), file.size());

@@ -2,7 +2,8 @@
 //
 // Instructions are appended to the frame under construction and sent when the link is idle, or
 // in larger frames while it is busy; nothing here waits for the network but read(), download(),
-// and a full window. Thread-safe: one lock, held for the time of an append.
+// and a full window. A wait throws Interrupted where its thread is interrupted (client/interruption.h), and the session
+// goes on. Thread-safe: one lock, held for the time of an append.
 #pragma once
 
 #include <chrono>
@@ -77,11 +78,16 @@ class Session : public RefCounted {
   void synchronize(uint32_t site = 0);
   // Sends what is queued without waiting for more.
   void flush();
+  // Cancels what was issued so far and has not been executed: reading its results throws. The session goes on. Throws
+  // Error (kNotImplemented) where the engine is too old, kConnection where it does not answer.
+  void cancel();
   // Ends the session; the engine frees its tensors now. Later calls throw. Idempotent.
   void close();
 
   // A number for a source line, for CallOptions. The same line gets the same number.
   uint32_t site(std::string_view file, uint32_t line, std::string_view function);
+  // Differs from that of every other session of this process, from 1.
+  uint64_t serial() const { return serial_; }
 
   struct Counters {
     uint64_t instructions = 0;
@@ -108,6 +114,7 @@ class Session : public RefCounted {
   friend struct Handle;
   void release(uint64_t handle) noexcept;
   std::unique_ptr<Impl> impl_;
+  const uint64_t serial_;
 };
 
 // Reverse-mode differentiation, issued without waiting: see docs/autograd.md. Gradients may be

@@ -52,22 +52,32 @@ std::shared_ptr<SharedMemory> SharedMemory::open(const v1::SharedMemory& offer) 
   return segment ? std::shared_ptr<SharedMemory>(new SharedMemory(std::move(segment))) : nullptr;
 }
 
+std::pair<std::unique_lock<std::mutex>, std::unique_lock<std::mutex>> SharedMemory::claim_all() {
+  std::unique_lock upload(upload_.mutex, std::try_to_lock);
+  std::unique_lock download(download_.mutex, std::try_to_lock);
+  if (!upload || !download) return {};
+  return {std::move(upload), std::move(download)};
+}
+
 template <typename Copy>
-absl::Status SharedMemory::move(Guarded& lane, size_t bytes, Copy copy, absl::FunctionRef<bool()> go_on) {
-  Outcome outcome = shared_ring::RingCopy(lane.end, bytes, copy, go_on).run(threads_for(bytes));
+absl::Status SharedMemory::move(Guarded& lane, size_t bytes, Copy copy, absl::FunctionRef<bool()> go_on,
+                                absl::FunctionRef<bool()> stop) {
+  Outcome outcome = shared_ring::RingCopy(lane.end, bytes, copy, go_on, stop).run(threads_for(bytes));
   if (outcome == Outcome::kReady) return absl::OkStatus();
   lane.broken = true;
   return failure(outcome);
 }
 
-absl::Status SharedMemory::write(absl::Span<const char> bytes, absl::FunctionRef<bool()> go_on) {
+absl::Status SharedMemory::write(absl::Span<const char> bytes, absl::FunctionRef<bool()> go_on,
+                                 absl::FunctionRef<bool()> stop) {
   auto copy = [&](char* chunk, size_t at, size_t size) { std::memcpy(chunk, bytes.data() + at, size); };
-  return move(upload_, bytes.size(), copy, go_on);
+  return move(upload_, bytes.size(), copy, go_on, stop);
 }
 
-absl::Status SharedMemory::read(absl::Span<char> into, absl::FunctionRef<bool()> go_on) {
+absl::Status SharedMemory::read(absl::Span<char> into, absl::FunctionRef<bool()> go_on,
+                                absl::FunctionRef<bool()> stop) {
   auto copy = [&](const char* chunk, size_t at, size_t size) { std::memcpy(into.data() + at, chunk, size); };
-  return move(download_, into.size(), copy, go_on);
+  return move(download_, into.size(), copy, go_on, stop);
 }
 
 }  // namespace tt::client

@@ -3,8 +3,10 @@
 // Thread-safe; each lane serves one transfer at a time.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -27,17 +29,26 @@ class SharedMemory {
   std::unique_lock<std::mutex> claim_upload() { return claim(upload_); }
   std::unique_lock<std::mutex> claim_download() { return claim(download_); }
 
+  // What the claimed lane carries is given up before a byte was moved: the lane is unusable afterwards, since the
+  // engine may have begun to fill it.
+  void give_up_upload() { upload_.broken = true; }
+  void give_up_download() { download_.broken = true; }
+  bool has_broken_lane() const { return upload_.broken || download_.broken; }
+  // Both lanes, so that no transfer is under way; empty locks where there is one.
+  std::pair<std::unique_lock<std::mutex>, std::unique_lock<std::mutex>> claim_all();
+
   // Move all of a transfer, a large one by several threads (TELETENSOR_TRANSFER_THREADS), which have ended on return;
-  // the caller has claimed the lane. `go_on` is asked by one of them at a time. CANCELLED where it said so, DATA_LOSS
-  // where the engine's counters lie; the lane is unusable afterwards.
-  absl::Status write(absl::Span<const char> bytes, absl::FunctionRef<bool()> go_on);
-  absl::Status read(absl::Span<char> into, absl::FunctionRef<bool()> go_on);
+  // the caller has claimed the lane. `go_on` is asked while there is something to wait for, by one of them at a time;
+  // `stop` every few milliseconds, by the calling thread. CANCELLED where one of them said so, DATA_LOSS where the
+  // engine's counters lie; the lane is unusable afterwards.
+  absl::Status write(absl::Span<const char> bytes, absl::FunctionRef<bool()> go_on, absl::FunctionRef<bool()> stop);
+  absl::Status read(absl::Span<char> into, absl::FunctionRef<bool()> go_on, absl::FunctionRef<bool()> stop);
 
  private:
   struct Guarded {
     shared_ring::End end;
     std::mutex mutex{};
-    bool broken = false;  // under the mutex
+    std::atomic<bool> broken = false;  // set under the mutex
   };
   explicit SharedMemory(std::unique_ptr<shared_ring::Segment> segment);
 
@@ -46,7 +57,8 @@ class SharedMemory {
     return lock && lane.broken ? std::unique_lock<std::mutex>() : std::move(lock);
   }
   template <typename Copy>
-  absl::Status move(Guarded& lane, size_t bytes, Copy copy, absl::FunctionRef<bool()> go_on);
+  absl::Status move(Guarded& lane, size_t bytes, Copy copy, absl::FunctionRef<bool()> go_on,
+                    absl::FunctionRef<bool()> stop);
 
   std::unique_ptr<shared_ring::Segment> segment_;
   Guarded upload_;

@@ -1,55 +1,14 @@
 // GrpcTransport's transfers through shared memory: a call begins and ends each, the bytes go beside it.
-#include <chrono>
+#include <memory>
+#include <string>
 
 #include "absl/strings/str_cat.h"
+#include "client/call_events.h"
 #include "client/grpc_call.h"
 #include "client/grpc_transport.h"
 
 namespace tt::client {
 namespace {
-
-// The events of one asynchronous call. Polled by the thread that moves the bytes, so that it sees the call fail.
-class Events {
- public:
-  enum Tag : intptr_t { kStarted = 1, kMoved, kFinished };
-  static void* tag(Tag t) { return reinterpret_cast<void*>(t); }
-
-  ~Events() {
-    queue.Shutdown();
-    void* t;
-    bool ok;
-    while (queue.Next(&t, &ok)) continue;
-  }
-  // Blocks until `t` has happened; false where that failed. Others that happen first are remembered.
-  bool wait(Tag t) {
-    while (!happened_[t]) {
-      void* next;
-      bool ok;
-      if (!queue.Next(&next, &ok)) return false;
-      note(next, ok);
-    }
-    return ok_[t];
-  }
-  // Whether the call goes on; does not block.
-  bool goes_on() {
-    void* next;
-    bool ok;
-    while (queue.AsyncNext(&next, &ok, std::chrono::system_clock::now()) == grpc::CompletionQueue::GOT_EVENT) {
-      note(next, ok);
-    }
-    return !happened_[kFinished];
-  }
-
-  grpc::CompletionQueue queue;
-
- private:
-  void note(void* t, bool ok) {
-    happened_[reinterpret_cast<intptr_t>(t)] = true;
-    ok_[reinterpret_cast<intptr_t>(t)] = ok;
-  }
-  bool happened_[kFinished + 1] = {};
-  bool ok_[kFinished + 1] = {};
-};
 
 absl::Status outcome(const grpc::ClientContext& context, const grpc::Status& status, const absl::Status& moved) {
   if (status.ok()) return moved;
@@ -58,57 +17,80 @@ absl::Status outcome(const grpc::ClientContext& context, const grpc::Status& sta
   return to_status(status, context);
 }
 
+// What every transfer uses while gRPC may.
+struct Transfer {
+  Transfer(GrpcTransport& transport, const std::string& session_key) : call(transport, session_key) {}
+  GrpcTransport::Call call;
+  CallEvents events{call.context};
+  grpc::Status status;
+};
+
 }  // namespace
 
 absl::Status GrpcTransport::upload_shared(Connection& connection, v1::UploadChunk first, absl::Span<const char> bytes) {
-  Call call(*this, connection.session_key);
-  Events events;
-  v1::UploadReply reply;
-  auto writer = connection.stub->AsyncUpload(&call.context, &reply, &events.queue, Events::tag(Events::kStarted));
-  grpc::Status status;
+  struct State : Transfer {
+    using Transfer::Transfer;
+    v1::UploadReply reply;
+    std::unique_ptr<grpc::ClientAsyncWriter<v1::UploadChunk>> writer;
+  };
+  CallPointer<State> state(new State(*this, connection.session_key));
+  CallEvents& events = state->events;
+  state->writer = connection.stub->AsyncUpload(&state->call.context, &state->reply, &events.queue,
+                                               CallEvents::tag(CallEvents::kStarted));
   absl::Status moved = absl::UnavailableError("the call did not start");
-  if (events.wait(Events::kStarted)) {
+  bool started = events.wait(CallEvents::kStarted);
+  if (started) {
     first.set_through_shared_memory(true);
-    writer->WriteLast(first, {}, Events::tag(Events::kMoved));
-    if (events.wait(Events::kMoved)) {
-      writer->Finish(&status, Events::tag(Events::kFinished));
-      moved = connection.memory->write(bytes, [&] { return events.goes_on(); });
-      if (!moved.ok()) call.context.TryCancel();
-      events.wait(Events::kFinished);
-      if (moved.ok() && status.ok() && reply.bytes() != bytes.size()) {
-        return absl::DataLossError(absl::StrCat("the engine took ", reply.bytes(), " of ", bytes.size(), " bytes"));
-      }
-      return outcome(call.context, status, moved);
-    }
+    state->writer->WriteLast(first, {}, CallEvents::tag(CallEvents::kMoved));
+    started = events.wait(CallEvents::kMoved);
   }
-  writer->Finish(&status, Events::tag(Events::kFinished));
-  events.wait(Events::kFinished);
-  return outcome(call.context, status, moved);
+  state->writer->Finish(&state->status, CallEvents::tag(CallEvents::kFinished));
+  if (started) {
+    moved = connection.memory->write(
+        bytes, [&] { return events.goes_on(); }, [&] { return events.ask_interrupt(); });
+    if (!moved.ok()) state->call.context.TryCancel();
+  } else if (events.interrupted()) {
+    connection.memory->give_up_upload();
+  }
+  events.wait(CallEvents::kFinished);
+  events.throw_if_interrupted();
+  if (moved.ok() && state->status.ok() && state->reply.bytes() != bytes.size()) {
+    return absl::DataLossError(absl::StrCat("the engine took ", state->reply.bytes(), " of ", bytes.size(), " bytes"));
+  }
+  return outcome(state->call.context, state->status, moved);
 }
 
 absl::Status GrpcTransport::download_shared(Connection& connection, const v1::DownloadRequest& request,
                                             absl::Span<char> into, v1::Error* error) {
-  Call call(*this, connection.session_key);
-  Events events;
-  auto reader = connection.stub->AsyncDownload(&call.context, request, &events.queue, Events::tag(Events::kStarted));
-  grpc::Status status;
-  v1::DownloadChunk first;
+  struct State : Transfer {
+    using Transfer::Transfer;
+    v1::DownloadChunk first;
+    std::unique_ptr<grpc::ClientAsyncReader<v1::DownloadChunk>> reader;
+  };
+  CallPointer<State> state(new State(*this, connection.session_key));
+  CallEvents& events = state->events;
+  state->reader = connection.stub->AsyncDownload(&state->call.context, request, &events.queue,
+                                                 CallEvents::tag(CallEvents::kStarted));
   absl::Status moved = absl::UnavailableError("the call did not start");
-  bool arrived = events.wait(Events::kStarted);
+  bool arrived = events.wait(CallEvents::kStarted);
   if (arrived) {
-    reader->Read(&first, Events::tag(Events::kMoved));
-    arrived = events.wait(Events::kMoved);
+    state->reader->Read(&state->first, CallEvents::tag(CallEvents::kMoved));
+    arrived = events.wait(CallEvents::kMoved);
   }
-  reader->Finish(&status, Events::tag(Events::kFinished));
-  if (arrived && first.has_error()) {
-    error->Swap(first.mutable_error());
+  state->reader->Finish(&state->status, CallEvents::tag(CallEvents::kFinished));
+  if (arrived && state->first.has_error()) {
+    error->Swap(state->first.mutable_error());
     moved = absl::OkStatus();
   } else if (arrived) {
-    moved = connection.memory->read(into, [&] { return events.goes_on(); });
-    if (!moved.ok()) call.context.TryCancel();
+    moved = connection.memory->read(
+        into, [&] { return events.goes_on(); }, [&] { return events.ask_interrupt(); });
+    if (!moved.ok()) state->call.context.TryCancel();
+  } else if (events.interrupted()) {
+    connection.memory->give_up_download();
   }
-  events.wait(Events::kFinished);
-  return outcome(call.context, status, moved);
+  events.wait(CallEvents::kFinished);
+  events.throw_if_interrupted();
+  return outcome(state->call.context, state->status, moved);
 }
 
 }  // namespace tt::client

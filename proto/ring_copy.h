@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -16,38 +17,66 @@
 namespace tt::shared_ring {
 
 // `Copy` is called as copy(chunk, at, size), for the transfer's bytes from `at` on, by several threads at once; it does
-// not throw. `GoOn` is called as go_on(), by one thread at a time.
-template <typename Copy, typename GoOn>
+// not throw. `GoOn` is called as go_on() by a thread that waits for the other side, by one at a time; `Stop` as stop(),
+// by the thread that called run(), whether or not there is anything to wait for.
+struct NeverStop {
+  bool operator()() const { return false; }
+};
+
+template <typename Copy, typename GoOn, typename Stop = NeverStop>
 class RingCopy {
  public:
   // Of `bytes` in all. Holds `end`, which nobody else uses meanwhile, until run() returns.
-  RingCopy(End& end, size_t bytes, Copy copy, GoOn go_on)
-      : end_(end), first_(end.passed()), bytes_(bytes), copy_(std::move(copy)), go_on_(std::move(go_on)) {}
+  RingCopy(End& end, size_t bytes, Copy copy, GoOn go_on, Stop stop = {})
+      : end_(end),
+        first_(end.passed()),
+        bytes_(bytes),
+        copy_(std::move(copy)),
+        go_on_(std::move(go_on)),
+        stop_(std::move(stop)) {}
 
   // Moves everything, on the calling thread and `threads` - 1 more, which have ended when it returns; what was begun is
-  // not ended well unless it gives kReady.
+  // not ended well unless it gives kReady. stop() is called every few milliseconds.
   Outcome run(unsigned threads) {
     std::vector<std::jthread> others;
     try {
-      while (others.size() + 1 < threads) others.emplace_back([this] { work(); });
+      while (others.size() + 1 < threads) {
+        others.emplace_back([this] {
+          while (copy_next()) continue;
+          std::lock_guard lock(joining_);
+          ++ended_;
+          one_ended_.notify_one();
+        });
+      }
     } catch (const std::system_error&) {  // the system has no more threads: fewer do it
     }
-    work();
+    for (uint32_t copied = 1; copy_next(); ++copied) {
+      if (copied % kChunksUnasked == 0 && stop_()) fail(Outcome::kStopped);
+    }
+    for (std::unique_lock lock(joining_);
+         !one_ended_.wait_for(lock, kPatience, [&] { return ended_ == others.size(); });) {
+      lock.unlock();
+      if (stop_()) fail(Outcome::kStopped);
+      lock.lock();
+    }
     others.clear();
     return outcome_;
   }
 
  private:
-  void work() {
-    for (;;) {
-      const uint64_t index = next_.fetch_add(1, std::memory_order_relaxed), at = index * kChunkBytes;
-      if (at >= bytes_) return;
-      const uint32_t number = first_ + static_cast<uint32_t>(index);
-      const Outcome outcome = end_.await(number, [this] { return goes_on(); });
-      if (outcome != Outcome::kReady) return fail(outcome);
-      copy_(end_.chunk(number), at, std::min<uint64_t>(kChunkBytes, bytes_ - at));
-      pass(number);
-    }
+  static constexpr uint32_t kChunksUnasked = 16;  // some milliseconds' worth
+
+  // False where there is none left, or the transfer has failed.
+  bool copy_next() {
+    if (outcome_.load(std::memory_order_relaxed) != Outcome::kReady) return false;
+    const uint64_t index = next_.fetch_add(1, std::memory_order_relaxed), at = index * kChunkBytes;
+    if (at >= bytes_) return false;
+    const uint32_t number = first_ + static_cast<uint32_t>(index);
+    const Outcome outcome = end_.await(number, [this] { return goes_on(); });
+    if (outcome != Outcome::kReady) return fail(outcome), false;
+    copy_(end_.chunk(number), at, std::min<uint64_t>(kChunkBytes, bytes_ - at));
+    pass(number);
+    return true;
   }
   void pass(uint32_t number) {
     std::lock_guard lock(passing_);
@@ -70,9 +99,13 @@ class RingCopy {
   const uint64_t bytes_;
   Copy copy_;
   GoOn go_on_;
+  Stop stop_;
   std::atomic<uint64_t> next_{0};
   std::atomic<Outcome> outcome_{Outcome::kReady};
   std::mutex asking_;
+  std::mutex joining_;
+  std::condition_variable one_ended_;
+  size_t ended_ = 0;  // of the other threads; under joining_
   std::mutex passing_;
   bool copied_[kChunks] = {};  // under passing_: beyond the first that is not
 };

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "server/socket_folder.h"
 
 namespace tt::server {
 namespace {
@@ -33,16 +34,16 @@ bool answers(const sockaddr* address, socklen_t size) {
 absl::Status claim_unix(const Address& address) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
-  if (address.path.size() >= sizeof name.sun_path) return cannot_listen(address, "the path is too long");
+  if (address.path.size() >= sizeof name.sun_path)
+    return cannot_listen(address, absl::StrCat("its path has ", address.path.size(), " characters, at most ",
+                                               sizeof name.sun_path - 1, " fit"));
   std::memcpy(name.sun_path, address.path.data(), address.path.size());
   std::filesystem::path folder = std::filesystem::path(address.path).parent_path();
   std::error_code error;
   if (!folder.empty() && std::filesystem::create_directories(folder, error)) chmod(folder.c_str(), 0700);
   if (error) return cannot_listen(address, error.message());
+  if (absl::Status status = check_private_path(folder); !status.ok()) return cannot_listen(address, status.message());
   struct stat info;
-  if (!folder.empty() && (stat(folder.c_str(), &info) != 0 || (info.st_uid != getuid() && info.st_uid != 0))) {
-    return cannot_listen(address, absl::StrCat("its folder ", folder.native(), " belongs to somebody else"));
-  }
   if (lstat(address.path.c_str(), &info) != 0) return absl::OkStatus();
   if (!S_ISSOCK(info.st_mode)) return cannot_listen(address, "there is a file that is no socket");
   if (answers(reinterpret_cast<sockaddr*>(&name), sizeof name)) {

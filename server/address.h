@@ -23,8 +23,8 @@ struct Address {
 // "unix:PATH" or "HOST:PORT" ("[::1]:7070" with IPv6).
 absl::StatusOr<Address> parse_address(absl::string_view text);
 
-// Fails, in one clear line, where somebody listens there already. Makes a socket's folder (0700), and removes a socket
-// that nobody listens on any more.
+// Fails, in one clear line, where somebody listens there already, or another user could replace the socket
+// (server/socket_folder.h). Makes a socket's folder (0700), and removes a socket that nobody listens on any more.
 absl::Status claim(const Address& address);
 
 }  // namespace tt::server

@@ -1,12 +1,11 @@
 #include "server/flags.h"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "proto/default_socket.h"
 #include "server/address.h"
 #include "server/version.h"
 
@@ -61,6 +60,8 @@ void add_options(CLI::App& app, Flags* flags) {
       ->check(CLI::Range(1, 4096))
       ->type_name("N")
       ->capture_default_str();
+  app.add_option("--client-fd", flags->client_fd, "a pidfd of the private engine's client, which it ends with")
+      ->group("");
   app.add_option("--memory-limit", flags->memory_limit, "bytes that all tensors may take, such as 32GB; 0: no limit")
       ->envname("TELETENSOR_MEMORY_LIMIT")
       ->transform(CLI::AsSizeValue(false))
@@ -103,7 +104,7 @@ void add_options(CLI::App& app, Flags* flags) {
 
 // What no single option can see.
 const char* contradiction(const Flags& flags) {
-  if (!flags.private_engine) return nullptr;
+  if (!flags.private_engine) return flags.client_fd >= 0 ? "--client-fd is for a --private engine" : nullptr;
   if (flags.listen.size() > 1) return "--private listens on one unix socket";
   if (!flags.listen.empty() && flags.listen[0].rfind("unix:", 0) != 0) return "--private listens on a unix socket only";
   return nullptr;
@@ -111,11 +112,7 @@ const char* contradiction(const Flags& flags) {
 
 }  // namespace
 
-std::vector<std::string> default_addresses() {
-  std::string runtime = environment("XDG_RUNTIME_DIR");
-  if (runtime.empty()) runtime = absl::StrCat("/tmp/teletensor-", getuid());
-  return {absl::StrCat("unix:", runtime, "/teletensor/engine.sock"), "127.0.0.1:7070"};
-}
+std::vector<std::string> default_addresses() { return {absl::StrCat("unix:", default_socket()), "127.0.0.1:7070"}; }
 
 std::optional<int> parse_flags(int argc, char** argv, Flags* flags) {
   CLI::App app{"teletensord: the tensor engine that clients talk to"};

@@ -48,14 +48,16 @@ void Lifetime::end() {
   [[maybe_unused]] ssize_t written = write(ended_, &one, sizeof one);
 }
 
-const char* Lifetime::wait(bool watch_stdin) {
-  pollfd watched[] = {{signals_, POLLIN, 0}, {ended_, POLLIN, 0}, {watch_stdin ? STDIN_FILENO : -1, POLLIN, 0}};
+const char* Lifetime::wait(bool watch_stdin, int client) {
+  pollfd watched[] = {
+      {signals_, POLLIN, 0}, {ended_, POLLIN, 0}, {watch_stdin ? STDIN_FILENO : -1, POLLIN, 0}, {client, POLLIN, 0}};
   const char* reason = nullptr;
   while (reason == nullptr) {
-    if (poll(watched, 3, -1) < 0 && errno != EINTR) reason = "poll failed";
+    if (poll(watched, 4, -1) < 0 && errno != EINTR) reason = "poll failed";
     if (watched[0].revents != 0) reason = "a signal";
     if (watched[1].revents != 0) reason = "drained";
-    if (at_end(watched[2])) reason = "its client is gone";
+    client_gone_ = at_end(watched[2]) || watched[3].revents != 0;
+    if (client_gone_) reason = "its client is gone";
   }
   signalfd_siginfo info;
   if (watched[0].revents != 0) [[maybe_unused]]

@@ -7,9 +7,9 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -24,6 +24,7 @@
 #include "server/lifetime.h"
 #include "server/listener.h"
 #include "server/log.h"
+#include "server/private_folder.h"
 #include "server/version.h"
 #include "spdlog/spdlog.h"
 
@@ -34,26 +35,6 @@ int complain(const absl::Status& status) {
   std::cerr << "teletensord: " << status.message() << std::endl;
   return 1;
 }
-
-// A folder of its own for a private engine's socket; removed with it.
-class PrivateFolder {
- public:
-  PrivateFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "teletensor-XXXXXX").native();
-    if (mkdtemp(pattern.data()) != nullptr) path_ = pattern;
-  }
-  ~PrivateFolder() { remove(); }
-  PrivateFolder(const PrivateFolder&) = delete;
-  PrivateFolder& operator=(const PrivateFolder&) = delete;
-  std::string address() const { return absl::StrCat("unix:", path_, "/engine.sock"); }
-  void remove() const {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-
- private:
-  std::string path_;
-};
 
 absl::StatusOr<std::vector<Address>> parse_addresses(const std::vector<std::string>& texts) {
   std::vector<Address> addresses;
@@ -122,8 +103,8 @@ class GracePeriod {
   std::thread thread_;
 };
 
-// `remove_files` is for an exit that does not return from here.
-int serve(const Flags& flags, const std::vector<std::string>& listen, const std::function<void()>& remove_files) {
+// `folder` may be null; it is removed here where the process ends without a return.
+int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFolder* folder) {
   absl::StatusOr<std::vector<Address>> addresses = parse_addresses(listen);
   if (!addresses.ok()) return complain(addresses.status());
   absl::StatusOr<Auth> auth = make_auth(flags);
@@ -141,14 +122,20 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, const std:
   auto listener = Listener::start(listening, *auth, sessions, [&lifetime] { lifetime.end(); });
   if (!listener.ok()) return complain(listener.status());
   announce(flags, **listener);
-  const char* reason = lifetime.wait(flags.private_engine);
+  const char* reason = lifetime.wait(flags.private_engine, flags.client_fd);
   spdlog::info("shutting down: {}", reason);
-  const std::chrono::milliseconds grace = milliseconds(flags.grace_seconds);
-  const GracePeriod deadline(grace, [&] {
+  const auto remove_files = [&] {
     (*listener)->remove_sockets();
+    if (folder) folder->remove();
+  };
+  if (lifetime.client_gone()) {  // nobody is left for whom running work should be finished
     remove_files();
-  });
-  // A private engine's frames are of no use to a client that has ended.
+    spdlog::default_logger()->flush();
+    _exit(0);
+  }
+  const std::chrono::milliseconds grace = milliseconds(flags.grace_seconds);
+  const GracePeriod deadline(grace, remove_files);
+  // A private engine ends together with its client: nobody waits for its frames.
   (*listener)->shut_down(flags.private_engine ? std::chrono::milliseconds(0) : grace / 2);
   return 0;
 }
@@ -161,13 +148,16 @@ int run(int argc, char** argv) {
   // Transfers' buffers come and go: keep them instead of faulting their pages in again.
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
-  std::optional<PrivateFolder> folder;
+  std::unique_ptr<PrivateFolder> folder;
   std::vector<std::string> listen = flags.listen;
-  if (listen.empty() && flags.private_engine) listen = {folder.emplace().address()};
+  if (listen.empty() && flags.private_engine) {
+    auto made = PrivateFolder::make();
+    if (!made.ok()) return complain(made.status());
+    folder = *std::move(made);
+    listen = {folder->address()};
+  }
   if (listen.empty()) listen = default_addresses();
-  return serve(flags, listen, [&folder] {
-    if (folder) folder->remove();
-  });
+  return serve(flags, listen, folder.get());
 }
 
 }  // namespace

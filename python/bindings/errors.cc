@@ -3,6 +3,7 @@
 #include <new>
 #include <string_view>
 
+#include "client/interruption.h"
 #include "client/session.h"
 #include "python/bindings/object.h"
 
@@ -46,7 +47,8 @@ bool init_errors(PyObject* module) {
 }
 
 void set_python_error(const std::exception& e) {
-  if (dynamic_cast<const PythonErrorSet*>(&e)) {
+  // Of both, Python has the exception.
+  if (dynamic_cast<const PythonErrorSet*>(&e) || dynamic_cast<const client::Interrupted*>(&e)) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "a Python exception was cleared before it was raised");
     return;
   }

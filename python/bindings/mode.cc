@@ -2,7 +2,8 @@
 
 #include "python/bindings/mode.h"
 
-#include <cstring>
+#include <string>
+#include <string_view>
 
 #include "absl/container/flat_hash_map.h"
 #include "python/bindings/object.h"
@@ -21,19 +22,51 @@ Ref<client::Session>& session_slot() {
   return *slot;
 }
 
-// A code object is ours when its file lies in this package's folder.
-bool is_ours(PyCodeObject* code) {
+// "/usr/lib/python3.11/" of the module that `name` imports; "/" where it has no file.
+std::string folder_of(const char* name) {
+  std::string folder;
+  PyObject *type, *value, *trace;  // a line may be wanted while an exception is on its way
+  PyErr_Fetch(&type, &value, &trace);
+  if (PyObject* module = PyImport_ImportModule(name)) {
+    Owned owned(module), file(PyModule_GetFilenameObject(module));
+    const char* text = file ? PyUnicode_AsUTF8(file.get()) : nullptr;
+    if (text) folder = text;
+  }
+  PyErr_Restore(type, value, trace);
+  return folder.substr(0, folder.rfind('/') + 1);
+}
+
+// Whose code a line is in: a wait is put down to the innermost line of the user's. Python's own library stands between
+// us and the user where it calls us back (contextlib, functools, threading).
+enum class Author : uint8_t { kUser, kLibrary, kOurs };
+
+Author author_of_file(std::string_view file) {
+  static const std::string ours = folder_of("teletensor"), library = folder_of("os");
+  if (ours.size() > 1 && file.starts_with(ours)) return Author::kOurs;
+  if (file.starts_with("<frozen ")) return Author::kLibrary;
+  if (library.size() <= 1 || !file.starts_with(library)) return Author::kUser;
+  file.remove_prefix(library.size());
+  return file.starts_with("site-packages/") || file.starts_with("dist-packages/") ? Author::kUser : Author::kLibrary;
+}
+
+Author author_of(PyCodeObject* code) {
   // Grows with the program's code, not with its calls; holds a reference so that an address is
   // never another code object's.
-  static auto* known = new absl::flat_hash_map<PyCodeObject*, bool>();
-  auto [it, inserted] = known->try_emplace(code, false);
-  if (inserted) {
-    Py_INCREF(code);
-    const char* file = PyUnicode_AsUTF8(code->co_filename);
-    if (!file) PyErr_Clear();
-    it->second = file && std::strstr(file, "/teletensor/") != nullptr && std::strstr(file, "/tests/") == nullptr;
-  }
-  return it->second;
+  static auto* known = new absl::flat_hash_map<PyCodeObject*, Author>();
+  if (auto found = known->find(code); found != known->end()) return found->second;
+  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  if (!file) PyErr_Clear();
+  Author author = author_of_file(file ? file : "");  // which may import a module, and so come back here
+  if (known->try_emplace(code, author).second) Py_INCREF(code);
+  return author;
+}
+
+// The line of a frame. What the compiler added (the way out of a `with`, for one) may have none: then the last line
+// before it.
+uint32_t line_of(PyCodeObject* code, int instruction) {
+  int line = PyCode_Addr2Line(code, instruction);
+  for (; line < 0 && instruction > 0; instruction -= 2) line = PyCode_Addr2Line(code, instruction);
+  return static_cast<uint32_t>(line < 0 ? code->co_firstlineno : line);
 }
 
 }  // namespace
@@ -65,7 +98,7 @@ Device present_device(Device device, client::Session* session) {
 
 uint32_t current_site(client::Session& session) {
   struct Cached {
-    client::Session* session = nullptr;
+    uint64_t session = 0;  // its serial number: an address may come back with the next session
     PyCodeObject* code = nullptr;
     int instruction = -1;
     uint32_t site = 0;
@@ -73,30 +106,41 @@ uint32_t current_site(client::Session& session) {
   // One line of the user's is usually many calls in a row, or one call many times.
   static thread_local Cached cache[64];
 
+  auto site_of = [&](PyCodeObject* code, int instruction) {
+    Cached& entry = cache[(reinterpret_cast<uintptr_t>(code) / 64 + static_cast<uintptr_t>(instruction)) % 64];
+    if (entry.session != session.serial() || entry.code != code || entry.instruction != instruction) {
+      const char* file = PyUnicode_AsUTF8(code->co_filename);
+      const char* function = PyUnicode_AsUTF8(code->co_qualname);
+      if (!file || !function) PyErr_Clear();  // a name that is not UTF-8
+      entry = {session.serial(), code, instruction,
+               session.site(file ? file : "", line_of(code, instruction), function ? function : "")};
+    }
+    return entry.site;
+  };
+  // Where the user has no line (a thread that runs a method of ours): the innermost of Python's library.
+  PyCodeObject* library = nullptr;
+  int library_instruction = 0;
+
   PyThreadState* thread = PyThreadState_Get();
   PyFrameObject* frame = PyThreadState_GetFrame(thread);  // new reference, made once a frame
   while (frame) {
     PyCodeObject* code = PyFrame_GetCode(frame);
     Py_DECREF(code);  // the frame holds it
-    if (!is_ours(code)) {
-      int instruction = PyFrame_GetLasti(frame);
-      Cached& entry = cache[(reinterpret_cast<uintptr_t>(code) / 64 + static_cast<uintptr_t>(instruction)) % 64];
-      if (entry.session != &session || entry.code != code || entry.instruction != instruction) {
-        const char* file = PyUnicode_AsUTF8(code->co_filename);
-        const char* function = PyUnicode_AsUTF8(code->co_qualname);
-        if (!file || !function) PyErr_Clear();  // a name that is not UTF-8
-        int line = PyCode_Addr2Line(code, instruction);
-        entry = {&session, code, instruction,
-                 session.site(file ? file : "", static_cast<uint32_t>(line), function ? function : "")};
-      }
+    const Author author = author_of(code);
+    if (author == Author::kUser) {
+      const int instruction = PyFrame_GetLasti(frame);
       Py_DECREF(frame);
-      return entry.site;
+      return site_of(code, instruction);
+    }
+    if (author == Author::kLibrary && !library) {
+      library = code;
+      library_instruction = PyFrame_GetLasti(frame);
     }
     PyFrameObject* back = PyFrame_GetBack(frame);
     Py_DECREF(frame);
     frame = back;
   }
-  return 0;
+  return library ? site_of(library, library_instruction) : 0;
 }
 
 }  // namespace tt::python

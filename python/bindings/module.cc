@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include "client/connect.h"
+#include "client/interruption.h"
 #include "client/session.h"
 #include "engine/op_ids.h"
 #include "python/bindings/admin.h"
@@ -17,6 +18,7 @@
 #include "python/bindings/parse.h"
 #include "python/bindings/read.h"
 #include "python/bindings/types.h"
+#include "python/bindings/wait.h"
 
 namespace py = pybind11;
 
@@ -76,7 +78,11 @@ void bind_connection(py::module_& m) {
             c.session().synchronize(site);
           },
           "Waits until everything issued so far has been executed.")
-      .def("flush", [](const Connection& c) { c.session().flush(); })
+      .def(
+          "flush", [](const Connection& c) { c.session().flush(); }, py::call_guard<py::gil_scoped_release>())
+      .def(
+          "cancel", [](const Connection& c) { c.session().cancel(); }, py::call_guard<py::gil_scoped_release>(),
+          "Cancels what was issued so far and has not been executed; reading its results raises.")
       .def("counters", &counters, "What this session has sent and waited for so far.")
       .def("wait_report", &wait_report, "[(where, count, seconds)] of the waits, the longest first.")
       .def("engine", &engine_info, "What the engine said of itself.");
@@ -153,11 +159,13 @@ void bind(py::module_& m) {
     if (!p) return;
     try {
       std::rethrow_exception(p);
-    } catch (const PythonErrorSet&) {  // it is set already
+    } catch (const PythonErrorSet&) {       // it is set already
+    } catch (const client::Interrupted&) {  // likewise
     } catch (const Error& e) {
       set_python_error(e);
     }
   });
+  init_waits();
   if (!init_errors(m.ptr()) || !init_types(m.ptr()) || !init_tensor_type(m.ptr())) throw py::error_already_set();
   MethodTables tables = method_tables();
   add_functions(m, "torch", tables.torch);

@@ -71,6 +71,17 @@ void Daemon::kill_now() {
   pid_ = -1;
 }
 
+void Daemon::stop_running() {
+  kill(pid_, SIGSTOP);
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(pid_) + "/task")) {
+    std::string line;
+    do {
+      std::ifstream file(thread.path() / "stat");
+      std::getline(file, line);
+    } while (!line.empty() && line.compare(line.rfind(')') + 2, 1, "T") != 0);
+  }
+}
+
 teletensor::v1::StatusReply Daemon::status() const {
   auto admin = teletensor::v1::Admin::NewStub(grpc::CreateChannel(address(), grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;

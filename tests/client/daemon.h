@@ -24,6 +24,8 @@ class Daemon {
   pid_t pid() const { return pid_; }
   // SIGKILL: no goodbye.
   void kill_now();
+  // SIGSTOP; returns when no thread of it runs any more.
+  void stop_running();
   // What the engine says of itself and its sessions.
   teletensor::v1::StatusReply status() const;
 

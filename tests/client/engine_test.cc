@@ -5,15 +5,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include "client/address.h"
 #include "client/connect.h"
 #include "client/grpc_transport.h"
+#include "client/interruption.h"
 #include "client/private_engine.h"
 #include "tests/client/daemon.h"
 #include "tests/client/relay.h"
@@ -193,7 +196,24 @@ TEST(Engine, NobodyListening) {
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(1));
 }
 
-TEST(Engine, ALinkThatBreaksAgainAndAgainCostsNothing) {
+// Makes this thread interruptible, as Python's main thread is.
+thread_local bool interruptible = false;
+std::atomic<bool> interrupt_pending{false};
+
+class InterruptibleThread {
+ public:
+  InterruptibleThread() {
+    install_wait_hooks({[] { return interruptible; }, [] { return interrupt_pending.exchange(false); }});
+    interruptible = true;
+  }
+  ~InterruptibleThread() { interruptible = false; }
+};
+
+class LinkThatBreaks : public ::testing::TestWithParam<bool> {};
+
+TEST_P(LinkThatBreaks, AgainAndAgainCostsNothing) {
+  std::optional<InterruptibleThread> scope;
+  if (GetParam()) scope.emplace();
   Daemon daemon;
   std::string path = daemon.socket() + ".relay";
   Relay relay(path, daemon.socket());
@@ -226,7 +246,9 @@ TEST(Engine, ALinkThatBreaksAgainAndAgainCostsNothing) {
 }
 
 // A large upload and a large download on a link that is cut every 50 to 100 ms, for longer than either takes.
-TEST(Engine, LargeTransfersSurviveALinkThatIsCutAgainAndAgain) {
+TEST_P(LinkThatBreaks, AgainAndAgainCarriesLargeTransfers) {
+  std::optional<InterruptibleThread> scope;
+  if (GetParam()) scope.emplace();
   Daemon daemon;
   std::string path = daemon.socket() + ".relay";
   Relay relay(path, daemon.socket());
@@ -248,6 +270,9 @@ TEST(Engine, LargeTransfersSurviveALinkThatIsCutAgainAndAgain) {
   }
   EXPECT_GE(relay.connections(), 3);
 }
+
+INSTANTIATE_TEST_SUITE_P(OfA, LinkThatBreaks, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "InterruptibleThread" : "Thread"; });
 
 void expect_connection_error_when_the_link_ends(const std::function<void(Session&)>& transfer) {
   Daemon daemon;
@@ -304,6 +329,42 @@ TEST(Engine, MoreTransfersThanThereIsRoomForWaitForEachOther) {
   }
   for (std::thread& thread : threads) thread.join();
 }
+
+class InterruptedTransfer : public ::testing::TestWithParam<bool> {};
+
+TEST_P(InterruptedTransfer, LeavesNothingBehindInItsLane) {
+  InterruptibleThread scope;
+  Daemon daemon;
+  Ref<Session> session = connect({.address = daemon.address(), .token = daemon.token(), .shared_memory = GetParam()});
+  auto interrupted = [&](auto wait) {
+    session->synchronize();
+    daemon.stop_running();
+    std::thread source([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      interrupt_pending = true;
+    });
+    EXPECT_THROW(wait(), Interrupted);
+    source.join();
+    kill(daemon.pid(), SIGCONT);
+  };
+  for (int round = 0; round < 4; ++round) {
+    for (int64_t count : {int64_t{1} << 18, int64_t{6} << 20}) {  // one that fits into the lane, one that does not
+      Tensor left = full(*session, {count}, 1000 + round), wanted = full(*session, {count}, round);
+      std::vector<float> floats(static_cast<size_t>(count), static_cast<float>(2000 + round));
+      absl::Span<const char> bytes(reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float));
+      if (round % 2 == 0) {
+        interrupted([&] { session->read(left); });
+      } else {
+        interrupted([&] { session->upload(bytes, DType::kFloat32, {count}, Device()); });
+      }
+      EXPECT_EQ(read(*session, wanted), std::vector<float>(floats.size(), static_cast<float>(round)));
+      EXPECT_EQ(read(*session, session->upload(bytes, DType::kFloat32, {count}, Device())), floats);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Through, InterruptedTransfer, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "SharedMemory" : "Chunks"; });
 
 // What callers see of an engine that is killed while `busy` runs on its session.
 void expect_one_clear_error(const std::function<void(Session&)>& busy) {

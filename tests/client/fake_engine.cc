@@ -16,10 +16,17 @@ void FakeEngine::execute(const v1::Frame& frame, std::deque<v1::Reply>* replies)
   }
   if (frame.sequence() == last_sequence + 1) {
     last_sequence = frame.sequence();
+    const bool cancelled = frame.sequence() <= cancelled_through;
     for (const v1::Site& site : frame.sites()) sites.push_back(site);
     for (const v1::Instruction& instruction : frame.instructions()) {
       released.insert(released.end(), instruction.release().begin(), instruction.release().end());
-      executed.push_back(instruction);
+      if (!cancelled) {
+        executed.push_back(instruction);
+        continue;
+      }
+      for (uint32_t i = 0; i < std::max(1u, instruction.result_count()); ++i) {
+        poison[instruction.result() + i].set_message("the operation was cancelled");
+      }
     }
     released.insert(released.end(), frame.release().begin(), frame.release().end());
     frame_sizes.push_back(frame.instructions_size());
@@ -75,12 +82,23 @@ void FakeTransport::break_stream() {
 }
 
 void FakeTransport::run_arrived() {
-  for (; !arrived_.empty() && !engine_->paused; arrived_.pop_front()) engine_->execute(arrived_.front(), &replies_);
+  auto runs = [&] { return !engine_->paused || arrived_.front().sequence() <= engine_->cancelled_through; };
+  for (; !arrived_.empty() && runs(); arrived_.pop_front()) engine_->execute(arrived_.front(), &replies_);
   engine_->changed.notify_all();
 }
 
-absl::Status FakeTransport::send(const v1::Frame& frame) {
-  std::lock_guard lock(engine_->mutex);
+// As std::condition_variable's, where the longest patience is no limit.
+template <typename Done>
+bool FakeTransport::wait(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds patience, Done done) {
+  if (patience != kForever) return engine_->changed.wait_for(lock, patience, done);
+  engine_->changed.wait(lock, done);
+  return true;
+}
+
+std::optional<absl::Status> FakeTransport::send(const v1::Frame& frame, std::chrono::milliseconds patience) {
+  std::unique_lock lock(engine_->mutex);
+  auto has_room = [&] { return !engine_->full || broken_ || shut_down_ || engine_->dead; };
+  if (!wait(lock, patience, has_room)) return std::nullopt;
   ++delivered_;
   if (breaks_at(Break::kBeforeDelivery, delivered_)) break_stream();
   if (broken_ || shut_down_ || engine_->dead) return absl::UnavailableError("broken pipe");
@@ -94,12 +112,13 @@ absl::Status FakeTransport::send(const v1::Frame& frame) {
   return absl::OkStatus();
 }
 
-absl::Status FakeTransport::receive(v1::Reply* reply) {
+std::optional<absl::Status> FakeTransport::receive(v1::Reply* reply, std::chrono::milliseconds patience) {
   std::unique_lock lock(engine_->mutex);
-  engine_->changed.wait(lock, [&] {
+  auto is_over = [&] {
     if (!broken_) run_arrived();
     return !replies_.empty() || broken_ || shut_down_ || engine_->dead;
-  });
+  };
+  if (!wait(lock, patience, is_over)) return std::nullopt;
   ++replied_;
   if (breaks_at(Break::kBeforeReply, replied_)) break_stream();
   if (replies_.empty() || broken_) return absl::UnavailableError("connection reset");
@@ -132,6 +151,16 @@ absl::Status FakeTransport::download(uint64_t handle, uint64_t, absl::Span<char>
   if (auto it = engine_->poison.find(handle); it != engine_->poison.end()) *error = it->second;
   std::fill(into.begin(), into.end(), static_cast<char>(handle));
   return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> FakeTransport::cancel(uint64_t through) {
+  std::lock_guard lock(engine_->mutex);
+  if (!engine_->can_cancel) return absl::UnimplementedError("Cancel");
+  engine_->cancels.push_back(through);
+  engine_->cancelled_through = std::max(engine_->cancelled_through, through);
+  uint64_t executed = engine_->last_sequence;
+  run_arrived();
+  return executed;
 }
 
 void FakeTransport::shutdown() {

@@ -42,9 +42,13 @@ class FakeEngine {
   std::vector<Break> breaks;               // consumed from the front
   uint64_t last_sequence = 0;
   bool closed = false;
-  bool dead = false;                           // nobody listens any more
-  bool forgetful = false;                      // Hello opens another session
-  bool paused = false;                         // frames arrive but are not executed
+  bool dead = false;       // nobody listens any more
+  bool forgetful = false;  // Hello opens another session
+  bool paused = false;     // frames arrive but are not executed
+  bool full = false;       // frames do not arrive: flow control
+  bool can_cancel = true;
+  std::vector<uint64_t> cancels;               // `through` of each request
+  uint64_t cancelled_through = 0;              // frames up to here are answered without being executed
   std::deque<absl::Status> transfer_failures;  // of the next transfers' calls, in order
   int transfer_calls = 0;
   int hellos = 0;
@@ -57,17 +61,20 @@ class FakeTransport final : public Transport {
 
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) override;
   absl::Status open(const std::string& session_key) override;
-  absl::Status send(const v1::Frame& frame) override;
-  absl::Status receive(v1::Reply* reply) override;
+  std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds patience) override;
+  std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds patience) override;
   absl::Status upload(uint64_t transfer, Device device, absl::Span<const char> bytes,
                       TransferProgress* progress) override;
   absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, TransferProgress* progress,
                         v1::Error* error) override;
+  absl::StatusOr<uint64_t> cancel(uint64_t through) override;
   void shutdown() override;
   std::string address() const override { return "the fake"; }
 
  private:
   absl::Status next_transfer();
+  template <typename Done>
+  bool wait(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds patience, Done done);
   bool breaks_at(Break::Kind kind, int count);
   void break_stream();
   void run_arrived();

@@ -16,7 +16,8 @@ absl::Status InProcessTransport::open(const std::string& session_key) {
   return absl::OkStatus();
 }
 
-absl::Status InProcessTransport::send(const v1::Frame& frame) {
+// Executes the frame: nothing here leaves that.
+std::optional<absl::Status> InProcessTransport::send(const v1::Frame& frame, std::chrono::milliseconds) {
   if (record_.is_open()) frame.SerializeToOstream(&record_);
   v1::Reply reply;
   absl::Status status = engine_->execute(key_, frame, &reply);
@@ -27,9 +28,14 @@ absl::Status InProcessTransport::send(const v1::Frame& frame) {
   return status;
 }
 
-absl::Status InProcessTransport::receive(v1::Reply* reply) {
+std::optional<absl::Status> InProcessTransport::receive(v1::Reply* reply, std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
-  replied_.wait(lock, [&] { return !replies_.empty() || closed_; });
+  auto is_over = [&] { return !replies_.empty() || closed_; };
+  if (patience == kForever) {
+    replied_.wait(lock, is_over);
+  } else if (!replied_.wait_for(lock, patience, is_over)) {
+    return std::nullopt;
+  }
   if (replies_.empty()) return absl::CancelledError("closed");
   *reply = std::move(replies_.front());
   replies_.pop_front();
@@ -44,6 +50,10 @@ absl::Status InProcessTransport::upload(uint64_t transfer, Device device, absl::
 absl::Status InProcessTransport::download(uint64_t handle, uint64_t after, absl::Span<char> into,
                                           client::TransferProgress*, v1::Error* error) {
   return engine_->download(key_, handle, after, into, error);
+}
+
+absl::StatusOr<uint64_t> InProcessTransport::cancel(uint64_t) {
+  return absl::UnimplementedError("an engine in this process executes each frame as it is sent");
 }
 
 void InProcessTransport::shutdown() {

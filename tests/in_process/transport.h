@@ -23,12 +23,13 @@ class InProcessTransport final : public client::Transport {
 
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) override;
   absl::Status open(const std::string& session_key) override;
-  absl::Status send(const v1::Frame& frame) override;
-  absl::Status receive(v1::Reply* reply) override;
+  std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds patience) override;
+  std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds patience) override;
   absl::Status upload(uint64_t transfer, Device device, absl::Span<const char> bytes,
                       client::TransferProgress* progress) override;
   absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, client::TransferProgress* progress,
                         v1::Error* error) override;
+  absl::StatusOr<uint64_t> cancel(uint64_t through) override;
   void shutdown() override;
 
  private:

@@ -9,15 +9,24 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "proto/default_socket.h"
+#include "server/socket_folder.h"
 
 namespace tt::server {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(AddressTest, Spellings) {
   EXPECT_EQ(parse_address("unix:/run/a.sock")->path, "/run/a.sock");
@@ -86,6 +95,83 @@ TEST_F(ClaimTest, AFileIsLeftAlone) {
   std::ofstream(socket_.path) << "mine";
   EXPECT_FALSE(claim(socket_).ok());
   EXPECT_TRUE(fs::exists(socket_.path));
+}
+
+TEST_F(ClaimTest, AFolderThatOthersWriteToIsRefused) {
+  const fs::path shared = folder_ / "shared";
+  fs::create_directory(shared);
+  for (const fs::path& below : {shared, shared / "teletensor"}) {
+    socket_.path = (below / "engine.sock").native();
+    chmod(shared.c_str(), 0777);
+    EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("can be written by others")) << below;
+    chmod(shared.c_str(), 0770);
+    EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("can be written by others")) << below;
+    chmod(shared.c_str(), 01777);  // as /tmp: what is there already is safe
+    EXPECT_TRUE(claim(socket_).ok()) << below;
+  }
+}
+
+TEST_F(ClaimTest, AFolderOfSomebodyElseIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to give a folder away";
+  // In a folder like /tmp an attacker was first.
+  chmod(folder_.c_str(), 01777);
+  const fs::path attackers = folder_ / "teletensor-0";
+  fs::create_directories(attackers / "deep");
+  ASSERT_EQ(chown(attackers.c_str(), 65534, 65534), 0);
+  for (const fs::path& below : {attackers, attackers / "deep"}) {
+    socket_.path = (below / "engine.sock").native();
+    EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("belongs to")) << below;
+  }
+}
+
+TEST_F(ClaimTest, SymbolicLinksAreFollowedAndChecked) {
+  fs::create_directories(folder_ / "mine");
+  fs::create_directory_symlink("mine", folder_ / "link");
+  socket_.path = (folder_ / "link" / "engine.sock").native();
+  EXPECT_TRUE(claim(socket_).ok());
+  chmod((folder_ / "mine").c_str(), 0777);
+  EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("can be written by others"));
+  chmod((folder_ / "mine").c_str(), 0700);
+  fs::create_directory_symlink("loop", folder_ / "loop");
+  EXPECT_FALSE(check_private_path(folder_ / "loop").ok());
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to give a link away";
+  ASSERT_EQ(lchown((folder_ / "link").c_str(), 65534, 65534), 0);
+  EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("belongs to"));
+}
+
+// Sets variables of the environment, and puts them back.
+class Variables {
+ public:
+  void set(const char* name, const char* value) {
+    const char* old = std::getenv(name);
+    before_.emplace_back(name, old ? std::optional<std::string>(old) : std::nullopt);
+    value ? setenv(name, value, 1) : unsetenv(name);
+  }
+  ~Variables() {
+    for (auto it = before_.rbegin(); it != before_.rend(); ++it) {
+      it->second ? setenv(it->first, it->second->c_str(), 1) : unsetenv(it->first);
+    }
+  }
+
+ private:
+  std::vector<std::pair<const char*, std::optional<std::string>>> before_;
+};
+
+TEST(DefaultSocketTest, IsWhereOnlyItsUserCanMakeIt) {
+  Variables variables;
+  variables.set("XDG_RUNTIME_DIR", "/run/user/7");
+  EXPECT_EQ(default_socket(), "/run/user/7/teletensor/engine.sock");
+  variables.set("XDG_RUNTIME_DIR", nullptr);
+  variables.set("XDG_STATE_HOME", nullptr);
+  variables.set("HOME", "/home/me");
+  EXPECT_THAT(default_socket(), StartsWith("/home/me/.local/state/teletensor/run-"));
+  variables.set("XDG_STATE_HOME", "/state");
+  EXPECT_THAT(default_socket(), StartsWith("/state/teletensor/run-"));
+  variables.set("XDG_STATE_HOME", std::string(100, 'x').insert(0, "/").c_str());
+  EXPECT_EQ(default_socket(), "/tmp/teletensor-" + std::to_string(getuid()) + "/engine.sock");
+  variables.set("XDG_STATE_HOME", nullptr);
+  variables.set("HOME", nullptr);
+  EXPECT_THAT(default_socket(), HasSubstr("/.local/state/teletensor/run-"));
 }
 
 TEST_F(ClaimTest, APortInUseIsOneClearLine) {

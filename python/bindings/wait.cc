@@ -1,0 +1,45 @@
+#include <Python.h>
+
+#include "python/bindings/wait.h"
+
+#include <pthread.h>
+
+#include <atomic>
+
+#include "client/interruption.h"
+#include "python/bindings/object.h"
+
+namespace tt::python {
+namespace {
+
+// Python runs signal handlers in one thread only; in a forked process that is the one that forked.
+std::atomic<unsigned long> main_thread{0};
+
+bool is_main_thread() { return PyThread_get_thread_ident() == main_thread.load(std::memory_order_relaxed); }
+
+// Runs the handlers of signals that have arrived. Where one raised (Ctrl-C: KeyboardInterrupt) the exception stays set
+// for the caller, who returns to Python by Interrupted.
+bool run_signal_handlers() {
+  if (!Py_IsInitialized()) return false;
+  PyGILState_STATE state = PyGILState_Ensure();
+  bool raised = PyErr_CheckSignals() != 0;
+  PyGILState_Release(state);
+  return raised;
+}
+
+void* release_gil() { return PyGILState_Check() ? PyEval_SaveThread() : nullptr; }
+void take_gil(void* state) { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); }
+
+}  // namespace
+
+void init_waits() {
+  Owned threading(must(PyImport_ImportModule("threading")));
+  Owned main(must(PyObject_CallMethod(threading.get(), "main_thread", nullptr)));
+  Owned ident(must(PyObject_GetAttrString(main.get(), "ident")));
+  main_thread = PyLong_AsUnsignedLong(ident.get());
+  if (PyErr_Occurred()) throw PythonErrorSet();
+  pthread_atfork(nullptr, nullptr, [] { main_thread = PyThread_get_thread_ident(); });
+  client::install_wait_hooks({&is_main_thread, &run_signal_handlers, &release_gil, &take_gil});
+}
+
+}  // namespace tt::python
