@@ -83,7 +83,7 @@ def run_python(module: str, seconds: int) -> Outcome:
     began = time.monotonic()
     done = subprocess.run([sys.executable, "-m", module, "--seconds", str(seconds), "--findings", str(findings)],
                           cwd=ROOT, capture_output=True, text=True, errors="replace")
-    inputs = re.findall(r"(\d+) inputs", done.stdout)
+    inputs = re.findall(r"(\d+) (?:inputs|calls)", done.stdout)
     found = [findings] if done.returncode != 0 else []
     return Outcome(name, int(inputs[-1]) if inputs else 0, time.monotonic() - began, "", found,
                    done.stdout + done.stderr)
@@ -114,7 +114,7 @@ def main() -> int:
     console = Console()
     seeds = make_seeds()
     targets = sorted(t for t in (FOLDER / "fuzz").iterdir() if t.name.endswith("_fuzz") and args.only in t.name)
-    modules = [m for m in ("tests.fuzz.load_fuzz",) if args.only in m and (ROOT / (m.replace(".", "/") + ".py")).exists()]
+    modules = [m for m in ("tests.fuzz.load_fuzz", "tests.fuzz.api_fuzz") if args.only in m]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     outcomes = []
     with Progress(*columns, console=console) as progress, ThreadPoolExecutor(args.jobs) as pool:
