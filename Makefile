@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 # OpenBLAS and OpenMP settings of the shell would change what is measured and tested.
 CLEAN_ENV := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
-.PHONY: help setup build demo test check coverage conformance op-db bench bench-peers bench-operators install wheel cuda gpu-bundle asan tsan fuzz adversary format lint clean
+.PHONY: help setup build demo test check coverage conformance op-db bench bench-peers bench-operators install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary format lint clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ fuzz: build ## Fuzz each target for FUZZ_SECONDS (60) with libFuzzer under ASan 
 	@deploy/install_packages.sh deploy/packages_fuzz.txt
 	@cmake --preset fuzz >/dev/null && cmake --build --preset fuzz
 	@$(CLEAN_ENV) $(PYTHON) -m tests.fuzz.run --seconds $(FUZZ_SECONDS)
+
+fuzz-release: build ## Fuzz each target for FUZZ_SECONDS in the ordinary build, without libFuzzer
+	@$(CLEAN_ENV) $(PYTHON) -m tests.fuzz.run --release --seconds $(FUZZ_SECONDS)
 
 adversary: build ## Train a client beside hostile ones, and check that neither it nor the daemon is harmed
 	@$(CLEAN_ENV) $(PYTHON) -m tests.adversary

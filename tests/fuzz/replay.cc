@@ -1,10 +1,11 @@
 // Runs a fuzz target without libFuzzer: over kept inputs, then over random changes of them.
 //
-// usage: NAME_replay [--runs N] [--seed S] FILE|FOLDER...
+// usage: NAME_fuzz [--runs N] [--seconds S] [--seed S] FILE|FOLDER...
 //
 // The ordinary test suite runs each target so, with any compiler. Unguided: for finding what was found before, and for
 // many inputs at the release build's speed. A crash names the number of its run: the same seed finds it again.
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -114,11 +115,15 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size) 
 
 int main(int argc, char** argv) {
   long long runs = 0;
+  double seconds = 1e9;
   std::vector<std::string> files;
   for (int i = 1; i < argc; ++i) {
     const bool has_value = i + 1 < argc;
     if (std::strcmp(argv[i], "--runs") == 0 && has_value) {
       runs = std::atoll(argv[++i]);
+    } else if (std::strcmp(argv[i], "--seconds") == 0 && has_value) {
+      seconds = std::atof(argv[++i]);
+      if (runs == 0) runs = INT64_MAX;
     } else if (std::strcmp(argv[i], "--seed") == 0 && has_value) {
       random_numbers.seed(std::strtoull(argv[++i], nullptr, 10));
     } else {
@@ -133,7 +138,10 @@ int main(int argc, char** argv) {
     run(inputs.emplace_back(read_file(file)));
   }
   if (inputs.empty()) inputs.emplace_back(64, uint8_t{0});
-  for (run_number = 0; run_number < runs; ++run_number) run(mutated(inputs[random_numbers() % inputs.size()]));
-  std::printf("%zu kept inputs and %lld changed ones\n", files.size(), runs);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  for (run_number = 0; run_number < runs && std::chrono::steady_clock::now() < end; ++run_number) {
+    run(mutated(inputs[random_numbers() % inputs.size()]));
+  }
+  std::printf("%lld inputs\n", static_cast<long long>(files.size()) + run_number);
   return 0;
 }

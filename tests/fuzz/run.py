@@ -1,6 +1,8 @@
 """Runs every fuzz target for a while, as many at a time as there are cores, and prints what they did.
 
-Usage: ``python -m tests.fuzz.run --seconds 20 [--only NAME]``; ``make fuzz`` builds them first. Kept inputs
+Usage: ``python -m tests.fuzz.run --seconds 20 [--only NAME]``; ``make fuzz`` builds them first, with libFuzzer and
+sanitizers. ``--release`` runs the same targets as the ordinary build has them (``make fuzz-release``; CI does): random
+changes of the kept inputs and seeds, without coverage or sanitizers, but with no second build. Kept inputs
 (``tests/fuzz/corpus/NAME``) run first, in every run. New inputs that reach new code stay in ``build-fuzz/corpus``. An
 input that a target fails on is written to ``build-fuzz/findings``: minimise it, fix the fault, and move it into
 ``tests/fuzz/corpus/NAME``, where the ordinary test suite runs it too.
@@ -75,6 +77,19 @@ def run_libfuzzer(target: Path, seconds: int, seeds: Path) -> Outcome:
                    found, done.stderr)
 
 
+def run_release(target: Path, seconds: int, seeds: Path) -> Outcome:
+    """The same target in the ordinary build (tests/fuzz/replay.cc)."""
+    kept = ROOT / "tests/fuzz/corpus" / target.name
+    folders = [str(f) for f in (kept, seeds if target.name == SEEDED else None) if f is not None and f.exists()]
+    began = time.monotonic()
+    command = [str(target), "--seconds", str(seconds), "--seed", str(time.time_ns() % 2**32), *folders]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    inputs = re.findall(r"(\d+) inputs", done.stdout)
+    found = [target] if done.returncode != 0 else []
+    output = f"{' '.join(command)}\n{done.stdout}{done.stderr}"
+    return Outcome(target.name, int(inputs[-1]) if inputs else 0, time.monotonic() - began, "", found, output)
+
+
 def run_python(module: str, seconds: int) -> Outcome:
     """A fuzzer in Python, which prints `N inputs` last."""
     name = module.rsplit(".", 1)[-1]
@@ -110,16 +125,19 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=60, help="for each target (default: 60)")
     parser.add_argument("--only", default="", help="run the targets whose name contains this")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="targets at a time (default: one per core)")
+    parser.add_argument("--release", action="store_true", help="the ordinary build's targets, without libFuzzer")
     args = parser.parse_args()
     console = Console()
     seeds = make_seeds()
-    targets = sorted(t for t in (FOLDER / "fuzz").iterdir() if t.name.endswith("_fuzz") and args.only in t.name)
+    built = ROOT / "build/tests" if args.release else FOLDER / "fuzz"
+    targets = sorted(t for t in built.iterdir() if t.name.endswith("_fuzz") and args.only in t.name)
+    run_target = run_release if args.release else run_libfuzzer
     modules = [m for m in ("tests.fuzz.load_fuzz", "tests.fuzz.api_fuzz") if args.only in m]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     outcomes = []
     with Progress(*columns, console=console) as progress, ThreadPoolExecutor(args.jobs) as pool:
         task = progress.add_task(f"fuzzing, {args.seconds} s each", total=len(targets) + len(modules))
-        runs = [pool.submit(run_libfuzzer, t, args.seconds, seeds) for t in targets]
+        runs = [pool.submit(run_target, t, args.seconds, seeds) for t in targets]
         runs += [pool.submit(run_python, m, args.seconds) for m in modules]
         for run in runs:
             outcomes.append(run.result())
