@@ -47,8 +47,9 @@ Sizes convolved(SizesView x, SizesView w, const Arg& bias, SizesView stride, Siz
   check_windows(space, stride, padding, dilation, groups);
   check(w[0] % groups == 0 && w[0] >= groups, "Given groups=", groups, ", expected weight to be at least ", groups,
         " at dimension 0 and divisible by it, but got weight of size ", w, " instead");
-  check(x[1] == w[1] * groups, "Given groups=", groups, ", weight of size ", w, ", expected input", x, " to have ",
-        w[1] * groups, " channels, but got ", x[1], " channels instead");
+  const int64_t channels = checked_mul(w[1], groups);
+  check(x[1] == channels, "Given groups=", groups, ", weight of size ", w, ", expected input", x, " to have ", channels,
+        " channels, but got ", x[1], " channels instead");
   check(bias.is_none() || (sizes_of(bias).size() == 1 && sizes_of(bias)[0] == w[0]), "Given weight of size ", w,
         ", expected bias to be 1-dimensional with ", w[0], " elements, but got bias of size ",
         bias.is_none() ? SizesView() : SizesView(sizes_of(bias)), " instead");
@@ -56,9 +57,9 @@ Sizes convolved(SizesView x, SizesView w, const Arg& bias, SizesView stride, Siz
   for (size_t i = 0; i < space; ++i) {
     const Window window{w[2 + i], stride[i], padding[i], dilation[i]};
     check(w[2 + i] > 0 && w[2 + i] < kLimit, "expected a kernel that is not empty, got weight of size ", w);
-    check(window.extent() <= checked_add(x[2 + i], 2 * padding[i]),
-          "Calculated padded input size per channel: ", x[2 + i] + 2 * padding[i], ". Kernel size: ", window.extent(),
-          ". Kernel size can't be greater than actual input size");
+    const int64_t padded = checked_add(x[2 + i], 2 * padding[i]);
+    check(window.extent() <= padded, "Calculated padded input size per channel: ", padded,
+          ". Kernel size: ", window.extent(), ". Kernel size can't be greater than actual input size");
     result.push_back(window.places(x[2 + i]));
   }
   return result;
@@ -127,10 +128,11 @@ Sizes conv_transpose(const Arg& input, const Arg& weight, const Arg& bias, Sizes
         " channels, but got ", x[1], " channels instead");
   check(w[0] % groups == 0 && w[0] >= groups, "Given groups=", groups,
         ", expected weight to be divisible by it at dimension 0, but got weight of size ", w, " instead");
-  check(bias.is_none() || (sizes_of(bias).size() == 1 && sizes_of(bias)[0] == w[1] * groups),
-        "Given transposed=1, weight of size ", w, ", expected bias to be 1-dimensional with ", w[1] * groups,
+  const int64_t channels = checked_mul(w[1], groups);
+  check(bias.is_none() || (sizes_of(bias).size() == 1 && sizes_of(bias)[0] == channels),
+        "Given transposed=1, weight of size ", w, ", expected bias to be 1-dimensional with ", channels,
         " elements, but got bias of size ", bias.is_none() ? SizesView() : SizesView(sizes_of(bias)), " instead");
-  Sizes result{x[0], w[1] * groups};
+  Sizes result{x[0], channels};
   for (size_t i = 0; i < n; ++i) {
     check(output_padding[i] < stride[i] || output_padding[i] < dilation[i],
           "output padding must be smaller than either stride or dilation, but got output_padding: ", output_padding,

@@ -71,6 +71,10 @@ TEST_F(ExtremeRulesTest, SizesThatDoNotFitAreRefused) {
   EXPECT_THAT(infer_("as_strided", {t({2}), n({2}), n({kMost}), int64_t{0}}), HasSubstr("overflowed"));
   EXPECT_THAT(infer_("as_strided", {t({2}), n({0, 3}), n({1, kMost / 2}), int64_t{0}}), HasSubstr("overflowed"));
   EXPECT_THAT(infer_("as_strided", {t({2}), n({0}), n({1}), kMost}), HasSubstr("overflowed"));
+  // Sizes that are numbers of the client's, not a tensor's.
+  EXPECT_THAT(infer_("convolution_weight",
+                     {t({2, 6, 5}), t({2, 4, 7}), n({6, kMost / 3, 3}), n({1}), n({0}), n({1}), int64_t{6}}),
+              HasSubstr("overflow"));
   EXPECT_EQ(infer_("slice", {t({3}), int64_t{0}, int64_t{0}, int64_t{3}, kMost}), "float32[1]");
 }
 

@@ -35,8 +35,14 @@ template <typename F>
 }
 
 // A plane's intermediate results, kept from plane to plane. Indices are 32 bits wide, as the floats beside them.
+// They count in no session's memory, so that those of large planes are given back.
 template <typename T>
 struct Buffers {
+  static constexpr size_t kMostKept = 1 << 20;
+
+  void give_back() {
+    if (values.size() > kMostKept) *this = Buffers();
+  }
   std::vector<T> values;
   std::vector<int32_t> at;
 
@@ -87,7 +93,7 @@ struct Stretched {
 // Whether stretched rows would take far more memory than the planes: where padding, stride or dilation are much larger
 // than these. Then each window is gone through by itself. Buffers are no session's, so that their size is bounded.
 bool is_sparse(const Window& w) {
-  constexpr double kMost = 8, kAlways = 1 << 16;
+  constexpr double kMost = 2, kAlways = 1 << 16;
   const Stretched s(w);
   const double stretched = static_cast<double>(s.rows) * static_cast<double>(s.inputs + s.outputs) + s.reach;
   return area(w.in) >= kNowhere || stretched > kMost * static_cast<double>(area(w.in) + area(w.out)) + kAlways;
@@ -183,6 +189,7 @@ template <typename T>
     // A window without any input points at the plane's start.
     for (int64_t i = 0; i < n; ++i) index[i] = at[i] == kNowhere ? 0 : at[i];
   }
+  buffers.give_back();
 }
 
 // What the sum of one window is divided by.
@@ -206,7 +213,8 @@ template <typename T>
 template <typename T>
 [[gnu::always_inline]] inline void average_whole(const Window& w, const Divisor& divisor, const T* x, T* y) {
   const Stretched s(w);
-  T* sums = Buffers<T>::of_thread(s.all_inputs() + s.all_outputs()).values.data();
+  Buffers<T>& buffers = Buffers<T>::of_thread(s.all_inputs() + s.all_outputs());
+  T* sums = buffers.values.data();
   T* wide = sums + s.all_inputs();
   std::fill(sums, wide + s.all_outputs(), T(0));
   for (int64_t o = 0; o < w.out[0]; ++o) {
@@ -222,6 +230,7 @@ template <typename T>
     }
   });
   for (int64_t o = 0; o < w.out[0]; ++o) std::copy_n(wide + o * s.outputs, w.out[1], y + o * w.out[1]);
+  buffers.give_back();
   divide(w, divisor, y, w.out[1]);
 }
 
@@ -262,7 +271,8 @@ void average_back_sparse(const Window& w, const Divisor& divisor, const T* g, T*
 template <typename T>
 [[gnu::always_inline]] inline void average_back(const Window& w, const Divisor& divisor, const T* g, T* dx) {
   const Stretched s(w);
-  T* sums = Buffers<T>::of_thread(s.all_inputs() + s.all_outputs()).values.data();
+  Buffers<T>& buffers = Buffers<T>::of_thread(s.all_inputs() + s.all_outputs());
+  T* sums = buffers.values.data();
   T* shares = sums + s.all_inputs();
   std::fill(sums, shares + s.all_outputs(), T(0));
   for (int64_t o = 0; o < w.out[0]; ++o) std::copy_n(g + o * w.out[1], w.out[1], shares + o * s.outputs);
@@ -279,6 +289,7 @@ template <typename T>
       for (int64_t i = 0; i < s.taken; ++i) dx[rows[k] * w.in[1] + i] += sum[i];
     }
   }
+  buffers.give_back();
 }
 
 // float and double have clones for each instruction set; integers do without.
