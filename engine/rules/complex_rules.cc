@@ -1,5 +1,6 @@
 // Complex numbers seen as pairs of real ones, and the other way round.
 
+#include "engine/rules/checked_math.h"
 #include "engine/rules/error.h"
 #include "engine/rules/shape_rules.h"
 
@@ -9,7 +10,7 @@ namespace {
 // The parts of complex numbers, counted in reals.
 Geometry parts(const TensorMeta& t, int64_t which) {
   Geometry geometry{t.sizes, t.strides, 2 * t.offset + which, true};
-  for (int64_t& stride : geometry.strides) stride *= 2;
+  for (int64_t& stride : geometry.strides) stride = scaled_stride(stride, 2);
   return geometry;
 }
 

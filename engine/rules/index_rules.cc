@@ -26,8 +26,7 @@ void check_inside(const char* what, const Sizes& index, const Sizes& whole, int6
   check(index.size() == whole.size(), "Index tensor must have the same number of dimensions as ", what, " tensor");
   for (size_t d = 0; d < index.size(); ++d) {
     check(static_cast<int64_t>(d) == dim || index[d] <= whole[d], "Size does not match at dimension ", d,
-          " expected index ", to_string(index), " to be smaller than ", what, " ", to_string(whole),
-          " apart from dimension ", dim);
+          " expected index ", index, " to be smaller than ", what, " ", whole, " apart from dimension ", dim);
   }
 }
 
@@ -80,9 +79,9 @@ Sizes index_add(const Arg& input, int64_t dim, const Arg& index, const Arg& sour
   int64_t d = wrap_dim(dim, meta(input).dim());
   Sizes expected = at_least_1d(meta(input).sizes), got = at_least_1d(meta(source).sizes);
   check(expected.size() == got.size(), "index_add_(): self and source must have the same number of dimensions, got ",
-        to_string(meta(input).sizes), " and ", to_string(meta(source).sizes));
+        meta(input).sizes, " and ", meta(source).sizes);
   expected[at(d)] = count[0];
-  check(expected == got, "index_add_(): source's sizes must be ", to_string(expected), ", got ", to_string(got));
+  check(expected == got, "index_add_(): source's sizes must be ", expected, ", got ", got);
   return meta(input).sizes;
 }
 
@@ -123,16 +122,16 @@ Advanced advanced(const Arg& input, const Arg& indices) {
       if (is_mask(*t)) {
         result.masked = true;
         for (int64_t k = 0; k < covers; ++k) {
-          check_as(ErrorKind::kIndex, t->sizes[at(k)] == sizes[dim + at(k)], "The shape of the mask ",
-                   to_string(t->sizes), " at index ", k, " does not match the shape of the indexed tensor ",
-                   to_string(sizes), " at index ", dim + at(k));
+          check_as(ErrorKind::kIndex, t->sizes[at(k)] == sizes[dim + at(k)], "The shape of the mask ", t->sizes,
+                   " at index ", k, " does not match the shape of the indexed tensor ", sizes, " at index ",
+                   dim + at(k));
         }
       } else {
         try {
           result.broadcast = broadcast_sizes(result.broadcast, t->sizes);
         } catch (const Error&) {
           fail(ErrorKind::kIndex, "shape mismatch: indexing tensors could not be broadcast together with shapes ",
-               to_string(result.broadcast), ", ", to_string(t->sizes));
+               result.broadcast, ", ", t->sizes);
         }
       }
     }
@@ -175,8 +174,8 @@ Sizes index_put(const Arg& input, const Arg& indices, const Arg& values) {
       int64_t size = from[from.size() - 1 - i];
       fits = size == 1 || size == target[target.size() - 1 - i];
     }
-    check(fits, "shape mismatch: value tensor of shape ", to_string(meta(values).sizes),
-          " cannot be broadcast to indexing result of shape ", to_string(target));
+    check(fits, "shape mismatch: value tensor of shape ", meta(values).sizes,
+          " cannot be broadcast to indexing result of shape ", target);
   }
   return meta(input).sizes;
 }
@@ -186,8 +185,9 @@ Sizes take_along_dim(const Arg& input, const Arg& indices, int64_t dim) {
   check(meta(input).dim() == meta(indices).dim(),
         "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ",
         meta(input).dim(), " dimensions for input, and ", meta(indices).dim(), " dimensions for indices");
+  check_as(ErrorKind::kIndex, meta(input).dim() > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
   int64_t d = wrap_dim(dim, meta(input).dim());
-  Sizes a = at_least_1d(meta(input).sizes), b = at_least_1d(meta(indices).sizes);
+  Sizes a = meta(input).sizes, b = meta(indices).sizes;
   int64_t count = b[at(d)];
   a[at(d)] = b[at(d)] = 1;
   Sizes result = broadcast_sizes(a, b);
@@ -203,7 +203,7 @@ Sizes searchsorted(const Arg& sorted_sequence, const Arg& input) {
       s.size() == 1 || same_lead,
       "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
       "and input value tensor must match, but we got boundaries tensor ",
-      to_string(s), " and input value tensor ", to_string(v));
+      s, " and input value tensor ", v);
   check(meta(sorted_sequence).dtype == meta(input).dtype,
         "torch.searchsorted(): boundary tensor and input value tensor should have same dtype, but got ",
         name(meta(sorted_sequence).dtype), " and ", name(meta(input).dtype));

@@ -1,6 +1,8 @@
 // infer(): an operator's own rules, then what holds for all: one device, dtypes that it takes, gradients, sizes
 // that can exist.
 
+#include <algorithm>
+
 #include "engine/rules/error.h"
 #include "engine/rules/op.h"
 
@@ -89,6 +91,22 @@ void check_size(const TensorMeta& meta) {
   }
 }
 
+// The elements of a view are within 2^63 bytes of the storage's start, so that no sum of indices times strides
+// overflows, and no address does. A dimension of zero elements counts as one here as well.
+void check_reach(const TensorMeta& meta) {
+  int64_t last = meta.offset, bytes = 0;
+  bool overflows = false;
+  for (size_t d = 0; d < meta.sizes.size(); ++d) {
+    int64_t reach = 0;
+    overflows |= __builtin_mul_overflow(std::max<int64_t>(meta.sizes[d], 1) - 1, meta.strides[d], &reach);
+    overflows |= __builtin_add_overflow(last, reach, &last);
+  }
+  overflows |= __builtin_add_overflow(last, 1, &last);
+  overflows |= __builtin_mul_overflow(last, static_cast<int64_t>(item_size(meta.dtype)), &bytes);
+  check(!overflows, "Storage size calculation overflowed with sizes=", meta.sizes, ", strides=", meta.strides,
+        " and storage_offset=", meta.offset);
+}
+
 }  // namespace
 
 void infer(const Op& op, Args args, bool grad_enabled, Inference* out) {
@@ -103,6 +121,7 @@ void infer(const Op& op, Args args, bool grad_enabled, Inference* out) {
       meta.device = out->device;
       meta.requires_grad = out->requires_grad && has_gradients(meta.dtype);
       check_size(meta);
+      if (op.is_view) check_reach(meta);
     }
   } catch (Error& e) {
     e.set_op(op.name);

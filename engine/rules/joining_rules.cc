@@ -1,6 +1,7 @@
 // Rules of operators that join tensors or rearrange their elements.
 #include <algorithm>
 
+#include "engine/rules/checked_math.h"
 #include "engine/rules/error.h"
 #include "engine/rules/shape_rules.h"
 
@@ -10,10 +11,11 @@ namespace {
 const TensorMeta& meta(const Arg& a) { return *a.tensor; }
 size_t at(int64_t dim) { return static_cast<size_t>(dim); }
 
-int64_t times(int64_t a, int64_t b) {
-  int64_t product = 0;
-  check(!__builtin_mul_overflow(a, b, &product), "the result is too large, got ", a, " times ", b);
-  return product;
+// How far a diagonal is from the main one. The limit keeps the square of a side within 64 bits.
+int64_t distance_from_main(int64_t diagonal) {
+  constexpr uint64_t kMost = uint64_t{1} << 31;
+  check(magnitude(diagonal) < kMost, "expected a diagonal less than 2^31 away from the main one, got ", diagonal);
+  return static_cast<int64_t>(magnitude(diagonal));
 }
 
 }  // namespace
@@ -41,7 +43,7 @@ Sizes cat(const Arg& tensors, int64_t dim) {
       check(k == at(d) || sizes[k] == result[k], "Sizes of tensors must match except in dimension ", d,
             ". Expected size ", result[k], " but got size ", sizes[k], " for tensor number ", i, " in the list.");
     }
-    result[at(d)] += sizes[at(d)];
+    result[at(d)] = checked_add(result[at(d)], sizes[at(d)]);
   }
   return result;
 }
@@ -50,8 +52,8 @@ Sizes stack(const Arg& tensors, int64_t dim) {
   auto list = tensors.list();
   check(!list.empty(), "stack expects a non-empty TensorList");
   for (size_t i = 1; i < list.size(); ++i) {
-    check(list[i]->sizes == list[0]->sizes, "stack expects each tensor to be equal size, but got ",
-          to_string(list[0]->sizes), " at entry 0 and ", to_string(list[i]->sizes), " at entry ", i);
+    check(list[i]->sizes == list[0]->sizes, "stack expects each tensor to be equal size, but got ", list[0]->sizes,
+          " at entry 0 and ", list[i]->sizes, " at entry ", i);
   }
   Sizes result = list[0]->sizes;
   int64_t d = wrap_dim(dim, list[0]->dim() + 1);
@@ -89,8 +91,8 @@ Sizes repeat(const Arg& input, SizesView repeats) {
         "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
   Sizes result(repeats.begin(), repeats.end());
   for (size_t i = 0; i < repeats.size(); ++i) {
-    check(repeats[i] >= 0, "Trying to create tensor with negative dimension ", repeats[i], ": ", to_string(repeats));
-    if (i + own.size() >= repeats.size()) result[i] = times(repeats[i], own[i + own.size() - repeats.size()]);
+    check(repeats[i] >= 0, "Trying to create tensor with negative dimension ", repeats[i], ": ", repeats);
+    if (i + own.size() >= repeats.size()) result[i] = checked_mul(repeats[i], own[i + own.size() - repeats.size()]);
   }
   return result;
 }
@@ -103,11 +105,11 @@ Sizes tile(const Arg& input, SizesView dims) {
 
 Sizes repeat_interleave(const Arg& input, int64_t repeats, std::optional<int64_t> dim) {
   check(repeats >= 0, "repeats can not be negative");
-  if (!dim) return {times(meta(input).numel(), repeats)};
+  if (!dim) return {checked_mul(meta(input).numel(), repeats)};
   Sizes result = meta(input).sizes;
   if (result.empty()) return {repeats};
   int64_t& size = result[at(wrap_dim(*dim, meta(input).dim()))];
-  size = times(size, repeats);
+  size = checked_mul(size, repeats);
   return result;
 }
 
@@ -141,19 +143,17 @@ Sizes diag(const Arg& input, int64_t diagonal) {
   check(meta(input).dim() == 1 || meta(input).dim() == 2, "diag(): Supports 1D or 2D tensors. Got ", meta(input).dim(),
         "D");
   if (meta(input).dim() == 2) return shape_rules::diagonal(input, diagonal, 0, 1).sizes;
-  check(std::abs(diagonal) < (int64_t{1} << 31), "diagonal out of range, got ", diagonal);
-  int64_t n = meta(input).sizes[0] + std::abs(diagonal);
+  int64_t n = checked_add(meta(input).sizes[0], distance_from_main(diagonal));
   return {n, n};
 }
 
 Sizes diag_embed(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2) {
   int64_t n = meta(input).dim() + 1;
   check_as(ErrorKind::kIndex, meta(input).dim() > 0, "diag_embed needs at least one dimension");
-  check(std::abs(offset) < (int64_t{1} << 31), "offset out of range, got ", offset);
   int64_t a = wrap_dim(dim1, n), b = wrap_dim(dim2, n);
   check(a != b, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
   Sizes result(meta(input).sizes.begin(), meta(input).sizes.end() - 1);
-  int64_t side = meta(input).sizes.back() + std::abs(offset);
+  int64_t side = checked_add(meta(input).sizes.back(), distance_from_main(offset));
   result.insert(result.begin() + std::min(a, b), side);
   result.insert(result.begin() + std::max(a, b), side);
   return result;

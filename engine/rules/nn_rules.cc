@@ -2,6 +2,7 @@
 // by index, padding, optimizer steps. Convolutions and pooling: window_rules.cc.
 #include <algorithm>
 
+#include "engine/rules/checked_math.h"
 #include "engine/rules/dtype_rules.h"
 #include "engine/rules/error.h"
 #include "engine/rules/shape_rules.h"
@@ -34,7 +35,7 @@ void check_per_channel(const Arg& a, std::string_view what, int64_t channels) {
 void check_normalized(const Arg& a, std::string_view what, SizesView shape) {
   check(a.is_none() || SizesView(sizes_of(a)) == shape, "Expected ", what,
         " to be of same shape as normalized_shape, but got ", what, " of shape ",
-        a.is_none() ? "" : to_string(sizes_of(a)), " and normalized_shape = ", to_string(shape));
+        a.is_none() ? SizesView() : SizesView(sizes_of(a)), " and normalized_shape = ", shape);
 }
 
 // A list with an entry like each parameter.
@@ -44,8 +45,8 @@ void check_step_list(const Arg& params, const Arg& entries, std::string_view wha
         params.list().size());
   for (size_t i = 0; i < list.size(); ++i) {
     const Sizes& sizes = params.list()[i]->sizes;
-    check(list[i]->sizes == sizes, "expected entry ", i, " of ", what, " to have its parameter's sizes ",
-          to_string(sizes), ", got ", to_string(list[i]->sizes));
+    check(list[i]->sizes == sizes, "expected entry ", i, " of ", what, " to have its parameter's sizes ", sizes,
+          ", got ", list[i]->sizes);
   }
 }
 
@@ -56,8 +57,7 @@ namespace shape_rules {
 Sizes scalar() { return {}; }
 
 Sizes gradient_of(const Arg& grad, Sizes result) {
-  check(sizes_of(grad) == result, "Expected a gradient of size ", to_string(result), ", got ",
-        to_string(sizes_of(grad)));
+  check(sizes_of(grad) == result, "Expected a gradient of size ", result, ", got ", sizes_of(grad));
   return result;
 }
 
@@ -68,7 +68,7 @@ Sizes dropout(const Arg& input, double p) {
 
 Sizes embedding(const Arg& weight, const Arg& indices) {
   const Sizes& rows = sizes_of(weight);
-  check(rows.size() == 2, "'weight' must be 2-D, got ", to_string(rows));
+  check(rows.size() == 2, "'weight' must be 2-D, got ", rows);
   Sizes result = sizes_of(indices);
   result.push_back(rows[1]);
   return result;
@@ -78,7 +78,7 @@ Sizes embedding_backward(const Arg& grad, const Arg& indices, int64_t num_weight
   const Sizes& g = sizes_of(grad);
   const Sizes& i = sizes_of(indices);
   check(g.size() == i.size() + 1 && std::equal(i.begin(), i.end(), g.begin()),
-        "expected a gradient for indices of sizes ", to_string(i), ", got ", to_string(g));
+        "expected a gradient for indices of sizes ", i, ", got ", g);
   check(num_weights >= 0, "num_weights must not be negative, got ", num_weights);
   return {num_weights, g.back()};
 }
@@ -102,8 +102,10 @@ Sizes pad(const Arg& input, SizesView pad) {
     int64_t before = size, after = 0;
     bool fits =
         !__builtin_add_overflow(size, pad[2 * i], &after) && !__builtin_add_overflow(after, pad[2 * i + 1], &after);
-    check(fits && after >= 0 && before + std::min<int64_t>(pad[2 * i], 0) + std::min<int64_t>(pad[2 * i + 1], 0) >= 0,
-          "The input size ", before, ", plus negative padding ", pad[2 * i], " and ", pad[2 * i + 1],
+    // What is cut off in front and behind, each at most all there is.
+    const auto cut = [&](int64_t by) { return by < 0 ? std::min(magnitude(by), magnitude(before) + 1) : 0; };
+    check(fits && after >= 0 && cut(pad[2 * i]) + cut(pad[2 * i + 1]) <= magnitude(before), "The input size ", before,
+          ", plus negative padding ", pad[2 * i], " and ", pad[2 * i + 1],
           " resulted in a negative output size, which is invalid. Check dimension ", result.size() - 1 - i,
           " of your input.");
     size = after;
@@ -121,7 +123,7 @@ Sizes cosine_similarity(const Arg& x1, const Arg& x2, int64_t dim) {
 Sizes batch_norm(const Arg& input, const Arg& running_mean, const Arg& running_var, const Arg& weight, const Arg& bias,
                  bool training) {
   const Sizes& sizes = sizes_of(input);
-  check(sizes.size() >= 2, "Expected input to have channels at dimension 1, got input of size ", to_string(sizes));
+  check(sizes.size() >= 2, "Expected input to have channels at dimension 1, got input of size ", sizes);
   check(training || !running_mean.is_none(), "running_mean must be defined in evaluation mode");
   check(training || !running_var.is_none(), "running_var must be defined in evaluation mode");
   check_per_channel(running_mean, "running_mean", sizes[1]);
@@ -137,7 +139,7 @@ Sizes batch_norm(const Arg& input, const Arg& mean, const Arg& rstd, const Arg& 
 
 Sizes channels(const Arg& input) {
   check(sizes_of(input).size() >= 2, "Expected input to have channels at dimension 1, got input of size ",
-        to_string(sizes_of(input)));
+        sizes_of(input));
   return {sizes_of(input)[1]};
 }
 
@@ -150,10 +152,12 @@ Sizes layer_norm(const Arg& input, SizesView normalized_shape, const Arg& weight
   check_normalized(bias, "bias", normalized_shape);
   bool fits = sizes.size() >= normalized_shape.size() &&
               std::equal(normalized_shape.rbegin(), normalized_shape.rend(), sizes.rbegin());
-  std::string expected;
-  for (int64_t size : normalized_shape) absl::StrAppend(&expected, ", ", size);
-  check(fits, "Given normalized_shape=", to_string(normalized_shape), ", expected input with shape [*", expected,
-        "], but got input of size", to_string(sizes));
+  if (!fits) {
+    std::string expected;
+    for (int64_t size : normalized_shape) absl::StrAppend(&expected, ", ", size);
+    fail(ErrorKind::kRuntime, "Given normalized_shape=", normalized_shape, ", expected input with shape [*", expected,
+         "], but got input of size", sizes);
+  }
   return sizes;
 }
 
@@ -169,14 +173,14 @@ Sizes group_norm(const Arg& input, int64_t num_groups, const Arg& weight, const 
   check(sizes[1] > 0, "Expected number of channels to be greater than 0, got ", sizes[1]);
   for (size_t d = 2; d < sizes.size(); ++d) check(sizes[d] > 0, "Expected HxW to be greater than 0, got ", sizes[d]);
   check(num_groups > 0 && sizes[1] % num_groups == 0,
-        "Expected number of channels in input to be divisible by num_groups, but got input of shape ", to_string(sizes),
+        "Expected number of channels in input to be divisible by num_groups, but got input of shape ", sizes,
         " and num_groups=", num_groups);
   for (const Arg* a : {&weight, &bias}) {
     check(a->is_none() || (sizes_of(*a).size() == 1 && sizes_of(*a)[0] == sizes[1]), "Expected ",
           a == &weight ? "weight" : "bias",
           " to be a vector of size equal to the number of channels in input, but got ",
-          a == &weight ? "weight" : "bias", " of shape ", a->is_none() ? "" : to_string(sizes_of(*a)),
-          " and input of shape ", to_string(sizes));
+          a == &weight ? "weight" : "bias", " of shape ", a->is_none() ? SizesView() : SizesView(sizes_of(*a)),
+          " and input of shape ", sizes);
   }
   return sizes;
 }
@@ -195,10 +199,11 @@ Sizes nll_loss(const Arg& input, const Arg& target, const Arg& weight, std::stri
            ") to match target batch_size (", t.empty() ? 0 : t[0], ").");
   Sizes expected = x;
   expected.erase(expected.begin() + static_cast<std::ptrdiff_t>(channel));
-  check(t == expected, "Expected target size ", to_string(expected), ", got ", to_string(t));
+  check(t == expected, "Expected target size ", expected, ", got ", t);
   check(weight.is_none() || (sizes_of(weight).size() == 1 && sizes_of(weight)[0] == x[channel]),
         "weight tensor should be defined either for all ", x[channel],
-        " classes or no classes but got weight tensor of shape: ", weight.is_none() ? "" : to_string(sizes_of(weight)));
+        " classes or no classes but got weight tensor of shape: ",
+        weight.is_none() ? SizesView() : SizesView(sizes_of(weight)));
   return reduction == "none" ? t : Sizes{};
 }
 
@@ -217,8 +222,8 @@ Sizes smooth_loss(const Arg& input, const Arg& target, std::string_view reductio
 
 Sizes binary_cross_entropy(const Arg& input, const Arg& target, const Arg& weight, std::string_view reduction) {
   check_reduction(reduction);
-  check_as(ErrorKind::kValue, sizes_of(input) == sizes_of(target), "Using a target size (", to_string(sizes_of(target)),
-           ") that is different to the input size (", to_string(sizes_of(input)),
+  check_as(ErrorKind::kValue, sizes_of(input) == sizes_of(target), "Using a target size (", sizes_of(target),
+           ") that is different to the input size (", sizes_of(input),
            ") is deprecated. Please ensure they have the same size.");
   Sizes sizes = broadcast(input, weight);
   return reduction == "none" ? sizes : Sizes{};
@@ -227,8 +232,8 @@ Sizes binary_cross_entropy(const Arg& input, const Arg& target, const Arg& weigh
 Sizes binary_cross_entropy_with_logits(const Arg& input, const Arg& target, const Arg& weight, const Arg& pos_weight,
                                        std::string_view reduction) {
   check_reduction(reduction);
-  check_as(ErrorKind::kValue, sizes_of(input) == sizes_of(target), "Target size (", to_string(sizes_of(target)),
-           ") must be the same as input size (", to_string(sizes_of(input)), ")");
+  check_as(ErrorKind::kValue, sizes_of(input) == sizes_of(target), "Target size (", sizes_of(target),
+           ") must be the same as input size (", sizes_of(input), ")");
   Sizes sizes = broadcast(input, weight, pos_weight);
   return reduction == "none" ? sizes : Sizes{};
 }

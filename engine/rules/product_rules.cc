@@ -32,7 +32,7 @@ Sizes batch_product(SizesView a, SizesView b) {
 // `product`, where what is added to it broadcasts to it.
 Sizes added(const Arg& input, Sizes product) {
   check(shape_rules::broadcast_sizes(sizes_of(input), product) == product, "The expanded size of the tensor ",
-        to_string(sizes_of(input)), " must match the existing size ", to_string(product));
+        sizes_of(input), " must match the existing size ", product);
   return product;
 }
 
@@ -80,7 +80,7 @@ Sizes mv(const Arg& matrix, const Arg& vector) {
 Sizes dot(const Arg& input, const Arg& other) {
   SizesView a = sizes_of(input), b = sizes_of(other);
   check(a.size() == 1 && b.size() == 1, "1D tensors expected, but got ", a.size(), "D and ", b.size(), "D tensors");
-  check(a[0] == b[0], "inconsistent tensor size, expected tensor ", to_string(a), " and src ", to_string(b),
+  check(a[0] == b[0], "inconsistent tensor size, expected tensor ", a, " and src ", b,
         " to have the same number of elements, but got ", a[0], " and ", b[0], " elements respectively");
   return {};
 }
@@ -112,8 +112,8 @@ Sizes outer(const Arg& input, const Arg& other) {
 Sizes inner(const Arg& input, const Arg& other) {
   SizesView a = sizes_of(input), b = sizes_of(other);
   if (a.empty() || b.empty()) return broadcast_sizes(a, b);
-  check(a.back() == b.back(), "inner() the last dimension must match on both input tensors but got shapes ",
-        to_string(a), " and ", to_string(b));
+  check(a.back() == b.back(), "inner() the last dimension must match on both input tensors but got shapes ", a, " and ",
+        b);
   Sizes result(a.begin(), a.end() - 1);
   result.insert(result.end(), b.begin(), b.end() - 1);
   return result;
@@ -122,7 +122,7 @@ Sizes inner(const Arg& input, const Arg& other) {
 Sizes linear(const Arg& input, const Arg& weight, const Arg& bias) {
   SizesView x = sizes_of(input), w = sizes_of(weight);
   check(!x.empty(), "both arguments to linear need to be at least 1D, but they are 0D and ", w.size(), "D");
-  check(w.size() == 1 || w.size() == 2, "linear: weight must be a matrix or a vector, got ", to_string(w));
+  check(w.size() == 1 || w.size() == 2, "linear: weight must be a matrix or a vector, got ", w);
   const int64_t features = w.size() == 1 ? 1 : w[0];
   if (x.back() != w.back()) {
     int64_t rows = 1;

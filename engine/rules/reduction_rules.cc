@@ -58,8 +58,7 @@ Sizes reduced(const Arg& input, Dims dims, bool keepdim) {
 }
 
 Sizes reduced_once(const Arg& input, Dims dims, bool keepdim) {
-  check_as(ErrorKind::kType, !dims || dims->size() <= 1, "dim must be one dimension, got ",
-           to_string(dims.value_or(SizesView())));
+  check_as(ErrorKind::kType, !dims || dims->size() <= 1, "dim must be one dimension, got ", dims.value_or(SizesView()));
   return reduced(input, dims, keepdim);
 }
 

@@ -2,6 +2,7 @@
 // sequences.
 #include <algorithm>
 
+#include "engine/rules/checked_math.h"
 #include "engine/rules/error.h"
 #include "engine/rules/shape_rules.h"
 
@@ -31,15 +32,15 @@ Sizes grid_sample(const Arg& input, const Arg& grid, std::string_view mode, std:
   check_as(ErrorKind::kValue, one_of(padding_mode, {"zeros", "border", "reflection"}),
            "expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '", padding_mode, "'");
   check(x.size() == g.size() && (x.size() == 4 || x.size() == 5),
-        "expected 4D or 5D input and grid with same number of dimensions, but got input with sizes ", to_string(x),
-        " and grid with sizes ", to_string(g));
+        "expected 4D or 5D input and grid with same number of dimensions, but got input with sizes ", x,
+        " and grid with sizes ", g);
   check(mode != "bicubic" || x.size() == 4, "bicubic interpolation only supports 4D input");
-  check(x[0] == g[0], "expected grid and input to have same batch size, but got input with sizes ", to_string(x),
-        " and grid with sizes ", to_string(g));
+  check(x[0] == g[0], "expected grid and input to have same batch size, but got input with sizes ", x,
+        " and grid with sizes ", g);
   check(g.back() == static_cast<int64_t>(x.size()) - 2, "expected grid to have size ", x.size() - 2,
-        " in last dimension, but got grid with sizes ", to_string(g));
+        " in last dimension, but got grid with sizes ", g);
   for (size_t d = 2; d < x.size(); ++d) {
-    check(x[d] > 0, "expected input to have non-empty spatial dimensions, but input has sizes ", to_string(x));
+    check(x[d] > 0, "expected input to have non-empty spatial dimensions, but input has sizes ", x);
   }
   Sizes result{x[0], x[1]};
   result.insert(result.end(), g.begin() + 1, g.end() - 1);
@@ -52,15 +53,13 @@ namespace {
 void check_places(const Sizes& channels, const TensorMeta& index) {
   check(index.dtype == DType::kInt64, "Expected dtype int64 for index, got ", name(index.dtype));
   check(channels.size() == 3 && index.sizes.size() == 3 && channels[0] == index.sizes[0],
-        "expected places of the same batches, got ", to_string(channels), " and indices ", to_string(index.sizes));
+        "expected places of the same batches, got ", channels, " and indices ", index.sizes);
 }
 void check_weights(const Sizes& index, const Sizes& weight) {
-  check(index == weight, "expected an index and a weight for each place, got ", to_string(index), " and ",
-        to_string(weight));
+  check(index == weight, "expected an index and a weight for each place, got ", index, " and ", weight);
 }
 void check_values(const Sizes& values, const Sizes& index) {
-  check(values[2] == index[2], "expected a value for each place, got ", to_string(values), " and indices ",
-        to_string(index));
+  check(values[2] == index[2], "expected a value for each place, got ", values, " and indices ", index);
 }
 
 }  // namespace
@@ -84,22 +83,18 @@ Sizes match_places(const Arg& values, const Arg& input, const Arg& index) {
   check_values(meta(values).sizes, meta(index).sizes);
   check(meta(input).sizes.size() == 3 && meta(input).sizes[0] == meta(values).sizes[0] &&
             meta(input).sizes[1] == meta(values).sizes[1],
-        "expected values of the input's channels, got ", to_string(meta(values).sizes), " and ",
-        to_string(meta(input).sizes));
+        "expected values of the input's channels, got ", meta(values).sizes, " and ", meta(input).sizes);
   return meta(index).sizes;
 }
 
 Sizes affine_grid(const Arg& theta, SizesView size) {
   check_as(ErrorKind::kNotImplemented, size.size() == 4 || size.size() == 5,
-           "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size ",
-           to_string(size));
-  for (int64_t n : size)
-    check_as(ErrorKind::kValue, n > 0, "Expected non-zero, positive output size. Got ", to_string(size));
+           "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size ", size);
+  for (int64_t n : size) check_as(ErrorKind::kValue, n > 0, "Expected non-zero, positive output size. Got ", size);
   const int64_t space = static_cast<int64_t>(size.size()) - 2;
   const Sizes expected{size[0], space, space + 1};
   check_as(ErrorKind::kValue, meta(theta).sizes == expected, "Expected a batch of ", space,
-           "D affine matrices of shape Nx", space, "x", space + 1, " for size ", to_string(size), ". Got ",
-           to_string(meta(theta).sizes));
+           "D affine matrices of shape Nx", space, "x", space + 1, " for size ", size, ". Got ", meta(theta).sizes);
   Sizes result{size[0]};
   result.insert(result.end(), size.begin() + 2, size.end());
   result.push_back(space);
@@ -163,7 +158,7 @@ Sizes geometric(const Arg& input, double p) {
 Sizes ctc_loss(const Arg& log_probs, const Arg& targets, SizesView input_lengths, SizesView target_lengths,
                int64_t blank) {
   const Sizes& p = meta(log_probs).sizes;
-  check(p.size() == 3, "log_probs must be (T, N, C), got ", to_string(p));
+  check(p.size() == 3, "log_probs must be (T, N, C), got ", p);
   check(blank >= 0 && blank < p[2], "blank must be in label range, got ", blank, " of ", p[2]);
   const auto batch = static_cast<size_t>(p[1]);
   check(input_lengths.size() == batch, "input_lengths must be of size batch_size ", batch, ", got ",
@@ -180,9 +175,9 @@ Sizes ctc_loss(const Arg& log_probs, const Arg& targets, SizesView input_lengths
     const int64_t most = t.dim() == 2 ? t.sizes[1] : t.numel();
     check(target_lengths[i] >= 0 && target_lengths[i] <= most, "Expected target_lengths to have value at most ", most,
           ", but got value ", target_lengths[i]);
-    total += target_lengths[i];
+    total = checked_add(total, target_lengths[i]);
   }
-  check(t.dim() == 1 || (t.dim() == 2 && t.sizes[0] == p[1]), "targets must be 1D or (N, S), got ", to_string(t.sizes));
+  check(t.dim() == 1 || (t.dim() == 2 && t.sizes[0] == p[1]), "targets must be 1D or (N, S), got ", t.sizes);
   check(t.dim() == 2 || t.numel() == total, "Expected targets of sum(target_lengths) elements, ", total, ", got ",
         t.numel());
   return {p[1]};
@@ -191,7 +186,7 @@ Sizes ctc_loss(const Arg& log_probs, const Arg& targets, SizesView input_lengths
 Sizes ctc_alphas(const Arg& log_probs, SizesView target_lengths) {
   int64_t longest = 0;
   for (int64_t n : target_lengths) longest = std::max(longest, n);
-  return {meta(log_probs).sizes[1], meta(log_probs).sizes[0], 2 * longest + 1};
+  return {meta(log_probs).sizes[1], meta(log_probs).sizes[0], checked_add(checked_mul(2, longest), 1)};
 }
 
 Sizes ctc_gradient(const Arg& grad, const Arg& log_probs, const Arg& targets, SizesView input_lengths,

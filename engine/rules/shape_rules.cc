@@ -20,6 +20,12 @@ int64_t element_count(SizesView sizes) {
   return n;
 }
 
+// An integer's value, also where it is beyond int64.
+__int128 wide(const Scalar& integer) {
+  const int64_t value = integer.to_int();
+  return integer.is_beyond_int() ? static_cast<__int128>(static_cast<uint64_t>(value)) : value;
+}
+
 }  // namespace
 
 int64_t wrap_dim(int64_t dim, int64_t ndim) {
@@ -64,7 +70,7 @@ Sizes same(const Arg& tensor) {
 
 Sizes sizes(SizesView given) {
   for (int64_t size : given) {
-    check(size >= 0, "Trying to create tensor with negative dimension ", size, ": ", to_string(given));
+    check(size >= 0, "Trying to create tensor with negative dimension ", size, ": ", given);
   }
   return Sizes(given.begin(), given.end());
 }
@@ -76,8 +82,8 @@ Sizes arange(Scalar start, Scalar end, Scalar step) {
   check((by > 0 && to >= from) || (by < 0 && to <= from), "upper bound and lower bound inconsistent with step sign");
   bool integers = std::max({start.category(), end.category(), step.category()}) <= Category::kInteger;
   if (integers) {  // exactly, where doubles would round
-    __int128 span = static_cast<__int128>(end.to_int()) - start.to_int();
-    __int128 count = (span + step.to_int() + (by > 0 ? -1 : 1)) / step.to_int();
+    __int128 span = wide(end) - wide(start);
+    __int128 count = (span + wide(step) + (by > 0 ? -1 : 1)) / wide(step);
     check(count < (static_cast<__int128>(1) << 62), "the range is too long");
     return {static_cast<int64_t>(count)};
   }
@@ -103,7 +109,7 @@ Sizes literal(std::string_view bytes, SizesView size, DType dtype) {
   check_as(
       ErrorKind::kValue,
       n >= 0 && n <= static_cast<int64_t>(bytes.size()) && static_cast<size_t>(n) * item_size(dtype) == bytes.size(),
-      "the bytes do not make a ", name(dtype), " tensor of sizes ", to_string(size), ", got ", bytes.size());
+      "the bytes do not make a ", name(dtype), " tensor of sizes ", size, ", got ", bytes.size());
   return result;
 }
 
@@ -140,8 +146,7 @@ Sizes assign(const Arg& input, const Arg& src) {
     int64_t size = from[from.size() - 1 - i];
     fits = size == 1 || size == target[target.size() - 1 - i];
   }
-  check(fits, "expand: the source's sizes must match the target's or be 1, got ", to_string(sizes_of(src)), " and ",
-        to_string(target));
+  check(fits, "expand: the source's sizes must match the target's or be 1, got ", sizes_of(src), " and ", target);
   return target;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
+#include "engine/rules/checked_math.h"
 #include "engine/rules/error.h"
 #include "engine/rules/shape_rules.h"
 
@@ -39,13 +40,19 @@ Sizes resolve(SizesView size, int64_t numel) {
     fits = fits && !__builtin_mul_overflow(product, size[i], &product);
   }
   if (unknown >= 0 && fits) {
-    check(product != 0, "cannot reshape tensor of ", numel, " elements into shape ", to_string(size),
+    check(product != 0, "cannot reshape tensor of ", numel, " elements into shape ", size,
           " because the unspecified dimension size -1 can be any value and is ambiguous");
     result[at(unknown)] = numel / product;
     product *= result[at(unknown)];
   }
   check(fits && product == numel, "shape ", shape_text(size), " is invalid for input of size ", numel);
   return result;
+}
+
+// Whether `stride` is base * run.
+bool is_product(int64_t stride, int64_t base, int64_t run) {
+  int64_t product = 0;
+  return !__builtin_mul_overflow(base, run, &product) && stride == product;
 }
 
 // The strides with which `size` shows the same elements in the same order; none where only a copy
@@ -59,7 +66,7 @@ std::optional<Sizes> restride(const TensorMeta& m, SizesView size) {
     if (d >= 0) {
       if (m.sizes[at(d)] == 1) continue;
       if (run == 1) base = m.strides[at(d)];
-      bool joins = run == 1 || m.strides[at(d)] == base * run;
+      bool joins = run == 1 || is_product(m.strides[at(d)], base, run);
       if (joins) {
         run *= m.sizes[at(d)];
         continue;
@@ -70,7 +77,7 @@ std::optional<Sizes> restride(const TensorMeta& m, SizesView size) {
     while (view_dim >= 0 && (left > 1 || size[at(view_dim)] == 1)) {
       if (left % size[at(view_dim)] != 0) return std::nullopt;
       strides[at(view_dim)] = stride;
-      stride *= size[at(view_dim)];
+      stride = scaled_stride(stride, size[at(view_dim)]);
       left /= size[at(view_dim)];
       --view_dim;
     }
@@ -86,7 +93,13 @@ std::optional<Sizes> restride(const TensorMeta& m, SizesView size) {
 
 Geometry pieces(const Arg& input, int64_t dim, int64_t start, int64_t length) {
   Geometry g = geometry_of(input);
-  g.offset += start * g.strides[at(dim)];
+  // An empty piece at the very end reaches no element.
+  int64_t step = 0;
+  const bool fits =
+      !__builtin_mul_overflow(start, g.strides[at(dim)], &step) && !__builtin_add_overflow(g.offset, step, &step);
+  check(fits || length == 0, "integer overflow: ", start, " * ", g.strides[at(dim)], " + ", g.offset,
+        " does not fit into 64 bits");
+  if (fits) g.offset = step;
   g.sizes[at(dim)] = length;
   return g;
 }
@@ -154,14 +167,15 @@ Geometry unflatten(const Arg& input, int64_t dim, SizesView sizes) {
   auto unknown = std::find(parts.begin(), parts.end(), -1);
   int64_t product = 1;
   for (int64_t size : sizes) {
-    if (size != -1) product *= std::max<int64_t>(size, 0);
+    if (size != -1) product = checked_mul(product, std::max<int64_t>(size, 0));
   }
   if (unknown != parts.end()) {
+    check(std::count(sizes.begin(), sizes.end(), -1) == 1, "only one dimension can be inferred");
     *unknown = product ? own[at(d)] / product : 0;
     product *= *unknown;
   }
-  check(product == own[at(d)], "unflatten: Provided sizes ", to_string(sizes), " don't multiply up to the size of dim ",
-        d, " (", own[at(d)], ") in the input tensor");
+  check(product == own[at(d)], "unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ", d, " (",
+        own[at(d)], ") in the input tensor");
   Sizes shape(own.begin(), own.begin() + d);
   shape.insert(shape.end(), parts.begin(), parts.end());
   shape.insert(shape.end(), own.begin() + d + 1, own.end());
@@ -200,18 +214,19 @@ Geometry t(const Arg& input) {
 
 Geometry movedim(const Arg& input, SizesView source, SizesView destination) {
   int64_t n = meta(input).dim();
-  check(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (", to_string(source),
-        " dims) should contain the same number of dims as destination (", to_string(destination), " dims)");
-  Sizes order(at(n), -1);
+  check(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (", source,
+        " dims) should contain the same number of dims as destination (", destination, " dims)");
+  Sizes order(at(std::max<int64_t>(n, 1)), -1);  // a zero-dim tensor is taken to have one
   Sizes moved;
   for (size_t i = 0; i < source.size(); ++i) {
     int64_t from = wrap_dim(source[i], n), to = wrap_dim(destination[i], n);
-    check(std::find(moved.begin(), moved.end(), from) == moved.end(), "movedim: repeated dim in `source` (",
-          to_string(source), ")");
-    check(order[at(to)] < 0, "movedim: repeated dim in `destination` (", to_string(destination), ")");
+    check(std::find(moved.begin(), moved.end(), from) == moved.end(), "movedim: repeated dim in `source` (", source,
+          ")");
+    check(order[at(to)] < 0, "movedim: repeated dim in `destination` (", destination, ")");
     order[at(to)] = from;
     moved.push_back(from);
   }
+  if (n == 0) return geometry_of(input);
   int64_t next = 0;
   for (int64_t& slot : order) {
     if (slot >= 0) continue;
@@ -245,7 +260,7 @@ Geometry squeeze(const Arg& input, SizesView dims) {
 Geometry unsqueeze(const Arg& input, int64_t dim) {
   Geometry g = geometry_of(input);
   int64_t d = wrap_dim(dim, meta(input).dim() + 1);
-  int64_t stride = d < meta(input).dim() ? g.sizes[at(d)] * g.strides[at(d)] : 1;
+  int64_t stride = d < meta(input).dim() ? scaled_stride(g.strides[at(d)], g.sizes[at(d)]) : 1;
   g.sizes.insert(g.sizes.begin() + d, 1);
   g.strides.insert(g.strides.begin() + d, stride);
   return g;
@@ -254,8 +269,8 @@ Geometry unsqueeze(const Arg& input, int64_t dim) {
 Geometry expand(const Arg& input, SizesView size) {
   const TensorMeta& m = meta(input);
   int64_t extra = static_cast<int64_t>(size.size()) - m.dim();
-  check(extra >= 0, "expand(", describe(m), ", size=", to_string(size), "): the number of sizes provided (",
-        size.size(), ") must be greater or equal to the number of dimensions in the tensor (", m.dim(), ")");
+  check(extra >= 0, "expand(", m, ", size=", size, "): the number of sizes provided (", size.size(),
+        ") must be greater or equal to the number of dimensions in the tensor (", m.dim(), ")");
   Geometry g{Sizes(size.begin(), size.end()), Sizes(size.size()), m.offset, true};
   for (int64_t i = 0; i < static_cast<int64_t>(size.size()); ++i) {
     int64_t d = i - extra;
@@ -266,8 +281,8 @@ Geometry expand(const Arg& input, SizesView size) {
     }
     check(g.sizes[at(i)] >= 0, "expand: negative size, got ", g.sizes[at(i)]);
     check(g.sizes[at(i)] == own || own == 1, "The expanded size of the tensor (", g.sizes[at(i)],
-          ") must match the existing size (", own, ") at non-singleton dimension ", i,
-          ".  Target sizes: ", to_string(size), ".  Tensor sizes: ", to_string(m.sizes));
+          ") must match the existing size (", own, ") at non-singleton dimension ", i, ".  Target sizes: ", size,
+          ".  Tensor sizes: ", m.sizes);
     g.strides[at(i)] = d >= 0 && own == g.sizes[at(i)] ? m.strides[at(d)] : 0;
   }
   return g;
@@ -290,7 +305,7 @@ Geometry select(const Arg& input, int64_t dim, int64_t index) {
   check_as(ErrorKind::kIndex, meta(input).dim() > 0, "select() cannot be applied to a 0-dim tensor.");
   int64_t d = wrap_dim(dim, meta(input).dim()), size = meta(input).sizes[at(d)];
   check_as(ErrorKind::kIndex, index >= -size && index < size, "select(): index ", index,
-           " out of range for tensor of size ", to_string(meta(input).sizes), " at dimension ", d);
+           " out of range for tensor of size ", meta(input).sizes, " at dimension ", d);
   Geometry g = pieces(input, d, index < 0 ? index + size : index, 1);
   erase(g, d);
   return g;
@@ -306,8 +321,7 @@ Geometry slice(const Arg& input, int64_t dim, std::optional<int64_t> start, std:
   };
   int64_t from = clamp(start, 0), to = std::max(clamp(end, size), from);
   Geometry g = pieces(input, d, from, to == from ? 0 : (to - from - 1) / step + 1);
-  // A step beyond the end leaves one element, whose stride nobody uses.
-  if (__builtin_mul_overflow(g.strides[at(d)], step, &g.strides[at(d)])) g.strides[at(d)] = 1;
+  g.strides[at(d)] = scaled_stride(g.strides[at(d)], step);
   return g;
 }
 
@@ -320,7 +334,7 @@ Geometry diagonal(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2) 
   int64_t shift = std::clamp<int64_t>(offset, -rows, columns);
   int64_t length = std::max<int64_t>(shift >= 0 ? std::min(rows, columns - shift) : std::min(rows + shift, columns), 0);
   if (length > 0) g.offset += shift >= 0 ? shift * g.strides[at(b)] : -shift * g.strides[at(a)];
-  int64_t stride = g.strides[at(a)] + g.strides[at(b)];
+  int64_t stride = added_stride(g.strides[at(a)], g.strides[at(b)]);
   erase(g, std::max(a, b));
   erase(g, std::min(a, b));
   g.sizes.push_back(length);
@@ -330,14 +344,15 @@ Geometry diagonal(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2) 
 
 Geometry unfold(const Arg& input, int64_t dimension, int64_t size, int64_t step) {
   Geometry g = geometry_of(input);
-  if (g.sizes.empty()) return {{size}, {1}, g.offset, true};
-  int64_t d = wrap_dim(dimension, meta(input).dim()), length = g.sizes[at(d)];
+  const bool zero_dim = g.sizes.empty();  // is taken to have one element along one dimension
+  int64_t d = wrap_dim(dimension, meta(input).dim()), length = zero_dim ? 1 : g.sizes[at(d)];
   check(size >= 0, "size is ", size, " but must be >= 0");
   check(size <= length, "maximum size for tensor at dimension ", d, " is ", length, " but size is ", size);
   check(step > 0, "step is ", step, " but must be > 0");
+  if (zero_dim) return {{size}, {1}, g.offset, true};
   int64_t stride = g.strides[at(d)];
   g.sizes[at(d)] = (length - size) / step + 1;
-  if (__builtin_mul_overflow(stride, step, &g.strides[at(d)])) g.strides[at(d)] = 1;  // one window only
+  g.strides[at(d)] = scaled_stride(stride, step);
   g.sizes.push_back(size);
   g.strides.push_back(stride);
   return g;
@@ -348,7 +363,7 @@ Geometry as_strided(const Arg& input, SizesView size, SizesView stride, std::opt
   Geometry g{sizes(size), Sizes(stride.begin(), stride.end()), offset.value_or(meta(input).offset), true};
   check(g.offset >= 0, "storage_offset must be non-negative, got ", g.offset);
   for (int64_t s : stride) {
-    check(s >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", to_string(stride));
+    check(s >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", stride);
   }
   return g;
 }
@@ -366,38 +381,64 @@ Geometry view_of_dtype(const Arg& input, DType dtype) {
   require(t.dim() > 0, "self.dim() cannot be 0");
   require(t.strides.back() == 1, "self.stride(-1) must be 1");
   const int64_t more = std::max<int64_t>(from / to, 1), fewer = std::max<int64_t>(to / from, 1);
-  const auto scaled = [&](int64_t count, const std::string& what) {
-    require(count % fewer == 0, what + " must be divisible by " + std::to_string(fewer));
-    return count / fewer * more;
+  const auto scaled = [&](int64_t count, std::string_view what) {
+    check(count % fewer == 0, what, " must be divisible by ", fewer, " to view ", type_word(t.dtype), " as ",
+          type_word(dtype), " (different element sizes)");
+    return count / fewer;
   };
-  g.sizes.back() = scaled(g.sizes.back(), "self.size(-1)");
-  g.offset = scaled(g.offset, "self.storage_offset()");
-  for (size_t d = 0; d + 1 < g.strides.size(); ++d) g.strides[d] = scaled(g.strides[d], "self.stride(d)");
+  g.sizes.back() = checked_mul(scaled(g.sizes.back(), "self.size(-1)"), more);
+  g.offset = checked_mul(scaled(g.offset, "self.storage_offset()"), more);
+  for (size_t d = 0; d + 1 < g.strides.size(); ++d) {
+    g.strides[d] = scaled_stride(scaled(g.strides[d], "self.stride(d)"), more);
+  }
   return g;
 }
 
+namespace {
+
+// A list of views takes 200 bytes a piece on either side; an engine takes fewer results of one instruction.
+constexpr int64_t kMaxPieces = int64_t{1} << 18;
+
+void check_pieces(int64_t count) {
+  check(count <= kMaxPieces, "expected at most ", kMaxPieces, " pieces, got ", count);
+}
+
+// The size along a dimension that must be there.
+int64_t size_along(SizesView sizes, int64_t dim) {
+  check_as(ErrorKind::kIndex, !sizes.empty(), "Dimension specified as ", dim, " but tensor has no dimensions");
+  return sizes[at(wrap_dim(dim, static_cast<int64_t>(sizes.size())))];
+}
+
+}  // namespace
+
 Sizes split_sizes(SizesView sizes, int64_t split_size, int64_t dim) {
   check(split_size >= 0, "split expects split_size be non-negative, but got split_size=", split_size);
-  int64_t size = sizes[at(wrap_dim(dim, static_cast<int64_t>(sizes.size())))];
+  int64_t size = size_along(sizes, dim);
   check(split_size > 0 || size == 0, "split_size can only be 0 if dimension size is 0, but got dimension size of ",
         size);
-  Sizes result;
-  for (int64_t start = 0; start < size; start += split_size) result.push_back(std::min(split_size, size - start));
-  if (result.empty()) result.push_back(0);
+  if (size == 0) return {0};
+  const int64_t count = size / split_size + (size % split_size != 0);
+  check_pieces(count);
+  Sizes result(at(count), split_size);
+  result.back() = size - (count - 1) * split_size;
   return result;
 }
 
 Sizes chunk_sizes(SizesView sizes, int64_t chunks, int64_t dim) {
   check(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
-  int64_t size = sizes[at(wrap_dim(dim, static_cast<int64_t>(sizes.size())))];
+  int64_t size = size_along(sizes, dim);
   int64_t split_size = size / chunks + (size % chunks != 0);
-  if (split_size == 0) return Sizes(at(std::min<int64_t>(chunks, 1024)), 0);
+  if (split_size == 0) {
+    check_pieces(chunks);
+    return Sizes(at(chunks), 0);
+  }
   return split_sizes(sizes, split_size, dim);
 }
 
 Sizes section_sizes(SizesView sizes, int64_t sections, int64_t dim) {
-  check(sections > 0 && sections <= (1 << 20), "number of sections must be larger than 0, got ", sections);
-  int64_t size = sizes[at(wrap_dim(dim, static_cast<int64_t>(sizes.size())))];
+  check(sections > 0, "number of sections must be larger than 0, got ", sections);
+  check_pieces(sections);
+  int64_t size = size_along(sizes, dim);
   Sizes result;
   for (int64_t i = 0; i < sections; ++i) result.push_back(size / sections + (i < size % sections ? 1 : 0));
   return result;
@@ -407,15 +448,15 @@ Geometries split(const Arg& input, SizesView parts, int64_t dim) {
   int64_t d = existing_dim(input, dim), size = meta(input).sizes[at(d)], start = 0;
   Geometries result;
   for (int64_t part : parts) {
-    check(part >= 0, "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=",
-          to_string(parts));
+    check(part >= 0,
+          "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=", parts);
     check(part <= size - start, "split_with_sizes expects split_sizes to sum exactly to ", size,
-          " (input tensor's size at dimension ", d, "), but got split_sizes=", to_string(parts));
+          " (input tensor's size at dimension ", d, "), but got split_sizes=", parts);
     result.push_back(pieces(input, d, start, part));
     start += part;
   }
   check(start == size, "split_with_sizes expects split_sizes to sum exactly to ", size,
-        " (input tensor's size at dimension ", d, "), but got split_sizes=", to_string(parts));
+        " (input tensor's size at dimension ", d, "), but got split_sizes=", parts);
   return result;
 }
 
@@ -436,6 +477,7 @@ Geometries tensor_split(const Arg& input, int64_t sections, int64_t dim) {
 
 Geometries unbind(const Arg& input, int64_t dim) {
   int64_t d = existing_dim(input, dim);
+  check_pieces(meta(input).sizes[at(d)]);
   Geometries result;
   for (int64_t i = 0; i < meta(input).sizes[at(d)]; ++i) result.push_back(select(input, d, i));
   return result;

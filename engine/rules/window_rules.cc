@@ -1,6 +1,7 @@
 // The rules of what slides a window over space: convolutions and pooling.
 #include <algorithm>
 
+#include "engine/rules/checked_math.h"
 #include "engine/rules/error.h"
 #include "engine/rules/shape_rules.h"
 
@@ -9,14 +10,14 @@ namespace {
 
 const Sizes& sizes_of(const Arg& tensor) { return tensor.tensor->sizes; }
 
-// How many places a window has along one dimension; sizes and paddings are bounded so that nothing overflows.
+// How many places a window has along one dimension. All but the input's size are below kLimit.
 struct Window {
   int64_t kernel, stride = 1, padding = 0, dilation = 1;
 
   int64_t extent() const { return dilation * (kernel - 1) + 1; }
   int64_t places(int64_t size, bool ceil_mode = false) const {
-    int64_t room = size + 2 * padding - extent();
-    int64_t n = (room < 0 ? -1 : (room + (ceil_mode ? stride - 1 : 0)) / stride) + 1;
+    int64_t room = checked_add(size, 2 * padding) - extent();
+    int64_t n = (room < 0 ? -1 : checked_add(room, ceil_mode ? stride - 1 : 0) / stride) + 1;
     // A window must start inside the input or its left padding.
     return ceil_mode && (n - 1) * stride >= size + padding ? n - 1 : n;
   }
@@ -26,10 +27,9 @@ constexpr int64_t kLimit = int64_t{1} << 28;
 
 void check_list(SizesView list, size_t n, int64_t least, std::string_view what) {
   check(list.size() == n, "expected ", what, " to be a single integer value or a list of ", n, " values, but got ",
-        to_string(list));
+        list);
   for (int64_t v : list) {
-    check(v >= least && v<kLimit, least> 0 ? "non-positive " : "negative ", what, " is not supported, got ",
-          to_string(list));
+    check(v >= least && v<kLimit, least> 0 ? "non-positive " : "negative ", what, " is not supported, got ", list);
   }
 }
 
@@ -45,27 +45,28 @@ Sizes convolved(SizesView x, SizesView w, const Arg& bias, SizesView stride, Siz
   const size_t space = w.size() - 2;
   check_windows(space, stride, padding, dilation, groups);
   check(w[0] % groups == 0 && w[0] >= groups, "Given groups=", groups, ", expected weight to be at least ", groups,
-        " at dimension 0 and divisible by it, but got weight of size ", to_string(w), " instead");
-  check(x[1] == w[1] * groups, "Given groups=", groups, ", weight of size ", to_string(w), ", expected input",
-        to_string(x), " to have ", w[1] * groups, " channels, but got ", x[1], " channels instead");
-  check(bias.is_none() || (sizes_of(bias).size() == 1 && sizes_of(bias)[0] == w[0]), "Given weight of size ",
-        to_string(w), ", expected bias to be 1-dimensional with ", w[0], " elements, but got bias of size ",
-        bias.is_none() ? "" : to_string(sizes_of(bias)), " instead");
+        " at dimension 0 and divisible by it, but got weight of size ", w, " instead");
+  const int64_t channels = checked_mul(w[1], groups);
+  check(x[1] == channels, "Given groups=", groups, ", weight of size ", w, ", expected input", x, " to have ", channels,
+        " channels, but got ", x[1], " channels instead");
+  check(bias.is_none() || (sizes_of(bias).size() == 1 && sizes_of(bias)[0] == w[0]), "Given weight of size ", w,
+        ", expected bias to be 1-dimensional with ", w[0], " elements, but got bias of size ",
+        bias.is_none() ? SizesView() : SizesView(sizes_of(bias)), " instead");
   Sizes result{x[0], w[0]};
   for (size_t i = 0; i < space; ++i) {
     const Window window{w[2 + i], stride[i], padding[i], dilation[i]};
-    check(w[2 + i] > 0 && w[2 + i] < kLimit, "expected a kernel that is not empty, got weight of size ", to_string(w));
-    check(window.extent() <= x[2 + i] + 2 * padding[i],
-          "Calculated padded input size per channel: ", x[2 + i] + 2 * padding[i], ". Kernel size: ", window.extent(),
-          ". Kernel size can't be greater than actual input size");
+    check(w[2 + i] > 0 && w[2 + i] < kLimit, "expected a kernel that is not empty, got weight of size ", w);
+    const int64_t padded = checked_add(x[2 + i], 2 * padding[i]);
+    check(window.extent() <= padded, "Calculated padded input size per channel: ", padded,
+          ". Kernel size: ", window.extent(), ". Kernel size can't be greater than actual input size");
     result.push_back(window.places(x[2 + i]));
   }
   return result;
 }
 
 void check_batched(SizesView x, SizesView w) {
-  check(w.size() >= 3 && w.size() <= 5, "Expected a weight of 3 to 5 dimensions, got ", to_string(w));
-  check(x.size() == w.size(), "Expected a batch of ", w.size(), " dimensions, got ", to_string(x));
+  check(w.size() >= 3 && w.size() <= 5, "Expected a weight of 3 to 5 dimensions, got ", w);
+  check(x.size() == w.size(), "Expected a batch of ", w.size(), " dimensions, got ", x);
 }
 
 // `input`'s sizes as a batch, whether or not it is one.
@@ -73,9 +74,9 @@ Sizes batched(const Arg& input, const Arg& weight, int64_t space, std::string_vi
   Sizes x = sizes_of(input);
   const int64_t n = static_cast<int64_t>(x.size());
   check(n == space + 1 || n == space + 2, "Expected ", space + 1, "D (unbatched) or ", space + 2,
-        "D (batched) input to ", op, space, "d, but got input of size: ", to_string(x));
+        "D (batched) input to ", op, space, "d, but got input of size: ", x);
   check(static_cast<int64_t>(sizes_of(weight).size()) == space + 2, "Expected a ", space + 2,
-        "-dimensional weight, but got weight of size ", to_string(sizes_of(weight)));
+        "-dimensional weight, but got weight of size ", sizes_of(weight));
   if (n == space + 1) x.insert(x.begin(), 1);
   return x;
 }
@@ -97,8 +98,7 @@ Sizes convolution_input(const Arg& grad, const Arg& weight, SizesView size, Size
                         SizesView dilation, int64_t groups) {
   check_batched(size, sizes_of(weight));
   Sizes expected = convolved(sizes(size), sizes_of(weight), Arg(), stride, padding, dilation, groups);
-  check(sizes_of(grad) == expected, "Expected a gradient of size ", to_string(expected), ", got ",
-        to_string(sizes_of(grad)));
+  check(sizes_of(grad) == expected, "Expected a gradient of size ", expected, ", got ", sizes_of(grad));
   return sizes(size);
 }
 
@@ -106,8 +106,7 @@ Sizes convolution_weight(const Arg& grad, const Arg& input, SizesView size, Size
                          SizesView dilation, int64_t groups) {
   check_batched(sizes_of(input), size);
   Sizes expected = convolved(sizes_of(input), sizes(size), Arg(), stride, padding, dilation, groups);
-  check(sizes_of(grad) == expected, "Expected a gradient of size ", to_string(expected), ", got ",
-        to_string(sizes_of(grad)));
+  check(sizes_of(grad) == expected, "Expected a gradient of size ", expected, ", got ", sizes_of(grad));
   return sizes(size);
 }
 
@@ -124,23 +123,23 @@ Sizes conv_transpose(const Arg& input, const Arg& weight, const Arg& bias, Sizes
   const size_t n = static_cast<size_t>(space);
   check_windows(n, stride, padding, dilation, groups);
   check_list(output_padding, n, 0, "output_padding");
-  check(x[1] == w[0], "Given transposed=1, weight of size ", to_string(w), ", expected input", to_string(x),
-        " to have ", w[0], " channels, but got ", x[1], " channels instead");
+  check(x[1] == w[0], "Given transposed=1, weight of size ", w, ", expected input", x, " to have ", w[0],
+        " channels, but got ", x[1], " channels instead");
   check(w[0] % groups == 0 && w[0] >= groups, "Given groups=", groups,
-        ", expected weight to be divisible by it at dimension 0, but got weight of size ", to_string(w), " instead");
-  check(bias.is_none() || (sizes_of(bias).size() == 1 && sizes_of(bias)[0] == w[1] * groups),
-        "Given transposed=1, weight of size ", to_string(w), ", expected bias to be 1-dimensional with ", w[1] * groups,
-        " elements, but got bias of size ", bias.is_none() ? "" : to_string(sizes_of(bias)), " instead");
-  Sizes result{x[0], w[1] * groups};
+        ", expected weight to be divisible by it at dimension 0, but got weight of size ", w, " instead");
+  const int64_t channels = checked_mul(w[1], groups);
+  check(bias.is_none() || (sizes_of(bias).size() == 1 && sizes_of(bias)[0] == channels),
+        "Given transposed=1, weight of size ", w, ", expected bias to be 1-dimensional with ", channels,
+        " elements, but got bias of size ", bias.is_none() ? SizesView() : SizesView(sizes_of(bias)), " instead");
+  Sizes result{x[0], channels};
   for (size_t i = 0; i < n; ++i) {
     check(output_padding[i] < stride[i] || output_padding[i] < dilation[i],
-          "output padding must be smaller than either stride or dilation, but got output_padding: ",
-          to_string(output_padding), " stride: ", to_string(stride), " dilation: ", to_string(dilation));
-    check(w[2 + i] < kLimit && x[2 + i] < kLimit, "expected sizes below 2^28, got input", to_string(x), " and weight",
-          to_string(w));
+          "output padding must be smaller than either stride or dilation, but got output_padding: ", output_padding,
+          " stride: ", stride, " dilation: ", dilation);
+    check(w[2 + i] < kLimit && x[2 + i] < kLimit, "expected sizes below 2^28, got input", x, " and weight", w);
     const Window window{w[2 + i], stride[i], padding[i], dilation[i]};
     int64_t size = (x[2 + i] - 1) * stride[i] - 2 * padding[i] + window.extent() + output_padding[i];
-    check(size > 0, "Given input size per channel: ", to_string(SizesView(x).subspan(2)),
+    check(size > 0, "Given input size per channel: ", SizesView(x).subspan(2),
           ". Calculated output size per channel is too small: ", size);
     result.push_back(size);
   }
@@ -153,7 +152,7 @@ void check_planes(SizesView x, size_t space) {
   bool fits = x.size() == space + 1 || x.size() == space + 2;
   for (size_t i = 0; fits && i <= space; ++i) fits = x[x.size() - 1 - i] > 0;
   check(fits, "Expected ", space + 1, "D or ", space + 2,
-        "D (batch mode) tensor with optional 0 dim batch size for input, but got: ", to_string(x));
+        "D (batch mode) tensor with optional 0 dim batch size for input, but got: ", x);
 }
 
 // Over as many of the last dimensions as `kernel` has entries.
@@ -172,7 +171,7 @@ Sizes pooled(SizesView x, SizesView kernel, Dims stride, SizesView padding, Size
           " and dilation=", dilation[i]);
     int64_t& size = result[result.size() - space + i];
     size = window.places(size, ceil_mode);
-    check(size > 0, "Given input size: ", to_string(x), ". Calculated output size is too small: ", to_string(result));
+    check(size > 0, "Given input size: ", x, ". Calculated output size is too small: ", result);
   }
   return result;
 }
@@ -180,12 +179,11 @@ Sizes pooled(SizesView x, SizesView kernel, Dims stride, SizesView padding, Size
 Sizes adaptive_pooled(const Sizes& x, SizesView output_size) {
   const size_t space = output_size.size();
   check(x.size() == space + 1 || x.size() == space + 2, "Expected ", space + 1, "D or ", space + 2,
-        "D tensor, but got ", to_string(x));
+        "D tensor, but got ", x);
   Sizes result = x;
   for (size_t i = 0; i < space; ++i) {
     const size_t d = x.size() - space + i;
-    check(x[d] > 0, "Expected input to have non-zero size for non-batch dimensions, but input has sizes ",
-          to_string(x));
+    check(x[d] > 0, "Expected input to have non-zero size for non-batch dimensions, but input has sizes ", x);
     result[d] = output_size[i];
   }
   return result;
@@ -197,9 +195,8 @@ Sizes window_counts(SizesView size, SizesView kernel, SizesView dilation, SizesV
   Sizes counts;
   for (size_t i = 0; i < 2; ++i)
     counts.push_back(Window{kernel[i], stride[i], padding[i], dilation[i]}.places(size[i]));
-  check(counts[0] > 0 && counts[1] > 0, "Given input with spatial size ", to_string(size),
-        ", kernel_size=", to_string(kernel), ", dilation=", to_string(dilation), ", padding=", to_string(padding),
-        ", calculated shape of the array of sliding blocks as ", to_string(counts),
+  check(counts[0] > 0 && counts[1] > 0, "Given input with spatial size ", size, ", kernel_size=", kernel,
+        ", dilation=", dilation, ", padding=", padding, ", calculated shape of the array of sliding blocks as ", counts,
         ", but its components must be at least one.");
   return counts;
 }
@@ -215,9 +212,9 @@ Sizes max_pool2d(const Arg& input, SizesView kernel, Dims stride, SizesView padd
 
 Sizes max_pool2d_backward(const Arg& grad, const Arg& indices, SizesView size) {
   const Sizes& g = sizes_of(grad);
-  check(g == sizes_of(indices), "Expected a gradient of size ", to_string(sizes_of(indices)), ", got ", to_string(g));
+  check(g == sizes_of(indices), "Expected a gradient of size ", sizes_of(indices), ", got ", g);
   check(size.size() == g.size() && g.size() >= 3 && std::equal(g.begin(), g.end() - 2, size.begin()),
-        "Expected an input of as many planes as the gradient has, got ", to_string(size), " and ", to_string(g));
+        "Expected an input of as many planes as the gradient has, got ", size, " and ", g);
   return sizes(size);
 }
 
@@ -232,8 +229,7 @@ Sizes avg_pool2d_backward(const Arg& grad, SizesView size, SizesView kernel, Dim
   check_list(kernel, 2, 1, "kernel_size");
   check_planes(size, 2);
   Sizes expected = pooled(sizes(size), kernel, stride, padding, Sizes{1, 1}, ceil_mode);
-  check(sizes_of(grad) == expected, "Expected a gradient of size ", to_string(expected), ", got ",
-        to_string(sizes_of(grad)));
+  check(sizes_of(grad) == expected, "Expected a gradient of size ", expected, ", got ", sizes_of(grad));
   return sizes(size);
 }
 
@@ -259,28 +255,28 @@ Sizes pool3d(const Arg& input, SizesView kernel, Dims stride, SizesView padding,
 
 Sizes im2col(const Arg& input, SizesView kernel, SizesView dilation, SizesView padding, SizesView stride) {
   Sizes x = sizes_of(input);
-  check(x.size() == 3 || x.size() == 4, "Expected 3D or 4D (batch mode) tensor for input, but got: ", to_string(x));
+  check(x.size() == 3 || x.size() == 4, "Expected 3D or 4D (batch mode) tensor for input, but got: ", x);
   check_list(kernel, 2, 1, "kernel_size");
   const Sizes counts = window_counts(SizesView(x).subspan(x.size() - 2), kernel, dilation, padding, stride);
   Sizes result(x.begin(), x.end() - 2);
-  result.back() *= kernel[0] * kernel[1];
-  result.push_back(counts[0] * counts[1]);
+  result.back() = checked_mul(result.back(), kernel[0] * kernel[1]);
+  result.push_back(checked_mul(counts[0], counts[1]));
   return result;
 }
 
 Sizes col2im(const Arg& input, SizesView size, SizesView kernel, SizesView dilation, SizesView padding,
              SizesView stride) {
   const Sizes& x = sizes_of(input);
-  check(x.size() == 2 || x.size() == 3, "Expected 2D or 3D (batch mode) tensor for input, but got: ", to_string(x));
+  check(x.size() == 2 || x.size() == 3, "Expected 2D or 3D (batch mode) tensor for input, but got: ", x);
   check_list(size, 2, 1, "output_size");
   check_list(kernel, 2, 1, "kernel_size");
   const Sizes counts = window_counts(size, kernel, dilation, padding, stride);
   const int64_t columns = x[x.size() - 2], places = kernel[0] * kernel[1];
   check(columns % places == 0,
         "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got ",
-        "input.size(1)=", columns, " and kernel_size=", to_string(kernel), ".");
-  check(x.back() == counts[0] * counts[1], "Given output_size=", to_string(size), ", kernel_size=", to_string(kernel),
-        ", dilation=", to_string(dilation), ", padding=", to_string(padding), ", stride=", to_string(stride),
+        "input.size(1)=", columns, " and kernel_size=", kernel, ".");
+  check(x.back() == checked_mul(counts[0], counts[1]), "Given output_size=", size, ", kernel_size=", kernel,
+        ", dilation=", dilation, ", padding=", padding, ", stride=", stride,
         ", expected size of input's dimension 2 to match the calculated number of sliding blocks ", counts[0], " * ",
         counts[1], " = ", counts[0] * counts[1], ", but got input.size(2)=", x.back(), ".");
   Sizes result(x.begin(), x.end() - 1);
@@ -316,12 +312,11 @@ Sizes interpolate(const Arg& input, SizesView size, std::string_view mode, bool 
   check_as(
       ErrorKind::kValue, size.size() == space && (scale_factors.empty() || scale_factors.size() == space),
       "Input and output must have the same number of spatial dimensions, but got input with spatial dimensions of ",
-      to_string(SizesView(x).subspan(2)), " and output size of ", to_string(size));
+      SizesView(x).subspan(2), " and output size of ", size);
   Sizes result{x[0], x[1]};
   for (size_t i = 0; i < space; ++i) {
     check(size[i] > 0 && size[i] <= 1 << 24 && x[2 + i] > 0,
-          "Input and output sizes should be greater than 0, but got input (", to_string(x), ") and output ",
-          to_string(size));
+          "Input and output sizes should be greater than 0, but got input (", x, ") and output ", size);
     result.push_back(size[i]);
   }
   return result;
@@ -330,9 +325,8 @@ Sizes interpolate(const Arg& input, SizesView size, std::string_view mode, bool 
 Sizes adaptive_pool2d_backward(const Arg& grad, SizesView size) {
   const Sizes& g = sizes_of(grad);
   check(size.size() == g.size() && g.size() >= 3 && std::equal(g.begin(), g.end() - 2, size.begin()),
-        "Expected an input of as many planes as the gradient has, got ", to_string(size), " and ", to_string(g));
-  check(size[size.size() - 1] > 0 && size[size.size() - 2] > 0, "Expected planes that are not empty, got ",
-        to_string(size));
+        "Expected an input of as many planes as the gradient has, got ", size, " and ", g);
+  check(size[size.size() - 1] > 0 && size[size.size() - 2] > 0, "Expected planes that are not empty, got ", size);
   return sizes(size);
 }
 

@@ -6,6 +6,7 @@
 #include "client/connect.h"
 #include "client/session.h"
 #include "engine/op_ids.h"
+#include "engine/rules/checked_math.h"
 #include "python/bindings/admin.h"
 #include "python/bindings/autograd.h"
 #include "python/bindings/connection.h"
@@ -175,9 +176,9 @@ void bind(py::module_& m) {
     std::string_view bytes = data;
     DType t = dtype_from(dtype.ptr());
     Sizes sizes(size.begin(), size.end());
-    TensorMeta meta;
-    meta.sizes = sizes;
-    check_as(ErrorKind::kValue, static_cast<uint64_t>(meta.numel()) * item_size(t) == bytes.size(), "[from_bytes] ",
+    int64_t count = static_cast<int64_t>(item_size(t));
+    for (int64_t n : sizes) count = checked_mul(count, n);
+    check_as(ErrorKind::kValue, count >= 0 && static_cast<uint64_t>(count) == bytes.size(), "[from_bytes] ",
              to_string(sizes), " of ", std::string(name(t)), " do not take ", bytes.size(), " bytes");
     return py::reinterpret_steal<py::object>(must(wrap(current_session().upload(bytes, t, sizes, place(device)))));
   });
