@@ -1,0 +1,34 @@
+// An input of a fuzz target from a seed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+namespace tt::fuzz {
+
+class RandomBytes {
+ public:
+  explicit RandomBytes(uint64_t seed) {
+    std::mt19937_64 random(seed);
+    for (size_t i = 0; i < bytes_.size(); i += sizeof(uint64_t)) {
+      const uint64_t word = random();
+      std::memcpy(&bytes_[i], &word, sizeof(word));
+    }
+  }
+  const uint8_t* data() const { return bytes_.data(); }
+  size_t size() const { return bytes_.size(); }
+
+ private:
+  std::array<uint8_t, 512> bytes_;
+};
+
+// The number in an environment variable, else `otherwise`.
+inline uint64_t count_from(const char* variable, uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+}  // namespace tt::fuzz

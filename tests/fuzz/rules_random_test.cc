@@ -1,0 +1,43 @@
+// The fuzz target of the rules with a seeded generator: as many calls as fit into seconds.
+//
+// TT_FUZZ_CALLS=<count> goes on for longer.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "tests/fuzz/random_bytes.h"
+#include "tests/fuzz/rules_call.h"
+
+namespace {
+
+// The largest allocation since the last time; rules may not allocate what an argument says.
+std::atomic<size_t> largest{0};
+
+}  // namespace
+
+void* operator new(size_t bytes) {
+  if (bytes > largest.load(std::memory_order_relaxed)) largest.store(bytes, std::memory_order_relaxed);
+  if (void* memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+
+namespace tt::fuzz {
+namespace {
+
+TEST(RulesRandomTest, RandomCallsGiveResultsOrErrors) {
+  constexpr size_t kMostBytes = size_t{64} << 20;
+  const uint64_t calls = count_from("TT_FUZZ_CALLS", 300'000);
+  for (uint64_t seed = 0; seed < calls; ++seed) {
+    const RandomBytes bytes(seed);
+    largest = 0;
+    ASSERT_EQ(call_rules(bytes.data(), bytes.size()), "") << "seed " << seed;
+    ASSERT_LE(largest, kMostBytes) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace tt::fuzz
