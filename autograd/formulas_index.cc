@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/ops.h"
+#include "engine/rules/checked_math.h"
 #include "engine/rules/shape_rules.h"
 
 namespace tt::autograd::formulas {
@@ -46,7 +47,7 @@ Sizes section_sizes(SizesView sizes, int64_t sections, int64_t dim) {
 }
 
 Tensor unfold_grad(const Tensor& g, SizesView sizes, int64_t dimension, int64_t size, int64_t step) {
-  if (sizes.empty()) return ops::reshape(g, {});
+  if (sizes.empty()) return g.numel() == 0 ? zeros(sizes, g) : ops::reshape(g, {});
   int64_t d = shape_rules::wrap_dim(dimension, static_cast<int64_t>(sizes.size()));
   Tensor places = ops::arange(sizes[static_cast<size_t>(d)], DType::kInt64, g.device());
   places = ops::reshape(ops::unfold(places, 0, size, step), {-1});
@@ -57,11 +58,12 @@ Tensor unfold_grad(const Tensor& g, SizesView sizes, int64_t dimension, int64_t 
 
 Sizes negated(SizesView list) {
   Sizes result(list.begin(), list.end());
-  for (int64_t& v : result) v = -v;
+  for (int64_t& v : result) v = checked_sub(0, v);
   return result;
 }
 
 Tensor gather_to(const Tensor& g, int64_t dim, const Tensor& index, SizesView sizes) {
+  if (index.numel() == 0) return zeros(sizes, g);  // of any number of dimensions
   Tensor result = ops::gather(g, dim, index, false);
   for (size_t d = 0; d < sizes.size(); ++d) {
     int64_t missing = sizes[d] - result.sizes()[d];

@@ -38,6 +38,7 @@ Tensor product_src_grad(const Tensor& g, const Tensor& input, int64_t dim, const
 
 Tensors scatter_combine_grad(const Tensor& g, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                              std::string_view reduce, const Tensor& result) {
+  if (index.numel() == 0) return {g, ops::zeros_like(src)};  // of any number of dimensions
   const Tensor seen = corner(src, index.sizes());
   if (reduce == "prod") {
     const Tensor factors = ops::scatter_combine(ops::ones_like(input), dim, index, seen, reduce);

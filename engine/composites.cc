@@ -80,7 +80,7 @@ double fraction_of_freedom(SizesView sizes, std::optional<absl::Span<const int64
 }
 
 Tensor round_decimals(const Tensor& input, int64_t decimals) {
-  double scale = std::pow(10.0, static_cast<double>(std::abs(decimals)));
+  double scale = std::pow(10.0, std::abs(static_cast<double>(decimals)));
   if (decimals > 0) return ops::true_divide(ops::round_half_even(ops::mul(input, scale)), scale);
   return ops::mul(ops::round_half_even(ops::true_divide(input, scale)), scale);
 }

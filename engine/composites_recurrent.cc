@@ -126,16 +126,27 @@ Tensors run_layers(const Tensor& input, const Tensors& hx, const Tensors& params
 
 }  // namespace
 
+namespace {
+
+// The parts of each gate. Throws Error where the weights do not give `count` gates of one size.
+Tensors split_gates(const Tensor& gates, int64_t count) {
+  check(gates.dim() > 0 && gates.size(-1) % count == 0, "expected weights of ", count, " gates, got gates of sizes ",
+        gates.sizes());
+  return ops::chunk(gates, count, -1);
+}
+
+}  // namespace
+
 Tensors lstm_step(const Tensor& entered, const Tensors& hx, const Tensor& w_hh, const Tensor& b_hh,
                   const Tensor& w_hr) {
-  const Tensors gates = ops::chunk(ops::add(entered, ops::linear(hx[0], w_hh, b_hh)), 4, -1);
+  const Tensors gates = split_gates(ops::add(entered, ops::linear(hx[0], w_hh, b_hh)), 4);
   const Tensor state = ops::lstm_state(gates[0], gates[1], gates[2], hx[1]);
   const Tensor output = ops::lstm_exit(gates[3], state);
   return {w_hr ? ops::linear(output, w_hr, Operand()) : output, state};
 }
 
 Tensor gru_step(const Tensor& entered, const Tensor& hx, const Tensor& w_hh, const Tensor& b_hh) {
-  const Tensors in = ops::chunk(entered, 3, -1), kept = ops::chunk(ops::linear(hx, w_hh, b_hh), 3, -1);
+  const Tensors in = split_gates(entered, 3), kept = split_gates(ops::linear(hx, w_hh, b_hh), 3);
   const Tensor reset = ops::sigmoid(ops::add(in[0], kept[0])), update = ops::sigmoid(ops::add(in[1], kept[1]));
   const Tensor candidate = ops::tanh(ops::addcmul(in[2], reset, kept[2]));
   return ops::lerp(candidate, hx, update);

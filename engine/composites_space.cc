@@ -27,32 +27,33 @@ struct Axis {
   }
   // The element at or before a place, or the edge's; whatever the factors.
   int64_t before(double place) const {
-    return static_cast<int64_t>(std::clamp(std::floor(place), 0.0, static_cast<double>(from - 1)));
+    if (!(place > 0)) return 0;  // NaN as well
+    return static_cast<int64_t>(std::min(std::floor(place), static_cast<double>(from - 1)));
   }
 };
 
-template <typename T>
-Tensor literal(const std::vector<T>& values, DType dtype, Device device) {
-  const std::string_view bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
-  return ops::literal(bytes, Sizes{static_cast<int64_t>(values.size())}, dtype, device);
+// f(0), f(1), ..., f(n - 1) in the session's memory: there may be millions.
+template <typename T, typename F>
+Tensor computed(int64_t n, F f, DType dtype, Device device) {
+  const Tensor values = empty(Sizes{n}, dtype, Device{});
+  for (int64_t i = 0; i < n; ++i) values.data_as<T>()[i] = f(i);
+  if (device.type == DeviceType::kCPU) return values;
+  const std::string_view bytes(values.data_as<char>(), static_cast<size_t>(n) * sizeof(T));
+  return ops::literal(bytes, Sizes{n}, dtype, device);
 }
 
 // input's elements along `dim` at f(0), f(1), ..., f(n - 1).
 template <typename F>
 Tensor pick(const Tensor& input, int64_t dim, int64_t n, F f) {
-  std::vector<int64_t> index(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) index[static_cast<size_t>(i)] = f(i);
-  return ops::index_select(input, dim, literal(index, DType::kInt64, input.device()));
+  return ops::index_select(input, dim, computed<int64_t>(n, f, DType::kInt64, input.device()));
 }
 
 // f(0), f(1), ..., f(n - 1) along `dim`.
 template <typename F>
 Tensor weights(const Tensor& input, int64_t dim, int64_t n, F f) {
-  std::vector<double> values(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i)] = f(i);
   Sizes sizes(static_cast<size_t>(input.dim()), 1);
   sizes[static_cast<size_t>(dim)] = n;
-  const Tensor list = literal(values, DType::kFloat64, input.device());
+  const Tensor list = computed<double>(n, f, DType::kFloat64, input.device());
   return ops::reshape(input.dtype() == DType::kFloat64 ? list : ops::to_dtype(list, input.dtype()), sizes);
 }
 
@@ -116,6 +117,9 @@ struct Volumes {
 
 SizesView last_two(SizesView list) { return list.subspan(1); }
 
+// As PyTorch has it, no stride at all is the kernel's size.
+SizesView stride_or(SizesView stride, SizesView kernel) { return stride.empty() ? kernel : stride; }
+
 }  // namespace
 
 Tensor resample(const Tensor& input, SizesView size, std::string_view mode, bool align_corners,
@@ -170,8 +174,9 @@ Tensor columns_to_windows(const Tensor& input, SizesView size, SizesView kernel,
   return batched ? result : ops::squeeze_dim(result, Sizes{0});
 }
 
-Tensor max_pool_volumes(const Tensor& input, SizesView kernel, SizesView stride, SizesView padding, SizesView dilation,
-                        bool ceil_mode) {
+Tensor max_pool_volumes(const Tensor& input, SizesView kernel, SizesView given_stride, SizesView padding,
+                        SizesView dilation, bool ceil_mode) {
+  const SizesView stride = stride_or(given_stride, kernel);
   const Volumes volumes(input);
   const Tensor planes = ops::max_pool2d(volumes.planes(input), last_two(kernel), last_two(stride), last_two(padding),
                                         last_two(dilation), ceil_mode);
@@ -203,8 +208,9 @@ Tensor average_integers(const Tensor& input, SizesView kernel, SizesView stride,
 
 }  // namespace
 
-Tensor avg_pool_volumes(const Tensor& input, SizesView kernel, SizesView stride, SizesView padding, bool ceil_mode,
-                        bool count_include_pad, std::optional<int64_t> divisor_override) {
+Tensor avg_pool_volumes(const Tensor& input, SizesView kernel, SizesView given_stride, SizesView padding,
+                        bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override) {
+  const SizesView stride = stride_or(given_stride, kernel);
   if (is_integral(input.dtype())) {
     return average_integers(input, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override);
   }

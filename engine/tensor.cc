@@ -2,6 +2,7 @@
 
 #include "engine/rules/error.h"
 #include "engine/rules/float8.h"
+#include "engine/rules/op.h"
 
 namespace tt {
 namespace {
@@ -51,6 +52,7 @@ Tensor allocate(const TensorMeta& meta) {
 
 Tensor empty(SizesView sizes, DType dtype, Device device) {
   // What rules infer is checked there; kernels find sizes in clients' data.
+  check(sizes.size() <= kMaxDims, "a tensor has at most ", kMaxDims, " dimensions, got ", sizes.size());
   int64_t bytes = static_cast<int64_t>(item_size(dtype));
   for (int64_t size : sizes) {
     check(!__builtin_mul_overflow(bytes, size > 1 ? size : 1, &bytes),

@@ -253,7 +253,7 @@ TT_HOST_DEVICE T gcd(T a, T b) {
   a = abs(a);
   b = abs(b);
   while (b != 0) {
-    T r = static_cast<T>(a % b);
+    T r = fmod(a, b);  // the least value stays negative, and would trap when divided by -1
     a = b;
     b = r;
   }
@@ -262,7 +262,7 @@ TT_HOST_DEVICE T gcd(T a, T b) {
 template <Integer T>
 TT_HOST_DEVICE T lcm(T a, T b) {
   T g = gcd(a, b);
-  return g == 0 ? T(0) : abs(static_cast<T>(a / g * b));
+  return g == 0 ? T(0) : abs(static_cast<T>(trunc_divide(a, g) * b));
 }
 
 // ---- Powers, exponentials, logarithms ------------------------------------------------------

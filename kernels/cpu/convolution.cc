@@ -50,7 +50,7 @@ int64_t space(SizesView sizes) {
 // Activations' bytes in the layout that a primitive wants: `t`'s own where it lies so. Most layouts
 // are a matter of strides (channels last), which our own copy does at memory's speed.
 Tensor lay_out(const Tensor& t, const memory::desc& wanted, int threads) {
-  if (strided_desc(t.sizes(), t.strides(), t.dtype()) == wanted) return t;
+  if (takes_strides(t.sizes(), t.strides()) && strided_desc(t.sizes(), t.strides(), t.dtype()) == wanted) return t;
   Tensor bytes = bytes_for(wanted, t.dtype());
   if (Tensor view = strided_view(bytes, t.sizes(), wanted)) {
     copy(t, view);

@@ -1,7 +1,9 @@
 #include "kernels/cpu/linear/onednn.h"
 
+#include <algorithm>
 #include <list>
 #include <mutex>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -192,6 +194,20 @@ dnnl::memory::data_type onednn_type(DType dtype) {
     case DType::kBFloat16: return dnnl::memory::data_type::bf16;
     default: fail(ErrorKind::kNotImplemented, "oneDNN does not compute with ", name(dtype));
   }
+}
+
+bool takes_strides(SizesView sizes, SizesView strides) {
+  absl::InlinedVector<std::pair<int64_t, int64_t>, 6> steps;  // stride, size
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == 0) return true;
+    if (strides[d] != 0) steps.emplace_back(strides[d], sizes[d]);  // 0: repeated
+  }
+  std::sort(steps.begin(), steps.end());
+  int64_t least = 1;
+  for (const auto& [stride, size] : steps) {
+    if (stride < least || __builtin_mul_overflow(stride, size, &least)) return false;
+  }
+  return true;
 }
 
 dnnl::memory::desc strided_desc(SizesView sizes, SizesView strides, DType dtype) {

@@ -85,7 +85,9 @@ const dnnl::primitive_attr& onednn_attributes();
 // The types that oneDNN computes with on this machine; others go through our own loops.
 bool onednn_computes(DType dtype);
 dnnl::memory::data_type onednn_type(DType dtype);
-// Plain strided memory.
+// Whether oneDNN takes plain strided memory of these strides: none lies within what a lesser one steps over.
+bool takes_strides(SizesView sizes, SizesView strides);
+// Plain strided memory. Requires takes_strides().
 dnnl::memory::desc strided_desc(SizesView sizes, SizesView strides, DType dtype);
 dnnl::memory::desc any_desc(SizesView sizes, DType dtype);
 

@@ -48,8 +48,10 @@ std::optional<StridedOperand> operand(const Matrix& x, int64_t rows, int64_t col
   if (!fits || !step) return std::nullopt;
   if (batch == 1) return StridedOperand{{rows, columns}, {fits->row_stride, fits->column_stride}};
   // A stride of 0 is oneDNN's broadcast: a batch of one.
-  return StridedOperand{{*step == 0 ? 1 : batch, rows, columns},
+  StridedOperand result{{*step == 0 ? 1 : batch, rows, columns},
                         {*step == 0 ? rows * columns : *step, fits->row_stride, fits->column_stride}};
+  if (!takes_strides(result.sizes, result.strides)) return std::nullopt;
+  return result;
 }
 
 const void* first_entry(const Matrix& x, const int64_t* offsets, DType dtype) {

@@ -35,8 +35,14 @@ template <typename F>
 }
 
 // A plane's intermediate results, kept from plane to plane. Indices are 32 bits wide, as the floats beside them.
+// They count in no session's memory, so that those of large planes are given back.
 template <typename T>
 struct Buffers {
+  static constexpr size_t kMostKept = 1 << 20;
+
+  void give_back() {
+    if (values.size() > kMostKept) *this = Buffers();
+  }
   std::vector<T> values;
   std::vector<int32_t> at;
 
@@ -50,16 +56,16 @@ struct Buffers {
   }
 };
 
-// The input rows of an output row's windows that lie inside: `count` of them, `step` apart.
+// The input rows (or columns, d = 1) of an output row's windows that lie inside: `count` of them, `step` apart.
 struct WindowRows {
   int64_t first, count, step;
 
-  WindowRows(const Window& w, int64_t o) : step(w.dilation[0]) {
-    const int64_t begin = o * w.stride[0] - w.padding[0];
+  WindowRows(const Window& w, int64_t o, size_t d = 0) : step(w.dilation[d]) {
+    const int64_t begin = o * w.stride[d] - w.padding[d];
     const int64_t skipped = begin >= 0 ? 0 : (-begin + step - 1) / step;
     first = begin + skipped * step;
-    const int64_t inside = first < w.in[0] ? (w.in[0] - 1 - first) / step + 1 : 0;
-    count = std::clamp<int64_t>(w.kernel[0] - skipped, 0, inside);
+    const int64_t inside = first < w.in[d] ? (w.in[d] - 1 - first) / step + 1 : 0;
+    count = std::clamp<int64_t>(w.kernel[d] - skipped, 0, inside);
   }
   int64_t operator[](int64_t k) const { return first + k * step; }
 };
@@ -83,6 +89,31 @@ struct Stretched {
   int64_t all_inputs() const { return rows * inputs + reach; }  // the last unused windows reach beyond
   int64_t all_outputs() const { return rows * outputs; }
 };
+
+// Whether stretched rows would take far more memory than the planes: where padding, stride or dilation are much larger
+// than these. Then each window is gone through by itself. Buffers are no session's, so that their size is bounded.
+bool is_sparse(const Window& w) {
+  constexpr double kMost = 2, kAlways = 1 << 16;
+  const Stretched s(w);
+  const double stretched = static_cast<double>(s.rows) * static_cast<double>(s.inputs + s.outputs) + s.reach;
+  return area(w.in) >= kNowhere || stretched > kMost * static_cast<double>(area(w.in) + area(w.out)) + kAlways;
+}
+
+// Calls f(place in the plane) for each input in the window of an output, row by row.
+template <typename F>
+void for_each_input(const Window& w, int64_t oh, int64_t ow, F f) {
+  const WindowRows rows(w, oh), columns(w, ow, 1);
+  for (int64_t i = 0; i < rows.count; ++i) {
+    for (int64_t k = 0; k < columns.count; ++k) f(rows[i] * w.in[1] + columns[k]);
+  }
+}
+
+template <typename F>
+void for_each_output(const Window& w, F f) {
+  for (int64_t oh = 0; oh < w.out[0]; ++oh) {
+    for (int64_t ow = 0; ow < w.out[1]; ++ow) f(oh, ow, oh * w.out[1] + ow);
+  }
+}
 
 // Columns are done so many at a time, though the last ones are then too many: what is left over by a vector costs
 // more than the vector, and each row overwrites what the one before wrote too far.
@@ -158,6 +189,13 @@ template <typename T>
     // A window without any input points at the plane's start.
     for (int64_t i = 0; i < n; ++i) index[i] = at[i] == kNowhere ? 0 : at[i];
   }
+  buffers.give_back();
+}
+
+// What the sum of one window is divided by.
+int64_t divisor_at(const Window& w, const Divisor& divisor, int64_t oh, int64_t ow) {
+  if (divisor.override) return divisor.override;
+  return w.extent(0, oh, divisor.count_padding) * w.extent(1, ow, divisor.count_padding);
 }
 
 // y /= what each window's sum is divided by; rows of outputs lie `row` apart.
@@ -175,7 +213,8 @@ template <typename T>
 template <typename T>
 [[gnu::always_inline]] inline void average_whole(const Window& w, const Divisor& divisor, const T* x, T* y) {
   const Stretched s(w);
-  T* sums = Buffers<T>::of_thread(s.all_inputs() + s.all_outputs()).values.data();
+  Buffers<T>& buffers = Buffers<T>::of_thread(s.all_inputs() + s.all_outputs());
+  T* sums = buffers.values.data();
   T* wide = sums + s.all_inputs();
   std::fill(sums, wide + s.all_outputs(), T(0));
   for (int64_t o = 0; o < w.out[0]; ++o) {
@@ -191,14 +230,49 @@ template <typename T>
     }
   });
   for (int64_t o = 0; o < w.out[0]; ++o) std::copy_n(wide + o * s.outputs, w.out[1], y + o * w.out[1]);
+  buffers.give_back();
   divide(w, divisor, y, w.out[1]);
+}
+
+// The same, a window at a time.
+template <typename T>
+void max_sparse(const Window& w, const T* x, T* y, int64_t* index) {
+  for_each_output(w, [&](int64_t oh, int64_t ow, int64_t o) {
+    y[o] = kLowest<T>;
+    index[o] = 0;
+    bool found = false;
+    for_each_input(w, oh, ow, [&](int64_t i) {
+      if (found && !(x[i] > y[o]) && !is_nan(x[i])) return;
+      y[o] = x[i];
+      index[o] = i;
+      found = true;
+    });
+  });
+}
+
+template <typename T>
+void average_sparse(const Window& w, const Divisor& divisor, const T* x, T* y) {
+  for_each_output(w, [&](int64_t oh, int64_t ow, int64_t o) {
+    y[o] = 0;
+    for_each_input(w, oh, ow, [&](int64_t i) { y[o] += x[i]; });
+    y[o] /= static_cast<T>(divisor_at(w, divisor, oh, ow));
+  });
+}
+
+template <typename T>
+void average_back_sparse(const Window& w, const Divisor& divisor, const T* g, T* dx) {
+  for_each_output(w, [&](int64_t oh, int64_t ow, int64_t o) {
+    const T share = g[o] / static_cast<T>(divisor_at(w, divisor, oh, ow));
+    for_each_input(w, oh, ow, [&](int64_t i) { dx[i] += share; });
+  });
 }
 
 // The transpose of average_whole: gradients go along the rows first, then up the columns.
 template <typename T>
 [[gnu::always_inline]] inline void average_back(const Window& w, const Divisor& divisor, const T* g, T* dx) {
   const Stretched s(w);
-  T* sums = Buffers<T>::of_thread(s.all_inputs() + s.all_outputs()).values.data();
+  Buffers<T>& buffers = Buffers<T>::of_thread(s.all_inputs() + s.all_outputs());
+  T* sums = buffers.values.data();
   T* shares = sums + s.all_inputs();
   std::fill(sums, shares + s.all_outputs(), T(0));
   for (int64_t o = 0; o < w.out[0]; ++o) std::copy_n(g + o * w.out[1], w.out[1], shares + o * s.outputs);
@@ -215,6 +289,7 @@ template <typename T>
       for (int64_t i = 0; i < s.taken; ++i) dx[rows[k] * w.in[1] + i] += sum[i];
     }
   }
+  buffers.give_back();
 }
 
 // float and double have clones for each instruction set; integers do without.
@@ -241,6 +316,7 @@ TT_CLONES void average_back_of(const Window& w, const Divisor& d, const double* 
 
 template <typename T>
 void max_plane(const Window& w, const T* x, T* y, int64_t* index) {
+  if (is_sparse(w)) return max_sparse(w, x, y, index);
   max_whole_of(w, x, y, index);
 }
 
@@ -251,11 +327,13 @@ void max_plane_backward(const Window& w, const T* g, const int64_t* index, T* dx
 
 template <typename T>
 void average_plane(const Window& w, const Divisor& divisor, const T* x, T* y) {
+  if (is_sparse(w)) return average_sparse(w, divisor, x, y);
   average_whole_of(w, divisor, x, y);
 }
 
 template <typename T>
 void average_plane_backward(const Window& w, const Divisor& divisor, const T* g, T* dx) {
+  if (is_sparse(w)) return average_back_sparse(w, divisor, g, dx);
   average_back_of(w, divisor, g, dx);
 }
 
