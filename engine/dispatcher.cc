@@ -1,6 +1,7 @@
 #include "engine/dispatcher.h"
 
 #include "engine/context.h"
+#include "engine/failed_check.h"
 #include "engine/rules/error.h"
 #include "engine/view.h"
 
@@ -104,7 +105,7 @@ Dispatcher::Row& Dispatcher::row(uint16_t id) {
 
 void Dispatcher::dispatch(Call& call) const {
   const Context& context = Context::current();
-  infer(*call.op, call.args, context.grad_enabled, &call.inferred);
+  run_recoverably([&] { infer(*call.op, call.args, context.grad_enabled, &call.inferred); });
   if (call.into) check_landings(call, context.grad_enabled);
   KeySet keys = context.modes.with(backend_key(call.inferred.backend));
   bool own_autograd = call.op->id < rows_.size() && rows_[call.op->id].kernels[static_cast<size_t>(Key::kAutograd)];

@@ -4,6 +4,7 @@
 
 #include "engine/context.h"
 #include "engine/dispatcher.h"
+#include "engine/failed_check.h"
 #include "engine/passes/fuse_pointwise.h"
 
 namespace tt {
@@ -82,6 +83,8 @@ PoisonRef attempt(const Instruction& instruction, Call& call) {
   } catch (Error& e) {
     e.set_op(instruction.op->name);
     return make_poison(instruction, e.kind(), e.message());
+  } catch (const FailedCheck&) {  // ours: what the session holds may be wrong, so that it ends
+    throw;
   } catch (const std::bad_alloc&) {
     return make_poison(instruction, ErrorKind::kOutOfMemory,
                        absl::StrCat("[", message_part(instruction.op->name), "] out of memory on the host"));

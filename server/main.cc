@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/failed_check.h"
 #include "server/address.h"
 #include "server/auth.h"
 #include "server/backends.h"
@@ -85,6 +86,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen) {
   if (!addresses.ok()) return complain(addresses.status());
   absl::StatusOr<Auth> auth = make_auth(flags);
   if (!auth.ok()) return complain(auth.status());
+  recover_from_failed_checks();
   Lifetime lifetime;
   register_backends(flags.threads, flags.memory_limit);
   Sessions::Options options;

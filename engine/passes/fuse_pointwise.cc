@@ -7,6 +7,7 @@
 #include "engine/chain.h"
 #include "engine/context.h"
 #include "engine/dispatcher.h"
+#include "engine/failed_check.h"
 
 namespace tt {
 namespace {
@@ -185,7 +186,7 @@ class ChainBuilder {
   bool infers(const Instruction& instruction, Step* step) {
     try {
       instruction.op->check_args(step->args);
-      infer(*instruction.op, step->args, records_gradients(instruction), &step->inferred);
+      run_recoverably([&] { infer(*instruction.op, step->args, records_gradients(instruction), &step->inferred); });
     } catch (const Error&) {
       return false;
     }

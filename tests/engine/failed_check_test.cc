@@ -1,0 +1,55 @@
+// A trap in recoverable code becomes an exception; one elsewhere ends the process.
+
+#include "engine/failed_check.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <stdexcept>
+#include <thread>
+
+#include "absl/container/inlined_vector.h"
+
+namespace tt {
+namespace {
+
+void trap() { __builtin_trap(); }
+
+int divide(volatile int a, volatile int b) { return a / b; }
+
+class FailedCheckTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { recover_from_failed_checks(); }
+};
+
+TEST_F(FailedCheckTest, IsThrownAgainAndAgain) {
+  for (int i = 0; i < 3; ++i) EXPECT_THROW(run_recoverably([] { trap(); }), FailedCheck);
+}
+
+TEST_F(FailedCheckTest, IsThrownForDivisionsByZero) {
+  EXPECT_THROW(run_recoverably([] { divide(1, 0); }), FailedCheck);
+}
+
+TEST_F(FailedCheckTest, LeavesOtherExceptionsAndNestedCallsAlone) {
+  EXPECT_THROW(run_recoverably([] { throw std::runtime_error("other"); }), std::runtime_error);
+  EXPECT_THROW(run_recoverably([] {
+                 EXPECT_THROW(run_recoverably([] { trap(); }), FailedCheck);
+                 trap();
+               }),
+               FailedCheck);
+  bool ran = false;
+  run_recoverably([&] { ran = true; });
+  EXPECT_TRUE(ran);
+}
+
+TEST_F(FailedCheckTest, IsThrownOnTheThreadThatFailed) {
+  std::thread([] { EXPECT_THROW(run_recoverably([] { trap(); }), FailedCheck); }).join();
+}
+
+TEST_F(FailedCheckTest, EndsTheProcessOutsideOfRecoverableCode) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(trap(), testing::KilledBySignal(SIGILL), "");
+}
+
+}  // namespace
+}  // namespace tt
