@@ -1,5 +1,6 @@
 #include "autograd/operator_node.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "autograd/formulas.h"
@@ -46,6 +47,9 @@ size_t bytes_of(const Arg& arg) {
     default: return 0;
   }
 }
+
+// Operators with more results give lists, of which the tape keeps the shapes alone.
+constexpr size_t kFewResults = 8;
 
 size_t padded(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
 
@@ -155,11 +159,15 @@ void OperatorNode::keep(const Call& call, int16_t param, int32_t edge, const Ten
 }
 
 void OperatorNode::keep_results(const Call& call) {
-  for (size_t i = 0; i < call.outputs.size(); ++i) {
+  if (call.outputs.size() > kFewResults) {
+    many_results_.reserve(call.outputs.size());
+    for (const Tensor& result : call.outputs) many_results_.push_back(result.meta());
+  }
+  for (size_t i = 0; i < std::min(call.outputs.size(), kFewResults); ++i) {
     const Tensor& result = call.outputs[i];
     auto at = static_cast<int16_t>(~i);
     if (kept_results_ >> i & 1) saved_.push_back({detach(result), result.version(), at, -1});
-    if (call.outputs.size() > 1) keep_shape(at, result.meta());
+    if (call.outputs.size() > 1 && many_results_.empty()) keep_shape(at, result.meta());
   }
   if (!op_->is_pointwise) return;
   const TensorMeta& result = call.outputs[0].meta();
@@ -250,7 +258,7 @@ void OperatorNode::release() {
 }
 
 Tensor OperatorNode::zeros(uint32_t output) const {
-  const Shape* shape = find_shape(static_cast<int16_t>(~output));
+  const TensorMeta* shape = many_results_.empty() ? find_shape(static_cast<int16_t>(~output)) : &many_results_[output];
   check(shape != nullptr, "the only result of ", std::string(op_->name), " has no gradient");
   return ops::zeros(shape->sizes, shape->dtype, shape->device);
 }
