@@ -159,8 +159,10 @@ void set_context(const Instruction& instruction) {
 }  // namespace
 
 void Executor::run(const Program& program, SlotTable& slots) {
+  const Cancellation* cancellation = Cancellation::current();
   for (size_t i = 0; i < program.instructions.size();) {
-    if (const size_t fused = cancel_requested() ? 0 : fuse_pointwise(program, i, slots)) {
+    const bool cancelled = cancellation != nullptr && cancellation->requested();
+    if (const size_t fused = cancelled ? 0 : fuse_pointwise(program, i, slots)) {
       stats_.instructions += fused;
       stats_.fused += fused - 1;
       i += fused;
