@@ -1,5 +1,6 @@
 #include "autograd/operator_node.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "autograd/formulas.h"
@@ -47,6 +48,9 @@ size_t bytes_of(const Arg& arg) {
   }
 }
 
+// Operators with more results give lists, of which the tape keeps the shapes alone.
+constexpr size_t kFewResults = 8;
+
 size_t padded(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
 
 }  // namespace
@@ -66,6 +70,7 @@ void OperatorNode::count_host_bytes() {
   constexpr size_t kOwnBytes = 512, kSavedBytes = 768, kShapeBytes = sizeof(Shape) + 16;
   size_t bytes = kOwnBytes + edges.size() * sizeof(Edge) + args_.size() * sizeof(Arg) + saved_.size() * kSavedBytes;
   for (const Shape* shape = shapes_.get(); shape; shape = shape->next.get()) bytes += kShapeBytes;
+  bytes += many_results_.capacity() * sizeof(TensorMeta);
   if (list_sizes_) bytes += list_sizes_->size() * sizeof(Sizes);
   for (const Arg& arg : args_) bytes += bytes_ ? bytes_of(arg) : 0;
   set_host_bytes(bytes);
@@ -166,11 +171,15 @@ void OperatorNode::keep(const Call& call, int16_t param, int32_t edge, const Ten
 }
 
 void OperatorNode::keep_results(const Call& call) {
-  for (size_t i = 0; i < call.outputs.size(); ++i) {
+  if (call.outputs.size() > kFewResults) {
+    many_results_.reserve(call.outputs.size());
+    for (const Tensor& result : call.outputs) many_results_.push_back(result.meta());
+  }
+  for (size_t i = 0; i < std::min(call.outputs.size(), kFewResults); ++i) {
     const Tensor& result = call.outputs[i];
     auto at = static_cast<int16_t>(~i);
     if (kept_results_ >> i & 1) saved_.push_back({detach(result), result.version(), at, -1});
-    if (call.outputs.size() > 1) keep_shape(at, result.meta());
+    if (call.outputs.size() > 1 && many_results_.empty()) keep_shape(at, result.meta());
   }
   if (op_->is_pointwise) keep_broadcast(call);
   count_host_bytes();
@@ -266,7 +275,7 @@ void OperatorNode::release() {
 }
 
 Tensor OperatorNode::zeros(uint32_t output) const {
-  const Shape* shape = find_shape(static_cast<int16_t>(~output));
+  const TensorMeta* shape = many_results_.empty() ? find_shape(static_cast<int16_t>(~output)) : &many_results_[output];
   check(shape != nullptr, "the only result of ", std::string(op_->name), " has no gradient");
   return ops::zeros(shape->sizes, shape->dtype, shape->device);
 }

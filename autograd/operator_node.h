@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "autograd/gradient.h"
@@ -62,6 +63,7 @@ class OperatorNode final : public Node, public Recycled<OperatorNode> {
   absl::InlinedVector<Arg, 4> args_;  // plain ones as they were; of lists, only how long they are
   absl::InlinedVector<Saved, 2> saved_;
   std::unique_ptr<Shape> shapes_;
+  std::vector<TensorMeta> many_results_;            // of a long list of results, instead of shapes_
   std::unique_ptr<std::vector<Sizes>> list_sizes_;  // of the list whose entries' sizes are asked for
   std::unique_ptr<char[]> bytes_;                   // of lists and strings among args_
   uint32_t needed_ = 0;                             // the parameters whose gradients are wanted, as bits

@@ -5,8 +5,6 @@
 namespace tt {
 namespace {
 
-thread_local Cancellation* current_cancellation = nullptr;
-
 std::string describe(const Cancellation& request) {
   switch (request.reason()) {
     case CancelReason::kClient: return "cancelled by the client";
@@ -20,8 +18,6 @@ std::string describe(const Cancellation& request) {
 Cancellation::Clock::rep now() { return Cancellation::Clock::now().time_since_epoch().count(); }
 
 }  // namespace
-
-Cancellation* Cancellation::current() { return current_cancellation; }
 
 void Cancellation::request(CancelReason reason) {
   if (reason == CancelReason::kEnded) return reason_.store(reason, std::memory_order_relaxed);
@@ -55,9 +51,9 @@ Cancellation::Pause::~Pause() {
 }
 
 CancellationScope::CancellationScope(Cancellation* cancellation)
-    : saved_(std::exchange(current_cancellation, cancellation)) {}
+    : saved_(std::exchange(Cancellation::current_, cancellation)) {}
 
-CancellationScope::~CancellationScope() { current_cancellation = saved_; }
+CancellationScope::~CancellationScope() { Cancellation::current_ = saved_; }
 
 Cancelled::Cancelled(const Cancellation& request) : Error(ErrorKind::kRuntime, describe(request)) {}
 

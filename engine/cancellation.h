@@ -52,9 +52,12 @@ class Cancellation {
   Clock::duration running() const;
 
   // The calling thread's; null where the work belongs to no session.
-  static Cancellation* current();
+  static Cancellation* current() { return current_; }
 
  private:
+  friend class CancellationScope;
+  static inline thread_local constinit Cancellation* current_ = nullptr;
+
   const Clock::duration time_limit_;
   std::atomic<CancelReason> reason_{CancelReason::kNone};
   std::atomic<Clock::rep> began_{0};   // moves on by what pauses took

@@ -173,9 +173,11 @@ void set_context(const Instruction& instruction) {
 }  // namespace
 
 void Executor::run(const Program& program, SlotTable& slots) {
+  const Cancellation* cancellation = Cancellation::current();
   roomy_ = host_room(slots) >= kRoomy;
   for (size_t i = 0; i < program.instructions.size(); roomy_ = host_room(slots) >= kRoomy) {
-    if (const size_t fused = roomy_ && !cancel_requested() ? fuse_pointwise(program, i, slots) : 0) {
+    const bool cancelled = cancellation != nullptr && cancellation->requested();
+    if (const size_t fused = roomy_ && !cancelled ? fuse_pointwise(program, i, slots) : 0) {
       stats_.instructions += fused;
       stats_.fused += fused - 1;
       i += fused;

@@ -267,8 +267,13 @@ void Sessions::run_leases() {
   std::unique_lock lock(mutex_);
   while (!ending_) {
     Clock::time_point next = Clock::now() + std::chrono::hours(1);
-    watch(&next);
-    end_expired(&next);
+    try {
+      watch(&next);
+      end_expired(&next);
+    } catch (const std::exception& error) {  // no memory, most likely: there may be some again
+      spdlog::error("watching sessions failed: {}", error.what());
+      next = Clock::now() + kWatch;
+    }
     changed_.wait_until(lock, next);
   }
 }

@@ -1,9 +1,12 @@
 // Factorisations of batches of matrices, on the threads of the pool.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <exception>
 #include <mutex>
 #include <new>
+#include <semaphore>
 #include <vector>
 
 #include "engine/cancellation.h"
@@ -24,6 +27,28 @@ constexpr int64_t kGrain = 16 * 1024;  // multiplications that are worth a threa
 // column is a barrier or two, at which a neighbour on the same cores costs more than the threads gain.
 constexpr int64_t kBlocks = 2 * 1024 * 1024, kColumns = int64_t{4} << 30;
 
+// OpenBLAS 0.3.21 crashes now and then where more threads call it at once than it was built for (128 in Debian), and
+// every session may have one.
+constexpr std::ptrdiff_t kMostCallers = 96;
+std::counting_semaphore<kMostCallers> openblas_callers(kMostCallers);
+
+// A thread's permission to call OpenBLAS, waited for. False where the session's work was cancelled meanwhile.
+class OpenBlasCall {
+ public:
+  OpenBlasCall() {
+    while (!cancel_requested() && !allowed_) allowed_ = openblas_callers.try_acquire_for(std::chrono::milliseconds(20));
+  }
+  ~OpenBlasCall() {
+    if (allowed_) openblas_callers.release();
+  }
+  OpenBlasCall(const OpenBlasCall&) = delete;
+  OpenBlasCall& operator=(const OpenBlasCall&) = delete;
+  explicit operator bool() const { return allowed_; }
+
+ private:
+  bool allowed_ = false;
+};
+
 // body(i, solver) for every matrix of a batch, each of that many multiplications, with solvers that `make` makes: one
 // for each thread. Many matrices go to the pool's threads; a few of at least
 // `divisible` have it one after the other.
@@ -33,6 +58,8 @@ void each_matrix(int64_t batch, int64_t work, int64_t divisible, Make make, Body
   std::exception_ptr thrown;
   const auto loop = [&](int64_t begin, int64_t end) {
     try {
+      const OpenBlasCall allowed;
+      if (!allowed) return;  // the loop is left, and parallel_for or the next check throws
       auto solver = make();
       for (int64_t i = begin; i < end; ++i) body(i, solver);
     } catch (const std::bad_alloc&) {
@@ -46,8 +73,8 @@ void each_matrix(int64_t batch, int64_t work, int64_t divisible, Make make, Body
   if (batch < num_threads() && work >= divisible) {
     PoolLease lease;
     for (int64_t i = 0; i < batch && !thrown; ++i) {
-      check_cancelled();
       loop(i, i + 1);
+      check_cancelled();
     }
   } else {
     const PoolLease alone(1);

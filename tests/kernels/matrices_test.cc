@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
 #include <thread>
 
@@ -45,6 +46,20 @@ TEST(MatricesTest, ManyCallersAtOnceGetWhatOneGets) {
     });
   }
   for (std::thread& caller : callers) caller.join();
+}
+
+// OpenBLAS has room for 128 threads, and crashes where there are hundreds.
+TEST(MatricesTest, HundredsOfCallersAtOnceAreServed) {
+  testing::have_backend();
+  const Tensor input = random_tensor({120, 120}, DType::kFloat64);
+  const std::vector<double> wanted = factors(input);
+  std::atomic<int> served{0};
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 800; ++c) {
+    callers.emplace_back([&] { served += factors(input).size() == wanted.size(); });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(served, 800);
 }
 
 constexpr int64_t kFar = int64_t{1} << 31;

@@ -35,7 +35,7 @@ void queue(tt::client::Session& session) {
   const tt::Op& full = *tt::find_op("full");
   const tt::Op& add = *tt::find_op("add");
   const int64_t sizes[] = {1 << 22};
-  const tt::Arg value[] = {tt::Arg(absl::Span<const int64_t>(sizes)), 1.0};
+  const tt::Arg value[] = {tt::Arg(absl::Span<const int64_t>(sizes)), 1.0, tt::Arg(), tt::Arg()};
   auto x = session.call(full, value)[0];
   for (int64_t i = 0;; ++i) {
     const tt::Arg args[] = {x.get(), x.get(), int64_t{1}};
