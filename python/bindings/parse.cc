@@ -356,8 +356,13 @@ bool ints_from(PyObject* o, absl::InlinedVector<int64_t, 6>* out) {
 }
 
 int64_t int_from(PyObject* o) {
-  Owned index(must(PyNumber_Index(o)));
   int overflow = 0;
+  if (PyLong_CheckExact(o)) [[likely]] {
+    const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    check(!overflow, "Overflow when unpacking long, got a number beyond 64 bits");
+    return v;
+  }
+  Owned index(must(PyNumber_Index(o)));
   const long long v = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
   if (v == -1 && !overflow && PyErr_Occurred()) throw PythonErrorSet();
   check(!overflow, "Overflow when unpacking long, got a number beyond 64 bits");

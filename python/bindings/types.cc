@@ -69,11 +69,12 @@ PyObject* dtype_reduce(PyObject* self, PyObject*) {  // by its name in the modul
   return PyUnicode_FromString(std::string(name(dtype_of(self))).c_str());
 }
 
-std::string text_from(PyObject* o) {
+// Borrowed from the object.
+std::string_view text_from(PyObject* o) {
   Py_ssize_t length = 0;
   const char* text = PyUnicode_AsUTF8AndSize(o, &length);
   if (!text) throw PythonErrorSet();
-  return std::string(text, static_cast<size_t>(length));
+  return {text, static_cast<size_t>(length)};
 }
 
 PyObject* device_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
@@ -199,9 +200,9 @@ DType dtype_from(PyObject* o) {
 Device device_from(PyObject* o) {
   if (PyObject_TypeCheck(o, device_type)) return device_of(o);
   if (PyUnicode_Check(o)) {
-    const std::string text = text_from(o);
+    const std::string_view text = text_from(o);
     const Device device = parse_device(text);
-    const bool has_index = text.find(':') != std::string::npos;
+    const bool has_index = text.find(':') != std::string_view::npos;
     return device.type == DeviceType::kCUDA && !has_index ? Device{device.type, current_gpu} : device;
   }
   if (PyLong_Check(o)) return parse_device(absl::StrCat("cuda:", int_from(o)));

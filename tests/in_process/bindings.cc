@@ -2,6 +2,7 @@
 // the interpreter's own process.
 #include <pybind11/pybind11.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -15,7 +16,9 @@ void bind_extra(pybind11::module_& m) {
   auto connect = [](const std::string& record) {
     static auto engine = [] {
       server::register_backends(0, 0);
-      return std::make_shared<server::InProcessEngine>();
+      server::Sessions::Options options;
+      options.lease = std::chrono::hours(24);  // no stream is attached, so the lease runs from the start
+      return std::make_shared<server::InProcessEngine>(std::move(options));
     }();
     return Connection(client::Session::connect(std::make_unique<InProcessTransport>(engine, record), "in-process rows"));
   };

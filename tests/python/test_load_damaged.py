@@ -116,6 +116,17 @@ def test_json(torch):
     refuse(torch, archive_of([("structure.json", nested.encode())]), "nested too deeply")
 
 
+def test_memory_of_the_structure(torch):
+    text = '{"format": "teletensor", "version": 1, "value": {"list": [' + "{}," * 300_000 + "{}]}}"
+    data = archive_of([("structure.json", text.encode())])
+    tracemalloc.start()
+    try:
+        refuse(torch, data, "a known kind")
+        assert tracemalloc.get_traced_memory()[1] < 40 * len(data)
+    finally:
+        tracemalloc.stop()
+
+
 def test_files_of_others(torch, tmp_path):
     with zipfile.ZipFile(tmp_path / "weights.pt", "w") as archive:
         archive.writestr("weights/data.pkl", b"\x80\x02}q\x00.")
