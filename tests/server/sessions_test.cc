@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <atomic>
+#include <chrono>
 
 #include <thread>
 
@@ -196,9 +198,13 @@ TEST_F(SessionsTest, EndsASessionByItsId) {
   const uint64_t before = engine_bytes();
   auto session = sessions.find(ended.session_key());
   occupy(*session);
-  bool cancelled = false;
+  std::atomic<bool> cancelled = false;
   sessions.attach(*session, [&] { cancelled = true; });
-  EXPECT_TRUE(sessions.end(ended.session_id()));
+  EXPECT_TRUE(sessions.end(ended.session_id()));  // does not wait
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (sessions.size() != 1 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
   EXPECT_TRUE(cancelled);
   EXPECT_TRUE(session->over());
   EXPECT_EQ(engine_bytes(), before);

@@ -35,7 +35,7 @@ class TransferCallsTest : public ::testing::Test {
     sessions_ = std::make_unique<Sessions>(std::move(options));
     Address address;
     address.path = (folder_.path() / "engine.sock").string();
-    auto listener = Listener::start({address}, auth_, *sessions_, [] {});
+    auto listener = Listener::start({.addresses = {address}}, auth_, *sessions_, [] {});
     ASSERT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
     before_ = engine_bytes();
