@@ -94,6 +94,7 @@ template <typename T> inline constexpr bool is_integral_v =
     is_same_v<T, bool> || is_same_v<T, int8_t> || is_same_v<T, uint8_t> || is_same_v<T, int16_t> ||
     is_same_v<T, uint16_t> || is_same_v<T, int32_t> || is_same_v<T, uint32_t> || is_same_v<T, int64_t> ||
     is_same_v<T, uint64_t>;
+template <typename T> inline constexpr bool is_signed_v = T(-1) < T(0);
 template <bool C, typename A, typename B> struct conditional { using type = A; };
 template <typename A, typename B> struct conditional<false, A, B> { using type = B; };
 template <bool C, typename A, typename B> using conditional_t = typename conditional<C, A, B>::type;
