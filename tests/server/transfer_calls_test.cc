@@ -125,13 +125,15 @@ class Client {
 // A Download whose reader reads nothing until it is asked to.
 class SlowDownload {
  public:
-  SlowDownload(Client& client, uint64_t handle, uint64_t after = 0, bool shared = false)
+  // Over the client's connection, or over that of `stub`.
+  SlowDownload(Client& client, uint64_t handle, uint64_t after = 0, bool shared = false,
+               v1::Engine::Stub* stub = nullptr)
       : context_(client.context_for()) {
     v1::DownloadRequest request;
     request.set_through_shared_memory(shared);
     request.set_handle(handle);
     request.set_after(after);
-    reader_ = client.stub().Download(context_.get(), request);
+    reader_ = (stub ? *stub : client.stub()).Download(context_.get(), request);
   }
   ~SlowDownload() {
     if (!reader_) return;
@@ -298,12 +300,16 @@ TEST_F(TransferCallsTest, ManyWaitingDownloadsOfOneSessionLeaveTheOthersAlone) {
   listen();
   Client greedy(channel());
   std::vector<std::unique_ptr<SlowDownload>> waiting;
-  for (int i = 0; i < 400; ++i) waiting.push_back(std::make_unique<SlowDownload>(greedy, 1, UINT64_MAX));
+  // A connection has fewer streams than the session may have calls.
+  auto second = v1::Engine::NewStub(channel()), third = v1::Engine::NewStub(channel());
+  for (int i = 0; i < 400; ++i) {
+    waiting.push_back(std::make_unique<SlowDownload>(greedy, 1, UINT64_MAX, false, i < 40 ? second.get() : third.get()));
+  }
   // Beyond the session's share they are told to come again.
   size_t bytes = 0;
   int refused = 0;
   for (int i = 0; i < 100; ++i) {
-    SlowDownload more(greedy, 1, UINT64_MAX);
+    SlowDownload more(greedy, 1, UINT64_MAX, false, third.get());
     grpc::Status status = more.read_all(&bytes);
     refused += status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED && more.may_be_sent_again();
   }
