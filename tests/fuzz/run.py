@@ -77,12 +77,12 @@ def run_libfuzzer(target: Path, seconds: int, seeds: Path) -> Outcome:
                    found, done.stderr)
 
 
-def run_release(target: Path, seconds: int, seeds: Path) -> Outcome:
+def run_release(target: Path, seconds: int, seeds: Path, seed: int) -> Outcome:
     """The same target in the ordinary build (tests/fuzz/replay.cc)."""
     kept = ROOT / "tests/fuzz/corpus" / target.name
     folders = [str(f) for f in (kept, seeds if target.name == SEEDED else None) if f is not None and f.exists()]
     began = time.monotonic()
-    command = [str(target), "--seconds", str(seconds), "--seed", str(time.time_ns() % 2**32), *folders]
+    command = [str(target), "--seconds", str(seconds), "--seed", str(seed), *folders]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace")
     inputs = re.findall(r"(\d+) inputs", done.stdout)
     found = [target] if done.returncode != 0 else []
@@ -125,19 +125,22 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=60, help="for each target (default: 60)")
     parser.add_argument("--only", default="", help="run the targets whose name contains this")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="targets at a time (default: one per core)")
+    parser.add_argument("--seed", type=int, default=1, help="of --release, which repeats with it (default: 1)")
     parser.add_argument("--release", action="store_true", help="the ordinary build's targets, without libFuzzer")
     args = parser.parse_args()
     console = Console()
     seeds = make_seeds()
     built = ROOT / "build/tests" if args.release else FOLDER / "fuzz"
     targets = sorted(t for t in built.iterdir() if t.name.endswith("_fuzz") and args.only in t.name)
-    run_target = run_release if args.release else run_libfuzzer
     modules = [m for m in ("tests.fuzz.load_fuzz", "tests.fuzz.api_fuzz") if args.only in m]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     outcomes = []
     with Progress(*columns, console=console) as progress, ThreadPoolExecutor(args.jobs) as pool:
         task = progress.add_task(f"fuzzing, {args.seconds} s each", total=len(targets) + len(modules))
-        runs = [pool.submit(run_target, t, args.seconds, seeds) for t in targets]
+        if args.release:
+            runs = [pool.submit(run_release, t, args.seconds, seeds, args.seed) for t in targets]
+        else:
+            runs = [pool.submit(run_libfuzzer, t, args.seconds, seeds) for t in targets]
         runs += [pool.submit(run_python, m, args.seconds) for m in modules]
         for run in runs:
             outcomes.append(run.result())
