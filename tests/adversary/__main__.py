@@ -9,8 +9,10 @@ are gone and their leases have run out. Exits with 1 where the victim is harmed 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -130,7 +132,8 @@ def suffer(engine: Engine, client_build: Path, attack: str, steps: int, alone: T
     resident, allocated = engine.resident, engine.allocated()
     command = [sys.executable, "-m", "tests.adversary.attacks", attack, engine.tcp, engine.token]
     attackers = [subprocess.Popen([*command, str(seed + i)], cwd=ROOT, env=engine.environment(client_build),
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for i in range(2)]
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                  start_new_session=True) for i in range(2)]
     time.sleep(1)
     training, complaint = None, ""
     try:
@@ -140,7 +143,8 @@ def suffer(engine: Engine, client_build: Path, attack: str, steps: int, alone: T
     for attacker in attackers:
         if attacker.poll() is not None:
             complaint = complaint or f"an attacker ended by itself: {attacker.stderr.read()[-2000:]}"
-        attacker.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(attacker.pid, signal.SIGKILL)  # the clients that it started, too
         attacker.wait()
     if engine.process.poll() is not None:
         return Outcome(attack, False, training, 0, 0, f"the daemon ended with {engine.process.returncode}")
