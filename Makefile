@@ -16,11 +16,10 @@ setup:
 	@deploy/make_venv.sh
 
 build: setup ## Build the engine, the clients and the Python package into build/
-	@cmake --preset release >build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
-	@rm -f build-configure.log
-	@cmake --build --preset release
+	@$(PYTHON) deploy/build.py release
 
-demo: build ## Train an image classifier on a daemon, from a client process
+demo: setup ## Train an image classifier on a daemon, from a client process
+	@$(PYTHON) deploy/build.py release teletensord teletensor_python  # what the demo runs; make test goes on from here
 	@$(CLEAN_ENV) $(PYTHON) examples/fashion_mnist.py
 
 test: build ## Run every test
@@ -63,13 +62,13 @@ gpu-bundle: setup ## Pack what a machine with a GPU needs to run and check it: d
 	@deploy/gpu/bundle.sh
 
 asan tsan: setup ## Run the tests under AddressSanitizer and UBSan, or ThreadSanitizer
-	@cmake --preset $@ >/dev/null && cmake --build --preset $@
+	@$(PYTHON) deploy/build.py $@
 	@$(CLEAN_ENV) deploy/run_tests.sh $@
 
 FUZZ_SECONDS ?= 60
 fuzz: build ## Fuzz each target for FUZZ_SECONDS (60) with libFuzzer under ASan and UBSan
 	@deploy/install_packages.sh deploy/packages_fuzz.txt
-	@cmake --preset fuzz >/dev/null && cmake --build --preset fuzz
+	@$(PYTHON) deploy/build.py fuzz
 	@$(CLEAN_ENV) $(PYTHON) -m tests.fuzz.run --seconds $(FUZZ_SECONDS)
 
 fuzz-release: build ## Fuzz each target for FUZZ_SECONDS in the ordinary build, without libFuzzer

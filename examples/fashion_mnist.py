@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import os
 import time
 from pathlib import Path
 
@@ -118,7 +119,7 @@ def draw(history, images, labels, predictions) -> None:
         cell.set_title(CLASSES[guess], color="green" if guess == label else "red", fontsize=9)
         cell.axis("off")
     figure.savefig(OUT / "predictions.png", dpi=120, bbox_inches="tight")
-    print(f"wrote {OUT.name}/loss.png and {OUT.name}/predictions.png")
+    print(f"wrote {os.path.relpath(OUT)}/loss.png and {os.path.relpath(OUT)}/predictions.png")
 
 
 def main() -> None:
