@@ -12,7 +12,7 @@ std::string bytes_text(uint64_t bytes) {
   int unit = 0;
   while (value >= 1024 && unit < 5) value /= 1024, ++unit;
   bool whole = value == static_cast<double>(static_cast<uint64_t>(value));
-  return absl::StrFormat(whole ? "%.0f %s" : "%.2f %s", value, kUnits[unit]);
+  return absl::StrFormat("%.*f %s", whole ? 0 : 2, value, kUnits[unit]);
 }
 
 }  // namespace tt

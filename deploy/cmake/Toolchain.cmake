@@ -11,6 +11,13 @@ endif()
 if(TT_SANITIZE)
   add_compile_options(-fsanitize=${TT_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${TT_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # which does not define what g++ does
+    if(TT_SANITIZE MATCHES address)
+      add_compile_definitions(__SANITIZE_ADDRESS__=1)
+    elseif(TT_SANITIZE MATCHES thread)
+      add_compile_definitions(__SANITIZE_THREAD__=1)
+    endif()
+  endif()
 endif()
 if(TT_FUZZ)
   # Coverage for libFuzzer everywhere; a report of the undefined-behaviour sanitizer ends the run.
