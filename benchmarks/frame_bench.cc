@@ -6,9 +6,9 @@
 
 #include "engine/op_ids.h"
 #include "google/protobuf/arena.h"
-#include "server/backends.h"
-#include "server/decode.h"
-#include "server/session.h"
+#include "server/daemon/backends.h"
+#include "server/session/decode.h"
+#include "server/session/session.h"
 
 namespace tt::server {
 namespace {

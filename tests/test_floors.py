@@ -1,4 +1,4 @@
-"""Includes point down only: the house of the design, checked file by file."""
+"""Includes point down only, between floors and within each: checked file by file."""
 
 from __future__ import annotations
 
@@ -6,52 +6,70 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = ("engine", "kernels", "autograd", "distributed", "proto", "server", "client", "python")
-# folder -> the folders that its files may include, besides itself
-MAY_INCLUDE = {
-    "engine/rules": {"engine/rules"},
-    "engine": {"engine"},
-    "kernels/common": {"kernels/common", "engine"},
-    "kernels/cpu": {"kernels/cpu", "kernels/common", "engine"},
-    "kernels/cpu/linear": {"kernels/cpu/linear", "kernels/cpu/walks", "kernels/cpu/loops", "kernels/common", "engine"},
-    "kernels/cpu/walks": {"kernels/cpu/walks", "kernels/cpu/loops", "kernels/common", "engine"},
-    "kernels/cpu/loops": {"kernels/cpu/loops", "kernels/common", "engine"},
-    "kernels/cpu/isa": {"kernels/cpu/isa", "kernels/cpu/walks", "kernels/common", "engine"},
-    "kernels/cuda": {"kernels/cuda", "kernels/common", "engine"},
-    "kernels/cuda/launch": {"kernels/cuda/launch", "kernels/cuda/runtime", "kernels/common", "engine"},
-    "kernels/cuda/runtime": {"kernels/cuda/runtime", "kernels/common", "engine"},
-    "kernels/cuda/libraries": {"kernels/cuda/libraries", "kernels/cuda/runtime", "kernels/common", "engine"},
-    "autograd": {"autograd", "engine"},
-    "distributed": {"distributed", "engine"},
-    "proto": {"proto"},
-    "server": {"server", "proto", "autograd", "kernels", "distributed", "engine"},
-    "client": {"client", "proto", "engine/rules"},
-    "python": {"python", "client", "proto", "engine/rules"},
+# Folders in order, lowest first: the files directly in each may include those of itself and of the ones before it.
+STACKS = (
+    ("engine/rules", "engine", "engine/passes"),
+    ("engine/passes", "engine"),  # the executor runs the passes, which rewrite its programs
+    ("kernels/common", "kernels/cpu/loops", "kernels/cpu/walks", "kernels/cpu/linear", "kernels/cpu"),
+    ("kernels/common", "kernels/cpu/walks", "kernels/cpu/isa"),
+    ("kernels/common", "kernels/cuda/runtime", "kernels/cuda/launch", "kernels/cuda/libraries", "kernels/cuda"),
+    ("autograd",),
+    ("distributed",),
+    ("proto",),
+    ("server", "server/transfer", "server/session", "server/rpc", "server/admin", "server/daemon"),
+    ("client",),
+    ("python", "python/bindings"),
+)
+# What the folders of a floor may include of other floors, in whole.
+BELOW = {
+    "engine": set(),
+    "kernels": {"engine"},
+    "autograd": {"engine"},
+    "distributed": {"engine"},
+    "proto": set(),
+    "server": {"proto", "autograd", "kernels", "distributed", "engine"},
+    "client": {"proto", "engine/rules"},
+    "python": {"client", "proto", "engine/rules"},
 }
+FOLDERS = {folder for stack in STACKS for folder in stack}
+
+
+def allowed_for(folder: str) -> set[str]:
+    """The folders whose files the files of `folder` may include."""
+    below = {f for f in FOLDERS for floor in BELOW[folder.split("/")[0]] if f == floor or f.startswith(floor + "/")}
+    return below.union(*(stack[: stack.index(folder) + 1] for stack in STACKS if folder in stack))
+
+
 # Generated headers that a lower floor's declarations yield: nothing but constants.
 GENERATED = {"engine/op_ids.h": "engine/rules"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
-def floor_of(path: str) -> str | None:
-    """The most specific folder of MAY_INCLUDE that holds the path."""
-    holding = [floor for floor in MAY_INCLUDE if path.startswith(floor + "/")]
+def folder_of(path: str) -> str | None:
+    """The most specific folder of FOLDERS that holds the path; None for other paths."""
+    holding = [folder for folder in FOLDERS if path.startswith(folder + "/")]
     return max(holding, key=len, default=None)
 
 
-def violations() -> list[str]:
-    """`file: include` of every include that points up or sideways."""
+def violations(root: Path = ROOT) -> list[str]:
+    """`file: include` of every include that points up or sideways, and every file in a folder of no stack."""
     found = []
-    for folder in FLOORS:
-        for path in sorted((ROOT / folder).rglob("*")):
+    for floor in FLOORS:
+        for path in sorted((root / floor).rglob("*")):
             if path.suffix not in (".h", ".cc", ".cu", ".cuh"):
                 continue
-            name = str(path.relative_to(ROOT))
-            allowed = MAY_INCLUDE[floor_of(name)]
+            name = str(path.relative_to(root))
+            if path.parent.relative_to(root).as_posix() not in FOLDERS:
+                found.append(f"{name}: in a folder of no stack")
+                continue
+            allowed = allowed_for(folder_of(name))
             for include in INCLUDE.findall(path.read_text()):
-                target = GENERATED.get(include) or floor_of(include)
-                if target is not None and not any(target == a or target.startswith(a + "/") for a in allowed):
+                target = GENERATED.get(include) or folder_of(include)
+                if target is not None and target not in allowed:
                     found.append(f"{name}: {include}")
     return found
 
@@ -60,14 +78,33 @@ def test_includes_point_down():
     assert violations() == []
 
 
-def test_a_violation_would_be_found():
-    assert floor_of("engine/rules/op.h") == "engine/rules"
-    assert floor_of("engine/tensor.h") == "engine"
-    assert "engine" not in MAY_INCLUDE["client"]
+@pytest.mark.parametrize(
+    ("file", "include"),
+    [
+        ("engine/rules/op.h", "engine/executor.h"),  # up, within the engine
+        ("server/transfer/transfer.h", "server/rpc/gate.h"),  # up, within the server
+        ("autograd/tape.h", "kernels/common/plan.h"),  # sideways
+        ("client/link.h", "engine/executor.h"),  # the client links rules only
+        ("kernels/cpu/walks/walk.h", "kernels/cpu/linear/gemm.h"),  # up, within the kernels
+        ("server/text.h", "server/session/session.h"),  # from a floor's own files
+    ],
+)
+def test_a_planted_violation_is_found(tmp_path, file, include):
+    path = tmp_path / file
+    path.parent.mkdir(parents=True)
+    path.write_text(f'#include "{include}"\n')
+    assert violations(tmp_path) == [f"{file}: {include}"]
+
+
+def test_a_folder_of_no_stack_is_found(tmp_path):
+    (tmp_path / "server/misc").mkdir(parents=True)
+    (tmp_path / "server/misc/a.cc").write_text("")
+    assert violations(tmp_path) == ["server/misc/a.cc: in a folder of no stack"]
 
 
 def test_every_floor_says_what_it_is():
-    folders = (*FLOORS, "deploy", "tests", "docs", "examples", "benchmarks")
+    server = (folder for folder in FOLDERS if folder.startswith("server"))
+    folders = (*FLOORS, *server, "deploy", "tests", "docs", "examples", "benchmarks")
     missing = [f for f in folders if not (ROOT / f / "README.md").exists()]
     assert missing == []
 

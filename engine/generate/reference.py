@@ -15,7 +15,7 @@ PLACES = {"torch": "torch.{}", "Tensor": "Tensor.{}", "F": "torch.nn.functional.
     place: f"torch.{place}.{{}}" for place in MODULES
 }
 # What registers kernels that are no backend's own, because they are about a session rather than about elements.
-SESSION_FLOORS = ("autograd/operators.cc", "engine/graphs.cc", "server/backends.cc")
+SESSION_FLOORS = ("autograd/operators.cc", "engine/graphs.cc", "server/daemon/backends.cc")
 
 
 def takes_device(op: Operator) -> bool:

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "server/session.h"
+#include "server/session/session.h"
 #include "tests/fuzz/frame_mutator.h"
 #include "tests/fuzz/require.h"
 #include "tests/server/engine_memory.h"

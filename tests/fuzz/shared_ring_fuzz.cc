@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "server/row_major.h"
-#include "server/shared_segment.h"
+#include "server/transfer/row_major.h"
+#include "server/transfer/shared_segment.h"
 #include "tests/server/engine_memory.h"
 
 namespace tt::server {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "server/session.h"
+#include "server/session/session.h"
 #include "tests/server/engine_memory.h"
 #include "tests/server/frames.h"
 

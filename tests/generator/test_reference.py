@@ -34,7 +34,7 @@ def test_a_backend_lacks_the_kernels_that_it_does_not_define(tree):
 
 def test_what_a_session_does_is_no_backends_to_lack(tree):
     probes = load(Path(__file__).parent / "ops")
-    (tree / "server/backends.cc").write_text("dispatcher.set(op_id::kExtremes, Key::kCPU, &extremes);")
+    (tree / "server/daemon/backends.cc").write_text("dispatcher.set(op_id::kExtremes, Key::kCPU, &extremes);")
     assert reference.backends(probes, tree / "kernels")["other"] == {op.name for op in probes}
 
 

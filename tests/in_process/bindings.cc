@@ -7,7 +7,7 @@
 #include <string>
 
 #include "python/bindings/connection.h"
-#include "server/backends.h"
+#include "server/daemon/backends.h"
 #include "tests/in_process/transport.h"
 
 namespace tt::python {

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "client/transport.h"
-#include "server/in_process.h"
+#include "server/session/in_process.h"
 
 namespace tt {
 

@@ -1,5 +1,5 @@
 // Address: spellings, and claiming a place to listen.
-#include "server/address.h"
+#include "server/rpc/address.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "proto/default_socket.h"
-#include "server/socket_folder.h"
+#include "server/rpc/socket_folder.h"
 
 namespace tt::server {
 namespace {

@@ -1,5 +1,5 @@
 // Auth: the token and its file.
-#include "server/auth.h"
+#include "server/rpc/auth.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

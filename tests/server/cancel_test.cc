@@ -7,7 +7,7 @@
 #include <numeric>
 #include <thread>
 
-#include "server/sessions.h"
+#include "server/session/sessions.h"
 #include "tests/server/engine_memory.h"
 #include "tests/server/frames.h"
 

@@ -9,8 +9,8 @@
 
 #include "engine/devices.h"
 #include "proto/ring_copy.h"
-#include "server/device_reader.h"
-#include "server/shared_segment.h"
+#include "server/transfer/device_reader.h"
+#include "server/transfer/shared_segment.h"
 #include "tests/cuda/simulated/engine.h"
 
 namespace tt::server {
@@ -101,7 +101,7 @@ class DeviceTransferTest : public ::testing::Test {
   const Device gpu_ = simulated_.gpu();
   std::shared_ptr<Account> account_ = std::make_shared<Account>("test");
   std::shared_ptr<Transfers> transfers_ = std::make_shared<Transfers>(account_, 8, Transfers::Patience());
-  std::shared_ptr<CopyLane> downloads_ = std::make_shared<CopyLane>(account_);
+  std::shared_ptr<CopyStream> downloads_ = std::make_shared<CopyStream>(account_);
   uint64_t transfer_ = 0;
   std::shared_ptr<SharedSegment> engine_;
   std::unique_ptr<shared_ring::Segment> client_;

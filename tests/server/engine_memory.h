@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "engine/devices.h"
-#include "server/backends.h"
+#include "server/daemon/backends.h"
 
 namespace tt::server::testing {
 

@@ -1,5 +1,5 @@
 // Frames are counted before they are parsed: what is refused has taken no memory, what is taken was counted in full.
-#include "server/frame_buffer.h"
+#include "server/rpc/frame_buffer.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
@@ -10,7 +10,7 @@
 
 #include "google/protobuf/stubs/logging.h"
 
-#include "server/frame_size.h"
+#include "server/rpc/frame_size.h"
 #include "tests/server/frames.h"
 
 namespace tt::server {

@@ -1,5 +1,5 @@
 // Gate: quotas and the names they count by. LogLimit: how many lines there are.
-#include "server/gate.h"
+#include "server/rpc/gate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

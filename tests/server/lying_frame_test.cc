@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "server/session.h"
+#include "server/session/session.h"
 #include "tests/server/engine_memory.h"
 #include "tests/server/frames.h"
 

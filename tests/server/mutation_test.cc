@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "server/session.h"
+#include "server/session/session.h"
 #include "tests/fuzz/frame_mutator.h"
 #include "tests/server/engine_memory.h"
 

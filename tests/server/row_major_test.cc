@@ -1,5 +1,5 @@
 // RowMajor: any layout comes out in logical order, in pieces of any size.
-#include "server/row_major.h"
+#include "server/transfer/row_major.h"
 
 #include <gtest/gtest.h>
 

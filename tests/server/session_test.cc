@@ -1,5 +1,5 @@
 // Session: order, duplicates, poison, limits, and that nothing stays behind.
-#include "server/session.h"
+#include "server/session/session.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

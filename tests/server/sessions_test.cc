@@ -1,5 +1,5 @@
 // Sessions: the table, resuming, leases.
-#include "server/sessions.h"
+#include "server/session/sessions.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 #include <thread>
 
-#include "server/in_process.h"
+#include "server/session/in_process.h"
 #include "tests/server/engine_memory.h"
 #include "tests/server/frames.h"
 

@@ -1,5 +1,5 @@
 // SharedSegment: bytes through shared memory, and clients that lie or die.
-#include "server/shared_segment.h"
+#include "server/transfer/shared_segment.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "proto/ring_copy.h"
-#include "server/row_major.h"
+#include "server/transfer/row_major.h"
 #include "tests/server/engine_memory.h"
 
 namespace tt::server {

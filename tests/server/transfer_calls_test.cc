@@ -7,7 +7,7 @@
 #include <cstring>
 #include <thread>
 
-#include "server/listener.h"
+#include "server/daemon/listener.h"
 #include "teletensor/v1/admin.grpc.pb.h"
 #include "teletensor/v1/engine.grpc.pb.h"
 #include "tests/server/daemon.h"

@@ -1,5 +1,5 @@
 // TransferMonitor: how many calls there may be, and which are cancelled.
-#include "server/transfer_monitor.h"
+#include "server/transfer/transfer_monitor.h"
 
 #include <gtest/gtest.h>
 

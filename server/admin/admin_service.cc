@@ -1,0 +1,162 @@
+#include "server/admin/admin_service.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "engine/devices.h"
+#include "engine/rules/error.h"
+#include "server/convert.h"
+#include "server/rpc/engine_service.h"
+#include "server/rpc/unary.h"
+#include "server/version.h"
+
+namespace tt::server {
+namespace {
+
+uint64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  uint64_t total = 0, resident = 0;
+  statm >> total >> resident;
+  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+void describe(const Level& level, v1::Level* wire) {
+  wire->set_now(level.now);
+  wire->set_peak(level.peak);
+}
+
+void describe(const PoolStats& stats, v1::PoolStats* wire) {
+  describe(stats.requested, wire->mutable_requested());
+  describe(stats.allocated, wire->mutable_allocated());
+  describe(stats.active, wire->mutable_active());
+  describe(stats.inactive_split, wire->mutable_inactive_split());
+  describe(stats.reserved, wire->mutable_reserved());
+}
+
+void describe(const AllocatorStats& stats, v1::MemoryStats* wire) {
+  wire->set_allocated(stats.all.requested.now);
+  wire->set_active(stats.all.active.now);
+  wire->set_reserved(stats.all.reserved.now);
+  wire->set_peak_allocated(stats.all.requested.peak);
+  wire->set_peak_reserved(stats.all.reserved.peak);
+  wire->set_allocations(stats.allocations);
+  wire->set_retries(stats.retries);
+  wire->set_out_of_memory(stats.out_of_memory);
+  wire->set_system_allocations(stats.system_allocations);
+  wire->set_system_frees(stats.system_frees);
+  wire->set_limit(stats.limit);
+  describe(stats.all, wire->mutable_all());
+  describe(stats.small, wire->mutable_small());
+  describe(stats.large, wire->mutable_large());
+}
+
+// What a session's figures tell about its program: for administrators alone.
+void hide_program(v1::SessionStatus* session) {
+  session->clear_client();
+  session->clear_replay_refusal();
+}
+
+}  // namespace
+
+template <typename Request, typename Reply>
+grpc::internal::MethodHandler* AdminService::handler(Auth::Role role, Method<Request, Reply> method) {
+  auto check = [this, role](const grpc::ServerContext& context) {
+    absl::string_view authorization = metadata(context, "authorization");
+    return role == Auth::Role::kAdmin ? auth_.check_admin(authorization) : auth_.check(authorization);
+  };
+  auto run = [this, method](grpc::ServerContext* context, const Request* request, Reply* reply) {
+    return (this->*method)(context, request, reply);
+  };
+  return unary_handler<Request, Reply>(gate_, Gate::Kind::kAdmin, check, run);
+}
+
+// In the order of the service's declaration.
+AdminService::AdminService(const Auth& auth, Sessions& sessions, Gate& gate, std::function<void()> exit)
+    : auth_(auth), sessions_(sessions), gate_(gate), exit_(std::move(exit)) {
+  MarkMethodStreamed(0, handler(Auth::Role::kUser, &AdminService::Status));
+  MarkMethodStreamed(1, handler(Auth::Role::kAdmin, &AdminService::EmptyCache));
+  MarkMethodStreamed(2, handler(Auth::Role::kAdmin, &AdminService::Snapshot));
+  MarkMethodStreamed(3, handler(Auth::Role::kAdmin, &AdminService::Drain));
+  MarkMethodStreamed(4, handler(Auth::Role::kAdmin, &AdminService::EndSession));
+}
+
+grpc::Status AdminService::Status(grpc::ServerContext* context, const v1::StatusRequest*, v1::StatusReply* reply) {
+  reply->set_engine_version(kVersion);
+  reply->set_uptime_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
+  reply->set_pid(getpid());
+  reply->set_resident_bytes(resident_bytes());
+  for (const DeviceInfo& info : Devices::instance().list()) {
+    v1::DeviceStatus* device = reply->add_devices();
+    *device->mutable_device() = to_wire(info);
+    describe(Devices::instance().allocator(info.device).stats(), device->mutable_memory());
+    for (LibraryInfo& library : Devices::instance().backend(info.device).libraries()) {
+      v1::LibraryStatus* status = device->add_libraries();
+      status->set_name(std::move(library.name));
+      status->set_version(std::move(library.version));
+      status->set_missing(std::move(library.missing));
+    }
+  }
+  const bool administers = auth_.check_admin(metadata(*context, "authorization")).ok();
+  for (v1::SessionStatus& session : sessions_.list()) {
+    if (!administers) hide_program(&session);
+    *reply->add_sessions() = std::move(session);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::EmptyCache(grpc::ServerContext*, const v1::EmptyCacheRequest*, v1::EmptyCacheReply* reply) {
+  uint64_t released = 0;
+  for (const DeviceInfo& info : Devices::instance().list()) {
+    Allocator& allocator = Devices::instance().allocator(info.device);
+    uint64_t before = allocator.stats().all.reserved.now;
+    allocator.empty_cache();
+    released += before - std::min(before, allocator.stats().all.reserved.now);
+  }
+  reply->set_released(released);
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::Snapshot(grpc::ServerContext*, const v1::SnapshotRequest* request,
+                                    v1::SnapshotReply* reply) {
+  try {
+    for (const BlockInfo& info : Devices::instance().allocator(decode_device(request->device())).snapshot()) {
+      v1::SnapshotReply::Block* block = reply->add_blocks();
+      block->set_segment(reinterpret_cast<uintptr_t>(info.segment));
+      block->set_offset(info.offset);
+      block->set_size(info.size);
+      block->set_in_use(info.in_use);
+      block->set_waiting(info.waiting);
+      block->set_requested(info.requested);
+      block->set_owner(info.owner);
+      block->set_site(info.site);
+      block->set_pool(info.pool);
+      block->set_stream(info.stream);
+    }
+  } catch (const Error& error) {
+    return to_grpc(to_status(error));
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::Drain(grpc::ServerContext* context, const v1::DrainRequest* request, v1::DrainReply*) {
+  sessions_.stop();
+  auto deadline = std::chrono::steady_clock::now() +
+                  std::chrono::duration<double>(std::clamp(request->deadline_seconds(), 0.0, 86400.0));
+  while (sessions_.size() != 0 && std::chrono::steady_clock::now() < deadline && !context->IsCancelled()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  exit_();
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::EndSession(grpc::ServerContext*, const v1::EndSessionRequest* request,
+                                      v1::EndSessionReply*) {
+  if (sessions_.end(request->id())) return grpc::Status::OK;
+  return grpc::Status(grpc::StatusCode::NOT_FOUND, absl::StrCat("no session has the id ", request->id()));
+}
+
+}  // namespace tt::server

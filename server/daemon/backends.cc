@@ -1,0 +1,32 @@
+#include "server/daemon/backends.h"
+
+#include "autograd/record.h"
+#include "engine/alloc_conf.h"
+#include "engine/composites.h"
+#include "engine/devices.h"
+#include "engine/dispatcher.h"
+#include "engine/graphs.h"
+#include "engine/op_ids.h"
+#include "engine/parallel.h"
+#include "kernels/cpu/cpu.h"
+#include "server/daemon/plugin.h"
+#include "server/transfer/transfer.h"
+
+namespace tt::server {
+
+void register_backends(int threads, uint64_t memory_limit) {
+  static_cast<void>(alloc_conf_of_environment());  // what is wrong with it is said at once, GPU or not
+  Dispatcher& dispatcher = Dispatcher::instance();
+  cpu::register_backend(dispatcher);
+  register_composites(dispatcher);
+  register_graph_operators(dispatcher);
+  autograd::register_autograd(dispatcher);
+  dispatcher.set(op_id::kUploaded, Key::kCPU, &uploaded);
+  Devices& devices = Devices::instance();
+  if (open_cuda_plugin(devices, dispatcher) > 0) dispatcher.set(op_id::kUploaded, Key::kCUDA, &uploaded);
+  if (threads > 0) set_num_threads(threads);
+  if (memory_limit == 0) return;
+  for (const DeviceInfo& info : devices.list()) devices.allocator(info.device).set_limit(memory_limit);
+}
+
+}  // namespace tt::server

@@ -1,0 +1,139 @@
+#include "server/daemon/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "proto/default_socket.h"
+#include "server/rpc/address.h"
+#include "server/version.h"
+
+namespace tt::server {
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::filesystem::path default_token_file() {
+  std::string config = environment("XDG_CONFIG_HOME");
+  std::filesystem::path home =
+      config.empty() ? std::filesystem::path(environment("HOME")) / ".config" : std::filesystem::path(config);
+  return home / "teletensor" / "token";
+}
+
+std::string mistake_in_address(std::string& text) { return std::string(parse_address(text).status().message()); }
+
+constexpr char kFooter[] = R"(
+Every option can be given as TELETENSOR_<OPTION> in the environment, and in a file by --config.
+
+Examples:
+  teletensord                               one engine for this user, on this machine
+  teletensord --listen 0.0.0.0:7070         reachable from the network (put it behind TLS or a VPN)
+  teletensord --session-memory-limit 8GB    each client is held to 8 GB)";
+
+void add_options(CLI::App& app, Flags* flags) {
+  app.add_option("--listen", flags->listen, "unix:PATH or HOST:PORT; may be repeated")
+      ->envname("TELETENSOR_LISTEN")
+      ->delimiter(',')
+      ->check(CLI::Validator(&mistake_in_address, "", "address"))
+      ->type_name("ADDRESS")
+      ->default_str(absl::StrCat(default_addresses()[0], " ", default_addresses()[1]));
+  app.add_option("--token-file", flags->token_file, "what clients must show to open a session; made at first start")
+      ->envname("TELETENSOR_TOKEN_FILE")
+      ->type_name("FILE")
+      ->capture_default_str();
+  app.add_option(
+         "--admin-token-file", flags->admin_token_file,
+         "what calls that administer the engine must show; made likewise (default: admin-token beside --token-file)")
+      ->envname("TELETENSOR_ADMIN_TOKEN_FILE")
+      ->type_name("FILE");
+  app.add_flag("--no-auth", flags->no_auth, "let everybody in who can reach the engine")->envname("TELETENSOR_NO_AUTH");
+  app.add_flag("--private", flags->private_engine,
+               "one client's own engine: a unix socket only, prints READY, ends with its standard input");
+  app.add_flag("--open-reflection", flags->open_reflection, "serve gRPC reflection without a token")
+      ->envname("TELETENSOR_OPEN_REFLECTION");
+  app.add_option("--connections-per-address", flags->connections_per_address, "TCP connections from one address")
+      ->envname("TELETENSOR_CONNECTIONS_PER_ADDRESS")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--client-fd", flags->client_fd, "a pidfd of the private engine's client, which it ends with")
+      ->group("");
+  app.add_option("--memory-limit", flags->memory_limit, "bytes that all tensors may take, such as 32GB; 0: no limit")
+      ->envname("TELETENSOR_MEMORY_LIMIT")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+  app.add_option("--session-memory-limit", flags->session_memory_limit, "the same, of one session")
+      ->envname("TELETENSOR_SESSION_MEMORY_LIMIT")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+  app.add_option("--lease", flags->lease_seconds, "how long a session outlives its connection")
+      ->envname("TELETENSOR_LEASE")
+      ->check(CLI::Range(0.1, 7 * 86400.0))
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  app.add_option("--grace", flags->grace_seconds, "from SIGTERM to exit: half of it for running frames to finish")
+      ->envname("TELETENSOR_GRACE")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  app.add_option("--frame-time-limit", flags->frame_time_limit_seconds,
+                 "how long one frame may compute before it is cancelled; 0: no limit")
+      ->envname("TELETENSOR_FRAME_TIME_LIMIT")
+      ->check(CLI::Range(0.0, 7 * 86400.0))
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  app.add_option("--threads", flags->threads, "for one operation; 0: one a core")
+      ->envname("TELETENSOR_THREADS")
+      ->check(CLI::Range(0, 4096))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--log-level", flags->log_level, "trace, debug, info, warn, error or off")
+      ->envname("TELETENSOR_LOG_LEVEL")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
+      ->type_name("LEVEL")
+      ->capture_default_str();
+  app.add_flag("--check-config", flags->check_config, "check all of this, print it, and exit");
+  app.set_config("--config", "", "read options from this file (option = value)")->envname("TELETENSOR_CONFIG");
+  app.set_version_flag("--version", absl::StrCat("teletensord ", kVersion));
+  app.footer(kFooter);
+}
+
+// What no single option can see.
+const char* contradiction(const Flags& flags) {
+  if (!flags.private_engine) return flags.client_fd >= 0 ? "--client-fd is for a --private engine" : nullptr;
+  if (flags.listen.size() > 1) return "--private listens on one unix socket";
+  if (!flags.listen.empty() && flags.listen[0].rfind("unix:", 0) != 0) return "--private listens on a unix socket only";
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<std::string> default_addresses() { return {absl::StrCat("unix:", default_socket()), "127.0.0.1:7070"}; }
+
+std::optional<int> parse_flags(int argc, char** argv, Flags* flags) {
+  CLI::App app{"teletensord: the tensor engine that clients talk to"};
+  app.get_formatter()->column_width(34);
+  flags->token_file = default_token_file();
+  add_options(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
+  if (flags->admin_token_file.empty()) flags->admin_token_file = flags->token_file.parent_path() / "admin-token";
+  if (const char* why = contradiction(*flags)) {
+    std::cerr << "teletensord: " << why << "\n";
+    return 2;
+  }
+  if (flags->check_config) {
+    std::cout << app.config_to_str(true);
+    return 0;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tt::server

@@ -1,0 +1,72 @@
+#include "server/daemon/lifetime.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+#include <csignal>
+
+#include <cerrno>
+#include <cstdint>
+
+namespace tt::server {
+namespace {
+
+sigset_t ending_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  return set;
+}
+
+bool at_end(const pollfd& input) {
+  if (input.revents == 0) return false;
+  char ignored[256];
+  ssize_t got = read(input.fd, ignored, sizeof ignored);
+  return got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN);
+}
+
+}  // namespace
+
+Lifetime::Lifetime() {
+  sigset_t set = ending_signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  signals_ = signalfd(-1, &set, SFD_CLOEXEC);
+  ended_ = eventfd(0, EFD_CLOEXEC);
+}
+
+Lifetime::~Lifetime() {
+  close(signals_);
+  close(ended_);
+}
+
+void Lifetime::end() {
+  uint64_t one = 1;
+  [[maybe_unused]] ssize_t written = write(ended_, &one, sizeof one);
+}
+
+const char* Lifetime::wait(bool watch_stdin, int client) {
+  pollfd watched[] = {
+      {signals_, POLLIN, 0}, {ended_, POLLIN, 0}, {watch_stdin ? STDIN_FILENO : -1, POLLIN, 0}, {client, POLLIN, 0}};
+  const char* reason = nullptr;
+  while (reason == nullptr) {
+    if (poll(watched, 4, -1) < 0 && errno != EINTR) reason = "poll failed";
+    if (watched[0].revents != 0) reason = "a signal";
+    if (watched[1].revents != 0) reason = "drained";
+    client_gone_ = at_end(watched[2]) || watched[3].revents != 0;
+    if (client_gone_) reason = "its client is gone";
+  }
+  signalfd_siginfo info;
+  if (watched[0].revents != 0) [[maybe_unused]]
+    ssize_t got = read(signals_, &info, sizeof info);
+  sigset_t set = ending_signals();
+  signal(SIGTERM, SIG_DFL);
+  signal(SIGINT, SIG_DFL);
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  return reason;
+}
+
+}  // namespace tt::server

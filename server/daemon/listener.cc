@@ -1,0 +1,115 @@
+#include "server/daemon/listener.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "server/rpc/acceptor.h"
+#include "server/admin/admin_service.h"
+#include "server/rpc/engine_service.h"
+#include "server/rpc/gate.h"
+#include "server/rpc/open_service.h"
+#include "server/rpc/reflection_guard.h"
+
+namespace tt::server {
+namespace {
+
+constexpr int kMaxStreamsPerConnection = 64;
+// What gRPC's own buffers may hold over all connections: messages that are still arriving, however long they say they
+// are. Beyond it gRPC accepts less from each peer, and then breaks streams off, which clients resume.
+constexpr size_t kBufferBytes = size_t{1} << 30;
+// For a new connection to speak HTTP/2, and until a connection without calls is closed.
+constexpr int kHandshakeMilliseconds = 10'000;
+constexpr int kIdleMilliseconds = 300'000;
+// When sessions have ended, all that is left is statuses on their way; an idle client may not look at its connection
+// for seconds, and is not waited for.
+constexpr std::chrono::milliseconds kGrace{30};
+
+void configure(grpc::ServerBuilder& builder, const Limits& limits) {
+  auto message_bytes = static_cast<int>(std::max<size_t>(limits.max_frame_bytes, kMaxChunkBytes) + (64 << 10));
+  builder.SetMaxReceiveMessageSize(message_bytes);
+  builder.SetMaxSendMessageSize(message_bytes);
+  builder.SetResourceQuota(grpc::ResourceQuota("teletensord").SetMaxThreads(Gate::max_threads()).Resize(kBufferBytes));
+  // Compressed messages are not part of the wire: gRPC would inflate them before their size is checked.
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMilliseconds);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMilliseconds);
+  // How long a poller may sleep over the end of its queue, which the server's end waits for now and then: 10 s without.
+  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::CQ_TIMEOUT_MSEC, 1000);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
+  // A link that dies without a word is noticed, and its session's lease begins.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+}
+
+}  // namespace
+
+struct Listener::Impl {
+  Impl(std::unique_ptr<Acceptor> acceptor, const Auth& auth, Sessions& sessions, std::function<void()> exit)
+      : acceptor(std::move(acceptor)),
+        gate({[this](const std::string& peer) { this->acceptor->authenticated(peer); },
+              [this](const std::string& peer) { this->acceptor->refused(peer); }}),
+        sessions(sessions),
+        engine(auth, sessions, gate),
+        admin(auth, sessions, gate, std::move(exit)) {}
+  std::unique_ptr<Acceptor> acceptor;
+  Gate gate;
+  Sessions& sessions;
+  EngineService engine;
+  AdminService admin;
+  OpenService open;
+  std::unique_ptr<grpc::Server> server;
+};
+
+Listener::Listener(std::unique_ptr<Impl> impl, std::vector<Address> addresses)
+    : impl_(std::move(impl)), addresses_(std::move(addresses)) {}
+
+Listener::~Listener() { shut_down(); }
+
+absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const Options& options, const Auth& auth, Sessions& sessions,
+                                                          std::function<void()> exit) {
+  using Builder = grpc::ServerBuilder;
+  std::vector<Address> addresses = options.addresses;
+  absl::StatusOr<std::unique_ptr<Acceptor>> acceptor = Acceptor::listen(&addresses, options.connections_per_address);
+  if (!acceptor.ok()) return acceptor.status();
+  auto impl = std::make_unique<Impl>(*std::move(acceptor), auth, sessions, std::move(exit));
+  grpc::EnableDefaultHealthCheckService(false);  // OpenService answers them
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  Builder builder;
+  configure(builder, Limits());
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> guards;
+  guards.push_back(std::make_unique<ReflectionGuard>(auth, options.open_reflection, impl->gate));
+  builder.experimental().SetInterceptorCreators(std::move(guards));
+  std::unique_ptr<Acceptor::Sink> sink = builder.experimental().AddExternalConnectionAcceptor(
+      Builder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
+  builder.RegisterService(&impl->engine);
+  builder.RegisterService(&impl->admin);
+  builder.RegisterCallbackGenericService(&impl->open);
+  impl->server = builder.BuildAndStart();
+  if (!impl->server) return absl::InternalError("gRPC's server does not start");
+  impl->acceptor->start(std::move(sink));
+  return std::unique_ptr<Listener>(new Listener(std::move(impl), std::move(addresses)));
+}
+
+void Listener::shut_down(std::chrono::milliseconds patience) {
+  if (!impl_->server) return;
+  impl_->acceptor->stop();
+  impl_->sessions.end_all(patience);
+  impl_->server->Shutdown(std::chrono::system_clock::now() + kGrace);
+  impl_->server->Wait();
+  impl_->server = nullptr;
+  remove_sockets();
+}
+
+void Listener::remove_sockets() const {
+  for (const Address& address : addresses_) {
+    if (address.is_unix()) unlink(address.path.c_str());
+  }
+}
+
+}  // namespace tt::server

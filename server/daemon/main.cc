@@ -1,0 +1,177 @@
+// teletensord: the daemon's wiring.
+#include <malloc.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/failed_check.h"
+#include "server/rpc/address.h"
+#include "server/rpc/auth.h"
+#include "server/daemon/backends.h"
+#include "server/daemon/environment.h"
+#include "server/daemon/flags.h"
+#include "server/daemon/lifetime.h"
+#include "server/daemon/listener.h"
+#include "server/log.h"
+#include "server/daemon/private_folder.h"
+#include "server/version.h"
+#include "spdlog/spdlog.h"
+
+namespace tt::server {
+namespace {
+
+int complain(const absl::Status& status) {
+  std::cerr << "teletensord: " << status.message() << std::endl;
+  return 1;
+}
+
+absl::StatusOr<std::vector<Address>> parse_addresses(const std::vector<std::string>& texts) {
+  std::vector<Address> addresses;
+  for (const std::string& text : texts) {
+    absl::StatusOr<Address> address = parse_address(text);
+    if (!address.ok()) return address.status();
+    addresses.push_back(*address);
+  }
+  return addresses;
+}
+
+absl::StatusOr<Auth> make_auth(const Flags& flags) {
+  // A private engine's socket lies in a folder that only its owner enters.
+  if (flags.no_auth || flags.private_engine) return Auth::nobody();
+  return Auth::from_files(flags.token_file, flags.admin_token_file);
+}
+
+void announce(const Flags& flags, const Listener& listener) {
+  std::vector<std::string> names;
+  for (const Address& address : listener.addresses()) {
+    names.push_back(address.to_string());
+    if (!address.is_local()) {
+      spdlog::warn("{} is open to the network; tokens and tensors cross it in the clear", names.back());
+    }
+  }
+  if (flags.private_engine) {
+    std::cout << "READY " << names[0] << std::endl;
+  } else {
+    spdlog::info("teletensord {} listens on {}{}", kVersion, absl::StrJoin(names, " and "),
+                 flags.no_auth ? ", without authentication"
+                               : absl::StrCat("; the user token is in ", flags.token_file.native(),
+                                              ", the admin token in ", flags.admin_token_file.native()));
+  }
+}
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
+// Ends the process when `grace` is over, whatever still runs (a library's call, a device): the system frees its memory.
+class GracePeriod {
+ public:
+  GracePeriod(std::chrono::milliseconds grace, std::function<void()> remove_files)
+      : thread_([this, grace, remove_files] {
+          std::unique_lock lock(mutex_);
+          if (over_.wait_for(lock, grace, [this] { return done_; })) return;
+          spdlog::warn("work was still running at the end of the grace period; exiting without waiting for it");
+          remove_files();
+          _exit(0);
+        }) {}
+  ~GracePeriod() {
+    {
+      std::lock_guard lock(mutex_);
+      done_ = true;
+      over_.notify_all();
+    }
+    thread_.join();
+  }
+  GracePeriod(const GracePeriod&) = delete;
+  GracePeriod& operator=(const GracePeriod&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable over_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+// `folder` may be null; it is removed here where the process ends without a return.
+int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFolder* folder) {
+  absl::StatusOr<std::vector<Address>> addresses = parse_addresses(listen);
+  if (!addresses.ok()) return complain(addresses.status());
+  absl::StatusOr<Auth> auth = make_auth(flags);
+  if (!auth.ok()) return complain(auth.status());
+  recover_from_failed_checks();
+  Lifetime lifetime;
+  register_backends(flags.threads, flags.memory_limit);
+  Sessions::Options options;
+  options.session_memory_limit = flags.session_memory_limit;
+  options.lease = milliseconds(flags.lease_seconds);
+  options.frame_time_limit = milliseconds(flags.frame_time_limit_seconds);
+  if (flags.private_engine) options.tenant = Account::new_tenant();  // one client's: nobody's bytes are to be hidden
+  Sessions sessions(options);
+  Listener::Options listening{*addresses, flags.open_reflection, flags.connections_per_address};
+  auto listener = Listener::start(listening, *auth, sessions, [&lifetime] { lifetime.end(); });
+  if (!listener.ok()) return complain(listener.status());
+  announce(flags, **listener);
+  const char* reason = lifetime.wait(flags.private_engine, flags.client_fd);
+  spdlog::info("shutting down: {}", reason);
+  const auto remove_files = [&] {
+    (*listener)->remove_sockets();
+    if (folder) folder->remove();
+  };
+  if (lifetime.client_gone()) {  // nobody is left for whom running work should be finished
+    remove_files();
+    spdlog::default_logger()->flush();
+    _exit(0);
+  }
+  const std::chrono::milliseconds grace = milliseconds(flags.grace_seconds);
+  const GracePeriod deadline(grace, remove_files);
+  // A private engine ends together with its client: nobody waits for its frames.
+  (*listener)->shut_down(flags.private_engine ? std::chrono::milliseconds(0) : grace / 2);
+  return 0;
+}
+
+int run(int argc, char** argv) {
+  Flags flags;
+  if (std::optional<int> code = parse_flags(argc, argv, &flags)) return *code;
+  start_log(flags.private_engine && flags.log_level == "info" ? "warn" : flags.log_level);
+  umask(0077);
+  // Transfers' buffers come and go: keep them instead of faulting their pages in again.
+  mallopt(M_MMAP_THRESHOLD, 64 << 20);
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  // An arena keeps memory that its threads freed. With several, one session's frames left up to 38 MiB in them
+  // (tests/server/exhaustion_test.cc).
+  mallopt(M_ARENA_MAX, 1);
+  std::unique_ptr<PrivateFolder> folder;
+  std::vector<std::string> listen = flags.listen;
+  if (listen.empty() && flags.private_engine) {
+    auto made = PrivateFolder::make();
+    if (!made.ok()) return complain(made.status());
+    folder = *std::move(made);
+    listen = {folder->address()};
+  }
+  if (listen.empty()) listen = default_addresses();
+  return serve(flags, listen, folder.get());
+}
+
+}  // namespace
+}  // namespace tt::server
+
+int main(int argc, char** argv) {
+  tt::server::settle_environment(argv);
+  try {
+    return tt::server::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "teletensord: " << error.what() << std::endl;
+    return 1;
+  }
+}

@@ -1,0 +1,34 @@
+// PrivateFolder: the folder of a private engine's socket, in $XDG_RUNTIME_DIR or /tmp, mode 0700.
+//
+// The process holds a lock on it for as long as it lives, so that folders of engines that were killed can be told from
+// those in use. One owner, one thread.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/daemon/file_descriptor.h"
+
+namespace tt::server {
+
+class PrivateFolder {
+ public:
+  // Makes one, after removing what killed engines of this user have left.
+  static absl::StatusOr<std::unique_ptr<PrivateFolder>> make();
+  ~PrivateFolder() { remove(); }
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+
+  std::string address() const { return "unix:" + path_ + "/engine.sock"; }
+  // Removes the socket and the folder. Idempotent.
+  void remove();
+
+ private:
+  PrivateFolder(std::string path, FileDescriptor lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+
+  std::string path_;
+  FileDescriptor lock_;
+};
+
+}  // namespace tt::server

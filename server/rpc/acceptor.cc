@@ -1,0 +1,365 @@
+#include "server/rpc/acceptor.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/rpc/gate.h"
+#include "server/log.h"
+
+namespace tt::server {
+namespace {
+
+constexpr size_t kMaxConnections = 4096;
+// Descriptors for everything but connections and the segments that their sessions share.
+constexpr size_t kOtherDescriptors = 200;
+// How long a connection may be without a token before another one may take its place.
+constexpr std::chrono::seconds kGrace{1};
+// What gRPC has of one address' connections without a token at a time; and how many more wait, for how long.
+constexpr size_t kUnauthenticated = 8;
+constexpr size_t kWaiting = 64;
+constexpr std::chrono::seconds kPatience{10};
+constexpr int kLookMilliseconds = 50;
+// The refused calls of a second after which a connection is closed, and how long its address' next ones wait then: a
+// refused call costs a thread for a moment.
+constexpr int kRefusals = 50;
+constexpr std::chrono::milliseconds kPenalty{100};
+// When descriptors or memory run out, connections wait in the kernel's queue for so long.
+constexpr int kBackOffMilliseconds = 50;
+// From one listening socket before the others are looked at.
+constexpr int kBurst = 64;
+// A peer that acknowledges nothing for so long is gone (as long as gRPC's keepalive waits).
+constexpr unsigned kUserTimeoutMilliseconds = 20'000;
+
+absl::Status cannot_listen(const Address& address, int error) {
+  return absl::FailedPreconditionError(absl::StrCat("cannot listen on ", address.to_string(), ": ",
+                                                    error == EADDRINUSE ? "the port is in use" : std::strerror(error)));
+}
+
+// Raises the limit as far as it goes, and says how many connections that allows.
+size_t allowed_connections() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMaxConnections / 8;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const size_t descriptors = std::max<size_t>(limit.rlim_cur, 2 * kOtherDescriptors) - kOtherDescriptors;
+  return std::min(kMaxConnections, descriptors / 2);
+}
+
+int listen_at(const sockaddr* name, socklen_t size) {
+  const int fd = socket(name->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  const int on = 1, off = 0;
+  if (name->sa_family != AF_UNIX) {  // what accepted connections inherit
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUserTimeoutMilliseconds, sizeof kUserTimeoutMilliseconds);
+  }
+  if (name->sa_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  if (bind(fd, name, size) == 0 && ::listen(fd, SOMAXCONN) == 0) return fd;
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+int port_of(int fd) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size);
+  const bool v6 = name.ss_family == AF_INET6;
+  return ntohs(v6 ? reinterpret_cast<sockaddr_in6*>(&name)->sin6_port
+                  : reinterpret_cast<sockaddr_in*>(&name)->sin_port);
+}
+
+absl::Status listen_unix(const Address& address, std::vector<int>* sockets) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  address.path.copy(name.sun_path, sizeof name.sun_path - 1);  // claim() has checked its length
+  const int fd = listen_at(reinterpret_cast<sockaddr*>(&name), sizeof name);
+  if (fd < 0) return cannot_listen(address, errno);
+  sockets->push_back(fd);
+  return absl::OkStatus();
+}
+
+// One socket for each address that the name has; one for IPv4 and IPv6 together where it is every address.
+absl::Status listen_tcp(Address* address, std::vector<int>* sockets) {
+  const bool everywhere = address->host == "0.0.0.0" || address->host == "::";
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  int error = EADDRNOTAVAIL;
+  for (const char* host : {everywhere ? "::" : address->host.c_str(), everywhere ? "0.0.0.0" : ""}) {
+    addrinfo* found = nullptr;
+    if (*host == '\0' || getaddrinfo(host, address->port.c_str(), &hints, &found) != 0) continue;
+    const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
+    for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+      const int fd = listen_at(each->ai_addr, each->ai_addrlen);
+      if (fd < 0) error = errno;
+      if (fd < 0 && errno == EADDRINUSE) return cannot_listen(*address, EADDRINUSE);
+      if (fd < 0) continue;
+      sockets->push_back(fd);
+      if (address->port == "0") {  // the same for the rest
+        address->port = absl::StrCat(port_of(fd));
+        break;
+      }
+    }
+    if (!sockets->empty()) return absl::OkStatus();
+  }
+  return cannot_listen(*address, error);
+}
+
+// As gRPC names the peer.
+std::string peer_of(const sockaddr_storage& name) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (name.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(name);
+    inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
+    return absl::StrCat("ipv4:", text, ":", ntohs(v4.sin_port));
+  }
+  if (name.ss_family != AF_INET6) return "unix:";
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(name);
+  const int port = ntohs(v6.sin6_port);
+  if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
+    inet_ntop(AF_INET, v6.sin6_addr.s6_addr + 12, text, sizeof text);
+    return absl::StrCat("ipv4:", text, ":", port);
+  }
+  inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
+  return absl::StrCat("ipv6:[", text, "]:", port);
+}
+
+uint64_t inode_of(int fd) {
+  struct stat info;
+  return fstat(fd, &info) == 0 ? info.st_ino : 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::listen(std::vector<Address>* addresses, size_t per_address) {
+  std::vector<Listener> listeners;
+  absl::Status status;
+  size_t bound = 0;
+  for (Address& address : *addresses) {
+    std::vector<int> sockets;
+    if (status.ok()) status = claim(address);
+    if (status.ok()) status = address.is_unix() ? listen_unix(address, &sockets) : listen_tcp(&address, &sockets);
+    for (int fd : sockets) listeners.push_back({fd, address.is_unix()});
+    if (status.ok()) ++bound;
+  }
+  auto acceptor = std::unique_ptr<Acceptor>(new Acceptor(per_address, std::move(listeners)));
+  if (status.ok()) return acceptor;
+  for (size_t i = 0; i < bound; ++i) {
+    if ((*addresses)[i].is_unix()) unlink((*addresses)[i].path.c_str());
+  }
+  return status;
+}
+
+Acceptor::Acceptor(size_t per_address, std::vector<Listener> listeners)
+    : per_address_(per_address),
+      total_(allowed_connections()),
+      listeners_(std::move(listeners)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+Acceptor::~Acceptor() {
+  stop();
+  close(wake_);
+}
+
+void Acceptor::start(std::unique_ptr<Sink> sink) {
+  sink_ = std::move(sink);
+  thread_ = std::thread([this] { run(); });
+}
+
+void Acceptor::stop() {
+  const uint64_t one = 1;
+  [[maybe_unused]] ssize_t written = write(wake_, &one, sizeof one);
+  if (thread_.joinable()) thread_.join();
+  for (const Waiting& each : waiting_) close(each.fd);
+  waiting_.clear();
+  for (const Listener& listener : listeners_) close(listener.fd);
+  listeners_.clear();
+}
+
+void Acceptor::run() {
+  std::vector<pollfd> watched;
+  for (const Listener& listener : listeners_) watched.push_back({listener.fd, POLLIN, 0});
+  watched.push_back({wake_, POLLIN, 0});
+  for (;;) {
+    if (poll(watched.data(), watched.size(), waiting_.empty() ? -1 : kLookMilliseconds) < 0 && errno != EINTR) return;
+    if (watched.back().revents != 0) return;
+    if (!waiting_.empty()) serve_waiting();
+    for (size_t i = 0; i < listeners_.size(); ++i) {
+      if (watched[i].revents == 0) continue;
+      errno = 0;
+      for (int burst = 0; burst < kBurst && accept_one(listeners_[i]); ++burst) errno = 0;
+      if (errno == 0 || errno == EAGAIN || errno == EWOULDBLOCK) continue;
+      static LogLimit limit(1, std::chrono::seconds(10));
+      limit.warn(absl::StrCat("cannot accept a connection: ", std::strerror(errno)));
+      poll(&watched.back(), 1, kBackOffMilliseconds);
+    }
+  }
+}
+
+// False where there is none, or none can be had: errno says which.
+bool Acceptor::accept_one(const Listener& listener) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  const int fd = accept4(listener.fd, reinterpret_cast<sockaddr*>(&name), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (fd < 0) return errno == EINTR || errno == ECONNABORTED;
+  const std::string peer = listener.is_unix ? "unix:" : peer_of(name);
+  receive({fd, listener.fd, peer, address_of(peer), Clock::now()});
+  return true;
+}
+
+void Acceptor::receive(Waiting connection) {
+  if (hand_over(connection)) return;
+  const auto others = std::count_if(waiting_.begin(), waiting_.end(),
+                                    [&](const Waiting& each) { return each.address == connection.address; });
+  if (static_cast<size_t>(others) < kWaiting && waiting_.size() < total_ / 4) {
+    waiting_.push_back(std::move(connection));
+    return;
+  }
+  close(connection.fd);
+  static LogLimit limit;
+  limit.warn(absl::StrCat("closed a connection of ", connection.address, ": too many wait already"));
+}
+
+// The newest first: whoever holds back its token has waited for a while.
+void Acceptor::serve_waiting() {
+  const Clock::time_point now = Clock::now();
+  std::vector<Waiting> all = std::exchange(waiting_, {});
+  for (auto each = all.rbegin(); each != all.rend(); ++each) {
+    if (hand_over(*each)) continue;
+    if (now - each->since < kPatience) {
+      waiting_.push_back(std::move(*each));
+    } else {
+      close(each->fd);
+    }
+  }
+  std::reverse(waiting_.begin(), waiting_.end());
+}
+
+// False where the connection has to wait. Closes one that has no place at all.
+bool Acceptor::hand_over(const Waiting& waiting) {
+  {
+    std::lock_guard lock(mutex_);
+    const Verdict verdict = admit(waiting.address);
+    if (verdict == Verdict::kWait) return false;
+    if (verdict == Verdict::kRefused) {
+      close(waiting.fd);
+      static LogLimit limit;
+      limit.warn(absl::StrCat("closed a connection of ", waiting.address, ": too many from there, or in all"));
+      return true;
+    }
+    const bool is_unix = waiting.address == "unix";
+    std::string key = is_unix ? absl::StrCat("unix ", ++unix_connections_) : connection_of(waiting.peer);
+    connections_[key] = {waiting.fd, inode_of(waiting.fd), waiting.address, Clock::now(), is_unix};
+  }
+  Sink::NewConnectionParameters connection;
+  connection.listener_fd = waiting.listener_fd;
+  connection.fd = waiting.fd;
+  sink_->HandleNewConnection(&connection);
+  return true;
+}
+
+// Whether another connection of `address` fits, having made room where that is possible.
+Acceptor::Verdict Acceptor::admit(const std::string& address) {
+  const size_t of_address = address == "unix" ? total_ - total_ / 4 : std::min(per_address_, total_ / 2);
+  const auto full = [&] {
+    return connections_.size() >= total_ || count(address, false) >= of_address ||
+           count(address, true) >= kUnauthenticated;
+  };
+  if (auto found = penalties_.find(address); found != penalties_.end()) {
+    if (Clock::now() < found->second) return Verdict::kWait;
+    penalties_.erase(found);
+  }
+  if (full()) sweep();
+  const bool unauthenticated = count(address, true) >= kUnauthenticated;
+  if ((unauthenticated || count(address, false) >= of_address) && !make_room(&address)) {
+    return unauthenticated ? Verdict::kWait : Verdict::kRefused;
+  }
+  return connections_.size() < total_ || make_room(nullptr) ? Verdict::kWelcome : Verdict::kRefused;
+}
+
+size_t Acceptor::count(const std::string& address, bool only_unauthenticated) const {
+  return static_cast<size_t>(std::count_if(connections_.begin(), connections_.end(), [&](const auto& each) {
+    return each.second.address == address && !(only_unauthenticated && each.second.authenticated);
+  }));
+}
+
+// Forgets connections that gRPC has closed.
+void Acceptor::sweep() {
+  absl::erase_if(connections_, [](const auto& each) { return inode_of(each.second.fd) != each.second.inode; });
+}
+
+// Closes the oldest connection, of one address or any, that has had time to show a token and has not.
+bool Acceptor::make_room(const std::string* address) {
+  auto oldest = connections_.end();
+  for (auto it = connections_.begin(); it != connections_.end(); ++it) {
+    const Connection& each = it->second;
+    if (each.authenticated || (address != nullptr && each.address != *address)) continue;
+    if (oldest == connections_.end() || each.accepted < oldest->second.accepted) oldest = it;
+  }
+  if (oldest == connections_.end() || Clock::now() - oldest->second.accepted < kGrace) return false;
+  shut(oldest->second);
+  connections_.erase(oldest);
+  return true;
+}
+
+// Ends the connection, which gRPC then closes.
+void Acceptor::shut(const Connection& connection) {
+  // The copy stays what it is while it is looked at, whatever gRPC does with the original.
+  const int copy = fcntl(connection.fd, F_DUPFD_CLOEXEC, 0);
+  if (copy < 0) return;
+  if (inode_of(copy) == connection.inode) shutdown(copy, SHUT_RDWR);
+  close(copy);
+}
+
+void Acceptor::refused(const std::string& peer) {
+  std::lock_guard lock(mutex_);
+  auto found = connections_.find(connection_of(peer));
+  if (found == connections_.end()) return;
+  Connection& connection = found->second;
+  const Clock::time_point now = Clock::now();
+  if (now - connection.refused_since > std::chrono::seconds(1)) {
+    connection.refused_since = now;
+    connection.refusals = 0;
+  }
+  if (++connection.refusals < kRefusals) return;
+  shut(connection);
+  if (penalties_.size() >= kMaxConnections) penalties_.clear();
+  penalties_[connection.address] = now + kPenalty;
+  connections_.erase(found);
+}
+
+void Acceptor::authenticated(const std::string& peer) {
+  const std::string connection = connection_of(peer);
+  if (connection == "unix") return;
+  std::lock_guard lock(mutex_);
+  auto found = connections_.find(connection);
+  if (found == connections_.end()) return;
+  found->second.authenticated = true;
+}
+
+size_t Acceptor::size() {
+  std::lock_guard lock(mutex_);
+  sweep();
+  return connections_.size();
+}
+
+}  // namespace tt::server

@@ -1,0 +1,111 @@
+#include "server/rpc/address.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "server/rpc/socket_folder.h"
+
+namespace tt::server {
+namespace {
+
+absl::Status cannot_listen(const Address& address, absl::string_view why) {
+  return absl::FailedPreconditionError(absl::StrCat("cannot listen on ", address.to_string(), ": ", why));
+}
+
+bool answers(const sockaddr* address, socklen_t size) {
+  int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  bool connected = fd >= 0 && connect(fd, address, size) == 0;
+  if (fd >= 0) close(fd);
+  return connected;
+}
+
+absl::Status claim_unix(const Address& address) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  if (address.path.size() >= sizeof name.sun_path)
+    return cannot_listen(address, absl::StrCat("its path has ", address.path.size(), " characters, at most ",
+                                               sizeof name.sun_path - 1, " fit"));
+  std::memcpy(name.sun_path, address.path.data(), address.path.size());
+  std::filesystem::path folder = std::filesystem::path(address.path).parent_path();
+  std::error_code error;
+  if (!folder.empty() && std::filesystem::create_directories(folder, error)) chmod(folder.c_str(), 0700);
+  if (error) return cannot_listen(address, error.message());
+  if (absl::Status status = check_private_path(folder); !status.ok()) return cannot_listen(address, status.message());
+  struct stat info;
+  if (lstat(address.path.c_str(), &info) != 0) return absl::OkStatus();
+  if (!S_ISSOCK(info.st_mode)) return cannot_listen(address, "there is a file that is no socket");
+  if (answers(reinterpret_cast<sockaddr*>(&name), sizeof name)) {
+    return cannot_listen(address, "another engine listens there");
+  }
+  if (unlink(address.path.c_str()) != 0) return cannot_listen(address, std::strerror(errno));
+  return absl::OkStatus();
+}
+
+absl::Status claim_tcp(const Address& address) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  int failure = getaddrinfo(address.host.c_str(), address.port.c_str(), &hints, &found);
+  if (failure != 0) return cannot_listen(address, gai_strerror(failure));
+  std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
+  int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  absl::Status status;
+  if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0) {
+    status = cannot_listen(address, errno == EADDRINUSE ? "the port is in use" : std::strerror(errno));
+  }
+  if (fd >= 0) close(fd);
+  return status;
+}
+
+}  // namespace
+
+bool Address::is_local() const {
+  return is_unix() || host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
+}
+
+std::string Address::to_string() const {
+  if (is_unix()) return absl::StrCat("unix:", path);
+  bool v6 = host.find(':') != std::string::npos;
+  return v6 ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
+}
+
+absl::StatusOr<Address> parse_address(absl::string_view text) {
+  auto wrong = [&] {
+    return absl::InvalidArgumentError(absl::StrCat("not an address: '", text, "'; use unix:PATH or HOST:PORT"));
+  };
+  Address address;
+  absl::string_view rest = text;
+  if (absl::ConsumePrefix(&rest, "unix:")) {
+    if (rest.empty()) return wrong();
+    address.path = std::filesystem::absolute(std::string(rest)).native();
+    return address;
+  }
+  size_t colon = rest.rfind(':');
+  if (colon == absl::string_view::npos || colon == 0) return wrong();
+  absl::string_view host = rest.substr(0, colon);
+  if (absl::ConsumePrefix(&host, "[") && !absl::ConsumeSuffix(&host, "]")) return wrong();
+  int port = 0;
+  if (!absl::SimpleAtoi(rest.substr(colon + 1), &port) || port < 0 || port > 65535) return wrong();
+  address.host = std::string(host);
+  address.port = absl::StrCat(port);
+  return address;
+}
+
+absl::Status claim(const Address& address) { return address.is_unix() ? claim_unix(address) : claim_tcp(address); }
+
+}  // namespace tt::server

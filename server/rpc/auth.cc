@@ -1,0 +1,126 @@
+#include "server/rpc/auth.h"
+
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace tt::server {
+namespace {
+
+constexpr size_t kMinTokenBytes = 16;
+constexpr size_t kMaxTokenBytes = 4096;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+absl::Status failed(absl::string_view what, const std::filesystem::path& file) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot ", what, " the token file ", file.native(), ": ", std::strerror(errno)));
+}
+
+// Writes a fresh token beside `file` and links it into place, so that of two engines that start together one's token
+// stands, whole.
+absl::Status create(const std::filesystem::path& file) {
+  char bits[32];
+  if (getrandom(bits, sizeof bits, 0) != sizeof bits)
+    return absl::UnavailableError("the system gives no random numbers");
+  std::string token = absl::StrCat(absl::BytesToHexString({bits, sizeof bits}), "\n");
+  std::error_code error;
+  if (std::filesystem::create_directories(file.parent_path(), error)) chmod(file.parent_path().c_str(), 0700);
+  std::string draft = absl::StrCat(file.native(), ".", getpid());
+  Descriptor fd(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (fd.get() < 0) return failed("write", file);
+  bool written = write(fd.get(), token.data(), token.size()) == static_cast<ssize_t>(token.size());
+  bool linked = written && (link(draft.c_str(), file.c_str()) == 0 || errno == EEXIST);
+  absl::Status status = linked ? absl::OkStatus() : failed("write", file);
+  unlink(draft.c_str());
+  return status;
+}
+
+absl::StatusOr<std::string> read_token(int fd, const std::filesystem::path& file) {
+  struct stat info;
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return failed("read", file);
+  if ((info.st_mode & 077) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the token file ", file.native(), " is open to others: chmod 600 it"));
+  }
+  std::string text(kMaxTokenBytes, '\0');
+  ssize_t got = read(fd, text.data(), text.size());
+  if (got < 0) return failed("read", file);
+  text.resize(static_cast<size_t>(got));
+  std::string token(absl::StripAsciiWhitespace(text));
+  if (token.size() < kMinTokenBytes) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the token in ", file.native(), " has under ", kMinTokenBytes, " characters"));
+  }
+  return token;
+}
+
+// Reads the token in `file`, having created it where there is none.
+absl::StatusOr<std::string> read_or_create(const std::filesystem::path& file) {
+  for (bool created = false;; created = true) {
+    Descriptor fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (fd.get() >= 0) return read_token(fd.get(), file);
+    if (errno != ENOENT || created) return failed("read", file);
+    if (absl::Status status = create(file); !status.ok()) return status;
+  }
+}
+
+bool same(absl::string_view a, absl::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+}  // namespace
+
+absl::StatusOr<Auth> Auth::from_files(const std::filesystem::path& user, const std::filesystem::path& admin) {
+  absl::StatusOr<std::string> user_token = read_or_create(user);
+  if (!user_token.ok()) return user_token.status();
+  absl::StatusOr<std::string> admin_token = read_or_create(admin);
+  if (!admin_token.ok()) return admin_token.status();
+  if (*user_token == *admin_token) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(user.native(), " and ", admin.native(), " have the same token; remove one of them"));
+  }
+  return Auth(*std::move(user_token), *std::move(admin_token));
+}
+
+absl::StatusOr<Auth::Role> Auth::role(absl::string_view authorization) const {
+  if (!required()) return Role::kAdmin;
+  if (!absl::ConsumePrefix(&authorization, "Bearer ")) {
+    return absl::UnauthenticatedError("missing bearer token; pass the contents of the engine's token file");
+  }
+  const bool user = same(authorization, user_), admin = same(authorization, admin_);
+  if (!user && !admin) return absl::UnauthenticatedError("the token is not this engine's");
+  return admin ? Role::kAdmin : Role::kUser;
+}
+
+absl::Status Auth::check_admin(absl::string_view authorization) const {
+  absl::StatusOr<Role> found = role(authorization);
+  if (!found.ok()) return found.status();
+  if (*found == Role::kAdmin) return absl::OkStatus();
+  return absl::PermissionDeniedError("this call needs the engine's admin token, got its user token");
+}
+
+}  // namespace tt::server

@@ -1,0 +1,148 @@
+#include "server/rpc/engine_service.h"
+
+#include <memory>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "server/convert.h"
+#include "server/log.h"
+#include "server/rpc/unary.h"
+
+namespace tt::server {
+namespace {
+
+// Whether a reply's memory is worth giving back before the next one.
+bool is_large(const v1::Reply& reply) {
+  constexpr size_t kManyBytes = 256 << 10;
+  constexpr int kManyReads = 256;
+  size_t bytes = 0;
+  for (const v1::ReadResult& read : reply.reads()) bytes += read.data().size();
+  return reply.reads_size() > kManyReads || bytes > kManyBytes;
+}
+
+// A stream that carries a session, from its beginning to its end, however that comes.
+class Attachment {
+ public:
+  Attachment(Sessions& sessions, Session& session, grpc::ServerContext* context)
+      : sessions_(sessions),
+        session_(session),
+        number_(sessions.attach(
+            session, [context] { context->TryCancel(); }, [context] { return context->IsCancelled(); })) {}
+  ~Attachment() { sessions_.detach(session_, number_); }
+  Attachment(const Attachment&) = delete;
+  Attachment& operator=(const Attachment&) = delete;
+  explicit operator bool() const { return number_ != 0; }
+  // False once another stream has taken over, or this one is known to have broken.
+  bool is_current() const { return session_.stream() == number_; }
+
+ private:
+  Sessions& sessions_;
+  Session& session_;
+  const uint64_t number_;
+};
+
+// The methods' places in the service's declaration, by which gRPC's service knows them.
+constexpr int kHello = 0, kSession = 1, kDownload = 3, kCancel = 4;
+
+absl::Status session_ended() { return absl::NotFoundError("the session has ended"); }
+
+}  // namespace
+
+absl::string_view metadata(const grpc::ServerContext& context, const char* name) {
+  auto found = context.client_metadata().find(name);
+  if (found == context.client_metadata().end()) return {};
+  return {found->second.data(), found->second.size()};
+}
+
+grpc::Status to_grpc(const absl::Status& status) {
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+}
+
+EngineService::EngineService(const Auth& auth, Sessions& sessions, Gate& gate)
+    : auth_(auth), sessions_(sessions), gate_(gate) {
+  using grpc::ServerContext;
+  auto has_token = [this](const ServerContext& context) { return auth_.check(metadata(context, "authorization")); };
+  auto has_session = [this](const ServerContext& context) {
+    return sessions_.find(metadata(context, "teletensor-session")) ? absl::OkStatus() : session_ended();
+  };
+  // The service owns its handlers.
+  MarkMethodStreamed(kHello, unary_handler<v1::HelloRequest, v1::HelloReply>(
+                                 gate_, Gate::Kind::kHello, has_token,
+                                 [this](ServerContext* context, const v1::HelloRequest* request,
+                                        v1::HelloReply* reply) { return Hello(context, request, reply); }));
+  MarkMethodStreamed(kCancel, unary_handler<v1::CancelRequest, v1::CancelReply>(
+                                  gate_, Gate::Kind::kRequest, has_session,
+                                  [this](ServerContext* context, const v1::CancelRequest* request,
+                                         v1::CancelReply* reply) { return Cancel(context, request, reply); }));
+  MarkMethodStreamed(kDownload, new grpc::internal::SplitServerStreamingHandler<v1::DownloadRequest, v1::DownloadChunk>(
+                                    [this](ServerContext* context, DownloadStream* stream) {
+                                      return serve_download(context, stream);
+                                    }));
+  using Handler = grpc::internal::BidiStreamingHandler<EngineService, FrameBuffer, v1::Reply>;
+  auto converse = [](EngineService* service, ServerContext* context, FrameStream* stream) {
+    return service->converse(context, stream);
+  };
+  MarkMethodStreamed(kSession, new Handler(converse, this));
+}
+
+std::shared_ptr<Session> EngineService::session_of(grpc::ServerContext& context, grpc::Status* status) const {
+  std::shared_ptr<server::Session> session = sessions_.find(metadata(context, "teletensor-session"));
+  if (!session) *status = gate_.refuse(context, session_ended());
+  return session;
+}
+
+absl::StatusOr<Gate::Slot> EngineService::admit(grpc::ServerContext& context, Gate::Kind kind,
+                                                const server::Session& session) {
+  gate_.authenticated(context.peer());
+  return gate_.admit(kind, absl::StrCat("session ", session.id()));
+}
+
+grpc::Status EngineService::Hello(grpc::ServerContext*, const v1::HelloRequest* request, v1::HelloReply* reply) {
+  return to_grpc(sessions_.hello(*request, reply));
+}
+
+grpc::Status EngineService::converse(grpc::ServerContext* context, FrameStream* stream) {
+  grpc::Status status;
+  auto session = session_of(*context, &status);
+  if (!session) return status;
+  absl::StatusOr<Gate::Slot> slot = admit(*context, Gate::Kind::kStream, *session);
+  if (!slot.ok()) return gate_.refuse(*context, slot.status());
+  const Attachment attachment(sessions_, *session, context);
+  if (!attachment) return to_grpc(session_ended());
+  FrameBuffer buffer(session->limits(), session->account());
+  v1::Reply reply;
+  while (stream->Read(&buffer)) {
+    // A stream that broke may have left frames unread: the client, if there still is one, sends them again.
+    if (!attachment.is_current()) break;
+    reply.Clear();
+    if (buffer.refusal()) {
+      session->reject(*buffer.refusal(), &reply);
+    } else {
+      session->execute(buffer.frame(), &reply);
+    }
+    bool sent = stream->Write(reply);
+    if (reply.has_fault()) {
+      static LogLimit limit;
+      limit.warn(absl::StrCat("session ", session->id(), ": ", absl::Utf8SafeCHexEscape(reply.fault().message())));
+      status = to_grpc(fault_status(reply.fault()));
+    }
+    if (session->over() || !sent) break;
+    if (is_large(reply)) v1::Reply().Swap(&reply);
+  }
+  if (session->over()) {
+    sessions_.end(*session);
+    return status;
+  }
+  // A client that still listens has forgotten to close.
+  return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the stream ended without a closing frame");
+}
+
+grpc::Status EngineService::Cancel(grpc::ServerContext* context, const v1::CancelRequest* request,
+                                   v1::CancelReply* reply) {
+  grpc::Status status;
+  auto session = session_of(*context, &status);
+  if (session) reply->set_executed(session->cancel(request->through()));
+  return status;
+}
+
+}  // namespace tt::server

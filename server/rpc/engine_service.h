@@ -1,0 +1,65 @@
+// EngineService: teletensor.v1.Engine over gRPC; a thin shell over Sessions and Session.
+//
+// Synchronous: a stream's frames are executed on the stream's own thread, and not reading the stream is the
+// back-pressure. Every call is admitted by its metadata alone, before anything of its body is read (unary.h).
+#pragma once
+
+#include <grpcpp/support/proto_buffer_reader.h>
+
+#include "server/rpc/auth.h"
+#include "server/rpc/frame_buffer.h"
+#include "server/rpc/gate.h"
+#include "server/session/sessions.h"
+#include "teletensor/v1/engine.grpc.pb.h"
+
+// How gRPC reads a FrameBuffer: bytes that are no frame are the session's to answer, so that this does not fail.
+template <>
+class grpc::SerializationTraits<tt::server::FrameBuffer> {
+ public:
+  static Status Deserialize(ByteBuffer* bytes, tt::server::FrameBuffer* frame) {
+    frame->parse(bytes->Length(), [bytes](auto read) {
+      ProtoBufferReader reader(bytes);
+      return reader.status().ok() && read(&reader);
+    });
+    bytes->Clear();
+    return Status::OK;
+  }
+};
+
+namespace tt::server {
+
+class EngineService final : public v1::Engine::Service {
+ public:
+  // All outlive the service.
+  EngineService(const Auth& auth, Sessions& sessions, Gate& gate);
+
+  // Requires that the call's token has been checked.
+  grpc::Status Hello(grpc::ServerContext* context, const v1::HelloRequest* request, v1::HelloReply* reply) override;
+  grpc::Status Upload(grpc::ServerContext* context, grpc::ServerReader<v1::UploadChunk>* reader,
+                      v1::UploadReply* reply) override;
+  grpc::Status Cancel(grpc::ServerContext* context, const v1::CancelRequest* request, v1::CancelReply* reply) override;
+
+ private:
+  using FrameStream = grpc::ServerReaderWriter<v1::Reply, FrameBuffer>;
+  using DownloadStream = grpc::ServerSplitStreamer<v1::DownloadRequest, v1::DownloadChunk>;
+  using DownloadWriter = grpc::internal::WriterInterface<v1::DownloadChunk>;
+
+  // Engine.Session, whose frames are counted before they are parsed.
+  grpc::Status converse(grpc::ServerContext* context, FrameStream* stream);
+  grpc::Status serve_download(grpc::ServerContext* context, DownloadStream* stream);
+  grpc::Status answer_download(grpc::ServerContext* context, server::Session& session,
+                               const v1::DownloadRequest& request, DownloadWriter* writer);
+  absl::StatusOr<Gate::Slot> admit(grpc::ServerContext& context, Gate::Kind kind, const server::Session& session);
+  // Of the session that a call's metadata names; null, with `status` set and the call refused, where there is none.
+  std::shared_ptr<server::Session> session_of(grpc::ServerContext& context, grpc::Status* status) const;
+
+  const Auth& auth_;
+  Sessions& sessions_;
+  Gate& gate_;
+};
+
+// The metadata's value, or "".
+absl::string_view metadata(const grpc::ServerContext& context, const char* name);
+grpc::Status to_grpc(const absl::Status& status);
+
+}  // namespace tt::server

@@ -1,0 +1,185 @@
+// EngineService's Upload and Download: bulk bytes in chunks on the call, or through shared memory beside it.
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "server/convert.h"
+#include "server/rpc/engine_service.h"
+#include "server/rpc/unary.h"
+
+namespace tt::server {
+namespace {
+
+using Call = TransferMonitor::Call;
+using Direction = TransferMonitor::Direction;
+
+absl::StatusOr<Device> device_of(const v1::UploadChunk& chunk) try {
+  return decode_device(chunk.device());
+} catch (const Error& error) {
+  return to_status(error);
+}
+
+// ABORTED is ours: the client waits and sends the call again. What is short is memory where that metadata is missing.
+grpc::Status refuse_transfer(grpc::ServerContext* context, const absl::Status& status) {
+  if (!absl::IsAborted(status)) return to_grpc(status);
+  context->AddTrailingMetadata("teletensor-retry", "1");
+  return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, std::string(status.message()));
+}
+
+// Ends a transfer through shared memory where `moved` has not changed for the call's idle limit.
+class RingWatch {
+ public:
+  explicit RingWatch(const Call& call) : limit_(call.idle_limit()) {}
+  bool is_idle(uint64_t moved) {
+    const auto now = std::chrono::steady_clock::now();
+    if (moved != std::exchange(moved_, moved)) since_ = now;
+    return now - since_ >= limit_;
+  }
+
+ private:
+  const std::chrono::milliseconds limit_;
+  uint64_t moved_ = 0;
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+};
+
+size_t chunk_bytes(const v1::DownloadRequest& request) {
+  if (request.chunk_bytes() == 0) return kStreamChunkBytes;
+  constexpr size_t kItem = 16;  // a chunk has whole elements
+  return std::clamp<uint64_t>(request.chunk_bytes(), kMinStreamChunkBytes, kStreamChunkBytes) / kItem * kItem;
+}
+
+bool write(Call& call, const v1::DownloadChunk& chunk, grpc::internal::WriterInterface<v1::DownloadChunk>* writer) {
+  Call::ClientWait wait(call);
+  return writer->Write(chunk);
+}
+
+grpc::Status send_chunks(Call& call, ByteSource& bytes, size_t size, v1::DownloadChunk* chunk,
+                         grpc::internal::WriterInterface<v1::DownloadChunk>* writer) {
+  do {
+    std::string* data = chunk->mutable_data();
+    data->resize(std::min(bytes.left(), size));
+    bytes.read(data->data(), data->size());
+    if (!write(call, *chunk, writer)) return grpc::Status::CANCELLED;
+    chunk->clear_tensor();
+    chunk->clear_offset();
+    chunk->clear_state();
+  } while (bytes.left() != 0);
+  return grpc::Status::OK;
+}
+
+bool read(Call& call, grpc::ServerReader<v1::UploadChunk>* reader, v1::UploadChunk* chunk) {
+  Call::ClientWait wait(call);
+  return reader->Read(chunk);
+}
+
+grpc::Status drain(Call& call, grpc::ServerReader<v1::UploadChunk>* reader, Upload& upload, v1::UploadChunk* chunk) {
+  do {
+    if (chunk->has_offset() && chunk->offset() != upload.received()) {
+      return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, absl::StrCat("expected bytes from ", upload.received(),
+                                                                           " on, got them from ", chunk->offset()));
+    }
+    if (absl::Status status = upload.append(chunk->data()); !status.ok()) return to_grpc(status);
+  } while (read(call, reader, chunk));
+  return grpc::Status::OK;
+}
+
+}  // namespace
+
+grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerReader<v1::UploadChunk>* reader,
+                                   v1::UploadReply* reply) {
+  grpc::Status status;
+  auto session = session_of(*context, &status);
+  if (!session) return status;
+  absl::StatusOr<Gate::Slot> slot = admit(*context, Gate::Kind::kTransfer, *session);
+  if (!slot.ok()) return gate_.refuse(*context, slot.status());
+  auto call = session->begin_call(Direction::kUpload, [context] { context->TryCancel(); });
+  if (!call.ok()) return refuse_transfer(context, call.status());
+  auto go_on = [&] { return !context->IsCancelled() && !session->over(); };
+  if (!(*call)->acquire_buffers(go_on)) return grpc::Status::CANCELLED;
+  v1::UploadChunk chunk;
+  if (!read(**call, reader, &chunk)) {
+    return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "an upload has a first chunk");
+  }
+  absl::StatusOr<Device> device = device_of(chunk);
+  if (!device.ok()) return to_grpc(device.status());
+  auto upload = session->begin_upload(chunk.transfer(), chunk.total_bytes(), *device, chunk.resume());
+  if (!upload.ok()) return refuse_transfer(context, upload.status());
+  (*call)->carry(chunk.transfer());
+  if (chunk.resume()) {
+    context->AddInitialMetadata("teletensor-received", absl::StrCat((*upload)->received()));
+    reader->SendInitialMetadata();
+  }
+  if (chunk.through_shared_memory()) {
+    (*call)->release_buffers();
+    auto segment = session->segment();
+    if (!segment) return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the session shares no memory");
+    RingWatch watch(**call);
+    status = to_grpc(segment->receive(**upload, [&] { return go_on() && !watch.is_idle((*upload)->received()); }));
+  } else {
+    status = drain(**call, reader, **upload, &chunk);
+  }
+  if (status.ok() && (*upload)->left() != 0) {
+    status = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the upload ended before its last byte");
+  }
+  // Where the call broke off the client may continue; what was refused is not kept for it.
+  if (!status.ok() && !context->IsCancelled()) (*upload)->discard();
+  reply->set_bytes((*upload)->received());
+  return status;
+}
+
+grpc::Status EngineService::serve_download(grpc::ServerContext* context, DownloadStream* stream) {
+  grpc::Status status;
+  auto session = session_of(*context, &status);
+  if (!session) return status;
+  absl::StatusOr<Gate::Slot> slot = admit(*context, Gate::Kind::kTransfer, *session);
+  if (!slot.ok()) return gate_.refuse(*context, slot.status());
+  v1::DownloadRequest request;
+  absl::Status read = read_request(gate_, *context, stream, &request);
+  return read.ok() ? answer_download(context, *session, request, stream) : gate_.refuse(*context, read);
+}
+
+grpc::Status EngineService::answer_download(grpc::ServerContext* context, server::Session& session,
+                                            const v1::DownloadRequest& request, DownloadWriter* writer) {
+  grpc::Status status;
+  auto call = session.begin_call(Direction::kDownload, [context] { context->TryCancel(); });
+  if (!call.ok()) return refuse_transfer(context, call.status());
+  auto go_on = [&] { return !context->IsCancelled() && !session.over(); };
+  const bool shared = request.through_shared_memory();
+  const size_t chunk_size = chunk_bytes(request);
+  auto download = session.begin_download(request.handle(), request.after(), go_on,
+                                          {request.offset(), request.state(), shared ? UINT64_MAX : chunk_size});
+  if (!download.ok()) return to_grpc(download.status());
+  auto segment = shared ? session.segment() : nullptr;
+  if (shared && !segment) {
+    return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the session shares no memory");
+  }
+  v1::DownloadChunk chunk;
+  if (download->error) {
+    *chunk.mutable_error() = *download->error;
+    write(**call, chunk, writer);
+    return grpc::Status::OK;
+  }
+  *chunk.mutable_tensor() = download->tensor;
+  chunk.set_offset(download->offset);
+  chunk.set_state(download->state);
+  try {
+    if (shared) {
+      write(**call, chunk, writer);
+      RingWatch watch(**call);
+      status =
+          to_grpc(segment->send(*download->bytes, [&] { return go_on() && !watch.is_idle(download->bytes->left()); }));
+    } else if ((*call)->acquire_buffers(go_on)) {
+      status = send_chunks(**call, *download->bytes, chunk_size, &chunk, writer);
+    } else {
+      status = grpc::Status::CANCELLED;
+    }
+  } catch (const Error& error) {  // of a device that fails on the way
+    status = to_grpc(to_status(error));
+  }
+  download->bytes = nullptr;
+  session.finish_download();
+  return status;
+}
+
+}  // namespace tt::server

@@ -1,0 +1,79 @@
+#include "server/rpc/frame_buffer.h"
+
+#include <algorithm>
+
+#include "engine/bytes.h"
+#include "server/rpc/frame_size.h"
+
+namespace tt::server {
+namespace {
+
+using google::protobuf::Arena;
+
+constexpr uint64_t kMaxKept = 2 << 20;
+// Fewer bytes than this are parsed without being counted first: whatever is in them, they do not become more than a few
+// MiB. Ordinary frames are smaller.
+constexpr uint64_t kUncounted = 64 << 10;
+// What a frame may take where the account has no room left: without it the session could not drop anything.
+constexpr uint64_t kLeastRoom = 4 << 20;
+
+}  // namespace
+
+FrameBuffer::FrameBuffer(const Limits& limits, std::shared_ptr<Account> account)
+    : limits_(limits),
+      account_(std::move(account)),
+      frame_(Arena::CreateMessage<v1::Frame>(&arena_)),
+      charge_(account_, 0) {}
+
+void FrameBuffer::parse(uint64_t bytes, Source source) {
+  clear();
+  refusal_.reset();
+  if (bytes > limits_.max_frame_bytes) {
+    refusal_.emplace(ErrorKind::kValue,
+                     absl::StrCat("a frame has at most ", limits_.max_frame_bytes, " bytes, got ", bytes));
+    return;
+  }
+  if (bytes > kUncounted) {
+    const uint64_t most = std::min(limits_.max_decoded_bytes, std::max(account_->host_room(), kLeastRoom));
+    FrameSize size;
+    const bool is_frame = source([&](Stream* stream) { return measure_frame(stream, most, &size); });
+    if (size.instructions > limits_.max_instructions) {
+      refusal_.emplace(ErrorKind::kValue,
+                       absl::StrCat("a frame has at most ", limits_.max_instructions, " instructions, got more"));
+    } else if (size.reads > limits_.max_reads) {
+      refusal_.emplace(ErrorKind::kValue, absl::StrCat("a frame has at most ", limits_.max_reads, " reads, got more"));
+    } else if (size.bytes > most) {
+      refusal_.emplace(ErrorKind::kOutOfMemory, absl::StrCat("a frame of ", bytes_text(bytes), " takes more than the ",
+                                                             bytes_text(most), " of host memory that are left to it"));
+    } else if (!is_frame) {
+      refusal_.emplace(ErrorKind::kValue, "the bytes are no frame");
+    }
+    if (refusal_) return;
+  }
+  const bool is_frame = source([&](Stream* stream) { return frame_->ParseFromZeroCopyStream(stream); });
+  inline_bytes_ += count_inline_bytes();
+  charge_.set(arena_.SpaceAllocated() + inline_bytes_);
+  if (is_frame) return;
+  clear();
+  refusal_.emplace(ErrorKind::kValue, "the bytes are no frame");
+}
+
+void FrameBuffer::clear() {
+  if (inline_bytes_ < kMaxKept && arena_.SpaceUsed() < kMaxKept) return frame_->Clear();
+  // Inline bytes and lists are not reused by Clear: start over before they pile up.
+  inline_bytes_ = 0;
+  arena_.Reset();
+  frame_ = Arena::CreateMessage<v1::Frame>(&arena_);
+  charge_.set(arena_.SpaceAllocated());
+}
+
+uint64_t FrameBuffer::count_inline_bytes() const {
+  uint64_t bytes = 0;
+  for (const v1::Instruction& instruction : frame_->instructions()) {
+    for (const v1::Argument& arg : instruction.args()) bytes += arg.has_characters() ? arg.characters().size() : 0;
+  }
+  for (const v1::Site& site : frame_->sites()) bytes += site.file().size() + site.function().size();
+  return bytes;
+}
+
+}  // namespace tt::server

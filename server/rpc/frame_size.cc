@@ -1,0 +1,182 @@
+#include "server/rpc/frame_size.h"
+
+#include <algorithm>
+
+#include "engine/program.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/wire_format_lite.h"
+#include "proto/wire.h"
+
+namespace tt::server {
+namespace {
+
+using google::protobuf::io::CodedInputStream;
+using WireFormat = google::protobuf::internal::WireFormatLite;
+
+// Beside a message: its pointer in a field that has grown by doubling.
+constexpr uint64_t kPointerBytes = 4 * sizeof(void*);
+constexpr uint64_t kInstructionBytes = sizeof(v1::Instruction) + kPointerBytes + sizeof(tt::Instruction);
+constexpr uint64_t kArgumentBytes = sizeof(v1::Argument) + kPointerBytes + sizeof(Arg);
+constexpr uint64_t kListBytes = sizeof(v1::Integers) + 16;
+constexpr uint64_t kReadBytes = sizeof(v1::Read) + kPointerBytes;
+constexpr uint64_t kSiteBytes = sizeof(v1::Site) + kPointerBytes + 2 * sizeof(std::string);
+// A number of a list that has grown by doubling, in an arena, which keeps what was outgrown.
+constexpr uint64_t kNumberBytes = 4 * sizeof(uint64_t);
+// A field that this version does not know is kept.
+constexpr uint64_t kUnknownBytes = 64;
+
+constexpr auto kVarint = WireFormat::WIRETYPE_VARINT;
+
+class Census {
+ public:
+  Census(CodedInputStream& in, uint64_t most, FrameSize& size) : in_(in), most_(most), size_(size) {}
+
+  bool frame() {
+    return fields([this](int field, WireFormat::WireType type) {
+      if (type != WireFormat::WIRETYPE_LENGTH_DELIMITED) {
+        const bool is_single = field == v1::Frame::kSequenceFieldNumber || field == v1::Frame::kCloseFieldNumber ||
+                               field == v1::Frame::kReceivedFieldNumber;
+        return number(is_single && type == kVarint, type);
+      }
+      switch (field) {
+        case v1::Frame::kInstructionsFieldNumber:
+          ++size_.instructions;
+          return count(kInstructionBytes) && nested([this] { return instruction(); });
+        case v1::Frame::kReleaseFieldNumber: return bytes(2);
+        case v1::Frame::kReadsFieldNumber: ++size_.reads; return count(kReadBytes) && bytes(1);
+        case v1::Frame::kSitesFieldNumber: return count(kSiteBytes) && bytes(2);
+        default: return unknown();
+      }
+    });
+  }
+
+ private:
+  bool count(uint64_t bytes) {
+    size_.bytes += bytes;
+    return size_.bytes <= most_;
+  }
+
+  template <typename Field>
+  bool fields(Field field) {
+    for (;;) {
+      const uint32_t tag = in_.ReadTag();
+      if (tag == 0) return in_.ConsumedEntireMessage();
+      const int number = WireFormat::GetTagFieldNumber(tag);
+      if (number == 0 || !field(number, WireFormat::GetTagWireType(tag))) return false;
+    }
+  }
+
+  // A message, read by `read`.
+  template <typename Read>
+  bool nested(Read read) {
+    int length = 0;
+    if (!in_.ReadVarintSizeAsInt(&length)) return false;
+    const auto limit = in_.PushLimit(length);
+    if (!read()) return false;
+    in_.PopLimit(limit);
+    return true;
+  }
+
+  // What is skipped, and takes `times` as much in memory.
+  bool bytes(uint64_t times) {
+    int length = 0;
+    if (!in_.ReadVarintSizeAsInt(&length)) return false;
+    return count(times * static_cast<uint64_t>(length)) && in_.Skip(length);
+  }
+
+  bool unknown() { return count(kUnknownBytes) && bytes(1); }
+
+  // One that is not packed: part of its message, in a list, or unknown. Groups are refused: the wire has none.
+  bool number(bool in_message, WireFormat::WireType type) {
+    if (!in_message && !count(kUnknownBytes)) return false;
+    uint64_t varint = 0;
+    switch (type) {
+      case WireFormat::WIRETYPE_VARINT: return in_.ReadVarint64(&varint);
+      case WireFormat::WIRETYPE_FIXED64: return in_.Skip(8);
+      case WireFormat::WIRETYPE_FIXED32: return in_.Skip(4);
+      default: return false;
+    }
+  }
+
+  // Packed varints, by their last bytes.
+  bool numbers() {
+    int length = 0;
+    if (!in_.ReadVarintSizeAsInt(&length)) return false;
+    while (length > 0) {
+      const void* data = nullptr;
+      int there = 0;
+      if (!in_.GetDirectBufferPointer(&data, &there)) return false;
+      there = std::min(there, length);
+      const auto* first = static_cast<const unsigned char*>(data);
+      const auto ends = std::count_if(first, first + there, [](unsigned char byte) { return byte < 0x80; });
+      if (!count(static_cast<uint64_t>(ends) * kNumberBytes) || !in_.Skip(there)) return false;
+      length -= there;
+    }
+    return true;
+  }
+
+  bool instruction() {
+    return fields([this](int field, WireFormat::WireType type) {
+      if (type != WireFormat::WIRETYPE_LENGTH_DELIMITED) {
+        const bool is_single =
+            field <= v1::Instruction::kInferenceFieldNumber && field != v1::Instruction::kArgsFieldNumber &&
+            field != v1::Instruction::kIntoFieldNumber && field != v1::Instruction::kReleaseFieldNumber;
+        return number(is_single && type == kVarint, type);
+      }
+      switch (field) {
+        case v1::Instruction::kArgsFieldNumber: return count(kArgumentBytes) && nested([this] { return argument(); });
+        case v1::Instruction::kIntoFieldNumber: return numbers();
+        case v1::Instruction::kReleaseFieldNumber: return bytes(2);
+        default: return unknown();
+      }
+    });
+  }
+
+  bool argument() {
+    return fields([this](int field, WireFormat::WireType type) {
+      if (type != WireFormat::WIRETYPE_LENGTH_DELIMITED) return number(is_value(field, type), type);
+      switch (field) {
+        case v1::Argument::kHandlesFieldNumber:
+        case v1::Argument::kIntegersFieldNumber: return count(kListBytes) && nested([this] { return list(true); });
+        case v1::Argument::kRealsFieldNumber: return count(kListBytes) && nested([this] { return list(false); });
+        case v1::Argument::kCharactersFieldNumber: return count(2 * sizeof(std::string)) && bytes(1);
+        case v1::Argument::kComplexFieldNumber: return count(sizeof(v1::Complex) + 16) && bytes(1);
+        default: return unknown();
+      }
+    });
+  }
+
+  static bool is_value(int field, WireFormat::WireType type) {
+    switch (field) {
+      case v1::Argument::kNoneFieldNumber:
+      case v1::Argument::kHandleFieldNumber:
+      case v1::Argument::kBooleanFieldNumber:
+      case v1::Argument::kIntegerFieldNumber:
+      case v1::Argument::kNaturalFieldNumber: return type == kVarint;
+      case v1::Argument::kRealFieldNumber: return type == WireFormat::WIRETYPE_FIXED64;
+      default: return false;
+    }
+  }
+
+  // Handles, Integers or Reals.
+  bool list(bool varints) {
+    return fields([&, this](int field, WireFormat::WireType type) {
+      if (type != WireFormat::WIRETYPE_LENGTH_DELIMITED) return number(false, type);
+      if (field != 1) return unknown();
+      return varints ? numbers() : bytes(2);
+    });
+  }
+
+  CodedInputStream& in_;
+  const uint64_t most_;
+  FrameSize& size_;
+};
+
+}  // namespace
+
+bool measure_frame(google::protobuf::io::ZeroCopyInputStream* stream, uint64_t most, FrameSize* size) {
+  CodedInputStream in(stream);
+  return Census(in, most, *size).frame();
+}
+
+}  // namespace tt::server

@@ -1,0 +1,162 @@
+#include "server/rpc/gate.h"
+
+#include <arpa/inet.h>
+#include <grpc/grpc.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "server/log.h"
+
+namespace tt::server {
+namespace {
+
+struct Quota {
+  const char* what;
+  int all;
+  int of_holder;
+};
+
+// By Gate::Kind. A holder is an address, but a session for streams and transfers: a session has one stream, and some on
+// their way out, which a frame that runs may hold up.
+constexpr Quota kQuotas[Gate::kKinds] = {
+    {"Hello calls", 64, 16}, {"streams", 1100, 8},    {"transfers", 640, 128},
+    {"requests", 64, 16},    {"Admin calls", 64, 16}, {"reflection calls", 16, 4},
+};
+// For calls that are refused as soon as their metadata are there: as many as the connections of one address that have
+// shown no token can have at a time (acceptor.cc, listener.cc).
+constexpr int kSpareThreads = 8 * 64 + 64;
+
+const Quota& quota(Gate::Kind kind) { return kQuotas[static_cast<size_t>(kind)]; }
+
+}  // namespace
+
+int Gate::max_threads() {
+  int threads = kSpareThreads;
+  for (const Quota& quota : kQuotas) threads += quota.all;
+  return threads;
+}
+
+Gate::Slot::Slot(Slot&& other) noexcept
+    : gate_(std::exchange(other.gate_, nullptr)), kind_(other.kind_), holder_(std::move(other.holder_)) {}
+
+Gate::Slot::~Slot() {
+  if (gate_ != nullptr) gate_->release(kind_, holder_);
+}
+
+// The call is kept for as long as it may be cancelled, which may be longer than gRPC needs it.
+Gate::Deadline::Deadline(Gate& gate, grpc_call* call, std::chrono::milliseconds patience) : gate_(gate), call_(call) {
+  grpc_call_ref(call_);
+  std::lock_guard lock(gate_.mutex_);
+  place_ = gate_.deadlines_.emplace(Clock::now() + patience, this);
+  if (place_ == gate_.deadlines_.begin()) gate_.changed_.notify_all();
+}
+
+Gate::Deadline::~Deadline() {
+  {
+    std::lock_guard lock(gate_.mutex_);
+    if (pending_) gate_.deadlines_.erase(place_);
+  }
+  grpc_call_unref(call_);
+}
+
+Gate::Gate(Observer observer) : observer_(std::move(observer)), watcher_([this] { watch(); }) {}
+
+Gate::~Gate() {
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+    changed_.notify_all();
+  }
+  watcher_.join();
+}
+
+absl::StatusOr<Gate::Slot> Gate::admit(Kind kind, std::string holder) {
+  std::lock_guard lock(mutex_);
+  Count& count = counts_[static_cast<size_t>(kind)];
+  const Quota& limit = quota(kind);
+  // A unix socket's peers are known only as such; its folder keeps strangers away.
+  const int of_holder = holder == "unix" ? limit.all : limit.of_holder;
+  if (count.all >= limit.all) {
+    return absl::UnavailableError(absl::StrCat("the engine has ", limit.all, " ", limit.what, " under way"));
+  }
+  int& held = count.by_holder[holder];
+  if (held >= of_holder) {
+    return absl::UnavailableError(absl::StrCat(holder, " has ", held, " ", limit.what, " under way already"));
+  }
+  ++held;
+  ++count.all;
+  return Slot(this, kind, std::move(holder));
+}
+
+absl::StatusOr<Gate::Slot> Gate::admit(Kind kind, const grpc::ServerContextBase& context) {
+  const std::string peer = context.peer();
+  authenticated(peer);
+  return admit(kind, address_of(peer));
+}
+
+void Gate::release(Kind kind, const std::string& holder) {
+  std::lock_guard lock(mutex_);
+  Count& count = counts_[static_cast<size_t>(kind)];
+  --count.all;
+  auto found = count.by_holder.find(holder);
+  if (--found->second == 0) count.by_holder.erase(found);
+}
+
+void Gate::watch() {
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    if (deadlines_.empty()) {
+      changed_.wait(lock);
+    } else if (Clock::now() < deadlines_.begin()->first) {
+      changed_.wait_until(lock, deadlines_.begin()->first);
+    } else {
+      auto first = deadlines_.begin();
+      Deadline& deadline = *first->second;
+      deadlines_.erase(first);
+      deadline.pending_ = false;
+      grpc_call_cancel_with_status(deadline.call_, GRPC_STATUS_DEADLINE_EXCEEDED, "the request did not arrive in time",
+                                   nullptr);
+    }
+  }
+}
+
+// A status that a handler only returns is awaited by its thread until the transport has written it, which a peer that
+// reads nothing can hold up. A cancelled call is over for its thread, and its status follows when the peer reads.
+grpc::Status Gate::refuse(grpc::ServerContext& context, const absl::Status& status) const {
+  static LogLimit limit;
+  const std::string message(status.message()), peer = context.peer();
+  grpc_call_cancel_with_status(context.c_call(), static_cast<grpc_status_code>(status.code()), message.c_str(),
+                               nullptr);
+  limit.warn(absl::StrCat("refused ", peer, ": ", message));
+  observer_.refused(peer);
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), message);
+}
+
+std::string connection_of(absl::string_view peer) {
+  if (absl::StartsWith(peer, "unix")) return "unix";
+  const size_t scheme = peer.find(':');
+  if (scheme != absl::string_view::npos && absl::StartsWith(peer, "ipv")) peer.remove_prefix(scheme + 1);
+  std::string text = absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
+  // A link-local address's scope is written in more than one way.
+  const size_t scope = text.find('%'), end = text.find(']');
+  if (scope != std::string::npos && end != std::string::npos && scope < end) text.erase(scope, end - scope);
+  return text;
+}
+
+std::string address_of(absl::string_view peer) {
+  std::string text = connection_of(peer);
+  text.erase(std::min(text.rfind(':'), text.size()));
+  if (absl::StartsWith(text, "127.") || text == "[::1]") return "127.0.0.1";
+  if (!absl::StartsWith(text, "[")) return text;
+  in6_addr address{};
+  if (inet_pton(AF_INET6, text.substr(1, text.size() - 2).c_str(), &address) != 1) return text;
+  std::fill(address.s6_addr + 8, address.s6_addr + 16, uint8_t{0});
+  char network[INET6_ADDRSTRLEN];
+  return inet_ntop(AF_INET6, &address, network, sizeof network);
+}
+
+}  // namespace tt::server

@@ -1,0 +1,51 @@
+#include "server/rpc/open_service.h"
+
+#include <string>
+
+namespace tt::server {
+namespace {
+
+// grpc.health.v1.HealthCheckResponse{status: SERVING}.
+constexpr char kServing[] = {0x08, 0x01};
+
+grpc::ByteBuffer serving() {
+  grpc::Slice slice(kServing, sizeof kServing);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+class Refusal final : public grpc::ServerGenericBidiReactor {
+ public:
+  Refusal() { Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "the engine has no such method")); }
+  void OnDone() override { delete this; }
+};
+
+class Check final : public grpc::ServerGenericBidiReactor {
+ public:
+  Check() { StartWriteAndFinish(&answer_, grpc::WriteOptions(), grpc::Status::OK); }
+  void OnDone() override { delete this; }
+
+ private:
+  const grpc::ByteBuffer answer_ = serving();
+};
+
+// Answers once, and stays until the client goes or the engine shuts down.
+class Watch final : public grpc::ServerGenericBidiReactor {
+ public:
+  Watch() { StartWrite(&answer_); }
+  void OnCancel() override { Finish(grpc::Status::CANCELLED); }
+  void OnDone() override { delete this; }
+
+ private:
+  const grpc::ByteBuffer answer_ = serving();
+};
+
+}  // namespace
+
+grpc::ServerGenericBidiReactor* OpenService::CreateReactor(grpc::GenericCallbackServerContext* context) {
+  const std::string& method = context->method();
+  if (method == "/grpc.health.v1.Health/Check") return new Check;
+  if (method == "/grpc.health.v1.Health/Watch") return new Watch;
+  return new Refusal;
+}
+
+}  // namespace tt::server

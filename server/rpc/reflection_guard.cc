@@ -1,0 +1,61 @@
+#include "server/rpc/reflection_guard.h"
+
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "server/rpc/engine_service.h"
+
+namespace tt::server {
+namespace {
+
+using grpc::experimental::InterceptionHookPoints;
+
+// Lives as long as the call. A refused call is cancelled before its handler runs, which then finds nothing to read.
+class Guarded final : public grpc::experimental::Interceptor {
+ public:
+  Guarded(grpc::ServerContext& context, const Auth& auth, bool open, Gate& gate)
+      : context_(context), auth_(auth), open_(open), gate_(gate) {}
+
+  void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) begin();
+    methods->Proceed();
+  }
+
+ private:
+  // Of a whole conversation: tools ask a handful of questions at once.
+  static constexpr std::chrono::milliseconds kPatience{10'000};
+
+  absl::StatusOr<Gate::Slot> admit() {
+    const absl::Status status = auth_.check(metadata(context_, "authorization"));
+    if (status.ok()) return gate_.admit(Gate::Kind::kReflection, context_);
+    if (open_) return gate_.admit(Gate::Kind::kReflection, address_of(context_.peer()));
+    return status;
+  }
+
+  void begin() {
+    absl::StatusOr<Gate::Slot> slot = admit();
+    if (!slot.ok()) {
+      gate_.refuse(context_, slot.status());
+      return;
+    }
+    slot_.emplace(*std::move(slot));
+    deadline_.emplace(gate_, context_.c_call(), kPatience);
+  }
+
+  grpc::ServerContext& context_;
+  const Auth& auth_;
+  const bool open_;
+  Gate& gate_;
+  std::optional<Gate::Slot> slot_;
+  std::optional<Gate::Deadline> deadline_;
+};
+
+}  // namespace
+
+grpc::experimental::Interceptor* ReflectionGuard::CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) {
+  if (info->method() == nullptr || !absl::StartsWith(info->method(), "/grpc.reflection.")) return nullptr;
+  // The service is synchronous.
+  return new Guarded(static_cast<grpc::ServerContext&>(*info->server_context()), auth_, open_, gate_);
+}
+
+}  // namespace tt::server

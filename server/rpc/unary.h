@@ -1,0 +1,52 @@
+// unary: methods with one request, whose handlers run as soon as a call's metadata are there.
+//
+// gRPC's own handlers for such methods run after the request has been read, for anybody. These check the metadata, take
+// a place in a quota, and only then read the request, within a size and a time. On the wire nothing differs.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "server/rpc/gate.h"
+
+namespace tt::server {
+
+// Of a request that opens, asks or commands; tensors' bytes are not among them.
+inline constexpr size_t kMaxRequestBytes = size_t{64} << 10;
+
+// Reads the one request of a call that was admitted.
+template <typename Request, typename Stream>
+absl::Status read_request(Gate& gate, grpc::ServerContext& context, Stream* stream, Request* request) {
+  Gate::Deadline deadline(gate, context.c_call());
+  if (!stream->Read(request)) return absl::InvalidArgumentError("the call ended before its request");
+  if (request->ByteSizeLong() <= kMaxRequestBytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("expected a request of at most ", kMaxRequestBytes, " bytes, got ", request->ByteSizeLong()));
+}
+
+// For Service::MarkMethodStreamed, which owns the handler. `check` decides by the metadata; `run` answers.
+template <typename Request, typename Reply>
+grpc::internal::MethodHandler* unary_handler(
+    Gate& gate, Gate::Kind kind, std::function<absl::Status(const grpc::ServerContext&)> check,
+    std::function<grpc::Status(grpc::ServerContext*, const Request*, Reply*)> run) {
+  using Stream = grpc::ServerUnaryStreamer<Request, Reply>;
+  return new grpc::internal::StreamedUnaryHandler<Request, Reply>(
+      [&gate, kind, check = std::move(check), run = std::move(run)](grpc::ServerContext* context, Stream* stream) {
+        if (absl::Status status = check(*context); !status.ok()) return gate.refuse(*context, status);
+        absl::StatusOr<Gate::Slot> slot = gate.admit(kind, *context);
+        if (!slot.ok()) return gate.refuse(*context, slot.status());
+        Request request;
+        absl::Status status = read_request(gate, *context, stream, &request);
+        if (!status.ok()) return gate.refuse(*context, status);
+        Reply reply;
+        grpc::Status result = run(context, &request, &reply);
+        if (result.ok()) stream->Write(reply);
+        return result;
+      });
+}
+
+}  // namespace tt::server

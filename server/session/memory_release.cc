@@ -1,0 +1,49 @@
+#include "server/session/memory_release.h"
+
+#include <malloc.h>
+
+#include <utility>
+
+#include "engine/devices.h"
+
+namespace tt::server {
+namespace {
+
+constexpr std::chrono::milliseconds kPause{250};
+// What malloc may hold unused: trimming takes its locks, and pages that come back cost their faults.
+constexpr size_t kUnused = size_t{32} << 20;
+
+}  // namespace
+
+MemoryRelease::~MemoryRelease() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+void MemoryRelease::session_ended(Tenant tenant) {
+  std::lock_guard lock(mutex_);
+  asked_ = true;
+  if (tenant != kNobody) ended_.push_back(tenant);
+  changed_.notify_all();
+}
+
+void MemoryRelease::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return asked_ || stopping_; });
+    changed_.wait_for(lock, kPause, [this] { return stopping_; });
+    if (stopping_) return;
+    asked_ = false;
+    const std::vector<Tenant> ended = std::exchange(ended_, {});
+    lock.unlock();
+    for (Tenant tenant : ended) Devices::instance().allocator(Device{}).forget(tenant);
+    if (mallinfo2().fordblks > kUnused) malloc_trim(0);
+    lock.lock();
+  }
+}
+
+}  // namespace tt::server

@@ -1,0 +1,415 @@
+#include "server/session/session.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/devices.h"
+#include "engine/dispatcher.h"
+#include "server/convert.h"
+#include "server/transfer/device_reader.h"
+#include "server/transfer/row_major.h"
+#include "server/text.h"
+#include "spdlog/spdlog.h"
+
+namespace tt::server {
+namespace {
+
+// How often a waiting download asks whether to go on.
+constexpr std::chrono::milliseconds kGlance{50};
+// Bytes of a reply that a session always has room for.
+constexpr uint64_t kLeastKept = uint64_t{256} << 10;
+// The most of its memory limit that a session spends on a segment is one part in this many.
+constexpr uint64_t kSegmentShare = 8;
+
+// Why `value` cannot be read; nothing where it can.
+std::optional<v1::Error> unreadable(const SlotValue& value, bool meta_only) {
+  if (value.poison) return to_wire(*value.poison);
+  if (!value.tensor) return to_wire(Error(ErrorKind::kRuntime, "the operator gave no tensor here"));
+  Device device = value.tensor.device();
+  if (meta_only || device.type != DeviceType::kMeta) return std::nullopt;
+  return to_wire(Error(ErrorKind::kNotImplemented, absl::StrCat("cannot read bytes on ", to_string(device))));
+}
+
+bool on_cpu(const Tensor& tensor) { return tensor.device().type == DeviceType::kCPU; }
+
+size_t byte_size(const Tensor& tensor) { return static_cast<size_t>(tensor.numel()) * item_size(tensor.dtype()); }
+
+// Its elements in logical order, on its device.
+Tensor packed(const Tensor& tensor) {
+  if (tensor.is_contiguous()) return tensor;
+  Tensor copy = empty(tensor.sizes(), tensor.dtype(), tensor.device());
+  copy_into(copy, tensor);
+  return copy;
+}
+
+}  // namespace
+
+Session::Session(Options options)
+    : options_(std::move(options)),
+      account_(std::make_shared<Account>(
+          absl::StrCat("session ", options_.id), options_.memory_limit,
+          [sites = sites_](uint32_t id) { return sites->describe(id); },
+          options_.tenant != 0 ? options_.tenant : Account::new_tenant())),
+      monitor_(options_.monitor ? options_.monitor : std::make_shared<TransferMonitor>()),
+      transfers_(std::make_shared<Transfers>(account_, options_.limits.max_transfers, options_.patience, monitor_)),
+      download_states_(std::make_shared<DownloadStates>(options_.patience.again, monitor_)),
+      downloads_(std::make_shared<CopyStream>(account_)),
+      cancellation_(options_.frame_time_limit),
+      decoder_(options_.limits) {
+  slots_.set_limit(options_.limits.max_handles);
+  context_.account = account_;
+  context_.describe_site = [this](uint32_t id) { return sites_->describe(id); };
+}
+
+Session::~Session() { close(); }
+
+// A frame while it is executed: what can be cancelled.
+class Session::RunningFrame {
+ public:
+  RunningFrame(Session& session, uint64_t sequence) : session_(session) {
+    std::lock_guard lock(session_.progress_mutex_);
+    session_.cancellation_.reset();
+    if (sequence <= session_.cancel_through_) session_.cancellation_.request(CancelReason::kClient);
+    session_.running_.store(sequence, std::memory_order_relaxed);
+  }
+  ~RunningFrame() {
+    std::lock_guard lock(session_.progress_mutex_);
+    session_.running_.store(0, std::memory_order_relaxed);
+  }
+  RunningFrame(const RunningFrame&) = delete;
+  RunningFrame& operator=(const RunningFrame&) = delete;
+
+ private:
+  Session& session_;
+};
+
+void Session::execute(const v1::Frame& frame, v1::Reply* reply) {
+  std::lock_guard lock(mutex_);
+  std::string internal;  // an error of ours, not the client's; only this session pays for it
+  try {
+    execute_next(frame, reply);
+  } catch (const ProgramFault& fault) {
+    refuse(fault.error, fault.instruction, reply);
+  } catch (const Error& error) {
+    refuse(error, static_cast<size_t>(frame.instructions_size()), reply);
+  } catch (const std::exception& error) {
+    internal = error.what();
+  } catch (...) {
+    internal = "an exception of unknown type";
+  }
+  if (!internal.empty()) {
+    spdlog::error("session {}: internal error in frame {}: {}", id(), frame.sequence(), internal);
+    refuse(Error(ErrorKind::kRuntime, absl::StrCat("internal error: ", internal)), 0, reply);
+  }
+  reply->set_executed(executed());
+}
+
+void Session::execute_next(const v1::Frame& frame, v1::Reply* reply) {
+  uint64_t last = executed();
+  if (over() || stopped_.load(std::memory_order_acquire)) {
+    *reply->mutable_fault() = to_wire(Error(ErrorKind::kRuntime, "the session has ended"));
+  } else if (frame.sequence() <= last && frame.sequence() != 0) {
+    repeat(frame, reply);
+  } else if (frame.sequence() != last + 1) {
+    refuse(Error(ErrorKind::kValue, absl::StrCat("frame ", last + 1, " comes next, got ", frame.sequence())), 0, reply);
+  } else {
+    run(frame, reply);
+  }
+}
+
+void Session::run(const v1::Frame& frame, v1::Reply* reply) {
+  ContextScope context(&context_);
+  TransfersScope transfers(transfers_.get());
+  sites_->add(frame);
+  const Program& program = decoder_.decode(frame);
+  {
+    const RunningFrame running(*this, frame.sequence());
+    const CancellationScope scope(&cancellation_);
+    executor_.run(program, slots_);
+  }
+  if (cancellation_.reason() == CancelReason::kEnded) {
+    *reply->mutable_fault() = to_wire(Error(ErrorKind::kRuntime, "the session was ended"));
+    return free_everything();
+  }
+  settle();
+  answer_reads(frame, false, reply);
+  release(frame);
+  download_states_->sweep();
+  replies_.forget(frame.received());
+  publish(frame.sequence());
+  reply->set_executed(frame.sequence());
+  keep(frame.sequence(), *reply);
+  if (frame.close()) free_everything();
+}
+
+void Session::reject(const Error& error, v1::Reply* reply) {
+  std::lock_guard lock(mutex_);
+  refuse(over() ? Error(ErrorKind::kRuntime, "the session has ended") : error, 0, reply);
+  reply->set_executed(executed());
+}
+
+// Within what the account has room for; what is kept counts as bookkeeping from the next frame on.
+void Session::keep(uint64_t sequence, const v1::Reply& reply) {
+  replies_.keep(sequence, reply,
+                std::min(options_.limits.max_kept_bytes, replies_.bytes() + account_->host_room() + kLeastKept));
+  context_.host_bytes = sites_->bytes() + replies_.bytes();
+}
+
+uint64_t Session::cancel(uint64_t through) {
+  std::lock_guard lock(progress_mutex_);
+  cancel_through_ = std::max(cancel_through_, through);
+  const uint64_t running = running_.load(std::memory_order_relaxed);
+  if (running != 0 && running <= through) cancellation_.request(CancelReason::kClient);
+  return executed();
+}
+
+void Session::enforce_time_limit() {
+  if (cancellation_.time_limit() == Cancellation::Clock::duration::zero()) return;
+  std::lock_guard lock(progress_mutex_);
+  if (!busy() || cancellation_.running() < cancellation_.time_limit()) return;
+  if (!cancellation_.requested()) {
+    spdlog::warn("session {}: frame {} exceeded the time limit and is cancelled", id(), running_.load());
+  }
+  cancellation_.request(CancelReason::kTimeLimit);
+}
+
+void Session::stop() {
+  stopped_.store(true, std::memory_order_release);
+  transfers_->close();
+}
+
+void Session::refuse(const Error& error, size_t instruction, v1::Reply* reply) {
+  reply->Clear();
+  v1::Error* fault = reply->mutable_fault();
+  *fault = to_wire(error);
+  fault->set_message(absl::StrCat("frame refused at instruction ", instruction, ": ", fault->message()));
+  free_everything();
+}
+
+void Session::repeat(const v1::Frame& frame, v1::Reply* reply) {
+  replies_.forget(frame.received());
+  if (const v1::Reply* kept = replies_.find(frame.sequence())) {
+    *reply = *kept;
+  } else {
+    answer_reads(frame, true, reply);
+  }
+}
+
+void Session::answer_reads(const v1::Frame& frame, bool again, v1::Reply* reply) {
+  uint64_t room = std::min(options_.limits.max_reply_bytes, account_->host_room() + kLeastKept);
+  for (const v1::Read& read : frame.reads()) answer(read, again, &room, reply->add_reads());
+}
+
+// Messages take room as values do; without any left, they are cut short.
+void Session::give_error(v1::Error error, uint64_t* room, v1::ReadResult* result) {
+  constexpr size_t kShort = 128;
+  if (error.message().size() > std::max<size_t>(kShort, *room)) error.set_message(valid_utf8(error.message(), kShort));
+  *room -= std::min<uint64_t>(*room, error.message().size());
+  *result->mutable_error() = std::move(error);
+}
+
+// A name that stands for nothing is a lie in a frame's first reading; later it may have been dropped since.
+void Session::answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadResult* result) {
+  result->set_request(read.request());
+  const SlotValue* value = slots_.find(read.handle());
+  if (value == nullptr) {
+    check_as(ErrorKind::kValue, again, "handle ", read.handle(), " stands for nothing");
+    return give_error(to_wire(Error(ErrorKind::kRuntime, "the answer was lost with the connection")), room, result);
+  }
+  if (std::optional<v1::Error> error = unreadable(*value, read.meta_only())) {
+    return give_error(*std::move(error), room, result);
+  }
+  *result->mutable_tensor() = to_wire(value->tensor.meta());
+  if (read.meta_only()) return;
+  const size_t bytes = byte_size(value->tensor);
+  if (bytes > std::min(*room, options_.limits.max_inline_bytes)) return;  // by Download
+  *room -= bytes;
+  result->mutable_data()->resize(bytes);
+  if (bytes == 0) return;
+  if (on_cpu(value->tensor)) {
+    RowMajor(value->tensor).read(result->mutable_data()->data(), bytes);
+  } else if (std::optional<v1::Error> error = read_from_device(read.handle(), value->tensor, result->mutable_data())) {
+    result->clear_data();
+    give_error(*std::move(error), room, result);
+  }
+}
+
+// A small value through the computing stream itself: what is asked for is what was computed last.
+std::optional<v1::Error> Session::read_from_device(uint64_t handle, const Tensor& tensor, std::string* bytes) try {
+  ContextScope scope(&context_);
+  const Tensor source = packed(tensor);
+  const Staging staging(downloads_, tensor.device(), bytes->size());
+  Stream& stream = context_.stream(tensor.device());
+  stream.copy(staging.data(), source.data(), bytes->size());
+  stream.synchronize();
+  bytes->assign(staging.data(), bytes->size());
+  return poison_of(handle, tensor->storage->taint);
+} catch (const Error& error) {
+  return to_wire(error);
+}
+
+// Requires that the device has computed what `taint` speaks of.
+std::optional<v1::Error> Session::poison_of(uint64_t handle, const Taint& taint) {
+  std::shared_ptr<const Poison> found = context_.faults().verdict(taint);
+  settle();
+  if (const SlotValue* value = slots_.find(handle); value && value->poison) found = value->poison;
+  return found ? std::optional(to_wire(*found)) : std::nullopt;
+}
+
+// What the devices have found since the last time stands in its values' places.
+void Session::settle() {
+  if (context_.has_faults()) context_.faults().settle(slots_);
+}
+
+void Session::release(const v1::Frame& frame) {
+  for (uint64_t handle : frame.release()) {
+    check_as(ErrorKind::kValue, slots_.release(handle), "handle ", handle, " is dropped but stands for nothing");
+  }
+}
+
+absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> Session::begin_call(TransferMonitor::Direction direction,
+                                                                           std::function<void()> cancel) {
+  return monitor_->begin(options_.id, direction, std::move(cancel));
+}
+
+absl::StatusOr<std::unique_ptr<Upload>> Session::begin_upload(uint64_t transfer, uint64_t bytes, Device device,
+                                                              bool resume) {
+  auto upload = transfers_->begin(transfer, bytes, device, resume);
+  if (absl::IsAlreadyExists(upload.status())) monitor_->cancel_upload(options_.id, transfer);
+  return upload;
+}
+
+absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> go_on,
+                                                 const DownloadResume& resume) {
+  {
+    std::unique_lock lock(progress_mutex_);
+    ++waiting_;
+    while (executed() < after && !over() && go_on()) progress_.wait_for(lock, kGlance);
+    --waiting_;
+  }
+  std::unique_lock lock(mutex_);
+  if (over()) return absl::NotFoundError("the session has ended");
+  if (executed() < after) return absl::CancelledError("the download was given up");
+  const SlotValue* value = slots_.find(handle);
+  if (value == nullptr) return absl::InvalidArgumentError(absl::StrCat("handle ", handle, " stands for nothing"));
+  Download download;
+  download.error = unreadable(*value, false);
+  if (download.error) return download;
+  const Tensor tensor = value->tensor;
+  download.tensor = to_wire(tensor.meta());
+  if (resume.state != 0 && resume.offset <= byte_size(tensor) && resume.offset % item_size(tensor.dtype()) == 0 &&
+      download_states_->matches(resume.state, tensor, executor_.stats())) {
+    download.state = resume.state;
+    download.offset = resume.offset;
+  } else if (byte_size(tensor) > resume.keep_above) {
+    download.state = download_states_->add(tensor, executor_.stats());
+  }
+  if (on_cpu(tensor)) {
+    download.bytes = std::make_unique<RowMajor>(tensor);
+  } else {
+    download_from_device(handle, tensor, lock, &download);
+  }
+  if (download.bytes && download.offset != 0) download.bytes->skip(download.offset);
+  return download;
+}
+
+// Lets go of the lock while the device computes: others' frames need not wait for it.
+void Session::download_from_device(uint64_t handle, Tensor tensor, std::unique_lock<std::mutex>& lock,
+                                   Download* download) try {
+  const Taint taint = tensor->storage->taint;
+  std::unique_ptr<Event> computed;
+  {
+    ContextScope scope(&context_);
+    tensor = detach(packed(tensor));  // it may be dropped on another thread, where its history must not be
+    computed = context_.stream(tensor.device()).record();
+  }
+  lock.unlock();
+  computed->synchronize();
+  lock.lock();
+  download->error = poison_of(handle, taint);
+  if (!download->error) download->bytes = std::make_unique<DeviceReader>(downloads_, tensor);
+} catch (const Error& error) {
+  download->error = to_wire(error);
+}
+
+std::shared_ptr<SharedSegment> Session::segment() const {
+  std::lock_guard lock(progress_mutex_);
+  return segment_;
+}
+
+std::shared_ptr<SharedSegment> Session::offer_segment() {
+  const uint64_t limit = account_->limit();
+  std::shared_ptr<SharedSegment> fresh;
+  if (limit == 0 || shared_ring::kSegmentBytes <= limit / kSegmentShare) fresh = SharedSegment::create();
+  std::shared_ptr<SharedSegment> replaced = fresh;
+  std::lock_guard lock(progress_mutex_);
+  segment_.swap(replaced);  // which goes after the lock: a device may have to let go of it
+  segment_charge_ = HostCharge(account_, fresh ? shared_ring::kSegmentBytes : 0);
+  return fresh;
+}
+
+void Session::begin_closing() {
+  stop();  // an instruction that waits for a transfer lets go of the lock
+  monitor_->end_session(options_.id);
+  cancellation_.request(CancelReason::kEnded);
+}
+
+void Session::close() {
+  begin_closing();
+  std::lock_guard lock(mutex_);
+  if (!over()) free_everything();
+}
+
+void Session::free_everything() {
+  over_.store(true, std::memory_order_release);
+  transfers_->close();
+  monitor_->end_session(options_.id);  // calls that begin later see that the session is over
+  download_states_->clear();
+  slots_.clear();
+  executor_.clear();
+  replies_.clear();
+  sites_->clear();
+  context_.close();
+  context_ = Context{};
+  account_->set_bookkeeping(0);
+  publish(executed());
+  std::shared_ptr<SharedSegment> unused;  // goes after the lock: a device may have to let go of it
+  std::lock_guard lock(progress_mutex_);
+  segment_.swap(unused);
+  segment_charge_.set(0);
+}
+
+void Session::publish(uint64_t executed) {
+  const ExecutorStats& stats = executor_.stats();
+  std::lock_guard lock(progress_mutex_);
+  executed_.store(executed, std::memory_order_release);
+  status_.set_frames(executed);
+  status_.set_handles(slots_.size());
+  status_.set_instructions(stats.instructions);
+  status_.set_fused(stats.fused);
+  status_.set_failed(stats.failed);
+  ReplayCounts replays = context_.replays();
+  status_.set_replayed(replays.launches);
+  status_.set_replay_refusal(std::move(replays.refusal));
+  if (waiting_ != 0) progress_.notify_all();
+}
+
+v1::SessionStatus Session::status() const {
+  v1::SessionStatus status;
+  {
+    std::lock_guard lock(progress_mutex_);
+    status = status_;
+  }
+  std::chrono::duration<double> age = std::chrono::steady_clock::now() - opened_;
+  status.set_id(options_.id);
+  status.set_client(options_.client);
+  status.set_age_seconds(age.count());
+  status.set_held_bytes(account_->held());
+  status.set_peak_bytes(account_->peak());
+  status.set_limit_bytes(account_->limit());
+  return status;
+}
+
+}  // namespace tt::server

@@ -1,0 +1,316 @@
+#include "server/session/sessions.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "engine/devices.h"
+#include "engine/rules/op.h"
+#include "server/convert.h"
+#include "server/log.h"
+#include "server/version.h"
+#include "spdlog/spdlog.h"
+
+namespace tt::server {
+namespace {
+
+// A dying process closes its socket before, or after, the segment; so the first look comes a little later.
+constexpr std::chrono::milliseconds kFirstGlance{5};
+// How often streams are looked at whose threads are busy, and frames' running times.
+constexpr std::chrono::milliseconds kWatch{100};
+// How often end_all() looks whether the frames that ran are done.
+constexpr std::chrono::milliseconds kFrameWatch{5};
+
+// Names and protects a session: 256 random bits. Empty where the system has none.
+std::string random_key() {
+  char bits[32];
+  if (getrandom(bits, sizeof bits, 0) != sizeof bits) return "";
+  return absl::BytesToHexString({bits, sizeof bits});
+}
+
+uint64_t least_limit(uint64_t a, uint64_t b) {
+  if (a == 0 || b == 0) return std::max(a, b);
+  return std::min(a, b);
+}
+
+void describe_engine(const Limits& limits, v1::HelloReply* reply) {
+  reply->set_engine_version(kVersion);
+  reply->set_schema_digest(schema_digest());
+  uint32_t max_id = 0;
+  for (const Op* op : all_ops()) max_id = std::max<uint32_t>(max_id, op->id);
+  reply->set_max_op_id(max_id);
+  for (const DeviceInfo& info : Devices::instance().list()) {
+    *reply->add_devices() = to_wire(info);
+  }
+  v1::Limits* wire = reply->mutable_limits();
+  wire->set_max_frame_bytes(limits.max_frame_bytes);
+  wire->set_max_inline_bytes(limits.max_inline_bytes);
+  wire->set_max_frames_in_flight(limits.max_frames_in_flight);
+  wire->set_max_handles(limits.max_handles);
+}
+
+// What a client calls itself, fit for a log and a terminal.
+std::string printable(absl::string_view name) { return absl::CHexEscape(name.substr(0, 128)); }
+
+// Sessions come and go as often as clients like.
+LogLimit& log_sessions() {
+  static LogLimit limit(200, std::chrono::milliseconds(100));
+  return limit;
+}
+
+}  // namespace
+
+Sessions::Sessions(Options options)
+    : options_(std::move(options)),
+      monitor_(std::make_shared<TransferMonitor>(options_.transfers)),
+      leases_([this] { run_leases(); }) {}
+
+Sessions::~Sessions() {
+  end_all();
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+    changed_.notify_all();
+  }
+  leases_.join();
+}
+
+absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* reply) {
+  std::shared_ptr<Session> session;
+  if (absl::Status status = open(request, &session); !status.ok()) return status;
+  describe_engine(options_.limits, reply);
+  reply->set_session_key(session->key());
+  reply->set_session_id(session->id());
+  reply->set_executed(session->executed());
+  reply->set_lease_seconds(std::chrono::duration<double>(options_.lease).count());
+  if (request.shared_memory()) {
+    if (auto segment = session->offer_segment()) *reply->mutable_shared_memory() = segment->describe();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Sessions::open(const v1::HelloRequest& request, std::shared_ptr<Session>* session) {
+  std::lock_guard lock(mutex_);
+  if (stopped_) return absl::UnavailableError("the engine is shutting down");
+  if (!request.resume_key().empty()) {
+    auto found = entries_.find(request.resume_key());
+    if (found == entries_.end()) return absl::NotFoundError("the session has ended");
+    if (found->second.attachment == 0) start_lease(found->second);
+    *session = found->second.session;
+    return absl::OkStatus();
+  }
+  if (entries_.size() + closing_.size() >= options_.max_sessions) {
+    return absl::ResourceExhaustedError(absl::StrCat("the engine has ", options_.max_sessions, " sessions already"));
+  }
+  std::string key = random_key();
+  if (key.empty()) return absl::UnavailableError("the system gives no random numbers");
+  *session = std::make_shared<Session>(Session::Options{
+      ++last_id_, key, printable(request.client()), least_limit(request.memory_limit(), options_.session_memory_limit),
+      options_.limits, options_.patience, options_.frame_time_limit, options_.tenant, monitor_});
+  Entry& entry = entries_[key];
+  entry.session = *session;
+  start_lease(entry);
+  log_sessions().info(absl::StrCat("session ", (*session)->id(), " opened by ", (*session)->client()));
+  return absl::OkStatus();
+}
+
+std::shared_ptr<Session> Sessions::find(absl::string_view key) const {
+  std::lock_guard lock(mutex_);
+  auto found = entries_.find(key);
+  return found == entries_.end() ? nullptr : found->second.session;
+}
+
+void Sessions::end(const Session& session) {
+  std::shared_ptr<Session> ended;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = entries_.find(session.key());
+    if (found == entries_.end()) return;
+    ended = found->second.session;
+    entries_.erase(found);
+  }
+  ended->close();
+  release_memory(*ended);
+  log_sessions().info(absl::StrCat("session ", ended->id(), " ended"));
+}
+
+void Sessions::release_memory(const Session& session) {
+  memory_.session_ended(options_.tenant == 0 ? session.account()->tenant() : kNobody);
+}
+
+bool Sessions::end(uint64_t id) {
+  std::lock_guard lock(mutex_);
+  auto found = std::find_if(entries_.begin(), entries_.end(), [=](auto& at) { return at.second.session->id() == id; });
+  if (found == entries_.end()) return false;
+  begin_closing(found, "was ended by an administrator");
+  return true;
+}
+
+uint64_t Sessions::attach(Session& session, std::function<void()> cancel, std::function<bool()> gone) {
+  std::lock_guard lock(mutex_);
+  auto found = entries_.find(session.key());
+  if (found == entries_.end()) return 0;
+  Entry& entry = found->second;
+  const std::function<void()> replaced = std::exchange(entry.cancel, std::move(cancel));
+  entry.gone = std::move(gone);
+  entry.attachment = ++last_attachment_;
+  session.set_stream(entry.attachment);
+  if (auto segment = session.segment()) segment->client_gone();  // remembers having seen the client
+  if (replaced) replaced();  // under the lock: it refers to a stream that detaches before it goes
+  changed_.notify_all();     // there is a stream to watch
+  return entry.attachment;
+}
+
+void Sessions::detach(Session& session, uint64_t attachment) {
+  std::lock_guard lock(mutex_);
+  for (Entries* entries : {&entries_, &closing_}) {
+    auto found = entries->find(session.key());
+    if (found == entries->end() || found->second.attachment != attachment) continue;
+    lose_stream(found->second);
+  }
+}
+
+void Sessions::lose_stream(Entry& entry) {
+  entry.attachment = 0;
+  entry.cancel = nullptr;
+  entry.gone = nullptr;
+  entry.session->set_stream(0);
+  start_lease(entry);
+  spdlog::debug("session {} lost its stream; its lease is {} ms", entry.session->id(), options_.lease.count());
+}
+
+std::vector<v1::SessionStatus> Sessions::list() const {
+  std::lock_guard lock(mutex_);
+  std::vector<v1::SessionStatus> list;
+  for (const auto& [key, entry] : entries_) {
+    list.push_back(entry.session->status());
+    list.back().set_connected(entry.attachment != 0);
+  }
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.id() < b.id(); });
+  return list;
+}
+
+size_t Sessions::size() const {
+  std::lock_guard lock(mutex_);
+  return entries_.size() + closing_.size();
+}
+
+void Sessions::stop() {
+  std::lock_guard lock(mutex_);
+  stopped_ = true;
+}
+
+void Sessions::end_all(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  stopped_ = true;
+  for (auto& [key, entry] : entries_) entry.session->stop();
+  auto any_busy = [&] {
+    return std::any_of(entries_.begin(), entries_.end(), [](auto& at) { return at.second.session->busy(); });
+  };
+  for (const auto deadline = Clock::now() + patience; any_busy() && Clock::now() < deadline;) {
+    changed_.wait_for(lock, kFrameWatch);
+  }
+  while (!entries_.empty()) begin_closing(entries_.begin(), "ended with the engine");
+  changed_.wait(lock, [&] { return closing_.empty(); });
+}
+
+// Never waits for the session: a library's call in it may take minutes.
+void Sessions::begin_closing(Entries::iterator at, std::string why) {
+  const std::string key = at->first;
+  at->second.session->begin_closing();
+  log_sessions().info(absl::StrCat("session ", at->second.session->id(), " ", why, "; its memory is being released"));
+  closing_.emplace(key, std::move(at->second));
+  entries_.erase(at);
+  start_closer(key);
+}
+
+void Sessions::start_closer(const std::string& key) {
+  try {
+    // Detached, and waited for: end_all() returns when closing_ is empty.
+    std::thread([this, key] { close(key); }).detach();
+  } catch (const std::system_error& error) {
+    spdlog::error("no thread to close a session with: {}", error.what());
+    unstarted_.push_back(key);  // the watching thread tries again
+  }
+}
+
+void Sessions::close(const std::string& key) {
+  std::unique_lock lock(mutex_);
+  Session& session = *closing_.find(key)->second.session;
+  lock.unlock();  // the entry stays until this thread erases it
+  try {
+    session.close();
+    release_memory(session);
+  } catch (const std::exception& error) {
+    spdlog::error("session {}: closing failed: {}", session.id(), error.what());
+  }
+  lock.lock();
+  auto found = closing_.find(key);
+  if (found->second.cancel) found->second.cancel();  // a stream that waits for its client's next frame
+  closing_.erase(found);
+  changed_.notify_all();
+}
+
+void Sessions::start_lease(Entry& entry) {
+  auto now = Clock::now();
+  entry.expires = now + options_.lease;
+  entry.next_glance = kFirstGlance;
+  entry.glance = now + kFirstGlance;
+  changed_.notify_all();
+}
+
+void Sessions::run_leases() {
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    Clock::time_point next = Clock::now() + std::chrono::hours(1);
+    try {
+      watch(&next);
+      end_expired(&next);
+    } catch (const std::exception& error) {  // no memory, most likely: there may be some again
+      spdlog::error("watching sessions failed: {}", error.what());
+      next = Clock::now() + kWatch;
+    }
+    changed_.wait_until(lock, next);
+  }
+}
+
+// What the sessions' own threads cannot see while they are busy.
+void Sessions::watch(Clock::time_point* next) {
+  const bool limited = options_.frame_time_limit.count() != 0;
+  for (auto& [key, entry] : entries_) {
+    if (entry.attachment == 0 && !limited) continue;
+    *next = std::min(*next, Clock::now() + kWatch);
+    if (!entry.session->busy()) continue;
+    entry.session->enforce_time_limit();
+    if (entry.gone && entry.gone()) lose_stream(entry);
+  }
+  for (const std::string& key : std::exchange(unstarted_, {})) start_closer(key);
+  if (!unstarted_.empty()) *next = std::min(*next, Clock::now() + kWatch);
+}
+
+void Sessions::end_expired(Clock::time_point* next) {
+  const auto now = Clock::now();
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    Entry& entry = it->second;
+    auto here = it++;
+    if (entry.attachment != 0) continue;
+    bool over = now >= entry.expires;
+    if (!over && now >= entry.glance) {
+      auto segment = entry.session->segment();
+      over = segment && segment->client_gone();
+      entry.next_glance *= 4;
+      entry.glance = now + entry.next_glance;
+    }
+    if (over) {
+      begin_closing(here, "expired");
+    } else {
+      *next = std::min({*next, entry.expires, entry.glance});
+    }
+  }
+}
+
+}  // namespace tt::server

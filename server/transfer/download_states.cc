@@ -1,0 +1,70 @@
+#include "server/transfer/download_states.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace tt::server {
+
+bool DownloadStates::State::is_of(const Tensor& tensor, const ExecutorStats& stats) const {
+  const TensorMeta& now = tensor.meta();
+  const bool same = storage == tensor->storage && version == tensor.version() && meta.dtype == now.dtype &&
+                    meta.sizes == now.sizes && meta.strides == now.strides && meta.offset == now.offset &&
+                    failed == stats.failed;  // an instruction that fails may have written something
+  // A replayed graph writes to a device's storages without counting versions.
+  return same && (tensor.device().type == DeviceType::kCPU || instructions == stats.instructions);
+}
+
+uint64_t DownloadStates::add(const Tensor& tensor, const ExecutorStats& stats) {
+  std::lock_guard lock(mutex_);
+  for (State& state : states_) {
+    if (state.is_of(tensor, stats)) return keep(state);
+  }
+  if (states_.size() >= kMost) states_.pop_front();
+  states_.push_back(
+      {++last_number_, tensor->storage, tensor.version(), tensor.meta(), stats.instructions, stats.failed, {}});
+  count_.store(states_.size(), std::memory_order_relaxed);
+  return keep(states_.back());
+}
+
+bool DownloadStates::matches(uint64_t number, const Tensor& tensor, const ExecutorStats& stats) {
+  std::lock_guard lock(mutex_);
+  for (State& state : states_) {
+    if (state.number == number && state.is_of(tensor, stats)) return keep(state) != 0;
+  }
+  return false;
+}
+
+uint64_t DownloadStates::keep(State& state) {
+  state.expires = std::chrono::steady_clock::now() + keep_for_;
+  if (auto monitor = monitor_.lock()) monitor->expire_at(state.expires, weak_from_this());
+  return state.number;
+}
+
+void DownloadStates::sweep_all() {
+  std::lock_guard lock(mutex_);
+  std::vector<const Storage*> unused;
+  for (const State& state : states_) {
+    const auto ours = std::count_if(states_.begin(), states_.end(),
+                                    [&](const State& other) { return other.storage == state.storage; });
+    if (state.storage->ref_count() == static_cast<uint32_t>(ours)) unused.push_back(state.storage.get());
+  }
+  std::erase_if(states_, [&](const State& state) {
+    return std::find(unused.begin(), unused.end(), state.storage.get()) != unused.end();
+  });
+  count_.store(states_.size(), std::memory_order_relaxed);
+}
+
+void DownloadStates::drop_expired() {
+  const auto now = std::chrono::steady_clock::now();
+  std::lock_guard lock(mutex_);
+  std::erase_if(states_, [&](const State& state) { return now >= state.expires; });
+  count_.store(states_.size(), std::memory_order_relaxed);
+}
+
+void DownloadStates::clear() {
+  std::lock_guard lock(mutex_);
+  states_.clear();
+  count_.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace tt::server

@@ -1,0 +1,39 @@
+// RowMajor: a CPU tensor as a ByteSource.
+//
+// Holds the storage, not the tensor: it may outlive the handle and be read from another thread. Bytes that the session
+// writes meanwhile are seen as they happen to be; a client that wants a consistent picture waits before it writes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/tensor.h"
+#include "server/transfer/byte_source.h"
+
+namespace tt::server {
+
+class RowMajor final : public ByteSource {
+ public:
+  // Requires a tensor on the CPU.
+  explicit RowMajor(const Tensor& tensor);
+
+  size_t bytes() const override { return bytes_; }
+  size_t left() const override { return bytes_ - done_; }
+  size_t read(char* into, size_t size) override;
+  void skip(size_t size) override;
+
+ private:
+  void gather(char* into, size_t items);
+
+  Ref<Storage> storage_;
+  const char* data_;
+  size_t item_;
+  size_t bytes_;
+  size_t done_ = 0;
+  bool contiguous_;
+  Sizes sizes_;
+  Sizes strides_;
+  Sizes index_;  // of the next element, where not contiguous
+};
+
+}  // namespace tt::server

@@ -1,0 +1,181 @@
+#include "server/transfer/shared_segment.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "engine/devices.h"
+#include "server/transfer/inflight_chunks.h"
+
+namespace tt::server {
+namespace {
+
+using shared_ring::End;
+using shared_ring::kChunkBytes;
+using shared_ring::kChunks;
+using shared_ring::Outcome;
+
+// A segment's pages stay with it until its session ends, outside of the session's account.
+constexpr int kMaxSegments = 128;
+std::atomic<int> segments_in_use{0};
+
+// A lane whose last transfer has just been cancelled is free again within moments.
+constexpr std::chrono::seconds kLaneWait{1};
+
+// Pinning a lane takes the system some milliseconds, and the copy that it saves, of a transfer below this, less than
+// waiting for the device does.
+constexpr uint64_t kInPlaceBytes = 1 << 20;
+// What a device is given as one copy: beginning a copy takes about as long as copying a chunk. So while it has this
+// many copies to do, it gets no smaller one.
+constexpr uint32_t kFlightChunks = kChunks / 8;
+constexpr size_t kBusy = 2;
+
+absl::Status outcome_status(Outcome outcome) {
+  if (outcome == Outcome::kReady) return absl::OkStatus();
+  if (outcome == Outcome::kStopped) return absl::CancelledError("the transfer was given up");
+  return absl::InvalidArgumentError("the shared segment's counters cannot be right");
+}
+
+// Moves `left` bytes through chunks that a device reads or writes by itself: `begin(chunks, size)` has it begin with
+// the next ones, and gives the event after them.
+template <typename Begin>
+absl::Status fly(End& end, uint64_t left, Begin&& begin, absl::FunctionRef<bool()> go_on) {
+  InflightChunks flights(end);
+  while (left != 0) {
+    flights.land();
+    const uint32_t next = flights.next(), adjacent = kChunks - next % kChunks;
+    const uint64_t wanted = (left - 1) / kChunkBytes + 1;
+    const auto whole = static_cast<uint32_t>(std::min<uint64_t>({kFlightChunks, adjacent, wanted}));
+    uint32_t chunks = 0;
+    Outcome outcome = end.ready(next, &chunks);
+    if (outcome == Outcome::kReady && chunks < whole && flights.size() >= (chunks == 0 ? 1 : kBusy)) {
+      flights.await_first();  // meanwhile there come more
+      continue;
+    }
+    if (outcome == Outcome::kReady && chunks == 0) outcome = end.await(next, go_on);
+    if (outcome != Outcome::kReady) return outcome_status(outcome);
+    if (chunks == 0) continue;
+    chunks = std::min(chunks, whole);
+    const uint64_t size = std::min(left, chunks * kChunkBytes);
+    absl::StatusOr<std::shared_ptr<Event>> landed = begin(end.chunk(next), size);
+    if (!landed.ok()) return landed.status();
+    flights.add(chunks, *std::move(landed));
+    left -= size;
+  }
+  while (flights.size() != 0) flights.await_first();
+  return absl::OkStatus();
+}
+
+// Holds a lane for one transfer, runs it, and marks the lane when it did not end well.
+template <typename Lane, typename Transfer>
+absl::Status hold(Lane& lane, Transfer&& transfer) {
+  std::unique_lock lock(lane.mutex, kLaneWait);
+  if (!lock.owns_lock()) return absl::FailedPreconditionError("the lane carries another transfer");
+  if (lane.broken) return absl::FailedPreconditionError("the lane broke with an earlier transfer");
+  lane.broken = true;  // unless it ends well
+  absl::Status status = transfer();
+  lane.broken = !status.ok();
+  return status;
+}
+
+}  // namespace
+
+std::shared_ptr<SharedSegment> SharedSegment::create() {
+  uint64_t nonce = 0;
+  if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce) return nullptr;
+  if (segments_in_use.fetch_add(1) >= kMaxSegments) {
+    segments_in_use.fetch_sub(1);
+    return nullptr;
+  }
+  int fd = memfd_create("teletensor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  bool sealed = fd >= 0 && ftruncate(fd, shared_ring::kSegmentBytes) == 0 &&
+                fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+  if (!sealed && fd >= 0) close(fd);
+  std::unique_ptr<shared_ring::Segment> segment = sealed ? shared_ring::Segment::map(fd) : nullptr;
+  if (!segment) {
+    segments_in_use.fetch_sub(1);
+    return nullptr;
+  }
+  segment->header().nonce = nonce;
+  segment->header().layout = shared_ring::kLayout;
+  return std::shared_ptr<SharedSegment>(new SharedSegment(std::move(segment), nonce));
+}
+
+SharedSegment::SharedSegment(std::unique_ptr<shared_ring::Segment> segment, uint64_t nonce)
+    : segment_(std::move(segment)),
+      nonce_(nonce),
+      upload_{.end = End::consumer(segment_->header().upload, segment_->upload_chunks())},
+      download_{.end = End::producer(segment_->header().download, segment_->download_chunks())} {}
+
+SharedSegment::~SharedSegment() { segments_in_use.fetch_sub(1); }
+
+v1::SharedMemory SharedSegment::describe() const {
+  v1::SharedMemory wire;
+  wire.set_pid(getpid());
+  wire.set_file_descriptor(segment_->descriptor());
+  wire.set_bytes(shared_ring::kSegmentBytes);
+  wire.set_nonce(nonce_);
+  return wire;
+}
+
+// Whether `device` reads and writes the lane by itself, and it is worth it for `bytes`.
+bool SharedSegment::within_reach(Guarded& lane, std::optional<Device> device, uint64_t bytes) {
+  if (!device || bytes < kInPlaceBytes) return false;
+  if (!lane.pages) lane.pages.emplace(Devices::instance().backend(*device), lane.end.chunk(0), shared_ring::kLaneBytes);
+  return lane.pages->pinned();
+}
+
+absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> go_on) {
+  client_gone();  // remembers having seen it
+  End& end = upload_.end;
+  auto in_place = [&]() -> absl::Status {
+    auto begin = [&](const char* chunks, size_t size) { return upload.append_in_place({chunks, size}); };
+    try {
+      return fly(end, upload.left(), begin, go_on);
+    } catch (const Error& error) {
+      return upload.fail(error);
+    }
+  };
+  return hold(upload_, [&]() -> absl::Status {
+    if (within_reach(upload_, upload.device(), upload.left())) return in_place();
+    while (upload.left() != 0) {
+      absl::Status ready = outcome_status(end.await(end.passed(), go_on));
+      if (!ready.ok()) return ready;
+      absl::Status taken = upload.append({end.chunk(end.passed()), std::min<uint64_t>(upload.left(), kChunkBytes)});
+      end.pass(1);
+      if (!taken.ok()) return taken;
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status SharedSegment::send(ByteSource& tensor, absl::FunctionRef<bool()> go_on) {
+  client_gone();
+  End& end = download_.end;
+  return hold(download_, [&]() -> absl::Status {
+    if (within_reach(download_, tensor.device(), tensor.left())) {
+      auto begin = [&](char* chunks, size_t size) {
+        return absl::StatusOr<std::shared_ptr<Event>>(tensor.fetch(chunks, size));
+      };
+      return fly(end, tensor.left(), begin, go_on);
+    }
+    while (tensor.left() != 0) {
+      absl::Status ready = outcome_status(end.await(end.passed(), go_on));
+      if (!ready.ok()) return ready;
+      tensor.read(end.chunk(end.passed()), kChunkBytes);
+      end.pass(1);
+    }
+    return absl::OkStatus();
+  });
+}
+
+bool SharedSegment::client_gone() {
+  if (segment_->client_present()) {
+    client_seen_ = true;
+    return false;
+  }
+  return client_seen_;
+}
+
+}  // namespace tt::server

@@ -1,0 +1,299 @@
+#include "server/transfer/transfer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "engine/cancellation.h"
+#include "engine/context.h"
+#include "engine/devices.h"
+#include "server/convert.h"
+
+namespace tt::server {
+namespace {
+
+// A taken transfer may be sent again by a client that lost the answer; only the last few can be.
+constexpr size_t kRemembered = 1024;
+// How often an instruction that waits looks whether its frame was cancelled.
+constexpr std::chrono::milliseconds kGlance{20};
+
+thread_local Transfers* current_transfers = nullptr;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint64_t bytes, Device device,
+                                                         bool resume) {
+  if (transfer == 0) return absl::InvalidArgumentError("a transfer's number is not 0");
+  const bool exists = device.type != DeviceType::kMeta && Devices::instance().has(device);
+  if (!exists) return absl::InvalidArgumentError(absl::StrCat("this engine has no device ", to_string(device)));
+  if (bytes > INT64_MAX) return absl::InvalidArgumentError(absl::StrCat("absurd size, got ", bytes, " bytes"));
+  auto upload_into = [&](EntryPtr entry, Ref<Storage> storage, uint64_t received) {
+    return std::unique_ptr<Upload>(
+        new Upload(shared_from_this(), std::move(entry), std::move(storage), bytes, received));
+  };
+  const auto entry = std::make_shared<Entry>(transfer);
+  std::unique_lock lock(mutex_);
+  if (closed_) return absl::FailedPreconditionError("the session has ended");
+  drop_expired_locked();
+  auto found = entries_.find(transfer);
+  const EntryPtr known = found == entries_.end() ? nullptr : found->second;
+  if (was_taken(transfer) || (known && known->state == State::kComplete)) {
+    return upload_into(nullptr, nullptr, resume ? bytes : 0);
+  }
+  if (known && known->state == State::kArriving) {
+    return absl::AlreadyExistsError(absl::StrCat("transfer ", transfer, " is under way"));
+  }
+  if (!known && entries_.size() >= max_transfers_) {
+    return absl::AbortedError(absl::StrCat("at most ", max_transfers_, " transfers wait to be taken"));
+  }
+  entries_[transfer] = entry;
+  if (known && known->arrival.storage) {
+    Ref<Storage> kept = std::move(known->arrival.storage);
+    if (kept->bytes() == bytes && kept->device() == device) {
+      entry->arrival.storage = kept;
+      changed_.notify_all();
+      return upload_into(entry, std::move(kept), resume ? known->received : 0);
+    }
+  }
+  lock.unlock();  // allocating may take the kernel a while
+  Ref<Storage> storage;
+  std::optional<Error> refusal;
+  try {
+    storage = lane_->allocate(device, bytes);
+  } catch (const Error& error) {
+    refusal = error;
+  }
+  lock.lock();
+  if (closed_) return absl::FailedPreconditionError("the session has ended");
+  if (!is_current(entry)) return absl::CancelledError("nobody waits for the transfer");
+  if (refusal) return refuse(entry, *refusal);
+  entry->arrival.storage = storage;
+  if (bytes == 0) entry->state = State::kComplete;
+  changed_.notify_all();
+  return upload_into(entry, std::move(storage), 0);
+}
+
+bool Transfers::is_current(const EntryPtr& entry) const {
+  auto found = entries_.find(entry->transfer);
+  return found != entries_.end() && found->second == entry;
+}
+
+absl::Status Transfers::refuse(const EntryPtr& entry, const Error& error) {
+  entry->state = State::kRefused;
+  entry->arrival = {};
+  entry->refusal = error;
+  changed_.notify_all();
+  return to_status(error);
+}
+
+absl::Status Transfers::failed(const EntryPtr& entry, const Error& error) {
+  std::lock_guard lock(mutex_);
+  return entry && is_current(entry) ? refuse(entry, error) : to_status(error);
+}
+
+Transfers::Arrival Transfers::take(uint64_t transfer, uint64_t bytes, Device device) {
+  auto began = Clock::now();
+  const Cancellation::Pause pause;  // the client's time, not the frame's
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (cancel_requested()) {  // bytes that come later are of no use
+      entries_.erase(transfer);
+      remember_taken(transfer);
+      check_cancelled();
+    }
+    check(!closed_, "the session ended while its transfer ", transfer, " was awaited");
+    auto found = entries_.find(transfer);
+    Entry* entry = found == entries_.end() ? nullptr : found->second.get();
+    if (entry != nullptr && entry->state == State::kComplete) {
+      Arrival arrival = std::move(entry->arrival);
+      entries_.erase(found);
+      remember_taken(transfer);
+      check_as(ErrorKind::kValue, arrival.storage->bytes() == bytes, "transfer ", transfer, " has ",
+               arrival.storage->bytes(), " bytes, the tensor takes ", bytes);
+      check_as(ErrorKind::kValue, arrival.storage->device() == device, "transfer ", transfer, " was sent to ",
+               arrival.storage->device(), ", the tensor is on ", device);
+      return arrival;
+    }
+    check(!was_taken(transfer), "transfer ", transfer, " was taken already");
+    if (entry != nullptr && entry->state == State::kRefused) {
+      Error refusal = *entry->refusal;
+      entries_.erase(found);
+      throw refusal;
+    }
+    auto until = deadline(entry, began);
+    if (Clock::now() >= until) {
+      entries_.erase(transfer);
+      remember_taken(transfer);  // bytes that come later are of no use
+      fail(ErrorKind::kRuntime, "transfer ", transfer, " did not arrive");
+    }
+    changed_.wait_until(lock, std::min(until, Clock::now() + kGlance));
+  }
+}
+
+void Transfers::close() {
+  absl::flat_hash_map<uint64_t, EntryPtr> dropped;
+  std::lock_guard lock(mutex_);
+  closed_ = true;
+  dropped.swap(entries_);
+  changed_.notify_all();
+}
+
+bool Transfers::moved(const EntryPtr& entry) {
+  std::lock_guard lock(mutex_);
+  if (closed_ || !is_current(entry)) return false;
+  entry->moved = Clock::now();
+  return true;
+}
+
+bool Transfers::completed(const EntryPtr& entry, std::shared_ptr<Event> landed) {
+  std::lock_guard lock(mutex_);
+  if (closed_ || !is_current(entry)) return false;
+  entry->state = State::kComplete;
+  entry->arrival.landed = std::move(landed);
+  changed_.notify_all();
+  return true;
+}
+
+void Transfers::broke_off(const EntryPtr& entry, Ref<Storage> storage, uint64_t received) {
+  {
+    std::lock_guard lock(mutex_);
+    if (closed_ || !is_current(entry) || entry->state != State::kArriving) return;
+    entry->state = State::kBroken;
+    entry->arrival.storage = std::move(storage);
+    entry->received = received;
+    entry->moved = Clock::now();
+    changed_.notify_all();
+  }
+  if (auto monitor = monitor_.lock()) monitor->expire_at(Clock::now() + patience_.again, weak_from_this());
+}
+
+void Transfers::drop_expired() {
+  std::lock_guard lock(mutex_);
+  drop_expired_locked();
+}
+
+// The entry stays for longer than its bytes: an instruction that comes late fails soon.
+void Transfers::drop_expired_locked() {
+  const Clock::time_point now = Clock::now();
+  absl::erase_if(entries_, [&](const auto& item) {
+    Entry& entry = *item.second;
+    if (entry.state != State::kBroken || now - entry.moved < patience_.again) return false;
+    entry.arrival.storage = nullptr;
+    entry.received = 0;
+    return now - entry.moved >= patience_.again + patience_.progress;
+  });
+}
+
+void Transfers::remember_taken(uint64_t transfer) {
+  taken_.push_back(transfer);
+  if (taken_.size() > kRemembered) taken_.pop_front();
+}
+
+bool Transfers::was_taken(uint64_t transfer) const {
+  return std::find(taken_.begin(), taken_.end(), transfer) != taken_.end();
+}
+
+Transfers::Clock::time_point Transfers::deadline(const Entry* entry, Clock::time_point began) const {
+  if (entry == nullptr) return began + patience_.progress;
+  return std::max(began, entry->moved) + (entry->state == State::kBroken ? patience_.again : patience_.progress);
+}
+
+Upload::~Upload() {
+  if (!storage_ || left() == 0) return;
+  bool keep = !discarded_ && done_ != 0;
+  if (writer_ && keep) {
+    try {
+      writer_->finish();
+    } catch (const Error&) {  // of a lost device
+      keep = false;
+    }
+  }
+  writer_ = nullptr;
+  if (!keep) storage_ = nullptr;  // first: a thread that waits for the transfer to break off sees its memory free
+  owner_->broke_off(entry_, std::move(storage_), keep ? done_ : 0);
+}
+
+absl::Status Upload::check_room(absl::Span<const char> bytes) const {
+  if (bytes.size() <= left()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the transfer has ", bytes_, " bytes, got more"));
+}
+
+absl::Status Upload::append(absl::Span<const char> bytes) {
+  if (absl::Status status = check_room(bytes); !status.ok()) return status;
+  if (!storage_) {
+    done_ += bytes.size();
+    return absl::OkStatus();
+  }
+  if (bytes.empty()) return absl::OkStatus();
+  try {
+    write(bytes);
+    return moved(bytes.size(), writer_ && bytes.size() == left() ? writer_->finish() : nullptr);
+  } catch (const Error& error) {
+    return fail(error);
+  }
+}
+
+std::optional<Device> Upload::device() const {
+  const bool elsewhere = storage_ && storage_->device().type != DeviceType::kCPU;
+  return elsewhere ? std::optional(storage_->device()) : std::nullopt;
+}
+
+absl::StatusOr<std::shared_ptr<Event>> Upload::append_in_place(absl::Span<const char> bytes) {
+  if (absl::Status status = check_room(bytes); !status.ok()) return status;
+  std::shared_ptr<Event> landed;
+  try {
+    owner_->lane_->with_stream(storage_->device(), [&](Stream& stream) {
+      stream.copy(static_cast<char*>(storage_->data()) + done_, bytes.data(), bytes.size());
+      landed = stream.record();
+    });
+    absl::Status status = moved(bytes.size(), landed);
+    if (status.ok()) return landed;
+    landed->synchronize();  // the caller learns of no event
+    return status;
+  } catch (const Error& error) {
+    return fail(error);
+  }
+}
+
+// Requires that no more of them come than there is room for.
+absl::Status Upload::moved(size_t bytes, std::shared_ptr<Event> landed) {
+  done_ += bytes;
+  const bool wanted = left() == 0 ? owner_->completed(entry_, std::move(landed)) : owner_->moved(entry_);
+  return wanted ? absl::OkStatus() : absl::CancelledError("nobody waits for the transfer");
+}
+
+void Upload::write(absl::Span<const char> bytes) {
+  if (bytes.empty()) return;
+  if (storage_->device().type == DeviceType::kCPU) {
+    std::memcpy(static_cast<char*>(storage_->data()) + done_, bytes.data(), bytes.size());
+    return;
+  }
+  if (!writer_) writer_ = std::make_unique<DeviceWriter>(owner_->lane_, storage_, done_);
+  writer_->write(bytes);
+}
+
+TransfersScope::TransfersScope(Transfers* transfers) : saved_(std::exchange(current_transfers, transfers)) {}
+TransfersScope::~TransfersScope() { current_transfers = saved_; }
+
+void uploaded(Call& call) {
+  check(current_transfers != nullptr, "there is no session to upload through");
+  check_as(ErrorKind::kNotImplemented, !call.into, "an upload makes a new tensor");
+  TensorMeta meta = call.inferred.outputs[0];
+  meta.strides = contiguous_strides(meta.sizes);
+  uint64_t bytes = item_size(meta.dtype);
+  for (int64_t size : meta.sizes) {
+    check_as(ErrorKind::kValue, size >= 0 && !__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes),
+             "absurd sizes, got ", to_string(meta.sizes));
+  }
+  auto [storage, landed] = current_transfers->take(static_cast<uint64_t>(call.args[0].integer), bytes, meta.device);
+  if (landed) {
+    Stream& stream = Context::current().stream(meta.device);
+    stream.wait(*landed);
+    Devices::instance().allocator(meta.device).record_stream(storage->data(), stream);
+  }
+  call.outputs.resize(1);
+  call.outputs[0] = Tensor(new TensorImpl(std::move(meta), std::move(storage)));
+}
+
+}  // namespace tt::server
