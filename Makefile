@@ -61,14 +61,19 @@ cuda: setup ## Compile the CUDA plug-in, where there is a toolkit (no GPU is nee
 gpu-bundle: setup ## Pack what a machine with a GPU needs to run and check it: dist/gpu-bundle.tar.xz
 	@deploy/gpu/bundle.sh
 
-asan tsan: setup ## Run the tests under AddressSanitizer and UBSan, or ThreadSanitizer
-	@$(PYTHON) deploy/build.py $@
-	@$(CLEAN_ENV) deploy/run_tests.sh $@
+asan: setup ## Run the tests under AddressSanitizer and UBSan
+	@deploy/install_packages.sh deploy/packages_clang.txt
+	@$(PYTHON) deploy/build.py asan
+	@$(CLEAN_ENV) deploy/run_tests.sh asan
+
+tsan: setup ## Run the tests under ThreadSanitizer
+	@$(PYTHON) deploy/build.py tsan
+	@$(CLEAN_ENV) deploy/run_tests.sh tsan
 
 FUZZ_SECONDS ?= 60
 fuzz: build ## Fuzz each target for FUZZ_SECONDS (60) with libFuzzer under ASan and UBSan
-	@deploy/install_packages.sh deploy/packages_fuzz.txt
-	@$(PYTHON) deploy/build.py fuzz
+	@deploy/install_packages.sh deploy/packages_clang.txt
+	@$(PYTHON) deploy/build.py asan fuzzers
 	@$(CLEAN_ENV) $(PYTHON) -m tests.fuzz.run --seconds $(FUZZ_SECONDS)
 
 fuzz-release: build ## Fuzz each target for FUZZ_SECONDS in the ordinary build, without libFuzzer

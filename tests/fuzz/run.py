@@ -130,7 +130,7 @@ def main() -> int:
     args = parser.parse_args()
     console = Console()
     seeds = make_seeds()
-    built = ROOT / "build/tests" if args.release else FOLDER / "fuzz"
+    built = ROOT / "build/tests" if args.release else ROOT / "build-asan/fuzz"
     targets = sorted(t for t in built.iterdir() if t.name.endswith("_fuzz") and args.only in t.name)
     modules = [m for m in ("tests.fuzz.load_fuzz", "tests.fuzz.api_fuzz") if args.only in m]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
