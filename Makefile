@@ -30,7 +30,7 @@ check: build ## Run the fast tests (under two minutes)
 
 coverage: build ## Say what PyTorch has and we do not, by use count: NAMES=file of lines count|name
 	@test -n "$(NAMES)" || { echo "make coverage NAMES=file"; exit 1; }
-	@PYTHONPATH=build/python $(PYTHON) -m engine.generate.coverage --names $(NAMES) --out build/generated/docs/coverage.md
+	@PYTHONPATH=build/python $(PYTHON) -m tests.conformance.coverage --names $(NAMES) --out build/generated/docs/coverage.md
 	@sed -n 1,11p build/generated/docs/coverage.md
 
 conformance: build ## Run the suites that others wrote: SUITES=folder with a checkout of array-api-tests
@@ -84,11 +84,11 @@ adversary: build ## Train a client beside hostile ones, and check that neither i
 
 format: ## Format C++ and Python
 	@git ls-files '*.cc' '*.h' '*.cu' | xargs clang-format -i
-	@$(PYTHON) -m pip install --quiet ruff && $(PYTHON) -m ruff format python tests benchmarks examples engine/generate
+	@$(PYTHON) -m pip install --quiet ruff && $(PYTHON) -m ruff format python tests benchmarks examples engine/codegen
 
 lint: build ## clang-tidy and ruff
 	@git ls-files '*.cc' | grep -v -e isa/ | xargs clang-tidy -p build --quiet
-	@$(PYTHON) -m pip install --quiet ruff && $(PYTHON) -m ruff check python tests benchmarks examples engine/generate
+	@$(PYTHON) -m pip install --quiet ruff && $(PYTHON) -m ruff check python tests benchmarks examples engine/codegen
 
 clean: ## Remove what was built
 	@rm -rf build build-*/ dist

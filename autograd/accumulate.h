@@ -1,7 +1,7 @@
 // Sums of gradients.
 #pragma once
 
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt::autograd {
 

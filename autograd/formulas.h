@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "engine/operand.h"
-#include "engine/tensor.h"
+#include "engine/dispatch/operand.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt::autograd::formulas {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/ops.h"
-#include "engine/rules/checked_math.h"
-#include "engine/rules/shape_rules.h"
+#include "engine/dispatch/ops.h"
+#include "engine/schema/checked_math.h"
+#include "engine/schema/rules/shape_rules.h"
 
 namespace tt::autograd::formulas {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/context.h"
-#include "engine/ops.h"
-#include "engine/rules/error.h"
+#include "engine/session/context.h"
+#include "engine/dispatch/ops.h"
+#include "engine/schema/error.h"
 
 namespace tt::autograd::formulas {
 namespace {

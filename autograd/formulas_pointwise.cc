@@ -1,8 +1,8 @@
 // Formulas of pointwise operators that are more than a line.
 
 #include "autograd/formulas.h"
-#include "engine/expression.h"
-#include "engine/ops.h"
+#include "engine/dispatch/expression.h"
+#include "engine/dispatch/ops.h"
 
 namespace tt::autograd::formulas {
 namespace {

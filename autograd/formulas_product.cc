@@ -1,7 +1,7 @@
 // Formulas of products of matrices.
 
 #include "autograd/formulas.h"
-#include "engine/ops.h"
+#include "engine/dispatch/ops.h"
 
 namespace tt::autograd::formulas {
 namespace {

@@ -1,6 +1,6 @@
 // The gradients of scattering with reductions (formulas_index.h).
 #include "autograd/formulas_index.h"
-#include "engine/ops.h"
+#include "engine/dispatch/ops.h"
 
 namespace tt::autograd::formulas {
 namespace {

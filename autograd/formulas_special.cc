@@ -1,7 +1,7 @@
 #include "autograd/formulas_special.h"
 
-#include "engine/ops.h"
-#include "engine/rules/error.h"
+#include "engine/dispatch/ops.h"
+#include "engine/schema/error.h"
 
 namespace tt::autograd::formulas {
 namespace {

@@ -1,6 +1,6 @@
 #include "autograd/formulas_spectral.h"
 
-#include "engine/ops.h"
+#include "engine/dispatch/ops.h"
 
 namespace tt::autograd::formulas {
 

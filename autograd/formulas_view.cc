@@ -2,9 +2,9 @@
 
 #include "autograd/formulas.h"
 #include "autograd/region.h"
-#include "engine/op_ids.h"
-#include "engine/ops.h"
-#include "engine/rules/shape_rules.h"
+#include "engine/schema/op_ids.h"
+#include "engine/dispatch/ops.h"
+#include "engine/schema/rules/shape_rules.h"
 
 namespace tt::autograd::formulas {
 namespace {

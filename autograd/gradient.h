@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt::autograd {
 

@@ -10,9 +10,9 @@
 
 #include "autograd/leaf.h"
 #include "autograd/node.h"
-#include "engine/rules/error.h"
-#include "engine/rules/recycled.h"
-#include "engine/tensor.h"
+#include "engine/schema/error.h"
+#include "engine/schema/recycled.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt::autograd {
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "autograd/node.h"
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 
 namespace tt::autograd {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "engine/rules/ref.h"
-#include "engine/tensor.h"
+#include "engine/schema/ref.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt::autograd {
 

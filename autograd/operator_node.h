@@ -7,9 +7,9 @@
 #include "absl/container/inlined_vector.h"
 #include "autograd/gradient.h"
 #include "autograd/node.h"
-#include "engine/dispatcher.h"
-#include "engine/operand.h"
-#include "engine/rules/recycled.h"
+#include "engine/dispatch/dispatcher.h"
+#include "engine/dispatch/operand.h"
+#include "engine/schema/recycled.h"
 
 namespace tt::autograd {
 

@@ -1,7 +1,7 @@
 // record: what happens at Key::kAutograd: calls that need a gradient are put on the tape.
 #pragma once
 
-#include "engine/dispatcher.h"
+#include "engine/dispatch/dispatcher.h"
 
 namespace tt::autograd {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/op_ids.h"
-#include "engine/ops.h"
+#include "engine/schema/op_ids.h"
+#include "engine/dispatch/ops.h"
 
 namespace tt::autograd {
 namespace {

@@ -1,7 +1,7 @@
 // Region: a view's place in the bytes of its base, as functions of tensors.
 #pragma once
 
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt::autograd {
 

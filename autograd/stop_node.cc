@@ -2,8 +2,8 @@
 
 #include "autograd/formulas.h"
 #include "autograd/history.h"
-#include "engine/ops.h"
-#include "engine/rules/error.h"
+#include "engine/dispatch/ops.h"
+#include "engine/schema/error.h"
 
 namespace tt::autograd {
 namespace {

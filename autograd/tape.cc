@@ -1,7 +1,7 @@
 #include "autograd/tape.h"
 
 #include "autograd/task.h"
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 
 namespace tt::autograd {
 namespace {

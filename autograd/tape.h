@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "absl/container/flat_hash_map.h"
-#include "engine/context.h"
+#include "engine/session/context.h"
 
 namespace tt::autograd {
 

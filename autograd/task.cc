@@ -10,9 +10,9 @@
 #include "autograd/leaf.h"
 #include "autograd/stop_node.h"
 #include "autograd/tape.h"
-#include "engine/cancellation.h"
-#include "engine/ops.h"
-#include "engine/rules/error.h"
+#include "engine/device/cancellation.h"
+#include "engine/dispatch/ops.h"
+#include "engine/schema/error.h"
 
 namespace tt::autograd {
 namespace {

@@ -13,8 +13,8 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "autograd/node.h"
-#include "engine/rules/arg.h"
-#include "engine/rules/error.h"
+#include "engine/schema/arg.h"
+#include "engine/schema/error.h"
 
 namespace tt::autograd {
 

@@ -2,8 +2,8 @@
 
 #include "autograd/history.h"
 #include "autograd/region.h"
-#include "engine/ops.h"
-#include "engine/rules/error.h"
+#include "engine/dispatch/ops.h"
+#include "engine/schema/error.h"
 
 namespace tt::autograd {
 namespace {

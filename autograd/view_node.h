@@ -2,8 +2,8 @@
 #pragma once
 
 #include "autograd/node.h"
-#include "engine/rules/recycled.h"
-#include "engine/tensor.h"
+#include "engine/schema/recycled.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt::autograd {
 

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <random>
 
-#include "engine/caching_pool.h"
-#include "engine/context.h"
-#include "engine/system_memory.h"
+#include "engine/memory/caching_pool.h"
+#include "engine/session/context.h"
+#include "engine/memory/system_memory.h"
 
 namespace tt {
 namespace {

@@ -21,7 +21,7 @@
 #include "client/grpc_transport.h"
 #include "client/private_engine.h"
 #include "client/session.h"
-#include "engine/rules/op.h"
+#include "engine/schema/op.h"
 #include "teletensor/v1/engine.grpc.pb.h"
 
 namespace tt::client {

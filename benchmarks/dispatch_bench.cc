@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "engine/context.h"
-#include "engine/devices.h"
-#include "engine/executor.h"
-#include "engine/op_ids.h"
+#include "engine/session/context.h"
+#include "engine/device/devices.h"
+#include "engine/program/executor.h"
+#include "engine/schema/op_ids.h"
 #include "kernels/cpu/cpu.h"
 
 namespace tt {

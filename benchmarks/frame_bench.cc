@@ -4,7 +4,7 @@
 //   ninja -C build frame_bench && build/bin/frame_bench
 #include <benchmark/benchmark.h>
 
-#include "engine/op_ids.h"
+#include "engine/schema/op_ids.h"
 #include "google/protobuf/arena.h"
 #include "server/daemon/backends.h"
 #include "server/session/decode.h"

@@ -10,10 +10,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/devices.h"
-#include "engine/dispatcher.h"
-#include "engine/ops.h"
-#include "engine/parallel.h"
+#include "engine/device/devices.h"
+#include "engine/dispatch/dispatcher.h"
+#include "engine/dispatch/ops.h"
+#include "engine/device/parallel.h"
 #include "kernels/cpu/cpu.h"
 #include "oneapi/dnnl/dnnl.hpp"
 

@@ -9,9 +9,9 @@
 #include <functional>
 #include <vector>
 
-#include "engine/devices.h"
-#include "engine/ops.h"
-#include "engine/parallel.h"
+#include "engine/device/devices.h"
+#include "engine/dispatch/ops.h"
+#include "engine/device/parallel.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/clones.h"

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "autograd/record.h"
-#include "engine/composites.h"
-#include "engine/context.h"
-#include "engine/ops.h"
+#include "engine/composites/composites.h"
+#include "engine/session/context.h"
+#include "engine/dispatch/ops.h"
 #include "kernels/cpu/cpu.h"
 
 namespace tt {

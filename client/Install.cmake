@@ -6,22 +6,22 @@ include(GNUInstallDirs)
 set(TT_INCLUDE ${CMAKE_INSTALL_INCLUDEDIR}/teletensor)
 set(TT_PACKAGE ${CMAKE_INSTALL_LIBDIR}/cmake/teletensor)
 
-foreach(target rules proto client)
+foreach(target schema proto client)
   set_target_properties(tt_${target} PROPERTIES EXPORT_NAME ${target} OUTPUT_NAME teletensor_${target})
   target_include_directories(tt_${target} PUBLIC $<INSTALL_INTERFACE:${TT_INCLUDE}>)
 endforeach()
-target_compile_features(tt_rules PUBLIC cxx_std_20)
+target_compile_features(tt_schema PUBLIC cxx_std_20)
 
-install(TARGETS tt_rules tt_proto tt_client EXPORT teletensor COMPONENT client ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS tt_schema tt_proto tt_client EXPORT teletensor COMPONENT client ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT teletensor NAMESPACE teletensor:: DESTINATION ${TT_PACKAGE} COMPONENT client
         FILE teletensorTargets.cmake)
-foreach(folder client proto engine/rules)
+foreach(folder client proto engine/schema)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION ${TT_INCLUDE}/${folder} COMPONENT client
           FILES_MATCHING PATTERN "*.h")
 endforeach()
 install(DIRECTORY ${TT_GENERATED}/teletensor ${TT_GENERATED}/proto/teletensor DESTINATION ${TT_INCLUDE}
         COMPONENT client FILES_MATCHING PATTERN "*.h")
-install(FILES ${TT_GENERATED}/engine/op_ids.h DESTINATION ${TT_INCLUDE}/engine COMPONENT client)
+install(FILES ${TT_GENERATED}/engine/schema/op_ids.h DESTINATION ${TT_INCLUDE}/engine/schema COMPONENT client)
 
 configure_package_config_file(teletensorConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/teletensorConfig.cmake
                               INSTALL_DESTINATION ${TT_PACKAGE})

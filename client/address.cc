@@ -5,7 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 
 namespace tt::client {
 namespace {

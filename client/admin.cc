@@ -9,7 +9,7 @@
 #include "client/address.h"
 #include "client/call_events.h"
 #include "client/channel.h"
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "proto/default_socket.h"
 #include "teletensor/v1/admin.grpc.pb.h"
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/rules/device.h"
+#include "engine/schema/device.h"
 #include "proto/wire.h"
 #include "teletensor/v1/admin.pb.h"
 

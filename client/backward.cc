@@ -5,7 +5,7 @@
 #include "client/operand.h"
 #include "client/pass.h"
 #include "client/session.h"
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 
 namespace tt::client {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "client/tensor.h"
-#include "engine/rules/op.h"
+#include "engine/schema/op.h"
 #include "proto/wire.h"
 
 namespace tt::client {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 
 namespace tt::client {
 namespace {

@@ -14,8 +14,8 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "client/tensor.h"
-#include "engine/rules/op.h"
-#include "engine/rules/recycled.h"
+#include "engine/schema/op.h"
+#include "engine/schema/recycled.h"
 
 namespace tt::client {
 

@@ -33,7 +33,7 @@
 #include "client/outgoing_frame.h"
 #include "client/session.h"
 #include "client/transport.h"
-#include "engine/rules/op.h"
+#include "engine/schema/op.h"
 
 namespace tt::client {
 

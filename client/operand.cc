@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "engine/rules/float8.h"
+#include "engine/schema/float8.h"
 
 namespace tt::client {
 namespace {

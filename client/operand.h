@@ -6,7 +6,7 @@
 
 #include "absl/types/span.h"
 #include "client/session.h"
-#include "engine/rules/operand.h"
+#include "engine/schema/operand.h"
 
 namespace tt::client {
 

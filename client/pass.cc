@@ -5,7 +5,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "client/operand.h"
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 
 namespace tt::client {
 namespace {

@@ -24,7 +24,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/interruption.h"
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 
 extern char** environ;
 

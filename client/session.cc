@@ -10,7 +10,7 @@
 #include "client/interruption.h"
 #include "client/link.h"
 #include "client/site_table.h"
-#include "engine/op_ids.h"
+#include "engine/schema/op_ids.h"
 
 namespace tt::client {
 namespace {

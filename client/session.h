@@ -15,8 +15,8 @@
 #include "absl/types/span.h"
 #include "client/tensor.h"
 #include "client/transport.h"
-#include "engine/rules/error.h"
-#include "engine/rules/op.h"
+#include "engine/schema/error.h"
+#include "engine/schema/op.h"
 
 namespace tt::client {
 

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "absl/strings/numbers.h"
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "proto/ring_copy.h"
 
 namespace tt::client {

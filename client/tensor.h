@@ -10,9 +10,9 @@
 #include <memory>
 
 #include "absl/container/inlined_vector.h"
-#include "engine/rules/meta.h"
-#include "engine/rules/ref.h"
-#include "engine/rules/scalar.h"
+#include "engine/schema/meta.h"
+#include "engine/schema/ref.h"
+#include "engine/schema/scalar.h"
 
 namespace tt::client {
 

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "engine/rules/device.h"
+#include "engine/schema/device.h"
 #include "proto/wire.h"
 
 namespace tt::client {

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "engine/devices.h"
-#include "engine/rules/error.h"
-#include "engine/rules/meta.h"
-#include "engine/slot_table.h"
+#include "engine/device/devices.h"
+#include "engine/schema/error.h"
+#include "engine/schema/meta.h"
+#include "engine/program/slot_table.h"
 #include "proto/wire.h"
 
 namespace tt::server {

@@ -52,7 +52,7 @@ def _scaled(given, sizes: dict):
 
 def from_declarations() -> list[Case]:
     """Every pointwise operator that Python shows, on the range of values of its first sample."""
-    from engine.generate.declaration import load
+    from engine.codegen.declaration import load
 
     cases = []
     for op in load(Path(__file__).resolve().parents[2] / "engine/ops"):

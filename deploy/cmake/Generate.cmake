@@ -5,9 +5,9 @@ file(GLOB TT_KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cpu/
      ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cc)
 set(TT_GENERATED ${PROJECT_BINARY_DIR}/generated)
 file(GLOB TT_DECLARATIONS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/ops/*.yaml)
-file(GLOB TT_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/generate/*.py
+file(GLOB TT_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/codegen/*.py
      # What expressions may call.
-     ${PROJECT_SOURCE_DIR}/engine/composites*.h ${PROJECT_SOURCE_DIR}/autograd/formulas*.h
+     ${PROJECT_SOURCE_DIR}/engine/composites/*.h ${PROJECT_SOURCE_DIR}/autograd/formulas*.h
      # What bodies may call.
      ${PROJECT_SOURCE_DIR}/kernels/common/*_math.h ${PROJECT_SOURCE_DIR}/kernels/cpu/isa/*loops.h
      # What stubs begin with.
@@ -15,15 +15,15 @@ file(GLOB TT_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/generate/*
 
 # The files are listed by the generator itself, once at configure time.
 execute_process(
-  COMMAND ${Python_EXECUTABLE} -m engine.generate --ops engine/ops --kernels kernels --out ${TT_GENERATED}
+  COMMAND ${Python_EXECUTABLE} -m engine.codegen --ops engine/ops --kernels kernels --out ${TT_GENERATED}
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} COMMAND_ERROR_IS_FATAL ANY)
-file(GLOB TT_GENERATED_FILES ${TT_GENERATED}/engine/* ${TT_GENERATED}/autograd/* ${TT_GENERATED}/kernels/cpu/*.* ${TT_GENERATED}/kernels/cuda/*
+file(GLOB TT_GENERATED_FILES ${TT_GENERATED}/engine/*/* ${TT_GENERATED}/autograd/* ${TT_GENERATED}/kernels/cpu/*.* ${TT_GENERATED}/kernels/cuda/*
      ${TT_GENERATED}/python/*)
 # Byproducts, so that a build that runs the generator also sees which of them it changed.
 add_custom_command(
   OUTPUT ${TT_GENERATED}/stamp
   BYPRODUCTS ${TT_GENERATED_FILES}
-  COMMAND ${Python_EXECUTABLE} -m engine.generate --ops engine/ops --kernels kernels --out ${TT_GENERATED}
+  COMMAND ${Python_EXECUTABLE} -m engine.codegen --ops engine/ops --kernels kernels --out ${TT_GENERATED}
   COMMAND ${CMAKE_COMMAND} -E touch ${TT_GENERATED}/stamp
   DEPENDS ${TT_DECLARATIONS} ${TT_GENERATOR} ${TT_KERNEL_SOURCES}
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/common/scalar_math.h"
 
 namespace tt {

@@ -6,8 +6,8 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "engine/rules/error.h"
-#include "engine/tensor.h"
+#include "engine/schema/error.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/common/complex.h"
 
 namespace tt {

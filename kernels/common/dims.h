@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/container/inlined_vector.h"
-#include "engine/rules/meta.h"
+#include "engine/schema/meta.h"
 
 namespace tt {
 

@@ -1,12 +1,12 @@
-// Draws: what every backend's random operators agree on, beyond the words themselves (engine/generator.h).
+// Draws: what every backend's random operators agree on, beyond the words themselves (engine/session/generator.h).
 #pragma once
 
 #include <limits>
 #include <optional>
 #include <utility>
 
-#include "engine/rules/dtype.h"
-#include "engine/rules/error.h"
+#include "engine/schema/dtype.h"
+#include "engine/schema/error.h"
 
 namespace tt {
 

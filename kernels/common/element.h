@@ -7,9 +7,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "engine/rules/dtype.h"
-#include "engine/rules/error.h"
-#include "engine/rules/half.h"
+#include "engine/schema/dtype.h"
+#include "engine/schema/error.h"
+#include "engine/schema/half.h"
 #include "kernels/common/complex.h"
 
 namespace tt {

@@ -3,8 +3,8 @@
 
 #include <type_traits>
 
-#include "engine/rules/dtype.h"
-#include "engine/rules/float8.h"
+#include "engine/schema/dtype.h"
+#include "engine/schema/float8.h"
 
 namespace tt {
 

@@ -1,8 +1,8 @@
 // What every backend asks of the tensors that index others, before it looks at their elements.
 #pragma once
 
-#include "engine/rules/error.h"
-#include "engine/tensor.h"
+#include "engine/schema/error.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt {
 

@@ -1,10 +1,10 @@
 // Operators that are copies between views, with whatever copy() a backend has: cat, stack, repeat, roll, diag_embed.
 //
-// Outputs are plain (engine/boxed.h); shapes have been checked.
+// Outputs are plain (engine/dispatch/boxed.h); shapes have been checked.
 #pragma once
 
-#include "engine/rules/shape_rules.h"
-#include "engine/tensor.h"
+#include "engine/schema/rules/shape_rules.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt::join {
 

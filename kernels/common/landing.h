@@ -1,10 +1,10 @@
-// overwriting<&f>, updating<&f>: typed kernels as dispatcher Kernels, beside boxed<&f> (engine/boxed.h).
+// overwriting<&f>, updating<&f>: typed kernels as dispatcher Kernels, beside boxed<&f> (engine/dispatch/boxed.h).
 //
 // `x.fill_(0)` and `x.index_put_(...)` have x as an argument and as the result. boxed<> would compute aside and move
 // the result over; these may write x at once. An operator's `landing:` says which one is its kernels'.
 #pragma once
 
-#include "engine/boxed.h"
+#include "engine/dispatch/boxed.h"
 
 namespace tt {
 

@@ -1,8 +1,8 @@
 // Likelihoods: what nll_loss picks from.
 #pragma once
 
-#include "engine/rules/error.h"
-#include "engine/tensor.h"
+#include "engine/schema/error.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt {
 

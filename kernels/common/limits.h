@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "engine/rules/dtype.h"
+#include "engine/schema/dtype.h"
 
 namespace tt {
 

@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-#include "engine/rules/error.h"
-#include "engine/tensor.h"
+#include "engine/schema/error.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt {
 

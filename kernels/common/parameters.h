@@ -5,8 +5,8 @@
 #include <initializer_list>
 #include <vector>
 
-#include "engine/rules/error.h"
-#include "engine/tensor.h"
+#include "engine/schema/error.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt {
 

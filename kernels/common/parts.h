@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "absl/types/span.h"
-#include "engine/rules/shape_rules.h"
-#include "engine/tensor.h"
+#include "engine/schema/rules/shape_rules.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/common/index_values.h"
 
 namespace tt {

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "absl/types/span.h"
-#include "engine/rules/error.h"
-#include "engine/rules/meta.h"
+#include "engine/schema/error.h"
+#include "engine/schema/meta.h"
 
 namespace tt {
 

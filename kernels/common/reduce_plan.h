@@ -8,9 +8,9 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "engine/rules/error.h"
-#include "engine/rules/shape_rules.h"
-#include "engine/tensor.h"
+#include "engine/schema/error.h"
+#include "engine/schema/rules/shape_rules.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt {
 

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "engine/generator.h"
+#include "engine/session/generator.h"
 #include "kernels/common/scalar_math.h"
 
 namespace tt::rejection {

@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "engine/chain.h"
-#include "engine/op_ids.h"
+#include "engine/dispatch/chain.h"
+#include "engine/schema/op_ids.h"
 
 namespace tt {
 

@@ -1,7 +1,7 @@
 // Selection: the elements that advanced indexing (x[i, :, mask]) names.
 #pragma once
 
-#include "engine/rules/shape_rules.h"
+#include "engine/schema/rules/shape_rules.h"
 #include "kernels/common/index_values.h"
 
 namespace tt {

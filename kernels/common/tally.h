@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "engine/rules/error.h"
-#include "engine/tensor.h"
+#include "engine/schema/error.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/common/element.h"
 
 namespace tt::tally {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "engine/parallel.h"
+#include "engine/device/parallel.h"
 #include "kernels/common/vector_math.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/linear/gemm.h"

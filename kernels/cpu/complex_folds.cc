@@ -4,7 +4,7 @@
 #include <complex>
 #include <limits>
 
-#include "engine/parallel.h"
+#include "engine/device/parallel.h"
 #include "kernels/common/complex.h"
 #include "kernels/common/reduce_plan.h"
 #include "kernels/cpu/walks/contiguous.h"

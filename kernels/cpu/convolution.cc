@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/cancellation.h"
-#include "engine/parallel.h"
+#include "engine/device/cancellation.h"
+#include "engine/device/parallel.h"
 #include "kernels/common/element.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/linear/onednn.h"

@@ -4,7 +4,7 @@
 // in the input convolution, in the weight convolution_weights with input and gradient exchanged.
 #pragma once
 
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/common/convolution_shape.h"
 
 namespace tt::cpu {

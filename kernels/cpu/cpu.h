@@ -1,7 +1,7 @@
 // The CPU backend. Called once, at start.
 #pragma once
 
-#include "engine/dispatcher.h"
+#include "engine/dispatch/dispatcher.h"
 
 namespace tt::cpu {
 

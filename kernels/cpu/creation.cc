@@ -4,7 +4,7 @@
 #include <complex>
 #include <cstring>
 
-#include "engine/parallel.h"
+#include "engine/device/parallel.h"
 #include "kernels/common/element.h"
 #include "kernels/common/evenly.h"
 #include "kernels/cpu/kernels.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "engine/parallel.h"
+#include "engine/device/parallel.h"
 #include "kernels/common/alignments.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/walks/wide.h"

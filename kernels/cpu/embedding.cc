@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/parallel.h"
+#include "engine/device/parallel.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/walks/wide.h"
 

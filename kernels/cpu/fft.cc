@@ -5,9 +5,9 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/parallel.h"
-#include "engine/rules/error.h"
-#include "engine/rules/shape_rules.h"
+#include "engine/device/parallel.h"
+#include "engine/schema/error.h"
+#include "engine/schema/rules/shape_rules.h"
 #include "kernels/common/complex.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/fft_plan.h"

@@ -1,7 +1,7 @@
 // Operators that pick or place single elements along one dimension.
 #include <algorithm>
 
-#include "engine/rules/shape_rules.h"
+#include "engine/schema/rules/shape_rules.h"
 #include "kernels/common/element.h"
 #include "kernels/cpu/index_values.h"
 #include "kernels/cpu/kernels.h"

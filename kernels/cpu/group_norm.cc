@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/parallel.h"
+#include "engine/device/parallel.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/norm_loops.h"
 #include "kernels/cpu/walks/wide.h"

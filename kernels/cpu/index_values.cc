@@ -1,6 +1,6 @@
 #include "kernels/cpu/index_values.h"
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "kernels/cpu/walks/copy.h"
 
 namespace tt::cpu {

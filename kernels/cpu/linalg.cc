@@ -9,10 +9,10 @@
 #include <semaphore>
 #include <vector>
 
-#include "engine/cancellation.h"
-#include "engine/dispatcher.h"
-#include "engine/parallel.h"
-#include "engine/rules/error.h"
+#include "engine/device/cancellation.h"
+#include "engine/dispatch/dispatcher.h"
+#include "engine/device/parallel.h"
+#include "engine/schema/error.h"
 #include "kernels/common/complex_math.h"
 #include "kernels/common/decomposition.h"
 #include "kernels/cpu/kernels.h"

@@ -1,6 +1,6 @@
 // nan_to_num: its defaults are the limits of the tensor's own dtype, which a body does not know.
 
-#include "engine/parallel.h"
+#include "engine/device/parallel.h"
 #include "kernels/common/element.h"
 #include "kernels/common/limits.h"
 #include "kernels/cpu/kernels.h"

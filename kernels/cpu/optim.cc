@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/parallel.h"
-#include "engine/rules/error.h"
+#include "engine/device/parallel.h"
+#include "engine/schema/error.h"
 #include "kernels/common/parameters.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/optim_loops.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/parallel.h"
+#include "engine/device/parallel.h"
 #include "kernels/common/element.h"
 #include "kernels/cpu/convolution.h"
 #include "kernels/cpu/linear/gemm.h"

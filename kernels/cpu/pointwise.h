@@ -1,7 +1,7 @@
 // The CPU kernel of every operator with a `body:`.
 #pragma once
 
-#include "engine/dispatcher.h"
+#include "engine/dispatch/dispatcher.h"
 
 namespace tt::cpu {
 

@@ -3,7 +3,7 @@
 #include <limits>
 #include <optional>
 
-#include "engine/parallel.h"
+#include "engine/device/parallel.h"
 #include "kernels/common/element.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/pool_loops.h"

@@ -1,4 +1,4 @@
-// What draws from the session's generator (engine/generator.h says which words an element takes).
+// What draws from the session's generator (engine/session/generator.h says which words an element takes).
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/context.h"
-#include "engine/parallel.h"
+#include "engine/session/context.h"
+#include "engine/device/parallel.h"
 #include "kernels/common/draws.h"
 #include "kernels/common/element.h"
 #include "kernels/common/scale_kept.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "engine/parallel.h"
+#include "engine/device/parallel.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/walks/wide.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/parallel.h"
+#include "engine/device/parallel.h"
 #include "kernels/common/along_shape.h"
 #include "kernels/cpu/loops/softmax_loops.h"
 

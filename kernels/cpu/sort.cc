@@ -1,7 +1,7 @@
 // Operators that order the elements along a dimension.
 #include <algorithm>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/sorter.h"
 #include "kernels/cpu/walks/copy.h"

@@ -3,7 +3,7 @@
 #include <mutex>
 #include <utility>
 
-#include "engine/parallel.h"
+#include "engine/device/parallel.h"
 #include "kernels/common/element.h"
 #include "kernels/common/tally.h"
 #include "kernels/cpu/kernels.h"

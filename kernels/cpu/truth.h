@@ -1,7 +1,7 @@
 // What is not 0 in a tensor.
 #pragma once
 
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt::cpu {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "engine/context.h"
+#include "engine/session/context.h"
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/collect.h"
 #include "kernels/cuda/fill.h"

@@ -1,7 +1,7 @@
 // add_bias: numbers added to a result over and over.
 #pragma once
 
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt::cuda {
 

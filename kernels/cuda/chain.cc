@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "kernels/cuda/chain_source.h"
 #include "kernels/cuda/pointwise.h"
 #include "kernels/cuda/runtime/compiler.h"

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
-#include "engine/op_ids.h"
+#include "engine/schema/op_ids.h"
 #include "kernels/common/dims.h"
 #include "kernels/cuda/pointwise.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "engine/chain.h"
+#include "engine/dispatch/chain.h"
 
 namespace tt::cuda {
 

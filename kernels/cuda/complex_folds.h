@@ -1,7 +1,7 @@
 // Products of complex numbers along dimensions, and sums of exponentials: what mixes their parts.
 #pragma once
 
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt::cuda {
 

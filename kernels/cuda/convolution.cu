@@ -1,5 +1,5 @@
 // Convolutions, forward and both gradients: a library's where there is one, else a sum for each element of the result.
-#include "engine/context.h"
+#include "engine/session/context.h"
 #include "kernels/cuda/bias.h"
 #include "kernels/cuda/collect.h"
 #include "kernels/cuda/copy.h"

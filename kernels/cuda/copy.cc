@@ -5,11 +5,11 @@
 #include <deque>
 #include <utility>
 
-#include "engine/boxed.h"
-#include "engine/context.h"
-#include "engine/devices.h"
-#include "engine/parallel.h"
-#include "engine/slot_table.h"
+#include "engine/dispatch/boxed.h"
+#include "engine/session/context.h"
+#include "engine/device/devices.h"
+#include "engine/device/parallel.h"
+#include "engine/program/slot_table.h"
 #include "kernels/cuda/cast.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/move.h"

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "absl/functional/function_ref.h"
-#include "engine/dispatcher.h"
-#include "engine/tensor.h"
+#include "engine/dispatch/dispatcher.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt::cuda {
 

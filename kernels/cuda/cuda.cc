@@ -1,6 +1,6 @@
 #include "kernels/cuda/cuda.h"
 
-#include "engine/op_ids.h"
+#include "engine/schema/op_ids.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/pointwise.h"
 

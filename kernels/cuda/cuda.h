@@ -1,7 +1,7 @@
 // The CUDA backend, for whoever assembles an engine.
 #pragma once
 
-#include "engine/dispatcher.h"
+#include "engine/dispatch/dispatcher.h"
 
 namespace tt::cuda {
 

@@ -1,6 +1,6 @@
 // Draws by rejection: a thread an element, and the CPU's numbers but where the two libraries' logarithms differ in
 // their last bit just where a proposal is accepted or not.
-#include "engine/context.h"
+#include "engine/session/context.h"
 #include "kernels/common/rejection.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/kernels.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/rules/shape_rules.h"
+#include "engine/schema/rules/shape_rules.h"
 #include "kernels/common/fft_roots.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/fft_pass.h"

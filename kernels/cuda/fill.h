@@ -1,8 +1,8 @@
 // fill_with: one number over a tensor, in any layout.
 #pragma once
 
-#include "engine/rules/scalar.h"
-#include "engine/tensor.h"
+#include "engine/schema/scalar.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt::cuda {
 

@@ -1,5 +1,5 @@
 // Operators that pick or place single elements along one dimension.
-#include "engine/rules/shape_rules.h"
+#include "engine/schema/rules/shape_rules.h"
 #include "kernels/common/element.h"
 #include "kernels/common/index_values.h"
 #include "kernels/cuda/copy.h"

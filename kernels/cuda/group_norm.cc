@@ -1,5 +1,5 @@
 // Group normalisation: N x C x space, channels in groups, every group of a sample by its own statistics.
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/row_norm.h"
 

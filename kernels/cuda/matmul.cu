@@ -2,7 +2,7 @@
 // integers are done here.
 #include <algorithm>
 
-#include "engine/context.h"
+#include "engine/session/context.h"
 #include "kernels/common/dims.h"
 #include "kernels/common/factor.h"
 #include "kernels/common/product_chain.h"

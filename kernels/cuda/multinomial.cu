@@ -1,5 +1,5 @@
 // multinomial: a group of threads a row of weights.
-#include "engine/context.h"
+#include "engine/session/context.h"
 #include "kernels/common/draws.h"
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/copy.h"

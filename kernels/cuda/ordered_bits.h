@@ -1,7 +1,7 @@
 // uint64 in the order of int64, for what compares elements as that.
 #pragma once
 
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt::cuda {
 

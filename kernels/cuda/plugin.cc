@@ -1,6 +1,6 @@
 #include "kernels/cuda/plugin.h"
 
-#include "engine/op_ids.h"
+#include "engine/schema/op_ids.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/cuda/runtime/runtime.h"

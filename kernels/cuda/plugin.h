@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "engine/devices.h"
-#include "engine/dispatcher.h"
+#include "engine/device/devices.h"
+#include "engine/dispatch/dispatcher.h"
 
 extern "C" {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/op_ids.h"
+#include "engine/schema/op_ids.h"
 #include "kernels/cuda/chain.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/pointwise_call.h"

@@ -1,7 +1,7 @@
 // The CUDA kernel of every operator with a `body:`.
 #pragma once
 
-#include "engine/dispatcher.h"
+#include "engine/dispatch/dispatcher.h"
 
 namespace tt::cuda {
 

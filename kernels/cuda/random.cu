@@ -1,8 +1,8 @@
-// What draws from the session's generator: the numbers that the CPU gives for the same state (engine/generator.h).
+// What draws from the session's generator: the numbers that the CPU gives for the same state (engine/session/generator.h).
 #include <vector>
 
-#include "engine/boxed.h"
-#include "engine/context.h"
+#include "engine/dispatch/boxed.h"
+#include "engine/session/context.h"
 #include "kernels/common/draws.h"
 #include "kernels/common/parts.h"
 #include "kernels/common/scalar_math.h"

@@ -1,7 +1,7 @@
 // Random numbers for kernels that need some on the way.
 #pragma once
 
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt::cuda {
 

@@ -1,7 +1,7 @@
 // Norms and logsumexp.
 #include <cmath>
 
-#include "engine/op_ids.h"
+#include "engine/schema/op_ids.h"
 #include "kernels/cuda/complex_folds.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/pointwise.h"

@@ -1,7 +1,7 @@
 // Rows normalised by their own statistics: what layer, RMS and group normalisation have in common.
 #pragma once
 
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/cuda/launch/launch.h"
 
 namespace tt::cuda {

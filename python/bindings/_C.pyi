@@ -1,4 +1,4 @@
-# What the bindings and the package's Python files define by hand. The generator (engine/generate/stubs.py) puts the
+# What the bindings and the package's Python files define by hand. The generator (engine/codegen/stubs.py) puts the
 # operators' methods after it, so class Tensor comes last.
 import builtins
 from collections.abc import Iterator, Sequence

@@ -3,7 +3,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include "client/admin.h"
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "python/bindings/connection.h"
 
 namespace py = pybind11;

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "absl/container/flat_hash_map.h"
-#include "engine/op_ids.h"
+#include "engine/schema/op_ids.h"
 
 namespace tt::python {
 namespace {

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "client/session.h"
-#include "engine/rules/op.h"
+#include "engine/schema/op.h"
 #include "python/bindings/mode.h"
 
 namespace tt::python {

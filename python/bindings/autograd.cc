@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "client/backward.h"
-#include "engine/op_ids.h"
+#include "engine/schema/op_ids.h"
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
 #include "python/bindings/operators.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "engine/op_ids.h"
+#include "engine/schema/op_ids.h"
 #include "python/bindings/convert.h"
 #include "python/bindings/object.h"
 #include "python/bindings/operators.h"

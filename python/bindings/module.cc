@@ -6,7 +6,7 @@
 #include "client/connect.h"
 #include "client/interruption.h"
 #include "client/session.h"
-#include "engine/op_ids.h"
+#include "engine/schema/op_ids.h"
 #include "python/bindings/admin.h"
 #include "python/bindings/autograd.h"
 #include "python/bindings/connection.h"

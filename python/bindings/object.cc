@@ -5,7 +5,7 @@
 #include <new>
 
 #include "client/backward.h"
-#include "engine/op_ids.h"
+#include "engine/schema/op_ids.h"
 #include "python/bindings/convert.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/indexing.h"

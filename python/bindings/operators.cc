@@ -6,7 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "client/backward.h"
-#include "engine/op_ids.h"
+#include "engine/schema/op_ids.h"
 #include "python/bindings/autocast.h"
 #include "python/bindings/convert.h"
 #include "python/bindings/mode.h"

@@ -5,7 +5,7 @@
 #include <Python.h>
 
 #include "client/session.h"
-#include "engine/rules/op.h"
+#include "engine/schema/op.h"
 #include "python/bindings/parse.h"
 
 namespace tt::python {
@@ -17,7 +17,7 @@ struct Entry {
   absl::Span<const char* const> results;  // names of the fields of a named tuple; empty: anonymous
 };
 
-// Generated (engine/generate/python_bindings.py).
+// Generated (engine/codegen/python_bindings.py).
 extern const Entry kEntries[];
 struct ModuleTable {
   const char* name;

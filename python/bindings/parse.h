@@ -11,7 +11,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "client/session.h"
-#include "engine/rules/op.h"
+#include "engine/schema/op.h"
 #include "python/bindings/object.h"
 
 namespace tt::python {

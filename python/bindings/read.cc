@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "engine/rules/float8.h"
+#include "engine/schema/float8.h"
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
 

@@ -4,7 +4,7 @@
 #include <Python.h>
 
 #include "client/session.h"
-#include "engine/rules/scalar.h"
+#include "engine/schema/scalar.h"
 
 namespace tt::python {
 

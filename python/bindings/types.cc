@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "python/bindings/object.h"
 #include "python/bindings/parse.h"
 

@@ -3,7 +3,7 @@
 
 #include <Python.h>
 
-#include "engine/rules/meta.h"
+#include "engine/schema/meta.h"
 
 namespace tt::python {
 

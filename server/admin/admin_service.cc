@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "engine/devices.h"
-#include "engine/rules/error.h"
+#include "engine/device/devices.h"
+#include "engine/schema/error.h"
 #include "server/convert.h"
 #include "server/rpc/engine_service.h"
 #include "server/rpc/unary.h"

@@ -15,7 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine/failed_check.h"
+#include "engine/device/failed_check.h"
 #include "server/rpc/address.h"
 #include "server/rpc/auth.h"
 #include "server/daemon/backends.h"

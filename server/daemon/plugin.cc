@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "engine/rules/op.h"
+#include "engine/schema/op.h"
 #include "kernels/cuda/plugin.h"
 #include "spdlog/spdlog.h"
 

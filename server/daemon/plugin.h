@@ -3,8 +3,8 @@
 // Its engine is the daemon's own: teletensord holds all of tt_engine and exports it (CMakeLists.txt).
 #pragma once
 
-#include "engine/devices.h"
-#include "engine/dispatcher.h"
+#include "engine/device/devices.h"
+#include "engine/dispatch/dispatcher.h"
 
 namespace tt::server {
 

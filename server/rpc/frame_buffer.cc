@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/bytes.h"
+#include "engine/memory/bytes.h"
 #include "server/rpc/frame_size.h"
 
 namespace tt::server {

@@ -11,8 +11,8 @@
 #include <optional>
 
 #include "absl/functional/function_ref.h"
-#include "engine/account.h"
-#include "engine/rules/error.h"
+#include "engine/memory/account.h"
+#include "engine/schema/error.h"
 #include "google/protobuf/arena.h"
 #include "google/protobuf/io/zero_copy_stream.h"
 #include "proto/wire.h"

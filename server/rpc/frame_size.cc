@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/program.h"
+#include "engine/program/program.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
 #include "proto/wire.h"

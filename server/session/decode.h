@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/executor.h"
-#include "engine/program.h"
+#include "engine/program/executor.h"
+#include "engine/program/program.h"
 #include "proto/wire.h"
 #include "server/limits.h"
 

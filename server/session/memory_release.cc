@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "engine/devices.h"
+#include "engine/device/devices.h"
 
 namespace tt::server {
 namespace {

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/allocator.h"
+#include "engine/memory/allocator.h"
 
 namespace tt::server {
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine/devices.h"
-#include "engine/dispatcher.h"
+#include "engine/device/devices.h"
+#include "engine/dispatch/dispatcher.h"
 #include "server/convert.h"
 #include "server/transfer/device_reader.h"
 #include "server/transfer/row_major.h"
@@ -251,7 +251,7 @@ std::optional<v1::Error> Session::read_from_device(uint64_t handle, const Tensor
 }
 
 // Requires that the device has computed what `taint` speaks of.
-std::optional<v1::Error> Session::poison_of(uint64_t handle, const Taint& taint) {
+std::optional<v1::Error> Session::poison_of(uint64_t handle, const PendingErrors& taint) {
   std::shared_ptr<const Poison> found = context_.faults().verdict(taint);
   settle();
   if (const SlotValue* value = slots_.find(handle); value && value->poison) found = value->poison;
@@ -318,7 +318,7 @@ absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after
 // Lets go of the lock while the device computes: others' frames need not wait for it.
 void Session::download_from_device(uint64_t handle, Tensor tensor, std::unique_lock<std::mutex>& lock,
                                    Download* download) try {
-  const Taint taint = tensor->storage->taint;
+  const PendingErrors taint = tensor->storage->taint;
   std::unique_ptr<Event> computed;
   {
     ContextScope scope(&context_);

@@ -2,7 +2,7 @@
 //
 // Thread-safe. Frames are executed one at a time, on the calling thread; transfers run beside them. What is wrong with
 // an operation stands in its results' place; a frame that lies is answered with a fault and ends the session, and so
-// does an exception that nobody expected. A frame can be cancelled from any thread (engine/cancellation.h).
+// does an exception that nobody expected. A frame can be cancelled from any thread (engine/device/cancellation.h).
 #pragma once
 
 #include <atomic>
@@ -17,10 +17,10 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "engine/cancellation.h"
-#include "engine/context.h"
-#include "engine/executor.h"
-#include "engine/slot_table.h"
+#include "engine/device/cancellation.h"
+#include "engine/session/context.h"
+#include "engine/program/executor.h"
+#include "engine/program/slot_table.h"
 #include "proto/wire.h"
 #include "server/transfer/byte_source.h"
 #include "server/transfer/copy_stream.h"
@@ -137,7 +137,7 @@ class Session {
   void answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadResult* result);
   std::optional<v1::Error> read_from_device(uint64_t handle, const Tensor& tensor, std::string* bytes);
   void download_from_device(uint64_t handle, Tensor tensor, std::unique_lock<std::mutex>& lock, Download* download);
-  std::optional<v1::Error> poison_of(uint64_t handle, const Taint& taint);
+  std::optional<v1::Error> poison_of(uint64_t handle, const PendingErrors& taint);
   void settle();
   void release(const v1::Frame& frame);
   void free_everything();

@@ -8,8 +8,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "engine/devices.h"
-#include "engine/rules/op.h"
+#include "engine/device/devices.h"
+#include "engine/schema/op.h"
 #include "server/convert.h"
 #include "server/log.h"
 #include "server/version.h"

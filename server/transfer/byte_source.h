@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "engine/stream.h"
+#include "engine/device/stream.h"
 
 namespace tt::server {
 

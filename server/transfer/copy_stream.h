@@ -7,8 +7,8 @@
 #include <mutex>
 
 #include "absl/functional/function_ref.h"
-#include "engine/context.h"
-#include "engine/storage.h"
+#include "engine/session/context.h"
+#include "engine/tensor/storage.h"
 
 namespace tt::server {
 

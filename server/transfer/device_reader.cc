@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 
 namespace tt::server {
 

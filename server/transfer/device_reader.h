@@ -2,7 +2,7 @@
 // are fetched ahead of whoever reads.
 #pragma once
 
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 #include "server/transfer/byte_source.h"
 #include "server/transfer/staging.h"
 

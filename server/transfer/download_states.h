@@ -13,8 +13,8 @@
 #include <memory>
 #include <mutex>
 
-#include "engine/executor.h"
-#include "engine/tensor.h"
+#include "engine/program/executor.h"
+#include "engine/tensor/tensor.h"
 #include "server/transfer/transfer_monitor.h"
 
 namespace tt::server {

@@ -4,7 +4,7 @@
 #include <deque>
 #include <memory>
 
-#include "engine/stream.h"
+#include "engine/device/stream.h"
 #include "proto/shared_ring.h"
 
 namespace tt::server {

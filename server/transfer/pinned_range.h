@@ -1,7 +1,7 @@
 // PinnedRange: pages that devices read and write by themselves for as long as it lives, where the backend can do that.
 #pragma once
 
-#include "engine/backend.h"
+#include "engine/device/backend.h"
 
 namespace tt::server {
 

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 #include "server/transfer/byte_source.h"
 
 namespace tt::server {

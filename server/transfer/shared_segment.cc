@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "engine/devices.h"
+#include "engine/device/devices.h"
 #include "server/transfer/inflight_chunks.h"
 
 namespace tt::server {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/devices.h"
-#include "engine/rules/error.h"
+#include "engine/device/devices.h"
+#include "engine/schema/error.h"
 
 namespace tt::server {
 
@@ -13,7 +13,7 @@ Staging::Staging(std::shared_ptr<CopyStream> lane, Device device, size_t bytes)
       allocator_(Devices::instance().backend(device).staging()),
       piece_bytes_(std::clamp<size_t>(bytes, 1, kPieceBytes)),
       count_(std::clamp<size_t>((bytes + piece_bytes_ - 1) / piece_bytes_, 1, kPieces)),
-      memory_(static_cast<char*>(allocator_.allocate(count_ * piece_bytes_, nullptr))) {
+      memory_(static_cast<char*>(allocator_.allocate(count_ * piece_bytes_))) {
   for (size_t i = 0; i < count_; ++i) pieces_[i].data = memory_ + i * piece_bytes_;
 }
 

@@ -6,8 +6,8 @@
 #include <array>
 #include <memory>
 
-#include "engine/allocator.h"
-#include "engine/stream.h"
+#include "engine/memory/allocator.h"
+#include "engine/device/stream.h"
 #include "server/transfer/copy_stream.h"
 
 namespace tt::server {

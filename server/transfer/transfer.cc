@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "engine/cancellation.h"
-#include "engine/context.h"
-#include "engine/devices.h"
+#include "engine/device/cancellation.h"
+#include "engine/session/context.h"
+#include "engine/device/devices.h"
 #include "server/convert.h"
 
 namespace tt::server {

@@ -79,7 +79,7 @@ def operators() -> dict[str, int]:
     import sys
 
     sys.path.insert(0, str(ROOT))
-    from engine.generate.declaration import load
+    from engine.codegen.declaration import load
 
     return {op.name: op.entry["id"] for op in load(ROOT / "engine/ops")}
 

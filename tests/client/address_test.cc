@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 
 namespace tt::client {
 namespace {

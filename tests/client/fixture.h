@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "client/session.h"
-#include "engine/op_ids.h"
+#include "engine/schema/op_ids.h"
 #include "tests/client/fake_engine.h"
 
 namespace tt::client::testing {

@@ -20,7 +20,7 @@
 
 #include "client/admin.h"
 #include "client/connect.h"
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 
 namespace tt::client {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "tests/cuda/compare.h"
 
 namespace tt::cuda {

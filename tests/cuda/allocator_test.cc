@@ -5,9 +5,9 @@
 #include <cmath>
 #include <random>
 
-#include "engine/caching_pool.h"
-#include "engine/devices.h"
-#include "engine/rules/error.h"
+#include "engine/memory/caching_pool.h"
+#include "engine/device/devices.h"
+#include "engine/schema/error.h"
 #include "kernels/cuda/launch/launch_host.h"
 #include "kernels/cuda/runtime/event_pool.h"
 #include "kernels/cuda/runtime/segments.h"

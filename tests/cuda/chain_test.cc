@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/op_ids.h"
+#include "engine/schema/op_ids.h"
 #include "kernels/cuda/chain.h"
 #include "kernels/cuda/chain_source.h"
 #include "kernels/cuda/libraries/nvrtc.h"

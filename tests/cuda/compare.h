@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "engine/ops.h"
+#include "engine/dispatch/ops.h"
 #include "tests/cuda/simulated/engine.h"
 #include "tests/kernels/tensors.h"
 

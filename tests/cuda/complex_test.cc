@@ -1,7 +1,7 @@
 // Complex numbers: CUDA gives what the CPU gives. Pointwise operators are pointwise_test.cc's.
 #include <gtest/gtest.h>
 
-#include "engine/op_ids.h"
+#include "engine/schema/op_ids.h"
 #include "tests/cuda/alike.h"
 
 namespace tt::cuda {

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/devices.h"
-#include "engine/dispatcher.h"
-#include "engine/ops.h"
-#include "engine/slot_table.h"
+#include "engine/device/devices.h"
+#include "engine/dispatch/dispatcher.h"
+#include "engine/dispatch/ops.h"
+#include "engine/program/slot_table.h"
 #include "kernels/cuda/launch/launch.h"
 #include "tests/cuda/simulated/engine.h"
 
@@ -47,7 +47,7 @@ class FaultTest : public testing::Test {
     Devices::instance().backend(engine_.gpu()).synchronize();
     while (!log().empty()) log().settle(slots_);
   }
-  FaultLog& log() { return engine_.context().faults(); }
+  AsyncErrorTracker& log() { return engine_.context().faults(); }
   const Poison* poison(Slot slot) { return slots_.find(slot)->poison.get(); }
 
   SimulatedEngine engine_;
@@ -98,7 +98,7 @@ TEST_F(FaultTest, ReadingThrowsIt) {
 TEST_F(FaultTest, MoreCallsThanThereAreCellsWaitForTheOldest) {
   const Tensor x = numbers(engine_, 4, DType::kFloat32), index = numbers(engine_, 4, DType::kInt64);
   Tensor last;
-  for (uint64_t i = 0; i < 3 * Taint::kMost; ++i) last = pick(x, index);
+  for (uint64_t i = 0; i < 3 * PendingErrors::kMost; ++i) last = pick(x, index);
   slots_.put(1, {last, nullptr});
   settle();
   EXPECT_FALSE(poison(1));

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "engine/rules/float8.h"
+#include "engine/schema/float8.h"
 #include "tests/cuda/agree.h"
 
 namespace tt::cuda {

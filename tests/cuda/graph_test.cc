@@ -1,10 +1,10 @@
 // Graphs: what is captured, replayed, refused and freed.
 #include <gtest/gtest.h>
 
-#include "engine/devices.h"
-#include "engine/dispatcher.h"
-#include "engine/graphs.h"
-#include "engine/ops.h"
+#include "engine/device/devices.h"
+#include "engine/dispatch/dispatcher.h"
+#include "engine/session/graphs.h"
+#include "engine/dispatch/ops.h"
 #include "kernels/cuda/runtime/queue.h"
 #include "kernels/cuda/runtime/runtime.h"
 #include "tests/cuda/simulated/engine.h"

@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "engine/ops.h"
+#include "engine/dispatch/ops.h"
 #include "kernels/cuda/launch/atomic.h"
 #include "kernels/cuda/launch/shared_groups.h"
 #include "tests/cuda/compare.h"

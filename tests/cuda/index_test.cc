@@ -1,7 +1,7 @@
 // Indexing, gathering and scattering: as on the CPU, wrong indices included.
 #include <gtest/gtest.h>
 
-#include "engine/op_ids.h"
+#include "engine/schema/op_ids.h"
 #include "tests/cuda/alike.h"
 
 namespace tt::cuda {

@@ -6,7 +6,7 @@
 
 #include <thread>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "kernels/cuda/launch/launch_host.h"
 #include "kernels/cuda/runtime/stream.h"
 #include "tests/cuda/simulated/engine.h"

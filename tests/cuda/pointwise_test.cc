@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "engine/op_ids.h"
+#include "engine/schema/op_ids.h"
 #include "tests/cuda/compare.h"
 
 namespace tt::cuda {

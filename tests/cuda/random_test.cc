@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/op_ids.h"
+#include "engine/schema/op_ids.h"
 #include "tests/cuda/compare.h"
 
 namespace tt::cuda {

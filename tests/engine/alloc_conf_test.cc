@@ -1,11 +1,11 @@
-#include "engine/alloc_conf.h"
+#include "engine/memory/alloc_conf.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 
 namespace tt {
 namespace {

@@ -8,9 +8,9 @@
 #include <map>
 #include <optional>
 
-#include "engine/range_source.h"
-#include "engine/segment_source.h"
-#include "engine/system_memory.h"
+#include "engine/device/range_source.h"
+#include "engine/device/segment_source.h"
+#include "engine/memory/system_memory.h"
 
 namespace tt {
 

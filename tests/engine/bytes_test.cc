@@ -1,4 +1,4 @@
-#include "engine/bytes.h"
+#include "engine/memory/bytes.h"
 
 #include <gtest/gtest.h>
 

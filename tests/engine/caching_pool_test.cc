@@ -1,4 +1,4 @@
-#include "engine/caching_pool.h"
+#include "engine/memory/caching_pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <random>
 #include <thread>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "tests/engine/bounded_memory.h"
 #include "tests/engine/pool_model.h"
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "engine/caching_pool.h"
-#include "engine/rules/error.h"
+#include "engine/memory/caching_pool.h"
+#include "engine/schema/error.h"
 #include "tests/engine/bounded_memory.h"
 #include "tests/engine/test_streams.h"
 

@@ -1,8 +1,8 @@
-#include "engine/rules/device.h"
+#include "engine/schema/device.h"
 
 #include <gtest/gtest.h>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 
 namespace tt {
 namespace {

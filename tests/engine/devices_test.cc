@@ -1,9 +1,9 @@
-#include "engine/devices.h"
+#include "engine/device/devices.h"
 
 #include <gtest/gtest.h>
 
-#include "engine/cpu_device.h"
-#include "engine/rules/error.h"
+#include "engine/memory/cpu_backend.h"
+#include "engine/schema/error.h"
 
 namespace tt {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/dispatcher.h"
+#include "engine/dispatch/dispatcher.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/context.h"
-#include "engine/op_ids.h"
-#include "engine/rules/error.h"
+#include "engine/session/context.h"
+#include "engine/schema/op_ids.h"
+#include "engine/schema/error.h"
 
 namespace tt {
 namespace {

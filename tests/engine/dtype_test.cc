@@ -1,8 +1,8 @@
-#include "engine/rules/dtype.h"
+#include "engine/schema/dtype.h"
 
 #include <gtest/gtest.h>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 
 namespace tt {
 namespace {

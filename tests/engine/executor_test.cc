@@ -1,14 +1,14 @@
-#include "engine/executor.h"
+#include "engine/program/executor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <deque>
 
-#include "engine/context.h"
-#include "engine/devices.h"
-#include "engine/dispatcher.h"
-#include "engine/op_ids.h"
+#include "engine/session/context.h"
+#include "engine/device/devices.h"
+#include "engine/dispatch/dispatcher.h"
+#include "engine/schema/op_ids.h"
 #include "kernels/cpu/cpu.h"
 
 namespace tt {

@@ -1,4 +1,4 @@
-#include "engine/expandable_segments.h"
+#include "engine/memory/expandable_segments.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

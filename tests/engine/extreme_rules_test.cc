@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "engine/rules/checked_math.h"
+#include "engine/schema/checked_math.h"
 #include "tests/engine/inferring.h"
 
 namespace tt {

@@ -1,6 +1,6 @@
 // A trap in recoverable code becomes an exception; one elsewhere ends the process.
 
-#include "engine/failed_check.h"
+#include "engine/device/failed_check.h"
 
 #include <gtest/gtest.h>
 

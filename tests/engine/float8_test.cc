@@ -1,4 +1,4 @@
-#include "engine/rules/float8.h"
+#include "engine/schema/float8.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/rules/half.h"
+#include "engine/schema/half.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/rules/error.h"
-#include "engine/rules/op.h"
+#include "engine/schema/error.h"
+#include "engine/schema/op.h"
 
 namespace tt {
 

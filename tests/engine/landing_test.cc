@@ -6,10 +6,10 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/context.h"
-#include "engine/op_ids.h"
-#include "engine/operand.h"
-#include "engine/rules/error.h"
+#include "engine/session/context.h"
+#include "engine/schema/op_ids.h"
+#include "engine/dispatch/operand.h"
+#include "engine/schema/error.h"
 #include "kernels/cpu/cpu.h"
 
 namespace tt {

@@ -1,4 +1,4 @@
-#include "engine/parallel.h"
+#include "engine/device/parallel.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/cancellation.h"
+#include "engine/device/cancellation.h"
 
 namespace tt {
 namespace {

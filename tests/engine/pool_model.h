@@ -7,7 +7,7 @@
 #include <iterator>
 #include <map>
 
-#include "engine/allocator.h"
+#include "engine/memory/allocator.h"
 
 namespace tt {
 

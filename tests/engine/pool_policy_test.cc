@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/context.h"
+#include "engine/session/context.h"
 #include "tests/engine/device_pool.h"
 
 namespace tt {

@@ -1,12 +1,12 @@
-#include "engine/rules/scalar.h"
+#include "engine/schema/scalar.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "engine/rules/arg.h"
-#include "engine/rules/error.h"
+#include "engine/schema/arg.h"
+#include "engine/schema/error.h"
 
 namespace tt {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/slot_table.h"
+#include "engine/program/slot_table.h"
 
 #include <gtest/gtest.h>
 

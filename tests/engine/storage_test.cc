@@ -1,11 +1,11 @@
-#include "engine/storage.h"
+#include "engine/tensor/storage.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/context.h"
-#include "engine/devices.h"
-#include "engine/rules/error.h"
+#include "engine/session/context.h"
+#include "engine/device/devices.h"
+#include "engine/schema/error.h"
 
 namespace tt {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/system_memory.h"
+#include "engine/memory/system_memory.h"
 
 #include <gtest/gtest.h>
 

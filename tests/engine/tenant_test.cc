@@ -6,8 +6,8 @@
 #include <cstring>
 #include <random>
 
-#include "engine/caching_pool.h"
-#include "engine/context.h"
+#include "engine/memory/caching_pool.h"
+#include "engine/session/context.h"
 #include "tests/engine/device_pool.h"
 
 namespace tt {

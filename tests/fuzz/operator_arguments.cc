@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "absl/strings/escaping.h"
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "tests/fuzz/typical_calls.h"
 
 namespace tt::fuzz {

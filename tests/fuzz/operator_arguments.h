@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/rules/op.h"
+#include "engine/schema/op.h"
 
 namespace tt::fuzz {
 

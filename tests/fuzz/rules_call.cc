@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "tests/fuzz/operator_arguments.h"
 
 namespace tt::fuzz {

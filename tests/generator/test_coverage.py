@@ -2,8 +2,8 @@
 
 from types import ModuleType, SimpleNamespace
 
-from engine.generate import coverage
-from engine.generate.covering import COVERED_BY
+from engine.codegen import coverage
+from tests.conformance.covering import COVERED_BY
 
 
 def test_missing_names_by_use(tmp_path):

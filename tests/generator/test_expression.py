@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from engine.generate.composites import emit_composites
-from engine.generate.declaration import parse_entry
-from engine.generate.expression import reads_values
-from engine.generate.gradients import emit_gradients
-from engine.generate.signature import DeclarationError
+from engine.codegen.composites import emit_composites
+from engine.codegen.declaration import parse_entry
+from engine.codegen.expression import reads_values
+from engine.codegen.gradients import emit_gradients
+from engine.codegen.signature import DeclarationError
 
 
 def operator(name: str, id: int, sig: str, **fields):

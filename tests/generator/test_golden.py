@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.generate import api, client_api, composites, gradients, kernels, python_bindings, reference, schema, stubs
-from engine.generate.declaration import load
+from engine.codegen import api, client_api, composites, gradients, kernels, python_bindings, reference, schema, stubs
+from engine.codegen.declaration import load
 
 FOLDER = Path(__file__).resolve().parent
 GOLDEN = FOLDER / "golden"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.generate import pointwise, pointwise_cuda
-from engine.generate.declaration import DeclarationError, parse_entry
+from engine.codegen import pointwise, pointwise_cuda
+from engine.codegen.declaration import DeclarationError, parse_entry
 
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTIONS = pointwise.vocabulary("".join((ROOT / "kernels/common" / h).read_text() for h in pointwise.VOCABULARY))

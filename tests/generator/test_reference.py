@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.generate import reference
-from engine.generate.declaration import load
+from engine.codegen import reference
+from engine.codegen.declaration import load
 
 ROOT = Path(__file__).resolve().parents[2]
 

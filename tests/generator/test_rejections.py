@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from engine.generate import api, composites, gradients, pointwise, schema
-from engine.generate.declaration import DeclarationError, load
+from engine.codegen import api, composites, gradients, pointwise, schema
+from engine.codegen.declaration import DeclarationError, load
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBE = {
@@ -178,7 +178,7 @@ def test_the_command_says_why_and_writes_nothing(tmp_path):
     ops, out = tmp_path / "ops", tmp_path / "generated"
     shutil.copytree(ROOT / "engine/ops", ops)
     (ops / "zz_probes.yaml").write_text(yaml.safe_dump([probe(id=3999, shape="drop(input, axis)")]))
-    command = [sys.executable, "-m", "engine.generate", "--ops", str(ops), "--kernels", "kernels", "--out", str(out)]
+    command = [sys.executable, "-m", "engine.codegen", "--ops", str(ops), "--kernels", "kernels", "--out", str(out)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert ended.stderr == "generate: zz_probes.yaml: probe: 'axis' in 'drop(input, axis)' is no parameter\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.generate.__main__ import write
+from engine.codegen.__main__ import write
 
 
 def test_only_what_changed_is_written_and_what_is_no_more_goes(tmp_path):

@@ -3,7 +3,7 @@
 #include <functional>
 #include <numeric>
 
-#include "engine/ops.h"
+#include "engine/dispatch/ops.h"
 #include "tests/kernels/backend.h"
 
 namespace tt {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "engine/ops.h"
+#include "engine/dispatch/ops.h"
 #include "tests/kernels/backend.h"
 
 namespace tt {

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "kernels/cpu/kernels.h"
 #include "tests/kernels/backend.h"
 #include "tests/kernels/samples.h"

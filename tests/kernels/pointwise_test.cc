@@ -4,7 +4,7 @@
 #include <functional>
 #include <limits>
 
-#include "engine/ops.h"
+#include "engine/dispatch/ops.h"
 #include "tests/kernels/backend.h"
 
 namespace tt {

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/common/element.h"
 
 namespace tt::cpu {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "kernels/cpu/kernels.h"
 #include "tests/kernels/samples.h"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/devices.h"
-#include "engine/tensor.h"
+#include "engine/device/devices.h"
+#include "engine/tensor/tensor.h"
 #include "gtest/gtest.h"
 #include "kernels/common/element.h"
 

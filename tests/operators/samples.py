@@ -13,8 +13,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from engine.generate.declaration import Operator, load  # noqa: E402
-from engine.generate.reference import takes_device  # noqa: E402, F401
+from engine.codegen.declaration import Operator, load  # noqa: E402
+from engine.codegen.reference import takes_device  # noqa: E402, F401
 
 OPERATORS = load(ROOT / "engine/ops")
 NUMPY_DTYPES = {"bfloat16": "float32"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.generate.reference import backends
+from engine.codegen.reference import backends
 from tests.conftest import DEVICES
 from tests.operators.samples import OPERATORS, ROOT, SAMPLES, Sample, arguments, call, tensor, values
 from tests.operators.test_rows import (

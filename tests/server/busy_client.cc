@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "client/connect.h"
-#include "engine/rules/op.h"
+#include "engine/schema/op.h"
 
 namespace {
 

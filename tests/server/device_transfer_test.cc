@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/devices.h"
+#include "engine/device/devices.h"
 #include "proto/ring_copy.h"
 #include "server/transfer/device_reader.h"
 #include "server/transfer/shared_segment.h"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/devices.h"
+#include "engine/device/devices.h"
 #include "server/daemon/backends.h"
 
 namespace tt::server::testing {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/rules/dtype.h"
-#include "engine/rules/op.h"
+#include "engine/schema/dtype.h"
+#include "engine/schema/op.h"
 #include "proto/wire.h"
 
 namespace tt::server::testing {

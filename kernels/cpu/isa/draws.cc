@@ -9,7 +9,7 @@ namespace tt::cpu::TT_ISA {
 
 namespace {
 
-// The same function as tt::philox (engine/generator.h); a loop whose body is straight-line code
+// The same function as tt::philox (engine/session/generator.h); a loop whose body is straight-line code
 // vectorises, one over lanes inside the rounds does not.
 void words(uint64_t seed, uint64_t counter, uint32_t* out) {
   for (int i = 0; i < kGroupBlocks; ++i) {

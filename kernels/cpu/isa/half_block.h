@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/rules/half.h"
+#include "engine/schema/half.h"
 
 #ifdef __F16C__
 #include <immintrin.h>

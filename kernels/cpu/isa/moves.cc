@@ -3,7 +3,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "engine/rules/float8.h"
+#include "engine/schema/float8.h"
 #include "kernels/common/element.h"
 #include "kernels/common/scalar_math.h"
 #include "kernels/cpu/isa/half_block.h"

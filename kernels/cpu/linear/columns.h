@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "kernels/common/complex.h"
 
 namespace tt::cpu {

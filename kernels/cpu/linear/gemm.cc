@@ -5,9 +5,9 @@
 #include <memory>
 #include <type_traits>
 
-#include "engine/parallel.h"
-#include "engine/rules/error.h"
-#include "engine/rules/half.h"
+#include "engine/device/parallel.h"
+#include "engine/schema/error.h"
+#include "engine/schema/half.h"
 #include "kernels/cpu/walks/transpose.h"
 
 // The register tile is written in GCC's vector types, which may be wider than the baseline's registers.

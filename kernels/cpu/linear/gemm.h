@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "engine/rules/dtype.h"
+#include "engine/schema/dtype.h"
 #include "kernels/common/factor.h"
 
 namespace tt::cpu {

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/parallel.h"
-#include "engine/rules/half.h"
+#include "engine/device/parallel.h"
+#include "engine/schema/half.h"
 #include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/loops/lanes.h"
 #include "kernels/cpu/loops/strided_block.h"

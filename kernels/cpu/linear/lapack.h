@@ -2,7 +2,7 @@
 //
 // As they are there: matrices are column-major, of `ld` elements a column, and all integers have 32 bits. `info` is
 // returned: 0, or what each routine documents; -i where argument i is wrong, which is then also printed. Any thread;
-// OpenBLAS uses the threads that OpenMP would give the caller (engine/parallel.h), one inside a parallel loop.
+// OpenBLAS uses the threads that OpenMP would give the caller (engine/device/parallel.h), one inside a parallel loop.
 #pragma once
 
 #include <cstddef>

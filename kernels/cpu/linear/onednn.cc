@@ -7,8 +7,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "engine/rules/error.h"
-#include "engine/storage.h"
+#include "engine/schema/error.h"
+#include "engine/tensor/storage.h"
 
 namespace tt::cpu {
 

@@ -14,8 +14,8 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
-#include "engine/rules/dtype.h"
-#include "engine/rules/meta.h"
+#include "engine/schema/dtype.h"
+#include "engine/schema/meta.h"
 #include "oneapi/dnnl/dnnl.hpp"
 
 namespace tt::cpu {

@@ -6,7 +6,7 @@
 // or when it is written. Thread-safe: published storages are read by several sessions.
 #pragma once
 
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/cpu/linear/onednn.h"
 
 namespace tt::cpu {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/cancellation.h"
-#include "engine/parallel.h"
-#include "engine/tensor.h"
+#include "engine/device/cancellation.h"
+#include "engine/device/parallel.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/common/element.h"
 #include "kernels/cpu/linear/gemv.h"
 #include "kernels/cpu/linear/onednn.h"

@@ -3,7 +3,7 @@
 // oneDNN for float32 and bfloat16 of some size, gemv for vectors, our own gemm for the rest.
 #pragma once
 
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/cpu/linear/gemm.h"
 
 namespace tt::cpu {

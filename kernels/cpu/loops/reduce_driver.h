@@ -19,7 +19,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/parallel.h"
+#include "engine/device/parallel.h"
 #include "kernels/common/reduce_plan.h"
 #include "kernels/cpu/loops/strided_block.h"
 

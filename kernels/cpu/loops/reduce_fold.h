@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "engine/rules/half.h"
+#include "engine/schema/half.h"
 #include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/loops/reduce_driver.h"
 

@@ -1,7 +1,7 @@
 // reduce_into: reduces a tensor and stores the results, whatever the dtypes.
 #pragma once
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "kernels/cpu/loops/reduce_driver.h"
 #include "kernels/cpu/loops/strided_block.h"
 

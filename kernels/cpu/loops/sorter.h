@@ -10,8 +10,8 @@
 
 #include <hwy/contrib/sort/vqsort.h>
 
-#include "engine/parallel.h"
-#include "engine/tensor.h"
+#include "engine/device/parallel.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/common/sort_key.h"
 #include "kernels/cpu/loops/clones.h"
 

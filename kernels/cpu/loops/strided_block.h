@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "engine/rules/dtype.h"
-#include "engine/rules/half.h"
+#include "engine/schema/dtype.h"
+#include "engine/schema/half.h"
 
 namespace tt::cpu {
 

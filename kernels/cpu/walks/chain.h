@@ -1,12 +1,12 @@
 // Pointwise operators, one or several in a row, as one loop.
 #pragma once
 
-#include "engine/chain.h"
+#include "engine/dispatch/chain.h"
 #include "kernels/cpu/walks/block.h"
 
 namespace tt::cpu {
 
-// A ChainKernel (engine/chain.h); `out` may have any layout.
+// A ChainKernel (engine/dispatch/chain.h); `out` may have any layout.
 void run_chain(absl::Span<const ChainStep> steps, const Tensor& out);
 
 // The block functions of a pointwise operator.

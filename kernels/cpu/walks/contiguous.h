@@ -1,7 +1,7 @@
 // contiguous: a tensor's elements in row-major order, for kernels that walk them so.
 #pragma once
 
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt::cpu {
 

@@ -1,9 +1,9 @@
 // Copies between tensors of any dtype and layout, on the process's threads.
 #pragma once
 
-#include "engine/dispatcher.h"
-#include "engine/rules/scalar.h"
-#include "engine/tensor.h"
+#include "engine/dispatch/dispatcher.h"
+#include "engine/schema/scalar.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt::cpu {
 

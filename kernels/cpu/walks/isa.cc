@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "kernels/cpu/walks/block.h"
 
 namespace tt::cpu {

@@ -1,8 +1,8 @@
 // Lines: a tensor's one-dimensional pieces along one dimension, for kernels that treat each alone.
 #pragma once
 
-#include "engine/rules/shape_rules.h"
-#include "engine/tensor.h"
+#include "engine/schema/rules/shape_rules.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/cpu/walks/nest.h"
 
 namespace tt::cpu {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "engine/parallel.h"
-#include "engine/rules/error.h"
+#include "engine/device/parallel.h"
+#include "engine/schema/error.h"
 
 namespace tt::cpu {
 

@@ -21,7 +21,7 @@ namespace tt::cpu {
 bool streams(int64_t bytes);
 
 inline constexpr int kMaxRegisters = 26;  // a loop's inputs and steps together
-inline constexpr int kMaxBuffers = 18;    // blocks alive at once: all of a longest chain's (engine/chain.h)
+inline constexpr int kMaxBuffers = 18;    // blocks alive at once: all of a longest chain's (engine/dispatch/chain.h)
 
 // One block function's place in a chain. Registers are the loop's inputs in order, then the
 // results of its steps.

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/cpu/loops/strided_block.h"
 
 namespace tt::cpu {

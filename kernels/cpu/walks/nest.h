@@ -8,8 +8,8 @@
 #include <cstdint>
 
 #include "absl/container/inlined_vector.h"
-#include "engine/parallel.h"
-#include "engine/rules/meta.h"
+#include "engine/device/parallel.h"
+#include "engine/schema/meta.h"
 #include "kernels/common/dims.h"
 
 namespace tt::cpu {

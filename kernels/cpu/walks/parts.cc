@@ -1,6 +1,6 @@
 #include "kernels/cpu/walks/parts.h"
 
-#include "engine/op_ids.h"
+#include "engine/schema/op_ids.h"
 #include "kernels/cpu/walks/chain.h"
 #include "kernels/cpu/walks/copy.h"
 

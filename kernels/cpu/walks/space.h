@@ -7,7 +7,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt::cpu {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/parallel.h"
+#include "engine/device/parallel.h"
 #include "kernels/common/element.h"
 #include "kernels/cpu/loops/clones.h"
 

@@ -3,8 +3,8 @@
 
 #include <type_traits>
 
-#include "engine/rules/error.h"
-#include "engine/tensor.h"
+#include "engine/schema/error.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/common/operands.h"
 #include "kernels/cpu/walks/contiguous.h"
 #include "kernels/cpu/walks/copy.h"

@@ -1,8 +1,8 @@
 // Access: a tensor's elements read and written in whatever type a kernel computes in.
 #pragma once
 
-#include "engine/rules/float8.h"
-#include "engine/tensor.h"
+#include "engine/schema/float8.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/common/element.h"
 #include "kernels/cuda/launch/half.h"
 

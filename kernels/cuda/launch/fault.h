@@ -1,4 +1,4 @@
-// Faults: how a kernel says that what it was given is wrong (engine/fault_log.h).
+// Faults: how a kernel says that what it was given is wrong (engine/session/async_errors.h).
 //
 //   FaultCell* cell = open_fault(queue, &index_out_of_range);
 //   for_each(queue, n, [=] TT_DEVICE(int64_t i) {
@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "engine/context.h"
+#include "engine/session/context.h"
 #include "kernels/cuda/launch/atomic.h"
 
 namespace tt::cuda {

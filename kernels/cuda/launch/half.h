@@ -1,4 +1,4 @@
-// Half precisions to and from float, engine/rules/half.h's on the host. On a GPU one instruction each, and two
+// Half precisions to and from float, engine/schema/half.h's on the host. On a GPU one instruction each, and two
 // neighbours in a word (the first in its lower half) are narrowed by one.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "engine/rules/half.h"
+#include "engine/schema/half.h"
 #include "kernels/cuda/launch/launch.h"
 
 namespace tt::cuda {

@@ -5,7 +5,7 @@
 #include <cub/device/device_scan.cuh>
 #include <iterator>
 
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/cuda/launch/launch.h"
 
 namespace tt::cuda {

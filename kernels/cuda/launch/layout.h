@@ -5,8 +5,8 @@
 
 #include <limits>
 
-#include "engine/rules/error.h"
-#include "engine/tensor.h"
+#include "engine/schema/error.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/common/dims.h"
 #include "kernels/cuda/launch/divider.h"
 #include "kernels/cuda/launch/launch.h"

@@ -3,7 +3,7 @@
 // Made on the host, captured by value.
 #pragma once
 
-#include "engine/rules/shape_rules.h"
+#include "engine/schema/rules/shape_rules.h"
 #include "kernels/cuda/launch/layout.h"
 
 namespace tt::cuda {

@@ -1,7 +1,7 @@
 // radix_sort: integers in order, each with the place that it came from.
 #pragma once
 
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/cuda/runtime/queue.h"
 
 namespace tt::cuda {

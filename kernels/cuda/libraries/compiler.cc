@@ -5,7 +5,7 @@
 #include <cuda_runtime.h>
 
 #include "absl/strings/str_cat.h"
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "kernels/cuda/libraries/driver.h"
 #include "kernels/cuda/libraries/nvrtc.h"
 

@@ -4,7 +4,7 @@
 #include <cuda_runtime.h>
 
 #include "absl/strings/str_cat.h"
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "kernels/cuda/libraries/driver.h"
 #include "kernels/cuda/libraries/work_graph.h"
 #include "kernels/cuda/runtime/runtime.h"

@@ -3,7 +3,7 @@
 
 #include <cuda_runtime.h>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 
 namespace tt::cuda {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "kernels/cuda/runtime/library_notes.h"
 
 namespace tt::cuda {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 
 namespace tt::cuda {
 const Nvrtc* Nvrtc::find() {

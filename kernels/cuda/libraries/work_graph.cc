@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 
 namespace tt::cuda {
 namespace {

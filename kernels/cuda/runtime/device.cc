@@ -1,8 +1,8 @@
 #include "kernels/cuda/runtime/device.h"
 
 #include "absl/strings/str_cat.h"
-#include "engine/alloc_conf.h"
-#include "engine/caching_pool.h"
+#include "engine/memory/alloc_conf.h"
+#include "engine/memory/caching_pool.h"
 #include "kernels/cuda/runtime/event_pool.h"
 #include "kernels/cuda/runtime/issuer.h"
 #include "kernels/cuda/runtime/library_notes.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/devices.h"
+#include "engine/device/devices.h"
 
 namespace tt::cuda {
 

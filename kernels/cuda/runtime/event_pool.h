@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/stream_events.h"
+#include "engine/device/stream_events.h"
 #include "kernels/cuda/runtime/runtime.h"
 
 namespace tt::cuda {

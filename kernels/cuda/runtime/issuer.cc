@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "kernels/cuda/runtime/runtime.h"
 
 namespace tt::cuda {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/backend.h"
+#include "engine/device/backend.h"
 
 namespace tt::cuda {
 

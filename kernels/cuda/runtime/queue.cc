@@ -1,6 +1,6 @@
 #include "kernels/cuda/runtime/queue.h"
 
-#include "engine/context.h"
+#include "engine/session/context.h"
 
 namespace tt::cuda {
 

@@ -1,7 +1,7 @@
 // Queue: where a kernel's work goes: the calling context's stream on the device of what it computes.
 #pragma once
 
-#include "engine/tensor.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/cuda/runtime/stream.h"
 
 namespace tt::cuda {

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "absl/types/span.h"
-#include "engine/rules/device.h"
+#include "engine/schema/device.h"
 
 namespace tt::cuda {
 

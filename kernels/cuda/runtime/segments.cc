@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "kernels/cuda/runtime/stream.h"
 
 namespace tt::cuda {

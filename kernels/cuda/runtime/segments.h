@@ -3,9 +3,9 @@
 #pragma once
 
 #include "absl/container/flat_hash_map.h"
-#include "engine/range_source.h"
-#include "engine/rules/device.h"
-#include "engine/segment_source.h"
+#include "engine/device/range_source.h"
+#include "engine/schema/device.h"
+#include "engine/device/segment_source.h"
 #include "kernels/cuda/runtime/runtime.h"
 
 namespace tt::cuda {

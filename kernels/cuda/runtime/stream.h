@@ -1,4 +1,4 @@
-// CudaStream and CudaEvent: engine/stream.h over the runtime; StreamPool: a device's streams, lent to sessions.
+// CudaStream and CudaEvent: engine/device/stream.h over the runtime; StreamPool: a device's streams, lent to sessions.
 #pragma once
 
 #include <memory>
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/stream.h"
+#include "engine/device/stream.h"
 #include "kernels/cuda/runtime/issuer.h"
 
 namespace tt::cuda {

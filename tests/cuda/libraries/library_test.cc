@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "kernels/cuda/runtime/blas.h"
 #include "kernels/cuda/runtime/dnn.h"
 #include "kernels/cuda/runtime/library_notes.h"

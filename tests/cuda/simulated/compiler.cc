@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "kernels/cuda/launch/launch_host.h"
 
 namespace tt::cuda {
@@ -23,7 +23,7 @@ constexpr const char* kPrelude = R"(
 #include <cstdint>
 #include <limits>
 #include <type_traits>
-#include "engine/rules/half.h"
+#include "engine/schema/half.h"
 #include "kernels/common/vector_math.h"
 using tt::BFloat16;
 using tt::Half;

@@ -2,10 +2,10 @@
 
 #include <cstdlib>
 
-#include "engine/composites.h"
-#include "engine/devices.h"
-#include "engine/dispatcher.h"
-#include "engine/graphs.h"
+#include "engine/composites/composites.h"
+#include "engine/device/devices.h"
+#include "engine/dispatch/dispatcher.h"
+#include "engine/session/graphs.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/runtime/device.h"

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "engine/context.h"
+#include "engine/session/context.h"
 #include "tests/cuda/simulated/runtime.h"
 
 namespace tt::cuda {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 
 namespace tt::cuda {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "engine/rules/error.h"
+#include "engine/schema/error.h"
 #include "kernels/cuda/launch/launch_host.h"
 #include "kernels/cuda/runtime/stretch.h"
 

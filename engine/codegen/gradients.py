@@ -1,0 +1,163 @@
+"""Emits the gradients of operators: what each formula needs saved, and the function that computes it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from .declaration import Operator
+from .expression import Compiler, Value, functions_of, language_type, names_in
+from .schema import HEADER
+
+
+@dataclass
+class _Part:
+    """One formula: the parameters it gives gradients to, as bits, and what it reads, as bits."""
+
+    params: int
+    args: int = 0
+    metas: int = 0
+    results: int = 0
+    plain: int = 0
+
+    def row(self) -> str:
+        return f"{{{self.params:#x}, {self.args:#x}, {self.metas:#x}, {self.results:#x}}}"
+
+
+def result_index(op: Operator, name: str) -> int | None:
+    """0 of `result`, i of `result<i>`; None of another name."""
+    match = re.fullmatch(r"result(\d*)", name)
+    if not match or name in {p.name for p in op.params}:
+        return None
+    return int(match[1] or 0)
+
+
+def _names(op: Operator, metas: set[str]) -> dict[str, Value]:
+    outputs = op.signature.num_outputs
+    if outputs < 0:
+        names = {"g": Value("b.gradients()", "Tensors")}
+    else:
+        names = {f"g{i}": Value(f"b.gradient({i})", "Tensor") for i in range(outputs)}
+        names |= {f"result{i}": Value(f"b.result({i})", "Tensor") for i in range(outputs)}
+        names["g"], names["result"] = names["g0"], names["result0"]
+    for i, p in enumerate(op.params):
+        if p.is_tensor_list:
+            names[p.name] = Value(f"b.shapes({i})", "Metas") if p.name in metas else Value(f"b.list({i})", "Tensors")
+        elif p.is_tensor and p.name in metas:
+            names[p.name] = Value(f"b.meta({i})", "Meta")
+        elif p.is_tensor:
+            takes_number = op.is_pointwise or p.accepts_number
+            names[p.name] = Value(f"b.operand({i})", "Operand") if takes_number else Value(f"b.tensor({i})", "Tensor")
+        else:
+            names[p.name] = Value(p.accessor(f"b.arg({i})"), language_type(p))
+    return names
+
+
+def _part(op: Operator, keys: list[str], formula: str) -> tuple[_Part, set[str]]:
+    """What a formula reads."""
+    values, metas = names_in(formula.strip())
+    part = _Part(params=sum(1 << op.signature.index(k) for k in keys))
+    for i, p in enumerate(op.params):
+        if p.name in values and (p.is_tensor or p.is_tensor_list):
+            part.args |= 1 << i
+        elif p.name in metas and (p.is_tensor or p.is_tensor_list):
+            part.metas |= 1 << i
+        elif p.name in values:
+            part.plain |= 1 << i
+    for name in values | metas:
+        index = result_index(op, name)
+        if index is not None:
+            part.results |= 1 << index
+    return part, metas
+
+
+def _give(op: Operator, compiler: Compiler, keys: list[str], value: Value) -> str:
+    """The statement that hands a formula's value to the node's edges."""
+    if len(keys) > 1:
+        if value.type != "Tensors":
+            raise compiler.fail(f"a formula for {len(keys)} parameters yields a list of tensors, not {value.type}")
+        indices = ", ".join(str(op.signature.index(k)) for k in keys)
+        return f"b.give_each({{{indices}}}, {value.code})"
+    index = op.signature.index(keys[0])
+    if op.params[index].is_tensor_list:
+        if value.type != "Tensors":
+            raise compiler.fail(f"{keys[0]!r} is a list, its gradient is {value.type}")
+        return f"b.give_list({index}, {value.code})"
+    if value.is_number:
+        return f"b.give({index}, ops::full_like(b.gradient(0), {value.code}, std::nullopt, std::nullopt))"
+    if value.type not in ("Tensor", "Operand"):
+        raise compiler.fail(f"the gradient of {keys[0]!r} is {value.type}, not a tensor")
+    if value.type == "Operand":
+        raise compiler.fail(f"the gradient of {keys[0]!r} may be a plain number")
+    return f"b.give({index}, {value.code})"
+
+
+def _formulas(op: Operator, operators: dict[str, Operator], functions: dict[str, str]) -> tuple[str, list[_Part]]:
+    parts, statements = [], []
+    for key, formula in op.gradients.items():
+        keys, text = op.gradient_keys(key), str(formula)
+        part, metas = _part(op, keys, text)
+        compiler = Compiler(op, operators, functions, "formulas", _names(op, metas))
+        statement = _give(op, compiler, keys, compiler.compile(text))
+        wanted = " || ".join(f"b.needs({op.signature.index(k)})" for k in keys)
+        statements.append(f"  if ({wanted}) {statement};\n")
+        parts.append(part)
+    return f"void gradient_{op.name}(Backward& b) {{\n{''.join(statements)}}}\n", parts
+
+
+def _custom(op: Operator) -> list[_Part]:
+    """A hand-written gradient keeps all tensor arguments, or what `saves` lists."""
+    names = op.entry["grad"].get("saves", [p.name for p in op.params if p.is_tensor or p.is_tensor_list])
+    part = _Part(params=sum(1 << i for i, p in enumerate(op.params) if p.name in op.differentiable_params))
+    for name in names:
+        index = result_index(op, name)
+        if index is None:
+            part.args |= 1 << op.signature.index(name)
+        else:
+            part.results |= 1 << index
+    part.metas = sum(1 << i for i, p in enumerate(op.params) if p.is_tensor) & ~part.args
+    part.plain = sum(1 << i for i, p in enumerate(op.params) if not p.is_tensor and not p.is_tensor_list)
+    return [part]
+
+
+def emit_gradients(operators: list[Operator], headers: list[Path]) -> str:
+    """The .cc of all gradients and the table over them; `headers` are autograd/formulas*.h."""
+    by_name, functions = {op.name: op for op in operators}, functions_of(headers)
+    bodies, rows, customs = [], [], {}
+    for op in operators:
+        if op.is_composite or not (op.gradients or op.custom_gradient):
+            continue
+        if op.custom_gradient:
+            body, parts, run = "", _custom(op), op.custom_gradient
+            customs[run] = f"void {run}(Backward& b);\n"
+        else:
+            body, parts = _formulas(op, by_name, functions)
+            run = f"gradient_{op.name}"
+        plain = 0
+        for part in parts:
+            plain |= part.plain
+        conjugates = "true" if op.entry.get("holomorphic", True) else "false"
+        bodies.append(f"{body}constexpr GradientPart k_parts_{op.name}[] = {{{', '.join(p.row() for p in parts)}}};\n")
+        rows.append(f"  table[op_id::{op.constant}] = {{&{run}, k_parts_{op.name}, {plain:#x}, {conjugates}}};\n")
+    includes = "".join(f'#include "autograd/{header.name}"\n' for header in headers)
+    return f"""{HEADER}#include <array>
+{includes}#include "autograd/operator_node.h"
+#include "engine/dispatch/expression.h"
+#include "engine/schema/op_ids.h"
+#include "engine/dispatch/ops.h"
+namespace tt::autograd {{
+{"".join(customs.values())}namespace {{
+{"".join(bodies)}
+constexpr std::array<Gradient, op_id::kMax + 1> make_table() {{
+  std::array<Gradient, op_id::kMax + 1> table{{}};
+{"".join(rows)}  return table;
+}}
+constexpr std::array<Gradient, op_id::kMax + 1> kTable = make_table();
+}}  // namespace
+
+const Gradient* find_gradient(uint16_t op) {{
+  return op <= op_id::kMax && kTable[op].run ? &kTable[op] : nullptr;
+}}
+}}  // namespace tt::autograd
+"""

@@ -1,0 +1,56 @@
+"""Emits, for the `kernel:` operators, the declarations and the registration of a backend."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from .declaration import Operator
+from .schema import HEADER
+
+
+def _declaration(op: Operator) -> str:
+    params = [f"{p.kernel_type} {p.name}" for p in op.params]
+    outputs = op.signature.num_outputs
+    names = [name or "out" for name in op.signature.results]
+    params += ["Tensors& out"] if outputs < 0 else [f"Tensor& {name}" for name in names]
+    return f"void {op.kernel}({', '.join(params)});"
+
+
+def emit_declarations(operators: list[Operator], backend: str) -> str:
+    seen: dict[str, str] = {}
+    for op in operators:
+        if op.kernel:
+            seen.setdefault(op.kernel, _declaration(op))
+    rows = "\n".join(seen.values())
+    return f"""{HEADER}#pragma once
+#include <optional>
+#include <string_view>
+#include "engine/tensor/tensor.h"
+namespace tt::{backend} {{
+{rows}
+}}  // namespace tt::{backend}
+"""
+
+
+def defined_kernels(folder: Path) -> set[str]:
+    """The functions that a backend's sources define: what it lacks raises NotImplementedError when called."""
+    definition = re.compile(r"(?<!>\n)^void (\w+)\(", re.MULTILINE)  # no templates: those are a file's own loops
+    return {name for path in sorted(folder.glob("*.c[cu]")) for name in definition.findall(path.read_text())}
+
+
+def emit_registration(operators: list[Operator], backend: str, key: str, defined: set[str]) -> str:
+    rows = "".join(
+        f"  dispatcher.set(op_id::{op.constant}, Key::{key}, &{op.entry.get('landing', 'boxed')}<&{op.kernel}>);\n"
+        for op in operators
+        if op.kernel in defined
+    )
+    return f"""{HEADER}#include "engine/dispatch/boxed.h"
+#include "engine/schema/op_ids.h"
+#include "kernels/common/landing.h"
+#include "kernels/{backend}/kernels.h"
+namespace tt::{backend} {{
+void register_kernels(Dispatcher& dispatcher) {{
+{rows}}}
+}}  // namespace tt::{backend}
+"""

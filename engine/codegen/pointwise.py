@@ -1,0 +1,191 @@
+"""Emits the block functions of the operators with a `body:`: one loop for each type that it computes in."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from . import pointwise_cuda
+from .body import (
+    VOCABULARY,
+    bodies,
+    called,
+    check_params,
+    distinct,
+    divisor_of,
+    function,
+    is_signless,
+    locals_of,
+    number_locals,
+    probe,
+    vocabulary,
+)  # fmt: skip
+from .declaration import Operator
+from .schema import HEADER
+
+# The functions go into so many files, by id, so that none takes long to compile and adding an
+# operator recompiles one.
+NUM_FILES = 8
+
+# Functions that take no longer than an addition, or hardly.
+_CHEAP = set(
+    "abs maximum minimum fmax fmin clamp isnan isinf isfinite sign signbit copysign floor ceil trunc rint frac sqrt "
+    "rsqrt relu shift_left shift_right T".split()
+)
+
+
+# The headers of kernels/ with the functions that have loops of their own, for floating types.
+LOOPS = ("cpu/isa/loops.h", "cpu/isa/special_loops.h", "cpu/isa/gamma_loops.h")
+
+
+def loops(headers: str) -> set[str]:
+    """The functions that the headers' text has loops of."""
+    return set(re.findall(r"^void loop_of_(\w+)\(int64_t \w+, const T\* const\* in, T\* out\) {", headers, re.MULTILINE))
+
+
+def _loop(op: Operator, body: str, functions: set[str]) -> str | None:
+    """The function that `body` is one call of, with all tensors in order, where that has a loop of its own."""
+    call = re.fullmatch(r"(\w+)\((.*)\)", body)
+    takes_tensors = all(p.is_tensor for p in op.params)
+    in_order = call and call[2].split(", ") == [p.name for p in op.params]
+    return call[1] if call and call[1] in functions and takes_tensors and in_order else None
+
+
+def _functions(op: Operator, kind: str, body: str, functions: set[str], loop: str | None) -> str:
+    name = f"{op.name}_{kind}"
+    tensors = [p.name for p in op.params if p.is_tensor]
+    pointers = "".join(
+        f"  const T* in{i} = in[{i}];\n  [[maybe_unused]] const uint32_t low{i} = numbers.low_bits[{i}];\n"
+        for i in range(len(tensors))
+    )
+    indices = {n: tensors.index(n) for n in tensors}
+    values = ", ".join(f"value_of(in{indices[n]}[i], low{indices[n]})" if n in tensors else n for _, n in locals_of(op))
+    own = f"  if constexpr (Real<T>) return loop_of_{loop}(length & -kLanes, in, out);\n" if loop else ""
+    return f"""{function(op, kind, body, functions)}template <typename T>
+void loop_{name}(int64_t length, const T* const* in, T* out, [[maybe_unused]] const Numbers<T>& numbers) {{
+{own}  using Value = ComputedIn<T>;
+{pointers}{number_locals(op, "Value")}  length &= -kLanes;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < length; ++i) out[i] = static_cast<T>(number<Value>(body_{name}<Value>({values})));
+}}
+template <typename T>
+constexpr BlockFunction<T> find_{name}() {{
+  using Value = ComputedIn<T>;
+  if constexpr ({probe(op, kind, "Value")}) return &padded<T, {len(tensors)}, &loop_{name}<T>>;
+  return nullptr;
+}}
+"""
+
+
+def _unsigned(op: Operator, kind: str) -> str:
+    """What computes uint64 on the bits of int64, where that is not what computes int64."""
+    tensors = sum(p.is_tensor for p in op.params)
+    return f"""template <typename T>
+constexpr BlockFunction<int64_t> find_unsigned_{op.name}() {{
+  if constexpr ({probe(op, kind)}) return &as_unsigned<{tensors}, &loop_{op.name}_{kind}<T>>;
+  return nullptr;
+}}
+"""
+
+
+def _is_costly(kinds: dict[str, str]) -> bool:
+    """Whether a body calls what takes longer than its elements take to come from memory."""
+    return any(called(body) - _CHEAP for body in kinds.values())
+
+
+def _is_moved(op: Operator, kinds: dict[str, str]) -> bool:
+    """Whether bfloat16 takes longer to convert, by way of blocks of floats, than to compute."""
+    return "float" in kinds and not _is_costly({"float": kinds["float"]}) and op.dtype_rules[0] != "boolean()"
+
+
+def _row(op: Operator, kinds: dict[str, str]) -> str:
+    shared = distinct(kinds)
+
+    def find(kind: str, ctype: str) -> str:
+        return f"find_{op.name}_{shared[kind]}<{ctype}>()" if kind in kinds else "nullptr"
+
+    boolean = "bool" if "bool" in kinds else "int"
+    functions = [find("float", "float"), find("float", "double"), find("int", "int32_t"), find("int", "int64_t")]
+    signless = is_signless(kinds.get("int", ""))
+    unsigned = find("int", "int64_t") if signless else f"find_unsigned_{op.name}<uint64_t>()"
+    tensors = sum(p.is_tensor for p in op.params)
+    bf16 = find("float", "BFloat16") if _is_moved(op, kinds) else "nullptr"
+    return (
+        f"      {{op_id::{op.constant}, {tensors}, {divisor_of(op, kinds)}, "
+        f"{'true' if _is_costly(kinds) else 'false'}, "
+        f"{', '.join(functions)}, {find(boolean, 'int32_t')}, {unsigned}, "
+        f"{find('complex', 'Complex<float>')}, {find('complex', 'Complex<double>')}, {bf16}}},\n"
+    )
+
+
+def emit_file(operators: list[Operator], index: int, functions: set[str], with_loops: set[str] = frozenset()) -> str:
+    """One of the NUM_FILES sources; each instruction set compiles all of them."""
+    texts, rows, used = [], [], set()
+    for op in operators:
+        if op.is_pointwise and op.id % NUM_FILES == index:
+            check_params(op)
+            kinds = bodies(op)
+            for kind, body in kinds.items():
+                if distinct(kinds)[kind] == kind:
+                    loop = _loop(op, body, with_loops)
+                    texts.append(_functions(op, kind, body, functions, loop))
+                    if loop:
+                        used.add(loop)
+            if not is_signless(kinds.get("int", "")):
+                texts.append(_unsigned(op, distinct(kinds)["int"]))
+            rows.append(_row(op, kinds))
+    table = "  return {nullptr, 0};\n"
+    if rows:
+        table = (
+            "  using namespace math::TT_ISA;  // NOLINT: the functions above\n"
+            f"  static const PointwiseRow rows[] = {{\n{''.join(rows)}  }};\n  return {{rows, {len(rows)}}};\n"
+        )
+    own = "".join(f'#include "kernels/{header}"\n' for header in LOOPS) if used else ""
+    named = "".join(f"using cpu::TT_ISA::loop_of_{name};\n" for name in sorted(used))
+    return f"""{HEADER}#include "engine/schema/op_ids.h"
+{own}#include "kernels/cpu/isa/padded.h"
+namespace tt::math {{
+inline namespace TT_ISA {{
+namespace {{
+using cpu::BlockFunction;
+using cpu::ComputedIn;
+using cpu::Numbers;
+using cpu::TT_ISA::kLanes;
+using cpu::TT_ISA::as_unsigned;
+using cpu::TT_ISA::padded;
+using cpu::TT_ISA::value_of;
+{named}{"".join(texts)}}}  // namespace
+}}  // namespace TT_ISA
+}}  // namespace tt::math
+namespace tt::cpu::TT_ISA {{
+PointwiseRows pointwise_rows_{index}() {{
+{table}}}
+}}  // namespace tt::cpu::TT_ISA
+"""
+
+
+def emit_table() -> str:
+    """The source that collects the rows of all files, compiled once an instruction set."""
+    declarations = "".join(f"PointwiseRows pointwise_rows_{i}();\n" for i in range(NUM_FILES))
+    calls = ", ".join(f"pointwise_rows_{i}()" for i in range(NUM_FILES))
+    return f"""{HEADER}#include "kernels/cpu/walks/block.h"
+namespace tt::cpu::TT_ISA {{
+{declarations}const PointwiseRows* pointwise_files(int* count) {{
+  static const PointwiseRows files[] = {{{calls}}};
+  *count = {NUM_FILES};
+  return files;
+}}
+}}  // namespace tt::cpu::TT_ISA
+"""
+
+
+def outputs(operators: list[Operator], kernels_folder: Path) -> dict[str, str]:
+    """Path under the generated tree -> text."""
+    # Chains are compiled of what the first says: the second's functions take too long for a loop to matter.
+    headers = [(kernels_folder / "common" / name).read_text() for name in VOCABULARY]
+    functions = vocabulary("".join(headers))
+    further = vocabulary("".join(headers[1:])) - vocabulary(headers[0])
+    own = loops("".join((kernels_folder / header).read_text() for header in LOOPS))
+    files = {f"kernels/cpu/isa/pointwise_{i}.cc": emit_file(operators, i, functions, own) for i in range(NUM_FILES)}
+    files["kernels/cpu/isa/pointwise_rows.cc"] = emit_table()
+    return files | pointwise_cuda.outputs(operators, functions, headers[0], further)

@@ -1,0 +1,72 @@
+#include "engine/composites/attention.h"
+
+#include <cmath>
+
+#include "engine/dispatch/ops.h"
+#include "engine/schema/rules/shape_rules.h"
+
+namespace tt::composites {
+namespace {
+
+// True where a query may not look: at what comes after it.
+Tensor future(int64_t rows, int64_t columns, Device device) {
+  const Tensor every = ops::ones(Sizes{rows, columns}, DType::kBool, device);
+  return ops::logical_not(ops::tril(every, 0));
+}
+
+Tensor with_scores(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
+                   double scale) {
+  Tensor scores = ops::matmul(ops::mul(query, scale), ops::transpose(key, -2, -1));
+  if (is_causal) {
+    scores = ops::masked_fill(scores, future(query.size(-2), key.size(-2), query.device()), -HUGE_VAL);
+  }
+  if (mask) {
+    scores = mask.dtype() == DType::kBool ? ops::masked_fill(scores, ops::logical_not(mask), -HUGE_VAL)
+                                          : ops::add(scores, mask);
+  }
+  Tensor shares = ops::softmax(scores, -1, std::nullopt);
+  if (mask) {
+    const Tensor blind = ops::all(ops::eq(scores, -HUGE_VAL), Sizes{-1}, true);
+    shares = ops::masked_fill(shares, blind, 0.0);
+  }
+  return ops::matmul(shares, value);
+}
+
+// Batches as two dimensions: what a mask is broadcast over is mostly the second.
+Tensor as_batches(const Tensor& t, const Sizes& lead, const Sizes& batches) {
+  Sizes whole = lead, flat = batches;
+  for (int64_t d : {t.size(-2), t.size(-1)}) {
+    whole.push_back(d);
+    flat.push_back(d);
+  }
+  return ops::reshape(ops::expand(t, whole), flat);
+}
+
+Tensor added_mask(const Tensor& mask, DType dtype) {
+  if (mask.dtype() != DType::kBool) return mask.dtype() == dtype ? mask : ops::to_dtype(mask, dtype);
+  return ops::masked_fill(ops::zeros(mask.sizes(), dtype, mask.device()), ops::logical_not(mask), -HUGE_VAL);
+}
+
+}  // namespace
+
+Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
+              std::optional<double> scale) {
+  check(!(mask && is_causal), "Explicit attn_mask should not be set when is_causal=True");
+  const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
+  if (mask && mask.meta().requires_grad) return with_scores(query, key, value, mask, is_causal, factor);
+  const Sizes result = shape_rules::attention(Arg(query.get()), Arg(key.get()), Arg(value.get()), Arg(mask.get()));
+  const Sizes lead(result.begin(), result.end() - 2);
+  Sizes batches{1, 1};
+  for (size_t d = 0; d < lead.size(); ++d) batches[d + 1 == lead.size() ? 1 : 0] *= lead[d];
+  Tensor bias;
+  if (mask) {
+    Sizes scores = lead;
+    scores.insert(scores.end(), {query.size(-2), key.size(-2)});
+    bias = as_batches(ops::expand(added_mask(mask, query.dtype()), scores), lead, batches);
+  }
+  const Tensors outputs = ops::attention_forward(as_batches(query, lead, batches), as_batches(key, lead, batches),
+                                                 as_batches(value, lead, batches), bias, is_causal, factor);
+  return ops::reshape(outputs[0], result);
+}
+
+}  // namespace tt::composites

@@ -1,0 +1,140 @@
+#include "engine/composites/composites.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "engine/dispatch/expression.h"
+#include "engine/dispatch/ops.h"
+#include "engine/schema/rules/shape_rules.h"
+
+namespace tt {
+
+namespace {
+
+Tensor as_promised(Tensor result, const TensorMeta& promise) {
+  check(result.sizes() == promise.sizes, "the declaration promises sizes ", promise.sizes, ", the composite made ",
+        result.sizes());
+  if (result.dtype() != promise.dtype) result = ops::to_dtype(result, promise.dtype);
+  return result.strides() == promise.strides ? result : ops::contiguous(result);
+}
+
+}  // namespace
+
+void finish_composite(Call& call, Tensors results) {
+  if (call.op->is_dynamic) {
+    call.outputs = std::move(results);
+    return;
+  }
+  check(results.size() == call.inferred.outputs.size(), "the declaration promises ", call.inferred.outputs.size(),
+        " results, the composite made ", results.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    results[i] = as_promised(std::move(results[i]), call.inferred.outputs[i]);
+  }
+  call.outputs = std::move(results);
+}
+
+void finish_composite(Call& call, Tensor result) { finish_composite(call, Tensors{std::move(result)}); }
+
+namespace composites {
+
+int64_t product(SizesView list) { return std::accumulate(list.begin(), list.end(), int64_t{1}, std::multiplies<>()); }
+
+Sizes leading_ones(SizesView list, int64_t n) {
+  Sizes result(list.begin(), list.end());
+  while (static_cast<int64_t>(result.size()) < n) result.insert(result.begin(), 1);
+  return result;
+}
+
+DType dtype_or(std::optional<DType> given, DType otherwise) { return given.value_or(otherwise); }
+Device device_or(std::optional<Device> given, Device otherwise) { return given.value_or(otherwise); }
+DType number_dtype(const Scalar& number) { return number.dtype(); }
+
+Tensor normal_from_tensors(const Operand& mean, const Operand& std) {
+  Tensor scale = ops::add(ops::mul(mean, 0.0), std);  // in the broadcast shape
+  return ops::add(ops::mul(ops::randn_like(scale, std::nullopt, std::nullopt), scale), mean);
+}
+
+Tensor to_double(const Operand& value) {
+  const DType dtype = is_complex(dtype_of(value)) ? DType::kComplex128 : DType::kFloat64;
+  if (value.arg().is_number()) return ops::full({}, value.arg().scalar(), dtype, std::nullopt);
+  return ops::to_dtype(Tensor::from(value.arg().tensor), dtype);
+}
+
+Tensor clamp_to_unit(const Tensor& input, std::optional<double> eps) {
+  // In this order: an eps above one half leaves no room between the bounds, and the lower one goes first.
+  const Tensor high = ops::where(ops::gt(input, 1 - *eps), 1 - *eps, input);
+  return ops::where(ops::lt(input, *eps), *eps, high);
+}
+
+double fraction_of_freedom(SizesView sizes, std::optional<absl::Span<const int64_t>> dims,
+                           std::optional<double> correction) {
+  const auto ndim = static_cast<int64_t>(sizes.size());
+  double count = 1;
+  if (!dims || dims->empty()) {
+    for (int64_t size : sizes) count *= static_cast<double>(size);
+  } else if (ndim > 0) {
+    for (int64_t d : *dims) count *= static_cast<double>(sizes[static_cast<size_t>(shape_rules::wrap_dim(d, ndim))]);
+  }
+  return count / std::max(count - correction.value_or(1), 0.0);
+}
+
+Tensor round_decimals(const Tensor& input, int64_t decimals) {
+  double scale = std::pow(10.0, std::abs(static_cast<double>(decimals)));
+  if (decimals > 0) return ops::true_divide(ops::round_half_even(ops::mul(input, scale)), scale);
+  return ops::mul(ops::round_half_even(ops::true_divide(input, scale)), scale);
+}
+
+// p (p - 1) / 4 log(pi) + the sum of lgamma(input - i / 2) for i < p.
+Tensor multivariate_lgamma(const Tensor& input, int64_t p) {
+  const double count = static_cast<double>(p);
+  Tensor sum = ops::lgamma(input);
+  for (int64_t i = 1; i < p; ++i) sum = ops::add(sum, ops::lgamma(ops::sub(input, static_cast<double>(i) / 2)));
+  return ops::add(sum, count * (count - 1) / 4 * std::log(3.14159265358979323846));
+}
+
+Tensor channel_weight(const Tensor& weight, const Tensor& input) {
+  if (weight.numel() == 1 || input.dim() < 2)
+    return ops::reshape(weight, weight.numel() == 1 ? Sizes{} : weight.sizes());
+  Sizes shape(static_cast<size_t>(input.dim()), 1);
+  shape[1] = weight.numel();
+  return ops::reshape(weight, shape);
+}
+
+Tensor first_half(const Tensor& input, int64_t dim) { return ops::narrow(input, dim, 0, input.size(dim) / 2); }
+Tensor second_half(const Tensor& input, int64_t dim) {
+  return ops::narrow(input, dim, input.size(dim) / 2, input.size(dim) / 2);
+}
+
+Tensors at_least_1d(const Tensors& tensors) {
+  Tensors result;
+  for (const Tensor& t : tensors) result.push_back(t.dim() > 0 ? t : ops::unsqueeze(t, 0));
+  return result;
+}
+
+Tensors at_least_2d(const Tensors& tensors) {
+  Tensors result;
+  for (const Tensor& t : at_least_1d(tensors)) result.push_back(t.dim() > 1 ? t : ops::unsqueeze(t, 0));
+  return result;
+}
+
+Tensor repeat_each(const Tensor& input, int64_t repeats, std::optional<int64_t> dim) {
+  if (!dim || input.dim() == 0) return repeat_each(ops::reshape(input, {-1}), repeats, 0);
+  int64_t d = shape_rules::wrap_dim(*dim, input.dim());
+  Sizes expanded = input.sizes(), shape = input.sizes();
+  expanded.insert(expanded.begin() + d + 1, repeats);
+  shape[static_cast<size_t>(d)] *= repeats;
+  return ops::reshape(ops::expand(ops::unsqueeze(input, d + 1), expanded), shape);
+}
+
+Tensor broadcast_but(const Tensor& input, const Tensor& other, int64_t dim) {
+  size_t d = static_cast<size_t>(shape_rules::wrap_dim(dim, input.dim()));
+  Sizes mine = input.sizes(), theirs = other.sizes();
+  mine[d] = theirs[d] = 1;
+  Sizes shape = shape_rules::broadcast_sizes(mine, theirs);
+  shape[d] = input.sizes()[d];
+  return ops::expand(input, shape);
+}
+
+}  // namespace composites
+}  // namespace tt

@@ -1,0 +1,209 @@
+#include "engine/composites/nn.h"
+
+#include "engine/dispatch/ops.h"
+#include "engine/schema/rules/shape_rules.h"
+
+namespace tt::composites {
+namespace {
+
+// [1, n, 1, ...]: along `channel` of `ndim` dimensions.
+Tensor along_channel(const Tensor& values, int64_t ndim, int64_t channel) {
+  Sizes sizes(static_cast<size_t>(ndim), 1);
+  sizes[static_cast<size_t>(channel)] = values.numel();
+  return ops::reshape(values, sizes);
+}
+
+bool is_one(const Scalar& number) { return number.to_complex() == 1.0; }
+
+}  // namespace
+
+Tensor add_product(const Tensor& input, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
+  // Integers are scaled by integers: what a floating-point number has behind the point does not count.
+  auto factor = [&](const Scalar& s) { return is_integral(product.dtype()) ? Scalar(s.to_int()) : s; };
+  Tensor scaled = is_one(alpha) ? product : ops::mul(product, factor(alpha));
+  if (!beta.to_bool()) return scaled;
+  return ops::add(scaled, input, factor(beta));
+}
+
+Tensor inner_product(const Tensor& input, const Tensor& other) {
+  if (input.dim() == 0 || other.dim() == 0) return ops::mul(input, other);
+  const int64_t n = input.sizes().back();
+  const Tensor left = ops::reshape(input, Sizes{-1, n}), right = ops::reshape(other, Sizes{-1, n});
+  Sizes sizes(input.sizes().begin(), input.sizes().end() - 1);
+  sizes.insert(sizes.end(), other.sizes().begin(), other.sizes().end() - 1);
+  return ops::reshape(ops::matmul(left, ops::transpose(right, 0, 1)), sizes);
+}
+
+namespace {
+
+// A product of complex tensors by three of their parts: (a + bi)(c + di) = ac - bd + ((a + b)(c + d) - ac - bd) i.
+template <typename Product>
+Tensor complex_product(const Tensor& x, const Tensor& y, Product product) {
+  const Tensor a = ops::real(x), b = ops::imag(x), c = ops::real(y), d = ops::imag(y);
+  const Tensor ac = product(a, c), bd = product(b, d), all = product(ops::add(a, b), ops::add(c, d));
+  return ops::complex(ops::sub(ac, bd), ops::sub(ops::sub(all, ac), bd));
+}
+
+Tensor add_bias(const Tensor& result, const Tensor& bias) {
+  return bias ? ops::add(result, along_channel(bias, result.dim(), 1)) : result;
+}
+
+}  // namespace
+
+Tensor convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, SizesView stride, SizesView padding,
+                SizesView dilation, int64_t groups) {
+  if (input.dim() != weight.dim()) {
+    return ops::squeeze_dim(convolve(ops::unsqueeze(input, 0), weight, bias, stride, padding, dilation, groups),
+                            Sizes{0});
+  }
+  if (!is_complex(input.dtype())) return ops::convolution(input, weight, bias, stride, padding, dilation, groups);
+  const auto slide = [&](const Tensor& x, const Tensor& w) {
+    return ops::convolution(x, w, Tensor(), stride, padding, dilation, groups);
+  };
+  return add_bias(complex_product(input, weight, slide), bias);
+}
+
+namespace {
+// One number stands for all dimensions.
+int64_t along(SizesView list, int64_t d) { return list[list.size() == 1 ? 0 : static_cast<size_t>(d)]; }
+
+// Whether the last window, one stride further, would still end beyond the output.
+bool is_reached(SizesView stride, SizesView output_padding, int64_t space) {
+  for (int64_t d = 0; d < space; ++d) {
+    if (along(output_padding, d) >= along(stride, d)) return false;
+  }
+  return true;
+}
+}  // namespace
+
+Tensor convolve_transposed(const Tensor& input, const Tensor& weight, const Tensor& bias, SizesView stride,
+                           SizesView padding, SizesView output_padding, int64_t groups, SizesView dilation) {
+  if (input.dim() != weight.dim()) {
+    const Tensor batch = ops::unsqueeze(input, 0);
+    return ops::squeeze_dim(convolve_transposed(batch, weight, bias, stride, padding, output_padding, groups, dilation),
+                            Sizes{0});
+  }
+  if (is_complex(input.dtype())) {
+    const auto slide = [&](const Tensor& x, const Tensor& w) {
+      return convolve_transposed(x, w, Tensor(), stride, padding, output_padding, groups, dilation);
+    };
+    return add_bias(complex_product(input, weight, slide), bias);
+  }
+  const int64_t space = weight.dim() - 2;
+  const Sizes size = shape_rules::conv_transpose(Arg(input.get()), Arg(weight.get()), Arg(), stride, padding,
+                                                 output_padding, groups, dilation, space);
+  Tensor result;
+  if (is_reached(stride, output_padding, space)) {
+    result = ops::convolution_input(input, weight, size, stride, padding, dilation, groups);
+  } else {  // all there is without padding, then what is to stay of it and zeros beyond
+    const Sizes none(static_cast<size_t>(space), 0);
+    const Sizes all = shape_rules::conv_transpose(Arg(input.get()), Arg(weight.get()), Arg(), stride, none, none,
+                                                  groups, dilation, space);
+    Sizes borders;
+    for (int64_t d = space - 1; d >= 0; --d) {
+      borders.push_back(-along(padding, d));
+      borders.push_back(along(output_padding, d) - along(padding, d));
+    }
+    result = ops::pad(ops::convolution_input(input, weight, all, stride, none, dilation, groups), borders, 0.0);
+  }
+  return add_bias(result, bias);
+}
+
+Tensor cosine(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
+  const Sizes dims{dim}, sizes = shape_rules::broadcast_sizes(x1.sizes(), x2.sizes());
+  const Tensor product = ops::sum(ops::mul(x1, x2), dims);
+  auto length = [&](const Tensor& x) {
+    const Tensor wide = x.sizes() == sizes ? x : ops::expand(x, sizes);
+    return ops::clamp_min(ops::vector_norm(wide, 2.0, dims), eps);
+  };
+  return ops::true_divide(product, ops::mul(length(x1), length(x2)));
+}
+
+// |a - b|^2 = |a|^2 - 2 a b + |b|^2, of all pairs in one product: what is not precise where a is near b.
+static Tensor euclidean_by_product(const Tensor& x1, const Tensor& x2) {
+  const Sizes last{-1};
+  const Tensor n1 = ops::sum(ops::square(x1), last, true), n2 = ops::sum(ops::square(x2), last, true);
+  const Tensor left = ops::cat({ops::mul(x1, int64_t{-2}), n1, ops::full_like(n1, int64_t{1})}, -1);
+  const Tensor right = ops::cat({x2, ops::full_like(n2, int64_t{1}), n2}, -1);
+  const Tensor squares = ops::matmul(left, ops::transpose(right, -2, -1));
+  const Tensor same = ops::le(squares, int64_t{0});  // has no slope, and none of infinite size
+  return ops::masked_fill(ops::sqrt(ops::masked_fill(squares, same, 1.0)), same, 0.0);
+}
+
+Tensor pair_distances(const Tensor& x1, const Tensor& x2, double p, std::optional<std::string_view> compute_mode) {
+  constexpr int64_t kFew = 25;  // as PyTorch has it
+  const std::string_view mode = compute_mode.value_or("use_mm_for_euclid_dist_if_necessary");
+  const bool always = mode == "use_mm_for_euclid_dist", never = mode == "donot_use_mm_for_euclid_dist";
+  check(always || never || mode == "use_mm_for_euclid_dist_if_necessary", "possible modes: 1, 2, 3, but was: ", mode);
+  const bool many = x1.size(-2) > kFew || x2.size(-2) > kFew;
+  if (p == 2 && !never && (always || many)) return euclidean_by_product(x1, x2);
+  return ops::vector_norm(ops::sub(ops::unsqueeze(x1, -2), ops::unsqueeze(x2, -3)), p, Sizes{-1});
+}
+
+double epsilon(DType dtype) {
+  switch (to_real(dtype)) {
+    case DType::kFloat16: return 0x1p-10;
+    case DType::kBFloat16: return 0x1p-7;
+    case DType::kFloat32: return 0x1p-23;
+    default: return 0x1p-52;
+  }
+}
+
+// Of complex numbers the squares are not those of their lengths: as PyTorch has it.
+Tensor root_normalize(const Tensor& input, SizesView normalized_shape, const Tensor& weight, double eps) {
+  if (!is_complex(input.dtype())) return ops::rms_norm_forward(input, normalized_shape, weight, eps)[0];
+  Sizes dims;
+  for (size_t d = 1; d <= normalized_shape.size(); ++d) dims.push_back(-static_cast<int64_t>(d));
+  const Tensor root = ops::rsqrt(ops::add(ops::mean(ops::square(input), dims, true), eps));
+  return weighted(ops::mul(input, root), weight);
+}
+
+int64_t class_dim(const Tensor& input) { return input.dim() == 1 ? 0 : 1; }
+
+Tensor reduce_loss(const Tensor& losses, std::string_view reduction) {
+  if (reduction == "none") return losses;
+  return reduction == "sum" ? ops::sum(losses) : ops::mean(losses);
+}
+
+Tensor weighted(const Tensor& losses, const Tensor& weight) { return weight ? ops::mul(losses, weight) : losses; }
+
+// softplus(-x) is -log(sigmoid(x)).
+Tensor logits_entropy(const Tensor& input, const Tensor& target, const Tensor& pos_weight) {
+  const Tensor negative = ops::logsigmoid(input);
+  const Tensor rest = ops::mul(ops::rsub(target, int64_t{1}), input);
+  if (!pos_weight) return ops::sub(rest, negative);
+  const Tensor scale = ops::add(ops::mul(ops::sub(pos_weight, int64_t{1}), target), int64_t{1});
+  return ops::sub(rest, ops::mul(scale, negative));
+}
+
+Tensor kl_divergence(const Tensor& input, const Tensor& target, std::string_view reduction, bool log_target) {
+  const Tensor losses = log_target ? ops::mul(ops::exp(target), ops::sub(target, input))
+                                   : ops::sub(ops::xlogy(target, target), ops::mul(target, input));
+  if (reduction == "batchmean") return ops::true_divide(ops::sum(losses), input.sizes()[0]);
+  return reduce_loss(losses, reduction);
+}
+
+Tensor smoothed_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
+                              std::string_view reduction, double label_smoothing) {
+  const int64_t channel = class_dim(input);
+  const int64_t classes = input.sizes()[static_cast<size_t>(channel)];
+  const Tensor logs = ops::log_softmax(input, channel, std::nullopt);
+  const Tensor nll = ops::nll_loss(logs, target, weight, ignore_index, reduction);
+  Tensor smooth = ops::sum(weight ? ops::mul(logs, along_channel(weight, logs.dim(), channel)) : logs, Sizes{channel});
+  const Tensor ignored = ops::eq(target, ignore_index);
+  smooth = ops::neg(ops::masked_fill(smooth, ignored, 0.0));
+  if (reduction == "sum") smooth = ops::sum(smooth);
+  if (reduction == "mean") {
+    // As nll_loss's mean: over the weights of the targets that count.
+    Tensor weights = ops::logical_not(ignored);
+    if (weight) {
+      const Tensor index = ops::reshape(ops::masked_fill(target, ignored, int64_t{0}), Sizes{-1});
+      const Tensor each = ops::reshape(ops::index_select(weight, 0, index), target.sizes());
+      weights = ops::masked_fill(each, ignored, 0.0);
+    }
+    smooth = ops::true_divide(ops::sum(smooth), ops::sum(weights));
+  }
+  return ops::add(ops::mul(nll, 1 - label_smoothing), ops::mul(smooth, label_smoothing / static_cast<double>(classes)));
+}
+
+}  // namespace tt::composites

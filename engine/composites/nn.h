@@ -1,0 +1,35 @@
+// What the composites of products, convolutions, losses and norms call beside operators.
+//
+// Absent optional tensors are undefined. Results are contiguous.
+#pragma once
+
+#include "engine/composites/composites.h"
+
+namespace tt::composites {
+
+// beta * input + alpha * product; input is not read where beta is 0.
+Tensor add_product(const Tensor& input, const Tensor& product, const Scalar& beta, const Scalar& alpha);
+Tensor inner_product(const Tensor& input, const Tensor& other);
+
+// Batched or not.
+Tensor convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, SizesView stride, SizesView padding,
+                SizesView dilation, int64_t groups);
+Tensor convolve_transposed(const Tensor& input, const Tensor& weight, const Tensor& bias, SizesView stride,
+                           SizesView padding, SizesView output_padding, int64_t groups, SizesView dilation);
+
+Tensor cosine(const Tensor& x1, const Tensor& x2, int64_t dim, double eps);
+Tensor pair_distances(const Tensor& x1, const Tensor& x2, double p, std::optional<std::string_view> compute_mode);
+// The smallest number that makes a difference to 1.
+double epsilon(DType dtype);
+Tensor root_normalize(const Tensor& input, SizesView normalized_shape, const Tensor& weight, double eps);
+
+// Losses.
+int64_t class_dim(const Tensor& input);
+Tensor reduce_loss(const Tensor& losses, std::string_view reduction);
+Tensor weighted(const Tensor& losses, const Tensor& weight);
+Tensor logits_entropy(const Tensor& input, const Tensor& target, const Tensor& pos_weight);
+Tensor kl_divergence(const Tensor& input, const Tensor& target, std::string_view reduction, bool log_target);
+Tensor smoothed_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
+                              std::string_view reduction, double label_smoothing);
+
+}  // namespace tt::composites

@@ -1,0 +1,183 @@
+#include "engine/composites/recurrent.h"
+
+#include <algorithm>
+
+#include "absl/functional/function_ref.h"
+#include "engine/dispatch/ops.h"
+
+namespace tt::composites {
+namespace {
+
+// The weights of one layer in one direction; undefined where there are none.
+struct Weights {
+  Tensor w_ih, w_hh, b_ih, b_hh, w_hr;
+
+  Weights(const Tensors& params, bool has_biases, bool has_projection, size_t which) {
+    const size_t each = (has_biases ? 4 : 2) + (has_projection ? 1 : 0), from = which * each;
+    w_ih = params[from];
+    w_hh = params[from + 1];
+    if (has_biases) {
+      b_ih = params[from + 2];
+      b_hh = params[from + 3];
+    }
+    if (has_projection) w_hr = params[from + each - 1];
+  }
+};
+
+// A step: from the input's part and the states (h, and for an LSTM c) to the next states.
+using Step = absl::FunctionRef<Tensors(const Tensor& entered, const Tensors& states, const Weights& weights)>;
+
+Tensor rows(const Tensor& t, int64_t from, int64_t to) { return ops::narrow(t, 0, from, to - from); }
+
+// The states of the sequences that go on, and of those that have ended.
+class States {
+ public:
+  States(Tensors initial, int64_t running) : initial_(std::move(initial)), now_(initial_), running_(running) {
+    for (Tensor& state : now_) state = rows(state, 0, running);
+  }
+  const Tensors& now() const { return now_; }
+  void set(Tensors next) { now_ = std::move(next); }
+  // Only so many go on (the longest sequences come first), or so many more begin.
+  void run(int64_t count) {
+    if (count < running_) {
+      for (size_t i = 0; i < now_.size(); ++i) {
+        if (ended_.size() <= i) ended_.emplace_back();
+        ended_[i].insert(ended_[i].begin(), rows(now_[i], count, running_));
+        now_[i] = rows(now_[i], 0, count);
+      }
+    } else if (count > running_) {
+      for (size_t i = 0; i < now_.size(); ++i) {
+        now_[i] = ops::cat(Tensors{now_[i], rows(initial_[i], running_, count)}, 0);
+      }
+    }
+    running_ = count;
+  }
+  // Of all sequences, in their order.
+  Tensors last() const {
+    Tensors all;
+    for (size_t i = 0; i < now_.size(); ++i) {
+      if (ended_.empty()) {
+        all.push_back(now_[i]);
+        continue;
+      }
+      Tensors parts = ended_[i];
+      parts.insert(parts.begin(), now_[i]);
+      all.push_back(ops::cat(parts, 0));
+    }
+    return all;
+  }
+
+ private:
+  Tensors initial_, now_;
+  std::vector<Tensors> ended_;  // by state
+  int64_t running_;
+};
+
+// One layer in one direction over (steps, batch, features) or packed rows: outputs alike, and the last states.
+std::pair<Tensor, Tensors> run_layer(const Tensor& input, const Tensors& initial, const Weights& weights,
+                                     SizesView batch_sizes, bool backwards, Step step) {
+  const Tensor entered = ops::linear(input, weights.w_ih, weights.b_ih);
+  const bool packed = !batch_sizes.empty();
+  Tensors steps = packed ? ops::split_with_sizes(entered, batch_sizes, 0) : ops::unbind(entered, 0);
+  const int64_t first = packed ? backwards ? batch_sizes.back() : batch_sizes.front() : initial[0].size(0);
+  States states(initial, first);
+  Tensors outputs(steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const size_t t = backwards ? steps.size() - 1 - i : i;
+    if (packed) states.run(batch_sizes[t]);
+    states.set(step(steps[t], states.now(), weights));
+    outputs[t] = states.now()[0];
+  }
+  return {packed ? ops::cat(outputs, 0) : ops::stack(outputs, 0), states.last()};
+}
+
+// All layers: the outputs, then each of the states stacked by layer and direction.
+Tensors run_layers(const Tensor& input, const Tensors& hx, const Tensors& params, SizesView batch_sizes,
+                   bool has_biases, int64_t num_layers, double dropout, bool bidirectional, bool batch_first,
+                   Step step) {
+  const int64_t directions = bidirectional ? 2 : 1;
+  const auto each = static_cast<int64_t>(params.size()) / (num_layers * directions);
+  const bool has_projection = each % 2 == 1;
+  check(each * num_layers * directions == static_cast<int64_t>(params.size()) &&
+            each == (has_biases ? 4 : 2) + has_projection,
+        "the weights do not fit ", num_layers, " layers in ", directions, " directions, got ", params.size());
+  const bool swap = batch_first && batch_sizes.empty();
+  Tensor x = swap ? ops::transpose(input, 0, 1) : input;
+  check(batch_sizes.empty() ? x.size(0) > 0 : true, "Expected sequence length to be larger than 0 in RNN");
+  std::vector<Tensors> last(hx.size());
+  for (int64_t layer = 0; layer < num_layers; ++layer) {
+    Tensors outputs;
+    for (int64_t direction = 0; direction < directions; ++direction) {
+      const int64_t which = layer * directions + direction;
+      const Weights weights(params, has_biases, has_projection, static_cast<size_t>(which));
+      Tensors initial;
+      for (const Tensor& state : hx) initial.push_back(ops::select(state, 0, which));
+      auto [output, states] = run_layer(x, initial, weights, batch_sizes, direction == 1, step);
+      outputs.push_back(output);
+      for (size_t i = 0; i < states.size(); ++i) last[i].push_back(states[i]);
+    }
+    x = directions == 1 ? outputs[0] : ops::cat(outputs, -1);
+    if (dropout > 0 && layer + 1 < num_layers) x = ops::dropout(x, dropout, true);
+  }
+  Tensors results{swap ? ops::transpose(x, 0, 1) : x};
+  for (const Tensors& states : last) results.push_back(ops::stack(states, 0));
+  return results;
+}
+
+}  // namespace
+
+namespace {
+
+// The parts of each gate. Throws Error where the weights do not give `count` gates of one size.
+Tensors split_gates(const Tensor& gates, int64_t count) {
+  check(gates.dim() > 0 && gates.size(-1) % count == 0, "expected weights of ", count, " gates, got gates of sizes ",
+        gates.sizes());
+  return ops::chunk(gates, count, -1);
+}
+
+}  // namespace
+
+Tensors lstm_step(const Tensor& entered, const Tensors& hx, const Tensor& w_hh, const Tensor& b_hh,
+                  const Tensor& w_hr) {
+  const Tensors gates = split_gates(ops::add(entered, ops::linear(hx[0], w_hh, b_hh)), 4);
+  const Tensor state = ops::lstm_state(gates[0], gates[1], gates[2], hx[1]);
+  const Tensor output = ops::lstm_exit(gates[3], state);
+  return {w_hr ? ops::linear(output, w_hr, Operand()) : output, state};
+}
+
+Tensor gru_step(const Tensor& entered, const Tensor& hx, const Tensor& w_hh, const Tensor& b_hh) {
+  const Tensors in = split_gates(entered, 3), kept = split_gates(ops::linear(hx, w_hh, b_hh), 3);
+  const Tensor reset = ops::sigmoid(ops::add(in[0], kept[0])), update = ops::sigmoid(ops::add(in[1], kept[1]));
+  const Tensor candidate = ops::tanh(ops::addcmul(in[2], reset, kept[2]));
+  return ops::lerp(candidate, hx, update);
+}
+
+Tensors lstm_layers(const Tensor& input, const Tensors& hx, const Tensors& params, SizesView batch_sizes,
+                    bool has_biases, int64_t num_layers, double dropout, bool bidirectional, bool batch_first) {
+  return run_layers(input, hx, params, batch_sizes, has_biases, num_layers, dropout, bidirectional, batch_first,
+                    [](const Tensor& entered, const Tensors& states, const Weights& w) {
+                      return lstm_step(entered, states, w.w_hh, w.b_hh, w.w_hr);
+                    });
+}
+
+Tensors gru_layers(const Tensor& input, const Tensor& hx, const Tensors& params, SizesView batch_sizes, bool has_biases,
+                   int64_t num_layers, double dropout, bool bidirectional, bool batch_first) {
+  return run_layers(input, {hx}, params, batch_sizes, has_biases, num_layers, dropout, bidirectional, batch_first,
+                    [](const Tensor& entered, const Tensors& states, const Weights& w) {
+                      return Tensors{gru_step(entered, states[0], w.w_hh, w.b_hh)};
+                    });
+}
+
+Tensors rnn_layers(const Tensor& input, const Tensor& hx, const Tensors& params, SizesView batch_sizes,
+                   std::string_view nonlinearity, bool has_biases, int64_t num_layers, double dropout,
+                   bool bidirectional, bool batch_first) {
+  const bool relu = nonlinearity == "relu";
+  check_as(ErrorKind::kValue, relu || nonlinearity == "tanh", "Unknown nonlinearity '", nonlinearity, "'");
+  return run_layers(input, {hx}, params, batch_sizes, has_biases, num_layers, dropout, bidirectional, batch_first,
+                    [&](const Tensor& entered, const Tensors& states, const Weights& w) {
+                      const Tensor sum = ops::add(entered, ops::linear(states[0], w.w_hh, w.b_hh));
+                      return Tensors{relu ? ops::relu(sum) : ops::tanh(sum)};
+                    });
+}
+
+}  // namespace tt::composites

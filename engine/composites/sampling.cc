@@ -1,0 +1,161 @@
+#include "engine/composites/sampling.h"
+
+#include <cmath>
+#include <functional>
+
+#include "engine/dispatch/ops.h"
+
+namespace tt::composites {
+namespace {
+
+// One spatial dimension of a sampled input, and how coordinates outside it are brought in.
+struct Axis {
+  int64_t size;
+  int64_t stride;  // elements from one to the next
+  bool align_corners;
+  std::string_view padding;
+
+  double last() const { return static_cast<double>(size - 1); }
+  // From [-1, 1] to elements.
+  Tensor place(const Tensor& coordinate) const {
+    const double n = static_cast<double>(size);
+    if (align_corners) return ops::mul(ops::add(coordinate, int64_t{1}), last() / 2);
+    return ops::sub(ops::mul(ops::add(coordinate, int64_t{1}), n / 2), 0.5);
+  }
+  Tensor inside(const Tensor& place) const {
+    if (padding == "border") return ops::clamp_between(place, 0.0, last());
+    if (padding == "reflection") return ops::clamp_between(reflected(place), 0.0, last());
+    return place;
+  }
+
+ private:
+  // Between the centers of the edges' elements, or their outer sides.
+  Tensor reflected(const Tensor& place) const {
+    const double low = align_corners ? 0 : -0.5, span = align_corners ? last() : static_cast<double>(size);
+    if (span == 0) return ops::mul(place, int64_t{0});
+    const Tensor distance = ops::abs(ops::sub(place, low));
+    const Tensor flips = ops::floor(ops::true_divide(distance, span));
+    const Tensor extra = ops::sub(distance, ops::mul(flips, span));
+    const Tensor even = ops::eq(ops::remainder(flips, 2.0), 0.0);
+    return ops::add(ops::where(even, extra, ops::rsub(extra, span)), low);
+  }
+};
+
+// One element that a place takes part of: what it adds to the element's offset, and its weight.
+struct Tap {
+  Tensor offset;  // int64; far below zero where the place was outside and that counts for nothing
+  Tensor weight;  // undefined: all of it
+};
+
+class Sampler {
+ public:
+  Sampler(const Tensor& input, const Tensor& grid, std::string_view mode, std::string_view padding, bool align_corners)
+      : input_(ops::flatten(input, 2, -1)), pads_with_zeros_(padding == "zeros"), out_{input.size(0), input.size(1)} {
+    const int64_t space = input.dim() - 2;
+    int64_t stride = product(absl::MakeConstSpan(input.sizes()).subspan(2));
+    for (int64_t d = 0; d < space; ++d) {
+      const int64_t size = input.size(2 + d);
+      stride = size > 0 ? stride / size : 0;
+      const Axis axis{size, stride, align_corners, padding};
+      const Tensor place = axis.place(ops::select(grid, -1, space - 1 - d));  // the grid says x first
+      taps_.push_back(taps_of(axis, ops::flatten(place, 1, -1), mode));
+    }
+    out_.insert(out_.end(), grid.sizes().begin() + 1, grid.sizes().end() - 1);
+  }
+  // Sums over all combinations of the axes' taps.
+  Tensor sum() {
+    for (const Tap& tap : taps_[0]) combine(tap, 1);
+    const Tensor index = ops::stack(indices_, 1);
+    const Tensor weight =
+        weights_.empty() ? ops::ones(index.sizes(), input_.dtype(), input_.device()) : ops::stack(weights_, 1);
+    return ops::reshape(ops::sample_places(input_, index, weight), out_);
+  }
+
+ private:
+  std::vector<Tap> taps_of(const Axis& axis, const Tensor& raw, std::string_view mode) const {
+    if (mode == "bicubic") return cubic_taps(axis, raw);
+    const Tensor place = axis.inside(raw);
+    if (mode == "nearest") return {tap(axis, ops::round_half_even(place), Tensor())};
+    const Tensor low = ops::floor(place), part = ops::sub(place, low);
+    return {tap(axis, low, ops::rsub(part, int64_t{1})), tap(axis, ops::add(low, int64_t{1}), part)};
+  }
+  // The cubic convolution kernel with -0.75; each of the four neighbours is padded by itself.
+  std::vector<Tap> cubic_taps(const Axis& axis, const Tensor& place) const {
+    constexpr double a = -0.75;
+    const Tensor low = ops::floor(place), part = ops::sub(place, low);
+    const auto polynomial = [](const Tensor& x, std::initializer_list<double> coefficients) {
+      Tensor value;
+      for (double c : coefficients)
+        value = value ? ops::add(ops::mul(value, x), c) : ops::add(ops::mul(x, int64_t{0}), c);
+      return value;
+    };
+    std::vector<Tap> taps;
+    for (int64_t k = -1; k <= 2; ++k) {
+      const Tensor distance = k <= 0 ? ops::sub(part, k) : ops::rsub(part, k);
+      const Tensor weight = k == 0 || k == 1 ? polynomial(distance, {a + 2, -(a + 3), 0, 1})
+                                             : polynomial(distance, {a, -5 * a, 8 * a, -4 * a});
+      taps.push_back(tap(axis, axis.inside(ops::add(low, k)), weight));
+    }
+    return taps;
+  }
+  Tap tap(const Axis& axis, const Tensor& place, const Tensor& weight) const {
+    constexpr int64_t kNowhere = -(int64_t{1} << 60);  // a sum of one for each axis is still outside the input
+    const Tensor at = ops::to_dtype(ops::detach(place), DType::kInt64);
+    const Tensor safe = ops::clamp_between(at, int64_t{0}, axis.size - 1);
+    const Tensor offset = axis.stride == 1 ? safe : ops::mul(safe, axis.stride);
+    return {pads_with_zeros_ ? ops::masked_fill(offset, ops::ne(safe, at), kNowhere) : offset, weight};
+  }
+
+  // With every tap of the axes from `axis` on; `tap` joins those before.
+  void combine(const Tap& tap, size_t axis) {
+    if (axis == taps_.size()) {
+      indices_.push_back(tap.offset);
+      if (tap.weight) weights_.push_back(tap.weight);
+      return;
+    }
+    for (const Tap& other : taps_[axis]) {
+      const Tensor weight = tap.weight ? ops::mul(tap.weight, other.weight) : Tensor();
+      combine({ops::add(tap.offset, other.offset), weight}, axis + 1);
+    }
+  }
+
+  Tensor input_;
+  bool pads_with_zeros_;
+  std::vector<std::vector<Tap>> taps_;  // by axis
+  Tensors indices_, weights_;           // of each combination; no weights: all of each
+  Sizes out_;
+};
+
+// The elements' centers (or, aligned, from edge to edge) of a dimension in [-1, 1].
+Tensor centers(int64_t n, bool align_corners, const Tensor& like) {
+  if (n <= 1) return ops::zeros(Sizes{n}, like.dtype(), like.device());
+  const double edge = align_corners ? 1 : 1 - 1 / static_cast<double>(n);
+  return ops::linspace(-edge, edge, n, like.dtype(), like.device());
+}
+
+}  // namespace
+
+Tensor sample_grid(const Tensor& input, const Tensor& grid, std::string_view mode, std::string_view padding_mode,
+                   bool align_corners) {
+  return Sampler(input, grid, mode, padding_mode, align_corners).sum();
+}
+
+Tensor make_affine_grid(const Tensor& theta, SizesView size, bool align_corners) {
+  const SizesView space = size.subspan(2);
+  const auto n = static_cast<int64_t>(space.size());
+  Tensors coordinates;  // x first
+  for (int64_t d = n - 1; d >= 0; --d) {
+    Sizes lie(space.size(), 1);
+    lie[static_cast<size_t>(d)] = space[static_cast<size_t>(d)];
+    const Tensor line = ops::reshape(centers(space[static_cast<size_t>(d)], align_corners, theta), lie);
+    coordinates.push_back(ops::expand(line, space));
+  }
+  coordinates.push_back(ops::ones(space, theta.dtype(), theta.device()));
+  const Tensor base = ops::reshape(ops::stack(coordinates, -1), Sizes{1, -1, n + 1});
+  Sizes result{size[0]};
+  result.insert(result.end(), space.begin(), space.end());
+  result.push_back(n);
+  return ops::reshape(ops::matmul(base, ops::transpose(theta, 1, 2)), result);
+}
+
+}  // namespace tt::composites

@@ -1,0 +1,30 @@
+// What the composites of sampling, scattering and order statistics call beside operators.
+#pragma once
+
+#include "engine/composites/composites.h"
+
+namespace tt::composites {
+
+// Every mode and padding of PyTorch's grid_sample; differentiates in both arguments.
+Tensor sample_grid(const Tensor& input, const Tensor& grid, std::string_view mode, std::string_view padding_mode,
+                   bool align_corners);
+Tensor make_affine_grid(const Tensor& theta, SizesView size, bool align_corners);
+
+// A list of places along `dim` as indices of each element of `source`.
+Tensor along_places(const Tensor& index, const Tensor& source, int64_t dim);
+Tensor reduce_scattered(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                        std::string_view reduce, bool include_self);
+Tensor scatter_by_mask(const Tensor& input, const Tensor& mask, const Tensor& source);
+Tensor fill_main_diagonal(const Tensor& input, const Scalar& value, bool wrap);
+
+Tensor quantiles(const Tensor& input, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
+                 std::string_view interpolation, bool ignore_nan);
+Tensor median_of_numbers(const Tensor& input);
+Tensors medians_of_numbers(const Tensor& input, int64_t dim, bool keepdim);
+Tensor count_into_bins(const Tensor& input, int64_t bins, double min, double max);
+Tensor turned(const Tensor& input, int64_t k, SizesView dims);
+
+double inverse_log_failure(double p);  // 1 / log(1 - p)
+Tensor broadcast_to_other(const Tensor& input, const Tensor& other);
+
+}  // namespace tt::composites

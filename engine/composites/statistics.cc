@@ -1,0 +1,182 @@
+// Scattering with reductions and order statistics (composites_sampling.h).
+#include <cmath>
+
+#include "engine/composites/sampling.h"
+#include "engine/dispatch/ops.h"
+#include "engine/schema/rules/shape_rules.h"
+
+namespace tt::composites {
+namespace {
+
+// What a reduction starts from where the input itself does not count.
+Scalar identity(std::string_view reduce, DType dtype) {
+  if (reduce == "prod") return Scalar(int64_t{1});
+  if (reduce != "amax" && reduce != "amin") return Scalar(int64_t{0});
+  const bool most = reduce == "amin";
+  if (is_floating(dtype)) return Scalar(most ? HUGE_VAL : -HUGE_VAL);
+  const int64_t bits = static_cast<int64_t>(item_size(dtype)) * 8;
+  const int64_t largest = dtype == DType::kUInt8  ? 255
+                          : dtype == DType::kBool ? 1
+                                                  : static_cast<int64_t>((uint64_t{1} << (bits - 1)) - 1);
+  const int64_t smallest = dtype == DType::kUInt8 || dtype == DType::kBool ? 0 : -largest - 1;
+  return Scalar(most ? largest : smallest);
+}
+
+int64_t positive_mod(int64_t k, int64_t n) { return ((k % n) + n) % n; }
+
+}  // namespace
+
+Tensor along_places(const Tensor& index, const Tensor& source, int64_t dim) {
+  if (source.dim() == 0) return ops::reshape(index, Sizes{});
+  Sizes lie(source.sizes().size(), 1);
+  lie[static_cast<size_t>(shape_rules::wrap_dim(dim, source.dim()))] = index.numel();
+  return ops::expand(ops::reshape(index, lie), source.sizes());
+}
+
+Tensor reduce_scattered(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                        std::string_view reduce, bool include_self) {
+  const Tensor base = include_self ? input : ops::scatter_value(input, dim, index, identity(reduce, input.dtype()));
+  if (reduce == "sum" || reduce == "mean") {
+    const Tensor sum = ops::scatter_add(base, dim, index, src);
+    if (reduce == "sum") return sum;
+    const Tensor start = ops::ones_like(input);
+    const Tensor counts =
+        ops::scatter_add(include_self ? start : ops::scatter_value(start, dim, index, Scalar(int64_t{0})), dim, index,
+                         ops::ones_like(src));
+    const Tensor divisor = ops::clamp_min(counts, int64_t{1});
+    return is_floating(input.dtype()) ? ops::true_divide(sum, divisor) : ops::floor_divide(sum, divisor);
+  }
+  return ops::scatter_combine(base, dim, index, src, reduce);
+}
+
+Tensor scatter_by_mask(const Tensor& input, const Tensor& mask, const Tensor& source) {
+  check(mask.dtype() == DType::kBool, "masked_scatter_ only supports boolean masks, but got mask with dtype ",
+        name(mask.dtype()));
+  const Sizes sizes = shape_rules::broadcast_sizes(input.sizes(), mask.sizes());
+  const Tensor wide = ops::expand(input, sizes), chosen = ops::reshape(ops::expand(mask, sizes), Sizes{-1});
+  // The n-th chosen place takes source's n-th element; the others look at the first.
+  const Tensor order = ops::sub(ops::cumsum(chosen, 0, DType::kInt64), int64_t{1});
+  const Tensor place = ops::masked_fill(order, ops::logical_not(chosen), int64_t{0});
+  if (source.numel() == 0) {
+    check(input.numel() == 0 || mask.numel() == 0,
+          "masked_scatter: expected self and source to have same dtypes and "
+          "source to have elements, got none");
+    return ops::clone(wide);
+  }
+  const Tensor values = ops::index_select(ops::reshape(source, Sizes{-1}), 0, place);
+  return ops::where(ops::expand(mask, sizes), ops::reshape(values, sizes), wide);
+}
+
+Tensor fill_main_diagonal(const Tensor& input, const Scalar& value, bool wrap) {
+  check(input.dim() >= 2, "dimensions must larger than 1");
+  int64_t shortest = input.size(0), step = 0;
+  const Sizes strides = contiguous_strides(input.sizes());
+  for (int64_t d = 0; d < input.dim(); ++d) {
+    check(input.dim() == 2 || input.size(d) == input.size(0), "all dimensions of input must be of equal length");
+    shortest = std::min(shortest, input.size(d));
+    step += strides[static_cast<size_t>(d)];
+  }
+  if (input.numel() == 0) return ops::clone(input);
+  const bool again = wrap && input.dim() == 2 && input.size(0) > input.size(1) + 1;
+  const int64_t count = again ? (input.numel() + step - 1) / step : shortest;
+  const Tensor places = ops::mul(ops::arange(count, DType::kInt64, input.device()), step);
+  return ops::reshape(ops::index_fill(ops::reshape(input, Sizes{-1}), 0, places, value), input.sizes());
+}
+
+Tensor quantiles(const Tensor& input, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
+                 std::string_view interpolation, bool ignore_nan) {
+  const bool whole = !dim || input.dim() == 0;
+  const Tensor x = whole ? ops::reshape(input, Sizes{-1}) : ops::movedim(input, Sizes{*dim}, Sizes{-1});
+  const int64_t n = x.size(-1);
+  const Tensor sorted = ops::sort(x, -1, false)[0], missing = ops::isnan(sorted);
+  // Ranks: a row for every row of x, a column for every q.
+  const Tensor share = ops::reshape(q, Sizes{-1});
+  Tensor rank;
+  if (ignore_nan) {
+    const Tensor count = ops::sum(ops::logical_not(missing), Sizes{-1}, true);
+    rank = ops::clamp_min(ops::mul(ops::to_dtype(ops::sub(count, int64_t{1}), x.dtype()), share), 0.0);
+  } else {
+    Sizes sizes = x.sizes();
+    sizes.back() = share.numel();
+    const Tensor wide = ops::expand(ops::mul(share, static_cast<double>(n - 1)), sizes);
+    rank = ops::masked_fill(wide, ops::any(missing, Sizes{-1}, true), static_cast<double>(n - 1));  // a NaN sorts last
+  }
+  if (interpolation == "nearest") rank = ops::round_half_even(rank);
+  const auto at = [&](const Tensor& r) { return ops::gather(sorted, -1, ops::to_dtype(r, DType::kInt64)); };
+  const Tensor low = ops::floor(rank), high = ops::ceil(rank);
+  Tensor value;
+  if (interpolation == "higher") {
+    value = at(high);
+  } else if (interpolation == "lower" || interpolation == "nearest") {
+    value = at(low);
+  } else {
+    const Tensor part = interpolation == "midpoint" ? ops::mul(ops::ne(high, low), 0.5) : ops::sub(rank, low);
+    value = ops::lerp(at(low), at(high), ops::to_dtype(part, x.dtype()));
+  }
+  // q's dimension goes first, or away.
+  if (!whole && keepdim) {
+    value = ops::movedim(ops::unsqueeze(value, -1), Sizes{-1}, Sizes{shape_rules::wrap_dim(*dim, input.dim())});
+  }
+  value = ops::movedim(value, Sizes{-1}, Sizes{0});
+  if (whole && keepdim) {
+    Sizes lie{value.size(0)};
+    lie.insert(lie.end(), input.sizes().size(), 1);
+    value = ops::reshape(value, lie);
+  }
+  return q.dim() == 0 ? ops::squeeze_dim(value, Sizes{0}) : value;
+}
+
+Tensors medians_of_numbers(const Tensor& input, int64_t dim, bool keepdim) {
+  if (input.dim() == 0) return {ops::clone(input), ops::zeros(Sizes{}, DType::kInt64, input.device())};
+  const Tensors sorted = ops::sort(input, dim, false);
+  const Tensor count = ops::sum(ops::logical_not(ops::isnan(sorted[0])), Sizes{dim}, true);
+  const Tensor place = ops::clamp_min(ops::floor_divide(ops::sub(count, int64_t{1}), int64_t{2}), int64_t{0});
+  Tensors result{ops::gather(sorted[0], dim, place), ops::gather(sorted[1], dim, place)};
+  if (!keepdim) {
+    for (Tensor& t : result) t = ops::squeeze_dim(t, Sizes{dim});
+  }
+  return result;
+}
+
+Tensor median_of_numbers(const Tensor& input) {
+  return medians_of_numbers(ops::reshape(input, Sizes{-1}), 0, false)[0];
+}
+
+Tensor count_into_bins(const Tensor& input, int64_t bins, double min, double max) {
+  const Tensor x = ops::reshape(ops::detach(input), Sizes{-1}), none = ops::zeros(Sizes{bins}, x.dtype(), x.device());
+  if (x.numel() == 0) return none;
+  Tensor low, high;
+  if (min == max) {
+    low = ops::amin(x, Sizes{0}, true);
+    high = ops::amax(x, Sizes{0}, true);
+    const Tensor same = ops::eq(low, high);  // then the bins reach one below and one above
+    low = ops::sub(low, same);
+    high = ops::add(high, same);
+  } else {
+    low = ops::full(Sizes{1}, Scalar(min), x.dtype(), x.device());
+    high = ops::full(Sizes{1}, Scalar(max), x.dtype(), x.device());
+  }
+  const Tensor inside = ops::logical_and(ops::ge(x, low), ops::le(x, high));
+  const Tensor part = ops::true_divide(ops::sub(x, low), ops::sub(high, low));
+  const Tensor bin = ops::clamp_between(
+      ops::to_dtype(ops::masked_fill(ops::mul(part, bins), ops::logical_not(inside), 0.0), DType::kInt64), int64_t{0},
+      bins - 1);
+  return ops::scatter_add(none, 0, bin, ops::to_dtype(inside, x.dtype()));
+}
+
+double inverse_log_failure(double p) { return 1 / std::log1p(-p); }
+
+Tensor broadcast_to_other(const Tensor& input, const Tensor& other) {
+  return ops::expand(input, shape_rules::broadcast_sizes(input.sizes(), other.sizes()));
+}
+
+Tensor turned(const Tensor& input, int64_t k, SizesView dims) {
+  switch (positive_mod(k, 4)) {
+    case 1: return ops::flip(ops::transpose(input, dims[0], dims[1]), Sizes{dims[0]});
+    case 2: return ops::flip(input, Sizes(dims.begin(), dims.end()));
+    case 3: return ops::flip(ops::transpose(input, dims[0], dims[1]), Sizes{dims[1]});
+    default: return ops::clone(input);
+  }
+}
+
+}  // namespace tt::composites

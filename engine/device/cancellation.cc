@@ -1,0 +1,66 @@
+#include "engine/device/cancellation.h"
+
+#include <utility>
+
+namespace tt {
+namespace {
+
+std::string describe(const Cancellation& request) {
+  switch (request.reason()) {
+    case CancelReason::kClient: return "cancelled by the client";
+    case CancelReason::kTimeLimit:
+      return absl::StrCat("exceeded the engine's time limit of ",
+                          std::chrono::duration<double>(request.time_limit()).count(), " s for one frame");
+    default: return "cancelled: the session was ended";
+  }
+}
+
+Cancellation::Clock::rep now() { return Cancellation::Clock::now().time_since_epoch().count(); }
+
+}  // namespace
+
+void Cancellation::request(CancelReason reason) {
+  if (reason == CancelReason::kEnded) return reason_.store(reason, std::memory_order_relaxed);
+  CancelReason none = CancelReason::kNone;
+  reason_.compare_exchange_strong(none, reason, std::memory_order_relaxed);
+}
+
+void Cancellation::reset() {
+  CancelReason reason = this->reason();
+  while (reason != CancelReason::kEnded && reason != CancelReason::kNone &&
+         !reason_.compare_exchange_weak(reason, CancelReason::kNone, std::memory_order_relaxed)) {
+  }
+  began_.store(now(), std::memory_order_relaxed);
+}
+
+Cancellation::Clock::duration Cancellation::running() const {
+  const Clock::rep paused = paused_.load(std::memory_order_relaxed);
+  return Clock::duration((paused != 0 ? paused : now()) - began_.load(std::memory_order_relaxed));
+}
+
+Cancellation::Pause::Pause() : cancellation_(current()) {
+  if (cancellation_) cancellation_->paused_.store(now(), std::memory_order_relaxed);
+}
+
+Cancellation::Pause::~Pause() {
+  if (!cancellation_) return;
+  // In this order a reader between the two sees too short a time rather than too long a one.
+  const Clock::rep paused = cancellation_->paused_.load(std::memory_order_relaxed);
+  cancellation_->began_.fetch_add(now() - paused, std::memory_order_relaxed);
+  cancellation_->paused_.store(0, std::memory_order_release);
+}
+
+CancellationScope::CancellationScope(Cancellation* cancellation)
+    : saved_(std::exchange(Cancellation::current_, cancellation)) {}
+
+CancellationScope::~CancellationScope() { Cancellation::current_ = saved_; }
+
+Cancelled::Cancelled(const Cancellation& request) : Error(ErrorKind::kRuntime, describe(request)) {}
+
+void check_cancelled() {
+  const Cancellation* cancellation = Cancellation::current();
+  if (cancellation != nullptr && cancellation->requested()) [[unlikely]]
+    throw Cancelled(*cancellation);
+}
+
+}  // namespace tt

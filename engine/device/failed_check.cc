@@ -1,0 +1,52 @@
+#include "engine/device/failed_check.h"
+
+#include <csetjmp>
+#include <csignal>
+
+namespace tt {
+namespace {
+
+bool recovering = false;                               // set before threads start
+constinit thread_local sigjmp_buf* landing = nullptr;  // of the innermost run_recoverably()
+
+void on_failed_check(int signal) {
+  if (sigjmp_buf* to = landing) {
+    landing = nullptr;
+    siglongjmp(*to, 1);
+  }
+  std::signal(signal, SIG_DFL);  // the instruction fails again, and ends the process
+}
+
+// Restores the enclosing one, however the scope is left.
+class LandingScope {
+ public:
+  explicit LandingScope(sigjmp_buf* own) : outer_(landing) { landing = own; }
+  ~LandingScope() { landing = outer_; }
+  LandingScope(const LandingScope&) = delete;
+  LandingScope& operator=(const LandingScope&) = delete;
+
+ private:
+  sigjmp_buf* const outer_;
+};
+
+}  // namespace
+
+void recover_from_failed_checks() {
+  struct sigaction action = {};
+  action.sa_handler = &on_failed_check;
+  action.sa_flags = SA_NODEFER;  // the jump leaves the handler for good, and saves no signal mask
+  sigaction(SIGILL, &action, nullptr);
+  sigaction(SIGFPE, &action, nullptr);
+  recovering = true;
+}
+
+void run_recoverably(absl::FunctionRef<void()> pure) {
+  if (!recovering) return pure();
+  sigjmp_buf here;
+  LandingScope scope(&here);
+  // Without the signal mask: saving that would be a system call.
+  if (sigsetjmp(here, 0) != 0) throw FailedCheck();
+  pure();
+}
+
+}  // namespace tt

@@ -1,0 +1,141 @@
+#include "engine/device/parallel.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <utility>
+
+#include "engine/device/cancellation.h"
+
+namespace tt {
+namespace {
+
+std::atomic<int> width_setting{0};  // 0: as many as this process has cores
+
+// Who has the pool: at most one thread, and it may ask again while it does.
+std::atomic<bool> pool_taken{false};
+thread_local int leases = 0;
+
+bool take_pool() {
+  if (leases > 0) return true;
+  return !pool_taken.load(std::memory_order_relaxed) && !pool_taken.exchange(true, std::memory_order_acquire);
+}
+
+using Body = absl::FunctionRef<void(int64_t, int64_t)>;
+
+// A piece is run in blocks, with a look at the session's cancellation between them. A piece of some grains is one
+// block; in longer ones blocks grow or shrink towards these times, so that looking costs next to nothing, what a body
+// sets up for its block is paid seldom, and a request is seen soon where the loop's items allow it.
+constexpr int64_t kFirstGrains = 16;
+constexpr std::chrono::milliseconds kShortBlock{5}, kLongBlock{40};
+
+// Runs body over [begin, end); false where `cancellation` (may be null) was requested: the body itself may have left
+// its block early.
+bool run_blocks(int64_t begin, int64_t end, int64_t grain, Body body, const Cancellation* cancellation) {
+  if (cancellation == nullptr) return body(begin, end), true;
+  if (cancellation->requested()) return false;
+  grain = std::max<int64_t>(grain, 1);
+  int64_t block = grain < std::numeric_limits<int64_t>::max() / kFirstGrains ? grain * kFirstGrains : grain;
+  if (end - begin <= block) return body(begin, end), !cancellation->requested();
+  auto since = Cancellation::Clock::now();
+  for (int64_t at = begin; at < end;) {
+    const int64_t next = end - at <= block + grain ? end : at + block;  // no last block below a grain
+    body(at, next);
+    at = next;
+    if (cancellation->requested()) return false;
+    const auto until = Cancellation::Clock::now();
+    if (until - since < kShortBlock && block <= end - begin) block *= 2;
+    if (until - since > kLongBlock) block = std::max(block / 2, grain);
+    since = until;
+  }
+  return true;
+}
+
+// The loop that the pool runs; whoever has the pool fills it in.
+struct Job {
+  int64_t n;
+  int64_t grain;
+  const Body* body;
+  Cancellation* cancellation;
+  std::atomic<bool> left{false};  // before its end
+  std::mutex thrown_mutex;
+  std::exception_ptr thrown;  // by the first body that did
+  std::atomic<int> edge{0};
+};
+Job job;
+
+// No exception may leave a parallel region: the first is kept for the thread that called parallel_for.
+void run_piece(int64_t piece, int64_t pieces) {
+  job.edge.load(std::memory_order_acquire);
+  const CancellationScope scope(job.cancellation);
+  try {
+    const int64_t begin = job.n * piece / pieces, end = job.n * (piece + 1) / pieces;
+    if (!run_blocks(begin, end, job.grain, *job.body, job.cancellation)) job.left.store(true);
+  } catch (...) {
+    const std::lock_guard lock(job.thrown_mutex);
+    if (!job.thrown) job.thrown = std::current_exception();
+  }
+  job.edge.fetch_add(1, std::memory_order_acq_rel);
+}
+
+void run_alone(int64_t n, int64_t grain, Body body) {
+  Cancellation* cancellation = Cancellation::current();
+  if (!run_blocks(0, n, grain, body, cancellation)) throw Cancelled(*cancellation);
+}
+
+}  // namespace
+
+int num_threads() {
+  int n = width_setting.load(std::memory_order_relaxed);
+  if (n > 0) return n;
+  width_setting.store(omp_get_num_procs(), std::memory_order_relaxed);
+  return num_threads();
+}
+
+void set_num_threads(int n) { width_setting.store(std::max(n, 1), std::memory_order_relaxed); }
+
+PoolLease::PoolLease(int most)
+    : held_(most > 1 && take_pool()),
+      width_(held_ ? std::min(num_threads(), most) : 1),
+      before_(omp_get_max_threads()) {
+  if (held_) ++leases;
+  // The calling thread's own setting: what a library's parallel loop will use.
+  omp_set_num_threads(width_);
+}
+
+PoolLease::~PoolLease() {
+  omp_set_num_threads(before_);
+  if (held_ && --leases == 0) pool_taken.store(false, std::memory_order_release);
+}
+
+void parallel_for(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body) {
+  if (n <= 0) return;
+  if (omp_in_parallel()) return body(0, n);  // the loop outside looks at the cancellation
+  int64_t pieces = std::min<int64_t>(num_threads(), grain > 0 ? n / grain : n);
+  if (pieces <= 1) return run_alone(n, grain, body);
+  PoolLease lease;
+  pieces = std::min<int64_t>(pieces, lease.width());
+  if (pieces <= 1) return run_alone(n, grain, body);
+  job.n = n;
+  job.grain = grain;
+  job.body = &body;
+  job.cancellation = Cancellation::current();
+  job.left.store(false, std::memory_order_relaxed);
+  // libgomp's own hand-over is invisible to ThreadSanitizer; these two edges say the same to it.
+  // (That is also why the loop is in a global and the region captures nothing.)
+  job.edge.store(0, std::memory_order_release);
+#pragma omp parallel num_threads(static_cast <int>(pieces))
+  run_piece(omp_get_thread_num(), omp_get_num_threads());
+  job.edge.load(std::memory_order_acquire);
+  if (job.thrown) [[unlikely]]
+    std::rethrow_exception(std::exchange(job.thrown, nullptr));
+  if (job.left.load(std::memory_order_relaxed)) [[unlikely]]
+    throw Cancelled(*job.cancellation);
+}
+
+}  // namespace tt

@@ -1,0 +1,163 @@
+#include "engine/dispatch/dispatcher.h"
+
+#include "engine/device/cancellation.h"
+#include "engine/dispatch/call_scope.h"
+#include "engine/schema/op_ids.h"
+#include "engine/dispatch/partial_writes.h"
+#include "engine/device/failed_check.h"
+#include "engine/schema/error.h"
+#include "engine/dispatch/view.h"
+
+namespace tt {
+namespace {
+
+// Whether the tape may have to know: a result may need a gradient, or a tensor that has one is
+// about to be overwritten.
+bool concerns_autograd(const Call& call, bool grad_enabled) {
+  if (call.inferred.requires_grad) return true;
+  if (!call.into || !grad_enabled) return false;
+  for (const Tensor& target : call.outputs) {
+    if (target.requires_grad() || (target->base && target->base->requires_grad)) return true;
+  }
+  return false;
+}
+
+void check_landings(const Call& call, bool grad_enabled) {
+  const auto& results = call.inferred.outputs;
+  check(call.outputs.size() == results.size(), "[", call.op->name, "] has ", results.size(), " results to land in ",
+        call.outputs.size(), " tensors");
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    const Tensor& target = call.outputs[i];
+    check_landing(*call.op, results[i], target.meta(), target->is_leaf(), grad_enabled);
+  }
+}
+
+void bump_versions(const Call& call) {
+  if (call.into) {
+    for (const Tensor& t : call.outputs) t->storage->bump_version();
+  }
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    if (!call.op->params[i].written) continue;
+    const Arg& arg = call.args[i];
+    if (arg.kind == Arg::Kind::kTensor) call.tensor(i)->storage->bump_version();
+    if (arg.kind != Arg::Kind::kTensors) continue;
+    for (const TensorMeta* t : arg.list()) {
+      if (t) Tensor::from(t)->storage->bump_version();
+    }
+  }
+}
+
+// In a cancelled frame: throws Cancelled, unless the call changes nothing but the session's own state (a seed, an
+// event, a capture's end). Those are done, so that the session can go on; and an upload is dropped by its own kernel.
+void stop_before(const Call& call, bool writes) {
+  const bool computes = writes || call.op->num_outputs != 0;
+  if (!computes || call.op->id == op_id::kGraphEnd || call.op->id == op_id::kUploaded) return;
+  check_cancelled();
+}
+
+// A composite makes fresh tensors out of calls of its own; they land by a last one.
+void run_composite(Call& call, Kernel composite) {
+  if (!call.into) return composite(call);
+  Tensors targets = std::move(call.outputs);
+  call.outputs.clear();
+  call.into = false;
+  composite(call);
+  static const Op* const assign = find_op("assign");
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const Arg args[] = {targets[i].get(), call.outputs[i].get()};
+    Call landing;
+    landing.op = assign;
+    landing.args = args;
+    landing.outputs.push_back(targets[i]);
+    landing.into = true;
+    Dispatcher::instance().dispatch(landing);
+  }
+  call.outputs = std::move(targets);
+  call.into = true;
+}
+
+// The shape and dtype rules have said all there is to say of a tensor without bytes.
+void meta_kernel(Call& call) {
+  check_as(ErrorKind::kNotImplemented, !call.op->is_dynamic, "[", call.op->name,
+           "] the sizes of its result depend on data, and meta tensors have none");
+  check_as(ErrorKind::kNotImplemented, call.inferred.device.type == DeviceType::kMeta, "[", call.op->name,
+           "] Cannot copy out of meta tensor; no data!");
+  allocate_outputs(call);
+}
+
+}  // namespace
+
+Dispatcher& Dispatcher::instance() {
+  static Dispatcher* dispatcher = new Dispatcher;  // outlives every thread that may call
+  return *dispatcher;
+}
+
+Dispatcher::Dispatcher() {
+  set_fallback(Key::kMeta, &meta_kernel);
+  for (const Op* op : all_ops()) {
+    if (!op->is_view) continue;
+    for (Key key : {Key::kMeta, Key::kCUDA, Key::kCPU}) set(op->id, key, &view_kernel);
+  }
+}
+
+void Dispatcher::set(uint16_t op, Key key, Kernel kernel) { row(op).kernels[static_cast<size_t>(key)] = kernel; }
+
+void Dispatcher::set_fallback(Key key, Kernel kernel) { fallbacks_[static_cast<size_t>(key)] = kernel; }
+
+void Dispatcher::set_composite(uint16_t op, Kernel kernel) { row(op).composite = kernel; }
+
+Dispatcher::Row& Dispatcher::row(uint16_t id) {
+  const Op* op = find_op(id);
+  check(op != nullptr, "no operator has the id ", id);
+  if (id >= rows_.size()) rows_.resize(id + 1u);
+  for (const Param& param : op->params) rows_[id].writes |= param.written;
+  return rows_[id];
+}
+
+void Dispatcher::dispatch(Call& call) const {
+  const CallScope& scope = CallScope::current();
+  run_recoverably([&] { infer(*call.op, call.args, scope.grad_enabled, &call.inferred); });
+  if (call.into) check_landings(call, scope.grad_enabled);
+  KeySet keys = scope.modes.with(backend_key(call.inferred.backend));
+  bool own_autograd = call.op->id < rows_.size() && rows_[call.op->id].kernels[static_cast<size_t>(Key::kAutograd)];
+  if (own_autograd || concerns_autograd(call, scope.grad_enabled)) keys = keys.with(Key::kAutograd);
+  run(call, keys);
+}
+
+void Dispatcher::run(Call& call, KeySet keys) const {
+  static const Row no_row;
+  const Row& row = call.op->id < rows_.size() ? rows_[call.op->id] : no_row;
+  for (;;) {
+    Key key = keys.first();
+    call.keys = keys;
+    if (key >= Key::kAutograd && row.composite) return run_composite(call, row.composite);
+    if (key >= Key::kMeta) return run_backend(call, row, key);
+    Kernel kernel = row.kernels[static_cast<size_t>(key)];
+    if (!kernel) kernel = fallbacks_[static_cast<size_t>(key)];
+    if (kernel) return kernel(call);
+    keys = keys.below(key);
+  }
+}
+
+void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
+  Kernel kernel = row.kernels[static_cast<size_t>(key)];
+  if (!kernel) kernel = fallbacks_[static_cast<size_t>(key)];
+  check_as(ErrorKind::kNotImplemented, kernel != nullptr, "[", call.op->name, "] is not implemented for ",
+           call.inferred.device);
+  CallScope& scope = CallScope::current();
+  if (scope.observes_kernels()) [[unlikely]]
+    scope.before_kernel(call);
+  if (cancel_requested()) [[unlikely]]
+    stop_before(call, row.writes);
+  try {
+    kernel(call);
+  } catch (const Cancelled&) {  // costs nothing where nothing is thrown
+    if (call.into || row.writes) PartialWrites::add(call);
+    throw;
+  }
+  if (scope.observes_kernels()) [[unlikely]]
+    scope.after_kernel(call);
+  if (call.into || row.writes) bump_versions(call);
+}
+
+}  // namespace tt

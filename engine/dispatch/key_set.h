@@ -1,0 +1,37 @@
+// Key: the stations of an operator call; KeySet: those that one call has still before it.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/schema/device.h"
+
+namespace tt {
+
+// In the order in which a call meets them.
+enum class Key : uint8_t { kProfiler, kAutocast, kAutograd, kMeta, kCUDA, kCPU };
+inline constexpr int kNumKeys = 6;
+
+constexpr Key backend_key(DeviceType type) {
+  if (type == DeviceType::kCPU) return Key::kCPU;
+  return type == DeviceType::kCUDA ? Key::kCUDA : Key::kMeta;
+}
+
+class KeySet {
+ public:
+  constexpr KeySet() = default;
+  constexpr KeySet(Key k) : bits_(bit(k)) {}  // NOLINT: a key is a set of one
+  constexpr KeySet with(Key k) const { return KeySet(static_cast<uint8_t>(bits_ | bit(k))); }
+  // What is left once everything up to and including `k` has been passed.
+  constexpr KeySet below(Key k) const { return KeySet(static_cast<uint8_t>(bits_ & ~((bit(k) << 1) - 1))); }
+  constexpr bool has(Key k) const { return (bits_ & bit(k)) != 0; }
+  constexpr bool empty() const { return bits_ == 0; }
+  constexpr Key first() const { return static_cast<Key>(__builtin_ctz(bits_)); }
+  friend constexpr bool operator==(KeySet, KeySet) = default;
+
+ private:
+  constexpr explicit KeySet(uint8_t bits) : bits_(bits) {}
+  static constexpr int bit(Key k) { return 1 << static_cast<int>(k); }
+  uint8_t bits_ = 0;
+};
+
+}  // namespace tt

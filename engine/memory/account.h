@@ -1,0 +1,127 @@
+// Account: one tenant's bytes on all devices, the host memory of its bookkeeping, and its name.
+//
+// Bookkeeping is host memory beside the tensors' bytes: handles, the tape, errors, frames, replies. Its figures are
+// estimates. The first kHostAllowance bytes of it are free; the rest counts against the limit as tensors do.
+//
+// Owned by the session (shared by its storages, which may outlive it in another session's hands); thread-safe.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "engine/schema/device.h"
+
+namespace tt {
+
+class Account {
+ public:
+  // What names a line of the tenant's program by its number; called by any thread.
+  using DescribeSite = std::function<std::string(uint32_t site)>;
+
+  // Bookkeeping that is not charged against the limit.
+  static constexpr uint64_t kHostAllowance = uint64_t{6} << 20;
+  // How far bookkeeping may go beyond the limit for the errors of instructions that were refused for it.
+  static constexpr uint64_t kHostOverdraft = uint64_t{2} << 20;
+  // What bookkeeping may take where the account has no limit.
+  static constexpr uint64_t kMostHost = uint64_t{4} << 30;
+
+  explicit Account(std::string owner, uint64_t limit = 0, DescribeSite describe_site = {},
+                   uint64_t tenant = new_tenant())
+      : owner_(std::move(owner)), limit_(limit), describe_site_(std::move(describe_site)), tenant_(tenant) {}
+  // Names whose bytes a block of memory holds: blocks are zeroed before they change from one tenant to another. Never
+  // 0. Accounts of one principal may share a tenant.
+  uint64_t tenant() const { return tenant_; }
+  // A number that no other call returns.
+  static uint64_t new_tenant();
+
+  // False, and nothing charged, where it would go over the limit (0: none).
+  bool charge(uint64_t bytes, Device device = {});
+  void refund(uint64_t bytes, Device device = {});
+  uint64_t held() const { return all_.held.load(std::memory_order_relaxed); }
+  uint64_t peak() const { return all_.peak.load(std::memory_order_relaxed); }
+  // Of a GPU alone.
+  uint64_t held(Device gpu) const { return of(gpu).held.load(std::memory_order_relaxed); }
+  uint64_t peak(Device gpu) const { return of(gpu).peak.load(std::memory_order_relaxed); }
+  void reset_peak(Device gpu) { of(gpu).peak.store(held(gpu), std::memory_order_relaxed); }
+  uint64_t limit() const { return limit_; }
+
+  // Bookkeeping that the session's thread keeps count of by itself. Called under the session's lock only; a plain
+  // store.
+  void set_bookkeeping(uint64_t bytes) { bookkeeping_.store(bytes, std::memory_order_relaxed); }
+  // Other bookkeeping, from any thread. Never refused: has_host_room() says beforehand, is_over() afterwards.
+  void charge_host(uint64_t bytes) { host_.fetch_add(bytes, std::memory_order_relaxed); }
+  void refund_host(uint64_t bytes) { host_.fetch_sub(bytes, std::memory_order_relaxed); }
+  uint64_t host() const { return bookkeeping_.load(std::memory_order_relaxed) + host_.load(std::memory_order_relaxed); }
+  // How many more bytes of bookkeeping the account may take.
+  uint64_t host_room() const {
+    const uint64_t most = most_host(), now = host();
+    return now < most ? most - now : 0;
+  }
+  bool has_host_room(uint64_t bytes) const { return bytes <= host_room(); }
+  // Bookkeeping exceeds the limit even with the overdraft.
+  bool is_overdrawn() const { return host() > most_host() + kHostOverdraft; }
+  const std::string& owner() const { return owner_; }
+  // "train.py:12 in step"; empty where it is not known.
+  std::string describe(uint32_t site) const { return describe_site_ && site ? describe_site_(site) : std::string(); }
+
+ private:
+  // What bookkeeping may take at the most, beside the tensors that are held.
+  uint64_t most_host() const {
+    if (limit_ == 0) return kMostHost;
+    const uint64_t tensors = held();
+    return kHostAllowance + (tensors < limit_ ? limit_ - tensors : 0);
+  }
+
+  const std::string owner_;
+  const uint64_t limit_;
+  const DescribeSite describe_site_;
+  const uint64_t tenant_;
+  std::atomic<uint64_t> bookkeeping_{0};
+  std::atomic<uint64_t> host_{0};
+  struct Meter {
+    std::atomic<uint64_t> held{0};
+    std::atomic<uint64_t> peak{0};
+    uint64_t add(uint64_t bytes);  // gives what is held then
+    void raise_peak(uint64_t now);
+  };
+  static constexpr size_t kGpus = 128;  // as many as a Device can name
+  Meter& of(Device gpu) { return gpus_[static_cast<size_t>(gpu.index) % kGpus]; }
+  const Meter& of(Device gpu) const { return gpus_[static_cast<size_t>(gpu.index) % kGpus]; }
+
+  Meter all_;
+  std::array<Meter, kGpus> gpus_;
+};
+
+// Bookkeeping that an object pays for as long as it lives.
+class HostCharge {
+ public:
+  HostCharge() = default;
+  // `account` may be null: nobody pays then.
+  HostCharge(std::shared_ptr<Account> account, uint64_t bytes) : account_(std::move(account)) { set(bytes); }
+  HostCharge(HostCharge&& other) noexcept
+      : account_(std::move(other.account_)), bytes_(std::exchange(other.bytes_, 0)) {}
+  HostCharge& operator=(HostCharge&& other) noexcept {
+    std::swap(account_, other.account_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~HostCharge() { set(0); }
+
+  uint64_t bytes() const { return bytes_; }
+  void set(uint64_t bytes) {
+    if (!account_ || bytes == bytes_) return;
+    bytes > bytes_ ? account_->charge_host(bytes - bytes_) : account_->refund_host(bytes_ - bytes);
+    bytes_ = bytes;
+  }
+
+ private:
+  std::shared_ptr<Account> account_;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace tt

@@ -1,0 +1,282 @@
+#include "engine/memory/caching_pool.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "absl/container/flat_hash_set.h"
+#include "engine/memory/asan.h"
+#include "engine/schema/error.h"
+#include "engine/device/stream.h"
+
+namespace tt {
+namespace {
+
+PoolParts only(std::unique_ptr<SegmentSource> segments) {
+  PoolParts parts;
+  parts.segments = std::move(segments);
+  return parts;
+}
+
+// Whether a block that `before` used last may be handed to `tenant` as it is.
+bool may_see(Tenant tenant, Tenant before) { return tenant == before || before == Block::kZeros || tenant == kNobody; }
+
+bool any_divisions(const AllocConf& conf) {
+  const auto& divisions = conf.roundup_power2_divisions;
+  return std::any_of(divisions.begin(), divisions.end(), [](uint16_t d) { return d > 1; });
+}
+
+}  // namespace
+
+CachingPool::CachingPool(Device device, PoolParts parts, PoolSizes sizes, const AllocConf& conf)
+    : device_(device),
+      sizes_(sizes),
+      conf_(conf),
+      rounds_(any_divisions(conf)),
+      source_(std::move(parts.segments)),
+      events_(std::move(parts.events)),
+      // Quick lists know nothing of streams.
+      quick_(std::min(sizes.quick_limit, sizes.small_limit), sizes.granule, events_ ? 0 : sizes.quick_capacity),
+      heap_(stats_),
+      deferred_(events_.get()) {
+  if (!parts.ranges || !conf.expandable_segments) return;
+  expandable_ = std::make_unique<ExpandableSegments>(
+      std::move(parts.ranges), heap_, stats_, ExpandableSegments::Pieces{sizes.small_segment, sizes.large_segment});
+}
+
+CachingPool::CachingPool(Device device, std::unique_ptr<SegmentSource> segments, PoolSizes sizes)
+    : CachingPool(device, only(std::move(segments)), sizes, {}) {}
+
+CachingPool::~CachingPool() {
+  for (const auto& [data, segment] : heap_.segments()) {
+    if (segment->expandable) continue;
+    if (on_cpu()) open_bytes(data, segment->bytes);
+    source_->unmap(data, segment->bytes);
+  }
+}
+
+size_t CachingPool::rounded(size_t bytes) const {
+  // An absurd size stays absurd instead of wrapping to a small one.
+  constexpr size_t kAbsurd = std::numeric_limits<size_t>::max() / 4;
+  bytes = std::min(bytes, kAbsurd);
+  if (rounds_) [[unlikely]]
+    return conf_.rounded(bytes, sizes_.granule);
+  return (bytes + sizes_.granule - 1) & ~(sizes_.granule - 1);
+}
+
+void CachingPool::zero(void* p, size_t requested, size_t size, Stream* stream) {
+  if (device_.type == DeviceType::kCPU) {  // staging memory too: nothing that is under way uses it any more
+    open_bytes(p, size);
+    std::memset(p, 0, size);
+    close_bytes(p, size);
+    open_bytes(p, requested);
+    return;
+  }
+  try {
+    stream->zero(p, size);
+  } catch (...) {  // a lost device
+    deallocate(p, requested);
+    throw;
+  }
+}
+
+void* CachingPool::allocate(size_t bytes, const AllocRequest& asked) {
+  const auto [stream, tenant, account, site] = asked;
+  if (bytes == 0) return nullptr;
+  const size_t size = rounded(bytes);
+  std::unique_lock lock(mutex_);
+  if (const auto [p, before] = quick_.take(size); p) [[likely]] {
+    count(bytes, size, true);
+    if (on_cpu()) open_bytes(p, bytes);
+    if (may_see(tenant, before)) [[likely]]
+      return p;
+    lock.unlock();
+    zero(p, bytes, size, stream);
+    return p;
+  }
+  const uintptr_t id = stream ? stream->id() : 0;
+  const Request request{size, id, arena_of(id), is_small(size)};
+  if (Block* block = find_or_grow(request)) {
+    count(bytes, block->size, block->segment->small);
+    if (!quick_.takes(size)) {
+      block->requested = bytes;
+      block->site = site;
+      block->owner = account ? *account : nullptr;
+    } else {
+      block->requested = 0;
+    }
+    void* p = block->data;
+    if (on_cpu()) open_bytes(p, bytes);
+    // All of the block: the tenant may get it again, and more of it.
+    const size_t whole = block->size;
+    const bool is_seen = may_see(tenant, block->tenant);
+    lock.unlock();
+    if (!is_seen) zero(p, bytes, whole, stream);
+    return p;
+  }
+  ++stats_.out_of_memory;
+  OutOfMemory shortage = describe_shortage(bytes, request);
+  lock.unlock();
+  throw shortage.error();
+}
+
+void CachingPool::count(size_t bytes, size_t block_bytes, bool small) {
+  ++stats_.allocations;
+  stats_.add(&PoolStats::requested, small, bytes);
+  stats_.add(&PoolStats::allocated, small, block_bytes);
+  // Without events it is the same as allocated.
+  if (events_) stats_.add(&PoolStats::active, small, block_bytes);
+}
+
+void CachingPool::deallocate(void* p, size_t bytes, Tenant tenant) {
+  if (!p) return;
+  const size_t size = rounded(bytes);
+  std::shared_ptr<const Account> owner;  // dropped after the lock is
+  std::lock_guard lock(mutex_);
+  if (quick_.give(p, size, tenant)) [[likely]] {
+    if (on_cpu()) close_bytes(p, bytes);
+    stats_.take(&PoolStats::requested, true, bytes);
+    stats_.take(&PoolStats::allocated, true, size);
+    return;
+  }
+  auto at = used_.find(p);
+  Block* block = at->second;
+  const bool small = block->segment->small;
+  stats_.take(&PoolStats::requested, small, bytes);
+  stats_.take(&PoolStats::allocated, small, block->size);
+  used_.erase(at);
+  owner = std::move(block->owner);
+  block->tenant = tenant;
+  if (!block->other_streams.empty()) {
+    block->state = Block::State::kWaiting;
+    if (deferred_.add(block, capturing())) return;
+  }
+  release(block);
+}
+
+void CachingPool::release(Block* block) {
+  if (events_) stats_.take(&PoolStats::active, block->segment->small, block->size);
+  if (on_cpu()) close_bytes(block->data, block->size);
+  block->freed_at = searches_;
+  heap_.free(block);
+}
+
+void CachingPool::record_stream(void* p, Stream& stream) {
+  const StreamId id{stream.device(), stream.id()};
+  if (!p || id.id == 0) return;  // no bytes; a CPU's stream, where all is done
+  {
+    std::lock_guard lock(mutex_);
+    auto at = used_.find(p);
+    check(at != used_.end(), "[record_stream] there is no block at ", absl::Hex(reinterpret_cast<uintptr_t>(p)));
+    Block* block = at->second;
+    if (id == StreamId{device_, block->segment->stream}) return;
+    if (events_) {
+      if (std::find(block->other_streams.begin(), block->other_streams.end(), id) == block->other_streams.end())
+        block->other_streams.push_back(id);
+      return;
+    }
+  }
+  stream.synchronize();
+}
+
+Arena& CachingPool::arena_of(uintptr_t stream) {
+  for (const Capture& capture : captures_) {
+    if (capture.stream == stream) return *capture.arena;
+  }
+  return shared_;
+}
+
+Block* CachingPool::best_fit(const Request& request) const {
+  return request.arena.free(request.small).best_fit(request.stream, request.size);
+}
+
+Block* CachingPool::find(const Request& request) {
+  Block* block = best_fit(request);
+  if (!block) return nullptr;
+  // What is not split must fit well, or be left to what needs it.
+  const bool oversize = request.size >= conf_.max_split_size;
+  if (!oversize && block->size >= conf_.max_split_size && !block->segment->expandable) return nullptr;
+  if (oversize && block->size - request.size > conf_.max_non_split_rounding && !block->segment->expandable)
+    return nullptr;
+  return take(block, request);
+}
+
+bool CachingPool::splits(const Block& block, const Request& request) const {
+  const size_t rest = block.size - request.size;
+  if (request.small || block.segment->expandable) return rest >= sizes_.granule;
+  // A large block keeps a small rest: splitting it off would only make it useless.
+  return rest > sizes_.small_limit && request.size < conf_.max_split_size;
+}
+
+Block* CachingPool::take(Block* block, const Request& request) {
+  heap_.use(block, request.size, splits(*block, request));
+  used_.emplace(block->data, block);
+  return block;
+}
+
+void CachingPool::settle_deferred() {
+  deferred_.settle([this](Block* block) { release(block); });
+}
+
+void CachingPool::flush_quick() {
+  quick_.for_each([&](const SizeClassCache::Entry& entry) {
+    auto at = used_.find(entry.block);
+    Block* block = at->second;
+    used_.erase(at);
+    block->tenant = entry.tenant;
+    block->freed_at = searches_;
+    heap_.free(block);
+  });
+  quick_.clear();
+}
+
+AllocatorStats CachingPool::stats() const {
+  std::lock_guard lock(mutex_);
+  AllocatorStats stats = stats_;
+  stats.limit = limit_;
+  if (!events_) {
+    for (PoolStats* pool : {&stats.all, &stats.small, &stats.large}) pool->active = pool->allocated;
+  }
+  return stats;
+}
+
+std::vector<BlockInfo> CachingPool::snapshot() const {
+  struct Origin {
+    std::shared_ptr<const Account> owner;
+    uint32_t site;
+  };
+  std::vector<BlockInfo> infos;
+  std::vector<Origin> origins;
+  {
+    std::lock_guard lock(mutex_);
+    absl::flat_hash_set<const void*> quick;
+    quick_.for_each([&](const SizeClassCache::Entry& entry) { quick.insert(entry.block); });
+    for (const auto& [data, segment] : heap_.segments()) {
+      for (const Block* block = segment->first; block; block = block->right) {
+        if (block->is_hole()) continue;
+        const bool used = block->state == Block::State::kUsed && !quick.contains(block->data);
+        BlockInfo info{data, static_cast<uint64_t>(block->data - segment->data), block->size, used};
+        info.waiting = block->state == Block::State::kWaiting;
+        info.pool = segment->arena->id;
+        info.stream = segment->stream;
+        if (used) info.requested = block->requested;
+        infos.push_back(std::move(info));
+        origins.push_back(used ? Origin{block->owner, block->site} : Origin{});
+      }
+    }
+  }
+  // Names are looked up without the lock: a tenant's table of lines is its own business.
+  for (size_t i = 0; i < infos.size(); ++i) {
+    if (!origins[i].owner) continue;
+    infos[i].owner = origins[i].owner->owner();
+    infos[i].site = origins[i].owner->describe(origins[i].site);
+  }
+  return infos;
+}
+
+void CachingPool::set_limit(uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  limit_ = bytes;
+}
+
+}  // namespace tt

@@ -1,0 +1,248 @@
+// CachingPool where the cache has nothing that fits: what it does to get it, from the cheapest to the costliest.
+#include <algorithm>
+#include <map>
+
+#include "engine/memory/caching_pool.h"
+#include "engine/memory/asan.h"
+
+namespace tt {
+namespace {
+
+size_t round_up(size_t bytes, size_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
+
+}  // namespace
+
+Block* CachingPool::find_or_grow(const Request& request) {
+  ++searches_;
+  if (!deferred_.empty() && !capturing()) settle_deferred();
+  if (Block* block = find(request)) [[likely]]
+    return block;
+  // Merging what waits in the quick lists is cheaper than any call into the system.
+  if (quick_.held() > 0) {
+    flush_quick();
+    if (Block* block = find(request)) return block;
+  }
+  if (conf_.garbage_collection_threshold > 0 && !capturing()) collect_garbage();
+  if (Block* block = find_grown(request, segment_bytes(request))) return block;
+  return retry(request);
+}
+
+Block* CachingPool::retry(const Request& request) {
+  bool released = false;
+  Block* block = nullptr;
+  if (!capturing()) {
+    if (!deferred_.empty()) {
+      deferred_.wait([this](Block* waited) { release(waited); });
+      released = true;
+      block = find(request);
+    }
+    if (!block && give_back_oversize(request)) {
+      released = true;
+      block = find_grown(request, segment_bytes(request));
+    }
+    if (!block && give_back_unused()) released = true;
+  }
+  // Memory is tight: be content with less than usual.
+  if (!block) block = find_grown(request, segment_bytes(request));
+  if (!block) block = find_grown(request, round_up(request.size, sizes_.page));
+  if (!block && request.small) {
+    Block* large = request.arena.large.best_fit(request.stream, request.size);
+    block = large ? take(large, request) : nullptr;
+  }
+  if (block && released) ++stats_.retries;
+  return block;
+}
+
+size_t CachingPool::segment_bytes(const Request& request) const {
+  if (request.small) return sizes_.small_segment;
+  return request.size < sizes_.own_segment ? sizes_.large_segment : round_up(request.size, sizes_.segment_granule);
+}
+
+bool CachingPool::grow(const Request& request, size_t segment_bytes) {
+  if (expandable_) return expandable_->grow(request.arena, request.stream, request.small, request.size, limit_);
+  const uint64_t reserved = stats_.all.reserved.now;
+  if (limit_ != 0 && (segment_bytes > limit_ || reserved > limit_ - segment_bytes)) return false;
+  ++stats_.system_allocations;
+  auto* data = static_cast<char*>(source_->map(segment_bytes));
+  if (!data) return false;
+  if (on_cpu()) close_bytes(data, segment_bytes);
+  const bool small = request.small;
+  Block* block = heap_.add({data, segment_bytes, request.stream, &request.arena, small, false, nullptr})->first;
+  block->freed_at = searches_;
+  if (source_->maps_zeros()) block->tenant = Block::kZeros;
+  stats_.add(&PoolStats::reserved, small, segment_bytes);
+  return true;
+}
+
+Block* CachingPool::find_grown(const Request& request, size_t segment_bytes) {
+  return grow(request, segment_bytes) ? take(best_fit(request), request) : nullptr;
+}
+
+void CachingPool::give_back(Segment* segment) {
+  char* data = segment->data;
+  const size_t bytes = segment->bytes;
+  stats_.take(&PoolStats::reserved, segment->small, bytes);
+  ++stats_.system_frees;
+  heap_.remove(segment);
+  if (on_cpu()) open_bytes(data, bytes);
+  source_->unmap(data, bytes);
+}
+
+// Segments that have lain unused longer than others, until what is reserved is below the threshold.
+void CachingPool::collect_garbage() {
+  const double part = conf_.garbage_collection_threshold * static_cast<double>(capacity());
+  const auto threshold = static_cast<uint64_t>(part);
+  if (threshold == 0) return;
+  while (stats_.all.reserved.now > threshold) {
+    uint64_t ages = 0;
+    std::vector<Block*> unused;
+    for (Block* block : shared_.large) {
+      if (!block->is_whole_segment()) continue;
+      unused.push_back(block);
+      ages += searches_ - block->freed_at;
+    }
+    if (unused.empty()) return;
+    const uint64_t average = ages / unused.size();
+    for (Block* block : unused) {
+      if (stats_.all.reserved.now <= threshold) return;
+      if (searches_ - block->freed_at >= average) give_back(block->segment);
+    }
+  }
+}
+
+// Of the segments that are never split, as many as make room for the request: one that is large enough, or several.
+bool CachingPool::give_back_oversize(const Request& request) {
+  if (conf_.max_split_size == SIZE_MAX) return false;
+  std::vector<Block*> oversize;
+  for (Block* block : shared_.large) {
+    if (block->is_whole_segment() && block->size >= conf_.max_split_size) oversize.push_back(block);
+  }
+  std::sort(oversize.begin(), oversize.end(), [](const Block* a, const Block* b) { return a->size < b->size; });
+  const size_t wanted = segment_bytes(request);
+  auto enough = std::find_if(oversize.begin(), oversize.end(), [&](const Block* b) { return b->size >= wanted; });
+  if (enough != oversize.end()) {
+    give_back((*enough)->segment);
+    return true;
+  }
+  size_t freed = 0;
+  for (auto at = oversize.rbegin(); at != oversize.rend() && freed < wanted; ++at) {
+    freed += (*at)->size;
+    give_back((*at)->segment);
+  }
+  return freed > 0;
+}
+
+bool CachingPool::give_back_unused(std::optional<uintptr_t> stream) {
+  std::vector<Segment*> unused;
+  bool any = false;
+  const auto is_meant = [&](const Segment* segment) { return !stream || segment->stream == *stream; };
+  auto collect = [&](Arena& arena) {
+    for (const FreeBlocks* blocks : {&arena.small, &arena.large}) {
+      for (Block* block : *blocks) {
+        if (block->is_whole_segment() && is_meant(block->segment)) unused.push_back(block->segment);
+      }
+    }
+    if (expandable_) any |= expandable_->shrink(arena, is_meant);
+  };
+  collect(shared_);
+  for (auto& [id, arena] : private_) {
+    if (arena->is_abandoned()) collect(*arena);
+  }
+  for (Segment* segment : unused) give_back(segment);
+  forget_abandoned();
+  return any || !unused.empty();
+}
+
+void CachingPool::forget_abandoned() {
+  absl::erase_if(private_,
+                 [](const auto& entry) { return entry.second->is_abandoned() && entry.second->segments == 0; });
+}
+
+void CachingPool::empty_cache(const Stream* stream) {
+  std::lock_guard lock(mutex_);
+  if (capturing()) return;
+  flush_quick();
+  settle_deferred();
+  give_back_unused(stream ? std::optional(stream->id()) : std::nullopt);
+}
+
+void CachingPool::forget(Tenant tenant) {
+  constexpr uint64_t kMuch = uint64_t{32} << 20;
+  std::lock_guard lock(mutex_);
+  if (capturing() || stats_.all.reserved.now - stats_.all.allocated.now < kMuch) return;
+  flush_quick();
+  std::vector<Segment*> unused;
+  for (const FreeBlocks* blocks : {&shared_.small, &shared_.large}) {
+    for (Block* block : *blocks) {
+      if (block->is_whole_segment() && block->tenant == tenant) unused.push_back(block->segment);
+    }
+  }
+  for (Segment* segment : unused) give_back(segment);
+}
+
+uint64_t CachingPool::capacity() {
+  if (limit_ != 0) return limit_;
+  if (!total_) {
+    const std::optional<SystemMemoryInfo> info = source_->info();
+    total_ = info ? info->total : 0;
+  }
+  return *total_;
+}
+
+OutOfMemory CachingPool::describe_shortage(size_t bytes, const Request& request) {
+  OutOfMemory shortage;
+  shortage.device = device_;
+  shortage.asked = bytes;
+  shortage.limit = limit_;
+  shortage.system = source_->info();
+  shortage.stats = stats_;
+  if (!events_) shortage.stats.all.active = stats_.all.allocated;
+  shortage.capturing = capturing();
+  shortage.expandable = expandable_ != nullptr;
+  for (const FreeBlocks* blocks : {&request.arena.small, &request.arena.large}) {
+    for (const Block* block : *blocks) shortage.largest_free = std::max<uint64_t>(shortage.largest_free, block->size);
+  }
+  std::map<std::string, uint64_t> holders;
+  for (const auto& [data, block] : used_) {
+    if (block->owner) holders[block->owner->owner()] += block->requested;
+  }
+  for (auto& [name, held] : holders) shortage.holders.push_back({name, held});
+  std::stable_sort(shortage.holders.begin(), shortage.holders.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return shortage;
+}
+
+uint64_t CachingPool::make_pool() {
+  std::lock_guard lock(mutex_);
+  return ++last_pool_;
+}
+
+void CachingPool::begin_pool(uint64_t pool, Stream& stream) {
+  std::lock_guard lock(mutex_);
+  check(pool != 0 && pool <= last_pool_, "[begin_pool] there is no private pool ", pool);
+  for (const Capture& capture : captures_) {
+    check(capture.stream != stream.id(), "[begin_pool] the stream allocates from a private pool already");
+  }
+  std::unique_ptr<Arena>& arena = private_[pool];
+  if (!arena) arena = std::make_unique<Arena>();
+  arena->id = pool;
+  ++arena->users;
+  captures_.push_back({stream.id(), arena.get()});
+}
+
+void CachingPool::end_pool(uint64_t pool, Stream& stream) {
+  std::lock_guard lock(mutex_);
+  const size_t ended =
+      std::erase_if(captures_, [&](const Capture& c) { return c.stream == stream.id() && c.arena->id == pool; });
+  check(ended == 1, "[end_pool] the stream does not allocate from private pool ", pool);
+}
+
+void CachingPool::release_pool(uint64_t pool) {
+  std::lock_guard lock(mutex_);
+  auto at = private_.find(pool);
+  check(at != private_.end() && at->second->users > 0, "[release_pool] nobody uses private pool ", pool);
+  --at->second->users;
+  if (!capturing()) forget_abandoned();
+}
+
+}  // namespace tt

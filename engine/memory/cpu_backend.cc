@@ -1,0 +1,101 @@
+#include "engine/device/devices.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "engine/memory/caching_pool.h"
+#include "engine/device/parallel.h"
+#include "engine/memory/system_memory.h"
+
+namespace tt {
+namespace {
+
+class IdleEvent final : public Event {
+ public:
+  bool done() const override { return true; }
+  void synchronize() override {}
+};
+
+class TimedEvent final : public Event {
+ public:
+  bool done() const override { return true; }
+  void synchronize() override {}
+  double elapsed_ms(const Event& since) const override {
+    return std::chrono::duration<double, std::milli>(at_ - static_cast<const TimedEvent&>(since).at_).count();
+  }
+
+ private:
+  const std::chrono::steady_clock::time_point at_ = std::chrono::steady_clock::now();
+};
+
+class IdleStream final : public Stream {
+ public:
+  Device device() const override { return {}; }
+  std::unique_ptr<Event> record() override { return std::make_unique<IdleEvent>(); }
+  std::unique_ptr<Event> record_timed() override { return std::make_unique<TimedEvent>(); }
+  void wait(const Event&) override {}
+  void synchronize() override {}
+  void copy(void* to, const void* from, size_t bytes) override {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  }
+  void zero(void* p, size_t bytes) override {
+    if (bytes > 0) std::memset(p, 0, bytes);
+  }
+};
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(std::unique_ptr<Allocator> pool) : pool_(std::move(pool)) {}
+  Allocator& allocator() override { return *pool_; }
+  Allocator& staging() override { return *pool_; }
+  Stream& stream() override { return stream_; }
+  std::unique_ptr<Stream> lease_stream() override { return std::make_unique<IdleStream>(); }
+  void synchronize() override {}
+
+ private:
+  std::unique_ptr<Allocator> pool_;
+  IdleStream stream_;
+};
+
+std::string vector_extension() {
+  if (__builtin_cpu_supports("avx512f")) return "avx512";
+  return __builtin_cpu_supports("avx2") ? "avx2" : "baseline";
+}
+
+std::string model_name() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "CPU";
+}
+
+// What the machine has, or the container that this process is in.
+uint64_t total_memory() {
+  uint64_t total = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    uint64_t limit = 0;  // "max", where there is none, reads as no number
+    if (std::ifstream(path) >> limit && limit > 0) total = std::min(total, limit);
+  }
+  return total;
+}
+
+}  // namespace
+
+void add_cpu(Devices& devices) {
+  DeviceInfo info;
+  info.name = absl::StrCat(model_name(), ", ", num_threads(), " cores, ", vector_extension());
+  info.total_memory = total_memory();
+  auto pool = std::make_unique<CachingPool>(info.device, std::make_unique<SystemMemory>());
+  // Beyond it the kernel would end the process: an error for one tenant is better.
+  pool->set_limit(info.total_memory - info.total_memory / 16);
+  devices.add(std::move(info), std::make_unique<CpuBackend>(std::move(pool)));
+}
+
+}  // namespace tt

@@ -1,0 +1,65 @@
+#include "engine/memory/out_of_memory.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "engine/memory/bytes.h"
+
+namespace tt {
+namespace {
+
+constexpr size_t kNamed = 4;
+
+std::string bound_text(const OutOfMemory& o) {
+  std::string text = o.limit ? absl::StrCat("the limit is ", bytes_text(o.limit)) : "";
+  if (o.system) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", bytes_text(o.system->free), " of ", bytes_text(o.system->total),
+                    " are free on the device");
+  }
+  return text.empty() ? "the system has no more" : text;
+}
+
+std::string holders_text(const OutOfMemory& o) {
+  std::string text;
+  uint64_t others = 0;
+  for (size_t i = 0; i < o.holders.size(); ++i) {
+    if (i < kNamed) {
+      absl::StrAppend(&text, i ? ", " : "; held by: ", o.holders[i].name, " ", bytes_text(o.holders[i].bytes));
+    } else {
+      others += o.holders[i].bytes;
+    }
+  }
+  if (others > 0) absl::StrAppend(&text, ", others ", bytes_text(others));
+  return text;
+}
+
+// What would help, the likeliest first.
+std::string advice(const OutOfMemory& o) {
+  const uint64_t unused = o.stats.all.reserved.now - std::min(o.stats.all.reserved.now, o.stats.all.active.now);
+  const uint64_t needed = o.device.type == DeviceType::kCUDA ? o.asked : UINT64_MAX;
+  if (o.capturing)
+    return "run the program once before it is captured, so that less is needed; or empty the cache first";
+  if (unused >= needed && !o.expandable) {
+    return "what is unused lies in pieces: start the engine with TELETENSOR_ALLOC_CONF=expandable_segments:True";
+  }
+  if (o.holders.size() > 1) return "smaller batches, or wait for the other sessions (`teletensor status` shows them)";
+  return "smaller batches, or `del` of tensors that are not needed any more";
+}
+
+}  // namespace
+
+Error OutOfMemory::error() const {
+  const uint64_t unused = stats.all.reserved.now - std::min(stats.all.reserved.now, stats.all.active.now);
+  std::string text = absl::StrCat("out of memory on ", to_string(device), ": asked ", bytes_text(asked), ", ",
+                                  bound_text(*this), ", ", bytes_text(stats.all.requested.now), " are allocated, ",
+                                  bytes_text(stats.all.reserved.now), " reserved");
+  if (unused > 0) {
+    absl::StrAppend(&text, ", ", bytes_text(unused), " of it unused in pieces of at most ", bytes_text(largest_free));
+  }
+  absl::StrAppend(&text, holders_text(*this), "; try: ", advice(*this));
+  Error error(ErrorKind::kOutOfMemory, std::move(text));
+  error.set_op("allocate");
+  return error;
+}
+
+}  // namespace tt

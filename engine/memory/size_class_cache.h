@@ -1,0 +1,65 @@
+// SizeClassCache: blocks just freed, by exact size, ready to be handed out again.
+//
+// The pool's fast path. To the pool's layout a block in here is still in use, so nothing is split,
+// merged or looked up; the pool flushes the lists before it asks the system for more. For
+// CachingPool, under its lock.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <vector>
+
+#include "engine/memory/allocator.h"
+
+namespace tt {
+
+class SizeClassCache {
+ public:
+  struct Entry {
+    void* block = nullptr;    // null: none
+    Tenant tenant = kNobody;  // whose bytes are in it
+  };
+
+  // Blocks of up to `limit` bytes in steps of `granule`, altogether at most `capacity` bytes.
+  SizeClassCache(size_t limit, size_t granule, size_t capacity)
+      : shift_(std::countr_zero(granule)), capacity_(capacity), lists_((limit >> shift_) + 1) {}
+
+  // Whether blocks of this size ever are in here.
+  bool takes(size_t size) const { return (size >> shift_) < lists_.size() && capacity_ > 0; }
+  // `size` is a multiple of the granule.
+  Entry take(size_t size) {
+    size_t i = size >> shift_;
+    if (i >= lists_.size() || lists_[i].empty()) return {};
+    const Entry entry = lists_[i].back();
+    lists_[i].pop_back();
+    held_ -= size;
+    return entry;
+  }
+  // False where the block is too large or the lists are full.
+  bool give(void* block, size_t size, Tenant tenant) {
+    size_t i = size >> shift_;
+    if (i >= lists_.size() || held_ + size > capacity_) return false;
+    lists_[i].push_back({block, tenant});
+    held_ += size;
+    return true;
+  }
+  size_t held() const { return held_; }
+
+  template <typename F>
+  void for_each(F visit) const {
+    for (const auto& list : lists_) std::for_each(list.begin(), list.end(), visit);
+  }
+  void clear() {
+    for (auto& list : lists_) list.clear();
+    held_ = 0;
+  }
+
+ private:
+  int shift_;  // of the granule, a power of two
+  size_t capacity_;
+  size_t held_ = 0;
+  std::vector<std::vector<Entry>> lists_;  // the last given is the first taken: it is warm
+};
+
+}  // namespace tt

@@ -1,0 +1,38 @@
+#include "engine/memory/system_memory.h"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+
+namespace tt {
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+
+char* map_pages(size_t bytes) {
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return p == MAP_FAILED ? nullptr : static_cast<char*>(p);
+}
+
+// Maps more than asked and gives the ends back, so that what remains starts on a huge page.
+char* map_aligned(size_t bytes) {
+  char* begin = map_pages(bytes + kHugePage);
+  if (!begin) return nullptr;
+  size_t lead = -reinterpret_cast<uintptr_t>(begin) % kHugePage;
+  if (lead > 0) munmap(begin, lead);
+  munmap(begin + lead + bytes, kHugePage - lead);
+  return begin + lead;
+}
+
+}  // namespace
+
+void* SystemMemory::map(size_t bytes) {
+  if (bytes < kHugePage) return map_pages(bytes);
+  char* segment = map_aligned(bytes);
+  if (segment) madvise(segment, bytes, MADV_HUGEPAGE);  // a wish: fails where the kernel has none
+  return segment;
+}
+
+void SystemMemory::unmap(void* segment, size_t bytes) { munmap(segment, bytes); }
+
+}  // namespace tt

@@ -1,0 +1,17 @@
+// SystemMemory: the CPU's segments, straight from the kernel.
+#pragma once
+
+#include "engine/device/segment_source.h"
+
+namespace tt {
+
+// Segments of 2 MiB and more are aligned to huge pages and ask for them: a fresh 4 KiB page costs
+// about 1.6 us, a huge one far less per byte. Thread-safe.
+class SystemMemory final : public SegmentSource {
+ public:
+  void* map(size_t bytes) override;
+  void unmap(void* segment, size_t bytes) override;
+  bool maps_zeros() const override { return true; }
+};
+
+}  // namespace tt

@@ -1,0 +1,267 @@
+#include "engine/program/executor.h"
+
+#include <algorithm>
+#include <new>
+
+#include "engine/memory/bytes.h"
+#include "engine/device/cancellation.h"
+#include "engine/dispatch/call_scope.h"
+#include "engine/dispatch/dispatcher.h"
+#include "engine/dispatch/partial_writes.h"
+#include "engine/device/failed_check.h"
+#include "engine/program/passes/fuse_pointwise.h"
+
+namespace tt {
+namespace {
+
+using PoisonRef = std::shared_ptr<const Poison>;
+
+[[noreturn]] void refuse(ErrorKind kind, const Op& op, std::string message) {
+  Error error(kind, std::move(message));
+  error.set_op(op.name);
+  throw error;
+}
+
+// An instruction's arguments with tensors in the places of their slots, in place for the usual
+// arities. The slot table keeps the tensors alive: it does not change while the operation runs.
+class Resolved {
+ public:
+  // Throws Error on a slot that is not in use or an argument that is missing.
+  Resolved(const Instruction& instruction, const SlotTable& slots) : op_(*instruction.op), slots_(slots) {
+    Args given = instruction.args;
+    if (given.size() > op_.params.size()) {
+      refuse(ErrorKind::kType, op_, absl::StrCat("takes ", op_.params.size(), " arguments, got ", given.size()));
+    }
+    size_t entries = 0;
+    for (const Arg& arg : given) entries += arg.kind == Arg::Kind::kSlots ? arg.size : 0;
+    entries_.reserve(entries);  // spans into it must stay
+    args_.reserve(op_.params.size());
+    for (const Arg& arg : given) args_.push_back(resolve(arg));
+    for (size_t i = given.size(); i < op_.params.size(); ++i) args_.push_back(op_.params[i].default_value);
+  }
+  Args args() const { return args_; }
+  // Of the first argument that is one, else null.
+  const PoisonRef& poison() const { return poison_; }
+
+ private:
+  Arg resolve(const Arg& arg) {
+    if (arg.kind == Arg::Kind::kSlot) return Arg(find(arg.slot));
+    if (arg.kind != Arg::Kind::kSlots) return arg;
+    const TensorMeta* const* first = entries_.data() + entries_.size();
+    for (uint32_t i = 0; i < arg.size; ++i) entries_.push_back(arg.slots[i] ? find(arg.slots[i]) : nullptr);
+    return Arg(absl::Span<const TensorMeta* const>(first, arg.size));
+  }
+  const TensorMeta* find(Slot slot) {
+    const SlotValue* value = slots_.find(slot);
+    if (!value) [[unlikely]]
+      refuse(ErrorKind::kValue, op_, absl::StrCat("names tensor ", slot, ", which is not there"));
+    if (value->poison && !poison_) [[unlikely]]
+      poison_ = value->poison;
+    return value->tensor.get();
+  }
+
+  const Op& op_;
+  const SlotTable& slots_;
+  absl::InlinedVector<Arg, 12> args_;
+  absl::InlinedVector<const TensorMeta*, 8> entries_;
+  PoisonRef poison_;
+};
+
+// What is left to an account for its host's bookkeeping above which an ordinary instruction is not looked at closer.
+constexpr uint64_t kRoomy = uint64_t{1} << 20;
+
+PoisonRef make_poison(const Instruction& instruction, ErrorKind kind, std::string message) {
+  return make_poison(kind, std::move(message), instruction.op->name, instruction.site);
+}
+
+// Brings the account's figure up to date. How many bytes of bookkeeping it has room for.
+uint64_t host_room(const SlotTable& slots) {
+  const CallScope& scope = CallScope::current();
+  if (!scope.account) return UINT64_MAX;
+  scope.account->set_bookkeeping(slots.host_bytes() + scope.bookkeeping_bytes());
+  return scope.account->host_room();
+}
+
+// Runs the operation; gives the error it failed with, or null.
+PoisonRef attempt(const Instruction& instruction, Call& call) {
+  try {
+    Dispatcher::instance().dispatch(call);
+    return nullptr;
+  } catch (const Poisoned& e) {
+    return e.root();
+  } catch (Error& e) {
+    e.set_op(instruction.op->name);
+    return make_poison(instruction, e.kind(), e.message());
+  } catch (const FailedCheck&) {  // ours: what the session holds may be wrong, so that it ends
+    throw;
+  } catch (const std::bad_alloc&) {
+    return make_poison(instruction, ErrorKind::kOutOfMemory,
+                       absl::StrCat("[", message_part(instruction.op->name), "] out of memory on the host"));
+  } catch (const std::exception& e) {
+    return make_poison(instruction, ErrorKind::kRuntime,
+                       absl::StrCat("[", message_part(instruction.op->name), "] ", e.what()));
+  }
+}
+
+void release(const Instruction& instruction, SlotTable& slots) {
+  for (Slot slot : instruction.release) {
+    if (!slots.release(slot)) {
+      refuse(ErrorKind::kValue, *instruction.op, absl::StrCat("releases ", slot, ", which is not there"));
+    }
+  }
+}
+
+void check_count(const Instruction& instruction, size_t outputs) {
+  if (instruction.results.size() == outputs) return;
+  refuse(ErrorKind::kValue, *instruction.op,
+         absl::StrCat("has ", outputs, " results, ", instruction.results.size(), " were named"));
+}
+
+// New names must be new, before anything runs.
+void check_names(const Instruction& instruction, const SlotTable& slots) {
+  if (instruction.results.size() > slots.limit() - slots.size()) {
+    refuse(ErrorKind::kValue, *instruction.op, absl::StrCat("a session has at most ", slots.limit(), " handles"));
+  }
+  for (Slot slot : instruction.results) {
+    if (slot == 0) refuse(ErrorKind::kValue, *instruction.op, "a result was named 0");
+    if (slots.find(slot)) refuse(ErrorKind::kValue, *instruction.op, absl::StrCat("the name ", slot, " is in use"));
+  }
+}
+
+// The tensors that results are to land in. Gives the poison of the first that is none.
+PoisonRef find_targets(const Instruction& instruction, const SlotTable& slots, Tensors* targets) {
+  PoisonRef poison;
+  for (Slot slot : instruction.results) {
+    const SlotValue* value = slots.find(slot);
+    if (!value) refuse(ErrorKind::kValue, *instruction.op, absl::StrCat("lands in ", slot, ", which is not there"));
+    if (value->poison && !poison) poison = value->poison;
+    targets->push_back(value->tensor);
+  }
+  return poison;
+}
+
+void poison_results(const Instruction& instruction, SlotTable& slots, const PoisonRef& poison) {
+  for (Slot slot : instruction.results) {
+    if (instruction.flags & Instruction::kInto) {
+      slots.poison(slot, poison);
+    } else {
+      slots.put(slot, {Tensor(), poison});
+    }
+  }
+}
+
+// A step that the engine's time limit kept from writing must not look like one that has: nobody asked for it, and no
+// result of its own may carry the error.
+void poison_written(const Instruction& instruction, SlotTable& slots, const PoisonRef& poison) {
+  const auto& params = instruction.op->params;
+  for (size_t i = 0; i < instruction.args.size() && i < params.size(); ++i) {
+    if (!params[i].written) continue;
+    const Arg& arg = instruction.args[i];
+    if (arg.kind == Arg::Kind::kSlot) slots.poison(arg.slot, poison);
+    for (uint32_t j = 0; arg.kind == Arg::Kind::kSlots && j < arg.size; ++j) slots.poison(arg.slots[j], poison);
+  }
+}
+
+void set_scope(const Instruction& instruction) {
+  CallScope& scope = CallScope::current();
+  scope.inference = (instruction.flags & Instruction::kInference) != 0;
+  scope.grad_enabled = (instruction.flags & Instruction::kGrad) != 0 && !scope.inference;
+  scope.site = instruction.site;
+}
+
+// Poisons every name whose tensor is stored where the failed kernel may have written.
+void poison_partial_writes(SlotTable& slots, const PoisonRef& poison) {
+  const PartialWrites::Storages written = PartialWrites::take();
+  if (written.empty()) return;
+  absl::flat_hash_set<const Storage*> storages;
+  for (const Ref<Storage>& storage : written) storages.insert(storage.get());
+  slots.poison_where([&](const Tensor& tensor) { return storages.contains(tensor->storage.get()); }, poison);
+}
+
+}  // namespace
+
+void Executor::run(const Program& program, SlotTable& slots) {
+  const Cancellation* cancellation = Cancellation::current();
+  roomy_ = host_room(slots) >= kRoomy;
+  for (size_t i = 0; i < program.instructions.size(); roomy_ = host_room(slots) >= kRoomy) {
+    const bool cancelled = cancellation != nullptr && cancellation->requested();
+    if (const size_t fused = roomy_ && !cancelled ? fuse_pointwise(program, i, slots) : 0) {
+      stats_.instructions += fused;
+      stats_.fused += fused - 1;
+      i += fused;
+      continue;
+    }
+    try {
+      run_one(program.instructions[i], slots);
+    } catch (Error& e) {
+      throw ProgramFault{i, std::move(e)};
+    }
+    ++i;
+  }
+  if (roomy_) no_room_ = nullptr;
+}
+
+// Null where there is room for the instruction's bookkeeping, else the error of its results.
+PoisonRef Executor::check_room(const Instruction& instruction, const SlotTable& slots) {
+  const size_t results = std::max<size_t>(instruction.results.size(), 1);
+  if (host_room(slots) >= results * SlotTable::kTensorBytes) return nullptr;
+  const Account& account = *CallScope::current().account;
+  const std::string message =
+      absl::StrCat("out of memory on the host: handles, gradient graphs and other bookkeeping of ", account.owner(),
+                   " take ", bytes_text(account.host()), " beside ", bytes_text(account.held()), " of tensors",
+                   account.limit() == 0 ? "" : absl::StrCat(", of ", bytes_text(account.limit()), " it is limited to"));
+  if (account.is_overdrawn()) refuse(ErrorKind::kOutOfMemory, *instruction.op, message);
+  // Where there is no result to hold the error, refusing would be silent: it runs, as far as the overdraft goes.
+  if (instruction.results.empty()) return nullptr;
+  if (!no_room_) {
+    no_room_ = make_poison(instruction, ErrorKind::kOutOfMemory,
+                           absl::StrCat("[", message_part(instruction.op->name), "] ", message));
+  }
+  return no_room_;
+}
+
+void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
+  const Op& op = *instruction.op;
+  const bool into = (instruction.flags & Instruction::kInto) != 0;
+  if (CallScope& scope = CallScope::current(); scope.observes_kernels()) [[unlikely]]
+    scope.before_instruction(slots);
+  release(instruction, slots);
+  Resolved resolved(instruction, slots);
+  if (op.num_outputs >= 0) check_count(instruction, static_cast<size_t>(op.num_outputs));
+  Call call;
+  PoisonRef poison = resolved.poison();
+  if (into) {
+    PoisonRef of_target = find_targets(instruction, slots, &call.outputs);
+    if (!poison) poison = std::move(of_target);
+  } else {
+    check_names(instruction, slots);
+  }
+  const bool is_large = instruction.results.size() * SlotTable::kTensorBytes > kRoomy;
+  if ((!roomy_ || is_large) && !poison) [[unlikely]]
+    poison = check_room(instruction, slots);
+  if (!poison) op.check_args(resolved.args());
+  ++stats_.instructions;
+  if (!poison) [[likely]] {
+    set_scope(instruction);
+    call.op = &op;
+    call.args = resolved.args();
+    call.into = into;
+    poison = attempt(instruction, call);
+    stats_.failed += poison != nullptr;
+  }
+  if (poison) [[unlikely]] {
+    poison_results(instruction, slots, poison);
+    poison_partial_writes(slots, poison);
+    if (const Cancellation* request = Cancellation::current();
+        request != nullptr && request->reason() == CancelReason::kTimeLimit) {
+      poison_written(instruction, slots, poison);
+    }
+    return;
+  }
+  if (into) return;
+  check_count(instruction, call.outputs.size());
+  for (size_t i = 0; i < call.outputs.size(); ++i)
+    slots.put(instruction.results[i], {std::move(call.outputs[i]), nullptr});
+}
+
+}  // namespace tt

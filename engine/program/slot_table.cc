@@ -1,0 +1,75 @@
+#include "engine/program/slot_table.h"
+
+#include "engine/memory/alloc_scope.h"
+
+namespace tt {
+namespace {
+
+constexpr size_t kMaxMessage = 4096;
+
+uint32_t host_bytes_of(const SlotValue& value) {
+  if (!value.tensor) return 0;
+  // Sizes and strides of a tensor and its base, where they are not inside of them.
+  const size_t dims = value.tensor.sizes().size();
+  return SlotTable::kTensorBytes + (dims > 5 ? static_cast<uint32_t>(dims * 4 * sizeof(int64_t)) : 0);
+}
+
+}  // namespace
+
+std::shared_ptr<const Poison> make_poison(ErrorKind kind, std::string message, std::string_view op, uint32_t site) {
+  if (message.size() > kMaxMessage) {
+    message.resize(kMaxMessage);
+    message += "...";
+    message.shrink_to_fit();
+  }
+  auto poison = std::make_shared<Poison>();
+  poison->kind = kind;
+  poison->message = std::move(message);
+  poison->op = std::string(op);
+  poison->site = site;
+  poison->retriable = kind == ErrorKind::kOutOfMemory;
+  poison->charge = HostCharge(AllocScope::current().account,
+                              sizeof(Poison) + 2 * sizeof(void*) + poison->message.capacity() + poison->op.capacity());
+  return poison;
+}
+
+const SlotValue* SlotTable::find(Slot slot) const {
+  auto at = values_.find(slot);
+  return at == values_.end() ? nullptr : &at->second;
+}
+
+void SlotTable::put(Slot slot, SlotValue value) {
+  check_as(ErrorKind::kValue, slot != 0, "a result was named 0");
+  check_as(ErrorKind::kValue, values_.size() < most_, "a session has at most ", most_, " handles");
+  const uint32_t bytes = value.host_bytes = host_bytes_of(value);
+  bool fresh = values_.try_emplace(slot, std::move(value)).second;
+  check_as(ErrorKind::kValue, fresh, "the name ", slot, " is in use");
+  tensor_bytes_ += bytes;
+}
+
+void SlotTable::replace(SlotValue& value, const std::shared_ptr<const Poison>& poison) {
+  tensor_bytes_ -= value.host_bytes;
+  value = {Tensor(), poison};
+}
+
+void SlotTable::poison(Slot slot, std::shared_ptr<const Poison> poison) {
+  auto at = values_.find(slot);
+  if (at != values_.end()) replace(at->second, poison);
+}
+
+void SlotTable::poison_where(absl::FunctionRef<bool(const Tensor&)> applies,
+                             const std::shared_ptr<const Poison>& poison) {
+  for (auto& [slot, value] : values_) {
+    if (value.tensor && applies(value.tensor)) replace(value, poison);
+  }
+}
+
+bool SlotTable::release(Slot slot) {
+  auto at = values_.find(slot);
+  if (at == values_.end()) return false;
+  tensor_bytes_ -= at->second.host_bytes;
+  values_.erase(at);
+  return true;
+}
+
+}  // namespace tt

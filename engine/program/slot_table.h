@@ -1,0 +1,84 @@
+// SlotTable: what the names of a session stand for: a tensor, or the error in its place.
+//
+// Owned by a session; used under its lock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "engine/program/program.h"
+#include "engine/schema/error.h"
+#include "engine/tensor/tensor.h"
+
+namespace tt {
+
+// A failed instruction, standing where its results should be. Shared by all that depends on it.
+struct Poison {
+  ErrorKind kind;
+  std::string message;  // "[matmul] inner sizes differ, got [2, 3] and [4, 5]"
+  std::string op;
+  uint32_t site = 0;
+  bool retriable = false;  // the same call may succeed later (out of memory)
+  HostCharge charge = {};  // for the texts
+};
+
+// An error as it is kept: `message` cut to a length that any number of handles may share, charged to the current
+// account.
+std::shared_ptr<const Poison> make_poison(ErrorKind kind, std::string message, std::string_view op, uint32_t site);
+
+// Thrown by whoever finds out that a value which it was given is poisoned: its own results get the same root.
+class Poisoned final : public Error {
+ public:
+  explicit Poisoned(std::shared_ptr<const Poison> root) : Error(root->kind, root->message), root_(std::move(root)) {}
+  const std::shared_ptr<const Poison>& root() const { return root_; }
+
+ private:
+  std::shared_ptr<const Poison> root_;
+};
+
+struct SlotValue {
+  Tensor tensor;
+  std::shared_ptr<const Poison> poison;  // null where the tensor is good
+  uint32_t host_bytes = 0;               // as the table has counted it
+};
+
+class SlotTable {
+ public:
+  // Host memory that a tensor takes beside its bytes, about: the tensor, its base, its storage, its place on the tape,
+  // the pool's block.
+  static constexpr uint32_t kTensorBytes = 768;
+
+  // Null where the name is not in use. Valid until the table changes.
+  const SlotValue* find(Slot slot) const;
+  // How many names may be in use.
+  void set_limit(size_t names) { most_ = names; }
+  size_t limit() const { return most_; }
+  // Host memory of the table and of its tensors beside their bytes, about.
+  uint64_t host_bytes() const { return tensor_bytes_ + values_.capacity() * kEntryBytes; }
+  // Throws Error (ValueError) on 0, a name that is in use, or a name too many.
+  void put(Slot slot, SlotValue value);
+  // Puts the error in the place of a name's value; nothing where the name is not in use.
+  void poison(Slot slot, std::shared_ptr<const Poison> poison);
+  // The same, for all names whose tensors `applies` is true of.
+  void poison_where(absl::FunctionRef<bool(const Tensor&)> applies, const std::shared_ptr<const Poison>& poison);
+  // False where the name was not in use.
+  bool release(Slot slot);
+  void clear() {
+    values_.clear();
+    tensor_bytes_ = 0;
+  }
+  size_t size() const { return values_.size(); }
+
+ private:
+  static constexpr uint64_t kEntryBytes = sizeof(Slot) + sizeof(SlotValue) + 1;
+  void replace(SlotValue& value, const std::shared_ptr<const Poison>& poison);
+
+  size_t most_ = SIZE_MAX;
+  uint64_t tensor_bytes_ = 0;
+  absl::flat_hash_map<Slot, SlotValue> values_;
+};
+
+}  // namespace tt

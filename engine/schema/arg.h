@@ -1,0 +1,94 @@
+// Arg: one argument of an operator call, borrowed, in 24 bytes.
+//
+// An Arg owns nothing: tensors, lists and strings outlive the call they are passed to. In a
+// Program an argument that will be a tensor is a slot (kSlot, kSlots); the executor replaces it.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "absl/types/span.h"
+#include "engine/schema/device.h"
+#include "engine/schema/meta.h"
+#include "engine/schema/scalar.h"
+
+namespace tt {
+
+struct Arg {
+  enum class Kind : uint8_t {
+    kNone,     // an optional left out
+    kTensor,   // tensor
+    kTensors,  // tensors, size (entries may be null where the list is of optionals)
+    kBool,     // integer; also a number in a tensor's place
+    kInt,      // integer; also dtype and device by their numbers; also a number; size 1: it is unsigned
+    kFloat,    // real; also a number in a tensor's place
+    kComplex,  // real, imaginary; also a number in a tensor's place
+    kInts,     // integers, size
+    kFloats,   // reals, size
+    kString,   // characters, size
+    kSlot,     // slot: in a Program only
+    kSlots,    // slots, size: in a Program only; 0 is an absent optional
+  };
+
+  Kind kind = Kind::kNone;
+  uint32_t size = 0;
+  union {
+    const TensorMeta* tensor;
+    const TensorMeta* const* tensors;
+    int64_t integer;
+    double real;
+    const int64_t* integers;
+    const double* reals;
+    const char* characters;
+    uint64_t slot;
+    const uint64_t* slots;
+  };
+  double imaginary = 0;
+
+  Arg() : integer(0) {}
+  Arg(const TensorMeta* t) : kind(t ? Kind::kTensor : Kind::kNone), tensor(t) {}  // NOLINT
+  Arg(absl::Span<const TensorMeta* const> list)                                   // NOLINT
+      : kind(Kind::kTensors), size(static_cast<uint32_t>(list.size())), tensors(list.data()) {}
+  Arg(bool v) : kind(Kind::kBool), integer(v) {}                                              // NOLINT
+  Arg(int v) : kind(Kind::kInt), integer(v) {}                                                // NOLINT
+  Arg(int64_t v) : kind(Kind::kInt), integer(v) {}                                            // NOLINT
+  Arg(double v) : kind(Kind::kFloat), real(v) {}                                              // NOLINT
+  Arg(std::complex<double> v) : kind(Kind::kComplex), real(v.real()), imaginary(v.imag()) {}  // NOLINT
+  Arg(DType v) : kind(Kind::kInt), integer(static_cast<int64_t>(v)) {}                        // NOLINT
+  Arg(Device v) : kind(Kind::kInt), integer(v.encode()) {}                                    // NOLINT
+  Arg(const Scalar& s);                                                                       // NOLINT
+  Arg(absl::Span<const int64_t> list)                                                         // NOLINT
+      : kind(Kind::kInts), size(static_cast<uint32_t>(list.size())), integers(list.data()) {}
+  Arg(absl::Span<const double> list)  // NOLINT
+      : kind(Kind::kFloats), size(static_cast<uint32_t>(list.size())), reals(list.data()) {}
+  Arg(std::string_view s)  // NOLINT
+      : kind(Kind::kString), size(static_cast<uint32_t>(s.size())), characters(s.data()) {}
+  template <typename T>
+  Arg(const std::optional<T>& v) : Arg() {  // NOLINT
+    if (v) *this = Arg(*v);
+  }
+
+  bool is_none() const { return kind == Kind::kNone; }
+  bool is_number() const {
+    return kind == Kind::kBool || kind == Kind::kInt || kind == Kind::kFloat || kind == Kind::kComplex;
+  }
+  bool is_real_number() const { return is_number() && kind != Kind::kComplex; }
+  // The accessors require the right kind: Op::check_args has seen to that.
+  Scalar scalar() const;
+  double to_double() const {
+    if (kind == Kind::kFloat || kind == Kind::kComplex) return real;
+    return size == 0 ? static_cast<double>(integer) : static_cast<double>(static_cast<uint64_t>(integer));
+  }
+  bool to_bool() const { return integer != 0; }
+  DType dtype() const { return static_cast<DType>(integer); }
+  std::string_view string() const { return {characters, size}; }
+  absl::Span<const int64_t> ints() const { return {integers, size}; }
+  absl::Span<const double> floats() const { return {reals, size}; }
+  absl::Span<const TensorMeta* const> list() const { return {tensors, size}; }
+};
+
+using Args = absl::Span<const Arg>;
+
+}  // namespace tt

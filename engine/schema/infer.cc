@@ -1,0 +1,135 @@
+// infer(): an operator's own rules, then what holds for all: one device, dtypes that it takes, gradients, sizes
+// that can exist.
+
+#include <algorithm>
+
+#include "engine/schema/error.h"
+#include "engine/schema/op.h"
+
+namespace tt {
+namespace {
+
+// Where a call's tensors are. Zero-dim CPU tensors go along with any device, as numbers do.
+class Placement {
+ public:
+  void add(const TensorMeta& t) {
+    if (t.is_number) return;
+    bool goes_along = t.dim() == 0 && t.device.type == DeviceType::kCPU;
+    if (!found_ || (goes_along_ && !goes_along)) {
+      device_ = t.device;
+      goes_along_ = goes_along;
+      found_ = true;
+    } else if (t.device != device_ && !goes_along) {
+      fail(ErrorKind::kRuntime, "Expected all tensors to be on the same device, but found at least two devices, ",
+           device_, " and ", t.device, "!");
+    }
+  }
+  Device device() const { return device_; }
+
+ private:
+  Device device_;
+  bool found_ = false;
+  bool goes_along_ = false;
+};
+
+DeviceType backend_of(Device arguments, Device results) {
+  auto either = [&](DeviceType t) { return arguments.type == t || results.type == t; };
+  if (either(DeviceType::kMeta)) return DeviceType::kMeta;
+  return either(DeviceType::kCUDA) ? DeviceType::kCUDA : DeviceType::kCPU;
+}
+
+void check_taken(const Op& op, const TensorMeta& t) {
+  check_as(ErrorKind::kNotImplemented, !is_float8(t.dtype) || op.takes_float8 || op.is_view, "not implemented for '",
+           type_word(t.dtype), "'");
+}
+
+// A complex number says nothing to what is computed in real ones.
+void check_number(const Inference& out) {
+  for (const TensorMeta& meta : out.outputs) {
+    if (is_complex(meta.dtype)) return;
+  }
+  check(is_complex(out.compute), "value cannot be converted to a real type without overflow: it is complex");
+}
+
+// Fills device, backend and requires_grad.
+void infer_common(const Op& op, Args args, bool grad_enabled, Inference* out) {
+  Placement placement;
+  const Arg* device = nullptr;
+  bool requires_grad = false;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const Arg& arg = args[i];
+    const Param& param = op.params[i];
+    if (arg.kind == Arg::Kind::kTensor) {
+      check_taken(op, *arg.tensor);
+      if (!op.any_devices) placement.add(*arg.tensor);
+      requires_grad |= param.differentiable && arg.tensor->requires_grad;
+    } else if (arg.kind == Arg::Kind::kTensors) {
+      for (const TensorMeta* t : arg.list()) {
+        if (!t) continue;
+        check_taken(op, *t);
+        if (!op.any_devices) placement.add(*t);
+        requires_grad |= param.differentiable && t->requires_grad;
+      }
+    } else if (arg.kind == Arg::Kind::kComplex) {
+      check_number(*out);
+    } else if (param.type == ParamType::kDevice && !arg.is_none()) {
+      device = &arg;
+    }
+  }
+  out->device = device ? decode_device(device->integer) : placement.device();
+  // Of the operators with a device argument only to_device (which has a gradient) reads its tensors' values. The others
+  // take sizes and a dtype from them, so the device of the result alone decides: zeros_like(meta, device="cpu").
+  const bool reads_values = !device || op.differentiable;
+  out->backend = reads_values ? backend_of(placement.device(), out->device) : out->device.type;
+  out->requires_grad = requires_grad && grad_enabled && op.differentiable;
+}
+
+void check_size(const TensorMeta& meta) {
+  check(meta.dim() <= kMaxDims, "a tensor has at most ", kMaxDims, " dimensions, got ", meta.dim());
+  int64_t bytes = static_cast<int64_t>(item_size(meta.dtype));
+  for (int64_t size : meta.sizes) {
+    // A zero counts as one: strides are products of the other sizes.
+    bool overflows = __builtin_mul_overflow(bytes, size > 1 ? size : 1, &bytes);
+    check(!overflows, "Storage size calculation overflowed with sizes=", meta.sizes);
+  }
+}
+
+// The elements of a view are within 2^63 bytes of the storage's start, so that no sum of indices times strides
+// overflows, and no address does. A dimension of zero elements counts as one here as well.
+void check_reach(const TensorMeta& meta) {
+  int64_t last = meta.offset, bytes = 0;
+  bool overflows = false;
+  for (size_t d = 0; d < meta.sizes.size(); ++d) {
+    int64_t reach = 0;
+    overflows |= __builtin_mul_overflow(std::max<int64_t>(meta.sizes[d], 1) - 1, meta.strides[d], &reach);
+    overflows |= __builtin_add_overflow(last, reach, &last);
+  }
+  overflows |= __builtin_add_overflow(last, 1, &last);
+  overflows |= __builtin_mul_overflow(last, static_cast<int64_t>(item_size(meta.dtype)), &bytes);
+  check(!overflows, "Storage size calculation overflowed with sizes=", meta.sizes, ", strides=", meta.strides,
+        " and storage_offset=", meta.offset);
+}
+
+}  // namespace
+
+void infer(const Op& op, Args args, bool grad_enabled, Inference* out) {
+  out->outputs.clear();
+  out->alias = false;
+  try {
+    op.infer(args, out);
+    infer_common(op, args, grad_enabled, out);
+    if (is_float8(out->compute)) out->compute = DType::kFloat32;  // nothing computes in them
+    for (TensorMeta& meta : out->outputs) {
+      check_taken(op, meta);
+      meta.device = out->device;
+      meta.requires_grad = out->requires_grad && has_gradients(meta.dtype);
+      check_size(meta);
+      if (op.is_view) check_reach(meta);
+    }
+  } catch (Error& e) {
+    e.set_op(op.name);
+    throw;
+  }
+}
+
+}  // namespace tt

@@ -1,0 +1,52 @@
+// TensorMeta: all that is known of a tensor without its bytes.
+//
+// The engine's TensorImpl and the client's Handle both derive from it, so a rule never knows
+// which side it runs on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+#include "engine/schema/device.h"
+#include "engine/schema/dtype.h"
+
+namespace tt {
+
+using Sizes = absl::InlinedVector<int64_t, 5>;
+using SizesView = absl::Span<const int64_t>;
+
+struct TensorMeta {
+  DType dtype = DType::kFloat32;
+  Device device;
+  bool requires_grad = false;
+  // A number of the user's where a tensor is expected: ranks last in promotion, has no handle.
+  bool is_number = false;
+  Sizes sizes;
+  Sizes strides;       // in elements; never negative
+  int64_t offset = 0;  // in elements, from the start of the storage
+
+  int64_t dim() const { return static_cast<int64_t>(sizes.size()); }
+  int64_t numel() const {
+    int64_t n = 1;
+    for (int64_t size : sizes) n *= size;
+    return n;
+  }
+  bool is_contiguous() const;
+};
+
+Sizes contiguous_strides(SizesView sizes);
+std::string to_string(SizesView sizes);  // "[3, 4]"
+// "float32[3, 4]", for messages.
+std::string describe(const TensorMeta& meta);
+
+// How a view lies over its base's storage, or (alias false) the shape of fresh contiguous bytes.
+struct Geometry {
+  Sizes sizes;
+  Sizes strides;
+  int64_t offset = 0;
+  bool alias = true;
+};
+
+}  // namespace tt

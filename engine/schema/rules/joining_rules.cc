@@ -1,0 +1,162 @@
+// Rules of operators that join tensors or rearrange their elements.
+#include <algorithm>
+
+#include "engine/schema/checked_math.h"
+#include "engine/schema/error.h"
+#include "engine/schema/rules/shape_rules.h"
+
+namespace tt::shape_rules {
+namespace {
+
+const TensorMeta& meta(const Arg& a) { return *a.tensor; }
+size_t at(int64_t dim) { return static_cast<size_t>(dim); }
+
+// How far a diagonal is from the main one. The limit keeps the square of a side within 64 bits.
+int64_t distance_from_main(int64_t diagonal) {
+  constexpr uint64_t kMost = uint64_t{1} << 31;
+  check(magnitude(diagonal) < kMost, "expected a diagonal less than 2^31 away from the main one, got ", diagonal);
+  return static_cast<int64_t>(magnitude(diagonal));
+}
+
+}  // namespace
+
+Sizes cat(const Arg& tensors, int64_t dim) {
+  auto list = tensors.list();
+  check_as(ErrorKind::kValue, !list.empty(), "expected a non-empty list of Tensors");
+  const TensorMeta* first = nullptr;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const TensorMeta* t = list[i];
+    check(t->dim() > 0, "zero-dimensional tensor (at position ", i, ") cannot be concatenated");
+    bool skipped = t->dim() == 1 && t->sizes[0] == 0;  // PyTorch's legacy: an empty vector joins anything
+    if (!skipped && !first) first = t;
+  }
+  if (!first) return {0};
+  int64_t d = wrap_dim(dim, first->dim());
+  Sizes result = first->sizes;
+  result[at(d)] = 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Sizes& sizes = list[i]->sizes;
+    if (sizes.size() == 1 && sizes[0] == 0) continue;
+    check(sizes.size() == result.size(), "Tensors must have same number of dimensions: got ", result.size(), " and ",
+          sizes.size());
+    for (size_t k = 0; k < sizes.size(); ++k) {
+      check(k == at(d) || sizes[k] == result[k], "Sizes of tensors must match except in dimension ", d,
+            ". Expected size ", result[k], " but got size ", sizes[k], " for tensor number ", i, " in the list.");
+    }
+    result[at(d)] = checked_add(result[at(d)], sizes[at(d)]);
+  }
+  return result;
+}
+
+Sizes stack(const Arg& tensors, int64_t dim) {
+  auto list = tensors.list();
+  check(!list.empty(), "stack expects a non-empty TensorList");
+  for (size_t i = 1; i < list.size(); ++i) {
+    check(list[i]->sizes == list[0]->sizes, "stack expects each tensor to be equal size, but got ", list[0]->sizes,
+          " at entry 0 and ", list[i]->sizes, " at entry ", i);
+  }
+  Sizes result = list[0]->sizes;
+  int64_t d = wrap_dim(dim, list[0]->dim() + 1);
+  result.insert(result.begin() + d, static_cast<int64_t>(list.size()));
+  return result;
+}
+
+namespace {
+
+// The list's shape once each tensor has at least n dimensions; vectors become rows.
+Sizes joined(const Arg& tensors, size_t n, int64_t dim) {
+  auto list = tensors.list();
+  check(!list.empty(), "expected a non-empty list of Tensors");
+  std::vector<TensorMeta> metas;
+  for (const TensorMeta* t : list) {
+    TensorMeta& m = metas.emplace_back(*t);
+    while (m.sizes.size() < n) m.sizes.insert(m.sizes.begin(), 1);
+  }
+  std::vector<const TensorMeta*> pointers;
+  for (const TensorMeta& m : metas) pointers.push_back(&m);
+  return cat(Arg(absl::Span<const TensorMeta* const>(pointers)), dim);
+}
+
+}  // namespace
+
+Sizes hstack(const Arg& tensors) {
+  check(!tensors.list().empty(), "hstack expects a non-empty TensorList");
+  return joined(tensors, 1, tensors.list()[0]->dim() < 2 ? 0 : 1);
+}
+Sizes vstack(const Arg& tensors) { return joined(tensors, 2, 0); }
+
+Sizes repeat(const Arg& input, SizesView repeats) {
+  const Sizes& own = meta(input).sizes;
+  check(repeats.size() >= own.size(),
+        "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
+  Sizes result(repeats.begin(), repeats.end());
+  for (size_t i = 0; i < repeats.size(); ++i) {
+    check(repeats[i] >= 0, "Trying to create tensor with negative dimension ", repeats[i], ": ", repeats);
+    if (i + own.size() >= repeats.size()) result[i] = checked_mul(repeats[i], own[i + own.size() - repeats.size()]);
+  }
+  return result;
+}
+
+Sizes tile(const Arg& input, SizesView dims) {
+  Sizes repeats(dims.begin(), dims.end());
+  while (repeats.size() < meta(input).sizes.size()) repeats.insert(repeats.begin(), 1);
+  return repeat(input, repeats);
+}
+
+Sizes repeat_interleave(const Arg& input, int64_t repeats, std::optional<int64_t> dim) {
+  check(repeats >= 0, "repeats can not be negative");
+  if (!dim) return {checked_mul(meta(input).numel(), repeats)};
+  Sizes result = meta(input).sizes;
+  if (result.empty()) return {repeats};
+  int64_t& size = result[at(wrap_dim(*dim, meta(input).dim()))];
+  size = checked_mul(size, repeats);
+  return result;
+}
+
+Sizes flip(const Arg& input, SizesView dims) {
+  Sizes seen;
+  for (int64_t d : dims) {
+    int64_t wrapped = wrap_dim(d, meta(input).dim());
+    check(std::find(seen.begin(), seen.end(), wrapped) == seen.end(), "dim ", wrapped,
+          " appears multiple times in the list of dims");
+    seen.push_back(wrapped);
+  }
+  return meta(input).sizes;
+}
+
+Sizes roll(const Arg& input, SizesView shifts, SizesView dims) {
+  check(!shifts.empty(), "`shifts` required");
+  check(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1),
+        "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
+  check_as(ErrorKind::kIndex, dims.empty() || meta(input).dim() > 0, "Dimension specified as ",
+           dims.empty() ? 0 : dims[0], " but tensor has no dimensions");
+  for (int64_t d : dims) wrap_dim(d, meta(input).dim());
+  return meta(input).sizes;
+}
+
+Sizes matrices(const Arg& input) {
+  check(meta(input).dim() >= 2, "input tensor must have at least 2 dimensions");
+  return meta(input).sizes;
+}
+
+Sizes diag(const Arg& input, int64_t diagonal) {
+  check(meta(input).dim() == 1 || meta(input).dim() == 2, "diag(): Supports 1D or 2D tensors. Got ", meta(input).dim(),
+        "D");
+  if (meta(input).dim() == 2) return shape_rules::diagonal(input, diagonal, 0, 1).sizes;
+  int64_t n = checked_add(meta(input).sizes[0], distance_from_main(diagonal));
+  return {n, n};
+}
+
+Sizes diag_embed(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2) {
+  int64_t n = meta(input).dim() + 1;
+  check_as(ErrorKind::kIndex, meta(input).dim() > 0, "diag_embed needs at least one dimension");
+  int64_t a = wrap_dim(dim1, n), b = wrap_dim(dim2, n);
+  check(a != b, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
+  Sizes result(meta(input).sizes.begin(), meta(input).sizes.end() - 1);
+  int64_t side = checked_add(meta(input).sizes.back(), distance_from_main(offset));
+  result.insert(result.begin() + std::min(a, b), side);
+  result.insert(result.begin() + std::max(a, b), side);
+  return result;
+}
+
+}  // namespace tt::shape_rules

@@ -1,0 +1,337 @@
+// The rules of what neural networks are made of beside products: normalisations, losses, rows
+// by index, padding, optimizer steps. Convolutions and pooling: window_rules.cc.
+#include <algorithm>
+
+#include "engine/schema/checked_math.h"
+#include "engine/schema/rules/dtype_rules.h"
+#include "engine/schema/error.h"
+#include "engine/schema/rules/shape_rules.h"
+
+namespace tt {
+namespace {
+
+const Sizes& sizes_of(const Arg& tensor) { return tensor.tensor->sizes; }
+int64_t count(SizesView sizes) {
+  int64_t n = 1;
+  for (int64_t size : sizes) n *= size;
+  return n;
+}
+
+void check_reduction(std::string_view reduction) {
+  check_as(ErrorKind::kValue, reduction == "none" || reduction == "mean" || reduction == "sum", reduction,
+           " is not a valid value for reduction");
+}
+
+void check_label_smoothing(double value) {
+  check(value >= 0 && value <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", value);
+}
+
+// A per-channel argument of batch_norm.
+void check_per_channel(const Arg& a, std::string_view what, int64_t channels) {
+  if (a.is_none()) return;
+  check(count(sizes_of(a)) == channels, what, " should contain ", channels, " elements not ", count(sizes_of(a)));
+}
+
+void check_normalized(const Arg& a, std::string_view what, SizesView shape) {
+  check(a.is_none() || SizesView(sizes_of(a)) == shape, "Expected ", what,
+        " to be of same shape as normalized_shape, but got ", what, " of shape ",
+        a.is_none() ? SizesView() : SizesView(sizes_of(a)), " and normalized_shape = ", shape);
+}
+
+// A list with an entry like each parameter.
+void check_step_list(const Arg& params, const Arg& entries, std::string_view what) {
+  auto list = entries.list();
+  check(list.size() == params.list().size(), "expected as many ", what, " as parameters, got ", list.size(), " and ",
+        params.list().size());
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Sizes& sizes = params.list()[i]->sizes;
+    check(list[i]->sizes == sizes, "expected entry ", i, " of ", what, " to have its parameter's sizes ", sizes,
+          ", got ", list[i]->sizes);
+  }
+}
+
+}  // namespace
+
+namespace shape_rules {
+
+Sizes scalar() { return {}; }
+
+Sizes gradient_of(const Arg& grad, Sizes result) {
+  check(sizes_of(grad) == result, "Expected a gradient of size ", result, ", got ", sizes_of(grad));
+  return result;
+}
+
+Sizes dropout(const Arg& input, double p) {
+  check_as(ErrorKind::kValue, p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
+  return sizes_of(input);
+}
+
+Sizes embedding(const Arg& weight, const Arg& indices) {
+  const Sizes& rows = sizes_of(weight);
+  check(rows.size() == 2, "'weight' must be 2-D, got ", rows);
+  Sizes result = sizes_of(indices);
+  result.push_back(rows[1]);
+  return result;
+}
+
+Sizes embedding_backward(const Arg& grad, const Arg& indices, int64_t num_weights) {
+  const Sizes& g = sizes_of(grad);
+  const Sizes& i = sizes_of(indices);
+  check(g.size() == i.size() + 1 && std::equal(i.begin(), i.end(), g.begin()),
+        "expected a gradient for indices of sizes ", i, ", got ", g);
+  check(num_weights >= 0, "num_weights must not be negative, got ", num_weights);
+  return {num_weights, g.back()};
+}
+
+Sizes one_hot(const Arg& input, int64_t num_classes) {
+  check(num_classes > 0 || (num_classes == 0 && count(sizes_of(input)) == 0), "num_classes should be positive, got ",
+        num_classes);
+  Sizes result = sizes_of(input);
+  result.push_back(num_classes);
+  return result;
+}
+
+Sizes pad(const Arg& input, SizesView pad) {
+  Sizes result = sizes_of(input);
+  check(pad.size() % 2 == 0, "Length of pad must be even but instead it equals ", pad.size());
+  check(pad.size() <= 2 * result.size(),
+        "Length of pad should be no more than twice the number of dimensions of the input. ", "Pad length is ",
+        pad.size(), " while the input has ", result.size(), " dimensions.");
+  for (size_t i = 0; i < pad.size() / 2; ++i) {
+    int64_t& size = result[result.size() - 1 - i];
+    int64_t before = size, after = 0;
+    bool fits =
+        !__builtin_add_overflow(size, pad[2 * i], &after) && !__builtin_add_overflow(after, pad[2 * i + 1], &after);
+    // What is cut off in front and behind, each at most all there is.
+    const auto cut = [&](int64_t by) { return by < 0 ? std::min(magnitude(by), magnitude(before) + 1) : 0; };
+    check(fits && after >= 0 && cut(pad[2 * i]) + cut(pad[2 * i + 1]) <= magnitude(before), "The input size ", before,
+          ", plus negative padding ", pad[2 * i], " and ", pad[2 * i + 1],
+          " resulted in a negative output size, which is invalid. Check dimension ", result.size() - 1 - i,
+          " of your input.");
+    size = after;
+  }
+  return result;
+}
+
+Sizes cosine_similarity(const Arg& x1, const Arg& x2, int64_t dim) {
+  Sizes result = broadcast(x1, x2);
+  int64_t d = wrap_dim(dim, static_cast<int64_t>(result.size()));
+  if (!result.empty()) result.erase(result.begin() + d);
+  return result;
+}
+
+Sizes batch_norm(const Arg& input, const Arg& running_mean, const Arg& running_var, const Arg& weight, const Arg& bias,
+                 bool training) {
+  const Sizes& sizes = sizes_of(input);
+  check(sizes.size() >= 2, "Expected input to have channels at dimension 1, got input of size ", sizes);
+  check(training || !running_mean.is_none(), "running_mean must be defined in evaluation mode");
+  check(training || !running_var.is_none(), "running_var must be defined in evaluation mode");
+  check_per_channel(running_mean, "running_mean", sizes[1]);
+  check_per_channel(running_var, "running_var", sizes[1]);
+  check_per_channel(weight, "weight", sizes[1]);
+  check_per_channel(bias, "bias", sizes[1]);
+  return sizes;
+}
+
+Sizes batch_norm(const Arg& input, const Arg& mean, const Arg& rstd, const Arg& weight) {
+  return batch_norm(input, mean, rstd, weight, Arg(), false);
+}
+
+Sizes channels(const Arg& input) {
+  check(sizes_of(input).size() >= 2, "Expected input to have channels at dimension 1, got input of size ",
+        sizes_of(input));
+  return {sizes_of(input)[1]};
+}
+
+Sizes layer_norm(const Arg& input, SizesView normalized_shape, const Arg& weight, const Arg& bias) {
+  const Sizes& sizes = sizes_of(input);
+  check(!normalized_shape.empty(),
+        "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one ",
+        "element, but got normalized_shape = []");
+  check_normalized(weight, "weight", normalized_shape);
+  check_normalized(bias, "bias", normalized_shape);
+  bool fits = sizes.size() >= normalized_shape.size() &&
+              std::equal(normalized_shape.rbegin(), normalized_shape.rend(), sizes.rbegin());
+  if (!fits) {
+    std::string expected;
+    for (int64_t size : normalized_shape) absl::StrAppend(&expected, ", ", size);
+    fail(ErrorKind::kRuntime, "Given normalized_shape=", normalized_shape, ", expected input with shape [*", expected,
+         "], but got input of size", sizes);
+  }
+  return sizes;
+}
+
+Sizes rows(const Arg& input, SizesView normalized_shape) {
+  const Sizes& sizes = sizes_of(input);
+  return Sizes(sizes.begin(),
+               sizes.end() - static_cast<std::ptrdiff_t>(std::min(normalized_shape.size(), sizes.size())));
+}
+
+Sizes group_norm(const Arg& input, int64_t num_groups, const Arg& weight, const Arg& bias) {
+  const Sizes& sizes = sizes_of(input);
+  check(sizes.size() >= 2, "Expected at least 2 dimensions for input tensor but received ", sizes.size());
+  check(sizes[1] > 0, "Expected number of channels to be greater than 0, got ", sizes[1]);
+  for (size_t d = 2; d < sizes.size(); ++d) check(sizes[d] > 0, "Expected HxW to be greater than 0, got ", sizes[d]);
+  check(num_groups > 0 && sizes[1] % num_groups == 0,
+        "Expected number of channels in input to be divisible by num_groups, but got input of shape ", sizes,
+        " and num_groups=", num_groups);
+  for (const Arg* a : {&weight, &bias}) {
+    check(a->is_none() || (sizes_of(*a).size() == 1 && sizes_of(*a)[0] == sizes[1]), "Expected ",
+          a == &weight ? "weight" : "bias",
+          " to be a vector of size equal to the number of channels in input, but got ",
+          a == &weight ? "weight" : "bias", " of shape ", a->is_none() ? SizesView() : SizesView(sizes_of(*a)),
+          " and input of shape ", sizes);
+  }
+  return sizes;
+}
+
+Sizes groups(const Arg& input, int64_t num_groups) { return {sizes_of(input)[0], num_groups}; }
+
+Sizes nll_loss(const Arg& input, const Arg& target, const Arg& weight, std::string_view reduction,
+               double label_smoothing) {
+  check_reduction(reduction);
+  check_label_smoothing(label_smoothing);
+  const Sizes& x = sizes_of(input);
+  const Sizes& t = sizes_of(target);
+  check_as(ErrorKind::kValue, !x.empty(), "Expected 1 or more dimensions (got 0)");
+  const size_t channel = x.size() == 1 ? 0 : 1;
+  check_as(ErrorKind::kValue, x.size() == 1 || (!t.empty() && x[0] == t[0]), "Expected input batch_size (", x[0],
+           ") to match target batch_size (", t.empty() ? 0 : t[0], ").");
+  Sizes expected = x;
+  expected.erase(expected.begin() + static_cast<std::ptrdiff_t>(channel));
+  check(t == expected, "Expected target size ", expected, ", got ", t);
+  check(weight.is_none() || (sizes_of(weight).size() == 1 && sizes_of(weight)[0] == x[channel]),
+        "weight tensor should be defined either for all ", x[channel],
+        " classes or no classes but got weight tensor of shape: ",
+        weight.is_none() ? SizesView() : SizesView(sizes_of(weight)));
+  return reduction == "none" ? t : Sizes{};
+}
+
+Sizes loss(const Arg& input, const Arg& target, std::string_view reduction) {
+  check_reduction(reduction);
+  Sizes sizes = broadcast(input, target);
+  return reduction == "none" ? sizes : Sizes{};
+}
+
+Sizes smooth_loss(const Arg& input, const Arg& target, std::string_view reduction, double beta, bool zero_allowed) {
+  check(beta > 0 || (zero_allowed && beta == 0), zero_allowed
+                                                     ? "smooth_l1_loss does not support negative values for beta."
+                                                     : "huber_loss does not support non-positive values for delta.");
+  return loss(input, target, reduction);
+}
+
+Sizes binary_cross_entropy(const Arg& input, const Arg& target, const Arg& weight, std::string_view reduction) {
+  check_reduction(reduction);
+  check_as(ErrorKind::kValue, sizes_of(input) == sizes_of(target), "Using a target size (", sizes_of(target),
+           ") that is different to the input size (", sizes_of(input),
+           ") is deprecated. Please ensure they have the same size.");
+  Sizes sizes = broadcast(input, weight);
+  return reduction == "none" ? sizes : Sizes{};
+}
+
+Sizes binary_cross_entropy_with_logits(const Arg& input, const Arg& target, const Arg& weight, const Arg& pos_weight,
+                                       std::string_view reduction) {
+  check_reduction(reduction);
+  check_as(ErrorKind::kValue, sizes_of(input) == sizes_of(target), "Target size (", sizes_of(target),
+           ") must be the same as input size (", sizes_of(input), ")");
+  Sizes sizes = broadcast(input, weight, pos_weight);
+  return reduction == "none" ? sizes : Sizes{};
+}
+
+Sizes kl_div(const Arg& input, const Arg& target, std::string_view reduction) {
+  if (reduction != "batchmean") return loss(input, target, reduction);
+  check(!sizes_of(input).empty(), "batchmean needs a batch, got a zero-dimensional input");
+  broadcast(input, target);
+  return {};
+}
+
+Checked sgd_step(const Arg& params, const Arg& grads, const Arg& momentum_buffers, double momentum) {
+  check_step_list(params, grads, "gradients");
+  if (momentum != 0) check_step_list(params, momentum_buffers, "momentum_buffers");
+  return {};
+}
+
+Checked adam_step(const Arg& params, const Arg& grads, const Arg& exp_avgs, const Arg& exp_avg_sqs,
+                  const Arg& max_exp_avg_sqs, bool amsgrad, int64_t step) {
+  check(step > 0, "steps are counted from 1, got ", step);
+  check_step_list(params, grads, "gradients");
+  check_step_list(params, exp_avgs, "exp_avgs");
+  check_step_list(params, exp_avg_sqs, "exp_avg_sqs");
+  if (amsgrad) check_step_list(params, max_exp_avg_sqs, "max_exp_avg_sqs");
+  return {};
+}
+
+}  // namespace shape_rules
+
+namespace dtype_rules {
+
+DType cast_floating(const Arg& input, std::optional<DType> given) {
+  return require_floating(given.value_or(same(input)));
+}
+
+DType indexed(const Arg& rows, const Arg& indices) {
+  DType t = same(indices);
+  check(t == DType::kInt64 || t == DType::kInt32,
+        "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got ",
+        type_word(t), " instead (while checking arguments for embedding)");
+  require_real(same(rows));
+  return same(rows);
+}
+
+DType index_of(const Arg& indices) {
+  check(same(indices) == DType::kInt64, "one_hot is only applicable to index tensor of type LongTensor, got ",
+        type_word(same(indices)));
+  return DType::kInt64;
+}
+
+DType at_places(const Arg& values, const Arg& places) {
+  check(same(places) == DType::kInt64, "expected indices of type Long, got ", type_word(same(places)));
+  return same(values);
+}
+
+DType normalized(const Arg& input, const Arg& weight, const Arg& bias) {
+  DType t = require_floating(same(input));
+  for (const Arg* a : {&weight, &bias}) {
+    if (a->is_none() || same(*a) == t) continue;
+    check(same(*a) == DType::kFloat32 && item_size(t) == 2, "expected scalar type ", type_word(t), " but found ",
+          type_word(same(*a)));
+  }
+  return t;
+}
+
+DType averaged_windows(const Arg& input) {
+  return same(input) == DType::kInt64 ? DType::kInt64 : require_floating(same(input));
+}
+
+DType root_normalized(const Arg& input, const Arg& weight) {
+  return is_complex(same(input)) ? require_equal({&input, &weight}) : normalized(input, weight);
+}
+
+DType statistics(const Arg& input) { return same(input) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32; }
+
+DType affine(const Arg& input, const Arg& weight) { return weight.is_none() ? same(input) : same(weight); }
+
+DType likelihood(const Arg& input, const Arg& target, const Arg& weight) {
+  DType t = require_floating(same(input));
+  check(same(target) == DType::kInt64, "expected scalar type Long but found ", type_word(same(target)));
+  check(weight.is_none() || same(weight) == t, "expected scalar type ", type_word(t), " but found ",
+        weight.is_none() ? "" : type_word(same(weight)));
+  return t;
+}
+
+DType step_lists_all(std::initializer_list<const Arg*> lists) {
+  auto params = (*lists.begin())->list();
+  for (const Arg* a : lists) {
+    auto list = a->list();
+    for (size_t i = 0; i < std::min(list.size(), params.size()); ++i) {
+      DType t = params[i]->dtype;
+      check(is_floating(t), "expected floating-point parameters, got ", name(t));
+      check(list[i]->dtype == t, "expected a parameter's gradient and state to have its dtype ", name(t), ", got ",
+            name(list[i]->dtype));
+    }
+  }
+  return kDefaultFloat;
+}
+
+}  // namespace dtype_rules
+}  // namespace tt

@@ -1,0 +1,205 @@
+// The rules of matrix products and of what is made of them.
+#include "engine/schema/rules/dtype_rules.h"
+#include "engine/schema/error.h"
+#include "engine/schema/rules/shape_rules.h"
+
+namespace tt {
+namespace {
+
+SizesView sizes_of(const Arg& tensor) { return tensor.tensor->sizes; }
+
+// "3x4".
+std::string times(SizesView s) {
+  std::string text;
+  for (int64_t size : s) absl::StrAppend(&text, text.empty() ? "" : "x", size);
+  return text;
+}
+
+void check_matrices(SizesView a, SizesView b, std::string_view first, std::string_view second) {
+  check(a.size() == 2, first, " must be a matrix, got ", a.size(), "-D tensor");
+  check(b.size() == 2, second, " must be a matrix, got ", b.size(), "-D tensor");
+  check(a[1] == b[0], "mat1 and mat2 shapes cannot be multiplied (", times(a), " and ", times(b), ")");
+}
+
+Sizes batch_product(SizesView a, SizesView b) {
+  check(a.size() == 3, "batch1 must be a 3D tensor, got ", a.size(), "D");
+  check(b.size() == 3, "batch2 must be a 3D tensor, got ", b.size(), "D");
+  check(a[0] == b[0] && a[2] == b[1], "Expected size for first two dimensions of batch2 tensor to be: [", a[0], ", ",
+        a[2], "] but got: [", b[0], ", ", b[1], "].");
+  return {a[0], a[1], b[2]};
+}
+
+// `product`, where what is added to it broadcasts to it.
+Sizes added(const Arg& input, Sizes product) {
+  check(shape_rules::broadcast_sizes(sizes_of(input), product) == product, "The expanded size of the tensor ",
+        sizes_of(input), " must match the existing size ", product);
+  return product;
+}
+
+}  // namespace
+
+namespace shape_rules {
+
+Sizes matmul(const Arg& input, const Arg& other) {
+  SizesView a = sizes_of(input), b = sizes_of(other);
+  check(!a.empty() && !b.empty(), "both arguments to matmul need to be at least 1D, but they are ", a.size(), "D and ",
+        b.size(), "D");
+  if (a.size() == 1 && b.size() == 1) return dot(input, other);
+  int64_t inner = b[b.size() == 1 ? 0 : b.size() - 2];
+  if (a.back() != inner) {
+    Sizes left(a.begin(), a.end()), right(b.begin(), b.end());
+    if (b.size() == 1)
+      fail(ErrorKind::kRuntime, "size mismatch, got input (", a[a.size() - 2], "), mat (", times(a), "), vec (", b[0],
+           ")");
+    if (a.size() == 1) left.insert(left.begin(), 1);
+    fail(ErrorKind::kRuntime, "mat1 and mat2 shapes cannot be multiplied (", times(left), " and ", times(right), ")");
+  }
+  SizesView a_batch = a.subspan(0, a.size() > 2 ? a.size() - 2 : 0),
+            b_batch = b.subspan(0, b.size() > 2 ? b.size() - 2 : 0);
+  Sizes result = broadcast_sizes(a_batch, b_batch);
+  if (a.size() > 1) result.push_back(a[a.size() - 2]);
+  if (b.size() > 1) result.push_back(b.back());
+  return result;
+}
+
+Sizes mm(const Arg& input, const Arg& other) {
+  SizesView a = sizes_of(input), b = sizes_of(other);
+  check_matrices(a, b, "self", "mat2");
+  return {a[0], b[1]};
+}
+
+Sizes bmm(const Arg& input, const Arg& other) { return batch_product(sizes_of(input), sizes_of(other)); }
+
+Sizes mv(const Arg& matrix, const Arg& vector) {
+  SizesView m = sizes_of(matrix), v = sizes_of(vector);
+  check(m.size() == 2 && v.size() == 1, "vector + matrix @ vector expected, got ", m.size(), ", ", v.size());
+  check(m[1] == v[0], "size mismatch, got input (", m[0], "), mat (", times(m), "), vec (", v[0], ")");
+  return {m[0]};
+}
+
+Sizes dot(const Arg& input, const Arg& other) {
+  SizesView a = sizes_of(input), b = sizes_of(other);
+  check(a.size() == 1 && b.size() == 1, "1D tensors expected, but got ", a.size(), "D and ", b.size(), "D tensors");
+  check(a[0] == b[0], "inconsistent tensor size, expected tensor ", a, " and src ", b,
+        " to have the same number of elements, but got ", a[0], " and ", b[0], " elements respectively");
+  return {};
+}
+
+Sizes addmm(const Arg& input, const Arg& mat1, const Arg& mat2) {
+  SizesView a = sizes_of(mat1), b = sizes_of(mat2);
+  check_matrices(a, b, "mat1", "mat2");
+  return added(input, {a[0], b[1]});
+}
+
+Sizes addmv(const Arg& input, const Arg& mat, const Arg& vec) { return added(input, mv(mat, vec)); }
+
+Sizes baddbmm(const Arg& input, const Arg& batch1, const Arg& batch2) {
+  return added(input, batch_product(sizes_of(batch1), sizes_of(batch2)));
+}
+
+Sizes addbmm(const Arg& input, const Arg& batch1, const Arg& batch2) {
+  Sizes product = batch_product(sizes_of(batch1), sizes_of(batch2));
+  return added(input, {product[1], product[2]});
+}
+
+Sizes outer(const Arg& input, const Arg& other) {
+  SizesView a = sizes_of(input), b = sizes_of(other);
+  check(a.size() == 1, "outer: Expected 1-D argument self, but got ", a.size(), "-D");
+  check(b.size() == 1, "outer: Expected 1-D argument vec2, but got ", b.size(), "-D");
+  return {a[0], b[0]};
+}
+
+Sizes inner(const Arg& input, const Arg& other) {
+  SizesView a = sizes_of(input), b = sizes_of(other);
+  if (a.empty() || b.empty()) return broadcast_sizes(a, b);
+  check(a.back() == b.back(), "inner() the last dimension must match on both input tensors but got shapes ", a, " and ",
+        b);
+  Sizes result(a.begin(), a.end() - 1);
+  result.insert(result.end(), b.begin(), b.end() - 1);
+  return result;
+}
+
+Sizes linear(const Arg& input, const Arg& weight, const Arg& bias) {
+  SizesView x = sizes_of(input), w = sizes_of(weight);
+  check(!x.empty(), "both arguments to linear need to be at least 1D, but they are 0D and ", w.size(), "D");
+  check(w.size() == 1 || w.size() == 2, "linear: weight must be a matrix or a vector, got ", w);
+  const int64_t features = w.size() == 1 ? 1 : w[0];
+  if (x.back() != w.back()) {
+    int64_t rows = 1;
+    for (int64_t size : x.subspan(0, x.size() - 1)) rows *= size;
+    fail(ErrorKind::kRuntime, "mat1 and mat2 shapes cannot be multiplied (", rows, "x", x.back(), " and ", w.back(),
+         "x", features, ")");
+  }
+  Sizes result(x.begin(), x.end());
+  if (w.size() == 1)
+    result.pop_back();
+  else
+    result.back() = features;
+  return bias.is_none() ? result : added(bias, result);
+}
+
+Sizes trace(const Arg& input) {
+  check(sizes_of(input).size() == 2, "trace: expected a matrix, but got tensor with dim ", sizes_of(input).size());
+  return {};
+}
+
+Sizes cross(const Arg& input, const Arg& other, int64_t dim) {
+  SizesView a = sizes_of(input), b = sizes_of(other);
+  check(a.size() == b.size() && !a.empty(), "linalg.cross: inputs must have the same number of dimensions, got ",
+        a.size(), " and ", b.size());
+  const auto d = static_cast<size_t>(wrap_dim(dim, static_cast<int64_t>(a.size())));
+  check(a[d] == 3 && b[d] == 3, "linalg.cross: inputs dimension ", dim, " must have length 3. Got ", a[d], " and ",
+        b[d]);
+  return broadcast(input, other);
+}
+
+Sizes cdist(const Arg& x1, const Arg& x2, double p) {
+  SizesView a = sizes_of(x1), b = sizes_of(x2);
+  check(a.size() >= 2 && b.size() >= 2, "cdist only supports at least 2D tensors, X1 got: ", a.size(),
+        "D, X2 got: ", b.size(), "D");
+  check(a.back() == b.back(), "X1 and X2 must have the same number of columns. X1: ", a.back(), " X2: ", b.back());
+  check(p >= 0, "cdist only supports non-negative p values, got ", p);
+  Sizes result = broadcast_sizes(a.subspan(0, a.size() - 2), b.subspan(0, b.size() - 2));
+  result.push_back(a[a.size() - 2]);
+  result.push_back(b[b.size() - 2]);
+  return result;
+}
+
+Sizes distance(const Arg& input, const Arg& other) {
+  broadcast(input, other);
+  return {};
+}
+
+Sizes diff(const Arg& input, int64_t n, int64_t dim) {
+  Sizes result(sizes_of(input).begin(), sizes_of(input).end());
+  check(!result.empty(), "diff expects input to be at least one-dimensional");
+  check(n >= 0, "order must be non-negative but got ", n);
+  int64_t& size = result[static_cast<size_t>(wrap_dim(dim, static_cast<int64_t>(result.size())))];
+  size = n < size ? size - n : 0;
+  return result;
+}
+
+}  // namespace shape_rules
+
+namespace dtype_rules {
+
+DType multiplied_all(std::initializer_list<const Arg*> args) {
+  std::optional<DType> common;
+  for (const Arg* a : args) {
+    if (a->kind != Arg::Kind::kTensor) continue;
+    DType t = a->tensor->dtype;
+    if (!common) common = t;
+    check(*common == t, "expected m1 and m2 to have the same dtype, but got: ", c_word(*common), " != ", c_word(t));
+  }
+  DType t = common.value_or(kDefaultFloat);
+  check(t != DType::kBool, "\"addmm_impl_cpu_\" not implemented for 'Bool'");
+  return t;
+}
+
+DType activated(DType product, bool use_gelu) {
+  require_real(product);
+  return use_gelu ? require_floating(product) : product;
+}
+
+}  // namespace dtype_rules
+}  // namespace tt

@@ -1,0 +1,128 @@
+// The rules of reductions: which dimensions go, and what their results are made of.
+#include <algorithm>
+
+#include "engine/schema/rules/dtype_rules.h"
+#include "engine/schema/error.h"
+#include "engine/schema/rules/shape_rules.h"
+
+namespace tt {
+namespace {
+
+using Dims = std::optional<absl::Span<const int64_t>>;
+
+const Sizes& sizes_of(const Arg& tensor) { return tensor.tensor->sizes; }
+
+// Which dimensions are reduced: all of them where none are named.
+absl::InlinedVector<bool, 8> reduced_dims(const Sizes& sizes, const Dims& dims) {
+  int64_t ndim = static_cast<int64_t>(sizes.size());
+  bool all = !dims || dims->empty();
+  absl::InlinedVector<bool, 8> reduced(static_cast<size_t>(std::max<int64_t>(ndim, 1)), all);
+  if (all) return reduced;
+  for (int64_t dim : *dims) {
+    size_t d = static_cast<size_t>(shape_rules::wrap_dim(dim, ndim));
+    check(!reduced[d], "dim ", d, " appears multiple times in the list of dims");
+    reduced[d] = true;
+  }
+  return reduced;
+}
+
+Sizes without(const Sizes& sizes, const absl::InlinedVector<bool, 8>& reduced, bool keepdim) {
+  Sizes result;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (!reduced[d]) result.push_back(sizes[d]);
+    if (reduced[d] && keepdim) result.push_back(1);
+  }
+  return result;
+}
+
+// There is no largest, first or middle element of none.
+void check_some(const Sizes& sizes, const Dims& dims) {
+  bool all = !dims || dims->empty();
+  check_as(ErrorKind::kRuntime, !all || std::find(sizes.begin(), sizes.end(), 0) == sizes.end(),
+           "Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
+           "argument.");
+  if (all) return;
+  for (int64_t dim : *dims) {
+    int64_t d = shape_rules::wrap_dim(dim, static_cast<int64_t>(sizes.size()));
+    check_as(ErrorKind::kIndex, sizes.empty() || sizes[static_cast<size_t>(d)] != 0, "Expected reduction dim ", d,
+             " to have non-zero size.");
+  }
+}
+
+}  // namespace
+
+namespace shape_rules {
+
+Sizes reduced(const Arg& input, Dims dims, bool keepdim) {
+  return without(sizes_of(input), reduced_dims(sizes_of(input), dims), keepdim);
+}
+
+Sizes reduced_once(const Arg& input, Dims dims, bool keepdim) {
+  check_as(ErrorKind::kType, !dims || dims->size() <= 1, "dim must be one dimension, got ", dims.value_or(SizesView()));
+  return reduced(input, dims, keepdim);
+}
+
+Sizes reduced_some(const Arg& input, Dims dims, bool keepdim) {
+  Sizes result = reduced(input, dims, keepdim);
+  check_some(sizes_of(input), dims);
+  return result;
+}
+
+Sizes reduced_some(const Arg& input, std::optional<int64_t> dim, bool keepdim) {
+  return reduced_some(input, dim ? Dims(absl::MakeConstSpan(&*dim, 1)) : Dims(), keepdim);
+}
+
+Sizes norm_named(const Arg& input, std::string_view p, Dims dims, bool keepdim) {
+  check_as(ErrorKind::kNotImplemented, p != "nuc", "the nuclear norm ('nuc') is not implemented");
+  check(p == "fro", "Norm order ", p, " not supported: expected a number or 'fro'");
+  return reduced(input, dims, keepdim);
+}
+
+Sizes normed(const Arg& input, double ord, Dims dims, bool keepdim) {
+  const Sizes& sizes = sizes_of(input);
+  if (ord >= 0 && ord != HUGE_VAL) return reduced(input, dims, keepdim);
+  Sizes result = reduced(input, dims, keepdim);
+  auto gone = reduced_dims(sizes, dims);
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    check(!gone[d] || sizes[d] != 0, "linalg.vector_norm cannot compute the ", ord,
+          " norm on an empty tensor because the operation does not have an identity");
+  }
+  return result;
+}
+
+}  // namespace shape_rules
+
+namespace dtype_rules {
+
+DType averaged(const Arg& input, std::optional<DType> given) {
+  DType t = given.value_or(same(input));
+  check_as(ErrorKind::kNotImplemented, has_gradients(t), "mean(): could not infer output dtype. ",
+           given ? "Optional" : "Input",
+           " dtype must be either a floating point or complex dtype. Got: ", type_word(t));
+  return t;
+}
+
+DType truth(const Arg& input) { return same(input) == DType::kUInt8 ? DType::kUInt8 : DType::kBool; }
+
+DType spread(const Arg& input) {
+  check(has_gradients(same(input)), "std and var only support floating point and complex dtypes");
+  return to_real(same(input));
+}
+
+DType normed(const Arg& input, std::optional<DType> given) {
+  check(has_gradients(same(input)), "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
+        type_word(same(input)));
+  DType t = given.value_or(same(input));
+  check(has_gradients(t), "linalg.vector_norm: dtype should be floating point or complex. Got ", type_word(t));
+  return to_real(t);
+}
+
+DType ordered(const Arg& input) { return not_boolean(input); }
+
+DType ordered_index(const Arg& input) {
+  not_boolean(input);
+  return DType::kInt64;
+}
+
+}  // namespace dtype_rules
+}  // namespace tt

@@ -1,0 +1,201 @@
+// The rules of sampling by coordinates, of scattering with reductions, of order statistics and of losses over
+// sequences.
+#include <algorithm>
+
+#include "engine/schema/checked_math.h"
+#include "engine/schema/error.h"
+#include "engine/schema/rules/shape_rules.h"
+
+namespace tt::shape_rules {
+namespace {
+
+const TensorMeta& meta(const Arg& a) { return *a.tensor; }
+
+bool one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+Sizes shortened(Sizes sizes, int64_t dim, bool keepdim) {
+  if (keepdim)
+    sizes[static_cast<size_t>(dim)] = 1;
+  else
+    sizes.erase(sizes.begin() + dim);
+  return sizes;
+}
+
+}  // namespace
+
+Sizes grid_sample(const Arg& input, const Arg& grid, std::string_view mode, std::string_view padding_mode) {
+  const Sizes &x = meta(input).sizes, &g = meta(grid).sizes;
+  check_as(ErrorKind::kValue, one_of(mode, {"bilinear", "nearest", "bicubic"}),
+           "expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '", mode, "'");
+  check_as(ErrorKind::kValue, one_of(padding_mode, {"zeros", "border", "reflection"}),
+           "expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '", padding_mode, "'");
+  check(x.size() == g.size() && (x.size() == 4 || x.size() == 5),
+        "expected 4D or 5D input and grid with same number of dimensions, but got input with sizes ", x,
+        " and grid with sizes ", g);
+  check(mode != "bicubic" || x.size() == 4, "bicubic interpolation only supports 4D input");
+  check(x[0] == g[0], "expected grid and input to have same batch size, but got input with sizes ", x,
+        " and grid with sizes ", g);
+  check(g.back() == static_cast<int64_t>(x.size()) - 2, "expected grid to have size ", x.size() - 2,
+        " in last dimension, but got grid with sizes ", g);
+  for (size_t d = 2; d < x.size(); ++d) {
+    check(x[d] > 0, "expected input to have non-empty spatial dimensions, but input has sizes ", x);
+  }
+  Sizes result{x[0], x[1]};
+  result.insert(result.end(), g.begin() + 1, g.end() - 1);
+  return result;
+}
+
+namespace {
+
+// Batches of channels, and the places (N, K, P) that are sampled of each.
+void check_places(const Sizes& channels, const TensorMeta& index) {
+  check(index.dtype == DType::kInt64, "Expected dtype int64 for index, got ", name(index.dtype));
+  check(channels.size() == 3 && index.sizes.size() == 3 && channels[0] == index.sizes[0],
+        "expected places of the same batches, got ", channels, " and indices ", index.sizes);
+}
+void check_weights(const Sizes& index, const Sizes& weight) {
+  check(index == weight, "expected an index and a weight for each place, got ", index, " and ", weight);
+}
+void check_values(const Sizes& values, const Sizes& index) {
+  check(values[2] == index[2], "expected a value for each place, got ", values, " and indices ", index);
+}
+
+}  // namespace
+
+Sizes sample_places(const Arg& input, const Arg& index, const Arg& weight) {
+  check_places(meta(input).sizes, meta(index));
+  check_weights(meta(index).sizes, meta(weight).sizes);
+  return {meta(input).sizes[0], meta(input).sizes[1], meta(index).sizes[2]};
+}
+
+Sizes spread_places(const Arg& values, const Arg& index, const Arg& weight, int64_t length) {
+  check_places(meta(values).sizes, meta(index));
+  check_weights(meta(index).sizes, meta(weight).sizes);
+  check_values(meta(values).sizes, meta(index).sizes);
+  check(length >= 0, "expected a length of 0 or more, got ", length);
+  return {meta(values).sizes[0], meta(values).sizes[1], length};
+}
+
+Sizes match_places(const Arg& values, const Arg& input, const Arg& index) {
+  check_places(meta(values).sizes, meta(index));
+  check_values(meta(values).sizes, meta(index).sizes);
+  check(meta(input).sizes.size() == 3 && meta(input).sizes[0] == meta(values).sizes[0] &&
+            meta(input).sizes[1] == meta(values).sizes[1],
+        "expected values of the input's channels, got ", meta(values).sizes, " and ", meta(input).sizes);
+  return meta(index).sizes;
+}
+
+Sizes affine_grid(const Arg& theta, SizesView size) {
+  check_as(ErrorKind::kNotImplemented, size.size() == 4 || size.size() == 5,
+           "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size ", size);
+  for (int64_t n : size) check_as(ErrorKind::kValue, n > 0, "Expected non-zero, positive output size. Got ", size);
+  const int64_t space = static_cast<int64_t>(size.size()) - 2;
+  const Sizes expected{size[0], space, space + 1};
+  check_as(ErrorKind::kValue, meta(theta).sizes == expected, "Expected a batch of ", space,
+           "D affine matrices of shape Nx", space, "x", space + 1, " for size ", size, ". Got ", meta(theta).sizes);
+  Sizes result{size[0]};
+  result.insert(result.end(), size.begin() + 2, size.end());
+  result.push_back(space);
+  return result;
+}
+
+Sizes scatter_reduce(const Arg& input, int64_t dim, const Arg& index, const Arg& src, std::string_view reduce) {
+  check(one_of(reduce, {"sum", "prod", "mean", "amax", "amin"}),
+        "reduce argument must be either sum, prod, mean, amax or amin, got ", reduce, ".");
+  return scatter(input, dim, index, src);
+}
+
+Sizes histogram(const Arg&, int64_t bins, double min, double max) {
+  check(bins > 0, "histc(): bins must be > 0, but got ", bins);
+  check(!(min > max), "histc(): max must be larger than min, got ", min, " and ", max);
+  return {bins};
+}
+
+Sizes quantile(const Arg& input, const Arg& q, std::optional<int64_t> dim, bool keepdim,
+               std::string_view interpolation) {
+  check(one_of(interpolation, {"linear", "lower", "higher", "midpoint", "nearest"}),
+        "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got ", interpolation);
+  const TensorMeta& x = meta(input);
+  check(x.numel() > 0, "quantile() input tensor must be non-empty");
+  check(meta(q).dim() <= 1, "quantile() q must be a scalar or 1D tensor");
+  Sizes result = meta(q).sizes;
+  Sizes rest;
+  if (dim)
+    rest = x.dim() == 0 ? Sizes{} : shortened(x.sizes, wrap_dim(*dim, x.dim()), keepdim);
+  else if (keepdim)
+    rest.assign(x.sizes.size(), 1);
+  result.insert(result.end(), rest.begin(), rest.end());
+  return result;
+}
+
+Sizes put(const Arg& input, const Arg& index, const Arg& source) {
+  check(meta(index).dtype == DType::kInt64, "put_(): Expected a long tensor for index, but got ",
+        name(meta(index).dtype));
+  check(meta(index).numel() == meta(source).numel(),
+        "put_(): expected source and index to have the same number of elements, but got source.numel() = ",
+        meta(source).numel(), ", index.numel() = ", meta(index).numel());
+  return meta(input).sizes;
+}
+
+Sizes rot90(const Arg& input, int64_t k, SizesView dims) {
+  check(dims.size() == 2, "expected total rotation dims == 2, but got dims = ", dims.size());
+  const int64_t n = meta(input).dim();
+  check(n >= 2, "expected total dims >= 2, but got total dims = ", n);
+  const int64_t a = wrap_dim(dims[0], n), b = wrap_dim(dims[1], n);
+  check(a != b, "expected rotation dims to be different, but got dim0 = ", dims[0], " and dim1 = ", dims[1]);
+  Sizes result = meta(input).sizes;
+  if (k % 2 != 0) std::swap(result[static_cast<size_t>(a)], result[static_cast<size_t>(b)]);
+  return result;
+}
+
+Sizes geometric(const Arg& input, double p) {
+  check(p > 0 && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
+  return meta(input).sizes;
+}
+
+Sizes ctc_loss(const Arg& log_probs, const Arg& targets, SizesView input_lengths, SizesView target_lengths,
+               int64_t blank) {
+  const Sizes& p = meta(log_probs).sizes;
+  check(p.size() == 3, "log_probs must be (T, N, C), got ", p);
+  check(blank >= 0 && blank < p[2], "blank must be in label range, got ", blank, " of ", p[2]);
+  const auto batch = static_cast<size_t>(p[1]);
+  check(input_lengths.size() == batch, "input_lengths must be of size batch_size ", batch, ", got ",
+        input_lengths.size());
+  check(target_lengths.size() == batch, "target_lengths must be of size batch_size ", batch, ", got ",
+        target_lengths.size());
+  const TensorMeta& t = meta(targets);
+  check(t.dtype == DType::kInt64 || t.dtype == DType::kInt32, "targets must be integers, got ", name(t.dtype));
+  int64_t total = 0;
+  for (size_t i = 0; i < batch; ++i) {
+    check(input_lengths[i] >= 0, "Expected input_lengths to have value at least 0, but got value ", input_lengths[i]);
+    check(input_lengths[i] <= p[0], "Expected input_lengths to have value at most ", p[0], ", but got value ",
+          input_lengths[i]);
+    const int64_t most = t.dim() == 2 ? t.sizes[1] : t.numel();
+    check(target_lengths[i] >= 0 && target_lengths[i] <= most, "Expected target_lengths to have value at most ", most,
+          ", but got value ", target_lengths[i]);
+    total = checked_add(total, target_lengths[i]);
+  }
+  check(t.dim() == 1 || (t.dim() == 2 && t.sizes[0] == p[1]), "targets must be 1D or (N, S), got ", t.sizes);
+  check(t.dim() == 2 || t.numel() == total, "Expected targets of sum(target_lengths) elements, ", total, ", got ",
+        t.numel());
+  return {p[1]};
+}
+
+Sizes ctc_alphas(const Arg& log_probs, SizesView target_lengths) {
+  int64_t longest = 0;
+  for (int64_t n : target_lengths) longest = std::max(longest, n);
+  return {meta(log_probs).sizes[1], meta(log_probs).sizes[0], checked_add(checked_mul(2, longest), 1)};
+}
+
+Sizes ctc_gradient(const Arg& grad, const Arg& log_probs, const Arg& targets, SizesView input_lengths,
+                   SizesView target_lengths, const Arg& loss, const Arg& log_alpha, int64_t blank) {
+  const Sizes losses = ctc_loss(log_probs, targets, input_lengths, target_lengths, blank);
+  gradient_of(grad, losses);
+  gradient_of(loss, losses);
+  gradient_of(log_alpha, ctc_alphas(log_probs, target_lengths));
+  return meta(log_probs).sizes;
+}
+
+}  // namespace tt::shape_rules

@@ -1,0 +1,88 @@
+// The rules of products of 8-bit matrices. They say what PyTorch says: on the CPU any sizes and layouts go, a GPU's
+// library takes some.
+#include "engine/schema/error.h"
+#include "engine/schema/rules/shape_rules.h"
+
+namespace tt {
+namespace {
+
+constexpr int64_t kAlignment = 16;  // of a GPU's sizes
+
+bool is_one_number(const TensorMeta& scale) { return scale.dtype == DType::kFloat32 && scale.numel() == 1; }
+
+bool is_vector(const TensorMeta& scale, const Sizes& sizes) {
+  return scale.dtype == DType::kFloat32 && scale.sizes == sizes && scale.is_contiguous();
+}
+
+// "mat_a.dtype()=Float, scale_a.dtype()=Float, scale_a.size()=[]"
+std::string describe_factor(const char* letter, const TensorMeta& matrix, const TensorMeta& scale) {
+  return absl::StrCat("mat_", letter, ".dtype()=", message_part(type_word(matrix.dtype)), ", scale_", letter,
+                      ".dtype()=", message_part(type_word(scale.dtype)), ", scale_", letter,
+                      ".size()=", to_string(scale.sizes));
+}
+
+void check_scales(const TensorMeta& a, const TensorMeta& b, const TensorMeta& scale_a, const TensorMeta& scale_b) {
+  const Sizes rows{a.sizes[0], 1}, columns{1, b.sizes[1]};
+  const bool whole = is_one_number(scale_a) && is_one_number(scale_b);
+  const bool by_rows = is_vector(scale_a, rows) && is_vector(scale_b, columns);
+  if (is_float8(a.dtype) && is_float8(b.dtype) && (whole || by_rows)) return;
+  fail(
+      ErrorKind::kValue,
+      "Invalid scaling configuration. For TensorWise scaling, a and b should be float8, scales should be "
+      "float and singletons. For RowWise scaling, a and b should be float8, scales should be float, scale_a should be ",
+      rows, " and scale_b should be ", columns, ", and both should be contiguous. Got ",
+      describe_factor("a", a, scale_a), ", ", describe_factor("b", b, scale_b));
+}
+
+// What cuBLASLt multiplies.
+void check_library_takes(const TensorMeta& a, const TensorMeta& b) {
+  check(a.sizes[1] % kAlignment == 0, "Expected trailing dimension of mat1 to be divisible by 16 but got mat1 shape: (",
+        a.sizes[0], "x", a.sizes[1], ").");
+  check(b.sizes[0] % kAlignment == 0 && b.sizes[1] % kAlignment == 0, "mat2 shape (", b.sizes[0], "x", b.sizes[1],
+        ") must be divisible by 16");
+  check(a.dtype != DType::kFloat8E5m2 || b.dtype != DType::kFloat8E5m2,
+        "Multiplication of two Float8_e5m2 matrices is not supported");
+  check(a.strides[1] == 1 && b.strides[0] == 1,
+        "Only multiplication of row-major and column-major matrices is supported by cuBLASLt");
+}
+
+void check_library_adds(const TensorMeta& bias, DType out) {
+  check(out != DType::kFloat32, "Bias is not supported when out_dtype is set to Float32");
+  check(bias.dtype == DType::kBFloat16 || bias.dtype == DType::kFloat16, "Bias must be BFloat16 or Half, but got ",
+        type_word(bias.dtype));
+  check(out != DType::kBFloat16 || bias.dtype == out, "Bias must be BFloat16 to compute ", type_word(out),
+        " output, but got ", type_word(bias.dtype));
+  check(out != DType::kFloat16 || bias.dtype == out, "Bias must be Float16 to compute ", type_word(out),
+        " output, but got ", type_word(bias.dtype));
+}
+
+}  // namespace
+
+namespace shape_rules {
+
+Sizes scaled_mm(const Arg& input, const Arg& mat2, const Arg& scale_a, const Arg& scale_b, const Arg& bias,
+                const Arg& scale_result, std::optional<DType> out_dtype) {
+  const TensorMeta &a = *input.tensor, &b = *mat2.tensor;
+  check(a.dim() == 2, "mat1 must be a matrix");
+  check(b.dim() == 2, "mat2 must be a matrix");
+  check(a.sizes[1] == b.sizes[0], "mat_a and mat_b shapes cannot be multiplied (", a.sizes[0], "x", a.sizes[1], " and ",
+        b.sizes[0], "x", b.sizes[1], ")");
+  check_scales(a, b, *scale_a.tensor, *scale_b.tensor);
+  check(scale_result.is_none() || is_one_number(*scale_result.tensor), "scale_result must be a float scalar");
+  const DType out = out_dtype.value_or(a.dtype);
+  check_as(ErrorKind::kNotImplemented, is_floating(out), "not implemented for '", type_word(out), "'");
+  const bool on_gpu = a.device.type == DeviceType::kCUDA;
+  if (on_gpu) check_library_takes(a, b);
+  check_as(ErrorKind::kNotImplemented, !on_gpu || out != DType::kFloat64, "not implemented for 'Double'");
+  if (!bias.is_none()) {
+    const TensorMeta& added = *bias.tensor;
+    check(added.numel() == b.sizes[1], "Bias must be size ", b.sizes[1], " but got ", added.numel());
+    check(is_floating(added.dtype) && !is_float8(added.dtype), "Bias must be Float32 or BFloat16 or Half, but got ",
+          type_word(added.dtype));
+    if (on_gpu) check_library_adds(added, out);
+  }
+  return {a.sizes[0], b.sizes[1]};
+}
+
+}  // namespace shape_rules
+}  // namespace tt

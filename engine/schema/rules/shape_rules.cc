@@ -1,0 +1,224 @@
+#include "engine/schema/rules/shape_rules.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/schema/rules/dtype_rules.h"
+#include "engine/schema/error.h"
+
+namespace tt::shape_rules {
+namespace {
+
+SizesView sizes_of(const Arg& a) { return a.kind == Arg::Kind::kTensor ? SizesView(a.tensor->sizes) : SizesView(); }
+
+// The product, or -1 where it does not fit.
+int64_t element_count(SizesView sizes) {
+  int64_t n = 1;
+  for (int64_t size : sizes) {
+    if (__builtin_mul_overflow(n, size, &n)) return -1;
+  }
+  return n;
+}
+
+// An integer's value, also where it is beyond int64.
+__int128 wide(const Scalar& integer) {
+  const int64_t value = integer.to_int();
+  return integer.is_beyond_int() ? static_cast<__int128>(static_cast<uint64_t>(value)) : value;
+}
+
+}  // namespace
+
+int64_t wrap_dim(int64_t dim, int64_t ndim) {
+  int64_t n = std::max<int64_t>(ndim, 1);
+  check_as(ErrorKind::kIndex, dim >= -n && dim < n, "Dimension out of range (expected to be in range of [", -n, ", ",
+           n - 1, "], but got ", dim, ")");
+  return dim < 0 ? dim + n : dim;
+}
+
+Sizes broadcast_sizes(SizesView a, SizesView b) {
+  size_t n = std::max(a.size(), b.size());
+  Sizes result(n);
+  for (size_t i = 0; i < n; ++i) {  // i counts from the last dimension
+    int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
+    int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    check(x == y || x == 1 || y == 1, "The size of tensor a (", x, ") must match the size of tensor b (", y,
+          ") at non-singleton dimension ", n - 1 - i);
+    result[n - 1 - i] = x == 1 ? y : x;
+  }
+  return result;
+}
+
+Sizes broadcast_all(std::initializer_list<const Arg*> args) {
+  Sizes result;
+  bool first = true;
+  for (const Arg* a : args) {
+    if (a->kind != Arg::Kind::kTensor) continue;
+    if (first) {
+      result = a->tensor->sizes;
+      first = false;
+    } else if (a->tensor->sizes != result) {
+      result = broadcast_sizes(result, a->tensor->sizes);
+    }
+  }
+  return result;
+}
+
+Sizes same(const Arg& tensor) {
+  SizesView s = sizes_of(tensor);
+  return Sizes(s.begin(), s.end());
+}
+
+Sizes sizes(SizesView given) {
+  for (int64_t size : given) {
+    check(size >= 0, "Trying to create tensor with negative dimension ", size, ": ", given);
+  }
+  return Sizes(given.begin(), given.end());
+}
+
+Sizes arange(Scalar start, Scalar end, Scalar step) {
+  double from = start.to_double(), to = end.to_double(), by = step.to_double();
+  check(by != 0, "step must be nonzero");
+  check(std::isfinite(from) && std::isfinite(to), "unsupported range: ", start.to_string(), " -> ", end.to_string());
+  check((by > 0 && to >= from) || (by < 0 && to <= from), "upper bound and lower bound inconsistent with step sign");
+  bool integers = std::max({start.category(), end.category(), step.category()}) <= Category::kInteger;
+  if (integers) {  // exactly, where doubles would round
+    __int128 span = wide(end) - wide(start);
+    __int128 count = (span + wide(step) + (by > 0 ? -1 : 1)) / wide(step);
+    check(count < (static_cast<__int128>(1) << 62), "the range is too long");
+    return {static_cast<int64_t>(count)};
+  }
+  double count = std::ceil((to - from) / by);
+  check(count < 0x1p62, "the range is too long, got ", count, " elements");
+  return {static_cast<int64_t>(count)};
+}
+
+Sizes steps(int64_t count) {
+  check(count >= 0, "number of steps must be non-negative");
+  return {count};
+}
+
+Sizes eye(int64_t n, std::optional<int64_t> m) {
+  check(n >= 0, "n must be greater or equal to 0, got ", n);
+  check(m.value_or(n) >= 0, "m must be greater or equal to 0, got ", m.value_or(n));
+  return {n, m.value_or(n)};
+}
+
+Sizes literal(std::string_view bytes, SizesView size, DType dtype) {
+  Sizes result = sizes(size);
+  int64_t n = element_count(result);
+  check_as(
+      ErrorKind::kValue,
+      n >= 0 && n <= static_cast<int64_t>(bytes.size()) && static_cast<size_t>(n) * item_size(dtype) == bytes.size(),
+      "the bytes do not make a ", name(dtype), " tensor of sizes ", size, ", got ", bytes.size());
+  return result;
+}
+
+Sizes randint(int64_t low, int64_t high, SizesView size) {
+  check(low < high, "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
+  return sizes(size);
+}
+
+Sizes randperm(int64_t n) {
+  check(n >= 0, "n must be non-negative, got ", n);
+  return {n};
+}
+
+Sizes multinomial(const Arg& input, int64_t num_samples, bool replacement) {
+  SizesView s = sizes_of(input);
+  check(is_floating(dtype_rules::same(input)), "multinomial only supports floating-point dtypes for input, got: ",
+        dtype_rules::type_word(dtype_rules::same(input)));
+  check(s.size() == 1 || s.size() == 2, "prob_dist must be 1 or 2 dim");
+  check(num_samples > 0, "cannot sample n_sample <= 0 samples");
+  check(replacement || num_samples <= s.back(),
+        "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+  check(s.back() > 0, "cannot sample from an empty distribution");
+  if (s.size() == 1) return {num_samples};
+  return {s[0], num_samples};
+}
+
+Sizes assign(const Arg& input, const Arg& src) {
+  Sizes target = same(input);
+  SizesView from = sizes_of(src);
+  // Leading ones of the source are dropped, as PyTorch does for x[i] = y.
+  while (from.size() > target.size() && from.front() == 1) from.remove_prefix(1);
+  bool fits = from.size() <= target.size();
+  for (size_t i = 0; fits && i < from.size(); ++i) {
+    int64_t size = from[from.size() - 1 - i];
+    fits = size == 1 || size == target[target.size() - 1 - i];
+  }
+  check(fits, "expand: the source's sizes must match the target's or be 1, got ", sizes_of(src), " and ", target);
+  return target;
+}
+
+Sizes masked_fill(const Arg& input, const Arg& mask, const Arg& value) {
+  check(value.kind != Arg::Kind::kTensor || value.tensor->dim() == 0,
+        "masked_fill only supports a 0-dimensional value tensor, but got tensor with ",
+        value.kind == Arg::Kind::kTensor ? value.tensor->dim() : 0, " dimension(s).");
+  return broadcast(input, mask);
+}
+
+Sizes prelu(const Arg& input, const Arg& weight) {
+  SizesView x = sizes_of(input), w = sizes_of(weight);
+  int64_t channels = x.size() > 1 ? x[1] : 1;
+  int64_t count = element_count(w);
+  check(w.size() <= 1, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", w.size());
+  check(count == 1 || count == channels,
+        "Mismatch of parameter numbers and input channel size. Found parameter numbers = ", count,
+        " and channel size = ", channels, ".");
+  return same(input);
+}
+
+Sizes glu(const Arg& input, int64_t dim) {
+  Sizes result = same(input);
+  check(!result.empty(), "glu does not support 0-dimensional tensors");
+  int64_t d = wrap_dim(dim, static_cast<int64_t>(result.size()));
+  check(result[d] % 2 == 0, "Halving dimension must be even, but dimension ", d, " is size ", result[d]);
+  result[d] /= 2;
+  return result;
+}
+
+Sizes gelu(const Arg& input, std::string_view approximate) {
+  check(approximate == "none" || approximate == "tanh", "approximate argument must be either none or tanh, got ",
+        approximate);
+  return same(input);
+}
+
+Sizes polygamma(int64_t n, const Arg& input) {
+  check(n >= 0, "polygamma(n, x) does not support negative n.");
+  return same(input);
+}
+
+Sizes mvlgamma(const Arg& input, int64_t p) {
+  constexpr int64_t kMostDimensions = 10'000;  // each is an operator
+  check(p >= 1 && p <= kMostDimensions, "p has to be greater than or equal to 1, and at most ", kMostDimensions,
+        ", got ", p);
+  return same(input);
+}
+
+void add(Inference* out, DType dtype, Sizes sizes) {
+  TensorMeta& meta = out->outputs.emplace_back();
+  meta.dtype = dtype;
+  meta.strides = contiguous_strides(sizes);
+  meta.sizes = std::move(sizes);
+}
+
+void add(Inference* out, DType dtype, Geometry geometry) {
+  TensorMeta& meta = out->outputs.emplace_back();
+  meta.dtype = dtype;
+  meta.sizes = std::move(geometry.sizes);
+  meta.strides = std::move(geometry.strides);
+  meta.offset = geometry.offset;
+  out->alias = geometry.alias;
+}
+
+void add(Inference* out, DType dtype, const std::vector<Sizes>& list) {
+  for (const Sizes& sizes : list) add(out, dtype, sizes);
+}
+
+void add(Inference* out, DType dtype, const std::vector<Geometry>& list) {
+  for (const Geometry& geometry : list) add(out, dtype, geometry);
+}
+
+void add_dynamic(Inference* out, DType dtype) { out->outputs.emplace_back().dtype = dtype; }
+
+}  // namespace tt::shape_rules

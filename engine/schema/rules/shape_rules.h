@@ -1,0 +1,282 @@
+// The vocabulary of `shape:` in the operators' declarations. Closed, as dtype_rules.h is.
+//
+// Rules give Sizes (a fresh contiguous result), a Geometry (a view of the first tensor), or a
+// vector of either (a Tensor[] result). All throw Error of the kind PyTorch raises.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "engine/schema/arg.h"
+#include "engine/schema/op.h"
+
+namespace tt::shape_rules {
+
+// Wraps a negative dimension; throws IndexError "Dimension out of range (expected to be in range
+// of [-2, 1], but got 5)". A zero-dim tensor is taken to have one.
+int64_t wrap_dim(int64_t dim, int64_t ndim);
+
+Sizes broadcast_sizes(SizesView a, SizesView b);
+// Numbers and absent optionals take no part.
+Sizes broadcast_all(std::initializer_list<const Arg*> args);
+template <typename... A>
+Sizes broadcast(const A&... args) {
+  return broadcast_all({&args...});
+}
+Sizes same(const Arg& tensor);  // a number: zero dimensions
+Sizes sizes(SizesView given);   // as given; throws on a negative one
+
+// Creation.
+Sizes arange(Scalar start, Scalar end, Scalar step);
+Sizes steps(int64_t count);
+Sizes eye(int64_t n, std::optional<int64_t> m);
+Sizes literal(std::string_view bytes, SizesView size, DType dtype);
+Sizes randint(int64_t low, int64_t high, SizesView size);
+Sizes randperm(int64_t n);
+Sizes multinomial(const Arg& input, int64_t num_samples, bool replacement);
+
+// Pointwise operators that ask more than that their arguments broadcast.
+Sizes assign(const Arg& input, const Arg& src);  // input's; src must broadcast to it
+Sizes masked_fill(const Arg& input, const Arg& mask, const Arg& value);
+Sizes prelu(const Arg& input, const Arg& weight);
+Sizes glu(const Arg& input, int64_t dim);
+Sizes gelu(const Arg& input, std::string_view approximate);
+Sizes polygamma(int64_t n, const Arg& input);
+Sizes mvlgamma(const Arg& input, int64_t p);
+
+// Views (view_rules.cc). Those that may have to copy say so in Geometry::alias.
+using Geometries = std::vector<Geometry>;
+Geometry alias(const Arg& input);
+Geometry contiguous(const Arg& input);
+Geometry view_as_real(const Arg& input);
+Geometry view_as_complex(const Arg& input);
+Geometry real(const Arg& input);
+Geometry imag(const Arg& input);
+
+// Fourier transforms, along at least one dimension of at least one point.
+Sizes transformed(const Arg& input, SizesView dim);
+Sizes half_transformed(const Arg& input, SizesView dim);
+Sizes inverse_transformed(const Arg& input, SizesView dim, int64_t last_size);
+Geometry view(const Arg& input, SizesView size);  // throws where only a copy would do
+Geometry reshape(const Arg& input, SizesView shape);
+Geometry view_of_dtype(const Arg& input, DType dtype);
+Geometry view_as(const Arg& input, const Arg& other);
+Geometry reshape_as(const Arg& input, const Arg& other);
+Geometry flatten(const Arg& input, int64_t start_dim, int64_t end_dim);
+Geometry unflatten(const Arg& input, int64_t dim, SizesView sizes);
+Geometry permute(const Arg& input, SizesView dims);
+Geometry transpose(const Arg& input, int64_t dim0, int64_t dim1);
+Geometry t(const Arg& input);
+Geometry movedim(const Arg& input, SizesView source, SizesView destination);
+Geometry squeeze(const Arg& input);
+Geometry squeeze(const Arg& input, SizesView dims);
+Geometry unsqueeze(const Arg& input, int64_t dim);
+Geometry expand(const Arg& input, SizesView size);
+Geometry expand_as(const Arg& input, const Arg& other);
+Geometry narrow(const Arg& input, int64_t dim, int64_t start, int64_t length);
+Geometry select(const Arg& input, int64_t dim, int64_t index);
+Geometry slice(const Arg& input, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step);
+Geometry diagonal(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2);
+Geometry unfold(const Arg& input, int64_t dimension, int64_t size, int64_t step);
+Geometry as_strided(const Arg& input, SizesView size, SizesView stride, std::optional<int64_t> offset);
+// The sizes of the pieces, for gradients too.
+Sizes split_sizes(SizesView sizes, int64_t split_size, int64_t dim);
+Sizes chunk_sizes(SizesView sizes, int64_t chunks, int64_t dim);
+Sizes section_sizes(SizesView sizes, int64_t sections, int64_t dim);
+Geometries split(const Arg& input, int64_t split_size, int64_t dim);
+Geometries split(const Arg& input, SizesView split_sizes, int64_t dim);
+Geometries chunk(const Arg& input, int64_t chunks, int64_t dim);
+Geometries tensor_split(const Arg& input, int64_t sections, int64_t dim);
+Geometries unbind(const Arg& input, int64_t dim);
+
+// Joining and rearranging (joining_rules.cc).
+Sizes cat(const Arg& tensors, int64_t dim);
+Sizes stack(const Arg& tensors, int64_t dim);
+Sizes hstack(const Arg& tensors);
+Sizes vstack(const Arg& tensors);
+Sizes repeat(const Arg& input, SizesView repeats);
+Sizes tile(const Arg& input, SizesView dims);
+Sizes repeat_interleave(const Arg& input, int64_t repeats, std::optional<int64_t> dim);
+Sizes flip(const Arg& input, SizesView dims);
+Sizes roll(const Arg& input, SizesView shifts, SizesView dims);
+Sizes matrices(const Arg& input);  // its own; at least two dimensions
+Sizes diag(const Arg& input, int64_t diagonal);
+Sizes diag_embed(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2);
+
+// Indexing, sorting and scans (index_rules.cc). What the indices hold is the kernels' to check.
+Sizes gather(const Arg& input, int64_t dim, const Arg& index);
+Sizes scatter(const Arg& input, int64_t dim, const Arg& index);
+Sizes scatter(const Arg& input, int64_t dim, const Arg& index, const Arg& src);
+Sizes index_select(const Arg& input, int64_t dim, const Arg& index);
+Sizes index_add(const Arg& input, int64_t dim, const Arg& index, const Arg& source);
+Sizes index_fill(const Arg& input, int64_t dim, const Arg& index);
+Sizes index(const Arg& input, const Arg& indices);
+Sizes index_put(const Arg& input, const Arg& indices, const Arg& values);
+Sizes take_along_dim(const Arg& input, const Arg& indices, int64_t dim);
+Sizes searchsorted(const Arg& sorted_sequence, const Arg& input);
+Sizes along(const Arg& input, int64_t dim);  // its own; the dimension must be there
+Sizes topk(const Arg& input, int64_t k, int64_t dim);
+Sizes kthvalue(const Arg& input, int64_t k, int64_t dim, bool keepdim);
+
+// Reductions. Where no dimensions are named, or an empty list is, all are meant.
+using Dims = std::optional<absl::Span<const int64_t>>;
+Sizes reduced(const Arg& input, Dims dims = std::nullopt, bool keepdim = false);
+Sizes reduced_once(const Arg& input, Dims dims, bool keepdim);  // at most one dimension
+// Where something must be there to choose from.
+Sizes reduced_some(const Arg& input, Dims dims = std::nullopt, bool keepdim = false);
+Sizes reduced_some(const Arg& input, std::optional<int64_t> dim, bool keepdim);
+inline Sizes reduced_some(const Arg& input, int64_t dim, bool keepdim) {
+  return reduced_some(input, std::optional<int64_t>(dim), keepdim);
+}
+Sizes norm_named(const Arg& input, std::string_view p, Dims dims, bool keepdim);
+Sizes normed(const Arg& input, double ord, Dims dims, bool keepdim);
+
+// Products.
+Sizes matmul(const Arg& input, const Arg& other);
+Sizes mm(const Arg& input, const Arg& other);
+Sizes bmm(const Arg& input, const Arg& other);
+Sizes mv(const Arg& matrix, const Arg& vector);
+Sizes dot(const Arg& input, const Arg& other);
+Sizes addmm(const Arg& input, const Arg& mat1, const Arg& mat2);
+Sizes addmv(const Arg& input, const Arg& mat, const Arg& vec);
+Sizes baddbmm(const Arg& input, const Arg& batch1, const Arg& batch2);
+Sizes addbmm(const Arg& input, const Arg& batch1, const Arg& batch2);
+Sizes outer(const Arg& input, const Arg& other);
+Sizes inner(const Arg& input, const Arg& other);
+Sizes linear(const Arg& input, const Arg& weight, const Arg& bias);
+// Of 8-bit matrices that are scaled: PyTorch's demands, on a GPU those of cuBLASLt, too.
+Sizes scaled_mm(const Arg& input, const Arg& mat2, const Arg& scale_a, const Arg& scale_b, const Arg& bias,
+                const Arg& scale_result, std::optional<DType> out_dtype);
+
+// Factorisations of the last two dimensions; the others are a batch (linalg_rules.cc).
+Sizes square(const Arg& a);        // its own
+Sizes matrix_batch(const Arg& a);  // without the last two
+Sizes square_batch(const Arg& a);
+Sizes matrix_rank_sizes(const Arg& a);  // the lesser of rows and columns, of each matrix
+Sizes eigenvalues(const Arg& a);
+Sizes eigenvectors(const Arg& a, std::string_view triangle, bool vectors);
+Sizes lu_permutation(const Arg& pivots, int64_t rows);
+Sizes factored(const Arg& a, const Arg& lu, const Arg& pivots);  // the batch
+Sizes solved(const Arg& a, const Arg& b);
+Sizes lu_solved(const Arg& a, const Arg& b, const Arg& lu, const Arg& pivots);
+Sizes orthogonal(const Arg& a, std::string_view mode);
+Sizes triangle(const Arg& a, std::string_view mode);
+Sizes left_vectors(const Arg& a, bool full_matrices, bool vectors);
+Sizes right_vectors(const Arg& a, bool full_matrices, bool vectors);
+Sizes pseudo_inverse(const Arg& a, const Arg& result);
+
+// Vectors.
+Sizes trace(const Arg& input);
+Sizes cross(const Arg& input, const Arg& other, int64_t dim);
+Sizes cdist(const Arg& x1, const Arg& x2, double p);
+Sizes distance(const Arg& input, const Arg& other);
+Sizes diff(const Arg& input, int64_t n, int64_t dim);
+
+// Convolutions. The first three take batches; conv and conv_transpose also single images of
+// `space` dimensions and a channel.
+Sizes convolution(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
+                  SizesView dilation, int64_t groups);
+Sizes convolution_input(const Arg& grad, const Arg& weight, SizesView size, SizesView stride, SizesView padding,
+                        SizesView dilation, int64_t groups);
+Sizes convolution_weight(const Arg& grad, const Arg& input, SizesView size, SizesView stride, SizesView padding,
+                         SizesView dilation, int64_t groups);
+Sizes conv(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
+           SizesView dilation, int64_t groups, int64_t space);
+Sizes conv_transpose(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
+                     SizesView output_padding, int64_t groups, SizesView dilation, int64_t space);
+
+// Pooling over the last two dimensions.
+Sizes max_pool2d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, SizesView dilation,
+                 bool ceil_mode);
+Sizes max_pool2d_backward(const Arg& grad, const Arg& indices, SizesView size);
+Sizes avg_pool2d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, bool ceil_mode,
+                 std::optional<int64_t> divisor_override);
+Sizes avg_pool2d_backward(const Arg& grad, SizesView size, SizesView kernel, Dims stride, SizesView padding,
+                          bool ceil_mode);
+Sizes adaptive_pool2d(const Arg& input, SizesView output_size);
+Sizes adaptive_pool2d_backward(const Arg& grad, SizesView size);
+
+// Three dimensions, patches, and resampling.
+Sizes pool3d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, SizesView dilation, bool ceil_mode);
+Sizes pool3d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, bool ceil_mode);
+Sizes adaptive_pool3d(const Arg& input, SizesView output_size);
+Sizes im2col(const Arg& input, SizesView kernel, SizesView dilation, SizesView padding, SizesView stride);
+Sizes col2im(const Arg& input, SizesView size, SizesView kernel, SizesView dilation, SizesView padding,
+             SizesView stride);
+Sizes interpolate(const Arg& input, SizesView size, std::string_view mode, bool align_corners,
+                  absl::Span<const double> scale_factors);
+
+// Normalisations.
+Sizes batch_norm(const Arg& input, const Arg& running_mean, const Arg& running_var, const Arg& weight, const Arg& bias,
+                 bool training);
+Sizes batch_norm(const Arg& input, const Arg& mean, const Arg& rstd, const Arg& weight);  // as its gradient sees it
+Sizes channels(const Arg& input);
+Sizes layer_norm(const Arg& input, SizesView normalized_shape, const Arg& weight, const Arg& bias = Arg());
+Sizes rows(const Arg& input, SizesView normalized_shape);  // one for each row that is normalised
+Sizes group_norm(const Arg& input, int64_t num_groups, const Arg& weight, const Arg& bias = Arg());
+Sizes groups(const Arg& input, int64_t num_groups);
+
+// Other layers, and losses.
+Sizes scalar();
+Sizes gradient_of(const Arg& grad, Sizes result);  // a gradient has the sizes of its result
+Sizes dropout(const Arg& input, double p);
+Sizes embedding(const Arg& weight, const Arg& indices);
+Sizes embedding_backward(const Arg& grad, const Arg& indices, int64_t num_weights);
+Sizes one_hot(const Arg& input, int64_t num_classes);
+Sizes pad(const Arg& input, SizesView pad);
+Sizes cosine_similarity(const Arg& x1, const Arg& x2, int64_t dim);
+Sizes nll_loss(const Arg& input, const Arg& target, const Arg& weight, std::string_view reduction,
+               double label_smoothing = 0);
+Sizes loss(const Arg& input, const Arg& target, std::string_view reduction);
+Sizes smooth_loss(const Arg& input, const Arg& target, std::string_view reduction, double beta, bool zero_allowed);
+Sizes binary_cross_entropy(const Arg& input, const Arg& target, const Arg& weight, std::string_view reduction);
+Sizes binary_cross_entropy_with_logits(const Arg& input, const Arg& target, const Arg& weight, const Arg& pos_weight,
+                                       std::string_view reduction);
+Sizes kl_div(const Arg& input, const Arg& target, std::string_view reduction);
+
+// Recurrent layers (hx: a list of two states, or one state) and attention (recurrent_rules.cc).
+Sizes recurrent(const Arg& input, const Arg& hx, const Arg& params, SizesView batch_sizes, int64_t num_layers,
+                bool bidirectional, bool batch_first, int64_t gates);
+Sizes recurrent_state(const Arg& hx, int64_t which);
+Sizes recurrent_cell(const Arg& input, const Arg& hx, const Arg& w_ih, const Arg& w_hh, int64_t gates);
+Sizes attention(const Arg& query, const Arg& key, const Arg& value, const Arg& mask);
+Sizes attention_rows(const Arg& query, const Arg& key, const Arg& value, const Arg& mask);  // one number a row
+Sizes attention_gradient(const Arg& grad, const Arg& query, const Arg& key, const Arg& value, const Arg& mask,
+                         const Arg& output, const Arg& logsumexp);
+
+// Sampling by coordinates, sets of rows, scattering, sequences (sampling_rules.cc).
+Sizes grid_sample(const Arg& input, const Arg& grid, std::string_view mode, std::string_view padding_mode);
+Sizes affine_grid(const Arg& theta, SizesView size);
+Sizes sample_places(const Arg& input, const Arg& index, const Arg& weight);
+Sizes spread_places(const Arg& values, const Arg& index, const Arg& weight, int64_t length);
+Sizes match_places(const Arg& values, const Arg& input, const Arg& index);
+Sizes scatter_reduce(const Arg& input, int64_t dim, const Arg& index, const Arg& src, std::string_view reduce);
+Sizes histogram(const Arg& input, int64_t bins, double min, double max);
+Sizes quantile(const Arg& input, const Arg& q, std::optional<int64_t> dim, bool keepdim,
+               std::string_view interpolation);
+Sizes put(const Arg& input, const Arg& index, const Arg& source);
+Sizes rot90(const Arg& input, int64_t k, SizesView dims);
+Sizes geometric(const Arg& input, double p);
+Sizes ctc_loss(const Arg& log_probs, const Arg& targets, SizesView input_lengths, SizesView target_lengths,
+               int64_t blank);
+Sizes ctc_alphas(const Arg& log_probs, SizesView target_lengths);
+Sizes ctc_gradient(const Arg& grad, const Arg& log_probs, const Arg& targets, SizesView input_lengths,
+                   SizesView target_lengths, const Arg& loss, const Arg& log_alpha, int64_t blank);
+
+// Checks of operators without results.
+struct Checked {};
+inline void add(Inference*, DType, Checked) {}
+// The fused optimizer steps: every list that is used has an entry like each parameter.
+Checked sgd_step(const Arg& params, const Arg& grads, const Arg& momentum_buffers, double momentum);
+Checked adam_step(const Arg& params, const Arg& grads, const Arg& exp_avgs, const Arg& exp_avg_sqs,
+                  const Arg& max_exp_avg_sqs, bool amsgrad, int64_t step);
+
+// How the generated infer functions say one result (or a list of them).
+void add(Inference* out, DType dtype, Sizes sizes);
+void add(Inference* out, DType dtype, Geometry geometry);
+void add(Inference* out, DType dtype, const std::vector<Sizes>& list);
+void add(Inference* out, DType dtype, const std::vector<Geometry>& list);
+void add_dynamic(Inference* out, DType dtype);
+
+}  // namespace tt::shape_rules

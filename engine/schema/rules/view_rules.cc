@@ -1,0 +1,486 @@
+// Rules of views: sizes, strides and offsets over the first tensor's storage.
+#include <algorithm>
+
+#include "absl/strings/str_join.h"
+#include "engine/schema/checked_math.h"
+#include "engine/schema/error.h"
+#include "engine/schema/rules/shape_rules.h"
+
+namespace tt::shape_rules {
+namespace {
+
+const TensorMeta& meta(const Arg& a) { return *a.tensor; }
+size_t at(int64_t dim) { return static_cast<size_t>(dim); }
+
+Geometry geometry_of(const Arg& input) {
+  const TensorMeta& m = meta(input);
+  return {m.sizes, m.strides, m.offset, true};
+}
+
+// The dimension, where the operator needs one to be there.
+int64_t existing_dim(const Arg& input, int64_t dim) {
+  check_as(ErrorKind::kIndex, meta(input).dim() > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
+  return wrap_dim(dim, meta(input).dim());
+}
+
+std::string shape_text(SizesView size) { return absl::StrCat("'[", absl::StrJoin(size, ", "), "]'"); }
+
+// Fills in a -1, and holds the sizes to the number of elements.
+Sizes resolve(SizesView size, int64_t numel) {
+  Sizes result(size.begin(), size.end());
+  int64_t product = 1, unknown = -1;
+  bool fits = true;
+  for (size_t i = 0; i < size.size(); ++i) {
+    if (size[i] == -1) {
+      check(unknown < 0, "only one dimension can be inferred");
+      unknown = static_cast<int64_t>(i);
+      continue;
+    }
+    check(size[i] >= 0, "invalid shape dimension ", size[i]);
+    fits = fits && !__builtin_mul_overflow(product, size[i], &product);
+  }
+  if (unknown >= 0 && fits) {
+    check(product != 0, "cannot reshape tensor of ", numel, " elements into shape ", size,
+          " because the unspecified dimension size -1 can be any value and is ambiguous");
+    result[at(unknown)] = numel / product;
+    product *= result[at(unknown)];
+  }
+  check(fits && product == numel, "shape ", shape_text(size), " is invalid for input of size ", numel);
+  return result;
+}
+
+// Whether `stride` is base * run.
+bool is_product(int64_t stride, int64_t base, int64_t run) {
+  int64_t product = 0;
+  return !__builtin_mul_overflow(base, run, &product) && stride == product;
+}
+
+// The strides with which `size` shows the same elements in the same order; none where only a copy
+// would do. Runs of dimensions that lie gapless are taken together and divided anew.
+std::optional<Sizes> restride(const TensorMeta& m, SizesView size) {
+  if (m.numel() == 0) return contiguous_strides(size);
+  Sizes strides(size.size());
+  int64_t view_dim = static_cast<int64_t>(size.size()) - 1;
+  int64_t run = 1, base = 1;  // elements in the run of dimensions so far; its innermost stride
+  for (int64_t d = m.dim() - 1; d >= -1; --d) {
+    if (d >= 0) {
+      if (m.sizes[at(d)] == 1) continue;
+      if (run == 1) base = m.strides[at(d)];
+      bool joins = run == 1 || is_product(m.strides[at(d)], base, run);
+      if (joins) {
+        run *= m.sizes[at(d)];
+        continue;
+      }
+    }
+    // The run ends here: it must be divided exactly by dimensions of the view.
+    int64_t left = run, stride = base;
+    while (view_dim >= 0 && (left > 1 || size[at(view_dim)] == 1)) {
+      if (left % size[at(view_dim)] != 0) return std::nullopt;
+      strides[at(view_dim)] = stride;
+      stride = scaled_stride(stride, size[at(view_dim)]);
+      left /= size[at(view_dim)];
+      --view_dim;
+    }
+    if (left != 1) return std::nullopt;
+    if (d >= 0) {
+      run = m.sizes[at(d)];
+      base = m.strides[at(d)];
+    }
+  }
+  for (; view_dim >= 0; --view_dim) strides[at(view_dim)] = 1;  // what is left has size 1
+  return strides;
+}
+
+Geometry pieces(const Arg& input, int64_t dim, int64_t start, int64_t length) {
+  Geometry g = geometry_of(input);
+  // An empty piece at the very end reaches no element.
+  int64_t step = 0;
+  const bool fits =
+      !__builtin_mul_overflow(start, g.strides[at(dim)], &step) && !__builtin_add_overflow(g.offset, step, &step);
+  check(fits || length == 0, "integer overflow: ", start, " * ", g.strides[at(dim)], " + ", g.offset,
+        " does not fit into 64 bits");
+  if (fits) g.offset = step;
+  g.sizes[at(dim)] = length;
+  return g;
+}
+
+void erase(Geometry& g, int64_t dim) {
+  g.sizes.erase(g.sizes.begin() + dim);
+  g.strides.erase(g.strides.begin() + dim);
+}
+
+Geometry permuted(const Arg& input, SizesView order) {
+  Geometry g = geometry_of(input), result = g;
+  for (size_t i = 0; i < order.size(); ++i) {
+    result.sizes[i] = g.sizes[at(order[i])];
+    result.strides[i] = g.strides[at(order[i])];
+  }
+  return result;
+}
+
+}  // namespace
+
+Geometry alias(const Arg& input) { return geometry_of(input); }
+
+Geometry contiguous(const Arg& input) {
+  Geometry g = geometry_of(input);
+  if (meta(input).is_contiguous()) return g;
+  return {g.sizes, contiguous_strides(g.sizes), 0, false};
+}
+
+Geometry reshape(const Arg& input, SizesView shape) {
+  Sizes size = resolve(shape, meta(input).numel());
+  std::optional<Sizes> strides = restride(meta(input), size);
+  if (strides) return {size, *strides, meta(input).offset, true};
+  return {size, contiguous_strides(size), 0, false};
+}
+
+Geometry view(const Arg& input, SizesView size) {
+  Geometry g = reshape(input, size);
+  check(g.alias,
+        "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+        "contiguous subspaces). Use .reshape(...) instead.");
+  return g;
+}
+
+Geometry view_as(const Arg& input, const Arg& other) { return view(input, meta(other).sizes); }
+Geometry reshape_as(const Arg& input, const Arg& other) { return reshape(input, meta(other).sizes); }
+
+Geometry flatten(const Arg& input, int64_t start_dim, int64_t end_dim) {
+  const Sizes& sizes = meta(input).sizes;
+  int64_t start = wrap_dim(start_dim, meta(input).dim()), end = wrap_dim(end_dim, meta(input).dim());
+  check(start <= end, "flatten() has invalid args: start_dim cannot come after end_dim");
+  if (sizes.empty()) return reshape(input, {1});
+  Sizes shape(sizes.begin(), sizes.begin() + start);
+  int64_t joined = 1;
+  for (int64_t d = start; d <= end; ++d) joined *= sizes[at(d)];
+  shape.push_back(joined);
+  shape.insert(shape.end(), sizes.begin() + end + 1, sizes.end());
+  return reshape(input, shape);
+}
+
+Geometry unflatten(const Arg& input, int64_t dim, SizesView sizes) {
+  int64_t d = existing_dim(input, dim);
+  const Sizes& own = meta(input).sizes;
+  check(!sizes.empty(), "unflatten: sizes must be non-empty");
+  Sizes parts(sizes.begin(), sizes.end());
+  auto unknown = std::find(parts.begin(), parts.end(), -1);
+  int64_t product = 1;
+  for (int64_t size : sizes) {
+    if (size != -1) product = checked_mul(product, std::max<int64_t>(size, 0));
+  }
+  if (unknown != parts.end()) {
+    check(std::count(sizes.begin(), sizes.end(), -1) == 1, "only one dimension can be inferred");
+    *unknown = product ? own[at(d)] / product : 0;
+    product *= *unknown;
+  }
+  check(product == own[at(d)], "unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ", d, " (",
+        own[at(d)], ") in the input tensor");
+  Sizes shape(own.begin(), own.begin() + d);
+  shape.insert(shape.end(), parts.begin(), parts.end());
+  shape.insert(shape.end(), own.begin() + d + 1, own.end());
+  return reshape(input, shape);
+}
+
+Geometry permute(const Arg& input, SizesView dims) {
+  int64_t n = meta(input).dim();
+  check(static_cast<int64_t>(dims.size()) == n,
+        "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+        "ordering of "
+        "dimensions i.e. input.dim() = ",
+        n, " is not equal to len(dims) = ", dims.size());
+  Sizes order;
+  for (int64_t d : dims) {
+    int64_t wrapped = wrap_dim(d, n);
+    check(std::find(order.begin(), order.end(), wrapped) == order.end(), "permute(): duplicate dims are not allowed.");
+    order.push_back(wrapped);
+  }
+  return permuted(input, order);
+}
+
+Geometry transpose(const Arg& input, int64_t dim0, int64_t dim1) {
+  Geometry g = geometry_of(input);
+  int64_t a = wrap_dim(dim0, meta(input).dim()), b = wrap_dim(dim1, meta(input).dim());
+  if (g.sizes.empty()) return g;
+  std::swap(g.sizes[at(a)], g.sizes[at(b)]);
+  std::swap(g.strides[at(a)], g.strides[at(b)]);
+  return g;
+}
+
+Geometry t(const Arg& input) {
+  check(meta(input).dim() <= 2, "t() expects a tensor with <= 2 dimensions, but self is ", meta(input).dim(), "D");
+  return meta(input).dim() < 2 ? geometry_of(input) : transpose(input, 0, 1);
+}
+
+Geometry movedim(const Arg& input, SizesView source, SizesView destination) {
+  int64_t n = meta(input).dim();
+  check(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (", source,
+        " dims) should contain the same number of dims as destination (", destination, " dims)");
+  Sizes order(at(std::max<int64_t>(n, 1)), -1);  // a zero-dim tensor is taken to have one
+  Sizes moved;
+  for (size_t i = 0; i < source.size(); ++i) {
+    int64_t from = wrap_dim(source[i], n), to = wrap_dim(destination[i], n);
+    check(std::find(moved.begin(), moved.end(), from) == moved.end(), "movedim: repeated dim in `source` (", source,
+          ")");
+    check(order[at(to)] < 0, "movedim: repeated dim in `destination` (", destination, ")");
+    order[at(to)] = from;
+    moved.push_back(from);
+  }
+  if (n == 0) return geometry_of(input);
+  int64_t next = 0;
+  for (int64_t& slot : order) {
+    if (slot >= 0) continue;
+    while (std::find(moved.begin(), moved.end(), next) != moved.end()) ++next;
+    slot = next++;
+  }
+  return permuted(input, order);
+}
+
+Geometry squeeze(const Arg& input) {
+  Geometry g = geometry_of(input);
+  for (int64_t d = meta(input).dim() - 1; d >= 0; --d) {
+    if (g.sizes[at(d)] == 1) erase(g, d);
+  }
+  return g;
+}
+
+Geometry squeeze(const Arg& input, SizesView dims) {
+  Geometry g = geometry_of(input);
+  Sizes wrapped;
+  for (int64_t d : dims) wrapped.push_back(wrap_dim(d, meta(input).dim()));
+  std::sort(wrapped.begin(), wrapped.end(), std::greater<>());
+  check(std::adjacent_find(wrapped.begin(), wrapped.end()) == wrapped.end(),
+        "a dim appears multiple times in the list of dims");
+  for (int64_t d : wrapped) {
+    if (!g.sizes.empty() && g.sizes[at(d)] == 1) erase(g, d);
+  }
+  return g;
+}
+
+Geometry unsqueeze(const Arg& input, int64_t dim) {
+  Geometry g = geometry_of(input);
+  int64_t d = wrap_dim(dim, meta(input).dim() + 1);
+  int64_t stride = d < meta(input).dim() ? scaled_stride(g.strides[at(d)], g.sizes[at(d)]) : 1;
+  g.sizes.insert(g.sizes.begin() + d, 1);
+  g.strides.insert(g.strides.begin() + d, stride);
+  return g;
+}
+
+Geometry expand(const Arg& input, SizesView size) {
+  const TensorMeta& m = meta(input);
+  int64_t extra = static_cast<int64_t>(size.size()) - m.dim();
+  check(extra >= 0, "expand(", m, ", size=", size, "): the number of sizes provided (", size.size(),
+        ") must be greater or equal to the number of dimensions in the tensor (", m.dim(), ")");
+  Geometry g{Sizes(size.begin(), size.end()), Sizes(size.size()), m.offset, true};
+  for (int64_t i = 0; i < static_cast<int64_t>(size.size()); ++i) {
+    int64_t d = i - extra;
+    int64_t own = d >= 0 ? m.sizes[at(d)] : 1;
+    if (size[at(i)] == -1) {
+      check(d >= 0, "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension ", i);
+      g.sizes[at(i)] = own;
+    }
+    check(g.sizes[at(i)] >= 0, "expand: negative size, got ", g.sizes[at(i)]);
+    check(g.sizes[at(i)] == own || own == 1, "The expanded size of the tensor (", g.sizes[at(i)],
+          ") must match the existing size (", own, ") at non-singleton dimension ", i, ".  Target sizes: ", size,
+          ".  Tensor sizes: ", m.sizes);
+    g.strides[at(i)] = d >= 0 && own == g.sizes[at(i)] ? m.strides[at(d)] : 0;
+  }
+  return g;
+}
+
+Geometry expand_as(const Arg& input, const Arg& other) { return expand(input, meta(other).sizes); }
+
+Geometry narrow(const Arg& input, int64_t dim, int64_t start, int64_t length) {
+  check(meta(input).dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
+  int64_t d = wrap_dim(dim, meta(input).dim()), size = meta(input).sizes[at(d)];
+  check(length >= 0, "narrow(): length must be non-negative.");
+  check_as(ErrorKind::kIndex, start >= -size && start <= size, "start out of range (expected to be in range of [",
+           -size, ", ", size, "], but got ", start, ")");
+  if (start < 0) start += size;
+  check(length <= size - start, "start (", start, ") + length (", length, ") exceeds dimension size (", size, ").");
+  return pieces(input, d, start, length);
+}
+
+Geometry select(const Arg& input, int64_t dim, int64_t index) {
+  check_as(ErrorKind::kIndex, meta(input).dim() > 0, "select() cannot be applied to a 0-dim tensor.");
+  int64_t d = wrap_dim(dim, meta(input).dim()), size = meta(input).sizes[at(d)];
+  check_as(ErrorKind::kIndex, index >= -size && index < size, "select(): index ", index,
+           " out of range for tensor of size ", meta(input).sizes, " at dimension ", d);
+  Geometry g = pieces(input, d, index < 0 ? index + size : index, 1);
+  erase(g, d);
+  return g;
+}
+
+Geometry slice(const Arg& input, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+  int64_t d = existing_dim(input, dim), size = meta(input).sizes[at(d)];
+  check(step > 0, "slice step must be positive, got ", step);
+  auto clamp = [&](std::optional<int64_t> v, int64_t otherwise) {
+    if (!v) return otherwise;
+    int64_t i = *v < 0 && *v >= -size ? *v + size : *v;
+    return std::clamp<int64_t>(i, 0, size);
+  };
+  int64_t from = clamp(start, 0), to = std::max(clamp(end, size), from);
+  Geometry g = pieces(input, d, from, to == from ? 0 : (to - from - 1) / step + 1);
+  g.strides[at(d)] = scaled_stride(g.strides[at(d)], step);
+  return g;
+}
+
+Geometry diagonal(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2) {
+  int64_t a = existing_dim(input, dim1), b = existing_dim(input, dim2);
+  check(a != b, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
+  Geometry g = geometry_of(input);
+  int64_t rows = g.sizes[at(a)], columns = g.sizes[at(b)];
+  // Saturated, so that an absurd offset is an empty diagonal.
+  int64_t shift = std::clamp<int64_t>(offset, -rows, columns);
+  int64_t length = std::max<int64_t>(shift >= 0 ? std::min(rows, columns - shift) : std::min(rows + shift, columns), 0);
+  if (length > 0) g.offset += shift >= 0 ? shift * g.strides[at(b)] : -shift * g.strides[at(a)];
+  int64_t stride = added_stride(g.strides[at(a)], g.strides[at(b)]);
+  erase(g, std::max(a, b));
+  erase(g, std::min(a, b));
+  g.sizes.push_back(length);
+  g.strides.push_back(stride);
+  return g;
+}
+
+Geometry unfold(const Arg& input, int64_t dimension, int64_t size, int64_t step) {
+  Geometry g = geometry_of(input);
+  const bool zero_dim = g.sizes.empty();  // is taken to have one element along one dimension
+  int64_t d = wrap_dim(dimension, meta(input).dim()), length = zero_dim ? 1 : g.sizes[at(d)];
+  check(size >= 0, "size is ", size, " but must be >= 0");
+  check(size <= length, "maximum size for tensor at dimension ", d, " is ", length, " but size is ", size);
+  check(step > 0, "step is ", step, " but must be > 0");
+  if (zero_dim) return {{size}, {1}, g.offset, true};
+  int64_t stride = g.strides[at(d)];
+  g.sizes[at(d)] = (length - size) / step + 1;
+  g.strides[at(d)] = scaled_stride(stride, step);
+  g.sizes.push_back(size);
+  g.strides.push_back(stride);
+  return g;
+}
+
+Geometry as_strided(const Arg& input, SizesView size, SizesView stride, std::optional<int64_t> offset) {
+  check(size.size() == stride.size(), "mismatch in length of strides and shape");
+  Geometry g{sizes(size), Sizes(stride.begin(), stride.end()), offset.value_or(meta(input).offset), true};
+  check(g.offset >= 0, "storage_offset must be non-negative, got ", g.offset);
+  for (int64_t s : stride) {
+    check(s >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", stride);
+  }
+  return g;
+}
+
+Geometry view_of_dtype(const Arg& input, DType dtype) {
+  const TensorMeta& t = meta(input);
+  // Every byte is some number of the other types, but of bool only 0 and 1 are.
+  check(dtype != DType::kBool || t.dtype == DType::kBool, "cannot view ", type_word(t.dtype), " as Bool");
+  const auto from = static_cast<int64_t>(item_size(t.dtype)), to = static_cast<int64_t>(item_size(dtype));
+  Geometry g = geometry_of(input);
+  if (from == to) return g;
+  const auto require = [&](bool holds, std::string_view what) {
+    check(holds, what, " to view ", type_word(t.dtype), " as ", type_word(dtype), " (different element sizes)");
+  };
+  require(t.dim() > 0, "self.dim() cannot be 0");
+  require(t.strides.back() == 1, "self.stride(-1) must be 1");
+  const int64_t more = std::max<int64_t>(from / to, 1), fewer = std::max<int64_t>(to / from, 1);
+  const auto scaled = [&](int64_t count, std::string_view what) {
+    check(count % fewer == 0, what, " must be divisible by ", fewer, " to view ", type_word(t.dtype), " as ",
+          type_word(dtype), " (different element sizes)");
+    return count / fewer;
+  };
+  g.sizes.back() = checked_mul(scaled(g.sizes.back(), "self.size(-1)"), more);
+  g.offset = checked_mul(scaled(g.offset, "self.storage_offset()"), more);
+  for (size_t d = 0; d + 1 < g.strides.size(); ++d) {
+    g.strides[d] = scaled_stride(scaled(g.strides[d], "self.stride(d)"), more);
+  }
+  return g;
+}
+
+namespace {
+
+// A list of views takes 200 bytes a piece on either side; an engine takes fewer results of one instruction.
+constexpr int64_t kMaxPieces = int64_t{1} << 18;
+
+void check_pieces(int64_t count) {
+  check(count <= kMaxPieces, "expected at most ", kMaxPieces, " pieces, got ", count);
+}
+
+// The size along a dimension that must be there.
+int64_t size_along(SizesView sizes, int64_t dim) {
+  check_as(ErrorKind::kIndex, !sizes.empty(), "Dimension specified as ", dim, " but tensor has no dimensions");
+  return sizes[at(wrap_dim(dim, static_cast<int64_t>(sizes.size())))];
+}
+
+}  // namespace
+
+Sizes split_sizes(SizesView sizes, int64_t split_size, int64_t dim) {
+  check(split_size >= 0, "split expects split_size be non-negative, but got split_size=", split_size);
+  int64_t size = size_along(sizes, dim);
+  check(split_size > 0 || size == 0, "split_size can only be 0 if dimension size is 0, but got dimension size of ",
+        size);
+  if (size == 0) return {0};
+  const int64_t count = size / split_size + (size % split_size != 0);
+  check_pieces(count);
+  Sizes result(at(count), split_size);
+  result.back() = size - (count - 1) * split_size;
+  return result;
+}
+
+Sizes chunk_sizes(SizesView sizes, int64_t chunks, int64_t dim) {
+  check(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
+  int64_t size = size_along(sizes, dim);
+  int64_t split_size = size / chunks + (size % chunks != 0);
+  if (split_size == 0) {
+    check_pieces(chunks);
+    return Sizes(at(chunks), 0);
+  }
+  return split_sizes(sizes, split_size, dim);
+}
+
+Sizes section_sizes(SizesView sizes, int64_t sections, int64_t dim) {
+  check(sections > 0, "number of sections must be larger than 0, got ", sections);
+  check_pieces(sections);
+  int64_t size = size_along(sizes, dim);
+  Sizes result;
+  for (int64_t i = 0; i < sections; ++i) result.push_back(size / sections + (i < size % sections ? 1 : 0));
+  return result;
+}
+
+Geometries split(const Arg& input, SizesView parts, int64_t dim) {
+  int64_t d = existing_dim(input, dim), size = meta(input).sizes[at(d)], start = 0;
+  Geometries result;
+  for (int64_t part : parts) {
+    check(part >= 0,
+          "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=", parts);
+    check(part <= size - start, "split_with_sizes expects split_sizes to sum exactly to ", size,
+          " (input tensor's size at dimension ", d, "), but got split_sizes=", parts);
+    result.push_back(pieces(input, d, start, part));
+    start += part;
+  }
+  check(start == size, "split_with_sizes expects split_sizes to sum exactly to ", size,
+        " (input tensor's size at dimension ", d, "), but got split_sizes=", parts);
+  return result;
+}
+
+Geometries split(const Arg& input, int64_t split_size, int64_t dim) {
+  existing_dim(input, dim);
+  return split(input, split_sizes(meta(input).sizes, split_size, dim), dim);
+}
+
+Geometries chunk(const Arg& input, int64_t chunks, int64_t dim) {
+  existing_dim(input, dim);
+  return split(input, chunk_sizes(meta(input).sizes, chunks, dim), dim);
+}
+
+Geometries tensor_split(const Arg& input, int64_t sections, int64_t dim) {
+  existing_dim(input, dim);
+  return split(input, section_sizes(meta(input).sizes, sections, dim), dim);
+}
+
+Geometries unbind(const Arg& input, int64_t dim) {
+  int64_t d = existing_dim(input, dim);
+  check_pieces(meta(input).sizes[at(d)]);
+  Geometries result;
+  for (int64_t i = 0; i < meta(input).sizes[at(d)]; ++i) result.push_back(select(input, d, i));
+  return result;
+}
+
+}  // namespace tt::shape_rules

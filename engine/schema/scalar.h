@@ -1,0 +1,56 @@
+// Scalar: one number of the user's, before it has a dtype.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <string>
+
+#include "engine/schema/dtype.h"
+
+namespace tt {
+
+class Scalar {
+ public:
+  Scalar() : Scalar(int64_t{0}) {}
+  Scalar(bool v) : category_(Category::kBool), int_(v) {}           // NOLINT: a number
+  Scalar(int v) : category_(Category::kInteger), int_(v) {}         // NOLINT
+  Scalar(int64_t v) : category_(Category::kInteger), int_(v) {}     // NOLINT
+  Scalar(double v) : category_(Category::kFloating), double_(v) {}  // NOLINT
+  Scalar(std::complex<double> v)                                    // NOLINT
+      : category_(Category::kComplex), double_(v.real()), imaginary_(v.imag()) {}
+  // An integer that may be beyond int64's; to_int() wraps it around then.
+  static Scalar of_unsigned(uint64_t v) {
+    Scalar s(static_cast<int64_t>(v));
+    s.beyond_ = s.int_ < 0;
+    return s;
+  }
+  Category category() const { return category_; }
+  bool is_real() const { return category_ <= Category::kFloating; }
+  // An integer above int64's largest.
+  bool is_beyond_int() const { return beyond_; }
+  // Of a complex number the real part.
+  double to_double() const {
+    if (category_ >= Category::kFloating) return double_;
+    return beyond_ ? static_cast<double>(static_cast<uint64_t>(int_)) : static_cast<double>(int_);
+  }
+  std::complex<double> to_complex() const { return {to_double(), imaginary_}; }
+  // Truncates towards zero; out-of-range doubles saturate, NaN is 0.
+  int64_t to_int() const;
+  bool to_bool() const { return category_ >= Category::kFloating ? double_ != 0 || imaginary_ != 0 : int_ != 0; }
+  // As PyTorch makes it one of a dtype: an integer where that is integral.
+  Scalar in_dtype(DType dtype) const { return is_integral(dtype) ? Scalar(to_int()) : *this; }
+  // The dtype it takes where nothing else decides: bool, int64, the default float or complex64.
+  DType dtype() const;
+  std::string to_string() const;
+
+ private:
+  Category category_;
+  bool beyond_ = false;
+  union {
+    int64_t int_;
+    double double_;
+  };
+  double imaginary_ = 0;
+};
+
+}  // namespace tt

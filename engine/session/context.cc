@@ -1,0 +1,77 @@
+#include "engine/session/context.h"
+
+#include "engine/device/devices.h"
+
+namespace tt {
+
+Context& Context::current() {
+  if (AllocScope* scope = installed()) [[likely]]
+    return static_cast<Context&>(*scope);
+  thread_local Context own;
+  install(&own);
+  return own;
+}
+
+Context::~Context() {
+  if (installed() == this) install(nullptr);  // a thread's own ends with the thread
+}
+
+Stream& Context::stream(Device device) {
+  for (const std::unique_ptr<Stream>& stream : streams_) {
+    if (stream->device() == device) return *stream;
+  }
+  Backend& backend = Devices::instance().backend(device);
+  if (!account) return backend.stream();
+  return *streams_.emplace_back(backend.lease_stream());
+}
+
+ReplayCounts Context::replays() const {
+  ReplayCounts all;
+  for (const std::unique_ptr<Stream>& stream : streams_) {
+    ReplayCounts counts = stream->replays();
+    all.graphs += counts.graphs;
+    all.replays += counts.replays;
+    all.launches += counts.launches;
+    all.changed += counts.changed;
+    if (!counts.refusal.empty()) all.refusal = std::move(counts.refusal);
+  }
+  return all;
+}
+
+AsyncErrorTracker& Context::faults() {
+  if (!faults_) faults_ = std::make_unique<AsyncErrorTracker>();
+  observes_kernels_ = true;
+  return *faults_;
+}
+
+Graphs& Context::graphs() {
+  if (!graphs_) graphs_ = std::make_unique<Graphs>();
+  observes_kernels_ = true;
+  return *graphs_;
+}
+
+void Context::before_kernel(const Call& call) {
+  if (capturing()) [[unlikely]]
+    graphs_->check(call);
+}
+
+void Context::after_kernel(const Call& call) {
+  if (has_faults()) faults_->attach(call);
+}
+
+void Context::before_instruction(SlotTable& slots) {
+  if (has_faults()) faults_->make_room(slots);
+}
+
+void Context::close() {
+  ContextScope scope(this);  // a capture that is under way ends in its own context, whoever's thread this is
+  graphs_ = nullptr;
+  faults_ = nullptr;
+  streams_.clear();
+}
+
+ContextScope::ContextScope(Context* context) : saved_(Context::installed()) { Context::install(context); }
+
+ContextScope::~ContextScope() { Context::install(saved_); }
+
+}  // namespace tt

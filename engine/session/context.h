@@ -1,0 +1,98 @@
+// Context: what a call inherits from its session. One a session, current on the thread that
+// executes for it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/container/inlined_vector.h"
+#include "engine/session/events.h"
+#include "engine/session/async_errors.h"
+#include "engine/session/generator.h"
+#include "engine/session/graphs.h"
+#include "engine/dispatch/call_scope.h"
+#include "engine/device/stream.h"
+
+namespace tt {
+
+// What a floor above keeps for a session.
+class ContextPart {
+ public:
+  virtual ~ContextPart() = default;
+  // Host memory that it takes beside tensors' bytes, about.
+  virtual uint64_t host_bytes() const { return 0; }
+};
+
+struct Context final : CallScope {
+  ~Context() override;
+
+  Generator generator;
+  std::function<std::string(uint32_t)> describe_site;  // "train.py:12 in step"; may be empty
+  std::unique_ptr<ContextPart> tape;                   // autograd's
+  uint64_t host_bytes = 0;  // of the session's bookkeeping: what is neither its handles' nor the tape's
+
+  // The order of this context's work on a device: a stream of the session's own, leased at first use; the device's
+  // where there is no session. Throws Error on a device that is not there.
+  Stream& stream(Device device) override;
+  // Of all its streams together.
+  ReplayCounts replays() const;
+  // What this context's calls on devices may still turn out to have done.
+  AsyncErrorTracker& faults();
+  Events events;
+  bool has_faults() const { return faults_ && !faults_->empty(); }
+  Graphs& graphs();
+  bool capturing() const { return graphs_ && graphs_->capturing(); }
+  // The next `count` blocks of random numbers, for a device's kernel.
+  DrawPlace draw(uint64_t count) {
+    if (capturing()) return graphs_->draw(count);
+    return {generator.seed, generator.advance(count)};
+  }
+
+  void before_kernel(const Call& call) override;
+  void after_kernel(const Call& call) override;
+  void before_instruction(SlotTable& slots) override;
+  uint64_t bookkeeping_bytes() const override { return host_bytes + (tape ? tape->host_bytes() : 0); }
+
+  // Ends what the session has on devices. Requires that no tensor of it is left.
+  void close();
+
+  // The calling thread's; a default one where none was set.
+  static Context& current();
+
+ private:
+  friend class ContextScope;
+
+  absl::InlinedVector<std::unique_ptr<Stream>, 1> streams_;  // a device each
+  std::unique_ptr<AsyncErrorTracker> faults_;
+  std::unique_ptr<Graphs> graphs_;
+};
+
+// Makes `context` current on this thread, and restores the old one.
+class ContextScope {
+ public:
+  explicit ContextScope(Context* context);
+  ~ContextScope();
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+
+ private:
+  AllocScope* saved_;
+};
+
+// Turns gradient recording on or off for a block.
+class GradMode {
+ public:
+  explicit GradMode(bool enabled) : saved_(Context::current().grad_enabled) {
+    Context::current().grad_enabled = enabled;
+  }
+  ~GradMode() { Context::current().grad_enabled = saved_; }
+  GradMode(const GradMode&) = delete;
+  GradMode& operator=(const GradMode&) = delete;
+
+ private:
+  bool saved_;
+};
+
+}  // namespace tt

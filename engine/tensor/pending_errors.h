@@ -1,0 +1,29 @@
+// PendingErrors: which unfinished calls, of those that may still turn out to have failed, a value came from.
+#pragma once
+
+#include <cstdint>
+
+namespace tt {
+
+// A set of tickets (engine/session/async_errors.h). At most kMost are open at a time, so a window of that many holds them all.
+class PendingErrors {
+ public:
+  static constexpr uint64_t kMost = 64;
+
+  // What is left of it now that every ticket before `oldest` is settled: bit i is ticket `oldest` + i.
+  uint64_t since(uint64_t oldest) const {
+    const uint64_t settled = oldest - first_;
+    return settled >= kMost ? 0 : bits_ >> settled;
+  }
+  void set(uint64_t oldest, uint64_t bits) {
+    first_ = oldest;
+    bits_ = bits;
+  }
+  bool empty() const { return bits_ == 0; }
+
+ private:
+  uint64_t first_ = 0;
+  uint64_t bits_ = 0;
+};
+
+}  // namespace tt

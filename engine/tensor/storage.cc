@@ -1,0 +1,66 @@
+#include "engine/tensor/storage.h"
+
+#include "engine/memory/bytes.h"
+#include "engine/memory/alloc_scope.h"
+#include "engine/device/devices.h"
+#include "engine/schema/error.h"
+
+namespace tt {
+namespace {
+
+[[noreturn]] void over_budget(const Account& account, Device device, size_t bytes) {
+  const std::string bookkeeping = account.host() <= Account::kHostAllowance
+                                      ? ""
+                                      : absl::StrCat(" and ", bytes_text(account.host()), " of bookkeeping");
+  Error error(ErrorKind::kOutOfMemory,
+              absl::StrCat("out of memory on ", to_string(device), ": asked ", bytes_text(bytes), ", ", account.owner(),
+                           " holds ", bytes_text(account.held()), bookkeeping, " of the ", bytes_text(account.limit()),
+                           " it is limited to"));
+  error.set_op("allocate");
+  throw error;
+}
+
+}  // namespace
+
+Storage::Storage(Device device, size_t bytes) : bytes_(bytes), device_(device) {
+  if (device.type == DeviceType::kMeta || bytes == 0) return;
+  Stream* stream = device.type == DeviceType::kCPU ? nullptr : &AllocScope::current().stream(device);
+  allocate(Devices::instance().allocator(device), stream);
+}
+
+Storage::Storage(Allocator& staging, size_t bytes) : bytes_(bytes) {
+  if (bytes > 0) allocate(staging, nullptr);
+}
+
+void Storage::allocate(Allocator& allocator, Stream* stream) {
+  const AllocScope& scope = AllocScope::current();
+  const std::shared_ptr<Account>& account = scope.account;
+  if (account && !account->charge(bytes_, device_)) [[unlikely]]
+    over_budget(*account, device_, bytes_);
+  try {
+    data_ = allocator.allocate(bytes_, {stream, account ? account->tenant() : kNobody, &account, scope.site});
+  } catch (Error& e) {
+    if (!account) throw;
+    account->refund(bytes_, device_);
+    e.append(absl::StrCat("; ", account->owner(), " holds ", bytes_text(account->held()), " in all"));
+    throw;
+  }
+  allocator_ = &allocator;
+  account_ = account;
+}
+
+Storage::~Storage() {
+  delete companion_.load(std::memory_order_acquire);
+  if (allocator_) allocator_->deallocate(data_, bytes_, account_ ? account_->tenant() : kNobody);
+  if (account_) account_->refund(bytes_, device_);
+}
+
+Companion& Storage::companion(absl::FunctionRef<std::unique_ptr<Companion>()> make) {
+  if (Companion* there = companion_.load(std::memory_order_acquire)) return *there;
+  std::unique_ptr<Companion> made = make();
+  Companion* expected = nullptr;
+  if (!companion_.compare_exchange_strong(expected, made.get(), std::memory_order_acq_rel)) return *expected;
+  return *made.release();
+}
+
+}  // namespace tt
