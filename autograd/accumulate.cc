@@ -1,7 +1,7 @@
 #include "autograd/accumulate.h"
 
-#include "engine/schema/op_ids.h"
 #include "engine/dispatch/ops.h"
+#include "engine/schema/op_ids.h"
 
 namespace tt::autograd {
 

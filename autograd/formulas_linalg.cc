@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/session/context.h"
 #include "engine/dispatch/ops.h"
 #include "engine/schema/error.h"
+#include "engine/session/context.h"
 
 namespace tt::autograd::formulas {
 namespace {

@@ -1,8 +1,8 @@
 #include "autograd/formulas_nn.h"
 
 #include "engine/composites/nn.h"
-#include "engine/session/context.h"
 #include "engine/dispatch/ops.h"
+#include "engine/session/context.h"
 
 namespace tt::autograd::formulas {
 namespace {

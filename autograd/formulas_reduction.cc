@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "autograd/formulas.h"
-#include "engine/session/context.h"
 #include "engine/dispatch/ops.h"
 #include "engine/schema/rules/shape_rules.h"
+#include "engine/session/context.h"
 
 namespace tt::autograd::formulas {
 namespace {

@@ -2,8 +2,8 @@
 
 #include "autograd/formulas.h"
 #include "autograd/region.h"
-#include "engine/schema/op_ids.h"
 #include "engine/dispatch/ops.h"
+#include "engine/schema/op_ids.h"
 #include "engine/schema/rules/shape_rules.h"
 
 namespace tt::autograd::formulas {

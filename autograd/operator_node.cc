@@ -5,9 +5,9 @@
 
 #include "autograd/formulas.h"
 #include "autograd/history.h"
-#include "engine/session/context.h"
 #include "engine/dispatch/ops.h"
 #include "engine/schema/error.h"
+#include "engine/session/context.h"
 
 namespace tt::autograd {
 namespace {

@@ -8,8 +8,8 @@
 #include "autograd/stop_node.h"
 #include "autograd/tape.h"
 #include "autograd/task.h"
-#include "engine/schema/op_ids.h"
 #include "engine/schema/error.h"
+#include "engine/schema/op_ids.h"
 
 namespace tt::autograd {
 namespace {

@@ -3,8 +3,8 @@
 #include "autograd/history.h"
 #include "autograd/operator_node.h"
 #include "autograd/view_node.h"
-#include "engine/session/context.h"
 #include "engine/schema/error.h"
+#include "engine/session/context.h"
 
 namespace tt::autograd {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/schema/op_ids.h"
 #include "engine/dispatch/ops.h"
+#include "engine/schema/op_ids.h"
 
 namespace tt::autograd {
 namespace {

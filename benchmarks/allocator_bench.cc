@@ -9,8 +9,8 @@
 #include <random>
 
 #include "engine/memory/caching_pool.h"
-#include "engine/session/context.h"
 #include "engine/memory/system_memory.h"
+#include "engine/session/context.h"
 
 namespace tt {
 namespace {
@@ -74,7 +74,7 @@ void cached(benchmark::State& state) {
   Pool made;
   const auto bytes = static_cast<size_t>(state.range(0));
   for (auto _ : state) {
-    void* p = made.pool.allocate(bytes, made.stream, kTenant);
+    void* p = made.pool.allocate(bytes, {made.stream, kTenant});
     benchmark::DoNotOptimize(p);
     made.pool.deallocate(p, bytes, kTenant);
   }
@@ -94,13 +94,13 @@ void churn(benchmark::State& state) {
   std::vector<Live> live;
   std::vector<size_t> sizes;
   for (int i = 0; i < 1024; ++i) sizes.push_back(size_t{256} << random() % 15);
-  for (int i = 0; i < 256; ++i) live.push_back({made.pool.allocate(sizes[i], made.stream, kTenant), sizes[i]});
+  for (int i = 0; i < 256; ++i) live.push_back({made.pool.allocate(sizes[i], {made.stream, kTenant}), sizes[i]});
   size_t next = 0;
   for (auto _ : state) {
     Live& block = live[(next * 97) % live.size()];
     made.pool.deallocate(block.p, block.bytes, kTenant);
     block.bytes = sizes[next++ % sizes.size()];
-    block.p = made.pool.allocate(block.bytes, made.stream, kTenant);
+    block.p = made.pool.allocate(block.bytes, {made.stream, kTenant});
   }
   for (const Live& block : live) made.pool.deallocate(block.p, block.bytes);
 }

@@ -6,8 +6,8 @@
 #include "autograd/task.h"
 #include "benchmark/benchmark.h"
 #include "engine/composites/composites.h"
-#include "engine/session/context.h"
 #include "engine/dispatch/ops.h"
+#include "engine/session/context.h"
 #include "kernels/cpu/cpu.h"
 
 namespace tt {

@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "engine/session/context.h"
 #include "engine/device/devices.h"
 #include "engine/program/executor.h"
 #include "engine/schema/op_ids.h"
+#include "engine/session/context.h"
 #include "kernels/cpu/cpu.h"
 
 namespace tt {
@@ -94,7 +94,7 @@ void allocate_cached(benchmark::State& state) {
   Allocator& pool = Devices::instance().allocator({});
   const auto bytes = static_cast<size_t>(state.range(0));
   for (auto _ : state) {
-    void* p = pool.allocate(bytes, nullptr);
+    void* p = pool.allocate(bytes);
     benchmark::DoNotOptimize(p);
     pool.deallocate(p, bytes);
   }
@@ -116,7 +116,7 @@ void fill_alternating(benchmark::State& state, Allocate allocate, Free free) {
 void fill_alternating_pool(benchmark::State& state) {
   Allocator& pool = Devices::instance().allocator({});
   fill_alternating(
-      state, [&](size_t bytes) { return pool.allocate(bytes, nullptr); },
+      state, [&](size_t bytes) { return pool.allocate(bytes); },
       [&](void* p, size_t bytes) { pool.deallocate(p, bytes); });
 }
 BENCHMARK(fill_alternating_pool)->Unit(benchmark::kMillisecond);

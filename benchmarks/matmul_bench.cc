@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "engine/device/devices.h"
+#include "engine/device/parallel.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/dispatch/ops.h"
-#include "engine/device/parallel.h"
 #include "kernels/cpu/cpu.h"
 #include "oneapi/dnnl/dnnl.hpp"
 

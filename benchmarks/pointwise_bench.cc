@@ -5,10 +5,10 @@
 #include <cstring>
 
 #include "benchmark/benchmark.h"
+#include "engine/device/parallel.h"
+#include "engine/dispatch/ops.h"
 #include "engine/program/executor.h"
 #include "engine/schema/op_ids.h"
-#include "engine/dispatch/ops.h"
-#include "engine/device/parallel.h"
 #include "kernels/cpu/cpu.h"
 
 namespace tt {

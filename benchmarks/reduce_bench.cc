@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/device/devices.h"
-#include "engine/dispatch/ops.h"
 #include "engine/device/parallel.h"
+#include "engine/dispatch/ops.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/clones.h"

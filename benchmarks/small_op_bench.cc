@@ -7,8 +7,8 @@
 
 #include "autograd/record.h"
 #include "engine/composites/composites.h"
-#include "engine/session/context.h"
 #include "engine/dispatch/ops.h"
+#include "engine/session/context.h"
 #include "kernels/cpu/cpu.h"
 
 namespace tt {

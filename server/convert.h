@@ -3,9 +3,9 @@
 
 #include "absl/status/status.h"
 #include "engine/device/devices.h"
+#include "engine/program/slot_table.h"
 #include "engine/schema/error.h"
 #include "engine/schema/meta.h"
-#include "engine/program/slot_table.h"
 #include "proto/wire.h"
 
 namespace tt::server {

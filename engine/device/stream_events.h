@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "engine/schema/device.h"
 #include "engine/device/stream.h"
+#include "engine/schema/device.h"
 
 namespace tt {
 

@@ -1,12 +1,12 @@
 #include "engine/dispatch/dispatcher.h"
 
 #include "engine/device/cancellation.h"
-#include "engine/dispatch/call_scope.h"
-#include "engine/schema/op_ids.h"
-#include "engine/dispatch/partial_writes.h"
 #include "engine/device/failed_check.h"
-#include "engine/schema/error.h"
+#include "engine/dispatch/call_scope.h"
+#include "engine/dispatch/partial_writes.h"
 #include "engine/dispatch/view.h"
+#include "engine/schema/error.h"
+#include "engine/schema/op_ids.h"
 
 namespace tt {
 namespace {

@@ -5,8 +5,8 @@
 // takes it when an instruction has failed.
 #pragma once
 
-#include "engine/dispatch/dispatcher.h"
 #include "absl/container/inlined_vector.h"
+#include "engine/dispatch/dispatcher.h"
 
 namespace tt {
 

@@ -49,8 +49,9 @@ class Allocator {
   virtual ~Allocator() = default;
   // 64-byte aligned; null for 0 bytes. Contains nothing but zeros and bytes that the request's tenant itself left
   // there: what others left is zeroed first, in the stream's order. kNobody gets blocks as they are, and must not show
-  // their contents. The block is safe to use in the stream's order, and in others after record_stream(). Throws Error(kOutOfMemory) that says what was asked, what is free, what is held and by whom, and
-  // what to try; what was allocated is as before then.
+  // their contents. The block is safe to use in the stream's order, and in others after record_stream(). Throws
+  // Error(kOutOfMemory) that says what was asked, what is free, what is held and by whom, and what to try; what was
+  // allocated is as before then.
   virtual void* allocate(size_t bytes, const AllocRequest& request = {}) = 0;
   // `p` came from allocate(bytes), and `tenant` has written to it (kNobody: that is not known). It may be handed out
   // again at once, in stream order. Does not throw.

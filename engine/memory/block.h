@@ -12,10 +12,10 @@
 
 #include "absl/container/btree_set.h"
 #include "absl/container/inlined_vector.h"
+#include "engine/device/stream_events.h"
 #include "engine/memory/account.h"
 #include "engine/memory/allocator.h"
 #include "engine/schema/recycled.h"
-#include "engine/device/stream_events.h"
 
 namespace tt {
 

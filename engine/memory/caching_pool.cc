@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "absl/container/flat_hash_set.h"
+#include "engine/device/stream.h"
 #include "engine/memory/asan.h"
 #include "engine/schema/error.h"
-#include "engine/device/stream.h"
 
 namespace tt {
 namespace {

@@ -4,8 +4,8 @@
 // become free; of the free blocks that were last used in the caller's stream the best fitting one is taken. Small and
 // large blocks have segments of their own, so that a small one never holds a large segment. One lock: held for tens of
 // nanoseconds, except where the system is asked for a segment. What the parts do is said where they are: Heap cuts
-// segments into blocks, SizeClassCache keeps small ones at hand, DeferredFrees waits for other streams, ExpandableSegments
-// grows in place, OutOfMemory explains.
+// segments into blocks, SizeClassCache keeps small ones at hand, DeferredFrees waits for other streams,
+// ExpandableSegments grows in place, OutOfMemory explains.
 #pragma once
 
 #include <memory>
@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "absl/container/flat_hash_map.h"
+#include "engine/device/segment_source.h"
 #include "engine/memory/alloc_conf.h"
 #include "engine/memory/allocator.h"
 #include "engine/memory/deferred_frees.h"
@@ -21,7 +22,6 @@
 #include "engine/memory/out_of_memory.h"
 #include "engine/memory/size_class_cache.h"
 #include "engine/schema/device.h"
-#include "engine/device/segment_source.h"
 
 namespace tt {
 

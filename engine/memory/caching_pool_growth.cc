@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <map>
 
-#include "engine/memory/caching_pool.h"
 #include "engine/memory/asan.h"
+#include "engine/memory/caching_pool.h"
 
 namespace tt {
 namespace {

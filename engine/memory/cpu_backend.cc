@@ -9,8 +9,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "engine/memory/caching_pool.h"
 #include "engine/device/parallel.h"
+#include "engine/memory/caching_pool.h"
 #include "engine/memory/system_memory.h"
 
 namespace tt {

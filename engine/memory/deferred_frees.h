@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "engine/memory/block.h"
 #include "engine/device/stream_events.h"
+#include "engine/memory/block.h"
 
 namespace tt {
 

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "absl/functional/function_ref.h"
-#include "engine/memory/heap.h"
 #include "engine/device/range_source.h"
+#include "engine/memory/heap.h"
 
 namespace tt {
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/device/segment_source.h"
 #include "engine/memory/allocator_stats.h"
 #include "engine/schema/device.h"
 #include "engine/schema/error.h"
-#include "engine/device/segment_source.h"
 
 namespace tt {
 

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <new>
 
-#include "engine/memory/bytes.h"
+#include "absl/container/flat_hash_set.h"
 #include "engine/device/cancellation.h"
+#include "engine/device/failed_check.h"
 #include "engine/dispatch/call_scope.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/dispatch/partial_writes.h"
-#include "engine/device/failed_check.h"
+#include "engine/memory/bytes.h"
 #include "engine/program/passes/fuse_pointwise.h"
 
 namespace tt {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <atomic>
 
-#include "engine/session/context.h"
 #include "engine/device/devices.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/program/slot_table.h"
+#include "engine/session/context.h"
 
 namespace tt {
 namespace {
@@ -53,7 +53,10 @@ AsyncErrorTracker::~AsyncErrorTracker() {
     }
   }
   for (Cells& cells : cells_) {
-    Devices::instance().backend(cells.device).staging().deallocate(cells.memory, PendingErrors::kMost * sizeof(FaultCell));
+    Devices::instance()
+        .backend(cells.device)
+        .staging()
+        .deallocate(cells.memory, PendingErrors::kMost * sizeof(FaultCell));
   }
 }
 
@@ -207,7 +210,8 @@ FaultCell* AsyncErrorTracker::open_captured(FaultText text) {
     Allocator& staging = Devices::instance().backend(faults.device).staging();
     auto* cells = static_cast<FaultCell*>(staging.allocate(PendingErrors::kMost * sizeof(FaultCell)));
     std::fill_n(cells, PendingErrors::kMost, FaultCell{});
-    faults.cells = {cells, [&staging](FaultCell* p) { staging.deallocate(p, PendingErrors::kMost * sizeof(FaultCell)); }};
+    faults.cells = {cells,
+                    [&staging](FaultCell* p) { staging.deallocate(p, PendingErrors::kMost * sizeof(FaultCell)); }};
   }
   faults.suspects.push_back({faults.cells.get() + faults.suspects.size(), text, {}, 0});
   return faults.suspects.back().cell;

@@ -2,8 +2,8 @@
 //
 // An index that is out of range on a GPU is found by the kernel, long after the call has returned. The kernel writes
 // what it met into its call's cell and goes on with something harmless. Until the device has passed the call, what it
-// computed, and all that was computed from it, carries the call's ticket (engine/tensor/pending_errors.h); then the ticket is settled:
-// dropped, or turned into the Poison of exactly those values. One a session, used under its lock.
+// computed, and all that was computed from it, carries the call's ticket (engine/tensor/pending_errors.h); then the
+// ticket is settled: dropped, or turned into the Poison of exactly those values. One a session, used under its lock.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "engine/device/stream.h"
 #include "engine/schema/device.h"
 #include "engine/schema/error.h"
 #include "engine/schema/ref.h"
-#include "engine/tensor/storage.h"
-#include "engine/device/stream.h"
 #include "engine/tensor/pending_errors.h"
+#include "engine/tensor/storage.h"
 
 namespace tt {
 

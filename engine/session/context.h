@@ -8,12 +8,12 @@
 #include <string>
 
 #include "absl/container/inlined_vector.h"
-#include "engine/session/events.h"
+#include "engine/device/stream.h"
+#include "engine/dispatch/call_scope.h"
 #include "engine/session/async_errors.h"
+#include "engine/session/events.h"
 #include "engine/session/generator.h"
 #include "engine/session/graphs.h"
-#include "engine/dispatch/call_scope.h"
-#include "engine/device/stream.h"
 
 namespace tt {
 

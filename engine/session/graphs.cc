@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "engine/device/cancellation.h"
-#include "engine/session/context.h"
 #include "engine/device/devices.h"
 #include "engine/dispatch/dispatcher.h"
-#include "engine/schema/op_ids.h"
 #include "engine/dispatch/ops.h"
+#include "engine/schema/op_ids.h"
+#include "engine/session/context.h"
 
 namespace tt {
 Graphs::~Graphs() {

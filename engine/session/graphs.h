@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/session/async_errors.h"
 #include "engine/device/stream.h"
+#include "engine/session/async_errors.h"
 #include "engine/tensor/tensor.h"
 
 namespace tt {

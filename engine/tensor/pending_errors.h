@@ -5,7 +5,8 @@
 
 namespace tt {
 
-// A set of tickets (engine/session/async_errors.h). At most kMost are open at a time, so a window of that many holds them all.
+// A set of tickets (engine/session/async_errors.h). At most kMost are open at a time, so a window of that many holds
+// them all.
 class PendingErrors {
  public:
   static constexpr uint64_t kMost = 64;

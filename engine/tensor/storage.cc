@@ -1,8 +1,8 @@
 #include "engine/tensor/storage.h"
 
-#include "engine/memory/bytes.h"
-#include "engine/memory/alloc_scope.h"
 #include "engine/device/devices.h"
+#include "engine/memory/alloc_scope.h"
+#include "engine/memory/bytes.h"
 #include "engine/schema/error.h"
 
 namespace tt {

@@ -1,7 +1,7 @@
 // Draws by rejection, each element's from numbers of its own.
-#include "engine/session/context.h"
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
+#include "engine/session/context.h"
 #include "kernels/common/rejection.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/walks/wide.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/device/cancellation.h"
-#include "engine/dispatch/dispatcher.h"
 #include "engine/device/parallel.h"
+#include "engine/dispatch/dispatcher.h"
 #include "engine/schema/error.h"
 #include "kernels/common/complex_math.h"
 #include "kernels/common/decomposition.h"

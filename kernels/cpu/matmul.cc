@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/schema/op_ids.h"
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
+#include "engine/schema/op_ids.h"
 #include "kernels/common/element.h"
 #include "kernels/common/factor.h"
 #include "kernels/common/product_chain.h"

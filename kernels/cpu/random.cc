@@ -6,8 +6,8 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/session/context.h"
 #include "engine/device/parallel.h"
+#include "engine/session/context.h"
 #include "kernels/common/draws.h"
 #include "kernels/common/element.h"
 #include "kernels/common/scale_kept.h"

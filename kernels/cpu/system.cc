@@ -1,7 +1,7 @@
 // What concerns the session that executes, and no tensor's elements.
-#include "engine/session/context.h"
 #include "engine/device/devices.h"
 #include "engine/schema/error.h"
+#include "engine/session/context.h"
 #include "kernels/common/element.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/walks/copy.h"

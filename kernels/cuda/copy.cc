@@ -5,11 +5,11 @@
 #include <deque>
 #include <utility>
 
-#include "engine/dispatch/boxed.h"
-#include "engine/session/context.h"
 #include "engine/device/devices.h"
 #include "engine/device/parallel.h"
+#include "engine/dispatch/boxed.h"
 #include "engine/program/slot_table.h"
+#include "engine/session/context.h"
 #include "kernels/cuda/cast.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/move.h"

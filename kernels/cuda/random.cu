@@ -1,4 +1,5 @@
-// What draws from the session's generator: the numbers that the CPU gives for the same state (engine/session/generator.h).
+// What draws from the session's generator: the numbers that the CPU gives for the same state
+// (engine/session/generator.h).
 #include <vector>
 
 #include "engine/dispatch/boxed.h"

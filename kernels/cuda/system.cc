@@ -1,6 +1,6 @@
 // What concerns the session, where a tensor it is told by lies on a GPU.
-#include "engine/session/context.h"
 #include "engine/dispatch/ops.h"
+#include "engine/session/context.h"
 #include "kernels/cuda/kernels.h"
 
 namespace tt::cuda {

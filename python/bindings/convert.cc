@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "engine/schema/op_ids.h"
 #include "engine/schema/float8.h"
+#include "engine/schema/op_ids.h"
 #include "python/bindings/mode.h"
 #include "python/bindings/object.h"
 #include "python/bindings/operators.h"

@@ -8,9 +8,9 @@
 #include "engine/device/devices.h"
 #include "engine/dispatch/dispatcher.h"
 #include "server/convert.h"
+#include "server/text.h"
 #include "server/transfer/device_reader.h"
 #include "server/transfer/row_major.h"
-#include "server/text.h"
 #include "spdlog/spdlog.h"
 
 namespace tt::server {

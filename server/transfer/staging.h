@@ -6,8 +6,8 @@
 #include <array>
 #include <memory>
 
-#include "engine/memory/allocator.h"
 #include "engine/device/stream.h"
+#include "engine/memory/allocator.h"
 #include "server/transfer/copy_stream.h"
 
 namespace tt::server {

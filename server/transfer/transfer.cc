@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/device/cancellation.h"
-#include "engine/session/context.h"
 #include "engine/device/devices.h"
+#include "engine/session/context.h"
 #include "server/convert.h"
 
 namespace tt::server {

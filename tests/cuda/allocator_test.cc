@@ -5,8 +5,8 @@
 #include <cmath>
 #include <random>
 
-#include "engine/memory/caching_pool.h"
 #include "engine/device/devices.h"
+#include "engine/memory/caching_pool.h"
 #include "engine/schema/error.h"
 #include "kernels/cuda/launch/launch_host.h"
 #include "kernels/cuda/runtime/event_pool.h"
@@ -88,7 +88,7 @@ class Trace {
     const Tenant tenant = is_captured ? 1 : 1 + random_() % 3;
     char* p = nullptr;
     try {
-      p = static_cast<char*>(pool_.allocate(bytes, &stream, tenant));
+      p = static_cast<char*>(pool_.allocate(bytes, {&stream, tenant}));
     } catch (const Error& error) {
       ASSERT_EQ(error.kind(), ErrorKind::kOutOfMemory) << error.message();
       ++shortages_;
@@ -253,14 +253,14 @@ struct AllocatorTest : testing::Test {
 
 TEST_F(AllocatorTest, StagingIsNotUsedAgainBeforeTheCopyIsDone) {
   Allocator& staging = backend.staging();
-  auto* p = static_cast<char*>(staging.allocate(4096, nullptr));
-  auto* q = static_cast<char*>(staging.allocate(4096, nullptr));
-  void* on_device = backend.allocator().allocate(4096, &stream);
+  auto* p = static_cast<char*>(staging.allocate(4096));
+  auto* q = static_cast<char*>(staging.allocate(4096));
+  void* on_device = backend.allocator().allocate(4096, {&stream});
   std::fill_n(p, 4096, 'x');
   stream.copy(on_device, p, 4096);
   staging.record_stream(p, stream);
   staging.deallocate(p, 4096);
-  auto* next = static_cast<char*>(staging.allocate(4096, nullptr));
+  auto* next = static_cast<char*>(staging.allocate(4096));
   std::fill_n(next, 4096, 'y');
   stream.copy(q, on_device, 4096);
   stream.synchronize();
@@ -273,7 +273,7 @@ TEST_F(AllocatorTest, StagingIsNotUsedAgainBeforeTheCopyIsDone) {
 
 TEST_F(AllocatorTest, PinnedPagesAreReadWhenTheirTurnComes) {
   std::vector<char> pages(4096, 'x');
-  void* on_device = backend.allocator().allocate(pages.size(), &stream);
+  void* on_device = backend.allocator().allocate(pages.size(), {&stream});
   const StreamHandle queue = static_cast<CudaStream&>(stream).handle();
   stream.copy(on_device, pages.data(), pages.size());
   EXPECT_FALSE(engine.runtime().has_work(queue));  // pageable memory is read at once
@@ -298,7 +298,7 @@ TEST_F(AllocatorTest, ZerosForAnotherTenantAreAPartOfACapture) {
   Allocator& allocator = backend.allocator();
   stream.begin_capture();
   allocator.begin_pool(pool, stream);
-  auto* p = static_cast<char*>(allocator.allocate(4096, &stream, 7));
+  auto* p = static_cast<char*>(allocator.allocate(4096, {&stream, 7}));
   const std::unique_ptr<Graph> graph = stream.end_capture();
   allocator.end_pool(pool, stream);
   std::string bytes(4096, 'x');
@@ -314,7 +314,7 @@ TEST_F(AllocatorTest, ZerosForAnotherTenantAreAPartOfACapture) {
 TEST_F(AllocatorTest, FreeingNeverWaitsForTheDevice) {
   Allocator& pool = backend.allocator();
   const std::unique_ptr<Stream> other = backend.lease_stream();
-  void* p = pool.allocate(4096, &stream);
+  void* p = pool.allocate(4096, {&stream});
   pool.record_stream(p, *other);
   engine.runtime().forget_calls();
   pool.deallocate(p, 4096);
@@ -323,10 +323,10 @@ TEST_F(AllocatorTest, FreeingNeverWaitsForTheDevice) {
 
 TEST_F(AllocatorTest, RunningOutOfMemoryLeavesTensorsAsTheyAre) {
   Allocator& pool = backend.allocator();
-  void* held = pool.allocate(100 * kMiB, &stream);
+  void* held = pool.allocate(100 * kMiB, {&stream});
   const AllocatorStats before = pool.stats();
   try {
-    pool.allocate(size_t{1} << 40, &stream);
+    pool.allocate(size_t{1} << 40, {&stream});
     FAIL() << "there is no such memory";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kOutOfMemory);

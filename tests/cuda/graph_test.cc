@@ -3,8 +3,8 @@
 
 #include "engine/device/devices.h"
 #include "engine/dispatch/dispatcher.h"
-#include "engine/session/graphs.h"
 #include "engine/dispatch/ops.h"
+#include "engine/session/graphs.h"
 #include "kernels/cuda/runtime/queue.h"
 #include "kernels/cuda/runtime/runtime.h"
 #include "tests/cuda/simulated/engine.h"

@@ -31,7 +31,7 @@ struct Pool {
       : Pool(std::make_unique<BoundedMemory>(capacity), sizes) {}
   Pool(std::unique_ptr<BoundedMemory> source, PoolSizes sizes)
       : system(source.get()), pool(Device{}, std::move(source), sizes) {}
-  char* allocate(size_t bytes) { return static_cast<char*>(pool.allocate(bytes, nullptr)); }
+  char* allocate(size_t bytes) { return static_cast<char*>(pool.allocate(bytes)); }
   void deallocate(void* p, size_t bytes) { pool.deallocate(p, bytes); }
   std::string error_of(size_t bytes) {
     try {

@@ -17,7 +17,7 @@ struct DevicePool {
   explicit DevicePool(const std::string& conf = "", size_t capacity = 65536 * kMiB)
       : DevicePool(conf, std::make_unique<BoundedMemory>(capacity), std::make_unique<BoundedRanges>(capacity)) {}
 
-  char* allocate(size_t bytes, Stream& on) { return static_cast<char*>(pool.allocate(bytes, &on)); }
+  char* allocate(size_t bytes, Stream& on) { return static_cast<char*>(pool.allocate(bytes, {&on})); }
   char* allocate(size_t bytes) { return allocate(bytes, stream); }
   void deallocate(void* p, size_t bytes) { pool.deallocate(p, bytes); }
   AllocatorStats stats() const { return pool.stats(); }

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/session/context.h"
-#include "engine/schema/op_ids.h"
 #include "engine/schema/error.h"
+#include "engine/schema/op_ids.h"
+#include "engine/session/context.h"
 
 namespace tt {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <deque>
 
-#include "engine/session/context.h"
 #include "engine/device/devices.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/schema/op_ids.h"
+#include "engine/session/context.h"
 #include "kernels/cpu/cpu.h"
 
 namespace tt {

@@ -6,10 +6,10 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/session/context.h"
-#include "engine/schema/op_ids.h"
 #include "engine/dispatch/operand.h"
 #include "engine/schema/error.h"
+#include "engine/schema/op_ids.h"
+#include "engine/session/context.h"
 #include "kernels/cpu/cpu.h"
 
 namespace tt {

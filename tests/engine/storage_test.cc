@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/session/context.h"
 #include "engine/device/devices.h"
 #include "engine/schema/error.h"
+#include "engine/session/context.h"
 
 namespace tt {
 namespace {

@@ -178,7 +178,7 @@ TEST(StreamOrderTest, OnlyBlocksCanBeRecorded) {
 TEST(StreamOrderTest, WithoutEventsAnotherDevicesStreamIsWaitedForAtOnce) {
   CachingPool pool(Device{}, std::make_unique<BoundedMemory>());
   TestStream gpu(7);
-  void* p = pool.allocate(100, nullptr);
+  void* p = pool.allocate(100);
   pool.record_stream(p, gpu);
   EXPECT_EQ(gpu.synchronized, 1);
   pool.deallocate(p, 100);

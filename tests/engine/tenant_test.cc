@@ -21,7 +21,7 @@ bool is_zero(const char* p, size_t bytes) {
 
 struct HostPool {
   CachingPool pool{Device{}, std::make_unique<SystemMemory>()};
-  char* allocate(size_t bytes, Tenant tenant) { return static_cast<char*>(pool.allocate(bytes, nullptr, tenant)); }
+  char* allocate(size_t bytes, Tenant tenant) { return static_cast<char*>(pool.allocate(bytes, {nullptr, tenant})); }
   // Leaves blocks of `bytes` behind that are full of `tenant`'s marks.
   char* use(size_t bytes, Tenant tenant) {
     char* p = allocate(bytes, tenant);
@@ -178,10 +178,12 @@ TEST(TenantTest, NoOrderOfRequestsShowsForeignBytes) {
 TEST(TenantTest, NoOrderOfRequestsShowsForeignBytesOfADevice) {
   for (const char* conf : {"", "expandable_segments:True", "max_split_size_mb:21"}) {
     DevicePool pool(conf, 1024 * kMiB);
-    run_trace([&](size_t bytes,
-                  Tenant tenant) { return static_cast<char*>(pool.pool.allocate(bytes, &pool.stream, tenant)); },
-              [&](void* p, size_t bytes, Tenant tenant) { pool.pool.deallocate(p, bytes, tenant); },
-              [&] { pool.pool.empty_cache(); });
+    run_trace(
+        [&](size_t bytes, Tenant tenant) {
+          return static_cast<char*>(pool.pool.allocate(bytes, {&pool.stream, tenant}));
+        },
+        [&](void* p, size_t bytes, Tenant tenant) { pool.pool.deallocate(p, bytes, tenant); },
+        [&] { pool.pool.empty_cache(); });
   }
 }
 

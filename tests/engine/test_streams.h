@@ -6,9 +6,9 @@
 #include <memory>
 #include <set>
 
-#include "engine/schema/error.h"
 #include "engine/device/stream.h"
 #include "engine/device/stream_events.h"
+#include "engine/schema/error.h"
 
 namespace tt {
 

@@ -6,9 +6,9 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/session/context.h"
 #include "engine/dispatch/ops.h"
 #include "engine/schema/error.h"
+#include "engine/session/context.h"
 #include "kernels/cpu/cpu.h"
 
 namespace tt {

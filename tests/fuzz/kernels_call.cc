@@ -11,13 +11,13 @@
 
 #include "autograd/record.h"
 #include "autograd/task.h"
-#include "engine/memory/account.h"
 #include "engine/composites/composites.h"
-#include "engine/session/context.h"
 #include "engine/device/devices.h"
 #include "engine/dispatch/dispatcher.h"
-#include "engine/schema/error.h"
+#include "engine/memory/account.h"
 #include "engine/program/slot_table.h"
+#include "engine/schema/error.h"
+#include "engine/session/context.h"
 #include "kernels/cpu/cpu.h"
 #include "tests/fuzz/operator_arguments.h"
 
@@ -166,7 +166,8 @@ class Run {
 
   std::string check_results(const Call& call) {
     const auto& inferred = call.inferred.outputs;
-    if (!call.op->is_dynamic && call.op->num_outputs >= 0 && call.outputs.size() != inferred.size()) return "another number of results than inferred";
+    if (!call.op->is_dynamic && call.op->num_outputs >= 0 && call.outputs.size() != inferred.size())
+      return "another number of results than inferred";
     for (size_t i = 0; i < call.outputs.size(); ++i) {
       const Tensor& t = call.outputs[i];
       if (!t) return "a result that is undefined";

@@ -1,10 +1,10 @@
 // Chains of pointwise instructions: the same values as one by one, and nothing made that is dropped unread.
 
-#include "engine/session/context.h"
 #include "engine/device/devices.h"
+#include "engine/dispatch/ops.h"
 #include "engine/program/executor.h"
 #include "engine/schema/op_ids.h"
-#include "engine/dispatch/ops.h"
+#include "engine/session/context.h"
 #include "tests/kernels/backend.h"
 
 namespace tt {

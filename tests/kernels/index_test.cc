@@ -5,9 +5,9 @@
 #include <functional>
 #include <numeric>
 
-#include "engine/schema/op_ids.h"
 #include "engine/dispatch/ops.h"
 #include "engine/schema/error.h"
+#include "engine/schema/op_ids.h"
 #include "kernels/cpu/kernels.h"
 #include "tests/kernels/backend.h"
 #include "tests/kernels/samples.h"

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "engine/dispatch/ops.h"
 #include "engine/session/context.h"
 #include "engine/session/generator.h"
-#include "engine/dispatch/ops.h"
 #include "kernels/cpu/walks/block.h"
 #include "tests/kernels/backend.h"
 

@@ -4,10 +4,10 @@
 #include <array>
 
 #include "absl/container/inlined_vector.h"
-#include "engine/dispatch/chain.h"
-#include "engine/dispatch/call_scope.h"
-#include "engine/dispatch/dispatcher.h"
 #include "engine/device/failed_check.h"
+#include "engine/dispatch/call_scope.h"
+#include "engine/dispatch/chain.h"
+#include "engine/dispatch/dispatcher.h"
 
 namespace tt {
 namespace {

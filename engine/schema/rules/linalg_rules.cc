@@ -1,6 +1,6 @@
 // The rules of matrix factorisations.
-#include "engine/schema/rules/dtype_rules.h"
 #include "engine/schema/error.h"
+#include "engine/schema/rules/dtype_rules.h"
 #include "engine/schema/rules/shape_rules.h"
 
 namespace tt {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "engine/schema/checked_math.h"
-#include "engine/schema/rules/dtype_rules.h"
 #include "engine/schema/error.h"
+#include "engine/schema/rules/dtype_rules.h"
 #include "engine/schema/rules/shape_rules.h"
 
 namespace tt {

@@ -1,6 +1,6 @@
 // The rules of matrix products and of what is made of them.
-#include "engine/schema/rules/dtype_rules.h"
 #include "engine/schema/error.h"
+#include "engine/schema/rules/dtype_rules.h"
 #include "engine/schema/rules/shape_rules.h"
 
 namespace tt {

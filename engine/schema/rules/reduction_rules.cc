@@ -1,8 +1,8 @@
 // The rules of reductions: which dimensions go, and what their results are made of.
 #include <algorithm>
 
-#include "engine/schema/rules/dtype_rules.h"
 #include "engine/schema/error.h"
+#include "engine/schema/rules/dtype_rules.h"
 #include "engine/schema/rules/shape_rules.h"
 
 namespace tt {

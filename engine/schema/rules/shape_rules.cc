@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/schema/rules/dtype_rules.h"
 #include "engine/schema/error.h"
+#include "engine/schema/rules/dtype_rules.h"
 
 namespace tt::shape_rules {
 namespace {

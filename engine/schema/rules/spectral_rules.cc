@@ -1,7 +1,7 @@
 // The rules of Fourier transforms.
 
-#include "engine/schema/rules/dtype_rules.h"
 #include "engine/schema/error.h"
+#include "engine/schema/rules/dtype_rules.h"
 #include "engine/schema/rules/shape_rules.h"
 
 namespace tt {

@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "engine/session/generator.h"
 #include "engine/schema/dtype.h"
 #include "engine/schema/half.h"
+#include "engine/session/generator.h"
 #include "kernels/common/complex.h"
 
 namespace tt::cpu {
@@ -81,8 +81,8 @@ struct Moves {
   void (*stream)(const C* src, int64_t n, C* dst);
 };
 
-// Random words, a group (engine/session/generator.h) at a time: the first words of all its blocks, then all second words, and
-// so on, which is how vectors come by them.
+// Random words, a group (engine/session/generator.h) at a time: the first words of all its blocks, then all second
+// words, and so on, which is how vectors come by them.
 struct Draws {
   void (*words)(uint64_t seed, uint64_t counter, uint32_t* out);
   // A group gives 512 floats or 256 doubles: uniform in [0, 1), or standard normal.

@@ -4,8 +4,8 @@
 #include <bit>
 #include <vector>
 
-#include "engine/schema/op_ids.h"
 #include "engine/schema/error.h"
+#include "engine/schema/op_ids.h"
 #include "kernels/cpu/walks/copy.h"
 #include "kernels/cpu/walks/loop.h"
 

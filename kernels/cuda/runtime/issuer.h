@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "engine/schema/device.h"
 #include "engine/device/stream.h"
+#include "engine/schema/device.h"
 #include "kernels/cuda/runtime/stretch.h"
 
 namespace tt::cuda {

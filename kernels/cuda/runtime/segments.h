@@ -4,8 +4,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "engine/device/range_source.h"
-#include "engine/schema/device.h"
 #include "engine/device/segment_source.h"
+#include "engine/schema/device.h"
 #include "kernels/cuda/runtime/runtime.h"
 
 namespace tt::cuda {
