@@ -8,8 +8,8 @@
 #include "engine/cancellation.h"
 #include "engine/context.h"
 #include "engine/dispatcher.h"
-#include "engine/partial_writes.h"
 #include "engine/failed_check.h"
+#include "engine/partial_writes.h"
 #include "engine/passes/fuse_pointwise.h"
 
 namespace tt {

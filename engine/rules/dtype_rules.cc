@@ -228,7 +228,8 @@ DType chosen(const Arg& condition, const Arg& input, const Arg& other) {
   const DType t = promote(input, other);
   // PyTorch makes a number a tensor of at least the default float, or of the integers' dtype.
   for (const Arg* arg : {&input, &other}) {
-    if (arg->is_number() && !is_float8(t)) check_convertible(arg->scalar(), is_integral(t) ? t : tt::promote(t, kDefaultFloat));
+    if (arg->is_number() && !is_float8(t))
+      check_convertible(arg->scalar(), is_integral(t) ? t : tt::promote(t, kDefaultFloat));
   }
   return t;
 }

@@ -108,14 +108,15 @@ void replace(py::handle o, py::handle value) {
   replace_handle(o.ptr(), fresh);
 }
 
-// `x.data = y`: the Python object goes on as a leaf that shares y's storage. Its gradient, hooks and graphs follow where
-// sizes, dtype and device stay.
+// `x.data = y`: the Python object goes on as a leaf that shares y's storage. Its gradient, hooks and graphs follow
+// where sizes, dtype and device stay.
 void replace_data(py::handle o, py::handle value) {
   const client::Tensor old = tensor_of(o, "tensor"), data = tensor_of(value, "data");
   check_as(ErrorKind::kNotImplemented, old->is_leaf(),
            "[data] expected a leaf tensor to be set, got a result that has a history: use copy_() or detach()");
   check(!old->requires_grad || has_gradients(data->dtype),
-        "data set to a tensor that requires gradients must be floating point or complex dtype, got ", name(data->dtype));
+        "data set to a tensor that requires gradients must be floating point or complex dtype, got ",
+        name(data->dtype));
   replace(o, value);
   const client::Tensor& fresh = handle_of(o.ptr());
   if (old->sizes == data->sizes && old->dtype == data->dtype && old->device == data->device) {

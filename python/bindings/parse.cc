@@ -11,8 +11,8 @@ namespace {
 
 bool is_memory_format(PyObject* value) {
   if (!PyUnicode_Check(value)) return false;
-  for (const char* format : {"torch.contiguous_format", "torch.channels_last", "torch.channels_last_3d",
-                             "torch.preserve_format"}) {
+  for (const char* format :
+       {"torch.contiguous_format", "torch.channels_last", "torch.channels_last_3d", "torch.preserve_format"}) {
     if (PyUnicode_CompareWithASCIIString(value, format) == 0) return true;
   }
   return false;
