@@ -23,6 +23,8 @@ class LeafNode final : public Node {
   void lose_gradient(const std::shared_ptr<const Error>& error);
   // The leaf is gone: nobody can ask for its gradient any more.
   void forget() { leaf_ = nullptr; }
+  // Gradients accumulate into `leaf` from now on, which owns this.
+  void move_to(TensorImpl* leaf) { leaf_ = leaf; }
 
  private:
   TensorImpl* leaf_;  // owns this, tells it when it goes

@@ -79,6 +79,22 @@ void requires_grad(Call& call) {
   input->requires_grad = value;
 }
 
+void move_leaf(Call& call) {
+  Tensor source = call.tensor(0), target = call.tensor(1);
+  check(source->is_leaf() && target->is_leaf() && !target.requires_grad() && !source.same(target),
+        "expected a leaf and another tensor without history");
+  check(source.sizes() == target.sizes() && source.dtype() == target.dtype() && source.device() == target.device(),
+        "expected tensors of one kind, got ", describe(source.meta()), " and ", describe(target.meta()));
+  target->requires_grad = source.requires_grad();
+  if (!source->autograd) return;
+  History &from = history_of(source), &to = history_of(target);
+  if (to.leaf) to.leaf->forget();
+  to.leaf = std::move(from.leaf);
+  if (to.leaf) to.leaf->move_to(target.get());
+  to.grad = std::move(from.grad);
+  to.lost = std::move(from.lost);
+}
+
 void custom_function(Call& call) {
   std::vector<Tensor> inputs = list_of(call.args[1]), outputs = list_of(call.args[2]);
   check(call.args[0].integer != 0 && !outputs.empty(), "a function needs a stop and results");
@@ -120,6 +136,7 @@ void register_autograd(Dispatcher& dispatcher) {
       {op_id::kBackward, &backward},
       {op_id::kSetGrads, &set_grads},
       {op_id::kRequiresGrad, &requires_grad},
+      {op_id::kMoveLeaf, &move_leaf},
       {op_id::kCustomFunction, &custom_function},
       {op_id::kHook, &hook},
       {op_id::kUnhook, &unhook},

@@ -121,6 +121,16 @@ void set_requires_grad(const Tensor& leaf, bool value, uint32_t site) {
   leaf->requires_grad = value;
 }
 
+void move_leaf(const Tensor& source, const Tensor& target, uint32_t site) {
+  if (!source->requires_grad && !source->grad && !source->leaf_node) return;
+  const Arg args[] = {source.get(), target.get()};
+  issue(source, "move_leaf", args, site);
+  target->requires_grad = source->requires_grad;
+  target->grad = std::move(source->grad);
+  target->leaf_node = std::move(source->leaf_node);
+  if (target->leaf_node) target->leaf_node->move_leaf(target.get());
+}
+
 void set_grads(absl::Span<const Tensor> leaves, absl::Span<const Tensor> grads, uint32_t site) {
   check(leaves.size() == grads.size(), "got ", leaves.size(), " tensors and ", grads.size(), " gradients");
   if (leaves.empty()) return;

@@ -22,6 +22,9 @@ int64_t add_hook(const Tensor& tensor, BackwardFunction hook, uint32_t site);
 void remove_hook(const Tensor& tensor, int64_t number, uint32_t site);
 
 void set_requires_grad(const Tensor& leaf, bool value, uint32_t site);
+// `target`, without history and of the same sizes, dtype and device, becomes the leaf that `source` was: with its
+// gradient, its hooks and the graphs that were recorded with it.
+void move_leaf(const Tensor& source, const Tensor& target, uint32_t site);
 // Sets `.grad`, or clears it (null), of several leaves at once.
 void set_grads(absl::Span<const Tensor> leaves, absl::Span<const Tensor> grads, uint32_t site);
 // Has backward() keep the gradient of a tensor that is no leaf.

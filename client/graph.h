@@ -55,6 +55,7 @@ class GraphNode final : public RefCounted, public Recycled<GraphNode> {
   bool is_leaf() const { return is_leaf_; }
   Handle* leaf() const { return leaf_; }  // null once it is gone
   void forget_leaf() { leaf_ = nullptr; }
+  void move_leaf(Handle* leaf) { leaf_ = leaf; }  // `leaf` owns this from now on
   GraphExtras& extras();
   const GraphExtras* find_extras() const { return extras_.get(); }
 

@@ -151,6 +151,30 @@ void poison_results(const Instruction& instruction, SlotTable& slots, const Pois
   }
 }
 
+// Withholds what a failed or skipped instruction should have written, under every name of its storages: an optimizer
+// step may have no result that carries the error, and another view of what was to be written has none either.
+void withhold_written(const Instruction& instruction, SlotTable& slots, const PoisonRef& poison) {
+  absl::flat_hash_set<const Storage*> storages;
+  auto add = [&](Slot slot) {
+    const SlotValue* value = slots.find(slot);
+    if (value && value->tensor && !value->poison && value->tensor->storage) {
+      storages.insert(value->tensor->storage.get());
+    }
+  };
+  if (instruction.flags & Instruction::kInto) {
+    for (Slot slot : instruction.results) add(slot);
+  }
+  const auto& params = instruction.op->params;
+  for (size_t i = 0; i < instruction.args.size() && i < params.size(); ++i) {
+    if (!params[i].written) continue;
+    const Arg& arg = instruction.args[i];
+    if (arg.kind == Arg::Kind::kSlot) add(arg.slot);
+    for (uint32_t j = 0; arg.kind == Arg::Kind::kSlots && j < arg.size; ++j) add(arg.slots[j]);
+  }
+  if (storages.empty()) return;
+  slots.withhold_where([&](const Tensor& tensor) { return storages.contains(tensor->storage.get()); }, poison);
+}
+
 // A step that the engine's time limit kept from writing must not look like one that has: nobody asked for it, and no
 // result of its own may carry the error.
 void poison_written(const Instruction& instruction, SlotTable& slots, const PoisonRef& poison) {
@@ -251,12 +275,13 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
     stats_.failed += poison != nullptr;
   }
   if (poison) [[unlikely]] {
+    const Cancellation* request = Cancellation::current();
+    const CancelReason reason = request != nullptr ? request->reason() : CancelReason::kNone;
+    // A client that cancels its work knows that nothing was written.
+    if (reason == CancelReason::kNone) withhold_written(instruction, slots, poison);
     poison_results(instruction, slots, poison);
     poison_partial_writes(slots, poison);
-    if (const Cancellation* request = Cancellation::current();
-        request != nullptr && request->reason() == CancelReason::kTimeLimit) {
-      poison_written(instruction, slots, poison);
-    }
+    if (reason == CancelReason::kTimeLimit) poison_written(instruction, slots, poison);
     return;
   }
   if (into) return;

@@ -27,7 +27,8 @@ struct ExecutorStats {
 
 class Executor {
  public:
-  // An operation that fails poisons its results and the program goes on. Throws ProgramFault, also where bookkeeping
+  // An operation that fails poisons its results and the program goes on. Tensors that it should have changed in place
+  // are withheld (SlotTable). Throws ProgramFault, also where bookkeeping
   // goes on growing beyond the account's limit.
   void run(const Program& program, SlotTable& slots);
   const ExecutorStats& stats() const { return stats_; }

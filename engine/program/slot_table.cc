@@ -14,6 +14,8 @@ uint32_t host_bytes_of(const SlotValue& value) {
   return SlotTable::kTensorBytes + (dims > 5 ? static_cast<uint32_t>(dims * 4 * sizeof(int64_t)) : 0);
 }
 
+bool is_withheld(const SlotValue& value) { return value.tensor && value.poison; }
+
 }  // namespace
 
 std::shared_ptr<const Poison> make_poison(ErrorKind kind, std::string message, std::string_view op, uint32_t site) {
@@ -49,6 +51,7 @@ void SlotTable::put(Slot slot, SlotValue value) {
 
 void SlotTable::replace(SlotValue& value, const std::shared_ptr<const Poison>& poison) {
   tensor_bytes_ -= value.host_bytes;
+  withheld_ -= is_withheld(value);
   value = {Tensor(), poison};
 }
 
@@ -64,10 +67,29 @@ void SlotTable::poison_where(absl::FunctionRef<bool(const Tensor&)> applies,
   }
 }
 
+void SlotTable::withhold_where(absl::FunctionRef<bool(const Tensor&)> applies,
+                               const std::shared_ptr<const Poison>& poison) {
+  for (auto& [slot, value] : values_) {
+    if (!value.tensor || value.poison || !applies(value.tensor)) continue;
+    value.poison = poison;
+    ++withheld_;
+  }
+}
+
+void SlotTable::acknowledge(std::shared_ptr<const Poison> poison) {
+  if (withheld_ == 0) return;
+  for (auto& [slot, value] : values_) {
+    if (value.poison != poison || !is_withheld(value)) continue;
+    value.poison = nullptr;
+    --withheld_;
+  }
+}
+
 bool SlotTable::release(Slot slot) {
   auto at = values_.find(slot);
   if (at == values_.end()) return false;
   tensor_bytes_ -= at->second.host_bytes;
+  withheld_ -= is_withheld(at->second);
   values_.erase(at);
   return true;
 }

@@ -40,8 +40,8 @@ class Poisoned final : public Error {
 };
 
 struct SlotValue {
-  Tensor tensor;
-  std::shared_ptr<const Poison> poison;  // null where the tensor is good
+  Tensor tensor;                         // null where it was never computed or is lost
+  std::shared_ptr<const Poison> poison;  // null where the tensor is good; beside a tensor: it is withheld
   uint32_t host_bytes = 0;               // as the table has counted it
 };
 
@@ -64,11 +64,17 @@ class SlotTable {
   void poison(Slot slot, std::shared_ptr<const Poison> poison);
   // The same, for all names whose tensors `applies` is true of.
   void poison_where(absl::FunctionRef<bool(const Tensor&)> applies, const std::shared_ptr<const Poison>& poison);
+  // Withholds all tensors that `applies` is true of: their names read as the error until it is acknowledged. For a
+  // write that was not done, so that no one mistakes the old values for the new ones.
+  void withhold_where(absl::FunctionRef<bool(const Tensor&)> applies, const std::shared_ptr<const Poison>& poison);
+  // The client has received the error: names whose tensors were withheld for it read as their tensors again.
+  void acknowledge(std::shared_ptr<const Poison> poison);
   // False where the name was not in use.
   bool release(Slot slot);
   void clear() {
     values_.clear();
     tensor_bytes_ = 0;
+    withheld_ = 0;
   }
   size_t size() const { return values_.size(); }
 
@@ -78,6 +84,7 @@ class SlotTable {
 
   size_t most_ = SIZE_MAX;
   uint64_t tensor_bytes_ = 0;
+  size_t withheld_ = 0;  // values with both a tensor and an error
   absl::flat_hash_map<Slot, SlotValue> values_;
 };
 

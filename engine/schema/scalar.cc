@@ -11,6 +11,7 @@ namespace {
 
 // The shortest text that reads back.
 std::string shortest(double value) {
+  if (std::isnan(value)) return "nan";  // whatever its sign
   char text[32];
   return std::string(text, std::to_chars(text, text + sizeof(text), value).ptr);
 }

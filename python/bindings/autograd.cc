@@ -100,12 +100,30 @@ py::object node_name(py::handle o) {
   return py::str(name + (node->op() ? "Backward0" : "Backward"));
 }
 
-// The tensor goes on as another one: `x.data = y` of another dtype, `x.detach_()`.
+// The Python object goes on as a tensor without history that shares the other's storage: `x.detach_()`.
 void replace(py::handle o, py::handle value) {
   client::Tensor target = tensor_of(o, "tensor");
   const Arg args[] = {Arg(static_cast<const TensorMeta*>(tensor_of(value, "data").get()))};
   client::Tensor fresh = call_op(op_id::kDetach, args, *target->session)[0];
   replace_handle(o.ptr(), fresh);
+}
+
+// `x.data = y`: the Python object goes on as a leaf that shares y's storage. Its gradient, hooks and graphs follow
+// where sizes, dtype and device stay.
+void replace_data(py::handle o, py::handle value) {
+  const client::Tensor old = tensor_of(o, "tensor"), data = tensor_of(value, "data");
+  check_as(ErrorKind::kNotImplemented, old->is_leaf(),
+           "[data] expected a leaf tensor to be set, got a result that has a history: use copy_() or detach()");
+  check(!old->requires_grad || has_gradients(data->dtype),
+        "data set to a tensor that requires gradients must be floating point or complex dtype, got ",
+        name(data->dtype));
+  replace(o, value);
+  const client::Tensor& fresh = handle_of(o.ptr());
+  if (old->sizes == data->sizes && old->dtype == data->dtype && old->device == data->device) {
+    client::move_leaf(old, fresh, site_of(fresh));
+  } else if (old->requires_grad) {
+    client::set_requires_grad(fresh, true, site_of(fresh));
+  }
 }
 
 // The Python object goes on as the other's tensor, history included: `x.unsqueeze_(0)`.
@@ -120,11 +138,7 @@ void bind_autograd(py::module_& m) {
   m.def("backward", &run_backward);
   m.def("grad", &run_grad);
   m.def("node_name", &node_name);
-  m.def("replace_data", [](py::handle o, py::handle value) {
-    bool requires_grad = tensor_of(o, "tensor")->requires_grad;
-    replace(o, value);
-    if (requires_grad) client::set_requires_grad(handle_of(o.ptr()), true, site_of(handle_of(o.ptr())));
-  });
+  m.def("replace_data", &replace_data);
   m.def("become", &become);
   m.def("detach_in_place", [](py::handle o) { replace(o, o); });
   m.def("set_grads", [](py::handle leaves, py::handle grads) {

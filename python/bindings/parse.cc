@@ -9,6 +9,15 @@
 namespace tt::python {
 namespace {
 
+bool is_memory_format(PyObject* value) {
+  if (!PyUnicode_Check(value)) return false;
+  for (const char* format :
+       {"torch.contiguous_format", "torch.channels_last", "torch.channels_last_3d", "torch.preserve_format"}) {
+    if (PyUnicode_CompareWithASCIIString(value, format) == 0) return true;
+  }
+  return false;
+}
+
 // Keywords that PyTorch's functions take and that change no value here: a layout in memory that is the usual one, how
 // the result's memory is arranged or pinned, no generator. `generator=` of functions that draw is Python's
 // (_generator.py).
@@ -17,7 +26,9 @@ bool is_ignored_keyword(std::string_view name, PyObject* value) {
     return value == Py_None ||
            (PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, "torch.strided") == 0);
   }
-  return name == "memory_format" || name == "pin_memory" || (name == "generator" && value == Py_None);
+  if (name == "memory_format") return value == Py_None || is_memory_format(value);
+  if (name == "pin_memory") return value == Py_None || PyBool_Check(value);
+  return name == "generator" && value == Py_None;
 }
 
 // NumPy's spelling of a parameter.

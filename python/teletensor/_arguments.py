@@ -7,6 +7,7 @@ import contextlib
 from . import _C
 from ._C import Tensor
 from ._landing import lands, lands_exactly
+from ._options import check_flags, check_memory_format
 
 __all__ = [
     "bucketize", "diff", "index_fill", "linspace", "logspace", "nanquantile", "polygamma", "quantile",
@@ -168,6 +169,8 @@ def randint_like(
     memory_format=None, pin_memory=False, generator=None,
 ) -> Tensor:  # fmt: skip
     """Integers from low (0, where one bound is given) to below high, with the sizes of a tensor."""
+    check_memory_format("randint_like", memory_format)
+    check_flags("randint_like", pin_memory=pin_memory)
     low, high = (0, low) if high is None else (low, high)
     with generator or contextlib.nullcontext():
         drawn = _ops.randint_like(input, low, high, dtype=dtype or input.dtype, device=device, layout=layout)

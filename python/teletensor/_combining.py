@@ -9,6 +9,7 @@ from . import _C
 from ._C import Tensor
 from ._functions import meshgrid
 from ._landing import lands
+from ._options import check_layout
 
 __all__ = [
     "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "combinations",
@@ -20,7 +21,10 @@ _torch, _builtin_range = _C.torch, range
 
 
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None):
-    """The different values, or slices along dim, in order; their places and counts where asked for. Waits."""
+    """The different values, or slices along dim, in order; their places and counts where asked for. Waits.
+
+    ``sorted=False`` allows any order, of which the sorted one is one.
+    """
     if dim is None:
         output, inverse, counts = _C.ops.unique_values(input)
         return _asked(output, inverse, counts, return_inverse, return_counts)
@@ -230,11 +234,13 @@ def _triangle(row: int, col: int, keep, dtype, device) -> Tensor:
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None, layout=None) -> Tensor:
     """The (row, column) indices of a matrix's upper triangle, as two rows."""
+    check_layout("triu_indices", layout)
     return _triangle(row, col, lambda i, j: j - i >= offset, dtype, device)
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None, layout=None) -> Tensor:
     """The (row, column) indices of a matrix's lower triangle, as two rows."""
+    check_layout("tril_indices", layout)
     return _triangle(row, col, lambda i, j: j - i <= offset, dtype, device)
 
 

@@ -33,11 +33,17 @@ def resolve_neg(input: Tensor) -> Tensor:
 
 def is_conj(input: Tensor) -> bool:
     """Whether it is a conjugate that is still to be computed: never."""
-    return False
+    return _is_lazy("is_conj", input)
 
 
 def is_neg(input: Tensor) -> bool:
     """Whether it is a negation that is still to be computed: never."""
+    return _is_lazy("is_neg", input)
+
+
+def _is_lazy(name: str, input: Tensor) -> bool:
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return False
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 from . import _C, _connection
 from ._C import Tensor
+from ._options import check_flags, refuse_values
+from ._storage import UntypedStorage
 from ._tensor_types import dtype_and_kind, tensor_types
 
 __all__ = [
@@ -13,12 +16,17 @@ __all__ = [
     "get_default_dtype", "set_default_dtype", "set_default_tensor_type", "promote_types", "result_type", "can_cast",
     "finfo", "iinfo", "broadcast_shapes", "broadcast_tensors", "allclose", "equal", "meshgrid", "set_num_threads",
     "get_num_threads", "is_storage", "get_default_device", "set_default_device", "use_deterministic_algorithms",
+    "are_deterministic_algorithms_enabled", "is_deterministic_algorithms_warn_only_enabled",
     "set_float32_matmul_precision", "get_float32_matmul_precision", "compile", *tensor_types("cpu"),
 ]  # fmt: skip
 
 
 def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
-    """A tensor of the data's values: numbers, nested sequences, arrays. Always a copy."""
+    """A tensor of the data's values: numbers, nested sequences, arrays. Always a copy.
+
+    ``pin_memory`` has no effect: the client holds no bytes to pin.
+    """
+    check_flags("tensor", pin_memory=pin_memory)
     return _C.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
@@ -45,8 +53,8 @@ def is_tensor(obj) -> bool:
 
 
 def is_storage(obj) -> bool:
-    """Always false: storages are the engine's own."""
-    return False
+    """Whether it is an UntypedStorage."""
+    return isinstance(obj, UntypedStorage)
 
 
 def is_floating_point(input: Tensor) -> bool:
@@ -90,7 +98,7 @@ def _enter(self: _C.device) -> _C.device:
     return self
 
 
-def _leave(self: _C.device, *exception) -> None:
+def _leave(self: _C.device, *_exception) -> None:
     _C.swap_default_device(_devices_before.pop())
 
 
@@ -224,7 +232,11 @@ globals().update(tensor_types("cpu"))
 
 
 def set_num_threads(n: int) -> None:
-    """Nothing: the engine owns its threads (``teletensord --threads``)."""
+    """Checks the number and has no effect: the engine owns its threads (``teletensord --threads``)."""
+    if isinstance(n, bool) or not isinstance(n, int):
+        raise RuntimeError(f"set_num_threads expects an int, but got {type(n).__name__}")
+    if n <= 0:
+        raise RuntimeError(f"set_num_threads expects a positive integer, got {n}")
 
 
 def get_num_threads() -> int:
@@ -232,12 +244,39 @@ def get_num_threads() -> int:
     return 1
 
 
-def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Nothing to do: the CPU's kernels are deterministic.
+_deterministic = (False, False)  # mode, warn_only
 
-    A GPU's are too, but for what threads collect in one place: the gradients of embedding and of max pooling there
-    may differ in their last bits from run to run.
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Requires that results be the same from run to run, which those of the CPU's kernels always are.
+
+    So are a GPU's, except where threads collect sums in one place: the gradients of embedding and of max pooling there
+    may differ in their last bits.
+
+    Raises:
+        NotImplementedError: the engine has a GPU; with ``warn_only`` that is a warning.
     """
+    global _deterministic
+    check_flags("use_deterministic_algorithms", mode=mode, warn_only=warn_only)
+    if mode and any(d["device"].startswith("cuda") for d in _connection.connection().engine()["devices"]):
+        message = (
+            "[use_deterministic_algorithms] on a GPU the gradients of embedding and of max pooling may differ in their last "
+            "bits from run to run"
+        )
+        if not warn_only:
+            raise NotImplementedError(f"{message}; warn_only=True accepts that")
+        warnings.warn(message, stacklevel=2)
+    _deterministic = (mode, warn_only)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """The ``mode`` that use_deterministic_algorithms was last given; False at first."""
+    return _deterministic[0]
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """The ``warn_only`` that use_deterministic_algorithms was last given; False at first."""
+    return _deterministic[1]
 
 
 _float32_matmul_precision = "highest"
@@ -257,8 +296,32 @@ def get_float32_matmul_precision() -> str:
     return _float32_matmul_precision
 
 
-def compile(model=None, **options):  # noqa: A001 - PyTorch's name
-    """Returns the model as it is: graphs are not compiled yet; eager frames are batched and fused."""
+_BACKENDS = ("inductor", "eager", "aot_eager", "cudagraphs")
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+def compile(  # noqa: A001 - PyTorch's name
+    model=None, *, fullgraph: bool = False, dynamic: bool | None = None, backend="inductor", mode: str | None = None,
+    options: dict | None = None, disable: bool = False,
+):  # fmt: skip
+    """Returns the model as it is: graphs are not compiled yet; eager frames are batched and fused.
+
+    ``fullgraph``, ``dynamic``, ``mode``, ``disable`` and the backends that PyTorch has have no effect on results.
+
+    Raises:
+        RuntimeError: a backend or mode that PyTorch does not have.
+        NotImplementedError: a backend of one's own, or options of a backend.
+    """
+    check_flags("compile", fullgraph=fullgraph, disable=disable, dynamic=bool(dynamic) if dynamic is None else dynamic)
+    if callable(backend):
+        raise NotImplementedError("[compile] expected the name of a backend, got a function: there is no graph to give it")
+    if backend not in _BACKENDS:
+        raise RuntimeError(f"[compile] expected backend to be one of {', '.join(_BACKENDS)}, got {backend!r}")
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if mode is not None and mode not in _MODES:
+        raise RuntimeError(f"[compile] expected mode to be one of {', '.join(_MODES)}, got {mode!r}")
+    refuse_values("compile", "nothing is compiled", options=options or None)
     return (lambda m: m) if model is None else model
 
 

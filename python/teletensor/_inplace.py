@@ -11,6 +11,7 @@ from typing import Callable
 from . import _C
 from ._C import Tensor
 from ._landing import lands_exactly
+from ._options import check_kind, check_memory_format
 
 _METHODS: dict[str, Callable] = {}
 
@@ -38,16 +39,24 @@ for _name in ("squeeze", "unsqueeze", "transpose", "t", "swapaxes", "swapdims", 
         _METHODS[f"{_name}_"] = _view_in_place(_name)
 
 
-def _checked_resize(self: Tensor, sizes) -> None:
+def _check_resizable(self: Tensor) -> None:
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
+
+
+def _check_order(op: str, memory_format) -> None:
+    """The elements that stay are counted in row-major order."""
+    check_memory_format(op, memory_format)
+    if memory_format not in (None, "torch.contiguous_format", "torch.preserve_format"):
+        raise NotImplementedError(f"[{op}] expected memory_format to be torch.contiguous_format, got {memory_format}")
 
 
 @_method
 def resize_(self: Tensor, *sizes, memory_format=None) -> Tensor:
     """Other sizes: the first elements stay, further ones are not set. Other views keep the old storage."""
     sizes = list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
-    _checked_resize(self, sizes)
+    _check_resizable(self)
+    _check_order("resize_", memory_format)
     count = math.prod(sizes)
     flat = self.reshape(-1)
     if count <= flat.numel():
@@ -72,6 +81,7 @@ def resize(self: Tensor, *sizes) -> Tensor:
 @_method
 def resize_as_(self: Tensor, other: Tensor, memory_format=None) -> Tensor:
     """resize_ to the other's sizes."""
+    _check_order("resize_as_", memory_format)
     return self.resize_(*other.shape) if other.dim() else self.resize_([])
 
 
@@ -92,7 +102,7 @@ def set_(self: Tensor, source: Tensor | None = None, storage_offset: int = 0, si
 @_method
 def new(self: Tensor, *args, device=None) -> Tensor:
     """A tensor of this one's dtype and device: of sizes, not set, or of data."""
-    device = device or self.device
+    device = self.device if device is None else device
     if all(isinstance(a, int) for a in args):
         return _C.torch.empty(args or (0,), dtype=self.dtype, device=device)
     if len(args) == 1 and isinstance(args[0], _C.Size):
@@ -159,7 +169,10 @@ def to_dense(self: Tensor, dtype=None) -> Tensor:
 
 @_method
 def record_stream(self: Tensor, stream) -> None:
-    """Nothing: the engine knows what its streams still use."""
+    """Checks the stream and has no effect: the engine knows what its streams still use."""
+    from .cuda.streams import Stream
+
+    check_kind("record_stream", "stream", stream, Stream)
 
 
 @_method

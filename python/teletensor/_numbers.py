@@ -70,7 +70,7 @@ def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def isin(elements, test_elements, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
-    """Whether each element is among the others."""
+    """Whether each element is among the others. ``assume_unique`` changes no result."""
     if not isinstance(elements, Tensor):
         elements = _C.tensor(elements)
     if not isinstance(test_elements, Tensor):

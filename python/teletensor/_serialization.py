@@ -21,6 +21,7 @@ from collections import OrderedDict
 
 from . import _C
 from ._C import Tensor
+from ._options import check_flags, refuse_values
 
 _MAX_DIMS = 64
 _LEGACY_MAGIC = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."  # what PyTorch's files began with before 1.6
@@ -59,8 +60,15 @@ class _Encoder:
         raise TypeError(f"save takes tensors, dicts, lists, tuples, numbers and strings, got {type(value).__name__}")
 
 
-def save(obj, f, **ignored) -> None:
-    """Writes the object (a state_dict, usually) to a path or a binary file. Waits for the values."""
+def save(obj, f, pickle_module=None, pickle_protocol: int | None = None, _use_new_zipfile_serialization: bool = True) -> None:
+    """Writes the object (a state_dict, usually) to a path or a binary file. Waits for the values.
+
+    Raises:
+        NotImplementedError: an argument asks for a pickle, or for PyTorch's older format.
+    """
+    refuse_values("save", "nothing is pickled", pickle_module=pickle_module, pickle_protocol=pickle_protocol)
+    if not _use_new_zipfile_serialization:
+        raise NotImplementedError("[save] expected _use_new_zipfile_serialization to be True, got False: a file is a zip archive")
     encoder = _Encoder()
     structure = encoder.encode(obj)
     with zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as archive:
@@ -105,8 +113,8 @@ class _Archive:
 
 
 class _Decoder:
-    def __init__(self, archive: _Archive, device) -> None:
-        self.archive, self.device = archive, device
+    def __init__(self, archive: _Archive, place) -> None:
+        self.archive, self.place = archive, place
         self.loaded: set[int] = set()
         self.kinds = {
             "tensor": self.tensor, "dict": self.dict, "tuple": lambda v: tuple(map(self.decode, self.items(v, "tuple"))),
@@ -150,7 +158,8 @@ class _Decoder:
         size, name = math.prod(shape) * dtype.itemsize, f"tensor/{number}"
         extent = math.prod(n or 1 for n in shape) * dtype.itemsize
         _require(extent < 2**63 and self.archive.size(name) == size, f"{size} bytes for a tensor of {shape}", name)
-        device = self.device or _present(_device(value.get("device", "cpu")))
+        saved = _device(value.get("device", "cpu"))
+        device = self.place(saved) or _present(saved)
         data = self.archive.read(name)
         _require(dtype is not _C.bool or not data.translate(None, b"\0\1"), "0 and 1 for booleans", "other bytes")
         tensor = _C.from_bytes(data, dtype, shape, device)
@@ -221,7 +230,7 @@ def _no_constant(name: str):
     raise ValueError(f"{name} is not JSON")
 
 
-def _read(f, device):
+def _read(f, place):
     with zipfile.ZipFile(f) as zipped:
         names = zipped.namelist()
         if "structure.json" not in names and any(name.endswith("/data.pkl") for name in names):
@@ -231,13 +240,32 @@ def _read(f, device):
         _require(isinstance(structure, dict), "an object in structure.json", structure)
         if structure.get("format") != "teletensor" or structure.get("version") != 1:
             raise LoadError(f"[load] expected a teletensor file of version 1, got {str(structure.get('format'))[:100]!r}")
-        return _Decoder(archive, device).decode(structure["value"])
+        return _Decoder(archive, place).decode(structure["value"])
 
 
-def load(f, map_location=None, weights_only: bool = True, **ignored):
-    """Reads what save wrote. Runs no code from the file. Tensors go where they were, or to the device ``map_location``.
+def _location(map_location):
+    """For the device that a tensor was saved from, the device it goes to, or None: the same."""
+    if map_location is None:
+        return lambda saved: None
+    if isinstance(map_location, dict):
+        places = {str(_C.device(k)): _C.device(v) for k, v in map_location.items()}
+        return lambda saved: places.get(str(saved))
+    if callable(map_location):
+        raise NotImplementedError("[load] expected map_location to be a device, a dict or None, got a function: there are no storages")
+    device = _C.device(map_location)
+    return lambda saved: device
+
+
+def load(f, map_location=None, pickle_module=None, *, weights_only: bool | None = True, mmap: bool | None = None):
+    """Reads what save wrote. Runs no code from the file.
+
+    Args:
+        map_location: where tensors go: a device, or a dict from devices to devices; default: where they were.
+        weights_only: has no effect, since a file holds nothing else.
+        mmap: has no effect, since the bytes go to the engine.
 
     Raises:
+        NotImplementedError: ``pickle_module``, or a ``map_location`` that is a function.
         teletensor.serialization.LoadError: the file is damaged, or none of ours (PyTorch's own files hold pickles, which
             are not read). A RuntimeError.
         RuntimeError: a tensor was on a GPU that this engine has not, or the engine cannot hold it.
@@ -245,9 +273,12 @@ def load(f, map_location=None, weights_only: bool = True, **ignored):
     """
     if not isinstance(f, (str, os.PathLike)) and not (hasattr(f, "read") and hasattr(f, "seek")):
         raise TypeError(f"[load] expected a path or a binary file that can seek, got {type(f).__name__}")
-    device = None if map_location is None or callable(map_location) else _C.device(map_location)
+    refuse_values("load", "nothing is pickled", pickle_module=pickle_module)
+    check_flags("load", weights_only=bool(weights_only) if weights_only is None else weights_only)
+    check_flags("load", mmap=bool(mmap) if mmap is None else mmap)
+    place = _location(map_location)
     try:
-        return _read(f, device)
+        return _read(f, place)
     except io.UnsupportedOperation:
         raise
     except zipfile.BadZipFile as e:

@@ -8,6 +8,7 @@ from typing import Any, Callable
 
 from . import _C, _dlpack, _storage
 from ._C import Tensor
+from ._options import check_flags, check_layout, check_memory_format
 from ._tensor_str import tensor_str
 from ._tensor_types import dtype_and_kind, type_name
 
@@ -22,8 +23,8 @@ def _method(function: Callable) -> Callable:
 
 @_method
 def __repr__(self: Tensor, *, tensor_contents: str | None = None) -> str:
-    """PyTorch's notation. Waits for the values."""
-    return tensor_str(self)
+    """PyTorch's notation. Waits for the values, unless ``tensor_contents`` is to stand in their place."""
+    return tensor_str(self, tensor_contents)
 
 
 @_method
@@ -116,18 +117,24 @@ def numpy(self: Tensor, *, force: bool = False):
 @_method
 def cpu(self: Tensor, memory_format=None) -> Tensor:
     """On the engine's CPU. ``.numpy(force=True)`` reads a GPU's tensor without that copy."""
-    return self.to("cpu")
+    return self.to("cpu", memory_format=memory_format)
 
 
 @_method
 def cuda(self: Tensor, device=None, non_blocking: bool = False, memory_format=None) -> Tensor:
     """On the engine's GPU: the current one unless another is named."""
-    return self.to(_C.device("cuda" if device is None else device))
+    device = _C.device("cuda" if device is None else device)
+    return self.to(device, non_blocking=non_blocking, memory_format=memory_format)
 
 
 @_method
 def to(self: Tensor, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None) -> Tensor:
-    """``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``; itself where nothing changes."""
+    """``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``; itself where nothing changes.
+
+    ``non_blocking`` has no effect, since no copy waits, and ``memory_format`` none on the values.
+    """
+    check_flags("to", non_blocking=non_blocking, copy=copy)
+    check_memory_format("to", memory_format)
     flags = [arg for arg in args if isinstance(arg, bool)]  # non_blocking and copy, by position
     copy = copy or flags[1:] == [True]
     for arg in args:
@@ -156,7 +163,7 @@ def _type(self: Tensor, dtype=None, non_blocking: bool = False):
     if dtype is None:
         return type_name(self)
     if isinstance(dtype, _C.dtype):
-        return self.to(dtype=dtype)
+        return self.to(dtype=dtype, non_blocking=non_blocking)
     dtype, kind = dtype_and_kind(dtype) if isinstance(dtype, str) else (dtype.dtype, dtype.kind)
     return self.to(dtype=dtype, device=self.device if self.device.type == kind else kind)
 
@@ -166,7 +173,7 @@ _METHODS["type"] = _type
 
 def _caster(name: str, dtype) -> Callable:
     def cast(self: Tensor, memory_format=None) -> Tensor:
-        return self.to(dtype)
+        return self.to(dtype, memory_format=memory_format)
 
     cast.__name__ = name
     cast.__doc__ = f"The tensor as {dtype}."
@@ -189,7 +196,8 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 
 @_method
 def copy_(self: Tensor, src, non_blocking: bool = False) -> Tensor:
-    """Writes ``src`` (broadcast, cast) over the values."""
+    """Writes ``src`` (broadcast, cast) over the values. ``non_blocking`` has no effect: no copy waits."""
+    check_flags("copy_", non_blocking=non_blocking)
     if not isinstance(src, Tensor):
         src = _C.tensor(src, dtype=self.dtype)
     return _C.ops.assign(self, src.to(self.device), out=self)
@@ -197,8 +205,12 @@ def copy_(self: Tensor, src, non_blocking: bool = False) -> Tensor:
 
 @_method
 def fill_(self: Tensor, value) -> Tensor:
-    """Sets every element."""
-    return _C.ops.full_like(self, value.item() if isinstance(value, Tensor) else value, out=self)
+    """Sets every element to a number, or to the value of a 0-dimensional tensor as the dtype's cast gives it."""
+    if not isinstance(value, Tensor):
+        return _C.ops.full_like(self, value, out=self)
+    if value.dim():
+        raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.dim()} dimensions.")
+    return self.copy_(value)
 
 
 @_method
@@ -256,23 +268,28 @@ def _data(self: Tensor) -> Tensor:
 
 
 def _set_data(self: Tensor, value: Tensor) -> None:
-    if value.shape != self.shape or value.dtype is not self.dtype or value.device != self.device:
-        _C.replace_data(self, value)
-    else:
-        _C.ops.assign(self.detach(), value.detach(), out=self.detach())
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    _C.replace_data(self, value)
 
 
 @_method
 def new_tensor(self: Tensor, data, *, dtype=None, device=None, requires_grad=False) -> Tensor:
     """A tensor of the data, with this one's dtype and device unless given."""
-    return _C.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+    device = self.device if device is None else device
+    return _C.tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
 
 
 def _new(name: str) -> Callable:
     function = getattr(_C.torch, name)
 
-    def new(self: Tensor, *size, dtype=None, device=None, requires_grad=False, **ignored) -> Tensor:
-        return function(*size, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+    def new(
+        self: Tensor, *args, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **sizes
+    ) -> Tensor:
+        check_layout(f"new_{name}", layout)
+        check_flags(f"new_{name}", pin_memory=pin_memory)
+        device = self.device if device is None else device
+        return function(*args, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, **sizes)
 
     new.__name__ = f"new_{name}"
     new.__doc__ = f"{name}() with this tensor's dtype and device unless given."
@@ -288,7 +305,10 @@ def new_empty_strided(self: Tensor, size, stride, dtype=None, layout=None, devic
     """A tensor of sizes and strides, not set, with this one's dtype and device unless given."""
     from ._pieces import empty_strided
 
-    return empty_strided(size, stride, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+    check_layout("new_empty_strided", layout)
+    check_flags("new_empty_strided", pin_memory=pin_memory)
+    device = self.device if device is None else device
+    return empty_strided(size, stride, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
 
 
 @_method
@@ -300,6 +320,8 @@ def is_pinned(self: Tensor) -> bool:
 @_method
 def pin_memory(self: Tensor, device=None) -> Tensor:
     """Itself: the client holds no bytes to pin. The engine's own transfers to GPUs go through pinned memory."""
+    if device is not None:
+        _C.device(device)  # which raises where there is none of that name
     return self
 
 

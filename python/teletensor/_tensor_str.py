@@ -98,8 +98,11 @@ def _body(nested, indent: int, formatter: _Formatter, summarize: bool, shape) ->
     return "[" + ("," + "\n" * (len(shape) - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
-def tensor_str(tensor: _C.Tensor) -> str:
-    """``tensor([1., 2.])``, with dtype, device and gradient information where not the default."""
+def tensor_str(tensor: _C.Tensor, contents: str | None = None) -> str:
+    """``tensor([1., 2.])``, with dtype, device and gradient information where not the default.
+
+    ``contents`` stands in place of the values, which are not read then.
+    """
     prefix = "Parameter containing:\ntensor(" if type(tensor).__name__ == "Parameter" else "tensor("
     indent = len("tensor(")
     suffixes = []
@@ -108,7 +111,9 @@ def tensor_str(tensor: _C.Tensor) -> str:
     default = _C.default_dtype()
     if tensor.dtype not in (default, default.to_complex(), _C.int64, _C.bool):
         suffixes.append(f"dtype={tensor.dtype}")
-    if tensor.device.type == "meta":
+    if contents is not None:
+        body = contents
+    elif tensor.device.type == "meta":
         body = "..."
         suffixes.append(f"size={tuple(tensor.shape)}")
     elif tensor.numel() == 0:

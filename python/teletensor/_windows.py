@@ -6,12 +6,14 @@ import math
 
 from . import _C
 from ._C import Tensor
+from ._options import check_layout
 
 __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
 
 
-def _window(length: int, periodic: bool, dtype, device, requires_grad: bool, shape) -> Tensor:
+def _window(name: str, length: int, periodic: bool, dtype, layout, device, requires_grad: bool, shape) -> Tensor:
     """shape(i, n) of the places i of n; a periodic window leaves the last of one more away."""
+    check_layout(name, layout)
     if length < 0:
         raise RuntimeError(f"window_length must be non-negative, got {length}")
     dtype = dtype or _C.default_dtype()
@@ -35,24 +37,32 @@ def _cosines(*weights: float):
 
 def hann_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False) -> Tensor:
     """(1 - cos(2 pi i / n)) / 2."""
-    return _window(window_length, periodic, dtype, device, requires_grad, _cosines(0.5, 0.5))
+    return _window(
+        "hann_window", window_length, periodic, dtype, layout, device, requires_grad, _cosines(0.5, 0.5)
+    )
 
 
 def hamming_window(
     window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None, layout=None, device=None, requires_grad=False
 ) -> Tensor:
     """alpha - beta cos(2 pi i / n)."""
-    return _window(window_length, periodic, dtype, device, requires_grad, _cosines(alpha, beta))
+    return _window(
+        "hamming_window", window_length, periodic, dtype, layout, device, requires_grad, _cosines(alpha, beta)
+    )
 
 
 def blackman_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False) -> Tensor:
     """0.42 - 0.5 cos(2 pi i / n) + 0.08 cos(4 pi i / n)."""
-    return _window(window_length, periodic, dtype, device, requires_grad, _cosines(0.42, 0.5, 0.08))
+    return _window(
+        "blackman_window", window_length, periodic, dtype, layout, device, requires_grad, _cosines(0.42, 0.5, 0.08)
+    )
 
 
 def bartlett_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False) -> Tensor:
     """A triangle."""
-    return _window(window_length, periodic, dtype, device, requires_grad, lambda i, n: 1 - (i * (2 / n) - 1).abs())
+    return _window(
+        "bartlett_window", window_length, periodic, dtype, layout, device, requires_grad, lambda i, n: 1 - (i * (2 / n) - 1).abs()
+    )
 
 
 def _bessel_i0(x: Tensor) -> Tensor:
@@ -73,4 +83,6 @@ def kaiser_window(
         inside = (1 - (places * (2 / n) - 1) ** 2).clamp_min(0).sqrt() * beta
         return _bessel_i0(inside) / _bessel_i0(_C.tensor([float(beta)], dtype=_C.float64, device=places.device))
 
-    return _window(window_length, periodic, dtype, device, requires_grad, shape)
+    return _window(
+        "kaiser_window", window_length, periodic, dtype, layout, device, requires_grad, shape
+    )

@@ -110,7 +110,7 @@ def _top(admin: _C.Admin, args) -> None:
                 time.sleep(args.interval)
 
 
-def _empty_cache(admin: _C.Admin, args) -> None:
+def _empty_cache(admin: _C.Admin, _args) -> None:
     released = json.loads(admin.empty_cache())["released"]
     print(f"released {_bytes(released)}")
 

@@ -10,6 +10,7 @@ import math
 
 from . import _C
 from ._C import Tensor
+from ._options import check_layout
 
 __all__ = [
     "fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fft2", "ifft2", "rfft2", "irfft2", "hfft2", "ihfft2", "fftn", "ifftn",
@@ -129,38 +130,38 @@ def _other_way(norm: str | None) -> str:
     return {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
 
 
-def _one_dim(input: Tensor, n, dim: int):
+def _one_dim(n, dim: int):
     return (None if n is None else [n]), [dim]
 
 
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
     """The one-dimensional transform along dim, cut or filled with zeros to n."""
-    return _complex_to_complex(input, *_one_dim(input, n, dim), norm, True, "fft", out)
+    return _complex_to_complex(input, *_one_dim(n, dim), norm, True, "fft", out)
 
 
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
     """The inverse of fft."""
-    return _complex_to_complex(input, *_one_dim(input, n, dim), norm, False, "ifft", out)
+    return _complex_to_complex(input, *_one_dim(n, dim), norm, False, "ifft", out)
 
 
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
     """The first half of a real signal's spectrum: the rest is its mirror image."""
-    return _real_to_complex(input, *_one_dim(input, n, dim), norm, "rfft", out)
+    return _real_to_complex(input, *_one_dim(n, dim), norm, "rfft", out)
 
 
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
     """The inverse of rfft: n real numbers, 2 (size - 1) unless given."""
-    return _complex_to_real(input, *_one_dim(input, n, dim), norm, "irfft", out)
+    return _complex_to_real(input, *_one_dim(n, dim), norm, "irfft", out)
 
 
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
     """The real spectrum of a signal of which the first half is given and the rest its conjugate mirror image."""
-    return _complex_to_real(_as_complex(input, "hfft").conj(), *_one_dim(input, n, dim), _other_way(norm), "hfft", out)
+    return _complex_to_real(_as_complex(input, "hfft").conj(), *_one_dim(n, dim), _other_way(norm), "hfft", out)
 
 
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out=None) -> Tensor:
     """The inverse of hfft."""
-    return _landed(_real_to_complex(input, *_one_dim(input, n, dim), _other_way(norm), "ihfft").conj(), out)
+    return _landed(_real_to_complex(input, *_one_dim(n, dim), _other_way(norm), "ihfft").conj(), out)
 
 
 def fftn(input: Tensor, s=None, dim=None, norm: str | None = None, *, out=None) -> Tensor:
@@ -211,6 +212,7 @@ def _frequencies(counts: Tensor, n: int, d: float) -> Tensor:
 
 def fftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, device=None, requires_grad: bool = False, layout=None) -> Tensor:
     """The frequencies of fft's results, of n samples d apart: the negative ones are in the second half."""
+    check_layout("fftfreq", layout)
     dtype = dtype or _C.default_dtype()
     positive = (n + 1) // 2
     counts = _torch.cat([
@@ -221,6 +223,7 @@ def fftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, device=None, requir
 
 def rfftfreq(n: int, d: float = 1.0, *, out=None, dtype=None, device=None, requires_grad: bool = False, layout=None) -> Tensor:
     """The frequencies of rfft's results, of n samples d apart."""
+    check_layout("rfftfreq", layout)
     counts = _torch.arange(n // 2 + 1, dtype=dtype or _C.default_dtype(), device=device)
     return _landed(_frequencies(counts, n, d), out).requires_grad_(requires_grad)
 

@@ -2,14 +2,22 @@
 
 import contextlib
 
+from . import _C
+from ._options import check_flags
 from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 __all__ = ["get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state", "fork_rng"]
 
 
 @contextlib.contextmanager
-def fork_rng(devices=None, enabled: bool = True):
-    """Restores the generator's state at the end."""
+def fork_rng(devices=None, enabled: bool = True, *, device_type: str = "cuda"):
+    """Restores the generator's state at the end: the session's one generator, whatever GPUs ``devices`` names."""
+    from .cuda import get_device_name
+
+    check_flags("fork_rng", enabled=enabled)
+    _C.device(device_type)  # which raises where there is none of that name
+    for device in devices or ():
+        get_device_name(device)  # which raises where there is none
     state = get_rng_state() if enabled else None
     try:
         yield

@@ -219,6 +219,7 @@ void Session::answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadR
     return give_error(to_wire(Error(ErrorKind::kRuntime, "the answer was lost with the connection")), room, result);
   }
   if (std::optional<v1::Error> error = unreadable(*value, read.meta_only())) {
+    slots_.acknowledge(value->poison);
     return give_error(*std::move(error), room, result);
   }
   *result->mutable_tensor() = to_wire(value->tensor.meta());
@@ -255,7 +256,9 @@ std::optional<v1::Error> Session::poison_of(uint64_t handle, const PendingErrors
   std::shared_ptr<const Poison> found = context_.faults().verdict(taint);
   settle();
   if (const SlotValue* value = slots_.find(handle); value && value->poison) found = value->poison;
-  return found ? std::optional(to_wire(*found)) : std::nullopt;
+  if (!found) return std::nullopt;
+  slots_.acknowledge(found);
+  return to_wire(*found);
 }
 
 // What the devices have found since the last time stands in its values' places.
@@ -296,7 +299,10 @@ absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after
   if (value == nullptr) return absl::InvalidArgumentError(absl::StrCat("handle ", handle, " stands for nothing"));
   Download download;
   download.error = unreadable(*value, false);
-  if (download.error) return download;
+  if (download.error) {
+    slots_.acknowledge(value->poison);
+    return download;
+  }
   const Tensor tensor = value->tensor;
   download.tensor = to_wire(tensor.meta());
   if (resume.state != 0 && resume.offset <= byte_size(tensor) && resume.offset % item_size(tensor.dtype()) == 0 &&

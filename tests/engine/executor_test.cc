@@ -139,6 +139,21 @@ TEST_F(ExecutorTest, IntoLandsInTheNamedTensor) {
   EXPECT_GT(slots.find(1)->tensor.version(), version);
 }
 
+TEST_F(ExecutorTest, AFailedWriteWithholdsOtherViewsOfItsTarget) {
+  slots.put(3, {detach(slots.find(1)->tensor), nullptr});
+  frame.add({slot(1), slot(9)}, {4});
+  frame.add({slot(1), slot(4)}, {1}).flags |= Instruction::kInto;
+  frame.add({slot(3), slot(2)}, {5});
+  run();
+  ASSERT_NE(poison(4), nullptr);
+  EXPECT_EQ(poison(3), poison(4));
+  EXPECT_EQ(poison(5), poison(4));
+  slots.acknowledge(slots.find(4)->poison);
+  EXPECT_EQ(poison(3), nullptr);
+  EXPECT_EQ(value(3), 1);
+  EXPECT_NE(poison(5), nullptr);
+}
+
 TEST_F(ExecutorTest, AFailedIntoPoisonsWhereItWasToLand) {
   frame.add({slot(1), slot(2)}, {9}).flags |= Instruction::kInto;
   frame.add({slot(9), slot(2)}, {1}).flags |= Instruction::kInto;

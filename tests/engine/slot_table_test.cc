@@ -37,5 +37,26 @@ TEST(SlotTableTest, PoisonTakesAValuesPlace) {
   EXPECT_EQ(slots.find(8), nullptr);
 }
 
+TEST(SlotTableTest, AWithheldTensorIsAnErrorUntilThatIsAcknowledged) {
+  SlotTable slots;
+  auto poison = std::make_shared<const Poison>(Poison{ErrorKind::kIndex, "out of range", "select"});
+  auto other = std::make_shared<const Poison>(Poison{ErrorKind::kIndex, "out of range", "select"});
+  Tensor t = empty({2}, DType::kFloat32, {});
+  slots.put(7, {t, nullptr});
+  slots.put(8, {empty({2}, DType::kFloat32, {}), nullptr});
+  slots.put(9, {t, nullptr});
+  slots.withhold_where([&](const Tensor& x) { return x.same(t); }, poison);
+  EXPECT_EQ(slots.find(7)->poison, poison);
+  EXPECT_FALSE(slots.find(8)->poison);
+  slots.withhold_where([&](const Tensor&) { return true; }, other);
+  EXPECT_EQ(slots.find(7)->poison, poison) << "the first error stays";
+  slots.acknowledge(other);
+  EXPECT_FALSE(slots.find(8)->poison);
+  slots.release(9);
+  slots.acknowledge(poison);
+  EXPECT_FALSE(slots.find(7)->poison);
+  EXPECT_TRUE(slots.find(7)->tensor.same(t));
+}
+
 }  // namespace
 }  // namespace tt

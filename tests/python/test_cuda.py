@@ -280,7 +280,7 @@ def test_events(torch):
 
 @two_gpus
 def test_streams_of_two_gpus(torch):
-    start, other = torch.cuda.Event(enable_timing=True), torch.cuda.Event()
+    start, other = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     start.record()
     other.record(torch.cuda.current_stream(1))
     with pytest.raises(RuntimeError, match="two devices"):

@@ -92,7 +92,104 @@ REFUSED = [
     (lambda t, x: t.utils.data.DataLoader(x, bath_size=2), TypeError),
     (lambda t, x: t.utils.data.RandomSampler(x, num_samples=-1), ValueError),
     (lambda t, x: t.utils.data.WeightedRandomSampler([1.0], 0), ValueError),
+    (lambda t, x: t.save(x, "/dev/null", more=1), TypeError),
+    (lambda t, x: t.save(x, "/dev/null", pickle_protocol=2), NotImplementedError),
+    (lambda t, x: t.save(x, "/dev/null", _use_new_zipfile_serialization=False), NotImplementedError),
+    (lambda t, x: t.load("/dev/null", more=1), TypeError),
+    (lambda t, x: t.load("/dev/null", pickle_module=t), NotImplementedError),
+    (lambda t, x: t.load("/dev/null", lambda storage, place: storage), NotImplementedError),
+    (lambda t, x: t.load("/dev/null", weights_only=3), TypeError),
+    (lambda t, x: x.new_zeros(2, layout=3), TypeError),
+    (lambda t, x: x.new_ones(2, pin_memory=3), TypeError),
+    (lambda t, x: x.new_empty(2, memory_format=1), TypeError),
+    (lambda t, x: x.new_full((2,), 3, more=1), TypeError),
+    (lambda t, x: x.new_empty_strided((2,), (1,), layout="torch.sparse_coo"), TypeError),
+    (lambda t, x: x.new_zeros(2, device=7), RuntimeError),
+    (lambda t, x: x.new_tensor([1.0], device=7), RuntimeError),
+    (lambda t, x: x.new(2, device=7), RuntimeError),
+    (lambda t, x: x.to(memory_format="channels"), TypeError),
+    (lambda t, x: x.cpu(memory_format=3), TypeError),
+    (lambda t, x: x.double(memory_format=3), TypeError),
+    (lambda t, x: x.to("cpu", non_blocking=3), TypeError),
+    (lambda t, x: x.copy_(x, non_blocking=3), TypeError),
+    (lambda t, x: x.clone(memory_format="channels"), TypeError),
+    (lambda t, x: x.resize_(1, memory_format="torch.channels_last"), NotImplementedError),
+    (lambda t, x: x.pin_memory("nowhere"), RuntimeError),
+    (lambda t, x: x.record_stream(3), TypeError),
+    (lambda t, x: t.zeros(2, pin_memory=3), TypeError),
+    (lambda t, x: t.zeros_like(x, memory_format=3), TypeError),
+    (lambda t, x: t.tensor([1.0], pin_memory=3), TypeError),
+    (lambda t, x: t.randint_like(x, 3, memory_format=3), TypeError),
+    (lambda t, x: t.hann_window(3, layout=3), TypeError),
+    (lambda t, x: t.kaiser_window(3, layout="torch.sparse_coo"), TypeError),
+    (lambda t, x: t.signal.windows.hann(3, layout=3), TypeError),
+    (lambda t, x: t.signal.windows.kaiser(3, layout=3), TypeError),
+    (lambda t, x: t.fft.fftfreq(3, layout=3), TypeError),
+    (lambda t, x: t.fft.rfftfreq(3, layout=3), TypeError),
+    (lambda t, x: t.triu_indices(2, 2, layout=3), TypeError),
+    (lambda t, x: t.is_conj(3), TypeError),
+    (lambda t, x: t.use_deterministic_algorithms(3), TypeError),
+    (lambda t, x: t.use_deterministic_algorithms(False, warn_only=3), TypeError),
+    (lambda t, x: t.set_num_threads(0), RuntimeError),
+    (lambda t, x: t.compile(t.sin, more=1), TypeError),
+    (lambda t, x: t.compile(t.sin, backend="nothing"), RuntimeError),
+    (lambda t, x: t.compile(t.sin, backend=lambda graph, inputs: graph), NotImplementedError),
+    (lambda t, x: t.compile(t.sin, mode="fast"), RuntimeError),
+    (lambda t, x: t.compile(t.sin, options={"trace": True}), NotImplementedError),
+    (lambda t, x: t.compile(t.sin, fullgraph=3), TypeError),
+    (lambda t, x: t.jit.script(t.sin, more=1), TypeError),
+    (lambda t, x: t.jit.trace(t.sin, (x,), more=1), TypeError),
+    (lambda t, x: t.jit.ignore(more=1), TypeError),
+    (lambda t, x: t.random.fork_rng(device_type="nowhere").__enter__(), RuntimeError),
+    (lambda t, x: t.random.fork_rng(["cpu"]).__enter__(), ValueError),
+    (lambda t, x: t.amp.GradScaler("nowhere"), RuntimeError),
+    (lambda t, x: t.amp.GradScaler(65536.0), TypeError),
+    (lambda t, x: t.autocast("cpu", cache_enabled=3), TypeError),
+    (lambda t, x: t.cuda.Stream(0, stream_id=3), TypeError),
+    (lambda t, x: t.cuda.Stream(0, "high"), TypeError),
+    (lambda t, x: t.cuda.Event(enable_timing=3), TypeError),
+    (lambda t, x: t.cuda.Event().elapsed_time(t.cuda.Event()), RuntimeError),
+    (lambda t, x: t.cuda.Event().wait(3), TypeError),
+    (lambda t, x: t.cuda.graph(t.cuda.CUDAGraph(), stream=3), TypeError),
+    (lambda t, x: t.cuda.CUDAGraph().capture_begin(pool=3), TypeError),
+    (lambda t, x: t.cuda.CUDAGraph().capture_begin(capture_error_mode="none"), RuntimeError),
+    (lambda t, x: t.cuda.make_graphed_callables(t.sin, (x,), pool=3), TypeError),
+    (lambda t, x: t.cuda.get_rng_state(99), RuntimeError),
+    (lambda t, x: t.cuda.set_rng_state(t.get_rng_state(), 99), RuntimeError),
+    (lambda t, x: x.__array_namespace__().__array_namespace_info__().dtypes(device="cuda:99"), RuntimeError),
 ]
+
+
+def test_settings_that_take_effect(torch, tmp_path):
+    x = torch.ones(2)
+    assert x.__repr__(tensor_contents="...") == "tensor(...)"
+    assert x.new_zeros(2, requires_grad=True, layout=torch.strided, pin_memory=True).requires_grad
+    assert x.new_empty(size=(2, 3)).shape == (2, 3) and x.new_full((2,), fill_value=3).tolist() == [3, 3]
+    assert x.new_zeros(2, device="meta").device.type == "meta"
+    assert torch.is_storage(x.untyped_storage()) and not torch.is_storage(x)
+    assert torch.compile(torch.sin, backend="eager", mode="max-autotune") is torch.sin
+    assert torch.compile(fullgraph=True)(torch.sin) is torch.sin
+    torch.save(x, tmp_path / "x")
+    assert torch.load(tmp_path / "x", {"cpu": "meta"}).device.type == "meta"
+    assert torch.load(tmp_path / "x", {"cuda:0": "cpu"}, weights_only=False, mmap=True).tolist() == [1, 1]
+    with torch.random.fork_rng(devices=[], device_type="cuda"):
+        torch.manual_seed(3)
+
+
+def test_deterministic_algorithms(torch):
+    assert not torch.are_deterministic_algorithms_enabled()
+    try:
+        if torch.cuda.is_available():
+            with pytest.raises(NotImplementedError, match="warn_only=True"):
+                torch.use_deterministic_algorithms(True)
+            assert not torch.are_deterministic_algorithms_enabled()
+            with pytest.warns(UserWarning, match="last bits"):
+                torch.use_deterministic_algorithms(True, warn_only=True)
+        else:
+            torch.use_deterministic_algorithms(True, warn_only=True)
+        assert torch.are_deterministic_algorithms_enabled() and torch.is_deterministic_algorithms_warn_only_enabled()
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 @pytest.mark.parametrize("call, error", REFUSED)
@@ -203,12 +300,19 @@ def test_contexts_of_a_checkpoint(torch):
 
 # Arguments that choose how something is computed or kept in memory, not what comes out.
 HINTS = {
-    "chunk_size", "check_undefined_grad", "check_grad_dtypes", "debug", "determinism_check", "enable_nested_tensor",
-    "fast_mode", "foreach", "mask_check", "masked", "memory_format", "non_blocking", "nondet_tol", "sparse", "vectorize",
+    "assume_unique", "chunk_size", "check_undefined_grad", "check_grad_dtypes", "cudnn_enabled", "debug",
+    "determinism_check", "enable_nested_tensor", "fast_mode", "foreach", "mask_check", "masked", "memory_format",
+    "non_blocking", "nondet_tol", "num_warmup_iters", "sorted", "sparse", "vectorize",
 }  # fmt: skip
 
 # Called with more than they need: hooks, overridden methods, names that PyTorch has for what does nothing here.
 UNUSED = {
+    ("_tensor.py", "context"), ("_tensor.py", "return_scalar"), ("as_torch.py", "path"), ("as_torch.py", "target"),
+    ("cuda/graphs.py", "allow_unused_input"), ("distributions/transforms.py", "y"), ("distributions/utils.py", "owner"),
+    ("jit/__init__.py", "check_inputs"), ("jit/__init__.py", "check_tolerance"), ("jit/__init__.py", "check_trace"),
+    ("jit/__init__.py", "example_inputs"), ("jit/__init__.py", "example_kwarg_inputs"), ("jit/__init__.py", "inputs"),
+    ("jit/__init__.py", "optimize"), ("jit/__init__.py", "optimize_numerics"), ("jit/__init__.py", "other_methods"),
+    ("jit/__init__.py", "preserved_attrs"), ("jit/__init__.py", "strict"), ("jit/__init__.py", "the_type"),
     ("autograd/__init__.py", "volatile"), ("nn/functional.py", "return_indices"), ("nn/modules/linear.py", "args"),
     ("nn/modules/linear.py", "kwargs"), ("nn/parameter.py", "args"), ("nn/parameter.py", "kwargs"),
     ("nn/utils/spectral_norm.py", "inputs"), ("nn/utils/weight_norm.py", "inputs"), ("optim/adaptive.py", "group"),
@@ -218,13 +322,13 @@ UNUSED = {
 
 
 def unused_arguments(source: str) -> list[str]:
-    """The arguments of functions that do more than to raise and whose bodies never name them."""
+    """The arguments of functions whose bodies never name them, unless all that a body does is to raise."""
     found = []
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.FunctionDef) or node.name in ("__exit__", "__init_subclass__"):
             continue
         body = [s for s in node.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-        if not body or all(isinstance(s, (ast.Raise, ast.Pass)) for s in body):
+        if body and all(isinstance(s, ast.Raise) for s in body):
             continue
         a = node.args
         names = [x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg) if x is not None]
@@ -233,10 +337,11 @@ def unused_arguments(source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("folder", ["nn", "optim", "autograd", "func", "utils"])
-def test_no_argument_is_ignored(torch, folder):
+def test_no_argument_is_ignored(torch):
     root = Path(torch.__file__).resolve().parent
-    for path in sorted((root / folder).rglob("*.py")):
-        name = path.relative_to(root).as_posix()
-        ignored = [a for a in unused_arguments(path.read_text()) if a not in HINTS and (name, a) not in UNUSED]
-        assert not ignored, f"{name} accepts and ignores {ignored}"
+    paths = sorted(root.rglob("*.py"))
+    assert len(paths) > 150
+    found = {(path.relative_to(root).as_posix(), a) for path in paths for a in unused_arguments(path.read_text())}
+    ignored = sorted((name, a) for name, a in found if a not in HINTS and (name, a) not in UNUSED)
+    assert not ignored, "arguments that are accepted and ignored"
+    assert UNUSED <= found, f"exceptions that are not needed: {sorted(UNUSED - found)}"

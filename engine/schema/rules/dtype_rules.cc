@@ -1,6 +1,9 @@
 #include "engine/schema/rules/dtype_rules.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
 
 #include "engine/schema/error.h"
 
@@ -34,6 +37,41 @@ std::optional<DType> merge(std::optional<DType> high, std::optional<DType> low) 
   // A real number's width says what a complex one's is: float64 with 1j is complex128.
   if (is_complex(*low)) return is_floating(*high) ? to_complex(*high) : *low;
   return tt::promote(*high, *low);
+}
+
+DType to_real_or_self(DType t) { return is_complex(t) ? to_real(t) : t; }
+
+// The largest finite number of a floating dtype.
+double largest_of(DType t) {
+  switch (t) {
+    case DType::kFloat8E4m3fn: return 448;
+    case DType::kFloat8E5m2: return 57344;
+    case DType::kFloat16: return 65504;
+    case DType::kBFloat16: return (2 - 0x1p-7) * 0x1p127;
+    case DType::kFloat32: return std::numeric_limits<float>::max();
+    default: return std::numeric_limits<double>::max();
+  }
+}
+
+// What PyTorch calls the type that a number is converted to.
+std::string number_word(DType t) {
+  if (is_complex(t)) return t == DType::kComplex64 ? "c10::complex<float>" : "c10::complex<double>";
+  if (is_floating(t)) return std::string(c_word(t));
+  return t == DType::kInt32 ? "int" : std::string(name(t)) + "_t";
+}
+
+// Whether the real part of a number, without its fraction, is in the range of an integral dtype other than bool.
+bool integer_fits(const Scalar& number, DType t) {
+  const int bits = 8 * static_cast<int>(item_size(t)) - (is_unsigned(t) ? 0 : 1);  // of the largest value
+  if (number.category() >= Category::kFloating) {
+    const double v = number.to_double();
+    const double above = std::ldexp(1.0, bits);
+    return v >= (is_unsigned(t) ? 0 : -above) && v < above;
+  }
+  if (number.is_beyond_int()) return bits == 64;
+  const int64_t v = number.to_int();
+  if (v >= 0) return bits >= 63 || v < int64_t{1} << bits;
+  return bits >= 63 || v >= -(int64_t{1} << bits) + (is_unsigned(t) ? 1 : 0);
 }
 
 bool is_bool(const Arg& a) {
@@ -114,6 +152,36 @@ DType scaled_by(Scalar factor, DType t) {
         "For integral input tensors, argument alpha must not be a floating point number.");
   check(is_complex(t) || factor.is_real(),
         "For non-complex input tensors, argument alpha must not be a complex number.");
+  if (is_integral(t)) check_convertible(factor, t);
+  return t;
+}
+
+void check_convertible(const Scalar& number, DType t) {
+  const std::complex<double> value = number.to_complex();
+  bool fits = true;
+  if (t == DType::kBool) {
+    return;
+  } else if (is_integral(t)) {
+    fits = value.imag() == 0 && integer_fits(number, t);
+  } else {
+    const double largest = largest_of(to_real_or_self(t));
+    auto part_fits = [&](double v) {
+      return std::isinf(v) ? t != DType::kFloat8E4m3fn : std::isnan(v) || std::abs(v) <= largest;
+    };
+    fits = part_fits(value.real()) && (is_complex(t) ? part_fits(value.imag()) : value.imag() == 0);
+  }
+  check(fits, "value cannot be converted to type ", number_word(t), " without overflow, got ", number.to_string());
+}
+
+DType require_range(std::optional<int64_t> low, std::optional<int64_t> high, DType t) {
+  auto in_range = [t](int64_t v) {
+    if (!is_integral(t)) return std::abs(static_cast<double>(v)) <= largest_of(to_real_or_self(t));
+    if (t == DType::kBool) return v == 0 || v == 1;
+    return (!is_unsigned(t) || v >= 0) && integer_fits(Scalar(v), t);
+  };
+  check(in_range(low.value_or(0)), "from is out of bounds for ", type_word(t), ", got ", low.value_or(0));
+  check(!high || *high == INT64_MIN || in_range(*high - 1), "to - 1 is out of bounds for ", type_word(t), ", got ",
+        high ? *high - 1 : 0);
   return t;
 }
 
@@ -150,13 +218,20 @@ DType masked(const Arg& input, const Arg& mask, const Arg& value) {
   const DType t = same(input);
   check(value.kind != Arg::Kind::kTensor || is_complex(t) || !is_complex(same(value)),
         "value cannot be converted to type ", c_word(t), " without overflow");
+  if (value.is_number()) check_convertible(value.scalar(), t);
   return t;
 }
 
 DType chosen(const Arg& condition, const Arg& input, const Arg& other) {
   check(is_bool(condition) || same(condition) == DType::kUInt8,
         "where expected condition to be a boolean tensor, but got a tensor with dtype ", name(same(condition)));
-  return promote(input, other);
+  const DType t = promote(input, other);
+  // PyTorch makes a number a tensor of at least the default float, or of the integers' dtype.
+  for (const Arg* arg : {&input, &other}) {
+    if (arg->is_number() && !is_float8(t))
+      check_convertible(arg->scalar(), is_integral(t) ? t : tt::promote(t, kDefaultFloat));
+  }
+  return t;
 }
 
 DType closeness(const Arg& input, const Arg& other, double rtol, double atol) {

@@ -66,6 +66,17 @@ DType shiftable(const Arg& input, const Arg& other);
 DType squared(const Arg& input);  // bool becomes int64
 // `t`, where a factor or a limit that is a number goes with it.
 DType scaled_by(Scalar factor, DType t);
+// `t`. Throws Error (RuntimeError) where a number overflows it: beyond its range, or NaN or infinity where it has none.
+// As in PyTorch a negative integer of magnitude up to its largest value wraps around in an unsigned type, and all
+// numbers convert to bool.
+void check_convertible(const Scalar& number, DType t);
+template <typename... S>
+DType require_convertible(DType t, const S&... numbers) {
+  (check_convertible(Scalar(numbers), t), ...);
+  return t;
+}
+// `t`, where integers from `low` to below `high` are in its range.
+DType require_range(std::optional<int64_t> low, std::optional<int64_t> high, DType t);
 DType above(Scalar limit, DType t);  // unsigned types have no negative limits
 // Refuses complex numbers, which pointwise operators without a body for them do not compute.
 void require_real(DType compute);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from .. import _C
+from .._options import check_flags
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
@@ -17,11 +18,16 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 class autocast:  # noqa: N801 - PyTorch's name
-    """Casts what operators get on devices of a type, on this thread; see torch.autocast. There is no cache of casts."""
+    """Casts what operators get on devices of a type, on this thread; see torch.autocast.
+
+    ``cache_enabled`` has no effect: there is no cache of casts.
+    """
 
     def __init__(self, device_type: str, dtype=None, enabled: bool = True, cache_enabled: bool | None = None):
         if not is_autocast_available(device_type):
             raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
+        if cache_enabled is not None:
+            check_flags("autocast", cache_enabled=cache_enabled)
         dtype = dtype or _DEFAULTS[device_type]
         if enabled and dtype not in (_C.float16, _C.bfloat16):
             raise RuntimeError(f"autocast takes float16 or bfloat16, got {dtype}")

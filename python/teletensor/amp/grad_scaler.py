@@ -7,6 +7,7 @@ from enum import Enum
 from .. import _C
 from .._C import Tensor
 from .._grad_mode import no_grad
+from .autocast_mode import is_autocast_available
 
 __all__ = ["GradScaler", "OptState"]
 
@@ -20,12 +21,19 @@ class OptState(Enum):
 
 
 class GradScaler:
-    """scale(loss).backward(), step(optimizer), update(); see torch.amp.GradScaler. step() waits: it looks for overflow."""
+    """scale(loss).backward(), step(optimizer), update(); see torch.amp.GradScaler. step() waits: it looks for overflow.
+
+    ``device`` is a device type that autocast takes. It has no further effect: gradients are looked at where they are.
+    """
 
     def __init__(
         self, device: str = "cuda", init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
         growth_interval: int = 2000, enabled: bool = True,
     ):  # fmt: skip
+        if not isinstance(device, str):
+            raise TypeError(f"[GradScaler] expected device to be a str, got {type(device).__name__}")
+        if not is_autocast_available(device):
+            raise RuntimeError(f"[GradScaler] expected device to be 'cpu' or 'cuda', got {device!r}")
         if growth_factor <= 1.0 or not 0 < backoff_factor < 1.0:
             raise AssertionError("The growth factor must be > 1.0 and the backoff factor in (0, 1).")
         self._enabled, self._scale, self._growth_tracker = enabled, float(init_scale), 0

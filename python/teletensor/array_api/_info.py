@@ -10,6 +10,15 @@ from ._dtypes import dtypes_of
 __all__ = ["__array_namespace_info__"]
 
 
+def _check_device(device: Any) -> None:
+    """Raises RuntimeError where the engine has no such device."""
+    if device is None:
+        return
+    there = [entry["device"] for entry in _connection.connection().engine()["devices"]]
+    if str(_C.placed(device)) not in there:
+        raise RuntimeError(f"[__array_namespace_info__] expected a device of the engine ({', '.join(there)}), got {device}")
+
+
 class __array_namespace_info__:  # noqa: N801 - the standard's name
     """The standard's inspection functions."""
 
@@ -23,12 +32,14 @@ class __array_namespace_info__:  # noqa: N801 - the standard's name
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, _C.dtype]:
         """What Python's numbers become, and indices are; on every device the same."""
+        _check_device(device)
         floating = _C.default_dtype()
         complex_ = _C.complex128 if floating is _C.float64 else _C.complex64
         return {"real floating": floating, "complex floating": complex_, "integral": _C.int64, "indexing": _C.int64}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, _C.dtype]:
         """The dtypes of a kind, of several, or all, by name; on every device the same."""
+        _check_device(device)
         return dict(dtypes_of(kind))
 
     def devices(self) -> list[_C.device]:

@@ -11,10 +11,17 @@ from __future__ import annotations
 import itertools
 
 from .. import _C
+from .._options import check_kind
 from .place import index_of
+from .streams import Stream, StreamContext
 
 _numbers = itertools.count(1)
 _capturing = False
+
+
+def _check_pool(pool) -> None:
+    if pool is not None and not (isinstance(pool, tuple) and len(pool) == 2):
+        raise TypeError(f"[graph] expected pool to be what graph_pool_handle() returns, got {type(pool).__name__}")
 
 
 class CUDAGraph:
@@ -25,9 +32,18 @@ class CUDAGraph:
         self._captured = False
 
     def capture_begin(self, pool=None, capture_error_mode: str = "global") -> None:
-        """From here on operations on the current GPU are kept instead of done."""
+        """From here on operations on the current GPU are kept instead of done.
+
+        ``pool`` has no effect on results: each graph has a pool of its own. Nor has ``capture_error_mode``: what a graph
+        cannot hold is an error in every mode.
+        """
         from . import current_device
 
+        _check_pool(pool)
+        if capture_error_mode not in ("global", "thread_local", "relaxed"):
+            raise RuntimeError(
+                f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got {capture_error_mode}"
+            )
         if self._number:
             raise RuntimeError("this graph has been captured already; reset() it first")
         global _capturing
@@ -67,15 +83,30 @@ class CUDAGraph:
 
 
 class graph:  # noqa: N801 - PyTorch's name
-    """``with torch.cuda.graph(g):`` captures what the block does into g."""
+    """``with torch.cuda.graph(g):`` captures what the block does into g, on the GPU of the stream if one is given."""
 
     def __init__(self, cuda_graph: CUDAGraph, pool=None, stream=None, capture_error_mode: str = "global"):
+        if stream is not None:
+            check_kind("graph", "stream", stream, Stream)
         self.cuda_graph = cuda_graph
+        self._options = {"pool": pool, "capture_error_mode": capture_error_mode}
+        self._stream = StreamContext(stream)
 
     def __enter__(self) -> None:
-        self.cuda_graph.capture_begin()
+        self._stream.__enter__()
+        try:
+            self.cuda_graph.capture_begin(**self._options)
+        except BaseException:
+            self._stream.__exit__(None, None, None)
+            raise
 
     def __exit__(self, kind, error, trace) -> None:
+        try:
+            self._end(kind)
+        finally:
+            self._stream.__exit__(kind, error, trace)
+
+    def _end(self, kind) -> None:
         if kind is None:
             self.cuda_graph.capture_end()
             return
@@ -105,8 +136,10 @@ def graph_pool_handle() -> tuple[int, int]:
 def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None):
     """The callables, as they are: work that repeats becomes a graph on the engine by itself, its gradients' too.
 
-    Args are PyTorch's; ``replay_stats`` says what was replayed.
+    ``replay_stats`` says what was replayed. Nothing is captured here, so that ``num_warmup_iters``,
+    ``allow_unused_input`` and ``pool`` have no effect.
     """
+    _check_pool(pool)
     if isinstance(callables, tuple) and len(sample_args) != len(callables):
         raise ValueError(f"expected sample_args of each of {len(callables)} callables, got {len(sample_args)}")
     return callables

@@ -13,13 +13,21 @@ __all__ = [
 manual_seed_all, seed_all = manual_seed, seed
 
 
+def _check(device) -> None:
+    from . import get_device_name
+
+    get_device_name(device)  # which raises where there is none
+
+
 def get_rng_state(device="cuda"):
-    """The generator's state, whatever the GPU: as ``torch.get_rng_state``."""
+    """The generator's state, whatever the GPU: as ``torch.get_rng_state``. Raises where there is no such GPU."""
+    _check(device)
     return _random.get_rng_state()
 
 
 def set_rng_state(new_state, device="cuda") -> None:
     """Goes on from what get_rng_state gave, on every device."""
+    _check(device)
     _random.set_rng_state(new_state)
 
 
@@ -27,10 +35,10 @@ def get_rng_state_all() -> list:
     """The one state, once for each GPU."""
     from . import device_count
 
-    return [get_rng_state()] * device_count()
+    return [_random.get_rng_state()] * device_count()
 
 
 def set_rng_state_all(new_states) -> None:
     """Goes on from what get_rng_state_all gave."""
     for state in list(new_states)[-1:]:
-        set_rng_state(state)
+        _random.set_rng_state(state)

@@ -10,6 +10,7 @@ import contextlib
 import itertools
 
 from .. import _C
+from .._options import check_flags, check_kind
 from . import place
 from .place import index_of, wire_number
 
@@ -20,15 +21,18 @@ class Event:
     """A point in a GPU's work: what was issued before ``record()``.
 
     Args:
-        enable_timing: for ``elapsed_time``, which is there in any case.
-        blocking: ignored, waiting never spins.
+        enable_timing: whether ``elapsed_time`` takes the event.
+        blocking: has no effect, waiting never spins.
     """
+
+    _recorded = False
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         if interprocess:
             raise NotImplementedError("events are not shared between processes")
+        check_flags("Event", enable_timing=enable_timing, blocking=blocking)
+        self._times = enable_timing
         self._number = next(_numbers)
-        self._recorded = False
 
     def record(self, stream: Stream | None = None) -> None:
         """Sets the event where the program is now."""
@@ -37,6 +41,11 @@ class Event:
 
     def elapsed_time(self, end_event: Event) -> float:
         """Milliseconds of the GPU's time until ``end_event``. Waits for both."""
+        if not self._times or not end_event._times:
+            raise RuntimeError("Both events must be created with argument 'enable_timing=True'.")
+        return self._elapsed(end_event)
+
+    def _elapsed(self, end_event: Event) -> float:
         return float(_C.ops.event_elapsed(self._number, end_event._number).item())
 
     def query(self) -> bool:
@@ -46,10 +55,12 @@ class Event:
     def synchronize(self) -> None:
         """Waits until the GPU has passed it."""
         if self._recorded:
-            self.elapsed_time(self)
+            self._elapsed(self)
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Nothing: later work comes later in any case."""
+        """Has no effect: later work is done later in any case."""
+        if stream is not None:
+            check_kind("Event.wait", "stream", stream, Stream)
 
     def __del__(self) -> None:
         if self._recorded:
@@ -58,9 +69,10 @@ class Event:
 
 
 class Stream:
-    """The session's order of work on a GPU. All streams of a GPU are the same one."""
+    """The session's order of work on a GPU. All streams of a GPU are the same one, so that ``priority`` has no effect."""
 
-    def __init__(self, device=None, priority: int = 0, **ignored) -> None:
+    def __init__(self, device=None, priority: int = 0) -> None:
+        check_kind("Stream", "priority", priority, int)
         self.device = _C.device("cuda", index_of(device))
 
     @property
@@ -85,10 +97,12 @@ class Stream:
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Nothing: later work comes later in any case."""
+        """Has no effect: later work is done later in any case."""
+        check_kind("Stream.wait_event", "event", event, Event)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Nothing: there is one order."""
+        """Has no effect: there is one order."""
+        check_kind("Stream.wait_stream", "stream", stream, Stream)
 
     def __eq__(self, other) -> bool:
         return isinstance(other, Stream) and self.device == other.device
@@ -108,8 +122,10 @@ def current_stream(device=None) -> Stream:
 default_stream = current_stream
 
 
-def set_stream(stream: Stream) -> None:
-    """Nothing: there is one stream a GPU."""
+def set_stream(stream: Stream | None) -> None:
+    """Makes the stream's GPU the current one, as PyTorch does; there is one stream per GPU. None changes nothing."""
+    if stream is not None:
+        place.set_device(stream.device)
 
 
 class StreamContext(place.device):

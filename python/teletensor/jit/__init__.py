@@ -19,28 +19,59 @@ ScriptModule = Module
 ScriptFunction = type(lambda: None)
 
 
-def script(obj: Any = None, *args: Any, **options: Any) -> Any:
-    """The function, class or module itself."""
+def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
+    """The function, class or module itself. The other arguments choose how TorchScript compiles it; nothing is compiled."""
     return obj
 
 
-export = script_if_tracing = script_method = freeze = optimize_for_inference = wait = script
+def export(fn: Callable) -> Callable:
+    """The function itself."""
+    return fn
 
 
-def ignore(drop: Any = False, **options: Any) -> Any:
-    """The function itself, also as a decorator with options."""
-    return drop if callable(drop) else script
+script_if_tracing = script_method = export
+
+
+def freeze(mod: Module, preserved_attrs: Any = None, optimize_numerics: bool = True) -> Module:
+    """The module itself: nothing of it is left out, so that ``preserved_attrs`` are all there."""
+    return mod
+
+
+def optimize_for_inference(mod: Module, other_methods: Any = None) -> Module:
+    """The module itself. ``other_methods`` names methods that would be optimized too."""
+    return mod
+
+
+def wait(future: Any) -> Any:
+    """What fork() returned: the result itself."""
+    return future
+
+
+def ignore(drop: Any = False) -> Any:
+    """The function itself, also as a decorator with an argument."""
+    return drop if callable(drop) else export
 
 
 unused = ignore
 
 
-def trace(func: Callable, example_inputs: Any = None, *args: Any, **options: Any) -> Callable:
-    """The function or module itself: it goes on looking at its inputs, where PyTorch's would have looked once."""
+def trace(
+    func: Callable, example_inputs: Any = None, optimize: Any = None, check_trace: bool = True, check_inputs: Any = None,
+    check_tolerance: float = 1e-5, strict: bool = True, *, example_kwarg_inputs: Any = None,
+) -> Callable:  # fmt: skip
+    """The function or module itself: it goes on looking at its inputs, where PyTorch's would have looked once.
+
+    The other arguments choose how a trace is made and compared with the function; there is no trace.
+    """
     return func
 
 
-trace_module = trace
+def trace_module(
+    mod: Module, inputs: Any = None, optimize: Any = None, check_trace: bool = True, check_inputs: Any = None,
+    check_tolerance: float = 1e-5, strict: bool = True,
+) -> Module:  # fmt: skip
+    """The module itself, as trace()."""
+    return mod
 
 
 def fork(func: Callable, *args: Any, **options: Any) -> Any:

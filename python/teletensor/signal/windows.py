@@ -8,6 +8,7 @@ from typing import Callable
 
 from .. import _C
 from .._C import Tensor
+from .._options import check_layout
 
 __all__ = [
     "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann",
@@ -17,8 +18,11 @@ __all__ = [
 _torch, _special = _C.torch, _C.special
 
 
-def _points(name: str, M: int, first: float, step: float, shape: Callable, dtype, device, requires_grad: bool) -> Tensor:  # noqa: N803
+def _points(
+    name: str, M: int, first: float, step: float, shape: Callable, dtype, layout, device, requires_grad: bool  # noqa: N803
+) -> Tensor:
     """shape of first, first + step, ...; computed in float64."""
+    check_layout(name, layout)
     dtype = dtype or _C.default_dtype()
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
@@ -35,13 +39,13 @@ def _period(M: int, sym: bool) -> int:  # noqa: N803
 def bartlett(M: int, *, sym: bool = True, dtype=None, layout=None, device=None, requires_grad: bool = False) -> Tensor:  # noqa: N803
     """A triangle."""
     first, step = (0.0, 0.0) if M <= 1 else (-1.0, 2 / _period(M, sym))
-    return _points("bartlett", M, first, step, lambda k: 1 - k.abs(), dtype, device, requires_grad)
+    return _points("bartlett", M, first, step, lambda k: 1 - k.abs(), dtype, layout, device, requires_grad)
 
 
 def cosine(M: int, *, sym: bool = True, dtype=None, layout=None, device=None, requires_grad: bool = False) -> Tensor:  # noqa: N803
     """Half a period of a sine."""
     step = math.pi / (M if sym or M <= 1 else M + 1) if M else 0.0
-    return _points("cosine", M, step / 2, step, _torch.sin, dtype, device, requires_grad)
+    return _points("cosine", M, step / 2, step, _torch.sin, dtype, layout, device, requires_grad)
 
 
 def exponential(
@@ -54,7 +58,7 @@ def exponential(
     if sym and center is not None:
         raise ValueError("Center must be None for symmetric windows")
     middle = (M - 1 if sym or M <= 1 else M) / 2 if center is None else center
-    return _points("exponential", M, -middle / tau, 1 / tau, lambda k: (-k.abs()).exp(), dtype, device, requires_grad)
+    return _points("exponential", M, -middle / tau, 1 / tau, lambda k: (-k.abs()).exp(), dtype, layout, device, requires_grad)
 
 
 def gaussian(
@@ -65,7 +69,7 @@ def gaussian(
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
     step = 1 / (std * math.sqrt(2))
     middle = (M - 1 if sym or M <= 1 else M) / 2
-    return _points("gaussian", M, -middle * step, step, lambda k: (-(k * k)).exp(), dtype, device, requires_grad)
+    return _points("gaussian", M, -middle * step, step, lambda k: (-(k * k)).exp(), dtype, layout, device, requires_grad)
 
 
 def kaiser(
@@ -82,7 +86,7 @@ def kaiser(
         top = _torch.full([], beta, dtype=x.dtype, device=x.device)
         return _special.i0e(inside) / _special.i0e(top) * (inside - beta).exp()
 
-    return _points("kaiser", M, first, step, shape, dtype, device, requires_grad)
+    return _points("kaiser", M, first, step, shape, dtype, layout, device, requires_grad)
 
 
 def general_cosine(
@@ -95,14 +99,14 @@ def general_cosine(
     if not weights:
         raise ValueError("Coefficients cannot be empty")
     if M == 1:
-        return _points("general_cosine", M, 0.0, 0.0, lambda k: k + 1, dtype, device, requires_grad)
+        return _points("general_cosine", M, 0.0, 0.0, lambda k: k + 1, dtype, layout, device, requires_grad)
     step = 2 * math.pi / _period(M, sym) if M else 0.0
 
     def shape(x: Tensor) -> Tensor:
         terms = [(x * i).cos() * ((-1) ** i * w) for i, w in enumerate(weights)]
         return sum(terms[1:], terms[0])
 
-    return _points("general_cosine", M, 0.0, step, shape, dtype, device, requires_grad)
+    return _points("general_cosine", M, 0.0, step, shape, dtype, layout, device, requires_grad)
 
 
 def general_hamming(M: int, *, alpha: float = 0.54, **options) -> Tensor:  # noqa: N803
@@ -114,7 +118,7 @@ def _fixed(name: str, weights: tuple[float, ...]) -> Callable:
     def window(
         M: int, *, sym: bool = True, dtype=None, layout=None, device=None, requires_grad: bool = False  # noqa: N803
     ) -> Tensor:
-        return general_cosine(M, a=weights, sym=sym, dtype=dtype, device=device, requires_grad=requires_grad)
+        return general_cosine(M, a=weights, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
     window.__name__, window.__doc__ = name, f"general_cosine of {', '.join(map(str, weights))}."
     return window

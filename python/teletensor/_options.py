@@ -1,0 +1,41 @@
+"""Checks of arguments that have one value here, or that change only how a result is computed or stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_MEMORY_FORMATS = (
+    "torch.contiguous_format", "torch.channels_last", "torch.channels_last_3d", "torch.preserve_format",
+)  # fmt: skip
+
+
+def check_layout(op: str, layout: Any) -> None:
+    """Raises TypeError unless the layout is torch.strided or left out: there are no other tensors."""
+    if layout is not None and layout != "torch.strided":
+        raise TypeError(f"[{op}] expected layout to be torch.strided, got {layout!r}")
+
+
+def check_memory_format(op: str, memory_format: Any) -> None:
+    """Raises TypeError unless it is one of PyTorch's formats or left out. Which one changes no value."""
+    if memory_format is not None and memory_format not in _MEMORY_FORMATS:
+        raise TypeError(f"[{op}] expected memory_format to be a torch.memory_format, got {memory_format!r}")
+
+
+def check_flags(op: str, **flags: Any) -> None:
+    """Raises TypeError unless each of them is a bool."""
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise TypeError(f"[{op}] expected {name} to be a bool, got {type(value).__name__}")
+
+
+def check_kind(op: str, name: str, value: Any, kind: type) -> None:
+    """Raises TypeError unless the value is of the class."""
+    if not isinstance(value, kind):
+        raise TypeError(f"[{op}] expected {name} to be {kind.__name__}, got {type(value).__name__}")
+
+
+def refuse_values(op: str, why: str, **values: Any) -> None:
+    """Raises NotImplementedError where one of them is given: there is nothing here that it could change."""
+    for name, value in values.items():
+        if value is not None:
+            raise NotImplementedError(f"[{op}] expected {name} to be None, got {value!r}: {why}")
