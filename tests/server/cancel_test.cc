@@ -309,9 +309,12 @@ TEST_F(CancelTest, AFrameThatCannotBeStoppedHoldsUpNoOtherSession) {
   Sessions sessions(options);
   auto stuck = open(sessions);
   const uint64_t stream = sessions.attach(*stuck, [] {});
-  v1::Frame frame;
-  frame.set_sequence(1);
-  Instruction(&frame, "randn").integers({1500, 1500}).none().none().result(1);
+  v1::Frame numbers, frame;
+  numbers.set_sequence(1);
+  Instruction(&numbers, "randn").integers({1500, 1500}).none().none().result(1);
+  v1::Reply reply;
+  stuck->execute(numbers, &reply);
+  frame.set_sequence(2);
   Instruction(&frame, "eig_decomposed").handle(1).result(2, 2);  // seconds in LAPACK
   auto running = start(*stuck, frame);
   std::this_thread::sleep_for(milliseconds(200));

@@ -25,6 +25,12 @@ constexpr uint64_t kLimit = 1 * kMiB;
 constexpr uint64_t kBeyond = 16 * kMiB;
 // What the daemon itself takes to serve a client for the first time: threads, gRPC's buffers.
 constexpr uint64_t kServing = 8 * kMiB;
+// A sanitizer's own memory cannot be told from the engine's: the attacks run, and what they leave is not measured.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kMeasured = false;
+#else
+constexpr bool kMeasured = true;
+#endif
 
 uint64_t memory(const Daemon& daemon, const char* name) {
   std::ifstream status("/proc/" + std::to_string(daemon.pid()) + "/status");
@@ -249,7 +255,7 @@ TEST_P(ExhaustionTest, StaysNearTheLimitAndComesBack) {
     RawStream stream(daemon);
     GetParam().run(stream);
     const uint64_t peak = memory(daemon, "VmHWM");
-    EXPECT_LT(peak, before + kLimit + kBeyond + kServing) << (peak - before) / kMiB << " MiB";
+    if (kMeasured) EXPECT_LT(peak, before + kLimit + kBeyond + kServing) << (peak - before) / kMiB << " MiB";
     RecordProperty("peak_mib", static_cast<int>((peak - before) / kMiB));
     std::cout << "peak " << (peak - before) / kMiB << " MiB\n";
   }
@@ -268,6 +274,7 @@ INSTANTIATE_TEST_SUITE_P(All, ExhaustionTest, ::testing::ValuesIn(kAttacks),
 
 // Without a limit the session may take what the machine has; at its end it is the machine's again.
 TEST(ExhaustionReturnTest, WhatASessionHeldComesBackWhenItEnds) {
+  if (!kMeasured) GTEST_SKIP() << "a sanitizer's own memory cannot be told from the engine's";
   Daemon daemon({"--lease", "0.1"});
   {
     RawStream first(daemon), second(daemon);

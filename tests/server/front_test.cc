@@ -141,12 +141,15 @@ TEST(FrontTest, OpenReflectionHasAQuotaAndADeadline) {
   Daemon daemon({"--open-reflection"});
   std::vector<Http2Peer> peers = hold_calls(daemon, kReflection);
   expect_service(daemon);
+  const auto began = std::chrono::steady_clock::now();
   size_t held = 0;
   for (Http2Peer& peer : peers) {
     peer.read_until_open(16);
     held += peer.open_calls();
   }
-  EXPECT_LE(held, 16u);
+  // On a slow machine the calls that are counted last may have taken the places of calls that were counted before and
+  // ended at their deadline of 5 s.
+  EXPECT_LE(held, 16u * static_cast<size_t>(1 + (std::chrono::steady_clock::now() - began) / std::chrono::seconds(5)));
   for (Http2Peer& peer : peers) EXPECT_TRUE(peer.read_until_open(0));
 }
 

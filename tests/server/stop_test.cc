@@ -103,8 +103,11 @@ TEST(StopTest, ASignalEndsTheDaemonWithinItsGraceThough32SessionsAreBusy) {
 TEST(StopTest, TheGraceEndsWhatCannotBeCancelled) {
   Daemon daemon({"--grace", "1"});
   Client client(daemon);
-  v1::Frame frame;
-  Instruction(&frame, "randn").integers({4000, 4000}).none().none().result(1);
+  v1::Frame numbers, frame;
+  Instruction(&numbers, "randn").integers({4000, 4000}).none().none().result(1);
+  client.write(numbers);
+  v1::Reply reply;
+  ASSERT_TRUE(client.next(&reply));
   Instruction(&frame, "eig_decomposed").handle(1).result(2, 2);  // minutes in LAPACK
   client.write(frame);
   std::this_thread::sleep_for(milliseconds(1500));
