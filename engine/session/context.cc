@@ -67,7 +67,13 @@ void Context::close() {
   ContextScope scope(this);  // a capture that is under way ends in its own context, whoever's thread this is
   graphs_ = nullptr;
   faults_ = nullptr;
+  observes_kernels_ = false;
   streams_.clear();
+  tape = nullptr;
+  events = Events();
+  describe_site = nullptr;
+  account = nullptr;
+  host_bytes = 0;
 }
 
 ContextScope::ContextScope(Context* context) : saved_(Context::installed()) { Context::install(context); }

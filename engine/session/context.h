@@ -55,7 +55,8 @@ struct Context final : CallScope {
   void before_instruction(SlotTable& slots) override;
   uint64_t bookkeeping_bytes() const override { return host_bytes + (tape ? tape->host_bytes() : 0); }
 
-  // Ends what the session has on devices. Requires that no tensor of it is left.
+  // Ends what the session has on devices, and releases its tape, events and account. Requires that no tensor of the
+  // session but the tape's is left.
   void close();
 
   // The calling thread's; a default one where none was set.

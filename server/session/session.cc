@@ -378,7 +378,6 @@ void Session::free_everything() {
   replies_.clear();
   sites_->clear();
   context_.close();
-  context_ = Context{};
   account_->set_bookkeeping(0);
   publish(executed());
   std::shared_ptr<SharedSegment> unused;  // goes after the lock: a device may have to let go of it

@@ -241,7 +241,9 @@ TEST(FrontTest, AMessageWithoutEndIsBrokenOff) {
     most = std::max(most, daemon.resident_bytes());
   }
   EXPECT_LT(steady_clock::now(), deadline);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // whose own memory grows with what is sent
   EXPECT_LT(most, before + 1300 * kMiB);
+#endif
   expect_service(daemon);
 }
 

@@ -2,7 +2,7 @@
 
 from types import ModuleType, SimpleNamespace
 
-from engine.codegen import coverage
+from tests.conformance import coverage
 from tests.conformance.covering import COVERED_BY
 
 
