@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/memory/cpu_backend.h"
 #include "engine/schema/error.h"
 
 namespace tt {
