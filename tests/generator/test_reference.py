@@ -21,7 +21,7 @@ def tree(tmp_path):
         (tmp_path / "kernels" / backend / "extremes.cc").write_text(source)
     (tmp_path / "kernels/common").mkdir()
     for file in reference.SESSION_FLOORS:
-        (tmp_path / file).parent.mkdir()
+        (tmp_path / file).parent.mkdir(parents=True)
         (tmp_path / file).touch()
     return tmp_path
 
