@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/memory/alloc_scope.h"
 #include "engine/memory/caching_pool.h"
 #include "engine/schema/error.h"
 #include "tests/engine/bounded_memory.h"
@@ -17,7 +18,11 @@ struct DevicePool {
   explicit DevicePool(const std::string& conf = "", size_t capacity = 65536 * kMiB)
       : DevicePool(conf, std::make_unique<BoundedMemory>(capacity), std::make_unique<BoundedRanges>(capacity)) {}
 
-  char* allocate(size_t bytes, Stream& on) { return static_cast<char*>(pool.allocate(bytes, {&on})); }
+  // For whom the thread works, as a storage is allocated; without a tenant.
+  char* allocate(size_t bytes, Stream& on) {
+    const AllocScope& scope = AllocScope::current();
+    return static_cast<char*>(pool.allocate(bytes, {&on, kNobody, &scope.account, scope.site}));
+  }
   char* allocate(size_t bytes) { return allocate(bytes, stream); }
   void deallocate(void* p, size_t bytes) { pool.deallocate(p, bytes); }
   AllocatorStats stats() const { return pool.stats(); }
