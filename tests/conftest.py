@@ -8,6 +8,7 @@ same tests run against an engine in this process, which has none.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,9 @@ BUILD = Path(os.environ.get("TELETENSOR_BUILD", ROOT / "build"))
 IN_PROCESS = bool(os.environ.get("TELETENSOR_IN_PROCESS"))
 SIMULATED = "" if os.environ.get("TELETENSOR_TEST_GPU") else str(BUILD / "tests/libteletensor_cuda_simulated.so")
 DEVICES = ["cpu"] if IN_PROCESS else ["cpu", "cuda"]
+# A run that a shell put in the background ignores SIGINT, and so would the processes that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, str(BUILD / ("tests/python" if IN_PROCESS else "python")))
 sys.path.insert(1, str(ROOT))
 
@@ -60,7 +64,11 @@ class Daemon:
         """Ends it politely; returns its exit status."""
         if self.process.poll() is None:
             self.process.terminate()
-        status = self.process.wait(20)
+        try:
+            status = self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
         self.log.close()
         return status
 
