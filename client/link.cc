@@ -345,6 +345,9 @@ bool Link::sender_step(Lock& lock) {
 
 void Link::sender_sleep(Lock& lock) {
   constexpr auto kNap = std::chrono::microseconds(200);
+  // gRPC answers the engine's pings, and notices that the connection has ended, only while some thread polls it. Both
+  // ends close a connection that does not answer for some ten seconds.
+  constexpr auto kIdlePoll = std::chrono::seconds(5);
   auto awake = [this] { return !sender_asleep_ || stopping_; };
   for (uint64_t frames = counters_.frames;; frames = counters_.frames) {
     sender_asleep_ = sender_naps_ = true;
@@ -361,7 +364,9 @@ void Link::sender_sleep(Lock& lock) {
       break;
     }
     sender_naps_ = false;
-    sender_.wait(lock, awake);
+    while (!sender_.wait_for(lock, kIdlePoll, awake) && !has_work_for_sender()) {
+      if (!over_ && !broken_ && !resuming_ && !reading_) read_one(lock, std::chrono::milliseconds(0));
+    }
     break;
   }
   sender_asleep_ = sender_naps_ = false;

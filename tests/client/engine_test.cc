@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <numeric>
 #include <optional>
+#include <set>
+#include <string>
 #include <thread>
 
 #include "client/address.h"
@@ -53,6 +55,17 @@ Tensor add(Session& session, const Tensor& a, const Arg& b, const CallOptions& o
 Tensor full(Session& session, SizesView sizes, double value, uint32_t site = 0) {
   const Arg args[] = {sizes, Arg(value), Arg(DType::kFloat32), Arg()};
   return session.call(op("full"), args, {.site = site})[0];
+}
+
+// This process's sockets, by inode.
+std::set<std::string> sockets() {
+  std::set<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (target.rfind("socket:", 0) == 0) found.insert(target);
+  }
+  return found;
 }
 
 uint64_t held_bytes(const Daemon& daemon) {
@@ -487,6 +500,19 @@ TEST(PrivateEngine, SaysWhatIsMissing) {
   setenv("TELETENSOR_DAEMON", "/bin/false", 1);
   EXPECT_THROW(PrivateEngine(), Error);  // ends before it is ready
   unsetenv("TELETENSOR_DAEMON");
+}
+
+// Longer than gRPC waits for the answer to a ping, at either end.
+TEST(IdleTest, AnIdleSessionKeepsItsConnection) {
+  Daemon daemon;
+  const Ref<Session> session = connect_to(daemon);
+  const Tensor ones = full(*session, {2}, 1);
+  EXPECT_EQ(read(*session, ones), (std::vector<float>{1, 1}));
+  const std::set<std::string> before = sockets();
+  ASSERT_FALSE(before.empty());
+  std::this_thread::sleep_for(std::chrono::seconds(45));
+  EXPECT_EQ(sockets(), before) << "the connection was opened again";
+  EXPECT_EQ(read(*session, ones), (std::vector<float>{1, 1}));
 }
 
 }  // namespace
