@@ -97,8 +97,9 @@ absl::StatusOr<Gate::Slot> EngineService::admit(grpc::ServerContext& context, Ga
   return gate_.admit(kind, absl::StrCat("session ", session.id()));
 }
 
-grpc::Status EngineService::Hello(grpc::ServerContext*, const v1::HelloRequest* request, v1::HelloReply* reply) {
-  return to_grpc(sessions_.hello(*request, reply));
+grpc::Status EngineService::Hello(grpc::ServerContext* context, const v1::HelloRequest* request,
+                                  v1::HelloReply* reply) {
+  return to_grpc(sessions_.hello(*request, reply, address_of(context->peer())));
 }
 
 grpc::Status EngineService::converse(grpc::ServerContext* context, FrameStream* stream) {

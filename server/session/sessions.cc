@@ -79,9 +79,9 @@ Sessions::~Sessions() {
   leases_.join();
 }
 
-absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* reply) {
+absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* reply, absl::string_view address) {
   std::shared_ptr<Session> session;
-  if (absl::Status status = open(request, &session); !status.ok()) return status;
+  if (absl::Status status = open(request, address, &session); !status.ok()) return status;
   describe_engine(options_.limits, reply);
   reply->set_session_key(session->key());
   reply->set_session_id(session->id());
@@ -93,7 +93,8 @@ absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* re
   return absl::OkStatus();
 }
 
-absl::Status Sessions::open(const v1::HelloRequest& request, std::shared_ptr<Session>* session) {
+absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view address,
+                            std::shared_ptr<Session>* session) {
   std::lock_guard lock(mutex_);
   if (stopped_) return absl::UnavailableError("the engine is shutting down");
   if (!request.resume_key().empty()) {
@@ -103,8 +104,18 @@ absl::Status Sessions::open(const v1::HelloRequest& request, std::shared_ptr<Ses
     *session = found->second.session;
     return absl::OkStatus();
   }
-  if (entries_.size() + closing_.size() >= options_.max_sessions) {
+  const size_t sessions = entries_.size() + closing_.size();
+  if (sessions >= options_.max_sessions) {
     return absl::ResourceExhaustedError(absl::StrCat("the engine has ", options_.max_sessions, " sessions already"));
+  }
+  if (sessions >= options_.max_sessions_per_address) {
+    auto is_from = [&](const auto& at) { return at.second.address == address; };
+    const auto from = std::count_if(entries_.begin(), entries_.end(), is_from) +
+                      std::count_if(closing_.begin(), closing_.end(), is_from);
+    if (static_cast<size_t>(from) >= options_.max_sessions_per_address) {
+      return absl::ResourceExhaustedError(absl::StrCat("expected at most ", options_.max_sessions_per_address,
+                                                       " sessions from one address, got more from ", address));
+    }
   }
   std::string key = random_key();
   if (key.empty()) return absl::UnavailableError("the system gives no random numbers");
@@ -113,6 +124,7 @@ absl::Status Sessions::open(const v1::HelloRequest& request, std::shared_ptr<Ses
       options_.limits, options_.patience, options_.frame_time_limit, options_.tenant, monitor_});
   Entry& entry = entries_[key];
   entry.session = *session;
+  entry.address = std::string(address);
   start_lease(entry);
   log_sessions().info(absl::StrCat("session ", (*session)->id(), " opened by ", (*session)->client()));
   return absl::OkStatus();

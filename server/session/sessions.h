@@ -33,6 +33,7 @@ class Sessions {
     std::chrono::milliseconds lease{60'000};
     uint64_t session_memory_limit = 0;  // 0: none
     size_t max_sessions = 1024;
+    size_t max_sessions_per_address = 768;  // so that clients elsewhere are not locked out
     // Of an engine that runs for one principal: all its sessions' (Account::tenant). 0: each session has its own, and
     // never sees what another one left in memory.
     uint64_t tenant = 0;
@@ -46,7 +47,8 @@ class Sessions {
 
   // Opens a session, or finds one again. NOT_FOUND where it has ended, RESOURCE_EXHAUSTED where there are too many,
   // UNAVAILABLE once stopped.
-  absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply);
+  // `address`: where the client is, for the limit of sessions from one address.
+  absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply, absl::string_view address = "");
   // Null where no session has that key.
   std::shared_ptr<Session> find(absl::string_view key) const;
   // Frees a session that is over, or over as soon as the caller's frame is.
@@ -74,6 +76,7 @@ class Sessions {
  private:
   using Clock = std::chrono::steady_clock;
   struct Entry {
+    std::string address;
     std::shared_ptr<Session> session;
     uint64_t attachment = 0;       // the stream's; 0: none
     std::function<void()> cancel;  // its way out
@@ -85,7 +88,7 @@ class Sessions {
 
   using Entries = absl::flat_hash_map<std::string, Entry>;  // by key
 
-  absl::Status open(const v1::HelloRequest& request, std::shared_ptr<Session>* session);
+  absl::Status open(const v1::HelloRequest& request, absl::string_view address, std::shared_ptr<Session>* session);
   // All below with mutex_ held.
   void start_lease(Entry& entry);
   void lose_stream(Entry& entry);

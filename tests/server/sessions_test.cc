@@ -149,6 +149,22 @@ TEST_F(SessionsTest, StopRefusesHelloAndEndAllFrees) {
   EXPECT_EQ(engine_bytes(), before);
 }
 
+TEST_F(SessionsTest, OneAddressCannotTakeEverySession) {
+  Sessions::Options options;
+  options.max_sessions = 4;
+  options.max_sessions_per_address = 2;
+  Sessions sessions(options);
+  v1::HelloReply reply, first;
+  EXPECT_TRUE(sessions.hello({}, &first, "10.0.0.1").ok());
+  EXPECT_TRUE(sessions.hello({}, &reply, "10.0.0.1").ok());
+  const absl::Status refused = sessions.hello({}, &reply, "10.0.0.1");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(refused.message(), "expected at most 2 sessions from one address, got more from 10.0.0.1");
+  EXPECT_TRUE(sessions.hello({}, &reply, "10.0.0.2").ok());
+  sessions.end(*sessions.find(first.session_key()));
+  EXPECT_TRUE(sessions.hello({}, &reply, "10.0.0.1").ok());
+}
+
 TEST_F(SessionsTest, ThereIsARoomForSoManySessions) {
   Sessions::Options options;
   options.max_sessions = 2;
