@@ -63,7 +63,7 @@ class Allocator {
   virtual std::vector<BlockInfo> snapshot() const = 0;
   // Gives unused segments back to the system: those of `stream`'s order, or (null) all.
   virtual void empty_cache(const Stream* stream = nullptr) = 0;
-  // No session of `tenant` is left: where much is unused, gives back to the system what holds only its bytes.
+  // No session of `tenant` is left: where much is unused, gives back what holds its, or several tenants', bytes.
   virtual void forget(Tenant tenant) = 0;
   // Reserved bytes never exceed it; 0: no limit.
   virtual void set_limit(uint64_t bytes) = 0;

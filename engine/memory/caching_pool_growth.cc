@@ -167,14 +167,17 @@ void CachingPool::empty_cache(const Stream* stream) {
 }
 
 void CachingPool::forget(Tenant tenant) {
-  constexpr uint64_t kMuch = uint64_t{32} << 20;
+  constexpr uint64_t kMuch = uint64_t{16} << 20;
   std::lock_guard lock(mutex_);
   if (capturing() || stats_.all.reserved.now - stats_.all.allocated.now < kMuch) return;
   flush_quick();
   std::vector<Segment*> unused;
   for (const FreeBlocks* blocks : {&shared_.small, &shared_.large}) {
     for (Block* block : *blocks) {
-      if (block->is_whole_segment() && block->tenant == tenant) unused.push_back(block->segment);
+      // What several tenants have used is of no more value to the others than new memory: it is zeroed first.
+      if (block->is_whole_segment() && (block->tenant == tenant || block->tenant == kNobody)) {
+        unused.push_back(block->segment);
+      }
     }
   }
   for (Segment* segment : unused) give_back(segment);

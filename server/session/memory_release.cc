@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPause{250};
 // What malloc may hold unused: trimming takes its locks, and pages that come back cost their faults.
-constexpr size_t kUnused = size_t{32} << 20;
+constexpr size_t kUnused = size_t{16} << 20;
 
 }  // namespace
 
