@@ -15,11 +15,13 @@ namespace {
 
 void trap() { __builtin_trap(); }
 
-volatile int quotient;  // so that the division is not left out
+volatile int quotient;             // so that the division is not left out
 #if defined(__SANITIZE_ADDRESS__)  // whose undefined-behaviour part would end the program first
 __attribute__((no_sanitize("undefined")))
 #endif
-void divide(volatile int a, volatile int b) { quotient = a / b; }
+void divide(volatile int a, volatile int b) {
+  quotient = a / b;
+}
 
 class FailedCheckTest : public testing::Test {
  protected:
