@@ -64,7 +64,9 @@ class Tensor {
   bool requires_grad() const { return impl_->requires_grad; }
   // The first element's address, offset included.
   void* data() const {
-    return static_cast<char*>(impl_->storage->data()) + impl_->offset * static_cast<int64_t>(item_size(impl_->dtype));
+    // As integers: an empty tensor may have an offset in a storage without bytes, whose address is null.
+    return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(impl_->storage->data()) +
+                                   static_cast<uintptr_t>(impl_->offset) * item_size(impl_->dtype));
   }
   template <typename T>
   T* data_as() const {

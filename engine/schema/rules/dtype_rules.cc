@@ -180,8 +180,8 @@ DType require_range(std::optional<int64_t> low, std::optional<int64_t> high, DTy
     return (!is_unsigned(t) || v >= 0) && integer_fits(Scalar(v), t);
   };
   check(in_range(low.value_or(0)), "from is out of bounds for ", type_word(t), ", got ", low.value_or(0));
-  check(!high || *high == INT64_MIN || in_range(*high - 1), "to - 1 is out of bounds for ", type_word(t), ", got ",
-        high ? *high - 1 : 0);
+  const int64_t last = !high ? 0 : *high == INT64_MIN ? INT64_MIN : *high - 1;
+  check(!high || *high == INT64_MIN || in_range(last), "to - 1 is out of bounds for ", type_word(t), ", got ", last);
   return t;
 }
 
