@@ -139,17 +139,17 @@ TEST(FrontTest, ThousandsOfHeldCallsWithATokenLeaveAdminItsOwn) {
 
 TEST(FrontTest, OpenReflectionHasAQuotaAndADeadline) {
   Daemon daemon({"--open-reflection"});
+  const auto began = std::chrono::steady_clock::now();
   std::vector<Http2Peer> peers = hold_calls(daemon, kReflection);
   expect_service(daemon);
-  const auto began = std::chrono::steady_clock::now();
   size_t held = 0;
   for (Http2Peer& peer : peers) {
     peer.read_until_open(16);
     held += peer.open_calls();
   }
-  // On a slow machine the calls that are counted last may have taken the places of calls that were counted before and
-  // ended at their deadline of 5 s.
-  EXPECT_LE(held, 16u * static_cast<size_t>(1 + (std::chrono::steady_clock::now() - began) / std::chrono::seconds(5)));
+  // At most 16 calls are open at a time, each for 5 s, so that a place is taken again once per 5 s: t seconds see at most
+  // 16 * (2 + t / 5) calls open. (16 on an idle machine, of 2,000.)
+  EXPECT_LE(held, 16u * static_cast<size_t>(2 + (std::chrono::steady_clock::now() - began) / std::chrono::seconds(5)));
   for (Http2Peer& peer : peers) EXPECT_TRUE(peer.read_until_open(0));
 }
 
@@ -298,11 +298,15 @@ TEST(FrontTest, PeersThatReadNothingHoldNoThreads) {
       peers.back().call(kMethods[call % 4], bearer("wrong"));
     }
   }
-  auto deadline = steady_clock::now() + seconds(60);
-  while (!Client(daemon).works() && steady_clock::now() < deadline) {
+  // While the daemon works through 80,000 refusals, an honest call may be refused too.
+  auto serves = [&] { return Client(daemon).works() && status_answers(daemon).ok(); };
+  const auto deadline = steady_clock::now() + seconds(60);
+  bool served = serves();
+  while (!served && steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    served = serves();
   }
-  expect_service(daemon);
+  EXPECT_TRUE(served);
 }
 
 TEST(FrontTest, ConnectionsWithoutATokenMakeRoomForOthers) {
