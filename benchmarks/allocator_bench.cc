@@ -115,7 +115,7 @@ void handed_over(benchmark::State& state) {
   Tenant tenant = 1;
   for (auto _ : state) {
     tenant = 3 - tenant;
-    void* p = made.pool.allocate(bytes, made.stream, tenant);
+    void* p = made.pool.allocate(bytes, {made.stream, tenant});
     benchmark::DoNotOptimize(p);
     made.pool.deallocate(p, bytes, tenant);
   }
@@ -126,7 +126,7 @@ BENCHMARK(handed_over<CpuPool>)->Arg(256)->Arg(4 << 10)->Arg(64 << 10)->Arg(1 <<
 void shared_with_a_stream(benchmark::State& state) {
   GpuPool made;
   for (auto _ : state) {
-    void* p = made.pool.allocate(4096, made.stream);
+    void* p = made.pool.allocate(4096, {made.stream});
     made.pool.record_stream(p, made.other);
     made.pool.deallocate(p, 4096);
   }

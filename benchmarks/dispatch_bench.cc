@@ -1,6 +1,6 @@
 // What the engine itself costs: dispatching one small operation, and memory from the pool.
 //
-//   build/bin/dispatch_bench
+//   ninja -C build dispatch_bench && build/bin/dispatch_bench
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
