@@ -42,24 +42,24 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "build.log"
     console = Console()
-    environment = {**os.environ, "NINJA_STATUS": "[%f/%t] ", "CLICOLOR_FORCE": "0"}
+    environment = {**os.environ, "NINJA_STATUS": "[%f/%t] "}
     build = ["cmake", "--build", "--preset", args.preset]
     build += ["--target", *args.targets] if args.targets else []
     with path.open("w") as log:
         if subprocess.run(["cmake", "--preset", args.preset], cwd=ROOT, stdout=log, stderr=log).returncode != 0:
             console.print(path.read_text(), markup=False, highlight=False)
             return 1
-        log.flush()
-        start = log.tell()
         columns = [TextColumn("build"), BarColumn(30), TaskProgressColumn(), TimeElapsedColumn(),
-                   TextColumn("{task.fields[step]}", markup=False, table_column=None)]
+                   TextColumn("{task.fields[step]}", markup=False)]
         process = subprocess.Popen(build, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                    errors="replace", env=environment)
         reported = 0
+        lines: list[str] = []
         with Progress(*columns, console=console, transient=True) as progress:
             task = progress.add_task("build", total=None, step="")
             for line in process.stdout:
                 log.write(line)
+                lines.append(line)
                 if match := STEP.match(line):
                     done, total = int(match[1]), int(match[2])
                     step = Path(line.split()[-1]).name[:40]
@@ -69,9 +69,8 @@ def main() -> int:
                         console.print(f"build: {10 * reported}% of {total} steps", highlight=False)
         status = process.wait()
     if status != 0:
-        output = path.read_text(errors="replace")[start:]
-        failure = output.find("FAILED: ")
-        console.print(output[max(failure, 0):][:20000], markup=False, highlight=False)
+        first = next((i for i, line in enumerate(lines) if line.startswith("FAILED: ")), 0)
+        console.print("".join(lines[first:])[:20000], markup=False, highlight=False)
         console.print(f"build: failed; the whole output is in {path.relative_to(ROOT)}", highlight=False)
         return 1
     return 0
