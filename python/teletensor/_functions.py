@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from . import _C, _connection
 from ._C import Tensor
-from ._options import check_flags, refuse_values
+from ._options import check_flags, check_optional_flags, refuse_values
 from ._storage import UntypedStorage
 from ._tensor_types import dtype_and_kind, tensor_types
 
@@ -312,7 +312,8 @@ def compile(  # noqa: A001 - PyTorch's name
         RuntimeError: a backend or mode that PyTorch does not have.
         NotImplementedError: a backend of one's own, or options of a backend.
     """
-    check_flags("compile", fullgraph=fullgraph, disable=disable, dynamic=bool(dynamic) if dynamic is None else dynamic)
+    check_flags("compile", fullgraph=fullgraph, disable=disable)
+    check_optional_flags("compile", dynamic=dynamic)
     if callable(backend):
         raise NotImplementedError("[compile] expected the name of a backend, got a function: there is no graph to give it")
     if backend not in _BACKENDS:

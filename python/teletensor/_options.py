@@ -28,6 +28,11 @@ def check_flags(op: str, **flags: Any) -> None:
             raise TypeError(f"[{op}] expected {name} to be a bool, got {type(value).__name__}")
 
 
+def check_optional_flags(op: str, **flags: Any) -> None:
+    """Raises TypeError unless each of them is a bool or None."""
+    check_flags(op, **{name: value for name, value in flags.items() if value is not None})
+
+
 def check_kind(op: str, name: str, value: Any, kind: type) -> None:
     """Raises TypeError unless the value is of the class."""
     if not isinstance(value, kind):

@@ -21,7 +21,7 @@ from collections import OrderedDict
 
 from . import _C
 from ._C import Tensor
-from ._options import check_flags, refuse_values
+from ._options import check_optional_flags, refuse_values
 
 _MAX_DIMS = 64
 _LEGACY_MAGIC = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."  # what PyTorch's files began with before 1.6
@@ -274,8 +274,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only: bool | None 
     if not isinstance(f, (str, os.PathLike)) and not (hasattr(f, "read") and hasattr(f, "seek")):
         raise TypeError(f"[load] expected a path or a binary file that can seek, got {type(f).__name__}")
     refuse_values("load", "nothing is pickled", pickle_module=pickle_module)
-    check_flags("load", weights_only=bool(weights_only) if weights_only is None else weights_only)
-    check_flags("load", mmap=bool(mmap) if mmap is None else mmap)
+    check_optional_flags("load", weights_only=weights_only, mmap=mmap)
     place = _location(map_location)
     try:
         return _read(f, place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from .. import _C
-from .._options import check_flags
+from .._options import check_optional_flags
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
@@ -26,8 +26,7 @@ class autocast:  # noqa: N801 - PyTorch's name
     def __init__(self, device_type: str, dtype=None, enabled: bool = True, cache_enabled: bool | None = None):
         if not is_autocast_available(device_type):
             raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
-        if cache_enabled is not None:
-            check_flags("autocast", cache_enabled=cache_enabled)
+        check_optional_flags("autocast", cache_enabled=cache_enabled)
         dtype = dtype or _DEFAULTS[device_type]
         if enabled and dtype not in (_C.float16, _C.bfloat16):
             raise RuntimeError(f"autocast takes float16 or bfloat16, got {dtype}")
