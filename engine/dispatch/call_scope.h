@@ -21,8 +21,8 @@ class CallScope : public AllocScope {
   bool allow_tf32 = false;      // float32 may be multiplied with fewer bits, by devices that have units for it
   KeySet modes;                 // kProfiler and kAutocast, where they are turned on
 
-  // Whether before_kernel(), after_kernel() and before_instruction() may have anything to do.
-  bool observes_kernels() const { return observes_kernels_; }
+  // Whether before_kernel(), after_kernel() and before_instruction() have anything to do.
+  bool observes_kernels() const { return may_observe_kernels_ && observes_now(); }
   virtual void before_kernel(const Call&) {}  // may throw Error: the kernel does not run then
   virtual void after_kernel(const Call&) {}
   // Between two instructions of a Program that runs over `slots`.
@@ -34,7 +34,10 @@ class CallScope : public AllocScope {
   static CallScope& current();
 
  protected:
-  bool observes_kernels_ = false;
+  // Asked only while may_observe_kernels_ is set, so that other calls pay for no virtual call.
+  virtual bool observes_now() const { return false; }
+
+  bool may_observe_kernels_ = false;
 };
 
 }  // namespace tt

@@ -3,7 +3,7 @@
 // An index that is out of range on a GPU is found by the kernel, long after the call has returned. The kernel writes
 // what it met into its call's cell and goes on with something harmless. Until the device has passed the call, what it
 // computed, and all that was computed from it, carries the call's ticket (engine/tensor/pending_errors.h); then the
-// ticket is settled: dropped, or turned into the Poison of exactly those values. One a session, used under its lock.
+// ticket is settled: dropped, or turned into the Poison of exactly those values. One per session, used under its lock.
 #pragma once
 
 #include <cstdint>

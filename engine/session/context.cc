@@ -40,13 +40,13 @@ ReplayCounts Context::replays() const {
 
 AsyncErrorTracker& Context::faults() {
   if (!faults_) faults_ = std::make_unique<AsyncErrorTracker>();
-  observes_kernels_ = true;
+  may_observe_kernels_ = true;
   return *faults_;
 }
 
 Graphs& Context::graphs() {
   if (!graphs_) graphs_ = std::make_unique<Graphs>();
-  observes_kernels_ = true;
+  may_observe_kernels_ = true;
   return *graphs_;
 }
 
@@ -64,10 +64,10 @@ void Context::before_instruction(SlotTable& slots) {
 }
 
 void Context::close() {
-  ContextScope scope(this);  // a capture that is under way ends in its own context, whoever's thread this is
+  ContextScope scope(this);  // a capture that is under way ends in its own context, on any thread
   graphs_ = nullptr;
   faults_ = nullptr;
-  observes_kernels_ = false;
+  may_observe_kernels_ = false;
   streams_.clear();
   tape = nullptr;
   events = Events();

@@ -1,4 +1,4 @@
-// Context: what a call inherits from its session. One a session, current on the thread that
+// Context: what a call inherits from its session. One per session, current on the thread that
 // executes for it.
 #pragma once
 
@@ -61,6 +61,9 @@ struct Context final : CallScope {
 
   // The calling thread's; a default one where none was set.
   static Context& current();
+
+ protected:
+  bool observes_now() const override { return capturing() || has_faults(); }
 
  private:
   friend class ContextScope;
