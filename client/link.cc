@@ -345,8 +345,8 @@ bool Link::sender_step(Lock& lock) {
 
 void Link::sender_sleep(Lock& lock) {
   constexpr auto kNap = std::chrono::microseconds(200);
-  // gRPC answers the engine's pings, and notices that the connection has ended, only while some thread polls it. Both
-  // ends close a connection that does not answer for some ten seconds.
+  // gRPC answers the engine's pings, and notices that the connection has ended, only while some thread polls it. The
+  // client closes a connection on which a ping is not answered for 10 s, the engine one for 20 s.
   constexpr auto kIdlePoll = std::chrono::seconds(5);
   auto awake = [this] { return !sender_asleep_ || stopping_; };
   for (uint64_t frames = counters_.frames;; frames = counters_.frames) {

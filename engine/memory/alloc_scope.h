@@ -32,8 +32,8 @@ class AllocScope {
   static AllocScope& current();
 
  protected:
-  // The scope that was made current on this thread; null if none. Every installed scope is a Context, so that the
-  // floors between may cast it to what they know of it.
+  // The scope that was made current on this thread; null if none. Every installed scope is a Context: CallScope
+  // and Context cast it to their own type.
   static AllocScope* installed();
   static void install(AllocScope* scope);
 };

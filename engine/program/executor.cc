@@ -151,8 +151,20 @@ void poison_results(const Instruction& instruction, SlotTable& slots, const Pois
   }
 }
 
-// Withholds what a failed or skipped instruction should have written, under every name of its storages: an optimizer
-// step may have no result that carries the error, and another view of what was to be written has none either.
+// Calls visit(slot) for each name that the instruction's operator writes to.
+template <typename Visit>
+void visit_written(const Instruction& instruction, const Visit& visit) {
+  const auto& params = instruction.op->params;
+  for (size_t i = 0; i < instruction.args.size() && i < params.size(); ++i) {
+    if (!params[i].written) continue;
+    const Arg& arg = instruction.args[i];
+    if (arg.kind == Arg::Kind::kSlot) visit(arg.slot);
+    for (uint32_t j = 0; arg.kind == Arg::Kind::kSlots && j < arg.size; ++j) visit(arg.slots[j]);
+  }
+}
+
+// Withholds what a failed or skipped instruction should have written, under every name of its storages. An optimizer
+// step may have no results that could hold the error, and neither have other views of the tensors it writes.
 void withhold_written(const Instruction& instruction, SlotTable& slots, const PoisonRef& poison) {
   absl::flat_hash_set<const Storage*> storages;
   auto add = [&](Slot slot) {
@@ -164,27 +176,15 @@ void withhold_written(const Instruction& instruction, SlotTable& slots, const Po
   if (instruction.flags & Instruction::kInto) {
     for (Slot slot : instruction.results) add(slot);
   }
-  const auto& params = instruction.op->params;
-  for (size_t i = 0; i < instruction.args.size() && i < params.size(); ++i) {
-    if (!params[i].written) continue;
-    const Arg& arg = instruction.args[i];
-    if (arg.kind == Arg::Kind::kSlot) add(arg.slot);
-    for (uint32_t j = 0; arg.kind == Arg::Kind::kSlots && j < arg.size; ++j) add(arg.slots[j]);
-  }
+  visit_written(instruction, add);
   if (storages.empty()) return;
   slots.withhold_where([&](const Tensor& tensor) { return storages.contains(tensor->storage.get()); }, poison);
 }
 
-// A step that the engine's time limit kept from writing must not look like one that has: nobody asked for it, and no
-// result of its own may carry the error.
+// Poisons what a step should have written when the engine's time limit stopped it: the client did not ask for that, and
+// the step may have no results that could hold the error.
 void poison_written(const Instruction& instruction, SlotTable& slots, const PoisonRef& poison) {
-  const auto& params = instruction.op->params;
-  for (size_t i = 0; i < instruction.args.size() && i < params.size(); ++i) {
-    if (!params[i].written) continue;
-    const Arg& arg = instruction.args[i];
-    if (arg.kind == Arg::Kind::kSlot) slots.poison(arg.slot, poison);
-    for (uint32_t j = 0; arg.kind == Arg::Kind::kSlots && j < arg.size; ++j) slots.poison(arg.slots[j], poison);
-  }
+  visit_written(instruction, [&](Slot slot) { slots.poison(slot, poison); });
 }
 
 void set_scope(const Instruction& instruction) {

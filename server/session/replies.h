@@ -2,7 +2,7 @@
 //
 // A link that breaks between an execution and its reply makes the client send the frame again; the operations are not
 // repeated, and neither can the reads be, since names may have been dropped since. So answers are kept until the
-// client says that it has them, within a budget. One a session, used under its lock.
+// client says that it has them, within a budget. One per session, used under its lock.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Sites: the lines of a user's program that a session's instructions come from, for messages. One a session, kept
+// Sites: the lines of a user's program that a session's instructions come from, for messages. One per session, kept
 // by its account too, which outlives it: a memory snapshot names lines from another thread. Thread-safe.
 #pragma once
 
