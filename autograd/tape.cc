@@ -16,11 +16,7 @@ Tape::~Tape() {
   meter_->leave();
 }
 
-Tape& Tape::current() {
-  Context& context = Context::current();
-  if (!context.tape) context.tape = std::make_unique<Tape>();
-  return static_cast<Tape&>(*context.tape);
-}
+Tape& Tape::current() { return Context::current().services.get<Tape>(); }
 
 void Tape::add(int64_t number, std::unique_ptr<Task> task) {
   check(tasks_.size() < kMaxTasks, "too many backward passes under way, got ", tasks_.size());

@@ -41,7 +41,7 @@ class TapeMeter {
   uint64_t bytes_ = 0;
 };
 
-class Tape final : public ContextPart {
+class Tape final : public SessionService {
  public:
   Tape();
   ~Tape() override;

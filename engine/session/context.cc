@@ -69,7 +69,7 @@ void Context::close() {
   faults_ = nullptr;
   may_observe_kernels_ = false;
   streams_.clear();
-  tape = nullptr;
+  services.clear();
   events = Events();
   describe_site = nullptr;
   account = nullptr;

@@ -14,24 +14,17 @@
 #include "engine/session/events.h"
 #include "engine/session/generator.h"
 #include "engine/session/graphs.h"
+#include "engine/session/service.h"
 
 namespace tt {
-
-// What a floor above keeps for a session.
-class ContextPart {
- public:
-  virtual ~ContextPart() = default;
-  // Host memory that it takes beside tensors' bytes, about.
-  virtual uint64_t host_bytes() const { return 0; }
-};
 
 struct Context final : CallScope {
   ~Context() override;
 
   Generator generator;
   std::function<std::string(uint32_t)> describe_site;  // "train.py:12 in step"; may be empty
-  std::unique_ptr<ContextPart> tape;                   // autograd's
-  uint64_t host_bytes = 0;  // of the session's bookkeeping: what is neither its handles' nor the tape's
+  SessionServices services;
+  uint64_t host_bytes = 0;  // of the session's bookkeeping: what is neither its handles' nor its services'
 
   // The order of this context's work on a device: a stream of the session's own, leased at first use; the device's
   // where there is no session. Throws Error on a device that is not there.
@@ -53,10 +46,10 @@ struct Context final : CallScope {
   void before_kernel(const Call& call) override;
   void after_kernel(const Call& call) override;
   void before_instruction(SlotTable& slots) override;
-  uint64_t bookkeeping_bytes() const override { return host_bytes + (tape ? tape->host_bytes() : 0); }
+  uint64_t bookkeeping_bytes() const override { return host_bytes + services.host_bytes(); }
 
-  // Ends what the session has on devices, and releases its tape, events and account. Requires that no tensor of the
-  // session but the tape's is left.
+  // Ends what the session has on devices, and releases its services, events and account. Requires that no tensor of
+  // the session but its services' is left.
   void close();
 
   // The calling thread's; a default one where none was set.
