@@ -64,26 +64,17 @@ void execute_add_8x8(benchmark::State& state) {
   SlotTable slots;
   slots.put(1, {add.x, nullptr});
   slots.put(kFirst, {add.y, nullptr});
-  Slot names[kCount + 1];
-  Arg args[kCount][2];
   Program program;
-  for (Slot i = 0; i <= kCount; ++i) names[i] = kFirst + i;
-  for (Slot i = 0; i < kCount; ++i) {
-    for (Arg& arg : args[i]) arg.kind = Arg::Kind::kSlot;
-    args[i][0].slot = names[i];
-    args[i][1].slot = 1;
-    Instruction instruction;
-    instruction.op = add.op;
-    instruction.args = args[i];
-    instruction.results = absl::MakeConstSpan(&names[i + 1], 1);
-    if (i > 0) instruction.release = absl::MakeConstSpan(&names[i - 1], 1);
-    program.instructions.push_back(instruction);
+  for (Slot last = kFirst; last < kFirst + kCount; ++last) {
+    const Slot release[] = {last - 1}, result[] = {last + 1};
+    const Arg args[] = {slot_arg(last), slot_arg(1)};
+    program.add(*add.op, args, result, absl::MakeConstSpan(release, last > kFirst ? 1 : 0));
   }
   Executor executor;
   for (auto _ : state) {
     executor.run(program, slots);
-    slots.release(names[kCount - 1]);
-    slots.release(names[kCount]);
+    slots.release(kFirst + kCount - 1);
+    slots.release(kFirst + kCount);
     slots.put(kFirst, {add.y, nullptr});
   }
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kCount));

@@ -58,8 +58,11 @@ BENCHMARK(BM_Parse);
 void BM_Decode(benchmark::State& state) {
   uint64_t last = 2;
   v1::Frame frame = chain(2, &last);
-  Decoder decoder{Limits()};
-  for (auto _ : state) benchmark::DoNotOptimize(decoder.decode(frame).instructions.data());
+  Program program;
+  for (auto _ : state) {
+    decode(frame, Limits(), &program);
+    benchmark::DoNotOptimize(program.instructions().data());
+  }
   count(state);
 }
 BENCHMARK(BM_Decode);

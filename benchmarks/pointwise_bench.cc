@@ -8,6 +8,7 @@
 #include "engine/device/parallel.h"
 #include "engine/dispatch/ops.h"
 #include "engine/program/executor.h"
+#include "engine/program/passes/fuse_pointwise.h"
 #include "engine/schema/op_ids.h"
 #include "kernels/cpu/cpu.h"
 
@@ -73,34 +74,19 @@ Tensor transposed(const Tensor& t) { return view_of(t, {{t.size(1), t.size(0)}, 
 // relu((a + b) * 2) as a client's frame brings it: three instructions, which become one loop.
 void fused_frame(benchmark::State& state) {
   enum : Slot { kA = 1, kB, kSum, kDouble, kResult };
-  const auto slot = [](Slot name) {
-    Arg arg;
-    arg.kind = Arg::Kind::kSlot;
-    arg.slot = name;
-    return arg;
-  };
-  const Arg sum_args[] = {slot(kA), slot(kB)}, double_args[] = {slot(kSum), Arg(2.0)}, relu_args[] = {slot(kDouble)};
-  const Slot names[] = {kSum, kDouble, kResult};
-  Program program;
-  const auto add = [&](uint16_t op, Args args, absl::Span<const Slot> result, absl::Span<const Slot> release) {
-    Instruction instruction;
-    instruction.op = find_op(op);
-    instruction.args = args;
-    instruction.results = result;
-    instruction.release = release;
-    program.instructions.push_back(instruction);
-  };
-  add(op_id::kAdd, sum_args, {&names[0], 1}, {});
-  add(op_id::kMul, double_args, {&names[1], 1}, {});
-  add(op_id::kRelu, relu_args, {&names[2], 1}, {&names[0], 1});
-  program.release = {&names[1], 1};
+  Program frame;
+  frame.add(*find_op(op_id::kAdd), {slot_arg(kA), slot_arg(kB)}, {kSum});
+  frame.add(*find_op(op_id::kMul), {slot_arg(kSum), Arg(2.0)}, {kDouble});
+  frame.add(*find_op(op_id::kRelu), {slot_arg(kDouble)}, {kResult}, {kSum});
+  frame.set_release({kDouble});
   SlotTable slots;
   slots.put(kA, {ramp({kLarge}), nullptr});
   slots.put(kB, {ramp({kLarge}), nullptr});
   Executor executor;
   for (auto _ : state) {
+    Program program = frame;
+    fuse_pointwise(&program, slots);
     executor.run(program, slots);
-    slots.release(kDouble);
     slots.release(kResult);
   }
   if (executor.stats().fused == 0) state.SkipWithError("nothing was fused");

@@ -25,7 +25,6 @@ STACKS = (
         "engine/composites",
     ),
     ("engine/schema/rules", "engine/schema"),  # an operator names its rules
-    ("engine/program/passes", "engine/program"),  # the executor runs the passes over its Programs
     ("kernels/common", "kernels/cpu/loops", "kernels/cpu/walks", "kernels/cpu/linear", "kernels/cpu"),
     ("kernels/common", "kernels/cpu/walks", "kernels/cpu/isa"),
     ("kernels/common", "kernels/cuda/runtime", "kernels/cuda/launch", "kernels/cuda/libraries", "kernels/cuda"),

@@ -20,6 +20,7 @@ class CallScope : public AllocScope {
   bool detect_anomaly = false;  // check every gradient for NaN, remember where nodes were made
   bool allow_tf32 = false;      // float32 may be multiplied with fewer bits, by devices that have units for it
   KeySet modes;                 // kProfiler and kAutocast, where they are turned on
+  uint64_t fused = 0;           // calls that ran as part of another's loop, since the executor counted them
 
   // Whether before_kernel(), after_kernel() and before_instruction() have anything to do.
   bool observes_kernels() const { return may_observe_kernels_ && observes_now(); }

@@ -17,6 +17,8 @@ struct ChainStep {
 // What a chain is limited to, so that a backend's loop holds it.
 inline constexpr size_t kMaxChainSteps = 8;
 inline constexpr size_t kMaxChainInputs = 8;  // tensors and numbers in tensors' places, all steps together
+// For smaller results one loop saves less than looking for it costs.
+inline constexpr int64_t kMinFusedElements = 1 << 14;
 
 // Computes the steps in order and writes the last one's result to `out`, which is contiguous in its
 // dtype or shares no byte with an argument. Requires that all steps have out's sizes and compute in

@@ -1,21 +1,17 @@
 #include "engine/program/executor.h"
 
 #include <algorithm>
-#include <new>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "engine/device/cancellation.h"
-#include "engine/device/failed_check.h"
 #include "engine/dispatch/call_scope.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/dispatch/partial_writes.h"
 #include "engine/memory/bytes.h"
-#include "engine/program/passes/fuse_pointwise.h"
 
 namespace tt {
 namespace {
-
-using PoisonRef = std::shared_ptr<const Poison>;
 
 [[noreturn]] void refuse(ErrorKind kind, const Op& op, std::string message) {
   Error error(kind, std::move(message));
@@ -81,27 +77,6 @@ uint64_t host_room(const SlotTable& slots) {
   if (!scope.account) return UINT64_MAX;
   scope.account->set_bookkeeping(slots.host_bytes() + scope.bookkeeping_bytes());
   return scope.account->host_room();
-}
-
-// Runs the operation; gives the error it failed with, or null.
-PoisonRef attempt(const Instruction& instruction, Call& call) {
-  try {
-    Dispatcher::instance().dispatch(call);
-    return nullptr;
-  } catch (const Poisoned& e) {
-    return e.root();
-  } catch (Error& e) {
-    e.set_op(instruction.op->name);
-    return make_poison(instruction, e.kind(), e.message());
-  } catch (const FailedCheck&) {  // ours: what the session holds may be wrong, so that it ends
-    throw;
-  } catch (const std::bad_alloc&) {
-    return make_poison(instruction, ErrorKind::kOutOfMemory,
-                       absl::StrCat("[", message_part(instruction.op->name), "] out of memory on the host"));
-  } catch (const std::exception& e) {
-    return make_poison(instruction, ErrorKind::kRuntime,
-                       absl::StrCat("[", message_part(instruction.op->name), "] ", e.what()));
-  }
 }
 
 void release(const Instruction& instruction, SlotTable& slots) {
@@ -205,25 +180,31 @@ void poison_partial_writes(SlotTable& slots, const PoisonRef& poison) {
 
 }  // namespace
 
-void Executor::run(const Program& program, SlotTable& slots) {
-  const Cancellation* cancellation = Cancellation::current();
+void Executor::clear() {
+  no_room_ = nullptr;
+  next_ = 0;
+  resumed_ = false;
+}
+
+std::shared_ptr<Suspension> Executor::run(const Program& program, SlotTable& slots) {
+  const std::vector<Instruction>& instructions = program.instructions();
+  size_t i = std::exchange(next_, 0);
   roomy_ = host_room(slots) >= kRoomy;
-  for (size_t i = 0; i < program.instructions.size(); roomy_ = host_room(slots) >= kRoomy) {
-    const bool cancelled = cancellation != nullptr && cancellation->requested();
-    if (const size_t fused = roomy_ && !cancelled ? fuse_pointwise(program, i, slots) : 0) {
-      stats_.instructions += fused;
-      stats_.fused += fused - 1;
-      i += fused;
-      continue;
-    }
-    try {
-      run_one(program.instructions[i], slots);
-    } catch (Error& e) {
-      throw ProgramFault{i, std::move(e)};
-    }
-    ++i;
+  try {
+    for (; i < instructions.size(); ++i, roomy_ = host_room(slots) >= kRoomy) run_one(instructions[i], slots);
+  } catch (Suspended& suspended) {
+    next_ = i;
+    resumed_ = true;
+    return std::move(suspended.suspension);
+  } catch (Error& e) {
+    size_t before = 0;
+    for (size_t k = 0; k < i; ++k) before += instructions[k].count;
+    resumed_ = false;
+    throw ProgramFault{before, std::move(e)};
   }
+  stats_.fused += std::exchange(CallScope::current().fused, 0);
   if (roomy_) no_room_ = nullptr;
+  return nullptr;
 }
 
 // Null where there is room for the instruction's bookkeeping, else the error of its results.
@@ -250,7 +231,7 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
   const bool into = (instruction.flags & Instruction::kInto) != 0;
   if (CallScope& scope = CallScope::current(); scope.observes_kernels()) [[unlikely]]
     scope.before_instruction(slots);
-  release(instruction, slots);
+  if (!std::exchange(resumed_, false)) release(instruction, slots);
   Resolved resolved(instruction, slots);
   if (op.num_outputs >= 0) check_count(instruction, static_cast<size_t>(op.num_outputs));
   Call call;
@@ -265,15 +246,15 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
   if ((!roomy_ || is_large) && !poison) [[unlikely]]
     poison = check_room(instruction, slots);
   if (!poison) op.check_args(resolved.args());
-  ++stats_.instructions;
   if (!poison) [[likely]] {
     set_scope(instruction);
     call.op = &op;
     call.args = resolved.args();
     call.into = into;
-    poison = attempt(instruction, call);
+    poison = try_dispatch(call, instruction.site);
     stats_.failed += poison != nullptr;
   }
+  stats_.instructions += instruction.count;
   if (poison) [[unlikely]] {
     const Cancellation* request = Cancellation::current();
     const CancelReason reason = request != nullptr ? request->reason() : CancelReason::kNone;

@@ -1,9 +1,16 @@
-// Program: instructions over slots. An eager frame is one that nobody named.
+// Program: instructions over slots, as a value. An eager frame is a Program without a name.
+//
+// Owns everything that its instructions refer to: argument lists, strings, names. Can be copied, compared, hashed,
+// printed and renamed; server/session/encode.h serialises it. Not synchronised.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "engine/schema/arg.h"
 #include "engine/schema/op.h"
@@ -12,25 +19,151 @@ namespace tt {
 
 using Slot = uint64_t;  // a client's handle, or a compiled graph's own number; 0 names nothing
 
+// An argument that is a name.
+inline Arg slot_arg(Slot slot) {
+  Arg arg;
+  arg.kind = Arg::Kind::kSlot;
+  arg.slot = slot;
+  return arg;
+}
+
 struct Instruction {
   enum Flags : uint8_t {
     kGrad = 1,       // the caller's grad mode was on
     kInference = 2,  // the caller was in inference mode
-    kInto = 4,       // results land in the tensors that `results` name already
+    kInto = 4,       // results are written to the tensors that `results` name already
   };
   const Op* op = nullptr;
-  Args args;                       // tensors as kSlot and kSlots; memory is the Program's owner's
-  absl::Span<const Slot> results;  // new names, or (kInto) the names of where to land
+  Args args;                       // tensors as kSlot and kSlots
+  absl::Span<const Slot> results;  // new names, or (kInto) those of the tensors that are written
   absl::Span<const Slot> release;  // names dropped before this instruction runs
   uint8_t flags = kGrad;
-  uint32_t site = 0;  // the client's number for the user's source line
+  uint16_t count = 1;  // of the sender's instructions: a fused one stands for several
+  uint32_t site = 0;   // the client's number for the user's source line
 };
 
-struct Program {
-  std::vector<Instruction> instructions;
-  // Names that whoever runs the Program drops once it has run, without reading them; the executor
-  // leaves them alone. May be fewer than that: it is for passes to know.
-  absl::Span<const Slot> release;
+// Memory for what instructions refer to: addresses stay until clear(), which keeps what an ordinary frame needs.
+class ProgramMemory {
+ public:
+  // `count` uninitialised elements.
+  template <typename T>
+  absl::Span<T> allocate(size_t count) {
+    static_assert(alignof(T) <= alignof(uint64_t) && std::is_trivially_destructible_v<T>);
+    return {static_cast<T*>(allocate_bytes(count * sizeof(T))), count};
+  }
+  template <typename T>
+  absl::Span<const T> copy(absl::Span<const T> values) {
+    if (values.empty()) return {};
+    absl::Span<T> copied = allocate<T>(values.size());
+    std::uninitialized_copy(values.begin(), values.end(), copied.begin());
+    return copied;
+  }
+  // Rounded up to allocations.
+  uint64_t bytes() const { return bytes_; }
+  void clear();
+
+ private:
+  void* allocate_bytes(size_t bytes) {
+    const size_t words = (bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t);
+    if (words > left_) [[unlikely]]
+      grow(words);
+    uint64_t* at = next_;
+    next_ += words;
+    left_ -= words;
+    return at;
+  }
+  void grow(size_t words);
+
+  struct Chunk {
+    std::unique_ptr<uint64_t[]> memory;
+    size_t words;
+  };
+  std::vector<Chunk> chunks_;
+  uint64_t* next_ = nullptr;
+  size_t left_ = 0;  // words
+  uint64_t bytes_ = 0;
+};
+
+class Program {
+ public:
+  Program() = default;
+  Program(const Program& other) { *this = other; }
+  Program& operator=(const Program& other);
+  Program(Program&&) = default;
+  Program& operator=(Program&&) = default;
+
+  const std::vector<Instruction>& instructions() const { return instructions_; }
+  // Names that are read once the Program has run, and names that are dropped after that; its caller does both.
+  absl::Span<const Slot> outputs() const { return outputs_; }
+  absl::Span<const Slot> release() const { return release_; }
+
+  // Building. What an instruction refers to must be in memory().
+  ProgramMemory& memory() { return memory_; }
+  void reserve(size_t instructions) { instructions_.reserve(instructions); }
+  Instruction& add(const Op& op);
+  // Copies what it is given.
+  Instruction& add(const Op& op, Args args, absl::Span<const Slot> results, absl::Span<const Slot> release = {});
+  void set_outputs(absl::Span<const Slot> names) { outputs_ = memory_.copy(names); }
+  void set_release(absl::Span<const Slot> names) { release_ = memory_.copy(names); }
+  // For passes, which replace instructions in place.
+  std::vector<Instruction>& mutable_instructions() { return instructions_; }
+  void clear();
+  // Host memory that it takes.
+  uint64_t bytes() const { return memory_.bytes() + instructions_.capacity() * sizeof(Instruction); }
+
+  // Replaces every name but 0.
+  void rename(absl::FunctionRef<Slot(Slot)> name_of);
+
+  // Structural: everything but source lines and counts. Floating-point numbers are compared by their bits.
+  friend bool operator==(const Program& a, const Program& b);
+  template <typename H>
+  friend H AbslHashValue(H h, const Program& program) {
+    return H::combine(std::move(h), program.fingerprint());
+  }
+  // Equal for equal Programs, in every process of the same schema (schema_digest()).
+  uint64_t fingerprint() const;
+
+ private:
+  // `args` with their lists and strings, in memory_.
+  Args own(Args args);
+
+  std::vector<Instruction> instructions_;
+  absl::Span<const Slot> outputs_;
+  absl::Span<const Slot> release_;
+  ProgramMemory memory_;
+};
+
+// `program` with its names replaced by 1, 2, ... in the order in which they are first mentioned, so that two Programs
+// that do the same under different names are equal.
+Program canonical(const Program& program);
+
+// One line per instruction: "%3 = add(%1, %2, alpha=1)  # drops %1".
+std::string to_string(const Program& program);
+
+// Where each name of a Program is defined, used and dropped, by the places of the instructions. A snapshot: later
+// changes to the Program are not seen.
+class UseDefs {
+ public:
+  static constexpr int kOutside = -1;  // defined before the Program ran, or dropped after it or never
+
+  struct Name {
+    int definition = kOutside;
+    std::vector<int> uses;  // instructions that read it or write to it, ascending
+    int release = kOutside;
+    bool is_output = false;
+  };
+
+  explicit UseDefs(const Program& program);
+  // Null for a name that the Program does not mention.
+  const Name* find(Slot slot) const;
+  // Names that the Program reads but does not define, in the order of their first use.
+  absl::Span<const Slot> inputs() const { return inputs_; }
+
+ private:
+  Name& use(Slot slot, int instruction);
+
+  absl::flat_hash_map<Slot, Name> names_;
+  std::vector<Slot> inputs_;
 };
 
 }  // namespace tt

@@ -1,11 +1,7 @@
 #include "engine/program/slot_table.h"
 
-#include "engine/memory/alloc_scope.h"
-
 namespace tt {
 namespace {
-
-constexpr size_t kMaxMessage = 4096;
 
 uint32_t host_bytes_of(const SlotValue& value) {
   if (!value.tensor) return 0;
@@ -17,23 +13,6 @@ uint32_t host_bytes_of(const SlotValue& value) {
 bool is_withheld(const SlotValue& value) { return value.tensor && value.poison; }
 
 }  // namespace
-
-std::shared_ptr<const Poison> make_poison(ErrorKind kind, std::string message, std::string_view op, uint32_t site) {
-  if (message.size() > kMaxMessage) {
-    message.resize(kMaxMessage);
-    message += "...";
-    message.shrink_to_fit();
-  }
-  auto poison = std::make_shared<Poison>();
-  poison->kind = kind;
-  poison->message = std::move(message);
-  poison->op = std::string(op);
-  poison->site = site;
-  poison->retriable = kind == ErrorKind::kOutOfMemory;
-  poison->charge = HostCharge(AllocScope::current().account,
-                              sizeof(Poison) + 2 * sizeof(void*) + poison->message.capacity() + poison->op.capacity());
-  return poison;
-}
 
 const SlotValue* SlotTable::find(Slot slot) const {
   auto at = values_.find(slot);
@@ -49,26 +28,24 @@ void SlotTable::put(Slot slot, SlotValue value) {
   tensor_bytes_ += bytes;
 }
 
-void SlotTable::replace(SlotValue& value, const std::shared_ptr<const Poison>& poison) {
+void SlotTable::replace(SlotValue& value, const PoisonRef& poison) {
   tensor_bytes_ -= value.host_bytes;
   withheld_ -= is_withheld(value);
   value = {Tensor(), poison};
 }
 
-void SlotTable::poison(Slot slot, std::shared_ptr<const Poison> poison) {
+void SlotTable::poison(Slot slot, PoisonRef poison) {
   auto at = values_.find(slot);
   if (at != values_.end()) replace(at->second, poison);
 }
 
-void SlotTable::poison_where(absl::FunctionRef<bool(const Tensor&)> applies,
-                             const std::shared_ptr<const Poison>& poison) {
+void SlotTable::poison_where(absl::FunctionRef<bool(const Tensor&)> applies, const PoisonRef& poison) {
   for (auto& [slot, value] : values_) {
     if (value.tensor && applies(value.tensor)) replace(value, poison);
   }
 }
 
-void SlotTable::withhold_where(absl::FunctionRef<bool(const Tensor&)> applies,
-                               const std::shared_ptr<const Poison>& poison) {
+void SlotTable::withhold_where(absl::FunctionRef<bool(const Tensor&)> applies, const PoisonRef& poison) {
   for (auto& [slot, value] : values_) {
     if (!value.tensor || value.poison || !applies(value.tensor)) continue;
     value.poison = poison;
@@ -76,7 +53,7 @@ void SlotTable::withhold_where(absl::FunctionRef<bool(const Tensor&)> applies,
   }
 }
 
-void SlotTable::acknowledge(std::shared_ptr<const Poison> poison) {
+void SlotTable::acknowledge(PoisonRef poison) {
   if (withheld_ == 0) return;
   for (auto& [slot, value] : values_) {
     if (value.poison != poison || !is_withheld(value)) continue;

@@ -1,48 +1,23 @@
-// SlotTable: what the names of a session stand for: a tensor, or the error in its place.
+// SlotTable: the values of a session's names: a tensor, or the error in its place.
 //
 // Owned by a session; used under its lock.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "engine/program/poison.h"
 #include "engine/program/program.h"
-#include "engine/schema/error.h"
 #include "engine/tensor/tensor.h"
 
 namespace tt {
 
-// A failed instruction, standing where its results should be. Shared by all that depends on it.
-struct Poison {
-  ErrorKind kind;
-  std::string message;  // "[matmul] inner sizes differ, got [2, 3] and [4, 5]"
-  std::string op;
-  uint32_t site = 0;
-  bool retriable = false;  // the same call may succeed later (out of memory)
-  HostCharge charge = {};  // for the texts
-};
-
-// An error as it is kept: `message` cut to a length that any number of handles may share, charged to the current
-// account.
-std::shared_ptr<const Poison> make_poison(ErrorKind kind, std::string message, std::string_view op, uint32_t site);
-
-// Thrown by whoever finds out that a value which it was given is poisoned: its own results get the same root.
-class Poisoned final : public Error {
- public:
-  explicit Poisoned(std::shared_ptr<const Poison> root) : Error(root->kind, root->message), root_(std::move(root)) {}
-  const std::shared_ptr<const Poison>& root() const { return root_; }
-
- private:
-  std::shared_ptr<const Poison> root_;
-};
-
 struct SlotValue {
-  Tensor tensor;                         // null where it was never computed or is lost
-  std::shared_ptr<const Poison> poison;  // null where the tensor is good; beside a tensor: it is withheld
-  uint32_t host_bytes = 0;               // as the table has counted it
+  Tensor tensor;            // null where it was never computed or is lost
+  PoisonRef poison;         // null where the tensor is good; beside a tensor: it is withheld
+  uint32_t host_bytes = 0;  // as the table has counted it
 };
 
 class SlotTable {
@@ -61,14 +36,14 @@ class SlotTable {
   // Throws Error (ValueError) on 0, a name that is in use, or a name too many.
   void put(Slot slot, SlotValue value);
   // Puts the error in the place of a name's value; nothing where the name is not in use.
-  void poison(Slot slot, std::shared_ptr<const Poison> poison);
+  void poison(Slot slot, PoisonRef poison);
   // The same, for all names whose tensors `applies` is true of.
-  void poison_where(absl::FunctionRef<bool(const Tensor&)> applies, const std::shared_ptr<const Poison>& poison);
+  void poison_where(absl::FunctionRef<bool(const Tensor&)> applies, const PoisonRef& poison);
   // Withholds all tensors that `applies` is true of: their names read as the error until it is acknowledged. For a
   // write that was not done, so that no one mistakes the old values for the new ones.
-  void withhold_where(absl::FunctionRef<bool(const Tensor&)> applies, const std::shared_ptr<const Poison>& poison);
+  void withhold_where(absl::FunctionRef<bool(const Tensor&)> applies, const PoisonRef& poison);
   // The client has received the error: names whose tensors were withheld for it read as their tensors again.
-  void acknowledge(std::shared_ptr<const Poison> poison);
+  void acknowledge(PoisonRef poison);
   // False where the name was not in use.
   bool release(Slot slot);
   void clear() {
@@ -80,7 +55,7 @@ class SlotTable {
 
  private:
   static constexpr uint64_t kEntryBytes = sizeof(Slot) + sizeof(SlotValue) + 1;
-  void replace(SlotValue& value, const std::shared_ptr<const Poison>& poison);
+  void replace(SlotValue& value, const PoisonRef& poison);
 
   size_t most_ = SIZE_MAX;
   uint64_t tensor_bytes_ = 0;

@@ -21,7 +21,7 @@ constexpr uint64_t kListBytes = sizeof(v1::Integers) + 16;
 constexpr uint64_t kReadBytes = sizeof(v1::Read) + kPointerBytes;
 constexpr uint64_t kSiteBytes = sizeof(v1::Site) + kPointerBytes + 2 * sizeof(std::string);
 // A number of a list that has grown by doubling, in an arena, which keeps what was outgrown.
-constexpr uint64_t kNumberBytes = 4 * sizeof(uint64_t);
+constexpr uint64_t kNumberBytes = 5 * sizeof(uint64_t);  // and once more in the Program
 // A field that this version does not know is kept.
 constexpr uint64_t kUnknownBytes = 64;
 
@@ -42,7 +42,7 @@ class Census {
         case v1::Frame::kInstructionsFieldNumber:
           ++size_.instructions;
           return count(kInstructionBytes) && nested([this] { return instruction(); });
-        case v1::Frame::kReleaseFieldNumber: return bytes(2);
+        case v1::Frame::kReleaseFieldNumber: return bytes(3);
         case v1::Frame::kReadsFieldNumber: ++size_.reads; return count(kReadBytes) && bytes(1);
         case v1::Frame::kSitesFieldNumber: return count(kSiteBytes) && bytes(2);
         default: return unknown();
@@ -126,7 +126,7 @@ class Census {
       switch (field) {
         case v1::Instruction::kArgsFieldNumber: return count(kArgumentBytes) && nested([this] { return argument(); });
         case v1::Instruction::kIntoFieldNumber: return numbers();
-        case v1::Instruction::kReleaseFieldNumber: return bytes(2);
+        case v1::Instruction::kReleaseFieldNumber: return bytes(3);
         default: return unknown();
       }
     });
@@ -139,7 +139,7 @@ class Census {
         case v1::Argument::kHandlesFieldNumber:
         case v1::Argument::kIntegersFieldNumber: return count(kListBytes) && nested([this] { return list(true); });
         case v1::Argument::kRealsFieldNumber: return count(kListBytes) && nested([this] { return list(false); });
-        case v1::Argument::kCharactersFieldNumber: return count(2 * sizeof(std::string)) && bytes(1);
+        case v1::Argument::kCharactersFieldNumber: return count(2 * sizeof(std::string)) && bytes(2);
         case v1::Argument::kComplexFieldNumber: return count(sizeof(v1::Complex) + 16) && bytes(1);
         default: return unknown();
       }
@@ -163,7 +163,7 @@ class Census {
     return fields([&, this](int field, WireFormat::WireType type) {
       if (type != WireFormat::WIRETYPE_LENGTH_DELIMITED) return number(false, type);
       if (field != 1) return unknown();
-      return varints ? numbers() : bytes(2);
+      return varints ? numbers() : bytes(3);
     });
   }
 

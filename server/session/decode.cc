@@ -27,134 +27,159 @@ size_t count_results(const v1::Instruction& wire) {
   return wire.result_count() == 0 ? 1 : wire.result_count();
 }
 
-// The repeated fields are arrays of exactly our types: spans borrow them as they are.
+// A repeated field as an array of our type.
 template <typename T, typename Field>
 absl::Span<const T> span_of(const Field& field) {
   static_assert(sizeof(*field.data()) == sizeof(T));
   return {reinterpret_cast<const T*>(field.data()), static_cast<size_t>(field.size())};
 }
 
-// What the frame drops at its end, if it reads none of it before: passes need not make it then.
-absl::Span<const Slot> unread_releases(const v1::Frame& frame) {
-  constexpr int kFewReads = 8;
-  if (frame.reads_size() > kFewReads) return {};
-  const auto released = span_of<Slot>(frame.release());
-  for (const v1::Read& read : frame.reads()) {
-    if (std::find(released.begin(), released.end(), read.handle()) != released.end()) return {};
+class Decoder {
+ public:
+  Decoder(const Limits& limits, Program& program) : limits_(limits), program_(program), memory_(program.memory()) {}
+
+  void decode_instruction(const v1::Instruction& wire) {
+    const Op& op = known_op(wire.op());
+    const auto given = static_cast<size_t>(wire.args_size());
+    require(given <= op.params.size(), op, "takes ", op.params.size(), " arguments, got ", given);
+    absl::Span<Arg> args = memory_.allocate<Arg>(given);
+    for (size_t i = 0; i < given; ++i) new (&args[i]) Arg(decode_arg(wire.args(static_cast<int>(i)), op));
+    const bool into = wire.into_size() != 0;
+    require(!into || wire.result() == 0, op, "results go to existing tensors or get new names, not both");
+    Instruction& instruction = program_.add(op);
+    instruction.args = args;
+    instruction.results = into ? memory_.copy(span_of<Slot>(wire.into())) : name_results(wire, op);
+    instruction.release = memory_.copy(span_of<Slot>(wire.release()));
+    instruction.flags =
+        static_cast<uint8_t>((wire.no_grad() ? 0 : Instruction::kGrad) |
+                             (wire.inference() ? Instruction::kInference : 0) | (into ? Instruction::kInto : 0));
+    instruction.site = wire.site();
   }
-  return released;
-}
 
-// Empty, with room for `count`; without the memory of a much larger frame.
-template <typename T>
-void reset(std::vector<T>& list, size_t count) {
-  constexpr size_t kMaxKept = 1 << 13;
-  list.clear();
-  if (list.capacity() > std::max(kMaxKept, 4 * count)) std::vector<T>().swap(list);
-  list.reserve(count);
-}
+ private:
+  template <typename T, typename Field>
+  absl::Span<const T> copy(const Field& field) {
+    return memory_.copy(span_of<T>(field));
+  }
 
-Arg slots_arg(absl::Span<const Slot> slots) {
-  Arg arg;
-  arg.kind = Arg::Kind::kSlots;
-  arg.size = static_cast<uint32_t>(slots.size());
-  arg.slots = slots.data();
-  return arg;
-}
+  Arg decode_arg(const v1::Argument& wire, const Op& op) {
+    switch (wire.value_case()) {
+      case v1::Argument::VALUE_NOT_SET:
+      case v1::Argument::kNone: return Arg();
+      case v1::Argument::kHandle: return slot_arg(wire.handle());
+      case v1::Argument::kHandles: {
+        const auto handles = copy<Slot>(wire.handles().values());
+        Arg arg;
+        arg.kind = Arg::Kind::kSlots;
+        arg.size = static_cast<uint32_t>(handles.size());
+        arg.slots = handles.data();
+        return arg;
+      }
+      case v1::Argument::kBoolean: return Arg(wire.boolean());
+      case v1::Argument::kInteger: return Arg(static_cast<int64_t>(wire.integer()));
+      case v1::Argument::kReal: return Arg(wire.real());
+      case v1::Argument::kComplex: return Arg(std::complex<double>(wire.complex().real(), wire.complex().imaginary()));
+      case v1::Argument::kNatural: return Arg(Scalar::of_unsigned(wire.natural()));
+      case v1::Argument::kIntegers: return Arg(copy<int64_t>(wire.integers().values()));
+      case v1::Argument::kReals: return Arg(copy<double>(wire.reals().values()));
+      case v1::Argument::kCharacters: break;
+    }
+    const std::string& bytes = wire.characters();
+    require(bytes.size() <= limits_.max_inline_bytes, op, "at most ", limits_.max_inline_bytes,
+            " bytes go inline, got ", bytes.size());
+    const auto copied = memory_.copy(absl::Span<const char>(bytes));
+    return Arg(std::string_view(copied.data(), copied.size()));
+  }
 
-Arg slot_arg(Slot slot) {
-  Arg arg;
-  arg.kind = Arg::Kind::kSlot;
-  arg.slot = slot;
-  return arg;
+  absl::Span<const Slot> name_results(const v1::Instruction& wire, const Op& op) {
+    const size_t count = count_results(wire);
+    require(count <= limits_.max_results, op, "an instruction has at most ", limits_.max_results, " results, got ",
+            count);
+    names_ += count;
+    check_as(ErrorKind::kValue, names_ <= limits_.max_names, "a frame names at most ", limits_.max_names, " results");
+    require(wire.result() <= UINT64_MAX - count, op, "result names run over the end, got ", wire.result());
+    absl::Span<Slot> names = memory_.allocate<Slot>(count);
+    for (size_t i = 0; i < count; ++i) names[i] = wire.result() + i;
+    return names;
+  }
+
+  const Limits& limits_;
+  Program& program_;
+  ProgramMemory& memory_;
+  size_t names_ = 0;  // of results, so far
+};
+
+void encode_arg(const Arg& arg, v1::Argument* wire) {
+  switch (arg.kind) {
+    case Arg::Kind::kNone:
+    case Arg::Kind::kTensor:
+    case Arg::Kind::kTensors: break;  // a Program has no tensors, only their names
+    case Arg::Kind::kSlot: wire->set_handle(arg.slot); return;
+    case Arg::Kind::kSlots: wire->mutable_handles()->mutable_values()->Add(arg.slots, arg.slots + arg.size); return;
+    case Arg::Kind::kBool: wire->set_boolean(arg.integer != 0); return;
+    case Arg::Kind::kInt:
+      arg.size == 0 ? wire->set_integer(arg.integer) : wire->set_natural(static_cast<uint64_t>(arg.integer));
+      return;
+    case Arg::Kind::kFloat: wire->set_real(arg.real); return;
+    case Arg::Kind::kComplex:
+      wire->mutable_complex()->set_real(arg.real);
+      wire->mutable_complex()->set_imaginary(arg.imaginary);
+      return;
+    case Arg::Kind::kInts:
+      wire->mutable_integers()->mutable_values()->Add(arg.integers, arg.integers + arg.size);
+      return;
+    case Arg::Kind::kFloats: wire->mutable_reals()->mutable_values()->Add(arg.reals, arg.reals + arg.size); return;
+    case Arg::Kind::kString: wire->set_characters(std::string(arg.string())); return;
+  }
+  wire->set_none(true);
 }
 
 }  // namespace
 
-const Program& Decoder::decode(const v1::Frame& frame) {
-  size_t at = 0;
+void decode(const v1::Frame& frame, const Limits& limits, Program* program) {
+  program->clear();
+  const auto instructions = static_cast<size_t>(frame.instructions_size());
   try {
-    reserve(frame);
-    for (const v1::Instruction& wire : frame.instructions()) {
-      decode_instruction(wire, &program_.instructions[at]);
-      ++at;
-    }
+    check_as(ErrorKind::kValue, instructions <= limits.max_instructions, "a frame has at most ",
+             limits.max_instructions, " instructions, got ", instructions);
+    check_as(ErrorKind::kValue, static_cast<size_t>(frame.reads_size()) <= limits.max_reads, "a frame has at most ",
+             limits.max_reads, " reads, got ", frame.reads_size());
+    program->reserve(instructions);
+    Decoder decoder(limits, *program);
+    for (const v1::Instruction& wire : frame.instructions()) decoder.decode_instruction(wire);
   } catch (const Error& error) {
-    throw ProgramFault{at, error};
+    throw ProgramFault{program->instructions().size(), error};
   }
-  program_.release = unread_releases(frame);
-  return program_;
+  absl::Span<Slot> outputs = program->memory().allocate<Slot>(static_cast<size_t>(frame.reads_size()));
+  for (int i = 0; i < frame.reads_size(); ++i) outputs[static_cast<size_t>(i)] = frame.reads(i).handle();
+  program->set_outputs(outputs);
+  program->set_release(span_of<Slot>(frame.release()));
 }
 
-// Makes room for the whole frame at once: spans into args_ and names_ must stay where they are.
-void Decoder::reserve(const v1::Frame& frame) {
-  auto instructions = static_cast<size_t>(frame.instructions_size());
-  check_as(ErrorKind::kValue, instructions <= limits_.max_instructions, "a frame has at most ",
-           limits_.max_instructions, " instructions, got ", instructions);
-  check_as(ErrorKind::kValue, static_cast<size_t>(frame.reads_size()) <= limits_.max_reads, "a frame has at most ",
-           limits_.max_reads, " reads, got ", frame.reads_size());
-  size_t args = 0, names = 0;
-  for (const v1::Instruction& wire : frame.instructions()) {
-    const Op& op = known_op(wire.op());
-    size_t results = count_results(wire);
-    require(results <= limits_.max_results, op, "an instruction has at most ", limits_.max_results, " results, got ",
-            results);
-    auto given = static_cast<size_t>(wire.args_size());
-    require(given <= op.params.size(), op, "takes ", op.params.size(), " arguments, got ", given);
-    args += given;
-    names += results;
+void encode(const Program& program, v1::Frame* frame) {
+  for (const Instruction& instruction : program.instructions()) {
+    v1::Instruction* wire = frame->add_instructions();
+    wire->set_op(instruction.op->id);
+    for (const Arg& arg : instruction.args) encode_arg(arg, wire->add_args());
+    const bool into = (instruction.flags & Instruction::kInto) != 0;
+    if (into) {
+      wire->mutable_into()->Add(instruction.results.begin(), instruction.results.end());
+    } else if (!instruction.results.empty()) {
+      wire->set_result(instruction.results[0]);
+      wire->set_result_count(static_cast<uint32_t>(instruction.results.size()));
+    }
+    wire->mutable_release()->Add(instruction.release.begin(), instruction.release.end());
+    wire->set_no_grad((instruction.flags & Instruction::kGrad) == 0);
+    wire->set_inference((instruction.flags & Instruction::kInference) != 0);
+    wire->set_site(instruction.site);
   }
-  check_as(ErrorKind::kValue, names <= limits_.max_names, "a frame names at most ", limits_.max_names, " results, got ",
-           names);
-  reset(args_, args);
-  reset(names_, names);
-  reset(program_.instructions, instructions);
-  program_.instructions.resize(instructions);
-}
-
-void Decoder::decode_instruction(const v1::Instruction& wire, Instruction* instruction) {
-  const Op& op = known_op(wire.op());
-  size_t first_arg = args_.size();
-  for (const v1::Argument& arg : wire.args()) args_.push_back(decode_arg(arg, op));
-  bool into = wire.into_size() != 0;
-  instruction->op = &op;
-  instruction->args = Args(args_.data() + first_arg, args_.size() - first_arg);
-  instruction->results = into ? span_of<Slot>(wire.into()) : name_results(wire, op);
-  require(!into || wire.result() == 0, op, "results land in existing tensors or get new names, not both");
-  instruction->release = span_of<Slot>(wire.release());
-  instruction->flags =
-      static_cast<uint8_t>((wire.no_grad() ? 0 : Instruction::kGrad) |
-                           (wire.inference() ? Instruction::kInference : 0) | (into ? Instruction::kInto : 0));
-  instruction->site = wire.site();
-}
-
-Arg Decoder::decode_arg(const v1::Argument& wire, const Op& op) const {
-  switch (wire.value_case()) {
-    case v1::Argument::VALUE_NOT_SET:
-    case v1::Argument::kNone: return Arg();
-    case v1::Argument::kHandle: return slot_arg(wire.handle());
-    case v1::Argument::kHandles: return slots_arg(span_of<Slot>(wire.handles().values()));
-    case v1::Argument::kBoolean: return Arg(wire.boolean());
-    case v1::Argument::kInteger: return Arg(static_cast<int64_t>(wire.integer()));
-    case v1::Argument::kReal: return Arg(wire.real());
-    case v1::Argument::kComplex: return Arg(std::complex<double>(wire.complex().real(), wire.complex().imaginary()));
-    case v1::Argument::kNatural: return Arg(Scalar::of_unsigned(wire.natural()));
-    case v1::Argument::kIntegers: return Arg(span_of<int64_t>(wire.integers().values()));
-    case v1::Argument::kReals: return Arg(span_of<double>(wire.reals().values()));
-    case v1::Argument::kCharacters: break;
+  uint64_t request = 0;
+  for (Slot slot : program.outputs()) {
+    v1::Read* read = frame->add_reads();
+    read->set_request(++request);
+    read->set_handle(slot);
   }
-  std::string_view bytes = wire.characters();
-  require(bytes.size() <= limits_.max_inline_bytes, op, "at most ", limits_.max_inline_bytes, " bytes go inline, got ",
-          bytes.size());
-  return Arg(bytes);
-}
-
-absl::Span<const Slot> Decoder::name_results(const v1::Instruction& wire, const Op& op) {
-  size_t count = count_results(wire);
-  require(wire.result() <= UINT64_MAX - count, op, "result names run over the end, got ", wire.result());
-  size_t first = names_.size();
-  for (size_t i = 0; i < count; ++i) names_.push_back(wire.result() + i);
-  return {names_.data() + first, count};
+  frame->mutable_release()->Add(program.release().begin(), program.release().end());
 }
 
 }  // namespace tt::server

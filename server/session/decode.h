@@ -1,13 +1,8 @@
-// Decoder: a Frame of the wire as a Program of the engine.
+// decode(): a Frame of the wire as a Program of the engine; encode(): the way back.
 //
-// What only the wire can get wrong is found here: unknown operators, counts beyond the limits, inline bytes, names that
-// run over the end. Argument kinds, results' counts and names in use are the executor's to check, on what it runs. One
-// a session, used under its lock; it keeps its vectors from frame to frame, so that decoding allocates nothing once
-// they are warm.
+// Errors that only the wire can have are found here: unknown operators, counts beyond the limits, inline bytes, names
+// beyond the last number. Argument kinds, results' counts and names in use are the executor's to check.
 #pragma once
-
-#include <cstdint>
-#include <vector>
 
 #include "engine/program/executor.h"
 #include "engine/program/program.h"
@@ -16,24 +11,13 @@
 
 namespace tt::server {
 
-class Decoder {
- public:
-  explicit Decoder(const Limits& limits) : limits_(limits) {}
+// Fills `program`, which is cleared first and borrows nothing from `frame`. Allocates nothing once the program's memory
+// is warm. Throws ProgramFault, before anything has been executed, on an invalid frame.
+void decode(const v1::Frame& frame, const Limits& limits, Program* program);
 
-  // Borrows from `frame` and from the Decoder: valid until either changes. Throws ProgramFault, before anything has
-  // been executed, on a frame that lies.
-  const Program& decode(const v1::Frame& frame);
-
- private:
-  void reserve(const v1::Frame& frame);
-  void decode_instruction(const v1::Instruction& wire, Instruction* instruction);
-  Arg decode_arg(const v1::Argument& wire, const Op& op) const;
-  absl::Span<const Slot> name_results(const v1::Instruction& wire, const Op& op);
-
-  const Limits limits_;
-  Program program_;
-  std::vector<Arg> args_;    // of all instructions, one after another; never grows while a frame is decoded
-  std::vector<Slot> names_;  // likewise, of results
-};
+// Appends the program's instructions, outputs (as reads numbered from 1) and releases to `frame`: decode() gives an
+// equal Program. Requires that new results of an instruction have consecutive names, as
+// clients' have.
+void encode(const Program& program, v1::Frame* frame);
 
 }  // namespace tt::server

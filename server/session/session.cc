@@ -7,7 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "engine/device/devices.h"
 #include "engine/dispatch/dispatcher.h"
+#include "engine/program/passes/fuse_pointwise.h"
 #include "server/convert.h"
+#include "server/session/decode.h"
 #include "server/text.h"
 #include "server/transfer/device_reader.h"
 #include "server/transfer/row_major.h"
@@ -53,13 +55,15 @@ Session::Session(Options options)
           [sites = sites_](uint32_t id) { return sites->describe(id); },
           options_.tenant != 0 ? options_.tenant : Account::new_tenant())),
       monitor_(options_.monitor ? options_.monitor : std::make_shared<TransferMonitor>()),
-      transfers_(std::make_shared<Transfers>(account_, options_.limits.max_transfers, options_.patience, monitor_)),
+      transfers_(
+          std::make_shared<Transfers>(account_, options_.limits.max_transfers, options_.patience, monitor_, wake_up_)),
       download_states_(std::make_shared<DownloadStates>(options_.patience.again, monitor_)),
       downloads_(std::make_shared<CopyStream>(account_)),
       cancellation_(options_.frame_time_limit),
-      decoder_(options_.limits) {
+      program_charge_(account_, 0) {
   slots_.set_limit(options_.limits.max_handles);
   context_.account = account_;
+  context_.services.attach(std::make_unique<TransferService>(transfers_));
   context_.describe_site = [this](uint32_t id) { return sites_->describe(id); };
 }
 
@@ -86,10 +90,11 @@ class Session::RunningFrame {
 };
 
 void Session::execute(const v1::Frame& frame, v1::Reply* reply) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard turn(turn_);
+  std::unique_lock lock(mutex_);
   std::string internal;  // an error of ours, not the client's; only this session pays for it
   try {
-    execute_next(frame, reply);
+    execute_next(frame, lock, reply);
   } catch (const ProgramFault& fault) {
     refuse(fault.error, fault.instruction, reply);
   } catch (const Error& error) {
@@ -106,7 +111,7 @@ void Session::execute(const v1::Frame& frame, v1::Reply* reply) {
   reply->set_executed(executed());
 }
 
-void Session::execute_next(const v1::Frame& frame, v1::Reply* reply) {
+void Session::execute_next(const v1::Frame& frame, std::unique_lock<std::mutex>& lock, v1::Reply* reply) {
   uint64_t last = executed();
   if (over() || stopped_.load(std::memory_order_acquire)) {
     *reply->mutable_fault() = to_wire(Error(ErrorKind::kRuntime, "the session has ended"));
@@ -115,27 +120,22 @@ void Session::execute_next(const v1::Frame& frame, v1::Reply* reply) {
   } else if (frame.sequence() != last + 1) {
     refuse(Error(ErrorKind::kValue, absl::StrCat("frame ", last + 1, " comes next, got ", frame.sequence())), 0, reply);
   } else {
-    run(frame, reply);
+    run(frame, lock, reply);
   }
 }
 
-void Session::run(const v1::Frame& frame, v1::Reply* reply) {
+void Session::run(const v1::Frame& frame, std::unique_lock<std::mutex>& lock, v1::Reply* reply) {
   ContextScope context(&context_);
-  TransfersScope transfers(transfers_.get());
-  sites_->add(frame);
-  const Program& program = decoder_.decode(frame);
-  {
-    const RunningFrame running(*this, frame.sequence());
-    const CancellationScope scope(&cancellation_);
-    executor_.run(program, slots_);
-  }
+  run_program(frame, lock);
   if (cancellation_.reason() == CancelReason::kEnded) {
     *reply->mutable_fault() = to_wire(Error(ErrorKind::kRuntime, "the session was ended"));
     return free_everything();
   }
   settle();
   answer_reads(frame, false, reply);
-  release(frame);
+  release_names();
+  program_.clear();  // a large one's memory is given back
+  program_charge_.set(program_.bytes());
   download_states_->sweep();
   replies_.forget(frame.received());
   publish(frame.sequence());
@@ -144,7 +144,29 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
   if (frame.close()) free_everything();
 }
 
+void Session::run_program(const v1::Frame& frame, std::unique_lock<std::mutex>& lock) {
+  sites_->add(frame);
+  decode(frame, options_.limits, &program_);
+  program_charge_.set(program_.bytes());
+  fuse_pointwise(&program_, slots_);
+  const RunningFrame running(*this, frame.sequence());
+  const CancellationScope scope(&cancellation_);
+  while (const std::shared_ptr<Suspension> suspension = executor_.run(program_, slots_)) wait_for(*suspension, lock);
+}
+
+void Session::wait_for(Suspension& suspension, std::unique_lock<std::mutex>& lock) {
+  const Cancellation::Pause pause;  // the client's time, not the frame's
+  lock.unlock();
+  for (;;) {
+    const uint64_t seen = wake_up_->notifications();
+    if (suspension.ready() || cancellation_.requested()) break;
+    wake_up_->wait(seen, suspension.deadline());
+  }
+  lock.lock();
+}
+
 void Session::reject(const Error& error, v1::Reply* reply) {
+  std::lock_guard turn(turn_);
   std::lock_guard lock(mutex_);
   refuse(over() ? Error(ErrorKind::kRuntime, "the session has ended") : error, 0, reply);
   reply->set_executed(executed());
@@ -162,6 +184,7 @@ uint64_t Session::cancel(uint64_t through) {
   cancel_through_ = std::max(cancel_through_, through);
   const uint64_t running = running_.load(std::memory_order_relaxed);
   if (running != 0 && running <= through) cancellation_.request(CancelReason::kClient);
+  wake_up_->notify();
   return executed();
 }
 
@@ -173,6 +196,7 @@ void Session::enforce_time_limit() {
     spdlog::warn("session {}: frame {} exceeded the time limit and is cancelled", id(), running_.load());
   }
   cancellation_.request(CancelReason::kTimeLimit);
+  wake_up_->notify();
 }
 
 void Session::stop() {
@@ -266,8 +290,8 @@ void Session::settle() {
   if (context_.has_faults()) context_.faults().settle(slots_);
 }
 
-void Session::release(const v1::Frame& frame) {
-  for (uint64_t handle : frame.release()) {
+void Session::release_names() {
+  for (Slot handle : program_.release()) {
     check_as(ErrorKind::kValue, slots_.release(handle), "handle ", handle, " is dropped but stands for nothing");
   }
 }
@@ -357,13 +381,15 @@ std::shared_ptr<SharedSegment> Session::offer_segment() {
 }
 
 void Session::begin_closing() {
-  stop();  // an instruction that waits for a transfer lets go of the lock
+  stop();
   monitor_->end_session(options_.id);
   cancellation_.request(CancelReason::kEnded);
+  wake_up_->notify();
 }
 
 void Session::close() {
   begin_closing();
+  std::lock_guard turn(turn_);
   std::lock_guard lock(mutex_);
   if (!over()) free_everything();
 }
@@ -375,6 +401,8 @@ void Session::free_everything() {
   download_states_->clear();
   slots_.clear();
   executor_.clear();
+  program_.clear();
+  program_charge_.set(0);
   replies_.clear();
   sites_->clear();
   context_.close();

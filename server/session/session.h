@@ -1,8 +1,9 @@
 // Session: a client's ordered conversation and all it owns. Knows nothing of gRPC.
 //
-// Thread-safe. Frames are executed one at a time, on the calling thread; transfers run beside them. What is wrong with
-// an operation stands in its results' place; a frame that lies is answered with a fault and ends the session, and so
-// does an exception that nobody expected. A frame can be cancelled from any thread (engine/device/cancellation.h).
+// Thread-safe. Frames are executed one at a time, on the calling thread; transfers run beside them. While an
+// instruction is suspended (engine/program/suspension.h), downloads, status and close() proceed. What is wrong with an
+// operation stands in its results' place; a frame that lies is answered with a fault and ends the session, and so does
+// an exception that nobody expected. A frame can be cancelled from any thread (engine/device/cancellation.h).
 #pragma once
 
 #include <atomic>
@@ -20,10 +21,10 @@
 #include "engine/device/cancellation.h"
 #include "engine/program/executor.h"
 #include "engine/program/slot_table.h"
+#include "engine/program/suspension.h"
 #include "engine/session/context.h"
 #include "proto/wire.h"
 #include "server/limits.h"
-#include "server/session/decode.h"
 #include "server/session/replies.h"
 #include "server/session/sites.h"
 #include "server/transfer/byte_source.h"
@@ -127,8 +128,11 @@ class Session {
 
  private:
   class RunningFrame;
-  void execute_next(const v1::Frame& frame, v1::Reply* reply);
-  void run(const v1::Frame& frame, v1::Reply* reply);
+  void execute_next(const v1::Frame& frame, std::unique_lock<std::mutex>& lock, v1::Reply* reply);
+  void run(const v1::Frame& frame, std::unique_lock<std::mutex>& lock, v1::Reply* reply);
+  void run_program(const v1::Frame& frame, std::unique_lock<std::mutex>& lock);
+  // Lets go of the lock until the instruction can run or the frame is cancelled.
+  void wait_for(Suspension& suspension, std::unique_lock<std::mutex>& lock);
   void refuse(const Error& error, size_t instruction, v1::Reply* reply);
   void repeat(const v1::Frame& frame, v1::Reply* reply);
   void keep(uint64_t sequence, const v1::Reply& reply);
@@ -139,7 +143,7 @@ class Session {
   void download_from_device(uint64_t handle, Tensor tensor, std::unique_lock<std::mutex>& lock, Download* download);
   std::optional<v1::Error> poison_of(uint64_t handle, const PendingErrors& taint);
   void settle();
-  void release(const v1::Frame& frame);
+  void release_names();
   void free_everything();
   void publish(uint64_t executed);
 
@@ -148,6 +152,7 @@ class Session {
   const std::shared_ptr<Sites> sites_ = std::make_shared<Sites>();
   const std::shared_ptr<Account> account_;
   const std::shared_ptr<TransferMonitor> monitor_;
+  const std::shared_ptr<WakeUp> wake_up_ = std::make_shared<WakeUp>();  // for a suspended frame
   const std::shared_ptr<Transfers> transfers_;
   const std::shared_ptr<DownloadStates> download_states_;
   const std::shared_ptr<CopyStream> downloads_;
@@ -158,9 +163,11 @@ class Session {
   std::atomic<uint64_t> running_{0};  // sequence of the frame that runs; written under progress_mutex_
   Cancellation cancellation_;
 
-  std::mutex mutex_;  // held while a frame executes; guards what follows
+  std::mutex turn_;   // held for a frame from its begin to its end, also while it is suspended; taken before mutex_
+  Program program_;   // the frame's; guarded by turn_
+  std::mutex mutex_;  // held while a frame executes, and not while it is suspended; guards what follows
+  HostCharge program_charge_;
   Context context_;
-  Decoder decoder_;
   Executor executor_;
   SlotTable slots_;
   Replies replies_;

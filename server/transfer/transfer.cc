@@ -15,10 +15,6 @@ namespace {
 
 // A taken transfer may be sent again by a client that lost the answer; only the last few can be.
 constexpr size_t kRemembered = 1024;
-// How often an instruction that waits looks whether its frame was cancelled.
-constexpr std::chrono::milliseconds kGlance{20};
-
-thread_local Transfers* current_transfers = nullptr;
 
 }  // namespace
 
@@ -52,7 +48,7 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
     Ref<Storage> kept = std::move(known->arrival.storage);
     if (kept->bytes() == bytes && kept->device() == device) {
       entry->arrival.storage = kept;
-      changed_.notify_all();
+      wake_up_->notify();
       return upload_into(entry, std::move(kept), resume ? known->received : 0);
     }
   }
@@ -70,7 +66,7 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
   if (refusal) return refuse(entry, *refusal);
   entry->arrival.storage = storage;
   if (bytes == 0) entry->state = State::kComplete;
-  changed_.notify_all();
+  wake_up_->notify();
   return upload_into(entry, std::move(storage), 0);
 }
 
@@ -83,7 +79,7 @@ absl::Status Transfers::refuse(const EntryPtr& entry, const Error& error) {
   entry->state = State::kRefused;
   entry->arrival = {};
   entry->refusal = error;
-  changed_.notify_all();
+  wake_up_->notify();
   return to_status(error);
 }
 
@@ -92,43 +88,68 @@ absl::Status Transfers::failed(const EntryPtr& entry, const Error& error) {
   return entry && is_current(entry) ? refuse(entry, error) : to_status(error);
 }
 
-Transfers::Arrival Transfers::take(uint64_t transfer, uint64_t bytes, Device device) {
-  auto began = Clock::now();
-  const Cancellation::Pause pause;  // the client's time, not the frame's
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    if (cancel_requested()) {  // bytes that come later are of no use
-      entries_.erase(transfer);
-      remember_taken(transfer);
-      check_cancelled();
-    }
-    check(!closed_, "the session ended while its transfer ", transfer, " was awaited");
-    auto found = entries_.find(transfer);
-    Entry* entry = found == entries_.end() ? nullptr : found->second.get();
-    if (entry != nullptr && entry->state == State::kComplete) {
-      Arrival arrival = std::move(entry->arrival);
-      entries_.erase(found);
-      remember_taken(transfer);
-      check_as(ErrorKind::kValue, arrival.storage->bytes() == bytes, "transfer ", transfer, " has ",
-               arrival.storage->bytes(), " bytes, the tensor takes ", bytes);
-      check_as(ErrorKind::kValue, arrival.storage->device() == device, "transfer ", transfer, " was sent to ",
-               arrival.storage->device(), ", the tensor is on ", device);
-      return arrival;
-    }
-    check(!was_taken(transfer), "transfer ", transfer, " was taken already");
-    if (entry != nullptr && entry->state == State::kRefused) {
-      Error refusal = *entry->refusal;
-      entries_.erase(found);
-      throw refusal;
-    }
-    auto until = deadline(entry, began);
-    if (Clock::now() >= until) {
-      entries_.erase(transfer);
-      remember_taken(transfer);  // bytes that come later are of no use
-      fail(ErrorKind::kRuntime, "transfer ", transfer, " did not arrive");
-    }
-    changed_.wait_until(lock, std::min(until, Clock::now() + kGlance));
+class Transfers::AwaitedTransfer final : public Suspension {
+ public:
+  AwaitedTransfer(std::shared_ptr<Transfers> owner, uint64_t transfer)
+      : owner_(std::move(owner)), transfer_(transfer) {}
+  bool ready() override {
+    std::lock_guard lock(owner_->mutex_);
+    return owner_->can_be_taken(transfer_);
   }
+  TimePoint deadline() override {
+    std::lock_guard lock(owner_->mutex_);
+    return owner_->deadline(transfer_);
+  }
+
+ private:
+  const std::shared_ptr<Transfers> owner_;
+  const uint64_t transfer_;
+};
+
+bool Transfers::can_be_taken(uint64_t transfer) const {
+  if (closed_ || was_taken(transfer) || Clock::now() >= deadline(transfer)) return true;
+  auto found = entries_.find(transfer);
+  return found != entries_.end() &&
+         (found->second->state == State::kComplete || found->second->state == State::kRefused);
+}
+
+// Bytes that come later are of no use.
+void Transfers::give_up(uint64_t transfer) {
+  entries_.erase(transfer);
+  remember_taken(transfer);
+}
+
+Transfers::Arrival Transfers::take(uint64_t transfer, uint64_t bytes, Device device) {
+  std::lock_guard lock(mutex_);
+  if (awaited_ != transfer) {
+    awaited_ = transfer;
+    awaited_since_ = Clock::now();
+  }
+  if (cancel_requested()) {
+    give_up(transfer);
+    check_cancelled();
+  }
+  if (!can_be_taken(transfer)) throw Suspended{std::make_shared<AwaitedTransfer>(shared_from_this(), transfer)};
+  awaited_ = 0;
+  check(!closed_, "the session ended while its transfer ", transfer, " was awaited");
+  auto found = entries_.find(transfer);
+  const EntryPtr entry = found == entries_.end() ? nullptr : found->second;
+  if (entry && entry->state == State::kComplete) {
+    Arrival arrival = std::move(entry->arrival);
+    give_up(transfer);
+    check_as(ErrorKind::kValue, arrival.storage->bytes() == bytes, "transfer ", transfer, " has ",
+             arrival.storage->bytes(), " bytes, the tensor takes ", bytes);
+    check_as(ErrorKind::kValue, arrival.storage->device() == device, "transfer ", transfer, " was sent to ",
+             arrival.storage->device(), ", the tensor is on ", device);
+    return arrival;
+  }
+  check(!was_taken(transfer), "transfer ", transfer, " was taken already");
+  if (entry && entry->state == State::kRefused) {
+    entries_.erase(transfer);
+    throw Error(*entry->refusal);
+  }
+  give_up(transfer);
+  fail(ErrorKind::kRuntime, "transfer ", transfer, " did not arrive");
 }
 
 void Transfers::close() {
@@ -136,7 +157,7 @@ void Transfers::close() {
   std::lock_guard lock(mutex_);
   closed_ = true;
   dropped.swap(entries_);
-  changed_.notify_all();
+  wake_up_->notify();
 }
 
 bool Transfers::moved(const EntryPtr& entry) {
@@ -151,7 +172,7 @@ bool Transfers::completed(const EntryPtr& entry, std::shared_ptr<Event> landed) 
   if (closed_ || !is_current(entry)) return false;
   entry->state = State::kComplete;
   entry->arrival.landed = std::move(landed);
-  changed_.notify_all();
+  wake_up_->notify();
   return true;
 }
 
@@ -163,7 +184,7 @@ void Transfers::broke_off(const EntryPtr& entry, Ref<Storage> storage, uint64_t 
     entry->arrival.storage = std::move(storage);
     entry->received = received;
     entry->moved = Clock::now();
-    changed_.notify_all();
+    wake_up_->notify();
   }
   if (auto monitor = monitor_.lock()) monitor->expire_at(Clock::now() + patience_.again, weak_from_this());
 }
@@ -194,9 +215,12 @@ bool Transfers::was_taken(uint64_t transfer) const {
   return std::find(taken_.begin(), taken_.end(), transfer) != taken_.end();
 }
 
-Transfers::Clock::time_point Transfers::deadline(const Entry* entry, Clock::time_point began) const {
-  if (entry == nullptr) return began + patience_.progress;
-  return std::max(began, entry->moved) + (entry->state == State::kBroken ? patience_.again : patience_.progress);
+Transfers::Clock::time_point Transfers::deadline(uint64_t transfer) const {
+  auto found = entries_.find(transfer);
+  const Entry* entry = found == entries_.end() ? nullptr : found->second.get();
+  if (entry == nullptr) return awaited_since_ + patience_.progress;
+  return std::max(awaited_since_, entry->moved) +
+         (entry->state == State::kBroken ? patience_.again : patience_.progress);
 }
 
 Upload::~Upload() {
@@ -273,11 +297,9 @@ void Upload::write(absl::Span<const char> bytes) {
   writer_->write(bytes);
 }
 
-TransfersScope::TransfersScope(Transfers* transfers) : saved_(std::exchange(current_transfers, transfers)) {}
-TransfersScope::~TransfersScope() { current_transfers = saved_; }
-
 void uploaded(Call& call) {
-  check(current_transfers != nullptr, "there is no session to upload through");
+  auto* service = Context::current().services.find<TransferService>();
+  check(service != nullptr, "there is no session to upload through");
   check_as(ErrorKind::kNotImplemented, !call.into, "an upload makes a new tensor");
   TensorMeta meta = call.inferred.outputs[0];
   meta.strides = contiguous_strides(meta.sizes);
@@ -286,7 +308,7 @@ void uploaded(Call& call) {
     check_as(ErrorKind::kValue, size >= 0 && !__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes),
              "absurd sizes, got ", to_string(meta.sizes));
   }
-  auto [storage, landed] = current_transfers->take(static_cast<uint64_t>(call.args[0].integer), bytes, meta.device);
+  auto [storage, landed] = service->transfers().take(static_cast<uint64_t>(call.args[0].integer), bytes, meta.device);
   if (landed) {
     Stream& stream = Context::current().stream(meta.device);
     stream.wait(*landed);

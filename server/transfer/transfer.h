@@ -3,11 +3,10 @@
 // Bytes go straight into storages that the session's account pays for, and that the instruction adopts as they are; to
 // those of a GPU through staging memory, in a stream of their own, while others are still arriving. What an upload that
 // broke off has received is kept for a while, for a client that continues it.
-// Thread-safe: uploads arrive on their own threads, the session's thread waits for them.
+// Thread-safe: uploads arrive on their own threads; an `uploaded` instruction suspends its session until they have.
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -19,7 +18,9 @@
 #include "absl/types/span.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/memory/allocator.h"
+#include "engine/program/suspension.h"
 #include "engine/schema/error.h"
+#include "engine/session/service.h"
 #include "engine/tensor/storage.h"
 #include "server/transfer/copy_stream.h"
 #include "server/transfer/device_writer.h"
@@ -45,12 +46,14 @@ class Transfers final : public Expiring, public std::enable_shared_from_this<Tra
   };
 
   // `monitor` drops what has expired of broken transfers; without one that happens when the next transfer begins.
+  // `wake_up` is notified where a suspended `uploaded` instruction may go on.
   Transfers(std::shared_ptr<Account> account, uint64_t max_transfers, Patience patience,
-            std::weak_ptr<TransferMonitor> monitor = {})
+            std::weak_ptr<TransferMonitor> monitor = {}, std::shared_ptr<WakeUp> wake_up = std::make_shared<WakeUp>())
       : lane_(std::make_shared<CopyStream>(std::move(account))),
         max_transfers_(max_transfers),
         patience_(patience),
-        monitor_(std::move(monitor)) {}
+        monitor_(std::move(monitor)),
+        wake_up_(std::move(wake_up)) {}
 
   // Takes memory on `device` for `bytes` before any of them is read. INVALID_ARGUMENT where there is no such device,
   // RESOURCE_EXHAUSTED where the account has no room, ABORTED (retriable) where the table has none,
@@ -61,16 +64,18 @@ class Transfers final : public Expiring, public std::enable_shared_from_this<Tra
   absl::StatusOr<std::unique_ptr<Upload>> begin(uint64_t transfer, uint64_t bytes, Device device = {},
                                                 bool resume = false);
 
-  // Waits until all of `transfer` is there. Throws Error where it does not come, has not `bytes`, or is elsewhere than
-  // on `device`.
+  // Gives what has arrived, once all of it has. Throws Suspended before; Error where `transfer` did not come in time,
+  // was refused or taken already, has not `bytes`, or is not on `device`; Cancelled in a cancelled frame, which gives
+  // the transfer up.
   Arrival take(uint64_t transfer, uint64_t bytes, Device device);
 
-  // Drops everything; waits end. Uploads under way see it at their next chunk.
+  // Drops everything; suspensions end. Uploads under way see it at their next chunk.
   void close();
   void drop_expired() override;
 
  private:
   friend class Upload;
+  class AwaitedTransfer;
   using Clock = std::chrono::steady_clock;
   enum class State { kArriving, kBroken, kRefused, kComplete };
   // Made by begin() for one Upload, which alone changes it: a later one under the same number has its own.
@@ -93,17 +98,22 @@ class Transfers final : public Expiring, public std::enable_shared_from_this<Tra
   bool is_current(const EntryPtr& entry) const;  // with mutex_ held
   void remember_taken(uint64_t transfer);        // likewise
   void drop_expired_locked();                    // likewise
-  bool was_taken(uint64_t transfer) const;
-  Clock::time_point deadline(const Entry* entry, Clock::time_point began) const;
+  bool was_taken(uint64_t transfer) const;       // likewise
+  // With mutex_ held. Of the transfer that an instruction waits for: when it has waited long enough.
+  Clock::time_point deadline(uint64_t transfer) const;
+  bool can_be_taken(uint64_t transfer) const;  // likewise: or never will be
+  void give_up(uint64_t transfer);             // likewise
 
   const std::shared_ptr<CopyStream> lane_;
   const uint64_t max_transfers_;
   const Patience patience_;
   const std::weak_ptr<TransferMonitor> monitor_;
+  const std::shared_ptr<WakeUp> wake_up_;
   std::mutex mutex_;
-  std::condition_variable changed_;
   absl::flat_hash_map<uint64_t, EntryPtr> entries_;
   std::deque<uint64_t> taken_;  // the last few that were taken or given up
+  uint64_t awaited_ = 0;        // the transfer that an instruction is suspended for; 0: none
+  Clock::time_point awaited_since_;
   bool closed_ = false;
 };
 
@@ -153,19 +163,17 @@ class Upload {
   std::unique_ptr<DeviceWriter> writer_;  // made at the first byte for a GPU
 };
 
-// Makes `transfers` what `uploaded` instructions on this thread wait for.
-class TransfersScope {
+// How the `uploaded` operator finds its session's transfers.
+class TransferService final : public SessionService {
  public:
-  explicit TransfersScope(Transfers* transfers);
-  ~TransfersScope();
-  TransfersScope(const TransfersScope&) = delete;
-  TransfersScope& operator=(const TransfersScope&) = delete;
+  explicit TransferService(std::shared_ptr<Transfers> transfers) : transfers_(std::move(transfers)) {}
+  Transfers& transfers() { return *transfers_; }
 
  private:
-  Transfers* saved_;
+  const std::shared_ptr<Transfers> transfers_;
 };
 
-// The `uploaded` operator's kernel for tensors in host memory: adopts the transfer's storage.
+// The `uploaded` operator's kernel: adopts the transfer's storage.
 void uploaded(Call& call);
 
 }  // namespace tt::server

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <deque>
-
 #include "engine/device/devices.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/schema/op_ids.h"
@@ -16,34 +14,13 @@ namespace {
 
 using testing::HasSubstr;
 
-Arg slot(Slot number) {
-  Arg arg;
-  arg.kind = Arg::Kind::kSlot;
-  arg.slot = number;
-  return arg;
-}
+Arg slot(Slot number) { return slot_arg(number); }
 
-// A program and the memory that it borrows.
-class Frame {
- public:
+struct Frame {
   Instruction& add(std::vector<Arg> args, std::vector<Slot> results, std::vector<Slot> release = {}) {
-    args_.push_back(std::move(args));
-    names_.push_back(std::move(results));
-    const std::vector<Slot>& result_names = names_.back();
-    names_.push_back(std::move(release));
-    Instruction instruction;
-    instruction.op = find_op(op_id::kAdd);
-    instruction.args = args_.back();
-    instruction.results = result_names;
-    instruction.release = names_.back();
-    program.instructions.push_back(instruction);
-    return program.instructions.back();
+    return program.add(*find_op(op_id::kAdd), args, results, release);
   }
   Program program;
-
- private:
-  std::deque<std::vector<Arg>> args_;
-  std::deque<std::vector<Slot>> names_;
 };
 
 struct ExecutorTest : testing::Test {

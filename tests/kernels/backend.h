@@ -1,6 +1,7 @@
-// The CPU backend, registered once for a test binary.
+// The CPU backend and the composites, registered once for a test binary.
 #pragma once
 
+#include "engine/composites/composites.h"
 #include "kernels/cpu/cpu.h"
 #include "tests/kernels/tensors.h"
 
@@ -9,6 +10,7 @@ namespace tt::testing {
 inline void have_backend() {
   static const bool registered = [] {
     cpu::register_backend(Dispatcher::instance());
+    register_composites(Dispatcher::instance());
     return true;
   }();
   (void)registered;

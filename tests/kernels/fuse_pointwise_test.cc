@@ -1,5 +1,6 @@
 // Chains of pointwise instructions: the same values as one by one, and nothing made that is dropped unread.
 
+#include "engine/program/passes/fuse_pointwise.h"
 #include "engine/device/devices.h"
 #include "engine/dispatch/ops.h"
 #include "engine/program/executor.h"
@@ -15,40 +16,21 @@ using namespace testing;  // NOLINT: tensors.h
 constexpr int64_t kLarge = 1 << 15;
 constexpr Slot kA = 1, kB = 2;
 
-Arg slot(Slot name) {
-  Arg arg;
-  arg.kind = Arg::Kind::kSlot;
-  arg.slot = name;
-  return arg;
-}
+Arg slot(Slot name) { return slot_arg(name); }
 
-// A frame under construction; owns what its instructions borrow.
 class Frame {
  public:
   // `release`: dropped before the instruction runs.
   void add(uint16_t op, Slot result, std::vector<Arg> args, std::vector<Slot> release = {}, uint8_t flags = 0) {
-    rows_.push_back(std::make_unique<Row>(Row{std::move(args), std::move(release), {result}}));
-    Instruction instruction;
-    instruction.op = find_op(op);
-    instruction.args = rows_.back()->args;
-    instruction.release = rows_.back()->release;
-    instruction.results = rows_.back()->results;
+    Instruction& instruction = program_.add(*find_op(op), args, {result}, release);
     instruction.flags = flags;
-    program_.instructions.push_back(instruction);
+    instruction.site = static_cast<uint32_t>(program_.instructions().size());
   }
-  void release_at_end(std::vector<Slot> names) {
-    at_end_ = std::move(names);
-    program_.release = at_end_;
-  }
+  void read_at_end(std::vector<Slot> names) { program_.set_outputs(names); }
+  void release_at_end(std::vector<Slot> names) { program_.set_release(names); }
   const Program& program() const { return program_; }
 
  private:
-  struct Row {
-    std::vector<Arg> args;
-    std::vector<Slot> release, results;
-  };
-  std::vector<std::unique_ptr<Row>> rows_;
-  std::vector<Slot> at_end_;
   Program program_;
 };
 
@@ -64,7 +46,11 @@ class FusePointwise : public ::testing::Test {
   // How many instructions ran in another's loop.
   uint64_t run(const Frame& frame) {
     const uint64_t before = executor_.stats().fused;
-    executor_.run(frame.program(), slots_);
+    Program program = frame.program();
+    fuse_pointwise(&program, slots_);
+    instructions_ = program.instructions().size();
+    executor_.run(program, slots_);
+    for (Slot name : program.release()) EXPECT_TRUE(slots_.release(name)) << name;
     return executor_.stats().fused - before;
   }
   void expect_value(Slot name, const Tensor& want) {
@@ -73,8 +59,11 @@ class FusePointwise : public ::testing::Test {
     expect_close(value->tensor, want, 0);
   }
 
+  Context context_;
+  ContextScope scope_{&context_};
   Tensor a_, b_;
   SlotTable slots_;
+  size_t instructions_ = 0;  // of the last Program, as it was run
   Executor executor_;
 };
 
@@ -89,7 +78,7 @@ TEST_F(FusePointwise, RunsAChainAsOneLoop) {
   EXPECT_EQ(run(frame), 2u);
   EXPECT_EQ(memory.stats().allocations, allocations + 1);
   EXPECT_EQ(slots_.find(10), nullptr);
-  EXPECT_TRUE(slots_.release(11));  // the name is there until it is dropped
+  EXPECT_EQ(slots_.find(11), nullptr);
   expect_value(12, ops::relu(ops::mul(ops::add(a_, b_), 2.0)));
 }
 
@@ -152,8 +141,10 @@ TEST_F(FusePointwise, LeavesErrorsToTheInstructionThatMakesThem) {
   frame.add(op_id::kNeg, 12, {slot(11)}, {10});
   frame.release_at_end({11});
   EXPECT_EQ(run(frame), 0u);
+  EXPECT_EQ(instructions_, 1u);
   ASSERT_TRUE(slots_.find(12)->poison);
   EXPECT_EQ(slots_.find(12)->poison->op, "floor_divide");
+  EXPECT_EQ(slots_.find(12)->poison->site, 2u);
 
   Frame bad_shape;
   bad_shape.add(op_id::kAdd, 20, {slot(kA), slot(kB)});
@@ -168,11 +159,60 @@ TEST_F(FusePointwise, RefusesLiesAsTheExecutorDoes) {
   Frame frame;
   frame.add(op_id::kAdd, 10, {slot(kA), slot(kB)});
   frame.add(op_id::kMul, 11, {slot(10), slot(10)}, {10});  // reads what it drops
-  EXPECT_THROW(executor_.run(frame.program(), slots_), ProgramFault);
+  EXPECT_THROW(run(frame), ProgramFault);
   Frame twice;
   twice.add(op_id::kAdd, 20, {slot(kA), slot(kB)});
   twice.add(op_id::kMul, 20, {slot(20), Arg(2.0)});
-  EXPECT_THROW(executor_.run(twice.program(), slots_), ProgramFault);
+  EXPECT_THROW(run(twice), ProgramFault);
+}
+
+TEST_F(FusePointwise, SplitsAChainWhereOneLoopCannotGoOn) {
+  const Tensor wide = filled({kLarge}, DType::kFloat64);
+  slots_.put(3, {wide, nullptr});
+  Frame frame;
+  frame.add(op_id::kMul, 10, {slot(kA), Arg(2.0)});
+  frame.add(op_id::kAdd, 11, {slot(10), slot(3)});  // computes in float64
+  frame.add(op_id::kNeg, 12, {slot(11)}, {10});
+  frame.release_at_end({11});
+  EXPECT_EQ(run(frame), 1u);
+  EXPECT_EQ(instructions_, 1u);
+  expect_value(12, ops::neg(ops::add(ops::mul(a_, 2.0), wide)));
+}
+
+TEST_F(FusePointwise, DecidesWhenItRunsWhatIsLarge) {
+  const int64_t small[] = {4}, large[] = {kLarge};
+  for (absl::Span<const int64_t> sizes : {absl::MakeConstSpan(small), absl::MakeConstSpan(large)}) {
+    Frame frame;
+    frame.add(op_id::kOnes, 10, {Arg(sizes), Arg(), Arg()});
+    frame.add(op_id::kAdd, 11, {slot(10), Arg(1.0)});
+    frame.add(op_id::kMul, 12, {slot(11), Arg(3.0)}, {10});
+    frame.release_at_end({11});
+    EXPECT_EQ(run(frame), sizes[0] == kLarge ? 1u : 0u);
+    EXPECT_EQ(instructions_, 2u);
+    expect_value(12, ops::full(sizes, Scalar(6.0), DType::kFloat32, std::nullopt));
+    slots_.release(12);
+  }
+}
+
+TEST_F(FusePointwise, LeavesSmallAndRecordedChainsAlone) {
+  slots_.put(3, {filled({8}), nullptr});
+  Frame frame;
+  frame.add(op_id::kAdd, 10, {slot(3), slot(3)});
+  frame.add(op_id::kMul, 11, {slot(10), Arg(2.0)});
+  frame.add(op_id::kNeg, 12, {slot(11)}, {10});
+  frame.release_at_end({11});
+  EXPECT_EQ(run(frame), 0u);
+  EXPECT_EQ(instructions_, 3u);
+}
+
+TEST_F(FusePointwise, KeepsWhatIsReadAtTheEnd) {
+  Frame frame;
+  frame.add(op_id::kAdd, 10, {slot(kA), slot(kB)});
+  frame.add(op_id::kMul, 11, {slot(10), Arg(2.0)});
+  frame.read_at_end({10});
+  frame.release_at_end({10});
+  EXPECT_EQ(run(frame), 0u);
+  expect_value(11, ops::mul(ops::add(a_, b_), 2.0));
 }
 
 TEST_F(FusePointwise, RecordsGradientsOneByOne) {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "server/session/sessions.h"
+#include "tests/server/comes_true.h"
 #include "tests/server/engine_memory.h"
 #include "tests/server/frames.h"
 
@@ -16,21 +17,14 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
+using testing::comes_true;
 using testing::engine_bytes;
 using testing::floats_of;
 using ::testing::HasSubstr;
 using testing::Instruction;
+using testing::kPatience;
 using testing::literal;
 using testing::read;
-
-constexpr milliseconds kPatience{20'000};
-
-template <typename Condition>
-bool comes_true(Condition condition, milliseconds patience = kPatience) {
-  const auto deadline = steady_clock::now() + patience;
-  while (!condition() && steady_clock::now() < deadline) std::this_thread::sleep_for(milliseconds(1));
-  return condition();
-}
 
 Instruction full(v1::Frame* frame, uint64_t name, const std::vector<int64_t>& sizes, double value,
                  DType dtype = DType::kFloat32) {

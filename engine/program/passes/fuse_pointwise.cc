@@ -1,19 +1,15 @@
 #include "engine/program/passes/fuse_pointwise.h"
 
 #include <algorithm>
-#include <array>
 
 #include "absl/container/inlined_vector.h"
-#include "engine/device/failed_check.h"
 #include "engine/dispatch/call_scope.h"
 #include "engine/dispatch/chain.h"
-#include "engine/dispatch/dispatcher.h"
+#include "engine/program/chain_code.h"
+#include "engine/schema/op_ids.h"
 
 namespace tt {
 namespace {
-
-// For smaller results one loop saves less than looking for it costs.
-constexpr int64_t kWorthwhile = 1 << 14;
 
 bool may_join(const Instruction& instruction) {
   return instruction.op->is_pointwise && instruction.results.size() == 1 &&
@@ -25,94 +21,121 @@ bool reads(const Instruction& instruction, Slot slot) {
                      [=](const Arg& arg) { return arg.kind == Arg::Kind::kSlot && arg.slot == slot; });
 }
 
-bool reads_large(const Instruction& instruction, const SlotTable& slots) {
-  return std::any_of(instruction.args.begin(), instruction.args.end(), [&](const Arg& arg) {
-    const SlotValue* value = arg.kind == Arg::Kind::kSlot ? slots.find(arg.slot) : nullptr;
-    return value && value->tensor && value->tensor.numel() >= kWorthwhile;
-  });
-}
-
-// Cheap, since every instruction is asked.
-bool may_begin(const Program& program, size_t first, const SlotTable& slots) {
-  const auto& instructions = program.instructions;
-  return first + 1 < instructions.size() && may_join(instructions[first]) && may_join(instructions[first + 1]) &&
-         reads(instructions[first + 1], instructions[first].results[0]) && reads_large(instructions[first], slots) &&
-         CallScope::current().modes.empty();
-}
-
-bool records_gradients(const Instruction& instruction) {
-  return (instruction.flags & Instruction::kGrad) && !(instruction.flags & Instruction::kInference);
-}
-
 bool has(absl::Span<const Slot> slots, Slot slot) { return std::find(slots.begin(), slots.end(), slot) != slots.end(); }
 
-class ChainBuilder {
+// What can be told of results before they are computed: whether they may be large, and whether the tape may record
+// them. A result is taken for small where all tensors it is computed from are.
+class Estimates {
  public:
-  ChainBuilder(const Program& program, size_t first, const SlotTable& slots)
-      : instructions_(absl::MakeConstSpan(program.instructions).subspan(first)), program_(program), slots_(slots) {}
+  enum Bits : uint8_t { kKnown = 1, kLarge = 2, kRecorded = 4 };
 
-  // Takes instructions in as long as they fit, then gives up those whose intermediate results are
-  // needed after all. How many are left.
-  size_t build() {
+  Estimates(const std::vector<Instruction>& instructions, const SlotTable& slots) : slots_(slots) {
+    for (const Instruction& instruction : instructions) {
+      if (instruction.results.empty() || (instruction.flags & Instruction::kInto)) continue;
+      first_ = instruction.results[0];
+      break;
+    }
+    bits_.assign(2 * instructions.size(), 0);
+  }
+
+  // Of the results of `instruction`; those of the instructions before it must have been added.
+  uint8_t of(const Instruction& instruction) const {
+    uint8_t bits = kKnown;
+    bool reads = false;
+    for (const Arg& arg : instruction.args) {
+      if (arg.kind == Arg::Kind::kSlot) {
+        bits |= of(arg.slot);
+        reads = true;
+      }
+      if (arg.kind != Arg::Kind::kSlots) continue;
+      for (uint32_t i = 0; i < arg.size; ++i) bits |= of(arg.slots[i]);
+      reads = true;
+    }
+    if (!reads) bits |= kLarge;  // made from nothing: of any size
+    const bool records = (instruction.flags & Instruction::kGrad) && !(instruction.flags & Instruction::kInference);
+    return records ? bits : bits & ~kRecorded;
+  }
+  void add(const Instruction& instruction, uint8_t bits) {
+    if (instruction.flags & Instruction::kInto) return;
+    for (Slot slot : instruction.results) {
+      if (slot - first_ < bits_.size()) bits_[slot - first_] = bits;
+    }
+  }
+
+ private:
+  uint8_t of(Slot slot) const {
+    if (slot - first_ < bits_.size() && bits_[slot - first_] != 0) return bits_[slot - first_];
+    const SlotValue* value = slots_.find(slot);
+    if (value == nullptr) return kKnown | kLarge;
+    if (!value->tensor) return kKnown;
+    return static_cast<uint8_t>(kKnown | (value->tensor.numel() >= kMinFusedElements ? kLarge : 0) |
+                                (value->tensor.requires_grad() ? kRecorded : 0));
+  }
+
+  const SlotTable& slots_;
+  Slot first_ = 0;
+  absl::InlinedVector<uint8_t, 512> bits_;  // by name, from first_ on; clients count upwards
+};
+
+// One chain, as far as it goes.
+class Chain {
+ public:
+  Chain(const Program& program, size_t first, const SlotTable& slots)
+      : program_(program), instructions_(absl::MakeConstSpan(program.instructions()).subspan(first)), slots_(slots) {}
+
+  // How many instructions it has; 0 where there is nothing to fuse. `newest`: no name that the Program has defined so
+  // far is above it.
+  size_t find(Slot newest) {
     const size_t most = std::min(kMaxChainSteps, instructions_.size());
-    while (length_ < most && add(instructions_[length_])) ++length_;
+    while (length_ < most && add(instructions_[length_], newest)) ++length_;
     while (length_ >= 2 && !only_last_remains()) --length_;
     return length_ >= 2 ? length_ : 0;
   }
 
-  // Computes the last result.
-  Tensor run() {
-    Tensor out = allocate(steps_[length_ - 1].inferred.outputs[0]);
-    absl::InlinedVector<ChainStep, kMaxChainSteps> chain;
+  // The instruction in their place. Adds the names that are to be dropped once it has run to `dropped`.
+  Instruction fuse(Program* program, std::vector<Slot>* dropped) {
+    static const Op* const pointwise_chain = find_op(op_id::kPointwiseChain);
+    static thread_local ChainWriter writer;
+    writer.clear();
+    inputs_.clear();
     for (size_t i = 0; i < length_; ++i) {
-      Step& step = steps_[i];
-      for (size_t a = 0; a < step.args.size(); ++a) {
-        if (step.from[a] >= 0) {
-          step.args[a].kind = Arg::Kind::kSlot;
-          step.args[a].slot = static_cast<Slot>(step.from[a]);
+      const Instruction& step = instructions_[i];
+      writer.begin_step(*step.op, step.site, step.args.size());
+      for (const Arg& arg : step.args) {
+        if (arg.kind != Arg::Kind::kSlot) {
+          writer.add_value(arg);
+        } else if (const int from = index_of(arg.slot, i); from >= 0) {
+          writer.add_result(static_cast<size_t>(from));
+        } else {
+          writer.add_input(input(arg.slot));
         }
       }
-      chain.push_back({instructions_[i].op, step.args, step.inferred.compute});
-    }
-    Dispatcher::instance().chain_kernel(steps_[0].inferred.backend)(chain, out);
-    if (CallScope::current().observes_kernels()) taint(out);
-    return out;
-  }
-
-  // What the instructions do to the names: drops, and the last result; names of intermediate results
-  // that are dropped only after the chain stand for nothing until then.
-  void commit(Tensor out, SlotTable& slots) const {
-    static const auto never_made = std::make_shared<const Poison>(
-        Poison{ErrorKind::kRuntime, "an intermediate result that was to be dropped unread", "", 0, false});
-    for (size_t i = 0; i + 1 < length_; ++i) {
-      if (!released_inside(result(i))) slots.put(result(i), {Tensor(), never_made});
-    }
-    for (size_t i = 0; i < length_; ++i) {
-      for (Slot slot : instructions_[i].release) {
-        if (index_of(slot, i) < 0) slots.release(slot);
+      if (i == 0) continue;
+      for (Slot slot : step.release) {
+        if (index_of(slot, length_) < 0) dropped->push_back(slot);
       }
     }
-    slots.put(result(length_ - 1), {std::move(out), nullptr});
+    ProgramMemory& memory = program->memory();
+    absl::Span<Arg> args = memory.allocate<Arg>(2);
+    new (&args[0]) Arg();
+    args[0].kind = Arg::Kind::kSlots;
+    args[0].size = static_cast<uint32_t>(inputs_.size());
+    args[0].slots = memory.copy(absl::MakeConstSpan(inputs_)).data();
+    new (&args[1]) Arg(memory.copy(writer.code()));
+    Instruction fused = instructions_[0];
+    fused.op = pointwise_chain;
+    fused.args = args;
+    fused.results = instructions_[length_ - 1].results;
+    fused.count = static_cast<uint16_t>(length_);
+    return fused;
+  }
+
+  bool is_intermediate(Slot slot) const {
+    const int index = index_of(slot, length_);
+    return index >= 0 && static_cast<size_t>(index) + 1 < length_;
   }
 
  private:
-  struct Step {
-    absl::InlinedVector<Arg, 6> args;
-    absl::InlinedVector<int8_t, 6> from;  // the step whose result an argument is; -1 for none
-    Inference inferred;
-  };
-
-  // What the result came from may still turn out to have failed.
-  void taint(const Tensor& out) const {
-    for (size_t i = 0; i < length_; ++i) {
-      Call call;
-      call.op = instructions_[i].op;
-      call.args = steps_[i].args;
-      call.outputs = {out};
-      CallScope::current().after_kernel(call);
-    }
-  }
-
   Slot result(size_t i) const { return instructions_[i].results[0]; }
   // Which of the first `count` instructions gave the result of that name; -1 for none.
   int index_of(Slot slot, size_t count) const {
@@ -121,113 +144,110 @@ class ChainBuilder {
     }
     return -1;
   }
-  bool released_inside(Slot slot) const {
-    for (size_t i = 0; i < length_; ++i) {
-      if (has(instructions_[i].release, slot)) return true;
+  size_t input(Slot slot) {
+    auto found = std::find(inputs_.begin(), inputs_.end(), slot);
+    if (found == inputs_.end()) found = inputs_.insert(inputs_.end(), slot);
+    return static_cast<size_t>(found - inputs_.begin());
+  }
+
+  bool add(const Instruction& instruction, Slot newest) {
+    if (!may_join(instruction) || instruction.flags != instructions_[0].flags) return false;
+    if (length_ > 0 && !reads(instruction, result(length_ - 1))) return false;
+    // A new name, for certain: clients count upwards.
+    const Slot name = instruction.results[0];
+    if (name <= std::max(newest, length_ > 0 ? result(length_ - 1) : 0) || slots_.find(name)) return false;
+    for (Slot slot : instruction.release) {
+      // It is dropped after the chain instead: that must be as valid as here.
+      const bool may_exist = slot <= newest || index_of(slot, length_) >= 0 || slots_.find(slot);
+      if (!may_exist || has(released_, slot) || has(program_.outputs(), slot)) return false;
+      released_.push_back(slot);
     }
-    return false;
+    for (const Arg& arg : instruction.args) {
+      if (arg.kind == Arg::Kind::kSlots) return false;
+      if (arg.kind == Arg::Kind::kSlot) {
+        if (arg.slot == 0 || has(released_, arg.slot)) return false;
+        inputs_read_ += index_of(arg.slot, length_) < 0;
+      }
+      inputs_read_ += arg.is_number();  // more than there are, where it is a parameter
+    }
+    return inputs_read_ <= kMaxChainInputs;
   }
 
   // Whether all results but the last are dropped before anything but the chain can read them.
   bool only_last_remains() const {
-    const auto after = length_ < instructions_.size() ? instructions_[length_].release : program_.release;
+    absl::Span<const Slot> after = program_.release();
+    if (length_ < instructions_.size()) after = instructions_[length_].release;
     for (size_t i = 0; i + 1 < length_; ++i) {
-      if (!released_inside(result(i)) && !has(after, result(i))) return false;
+      const Slot name = result(i);
+      bool released = has(after, name);
+      if (released && length_ == instructions_.size() && has(program_.outputs(), name)) return false;
+      for (size_t k = i + 1; k < length_ && !released; ++k) released = has(instructions_[k].release, name);
+      if (!released) return false;
     }
     return true;
   }
 
-  bool add(const Instruction& instruction) {
-    if (!may_join(instruction) || instruction.flags != instructions_[0].flags) return false;
-    if (length_ > 0 && !reads(instruction, result(length_ - 1))) return false;
-    const Slot name = instruction.results[0];
-    if (name == 0 || slots_.find(name) || index_of(name, length_) >= 0) return false;
-    if (!add_releases(instruction)) return false;
-    Step& step = steps_[length_];
-    for (const Arg& arg : instruction.args) {
-      if (!add_argument(arg, &step)) return false;
-    }
-    for (size_t i = instruction.args.size(); i < instruction.op->params.size(); ++i) {
-      step.args.push_back(instruction.op->params[i].default_value);
-      step.from.push_back(-1);
-    }
-    return infers(instruction, &step);
-  }
-
-  bool add_releases(const Instruction& instruction) {
-    for (Slot slot : instruction.release) {
-      if (has(released_, slot) || (index_of(slot, length_) < 0 && !slots_.find(slot))) return false;
-      released_.push_back(slot);
-    }
-    return true;
-  }
-
-  bool add_argument(const Arg& arg, Step* step) {
-    if (arg.kind == Arg::Kind::kSlots) return false;
-    if (arg.kind != Arg::Kind::kSlot) {
-      step->args.push_back(arg);
-      step->from.push_back(-1);
-      return !arg.is_number() || ++inputs_ <= kMaxChainInputs;  // more than there are, where it is a parameter
-    }
-    if (has(released_, arg.slot)) return false;
-    const int from = index_of(arg.slot, length_);
-    step->from.push_back(static_cast<int8_t>(from));
-    if (from >= 0) {
-      step->args.push_back(Arg(&steps_[from].inferred.outputs[0]));
-      return true;
-    }
-    const SlotValue* value = slots_.find(arg.slot);
-    if (!value || value->poison || !value->tensor) return false;
-    kept_.push_back(value->tensor);
-    step->args.push_back(Arg(value->tensor.get()));
-    return ++inputs_ <= kMaxChainInputs;
-  }
-
-  bool infers(const Instruction& instruction, Step* step) {
-    try {
-      instruction.op->check_args(step->args);
-      run_recoverably([&] { infer(*instruction.op, step->args, records_gradients(instruction), &step->inferred); });
-    } catch (const Error&) {
-      return false;
-    }
-    const Inference& inferred = step->inferred;
-    const TensorMeta& meta = inferred.outputs[0];
-    if (inferred.requires_grad || !Dispatcher::instance().chain_kernel(inferred.backend)) return false;
-    // Inner results must be what a block of the computation holds; the last one may be, too.
-    const bool whole = inferred.compute == DType::kFloat32 || inferred.compute == DType::kFloat64 ||
-                       inferred.compute == DType::kInt32 || inferred.compute == DType::kInt64;
-    if (!whole || (meta.dtype != inferred.compute && meta.dtype != DType::kBool)) return false;
-    if (length_ == 0) return meta.numel() >= kWorthwhile;
-    const Inference& start = steps_[0].inferred;
-    return inferred.compute == start.compute && inferred.backend == start.backend &&
-           meta.sizes == start.outputs[0].sizes;
-  }
-
-  absl::Span<const Instruction> instructions_;
   const Program& program_;
+  const absl::Span<const Instruction> instructions_;
   const SlotTable& slots_;
   size_t length_ = 0;
-  size_t inputs_ = 0;
-  std::array<Step, kMaxChainSteps> steps_;
+  size_t inputs_read_ = 0;
   absl::InlinedVector<Slot, 8> released_;
-  Tensors kept_;  // arguments stay, though their names may be dropped on the way
+  absl::InlinedVector<Slot, 8> inputs_;
 };
+
+bool may_begin(const std::vector<Instruction>& instructions, size_t first) {
+  return first + 1 < instructions.size() && may_join(instructions[first]) && may_join(instructions[first + 1]) &&
+         reads(instructions[first + 1], instructions[first].results[0]);
+}
+
+// Drops `before`, and what `names` has but for intermediate results of `chain`.
+absl::Span<const Slot> merged(ProgramMemory& memory, absl::Span<const Slot> names, const std::vector<Slot>& before,
+                              const Chain& chain) {
+  absl::Span<Slot> all = memory.allocate<Slot>(before.size() + names.size());
+  auto end = std::copy(before.begin(), before.end(), all.begin());
+  end = std::copy_if(names.begin(), names.end(), end, [&](Slot slot) { return !chain.is_intermediate(slot); });
+  return all.first(static_cast<size_t>(end - all.begin()));
+}
 
 }  // namespace
 
-size_t fuse_pointwise(const Program& program, size_t first, SlotTable& slots) {
-  if (!may_begin(program, first, slots)) return 0;
-  ChainBuilder chain(program, first, slots);
-  const size_t length = chain.build();
-  if (length == 0) return 0;
-  Tensor out;
-  try {
-    out = chain.run();
-  } catch (const std::exception&) {
-    return 0;  // nothing has changed: whose fault it was shows when they run one by one
+void fuse_pointwise(Program* program, const SlotTable& slots) {
+  constexpr size_t kFewOutputs = 32;  // they are searched
+  if (!CallScope::current().modes.empty() || program->outputs().size() > kFewOutputs) return;
+  std::vector<Instruction>& instructions = program->mutable_instructions();
+  Estimates estimates(instructions, slots);
+  std::vector<Slot> dropped;
+  Slot newest = 0;
+  size_t kept = 0;
+  for (size_t i = 0; i < instructions.size();) {
+    const uint8_t estimate = estimates.of(instructions[i]);
+    const bool worthwhile = (estimate & Estimates::kLarge) && !(estimate & Estimates::kRecorded);
+    if (worthwhile && may_begin(instructions, i)) {
+      Chain chain(*program, i, slots);
+      if (const size_t length = chain.find(newest)) {
+        dropped.clear();
+        Instruction fused = chain.fuse(program, &dropped);
+        for (size_t k = i; k < i + length; ++k) newest = std::max(newest, instructions[k].results[0]);
+        if (i + length < instructions.size()) {
+          Instruction& next = instructions[i + length];
+          next.release = merged(program->memory(), next.release, dropped, chain);
+        } else {
+          program->set_release(merged(program->memory(), program->release(), dropped, chain));
+        }
+        estimates.add(fused, estimate);
+        instructions[kept++] = fused;
+        i += length;
+        continue;
+      }
+    }
+    estimates.add(instructions[i], estimate);
+    for (Slot slot : instructions[i].results) newest = std::max(newest, slot);
+    if (kept != i) instructions[kept] = instructions[i];
+    ++kept;
+    ++i;
   }
-  chain.commit(std::move(out), slots);
-  return length;
+  instructions.resize(kept);
 }
 
 }  // namespace tt

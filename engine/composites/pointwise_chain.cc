@@ -1,0 +1,177 @@
+#include "engine/composites/pointwise_chain.h"
+
+#include <array>
+
+#include "engine/device/failed_check.h"
+#include "engine/dispatch/call_scope.h"
+#include "engine/dispatch/chain.h"
+#include "engine/program/chain_code.h"
+#include "engine/program/poison.h"
+
+namespace tt::composites {
+namespace {
+
+class ChainRun {
+ public:
+  ChainRun(const Tensors& inputs, SizesView code) : inputs_(inputs), steps_(read_chain(code, inputs.size())) {
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      last_use_[i] = i;
+      for_each_tensor(i, [&](size_t, bool is_result, size_t from) {
+        if (is_result) last_use_[from] = i;
+      });
+    }
+  }
+
+  Tensor run() {
+    for (size_t i = 0; i < steps_.size();) {
+      const size_t length = find_loop(i);
+      if (length >= 2 && run_loop(i, length)) {
+        i += length;
+      } else {
+        run_step(i++);
+      }
+      for (size_t done = 0; done < i; ++done) {
+        if (last_use_[done] < i && done + 1 < steps_.size()) results_[done] = Tensor();
+      }
+    }
+    return std::move(results_[steps_.size() - 1]);
+  }
+
+ private:
+  // Calls visit(argument, whether it is an earlier step's result, index) for each argument that is a tensor.
+  template <typename Visit>
+  void for_each_tensor(size_t step, const Visit& visit) const {
+    for (size_t a = 0; a < steps_[step].args.size(); ++a) {
+      const int8_t from = steps_[step].from[a];
+      if (from >= 0) visit(a, steps_[step].args[a].kind == Arg::Kind::kSlot, static_cast<size_t>(from));
+    }
+  }
+
+  // The step's arguments with tensors in their places; results of steps from `first` on are as inferred.
+  absl::InlinedVector<Arg, 4> arguments(size_t step, size_t first) const {
+    absl::InlinedVector<Arg, 4> args = steps_[step].args;
+    for_each_tensor(step, [&](size_t a, bool is_result, size_t from) {
+      if (!is_result) {
+        args[a] = Arg(inputs_[from].get());
+      } else {
+        args[a] = Arg(from < first ? results_[from].get() : &inferred_[from].outputs[0]);
+      }
+    });
+    return args;
+  }
+
+  bool reads_large(size_t step) const {
+    bool large = false;
+    for_each_tensor(step, [&](size_t, bool is_result, size_t from) {
+      large |= (is_result ? results_[from] : inputs_[from]).numel() >= kMinFusedElements;
+    });
+    return large;
+  }
+
+  // How many steps from `first` on run as one loop; less than 2: none.
+  size_t find_loop(size_t first) {
+    if (first + 1 >= steps_.size() || !CallScope::current().modes.empty() || !reads_large(first)) return 0;
+    size_t end = first, inputs = 0;
+    while (end < steps_.size() && joins(end, first, &inputs)) ++end;
+    while (end >= first + 2 && is_read_after(first, end)) --end;
+    return end - first;
+  }
+
+  // Whether a result inside of the loop is needed by steps after it.
+  bool is_read_after(size_t first, size_t end) const {
+    for (size_t i = first; i + 1 < end; ++i) {
+      if (last_use_[i] >= end) return true;
+    }
+    return false;
+  }
+
+  bool joins(size_t step, size_t first, size_t* inputs) {
+    for (size_t a = 0; a < steps_[step].args.size(); ++a) {
+      const bool is_inner =
+          steps_[step].args[a].kind == Arg::Kind::kSlot && steps_[step].from[a] >= static_cast<int>(first);
+      *inputs += !is_inner && (steps_[step].from[a] >= 0 || steps_[step].args[a].is_number());
+    }
+    if (*inputs > kMaxChainInputs) return false;
+    Inference& inferred = inferred_[step];
+    try {
+      const auto args = arguments(step, first);
+      steps_[step].op->check_args(args);
+      run_recoverably([&] { infer(*steps_[step].op, args, CallScope::current().grad_enabled, &inferred); });
+    } catch (const Error&) {
+      return false;  // the step reports it when it is run
+    }
+    const TensorMeta& meta = inferred.outputs[0];
+    if (inferred.requires_grad || !Dispatcher::instance().chain_kernel(inferred.backend)) return false;
+    // Inner results must be what a block of the computation holds; the last one may be, too.
+    const bool whole = inferred.compute == DType::kFloat32 || inferred.compute == DType::kFloat64 ||
+                       inferred.compute == DType::kInt32 || inferred.compute == DType::kInt64;
+    if (!whole || (meta.dtype != inferred.compute && meta.dtype != DType::kBool)) return false;
+    if (step == first) return meta.numel() >= kMinFusedElements;
+    const Inference& start = inferred_[first];
+    return inferred.compute == start.compute && inferred.backend == start.backend &&
+           meta.sizes == start.outputs[0].sizes;
+  }
+
+  // False where it failed: nothing has changed, and the step at fault reports it when they run one by one.
+  bool run_loop(size_t first, size_t length) {
+    absl::InlinedVector<absl::InlinedVector<Arg, 4>, kMaxChainSteps> args;
+    absl::InlinedVector<ChainStep, kMaxChainSteps> chain;
+    for (size_t i = first; i < first + length; ++i) args.push_back(arguments(i, first));
+    for (size_t i = first; i < first + length; ++i) {
+      absl::InlinedVector<Arg, 4>& list = args[i - first];
+      for_each_tensor(i, [&](size_t a, bool is_result, size_t from) {
+        if (!is_result || from < first) return;
+        list[a].kind = Arg::Kind::kSlot;
+        list[a].slot = from - first;
+      });
+      chain.push_back({steps_[i].op, list, inferred_[i].compute});
+    }
+    CallScope& scope = CallScope::current();
+    scope.site = steps_[first].site;
+    try {
+      Tensor out = allocate(inferred_[first + length - 1].outputs[0]);
+      Dispatcher::instance().chain_kernel(inferred_[first].backend)(chain, out);
+      if (scope.observes_kernels()) [[unlikely]]
+        observe(chain, out);
+      results_[first + length - 1] = std::move(out);
+    } catch (const std::exception&) {
+      return false;
+    }
+    scope.fused += length - 1;
+    return true;
+  }
+
+  // What the loop's arguments still depend on, its result does.
+  static void observe(absl::Span<const ChainStep> chain, const Tensor& out) {
+    for (const ChainStep& step : chain) {
+      Call call;
+      call.op = step.op;
+      call.args = step.args;
+      call.outputs = {out};
+      CallScope::current().after_kernel(call);
+    }
+  }
+
+  void run_step(size_t i) {
+    const auto args = arguments(i, i);
+    steps_[i].op->check_args(args);
+    CallScope::current().site = steps_[i].site;
+    Call call;
+    call.op = steps_[i].op;
+    call.args = args;
+    if (PoisonRef poison = try_dispatch(call, steps_[i].site)) throw Poisoned(std::move(poison));
+    results_[i] = std::move(call.outputs[0]);
+  }
+
+  const Tensors& inputs_;
+  const CodedSteps steps_;
+  std::array<size_t, kMaxChainSteps> last_use_{};
+  std::array<Inference, kMaxChainSteps> inferred_;
+  std::array<Tensor, kMaxChainSteps> results_;
+};
+
+}  // namespace
+
+Tensors run_chain(const Tensors& inputs, SizesView steps) { return {ChainRun(inputs, steps).run()}; }
+
+}  // namespace tt::composites

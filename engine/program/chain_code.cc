@@ -1,0 +1,130 @@
+#include "engine/program/chain_code.h"
+
+#include <bit>
+
+#include "engine/schema/error.h"
+
+namespace tt {
+namespace {
+
+// An argument's first word: what it is, and a length, a flag or an index.
+int64_t head(Arg::Kind kind, uint32_t size) { return static_cast<int64_t>(kind) | int64_t{size} << 8; }
+
+size_t words_of_string(size_t characters) { return (characters + sizeof(int64_t) - 1) / sizeof(int64_t); }
+
+class ChainReader {
+ public:
+  explicit ChainReader(absl::Span<const int64_t> code) : code_(code) {}
+  bool done() const { return code_.empty(); }
+  int64_t word() { return words(1)[0]; }
+  absl::Span<const int64_t> words(size_t count) {
+    check_as(ErrorKind::kValue, count <= code_.size(), "the chain's code ends within a step");
+    auto taken = code_.first(count);
+    code_.remove_prefix(count);
+    return taken;
+  }
+
+ private:
+  absl::Span<const int64_t> code_;
+};
+
+int8_t index_below(uint32_t index, size_t count) {
+  check_as(ErrorKind::kValue, index < count, "a step of the chain reads ", index, " of ", count);
+  return static_cast<int8_t>(index);
+}
+
+// Gives the index of the input or the result that the argument is, or -1.
+int8_t read_arg(ChainReader& reader, size_t inputs, size_t steps, Arg* arg) {
+  const auto first = static_cast<uint64_t>(reader.word());
+  const auto size = static_cast<uint32_t>(first >> 8);
+  check_as(ErrorKind::kValue, (first & 0xff) <= static_cast<uint64_t>(Arg::Kind::kSlots), "a step of the chain has an ",
+           "argument of unknown kind ", first & 0xff);
+  arg->kind = static_cast<Arg::Kind>(first & 0xff);
+  switch (arg->kind) {
+    case Arg::Kind::kNone: return -1;
+    case Arg::Kind::kTensor: return index_below(size, inputs);
+    case Arg::Kind::kSlot: return index_below(size, steps);
+    case Arg::Kind::kBool:
+    case Arg::Kind::kInt:
+    case Arg::Kind::kFloat:
+      arg->size = arg->kind == Arg::Kind::kInt && size != 0;
+      arg->integer = arg->kind == Arg::Kind::kBool ? reader.word() != 0 : reader.word();
+      return -1;
+    case Arg::Kind::kComplex:
+      arg->real = std::bit_cast<double>(reader.word());
+      arg->imaginary = std::bit_cast<double>(reader.word());
+      return -1;
+    case Arg::Kind::kInts:
+    case Arg::Kind::kFloats:
+      arg->size = size;
+      arg->integers = reader.words(size).data();
+      return -1;
+    case Arg::Kind::kString:
+      arg->size = size;
+      arg->characters = reinterpret_cast<const char*>(reader.words(words_of_string(size)).data());
+      return -1;
+    case Arg::Kind::kTensors:
+    case Arg::Kind::kSlots: break;
+  }
+  fail(ErrorKind::kValue, "a step of the chain has a list of tensors");
+}
+
+}  // namespace
+
+void ChainWriter::begin_step(const Op& op, uint32_t site, size_t args) {
+  code_.insert(code_.end(), {int64_t{op.id}, int64_t{site}, static_cast<int64_t>(args)});
+}
+
+void ChainWriter::add_input(size_t index) { code_.push_back(head(Arg::Kind::kTensor, static_cast<uint32_t>(index))); }
+
+void ChainWriter::add_result(size_t index) { code_.push_back(head(Arg::Kind::kSlot, static_cast<uint32_t>(index))); }
+
+void ChainWriter::add_value(const Arg& arg) {
+  code_.push_back(head(arg.kind, arg.size));
+  switch (arg.kind) {
+    case Arg::Kind::kNone: return;
+    case Arg::Kind::kInts:
+    case Arg::Kind::kFloats: code_.insert(code_.end(), arg.integers, arg.integers + arg.size); return;
+    case Arg::Kind::kString: {
+      const size_t first = code_.size();
+      code_.resize(first + words_of_string(arg.size));
+      std::copy(arg.characters, arg.characters + arg.size, reinterpret_cast<char*>(code_.data() + first));
+      return;
+    }
+    case Arg::Kind::kComplex:
+      code_.push_back(arg.integer);
+      code_.push_back(std::bit_cast<int64_t>(arg.imaginary));
+      return;
+    default: code_.push_back(arg.integer);
+  }
+}
+
+CodedSteps read_chain(absl::Span<const int64_t> code, size_t inputs) {
+  CodedSteps steps;
+  ChainReader reader(code);
+  while (!reader.done()) {
+    check_as(ErrorKind::kValue, steps.size() < kMaxChainSteps, "a chain has at most ", kMaxChainSteps, " steps");
+    const int64_t id = reader.word();
+    const Op* op = id >= 0 && id <= UINT16_MAX ? find_op(static_cast<uint16_t>(id)) : nullptr;
+    check_as(ErrorKind::kValue, op != nullptr && op->is_pointwise, "a chain's steps are pointwise operators, got ",
+             op != nullptr ? op->name : "an unknown one");
+    const auto site = static_cast<uint32_t>(reader.word());
+    const auto args = static_cast<uint64_t>(reader.word());
+    check_as(ErrorKind::kValue, args <= op->params.size(), "[", op->name, "] takes ", op->params.size(),
+             " arguments, got ", args);
+    CodedStep& step = steps.emplace_back();
+    step.op = op;
+    step.site = site;
+    for (uint64_t i = 0; i < args; ++i) {
+      step.from.push_back(read_arg(reader, inputs, steps.size() - 1, &step.args.emplace_back()));
+    }
+    for (size_t i = args; i < op->params.size(); ++i) {
+      step.args.push_back(op->params[i].default_value);
+      step.from.push_back(-1);
+    }
+  }
+  check_as(ErrorKind::kValue, !steps.empty(), "a chain has at least one step");
+  return steps;
+}
+
+}  // namespace tt

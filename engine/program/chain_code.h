@@ -1,0 +1,47 @@
+// ChainCode: the `steps` argument of pointwise_chain: several pointwise calls as a list of whole numbers.
+//
+// Each step is its operator's id, its source line and its arguments; an argument is an input of the chain, the result
+// of an earlier step, or a value. The pass fuse_pointwise writes the code, and the composite run_chain reads it; it may
+// also come over the wire, so that reading checks everything.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+#include "engine/dispatch/chain.h"
+#include "engine/schema/arg.h"
+#include "engine/schema/op.h"
+
+namespace tt {
+
+class ChainWriter {
+ public:
+  void clear() { code_.clear(); }
+  void begin_step(const Op& op, uint32_t site, size_t args);
+  void add_input(size_t index);   // of the chain's inputs
+  void add_result(size_t index);  // of the steps before
+  void add_value(const Arg& arg);
+  absl::Span<const int64_t> code() const { return code_; }
+
+ private:
+  std::vector<int64_t> code_;
+};
+
+// A step as it is read: complete arguments, where an input is a kTensor without a tensor and an earlier result a kSlot
+// without a name; `from` has the index of either, and -1 for values.
+struct CodedStep {
+  const Op* op = nullptr;
+  uint32_t site = 0;
+  absl::InlinedVector<Arg, 4> args;
+  absl::InlinedVector<int8_t, 4> from;
+};
+
+using CodedSteps = absl::InlinedVector<CodedStep, kMaxChainSteps>;
+
+// Values borrow from `code`. Throws Error (ValueError) on anything but 1 to kMaxChainSteps steps of pointwise operators
+// over `inputs` tensors.
+CodedSteps read_chain(absl::Span<const int64_t> code, size_t inputs);
+
+}  // namespace tt

@@ -1,0 +1,20 @@
+// Waiting in tests for a condition that another thread makes true.
+#pragma once
+
+#include <chrono>
+#include <thread>
+
+namespace tt::server::testing {
+
+inline constexpr std::chrono::milliseconds kPatience{20'000};
+
+template <typename Condition>
+bool comes_true(Condition condition, std::chrono::milliseconds patience = kPatience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (!condition() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return condition();
+}
+
+}  // namespace tt::server::testing
