@@ -12,12 +12,12 @@ from .signature import DeclarationError, Param, Signature, parse_signature
 
 FIELDS = {
     "op", "id", "sig", "doc", "python", "aliases", "dtype", "compute", "shape", "device", "body",
-    "composite", "kernel", "landing", "out", "grad", "dynamic", "random", "inplace", "ref", "samples", "errors", "view",
-    "tolerance", "dtypes", "complex", "holomorphic", "overload_of", "twice", "checked_inputs", "checked_outputs",
+    "composite", "kernel", "out_variant", "out", "grad", "dynamic", "random", "inplace", "ref", "samples", "errors", "view",
+    "tolerance", "dtypes", "complex", "holomorphic", "overload_of", "double_backward", "checked_inputs", "checked_outputs",
     "float8",
 }  # fmt: skip
 IMPLEMENTATIONS = ("body", "composite", "kernel", "view")
-LANDINGS = ("overwriting", "updating")
+OUT_VARIANTS = ("overwriting", "updating")
 OUT_RULES = ("cast", "exact", "typed")
 
 
@@ -129,8 +129,8 @@ def _check(entry: dict) -> None:
     given = [k for k in IMPLEMENTATIONS if k in entry]
     if len(given) != 1:
         raise DeclarationError(f"needs exactly one of {', '.join(IMPLEMENTATIONS)}, got {given or 'none'}")
-    if "landing" in entry and ("kernel" not in entry or entry["landing"] not in LANDINGS):
-        raise DeclarationError(f"'landing' is a kernel's, one of {', '.join(LANDINGS)}, got {entry['landing']!r}")
+    if "out_variant" in entry and ("kernel" not in entry or entry["out_variant"] not in OUT_VARIANTS):
+        raise DeclarationError(f"'out_variant' is a kernel's, one of {', '.join(OUT_VARIANTS)}, got {entry['out_variant']!r}")
     if entry.get("out", "cast") not in OUT_RULES:
         raise DeclarationError(f"'out' is one of {', '.join(OUT_RULES)}, got {entry['out']!r}")
     if "composite" not in entry and "grad" not in entry:

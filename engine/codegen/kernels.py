@@ -41,7 +41,7 @@ def defined_kernels(folder: Path) -> set[str]:
 
 def emit_registration(operators: list[Operator], backend: str, key: str, defined: set[str]) -> str:
     rows = "".join(
-        f"  dispatcher.set(op_id::{op.constant}, Key::{key}, &{op.entry.get('landing', 'boxed')}<&{op.kernel}>);\n"
+        f"  dispatcher.set(op_id::{op.constant}, Key::{key}, &{op.entry.get('out_variant', 'boxed')}<&{op.kernel}>);\n"
         for op in operators
         if op.kernel in defined
     )

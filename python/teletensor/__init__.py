@@ -36,25 +36,25 @@ if _TYPE_CHECKING:
 
 from . import _tensor  # noqa: E402 - adds the methods that are written in Python
 from ._functions import *  # noqa: E402,F403
-from ._arguments import *  # noqa: E402,F403
-from ._combining import *  # noqa: E402,F403
+from ._ops.overloads import *  # noqa: E402,F403
+from ._ops.join import *  # noqa: E402,F403
 from ._dlpack import from_dlpack  # noqa: E402
-from ._complex import *  # noqa: E402,F403
-from ._einsum import einsum, tensordot  # noqa: E402
-from ._inplace import in_place_functions as _in_place_functions  # noqa: E402
-from ._numbers import *  # noqa: E402,F403
-from ._pieces import *  # noqa: E402,F403
-from ._pieces import view_copies as _view_copies  # noqa: E402
+from ._ops.complex import *  # noqa: E402,F403
+from ._ops.einsum import einsum, tensordot  # noqa: E402
+from ._ops.inplace import in_place_functions as _in_place_functions  # noqa: E402
+from ._ops.math import *  # noqa: E402,F403
+from ._ops.shape import *  # noqa: E402,F403
+from ._ops.shape import view_copies as _view_copies  # noqa: E402
 from ._generator import Generator  # noqa: E402
 from ._generator import drawing_functions as _drawing_functions  # noqa: E402
-from ._windows import *  # noqa: E402,F403
+from ._ops.windows import *  # noqa: E402,F403
 from ._grad_mode import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled  # noqa: E402
-from ._linalg import *  # noqa: E402,F403
-from ._lowrank import *  # noqa: E402,F403
-from ._native import *  # noqa: E402,F403
+from ._ops.linalg import *  # noqa: E402,F403
+from ._ops.lowrank import *  # noqa: E402,F403
+from ._ops.native import *  # noqa: E402,F403
 from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
 from ._serialization import load, save  # noqa: E402
-from ._spectral import istft, stft  # noqa: E402
+from ._ops.spectral import istft, stft  # noqa: E402
 from ._tensor_str import set_printoptions  # noqa: E402
 from . import (  # noqa: E402
     _VF, _utils, amp, autograd, backends, cuda, distributions, fft, func, functional, jit, types, linalg, masked, nn, optim,

@@ -303,7 +303,7 @@ for _name in ("empty", "zeros", "ones", "full"):
 @_method
 def new_empty_strided(self: Tensor, size, stride, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Tensor:
     """A tensor of sizes and strides, not set, with this one's dtype and device unless given."""
-    from ._pieces import empty_strided
+    from ._ops.shape import empty_strided
 
     check_layout("new_empty_strided", layout)
     check_flags("new_empty_strided", pin_memory=pin_memory)

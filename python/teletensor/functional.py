@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from . import _C
 from ._C import Tensor
-from ._combining import atleast_1d, atleast_2d, atleast_3d, block_diag, cartesian_prod, unique, unique_consecutive
-from ._einsum import einsum, tensordot
 from ._functions import broadcast_shapes, broadcast_tensors, meshgrid
-from ._landing import lands_exactly
+from ._ops.einsum import einsum, tensordot
+from ._ops.join import atleast_1d, atleast_2d, atleast_3d, block_diag, cartesian_prod, unique, unique_consecutive
+from ._ops.out_variant import exact_out_variant
 from .linalg import matrix_norm
 from .nn import functional as F  # noqa: N812 - PyTorch's name
 
@@ -19,7 +19,7 @@ __all__ = [
 split = _C.torch.split
 
 
-@lands_exactly
+@exact_out_variant
 def norm(input: Tensor, p="fro", dim=None, keepdim: bool = False, dtype=None) -> Tensor:
     """The norm over some dimensions, or all."""
     value = input if dtype is None else input.to(dtype)

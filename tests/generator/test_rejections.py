@@ -63,7 +63,7 @@ def test_what_every_operator_needs(tmp_path, field):
         ({"doc": "  "}, "doc is empty"),
         ({"colour": "blue"}, "unknown field 'colour'"),
         ({"op": "Probe!"}, "not a name: 'Probe!'"),
-        ({"landing": "soft"}, "'landing' is a kernel's, one of overwriting, updating, got 'soft'"),
+        ({"out_variant": "soft"}, "'out_variant' is a kernel's, one of overwriting, updating, got 'soft'"),
         ({"out": "any"}, "'out' is one of cast, exact, typed, got 'any'"),
         ({"out": "typed"}, "has no 'dtype' for 'out: typed' to be about"),
         ({"body": "input"}, "needs exactly one of body, composite, kernel, view, got ['body', 'kernel']"),

@@ -17,10 +17,10 @@ from ._products import (
 )  # fmt: skip
 
 from ._roots import matrix_sqrth, polar
-from .._landing import landing_functions
+from .._ops.out_variant import out_variants
 
 globals().update(
-    landing_functions(
+    out_variants(
         globals(),
         (
             "cholesky_ex", "cond", "eig", "eigh", "eigvals", "householder_product", "inv_ex", "lstsq", "lu", "lu_factor",

@@ -13,8 +13,8 @@ import warnings
 
 from .. import _C
 from .._C import Tensor
-from .._combining import pdist  # noqa: F401
-from .._landing import lands, lands_exactly
+from .._ops.join import pdist  # noqa: F401
+from .._ops.out_variant import out_variant, exact_out_variant
 from . import _reduction as _Reduction  # noqa: F401, N812 - PyTorch's name
 from .attention import multi_head_attention_forward, scaled_dot_product_attention  # noqa: F401
 from .bags import embedding_bag, share_gradients, shorten_rows
@@ -100,7 +100,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     return _in.hardtanh(input, min_val, max_val, out=input if inplace else None)
 
 
-@lands_exactly
+@exact_out_variant
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Nearer to 0 by lambd, and 0 within it."""
     if lambd < 0:
@@ -404,7 +404,7 @@ def embedding(
     return share_gradients(rows, input, weight.shape[0]) if scale_grad_by_freq else rows
 
 
-@lands
+@out_variant
 def normalize(input, p=2.0, dim=1, eps=1e-12) -> Tensor:
     """input / max(norm, eps) along dim."""
     return input / input.norm(p, dim, True).clamp_min(eps).expand_as(input)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 
-from . import _C
-from ._C import Tensor
-from ._functions import meshgrid
-from ._landing import lands
-from ._options import check_layout
+from .. import _C
+from .._C import Tensor
+from .._functions import meshgrid
+from .._options import check_layout
+from .out_variant import out_variant
 
 __all__ = [
     "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "combinations",
@@ -99,7 +99,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 _LONG_ROW = 128  # elements from which on rows are multiplied as fast as they are read
 
 
-@lands
+@out_variant
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """The Kronecker product: every element of input times other."""
     n = max(input.dim(), other.dim())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 
-from ._C import Tensor
-from ._landing import lands_exactly
+from .._C import Tensor
+from .out_variant import exact_out_variant
 
 __all__ = ["einsum", "tensordot"]
 
@@ -133,7 +133,7 @@ def _einsum_pair(a_labels: str, a: Tensor, b_labels: str, b: Tensor, later: set)
     return "".join(batch + free_a + free_b), result
 
 
-@lands_exactly
+@exact_out_variant
 def tensordot(a: Tensor, b: Tensor, dims=2) -> Tensor:
     """The contraction of a's and b's dimensions: the last and first `dims`, or two lists."""
     if isinstance(dims, int):

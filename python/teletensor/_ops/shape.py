@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Callable
 
-from . import _C
-from ._C import Tensor
-from ._landing import landing_functions, lands_exactly
+from .. import _C
+from .._C import Tensor
+from .out_variant import exact_out_variant, out_variants
 
 __all__ = [
     "as_strided_scatter", "column_stack", "constant_pad_nd", "diagonal_scatter", "dsplit", "dstack", "empty_permuted",
@@ -40,7 +40,7 @@ def dstack(*tensors) -> Tensor:
     """Along the third dimension."""
     if not _flat(tensors):
         raise RuntimeError("dstack expects a non-empty TensorList")
-    from ._combining import atleast_3d
+    from .join import atleast_3d
 
     return _torch.cat([atleast_3d(t) for t in _flat(tensors)], 2)
 
@@ -149,7 +149,7 @@ def empty_permuted(size, physical_layout, *, dtype=None, device=None, requires_g
 def _copier(name: str) -> Callable:
     view = getattr(_torch, name, None) or getattr(Tensor, name, None) or getattr(_ops, name)
 
-    @lands_exactly
+    @exact_out_variant
     def copy(*args, **kwargs):
         result = view(*args, **kwargs)
         return tuple(t.clone() for t in result) if isinstance(result, (tuple, list)) else result.clone()
@@ -158,7 +158,7 @@ def _copier(name: str) -> Callable:
     return copy
 
 
-globals().update(landing_functions(globals(), ("column_stack", "dstack"), exact=("slice_scatter",)))
+globals().update(out_variants(globals(), ("column_stack", "dstack"), exact=("slice_scatter",)))
 # What torch shows of views as copies.
 view_copies = {
     f"{name}_copy": _copier(name)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import warnings
 
-from . import linalg
-from ._C import Tensor
-from ._landing import landing_functions
-from .linalg._eigen import pinverse
-from .linalg._eigen import torch_svd as svd
-from .linalg._factors import (
+from .. import linalg
+from .._C import Tensor
+from ..linalg._eigen import pinverse
+from ..linalg._eigen import torch_svd as svd
+from ..linalg._factors import (
     cholesky_inverse,
     cholesky_solve,
     geqrf,
@@ -18,10 +17,11 @@ from .linalg._factors import (
     ormqr,
     triangular_solve,
 )  # fmt: skip
-from .linalg._factors import (
+from ..linalg._factors import (
     inv as inverse,
 )
-from .linalg._products import chain_matmul
+from ..linalg._products import chain_matmul
+from .out_variant import out_variants
 
 __all__ = [
     "chain_matmul", "cholesky", "cholesky_inverse", "cholesky_solve", "cross", "det", "geqrf", "inverse", "logdet", "lu",
@@ -69,7 +69,7 @@ def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
 
 
 globals().update(
-    landing_functions(
+    out_variants(
         globals(),
         (
             "cholesky", "cholesky_inverse", "cholesky_solve", "geqrf", "inverse", "lu", "lu_solve", "lu_unpack", "ormqr", "pinverse",

@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 from typing import Callable
 
-from . import _C
-from ._C import Tensor
+from .. import _C
+from .._C import Tensor
 
 
-def lands(function: Callable, *, exact: bool = False) -> Callable:
+def out_variant(function: Callable, *, exact: bool = False) -> Callable:
     """The function, whose results are written into ``out`` where that is given: cast, or `exact`ly of its dtype."""
 
     @functools.wraps(function)
-    def landing(*args, out=None, **kwargs):
+    def variant(*args, out=None, **kwargs):
         if out is None:
             return function(*args, **kwargs)
         targets = (out,) if isinstance(out, Tensor) else tuple(out)
@@ -30,10 +30,10 @@ def lands(function: Callable, *, exact: bool = False) -> Callable:
             _write(function.__name__, result, target, exact)
         return out
 
-    return landing
+    return variant
 
 
-lands_exactly = functools.partial(lands, exact=True)
+exact_out_variant = functools.partial(out_variant, exact=True)
 
 
 def _write(name: str, result: Tensor, target: Tensor, exact: bool) -> None:
@@ -46,12 +46,12 @@ def _write(name: str, result: Tensor, target: Tensor, exact: bool) -> None:
     _C.ops.assign(target, result, out=target)
 
 
-def landing_functions(scope: dict, names: tuple[str, ...], exact: tuple[str, ...] = ()) -> dict[str, Callable]:
+def out_variants(scope: dict, names: tuple[str, ...], exact: tuple[str, ...] = ()) -> dict[str, Callable]:
     """The functions of those names in a module's scope, with `out=`, which `exact` ones cast nothing to."""
-    return {name: lands(scope[name]) for name in names} | {name: lands_exactly(scope[name]) for name in exact}
+    return {name: out_variant(scope[name]) for name in names} | {name: exact_out_variant(scope[name]) for name in exact}
 
 
-def overwriting(name: str, *, exact: bool = False) -> Callable:
+def inplace_variant(name: str, *, exact: bool = False) -> Callable:
     """The method `name_` of a function that has no operator in place: its result, cast unless `exact`, is copied."""
     function = getattr(Tensor, name)
 

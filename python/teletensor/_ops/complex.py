@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import _C
-from ._C import Tensor
-from ._landing import lands_exactly
+from .. import _C
+from .._C import Tensor
+from .out_variant import exact_out_variant
 
 __all__ = ["conj", "conj_physical", "is_conj", "is_neg", "isreal", "resolve_conj", "resolve_neg", "vdot"]
 
@@ -54,7 +54,7 @@ def isreal(input: Tensor) -> Tensor:
     return _torch.ones(input.shape, dtype=_C.bool, device=input.device)
 
 
-@lands_exactly
+@exact_out_variant
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """The product of two vectors, the first one conjugated."""
     return _torch.dot(conj(input), other)

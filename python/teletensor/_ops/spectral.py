@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from . import _C, fft
-from ._C import Tensor
+from .. import _C, fft
+from .._C import Tensor
 
 __all__ = ["istft", "stft"]
 
@@ -29,7 +29,7 @@ def _check_lengths(n_fft: int, hop_length: int, win_length: int, name: str) -> N
 
 
 def _padded(signal: Tensor, by: int, mode: str) -> Tensor:
-    from .nn.functional import pad  # which is loaded later
+    from ..nn.functional import pad  # which is loaded later
 
     return pad(signal.unsqueeze(1), [by, by], mode).squeeze(1)
 

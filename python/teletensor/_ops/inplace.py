@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from typing import Callable
 
-from . import _C
-from ._C import Tensor
-from ._landing import lands_exactly
-from ._options import check_kind, check_memory_format
+from .. import _C
+from .._C import Tensor
+from .._options import check_kind, check_memory_format
+from .out_variant import exact_out_variant
 
 _METHODS: dict[str, Callable] = {}
 
@@ -170,7 +170,7 @@ def to_dense(self: Tensor, dtype=None) -> Tensor:
 @_method
 def record_stream(self: Tensor, stream) -> None:
     """Checks the stream and has no effect: the engine knows what its streams still use."""
-    from .cuda.streams import Stream
+    from ..cuda.streams import Stream
 
     check_kind("record_stream", "stream", stream, Stream)
 
@@ -237,6 +237,6 @@ _SHOWN = (
     "reciprocal_", "relu_", "resize_as_", "round_", "rsqrt_", "selu_", "sigmoid_", "sin_", "sinh_", "sqrt_", "square_",
     "tan_", "tanh_", "threshold_", "trunc_", "zero_",
 )  # fmt: skip
-in_place_functions = {"renorm": lands_exactly(Tensor.renorm)} | {
+in_place_functions = {"renorm": exact_out_variant(Tensor.renorm)} | {
     name: _in_place_function(name) for name in (*_SHOWN, "fliplr", "flipud") if hasattr(Tensor, name)
 }

@@ -5,9 +5,9 @@ from __future__ import annotations
 import builtins
 import math
 
-from . import _C
-from ._C import Tensor
-from ._landing import landing_functions, overwriting
+from .. import _C
+from .._C import Tensor
+from .out_variant import inplace_variant, out_variants
 
 __all__ = [
     "addr", "frexp", "gradient", "hash_tensor", "histogram", "isin", "ldexp", "logaddexp2", "logcumsumexp", "positive",
@@ -178,10 +178,10 @@ def positive(input: Tensor) -> Tensor:
 
 
 globals().update(
-    landing_functions(globals(), ("addr", "frexp", "histogram", "ldexp", "logaddexp2"), exact=("hash_tensor", "isin", "logcumsumexp"))
+    out_variants(globals(), ("addr", "frexp", "histogram", "ldexp", "logaddexp2"), exact=("hash_tensor", "isin", "logcumsumexp"))
 )
 for _name in ("addr", "hash_tensor", "histogram", "ldexp", "logaddexp2", "logcumsumexp", "positive", "frexp"):
     setattr(Tensor, _name, globals()[_name])
 for _name in ("addr", "ldexp", "mvlgamma"):
-    setattr(Tensor, f"{_name}_", overwriting(_name))
-Tensor.float_power_ = overwriting("float_power", exact=True)
+    setattr(Tensor, f"{_name}_", inplace_variant(_name))
+Tensor.float_power_ = inplace_variant("float_power", exact=True)

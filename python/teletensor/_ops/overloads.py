@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 
-from . import _C
-from ._C import Tensor
-from ._landing import lands, lands_exactly
-from ._options import check_flags, check_memory_format
+from .. import _C
+from .._C import Tensor
+from .._options import check_flags, check_memory_format
+from .out_variant import exact_out_variant, out_variant
 
 __all__ = [
     "bucketize", "diff", "index_fill", "linspace", "logspace", "nanquantile", "polygamma", "quantile",
@@ -25,19 +25,19 @@ def _levels(q, input: Tensor) -> Tensor:
     return _torch.full([], q, dtype=input.dtype, device=input.device)
 
 
-@lands_exactly
+@exact_out_variant
 def quantile(input: Tensor, q, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
     """The values below which a share q of the elements lies; q is a number or a tensor of them."""
     return _ops.quantile(input, _levels(q, input), dim, keepdim, interpolation=interpolation)
 
 
-@lands_exactly
+@exact_out_variant
 def nanquantile(input: Tensor, q, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
     """quantile of what is not NaN."""
     return _ops.nanquantile(input, _levels(q, input), dim, keepdim, interpolation=interpolation)
 
 
-@lands_exactly
+@exact_out_variant
 def searchsorted(
     sorted_sequence: Tensor, input, *, out_int32: bool = False, right: bool = False, side: str | None = None,
     sorter: Tensor | None = None,
@@ -67,7 +67,7 @@ def searchsorted(
     return found.to(_C.int32) if out_int32 else found
 
 
-@lands_exactly
+@exact_out_variant
 def bucketize(input, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """The bucket between boundaries that each value is in."""
     if boundaries.dim() != 1:
@@ -85,12 +85,12 @@ def diff(
     return _differences(input, n, dim, prepend, append, out=out)
 
 
-@lands_exactly
+@exact_out_variant
 def _copied(input: Tensor) -> Tensor:
     return input
 
 
-@lands
+@out_variant
 def _differences(input: Tensor, n: int, dim: int, prepend: Tensor | None, append: Tensor | None) -> Tensor:
     if prepend is not None or append is not None:
         input = _torch.cat([t for t in (prepend, input, append) if t is not None], dim)
@@ -155,7 +155,7 @@ def repeat_interleave(input: Tensor, repeats=None, dim: int | None = None, *, ou
     return input.index_select(dim, _C.tensor(places, dtype=_C.int64, device=input.device))
 
 
-@lands_exactly
+@exact_out_variant
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """The elements that indices name along dim, all else broadcast; without a dim, of the flattened tensors."""
     if dim is None:
@@ -203,7 +203,7 @@ def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return _ops.polygamma(n, input, out=out)
 
 
-@lands_exactly
+@exact_out_variant
 def scatter(input: Tensor, dim: int, index: Tensor, src=None, *, value=None, reduce: str | None = None) -> Tensor:
     """input with src (a tensor or a number), added or multiplied where `reduce` says so, at the places that index names."""
     src = value if src is None else src
@@ -223,7 +223,7 @@ def _scatter_in_place(self: Tensor, *args, **kwargs) -> Tensor:
 _overwrite = Tensor.scatter_
 
 
-@lands
+@out_variant
 def index_fill(input: Tensor, dim: int, index: Tensor, value) -> Tensor:
     """input with a number, or a tensor of one, at the named places of a dimension."""
     if not isinstance(value, Tensor):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from . import _C
-from ._C import Tensor
-from ._options import check_layout
+from .. import _C
+from .._C import Tensor
+from .._options import check_layout
 
 __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
 

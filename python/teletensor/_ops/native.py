@@ -5,9 +5,9 @@ from __future__ import annotations
 import builtins
 import math
 
-from . import _C
-from ._C import Tensor
-from ._landing import lands
+from .. import _C
+from .._C import Tensor
+from .out_variant import out_variant
 
 __all__ = [
     "batch_norm", "conv_tbc", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "histogramdd", "instance_norm",
@@ -22,7 +22,7 @@ def batch_norm(
     input: Tensor, weight, bias, running_mean, running_var, training: bool, momentum: float, eps: float, cudnn_enabled: bool = False
 ) -> Tensor:
     """functional.batch_norm, its arguments in another order."""
-    from .nn import functional
+    from ..nn import functional
 
     return functional.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
@@ -32,7 +32,7 @@ def instance_norm(
     cudnn_enabled: bool = False,
 ) -> Tensor:  # fmt: skip
     """functional.instance_norm, its arguments in another order."""
-    from .nn import functional
+    from ..nn import functional
 
     return functional.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
@@ -57,7 +57,7 @@ def native_group_norm(input: Tensor, weight, bias, N: int, C: int, HxW: int, gro
     return _ops.group_norm(input, group, weight, bias, eps), mean.to(input.dtype), scale.to(input.dtype)
 
 
-@lands
+@out_variant
 def native_batch_norm(input: Tensor, weight, bias, running_mean, running_var, training: bool, momentum: float, eps: float):
     """batch_norm, and in training the batch's means and the reciprocals of its deviations."""
     result = _ops.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
