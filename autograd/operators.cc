@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "autograd/client_function_node.h"
 #include "autograd/history.h"
 #include "autograd/record.h"
-#include "autograd/stop_node.h"
 #include "autograd/tape.h"
 #include "autograd/task.h"
 #include "engine/schema/error.h"
@@ -103,7 +103,7 @@ void custom_function(Call& call) {
     check(!output.requires_grad() || !output->is_leaf(),
           "a leaf Variable that requires grad has been used in an in-place operation.");
   }
-  Ref<Node> node(new StopNode(call.args[0].integer, inputs, outputs));
+  Ref<Node> node(new ClientFunctionNode(call.args[0].integer, inputs, outputs));
   for (uint32_t i = 0; i < outputs.size(); ++i) set_history(outputs[i], node, i);
 }
 

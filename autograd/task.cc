@@ -5,10 +5,10 @@
 
 #include "autograd/accumulate.h"
 #include "autograd/anomaly.h"
+#include "autograd/client_function_node.h"
 #include "autograd/formulas.h"
 #include "autograd/history.h"
 #include "autograd/leaf.h"
-#include "autograd/stop_node.h"
 #include "autograd/tape.h"
 #include "engine/device/cancellation.h"
 #include "engine/dispatch/ops.h"
@@ -315,7 +315,7 @@ void Task::feed(int64_t stop, absl::Span<const Tensor> gradients) {
   State& state = states_[parked.state];
   PassMode mode(options_.create_graph);
   if (state.node->stop() == stop) {
-    const auto& function = static_cast<const StopNode&>(*state.node);
+    const auto& function = static_cast<const ClientFunctionNode&>(*state.node);
     check(gradients.size() == function.edges.size(), "a function of ", function.edges.size(), " inputs got ",
           gradients.size(), " gradients");
     state.gradients.clear();

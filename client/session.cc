@@ -158,7 +158,7 @@ static Tensors check_into(const Op& op, const Inference& inference, bool grad, a
   check(into.size() == inference.outputs.size(), "[", op.name, "] has ", inference.outputs.size(), " results, got ",
         into.size(), " tensors for them to land in");
   for (size_t i = 0; i < into.size(); ++i) {
-    check_landing(op, inference.outputs[i], *into[i], into[i]->is_leaf(), grad);
+    check_out_variant(op, inference.outputs[i], *into[i], into[i]->is_leaf(), grad);
     if (grad) check_writable(*into[i]);
   }
   return Tensors(into.begin(), into.end());

@@ -10,6 +10,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = ("engine", "kernels", "autograd", "distributed", "proto", "server", "client", "python")
+# Both backends' folders of kernels.
+SUBJECTS = ("pointwise", "shape", "reduce", "sort", "index", "random", "norm", "linalg", "fft", "nn")
+
+
+def subjects(backend: str) -> tuple[str, ...]:
+    """The folders of a backend's kernels, lowest first."""
+    return tuple(f"kernels/{backend}/{subject}" for subject in SUBJECTS)
+
+
 # Folders in order, lowest first: the files directly in each may include those of itself and of the ones before it.
 STACKS = (
     (
@@ -25,9 +34,9 @@ STACKS = (
         "engine/composites",
     ),
     ("engine/schema/rules", "engine/schema"),  # an operator names its rules
-    ("kernels/common", "kernels/cpu/loops", "kernels/cpu/walks", "kernels/cpu/linear", "kernels/cpu"),
-    ("kernels/common", "kernels/cpu/walks", "kernels/cpu/isa"),
-    ("kernels/common", "kernels/cuda/runtime", "kernels/cuda/launch", "kernels/cuda/libraries", "kernels/cuda"),
+    ("kernels/common", "kernels/cpu/loops", "kernels/cpu/iteration", "kernels/cpu/linear", *subjects("cpu"), "kernels/cpu"),
+    ("kernels/common", "kernels/cpu/iteration", "kernels/cpu/isa"),
+    ("kernels/common", "kernels/cuda/runtime", "kernels/cuda/launch", "kernels/cuda/libraries", "kernels/cuda/iteration", *subjects("cuda"), "kernels/cuda"),
     ("autograd",),
     ("distributed",),
     ("proto",),
@@ -55,8 +64,12 @@ def allowed_for(folder: str) -> set[str]:
     return below.union(*(stack[: stack.index(folder) + 1] for stack in STACKS if folder in stack))
 
 
-# Generated headers that a lower floor's declarations yield: nothing but constants.
-GENERATED = {"engine/schema/op_ids.h": "engine/schema"}
+# Generated headers that declarations yield: constants, and the kernels' signatures.
+GENERATED = {
+    "engine/schema/op_ids.h": "engine/schema",
+    "kernels/cpu/kernels.h": "kernels/common",
+    "kernels/cuda/kernels.h": "kernels/common",
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -97,7 +110,7 @@ def test_includes_point_down():
         ("server/transfer/transfer.h", "server/rpc/gate.h"),  # up, within the server
         ("autograd/tape.h", "kernels/common/plan.h"),  # sideways
         ("client/link.h", "engine/program/executor.h"),  # the client links rules only
-        ("kernels/cpu/walks/walk.h", "kernels/cpu/linear/gemm.h"),  # up, within the kernels
+        ("kernels/cpu/iteration/space.h", "kernels/cpu/linear/gemm.h"),  # up, within the kernels
         ("server/text.h", "server/session/session.h"),  # from a floor's own files
     ],
 )

@@ -1,8 +1,8 @@
 # Runs the generator over engine/ops when declarations or generator change.
 
 find_package(Python COMPONENTS Interpreter Development.Module REQUIRED)
-file(GLOB TT_KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cpu/*.cc
-     ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cc)
+file(GLOB TT_KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/*/*.cc
+     ${PROJECT_SOURCE_DIR}/kernels/*/*/*.cc ${PROJECT_SOURCE_DIR}/kernels/*/*/*.cu)
 set(TT_GENERATED ${PROJECT_BINARY_DIR}/generated)
 file(GLOB TT_DECLARATIONS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/ops/*.yaml)
 file(GLOB TT_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/codegen/*.py

@@ -36,7 +36,7 @@ namespace tt::{backend} {{
 def defined_kernels(folder: Path) -> set[str]:
     """The functions that a backend's sources define: what it lacks raises NotImplementedError when called."""
     definition = re.compile(r"(?<!>\n)^void (\w+)\(", re.MULTILINE)  # no templates: those are a file's own loops
-    return {name for path in sorted(folder.glob("*.c[cu]")) for name in definition.findall(path.read_text())}
+    return {name for path in sorted(folder.rglob("*.c[cu]")) for name in definition.findall(path.read_text())}
 
 
 def emit_registration(operators: list[Operator], backend: str, key: str, defined: set[str]) -> str:
@@ -47,7 +47,7 @@ def emit_registration(operators: list[Operator], backend: str, key: str, defined
     )
     return f"""{HEADER}#include "engine/dispatch/boxed.h"
 #include "engine/schema/op_ids.h"
-#include "kernels/common/landing.h"
+#include "kernels/common/out_variant.h"
 #include "kernels/{backend}/kernels.h"
 namespace tt::{backend} {{
 void register_kernels(Dispatcher& dispatcher) {{

@@ -168,7 +168,7 @@ def emit_table() -> str:
     """The source that collects the rows of all files, compiled once an instruction set."""
     declarations = "".join(f"PointwiseRows pointwise_rows_{i}();\n" for i in range(NUM_FILES))
     calls = ", ".join(f"pointwise_rows_{i}()" for i in range(NUM_FILES))
-    return f"""{HEADER}#include "kernels/cpu/walks/block.h"
+    return f"""{HEADER}#include "kernels/cpu/iteration/block.h"
 namespace tt::cpu::TT_ISA {{
 {declarations}const PointwiseRows* pointwise_files(int* count) {{
   static const PointwiseRows files[] = {{{calls}}};

@@ -69,7 +69,7 @@ def emit_file(operators: list[Operator], index: int, functions: set[str]) -> str
             kinds = bodies(op)
             texts += [_object(op, k, body, functions) for k, body in kinds.items() if distinct(kinds)[k] == k]
             rows.append(_row(op, kinds))
-    return _source(texts, rows, ("kernels/cuda/pointwise_kernels.h",), "PointwiseRow", f"pointwise_rows_{index}")
+    return _source(texts, rows, ("kernels/cuda/pointwise/pointwise_kernels.h",), "PointwiseRow", f"pointwise_rows_{index}")
 
 
 def _source(texts: list[str], rows: list[str], headers: tuple[str, ...], row: str, name: str) -> str:
@@ -113,7 +113,7 @@ def emit_further_file(operators: list[Operator], index: int, functions: set[str]
         launches = [find("int", "uint64_t"), find("complex", "Complex<float>"), find("complex", "Complex<double>")]
         is_int = "true" if signless and "int" in kinds else "false"
         rows.append(f"      {{op_id::{op.constant}, {is_int}, {', '.join(launches)}}},\n")
-    headers = "kernels/common/complex_elementary.h", "kernels/cuda/pointwise_kernels.h"
+    headers = "kernels/common/complex_elementary.h", "kernels/cuda/pointwise/pointwise_kernels.h"
     return _source(texts, rows, headers, "FurtherRow", f"further_rows_{index}")
 
 
@@ -128,7 +128,7 @@ def _table(row: str, stem: str, count: int) -> str:
 
 def emit_table() -> str:
     """The source that collects the rows of all files."""
-    return f"""{HEADER}#include "kernels/cuda/pointwise_rows.h"
+    return f"""{HEADER}#include "kernels/cuda/pointwise/pointwise_rows.h"
 namespace tt::cuda {{
 {_table("PointwiseRow", "pointwise", NUM_FILES)}{_table("FurtherRow", "further", NUM_FURTHER_FILES)}}}  // namespace tt::cuda
 """
@@ -152,7 +152,7 @@ def emit_bodies(operators: list[Operator], functions: set[str], scalar_math: str
     # What it includes comes from whoever compiles it.
     math = "".join(f"{line}\n" for line in scalar_math.splitlines() if not line.startswith(("#include", "#pragma once")))
     return f"""{HEADER}#include "engine/schema/op_ids.h"
-#include "kernels/cuda/chain_source.h"
+#include "kernels/cuda/pointwise/chain_source.h"
 namespace tt::cuda {{
 absl::Span<const ChainBody> chain_bodies() {{
   static const ChainBody bodies[] = {{

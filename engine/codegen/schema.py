@@ -131,7 +131,7 @@ def _infer(op: Operator) -> str:
 def _row(op: Operator) -> str:
     cpp = lambda flag: "true" if flag else "false"  # noqa: E731
     params = f"k_params_{op.name}" if op.params else "{}"
-    flags = [op.is_pointwise, op.is_view, op.is_composite, op.is_dynamic, op.is_random, bool(op.differentiable_params)]
+    flags = [op.is_pointwise, op.is_view, op.is_dynamic, op.is_random, bool(op.differentiable_params)]
     flags += [reads_values(op), op.entry.get("device") == "any", bool(op.entry.get("float8"))]
     return (
         f"    {{{op.id}, {cpp_string(op.name)}, {params}, {op.signature.num_outputs}, "

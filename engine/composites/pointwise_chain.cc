@@ -70,7 +70,7 @@ class ChainRun {
 
   // How many steps from `first` on run as one loop; less than 2: none.
   size_t find_loop(size_t first) {
-    if (first + 1 >= steps_.size() || !CallScope::current().modes.empty() || !reads_large(first)) return 0;
+    if (first + 1 >= steps_.size() || !reads_large(first)) return 0;
     size_t end = first, inputs = 0;
     while (end < steps_.size() && joins(end, first, &inputs)) ++end;
     while (end >= first + 2 && is_read_after(first, end)) --end;

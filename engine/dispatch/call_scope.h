@@ -1,11 +1,10 @@
-// CallScope: what every call on a thread inherits: gradient mode, autocast and profiling, and the observer of kernels.
+// CallScope: what every call on a thread inherits: gradient mode, and the observer of kernels.
 //
 // A session's Context (session/context.h) is one. Used by the thread that it is current on.
 #pragma once
 
 #include <cstdint>
 
-#include "engine/dispatch/key_set.h"
 #include "engine/memory/alloc_scope.h"
 
 namespace tt {
@@ -19,7 +18,6 @@ class CallScope : public AllocScope {
   bool inference = false;       // results are never recorded, and cannot be later
   bool detect_anomaly = false;  // check every gradient for NaN, remember where nodes were made
   bool allow_tf32 = false;      // float32 may be multiplied with fewer bits, by devices that have units for it
-  KeySet modes;                 // kProfiler and kAutocast, where they are turned on
   uint64_t fused = 0;           // calls that ran as part of another's loop, since the executor counted them
 
   // Whether before_kernel(), after_kernel() and before_instruction() have anything to do.

@@ -22,13 +22,13 @@ bool concerns_autograd(const Call& call, bool grad_enabled) {
   return false;
 }
 
-void check_landings(const Call& call, bool grad_enabled) {
+void check_out_variants(const Call& call, bool grad_enabled) {
   const auto& results = call.inferred.outputs;
   check(call.outputs.size() == results.size(), "[", call.op->name, "] has ", results.size(), " results to land in ",
         call.outputs.size(), " tensors");
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     const Tensor& target = call.outputs[i];
-    check_landing(*call.op, results[i], target.meta(), target->is_leaf(), grad_enabled);
+    check_out_variant(*call.op, results[i], target.meta(), target->is_leaf(), grad_enabled);
   }
 }
 
@@ -117,8 +117,8 @@ Dispatcher::Row& Dispatcher::row(uint16_t id) {
 void Dispatcher::dispatch(Call& call) const {
   const CallScope& scope = CallScope::current();
   run_recoverably([&] { infer(*call.op, call.args, scope.grad_enabled, &call.inferred); });
-  if (call.into) check_landings(call, scope.grad_enabled);
-  KeySet keys = scope.modes.with(backend_key(call.inferred.backend));
+  if (call.into) check_out_variants(call, scope.grad_enabled);
+  KeySet keys = backend_key(call.inferred.backend);
   bool own_autograd = call.op->id < rows_.size() && rows_[call.op->id].kernels[static_cast<size_t>(Key::kAutograd)];
   if (own_autograd || concerns_autograd(call, scope.grad_enabled)) keys = keys.with(Key::kAutograd);
   run(call, keys);

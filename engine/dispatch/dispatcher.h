@@ -1,8 +1,7 @@
 // Dispatcher: from an operator call to the kernel that does it.
 //
-// A call passes the keys that apply to it in order (profiler, autocast, autograd, then one
-// backend). A kernel at a key does its part and redispatches below itself, or, at a backend,
-// computes. Registration happens at start, by explicit calls (no static initialisers); after
+// A call passes the keys that apply to it in order: autograd where a gradient may be recorded, then one backend. The
+// kernel at kAutograd does its part and redispatches below itself; a backend's kernel computes. Registration happens at start, by explicit calls (no static initialisers); after
 // that the table is read-only and thread-safe.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Key: the stations of an operator call; KeySet: those that one call has still before it.
+// Key: the stages of an operator call; KeySet: the stages that a call has not passed yet.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace tt {
 
-// In the order in which a call meets them.
-enum class Key : uint8_t { kProfiler, kAutocast, kAutograd, kMeta, kCUDA, kCPU };
-inline constexpr int kNumKeys = 6;
+// In the order of a call. (Autocast is the client's, and profilers observe kernels: CallScope.)
+enum class Key : uint8_t { kAutograd, kMeta, kCUDA, kCPU };
+inline constexpr int kNumKeys = 4;
 
 constexpr Key backend_key(DeviceType type) {
   if (type == DeviceType::kCPU) return Key::kCPU;

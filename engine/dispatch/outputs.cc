@@ -135,7 +135,7 @@ void copy_into(const Tensor& target, const Tensor& source) {
   call.outputs.push_back(target);
   call.into = true;
   infer(*assign, args, false, &call.inferred);
-  check_landing(*assign, call.inferred.outputs[0], target.meta(), true, false);
+  check_out_variant(*assign, call.inferred.outputs[0], target.meta(), true, false);
   call.keys = backend_key(call.inferred.backend);
   Dispatcher::instance().redispatch(call, Key::kAutograd);
 }

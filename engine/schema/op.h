@@ -73,8 +73,7 @@ struct Op {
   int8_t num_outputs;  // -1: a list, as many as infer() says
   bool is_pointwise;
   bool is_view;
-  bool is_composite;  // written in terms of other operators; has no kernel or gradient
-  bool is_dynamic;    // output shapes depend on data: infer gives dtypes, sizes are unknown
+  bool is_dynamic;  // output shapes depend on data: infer gives dtypes, sizes are unknown
   bool is_random;
   bool differentiable;  // some parameter is
   bool saves;           // a gradient's formula reads values of arguments or results: kept until backward
@@ -106,8 +105,8 @@ void infer(const Op& op, Args args, bool grad_enabled, Inference* out);
 // What landing a result in an existing tensor requires (in-place and out= forms): equal sizes,
 // a castable dtype, the same device, no write into a leaf that requires grad or into memory
 // that overlaps itself. `result` is what infer() said.
-void check_landing(const Op& op, const TensorMeta& result, const TensorMeta& target, bool target_is_leaf,
-                   bool grad_enabled);
+void check_out_variant(const Op& op, const TensorMeta& result, const TensorMeta& target, bool target_is_leaf,
+                       bool grad_enabled);
 // What an `out=` requires beside that, by the operator's rule.
 void check_out(const Op& op, const TensorMeta& result, const TensorMeta& target);
 

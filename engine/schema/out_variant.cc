@@ -1,4 +1,4 @@
-// check_landing(): may a result land in that tensor?
+// check_out_variant(): may a result land in that tensor?
 
 #include "engine/schema/error.h"
 #include "engine/schema/op.h"
@@ -24,8 +24,8 @@ template <typename... Parts>
 
 }  // namespace
 
-void check_landing(const Op& op, const TensorMeta& result, const TensorMeta& target, bool target_is_leaf,
-                   bool grad_enabled) {
+void check_out_variant(const Op& op, const TensorMeta& result, const TensorMeta& target, bool target_is_leaf,
+                       bool grad_enabled) {
   if (grad_enabled && target.requires_grad && target_is_leaf) [[unlikely]] {
     refuse(op, "a leaf Variable that requires grad is being used in an in-place operation.");
   }

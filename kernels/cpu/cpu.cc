@@ -1,8 +1,8 @@
 #include "kernels/cpu/cpu.h"
 
 #include "engine/schema/op_ids.h"
-#include "kernels/cpu/pointwise.h"
-#include "kernels/cpu/walks/copy.h"
+#include "kernels/cpu/iteration/copy.h"
+#include "kernels/cpu/pointwise/pointwise.h"
 
 namespace tt::cpu {
 

@@ -3,8 +3,8 @@
 #include "engine/schema/error.h"
 #include "engine/session/context.h"
 #include "kernels/common/element.h"
+#include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/walks/copy.h"
 
 namespace tt::cpu {
 

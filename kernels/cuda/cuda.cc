@@ -1,8 +1,8 @@
 #include "kernels/cuda/cuda.h"
 
 #include "engine/schema/op_ids.h"
-#include "kernels/cuda/copy.h"
-#include "kernels/cuda/pointwise.h"
+#include "kernels/cuda/iteration/copy.h"
+#include "kernels/cuda/pointwise/pointwise.h"
 
 namespace tt::cuda {
 

@@ -27,7 +27,7 @@ std::vector<std::string> unwanted() {
 
 }  // namespace
 
-void settle_environment(char** argv) {
+void reexec_with_clean_env(char** argv) {
   bool changed = false;
   for (const std::string& name : unwanted()) changed = unsetenv(name.c_str()) == 0 || changed;
   if (std::getenv("OMP_WAIT_POLICY") == nullptr && std::getenv("GOMP_SPINCOUNT") == nullptr) {

@@ -167,7 +167,7 @@ int run(int argc, char** argv) {
 }  // namespace tt::server
 
 int main(int argc, char** argv) {
-  tt::server::settle_environment(argv);
+  tt::server::reexec_with_clean_env(argv);
   try {
     return tt::server::run(argc, argv);
   } catch (const std::exception& error) {

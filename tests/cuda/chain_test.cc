@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "engine/schema/op_ids.h"
-#include "kernels/cuda/chain.h"
-#include "kernels/cuda/chain_source.h"
 #include "kernels/cuda/libraries/nvrtc.h"
-#include "kernels/cuda/pointwise_rows.h"
+#include "kernels/cuda/pointwise/chain.h"
+#include "kernels/cuda/pointwise/chain_source.h"
+#include "kernels/cuda/pointwise/pointwise_rows.h"
 #include "tests/cuda/compare.h"
 #include "tests/cuda/simulated/compiler.h"
 

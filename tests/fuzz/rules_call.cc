@@ -51,7 +51,7 @@ std::string call_rules(const uint8_t* data, size_t size) {
     // In place and with out=: the first result over a tensor of the caller's.
     if (!inference.outputs.empty()) {
       const TensorMeta target = call.draw_meta();
-      check_landing(op, inference.outputs[0], target, false, true);
+      check_out_variant(op, inference.outputs[0], target, false, true);
       check_out(op, inference.outputs[0], target);
     }
   } catch (const Error& error) {

@@ -1,4 +1,4 @@
-#include "kernels/cpu/convolution.h"
+#include "kernels/cpu/nn/convolution.h"
 
 #include "tests/kernels/tensors.h"
 

@@ -7,7 +7,7 @@
 #include "engine/dispatch/ops.h"
 #include "engine/session/context.h"
 #include "engine/session/generator.h"
-#include "kernels/cpu/walks/block.h"
+#include "kernels/cpu/iteration/block.h"
 #include "tests/kernels/backend.h"
 
 namespace tt {

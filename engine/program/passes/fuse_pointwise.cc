@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/container/inlined_vector.h"
-#include "engine/dispatch/call_scope.h"
 #include "engine/dispatch/chain.h"
 #include "engine/program/chain_code.h"
 #include "engine/schema/op_ids.h"
@@ -214,7 +213,7 @@ absl::Span<const Slot> merged(ProgramMemory& memory, absl::Span<const Slot> name
 
 void fuse_pointwise(Program* program, const SlotTable& slots) {
   constexpr size_t kFewOutputs = 32;  // they are searched
-  if (!CallScope::current().modes.empty() || program->outputs().size() > kFewOutputs) return;
+  if (program->outputs().size() > kFewOutputs) return;
   std::vector<Instruction>& instructions = program->mutable_instructions();
   Estimates estimates(instructions, slots);
   std::vector<Slot> dropped;

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "kernels/common/scalar_math.h"
-#include "kernels/cpu/walks/block.h"
+#include "kernels/cpu/iteration/block.h"
 
 namespace tt::cpu::TT_ISA {
 

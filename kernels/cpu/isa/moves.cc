@@ -7,7 +7,7 @@
 #include "kernels/common/element.h"
 #include "kernels/common/scalar_math.h"
 #include "kernels/cpu/isa/half_block.h"
-#include "kernels/cpu/walks/block.h"
+#include "kernels/cpu/iteration/block.h"
 
 #ifdef __SSE2__
 #include <immintrin.h>

@@ -9,7 +9,7 @@
 
 #include "kernels/common/complex_libm.h"
 #include "kernels/common/special_math.h"
-#include "kernels/cpu/walks/block.h"
+#include "kernels/cpu/iteration/block.h"
 
 namespace tt::cpu::TT_ISA {
 

@@ -8,7 +8,7 @@
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
 #include "engine/schema/half.h"
-#include "kernels/cpu/walks/transpose.h"
+#include "kernels/cpu/iteration/transpose.h"
 
 // The register tile is written in GCC's vector types, which may be wider than the baseline's registers.
 #pragma GCC diagnostic ignored "-Wpsabi"

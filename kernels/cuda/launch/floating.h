@@ -10,7 +10,7 @@ namespace tt::cuda {
 template <typename T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-inline DType wide_type(DType dtype) {
+inline DType accumulate_type(DType dtype) {
   return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? DType::kFloat32 : dtype;
 }
 

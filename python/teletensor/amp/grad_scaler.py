@@ -119,7 +119,7 @@ class GradScaler:
         return self._growth_interval
 
     def state_dict(self) -> dict:
-        """Factor and settings."""
+        """MatmulOperand and settings."""
         if not self._enabled:
             return {}
         return {

@@ -246,7 +246,7 @@ class ReduceLROnPlateau(LRScheduler):
         threshold_mode: str = "rel", cooldown: int = 0, min_lr: float | list[float] = 0, eps: float = 1e-8,
     ):  # fmt: skip
         if factor >= 1.0:
-            raise ValueError("Factor should be < 1.0.")
+            raise ValueError("MatmulOperand should be < 1.0.")
         require_optimizer(optimizer)
         if mode not in ("min", "max"):
             raise ValueError(f"mode {mode} is unknown!")

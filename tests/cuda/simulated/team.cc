@@ -28,7 +28,7 @@ std::string told(const std::type_info& type) {
   return text;
 }
 
-// "syncs at kernels/cuda/lu.cu:30".
+// "syncs at kernels/cuda/linalg/lu.cu:30".
 std::string told(const Wait& wait) {
   if (wait.kind == Wait::kEnd) return "has ended";
   absl::string_view file = wait.place.file_name();

@@ -1,0 +1,27 @@
+// DropoutScale: input / (1 - p) where kept, else 0, as a pointwise step for the backend's chain kernel.
+#pragma once
+
+#include <array>
+
+#include "engine/dispatch/chain.h"
+#include "engine/schema/op_ids.h"
+
+namespace tt {
+
+// Its tensors must outlive it.
+class DropoutScale {
+ public:
+  DropoutScale(const Tensor& input, const Tensor& kept, double p)
+      : args_{Arg(input.get()), Arg(kept.get()), Arg(p)},
+        step_{find_op(op_id::kScaleKept), absl::MakeConstSpan(args_), input.dtype()} {}
+  DropoutScale(const DropoutScale&) = delete;
+  DropoutScale& operator=(const DropoutScale&) = delete;
+
+  absl::Span<const ChainStep> steps() const { return absl::MakeConstSpan(&step_, 1); }
+
+ private:
+  std::array<Arg, 3> args_;
+  ChainStep step_;
+};
+
+}  // namespace tt

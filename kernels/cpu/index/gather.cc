@@ -1,0 +1,184 @@
+// Operators that pick or place single elements along one dimension.
+#include <algorithm>
+
+#include "engine/schema/rules/shape_rules.h"
+#include "kernels/common/element.h"
+#include "kernels/cpu/iteration/copy.h"
+#include "kernels/cpu/iteration/index_values.h"
+#include "kernels/cpu/iteration/strided_loop.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/loops/clones.h"
+
+namespace tt::cpu {
+
+namespace {
+
+// One row of a walk: element i of the indexed tensor is at i * step + index[i] * stride.
+struct Picked {
+  int64_t step;
+  int64_t stride;
+  int64_t size;  // of the indexed dimension, not 0
+  const int64_t* index;
+  int64_t index_step;
+};
+
+// False where an index was out of range.
+template <typename T>
+TT_CLONES bool gather_row(T* __restrict out, int64_t out_step, const T* __restrict x, Picked p, int64_t n) {
+  int64_t bad = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t k = p.index[i * p.index_step];
+    const bool outside = static_cast<uint64_t>(k) >= static_cast<uint64_t>(p.size);
+    bad |= outside;
+    out[i * out_step] = x[i * p.step + (outside ? 0 : k) * p.stride];
+  }
+  return bad == 0;
+}
+
+struct Assign {
+  static constexpr bool kOrders = false;
+  template <typename T>
+  static T apply(T, T value) {
+    return value;
+  }
+};
+struct Add {
+  static constexpr bool kOrders = false;
+  template <typename T>
+  static T apply(T old, T value) {
+    return static_cast<T>(old + value);
+  }
+};
+struct Multiply {
+  static constexpr bool kOrders = false;
+  template <typename T>
+  static T apply(T old, T value) {
+    return static_cast<T>(old * value);
+  }
+};
+// NaN wins.
+struct Largest {
+  static constexpr bool kOrders = true;
+  template <typename T>
+  static T apply(T old, T value) {
+    return is_nan(old) || old > value ? old : value;
+  }
+};
+struct Smallest {
+  static constexpr bool kOrders = true;
+  template <typename T>
+  static T apply(T old, T value) {
+    return is_nan(old) || old < value ? old : value;
+  }
+};
+template <typename Combine, typename T>
+bool scatter_row(T* out, const T* values, int64_t value_step, Picked p, int64_t n) {
+  bool good = true;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t k = p.index[i * p.index_step];
+    if (static_cast<uint64_t>(k) >= static_cast<uint64_t>(p.size)) [[unlikely]] {
+      good = false;
+      continue;
+    }
+    T& place = out[i * p.step + k * p.stride];
+    place = Combine::apply(place, values[i * value_step]);
+  }
+  return good;
+}
+
+void report_row(OutOfRange& range, const Picked& p, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t k = p.index[i * p.index_step];
+    if (static_cast<uint64_t>(k) >= static_cast<uint64_t>(p.size)) return range.report(k);
+  }
+}
+
+}  // namespace
+
+void gather(const Tensor& input, int64_t dim, const Tensor& index, bool, Tensor& out) {
+  if (index.numel() == 0) return;
+  const Tensor x = at_least_1d(input), where = at_least_1d(index_values(index)), to = at_least_1d(out);
+  dim = shape_rules::wrap_dim(dim, x.dim());
+  check_indexable(dim, x.size(dim), where.numel());
+  OutOfRange range(dim, x.size(dim));
+  const Sizes around = strides_around(x, dim);
+  const StridedLoop<3> nest(where.sizes(), {to.strides(), where.strides(), around});
+  with_bits(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    nest.walk_pieces_in_parallel([&](const StridedLoop<3>::Offsets& at, int64_t n) {
+      Picked p{nest.stride(2), x.stride(dim), x.size(dim), where.data_as<int64_t>() + at[1], nest.stride(1)};
+      if (!gather_row(to.data_as<T>() + at[0], nest.stride(0), x.data_as<T>() + at[2], p, n)) report_row(range, p, n);
+    });
+  });
+  range.rethrow();
+}
+
+namespace {
+
+// Complex numbers have no order.
+template <typename Combine, typename F>
+void with_combined(DType dtype, F f) {
+  if constexpr (Combine::kOrders)
+    with_element(dtype, f);
+  else
+    with_any_element(dtype, f);
+}
+
+// out = input, then Combine of `values` (with strides of its own) into the indexed places, in the
+// order of `index`: the last of several wins, sums come out the same every time.
+template <typename Combine>
+void scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& values, SizesView value_strides,
+                  Tensor& out) {
+  copy(input, out);
+  if (index.numel() == 0) return;
+  const Tensor where = at_least_1d(index_values(index)), to = at_least_1d(out);
+  dim = shape_rules::wrap_dim(dim, to.dim());
+  check_indexable(dim, to.size(dim), where.numel());
+  OutOfRange range(dim, to.size(dim));
+  const Sizes around = strides_around(to, dim);
+  const StridedLoop<3> nest(where.sizes(), {around, where.strides(), value_strides});
+  with_combined<Combine>(out.dtype(), [&]<typename T>(std::type_identity<T>) {
+    auto body = [&](const StridedLoop<3>::Offsets& at, int64_t) {
+      Picked p{nest.stride(0), to.stride(dim), to.size(dim), where.data_as<int64_t>() + at[1], nest.stride(1)};
+      const T* from = values.data_as<T>() + at[2];
+      if (!scatter_row<Combine>(to.data_as<T>() + at[0], from, nest.stride(2), p, nest.length())) {
+        report_row(range, p, nest.length());
+      }
+    };
+    // Rows along the indexed dimension touch places of their own; others may meet.
+    if (dim == to.dim() - 1) {
+      nest.walk_in_parallel(body);
+    } else {
+      nest.walk(0, nest.rows(), body);
+    }
+  });
+  range.rethrow();
+}
+
+}  // namespace
+
+void scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, Tensor& out) {
+  const Tensor values = at_least_1d(src);
+  scatter_into<Assign>(input, dim, index, values, values.strides(), out);
+}
+
+void scatter_value(const Tensor& input, int64_t dim, const Tensor& index, Scalar value, Tensor& out) {
+  const Tensor number = scalar_tensor(value, out.dtype(), out.device());
+  const Sizes strides(std::max<size_t>(index.sizes().size(), 1), 0);
+  scatter_into<Assign>(input, dim, index, number, strides, out);
+}
+
+void scatter_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, Tensor& out) {
+  const Tensor values = at_least_1d(src);
+  scatter_into<Add>(input, dim, index, values, values.strides(), out);
+}
+
+void scatter_combine(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
+                     Tensor& out) {
+  const Tensor values = at_least_1d(src);
+  if (reduce == "prod") return scatter_into<Multiply>(input, dim, index, values, values.strides(), out);
+  if (reduce == "amax") return scatter_into<Largest>(input, dim, index, values, values.strides(), out);
+  check(reduce == "amin", "reduce argument must be either prod, amax or amin, got ", reduce);
+  scatter_into<Smallest>(input, dim, index, values, values.strides(), out);
+}
+
+}  // namespace tt::cpu

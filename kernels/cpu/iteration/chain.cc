@@ -1,0 +1,292 @@
+#include "kernels/cpu/iteration/chain.h"
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "engine/schema/error.h"
+#include "engine/schema/op_ids.h"
+#include "kernels/cpu/iteration/copy.h"
+#include "kernels/cpu/iteration/loop.h"
+
+namespace tt::cpu {
+
+const PointwiseRow& row_of(uint16_t op) {
+  static const std::vector<const PointwiseRow*> rows = [] {
+    std::vector<const PointwiseRow*> by_id(op_id::kMax + 1);
+    for (int f = 0; f < blocks().num_files; ++f) {
+      const PointwiseRows& file = blocks().files[f];
+      for (int i = 0; i < file.count; ++i) by_id[file.rows[i].op] = &file.rows[i];
+    }
+    return by_id;
+  }();
+  return *rows[op];
+}
+
+namespace {
+
+// Results so small are one call of a block function, or hardly more.
+constexpr int64_t kSmall = 4 * kBlock;
+
+template <typename C>
+C number_as(const Arg& arg) {
+  if constexpr (std::is_same_v<C, BFloat16>) {  // its upper half: numbers_of() has the rest
+    BFloat16 upper;
+    upper.bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(number_as<float>(arg)) >> 16);
+    return upper;
+  } else if constexpr (std::is_floating_point_v<C>)
+    return static_cast<C>(arg.to_double());
+  else if constexpr (is_complex_v<C>)
+    return C(Complex<double>(arg.to_double(), arg.kind == Arg::Kind::kComplex ? arg.imaginary : 0));
+  else
+    return static_cast<C>(arg.kind == Arg::Kind::kFloat ? arg.scalar().to_int() : arg.integer);
+}
+
+template <typename C>
+BlockFunction<C> function_of(const PointwiseRow& row, DType compute) {
+  if constexpr (std::is_same_v<C, float>)
+    return row.f32;
+  else if constexpr (std::is_same_v<C, double>)
+    return row.f64;
+  else if constexpr (std::is_same_v<C, int64_t>)
+    return compute == DType::kUInt64 ? row.u64 : row.i64;
+  else if constexpr (std::is_same_v<C, Complex<float>>)
+    return row.c64;
+  else if constexpr (std::is_same_v<C, Complex<double>>)
+    return row.c128;
+  else if constexpr (std::is_same_v<C, BFloat16>)
+    return row.bf16;
+  else
+    return compute == DType::kBool ? row.boolean : row.i32;
+}
+
+template <typename C>
+Step<C> make_step(uint16_t op, DType compute) {
+  const PointwiseRow& row = row_of(op);
+  Step<C> step;
+  step.function = function_of<C>(row, compute);
+  check_as(ErrorKind::kNotImplemented, step.function != nullptr, "not implemented for ", name(compute));
+  step.num_args = row.num_inputs;
+  step.costly = row.costly;
+  if (std::is_integral_v<C>) step.divisor = row.divisor;
+  return step;
+}
+
+// The parameters that are no tensors.
+template <typename C>
+Numbers<C> numbers_of(const ChainStep& step) {
+  using Number = ComputedIn<C>;
+  Numbers<C> numbers;
+  int n = 0, input = 0;
+  for (size_t i = 0; i < step.args.size(); ++i) {
+    const Arg& arg = step.args[i];
+    if (step.op->params[i].type == ParamType::kTensor) {
+      if (std::is_same_v<C, BFloat16> && arg.is_number()) {
+        numbers.low_bits[input] = std::bit_cast<uint32_t>(number_as<float>(arg)) & 0xffff;
+      }
+      ++input;
+      continue;
+    }
+    numbers.value[n] = arg.is_none() ? Number{} : number_as<Number>(arg);
+    numbers.present |= uint32_t{!arg.is_none()} << n;
+    ++n;
+  }
+  return numbers;
+}
+
+// x ** n for the exponents that people write: far cheaper than pow, and exact. Operators that are
+// applied to x in turn, a binary one to its own result and x. Empty where there are none.
+absl::Span<const uint16_t> power(const ChainStep& step) {
+  static constexpr uint16_t kSquare[] = {op_id::kSquare}, kCube[] = {op_id::kSquare, op_id::kMul},
+                            kRoot[] = {op_id::kSqrt}, kInverse[] = {op_id::kReciprocal},
+                            kInverseRoot[] = {op_id::kRsqrt};
+  if (step.op->id != op_id::kPow || !step.args[1].is_real_number()) return {};
+  const double n = step.args[1].to_double();
+  if (n == 2) return kSquare;
+  if (n == 3) return kCube;
+  if (!has_gradients(step.compute)) return {};
+  if (n == 0.5) return kRoot;
+  if (n == -0.5) return kInverseRoot;
+  if (n == -1) return kInverse;
+  return {};
+}
+
+// A large operand that is walked across its lines: copying it straight first is faster than reading
+// it so.
+bool needs_straightening(const Tensor& t, const Tensor& out) {
+  constexpr int64_t kLarge = 1 << 16;
+  if (t.numel() != out.numel() || t.numel() < kLarge || !out.is_contiguous()) return false;
+  if (t.stride(-1) == 1 || t.stride(-1) == 0) return false;  // a broadcast one is walked in place
+  return std::find(t.strides().begin(), t.strides().end(), 1) != t.strides().end();
+}
+
+// The steps of a loop and the operands they read.
+template <typename C>
+class Builder {
+ public:
+  Builder(absl::Span<const ChainStep> steps, const Tensor& out) : out_(out), space_(out.sizes()) {
+    for (const ChainStep& step : steps) num_inputs_ += count_inputs(step);
+    for (const ChainStep& step : steps) add(step);
+    accesses_.push_back(space_.access(out));
+    space_.collapse(absl::MakeSpan(accesses_));
+  }
+
+  void run() {
+    absl::InlinedVector<LoopInput<C>, kMaxStepInputs> inputs;
+    size_t next = 0;
+    for (const Operand& operand : operands_) {
+      inputs.push_back({operand.is_number ? nullptr : &accesses_[next++], operand.number});
+    }
+    const bool past_cache = !reads_output_ && streams(space_.numel * static_cast<int64_t>(sizeof(C)));
+    Loop<C>(space_, inputs, steps_, accesses_.back(), past_cache).run();
+  }
+
+ private:
+  struct Operand {
+    bool is_number;
+    C number;
+  };
+
+  static int count_inputs(const ChainStep& step) {
+    int count = 0;
+    for (size_t i = 0; i < step.args.size(); ++i) {
+      count += step.op->params[i].type == ParamType::kTensor && step.args[i].kind != Arg::Kind::kSlot;
+    }
+    return count;
+  }
+
+  // The register that an argument is read from.
+  uint8_t operand(const Arg& arg) {
+    if (arg.kind == Arg::Kind::kSlot) return results_[arg.slot];
+    if (arg.is_number()) {
+      operands_.push_back({true, number_as<C>(arg)});
+    } else {
+      Tensor t = Tensor::from(arg.tensor);
+      reads_output_ |= t->storage.get() == out_->storage.get();
+      if (needs_straightening(t, out_)) {
+        kept_.push_back(empty(t.sizes(), t.dtype(), t.device()));
+        copy(t, kept_.back());
+        t = kept_.back();
+      }
+      operands_.push_back({false, C{}});
+      accesses_.push_back(space_.access(t));
+    }
+    return static_cast<uint8_t>(operands_.size() - 1);
+  }
+
+  void add(const ChainStep& from) {
+    if (const auto ops = power(from); !ops.empty()) {
+      add_power(from, ops);
+    } else {
+      Step<C> step = make_step<C>(from.op->id, from.compute);
+      step.numbers = numbers_of<C>(from);
+      int next = 0;
+      for (size_t i = 0; i < from.args.size(); ++i) {
+        if (from.op->params[i].type == ParamType::kTensor) step.args[next++] = operand(from.args[i]);
+      }
+      steps_.push_back(step);
+    }
+    results_.push_back(last_result());
+  }
+
+  void add_power(const ChainStep& from, absl::Span<const uint16_t> ops) {
+    const uint8_t base = operand(from.args[0]);
+    operand(from.args[1]);  // keeps its register, which nobody reads
+    for (size_t i = 0; i < ops.size(); ++i) {
+      Step<C> step = make_step<C>(ops[i], from.compute);
+      step.args = {i == 0 ? base : last_result(), base};
+      steps_.push_back(step);
+    }
+  }
+
+  uint8_t last_result() const { return static_cast<uint8_t>(num_inputs_ + steps_.size() - 1); }
+
+  const Tensor& out_;
+  Space space_;
+  int num_inputs_ = 0;
+  bool reads_output_ = false;
+  absl::InlinedVector<Operand, kMaxStepInputs> operands_;
+  absl::InlinedVector<Access, kMaxStepInputs> accesses_;  // those of operands that are tensors, then the output's
+  absl::InlinedVector<Step<C>, 2> steps_;
+  absl::InlinedVector<uint8_t, 2> results_;  // each chain step's register
+  Tensors kept_;                             // straightened operands
+};
+
+// One operator whose operands all lie as the output does, in the type of the computation: one call of
+// a block function does it.
+template <typename C>
+bool run_plain(const ChainStep& from, const Tensor& out) {
+  const int64_t n = out.numel();
+  if (n > kSmall || out.dtype() != kDTypeOf<C> || !out.is_contiguous() || !power(from).empty()) return false;
+  const Step<C> step = make_step<C>(from.op->id, from.compute);
+  if (step.divisor >= 0) return false;
+  const C* in[kMaxStepInputs];
+  C constant[kSmall];
+  bool has_constant = false;
+  int next = 0;
+  for (size_t i = 0; i < from.args.size(); ++i) {
+    if (from.op->params[i].type != ParamType::kTensor) continue;
+    const Arg& arg = from.args[i];
+    if (arg.is_number()) {
+      if (has_constant) return false;
+      has_constant = true;
+      std::fill_n(constant, n, number_as<C>(arg));
+      in[next++] = constant;
+      continue;
+    }
+    const TensorMeta& meta = *arg.tensor;
+    if (meta.dtype != kDTypeOf<C> || meta.sizes != out.sizes() || !meta.is_contiguous()) return false;
+    in[next++] = Tensor::from(arg.tensor).data_as<const C>();
+  }
+  if (n > 0) step.function(n, in, out.data_as<C>(), numbers_of<C>(from));
+  return true;
+}
+
+// Whether one operator alone computes on bfloat16 as it lies in memory: in a chain, what is between steps is not
+// rounded.
+bool stays_in_bfloat16(absl::Span<const ChainStep> steps, const Tensor& out) {
+  if (steps.size() != 1 || out.dtype() != DType::kBFloat16) return false;
+  const ChainStep& step = steps[0];
+  const auto ops = power(step);
+  if (ops.size() > 1 || !row_of(ops.empty() ? step.op->id : ops[0]).bf16) return false;
+  for (size_t i = 0; i < step.args.size(); ++i) {
+    const Arg& arg = step.args[i];
+    const bool is_tensor = step.op->params[i].type == ParamType::kTensor && !arg.is_number();
+    if (is_tensor && arg.tensor->dtype != DType::kBFloat16) return false;
+  }
+  return true;
+}
+
+template <typename C>
+void run(absl::Span<const ChainStep> steps, const Tensor& out) {
+  if (steps.size() == 1 && run_plain<C>(steps[0], out)) return;
+  Builder<C>(steps, out).run();
+}
+
+}  // namespace
+
+void run_chain(absl::Span<const ChainStep> steps, const Tensor& out) {
+  switch (steps[0].compute) {
+    case DType::kBFloat16:
+      if (stays_in_bfloat16(steps, out)) return run<BFloat16>(steps, out);
+      [[fallthrough]];
+    case DType::kFloat16:
+    case DType::kFloat8E4m3fn:  // infer() has made float32 of it
+    case DType::kFloat8E5m2:
+    case DType::kFloat32: return run<float>(steps, out);
+    case DType::kFloat64: return run<double>(steps, out);
+    case DType::kComplex64: return run<Complex<float>>(steps, out);
+    case DType::kComplex128: return run<Complex<double>>(steps, out);
+    case DType::kInt64:
+    case DType::kUInt32:
+    case DType::kUInt64: return run<int64_t>(steps, out);
+    case DType::kUInt16:
+    case DType::kBool:
+    case DType::kUInt8:
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kInt32: return run<int32_t>(steps, out);
+  }
+}
+
+}  // namespace tt::cpu

@@ -1,0 +1,71 @@
+// DimIterator: the one-dimensional pieces of tensors along one dimension, for kernels that compute each alone.
+#pragma once
+
+#include "engine/schema/rules/shape_rules.h"
+#include "engine/tensor/tensor.h"
+#include "kernels/cpu/iteration/strided_loop.h"
+
+namespace tt::cpu {
+
+// K tensors with equal sizes but along `dim`. Elements of a piece of operand k are `stride(k)` apart.
+template <int K>
+class DimIterator {
+ public:
+  DimIterator(const std::array<const Tensor*, K>& tensors, int64_t dim)
+      : dim_(shape_rules::wrap_dim(dim, tensors[0]->dim())), nest_(make_nest(tensors, dim_)) {
+    for (int k = 0; k < K; ++k) {
+      length_[k] = tensors[k]->dim() == 0 ? 1 : tensors[k]->size(dim_);
+      stride_[k] = tensors[k]->dim() == 0 ? 1 : tensors[k]->stride(dim_);
+    }
+  }
+  int64_t count() const { return nest_.rows() * nest_.length(); }
+  int64_t length(int k) const { return length_[k]; }
+  int64_t stride(int k) const { return stride_[k]; }
+
+  // body(each) on threads of the pool; each(line) there calls line(offsets, number) for every line
+  // of its share. A body may set up what its lines share.
+  template <typename Body>
+  void run(Body body) const {
+    int64_t work = std::max<int64_t>(length_[0], 1);
+    parallel_for(count(), std::max<int64_t>(kGrain / work, 1),
+                 [&](int64_t begin, int64_t end) { body([&](auto line) { walk(begin, end, line); }); });
+  }
+
+ private:
+  static constexpr int64_t kGrain = 8 * 1024;
+  using Offsets = typename StridedLoop<K>::Offsets;
+
+  // Over everything but `dim`.
+  static StridedLoop<K> make_nest(const std::array<const Tensor*, K>& tensors, int64_t dim) {
+    Sizes sizes;
+    std::array<Sizes, K> strides;
+    std::array<SizesView, K> views;
+    for (int64_t d = 0; d < tensors[0]->dim(); ++d) {
+      if (d == dim) continue;
+      sizes.push_back(tensors[0]->size(d));
+      for (int k = 0; k < K; ++k) strides[k].push_back(tensors[k]->stride(d));
+    }
+    for (int k = 0; k < K; ++k) views[k] = strides[k];
+    return StridedLoop<K>(sizes, views);
+  }
+
+  template <typename Line>
+  void walk(int64_t begin, int64_t end, Line line) const {
+    const int64_t n = nest_.length();
+    if (begin >= end) return;
+    nest_.walk(begin / n, (end - 1) / n + 1, [&](const Offsets& at, int64_t row) {
+      const int64_t from = std::max<int64_t>(begin - row * n, 0), to = std::min(end - row * n, n);
+      for (int64_t i = from; i < to; ++i) {
+        Offsets offsets = at;
+        for (int k = 0; k < K; ++k) offsets[k] += i * nest_.stride(k);
+        line(offsets, row * n + i);
+      }
+    });
+  }
+
+  int64_t dim_;
+  StridedLoop<K> nest_;
+  std::array<int64_t, K> length_, stride_;
+};
+
+}  // namespace tt::cpu

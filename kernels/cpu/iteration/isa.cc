@@ -1,0 +1,60 @@
+// Which instruction set's table this machine uses.
+
+#include <cstdlib>
+#include <string_view>
+
+#include "engine/schema/error.h"
+#include "kernels/cpu/iteration/block.h"
+
+namespace tt::cpu {
+
+namespace baseline {
+BlockTable make_table();
+}
+#ifdef TT_X86_64
+namespace avx2 {
+BlockTable make_table();
+}
+namespace avx512 {
+BlockTable make_table();
+}
+#endif
+
+namespace {
+
+struct Candidate {
+  std::string_view name;
+  BlockTable (*make)();
+  bool (*runs_here)();
+};
+
+// Best first.
+constexpr Candidate kCandidates[] = {
+#ifdef TT_X86_64
+    {"avx512", &avx512::make_table,
+     [] {
+       return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+     }},
+    {"avx2", &avx2::make_table,
+     [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"); }},
+#endif
+    {"baseline", &baseline::make_table, [] { return true; }},
+};
+
+BlockTable pick() {
+  const char* wanted = std::getenv("TELETENSOR_CPU_ISA");
+  for (const Candidate& c : kCandidates) {
+    if (c.runs_here() && (!wanted || wanted == c.name)) return c.make();
+  }
+  fail(ErrorKind::kValue, "TELETENSOR_CPU_ISA names no instruction set of this machine, got ", wanted);
+}
+
+}  // namespace
+
+const BlockTable& blocks() {
+  static const BlockTable table = pick();
+  return table;
+}
+
+}  // namespace tt::cpu

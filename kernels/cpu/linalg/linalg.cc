@@ -1,0 +1,342 @@
+// Factorisations of batches of matrices, on the threads of the pool.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <semaphore>
+#include <vector>
+
+#include "engine/device/cancellation.h"
+#include "engine/device/parallel.h"
+#include "engine/dispatch/dispatcher.h"
+#include "engine/schema/error.h"
+#include "kernels/common/complex_math.h"
+#include "kernels/common/decomposition.h"
+#include "kernels/cpu/iteration/contiguous.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/linear/matrices.h"
+
+namespace tt::cpu {
+namespace {
+
+constexpr int64_t kGrain = 16 * 1024;  // multiplications that are worth a thread
+// Those of one matrix that LAPACK divides among threads with profit: where they are products of blocks, and where every
+// column is a barrier or two, at which a neighbour on the same cores costs more than the threads gain.
+constexpr int64_t kBlocks = 2 * 1024 * 1024, kColumns = int64_t{4} << 30;
+
+// OpenBLAS 0.3.21 crashes now and then where more threads call it at once than it was built for (128 in Debian), and
+// every session may have one.
+constexpr std::ptrdiff_t kMostCallers = 96;
+std::counting_semaphore<kMostCallers> openblas_callers(kMostCallers);
+
+// A thread's permission to call OpenBLAS, waited for. False where the session's work was cancelled meanwhile.
+class OpenBlasCall {
+ public:
+  OpenBlasCall() {
+    while (!cancel_requested() && !allowed_) allowed_ = openblas_callers.try_acquire_for(std::chrono::milliseconds(20));
+  }
+  ~OpenBlasCall() {
+    if (allowed_) openblas_callers.release();
+  }
+  OpenBlasCall(const OpenBlasCall&) = delete;
+  OpenBlasCall& operator=(const OpenBlasCall&) = delete;
+  explicit operator bool() const { return allowed_; }
+
+ private:
+  bool allowed_ = false;
+};
+
+// body(i, solver) for every matrix of a batch, each of that many multiplications, with solvers that `make` makes: one
+// for each thread. Many matrices go to the pool's threads; a few of at least
+// `divisible` have it one after the other.
+template <typename Make, typename Body>
+void each_matrix(int64_t batch, int64_t work, int64_t divisible, Make make, Body body) {
+  std::mutex mutex;
+  std::exception_ptr thrown;
+  const auto loop = [&](int64_t begin, int64_t end) {
+    try {
+      const OpenBlasCall allowed;
+      if (!allowed) return;  // the loop is left, and parallel_for or the next check throws
+      auto solver = make();
+      for (int64_t i = begin; i < end; ++i) body(i, solver);
+    } catch (const std::bad_alloc&) {
+      const std::lock_guard lock(mutex);
+      thrown = std::make_exception_ptr(Error(ErrorKind::kOutOfMemory, "no memory for a factorisation's workspace"));
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      thrown = std::current_exception();
+    }
+  };
+  if (batch < num_threads() && work >= divisible) {
+    PoolLease lease;
+    for (int64_t i = 0; i < batch && !thrown; ++i) {
+      loop(i, i + 1);
+      check_cancelled();
+    }
+  } else {
+    const PoolLease alone(1);
+    parallel_for(batch, std::max<int64_t>(kGrain / std::max<int64_t>(work, 1), 1), loop);
+  }
+  if (thrown) std::rethrow_exception(thrown);
+}
+// What needs no solver.
+template <typename Body>
+void each_matrix(int64_t batch, int64_t work, Body body) {
+  each_matrix(
+      batch, work, kBlocks, [] { return 0; }, [&](int64_t i, int) { body(i); });
+}
+
+// Throws where a matrix failed, if that is asked for by a function's name.
+void check_info(std::string_view function, bool batched, const int32_t* info, int64_t n) {
+  if (function.empty()) return;
+  for (int64_t i = 0; i < n; ++i) {
+    if (info[i] == 0) continue;
+    throw decomposition_error(function, batched ? i : -1, info[i]);
+  }
+}
+
+void check_info(std::string_view function, const Tensor& input, const Tensor& info) {
+  check_info(function, input.dim() > 2, info.data_as<int32_t>(), info.numel());
+}
+
+// From exchanges to the order of rows. Throws where they name rows that are not there.
+void order_rows(const int32_t* pivots, int64_t count, int64_t rows, int64_t* order) {
+  for (int64_t i = 0; i < rows; ++i) order[i] = i;
+  for (int64_t i = 0; i < count; ++i) {
+    check(pivots[i] >= 1 && pivots[i] <= rows, wrong_pivot(pivots[i], rows));
+    std::swap(order[i], order[pivots[i] - 1]);
+  }
+}
+
+// The rows' order for every matrix of a batch of `rows` rows.
+std::vector<int64_t> orders(const Tensor& pivots, int64_t batch, int64_t rows) {
+  check_pivots(pivots);
+  const Tensor plain = contiguous(pivots);
+  const int64_t count = pivots.dim() > 0 ? pivots.size(-1) : 0;
+  std::vector<int64_t> order(static_cast<size_t>(batch * rows));
+  for (int64_t i = 0; i < batch; ++i) {
+    order_rows(plain.data_as<int32_t>() + i * count, count, rows, order.data() + i * rows);
+  }
+  return order;
+}
+
+// Every matrix of a batch of square ones.
+template <typename T>
+void fill_identity(Tensor& out) {
+  const int64_t n = out.size(-1);
+  for (int64_t e = 0; e < out.numel(); ++e) out.data_as<T>()[e] = e % (n * n) % (n + 1) == 0 ? T(1) : T(0);
+}
+
+// The sign of the exchanges times that of the diagonal, and the diagonal's magnitudes by `add`.
+template <typename T, typename Add>
+T walk_diagonal(const T* lu, const int32_t* pivots, int64_t n, Add add) {
+  T sign(1);
+  for (int64_t i = 0; i < n; ++i) {
+    const T d = lu[i * n + i];
+    const auto size = math::abs(d);
+    if (pivots[i] != i + 1) sign = -sign;
+    sign = size > 0 ? sign * (d / T(size)) : d;  // 0, or NaN
+    add(size);
+  }
+  return sign;
+}
+
+}  // namespace
+
+void lu_factored(const Tensor& input, std::string_view checked_by, Tensor& LU, Tensor& pivots, Tensor& info) {
+  copy_into(LU, input);
+  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n);
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    each_matrix(
+        matrices_in(input), m * n * k, kBlocks, [&] { return Lu<T>(m, n); },
+        [&](int64_t i, Lu<T>& lu) {
+          int32_t* failed = info.data_as<int32_t>() + i;
+          *failed = 0;
+          if (k > 0) *failed = lu.factor(LU.data_as<T>() + i * m * n, pivots.data_as<int32_t>() + i * k);
+        });
+  });
+  check_info(checked_by, input, info);
+}
+
+void lu_permutation(const Tensor& pivots, int64_t rows, Tensor& out) {
+  const std::vector<int64_t> order = orders(pivots, rows > 0 ? out.numel() / rows : 0, rows);
+  std::copy(order.begin(), order.end(), out.data_as<int64_t>());
+}
+
+void lu_solved(const Tensor& A, const Tensor& B, const Tensor& LU, const Tensor& pivots, bool transposed, Tensor& out) {
+  const int64_t n = A.size(-1), k = B.size(-1), batch = matrices_in(A);
+  const std::vector<int64_t> order = orders(pivots, batch, n);
+  const Tensor lu = contiguous(LU), b = contiguous(B);
+  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
+    each_matrix(batch, n * n * k, [&](int64_t i) {
+      const int64_t* rows = order.data() + i * n;
+      const T* factors = lu.data_as<T>() + i * n * n;
+      const T* right = b.data_as<T>() + i * n * k;
+      T* x = out.data_as<T>() + i * n * k;
+      if (transposed) {
+        std::vector<T> y(right, right + n * k);
+        solve_triangular(factors, y.data(), n, k, true, true, false);
+        solve_triangular(factors, y.data(), n, k, false, true, true);
+        for (int64_t r = 0; r < n; ++r) std::copy_n(y.data() + r * k, k, x + rows[r] * k);
+        return;
+      }
+      for (int64_t r = 0; r < n; ++r) std::copy_n(right + rows[r] * k, k, x + r * k);
+      solve_triangular(factors, x, n, k, false, false, true);
+      solve_triangular(factors, x, n, k, true, false, false);
+    });
+  });
+}
+
+void lu_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots, Tensor& out) {
+  const int64_t n = A.size(-1);
+  const Tensor lu = contiguous(LU), exchanges = contiguous_as(pivots, DType::kInt32);
+  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
+    for (int64_t i = 0; i < out.numel(); ++i) {
+      real_of_t<T> size = 1;
+      const T sign = walk_diagonal(lu.data_as<T>() + i * n * n, exchanges.data_as<int32_t>() + i * n, n,
+                                   [&](real_of_t<T> d) { size *= d; });
+      out.data_as<T>()[i] = sign * T(size);
+    }
+  });
+}
+
+void lu_log_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots, Tensor& sign, Tensor& logabsdet) {
+  const int64_t n = A.size(-1);
+  const Tensor lu = contiguous(LU), exchanges = contiguous_as(pivots, DType::kInt32);
+  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
+    for (int64_t i = 0; i < sign.numel(); ++i) {
+      real_of_t<T> size = 0;
+      sign.data_as<T>()[i] = walk_diagonal(lu.data_as<T>() + i * n * n, exchanges.data_as<int32_t>() + i * n, n,
+                                           [&](real_of_t<T> d) { size += std::log(d); });
+      logabsdet.data_as<real_of_t<T>>()[i] = size;
+    }
+  });
+}
+
+void cholesky_factored(const Tensor& input, std::string_view checked_by, Tensor& L, Tensor& info) {
+  copy_into(L, input);
+  const int64_t n = input.size(-1);
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    each_matrix(matrices_in(input), n * n * n / 3, [&](int64_t i) {
+      T* a = L.data_as<T>() + i * n * n;
+      info.data_as<int32_t>()[i] = cholesky(a, n);
+      for (int64_t r = 0; r < n; ++r) std::fill(a + r * n + r + 1, a + (r + 1) * n, T(0));
+    });
+  });
+  check_info(checked_by, input, info);
+}
+
+void triangular_solved(const Tensor& A, const Tensor& B, bool upper, bool transposed, bool unitriangular, Tensor& out) {
+  copy_into(out, B);
+  const int64_t n = A.size(-1), k = B.size(-1);
+  const Tensor a = contiguous(A);
+  if (n == 0 || k == 0) return;
+  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
+    each_matrix(matrices_in(A), n * n * k / 2, [&](int64_t i) {
+      solve_triangular(a.data_as<T>() + i * n * n, out.data_as<T>() + i * n * k, n, k, upper, transposed,
+                       unitriangular);
+    });
+  });
+}
+
+void qr_factored(const Tensor& input, std::string_view mode, Tensor& Q, Tensor& R) {
+  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), rows = R.size(-2);
+  const int64_t columns = mode == "r" ? 0 : Q.size(-1);
+  const Tensor a = contiguous(input);
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const auto make = [&] { return Householder<T>(m, n, columns); };
+    each_matrix(matrices_in(input), m * n * k, kColumns, make, [&](int64_t i, Householder<T>& qr) {
+      std::vector<T> tau(static_cast<size_t>(k));
+      qr.factor(a.data_as<T>() + i * m * n, tau.data());
+      qr.triangle(rows, R.data_as<T>() + i * rows * n);
+      if (columns > 0) qr.orthogonal(tau.data(), Q.data_as<T>() + i * m * columns);
+    });
+  });
+}
+
+void householder_factored(const Tensor& input, Tensor& a, Tensor& tau) {
+  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n);
+  if (k == 0) return copy_into(a, input);
+  const Tensor matrices = contiguous(input);
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const auto make = [&] { return Householder<T>(m, n, 0); };
+    each_matrix(matrices_in(input), m * n * k, kColumns, make, [&](int64_t i, Householder<T>& qr) {
+      qr.factor(matrices.data_as<T>() + i * m * n, tau.data_as<T>() + i * k);
+      qr.reflections(a.data_as<T>() + i * m * n);
+    });
+  });
+}
+
+void eigh_decomposed(const Tensor& input, std::string_view UPLO, bool vectors, Tensor& eigenvalues,
+                     Tensor& eigenvectors) {
+  const int64_t n = input.size(-1), batch = matrices_in(input);
+  if (n == 0) return;
+  const bool upper = UPLO == "U" || UPLO == "u";
+  const Tensor a = contiguous(input);
+  std::vector<int32_t> info(static_cast<size_t>(batch));
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const auto make = [&] { return Eigh<T>(n, upper, vectors); };
+    each_matrix(batch, 9 * n * n * n, kColumns, make, [&](int64_t i, Eigh<T>& eigh) {
+      info[static_cast<size_t>(i)] =
+          eigh.decompose(a.data_as<T>() + i * n * n, eigenvalues.data_as<real_of_t<T>>() + i * n,
+                         vectors ? eigenvectors.data_as<T>() + i * n * n : nullptr);
+    });
+  });
+  check_info("linalg.eigh", input.dim() > 2, info.data(), batch);
+}
+
+void eig_decomposed(const Tensor& input, bool vectors, Tensor& eigenvalues, Tensor& eigenvectors) {
+  const int64_t n = input.size(-1), batch = matrices_in(input);
+  if (n == 0) return;
+  const Tensor a = contiguous(input);
+  std::vector<int32_t> info(static_cast<size_t>(batch));
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    using C = Complex<real_of_t<T>>;
+    each_matrix(
+        batch, 25 * n * n * n, kColumns, [&] { return Eig<T>(n, vectors); },
+        [&](int64_t i, Eig<T>& eig) {
+          info[static_cast<size_t>(i)] = eig.decompose(a.data_as<T>() + i * n * n, eigenvalues.data_as<C>() + i * n,
+                                                       vectors ? eigenvectors.data_as<C>() + i * n * n : nullptr);
+        });
+  });
+  check_info("linalg.eig", input.dim() > 2, info.data(), batch);
+}
+
+void svd_decomposed(const Tensor& input, bool full_matrices, bool vectors, Tensor& U, Tensor& S, Tensor& Vh) {
+  const int64_t m = input.size(-2), n = input.size(-1), k = std::min(m, n), batch = matrices_in(input);
+  const Tensor a = contiguous(input);
+  std::vector<int32_t> info(static_cast<size_t>(batch));
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    if (k == 0) {  // of no singular values; the vectors beside them are any orthonormal ones
+      if (vectors && full_matrices) fill_identity<T>(U), fill_identity<T>(Vh);
+      return;
+    }
+    const auto some = full_matrices ? SingularVectors::kFull : SingularVectors::kThin;
+    const auto make = [&] { return Svd<T>(m, n, vectors ? some : SingularVectors::kNone); };
+    each_matrix(batch, 20 * m * n * k, kColumns, make, [&](int64_t i, Svd<T>& svd) {
+      info[static_cast<size_t>(i)] =
+          svd.decompose(a.data_as<T>() + i * m * n, vectors ? U.data_as<T>() + i * m * U.size(-1) : nullptr,
+                        S.data_as<real_of_t<T>>() + i * k, vectors ? Vh.data_as<T>() + i * Vh.size(-2) * n : nullptr);
+    });
+  });
+  check_info("linalg.svd", input.dim() > 2, info.data(), batch);
+}
+
+void pseudo_inverse_of(const Tensor&, const Tensor& inverse, Tensor& out) { copy_into(out, inverse); }
+
+void matrix_exp(const Tensor& input, Tensor& out) {
+  const int64_t n = input.size(-1);
+  if (n == 0) return;
+  const Tensor a = contiguous(input);
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const auto make = [&] { return Exponential<T>(n); };
+    each_matrix(matrices_in(input), 10 * n * n * n, kBlocks, make, [&](int64_t i, Exponential<T>& exponential) {
+      exponential.of(a.data_as<T>() + i * n * n, out.data_as<T>() + i * n * n);
+    });
+  });
+}
+
+}  // namespace tt::cpu

@@ -1,0 +1,144 @@
+// matmul, linear and addmm_activation: batches of matrix products.
+#include <algorithm>
+#include <vector>
+
+#include "engine/device/parallel.h"
+#include "engine/schema/error.h"
+#include "engine/schema/op_ids.h"
+#include "kernels/common/element.h"
+#include "kernels/common/matmul_operand.h"
+#include "kernels/common/product_chain.h"
+#include "kernels/cpu/iteration/chain.h"
+#include "kernels/cpu/iteration/complex_as_real.h"
+#include "kernels/cpu/iteration/contiguous.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/linear/onednn.h"
+#include "kernels/cpu/linear/product.h"
+
+namespace tt::cpu {
+namespace {
+
+constexpr int64_t kLargeMatrix = 32 * 32;
+
+// Where each entry of the broadcast batch starts.
+std::vector<int64_t> offsets(const MatmulOperand& factor, SizesView sizes) {
+  std::vector<int64_t> starts{0};
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const size_t missing = sizes.size() - factor.batch.size();
+    const bool once = i < missing || factor.batch[i - missing] == 1;
+    const int64_t stride = once ? 0 : factor.batch_strides[i - missing];
+    std::vector<int64_t> finer;
+    finer.reserve(starts.size() * static_cast<size_t>(sizes[i]));
+    for (int64_t start : starts) {
+      for (int64_t j = 0; j < sizes[i]; ++j) finer.push_back(start + j * stride);
+    }
+    starts = std::move(finer);
+  }
+  return starts;
+}
+
+// Whether the batch's entries are one distance apart, as oneDNN wants them. Repeated ones (stride 0) pass for it:
+// copies of them would be many.
+bool is_even(const Tensor& t) {
+  bool even = true;
+  for (int64_t d = 0; d + 2 < t.dim(); ++d) {
+    if (t.size(d) == 1) continue;
+    if (t.stride(d) == 0) return true;
+    if (d + 3 < t.dim()) even &= t.stride(d) == t.size(d + 1) * t.stride(d + 1);
+  }
+  return even;
+}
+
+// A batch of larger matrices (heads of an attention, transposed) is copied to lie evenly: that takes a fraction of what
+// oneDNN saves on it.
+Tensor even(const Tensor& t) {
+  const bool large = t.dim() > 3 && t.size(-1) * t.size(-2) >= kLargeMatrix && onednn_computes(t.dtype());
+  return large && !is_even(t) ? contiguous(t) : t;
+}
+
+// out = a x b with PyTorch's rules for vectors and batches; `bias` is added along out's last dimension.
+void multiply(const Tensor& input, const Tensor& other, const void* bias, const Tensor* weights, Tensor& out) {
+  const Tensor a = even(input), b = even(other);
+  MatmulOperand left(a, true), right(b, false);
+  Gemm g{out.dtype(), left.rows, right.columns, left.columns, left.matrix, right.matrix, out.data()};
+  if (right.batch.empty() && left.fold()) {
+    g.m = left.rows;
+    g.a = left.matrix;
+    return product(g, bias, weights);
+  }
+  const SizesView batch = batch_of_product(a, b, out);
+  const std::vector<int64_t> starts_a = offsets(left, batch), starts_b = offsets(right, batch);
+  g.batch = static_cast<int64_t>(starts_a.size());
+  g.a_offsets = starts_a.data();
+  g.b_offsets = starts_b.data();
+  product(g, bias);
+}
+
+// Of complex matrices, by the four products of their parts. A linear layer's bias is added after.
+void multiply_complex(const Tensor& input, const Tensor& other, Tensor& out) {
+  const Tensor a[] = {contiguous(part(input, 0)), contiguous(part(input, 1))};
+  const Tensor b[] = {contiguous(part(other, 0)), contiguous(part(other, 1))};
+  Tensor products[2][2];
+  for (int i : {0, 1}) {
+    for (int j : {0, 1}) {
+      products[i][j] = empty(out.sizes(), to_real(out.dtype()), out.device());
+      multiply(a[i], b[j], nullptr, nullptr, products[i][j]);
+    }
+  }
+  with_element(to_real(out.dtype()), [&]<typename R>(std::type_identity<R>) {
+    const auto at = [&](int i, int j) { return products[i][j].template data_as<R>(); };
+    const R *rr = at(0, 0), *ri = at(0, 1), *ir = at(1, 0), *ii = at(1, 1);
+    R* to = parts(out).data_as<R>();
+    parallel_for(out.numel(), 1 << 15, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        to[2 * i] = static_cast<R>(rr[i] - ii[i]);
+        to[2 * i + 1] = static_cast<R>(ri[i] + ir[i]);
+      }
+    });
+  });
+}
+
+// out += number, a tensor of one element.
+void add_number(const Tensor& number, Tensor& out) {
+  with_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const T added = *number.data_as<T>();
+    for (int64_t i = 0; i < out.numel(); ++i) out.data_as<T>()[i] = static_cast<T>(out.data_as<T>()[i] + added);
+  });
+}
+
+// out += row, which is broadcast.
+void add_row(const Tensor& row, Tensor& out) {
+  const Arg args[] = {Arg(out.get()), Arg(row.get()), Arg(int64_t{1})};
+  const ChainStep step{find_op(op_id::kAdd), args, out.dtype()};
+  run_chain({&step, 1}, out);
+}
+
+}  // namespace
+
+void matmul(const Tensor& input, const Tensor& other, Tensor& out) {
+  if (is_complex(out.dtype())) return multiply_complex(input, other, out);
+  multiply(input, other, nullptr, &other, out);
+}
+
+void addmm_activation(const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha,
+                      bool use_gelu, Tensor& out) {
+  matmul(mat1, mat2, out);
+  ProductChain chain(out);
+  finish_activated(chain, input, beta, alpha, use_gelu);
+  run_chain(chain.steps(), out);
+}
+
+void linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Tensor& out) {
+  check_linear_bias(weight, bias);
+  if (is_complex(out.dtype())) {
+    multiply_complex(input, transposed(weight), out);
+    if (bias) add_row(bias, out);
+    return;
+  }
+  const bool one = bias && bias.numel() == 1;
+  const Tensor b = one ? Tensor() : contiguous(bias);
+  multiply(input, transposed(weight), b ? b.data() : nullptr, weight.dim() == 2 ? &weight : nullptr, out);
+  if (one) add_number(bias, out);
+}
+
+}  // namespace tt::cpu

@@ -1,0 +1,27 @@
+// scaled_mm: products of 8-bit matrices, which are widened to float32 for it.
+#include "kernels/common/product_chain.h"
+#include "kernels/cpu/iteration/chain.h"
+#include "kernels/cpu/iteration/copy.h"
+#include "kernels/cpu/kernels.h"
+
+namespace tt::cpu {
+namespace {
+
+Tensor widened(const Tensor& t) {
+  Tensor wide = empty(t.sizes(), DType::kFloat32, t.device());
+  copy(t, wide);
+  return wide;
+}
+
+}  // namespace
+
+void scaled_mm(const Tensor& input, const Tensor& mat2, const Tensor& scale_a, const Tensor& scale_b,
+               const Tensor& bias, const Tensor& scale_result, std::optional<DType>, bool, Tensor& out) {
+  Tensor product = empty(out.sizes(), DType::kFloat32, out.device());
+  matmul(widened(input), widened(mat2), product);
+  ProductChain chain(product);
+  finish_scaled(chain, scale_a, scale_b, bias, is_float8(out.dtype()) ? scale_result : Tensor());
+  run_chain(chain.steps(), out);
+}
+
+}  // namespace tt::cpu

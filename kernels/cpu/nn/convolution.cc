@@ -1,0 +1,345 @@
+#include "kernels/cpu/nn/convolution.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/device/cancellation.h"
+#include "engine/device/parallel.h"
+#include "kernels/common/element.h"
+#include "kernels/cpu/iteration/contiguous.h"
+#include "kernels/cpu/iteration/copy.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/linear/onednn.h"
+#include "kernels/cpu/linear/packed.h"
+
+namespace tt::cpu {
+namespace {
+
+using dnnl::memory;
+
+// Weights as oneDNN sees them: groups are a dimension of their own.
+Sizes grouped(SizesView w, int64_t groups) {
+  Sizes sizes(w.begin(), w.end());
+  if (groups == 1) return sizes;
+  sizes[0] /= groups;
+  sizes.insert(sizes.begin(), groups);
+  return sizes;
+}
+
+memory::desc plain_desc(SizesView sizes, DType dtype) { return strided_desc(sizes, contiguous_strides(sizes), dtype); }
+
+// A desc without blocks as a view of the bytes at t; undefined where it has blocks.
+Tensor strided_view(const Tensor& t, SizesView sizes, const memory::desc& desc) {
+  const dnnl_memory_desc_t& d = desc.data;
+  if (d.format_desc.blocking.inner_nblks != 0) return Tensor();
+  const SizesView strides(d.format_desc.blocking.strides, sizes.size());
+  return view_of(t, Geometry{{sizes.begin(), sizes.end()}, {strides.begin(), strides.end()}, 0, true});
+}
+
+Tensor bytes_for(const memory::desc& desc, DType dtype) {
+  const int64_t item = static_cast<int64_t>(item_size(dtype));
+  return empty(Sizes{(static_cast<int64_t>(desc.get_size()) + item - 1) / item}, dtype, Device{});
+}
+
+// The elements of each channel of an image.
+int64_t space(SizesView sizes) {
+  int64_t n = 1;
+  for (size_t i = 2; i < sizes.size(); ++i) n *= sizes[i];
+  return n;
+}
+
+// Activations' bytes in the layout that a primitive wants: `t`'s own where it lies so. Most layouts
+// are a matter of strides (channels last), which our own copy does at memory's speed.
+Tensor lay_out(const Tensor& t, const memory::desc& wanted, int threads) {
+  if (takes_strides(t.sizes(), t.strides()) && strided_desc(t.sizes(), t.strides(), t.dtype()) == wanted) return t;
+  Tensor bytes = bytes_for(wanted, t.dtype());
+  if (Tensor view = strided_view(bytes, t.sizes(), wanted)) {
+    copy(t, view);
+  } else {
+    const Tensor plain = contiguous(t);
+    onednn_reorder(threads, plain_desc(t.sizes(), t.dtype()), plain.data(), wanted, bytes.data());
+  }
+  return bytes;
+}
+
+// The same for contiguous weights, which are kept where they do not change.
+Tensor lay_out_weights(const Tensor& w, SizesView sizes, const memory::desc& wanted, int threads) {
+  const memory::desc plain = plain_desc(sizes, w.dtype());
+  return wanted == plain ? w : packed(w, plain, wanted, threads, used_before(w, wanted));
+}
+
+// Where a primitive writes a result that must end up contiguous in `t`.
+class Landing {
+ public:
+  // `sizes` are t's, as the primitive sees them (weights may be grouped).
+  Landing(Tensor t, SizesView sizes, const memory::desc& given, int threads)
+      : target_(std::move(t)), sizes_(sizes), given_(given), threads_(threads) {
+    if (given != plain_desc(sizes, target_.dtype())) bytes_ = bytes_for(given, target_.dtype());
+  }
+  void* data() const { return bytes_ ? bytes_.data() : target_.data(); }
+  void finish() {
+    if (!bytes_) return;
+    if (Tensor view = strided_view(bytes_, sizes_, given_)) {
+      const Geometry plain{{sizes_.begin(), sizes_.end()}, contiguous_strides(sizes_), target_->offset, true};
+      copy(view, view_of(target_, plain));
+    } else {
+      onednn_reorder(threads_, given_, bytes_.data(), plain_desc(sizes_, target_.dtype()), target_.data());
+    }
+  }
+
+ private:
+  Tensor target_;
+  SizesView sizes_;
+  const memory::desc& given_;
+  int threads_;
+  Tensor bytes_;  // undefined where the primitive writes the target itself
+};
+
+// A convolution in oneDNN's terms; the same for forward and backward.
+struct Problem {
+  SizesView x, y;  // activations in and out
+  Sizes w;
+  memory::dims stride, dilation, left, right;
+  DType dtype;
+
+  Problem(SizesView x, SizesView w, SizesView y, const Slide& slide, DType dtype)
+      : x(x),
+        y(y),
+        w(grouped(w, slide.groups)),
+        stride(slide.stride.begin(), slide.stride.end()),
+        left(slide.padding.begin(), slide.padding.end()),
+        dtype(dtype) {
+    for (size_t i = 0; i < stride.size(); ++i) {
+      dilation.push_back(slide.dilation[i] - 1);
+      // What is read beyond the end; negative where trailing inputs are not read at all.
+      const int64_t reach = (y[2 + i] - 1) * stride[i] + (w[2 + i] - 1) * slide.dilation[i] + 1;
+      right.push_back(reach - x[2 + i] - left[i]);
+    }
+  }
+  PrimitiveKey key(PrimitiveKey::Kind kind, int threads, bool bias) const {
+    PrimitiveKey key(kind, threads);
+    key.add(static_cast<int64_t>(dtype)).add(bias).add(x).add(w).add(y);
+    return key.add(stride).add(dilation).add(left).add(right);
+  }
+  dnnl::convolution_forward::primitive_desc forward(bool bias) const {
+    const memory::desc xd = any_desc(x, dtype), wd = any_desc(w, dtype), yd = any_desc(y, dtype);
+    const memory::desc bd = bias ? plain_desc({&y[1], 1}, dtype) : memory::desc();
+    const auto kind = dnnl::prop_kind::forward_inference;
+    const auto direct = dnnl::algorithm::convolution_direct;
+    dnnl::convolution_forward::desc desc =
+        bias ? dnnl::convolution_forward::desc(kind, direct, xd, wd, bd, yd, stride, dilation, left, right)
+             : dnnl::convolution_forward::desc(kind, direct, xd, wd, yd, stride, dilation, left, right);
+    return {desc, onednn_attributes(), onednn_engine()};
+  }
+};
+
+template <typename Descriptor>
+Recipe recipe_of(dnnl::primitive primitive, const Descriptor& pd, std::vector<std::pair<int, memory::desc>> arguments) {
+  arguments.emplace_back(DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc());
+  return {std::move(primitive), std::move(arguments), pd.scratchpad_desc().get_size()};
+}
+
+// Images [n, n + count) of a batch.
+Tensor images(const Tensor& t, int64_t n, int64_t count) {
+  Geometry part{t.sizes(), t.strides(), t->offset + n * t.stride(0), true};
+  part.sizes[0] = count;
+  return view_of(t, part);
+}
+
+// How many images to lay out, convolve and lay out again at a time: as many as stay in the caches in between, if the
+// weights, which are then read as often, are small beside them. A divisor of the batch.
+int64_t images_at_once(const Tensor& x, const Tensor& w, const Tensor& y) {
+  constexpr int64_t kCached = int64_t{2} << 20;
+  const int64_t batch = x.size(0), item = static_cast<int64_t>(item_size(x.dtype()));
+  const int64_t bytes = (x.numel() + y.numel()) / batch * item, most = std::max<int64_t>(1, kCached / bytes);
+  if (batch * bytes <= 2 * kCached || 2 * w.numel() * item > most * bytes) return batch;
+  int64_t count = std::min(most, batch);
+  while (batch % count != 0) --count;
+  return 4 * count >= most ? count : batch;  // a batch of an awkward number is not worth the many calls
+}
+
+void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const Slide& slide, const Tensor& out) {
+  const int64_t count = images_at_once(x, w, out);
+  const Tensor some_x = images(x, 0, count), some_y = images(out, 0, count);
+  const Problem c(some_x.sizes(), w.sizes(), some_y.sizes(), slide, x.dtype());
+  PoolLease lease;
+  const int threads = lease.width();
+  PrimitiveUse use(c.key(PrimitiveKey::Kind::kConvolution, threads, static_cast<bool>(bias)), [&] {
+    const auto pd = c.forward(static_cast<bool>(bias));
+    std::vector<std::pair<int, memory::desc>> arguments = {
+        {DNNL_ARG_SRC, pd.src_desc()}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, pd.dst_desc()}};
+    if (bias) arguments.emplace_back(DNNL_ARG_BIAS, pd.bias_desc());
+    return recipe_of(dnnl::convolution_forward(pd), pd, std::move(arguments));
+  });
+  const Tensor weights = lay_out_weights(w, c.w, use.desc(DNNL_ARG_WEIGHTS), threads);
+  use.set(DNNL_ARG_WEIGHTS, weights.data());
+  if (bias) use.set(DNNL_ARG_BIAS, bias.data());
+  for (int64_t n = 0; n < x.size(0); n += count) {
+    check_cancelled();
+    const Tensor source = lay_out(images(x, n, count), use.desc(DNNL_ARG_SRC), threads);
+    Landing landing(images(out, n, count), c.y, use.desc(DNNL_ARG_DST), threads);
+    use.set(DNNL_ARG_SRC, source.data());
+    use.set(DNNL_ARG_DST, landing.data());
+    use.run();
+    landing.finish();
+  }
+}
+
+void onednn_convolution_data(const Tensor& g, const Tensor& w, const Slide& slide, const Tensor& dx) {
+  const int64_t count = images_at_once(dx, w, g);
+  const Tensor some_x = images(dx, 0, count), some_y = images(g, 0, count);
+  const Problem c(some_x.sizes(), w.sizes(), some_y.sizes(), slide, g.dtype());
+  PoolLease lease;
+  const int threads = lease.width();
+  PrimitiveUse use(c.key(PrimitiveKey::Kind::kConvolutionData, threads, false), [&] {
+    dnnl::convolution_backward_data::desc desc(dnnl::algorithm::convolution_direct, any_desc(c.x, c.dtype),
+                                               any_desc(c.w, c.dtype), any_desc(c.y, c.dtype), c.stride, c.dilation,
+                                               c.left, c.right);
+    dnnl::convolution_backward_data::primitive_desc pd(desc, onednn_attributes(), onednn_engine(), c.forward(false));
+    return recipe_of(dnnl::convolution_backward_data(pd), pd,
+                     {{DNNL_ARG_DIFF_SRC, pd.diff_src_desc()},
+                      {DNNL_ARG_WEIGHTS, pd.weights_desc()},
+                      {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()}});
+  });
+  const Tensor weights = lay_out_weights(w, c.w, use.desc(DNNL_ARG_WEIGHTS), threads);
+  use.set(DNNL_ARG_WEIGHTS, weights.data());
+  for (int64_t n = 0; n < g.size(0); n += count) {
+    check_cancelled();
+    const Tensor gradient = lay_out(images(g, n, count), use.desc(DNNL_ARG_DIFF_DST), threads);
+    Landing landing(images(dx, n, count), c.x, use.desc(DNNL_ARG_DIFF_SRC), threads);
+    use.set(DNNL_ARG_DIFF_DST, gradient.data());
+    use.set(DNNL_ARG_DIFF_SRC, landing.data());
+    use.run();
+    landing.finish();
+  }
+}
+
+void onednn_convolution_weights(const Tensor& g, const Tensor& x, const Slide& slide, Tensor& dw) {
+  const Problem c(x.sizes(), dw.sizes(), g.sizes(), slide, g.dtype());
+  PoolLease lease;
+  const int threads = lease.width();
+  PrimitiveUse use(c.key(PrimitiveKey::Kind::kConvolutionWeights, threads, false), [&] {
+    dnnl::convolution_backward_weights::desc desc(dnnl::algorithm::convolution_direct, any_desc(c.x, c.dtype),
+                                                  any_desc(c.w, c.dtype), any_desc(c.y, c.dtype), c.stride, c.dilation,
+                                                  c.left, c.right);
+    dnnl::convolution_backward_weights::primitive_desc pd(desc, onednn_attributes(), onednn_engine(), c.forward(false));
+    return recipe_of(dnnl::convolution_backward_weights(pd), pd,
+                     {{DNNL_ARG_SRC, pd.src_desc()},
+                      {DNNL_ARG_DIFF_WEIGHTS, pd.diff_weights_desc()},
+                      {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()}});
+  });
+  const Tensor gradient = lay_out(g, use.desc(DNNL_ARG_DIFF_DST), threads);
+  const Tensor source = lay_out(x, use.desc(DNNL_ARG_SRC), threads);
+  Landing landing(dw, c.w, use.desc(DNNL_ARG_DIFF_WEIGHTS), threads);
+  use.set(DNNL_ARG_DIFF_DST, gradient.data());
+  use.set(DNNL_ARG_SRC, source.data());
+  use.set(DNNL_ARG_DIFF_WEIGHTS, landing.data());
+  use.run();
+  landing.finish();
+}
+
+void zero(Tensor& t) { std::memset(t.data(), 0, static_cast<size_t>(t.numel()) * item_size(t.dtype())); }
+
+void add_bias(const Tensor& bias, Tensor& out) {
+  const int64_t channels = out.size(1), positions = space(out.sizes());
+  with_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
+    for (int64_t i = 0; i < out.size(0) * channels; ++i) {
+      const T value = bias.data_as<T>()[i % channels];
+      T* row = out.data_as<T>() + i * positions;
+      for (int64_t j = 0; j < positions; ++j) row[j] = static_cast<T>(row[j] + value);
+    }
+  });
+}
+
+// Runs `fast`; where oneDNN has no primitive for the case (which it says before it writes anything), `slow`.
+template <typename Fast, typename Slow>
+void with_fallback(DType dtype, Fast&& fast, Slow&& slow) {
+  if (!onednn_computes(dtype)) return slow();
+  try {
+    fast();
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kNotImplemented) throw;
+    slow();
+  }
+}
+
+// What a dtype without a convolution of its own is computed in: 16-bit floats in float32.
+DType compute_type(DType dtype) {
+  if (onednn_computes(dtype)) return dtype;
+  return item_size(dtype) == 2 && is_floating(dtype) ? DType::kFloat32 : dtype;
+}
+
+Tensor converted(const Tensor& t, DType compute) { return t.dtype() == compute ? t : contiguous_as(t, compute); }
+
+// A fresh tensor of the compute type for a result, or the result itself; `land` moves it there.
+Tensor computed(const Tensor& out, DType compute) {
+  return out.dtype() == compute ? out : empty(out.sizes(), compute, out.device());
+}
+void land(const Tensor& result, Tensor& out) {
+  if (!result.same(out)) copy(result, out);
+}
+
+}  // namespace
+
+void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const Slide& slide, Tensor& out) {
+  if (out.numel() == 0) return;
+  const DType compute = compute_type(x.dtype());
+  const Tensor input = converted(x, compute), weight = contiguous_as(w, compute), b = contiguous_as(bias, compute);
+  Tensor result = computed(out, compute);
+  if (x.numel() == 0 || w.numel() == 0) {
+    zero(result);
+    if (b) add_bias(b, result);
+  } else {
+    with_fallback(
+        compute, [&] { onednn_convolution(input, weight, b, slide, result); },
+        [&] {
+          patch_convolution(contiguous(input), weight, slide, result);
+          if (b) add_bias(b, result);
+        });
+  }
+  land(result, out);
+}
+
+void convolution_data(const Tensor& g, const Tensor& w, const Slide& slide, Tensor& dx) {
+  if (dx.numel() == 0) return;
+  if (g.numel() == 0 || w.numel() == 0) return zero(dx);
+  const DType compute = compute_type(g.dtype());
+  const Tensor gradient = converted(g, compute), weight = contiguous_as(w, compute);
+  Tensor result = computed(dx, compute);
+  with_fallback(
+      compute, [&] { onednn_convolution_data(gradient, weight, slide, result); },
+      [&] { patch_convolution_data(contiguous(gradient), weight, slide, result); });
+  land(result, dx);
+}
+
+void convolution_weights(const Tensor& g, const Tensor& x, const Slide& slide, Tensor& dw) {
+  if (dw.numel() == 0) return;
+  if (g.numel() == 0 || x.numel() == 0) return zero(dw);
+  const DType compute = compute_type(g.dtype());
+  const Tensor gradient = converted(g, compute), input = converted(x, compute);
+  Tensor result = computed(dw, compute);
+  with_fallback(
+      compute, [&] { onednn_convolution_weights(gradient, input, slide, result); },
+      [&] { patch_convolution_weights(contiguous(gradient), contiguous(input), slide, result); });
+  land(result, dw);
+}
+
+void convolution_forward(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                         absl::Span<const int64_t> stride, absl::Span<const int64_t> padding,
+                         absl::Span<const int64_t> dilation, int64_t groups, Tensor& out) {
+  convolution(input, weight, bias, Slide(stride, padding, dilation, groups), out);
+}
+
+void convolution_input(const Tensor& grad, const Tensor& weight, absl::Span<const int64_t>,
+                       absl::Span<const int64_t> stride, absl::Span<const int64_t> padding,
+                       absl::Span<const int64_t> dilation, int64_t groups, Tensor& out) {
+  convolution_data(grad, weight, Slide(stride, padding, dilation, groups), out);
+}
+
+void convolution_weight(const Tensor& grad, const Tensor& input, absl::Span<const int64_t>,
+                        absl::Span<const int64_t> stride, absl::Span<const int64_t> padding,
+                        absl::Span<const int64_t> dilation, int64_t groups, Tensor& out) {
+  convolution_weights(grad, input, Slide(stride, padding, dilation, groups), out);
+}
+
+}  // namespace tt::cpu

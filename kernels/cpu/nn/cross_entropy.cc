@@ -1,0 +1,78 @@
+// Cross entropy of logits with target classes, and its gradient, without log probabilities in memory: of a position its
+// largest logit is kept, and the logarithm of the sum of exponentials relative to that one.
+#include <algorithm>
+#include <limits>
+#include <string_view>
+
+#include "kernels/cpu/iteration/accumulate_type.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/nn/softmax.h"
+#include "kernels/cpu/nn/targets.h"
+
+namespace tt::cpu {
+
+void cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
+                   std::string_view reduction, Tensor& output, Tensor& total_weight, Tensor& largest, Tensor& log_sum) {
+  const Targets targets(input.sizes(), target, ignore_index, weight);
+  const Tensor x = wide(input), w = contiguous_as(weight, x.dtype());
+  const bool none = reduction == "none";
+  AccumulateBuffer result(output);
+  with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const T *logits = x.data_as<T>(), *weights = data_or_null<T>(w);
+    T *y = result.tensor().data_as<T>(), *most = largest.data_as<T>(), *sums = log_sum.data_as<T>();
+    const Along along(x.sizes(), class_dim(x));
+    if (along.n == 0) {
+      std::fill_n(most, along.vectors(), -std::numeric_limits<T>::infinity());
+      std::fill_n(sums, along.vectors(), -std::numeric_limits<T>::infinity());
+    }
+    along.for_each_group([&](const Vectors& v, int64_t at) {
+      const int64_t i = along.number(at);
+      log_sums(v, logits + at, most + i, sums + i);
+    });
+    double sum = 0, total = 0;
+    if (none) std::fill_n(y, along.vectors(), T(0));
+    targets.for_each([&](int64_t i, int64_t at, int64_t c) {
+      const double scale = weights ? static_cast<double>(weights[c]) : 1.0;
+      const double loss = scale * static_cast<double>(sums[i] - (logits[at] - most[i]));
+      if (none) y[i] = static_cast<T>(loss);
+      sum += loss;
+      total += scale;
+    });
+    if (!none) *y = static_cast<T>(reduction == "mean" ? sum / total : sum);
+    *total_weight.data_as<T>() = static_cast<T>(total);
+  });
+  result.land();
+}
+
+void cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
+                            const Tensor& total_weight, const Tensor& largest, const Tensor& log_sum,
+                            int64_t ignore_index, std::string_view reduction, Tensor& out) {
+  const Targets targets(input.sizes(), target, ignore_index, weight);
+  const bool none = reduction == "none";
+  check_loss_gradient(grad, none ? targets.target.numel() : 1, total_weight);
+  check_sums(largest, log_sum, targets.shape);
+  const Tensor x = wide(input);
+  const DType dtype = x.dtype();
+  const Tensor g = contiguous_as(grad, dtype), w = contiguous_as(weight, dtype);
+  const Tensor total = contiguous_as(total_weight, dtype);
+  const Tensor most = contiguous_as(largest, dtype), sums = contiguous_as(log_sum, dtype);
+  const Tensor scales = empty({targets.shape.positions()}, dtype, x.device());
+  AccumulateBuffer result(out);
+  with_real(dtype, [&]<typename T>(std::type_identity<T>) {
+    const T *logits = x.data_as<T>(), *gs = g.data_as<T>(), *weights = data_or_null<T>(w);
+    T *scale = scales.data_as<T>(), *dx = result.tensor().data_as<T>();
+    const T share = reduction == "mean" ? 1 / *total.data_as<T>() : T(1);
+    const Along along(x.sizes(), class_dim(x));
+    std::fill_n(scale, along.vectors(), T(0));
+    targets.for_each(
+        [&](int64_t i, int64_t, int64_t c) { scale[i] = gs[none ? i : 0] * share * (weights ? weights[c] : T(1)); });
+    along.for_each_group([&](const Vectors& v, int64_t at) {
+      const int64_t i = along.number(at);
+      scaled_softmax(v, logits + at, most.data_as<T>() + i, sums.data_as<T>() + i, scale + i, dx + at);
+    });
+    targets.for_each([&](int64_t i, int64_t at, int64_t) { dx[at] -= scale[i]; });
+  });
+  result.land();
+}
+
+}  // namespace tt::cpu

@@ -1,0 +1,59 @@
+// embedding: rows of a table by index, and the gradient of the table.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/device/parallel.h"
+#include "kernels/cpu/iteration/accumulate_type.h"
+#include "kernels/cpu/kernels.h"
+
+namespace tt::cpu {
+namespace {
+
+// Contiguous, 64 bits wide, and all inside [0, rows): nothing is read or written before that is known.
+Tensor checked_indices(const Tensor& indices, int64_t rows) {
+  Tensor wide = contiguous_as(indices, DType::kInt64);
+  const int64_t* index = wide.data_as<int64_t>();
+  for (int64_t i = 0; i < wide.numel(); ++i) {
+    check_as(ErrorKind::kIndex, index[i] >= 0 && index[i] < rows, "index out of range in self");
+  }
+  return wide;
+}
+
+}  // namespace
+
+void embedding(const Tensor& weight, const Tensor& indices, int64_t, Tensor& out) {
+  const Tensor table = contiguous(weight), index = checked_indices(indices, weight.size(0));
+  const int64_t row = weight.size(1) * static_cast<int64_t>(item_size(weight.dtype()));
+  if (row == 0) return;
+  parallel_for(index.numel(), std::max<int64_t>(1, (1 << 16) / row), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      std::memcpy(out.data_as<char>() + i * row, table.data_as<char>() + index.data_as<int64_t>()[i] * row,
+                  static_cast<size_t>(row));
+    }
+  });
+}
+
+void embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx,
+                        Tensor& out) {
+  const Tensor g = wide(grad), index = checked_indices(indices, num_weights);
+  const int64_t width = out.size(1);
+  check(g.numel() == index.numel() * width, "expected a row of gradient for each of ", index.numel(),
+        " indices, got gradients ", to_string(grad.sizes()));
+  AccumulateBuffer result(out);
+  with_real(g.dtype(), [&]<typename T>(std::type_identity<T>) {
+    T* sums = result.tensor().data_as<T>();
+    std::fill(sums, sums + out.numel(), T(0));
+    // A piece of every row to a thread: rows that occur twice collect without a race, always in the same order.
+    parallel_for(width, 32, [&](int64_t begin, int64_t end) {
+      for (int64_t i = 0; i < index.numel(); ++i) {
+        const int64_t to = index.data_as<int64_t>()[i];
+        if (to == padding_idx) continue;
+        const T* from = g.data_as<T>() + i * width;
+        for (int64_t j = begin; j < end; ++j) sums[to * width + j] += from[j];
+      }
+    });
+  });
+  result.land();
+}
+
+}  // namespace tt::cpu

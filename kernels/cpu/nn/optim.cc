@@ -1,0 +1,102 @@
+// The fused optimizer steps: all parameters in one operator, split into pieces over the pool.
+#include <algorithm>
+#include <vector>
+
+#include "engine/device/parallel.h"
+#include "engine/schema/error.h"
+#include "kernels/common/parameters.h"
+#include "kernels/cpu/iteration/accumulate_type.h"
+#include "kernels/cpu/iteration/copy.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/loops/optim_loops.h"
+
+namespace tt::cpu {
+namespace {
+
+constexpr int64_t kPiece = 1 << 14;  // elements: a few arrays of them fit the L2 cache
+
+// One parameter with its gradient and states, in the type it is computed in and contiguous.
+// What lies otherwise is copied, and written back at the end.
+class Slices {
+ public:
+  explicit Slices(Parameter parameter) : tensors_(std::move(parameter)) {
+    for (size_t i = 0; i < tensors_.size(); ++i)
+      wide_[i] = contiguous_as(tensors_[i], accumulate_type(tensors_[0].dtype()));
+  }
+  DType dtype() const { return wide_[0].dtype(); }
+  int64_t numel() const { return wide_[0].numel(); }
+  template <typename T>
+  T* at(size_t i, int64_t offset) const {
+    return wide_[i] ? wide_[i].data_as<T>() + offset : nullptr;
+  }
+  void write_back() const {
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (i != 1 && tensors_[i] && !wide_[i].same(tensors_[i])) copy(wide_[i], tensors_[i]);
+    }
+  }
+
+ private:
+  Parameter tensors_;
+  Parameter wide_;
+};
+
+// Calls step(slices, offset, n) over all parameters' pieces, on the pool.
+template <typename F>
+void for_each_piece(std::vector<Parameter> of, F&& step) {
+  std::vector<Slices> parameters;
+  parameters.reserve(of.size());
+  for (Parameter& parameter : of) parameters.emplace_back(std::move(parameter));
+  struct Piece {
+    const Slices* slices;
+    int64_t offset;
+  };
+  std::vector<Piece> pieces;
+  for (const Slices& s : parameters) {
+    for (int64_t offset = 0; offset < s.numel(); offset += kPiece) pieces.push_back({&s, offset});
+  }
+  parallel_for(static_cast<int64_t>(pieces.size()), 4, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Piece& p = pieces[static_cast<size_t>(i)];
+      step(*p.slices, p.offset, std::min(kPiece, p.slices->numel() - p.offset));
+    }
+  });
+  for (const Slices& s : parameters) s.write_back();
+}
+
+template <typename T>
+AdamPiece<T> adam_piece(const Slices& s, int64_t at) {
+  return {s.at<T>(0, at), s.at<T>(1, at), s.at<T>(2, at), s.at<T>(3, at), s.at<T>(4, at)};
+}
+
+}  // namespace
+
+void sgd_step(const Tensors& params, const Tensors& grads, const Tensors& momentum_buffers, double lr, double momentum,
+              double dampening, double weight_decay, bool nesterov, bool maximize, bool first_step) {
+  const SgdStep step{lr, momentum, dampening, weight_decay, nesterov, maximize, first_step};
+  for_each_piece(parameters(params, {&grads, &momentum_buffers}), [&](const Slices& s, int64_t at, int64_t n) {
+    if (s.dtype() == DType::kFloat64) {
+      sgd(n, step, SgdPiece<double>{s.at<double>(0, at), s.at<double>(1, at), s.at<double>(2, at)});
+    } else {
+      sgd(n, step, SgdPiece<float>{s.at<float>(0, at), s.at<float>(1, at), s.at<float>(2, at)});
+    }
+  });
+}
+
+void adam_step(const Tensors& params, const Tensors& grads, const Tensors& exp_avgs, const Tensors& exp_avg_sqs,
+               const Tensors& max_exp_avg_sqs, int64_t step, double lr, double beta1, double beta2, double eps,
+               double weight_decay, bool decoupled, bool amsgrad, bool maximize) {
+  check_averages(params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, amsgrad);
+  const AdamStep of = adam_step_of(step, lr, beta1, beta2, eps, weight_decay, decoupled, maximize);
+  const Tensors none;
+  const Tensors& largest = amsgrad ? max_exp_avg_sqs : none;
+  for_each_piece(parameters(params, {&grads, &exp_avgs, &exp_avg_sqs, &largest}),
+                 [&](const Slices& s, int64_t at, int64_t n) {
+                   if (s.dtype() == DType::kFloat64) {
+                     adam(n, of, adam_piece<double>(s, at));
+                   } else {
+                     adam(n, of, adam_piece<float>(s, at));
+                   }
+                 });
+}
+
+}  // namespace tt::cpu

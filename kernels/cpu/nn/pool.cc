@@ -1,0 +1,152 @@
+// Pooling over the last two dimensions, a plane at a time.
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "engine/device/parallel.h"
+#include "kernels/common/element.h"
+#include "kernels/cpu/iteration/accumulate_type.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/loops/pool_loops.h"
+
+namespace tt::cpu {
+namespace {
+
+// Some 10 us of pooling, below which a second core is not woken.
+constexpr int64_t kElementsWorthACore = 1 << 15;
+
+using List = absl::Span<const int64_t>;
+
+// Calls f(plane's number) on the pool; `work` is a plane's elements.
+template <typename F>
+void for_each_plane(int64_t planes, int64_t work, F&& f) {
+  parallel_for(planes, std::max<int64_t>(1, kElementsWorthACore / std::max<int64_t>(work, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t p = begin; p < end; ++p) f(p);
+               });
+}
+
+// Calls f with a plane's element type; 16-bit floats have been widened.
+template <typename F>
+void with_ordered(DType dtype, F&& f) {
+  with_element(dtype, [&]<typename T>(std::type_identity<T>) {
+    if constexpr (std::is_arithmetic_v<T>)
+      f(std::type_identity<T>());
+    else
+      fail(ErrorKind::kNotImplemented, "max pooling is not implemented for ", name(dtype));
+  });
+}
+
+// Gradients of planes of `size`, each added up by add(g's plane, dx's plane).
+template <typename F>
+void spread(const Tensor& grad, Tensor& out, F&& add) {
+  const Tensor g = wide(grad);
+  const int64_t from = area(last_two(grad.sizes())), to = area(last_two(out.sizes()));
+  check_same_planes(grad.sizes(), out.sizes());
+  AccumulateBuffer result(out);
+  with_real(g.dtype(), [&]<typename T>(std::type_identity<T>) {
+    T* dx = result.tensor().data_as<T>();
+    for_each_plane(planes(out.sizes()), to, [&](int64_t p) {
+      std::fill(dx + p * to, dx + (p + 1) * to, T(0));
+      add(p, g.data_as<T>() + p * from, dx + p * to);
+    });
+  });
+  result.land();
+}
+
+// Means of planes, each computed by mean(x's plane, y's plane). Those of integers are cut as they land.
+template <typename F>
+void average(const Tensor& input, Tensor& out, F&& mean) {
+  const DType computed = is_integral(out.dtype()) ? DType::kFloat64 : accumulate_type(out.dtype());
+  const Tensor x = contiguous_as(input, computed);
+  const int64_t from = area(last_two(input.sizes())), to = area(last_two(out.sizes()));
+  AccumulateBuffer result(out, computed);
+  with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    T* y = result.tensor().data_as<T>();
+    for_each_plane(planes(out.sizes()), from, [&](int64_t p) { mean(x.data_as<T>() + p * from, y + p * to); });
+  });
+  result.land();
+}
+
+// Largest elements of planes, each found by find(x's plane, y's plane, indices' plane).
+template <typename F>
+void largest(const Tensor& input, Tensor& output, Tensor& indices, F&& find) {
+  const Tensor x = wide(input);
+  const int64_t from = area(last_two(input.sizes())), to = area(last_two(output.sizes()));
+  check(from <= std::numeric_limits<int32_t>::max(), "a plane of ", from, " elements is too large to pool");
+  AccumulateBuffer result(output);
+  with_ordered(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    T* y = result.tensor().data_as<T>();
+    for_each_plane(planes(output.sizes()), from, [&](int64_t p) {
+      find(x.data_as<T>() + p * from, y + p * to, indices.data_as<int64_t>() + p * to);
+    });
+  });
+  result.land();
+}
+
+// Requires every index to be in [0, size). Looks for the culprit only where there is one: the first pass has no branch.
+void check_inside(const Tensor& index, int64_t size) {
+  const int64_t* at = index.data_as<int64_t>();
+  bool outside = false;
+  for (int64_t i = 0; i < index.numel(); ++i) outside |= static_cast<uint64_t>(at[i]) >= static_cast<uint64_t>(size);
+  if (!outside) return;
+  while (*at >= 0 && *at < size) ++at;
+  fail(ErrorKind::kIndex, "index ", *at, " is outside a plane of ", size, " elements");
+}
+
+Divisor divisor(bool count_include_pad, std::optional<int64_t> override) {
+  return {count_include_pad, override.value_or(0)};
+}
+
+}  // namespace
+
+void max_pool2d_with_indices(const Tensor& input, List kernel_size, std::optional<List> stride, List padding,
+                             List dilation, bool, Tensor& output, Tensor& indices) {
+  if (output.numel() == 0) return;
+  const Window w = window(input.sizes(), output.sizes(), kernel_size, stride, padding, dilation);
+  largest(input, output, indices, [&](auto* x, auto* y, int64_t* index) { max_plane(w, x, y, index); });
+}
+
+void max_pool2d_backward(const Tensor& grad, const Tensor& indices, List, Tensor& out) {
+  const Tensor index = contiguous_as(indices, DType::kInt64);
+  check(index.numel() == grad.numel(), "expected an index for each of ", grad.numel(), " gradients, got ",
+        index.numel());
+  check_inside(index, area(last_two(out.sizes())));
+  const Window w{last_two(out.sizes()), last_two(grad.sizes()), {}, {}};
+  const int64_t step = area(w.out);
+  spread(grad, out, [&](int64_t p, const auto* g, auto* dx) {
+    max_plane_backward(w, g, index.data_as<int64_t>() + p * step, dx);
+  });
+}
+
+void avg_pool2d(const Tensor& input, List kernel_size, std::optional<List> stride, List padding, bool,
+                bool count_include_pad, std::optional<int64_t> divisor_override, Tensor& out) {
+  if (out.numel() == 0) return;
+  const Window w = window(input.sizes(), out.sizes(), kernel_size, stride, padding);
+  const Divisor by = divisor(count_include_pad, divisor_override);
+  average(input, out, [&](const auto* x, auto* y) { average_plane(w, by, x, y); });
+}
+
+void avg_pool2d_backward(const Tensor& grad, List, List kernel_size, std::optional<List> stride, List padding, bool,
+                         bool count_include_pad, std::optional<int64_t> divisor_override, Tensor& out) {
+  const Window w = window(out.sizes(), grad.sizes(), kernel_size, stride, padding);
+  const Divisor by = divisor(count_include_pad, divisor_override);
+  spread(grad, out, [&](int64_t, const auto* g, auto* dx) { average_plane_backward(w, by, g, dx); });
+}
+
+void adaptive_avg_pool2d(const Tensor& input, List, Tensor& out) {
+  const Pair in = last_two(input.sizes()), to = last_two(out.sizes());
+  average(input, out, [&](const auto* x, auto* y) { adaptive_average_plane(in, to, x, y); });
+}
+
+void adaptive_avg_pool2d_backward(const Tensor& grad, List, Tensor& out) {
+  const Pair in = last_two(out.sizes()), to = last_two(grad.sizes());
+  spread(grad, out, [&](int64_t, const auto* g, auto* dx) { adaptive_average_plane_backward(in, to, g, dx); });
+}
+
+void adaptive_max_pool2d_with_indices(const Tensor& input, List, Tensor& output, Tensor& indices) {
+  const Pair in = last_two(input.sizes()), to = last_two(output.sizes());
+  largest(input, output, indices, [&](auto* x, auto* y, int64_t* index) { adaptive_max_plane(in, to, x, y, index); });
+}
+
+}  // namespace tt::cpu

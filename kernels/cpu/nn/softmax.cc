@@ -1,0 +1,67 @@
+// softmax and log_softmax over any dimension, and their gradients.
+#include <algorithm>
+#include <optional>
+
+#include "kernels/cpu/iteration/accumulate_type.h"
+#include "kernels/cpu/iteration/contiguous.h"
+#include "kernels/cpu/iteration/narrow_rows.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/nn/softmax.h"
+
+namespace tt::cpu {
+namespace {
+
+// Rows of 16-bit floats, converted while they lie in the cache.
+void forward_rows(const Tensor& x, int64_t n, bool log, const Tensor& out) {
+  parallel_for(x.numel() / n, std::max<int64_t>(1, kGrain / n), [&](int64_t begin, int64_t end) {
+    NarrowRows<float> from(x, n), to(out, n);
+    for (int64_t at = begin * n; at < end * n; at += n) {
+      softmax_vectors({n, 1, 0}, log, from.read(at, n), to.place(at));
+      to.write(at, n);
+    }
+  });
+}
+
+void forward(const Tensor& input, int64_t dim, bool log, Tensor& out) {
+  const Along along(out.sizes(), dim);
+  const bool is_narrow = accumulate_type(out.dtype()) != out.dtype() && input.dtype() == out.dtype();
+  if (is_narrow && along.inner == 1 && along.n > 0) return forward_rows(contiguous(input), along.n, log, out);
+  AccumulateBuffer result(out);
+  const Tensor x = contiguous_as(input, result.tensor().dtype());
+  with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    T* y = result.tensor().data_as<T>();
+    along.for_each_group([&](const Vectors& v, int64_t at) { softmax_vectors(v, log, x.data_as<T>() + at, y + at); });
+  });
+  result.land();
+}
+
+void backward(const Tensor& grad, const Tensor& output, int64_t dim, bool log, Tensor& out) {
+  AccumulateBuffer result(out);
+  const DType dtype = result.tensor().dtype();
+  const Tensor g = contiguous_as(grad, dtype), y = contiguous_as(output, dtype);
+  with_real(dtype, [&]<typename T>(std::type_identity<T>) {
+    T* dx = result.tensor().data_as<T>();
+    Along(y.sizes(), dim).for_each_group([&](const Vectors& v, int64_t at) {
+      softmax_backward_vectors(v, log, g.data_as<T>() + at, y.data_as<T>() + at, dx + at);
+    });
+  });
+  result.land();
+}
+
+}  // namespace
+
+void softmax(const Tensor& input, int64_t dim, std::optional<DType>, Tensor& out) { forward(input, dim, false, out); }
+
+void log_softmax(const Tensor& input, int64_t dim, std::optional<DType>, Tensor& out) {
+  forward(input, dim, true, out);
+}
+
+void softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim, Tensor& out) {
+  backward(grad, output, dim, false, out);
+}
+
+void log_softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim, Tensor& out) {
+  backward(grad, output, dim, true, out);
+}
+
+}  // namespace tt::cpu

@@ -1,0 +1,180 @@
+// Batch normalisation over N x C x space: statistics of each channel, and the gradients.
+#include <cmath>
+#include <utility>
+
+#include "engine/device/parallel.h"
+#include "kernels/common/element.h"
+#include "kernels/cpu/iteration/accumulate_type.h"
+#include "kernels/cpu/iteration/copy.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/loops/norm_loops.h"
+
+namespace tt::cpu {
+namespace {
+
+using rows::Sums;
+
+// A tensor as runs of `space` elements of one channel, `images` of them for each channel. Without
+// space (N x C) the tensor is turned first, so that a channel is one run.
+struct Channels {
+  int64_t images = 1, channels = 1, space = 1;
+  bool turned = false;
+
+  explicit Channels(const Tensor& t) : images(t.size(0)), channels(t.size(1)) {
+    for (int64_t d = 2; d < t.dim(); ++d) space *= t.size(d);
+    if (space == 1 && images > 1) {
+      turned = true;
+      std::swap(images, space);
+    }
+  }
+  int64_t count() const { return images * space; }
+  // In order of runs.
+  Tensor runs(const Tensor& t, DType dtype) const {
+    if (!turned) return contiguous_as(t, dtype);
+    Tensor out = empty(Sizes{channels, space}, dtype, t.device());
+    copy(by_channel(t), out);
+    return out;
+  }
+  // Where runs of a result go, and back into its own order.
+  Tensor result(const Tensor& wide_out) const {
+    return turned ? empty(Sizes{channels, space}, wide_out.dtype(), wide_out.device()) : wide_out;
+  }
+  void finish(const Tensor& runs, const Tensor& wide_out) const {
+    if (turned) copy(runs, by_channel(wide_out));
+  }
+  // N x C as C x N.
+  Tensor by_channel(const Tensor& t) const {
+    return view_of(t, Geometry{{channels, space}, {t.stride(1), t.stride(0)}, t->offset, true});
+  }
+  template <typename F>
+  void for_each_channel(F&& f) const {
+    parallel_for(channels, std::max<int64_t>(1, rows::kElementsWorthACore / std::max<int64_t>(count(), 1)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t c = begin; c < end; ++c) f(c);
+                 });
+  }
+  // Calls f(offset) for each run of channel c.
+  template <typename F>
+  void for_each_run(int64_t c, F&& f) const {
+    for (int64_t i = 0; i < images; ++i) f((i * channels + c) * space);
+  }
+};
+
+// Moves a running statistic, of any floating type, towards what this batch says.
+void update_running(const Tensor& running, int64_t c, double momentum, double value) {
+  with_element(running.dtype(), [&]<typename T>(std::type_identity<T>) {
+    T& at = running.data_as<T>()[c * running.stride(0)];
+    at = static_cast<T>((1 - momentum) * static_cast<double>(at) + momentum * value);
+  });
+}
+
+struct RowStatistics {
+  double mean = 0;
+  double rstd = 0;
+};
+
+struct Moments {
+  double mean;
+  double variance;  // biased
+};
+template <typename T>
+Moments moments(const Channels& shape, const T* x, int64_t c) {
+  double sum = 0, squares = 0;
+  shape.for_each_run(c, [&](int64_t at) { sum += rows::sum(shape.space, x + at); });
+  const double mean = sum / static_cast<double>(shape.count());
+  shape.for_each_run(c, [&](int64_t at) { squares += rows::squares(shape.space, x + at, static_cast<T>(mean)); });
+  return {mean, squares / static_cast<double>(shape.count())};
+}
+
+// The statistics of channel c of this batch, into which the running ones move.
+template <typename T>
+RowStatistics batch_statistics(const Channels& shape, const T* x, int64_t c, const Tensor& running_mean,
+                               const Tensor& running_var, double momentum, double eps) {
+  const double n = static_cast<double>(shape.count());
+  if (n == 0) return {0, 1 / std::sqrt(eps)};
+  const Moments m = moments(shape, x, c);
+  if (running_mean) update_running(running_mean, c, momentum, m.mean);
+  if (running_var) update_running(running_var, c, momentum, m.variance * n / (n - 1));
+  return {m.mean, 1 / std::sqrt(m.variance + eps)};
+}
+
+}  // namespace
+
+void batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
+                const Tensor& bias, bool training, double momentum, double eps, Tensor& output, Tensor& mean,
+                Tensor& rstd) {
+  const Channels shape(input);
+  const Tensor x = shape.runs(input, accumulate_type(input.dtype())), w = contiguous_as(weight, x.dtype()),
+               b = contiguous_as(bias, x.dtype());
+  const Tensor given_mean = training ? Tensor() : contiguous_as(running_mean, x.dtype());
+  const Tensor given_var = training ? Tensor() : contiguous_as(running_var, x.dtype());
+  AccumulateBuffer result(output, x.dtype()), means(mean, x.dtype()), rstds(rstd, x.dtype());
+  for (const Tensor& t : {running_mean, running_var, weight, bias}) check_per_channel(t, shape.channels);
+  const Tensor y = shape.result(result.tensor());
+  with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const T *xs = x.data_as<T>(), *ws = data_or_null<T>(w), *bs = data_or_null<T>(b);
+    T *ms = means.tensor().data_as<T>(), *rs = rstds.tensor().data_as<T>();
+    shape.for_each_channel([&](int64_t c) {
+      RowStatistics s;
+      if (training) {
+        s = batch_statistics(shape, xs, c, running_mean, running_var, momentum, eps);
+      } else {
+        s = {static_cast<double>(given_mean.data_as<T>()[c]),
+             1 / std::sqrt(static_cast<double>(given_var.data_as<T>()[c]) + eps)};
+      }
+      ms[c] = static_cast<T>(s.mean);
+      rs[c] = static_cast<T>(s.rstd);
+      const T scale = static_cast<T>(s.rstd * (ws ? static_cast<double>(ws[c]) : 1.0)), shift = bs ? bs[c] : T(0);
+      shape.for_each_run(c, [&](int64_t at) {
+        rows::scale_shift(shape.space, xs + at, static_cast<T>(s.mean), scale, shift, y.data_as<T>() + at);
+      });
+    });
+  });
+  shape.finish(y, result.tensor());
+  result.land();
+  means.land();
+  rstds.land();
+}
+
+// In training every gradient depends on the whole channel, through its statistics; with given ones it does not.
+void batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                         const Tensor& rstd, bool training, Tensor& grad_input, Tensor& grad_weight,
+                         Tensor& grad_bias) {
+  check(grad.sizes() == input.sizes(), "expected a gradient ", to_string(input.sizes()), ", got ",
+        to_string(grad.sizes()));
+  const Channels shape(input);
+  const Tensor x = shape.runs(input, accumulate_type(input.dtype())), g = shape.runs(grad, x.dtype()),
+               w = contiguous_as(weight, x.dtype());
+  const Tensor means = contiguous_as(mean, x.dtype()), rstds = contiguous_as(rstd, x.dtype());
+  AccumulateBuffer dx_result(grad_input, x.dtype()), dw_result(grad_weight, x.dtype()), db_result(grad_bias, x.dtype());
+  for (const Tensor& t : {weight, mean, rstd}) check_per_channel(t, shape.channels);
+  const Tensor dx = shape.result(dx_result.tensor());
+  with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const T *xs = x.data_as<T>(), *gs = g.data_as<T>(), *ws = data_or_null<T>(w);
+    shape.for_each_channel([&](int64_t c) {
+      const double center = means.data_as<T>()[c], inverse = rstds.data_as<T>()[c];
+      Sums sums{0, 0};
+      shape.for_each_run(c, [&](int64_t at) {
+        const Sums part = rows::sum_and_dot(shape.space, gs + at, xs + at, static_cast<T>(center));
+        sums.first += part.first;
+        sums.second += part.second;
+      });
+      dw_result.tensor().template data_as<T>()[c] = static_cast<T>(sums.second * inverse);
+      db_result.tensor().template data_as<T>()[c] = static_cast<T>(sums.first);
+      const double n = static_cast<double>(shape.count());
+      const double a = (ws ? static_cast<double>(ws[c]) : 1.0) * inverse;
+      const double b = training ? -a * inverse * inverse * sums.second / n : 0;
+      const double constant = training ? -a * sums.first / n : 0;
+      shape.for_each_run(c, [&](int64_t at) {
+        rows::combine(shape.space, gs + at, static_cast<const T*>(nullptr), xs + at, static_cast<T>(center),
+                      static_cast<T>(a), static_cast<T>(b), static_cast<T>(constant), dx.data_as<T>() + at);
+      });
+    });
+  });
+  shape.finish(dx, dx_result.tensor());
+  dx_result.land();
+  dw_result.land();
+  db_result.land();
+}
+
+}  // namespace tt::cpu

@@ -1,0 +1,118 @@
+// Group normalisation: N x C x space, channels in groups, every group of a sample by its own statistics.
+#include <algorithm>
+#include <cmath>
+
+#include "engine/device/parallel.h"
+#include "kernels/cpu/iteration/accumulate_type.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/loops/norm_loops.h"
+
+namespace tt::cpu {
+namespace {
+
+struct Groups {
+  int64_t samples, groups, channels, space = 1;  // channels of one group
+
+  Groups(const Tensor& t, int64_t num_groups) : samples(t.size(0)), groups(num_groups) {
+    check(num_groups > 0 && t.size(1) % num_groups == 0, "expected channels divisible by num_groups=", num_groups,
+          ", got ", to_string(t.sizes()));
+    channels = t.size(1) / num_groups;
+    for (int64_t d = 2; d < t.dim(); ++d) space *= t.size(d);
+  }
+  int64_t elements() const { return channels * space; }  // of a group
+  int64_t all_channels() const { return groups * channels; }
+  // Calls f(group's number among all samples', its offset, its first channel) on the pool.
+  template <typename F>
+  void for_each(F&& f) const {
+    const int64_t grain = std::max<int64_t>(1, rows::kElementsWorthACore / std::max<int64_t>(elements(), 1));
+    parallel_for(samples * groups, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) f(i, i * elements(), i % groups * channels);
+    });
+  }
+};
+
+}  // namespace
+
+void group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps,
+                Tensor& output, Tensor& mean, Tensor& rstd) {
+  const Tensor x = wide(input), w = contiguous_as(weight, x.dtype()), b = contiguous_as(bias, x.dtype());
+  const Groups shape(input, num_groups);
+  check_elements(w, shape.all_channels(), "weight");
+  check_elements(b, shape.all_channels(), "bias");
+  AccumulateBuffer result(output, x.dtype()), means(mean, x.dtype()), rstds(rstd, x.dtype());
+  with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    T *y = result.tensor().data_as<T>(), *ms = means.tensor().data_as<T>(), *rs = rstds.tensor().data_as<T>();
+    const T *ws = data_or_null<T>(w), *bs = data_or_null<T>(b);
+    const double n = static_cast<double>(shape.elements());
+    shape.for_each([&](int64_t i, int64_t at, int64_t first) {
+      const T* group = x.data_as<T>() + at;
+      const T center = static_cast<T>(rows::sum(shape.elements(), group) / n);
+      const T scale = static_cast<T>(1 / std::sqrt(rows::squares(shape.elements(), group, center) / n + eps));
+      for (int64_t c = 0; c < shape.channels; ++c) {
+        const int64_t run = c * shape.space;
+        rows::scale_shift(shape.space, group + run, center, scale * (ws ? ws[first + c] : T(1)),
+                          bs ? bs[first + c] : T(0), y + at + run);
+      }
+      ms[i] = center;
+      rs[i] = scale;
+    });
+  });
+  result.land();
+  means.land();
+  rstds.land();
+}
+
+void group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                         const Tensor& rstd, int64_t num_groups, Tensor& grad_input, Tensor& grad_weight,
+                         Tensor& grad_bias) {
+  const Tensor x = wide(input), g = contiguous_as(grad, x.dtype()), w = contiguous_as(weight, x.dtype());
+  const Tensor means = contiguous_as(mean, x.dtype()), rstds = contiguous_as(rstd, x.dtype());
+  const Groups shape(input, num_groups);
+  check_elements(g, x.numel(), "grad");
+  check_elements(w, shape.all_channels(), "weight");
+  check_elements(means, shape.samples * shape.groups, "mean");
+  check_elements(rstds, shape.samples * shape.groups, "rstd");
+  AccumulateBuffer dx(grad_input, x.dtype()), dw(grad_weight, x.dtype()), db(grad_bias, x.dtype());
+  // The sums of every channel of every sample, from which all three gradients follow.
+  const Tensor scratch = empty(Sizes{shape.samples * shape.all_channels(), 2}, DType::kFloat64, Device{});
+  rows::Sums* sums = scratch.data_as<rows::Sums>();
+  with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const T* ws = data_or_null<T>(w);
+    T* to = dx.tensor().data_as<T>();
+    shape.for_each([&](int64_t i, int64_t at, int64_t first) {
+      const double center = means.data_as<T>()[i], scale = rstds.data_as<T>()[i];
+      rows::Sums whole{0, 0};
+      for (int64_t c = 0; c < shape.channels; ++c) {
+        const int64_t run = at + c * shape.space;
+        const double weighs = ws ? static_cast<double>(ws[first + c]) : 1.0;
+        rows::Sums& channel = sums[i * shape.channels + c];
+        channel = rows::sum_and_dot(shape.space, g.data_as<T>() + run, x.data_as<T>() + run, static_cast<T>(center));
+        whole.first += weighs * channel.first;
+        whole.second += weighs * channel.second;
+        channel.second *= scale;
+      }
+      const double n = static_cast<double>(shape.elements());
+      for (int64_t c = 0; c < shape.channels; ++c) {
+        const int64_t run = at + c * shape.space;
+        rows::combine(shape.space, g.data_as<T>() + run, static_cast<const T*>(nullptr), x.data_as<T>() + run,
+                      static_cast<T>(center), static_cast<T>(scale * (ws ? static_cast<double>(ws[first + c]) : 1.0)),
+                      static_cast<T>(-scale * scale * scale * whole.second / n),
+                      static_cast<T>(-scale * whole.first / n), to + run);
+      }
+    });
+    for (int64_t c = 0; c < shape.all_channels(); ++c) {
+      rows::Sums total{0, 0};
+      for (int64_t s = 0; s < shape.samples; ++s) {
+        total.first += sums[s * shape.all_channels() + c].first;
+        total.second += sums[s * shape.all_channels() + c].second;
+      }
+      dw.tensor().template data_as<T>()[c] = static_cast<T>(total.second);
+      db.tensor().template data_as<T>()[c] = static_cast<T>(total.first);
+    }
+  });
+  dx.land();
+  dw.land();
+  db.land();
+}
+
+}  // namespace tt::cpu

@@ -1,0 +1,129 @@
+// Operators that order the elements along a dimension.
+#include <algorithm>
+
+#include "engine/schema/error.h"
+#include "kernels/cpu/iteration/copy.h"
+#include "kernels/cpu/iteration/dim_iterator.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/loops/sorter.h"
+
+namespace tt::cpu {
+
+namespace {
+
+void check_sortable(int64_t length) {
+  check(length < int64_t{1} << 32, "cannot sort more than 2^32 - 1 elements, got ", length);
+}
+
+// Calls body(T tag) with the element type, after the check that lines can be sorted.
+template <typename F>
+void with_sortable(DType dtype, int64_t length, F f) {
+  check_sortable(length);
+  with_element(dtype, f);
+}
+
+// What operators give of a line: some of its elements in order, and where they were.
+struct Results {
+  const DimIterator<3>& lines;  // of the input, of values, of indices
+  void* values;
+  int64_t* indices;
+
+  // The first `count` of `keys`, from the line of `x` that starts at at[0].
+  template <typename T, typename K>
+  void write(const std::array<int64_t, 3>& at, const T* x, const K* keys, int64_t count) const {
+    T* to = static_cast<T*>(values) + at[1];
+    int64_t* places = indices + at[2];
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t place = place_of(keys[i]);
+      to[i * lines.stride(1)] = x[at[0] + place * lines.stride(0)];
+      places[i * lines.stride(2)] = place;
+    }
+  }
+};
+
+// The element of rank `rank` (from 0) of each line, or (`nan_wins`) its first NaN, and where it was.
+// `values` and `indices` hold one element a line, in order.
+void take_ranked(const Tensor& input, int64_t dim, bool nan_wins, int64_t rank, Tensor& values, Tensor& indices) {
+  const DimIterator<1> lines({&input}, dim);
+  with_sortable(input.dtype(), lines.length(0), [&]<typename T>(std::type_identity<T>) {
+    KeyRoom<T> room(lines.count(), lines.length(0));
+    lines.run([&](auto each) {
+      RowSorter<T> sorter = room.take();
+      each([&](const std::array<int64_t, 1>& at, int64_t line) {
+        const T* x = input.data_as<T>() + at[0];
+        const auto ranked = [&](const auto* keys) {
+          const auto* end = keys + lines.length(0);
+          const bool nan = nan_wins && is_nan(x[place_of(end[-1]) * lines.stride(0)]);
+          return place_of(nan ? *std::lower_bound(keys, end, first_of_key(end[-1])) : keys[rank]);
+        };
+        const bool few = !nan_wins && rank < RowSorter<T>::kFew;
+        const int64_t n = lines.length(0), stride = lines.stride(0);
+        const int64_t place = few ? place_of(sorter.sort_few(x, stride, n, rank + 1, false)[rank])
+                                  : sorter.sort(x, stride, n, false, ranked);
+        values.data_as<T>()[line] = x[place * lines.stride(0)];
+        indices.data_as<int64_t>()[line] = place;
+      });
+    });
+  });
+}
+
+}  // namespace
+
+void sort(const Tensor& input, int64_t dim, bool descending, Tensor& values, Tensor& indices) {
+  if (input.numel() == 0) return;
+  const DimIterator<3> lines({&input, &values, &indices}, dim);
+  const Results results{lines, values.data(), indices.data_as<int64_t>()};
+  with_sortable(input.dtype(), lines.length(0), [&]<typename T>(std::type_identity<T>) {
+    const T* x = input.data_as<T>();
+    KeyRoom<T> room(lines.count(), lines.length(0));
+    lines.run([&](auto each) {
+      RowSorter<T> sorter = room.take();
+      each([&](const std::array<int64_t, 3>& at, int64_t) {
+        sorter.sort(x + at[0], lines.stride(0), lines.length(0), descending,
+                    [&](const auto* keys) { results.write(at, x, keys, lines.length(0)); });
+      });
+    });
+  });
+}
+
+void topk(const Tensor& input, int64_t k, int64_t dim, bool largest, bool, Tensor& values, Tensor& indices) {
+  if (input.numel() == 0 || k == 0) return;
+  const DimIterator<3> lines({&input, &values, &indices}, dim);
+  const Results results{lines, values.data(), indices.data_as<int64_t>()};
+  const int64_t n = lines.length(0);
+  with_sortable(input.dtype(), n, [&]<typename T>(std::type_identity<T>) {
+    const T* x = input.data_as<T>();
+    const bool few = RowSorter<T>::first_capacity(k) < n;
+    KeyRoom<T> room(lines.count(), few ? RowSorter<T>::first_capacity(k) : n);
+    lines.run([&](auto each) {
+      RowSorter<T> sorter = room.take();
+      each([&](const std::array<int64_t, 3>& at, int64_t) {
+        const T* line = x + at[0];
+        const auto write = [&](const auto* keys) { results.write(at, x, keys, k); };
+        if (k <= RowSorter<T>::kFew) return write(sorter.sort_few(line, lines.stride(0), n, k, largest));
+        if (few) return write(sorter.sort_first(line, lines.stride(0), n, k, largest));
+        sorter.sort(line, lines.stride(0), n, largest, write);
+      });
+    });
+  });
+}
+
+void kthvalue(const Tensor& input, int64_t k, int64_t dim, bool, Tensor& values, Tensor& indices) {
+  if (values.numel() == 0) return;
+  take_ranked(input, dim, false, k - 1, values, indices);
+}
+
+void median_dim(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& indices) {
+  if (values.numel() == 0) return;
+  const int64_t n = input.dim() == 0 ? 1 : input.size(dim);
+  take_ranked(input, dim, true, (n - 1) / 2, values, indices);
+}
+
+void median(const Tensor& input, Tensor& out) {
+  Tensor line = empty({input.numel()}, input.dtype(), input.device());
+  copy(input, view_of(line, Geometry{input.sizes(), contiguous_strides(input.sizes()), 0}));
+  Tensor place = empty({}, DType::kInt64, input.device());
+  take_ranked(line, 0, true, (input.numel() - 1) / 2, out, place);
+}
+
+}  // namespace tt::cpu

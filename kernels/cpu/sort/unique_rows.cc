@@ -1,0 +1,68 @@
+// unique_rows: a matrix's different rows, sorted or run by run.
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "kernels/common/element.h"
+#include "kernels/cpu/iteration/contiguous.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/loops/sorter.h"
+
+namespace tt::cpu {
+namespace {
+
+// Rows compared element by element, as sort() orders elements.
+template <typename T>
+class Table {
+ public:
+  Table(const T* data, int64_t columns) : data_(data), columns_(columns) {}
+  const T* row(int64_t i) const { return data_ + i * columns_; }
+  bool less(int64_t a, int64_t b) const {
+    for (int64_t c = 0; c < columns_; ++c) {
+      const auto x = sort_key(row(a)[c]), y = sort_key(row(b)[c]);
+      if (x != y) return x < y;
+    }
+    return false;
+  }
+  // A NaN equals nothing.
+  bool equal(int64_t a, int64_t b) const {
+    return std::equal(row(a), row(a) + columns_, row(b), [](T x, T y) { return x == y; });
+  }
+
+ private:
+  const T* data_;
+  int64_t columns_;
+};
+
+}  // namespace
+
+void unique_rows(const Tensor& input, bool consecutive, Tensor& output, Tensor& inverse_indices, Tensor& counts) {
+  check(input.dim() == 2, "expected a matrix, got ", to_string(input.sizes()));
+  const Tensor x = contiguous(input);
+  const int64_t n = x.size(0), columns = x.size(1);
+  std::vector<int64_t> order(static_cast<size_t>(n)), first, often;
+  std::iota(order.begin(), order.end(), int64_t{0});
+  inverse_indices = empty({n}, DType::kInt64, input.device());
+  with_element(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const Table<T> table(x.data_as<T>(), columns);
+    if (!consecutive) {
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return table.less(a, b); });
+    }
+    for (size_t i = 0; i < order.size(); ++i) {
+      if (i == 0 || !table.equal(order[i], order[i - 1])) {
+        first.push_back(order[i]);
+        often.push_back(0);
+      }
+      ++often.back();
+      inverse_indices.data_as<int64_t>()[order[i]] = static_cast<int64_t>(first.size()) - 1;
+    }
+    output = empty({static_cast<int64_t>(first.size()), columns}, x.dtype(), x.device());
+    for (size_t i = 0; i < first.size(); ++i) {
+      std::copy_n(table.row(first[i]), columns, output.data_as<T>() + static_cast<int64_t>(i) * columns);
+    }
+  });
+  counts = empty({static_cast<int64_t>(first.size())}, DType::kInt64, input.device());
+  std::copy(often.begin(), often.end(), counts.data_as<int64_t>());
+}
+
+}  // namespace tt::cpu

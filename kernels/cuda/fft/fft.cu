@@ -1,0 +1,297 @@
+// Fourier transforms along dimensions: one after the other, each in as many passes as its length asks for.
+#include <algorithm>
+#include <numeric>
+
+#include "engine/schema/rules/shape_rules.h"
+#include "kernels/common/fft_roots.h"
+#include "kernels/cuda/fft/fft_pass.h"
+#include "kernels/cuda/iteration/copy.h"
+#include "kernels/cuda/kernels.h"
+
+namespace tt::cuda {
+
+namespace {
+
+template <typename R>
+constexpr DType kNumbers = sizeof(R) == 4 ? DType::kComplex64 : DType::kComplex128;
+
+// What is to be transformed: lines of n points, one for each place of `sizes`.
+template <typename R>
+struct Job {
+  Queue queue;
+  int64_t n;
+  bool forward;
+  Sizes sizes, from, to;  // `from` and `to`: how places lie in the source and in the target
+  FftSource<R> source;
+  FftTarget<R> target;
+
+  int64_t lines() const { return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>()); }
+};
+
+// Lines of n complex points, one after the other, in place.
+template <typename R>
+Job<R> packed_job(const Queue& queue, const Tensor& t, int64_t lines, int64_t n, bool forward) {
+  return {queue,
+          n,
+          forward,
+          {lines},
+          {n},
+          {n},
+          {t.data(), FftEnd::kComplex, 1, n},
+          {t.data(), FftEnd::kComplex, 1, n, R(1)}};
+}
+
+// ---- Lengths of small prime factors
+// --------------------------------------------------------------------------------------
+
+template <typename R>
+struct MakeRoots {
+  int64_t n;
+  bool forward;
+  Complex<R>* roots;
+  TT_DEVICE void operator()(int64_t k) const {
+    const Root root = root_of_unity(k, n, forward);
+    roots[k] = {static_cast<R>(root.re), static_cast<R>(root.im)};
+  }
+};
+
+template <typename R>
+Tensor roots_of(const Queue& queue, int64_t n, bool forward) {
+  Tensor roots = empty({n}, kNumbers<R>, queue.device());
+  for_each(queue, n, MakeRoots<R>{n, forward, roots.data_as<Complex<R>>()});
+  return roots;
+}
+
+using Radices = std::vector<int64_t>;
+
+int64_t product(const Radices& radices) {
+  return std::accumulate(radices.begin(), radices.end(), int64_t{1}, std::multiplies<>());
+}
+
+// The radices of each pass: as few passes as there can be of `most` points, as equal as that goes.
+std::vector<Radices> passes_of(int64_t n, int64_t most) {
+  Radices all = radices(n);
+  std::sort(all.rbegin(), all.rend());
+  for (size_t count = 1;; ++count) {
+    std::vector<Radices> passes(count);
+    for (int64_t radix : all) {
+      const auto least = std::min_element(passes.begin(), passes.end(),
+                                          [](const Radices& a, const Radices& b) { return product(a) < product(b); });
+      least->push_back(radix);
+    }
+    const auto fits = [most](const Radices& pass) { return product(pass) <= most; };
+    if (std::all_of(passes.begin(), passes.end(), fits)) return passes;
+  }
+}
+
+// How lines and points follow each other at both ends of a pass.
+struct Distances {
+  Sizes sizes, from, to, results;
+
+  void add(int64_t size, int64_t in_source, int64_t in_target, int64_t in_results) {
+    sizes.push_back(size);
+    from.push_back(in_source);
+    to.push_back(in_target);
+    results.push_back(in_results);
+  }
+};
+
+template <typename R>
+void launch_pass(const Queue& queue, FftPass<R> pass, const Distances& d) {
+  constexpr int64_t kEnoughGroups = 512;
+  const bool lined = !d.sizes.empty();
+  const int64_t from = lined ? (pass.rest > 1 ? pass.source.stride : d.from.back()) : 0;
+  const int64_t to = lined ? d.to.back() + d.results.back() * pass.target.stride : 0;
+  pass.loads_across = lined && from < pass.rest * pass.source.stride;
+  pass.stores_across = lined && to < pass.result_step * pass.target.stride;
+  const int64_t least = pass.loads_across || pass.stores_across ? 16 : 1;  // for whole sectors of memory
+  const int64_t most = std::min(kFftTogether, kFftPoints<R> / pass.length);
+  pass.together = std::min(most, std::max(least, pass.count / kEnoughGroups));
+  for_each_shared_group<FftPass<R>::kBytes>(queue, (pass.count + pass.together - 1) / pass.together,
+                                            pass.together * pass.length, pass);
+}
+
+template <typename R>
+void run_passes(const Job<R>& job) {
+  const std::vector<Radices> passes = passes_of(job.n, kFftPoints<R>);
+  const Tensor roots = roots_of<R>(job.queue, job.n, job.forward);
+  const int64_t lines = job.lines();
+  Tensor between;
+  if (passes.size() > 1) between = empty({lines, job.n}, kNumbers<R>, job.queue.device());
+  Sizes packed = contiguous_strides(job.sizes);
+  for (int64_t& stride : packed) stride *= job.n;
+  int64_t done = 1, left = job.n;  // the products of earlier factors, and of this and later ones
+  for (size_t p = 0; p < passes.size(); ++p) {
+    const bool first = p == 0, last = p + 1 == passes.size();
+    const int64_t length = product(passes[p]), rest = left / length;
+    Distances d{job.sizes, first ? job.from : packed, last ? job.to : packed, Sizes(job.sizes.size(), 0)};
+    for (size_t earlier = 0, before = 1, after = job.n; earlier < p; ++earlier) {
+      const int64_t factor = product(passes[earlier]);
+      after /= factor;
+      d.add(factor, after, last ? 0 : after, last ? before : 0);
+      before *= factor;
+    }
+    if (rest > 1) d.add(rest, 0, 0, 1);
+    const FftSource<R> source = first ? job.source : FftSource<R>{between.data(), FftEnd::kComplex, 1, job.n};
+    const FftTarget<R> target = last ? job.target : FftTarget<R>{between.data(), FftEnd::kComplex, 1, job.n, R(1)};
+    FftPass<R> pass{Layout<3>(d.sizes, {d.from, d.to, d.results}),
+                    lines * (job.n / length),
+                    1,
+                    static_cast<uint32_t>(length),
+                    source,
+                    target,
+                    roots.data_as<Complex<R>>(),
+                    job.n,
+                    job.forward,
+                    rest,
+                    left,
+                    last ? done : rest,
+                    false,
+                    false};
+    for (int64_t radix : passes[p]) pass.radix[pass.stages++] = static_cast<uint8_t>(radix);
+    launch_pass(job.queue, pass, d);
+    done *= length;
+    left = rest;
+  }
+}
+
+// ---- Other lengths: a convolution over a power of two (fft_plan.cc)
+// ---------------------------------------------------------
+
+TT_FUNCTION int64_t distance_from(int64_t k, int64_t n, int64_t size) { return k < n ? k : size - k; }
+
+// Line by line the points times w, then zeros; and, as one line more, the filter conj(w) / size.
+template <typename R>
+struct ChirpIn {
+  Layout<1> starts;
+  FftSource<R> source;
+  const Complex<R>* w;
+  int64_t n, size, lines;
+  Complex<R>* to;
+
+  TT_DEVICE void operator()(int64_t i) const {
+    const int64_t line = i / size, k = i % size, near = distance_from(k, n, size);
+    Complex<R> value(R(0));
+    if (line < lines && k < n) value = source.load(starts.offsets(line).at[0], k) * w[k];
+    if (line == lines && near < n) value = {w[near].re / static_cast<R>(size), -w[near].im / static_cast<R>(size)};
+    to[i] = value;
+  }
+};
+
+template <typename R>
+struct Filter {
+  int64_t size;
+  const Complex<R>* filter;
+  Complex<R>* numbers;
+  TT_DEVICE void operator()(int64_t i) const { numbers[i] *= filter[i % size]; }
+};
+
+template <typename R>
+struct ChirpOut {
+  Layout<1> starts;
+  FftTarget<R> target;
+  const Complex<R>* w;
+  int64_t n, size;
+  const Complex<R>* from;
+
+  TT_DEVICE void operator()(int64_t i) const {
+    const int64_t line = i / n, k = i % n;
+    target.store(starts.offsets(line).at[0], k, from[line * size + k] * w[k]);
+  }
+};
+
+template <typename R>
+struct MakeChirps {
+  int64_t n;
+  bool forward;
+  Complex<R>* w;
+  TT_DEVICE void operator()(int64_t k) const {
+    const Root root = chirp_of(k, n, forward);
+    w[k] = {static_cast<R>(root.re), static_cast<R>(root.im)};
+  }
+};
+
+template <typename R>
+void run_chirp(const Job<R>& job) {
+  const int64_t n = job.n, lines = job.lines();
+  int64_t size = 1;
+  while (size < 2 * n - 1) size *= 2;
+  const Tensor chirps = empty({n}, kNumbers<R>, job.queue.device());
+  const Tensor room = empty({lines + 1, size}, kNumbers<R>, job.queue.device());
+  auto *w = chirps.data_as<Complex<R>>(), *numbers = room.data_as<Complex<R>>();
+  for_each(job.queue, n, MakeChirps<R>{n, job.forward, w});
+  for_each(job.queue, room.numel(),
+           ChirpIn<R>{Layout<1>(job.sizes, {job.from}), job.source, w, n, size, lines, numbers});
+  run_passes(packed_job<R>(job.queue, room, lines + 1, size, true));
+  for_each(job.queue, lines * size, Filter<R>{size, numbers + lines * size, numbers});
+  run_passes(packed_job<R>(job.queue, room, lines, size, false));
+  for_each(job.queue, lines * n, ChirpOut<R>{Layout<1>(job.sizes, {job.to}), job.target, w, n, size, numbers});
+}
+
+// ---- Tensors
+// ---------------------------------------------------------------------------------------------------------------
+
+struct Ends {
+  FftEnd source = FftEnd::kComplex, target = FftEnd::kComplex;
+};
+
+// Along `dim`; n points a line. `x` and `out` may be the same.
+template <typename R>
+void transform(const Tensor& x, int64_t dim, int64_t n, Ends ends, bool forward, double scale, const Tensor& out) {
+  dim = shape_rules::wrap_dim(dim, x.dim());
+  Job<R> job{queue_of(out),
+             n,
+             forward,
+             out.sizes(),
+             x.strides(),
+             out.strides(),
+             {x.data(), ends.source, x.stride(dim), n},
+             {out.data(), ends.target, out.stride(dim), n, static_cast<R>(scale)}};
+  for (Sizes* places : {&job.sizes, &job.from, &job.to}) places->erase(places->begin() + dim);
+  n > 1 && radices(n).empty() ? run_chirp(job) : run_passes(job);
+}
+
+template <typename R>
+void transform_in_place(const Tensor& t, int64_t dim, bool forward, double scale) {
+  transform<R>(t, dim, t.size(dim), Ends(), forward, scale, t);
+}
+
+template <typename F>
+void with_parts(DType complex, F f) {
+  complex == DType::kComplex64 ? f(std::type_identity<float>()) : f(std::type_identity<double>());
+}
+
+}  // namespace
+
+void fft_c2c(const Tensor& input, absl::Span<const int64_t> dim, double scale, bool forward, Tensor& out) {
+  if (out.numel() == 0) return;
+  with_parts(out.dtype(), [&]<typename R>(std::type_identity<R>) {
+    for (size_t i = 0; i < dim.size(); ++i) {
+      const double by = i + 1 == dim.size() ? scale : 1;
+      transform<R>(i == 0 ? input : out, dim[i], out.size(dim[i]), Ends(), forward, by, out);
+    }
+  });
+}
+
+void fft_r2c(const Tensor& input, absl::Span<const int64_t> dim, double scale, Tensor& out) {
+  if (out.numel() == 0) return;
+  with_parts(out.dtype(), [&]<typename R>(std::type_identity<R>) {
+    transform<R>(input, dim.back(), input.size(dim.back()), {FftEnd::kReal, FftEnd::kHalf}, true, scale, out);
+    for (size_t i = dim.size() - 1; i-- > 0;) transform_in_place<R>(out, dim[i], true, 1);
+  });
+}
+
+void fft_c2r(const Tensor& input, absl::Span<const int64_t> dim, double scale, int64_t, Tensor& out) {
+  if (out.numel() == 0) return;
+  with_parts(input.dtype(), [&]<typename R>(std::type_identity<R>) {
+    Tensor x = input;
+    if (dim.size() > 1) {
+      x = empty(input.sizes(), input.dtype(), input.device());
+      copy(input, x);
+    }
+    for (size_t i = 0; i + 1 < dim.size(); ++i) transform_in_place<R>(x, dim[i], false, 1);
+    transform<R>(x, dim.back(), out.size(dim.back()), {FftEnd::kHalf, FftEnd::kReal}, false, scale, out);
+  });
+}
+
+}  // namespace tt::cuda

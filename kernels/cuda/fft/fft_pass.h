@@ -1,0 +1,157 @@
+// FftPass: one of the passes of a Fourier transform whose length has small prime factors only.
+//
+// A length n is a product of factors that fit what a group's threads share. Pass by pass each factor is transformed,
+// along a dimension of the line seen as a tensor of these sizes, and what comes of it is turned by the roots that the
+// rest wants; the last one puts every result where it belongs. Within a pass it is Stockham's autosort, as on the CPU
+// (fft_plan.h).
+#pragma once
+
+#include "kernels/cuda/fft/fft_ends.h"
+#include "kernels/cuda/launch/layout.h"
+#include "kernels/cuda/launch/shared_groups.h"
+
+namespace tt::cuda {
+
+inline constexpr int64_t kFftTogether = 64;     // lines of a group at most
+inline constexpr int64_t kFftRoom = 16 * 1024;  // bytes of their points
+inline constexpr int kFftStages = 12;           // of as many points, twos among them
+
+template <typename R>
+inline constexpr int64_t kFftPoints = kFftRoom / static_cast<int64_t>(sizeof(Complex<R>));
+
+// Of one butterfly: point j of x and result t of y.
+template <typename R>
+struct Butterfly {
+  const Complex<R>* x;
+  Complex<R>* y;
+  uint32_t x_step, y_step;
+  const Complex<R>* roots;
+  int64_t twist;   // result t is turned by root t * twist
+  int64_t circle;  // from one root of unity of the radix to the next
+  R turn;          // i's sign: -1 for a transform forward
+
+  TT_FUNCTION Complex<R> at(uint32_t j) const { return x[j * x_step]; }
+  TT_FUNCTION void put(uint32_t t, Complex<R> value) const {
+    y[t * y_step] = twist == 0 ? value : value * roots[t * twist];
+  }
+  // i times it, with the sign.
+  TT_FUNCTION Complex<R> rotated(Complex<R> value) const { return {-turn * value.im, turn * value.re}; }
+
+  TT_FUNCTION void two() const {
+    const Complex<R> a = at(0), b = at(1);
+    put(0, a + b);
+    put(1, a - b);
+  }
+  TT_FUNCTION void three() const {
+    const Complex<R> a = at(0), sum = at(1) + at(2),
+                     side = rotated(at(1) - at(2)) * Complex<R>(R(0.86602540378443864676));
+    const Complex<R> middle = a - sum * Complex<R>(R(0.5));
+    put(0, a + sum);
+    put(1, middle + side);
+    put(2, middle - side);
+  }
+  TT_FUNCTION void four() const {
+    const Complex<R> a = at(0) + at(2), b = at(0) - at(2), c = at(1) + at(3), d = rotated(at(1) - at(3));
+    put(0, a + c);
+    put(1, b + d);
+    put(2, a - c);
+    put(3, b - d);
+  }
+  // By the sum itself.
+  TT_FUNCTION void any(uint32_t radix) const {
+    for (uint32_t t = 0; t < radix; ++t) {
+      Complex<R> sum = at(0);
+      uint32_t angle = 0;
+      for (uint32_t j = 1; j < radix; ++j) {
+        angle += t;
+        if (angle >= radix) angle -= radix;
+        sum += at(j) * roots[angle * circle];
+      }
+      put(t, sum);
+    }
+  }
+};
+
+template <typename R>
+struct FftPass {
+  using C = Complex<R>;
+  // Where a line begins in the source and in the target, and which of the whole line's points is its first in each.
+  struct Line {
+    int64_t from, to, first_point, first_result;
+  };
+  static constexpr size_t kBytes = 2 * kFftRoom + kFftTogether * sizeof(Line);
+
+  Layout<3> lines;  // offsets in the source and in the target, and first_result
+  int64_t count, together;
+  uint32_t length;
+  FftSource<R> source;
+  FftTarget<R> target;
+  const C* roots;  // exp(-+2 pi i k / points), of which the roots of every factor are a part
+  int64_t points;
+  bool forward;
+  int64_t rest;                      // points of a line are so far apart; more than 1 in all passes but the last
+  int64_t left;                      // the product of this factor and the later ones
+  int64_t result_step;               // from result to result
+  bool loads_across, stores_across;  // lines are closer than points, so neighbouring threads take neighbouring lines
+  int stages = 0;
+  uint8_t radix[kFftStages] = {};
+
+  TT_DEVICE void operator()(Group& group, std::byte* memory) const {
+    C *x = reinterpret_cast<C*>(memory), *y = x + kFftPoints<R>;
+    Line* where = reinterpret_cast<Line*>(memory + 2 * kFftRoom);
+    const int64_t first = group.index() * together;
+    const auto here = static_cast<uint32_t>(count - first < together ? count - first : together);
+    for (uint32_t l = group.rank(); l < here; l += group.size()) {
+      const Offsets<3> at = lines.offsets(first + l);
+      where[l] = {at.at[0], at.at[1], (first + l) % rest, at.at[2]};
+    }
+    group.sync();
+    for (uint32_t e = group.rank(); e < here * length; e += group.size()) {
+      const uint32_t l = line_of(e, here, loads_across), j = point_of(e, here, loads_across);
+      x[l * length + j] = source.load(where[l].from, where[l].first_point + j * rest);
+    }
+    group.sync();
+    uint32_t before = 1;
+    for (int s = 0; s < stages; ++s) {
+      run_stage(group, x, y, here, radix[s], before);
+      before *= radix[s];
+      C* const other = x;
+      x = y;
+      y = other;
+      group.sync();
+    }
+    const int64_t twist = points / left;
+    for (uint32_t e = group.rank(); e < here * length; e += group.size()) {
+      const uint32_t l = line_of(e, here, stores_across), k = point_of(e, here, stores_across);
+      C value = x[l * length + k];
+      if (rest > 1) value *= roots[k * where[l].first_point * twist];
+      target.store(where[l].to, where[l].first_result + k * result_step, value);
+    }
+  }
+
+ private:
+  TT_FUNCTION uint32_t line_of(uint32_t e, uint32_t here, bool across) const { return across ? e % here : e / length; }
+  TT_FUNCTION uint32_t point_of(uint32_t e, uint32_t here, bool across) const { return across ? e / here : e % length; }
+
+  // Each of the lines' butterflies b: its points are all those b apart, its results neighbours but for earlier radices.
+  TT_DEVICE void run_stage(Group& group, const C* x, C* y, uint32_t here, uint32_t radix, uint32_t before) const {
+    const uint32_t each = length / radix;
+    const int64_t twist = points / length * before, circle = points / radix;
+    for (uint32_t e = group.rank(); e < here * each; e += group.size()) {
+      const uint32_t start = e / each * length, b = e % each, k = b / before, neighbour = b % before;
+      const Butterfly<R> butterfly{
+          x + start + b,         y + start + k * radix * before + neighbour, each, before, roots, k * twist, circle,
+          forward ? R(-1) : R(1)};
+      if (radix == 4)
+        butterfly.four();
+      else if (radix == 2)
+        butterfly.two();
+      else if (radix == 3)
+        butterfly.three();
+      else
+        butterfly.any(radix);
+    }
+  }
+};
+
+}  // namespace tt::cuda

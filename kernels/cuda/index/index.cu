@@ -1,0 +1,202 @@
+// Advanced indexing: picking and placing what a Selection names.
+#include "kernels/common/element.h"
+#include "kernels/cuda/iteration/copy.h"
+#include "kernels/cuda/iteration/fill.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch/access.h"
+#include "kernels/cuda/launch/atomic.h"
+#include "kernels/cuda/launch/layout.h"
+#include "kernels/cuda/launch/vectors.h"
+#include "kernels/cuda/sort/selection.h"
+
+namespace tt::cuda {
+
+namespace {
+
+// Whether `width` selected elements always lie side by side, as aligned as one of so many bytes.
+bool selects_packs(const Tensor& x, const Selection& selection, int64_t width) {
+  if (selection.sizes.empty() || selection.steps.back() != 1 || selection.offset_strides.back() != 0) return false;
+  int64_t odd = selection.sizes.back();
+  bool inner = false;  // the one dimension that is walked one by one has been seen
+  for (int64_t d = 0; d < x.dim(); ++d) {
+    if (x.size(d) == 1) continue;
+    if (x.stride(d) == 1 && !inner)
+      inner = true;
+    else
+      odd |= x.stride(d);
+  }
+  const size_t bytes = static_cast<size_t>(width) * item_size(x.dtype());
+  return odd % width == 0 && reinterpret_cast<uintptr_t>(x.data()) % bytes == 0;
+}
+
+template <typename T, int kWidth>
+TT_DEVICE void move_together(const T* from, T* to) {
+  if constexpr (kWidth == 1)
+    *to = *from;
+  else
+    store_vector(to, load_vector<T, kWidth>(from));
+}
+
+template <typename T, int kWidth>
+void pick_packs(const Tensor& x, const Selection& selection, Tensor& out) {
+  Sizes sizes = selection.sizes, steps = selection.steps;
+  if (kWidth > 1) {
+    sizes.back() /= kWidth;
+    steps.back() = kWidth;
+  }
+  const Layout<2> layout(sizes, {steps, selection.offset_strides});
+  const int64_t* offsets = selection.offsets.data_as<int64_t>();
+  const T* from = x.data_as<T>();
+  T* to = out.data_as<T>();
+  for_each(queue_of(out), out.numel() / kWidth, [=] TT_DEVICE(int64_t i) {
+    const Offsets<2> at = layout.offsets(i);
+    move_together<T, kWidth>(from + at.at[0] + offsets[at.at[1]], to + i * kWidth);
+  });
+}
+
+// out (contiguous, of the selection's sizes) = the selected elements.
+void pick(const Tensor& x, const Selection& selection, Tensor& out) {
+  with_bits(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    constexpr int kWidth = 16 / sizeof(T);
+    selects_packs(x, selection, kWidth) ? pick_packs<T, kWidth>(x, selection, out)
+                                        : pick_packs<T, 1>(x, selection, out);
+  });
+}
+
+// How values lie over what they are placed at: themselves, the target's steps, and the offsets.
+Layout<3> layout_of(const Selection& selection, const Tensor& values) {
+  const Sizes value_strides = broadcast_strides(values.sizes(), values.strides(), selection.sizes);
+  return Layout<3>(selection.sizes, {value_strides, selection.steps, selection.offset_strides});
+}
+
+int64_t count_of(const Selection& selection) {
+  int64_t count = 1;
+  for (int64_t size : selection.sizes) count *= size;
+  return count;
+}
+
+// Of several values for one place any may win.
+template <typename T>
+void replace(const Tensor& out, const Selection& selection, const Tensor& values) {
+  const Layout<3> layout = layout_of(selection, values);
+  const int64_t* offsets = selection.offsets.data_as<int64_t>();
+  const T* from = values.data_as<T>();
+  T* to = out.data_as<T>();
+  for_each(queue_of(out), count_of(selection), [=] TT_DEVICE(int64_t i) {
+    const Offsets<3> at = layout.offsets(i);
+    to[at.at[1] + offsets[at.at[2]]] = from[at.at[0]];
+  });
+}
+
+void replace_selected(const Tensor& out, const Selection& selection, const Tensor& values) {
+  with_bits(out.dtype(), [&]<typename T>(std::type_identity<T>) { replace<T>(out, selection, values); });
+}
+
+// What sums of T are computed in.
+template <typename T>
+using Wide = std::conditional_t<std::is_same_v<T, double> || is_complex_v<T>, T,
+                                std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, Bool>, int64_t, float>>;
+
+// Each selected element += factor * value, in any order.
+template <typename T>
+void add(const Tensor& out, const Selection& selection, const Tensor& values, Wide<T> factor) {
+  const Layout<3> layout = layout_of(selection, values);
+  const int64_t* offsets = selection.offsets.data_as<int64_t>();
+  const T* from = values.data_as<T>();
+  T* to = out.data_as<T>();
+  for_each(queue_of(out), count_of(selection), [=] TT_DEVICE(int64_t i) {
+    const Offsets<3> at = layout.offsets(i);
+    const Wide<T> value = factor * convert<Wide<T>>(from[at.at[0]]);
+    T* place = to + at.at[1] + offsets[at.at[2]];
+    if constexpr (sizeof(T) >= 4)
+      atomic_add(place, static_cast<T>(value));
+    else
+      atomic_update(place, [value](T old) { return convert<T>(convert<Wide<T>>(old) + value); });
+  });
+}
+
+void add_selected(const Tensor& out, const Selection& selection, const Tensor& values, const Scalar& factor) {
+  with_any_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
+    if constexpr (std::is_same_v<Wide<T>, int64_t>)
+      add<T>(out, selection, values, factor.to_int());
+    else if constexpr (is_complex_v<T>)
+      add<T>(out, selection, values, T(Complex<double>(factor.to_complex().real(), factor.to_complex().imag())));
+    else
+      add<T>(out, selection, values, static_cast<Wide<T>>(factor.to_double()));
+  });
+}
+
+Selection select(const Tensor& x, const Tensors& indices) {
+  return Selection(kSelectionKernels, x, indices, IndexRange::kEitherEnd);
+}
+
+Selection along(const Tensor& x, int64_t dim, const Tensor& index) {
+  return Selection::along(kSelectionKernels, x, dim, index);
+}
+
+}  // namespace
+
+void index(const Tensor& input, const Tensors& indices, Tensor& out) { pick(input, select(input, indices), out); }
+
+void index_masked(const Tensor& input, const Tensors& indices, Tensor& out) {
+  const Selection selection = select(input, indices);
+  out = empty(selection.sizes, input.dtype(), input.device());
+  pick(input, selection, out);
+}
+
+void index_put(const Tensor& input, const Tensors& indices, const Tensor& values, bool accumulate, Tensor& out) {
+  const Selection selection = select(out, indices);
+  Tensor converted = selection.fitting(values);
+  if (converted.dtype() != out.dtype()) converted = contiguous_as(converted, out.dtype());
+  copy(input, out);
+  accumulate ? add_selected(out, selection, converted, Scalar(int64_t{1}))
+             : replace_selected(out, selection, converted);
+}
+
+void index_select(const Tensor& input, int64_t dim, const Tensor& index, Tensor& out) {
+  const Tensor x = at_least_1d(input);
+  pick(x, along(x, dim, index), out);
+}
+
+void index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha, Tensor& out) {
+  copy(input, out);
+  const Tensor target = at_least_1d(out);
+  add_selected(target, along(target, dim, index), at_least_1d(source), alpha);
+}
+
+void index_fill(const Tensor& input, int64_t dim, const Tensor& index, Scalar value, Tensor& out) {
+  copy(input, out);
+  const Tensor target = at_least_1d(out), number = empty({}, out.dtype(), out.device());
+  fill_with(number, value);
+  replace_selected(target, along(target, dim, index), number);
+}
+
+void masked_select(const Tensor& input, const Tensor& mask, Tensor& out) {
+  const Sizes sizes = shape_rules::broadcast_sizes(input.sizes(), mask.sizes());
+  const Sizes steps = broadcast_strides(input.sizes(), input.strides(), sizes);
+  const Sizes mask_steps = broadcast_strides(mask.sizes(), mask.strides(), sizes);
+  const Selection selection(offsets_of_true(view_of(mask, Geometry{sizes, mask_steps, mask->offset}), steps));
+  out = empty(selection.sizes, input.dtype(), input.device());
+  pick(input, selection, out);
+}
+
+namespace {
+
+// Dimension `d` of each position, which is one in row-major order.
+void write_coordinates(const Tensor& positions, const Tensor& input, int64_t d, const Tensor& out) {
+  const int64_t ndim = input.dim(), size = input.size(d), stride = contiguous_strides(input.sizes())[d];
+  const int64_t* from = positions.data_as<int64_t>();
+  int64_t* to = out.data_as<int64_t>() + d;
+  for_each(queue_of(out), positions.numel(), [=] TT_DEVICE(int64_t i) { to[i * ndim] = from[i] / stride % size; });
+}
+
+}  // namespace
+
+void nonzero(const Tensor& input, Tensor& out) {
+  const Tensor positions = offsets_of_true(input, contiguous_strides(input.sizes()));
+  out = empty({positions.numel(), input.dim()}, DType::kInt64, input.device());
+  if (positions.numel() == 0) return;
+  for (int64_t d = 0; d < input.dim(); ++d) write_coordinates(positions, input, d, out);
+}
+
+}  // namespace tt::cuda

@@ -1,0 +1,55 @@
+#include "kernels/cuda/iteration/cast.h"
+
+#include "kernels/cuda/iteration/cast_vectors.h"
+#include "kernels/cuda/iteration/float8.h"
+#include "kernels/cuda/launch/layout.h"
+
+namespace tt::cuda {
+
+namespace {
+
+template <typename From>
+void cast_vectors_from(const Queue& queue, const Tensor& src, const Tensor& dst) {
+  with_element(dst.dtype(), [&]<typename To>(std::type_identity<To>) { cast_vectors<From, To>(queue, src, dst); });
+}
+
+// Through C, the narrowest type that holds the source.
+template <typename C>
+struct CastAnywhere {
+  Layout<2> layout;
+  Access from, to;
+
+  TT_DEVICE void operator()(int64_t i) const {
+    const Offsets<2> offsets = layout.offsets(i);
+    to.store(offsets.at[1], from.load<C>(offsets.at[0]));
+  }
+};
+
+template <typename C>
+void cast_anywhere(const Queue& queue, const Layout<2>& layout, const Tensor& src, const Tensor& dst) {
+  for_each(queue, dst.numel(),
+           CastAnywhere<C>{layout, Access(src.data(), src.dtype()), Access(dst.data(), dst.dtype())});
+}
+
+}  // namespace
+
+void cast_elements(const Queue& queue, const Tensor& src, const Tensor& dst) {
+  if (is_float8(src.dtype()) || is_float8(dst.dtype())) return cast_float8(queue, src, dst);
+  const Layout<2> layout(dst.sizes(), {broadcast_strides(src.sizes(), src.strides(), dst.sizes()), dst.strides()});
+  if (is_complex(src.dtype()) || is_complex(dst.dtype())) {
+    const DType dtype = is_complex(src.dtype()) ? src.dtype() : dst.dtype();
+    dtype == DType::kComplex64 ? cast_anywhere<Complex<float>>(queue, layout, src, dst)
+                               : cast_anywhere<Complex<double>>(queue, layout, src, dst);
+  } else if (layout.is_linear() && is_aligned(src.data()) && is_aligned(dst.data())) {
+    with_element(src.dtype(),
+                 [&]<typename From>(std::type_identity<From>) { cast_vectors_from<From>(queue, src, dst); });
+  } else if (src.dtype() == DType::kFloat64) {
+    cast_anywhere<double>(queue, layout, src, dst);
+  } else if (category(src.dtype()) == Category::kFloating) {
+    cast_anywhere<float>(queue, layout, src, dst);
+  } else {
+    cast_anywhere<int64_t>(queue, layout, src, dst);
+  }
+}
+
+}  // namespace tt::cuda

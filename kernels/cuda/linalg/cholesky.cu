@@ -1,0 +1,84 @@
+// Cholesky's factorisation, and solving with triangles: a group of threads a matrix.
+#include "kernels/cuda/iteration/copy.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/linalg/failed_matrix.h"
+#include "kernels/cuda/linalg/triangles.h"
+
+namespace tt::cuda {
+namespace {
+
+// The lower triangle of a (n x n) becomes L, the upper one zeros. Returns the order of the first leading minor that is
+// not positive, or 0.
+template <typename T>
+TT_DEVICE int32_t factor_cholesky(Group& group, T* a, int64_t n) {
+  using R = real_of_t<T>;
+  int32_t failed = 0;
+  for (int64_t j = 0; j < n; ++j) {
+    const R square = math::real(a[j * n + j]);
+    if (!(square > 0 && square < math::kInf<R>)) {
+      failed = static_cast<int32_t>(j + 1);
+      break;
+    }
+    const R diagonal = math::sqrt(square);
+    group.sync();  // all have read it
+    for (int64_t i = j + group.rank(); i < n; i += group.size()) {
+      a[i * n + j] = i == j ? T(diagonal) : math::over(a[i * n + j], diagonal);
+    }
+    group.sync();
+    const int64_t left = n - j - 1;
+    for (int64_t e = group.rank(); e < left * left; e += group.size()) {
+      const int64_t r = j + 1 + e / left, c = j + 1 + e % left;
+      if (c <= r) a[r * n + c] -= a[r * n + j] * math::conj(a[c * n + j]);
+    }
+    group.sync();
+  }
+  for (int64_t e = group.rank(); e < n * n; e += group.size()) {
+    if (e % n > e / n) a[e] = T(0);
+  }
+  return failed;
+}
+
+template <typename T>
+void factor(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n, T* l, int32_t* info) {
+  for_each_group(queue, batch, n * n, [=] TT_DEVICE(Group & group) {
+    const int64_t i = group.index();
+    const int32_t failed = factor_cholesky(group, l + i * n * n, n);
+    if (group.rank() != 0) return;
+    info[i] = failed;
+    faults.tell(i, failed);
+  });
+}
+
+// `b` holds the right sides; `triangle` is the first matrix's.
+template <typename T>
+void solve(const Queue& queue, int64_t batch, Triangle<T> triangle, int64_t k, T* b) {
+  const int64_t n = triangle.n;
+  for_each_group(queue, batch, n * k, [=] TT_DEVICE(Group & group) {
+    Triangle<T> own = triangle;
+    own.a += group.index() * n * n;
+    own.solve(group, b + group.index() * n * k, k);
+  });
+}
+
+}  // namespace
+
+void cholesky_factored(const Tensor& input, std::string_view checked_by, Tensor& L, Tensor& info) {
+  copy(input, L);
+  const Queue queue = queue_of(L);
+  const MatrixFaults faults(queue, checked_by, input);
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    factor<T>(queue, faults, info.numel(), input.size(-1), L.data_as<T>(), info.data_as<int32_t>());
+  });
+}
+
+void triangular_solved(const Tensor& A, const Tensor& B, bool upper, bool transposed, bool unitriangular, Tensor& out) {
+  copy(B, out);
+  if (out.numel() == 0) return;
+  const Tensor a = contiguous(A);
+  with_factored(A.dtype(), [&]<typename T>(std::type_identity<T>) {
+    solve<T>(queue_of(out), matrices_in(A), {a.data_as<T>(), A.size(-1), upper, transposed, unitriangular}, B.size(-1),
+             out.data_as<T>());
+  });
+}
+
+}  // namespace tt::cuda

@@ -1,0 +1,206 @@
+// Eigenvalues and eigenvectors of any square matrices, from their Schur form: a group of threads a matrix.
+#include <limits>
+
+#include "kernels/common/complex_elementary.h"
+#include "kernels/cuda/iteration/copy.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/linalg/balance.h"
+#include "kernels/cuda/linalg/failed_matrix.h"
+#include "kernels/cuda/linalg/largest_part.h"
+#include "kernels/cuda/linalg/schur.h"
+
+namespace tt::cuda {
+namespace {
+
+// One matrix, real or complex. What is solved with its Schur form is complex; of a real one, beside a real eigenvalue,
+// imaginary parts stay 0, and beside two that are conjugates all is.
+template <typename T>
+struct General {
+  using R = real_of_t<T>;
+  using C = Complex<R>;
+  static constexpr R kLeast = std::numeric_limits<R>::epsilon();  // beside parts of at most 1
+  int64_t n;
+  C *values, *solutions;  // n; n x n, a column for each value
+  Schur<T> schur;
+  R* scales;  // n: what the matrix's balancing makes of its eigenvectors' rows
+
+  // Elements of `work`.
+  static int64_t work(int64_t n, bool with_vectors) {
+    const int64_t ours = with_vectors ? n * n : 0, of_schur = (with_vectors ? 2 : 1) * n * n + n;
+    constexpr int64_t kParts = sizeof(C) / sizeof(T);
+    return ours + (of_schur + kParts - 1) / kParts + (n + 1) / 2;
+  }
+  TT_DEVICE General(int64_t n, bool with_vectors, C* values, C* work) : n(n), values(values), solutions(work) {
+    T* const h = reinterpret_cast<T*>(with_vectors ? work + n * n : work);
+    T* const tau = h + (with_vectors ? 2 : 1) * n * n;
+    schur = {n, h, with_vectors ? h + n * n : nullptr, tau};
+    scales = reinterpret_cast<R*>(tau + n);
+  }
+
+  TT_DEVICE C at(int64_t row, int64_t column) const { return C(schur.h[row * n + column]); }
+  TT_DEVICE C& solution(int64_t row, int64_t v) const { return solutions[row * n + v]; }
+  TT_DEVICE static C product(T a, C b) {
+    if constexpr (is_complex_v<T>)
+      return a * b;
+    else
+      return math::times(b, a);
+  }
+  // The first and the last row of the block that row i is in.
+  TT_DEVICE bool is_linked(int64_t i) const { return i >= 0 && i + 1 < n && !(schur.h[(i + 1) * n + i] == T(0)); }
+  TT_DEVICE int64_t first_of(int64_t i) const { return is_linked(i - 1) ? i - 1 : i; }
+  TT_DEVICE int64_t last_of(int64_t i) const { return is_linked(i) ? i + 1 : i; }
+
+  // Balances, and scales to parts of at most 1. Returns by what; infinite where an element is not finite.
+  TT_DEVICE R load(Group& group, const T* input) const {
+    const R scale = scaled(group, input);
+    if (!(scale < math::kInf<R>)) return scale;
+    balance(group, schur.h, n, scales);
+    return scale * scaled(group, schur.h);
+  }
+  TT_DEVICE R scaled(Group& group, const T* from) const {
+    const R most = largest_part(group, from, n * n), scale = most > 0 ? most : R(1);
+    for (int64_t e = group.rank(); e < n * n; e += group.size()) schur.h[e] = math::over(from[e], scale);
+    group.sync();
+    return scale;
+  }
+  TT_DEVICE void give_up(Group& group, C* vectors) const {
+    for (int64_t v = group.rank(); v < n; v += group.size()) values[v] = C(math::kNan<R>);
+    for (int64_t e = group.rank(); e < n * n && vectors; e += group.size()) vectors[e] = C(math::kNan<R>);
+  }
+  TT_DEVICE void find_values(Group& group) const {
+    for (int64_t i = group.rank(); i < n; i += group.size()) values[i] = value(i);
+    group.sync();
+  }
+  TT_DEVICE C value(int64_t i) const {
+    const int64_t p = first_of(i), q = last_of(i);
+    if (p == q) return at(i, i);
+    const T* h = schur.h;
+    const T middle = math::over(h[p * n + p] + h[q * n + q], 2), half = math::over(h[p * n + p] - h[q * n + q], 2);
+    const C root = math::root(C(half * half + h[p * n + q] * h[q * n + p]));
+    return i == p ? C(middle) + root : C(middle) - root;
+  }
+
+  TT_DEVICE static R larger(C a, C b) { return math::fmax(math::larger_part(a), math::larger_part(b)); }
+  // What may be divided by: a change of H that rounding would have made as well.
+  TT_DEVICE static C away_from_zero(C x) { return math::sum_of_parts(x) < kLeast ? C(kLeast) : x; }
+  // Of H's product with column v of the solutions: a row, from a column on.
+  TT_DEVICE C along(int64_t row, int64_t from, int64_t last, int64_t v) const {
+    C sum = C(0);
+    for (int64_t j = from; j <= last; ++j) sum += product(schur.h[row * n + j], solution(j, v));
+    return sum;
+  }
+  // Column v of the solutions becomes an eigenvector of H, block by block from its own one upwards.
+  TT_DEVICE void solve(int64_t v) const {
+    const int64_t first = first_of(v), last = last_of(v);
+    for (int64_t i = last + 1; i < n; ++i) solution(i, v) = C(0);
+    begin(v, first, last);
+    for (int64_t i = first - 1; i >= 0; i = first_of(i) - 1) {
+      const int64_t p = first_of(i);
+      const C diagonal = at(i, i) - values[v], right = -along(i, i + 1, last, v);
+      if (p == i) {
+        solution(i, v) = right / away_from_zero(diagonal);
+      } else {
+        solve_pair({at(p, p) - values[v], at(p, i), -along(p, i + 1, last, v)}, {at(i, p), diagonal, right},
+                   &solution(p, v), &solution(i, v));
+      }
+      keep_in_range(v, p, i, last);
+    }
+  }
+  // Of the two unknowns of a block. The row with the larger first element eliminates the other one's.
+  struct Row {
+    C first, second, right;
+  };
+  TT_DEVICE static void solve_pair(const Row& upper, const Row& lower, C* x, C* y) {
+    const bool is_upper = math::sum_of_parts(upper.first) >= math::sum_of_parts(lower.first);
+    const Row &one = is_upper ? upper : lower, &other = is_upper ? lower : upper;
+    const C pivot = away_from_zero(one.first), factor = other.first / pivot;
+    *y = (other.right - factor * one.right) / away_from_zero(other.second - factor * one.second);
+    *x = (one.right - one.second * *y) / pivot;
+  }
+  // The rows of its own block: what is orthogonal to the larger one of the block's, less the value.
+  TT_DEVICE void begin(int64_t v, int64_t first, int64_t last) const {
+    if (first == last) {
+      solution(v, v) = C(1);
+      return;
+    }
+    const C a = at(first, first) - values[v], b = at(first, last), c = at(last, first), d = at(last, last) - values[v];
+    const R upper = larger(a, b), lower = larger(c, d);
+    solution(first, v) = upper > lower ? math::over(b, upper) : math::over(d, lower);
+    solution(last, v) = upper > lower ? math::over(-a, upper) : math::over(-c, lower);
+  }
+  // Rows that grow, beside values that are almost the same, would overflow in time.
+  TT_DEVICE void keep_in_range(int64_t v, int64_t p, int64_t q, int64_t last) const {
+    const R size = larger(solution(p, v), solution(q, v));
+    if (size * kLeast * kLeast <= 1) return;
+    for (int64_t i = p; i <= last; ++i) solution(i, v) = math::over(solution(i, v), size);
+  }
+
+  // Of length 1, their largest elements positive.
+  TT_DEVICE void find_vectors(Group& group, C* vectors) const {
+    for (int64_t v = group.rank(); v < n; v += group.size()) solve(v);
+    group.sync();
+    for (int64_t e = group.rank(); e < n * n; e += group.size()) {
+      const int64_t row = e / n, v = e % n, last = last_of(v);
+      C sum = C(0);
+      for (int64_t j = 0; j <= last; ++j) sum += product(schur.z[row * n + j], solution(j, v));
+      vectors[e] = math::times(sum, scales[row]);
+    }
+    group.sync();
+    for (int64_t v = group.rank(); v < n; v += group.size()) normalise(vectors + v);
+  }
+  TT_DEVICE void normalise(C* column) const {
+    R scale = 0, square = 0, most = 0;
+    for (int64_t i = 0; i < n; ++i) scale = math::fmax(scale, math::larger_part(column[i * n]));
+    int64_t largest = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const R size = math::squared_length(math::over(column[i * n], scale));
+      square += size;
+      largest = size > most ? i : largest;
+      most = size > most ? size : most;
+    }
+    const R size = math::sqrt(most), length = math::sqrt(square);
+    const C turn = math::over(math::over(math::conj(column[largest * n]), scale), size);
+    for (int64_t i = 0; i < n; ++i) {
+      column[i * n] = i == largest ? C(size / length) : math::over(math::over(column[i * n], scale) * turn, length);
+    }
+  }
+};
+
+// `works`: what a General needs, for each matrix.
+template <typename T>
+void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n, const T* input,
+               Complex<real_of_t<T>>* works, Complex<real_of_t<T>>* values, Complex<real_of_t<T>>* vectors) {
+  using R = real_of_t<T>;
+  const int64_t work = General<T>::work(n, vectors != nullptr);
+  for_each_group(queue, batch, 4 * n, [=] TT_DEVICE(Group & group) {
+    const int64_t i = group.index();
+    const General<T> matrix(n, vectors != nullptr, values + i * n, works + i * work);
+    const R scale = matrix.load(group, input + i * n * n);
+    if (!(scale < math::kInf<R> && matrix.schur.decompose(group))) {
+      if (group.rank() == 0) faults.tell(i, static_cast<int32_t>(n));
+      return matrix.give_up(group, vectors ? vectors + i * n * n : nullptr);
+    }
+    matrix.find_values(group);
+    if (vectors) matrix.find_vectors(group, vectors + i * n * n);
+    group.sync();  // all have solved with them
+    for (int64_t v = group.rank(); v < n; v += group.size()) matrix.values[v] = math::times(matrix.values[v], scale);
+  });
+}
+
+}  // namespace
+
+void eig_decomposed(const Tensor& input, bool vectors, Tensor& eigenvalues, Tensor& eigenvectors) {
+  const int64_t n = input.size(-1), batch = matrices_in(input);
+  if (n == 0 || batch == 0) return;
+  const Queue queue = queue_of(eigenvalues);
+  const MatrixFaults faults(queue, "linalg.eig", input);
+  const Tensor a = contiguous(input);
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    using C = Complex<real_of_t<T>>;
+    const Tensor works = empty({{batch, General<T>::work(n, vectors)}}, eigenvalues.dtype(), input.device());
+    decompose<T>(queue, faults, batch, n, a.data_as<T>(), works.data_as<C>(), eigenvalues.data_as<C>(),
+                 vectors ? eigenvectors.data_as<C>() : nullptr);
+  });
+}
+
+}  // namespace tt::cuda

@@ -1,0 +1,139 @@
+// Eigenvalues and eigenvectors of symmetric and Hermitian matrices by Jacobi's method: a group of threads a matrix.
+#include <limits>
+
+#include "kernels/cuda/iteration/copy.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/linalg/failed_matrix.h"
+#include "kernels/cuda/linalg/jacobi.h"
+#include "kernels/cuda/linalg/largest_part.h"
+
+namespace tt::cuda {
+namespace {
+
+// One matrix, which becomes diagonal, with the vectors that make it so as columns, and a place for a round's rotations.
+template <typename T>
+struct Hermitian {
+  using R = real_of_t<T>;
+  int64_t n;
+  T *a, *vectors;
+  R* diagonal;             // n numbers
+  Rotation<T>* rotations;  // one a pair
+  bool with_vectors;
+
+  // Elements that a matrix has in `work`.
+  static int64_t work(int64_t n) {
+    const int64_t bytes = n * sizeof(R) + Tournament{n}.pairs() * sizeof(Rotation<T>);
+    return 2 * n * n + (bytes + sizeof(T) - 1) / sizeof(T);
+  }
+  TT_DEVICE Hermitian(int64_t n, bool with_vectors, T* work)
+      : n(n),
+        a(work),
+        vectors(a + n * n),
+        diagonal(reinterpret_cast<R*>(vectors + n * n)),
+        rotations(reinterpret_cast<Rotation<T>*>(diagonal + n)),
+        with_vectors(with_vectors) {}
+
+  // Scales to parts of at most 1 and makes both triangles the one that is read. Returns by what; infinite where an
+  // element is not finite.
+  TT_DEVICE R load(Group& group, const T* input, bool upper) const {
+    for (int64_t e = group.rank(); e < n * n; e += group.size()) {
+      const int64_t r = e / n, c = e % n;
+      const bool is_read = (r < c) == upper;
+      a[e] = r == c ? T(math::real(input[e])) : is_read ? input[e] : math::conj(input[c * n + r]);
+      vectors[e] = r == c ? T(1) : T(0);
+    }
+    group.sync();
+    const R most = largest_part(group, a, n * n), scale = most > 0 ? most : R(1);
+    for (int64_t e = group.rank(); e < n * n; e += group.size()) a[e] = math::over(a[e], scale);
+    group.sync();
+    return scale;
+  }
+  // Whether what is off the diagonal is negligible beside the whole.
+  TT_DEVICE bool is_diagonal(Group& group) const {
+    R off = 0, on = 0;
+    for (int64_t e = group.rank(); e < n * n; e += group.size()) {
+      (e / n == e % n ? on : off) += math::squared_length(a[e]);
+    }
+    off = group.reduce(off, Add());
+    on = group.reduce(on, Add());
+    constexpr R kEpsilon = std::numeric_limits<R>::epsilon();
+    return off <= kEpsilon * kEpsilon * on / 16;
+  }
+  TT_DEVICE void sweep(Group& group) const {
+    const Tournament tournament{n};
+    const int64_t pairs = tournament.pairs();
+    for (int64_t round = 0; round < tournament.rounds(); ++round) {
+      for (int64_t t = group.rank(); t < pairs; t += group.size()) {
+        const Meeting m = tournament.at(round, t);
+        if (!tournament.is_pair(m)) continue;
+        const R p = math::real(a[m.p * n + m.p]), q = math::real(a[m.q * n + m.q]);
+        rotations[t] = Rotation<T>::diagonalising(p, q, a[m.p * n + m.q]);
+      }
+      group.sync();
+      for (int64_t e = group.rank(); e < pairs * n; e += group.size()) {
+        const Meeting m = tournament.at(round, e / n);
+        const int64_t c = e % n;
+        if (tournament.is_pair(m)) rotations[e / n].of_rows().turn(a + m.p * n + c, a + m.q * n + c);
+      }
+      group.sync();
+      for (int64_t e = group.rank(); e < pairs * n; e += group.size()) {
+        const Meeting m = tournament.at(round, e % pairs);
+        if (tournament.is_pair(m)) turn_columns(rotations[e % pairs], m, e / pairs);
+      }
+      group.sync();
+    }
+  }
+  TT_DEVICE void turn_columns(const Rotation<T>& rotation, const Meeting& m, int64_t row) const {
+    rotation.turn(a + row * n + m.p, a + row * n + m.q);
+    if (with_vectors) rotation.turn(vectors + row * n + m.p, vectors + row * n + m.q);
+    if (row == m.p) a[row * n + m.q] = T(0);  // what rounding left of it
+    if (row == m.q) a[row * n + m.p] = T(0);
+  }
+  // In rising order.
+  TT_DEVICE void store(Group& group, R scale, R* values, T* columns) const {
+    for (int64_t i = group.rank(); i < n; i += group.size()) diagonal[i] = math::real(a[i * n + i]) * scale;
+    group.sync();
+    for (int64_t i = group.rank(); i < n; i += group.size()) {
+      const int64_t to = place_among(diagonal, n, i, false);
+      values[to] = diagonal[i];
+      for (int64_t r = 0; r < n && with_vectors; ++r) columns[r * n + to] = vectors[r * n + i];
+    }
+  }
+};
+
+// `works`: what a Hermitian needs, for each matrix.
+template <typename T>
+void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t n, const T* input, bool upper,
+               bool with_vectors, T* works, real_of_t<T>* values, T* vectors) {
+  const int64_t work = Hermitian<T>::work(n);
+  for_each_group(queue, batch, n * n, [=] TT_DEVICE(Group & group) {
+    const int64_t i = group.index();
+    const Hermitian<T> matrix(n, with_vectors, works + i * work);
+    const real_of_t<T> scale = matrix.load(group, input + i * n * n, upper);
+    bool done = false;
+    for (int sweep = 0; sweep < kMostSweeps && scale < math::kInf<real_of_t<T>> && !done; ++sweep) {
+      done = matrix.is_diagonal(group);
+      if (!done) matrix.sweep(group);
+    }
+    if (!done && group.rank() == 0) faults.tell(i, static_cast<int32_t>(n));
+    matrix.store(group, scale, values + i * n, vectors + i * n * n);
+  });
+}
+
+}  // namespace
+
+void eigh_decomposed(const Tensor& input, std::string_view UPLO, bool vectors, Tensor& eigenvalues,
+                     Tensor& eigenvectors) {
+  const int64_t n = input.size(-1), batch = matrices_in(input);
+  if (n == 0 || batch == 0) return;
+  const Queue queue = queue_of(eigenvalues);
+  const MatrixFaults faults(queue, "linalg.eigh", input);
+  const Tensor a = contiguous(input);
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const Tensor works = empty({{batch, Hermitian<T>::work(n)}}, input.dtype(), input.device());
+    decompose<T>(queue, faults, batch, n, a.data_as<T>(), UPLO == "U" || UPLO == "u", vectors, works.data_as<T>(),
+                 eigenvalues.data_as<real_of_t<T>>(), vectors ? eigenvectors.data_as<T>() : nullptr);
+  });
+}
+
+}  // namespace tt::cuda

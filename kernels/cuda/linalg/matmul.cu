@@ -1,0 +1,213 @@
+// matmul, linear and addmm_activation: batches of matrix products. Floating and complex ones are a library's; those of
+// integers are done here.
+#include <algorithm>
+
+#include "engine/session/context.h"
+#include "kernels/common/dims.h"
+#include "kernels/common/matmul_operand.h"
+#include "kernels/common/product_chain.h"
+#include "kernels/cuda/iteration/collect.h"
+#include "kernels/cuda/iteration/copy.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch/layout.h"
+#include "kernels/cuda/linalg/bias.h"
+#include "kernels/cuda/pointwise/chain.h"
+#include "kernels/cuda/runtime/blas.h"
+
+namespace tt::cuda {
+namespace {
+
+constexpr int64_t kMostCalls = 16;  // of the library, for one batch: beyond it copies that make it one call cost less
+
+// How each entry of the broadcast batch lies in a factor.
+Sizes steps(const MatmulOperand& factor, SizesView batch) {
+  return broadcast_strides(factor.batch, factor.batch_strides, batch);
+}
+
+// ---- Floating
+// --------------------------------------------------------------------------------------------------------
+
+// Whether the library takes it where it lies, with its batch folded into the rows where one product is wanted.
+bool fits(const Tensor& t, bool left, bool folded) {
+  MatmulOperand factor(t, left);
+  return (!folded || factor.fold()) && leading(factor.matrix, factor.rows, factor.columns).has_value();
+}
+
+// The same over all of the batch, one entry after the other; `t` itself where it lies evenly already.
+Tensor even(const Tensor& t, bool left, SizesView batch) {
+  const MatmulOperand factor(t, left);
+  const Sizes strides = steps(factor, batch);
+  if (t.dim() == 1 || merged_dims<1>(batch, {strides}).size() <= 1) return t;
+  Geometry whole{{batch.begin(), batch.end()}, strides, t->offset, true};
+  for (int64_t d : {int64_t{-2}, int64_t{-1}}) {
+    whole.sizes.push_back(t.size(d));
+    whole.strides.push_back(t.stride(d));
+  }
+  const Tensor view = view_of(t, whole);
+  Tensor copied = empty(view.sizes(), t.dtype(), t.device());
+  copy(view, copied);
+  return copied;
+}
+
+using BatchDims = absl::InlinedVector<Dim<3>, 6>;
+
+BatchDims batch_dims(const Tensor& a, const Tensor& b, SizesView batch) {
+  const MatmulOperand left(a, true), right(b, false);
+  const Sizes left_steps = steps(left, batch), right_steps = steps(right, batch);
+  Sizes result_steps = contiguous_strides(batch);
+  for (int64_t& stride : result_steps) stride *= left.rows * right.columns;
+  return merged_dims<3>(batch, {left_steps, right_steps, result_steps});
+}
+
+BatchDims::const_iterator widest(const BatchDims& dims) {
+  return std::max_element(dims.begin(), dims.end(), [](const auto& x, const auto& y) { return x.size < y.size; });
+}
+
+// Of the library, for a batch.
+int64_t calls(const BatchDims& dims) {
+  int64_t n = 1;
+  for (auto dim = dims.begin(); dim != dims.end(); ++dim) n *= dim == widest(dims) ? 1 : dim->size;
+  return n;
+}
+
+// The product at a place of the batch's outer dimensions.
+BlasProduct at(const BlasProduct& first, const std::array<int64_t, 3>& offsets) {
+  const int64_t item = static_cast<int64_t>(item_size(first.dtype));
+  BlasProduct there = first;
+  there.a.data = static_cast<const char*>(first.a.data) + offsets[0] * item;
+  there.b.data = static_cast<const char*>(first.b.data) + offsets[1] * item;
+  there.c = static_cast<char*>(first.c) + offsets[2] * item;
+  return there;
+}
+
+// The widest dimension goes to the library; over the others it is called in a loop.
+void multiply_batch(const Queue& queue, BlasProduct product, BatchDims dims) {
+  const int64_t n = calls(dims);
+  if (!dims.empty()) {
+    const auto inner = widest(dims);
+    product.batch = inner->size;
+    product.a_step = inner->strides[0];
+    product.b_step = inner->strides[1];
+    product.c_step = inner->strides[2];
+    dims.erase(inner);
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    std::array<int64_t, 3> offsets{};
+    int64_t rest = i;
+    for (size_t d = dims.size(); d-- > 0; rest /= dims[d].size) {
+      for (size_t k = 0; k < 3; ++k) offsets[k] += rest % dims[d].size * dims[d].strides[k];
+    }
+    blas().multiply(queue, at(product, offsets));
+  }
+}
+
+// What the library does beside, as BlasProduct wants it.
+struct Epilogue {
+  const void* bias = nullptr;
+  Activation activation = Activation::kNone;
+  double alpha = 1;
+};
+
+void multiply_floats(const Tensor& input, const Tensor& other, const Epilogue& epilogue, const Tensor& out) {
+  const bool folded = other.dim() <= 2;
+  Tensor a = fits(input, true, folded) ? input : contiguous(input);
+  Tensor b = fits(other, false, false) ? other : contiguous(other);
+  BatchDims dims;
+  if (!folded) {
+    const SizesView batch = batch_of_product(a, b, out);
+    dims = batch_dims(a, b, batch);
+    if (calls(dims) > kMostCalls) {
+      a = even(a, true, batch);
+      b = even(b, false, batch);
+      dims = batch_dims(a, b, batch);
+    }
+  }
+  MatmulOperand left(a, true), right(b, false);
+  if (folded) left.fold();
+  BlasProduct product{out.dtype(),
+                      left.rows,
+                      right.columns,
+                      left.columns,
+                      *leading(left.matrix, left.rows, left.columns),
+                      *leading(right.matrix, right.rows, right.columns),
+                      out.data()};
+  product.bias = epilogue.bias;
+  product.activation = epilogue.activation;
+  product.alpha = epilogue.alpha;
+  product.tf32 = Context::current().allow_tf32;
+  multiply_batch(queue_of(out), product, dims);
+}
+
+// ---- Integers
+// --------------------------------------------------------------------------------------------------------
+
+// In int64, which keeps what a narrower type keeps when it wraps around.
+void multiply_integers(const Tensor& a, const Tensor& b, const Tensor& out) {
+  const MatmulOperand left(a, true), right(b, false);
+  const SizesView batch = batch_of_product(a, b, out);
+  const Sizes left_steps = steps(left, batch), right_steps = steps(right, batch);
+  const Layout<2> layout(batch, {left_steps, right_steps});
+  const Access x(const_cast<void*>(left.matrix.data), a.dtype()), y(const_cast<void*>(right.matrix.data), b.dtype());
+  const Access to(out);
+  const int64_t m = left.rows, n = right.columns, k = left.columns;
+  const int64_t x_row = left.matrix.row_stride, x_column = left.matrix.column_stride;
+  const int64_t y_row = right.matrix.row_stride, y_column = right.matrix.column_stride;
+  for_each(queue_of(out), out.numel(), [=] TT_DEVICE(int64_t i) {
+    const int64_t row = i / n % m, column = i % n;
+    const Offsets<2> entry = layout.offsets(i / (m * n));
+    int64_t sum = 0;
+    for (int64_t j = 0; j < k; ++j) {
+      sum += x.load<int64_t>(entry.at[0] + row * x_row + j * x_column) *
+             y.load<int64_t>(entry.at[1] + j * y_row + column * y_column);
+    }
+    to.store(i, sum);
+  });
+}
+
+// ---- Both
+// ------------------------------------------------------------------------------------------------------------
+
+// Whether the library adds it by the way.
+bool adds_bias(const Tensor& bias, const Tensor& out) {
+  const bool each = bias && bias.numel() == out.size(-1) && is_floating(out.dtype()) && bias.dtype() == out.dtype();
+  return each && out.dtype() != DType::kFloat64 && reinterpret_cast<uintptr_t>(bias.data()) % 16 == 0;
+}
+
+void multiply(const Tensor& input, const Tensor& other, const Tensor& bias, Tensor& out) {
+  if (out.numel() == 0) return;
+  const bool fused = bias && out.dim() > 0 && input.size(-1) > 0 && adds_bias(bias, out);
+  if (input.size(-1) == 0) {
+    fill_zeros(queue_of(out), out);
+  } else if (has_gradients(out.dtype())) {
+    multiply_floats(input, other, {fused ? bias.data() : nullptr}, out);
+  } else {
+    multiply_integers(input, other, out);
+  }
+  if (!fused) add_bias(bias, 1, out);
+}
+
+}  // namespace
+
+void matmul(const Tensor& input, const Tensor& other, Tensor& out) { multiply(input, other, Tensor(), out); }
+
+// By the library alone where input is a bias for each column, else what it does not do in steps over the product.
+void addmm_activation(const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha,
+                      bool use_gelu, Tensor& out) {
+  const bool one_each = input.dim() == 1 && beta.to_complex() == 1.0 && out.numel() > 0 && mat1.size(1) > 0;
+  const Tensor bias = one_each ? contiguous(input) : Tensor();
+  if (one_each && adds_bias(bias, out)) {
+    const Activation activation = use_gelu ? Activation::kGelu : Activation::kRelu;
+    return multiply_floats(mat1, mat2, {bias.data(), activation, alpha.to_double()}, out);
+  }
+  matmul(mat1, mat2, out);
+  ProductChain chain(out);
+  finish_activated(chain, input, beta, alpha, use_gelu);
+  run_chain(chain.steps(), out);
+}
+
+void linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Tensor& out) {
+  check_linear_bias(weight, bias);
+  multiply(input, transposed(weight), contiguous(bias), out);
+}
+
+}  // namespace tt::cuda

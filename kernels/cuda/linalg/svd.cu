@@ -1,0 +1,172 @@
+// Singular values and vectors by Jacobi's method on one side (Hestenes 1958): a group of threads a matrix.
+#include <limits>
+
+#include "kernels/cuda/iteration/copy.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/linalg/failed_matrix.h"
+#include "kernels/cuda/linalg/jacobi.h"
+#include "kernels/cuda/linalg/largest_part.h"
+#include "kernels/cuda/linalg/reflections.h"
+
+namespace tt::cuda {
+namespace {
+
+// What is asked for: of m x n matrices, or of their adjoints where they are wide. `left` is a tall matrix's U, and a
+// wide one's V.
+struct Wanted {
+  int64_t m, n;
+  bool vectors;
+  int64_t left_columns;  // of `left`
+
+  TT_FUNCTION bool is_tall() const { return m >= n; }
+  TT_FUNCTION int64_t rows() const { return is_tall() ? m : n; }
+  TT_FUNCTION int64_t columns() const { return is_tall() ? n : m; }
+  // Elements of Decomposition's arrays together.
+  TT_FUNCTION int64_t work() const {
+    return 2 * rows() * columns() + columns() * columns() + rows() * left_columns + 2 * columns();
+  }
+};
+
+// One tall matrix a: its columns become orthogonal by turning them, and `right`'s with them.
+template <typename T>
+struct Decomposition {
+  using R = real_of_t<T>;
+  Wanted wanted;
+  int64_t rows, columns;
+  T *a, *sorted, *right, *left, *tau;
+  R* norms;
+
+  TT_DEVICE Decomposition(const Wanted& wanted, T* work)
+      : wanted(wanted),
+        rows(wanted.rows()),
+        columns(wanted.columns()),
+        a(work),
+        sorted(a + rows * columns),
+        right(sorted + rows * columns),
+        left(right + columns * columns),
+        tau(left + rows * wanted.left_columns),
+        norms(reinterpret_cast<R*>(tau + columns)) {}
+
+  // Scales to parts of at most 1. Returns by what; infinite where an element is not finite.
+  TT_DEVICE R load(Group& group, const T* input) const {
+    const R most = largest_part(group, input, rows * columns), scale = most > 0 ? most : R(1);
+    for (int64_t e = group.rank(); e < rows * columns; e += group.size()) {
+      const int64_t r = e / columns, c = e % columns;
+      a[e] = math::over(wanted.is_tall() ? input[e] : math::conj(input[c * rows + r]), scale);
+    }
+    for (int64_t e = group.rank(); e < columns * columns; e += group.size()) {
+      right[e] = e / columns == e % columns ? T(1) : T(0);
+    }
+    group.sync();
+    return scale;
+  }
+  // Turns every two columns that are not orthogonal yet; returns how many those were.
+  TT_DEVICE int64_t sweep(Group& group) const {
+    const Tournament tournament{columns};
+    int64_t turned = 0;
+    for (int64_t round = 0; round < tournament.rounds(); ++round) {
+      for (int64_t t = group.rank(); t < tournament.pairs(); t += group.size()) {
+        const Meeting m = tournament.at(round, t);
+        if (tournament.is_pair(m)) turned += turn(m);
+      }
+      group.sync();
+    }
+    return group.reduce(turned, Add());
+  }
+  TT_DEVICE bool turn(const Meeting& m) const {
+    R p = 0, q = 0;
+    T both = T(0);
+    for (int64_t i = 0; i < rows; ++i) {
+      const T x = a[i * columns + m.p], y = a[i * columns + m.q];
+      p += math::squared_length(x);
+      q += math::squared_length(y);
+      both += math::conj(x) * y;
+    }
+    // Squares that small have lost their digits. Magnitudes are about 1: such a column is the rounding error of a zero.
+    constexpr R kTiny = std::numeric_limits<R>::min() / std::numeric_limits<R>::epsilon();
+    if (p < kTiny || q < kTiny) return false;
+    const R negligible = std::numeric_limits<R>::epsilon() * math::sqrt(static_cast<R>(rows));
+    if (math::abs(both) <= negligible * math::sqrt(p) * math::sqrt(q)) return false;
+    const auto rotation = Rotation<T>::diagonalising(p, q, both);
+    for (int64_t i = 0; i < rows; ++i) rotation.turn(a + i * columns + m.p, a + i * columns + m.q);
+    for (int64_t i = 0; i < columns && wanted.vectors; ++i) {
+      rotation.turn(right + i * columns + m.p, right + i * columns + m.q);
+    }
+    return true;
+  }
+  // Singular values, which are the columns' lengths, in falling order.
+  TT_DEVICE void store_values(Group& group, R scale, R* values) const {
+    for (int64_t c = group.rank(); c < columns; c += group.size()) {
+      R square = 0;
+      for (int64_t i = 0; i < rows; ++i) square += math::squared_length(a[i * columns + c]);
+      norms[c] = math::sqrt(square);
+    }
+    group.sync();
+    for (int64_t c = group.rank(); c < columns; c += group.size()) {
+      values[place_among(norms, columns, c, true)] = norms[c] * scale;
+    }
+  }
+  // The left vectors are the columns' directions. Reflections find them where a column is zero, and the others that
+  // make a full basis, too: R of orthogonal columns is diagonal.
+  TT_DEVICE void store_vectors(Group& group, T* u, T* vh) const {
+    for (int64_t c = group.rank(); c < columns; c += group.size()) {
+      const int64_t to = place_among(norms, columns, c, true);
+      for (int64_t i = 0; i < rows; ++i) sorted[i * columns + to] = a[i * columns + c];
+      for (int64_t i = 0; i < columns; ++i) {
+        const T value = right[i * columns + c];
+        if (wanted.is_tall())
+          vh[to * columns + i] = math::conj(value);
+        else
+          u[i * columns + to] = value;
+      }
+    }
+    group.sync();
+    factor_qr(group, sorted, rows, columns, tau);
+    expand_q(group, sorted, rows, columns, tau, left, wanted.left_columns, wanted.left_columns);
+    for (int64_t e = group.rank(); e < rows * wanted.left_columns; e += group.size()) {
+      const int64_t i = e / wanted.left_columns, c = e % wanted.left_columns;
+      const T value = c < columns && math::real(sorted[c * columns + c]) < 0 ? -left[e] : left[e];
+      if (wanted.is_tall())
+        u[e] = value;
+      else
+        vh[c * rows + i] = math::conj(value);
+    }
+  }
+};
+
+template <typename T>
+void decompose(const Queue& queue, MatrixFaults faults, int64_t batch, Wanted wanted, const T* input, T* works,
+               real_of_t<T>* values, T* us, int64_t u_size, T* vhs, int64_t vh_size) {
+  const int64_t m = wanted.m, n = wanted.n;
+  for_each_group(queue, batch, m * n, [=] TT_DEVICE(Group & group) {
+    const int64_t i = group.index();
+    const Decomposition<T> d(wanted, works + i * wanted.work());
+    const real_of_t<T> scale = d.load(group, input + i * m * n);
+    bool done = false;
+    for (int sweep = 0; sweep < kMostSweeps && scale < math::kInf<real_of_t<T>> && !done; ++sweep) {
+      done = d.sweep(group) == 0;
+    }
+    if (!done && group.rank() == 0) faults.tell(i, static_cast<int32_t>(d.columns));
+    d.store_values(group, scale, values + i * d.columns);
+    if (wanted.vectors) d.store_vectors(group, us + i * u_size, vhs + i * vh_size);
+  });
+}
+
+}  // namespace
+
+void svd_decomposed(const Tensor& input, bool full_matrices, bool vectors, Tensor& U, Tensor& S, Tensor& Vh) {
+  const int64_t m = input.size(-2), n = input.size(-1), batch = matrices_in(input);
+  const Queue queue = queue_of(S);
+  const MatrixFaults faults(queue, "linalg.svd", input);
+  const Tensor a = contiguous(input);
+  const int64_t left_columns = !vectors ? 0 : full_matrices ? std::max(m, n) : std::min(m, n);
+  const Wanted wanted{m, n, vectors, left_columns};
+  const Tensor work = empty({{batch, wanted.work()}}, input.dtype(), input.device());
+  with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    decompose<T>(queue, faults, batch, wanted, a.data_as<T>(), work.data_as<T>(), S.data_as<real_of_t<T>>(),
+                 vectors ? U.data_as<T>() : nullptr, vectors ? m * U.size(-1) : 0, vectors ? Vh.data_as<T>() : nullptr,
+                 vectors ? Vh.size(-2) * n : 0);
+  });
+}
+
+}  // namespace tt::cuda

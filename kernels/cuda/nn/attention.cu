@@ -1,0 +1,288 @@
+// Attention a block of scores at a time: those of some queries against every key that they see, so that products stay
+// large and nothing of the size of all scores is ever held (after Rabe and Staats, "Self-attention does not need O(n^2)
+// memory", 2021). Products are the library's; scores of 16-bit floats are float32, and so are sums over blocks.
+#include <algorithm>
+#include <limits>
+
+#include "engine/session/context.h"
+#include "kernels/common/scalar_math.h"
+#include "kernels/cuda/iteration/collect.h"
+#include "kernels/cuda/iteration/fill.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/runtime/blas.h"
+
+namespace tt::cuda {
+namespace {
+
+constexpr int64_t kRows = 256;                   // of a block: what fills the tensor cores
+constexpr int64_t kFewestRows = 16;              // of one, however many columns there are
+constexpr int64_t kElements = int64_t{1} << 24;  // of a block's scores, where it is for us to say
+
+// Some rows of some batches.
+struct Block {
+  int64_t batch, batches, row, rows, columns;
+  int64_t scores() const { return batches * rows * columns; }
+};
+
+// One call's operands, contiguous but for the mask, and its sizes.
+struct Problem {
+  Tensor query, key, value, mask;
+  bool causal;
+  double scale;
+  int64_t heads, batches, rows, columns, depth, width;
+
+  Problem(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m, bool is_causal, double factor)
+      : query(contiguous(q)),
+        key(contiguous(k)),
+        value(contiguous(v)),
+        mask(m),
+        causal(is_causal),
+        scale(factor),
+        heads(q.size(1)),
+        batches(q.size(0) * q.size(1)),
+        rows(q.size(2)),
+        columns(k.size(2)),
+        depth(q.size(3)),
+        width(v.size(3)) {}
+
+  DType dtype() const { return query.dtype(); }
+  int64_t block_rows() const {
+    return std::min(rows, std::clamp<int64_t>(kElements / std::max<int64_t>(columns, 1), kFewestRows, kRows));
+  }
+  int64_t block_batches() const {
+    return std::clamp<int64_t>(kElements / std::max<int64_t>(block_rows() * columns, 1), 1,
+                               std::max<int64_t>(batches, 1));
+  }
+  // A tensor that has room for any block's scores.
+  Tensor block_of(DType dtype) const {
+    return empty(Sizes{block_batches() * block_rows() * columns}, dtype, query.device());
+  }
+  template <typename F>
+  void for_each_block(F f) const {
+    for (int64_t b = 0; b < batches; b += block_batches()) {
+      for (int64_t i = 0; i < rows; i += block_rows()) {
+        const int64_t m = std::min(block_rows(), rows - i);
+        f(Block{b, std::min(block_batches(), batches - b), i, m, causal ? std::min(i + m, columns) : columns});
+      }
+    }
+  }
+};
+
+// A matrix of each batch, in row-major order unless turned.
+struct Factors {
+  const Tensor& tensor;
+  int64_t offset, columns, step;  // of the first; of a row; from batch to batch
+  bool turned = false;
+
+  Matrix matrix() const {
+    const char* data =
+        static_cast<const char*>(tensor.data()) + offset * static_cast<int64_t>(item_size(tensor.dtype()));
+    return turned ? Matrix{data, 1, columns} : Matrix{data, columns, 1};
+  }
+};
+// The block's rows of a tensor of queries, and the columns that it sees of one of keys.
+Factors rows_of(const Tensor& t, const Block& at) {
+  const int64_t n = t.size(3), step = t.size(2) * n;
+  return {t, at.batch * step + at.row * n, n, step};
+}
+Factors columns_of(const Tensor& t, const Block& at) {
+  const int64_t n = t.size(3), step = t.size(2) * n;
+  return {t, at.batch * step, n, step};
+}
+Factors scores_of(const Tensor& t, const Block& at) { return {t, 0, at.columns, at.rows * at.columns}; }
+Factors transposed(Factors x) {
+  x.turned = !x.turned;
+  return x;
+}
+
+// c (m x n) of each of the block's batches is a b, or grows by it.
+void multiply(const Block& at, int64_t m, int64_t n, int64_t k, const Factors& a, const Factors& b, const Factors& c,
+              bool accumulate = false) {
+  if (n == 0) return;
+  if (k == 0) {  // vectors without elements: all scores are 0
+    return queue_of(c.tensor).fill(c.tensor.data(), 0, at.scores() * item_size(c.tensor.dtype()));
+  }
+  BlasProduct product{a.tensor.dtype(),
+                      m,
+                      n,
+                      k,
+                      *leading(a.matrix(), m, k),
+                      *leading(b.matrix(), k, n),
+                      const_cast<void*>(c.matrix().data)};
+  product.batch = at.batches;
+  product.a_step = a.step;
+  product.b_step = b.step;
+  product.c_step = c.step;
+  product.wide = c.tensor.dtype() != a.tensor.dtype();
+  product.accumulate = accumulate;
+  product.tf32 = Context::current().allow_tf32;
+  blas().multiply(queue_of(c.tensor), product);
+}
+
+struct Larger {
+  template <typename C>
+  TT_FUNCTION C operator()(C a, C b) const {
+    return b > a || b != b ? b : a;  // a NaN is the largest: its row is no row that sees nothing
+  }
+};
+
+// What a kernel needs to know of a block to tell what scores become: scaled, masked, and nothing of the future.
+template <typename T>
+struct Scores {
+  using C = Wide<T>;
+  Block at;
+  const C* products;
+  const T* mask;
+  int64_t heads, steps[4];
+  bool causal;
+  C scale;
+
+  Scores(const Problem& p, const Block& block, const Tensor& scores)
+      : at(block),
+        products(scores.data_as<C>()),
+        mask(p.mask ? p.mask.data_as<T>() : nullptr),
+        heads(p.heads),
+        steps{},
+        causal(p.causal),
+        scale(static_cast<C>(p.scale)) {
+    for (int d = 0; d < 4 && mask; ++d) steps[d] = p.mask.stride(d);
+  }
+  TT_FUNCTION int64_t batch(int64_t row) const { return at.batch + row / at.rows; }
+  TT_FUNCTION int64_t query(int64_t row) const { return at.row + row % at.rows; }
+  // Of the block's row `row`, counted over all of its batches, and a column.
+  TT_FUNCTION C operator()(int64_t row, int64_t column) const {
+    if (causal && column > query(row)) return -std::numeric_limits<C>::infinity();
+    const C score = products[row * at.columns + column] * scale;
+    if (!mask) return score;
+    return score + convert<C>(mask[batch(row) / heads * steps[0] + batch(row) % heads * steps[1] +
+                                   query(row) * steps[2] + column * steps[3]]);
+  }
+};
+
+// Scores become shares of 1, and each row's logarithm of the sum of exponentials is noted. A row that sees nothing has
+// no shares. `shares` may lie where the scores do.
+template <typename T>
+void share(const Queue& queue, const Scores<T>& score, T* shares, int64_t rows, Wide<T>* logsumexp) {
+  using C = Wide<T>;
+  const int64_t n = score.at.columns;
+  for_each_group(queue, score.at.batches * score.at.rows, n, [=] TT_DEVICE(Group & group) {
+    const int64_t row = group.index();
+    C most = -std::numeric_limits<C>::infinity(), sum = 0;
+    for (int64_t j = group.rank(); j < n; j += group.size()) most = Larger()(most, score(row, j));
+    most = group.reduce(most, Larger());
+    const bool blind = most == -std::numeric_limits<C>::infinity();
+    for (int64_t j = group.rank(); j < n && !blind; j += group.size()) sum += math::exp(score(row, j) - most);
+    const C log_sum = most + math::log(group.reduce(sum, Add()));
+    for (int64_t j = group.rank(); j < n; j += group.size()) {
+      shares[row * n + j] = convert<T>(blind ? C(0) : math::exp(score(row, j) - log_sum));
+    }
+    if (group.rank() == 0) logsumexp[score.batch(row) * rows + score.query(row)] = log_sum;
+  });
+}
+
+// The same shares again, from what was noted.
+template <typename T>
+void share_again(const Queue& queue, const Scores<T>& score, T* shares, int64_t rows, const Wide<T>* logsumexp) {
+  using C = Wide<T>;
+  const int64_t n = score.at.columns;
+  for_each(queue, score.at.scores(), [=] TT_DEVICE(int64_t i) {
+    const int64_t row = i / n;
+    const C log_sum = logsumexp[score.batch(row) * rows + score.query(row)];
+    const bool blind = log_sum == -std::numeric_limits<C>::infinity();
+    shares[i] = convert<T>(blind ? C(0) : math::exp(score(row, i % n) - log_sum));
+  });
+}
+
+// Gradients of shares become those of scores before they are scaled: softmax's, whose sum over a row is that of
+// output * grad. `score_grads` may lie where the shares' gradients do.
+template <typename T>
+void differentiate(const Queue& queue, const Problem& p, const Block& at, const T* shares, const Wide<T>* share_grads,
+                   const T* grad, const T* output, T* score_grads) {
+  using C = Wide<T>;
+  const int64_t n = at.columns, width = p.width, rows = p.rows;
+  const C scale = static_cast<C>(p.scale);
+  for_each_group(queue, at.batches * at.rows, n, [=] TT_DEVICE(Group & group) {
+    const int64_t row = group.index();
+    const int64_t from = ((at.batch + row / at.rows) * rows + at.row + row % at.rows) * width;
+    C delta = 0;
+    for (int64_t j = group.rank(); j < width; j += group.size()) {
+      delta += convert<C>(grad[from + j]) * convert<C>(output[from + j]);
+    }
+    delta = group.reduce(delta, Add());
+    for (int64_t j = row * n + group.rank(); j < (row + 1) * n; j += group.size()) {
+      score_grads[j] = convert<T>(convert<C>(shares[j]) * (share_grads[j] - delta) * scale);
+    }
+  });
+}
+
+template <typename T>
+void forward(const Problem& p, Tensor& output, Tensor& logsumexp) {
+  const Queue queue = queue_of(output);
+  const Tensor scores = p.block_of(accumulate_type(p.dtype()));
+  const Tensor shares = scores.dtype() == p.dtype() ? scores : p.block_of(p.dtype());
+  p.for_each_block([&](const Block& at) {
+    multiply(at, at.rows, at.columns, p.depth, rows_of(p.query, at), transposed(columns_of(p.key, at)),
+             scores_of(scores, at));
+    share(queue, Scores<T>(p, at, scores), shares.data_as<T>(), p.rows, logsumexp.data_as<Wide<T>>());
+    multiply(at, at.rows, p.width, at.columns, scores_of(shares, at), columns_of(p.value, at), rows_of(output, at));
+  });
+}
+
+template <typename T>
+void backward(const Problem& p, const Tensor& grad, const Tensor& output, const Tensor& logsumexp, Tensor& dq,
+              const Tensor& dk, const Tensor& dv) {
+  const Queue queue = queue_of(grad);
+  const Tensor scores = p.block_of(accumulate_type(p.dtype())), share_grads = p.block_of(accumulate_type(p.dtype()));
+  const bool wide = scores.dtype() == p.dtype();
+  const Tensor shares = wide ? scores : p.block_of(p.dtype()), score_grads = wide ? share_grads : p.block_of(p.dtype());
+  p.for_each_block([&](const Block& at) {
+    const Factors q = rows_of(p.query, at), k = columns_of(p.key, at), g = rows_of(grad, at);
+    multiply(at, at.rows, at.columns, p.depth, q, transposed(k), scores_of(scores, at));
+    share_again(queue, Scores<T>(p, at, scores), shares.data_as<T>(), p.rows, logsumexp.data_as<Wide<T>>());
+    multiply(at, at.columns, p.width, at.rows, transposed(scores_of(shares, at)), g, columns_of(dv, at), true);
+    multiply(at, at.rows, at.columns, p.width, g, transposed(columns_of(p.value, at)), scores_of(share_grads, at));
+    differentiate(queue, p, at, shares.data_as<T>(), share_grads.data_as<Wide<T>>(), grad.data_as<T>(),
+                  output.data_as<T>(), score_grads.data_as<T>());
+    multiply(at, at.rows, p.depth, at.columns, scores_of(score_grads, at), k, rows_of(dq, at));
+    multiply(at, at.columns, p.depth, at.rows, transposed(scores_of(score_grads, at)), q, columns_of(dk, at), true);
+  });
+}
+
+// A tensor of zeros that sums of many blocks go into: `out` where that is wide enough.
+Tensor sums_for(const Tensor& out) {
+  const DType wide = accumulate_type(out.dtype());
+  const Tensor sums = wide == out.dtype() ? out : empty(out.sizes(), wide, out.device());
+  fill_zeros(queue_of(out), sums);
+  return sums;
+}
+
+}  // namespace
+
+void attention_forward(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
+                       double scale, Tensor& output, Tensor& logsumexp) {
+  if (logsumexp.numel() == 0) return;
+  const Problem p(query, key, value, mask, is_causal, scale);
+  if (p.columns == 0) {
+    fill_zeros(queue_of(output), output);
+    return fill_with(logsumexp, Scalar(-std::numeric_limits<double>::infinity()));
+  }
+  with_floating(p.dtype(), [&]<typename T>(std::type_identity<T>) { forward<T>(p, output, logsumexp); });
+}
+
+void attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
+                        const Tensor& mask, const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale,
+                        Tensor& query_grad, Tensor& key_grad, Tensor& value_grad) {
+  const Problem p(query, key, value, mask, is_causal, scale);
+  const Tensor dk = sums_for(key_grad), dv = sums_for(value_grad);
+  if (p.columns == 0) {
+    fill_zeros(queue_of(query_grad), query_grad);
+  } else if (logsumexp.numel() > 0) {
+    with_floating(p.dtype(), [&]<typename T>(std::type_identity<T>) {
+      backward<T>(p, contiguous(grad), contiguous(output), contiguous(logsumexp), query_grad, dk, dv);
+    });
+  }
+  if (!dk.same(key_grad)) copy(dk, key_grad);
+  if (!dv.same(value_grad)) copy(dv, value_grad);
+}
+
+}  // namespace tt::cuda

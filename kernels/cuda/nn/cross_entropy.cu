@@ -1,0 +1,146 @@
+// Cross entropy of logits with target classes, and its gradient, without log probabilities in memory: of a position its
+// largest logit is kept, and the logarithm of the sum of exponentials relative to that one; both passes read the logits
+// once.
+#include <string_view>
+
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch/channels.h"
+#include "kernels/cuda/nn/softmax.h"
+#include "kernels/cuda/nn/targets.h"
+
+namespace tt::cuda {
+namespace {
+
+// What a position's loss is made of, and goes to.
+template <typename T>
+struct Losses {
+  Along along;
+  Targets targets;
+  Weights weight;
+  const T* logits;
+  Access each;  // a loss a position
+  Wide<T>*largest, *log_sums;
+
+  template <int kLanes, typename G>
+  TT_DEVICE void take(G& group, int64_t i) const {
+    using C = Wide<T>;
+    const T* x = logits + along.start(i);
+    const Row<T, kLanes> row(group, along.n, x, along.inner);
+    const Running<C> all = total<C>(group, row);
+    if (group.rank() != 0) return;
+    const C log_sum = math::log(all.sum);
+    largest[i] = all.most;
+    log_sums[i] = log_sum;
+    const int64_t t = targets.at(i);
+    each.store(i, t < 0 ? C(0) : weight.at(t, C(1)) * (log_sum - (convert<C>(x[t * along.inner]) - all.most)));
+  }
+};
+
+// Their sum, and that of the weights, in one group: so many targets as would keep more of them busy are rare.
+void add_up(const Queue& queue, Targets targets, Weights weight, Access each, bool with_loss, bool mean, Access loss,
+            Access total_weight) {
+  const int64_t n = targets.shape.positions();
+  for_each_group(queue, 1, n, [=] TT_DEVICE(Group & group) {
+    Sums sums;
+    for (int64_t i = group.rank(); i < n; i += group.size()) {
+      const int64_t t = targets.at(i);
+      if (t >= 0) sums += {with_loss ? each.load<double>(i) : 0, weight.at(t, 1.0)};
+    }
+    sums = group.reduce(sums, Add());
+    if (group.rank() != 0) return;
+    if (with_loss) loss.store(0, mean ? sums.first / sums.second : sums.first);
+    total_weight.store(0, sums.second);
+  });
+}
+
+// softmax(logits) less 1 at the target, times what the loss's gradient makes of the position.
+template <typename T>
+struct Gradients {
+  Along along;
+  Targets targets;
+  Weights weight;
+  const T* logits;
+  const Wide<T>*largest, *log_sums;
+  Access grad;
+  bool each;  // whether `grad` has an element a position
+  bool mean;
+  Access total_weight;
+  T* dx;
+
+  template <int kLanes, typename G>
+  TT_DEVICE void take(G& group, int64_t i) const {
+    using C = Wide<T>;
+    const int64_t t = targets.at(i), start = along.start(i);
+    const C share = mean ? 1 / total_weight.load<C>(0) : C(1);
+    const C scale = t < 0 ? C(0) : grad.load<C>(each ? i : 0) * share * weight.at(t, C(1));
+    const C most = largest[i], log_sum = log_sums[i];
+    const Row<T, kLanes> row(group, along.n, logits + start, along.inner);
+    write(
+        dx + start, along.inner,
+        [&](int64_t at, C x) { return scale * (math::exp(x - most - log_sum) - (at == t ? C(1) : C(0))); }, row);
+  }
+};
+
+template <int kLanes, typename T, typename Pass>
+void take_rows(const Queue& queue, const Pass& pass) {
+  for_each_row<kOfOne<T, kLanes>>(queue, pass.along.rows(), pass.along.n,
+                                  [=] TT_DEVICE(Group & group) { pass.template take<kLanes>(group, group.index()); });
+}
+template <typename T, typename Pass>
+void take_columns(const Queue& queue, const Pass& pass) {
+  for_each(queue, pass.along.rows(), [=] TT_DEVICE(int64_t i) {
+    Alone alone;
+    pass.template take<1>(alone, i);
+  });
+}
+
+template <typename T, typename Pass, typename... Pointers>
+void take_positions(const Queue& queue, const Pass& pass, Pointers... starts) {
+  if (pass.along.columns()) return take_columns<T>(queue, pass);
+  const bool vectors = pass.along.inner == 1 && is_vectors(pass.along.n, sizeof(T), starts...);
+  vectors ? take_rows<kVectorLanes<T>, T>(queue, pass) : take_rows<1, T>(queue, pass);
+}
+
+}  // namespace
+
+void cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
+                   std::string_view reduction, Tensor& output, Tensor& total_weight, Tensor& largest, Tensor& log_sum) {
+  const Queue queue = queue_of(output);
+  const Tensor x = contiguous(input), w = contiguous(weight), classes = contiguous_as(target, DType::kInt64);
+  const Targets targets = targets_of(queue, input.sizes(), classes, weight, ignore_index);
+  const bool none = reduction == "none";
+  const Tensor each = none ? output : empty(target.sizes(), log_sum.dtype(), output.device());
+  with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const T* logits = x.data_as<T>();
+    take_positions<T>(queue,
+                      Losses<T>{Along(x.sizes(), class_dim(x)), targets, Weights(w), logits, Access(each),
+                                largest.data_as<Wide<T>>(), log_sum.data_as<Wide<T>>()},
+                      logits);
+  });
+  add_up(queue, targets, Weights(w), Access(each), !none, reduction == "mean", Access(output), Access(total_weight));
+}
+
+void cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
+                            const Tensor& total_weight, const Tensor& largest, const Tensor& log_sum,
+                            int64_t ignore_index, std::string_view reduction, Tensor& out) {
+  const Queue queue = queue_of(out);
+  const Tensor x = contiguous(input), g = contiguous(grad), w = contiguous(weight);
+  const Tensor classes = contiguous_as(target, DType::kInt64);
+  const Targets targets = targets_of(queue, input.sizes(), classes, weight, ignore_index);
+  const bool none = reduction == "none";
+  check_loss_gradient(grad, none ? targets.shape.positions() : 1, total_weight);
+  check_sums(largest, log_sum, targets.shape);
+  const DType wide = accumulate_type(x.dtype());
+  const Tensor most = contiguous_as(largest, wide), sums = contiguous_as(log_sum, wide);
+  with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const T* logits = x.data_as<T>();
+    T* dx = out.data_as<T>();
+    take_positions<T>(
+        queue,
+        Gradients<T>{Along(x.sizes(), class_dim(x)), targets, Weights(w), logits, most.data_as<Wide<T>>(),
+                     sums.data_as<Wide<T>>(), Access(g), none, reduction == "mean", Access(total_weight), dx},
+        logits, dx);
+  });
+}
+
+}  // namespace tt::cuda

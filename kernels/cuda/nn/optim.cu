@@ -1,0 +1,215 @@
+// The fused optimizer steps: all parameters in one launch, which finds them in its arguments.
+#include <algorithm>
+
+#include "kernels/common/optim_step.h"
+#include "kernels/common/parameters.h"
+#include "kernels/cuda/iteration/copy.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch/row.h"
+
+namespace tt::cuda {
+namespace {
+
+constexpr int64_t kPiece = 4096;  // elements of a group
+
+constexpr int kMostTensors = std::tuple_size_v<Parameter>;
+
+// One parameter with its gradient and states, of one dtype; null where a state is not kept. Contiguous.
+struct Entry {
+  void* of[kMostTensors] = {};
+  int64_t n = 0;
+  int64_t first_piece = 0;
+  DType dtype = DType::kFloat32;
+  bool is_aligned = true;  // all of them
+
+  Entry() = default;
+  Entry(const Parameter& p, int64_t first_piece) : n(p[0].numel()), first_piece(first_piece), dtype(p[0].dtype()) {
+    for (int k = 0; k < kMostTensors; ++k) {
+      of[k] = p[k] ? p[k].data() : nullptr;
+      is_aligned = is_aligned && cuda::is_aligned(of[k]);
+    }
+  }
+  template <typename T>
+  TT_DEVICE T* at(int k, int64_t i) const {
+    return static_cast<T*>(of[k]) + i;
+  }
+};
+
+// Arguments and not memory: nothing has to be copied before the launch, and a captured graph keeps them.
+template <int kMost>
+struct Table {
+  Entry entries[kMost];
+  int count = 0;
+
+  // The last one that starts at or before a piece.
+  TT_DEVICE int of_piece(int64_t piece) const {
+    int low = 0, high = count - 1;
+    while (low < high) {
+      const int middle = (low + high + 1) / 2;
+      if (entries[middle].first_piece <= piece) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    return low;
+  }
+};
+
+// The steps: update(x) is of one element of the parameter, x[0], the gradient, x[1], and what states there are.
+
+template <bool kMoves>
+struct Sgd {
+  static constexpr int kTensors = kMoves ? 3 : 2;
+  SgdStep step;
+  SgdFactors<float> narrow;
+  SgdFactors<double> wide;
+
+  explicit Sgd(const SgdStep& step) : step(step), narrow(step), wide(step) {}
+  TT_DEVICE const SgdFactors<float>& factors(float) const { return narrow; }
+  TT_DEVICE const SgdFactors<double>& factors(double) const { return wide; }
+  template <typename C>
+  TT_DEVICE void update(C (&x)[kTensors]) const {
+    const SgdFactors<C>& of = factors(C());
+    C d = of.gradient(x[0], x[1]);
+    if constexpr (kMoves) {
+      x[2] = of.moved(x[2], d);
+      d = step.nesterov ? d + of.momentum * x[2] : x[2];
+    }
+    x[0] -= of.lr * d;
+  }
+};
+
+template <bool kKeepsLargest>
+struct Adam {
+  static constexpr int kTensors = kKeepsLargest ? 5 : 4;
+  AdamFactors<float> narrow;
+  AdamFactors<double> wide;
+
+  explicit Adam(const AdamStep& step) : narrow(step), wide(step) {}
+  TT_DEVICE const AdamFactors<float>& factors(float) const { return narrow; }
+  TT_DEVICE const AdamFactors<double>& factors(double) const { return wide; }
+  template <typename C>
+  TT_DEVICE void update(C (&x)[kTensors]) const {
+    const AdamFactors<C>& of = factors(C());
+    const C d = of.gradient(x[0], x[1]);
+    x[2] = of.average(x[2], d);
+    x[3] = of.square(x[3], d);
+    if constexpr (kKeepsLargest) x[4] = x[3] > x[4] ? x[3] : x[4];
+    x[0] = of.parameter(x[0], x[2], math::sqrt(x[kTensors - 1]));
+  }
+};
+
+// kLanes neighbours, which are one vector or one element.
+template <typename T, int kLanes, typename Step>
+TT_DEVICE void update(const Step& step, const Entry& e, int64_t i) {
+  using C = Wide<T>;
+  constexpr int kTensors = Step::kTensors;
+  Vector<T, kLanes> vectors[kTensors];
+  TT_UNROLL
+  for (int k = 0; k < kTensors; ++k) vectors[k] = load_raw<T, kLanes>(e.at<T>(k, 0), 1, i);
+  Lanes<C, kLanes> lanes[kTensors];
+  TT_UNROLL
+  for (int k = 0; k < kTensors; ++k) lanes[k] = lanes_of<C>(vectors[k]);
+  TT_UNROLL
+  for (int l = 0; l < kLanes; ++l) {
+    C x[kTensors];
+    TT_UNROLL
+    for (int k = 0; k < kTensors; ++k) x[k] = lanes[k].at[l];
+    step.update(x);
+    TT_UNROLL
+    for (int k = 0; k < kTensors; ++k) lanes[k].at[l] = x[k];
+  }
+  TT_UNROLL
+  for (int k = 0; k < kTensors; ++k) {
+    if (k != 1) store_lanes<T, kLanes>(e.at<T>(k, 0), 1, i, lanes[k]);
+  }
+}
+
+// A group's share of a parameter: elements [begin, end).
+template <typename T, typename Step>
+TT_DEVICE void update_piece(const Step& step, const Entry& e, const Group& group, int64_t begin, int64_t end) {
+  constexpr int kLanes = kVectorLanes<T>;
+  const int64_t whole = e.is_aligned ? begin + (end - begin) / kLanes * kLanes : begin;
+  TT_ROLLED
+  for (int64_t i = begin + group.rank() * kLanes; i < whole; i += group.size() * kLanes) update<T, kLanes>(step, e, i);
+  TT_ROLLED
+  for (int64_t i = whole + group.rank(); i < end; i += group.size()) update<T, 1>(step, e, i);
+}
+
+template <typename Step, int kMost>
+void launch(const Queue& queue, int64_t pieces, Table<kMost> table, Step step) {
+  for_each_group(queue, pieces, kPiece, [=] TT_DEVICE(Group & group) {
+    const Entry& e = table.entries[table.of_piece(group.index())];
+    const int64_t begin = (group.index() - e.first_piece) * kPiece;
+    const int64_t end = begin + kPiece < e.n ? begin + kPiece : e.n;
+    switch (e.dtype) {
+      case DType::kFloat64: return update_piece<double>(step, e, group, begin, end);
+      case DType::kFloat16: return update_piece<Half>(step, e, group, begin, end);
+      case DType::kBFloat16: return update_piece<BFloat16>(step, e, group, begin, end);
+      default: return update_piece<float>(step, e, group, begin, end);
+    }
+  });
+}
+
+// Parameters [begin, end), of which there are at most kMost.
+template <int kMost, typename Step>
+void launch_some(const Queue& queue, const std::vector<Parameter>& of, size_t begin, size_t end, const Step& step) {
+  Table<kMost> table;
+  int64_t pieces = 0;
+  for (size_t i = begin; i < end; ++i) {
+    const Entry entry(of[i], pieces);
+    if (entry.n == 0) continue;
+    table.entries[table.count++] = entry;
+    pieces += (entry.n + kPiece - 1) / kPiece;
+  }
+  launch(queue, pieces, table, step);
+}
+
+// The contiguous copies, where there had to be some, into what they were copied from.
+void write_back(const Parameter& packed, const Parameter& original) {
+  for (size_t i = 0; i < packed.size(); ++i) {
+    if (i != 1 && packed[i] && !packed[i].same(original[i])) copy(packed[i], original[i]);
+  }
+}
+
+template <typename Step>
+void run(const std::vector<Parameter>& of, const Step& step) {
+  constexpr size_t kFew = 32, kMany = 256;  // 3 KiB and 25 KiB of arguments, of the 32 KiB that a launch takes
+  if (of.empty()) return;
+  std::vector<Parameter> packed = of;
+  for (Parameter& p : packed) {
+    for (Tensor& t : p) t = contiguous(t);
+  }
+  const Queue queue = queue_of(of[0][0]);
+  if (packed.size() <= kFew) {
+    launch_some<kFew>(queue, packed, 0, packed.size(), step);
+  } else {
+    for (size_t i = 0; i < packed.size(); i += kMany) {
+      launch_some<kMany>(queue, packed, i, std::min(packed.size(), i + kMany), step);
+    }
+  }
+  for (size_t i = 0; i < of.size(); ++i) write_back(packed[i], of[i]);
+}
+
+}  // namespace
+
+void sgd_step(const Tensors& params, const Tensors& grads, const Tensors& momentum_buffers, double lr, double momentum,
+              double dampening, double weight_decay, bool nesterov, bool maximize, bool first_step) {
+  const SgdStep step{lr, momentum, dampening, weight_decay, nesterov, maximize, first_step};
+  const std::vector<Parameter> of = parameters(params, {&grads, &momentum_buffers});
+  momentum_buffers.empty() ? run(of, Sgd<false>(step)) : run(of, Sgd<true>(step));
+}
+
+void adam_step(const Tensors& params, const Tensors& grads, const Tensors& exp_avgs, const Tensors& exp_avg_sqs,
+               const Tensors& max_exp_avg_sqs, int64_t step, double lr, double beta1, double beta2, double eps,
+               double weight_decay, bool decoupled, bool amsgrad, bool maximize) {
+  check_averages(params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, amsgrad);
+  const Tensors none;
+  const AdamStep now = adam_step_of(step, lr, beta1, beta2, eps, weight_decay, decoupled, maximize);
+  const std::vector<Parameter> of =
+      parameters(params, {&grads, &exp_avgs, &exp_avg_sqs, amsgrad ? &max_exp_avg_sqs : &none});
+  amsgrad ? run(of, Adam<true>(now)) : run(of, Adam<false>(now));
+}
+
+}  // namespace tt::cuda

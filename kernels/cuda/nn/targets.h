@@ -1,0 +1,37 @@
+// Targets: the classes that losses are of.
+#pragma once
+
+#include "kernels/common/likelihoods.h"
+#include "kernels/cuda/iteration/copy.h"
+#include "kernels/cuda/launch/fault.h"
+
+namespace tt::cuda {
+
+inline Error target_out_of_bounds(const FaultCell& cell) {
+  return Error(ErrorKind::kIndex, absl::StrCat("Target ", cell.values[0], " is out of bounds."));
+}
+
+// Checked where they are read. `target` is contiguous int64.
+struct Targets {
+  Likelihoods shape;
+  const int64_t* target;
+  int64_t ignore;
+  FaultCell* cell;
+
+  // Negative where there is nothing to do: the target is ignored, or out of bounds.
+  TT_DEVICE int64_t at(int64_t i) const {
+    const int64_t t = target[i];
+    if (t == ignore) return -1;
+    if (t >= 0 && t < shape.classes) return t;
+    fault(cell, t, 0, shape.classes);
+    return -1;
+  }
+};
+
+inline Targets targets_of(const Queue& queue, SizesView sizes, const Tensor& target, const Tensor& weight,
+                          int64_t ignore) {
+  return {Likelihoods(sizes, target, weight), target.data_as<int64_t>(), ignore,
+          open_fault(queue, &target_out_of_bounds)};
+}
+
+}  // namespace tt::cuda

@@ -1,0 +1,31 @@
+// Group normalisation: N x C x space, channels in groups, every group of a sample by its own statistics.
+#include "engine/schema/error.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/norm/row_norm.h"
+
+namespace tt::cuda {
+namespace {
+
+RowNorm rows_of(const Tensor& t, int64_t num_groups) {
+  check(num_groups > 0 && t.size(1) % num_groups == 0, "expected channels divisible by num_groups=", num_groups,
+        ", got ", to_string(t.sizes()));
+  int64_t space = 1;
+  for (int64_t d = 2; d < t.dim(); ++d) space *= t.size(d);
+  return {t.size(0) * num_groups, t.size(1) / num_groups, num_groups, space};
+}
+
+}  // namespace
+
+void group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps,
+                Tensor& output, Tensor& mean, Tensor& rstd) {
+  normalize_rows(rows_of(input, num_groups), input, weight, bias, eps, output, mean, rstd);
+}
+
+void group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                         const Tensor& rstd, int64_t num_groups, Tensor& grad_input, Tensor& grad_weight,
+                         Tensor& grad_bias) {
+  normalize_rows_backward(rows_of(input, num_groups), grad, input, weight, mean, rstd, grad_input, grad_weight,
+                          grad_bias);
+}
+
+}  // namespace tt::cuda

@@ -1,0 +1,102 @@
+#include "kernels/cuda/pointwise/chain.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "engine/schema/error.h"
+#include "kernels/cuda/pointwise/chain_source.h"
+#include "kernels/cuda/pointwise/pointwise.h"
+#include "kernels/cuda/runtime/compiler.h"
+#include "kernels/cuda/runtime/queue.h"
+
+namespace tt::cuda {
+
+namespace {
+
+// The process's fused kernels, by device and chain. Thread-safe: a lookup waits for a compilation under way.
+class FusedKernels {
+ public:
+  // Null where it does not compile, or not now: loading what is new has no place in a graph. Requires a compiler.
+  KernelHandle of(const Queue& queue, const ChainPlan& plan) {
+    std::lock_guard lock(mutex_);
+    std::pair<int, std::string> key{queue.device().index, plan.key()};
+    if (const auto at = kernels_.find(key); at != kernels_.end()) return at->second;
+    if (runtime().is_capturing(queue.stream())) return nullptr;
+    return kernels_.emplace(std::move(key), compile(plan)).first->second;
+  }
+  Compiler& compiler() { return *compiler_; }
+
+ private:
+  KernelHandle compile(const ChainPlan& plan) {
+    try {
+      return compiler_->compile(plan.source());
+    } catch (const Error&) {
+      return nullptr;  // the steps run one by one, as they would without a compiler
+    }
+  }
+
+  std::mutex mutex_;
+  std::map<std::pair<int, std::string>, KernelHandle> kernels_;  // null: tried in vain
+  const std::unique_ptr<Compiler> compiler_ = make_compiler();
+};
+
+FusedKernels& fused_kernels() {
+  static auto* kernels = new FusedKernels;  // sessions may outlive main
+  return *kernels;
+}
+
+template <typename T>
+void launch(const ChainPlan& plan, KernelHandle kernel, int64_t numel, const Queue& queue) {
+  constexpr int kThreads = 256;
+  constexpr int64_t kEach = 4, kMostBlocks = int64_t{1} << 20;
+  const ChainParameters<T> parameters = plan.parameters<T>();
+  const int64_t blocks = std::min((numel + kThreads * kEach - 1) / (kThreads * kEach), kMostBlocks);
+  queue.add([=](StreamHandle stream) {
+    ChainParameters<T> mutable_copy = parameters;
+    fused_kernels().compiler().launch(kernel, blocks, kThreads, &mutable_copy, sizeof mutable_copy, stream);
+  });
+}
+
+bool run_fused(const ChainPlan& plan, const Tensor& out) {
+  if (!plan.possible() || !fused_kernels().compiler().available()) return false;
+  const Queue queue = queue_of(out);
+  const KernelHandle kernel = fused_kernels().of(queue, plan);
+  if (!kernel) return false;
+  switch (plan.compute()) {
+    case DType::kFloat32: launch<float>(plan, kernel, out.numel(), queue); break;
+    case DType::kFloat64: launch<double>(plan, kernel, out.numel(), queue); break;
+    case DType::kInt32: launch<int32_t>(plan, kernel, out.numel(), queue); break;
+    default: launch<int64_t>(plan, kernel, out.numel(), queue);
+  }
+  return true;
+}
+
+bool divides_integers(const ChainStep& step) { return !is_floating(step.compute) && divides(step.op->id); }
+
+void run_one_by_one(absl::Span<const ChainStep> steps, const Tensor& out) {
+  absl::InlinedVector<Tensor, kMaxChainSteps> results;
+  for (const ChainStep& step : steps) {
+    absl::InlinedVector<Arg, 6> args(step.args.begin(), step.args.end());
+    for (Arg& arg : args) {
+      if (arg.kind == Arg::Kind::kSlot) arg = Arg(results[arg.slot].get());
+    }
+    Inference inferred;
+    infer(*step.op, args, false, &inferred);
+    results.push_back(&step == &steps.back() ? out : allocate(inferred.outputs[0]));
+    run_step({step.op, args, step.compute}, results.back());
+  }
+}
+
+}  // namespace
+
+void run_chain(absl::Span<const ChainStep> steps, const Tensor& out) {
+  for (const ChainStep& step : steps) {
+    check_as(ErrorKind::kNotImplemented, !divides_integers(step), "a chain that divides integers");
+  }
+  if (out.numel() == 0 || run_fused(ChainPlan(steps, out), out)) return;
+  run_one_by_one(steps, out);
+}
+
+}  // namespace tt::cuda

@@ -1,0 +1,220 @@
+// The loops around pointwise bodies, for the generated sources alone.
+//
+// Three for each body and type: over whole vectors, where everything lies plainly; over fours of any dtype, where rows
+// lie plainly or are one element over and over; and over elements anywhere. Complex numbers and uint64, which are wide
+// enough by themselves, have the last alone.
+#pragma once
+
+#include "kernels/common/half_math.h"
+#include "kernels/common/special_math.h"
+#include "kernels/cuda/launch/access.h"
+#include "kernels/cuda/launch/vectors.h"
+#include "kernels/cuda/pointwise/pointwise_rows.h"
+
+namespace tt::cuda {
+
+template <typename Body, typename C>
+struct Applied {
+  Numbers<C, Body::kNumbers> numbers;
+  FaultCell* fault_cell;
+
+  explicit Applied(const PointwiseCall<C>& call) : fault_cell(call.fault) {
+    for (int i = 0; i < Body::kNumbers; ++i) numbers.value[i] = call.numbers.value[i];
+    numbers.present = call.numbers.present;
+  }
+  TT_DEVICE C operator()(const C* in) const {
+    if constexpr (std::is_integral_v<C> && Body::kDivisor >= 0) {
+      if (in[Body::kDivisor] == 0) fault(fault_cell, 0, 0, 0);
+    }
+    return Body::template call<C>(in, numbers);
+  }
+};
+
+// Whole vectors of elements stored as S. Of one input a thread takes two vectors, far apart, so that as much is on its
+// way as with two inputs; index i is the first one's.
+template <typename Body, typename C, typename S>
+struct Vectors {
+  static constexpr int kInputs = Body::kInputs, kLanes = 16 / sizeof(S), kTurns = kInputs == 1 ? 2 : 1;
+  // Leaves 40 registers a thread, in which both vectors of four are on their way at once.
+  static constexpr int kBlocks = kTurns == 2 && std::is_same_v<S, float> ? 6 : 0;
+  Applied<Body, C> apply;
+  int64_t n, turns;  // turns: how many indices there are
+  S* out;
+  const S* in[kInputs];  // null: the number
+  C number[kInputs];
+
+  explicit Vectors(const PointwiseCall<C>& call)
+      : apply(call),
+        n(call.numel),
+        turns((call.numel + kTurns * kLanes - 1) / (kTurns * kLanes)),
+        out(static_cast<S*>(call.out)) {
+    for (int k = 0; k < kInputs; ++k) {
+      in[k] = static_cast<const S*>(call.in[k].data);
+      number[k] = call.in[k].number;
+    }
+  }
+  // A lone input is a tensor: without the question its elements stay where they were loaded.
+  TT_DEVICE bool is_tensor(int k) const { return kInputs == 1 || in[k] != nullptr; }
+  TT_DEVICE void operator()(int64_t i) const {
+    if ((i + (kTurns - 1) * turns + 1) * kLanes > n) return pieces(i);
+    Vector<S> values[kTurns][kInputs];
+    TT_UNROLL
+    for (int t = 0; t < kTurns; ++t) {
+      TT_UNROLL
+      for (int k = 0; k < kInputs; ++k) {
+        if (is_tensor(k)) values[t][k] = load_vector(in[k] + (i + t * turns) * kLanes);
+      }
+    }
+    TT_UNROLL
+    for (int t = 0; t < kTurns; ++t) whole((i + t * turns) * kLanes, values[t]);
+  }
+  TT_DEVICE void whole(int64_t at, const Vector<S> (&values)[kInputs]) const {
+    Lanes<C, kLanes> wide[kInputs], results;
+    TT_UNROLL
+    for (int k = 0; k < kInputs; ++k) {
+      if (is_tensor(k)) wide[k] = lanes_of<C>(values[k]);
+    }
+    TT_UNROLL
+    for (int lane = 0; lane < kLanes; ++lane) {
+      C arguments[kInputs];
+      for (int k = 0; k < kInputs; ++k) arguments[k] = is_tensor(k) ? wide[k].at[lane] : number[k];
+      results.at[lane] = apply(arguments);
+    }
+    store_vector(out + at, vector_of<S>(results));
+  }
+  // Of the one index where some vector is not whole.
+  TT_DEVICE void pieces(int64_t i) const {
+    TT_ROLLED
+    for (; i < kTurns * turns; i += turns) {
+      TT_ROLLED
+      for (int64_t at = i * kLanes; at < n && at < (i + 1) * kLanes; ++at) {
+        C arguments[kInputs];
+        for (int k = 0; k < kInputs; ++k) arguments[k] = is_tensor(k) ? convert<C>(in[k][at]) : number[k];
+        out[at] = convert<S>(apply(arguments));
+      }
+    }
+  }
+};
+
+// Elements of any dtype in any layout.
+template <typename Body, typename C>
+struct Scattered {
+  static constexpr int kInputs = Body::kInputs;
+  Applied<Body, C> apply;
+  Layout<kInputs + 1> layout;
+  Access out;
+  const void* in[kInputs];  // null: the number
+  DType dtype[kInputs];
+  C number[kInputs];
+
+  static Layout<kInputs + 1> layout_of(const PointwiseCall<C>& call) {
+    std::array<SizesView, kInputs + 1> strides;
+    for (int k = 0; k < kInputs; ++k) strides[k] = call.in[k].strides;
+    strides[kInputs] = call.strides;
+    return Layout<kInputs + 1>(call.sizes, strides);
+  }
+  explicit Scattered(const PointwiseCall<C>& call) : apply(call), layout(layout_of(call)), out(call.out, call.dtype) {
+    for (int k = 0; k < kInputs; ++k) {
+      in[k] = call.in[k].data;
+      dtype[k] = call.in[k].dtype;
+      number[k] = call.in[k].number;
+    }
+  }
+  TT_DEVICE void operator()(int64_t i) const {
+    const Offsets<kInputs + 1> offsets = layout.offsets(i);
+    C arguments[kInputs];
+    for (int k = 0; k < kInputs; ++k) {
+      arguments[k] = in[k] ? load_any<C>(in[k], dtype[k], offsets.at[k]) : number[k];
+    }
+    store_any<C>(out, offsets.at[kInputs], apply(arguments));
+  }
+};
+
+// Fours along the innermost dimension; index i is a four's.
+template <typename Body, typename C>
+struct Quads {
+  static constexpr int kInputs = Body::kInputs;
+  Scattered<Body, C> elements;
+  int64_t n;
+  int64_t step[kInputs];
+
+  // Whether fours can be taken: none crosses a row's end, but for the last of a single row.
+  static bool fit(const Layout<kInputs + 1>& layout) {
+    bool fit = layout.dims() <= 1 || layout.inner_size() % 4 == 0;
+    for (int k = 0; k <= kInputs; ++k)
+      fit = fit && (layout.inner_stride(k) == 1 || (k < kInputs && layout.inner_stride(k) == 0));
+    return fit;
+  }
+  Quads(const Scattered<Body, C>& elements, int64_t n) : elements(elements), n(n) {
+    for (int k = 0; k < kInputs; ++k) step[k] = elements.layout.inner_stride(k);
+  }
+  TT_DEVICE void operator()(int64_t i) const {
+    const int64_t at = 4 * i;
+    if (at + 4 > n) {
+      for (int64_t j = at; j < n; ++j) elements(j);
+      return;
+    }
+    const Offsets<kInputs + 1> offsets = elements.layout.offsets(at);
+    Quad<C> values[kInputs], results;
+    TT_UNROLL
+    for (int k = 0; k < kInputs; ++k) {
+      if (elements.in[k]) values[k] = load_quad<C>(elements.in[k], elements.dtype[k], offsets.at[k], step[k]);
+    }
+    TT_UNROLL
+    for (int lane = 0; lane < 4; ++lane) {
+      C arguments[kInputs];
+      TT_UNROLL
+      for (int k = 0; k < kInputs; ++k) arguments[k] = elements.in[k] ? values[k].at[lane] : elements.number[k];
+      results.at[lane] = elements.apply(arguments);
+    }
+    store_quad<C>(elements.out, offsets.at[kInputs], results);
+  }
+};
+
+// What computes elements stored as S: a body may have another one for 16-bit floats.
+template <typename Body, typename S>
+struct BodyOf {
+  using Type = Body;
+};
+template <typename Body, typename S>
+requires kIsHalf<S> && requires { typename Body::Half; }
+struct BodyOf<Body, S> {
+  using Type = typename Body::Half;
+};
+
+template <typename Body, typename C, typename S>
+void launch_vectors(const Queue& queue, const PointwiseCall<C>& call) {
+  using Loop = Vectors<typename BodyOf<Body, S>::Type, C, S>;
+  const Loop loop(call);
+  for_each<Loop::kBlocks>(queue, loop.turns, loop);
+}
+
+template <typename Body, typename C>
+void launch(const Queue& queue, const PointwiseCall<C>& call) {
+  if (call.is_plain) {
+    if constexpr (std::is_same_v<C, float>) {
+      if (call.dtype == DType::kFloat32) return launch_vectors<Body, C, float>(queue, call);
+      if (call.dtype == DType::kFloat16) return launch_vectors<Body, C, Half>(queue, call);
+      if (call.dtype == DType::kBFloat16) return launch_vectors<Body, C, BFloat16>(queue, call);
+    } else if constexpr (std::is_same_v<C, double>) {
+      if (call.dtype == DType::kFloat64) return launch_vectors<Body, C, double>(queue, call);
+    } else if constexpr (std::is_same_v<C, int64_t>) {
+      if (call.dtype == DType::kInt64) return launch_vectors<Body, C, int64_t>(queue, call);
+    }
+  }
+  const Scattered<Body, C> elements(call);
+  if constexpr (std::is_floating_point_v<C> || std::is_signed_v<C>) {
+    if (Quads<Body, C>::fit(elements.layout)) {
+      return for_each(queue, (call.numel + 3) / 4, Quads<Body, C>(elements, call.numel));
+    }
+  }
+  for_each(queue, call.numel, elements);
+}
+
+template <typename Body, typename C>
+constexpr Launch<C> find() {
+  if constexpr (Body::template kComputes<C>) return &launch<Body, C>;
+  return nullptr;
+}
+
+}  // namespace tt::cuda

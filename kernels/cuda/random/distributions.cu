@@ -1,0 +1,82 @@
+// Draws by rejection: a thread an element, and the CPU's numbers but where the two libraries' logarithms differ in
+// their last bit just where a proposal is accepted or not.
+#include "engine/session/context.h"
+#include "kernels/common/rejection.h"
+#include "kernels/cuda/iteration/copy.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/vectors.h"
+
+namespace tt::cuda {
+namespace {
+
+using rejection::Source;
+
+template <const rejection::Range* kRange>
+Error misfit(const FaultCell& cell) {
+  return Error(ErrorKind::kRuntime, absl::StrCat(kRange->misfit, ", got ", __builtin_bit_cast(double, cell.values[0])));
+}
+
+// Its values as double; what does not fit becomes 1, which is in every range.
+template <const rejection::Range* kRange>
+Tensor checked(const Tensor& t) {
+  const Queue queue = queue_of(t);
+  const Tensor values = contiguous_as(t, DType::kFloat64), fitting = empty(t.sizes(), DType::kFloat64, t.device());
+  const double* x = values.data_as<double>();
+  double* y = fitting.data_as<double>();
+  const rejection::Range range{nullptr, kRange->low, kRange->high, kRange->above_low};
+  FaultCell* cell = open_fault(queue, &misfit<kRange>);
+  for_each(queue, t.numel(), [=] TT_DEVICE(int64_t i) {
+    const bool fits = range.holds(x[i]);
+    if (!fits) fault(cell, __builtin_bit_cast(int64_t, x[i]), 0, 0);
+    y[i] = fits ? x[i] : 1;
+  });
+  return fitting;
+}
+
+// out[i] = draw(source of element i, i).
+template <typename Draw>
+void draw_each(const Tensor& out, Draw draw) {
+  const int64_t n = out.numel();
+  const DrawPlace place = Context::current().draw(static_cast<uint64_t>(n) * rejection::kBlocksEach);
+  const Access to(out);
+  for_each(queue_of(out), n, [=] TT_DEVICE(int64_t i) {
+    Source source =
+        place.state ? Source(place.state[0], place.state[1] + place.offset, i) : Source(place.seed, place.offset, i);
+    store_any<double>(to, i, draw(source, i));
+  });
+}
+
+struct Gamma {
+  const double* concentration;
+  TT_DEVICE double operator()(Source& source, int64_t i) const {
+    return rejection::draw_gamma(source, concentration[i]);
+  }
+};
+struct Poisson {
+  const double* rate;
+  TT_DEVICE double operator()(Source& source, int64_t i) const { return rejection::draw_poisson(source, rate[i]); }
+};
+struct Trials {
+  const double *count, *prob;
+  TT_DEVICE double operator()(Source& source, int64_t i) const {
+    return rejection::draw_trials(source, count[i], prob[i]);
+  }
+};
+
+}  // namespace
+
+void standard_gamma(const Tensor& concentration, Tensor& out) {
+  draw_each(out, Gamma{checked<&rejection::kConcentrations>(concentration).data_as<double>()});
+}
+
+void poisson(const Tensor& input, Tensor& out) {
+  draw_each(out, Poisson{checked<&rejection::kRates>(input).data_as<double>()});
+}
+
+void draw_binomial(const Tensor& count, const Tensor& prob, Tensor& out) {
+  const Tensor counts = checked<&rejection::kCounts>(count), probs = checked<&rejection::kProbabilities>(prob);
+  draw_each(out, Trials{counts.data_as<double>(), probs.data_as<double>()});
+}
+
+}  // namespace tt::cuda

@@ -1,0 +1,314 @@
+// What draws from the session's generator: the numbers that the CPU gives for the same state
+// (engine/session/generator.h).
+#include <vector>
+
+#include "engine/dispatch/boxed.h"
+#include "engine/session/context.h"
+#include "kernels/common/complex_as_real.h"
+#include "kernels/common/draws.h"
+#include "kernels/common/dropout_scale.h"
+#include "kernels/common/scalar_math.h"
+#include "kernels/cuda/iteration/copy.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch/access.h"
+#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/floating.h"
+#include "kernels/cuda/launch/layout.h"
+#include "kernels/cuda/launch/vectors.h"
+#include "kernels/cuda/pointwise/chain.h"
+#include "kernels/cuda/random/random.h"
+
+namespace tt::cuda {
+
+namespace {
+
+using OptionalDType = std::optional<DType>;
+using OptionalDevice = std::optional<Device>;
+
+// 24 bits of a word; 53 of two. In [0, 1).
+TT_FUNCTION float unit(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
+TT_FUNCTION double unit(uint32_t high, uint32_t low) {
+  return static_cast<double>(uint64_t{high >> 5} << 26 | low >> 6) * 0x1p-53;
+}
+TT_FUNCTION uint64_t pair_of(uint32_t high, uint32_t low) { return uint64_t{high} << 32 | low; }
+
+// What one Philox block gives: four floats or two doubles.
+template <typename C>
+struct Drawn {
+  static constexpr int kCount = 16 / sizeof(C);
+  C at[kCount];
+};
+
+struct Uniform {
+  TT_FUNCTION void operator()(const std::array<uint32_t, 4>& w, Drawn<float>* out) const {
+    for (int j = 0; j < 4; ++j) out->at[j] = unit(w[j]);
+  }
+  TT_FUNCTION void operator()(const std::array<uint32_t, 4>& w, Drawn<double>* out) const {
+    for (int j = 0; j < 2; ++j) out->at[j] = unit(w[2 * j], w[2 * j + 1]);
+  }
+};
+
+// Box and Muller, on radii and angles from uniforms.
+struct Normal {
+  template <typename C>
+  TT_FUNCTION void operator()(const std::array<uint32_t, 4>& w, Drawn<C>* out) const {
+    Uniform()(w, out);
+    for (int j = 0; j < Drawn<C>::kCount; j += 2) {
+      const C radius = math::sqrt(C(-2) * math::log(C(1) - out->at[j])), angle = C(2) * math::kPi<C> * out->at[j + 1];
+      out->at[j] = radius * math::cos(angle);
+      out->at[j + 1] = radius * math::sin(angle);
+    }
+  }
+};
+
+struct Integers {
+  IntegerRange range;
+  // Four from a word each, or two from a pair each.
+  TT_FUNCTION void operator()(const std::array<uint32_t, 4>& w, int64_t (&out)[4]) const {
+    for (int j = 0; j < 4; ++j) out[j] = range.from_word(w[j]);
+  }
+  TT_FUNCTION void operator()(const std::array<uint32_t, 4>& w, int64_t (&out)[2]) const {
+    for (int j = 0; j < 2; ++j) out[j] = range.from_words(pair_of(w[2 * j], w[2 * j + 1]));
+  }
+};
+
+// A draw's place in the generator's sequence.
+struct Place {
+  DrawPlace begin;
+  int64_t blocks;
+
+  // Takes what n elements need that take `each` words.
+  static Place take(int64_t n, int64_t each) {
+    const int64_t groups = (n * each + kGroupWords - 1) / kGroupWords, blocks = groups * kGroupBlocks;
+    return {Context::current().draw(static_cast<uint64_t>(blocks)), blocks};
+  }
+  TT_FUNCTION std::array<uint32_t, 4> words(int64_t block) const {
+    const uint64_t at = begin.offset + static_cast<uint64_t>(block);
+    return begin.state ? philox(begin.state[0], begin.state[1] + at) : philox(begin.seed, at);
+  }
+};
+
+// Which element is the j-th of those that a block gives, `count` of them.
+TT_FUNCTION int64_t element_of(int64_t block, int j, int count) {
+  return block / kGroupBlocks * kGroupBlocks * count + j * kGroupBlocks + block % kGroupBlocks;
+}
+
+// out[i] = after(a draw of `distribution`, i), stored in out's dtype, in any layout.
+template <typename C, typename Distribution, typename After>
+struct Draw {
+  Place place;
+  int64_t n;
+  Layout<1> layout;
+  Access out;
+  Distribution distribution;
+  After after;
+
+  TT_DEVICE void operator()(int64_t block) const {
+    Drawn<C> drawn;
+    distribution(place.words(block), &drawn);
+    for (int j = 0; j < drawn.kCount; ++j) {
+      const int64_t i = element_of(block, j, drawn.kCount);
+      if (i < n) store_any<C>(out, layout.offsets(i).at[0], after(drawn.at[j], i));
+    }
+  }
+};
+
+template <typename C, typename Distribution, typename After>
+void draw_as(const Tensor& out, Distribution distribution, After after) {
+  const Place place = Place::take(out.numel(), sizeof(C) / sizeof(uint32_t));
+  for_each(queue_of(out), place.blocks,
+           Draw<C, Distribution, After>{place, out.numel(), Layout<1>(out.sizes(), {out.strides()}), Access(out),
+                                        distribution, after});
+}
+
+// In double for float64 results, in float for others.
+template <typename Distribution, typename After>
+void draw(const Tensor& out, Distribution distribution, After after) {
+  out.dtype() == DType::kFloat64 ? draw_as<double>(out, distribution, after) : draw_as<float>(out, distribution, after);
+}
+
+// What is made of what was drawn.
+struct Scaled {
+  double from, by;
+  template <typename C>
+  TT_FUNCTION C operator()(C u, int64_t) const {
+    return static_cast<C>(from) + u * static_cast<C>(by);
+  }
+};
+struct ScaledSteps {
+  Scaled scaled;
+  float steps;
+  template <typename C>
+  TT_FUNCTION C operator()(C u, int64_t i) const {
+    return scaled(static_cast<C>(static_cast<int32_t>(u * static_cast<C>(steps))) / static_cast<C>(steps), i);
+  }
+};
+struct Waiting {
+  double lambd;
+  template <typename C>
+  TT_FUNCTION C operator()(C u, int64_t) const {
+    return -math::log1p(-u) / static_cast<C>(lambd);
+  }
+};
+struct Below {
+  double p;
+  template <typename C>
+  TT_FUNCTION C operator()(C u, int64_t) const {
+    return u < static_cast<C>(p) ? C(1) : C(0);
+  }
+};
+struct BelowOwn {
+  Layout<1> layout;
+  Access probability;
+  FaultCell* cell;
+  TT_DEVICE double operator()(double u, int64_t i) const {
+    const double p = load_any<double>(probability.data, probability.dtype, layout.offsets(i).at[0]);
+    if (!(p >= 0 && p <= 1)) fault(cell, 0, 0, 0);
+    return u < p ? 1 : 0;
+  }
+};
+
+void draw_unit(const Tensor& out, double from, double to) {
+  const Scaled scaled{from, to - from};
+  const float steps = unit_steps(out.dtype());
+  steps == 0 ? draw(out, Uniform(), scaled) : draw(out, Uniform(), ScaledSteps{scaled, steps});
+}
+
+template <int kCount>
+struct DrawIntegers {
+  Place place;
+  int64_t n;
+  Layout<1> layout;
+  Access out;
+  Integers integers;
+
+  TT_DEVICE void operator()(int64_t block) const {
+    int64_t drawn[kCount];
+    integers(place.words(block), drawn);
+    for (int j = 0; j < kCount; ++j) {
+      const int64_t i = element_of(block, j, kCount);
+      if (i < n) store_any<int64_t>(out, layout.offsets(i).at[0], drawn[j]);
+    }
+  }
+};
+
+template <int kCount>
+void draw_integers_as(const Tensor& out, const IntegerRange& range) {
+  const Place place = Place::take(out.numel(), 4 / kCount);
+  for_each(queue_of(out), place.blocks,
+           DrawIntegers<kCount>{place, out.numel(), Layout<1>(out.sizes(), {out.strides()}), Access(out), {range}});
+}
+
+void draw_integers(const Tensor& out, const IntegerRange& range) {
+  range.range <= IntegerRange::kWordRange ? draw_integers_as<4>(out, range) : draw_integers_as<2>(out, range);
+}
+
+Error no_probability(const FaultCell&) { return Error(ErrorKind::kRuntime, kNoProbability); }
+
+}  // namespace
+
+void uniform_into(const Tensor& out) { draw_unit(out, 0, 1); }
+
+void rand(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
+  draw_unit(is_complex(out.dtype()) ? parts(out) : out, 0, 1);
+}
+
+void randn(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
+  // A complex number has variance 1, half of it in each part.
+  is_complex(out.dtype()) ? draw(parts(out), Normal(), Scaled{0, std::sqrt(0.5)}) : draw(out, Normal(), Scaled{0, 1});
+}
+
+void uniform_like(const Tensor&, double from, double to, Tensor& out) {
+  check_uniform(from, to);
+  draw_unit(is_complex(out.dtype()) ? parts(out) : out, from, to);
+}
+
+void normal_like(const Tensor&, double mean, double std, Tensor& out) {
+  check_normal(std);
+  const bool both = is_complex(out.dtype());
+  draw(both ? parts(out) : out, Normal(), Scaled{mean, both ? std * std::sqrt(0.5) : std});
+}
+
+void exponential_like(const Tensor&, double lambd, Tensor& out) {
+  check_exponential(lambd);
+  draw(out, Uniform(), Waiting{lambd});
+}
+
+void randint_from(int64_t low, int64_t high, absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
+  draw_integers(out, integers_between(low, high));
+}
+
+void random_like(const Tensor&, std::optional<int64_t> from, std::optional<int64_t> to, Tensor& out) {
+  draw_integers(out, random_range(from, to, out.dtype()));
+}
+
+void bernoulli_like(const Tensor&, double p, Tensor& out) {
+  check_bernoulli(p);
+  draw(out, Uniform(), Below{p});
+}
+
+void bernoulli(const Tensor& input, Tensor& out) {
+  FaultCell* cell = open_fault(queue_of(out), &no_probability);
+  draw_as<double>(out, Uniform(), BelowOwn{Layout<1>(input.sizes(), {input.strides()}), Access(input), cell});
+}
+
+namespace {
+
+// Draws what is kept as Below does, and scales it as the operator scale_kept.
+template <typename T>
+struct Dropout {
+  Place place;
+  int64_t n;
+  Wide<T> share;  // that is kept
+  const T* x;
+  T* y;
+  Bool* kept;
+
+  TT_DEVICE void operator()(int64_t block) const {
+    using C = Wide<T>;
+    Drawn<float> drawn;
+    Uniform()(place.words(block), &drawn);
+    TT_UNROLL
+    for (int j = 0; j < drawn.kCount; ++j) {
+      const int64_t i = element_of(block, j, drawn.kCount);
+      if (i >= n) continue;
+      const bool keep = drawn.at[j] < static_cast<float>(share);
+      kept[i] = Bool(keep);
+      y[i] = convert<T>(keep ? convert<C>(x[i]) / share : C(0));
+    }
+  }
+};
+
+}  // namespace
+
+void dropout(const Tensor& input, double p, Tensor& output, Tensor& kept) {
+  if (is_complex(input.dtype())) {
+    bernoulli_like(input, 1 - p, kept);
+    return run_chain(DropoutScale(input, kept, p).steps(), output);
+  }
+  const Tensor x = contiguous(input);
+  const Place place = Place::take(x.numel(), 1);
+  with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    for_each(queue_of(output), place.blocks,
+             Dropout<T>{place, x.numel(), static_cast<Wide<T>>(1 - p), x.data_as<T>(), output.data_as<T>(),
+                        kept.data_as<Bool>()});
+  });
+}
+
+// An order is drawn one by one, so the host does it, and the device gets it when it comes there: graphs do not hold it.
+void randperm(int64_t n, OptionalDType, OptionalDevice, Tensor& out) {
+  const Place place = Place::take(n, 2);
+  std::vector<uint64_t> drawn(n);
+  for (int64_t block = 0; block < place.blocks; ++block) {
+    const std::array<uint32_t, 4> w = place.words(block);
+    for (int j = 0; j < 2; ++j) {
+      const int64_t i = element_of(block, j, 2);
+      if (i < n) drawn[i] = pair_of(w[2 * j], w[2 * j + 1]);
+    }
+  }
+  with_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
+    upload(out, [&](void* to) { shuffle(drawn.data(), n, static_cast<T*>(to)); });
+  });
+}
+
+}  // namespace tt::cuda

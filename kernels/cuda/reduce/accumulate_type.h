@@ -1,0 +1,38 @@
+// AccumulateBuffer: a result in the type that it is computed in; 16-bit floats are computed in float32.
+#pragma once
+
+#include "kernels/cuda/iteration/copy.h"
+#include "kernels/cuda/launch/floating.h"
+
+namespace tt::cuda {
+
+// `out` itself, or a tensor that land() rounds into it.
+class AccumulateBuffer {
+ public:
+  explicit AccumulateBuffer(const Tensor& out)
+      : out_(out),
+        wide_(out.dtype() == accumulate_type(out.dtype())
+                  ? out
+                  : empty(out.sizes(), accumulate_type(out.dtype()), out.device())) {}
+  const Tensor& tensor() const { return wide_; }
+  template <typename T>
+  T* data() const {
+    return wide_.data_as<T>();
+  }
+  void land() const {
+    if (!wide_.same(out_)) copy(wide_, out_);
+  }
+
+ private:
+  Tensor out_, wide_;
+};
+
+// Calls f with std::type_identity of float or double. Throws Error (NotImplementedError) on a dtype that is neither.
+template <typename F>
+decltype(auto) with_real(DType dtype, F&& f) {
+  if (dtype == DType::kFloat32) return f(std::type_identity<float>());
+  if (dtype == DType::kFloat64) return f(std::type_identity<double>());
+  fail(ErrorKind::kNotImplemented, "not implemented for ", name(dtype));
+}
+
+}  // namespace tt::cuda

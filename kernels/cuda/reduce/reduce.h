@@ -1,0 +1,408 @@
+// reduce: one result of many elements, by any reduction.
+//
+// A reduction R is a value that says
+//   Value                                      what elements are read as: float, double, int64_t or a complex type
+//   Part, begin() -> Part                      what one thread gathers
+//   take(Part&, Value, int64_t position)       an element, and where it is among those that make its result
+//   settle(Part&)                              called once in a few dozen elements
+//   Total, end(Part) -> Total                  what threads hand each other: at most four words
+//   merge(Total, Total) -> Total               associative and commutative
+//   put(int64_t output, Total)                 keeps the result
+// Elements come in any order.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/common/reduce_plan.h"
+#include "kernels/cuda/iteration/copy.h"
+#include "kernels/cuda/launch/access.h"
+#include "kernels/cuda/launch/layout.h"
+#include "kernels/cuda/launch/vectors.h"
+
+namespace tt::cuda {
+
+// The type that `dtype` is reduced in: float for the 16-bit floats too, int64_t for all integers and bool.
+template <typename F>
+void with_reduced(DType dtype, F&& f) {
+  if (dtype == DType::kFloat64) return f(std::type_identity<double>());
+  if (is_floating(dtype)) return f(std::type_identity<float>());
+  check_as(ErrorKind::kNotImplemented, is_integral(dtype), "not implemented for ", name(dtype));
+  f(std::type_identity<int64_t>());
+}
+
+// Whether elements of `dtype` are reduced in C without a copy of them all in another type.
+template <typename C>
+bool is_read_as(DType dtype) {
+  if constexpr (is_complex_v<C>)
+    return dtype == (sizeof(C) == 16 ? DType::kComplex128 : DType::kComplex64);
+  else if constexpr (std::is_same_v<C, double>)
+    return dtype == DType::kFloat64;
+  else if constexpr (std::is_same_v<C, float>)
+    return is_floating(dtype) && dtype != DType::kFloat64;
+  else
+    return is_integral(dtype);
+}
+template <typename C>
+Tensor read_as(const Tensor& t) {
+  constexpr DType kType = is_complex_v<C>             ? (sizeof(C) == 16 ? DType::kComplex128 : DType::kComplex64)
+                          : std::is_same_v<C, double> ? DType::kFloat64
+                          : std::is_same_v<C, float>  ? DType::kFloat32
+                                                      : DType::kInt64;
+  return is_read_as<C>(t.dtype()) ? t : contiguous_as(t, kType);
+}
+
+// with_element for those dtypes alone.
+template <typename C, typename F>
+void with_element_read_as(DType dtype, F f) {
+  if constexpr (std::is_same_v<C, double> || is_complex_v<C>) {
+    f(std::type_identity<C>());
+  } else if constexpr (std::is_same_v<C, float>) {
+    if (dtype == DType::kFloat16)
+      f(std::type_identity<Half>());
+    else if (dtype == DType::kBFloat16)
+      f(std::type_identity<BFloat16>());
+    else
+      f(std::type_identity<float>());
+  } else {
+    switch (dtype) {
+      case DType::kBool: return f(std::type_identity<Bool>());
+      case DType::kUInt8: return f(std::type_identity<uint8_t>());
+      case DType::kInt8: return f(std::type_identity<int8_t>());
+      case DType::kInt16: return f(std::type_identity<int16_t>());
+      case DType::kInt32: return f(std::type_identity<int32_t>());
+      case DType::kUInt16: return f(std::type_identity<uint16_t>());
+      case DType::kUInt32: return f(std::type_identity<uint32_t>());
+      default: return f(std::type_identity<int64_t>());
+    }
+  }
+}
+
+// How one reduction lies in memory.
+struct ReduceSpace {
+  const void* data;
+  DType dtype;
+  Layout<1> kept, reduced;
+  int64_t outputs, count;
+  // What makes a result, in stretches that lie side by side; `stretches` 0: it is scattered.
+  Layout<1> starts;
+  int64_t stretches, stretch;
+
+  ReduceSpace(const Tensor& input, const ReducePlan& plan)
+      : data(input.data()),
+        dtype(input.dtype()),
+        kept(layout_of(plan.kept)),
+        reduced(layout_of(plan.reduced)),
+        outputs(plan.outputs),
+        count(plan.count),
+        starts(layout_of(outer_of(plan.reduced))) {
+    constexpr int64_t kLong = 64;  // enough for a group of its own
+    const Extent& inner = plan.reduced.back();
+    const bool stretched = count > 0 && inner.stride == 1 && (plan.reduced.size() == 1 || inner.size >= kLong);
+    stretch = stretched ? inner.size : count;
+    stretches = !stretched ? 0 : plan.reduced.size() == 1 ? 1 : count / stretch;
+  }
+
+  static absl::Span<const Extent> outer_of(const Extents& extents) {
+    return absl::MakeConstSpan(extents).first(extents.size() - 1);
+  }
+  static Layout<1> layout_of(absl::Span<const Extent> extents) {
+    Sizes sizes, strides;
+    for (const Extent& extent : extents) {
+      sizes.push_back(extent.size);
+      strides.push_back(extent.stride);
+    }
+    return Layout<1>(sizes, {strides});
+  }
+};
+
+// As load_vector, of what no instruction loads at once too.
+template <typename T, int kCount>
+TT_DEVICE Vector<T, kCount> load_together(const T* from) {
+  if constexpr (kCount == 1 || kCount * sizeof(T) > 16) {
+    Vector<T, kCount> each;
+    TT_UNROLL
+    for (int i = 0; i < kCount; ++i) each.at[i] = from[i];
+    return each;
+  } else {
+    return load_vector<T, kCount>(from);
+  }
+}
+
+// Loads that a thread has on their way before it takes the first one's elements.
+inline constexpr int kLoadsAhead = 4;
+
+// The share of thread `rank` of `size` in elements [begin, end) of a stretch, whose first has `position`. Fewer than
+// 2^31.
+template <typename T, typename R>
+TT_DEVICE void take_row(const R& r, typename R::Part& part, const T* x, int64_t begin, int64_t end, int64_t position,
+                        int rank, int size) {
+  using C = typename R::Value;
+  constexpr int kWide = 16 / sizeof(T);
+  using Wide = Vector<T, kWide>;
+  x += begin;
+  position += begin;
+  const int n = static_cast<int>(end - begin);
+  const int odd = static_cast<int>(reinterpret_cast<uintptr_t>(x) % sizeof(Wide) / sizeof(T));
+  const int first = odd == 0 ? 0 : kWide - odd < n ? kWide - odd : n;
+  TT_ROLLED
+  for (int i = rank; i < first; i += size) r.take(part, convert<C>(x[i]), position + i);
+  const int step = size * kWide, packed = first + (n - first) / kWide * kWide;
+  const auto take = [&](const Wide& loaded, int at) {
+    const Lanes<C, kWide> lanes = lanes_of<C>(loaded);
+    TT_UNROLL
+    for (int j = 0; j < kWide; ++j) r.take(part, lanes.at[j], position + at + j);
+  };
+  int i = first + rank * kWide;
+  TT_ROLLED
+  for (; i + (kLoadsAhead - 1) * step < packed; i += kLoadsAhead * step) {
+    Wide loaded[kLoadsAhead];
+    TT_UNROLL
+    for (int a = 0; a < kLoadsAhead; ++a) loaded[a] = load_together<T, kWide>(x + (i + a * step));
+    TT_UNROLL
+    for (int a = 0; a < kLoadsAhead; ++a) take(loaded[a], i + a * step);
+    r.settle(part);
+  }
+  TT_ROLLED
+  for (; i < packed; i += step) take(load_together<T, kWide>(x + i), i);
+  TT_ROLLED
+  for (int i = packed + rank; i < n; i += size) r.take(part, convert<C>(x[i]), position + i);
+  r.settle(part);
+}
+
+// The same of elements that lie anywhere.
+template <typename T, typename R>
+TT_DEVICE void take_scattered(const R& r, typename R::Part& part, const T* x, const Layout<1>& layout, int64_t begin,
+                              int64_t end, int64_t step) {
+  int unsettled = 0;
+  TT_ROLLED
+  for (int64_t i = begin; i < end; i += step) {
+    r.take(part, convert<typename R::Value>(x[layout.offsets(i).at[0]]), i);
+    if (++unsettled == 32) {
+      r.settle(part);
+      unsettled = 0;
+    }
+  }
+  r.settle(part);
+}
+
+// `merge` as Group::reduce() takes it.
+template <typename R>
+struct Merge {
+  R r;
+  TT_FUNCTION typename R::Total operator()(const typename R::Total& a, const typename R::Total& b) const {
+    return r.merge(a, b);
+  }
+};
+
+// Of each result the totals of `parts` threads or groups, side by side by part.
+template <typename R>
+void merge_parts(const Queue& queue, const R& r, const typename R::Total* totals, int64_t outputs, int64_t parts) {
+  for_each_group(queue, outputs, parts, [=] TT_DEVICE(Group & group) {
+    typename R::Total total = r.end(r.begin());
+    for (int64_t p = group.rank(); p < parts; p += group.size()) {
+      total = r.merge(total, totals[p * outputs + group.index()]);
+    }
+    total = group.reduce(total, Merge<R>{r});
+    if (group.rank() == 0) r.put(group.index(), total);
+  });
+}
+
+// Room for so many totals of each output; null where one part is all.
+template <typename Total>
+Tensor room_for(Device device, int64_t outputs, int64_t parts) {
+  if (parts == 1) return Tensor();
+  return empty({outputs * parts * static_cast<int64_t>(sizeof(Total))}, DType::kUInt8, device);
+}
+
+// How the rows of a reduction are shared out among groups.
+struct RowParts {
+  int64_t pieces;      // of each stretch
+  int64_t all_pieces;  // of each row
+  int64_t parts;       // groups for each row
+  int64_t share;       // elements of a piece
+  int64_t work;        // of a group, as for_each_group takes it
+
+  explicit RowParts(const ReduceSpace& space) {
+    constexpr int64_t kEnoughGroups = 2048, kLeastPiece = 16 * 1024, kMostPiece = int64_t{1} << 30;
+    const int64_t stretches = std::max<int64_t>(space.stretches, 1);
+    const int64_t wanted = std::min(kEnoughGroups / (space.outputs * stretches), space.stretch / kLeastPiece);
+    pieces = std::max<int64_t>({wanted, (space.stretch + kMostPiece - 1) / kMostPiece, 1});
+    all_pieces = stretches * pieces;
+    parts = std::min(all_pieces, std::max<int64_t>(4 * kEnoughGroups / space.outputs, 1));
+    share = ((space.stretch + pieces - 1) / pieces + 15) / 16 * 16;
+    // Of few groups a thread takes the loads of one turn. Of many it takes four times as much, so that what every
+    // thread does once, and the merging of threads, count for less.
+    constexpr int64_t kMany = 8 * kEnoughGroups, kTurn = 16 * kLoadsAhead;
+    work = share * static_cast<int64_t>(item_size(space.dtype)) / (space.outputs * parts >= kMany ? 4 * kTurn : kTurn);
+  }
+};
+
+template <typename T, typename R>
+void launch_rows(const Queue& queue, const R& r, const ReduceSpace& space, const RowParts& by,
+                 typename R::Total* totals) {
+  for_each_group(queue, space.outputs * by.parts, by.work, [=] TT_DEVICE(Group & group) {
+    // Divisions of 64 bits cost as much as a short row.
+    const int64_t output = by.parts == 1 ? group.index() : group.index() / by.parts;
+    const int64_t part = group.index() - output * by.parts;
+    const T* x = static_cast<const T*>(space.data) + space.kept.offsets(output).at[0];
+    typename R::Part gathered = r.begin();
+    TT_ROLLED
+    for (int64_t piece = part; piece < by.all_pieces; piece += by.parts) {
+      const int64_t stretch = by.pieces == 1 ? piece : piece / by.pieces;
+      const int64_t begin = (piece - stretch * by.pieces) * by.share;
+      const int64_t end = begin + by.share < space.stretch ? begin + by.share : space.stretch;
+      if (space.stretches > 0) {
+        take_row(r, gathered, x + space.starts.offsets(stretch).at[0], begin, end, stretch * space.stretch,
+                 group.rank(), group.size());
+      } else {
+        take_scattered(r, gathered, x, space.reduced, begin + group.rank(), end, group.size());
+      }
+    }
+    const typename R::Total total = group.reduce(r.end(gathered), Merge<R>{r});
+    if (group.rank() != 0) return;
+    if (totals)
+      totals[part * space.outputs + output] = total;
+    else
+      r.put(output, total);
+  });
+}
+
+// A group for each row, or for each of the parts of one: some of its stretches, or of pieces of those.
+template <typename R>
+void reduce_rows(const Queue& queue, const R& r, const ReduceSpace& space) {
+  using Total = typename R::Total;
+  const RowParts by(space);
+  const Tensor room = room_for<Total>(queue.device(), space.outputs, by.parts);
+  Total* totals = room ? static_cast<Total*>(room.data()) : nullptr;
+  with_element_read_as<typename R::Value>(
+      space.dtype, [&]<typename T>(std::type_identity<T>) { launch_rows<T>(queue, r, space, by, totals); });
+  if (totals) merge_parts(queue, r, totals, space.outputs, by.parts);
+}
+
+// What a thread takes of kWidth neighbouring columns: rows first, first + parts, ...
+template <int kWidth, typename R>
+struct Columns {
+  R r;
+  typename R::Part part[kWidth];
+
+  TT_DEVICE explicit Columns(const R& r) : r(r) {
+    TT_UNROLL
+    for (int w = 0; w < kWidth; ++w) part[w] = r.begin();
+  }
+  TT_DEVICE void settle() {
+    TT_UNROLL
+    for (int w = 0; w < kWidth; ++w) r.settle(part[w]);
+  }
+  template <typename T>
+  TT_DEVICE void take(const Vector<T, kWidth>& row, int64_t position) {
+    const auto lanes = lanes_of<typename R::Value>(row);
+    TT_UNROLL
+    for (int w = 0; w < kWidth; ++w) r.take(part[w], lanes.at[w], position);
+  }
+  // `at(row)` is where the row begins.
+  template <typename T, typename At>
+  TT_DEVICE void take_rows(const T* x, At at, int64_t first, int64_t count, int64_t parts) {
+    int64_t row = first;
+    TT_ROLLED
+    for (int unsettled = 0; row + (kLoadsAhead - 1) * parts < count; row += kLoadsAhead * parts) {
+      Vector<T, kWidth> loaded[kLoadsAhead];
+      TT_UNROLL
+      for (int a = 0; a < kLoadsAhead; ++a) loaded[a] = load_together<T, kWidth>(x + at(row + a * parts));
+      TT_UNROLL
+      for (int a = 0; a < kLoadsAhead; ++a) take(loaded[a], row + a * parts);
+      if (++unsettled == 8) {
+        settle();
+        unsettled = 0;
+      }
+    }
+    settle();
+    TT_ROLLED
+    for (; row < count; row += parts) take(load_together<T, kWidth>(x + at(row)), row);
+    settle();
+  }
+};
+
+template <int kWidth, typename T, typename R>
+void launch_columns(const Queue& queue, const R& r, const ReduceSpace& space, int64_t parts,
+                    typename R::Total* totals) {
+  const int64_t columns = space.outputs / kWidth;
+  // Rows are mostly one after the other at equal distances: a product finds them, and no walk through the layout.
+  const bool even = space.reduced.dims() <= 1;
+  const int64_t distance = space.reduced.inner_stride(0);
+  for_each(queue, columns * parts, [=] TT_DEVICE(int64_t i) {
+    const int64_t first = i / columns, output = i % columns * kWidth;
+    const T* x = static_cast<const T*>(space.data) + space.kept.offsets(output).at[0];
+    Columns<kWidth, R> gathered(r);
+    if (even) {
+      gathered.take_rows(
+          x, [&](int64_t row) { return row * distance; }, first, space.count, parts);
+    } else {
+      gathered.take_rows(
+          x, [&](int64_t row) { return space.reduced.offsets(row).at[0]; }, first, space.count, parts);
+    }
+    TT_UNROLL
+    for (int w = 0; w < kWidth; ++w) {
+      const typename R::Total total = r.end(gathered.part[w]);
+      if (totals)
+        totals[first * space.outputs + output + w] = total;
+      else
+        r.put(output + w, total);
+    }
+  });
+}
+
+// A thread for kWidth neighbouring results, or for each of the parts of those: rows part, part + parts, ...
+template <int kWidth, typename R>
+void reduce_columns(const Queue& queue, const R& r, const ReduceSpace& space) {
+  using Total = typename R::Total;
+  // As many as an H200 holds at once: of eight columns' totals a thread has no room for more.
+  constexpr int64_t kEnoughThreads = (kWidth > 4 ? 96 : 128) * 1024, kLeastRows = 16, kMostParts = 4096;
+  const int64_t wanted = std::min(kEnoughThreads / (space.outputs / kWidth), space.count / kLeastRows);
+  const int64_t parts = std::clamp<int64_t>(wanted, 1, kMostParts);
+  const Tensor room = room_for<Total>(queue.device(), space.outputs, parts);
+  Total* totals = room ? static_cast<Total*>(room.data()) : nullptr;
+  with_element_read_as<typename R::Value>(space.dtype, [&]<typename T>(std::type_identity<T>) {
+    // Twice as wide are the 16-bit types' columns alone.
+    if constexpr (kWidth * sizeof(T) <= 16) launch_columns<kWidth, T>(queue, r, space, parts, totals);
+  });
+  if (totals) merge_parts(queue, r, totals, space.outputs, parts);
+}
+
+// Whether `width` neighbouring results can be made of loads of so many elements.
+inline bool lies_in_packs(const ReduceSpace& space, const ReducePlan& plan, int64_t width) {
+  const auto even = [&](const Extents& extents, size_t from_end) {
+    for (size_t d = 0; d + from_end < extents.size(); ++d) {
+      if (extents[d].stride % width != 0) return false;
+    }
+    return true;
+  };
+  const size_t bytes = static_cast<size_t>(width) * item_size(space.dtype);
+  return !plan.kept.empty() && plan.kept.back().stride == 1 && plan.kept.back().size % width == 0 &&
+         even(plan.kept, 1) && even(plan.reduced, 0) && reinterpret_cast<uintptr_t>(space.data) % bytes == 0;
+}
+
+// Whether neighbouring threads should take neighbours among what makes one result, not neighbouring results.
+inline bool runs_along_rows(const ReducePlan& plan) {
+  constexpr int64_t kShort = 32;  // a row that a single thread reads, where there are many
+  if (plan.outputs >= 4096 && plan.count <= kShort) return false;
+  return plan.kept.empty() || plan.reduced.back().stride <= plan.kept.back().stride;
+}
+
+// Queues the work. Requires is_read_as<R::Value>(input.dtype()).
+template <typename R>
+void reduce(const R& r, const Tensor& input, const ReducePlan& plan) {
+  if (plan.outputs == 0) return;
+  constexpr int kWidth = 16 / std::max<size_t>(sizeof(typename R::Value), 4);  // of what is added up
+  const Queue queue = queue_of(input);
+  const ReduceSpace space(input, plan);
+  if (runs_along_rows(plan)) return reduce_rows(queue, r, space);
+  if constexpr (std::is_same_v<typename R::Value, float>) {
+    if (item_size(space.dtype) == 2 && lies_in_packs(space, plan, 2 * kWidth)) {
+      return reduce_columns<2 * kWidth>(queue, r, space);
+    }
+  }
+  if (lies_in_packs(space, plan, kWidth)) return reduce_columns<kWidth>(queue, r, space);
+  reduce_columns<1>(queue, r, space);
+}
+
+}  // namespace tt::cuda

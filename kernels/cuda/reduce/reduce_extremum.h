@@ -1,0 +1,37 @@
+// Extremum: the reduction (reduce.h) to the largest or smallest Lift(element); a NaN, once met, stays.
+#pragma once
+
+#include <limits>
+
+#include "kernels/common/scalar_math.h"
+#include "kernels/cuda/reduce/reduce.h"
+
+namespace tt::cuda {
+
+// What every element beats, or equals.
+template <typename T, bool kMax>
+constexpr T weakest() {
+  using Limits = std::numeric_limits<T>;
+  if constexpr (Limits::has_infinity)
+    return kMax ? -Limits::infinity() : Limits::infinity();
+  else
+    return kMax ? Limits::lowest() : Limits::max();
+}
+
+template <typename T, bool kMax, typename Lift>
+struct Extremum {
+  using Value = T;
+  using Total = T;
+  using Part = T;
+  Access out;
+  T of_none;  // the result of no elements
+
+  TT_FUNCTION T begin() const { return of_none; }
+  TT_FUNCTION void take(T& part, T x, int64_t) const { part = merge(part, Lift()(x)); }
+  TT_FUNCTION void settle(T&) const {}
+  TT_FUNCTION T end(T part) const { return part; }
+  TT_FUNCTION T merge(T a, T x) const { return ((kMax ? x > a : x < a) | math::isnan(x)) ? x : a; }
+  TT_FUNCTION void put(int64_t output, T total) const { out.store(output, total); }
+};
+
+}  // namespace tt::cuda

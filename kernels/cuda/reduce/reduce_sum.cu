@@ -1,0 +1,93 @@
+// Sums, products, and questions about how many elements are not 0.
+#include "kernels/common/complex_as_real.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/reduce/complex_folds.h"
+#include "kernels/cuda/reduce/reduce_sum.h"
+
+namespace tt::cuda {
+
+namespace {
+
+using Dims = std::optional<absl::Span<const int64_t>>;
+
+ReducePlan plan_over(const Tensor& input, const Dims& dim) {
+  return ReducePlan(input, dim.value_or(absl::Span<const int64_t>()), Order::kAny);
+}
+
+// Integers are summed in int64 and never averaged: a divisor is for floats.
+template <typename Lift, typename T>
+void sum_as(const Tensor& input, const Dims& dim, bool average, Tensor& out) {
+  const Tensor x = read_as<T>(input);
+  const ReducePlan plan = plan_over(x, dim);
+  const double divisor = average ? static_cast<double>(plan.count) : 1;
+  reduce(Sum<T, Lift, Divided>{Access(out), Divided{divisor}}, x, plan);
+}
+
+void sum_into(const Tensor& input, const Dims& dim, bool average, Tensor& out) {
+  if (is_complex(out.dtype())) {
+    return reduce_parts(contiguous_as(input, out.dtype()), dim, out,
+                        [=](const Tensor& x, SizesView dims, Tensor& to) { sum_into(x, dims, average, to); });
+  }
+  with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) { sum_as<AsIs, T>(input, dim, average, out); });
+}
+
+// What is asked about a count.
+struct Question {
+  enum Kind { kHowMany, kAny, kAll } kind;
+  int64_t of;  // elements
+
+  TT_FUNCTION int64_t operator()(int64_t count) const {
+    return kind == kHowMany ? count : kind == kAny ? count > 0 : count == of;
+  }
+};
+
+void count_into(const Tensor& input, const Dims& dim, Question::Kind kind, Tensor& out) {
+  if (is_complex(input.dtype())) return count_into(contiguous_as(input, DType::kBool), dim, kind, out);
+  const ReducePlan plan = plan_over(input, dim);
+  with_reduced(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    reduce(Count<T, Question>{Access(out), Question{kind, plan.count}}, input, plan);
+  });
+}
+
+template <typename T>
+struct Product {
+  using Value = T;
+  using Total = T;
+  using Part = T;
+  Access out;
+
+  TT_FUNCTION T begin() const { return T(1); }
+  TT_FUNCTION void take(T& part, T x, int64_t) const { part *= x; }
+  TT_FUNCTION void settle(T&) const {}
+  TT_FUNCTION T end(T part) const { return part; }
+  TT_FUNCTION T merge(T a, T b) const { return a * b; }
+  TT_FUNCTION void put(int64_t output, T total) const { out.store(output, total); }
+};
+
+}  // namespace
+
+void sum(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out) { sum_into(input, dim, false, out); }
+
+void nansum(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out) {
+  if (is_integral(out.dtype())) return sum_into(input, dim, false, out);
+  out.dtype() == DType::kFloat64 ? sum_as<NotNaN, double>(input, dim, false, out)
+                                 : sum_as<NotNaN, float>(input, dim, false, out);
+}
+
+void mean(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out) { sum_into(input, dim, true, out); }
+
+void prod(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out) {
+  if (is_complex(out.dtype())) return complex_prod(input, dim.value_or(absl::Span<const int64_t>()), out);
+  with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const Tensor x = read_as<T>(input);
+    reduce(Product<T>{Access(out)}, x, plan_over(x, dim));
+  });
+}
+
+void any(const Tensor& input, Dims dim, bool, Tensor& out) { count_into(input, dim, Question::kAny, out); }
+
+void all(const Tensor& input, Dims dim, bool, Tensor& out) { count_into(input, dim, Question::kAll, out); }
+
+void count_nonzero(const Tensor& input, Dims dim, Tensor& out) { count_into(input, dim, Question::kHowMany, out); }
+
+}  // namespace tt::cuda

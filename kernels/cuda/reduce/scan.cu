@@ -1,0 +1,161 @@
+// Running totals and extrema along a dimension.
+#include <algorithm>
+
+#include "kernels/common/scalar_math.h"
+#include "kernels/cuda/iteration/copy.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch/access.h"
+#include "kernels/cuda/launch/dim_iterator.h"
+#include "kernels/cuda/launch/inclusive_scan.h"
+#include "kernels/cuda/reduce/ordered_bits.h"
+
+namespace tt::cuda {
+
+namespace {
+
+// What is known of some neighbours among all lines' elements; `fresh` where a line begins among them, and the rest is
+// about that line alone. Floats are totalled in double.
+template <typename T>
+struct Running {
+  using Value =
+      std::conditional_t<is_complex_v<T>, Complex<double>, std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
+  Value value;
+  uint64_t place : 63;  // in its line
+  uint64_t fresh : 1;
+};
+
+// Lines that lie one after the other.
+template <typename T>
+struct LoadRunning {
+  const T* x;
+  int64_t length;
+
+  TT_FUNCTION Running<T> operator()(int64_t i) const {
+    const uint64_t place = static_cast<uint64_t>(i % length);
+    return {static_cast<typename Running<T>::Value>(x[i]), place, place == 0};
+  }
+};
+
+enum class RunningKind { kSum, kProduct, kLargest, kSmallest };
+
+// Of equal ones the last is the extremum; a NaN stays.
+struct Continue {
+  RunningKind kind;
+
+  template <typename T>
+  TT_FUNCTION Running<T> operator()(const Running<T>& before, const Running<T>& next) const {
+    if (next.fresh) return next;
+    Running<T> result = before;
+    if (kind == RunningKind::kSum) {
+      result.value = before.value + next.value;
+    } else if (kind == RunningKind::kProduct) {
+      result.value = before.value * next.value;
+    } else if constexpr (!is_complex_v<T>) {  // those have no order
+      const bool beats = kind == RunningKind::kLargest ? next.value >= before.value : next.value <= before.value;
+      if (beats || math::isnan(next.value)) result = next;
+      result.fresh = before.fresh;
+    }
+    return result;
+  }
+};
+
+template <typename T>
+struct StoreRunning {
+  T* values;
+  int64_t* indices;  // or null
+
+  TT_FUNCTION void operator()(int64_t i, const Running<T>& running) const {
+    values[i] = static_cast<T>(running.value);
+    if (indices) indices[i] = static_cast<int64_t>(running.place);
+  }
+};
+
+// A thread for each line.
+template <typename T>
+void scan_side_by_side(const Tensor& input, int64_t dim, Continue next, Tensor& values, Tensor* indices) {
+  const DimIterator in(input, dim), out(values, dim);
+  const Access from(input), to(values);
+  int64_t* places = indices ? indices->data_as<int64_t>() : nullptr;
+  for_each(queue_of(values), in.count(), [=] TT_DEVICE(int64_t line) {
+    const int64_t x = in.start(line), y = out.start(line);
+    Running<T> running{};
+    for (int64_t i = 0; i < in.length(); ++i) {
+      const auto value = from.load<typename Running<T>::Value>(x + i * in.stride());
+      running = next(running, Running<T>{value, static_cast<uint64_t>(i), i == 0});
+      to.store(y + i * out.stride(), running.value);
+      if (places) places[y + i * out.stride()] = static_cast<int64_t>(running.place);
+    }
+  });
+}
+
+// With `dim` as the last one.
+Tensor lined_up(const Tensor& t, int64_t dim) {
+  if (t.dim() == 0) return t;
+  Geometry geometry{t.sizes(), t.strides(), t->offset};
+  std::rotate(geometry.sizes.begin() + dim, geometry.sizes.begin() + dim + 1, geometry.sizes.end());
+  std::rotate(geometry.strides.begin() + dim, geometry.strides.begin() + dim + 1, geometry.strides.end());
+  return view_of(t, geometry);
+}
+
+// `t`, or where it does not lie so a tensor that does, for results that are then copied to `t`.
+Tensor packed_room(const Tensor& t, DType dtype) {
+  return t.dtype() == dtype && t.is_contiguous() ? t : empty(t.sizes(), dtype, t.device());
+}
+
+template <typename T>
+void scan_packed(const Tensor& input, int64_t dim, DType dtype, Continue next, Tensor& values, Tensor* indices) {
+  const Tensor x = contiguous_as(lined_up(input, dim), dtype);
+  const Tensor to = lined_up(values, dim), places = indices ? lined_up(*indices, dim) : Tensor();
+  const Tensor room = packed_room(to, dtype), place_room = indices ? packed_room(places, DType::kInt64) : Tensor();
+  const int64_t length = x.dim() == 0 ? 1 : x.size(-1);
+  inclusive_scan(queue_of(values), x.numel(), LoadRunning<T>{x.data_as<T>(), length}, next,
+                 StoreRunning<T>{room.data_as<T>(), indices ? place_room.data_as<int64_t>() : nullptr});
+  if (!room.same(to)) copy(room, to);
+  if (indices && !place_room.same(places)) copy(place_room, places);
+}
+
+void scan(const Tensor& input, int64_t dim, RunningKind kind, Tensor& values, Tensor* indices) {
+  if (values.numel() == 0) return;
+  dim = shape_rules::wrap_dim(dim, input.dim());
+  const Continue next{kind};
+  const DimIterator lines(input, dim);
+  const bool ordered = kind != RunningKind::kSum && kind != RunningKind::kProduct;
+  check_as(ErrorKind::kNotImplemented, !ordered || !is_complex(values.dtype()), "not implemented for ",
+           name(values.dtype()));
+  if (values.dtype() == DType::kComplex64) {
+    return scan_packed<Complex<float>>(input, dim, values.dtype(), next, values, indices);
+  }
+  if (values.dtype() == DType::kComplex128) {
+    return scan_packed<Complex<double>>(input, dim, values.dtype(), next, values, indices);
+  }
+  constexpr int64_t kEnough = 4096;  // lines to keep a device busy with a thread each
+  if (lines.count() >= kEnough && (lines.lie_side_by_side() || lines.length() <= 16)) {
+    return is_integral(values.dtype()) ? scan_side_by_side<int64_t>(input, dim, next, values, indices)
+                                       : scan_side_by_side<double>(input, dim, next, values, indices);
+  }
+  if (is_integral(values.dtype())) return scan_packed<int64_t>(input, dim, DType::kInt64, next, values, indices);
+  if (values.dtype() == DType::kFloat64) return scan_packed<double>(input, dim, DType::kFloat64, next, values, indices);
+  scan_packed<float>(input, dim, DType::kFloat32, next, values, indices);
+}
+
+}  // namespace
+
+void cumsum(const Tensor& input, int64_t dim, std::optional<DType>, Tensor& out) {
+  scan(input, dim, RunningKind::kSum, out, nullptr);
+}
+
+void cumprod(const Tensor& input, int64_t dim, std::optional<DType>, Tensor& out) {
+  scan(input, dim, RunningKind::kProduct, out, nullptr);
+}
+
+void cummax(const Tensor& input, int64_t dim, Tensor& values, Tensor& indices) {
+  scan(ordered_bits(input), dim, RunningKind::kLargest, values, &indices);
+  restore_bits(values);
+}
+
+void cummin(const Tensor& input, int64_t dim, Tensor& values, Tensor& indices) {
+  scan(ordered_bits(input), dim, RunningKind::kSmallest, values, &indices);
+  restore_bits(values);
+}
+
+}  // namespace tt::cuda

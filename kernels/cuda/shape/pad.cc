@@ -1,0 +1,16 @@
+// Constant padding: a filled tensor, and the part of the input that stays copied into it.
+#include "kernels/common/padding.h"
+#include "kernels/cuda/iteration/copy.h"
+#include "kernels/cuda/iteration/fill.h"
+#include "kernels/cuda/kernels.h"
+
+namespace tt::cuda {
+
+void constant_pad(const Tensor& input, absl::Span<const int64_t> pad, Scalar value, Tensor& out) {
+  fill_with(out, value);
+  if (out.numel() == 0 || input.numel() == 0) return;
+  const Padding padding(input, pad, out);
+  copy(view_of(input, padding.from), view_of(out, padding.to));
+}
+
+}  // namespace tt::cuda

@@ -1,0 +1,72 @@
+// mode: the most frequent value of each line.
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/sort/ranked_rows.h"
+
+namespace tt::cuda {
+
+namespace {
+
+// Equal neighbours in a line's order.
+struct Run {
+  int64_t first, length;
+};
+// The longest, and of equally long ones the first.
+struct Longest {
+  TT_FUNCTION Run operator()(const Run& a, const Run& b) const {
+    return b.length > a.length || (b.length == a.length && b.first < a.first) ? b : a;
+  }
+};
+
+// How long the run is that begins at `first` of a line in order.
+template <typename Key>
+TT_FUNCTION int64_t run_length(const Key* keys, const int64_t* order, int64_t length, int64_t first) {
+  int64_t from = first, to = length - 1;  // the run's last is in [from, to]
+  while (from < to) {
+    const int64_t middle = to - (to - from) / 2;
+    if (keys[order[middle] % length] == keys[order[first] % length])
+      from = middle;
+    else
+      to = middle - 1;
+  }
+  return from - first + 1;
+}
+
+// Of each line the place where its most frequent value stands last. With `nans` the greatest key is NaN's, and
+// each of those stands alone.
+template <typename Key>
+void find_modes(const Queue& queue, const RowKeys& keys, const Tensor& order, int64_t length, bool nans,
+                const Tensor& places) {
+  const Key* all_keys = keys.keys.data_as<Key>();
+  const Key nan = static_cast<Key>(~Key{0} >> (8 * static_cast<int>(sizeof(Key)) - keys.bits));
+  const int64_t* all_orders = order.data_as<int64_t>();
+  int64_t* to = places.data_as<int64_t>();
+  for_each_group(queue, places.numel(), length, [=] TT_DEVICE(Group & group) {
+    const Key* line = all_keys + group.index() * length;
+    const int64_t* sorted = all_orders + group.index() * length;
+    Run best{length, 0};
+    for (int64_t i = group.rank(); i < length; i += group.size()) {
+      const Key key = line[sorted[i] % length];
+      const bool alone = nans && key == nan;
+      if (i > 0 && !alone && line[sorted[i - 1] % length] == key) continue;
+      best = Longest()(best, {i, alone ? 1 : run_length(line, sorted, length, i)});
+    }
+    best = group.reduce(best, Longest());
+    if (group.rank() == 0) to[group.index()] = sorted[best.first + best.length - 1] % length;
+  });
+}
+
+}  // namespace
+
+void mode(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& indices) {
+  if (values.numel() == 0) return;
+  const DimIterator lines(input, dim);
+  const RowKeys keys = line_keys(input, lines, false);
+  const Tensor order = sorted_rows(input, lines, false);
+  const Tensor places = empty({lines.count()}, DType::kInt64, input.device());
+  with_key(keys, [&]<typename Key>(std::type_identity<Key>) {
+    find_modes<Key>(queue_of(input), keys, order, lines.length(), is_floating(input.dtype()), places);
+  });
+  take_each(input, lines, {places, 1, 0}, values, indices);
+}
+
+}  // namespace tt::cuda

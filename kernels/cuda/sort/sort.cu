@@ -1,0 +1,119 @@
+// Operators that order the elements along a dimension.
+#include "kernels/common/element.h"
+#include "kernels/cuda/iteration/copy.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/sort/ranked_rows.h"
+
+namespace tt::cuda {
+
+namespace {
+
+// Which elements of each line are meant, in order: `held` numbers a line, which are places, or those plus a multiple of
+// the line's length.
+struct Order {
+  Tensor numbers;
+  int64_t held;
+};
+
+// Whether a group for each line keeps a device busy, or there is little to do.
+bool is_line_by_line(const DimIterator& lines) { return lines.count() >= 32 || lines.length() <= 64 * 1024; }
+
+// At least the first `count`.
+Order order_of(const Tensor& input, const DimIterator& lines, int64_t count, bool descending) {
+  constexpr int64_t kFew = 1024;
+  if (count <= kFew && 4 * count <= lines.length() && is_line_by_line(lines)) {
+    return {first_of_rows(input, lines, count, descending), count};
+  }
+  return {sorted_rows(input, lines, descending), lines.length()};
+}
+
+// The first elements of each line in order, as many as lines of `values` are long.
+template <typename T>
+void write_sorted(const Tensor& input, const DimIterator& lines, const Order& order, int64_t dim, const Tensor& values,
+                  const Tensor& indices) {
+  const DimIterator out(values, dim);  // of indices, too
+  const int64_t* numbers = order.numbers.data_as<int64_t>();
+  const int64_t held = order.held;
+  const T* from = input.data_as<T>();
+  T* to = values.data_as<T>();
+  int64_t* where = indices.data_as<int64_t>();
+  for_each(queue_of(values), values.numel(), [=] TT_DEVICE(int64_t i) {
+    const int64_t line = i / out.length(), rank = i % out.length();
+    const int64_t place = numbers[line * held + rank] % lines.length();
+    const int64_t at = out.start(line) + rank * out.stride();
+    to[at] = from[lines.start(line) + place * lines.stride()];
+    where[at] = place;
+  });
+}
+
+void sort_first(const Tensor& input, int64_t dim, bool descending, const Tensor& values, const Tensor& indices) {
+  if (values.numel() == 0) return;
+  const DimIterator lines(input, dim);
+  const Order order = order_of(input, lines, DimIterator(values, dim).length(), descending);
+  with_bits(input.dtype(),
+            [&]<typename T>(std::type_identity<T>) { write_sorted<T>(input, lines, order, dim, values, indices); });
+}
+
+struct Earlier {
+  TT_FUNCTION int64_t operator()(int64_t a, int64_t b) const { return b < a ? b : a; }
+};
+
+// Where a line has NaNs, the first of them takes the place of what was chosen.
+template <typename T>
+void prefer_nan(const Tensor& input, const DimIterator& lines, const OneOfEach& chosen) {
+  const T* x = input.data_as<T>();
+  int64_t* numbers = chosen.numbers.data_as<int64_t>();
+  const int64_t step = chosen.step, at = chosen.first;
+  for_each_group(queue_of(input), lines.count(), lines.length(), [=] TT_DEVICE(Group & group) {
+    const int64_t start = lines.start(group.index());
+    int64_t first = lines.length();
+    for (int64_t i = group.rank(); i < first; i += group.size()) {
+      if (is_nan(x[start + i * lines.stride()])) first = i;
+    }
+    first = group.reduce(first, Earlier());
+    if (group.rank() == 0 && first < lines.length()) numbers[group.index() * step + at] = first;
+  });
+}
+
+// The element of rank `rank` (from 0) of each line, or (`nan_wins`) its first NaN. `values` and `indices` hold one
+// element a line, in order.
+void take_ranked(const Tensor& input, int64_t dim, bool nan_wins, int64_t rank, const Tensor& values,
+                 const Tensor& indices) {
+  if (values.numel() == 0) return;
+  const DimIterator lines(input, dim);
+  const OneOfEach chosen = is_line_by_line(lines) ? OneOfEach{ranked_rows(input, lines, rank, false), 1, 0}
+                                                  : OneOfEach{sorted_rows(input, lines, false), lines.length(), rank};
+  if (nan_wins && is_floating(input.dtype())) {
+    with_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, Bool>) prefer_nan<T>(input, lines, chosen);
+    });
+  }
+  take_each(input, lines, chosen, values, indices);
+}
+
+}  // namespace
+
+void sort(const Tensor& input, int64_t dim, bool descending, Tensor& values, Tensor& indices) {
+  sort_first(input, dim, descending, values, indices);
+}
+
+void topk(const Tensor& input, int64_t, int64_t dim, bool largest, bool, Tensor& values, Tensor& indices) {
+  sort_first(input, dim, largest, values, indices);
+}
+
+void kthvalue(const Tensor& input, int64_t k, int64_t dim, bool, Tensor& values, Tensor& indices) {
+  take_ranked(input, dim, false, k - 1, values, indices);
+}
+
+void median_dim(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& indices) {
+  take_ranked(input, dim, true, (DimIterator(input, dim).length() - 1) / 2, values, indices);
+}
+
+void median(const Tensor& input, Tensor& out) {
+  const Tensor line =
+      view_of(contiguous(input), Geometry{{input.numel()}, {1}, input.is_contiguous() ? input->offset : 0});
+  const Tensor place = empty({}, DType::kInt64, input.device());
+  take_ranked(line, 0, true, (input.numel() - 1) / 2, out, place);
+}
+
+}  // namespace tt::cuda

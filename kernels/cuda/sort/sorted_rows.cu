@@ -1,0 +1,105 @@
+#include "kernels/cuda/sort/sorted_rows.h"
+
+#include <bit>
+
+#include "kernels/common/sort_key.h"
+#include "kernels/cuda/launch/access.h"
+#include "kernels/cuda/launch/radix_sort.h"
+
+namespace tt::cuda {
+
+namespace {
+
+// How many of the low bits of short_key() tell elements apart.
+template <typename T>
+constexpr int key_bits() {
+  if constexpr (std::is_same_v<T, Bool>)
+    return 1;
+  else if constexpr (std::is_same_v<T, Half>)
+    return 19;
+  else
+    return 8 * sizeof(T);
+}
+
+// sort_key() without the bits that are the same for all elements of T.
+template <typename T>
+TT_FUNCTION uint64_t short_key(T value) {
+  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    return sort_key(value) >> (32 - key_bits<T>());
+  } else if constexpr (std::is_same_v<T, int8_t> || std::is_same_v<T, int16_t>) {
+    using Unsigned = std::make_unsigned_t<T>;
+    return static_cast<Unsigned>(static_cast<Unsigned>(value) ^ (1u << (key_bits<T>() - 1)));
+  } else {
+    return sort_key(value);
+  }
+}
+
+int bits_of(int64_t most) { return std::bit_width(static_cast<uint64_t>(most)); }
+
+int key_bits_of(DType dtype) {
+  int bits = 0;
+  with_element(dtype, [&]<typename T>(std::type_identity<T>) { bits = key_bits<T>(); });
+  return bits;
+}
+DType key_type(int bits) { return bits <= 32 ? DType::kInt32 : DType::kInt64; }
+
+// Of each element its key and above it, from bit `line_bit` on (64: not), the number of its line.
+template <typename Key>
+void make_keys(const Tensor& input, const DimIterator& lines, int bits, int line_bit, bool descending,
+               const Tensor& out) {
+  const Access x(input);
+  const uint64_t flip = descending ? ~uint64_t{0} >> (64 - bits) : 0;
+  Key* keys = out.data_as<Key>();
+  for_each(queue_of(input), out.numel(), [=] TT_DEVICE(int64_t i) {
+    uint64_t key = 0;
+    const int64_t offset = lines.offset(i);
+    with_element_of(x.dtype, [&]<typename T>(std::type_identity<T>) {
+      key = short_key(static_cast<const T*>(x.data)[offset]) ^ flip;
+    });
+    if (line_bit < 64) key |= static_cast<uint64_t>(i / lines.length()) << line_bit;
+    keys[i] = static_cast<Key>(key);
+  });
+}
+
+Tensor make_keys(const Tensor& input, const DimIterator& lines, int bits, int line_bit, bool descending, DType type) {
+  Tensor keys = empty({lines.count() * lines.length()}, type, input.device());
+  type == DType::kInt32 ? make_keys<uint32_t>(input, lines, bits, line_bit, descending, keys)
+                        : make_keys<uint64_t>(input, lines, bits, line_bit, descending, keys);
+  return keys;
+}
+
+// The lines of `places`, as keys.
+void make_line_keys(const Queue& queue, const DimIterator& lines, const KeyedPlaces& items) {
+  const int64_t* places = items.places.data_as<int64_t>();
+  int64_t* keys = items.keys.data_as<int64_t>();
+  for_each(queue, items.keys.numel(), [=] TT_DEVICE(int64_t i) { keys[i] = places[i] / lines.length(); });
+}
+
+}  // namespace
+
+Tensor numbered(const Queue& queue, int64_t n) {
+  Tensor places = empty({n}, DType::kInt64, queue.device());
+  int64_t* to = places.data_as<int64_t>();
+  for_each(queue, n, [=] TT_DEVICE(int64_t i) { to[i] = i; });
+  return places;
+}
+
+RowKeys line_keys(const Tensor& input, const DimIterator& lines, bool descending) {
+  const int bits = key_bits_of(input.dtype());
+  return {make_keys(input, lines, bits, 64, descending, key_type(bits)), bits};
+}
+
+// All lines are sorted as one, by line and then by key: as one integer where both fit, else by key, then by line.
+Tensor sorted_rows(const Tensor& input, const DimIterator& lines, bool descending) {
+  const Queue queue = queue_of(input);
+  const int bits = key_bits_of(input.dtype()), line_bits = bits_of(lines.count() - 1), together = bits + line_bits;
+  const bool fits = together <= 64;
+  const int line_bit = fits && line_bits > 0 ? bits : 64;
+  const Tensor keys = make_keys(input, lines, bits, line_bit, descending, key_type(together));
+  KeyedPlaces items = radix_sort(queue, {keys, numbered(queue, keys.numel())}, fits ? together : bits);
+  if (fits) return items.places;
+  make_line_keys(queue, lines, items);
+  return radix_sort(queue, items, line_bits).places;
+}
+
+}  // namespace tt::cuda

@@ -1,0 +1,116 @@
+// Different values, and different rows of a matrix.
+#include "kernels/common/tally.h"
+#include "kernels/cuda/iteration/copy.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch/radix_sort.h"
+#include "kernels/cuda/sort/selection.h"
+#include "kernels/cuda/sort/sorted_rows.h"
+
+namespace tt::cuda {
+
+namespace {
+
+// Rows of `columns` elements, side by side, and the order that they are looked at in.
+struct Rows {
+  Tensor elements;
+  int64_t columns;
+  Tensor order;
+  int64_t count() const { return order.numel(); }
+};
+
+// Whether each row, in order, differs from the one before it. NaNs differ from each other.
+template <typename T>
+Tensor mark_changes(const Rows& rows) {
+  Tensor marks = empty({rows.count()}, DType::kBool, rows.order.device());
+  const T* x = rows.elements.data_as<T>();
+  const int64_t* order = rows.order.data_as<int64_t>();
+  const int64_t columns = rows.columns;
+  Bool* to = marks.data_as<Bool>();
+  for_each(queue_of(marks), rows.count(), [=] TT_DEVICE(int64_t i) {
+    bool equal = i > 0;
+    for (int64_t c = 0; equal && c < columns; ++c) equal = x[order[i] * columns + c] == x[order[i - 1] * columns + c];
+    to[i] = !equal;
+  });
+  return marks;
+}
+
+// Of the runs that begin at `first` (in order): one row of each.
+template <typename T>
+void write_runs(const Rows& rows, const Tensor& first, const Tensor& output) {
+  const T* x = rows.elements.data_as<T>();
+  const int64_t *order = rows.order.data_as<int64_t>(), *begin = first.data_as<int64_t>();
+  const int64_t columns = rows.columns;
+  T* to = output.data_as<T>();
+  for_each(queue_of(output), output.numel(),
+           [=] TT_DEVICE(int64_t i) { to[i] = x[order[begin[i / columns]] * columns + i % columns]; });
+}
+
+// How many rows each run has, and of each row the run that it is in.
+void write_counts(const Rows& rows, const Tensor& first, const Tensor& counts, const Tensor& inverse) {
+  const int64_t n = rows.count(), runs = first.numel();
+  const int64_t *order = rows.order.data_as<int64_t>(), *begin = first.data_as<int64_t>();
+  int64_t *lengths = counts.data_as<int64_t>(), *to = inverse.data_as<int64_t>();
+  const Queue queue = queue_of(first);
+  for_each(queue, runs, [=] TT_DEVICE(int64_t i) { lengths[i] = (i + 1 < runs ? begin[i + 1] : n) - begin[i]; });
+  for_each(queue, n, [=] TT_DEVICE(int64_t i) { to[order[i]] = tally::insertion(begin, runs, i, true) - 1; });
+}
+
+// What unique gives of rows whose equals are neighbours in order; `inverse` is there already. Waits for their number.
+void find_runs(const Rows& rows, Sizes row_sizes, Tensor& output, const Tensor& inverse, Tensor& counts) {
+  const DType dtype = rows.elements.dtype();
+  Tensor first;
+  with_element(dtype, [&]<typename T>(std::type_identity<T>) {
+    const int64_t one_by_one = 1;
+    first = offsets_of_true(mark_changes<T>(rows), {&one_by_one, 1});
+  });
+  row_sizes.insert(row_sizes.begin(), first.numel());
+  output = empty(row_sizes, dtype, rows.elements.device());
+  counts = empty({first.numel()}, DType::kInt64, rows.elements.device());
+  with_bits(dtype, [&]<typename T>(std::type_identity<T>) { write_runs<T>(rows, first, output); });
+  write_counts(rows, first, counts, inverse);
+}
+
+template <typename Key>
+Tensor in_order(const Tensor& keys, const Tensor& order) {
+  Tensor out = empty(keys.sizes(), keys.dtype(), keys.device());
+  const Key* from = keys.data_as<Key>();
+  const int64_t* at = order.data_as<int64_t>();
+  Key* to = out.data_as<Key>();
+  for_each(queue_of(out), out.numel(), [=] TT_DEVICE(int64_t i) { to[i] = from[at[i]]; });
+  return out;
+}
+
+// The rows of a contiguous matrix in lexicographic order: sorted by each column, the last one first.
+Tensor sorted_rows(const Tensor& x) {
+  const int64_t n = x.size(0), columns = x.size(1);
+  Tensor order = numbered(queue_of(x), n);
+  for (int64_t c = columns; n > 0 && c-- > 0;) {
+    const Tensor column = view_of(x, Geometry{{n}, {columns}, x->offset + c});
+    const RowKeys by_place = line_keys(column, DimIterator(column, 0), false);
+    KeyedPlaces items{Tensor(), order};
+    with_bits(by_place.keys.dtype(),
+              [&]<typename T>(std::type_identity<T>) { items.keys = in_order<T>(by_place.keys, order); });
+    order = radix_sort(queue_of(x), items, by_place.bits).places;
+  }
+  return order;
+}
+
+}  // namespace
+
+void unique_values(const Tensor& input, Tensor& output, Tensor& inverse_indices, Tensor& counts) {
+  const Tensor packed = contiguous(input);
+  const Tensor x = view_of(packed, Geometry{{packed.numel()}, {1}, packed->offset});
+  inverse_indices = empty(input.sizes(), DType::kInt64, input.device());
+  const Tensor order = x.numel() > 0 ? sorted_rows(x, DimIterator(x, 0), false) : numbered(queue_of(x), 0);
+  find_runs({x, 1, order}, {}, output, inverse_indices, counts);
+}
+
+void unique_rows(const Tensor& input, bool consecutive, Tensor& output, Tensor& inverse_indices, Tensor& counts) {
+  check(input.dim() == 2, "expected a matrix, got ", to_string(input.sizes()));
+  const Tensor x = contiguous(input);
+  inverse_indices = empty({x.size(0)}, DType::kInt64, input.device());
+  const Tensor order = consecutive ? numbered(queue_of(x), x.size(0)) : sorted_rows(x);
+  find_runs({x, x.size(1), order}, {x.size(1)}, output, inverse_indices, counts);
+}
+
+}  // namespace tt::cuda
