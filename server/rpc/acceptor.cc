@@ -197,6 +197,7 @@ void Acceptor::stop() {
 
 void Acceptor::run() {
   std::vector<pollfd> watched;
+  watched.reserve(listeners_.size() + 1);
   for (const Listener& listener : listeners_) watched.push_back({listener.fd, POLLIN, 0});
   watched.push_back({wake_, POLLIN, 0});
   for (;;) {

@@ -64,8 +64,8 @@ LogLimit& log_sessions() {
 
 }  // namespace
 
-Sessions::Sessions(Options options)
-    : options_(std::move(options)),
+Sessions::Sessions(const Options& options)
+    : options_(options),
       monitor_(std::make_shared<TransferMonitor>(options_.transfers)),
       leases_([this] { run_leases(); }) {}
 

@@ -41,7 +41,7 @@ class Sessions {
     std::chrono::milliseconds frame_time_limit{0};  // 0: none
   };
 
-  explicit Sessions(Options options);
+  explicit Sessions(const Options& options);
   ~Sessions();  // cancels and ends every session
 
   // Opens a session, or finds one again. NOT_FOUND where it has ended, RESOURCE_EXHAUSTED where there are too many,
