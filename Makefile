@@ -86,9 +86,11 @@ format: ## Format C++ and Python
 	@git ls-files '*.cc' '*.h' '*.cu' | xargs clang-format -i
 	@$(PYTHON) -m pip install --quiet ruff && $(PYTHON) -m ruff format python tests benchmarks examples engine/codegen
 
-lint: build ## clang-tidy and ruff
-	@git ls-files '*.cc' | grep -v -e isa/ | xargs clang-tidy -p build --quiet
-	@$(PYTHON) -m pip install --quiet ruff && $(PYTHON) -m ruff check python tests benchmarks examples engine/codegen
+lint: setup ## Check locks with clang's thread-safety analysis, C++ with clang-tidy, Python with ruff
+	@deploy/install_packages.sh deploy/packages_clang.txt
+	@$(PYTHON) -m pip install --quiet ruff
+	@$(PYTHON) deploy/build.py release tt_generated tt_proto  # the headers that the sources include
+	@$(PYTHON) deploy/lint.py
 
 clean: ## Remove what was built
 	@rm -rf build build-*/ dist

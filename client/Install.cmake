@@ -15,7 +15,7 @@ target_compile_features(tt_schema PUBLIC cxx_std_20)
 install(TARGETS tt_schema tt_proto tt_client EXPORT teletensor COMPONENT client ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT teletensor NAMESPACE teletensor:: DESTINATION ${TT_PACKAGE} COMPONENT client
         FILE teletensorTargets.cmake)
-foreach(folder client proto engine/schema)
+foreach(folder base client proto engine/schema)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION ${TT_INCLUDE}/${folder} COMPONENT client
           FILES_MATCHING PATTERN "*.h")
 endforeach()

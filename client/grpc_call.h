@@ -1,9 +1,9 @@
 // GrpcTransport::Call: a call under way, known to its transport so that shutdown() ends it.
 #pragma once
 
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "client/grpc_transport.h"
 
 namespace tt::client {
@@ -26,12 +26,12 @@ class GrpcTransport::Call {
   // `session_key` is empty for Hello.
   Call(GrpcTransport& transport, const std::string& session_key) : transport_(transport) {
     if (!session_key.empty()) context.AddMetadata("teletensor-session", session_key);
-    std::lock_guard lock(transport_.mutex_);
+    MutexLock lock(transport_.mutex_);
     transport_.calls_.insert(&context);
     if (transport_.shut_down_) context.TryCancel();
   }
   ~Call() {
-    std::lock_guard lock(transport_.mutex_);
+    MutexLock lock(transport_.mutex_);
     transport_.calls_.erase(&context);
   }
   Call(const Call&) = delete;

@@ -60,12 +60,12 @@ GrpcTransport::GrpcTransport(Address address, std::string token, bool shared_mem
 GrpcTransport::~GrpcTransport() { shutdown(); }
 
 std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return connection_;
 }
 
 absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply* reply) {
-  std::lock_guard greeting(greeting_);
+  MutexLock greeting(greeting_);
   auto connection = std::make_shared<Connection>();
   // A fresh channel: one that has failed waits before it tries again.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = open_channel(address_);
@@ -97,17 +97,18 @@ absl::Status GrpcTransport::greet(Connection& connection, const v1::HelloRequest
 }
 
 void GrpcTransport::set_connection(std::shared_ptr<Connection> connection) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   connection_ = std::move(connection);
 }
 
 std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection_for_transfer() {
   std::shared_ptr<Connection> old = connection();
   if (!old->memory || !old->memory->has_broken_lane()) return old;
-  std::unique_lock greeting(greeting_, std::try_to_lock);
+  if (!greeting_.try_lock()) return connection();
+  MutexLock greeting(greeting_, std::adopt_lock);
   // The engine looks at its latest segment only: no transfer through the old one may begin or go on meanwhile.
   auto [upload, download] = old->memory->claim_all();
-  if (!greeting || !upload || connection() != old) return connection();
+  if (!upload || connection() != old) return connection();
   auto renewed = std::make_shared<Connection>(Connection{old->stub, old->session_key, nullptr});
   set_connection(renewed);  // where the engine has a new segment and its answer is lost, the old one is of no use
   renewed = std::make_shared<Connection>(*renewed);
@@ -121,12 +122,12 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection_for_transfe
 absl::Status GrpcTransport::open(const std::string& session_key) {
   CallPointer<Stream> stream;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stream.swap(stream_);
   }
   stream.reset();
   stream.reset(new Stream(*this, session_key, *connection()->stub));
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   stream_ = std::move(stream);
   if (shut_down_) stream_->events.abort();
   return absl::OkStatus();
@@ -158,7 +159,7 @@ absl::StatusOr<uint64_t> GrpcTransport::cancel(uint64_t through) {
 
 void GrpcTransport::shutdown() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     shut_down_ = true;
     for (grpc::ClientContext* context : calls_) context->TryCancel();
     if (stream_) stream_->events.abort();

@@ -7,10 +7,10 @@
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
+#include "base/mutex.h"
 #include "client/address.h"
 #include "client/call_events.h"
 #include "client/private_engine.h"
@@ -69,15 +69,16 @@ class GrpcTransport final : public Transport {
   const bool shared_memory_;
   std::unique_ptr<PrivateEngine> engine_;
 
-  std::mutex greeting_;     // held for a Hello: the engine shares the memory of the last one
-  v1::HelloRequest hello_;  // that finds the session again; under greeting_
+  Mutex greeting_;                                     // held for a Hello: the engine shares the memory of the last one
+  v1::HelloRequest hello_ ABSL_GUARDED_BY(greeting_);  // that finds the session again
 
-  mutable std::mutex mutex_;
-  bool shut_down_ = false;
-  std::shared_ptr<Connection> connection_;
-  absl::flat_hash_set<grpc::ClientContext*> calls_;  // under way, for shutdown
+  mutable Mutex mutex_;
+  bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mutex_);  // under way, for shutdown
 
-  // The session's stream: its owner opens it while nobody sends or receives. Set under the mutex.
+  // The session's stream: its owner opens it while nobody sends or receives. Set under the mutex,
+  // which its owner does not need to use it.
   struct Stream;
   CallPointer<Stream> stream_;
 };

@@ -59,14 +59,13 @@ Link::~Link() {
 
 bool Link::is_forked_copy() const { return forks.load(std::memory_order_relaxed) != forks_; }
 
-void Link::lock_or_throw(Lock& lock) const {
+Mutex& Link::mutex_of_process() const {
   if (is_forked_copy()) [[unlikely]] {
     fail(ErrorKind::kConnection,
          "[connection] the session belongs to the process that this one was forked from: "
          "connect again here, or start workers with the spawn method");
   }
-  lock.lock();
-  throw_if_over();
+  return mutex_;
 }
 
 void Link::throw_if_over() const {
@@ -88,24 +87,21 @@ bool Link::is_full(size_t bytes) const {
 }
 
 Link::Appending::Appending(Link& link, size_t bytes, absl::FunctionRef<void()> before_waiting)
-    : link_(link), lock_(link.mutex_, std::defer_lock) {
-  link_.lock_or_throw(lock_);
+    : link_(link), lock_(link) {
   uint64_t limit = link_.engine_.limits().max_frame_bytes();
   check_as(ErrorKind::kValue, limit == 0 || bytes <= limit, "an instruction of about ", bytes,
            " bytes is more than the engine takes, which is ", limit);
   if (link_.is_full(bytes)) [[unlikely]] {
     before_waiting();
-    link_.wait_for_room(lock_, bytes);
+    link_.wait_for_room(bytes);
   }
   link_.building_->count_bytes(bytes);
 }
 
-Link::Appending::Appending(Link& link, size_t bytes) : link_(link), lock_(link.mutex_, std::defer_lock) {
-  link_.lock_or_throw(lock_);
-  link_.building_->count_bytes(bytes);
-}
+Link::Appending::Appending(Link& link, size_t bytes) : link_(link), lock_(link) { link_.building_->count_bytes(bytes); }
 
 void Link::Appending::check_names(const Op& op, size_t count) const {
+  link_.mutex_.assume_held();
   const uint64_t limit = link_.engine_.limits().max_handles();
   const uint64_t live = link_.next_handle_ - 1 - link_.released_;
   check(limit == 0 || live + count <= limit, "[", op.name, "] makes ", count, " tensors, this session has ", live,
@@ -121,6 +117,7 @@ Link::Appending::~Appending() {
 }
 
 v1::Instruction* Link::Appending::add_instruction() {
+  link_.mutex_.assume_held();
   v1::Instruction* instruction = frame().add_instructions();
   ++link_.counters_.instructions;
   if (!link_.releases_.empty()) {
@@ -141,7 +138,7 @@ void Link::release(uint64_t handle) noexcept {
   if (is_forked_copy()) return;
   bool wake = false;
   {
-    Lock lock(mutex_);
+    MutexLock lock(mutex_);
     if (over_) return;
     releases_.push_back(handle);
     ++released_;
@@ -186,7 +183,7 @@ void Link::role_is_free() {
   }
 }
 
-void Link::write_one(Lock& lock, std::chrono::milliseconds patience) {
+void Link::write_one(std::chrono::milliseconds patience) {
   if (sent_ == sealed_) seal();
   OutgoingFrame& frame = *in_flight_[sent_ + 1 - in_flight_.front()->sequence()];
   writing_ = true;
@@ -194,9 +191,11 @@ void Link::write_one(Lock& lock, std::chrono::milliseconds patience) {
   ++counters_.frames;
   counters_.bytes_sent += frame.bytes();
   if (waiting_count_ > 0) waiting_.notify_all();  // there is room to append again
-  lock.unlock();
-  std::optional<absl::Status> status = transport_->send(frame.message(), patience);
-  lock.lock();
+  std::optional<absl::Status> status;
+  {
+    MutexUnlock unlocked(mutex_);
+    status = transport_->send(frame.message(), patience);
+  }
   writing_ = false;
   if (!status) {  // nothing went out
     sent_ = std::max(acknowledged_, being_written_ - 1);
@@ -206,28 +205,30 @@ void Link::write_one(Lock& lock, std::chrono::milliseconds patience) {
     broke(*std::move(status));
   }
   being_written_ = 0;
-  reap(lock);
+  reap();
   role_is_free();
 }
 
-void Link::read_one(Lock& lock, std::chrono::milliseconds patience) {
+void Link::read_one(std::chrono::milliseconds patience) {
   reading_ = true;
-  lock.unlock();
   v1::Reply reply;
-  std::optional<absl::Status> status = transport_->receive(&reply, patience);
-  lock.lock();
+  std::optional<absl::Status> status;
+  {
+    MutexUnlock unlocked(mutex_);
+    status = transport_->receive(&reply, patience);
+  }
   reading_ = false;
   if (status && status->ok()) {
     handle(reply);
   } else if (status) {
     broke(*std::move(status));
   }
-  reap(lock);
+  reap();
   role_is_free();
 }
 
 // Frames that a reply has confirmed are used again; clearing a large one takes a while.
-void Link::reap(Lock& lock) {
+void Link::reap() {
   while (!in_flight_.empty() && in_flight_.front()->sequence() <= acknowledged_ &&
          in_flight_.front()->sequence() != being_written_) {
     reaped_.push_back(std::move(in_flight_.front()));
@@ -236,9 +237,10 @@ void Link::reap(Lock& lock) {
   while (!reaped_.empty()) {
     std::unique_ptr<OutgoingFrame> frame = std::move(reaped_.back());
     reaped_.pop_back();
-    lock.unlock();
-    frame->clear();
-    lock.lock();
+    {
+      MutexUnlock unlocked(mutex_);
+      frame->clear();
+    }
     if (spare_.size() < kSpareFrames) spare_.push_back(std::move(frame));
   }
 }
@@ -305,13 +307,15 @@ absl::Status Link::reconnect(const absl::Status& why, int attempt) {
   return status;
 }
 
-void Link::resume(Lock& lock) {
+void Link::resume() {
   resuming_ = true;
   absl::Status why = *broken_;
   int attempt = ++resumes_in_vain_;
-  lock.unlock();
-  absl::Status status = reconnect(why, attempt);
-  lock.lock();
+  absl::Status status;
+  {
+    MutexUnlock unlocked(mutex_);
+    status = reconnect(why, attempt);
+  }
   resuming_ = false;
   broken_.reset();
   sent_ = acknowledged_;  // everything without a reply goes out again
@@ -331,27 +335,27 @@ bool Link::has_work_for_sender() const {
   return !reading_ && !writing_ && (has_unsent() || ((closing_ || downloads_ > 0) && acknowledged_ < sealed_));
 }
 
-bool Link::sender_step(Lock& lock) {
+bool Link::sender_step() {
   if (!has_work_for_sender() || stopping_) return false;
   if (broken_) {
-    resume(lock);
+    resume();
   } else if (!writing_ && may_send()) {
-    write_one(lock, Transport::kForever);
+    write_one(Transport::kForever);
   } else {
-    read_one(lock, Transport::kForever);
+    read_one(Transport::kForever);
   }
   return true;
 }
 
-void Link::sender_sleep(Lock& lock) {
+void Link::sender_sleep() {
   constexpr auto kNap = std::chrono::microseconds(200);
   // gRPC answers the engine's pings, and notices that the connection has ended, only while some thread polls it. The
   // client closes a connection on which a ping is not answered for 10 s, the engine one for 20 s.
   constexpr auto kIdlePoll = std::chrono::seconds(5);
-  auto awake = [this] { return !sender_asleep_ || stopping_; };
+  auto awake = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !sender_asleep_ || stopping_; };
   for (uint64_t frames = counters_.frames;; frames = counters_.frames) {
     sender_asleep_ = sender_naps_ = true;
-    if (sender_.wait_for(lock, kNap, awake)) break;
+    if (sender_.wait_for(mutex_, kNap, awake)) break;
     if (has_work_for_sender()) {  // it was left to a caller who did not come
       callers_send_ = false;
       break;
@@ -364,8 +368,8 @@ void Link::sender_sleep(Lock& lock) {
       break;
     }
     sender_naps_ = false;
-    while (!sender_.wait_for(lock, kIdlePoll, awake) && !has_work_for_sender()) {
-      if (!over_ && !broken_ && !resuming_ && !reading_) read_one(lock, std::chrono::milliseconds(0));
+    while (!sender_.wait_for(mutex_, kIdlePoll, awake) && !has_work_for_sender()) {
+      if (!over_ && !broken_ && !resuming_ && !reading_) read_one(std::chrono::milliseconds(0));
     }
     break;
   }
@@ -373,9 +377,9 @@ void Link::sender_sleep(Lock& lock) {
 }
 
 void Link::run_sender() {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stopping_) {
-    if (!sender_step(lock)) sender_sleep(lock);
+    if (!sender_step()) sender_sleep();
   }
 }
 

@@ -17,18 +17,17 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "base/mutex.h"
 #include "client/interruption.h"
 #include "client/outgoing_frame.h"
 #include "client/session.h"
@@ -53,10 +52,28 @@ class Link {
   // What a source line is called, for errors: set once, before the first call.
   void name_sites(std::function<std::string(uint32_t)> site_name) { site_name_ = std::move(site_name); }
 
+ private:
+  // Locks mutex_. Throws where the link has ended, and in a forked copy.
+  class ABSL_SCOPED_LOCKABLE CallLock {
+   public:
+    explicit CallLock(const Link& link) ABSL_EXCLUSIVE_LOCK_FUNCTION(link.mutex_) : lock_(link.mutex_of_process()) {
+      link.throw_if_over();
+    }
+    ~CallLock() ABSL_UNLOCK_FUNCTION() {}
+    void unlock() ABSL_UNLOCK_FUNCTION() { lock_.unlock(); }
+
+   private:
+    MutexLock<> lock_;
+  };
+
+ public:
   // The lock, held, and the frame to append to. While it lives nobody else appends.
   class Appending {
    public:
-    v1::Frame& frame() { return link_.building_->message(); }
+    v1::Frame& frame() {
+      link_.mutex_.assume_held();  // here and below: lock_ holds it
+      return link_.building_->message();
+    }
     // A cleared instruction at the frame's end, which drops what was released before it.
     v1::Instruction* add_instruction();
     // Throws Error (RuntimeError) where the session would have more handles than the engine takes. Before
@@ -64,6 +81,7 @@ class Link {
     void check_names(const Op& op, size_t count) const;
     // `count` new names, the first of them.
     uint64_t name(size_t count) {
+      link_.mutex_.assume_held();
       link_.building_->count_names(count);
       return std::exchange(link_.next_handle_, link_.next_handle_ + count);
     }
@@ -74,7 +92,7 @@ class Link {
     Appending(Link& link, size_t bytes, absl::FunctionRef<void()> before_waiting);
     Appending(Link& link, size_t bytes);  // beyond the limits
     Link& link_;
-    std::unique_lock<std::mutex> lock_;
+    CallLock lock_;
   };
   // Waits while the frame has no room for `bytes` more. Other threads of the language run meanwhile; before that,
   // `before_waiting` is called, to keep alive what they may drop.
@@ -109,7 +127,6 @@ class Link {
   Session::Counters counters() const;  // waits are its caller's to count
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
   struct Waiter {       // on the stack of a caller in read()
     uint64_t sequence;  // of the frame that asks
     uint64_t first_request;
@@ -117,39 +134,40 @@ class Link {
     size_t missing;
   };
 
-  // All require the lock; those that take it let go of it while the transport works.
-  void throw_if_over() const;
-  void lock_or_throw(Lock& lock) const;
-  bool is_full(size_t bytes) const;
-  bool has_unsent() const { return sent_ < sealed_ || !building_->empty(); }
-  bool may_send() const;
-  bool has_work_for_sender() const;
-  bool can_wait() const;
-  void role_is_free();
-  void seal();
-  void write_one(Lock& lock, std::chrono::milliseconds patience);
-  void read_one(Lock& lock, std::chrono::milliseconds patience);
-  void handle(v1::Reply& reply);
-  void answer(v1::ReadResult& result);
-  void acknowledge(uint64_t executed);
-  void reap(Lock& lock);
-  void broke(absl::Status status);
-  void resume(Lock& lock);
+  // Throws in a forked copy, where nobody may unlock it.
+  Mutex& mutex_of_process() const;
+  void throw_if_over() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of those below, functions that use the transport release mutex_ meanwhile.
+  bool is_full(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool has_unsent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return sent_ < sealed_ || !building_->empty(); }
+  bool may_send() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool has_work_for_sender() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool can_wait() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void role_is_free() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void seal() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void write_one(std::chrono::milliseconds patience) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void read_one(std::chrono::milliseconds patience) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void handle(v1::Reply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void answer(v1::ReadResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void acknowledge(uint64_t executed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void reap() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void broke(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void resume() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status reconnect(const absl::Status& why, int attempt);
-  void end(Error error);
-  uint64_t flush_locked();
+  void end(Error error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t flush_locked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs whichever role is free until `done`; throws where the link ends before, or the thread is interrupted.
-  void drive(Lock& lock, absl::FunctionRef<bool()> done);
-  void wait_for_room(Lock& lock, size_t bytes);
+  void drive(absl::FunctionRef<bool()> done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void wait_for_room(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sleeps until something changes, `patience` at most.
-  void sleep(Lock& lock, std::chrono::milliseconds patience);
+  void sleep(std::chrono::milliseconds patience) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Asks whether the calling thread is interrupted, and if so does what a second interrupt should.
-  bool ask_interrupt(Lock& lock);
-  void note_interrupt(Lock& lock);
-  absl::StatusOr<uint64_t> cancel_queued(Lock& lock);
+  bool ask_interrupt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void note_interrupt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<uint64_t> cancel_queued() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run_sender();
-  bool sender_step(Lock& lock);
-  void sender_sleep(Lock& lock);
+  bool sender_step() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void sender_sleep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void watch_download(int by);
   bool finish(std::chrono::milliseconds patience, InterruptTimer timer) noexcept;
   // Of one transfer, in its caller's hands: what it is, and when its calls last came further.
@@ -176,41 +194,42 @@ class Link {
   std::function<std::string(uint32_t)> site_name_;
   size_t max_bytes_ = kMaxBytes;
 
-  mutable std::mutex mutex_;
-  std::unique_ptr<OutgoingFrame> building_;
-  std::deque<std::unique_ptr<OutgoingFrame>> in_flight_;  // sequences (acknowledged_, sealed_]
-  std::vector<std::unique_ptr<OutgoingFrame>> reaped_;    // acknowledged, not yet cleared
-  std::vector<std::unique_ptr<OutgoingFrame>> spare_;
-  std::vector<uint64_t> releases_;
-  std::vector<Waiter*> waiters_;  // reads without an answer
-  uint64_t next_handle_ = 1;
-  uint64_t released_ = 0;  // of the names given
-  uint64_t next_request_ = 1;
-  uint64_t sealed_ = 0;          // the last sequence given
-  uint64_t sent_ = 0;            // the last one written on this stream
-  uint64_t acknowledged_ = 0;    // the last one that a reply has confirmed
-  uint64_t flush_through_ = 0;   // send up to here, whatever the window
-  uint64_t interrupted_at_ = 0;  // the last sequence issued when a caller was last interrupted
-  uint64_t being_written_ = 0;   // a sequence whose frame a writer still looks at, or 0
-  bool writing_ = false;
-  bool reading_ = false;
-  bool resuming_ = false;
-  bool stopping_ = false;
-  std::optional<absl::Status> broken_;                   // of the stream, until resumed
-  int resumes_in_vain_ = 0;                              // since the last reply
-  std::chrono::steady_clock::time_point in_vain_since_;  // the resuming thread's alone
-  std::optional<Error> over_;                            // why the link ended
-  std::optional<v1::Error> fault_;                       // where the engine refused a frame, how it said so
-  Session::Counters counters_;
+  mutable Mutex mutex_;
+  std::unique_ptr<OutgoingFrame> building_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::unique_ptr<OutgoingFrame>> in_flight_ ABSL_GUARDED_BY(mutex_);  // sequences (acknowledged_, sealed_]
+  std::vector<std::unique_ptr<OutgoingFrame>> reaped_ ABSL_GUARDED_BY(mutex_);    // acknowledged, not yet cleared
+  std::vector<std::unique_ptr<OutgoingFrame>> spare_ ABSL_GUARDED_BY(mutex_);
+  std::vector<uint64_t> releases_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Waiter*> waiters_ ABSL_GUARDED_BY(mutex_);  // reads without an answer
+  uint64_t next_handle_ ABSL_GUARDED_BY(mutex_) = 1;
+  uint64_t released_ ABSL_GUARDED_BY(mutex_) = 0;  // of the names given
+  uint64_t next_request_ ABSL_GUARDED_BY(mutex_) = 1;
+  uint64_t sealed_ ABSL_GUARDED_BY(mutex_) = 0;          // the last sequence given
+  uint64_t sent_ ABSL_GUARDED_BY(mutex_) = 0;            // the last one written on this stream
+  uint64_t acknowledged_ ABSL_GUARDED_BY(mutex_) = 0;    // the last one that a reply has confirmed
+  uint64_t flush_through_ ABSL_GUARDED_BY(mutex_) = 0;   // send up to here, whatever the window
+  uint64_t interrupted_at_ ABSL_GUARDED_BY(mutex_) = 0;  // the last sequence issued when a caller was last interrupted
+  uint64_t being_written_ ABSL_GUARDED_BY(mutex_) = 0;   // a sequence whose frame a writer still looks at, or 0
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool resuming_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::Status> broken_ ABSL_GUARDED_BY(mutex_);  // of the stream, until resumed
+  int resumes_in_vain_ ABSL_GUARDED_BY(mutex_) = 0;             // since the last reply
+  std::chrono::steady_clock::time_point in_vain_since_;         // the resuming thread's alone
+  std::optional<Error> over_ ABSL_GUARDED_BY(mutex_);           // why the link ended
+  std::optional<v1::Error> fault_ ABSL_GUARDED_BY(mutex_);      // where the engine refused a frame, how it said so
+  Session::Counters counters_ ABSL_GUARDED_BY(mutex_);
 
-  bool closing_ = false;
-  bool sender_asleep_ = false;
-  bool sender_naps_ = false;         // asleep for moments only: what can wait until then does not wake it
-  bool callers_send_ = false;        // of late, callers that wait have sent what there was
-  std::condition_variable sender_;   // the sender thread
-  std::condition_variable waiting_;  // callers
-  int waiting_count_ = 0;
-  int downloads_ = 0;  // callers away in one
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool sender_asleep_ ABSL_GUARDED_BY(mutex_) = false;
+  // Asleep for moments only: what can wait until then does not wake it.
+  bool sender_naps_ ABSL_GUARDED_BY(mutex_) = false;
+  bool callers_send_ ABSL_GUARDED_BY(mutex_) = false;  // of late, callers that wait have sent what there was
+  CondVar sender_;                                     // the sender thread
+  CondVar waiting_;                                    // callers
+  int waiting_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  int downloads_ ABSL_GUARDED_BY(mutex_) = 0;  // callers away in one
   std::thread sender_thread_;
 };
 

@@ -7,87 +7,84 @@
 
 namespace tt::client {
 
-void Link::drive(Lock& lock, absl::FunctionRef<bool()> done) {
+void Link::drive(absl::FunctionRef<bool()> done) {
   InterruptTimer timer;
   while (!done()) {
     throw_if_over();
-    if (timer.is_due() && ask_interrupt(lock)) throw Interrupted();
+    if (timer.is_due() && ask_interrupt()) throw Interrupted();
     // A resumption takes as long as it takes: the sender does it where a caller has to stay interruptible.
     if (broken_ && !writing_ && !reading_ && !resuming_ && !timer.interruptible()) {
-      resume(lock);
+      resume();
     } else if (!broken_ && !resuming_ && !writing_ && may_send()) {
       callers_send_ = true;
-      write_one(lock, timer.patience());
+      write_one(timer.patience());
     } else if (!broken_ && !resuming_ && !reading_) {
-      read_one(lock, timer.patience());
+      read_one(timer.patience());
     } else {
-      sleep(lock, timer.patience());
+      sleep(timer.patience());
     }
   }
 }
 
-void Link::sleep(Lock& lock, std::chrono::milliseconds patience) {
+void Link::sleep(std::chrono::milliseconds patience) {
   ++waiting_count_;
   if (patience == Transport::kForever) {
-    waiting_.wait(lock);
+    waiting_.wait(mutex_);
   } else {
-    waiting_.wait_for(lock, patience);
+    waiting_.wait_for(mutex_, patience);
   }
   --waiting_count_;
 }
 
-void Link::wait_for_room(Lock& lock, size_t bytes) {
+void Link::wait_for_room(size_t bytes) {
   while (is_full(bytes)) {
-    lock.unlock();
     bool interrupted = false;
     {
+      MutexUnlock unlocked(mutex_);
       LanguageWait others_run;  // its end wants the language's lock, so ours is free then
       InterruptTimer timer;
-      lock.lock();
+      MutexLock lock(mutex_);
       while (is_full(bytes) && !over_ && !interrupted) {
         if (timer.is_due()) {
-          interrupted = ask_interrupt(lock);
+          interrupted = ask_interrupt();
         } else {
-          sleep(lock, timer.patience());
+          sleep(timer.patience());
         }
       }
-      lock.unlock();
     }
     if (interrupted) throw Interrupted();
-    lock.lock();
     throw_if_over();
   }
 }
 
 // ---- Interrupts
 
-bool Link::ask_interrupt(Lock& lock) {
-  lock.unlock();
-  bool yes = interrupted();
-  lock.lock();
-  if (yes) note_interrupt(lock);
+bool Link::ask_interrupt() {
+  bool yes = false;
+  {
+    MutexUnlock unlocked(mutex_);
+    yes = interrupted();
+  }
+  if (yes) note_interrupt();
   return yes;
 }
 
-void Link::note_interrupt(Lock& lock) {
+void Link::note_interrupt() {
   const bool again = acknowledged_ < interrupted_at_;  // what the last interrupt left running still does
-  if (again) (void)cancel_queued(lock);                // an engine that cannot runs on, as after the first
+  if (again) (void)cancel_queued();                    // an engine that cannot runs on, as after the first
   interrupted_at_ = sealed_ + (building_->empty() ? 0 : 1);
 }
 
-absl::StatusOr<uint64_t> Link::cancel_queued(Lock& lock) {
+absl::StatusOr<uint64_t> Link::cancel_queued() {
   if (!building_->empty()) seal();  // what is issued from here on is not meant
   const uint64_t through = sealed_;
-  lock.unlock();
-  absl::StatusOr<uint64_t> executed = transport_->cancel(through);
-  lock.lock();
-  return executed;
+  MutexUnlock unlocked(mutex_);
+  return transport_->cancel(through);
 }
 
 void Link::cancel() {
-  Lock lock(mutex_, std::defer_lock);
-  lock_or_throw(lock);
-  absl::Status status = cancel_queued(lock).status();
+  CallLock lock(*this);
+  absl::Status status = cancel_queued().status();
   if (status.ok()) return;
   fail(absl::IsUnimplemented(status) ? ErrorKind::kNotImplemented : ErrorKind::kConnection, "[cancel] the engine at ",
        transport_->address(), " did not cancel: ", status.message());
@@ -102,24 +99,21 @@ uint64_t Link::flush_locked() {
 }
 
 uint64_t Link::flush() {
-  Lock lock(mutex_, std::defer_lock);
-  lock_or_throw(lock);
+  CallLock lock(*this);
   uint64_t last = flush_locked();
-  drive(lock, [&] { return sent_ >= last || acknowledged_ >= last; });
+  drive([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return sent_ >= last || acknowledged_ >= last; });
   return last;
 }
 
 void Link::synchronize() {
-  Lock lock(mutex_, std::defer_lock);
-  lock_or_throw(lock);
+  CallLock lock(*this);
   uint64_t last = flush_locked();
-  drive(lock, [&] { return acknowledged_ >= last; });
+  drive([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return acknowledged_ >= last; });
 }
 
 std::vector<v1::ReadResult> Link::read(absl::Span<const uint64_t> handles, bool meta_only) {
   constexpr size_t kBytes = 24;
-  Lock lock(mutex_, std::defer_lock);
-  lock_or_throw(lock);
+  CallLock lock(*this);
   Waiter waiter{sealed_ + 1, next_request_, std::vector<v1::ReadResult>(handles.size()), handles.size()};
   for (uint64_t handle : handles) {
     v1::Read* read = building_->message().add_reads();
@@ -130,8 +124,8 @@ std::vector<v1::ReadResult> Link::read(absl::Span<const uint64_t> handles, bool 
   }
   flush_locked();
   waiters_.push_back(&waiter);
-  absl::Cleanup leave = [&] { std::erase(waiters_, &waiter); };
-  drive(lock, [&] { return waiter.missing == 0; });
+  absl::Cleanup leave = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { std::erase(waiters_, &waiter); };
+  drive([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return waiter.missing == 0; });
   return std::move(waiter.results);
 }
 
@@ -159,8 +153,7 @@ void Link::recover_transfer(const absl::Status& status, Attempts* attempts) {
   bool again = absl::IsUnavailable(status) || absl::IsCancelled(status) || absl::IsInternal(status) ||
                absl::IsUnknown(status) || absl::IsAlreadyExists(status);
   {  // An empty frame there and back tells whether the connection stands, and mends it where it does not.
-    Lock lock(mutex_, std::defer_lock);
-    lock_or_throw(lock);
+    CallLock lock(*this);
     building_->count_bytes(1);
   }
   synchronize();
@@ -176,8 +169,8 @@ void Link::pause(Attempts* attempts) {
   constexpr int kMostPause = 10;  // times kPause
   constexpr auto kPause = std::chrono::milliseconds(5);
   if (attempts->timer.is_due()) {
-    Lock lock(mutex_);
-    if (ask_interrupt(lock)) throw Interrupted();
+    MutexLock lock(mutex_);
+    if (ask_interrupt()) throw Interrupted();
   }
   std::this_thread::sleep_for(kPause * std::min(attempts->in_vain++, kMostPause));
 }
@@ -187,8 +180,8 @@ absl::Status Link::noting_interrupts(Transfer transfer) {
   try {
     return transfer();
   } catch (const Interrupted&) {
-    Lock lock(mutex_);
-    note_interrupt(lock);
+    MutexLock lock(mutex_);
+    note_interrupt();
     throw;
   }
 }
@@ -203,7 +196,7 @@ void Link::upload(uint64_t transfer, Device device, absl::Span<const char> bytes
 }
 
 void Link::watch_download(int by) {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   downloads_ += by;
   role_is_free();
 }
@@ -229,7 +222,7 @@ bool Link::finish(std::chrono::milliseconds patience, InterruptTimer timer) noex
   if (is_forked_copy()) return true;
   bool interrupted = false;
   {
-    Lock lock(mutex_);
+    MutexLock lock(mutex_);
     if (!over_ && !closing_) {
       closing_ = true;
       building_->message().set_close(true);
@@ -239,8 +232,8 @@ bool Link::finish(std::chrono::milliseconds patience, InterruptTimer timer) noex
       sender_.notify_one();
       for (auto now = Clock::now(), until = now + patience; now < until; now = Clock::now()) {
         if (over_ || acknowledged_ >= last) break;
-        if (timer.is_due() && (interrupted = ask_interrupt(lock))) break;
-        sleep(lock, std::min(timer.patience(), std::chrono::ceil<std::chrono::milliseconds>(until - now)));
+        if (timer.is_due() && (interrupted = ask_interrupt())) break;
+        sleep(std::min(timer.patience(), std::chrono::ceil<std::chrono::milliseconds>(until - now)));
       }
     }
     end(Error(ErrorKind::kConnection, "[connection] the session is closed"));
@@ -252,7 +245,7 @@ bool Link::finish(std::chrono::milliseconds patience, InterruptTimer timer) noex
 }
 
 Session::Counters Link::counters() const {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   return counters_;
 }
 

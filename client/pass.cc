@@ -258,6 +258,7 @@ void Pass::pass_hook(const GraphHook& hook) {
 
 void Pass::pass_function(const GraphNode& node, const GraphExtras& function) {
   std::vector<TensorMeta> metas;
+  metas.reserve(function.outputs.size());
   for (const TensorMeta& output : function.outputs) metas.push_back(gradient_meta(output));
   Tensors gradients = until(function.stop, metas);
   std::vector<Tensor> fed = function.function({gradients.begin(), gradients.end()}, options_.create_graph);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <utility>
 
+#include "base/mutex.h"
 #include "client/encode.h"
 #include "client/graph.h"
 #include "client/interruption.h"
@@ -81,7 +81,7 @@ struct Session::Impl {
   size_t max_inline_bytes = 64 << 10;
   std::atomic<uint64_t> next_transfer{1};
   SiteTable sites;
-  std::mutex declaring;  // held while a new line is told to the engine, before anybody uses its number
+  Mutex declaring;  // held while a new line is told to the engine, before anybody uses its number
 };
 
 // Puts the time from here to the end of the scope down to a line.
@@ -313,7 +313,7 @@ void Session::release(uint64_t handle) noexcept { impl_->link.release(handle); }
 const v1::HelloReply& Session::engine() const { return impl_->link.engine(); }
 
 uint32_t Session::site(std::string_view file, uint32_t line, std::string_view function) {
-  std::lock_guard lock(impl_->declaring);
+  MutexLock lock(impl_->declaring);
   bool is_new = false;
   uint32_t number = impl_->sites.number(file, line, function, &is_new);
   if (is_new) {

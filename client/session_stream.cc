@@ -14,7 +14,7 @@ SessionStream::SessionStream(v1::Engine::Stub& stub, grpc::ClientContext& contex
 
 void SessionStream::abort() {
   context_.TryCancel();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (std::exchange(aborted_, true)) return;
   alarm_.Set(&queue_, gpr_now(GPR_CLOCK_MONOTONIC), tag(kAborted));
   changed_.notify_all();
@@ -26,24 +26,26 @@ bool SessionStream::drain() {
   return drain_queue(queue_);
 }
 
-bool SessionStream::await(std::unique_lock<std::mutex>& lock, Event event, gpr_timespec deadline) {
+bool SessionStream::await(Event event, gpr_timespec deadline) {
   while (under_way_[event] && !aborted_) {
     if (polling_) {
       // The poller returns within its own patience at the latest, or with an event; then it is our turn.
       ++waiting_;
       if (gpr_time_cmp(deadline, gpr_inf_future(GPR_CLOCK_MONOTONIC)) == 0) {
-        changed_.wait(lock);
+        changed_.wait(mutex_);
       } else {
-        changed_.wait_for(lock, kInterruptInterval);
+        changed_.wait_for(mutex_, kInterruptInterval);
       }
       --waiting_;
     } else {
       polling_ = true;
-      lock.unlock();
       void* next;
       bool ok;
-      auto outcome = queue_.AsyncNext(&next, &ok, deadline);
-      lock.lock();
+      grpc::CompletionQueue::NextStatus outcome;
+      {
+        MutexUnlock unlocked(mutex_);
+        outcome = queue_.AsyncNext(&next, &ok, deadline);
+      }
       polling_ = false;
       if (outcome == grpc::CompletionQueue::GOT_EVENT) {
         under_way_[reinterpret_cast<intptr_t>(next)] = false;
@@ -58,8 +60,8 @@ bool SessionStream::await(std::unique_lock<std::mutex>& lock, Event event, gpr_t
 }
 
 std::optional<absl::Status> SessionStream::send(const v1::Frame& frame, std::chrono::milliseconds patience) {
-  std::unique_lock lock(mutex_);
-  if (!await(lock, kWritten, deadline_after(patience))) return std::nullopt;
+  MutexLock lock(mutex_);
+  if (!await(kWritten, deadline_after(patience))) return std::nullopt;
   if (aborted_ || !ok_[kWritten]) return absl::UnavailableError("the stream broke");
   under_way_[kWritten] = true;
   lock.unlock();
@@ -68,15 +70,14 @@ std::optional<absl::Status> SessionStream::send(const v1::Frame& frame, std::chr
 }
 
 std::optional<absl::Status> SessionStream::receive(v1::Reply* reply, std::chrono::milliseconds patience) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const gpr_timespec deadline = deadline_after(patience);
   if (!read_begun_) {
     under_way_[kRead] = read_begun_ = true;
-    lock.unlock();
+    MutexUnlock unlocked(mutex_);
     call_->Read(&incoming_, tag(kRead));
-    lock.lock();
   }
-  if (!await(lock, kRead, deadline)) return std::nullopt;
+  if (!await(kRead, deadline)) return std::nullopt;
   if (aborted_) return absl::UnavailableError("the stream was closed");
   read_begun_ = false;
   if (ok_[kRead]) {
@@ -85,7 +86,7 @@ std::optional<absl::Status> SessionStream::receive(v1::Reply* reply, std::chrono
   }
   under_way_[kFinished] = true;
   call_->Finish(&status_, tag(kFinished));
-  await(lock, kFinished, deadline_after(std::chrono::milliseconds::max()));
+  await(kFinished, deadline_after(std::chrono::milliseconds::max()));
   return status_.ok() ? absl::UnavailableError("the engine ended the stream") : to_status(status_);
 }
 

@@ -9,12 +9,11 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "proto/wire.h"
 #include "teletensor/v1/engine.grpc.pb.h"
 
@@ -41,23 +40,23 @@ class SessionStream {
   enum Event : intptr_t { kWritten, kRead, kFinished, kAborted, kEvents };
   static void* tag(Event event) { return reinterpret_cast<void*>(event); }
   // Whether `event` has happened, or the call was aborted, by `deadline`.
-  bool await(std::unique_lock<std::mutex>& lock, Event event, gpr_timespec deadline);
+  bool await(Event event, gpr_timespec deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   grpc::ClientContext& context_;
   grpc::CompletionQueue queue_;
   std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::Frame, v1::Reply>> call_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool under_way_[kEvents] = {};
-  bool ok_[kEvents] = {};
-  bool polling_ = false;     // a thread is in the queue
-  int waiting_ = 0;          // threads that wait for it to come back
-  bool read_begun_ = false;  // and not received yet
-  v1::Reply incoming_;       // of the read under way
-  grpc::Status status_;
-  bool aborted_ = false;
-  grpc::Alarm alarm_;  // wakes the poller for that
+  Mutex mutex_;
+  CondVar changed_;
+  bool under_way_[kEvents] ABSL_GUARDED_BY(mutex_) = {};
+  bool ok_[kEvents] ABSL_GUARDED_BY(mutex_) = {};
+  bool polling_ ABSL_GUARDED_BY(mutex_) = false;     // a thread is in the queue
+  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;          // threads that wait for it to come back
+  bool read_begun_ ABSL_GUARDED_BY(mutex_) = false;  // and not received yet
+  v1::Reply incoming_;   // of the read under way; gRPC's until it has happened, then the reader's
+  grpc::Status status_;  // likewise, of the end
+  bool aborted_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::Alarm alarm_ ABSL_GUARDED_BY(mutex_);  // wakes the poller for that
 };
 
 }  // namespace tt::client

@@ -52,7 +52,7 @@ std::shared_ptr<SharedMemory> SharedMemory::open(const v1::SharedMemory& offer) 
   return segment ? std::shared_ptr<SharedMemory>(new SharedMemory(std::move(segment))) : nullptr;
 }
 
-std::pair<std::unique_lock<std::mutex>, std::unique_lock<std::mutex>> SharedMemory::claim_all() {
+std::pair<std::unique_lock<Mutex>, std::unique_lock<Mutex>> SharedMemory::claim_all() {
   std::unique_lock upload(upload_.mutex, std::try_to_lock);
   std::unique_lock download(download_.mutex, std::try_to_lock);
   if (!upload || !download) return {};
@@ -62,6 +62,7 @@ std::pair<std::unique_lock<std::mutex>, std::unique_lock<std::mutex>> SharedMemo
 template <typename Copy>
 absl::Status SharedMemory::move(Guarded& lane, size_t bytes, Copy copy, absl::FunctionRef<bool()> go_on,
                                 absl::FunctionRef<bool()> stop) {
+  lane.mutex.assume_held();
   Outcome outcome = shared_ring::RingCopy(lane.end, bytes, copy, go_on, stop).run(threads_for(bytes));
   if (outcome == Outcome::kReady) return absl::OkStatus();
   lane.broken = true;

@@ -7,7 +7,7 @@
 namespace tt::client {
 
 uint32_t SiteTable::number(std::string_view file, uint32_t line, std::string_view function, bool* is_new) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto [it, inserted] = numbers_.try_emplace(Key(file, line, function), static_cast<uint32_t>(sites_.size()));
   if (inserted) sites_.push_back({std::string(file), std::string(function), line});
   *is_new = inserted;
@@ -15,7 +15,7 @@ uint32_t SiteTable::number(std::string_view file, uint32_t line, std::string_vie
 }
 
 std::string SiteTable::name(uint32_t number) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return name_of(number);
 }
 
@@ -27,14 +27,14 @@ std::string SiteTable::name_of(uint32_t number) const {
 }
 
 void SiteTable::count_wait(uint32_t number, double seconds) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Site& site = sites_[number < sites_.size() ? number : 0];
   ++site.waits;
   site.seconds += seconds;
 }
 
 void SiteTable::total(uint64_t* waits, double* seconds) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   *waits = 0;
   *seconds = 0;
   for (const Site& site : sites_) {
@@ -44,7 +44,7 @@ void SiteTable::total(uint64_t* waits, double* seconds) const {
 }
 
 std::vector<Session::Wait> SiteTable::waits() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::vector<Session::Wait> waits;
   for (uint32_t i = 0; i < sites_.size(); ++i) {
     if (sites_[i].waits > 0) waits.push_back({name_of(i), sites_[i].waits, sites_[i].seconds});

@@ -4,13 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/mutex.h"
 #include "client/session.h"
 
 namespace tt::client {
@@ -36,11 +36,12 @@ class SiteTable {
   };
   using Key = std::tuple<std::string, uint32_t, std::string>;
 
-  std::string name_of(uint32_t site) const;  // under the lock
+  std::string name_of(uint32_t site) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  mutable std::mutex mutex_;
-  absl::flat_hash_map<Key, uint32_t> numbers_;
-  std::vector<Site> sites_ = std::vector<Site>(1);  // by number; 0 is for what named no line
+  mutable Mutex mutex_;
+  absl::flat_hash_map<Key, uint32_t> numbers_ ABSL_GUARDED_BY(mutex_);
+  // By number; 0 is for what named no line.
+  std::vector<Site> sites_ ABSL_GUARDED_BY(mutex_) = std::vector<Site>(1);
 };
 
 }  // namespace tt::client

@@ -6,12 +6,11 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "proto/shared_ring.h"
 
 namespace tt::shared_ring {
@@ -32,8 +31,8 @@ class RingCopy {
         first_(end.passed()),
         bytes_(bytes),
         copy_(std::move(copy)),
-        go_on_(std::move(go_on)),
-        stop_(std::move(stop)) {}
+        stop_(std::move(stop)),
+        go_on_(std::move(go_on)) {}
 
   // Moves everything, on the calling thread and `threads` - 1 more, which have ended when it returns; what was begun is
   // not ended well unless it gives kReady. stop() is called every few milliseconds.
@@ -43,7 +42,7 @@ class RingCopy {
       while (others.size() + 1 < threads) {
         others.emplace_back([this] {
           while (copy_next()) continue;
-          std::lock_guard lock(joining_);
+          MutexLock lock(joining_);
           ++ended_;
           one_ended_.notify_one();
         });
@@ -53,8 +52,8 @@ class RingCopy {
     for (uint32_t copied = 1; copy_next(); ++copied) {
       if (copied % kChunksUnasked == 0 && stop_()) fail(Outcome::kStopped);
     }
-    for (std::unique_lock lock(joining_);
-         !one_ended_.wait_for(lock, kPatience, [&] { return ended_ == others.size(); });) {
+    const auto all_ended = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(joining_) { return ended_ == others.size(); };
+    for (MutexLock lock(joining_); !one_ended_.wait_for(joining_, kPatience, all_ended);) {
       lock.unlock();
       if (stop_()) fail(Outcome::kStopped);
       lock.lock();
@@ -79,14 +78,14 @@ class RingCopy {
     return true;
   }
   void pass(uint32_t number) {
-    std::lock_guard lock(passing_);
+    MutexLock lock(passing_);
     copied_[number % kChunks] = true;
     uint32_t count = 0;
     for (; copied_[(end_.passed() + count) % kChunks]; ++count) copied_[(end_.passed() + count) % kChunks] = false;
     if (count != 0) end_.pass(count);
   }
   bool goes_on() {
-    std::lock_guard lock(asking_);
+    MutexLock lock(asking_);
     return outcome_ == Outcome::kReady && go_on_();
   }
   void fail(Outcome outcome) {
@@ -98,16 +97,16 @@ class RingCopy {
   const uint32_t first_;
   const uint64_t bytes_;
   Copy copy_;
-  GoOn go_on_;
   Stop stop_;
   std::atomic<uint64_t> next_{0};
   std::atomic<Outcome> outcome_{Outcome::kReady};
-  std::mutex asking_;
-  std::mutex joining_;
-  std::condition_variable one_ended_;
-  size_t ended_ = 0;  // of the other threads; under joining_
-  std::mutex passing_;
-  bool copied_[kChunks] = {};  // under passing_: beyond the first that is not
+  Mutex asking_;
+  GoOn go_on_ ABSL_GUARDED_BY(asking_);
+  Mutex joining_;
+  CondVar one_ended_;
+  size_t ended_ ABSL_GUARDED_BY(joining_) = 0;  // of the other threads
+  Mutex passing_;
+  bool copied_[kChunks] ABSL_GUARDED_BY(passing_) = {};  // beyond the first that is not
 };
 
 }  // namespace tt::shared_ring

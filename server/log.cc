@@ -58,7 +58,7 @@ void LogLimit::write(bool warning, absl::string_view text) {
 }
 
 int64_t LogLimit::allow(Clock::time_point now) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto earned = (now - refilled_) / interval_;
   if (earned > 0) {
     left_ = static_cast<int>(std::min<int64_t>(burst_, left_ + earned));

@@ -3,10 +3,10 @@
 
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "base/mutex.h"
 
 namespace tt::server {
 
@@ -32,10 +32,10 @@ class LogLimit {
 
   const int burst_;
   const std::chrono::milliseconds interval_;
-  std::mutex mutex_;
-  int left_;
-  Clock::time_point refilled_ = Clock::now();
-  int64_t dropped_ = 0;
+  Mutex mutex_;
+  int left_ ABSL_GUARDED_BY(mutex_);
+  Clock::time_point refilled_ ABSL_GUARDED_BY(mutex_) = Clock::now();
+  int64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tt::server

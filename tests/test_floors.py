@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FLOORS = ("engine", "kernels", "autograd", "distributed", "proto", "server", "client", "python")
+FLOORS = ("base", "engine", "kernels", "autograd", "distributed", "proto", "server", "client", "python")
 # Both backends' folders of kernels.
 SUBJECTS = ("pointwise", "shape", "reduce", "sort", "index", "random", "norm", "linalg", "fft", "nn")
 
@@ -21,6 +21,7 @@ def subjects(backend: str) -> tuple[str, ...]:
 
 # Folders in order, lowest first: the files directly in each may include those of itself and of the ones before it.
 STACKS = (
+    ("base",),
     (
         "engine/schema",
         "engine/schema/rules",
@@ -46,14 +47,15 @@ STACKS = (
 )
 # What the folders of a floor may include of other floors, in whole.
 BELOW = {
-    "engine": set(),
-    "kernels": {"engine"},
-    "autograd": {"engine"},
-    "distributed": {"engine"},
-    "proto": set(),
-    "server": {"proto", "autograd", "kernels", "distributed", "engine"},
-    "client": {"proto", "engine/schema"},
-    "python": {"client", "proto", "engine/schema"},
+    "base": set(),
+    "engine": {"base"},
+    "kernels": {"base", "engine"},
+    "autograd": {"base", "engine"},
+    "distributed": {"base", "engine"},
+    "proto": {"base"},
+    "server": {"base", "proto", "autograd", "kernels", "distributed", "engine"},
+    "client": {"base", "proto", "engine/schema"},
+    "python": {"base", "client", "proto", "engine/schema"},
 }
 FOLDERS = {folder for stack in STACKS for folder in stack}
 
@@ -109,6 +111,7 @@ def test_includes_point_down():
         ("engine/memory/allocator.h", "engine/session/context.h"),  # nothing below session/ knows Context
         ("server/transfer/transfer.h", "server/rpc/gate.h"),  # up, within the server
         ("autograd/tape.h", "kernels/common/plan.h"),  # sideways
+        ("base/mutex.h", "engine/schema/error.h"),  # up, from the lowest floor
         ("client/link.h", "engine/program/executor.h"),  # the client links rules only
         ("kernels/cpu/iteration/space.h", "kernels/cpu/linear/gemm.h"),  # up, within the kernels
         ("server/text.h", "server/session/session.h"),  # from a floor's own files

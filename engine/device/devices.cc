@@ -27,6 +27,7 @@ bool Devices::has(Device d) const {
 
 std::vector<DeviceInfo> Devices::list() const {
   std::vector<DeviceInfo> infos;
+  infos.reserve(entries_.size());
   for (const Entry& entry : entries_) infos.push_back(entry.info);
   return infos;
 }

@@ -7,9 +7,9 @@
 #include <chrono>
 #include <exception>
 #include <limits>
-#include <mutex>
 #include <utility>
 
+#include "base/mutex.h"
 #include "engine/device/cancellation.h"
 
 namespace tt {
@@ -63,8 +63,8 @@ struct Job {
   const Body* body;
   Cancellation* cancellation;
   std::atomic<bool> left{false};  // before its end
-  std::mutex thrown_mutex;
-  std::exception_ptr thrown;  // by the first body that did
+  Mutex thrown_mutex;
+  std::exception_ptr thrown ABSL_GUARDED_BY(thrown_mutex);  // by the first body that did
   std::atomic<int> edge{0};
 };
 Job job;
@@ -77,7 +77,7 @@ void run_piece(int64_t piece, int64_t pieces) {
     const int64_t begin = job.n * piece / pieces, end = job.n * (piece + 1) / pieces;
     if (!run_blocks(begin, end, job.grain, *job.body, job.cancellation)) job.left.store(true);
   } catch (...) {
-    const std::lock_guard lock(job.thrown_mutex);
+    const MutexLock lock(job.thrown_mutex);
     if (!job.thrown) job.thrown = std::current_exception();
   }
   job.edge.fetch_add(1, std::memory_order_acq_rel);
@@ -132,6 +132,7 @@ void parallel_for(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int6
 #pragma omp parallel num_threads(static_cast <int>(pieces))
   run_piece(omp_get_thread_num(), omp_get_num_threads());
   job.edge.load(std::memory_order_acquire);
+  job.thrown_mutex.assume_held();  // no other thread has the job any more
   if (job.thrown) [[unlikely]]
     std::rethrow_exception(std::exchange(job.thrown, nullptr));
   if (job.left.load(std::memory_order_relaxed)) [[unlikely]]

@@ -84,7 +84,7 @@ void* CachingPool::allocate(size_t bytes, const AllocRequest& asked) {
   const auto [stream, tenant, account, site] = asked;
   if (bytes == 0) return nullptr;
   const size_t size = rounded(bytes);
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (const auto [p, before] = quick_.take(size); p) [[likely]] {
     count(bytes, size, true);
     if (on_cpu()) open_bytes(p, bytes);
@@ -132,7 +132,7 @@ void CachingPool::deallocate(void* p, size_t bytes, Tenant tenant) {
   if (!p) return;
   const size_t size = rounded(bytes);
   std::shared_ptr<const Account> owner;  // dropped after the lock is
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (quick_.give(p, size, tenant)) [[likely]] {
     if (on_cpu()) close_bytes(p, bytes);
     stats_.take(&PoolStats::requested, true, bytes);
@@ -165,7 +165,7 @@ void CachingPool::record_stream(void* p, Stream& stream) {
   const StreamId id{stream.device(), stream.id()};
   if (!p || id.id == 0) return;  // no bytes; a CPU's stream, where all is done
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     auto at = used_.find(p);
     check(at != used_.end(), "[record_stream] there is no block at ", absl::Hex(reinterpret_cast<uintptr_t>(p)));
     Block* block = at->second;
@@ -215,11 +215,11 @@ Block* CachingPool::take(Block* block, const Request& request) {
 }
 
 void CachingPool::settle_deferred() {
-  deferred_.settle([this](Block* block) { release(block); });
+  deferred_.settle([this](Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { release(block); });
 }
 
 void CachingPool::flush_quick() {
-  quick_.for_each([&](const SizeClassCache::Entry& entry) {
+  quick_.for_each([&](const SizeClassCache::Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     auto at = used_.find(entry.block);
     Block* block = at->second;
     used_.erase(at);
@@ -231,7 +231,7 @@ void CachingPool::flush_quick() {
 }
 
 AllocatorStats CachingPool::stats() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   AllocatorStats stats = stats_;
   stats.limit = limit_;
   if (!events_) {
@@ -248,7 +248,7 @@ std::vector<BlockInfo> CachingPool::snapshot() const {
   std::vector<BlockInfo> infos;
   std::vector<Origin> origins;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     absl::flat_hash_set<const void*> quick;
     quick_.for_each([&](const SizeClassCache::Entry& entry) { quick.insert(entry.block); });
     for (const auto& [data, segment] : heap_.segments()) {
@@ -275,7 +275,7 @@ std::vector<BlockInfo> CachingPool::snapshot() const {
 }
 
 void CachingPool::set_limit(uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   limit_ = bytes;
 }
 

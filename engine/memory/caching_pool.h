@@ -9,10 +9,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/mutex.h"
 #include "engine/device/segment_source.h"
 #include "engine/memory/alloc_conf.h"
 #include "engine/memory/allocator.h"
@@ -81,35 +81,36 @@ class CachingPool final : public Allocator {
 
   size_t rounded(size_t bytes) const;
   // Gives a block of `size` bytes, `requested` of which were asked for, to a tenant who must not see what is in it.
-  // Without the lock.
-  void zero(void* p, size_t requested, size_t size, Stream* stream);
+  void zero(void* p, size_t requested, size_t size, Stream* stream) ABSL_LOCKS_EXCLUDED(mutex_);
   bool is_small(size_t size) const { return size <= sizes_.small_limit; }
   bool on_cpu() const { return device_.type == DeviceType::kCPU; }  // where sanitizers see the bytes
-  // All below: with mutex_ held.
-  void count(size_t bytes, size_t block_bytes, bool small);
-  Arena& arena_of(uintptr_t stream);
-  bool capturing() const { return !captures_.empty(); }
+  void count(size_t bytes, size_t block_bytes, bool small) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Arena& arena_of(uintptr_t stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool capturing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !captures_.empty(); }
   // caching_pool.cc: what is there.
-  Block* best_fit(const Request& request) const;
-  Block* find(const Request& request);  // null where the cache has none; the block is in use then
-  bool splits(const Block& block, const Request& request) const;
-  Block* take(Block* block, const Request& request);
-  void release(Block* block);  // nobody uses it any more
-  void settle_deferred();
-  void flush_quick();
-  // shortage.cc: what has to be made.
-  Block* find_or_grow(const Request& request);  // null: out of memory
-  Block* retry(const Request& request);
-  bool grow(const Request& request, size_t segment_bytes);  // false where the limit or the system says no
-  Block* find_grown(const Request& request, size_t segment_bytes);
+  Block* best_fit(const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Null where the cache has none; the block is in use then.
+  Block* find(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool splits(const Block& block, const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Block* take(Block* block, const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void release(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // nobody uses it any more
+  void settle_deferred() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void flush_quick() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // caching_pool_growth.cc: what has to be made.
+  Block* find_or_grow(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // null: out of memory
+  Block* retry(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // False where the limit or the system says no.
+  bool grow(const Request& request, size_t segment_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Block* find_grown(const Request& request, size_t segment_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t segment_bytes(const Request& request) const;
-  void collect_garbage();
-  void give_back(Segment* segment);
-  bool give_back_oversize(const Request& request);
-  bool give_back_unused(std::optional<uintptr_t> stream = {});  // of that one, or all; false where there was none
-  void forget_abandoned();
-  uint64_t capacity();  // what the pool could get altogether; 0: unknown
-  OutOfMemory describe_shortage(size_t bytes, const Request& request);
+  void collect_garbage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void give_back(Segment* segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool give_back_oversize(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of that one, or all; false where there was none.
+  bool give_back_unused(std::optional<uintptr_t> stream = {}) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void forget_abandoned() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t capacity() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // what the pool could get altogether; 0: unknown
+  OutOfMemory describe_shortage(size_t bytes, const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Device device_;
   const PoolSizes sizes_;
@@ -118,20 +119,20 @@ class CachingPool final : public Allocator {
   const std::unique_ptr<SegmentSource> source_;
   const std::unique_ptr<StreamEvents> events_;
 
-  mutable std::mutex mutex_;  // guards all below
-  AllocatorStats stats_;
-  SizeClassCache quick_;
-  Arena shared_;
-  absl::flat_hash_map<uint64_t, std::unique_ptr<Arena>> private_;
-  std::vector<Capture> captures_;
-  uint64_t last_pool_ = 0;
-  Heap heap_;
-  std::unique_ptr<ExpandableSegments> expandable_;  // null where there are none
-  DeferredFrees deferred_;
-  absl::flat_hash_map<void*, Block*> used_;
-  uint64_t searches_ = 0;
-  uint64_t limit_ = 0;
-  std::optional<uint64_t> total_;  // of the system, once asked
+  mutable Mutex mutex_;
+  AllocatorStats stats_ ABSL_GUARDED_BY(mutex_);
+  SizeClassCache quick_ ABSL_GUARDED_BY(mutex_);
+  Arena shared_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint64_t, std::unique_ptr<Arena>> private_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Capture> captures_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_pool_ ABSL_GUARDED_BY(mutex_) = 0;
+  Heap heap_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<ExpandableSegments> expandable_ ABSL_GUARDED_BY(mutex_);  // null where there are none
+  DeferredFrees deferred_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<void*, Block*> used_ ABSL_GUARDED_BY(mutex_);
+  uint64_t searches_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t limit_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::optional<uint64_t> total_ ABSL_GUARDED_BY(mutex_);  // of the system, once asked
 };
 
 }  // namespace tt

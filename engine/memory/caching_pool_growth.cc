@@ -32,7 +32,7 @@ Block* CachingPool::retry(const Request& request) {
   Block* block = nullptr;
   if (!capturing()) {
     if (!deferred_.empty()) {
-      deferred_.wait([this](Block* waited) { release(waited); });
+      deferred_.wait([this](Block* waited) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { release(waited); });
       released = true;
       block = find(request);
     }
@@ -136,7 +136,7 @@ bool CachingPool::give_back_unused(std::optional<uintptr_t> stream) {
   std::vector<Segment*> unused;
   bool any = false;
   const auto is_meant = [&](const Segment* segment) { return !stream || segment->stream == *stream; };
-  auto collect = [&](Arena& arena) {
+  auto collect = [&](Arena& arena) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (const FreeBlocks* blocks : {&arena.small, &arena.large}) {
       for (Block* block : *blocks) {
         if (block->is_whole_segment() && is_meant(block->segment)) unused.push_back(block->segment);
@@ -159,7 +159,7 @@ void CachingPool::forget_abandoned() {
 }
 
 void CachingPool::empty_cache(const Stream* stream) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (capturing()) return;
   flush_quick();
   settle_deferred();
@@ -168,7 +168,7 @@ void CachingPool::empty_cache(const Stream* stream) {
 
 void CachingPool::forget(Tenant tenant) {
   constexpr uint64_t kMuch = uint64_t{16} << 20;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (capturing() || stats_.all.reserved.now - stats_.all.allocated.now < kMuch) return;
   flush_quick();
   std::vector<Segment*> unused;
@@ -216,12 +216,12 @@ OutOfMemory CachingPool::describe_shortage(size_t bytes, const Request& request)
 }
 
 uint64_t CachingPool::make_pool() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return ++last_pool_;
 }
 
 void CachingPool::begin_pool(uint64_t pool, Stream& stream) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   check(pool != 0 && pool <= last_pool_, "[begin_pool] there is no private pool ", pool);
   for (const Capture& capture : captures_) {
     check(capture.stream != stream.id(), "[begin_pool] the stream allocates from a private pool already");
@@ -234,14 +234,14 @@ void CachingPool::begin_pool(uint64_t pool, Stream& stream) {
 }
 
 void CachingPool::end_pool(uint64_t pool, Stream& stream) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const size_t ended =
       std::erase_if(captures_, [&](const Capture& c) { return c.stream == stream.id() && c.arena->id == pool; });
   check(ended == 1, "[end_pool] the stream does not allocate from private pool ", pool);
 }
 
 void CachingPool::release_pool(uint64_t pool) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto at = private_.find(pool);
   check(at != private_.end() && at->second->users > 0, "[release_pool] nobody uses private pool ", pool);
   --at->second->users;

@@ -128,7 +128,11 @@ def _end_session(admin: _C.Admin, args) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="teletensor", description="Asks a teletensor engine about itself.")
     parser.add_argument("--version", action="version", version=f"teletensor {__version__}")
-    parser.add_argument("--address", default="", help="host:port or unix:PATH (default: TELETENSOR_ADDRESS, then the socket of your own engine)")
+    parser.add_argument(
+        "--address",
+        default="",
+        help="host:port or unix:PATH (default: TELETENSOR_ADDRESS, then the socket of your own engine)",
+    )
     parser.add_argument("--token", default="", help="the engine's secret (default: TELETENSOR_TOKEN, then the token file)")
     parser.add_argument(
         "--admin-token", default="",

@@ -4,17 +4,16 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/mutex.h"
 #include "engine/device/failed_check.h"
 #include "server/daemon/backends.h"
 #include "server/daemon/environment.h"
@@ -79,15 +78,15 @@ class GracePeriod {
  public:
   GracePeriod(std::chrono::milliseconds grace, std::function<void()> remove_files)
       : thread_([this, grace, remove_files] {
-          std::unique_lock lock(mutex_);
-          if (over_.wait_for(lock, grace, [this] { return done_; })) return;
+          MutexLock lock(mutex_);
+          if (over_.wait_for(mutex_, grace, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return done_; })) return;
           spdlog::warn("work was still running at the end of the grace period; exiting without waiting for it");
           remove_files();
           _exit(0);
         }) {}
   ~GracePeriod() {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       done_ = true;
       over_.notify_all();
     }
@@ -97,9 +96,9 @@ class GracePeriod {
   GracePeriod& operator=(const GracePeriod&) = delete;
 
  private:
-  std::mutex mutex_;
-  std::condition_variable over_;
-  bool done_ = false;
+  Mutex mutex_;
+  CondVar over_;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -18,8 +18,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/rpc/gate.h"
 #include "server/log.h"
+#include "server/rpc/gate.h"
 
 namespace tt::server {
 namespace {
@@ -197,6 +197,7 @@ void Acceptor::stop() {
 
 void Acceptor::run() {
   std::vector<pollfd> watched;
+  watched.reserve(listeners_.size() + 1);
   for (const Listener& listener : listeners_) watched.push_back({listener.fd, POLLIN, 0});
   watched.push_back({wake_, POLLIN, 0});
   for (;;) {
@@ -257,7 +258,7 @@ void Acceptor::serve_waiting() {
 // False where the connection has to wait. Closes one that has no place at all.
 bool Acceptor::hand_over(const Waiting& waiting) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const Verdict verdict = admit(waiting.address);
     if (verdict == Verdict::kWait) return false;
     if (verdict == Verdict::kRefused) {
@@ -280,7 +281,7 @@ bool Acceptor::hand_over(const Waiting& waiting) {
 // Whether another connection of `address` fits, having made room where that is possible.
 Acceptor::Verdict Acceptor::admit(const std::string& address) {
   const size_t of_address = address == "unix" ? total_ - total_ / 4 : std::min(per_address_, total_ / 2);
-  const auto full = [&] {
+  const auto full = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return connections_.size() >= total_ || count(address, false) >= of_address ||
            count(address, true) >= kUnauthenticated;
   };
@@ -331,7 +332,7 @@ void Acceptor::shut(const Connection& connection) {
 }
 
 void Acceptor::refused(const std::string& peer) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto found = connections_.find(connection_of(peer));
   if (found == connections_.end()) return;
   Connection& connection = found->second;
@@ -350,14 +351,14 @@ void Acceptor::refused(const std::string& peer) {
 void Acceptor::authenticated(const std::string& peer) {
   const std::string connection = connection_of(peer);
   if (connection == "unix") return;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto found = connections_.find(connection);
   if (found == connections_.end()) return;
   found->second.authenticated = true;
 }
 
 size_t Acceptor::size() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   sweep();
   return connections_.size();
 }

@@ -11,13 +11,13 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "server/rpc/address.h"
 
 namespace tt::server {
@@ -75,11 +75,11 @@ class Acceptor {
   void receive(Waiting connection);
   void serve_waiting();
   bool hand_over(const Waiting& connection);
-  Verdict admit(const std::string& address);
-  bool make_room(const std::string* address);
+  Verdict admit(const std::string& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool make_room(const std::string* address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void shut(const Connection& connection);
-  void sweep();
-  size_t count(const std::string& address, bool only_unauthenticated) const;
+  void sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t count(const std::string& address, bool only_unauthenticated) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t per_address_;
   const size_t total_;
@@ -89,10 +89,12 @@ class Acceptor {
   std::thread thread_;
   std::vector<Waiting> waiting_;  // the thread's alone
 
-  std::mutex mutex_;
-  absl::flat_hash_map<std::string, Connection> connections_;  // by connection_of(peer), or a number for unix sockets
-  uint64_t unix_connections_ = 0;
-  absl::flat_hash_map<std::string, Clock::time_point> penalties_;  // until when an address' connections wait
+  Mutex mutex_;
+  // By connection_of(peer), or a number for unix sockets.
+  absl::flat_hash_map<std::string, Connection> connections_ ABSL_GUARDED_BY(mutex_);
+  uint64_t unix_connections_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Until when an address' connections wait.
+  absl::flat_hash_map<std::string, Clock::time_point> penalties_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tt::server

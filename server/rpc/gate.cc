@@ -50,14 +50,14 @@ Gate::Slot::~Slot() {
 // The call is kept for as long as it may be cancelled, which may be longer than gRPC needs it.
 Gate::Deadline::Deadline(Gate& gate, grpc_call* call, std::chrono::milliseconds patience) : gate_(gate), call_(call) {
   grpc_call_ref(call_);
-  std::lock_guard lock(gate_.mutex_);
+  MutexLock lock(gate_.mutex_);
   place_ = gate_.deadlines_.emplace(Clock::now() + patience, this);
   if (place_ == gate_.deadlines_.begin()) gate_.changed_.notify_all();
 }
 
 Gate::Deadline::~Deadline() {
   {
-    std::lock_guard lock(gate_.mutex_);
+    MutexLock lock(gate_.mutex_);
     if (pending_) gate_.deadlines_.erase(place_);
   }
   grpc_call_unref(call_);
@@ -67,7 +67,7 @@ Gate::Gate(Observer observer) : observer_(std::move(observer)), watcher_([this] 
 
 Gate::~Gate() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ending_ = true;
     changed_.notify_all();
   }
@@ -75,7 +75,7 @@ Gate::~Gate() {
 }
 
 absl::StatusOr<Gate::Slot> Gate::admit(Kind kind, std::string holder) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Count& count = counts_[static_cast<size_t>(kind)];
   const Quota& limit = quota(kind);
   // A unix socket's peers are known only as such; its folder keeps strangers away.
@@ -99,7 +99,7 @@ absl::StatusOr<Gate::Slot> Gate::admit(Kind kind, const grpc::ServerContextBase&
 }
 
 void Gate::release(Kind kind, const std::string& holder) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Count& count = counts_[static_cast<size_t>(kind)];
   --count.all;
   auto found = count.by_holder.find(holder);
@@ -107,16 +107,17 @@ void Gate::release(Kind kind, const std::string& holder) {
 }
 
 void Gate::watch() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!ending_) {
     if (deadlines_.empty()) {
-      changed_.wait(lock);
+      changed_.wait(mutex_);
     } else if (Clock::now() < deadlines_.begin()->first) {
-      changed_.wait_until(lock, deadlines_.begin()->first);
+      changed_.wait_until(mutex_, deadlines_.begin()->first);
     } else {
       auto first = deadlines_.begin();
       Deadline& deadline = *first->second;
       deadlines_.erase(first);
+      deadline.gate_.mutex_.assume_held();  // it is mutex_
       deadline.pending_ = false;
       grpc_call_cancel_with_status(deadline.call_, GRPC_STATUS_DEADLINE_EXCEEDED, "the request did not arrive in time",
                                    nullptr);

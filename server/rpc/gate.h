@@ -10,10 +10,8 @@
 
 #include <array>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <thread>
 
@@ -21,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/mutex.h"
 
 namespace tt::server {
 
@@ -62,8 +61,9 @@ class Gate {
     friend class Gate;
     Gate& gate_;
     grpc_call* const call_;
-    bool pending_ = true;
-    std::multimap<Clock::time_point, Deadline*>::iterator place_;  // valid while pending_
+    bool pending_ ABSL_GUARDED_BY(gate_.mutex_) = true;
+    // Valid while pending_.
+    std::multimap<Clock::time_point, Deadline*>::iterator place_ ABSL_GUARDED_BY(gate_.mutex_);
   };
 
   // Hears of peers, as gRPC names them: of calls that have shown a token or a session key, and of refused calls.
@@ -94,11 +94,11 @@ class Gate {
   void watch();
 
   const Observer observer_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::array<Count, kKinds> counts_;
-  std::multimap<Clock::time_point, Deadline*> deadlines_;
-  bool ending_ = false;
+  Mutex mutex_;
+  CondVar changed_;
+  std::array<Count, kKinds> counts_ ABSL_GUARDED_BY(mutex_);
+  std::multimap<Clock::time_point, Deadline*> deadlines_ ABSL_GUARDED_BY(mutex_);
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread watcher_;
 };
 

@@ -14,7 +14,7 @@ namespace tt::server {
 class InProcessEngine {
  public:
   // Requires register_backends.
-  explicit InProcessEngine(Sessions::Options options = {}) : sessions_(std::move(options)) {}
+  explicit InProcessEngine(const Sessions::Options& options = {}) : sessions_(options) {}
 
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply);
   // What a stream does with one frame. A fault is in the reply, and ends the session.

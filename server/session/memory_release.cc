@@ -17,7 +17,7 @@ constexpr size_t kUnused = size_t{16} << 20;
 
 MemoryRelease::~MemoryRelease() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
     changed_.notify_all();
   }
@@ -25,17 +25,17 @@ MemoryRelease::~MemoryRelease() {
 }
 
 void MemoryRelease::session_ended(Tenant tenant) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   asked_ = true;
   if (tenant != kNobody) ended_.push_back(tenant);
   changed_.notify_all();
 }
 
 void MemoryRelease::run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return asked_ || stopping_; });
-    changed_.wait_for(lock, kPause, [this] { return stopping_; });
+    changed_.wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return asked_ || stopping_; });
+    changed_.wait_for(mutex_, kPause, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; });
     if (stopping_) return;
     asked_ = false;
     const std::vector<Tenant> ended = std::exchange(ended_, {});

@@ -6,11 +6,10 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "engine/memory/allocator.h"
 
 namespace tt::server {
@@ -28,11 +27,11 @@ class MemoryRelease {
  private:
   void run();
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Tenant> ended_;  // since the last time
-  bool asked_ = false;
-  bool stopping_ = false;
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<Tenant> ended_ ABSL_GUARDED_BY(mutex_);  // since the last time
+  bool asked_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

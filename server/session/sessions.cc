@@ -64,15 +64,15 @@ LogLimit& log_sessions() {
 
 }  // namespace
 
-Sessions::Sessions(Options options)
-    : options_(std::move(options)),
+Sessions::Sessions(const Options& options)
+    : options_(options),
       monitor_(std::make_shared<TransferMonitor>(options_.transfers)),
       leases_([this] { run_leases(); }) {}
 
 Sessions::~Sessions() {
   end_all();
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ending_ = true;
     changed_.notify_all();
   }
@@ -95,7 +95,7 @@ absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* re
 
 absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view address,
                             std::shared_ptr<Session>* session) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (stopped_) return absl::UnavailableError("the engine is shutting down");
   if (!request.resume_key().empty()) {
     auto found = entries_.find(request.resume_key());
@@ -131,7 +131,7 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
 }
 
 std::shared_ptr<Session> Sessions::find(absl::string_view key) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto found = entries_.find(key);
   return found == entries_.end() ? nullptr : found->second.session;
 }
@@ -139,7 +139,7 @@ std::shared_ptr<Session> Sessions::find(absl::string_view key) const {
 void Sessions::end(const Session& session) {
   std::shared_ptr<Session> ended;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     auto found = entries_.find(session.key());
     if (found == entries_.end()) return;
     ended = found->second.session;
@@ -155,7 +155,7 @@ void Sessions::release_memory(const Session& session) {
 }
 
 bool Sessions::end(uint64_t id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto found = std::find_if(entries_.begin(), entries_.end(), [=](auto& at) { return at.second.session->id() == id; });
   if (found == entries_.end()) return false;
   begin_closing(found, "was ended by an administrator");
@@ -163,7 +163,7 @@ bool Sessions::end(uint64_t id) {
 }
 
 uint64_t Sessions::attach(Session& session, std::function<void()> cancel, std::function<bool()> gone) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto found = entries_.find(session.key());
   if (found == entries_.end()) return 0;
   Entry& entry = found->second;
@@ -178,7 +178,7 @@ uint64_t Sessions::attach(Session& session, std::function<void()> cancel, std::f
 }
 
 void Sessions::detach(Session& session, uint64_t attachment) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (Entries* entries : {&entries_, &closing_}) {
     auto found = entries->find(session.key());
     if (found == entries->end() || found->second.attachment != attachment) continue;
@@ -196,7 +196,7 @@ void Sessions::lose_stream(Entry& entry) {
 }
 
 std::vector<v1::SessionStatus> Sessions::list() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::vector<v1::SessionStatus> list;
   for (const auto& [key, entry] : entries_) {
     list.push_back(entry.session->status());
@@ -207,27 +207,27 @@ std::vector<v1::SessionStatus> Sessions::list() const {
 }
 
 size_t Sessions::size() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return entries_.size() + closing_.size();
 }
 
 void Sessions::stop() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   stopped_ = true;
 }
 
 void Sessions::end_all(std::chrono::milliseconds patience) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   stopped_ = true;
   for (auto& [key, entry] : entries_) entry.session->stop();
-  auto any_busy = [&] {
+  auto any_busy = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return std::any_of(entries_.begin(), entries_.end(), [](auto& at) { return at.second.session->busy(); });
   };
   for (const auto deadline = Clock::now() + patience; any_busy() && Clock::now() < deadline;) {
-    changed_.wait_for(lock, kFrameWatch);
+    changed_.wait_for(mutex_, kFrameWatch);
   }
   while (!entries_.empty()) begin_closing(entries_.begin(), "ended with the engine");
-  changed_.wait(lock, [&] { return closing_.empty(); });
+  changed_.wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closing_.empty(); });
 }
 
 // Never waits for the session: a library's call in it may take minutes.
@@ -251,7 +251,7 @@ void Sessions::start_closer(const std::string& key) {
 }
 
 void Sessions::close(const std::string& key) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   Session& session = *closing_.find(key)->second.session;
   lock.unlock();  // the entry stays until this thread erases it
   try {
@@ -276,7 +276,7 @@ void Sessions::start_lease(Entry& entry) {
 }
 
 void Sessions::run_leases() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!ending_) {
     Clock::time_point next = Clock::now() + std::chrono::hours(1);
     try {
@@ -286,7 +286,7 @@ void Sessions::run_leases() {
       spdlog::error("watching sessions failed: {}", error.what());
       next = Clock::now() + kWatch;
     }
-    changed_.wait_until(lock, next);
+    changed_.wait_until(mutex_, next);
   }
 }
 

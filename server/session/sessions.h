@@ -6,11 +6,9 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,6 +16,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "base/mutex.h"
 #include "proto/wire.h"
 #include "server/limits.h"
 #include "server/session/memory_release.h"
@@ -42,7 +41,7 @@ class Sessions {
     std::chrono::milliseconds frame_time_limit{0};  // 0: none
   };
 
-  explicit Sessions(Options options);
+  explicit Sessions(const Options& options);
   ~Sessions();  // cancels and ends every session
 
   // Opens a session, or finds one again. NOT_FOUND where it has ended, RESOURCE_EXHAUSTED where there are too many,
@@ -89,29 +88,27 @@ class Sessions {
   using Entries = absl::flat_hash_map<std::string, Entry>;  // by key
 
   absl::Status open(const v1::HelloRequest& request, absl::string_view address, std::shared_ptr<Session>* session);
-  // All below with mutex_ held.
-  void start_lease(Entry& entry);
-  void lose_stream(Entry& entry);
+  void start_lease(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void lose_stream(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run_leases();
-  void watch(Clock::time_point* next);
-  void end_expired(Clock::time_point* next);
-  void begin_closing(Entries::iterator at, std::string why);
-  void start_closer(const std::string& key);
-  void close(const std::string& key);  // what a closing thread does; without mutex_
-
+  void watch(Clock::time_point* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void end_expired(Clock::time_point* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void begin_closing(Entries::iterator at, std::string why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void start_closer(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void close(const std::string& key) ABSL_LOCKS_EXCLUDED(mutex_);  // what a closing thread does
   void release_memory(const Session& session);
 
   const Options options_;
   const std::shared_ptr<TransferMonitor> monitor_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  Entries entries_;
-  Entries closing_;                     // cancelled; each has a thread that frees it
-  std::vector<std::string> unstarted_;  // of those, the ones that there was no thread for yet
-  uint64_t last_id_ = 0;
-  uint64_t last_attachment_ = 0;
-  bool stopped_ = false;
-  bool ending_ = false;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  Entries entries_ ABSL_GUARDED_BY(mutex_);
+  Entries closing_ ABSL_GUARDED_BY(mutex_);                     // cancelled; each has a thread that frees it
+  std::vector<std::string> unstarted_ ABSL_GUARDED_BY(mutex_);  // of those, the ones that there was no thread for yet
+  uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t last_attachment_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   MemoryRelease memory_;
   std::thread leases_;
 };

@@ -7,7 +7,7 @@ namespace tt::server {
 
 void Sites::add(const v1::Frame& frame) {
   if (frame.sites().empty()) return;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const v1::Site& site : frame.sites()) {
     if (sites_.size() >= kMaxSites || text_bytes_ >= kMaxBytes) return;
     const std::string file = valid_utf8(site.file(), kMaxText), function = valid_utf8(site.function(), kMaxText);
@@ -19,18 +19,18 @@ void Sites::add(const v1::Frame& frame) {
 }
 
 uint64_t Sites::bytes() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return text_bytes_ + sites_.capacity() * (sizeof(uint32_t) + sizeof(std::string) + 8);
 }
 
 std::string Sites::describe(uint32_t id) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto found = sites_.find(id);
   return found == sites_.end() ? "" : found->second;
 }
 
 void Sites::clear() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   absl::flat_hash_map<uint32_t, std::string>().swap(sites_);
   text_bytes_ = 0;
 }

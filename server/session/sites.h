@@ -4,10 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/mutex.h"
 #include "proto/wire.h"
 
 namespace tt::server {
@@ -27,9 +27,9 @@ class Sites {
   static constexpr size_t kMaxSites = 1 << 16;
   static constexpr uint64_t kMaxBytes = 4 << 20;
   static constexpr size_t kMaxText = 256;
-  mutable std::mutex mutex_;  // guards all below
-  absl::flat_hash_map<uint32_t, std::string> sites_;
-  uint64_t text_bytes_ = 0;
+  mutable Mutex mutex_;
+  absl::flat_hash_map<uint32_t, std::string> sites_ ABSL_GUARDED_BY(mutex_);
+  uint64_t text_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tt::server

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 
 #include "absl/functional/function_ref.h"
+#include "base/mutex.h"
 #include "engine/session/context.h"
 #include "engine/tensor/storage.h"
 
@@ -18,19 +18,19 @@ class CopyStream {
 
   // Calls `issue` with the lane's stream on `device`, which is leased at first use.
   void with_stream(Device device, absl::FunctionRef<void(Stream&)> issue) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     issue(context_.stream(device));
   }
   // Memory that the account pays for, free to be used in the lane's order.
   Ref<Storage> allocate(Device device, size_t bytes) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ContextScope scope(&context_);
     return make_ref<Storage>(device, bytes);
   }
 
  private:
-  std::mutex mutex_;
-  Context context_;
+  Mutex mutex_;
+  Context context_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tt::server

@@ -15,7 +15,7 @@ bool DownloadStates::State::is_of(const Tensor& tensor, const ExecutorStats& sta
 }
 
 uint64_t DownloadStates::add(const Tensor& tensor, const ExecutorStats& stats) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (State& state : states_) {
     if (state.is_of(tensor, stats)) return keep(state);
   }
@@ -27,7 +27,7 @@ uint64_t DownloadStates::add(const Tensor& tensor, const ExecutorStats& stats) {
 }
 
 bool DownloadStates::matches(uint64_t number, const Tensor& tensor, const ExecutorStats& stats) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (State& state : states_) {
     if (state.number == number && state.is_of(tensor, stats)) return keep(state) != 0;
   }
@@ -41,7 +41,7 @@ uint64_t DownloadStates::keep(State& state) {
 }
 
 void DownloadStates::sweep_all() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::vector<const Storage*> unused;
   for (const State& state : states_) {
     const auto ours = std::count_if(states_.begin(), states_.end(),
@@ -56,13 +56,13 @@ void DownloadStates::sweep_all() {
 
 void DownloadStates::drop_expired() {
   const auto now = std::chrono::steady_clock::now();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::erase_if(states_, [&](const State& state) { return now >= state.expires; });
   count_.store(states_.size(), std::memory_order_relaxed);
 }
 
 void DownloadStates::clear() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   states_.clear();
   count_.store(0, std::memory_order_relaxed);
 }

@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "engine/program/executor.h"
 #include "engine/tensor/tensor.h"
 #include "server/transfer/transfer_monitor.h"
@@ -48,14 +48,14 @@ class DownloadStates final : public Expiring, public std::enable_shared_from_thi
     bool is_of(const Tensor& tensor, const ExecutorStats& stats) const;
   };
   void sweep_all();
-  uint64_t keep(State& state);  // for longer; gives its number
+  uint64_t keep(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // for longer; gives its number
 
   const std::chrono::milliseconds keep_for_;
   const std::weak_ptr<TransferMonitor> monitor_;
   std::atomic<size_t> count_{0};
-  std::mutex mutex_;
-  std::deque<State> states_;
-  uint64_t last_number_ = 0;
+  Mutex mutex_;
+  std::deque<State> states_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tt::server

@@ -68,10 +68,10 @@ absl::Status fly(End& end, uint64_t left, Begin&& begin, absl::FunctionRef<bool(
 }
 
 // Holds a lane for one transfer, runs it, and marks the lane when it did not end well.
-template <typename Lane, typename Transfer>
-absl::Status hold(Lane& lane, Transfer&& transfer) {
-  std::unique_lock lock(lane.mutex, kLaneWait);
-  if (!lock.owns_lock()) return absl::FailedPreconditionError("the lane carries another transfer");
+template <typename Lane>
+absl::Status hold(Lane& lane, absl::FunctionRef<absl::Status()> transfer) {
+  if (!lane.mutex.try_lock_for(kLaneWait)) return absl::FailedPreconditionError("the lane carries another transfer");
+  MutexLock lock(lane.mutex, std::adopt_lock);
   if (lane.broken) return absl::FailedPreconditionError("the lane broke with an earlier transfer");
   lane.broken = true;  // unless it ends well
   absl::Status status = transfer();
@@ -129,7 +129,7 @@ bool SharedSegment::within_reach(Guarded& lane, std::optional<Device> device, ui
 absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> go_on) {
   client_gone();  // remembers having seen it
   End& end = upload_.end;
-  auto in_place = [&]() -> absl::Status {
+  auto in_place = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(upload_.mutex) -> absl::Status {
     auto begin = [&](const char* chunks, size_t size) { return upload.append_in_place({chunks, size}); };
     try {
       return fly(end, upload.left(), begin, go_on);
@@ -137,7 +137,7 @@ absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> go
       return upload.fail(error);
     }
   };
-  return hold(upload_, [&]() -> absl::Status {
+  return hold(upload_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(upload_.mutex) -> absl::Status {
     if (within_reach(upload_, upload.device(), upload.left())) return in_place();
     while (upload.left() != 0) {
       absl::Status ready = outcome_status(end.await(end.passed(), go_on));
@@ -153,7 +153,7 @@ absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> go
 absl::Status SharedSegment::send(ByteSource& tensor, absl::FunctionRef<bool()> go_on) {
   client_gone();
   End& end = download_.end;
-  return hold(download_, [&]() -> absl::Status {
+  return hold(download_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(download_.mutex) -> absl::Status {
     if (within_reach(download_, tensor.device(), tensor.left())) {
       auto begin = [&](char* chunks, size_t size) {
         return absl::StatusOr<std::shared_ptr<Event>>(tensor.fetch(chunks, size));

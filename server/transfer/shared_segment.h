@@ -10,11 +10,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "proto/shared_ring.h"
 #include "proto/wire.h"
 #include "server/transfer/byte_source.h"
@@ -46,12 +46,13 @@ class SharedSegment {
   SharedSegment(std::unique_ptr<shared_ring::Segment> segment, uint64_t nonce);
 
   struct Guarded {
-    shared_ring::End end;
-    std::timed_mutex mutex{};  // one transfer at a time
-    bool broken = false;
-    std::optional<PinnedRange> pages{};  // tried with the first transfer that it is worth for
+    shared_ring::End end ABSL_GUARDED_BY(mutex);
+    TimedMutex mutex{};  // one transfer at a time
+    bool broken ABSL_GUARDED_BY(mutex) = false;
+    std::optional<PinnedRange> pages ABSL_GUARDED_BY(mutex){};  // tried with the first transfer that it is worth for
   };
-  static bool within_reach(Guarded& lane, std::optional<Device> device, uint64_t bytes);
+  static bool within_reach(Guarded& lane, std::optional<Device> device, uint64_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lane.mutex);
 
   std::unique_ptr<shared_ring::Segment> segment_;
   const uint64_t nonce_;

@@ -18,7 +18,7 @@ const char* name_of(TransferMonitor::Direction direction) {
 
 TransferMonitor::~TransferMonitor() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
     changed_.notify_all();
   }
@@ -27,7 +27,7 @@ TransferMonitor::~TransferMonitor() {
 
 absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> TransferMonitor::begin(uint64_t session, Direction direction,
                                                                               std::function<void()> cancel) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Usage& usage = sessions_[session];
   const size_t own = usage.calls[0] + usage.calls[1];
   const size_t free = limits_.per_engine - std::min(limits_.per_engine, calls_.size());
@@ -56,7 +56,8 @@ absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> TransferMonitor::begin(ui
 TransferMonitor::Call::~Call() { monitor_->finish(*this); }
 
 void TransferMonitor::finish(Call& call) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
+  call.monitor_->mutex_.assume_held();  // it is mutex_
   calls_.erase(&call);
   auto found = sessions_.find(call.session_);
   Usage& usage = found->second;
@@ -67,15 +68,17 @@ void TransferMonitor::finish(Call& call) {
 }
 
 bool TransferMonitor::Call::acquire_buffers(absl::FunctionRef<bool()> go_on) {
-  std::unique_lock lock(monitor_->mutex_);
+  MutexLock lock(monitor_->mutex_);
   // Looked up again after each wait: the map moves its values.
-  auto streaming = [&]() -> size_t& { return monitor_->sessions_[session_].streaming[index(direction_)]; };
+  auto streaming = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(monitor_->mutex_) -> size_t& {
+    return monitor_->sessions_[session_].streaming[index(direction_)];
+  };
   while (streaming() >= monitor_->limits_.streaming) {
     lock.unlock();
     if (!go_on()) return false;
     lock.lock();
     if (streaming() < monitor_->limits_.streaming) break;
-    monitor_->buffers_free_.wait_for(lock, kBufferPoll);
+    monitor_->buffers_free_.wait_for(monitor_->mutex_, kBufferPoll);
   }
   ++streaming();
   has_buffers_ = true;
@@ -83,19 +86,19 @@ bool TransferMonitor::Call::acquire_buffers(absl::FunctionRef<bool()> go_on) {
 }
 
 void TransferMonitor::Call::release_buffers() {
-  std::lock_guard lock(monitor_->mutex_);
+  MutexLock lock(monitor_->mutex_);
   if (!std::exchange(has_buffers_, false)) return;
   --monitor_->sessions_[session_].streaming[index(direction_)];
   monitor_->buffers_free_.notify_all();
 }
 
 void TransferMonitor::Call::carry(uint64_t transfer) {
-  std::lock_guard lock(monitor_->mutex_);
+  MutexLock lock(monitor_->mutex_);
   transfer_ = transfer;
 }
 
 void TransferMonitor::end_session(uint64_t session) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!sessions_.contains(session)) return;
   for (Call* call : calls_) {
     if (call->session_ == session) call->cancel_();
@@ -104,14 +107,15 @@ void TransferMonitor::end_session(uint64_t session) {
 }
 
 void TransferMonitor::cancel_upload(uint64_t session, uint64_t transfer) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (Call* call : calls_) {
+    call->monitor_->mutex_.assume_held();  // it is mutex_
     if (call->session_ == session && call->transfer_ == transfer) call->cancel_();
   }
 }
 
 void TransferMonitor::expire_at(Clock::time_point when, std::weak_ptr<Expiring> object) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto added = expiring_.emplace(when, std::move(object));
   start_thread();
   if (added == expiring_.begin()) changed_.notify_all();
@@ -134,7 +138,7 @@ TransferMonitor::Clock::time_point TransferMonitor::cancel_idle(Clock::time_poin
 }
 
 void TransferMonitor::run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stopping_) {
     const Clock::time_point now = Clock::now();
     std::vector<std::weak_ptr<Expiring>> due;
@@ -154,10 +158,10 @@ void TransferMonitor::run() {
     if (!expiring_.empty()) next = std::min(next, expiring_.begin()->first);
     if (next == Clock::time_point::max()) {
       asleep_ = true;
-      changed_.wait(lock);
+      changed_.wait(mutex_);
       asleep_ = false;
     } else {
-      changed_.wait_until(lock, next);
+      changed_.wait_until(mutex_, next);
     }
   }
 }

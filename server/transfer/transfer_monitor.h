@@ -9,12 +9,10 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -22,6 +20,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 
 namespace tt::server {
 
@@ -80,8 +79,8 @@ class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
     const uint64_t session_;
     const Direction direction_;
     const std::function<void()> cancel_;
-    uint64_t transfer_ = 0;                   // under the monitor's mutex
-    bool has_buffers_ = false;                // likewise
+    uint64_t transfer_ ABSL_GUARDED_BY(monitor_->mutex_) = 0;
+    bool has_buffers_ ABSL_GUARDED_BY(monitor_->mutex_) = false;
     std::atomic<Clock::rep> waits_since_{0};  // 0: does not wait for its client
   };
 
@@ -106,21 +105,22 @@ class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
   };
   static size_t index(Direction direction) { return static_cast<size_t>(direction); }
   void finish(Call& call);
-  void start_thread();  // with mutex_ held
+  void start_thread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run();
-  Clock::time_point cancel_idle(Clock::time_point now);  // gives when to check next
+  // Returns when to check next.
+  Clock::time_point cancel_idle(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Limits limits_;
-  std::mutex mutex_;
-  std::condition_variable changed_;       // for the thread
-  std::condition_variable buffers_free_;  // for calls
-  absl::flat_hash_set<Call*> calls_;
-  absl::flat_hash_map<uint64_t, Usage> sessions_;  // those that have calls
-  std::multimap<Clock::time_point, std::weak_ptr<Expiring>> expiring_;
-  uint64_t begun_ = 0;    // calls so far
-  uint64_t checked_ = 0;  // of those, when the thread last looked
-  bool asleep_ = false;   // the thread, until a call begins
-  bool stopping_ = false;
+  Mutex mutex_;
+  CondVar changed_;       // for the thread
+  CondVar buffers_free_;  // for calls
+  absl::flat_hash_set<Call*> calls_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint64_t, Usage> sessions_ ABSL_GUARDED_BY(mutex_);  // those that have calls
+  std::multimap<Clock::time_point, std::weak_ptr<Expiring>> expiring_ ABSL_GUARDED_BY(mutex_);
+  uint64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;    // calls so far
+  uint64_t checked_ ABSL_GUARDED_BY(mutex_) = 0;  // of those, when the thread last looked
+  bool asleep_ ABSL_GUARDED_BY(mutex_) = false;   // the thread, until a call begins
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

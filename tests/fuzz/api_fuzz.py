@@ -61,8 +61,8 @@ def signatures() -> dict[str, list[list[ast.arg]]]:
 def functions(torch) -> list[tuple[str, object]]:
     """Functions of the package's modules and methods of Tensor, by their names."""
     found: dict[str, object] = {}
-    modules = [torch, torch._C.ops, torch._C.torch, torch._C, torch.nn.functional, torch.linalg, torch.special, torch.fft, torch.signal.windows,
-               torch.masked, torch.func, torch.autograd, torch.nn.init, torch.nn.utils]  # fmt: skip
+    modules = [torch, torch._C.ops, torch._C.torch, torch._C, torch.nn.functional, torch.linalg, torch.special, torch.fft,
+               torch.signal.windows, torch.masked, torch.func, torch.autograd, torch.nn.init, torch.nn.utils]  # fmt: skip
     for module in modules:
         for name, value in vars(module).items():
             if callable(value) and not isinstance(value, type(sys)) and not name.startswith("__"):
@@ -125,9 +125,10 @@ class Arguments:
         if kind == 14:
             return self.size()
         return rng.choice([
-            None, True, False, "", "cpu", "meta", "cuda", "mean", "sum", "ij,jk", "\ud800", b"\xff", 1 + 2j, ..., slice(0, 2), slice(None, None, -1), Raises(),
-            Index(rng.choice(INTS)), self.np.float32(2), self.np.ones((2, 3)), self.np.ones(4)[::-2], self.np.array([None]), object(), {}, {"a": 1},
-            lambda *a: a[0], int, range(3), set(), iter([1]), self.np.int64(3), self.np.bool_(True), self.torch.Size([2]), self.torch.device("cpu"),
+            None, True, False, "", "cpu", "meta", "cuda", "mean", "sum", "ij,jk", "\ud800", b"\xff", 1 + 2j, ..., slice(0, 2),
+            slice(None, None, -1), Raises(), Index(rng.choice(INTS)), self.np.float32(2), self.np.ones((2, 3)),
+            self.np.ones(4)[::-2], self.np.array([None]), object(), {}, {"a": 1}, lambda *a: a[0], int, range(3), set(),
+            iter([1]), self.np.int64(3), self.np.bool_(True), self.torch.Size([2]), self.torch.device("cpu"),
         ])  # fmt: skip
 
     def fitting(self, annotation: str):
@@ -170,7 +171,8 @@ class Arguments:
         return chosen
 
     def keywords(self) -> dict:
-        names = ["dim", "dtype", "device", "out", "keepdim", "size", "requires_grad", "other", "input", "weight", "alpha", "axis", "nonsense"]
+        names = ["dim", "dtype", "device", "out", "keepdim", "size", "requires_grad", "other", "input", "weight"]
+        names += ["alpha", "axis", "nonsense"]
         return {self.rng.choice(names): self.value() for _ in range(self.rng.choice([0, 0, 0, 1, 2]))}
 
 

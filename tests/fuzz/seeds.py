@@ -13,9 +13,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(Path(os.environ.get("TELETENSOR_BUILD", ROOT / "build")) / "tests/python"))
 
 import numpy as np  # noqa: E402
+
 import teletensor as torch  # noqa: E402
 from teletensor import _C, _connection  # noqa: E402
-
 from tests.operators import samples  # noqa: E402
 
 

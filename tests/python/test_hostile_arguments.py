@@ -293,7 +293,8 @@ def test_references_on_failed_paths(torch):
     before = sys.getrefcount(item), sys.getrefcount(numbers), sys.getrefcount(x)
     for _ in range(50):
         for call in (lambda: torch.cat([x, item]), lambda: torch.tensor([1, item]), lambda: torch.sum(x, numbers), lambda: x[item],
-                     lambda: torch.device("cpu", item), lambda: x.size(item), lambda: torch.add(x, item), lambda: torch.Size([1, item])):  # fmt: skip
+                     lambda: torch.device("cpu", item), lambda: x.size(item), lambda: torch.add(x, item),
+                     lambda: torch.Size([1, item])):  # fmt: skip
             with pytest.raises((TypeError, IndexError, RuntimeError)):
                 call()
     assert (sys.getrefcount(item), sys.getrefcount(numbers), sys.getrefcount(x)) == before
@@ -309,14 +310,16 @@ loss = (w * 2).sum()
 old = torch.connection()
 torch.disconnect()
 def refused():
-    for call in (lambda: x + 1, lambda: x.tolist(), lambda: x[0].item(), lambda: loss.backward(), lambda: x.nonzero(), lambda: torch.tensor(x),
+    for call in (lambda: x + 1, lambda: x.tolist(), lambda: x[0].item(), lambda: loss.backward(), lambda: x.nonzero(),
+                 lambda: torch.tensor(x),
                  lambda: torch.cat([x, x]), lambda: x.add_(1), lambda: x.copy_(x), lambda: w.requires_grad_(False), lambda: x.numpy(),
                  lambda: setattr(w, "grad", x), lambda: old.synchronize(), lambda: old.flush(), lambda: bool(x[0])):
         with pytest.raises((ConnectionError, RuntimeError)):
             call()
 refused()
 y = torch.ones(3)
-for call in (lambda: x + y, lambda: y + x, lambda: y.add_(x), lambda: torch.add(y, y, out=x), lambda: torch.cat([y, x]), lambda: y.__setitem__(0, x[0]),
+for call in (lambda: x + y, lambda: y + x, lambda: y.add_(x), lambda: torch.add(y, y, out=x), lambda: torch.cat([y, x]),
+             lambda: y.__setitem__(0, x[0]),
              lambda: torch.autograd.backward([loss, (y.requires_grad_() * 2).sum()]), lambda: y.__getitem__(x)):
     with pytest.raises((ConnectionError, RuntimeError, IndexError)):
         call()

@@ -139,7 +139,10 @@ def test_the_next_start_removes_what_nobody_holds(runtime):
 
 
 def test_the_engine_holds_nothing_else_of_the_client_open(runtime):
-    then = "r, w = os.pipe()\nos.set_inheritable(w, True)\ntorch.disconnect()\ntorch.connect()\ntorch.ones(1).item()\nos.close(w)\nprint('eof' if os.read(r, 1) == b'' else '', flush=True)"
+    then = (
+        "r, w = os.pipe()\nos.set_inheritable(w, True)\ntorch.disconnect()\ntorch.connect()\ntorch.ones(1).item()\n"
+        "os.close(w)\nprint('eof' if os.read(r, 1) == b'' else '', flush=True)"
+    )
     client, _ = start(runtime, then)
     assert client.stdout.readline() == "eof\n"
     client.wait(30)

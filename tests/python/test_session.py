@@ -170,9 +170,18 @@ def test_administration_needs_its_own_token(tmp_path):
             time.sleep(0.02)
         user, admin = ((tmp_path / name).read_text().strip() for name in ("token", "admin-token"))
         assert (tmp_path / "admin-token").stat().st_mode & 0o777 == 0o600
-        script = "import sys, teletensor as torch\nx = torch.ones(1)\nx.item(); print('ready', flush=True); sys.stdin.read(1)\ntry: x.item()\nexcept (RuntimeError, ConnectionError) as e: print(e)"
+        script = (
+            "import sys, teletensor as torch\nx = torch.ones(1)\nx.item(); print('ready', flush=True); sys.stdin.read(1)\n"
+            "try: x.item()\nexcept (RuntimeError, ConnectionError) as e: print(e)"
+        )
         environment = client_environment(TELETENSOR_ADDRESS=f"unix:{socket}", TELETENSOR_TOKEN=user)
-        session = subprocess.Popen([sys.executable, "-c", script], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        session = subprocess.Popen(
+            [sys.executable, "-c", script],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         assert session.stdout.readline() == "ready\n"
         nothing = str(tmp_path / "nothing")
         refused = teletensor("end-session", "1", TELETENSOR_ADMIN_TOKEN_FILE=nothing)

@@ -73,6 +73,7 @@ Sizes joined(const Arg& tensors, size_t n, int64_t dim) {
     while (m.sizes.size() < n) m.sizes.insert(m.sizes.begin(), 1);
   }
   std::vector<const TensorMeta*> pointers;
+  pointers.reserve(metas.size());
   for (const TensorMeta& m : metas) pointers.push_back(&m);
   return cat(Arg(absl::Span<const TensorMeta* const>(pointers)), dim);
 }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
 #include "engine/schema/rules/shape_rules.h"
@@ -27,7 +27,7 @@ class Plans {
  public:
   static std::shared_ptr<const FftPlan<R>> get(int64_t n, bool forward) {
     static Plans plans;
-    const std::lock_guard lock(plans.mutex_);
+    const MutexLock lock(plans.mutex_);
     auto& kept = plans.kept_;
     for (size_t i = 0; i < kept.size(); ++i) {
       if (kept[i].plan->length() != n || kept[i].forward != forward) continue;
@@ -49,8 +49,8 @@ class Plans {
     std::shared_ptr<const FftPlan<R>> plan;
     bool forward;
   };
-  std::mutex mutex_;
-  std::vector<Kept> kept_;  // the latest used first; under mutex_
+  Mutex mutex_;
+  std::vector<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // the latest used first
 };
 
 // The lines of a contiguous tensor along one dimension.

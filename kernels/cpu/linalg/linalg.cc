@@ -4,11 +4,11 @@
 #include <cmath>
 #include <cstddef>
 #include <exception>
-#include <mutex>
 #include <new>
 #include <semaphore>
 #include <vector>
 
+#include "base/mutex.h"
 #include "engine/device/cancellation.h"
 #include "engine/device/parallel.h"
 #include "engine/dispatch/dispatcher.h"
@@ -54,7 +54,7 @@ class OpenBlasCall {
 // `divisible` have it one after the other.
 template <typename Make, typename Body>
 void each_matrix(int64_t batch, int64_t work, int64_t divisible, Make make, Body body) {
-  std::mutex mutex;
+  Mutex mutex;
   std::exception_ptr thrown;
   const auto loop = [&](int64_t begin, int64_t end) {
     try {
@@ -63,10 +63,10 @@ void each_matrix(int64_t batch, int64_t work, int64_t divisible, Make make, Body
       auto solver = make();
       for (int64_t i = begin; i < end; ++i) body(i, solver);
     } catch (const std::bad_alloc&) {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       thrown = std::make_exception_ptr(Error(ErrorKind::kOutOfMemory, "no memory for a factorisation's workspace"));
     } catch (...) {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       thrown = std::current_exception();
     }
   };

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <list>
-#include <mutex>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "base/mutex.h"
 #include "engine/schema/error.h"
 #include "engine/tensor/storage.h"
 
@@ -58,12 +57,12 @@ struct PrimitiveUse::Arguments {
 
 struct CachedPrimitive {
   Recipe recipe;
-  std::mutex mutex;
+  Mutex mutex;
   std::vector<std::unique_ptr<PrimitiveUse::Arguments>> idle ABSL_GUARDED_BY(mutex);
 
   std::unique_ptr<PrimitiveUse::Arguments> take() {
     {
-      std::lock_guard lock(mutex);
+      MutexLock lock(mutex);
       if (!idle.empty()) {
         auto arguments = std::move(idle.back());
         idle.pop_back();
@@ -78,7 +77,7 @@ struct CachedPrimitive {
     return arguments;
   }
   void give_back(std::unique_ptr<PrimitiveUse::Arguments> arguments) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     idle.push_back(std::move(arguments));
   }
 };
@@ -93,7 +92,7 @@ class PrimitiveCache {
   }
 
   std::shared_ptr<CachedPrimitive> find(const PrimitiveKey& key) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     auto it = places_.find(key);
     if (it == places_.end()) return nullptr;
     entries_.splice(entries_.begin(), entries_, it->second);
@@ -103,7 +102,7 @@ class PrimitiveCache {
   std::shared_ptr<CachedPrimitive> insert(const PrimitiveKey& key, Recipe recipe) {
     auto made = std::make_shared<CachedPrimitive>();
     made->recipe = std::move(recipe);
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (auto it = places_.find(key); it != places_.end()) return it->second->second;
     entries_.emplace_front(key, made);
     places_.emplace(key, entries_.begin());
@@ -119,7 +118,7 @@ class PrimitiveCache {
   PrimitiveCache() { dnnl::set_primitive_cache_capacity(0); }
 
   using Entries = std::list<std::pair<PrimitiveKey, std::shared_ptr<CachedPrimitive>>>;
-  std::mutex mutex_;
+  Mutex mutex_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);  // the most recently used first
   absl::flat_hash_map<PrimitiveKey, Entries::iterator> places_ ABSL_GUARDED_BY(mutex_);
 };

@@ -1,9 +1,8 @@
 #include "kernels/cpu/linear/packed.h"
 
-#include <mutex>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 
 namespace tt::cpu {
 namespace {
@@ -18,7 +17,7 @@ class PackedCopies final : public Companion {
   }
 
   bool used_before(const Tensor& t, const dnnl::memory::desc& layout) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     forget_old(t);
     for (const Use& use : uses_) {
       if (use.offset == t->offset && use.layout == layout) return true;
@@ -29,7 +28,7 @@ class PackedCopies final : public Companion {
   }
   // Undefined where there is none.
   Tensor find(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     forget_old(t);
     for (const Copy& copy : copies_) {
       if (copy.offset == t->offset && copy.plain == plain && copy.wanted == wanted) return copy.bytes;
@@ -37,7 +36,7 @@ class PackedCopies final : public Companion {
     return Tensor();
   }
   void keep(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted, Tensor bytes) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     forget_old(t);
     if (copies_.size() == kMostCopies) copies_.erase(copies_.begin());
     copies_.push_back({t->offset, plain, wanted, std::move(bytes)});
@@ -59,7 +58,7 @@ class PackedCopies final : public Companion {
     uses_.clear();
     copies_.clear();
   }
-  std::mutex mutex_;
+  Mutex mutex_;
   uint32_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<Use> uses_ ABSL_GUARDED_BY(mutex_);
   std::vector<Copy> copies_ ABSL_GUARDED_BY(mutex_);

@@ -1,8 +1,8 @@
 // Operators over sets of values: unique, bincount, searchsorted.
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
+#include "base/mutex.h"
 #include "engine/device/parallel.h"
 #include "kernels/common/element.h"
 #include "kernels/common/tally.h"
@@ -72,11 +72,11 @@ namespace {
 constexpr int64_t kCountGrain = 32 * 1024;  // values worth a thread
 
 std::pair<int64_t, int64_t> bounds_of_all(const int64_t* values, int64_t n) {
-  std::mutex mutex;  // once a thread
+  Mutex mutex;  // once a thread
   std::pair<int64_t, int64_t> all(0, -1);
   parallel_for(n, kCountGrain, [&](int64_t begin, int64_t end) {
     const auto [least, most] = bounds(values + begin, end - begin);
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     all = {std::min(all.first, least), std::max(all.second, most)};
   });
   return all;

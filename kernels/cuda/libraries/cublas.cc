@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <mutex>
 
-#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "kernels/cuda/libraries/library.h"
 #include "kernels/cuda/runtime/blas.h"
 
@@ -244,7 +243,7 @@ class CublasProducts final : public Blas {
 
   // Remembered by what it depends on: asking the library costs many times what the launch does.
   Choice choose(const BlasProduct& product, int device) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     cublasLtHandle_t& handle = handles_[device];
     if (!handle) lt_.must("cublasLtCreate", lt_.create(&handle));
     const Key key = key_of(product, device);
@@ -257,7 +256,7 @@ class CublasProducts final : public Blas {
   }
 
   const CublasLt lt_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::map<int, cublasLtHandle_t> handles_ ABSL_GUARDED_BY(mutex_);  // of each device
   std::map<Key, cublasLtMatmulHeuristicResult_t> choices_ ABSL_GUARDED_BY(mutex_);
 };

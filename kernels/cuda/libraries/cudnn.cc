@@ -5,10 +5,9 @@
 
 #include <limits>
 #include <map>
-#include <mutex>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "kernels/cuda/libraries/library.h"
 #include "kernels/cuda/runtime/dnn.h"
 
@@ -244,7 +243,7 @@ class CudnnConvolutions final : public Dnn {
     const int device = queue.device().index;
     size_t bytes = 0;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       const Plan* plan = plan_of(device, c, direction);
       if (!plan) return false;
       bytes = plan->workspace();
@@ -256,7 +255,7 @@ class CudnnConvolutions final : public Dnn {
     void* const scratch = workspace ? workspace.data() : nullptr;
     // Under the lock: a handle is one thread's at a time, and its stream is set for each call.
     queue.add([this, device, c, direction, scratch](StreamHandle stream) {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       cudnnHandle_t handle = handle_of(device);
       dnn_->must("cudnnSetStream", dnn_->set_stream(handle, static_cast<cudaStream_t>(stream)));
       plan_of(device, c, direction)->run(handle, direction, scratch, c);
@@ -283,7 +282,7 @@ class CudnnConvolutions final : public Dnn {
   }
 
   const std::unique_ptr<Cudnn> dnn_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::map<int, cudnnHandle_t> handles_ ABSL_GUARDED_BY(mutex_);        // of each device
   std::map<Key, std::unique_ptr<Plan>> plans_ ABSL_GUARDED_BY(mutex_);  // null: there is no way for it
 };

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <utility>
 
+#include "base/mutex.h"
 #include "engine/schema/error.h"
 #include "kernels/cuda/pointwise/chain_source.h"
 #include "kernels/cuda/pointwise/pointwise.h"
@@ -20,7 +20,7 @@ class FusedKernels {
  public:
   // Null where it does not compile, or not now: loading what is new has no place in a graph. Requires a compiler.
   KernelHandle of(const Queue& queue, const ChainPlan& plan) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     std::pair<int, std::string> key{queue.device().index, plan.key()};
     if (const auto at = kernels_.find(key); at != kernels_.end()) return at->second;
     if (runtime().is_capturing(queue.stream())) return nullptr;
@@ -37,8 +37,8 @@ class FusedKernels {
     }
   }
 
-  std::mutex mutex_;
-  std::map<std::pair<int, std::string>, KernelHandle> kernels_;  // null: tried in vain
+  Mutex mutex_;
+  std::map<std::pair<int, std::string>, KernelHandle> kernels_ ABSL_GUARDED_BY(mutex_);  // null: tried in vain
   const std::unique_ptr<Compiler> compiler_ = make_compiler();
 };
 

@@ -72,13 +72,13 @@ class Watch {
   }
 
   void add(Issuer* issuer) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     issuers_.push_back(issuer);
     if (issuers_.size() == 1 && !started_) std::thread(&Watch::run, this).detach();
     started_ = true;
   }
   void remove(Issuer* issuer) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     issuers_.erase(std::find(issuers_.begin(), issuers_.end(), issuer));
   }
   // Something is held from here on.
@@ -87,7 +87,7 @@ class Watch {
   }
   template <typename F>
   void for_each(F f) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (Issuer* issuer : issuers_) f(*issuer);
   }
 
@@ -112,7 +112,7 @@ class Watch {
     }
   }
 
-  std::mutex mutex_;  // before any issuer's
+  Mutex mutex_;  // before any issuer's
   std::vector<Issuer*> issuers_ ABSL_GUARDED_BY(mutex_);
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> asleep_{false};
@@ -128,7 +128,7 @@ Issuer::~Issuer() {
 }
 
 void Issuer::add(const Work& work) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   if (!conf().on || capturing_) return work.issue(work, stream_);
   if (stretch_.size() == kMost) end_stretch();
@@ -149,7 +149,7 @@ void Issuer::add(const Work& work) {
 }
 
 void Issuer::flush() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   end_stretch();
 }
 
@@ -158,19 +158,19 @@ void Issuer::flush_all() {
 }
 
 void Issuer::set_capturing(bool capturing) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   end_stretch();
   capturing_ = capturing;
 }
 
 ReplayCounts Issuer::counts() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return counts_;
 }
 
 bool Issuer::issue_what_waits() {
-  std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return true;
+  if (!mutex_.try_lock()) return true;
+  MutexLock lock(mutex_, std::adopt_lock);
   if (!holding_ || stretch_.size() == 0) return false;
   if (++glances_ < conf().glances) return true;
   holding_ = false;  // the rest of the stretch goes launch by launch

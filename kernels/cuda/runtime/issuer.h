@@ -16,10 +16,9 @@
 
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "engine/device/stream.h"
 #include "engine/schema/device.h"
 #include "kernels/cuda/runtime/stretch.h"
@@ -73,7 +72,7 @@ class Issuer {
 
   const Device device_;
   const StreamHandle stream_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   bool capturing_ ABSL_GUARDED_BY(mutex_) = false;
   bool holding_ ABSL_GUARDED_BY(mutex_) = false;  // what comes is as a graph's stretch so far
   int glances_ ABSL_GUARDED_BY(mutex_) = 0;       // of the watching thread since the last launch

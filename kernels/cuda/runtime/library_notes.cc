@@ -1,17 +1,16 @@
 #include "kernels/cuda/runtime/library_notes.h"
 
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 
 namespace tt::cuda {
 namespace {
 
 struct Notes {
-  std::mutex mutex;
+  Mutex mutex;
   std::map<std::string, LibraryInfo> by_name ABSL_GUARDED_BY(mutex);
 };
 
@@ -23,13 +22,13 @@ Notes& notes() {
 }  // namespace
 
 void note_library(LibraryInfo library) {
-  std::lock_guard lock(notes().mutex);
+  MutexLock lock(notes().mutex);
   std::string name = library.name;
   notes().by_name.insert_or_assign(std::move(name), std::move(library));
 }
 
 std::vector<LibraryInfo> noted_libraries() {
-  std::lock_guard lock(notes().mutex);
+  MutexLock lock(notes().mutex);
   std::vector<LibraryInfo> all;
   for (const auto& [name, library] : notes().by_name) all.push_back(library);
   return all;

@@ -108,7 +108,7 @@ std::unique_ptr<Graph> CudaStream::end_capture() {
 }
 
 std::unique_ptr<CudaStream> StreamPool::lease() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto idle = std::min_element(streams_.begin(), streams_.end(),
                                [](const Lent& a, const Lent& b) { return a.users < b.users; });
   if (idle == streams_.end() || (idle->users > 0 && streams_.size() < kStreams)) {
@@ -120,7 +120,7 @@ std::unique_ptr<CudaStream> StreamPool::lease() {
 }
 
 void StreamPool::give_back(const Issuer* issuer) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (Lent& lent : streams_) {
     if (lent.issuer.get() == issuer) --lent.users;
   }

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "engine/device/stream.h"
 #include "kernels/cuda/runtime/issuer.h"
 
@@ -77,8 +77,8 @@ class StreamPool {
     int users;
   };
   Device device_;
-  std::mutex mutex_;
-  std::vector<Lent> streams_;
+  Mutex mutex_;
+  std::vector<Lent> streams_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tt::cuda

@@ -1,0 +1,149 @@
+// Mutex, TimedMutex, MutexLock, MutexUnlock and CondVar: the standard library's, with the annotations that clang's
+// -Wthread-safety checks (`make lint`).
+//
+// Code of ours locks these only: a member that a mutex guards carries ABSL_GUARDED_BY, a function that is called with
+// the mutex held ABSL_EXCLUSIVE_LOCKS_REQUIRED, and so does a lambda that runs under it. absl::Mutex has the
+// annotations too, but Debian's library is built without ThreadSanitizer, which then reports races under every lock.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "absl/base/attributes.h"
+#include "absl/base/thread_annotations.h"
+
+// Abseil's ABSL_UNLOCK_FUNCTION releases shared locks too, so the analysis does not see that a scope takes it back.
+#if ABSL_HAVE_ATTRIBUTE(release_capability)
+#define TT_EXCLUSIVE_UNLOCK_FUNCTION(...) __attribute__((release_capability(__VA_ARGS__)))
+#else
+#define TT_EXCLUSIVE_UNLOCK_FUNCTION(...)
+#endif
+
+namespace tt {
+
+class ABSL_LOCKABLE Mutex {
+ public:
+  Mutex() = default;
+  Mutex(const Mutex&) = delete;
+  Mutex& operator=(const Mutex&) = delete;
+
+  void lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
+  bool try_lock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) { return mutex_.try_lock(); }
+  void unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
+  // Declares, without a check at run time, that the caller holds the mutex in a way that the analysis cannot follow.
+  void assume_held() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
+
+ private:
+  friend class CondVar;
+  std::mutex mutex_;
+};
+
+// A Mutex that can be waited for with a limit.
+class ABSL_LOCKABLE TimedMutex {
+ public:
+  TimedMutex() = default;
+  TimedMutex(const TimedMutex&) = delete;
+  TimedMutex& operator=(const TimedMutex&) = delete;
+
+  bool try_lock_for(std::chrono::milliseconds patience) ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
+    return mutex_.try_lock_for(patience);
+  }
+  void unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
+
+ private:
+  std::timed_mutex mutex_;
+};
+
+// Holds a mutex until the end of its scope. unlock() and lock() release it meanwhile.
+template <typename M = Mutex>
+class ABSL_SCOPED_LOCKABLE MutexLock {
+ public:
+  explicit MutexLock(M& mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) { mutex_.lock(); }
+  // Of a mutex that the caller has locked.
+  MutexLock(M& mutex, std::adopt_lock_t) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) : mutex_(mutex) {}
+  ~MutexLock() ABSL_UNLOCK_FUNCTION() {
+    if (locked_) mutex_.unlock();
+  }
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
+
+  void lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
+    mutex_.lock();
+    locked_ = true;
+  }
+  void unlock() ABSL_UNLOCK_FUNCTION() {
+    locked_ = false;
+    mutex_.unlock();
+  }
+
+ private:
+  M& mutex_;
+  bool locked_ = true;
+};
+
+// Releases a mutex that the caller holds, until the end of its scope: also where an exception leaves it.
+class ABSL_SCOPED_LOCKABLE MutexUnlock {
+ public:
+  explicit MutexUnlock(Mutex& mutex) TT_EXCLUSIVE_UNLOCK_FUNCTION(mutex) : mutex_(mutex) { mutex_.unlock(); }
+  ~MutexUnlock() TT_EXCLUSIVE_UNLOCK_FUNCTION() { mutex_.lock(); }
+  MutexUnlock(const MutexUnlock&) = delete;
+  MutexUnlock& operator=(const MutexUnlock&) = delete;
+
+ private:
+  Mutex& mutex_;
+};
+
+// A condition variable. Waiters hold the mutex, which is released while they wait; without a predicate they may wake
+// up without a notification.
+class CondVar {
+ public:
+  CondVar() = default;
+  CondVar(const CondVar&) = delete;
+  CondVar& operator=(const CondVar&) = delete;
+
+  void notify_one() { condition_.notify_one(); }
+  void notify_all() { condition_.notify_all(); }
+
+  void wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    Adopted lock(mutex);
+    condition_.wait(lock.native);
+  }
+  template <typename Done>
+  void wait(Mutex& mutex, Done done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    Adopted lock(mutex);
+    condition_.wait(lock.native, std::move(done));
+  }
+  template <typename Clock, typename Duration>
+  std::cv_status wait_until(Mutex& mutex, std::chrono::time_point<Clock, Duration> deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    Adopted lock(mutex);
+    return condition_.wait_until(lock.native, deadline);
+  }
+  template <typename Rep, typename Period>
+  std::cv_status wait_for(Mutex& mutex, std::chrono::duration<Rep, Period> patience)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    Adopted lock(mutex);
+    return condition_.wait_for(lock.native, patience);
+  }
+  // Returns done().
+  template <typename Rep, typename Period, typename Done>
+  bool wait_for(Mutex& mutex, std::chrono::duration<Rep, Period> patience, Done done)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    Adopted lock(mutex);
+    return condition_.wait_for(lock.native, patience, std::move(done));
+  }
+
+ private:
+  // The mutex as the standard library's waits take it; the caller's lock on every way out.
+  struct Adopted {
+    explicit Adopted(Mutex& mutex) : native(mutex.mutex_, std::adopt_lock) {}
+    ~Adopted() { native.release(); }
+    std::unique_lock<std::mutex> native;
+  };
+
+  std::condition_variable condition_;
+};
+
+}  // namespace tt
