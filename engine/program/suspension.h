@@ -6,10 +6,10 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
+
+#include "base/mutex.h"
 
 namespace tt {
 
@@ -37,26 +37,27 @@ class WakeUp {
   // Call after a change that ready() depends on.
   void notify() {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       ++notifications_;
     }
     notified_.notify_all();
   }
   // How many notifications there were. Ask before ready(), and pass to wait(), so that none is missed between.
   uint64_t notifications() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return notifications_;
   }
   // Returns once there are more notifications than `seen`, or at `deadline`.
   void wait(uint64_t seen, Suspension::TimePoint deadline) {
-    std::unique_lock lock(mutex_);
-    notified_.wait_until(lock, deadline, [&] { return notifications_ != seen; });
+    MutexLock lock(mutex_);
+    while (notifications_ == seen && notified_.wait_until(mutex_, deadline) == std::cv_status::no_timeout) {
+    }
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::condition_variable notified_;
-  uint64_t notifications_ = 0;
+  mutable Mutex mutex_;
+  CondVar notified_;
+  uint64_t notifications_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tt

@@ -73,13 +73,13 @@ Session::~Session() { close(); }
 class Session::RunningFrame {
  public:
   RunningFrame(Session& session, uint64_t sequence) : session_(session) {
-    std::lock_guard lock(session_.progress_mutex_);
+    MutexLock lock(session_.progress_mutex_);
     session_.cancellation_.reset();
     if (sequence <= session_.cancel_through_) session_.cancellation_.request(CancelReason::kClient);
     session_.running_.store(sequence, std::memory_order_relaxed);
   }
   ~RunningFrame() {
-    std::lock_guard lock(session_.progress_mutex_);
+    MutexLock lock(session_.progress_mutex_);
     session_.running_.store(0, std::memory_order_relaxed);
   }
   RunningFrame(const RunningFrame&) = delete;
@@ -90,11 +90,11 @@ class Session::RunningFrame {
 };
 
 void Session::execute(const v1::Frame& frame, v1::Reply* reply) {
-  std::lock_guard turn(turn_);
-  std::unique_lock lock(mutex_);
+  MutexLock turn(turn_);
+  MutexLock lock(mutex_);
   std::string internal;  // an error of ours, not the client's; only this session pays for it
   try {
-    execute_next(frame, lock, reply);
+    execute_next(frame, reply);
   } catch (const ProgramFault& fault) {
     refuse(fault.error, fault.instruction, reply);
   } catch (const Error& error) {
@@ -111,7 +111,7 @@ void Session::execute(const v1::Frame& frame, v1::Reply* reply) {
   reply->set_executed(executed());
 }
 
-void Session::execute_next(const v1::Frame& frame, std::unique_lock<std::mutex>& lock, v1::Reply* reply) {
+void Session::execute_next(const v1::Frame& frame, v1::Reply* reply) {
   uint64_t last = executed();
   if (over() || stopped_.load(std::memory_order_acquire)) {
     *reply->mutable_fault() = to_wire(Error(ErrorKind::kRuntime, "the session has ended"));
@@ -120,13 +120,13 @@ void Session::execute_next(const v1::Frame& frame, std::unique_lock<std::mutex>&
   } else if (frame.sequence() != last + 1) {
     refuse(Error(ErrorKind::kValue, absl::StrCat("frame ", last + 1, " comes next, got ", frame.sequence())), 0, reply);
   } else {
-    run(frame, lock, reply);
+    run(frame, reply);
   }
 }
 
-void Session::run(const v1::Frame& frame, std::unique_lock<std::mutex>& lock, v1::Reply* reply) {
+void Session::run(const v1::Frame& frame, v1::Reply* reply) {
   ContextScope context(&context_);
-  run_program(frame, lock);
+  run_program(frame);
   if (cancellation_.reason() == CancelReason::kEnded) {
     *reply->mutable_fault() = to_wire(Error(ErrorKind::kRuntime, "the session was ended"));
     return free_everything();
@@ -144,30 +144,29 @@ void Session::run(const v1::Frame& frame, std::unique_lock<std::mutex>& lock, v1
   if (frame.close()) free_everything();
 }
 
-void Session::run_program(const v1::Frame& frame, std::unique_lock<std::mutex>& lock) {
+void Session::run_program(const v1::Frame& frame) {
   sites_->add(frame);
   decode(frame, options_.limits, &program_);
   program_charge_.set(program_.bytes());
   fuse_pointwise(&program_, slots_);
   const RunningFrame running(*this, frame.sequence());
   const CancellationScope scope(&cancellation_);
-  while (const std::shared_ptr<Suspension> suspension = executor_.run(program_, slots_)) wait_for(*suspension, lock);
+  while (const std::shared_ptr<Suspension> suspension = executor_.run(program_, slots_)) wait_for(*suspension);
 }
 
-void Session::wait_for(Suspension& suspension, std::unique_lock<std::mutex>& lock) {
+void Session::wait_for(Suspension& suspension) {
   const Cancellation::Pause pause;  // the client's time, not the frame's
-  lock.unlock();
+  MutexUnlock unlocked(mutex_);
   for (;;) {
     const uint64_t seen = wake_up_->notifications();
     if (suspension.ready() || cancellation_.requested()) break;
     wake_up_->wait(seen, suspension.deadline());
   }
-  lock.lock();
 }
 
 void Session::reject(const Error& error, v1::Reply* reply) {
-  std::lock_guard turn(turn_);
-  std::lock_guard lock(mutex_);
+  MutexLock turn(turn_);
+  MutexLock lock(mutex_);
   refuse(over() ? Error(ErrorKind::kRuntime, "the session has ended") : error, 0, reply);
   reply->set_executed(executed());
 }
@@ -180,7 +179,7 @@ void Session::keep(uint64_t sequence, const v1::Reply& reply) {
 }
 
 uint64_t Session::cancel(uint64_t through) {
-  std::lock_guard lock(progress_mutex_);
+  MutexLock lock(progress_mutex_);
   cancel_through_ = std::max(cancel_through_, through);
   const uint64_t running = running_.load(std::memory_order_relaxed);
   if (running != 0 && running <= through) cancellation_.request(CancelReason::kClient);
@@ -190,7 +189,7 @@ uint64_t Session::cancel(uint64_t through) {
 
 void Session::enforce_time_limit() {
   if (cancellation_.time_limit() == Cancellation::Clock::duration::zero()) return;
-  std::lock_guard lock(progress_mutex_);
+  MutexLock lock(progress_mutex_);
   if (!busy() || cancellation_.running() < cancellation_.time_limit()) return;
   if (!cancellation_.requested()) {
     spdlog::warn("session {}: frame {} exceeded the time limit and is cancelled", id(), running_.load());
@@ -311,12 +310,12 @@ absl::StatusOr<std::unique_ptr<Upload>> Session::begin_upload(uint64_t transfer,
 absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> go_on,
                                                  const DownloadResume& resume) {
   {
-    std::unique_lock lock(progress_mutex_);
+    MutexLock lock(progress_mutex_);
     ++waiting_;
-    while (executed() < after && !over() && go_on()) progress_.wait_for(lock, kGlance);
+    while (executed() < after && !over() && go_on()) progress_.wait_for(progress_mutex_, kGlance);
     --waiting_;
   }
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (over()) return absl::NotFoundError("the session has ended");
   if (executed() < after) return absl::CancelledError("the download was given up");
   const SlotValue* value = slots_.find(handle);
@@ -339,15 +338,14 @@ absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after
   if (on_cpu(tensor)) {
     download.bytes = std::make_unique<RowMajor>(tensor);
   } else {
-    download_from_device(handle, tensor, lock, &download);
+    download_from_device(handle, tensor, &download);
   }
   if (download.bytes && download.offset != 0) download.bytes->skip(download.offset);
   return download;
 }
 
 // Lets go of the lock while the device computes: others' frames need not wait for it.
-void Session::download_from_device(uint64_t handle, Tensor tensor, std::unique_lock<std::mutex>& lock,
-                                   Download* download) try {
+void Session::download_from_device(uint64_t handle, Tensor tensor, Download* download) try {
   const PendingErrors taint = tensor->storage->taint;
   std::unique_ptr<Event> computed;
   {
@@ -355,9 +353,10 @@ void Session::download_from_device(uint64_t handle, Tensor tensor, std::unique_l
     tensor = detach(packed(tensor));  // it may be dropped on another thread, where its history must not be
     computed = context_.stream(tensor.device()).record();
   }
-  lock.unlock();
-  computed->synchronize();
-  lock.lock();
+  {
+    MutexUnlock unlocked(mutex_);
+    computed->synchronize();
+  }
   download->error = poison_of(handle, taint);
   if (!download->error) download->bytes = std::make_unique<DeviceReader>(downloads_, tensor);
 } catch (const Error& error) {
@@ -365,7 +364,7 @@ void Session::download_from_device(uint64_t handle, Tensor tensor, std::unique_l
 }
 
 std::shared_ptr<SharedSegment> Session::segment() const {
-  std::lock_guard lock(progress_mutex_);
+  MutexLock lock(progress_mutex_);
   return segment_;
 }
 
@@ -374,7 +373,7 @@ std::shared_ptr<SharedSegment> Session::offer_segment() {
   std::shared_ptr<SharedSegment> fresh;
   if (limit == 0 || shared_ring::kSegmentBytes <= limit / kSegmentShare) fresh = SharedSegment::create();
   std::shared_ptr<SharedSegment> replaced = fresh;
-  std::lock_guard lock(progress_mutex_);
+  MutexLock lock(progress_mutex_);
   segment_.swap(replaced);  // which goes after the lock: a device may have to let go of it
   segment_charge_ = HostCharge(account_, fresh ? shared_ring::kSegmentBytes : 0);
   return fresh;
@@ -389,8 +388,8 @@ void Session::begin_closing() {
 
 void Session::close() {
   begin_closing();
-  std::lock_guard turn(turn_);
-  std::lock_guard lock(mutex_);
+  MutexLock turn(turn_);
+  MutexLock lock(mutex_);
   if (!over()) free_everything();
 }
 
@@ -409,14 +408,14 @@ void Session::free_everything() {
   account_->set_bookkeeping(0);
   publish(executed());
   std::shared_ptr<SharedSegment> unused;  // goes after the lock: a device may have to let go of it
-  std::lock_guard lock(progress_mutex_);
+  MutexLock lock(progress_mutex_);
   segment_.swap(unused);
   segment_charge_.set(0);
 }
 
 void Session::publish(uint64_t executed) {
   const ExecutorStats& stats = executor_.stats();
-  std::lock_guard lock(progress_mutex_);
+  MutexLock lock(progress_mutex_);
   executed_.store(executed, std::memory_order_release);
   status_.set_frames(executed);
   status_.set_handles(slots_.size());
@@ -432,7 +431,7 @@ void Session::publish(uint64_t executed) {
 v1::SessionStatus Session::status() const {
   v1::SessionStatus status;
   {
-    std::lock_guard lock(progress_mutex_);
+    MutexLock lock(progress_mutex_);
     status = status_;
   }
   std::chrono::duration<double> age = std::chrono::steady_clock::now() - opened_;

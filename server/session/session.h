@@ -8,16 +8,15 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "engine/device/cancellation.h"
 #include "engine/program/executor.h"
 #include "engine/program/slot_table.h"
@@ -128,24 +127,26 @@ class Session {
 
  private:
   class RunningFrame;
-  void execute_next(const v1::Frame& frame, std::unique_lock<std::mutex>& lock, v1::Reply* reply);
-  void run(const v1::Frame& frame, std::unique_lock<std::mutex>& lock, v1::Reply* reply);
-  void run_program(const v1::Frame& frame, std::unique_lock<std::mutex>& lock);
+  void execute_next(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
+  void run(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
+  void run_program(const v1::Frame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
   // Lets go of the lock until the instruction can run or the frame is cancelled.
-  void wait_for(Suspension& suspension, std::unique_lock<std::mutex>& lock);
-  void refuse(const Error& error, size_t instruction, v1::Reply* reply);
-  void repeat(const v1::Frame& frame, v1::Reply* reply);
-  void keep(uint64_t sequence, const v1::Reply& reply);
-  void answer_reads(const v1::Frame& frame, bool again, v1::Reply* reply);
+  void wait_for(Suspension& suspension) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
+  void refuse(const Error& error, size_t instruction, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
+  void repeat(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void keep(uint64_t sequence, const v1::Reply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void answer_reads(const v1::Frame& frame, bool again, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void give_error(v1::Error error, uint64_t* room, v1::ReadResult* result);
-  void answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadResult* result);
-  std::optional<v1::Error> read_from_device(uint64_t handle, const Tensor& tensor, std::string* bytes);
-  void download_from_device(uint64_t handle, Tensor tensor, std::unique_lock<std::mutex>& lock, Download* download);
-  std::optional<v1::Error> poison_of(uint64_t handle, const PendingErrors& taint);
-  void settle();
-  void release_names();
-  void free_everything();
-  void publish(uint64_t executed);
+  void answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadResult* result)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<v1::Error> read_from_device(uint64_t handle, const Tensor& tensor, std::string* bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void download_from_device(uint64_t handle, Tensor tensor, Download* download) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<v1::Error> poison_of(uint64_t handle, const PendingErrors& taint) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void release_names() ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
+  void free_everything() ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
+  void publish(uint64_t executed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
@@ -163,22 +164,25 @@ class Session {
   std::atomic<uint64_t> running_{0};  // sequence of the frame that runs; written under progress_mutex_
   Cancellation cancellation_;
 
-  std::mutex turn_;   // held for a frame from its begin to its end, also while it is suspended; taken before mutex_
-  Program program_;   // the frame's; guarded by turn_
-  std::mutex mutex_;  // held while a frame executes, and not while it is suspended; guards what follows
-  HostCharge program_charge_;
-  Context context_;
-  Executor executor_;
-  SlotTable slots_;
-  Replies replies_;
+  // Held for a frame from its begin to its end, also while it is suspended. Taken before mutex_.
+  Mutex turn_;
+  Program program_ ABSL_GUARDED_BY(turn_);  // the frame's
+  HostCharge program_charge_ ABSL_GUARDED_BY(turn_);
 
-  mutable std::mutex progress_mutex_;  // for those who wait or look, taken for moments only
-  std::condition_variable progress_;
-  int waiting_ = 0;
-  uint64_t cancel_through_ = 0;
-  v1::SessionStatus status_;  // as of the last frame
-  std::shared_ptr<SharedSegment> segment_;
-  HostCharge segment_charge_;
+  // Held while a frame executes, and not while it is suspended.
+  Mutex mutex_;
+  Context context_ ABSL_GUARDED_BY(mutex_);
+  Executor executor_ ABSL_GUARDED_BY(mutex_);
+  SlotTable slots_ ABSL_GUARDED_BY(mutex_);
+  Replies replies_ ABSL_GUARDED_BY(mutex_);
+
+  mutable Mutex progress_mutex_;  // for those who wait or look, taken for moments only
+  CondVar progress_;
+  int waiting_ ABSL_GUARDED_BY(progress_mutex_) = 0;
+  uint64_t cancel_through_ ABSL_GUARDED_BY(progress_mutex_) = 0;
+  v1::SessionStatus status_ ABSL_GUARDED_BY(progress_mutex_);  // as of the last frame
+  std::shared_ptr<SharedSegment> segment_ ABSL_GUARDED_BY(progress_mutex_);
+  HostCharge segment_charge_ ABSL_GUARDED_BY(progress_mutex_);
 };
 
 }  // namespace tt::server

@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
         new Upload(shared_from_this(), std::move(entry), std::move(storage), bytes, received));
   };
   const auto entry = std::make_shared<Entry>(transfer);
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (closed_) return absl::FailedPreconditionError("the session has ended");
   drop_expired_locked();
   auto found = entries_.find(transfer);
@@ -52,15 +52,16 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
       return upload_into(entry, std::move(kept), resume ? known->received : 0);
     }
   }
-  lock.unlock();  // allocating may take the kernel a while
   Ref<Storage> storage;
   std::optional<Error> refusal;
-  try {
-    storage = lane_->allocate(device, bytes);
-  } catch (const Error& error) {
-    refusal = error;
+  {
+    MutexUnlock unlocked(mutex_);  // allocating may take the kernel a while
+    try {
+      storage = lane_->allocate(device, bytes);
+    } catch (const Error& error) {
+      refusal = error;
+    }
   }
-  lock.lock();
   if (closed_) return absl::FailedPreconditionError("the session has ended");
   if (!is_current(entry)) return absl::CancelledError("nobody waits for the transfer");
   if (refusal) return refuse(entry, *refusal);
@@ -84,7 +85,7 @@ absl::Status Transfers::refuse(const EntryPtr& entry, const Error& error) {
 }
 
 absl::Status Transfers::failed(const EntryPtr& entry, const Error& error) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return entry && is_current(entry) ? refuse(entry, error) : to_status(error);
 }
 
@@ -93,11 +94,11 @@ class Transfers::AwaitedTransfer final : public Suspension {
   AwaitedTransfer(std::shared_ptr<Transfers> owner, uint64_t transfer)
       : owner_(std::move(owner)), transfer_(transfer) {}
   bool ready() override {
-    std::lock_guard lock(owner_->mutex_);
+    MutexLock lock(owner_->mutex_);
     return owner_->can_be_taken(transfer_);
   }
   TimePoint deadline() override {
-    std::lock_guard lock(owner_->mutex_);
+    MutexLock lock(owner_->mutex_);
     return owner_->deadline(transfer_);
   }
 
@@ -120,7 +121,7 @@ void Transfers::give_up(uint64_t transfer) {
 }
 
 Transfers::Arrival Transfers::take(uint64_t transfer, uint64_t bytes, Device device) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (awaited_ != transfer) {
     awaited_ = transfer;
     awaited_since_ = Clock::now();
@@ -154,21 +155,21 @@ Transfers::Arrival Transfers::take(uint64_t transfer, uint64_t bytes, Device dev
 
 void Transfers::close() {
   absl::flat_hash_map<uint64_t, EntryPtr> dropped;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   closed_ = true;
   dropped.swap(entries_);
   wake_up_->notify();
 }
 
 bool Transfers::moved(const EntryPtr& entry) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (closed_ || !is_current(entry)) return false;
   entry->moved = Clock::now();
   return true;
 }
 
 bool Transfers::completed(const EntryPtr& entry, std::shared_ptr<Event> landed) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (closed_ || !is_current(entry)) return false;
   entry->state = State::kComplete;
   entry->arrival.landed = std::move(landed);
@@ -178,7 +179,7 @@ bool Transfers::completed(const EntryPtr& entry, std::shared_ptr<Event> landed) 
 
 void Transfers::broke_off(const EntryPtr& entry, Ref<Storage> storage, uint64_t received) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (closed_ || !is_current(entry) || entry->state != State::kArriving) return;
     entry->state = State::kBroken;
     entry->arrival.storage = std::move(storage);
@@ -190,7 +191,7 @@ void Transfers::broke_off(const EntryPtr& entry, Ref<Storage> storage, uint64_t 
 }
 
 void Transfers::drop_expired() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   drop_expired_locked();
 }
 

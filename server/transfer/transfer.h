@@ -10,12 +10,12 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "base/mutex.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/memory/allocator.h"
 #include "engine/program/suspension.h"
@@ -90,31 +90,32 @@ class Transfers final : public Expiring, public std::enable_shared_from_this<Tra
   };
   using EntryPtr = std::shared_ptr<Entry>;
 
-  absl::Status refuse(const EntryPtr& entry, const Error& error);  // with mutex_ held
+  absl::Status refuse(const EntryPtr& entry, const Error& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status failed(const EntryPtr& entry, const Error& error);
   bool moved(const EntryPtr& entry);                                     // false where nobody wants it any more
   bool completed(const EntryPtr& entry, std::shared_ptr<Event> landed);  // likewise
   void broke_off(const EntryPtr& entry, Ref<Storage> storage, uint64_t received);
-  bool is_current(const EntryPtr& entry) const;  // with mutex_ held
-  void remember_taken(uint64_t transfer);        // likewise
-  void drop_expired_locked();                    // likewise
-  bool was_taken(uint64_t transfer) const;       // likewise
-  // With mutex_ held. Of the transfer that an instruction waits for: when it has waited long enough.
-  Clock::time_point deadline(uint64_t transfer) const;
-  bool can_be_taken(uint64_t transfer) const;  // likewise: or never will be
-  void give_up(uint64_t transfer);             // likewise
+  bool is_current(const EntryPtr& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void remember_taken(uint64_t transfer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void drop_expired_locked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool was_taken(uint64_t transfer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // When an instruction that waits for the transfer has waited long enough.
+  Clock::time_point deadline(uint64_t transfer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether it can be taken, or never will be.
+  bool can_be_taken(uint64_t transfer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void give_up(uint64_t transfer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<CopyStream> lane_;
   const uint64_t max_transfers_;
   const Patience patience_;
   const std::weak_ptr<TransferMonitor> monitor_;
   const std::shared_ptr<WakeUp> wake_up_;
-  std::mutex mutex_;
-  absl::flat_hash_map<uint64_t, EntryPtr> entries_;
-  std::deque<uint64_t> taken_;  // the last few that were taken or given up
-  uint64_t awaited_ = 0;        // the transfer that an instruction is suspended for; 0: none
-  Clock::time_point awaited_since_;
-  bool closed_ = false;
+  Mutex mutex_;
+  absl::flat_hash_map<uint64_t, EntryPtr> entries_ ABSL_GUARDED_BY(mutex_);
+  std::deque<uint64_t> taken_ ABSL_GUARDED_BY(mutex_);  // the last few that were taken or given up
+  uint64_t awaited_ ABSL_GUARDED_BY(mutex_) = 0;        // the transfer that an instruction is suspended for; 0: none
+  Clock::time_point awaited_since_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // One upload under way. Dropped before its last byte, it has broken off, and what it received is kept unless it was
