@@ -9,100 +9,7 @@ namespace tt::cpu {
 
 namespace {
 
-// One butterfly's place: inputs are `in` apart, outputs `out` apart, `width` neighbours are done alike.
-struct Place {
-  int64_t in, out, width;
-};
-
-template <typename R>
-TT_CLONES void butterfly_2(const R* __restrict xr, const R* __restrict xi, R* __restrict yr, R* __restrict yi, Place p,
-                           R wr, R wi) {
-  for (int64_t q = 0; q < p.width; ++q) {
-    const R ar = xr[q], ai = xi[q], br = xr[p.in + q], bi = xi[p.in + q];
-    const R dr = ar - br, di = ai - bi;
-    yr[q] = ar + br;
-    yi[q] = ai + bi;
-    yr[p.out + q] = dr * wr - di * wi;
-    yi[p.out + q] = dr * wi + di * wr;
-  }
-}
-
-template <typename R>
-TT_CLONES void butterfly_3(const R* __restrict xr, const R* __restrict xi, R* __restrict yr, R* __restrict yi, Place p,
-                           const R* wr, const R* wi, R side) {  // side: -+ sqrt(3) / 2
-  for (int64_t q = 0; q < p.width; ++q) {
-    const R ar = xr[q], ai = xi[q];
-    const R sr = xr[p.in + q] + xr[2 * p.in + q], si = xi[p.in + q] + xi[2 * p.in + q];
-    const R dr = (xr[p.in + q] - xr[2 * p.in + q]) * side, di = (xi[p.in + q] - xi[2 * p.in + q]) * side;
-    const R mr = ar - sr / 2, mi = ai - si / 2;
-    const R br = mr - di, bi = mi + dr, cr = mr + di, ci = mi - dr;
-    yr[q] = ar + sr;
-    yi[q] = ai + si;
-    yr[p.out + q] = br * wr[0] - bi * wi[0];
-    yi[p.out + q] = br * wi[0] + bi * wr[0];
-    yr[2 * p.out + q] = cr * wr[1] - ci * wi[1];
-    yi[2 * p.out + q] = cr * wi[1] + ci * wr[1];
-  }
-}
-
-template <typename R>
-TT_CLONES void butterfly_4(const R* __restrict xr, const R* __restrict xi, R* __restrict yr, R* __restrict yi, Place p,
-                           const R* wr, const R* wi, R turn) {  // turn: i's sign
-  for (int64_t q = 0; q < p.width; ++q) {
-    const R ar = xr[q] + xr[2 * p.in + q], ai = xi[q] + xi[2 * p.in + q];
-    const R br = xr[q] - xr[2 * p.in + q], bi = xi[q] - xi[2 * p.in + q];
-    const R cr = xr[p.in + q] + xr[3 * p.in + q], ci = xi[p.in + q] + xi[3 * p.in + q];
-    const R dr = -turn * (xi[p.in + q] - xi[3 * p.in + q]), di = turn * (xr[p.in + q] - xr[3 * p.in + q]);
-    const R er = br + dr, ei = bi + di, fr = ar - cr, fi = ai - ci, gr = br - dr, gi = bi - di;
-    yr[q] = ar + cr;
-    yi[q] = ai + ci;
-    yr[p.out + q] = er * wr[0] - ei * wi[0];
-    yi[p.out + q] = er * wi[0] + ei * wr[0];
-    yr[2 * p.out + q] = fr * wr[1] - fi * wi[1];
-    yi[2 * p.out + q] = fr * wi[1] + fi * wr[1];
-    yr[3 * p.out + q] = gr * wr[2] - gi * wi[2];
-    yi[3 * p.out + q] = gr * wi[2] + gi * wr[2];
-  }
-}
-
-// Any radix, by the sum itself: outputs t and radix - t share their products.
-template <typename R>
-TT_CLONES void butterfly_any(const R* __restrict xr, const R* __restrict xi, R* __restrict yr, R* __restrict yi,
-                             Place p, int64_t radix, const R* cr, const R* ci, const R* wr, const R* wi) {
-  for (int64_t q = 0; q < p.width; ++q) {
-    R sr = xr[q], si = xi[q];
-    for (int64_t j = 1; j < radix; ++j) {
-      sr += xr[j * p.in + q];
-      si += xi[j * p.in + q];
-    }
-    yr[q] = sr;
-    yi[q] = si;
-  }
-  for (int64_t t = 1; 2 * t < radix; ++t) {
-    const R ar = wr[t - 1], ai = wi[t - 1], br = wr[radix - t - 1], bi = wi[radix - t - 1];
-    for (int64_t q = 0; q < p.width; ++q) {
-      R er = xr[q], ei = xi[q], or_ = 0, oi = 0;
-      int64_t turn = 0;
-      for (int64_t j = 1; 2 * j < radix; ++j) {
-        turn += t;
-        if (turn >= radix) turn -= radix;
-        const R c = cr[turn], s = ci[turn];
-        const int64_t other = (radix - j) * p.in + q, own = j * p.in + q;
-        er += c * (xr[own] + xr[other]);
-        ei += c * (xi[own] + xi[other]);
-        or_ -= s * (xi[own] - xi[other]);
-        oi += s * (xr[own] - xr[other]);
-      }
-      const R pr = er + or_, pi = ei + oi, mr = er - or_, mi = ei - oi;
-      yr[t * p.out + q] = pr * ar - pi * ai;
-      yi[t * p.out + q] = pr * ai + pi * ar;
-      yr[(radix - t) * p.out + q] = mr * br - mi * bi;
-      yi[(radix - t) * p.out + q] = mr * bi + mi * br;
-    }
-  }
-}
-
-// y = x w, each of n rows of lines by its own w.
+// y = x w: n rows of `lines` elements, each row by its own w.
 template <typename R>
 TT_CLONES void multiply_rows(const R* xr, const R* xi, const R* wr, const R* wi, int64_t n, int64_t lines, R* yr,
                              R* yi) {
@@ -116,110 +23,245 @@ TT_CLONES void multiply_rows(const R* xr, const R* xi, const R* wr, const R* wi,
   }
 }
 
+// The radices of a length whose prime factors are small: eights and fours before all others.
+std::vector<int64_t> eights_first(int64_t n) {
+  int64_t twos = 0;
+  for (; n % 2 == 0; n /= 2) ++twos;
+  std::vector<int64_t> result;
+  while (twos >= 3 && twos != 4) {
+    result.push_back(8);
+    twos -= 3;
+  }
+  for (; twos >= 2; twos -= 2) result.push_back(4);
+  if (twos == 1) result.push_back(2);
+  const std::vector<int64_t> others = radices(n);
+  result.insert(result.end(), others.begin(), others.end());
+  return result;
+}
+
 }  // namespace
 
-// X[k] = w[k] sum over j of (x[j] w[j]) conj(w[k - j]) with w[k] = exp(-+pi i k^2 / n): a convolution, done by
+// exp(-2 pi i k / n) for all k < n.
+template <typename R>
+class FftPlan<R>::Circle {
+ public:
+  explicit Circle(int64_t n) : roots_(static_cast<size_t>(n)) {
+    for (int64_t k = 0; 2 * k <= n; ++k) {
+      const Root root = root_of_unity(k, n, true);
+      roots_[static_cast<size_t>(k)] = root;
+      if (k > 0) roots_[static_cast<size_t>(n - k)] = {root.re, -root.im};
+    }
+  }
+  // exp(-2 pi i k / part), part a divisor of n.
+  Root at(int64_t k, int64_t part) const {
+    const auto n = static_cast<int64_t>(roots_.size());
+    return roots_[static_cast<size_t>(k % part * (n / part))];
+  }
+
+ private:
+  std::vector<Root> roots_;
+};
+
+// X[k] = w[k] sum over j of (x[j] w[j]) conj(w[k - j]) with w[k] = exp(-pi i k^2 / n): a convolution, computed by
 // transforms of a length that is a power of two.
 template <typename R>
 struct FftPlan<R>::Chirp {
+  explicit Chirp(int64_t size) : size(size), plan(size) {}
+
   int64_t size;
+  FftPlan plan;
   std::vector<R> re, im;                // w
-  std::vector<R> filter_re, filter_im;  // the transform of conj(w), over `size`
-  std::unique_ptr<FftPlan> there, back;
+  std::vector<R> filter_re, filter_im;  // the transform of conj(w), divided by `size`
 };
 
 template <typename R>
-FftPlan<R>::FftPlan(int64_t n, bool forward) : n_(n), forward_(forward) {
-  const std::vector<int64_t> factors = radices(n);
-  int64_t before = 1;
-  for (int64_t radix : factors) {
-    add_stage(radix, before, n / before);
-    before *= radix;
+FftPlan<R>::FftPlan(int64_t n, bool for_reals) : n_(n), passes_(fft_passes<R>()) {
+  if (for_reals) {
+    roots_.resize(static_cast<size_t>(2 * (n + 1)));
+    for (int64_t k = 0; k <= n; ++k) {
+      const Root root = root_of_unity(k, 2 * n, true);
+      roots_[static_cast<size_t>(k)] = static_cast<R>(root.re);
+      roots_[static_cast<size_t>(n + 1 + k)] = static_cast<R>(root.im);
+    }
   }
-  if (n == 1 || !factors.empty()) return;
-  chirp_ = std::make_unique<Chirp>();
+  if (n == 1) return;
+  if (!radices(n).empty()) {
+    const Circle circle(n);
+    int64_t width = 1;
+    for (int64_t radix : eights_first(n)) {
+      stages_.push_back(stage(circle, radix, width, false));
+      width *= radix;
+    }
+    plan_line(circle);
+    return;
+  }
+  int64_t size = 1;
+  while (size < 2 * n - 1) size *= 2;
+  chirp_ = std::make_unique<Chirp>(size);
   Chirp& c = *chirp_;
-  c.size = 1;
-  while (c.size < 2 * n - 1) c.size *= 2;
-  c.there = std::make_unique<FftPlan>(c.size, true);
-  c.back = std::make_unique<FftPlan>(c.size, false);
-  c.re.resize(n);
-  c.im.resize(n);
-  std::vector<R> fr(c.size), fi(c.size), wr(c.size), wi(c.size);
+  c.re.resize(static_cast<size_t>(n));
+  c.im.resize(static_cast<size_t>(n));
+  const auto room = static_cast<size_t>(c.plan.room(1));
+  std::vector<R> fr(room), fi(room), wr(room), wi(room);
   for (int64_t k = 0; k < n; ++k) {
-    const Root w = chirp_of(k, n, forward);
+    const Root w = chirp_of(k, n, true);
     c.re[k] = static_cast<R>(w.re);
     c.im[k] = static_cast<R>(w.im);
-    const int64_t mirror = k == 0 ? 0 : c.size - k;
-    fr[k] = fr[mirror] = static_cast<R>(w.re / static_cast<double>(c.size));
-    fi[k] = fi[mirror] = static_cast<R>(-w.im / static_cast<double>(c.size));
+    const int64_t mirror = k == 0 ? 0 : size - k;
+    fr[k] = fr[mirror] = static_cast<R>(w.re / static_cast<double>(size));
+    fi[k] = fi[mirror] = static_cast<R>(-w.im / static_cast<double>(size));
   }
-  const Split<R> filter = c.there->run({fr.data(), fi.data()}, {wr.data(), wi.data()}, 1);
-  c.filter_re.assign(filter.re, filter.re + c.size);
-  c.filter_im.assign(filter.im, filter.im + c.size);
+  const Split<R> filter = c.plan.run({fr.data(), fi.data()}, {wr.data(), wi.data()}, 1);
+  c.filter_re.assign(filter.re, filter.re + size);
+  c.filter_im.assign(filter.im, filter.im + size);
 }
 
 template <typename R>
 FftPlan<R>::~FftPlan() = default;
 
 template <typename R>
-void FftPlan<R>::add_stage(int64_t radix, int64_t before, int64_t left) {
-  Stage stage{radix, before, left / radix, {}, {}, {}, {}};
-  for (int64_t k = 0; k < stage.rest; ++k) {
-    for (int64_t t = 1; t < radix; ++t) {
-      const Root w = root_of_unity(k * t, left, forward_);
-      stage.re.push_back(static_cast<R>(w.re));
-      stage.im.push_back(static_cast<R>(w.im));
+bool FftPlan<R>::vectorises_line() const {
+  return chirp_ ? chirp_->plan.vectorises_line() : !line_stages_.empty();
+}
+
+// The stage after those of radices whose product is `width`.
+template <typename R>
+typename FftPlan<R>::Stage FftPlan<R>::stage(const Circle& circle, int64_t radix, int64_t width, bool shuffled) const {
+  const int64_t left = n_ / width, rest = left / radix;
+  Stage s{radix, width, rest, shuffled, {}, {}};
+  if (shuffled) {
+    const int64_t lanes = passes_.lanes, vectors = (rest * width + lanes - 1) / lanes;
+    s.twiddles.reserve(static_cast<size_t>(2 * vectors * (radix - 1) * lanes));
+    for (int64_t v = 0; v < vectors; ++v) {
+      for (int64_t t = 1; t < radix; ++t) {
+        for (bool imaginary : {false, true}) {
+          for (int64_t lane = 0; lane < lanes; ++lane) {
+            const Root w = circle.at((v * lanes + lane) / width * t, left);
+            s.twiddles.push_back(static_cast<R>(imaginary ? w.im : w.re));
+          }
+        }
+      }
+    }
+  } else {
+    s.twiddles.reserve(static_cast<size_t>(2 * rest * (radix - 1)));
+    for (int64_t k = 0; k < rest; ++k) {
+      for (int64_t t = 1; t < radix; ++t) {
+        const Root w = circle.at(k * t, left);
+        s.twiddles.push_back(static_cast<R>(w.re));
+        s.twiddles.push_back(static_cast<R>(w.im));
+      }
     }
   }
   for (int64_t j = 0; j < radix; ++j) {
-    const Root w = root_of_unity(j, radix, forward_);
-    stage.circle_re.push_back(static_cast<R>(w.re));
-    stage.circle_im.push_back(static_cast<R>(w.im));
+    const Root w = circle.at(j, radix);
+    s.circle.push_back(static_cast<R>(w.re));
+    s.circle.push_back(static_cast<R>(w.im));
   }
-  stages_.push_back(std::move(stage));
+  return s;
+}
+
+// Stages of a single line: those narrower than a vector shuffle, which requires that widths divide the vector.
+template <typename R>
+void FftPlan<R>::plan_line(const Circle& circle) {
+  const int64_t lanes = passes_.lanes;
+  if (n_ % lanes != 0 || n_ < 8 * lanes) return;
+  int64_t width = 1;
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    const int64_t radix = stages_[i].radix;
+    const bool last = i + 1 == stages_.size(), shuffled = width < lanes;
+    if (shuffled && (last || radix > 8 || radix % 2 != 0)) {
+      line_stages_.clear();
+      return;
+    }
+    line_stages_.push_back(shuffled ? stage(circle, radix, width, true) : stages_[i]);
+    width *= radix;
+  }
 }
 
 template <typename R>
 int64_t FftPlan<R>::room(int64_t lines) const {
-  return (chirp_ ? chirp_->size : n_) * lines;
+  return (chirp_ ? chirp_->size : n_) * lines + kFftPadding;
 }
 
 template <typename R>
-Split<R> FftPlan<R>::run(Split<R> data, Split<R> work, int64_t lines) const {
-  if (chirp_) return run_chirp(data, work, lines);
-  for (const Stage& s : stages_) {
-    const int64_t width = s.before * lines;
-    for (int64_t k = 0; k < s.rest; ++k) {
-      const R *xr = data.re + k * width, *xi = data.im + k * width;
-      R *yr = work.re + k * s.radix * width, *yi = work.im + k * s.radix * width;
-      const R *wr = s.re.data() + k * (s.radix - 1), *wi = s.im.data() + k * (s.radix - 1);
-      const Place place{s.rest * width, width, width};
-      if (s.radix == 4)
-        butterfly_4(xr, xi, yr, yi, place, wr, wi, forward_ ? R(-1) : R(1));
-      else if (s.radix == 2)
-        butterfly_2(xr, xi, yr, yi, place, wr[0], wi[0]);
-      else if (s.radix == 3)
-        butterfly_3(xr, xi, yr, yi, place, wr, wi, s.circle_im[1]);
-      else
-        butterfly_any(xr, xi, yr, yi, place, s.radix, s.circle_re.data(), s.circle_im.data(), wr, wi);
-    }
+FftPass<R> FftPlan<R>::pass(const Stage& s, int64_t lines) const {
+  return {s.radix, s.width * lines, s.rest, s.twiddles.data(), s.circle.data()};
+}
+
+// A range of a single line's stages.
+template <typename R>
+Split<R> FftPlan<R>::run_stages(size_t first, size_t last, Split<R> data, Split<R> work) const {
+  for (size_t i = first; i < last; ++i) {
+    const Stage& s = line_stages_[i];
+    (s.shuffled ? passes_.shuffled : passes_.wide)(pass(s, 1), data, work);
     std::swap(data, work);
   }
   return data;
 }
 
 template <typename R>
+Split<R> FftPlan<R>::run(Split<R> data, Split<R> work, int64_t lines) const {
+  if (chirp_) return run_chirp(data, work, lines);
+  if (lines == 1 && !line_stages_.empty()) return run_stages(0, line_stages_.size(), data, work);
+  for (const Stage& s : stages_) {
+    passes_.wide(pass(s, lines), data, work);
+    std::swap(data, work);
+  }
+  return data;
+}
+
+template <typename R>
+Split<R> FftPlan<R>::run_from_pairs(const R* pairs, bool swapped, Split<R> data, Split<R> work) const {
+  if (!line_stages_.empty() && line_stages_[0].rest % passes_.lanes == 0) {
+    passes_.shuffled_from_pairs(pass(line_stages_[0], 1), pairs, swapped, work);
+    return run_stages(1, line_stages_.size(), work, data);
+  }
+  passes_.split_pairs(pairs, n_, swapped ? data.swapped() : data);
+  return run(data, work, 1);
+}
+
+template <typename R>
+void FftPlan<R>::run_to_pairs(Split<R> data, Split<R> work, R* pairs, bool swapped, R scale) const {
+  if (!line_stages_.empty()) {
+    const size_t last = line_stages_.size() - 1;
+    const Split<R> z = run_stages(0, last, data, work);
+    passes_.wide_to_pairs(pass(line_stages_[last], 1), z, pairs, swapped, scale);
+    return;
+  }
+  const Split<R> z = run(data, work, 1);
+  passes_.join_pairs(swapped ? z.swapped() : z, n_, scale, pairs);
+}
+
+template <typename R>
+void FftPlan<R>::run_pairs(const R* from, R* to, bool swapped, R scale, Split<R> data, Split<R> work) const {
+  if (!line_stages_.empty() && line_stages_[0].rest % passes_.lanes == 0) {
+    passes_.shuffled_from_pairs(pass(line_stages_[0], 1), from, swapped, work);
+    const size_t last = line_stages_.size() - 1;
+    const Split<R> z = run_stages(1, last, work, data);
+    passes_.wide_to_pairs(pass(line_stages_[last], 1), z, to, swapped, scale);
+    return;
+  }
+  passes_.split_pairs(from, n_, swapped ? data.swapped() : data);
+  run_to_pairs(data, work, to, swapped, scale);
+}
+
+template <typename R>
 Split<R> FftPlan<R>::run_chirp(Split<R> data, Split<R> work, int64_t lines) const {
   const Chirp& c = *chirp_;
-  multiply_rows(data.re, data.im, c.re.data(), c.im.data(), n_, lines, data.re, data.im);
+  const auto multiply = [&](Split<R> x, const std::vector<R>& re, const std::vector<R>& im, int64_t n) {
+    if (lines == 1)
+      passes_.multiply(x, {re.data(), im.data()}, n, x);
+    else
+      multiply_rows(x.re, x.im, re.data(), im.data(), n, lines, x.re, x.im);
+  };
+  multiply(data, c.re, c.im, n_);
   std::fill(data.re + n_ * lines, data.re + c.size * lines, R(0));
   std::fill(data.im + n_ * lines, data.im + c.size * lines, R(0));
-  Split<R> spectrum = c.there->run(data, work, lines);
-  multiply_rows(spectrum.re, spectrum.im, c.filter_re.data(), c.filter_im.data(), c.size, lines, spectrum.re,
-                spectrum.im);
-  Split<R> result = c.back->run(spectrum, spectrum.re == data.re ? work : data, lines);
-  multiply_rows(result.re, result.im, c.re.data(), c.im.data(), n_, lines, result.re, result.im);
+  const Split<R> spectrum = c.plan.run(data, work, lines);
+  multiply(spectrum, c.filter_re, c.filter_im, c.size);
+  const Split<R> other = spectrum.re == data.re ? work : data;
+  const Split<R> result = c.plan.run(spectrum.swapped(), other.swapped(), lines).swapped();
+  multiply(result, c.re, c.im, n_);
   return result;
 }
 
