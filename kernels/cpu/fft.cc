@@ -17,7 +17,7 @@
 namespace tt::cpu {
 namespace {
 
-constexpr int64_t kBlockElements = 1 << 16;  // of a block of lines, at most: its buffers then fit the caches
+constexpr int64_t kBlockElements = 1 << 18;  // of a block of lines, at most: its buffers then fit the caches
 constexpr int64_t kGrain = 1 << 15;          // elements worth a thread
 
 // Plans of recent lengths, which cost as much as a transform of a few lines.
@@ -74,23 +74,6 @@ struct Block {
   int64_t first, count;
 };
 
-// One thread's arrays for a plan.
-template <typename R>
-class Buffers {
- public:
-  explicit Buffers(int64_t room) : room_(room), memory_(std::make_unique_for_overwrite<R[]>(4 * room)) {}
-  Split<R> data() const { return {memory_.get(), memory_.get() + room_}; }
-  Split<R> work() const { return {memory_.get() + 2 * room_, memory_.get() + 3 * room_}; }
-  // The one of the two that `used` is not.
-  Split<R> other(Split<R> used) const {
-    return std::min(used.re, used.im) == memory_.get() ? work() : data();
-  }
-
- private:
-  int64_t room_;
-  std::unique_ptr<R[]> memory_;
-};
-
 // body(block, buffers) for blocks of lines, on the threads of the pool.
 template <typename R, typename Body>
 void each_block(const FftPlan<R>& plan, const LineSet& set, Body body) {
@@ -99,7 +82,9 @@ void each_block(const FftPlan<R>& plan, const LineSet& set, Body body) {
   const int64_t count = single ? 1 : std::clamp<int64_t>(kBlockElements / plan.length(), 1, std::min(lanes, lines));
   const int64_t blocks = (lines + count - 1) / count;
   parallel_for(blocks, std::max<int64_t>(1, kGrain / (count * plan.length())), [&](int64_t begin, int64_t end) {
-    const Buffers<R> buffers(plan.room(count));
+    const int64_t room = plan.room(count);
+    AlignedVector<R> memory(static_cast<size_t>(4 * room));
+    const FftBuffers<R> buffers{memory.data(), room};
     for (int64_t b = begin; b < end; ++b) body(Block{b * count, std::min(count, lines - b * count)}, buffers);
   });
 }
@@ -162,16 +147,16 @@ void transform(const Complex<R>* from, Complex<R>* to, const LineSet& set, bool 
   const auto plan = Plans<R>::get(set.length, false);
   const auto* in = reinterpret_cast<const R*>(from);
   auto* out = reinterpret_cast<R*>(to);
-  each_block(*plan, set, [&](Block block, const Buffers<R>& buffers) {
+  each_block(*plan, set, [&](Block block, FftBuffers<R> buffers) {
     if (block.count == 1 && set.inner == 1) {
       const int64_t start = 2 * set.start(block.first);
-      plan->run_pairs(in + start, out + start, !forward, scale, buffers.data(), buffers.work());
+      plan->run_pairs(in + start, out + start, !forward, scale, buffers);
       return;
     }
     const Split<R> data = buffers.data(), work = buffers.work();
     gather_pairs(set, block, in, data);
-    const Split<R> z = forward ? plan->run(data, work, block.count)
-                               : plan->run(data.swapped(), work.swapped(), block.count).swapped();
+    const Split<R> z =
+        forward ? plan->run(data, work, block.count) : plan->run(data.swapped(), work.swapped(), block.count).swapped();
     scatter_pairs(set, block, z, scale, out);
   });
 }
@@ -180,41 +165,6 @@ template <typename R>
 void transform(Tensor& t, int64_t dim, bool forward, R scale) {
   auto* elements = t.data_as<Complex<R>>();
   transform<R>(elements, elements, LineSet(t.sizes(), dim), forward, scale);
-}
-
-// Interleaved lines: the spectrum of 2 * half real values from the transform z of the pairs of neighbours.
-template <typename R>
-void spectrum_rows(Split<R> z, Split<const R> roots, int64_t half, int64_t count, Split<R> out) {
-  for (int64_t k = 0; k <= half; ++k) {
-    const R *ar = z.re + k % half * count, *ai = z.im + k % half * count;
-    const R *br = z.re + (half - k) % half * count, *bi = z.im + (half - k) % half * count;
-    const R re = roots.re[k] / 2, im = roots.im[k] / 2;
-    R *yr = out.re + k * count, *yi = out.im + k * count;
-    for (int64_t l = 0; l < count; ++l) {
-      const R dr = ai[l] + bi[l], di = br[l] - ar[l];
-      yr[l] = (ar[l] + br[l]) / 2 + (re * dr - im * di);
-      yi[l] = (ai[l] - bi[l]) / 2 + (re * di + im * dr);
-    }
-  }
-}
-
-// Interleaved lines: from a spectrum x of 2 * half real values, whose first and last elements count as real, the z whose
-// backward transform is the pairs of neighbours.
-template <typename R>
-void reals_rows(Split<R> x, Split<const R> roots, int64_t half, int64_t count, Split<R> z) {
-  std::fill_n(x.im, count, R(0));
-  std::fill_n(x.im + half * count, count, R(0));
-  for (int64_t k = 0; k < half; ++k) {
-    const R *ar = x.re + k * count, *ai = x.im + k * count;
-    const R *br = x.re + (half - k) * count, *bi = x.im + (half - k) * count;
-    const R re = roots.re[k], im = roots.im[k];
-    R *yr = z.re + k * count, *yi = z.im + k * count;
-    for (int64_t l = 0; l < count; ++l) {
-      const R dr = ar[l] - br[l], di = ai[l] + bi[l];
-      yr[l] = ar[l] + br[l] - (di * re - dr * im);
-      yi[l] = ai[l] - bi[l] + (dr * re + di * im);
-    }
-  }
 }
 
 // Every `step`-th element of real lines, from element `offset` on, to k * count + l; and back, multiplied by `scale`.
@@ -258,10 +208,10 @@ void transform_real(const Tensor& x, int64_t dim, R scale, Tensor& out) {
   const auto plan = Plans<R>::get(even ? half : n, even);
   const R* reals = x.data_as<R>();
   auto* spectrum = reinterpret_cast<R*>(out.data_as<Complex<R>>());
-  each_block(*plan, from, [&](Block block, const Buffers<R>& buffers) {
+  each_block(*plan, from, [&](Block block, FftBuffers<R> buffers) {
     const Split<R> data = buffers.data(), work = buffers.work();
     if (even && block.count == 1 && from.inner == 1) {
-      const Split<R> z = plan->run_from_pairs(reals + from.start(block.first), false, data, work);
+      const Split<R> z = plan->run_from_pairs(reals + from.start(block.first), buffers);
       fft_passes<R>().spectrum_of_reals(z, plan->roots(), half, scale, spectrum + 2 * to.start(block.first));
       return;
     }
@@ -277,7 +227,7 @@ void transform_real(const Tensor& x, int64_t dim, R scale, Tensor& out) {
     Split<R> z = plan->run(data, work, block.count);
     if (even) {
       const Split<R> result = buffers.other(z);
-      spectrum_rows(z, plan->roots(), half, block.count, result);
+      fft_passes<R>().spectra_of_reals(z, plan->roots(), half, block.count, result);
       z = result;
     }
     scatter_pairs(to, block, z, scale, spectrum);
@@ -293,17 +243,17 @@ void transform_to_real(const Tensor& x, int64_t dim, R scale, Tensor& out) {
   const auto plan = Plans<R>::get(even ? half : n, even);
   const auto* spectrum = reinterpret_cast<const R*>(x.data_as<Complex<R>>());
   R* reals = out.data_as<R>();
-  each_block(*plan, to, [&](Block block, const Buffers<R>& buffers) {
+  each_block(*plan, to, [&](Block block, FftBuffers<R> buffers) {
     const Split<R> data = buffers.data(), work = buffers.work();
     const int64_t count = block.count;
     if (even && count == 1 && to.inner == 1) {
-      fft_passes<R>().reals_from_spectrum(spectrum + 2 * from.start(block.first), plan->roots(), half, data);
-      plan->run_to_pairs(data.swapped(), work.swapped(), reals + to.start(block.first), true, scale);
+      fft_passes<R>().reals_from_spectrum(spectrum + 2 * from.start(block.first), plan->roots(), half, data.swapped());
+      plan->run_to_pairs(buffers, reals + to.start(block.first), true, scale);
       return;
     }
     gather_pairs(from, block, spectrum, even ? work : data);
     if (even) {
-      reals_rows(work, plan->roots(), half, count, data);
+      fft_passes<R>().reals_from_spectra(work, plan->roots(), half, count, data);
     } else {
       std::fill_n(data.im, count, R(0));
       for (int64_t k = half + 1; k < n; ++k) {

@@ -327,15 +327,17 @@ TT_INLINE void shuffled_by(const FftPass<R>& pass, Read read, Split<R> y) {
 template <typename R>
 void shuffled(const FftPass<R>& given, Split<R> x, Split<R> y) {
   const FftPass<R> pass = given;
-  const auto read = [=](int64_t i) -> Pair<Vector<R>> { return {load<Vector<R>>(x.re + i), load<Vector<R>>(x.im + i)}; };
+  const auto read = [=](int64_t i) -> Pair<Vector<R>> {
+    return {load<Vector<R>>(x.re + i), load<Vector<R>>(x.im + i)};
+  };
   if (pass.width == 1) return shuffled_by<1>(pass, read, y);
-  if constexpr (kLanes<R> > 2) {
+  if constexpr (kLanes < R >> 2) {
     if (pass.width == 2) return shuffled_by<2>(pass, read, y);
   }
-  if constexpr (kLanes<R> > 4) {
+  if constexpr (kLanes < R >> 4) {
     if (pass.width == 4) return shuffled_by<4>(pass, read, y);
   }
-  if constexpr (kLanes<R> > 8) {
+  if constexpr (kLanes < R >> 8) {
     if (pass.width == 8) return shuffled_by<8>(pass, read, y);
   }
 }
@@ -441,6 +443,18 @@ void multiply(Split<R> x, Split<const R> w, int64_t n, Split<R> y) {
   }
 }
 
+// Elements 1 to n - 1 by vectors, of which the last two may overlap, or one by one where there is less than a vector.
+template <typename R, typename Scalar, typename ByVector>
+TT_INLINE void over_inner(int64_t n, Scalar scalar, ByVector vector) {
+  if (n <= kLanes<R>) {
+    for (int64_t k = 1; k < n; ++k) scalar(k);
+    return;
+  }
+  int64_t k = 1;
+  for (; k + kLanes<R> <= n; k += kLanes<R>) vector(k);
+  if (k < n) vector(n - kLanes<R>);
+}
+
 // What elements a = z[k] and b = z[half - k] give for element k of the spectrum.
 template <typename T>
 TT_INLINE Pair<T> spectrum_at(Pair<T> a, Pair<T> b, Pair<T> root) {
@@ -459,16 +473,16 @@ void spectrum_of_reals(Split<R> z, Split<const R> roots, int64_t half, R scale, 
     pairs[2 * k + 1] = v.im * scale;
   };
   scalar(0);
-  int64_t k = 1;
-  for (; k + kLanes<R> <= half; k += kLanes<R>) {
+  scalar(half);
+  const auto vector = [&](int64_t k) {
     const int64_t b = half - k - kLanes<R> + 1;
     const auto br = load<V>(z.re + b), bi = load<V>(z.im + b);
     const Pair<V> v = spectrum_at<V>({load<V>(z.re + k), load<V>(z.im + k)},
                                      {shuffle<R, Reverse<R>>(br, br), shuffle<R, Reverse<R>>(bi, bi)},
                                      {load<V>(roots.re + k), load<V>(roots.im + k)});
     store_pairs<R>(v.re * scale, v.im * scale, pairs + 2 * k);
-  }
-  for (; k <= half; ++k) scalar(k);
+  };
+  over_inner<R>(half, scalar, vector);
 }
 
 // What elements a = X[k] and b = X[half - k] of a spectrum give for z[k].
@@ -484,8 +498,7 @@ void reals_from_spectrum(const R* pairs, Split<const R> roots, int64_t half, Spl
   const Pair<R> first = reals_at<R>({pairs[0], R(0)}, {pairs[2 * half], R(0)}, {roots.re[0], roots.im[0]});
   z.re[0] = first.re;
   z.im[0] = first.im;
-  int64_t k = 1;
-  for (; k + kLanes<R> <= half; k += kLanes<R>) {
+  const auto vector = [&](int64_t k) {
     Pair<V> a, b;
     load_pairs<R>(pairs + 2 * k, a.re, a.im);
     load_pairs<R>(pairs + 2 * (half - k - kLanes<R> + 1), b.re, b.im);
@@ -493,20 +506,73 @@ void reals_from_spectrum(const R* pairs, Split<const R> roots, int64_t half, Spl
     const Pair<V> v = reals_at<V>(a, b, {load<V>(roots.re + k), load<V>(roots.im + k)});
     store(v.re, z.re + k);
     store(v.im, z.im + k);
-  }
-  for (; k < half; ++k) {
+  };
+  const auto scalar = [&](int64_t k) {
     const R *a = pairs + 2 * k, *b = pairs + 2 * (half - k);
     const Pair<R> v = reals_at<R>({a[0], a[1]}, {b[0], b[1]}, {roots.re[k], roots.im[k]});
     z.re[k] = v.re;
     z.im[k] = v.im;
+  };
+  over_inner<R>(half, scalar, vector);
+}
+
+// Calls f(l, T) for the elements of a row, T being a vector, and a number for the remainder.
+template <typename R, typename F>
+TT_INLINE void over_row(int64_t lines, F f) {
+  int64_t l = 0;
+  for (; l + kLanes<R> <= lines; l += kLanes<R>) f(l, Vector<R>());
+  for (; l < lines; ++l) f(l, R());
+}
+
+template <typename R>
+void spectra_of_reals(Split<R> z, Split<const R> roots, int64_t half, int64_t lines, Split<R> spectra) {
+  for (int64_t k = 0; k <= half; ++k) {
+    const int64_t a = (k == half ? 0 : k) * lines, b = (k == 0 ? 0 : half - k) * lines;
+    const R re = roots.re[k], im = roots.im[k];
+    over_row<R>(
+        lines, [&]<typename T>(int64_t l, T zero) __attribute__((always_inline)) {
+          const Pair<T> v = spectrum_at<T>({load<T>(z.re + a + l), load<T>(z.im + a + l)},
+                                           {load<T>(z.re + b + l), load<T>(z.im + b + l)}, {zero + re, zero + im});
+          store<T>(v.re * R(0.5), spectra.re + k * lines + l);
+          store<T>(v.im * R(0.5), spectra.im + k * lines + l);
+        });
+  }
+}
+
+template <typename R>
+void reals_from_spectra(Split<R> spectra, Split<const R> roots, int64_t half, int64_t lines, Split<R> z) {
+  for (int64_t l = 0; l < lines; ++l) spectra.im[l] = spectra.im[half * lines + l] = 0;
+  for (int64_t k = 0; k < half; ++k) {
+    const int64_t a = k * lines, b = (half - k) * lines;
+    const R re = roots.re[k], im = roots.im[k];
+    over_row<R>(
+        lines, [&]<typename T>(int64_t l, T zero) __attribute__((always_inline)) {
+          const Pair<T> v =
+              reals_at<T>({load<T>(spectra.re + a + l), load<T>(spectra.im + a + l)},
+                          {load<T>(spectra.re + b + l), load<T>(spectra.im + b + l)}, {zero + re, zero + im});
+          store<T>(v.re, z.re + k * lines + l);
+          store<T>(v.im, z.im + k * lines + l);
+        });
   }
 }
 
 template <typename R>
 FftPasses<R> all_passes() {
   static_assert(kLanes<R> <= kLongestVector);
-  return {kLanes<R>,      &wide<R>,        &wide_to_pairs<R>, &shuffled<R>,          &shuffled_from_pairs<R>, &split_pairs<R>,
-          &join_pairs<R>, &split_lines<R>, &join_lines<R>,    &multiply<R>, &spectrum_of_reals<R>, &reals_from_spectrum<R>};
+  return {kLanes<R>,
+          &wide<R>,
+          &wide_to_pairs<R>,
+          &shuffled<R>,
+          &shuffled_from_pairs<R>,
+          &split_pairs<R>,
+          &join_pairs<R>,
+          &split_lines<R>,
+          &join_lines<R>,
+          &multiply<R>,
+          &spectrum_of_reals<R>,
+          &reals_from_spectrum<R>,
+          &spectra_of_reals<R>,
+          &reals_from_spectra<R>};
 }
 
 #undef TT_INLINE

@@ -6,9 +6,9 @@
 
 namespace tt::cpu {
 
-#define TT_FFT_PASSES_OF(isa)           \
-  namespace isa {                       \
-  FftPasses<float> fft_passes_float();  \
+#define TT_FFT_PASSES_OF(isa)            \
+  namespace isa {                        \
+  FftPasses<float> fft_passes_float();   \
   FftPasses<double> fft_passes_double(); \
   }
 TT_FFT_PASSES_OF(baseline)

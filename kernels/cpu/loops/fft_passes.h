@@ -1,7 +1,7 @@
 // FftPasses: the inner loops of Fourier transforms, compiled once per instruction set (isa/fft_passes.cc).
 //
-// All loops are those of a forward transform. A backward one is the same with real and imaginary parts exchanged, in what
-// is read and in what is written. Constant; any thread. Arrays need no alignment and do not overlap.
+// All loops are those of a forward transform. A backward one is the same with real and imaginary parts exchanged, in
+// what is read and in what is written. Constant; any thread. Arrays need no alignment and do not overlap.
 #pragma once
 
 #include <cstdint>
@@ -59,6 +59,10 @@ struct FftPasses {
   void (*spectrum_of_reals)(Split<R> z, Split<const R> roots, int64_t half, R scale, R* pairs);
   // From such a spectrum, the z whose backward transform is the pairs of neighbours of the real values.
   void (*reals_from_spectrum)(const R* pairs, Split<const R> roots, int64_t half, Split<R> z);
+  // The same of `lines` interleaved lines, element k of line l at k * lines + l, without a scale. The imaginary parts
+  // of a spectrum's first and last elements are set to 0.
+  void (*spectra_of_reals)(Split<R> z, Split<const R> roots, int64_t half, int64_t lines, Split<R> spectra);
+  void (*reals_from_spectra)(Split<R> spectra, Split<const R> roots, int64_t half, int64_t lines, Split<R> z);
 };
 
 // The loops for this machine; TELETENSOR_CPU_ISA asks for those of a lesser instruction set (walks/block.h).

@@ -176,73 +176,84 @@ void FftPlan<R>::plan_line(const Circle& circle) {
     line_stages_.push_back(shuffled ? stage(circle, radix, width, true) : stages_[i]);
     width *= radix;
   }
+  for (const Stage& s : line_stages_) {
+    line_passes_.push_back({s.radix, s.width, s.rest, s.twiddles.data(), s.circle.data()});
+  }
 }
 
 template <typename R>
 int64_t FftPlan<R>::room(int64_t lines) const {
-  return (chirp_ ? chirp_->size : n_) * lines + kFftPadding;
+  const int64_t elements = (chirp_ ? chirp_->size : n_) * lines + kFftPadding;
+  return (elements + kLongestVector - 1) / kLongestVector * kLongestVector;
 }
 
+// Whether the first pass of a single line reads pairs.
 template <typename R>
-FftPass<R> FftPlan<R>::pass(const Stage& s, int64_t lines) const {
-  return {s.radix, s.width * lines, s.rest, s.twiddles.data(), s.circle.data()};
+bool FftPlan<R>::reads_pairs() const {
+  return !line_passes_.empty() && line_passes_[0].rest % passes_.lanes == 0;
 }
 
-// A range of a single line's stages.
+namespace {
+
+// Passes from `first` on, but not `last`. Inlined, so that a short line's pointers stay in registers.
 template <typename R>
-Split<R> FftPlan<R>::run_stages(size_t first, size_t last, Split<R> data, Split<R> work) const {
-  for (size_t i = first; i < last; ++i) {
-    const Stage& s = line_stages_[i];
-    (s.shuffled ? passes_.shuffled : passes_.wide)(pass(s, 1), data, work);
+__attribute__((always_inline)) inline Split<R> run_passes(const FftPasses<R>& passes, const FftPass<R>* first,
+                                                          const FftPass<R>* last, Split<R> data, Split<R> work) {
+  for (; first != last; ++first) {
+    (first->width < passes.lanes ? passes.shuffled : passes.wide)(*first, data, work);
     std::swap(data, work);
   }
   return data;
 }
+
+}  // namespace
 
 template <typename R>
 Split<R> FftPlan<R>::run(Split<R> data, Split<R> work, int64_t lines) const {
   if (chirp_) return run_chirp(data, work, lines);
-  if (lines == 1 && !line_stages_.empty()) return run_stages(0, line_stages_.size(), data, work);
+  const FftPass<R>* passes = line_passes_.data();
+  if (lines == 1 && passes) return run_passes(passes_, passes, passes + line_passes_.size(), data, work);
   for (const Stage& s : stages_) {
-    passes_.wide(pass(s, lines), data, work);
+    passes_.wide({s.radix, s.width * lines, s.rest, s.twiddles.data(), s.circle.data()}, data, work);
     std::swap(data, work);
   }
   return data;
 }
 
 template <typename R>
-Split<R> FftPlan<R>::run_from_pairs(const R* pairs, bool swapped, Split<R> data, Split<R> work) const {
-  if (!line_stages_.empty() && line_stages_[0].rest % passes_.lanes == 0) {
-    passes_.shuffled_from_pairs(pass(line_stages_[0], 1), pairs, swapped, work);
-    return run_stages(1, line_stages_.size(), work, data);
+Split<R> FftPlan<R>::run_from_pairs(const R* pairs, FftBuffers<R> buffers) const {
+  if (!reads_pairs()) {
+    passes_.split_pairs(pairs, n_, buffers.data());
+    return run(buffers.data(), buffers.work(), 1);
   }
-  passes_.split_pairs(pairs, n_, swapped ? data.swapped() : data);
-  return run(data, work, 1);
+  const FftPass<R>* passes = line_passes_.data();
+  passes_.shuffled_from_pairs(passes[0], pairs, false, buffers.work());
+  return run_passes(passes_, passes + 1, passes + line_passes_.size(), buffers.work(), buffers.data());
 }
 
 template <typename R>
-void FftPlan<R>::run_to_pairs(Split<R> data, Split<R> work, R* pairs, bool swapped, R scale) const {
-  if (!line_stages_.empty()) {
-    const size_t last = line_stages_.size() - 1;
-    const Split<R> z = run_stages(0, last, data, work);
-    passes_.wide_to_pairs(pass(line_stages_[last], 1), z, pairs, swapped, scale);
+void FftPlan<R>::run_to_pairs(FftBuffers<R> buffers, R* pairs, bool swapped, R scale) const {
+  if (line_passes_.empty()) {
+    const Split<R> z = run(buffers.data(), buffers.work(), 1);
+    passes_.join_pairs(swapped ? z.swapped() : z, n_, scale, pairs);
     return;
   }
-  const Split<R> z = run(data, work, 1);
-  passes_.join_pairs(swapped ? z.swapped() : z, n_, scale, pairs);
+  const FftPass<R>*first = line_passes_.data(), *last = first + line_passes_.size() - 1;
+  const Split<R> z = run_passes(passes_, first, last, buffers.data(), buffers.work());
+  passes_.wide_to_pairs(*last, z, pairs, swapped, scale);
 }
 
 template <typename R>
-void FftPlan<R>::run_pairs(const R* from, R* to, bool swapped, R scale, Split<R> data, Split<R> work) const {
-  if (!line_stages_.empty() && line_stages_[0].rest % passes_.lanes == 0) {
-    passes_.shuffled_from_pairs(pass(line_stages_[0], 1), from, swapped, work);
-    const size_t last = line_stages_.size() - 1;
-    const Split<R> z = run_stages(1, last, work, data);
-    passes_.wide_to_pairs(pass(line_stages_[last], 1), z, to, swapped, scale);
+void FftPlan<R>::run_pairs(const R* from, R* to, bool swapped, R scale, FftBuffers<R> buffers) const {
+  if (!reads_pairs()) {
+    passes_.split_pairs(from, n_, swapped ? buffers.data().swapped() : buffers.data());
+    run_to_pairs(buffers, to, swapped, scale);
     return;
   }
-  passes_.split_pairs(from, n_, swapped ? data.swapped() : data);
-  run_to_pairs(data, work, to, swapped, scale);
+  const FftPass<R>*first = line_passes_.data(), *last = first + line_passes_.size() - 1;
+  passes_.shuffled_from_pairs(*first, from, swapped, buffers.work());
+  const Split<R> z = run_passes(passes_, first + 1, last, buffers.work(), buffers.data());
+  passes_.wide_to_pairs(*last, z, to, swapped, scale);
 }
 
 template <typename R>

@@ -14,11 +14,48 @@
 
 #include <cstdint>
 #include <memory>
+#include <new>
+#include <utility>
 #include <vector>
 
 #include "kernels/cpu/loops/fft_passes.h"
 
 namespace tt::cpu {
+
+// Allocates at multiples of a vector's size: vectors that straddle cache lines take twice as long to load.
+template <typename T>
+struct VectorAligned {
+  using value_type = T;
+  static constexpr std::align_val_t kAlignment{64};
+
+  VectorAligned() = default;
+  template <typename U>
+  VectorAligned(const VectorAligned<U>&) {}
+  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), kAlignment)); }
+  void deallocate(T* p, size_t) { ::operator delete(p, kAlignment); }
+  // Elements of numbers stay uninitialised.
+  template <typename U>
+  void construct(U*) {}
+  template <typename U, typename V>
+  void construct(U* p, V&& v) {
+    ::new (static_cast<void*>(p)) U(std::forward<V>(v));
+  }
+  bool operator==(const VectorAligned&) const = default;
+};
+template <typename T>
+using AlignedVector = std::vector<T, VectorAligned<T>>;
+
+// Two pairs of arrays of `room` elements each, one after the other.
+template <typename R>
+struct FftBuffers {
+  R* memory;
+  int64_t room;
+
+  Split<R> data() const { return {memory, memory + room}; }
+  Split<R> work() const { return {memory + 2 * room, memory + 3 * room}; }
+  // The one of the two that `used` is not.
+  Split<R> other(Split<R> used) const { return used.re == memory || used.im == memory ? work() : data(); }
+};
 
 template <typename R>
 class FftPlan {
@@ -40,33 +77,34 @@ class FftPlan {
   // Transforms `data`: element k of line l is at k * lines + l. Returns `data` or `work`, whichever holds the result;
   // both are overwritten.
   Split<R> run(Split<R> data, Split<R> work, int64_t lines) const;
-  // The same of one line of n pairs (real part first; imaginary part first where `swapped`).
-  Split<R> run_from_pairs(const R* pairs, bool swapped, Split<R> data, Split<R> work) const;
-  // The transform of one line in `data` to n pairs, multiplied by `scale`.
-  void run_to_pairs(Split<R> data, Split<R> work, R* pairs, bool swapped, R scale) const;
-  // From n pairs to n pairs, which may be the same.
-  void run_pairs(const R* from, R* to, bool swapped, R scale, Split<R> data, Split<R> work) const;
+  // The same of one line of n pairs, real part first.
+  Split<R> run_from_pairs(const R* pairs, FftBuffers<R> buffers) const;
+  // The transform of one line in buffers.data() to n pairs (imaginary part first where `swapped`), multiplied by
+  // `scale`.
+  void run_to_pairs(FftBuffers<R> buffers, R* pairs, bool swapped, R scale) const;
+  // From n pairs to n pairs, which may be the same; `swapped` applies to both.
+  void run_pairs(const R* from, R* to, bool swapped, R scale, FftBuffers<R> buffers) const;
 
  private:
   struct Stage {
     int64_t radix, width, rest;
     bool shuffled;
-    std::vector<R> twiddles, circle;
+    AlignedVector<R> twiddles, circle;
   };
   struct Chirp;
   class Circle;
 
   Stage stage(const Circle& circle, int64_t radix, int64_t width, bool shuffled) const;
   void plan_line(const Circle& circle);
-  FftPass<R> pass(const Stage& stage, int64_t lines) const;
-  Split<R> run_stages(size_t first, size_t last, Split<R> data, Split<R> work) const;
+  bool reads_pairs() const;
   Split<R> run_chirp(Split<R> data, Split<R> work, int64_t lines) const;
 
   int64_t n_;
   const FftPasses<R>& passes_;
   std::vector<Stage> stages_;       // of several lines
   std::vector<Stage> line_stages_;  // of a single line; empty where it is not vectorised
-  std::vector<R> roots_;
+  std::vector<FftPass<R>> line_passes_;
+  AlignedVector<R> roots_;
   std::unique_ptr<Chirp> chirp_;  // where n has a large prime factor
 };
 
