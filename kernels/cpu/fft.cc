@@ -9,8 +9,8 @@
 #include "engine/schema/error.h"
 #include "engine/schema/rules/shape_rules.h"
 #include "kernels/common/complex.h"
+#include "kernels/cpu/fft_plan.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/loops/fft_plan.h"
 #include "kernels/cpu/walks/contiguous.h"
 #include "kernels/cpu/walks/copy.h"
 

@@ -1,6 +1,6 @@
-// The inner loops of Fourier transforms (loops/fft_passes.h), compiled once per instruction set.
+// The inner loops of Fourier transforms (walks/fft_passes.h), compiled once per instruction set.
 
-#include "kernels/cpu/loops/fft_passes.h"
+#include "kernels/cpu/walks/fft_passes.h"
 
 #include <cstdint>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "kernels/cpu/loops/fft_plan.h"
+#include "kernels/cpu/fft_plan.h"
 
 #include <algorithm>
 

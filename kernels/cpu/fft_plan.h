@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cpu/loops/fft_passes.h"
+#include "kernels/cpu/walks/fft_passes.h"
 
 namespace tt::cpu {
 

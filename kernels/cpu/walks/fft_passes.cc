@@ -1,4 +1,4 @@
-#include "kernels/cpu/loops/fft_passes.h"
+#include "kernels/cpu/walks/fft_passes.h"
 
 #include <string_view>
 
