@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/functional/function_ref.h"
+#include "engine/dispatch/call_scope.h"
 #include "engine/dispatch/ops.h"
 
 namespace tt::composites {
@@ -91,6 +92,28 @@ std::pair<Tensor, Tensors> run_layer(const Tensor& input, const Tensors& initial
   return {packed ? ops::cat(outputs, 0) : ops::stack(outputs, 0), states.last()};
 }
 
+// Whether lstm_sequence computes the layer: an operator of the CPU, for sequences of one length, all in one dtype.
+bool runs_as_sequence(const Tensor& input, const Tensors& hx, const Weights& w, SizesView batch_sizes) {
+  const DType dtype = input.dtype();
+  if (hx.size() != 2 || !batch_sizes.empty() || w.w_hr || CallScope::current().modes.has(Key::kAutocast)) return false;
+  if (input.device().type != DeviceType::kCPU || (dtype != DType::kFloat32 && dtype != DType::kFloat64)) return false;
+  if (input.dim() != 3 || w.w_ih.dim() != 2 || w.w_hh.dim() != 2) return false;
+  const int64_t n = w.w_hh.size(1);
+  if (w.w_ih.size(0) != 4 * n || w.w_hh.size(0) != 4 * n || n == 0 || input.size(1) == 0) return false;
+  const auto fits = [&](const Tensor& t, SizesView sizes) { return t.dtype() == dtype && t.sizes() == sizes; };
+  return fits(hx[0], Sizes{input.size(1), n}) && fits(hx[1], Sizes{input.size(1), n}) && w.w_hh.dtype() == dtype &&
+         w.w_ih.dtype() == dtype && (!w.b_ih || (fits(w.b_ih, Sizes{4 * n}) && fits(w.b_hh, Sizes{4 * n})));
+}
+
+// An LSTM's layer in one direction by lstm_sequence: the output and the last states. One product for all steps' inputs.
+std::pair<Tensor, Tensors> run_sequence(const Tensor& input, const Tensors& initial, const Weights& w, bool backwards) {
+  const Tensor bias = w.b_ih ? ops::add(w.b_ih, w.b_hh) : Tensor();
+  const Tensor entered = ops::linear(input, w.w_ih, bias);
+  const Tensors all = ops::lstm_sequence(entered, initial[0], initial[1], w.w_hh, backwards);
+  const int64_t last = backwards ? 0 : input.size(0) - 1;
+  return {all[0], {ops::select(all[0], 0, last), ops::select(all[1], 0, last)}};
+}
+
 // All layers: the outputs, then each of the states stacked by layer and direction.
 Tensors run_layers(const Tensor& input, const Tensors& hx, const Tensors& params, SizesView batch_sizes,
                    bool has_biases, int64_t num_layers, double dropout, bool bidirectional, bool batch_first,
@@ -112,7 +135,9 @@ Tensors run_layers(const Tensor& input, const Tensors& hx, const Tensors& params
       const Weights weights(params, has_biases, has_projection, static_cast<size_t>(which));
       Tensors initial;
       for (const Tensor& state : hx) initial.push_back(ops::select(state, 0, which));
-      auto [output, states] = run_layer(x, initial, weights, batch_sizes, direction == 1, step);
+      const bool sequence = runs_as_sequence(x, initial, weights, batch_sizes);
+      auto [output, states] = sequence ? run_sequence(x, initial, weights, direction == 1)
+                                       : run_layer(x, initial, weights, batch_sizes, direction == 1, step);
       outputs.push_back(output);
       for (size_t i = 0; i < states.size(); ++i) last[i].push_back(states[i]);
     }

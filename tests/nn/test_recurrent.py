@@ -98,3 +98,62 @@ def test_packing_keeps_rows_and_order(torch):
     assert back.tolist() == padded.tolist() and lengths.tolist() == [2, 1, 3]
     rows = torch.nn.utils.rnn.pad_sequence([torch.ones(2), torch.ones(3)], padding_value=-1.0)
     assert rows.tolist() == [[1, 1], [1, 1], [-1, 1]]
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("batch", [1, 3, 19])
+def test_gradients_of_an_lstm(torch, bidirectional, batch):
+    """First and second derivatives in inputs, states and weights; and those of a packed input, computed step by step."""
+    torch.manual_seed(0)
+    layer = torch.nn.LSTM(2, 3, bidirectional=bidirectional).double()
+    directions = 2 if bidirectional else 1
+    x = torch.randn(4, batch, 2, dtype=torch.float64)
+    h, c = (torch.randn(directions, batch, 3, dtype=torch.float64) for _ in range(2))
+    params = list(layer.parameters())
+
+    def gradients(run):
+        inputs = [t.detach().requires_grad_() for t in (x, h, c)]
+        output, states = run(*inputs)
+        loss = (output * output).sum() + states[0].sum() + (states[1] * 3).sum()
+        return torch.autograd.grad(loss, [*inputs, *params])
+
+    def packed(x, h, c):
+        rows = torch.nn.utils.rnn.pack_padded_sequence(x, [4] * batch)
+        output, states = layer(rows, (h, c))
+        return torch.nn.utils.rnn.pad_packed_sequence(output)[0], states
+
+    whole = gradients(lambda x, h, c: layer(x, (h, c)))
+    for got, expected in zip(whole, gradients(packed)):
+        np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=1e-9, atol=1e-11)
+    if batch > 3:
+        return
+    arguments = [t.requires_grad_() for t in (x, h, c)]
+
+    def call(x, h, c, *weights):
+        output, states = torch.func.functional_call(layer, dict(zip(dict(layer.named_parameters()), weights)), (x, (h, c)))
+        return output, *states
+
+    leaves = [p.detach().requires_grad_() for p in params]
+    assert torch.autograd.gradcheck(call, (*arguments, *leaves))
+    if batch == 1:
+        assert torch.autograd.gradgradcheck(call, (*arguments, *leaves))
+
+
+@pytest.mark.parametrize(("hidden", "batch"), [(1, 1), (17, 5), (64, 33)])
+def test_an_lstm_keeps_its_formula_at_any_size(torch, hidden, batch):
+    for dtype, tolerance in ((torch.float32, 2e-5), (torch.float64, 1e-12)):
+        layer = torch.nn.LSTM(6, hidden).to(dtype)
+        x = torch.randn(batch, 7, 6, dtype=dtype).transpose(0, 1)
+        states = [torch.randn(1, hidden, batch, dtype=dtype).transpose(1, 2) for _ in range(2)]
+        with torch.no_grad():
+            output, last = layer(x, tuple(states))
+        arrays = [t.numpy().astype("float64") for t in (x, *states)]
+        expected = references.recurrent("lstm", arrays[0], arrays[1:], weights(layer), True, 1, False, False)
+        for got, wanted in zip((output, *last), expected):
+            np.testing.assert_allclose(got.numpy(), wanted, rtol=tolerance, atol=tolerance)
+        x = x.clone()
+        x[2, 0, 0] = float("nan")
+        with torch.no_grad():
+            output = layer(x)[0]
+        assert output[2:, 0].isnan().all().item() and not output[:2].isnan().any().item()
+        assert not output[:, 1:].isnan().any().item()

@@ -32,6 +32,25 @@ def test_every_length(torch, n):
     np.testing.assert_allclose(single, np.fft.fft(z), atol=2e-6 * n)
 
 
+@pytest.mark.parametrize("lines", [1, 5, 16, 37])
+@pytest.mark.parametrize("n", [22, 48, 128, 144, 240, 256, 320, 500, 1000, 1009, 1024, 4096, 5120])
+def test_vectors_of_lines_and_of_elements(torch, lines, n):
+    """Lengths and numbers of lines that are vectorised along a line, across lines, and with remainders."""
+    exact = signal(lines, n)
+    for dtype, tolerance in (("complex64", 1e-6), ("complex128", 1e-14)):
+        for dim in (0, 1):
+            z = np.ascontiguousarray(exact.T if dim == 0 else exact).astype(dtype)
+            half = np.ascontiguousarray(np.take(z, range(n // 2 + 1), dim))
+            wide, x = z.astype("complex128"), np.ascontiguousarray(z.real)
+            for name, a, oracle in (("fft", z, np.fft.fft(wide, axis=dim)), ("ifft", z, np.fft.ifft(wide, axis=dim)),
+                                    ("rfft", x, np.fft.rfft(x.astype("float64"), axis=dim)),
+                                    ("irfft", half, np.fft.irfft(half.astype("complex128"), n, axis=dim))):  # fmt: skip
+                arguments = {"n": n} if name == "irfft" else {}
+                got = getattr(torch.fft, name)(torch.tensor(a), dim=dim, **arguments).cpu().numpy()
+                limit = 10 * tolerance * np.sqrt(np.mean(np.abs(oracle) ** 2)) * np.log2(n)
+                np.testing.assert_allclose(got, oracle, atol=limit, rtol=0, err_msg=f"{name} {dtype} dim={dim}")
+
+
 @pytest.mark.parametrize("norm", [None, "backward", "ortho", "forward"])
 @pytest.mark.parametrize("n", [None, 5, 11])
 def test_norms_and_lengths(torch, norm, n):

@@ -9,35 +9,34 @@
 #include "engine/schema/error.h"
 #include "engine/schema/rules/shape_rules.h"
 #include "kernels/common/complex.h"
+#include "kernels/cpu/fft/fft_plan.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/loops/fft_plan.h"
 
 namespace tt::cpu {
 namespace {
 
-constexpr int64_t kMostLines = 16;           // side by side: a vector of floats
-constexpr int64_t kBlockElements = 1 << 14;  // of a block's lines: what its buffers then take fits the L2
+constexpr int64_t kBlockElements = 1 << 18;  // of a block of lines, at most: its buffers then fit the caches
 constexpr int64_t kGrain = 1 << 15;          // elements worth a thread
 
 // Plans of recent lengths, which cost as much as a transform of a few lines.
 template <typename R>
 class Plans {
  public:
-  static std::shared_ptr<const FftPlan<R>> get(int64_t n, bool forward) {
+  static std::shared_ptr<const FftPlan<R>> get(int64_t n, bool for_reals) {
     static Plans plans;
     const MutexLock lock(plans.mutex_);
     auto& kept = plans.kept_;
     for (size_t i = 0; i < kept.size(); ++i) {
-      if (kept[i].plan->length() != n || kept[i].forward != forward) continue;
+      if (kept[i].plan->length() != n || kept[i].for_reals != for_reals) continue;
       std::rotate(kept.begin(), kept.begin() + i, kept.begin() + i + 1);
       return kept[0].plan;
     }
-    auto plan = std::make_shared<const FftPlan<R>>(n, forward);
+    auto plan = std::make_shared<const FftPlan<R>>(n, for_reals);
     if (n <= kLongestKept) {
       if (kept.size() == kMostKept) kept.pop_back();
-      kept.insert(kept.begin(), {plan, forward});
+      kept.insert(kept.begin(), {plan, for_reals});
     }
     return plan;
   }
@@ -47,16 +46,17 @@ class Plans {
   static constexpr int64_t kLongestKept = 1 << 16;
   struct Kept {
     std::shared_ptr<const FftPlan<R>> plan;
-    bool forward;
+    bool for_reals;
   };
   Mutex mutex_;
-  std::vector<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // the latest used first
+  std::vector<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // most recently used first
 };
 
 // The lines of a contiguous tensor along one dimension.
 struct LineSet {
   int64_t outer = 1, length = 1, inner = 1;
 
+  LineSet(int64_t outer, int64_t length, int64_t inner) : outer(outer), length(length), inner(inner) {}
   LineSet(SizesView sizes, int64_t dim) {
     for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d) {
       (d < dim ? outer : d == dim ? length : inner) *= sizes[d];
@@ -65,145 +65,211 @@ struct LineSet {
   int64_t lines() const { return outer * inner; }
   // Where line l begins.
   int64_t start(int64_t l) const { return l / inner * length * inner + l % inner; }
+  // Whether element k of `count` lines from `first` on are neighbours, for each k.
+  bool adjacent(int64_t first, int64_t count) const { return inner > 1 && first % inner + count <= inner; }
 };
 
-// One thread's four arrays, and what they are to a plan.
-template <typename R>
-class Buffers {
- public:
-  explicit Buffers(int64_t room) : room_(room), memory_(std::make_unique_for_overwrite<R[]>(4 * room)) {}
-  Split<R> data() const { return {memory_.get(), memory_.get() + room_}; }
-  Split<R> work() const { return {memory_.get() + 2 * room_, memory_.get() + 3 * room_}; }
-
- private:
-  int64_t room_;
-  std::unique_ptr<R[]> memory_;
+// A block of lines.
+struct Block {
+  int64_t first, count;
 };
 
-// body(first, count, buffers) for blocks of lines, on the threads of the pool.
+// body(block, buffers) for blocks of lines, on the threads of the pool.
 template <typename R, typename Body>
-void each_block(const FftPlan<R>& plan, int64_t lines, Body body) {
-  const int64_t together = std::clamp<int64_t>(kBlockElements / plan.length(), 1, std::min(kMostLines, lines));
-  const int64_t blocks = (lines + together - 1) / together;
-  parallel_for(blocks, std::max<int64_t>(1, kGrain / (together * plan.length())), [&](int64_t begin, int64_t end) {
-    const Buffers<R> buffers(plan.room(together));
-    for (int64_t b = begin; b < end; ++b) body(b * together, std::min(together, lines - b * together), buffers);
+void each_block(const FftPlan<R>& plan, const LineSet& set, Body body) {
+  const int64_t lanes = fft_passes<R>().lanes, lines = set.lines();
+  const bool single = plan.vectorises_line() && set.inner < lanes;
+  const int64_t count = single ? 1 : std::clamp<int64_t>(kBlockElements / plan.length(), 1, std::min(lanes, lines));
+  const int64_t blocks = (lines + count - 1) / count;
+  parallel_for(blocks, std::max<int64_t>(1, kGrain / (count * plan.length())), [&](int64_t begin, int64_t end) {
+    const int64_t room = plan.room(count);
+    AlignedVector<R> memory(static_cast<size_t>(4 * room));
+    const FftBuffers<R> buffers{memory.data(), room};
+    for (int64_t b = begin; b < end; ++b) body(Block{b * count, std::min(count, lines - b * count)}, buffers);
   });
 }
 
-// Calls f(k, l, element) for element k of `count` lines from `first` on; elements of one line are `set.inner` apart.
+// Calls f(k * count + l, element) for element k < `length` of each line l of the block.
 template <typename F>
-void each_element(const LineSet& set, int64_t first, int64_t count, int64_t length, F f) {
-  for (int64_t l = 0; l < count; ++l) {
-    const int64_t start = set.start(first + l);
-    for (int64_t k = 0; k < length; ++k) f(k * count + l, start + k * set.inner);
+void each_element(const LineSet& set, Block block, int64_t length, F f) {
+  for (int64_t l = 0; l < block.count; ++l) {
+    const int64_t start = set.start(block.first + l);
+    for (int64_t k = 0; k < length; ++k) f(k * block.count + l, start + k * set.inner);
   }
 }
 
-// Complex lines to complex ones, in place.
+// Element k of line l of a block of pairs, to k * count + l; and back, multiplied by `scale`.
+template <typename R>
+void gather_pairs(const LineSet& set, Block block, const R* pairs, Split<R> to) {
+  const FftPasses<R>& passes = fft_passes<R>();
+  const R* from = pairs + 2 * set.start(block.first);
+  if (set.inner == 1 && block.count == 1) {
+    passes.split_pairs(from, set.length, to);
+  } else if (set.inner == 1 && block.count == passes.lanes) {
+    passes.split_lines(from, 2 * set.length, set.length, to);
+  } else if (set.adjacent(block.first, block.count)) {
+    for (int64_t k = 0; k < set.length; ++k) {
+      const int64_t row = k * block.count;
+      passes.split_pairs(from + 2 * k * set.inner, block.count, {to.re + row, to.im + row});
+    }
+  } else {
+    each_element(set, block, set.length, [&](int64_t at, int64_t element) {
+      to.re[at] = pairs[2 * element];
+      to.im[at] = pairs[2 * element + 1];
+    });
+  }
+}
+
+template <typename R>
+void scatter_pairs(const LineSet& set, Block block, Split<R> from, R scale, R* pairs) {
+  const FftPasses<R>& passes = fft_passes<R>();
+  R* to = pairs + 2 * set.start(block.first);
+  if (set.inner == 1 && block.count == 1) {
+    passes.join_pairs(from, set.length, scale, to);
+  } else if (set.inner == 1 && block.count == passes.lanes) {
+    passes.join_lines(from, set.length, scale, to, 2 * set.length);
+  } else if (set.adjacent(block.first, block.count)) {
+    for (int64_t k = 0; k < set.length; ++k) {
+      const int64_t row = k * block.count;
+      passes.join_pairs({from.re + row, from.im + row}, block.count, scale, to + 2 * k * set.inner);
+    }
+  } else {
+    each_element(set, block, set.length, [&](int64_t at, int64_t element) {
+      pairs[2 * element] = from.re[at] * scale;
+      pairs[2 * element + 1] = from.im[at] * scale;
+    });
+  }
+}
+
+// Complex lines to complex ones; `to` may be `from`.
+template <typename R>
+void transform(const Complex<R>* from, Complex<R>* to, const LineSet& set, bool forward, R scale) {
+  const auto plan = Plans<R>::get(set.length, false);
+  const auto* in = reinterpret_cast<const R*>(from);
+  auto* out = reinterpret_cast<R*>(to);
+  each_block(*plan, set, [&](Block block, FftBuffers<R> buffers) {
+    if (block.count == 1 && set.inner == 1) {
+      const int64_t start = 2 * set.start(block.first);
+      plan->run_pairs(in + start, out + start, !forward, scale, buffers);
+      return;
+    }
+    const Split<R> data = buffers.data(), work = buffers.work();
+    gather_pairs(set, block, in, data);
+    const Split<R> z =
+        forward ? plan->run(data, work, block.count) : plan->run(data.swapped(), work.swapped(), block.count).swapped();
+    scatter_pairs(set, block, z, scale, out);
+  });
+}
+
 template <typename R>
 void transform(Tensor& t, int64_t dim, bool forward, R scale) {
-  const LineSet set(t.sizes(), dim);
-  const auto plan = Plans<R>::get(set.length, forward);
   auto* elements = t.data_as<Complex<R>>();
-  each_block(*plan, set.lines(), [&](int64_t first, int64_t count, const Buffers<R>& buffers) {
-    const Split<R> in = buffers.data();
-    each_element(set, first, count, set.length, [&](int64_t at, int64_t element) {
-      in.re[at] = elements[element].re;
-      in.im[at] = elements[element].im;
-    });
-    const Split<R> out = plan->run(in, buffers.work(), count);
-    each_element(set, first, count, set.length, [&](int64_t at, int64_t element) {
-      elements[element] = {out.re[at] * scale, out.im[at] * scale};
-    });
-  });
+  transform<R>(elements, elements, LineSet(t.sizes(), dim), forward, scale);
 }
 
-// exp(-+2 pi i k / n) for k <= n / 2.
+// Every `step`-th element of real lines, from element `offset` on, to k * count + l; and back, multiplied by `scale`.
 template <typename R>
-std::vector<Complex<R>> half_circle(int64_t n, bool forward) {
-  std::vector<Complex<R>> roots(n / 2 + 1);
-  for (int64_t k = 0; k <= n / 2; ++k) {
-    const double angle = 2 * 3.14159265358979323846 * static_cast<double>(k) / static_cast<double>(n);
-    roots[k] = {static_cast<R>(std::cos(angle)), static_cast<R>(forward ? -std::sin(angle) : std::sin(angle))};
+void gather_reals(const LineSet& set, Block block, const R* from, int64_t offset, int64_t step, R* to) {
+  const int64_t n = set.length / step;
+  if (set.adjacent(block.first, block.count)) {
+    const R* rows = from + set.start(block.first) + offset * set.inner;
+    for (int64_t k = 0; k < n; ++k) std::copy_n(rows + k * step * set.inner, block.count, to + k * block.count);
+    return;
   }
-  return roots;
+  for (int64_t l = 0; l < block.count; ++l) {
+    const R* line = from + set.start(block.first + l) + offset * set.inner;
+    for (int64_t k = 0; k < n; ++k) to[k * block.count + l] = line[k * step * set.inner];
+  }
 }
 
-// Real lines of n to the n / 2 + 1 first of their spectrum. Even ones as complex lines of half the length, whose
-// spectrum is that of the even elements and that of the odd ones, taken apart.
+template <typename R>
+void scatter_reals(const LineSet& set, Block block, const R* from, R scale, R* to, int64_t offset, int64_t step) {
+  const int64_t n = set.length / step;
+  if (set.adjacent(block.first, block.count)) {
+    R* rows = to + set.start(block.first) + offset * set.inner;
+    for (int64_t k = 0; k < n; ++k) {
+      for (int64_t l = 0; l < block.count; ++l) rows[k * step * set.inner + l] = from[k * block.count + l] * scale;
+    }
+    return;
+  }
+  for (int64_t l = 0; l < block.count; ++l) {
+    R* line = to + set.start(block.first + l) + offset * set.inner;
+    for (int64_t k = 0; k < n; ++k) line[k * step * set.inner] = from[k * block.count + l] * scale;
+  }
+}
+
+// Real lines of n to the n / 2 + 1 first elements of their spectrum. Lines of even length are transformed as complex
+// lines of half the length, whose spectrum combines that of the even elements and that of the odd ones.
 template <typename R>
 void transform_real(const Tensor& x, int64_t dim, R scale, Tensor& out) {
   const LineSet from(x.sizes(), dim), to(out.sizes(), dim);
   const int64_t n = from.length, half = n / 2;
   const bool even = n % 2 == 0;
-  const auto plan = Plans<R>::get(even ? half : n, true);
-  const std::vector<Complex<R>> roots = even ? half_circle<R>(n, true) : std::vector<Complex<R>>();
-  const R* elements = x.data_as<R>();
-  auto* spectrum = out.data_as<Complex<R>>();
-  each_block(*plan, from.lines(), [&](int64_t first, int64_t count, const Buffers<R>& buffers) {
-    const Split<R> in = buffers.data();
-    for (int64_t l = 0; l < count; ++l) {
-      const R* line = elements + from.start(first + l);
-      for (int64_t k = 0; k < plan->length(); ++k) {
-        in.re[k * count + l] = line[(even ? 2 * k : k) * from.inner];
-        in.im[k * count + l] = even ? line[(2 * k + 1) * from.inner] : R(0);
-      }
+  const auto plan = Plans<R>::get(even ? half : n, even);
+  const R* reals = x.data_as<R>();
+  auto* spectrum = reinterpret_cast<R*>(out.data_as<Complex<R>>());
+  each_block(*plan, from, [&](Block block, FftBuffers<R> buffers) {
+    const Split<R> data = buffers.data(), work = buffers.work();
+    if (even && block.count == 1 && from.inner == 1) {
+      const Split<R> z = plan->run_from_pairs(reals + from.start(block.first), buffers);
+      fft_passes<R>().spectrum_of_reals(z, plan->roots(), half, scale, spectrum + 2 * to.start(block.first));
+      return;
     }
-    const Split<R> z = plan->run(in, buffers.work(), count);
-    each_element(to, first, count, half + 1, [&](int64_t at, int64_t element) {
-      if (!even) {
-        spectrum[element] = {z.re[at] * scale, z.im[at] * scale};
-        return;
-      }
-      const int64_t k = at / count, l = at % count, a = k % half * count + l, b = (half - k) % half * count + l;
-      const Complex<R> sum((z.re[a] + z.re[b]) / 2, (z.im[a] - z.im[b]) / 2);
-      const Complex<R> difference((z.im[a] + z.im[b]) / 2, (z.re[b] - z.re[a]) / 2);
-      spectrum[element] = (sum + roots[k] * difference) * Complex<R>(scale);
-    });
+    if (even && from.inner == 1) {
+      gather_pairs(LineSet(from.outer, half, 1), block, reals, data);
+    } else if (even) {
+      gather_reals(from, block, reals, 0, 2, data.re);
+      gather_reals(from, block, reals, 1, 2, data.im);
+    } else {
+      gather_reals(from, block, reals, 0, 1, data.re);
+      std::fill_n(data.im, n * block.count, R(0));
+    }
+    Split<R> z = plan->run(data, work, block.count);
+    if (even) {
+      const Split<R> result = buffers.other(z);
+      fft_passes<R>().spectra_of_reals(z, plan->roots(), half, block.count, result);
+      z = result;
+    }
+    scatter_pairs(to, block, z, scale, spectrum);
   });
 }
 
-// The other way: the first half of a spectrum, taken for a Hermitian one, to real lines of out's length.
+// Backward: the first half of a spectrum, taken as Hermitian, to real lines of out's length.
 template <typename R>
 void transform_to_real(const Tensor& x, int64_t dim, R scale, Tensor& out) {
   const LineSet from(x.sizes(), dim), to(out.sizes(), dim);
   const int64_t n = to.length, half = n / 2;
   const bool even = n % 2 == 0;
-  const auto plan = Plans<R>::get(even ? half : n, false);
-  const std::vector<Complex<R>> roots = even ? half_circle<R>(n, false) : std::vector<Complex<R>>();
-  const auto* spectrum = x.data_as<Complex<R>>();
-  R* elements = out.data_as<R>();
-  each_block(*plan, to.lines(), [&](int64_t first, int64_t count, const Buffers<R>& buffers) {
-    const Split<R> in = buffers.data();
-    for (int64_t l = 0; l < count; ++l) {
-      const Complex<R>* line = spectrum + from.start(first + l);
-      // The imaginary parts of what a real line's spectrum has real are not looked at.
-      const auto at = [&](int64_t k) {
-        const Complex<R> v = line[k * from.inner];
-        return k == 0 || 2 * k == n ? Complex<R>(v.re) : v;
-      };
-      for (int64_t k = 0; k < plan->length(); ++k) {
-        Complex<R> v;
-        if (even) {
-          const Complex<R> a = at(k), other = at(half - k), b(other.re, -other.im);
-          const Complex<R> odd = (a - b) * roots[k];
-          v = (a + b) + Complex<R>(-odd.im, odd.re);
-        } else {
-          const Complex<R> mirrored = at(k <= half ? k : n - k);
-          v = k <= half ? mirrored : Complex<R>(mirrored.re, -mirrored.im);
-        }
-        in.re[k * count + l] = v.re;
-        in.im[k * count + l] = v.im;
+  const auto plan = Plans<R>::get(even ? half : n, even);
+  const auto* spectrum = reinterpret_cast<const R*>(x.data_as<Complex<R>>());
+  R* reals = out.data_as<R>();
+  each_block(*plan, to, [&](Block block, FftBuffers<R> buffers) {
+    const Split<R> data = buffers.data(), work = buffers.work();
+    const int64_t count = block.count;
+    if (even && count == 1 && to.inner == 1) {
+      fft_passes<R>().reals_from_spectrum(spectrum + 2 * from.start(block.first), plan->roots(), half, data.swapped());
+      plan->run_to_pairs(buffers, reals + to.start(block.first), true, scale);
+      return;
+    }
+    gather_pairs(from, block, spectrum, even ? work : data);
+    if (even) {
+      fft_passes<R>().reals_from_spectra(work, plan->roots(), half, count, data);
+    } else {
+      std::fill_n(data.im, count, R(0));
+      for (int64_t k = half + 1; k < n; ++k) {
+        std::copy_n(data.re + (n - k) * count, count, data.re + k * count);
+        std::transform(data.im + (n - k) * count, data.im + (n - k + 1) * count, data.im + k * count,
+                       [](R v) { return -v; });
       }
     }
-    const Split<R> z = plan->run(in, buffers.work(), count);
-    for (int64_t l = 0; l < count; ++l) {
-      R* line = elements + to.start(first + l);
-      for (int64_t k = 0; k < plan->length(); ++k) {
-        line[(even ? 2 * k : k) * to.inner] = z.re[k * count + l] * scale;
-        if (even) line[(2 * k + 1) * to.inner] = z.im[k * count + l] * scale;
-      }
+    const Split<R> z = plan->run(data.swapped(), work.swapped(), count).swapped();
+    if (even && to.inner == 1) {
+      scatter_pairs(LineSet(to.outer, half, 1), block, z, scale, reals);
+    } else if (even) {
+      scatter_reals(to, block, z.re, scale, reals, 0, 2);
+      scatter_reals(to, block, z.im, scale, reals, 1, 2);
+    } else {
+      scatter_reals(to, block, z.re, scale, reals, 0, 1);
     }
   });
 }
@@ -216,12 +282,15 @@ void with_parts(DType complex, F f) {
 }  // namespace
 
 void fft_c2c(const Tensor& input, absl::Span<const int64_t> dim, double scale, bool forward, Tensor& out) {
-  copy(input, out);
   if (out.numel() == 0) return;
+  const bool direct = !dim.empty() && input.dtype() == out.dtype() && input.is_contiguous();
+  if (!direct) copy(input, out);
   with_parts(out.dtype(), [&]<typename R>(R) {
     for (size_t i = 0; i < dim.size(); ++i) {
-      const bool last = i + 1 == dim.size();
-      transform<R>(out, shape_rules::wrap_dim(dim[i], out.dim()), forward, last ? static_cast<R>(scale) : R(1));
+      const LineSet set(out.sizes(), shape_rules::wrap_dim(dim[i], out.dim()));
+      auto* to = out.data_as<Complex<R>>();
+      const auto* from = i == 0 && direct ? input.data_as<Complex<R>>() : to;
+      transform<R>(from, to, set, forward, i + 1 == dim.size() ? static_cast<R>(scale) : R(1));
     }
   });
 }
