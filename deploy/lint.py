@@ -43,6 +43,7 @@ LOCKS = ["-fsyntax-only", "-Wno-everything", "-Wthread-safety", "-Werror=thread-
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 FINDING = re.compile(r"^\S+:\d+:\d+: (?:warning|error|fatal error): ")
+SUMMARY = re.compile(r"^\d+ (?:warnings?|errors?)\b.* generated\.$")
 STANDARD_LOCK = re.compile(r"\bstd::(?:\w*mutex\b(?!::)|condition_variable\w*|lock_guard|scoped_lock|shared_lock)")
 # Being rewritten: their locks are not of base/mutex.h yet, and clang-tidy leaves the sources out.
 EXEMPT = {
@@ -118,7 +119,7 @@ def run(command: list[str]) -> list[str]:
     for line in (done.stdout + (done.stderr if command[0] == CLANG else "")).splitlines():
         if FINDING.match(line):
             found.append([])
-        if found:
+        if found and not SUMMARY.match(line):
             found[-1].append(line)
     found = [lines for lines in found if not lines[0].startswith(f"{BUILD}/")]  # in generated headers
     if done.returncode != 0 and not found:

@@ -6,8 +6,8 @@
 
 #include <utility>
 
-#include "server/rpc/acceptor.h"
 #include "server/admin/admin_service.h"
+#include "server/rpc/acceptor.h"
 #include "server/rpc/engine_service.h"
 #include "server/rpc/gate.h"
 #include "server/rpc/open_service.h"

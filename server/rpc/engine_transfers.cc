@@ -148,7 +148,7 @@ grpc::Status EngineService::answer_download(grpc::ServerContext* context, server
   const bool shared = request.through_shared_memory();
   const size_t chunk_size = chunk_bytes(request);
   auto download = session.begin_download(request.handle(), request.after(), go_on,
-                                          {request.offset(), request.state(), shared ? UINT64_MAX : chunk_size});
+                                         {request.offset(), request.state(), shared ? UINT64_MAX : chunk_size});
   if (!download.ok()) return to_grpc(download.status());
   auto segment = shared ? session.segment() : nullptr;
   if (shared && !segment) {
