@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "engine/device/cancellation.h"
 #include "engine/device/failed_check.h"
 #include "engine/dispatch/call_scope.h"
 #include "engine/dispatch/chain.h"
@@ -114,6 +115,7 @@ class ChainRun {
 
   // False where it failed: nothing has changed, and the step at fault reports it when they run one by one.
   bool run_loop(size_t first, size_t length) {
+    if (cancel_requested()) return false;
     absl::InlinedVector<absl::InlinedVector<Arg, 4>, kMaxChainSteps> args;
     absl::InlinedVector<ChainStep, kMaxChainSteps> chain;
     for (size_t i = first; i < first + length; ++i) args.push_back(arguments(i, first));
@@ -129,6 +131,8 @@ class ChainRun {
     CallScope& scope = CallScope::current();
     scope.site = steps_[first].site;
     try {
+      if (scope.observes_kernels()) [[unlikely]]
+        observe(chain, Tensor());
       Tensor out = allocate(inferred_[first + length - 1].outputs[0]);
       Dispatcher::instance().chain_kernel(inferred_[first].backend)(chain, out);
       if (scope.observes_kernels()) [[unlikely]]
@@ -141,21 +145,29 @@ class ChainRun {
     return true;
   }
 
-  // What the loop's arguments still depend on, its result does.
+  // Shows each step to the observer of kernels: before the loop, which it may refuse, and after it, with its result.
   static void observe(absl::Span<const ChainStep> chain, const Tensor& out) {
     for (const ChainStep& step : chain) {
       Call call;
       call.op = step.op;
       call.args = step.args;
-      call.outputs = {out};
-      CallScope::current().after_kernel(call);
+      if (out) {
+        call.outputs = {out};
+        CallScope::current().after_kernel(call);
+      } else {
+        CallScope::current().before_kernel(call);
+      }
     }
   }
 
   void run_step(size_t i) {
     const auto args = arguments(i, i);
-    steps_[i].op->check_args(args);
     CallScope::current().site = steps_[i].site;
+    try {
+      steps_[i].op->check_args(args);
+    } catch (const Error& error) {
+      throw Poisoned(make_poison(error.kind(), error.message(), steps_[i].op->name, steps_[i].site));
+    }
     Call call;
     call.op = steps_[i].op;
     call.args = args;

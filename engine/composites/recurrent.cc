@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/functional/function_ref.h"
-#include "engine/dispatch/call_scope.h"
 #include "engine/dispatch/ops.h"
 
 namespace tt::composites {
@@ -95,7 +94,7 @@ std::pair<Tensor, Tensors> run_layer(const Tensor& input, const Tensors& initial
 // Whether lstm_sequence computes the layer: an operator of the CPU, for sequences of one length, all in one dtype.
 bool runs_as_sequence(const Tensor& input, const Tensors& hx, const Weights& w, SizesView batch_sizes) {
   const DType dtype = input.dtype();
-  if (hx.size() != 2 || !batch_sizes.empty() || w.w_hr || CallScope::current().modes.has(Key::kAutocast)) return false;
+  if (hx.size() != 2 || !batch_sizes.empty() || w.w_hr) return false;
   if (input.device().type != DeviceType::kCPU || (dtype != DType::kFloat32 && dtype != DType::kFloat64)) return false;
   if (input.dim() != 3 || w.w_ih.dim() != 2 || w.w_hh.dim() != 2) return false;
   const int64_t n = w.w_hh.size(1);

@@ -1,5 +1,6 @@
 #include "engine/program/chain_code.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "engine/schema/error.h"
@@ -100,6 +101,8 @@ void ChainWriter::add_value(const Arg& arg) {
 }
 
 CodedSteps read_chain(absl::Span<const int64_t> code, size_t inputs) {
+  check_as(ErrorKind::kValue, inputs <= kMaxChainInputs, "a chain has at most ", kMaxChainInputs, " inputs, got ",
+           inputs);
   CodedSteps steps;
   ChainReader reader(code);
   while (!reader.done()) {

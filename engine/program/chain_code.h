@@ -41,7 +41,7 @@ struct CodedStep {
 using CodedSteps = absl::InlinedVector<CodedStep, kMaxChainSteps>;
 
 // Values borrow from `code`. Throws Error (ValueError) on anything but 1 to kMaxChainSteps steps of pointwise operators
-// over `inputs` tensors.
+// over `inputs` tensors, which are at most kMaxChainInputs.
 CodedSteps read_chain(absl::Span<const int64_t> code, size_t inputs);
 
 }  // namespace tt

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -45,6 +46,16 @@ struct Instruction {
 // Memory for what instructions refer to: addresses stay until clear(), which keeps what an ordinary frame needs.
 class ProgramMemory {
  public:
+  ProgramMemory() = default;
+  ProgramMemory(ProgramMemory&& other) noexcept { *this = std::move(other); }
+  ProgramMemory& operator=(ProgramMemory&& other) noexcept {
+    chunks_ = std::exchange(other.chunks_, {});
+    next_ = std::exchange(other.next_, nullptr);
+    left_ = std::exchange(other.left_, 0);
+    bytes_ = std::exchange(other.bytes_, 0);
+    return *this;
+  }
+
   // `count` uninitialised elements.
   template <typename T>
   absl::Span<T> allocate(size_t count) {
@@ -89,8 +100,14 @@ class Program {
   Program() = default;
   Program(const Program& other) { *this = other; }
   Program& operator=(const Program& other);
-  Program(Program&&) = default;
-  Program& operator=(Program&&) = default;
+  Program(Program&& other) noexcept { *this = std::move(other); }
+  Program& operator=(Program&& other) noexcept {
+    instructions_ = std::exchange(other.instructions_, {});
+    outputs_ = std::exchange(other.outputs_, {});
+    release_ = std::exchange(other.release_, {});
+    memory_ = std::move(other.memory_);
+    return *this;
+  }
 
   const std::vector<Instruction>& instructions() const { return instructions_; }
   // Names that are read once the Program has run, and names that are dropped after that; its caller does both.

@@ -147,10 +147,10 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
 void Session::run_program(const v1::Frame& frame) {
   sites_->add(frame);
   decode(frame, options_.limits, &program_);
-  program_charge_.set(program_.bytes());
-  fuse_pointwise(&program_, slots_);
   const RunningFrame running(*this, frame.sequence());
   const CancellationScope scope(&cancellation_);
+  fuse_pointwise(&program_, slots_);
+  program_charge_.set(program_.bytes());
   while (const std::shared_ptr<Suspension> suspension = executor_.run(program_, slots_)) wait_for(*suspension);
 }
 
@@ -242,7 +242,7 @@ void Session::answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadR
     return give_error(to_wire(Error(ErrorKind::kRuntime, "the answer was lost with the connection")), room, result);
   }
   if (std::optional<v1::Error> error = unreadable(*value, read.meta_only())) {
-    slots_.acknowledge(value->poison);
+    acknowledge(value->poison);
     return give_error(*std::move(error), room, result);
   }
   *result->mutable_tensor() = to_wire(value->tensor.meta());
@@ -280,8 +280,13 @@ std::optional<v1::Error> Session::poison_of(uint64_t handle, const PendingErrors
   settle();
   if (const SlotValue* value = slots_.find(handle); value && value->poison) found = value->poison;
   if (!found) return std::nullopt;
-  slots_.acknowledge(found);
+  acknowledge(found);
   return to_wire(*found);
+}
+
+// Not while a frame is suspended: its next instructions were sent before the client saw the error.
+void Session::acknowledge(const PoisonRef& poison) {
+  if (!busy()) slots_.acknowledge(poison);
 }
 
 // What the devices have found since the last time stands in its values' places.
@@ -323,7 +328,7 @@ absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after
   Download download;
   download.error = unreadable(*value, false);
   if (download.error) {
-    slots_.acknowledge(value->poison);
+    acknowledge(value->poison);
     return download;
   }
   const Tensor tensor = value->tensor;

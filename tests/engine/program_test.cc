@@ -56,6 +56,8 @@ TEST(ProgramTest, ACopyOwnsWhatItRefersTo) {
   EXPECT_EQ(to_string(copy), text);
   const Program moved = std::move(copy);
   EXPECT_EQ(to_string(moved), text);
+  copy = sample(50);  // in memory of its own
+  EXPECT_EQ(to_string(moved), text);
 }
 
 TEST(ProgramTest, EqualityIsStructural) {
@@ -172,6 +174,13 @@ TEST(ChainCodeTest, RefusesWhatIsNoCode) {
         }
       }
     }
+  }
+  EXPECT_THROW(read_chain(code, kMaxChainInputs + 1), Error);
+  for (int64_t index : {8, 127, 128, 255, 256, 300}) {
+    std::vector<int64_t> far = code;
+    far[3] = 1 | index << 8;  // the input of the first step
+    EXPECT_THROW(read_chain(far, kMaxChainInputs), Error) << index;
+    EXPECT_THROW(read_chain(far, 301), Error) << index;
   }
   std::vector<int64_t> no_pointwise = code;
   no_pointwise[0] = op_id::kMatmul;

@@ -1,7 +1,6 @@
-// The CPU backend and the composites, registered once for a test binary.
+// The CPU backend, registered once for a test binary.
 #pragma once
 
-#include "engine/composites/composites.h"
 #include "kernels/cpu/cpu.h"
 #include "tests/kernels/tensors.h"
 
@@ -10,7 +9,6 @@ namespace tt::testing {
 inline void have_backend() {
   static const bool registered = [] {
     cpu::register_backend(Dispatcher::instance());
-    register_composites(Dispatcher::instance());
     return true;
   }();
   (void)registered;

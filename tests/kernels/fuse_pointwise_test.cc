@@ -1,8 +1,10 @@
 // Chains of pointwise instructions: the same values as one by one, and nothing made that is dropped unread.
 
 #include "engine/program/passes/fuse_pointwise.h"
+#include "engine/composites/composites.h"
 #include "engine/device/devices.h"
 #include "engine/dispatch/ops.h"
+#include "engine/program/chain_code.h"
 #include "engine/program/executor.h"
 #include "engine/schema/op_ids.h"
 #include "engine/session/context.h"
@@ -38,6 +40,7 @@ class FusePointwise : public ::testing::Test {
  protected:
   FusePointwise() {
     have_backend();
+    register_composites(Dispatcher::instance());
     a_ = filled({kLarge});
     b_ = filled({kLarge});
     slots_.put(kA, {a_, nullptr});
@@ -215,6 +218,83 @@ TEST_F(FusePointwise, KeepsWhatIsReadAtTheEnd) {
   expect_value(11, ops::mul(ops::add(a_, b_), 2.0));
 }
 
+TEST_F(FusePointwise, LeavesWhatIsInvalidToTheExecutor) {
+  const auto refused_at = [&](Frame& frame) {
+    try {
+      run(frame);
+    } catch (const ProgramFault& fault) {
+      return static_cast<int>(fault.instruction);
+    }
+    return -1;
+  };
+  Frame kind;
+  kind.add(op_id::kAdd, 10, {slot(kA), slot(kB)});
+  kind.add(op_id::kMul, 11, {slot(10), Arg(std::string_view("x"))});
+  kind.add(op_id::kRelu, 12, {slot(11)}, {10});
+  kind.release_at_end({11});
+  EXPECT_EQ(refused_at(kind), 1);
+  Frame missing;
+  missing.add(op_id::kAdd, 20, {slot(kA), slot(kB)});
+  missing.add(op_id::kMul, 21, {slot(20), slot(99)});
+  missing.release_at_end({20});
+  EXPECT_EQ(refused_at(missing), 1);
+  Frame dropped_twice;
+  dropped_twice.add(op_id::kAdd, 30, {slot(kA), slot(kB)});
+  dropped_twice.add(op_id::kMul, 31, {slot(30), Arg(2.0)});
+  dropped_twice.add(op_id::kNeg, 32, {slot(kB)}, {30, 30});
+  EXPECT_EQ(refused_at(dropped_twice), 2);
+  Frame many;
+  std::vector<Slot> names(1000);
+  for (size_t i = 0; i < names.size(); ++i) names[i] = 1000 + i;
+  many.add(op_id::kAdd, 40, {slot(kA), slot(kB)});
+  many.add(op_id::kMul, 41, {slot(40), Arg(2.0)}, names);
+  EXPECT_EQ(refused_at(many), 1);
+}
+
+TEST_F(FusePointwise, DropsInputsOfOtherTypesAtTheirStep) {
+  const Tensor half = filled({kLarge}, DType::kFloat16);
+  slots_.put(3, {half, nullptr});
+  Frame frame;
+  frame.add(op_id::kRelu, 10, {slot(3)});
+  frame.add(op_id::kMul, 11, {slot(10), Arg(2.0)}, {3});
+  frame.release_at_end({10});
+  EXPECT_EQ(run(frame), 0u);
+  EXPECT_EQ(instructions_, 2u);
+}
+
+// The operator as a client may send it.
+TEST_F(FusePointwise, AChainOverTheWireIsChecked) {
+  ChainWriter writer;
+  writer.begin_step(*find_op(op_id::kMul), 5, 2);
+  writer.add_input(0);
+  writer.add_input(1);
+  const std::vector<int64_t> code(writer.code().begin(), writer.code().end());
+  const auto poison_of = [&](Slot result, std::vector<Slot> inputs, const std::vector<int64_t>& steps) {
+    Arg list;
+    list.kind = Arg::Kind::kSlots;
+    list.size = static_cast<uint32_t>(inputs.size());
+    list.slots = inputs.data();
+    Program program;
+    program.add(*find_op(op_id::kPointwiseChain), {list, Arg(absl::MakeConstSpan(steps))}, {result});
+    executor_.run(program, slots_);
+    const SlotValue* value = slots_.find(result);
+    return value->poison ? value->poison->message : "";
+  };
+  EXPECT_EQ(poison_of(10, {kA, kB}, code), "");
+  expect_value(10, ops::mul(a_, b_));
+  EXPECT_NE(poison_of(11, {kA}, code), "");
+  EXPECT_NE(poison_of(12, std::vector<Slot>(300, kA), code), "");
+  std::vector<int64_t> far = code;
+  far[3] = 1 | 200 << 8;
+  EXPECT_NE(poison_of(13, std::vector<Slot>(300, kA), far), "");
+  writer.clear();
+  writer.begin_step(*find_op(op_id::kMul), 5, 2);
+  writer.add_value(Arg(std::string_view("x")));
+  writer.add_input(0);
+  EXPECT_NE(poison_of(14, {kA}, {writer.code().begin(), writer.code().end()}), "");
+  EXPECT_EQ(slots_.find(14)->poison->op, "mul");
+}
+
 TEST_F(FusePointwise, RecordsGradientsOneByOne) {
   a_->requires_grad = true;
   Frame frame;
@@ -223,6 +303,7 @@ TEST_F(FusePointwise, RecordsGradientsOneByOne) {
   frame.add(op_id::kRelu, 12, {slot(11)}, {10}, Instruction::kGrad);
   frame.release_at_end({11});
   EXPECT_EQ(run(frame), 0u);
+  EXPECT_EQ(instructions_, 3u);
   Frame without;
   without.add(op_id::kAdd, 20, {slot(kA), slot(kB)});
   without.add(op_id::kMul, 21, {slot(20), Arg(2.0)});

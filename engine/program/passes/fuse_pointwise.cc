@@ -10,6 +10,32 @@
 namespace tt {
 namespace {
 
+// Op::check_args for what has names in its tensors' places, and for no lists: no pointwise operator takes one.
+bool takes(const Param& param, const Arg& arg) {
+  constexpr uint32_t kLongString = 64;
+  if (arg.is_none()) return param.optional;
+  switch (param.type) {
+    case ParamType::kTensor:
+      return (arg.kind == Arg::Kind::kSlot && arg.slot != 0) || (param.accepts_number && arg.is_number());
+    case ParamType::kScalar: return arg.is_number();
+    case ParamType::kFloat: return arg.is_real_number();
+    case ParamType::kInt: return arg.kind == Arg::Kind::kInt && arg.size == 0;
+    case ParamType::kBool: return arg.kind == Arg::Kind::kBool;
+    case ParamType::kString: return arg.kind == Arg::Kind::kString && arg.size <= kLongString;
+    case ParamType::kDType: return arg.kind == Arg::Kind::kInt && is_valid(arg.integer);
+    default: return false;
+  }
+}
+
+bool takes_all(const Op& op, Args args) {
+  for (size_t i = 0; i < op.params.size(); ++i) {
+    const bool right =
+        i < args.size() ? takes(op.params[i], args[i]) : op.params[i].has_default || op.params[i].optional;
+    if (!right) return false;
+  }
+  return true;
+}
+
 bool may_join(const Instruction& instruction) {
   return instruction.op->is_pointwise && instruction.results.size() == 1 &&
          (instruction.flags & Instruction::kInto) == 0 && instruction.args.size() <= instruction.op->params.size();
@@ -22,11 +48,12 @@ bool reads(const Instruction& instruction, Slot slot) {
 
 bool has(absl::Span<const Slot> slots, Slot slot) { return std::find(slots.begin(), slots.end(), slot) != slots.end(); }
 
-// What can be told of results before they are computed: whether they may be large, and whether the tape may record
-// them. A result is taken for small where all tensors it is computed from are.
+// Estimates of results before they are computed: whether they may be large, whether the tape may record them, and
+// whether one of the types that a loop holds blocks of may not do for them. A result is taken to be small, or of such a
+// type, where all tensors are that it is computed from.
 class Estimates {
  public:
-  enum Bits : uint8_t { kKnown = 1, kLarge = 2, kRecorded = 4 };
+  enum Bits : uint8_t { kKnown = 1, kLarge = 2, kRecorded = 4, kOtherType = 8 };
 
   Estimates(const std::vector<Instruction>& instructions, const SlotTable& slots) : slots_(slots) {
     for (const Instruction& instruction : instructions) {
@@ -50,7 +77,7 @@ class Estimates {
       for (uint32_t i = 0; i < arg.size; ++i) bits |= of(arg.slots[i]);
       reads = true;
     }
-    if (!reads) bits |= kLarge;  // made from nothing: of any size
+    if (!reads) bits |= kLarge | kOtherType;  // made from nothing: anything
     const bool records = (instruction.flags & Instruction::kGrad) && !(instruction.flags & Instruction::kInference);
     return records ? bits : bits & ~kRecorded;
   }
@@ -61,16 +88,19 @@ class Estimates {
     }
   }
 
- private:
   uint8_t of(Slot slot) const {
     if (slot - first_ < bits_.size() && bits_[slot - first_] != 0) return bits_[slot - first_];
     const SlotValue* value = slots_.find(slot);
-    if (value == nullptr) return kKnown | kLarge;
+    if (value == nullptr) return kKnown | kLarge | kOtherType;
     if (!value->tensor) return kKnown;
+    const DType dtype = value->tensor.dtype();
+    const bool blocks = dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kInt32 ||
+                        dtype == DType::kInt64 || dtype == DType::kBool;
     return static_cast<uint8_t>(kKnown | (value->tensor.numel() >= kMinFusedElements ? kLarge : 0) |
-                                (value->tensor.requires_grad() ? kRecorded : 0));
+                                (value->tensor.requires_grad() ? kRecorded : 0) | (blocks ? 0 : kOtherType));
   }
 
+ private:
   const SlotTable& slots_;
   Slot first_ = 0;
   absl::InlinedVector<uint8_t, 512> bits_;  // by name, from first_ on; clients count upwards
@@ -79,8 +109,11 @@ class Estimates {
 // One chain, as far as it goes.
 class Chain {
  public:
-  Chain(const Program& program, size_t first, const SlotTable& slots)
-      : program_(program), instructions_(absl::MakeConstSpan(program.instructions()).subspan(first)), slots_(slots) {}
+  Chain(const Program& program, size_t first, const SlotTable& slots, const Estimates& estimates)
+      : program_(program),
+        instructions_(absl::MakeConstSpan(program.instructions()).subspan(first)),
+        slots_(slots),
+        estimates_(estimates) {}
 
   // How many instructions it has; 0 where there is nothing to fuse. `newest`: no name that the Program has defined so
   // far is above it.
@@ -150,7 +183,9 @@ class Chain {
   }
 
   bool add(const Instruction& instruction, Slot newest) {
+    constexpr size_t kFewReleases = 32;  // they are searched
     if (!may_join(instruction) || instruction.flags != instructions_[0].flags) return false;
+    if (instruction.release.size() > kFewReleases || !takes_all(*instruction.op, instruction.args)) return false;
     if (length_ > 0 && !reads(instruction, result(length_ - 1))) return false;
     // A new name, for certain: clients count upwards.
     const Slot name = instruction.results[0];
@@ -159,13 +194,16 @@ class Chain {
       // It is dropped after the chain instead: that must be as valid as here.
       const bool may_exist = slot <= newest || index_of(slot, length_) >= 0 || slots_.find(slot);
       if (!may_exist || has(released_, slot) || has(program_.outputs(), slot)) return false;
+      // It stays until the chain has run: no gain where that runs step by step.
+      const bool is_input = length_ > 0 && index_of(slot, length_) < 0;
+      if (is_input && (estimates_.of(slot) & Estimates::kOtherType)) return false;
       released_.push_back(slot);
     }
     for (const Arg& arg : instruction.args) {
-      if (arg.kind == Arg::Kind::kSlots) return false;
       if (arg.kind == Arg::Kind::kSlot) {
-        if (arg.slot == 0 || has(released_, arg.slot)) return false;
-        inputs_read_ += index_of(arg.slot, length_) < 0;
+        const bool is_input = index_of(arg.slot, length_) < 0;
+        if (has(released_, arg.slot) || (is_input && arg.slot > newest && !slots_.find(arg.slot))) return false;
+        inputs_read_ += is_input;
       }
       inputs_read_ += arg.is_number();  // more than there are, where it is a parameter
     }
@@ -178,10 +216,9 @@ class Chain {
     if (length_ < instructions_.size()) after = instructions_[length_].release;
     for (size_t i = 0; i + 1 < length_; ++i) {
       const Slot name = result(i);
-      bool released = has(after, name);
-      if (released && length_ == instructions_.size() && has(program_.outputs(), name)) return false;
-      for (size_t k = i + 1; k < length_ && !released; ++k) released = has(instructions_[k].release, name);
-      if (!released) return false;
+      auto releases = std::count(after.begin(), after.end(), name);
+      for (size_t k = i + 1; k < length_; ++k) releases += has(instructions_[k].release, name);
+      if (releases != 1 || has(program_.outputs(), name)) return false;
     }
     return true;
   }
@@ -189,6 +226,7 @@ class Chain {
   const Program& program_;
   const absl::Span<const Instruction> instructions_;
   const SlotTable& slots_;
+  const Estimates& estimates_;
   size_t length_ = 0;
   size_t inputs_read_ = 0;
   absl::InlinedVector<Slot, 8> released_;
@@ -223,7 +261,7 @@ void fuse_pointwise(Program* program, const SlotTable& slots) {
     const uint8_t estimate = estimates.of(instructions[i]);
     const bool worthwhile = (estimate & Estimates::kLarge) && !(estimate & Estimates::kRecorded);
     if (worthwhile && may_begin(instructions, i)) {
-      Chain chain(*program, i, slots);
+      Chain chain(*program, i, slots, estimates);
       if (const size_t length = chain.find(newest)) {
         dropped.clear();
         Instruction fused = chain.fuse(program, &dropped);
