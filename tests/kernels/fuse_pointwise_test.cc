@@ -188,8 +188,8 @@ TEST_F(FusePointwise, DecidesWhenItRunsWhatIsLarge) {
     Frame frame;
     frame.add(op_id::kOnes, 10, {Arg(sizes), Arg(), Arg()});
     frame.add(op_id::kAdd, 11, {slot(10), Arg(1.0)});
-    frame.add(op_id::kMul, 12, {slot(11), Arg(3.0)}, {10});
-    frame.release_at_end({11});
+    frame.add(op_id::kMul, 12, {slot(11), Arg(3.0)});
+    frame.release_at_end({10, 11});
     EXPECT_EQ(run(frame), sizes[0] == kLarge ? 1u : 0u);
     EXPECT_EQ(instructions_, 2u);
     expect_value(12, ops::full(sizes, Scalar(6.0), DType::kFloat32, std::nullopt));

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .. import _C, _einsum, _functions, linalg
+from .. import _C, _functions, linalg
 from .._C import Tensor
+from .._ops import einsum as _einsum
 from . import _dtypes, _reductions
 from ._dtypes import all_tensors
 

@@ -41,7 +41,7 @@ def test_einsum(torch, equation, shapes):
 
 
 def test_einsum_contracts_what_shrinks_first(torch):
-    from teletensor._einsum import _cheapest_pair
+    from teletensor._ops.einsum import _cheapest_pair
 
     # (a b)(b c)(c): the vector first.
     assert _cheapest_pair(["ab", "bc", "c"], "a", {"a": 50, "b": 60, "c": 70}) == (1, 2)
