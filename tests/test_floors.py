@@ -37,7 +37,15 @@ STACKS = (
     ("engine/schema/rules", "engine/schema"),  # an operator names its rules
     ("kernels/common", "kernels/cpu/loops", "kernels/cpu/iteration", "kernels/cpu/linear", *subjects("cpu"), "kernels/cpu"),
     ("kernels/common", "kernels/cpu/iteration", "kernels/cpu/isa"),
-    ("kernels/common", "kernels/cuda/runtime", "kernels/cuda/launch", "kernels/cuda/libraries", "kernels/cuda/iteration", *subjects("cuda"), "kernels/cuda"),
+    (
+        "kernels/common",
+        "kernels/cuda/runtime",
+        "kernels/cuda/launch",
+        "kernels/cuda/libraries",
+        "kernels/cuda/iteration",
+        *subjects("cuda"),
+        "kernels/cuda",
+    ),
     ("autograd",),
     ("distributed",),
     ("proto",),
