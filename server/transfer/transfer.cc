@@ -316,7 +316,7 @@ void uploaded(Call& call) {
     Devices::instance().allocator(meta.device).record_stream(storage->data(), stream);
   }
   call.outputs.resize(1);
-  call.outputs[0] = Tensor(new TensorImpl(std::move(meta), std::move(storage)));
+  call.outputs[0] = Tensor(new TensorImpl(meta, std::move(storage)));
 }
 
 }  // namespace tt::server
