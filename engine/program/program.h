@@ -1,7 +1,7 @@
 // Program: instructions over slots, as a value. An eager frame is a Program without a name.
 //
 // Owns everything that its instructions refer to: argument lists, strings, names. Can be copied, compared, hashed,
-// printed and renamed; server/session/encode.h serialises it. Not synchronised.
+// printed and renamed; server/session/decode.h serialises it. Not synchronised.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// check_out_variant(): may a result land in that tensor?
+// check_out_variant(): whether a result may be written to an existing tensor.
 
 #include "engine/schema/error.h"
 #include "engine/schema/op.h"

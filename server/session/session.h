@@ -1,8 +1,8 @@
-// Session: a client's ordered conversation and all it owns. Knows nothing of gRPC.
+// Session: a client's ordered conversation and all it owns. Independent of gRPC.
 //
 // Thread-safe. Frames are executed one at a time, on the calling thread; transfers run beside them. While an
 // instruction is suspended (engine/program/suspension.h), downloads, status and close() proceed. What is wrong with an
-// operation stands in its results' place; a frame that lies is answered with a fault and ends the session, and so does
+// operation stands in its results' place; an invalid frame is answered with a fault and ends the session, and so does
 // an exception that nobody expected. A frame can be cancelled from any thread (engine/device/cancellation.h).
 #pragma once
 

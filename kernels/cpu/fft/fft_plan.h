@@ -7,7 +7,7 @@
 // Twiddles are computed in double.
 //
 // All transforms are forward, with exp(-2 pi i / n). For a backward transform, exchange the real and
-// the imaginary parts of what is read and of what is written.
+// the imaginary parts of the input and of the output.
 //
 // A plan is constant after construction; any thread. The caller owns the buffers.
 #pragma once

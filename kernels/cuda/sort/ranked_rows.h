@@ -14,8 +14,8 @@ Tensor ranked_rows(const Tensor& input, const DimIterator& lines, int64_t rank, 
 // compared with each: `count` is small.
 Tensor first_of_rows(const Tensor& input, const DimIterator& lines, int64_t count, bool descending);
 
-// Elements, one a line: of line l it is numbers[l * step + first], a place in the line, or that plus a multiple of the
-// line's length.
+// One element per row: numbers[l * step + first] is its index in row l, to which a multiple of the row's length may be
+// added.
 struct OneOfEach {
   Tensor numbers;
   int64_t step, first;
