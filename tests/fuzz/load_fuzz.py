@@ -174,7 +174,7 @@ def fault_of(torch, data: bytes) -> str | None:
         if not str(e).startswith("[load] "):
             return f"message: {e}"
     except RuntimeError as e:
-        if "which this engine has not" not in str(e):
+        if "which this engine does not have" not in str(e):
             return f"{type(e).__name__}: {e}"
     except BaseException as e:  # noqa: BLE001 - anything else is a finding
         if isinstance(e, KeyboardInterrupt):
