@@ -411,7 +411,7 @@ def normalize(input, p=2.0, dim=1, eps=1e-12) -> Tensor:
 
 
 def pad(input, pad, mode: str = "constant", value=None) -> Tensor:
-    """Pads the ends of the last dimensions, or crops them for negative padding; `pad` begins with the last dimension."""
+    """Pads the ends of the last dimensions, or crops them if negative; `pad` begins with the last dimension."""
     pad = list(pad)
     if len(pad) % 2 or len(pad) // 2 > input.dim():
         raise RuntimeError(f"Padding length must be even and at most twice the number of dimensions, got {pad}")

@@ -1,4 +1,4 @@
-"""Pooling functions composed of operators: with indices, inverse, power-average, adaptive in one or three dimensions."""
+"""Pooling functions composed of operators: with indices, inverse, power-average, adaptive in 1 or 3 dimensions."""
 
 from __future__ import annotations
 

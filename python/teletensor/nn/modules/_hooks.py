@@ -30,7 +30,7 @@ class RemovableHandle:
 
 
 def register(hooks: dict, hook: Callable, *, prepend: bool = False, options: dict[str, tuple[dict, bool]] | None = None):
-    """Adds a hook to an ordered registry. `options`: (registry of the hooks with the option, whether this hook has it)."""
+    """Adds a hook to an ordered registry. `options`: (registry of hooks with the option, whether this hook has it)."""
     handle = RemovableHandle(hooks, options=tuple(registry for registry, _ in (options or {}).values()))
     hooks[handle.id] = hook
     for registry, chosen in (options or {}).values():

@@ -21,7 +21,7 @@ class ModuleState:
     _version: int = 1  # saved in state_dict()._metadata; subclasses that change their keys increment it
 
     def get_extra_state(self) -> Any:
-        """State besides parameters and buffers, for state_dict. A subclass with such state overrides this and set_extra_state."""
+        """State besides parameters and buffers. A subclass with such state overrides this and set_extra_state."""
         raise RuntimeError("get_extra_state() is not implemented by this class")
 
     def set_extra_state(self, state: Any) -> None:
@@ -200,7 +200,7 @@ class ModuleState:
         return register(self._state_dict_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
-        """Calls ``hook(module, state_dict, prefix, local_metadata)`` at the end of state_dict; it may modify the dict."""
+        """Calls ``hook(module, state_dict, prefix, local_metadata)`` after state_dict; it may modify the dict."""
         hook._from_public_api = True
         return register(self._state_dict_hooks, hook)
 
@@ -212,7 +212,10 @@ class ModuleState:
         return register(self._load_state_dict_pre_hooks, ModuleHook(hook, self) if with_module else hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
-        """Calls ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`` first."""
+        """Calls a hook before the module is loaded.
+
+        Its arguments: (module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs).
+        """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def register_load_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:

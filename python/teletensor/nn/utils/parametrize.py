@@ -18,7 +18,7 @@ _cache: dict | None = None
 
 @contextmanager
 def cached():
-    """Computes each parametrized tensor once inside."""
+    """Within this context each parametrized tensor is computed only once."""
     global _cache
     outer, _cache = _cache, {} if _cache is None else _cache
     try:
@@ -28,7 +28,7 @@ def cached():
 
 
 class ParametrizationList(ModuleList):
-    """The functions of one tensor, applied in order to `original`."""
+    """The parametrizations of one tensor, applied in order to `original`."""
 
     def __init__(self, modules, original):
         super().__init__(modules)
@@ -37,7 +37,7 @@ class ParametrizationList(ModuleList):
             for module in reversed(list(modules)):
                 if hasattr(module, "right_inverse"):
                     value = module.right_inverse(value)
-        # Several originals where an inverse gives several.
+        # There are several originals if right_inverse returns several tensors.
         self.several = isinstance(value, (tuple, list))
         for i, part in enumerate(value if self.several else [value]):
             name = f"original{i}" if self.several else "original"
@@ -59,7 +59,7 @@ class ParametrizationList(ModuleList):
 
 
 def _inject(module: Module, name: str) -> None:
-    """Gives the module a class of its own, with a property in the tensor's place."""
+    """Gives the module its own class with a property that replaces the tensor."""
     if not getattr(type(module), "_is_parametrized", False):
         base = type(module)
         module.__class__ = type(f"Parametrized{base.__name__}", (base,), {"_is_parametrized": True, "__module__": base.__module__})
@@ -84,7 +84,7 @@ def _inject(module: Module, name: str) -> None:
 
 
 def register_parametrization(module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Module:
-    """Makes `module.tensor_name` what `parametrization` makes of a trained original."""
+    """Replaces `module.tensor_name` by `parametrization` of a trained original."""
     if is_parametrized(module, tensor_name):
         found = module.parametrizations[tensor_name]
         if hasattr(parametrization, "right_inverse"):
@@ -111,13 +111,13 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether the module has parametrizations, or one of that name."""
+    """Whether the module has parametrizations, or one of the given tensor."""
     found = module._modules.get("parametrizations")
     return found is not None and (len(found) > 0 if tensor_name is None else tensor_name in found._modules)
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
-    """Makes the tensor a plain one again: as it is now, or its original."""
+    """Makes the tensor a plain parameter or buffer again, with its current value or its original."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     found = module.parametrizations[tensor_name]
