@@ -31,7 +31,7 @@ class Module(ModuleState):
     """The base of all networks; see torch.nn.Module."""
 
     training: bool
-    call_super_init: bool = False  # whether __init__ goes on to the next class of several bases
+    call_super_init: bool = False  # whether __init__ calls the next base class's __init__
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if (args or kwargs) and not self.call_super_init:

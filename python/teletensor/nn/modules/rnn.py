@@ -29,7 +29,7 @@ class RNNBase(Module):
         if hidden_size <= 0 or num_layers <= 0:
             raise ValueError(f"hidden_size and num_layers must be greater than zero, got {hidden_size} and {num_layers}")
         if proj_size < 0 or proj_size >= hidden_size or (proj_size and mode != "LSTM"):
-            raise ValueError(f"proj_size must be at least 0, smaller than hidden_size, and 0 unless an LSTM's, got {proj_size}")
+            raise ValueError(f"expected 0 <= proj_size < hidden_size, and 0 except in LSTM, got {proj_size}")
         self.mode, self.input_size, self.hidden_size, self.num_layers = mode, input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout, self.bidirectional = bias, batch_first, float(dropout), bidirectional
         self.proj_size = proj_size
