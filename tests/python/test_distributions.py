@@ -88,7 +88,7 @@ def test_samples_carry_gradients(torch):
     assert mean.grad.item() == 100
     np.testing.assert_allclose(scale.grad.item(), ((drawn - mean) / scale).sum().item(), rtol=1e-3)
     assert not torch.distributions.Normal(mean, scale).sample().requires_grad
-    with pytest.raises(NotImplementedError, match="carry no gradient"):
+    with pytest.raises(NotImplementedError, match="propagates no gradient"):
         torch.distributions.Gamma(mean, scale).rsample()
 
 

@@ -1,7 +1,7 @@
 """Array: a Tensor whose operators, indexing and attributes follow the array API standard.
 
-A Tensor follows PyTorch (``size()`` is a method, zero-dim tensors promote less, steps are positive). An Array is a Tensor
-with the same handle and gradients; every function of the package accepts it.
+A Tensor follows PyTorch (``size()`` is a method, zero-dim tensors promote less, steps are positive). An Array is a
+Tensor with the same handle and gradients; every function of the package accepts it.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def remainder(x1: Any, x2: Any, /) -> Tensor:
 
 
 def floor_divide(x1: Any, x2: Any, /) -> Tensor:
-    """The quotient, rounded down. Of infinities it is infinite, or a signed zero, where Python has NaN and -1."""
+    """The quotient, rounded down. For infinities it is infinite or a signed zero, where Python returns NaN and -1."""
     x1, x2 = all_tensors(x1, x2)
     quotient = _torch.floor_divide(x1, x2)
     if not quotient.is_floating_point():
@@ -100,7 +100,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Tensor:
 
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
-    """x, held between two bounds, each a number, an array or none; of x's dtype."""
+    """x clamped between two bounds, each a number, an array or None; the result has x's dtype."""
     lower = None if min is None else _bound(min, x)
     upper = None if max is None else _bound(max, x)
     result = x.clone() if lower is None else _torch.maximum(x, lower)
@@ -112,5 +112,5 @@ def _bound(bound: Any, x: Tensor) -> Tensor:
         return bound.to(x.dtype)
     if isinstance(bound, int) and kind_of(x.dtype) in ("signed integer", "unsigned integer"):
         limits = _functions.iinfo(x.dtype)
-        bound = sorted((limits.min, bound, limits.max))[1]  # beyond the dtype: its own limit
+        bound = sorted((limits.min, bound, limits.max))[1]  # clamp the bound to the dtype's limits
     return _C.tensor(bound, dtype=x.dtype, device=x.device)

@@ -46,7 +46,7 @@ def default_collate(batch):
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """Which of a loader's workers this is."""
+    """The identity of a DataLoader's worker."""
 
     id: int
     num_workers: int
