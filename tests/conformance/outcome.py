@@ -45,7 +45,7 @@ def read_op_db(suite: str, report: Path) -> Outcome:
     for operator in table["operators"]:
         outcome.passed += operator["passed"]
         outcome.skipped += operator["skipped"]
-        outcome.on_purpose["differ on purpose: tests/conformance/op_db/differences.yaml"] += operator["on_purpose"]
+        outcome.on_purpose["intended differences: tests/conformance/op_db/differences.yaml"] += operator["on_purpose"]
         if operator["state"] in ("failed", "broken"):
             outcome.failures[operator["name"]] = operator.get("broken") or f"{operator['failed']} comparisons differ"
     return outcome

@@ -20,14 +20,14 @@ from .outcome import Outcome, read, read_op_db
 from .suites import SUITES, Suite
 
 PAGE = ROOT / "docs/conformance.md"
-HEADER = """# What suites of others say
+HEADER = """# Third-party test suites
 
-`make conformance SUITES=folder` runs them through a daemon and writes this page. einops, opt_einsum and TensorLy come
-from PyPI and test teletensor through their own PyTorch backends (`import teletensor.as_torch`); of the array API
-standard's suite, `data-apis/array-api-tests`, the folder holds a checkout with its submodule. Of `op_db`, which PyTorch
-tests itself by, the table counts comparisons of values, dtypes, derivatives, forms and errors, PyTorch being right.
-Skipped is what the suites leave out by themselves: other libraries' backends, revision 2025.12 of the standard, and
-tests that they call flaky.
+`make conformance SUITES=folder` runs these suites through a daemon and writes this page. einops, opt_einsum and TensorLy
+are installed from PyPI and test teletensor through their own PyTorch backends (`import teletensor.as_torch`). The folder
+must contain a checkout of the array API standard's suite, `data-apis/array-api-tests`, with its submodule. `op_db` is
+PyTorch's own collection of operator samples; the table counts comparisons of values, dtypes, derivatives, call forms and
+errors with PyTorch's. Skipped tests are those that the suites themselves skip: other libraries' backends, revision
+2025.12 of the standard, and tests marked as flaky.
 
 | suite | version | passed | failed | skipped | why |
 |---|---|---|---|---|---|

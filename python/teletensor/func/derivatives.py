@@ -88,7 +88,10 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     if strict:
         raise NotImplementedError("[jvp] strict=True is not supported: independent outputs have a derivative of zero")
     if len(tree.leaves(primals)) != len(tree.leaves(tangents)):
-        raise RuntimeError(f"[jvp] expected one tangent per primal, got {len(tree.leaves(primals))} primals, {len(tree.leaves(tangents))} tangents")
+        raise RuntimeError(
+            f"[jvp] expected one tangent per primal, got {len(tree.leaves(primals))} primals, "
+            f"{len(tree.leaves(tangents))} tangents"
+        )
     for x, t in zip(tree.leaves(primals), tree.leaves(tangents)):
         if x.shape != t.shape:
             raise RuntimeError(f"[jvp] expected a tangent of its primal's size {tuple(x.shape)}, got {tuple(t.shape)}")

@@ -81,7 +81,7 @@ def judge(row: dict) -> dict:
         state = "passed"
     else:
         state = "unasked"
-        reasons.add("PyTorch has no samples of it for a CPU")
+        reasons.add("PyTorch has no CPU samples of it")
     return {**row, **counts, "state": state, "reasons": sorted(reasons)}
 
 
@@ -145,8 +145,8 @@ def summary(rows: list[dict]) -> str:
 
 def page(rows: list[dict], version: str) -> str:
     """The table as Markdown: what differs on purpose or is lacking, operator by operator, with the reason."""
-    lines = ["# PyTorch's own samples, beside PyTorch", ""]
-    lines += [f"`make op-db` runs PyTorch {version}'s `op_db` through both and writes this page.", ""]
+    lines = ["# Comparison with PyTorch on its own operator samples", ""]
+    lines += [f"`make op-db` runs PyTorch {version}'s `op_db` through teletensor and PyTorch and writes this page.", ""]
     lines += [summary(rows) + ".", "", "| operator | passed | failed | on purpose | skipped | why |", "|---|---:|---:|---:|---:|---|"]
     for row in rows:
         why = [*row["reasons"], *row.get("lacking", [])[:1], *([row["broken"]] if "broken" in row else [])]
