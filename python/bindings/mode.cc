@@ -76,7 +76,7 @@ client::Session& current_session() {
   if (!slot) {
     Owned module(must(PyImport_ImportModule("teletensor._connection")));
     Owned result(must(PyObject_CallMethod(module.get(), "connect", nullptr)));
-    if (!slot) fail(ErrorKind::kConnection, "[connect] no engine");
+    if (!slot) fail(ErrorKind::kConnection, "[connect] no session was opened");
   }
   return *slot;
 }

@@ -62,7 +62,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
     if not as_tuple:
         return _torch.nonzero(input) if out is None else _torch.nonzero(input, out=out)
     if out is not None:
-        raise TypeError("nonzero(): argument 'out' must be None where as_tuple is True")
+        raise TypeError("nonzero(): argument 'out' must be None if as_tuple is True")
     return tuple(_torch.nonzero(input if input.dim() else input.reshape(1)).unbind(1))
 
 

@@ -1,7 +1,7 @@
 """torch.nn.functional: PyTorch's functions of neural networks.
 
-Operators are generated; a function is written here only if PyTorch's arguments exceed the operator's (``inplace``,
-``training``, padding by name).
+Operators are generated; a function is written here only if PyTorch's has more arguments than the operator
+(``inplace``, ``training``, padding by name).
 """
 
 from __future__ import annotations
@@ -321,7 +321,7 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 
 
 def adaptive_avg_pool1d(input, output_size: int) -> Tensor:
-    """The means of windows chosen so that output_size values result."""
+    """Average pooling to output_size."""
     return _ops.adaptive_avg_pool2d(input.unsqueeze(-2), (1, one_size("adaptive_avg_pool1d", output_size))).squeeze(-2)
 
 
@@ -333,17 +333,17 @@ def _adaptive_size(input: Tensor, output_size, n: int = 2) -> list[int]:
 
 
 def adaptive_avg_pool2d(input, output_size) -> Tensor:
-    """The means of windows chosen so that output_size values result; None keeps a size."""
+    """Average pooling to output_size; None keeps a size of the input."""
     return _ops.adaptive_avg_pool2d(input, _adaptive_size(input, output_size))
 
 
 def adaptive_avg_pool3d(input, output_size) -> Tensor:
-    """The means of windows chosen so that output_size values result; None keeps a size."""
+    """Average pooling to output_size; None keeps a size of the input."""
     return _ops.adaptive_avg_pool3d(input, _adaptive_size(input, output_size, 3))
 
 
 def adaptive_max_pool2d(input, output_size, return_indices: bool = False):
-    """The maxima of windows chosen so that output_size values result; None keeps a size."""
+    """Max pooling to output_size; None keeps a size of the input."""
     size = _adaptive_size(input, output_size)
     if return_indices:
         return tuple(_ops.adaptive_max_pool2d_with_indices(input, size))

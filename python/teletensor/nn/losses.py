@@ -1,5 +1,5 @@
-"""Losses of torch.nn.functional: PyTorch's arguments beyond the operators' (`size_average` and `reduce`, weights of
-elements), and losses composed of several operators."""
+"""Losses of torch.nn.functional that have more arguments than their operators (`size_average`, `reduce`, weights of
+elements) or are composed of several operators."""
 
 from __future__ import annotations
 

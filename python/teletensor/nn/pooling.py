@@ -80,14 +80,14 @@ def one_size(name: str, output_size) -> int:
 
 
 def adaptive_max_pool1d(input, output_size, return_indices: bool = False):
-    """The maxima of windows chosen so that output_size values result."""
+    """Max pooling to output_size."""
     size = one_size("adaptive_max_pool1d", output_size)
     values, places = _ops.adaptive_max_pool2d_with_indices(input.unsqueeze(-2), (1, size))
     return (values.squeeze(-2), places.squeeze(-2)) if return_indices else values.squeeze(-2)
 
 
 def adaptive_max_pool3d(input, output_size, return_indices: bool = False):
-    """The maxima of windows chosen so that output_size values result; None keeps a size."""
+    """Max pooling to output_size; None keeps a size of the input."""
     if input.dim() < 4:
         raise ValueError(f"Input dimension should be at least 4, got {input.dim()}")
     asked = (output_size,) * 3 if isinstance(output_size, int) else output_size

@@ -1,4 +1,4 @@
-"""Resampling and patch functions of torch.nn.functional whose arguments exceed the operators'."""
+"""Resampling and patch functions of torch.nn.functional that have more arguments than their operators."""
 
 from __future__ import annotations
 

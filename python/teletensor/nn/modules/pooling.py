@@ -165,19 +165,19 @@ class _Adaptive(Module):
 
 
 class AdaptiveAvgPool1d(_Adaptive):
-    """The means of windows chosen so that output_size values result."""
+    """Average pooling to output_size."""
 
     function = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_Adaptive):
-    """The means of windows chosen so that output_size values result."""
+    """Average pooling to output_size."""
 
     function = staticmethod(F.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(_Adaptive):
-    """The means of windows chosen so that output_size values result."""
+    """Average pooling to output_size."""
 
     function = staticmethod(F.adaptive_avg_pool3d)
 
@@ -192,19 +192,19 @@ class _AdaptiveMax(_Adaptive):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMax):
-    """The maxima of windows chosen so that output_size values result."""
+    """Max pooling to output_size."""
 
     function = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMax):
-    """The maxima of windows chosen so that output_size values result."""
+    """Max pooling to output_size."""
 
     function = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMax):
-    """The maxima of windows chosen so that output_size values result."""
+    """Max pooling to output_size."""
 
     function = staticmethod(F.adaptive_max_pool3d)
 
