@@ -1,11 +1,9 @@
 // Factorisations of batches of matrices, on the threads of the pool.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <exception>
 #include <new>
-#include <semaphore>
 #include <vector>
 
 #include "base/mutex.h"
@@ -18,6 +16,7 @@
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/linear/matrices.h"
+#include "kernels/cpu/linear/openblas_call.h"
 
 namespace tt::cpu {
 namespace {
@@ -26,28 +25,6 @@ constexpr int64_t kGrain = 16 * 1024;  // multiplications that are worth a threa
 // Those of one matrix that LAPACK divides among threads with profit: where they are products of blocks, and where every
 // column is a barrier or two, at which a neighbour on the same cores costs more than the threads gain.
 constexpr int64_t kBlocks = 2 * 1024 * 1024, kColumns = int64_t{4} << 30;
-
-// OpenBLAS 0.3.21 crashes now and then where more threads call it at once than it was built for (128 in Debian), and
-// every session may have one.
-constexpr std::ptrdiff_t kMostCallers = 96;
-std::counting_semaphore<kMostCallers> openblas_callers(kMostCallers);
-
-// A thread's permission to call OpenBLAS, waited for. False where the session's work was cancelled meanwhile.
-class OpenBlasCall {
- public:
-  OpenBlasCall() {
-    while (!cancel_requested() && !allowed_) allowed_ = openblas_callers.try_acquire_for(std::chrono::milliseconds(20));
-  }
-  ~OpenBlasCall() {
-    if (allowed_) openblas_callers.release();
-  }
-  OpenBlasCall(const OpenBlasCall&) = delete;
-  OpenBlasCall& operator=(const OpenBlasCall&) = delete;
-  explicit operator bool() const { return allowed_; }
-
- private:
-  bool allowed_ = false;
-};
 
 // body(i, solver) for every matrix of a batch, each of that many multiplications, with solvers that `make` makes: one
 // for each thread. Many matrices go to the pool's threads; a few of at least

@@ -1,14 +1,19 @@
 #include "kernels/cpu/linear/gemm.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <type_traits>
 
+#include "engine/device/cancellation.h"
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
 #include "engine/schema/half.h"
 #include "kernels/cpu/iteration/transpose.h"
+#include "kernels/cpu/linear/lapack.h"
+#include "kernels/cpu/linear/openblas_call.h"
 
 // The register tile is written in GCC's vector types, which may be wider than the baseline's registers.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -168,13 +173,64 @@ void run(const Gemm& g) {
   }
 }
 
+// An operand of BLAS, which takes column-major matrices.
+struct BlasOperand {
+  char transposed;
+  int leading_dimension;
+};
+
+// The transpose of `x` (rows x columns, in row-major terms), which a column-major product takes. Empty if the strides
+// or sizes are not BLAS's.
+std::optional<BlasOperand> blas_operand(const Matrix& x, int64_t rows, int64_t columns) {
+  const std::optional<Matrix> fits = leading(x, rows, columns);
+  if (!fits) return std::nullopt;
+  const bool row_major = fits->column_stride == 1;
+  const int64_t step = std::max<int64_t>(row_major ? fits->row_stride : fits->column_stride, 1);
+  if (std::max({rows, columns, step}) > INT_MAX) return std::nullopt;
+  return BlasOperand{row_major ? 'N' : 'T', static_cast<int>(step)};
+}
+
+// By OpenBLAS. Returns false, having done nothing, if it does not take the operands.
+template <typename T>
+bool run_blas(const Gemm& g) {
+  const std::optional<BlasOperand> a = blas_operand(g.a, g.m, g.k), b = blas_operand(g.b, g.k, g.n);
+  if (!a || !b || g.k == 0) return false;
+  const auto entries = [&](int64_t begin, int64_t end) {
+    const OpenBlasCall allowed;
+    if (!allowed) check_cancelled();  // throws
+    for (int64_t i = begin; i < end; ++i) {
+      // c = a b in rows is c^T = b^T a^T in columns.
+      lapack::gemm(b->transposed, a->transposed, static_cast<int>(g.n), static_cast<int>(g.m), static_cast<int>(g.k),
+                   static_cast<const T*>(g.b.data) + (g.b_offsets ? g.b_offsets[i] : 0), b->leading_dimension,
+                   static_cast<const T*>(g.a.data) + (g.a_offsets ? g.a_offsets[i] : 0), a->leading_dimension,
+                   static_cast<T*>(g.c) + i * g.m * g.n, static_cast<int>(g.n));
+    }
+  };
+  constexpr int64_t kOneThread = 64 * 64 * 64;  // OpenBLAS divides no smaller product among threads
+  constexpr int64_t kGrain = 1 << 20;           // multiplications for which a thread of the pool is woken
+  const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  if (g.batch > 1 && work < kGrain) {
+    parallel_for(g.batch, static_cast<int64_t>(kGrain / work) + 1, entries);
+  } else if (work <= kOneThread) {
+    entries(0, g.batch);
+  } else {
+    const PoolLease lease(work < kGrain ? 1 : num_threads());
+    entries(0, g.batch);
+  }
+  return true;
+}
+
 }  // namespace
 
 void gemm(const Gemm& g) {
   if (g.batch == 0 || g.m == 0 || g.n == 0) return;
   switch (g.dtype) {
-    case DType::kFloat64: return run<double, double>(g);
-    case DType::kFloat32: return run<float, float>(g);
+    case DType::kFloat64:
+      if (!run_blas<double>(g)) run<double, double>(g);
+      return;
+    case DType::kFloat32:
+      if (!run_blas<float>(g)) run<float, float>(g);
+      return;
     case DType::kFloat16: return run<Half, float>(g);
     case DType::kBFloat16: return run<BFloat16, float>(g);
     // Unsigned sums wrap around without being undefined; the bits are those of signed ones.

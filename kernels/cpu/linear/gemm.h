@@ -1,8 +1,9 @@
-// gemm: our own matrix product, for what oneDNN has no type for (float64, integers, float16), for
-// strides it would have to copy, and for products too small for its overhead.
+// gemm: matrix products that oneDNN does not compute (float64, integers, float16 on most machines) or has too much
+// overhead for (small ones).
 //
-// Packed panels and a register tile as in Goto and van de Geijn, "Anatomy of high-performance
-// matrix multiplication" (2008). Any strides; any size, zero included. Thread-safe.
+// Floats of 32 and 64 bits are OpenBLAS's where a matrix has a stride of 1 (benchmarks/gemm_bench compares the three).
+// The rest is our own: packed panels and a register tile as in Goto and van de Geijn, "Anatomy of high-performance
+// matrix multiplication" (2008). Any strides and sizes, zero included. Thread-safe. Throws Cancelled.
 #pragma once
 
 #include <cstdint>

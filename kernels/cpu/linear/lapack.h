@@ -85,12 +85,14 @@ struct Workspace {
     const int step = 1;                                                                                                \
     p##trsv_(&uplo, &trans, &diag, &n, a, &lda, x, &step, 1, 1, 1);                                                    \
   }                                                                                                                    \
-  /* c = a b, all n x n */                                                                                             \
-  inline void gemm(int n, const T* a, const T* b, T* c) {                                                              \
-    const char plain = 'N';                                                                                            \
+  /* c = op(a) op(b), where c is m x n */                                                                              \
+  inline void gemm(char trans_a, char trans_b, int m, int n, int k, const T* a, int lda, const T* b, int ldb, T* c,    \
+                   int ldc) {                                                                                          \
     const T zero(0), one(1);                                                                                           \
-    p##gemm_(&plain, &plain, &n, &n, &n, &one, a, &n, b, &n, &zero, c, &n, 1, 1);                                      \
-  }
+    p##gemm_(&trans_a, &trans_b, &m, &n, &k, &one, a, &lda, b, &ldb, &zero, c, &ldc, 1, 1);                            \
+  }                                                                                                                    \
+  /* c = a b, all n x n */                                                                                             \
+  inline void gemm(int n, const T* a, const T* b, T* c) { gemm('N', 'N', n, n, n, a, n, b, n, c, n); }
 
 TT_LAPACK(float, s, sorgqr_)
 TT_LAPACK(double, d, dorgqr_)

@@ -18,8 +18,10 @@ namespace {
 
 using dnnl::memory;
 
-// Below, our own loop has the result before oneDNN has started its own.
-constexpr double kTinyProduct = 40 * 40 * 40;
+// Up to these sizes gemm() is faster than oneDNN's call; the larger for float32 whose b is stored by rows
+// (benchmarks/gemm_bench).
+constexpr double kSmallProduct = 40 * 40 * 40;
+constexpr double kSmallProductByRows = 64 * 64 * 64;
 // Below (some 12 us) a second core is not woken.
 constexpr double kWorthTheCores = 1.5e6;
 // Packing b costs 24/m of the product's time, and oneDNN's loops over a packed b are up to a tenth faster.
@@ -169,6 +171,11 @@ bool run_onednn(const Gemm& g, const void* bias, const Tensor* weights) {
   return true;
 }
 
+bool is_small(const Gemm& g) {
+  const bool by_rows = g.dtype == DType::kFloat32 && g.b.column_stride == 1;
+  return work(g) <= (by_rows ? kSmallProductByRows : kSmallProduct);
+}
+
 void add_bias(const Gemm& g, const void* bias) {
   with_element(g.dtype, [&]<typename T>(std::type_identity<T>) {
     const T* from = static_cast<const T*>(bias);
@@ -222,11 +229,10 @@ void product(const Gemm& g, const void* bias, const Tensor* weights) {
   if (g.batch == 0 || g.m == 0 || g.n == 0) return;
   const bool divisible = g.batch > 1 || g.m > 1;
   if (divisible && work(g) * static_cast<double>(g.batch) > 2 * kLongProduct) return product_in_parts(g, bias, weights);
-  const bool tiny = work(g) <= kTinyProduct;
   const bool would_round_twice = bias && item_size(g.dtype) == 2;
   if (is_gemv(g) && !would_round_twice) {
     gemv(g);
-  } else if (tiny || !onednn_computes(g.dtype) || !run_onednn(g, bias, weights)) {
+  } else if (is_small(g) || !onednn_computes(g.dtype) || !run_onednn(g, bias, weights)) {
     gemm(g);
   } else {
     return;
