@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "client/connect.h"
-#include "client/grpc_transport.h"
-#include "client/private_engine.h"
+#include "client/connection/private_engine.h"
 #include "client/session.h"
+#include "client/transport/grpc_transport.h"
 #include "engine/schema/op.h"
 #include "teletensor/v1/engine.grpc.pb.h"
 

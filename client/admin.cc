@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <memory>
 
-#include "client/address.h"
-#include "client/call_events.h"
-#include "client/channel.h"
+#include "client/connection/address.h"
+#include "client/connection/channel.h"
+#include "client/transport/call_events.h"
 #include "engine/schema/error.h"
 #include "proto/default_socket.h"
 #include "teletensor/v1/admin.grpc.pb.h"

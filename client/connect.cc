@@ -3,10 +3,10 @@
 #include <cstdlib>
 #include <memory>
 
-#include "client/address.h"
-#include "client/grpc_transport.h"
-#include "client/private_engine.h"
-#include "client/shared_memory.h"
+#include "client/connection/address.h"
+#include "client/connection/private_engine.h"
+#include "client/transport/grpc_transport.h"
+#include "client/transport/shared_memory.h"
 
 namespace tt::client {
 

@@ -1,5 +1,5 @@
 // Whom a unix socket leads to: an engine of another user is told nothing.
-#include "client/peer.h"
+#include "client/connection/peer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -24,8 +24,8 @@ struct TransferProgress {
   uint64_t state = 0;  // of a download: the engine's name for the tensor's bytes, of which those are the first
 };
 
-// Calls without a patience throw Interrupted where the calling thread is interrupted (client/interruption.h); what they
-// had begun has ended by then.
+// Calls without a patience throw Interrupted where the calling thread is interrupted
+// (client/connection/interruption.h); what they had begun has ended by then.
 class Transport {
  public:
   static constexpr std::chrono::milliseconds kForever = std::chrono::milliseconds::max();

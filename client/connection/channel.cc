@@ -1,9 +1,9 @@
-#include "client/channel.h"
+#include "client/connection/channel.h"
 
 #include <grpcpp/create_channel_posix.h>
 #include <unistd.h>
 
-#include "client/peer.h"
+#include "client/connection/peer.h"
 
 namespace tt::client {
 namespace {

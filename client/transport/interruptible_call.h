@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "client/call_events.h"
-#include "client/grpc_call.h"
+#include "client/transport/call_events.h"
+#include "client/transport/grpc_call.h"
 
 namespace tt::client {
 

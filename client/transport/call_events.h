@@ -14,7 +14,7 @@
 #include <memory>
 #include <utility>
 
-#include "client/interruption.h"
+#include "client/connection/interruption.h"
 
 namespace tt::client {
 

@@ -1,4 +1,4 @@
-#include "client/private_engine.h"
+#include "client/connection/private_engine.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "client/interruption.h"
+#include "client/connection/interruption.h"
 #include "engine/schema/error.h"
 
 extern char** environ;

@@ -3,9 +3,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "client/call_events.h"
-#include "client/grpc_call.h"
-#include "client/grpc_transport.h"
+#include "client/transport/call_events.h"
+#include "client/transport/grpc_call.h"
+#include "client/transport/grpc_transport.h"
 
 namespace tt::client {
 namespace {

@@ -11,12 +11,12 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "base/mutex.h"
-#include "client/address.h"
-#include "client/call_events.h"
-#include "client/private_engine.h"
-#include "client/session_stream.h"
-#include "client/shared_memory.h"
-#include "client/transport.h"
+#include "client/connection/address.h"
+#include "client/connection/private_engine.h"
+#include "client/transport/call_events.h"
+#include "client/transport/session_stream.h"
+#include "client/transport/shared_memory.h"
+#include "client/transport/transport.h"
 #include "teletensor/v1/engine.grpc.pb.h"
 
 namespace tt::client {
@@ -39,7 +39,7 @@ class GrpcTransport final : public Transport {
   void shutdown() override;
   std::string address() const override { return address_.text; }
 
-  class Call;  // under way: client/grpc_call.h
+  class Call;  // under way: client/transport/grpc_call.h
 
  private:
   // What one Hello set up; transfers under way keep theirs.

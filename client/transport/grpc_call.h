@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/mutex.h"
-#include "client/grpc_transport.h"
+#include "client/transport/grpc_transport.h"
 
 namespace tt::client {
 

@@ -1,4 +1,4 @@
-#include "client/shared_memory.h"
+#include "client/transport/shared_memory.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "client/peer.h"
+#include "client/connection/peer.h"
 
 #include <pwd.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-#include "client/grpc_transport.h"
+#include "client/transport/grpc_transport.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,10 +6,10 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "client/call_events.h"
-#include "client/channel.h"
-#include "client/grpc_call.h"
-#include "client/interruptible_call.h"
+#include "client/connection/channel.h"
+#include "client/transport/call_events.h"
+#include "client/transport/grpc_call.h"
+#include "client/transport/interruptible_call.h"
 
 namespace tt::client {
 namespace {
