@@ -6,6 +6,7 @@
 
 #include "client/link/pending_reads.h"
 #include "client/link/transfer_retry.h"
+#include "engine/schema/error.h"
 
 namespace tt::client {
 namespace {
@@ -139,7 +140,7 @@ TEST(PendingReadsTest, AFrameIsAcknowledgedOnceItsAnswersHaveArrived) {
   EXPECT_EQ(reads.answered_through(9), 9u);
 }
 
-TEST(TransferRetryTest, FailuresOfTheConnectionAreRetriedWithLongerPauses) {
+TEST(TransferRetryDecisionsTest, FailuresOfTheConnectionAreRetriedWithLongerPauses) {
   TransferRetry retry("upload", 100);
   const absl::Status reset = absl::UnavailableError("reset");
   EXPECT_EQ(retry.record(reset), TransferRetry::Cause::kFailed);
@@ -152,13 +153,13 @@ TEST(TransferRetryTest, FailuresOfTheConnectionAreRetriedWithLongerPauses) {
   EXPECT_EQ(retry.progress.failures, 2);
 }
 
-TEST(TransferRetryTest, AFullEngineIsNoFailure) {
+TEST(TransferRetryDecisionsTest, AFullEngineIsNoFailure) {
   TransferRetry retry("download", 100);
   EXPECT_EQ(retry.record(absl::AbortedError("no room")), TransferRetry::Cause::kNoRoom);
   EXPECT_EQ(retry.progress.failures, 0);
 }
 
-TEST(TransferRetryTest, OtherFailuresAreErrors) {
+TEST(TransferRetryDecisionsTest, OtherFailuresAreErrors) {
   TransferRetry retry("upload", 100);
   try {
     retry.record(absl::ResourceExhaustedError("no memory for 100 bytes"));
