@@ -30,8 +30,7 @@ class ChainReader {
 };
 
 int8_t index_below(uint32_t index, size_t count) {
-  check_as(ErrorKind::kValue, index < count, "a step of pointwise_chain has index ",
-           index, ", the limit is ", count);
+  check_as(ErrorKind::kValue, index < count, "a step of pointwise_chain has index ", index, ", the limit is ", count);
   return static_cast<int8_t>(index);
 }
 

@@ -212,10 +212,10 @@ PoisonRef Executor::check_room(const Instruction& instruction, const SlotTable& 
   const size_t results = std::max<size_t>(instruction.results.size(), 1);
   if (host_room(slots) >= results * SlotTable::kTensorBytes) return nullptr;
   const Account& account = *CallScope::current().account;
-  const std::string message =
-      absl::StrCat("out of memory on the host: handles, gradient graphs and other bookkeeping of ", account.owner(),
-                   " take ", bytes_text(account.host()), " in addition to ", bytes_text(account.held()), " of tensors",
-                   account.limit() == 0 ? "" : absl::StrCat("; the limit of ", bytes_text(account.limit()), " is exceeded"));
+  const std::string message = absl::StrCat(
+      "out of memory on the host: handles, gradient graphs and other bookkeeping of ", account.owner(), " take ",
+      bytes_text(account.host()), " in addition to ", bytes_text(account.held()), " of tensors",
+      account.limit() == 0 ? "" : absl::StrCat("; the limit of ", bytes_text(account.limit()), " is exceeded"));
   if (account.is_overdrawn()) refuse(ErrorKind::kOutOfMemory, *instruction.op, message);
   // Without results to hold the error, a refusal would be silent: execute the instruction within the overdraft.
   if (instruction.results.empty()) return nullptr;
