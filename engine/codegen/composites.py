@@ -1,4 +1,4 @@
-"""Emits the composite operators: one C++ function each, over the typed operator functions."""
+"""Emits one C++ function per composite operator, which calls the typed operator functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _function(op: Operator, operators: dict[str, Operator], functions: dict[str,
     compiler = Compiler(op, operators, functions, "composites", names)
     result = compiler.compile(str(op.entry["composite"]))
     if result.type not in ("Tensor", "Tensors"):
-        raise compiler.fail(f"a composite yields tensors, not {result.type}")
+        raise compiler.fail(f"a composite must return tensors, not {result.type}")
     values, metas = names_in(str(op.entry["composite"]).strip())
     bindings = "".join(_binding(p, i) for i, p in enumerate(op.params) if p.name in values | metas)
     return f"void composite_{op.name}(Call& call) {{\n{bindings}  finish_composite(call, {result.code});\n}}\n"
