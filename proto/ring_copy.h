@@ -64,7 +64,7 @@ class RingCopy {
   }
 
  private:
-  static constexpr uint32_t kChunksUnasked = 16;  // a few milliseconds
+  static constexpr uint32_t kChunksUnasked = 16;  // a few milliseconds of copying
 
   // Returns false if no chunk is left or the transfer has failed.
   bool copy_next() {

@@ -58,7 +58,7 @@ struct Header {
 };
 static_assert(sizeof(Header) <= kHeaderBytes && std::atomic<uint32_t>::is_always_lock_free);
 
-// A mapping of a segment. Owns the mapping and the descriptor. An End accesses each lane.
+// A mapping of a segment. Owns the mapping and the descriptor. Access the lanes through End.
 class Segment {
  public:
   // Takes ownership of `descriptor`. Returns null if it cannot be mapped.

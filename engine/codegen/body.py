@@ -111,7 +111,7 @@ class _Translator:
 
 
 def bodies(op: Operator) -> dict[str, str]:
-    """Kind of compute type (float, int, bool, complex) -> body as written."""
+    """Maps kinds of compute type (float, int, bool, complex) to the bodies as written."""
     body = op.entry["body"]
     if isinstance(body, dict):
         if unknown := set(body) - {"float", "half", "int", "bool", "complex"}:

@@ -7,7 +7,7 @@ namespace tt {
 namespace {
 
 bool recovering = false;                               // set before threads start
-constinit thread_local sigjmp_buf* landing = nullptr;  // of the innermost run_recoverably()
+constinit thread_local sigjmp_buf* landing = nullptr;  // jump target of the innermost run_recoverably()
 
 void on_failed_check(int signal) {
   if (sigjmp_buf* to = landing) {

@@ -48,7 +48,7 @@ class Dispatcher {
   void set_chain_kernel(DeviceType backend, ChainKernel kernel) { chains_[static_cast<size_t>(backend)] = kernel; }
   // Null if the backend has none.
   ChainKernel chain_kernel(DeviceType backend) const { return chains_[static_cast<size_t>(backend)]; }
-  // Sets a composite: runs at the autograd key, for every backend.
+  // Sets a composite, which runs before the autograd key and for every backend.
   void set_composite(uint16_t op, Kernel kernel);
 
   // Infers the results, checks the out tensors, computes the keys, and runs the call. Includes the autograd key if a

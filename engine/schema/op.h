@@ -52,7 +52,7 @@ struct Inference {
   DType compute = DType::kFloat32;
 
   // The remaining members are set by infer() itself, in the same way for every operator.
-  Device device;                          // of the results
+  Device device;                          // device of the results
   DeviceType backend = DeviceType::kCPU;  // the backend that computes them; meta before cuda before cpu
   bool requires_grad = false;             // grad mode is on and a differentiable argument requires grad
 };

@@ -38,7 +38,7 @@ std::shared_ptr<const Poison> poison_of(const PendingCheck& suspect) {
   return make_poison(error.kind(), error.message(), suspect.op, suspect.site);
 }
 
-// Null for a number in a tensor's place.
+// Null for a number passed for a tensor.
 Storage* storage_of(const TensorMeta& meta) {
   return meta.is_number ? nullptr : static_cast<const TensorImpl&>(meta).storage.get();
 }

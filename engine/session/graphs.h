@@ -56,7 +56,7 @@ class Graphs {
   struct Captured {
     int64_t number;
     Device device;
-    Stream* stream;  // the context's
+    Stream* stream;  // owned by the context
     uint64_t pool;
     std::unique_ptr<Graph> graph;
     CapturedChecks faults;
