@@ -105,7 +105,7 @@ class RingCopy {
   GoOn go_on_ ABSL_GUARDED_BY(asking_);
   Mutex joining_;
   CondVar one_ended_;
-  size_t ended_ ABSL_GUARDED_BY(joining_) = 0;  // number of the other threads
+  size_t ended_ ABSL_GUARDED_BY(joining_) = 0;  // number of other threads that have ended
   Mutex passing_;
   bool copied_[kChunks] ABSL_GUARDED_BY(passing_) = {};  // chunks copied but not yet passed
 };

@@ -62,7 +62,7 @@ Tensor to_double(const Operand& value) {
 }
 
 Tensor clamp_to_unit(const Tensor& input, std::optional<double> eps) {
-  // In this order: if eps exceeds one half, the lower bound exceeds the upper one and is applied first.
+  // In this order: if eps exceeds one half, the lower bound exceeds the upper one and takes precedence.
   const Tensor high = ops::where(ops::gt(input, 1 - *eps), 1 - *eps, input);
   return ops::where(ops::lt(input, *eps), *eps, high);
 }

@@ -67,7 +67,7 @@ namespace {
 // A single entry applies to all dimensions.
 int64_t along(SizesView list, int64_t d) { return list[list.size() == 1 ? 0 : static_cast<size_t>(d)]; }
 
-// Whether output_padding is smaller than stride in every dimension: then a convolution has an output of this size.
+// Whether output_padding is smaller than stride in every dimension: otherwise no convolution has this input size.
 bool is_reached(SizesView stride, SizesView output_padding, int64_t space) {
   for (int64_t d = 0; d < space; ++d) {
     if (along(output_padding, d) >= along(stride, d)) return false;

@@ -108,7 +108,7 @@ void Dispatcher::set_composite(uint16_t op, Kernel kernel) { row(op).composite =
 
 Dispatcher::Row& Dispatcher::row(uint16_t id) {
   const Op* op = find_op(id);
-  check(op != nullptr, "no operator has the id ", id);
+  check(op != nullptr, "unknown operator id ", id);
   if (id >= rows_.size()) rows_.resize(id + 1u);
   for (const Param& param : op->params) rows_[id].writes |= param.written;
   return rows_[id];

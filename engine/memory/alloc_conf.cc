@@ -49,7 +49,7 @@ void parse_division_list(absl::string_view key, absl::string_view list, AllocCon
     size_t upto = divisions.size() - 1;
     if (parts.first != ">") {
       const uint64_t megabytes = parse_whole(key, parts.first, 1, 65536);
-      if (!std::has_single_bit(megabytes)) bad(key, entry, "of sizes that are powers of two");
+      if (!std::has_single_bit(megabytes)) bad(key, entry, "a list of sizes that are powers of two");
       upto = interval_of(megabytes * kMiB);
     }
     const uint16_t value = parse_divisions(key, parts.second);

@@ -16,7 +16,7 @@ std::string bound_text(const OutOfMemory& o) {
     absl::StrAppend(&text, text.empty() ? "" : ", ", bytes_text(o.system->free), " of ", bytes_text(o.system->total),
                     " are free on the device");
   }
-  return text.empty() ? "the system has no more" : text;
+  return text.empty() ? "the system has no memory left" : text;
 }
 
 std::string holders_text(const OutOfMemory& o) {

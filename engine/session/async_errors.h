@@ -87,7 +87,7 @@ class AsyncErrorTracker {
   struct Ticket {
     absl::InlinedVector<PendingCheck, 1> suspects;
     Device device;
-    std::shared_ptr<Event> passed;        // null during the call
+    std::shared_ptr<Event> passed;        // null while the call runs
     std::shared_ptr<FaultCell> of_graph;  // the graph's cells; null if the cells are the tracker's
   };
   struct Cells {  // per device

@@ -23,7 +23,7 @@ class Companion {
 
 class Storage final : public RefCounted, public Recycled<Storage> {
  public:
-  // Charges the current AllocScope's account, then allocates. Throws Error(kOutOfMemory), having charged nothing. Meta
+  // Charges the current AllocScope's account, then allocates. Throws Error(kOutOfMemory) without charging. Meta
   // devices allocate and charge nothing.
   Storage(Device device, size_t bytes);
   // Host memory from another pool than the CPU's: memory that a device can access directly.
