@@ -12,8 +12,9 @@ inline namespace TT_ISA {
 
 // ---- Roots ---------------------------------------------------------------------------------
 
-// Computes sqrt((|re| + |x|) / 2). The input is first scaled down if it is so large that the sum would overflow, or
-// scaled up if it is so small that digits would be lost.
+// Computes the larger part of the result as sqrt((|re| + |x|) / 2), and the other part from it. The input is first
+// scaled down if it is so large that the sum would overflow, or scaled up if it is so small that digits would be
+// lost.
 template <typename R>
 TT_HOST_DEVICE Complex<R> root(Complex<R> x) {
   if (isinf(x.im)) return {kInf<R>, x.im};

@@ -44,7 +44,8 @@ TT_HOST_DEVICE real_of_t<T> squared_length(T x) {
   else
     return x * x;
 }
-// A magnitude without a square root. For complex numbers it is between abs() and sqrt(2) abs().
+// Magnitudes without a square root: for complex numbers sum_of_parts() is at most sqrt(2) abs(), and larger_part() at
+// least abs() / sqrt(2).
 template <typename T>
 TT_HOST_DEVICE real_of_t<T> sum_of_parts(T x) {
   if constexpr (is_complex_v<T>)

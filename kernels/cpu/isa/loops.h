@@ -21,8 +21,8 @@ namespace tt::cpu::TT_ISA {
 template <typename T>
 using BitsOf = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
-// Below this limit a quotient is a whole number representable in T, and one fused multiply-add gives the exact
-// remainder. Without FMA instructions no quotient qualifies.
+// Below this limit a truncated quotient is exact in T, and one fused multiply-add gives its exact remainder. Without
+// FMA instructions no quotient qualifies.
 #ifdef __FMA__
 template <typename T>
 inline constexpr T kReach = static_cast<T>(int64_t{1} << (std::numeric_limits<T>::digits - 1));

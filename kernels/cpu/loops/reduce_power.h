@@ -39,7 +39,7 @@ struct ExpTotal {
   T largest;
   double sum;
 
-  // The value subtracted from exponents; 0 if the largest element is infinite.
+  // The value subtracted from exponents; 0 if the largest element is not finite.
   T shift() const { return std::isfinite(largest) ? largest : T(0); }
   void raise(T to) {
     if (!(to > largest) && to == to) return;
