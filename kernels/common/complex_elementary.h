@@ -124,7 +124,7 @@ template <typename R>
 TT_HOST_DEVICE Complex<R> asinh(Complex<R> x) {
   return turned_down(asin(turned_up(x)));
 }
-// Computed in the right half plane; atanh is odd. For large |x| the result is 1 / x + i pi / 2.
+// Computed in the right half plane; atanh is odd. For large |x| the result is 1 / x plus or minus i pi / 2.
 template <typename R>
 TT_HOST_DEVICE Complex<R> atanh(Complex<R> x) {
   const R turn = copysign(R(1), x.re), re = abs(x.re), im = turn * x.im;

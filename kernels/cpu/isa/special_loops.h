@@ -16,8 +16,9 @@ namespace tt::cpu::TT_ISA {
 
 using math::where;
 
-// Amplitude and phase of the Bessel functions of order 0 or 1 for x > 5. With w = 5 / x, J is sqrt(2 / (pi x)) (p
-// cos(phase) - w q sin(phase)) and Y is sqrt(2 / (pi x)) (p sin(phase) + w q cos(phase)).
+// Amplitude and phase of the Bessel functions of order 0 or 1 for x > 5. With w = 5 / x:
+//   J(x) = sqrt(2 / (pi x)) (p cos(phase) - w q sin(phase))
+//   Y(x) = sqrt(2 / (pi x)) (p sin(phase) + w q cos(phase))
 struct Wave {
   double cosine, sine;  // of the phase, times sqrt(2)
   double p, wq;

@@ -17,8 +17,9 @@ template <typename T>
 class Lu {
  public:
   Lu(int64_t m, int64_t n);
-  // Overwrites a (m x n) with L (whose unit diagonal is not stored) and U; row i was exchanged with row pivots[i] -
-  // 1, in order. Returns the index of the first zero on U's diagonal, counted from 1, or 0.
+  // Overwrites a (m x n) with L (whose unit diagonal is not stored) and U.
+  // Row i was exchanged with row pivots[i] - 1, in order. Returns the index of the first zero on U's diagonal,
+  // counted from 1, or 0.
   int32_t factor(T* a, int32_t* pivots);
 
  private:
