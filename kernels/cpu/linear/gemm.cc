@@ -15,14 +15,14 @@
 #include "kernels/cpu/linear/lapack.h"
 #include "kernels/cpu/linear/openblas_call.h"
 
-// The register tile is written in GCC's vector types, which may be wider than the baseline's registers.
+// The register tile uses GCC's vector types, which may be wider than the baseline's registers.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace tt::cpu {
 namespace {
 
-// A register tile of kRows x (kVectors registers): packed a (k x rows) times packed b (k x columns),
-// added to c.
+// Computes a register tile of kRows x (kVectors vectors): adds the product of packed a (k x rows) and packed b (k x
+// columns) to c.
 template <typename T, int kBytes, int kRows, int kVectors>
 [[gnu::always_inline]] inline void tile(int64_t k, const T* a, const T* b, T* c, int64_t ldc) {
   typedef T Vector __attribute__((vector_size(kBytes), aligned(alignof(T))));
@@ -45,7 +45,7 @@ template <typename T, int kBytes, int kRows, int kVectors>
   }
 }
 
-// What the register tile is on this machine, and what computes it.
+// The size and function of the register tile for this machine.
 template <typename T>
 struct Tile {
   int rows;
@@ -79,9 +79,9 @@ Tile<T> choose_tile() {
 
 constexpr int64_t kBlockRows = 96;  // multiples of every tile's rows and columns
 constexpr int64_t kBlockColumns = 192;
-constexpr int64_t kBlockDepth = 256;  // one block of b then takes 192 to 384 KiB of the L2
+constexpr int64_t kBlockDepth = 256;  // one block of b takes 192 to 384 KiB of the L2 cache
 
-// One thread's packed panels and sums; allocated at its first product and kept.
+// One thread's packed panels and sums, allocated at its first product and reused.
 template <typename T>
 struct Workspace {
   alignas(64) T a[kBlockRows * kBlockDepth];
@@ -94,12 +94,12 @@ struct Workspace {
   }
 };
 
-// Elements that are packed as they are.
+// Whether elements are packed without conversion.
 template <typename In, typename T>
 inline constexpr bool kSameBits = std::is_same_v<In, T> && sizeof(T) >= 4;
 
-// Packs `count` lines (rows of a, columns of b) of `depth` elements into panels of `width` lines,
-// element p of all lines of a panel side by side; missing lines are zero.
+// Packs `count` lines (rows of a, columns of b) of `depth` elements into panels of `width` lines. In a panel, element
+// p of all lines is contiguous; missing lines are zero.
 template <typename In, typename T>
 void pack(const In* from, int64_t line_stride, int64_t depth_stride, int64_t count, int64_t depth, int width, T* to) {
   for (int64_t first = 0; first < count; first += width, to += width * depth) {
@@ -124,7 +124,7 @@ void pack(const In* from, int64_t line_stride, int64_t depth_stride, int64_t cou
   }
 }
 
-// One block of the result, at most kBlockRows x kBlockColumns.
+// Computes one block of the result, of at most kBlockRows x kBlockColumns.
 template <typename In, typename T>
 void block(const Gemm& g, const Tile<T>& tile, const In* a, const In* b, In* c, int64_t rows, int64_t columns) {
   Workspace<T>& w = Workspace<T>::of_thread();
@@ -163,7 +163,7 @@ void run(const Gemm& g) {
     }
   };
   const int64_t tasks = g.batch * row_blocks * column_blocks;
-  // Below a few microseconds of work waking the pool costs more than it brings.
+  // For less than a few microseconds of work, waking the pool costs more than it saves.
   const int64_t work = std::min(g.m, kBlockRows) * std::min(g.n, kBlockColumns) * std::max<int64_t>(g.k, 1);
   const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 20) / work);
   if (tasks <= grain) {
@@ -242,7 +242,7 @@ void gemm(const Gemm& g) {
     case DType::kInt16: return run<uint16_t, uint32_t>(g);
     case DType::kInt8:
     case DType::kUInt8: return run<uint8_t, uint32_t>(g);
-    default: fail(ErrorKind::kRuntime, "a matrix product is not implemented for ", name(g.dtype));
+    default: fail(ErrorKind::kRuntime, "matrix product is not implemented for ", name(g.dtype));
   }
 }
 
