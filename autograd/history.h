@@ -24,7 +24,7 @@ class History final : public AutogradMeta, public Recycled<History> {
 
   Ref<Node> node;  // null: a leaf
   uint32_t output = 0;
-  uint64_t base_sequence = 0;  // of a view: sequence of the base's node when
+  uint64_t base_sequence = 0;  // of a view: the base's node sequence when `node` was set; 0: a leaf
   Ref<LeafNode> leaf;
   Tensor grad;  // of a leaf: the accumulated gradient
   // Of a leaf: the error that cancelled a backward pass and left `grad` incomplete, else null. Setting the gradient
