@@ -1,4 +1,4 @@
-// Session operators whose tensor argument is on a GPU.
+// set_rng_state with a state tensor on a GPU.
 #include "engine/dispatch/ops.h"
 #include "engine/session/context.h"
 #include "kernels/cuda/kernels.h"
