@@ -66,8 +66,8 @@ Tensor silu_second(const Tensor& g, const Operand& input) {
   return ops::mul(g, ops::mul(slope, rest));
 }
 
-// Second derivative of x (1 + tanh u) / 2 with u = k (x + c x^3). With t = tanh u and d = 1 - t^2, it is d u' + x d
-// (u'' / 2 - t u'^2).
+// Second derivative of x (1 + tanh u) / 2 with u = k (x + c x^3). With t = tanh u and d = 1 - t^2, it is
+// d u' + x d (u'' / 2 - t u'^2).
 Tensor gelu_tanh_second(const Operand& input) {
   constexpr double k = 0.79788456080286535588, c = 0.044715;
   Tensor square = ops::mul(input, input);

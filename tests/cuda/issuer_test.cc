@@ -183,7 +183,7 @@ TEST_F(IssuerTest, AGraphOfWhichMostChangesEveryTimeIsGivenUp) {
     EXPECT_EQ(written(), range(100 * round, 20));
   }
   EXPECT_EQ(counts().graphs, 0u);
-  EXPECT_EQ(counts().refusal, "the parameters of its launches change every time");
+  EXPECT_EQ(counts().refusal, "the launch parameters change every time");
 }
 
 TEST_F(IssuerTest, ACaptureByHandTakesWhatIsIssuedAndNoneOfWhatWasHeld) {

@@ -178,7 +178,7 @@ bool Issuer::issue_what_waits() {
   return false;
 }
 
-// ---- What is held ----------------------------------------------------------------------------
+// ---- Held launches ---------------------------------------------------------------------------
 
 bool Issuer::goes_on_as(const Known& known) const {
   const size_t n = stretch_.size();
@@ -273,7 +273,7 @@ void Issuer::replay() {
   const double launches = static_cast<double>(stretch_.size());
   costly_ = known && cost >= launches && variants == kMostVariants ? costly_ + 1 : 0;
   if (costly_ == kMostCostly) {
-    give_up("the parameters of its launches change every time");
+    give_up("the launch parameters change every time");
     known = nullptr;
   } else if (known && cost > 0.5 * launches && variants < kMostVariants) {
     known = keep();
