@@ -19,7 +19,7 @@ struct RowNorm {
 };
 
 // If `mean` is undefined, rows are not centred (RMS). weight and bias, one number per channel, may be undefined. Throws
-// Error (RuntimeError) if their sizes do not match the shape, or if a row has 2^32 or more elements.
+// Error: RuntimeError if their sizes do not match the shape, NotImplementedError if a row has 2^32 or more elements.
 void normalize_rows(const RowNorm& shape, const Tensor& input, const Tensor& weight, const Tensor& bias, double eps,
                     const Tensor& output, const Tensor& mean, const Tensor& rstd);
 // grad_bias may be undefined.
