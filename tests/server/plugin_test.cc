@@ -56,7 +56,9 @@ TEST(PluginTest, OneThatIsNoLibrary) {
 
 TEST(PluginTest, OneThatIsNoPlugin) { expect_cpu_alone("libm.so.6", "libm.so.6 is not a teletensor plug-in"); }
 
-TEST(PluginTest, OneOfAnotherDaemon) { expect_cpu_alone(TT_FOREIGN_PLUGIN, "was built for a different operator table"); }
+TEST(PluginTest, OneOfAnotherDaemon) {
+  expect_cpu_alone(TT_FOREIGN_PLUGIN, "was built for a different operator table");
+}
 
 TEST(PluginTest, OneWithDevices) {
   Plugin named(TT_SIMULATED_PLUGIN);
