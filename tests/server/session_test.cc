@@ -149,7 +149,7 @@ TEST_F(SessionTest, AGapIsAFault) {
   v1::Frame frame;
   frame.set_sequence(2);
   v1::Reply reply = run_as_is(frame);
-  EXPECT_THAT(reply.fault().message(), HasSubstr("frame 1 comes next, got 2"));
+  EXPECT_THAT(reply.fault().message(), HasSubstr("expected frame 1, got 2"));
   EXPECT_TRUE(session_->over());
 }
 
