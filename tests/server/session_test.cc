@@ -521,7 +521,7 @@ TEST_F(SessionTest, AnUploadThatWasGivenUpDoesNotCompleteALaterOneOfItsNumber) {
   v1::Frame again;
   uploaded(&again, 2, 4, {2});
   run(again);
-  EXPECT_THAT(error(2).message(), HasSubstr("taken already"));
+  EXPECT_THAT(error(2).message(), HasSubstr("was already taken"));
 }
 
 TEST_F(SessionTest, AnEndedUploadChangesNothingOfTheOneThatContinuesIt) {
@@ -561,7 +561,7 @@ TEST_F(SessionTest, AnUploadOfTheWrongSizePoisons) {
   v1::Frame frame;
   uploaded(&frame, 1, 4, {3});
   run(frame);
-  EXPECT_THAT(error(1).message(), HasSubstr("transfer 4 has 8 bytes, the tensor takes 12"));
+  EXPECT_THAT(error(1).message(), HasSubstr("transfer 4 has 8 bytes, the tensor has 12"));
 }
 
 TEST_F(SessionTest, AnUploadBeyondTheLimitIsRefusedBeforeItsBytes) {
