@@ -78,7 +78,7 @@ std::vector<Tensor> grad(absl::Span<const Tensor> roots, absl::Span<const Tensor
 
 void custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs, BackwardFunction backward,
                      uint32_t site) {
-  check(!outputs.empty(), "a function needs results");
+  check(!outputs.empty(), "expected at least one output of a custom function, got none");
   Ref<GraphNode> node;
   absl::InlinedVector<GraphEdge, 2> edges;
   for (const Tensor& input : inputs) edges.push_back(input && input->requires_grad ? edge_of(input) : GraphEdge{});

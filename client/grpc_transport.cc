@@ -264,7 +264,7 @@ absl::Status GrpcTransport::download_chunks(Connection& connection, v1::Download
       reader.TryCancel();
       reader.Finish();
       if (!starts_elsewhere) return check_size(got + size, into.size());
-      return absl::DataLossError(absl::StrCat("expected bytes from ", got, " on, got them from ", chunk.offset()));
+      return absl::DataLossError(absl::StrCat("expected offset ", got, ", got ", chunk.offset()));
     }
     std::memcpy(into.data() + got, chunk.data().data(), size);
     got += size;

@@ -22,7 +22,7 @@ Pass::Pass(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, P
       roots_(roots.begin(), roots.end()),
       gradients_(gradients.begin(), gradients.end()),
       id_(static_cast<uint64_t>(next_number())) {
-  check(!roots_.empty(), "there is nothing to differentiate");
+  check(!roots_.empty(), "expected at least one tensor to differentiate, got none");
   check(gradients_.empty() || gradients_.size() == roots_.size(), "got ", roots_.size(), " tensors and ",
         gradients_.size(), " gradients");
   gradients_.resize(roots_.size());

@@ -151,7 +151,7 @@ void PrivateEngine::start(const std::string& binary) {
   if (!make_pipe(&stdin_read, &stdin_write) || !make_pipe(&stdout_read, &stdout_write)) {
     fail_to_start(std::strerror(errno));
   }
-  // Kernels before 5.3 and some sandboxes have no pidfd; the pipe alone remains then.
+  // Kernels before 5.3 and some sandboxes have no pidfd; only the pipe is used then.
   Descriptor self(above_standard(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))));
 
   posix_spawn_file_actions_t actions;

@@ -355,7 +355,7 @@ void Session::download_from_device(uint64_t handle, Tensor tensor, Download* dow
   std::unique_ptr<Event> computed;
   {
     ContextScope scope(&context_);
-    tensor = detach(packed(tensor));  // may be destroyed on another thread, where its history must not be
+    tensor = detach(packed(tensor));  // may be destroyed on another thread; its history must not
     computed = context_.stream(tensor.device()).record();
   }
   {

@@ -227,7 +227,7 @@ void Sessions::end_all(std::chrono::milliseconds patience) {
   for (const auto deadline = Clock::now() + patience; any_busy() && Clock::now() < deadline;) {
     changed_.wait_for(mutex_, kFrameWatch);
   }
-  while (!entries_.empty()) begin_closing(entries_.begin(), "ended with the engine");
+  while (!entries_.empty()) begin_closing(entries_.begin(), "ended by engine shutdown");
   changed_.wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closing_.empty(); });
 }
 
@@ -284,7 +284,7 @@ void Sessions::run_leases() {
       watch(&next);
       end_expired(&next);
     } catch (const std::exception& error) {  // probably out of memory, which may be temporary
-      spdlog::error("watching sessions failed: {}", error.what());
+      spdlog::error("checking sessions failed: {}", error.what());
       next = Clock::now() + kWatch;
     }
     changed_.wait_until(mutex_, next);

@@ -231,7 +231,7 @@ Upload::~Upload() {
   if (writer_ && keep) {
     try {
       writer_->finish();
-    } catch (const Error&) {  // of a lost device
+    } catch (const Error&) {  // the device is lost
       keep = false;
     }
   }

@@ -1,4 +1,4 @@
-// TransferMonitor: limits and watches the Upload and Download calls of one engine.
+// TransferMonitor: limits and monitors the Upload and Download calls of one engine.
 //
 // Each call occupies a thread of gRPC's pool, so their number is limited per session and in total. A call is cancelled
 // if its client neither sends nor reads for `idle`, or if its session ends. Owned by Sessions and shared by its
@@ -28,7 +28,7 @@ namespace tt::server {
 class Expiring {
  public:
   virtual ~Expiring() = default;
-  // Drops what has expired. Called on the monitor's thread.
+  // Drops expired contents. Called on the monitor's thread.
   virtual void drop_expired() = 0;
 };
 
