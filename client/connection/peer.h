@@ -1,4 +1,4 @@
-// Peer: whom a connected unix socket leads to.
+// Peer: the user behind a connected unix socket.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@
 
 namespace tt::client {
 
-// Connects to the socket at `path`. The descriptor is the caller's; it does not block and is closed by exec.
-// UNAVAILABLE where nobody accepts.
+// Connects to the socket at `path`. The caller owns the descriptor, which is non-blocking and close-on-exec.
+// UNAVAILABLE if nothing accepts.
 absl::StatusOr<int> connect_unix(const std::string& path);
 
-// The users that an engine may run as: this one, root, and those in TELETENSOR_ENGINE_USER (names or numbers,
-// comma-separated). INVALID_ARGUMENT where it names a user that does not exist.
+// Returns the users that an engine may run as: this user, root, and those in TELETENSOR_ENGINE_USER (comma-separated
+// names or numbers). INVALID_ARGUMENT if it names a user that does not exist.
 absl::StatusOr<std::vector<uid_t>> trusted_users();
 
-// PERMISSION_DENIED where the process that listens at the other end of `socket` is of a user that is not trusted.
-// `address` is for the message.
+// PERMISSION_DENIED if the process that listens at the other end of `socket` runs as an untrusted user. `address` is
+// for the message.
 absl::Status check_peer(int socket, const std::string& address);
 
 }  // namespace tt::client

@@ -1,8 +1,8 @@
-// PrivateEngine: a teletensord of the caller's own, on a unix socket that nobody else can reach.
+// PrivateEngine: a teletensord child process on a unix socket that only this user can reach.
 //
-// Owns the process, which makes a fresh folder of mode 0700 and removes it. The engine ends with its owner: stop() ends
-// it politely, and where the owner dies without, the engine sees its standard input end and a pidfd of the owner's
-// become readable. A forked copy of the owner ends nothing, and keeps nothing alive.
+// Owns the process, which creates and removes its own folder of mode 0700. stop() terminates the engine. If the owner
+// dies first, the engine sees the end of its standard input and a readable pidfd of the owner, and exits. A forked copy
+// of the owner neither ends the engine nor keeps it alive.
 #pragma once
 
 #include <sys/types.h>
@@ -13,8 +13,8 @@ namespace tt::client {
 
 class PrivateEngine {
  public:
-  // Starts the engine and waits until it is ready. Throws Error (kConnection) where there is no binary, or it does not
-  // get ready; Interrupted.
+  // Starts the engine and waits until it is ready. Throws Error (kConnection) if there is no binary or the engine does
+  // not become ready; throws Interrupted.
   PrivateEngine();
   ~PrivateEngine() { stop(); }
   PrivateEngine(const PrivateEngine&) = delete;
@@ -27,8 +27,8 @@ class PrivateEngine {
   // Idempotent. One thread.
   void stop() noexcept;
 
-  // TELETENSOR_DAEMON, else teletensord beside this library (as a wheel lays it out), in the build tree or on the PATH.
-  // Throws Error (kConnection) where there is none.
+  // Returns TELETENSOR_DAEMON, else teletensord beside this library (as in a wheel), in the build tree or on the PATH.
+  // Throws Error (kConnection) if there is none.
   static std::string find_binary();
 
  private:
@@ -37,10 +37,10 @@ class PrivateEngine {
   bool take_ready_line(const std::string& said);
   void remove_folder() noexcept;
 
-  std::string address_;  // from its READY line
+  std::string address_;  // from the engine's READY line
   pid_t owner_;
   pid_t pid_ = -1;
-  int input_ = -1;  // the writing end of the engine's standard input
+  int input_ = -1;  // write end of the engine's standard input
 };
 
 }  // namespace tt::client
