@@ -39,7 +39,7 @@ class GrpcTransport final : public Transport {
   void shutdown() override;
   std::string address() const override { return address_.text; }
 
-  class Call;  // in progress: client/grpc_call.h
+  class Call;  // in progress: client/transport/grpc_call.h
 
  private:
   // Result of one Hello. Transfers in progress keep a reference to theirs.
