@@ -43,6 +43,11 @@ def affine(x, weight, bias):
     return (x if weight is None else x * weight) + (0 if bias is None else bias)
 
 
+def fake_quantize(input, scale: float, zero_point: int, quant_min: int, quant_max: int):
+    """The nearest number that an integer of [quant_min, quant_max] stands for at this scale and zero point."""
+    return (np.clip(np.rint(input * (1 / scale)) + zero_point, quant_min, quant_max) - zero_point) * scale
+
+
 def standardised(x, axis, eps: float):
     """x less its mean, over its standard deviation."""
     return (x - np.mean(x, axis=axis, keepdims=True)) / np.sqrt(np.var(x, axis=axis, keepdims=True) + eps)
