@@ -53,6 +53,10 @@ def standardised(x, axis, eps: float):
     return (x - np.mean(x, axis=axis, keepdims=True)) / np.sqrt(np.var(x, axis=axis, keepdims=True) + eps)
 
 
+def axes_but(input, axis: int) -> tuple[int, ...]:
+    return tuple(a for a in range(np.ndim(input)) if a != axis)
+
+
 def last_axes(shape) -> tuple[int, ...]:
     """The axes that layer_norm normalises over."""
     return tuple(range(-len(shape), 0))

@@ -136,6 +136,18 @@ void batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& r
   rstds.land();
 }
 
+void batch_norm_stats(const Tensor& input, double eps, Tensor& mean, Tensor& rstd) {
+  const Channels shape(input);
+  const Tensor x = shape.runs(input, mean.dtype());
+  with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    shape.for_each_channel([&](int64_t c) {
+      const RowStatistics s = batch_statistics(shape, x.data_as<T>(), c, {}, {}, 0, eps);
+      mean.data_as<T>()[c] = static_cast<T>(s.mean);
+      rstd.data_as<T>()[c] = static_cast<T>(s.rstd);
+    });
+  });
+}
+
 // In training each gradient depends on the whole channel, through its statistics; in evaluation it does not.
 void batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
                          const Tensor& rstd, bool training, Tensor& grad_input, Tensor& grad_weight,

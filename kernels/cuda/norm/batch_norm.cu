@@ -151,6 +151,18 @@ void batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& r
   });
 }
 
+void batch_norm_stats(const Tensor& input, double eps, Tensor& mean, Tensor& rstd) {
+  const ChannelShape shape(input);
+  const Tensor x = contiguous(input);
+  const Queue queue = queue_of(mean);
+  with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const MomentTerm<T> term{x.data_as<T>(), shape.inner};
+    const BatchStatistics<T> finish{term, shape.count(), RunningStatistic({}),    RunningStatistic({}),
+                                    0,    eps,           mean.data_as<Wide<T>>(), rstd.data_as<Wide<T>>()};
+    sum_channels<Wide<T>>(queue, shape, term, finish);
+  });
+}
+
 // In training, the gradient of an element depends on the whole channel through its statistics. With given statistics it
 // does not.
 void batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
