@@ -1,12 +1,12 @@
-"""Names of ATen's and the prims' own operators, and the public functions that do what they do."""
+"""Maps ATen's and prims' internal operators to the public functions that cover them."""
 
 from __future__ import annotations
 
 _F, _S = "torch.nn.functional.", "torch.special."
 
-# Internal name -> (public name, how that one covers it).
+# Internal name -> (public name, how the public function covers it).
 COVERED_BY: dict[str, tuple[str, str]] = {
-    # ATen's kernels behind public functions
+    # ATen kernels behind public functions
     "_adaptive_avg_pool2d": (_F + "adaptive_avg_pool2d", "itself"),
     "_adaptive_avg_pool3d": (_F + "adaptive_avg_pool3d", "itself"),
     "_batch_norm_with_update": (_F + "batch_norm", "training=True"),
@@ -49,7 +49,7 @@ COVERED_BY: dict[str, tuple[str, str]] = {
     "sym_stride": ("Tensor.stride", "sizes are numbers here"),
     "upsample_bilinear2d": (_F + "interpolate", "mode='bilinear'"),
     "upsample_nearest2d": (_F + "interpolate", "mode='nearest'"),
-    # derivatives, which backward() computes
+    # derivatives, computed by backward()
     "_adaptive_avg_pool2d_backward": (_F + "adaptive_avg_pool2d", "its gradient"),
     "_softmax_backward_data": ("torch.softmax", "its gradient"),
     "avg_pool2d_backward": (_F + "avg_pool2d", "its gradient"),
@@ -86,7 +86,7 @@ COVERED_BY: dict[str, tuple[str, str]] = {
     "uniform": ("Tensor.uniform_", "itself"),
     "view_of": ("Tensor.view_as", "with itself"),
     "xor_sum": ("Tensor.__xor__", "element by element: torch shows no sum of it"),
-    # opinfo's names of methods that write
+    # op_info's names of in-place methods
     "cauchy": ("Tensor.cauchy_", "itself"),
     "exponential": ("Tensor.exponential_", "itself"),
     "geometric": ("Tensor.geometric_", "itself"),
@@ -94,5 +94,5 @@ COVERED_BY: dict[str, tuple[str, str]] = {
     "__rdiv__": ("Tensor.__rtruediv__", "Python 3's name"),
 }
 
-# Where a bare name may be public: `torch.X`, `Tensor.X`, ...
+# The namespaces in which a bare name is looked up: `torch.X`, `Tensor.X`, ...
 PLACES = ("torch.", "Tensor.", "torch.nn.functional.", "torch.special.", "torch.linalg.")

@@ -1,4 +1,5 @@
-"""Why tests of others fail: by suite, and by a regular expression over their names. What is not here is a bug."""
+"""Reasons for failures in third-party suites: by suite, and by a regular expression over test names. Any other
+failure is a bug."""
 
 from __future__ import annotations
 

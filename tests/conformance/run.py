@@ -1,6 +1,7 @@
-"""`python -m tests.conformance.run [--suites FOLDER] [--only NAME]`: the suites that others wrote, and their table.
+"""`python -m tests.conformance.run [--suites FOLDER] [--only NAME]`: runs third-party suites and tabulates the
+results.
 
-Brings their rows of docs/conformance.md up to date. Fails where a test does and nobody has said why.
+Updates their rows of docs/conformance.md. Exits with 1 if a test fails without a listed reason.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ tests that they call flaky.
 
 
 def run(suite: Suite, suites: Path | None) -> Outcome:
-    """Runs a suite in a folder of its own, with a private engine."""
+    """Runs a suite in a temporary folder, with a private engine."""
     if suite.module:
         report = BUILD / "op_db.json"
         report.unlink(missing_ok=True)
@@ -71,7 +72,7 @@ def _version_of_checkout(folder: Path) -> str:
 
 
 def row(outcome: Outcome) -> list[str]:
-    """The suite's row."""
+    """The suite's row of the table."""
     if outcome.missing:
         return [outcome.suite, outcome.version, "", "", "", outcome.missing]
     why = [f"{count}: {reason or 'not explained'}" for reason, count in sorted(outcome.reasons().items())]
@@ -81,7 +82,7 @@ def row(outcome: Outcome) -> list[str]:
 
 
 def write(page: Path, outcomes: list[Outcome]) -> None:
-    """The page with the rows of what ran; those of other suites stay."""
+    """The page with the rows of the suites that ran; rows of other suites are kept."""
     lines = page.read_text().splitlines() if page.exists() else []
     rows = {line.split("|")[1].strip(): line for line in lines if line.startswith("| ")}
     rows |= {outcome.suite: f"| {' | '.join(row(outcome))} |" for outcome in outcomes if not outcome.missing}
@@ -89,9 +90,9 @@ def write(page: Path, outcomes: list[Outcome]) -> None:
 
 
 def main() -> int:
-    """Runs what was asked for; 1 where a failure is not explained."""
+    """Runs the selected suites; returns 1 if a failure is not explained."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--suites", type=Path, help="where checkouts of suites lie that PyPI does not have")
+    parser.add_argument("--suites", type=Path, help="folder with checkouts of suites that are not on PyPI")
     parser.add_argument("--only", choices=[suite.name for suite in SUITES], help="this suite alone")
     options = parser.parse_args()
     chosen = [suite for suite in SUITES if options.only in (None, suite.name)]

@@ -1,4 +1,4 @@
-// PoolModel: what is allocated, as a test knows it, and what a pool's snapshot and statistics must say then.
+// PoolModel: tracks allocations of a test, and checks a pool's snapshot and statistics against them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace tt {
 
 class PoolModel {
  public:
-  // `merged`: whether free neighbours are one block, always (not where blocks wait in quick lists).
+  // `merged`: whether adjacent free blocks are always merged (not if blocks may be in quick lists).
   explicit PoolModel(bool merged = true) : merged_(merged) {}
 
   void add(const void* p, size_t bytes) {
@@ -32,7 +32,7 @@ class PoolModel {
   }
   size_t size() const { return live_.size(); }
 
-  // `taken`: what the system has given.
+  // `taken`: bytes obtained from the system.
   void check(const Allocator& pool, uint64_t taken) const {
     const AllocatorStats stats = pool.stats();
     ASSERT_EQ(stats.all.requested.now, requested_);
@@ -51,12 +51,12 @@ class PoolModel {
       if (!is_free(block)) active += block.size;
       if (!block.in_use) continue;
       ASSERT_NE(next, live_.end());
-      ASSERT_EQ(next->first, begin_of(block)) << "a live block is not in the snapshot";
+      ASSERT_EQ(next->first, begin_of(block)) << "an allocated block is missing in the snapshot";
       ASSERT_LE(next->second, block.size);
       in_use += block.size;
       ++next;
     }
-    ASSERT_EQ(next, live_.end()) << "a live block is not in the snapshot";
+    ASSERT_EQ(next, live_.end()) << "an allocated block is missing in the snapshot";
     ASSERT_EQ(total, stats.all.reserved.now) << "bytes were lost";
     ASSERT_EQ(in_use, stats.all.allocated.now);
     ASSERT_EQ(active, stats.all.active.now);

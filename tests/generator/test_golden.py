@@ -1,6 +1,6 @@
-"""What the generator makes of four small declarations, to the letter.
+"""The generator's exact output for four small declarations.
 
-`python -m tests.generator.test_golden` writes golden/ anew: read the difference before you commit it.
+To update golden/, run `python -m tests.generator.test_golden` and review the difference before committing.
 """
 
 from __future__ import annotations
