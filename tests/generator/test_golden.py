@@ -17,7 +17,7 @@ GOLDEN = FOLDER / "golden"
 
 
 def emitted() -> dict[str, str]:
-    """Golden file -> the text that the declarations of ops/ yield now."""
+    """Maps each golden file to the text generated from the declarations of ops/."""
     probes = load(FOLDER / "ops")
     return {
         "op_ids.h": schema.emit_ids(probes),

@@ -1,4 +1,4 @@
-"""Private engines: they end with their client, however it ends, and leave no folder behind."""
+"""Private engines end with their client, however it ends, and leave no folder behind."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 
 from tests.conftest import IN_PROCESS, client_environment
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="these are about another process")
+pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 
-# Prints the engine's process and folder, then does `then`.
+# Prints the engine's process id and folder, then runs `then`.
 SCRIPT = """
 import os, signal, sys, time
 import teletensor as torch
@@ -34,7 +34,7 @@ for name in os.listdir("/proc"):
 
 
 def start(runtime: Path, then: str) -> tuple[subprocess.Popen, int]:
-    """A client with its engine's process id."""
+    """A client, and its engine's process id."""
     environment = client_environment(TELETENSOR_ADDRESS="", XDG_RUNTIME_DIR=str(runtime))
     command = [sys.executable, "-c", SCRIPT.format(then=then)]
     client = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
