@@ -184,7 +184,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=600, help="training steps of the victim (default: 600)")
     parser.add_argument("--only", default="", help="run the attacks whose name contains this")
-    parser.add_argument("--build", type=Path, default=ROOT / "build", help="build directory of the daemon (default: build)")
+    parser.add_argument("--build", type=Path, default=ROOT / "build", help="the daemon's build directory (default: build)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the random attacks")
     args = parser.parse_args()
     console, client = Console(width=None if sys.stdout.isatty() else 120), ROOT / "build"

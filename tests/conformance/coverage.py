@@ -18,51 +18,51 @@ from .covering import COVERED_BY, PLACES
 
 # Families that are missing on purpose, by name prefix, with the reason.
 REASONS = {
-    "torch.jit": "nothing is compiled to TorchScript, saved as it, or loaded",
-    "torch._jit_internal": "graphs are Programs of the engine, not scripts",
-    "torch._C": "PyTorch's own internals",
-    "torch.classes": "scripts' classes",
+    "torch.jit": "TorchScript is not supported",
+    "torch._jit_internal": "TorchScript is not supported",
+    "torch._C": "internal to PyTorch",
+    "torch.classes": "classes of TorchScript",
     "torch.ops": "operators are declared in the engine",
     "torch.onnx": "no exporter yet",
-    "torch.hub": "no code from the network",
-    "torch.multiprocessing": "several processes share an engine by connecting to it",
-    "torch.distributed": "process groups are the engine's",
-    "torch.batch_norm_": "kernels of synchronised batch norm: process groups are the engine's",
-    "torch.nn.parallel": "process groups are the engine's",
-    "torch.nn.DataParallel": "process groups are the engine's",
+    "torch.hub": "code is never loaded from the network",
+    "torch.multiprocessing": "processes share an engine by connecting to it",
+    "torch.distributed": "process groups belong to the engine",
+    "torch.batch_norm_": "kernels of synchronised batch norm; process groups belong to the engine",
+    "torch.nn.parallel": "process groups belong to the engine",
+    "torch.nn.DataParallel": "process groups belong to the engine",
     "torch.sparse": "no sparse layouts",
     "torch.spmm": "no sparse layouts",
     "Tensor.to_sparse": "no sparse layouts",
     "Tensor.coalesce": "no sparse layouts",
-    "Tensor.indices": "of sparse tensors; counted are all methods of that name",
-    "Tensor.values": "of sparse tensors; counted are all methods of that name, mostly dictionaries'",
-    "Tensor.index": "no method of PyTorch's tensors: counted are lists'",
+    "Tensor.indices": "a method of sparse tensors; the count includes all methods of that name",
+    "Tensor.values": "a method of sparse tensors; the count includes all methods of that name, mostly dict's",
+    "Tensor.index": "not a method of PyTorch's tensors; the count is of list.index",
     "torch.utils.cpp_extension": "operators are declared in the engine",
-    "torch.utils.tensorboard": "TensorBoard's own package writes its files",
-    "torch.utils.model_zoo": "no code from the network",
-    "torch.utils.collect_env": "about an installation of PyTorch",
+    "torch.utils.tensorboard": "use the tensorboard package",
+    "torch.utils.model_zoo": "code is never loaded from the network",
+    "torch.utils.collect_env": "describes a PyTorch installation",
     "torch.utils.data._utils": "workers are threads of the client",
-    "torch.utils.data.functional_datapipe": "data pipes were given up by PyTorch",
-    "torch.utils.data.IterDataPipe": "data pipes were given up by PyTorch",
+    "torch.utils.data.functional_datapipe": "data pipes are deprecated in PyTorch",
+    "torch.utils.data.IterDataPipe": "data pipes are deprecated in PyTorch",
     "torch.utils.data.dataloader.": "workers are threads of the client",
     "torch.quantization": "no quantized dtypes",
     "torch.quantize": "no quantized dtypes",
     "torch.qint": "no quantized dtypes",
     "torch.quint": "no quantized dtypes",
     "Tensor.dequantize": "no quantized dtypes",
-    "torch.backends": "the engine decides how it computes",
-    "torch.__config__": "about an installation of PyTorch",
-    "torch.fx": "not written yet",
-    "torch.autograd.profiler": "the profiler is not written yet",
-    "torch.profiler": "the profiler is not written yet",
-    "torch.ByteStorage": "storages are the engine's own",
-    "torch.Storage": "storages are the engine's own",
-    "torch.Stream": "streams are the engine's",
-    "torch.cuda._": "PyTorch's own internals",
-    "torch.autograd.Variable._execution_engine": "PyTorch's own internals",
-    "torch.autograd._": "PyTorch's own internals",
-    "torch._utils.ExceptionWrapper": "PyTorch's own internals",
-    "torch.serialization": "PyTorch's own files are refused: unpickling runs code",
+    "torch.backends": "backends are chosen by the engine",
+    "torch.__config__": "describes a PyTorch installation",
+    "torch.fx": "not implemented yet",
+    "torch.autograd.profiler": "the profiler is not implemented yet",
+    "torch.profiler": "the profiler is not implemented yet",
+    "torch.ByteStorage": "storages belong to the engine",
+    "torch.Storage": "storages belong to the engine",
+    "torch.Stream": "streams belong to the engine",
+    "torch.cuda._": "internal to PyTorch",
+    "torch.autograd.Variable._execution_engine": "internal to PyTorch",
+    "torch.autograd._": "internal to PyTorch",
+    "torch._utils.ExceptionWrapper": "internal to PyTorch",
+    "torch.serialization": "PyTorch's files are rejected, since unpickling runs code",
 }
 
 
@@ -126,15 +126,15 @@ def missing(package: ModuleType, names: dict[str, int]) -> list[tuple[int, str, 
 
 def emit(rows: list[tuple[int, str, str]], names: dict[str, int], least: int) -> str:
     """The page as Markdown."""
-    lines = ["# What PyTorch has and we do not", ""]
-    lines += ["Generated by `make coverage`; counted are projects that use a name.", ""]
-    lines += ["| used by | names | here | missing | without a reason |", "|---:|---:|---:|---:|---:|"]
+    lines = ["# Names of PyTorch that are missing", ""]
+    lines += ["Generated by `make coverage`; counts are of projects that use a name.", ""]
+    lines += ["| used by | names | available | missing | without a reason |", "|---:|---:|---:|---:|---:|"]
     for limit in (100, 10, 3, 1):
         used = sum(count >= limit for count in names.values())
         lacking = [row for row in rows if row[0] >= limit]
         unexplained = sum(not why for _, _, why in lacking)
         lines.append(f"| {limit} or more | {used} | {used - len(lacking)} | {len(lacking)} | {unexplained} |")
-    lines += ["", f"Missing names that {least} projects or more use:", "", "| projects | name | why |", "|---:|---|---|"]
+    lines += ["", f"Missing names used by {least} or more projects:", "", "| projects | name | why |", "|---:|---|---|"]
     lines += [f"| {count} | `{name}` | {why} |" for count, name, why in rows if count >= least]
     return "\n".join(lines) + "\n"
 

@@ -21,14 +21,13 @@ from .outcome import Outcome, read, read_op_db
 from .suites import SUITES, Suite
 
 PAGE = ROOT / "docs/conformance.md"
-HEADER = """# What suites of others say
+HEADER = """# Results of third-party test suites
 
-`make conformance SUITES=folder` runs them through a daemon and writes this page. einops, opt_einsum and TensorLy come
-from PyPI and test teletensor through their own PyTorch backends (`import teletensor.as_torch`); of the array API
-standard's suite, `data-apis/array-api-tests`, the folder holds a checkout with its submodule. Of `op_db`, which PyTorch
-tests itself by, the table counts comparisons of values, dtypes, derivatives, forms and errors, PyTorch being right.
-Skipped is what the suites leave out by themselves: other libraries' backends, revision 2025.12 of the standard, and
-tests that they call flaky.
+`make conformance SUITES=folder` runs the suites against a daemon and writes this page. einops, opt_einsum and TensorLy
+come from PyPI and test teletensor through their PyTorch backends (`import teletensor.as_torch`). The suite of the array
+API standard is a checkout of `data-apis/array-api-tests`, with its submodule, in the folder. For `op_db`, PyTorch's own
+operator samples, the table counts comparisons of values, dtypes, derivatives, variants and errors with PyTorch's. The
+suites themselves skip tests of other libraries' backends, of revision 2025.12 of the standard, and flaky tests.
 
 | suite | version | passed | failed | skipped | why |
 |---|---|---|---|---|---|
@@ -41,7 +40,7 @@ def run(suite: Suite, suites: Path | None) -> Outcome:
         report = BUILD / "op_db.json"
         report.unlink(missing_ok=True)
         subprocess.run([sys.executable, "-m", suite.module, "--json", str(report), *suite.arguments], cwd=ROOT)
-        return read_op_db(suite.name, report) if report.exists() else Outcome(suite.name, "", missing="it wrote no table")
+        return read_op_db(suite.name, report) if report.exists() else Outcome(suite.name, "", missing="no table was written")
     folder = suites / suite.folder if suites and suite.project else None
     if suite.project and (folder is None or not (folder / suite.needs).is_dir()):
         return Outcome(suite.name, "", missing=_how_to_get(suite))

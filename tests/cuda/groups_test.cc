@@ -126,7 +126,7 @@ TEST_F(TeamsTest, AReductionThatAThreadSkipsIsAFailure) {
   EXPECT_THAT(what, HasSubstr("thread 1 has ended"));
   EXPECT_THAT(what, HasSubstr("seed 1"));
   EXPECT_THAT(what, HasSubstr("AReductionThatAThreadSkipsIsAFailure"));
-  EXPECT_EQ(failure([=] TT_DEVICE(Group & group) { group.reduce(group.rank(), Add()); }), "");  // the device stays usable
+  EXPECT_EQ(failure([=] TT_DEVICE(Group & group) { group.reduce(group.rank(), Add()); }), "");  // still usable
 }
 
 TEST_F(TeamsTest, ASyncThatMeetsAReductionIsAFailure) {
@@ -173,7 +173,7 @@ TEST_F(GroupsTest, ReductionsGiveEveryThreadTheSame) {
     int64_t* to = right.data_as<int64_t>();
     EXPECT_EQ(failure([=] TT_DEVICE(Group & group) {
                 bool good = true;
-                for (int64_t round = 0; round < 3; ++round) {  // the next round must not disturb threads still reading the last
+                for (int64_t round = 0; round < 3; ++round) {  // must not disturb readers of the last round
                   const int64_t own = group.rank() + round, n = group.size();
                   const Widest all = group.reduce(Widest{own, own, own, 1}, Join());
                   good &= all.sum == n * (n - 1) / 2 + n * round && all.most == n - 1 + round && all.least == round;

@@ -113,7 +113,7 @@ TEST_P(CachingPoolTrace, KeepsItsInvariants) {
   while (model.size() > 0) ASSERT_NO_FATAL_FAILURE(model.deallocate(pool, model.size() - 1));
   ASSERT_NO_FATAL_FAILURE(model.check(pool));
   if (GetParam() == 0) {
-    for (const BlockInfo& block : pool.pool.snapshot()) EXPECT_EQ(block.offset, 0u) << "expected one free block per segment";
+    for (const BlockInfo& block : pool.pool.snapshot()) EXPECT_EQ(block.offset, 0u) << "one free block per segment";
   }
   pool.pool.empty_cache();
   EXPECT_EQ(pool.system->taken, 0u);

@@ -26,7 +26,7 @@ void execute_and_close(tt::v1::Frame frame) {
   tt::v1::Reply reply, again;
   frame.set_sequence(1);
   session.execute(frame, &reply);
-  tt::fuzz::require(session.over() == (reply.has_fault() || frame.close()), "a session ends exactly if there is a fault or a close");
+  tt::fuzz::require(session.over() == (reply.has_fault() || frame.close()), "only a fault or a close ends a session");
   session.execute(frame, &again);
   session.close();
 }

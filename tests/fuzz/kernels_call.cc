@@ -167,14 +167,14 @@ class Run {
   std::string check_results(const Call& call) {
     const auto& inferred = call.inferred.outputs;
     if (!call.op->is_dynamic && call.op->num_outputs >= 0 && call.outputs.size() != inferred.size())
-      return "the number of results differs from the inferred one";
+      return "number of results differs from inferred";
     for (size_t i = 0; i < call.outputs.size(); ++i) {
       const Tensor& t = call.outputs[i];
       if (!t) return "an undefined result";
       if (t.dim() > kMaxDims) return "more dimensions than allowed";
       if (call.op->is_dynamic) continue;
-      if (t.sizes() != inferred[i].sizes) return "sizes differ from the inferred ones: " + describe(t.meta());
-      if (!call.into && t.dtype() != inferred[i].dtype) return "dtype differs from the inferred one: " + describe(t.meta());
+      if (t.sizes() != inferred[i].sizes) return "sizes differ from inferred: " + describe(t.meta());
+      if (!call.into && t.dtype() != inferred[i].dtype) return "dtype differs from inferred: " + describe(t.meta());
     }
     return "";
   }

@@ -176,7 +176,7 @@ def fault_of(torch, data: bytes) -> str | None:
     except RuntimeError as e:
         if "which this engine has not" not in str(e):
             return f"{type(e).__name__}: {e}"
-    except BaseException as e:  # noqa: BLE001 - any other exception is a finding
+    except BaseException as e:  # noqa: BLE001 - anything else is a finding
         if isinstance(e, KeyboardInterrupt):
             raise
         return f"{type(e).__name__}: {e}"

@@ -72,7 +72,7 @@ def test_a_tensor_is_loaded_once(torch):
 
 def test_declared_sizes_beyond_the_file(torch):
     data = file_of(TENSOR, bytes(8))
-    place = data.index(b"PK\x01\x02", data.index(b"PK\x01\x02") + 1) + 20  # the size fields of tensor/0 in the central directory
+    place = data.index(b"PK\x01\x02", data.index(b"PK\x01\x02") + 1) + 20  # the sizes of tensor/0
     for size in (2**31, 2**32 - 2):
         refuse(torch, data[:place] + struct.pack("<II", size, size) + data[place + 8 :], "damaged")
 

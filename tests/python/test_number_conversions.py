@@ -85,7 +85,7 @@ def test_what_fits(torch):
 
 
 def test_fill_of_a_tensor(torch):
-    assert torch.ones(2, dtype=torch.uint8).fill_(torch.tensor(300)).tolist() == [44, 44]  # as a cast does, as in PyTorch
+    assert torch.ones(2, dtype=torch.uint8).fill_(torch.tensor(300)).tolist() == [44, 44]  # as a cast, as in PyTorch
     value = torch.tensor(3.0, requires_grad=True)
     (torch.ones(2).fill_(value) * 2).sum().backward()
     assert value.grad.item() == 4

@@ -82,7 +82,7 @@ def judge(row: dict) -> dict:
         state = "passed"
     else:
         state = "unasked"
-        reasons.add("PyTorch has no samples of it for a CPU")
+        reasons.add("PyTorch has no CPU samples")
     return {**row, **counts, "state": state, "reasons": sorted(reasons)}
 
 
@@ -114,7 +114,7 @@ def run(names: list[str], most: int, workers: int, limit: float, python: str, co
 
 def show(console: Console, rows: list[dict], verbose: bool) -> None:
     """Prints the differences and the totals."""
-    table = Table(title="op_db: what differs", title_justify="left")
+    table = Table(title="op_db: differences", title_justify="left")
     for column in ("operator", "passed", "failed", "on purpose", "skipped", "why"):
         table.add_column(column, justify="right" if column not in ("operator", "why") else "left", overflow="fold")
     for row in rows:
@@ -146,8 +146,8 @@ def summary(rows: list[dict]) -> str:
 
 def page(rows: list[dict], version: str) -> str:
     """The table as Markdown: operators that differ on purpose or are missing, with the reason."""
-    lines = ["# PyTorch's own samples, beside PyTorch", ""]
-    lines += [f"`make op-db` runs PyTorch {version}'s `op_db` through both and writes this page.", ""]
+    lines = ["# PyTorch's operator samples, compared with PyTorch", ""]
+    lines += [f"`make op-db` runs PyTorch {version}'s `op_db` through both packages and writes this page.", ""]
     lines += [summary(rows) + ".", "", "| operator | passed | failed | on purpose | skipped | why |", "|---|---:|---:|---:|---:|---|"]
     for row in rows:
         why = [*row["reasons"], *row.get("lacking", [])[:1], *([row["broken"]] if "broken" in row else [])]
@@ -161,7 +161,7 @@ def page(rows: list[dict], version: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.conformance.op_db", description=__doc__)
-    parser.add_argument("--names", nargs="*", help="operator names, or a file with one name at the start of each line (default: all)")
+    parser.add_argument("--names", nargs="*", help="operator names, or a file with a name at the start of each line (default: all)")
     parser.add_argument("--json", type=Path, help="output file for the table")
     parser.add_argument("--page", type=Path, help="output file for the table as Markdown")
     parser.add_argument("--samples", type=int, default=60, help="maximum number per operator and dtype (default: 60)")

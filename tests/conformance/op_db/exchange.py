@@ -41,7 +41,7 @@ def _same_layout(tensor: torch.Tensor):
     """A tensor of ours with the same values, sizes and strides."""
     dtype = our_dtype(tensor.dtype)
     if tensor.dtype.is_complex and not hasattr(teletensor, "view_as_complex"):
-        raise Untranslatable("complex numbers are not computed with yet")
+        raise Untranslatable("complex numbers are not supported yet")
     plain = tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
     room = tensor.untyped_storage().nbytes() // tensor.element_size()
     if plain and room == tensor.numel() or tensor.numel() == 0 or tensor.is_conj() or tensor.is_neg():

@@ -84,8 +84,7 @@ void check_float8(const BlasProduct& p) {
         "8-bit matrices of different dtypes");
   check(p.a.column_stride == 1 && p.a.row_stride % 16 == 0 && p.b.row_stride == 1 && p.b.column_stride % 16 == 0,
         "8-bit matrices of unsupported layout");
-  check(is_aligned(p.a.data) && is_aligned(p.b.data) && is_aligned(p.c) && is_aligned(p.bias),
-        "an unaligned address");
+  check(is_aligned(p.a.data) && is_aligned(p.b.data) && is_aligned(p.c) && is_aligned(p.bias), "an unaligned address");
   check(p.batch == 1 && p.alpha == 1 && p.activation == Activation::kNone && !p.wide && !p.accumulate,
         "unsupported product of 8-bit matrices");
   const bool wider = p.dtype == DType::kFloat8E5m2 || terms.other == DType::kFloat8E5m2;
@@ -106,8 +105,7 @@ void check_product(const BlasProduct& p) {
   check(leads(p.a, p.m, p.k) && leads(p.b, p.k, p.n), "a matrix of unsupported layout");
   check(p.activation == Activation::kNone || p.bias, "an activation without a bias");
   if (is_float8(p.dtype)) return check_float8(p);
-  check(!p.bias || (p.batch == 1 && p.dtype < DType::kFloat64 && !p.wide && !p.accumulate),
-        "an unsupported bias");
+  check(!p.bias || (p.batch == 1 && p.dtype < DType::kFloat64 && !p.wide && !p.accumulate), "an unsupported bias");
 }
 
 template <typename T, typename R>
