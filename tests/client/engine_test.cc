@@ -258,7 +258,7 @@ TEST_P(LinkThatBreaks, AgainAndAgainCostsNothing) {
   EXPECT_GE(relay.connections(), 3);
 }
 
-// A large upload and a large download on a connection that breaks every 50 to 100 ms, less than either takes.
+// A large upload and a large download, each of which takes longer than the 50 to 100 ms between broken connections.
 TEST_P(LinkThatBreaks, AgainAndAgainCarriesLargeTransfers) {
   std::optional<InterruptibleThread> scope;
   if (GetParam()) scope.emplace();

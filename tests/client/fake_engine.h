@@ -43,7 +43,7 @@ class FakeEngine {
   std::vector<Break> breaks;               // consumed from the front
   uint64_t last_sequence = 0;
   bool closed = false;
-  bool dead = false;       // refuses connections
+  bool dead = false;       // unreachable
   bool forgetful = false;  // Hello opens a new session instead of resuming
   bool paused = false;     // frames arrive but are not executed
   bool full = false;       // frames do not arrive: flow control

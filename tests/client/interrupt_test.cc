@@ -153,7 +153,7 @@ TEST_F(InterruptTest, TheSecondCancelsWhatTheFirstLeftRunning) {
   for (const Tensor& cancelled : {b, c}) {
     try {
       session->read(cancelled);
-      ADD_FAILURE() << "was executed";
+      ADD_FAILURE() << "the instruction was executed";
     } catch (const RemoteError& error) {
       EXPECT_THAT(error.message(), HasSubstr("cancelled"));
     }
@@ -182,7 +182,7 @@ TEST_F(InterruptTest, AnEngineThatCannotCancelRunsOn) {
   expect_interrupted([&] { session->read(a); });
   try {
     session->cancel();
-    ADD_FAILURE() << "cancelled";
+    ADD_FAILURE() << "cancel() did not fail";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kNotImplemented);
   }

@@ -73,7 +73,7 @@ class PeerTest : public ::testing::Test {
       if (accepted >= 0) close(accepted);
       return;
     }
-    FAIL() << "nobody listens";
+    FAIL() << "cannot listen";
   }
   // The number of bytes that the next client sends before it disconnects.
   size_t bytes_sent_to_listener() {
@@ -108,7 +108,7 @@ TEST_F(PeerTest, AnotherUsersEngineGetsNothing) {
   listen_as(kStranger);
   try {
     connect({.address = "unix:" + socket(), .token = "secret"});
-    ADD_FAILURE() << "connected";
+    ADD_FAILURE() << "the connection was not refused";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kConnection);
     EXPECT_THAT(error.message(), HasSubstr("uid 65534"));

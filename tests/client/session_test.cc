@@ -44,7 +44,7 @@ TEST_F(SessionTest, RefusesMoreHandlesThanTheEngineTakes) {
   Tensor a = make(), b = make(), c = make();
   try {
     add(a, b);
-    FAIL() << "made a fourth";
+    FAIL() << "a fourth tensor was created";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kRuntime);
     EXPECT_THAT(e.message(),

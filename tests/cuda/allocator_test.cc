@@ -236,7 +236,7 @@ TEST_P(AllocatorTrace, KeepsItsInvariantsAndEveryValue) {
     EXPECT_EQ(trace.wrong_reads(), 0);
     EXPECT_GT(trace.shortages(), 0);
     EXPECT_GT(trace.captures(), 10);
-    EXPECT_EQ(engine.runtime().held(), before) << "every byte came back";
+    EXPECT_EQ(engine.runtime().held(), before) << "all memory must be freed";
     EXPECT_TRUE(pool->snapshot().empty());
   }
 }

@@ -71,7 +71,7 @@ TEST_F(FaultTest, ABadIndexPoisonsWhatCameFromItAndNothingElse) {
   EXPECT_EQ(poison(2)->message, "[index_select] index 9 is out of bounds for dimension 0 with size 4");
   EXPECT_EQ(poison(2)->kind, ErrorKind::kIndex);
   EXPECT_EQ(poison(2)->site, 7u);
-  EXPECT_EQ(poison(3), poison(2)) << "the same root";
+  EXPECT_EQ(poison(3), poison(2)) << "expected the same error object";
 }
 
 TEST_F(FaultTest, AWriteInPlacePassesItOn) {

@@ -99,7 +99,7 @@ TEST_F(GraphTest, AReplayDrawsTheNextNumbersOfTheSession) {
   graphs().begin(1, engine_.gpu());
   const Tensor y = draw();
   graphs().end(1);
-  EXPECT_EQ(generator.offset, 0u) << "a capture draws nothing";
+  EXPECT_EQ(generator.offset, 0u) << "a capture must not draw random numbers";
   generator = {7, 1000};
   graphs().replay(1);
   EXPECT_EQ(first(y), expected[0]);
@@ -121,7 +121,7 @@ TEST_F(GraphTest, MisuseIsAnError) {
   EXPECT_THROW(graphs().replay(1), Error);
   EXPECT_THROW(graphs().drop(1), Error);
   graphs().end(1);
-  EXPECT_THROW(graphs().begin(1, engine_.gpu()), Error) << "in use";
+  EXPECT_THROW(graphs().begin(1, engine_.gpu()), Error) << "the id is in use";
 }
 
 TEST_F(GraphTest, DroppingItFreesItsMemoryToTheByte) {

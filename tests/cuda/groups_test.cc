@@ -49,7 +49,7 @@ class GroupsTest : public ::testing::Test {
 class TeamsTest : public GroupsTest {
  protected:
   void SetUp() override {
-    if (kMostThreads == 1) GTEST_SKIP() << "under a sanitizer a group is one thread";
+    if (kMostThreads == 1) GTEST_SKIP() << "with a sanitizer a group has one thread";
   }
 };
 
@@ -203,7 +203,7 @@ TEST_F(TeamsTest, AReductionThatDoesNotCommuteDiffersBetweenThreads) {
   EXPECT_TRUE(differs);
 }
 
-// Increments the counter before writing the slot that the last group reads.
+// The last thread of a group sums all slots: wrong unless each thread writes its slot before it counts itself.
 struct LastOne {
   int64_t *slots, *counts, *sums;
   bool writes_first;

@@ -92,7 +92,7 @@ TEST_F(IssuerTest, WhatBeginsAlikeAndGoesOnElsewhereIsIssuedInOrder) {
   for (int value : range(50, 3)) expected.push_back(value);
   EXPECT_EQ(written(), expected);
   write_all(0, 10);
-  EXPECT_EQ(written(), range(0, 10)) << "the beginning alone";
+  EXPECT_EQ(written(), range(0, 10)) << "expected only the first launches";
   write_all(0, 20);
   EXPECT_EQ(written(), range(0, 20));
   EXPECT_EQ(counts().replays, 2u);
@@ -213,7 +213,7 @@ TEST_F(IssuerTest, AFailureOfWhatWasHeldShowsAtTheNextCall) {
   EXPECT_THROW(write(0), Error);
   fails = false;
   round();
-  EXPECT_EQ(written(), range(0, 20)) << "it goes on";
+  EXPECT_EQ(written(), range(0, 20)) << "the stream must stay usable";
 }
 
 }  // namespace

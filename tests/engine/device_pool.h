@@ -18,7 +18,7 @@ struct DevicePool {
   explicit DevicePool(const std::string& conf = "", size_t capacity = 65536 * kMiB)
       : DevicePool(conf, std::make_unique<BoundedMemory>(capacity), std::make_unique<BoundedRanges>(capacity)) {}
 
-  // Allocates as a storage does: on behalf of the thread's current account and stream; without a tenant.
+  // Allocates as a storage does, for the thread's current account and source line, but without a tenant.
   char* allocate(size_t bytes, Stream& on) {
     const AllocScope& scope = AllocScope::current();
     return static_cast<char*>(pool.allocate(bytes, {&on, kNobody, &scope.account, scope.site}));

@@ -137,7 +137,7 @@ TEST_F(ParallelTest, ALoopIsLeftBetweenBlocksWhenCancelled) {
     };
     EXPECT_THROW(parallel_for(1'000'000, 1, body), Cancelled);
     EXPECT_LT(done, 1'000'000);
-    EXPECT_THROW(parallel_for(10, 1, [&](int64_t, int64_t) { ADD_FAILURE() << "not begun"; }), Cancelled);
+    EXPECT_THROW(parallel_for(10, 1, [&](int64_t, int64_t) { ADD_FAILURE() << "the body must not run"; }), Cancelled);
     cancellation.reset();
     done = 0;
     parallel_for(1000, 1, [&](int64_t begin, int64_t end) { done += end - begin; });

@@ -20,8 +20,8 @@ class PoolModel {
     ASSERT_NE(p, nullptr);
     auto [at, is_new] = live_.emplace(static_cast<const char*>(p), bytes);
     ASSERT_TRUE(is_new) << "handed out twice";
-    ASSERT_TRUE(at == live_.begin() || std::prev(at)->first + std::prev(at)->second <= at->first) << "an overlap";
-    ASSERT_TRUE(std::next(at) == live_.end() || at->first + bytes <= std::next(at)->first) << "an overlap";
+    ASSERT_TRUE(at == live_.begin() || std::prev(at)->first + std::prev(at)->second <= at->first) << "blocks overlap";
+    ASSERT_TRUE(std::next(at) == live_.end() || at->first + bytes <= std::next(at)->first) << "blocks overlap";
     requested_ += bytes;
   }
   void remove(const void* p) {
@@ -44,7 +44,7 @@ class PoolModel {
       const BlockInfo& block = blocks[i];
       const bool after = i > 0 && touches(blocks[i - 1], block);
       const bool before = i + 1 < blocks.size() && touches(block, blocks[i + 1]);
-      ASSERT_TRUE(i == 0 || end_of(blocks[i - 1]) <= begin_of(block)) << "an overlap";
+      ASSERT_TRUE(i == 0 || end_of(blocks[i - 1]) <= begin_of(block)) << "blocks overlap";
       ASSERT_FALSE(merged_ && after && is_free(block) && is_free(blocks[i - 1])) << "free neighbours did not merge";
       total += block.size;
       if (is_free(block) && (after || before)) split += block.size;
@@ -57,7 +57,7 @@ class PoolModel {
       ++next;
     }
     ASSERT_EQ(next, live_.end()) << "an allocated block is missing in the snapshot";
-    ASSERT_EQ(total, stats.all.reserved.now) << "bytes were lost";
+    ASSERT_EQ(total, stats.all.reserved.now) << "the snapshot misses reserved bytes";
     ASSERT_EQ(in_use, stats.all.allocated.now);
     ASSERT_EQ(active, stats.all.active.now);
     ASSERT_EQ(merged_ ? split : stats.all.inactive_split.now, stats.all.inactive_split.now);

@@ -144,7 +144,7 @@ TEST(ChainCodeTest, ReadsWhatWasWritten) {
   EXPECT_EQ(steps[0].site, 3u);
   EXPECT_THAT(steps[0].from, ElementsAre(0, -1, -1));
   EXPECT_EQ(steps[0].args[1].real, 2.5);
-  EXPECT_EQ(steps[0].args.size(), steps[0].op->params.size()) << "defaults are filled in";
+  EXPECT_EQ(steps[0].args.size(), steps[0].op->params.size()) << "defaults must be filled in";
   EXPECT_EQ(steps[1].op->name, "where");
   EXPECT_THAT(steps[1].from, ElementsAre(0, 1, -1));
   EXPECT_EQ(steps[1].args[2].imaginary, 2);

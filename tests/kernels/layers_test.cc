@@ -20,7 +20,7 @@ TEST(Embedding, TakesAndCollectsRows) {
   for (int64_t j = 0; j < 40; ++j) {
     EXPECT_EQ(at(dw, j), at(g, 3 * 40 + j));
     EXPECT_EQ(at(dw, 40 + j), at(g, j) + at(g, 80 + j));
-    EXPECT_EQ(at(dw, 3 * 40 + j), 0) << "the padding's row";
+    EXPECT_EQ(at(dw, 3 * 40 + j), 0) << "the row of padding_idx must get no gradient";
     EXPECT_EQ(at(dw, 4 * 40 + j), 0);
   }
 }

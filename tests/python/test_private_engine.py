@@ -84,7 +84,7 @@ def test_work_that_runs_does_not_keep_the_engine(runtime):
 @pytest.mark.parametrize("fork", ["os.fork()", "ctypes.CDLL(None).syscall(57)"], ids=["fork", "without fork handlers"])
 def test_a_forked_child_does_not_keep_the_engine(runtime, fork):
     if "57" in fork and os.uname().machine != "x86_64":
-        pytest.skip("57 is fork on x86-64")
+        pytest.skip("requires x86-64, where system call 57 is fork")
     then = f"import ctypes\nif {fork} == 0:\n    time.sleep(600)\n    os._exit(0)\nprint('forked', flush=True)\ntime.sleep(600)"
     client, engine = start(runtime, then)
     assert client.stdout.readline() == "forked\n"

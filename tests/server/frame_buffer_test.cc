@@ -78,7 +78,7 @@ TEST(FrameSizeTest, CountsRatherMoreThanTheFrameTakes) {
     auto* frame = google::protobuf::Arena::CreateMessage<v1::Frame>(&arena);
     const bool parsed = frame->ParseFromString(bytes);
     if (parsed) EXPECT_TRUE(is_frame) << bytes.substr(0, 9);
-    // Arrays that grow by doubling are counted with their final capacity only.
+    // The count includes arrays outgrown by doubling, which the arena keeps.
     EXPECT_LE(arena.SpaceUsed(), size.bytes + 4096) << bytes.substr(0, 9);
   }
 }

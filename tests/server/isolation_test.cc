@@ -108,7 +108,7 @@ TEST_F(IsolationTest, WhatABrokenUploadLeftIsNotRead) {
     ASSERT_TRUE((*upload)->append(std::string(kSize / 2, 'Z')).ok());
   }
   anna_.close();
-  // Half an upload of the victim's own: the instruction fails, and its result cannot be read.
+  // A partial upload of carl's own: the instruction fails, and its result cannot be read.
   Session::Options impatient;
   impatient.patience = {std::chrono::milliseconds(1), std::chrono::milliseconds(1)};
   Session carl(impatient);

@@ -81,7 +81,7 @@ void check_float8(const BlasProduct& p) {
   const Float8Terms& terms = p.float8;
   check(p.n % 16 == 0 && p.k % 16 == 0, "8-bit matrices whose sizes are not multiples of 16");
   check(is_float8(terms.other) && (p.dtype != DType::kFloat8E5m2 || terms.other != p.dtype),
-        "8-bit matrices of different dtypes");
+        "an unsupported combination of 8-bit dtypes");
   check(p.a.column_stride == 1 && p.a.row_stride % 16 == 0 && p.b.row_stride == 1 && p.b.column_stride % 16 == 0,
         "8-bit matrices of unsupported layout");
   check(is_aligned(p.a.data) && is_aligned(p.b.data) && is_aligned(p.c) && is_aligned(p.bias), "an unaligned address");
