@@ -9,9 +9,9 @@
 namespace tt {
 namespace {
 
-// The generated table, indexed. Built at first use, never destroyed.
+// Indexes over the generated table. Built at first use, never destroyed.
 struct Index {
-  std::vector<const Op*> by_id;    // null where no operator has the id
+  std::vector<const Op*> by_id;    // null if no operator has the id
   std::vector<const Op*> by_name;  // sorted
   std::vector<const Op*> all;      // by id, without gaps
 
@@ -85,7 +85,7 @@ bool fits(const Param& param, const Arg& arg) {
     case ParamType::kString: return arg.kind == Kind::kString;
     case ParamType::kDType: return arg.kind == Kind::kInt && is_valid(arg.integer);
     case ParamType::kDevice:
-      if (arg.kind == Kind::kInt) decode_device(arg.integer);  // throws where it names none
+      if (arg.kind == Kind::kInt) decode_device(arg.integer);  // throws if invalid
       return arg.kind == Kind::kInt;
   }
   return false;
@@ -94,7 +94,7 @@ bool fits(const Param& param, const Arg& arg) {
 [[noreturn]] void refuse(const Op& op, const Param& param, const Arg& arg) {
   std::string_view got = kind_name(arg.kind);
   if (param.type == ParamType::kTensors && arg.kind == Arg::Kind::kTensors) got = "a list with None in it";
-  if (param.type == ParamType::kDType && arg.kind == Arg::Kind::kInt) got = "a number that names none";
+  if (param.type == ParamType::kDType && arg.kind == Arg::Kind::kInt) got = "an invalid number";
   fail(ErrorKind::kType, "[", op.name, "] argument '", param.name, "' must be ", type_name(param), ", not ", got);
 }
 

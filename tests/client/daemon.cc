@@ -14,7 +14,7 @@
 #include <fstream>
 #include <thread>
 
-#include "client/private_engine.h"
+#include "client/connection/private_engine.h"
 
 namespace tt::client::testing {
 namespace {

@@ -15,11 +15,11 @@
 #include <string>
 #include <thread>
 
-#include "client/address.h"
 #include "client/connect.h"
-#include "client/grpc_transport.h"
-#include "client/interruption.h"
-#include "client/private_engine.h"
+#include "client/connection/address.h"
+#include "client/connection/interruption.h"
+#include "client/connection/private_engine.h"
+#include "client/transport/grpc_transport.h"
 #include "tests/client/daemon.h"
 #include "tests/client/relay.h"
 

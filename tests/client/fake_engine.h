@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "client/transport.h"
+#include "client/transport/transport.h"
 
 namespace tt::client::testing {
 

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <thread>
 
-#include "client/interruption.h"
+#include "client/connection/interruption.h"
 #include "tests/client/fixture.h"
 
 namespace tt::client::testing {

@@ -1,5 +1,5 @@
 // The owner of a unix socket: the client sends nothing to another user's engine.
-#include "client/peer.h"
+#include "client/connection/peer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

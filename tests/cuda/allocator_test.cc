@@ -330,7 +330,7 @@ TEST_F(AllocatorTest, RunningOutOfMemoryLeavesTensorsAsTheyAre) {
     FAIL() << "the allocation did not fail";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kOutOfMemory);
-    EXPECT_THAT(error.message(), testing::HasSubstr("out of memory on cuda:0: asked 1 TiB"));
+    EXPECT_THAT(error.message(), testing::HasSubstr("out of memory on cuda:0: requested 1 TiB"));
     EXPECT_THAT(error.message(), testing::HasSubstr("of 1 GiB are free on the device"));
     EXPECT_THAT(error.message(), testing::HasSubstr("held by: session 1 100 MiB"));
   }

@@ -78,13 +78,13 @@ TEST_F(GraphTest, WhatItCannotHoldSaysWhy) {
   const Tensor x = full(1);
   graphs().begin(1, engine_.gpu());
   EXPECT_THROW(ops::to_device(x, Device{}), Error);
-  EXPECT_EQ(refusal(1), "the graph was not captured: [to_device] does not compute on cuda:0 alone");
+  EXPECT_EQ(refusal(1), "the graph was not captured: [to_device] must run on cuda:0 only");
   EXPECT_EQ(first(x), 1) << "the session must stay usable";
   EXPECT_THROW(graphs().replay(1), Error) << "the id is free";
 
   graphs().begin(1, engine_.gpu());
   EXPECT_THROW(ops::randperm(4, DType::kInt64, engine_.gpu()), Error);
-  EXPECT_EQ(refusal(1), "the graph was not captured: [randperm] draws on the host, which a graph does not hold");
+  EXPECT_EQ(refusal(1), "the graph was not captured: [randperm] draws on the host and cannot be captured");
 }
 
 TEST_F(GraphTest, AReplayDrawsTheNextNumbersOfTheSession) {

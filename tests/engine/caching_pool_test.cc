@@ -175,10 +175,10 @@ TEST(CachingPoolTest, TheLimitIsAnErrorThatSaysWhatIsHeld) {
   Pool pool;
   pool.pool.set_limit(64 * kMiB);
   char* held = pool.allocate(40 * kMiB);
-  EXPECT_EQ(
-      pool.error_of(30 * kMiB),
-      "[allocate] out of memory on cpu: asked 30 MiB, the limit is 64 MiB, 40 MiB are allocated, 40 MiB reserved; try: "
-      "smaller batches, or `del` of tensors that are not needed any more");
+  EXPECT_EQ(pool.error_of(30 * kMiB),
+            "[allocate] out of memory on cpu: requested 30 MiB, the limit is 64 MiB, 40 MiB are allocated, 40 MiB "
+            "reserved; try: "
+            "smaller batches, or `del` tensors that are no longer needed");
   EXPECT_EQ(pool.pool.stats().out_of_memory, 1u);
   EXPECT_EQ(pool.pool.stats().all.requested.now, 40 * kMiB);
   pool.deallocate(held, 40 * kMiB);

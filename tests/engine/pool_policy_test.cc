@@ -104,10 +104,10 @@ TEST(PoolPolicyTest, RunningOutSaysWhatIsHeldByWhomAndWhatToTry) {
   context.account = std::make_shared<Account>("session 2");
   pool.allocate(40 * kMiB);
   EXPECT_EQ(pool.error_of(30 * kMiB),
-            "[allocate] out of memory on cuda:0: asked 30 MiB, 4 MiB of 64 MiB are free on the device, 44 MiB are "
-            "allocated, 60 MiB reserved, 16 MiB of it unused in pieces of at most 16 MiB; held by: session 2 40 MiB, "
+            "[allocate] out of memory on cuda:0: requested 30 MiB, 4 MiB of 64 MiB are free on the device, 44 MiB are "
+            "allocated, 60 MiB reserved, 16 MiB of them unused in blocks of at most 16 MiB; held by: session 2 40 MiB, "
             "session 1 4 "
-            "MiB; try: smaller batches, or wait for the other sessions (`teletensor status` shows them)");
+            "MiB; try: smaller batches, or wait for other sessions (`teletensor status` shows them)");
   EXPECT_EQ(pool.stats().out_of_memory, 1u);
   EXPECT_EQ(pool.stats().all.requested.now, 44 * kMiB);
 }
@@ -117,7 +117,7 @@ TEST(PoolPolicyTest, RunningOutBetweenPiecesPointsToExpandableSegments) {
   std::vector<char*> blocks;
   for (int i = 0; i < 12; ++i) blocks.push_back(pool.allocate(5 * kMiB));
   for (size_t i = 0; i < blocks.size(); i += 2) pool.deallocate(blocks[i], 5 * kMiB);
-  EXPECT_THAT(pool.error_of(15 * kMiB), HasSubstr("try: what is unused lies in pieces: start the engine with "
+  EXPECT_THAT(pool.error_of(15 * kMiB), HasSubstr("try: free memory is fragmented: start the engine with "
                                                   "TELETENSOR_ALLOC_CONF=expandable_segments:True"));
 }
 

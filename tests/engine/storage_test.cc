@@ -44,7 +44,7 @@ TEST_F(StorageTest, AnAccountsLimitIsAnErrorForThatAccountOnly) {
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kOutOfMemory);
     EXPECT_EQ(e.message(),
-              "[allocate] out of memory on cpu: asked 500 B, session 7 holds 600 B of the 1000 B it is limited to");
+              "[allocate] out of memory on cpu: requested 500 B; session 7 holds 600 B of its 1000 B limit");
   }
   EXPECT_EQ(context.account->held(), 600u);
   context.account = std::make_shared<Account>("session 8");
@@ -59,8 +59,8 @@ TEST_F(StorageTest, WhenTheDeviceIsFullTheErrorNamesTheHolder) {
     FAIL() << "the allocation did not fail";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kOutOfMemory);
-    EXPECT_THAT(e.message(), HasSubstr("asked 1 EiB"));
-    EXPECT_THAT(e.message(), HasSubstr("session 3 holds 2 KiB in all"));
+    EXPECT_THAT(e.message(), HasSubstr("requested 1 EiB"));
+    EXPECT_THAT(e.message(), HasSubstr("session 3 holds 2 KiB in total"));
   }
   EXPECT_EQ(context.account->held(), 2048u);
 }

@@ -83,7 +83,7 @@ TEST_F(ViewTest, AStrideOutOfTheStorageIsRefused) {
     FAIL() << "out-of-bounds strides were accepted";
   } catch (const Error& e) {
     EXPECT_THAT(e.message(),
-                HasSubstr("[as_strided] a view with sizes [3], strides [2] and offset 0 leaves its storage"));
+                HasSubstr("[as_strided] a view with sizes [3], strides [2] and offset 0 exceeds its storage"));
   }
 }
 

@@ -66,7 +66,7 @@ TEST_F(ExtremeKernelsTest, WeightsThatAreNoGatesFail) {
   EXPECT_THAT(error_of([&] {
                 ops::gru(x, h, {filled({0, 3}), filled({2})}, {}, false, 1, 0.0, true, false, false);
               }),
-              HasSubstr("expected weights of 3 gates"));
+              HasSubstr("expected weights for 3 gates"));
 }
 
 TEST_F(ExtremeKernelsTest, ConvolutionsTakeOverlappingStrides) {

@@ -11,7 +11,7 @@
 #include <mutex>
 #include <string>
 
-#include "client/transport.h"
+#include "client/transport/transport.h"
 #include "server/session/in_process.h"
 
 namespace tt {

@@ -78,7 +78,7 @@ TEST_F(ClaimTest, MakesItsFolderForItsOwnerOnly) {
 TEST_F(ClaimTest, ASocketInUseIsOneClearLine) {
   ASSERT_TRUE(claim(socket_).ok());
   listen_on_socket();
-  EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("another engine listens there"));
+  EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("another engine is listening on it"));
 }
 
 TEST_F(ClaimTest, AStaleSocketIsRemoved) {
@@ -103,9 +103,9 @@ TEST_F(ClaimTest, AFolderThatOthersWriteToIsRefused) {
   for (const fs::path& below : {shared, shared / "teletensor"}) {
     socket_.path = (below / "engine.sock").native();
     chmod(shared.c_str(), 0777);
-    EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("can be written by others")) << below;
+    EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("is writable by other users")) << below;
     chmod(shared.c_str(), 0770);
-    EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("can be written by others")) << below;
+    EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("is writable by other users")) << below;
     chmod(shared.c_str(), 01777);  // like /tmp: the sticky bit protects existing files
     EXPECT_TRUE(claim(socket_).ok()) << below;
   }
@@ -130,7 +130,7 @@ TEST_F(ClaimTest, SymbolicLinksAreFollowedAndChecked) {
   socket_.path = (folder_ / "link" / "engine.sock").native();
   EXPECT_TRUE(claim(socket_).ok());
   chmod((folder_ / "mine").c_str(), 0777);
-  EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("can be written by others"));
+  EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("is writable by other users"));
   chmod((folder_ / "mine").c_str(), 0700);
   fs::create_directory_symlink("loop", folder_ / "loop");
   EXPECT_FALSE(check_private_path(folder_ / "loop").ok());

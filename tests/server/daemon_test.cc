@@ -428,7 +428,7 @@ TEST(DaemonTest, AnAddressInUseIsOneClearLine) {
   Daemon second({"--listen", "unix:" + daemon.socket()});
   EXPECT_EQ(second.exit_code(kPatience), 1);
   EXPECT_THAT(second.standard_error(), ::testing::EndsWith("teletensord: cannot listen on unix:" + daemon.socket() +
-                                                           ": another engine listens there\n"));
+                                                           ": another engine is listening on it\n"));
   EXPECT_TRUE(works(daemon));
 }
 

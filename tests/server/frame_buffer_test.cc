@@ -145,7 +145,7 @@ TEST_F(FrameBufferTest, RefusesTooMuchBeforeItTakesAnyMemory) {
       {repeated(std::string("\x22\x00", 2), 4 << 20), "at most 8192 reads"},
       {std::string("\x12\x80\x80\x80\x01", 5) + arguments, "of host memory"},
       {repeated("\xa0\x06\x01", 4000 << 10), "of host memory"},
-      {repeated("\xff", 1 << 20), "no frame"}};
+      {repeated("\xff", 1 << 20), "malformed frame"}};
   for (const auto& [bytes, says] : refused) {
     parse(bytes);
     ASSERT_TRUE(buffer_.refusal()) << says;
@@ -168,7 +168,7 @@ TEST_F(FrameBufferTest, RefusesWhatTheAccountHasNoRoomFor) {
   });
   ASSERT_TRUE(buffer.refusal());
   EXPECT_EQ(buffer.refusal()->kind(), ErrorKind::kOutOfMemory);
-  EXPECT_THAT(buffer.refusal()->message(), HasSubstr("takes more than the 7 MiB of host memory"));
+  EXPECT_THAT(buffer.refusal()->message(), HasSubstr("needs more than the 7 MiB of host memory"));
 }
 
 TEST_F(FrameBufferTest, PaysForWhatItHoldsAndGivesItBack) {

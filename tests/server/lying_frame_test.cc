@@ -72,7 +72,8 @@ TEST_P(LyingFrameTest, IsRefused) {
 const Lie kLies[] = {
     {"UnknownOperator", [](auto* f) { Instruction(f, 65000).result(9); }, "operator 65000 is unknown"},
     {"OperatorBeyondIds", [](auto* f) { Instruction(f, 0xffffffffu).result(9); }, "is unknown"},
-    {"TooManyArguments", [](auto* f) { add(f, 9, 1, 1).real(1).real(1).real(1); }, "takes 3 arguments, got 5"},
+    {"TooManyArguments", [](auto* f) { add(f, 9, 1, 1).real(1).real(1).real(1); },
+     "expected at most 3 arguments, got 5"},
     {"MissingArgument", [](auto* f) { Instruction(f, "add").handle(1).result(9); }, "argument 'other'"},
     {"WrongKind", [](auto* f) { Instruction(f, "add").handle(1).bytes("x").result(9); }, "argument 'other'"},
     {"ListForTensor", [](auto* f) { Instruction(f, "add").handle(1).handles({1}).result(9); }, "argument 'other'"},
@@ -91,14 +92,14 @@ const Lie kLies[] = {
     {"TwoResults", [](auto* f) { Instruction(f, "add").handle(1).handle(1).result(9, 2); }, "has 1 results"},
     {"EndlessResults", [](auto* f) { Instruction(f, "add").handle(1).handle(1).result(9, 0xffffffffu); }, "at most"},
     {"NamesOverTheEnd", [](auto* f) { Instruction(f, "add").handle(1).handle(1).result(UINT64_MAX, 2); },
-     "run over the end"},
+     "result names exceed 64 bits"},
     {"LandsNowhere", [](auto* f) { Instruction(f, "add").handle(1).handle(1).into(99); }, "99"},
-    {"LandsAndNames", [](auto* f) { Instruction(f, "add").handle(1).handle(1).into(1).result(9); }, "not both"},
+    {"LandsAndNames", [](auto* f) { Instruction(f, "add").handle(1).handle(1).into(1).result(9); }, "got both"},
     {"DropsWhatIsNotThere", [](auto* f) { add(f, 9, 1, 1).release(1234); }, "1234"},
     {"DropsTwice", [](auto* f) { f->add_release(1), f->add_release(1); }, "handle 1"},
     {"UsesWhatItDropped", [](auto* f) { add(f, 9, 1, 1).release(1); }, "1"},
-    {"ReadsNothing", [](auto* f) { read(f, 1, 4711); }, "handle 4711 stands for nothing"},
-    {"LiteralBeyondInline", [](auto* f) { literal(f, 9, {20000}, std::vector<float>(20000)); }, "bytes go inline"},
+    {"ReadsNothing", [](auto* f) { read(f, 1, 4711); }, "handle 4711 is not in use"},
+    {"LiteralBeyondInline", [](auto* f) { literal(f, 9, {20000}, std::vector<float>(20000)); }, "inline bytes, got"},
     {"TooManyInstructions",
      [](auto* f) {
        for (uint64_t i = 0; i < 101; ++i) add(f, 100 + i, 1, 1);

@@ -54,9 +54,11 @@ TEST(PluginTest, OneThatIsNoLibrary) {
   expect_cpu_alone(path, "plugin.so: ");
 }
 
-TEST(PluginTest, OneThatIsNoPlugin) { expect_cpu_alone("libm.so.6", "libm.so.6 is no teletensor plug-in"); }
+TEST(PluginTest, OneThatIsNoPlugin) { expect_cpu_alone("libm.so.6", "libm.so.6 is not a teletensor plug-in"); }
 
-TEST(PluginTest, OneOfAnotherDaemon) { expect_cpu_alone(TT_FOREIGN_PLUGIN, "was made for other operators"); }
+TEST(PluginTest, OneOfAnotherDaemon) {
+  expect_cpu_alone(TT_FOREIGN_PLUGIN, "was built for a different operator table");
+}
 
 TEST(PluginTest, OneWithDevices) {
   Plugin named(TT_SIMULATED_PLUGIN);
@@ -76,7 +78,7 @@ TEST(PluginTest, NoneWhereThereIsNoDriver) {
   if (std::filesystem::exists("/dev/nvidiactl")) GTEST_SKIP() << "requires a machine without a GPU";
   Daemon daemon;
   EXPECT_EQ(devices(daemon).size(), 1);
-  EXPECT_THAT(daemon.standard_error(), HasSubstr("info no CUDA driver is installed; the CPU serves"));
+  EXPECT_THAT(daemon.standard_error(), HasSubstr("info no CUDA driver is installed; using the CPU only"));
 }
 
 }  // namespace

@@ -149,7 +149,7 @@ TEST_F(SessionTest, AGapIsAFault) {
   v1::Frame frame;
   frame.set_sequence(2);
   v1::Reply reply = run_as_is(frame);
-  EXPECT_THAT(reply.fault().message(), HasSubstr("frame 1 comes next, got 2"));
+  EXPECT_THAT(reply.fault().message(), HasSubstr("expected frame 1, got 2"));
   EXPECT_TRUE(session_->over());
 }
 
@@ -522,7 +522,7 @@ TEST_F(SessionTest, AnUploadThatWasGivenUpDoesNotCompleteALaterOneOfItsNumber) {
   v1::Frame again;
   uploaded(&again, 2, 4, {2});
   run(again);
-  EXPECT_THAT(error(2).message(), HasSubstr("taken already"));
+  EXPECT_THAT(error(2).message(), HasSubstr("was already taken"));
 }
 
 TEST_F(SessionTest, AnEndedUploadChangesNothingOfTheOneThatContinuesIt) {
@@ -562,7 +562,7 @@ TEST_F(SessionTest, AnUploadOfTheWrongSizePoisons) {
   v1::Frame frame;
   uploaded(&frame, 1, 4, {3});
   run(frame);
-  EXPECT_THAT(error(1).message(), HasSubstr("transfer 4 has 8 bytes, the tensor takes 12"));
+  EXPECT_THAT(error(1).message(), HasSubstr("transfer 4 has 8 bytes, the tensor has 12"));
 }
 
 TEST_F(SessionTest, AnUploadBeyondTheLimitIsRefusedBeforeItsBytes) {

@@ -1,4 +1,4 @@
-// Batch normalisation over N x C x space: statistics of each channel, and the gradients.
+// Batch normalisation over N x C x space: statistics per channel, and the gradients.
 #include "kernels/common/operands.h"
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/iteration/copy.h"
@@ -8,7 +8,7 @@
 namespace tt::cuda {
 namespace {
 
-// A running statistic, of any floating type and stride; or none.
+// A running statistic, of any floating-point dtype and stride; or null.
 struct RunningStatistic {
   Access access;
   int64_t stride;
@@ -19,8 +19,8 @@ struct RunningStatistic {
   }
 };
 
-// An element's distance from its channel's first one, which is near the mean, and its square: what is summed stays
-// small.
+// An element's difference from its channel's first element, and the square of the difference. The first element is
+// close to the mean, so the sums stay small.
 template <typename T>
 struct MomentTerm {
   using C = Wide<T>;
@@ -151,7 +151,8 @@ void batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& r
   });
 }
 
-// In training every gradient depends on the whole channel, through its statistics; with given ones it does not.
+// In training, the gradient of an element depends on the whole channel through its statistics. With given statistics it
+// does not.
 void batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
                          const Tensor& rstd, bool training, Tensor& grad_input, Tensor& grad_weight,
                          Tensor& grad_bias) {

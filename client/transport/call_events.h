@@ -1,9 +1,9 @@
-// CallEvents: the completion queue of one asynchronous gRPC call that one thread makes and waits for.
+// CallEvents: completion queue of one asynchronous gRPC call, driven by one thread.
 //
-// An interrupt of that thread cancels the call; the waits then return at once, and throw_if_interrupted() says so. A
-// cancelled call usually ends at once too. Where the peer does not read, gRPC holds on to what was to be sent until the
-// connection ends: nothing waits for that, and what belongs to the call lives in a CallPointer, which leaves it to
-// gRPC. Used by one thread, but for goes_on().
+// An interrupt of that thread cancels the call; the waits then return at once, and throw_if_interrupted() throws. A
+// cancelled call usually ends at once too. If the peer does not read, gRPC keeps the outgoing data until the connection
+// ends. Nothing waits for that: the call's state is owned by a CallPointer, which leaves it to gRPC. One thread, except
+// for goes_on().
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -14,7 +14,7 @@
 #include <memory>
 #include <utility>
 
-#include "client/interruption.h"
+#include "client/connection/interruption.h"
 
 namespace tt::client {
 
@@ -23,10 +23,10 @@ inline gpr_timespec deadline_after(std::chrono::milliseconds patience) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(patience.count(), GPR_TIMESPAN));
 }
 
-// How long a cancelled call is given to end.
+// Time that a cancelled call has to end.
 inline constexpr std::chrono::milliseconds kCancelGrace{100};
 
-// Takes what is left in a queue that was shut down; false where that is not all within a moment.
+// Drains a queue that was shut down. Returns false if the queue is not empty after kCancelGrace.
 inline bool drain_queue(grpc::CompletionQueue& queue) {
   const gpr_timespec deadline = deadline_after(kCancelGrace);
   for (;;) {
@@ -39,7 +39,7 @@ inline bool drain_queue(grpc::CompletionQueue& queue) {
 
 class CallEvents {
  public:
-  // Of one call; each is started at most once at a time.
+  // Operations of the call. Each has at most one in progress.
   enum Tag : intptr_t { kStarted, kMetadata, kMoved, kFinished, kTags };
   static void* tag(Tag t) { return reinterpret_cast<void*>(t); }
 
@@ -47,8 +47,8 @@ class CallEvents {
   CallEvents(const CallEvents&) = delete;
   CallEvents& operator=(const CallEvents&) = delete;
 
-  // Blocks until `t` has happened, and forgets it; false where that failed, or the call was cancelled and does not end.
-  // Others that happen first are remembered.
+  // Blocks until `t` has happened, and clears it. Returns false if the operation failed, or if the call was cancelled
+  // and does not end. Events that happen earlier are kept for later waits.
   bool wait(Tag t) {
     while (!happened_[t]) {
       ask_interrupt();
@@ -57,7 +57,7 @@ class CallEvents {
     happened_[t] = false;
     return ok_[t];
   }
-  // As wait; false, too, where it takes longer than `patience`.
+  // Like wait, but also returns false after `patience`.
   bool wait_for(Tag t, std::chrono::milliseconds patience) {
     const auto until = std::chrono::steady_clock::now() + patience;
     while (!happened_[t]) {
@@ -68,12 +68,12 @@ class CallEvents {
     }
     return wait(t);
   }
-  // Asks for an interrupt where it is time; true after one.
+  // Checks for an interrupt if the interval has passed. Returns true after an interrupt.
   bool ask_interrupt() {
     if (!interrupted_ && timer_.is_due() && client::interrupted()) cancel();
     return interrupted_;
   }
-  // Whether the call goes on; does not block. From any thread that helps with the call's bytes, one at a time.
+  // Whether the call is still running; does not block. From any thread that copies the call's bytes, one at a time.
   bool goes_on() {
     void* next;
     bool ok;
@@ -83,14 +83,13 @@ class CallEvents {
     return !happened_[kFinished] && !(is_interruptible() && ask_interrupt());
   }
   bool interrupted() const { return interrupted_; }
-  // Ends the call, where it has not ended; false where gRPC still holds on to it after a moment. Nothing may be waited
-  // for any more.
+  // Ends the call if it is still running. Returns false if gRPC still holds it after kCancelGrace. No wait may follow.
   bool drain() {
     context_.TryCancel();
     queue.Shutdown();
     return drain_queue(queue);
   }
-  // After the call's end.
+  // Call after the call's end.
   void throw_if_interrupted() const {
     if (interrupted_) throw Interrupted();
   }
@@ -98,7 +97,7 @@ class CallEvents {
   grpc::CompletionQueue queue;
 
  private:
-  // Takes the next event; false where there is none within `patience`.
+  // Takes the next event. Returns false if there is none within `patience`.
   bool poll(std::chrono::milliseconds patience) {
     void* t;
     bool ok;
@@ -122,8 +121,8 @@ class CallEvents {
   bool interrupted_ = false;
 };
 
-// Owns what an asynchronous call uses (a struct with a member `events`) until gRPC is through with it: for ever, where
-// it is not by the time that the owner goes.
+// Deleter of an asynchronous call's state (a struct with a member `events`). Leaks the state if gRPC still uses it when
+// the owner releases it.
 struct EndCall {
   template <typename State>
   void operator()(State* state) const {
@@ -133,8 +132,8 @@ struct EndCall {
 template <typename State>
 using CallPointer = std::unique_ptr<State, EndCall>;
 
-// A call with one request and one reply, which takes `patience` at most. `prepare(context)` adds its metadata,
-// `start(context, queue)` is the stub's Async method. Throws Interrupted.
+// Makes a call with one request and one reply, which takes at most `patience`. `prepare(context)` adds metadata;
+// `start(context, queue)` calls the stub's Async method. Throws Interrupted.
 template <typename Reply, typename Prepare, typename Start>
 grpc::Status call_unary(std::chrono::milliseconds patience, Prepare prepare, Start start, Reply* reply) {
   struct State {
@@ -151,7 +150,8 @@ grpc::Status call_unary(std::chrono::milliseconds patience, Prepare prepare, Sta
   state->call->Finish(&state->reply, &state->status, CallEvents::tag(CallEvents::kFinished));
   const bool finished = state->events.wait_for(CallEvents::kFinished, patience + kInterruptInterval);
   state->events.throw_if_interrupted();
-  if (!finished) return grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "the engine does not read");
+  if (!finished)
+    return grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "the engine did not answer within the deadline");
   reply->Swap(&state->reply);
   return state->status;
 }

@@ -1,7 +1,7 @@
 // GrpcTransport: a Transport over gRPC, on TCP or a unix socket.
 //
-// Bulk bytes go through shared memory where the engine offers it and it can be mapped, else in chunks on calls of
-// their own. May own the private engine that it reaches, which ends with it.
+// Bulk bytes go through shared memory if the engine offers it and it can be mapped, else in chunks on separate calls.
+// May own the private engine that it connects to, and stops it in shutdown().
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -11,12 +11,12 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "base/mutex.h"
-#include "client/address.h"
-#include "client/call_events.h"
-#include "client/private_engine.h"
-#include "client/session_stream.h"
-#include "client/shared_memory.h"
-#include "client/transport.h"
+#include "client/connection/address.h"
+#include "client/connection/private_engine.h"
+#include "client/transport/call_events.h"
+#include "client/transport/session_stream.h"
+#include "client/transport/shared_memory.h"
+#include "client/transport/transport.h"
 #include "teletensor/v1/engine.grpc.pb.h"
 
 namespace tt::client {
@@ -39,10 +39,10 @@ class GrpcTransport final : public Transport {
   void shutdown() override;
   std::string address() const override { return address_.text; }
 
-  class Call;  // under way: client/grpc_call.h
+  class Call;  // in progress: client/transport/grpc_call.h
 
  private:
-  // What one Hello set up; transfers under way keep theirs.
+  // Result of one Hello. Transfers in progress keep a reference to theirs.
   struct Connection {
     std::shared_ptr<v1::Engine::Stub> stub;
     std::string session_key;
@@ -51,9 +51,10 @@ class GrpcTransport final : public Transport {
 
   std::shared_ptr<Connection> connection() const;
   void set_connection(std::shared_ptr<Connection> connection);
-  // For a transfer: with new shared memory where a lane of the old one has broken, as an interrupt leaves it.
+  // Returns the connection for a transfer. Renews its shared memory if a lane is broken, for example after an
+  // interrupt.
   std::shared_ptr<Connection> connection_for_transfer();
-  // Says hello over `connection`, and takes the shared memory that the engine offers.
+  // Sends Hello over `connection` and maps the shared memory that the engine offers.
   absl::Status greet(Connection& connection, const v1::HelloRequest& request, std::chrono::milliseconds patience,
                      v1::HelloReply* reply);
   absl::Status upload_chunks(Connection& connection, v1::UploadChunk chunk, absl::Span<const char> bytes,
@@ -69,16 +70,16 @@ class GrpcTransport final : public Transport {
   const bool shared_memory_;
   std::unique_ptr<PrivateEngine> engine_;
 
-  Mutex greeting_;                                     // held for a Hello: the engine shares the memory of the last one
-  v1::HelloRequest hello_ ABSL_GUARDED_BY(greeting_);  // that finds the session again
+  Mutex greeting_;  // held during a Hello: the engine shares the memory of the last one
+  v1::HelloRequest hello_ ABSL_GUARDED_BY(greeting_);  // resumes the session
 
   mutable Mutex mutex_;
   bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mutex_);  // under way, for shutdown
+  absl::flat_hash_set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mutex_);  // in progress; cancelled by shutdown
 
-  // The session's stream: its owner opens it while nobody sends or receives. Set under the mutex,
-  // which its owner does not need to use it.
+  // The session stream. Its owner opens it while no thread sends or receives. Set under the mutex; the owner uses it
+  // without the mutex.
   struct Stream;
   CallPointer<Stream> stream_;
 };

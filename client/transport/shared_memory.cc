@@ -1,4 +1,4 @@
-#include "client/shared_memory.h"
+#include "client/transport/shared_memory.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,9 +14,9 @@ namespace {
 
 using shared_ring::Outcome;
 
-// A thread takes about as long to start as to copy a quarter of this.
+// Starting a thread takes about as long as copying a quarter of this.
 constexpr size_t kThreadBytes = size_t{1} << 20;
-// Memory takes no more from here on.
+// Memory bandwidth does not increase with more threads.
 constexpr unsigned kMostThreads = 8;
 
 unsigned threads_for(size_t bytes) {
@@ -25,8 +25,8 @@ unsigned threads_for(size_t bytes) {
 }
 
 absl::Status failure(Outcome outcome) {
-  return outcome == Outcome::kStopped ? absl::CancelledError("the transfer was given up")
-                                      : absl::DataLossError("the shared memory's counters are wrong");
+  return outcome == Outcome::kStopped ? absl::CancelledError("the transfer was cancelled")
+                                      : absl::DataLossError("the counters in the shared memory are invalid");
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ SharedMemory::SharedMemory(std::unique_ptr<shared_ring::Segment> segment)
 
 unsigned SharedMemory::allowed_threads() {
   const char* text = std::getenv("TELETENSOR_TRANSFER_THREADS");
-  // Half the cores copy: the engine, on the same host, has work for the others.
+  // Half of the cores copy; the engine, on the same host, uses the other half.
   if (text == nullptr) return std::clamp(std::thread::hardware_concurrency() / 2, 1u, kMostThreads);
   unsigned count = 0;
   check_as(ErrorKind::kValue, absl::SimpleAtoi(text, &count) && count > 0 && count <= shared_ring::kChunks,

@@ -1,10 +1,10 @@
-// Interruption: how a program's main thread leaves a wait for the engine, as Python's does on Ctrl-C.
+// Interruption: ends waits for the engine in a program's main thread, as Python does on Ctrl-C.
 //
 // The embedding language installs hooks once. Every wait of the client that may be long calls interrupted() at least
-// every kInterruptInterval and throws Interrupted where it returns true. Without hooks no thread is interruptible, and
-// waits cost what they did.
+// every kInterruptInterval and throws Interrupted if it returns true. Without hooks no thread is interruptible, and
+// waits have no extra cost.
 //
-// Hooks may run any code of the language, calls of this library included: call them with no lock held.
+// Hooks may run any code of the language, including calls into this library: call them without holding a lock.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@ namespace tt::client {
 
 inline constexpr std::chrono::milliseconds kInterruptInterval{50};
 
-// Thrown out of an interrupted wait. It is no Error: nothing has failed, and the session goes on. The language knows
-// the reason (Python has set its exception).
+// Thrown by an interrupted wait. Not an Error: nothing has failed, and the session continues. The language has the
+// reason (Python has set its exception).
 class Interrupted : public std::exception {
  public:
   const char* what() const noexcept override { return "a wait for the engine was interrupted"; }
@@ -24,30 +24,31 @@ class Interrupted : public std::exception {
 struct WaitHooks {
   // Whether the calling thread can be interrupted. Does not block.
   bool (*interruptible)() = nullptr;
-  // Handles what is pending for the calling thread; true where its wait should end. Called where interruptible() only.
+  // Handles pending interrupts of the calling thread. Returns true if the wait must end. Called only if
+  // interruptible().
   bool (*interrupted)() = nullptr;
-  // Around a wait of a caller that may hold the language's lock: begin_wait releases it where the calling thread holds
-  // it and returns what end_wait takes.
+  // Called around a wait whose caller may hold the language's lock. begin_wait releases the lock if the calling thread
+  // holds it and returns the argument of end_wait.
   void* (*begin_wait)() = nullptr;
   void (*end_wait)(void* state) = nullptr;
 };
 
-// Before the first wait; the hooks stay for the life of the process.
+// Call before the first wait. The hooks stay installed for the life of the process.
 void install_wait_hooks(const WaitHooks& hooks);
 
-// Of the calling thread.
+// Call the installed hooks for the calling thread.
 bool is_interruptible();
 bool interrupted();
 
-// Says when a wait has to ask. Costs nothing on a thread that is not interruptible.
+// Decides when a wait checks for interrupts. Costs nothing on a thread that is not interruptible.
 class InterruptTimer {
  public:
   InterruptTimer() : InterruptTimer(is_interruptible()) {}
-  // For a wait that has to end by itself.
+  // For a wait that must not be interrupted.
   static InterruptTimer never() { return InterruptTimer(false); }
 
   bool interruptible() const { return interruptible_; }
-  // The longest single sleep; milliseconds::max() where nothing interrupts it.
+  // The longest single sleep; milliseconds::max() if the thread is not interruptible.
   std::chrono::milliseconds patience() const {
     return interruptible_ ? kInterruptInterval : std::chrono::milliseconds::max();
   }
@@ -60,7 +61,7 @@ class InterruptTimer {
     next_ = now + kInterruptInterval;
     return true;
   }
-  // Asks, where it is time; throws Interrupted. For waits that hold nothing.
+  // Checks for an interrupt if the interval has passed; throws Interrupted. For waits that hold no lock.
   void check() {
     if (is_due() && interrupted()) throw Interrupted();
   }
@@ -71,8 +72,8 @@ class InterruptTimer {
   std::chrono::steady_clock::time_point next_;
 };
 
-// Lets other threads of the language run for the length of a scope. The destructor waits for the language's lock: hold
-// no lock of this library there.
+// Lets other threads of the language run for the duration of a scope. The destructor waits for the language's lock:
+// hold no lock of this library when it runs.
 class LanguageWait {
  public:
   LanguageWait();

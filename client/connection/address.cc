@@ -1,4 +1,4 @@
-#include "client/address.h"
+#include "client/connection/address.h"
 
 #include <cstdlib>
 #include <fstream>
@@ -33,10 +33,10 @@ Address parse_address(std::string_view text) {
   if (text.starts_with("unix:")) {
     check_as(ErrorKind::kValue, text.size() > 5, "[connect] expected a path after 'unix:', got '", text, "'");
     std::string_view path = text.substr(5);
-    if (path.starts_with("///")) path.remove_prefix(2);  // as a URI with an empty host
+    if (path.starts_with("///")) path.remove_prefix(2);  // a URI with an empty host
     return {std::string(text), std::string(text), std::string(path)};
   }
-  // The last colon is the port's, unless it stands inside a v6 address's brackets.
+  // The last colon precedes the port, unless it is inside the brackets of an IPv6 address.
   size_t colon = text.rfind(':');
   if (colon != text.npos && text.find(']', colon) != text.npos) colon = text.npos;
   std::string host(text.substr(0, colon));
@@ -63,7 +63,7 @@ std::string find_token(const std::string& given) {
   return first_word(token_file());
 }
 
-// The file of this user's own engine is for that engine: another host is not sent its token unasked.
+// The token file belongs to this user's own engine, so it is not sent to another host.
 std::string find_admin_token(const std::string& given, const Address& address) {
   if (!given.empty()) return given;
   if (std::string token = environment("TELETENSOR_ADMIN_TOKEN"); !token.empty()) return token;

@@ -1,4 +1,4 @@
-#include "client/peer.h"
+#include "client/connection/peer.h"
 
 #include <pwd.h>
 #include <sys/socket.h>
@@ -35,7 +35,7 @@ absl::StatusOr<uid_t> user_number(absl::string_view text) {
   getpwnam_r(std::string(text).c_str(), &entry, buffer, sizeof buffer, &found);
   if (!found) {
     return absl::InvalidArgumentError(
-        absl::StrCat("TELETENSOR_ENGINE_USER: expected names or numbers of users, got '", text, "'"));
+        absl::StrCat("TELETENSOR_ENGINE_USER: expected user names or numeric user ids, got '", text, "'"));
   }
   return found->pw_uid;
 }
@@ -46,8 +46,8 @@ absl::StatusOr<int> connect_unix(const std::string& path) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   if (path.size() >= sizeof name.sun_path) {
-    return absl::InvalidArgumentError(absl::StrCat("expected a socket's path of at most ", sizeof name.sun_path - 1,
-                                                   " characters, got ", path.size()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected a socket path of at most ", sizeof name.sun_path - 1, " characters, got ", path.size()));
   }
   std::memcpy(name.sun_path, path.data(), path.size());
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -72,14 +72,16 @@ absl::Status check_peer(int socket, const std::string& address) {
   ucred peer;
   socklen_t size = sizeof peer;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    return absl::PermissionDeniedError(absl::StrCat("the owner of ", address, " is unknown: ", std::strerror(errno)));
+    return absl::PermissionDeniedError(
+        absl::StrCat("cannot determine the user of the engine at ", address, ": ", std::strerror(errno)));
   }
   absl::StatusOr<std::vector<uid_t>> trusted = trusted_users();
   if (!trusted.ok()) return trusted.status();
   if (std::find(trusted->begin(), trusted->end(), peer.uid) != trusted->end()) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat(
-      "expected an engine of ", user_name(geteuid()), " or root at ", address, ", found one of ", user_name(peer.uid),
-      "; set TELETENSOR_ENGINE_USER=", peer.uid, " to trust that user with your token and tensors"));
+  return absl::PermissionDeniedError(absl::StrCat("expected an engine that runs as ", user_name(geteuid()),
+                                                  " or root at ", address, ", found one that runs as ",
+                                                  user_name(peer.uid), "; set TELETENSOR_ENGINE_USER=", peer.uid,
+                                                  " to trust that user with your token and tensors"));
 }
 
 }  // namespace tt::client

@@ -1,15 +1,14 @@
-// Reader and Writer: gRPC's synchronous ClientReader and ClientWriter, with waits that an interrupt of the calling
-// thread ends: the call is cancelled, Read, Write and WaitForInitialMetadata return false, and Finish throws
-// Interrupted.
+// Reader and Writer: gRPC's synchronous ClientReader and ClientWriter with interruptible waits.
 //
-// One thread. Finish has to be called, and nothing after it.
+// An interrupt of the calling thread cancels the call: Read, Write and WaitForInitialMetadata return false, and Finish
+// throws Interrupted. One thread. Finish is required and must be the last call.
 #pragma once
 
 #include <memory>
 #include <string>
 
-#include "client/call_events.h"
-#include "client/grpc_call.h"
+#include "client/transport/call_events.h"
+#include "client/transport/grpc_call.h"
 
 namespace tt::client {
 
@@ -31,7 +30,7 @@ class InterruptibleReader {
     return true;
   }
   void TryCancel() { state_->context.context.TryCancel(); }
-  // With the engine's metadata after Finish.
+  // Has the engine's metadata after Finish.
   const grpc::ClientContext& context() const { return state_->context.context; }
   grpc::Status Finish() {
     state_->call->Finish(&state_->status, CallEvents::tag(CallEvents::kFinished));
@@ -69,7 +68,7 @@ class InterruptibleWriter {
     state_->call->Write(chunk, CallEvents::tag(CallEvents::kMoved));
     return open_ = state_->events.wait(CallEvents::kMoved);
   }
-  // Before or after a Write, and once: context() has the engine's initial metadata where it returns true.
+  // Call at most once, before or after a Write. If it returns true, context() has the engine's initial metadata.
   bool WaitForInitialMetadata() {
     if (!open_) return false;
     state_->call->ReadInitialMetadata(CallEvents::tag(CallEvents::kMetadata));

@@ -1,4 +1,4 @@
-#include "client/interruption.h"
+#include "client/connection/interruption.h"
 
 namespace tt::client {
 namespace {

@@ -1,4 +1,4 @@
-#include "client/grpc_transport.h"
+#include "client/transport/grpc_transport.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,19 +6,19 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "client/call_events.h"
-#include "client/channel.h"
-#include "client/grpc_call.h"
-#include "client/interruptible_call.h"
+#include "client/connection/channel.h"
+#include "client/transport/call_events.h"
+#include "client/transport/grpc_call.h"
+#include "client/transport/interruptible_call.h"
 
 namespace tt::client {
 namespace {
 
 constexpr size_t kChunkBytes = size_t{2} << 20;  // streams are fastest between 1 and 4 MiB
 constexpr auto kConnectPatience = std::chrono::seconds(10);
-// Where a call has broken off, the next one's are smaller, so that some get through a link that breaks often.
+// After a call has failed, the next one uses smaller chunks, so that some arrive over a link that breaks often.
 constexpr size_t kMinChunkBytes = size_t{64} << 10;
-// A session that goes on must be there at once: its callers are told within a second that it is not.
+// A resumed session must answer at once: its callers get an error within a second if it does not.
 constexpr auto kResumePatience = std::chrono::milliseconds(800);
 constexpr auto kCancelPatience = std::chrono::milliseconds(800);
 
@@ -26,7 +26,7 @@ size_t chunk_bytes(const TransferProgress& progress) {
   return std::max(kMinChunkBytes, kChunkBytes >> std::min(progress.failures, 8));
 }
 
-// How much of a transfer that goes on the engine has, by the call's initial metadata; 0 where it does not say.
+// Bytes of a resumed transfer that the engine has, from the call's initial metadata; 0 if it has no valid entry.
 size_t received(const grpc::ClientContext& context) {
   const auto& metadata = context.GetServerInitialMetadata();
   auto found = metadata.find("teletensor-received");
@@ -67,7 +67,7 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection() const {
 absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply* reply) {
   MutexLock greeting(greeting_);
   auto connection = std::make_shared<Connection>();
-  // A fresh channel: one that has failed waits before it tries again.
+  // A new channel: one that has failed delays its next attempt.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = open_channel(address_);
   if (!channel.ok()) return channel.status();
   connection->stub = v1::Engine::NewStub(*channel);
@@ -106,18 +106,18 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection_for_transfe
   if (!old->memory || !old->memory->has_broken_lane()) return old;
   if (!greeting_.try_lock()) return connection();
   MutexLock greeting(greeting_, std::adopt_lock);
-  // The engine looks at its latest segment only: no transfer through the old one may begin or go on meanwhile.
+  // The engine uses its latest segment only, so no transfer through the old one may start or continue meanwhile.
   auto [upload, download] = old->memory->claim_all();
   if (!upload || connection() != old) return connection();
   auto renewed = std::make_shared<Connection>(Connection{old->stub, old->session_key, nullptr});
-  set_connection(renewed);  // where the engine has a new segment and its answer is lost, the old one is of no use
+  set_connection(renewed);  // if the reply is lost, the engine may have a new segment and the old one is unusable
   renewed = std::make_shared<Connection>(*renewed);
   v1::HelloReply reply;
   if (greet(*renewed, hello_, kResumePatience, &reply).ok()) set_connection(renewed);
   return connection();
 }
 
-// ---- The stream
+// ---- Session stream
 
 absl::Status GrpcTransport::open(const std::string& session_key) {
   CallPointer<Stream> stream;
@@ -202,7 +202,7 @@ absl::Status GrpcTransport::upload_chunks(Connection& connection, v1::UploadChun
     if (at > bytes.size()) {
       writer.TryCancel();
       writer.Finish(&reply);
-      return absl::DataLossError(absl::StrCat("the engine has ", at, " of ", bytes.size(), " bytes"));
+      return absl::DataLossError(absl::StrCat("the engine reports ", at, " of ", bytes.size(), " bytes"));
     }
     progress->bytes = std::max<uint64_t>(progress->bytes, at);
     chunk.Clear();
@@ -221,7 +221,7 @@ absl::Status GrpcTransport::upload_chunks(Connection& connection, v1::UploadChun
     }
   }
   writer.WritesDone();
-  grpc::Status status = writer.Finish(&reply);  // says why, where a write failed
+  grpc::Status status = writer.Finish(&reply);  // has the reason if a write failed
   return status.ok() ? check_size(reply.bytes(), bytes.size()) : to_status(status, writer.context());
 }
 
@@ -256,7 +256,7 @@ absl::Status GrpcTransport::download_chunks(Connection& connection, v1::Download
   size_t got = 0;
   for (bool first = true; reader.Read(&chunk); first = false) {
     if (chunk.has_error()) error->Swap(chunk.mutable_error());
-    // The engine starts over, and says so, where it cannot tell that the tensor's bytes are the same.
+    // The engine starts at offset 0 if it cannot verify that the tensor's bytes are the same.
     if (first && chunk.offset() == progress->bytes) got = progress->bytes;
     const bool starts_elsewhere = first && chunk.offset() != got;
     size_t size = chunk.data().size();
@@ -264,7 +264,7 @@ absl::Status GrpcTransport::download_chunks(Connection& connection, v1::Download
       reader.TryCancel();
       reader.Finish();
       if (!starts_elsewhere) return check_size(got + size, into.size());
-      return absl::DataLossError(absl::StrCat("expected bytes from ", got, " on, got them from ", chunk.offset()));
+      return absl::DataLossError(absl::StrCat("expected offset ", got, ", got ", chunk.offset()));
     }
     std::memcpy(into.data() + got, chunk.data().data(), size);
     got += size;

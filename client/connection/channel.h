@@ -6,12 +6,12 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "client/address.h"
+#include "client/connection/address.h"
 
 namespace tt::client {
 
-// A new connection, shared with nobody. A unix socket is connected here, and its listener has to be of a trusted user
-// (client/peer.h): nothing has been sent to another one. UNAVAILABLE where nobody listens there.
+// Opens a new, unshared connection. A unix socket is connected here, and its listener must run as a trusted user
+// (client/connection/peer.h); nothing is sent to any other. UNAVAILABLE if nothing listens at a unix socket's path.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> open_channel(const Address& address);
 
 }  // namespace tt::client

@@ -1,4 +1,4 @@
-#include "client/private_engine.h"
+#include "client/connection/private_engine.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "client/interruption.h"
+#include "client/connection/interruption.h"
 #include "engine/schema/error.h"
 
 extern char** environ;
@@ -35,12 +35,12 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kStartPatience = std::chrono::seconds(20);
-constexpr int kClientDescriptor = 3;                            // of the pidfd, in the engine
-constexpr auto kStopPatience = std::chrono::milliseconds(300);  // it has nothing to keep, its caller wants to end
+constexpr int kClientDescriptor = 3;                            // the pidfd's number in the engine
+constexpr auto kStopPatience = std::chrono::milliseconds(300);  // short, since the client is exiting
 
 bool is_program(const fs::path& path) { return access(path.c_str(), X_OK) == 0 && !fs::is_directory(path); }
 
-// The folder of the library or program that this code is in.
+// Returns the folder of the library or program that contains this code.
 fs::path own_folder() {
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(&is_program), &info) == 0 || !info.dli_fname) return {};
@@ -48,7 +48,7 @@ fs::path own_folder() {
   return fs::canonical(info.dli_fname, ignored).parent_path();
 }
 
-// Closed at the end of its scope.
+// Closes a file descriptor at the end of a scope.
 struct Descriptor {
   explicit Descriptor(int number = -1) : fd(number) {}
   ~Descriptor() { reset(); }
@@ -63,7 +63,7 @@ struct Descriptor {
   int fd;
 };
 
-// The descriptor, or a copy of it beyond those that the engine is given, which takes its place.
+// Returns the descriptor, or replaces it by a copy above the descriptors that the engine inherits.
 int above_standard(int fd) {
   if (fd < 0 || fd > kClientDescriptor) return fd;
   int copy = fcntl(fd, F_DUPFD_CLOEXEC, kClientDescriptor + 1);
@@ -79,8 +79,8 @@ bool make_pipe(Descriptor* read, Descriptor* write) {
   return read->fd >= 0 && write->fd >= 0;
 }
 
-// The writing ends that a forked copy of this process closes: while it held one, the engine would not see its client
-// go. More engines than these at once are watched by their pidfd alone.
+// Write ends that a forked copy of this process closes; otherwise the copy would keep the engine's input open after the
+// client exits. Engines beyond this number are watched by their pidfd only.
 std::atomic<int> kept_from_forks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
 
 void close_kept() {
@@ -106,19 +106,19 @@ void forget_for_forks(int fd) {
 }
 
 [[noreturn]] void fail_to_start(const std::string& why) {
-  fail(ErrorKind::kConnection, "[connection] no engine could be started: ", why);
+  fail(ErrorKind::kConnection, "[connection] could not start an engine: ", why);
 }
 
 }  // namespace
 
 std::string PrivateEngine::find_binary() {
   if (const char* named = std::getenv("TELETENSOR_DAEMON"); named && *named) {
-    if (!is_program(named)) fail_to_start(std::string("TELETENSOR_DAEMON names no program: ") + named);
+    if (!is_program(named)) fail_to_start(std::string("TELETENSOR_DAEMON is not an executable file: ") + named);
     return named;
   }
   std::vector<fs::path> places;
   if (fs::path here = own_folder(); !here.empty()) {
-    places = {here / "teletensord", here / "bin" / "teletensord"};  // a wheel's, a build's
+    places = {here / "teletensord", here / "bin" / "teletensord"};  // in a wheel, in a build tree
     for (fs::path up = here; up.has_relative_path(); up = up.parent_path()) {
       places.push_back(up / "bin" / "teletensord");
       places.push_back(up / "build" / "bin" / "teletensord");
@@ -132,8 +132,8 @@ std::string PrivateEngine::find_binary() {
     if (is_program(place)) return place;
   }
   fail_to_start(
-      "teletensord is neither beside this library nor on the PATH; TELETENSOR_DAEMON can name it, "
-      "TELETENSOR_ADDRESS an engine that runs");
+      "teletensord was found neither beside this library nor on the PATH; set TELETENSOR_DAEMON to its path, or "
+      "TELETENSOR_ADDRESS to the address of a running engine");
 }
 
 PrivateEngine::PrivateEngine() : owner_(getpid()) {
@@ -151,7 +151,7 @@ void PrivateEngine::start(const std::string& binary) {
   if (!make_pipe(&stdin_read, &stdin_write) || !make_pipe(&stdout_read, &stdout_write)) {
     fail_to_start(std::strerror(errno));
   }
-  // Kernels before 5.3 have none, and some sandboxes: the pipe is left then.
+  // Kernels before 5.3 and some sandboxes have no pidfd; only the pipe is used then.
   Descriptor self(above_standard(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))));
 
   posix_spawn_file_actions_t actions;
@@ -159,11 +159,11 @@ void PrivateEngine::start(const std::string& binary) {
   posix_spawn_file_actions_adddup2(&actions, stdin_read.fd, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, stdout_write.fd, STDOUT_FILENO);
   if (self.fd >= 0) posix_spawn_file_actions_adddup2(&actions, self.fd, kClientDescriptor);
-  // What else this program has open is not the engine's to hold.
+  // The engine must not inherit other descriptors of this program.
   posix_spawn_file_actions_addclosefrom_np(&actions, self.fd >= 0 ? kClientDescriptor + 1 : kClientDescriptor);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  // A session of its own: Ctrl-C in the user's terminal is the user's program's to handle.
+  // Starts a new process session, so that Ctrl-C in the terminal goes to the user's program only.
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
   sigset_t none;
   sigemptyset(&none);
@@ -192,7 +192,7 @@ void PrivateEngine::wait_until_ready(int output) {
   while (!take_ready_line(said)) {
     timer.check();
     auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    if (left.count() <= 0) fail_to_start("it did not get ready in time");
+    if (left.count() <= 0) fail_to_start("it was not ready in time");
     pollfd ready{output, POLLIN, 0};
     int count = poll(&ready, 1, static_cast<int>(std::min(left, timer.patience()).count()));
     if (count == 0 || (count < 0 && errno == EINTR)) continue;
@@ -200,15 +200,15 @@ void PrivateEngine::wait_until_ready(int output) {
     char buffer[512];
     ssize_t bytes = ::read(output, buffer, sizeof(buffer));
     if (bytes < 0 && errno == EINTR) continue;
-    if (bytes <= 0) fail_to_start("it ended before it was ready; its messages say why");
+    if (bytes <= 0) fail_to_start("it exited before it was ready; see its messages");
     said.append(buffer, static_cast<size_t>(bytes));
   }
 }
 
-// "READY unix:PATH", among lines that a wrapper may have written.
+// Finds "READY unix:PATH" among lines that a wrapper may have written.
 bool PrivateEngine::take_ready_line(const std::string& said) {
   std::vector<absl::string_view> lines = absl::StrSplit(said, '\n');
-  lines.pop_back();  // not complete yet
+  lines.pop_back();  // incomplete
   for (absl::string_view line : lines) {
     if (absl::ConsumePrefix(&line, "READY ")) return address_ = std::string(line), true;
   }
@@ -234,7 +234,7 @@ void PrivateEngine::stop() noexcept {
   remove_folder();
 }
 
-// Of an engine that was killed; it removes its own otherwise.
+// Removes the folder of an engine that was killed. Otherwise the engine has removed it.
 void PrivateEngine::remove_folder() noexcept {
   if (address_.empty()) return;
   const fs::path socket = address_.substr(std::strlen("unix:"));

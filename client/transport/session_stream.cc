@@ -1,9 +1,9 @@
-#include "client/session_stream.h"
+#include "client/transport/session_stream.h"
 
 #include <utility>
 
-#include "client/call_events.h"
-#include "client/grpc_call.h"
+#include "client/transport/call_events.h"
+#include "client/transport/grpc_call.h"
 
 namespace tt::client {
 

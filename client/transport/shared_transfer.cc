@@ -1,23 +1,23 @@
-// GrpcTransport's transfers through shared memory: a call begins and ends each, the bytes go beside it.
+// GrpcTransport's transfers through shared memory. A gRPC call starts and ends each transfer; the bytes bypass gRPC.
 #include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "client/call_events.h"
-#include "client/grpc_call.h"
-#include "client/grpc_transport.h"
+#include "client/transport/call_events.h"
+#include "client/transport/grpc_call.h"
+#include "client/transport/grpc_transport.h"
 
 namespace tt::client {
 namespace {
 
 absl::Status outcome(const grpc::ClientContext& context, const grpc::Status& status, const absl::Status& moved) {
   if (status.ok()) return moved;
-  // What the lane saw of a call that we cancelled is the better account.
+  // For a call that this client cancelled, the lane's error is more precise.
   if (status.error_code() == grpc::StatusCode::CANCELLED && absl::IsDataLoss(moved)) return moved;
   return to_status(status, context);
 }
 
-// What every transfer uses while gRPC may.
+// State of a transfer that gRPC may still use.
 struct Transfer {
   Transfer(GrpcTransport& transport, const std::string& session_key) : call(transport, session_key) {}
   GrpcTransport::Call call;
@@ -37,7 +37,7 @@ absl::Status GrpcTransport::upload_shared(Connection& connection, v1::UploadChun
   CallEvents& events = state->events;
   state->writer = connection.stub->AsyncUpload(&state->call.context, &state->reply, &events.queue,
                                                CallEvents::tag(CallEvents::kStarted));
-  absl::Status moved = absl::UnavailableError("the call did not start");
+  absl::Status moved = absl::UnavailableError("the transfer's call could not be started");
   bool started = events.wait(CallEvents::kStarted);
   if (started) {
     first.set_through_shared_memory(true);
@@ -55,7 +55,8 @@ absl::Status GrpcTransport::upload_shared(Connection& connection, v1::UploadChun
   events.wait(CallEvents::kFinished);
   events.throw_if_interrupted();
   if (moved.ok() && state->status.ok() && state->reply.bytes() != bytes.size()) {
-    return absl::DataLossError(absl::StrCat("the engine took ", state->reply.bytes(), " of ", bytes.size(), " bytes"));
+    return absl::DataLossError(
+        absl::StrCat("the engine received ", state->reply.bytes(), " of ", bytes.size(), " bytes"));
   }
   return outcome(state->call.context, state->status, moved);
 }
@@ -71,7 +72,7 @@ absl::Status GrpcTransport::download_shared(Connection& connection, const v1::Do
   CallEvents& events = state->events;
   state->reader = connection.stub->AsyncDownload(&state->call.context, request, &events.queue,
                                                  CallEvents::tag(CallEvents::kStarted));
-  absl::Status moved = absl::UnavailableError("the call did not start");
+  absl::Status moved = absl::UnavailableError("the transfer's call could not be started");
   bool arrived = events.wait(CallEvents::kStarted);
   if (arrived) {
     state->reader->Read(&state->first, CallEvents::tag(CallEvents::kMoved));

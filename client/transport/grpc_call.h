@@ -1,10 +1,10 @@
-// GrpcTransport::Call: a call under way, known to its transport so that shutdown() ends it.
+// GrpcTransport::Call: a call in progress, registered with its transport so that shutdown() cancels it.
 #pragma once
 
 #include <string>
 
 #include "base/mutex.h"
-#include "client/grpc_transport.h"
+#include "client/transport/grpc_transport.h"
 
 namespace tt::client {
 
@@ -12,8 +12,8 @@ inline absl::Status to_status(const grpc::Status& status) {
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
 
-// Of a transfer's call, which has ended. ABORTED where the engine said that it may be sent again when others have
-// ended: in its metadata, or where gRPC itself had no thread for it.
+// Converts the status of a transfer's call that has ended. ABORTED if the call may be retried once other calls have
+// ended: the engine's metadata marks it so, or gRPC had no thread for it.
 inline absl::Status to_status(const grpc::Status& status, const grpc::ClientContext& context) {
   const bool again = status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED &&
                      (context.GetServerTrailingMetadata().count("teletensor-retry") != 0 ||

@@ -1,4 +1,4 @@
-// SharedMemory: the client's side of the memory that an engine of the same host shares with it.
+// SharedMemory: client side of the memory that an engine on the same host shares with it.
 //
 // Thread-safe; each lane serves one transfer at a time.
 #pragma once
@@ -18,29 +18,29 @@ namespace tt::client {
 
 class SharedMemory {
  public:
-  // Null where the engine offers none, or it cannot be reached from here.
+  // Returns null if the memory cannot be mapped by this process.
   static std::shared_ptr<SharedMemory> open(const v1::SharedMemory& offer);
 
-  // How many threads may copy one transfer. Throws Error (ValueError) where TELETENSOR_TRANSFER_THREADS is no number
-  // from 1 to shared_ring::kChunks.
+  // Number of threads that may copy one transfer. Throws Error (ValueError) if TELETENSOR_TRANSFER_THREADS is not a
+  // number from 1 to shared_ring::kChunks.
   static unsigned allowed_threads();
 
-  // A lane, held for one transfer; empty where it is in use or broken: bytes then go through gRPC.
+  // Claims a lane for one transfer. Empty if the lane is in use or broken; bytes then go through gRPC.
   std::unique_lock<Mutex> claim_upload() { return claim(upload_); }
   std::unique_lock<Mutex> claim_download() { return claim(download_); }
 
-  // What the claimed lane carries is given up before a byte was moved: the lane is unusable afterwards, since the
-  // engine may have begun to fill it.
+  // Abandons the claimed lane's transfer before any byte was moved. The lane is unusable afterwards, because the engine
+  // may have begun to fill it.
   void give_up_upload() { upload_.broken = true; }
   void give_up_download() { download_.broken = true; }
   bool has_broken_lane() const { return upload_.broken || download_.broken; }
-  // Both lanes, so that no transfer is under way; empty locks where there is one.
+  // Claims both lanes, so that no transfer is in progress; returns empty locks if one is.
   std::pair<std::unique_lock<Mutex>, std::unique_lock<Mutex>> claim_all();
 
-  // Move all of a transfer, a large one by several threads (TELETENSOR_TRANSFER_THREADS), which have ended on return;
-  // the caller has claimed the lane. `go_on` is asked while there is something to wait for, by one of them at a time;
-  // `stop` every few milliseconds, by the calling thread. CANCELLED where one of them said so, DATA_LOSS where the
-  // engine's counters lie; the lane is unusable afterwards.
+  // Copy all bytes of a transfer. Large transfers use several threads (TELETENSOR_TRANSFER_THREADS), which have ended
+  // on return. The caller must have claimed the lane. One thread at a time calls `go_on` while it waits; the calling
+  // thread calls `stop` every few milliseconds. CANCELLED if `go_on` returned false or `stop` true, DATA_LOSS if the
+  // engine's counters are invalid; the lane is unusable after either.
   absl::Status write(absl::Span<const char> bytes, absl::FunctionRef<bool()> go_on, absl::FunctionRef<bool()> stop);
   absl::Status read(absl::Span<char> into, absl::FunctionRef<bool()> go_on, absl::FunctionRef<bool()> stop);
 
