@@ -167,7 +167,7 @@ def suffer(engine: Engine, client_build: Path, attack: str, steps: int, alone: T
 
 def show(outcomes: list[Outcome], alone: Training, console: Console) -> None:
     """One line per attack."""
-    table = Table("attack", "weights", "step p50 / p99 / max, ms", "p50 of alone", "memory left", "verdict")
+    table = Table("attack", "weights", "step p50 / p99 / max, ms", "p50, relative to undisturbed", "memory left", "verdict")
     for o in outcomes:
         times = [o.training.percentile(0.5), o.training.percentile(0.99), max(o.training.seconds)] if o.training else []
         table.add_row(o.attack, "identical" if o.same else "[red]differ[/red]",
@@ -176,7 +176,7 @@ def show(outcomes: list[Outcome], alone: Training, console: Console) -> None:
                       "ok" if o.ok else f"[red]{o.complaint}[/red]")
     console.print(table)
     bad = sum(not o.ok for o in outcomes)
-    console.print(f"adversary: {len(outcomes)} attacks, {bad} did harm")
+    console.print(f"adversary: {len(outcomes)} attacks, {bad} harmful")
 
 
 def main() -> int:

@@ -20,7 +20,7 @@ def interpreter() -> str:
     stamp = VENV / "requirements.txt"
     if stamp.exists() and stamp.read_text() == wanted:
         return str(python)
-    print(f"conformance: making {VENV.name}")
+    print(f"conformance: creating {VENV.name}")
     subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
     install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--upgrade"]
     subprocess.run([*install, *wanted.split("\n")], check=True)

@@ -92,7 +92,7 @@ def main() -> int:
     """Runs the selected suites; returns 1 if a failure is not explained."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suites", type=Path, help="folder with checkouts of suites that are not on PyPI")
-    parser.add_argument("--only", choices=[suite.name for suite in SUITES], help="this suite alone")
+    parser.add_argument("--only", choices=[suite.name for suite in SUITES], help="run only this suite")
     options = parser.parse_args()
     chosen = [suite for suite in SUITES if options.only in (None, suite.name)]
     table = Table("suite", "version", "passed", "failed", "skipped", "why", title="conformance")

@@ -255,7 +255,7 @@ def watch(seed: int, first: int, count: int, ends: float) -> tuple[int, str | No
             elif time.monotonic() - last > HANG:
                 process.kill()
                 process.wait()
-                return called, f"{seen}: no end within {HANG:.0f} s"
+                return called, f"{seen}: did not return within {HANG:.0f} s"
             elif time.monotonic() > ends:
                 process.kill()
                 process.wait()
@@ -273,7 +273,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", type=int, help="make this one call")
+    parser.add_argument("--only", type=int, help="make only this call")
     parser.add_argument("--count", type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--findings", type=Path, default=BUILD / "fuzz" / "api")
