@@ -1,4 +1,4 @@
-// SendWindow, PendingReads and TransferRetry alone: what a Link is made of.
+// Unit tests of SendWindow, PendingReads and TransferRetry, the parts of a Link.
 #include "client/link/send_window.h"
 
 #include <gmock/gmock.h>
@@ -62,7 +62,7 @@ TEST(SendWindowTest, AFlushIsNotHeldBackByTheWindowButByTheEnginesLimit) {
   send(window);
   append(window);
   window.flush();
-  EXPECT_FALSE(window.may_send());  // the engine takes three
+  EXPECT_FALSE(window.may_send());  // the engine accepts three frames
 }
 
 TEST(SendWindowTest, ABrokenStreamMakesUnacknowledgedFramesUnsent) {
@@ -118,7 +118,7 @@ TEST(SendWindowTest, ReleasesTravelWithTheNextInstructionOrFrame) {
 
 TEST(SendWindowTest, ALargeInstructionStartsAFrameOfItsOwn) {
   SendWindow window;
-  EXPECT_FALSE(window.is_full(2 * SendWindow::kMaxBytes));  // an empty frame takes anything
+  EXPECT_FALSE(window.is_full(2 * SendWindow::kMaxBytes));  // an empty frame accepts any size
   append(window);
   EXPECT_FALSE(window.is_full(100));
   EXPECT_TRUE(window.is_full(SendWindow::kMaxBytes));
@@ -130,7 +130,7 @@ TEST(PendingReadsTest, AFrameIsAcknowledgedOnceItsAnswersHaveArrived) {
   reads.add(&read);
   EXPECT_EQ(reads.answered_through(4), 4u);
   EXPECT_EQ(reads.answered_through(9), 4u);
-  for (uint64_t request : {9, 11, 11, 12, 10}) {  // of other callers, and one answer that was sent twice
+  for (uint64_t request : {9, 11, 11, 12, 10}) {  // results of other callers, and a duplicate
     v1::ReadResult result;
     result.set_request(request);
     reads.answer(result);
@@ -149,7 +149,7 @@ TEST(TransferRetryDecisionsTest, FailuresOfTheConnectionAreRetriedWithLongerPaus
   EXPECT_GT(retry.next_pause().count(), 0);
   retry.progress.bytes = 50;
   retry.record(reset);
-  EXPECT_EQ(retry.next_pause().count(), 0);  // it came further
+  EXPECT_EQ(retry.next_pause().count(), 0);  // the transfer made progress
   EXPECT_EQ(retry.progress.failures, 2);
 }
 

@@ -41,7 +41,7 @@ struct ExecutorTest : testing::Test {
     return v && v->tensor ? *v->tensor.data_as<float>() : -1;
   }
   const Poison* poison(Slot name) { return slots.find(name) ? slots.find(name)->poison.get() : nullptr; }
-  // Runs, expects a fault at instruction `at`, and gives its message.
+  // Runs, expects a fault at instruction `at`, and returns its message.
   std::string fault(size_t at) {
     try {
       run();
@@ -89,9 +89,9 @@ TEST_F(ExecutorTest, AFailurePoisonsWhatDependsOnIt) {
   EXPECT_EQ(poison(3)->op, "add");
   EXPECT_EQ(poison(3)->site, 77u);
   EXPECT_FALSE(poison(3)->retriable);
-  EXPECT_EQ(poison(4), poison(3));  // one root, shared
+  EXPECT_EQ(poison(4), poison(3));  // the same error object
   EXPECT_EQ(poison(5), poison(3));
-  EXPECT_EQ(value(6), 3);  // what does not depend on it goes on
+  EXPECT_EQ(value(6), 3);  // independent instructions still run
   EXPECT_EQ(executor.stats().failed, 1u);
 }
 
@@ -134,7 +134,7 @@ TEST_F(ExecutorTest, AFailedWriteWithholdsOtherViewsOfItsTarget) {
 TEST_F(ExecutorTest, AFailedIntoPoisonsWhereItWasToLand) {
   frame.add({slot(1), slot(2)}, {9}).flags |= Instruction::kInto;
   frame.add({slot(9), slot(2)}, {1}).flags |= Instruction::kInto;
-  frame.add({slot(2), slot(2)}, {9}).flags |= Instruction::kInto;  // what is lost stays lost
+  frame.add({slot(2), slot(2)}, {9}).flags |= Instruction::kInto;  // a poisoned target stays poisoned
   run();
   ASSERT_NE(poison(9), nullptr);
   EXPECT_EQ(poison(1), poison(9));

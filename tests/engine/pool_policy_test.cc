@@ -1,4 +1,4 @@
-// What TELETENSOR_ALLOC_CONF changes, and what a pool says when there is no more memory.
+// Effects of TELETENSOR_ALLOC_CONF, and the out-of-memory message.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,9 +14,9 @@ TEST(PoolPolicyTest, BlocksOfMaxSplitSizeAreKeptWhole) {
   DevicePool pool("max_split_size_mb:64");
   char* large = pool.allocate(100 * kMiB);
   pool.deallocate(large, 100 * kMiB);
-  EXPECT_NE(pool.allocate(30 * kMiB), large);  // it would be split for that
+  EXPECT_NE(pool.allocate(30 * kMiB), large);  // would require a split
   EXPECT_EQ(pool.memory->taken, 130 * kMiB);
-  EXPECT_NE(pool.allocate(70 * kMiB), large);  // it fits too badly
+  EXPECT_NE(pool.allocate(70 * kMiB), large);  // wastes more than the rounding allows
   EXPECT_EQ(pool.allocate(90 * kMiB), large);
   EXPECT_EQ(pool.stats().all.inactive_split.now, 0u);
   EXPECT_EQ(pool.stats().all.allocated.now, 200 * kMiB);
@@ -31,7 +31,7 @@ TEST(PoolPolicyTest, BadFitsAreLimitedByMaxNonSplitRounding) {
 
 TEST(PoolPolicyTest, ARequestJustBelowMaxSplitSizeIsServed) {
   DevicePool pool("max_split_size_mb:21");
-  EXPECT_NE(pool.allocate(20 * kMiB + 512), nullptr);  // its segment is larger than max_split_size
+  EXPECT_NE(pool.allocate(20 * kMiB + 512), nullptr);  // from a segment larger than max_split_size
 }
 
 TEST(PoolPolicyTest, UnsplitBlocksAreGivenBackBeforeAllElse) {
@@ -40,7 +40,7 @@ TEST(PoolPolicyTest, UnsplitBlocksAreGivenBackBeforeAllElse) {
   pool.deallocate(pool.allocate(100 * kMiB), 100 * kMiB);
   EXPECT_NE(pool.allocate(150 * kMiB), nullptr);
   EXPECT_EQ(pool.stats().retries, 1u);
-  EXPECT_EQ(pool.memory->taken, 180 * kMiB) << "the cached block of 30 MiB stayed";
+  EXPECT_EQ(pool.memory->taken, 180 * kMiB) << "the cached block of 30 MiB must stay";
 }
 
 TEST(PoolPolicyTest, OldGarbageIsCollectedAboveTheThreshold) {
@@ -51,9 +51,9 @@ TEST(PoolPolicyTest, OldGarbageIsCollectedAboveTheThreshold) {
   for (int i = 0; i < 20; ++i) pool.deallocate(pool.allocate(1000), 1000);
   pool.deallocate(recent, 60 * kMiB);
   EXPECT_EQ(pool.stats().system_frees, 0u);
-  pool.allocate(70 * kMiB);  // 102 MiB are reserved: above 100
+  pool.allocate(70 * kMiB);  // 102 MiB are reserved, above the threshold of 100
   EXPECT_EQ(pool.stats().system_frees, 1u);
-  EXPECT_EQ(pool.memory->taken, 132 * kMiB) << "the one that lay unused longest went";
+  EXPECT_EQ(pool.memory->taken, 132 * kMiB) << "the least recently used block must be freed";
   EXPECT_EQ(pool.allocate(60 * kMiB), recent);
 }
 

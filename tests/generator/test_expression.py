@@ -1,4 +1,4 @@
-"""The language of `grad` and `composite`: what it compiles to, and how it refuses."""
+"""Tests of the expression language of `grad` and `composite`: generated code and error messages."""
 
 import re
 
@@ -46,14 +46,14 @@ def headers(tmp_path):
 
 
 def gradient(operators, headers, **fields) -> str:
-    """The body of the generated function of an operator declared with `fields`."""
+    """The generated function body for an operator declared with `fields`."""
     op = operator("probe", 50, fields.pop("sig", BINARY), **fields)
     text = emit_gradients([*operators, op], headers)
     return re.search(r"void gradient_probe\(Backward& b\) \{\n(.*?)\n\}", text, re.DOTALL)[1].strip()
 
 
 def composite(operators, headers, sig: str, expression: str) -> str:
-    """What the generated function of a composite gives as its result."""
+    """The expression that the generated function of a composite returns."""
     text = emit_composites([*operators, operator("probe", 50, sig, composite=expression)], headers)
     return re.search(r"finish_composite\(call, (.*)\);", text)[1]
 

@@ -1,4 +1,4 @@
-"""What the generator makes of a `body:`, and what it refuses."""
+"""Tests of the code generated from a `body:`, and of its error messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def operator(body, sig="(Tensor input, Tensor other, *, Scalar alpha=1) -> Tenso
 
 
 def expression(body: str, **fields) -> str:
-    """The C++ of a body's first function."""
+    """The C++ expression of a body's first function."""
     text = pointwise.emit_file([operator(body, **fields)], 4008 % pointwise.NUM_FILES, FUNCTIONS)
     return re.search(r"return (.*);", text)[1]
 
@@ -145,7 +145,7 @@ def test_cuda_shares_the_bodies():
     assert "return floor_divide(input, other);" in text
     assert "struct ProbeFloat {\n  static constexpr int kInputs = 2, kNumbers = 1, kDivisor = 1;" in text
     assert "{op_id::kProbe, 1, find<ProbeFloat, float>(), find<ProbeFloat, double>(), " in text
-    assert "find<ProbeFloat, int64_t>(), find<ProbeFloat, int64_t>()}," in text  # one body, integers and truth alike
+    assert "find<ProbeFloat, int64_t>(), find<ProbeFloat, int64_t>()}," in text  # one body for integers and bool
 
 
 def test_cuda_has_bodies_for_half_beside_those_for_float():

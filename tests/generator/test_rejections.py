@@ -1,4 +1,4 @@
-"""What the generator refuses, and that it says in which file, of which operator, and why."""
+"""Invalid declarations are rejected with file, operator and reason."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ PROBE = {
 
 
 def probe(without: str = "", **fields) -> dict:
-    """A declaration that passes, but for these fields and the one left out."""
+    """A valid declaration, with the given fields replaced and one omitted."""
     return {name: value for name, value in (PROBE | fields).items() if name != without}
 
 
 def composite(**fields) -> dict:
-    """A second declaration that passes, beside PROBE: it calls that."""
+    """A second valid declaration, which calls PROBE."""
     entry = probe(op="twice", id=2, composite="probe(input, dim)") | fields
     return {name: value for name, value in entry.items() if name not in ("kernel", "grad")}
 
 
 def generate(folder: Path, *entries: dict) -> None:
-    """Declares the entries in FOLDER/probes.yaml and emits all that checks them."""
+    """Declares the entries in FOLDER/probes.yaml and runs all generators that check them."""
     (folder / "probes.yaml").write_text(yaml.safe_dump(list(entries)))
     operators = load(folder)
     api.emit_header(operators)
@@ -170,7 +170,7 @@ def test_an_id_that_is_retired(tmp_path):
 
 
 def test_nothing_retired_yet(tmp_path):
-    (tmp_path / "retired.yaml").write_text("# The ids of operators that are no more.\n")
+    (tmp_path / "retired.yaml").write_text("# The ids of removed operators.\n")
     generate(tmp_path, PROBE)
 
 

@@ -1,4 +1,4 @@
-// Address: spellings, and claiming a place to listen.
+// Address: parsing, and claiming an address to listen on.
 #include "server/rpc/address.h"
 
 #include <gmock/gmock.h>
@@ -106,14 +106,14 @@ TEST_F(ClaimTest, AFolderThatOthersWriteToIsRefused) {
     EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("is writable by other users")) << below;
     chmod(shared.c_str(), 0770);
     EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("is writable by other users")) << below;
-    chmod(shared.c_str(), 01777);  // as /tmp: what is there already is safe
+    chmod(shared.c_str(), 01777);  // like /tmp: the sticky bit protects existing files
     EXPECT_TRUE(claim(socket_).ok()) << below;
   }
 }
 
 TEST_F(ClaimTest, AFolderOfSomebodyElseIsRefused) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root, to give a folder away";
-  // In a folder like /tmp an attacker was first.
+  if (geteuid() != 0) GTEST_SKIP() << "requires root to change a folder's owner";
+  // In a folder like /tmp an attacker has created the folder first.
   chmod(folder_.c_str(), 01777);
   const fs::path attackers = folder_ / "teletensor-0";
   fs::create_directories(attackers / "deep");
@@ -134,12 +134,12 @@ TEST_F(ClaimTest, SymbolicLinksAreFollowedAndChecked) {
   chmod((folder_ / "mine").c_str(), 0700);
   fs::create_directory_symlink("loop", folder_ / "loop");
   EXPECT_FALSE(check_private_path(folder_ / "loop").ok());
-  if (geteuid() != 0) GTEST_SKIP() << "needs root, to give a link away";
+  if (geteuid() != 0) GTEST_SKIP() << "requires root to change a link's owner";
   ASSERT_EQ(lchown((folder_ / "link").c_str(), 65534, 65534), 0);
   EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("belongs to"));
 }
 
-// Sets variables of the environment, and puts them back.
+// Sets environment variables, and restores them.
 class Variables {
  public:
   void set(const char* name, const char* value) {

@@ -1,4 +1,4 @@
-// Gate: quotas and the names they count by. LogLimit: how many lines there are.
+// Gate: quotas, and the keys they count by. LogLimit: the number of log lines.
 #include "server/rpc/gate.h"
 
 #include <gmock/gmock.h>

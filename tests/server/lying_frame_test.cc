@@ -1,4 +1,4 @@
-// Frames that lie: each is refused with a clear fault, ends its own session, and harms nobody.
+// Invalid frames: each is refused with a specific fault, ends its own session, and affects no other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@ using testing::read;
 
 struct Lie {
   const char* name;
-  std::function<void(v1::Frame*)> tell;  // tensors 1 (sizes [2]) and 2 (poisoned) are there already
-  const char* says;                      // in the fault
+  std::function<void(v1::Frame*)> tell;  // tensors 1 (sizes [2]) and 2 (poisoned) exist
+  const char* says;                      // substring of the fault
 };
 
 void PrintTo(const Lie& lie, std::ostream* out) { *out << lie.name; }
@@ -110,10 +110,10 @@ const Lie kLies[] = {
 INSTANTIATE_TEST_SUITE_P(All, LyingFrameTest, ::testing::ValuesIn(kLies),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// What an honest client's rules would have refused at once: an error of the operation, in its result's place.
+// Calls that an honest client's rules refuse before sending: an error of the operation, stored in its result.
 struct Absurdity {
   const char* name;
-  std::function<void(v1::Frame*)> ask;  // a tensor named 9
+  std::function<void(v1::Frame*)> ask;  // creates tensor 9
 };
 void PrintTo(const Absurdity& absurdity, std::ostream* out) { *out << absurdity.name; }
 
