@@ -136,6 +136,28 @@ std::vector<int64_t> chain_code() {
   return {writer.code().begin(), writer.code().end()};
 }
 
+TEST(ProgramTest, SlotsReplaceTensorsInAProgramAndNowhereElse) {
+  const Param& tensor = op(op_id::kAdd).params[0];
+  const Param& list = op(op_id::kCat).params[0];
+  const Slot names[] = {1, 0};
+  Arg slots;
+  slots.kind = Arg::Kind::kSlots;
+  slots.size = 2;
+  slots.slots = names;
+  EXPECT_TRUE(tensor.accepts_in_program(slot_arg(1)));
+  EXPECT_FALSE(tensor.accepts_in_program(slot_arg(0)));
+  EXPECT_FALSE(tensor.accepts(slot_arg(1)));
+  EXPECT_FALSE(list.accepts_in_program(slots));  // 0 is an absent tensor, which only a list of optionals may have
+  slots.size = 1;
+  EXPECT_TRUE(list.accepts_in_program(slots));
+  EXPECT_FALSE(list.accepts(slots));
+  EXPECT_FALSE(tensor.accepts_in_program(slots));
+  EXPECT_FALSE(tensor.accepts_in_program(Arg()));
+  const TensorMeta meta;
+  EXPECT_TRUE(tensor.accepts(Arg(&meta)));
+  EXPECT_FALSE(tensor.accepts_in_program(Arg(&meta)));
+}
+
 TEST(ChainCodeTest, ReadsWhatWasWritten) {
   const std::vector<int64_t> code = chain_code();
   const CodedSteps steps = read_chain(code, 2);
