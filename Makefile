@@ -1,9 +1,9 @@
-# The front door. Every target installs what it needs and is missing, and says so.
+# Entry point for developers. Every target installs the packages that it needs and reports them.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
-# OpenBLAS and OpenMP settings of the shell would change what is measured and tested.
+# OpenBLAS and OpenMP settings of the shell would change test and benchmark results.
 CLEAN_ENV := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
 .PHONY: help setup build demo test check coverage conformance op-db bench bench-peers bench-operators install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary format lint clean
@@ -19,7 +19,7 @@ build: setup ## Build the engine, the clients and the Python package into build/
 	@$(PYTHON) deploy/build.py release
 
 demo: setup ## Train an image classifier on a daemon, from a client process
-	@$(PYTHON) deploy/build.py release teletensord teletensor_python  # what the demo runs; make test goes on from here
+	@$(PYTHON) deploy/build.py release teletensord teletensor_python  # the demo's targets only; make test builds the rest
 	@$(CLEAN_ENV) $(PYTHON) examples/fashion_mnist.py
 
 test: build ## Run every test
@@ -28,24 +28,24 @@ test: build ## Run every test
 check: build ## Run the fast tests (under two minutes)
 	@$(CLEAN_ENV) deploy/run_tests.sh fast
 
-coverage: build ## Say what PyTorch has and we do not, by use count: NAMES=file of lines count|name
+coverage: build ## List PyTorch names that teletensor lacks, by use count: NAMES=file with lines count|name
 	@test -n "$(NAMES)" || { echo "make coverage NAMES=file"; exit 1; }
 	@PYTHONPATH=build/python $(PYTHON) -m tests.conformance.coverage --names $(NAMES) --out build/generated/docs/coverage.md
 	@sed -n 1,11p build/generated/docs/coverage.md
 
-conformance: build ## Run the suites that others wrote: SUITES=folder with a checkout of array-api-tests
+conformance: build ## Run third-party test suites: SUITES=folder with a checkout of array-api-tests
 	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.run $(if $(SUITES),--suites $(SUITES))
 
-op-db: build ## Run PyTorch's own operator samples beside PyTorch: docs/op_db.md
+op-db: build ## Compare with PyTorch on PyTorch's operator samples: docs/op_db.md
 	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.run --only "PyTorch's op_db"
 
-bench-operators: build ## Measure every operator at three sizes beside PyTorch: build/bench-operators.json and .png
+bench-operators: build ## Compare the speed of every operator at three sizes with PyTorch: build/bench-operators.json and .png
 	@$(CLEAN_ENV) $(PYTHON) -m benchmarks.operators --peers
 
-bench: build ## Measure ours beside the floors: a table of ratios, and build/bench.json
+bench: build ## Compare teletensor's speed with hardware limits: a table of ratios, and build/bench.json
 	@$(CLEAN_ENV) $(PYTHON) -m benchmarks.run
 
-bench-peers: build ## As bench, with PyTorch in an environment of its own
+bench-peers: build ## Run bench and include PyTorch, installed in a separate environment
 	@$(CLEAN_ENV) $(PYTHON) -m benchmarks.run --peers
 
 PREFIX ?= /usr/local
@@ -53,12 +53,12 @@ install: build ## Install the daemon, the C++ client and its CMake package under
 	@cmake --install build --prefix $(PREFIX)
 
 wheel: setup ## Build a wheel that needs no Debian packages, into dist/
-	@CXX=c++ $(PYTHON) -m pip wheel --quiet --no-deps -w dist .  # c++ as in build: ccache tells it from g++
+	@CXX=c++ $(PYTHON) -m pip wheel --quiet --no-deps -w dist .  # c++ as in build: ccache distinguishes it from g++
 
-cuda: setup ## Compile the CUDA plug-in, where there is a toolkit (no GPU is needed)
+cuda: setup ## Compile the CUDA plug-in if a toolkit is installed (needs no GPU)
 	@deploy/gpu/compile.sh
 
-gpu-bundle: setup ## Pack what a machine with a GPU needs to run and check it: dist/gpu-bundle.tar.xz
+gpu-bundle: setup ## Pack a bundle to run and check teletensor on a GPU machine: dist/gpu-bundle.tar.xz
 	@deploy/gpu/bundle.sh
 
 asan: setup ## Run the tests under AddressSanitizer and UBSan
@@ -79,7 +79,7 @@ fuzz: build ## Fuzz each target for FUZZ_SECONDS (60) with libFuzzer under ASan 
 fuzz-release: build ## Fuzz each target for FUZZ_SECONDS in the ordinary build, without libFuzzer
 	@$(CLEAN_ENV) $(PYTHON) -m tests.fuzz.run --release --seconds $(FUZZ_SECONDS)
 
-adversary: build ## Train a client beside hostile ones, and check that neither it nor the daemon is harmed
+adversary: build ## Train while hostile clients attack the daemon, and check that training and daemon are unaffected
 	@$(CLEAN_ENV) $(PYTHON) -m tests.adversary
 
 format: ## Format C++ and Python

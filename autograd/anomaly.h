@@ -1,12 +1,12 @@
-// Anomaly detection: a NaN in a gradient is reported where it first appears.
+// check_not_nan: anomaly detection, which reports a NaN at the first node that returns one.
 #pragma once
 
 #include "autograd/node.h"
 
 namespace tt::autograd {
 
-// Throws Error, naming the node and the user's line that it was recorded for, where `gradient`,
-// its result `i`, has a NaN. Waits for the value.
+// Throws Error if `gradient`, result `i` of `node`, has a NaN. The error names the node and the user's source line.
+// Waits for the value.
 void check_not_nan(const Node& node, size_t i, const Tensor& gradient);
 
 }  // namespace tt::autograd

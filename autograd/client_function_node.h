@@ -1,5 +1,4 @@
-// ClientFunctionNode: a function on the tape whose backward runs in the client, between two pieces of a
-// Task.
+// ClientFunctionNode: node of a user-defined function whose backward runs in the client, between two steps of a Task.
 #pragma once
 
 #include <vector>
@@ -10,15 +9,15 @@ namespace tt::autograd {
 
 class ClientFunctionNode final : public Node {
  public:
-  // Edges to `inputs` in order; `outputs` is what the function made of them, for their shapes.
+  // Adds edges to `inputs` in order. `outputs` are the function's results, used for their shapes.
   ClientFunctionNode(int64_t stop, absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs);
   std::string name() const override { return "FunctionBackward"; }
   int64_t stop() const override { return stop_; }
-  // Runs where no gradient arrived at all; otherwise the client does.
+  // Does nothing: the client computes the gradients. Called only if no gradient arrived.
   void run(Gradients&, Gradients&) override {}
   Tensor zeros(uint32_t output) const override;
-  // A gradient that the client computed for input `i`, in that input's shape and dtype. Throws Error
-  // where it does not fit.
+  // Converts the client's gradient for input `i` to the input's shape and dtype. Throws Error if the shape does not
+  // match.
   Tensor fit(size_t i, Tensor gradient) const;
 
  private:

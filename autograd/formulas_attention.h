@@ -1,4 +1,4 @@
-// What the gradients of attention and of sequences' losses call beside operators and formulas.h.
+// Gradient functions of attention and sequence losses, in addition to operators and formulas.h.
 #pragma once
 
 #include <string_view>
@@ -7,12 +7,12 @@
 
 namespace tt::autograd::formulas {
 
-// In query, key and value: by one fused operator, or, while they are recorded themselves, by operators that
-// differentiate (all scores exist then).
+// Returns the gradients of query, key and value. Uses one fused operator; if the pass itself is recorded, uses
+// differentiable operators, which materialize all attention scores.
 Tensors attention_grad(const Tensor& g, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
                        const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale);
 
-// Throws Error (NotImplementedError): whatever `what` is, it differentiates once.
+// Throws Error (NotImplementedError): the second derivative of `what` is not implemented.
 Tensor not_twice(const Tensor& g, std::string_view what);
 
 }  // namespace tt::autograd::formulas

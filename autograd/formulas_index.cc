@@ -11,7 +11,7 @@ namespace {
 
 Tensor zeros(SizesView sizes, const Tensor& like) { return ops::zeros(sizes, like.dtype(), like.device()); }
 
-// Any gradient that came; a node is only asked when there is one.
+// Returns any defined gradient. There is at least one, or the node would not run.
 const Tensor& some(const Tensors& g) {
   return *std::find_if(g.begin(), g.end(), [](const Tensor& t) { return static_cast<bool>(t); });
 }
@@ -63,7 +63,7 @@ Sizes negated(SizesView list) {
 }
 
 Tensor gather_to(const Tensor& g, int64_t dim, const Tensor& index, SizesView sizes) {
-  if (index.numel() == 0) return zeros(sizes, g);  // of any number of dimensions
+  if (index.numel() == 0) return zeros(sizes, g);  // an empty index may have any number of dimensions
   Tensor result = ops::gather(g, dim, index, false);
   for (size_t d = 0; d < sizes.size(); ++d) {
     int64_t missing = sizes[d] - result.sizes()[d];

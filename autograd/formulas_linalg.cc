@@ -12,17 +12,17 @@ namespace {
 bool recording() { return Context::current().grad_enabled; }
 
 Tensor turned(const Tensor& t) { return ops::transpose(t, -2, -1); }
-// The conjugate transpose, where formulas see matrices as they are.
+// The conjugate transpose, for formulas that receive their matrices unconjugated (Gradient::conjugates).
 Tensor adjoint(const Tensor& t) { return conj(turned(t)); }
 
 Tensor identity_like(const Tensor& t, int64_t n) { return ops::eye(n, std::nullopt, t.dtype(), t.device()); }
 
-// A number for each matrix times the identity.
+// One number per matrix, times the identity.
 Tensor scaled_identity(const Tensor& number, const Tensor& a) {
   return ops::mul(ops::unsqueeze(ops::unsqueeze(number, -1), -1), identity_like(a, a.size(-1)));
 }
 
-// t's diagonal, in a matrix of zeros.
+// A diagonal matrix with t's diagonal.
 Tensor only_diagonal(const Tensor& t) { return ops::diag_embed(ops::diagonal(t, 0, -2, -1), 0, -2, -1); }
 
 Tensor real_diagonal(const Tensor& t) {
@@ -31,12 +31,12 @@ Tensor real_diagonal(const Tensor& t) {
   return ops::diag_embed(diagonal, 0, -2, -1);
 }
 
-// x T^-1 or, transposed, x T^-T, of a triangle T.
+// Returns x T^-1 or, if transposed, x T^-T, of a triangle T.
 Tensor solved_from_right(const Tensor& triangle, const Tensor& x, bool upper, bool transposed) {
   return turned(ops::triangular_solved(triangle, turned(x), upper, !transposed, false));
 }
 
-// P x: the rows of P^T A are those of A in this order.
+// Returns P x: sorts the rows of P^T A into the order of A.
 Tensor unpermuted(const Tensor& x, const Tensor& pivots) {
   Tensor order = ops::argsort(ops::lu_permutation(pivots, x.size(-2)), -1, false, false);
   return ops::gather(x, -2, ops::expand(ops::unsqueeze(order, -1), x.sizes()), false);
@@ -50,15 +50,15 @@ Tensor inverse_gaps(const Tensor& rows, const Tensor& columns, const Tensor& lik
 
 Tensor skew(const Tensor& t) { return ops::sub(t, adjoint(t)); }
 
-// What the adjoint of a triangle T solves from the right: x T^-H.
+// Solves with the adjoint of a triangle T from the right: x T^-H.
 Tensor solved_by_adjoint(const Tensor& triangle, const Tensor& x, bool upper) {
   return adjoint(ops::triangular_solved(triangle, adjoint(x), upper, false, false));
 }
 
 }  // namespace
 
-// With X = L^-1 P^T dA U^-1 of the square part: dL = L tril(X, -1) and dU = triu(X) U; what U has
-// further to the right, or L further down, depends on both.
+// With X = L^-1 P^T dA U^-1 of the square part: dL = L tril(X, -1) and dU = triu(X) U. The columns of U to the right of
+// the square part, or the rows of L below, depend on both.
 Tensor lu_factored_grad(const Tensor& g, const Tensor& lu, const Tensor& pivots) {
   const int64_t m = lu.size(-2), n = lu.size(-1), k = std::min(m, n);
   Tensor top = ops::narrow(lu, -2, 0, k), gtop = ops::narrow(g, -2, 0, k);
@@ -86,8 +86,8 @@ Tensors lu_solved_grad(const Tensor& g, const Tensor& a, const Tensor& lu, const
   return {ops::neg(left), right};
 }
 
-// g det(A) A^-T. Where A is singular, as of a matrix next to it: zeros on U's diagonal become the
-// least that counts, which leaves the adjugate.
+// g det(A) A^-T. If A is singular, uses a nearby matrix: zeros on U's diagonal become the machine epsilon, which gives
+// the adjugate.
 Tensor lu_determinant_grad(const Tensor& g, const Tensor& a, const Tensor& lu, const Tensor& pivots,
                            const Tensor& result) {
   if (recording()) return ops::lu_solved(a, scaled_identity(ops::mul(g, result), a), lu, pivots, true);
@@ -101,7 +101,7 @@ Tensor lu_determinant_grad(const Tensor& g, const Tensor& a, const Tensor& lu, c
 Tensor lu_log_determinant_grad(const Tensor& gsign, const Tensor& gsize, const Tensor& a, const Tensor& lu,
                                const Tensor& pivots, const Tensor& sign) {
   Tensor g = gsize;
-  if (is_complex(a.dtype())) {  // the sign turns with the determinant
+  if (is_complex(a.dtype())) {  // the sign depends on A, too
     Tensor turn = ops::imag(ops::mul(conj(gsign), sign));
     g = ops::complex(gsize, ops::neg(turn));
   }
@@ -130,7 +130,7 @@ Tensor qr_grad(const Tensor& gq, const Tensor& gr, const Tensor& q, const Tensor
   const int64_t m = q.size(-2), n = r.size(-1), k = std::min(m, n);
   check(mode != "complete" || m <= n,
         "The QR decomposition is not differentiable when mode='complete' and nrows > ncols.");
-  // [X | Y] = Q [U | V], of which X is square: V = Q^T Y depends on Q.
+  // [X | Y] = Q [U | V] with X square: V = Q^T Y depends on Q.
   Tensor u = ops::narrow(r, -1, 0, k), gu = ops::narrow(gr, -1, 0, k), g = gq, gv;
   if (n > k) {
     gv = ops::narrow(gr, -1, k, n - k);
@@ -154,12 +154,12 @@ Tensor svd_grad(const Tensor& gu, const Tensor& gs, const Tensor& gvh, const Ten
                 const Tensor& vh, bool vectors) {
   check(vectors, "the gradient of linalg.svd depends on the singular vectors, which were not computed");
   const int64_t m = u.size(-2), n = vh.size(-1), k = s.size(-1);
-  // Of full matrices only what goes with singular values counts: the rest is free to turn.
+  // Only the vectors that belong to singular values have a gradient: the other columns of full matrices are arbitrary.
   Tensor left = ops::narrow(u, -1, 0, k), right = ops::narrow(vh, -2, 0, k);
   Tensor gleft = ops::narrow(gu, -1, 0, k), gright = ops::narrow(gvh, -2, 0, k);
   Tensor row = ops::unsqueeze(s, -2), column = ops::unsqueeze(s, -1);
   Tensor gaps = inverse_gaps(ops::square(row), ops::square(column), s, k);
-  // Where nothing depends on the vectors, equal singular values (an infinite factor) do no harm.
+  // If the gradient does not depend on the vectors, equal singular values (an infinite factor) must not produce NaN.
   auto over_gaps = [&](const Tensor& turn) {
     return ops::masked_fill(ops::mul(turn, gaps), ops::eq(turn, int64_t{0}), 0.0);
   };
@@ -167,7 +167,7 @@ Tensor svd_grad(const Tensor& gu, const Tensor& gs, const Tensor& gvh, const Ten
   Tensor by_left = ops::mul(over_gaps(turning), row);
   Tensor by_right = ops::mul(over_gaps(skew(ops::matmul(right, adjoint(gright)))), column);
   Tensor inner = ops::add(ops::add(by_left, by_right), ops::diag_embed(gs, 0, -2, -1));
-  if (is_complex(u.dtype())) {  // vectors turn in their own planes, too
+  if (is_complex(u.dtype())) {  // complex vectors also have an arbitrary phase
     Tensor own = ops::true_divide(ops::diagonal(turning, 0, -2, -1), ops::mul(s, int64_t{2}));
     inner = ops::add(inner, ops::diag_embed(own, 0, -2, -1));
   }
@@ -184,7 +184,7 @@ Tensor svd_grad(const Tensor& gu, const Tensor& gs, const Tensor& gvh, const Ten
   return result;
 }
 
-// V^-H (diag(gl) + (V^H gv - V^H V diag(V^H gv)) / gaps) V^H: a step of a vector along itself does not count.
+// V^-H (diag(gl) + (V^H gv - V^H V diag(V^H gv)) / gaps) V^H. A change of a vector along itself is subtracted.
 Tensor eig_grad(const Tensor& gl, const Tensor& gv, const Tensor& l, const Tensor& v, bool vectors) {
   check(vectors, "the gradient of linalg.eig depends on the eigenvectors, which were not computed");
   Tensor vh = adjoint(v), moved = ops::matmul(vh, gv);

@@ -9,7 +9,7 @@ namespace {
 
 bool recording() { return Context::current().grad_enabled; }
 
-// All dimensions of n but those from `begin` to `end`.
+// All of n dimensions except those from `begin` to `end`.
 Sizes dims_around(int64_t n, int64_t begin, int64_t end) {
   Sizes dims;
   for (int64_t d = 0; d < n; ++d) {
@@ -18,14 +18,14 @@ Sizes dims_around(int64_t n, int64_t begin, int64_t end) {
   return dims;
 }
 
-// [1, n, 1, ...] like the channels of `input`.
+// Reshapes to [1, n, 1, ...], to broadcast over the channels of `input`.
 Tensor per_channel(const Tensor& values, const Tensor& input) {
   Sizes sizes(input.sizes().size(), 1);
   sizes[1] = input.sizes()[1];
   return ops::reshape(values, sizes);
 }
 
-// A norm taken apart: y = (input - center) * scale, where both are means over `dims` of input.
+// The steps of a normalization: y = (input - center) * scale, where both are means over `dims` of input.
 struct Normalized {
   Tensor centered;
   Tensor scale;
@@ -36,7 +36,7 @@ struct Normalized {
     scale = ops::rsqrt(ops::add(ops::mean(ops::square(centered), dims, true), eps));
     value = ops::mul(centered, scale);
   }
-  // The gradient of input, where `g` is that of value.
+  // Returns the gradient of input, given `g`, the gradient of `value`.
   Tensor grad_input(const Tensor& g, SizesView dims, bool center) const {
     Tensor rest = ops::sub(g, ops::mul(value, ops::mean(ops::mul(g, value), dims, true)));
     if (center) rest = ops::sub(rest, ops::mean(g, dims, true));
@@ -149,7 +149,7 @@ Tensors lstm_sequence_grad(const Tensor& output_grad, const Tensor& states_grad,
                            const Tensor& c, const Tensor& w_hh, const Tensor& output, const Tensor& states,
                            const Tensor& gates, bool reverse) {
   const int64_t steps = entered.size(0), n = w_hh.size(1);
-  // What each step began with: the results of the step before.
+  // The state before each step: the result of the previous step.
   const auto shifted = [&](const Tensor& first, const Tensor& all) {
     const Tensor start = ops::unsqueeze(first, 0), rest = ops::narrow(all, 0, reverse ? 1 : 0, steps - 1);
     return ops::cat(reverse ? Tensors{rest, start} : Tensors{start, rest}, 0);
@@ -168,7 +168,7 @@ Tensors lstm_sequence_grad(const Tensor& output_grad, const Tensor& states_grad,
     const Tensor candidate = ops::tanh(sums[2]);
     const auto slope = [](const Tensor& share) { return ops::mul(share, ops::rsub(share, int64_t{1})); };
     const auto tanh_slope = [](const Tensor& value) { return ops::rsub(ops::square(value), int64_t{1}); };
-    // By step: what the gradient in the state, or in the output, is multiplied by.
+    // Per step: the factors of the gradient of the state or of the output.
     const Tensor into_state = ops::mul(exit, tanh_slope(shown)), into_exit = ops::mul(shown, slope(exit));
     const Tensor into_enter = ops::mul(candidate, slope(enter)), into_forget = ops::mul(c_before, slope(forget));
     const Tensor into_candidate = ops::mul(enter, tanh_slope(candidate));

@@ -1,27 +1,27 @@
-// What the gradients of reductions, products, layers and losses call beside operators and formulas.h.
+// Gradient functions of reductions, products, layers and losses, in addition to operators and formulas.h.
 #pragma once
 
 #include "autograd/formulas.h"
 
 namespace tt::autograd::formulas {
 
-// prod's, over all dimensions or one.
+// Gradient of prod over all dimensions or one.
 Tensor product_grad(const Tensor& g, const Tensor& input, Dims dims, bool keepdim);
 
-// g (..., out) and input (..., in) collected over the leading dimensions into (out, in).
+// The weight gradient sums over the leading dimensions: g (..., out) and input (..., in) give (out, in).
 Tensor linear_grad_input(const Tensor& g, const Tensor& weight);
 Tensor linear_grad_weight(const Tensor& g, const Tensor& input, SizesView weight);
-// Over all dimensions but 1.
+// Sums over all dimensions except dimension 1.
 Tensor sum_over_channels(const Tensor& g);
 
-// How softmax_backward(grad, output, dim) depends on output.
+// Gradient of softmax_backward(grad, output, dim) with respect to output.
 Tensor softmax_backward_grad_output(const Tensor& g, const Tensor& grad, const Tensor& output, int64_t dim);
-// The gradients of the gradients: what was collected is picked again.
+// Gradients of embedding_backward and max_pool2d_backward: the elements at the same indices.
 Tensor embedding_backward_grad(const Tensor& g, const Tensor& indices, int64_t padding_idx);
 Tensor max_pool2d_backward_grad(const Tensor& g, const Tensor& indices);
 
-// The gradients of norms in input, weight and bias: by one fused operator, or, while they are
-// recorded themselves, by operators that differentiate.
+// Return the gradients of input, weight and bias. They use one fused operator; if the pass itself is recorded,
+// differentiable operators.
 Tensors batch_norm_grad(const Tensor& g, const Tensor& input, const Tensor& weight, const Tensor& mean,
                         const Tensor& rstd, bool training, double eps);
 Tensors layer_norm_grad(const Tensor& g, const Tensor& input, const Tensor& weight, const Tensor& mean,
@@ -31,13 +31,13 @@ Tensors group_norm_grad(const Tensor& g, const Tensor& input, const Tensor& weig
 Tensors rms_norm_grad(const Tensor& g, const Tensor& input, const Tensor& weight, const Tensor& rstd,
                       SizesView normalized_shape, double eps);
 
-// Likewise: by one fused operator, or by operators that differentiate.
+// Uses one fused operator or differentiable operators, as the normalization gradients do.
 Tensor cross_entropy_grad(const Tensor& g, const Tensor& input, const Tensor& target, const Tensor& weight,
                           const Tensor& total_weight, const Tensor& largest, const Tensor& log_sum,
                           int64_t ignore_index, std::string_view reduction);
 
-// In entered, h, c and w_hh of lstm_sequence: by one fused operator, or, while they are recorded themselves, by
-// operators that differentiate.
+// Returns the gradients of entered, h, c and w_hh of lstm_sequence. Uses one fused operator; if the pass itself is
+// recorded, differentiable operators.
 Tensors lstm_sequence_grad(const Tensor& output_grad, const Tensor& states_grad, const Tensor& entered, const Tensor& h,
                            const Tensor& c, const Tensor& w_hh, const Tensor& output, const Tensor& states,
                            const Tensor& gates, bool reverse);

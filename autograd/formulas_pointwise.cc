@@ -1,4 +1,4 @@
-// Formulas of pointwise operators that are more than a line.
+// Gradient formulas of pointwise operators that need more than one line.
 
 #include "autograd/formulas.h"
 #include "engine/dispatch/expression.h"
@@ -66,7 +66,7 @@ Tensor silu_second(const Tensor& g, const Operand& input) {
   return ops::mul(g, ops::mul(slope, rest));
 }
 
-// Of x (1 + tanh u) / 2 with u = k (x + c x^3): with t = tanh u and d = 1 - t^2,
+// Second derivative of x (1 + tanh u) / 2 with u = k (x + c x^3). With t = tanh u and d = 1 - t^2, it is
 // d u' + x d (u'' / 2 - t u'^2).
 Tensor gelu_tanh_second(const Operand& input) {
   constexpr double k = 0.79788456080286535588, c = 0.044715;

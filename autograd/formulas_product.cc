@@ -1,4 +1,4 @@
-// Formulas of products of matrices.
+// Gradient formulas of matrix products.
 
 #include "autograd/formulas.h"
 #include "engine/dispatch/ops.h"
@@ -8,9 +8,9 @@ namespace {
 
 Tensor transposed(const Tensor& t) { return ops::transpose(t, -2, -1); }
 
-// All dimensions but the last as one.
+// Flattens all dimensions but the last into one.
 Tensor as_matrix(const Tensor& t) {
-  int64_t rows = 1;  // not counted by division: the last dimension may be empty
+  int64_t rows = 1;  // computed without division, because the last dimension may be empty
   for (int64_t d = 0; d + 1 < t.dim(); ++d) rows *= t.size(d);
   return ops::reshape(t, Sizes{rows, t.dim() == 0 ? 1 : t.size(-1)});
 }
@@ -33,7 +33,7 @@ Tensor matmul_grad_other(const Tensor& g, const Tensor& input, const Tensor& oth
     Tensor column = ops::matmul(ops::reshape(g, Sizes{1, g.numel()}), as_matrix(input));
     return ops::reshape(column, other.sizes());
   }
-  // One product over all rows where the matrix was shared.
+  // A shared matrix needs one product over all rows.
   if (other.dim() == 2) return ops::matmul(transposed(as_matrix(input)), as_matrix(g));
   return sum_to(ops::matmul(transposed(input), g), other.sizes());
 }

@@ -1,4 +1,4 @@
-// Formulas of broadcasting and reductions.
+// Gradient formulas of broadcasting and reductions.
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 using shape_rules::wrap_dim;
 
-// `sizes` with a 1 in each place of `dims`.
+// `sizes` with a 1 in each of `dims`.
 Sizes with_ones(SizesView sizes, Dims dims) {
   if (!dims || dims->empty()) return Sizes(sizes.size(), 1);
   Sizes kept(sizes.begin(), sizes.end());
@@ -25,7 +25,8 @@ Sizes with_ones(SizesView sizes, Dims dims) {
 
 Dims one(const int64_t& dim) { return absl::Span<const int64_t>(&dim, 1); }
 
-// All products of all entries along `dim` but one: what stands before times what comes after.
+// For each entry along `dim`, the product of all other entries: the product of those before it times the product of
+// those after it.
 Tensor products_without(const Tensor& input, int64_t dim) {
   int64_t n = input.size(dim);
   Sizes edge = input.sizes();
@@ -46,8 +47,8 @@ bool has_zero(const Tensor& input) {
   return ops::to_device(ops::any(ops::eq(input, int64_t{0}), Dims(), false), Device{}).data_as<bool>()[0];
 }
 
-// Without a division: what stands before an element, times the sum over what comes from it on, which
-// follows from the last to the first: s[i] = g[i] + x[i + 1] s[i + 1].
+// Without division: the product of the entries before each element, times s[i] = g[i] + x[i + 1] s[i + 1], computed
+// from the last element to the first.
 Tensor cumprod_grad_at_zeros(const Tensor& g, const Tensor& input, int64_t dim) {
   Tensors x = ops::unbind(input, dim), from = ops::unbind(g, dim);
   for (size_t i = x.size() - 1; i-- > 0;) from[i] = ops::add(from[i], ops::mul(x[i + 1], from[i + 1]));
@@ -145,7 +146,8 @@ Tensor cumsum_grad(const Tensor& g, int64_t dim) {
   return ops::flip(ops::cumsum(ops::flip(g, dims), dim), dims);
 }
 
-// Each input is in all results from its own place on: the sum of g * result from there, over it.
+// Each input is a factor of all results from its position on: the sum of g * result from there on, divided by the
+// input.
 Tensor cumprod_grad(const Tensor& g, const Tensor& input, const Tensor& result, int64_t dim) {
   if (g.dim() == 0) return g;
   if (has_zero(input)) return cumprod_grad_at_zeros(g, input, dim);

@@ -1,11 +1,11 @@
-// The gradients of scattering with reductions (formulas_index.h).
+// Gradients of scatter operators with reductions (formulas_index.h).
 #include "autograd/formulas_index.h"
 #include "engine/dispatch/ops.h"
 
 namespace tt::autograd::formulas {
 namespace {
 
-// The part of `t` that an index of these sizes looks at, from the front of every dimension.
+// The leading part of `t` that an index of these sizes covers in every dimension.
 Tensor corner(Tensor t, SizesView sizes) {
   for (size_t d = 0; d < sizes.size(); ++d) {
     const auto dim = static_cast<int64_t>(d);
@@ -14,7 +14,7 @@ Tensor corner(Tensor t, SizesView sizes) {
   return t;
 }
 
-// corner(), undone with zeros.
+// The inverse of corner(): pads with zeros.
 Tensor around(const Tensor& t, SizesView sizes) {
   if (t.sizes() == sizes) return t;
   Sizes pad;
@@ -24,7 +24,7 @@ Tensor around(const Tensor& t, SizesView sizes) {
 
 Tensor product_src_grad(const Tensor& g, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                         const Tensor& result) {
-  // Dividing by a factor gives the product of the others, but where it is the only zero.
+  // Dividing by a factor gives the product of the other factors, except where the factor is the only zero.
   const Tensor zero = ops::eq(src, 0.0);
   const Tensor zeros = ops::scatter_add(ops::zeros_like(input), dim, index, ops::to_dtype(zero, input.dtype()));
   const Tensor only = ops::logical_and(zero, ops::eq(ops::gather(zeros, dim, index), 1.0));
@@ -38,7 +38,7 @@ Tensor product_src_grad(const Tensor& g, const Tensor& input, int64_t dim, const
 
 Tensors scatter_combine_grad(const Tensor& g, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                              std::string_view reduce, const Tensor& result) {
-  if (index.numel() == 0) return {g, ops::zeros_like(src)};  // of any number of dimensions
+  if (index.numel() == 0) return {g, ops::zeros_like(src)};  // an empty index may have any number of dimensions
   const Tensor seen = corner(src, index.sizes());
   if (reduce == "prod") {
     const Tensor factors = ops::scatter_combine(ops::ones_like(input), dim, index, seen, reduce);

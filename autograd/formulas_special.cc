@@ -6,7 +6,7 @@
 namespace tt::autograd::formulas {
 namespace {
 
-// value / input, and at zero its limit there.
+// Returns value / input, and `limit` where input is zero.
 Tensor over(const Tensor& value, const Operand& input, double limit) {
   return ops::masked_fill(ops::true_divide(value, input), ops::eq(input, int64_t{0}), limit);
 }

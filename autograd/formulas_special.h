@@ -1,4 +1,4 @@
-// What the gradients of torch.special call beside operators and formulas.h.
+// Gradient functions of torch.special, in addition to operators and formulas.h.
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,10 @@
 
 namespace tt::autograd::formulas {
 
-// Throws Error (NotImplementedError): nobody has said what the derivative is. PyTorch has none either.
+// Throws Error (NotImplementedError): the operator has no derivative here, nor in PyTorch.
 Tensor not_differentiable(const Tensor& g, std::string_view name);
 
-// Derivatives that divide by input: `result` is the function's value, and at zero the limit is taken.
+// Derivatives that divide by input. `result` is the function's value. Where input is zero they return the limit.
 Tensor i1_slope(const Operand& input, const Tensor& result);
 Tensor i1e_slope(const Operand& input, const Tensor& result);
 Tensor j1_slope(const Operand& input, const Tensor& result);

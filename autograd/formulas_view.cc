@@ -1,4 +1,4 @@
-// Formulas of views, joining and indexing.
+// Gradient formulas of views, joining and indexing.
 
 #include "autograd/formulas.h"
 #include "autograd/region.h"
@@ -11,7 +11,7 @@ namespace {
 
 using shape_rules::wrap_dim;
 
-// Zeros of `sizes` with `g` in the place that `view` shows.
+// Zeros of `sizes`, with `g` at the elements that `view` selects.
 template <typename View>
 Tensor embed(const Tensor& g, SizesView sizes, View view) {
   Tensor whole = ops::zeros(sizes, g.dtype(), g.device());
@@ -54,7 +54,7 @@ Sizes inverse_permutation(SizesView dims) {
   return inverse;
 }
 
-// Repeats stand in front of each dimension, where they can be summed.
+// Inserts a dimension before each repeated one, holding the repetitions, and sums over it.
 Tensor repeat_grad(const Tensor& g, SizesView sizes, SizesView repeats) {
   size_t lead = repeats.size() - sizes.size();
   Sizes split, dims;
@@ -71,7 +71,7 @@ Tensors cat_grad(const Tensor& g, const std::vector<Sizes>& shapes, int64_t dim)
   Tensors parts;
   int64_t at = 0;
   for (const Sizes& sizes : shapes) {
-    if (sizes.size() == 1 && sizes[0] == 0 && g.dim() != 1) {  // cat skips these whatever the others' shape
+    if (sizes.size() == 1 && sizes[0] == 0 && g.dim() != 1) {  // cat ignores such inputs, whatever their shape
       parts.push_back(ops::zeros(sizes, g.dtype(), g.device()));
       continue;
     }

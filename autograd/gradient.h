@@ -1,4 +1,4 @@
-// Gradient: how one operator is differentiated, as generated from its `grad` formulas.
+// Gradient: the derivative of one operator, generated from its `grad` formulas.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,24 @@ namespace tt::autograd {
 
 class Backward;
 
-// One formula. Bits are parameters' (or results') positions.
+// One formula. Each mask has one bit per parameter (or result) position.
 struct GradientPart {
-  uint32_t params;   // those it gives gradients for
-  uint32_t args;     // tensor arguments whose values it reads: kept
-  uint32_t metas;    // of which it only asks sizes, dtype and device
-  uint32_t results;  // results that it reads: kept
+  uint32_t params;   // parameters that the formula computes gradients for
+  uint32_t args;     // tensor arguments whose values it reads; saved
+  uint32_t metas;    // tensor arguments of which it reads only sizes, dtype and device
+  uint32_t results;  // results that it reads; saved
 };
 
 struct Gradient {
-  void (*run)(Backward& b) = nullptr;  // gives the gradients that are needed
+  void (*run)(Backward& b) = nullptr;  // computes the gradients that are needed
   absl::Span<const GradientPart> parts;
-  uint32_t plain = 0;  // arguments that are no tensors and that some formula reads
-  // Whether formulas see the conjugates of what is complex, so that `g * cos(input)` is what PyTorch's convention (the
-  // conjugate Wirtinger derivative) asks of a holomorphic function; f of a conjugate is then the conjugate of f.
+  uint32_t plain = 0;  // non-tensor arguments that some formula reads
+  // Whether complex values are conjugated before formulas read them. `g * cos(input)` is then PyTorch's convention (the
+  // conjugate Wirtinger derivative) for a holomorphic function, since f(conj(z)) = conj(f(z)).
   bool conjugates = true;
 };
 
-// Null where the operator has no gradient. Constant data; thread-safe.
+// Returns null if the operator has no gradient. Constant data; thread-safe.
 const Gradient* find_gradient(uint16_t op);
 
 }  // namespace tt::autograd

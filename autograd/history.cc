@@ -11,8 +11,8 @@ uint64_t sequence_of_base(const TensorImpl& base) {
   return history && history->node ? history->node->sequence() : 0;
 }
 
-// A write into the base, or into another view of it, made this view a different function of what
-// came before: its node is then a plain reading of the base as it is now.
+// Replaces the view's node if the base, or another view of it, was written to since the node was created. The new node
+// reads the view from the current base.
 void refresh_view(const Tensor& view, History& history) {
   const Tensor base(view->base.get());
   if (!base.requires_grad()) return;
@@ -52,7 +52,7 @@ void HistoryList::sever() {
     remove(history);
     Ref<Node> node = std::move(history.node);
     Tensor grad = std::move(history.grad);
-    // Dropping these may drop other histories, and this one.
+    // Destroying these may destroy other histories and this one.
   }
 }
 

@@ -1,8 +1,7 @@
-// History: a tensor's place on the tape. What hangs on TensorImpl::autograd.
+// History: a tensor's place on the tape. Stored in TensorImpl::autograd.
 //
-// A leaf has a LeafNode once something was recorded with it; any other tensor that requires grad
-// has the node that made it. A view whose base was written to since gets a new node when it is
-// next asked for one.
+// A leaf gets a LeafNode when an operation on it is first recorded. Any other tensor that requires grad has the node
+// that computed it. After a write to its base, a view gets a new node when edge_of() is next called for it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,7 @@
 
 namespace tt::autograd {
 
-// Known to the tape of the Context that it was made in, and dropped on that Context's thread or after its tape.
+// Registered with the tape of the Context that created it. Destroyed on that Context's thread, or after its tape.
 class History final : public AutogradMeta, public Recycled<History> {
  public:
   History();
@@ -25,27 +24,27 @@ class History final : public AutogradMeta, public Recycled<History> {
 
   Ref<Node> node;  // null: a leaf
   uint32_t output = 0;
-  uint64_t base_sequence = 0;  // of a view: its base's node when `node` was made; 0: a leaf
+  uint64_t base_sequence = 0;  // of a view: the base's node sequence when `node` was set; 0: a leaf
   Ref<LeafNode> leaf;
-  Tensor grad;  // of a leaf: what was accumulated
-  // Of a leaf: why `grad` is not what backward passes should have made of it (one of them was cancelled). Null where
-  // it is. Whoever sets the gradient clears it.
+  Tensor grad;  // of a leaf: the accumulated gradient
+  // Of a leaf: the error that cancelled a backward pass and left `grad` incomplete, else null. Setting the gradient
+  // clears it.
   std::shared_ptr<const Error> lost;
 
  private:
   friend class HistoryList;
   History* next_ = nullptr;
-  History** at_ = nullptr;  // the pointer that points here; null: in no list
+  History** at_ = nullptr;  // the pointer that points to this; null: not in a list
 };
 
-// Makes one where there is none.
+// Returns the history of `t`; creates it if `t` has none.
 History& history_of(const Tensor& t);
-// Null where there is none.
+// Returns null if `t` has no history.
 History* find_history(const TensorImpl& t);
 
-// Where a gradient of `t` goes. Requires that `t` requires grad.
+// Returns the destination of the gradient of `t`. Requires that `t` requires grad.
 Edge edge_of(const Tensor& t);
-// Makes `t` result `output` of `node`: it requires grad from now on.
+// Records that `t` is result `output` of `node`. Sets requires_grad.
 void set_history(const Tensor& t, Ref<Node> node, uint32_t output);
 
 }  // namespace tt::autograd

@@ -9,15 +9,15 @@
 namespace tt::autograd {
 
 Tensor LeafNode::zeros(uint32_t) const {
-  check(leaf_ != nullptr, "a leaf that is gone has no gradient");
+  check(leaf_ != nullptr, "the leaf tensor was destroyed; it has no gradient");
   return ops::zeros(leaf_->sizes, leaf_->dtype, leaf_->device);
 }
 
 void LeafNode::run(Gradients& gradients, Gradients&) {
   Tensor& gradient = gradients[0];
   if (!leaf_ || !gradient) return;
-  check(gradient.sizes() == leaf_->sizes, "a gradient of ", to_string(gradient.sizes()), " for a tensor of ",
-        to_string(leaf_->sizes));
+  check(gradient.sizes() == leaf_->sizes, "expected a gradient of the tensor's sizes, got ",
+        to_string(gradient.sizes()), " for a tensor of ", to_string(leaf_->sizes));
   History& history = *find_history(*leaf_);
   if (history.lost) throw *history.lost;
   Tensor& grad = history.grad;
@@ -26,7 +26,7 @@ void LeafNode::run(Gradients& gradients, Gradients&) {
   } else {
     bool ours = is_sole_owner(gradient) && gradient.is_contiguous();
     if (!ours) gradient = ops::clone(gradient);
-    // What it viewed, and that it did, is nobody's concern.
+    // `.grad` is stored without the base that it may be a view of.
     grad = gradient->base && !gradient.requires_grad() ? detach(gradient) : std::move(gradient);
   }
 }

@@ -1,4 +1,4 @@
-// LeafNode: the end of the tape: accumulates into a leaf's `.grad`.
+// LeafNode: node of a leaf tensor. Accumulates into the leaf's `.grad`.
 #pragma once
 
 #include <limits>
@@ -11,7 +11,7 @@ namespace tt::autograd {
 
 class LeafNode final : public Node {
  public:
-  // Runs before whatever else is ready, so that gradients do not pile up.
+  // Leaves run before all other ready nodes, so that pending gradients are freed early.
   static constexpr uint64_t kSequence = std::numeric_limits<uint64_t>::max();
 
   explicit LeafNode(TensorImpl* leaf) : Node(1), leaf_(leaf) { sequence_ = kSequence; }
@@ -19,15 +19,16 @@ class LeafNode final : public Node {
   bool is_leaf() const override { return true; }
   void run(Gradients& gradients, Gradients& results) override;
   Tensor zeros(uint32_t output) const override;
-  // A pass that was to accumulate into the leaf was cancelled with `error`: its gradient is an error until it is set.
+  // Called if `error` cancelled a pass that accumulates into the leaf. Reading its gradient then throws `error` until
+  // the gradient is set.
   void lose_gradient(const std::shared_ptr<const Error>& error);
-  // The leaf is gone: nobody can ask for its gradient any more.
+  // Called when the leaf is destroyed. Later gradients are dropped.
   void forget() { leaf_ = nullptr; }
-  // Gradients accumulate into `leaf` from now on, which owns this.
+  // Transfers the node to `leaf`, its new owner. Gradients accumulate into `leaf` from now on.
   void move_to(TensorImpl* leaf) { leaf_ = leaf; }
 
  private:
-  TensorImpl* leaf_;  // owns this, tells it when it goes
+  TensorImpl* leaf_;  // owns this node; calls forget() when destroyed
 };
 
 }  // namespace tt::autograd

@@ -5,8 +5,8 @@
 namespace tt::autograd {
 namespace {
 
-// What dying nodes owned. A node is often the last to hold the one before it; dropping that from
-// a destructor would recurse as deep as the graph.
+// Nodes that destroyed nodes owned. A node often holds the last reference to the node before it; destroying that one in
+// the destructor would recurse to the depth of the graph.
 struct Graveyard {
   std::vector<Ref<Node>> nodes;
   bool digging = false;
@@ -22,7 +22,7 @@ struct Graveyard {
   }
 };
 
-// Of a node of any kind, beside what the kind says itself.
+// Host bytes of a node of any kind; subclasses may set a larger number.
 constexpr size_t kNodeBytes = 512;
 
 Graveyard& graveyard() {
@@ -42,7 +42,7 @@ void Node::enter_tape() {
 }
 
 void Node::add_hook(Hook hook) {
-  if (!meter_) {  // a leaf's
+  if (!meter_) {  // a leaf: enter_tape() was not called
     meter_ = &Tape::current().meter();
     meter_->enter();
   }

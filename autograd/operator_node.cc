@@ -48,7 +48,7 @@ size_t bytes_of(const Arg& arg) {
   }
 }
 
-// Operators with more results give lists, of which the tape keeps the shapes alone.
+// An operator with more results returns a list. The tape keeps only the shapes of its results.
 constexpr size_t kFewResults = 8;
 
 size_t padded(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
@@ -66,7 +66,7 @@ OperatorNode::OperatorNode(const Call& call, const Gradient& gradient)
 }
 
 void OperatorNode::count_host_bytes() {
-  // A saved tensor may be the last to hold its storage.
+  // kSavedBytes includes a storage, because a saved tensor may hold its last reference.
   constexpr size_t kOwnBytes = 512, kSavedBytes = 768, kShapeBytes = sizeof(Shape) + 16;
   size_t bytes = kOwnBytes + edges.size() * sizeof(Edge) + args_.size() * sizeof(Arg) + saved_.size() * kSavedBytes;
   for (const Shape* shape = shapes_.get(); shape; shape = shape->next.get()) bytes += kShapeBytes;
@@ -132,14 +132,14 @@ void OperatorNode::keep_arguments(const Call& call) {
       if (gradient_->plain >> i & 1)
         has_bytes = true;
       else
-        args_.back() = Arg();  // nobody reads it, and it dies with the call
+        args_.back() = Arg();  // no formula reads it, and it is invalid after the call
     }
     if (call.op->params[i].differentiable) ++edge;
   }
   if (has_bytes) keep_bytes();
 }
 
-// Lists and strings are the caller's; one block of ours holds copies.
+// Copies lists and strings, which belong to the caller, into one block.
 void OperatorNode::keep_bytes() {
   size_t bytes = 0;
   for (const Arg& arg : args_) bytes += padded(bytes_of(arg));
@@ -185,7 +185,7 @@ void OperatorNode::keep_results(const Call& call) {
   count_host_bytes();
 }
 
-// What was broadcast is summed again; what was saved says itself what it looked like.
+// Saves the sizes of broadcast arguments: fit() sums their gradients to these sizes.
 void OperatorNode::keep_broadcast(const Call& call) {
   const TensorMeta& result = call.outputs[0].meta();
   for (size_t i = 0; i < call.args.size(); ++i) {
@@ -243,7 +243,7 @@ Tensor OperatorNode::restore(const Saved& saved) {
   return argument;
 }
 
-// Edges stand in the order of parameters: one for each entry of a list, one for each differentiable tensor.
+// Edges are ordered by parameter: one for each entry of a tensor list, one for each other differentiable parameter.
 size_t OperatorNode::first_edge(size_t param) const {
   size_t edge = 0;
   for (size_t i = 0; i < param; ++i) {
@@ -268,7 +268,7 @@ void OperatorNode::run(Gradients& gradients, Gradients& results) {
 }
 
 void OperatorNode::release() {
-  if (saved_.empty()) return;  // nothing to miss: it can run again
+  if (saved_.empty()) return;  // nothing was saved, so the node can run again
   released_ = true;
   saved_.clear();
   count_host_bytes();
@@ -276,7 +276,7 @@ void OperatorNode::release() {
 
 Tensor OperatorNode::zeros(uint32_t output) const {
   const TensorMeta* shape = many_results_.empty() ? find_shape(static_cast<int16_t>(~output)) : &many_results_[output];
-  check(shape != nullptr, "the only result of ", std::string(op_->name), " has no gradient");
+  check(shape != nullptr, "[", std::string(op_->name), "] received no gradient for its only result");
   return ops::zeros(shape->sizes, shape->dtype, shape->device);
 }
 
@@ -323,11 +323,11 @@ const TensorMeta& Backward::meta(int16_t param) {
 
 Tensor Backward::result(int16_t output) {
   const Saved* saved = node_.find_saved(static_cast<int16_t>(~output));
-  check(saved != nullptr, "result ", output, " of ", node_.name(), " was not kept");
+  check(saved != nullptr, "result ", output, " of ", node_.name(), " was not saved");
   return restore(*saved);
 }
 
-// To the argument's own shape and dtype.
+// Reduces a gradient to the shape and dtype of its argument.
 Tensor Backward::fit(size_t param, const Edge& edge, Tensor gradient) const {
   if (!gradient) return gradient;
   if (node_.op_->is_pointwise) {
@@ -345,8 +345,8 @@ void Backward::give(size_t param, Tensor gradient) {
 
 void Backward::give_list(size_t param, Tensors gradients) {
   size_t first = node_.first_edge(param);
-  check(gradients.size() == node_.args_[param].size, "the gradient of ", std::string(node_.op_->name), " has ",
-        gradients.size(), " entries for ", node_.args_[param].size, " tensors");
+  check(gradients.size() == node_.args_[param].size, "[", std::string(node_.op_->name), "] got ", gradients.size(),
+        " gradients for a list of ", node_.args_[param].size, " tensors");
   for (size_t i = 0; i < gradients.size(); ++i) {
     const Edge& edge = node_.edges[first + i];
     if (edge.node) results_[first + i] = fit(param, edge, std::move(gradients[i]));
@@ -354,8 +354,8 @@ void Backward::give_list(size_t param, Tensors gradients) {
 }
 
 void Backward::give_each(std::initializer_list<size_t> params, Tensors gradients) {
-  check(gradients.size() == params.size(), "a formula of ", std::string(node_.op_->name), " gives ", gradients.size(),
-        " gradients for ", params.size(), " parameters");
+  check(gradients.size() == params.size(), "[", std::string(node_.op_->name), "] a gradient formula returned ",
+        gradients.size(), " gradients for ", params.size(), " parameters");
   size_t i = 0;
   for (size_t param : params) {
     if (needs(param)) give(param, std::move(gradients[i]));

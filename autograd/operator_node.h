@@ -1,4 +1,4 @@
-// OperatorNode: a declared operator on the tape, with what its gradient's formulas read.
+// OperatorNode: a declared operator on the tape, with the values that its gradient formulas read.
 #pragma once
 
 #include <memory>
@@ -13,16 +13,16 @@
 
 namespace tt::autograd {
 
-// A tensor kept for backward, and the version of its bytes that the formulas mean. Kept without its
-// history, which would close circles: a tensor written to in place may depend on this very node.
+// A tensor saved for backward, and the version of its storage at that time. It is saved without its history, which
+// would create reference cycles: a tensor written to in place may depend on this node.
 struct Saved {
-  Tensor tensor;  // undefined: an absent entry of a list
+  Tensor tensor;  // undefined for an absent list entry
   uint32_t version = 0;
-  int16_t at = 0;     // the parameter, or ~i for result i
-  int32_t edge = -1;  // which says its history, where it has one
+  int16_t at = 0;     // parameter index, or ~i for result i
+  int32_t edge = -1;  // the edge that gives its history, or -1
 };
 
-// What is known of an argument, or of one result among several, that was not kept itself.
+// Metadata of an argument, or of one of several results, whose value is not saved.
 struct Shape final : TensorMeta, Recycled<Shape> {
   int16_t at = 0;  // as in Saved
   std::unique_ptr<Shape> next;
@@ -30,10 +30,10 @@ struct Shape final : TensorMeta, Recycled<Shape> {
 
 class OperatorNode final : public Node, public Recycled<OperatorNode> {
  public:
-  // Takes from the call, before it runs, its edges and the arguments that will be needed. Those
-  // among `targets`, which the call is about to overwrite, are copied.
+  // Records the edges and saves the arguments that the formulas read. Call it before the operator runs: arguments that
+  // the call overwrites are copied.
   OperatorNode(const Call& call, const Gradient& gradient);
-  // Takes the results that will be needed; the call has run.
+  // Saves the results that the formulas read. Call it after the operator has run.
   void keep_results(const Call& call);
 
   std::string name() const override;
@@ -53,40 +53,41 @@ class OperatorNode final : public Node, public Recycled<OperatorNode> {
   void count_host_bytes();
   const Shape* find_shape(int16_t at) const;
   const Saved* find_saved(int16_t at) const;
-  // The tensor as it was, under create_graph with the history it had; throws Error where it was
-  // written to since.
+  // Returns the saved tensor, with its history under create_graph. Throws Error if the tensor was modified since it was
+  // saved.
   Tensor restore(const Saved& saved);
   size_t first_edge(size_t param) const;
 
   const Op* op_;
   const Gradient* gradient_;
-  absl::InlinedVector<Arg, 4> args_;  // plain ones as they were; of lists, only how long they are
+  absl::InlinedVector<Arg, 4> args_;  // non-tensors by value; of a tensor list only the length
   absl::InlinedVector<Saved, 2> saved_;
   std::unique_ptr<Shape> shapes_;
-  std::vector<TensorMeta> many_results_;            // of a long list of results, instead of shapes_
-  std::unique_ptr<std::vector<Sizes>> list_sizes_;  // of the list whose entries' sizes are asked for
-  std::unique_ptr<char[]> bytes_;                   // of lists and strings among args_
-  uint32_t needed_ = 0;                             // the parameters whose gradients are wanted, as bits
+  std::vector<TensorMeta> many_results_;            // replaces shapes_ if the operator has many results
+  std::unique_ptr<std::vector<Sizes>> list_sizes_;  // entry sizes of the list that a formula reads
+  std::unique_ptr<char[]> bytes_;                   // storage of the lists and strings in args_
+  uint32_t needed_ = 0;                             // bit mask of the parameters that need a gradient
   uint32_t kept_results_ = 0;
   bool released_ = false;
 };
 
-// What a gradient's formulas work with: one run of an OperatorNode.
+// The interface that gradient formulas use during one run of an OperatorNode.
 class Backward {
  public:
   Backward(OperatorNode& node, Gradients& gradients, Gradients& results)
       : node_(node), gradients_(gradients), results_(results) {}
 
-  // Of one result (zeros where none came), or of all results of an operator that gives a list
-  // (undefined where none came).
+  // Gradient of one result (zeros if it has none), or of all results of an operator that returns a list (undefined
+  // entries have no gradient).
   Tensor gradient(uint32_t output);
   Tensors gradients();
 
-  // Arguments by parameter, results by position; only those that were kept. Conjugated where the gradient says so.
-  Tensor tensor(int16_t param);  // undefined where an optional was left out
+  // Saved arguments by parameter index and saved results by position. Complex values are conjugated if
+  // Gradient::conjugates is set.
+  Tensor tensor(int16_t param);  // undefined if an optional argument was omitted
   Operand operand(int16_t param);
   Tensors list(int16_t param);
-  const std::vector<Sizes>& shapes(int16_t param);  // of a list's entries
+  const std::vector<Sizes>& shapes(int16_t param);  // sizes of the entries of the list argument
   const TensorMeta& meta(int16_t param);
   const Arg& arg(size_t param) const { return node_.args_[param]; }
   Tensor result(int16_t output);
@@ -103,7 +104,7 @@ class Backward {
   OperatorNode& node_;
   Gradients& gradients_;
   Gradients& results_;
-  absl::InlinedVector<Tensor, 4> held_;  // what operands borrow
+  absl::InlinedVector<Tensor, 4> held_;  // tensors that the returned operands refer to
 };
 
 }  // namespace tt::autograd

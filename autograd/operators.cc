@@ -1,5 +1,5 @@
-// The operators of engine/ops/autograd.yaml. They have kernels at Key::kAutograd and none below:
-// the tape is the same whatever device the tensors are on.
+// The operators of engine/ops/autograd.yaml. They have kernels only at Key::kAutograd: the tape does not depend on the
+// tensors' device.
 
 #include <algorithm>
 
@@ -26,7 +26,7 @@ std::unique_ptr<Task> make_task(const Call& call, size_t first) {
   return std::make_unique<Task>(list_of(args[first]), list_of(args[first + 1]), list_of(args[first + 2]), options);
 }
 
-// What the steps of a pass hand on to each other, so that a step that failed fails the next ones.
+// Returns the tensor that each step of a pass takes from the step before, so that a failed step fails the later ones.
 void give_progress(Call& call) { call.outputs.assign(1, allocate(call.inferred.outputs[0])); }
 
 void backward(Call& call) { call.outputs = make_task(call, 0)->finish(list_of(call.args[2])); }
@@ -55,7 +55,7 @@ void set_grads(Call& call) {
   std::vector<Tensor> leaves = list_of(call.args[0]), grads = list_of(call.args[1]);
   check(leaves.size() == grads.size(), "got ", leaves.size(), " tensors and ", grads.size(), " gradients");
   for (size_t i = 0; i < leaves.size(); ++i) {
-    check(leaves[i]->is_leaf(), "only a leaf's gradient can be set");
+    check(leaves[i]->is_leaf(), "expected a leaf to set the gradient of, got a non-leaf tensor");
     if (grads[i]) {
       check(grads[i].sizes() == leaves[i].sizes(), "assigned grad has data of a different size, got ",
             to_string(grads[i].sizes()), " for ", to_string(leaves[i].sizes()));
@@ -82,9 +82,10 @@ void requires_grad(Call& call) {
 void move_leaf(Call& call) {
   Tensor source = call.tensor(0), target = call.tensor(1);
   check(source->is_leaf() && target->is_leaf() && !target.requires_grad() && !source.same(target),
-        "expected a leaf and another tensor without history");
+        "expected a leaf as source, and another leaf without requires_grad as target");
   check(source.sizes() == target.sizes() && source.dtype() == target.dtype() && source.device() == target.device(),
-        "expected tensors of one kind, got ", describe(source.meta()), " and ", describe(target.meta()));
+        "expected tensors of the same sizes, dtype and device, got ", describe(source.meta()), " and ",
+        describe(target.meta()));
   target->requires_grad = source.requires_grad();
   if (!source->autograd) return;
   History &from = history_of(source), &to = history_of(target);
@@ -97,9 +98,10 @@ void move_leaf(Call& call) {
 
 void custom_function(Call& call) {
   std::vector<Tensor> inputs = list_of(call.args[1]), outputs = list_of(call.args[2]);
-  check(call.args[0].integer != 0 && !outputs.empty(), "a function needs a stop and results");
+  check(call.args[0].integer != 0 && !outputs.empty(), "expected a non-zero stop and at least one result");
   for (const Tensor& output : outputs) {
-    check(output && has_gradients(output.dtype()), "a function's differentiable results are floating");
+    check(output && has_gradients(output.dtype()),
+          "expected differentiable results of floating-point or complex dtype");
     check(!output.requires_grad() || !output->is_leaf(),
           "a leaf Variable that requires grad has been used in an in-place operation.");
   }
@@ -121,7 +123,7 @@ void unhook(Call& call) {
   Edge edge = edge_of(input);
   std::vector<Hook>* hooks = edge.node->hooks.get();
   if (!hooks) return;
-  // A pass may be counting through them: only what is last goes.
+  // A running pass may hold an index into this list, so only trailing entries are erased.
   for (Hook& hook : *hooks) {
     if (hook.stop == call.args[0].integer) hook.stop = 0;
   }

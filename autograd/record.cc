@@ -21,7 +21,7 @@ void check_writable(const Tensor& target) {
   fail(ErrorKind::kRuntime, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
 }
 
-// Whether the gradient of `target`'s old value comes out of the call's own node.
+// Whether the call's node computes the gradient of the old value of `target`.
 bool is_read(const Call& call, const Tensor& target) {
   for (size_t i = 0; i < call.args.size(); ++i) {
     const Arg& arg = call.args[i];
@@ -30,7 +30,7 @@ bool is_read(const Call& call, const Tensor& target) {
   return false;
 }
 
-// `target` has been written to by `node` (null: by something without gradient).
+// Updates the history of `target` after `node` wrote to it. `node` is null if the write has no gradient.
 void rebase(const Call& call, const Tensor& target, const Ref<Node>& node, uint32_t output) {
   if (!has_gradients(target.dtype())) return;
   Edge written{node, output, target.dtype()};
@@ -39,7 +39,7 @@ void rebase(const Call& call, const Tensor& target, const Ref<Node>& node, uint3
     Edge old = base.requires_grad() ? edge_of(base) : Edge{};
     if (!node && !old.node) return;
     set_history(base, make_write_node(base, target, std::move(old), std::move(written)), 0);
-    target->requires_grad = true;  // and it reads the base anew when asked
+    target->requires_grad = true;  // edge_of() creates a new node that reads the base
     return;
   }
   bool had_node = target.requires_grad() && !target->is_leaf();

@@ -10,7 +10,7 @@ namespace {
 
 bool is_dense(const Geometry& g) { return SizesView(g.strides) == SizesView(contiguous_strides(g.sizes)); }
 
-// One past the last element that `g` touches.
+// Returns the index after the last element of `g`.
 int64_t end_of(const Geometry& g) {
   int64_t last = g.offset;
   for (size_t d = 0; d < g.sizes.size(); ++d) {
@@ -20,7 +20,7 @@ int64_t end_of(const Geometry& g) {
   return last + 1;
 }
 
-// Whether some element is there twice: strides, from the smallest, must step over what lies below.
+// Whether `g` contains an element twice. Each stride, in ascending order, must exceed the range of all smaller ones.
 bool overlaps_itself(const Geometry& g) {
   absl::InlinedVector<std::pair<int64_t, int64_t>, 5> steps;  // stride, size
   for (size_t d = 0; d < g.sizes.size(); ++d) {
@@ -35,7 +35,7 @@ bool overlaps_itself(const Geometry& g) {
   return false;
 }
 
-// The elements under base and view as one row, and where that row starts.
+// The storage range that contains base and view, as a one-dimensional row.
 struct Row {
   int64_t first;
   int64_t length;
@@ -45,12 +45,12 @@ Row row_of(const Region& r) {
   return {first, std::max(end_of(r.base), end_of(r.view)) - first};
 }
 
-// `row` as `g` sees it.
+// Returns the view of `row` with layout `g`.
 Tensor show(const Tensor& row, int64_t first, const Geometry& g) {
   return ops::as_strided(row, g.sizes, g.strides, row->offset + g.offset - first);
 }
 
-// A tensor shaped like the base, as a row of elements.
+// Converts a tensor shaped like the base to a one-dimensional row.
 Tensor row_from(const Region& r, const Tensor& whole) {
   Row row = row_of(r);
   if (is_dense(r.base) && row.first == r.base.offset && row.length == whole.numel()) {

@@ -1,27 +1,27 @@
-// Region: a view's place in the bytes of its base, as functions of tensors.
+// Region: the elements that a view occupies in the storage of its base.
 #pragma once
 
 #include "engine/tensor/tensor.h"
 
 namespace tt::autograd {
 
-// How a view lies in the bytes of its base; sizes, strides and offsets, in elements.
+// Layouts of a view and of its base in one storage. Sizes, strides and offsets are in elements.
 struct Region {
   Geometry base;
   Geometry view;
   DType dtype;
   Device device;
 
-  // The view's part of a tensor shaped like the base.
+  // Returns the view's elements of a tensor shaped like the base.
   Tensor read(const Tensor& whole) const;
-  // Zeros shaped like the base, but for `part` in the view's place. Elements that the view shows
-  // several times collect.
+  // Returns a tensor shaped like the base: `part` at the view's elements, zeros elsewhere. An element that occurs
+  // several times in the view gets the sum.
   Tensor spread(const Tensor& part) const;
-  // A copy of `whole` with zeros in the view's place.
+  // Returns a copy of `whole` with zeros at the view's elements.
   Tensor erase(const Tensor& whole) const;
 };
 
-// Writes `source` over `target`, recorded like any other operation.
+// Copies `source` into `target` as a recorded operation.
 void write(const Tensor& target, const Tensor& source);
 
 }  // namespace tt::autograd

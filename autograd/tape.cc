@@ -5,7 +5,7 @@
 
 namespace tt::autograd {
 namespace {
-// Tasks nest as deep as the client's backward functions call backward themselves.
+// Limit on nested passes: a client's backward function may call backward itself.
 constexpr size_t kMaxTasks = 1024;
 }  // namespace
 
@@ -19,13 +19,13 @@ Tape::~Tape() {
 Tape& Tape::current() { return Context::current().services.get<Tape>(); }
 
 void Tape::add(int64_t number, std::unique_ptr<Task> task) {
-  check(tasks_.size() < kMaxTasks, "too many backward passes under way, got ", tasks_.size());
-  check(tasks_.emplace(number, std::move(task)).second, "a backward pass ", number, " is under way already");
+  check(tasks_.size() < kMaxTasks, "too many unfinished backward passes, got ", tasks_.size());
+  check(tasks_.emplace(number, std::move(task)).second, "backward pass ", number, " already exists");
 }
 
 Task& Tape::find(int64_t number) const {
   auto found = tasks_.find(number);
-  check(found != tasks_.end(), "no backward pass ", number, " is under way");
+  check(found != tasks_.end(), "backward pass ", number, " does not exist");
   return *found->second;
 }
 

@@ -1,5 +1,5 @@
-// Tape: what a session's Context keeps for autograd: the order of operations, and the backward
-// passes that wait for the client's own code.
+// Tape: autograd's per-session state: the order of operations, the histories, and the backward passes that wait for the
+// client's code.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace tt::autograd {
 class History;
 class Task;
 
-// Every history that a session has made and not dropped. Gradients and functions of a client's making may refer to each
-// other in circles; when the session ends they are severed, so that its tensors are freed whatever it did.
+// All live histories of a session. Gradients and client functions may form reference cycles. sever() breaks them when
+// the session ends, so that all tensors are freed.
 class HistoryList {
  public:
   void add(History& history);
@@ -25,13 +25,14 @@ class HistoryList {
   History* first_ = nullptr;
 };
 
-// Counts the host memory of a session's nodes, which may outlive its tape. Used as they are, by the session's thread.
+// Counts the host memory of a session's nodes, which may outlive its tape. Not synchronized: only the session's thread
+// uses it.
 class TapeMeter {
  public:
   uint64_t bytes() const { return bytes_; }
   void enter() { ++users_; }
   void add(int64_t bytes) { bytes_ += static_cast<uint64_t>(bytes); }
-  // The last user ends it.
+  // The last call deletes the meter.
   void leave() {
     if (--users_ == 0) delete this;
   }
@@ -47,13 +48,13 @@ class Tape final : public SessionService {
   ~Tape() override;
   uint64_t host_bytes() const override { return meter_->bytes(); }
   TapeMeter& meter() { return *meter_; }
-  // The current Context's, made when first asked for.
+  // Returns the current Context's tape, created on first use.
   static Tape& current();
 
   uint64_t next_sequence() { return ++sequence_; }
 
-  // Backward passes by the client's number. `find` throws Error where there is none; `add` where
-  // the number is in use or too many are under way.
+  // Backward passes by the client's number. `find` throws Error if the number is unknown, `add` if the number is in use
+  // or too many passes are running.
   void add(int64_t number, std::unique_ptr<Task> task);
   Task& find(int64_t number) const;
   void drop(int64_t number);

@@ -22,7 +22,7 @@ uint64_t next_id() {
   return ++id;
 }
 
-// A pass records itself only where it was asked to.
+// Enables recording only under create_graph, and leaves inference mode, for one step.
 class PassMode {
  public:
   explicit PassMode(bool create_graph) : grad_(create_graph), inference_(Context::current().inference) {
@@ -43,15 +43,15 @@ Task::Task(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, a
   check(gradients.empty() || gradients.size() == roots.size(), "got ", roots.size(), " tensors and ", gradients.size(),
         " gradients");
   PassMode mode(options_.create_graph);
-  // From backward to backward is a step of what trains, and what a device gets in it repeats.
+  // Marks the start of a training step: the work that a device receives between two backward passes usually repeats.
   if (!roots.empty() && roots[0].device().type != DeviceType::kMeta) {
     Context::current().stream(roots[0].device()).mark();
   }
   capture_all_ = options_.accumulate && captures.empty();
   for (size_t i = 0; i < roots.size(); ++i) check_root(roots[i], gradients.empty() ? Tensor() : gradients[i]);
   for (const Tensor& root : roots) {
-    // A client refuses roots that require no grad. Of a gradient that it took for recorded, only the tape knows that
-    // it is constant: nothing flows from it.
+    // The client rejects roots that do not require grad. A recorded gradient may be constant, which only the tape can
+    // determine: such a root receives no gradient.
     if (root.requires_grad()) claim(edge_of(root).node.get());
   }
   discover();
@@ -87,7 +87,7 @@ uint32_t Task::claim(Node* node) {
   uint32_t found = find(node);
   if (found != kNone) return found;
   auto index = static_cast<uint32_t>(states_.size());
-  // Passes nest: a node that an outer one is at keeps that one's mark.
+  // Passes nest. A node that an outer pass has marked keeps the outer pass's mark.
   if (node->task == 0 || Tape::current().num_tasks() == 0) {
     node->task = id_;
     node->task_index = index;
@@ -107,7 +107,7 @@ uint32_t Task::find(const Node* node) const {
   return found == elsewhere_.end() ? kNone : found->second;
 }
 
-// States of all that the roots reach; those of a node's edges come after its own.
+// Creates the states of all nodes that the roots reach. The states of a node's inputs follow its own.
 void Task::discover() {
   for (uint32_t i = 0; i < states_.size(); ++i) {
     Node* node = states_[i].node.get();
@@ -138,8 +138,8 @@ bool Task::leads_on(const State& state) const {
   return false;
 }
 
-// A node is older than what depends on it, and leaves have no edges: leaves first, then from the
-// oldest node on, each one's edges have been judged before itself.
+// Orders the states so that a node follows the nodes of all its edges: leaves, which have no edges, then the other
+// nodes from the oldest.
 std::vector<uint32_t> Task::oldest_first() const {
   std::vector<uint32_t> order;
   order.reserve(states_.size());
@@ -151,7 +151,7 @@ std::vector<uint32_t> Task::oldest_first() const {
     if (!states_[i].node->is_leaf()) order.push_back(i);
   }
   auto older = [this](uint32_t a, uint32_t b) { return states_[a].node->sequence() < states_[b].node->sequence(); };
-  // Chains have been met in order.
+  // A chain is already sorted.
   if (!std::is_sorted(order.begin() + nodes, order.end(), older)) std::sort(order.begin() + nodes, order.end(), older);
   return order;
 }
@@ -191,8 +191,8 @@ bool Task::advance(int64_t stop) try {
   throw;
 }
 
-// Some leaves have got their gradient and others have not, and one may be half added: the next pass must not add to
-// them as if nothing had happened.
+// Some leaves have their gradient, some do not, and one may be incomplete. The next pass must not add to these
+// gradients.
 void Task::lose_gradients(const Error& error) {
   if (!options_.accumulate) return;
   const auto reason = std::make_shared<const Error>(error.kind(), error.message());
@@ -217,13 +217,13 @@ bool Task::visit(uint32_t index, int64_t stop) {
   return false;
 }
 
-// The client's hook that comes next at this node, parked; 0 where there is none.
+// Parks the node's next client hook and returns its stop; 0 if there is none.
 int64_t Task::meets_hook(uint32_t index) {
   State& state = states_[index];
   const std::vector<Hook>* hooks = state.node->hooks.get();
   while (hooks && state.hooks_done < hooks->size()) {
     const Hook& hook = (*hooks)[state.hooks_done++];
-    if (hook.stop == 0 || !state.gradients[hook.output]) continue;  // taken away; nothing arrived that it could see
+    if (hook.stop == 0 || !state.gradients[hook.output]) continue;  // removed, or no gradient to read
     parked_[hook.stop] = {index, hook.output};
     return hook.stop;
   }
@@ -273,13 +273,13 @@ void Task::deliver(const Edge& edge, Tensor gradient) {
 
 namespace {
 
-// Zeros as backward_until's `shapes` spells them.
+// Returns zeros of the dtypes and sizes in the `shapes` argument of backward_until.
 Tensors zeros_of(SizesView shapes) {
   Tensors result;
   while (!shapes.empty()) {
     check(shapes.size() >= 2 && is_valid(shapes[0]) && shapes[1] >= 0 &&
               shapes[1] <= static_cast<int64_t>(shapes.size()) - 2,
-          "shapes are dtype, rank and sizes, got ", shapes);
+          "expected shapes as dtype, rank and sizes, got ", shapes);
     size_t rank = static_cast<size_t>(shapes[1]);
     result.push_back(ops::zeros(shapes.subspan(2, rank), static_cast<DType>(shapes[0]), Device{}));
     shapes.remove_prefix(2 + rank);
@@ -291,7 +291,7 @@ Tensors zeros_of(SizesView shapes) {
 
 Tensors Task::run_until(int64_t stop, SizesView shapes) {
   if (!parked_.contains(stop) && !advance(stop)) {
-    check(!shapes.empty(), "the backward pass does not come to the stop ", stop);
+    check(!shapes.empty(), "the backward pass does not reach stop ", stop);
     missed_.insert(stop);
     return zeros_of(shapes);
   }
@@ -309,20 +309,20 @@ Tensors Task::run_until(int64_t stop, SizesView shapes) {
 void Task::feed(int64_t stop, absl::Span<const Tensor> gradients) {
   if (missed_.erase(stop) > 0) return;
   auto found = parked_.find(stop);
-  check(found != parked_.end(), "the backward pass does not wait at the stop ", stop);
+  check(found != parked_.end(), "the backward pass is not waiting at stop ", stop);
   const Parked parked = found->second;
   parked_.erase(found);
   State& state = states_[parked.state];
   PassMode mode(options_.create_graph);
   if (state.node->stop() == stop) {
     const auto& function = static_cast<const ClientFunctionNode&>(*state.node);
-    check(gradients.size() == function.edges.size(), "a function of ", function.edges.size(), " inputs got ",
-          gradients.size(), " gradients");
+    check(gradients.size() == function.edges.size(), "expected a gradient for each of ", function.edges.size(),
+          " function inputs, got ", gradients.size(), " gradients");
     state.gradients.clear();
     for (size_t i = 0; i < gradients.size(); ++i) deliver(function.edges[i], function.fit(i, gradients[i]));
     return;
   }
-  check(gradients.size() == 1, "a hook gives one gradient, got ", gradients.size());
+  check(gradients.size() == 1, "expected one gradient from a hook, got ", gradients.size());
   Tensor& gradient = state.gradients[parked.output];
   if (gradients[0]) {
     check(gradients[0].sizes() == gradient.sizes(), "hook has changed the size of value, got ",
@@ -336,9 +336,9 @@ Tensors Task::finish(absl::Span<const Tensor> captures) {
   while (true) {
     advance(0);
     if (parked_.empty()) break;
-    // A hook that the client has not asked for, or has taken away since.
+    // A hook that the client has not requested, or has removed.
     auto [stop, parked] = *parked_.begin();
-    check(states_[parked.state].node->stop() != stop, "the backward pass waits for the gradients of the function ",
+    check(states_[parked.state].node->stop() != stop, "the backward pass still waits for the gradients of function ",
           stop);
     const Tensor none;
     feed(stop, absl::Span<const Tensor>(&none, 1));

@@ -1,8 +1,7 @@
-// Task: one backward pass. It runs at once, or in pieces, stopping wherever the client's own code
-// takes part.
+// Task: one backward pass. Runs at once, or in steps that stop wherever the client's code takes part.
 //
-// Used by one session's thread. Nodes run when all that depends on them has: of those that are
-// ready the latest recorded first, leaves before all. Only what leads to something asked for runs.
+// Used by one session's thread. A node runs when all nodes that depend on it have run. Of the ready nodes, leaves run
+// first, then the latest recorded. Nodes that lead to no requested gradient are skipped.
 #pragma once
 
 #include <cstdint>
@@ -19,44 +18,43 @@
 namespace tt::autograd {
 
 struct TaskOptions {
-  bool accumulate = true;     // into leaves' .grad; else gradients are only captured
-  bool retain_graph = false;  // what nodes saved is kept for another pass
-  bool create_graph = false;  // the pass itself is recorded
+  bool accumulate = true;     // add to the leaves' .grad; otherwise only capture gradients
+  bool retain_graph = false;  // keep saved tensors for another pass
+  bool create_graph = false;  // record the pass itself
 };
 
 class Task {
  public:
-  // `gradients` are the roots' own: empty, or one entry each; where one is missing the root must
-  // have one element. With `accumulate` only the leaves among `captures` get theirs, all that are
-  // reached where it is empty. Throws Error on roots that do not require grad or gradients that
-  // do not fit.
+  // `gradients` are the gradients of the roots: empty, or one entry per root. A root without a gradient must have one
+  // element. With `accumulate`, only the leaves among `captures` accumulate, or all reached leaves if `captures` is
+  // empty. Throws Error if a gradient is required and missing, or has the wrong shape.
   Task(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, absl::Span<const Tensor> captures,
        TaskOptions options);
 
-  // Runs until the stop is what comes next; its gradients, one for each result of a function (zeros
-  // where none came), or the one of a hook. Throws Error where the pass never gets there.
-  // A client that only guesses what its recorded gradients are made of may name a stop that the pass does not come to:
-  // it gets zeros of `shapes` (dtype, rank, sizes, ...), and what it feeds there is dropped. Without shapes: Error.
+  // Runs until `stop` is next. Returns its gradients: one per result of a function (zeros if none arrived), or the one
+  // that a hook reads. If the pass does not reach `stop`: returns zeros of `shapes` (dtype, rank, sizes, ...) and
+  // ignores a later feed() for `stop`; throws Error if `shapes` is empty. Clients need this because they can only guess
+  // the graph of recorded gradients.
   Tensors run_until(int64_t stop, SizesView shapes = {});
-  // What the client's code made of it: a function's gradients for its inputs, or the one that
-  // replaces a hook's (undefined: as it was).
+  // Passes in the client's result for `stop`: a function's gradients for its inputs, or the gradient that replaces a
+  // hook's (undefined: unchanged).
   void feed(int64_t stop, absl::Span<const Tensor> gradients);
-  // Runs to the end. One result a capture: the leaf's .grad where gradients accumulate, else what
-  // arrived; zeros where nothing did. Hooks that nobody asked for leave gradients as they are.
+  // Runs to the end. Returns one tensor per capture: the leaf's .grad with `accumulate`, else the gradient that
+  // arrived, or zeros. Hooks that the client has not requested leave gradients unchanged.
   Tensors finish(absl::Span<const Tensor> captures);
 
  private:
   struct State {
     Ref<Node> node;
-    Gradients gradients;        // what has arrived so far, by output
-    uint32_t dependencies = 0;  // edges that have not delivered yet
+    Gradients gradients;        // sum of the gradients received so far, by output
+    uint32_t dependencies = 0;  // edges that have not delivered a gradient yet
     uint32_t hooks_done = 0;
     bool needed = false;
     bool captured = false;
   };
   struct Parked {
     uint32_t state;
-    uint32_t output;  // that a hook is on
+    uint32_t output;  // of a hook: the output it reads
   };
   struct Capture {
     uint32_t state;
@@ -67,17 +65,18 @@ class Task {
   void discover();
   std::vector<uint32_t> oldest_first() const;
   void count_dependencies();
-  uint32_t claim(Node* node);             // its state, made when first met
-  uint32_t find(const Node* node) const;  // kNone where it has none
+  uint32_t claim(Node* node);             // returns the node's state, created on first use
+  uint32_t find(const Node* node) const;  // kNone if it has no state
   bool leads_on(const State& state) const;
   void check_root(const Tensor& root, const Tensor& gradient) const;
   void start_at(const Tensor& root, Tensor gradient);
   void add_capture(const Tensor& tensor);
   Tensor capture_of(const Tensor& tensor) const;
 
-  // Runs what is ready; true where it came to `stop`.
+  // Runs ready nodes. Returns true if `stop` is reached.
   bool advance(int64_t stop);
-  // Takes one node as far as it goes; true where it came to `stop`. Others' stops are parked.
+  // Runs one node's hooks and the node itself, up to the next stop. Returns true if that is `stop`; other stops are
+  // parked.
   bool visit(uint32_t index, int64_t stop);
   int64_t meets_hook(uint32_t index);
   void keep_captured(uint32_t index);
@@ -94,8 +93,8 @@ class Task {
   std::vector<uint32_t> ready_;  // a heap, the latest recorded first
   std::vector<Capture> captures_;
   absl::flat_hash_map<int64_t, Parked> parked_;           // by stop
-  absl::flat_hash_set<int64_t> missed_;                   // stops that were asked for in vain
-  absl::flat_hash_map<const Node*, uint32_t> elsewhere_;  // nodes that another pass is at
+  absl::flat_hash_set<int64_t> missed_;                   // requested stops that the pass does not reach
+  absl::flat_hash_map<const Node*, uint32_t> elsewhere_;  // states of nodes that another pass has marked
   bool capture_all_ = false;
 };
 

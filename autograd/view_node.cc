@@ -12,8 +12,8 @@ Geometry geometry_of(const Tensor& t) { return {t.sizes(), t.strides(), t->offse
 
 Region region_of(const Tensor& base, const Tensor& view) {
   check_as(ErrorKind::kNotImplemented, base.dtype() == view.dtype(),
-           "a view of other numbers (view_as_real, real, imag, view_as_complex) is written to while its base needs a "
-           "gradient");
+           "in-place writes to a view of another dtype (view_as_real, real, imag, view_as_complex) are not "
+           "supported when its base requires grad");
   return {geometry_of(base), geometry_of(view), base.dtype(), base.device()};
 }
 

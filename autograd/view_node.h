@@ -1,4 +1,4 @@
-// Nodes for memory that several tensors share: reading a base through a view, and writing into it.
+// Nodes for tensors that share memory: reading a base through a view, and writing to a base through a view.
 #pragma once
 
 #include "autograd/node.h"
@@ -7,12 +7,12 @@
 
 namespace tt::autograd {
 
-// A view as a function of its base, whatever operators it was made by. Requires that `base`
+// Returns the node of a view as a function of its base, whichever operators created the view. Requires that `base`
 // requires grad.
 Ref<Node> make_view_node(const Tensor& base, const Tensor& view);
 
-// The base after a write into `view`: its old self outside the view (`old`, may be null), and
-// inside what was written (`written`, may be null). `view` may be the base itself.
+// Returns the node of the base after a write to `view`. Elements outside the view come from `old` (the base before the
+// write; may be null), elements inside from `written` (may be null). `view` may be the base itself.
 Ref<Node> make_write_node(const Tensor& base, const Tensor& view, Edge old, Edge written);
 
 }  // namespace tt::autograd

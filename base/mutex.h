@@ -1,9 +1,9 @@
-// Mutex, TimedMutex, MutexLock, MutexUnlock and CondVar: the standard library's, with the annotations that clang's
-// -Wthread-safety checks (`make lint`).
+// Mutex, TimedMutex, MutexLock, MutexUnlock and CondVar: the standard library's classes, with the annotations that
+// clang's -Wthread-safety checks (`make lint`).
 //
-// Code of ours locks these only: a member that a mutex guards carries ABSL_GUARDED_BY, a function that is called with
-// the mutex held ABSL_EXCLUSIVE_LOCKS_REQUIRED, and so does a lambda that runs under it. absl::Mutex has the
-// annotations too, but Debian's library is built without ThreadSanitizer, which then reports races under every lock.
+// Use only these locks in the project. Members guarded by a mutex are annotated with ABSL_GUARDED_BY; functions and
+// lambdas called with the mutex held, with ABSL_EXCLUSIVE_LOCKS_REQUIRED. absl::Mutex has the annotations too, but
+// Debian builds Abseil without ThreadSanitizer, which then reports races under every lock.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 #include "absl/base/attributes.h"
 #include "absl/base/thread_annotations.h"
 
-// Abseil's ABSL_UNLOCK_FUNCTION releases shared locks too, so the analysis does not see that a scope takes it back.
+// Abseil's ABSL_UNLOCK_FUNCTION also releases shared locks; with it the analysis does not see that a scope relocks.
 #if ABSL_HAVE_ATTRIBUTE(release_capability)
 #define TT_EXCLUSIVE_UNLOCK_FUNCTION(...) __attribute__((release_capability(__VA_ARGS__)))
 #else
@@ -32,7 +32,7 @@ class ABSL_LOCKABLE Mutex {
   void lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
   bool try_lock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) { return mutex_.try_lock(); }
   void unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
-  // Declares, without a check at run time, that the caller holds the mutex in a way that the analysis cannot follow.
+  // Asserts to the analysis, without a run-time check, that the caller holds the mutex in a way it cannot follow.
   void assume_held() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
 
  private:
@@ -40,7 +40,7 @@ class ABSL_LOCKABLE Mutex {
   std::mutex mutex_;
 };
 
-// A Mutex that can be waited for with a limit.
+// A Mutex with a timed lock operation.
 class ABSL_LOCKABLE TimedMutex {
  public:
   TimedMutex() = default;
@@ -56,12 +56,12 @@ class ABSL_LOCKABLE TimedMutex {
   std::timed_mutex mutex_;
 };
 
-// Holds a mutex until the end of its scope. unlock() and lock() release it meanwhile.
+// Holds a mutex until the end of its scope. unlock() and lock() release and reacquire it.
 template <typename M = Mutex>
 class ABSL_SCOPED_LOCKABLE MutexLock {
  public:
   explicit MutexLock(M& mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) { mutex_.lock(); }
-  // Of a mutex that the caller has locked.
+  // Adopts a mutex that the caller has locked.
   MutexLock(M& mutex, std::adopt_lock_t) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) : mutex_(mutex) {}
   ~MutexLock() ABSL_UNLOCK_FUNCTION() {
     if (locked_) mutex_.unlock();
@@ -83,7 +83,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   bool locked_ = true;
 };
 
-// Releases a mutex that the caller holds, until the end of its scope: also where an exception leaves it.
+// Releases a mutex held by the caller until the end of the scope, and relocks it also on exceptions.
 class ABSL_SCOPED_LOCKABLE MutexUnlock {
  public:
   explicit MutexUnlock(Mutex& mutex) TT_EXCLUSIVE_UNLOCK_FUNCTION(mutex) : mutex_(mutex) { mutex_.unlock(); }
@@ -95,8 +95,8 @@ class ABSL_SCOPED_LOCKABLE MutexUnlock {
   Mutex& mutex_;
 };
 
-// A condition variable. Waiters hold the mutex, which is released while they wait; without a predicate they may wake
-// up without a notification.
+// A condition variable. Waiters hold the mutex, which is released while they wait; waits without a predicate may wake
+// up spuriously.
 class CondVar {
  public:
   CondVar() = default;
@@ -136,7 +136,7 @@ class CondVar {
   }
 
  private:
-  // The mutex as the standard library's waits take it; the caller's lock on every way out.
+  // Adapts the mutex to the standard library's waits. The caller still holds the lock after every exit.
   struct Adopted {
     explicit Adopted(Mutex& mutex) : native(mutex.mutex_, std::adopt_lock) {}
     ~Adopted() { native.release(); }

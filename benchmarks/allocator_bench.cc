@@ -1,6 +1,6 @@
-// What memory that a pool has costs: an allocation and its free, on the CPU's pool and on one as a GPU has it, whose
-// blocks belong to streams and know their owners. The GPU's segments are host memory here, which the figures do not
-// touch.
+// Cost of cached memory: an allocation and its free, on the CPU's pool and on a pool configured like a GPU's, whose
+// blocks belong to streams and record their owners. The GPU pool's segments are host memory here, which does not affect
+// the results.
 //
 //   build/bin/allocator_bench
 #include <benchmark/benchmark.h>
@@ -82,7 +82,8 @@ void cached(benchmark::State& state) {
 BENCHMARK(cached<CpuPool>)->Arg(256)->Arg(64 << 10)->Arg(1 << 20)->Arg(16 << 20);
 BENCHMARK(cached<GpuPool>)->Arg(256)->Arg(64 << 10)->Arg(1 << 20)->Arg(16 << 20);
 
-// As a training step has it: 256 tensors are alive, of all sizes, and go in another order than they came.
+// Like a training step: 256 tensors of all sizes are alive, and are freed in a different order than they were
+// allocated.
 template <typename Pool>
 void churn(benchmark::State& state) {
   Pool made;
@@ -107,7 +108,7 @@ void churn(benchmark::State& state) {
 BENCHMARK(churn<CpuPool>);
 BENCHMARK(churn<GpuPool>);
 
-// A block that changes hands between two sessions at every use, and is zeroed.
+// A block that alternates between two sessions, and is zeroed at each use.
 template <typename Pool>
 void handed_over(benchmark::State& state) {
   Pool made;
@@ -122,7 +123,7 @@ void handed_over(benchmark::State& state) {
 }
 BENCHMARK(handed_over<CpuPool>)->Arg(256)->Arg(4 << 10)->Arg(64 << 10)->Arg(1 << 20)->Arg(16 << 20);
 
-// One that a second stream reads: the free waits for an event.
+// A block that a second stream reads: the free waits for an event.
 void shared_with_a_stream(benchmark::State& state) {
   GpuPool made;
   for (auto _ : state) {

@@ -1,4 +1,4 @@
-// What recording costs: an 8x8 operation alone, with its node, and with its share of a pass.
+// Cost of recording: an 8x8 operation alone, with its node, and with its share of a backward pass.
 //
 //   build/bin/autograd_bench
 
@@ -36,7 +36,7 @@ void plain(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(F(x, y));
 }
 
-// The graph of each call goes with it.
+// The graph of each call is freed with its result.
 template <Operator F>
 void recorded(benchmark::State& state) {
   Tensor x = tensor(true), y = tensor(true);

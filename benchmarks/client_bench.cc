@@ -1,5 +1,6 @@
-// What a client costs: a call on the caller's thread, a blocking read against a bare gRPC ping, bulk bytes against
-// memcpy and raw TCP. Prints a table, or JSON with --json. Floors are measured in the same run, in turn with ours.
+// Cost of a client: a call on the caller's thread, a blocking read compared with a bare gRPC ping, bulk bytes compared
+// with memcpy and raw TCP. Prints a table, or JSON with --json. Floors are measured in the same run, alternating with
+// teletensor.
 #include <grpcpp/grpcpp.h>
 #include <netinet/in.h>
 #include <sys/prctl.h>
@@ -18,9 +19,9 @@
 #include <vector>
 
 #include "client/connect.h"
-#include "client/grpc_transport.h"
-#include "client/private_engine.h"
+#include "client/connection/private_engine.h"
 #include "client/session.h"
+#include "client/transport/grpc_transport.h"
 #include "engine/schema/op.h"
 #include "teletensor/v1/engine.grpc.pb.h"
 
@@ -43,7 +44,7 @@ struct Row {
   bool more_is_better;
 };
 
-// ---- A bare bidirectional ping: what gRPC takes for the messages that a read exchanges.
+// ---- A bare bidirectional ping: gRPC's time for the messages of a read
 
 class PingService final : public v1::Engine::Service {
   grpc::Status Session(grpc::ServerContext*, grpc::ServerReaderWriter<v1::Reply, v1::Frame>* stream) override {
@@ -58,7 +59,7 @@ class PingService final : public v1::Engine::Service {
   }
 };
 
-// A process that ends with this one.
+// A child process that is killed at the end of this object or process.
 class Child {
  public:
   template <typename Run>
@@ -79,7 +80,7 @@ class Child {
   pid_t pid_;
 };
 
-// In a process of its own, as the engine is. Forked before this process has used gRPC.
+// Runs in a separate process, like the engine. Must be forked before this process uses gRPC.
 std::unique_ptr<Child> start_ping_server(const std::string& address) {
   int ready[2];
   if (pipe(ready) != 0) std::abort();
@@ -116,9 +117,9 @@ class Ping {
   v1::Reply reply_;
 };
 
-// ---- Raw TCP over loopback: one way, a byte back at the end.
+// ---- Raw TCP over loopback: one direction, with one byte back at the end
 
-// A socket that is bound to a free port of the loopback interface, and its address.
+// Returns a socket that is bound to a free port of the loopback interface, and sets `address`.
 int bind_loopback(sockaddr_in* address) {
   int listener = socket(AF_INET, SOCK_STREAM, 0);
   *address = {};
@@ -166,14 +167,14 @@ double raw_tcp_seconds(size_t bytes) {
   return seconds;
 }
 
-// ---- Ours
+// ---- teletensor
 
 Tensor zeros(Session& session, SizesView sizes) {
   std::string bytes(static_cast<size_t>(std::max<int64_t>(1, sizes.empty() ? 1 : sizes[0] * sizes[1])) * 4, '\0');
   return session.upload(bytes, DType::kFloat32, sizes, Device());
 }
 
-// Nanoseconds a call, of bursts that the engine's queue takes without holding the caller back.
+// Nanoseconds per call, in bursts that the engine's queue accepts without blocking the caller.
 double call_ns(Session& session) {
   static const Op& add = *find_op("add");
   Tensor a = zeros(session, {8, 8});
@@ -189,7 +190,7 @@ double call_ns(Session& session) {
   return median(rounds);
 }
 
-// Nanoseconds an operation of a chain of dependent calls, until its value is there.
+// Nanoseconds per operation of a chain of dependent calls, until its value has been read.
 double chain_ns(Session& session) {
   static const Op& add = *find_op("add");
   constexpr int kLength = 100'000;
@@ -211,7 +212,7 @@ double chain_ns(Session& session) {
 struct Latency {
   double ours, ping;
 };
-// p50 of a read, with and without a fresh operation before it, in turn with pings.
+// Median latency of a read, with or without a new operation before it, alternating with pings.
 Latency read_latency(Session& session, Ping& ping, bool compute) {
   static const Op& add = *find_op("add");
   Tensor a = zeros(session, {});

@@ -1,5 +1,4 @@
-// What a frame costs the server, for each of its instructions: parsing, decoding, names, and all of it with the
-// operation.
+// Cost of a frame in the server, per instruction: parsing, decoding, names, and full execution.
 //
 //   ninja -C build frame_bench && build/bin/frame_bench
 #include <benchmark/benchmark.h>
@@ -15,7 +14,7 @@ namespace {
 
 constexpr int kInstructions = 256;
 
-// A chain of additions, each dropping what the one before last has made: what a training loop looks like to the server.
+// A chain of additions, each releasing the result before last, like the frames of a training loop.
 v1::Frame chain(uint64_t sequence, uint64_t* last) {
   v1::Frame frame;
   frame.set_sequence(sequence);
@@ -85,7 +84,7 @@ void BM_Names(benchmark::State& state) {
 }
 BENCHMARK(BM_Names);
 
-// All that a session does with additions of 8x8, parsing excepted.
+// Everything that a session does for 8x8 additions, except parsing.
 void BM_Execute(benchmark::State& state) {
   Session session({});
   v1::Reply reply;

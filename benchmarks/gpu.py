@@ -1,7 +1,7 @@
-"""GPU benchmarks: one measurement a line of work, as JSON. BENCH_TORCH says which package is measured.
+"""GPU benchmarks, printed as JSON. BENCH_TORCH is the measured package.
 
-The same text runs as `teletensor` (an engine beside it) and as `torch` (in its own process), so a row
-of one means what it means in the other. benchmarks/gpu_report.py runs both, in turn.
+The same script runs with `teletensor` (through an engine) and with `torch` (in its own process), so rows are
+comparable. benchmarks/gpu_report.py runs both alternately.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import time
 
 torch = importlib.import_module(os.environ.get("BENCH_TORCH", "teletensor"))
 nn, F = torch.nn, torch.nn.functional
-# Small on the simulated device, where only that it runs is of interest.
+# Small on the simulated device, where the times do not matter.
 SMALL = bool(os.environ.get("BENCH_SMALL"))
 GIB = 1 << 20 if SMALL else 1 << 30
 DEVICE = "cuda"
 
 
 def seconds(work, repeats: int = 20, rounds: int = 5) -> float:
-    """Of one call: the best of several rounds, each of which waits at its end alone."""
+    """Returns the time of one call: the best of several rounds, each of which waits only at its end."""
     repeats, rounds = (2, 1) if SMALL else (repeats, rounds)
     work()
     torch.cuda.synchronize()
@@ -46,7 +46,7 @@ def matmul(dtype, n: int) -> float:
 
 
 def memory_bound() -> dict[str, float]:
-    """GB/s, counting what is read and written once."""
+    """Returns GB/s, counting each byte read or written once."""
     rows = {}
     for name in ("float32", "bfloat16"):
         dtype = getattr(torch, name)
@@ -67,10 +67,10 @@ def memory_bound() -> dict[str, float]:
 
 
 def transfers() -> dict[str, float]:
-    """GB/s between a NumPy array, all of whose pages are there, and the device, until the bytes are.
+    """Returns GB/s between a NumPy array, whose pages are resident, and the device, until the copy is complete.
 
-    The rows that end in "pinned" are what the link gives: PyTorch's copies between pinned memory, allocated once, and
-    the device, beside ours with any array (a new one for what is read).
+    Rows that end in "pinned" show the link's speed: PyTorch's copies between the device and pinned memory, allocated
+    once, compared with teletensor's between the device and any array (a new one for downloads).
     """
     import numpy as np
 
@@ -92,7 +92,7 @@ def transfers() -> dict[str, float]:
             down = rate(lambda: pinned.copy_(there, non_blocking=True))
             del pinned
         rows |= {f"NumPy to GPU {name}, pinned": up, f"GPU to NumPy {name}, pinned": down}
-        # By way of a tensor on the CPU, which is the engine's: as most programs have it.
+        # Through a CPU tensor, which is in the engine, as in most programs.
         rows[f"from_numpy().to() {name}"] = rate(lambda: torch.from_numpy(array).to(DEVICE))
         rows[f"cpu().numpy() {name}"] = rate(lambda: there.cpu().numpy())
     return rows
@@ -114,7 +114,7 @@ def mlp_step() -> float:
 
 
 class Block(nn.Module):
-    """A GPT block: attention over materialised scores, and an MLP, each after a norm."""
+    """A GPT block: attention with materialised scores, and an MLP, each after a norm."""
 
     def __init__(self, width: int, heads: int):
         super().__init__()

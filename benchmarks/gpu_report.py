@@ -1,4 +1,4 @@
-"""`python -m benchmarks.gpu_report [--peer python3]`: ours beside PyTorch on the GPU of this machine, as a Markdown table."""
+"""`python -m benchmarks.gpu_report [--peer python3]`: prints a table of teletensor and PyTorch on this GPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 SCRIPT = Path(__file__).resolve().parent / "gpu.py"
-# What is to be reached, as ours over PyTorch's rate (its time over ours where a row is a time).
+# Targets, as teletensor's rate over PyTorch's (for times PyTorch's time over teletensor's).
 TARGETS = {"matmul 8192 bfloat16": 0.97, "MLP 784-512-256-10, batch 128, Adam step": 1.5,
            "GPT block 1024, 8 x 1024 tokens, bfloat16 step": 1.0,
            "NumPy to GPU 1 GiB, pinned": 0.7}  # fmt: skip
@@ -19,7 +19,7 @@ TARGETS = {"matmul 8192 bfloat16": 0.97, "MLP 784-512-256-10, batch 128, Adam st
 
 def measure(interpreter: str, package: str) -> dict[str, dict]:
     environment = {**os.environ, "BENCH_TORCH": package}
-    if package == "torch":  # the peer's interpreter has its own libraries
+    if package == "torch":  # the peer's interpreter uses its own libraries
         for name in ("PYTHONHOME", "PYTHONPATH", "LD_LIBRARY_PATH"):
             environment.pop(name, None)
     done = subprocess.run([interpreter, str(SCRIPT)], capture_output=True, text=True, env=environment)
@@ -42,7 +42,7 @@ def table(ours: list[dict], theirs: list[dict]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--peer", help="an interpreter that has PyTorch; without it ours alone")
+    parser.add_argument("--peer", help="a Python interpreter with PyTorch; default: measure teletensor only")
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     ours, theirs = [], []

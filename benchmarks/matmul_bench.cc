@@ -1,5 +1,5 @@
-// Products and convolutions through the dispatcher beside oneDNN called directly, in its preferred layouts, in turn in
-// one process. Prints GFLOP/s and the ratio; --json prints the rows as JSON; the one number, where given, is the
+// Matrix products and convolutions through the dispatcher, compared with oneDNN called directly in its preferred
+// layouts, alternating in one process. Prints GFLOP/s and the ratio, or JSON with --json. A number as argument sets the
 // threads.
 #include <algorithm>
 #include <chrono>
@@ -38,7 +38,7 @@ Tensor filled(Sizes sizes) {
   return t;
 }
 
-// The quickest of many runs of both, taken in turn: on a shared machine the minimum is what repeats.
+// Minimum time of many alternating runs of both; on a shared machine the minimum is reproducible.
 Row measure(std::string what, double flops, const std::function<void()>& ours, const std::function<void()>& direct) {
   Row row{std::move(what), flops, 1e9, 1e9};
   const auto once = [](const std::function<void()>& f) {
@@ -50,14 +50,14 @@ Row measure(std::string what, double flops, const std::function<void()>& ours, c
   for (int round = 0; round < 400 && (round < 10 || spent < 0.6); ++round) {
     const double a = once(ours), b = once(direct);
     spent += a + b;
-    if (round < 3) continue;  // primitives are made, weights packed, caches filled
+    if (round < 3) continue;  // primitives are created, weights packed, caches filled
     row.ours = std::min(row.ours, a);
     row.direct = std::min(row.direct, b);
   }
   return row;
 }
 
-// oneDNN with its own engine, stream and memory.
+// oneDNN with a separate engine, stream and memory.
 class Direct {
  public:
   memory make(const memory::desc& desc) {
@@ -142,7 +142,7 @@ int main(int argc, char** argv) {
       set_num_threads(std::atoi(argv[i]));
   }
   cpu::register_backend(Dispatcher::instance());
-  PoolLease lease;  // oneDNN called directly gets the threads that ours gets
+  PoolLease lease;  // oneDNN called directly uses the same threads as teletensor
   Direct direct;
   std::vector<Row> rows;
   for (int64_t n : {8, 64, 256, 512, 1024}) rows.push_back(bench_matmul(direct, n, n, n));

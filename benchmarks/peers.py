@@ -1,4 +1,4 @@
-"""PyTorch in an environment of its own (.venv-peers), made when first asked for: a peer, never a dependency."""
+"""Installs PyTorch into a separate environment (.venv-peers) on first use. It is a peer, never a dependency."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".venv-peers"
-INSTALLED_AS = {"yaml": "pyyaml"}  # what PyPI calls otherwise than Python
+INSTALLED_AS = {"yaml": "pyyaml"}  # PyPI names that differ from import names
 
 
 def interpreter(*packages: str) -> str:
-    """The environment's Python, with torch, NumPy and the further packages (as they are imported)."""
+    """Returns the environment's Python, with torch, NumPy and `packages` (import names)."""
     python = PEERS / "bin/python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)

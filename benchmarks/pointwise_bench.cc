@@ -1,5 +1,4 @@
-// Pointwise kernels beside the floors they are judged by: memcpy and a triad over the same bytes, in
-// the same run.
+// Pointwise kernels compared with memory bandwidth: memcpy and a triad over the same bytes, in the same run.
 
 #include <cmath>
 #include <cstring>
@@ -52,7 +51,7 @@ void floor_triad(benchmark::State& state) {
   bytes(state, 3 * kLarge * 4);
 }
 
-// f(a, b): each result in fresh memory, as eager code makes it.
+// Measures f(a, b), with each result in newly allocated memory, as in eager code.
 template <typename F>
 void binary(benchmark::State& state, const Tensor& a, const Tensor& b, F f) {
   for (auto _ : state) benchmark::DoNotOptimize(f(a, b));
@@ -68,10 +67,10 @@ void unary(benchmark::State& state, const Tensor& a, F f) {
 
 Tensor add(const Tensor& a, const Tensor& b) { return ops::add(a, b); }
 
-// Columns and rows exchanged, as a view.
+// Returns the transposed matrix, as a view.
 Tensor transposed(const Tensor& t) { return view_of(t, {{t.size(1), t.size(0)}, {1, t.size(1)}, 0, true}); }
 
-// relu((a + b) * 2) as a client's frame brings it: three instructions, which become one loop.
+// relu((a + b) * 2) as in a client's frame: three instructions, which are fused into one loop.
 void fused_frame(benchmark::State& state) {
   enum : Slot { kA = 1, kB, kSum, kDouble, kResult };
   Program frame;

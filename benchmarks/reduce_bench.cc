@@ -1,6 +1,6 @@
-// Reductions, scans, sorts and indexing through the dispatcher beside a plain read (or copy) of the bytes they touch,
-// in turn in one process. Prints milliseconds and the ratio; --json prints the rows as JSON; the one number, where
-// given, is the threads.
+// Reductions, scans, sorts and indexing through the dispatcher, compared with a plain read (or copy) of the bytes that
+// they touch, alternating in one process. Prints milliseconds and the ratio, or JSON with --json. A number as argument
+// sets the threads.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -26,7 +26,7 @@ struct Row {
   double ours, floor;  // seconds
 };
 
-// Reads everything, as fast as one core's loads go.
+// Reads everything at the speed of one core's loads.
 TT_CLONES float read(const float* __restrict x, int64_t n) {
   float lane[64] = {};
   for (int64_t i = 0; i + 64 <= n; i += 64) {
@@ -42,7 +42,7 @@ void read_all(const Tensor& t) {
                [&](int64_t begin, int64_t end) { sink = read(t.data_as<float>() + begin, end - begin); });
 }
 
-// The quickest of many runs of both, taken in turn: on a shared machine the minimum is what repeats.
+// Minimum time of many alternating runs of both; on a shared machine the minimum is reproducible.
 Row measure(std::string what, const std::function<void()>& ours, const std::function<void()>& floor) {
   Row row{std::move(what), 1e9, 1e9};
   const auto once = [](const std::function<void()>& f) {
@@ -124,7 +124,7 @@ void bench_orders(std::vector<Row>& rows) {
       "masked_select half of 1e6", [&] { ops::masked_select(x, mask); }, floor));
 }
 
-// Nanoseconds of the kernel alone on next to nothing.
+// Prints the nanoseconds of the kernel alone on a tiny input.
 void print_small() {
   const Tensor x = uniform({8, 8});
   Tensor out = empty({}, DType::kFloat32, Device{});

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.run [--peers]`: ours beside floors and peers, as ratios; a table and build/bench.json.
+"""`python -m benchmarks.run [--peers]`: compares teletensor with hardware limits and peers. Writes build/bench.json.
 
-The C++ benchmarks run ours and the floor in one process, in turn. With --peers PyTorch is installed
-into an environment of its own (.venv-peers) and runs the same scripts, in turn with ours.
+The C++ benchmarks measure teletensor and the floor alternately in one process. With --peers PyTorch is installed
+into a separate environment (.venv-peers) and runs the same scripts, alternating with teletensor.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ BUILD = ROOT / "build"
 
 
 def build(*targets: str) -> None:
-    """Builds the C++ benchmarks, which a plain build leaves out."""
+    """Builds C++ benchmarks, which the default build omits."""
     subprocess.run(["cmake", "--build", str(BUILD), "--target", *targets], check=True, stdout=subprocess.DEVNULL)
 
 
 def cpp(name: str, *args: str) -> list[dict]:
-    """The rows of a C++ benchmark."""
+    """Runs a C++ benchmark and returns its rows."""
     environment = {**os.environ, "TELETENSOR_DAEMON": str(BUILD / "bin/teletensord")}
     for path in (BUILD / "benchmarks" / name, BUILD / "bin" / name):
         if path.exists():
@@ -39,7 +39,7 @@ def cpp(name: str, *args: str) -> list[dict]:
 
 
 def python(script: str, package: str, executable: str = sys.executable) -> dict[str, float]:
-    """One run of a script of benchmarks/ with `package` as its torch: name -> value."""
+    """Runs a script of benchmarks/ once with `package` as its torch. Returns values by name."""
     environment = {**os.environ, "BENCH_TORCH": package, "TELETENSOR_DAEMON": str(BUILD / "bin/teletensord")}
     if package == "teletensor":
         environment["PYTHONPATH"] = str(BUILD / "python")
@@ -48,7 +48,7 @@ def python(script: str, package: str, executable: str = sys.executable) -> dict[
 
 
 def in_turn(script: str, rounds: int, peer: str | None) -> list[dict]:
-    """Medians of several runs, ours and the peer's by turns, so that both see the same machine."""
+    """Returns medians of several runs that alternate with the peer's, so that both see the same machine load."""
     ours, theirs = [], []
     for _ in range(rounds):
         ours.append(python(script, "teletensor"))
@@ -64,14 +64,14 @@ def in_turn(script: str, rounds: int, peer: str | None) -> list[dict]:
 
 
 def start_up() -> list[dict]:
-    """Import, the time to a first result with a private engine, and the idle engine's memory."""
+    """Returns the times of import and of a first result with a private engine, and the idle engine's memory."""
     rows = python("start.py", "teletensor")
     units = {"idle engine, resident": "MB"}
     return [{"what": k, "ours": v, "unit": units.get(k, "ms")} for k, v in rows.items()]
 
 
 def show(console: Console, title: str, rows: list[dict]) -> None:
-    """One table. A ratio above 1 is ours being better than what stands beside it."""
+    """Prints one table. A ratio above 1 means that teletensor is better than the floor or peer."""
     table = Table(title=title, title_justify="left")
     for column in ("what", "ours", "floor or peer", "ratio"):
         table.add_column(column, justify="left" if column == "what" else "right")
@@ -89,7 +89,7 @@ def show(console: Console, title: str, rows: list[dict]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.run", description=__doc__)
-    parser.add_argument("--peers", action="store_true", help="run PyTorch beside ours")
+    parser.add_argument("--peers", action="store_true", help="compare with PyTorch")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each Python script (default: 3)")
     args = parser.parse_args()
     console = Console()
@@ -104,9 +104,9 @@ def main() -> int:
         build("client_bench", "matmul_bench", "reduce_bench")
     report("small operations, from Python", in_turn("small.py", args.rounds, peer))
     report("training steps, from Python", in_turn("training.py", args.rounds, peer))
-    report("client and wire, beside gRPC, memcpy and raw TCP", cpp("client_bench"))
-    report("products and convolutions, beside oneDNN", cpp("matmul_bench"))
-    report("reductions, beside a read or a copy", cpp("reduce_bench"))
+    report("client and wire, compared with gRPC, memcpy and raw TCP", cpp("client_bench"))
+    report("matrix products and convolutions, compared with oneDNN", cpp("matmul_bench"))
+    report("reductions, compared with a read or a copy", cpp("reduce_bench"))
     report("start", start_up())
     (BUILD / "bench.json").write_text(json.dumps(results, indent=2))
     console.print("wrote build/bench.json")

@@ -1,4 +1,4 @@
-"""Small operations: microseconds an operation, as JSON. BENCH_TORCH says which package is measured."""
+"""Small operations: microseconds per operation, as JSON. BENCH_TORCH is the measured package."""
 
 import importlib
 import json
@@ -14,7 +14,7 @@ def best(function, rounds: int = 5) -> float:
 
 
 def issue() -> float:
-    """The caller's thread alone: one 8x8 a + b, its result dropped, until the call returns."""
+    """Returns the time on the caller's thread for one 8x8 a + b whose result is dropped, until the call returns."""
     seconds = []
     for _ in range(200):
         start = time.perf_counter()

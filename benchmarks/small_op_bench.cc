@@ -1,4 +1,4 @@
-// What one small call of each kind costs in the engine, without and with the tape.
+// Cost of small calls of each kind in the engine, with and without recording.
 //
 //   build/bin/small_op_bench
 #include <benchmark/benchmark.h>

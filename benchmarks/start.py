@@ -1,4 +1,4 @@
-"""Start: import, first result with a private engine, and the idle engine's resident memory, as JSON."""
+"""Start-up: times of import and of a first result with a private engine, and the idle engine's memory, as JSON."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Training steps: microseconds a step, as JSON. BENCH_TORCH says which package is measured."""
+"""Training steps: microseconds per step, as JSON. BENCH_TORCH is the measured package."""
 
 import importlib
 import json
@@ -10,7 +10,7 @@ nn, F = torch.nn, torch.nn.functional
 
 
 def step_time(model, x, y, optimizer, steps: int = 60, rounds: int = 4) -> float:
-    """The best of several runs of so many steps, waiting at the end of each run alone."""
+    """Returns the best time per step of several runs of `steps` steps, each of which waits only at its end."""
     results = []
     for _ in range(rounds):
         start = time.perf_counter()

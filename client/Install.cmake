@@ -1,5 +1,5 @@
-# The C++ client for others' projects: `find_package(teletensor)` and the target teletensor::client. Includes are
-# written as they are here, under include/teletensor.
+# Installs the C++ client: `find_package(teletensor)`, target teletensor::client. Headers are installed under
+# include/teletensor, so that include paths are the same as in this tree.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 

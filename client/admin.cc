@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <memory>
 
-#include "client/address.h"
-#include "client/call_events.h"
-#include "client/channel.h"
+#include "client/connection/address.h"
+#include "client/connection/channel.h"
+#include "client/transport/call_events.h"
 #include "engine/schema/error.h"
 #include "proto/default_socket.h"
 #include "teletensor/v1/admin.grpc.pb.h"
@@ -47,10 +47,11 @@ struct Admin::Impl {
     return call_unary(std::chrono::milliseconds(static_cast<int64_t>(deadline_seconds * 1000)), prepare, start, reply);
   }
 
-  // With the admin token, and with the user token where there is none or it is another engine's.
+  // Calls with the admin token. Falls back to the user token if there is no admin token or the engine does not accept
+  // it.
   template <typename Request, typename Reply>
   Reply call(Method<Request, Reply> method, const Request& request) const {
-    // A fresh channel each: an engine that was started again is found at once.
+    // Opens a new channel per call, so that a restarted engine is reached at once.
     absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = open_channel(address);
     check_as(ErrorKind::kConnection, channel.ok(), "[admin] no answer from the engine at ", address.text, ": ",
              channel.status().message());

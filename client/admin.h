@@ -1,7 +1,7 @@
-// Admin: what people and scripts ask an engine about itself. Needs no session.
+// Admin: administrative calls to an engine. Needs no session.
 //
-// Every call but status() needs the engine's admin token. status() goes with either token; with the user token it
-// leaves out what sessions' programs are.
+// Every call except status() requires the engine's admin token. status() accepts either token; with the user token the
+// reply omits the sessions' programs.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace tt::client {
 
-// Thread-safe. Every call throws Error (kConnection) where nobody answers within the deadline, or the token is wrong or
-// not the admin token.
+// Thread-safe. Every call throws Error (kConnection) if the engine does not answer within the deadline, if the token is
+// wrong, or if it is not the admin token.
 class Admin {
  public:
-  // Address and token as ConnectOptions has them; an empty address is TELETENSOR_ADDRESS, then the socket of this
-  // user's own engine: on TCP anybody on this host could wait for the token. An empty admin token is looked for as
-  // find_admin_token() does.
+  // `address` and `token` are as in ConnectOptions, except that an empty address means TELETENSOR_ADDRESS, then the
+  // socket of this user's own engine: on TCP any local user could listen and collect the token. An empty admin token is
+  // resolved by find_admin_token().
   Admin(const std::string& address, const std::string& token, double deadline_seconds = 5,
         const std::string& admin_token = "");
   ~Admin();
@@ -28,10 +28,10 @@ class Admin {
   v1::StatusReply status() const;
   v1::EmptyCacheReply empty_cache() const;
   v1::SnapshotReply snapshot(Device device) const;
-  // Returns once the engine has stopped accepting sessions; it exits when those there are have ended, or after
-  // `seconds`.
+  // Returns once the engine has stopped accepting sessions. The engine exits when the existing sessions have ended, or
+  // after `seconds`.
   void drain(double seconds) const;
-  // Cancels the session's work and frees what it holds. Throws Error (kValue) where no session has that id.
+  // Cancels the session's work and frees its memory. Throws Error (kValue) if no session has that id.
   void end_session(uint64_t id) const;
   const std::string& address() const;
 

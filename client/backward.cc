@@ -21,7 +21,7 @@ void issue(const Tensor& tensor, std::string_view op, Args args, uint32_t site) 
   tensor->session->call_with_metas(*find_op(op), args, {}, options);
 }
 
-// A gradient that backward() left with a tensor, beside what was there.
+// Stores a gradient from backward() in `tensor`, adding it to an existing one.
 void keep_grad(Handle& tensor, Tensor gradient, bool create_graph) {
   if (!tensor.is_leaf() && tensor.grad) {
     static const Op& add = *find_op("add");
@@ -30,7 +30,7 @@ void keep_grad(Handle& tensor, Tensor gradient, bool create_graph) {
     options.grad = create_graph;
     tensor.grad = tensor.session->call(add, args, options)[0];
   } else if (tensor.grad && !create_graph) {
-    // The engine has added in place. The new name goes on, since that is what a failed pass poisons.
+    // The engine has added in place. Keep the new handle, because a failed pass poisons that one.
     std::swap(tensor.grad->id, gradient->id);
     tensor.grad->bump_version();
   } else {
@@ -78,7 +78,7 @@ std::vector<Tensor> grad(absl::Span<const Tensor> roots, absl::Span<const Tensor
 
 void custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs, BackwardFunction backward,
                      uint32_t site) {
-  check(!outputs.empty(), "a function needs results");
+  check(!outputs.empty(), "expected at least one output of a custom function, got none");
   Ref<GraphNode> node;
   absl::InlinedVector<GraphEdge, 2> edges;
   for (const Tensor& input : inputs) edges.push_back(input && input->requires_grad ? edge_of(input) : GraphEdge{});

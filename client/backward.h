@@ -1,6 +1,5 @@
-// The client's side of autograd beside backward() and grad() (client/session.h): functions and
-// hooks whose code runs here, leaves, and what is kept of gradients. Nothing here waits for the
-// engine. Errors of use throw Error at once.
+// Client side of autograd, beside backward() and grad() (client/session.h): client-side functions and hooks, leaves,
+// and retained gradients. Nothing here waits for the engine. Incorrect use throws Error at once.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +10,23 @@
 
 namespace tt::client {
 
-// `outputs` (floating, made without recording) were made of `inputs` by code of the caller's;
-// `backward` gets one gradient for each output, zeros where none arrived, and gives one for each
-// input. It should not own the outputs: they own it.
+// Records that the caller's code computed `outputs` (floating point, made without recording) from `inputs`. `backward`
+// receives one gradient per output, zeros where none arrived, and returns one per input. It should not own the outputs,
+// because they own it.
 void custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs, BackwardFunction backward,
                      uint32_t site);
 
-// `hook` sees each gradient of `tensor` and may replace it. Returns the hook's number.
+// `hook` receives each gradient of `tensor` and may replace it. Returns the hook's number.
 int64_t add_hook(const Tensor& tensor, BackwardFunction hook, uint32_t site);
 void remove_hook(const Tensor& tensor, int64_t number, uint32_t site);
 
 void set_requires_grad(const Tensor& leaf, bool value, uint32_t site);
-// `target`, without history and of the same sizes, dtype and device, becomes the leaf that `source` was: with its
-// gradient, its hooks and the graphs that were recorded with it.
+// `target`, without history and of the same sizes, dtype and device, replaces `source` as leaf. It takes over the
+// gradient, the hooks and the graphs that were recorded with `source`.
 void move_leaf(const Tensor& source, const Tensor& target, uint32_t site);
-// Sets `.grad`, or clears it (null), of several leaves at once.
+// Sets `.grad` of several leaves at once; null clears it.
 void set_grads(absl::Span<const Tensor> leaves, absl::Span<const Tensor> grads, uint32_t site);
-// Has backward() keep the gradient of a tensor that is no leaf.
+// Makes backward() keep the gradient of a tensor that is not a leaf.
 void retain_grad(const Tensor& tensor);
 
 }  // namespace tt::client

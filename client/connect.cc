@@ -3,10 +3,10 @@
 #include <cstdlib>
 #include <memory>
 
-#include "client/address.h"
-#include "client/grpc_transport.h"
-#include "client/private_engine.h"
-#include "client/shared_memory.h"
+#include "client/connection/address.h"
+#include "client/connection/private_engine.h"
+#include "client/transport/grpc_transport.h"
+#include "client/transport/shared_memory.h"
 
 namespace tt::client {
 
@@ -16,7 +16,7 @@ Ref<Session> connect(const ConnectOptions& options) {
     const char* named = std::getenv("TELETENSOR_ADDRESS");
     address = named ? named : "";
   }
-  SharedMemory::allowed_threads();  // what is wrong with it is said here, not in a transfer
+  SharedMemory::allowed_threads();  // reports an invalid setting here instead of in a transfer
   std::unique_ptr<Transport> transport;
   if (address.empty()) {
     auto engine = std::make_unique<PrivateEngine>();

@@ -14,11 +14,11 @@ bool equal(const Arg& a, const Arg& b) {
     case Arg::Kind::kBool:
     case Arg::Kind::kInt: return a.integer == b.integer && a.size == b.size;
     case Arg::Kind::kFloat: return a.real == b.real;
-    case Arg::Kind::kComplex: return false;  // no default is complex
+    case Arg::Kind::kComplex: return false;  // no parameter has a complex default
     case Arg::Kind::kInts: return a.ints() == b.ints();
     case Arg::Kind::kFloats: return a.floats() == b.floats();
     case Arg::Kind::kString: return a.string() == b.string();
-    default: return false;  // tensors are no defaults
+    default: return false;  // no parameter has a tensor default
   }
 }
 
@@ -61,7 +61,7 @@ void encode_arg(const Arg& arg, v1::Argument* out) {
     }
     case Arg::Kind::kString: out->set_characters(arg.characters, arg.size); return;
     case Arg::Kind::kSlot:
-    case Arg::Kind::kSlots: return;  // Programs only; a client's call has none
+    case Arg::Kind::kSlots: return;  // in Programs only; not in a client's call
   }
 }
 
@@ -75,7 +75,7 @@ size_t encoded_size(Args args) {
     if (arg.kind == Arg::Kind::kString)
       bytes += arg.size;
     else
-      bytes += kListEntry * arg.size;  // 0 for what is no list, or hardly more
+      bytes += kListEntry * arg.size;  // zero or almost zero for other kinds
   }
   return bytes;
 }

@@ -1,4 +1,4 @@
-// encode: a call's arguments as the wire's Instruction.
+// encode: converts a call's arguments to the wire's Instruction.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace tt::client {
 
-// About how many bytes `args` take on the wire; never less than the inline bytes they carry.
+// Estimates the encoded size of `args`; never less than the inline bytes that they contain.
 size_t encoded_size(Args args);
 
-// Appends `args` to a cleared instruction, without the trailing ones that are their defaults.
-// Tensor arguments are Handles. Does not fail: allocation is the arena's.
+// Appends `args` to a cleared instruction, omitting trailing arguments that equal their defaults. Tensor arguments are
+// Handles. Does not fail; memory comes from the message's arena.
 void encode_args(const Op& op, Args args, v1::Instruction* instruction);
 
 }  // namespace tt::client

@@ -8,7 +8,7 @@
 namespace tt::client {
 namespace {
 
-// As in autograd/node.cc: the end of a long chain is dropped without recursion.
+// As in autograd/node.cc: destroys a long chain without recursion.
 struct Graveyard {
   std::vector<Ref<GraphNode>> nodes;
   bool digging = false;
@@ -40,7 +40,7 @@ uint64_t sequence_of_base(const Handle& base) { return base.node ? base.node->se
 
 Ref<GraphNode> make_node(const Op* op) { return Ref<GraphNode>(new GraphNode(op, nullptr)); }
 
-// One call's node: edges to what its differentiable arguments came from; null where none has a past.
+// Builds the node of one call, with an edge per differentiable argument; null if none of them has a history.
 class Recorder {
  public:
   Recorder(const Op& op, absl::Span<const Tensor> targets) : op_(op), targets_(targets) {}
@@ -51,7 +51,7 @@ class Recorder {
     if (arg.kind != Arg::Kind::kTensors) return;
     for (const TensorMeta* t : arg.list()) add(t);
   }
-  // A number goes after its edges: asking a view for its node may make one.
+  // Numbers the node after its edges are collected, because edge_of() of a view may create a node.
   Ref<GraphNode> node() {
     if (edges_.empty()) return {};
     Ref<GraphNode> node = make_node(&op_);
@@ -64,7 +64,7 @@ class Recorder {
   void add(const TensorMeta* t) {
     if (!t || !t->requires_grad || t->is_number) return;
     Tensor tensor = handle_of(t);
-    // A target without a node did not require grad before this very call.
+    // A target without a node did not require grad before this call.
     if (!tensor->node && std::find(targets_.begin(), targets_.end(), tensor) != targets_.end()) return;
     read_.push_back(tensor.get());
     edges_.push_back(edge_of(tensor));
@@ -83,7 +83,7 @@ Ref<GraphNode> make_write(const Op& op, GraphEdge old, GraphEdge written) {
   return write;
 }
 
-// As autograd/record.cc: `target` was written to by `node` (null: by what has no gradient).
+// As in autograd/record.cc: `node` wrote to `target` (null: the write has no gradient).
 void rebase(const Op& op, const Tensor& target, const Ref<GraphNode>& node, uint32_t output, bool is_read) {
   if (!has_gradients(target->dtype)) return;
   GraphEdge written{node, output};

@@ -1,9 +1,9 @@
-// The shadow of the engine's tape: what a client must know of it without asking: which leaves a
-// backward pass reaches, and where the client's own code takes part in it.
+// Client-side copy of the engine's autograd graph. Answers locally which leaves a backward pass reaches, and where
+// client-side functions and hooks run.
 //
-// The same calls are recorded here as in autograd/record.cc, by the same rules. Counted references:
-// a result owns the node that made it, a node those before it; leaves are not kept alive. Belongs
-// to whoever holds the session's tensors: one thread at a time.
+// Records the same calls as autograd/record.cc, by the same rules. Reference counted: a result owns its node, a node
+// owns its predecessors; leaves are not kept alive. Used by one thread at a time, the one that uses the session's
+// tensors.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@
 
 namespace tt::client {
 
-// The client's code inside a backward pass. Of a function: gradients of its results in, one for
-// each input out (null: none). Of a hook: one in, its replacement or null out. `create_graph`:
-// what it issues is to be recorded.
+// Client code in a backward pass. A function receives gradients of its results and returns one per input (null: none).
+// A hook receives one gradient and returns its replacement or null. `create_graph`: operations that it issues are
+// recorded.
 using BackwardFunction = std::function<std::vector<Tensor>(std::vector<Tensor> gradients, bool create_graph)>;
 
 struct GraphEdge {
-  Ref<GraphNode> node;  // null: nobody wants this gradient
+  Ref<GraphNode> node;  // null: this gradient is not needed
   uint32_t output = 0;
 };
 
@@ -36,13 +36,13 @@ struct GraphHook {
   TensorMeta meta;  // of the gradient
 };
 
-// What few nodes have.
+// Rarely used members of a node.
 struct GraphExtras {
-  int64_t stop = 0;  // of a function of the client's
+  int64_t stop = 0;  // of a client-side function
   BackwardFunction function;
   std::vector<TensorMeta> outputs;
   std::vector<GraphHook> hooks;
-  std::vector<Handle*> retained;  // results whose gradients are wanted
+  std::vector<Handle*> retained;  // results that retain their gradients
 };
 
 class GraphNode final : public RefCounted, public Recycled<GraphNode> {
@@ -50,18 +50,18 @@ class GraphNode final : public RefCounted, public Recycled<GraphNode> {
   GraphNode(const Op* op, Handle* leaf);
   ~GraphNode() override;
 
-  const Op* op() const { return op_; }  // null: a leaf, or a function of the client's
+  const Op* op() const { return op_; }  // null: a leaf or a client-side function
   uint64_t sequence() const { return sequence_; }
   bool is_leaf() const { return is_leaf_; }
-  Handle* leaf() const { return leaf_; }  // null once it is gone
+  Handle* leaf() const { return leaf_; }  // null once the leaf is destroyed
   void forget_leaf() { leaf_ = nullptr; }
-  void move_leaf(Handle* leaf) { leaf_ = leaf; }  // `leaf` owns this from now on
+  void move_leaf(Handle* leaf) { leaf_ = leaf; }  // `leaf` owns this node from now on
   GraphExtras& extras();
   const GraphExtras* find_extras() const { return extras_.get(); }
 
   absl::InlinedVector<GraphEdge, 2> edges;
-  bool freed = false;  // a pass has used up what it saved
-  uint64_t visit = 0;  // the pass that was here last
+  bool freed = false;  // a pass has freed its saved values
+  uint64_t visit = 0;  // last pass that visited this node
   uint32_t visit_index = 0;
 
  private:
@@ -72,17 +72,17 @@ class GraphNode final : public RefCounted, public Recycled<GraphNode> {
   std::unique_ptr<GraphExtras> extras_;
 };
 
-// Gives the results their place in the graph; `into`: they existed before and were written to.
-// Called by Session::call where gradients are on.
+// Records a call and its results. `into`: the results existed before and were written to. Called by Session::call if
+// gradients are enabled.
 void record(const Op& op, Args args, absl::Span<const Tensor> results, bool into);
-// Throws Error where a recorded write into `target` is not allowed: it views a leaf.
+// Throws Error if a recorded write into `target` is not allowed because it is a view of a leaf.
 void check_writable(const Handle& target);
-// Where a gradient of `tensor` goes. Requires that it requires grad.
+// Returns the edge that receives `tensor`'s gradient. Requires that `tensor` requires grad.
 GraphEdge edge_of(const Tensor& tensor);
 
-// Makes `tensor` result `output` of `node`: it requires grad from now on.
+// Makes `tensor` result `output` of `node`; it requires grad from now on.
 void give_node(Handle& tensor, Ref<GraphNode> node, uint32_t output);
-// The graph forgets a leaf, or a result whose gradient was to be retained. For ~Handle.
+// Removes a leaf, or a result that retains its gradient, from the graph. Called by ~Handle.
 void leave_graph(Handle& handle);
 
 }  // namespace tt::client

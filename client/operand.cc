@@ -32,7 +32,7 @@ Session& session_of(std::string_view op, Args args) {
       if (tensor) return *static_cast<const Handle*>(tensor)->session;
     }
   }
-  fail(ErrorKind::kType, "[", op, "] needs a tensor among its arguments, got numbers only");
+  fail(ErrorKind::kType, "[", op, "] expected at least one tensor argument, got numbers only");
 }
 
 Tensors call_op(Session& session, uint16_t op, Args args, absl::Span<const Tensor> into) {
@@ -61,7 +61,8 @@ double item(const Tensor& tensor) {
     case DType::kComplex64:
     case DType::kComplex128: break;
   }
-  fail(ErrorKind::kType, "item() of ", tensor->dtype, ": a complex number is no double");
+  fail(ErrorKind::kType, "item() expected a real dtype, got ", tensor->dtype,
+       ": a complex number does not convert to double");
 }
 
 }  // namespace tt::client

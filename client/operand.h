@@ -1,5 +1,4 @@
-// Operand: a tensor, a number in a tensor's place, or nothing; and what else the functions of
-// teletensor/ops.h are made with.
+// Operand: a tensor, a number used as a tensor, or nothing; and helpers for the functions of teletensor/ops.h.
 #pragma once
 
 #include <string_view>
@@ -13,12 +12,12 @@ namespace tt::client {
 using Operand = BasicOperand<Tensor>;
 using ListArg = BasicListArg<Tensor>;
 
-// The session of the first tensor among `args`. Throws Error (TypeError) where there is none.
+// Returns the session of the first tensor in `args`. Throws Error (TypeError) if there is none.
 Session& session_of(std::string_view op, Args args);
 // Calls with this thread's grad mode.
 Tensors call_op(Session& session, uint16_t op, Args args, absl::Span<const Tensor> into = {});
 
-// While one lives, what its thread calls is not recorded for backward.
+// While an instance exists, calls of its thread are not recorded for backward.
 class NoGrad {
  public:
   NoGrad();
@@ -30,13 +29,13 @@ class NoGrad {
   bool before_;
 };
 
-// A tensor from the caller's values, row-major, as many as `sizes` say.
+// Creates a tensor from row-major `values`, whose number must match `sizes`.
 template <typename T>
 Tensor tensor(Session& session, absl::Span<const T> values, DType dtype, SizesView sizes, Device device = {}) {
   return session.upload({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)}, dtype, sizes,
                         device);
 }
-// The value of a tensor of one element. Waits.
+// Returns the value of a one-element tensor. Waits.
 double item(const Tensor& tensor);
 
 }  // namespace tt::client

@@ -22,7 +22,7 @@ Pass::Pass(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, P
       roots_(roots.begin(), roots.end()),
       gradients_(gradients.begin(), gradients.end()),
       id_(static_cast<uint64_t>(next_number())) {
-  check(!roots_.empty(), "there is nothing to differentiate");
+  check(!roots_.empty(), "expected at least one tensor to differentiate, got none");
   check(gradients_.empty() || gradients_.size() == roots_.size(), "got ", roots_.size(), " tensors and ",
         gradients_.size(), " gradients");
   gradients_.resize(roots_.size());
@@ -40,7 +40,7 @@ Pass::Pass(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, P
   discover();
 }
 
-// ---- What the roots reach
+// ---- Discovery: nodes that the roots reach
 
 void Pass::discover() {
   for (const Tensor& root : roots_) {
@@ -107,8 +107,8 @@ bool Pass::reaches(const Tensor& tensor) const {
   return false;
 }
 
-// Nodes are older than those that depend on them, so that from the oldest on each one's edges have
-// been judged before itself.
+// A node is older than the nodes that depend on it, so iterating from the oldest node visits every edge's target before
+// the node itself.
 void Pass::find_needed(absl::Span<const Tensor> captures) {
   if (options_.accumulate) return;
   needed_.assign(nodes_.size(), false);
@@ -145,7 +145,7 @@ void Pass::spend() {
   }
 }
 
-// ---- What the engine is told
+// ---- Instructions to the engine
 
 std::vector<Tensor> Pass::run(absl::Span<const Tensor> captures) {
   find_needed(captures);
@@ -196,7 +196,7 @@ std::vector<Tensor> Pass::issue(absl::Span<const Tensor> captures) {
   return {results.begin(), results.end()};
 }
 
-// ---- In pieces
+// ---- A pass with client-side functions or hooks, issued in steps
 
 std::vector<Tensor> Pass::drive(absl::Span<const Tensor> captures) {
   for (uint32_t i = 0; i < nodes_.size(); ++i) index_.emplace(nodes_[i].get(), i);
@@ -231,7 +231,7 @@ void Pass::begin(absl::Span<const Tensor> captures) {
 
 void Pass::pass(GraphNode& node) {
   const GraphExtras* extras = node.find_extras();
-  // The client's code may add and remove hooks of this very node.
+  // The client's code may add and remove hooks of this node.
   std::vector<GraphHook> hooks = extras ? extras->hooks : std::vector<GraphHook>();
   for (const GraphHook& hook : hooks) {
     if (arrived_.contains({&node, hook.output})) pass_hook(hook);
@@ -251,7 +251,7 @@ void Pass::arrive(const GraphEdge& edge) {
 void Pass::pass_hook(const GraphHook& hook) {
   Tensors gradient = until(hook.stop, {&hook.meta, 1});
   std::vector<Tensor> replaced = hook.function({gradient[0]}, options_.create_graph);
-  check(replaced.size() == 1, "a hook gives one gradient or none, got ", replaced.size());
+  check(replaced.size() == 1, "expected a hook to return one gradient or none, got ", replaced.size());
   const Tensor& result = replaced[0] ? replaced[0] : gradient[0];
   feed(hook.stop, {&result, 1});
 }
@@ -272,7 +272,7 @@ void Pass::pass_function(const GraphNode& node, const GraphExtras& function) {
 
 Tensors Pass::until(int64_t stop, absl::Span<const TensorMeta> metas) {
   std::vector<TensorMeta> gradients;
-  absl::InlinedVector<int64_t, 8> shapes;  // for a stop that the engine's pass does not come to
+  absl::InlinedVector<int64_t, 8> shapes;  // used if the engine's pass does not reach this stop
   for (const TensorMeta& meta : metas) {
     gradients.push_back(gradient_meta(meta));
     shapes.push_back(static_cast<int64_t>(meta.dtype));

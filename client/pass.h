@@ -1,5 +1,5 @@
-// Pass: one backward pass as the client sees it: what the roots reach in the shadow graph, and the
-// instructions that make the engine's tape do the same.
+// Pass: client side of one backward pass. Finds what the roots reach in the client's graph and issues the instructions
+// that run the engine's tape.
 #pragma once
 
 #include <cstdint>
@@ -22,30 +22,30 @@ struct PassOptions {
 
 class Pass {
  public:
-  // Throws Error on roots that do not require grad, gradients that are missing or do not fit, and a
-  // graph that has been used up.
+  // Throws Error if a root does not require grad, a gradient is missing or does not match, or the graph was already
+  // freed.
   Pass(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, PassOptions options);
 
-  // Leaves that are reached, and results that retain_grad() was asked for.
+  // Returns the reached leaves, and the results that retain their gradient.
   std::vector<Tensor> collecting() const;
   bool reaches(const Tensor& tensor) const;
-  // Issues the pass. One result a capture, all of which are reached; null where the client's own
-  // functions gave nothing for it.
+  // Issues the pass. Returns one result per capture; every capture must be reached. A result is null if client-side
+  // functions returned no gradient for it.
   std::vector<Tensor> run(absl::Span<const Tensor> captures);
 
  private:
   void discover();
   void visit(GraphNode* node);
-  uint32_t index_of(const GraphNode* node) const;  // kNone where it was not reached
+  uint32_t index_of(const GraphNode* node) const;  // kNone if not reached
   bool is_needed(uint32_t index) const { return options_.accumulate || needed_[index]; }
   void find_needed(absl::Span<const Tensor> captures);
-  // Whether the client's own code takes part.
+  // Whether client-side functions or hooks take part.
   bool meets_client() const;
-  // What nodes saved is gone, once this has run.
+  // Marks nodes as freed: their saved values are released by this pass.
   void spend();
 
   std::vector<Tensor> issue(absl::Span<const Tensor> captures);
-  // In pieces: the latest recorded node first, as the engine goes.
+  // Issues the pass in steps, latest recorded node first, in the engine's order.
   std::vector<Tensor> drive(absl::Span<const Tensor> captures);
   std::vector<uint32_t> latest_first() const;
   void begin(absl::Span<const Tensor> captures);
@@ -58,10 +58,10 @@ class Pass {
   std::vector<Tensor> end(absl::Span<const Tensor> captures);
 
   Tensors call(std::string_view op, Args args, absl::Span<const TensorMeta> metas);
-  // What a gradient's handle says of itself.
+  // Returns the metadata of a gradient of `of`.
   TensorMeta gradient_meta(const TensorMeta& of) const;
   std::vector<TensorMeta> gradient_metas(absl::Span<const Tensor> of) const;
-  // Under create_graph gradients depend on all that the pass went through.
+  // With create_graph, makes gradients depend on everything that the pass went through.
   void give_past(absl::Span<const Tensor> results);
 
   static constexpr uint32_t kNone = ~uint32_t{0};
@@ -70,13 +70,13 @@ class Pass {
   std::vector<Tensor> roots_;
   std::vector<Tensor> gradients_;
   Ref<Session> session_;
-  std::vector<Ref<GraphNode>> nodes_;                      // all that is reached
+  std::vector<Ref<GraphNode>> nodes_;                      // all reached nodes
   uint64_t id_;                                            // marks nodes as visited
-  absl::flat_hash_map<const GraphNode*, uint32_t> index_;  // the same, where passes may nest
-  std::vector<bool> needed_;                               // leads to a capture
-  std::vector<bool> reached_;                              // some gradient has come to be there
-  absl::flat_hash_set<Arrival> arrived_;                   // of which result
-  absl::InlinedVector<GraphEdge, 4> past_;                 // what gradients are made of, under create_graph
+  absl::flat_hash_map<const GraphNode*, uint32_t> index_;  // the same by node, since passes may nest
+  std::vector<bool> needed_;                               // whether the node leads to a capture
+  std::vector<bool> reached_;                              // whether any gradient has arrived at the node
+  absl::flat_hash_set<Arrival> arrived_;                   // (node, output) pairs that received a gradient
+  absl::InlinedVector<GraphEdge, 4> past_;                 // edges that gradients depend on, with create_graph
   int64_t task_ = 0;
   Tensor progress_;
 };

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "client/connection/interruption.h"
 #include "client/encode.h"
 #include "client/graph.h"
-#include "client/interruption.h"
-#include "client/link.h"
+#include "client/link/link.h"
 #include "client/site_table.h"
 #include "engine/schema/op_ids.h"
 

@@ -2,8 +2,8 @@
 //
 // Instructions are appended to the frame under construction and sent when the link is idle, or
 // in larger frames while it is busy; nothing here waits for the network but read(), download(),
-// and a full window. A wait throws Interrupted where its thread is interrupted (client/interruption.h), and the session
-// goes on. Thread-safe: one lock, held for the time of an append.
+// and a full window. A wait throws Interrupted where its thread is interrupted (client/connection/interruption.h), and
+// the session goes on. Thread-safe: one lock, held for the time of an append.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "client/link/counters.h"
+#include "client/link/remote_error.h"
 #include "client/tensor.h"
-#include "client/transport.h"
+#include "client/transport/transport.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op.h"
 
@@ -32,19 +34,6 @@ struct CallOptions {
 struct Value {
   TensorMeta meta;
   std::string bytes;  // row-major
-};
-
-// An engine-side failure as the client raises it: the message ends with where it was issued.
-class RemoteError : public Error {
- public:
-  RemoteError(ErrorKind kind, std::string message, std::string site, bool retriable)
-      : Error(kind, std::move(message)), site_(std::move(site)), retriable_(retriable) {}
-  const std::string& site() const { return site_; }  // "train.py:12 in step", may be empty
-  bool retriable() const { return retriable_; }
-
- private:
-  std::string site_;
-  bool retriable_;
 };
 
 class Session : public RefCounted {
@@ -89,21 +78,10 @@ class Session : public RefCounted {
   // Differs from that of every other session of this process, from 1.
   uint64_t serial() const { return serial_; }
 
-  struct Counters {
-    uint64_t instructions = 0;
-    uint64_t frames = 0;
-    uint64_t bytes_sent = 0;
-    uint64_t waits = 0;  // times a caller waited for the engine
-    double seconds_waited = 0;
-  };
+  using Counters = client::Counters;
   Counters counters() const;
-
-  // Where callers waited for the engine, the longest first.
-  struct Wait {
-    std::string where;  // "train.py:12 in step"; "" where no site was given
-    uint64_t count = 0;
-    double seconds = 0;
-  };
+  // The source lines at which callers waited for the engine, the longest wait first.
+  using Wait = WaitCount;
   std::vector<Wait> wait_report() const;
   const v1::HelloReply& engine() const;  // what the engine said of itself
 

@@ -43,9 +43,9 @@ void SiteTable::total(uint64_t* waits, double* seconds) const {
   }
 }
 
-std::vector<Session::Wait> SiteTable::waits() const {
+std::vector<WaitCount> SiteTable::waits() const {
   MutexLock lock(mutex_);
-  std::vector<Session::Wait> waits;
+  std::vector<WaitCount> waits;
   for (uint32_t i = 0; i < sites_.size(); ++i) {
     if (sites_[i].waits > 0) waits.push_back({name_of(i), sites_[i].waits, sites_[i].seconds});
   }

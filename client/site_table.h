@@ -11,7 +11,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/mutex.h"
-#include "client/session.h"
+#include "client/link/counters.h"
 
 namespace tt::client {
 
@@ -25,7 +25,7 @@ class SiteTable {
   // Of all lines together.
   void total(uint64_t* waits, double* seconds) const;
   // The longest first.
-  std::vector<Session::Wait> waits() const;
+  std::vector<WaitCount> waits() const;
 
  private:
   struct Site {

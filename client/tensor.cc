@@ -8,11 +8,11 @@
 namespace tt::client {
 namespace {
 
-// Handles in static variables outlive their thread's list: this stays readable after it is gone.
+// Handles in static variables outlive their thread's free list; this flag stays readable afterwards.
 thread_local bool closed = false;
 
-// Blocks of one size that this thread freed. Handles may be freed by another thread than the one
-// that made them: the block then changes lists, and a list that is long gives back to the heap.
+// Blocks of one size that this thread freed. A Handle may be freed by another thread than the one that allocated it;
+// its block then changes lists. A full list returns blocks to the heap.
 class FreeList {
  public:
   static constexpr size_t kBlock = sizeof(Handle);

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Configures a CMake preset and builds it, or only the given targets of it.
+"""Configures a CMake preset and builds it, or only the given targets.
 
 Usage: ``deploy/build.py PRESET [TARGET...]``
 
-Shows one line with a percentage. The output of CMake and ninja is written to build.log in the preset's build folder; when
-a step fails, its part of the log is printed and the exit status is 1.
+Shows one line with a percentage. The output of CMake and ninja is written to build.log in the preset's build folder. If a
+step fails, its part of the log is printed and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 ROOT = Path(__file__).resolve().parent.parent
-STEP = re.compile(r"^\[(\d+)/(\d+)\] ")  # of NINJA_STATUS below
+STEP = re.compile(r"^\[(\d+)/(\d+)\] ")  # format of NINJA_STATUS below
 
 
 def folder_of(preset: str) -> Path:
-    """The build folder of a configure preset in CMakePresets.json."""
+    """Returns the build folder of a configure preset in CMakePresets.json."""
     for entry in json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]:
         if entry["name"] == preset and "binaryDir" in entry:
             return Path(entry["binaryDir"].replace("${sourceDir}", str(ROOT)))
-    raise SystemExit(f"build.py: no preset {preset!r} in CMakePresets.json")
+    raise SystemExit(f"build.py: expected a preset of CMakePresets.json, got {preset!r}")
 
 
 def main() -> int:
     """Builds; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("preset", help="a configure and build preset of CMakePresets.json")
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help="default: the preset's own")
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help="default: the preset's targets")
     args = parser.parse_args()
     folder = folder_of(args.preset)
     folder.mkdir(parents=True, exist_ok=True)
@@ -64,14 +64,14 @@ def main() -> int:
                     done, total = int(match[1]), int(match[2])
                     step = Path(line.split()[-1]).name[:40]
                     progress.update(task, completed=done, total=total, step=step)
-                    if not console.is_terminal and 10 * done // total > reported:  # a line per tenth, in a file
+                    if not console.is_terminal and 10 * done // total > reported:  # a line per 10%
                         reported = 10 * done // total
                         console.print(f"build: {10 * reported}% of {total} steps", highlight=False)
         status = process.wait()
     if status != 0:
         first = next((i for i, line in enumerate(lines) if line.startswith("FAILED: ")), 0)
         console.print("".join(lines[first:])[:20000], markup=False, highlight=False)
-        console.print(f"build: failed; the whole output is in {path.relative_to(ROOT)}", highlight=False)
+        console.print(f"build: failed; the full output is in {path.relative_to(ROOT)}", highlight=False)
         return 1
     return 0
 

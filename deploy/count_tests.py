@@ -1,4 +1,4 @@
-"""Adds up JUnit reports: prints `N passed, N failed, N skipped`, and fails where none ran or some failed."""
+"""Adds up JUnit reports: prints `N passed, N failed, N skipped`. Fails if no test ran or any failed."""
 
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -6,12 +6,12 @@ from pathlib import Path
 
 
 def count(folder: Path) -> tuple[int, int, int]:
-    """Tests that passed, failed and were skipped, over all reports in the folder."""
+    """Returns the numbers of passed, failed and skipped tests over all reports in the folder."""
     passed = failed = skipped = 0
     for report in folder.rglob("*.xml"):
         for case in ElementTree.parse(report).iter("testcase"):
             kinds = {child.tag for child in case}
-            # CTest reports a GoogleTest binary as one test; its own report has the cases.
+            # CTest reports a GoogleTest binary as one test; the binary's own report has the cases.
             own = folder / "gtest" / f"{case.get('name')}.xml"
             if report.name == "ctest.xml" and own.exists() and not kinds & {"failure", "error"}:
                 continue

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of packages.txt (or of the list that is given) that are missing, and names them.
+# Installs the missing Debian packages of packages.txt (or of the given list), and prints their names.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 list=${1:-$here/packages.txt}
@@ -12,7 +12,7 @@ while read -r package; do
 done <"$list"
 
 if ((${#missing[@]} == 0)); then
-  echo "packages: all there"
+  echo "packages: all installed"
   exit 0
 fi
 echo "packages: installing ${missing[*]}"

@@ -7,12 +7,12 @@ Usage: ``deploy/lint.py [--deep] [FILE.cc...]``
   writing a member without the mutex that its ABSL_GUARDED_BY names is an error. Locks of the standard library, which
   this analysis does not see, are errors outside base/.
 * clang-tidy with .clang-tidy over the .cc files of client, server, engine and autograd, without the static analyzer:
-  with it, or over the kernels too, the checks take an hour on two cores. ``--deep`` runs both.
+  the analyzer, or the kernels too, would take an hour on two cores. ``--deep`` includes both.
 * ruff over the Python sources.
 
-Needs a configured release build with its generated headers. A file that passed is checked again only when it, a header of
-ours that it includes, or the checks have changed. Prints one line of progress, then what was found; the exit status is 1
-when that is not nothing.
+Needs a configured release build with its generated headers. A file that passed is checked again only if it, a project
+header that it includes, or the checks have changed. Prints one line of progress, then the findings; the exit status is 1
+if there are any.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ STANDARD_LOCK = re.compile(r"\bstd::(?:\w*mutex\b(?!::)|condition_variable\w*|lo
 
 @cache
 def includes(path: Path) -> tuple[Path, ...]:
-    """The headers of ours that a file names, generated ones too."""
+    """Returns the project's headers that a file includes, generated ones too."""
     names = INCLUDE.findall(path.read_text())
     return tuple(
         found for name in names if (found := next((d / name for d in INCLUDED_FROM if (d / name).is_file()), None))
@@ -57,7 +57,7 @@ def includes(path: Path) -> tuple[Path, ...]:
 
 
 def reached(path: Path) -> set[Path]:
-    """The file and all headers of ours that it includes, directly or not."""
+    """Returns the file and all of the project's headers that it includes, directly or indirectly."""
     seen, left = {path}, [path]
     while left:
         new = set(includes(left.pop())) - seen
@@ -67,7 +67,7 @@ def reached(path: Path) -> set[Path]:
 
 
 def compile_arguments() -> dict[Path, list[str]]:
-    """The arguments of each .cc file of ours in the build, without compiler and output. Generated files are not ours."""
+    """Returns the arguments of each .cc file in the build, without compiler and output. Skips generated files."""
     found: dict[Path, list[str]] = {}
     for entry in json.loads((BUILD / "compile_commands.json").read_text()):
         path = Path(entry["file"])
@@ -83,7 +83,7 @@ def compile_arguments() -> dict[Path, list[str]]:
 
 
 def jobs(files: dict[Path, list[str]], deep: bool) -> list[tuple[Path, list[str]]]:
-    """The commands to run: each file's with the locks' analysis first, then clang-tidy's."""
+    """Returns the commands to run: lock analysis of each file first, then clang-tidy."""
     result = []
     mutex = ROOT / "base" / "mutex.h"
     for path, arguments in files.items():
@@ -98,7 +98,7 @@ def jobs(files: dict[Path, list[str]], deep: bool) -> list[tuple[Path, list[str]
 
 
 def digest(path: Path, command: list[str], version: str) -> str:
-    """Changes with anything of ours that the command's outcome depends on."""
+    """Returns a hash of the project's files that the command's result depends on."""
     state = hashlib.sha256("\0".join([version, *command, (ROOT / ".clang-tidy").read_text()]).encode())
     for each in sorted(reached(path)):
         state.update(each.read_bytes())
@@ -106,7 +106,7 @@ def digest(path: Path, command: list[str], version: str) -> str:
 
 
 def run(command: list[str]) -> list[str]:
-    """What the command finds, one text each, with the lines that explain it."""
+    """Returns the command's findings, one text each, with their explanatory lines."""
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace")
     found: list[list[str]] = []
     for line in (done.stdout + (done.stderr if command[0] == CLANG else "")).splitlines():
@@ -121,7 +121,7 @@ def run(command: list[str]) -> list[str]:
 
 
 def standard_locks() -> list[str]:
-    """Uses of the standard library's locks, which clang does not check."""
+    """Returns uses of the standard library's locks, which clang does not check."""
     found = []
     for folder in set(FOLDERS) - {"base"}:
         for path in sorted((ROOT / folder).rglob("*")):
@@ -135,7 +135,7 @@ def standard_locks() -> list[str]:
 
 
 def check(console: Console, work: list[tuple[Path, list[str]]]) -> dict[str, None]:
-    """Runs the commands on all cores; returns what they find, each once."""
+    """Runs the commands on all cores; returns their findings without duplicates."""
     passed_file = BUILD / "lint-passed.json"
     passed = json.loads(passed_file.read_text()) if passed_file.is_file() else {}
     version = "".join(
@@ -168,7 +168,7 @@ def check(console: Console, work: list[tuple[Path, list[str]]]) -> dict[str, Non
 
 
 def main() -> int:
-    """Checks; returns the exit status."""
+    """Runs all checks; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", metavar="FILE.cc", type=Path, help="default: all")
     parser.add_argument(

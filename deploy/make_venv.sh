@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes .venv with the Python packages of requirements.txt, and lets it see the build tree's
-# teletensor package and command. Skips what is there.
+# Creates .venv with the Python packages of requirements.txt, and makes the build tree's teletensor package and command
+# available in it. Skips steps that are already done.
 set -euo pipefail
 root=$(readlink -f "$(dirname "$(readlink -f "$0")")/..")
 cd "$root"
 
-[[ -x .venv/bin/python ]] || { echo "venv: making .venv"; python3 -m venv .venv; }
+[[ -x .venv/bin/python ]] || { echo "venv: creating .venv"; python3 -m venv .venv; }
 if ! cmp -s deploy/requirements.txt .venv/requirements.txt; then
   echo "venv: installing $(grep -v '^#' deploy/requirements.txt | xargs)"
   .venv/bin/python -m pip install --quiet --disable-pip-version-check -r deploy/requirements.txt

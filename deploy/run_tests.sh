@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests of a tier and prints how many ran: fast, all, asan or tsan.
+# Runs the tests of a tier (fast, all, asan or tsan) and prints their number.
 set -uo pipefail
 root=$(readlink -f "$(dirname "$(readlink -f "$0")")/..")
 cd "$root"
@@ -10,7 +10,7 @@ results=$build/test-results
 rm -rf "$results" && mkdir -p "$results"
 failed=0
 
-# Races and leaks inside Debian's gRPC are not ours to mend; ours are reported. Its timers' threads outlive main.
+# Ignores races and leaks inside Debian's gRPC, whose timer threads outlive main; the project's own are reported.
 export TSAN_OPTIONS="ignore_noninstrumented_modules=1 suppressions=$root/deploy/tsan.suppressions ${TSAN_OPTIONS:-}"
 export ASAN_OPTIONS="detect_leaks=1 ${ASAN_OPTIONS:-}"
 

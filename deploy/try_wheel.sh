@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs a wheel into a Debian that has Python and nothing of ours, and trains there: try_wheel.sh dist/*.whl
-# As root; mmdebstrap makes that Debian (two minutes), pip brings NumPy.
+# Installs a wheel into a Debian with Python only, and trains a model there: try_wheel.sh dist/*.whl
+# Run as root. mmdebstrap creates the Debian (two minutes); pip installs NumPy.
 set -euo pipefail
 wheel=$(readlink -f "$1")
 root=$(mktemp -d)
@@ -32,7 +32,7 @@ site = os.path.dirname(torch.__file__)
 (engine,) = (int(pid) for file in pathlib.Path("/proc/self/task").glob("*/children") for pid in file.read_text().split())
 print("engine", os.readlink(f"/proc/{engine}/exe"))
 libraries = {line.split(None, 5)[5].strip() for line in open(f"/proc/{engine}/maps") if ".so" in line}
-print("its libraries:", sum(path.startswith(site) for path in libraries), "of the wheel, and",
+print("libraries:", sum(path.startswith(site) for path in libraries), "from the wheel, and",
       ", ".join(sorted(os.path.basename(path) for path in libraries if not path.startswith(site))))
 EOF_PYTHON
 
@@ -44,7 +44,7 @@ cd /tmp
 /venv/bin/python /try.py
 EOF_SHELL
 
-# The mounts end with the namespace that they are made in.
+# The mounts end with their namespace.
 unshare --mount bash -ec "
   mount -t proc proc '$root/proc'
   mount -t tmpfs tmpfs '$root/tmp'

@@ -1,10 +1,10 @@
-"""Trains a small convolutional net on Fashion-MNIST (Xiao et al. 2017), on an engine in another process.
+"""Trains a small convolutional network on Fashion-MNIST (Xiao et al. 2017), on an engine in another process.
 
-    make demo                                    # an engine starts beside this script
-    TELETENSOR_ADDRESS=gpu-box:7070 make demo    # or: an engine somewhere else
+    make demo                                    # starts a private engine
+    TELETENSOR_ADDRESS=gpu-box:7070 make demo    # uses a running engine
 
-Shows loss and speed while it trains, the test accuracy at the end, and where the script waited for
-the engine; writes the loss curve and some predictions as pictures into examples/out/.
+Shows loss and speed during training, then the test accuracy and the lines where the script waited for
+the engine. Writes the loss curve and some predictions as pictures to examples/out/.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CLASSES = ["T-shirt", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt",
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """One file of the data set: big-endian sizes, then bytes."""
+    """Reads one file of the data set: big-endian sizes, then bytes."""
     with gzip.open(path) as file:
         raw = file.read()
     ndim = raw[3]
@@ -36,7 +36,7 @@ def read_idx(path: Path) -> np.ndarray:
 
 
 def load(folder: Path, split: str, device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Images (N, 1, 28, 28), normalised, and labels (N,); they stay on the device."""
+    """Returns normalised images (N, 1, 28, 28) and labels (N,), both on the device."""
     images = torch.from_numpy(read_idx(folder / f"{split}-images-idx3-ubyte.gz")).to(device)
     labels = torch.from_numpy(read_idx(folder / f"{split}-labels-idx1-ubyte.gz")).to(device)
     return ((images.float() / 255 - 0.2860) / 0.3530).unsqueeze(1), labels.long()
@@ -63,7 +63,7 @@ class Net(nn.Module):
 
 
 def train(model: Net, images, labels, args) -> list[tuple[int, float]]:
-    """Trains for args.epochs, or args.steps; returns (step, loss) every 20 steps."""
+    """Trains for args.epochs or args.steps; returns (step, loss) every 20 steps."""
     steps = args.steps or args.epochs * (len(images) // args.batch)
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, args.lr, total_steps=steps)
@@ -82,7 +82,7 @@ def train(model: Net, images, labels, args) -> list[tuple[int, float]]:
                 scheduler.step()
                 step += 1
                 if step % 20 == 0 or step == steps:
-                    history.append((step, loss.item()))  # the only line here that waits
+                    history.append((step, loss.item()))  # the only line in the loop that waits
                     seconds = time.perf_counter() - started
                     ops = torch.connection().counters()["instructions"] - issued
                     text = f"loss {history[-1][1]:.3f}  {step * args.batch / seconds:6.0f} images/s  {ops / seconds:6.0f} ops/s"
@@ -92,13 +92,13 @@ def train(model: Net, images, labels, args) -> list[tuple[int, float]]:
 
 @torch.no_grad()
 def predict(model: Net, images) -> torch.Tensor:
-    """The class of each image."""
+    """Returns the class of each image."""
     model.eval()
     return torch.cat([model(chunk).argmax(1) for chunk in images.split(1000)])
 
 
 def draw(history, images, labels, predictions) -> None:
-    """The loss curve and two rows of predictions, as PNG files."""
+    """Draws the loss curve and two rows of predictions as PNG files."""
     try:
         import matplotlib
     except ImportError:
@@ -125,12 +125,12 @@ def draw(history, images, labels, predictions) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Fashion-MNIST on a teletensor engine.")
     parser.add_argument("--epochs", type=int, default=4)
-    parser.add_argument("--steps", type=int, default=0, help="train so many instead, and test on 1000 images")
+    parser.add_argument("--steps", type=int, default=0, help="number of steps to train instead of epochs; tests on 1000 images")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--lr", type=float, default=2e-3)
-    parser.add_argument("--device", default="cpu", help="where the engine computes: cpu, cuda")
+    parser.add_argument("--device", default="cpu", help="device to compute on: cpu or cuda")
     parser.add_argument(
-        "--data", type=Path, default="/usr/share/datasets/fashion-mnist", help="where Debian's dataset-fashion-mnist lies"
+        "--data", type=Path, default="/usr/share/datasets/fashion-mnist", help="folder of Debian's dataset-fashion-mnist"
     )
     args = parser.parse_args()
 

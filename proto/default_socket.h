@@ -1,4 +1,4 @@
-// The unix socket of a user's own engine: where it listens, and its clients look, unless told otherwise.
+// default_socket(): the default unix socket of a user's engine, for listening and for connecting.
 #pragma once
 
 #include <pwd.h>
@@ -10,10 +10,10 @@
 
 namespace tt {
 
-// $XDG_RUNTIME_DIR/teletensor/engine.sock; without that variable a folder of this host's under the user's state folder
-// ($XDG_STATE_HOME, else ~/.local/state), since homes may be shared between hosts. Never a folder that another user can
-// make first, but where those paths are too long for a socket's address: then /tmp/teletensor-<uid>, which both sides
-// check like any other.
+// Returns $XDG_RUNTIME_DIR/teletensor/engine.sock. Without that variable, returns a path in a per-host folder under the
+// user's state folder ($XDG_STATE_HOME, else ~/.local/state), since homes may be shared between hosts. Other users
+// cannot create these folders first. If the path is too long for a socket address, returns a path in
+// /tmp/teletensor-<uid>, which both sides check like any other folder.
 inline std::string default_socket() {
   auto environment = [](const char* name) {
     const char* value = std::getenv(name);

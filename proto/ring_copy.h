@@ -1,8 +1,9 @@
-// RingCopy: one transfer between a lane and this process's memory, copied by one thread or by several at once.
+// RingCopy: one transfer between a lane and this process's memory, copied by one or several threads.
 //
-// One thread copies some 10 GB/s; memory, and a device behind the other end, take several times that. Each thread takes
-// the next chunk's number, waits for the chunk, and copies; chunks are passed in order, by whoever closes the gap. The
-// other side sees one producer or consumer.
+// One thread copies about 10 GB/s; memory, and a device at the other end, support several times that. Each thread takes
+// the next chunk's number, waits for the chunk, and copies it. Chunks are passed on in order: the thread that completes
+// the first outstanding chunk passes it together with the completed chunks after it. The other side sees a single
+// producer or consumer.
 #pragma once
 
 #include <atomic>
@@ -15,9 +16,9 @@
 
 namespace tt::shared_ring {
 
-// `Copy` is called as copy(chunk, at, size), for the transfer's bytes from `at` on, by several threads at once; it does
-// not throw. `GoOn` is called as go_on() by a thread that waits for the other side, by one at a time; `Stop` as stop(),
-// by the thread that called run(), whether or not there is anything to wait for.
+// `Copy` is called as copy(chunk, at, size), for the transfer's bytes from `at` on, by several threads at once; it must
+// not throw. `GoOn` is called as go_on() by one waiting thread at a time. `Stop` is called as stop(), periodically, by
+// the thread that called run().
 struct NeverStop {
   bool operator()() const { return false; }
 };
@@ -25,7 +26,7 @@ struct NeverStop {
 template <typename Copy, typename GoOn, typename Stop = NeverStop>
 class RingCopy {
  public:
-  // Of `bytes` in all. Holds `end`, which nobody else uses meanwhile, until run() returns.
+  // A transfer of `bytes` in total. Uses `end` exclusively until run() returns.
   RingCopy(End& end, size_t bytes, Copy copy, GoOn go_on, Stop stop = {})
       : end_(end),
         first_(end.passed()),
@@ -34,8 +35,8 @@ class RingCopy {
         stop_(std::move(stop)),
         go_on_(std::move(go_on)) {}
 
-  // Moves everything, on the calling thread and `threads` - 1 more, which have ended when it returns; what was begun is
-  // not ended well unless it gives kReady. stop() is called every few milliseconds.
+  // Copies everything, on the calling thread and `threads` - 1 others, which have ended when it returns. The transfer
+  // is incomplete unless it returns kReady. Calls stop() every few milliseconds.
   Outcome run(unsigned threads) {
     std::vector<std::jthread> others;
     try {
@@ -47,7 +48,7 @@ class RingCopy {
           one_ended_.notify_one();
         });
       }
-    } catch (const std::system_error&) {  // the system has no more threads: fewer do it
+    } catch (const std::system_error&) {  // no more threads available: continue with fewer
     }
     for (uint32_t copied = 1; copy_next(); ++copied) {
       if (copied % kChunksUnasked == 0 && stop_()) fail(Outcome::kStopped);
@@ -63,9 +64,9 @@ class RingCopy {
   }
 
  private:
-  static constexpr uint32_t kChunksUnasked = 16;  // some milliseconds' worth
+  static constexpr uint32_t kChunksUnasked = 16;  // a few milliseconds of copying
 
-  // False where there is none left, or the transfer has failed.
+  // Returns false if no chunk is left or the transfer has failed.
   bool copy_next() {
     if (outcome_.load(std::memory_order_relaxed) != Outcome::kReady) return false;
     const uint64_t index = next_.fetch_add(1, std::memory_order_relaxed), at = index * kChunkBytes;
@@ -90,7 +91,7 @@ class RingCopy {
   }
   void fail(Outcome outcome) {
     Outcome none = Outcome::kReady;
-    outcome_.compare_exchange_strong(none, outcome);  // the first is the reason
+    outcome_.compare_exchange_strong(none, outcome);  // the first failure is reported
   }
 
   End& end_;
@@ -104,9 +105,9 @@ class RingCopy {
   GoOn go_on_ ABSL_GUARDED_BY(asking_);
   Mutex joining_;
   CondVar one_ended_;
-  size_t ended_ ABSL_GUARDED_BY(joining_) = 0;  // of the other threads
+  size_t ended_ ABSL_GUARDED_BY(joining_) = 0;  // number of other threads that have ended
   Mutex passing_;
-  bool copied_[kChunks] ABSL_GUARDED_BY(passing_) = {};  // beyond the first that is not
+  bool copied_[kChunks] ABSL_GUARDED_BY(passing_) = {};  // chunks copied but not yet passed
 };
 
 }  // namespace tt::shared_ring

@@ -1,12 +1,12 @@
-// The memory segment that an engine and a client of one host share, and how bulk bytes pass through it.
+// The memory segment shared by an engine and a client on one host, and the protocol for bulk transfers through it.
 //
-// A segment is a header and two lanes, one a direction; a lane is a ring of chunks with one producer and one consumer
-// at a time. Every chunk of a transfer is full but the last; how many bytes a transfer has is said on its RPC. The
-// counters run on from transfer to transfer for as long as the segment lives; a transfer that is given up leaves its
-// lane unusable (both sides see the RPC fail), and a new Hello brings a new segment.
+// A segment is a header and two lanes, one per direction. A lane is a ring of chunks with one producer and one consumer
+// at a time. Every chunk of a transfer except the last is full; the transfer's RPC gives its size. The counters
+// continue from transfer to transfer for the lifetime of the segment. An abandoned transfer makes its lane unusable
+// (both sides see the RPC fail); a new Hello creates a new segment.
 //
-// Either side may be hostile or die at any moment: what is read from the segment is bytes, or a counter that is checked
-// against the reader's own, and whoever waits asks `go_on` every kPatience whether to wait any longer.
+// Either side may be hostile or die at any time: a reader uses only bytes, and counters that it checks against its own.
+// A waiting thread calls `go_on` every kPatience to learn whether to continue waiting.
 #pragma once
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ namespace tt::shared_ring {
 
 inline constexpr size_t kChunkBytes = size_t{256} << 10;
 inline constexpr uint32_t kChunks = 32;  // a power of two: the counters wrap
-// Differs where anything of the layout does: such segments are not opened.
+// Changes with the layout: segments with another value are rejected.
 inline constexpr uint32_t kLayout = 1u << 24 | kChunks << 16 | static_cast<uint32_t>(kChunkBytes >> 10);
 inline constexpr size_t kHeaderBytes = 4096;
 inline constexpr size_t kLaneBytes = kChunks * kChunkBytes;
@@ -42,10 +42,10 @@ inline constexpr size_t kSegmentBytes = kHeaderBytes + 2 * kLaneBytes;
 inline constexpr std::chrono::microseconds kSpin{30};  // an idle core takes about 20 us to wake
 inline constexpr std::chrono::milliseconds kPatience{10};
 
-// A lane's counters, of chunks; each side's on cache lines of its own.
+// A lane's chunk counters; each side's on separate cache lines.
 struct Lane {
   alignas(128) std::atomic<uint32_t> produced;
-  std::atomic<uint32_t> consumer_sleeps;  // how many of its threads do
+  std::atomic<uint32_t> consumer_sleeps;  // number of its sleeping threads
   alignas(128) std::atomic<uint32_t> consumed;
   std::atomic<uint32_t> producer_sleeps;
 };
@@ -58,10 +58,10 @@ struct Header {
 };
 static_assert(sizeof(Header) <= kHeaderBytes && std::atomic<uint32_t>::is_always_lock_free);
 
-// A mapping of a segment. Owns the mapping and the descriptor; the lanes are used as Producer and Consumer say.
+// A mapping of a segment. Owns the mapping and the descriptor. Access the lanes through End.
 class Segment {
  public:
-  // Takes over `descriptor`; null where it cannot be mapped.
+  // Takes ownership of `descriptor`. Returns null if it cannot be mapped.
   static std::unique_ptr<Segment> map(int descriptor) {
     void* base = mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     if (base == MAP_FAILED) {
@@ -71,8 +71,8 @@ class Segment {
     return std::unique_ptr<Segment>(new Segment(static_cast<char*>(base), descriptor));
   }
 
-  // The client's side: opens what HelloReply.shared_memory names and holds its presence lock. Null where that is not
-  // reachable or is not the engine's segment (another host, another container): bytes then go through gRPC.
+  // Client side: opens the segment described by HelloReply.shared_memory and locks its presence lock. Returns null if
+  // it is not accessible or not the engine's segment (another host, another container): then bytes are sent over gRPC.
   static std::unique_ptr<Segment> open(int64_t pid, int32_t descriptor, uint64_t bytes, uint64_t nonce) {
     if (bytes != kSegmentBytes) return nullptr;
     std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(descriptor);
@@ -97,8 +97,8 @@ class Segment {
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
-  // The engine's side: whether a client holds the segment open. The kernel lets go of the lock when the last process
-  // that has the client's description dies, however it dies.
+  // Engine side: whether a client holds the segment open. The kernel releases the lock when the last process with the
+  // client's file description dies, for any reason.
   bool client_present() const {
     struct flock lock = presence();
     return fcntl(descriptor_, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
@@ -123,16 +123,16 @@ class Segment {
   int descriptor_;
 };
 
-// What a wait came to.
+// The result of a wait.
 enum class Outcome {
   kReady,
-  kStopped,  // go_on said so
-  kCorrupt,  // the other side's counter cannot be right
+  kStopped,  // go_on() returned false
+  kCorrupt,  // the other side's counter is invalid
 };
 
 namespace internal {
 
-// Asleep are those who wait for a chunk; woken are those whose chunks come: `bits` has one for each chunk of the ring.
+// Threads sleep on the counter with a bit mask of the chunk they wait for; a wake-up has a bit per passed chunk.
 inline void futex_wait(std::atomic<uint32_t>& word, uint32_t seen, uint32_t bits) {
   timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
@@ -143,7 +143,7 @@ inline void futex_wait(std::atomic<uint32_t>& word, uint32_t seen, uint32_t bits
 inline void futex_wake(std::atomic<uint32_t>& word, uint32_t bits) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, bits);
 }
-// Of the `count` chunks from `number` on.
+// The bits of the `count` chunks from `number` on.
 inline uint32_t bits_of(uint32_t number, uint32_t count) {
   static_assert(kChunks == 32);
   return std::rotl(count < kChunks ? (1u << count) - 1 : ~0u, static_cast<int>(number % kChunks));
@@ -154,8 +154,8 @@ inline void pause() { __builtin_ia32_pause(); }
 inline void pause() { std::this_thread::yield(); }
 #endif
 
-// Waits until `enough(counter)`: spinning first, then asleep on the counter, for a chunk of `bits`, and counted in
-// `sleeps`, so that the other side knows to wake us.
+// Waits until `enough(counter)`: spins first, then sleeps on the counter for a chunk in `bits`, counted in `sleeps`, so
+// that the other side knows to wake the thread.
 template <typename Enough, typename GoOn>
 bool wait(std::atomic<uint32_t>& counter, std::atomic<uint32_t>& sleeps, uint32_t bits, Enough&& enough, GoOn&& go_on) {
   auto deadline = std::chrono::steady_clock::now() + kSpin;
@@ -176,7 +176,7 @@ bool wait(std::atomic<uint32_t>& counter, std::atomic<uint32_t>& sleeps, uint32_
   }
 }
 
-// `counter` from `from` on by `count`.
+// Advances `counter` from `from` by `count` and wakes sleeping threads.
 inline void advance(std::atomic<uint32_t>& counter, uint32_t from, uint32_t count, std::atomic<uint32_t>& sleeps) {
   counter.store(from + count, std::memory_order_seq_cst);
   if (sleeps.load(std::memory_order_seq_cst) != 0) futex_wake(counter, bits_of(from, count));
@@ -184,10 +184,11 @@ inline void advance(std::atomic<uint32_t>& counter, uint32_t from, uint32_t coun
 
 }  // namespace internal
 
-// One side's end of a lane. Chunks are numbered as they come, from transfer to transfer: to the producer a chunk is
-// there when it is free, to the consumer when it is full, and each passes it to the other when it has filled or emptied
-// it, in order. Several may be worked on before the first of them is passed, by several threads or by a device. Any
-// thread may ask and wait; one at a time passes. Keeps its own count, so it outlives transfers with its segment.
+// One side's end of a lane. Chunks are numbered consecutively across transfers. A chunk is available to the producer
+// when it is empty and to the consumer when it is full; each passes it to the other side after filling or emptying it,
+// in order. Several chunks may be in use before the first is passed, by several threads or a device. Any thread may
+// query and wait; only one at a time may call pass(). The count of passed chunks lasts as long as the segment, across
+// transfers.
 class End {
  public:
   static End producer(Lane& lane, char* chunks) {
@@ -197,13 +198,13 @@ class End {
     return {lane.produced, lane.consumer_sleeps, lane.consumed, lane.producer_sleeps, 0, chunks};
   }
 
-  // How many this side has passed: the number of the next transfer's first chunk.
+  // Number of chunks passed by this side, which is the number of the next transfer's first chunk.
   uint32_t passed() const { return passed_.load(std::memory_order_acquire); }
-  // To a consumer its bytes may change under a hostile producer: copy first, then look.
+  // For a consumer, a hostile producer may change the bytes at any time: copy them before inspecting them.
   char* chunk(uint32_t number) const { return chunks_ + (number % kChunks) * kChunkBytes; }
 
-  // Waits until chunk `number` is there, which is to come soon: the counters wrap. `go_on()` is asked every kPatience,
-  // by each thread that waits.
+  // Waits until chunk `number` is available; it must be near, because the counters wrap. Each waiting thread calls
+  // `go_on()` every kPatience.
   template <typename GoOn>
   Outcome await(uint32_t number, GoOn&& go_on) const {
     auto there = [&](uint32_t theirs) { return static_cast<int32_t>(theirs + ahead_ - number) > 0; };
@@ -212,9 +213,9 @@ class End {
     uint32_t count;
     return ready(number, &count);
   }
-  // How many chunks are there now that lie side by side, from `number` on; maybe none. kReady or kCorrupt.
+  // Sets `count` to the number of contiguous chunks available from `number` on, possibly 0. Returns kReady or kCorrupt.
   Outcome ready(uint32_t number, uint32_t* count) const {
-    const uint32_t from = passed();  // before and after their counter is read: another thread may pass chunks meanwhile
+    const uint32_t from = passed();  // read before and after their counter: another thread may pass chunks meanwhile
     const uint32_t reach = theirs_.load(std::memory_order_acquire) + ahead_;
     const uint32_t most = passed() + kChunks;
     if (static_cast<int32_t>(reach - from) < 0 || static_cast<int32_t>(most - reach) < 0) return Outcome::kCorrupt;
@@ -222,7 +223,7 @@ class End {
     *count = std::min(there, kChunks - number % kChunks);
     return Outcome::kReady;
   }
-  // Hands the next `count` chunks to the other side.
+  // Passes the next `count` chunks to the other side.
   void pass(uint32_t count) {
     const uint32_t from = passed();
     passed_.store(from + count, std::memory_order_release);
@@ -243,7 +244,7 @@ class End {
   std::atomic<uint32_t>& our_sleeps_;
   std::atomic<uint32_t>& ours_;
   std::atomic<uint32_t>& their_sleeps_;
-  const uint32_t ahead_;  // of their counter: how far this side's chunks reach
+  const uint32_t ahead_;  // added to their counter: the end of this side's available chunks
   char* const chunks_;
   std::atomic<uint32_t> passed_{0};
 };

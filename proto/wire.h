@@ -1,4 +1,4 @@
-// The wire's messages as tt::v1.
+// Includes the wire's messages as tt::v1.
 #pragma once
 
 #include "teletensor/v1/engine.pb.h"

@@ -5,7 +5,7 @@
 namespace tt::server {
 namespace {
 
-// More is of no use to a reader; arguments that an error quotes may be long.
+// Longer messages do not help the reader; an error may quote long arguments.
 constexpr size_t kMaxMessage = 4096 + 256;
 
 }  // namespace

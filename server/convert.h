@@ -1,4 +1,4 @@
-// convert: the engine's errors and tensors as the wire spells them. The one place where that happens.
+// convert: converts the engine's errors and tensors to wire messages. No other code does.
 #pragma once
 
 #include "absl/status/status.h"
@@ -14,9 +14,9 @@ v1::Error to_wire(const Poison& poison);
 v1::Error to_wire(const Error& error);
 v1::TensorDescription to_wire(const TensorMeta& meta);
 v1::DeviceDescription to_wire(const DeviceInfo& info);
-// An Error that ends a call, rather than standing in a tensor's place.
+// For an Error that ends a call instead of poisoning a tensor.
 absl::Status to_status(const Error& error);
-// The status a refused frame ends its stream with.
+// The status that ends a stream after a rejected frame.
 absl::Status fault_status(const v1::Error& fault);
 
 }  // namespace tt::server

@@ -15,19 +15,19 @@ namespace {
 
 constexpr size_t kMaxLine = 500;
 
-// gRPC calls errors what is often an ordinary end of a connection: for those who look closely.
+// gRPC reports the ordinary end of a connection as an error, so its lines have level debug or trace.
 void take_grpc_line(gpr_log_func_args* line) {
   auto level = line->severity == GPR_LOG_SEVERITY_DEBUG ? spdlog::level::trace : spdlog::level::debug;
   spdlog::log(level, "grpc: {}", line->message);
 }
 
-// protobuf's errors are about bytes that a client sent, which the client hears of.
+// protobuf's errors are about bytes that a client sent; the client receives an error too.
 void take_protobuf_line(google::protobuf::LogLevel level, const char*, int, const std::string& text) {
   const bool fatal = level == google::protobuf::LOGLEVEL_FATAL;
   spdlog::log(fatal ? spdlog::level::err : spdlog::level::debug, "protobuf: {}", text);
 }
 
-// A client's words cannot begin a line of their own, or command a terminal.
+// Prevents text from clients from starting a new line or controlling a terminal.
 std::string one_line(absl::string_view text) {
   std::string line(text.substr(0, kMaxLine));
   for (char& c : line) {
@@ -54,7 +54,7 @@ void LogLimit::write(bool warning, absl::string_view text) {
   const int64_t dropped = allow(Clock::now());
   if (dropped < 0) return;
   spdlog::log(level, "{}{}", one_line(text),
-              dropped == 0 ? "" : absl::StrCat(" (", dropped, " such lines were left out)"));
+              dropped == 0 ? "" : absl::StrCat(" (", dropped, " similar lines were dropped)"));
 }
 
 int64_t LogLimit::allow(Clock::time_point now) {

@@ -1,4 +1,4 @@
-// log: the daemon's log, to standard error, with gRPC's and protobuf's own lines in it.
+// log: the daemon's log on standard error, including messages of gRPC and protobuf.
 #pragma once
 
 #include <chrono>
@@ -10,24 +10,24 @@
 
 namespace tt::server {
 
-// `level` is one of spdlog's names. Once, at start.
+// `level` is one of spdlog's names. Call once, at start.
 void start_log(const std::string& level);
 
-// Bounds the lines that clients can cause at one place in the code: a burst, then a steady rate. The first line after
-// lines that were dropped says how many. Thread-safe.
+// Limits the lines that clients can cause at one place in the code: a burst, then a steady rate. The first line after a
+// gap reports how many lines were dropped. Thread-safe.
 class LogLimit {
  public:
   explicit LogLimit(int burst = 20, std::chrono::milliseconds interval = std::chrono::milliseconds(1000))
       : burst_(burst), interval_(interval), left_(burst) {}
 
-  // Log `text`, made printable and cut to some hundred characters.
+  // Log `text`, with unprintable characters replaced, truncated to 500 bytes.
   void info(absl::string_view text) { write(false, text); }
   void warn(absl::string_view text) { write(true, text); }
 
  private:
   using Clock = std::chrono::steady_clock;
   void write(bool warning, absl::string_view text);
-  // The number of lines dropped before this one; -1: drop it too.
+  // Returns the number of lines dropped before this one, or -1 to drop this one too.
   int64_t allow(Clock::time_point now);
 
   const int burst_;

@@ -1,4 +1,4 @@
-// Text that clients sent, made fit for proto strings, which are UTF-8, and for logs.
+// text: converts text from clients to UTF-8 for proto strings and logs.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace tt::server {
 
-// At most `most` bytes of `text`, cut between characters; bytes that are not UTF-8 are written as "\xff".
+// Returns at most `most` bytes of `text`, cut between characters. Bytes that are not UTF-8 are written as "\xff".
 std::string valid_utf8(absl::string_view text, size_t most = absl::string_view::npos);
 
 }  // namespace tt::server

@@ -1,4 +1,4 @@
-// The engine's version, as CMake knows it.
+// version: the engine's version, defined by CMake.
 #pragma once
 
 namespace tt::server {

@@ -1,4 +1,4 @@
-"""Tables of expressions and of what PyTorch 2.15 gives for them: values to six digits, or the exception's name."""
+"""Tables of expressions with PyTorch 2.15's results: values to six digits, or the exception's name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 def plain(value):
-    """Tensors as lists, tuples as lists, what is not finite by its name."""
+    """Converts tensors and tuples to lists, and nonfinite numbers to their names."""
     value = value.detach().tolist() if hasattr(value, "detach") else value
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
@@ -17,7 +17,7 @@ def plain(value):
 
 
 def agrees(found, expected) -> bool:
-    """Equal, numbers nearly."""
+    """Equality, approximate for numbers."""
     if isinstance(expected, list):
         return isinstance(found, list) and len(found) == len(expected) and all(map(agrees, found, expected))
     if isinstance(expected, float) or (isinstance(expected, int) and not isinstance(expected, bool)):
@@ -26,9 +26,9 @@ def agrees(found, expected) -> bool:
 
 
 def check_row(torch, setup: str, code: str, expected) -> None:
-    """Runs the setup, evaluates the code, and compares."""
+    """Runs the setup, evaluates the code, and compares the result."""
     names = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "optim": torch.optim, "math": math}
-    exec(setup, names)  # noqa: S102 - the tables' own code
+    exec(setup, names)  # noqa: S102 - code of the tables
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if isinstance(expected, type):

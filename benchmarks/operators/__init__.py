@@ -1,1 +1,1 @@
-"""Every operator at a small, a cache-sized and a large shape, beside PyTorch or the bandwidth of memory."""
+"""Every operator at a small, a cache-sized and a large shape, compared with PyTorch or memory bandwidth."""

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.operators [--peers]`: every operator at three sizes, ours and PyTorch's in turn.
+"""`python -m benchmarks.operators [--peers]`: measures every operator at three sizes, alternating with PyTorch.
 
-Without --peers what stands beside is the time that memory takes to move the inputs and results once. Prints the
-distribution of ratios, the slowest and what was not compared; writes build/bench-operators.json and .png.
+Without --peers the reference is the time to move the inputs and results through memory once. Prints the
+distribution of ratios, the slowest operators and those not compared; writes build/bench-operators.json and .png.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from .cases import Case, all_cases
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
-LIMIT = 60  # seconds for one operator on one side: then it is said to hang
-REST = 0.02  # seconds between the sides: OpenMP's threads go on spinning for a while when their loop is done
+LIMIT = 60  # seconds for one operator in one package; then it counts as hanging
+REST = 0.02  # seconds between packages: OpenMP's threads keep spinning for a while after a loop
 ITEM = {"float32": 4, "float64": 8, "bfloat16": 2, "int64": 8, "int32": 4}
 
 
@@ -51,7 +51,7 @@ class Side:
         )  # fmt: skip
 
     def measure(self, case: Case, budget: float, count: int | None = None) -> dict:
-        """`count`: how many calls are in flight; else as many as it takes."""
+        """Measures a case. `count` is the number of calls in flight; None: measure() chooses it."""
         time.sleep(REST)
         try:
             self.process.stdin.write(json.dumps({**asdict(case), "budget": budget, "count": count}) + "\n")
@@ -73,7 +73,7 @@ class Side:
 
 
 def compare(case: Case, ours: Side, beside: Callable[[Case, int | None], dict], budget: float) -> dict:
-    """A row of the results."""
+    """Returns one row of the results."""
     mine = ours.measure(case, budget)
     other = beside(case, mine.get("count"))
     row = {"name": case.name, "family": case.family, "size": case.size, "dtype": case.dtype, "call": case.call}
@@ -84,7 +84,7 @@ def compare(case: Case, ours: Side, beside: Callable[[Case, int | None], dict], 
 
 
 def bandwidth() -> float:
-    """Bytes a second of a copy in this process, read and written both counted."""
+    """Returns the bytes per second of a copy in this process, counting reads and writes."""
     a = np.ones(1 << 25, np.float32)
     b, best = np.empty_like(a), math.inf
     for _ in range(5):
@@ -95,7 +95,7 @@ def bandwidth() -> float:
 
 
 def floor(case: Case, rate: float) -> float:
-    """Microseconds to read the inputs and write as much as the largest of them."""
+    """Returns the microseconds to read the inputs and to write as much as the largest of them."""
     shapes = [v["size"] if isinstance(v, dict) else v for k, v in case.inputs.items() if re.search(rf"\b{k}\b", case.call)]
     elements = [math.prod(s) for s in shapes]
     return 1e6 * (sum(elements) + max(elements)) * ITEM[case.dtype] / rate
@@ -103,12 +103,12 @@ def floor(case: Case, rate: float) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.operators", description=__doc__)
-    parser.add_argument("--peers", action="store_true", help="run PyTorch beside ours")
-    parser.add_argument("--budget", type=float, default=0.1, help="seconds for one operator at one size and side (default: 0.1)")
-    parser.add_argument("--names", default="", help="a regular expression that names, with dtype and size, match")
-    parser.add_argument("--worst", type=int, default=20, help="how many of the slowest to list (default: 20)")
-    parser.add_argument("--out", type=Path, default=BUILD / "bench-operators", help="what is written, but for .json and .png")
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of both sides (default: all)")
+    parser.add_argument("--peers", action="store_true", help="compare with PyTorch")
+    parser.add_argument("--budget", type=float, default=0.1, help="seconds per operator, size and package (default: 0.1)")
+    parser.add_argument("--names", default="", help="regular expression to select cases, matched against 'name dtype size'")
+    parser.add_argument("--worst", type=int, default=20, help="number of slowest operators to list (default: 20)")
+    parser.add_argument("--out", type=Path, default=BUILD / "bench-operators", help="path of the output files, without .json and .png")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of both packages (default: all cores)")
     args = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 160)
     cases = [c for c in all_cases() if re.search(args.names, c.key)]
@@ -126,11 +126,11 @@ def main() -> int:
                 status.update(f"{i + 1} of {len(cases)}: {case.key}")
                 results.append(compare(case, ours, beside, args.budget))
     except KeyboardInterrupt:
-        console.print("interrupted: this is what was measured until then")
+        console.print("interrupted; showing the results so far")
     for side in filter(None, (ours, peer)):
         side.end()
-    name = "PyTorch" if args.peers else "memory's floor"
-    report.distribution(console, results, f"time, ours / {name}: how many operators lie where")
+    name = "PyTorch" if args.peers else "memory bandwidth"
+    report.distribution(console, results, f"time, ours / {name}: number of operators per range")
     report.percentiles(console, results)
     report.worst(console, results, args.worst)
     report.not_compared(console, results)

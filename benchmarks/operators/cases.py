@@ -1,4 +1,4 @@
-"""What is measured: pointwise operators from their declarations, all others from cases.yaml."""
+"""The cases to measure: pointwise operators from their declarations, all others from cases.yaml."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 import yaml
 
 SIZES = ("small", "cache", "large")
-# Of pointwise operators: 64 elements, 64 thousand (256 KB of float32), 4 million (16 MB).
+# Sizes of pointwise operators: 64 elements, 64 thousand (256 KB of float32), 4 million (16 MB).
 _POINTWISE = {"small": [8, 8], "cache": [256, 256], "large": [2048, 2048]}
 
 
 @dataclass(frozen=True)
 class Case:
-    """One operator at one shape. `call` is Python over `torch`, `F` and the inputs' names."""
+    """One operator at one shape. `call` is a Python expression of `torch`, `F` and the inputs' names."""
 
     name: str
     family: str
@@ -29,7 +29,7 @@ class Case:
 
 
 def from_table() -> list[Case]:
-    """The rows of cases.yaml, at each of their shapes and dtypes."""
+    """Returns the rows of cases.yaml, at each of their shapes and dtypes."""
     table = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text())
     cases = []
     for family, entry in table.items():
@@ -42,7 +42,7 @@ def from_table() -> list[Case]:
 
 
 def _scaled(given, sizes: dict):
-    """An input's sizes, whose letters stand for numbers of the size class."""
+    """Returns an input's sizes with letters replaced by the numbers of the size class."""
     shape = [sizes.get(n, n) if isinstance(n, str) else n for n in (given["size"] if isinstance(given, dict) else given)]
     if not isinstance(given, dict):
         return shape
@@ -51,7 +51,7 @@ def _scaled(given, sizes: dict):
 
 
 def from_declarations() -> list[Case]:
-    """Every pointwise operator that Python shows, on the range of values of its first sample."""
+    """Returns every pointwise operator that Python exposes, with values in the range of its first sample."""
     from engine.codegen.declaration import load
 
     cases = []
@@ -76,7 +76,7 @@ def _path(op) -> str:
 
 
 def _dtypes(op) -> list[str]:
-    """float32 and one more: bfloat16 where it is taken, else float64; int64 of what takes only integers."""
+    """Returns float32 and bfloat16 (else float64), or int64 and int32 for integer-only operators."""
     rule = str(op.entry.get("dtype", ""))
     if rule.startswith(("integral", "shiftable")):
         return ["int64", "int32"]
@@ -85,7 +85,7 @@ def _dtypes(op) -> list[str]:
 
 
 def _arguments(op, size: str) -> tuple[dict, list[str]]:
-    """(inputs by name, the call's arguments)."""
+    """Returns (inputs by name, the call's arguments)."""
     first = next(iter(op.entry["samples"]), {})
     if isinstance(first, list):
         first = {}
@@ -110,5 +110,5 @@ def _arguments(op, size: str) -> tuple[dict, list[str]]:
 
 
 def all_cases() -> list[Case]:
-    """Everything, a family at a time."""
+    """Returns all cases, grouped by family."""
     return from_declarations() + from_table()

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.operators.measure`: reads cases as JSON lines, writes microseconds a call and how many calls were
-in flight, or an error, a line each.
+"""`python -m benchmarks.operators.measure`: reads cases as JSON lines. Writes a line for each:
+microseconds per call and the number of calls in flight, or an error.
 
-BENCH_TORCH says which package is measured. Inputs are the same for every package.
+BENCH_TORCH is the measured package. Inputs are the same for every package.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ import numpy as np
 torch = importlib.import_module(os.environ.get("BENCH_TORCH", "teletensor"))
 F = importlib.import_module(f"{torch.__name__}.nn.functional")
 HERE = torch.__name__ == "torch"
-IN_FLIGHT = {"small": 1000, "cache": 32, "large": 16}  # at most so many calls are issued before one waits
-STRETCH = 2e-3  # seconds that they take together, about
-PATIENCE = 2.0  # seconds after which rounds need not be three
+IN_FLIGHT = {"small": 1000, "cache": 32, "large": 16}  # maximum of calls issued before a wait
+STRETCH = 2e-3  # approximate seconds that calls in flight take together
+PATIENCE = 2.0  # seconds after which fewer than three rounds suffice
 
 
 def wait() -> None:
-    """Until everything issued is done."""
+    """Waits until all issued work is done."""
     if not HERE:
         torch.synchronize()
 
 
-@functools.lru_cache(maxsize=4)  # neighbours among the cases have the same inputs
+@functools.lru_cache(maxsize=4)  # consecutive cases have the same inputs
 def tensor(name: str, given: str, dtype: str):
-    """An input, as JSON says it: normal values, uniform between limits, or integers."""
+    """Returns an input described by JSON: normal values, uniform values between limits, or integers."""
     about = json.loads(given)
     about = about if isinstance(about, dict) else {"size": about}
     rng = np.random.default_rng(zlib.crc32(name.encode()))
@@ -49,7 +49,7 @@ def tensor(name: str, given: str, dtype: str):
 
 
 def check(result) -> None:
-    """Reads an element of each result: what failed on the way raises here, and is not measured."""
+    """Reads an element of each result, so that a failed operation raises here instead of being measured."""
     if isinstance(result, (tuple, list)):
         for part in result:
             check(part)
@@ -58,7 +58,7 @@ def check(result) -> None:
 
 
 def once(call, scope: dict, count: int) -> float:
-    """Seconds of one call among `count` whose results are all kept until they are done."""
+    """Returns the seconds per call for `count` calls whose results are all kept until they are done."""
     wait()
     start = time.perf_counter()
     kept = [eval(call, scope) for _ in range(count)]  # noqa: S307 - the benchmark's own table
@@ -69,7 +69,7 @@ def once(call, scope: dict, count: int) -> float:
 
 
 def in_flight(call, scope: dict, most: int) -> int:
-    """How many calls take STRETCH together. One alone would say too few: its time is a round trip's, or a busy machine's."""
+    """Returns how many calls take STRETCH together. A single call may measure a round trip or noise."""
     count = 1
     while count < most and once(call, scope, count) * count < STRETCH:
         count = min(4 * count, most)
@@ -77,9 +77,9 @@ def in_flight(call, scope: dict, most: int) -> int:
 
 
 def measure(case: dict, budget: float) -> dict:
-    """The best of as many rounds as the budget (seconds) allows: at least three, or one of what takes longer than PATIENCE.
+    """Returns the best of as many rounds as `budget` (seconds) allows: at least three, or one if it exceeds PATIENCE.
 
-    Of `case["count"]` calls in flight where it is given: results that are all kept, or not, lie elsewhere in the caches.
+    Uses `case["count"]` calls in flight if given, so that both packages keep the same number of results.
     """
     scope = {"torch": torch, "F": F, **{k: tensor(k, json.dumps(v), case["dtype"]) for k, v in case["inputs"].items()}}
     call = compile(case["call"], case["name"], "eval")

@@ -1,4 +1,4 @@
-"""Ratios of ours to what stands beside it: their distribution, the worst, and a picture."""
+"""Ratios of teletensor's time to a reference: their distribution, the worst, and a plot."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def geometric_mean(ratios: list[float]) -> float:
 
 
 def rows_of(results: list[dict], **wanted: str) -> list[dict]:
-    """Those with a ratio: ours over the other's time, so that below 1 ours is faster."""
+    """Returns the rows with a ratio, teletensor's time over the reference: below 1 teletensor is faster."""
     return [r for r in results if r.get("ratio") and all(r[k] == v for k, v in wanted.items())]
 
 
 def distribution(console: Console, results: list[dict], title: str) -> None:
-    """How many ratios lie where, by family and size."""
+    """Prints the number of ratios per range, by family and size."""
     table = Table(title=title, title_justify="left")
     for column in ("family", "size", "cases", "geometric mean", *(f"<= {x}" for x in LIMITS), f"> {LIMITS[-1]}"):
         table.add_column(column, justify="left" if column in ("family", "size") else "right")
@@ -42,7 +42,7 @@ def distribution(console: Console, results: list[dict], title: str) -> None:
 
 
 def percentiles(console: Console, results: list[dict]) -> None:
-    """Where the ratios of each size lie."""
+    """Prints percentiles of the ratios of each size."""
     for size in SIZES:
         ratios = sorted(r["ratio"] for r in rows_of(results, size=size))
         if ratios:
@@ -52,11 +52,11 @@ def percentiles(console: Console, results: list[dict]) -> None:
 
 
 def not_compared(console: Console, results: list[dict]) -> None:
-    """What has no ratio and why, each reason once."""
+    """Prints the cases without a ratio, grouped by reason."""
     reasons: dict[str, list[str]] = {}
     for r in results:
         if not r.get("ratio"):
-            why = f"ours: {r['error']}" if r["error"] else f"beside: {r['error_beside']}"
+            why = f"ours: {r['error']}" if r["error"] else f"reference: {r['error_beside']}"
             reasons.setdefault(f"{r['name']}: {why}", []).append(f"{r['dtype']} {r['size']}")
     console.print(f"{sum(map(len, reasons.values()))} of {len(results)} not compared")
     for why, where in reasons.items():
@@ -64,9 +64,9 @@ def not_compared(console: Console, results: list[dict]) -> None:
 
 
 def worst(console: Console, results: list[dict], count: int) -> None:
-    """The slowest beside the other, by name."""
-    table = Table(title=f"the {count} slowest beside it", title_justify="left")
-    for column in ("operator", "dtype", "size", "ours, us", "beside, us", "ours / beside"):
+    """Prints the operators with the highest ratios."""
+    table = Table(title=f"the {count} highest ratios", title_justify="left")
+    for column in ("operator", "dtype", "size", "ours, us", "reference, us", "ours / reference"):
         table.add_column(column, justify="left" if column in ("operator", "dtype", "size") else "right")
     for r in sorted(rows_of(results), key=lambda r: -r["ratio"])[:count]:
         table.add_row(r["name"], r["dtype"], r["size"], f"{r['ours']:,.1f}", f"{r['beside']:,.1f}", f"{r['ratio']:.2f}")
@@ -74,7 +74,7 @@ def worst(console: Console, results: list[dict], count: int) -> None:
 
 
 def draw(results: list[dict], beside: str, path: Path) -> None:
-    """Each size's ratios in rising order, on a logarithmic scale."""
+    """Plots each size's ratios in ascending order, on a logarithmic scale."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,8 +1,8 @@
-# At installation: copies what TT_MODULE and TT_PROGRAM load into the prefix's lib/, each under the name that it is
-# asked for by, and the licences of the Debian packages that they are from into lib/licenses/. Not
-# install(RUNTIME_DEPENDENCY_SET): its links would be whole copies in a wheel, which knows no links.
+# Runs at installation: copies the libraries that TT_MODULE and TT_PROGRAM load into the prefix's lib/, each under its
+# SONAME, and the licences of their Debian packages into lib/licenses/. Does not use install(RUNTIME_DEPENDENCY_SET),
+# whose symbolic links become full copies in a wheel.
 
-# The kernel's interface and glibc, which must be the machine's own.
+# The kernel's interface and glibc, which the machine must provide.
 set(TT_OF_THE_MACHINE "^(linux-vdso|ld-linux.*|lib(c|m|mvec|dl|rt|pthread|resolv|util|anl|nsl))\\.so")
 
 file(GET_RUNTIME_DEPENDENCIES
@@ -16,13 +16,13 @@ foreach(library ${libraries})
   get_filename_component(name ${library} NAME)
   file(REAL_PATH ${library} content)
   file(COPY_FILE ${content} ${folder}/${name} ONLY_IF_DIFFERENT)
-  # Not the whole path: dpkg knows the one of /lib and /usr/lib that the package was made with.
+  # Compares path endings, since dpkg records either /lib or /usr/lib, depending on how the package was built.
   string(REGEX MATCH "/[^/]+/[^/]+$" ending ${content})
   list(APPEND patterns "*${ending}")
 endforeach()
 
-# Lines `package:architecture: path`. Where there is no dpkg, or a library is from no package, whoever passes the
-# wheel on has to add its licence.
+# Output lines: `package:architecture: path`. Without dpkg, or for a library that is not from a package, the distributor
+# of the wheel must add the licence.
 execute_process(COMMAND dpkg-query --search ${patterns} OUTPUT_VARIABLE owners ERROR_QUIET RESULT_VARIABLE failed)
 string(REGEX MATCHALL "(^|\n)[a-z0-9.+-]+" packages "${owners}")
 list(TRANSFORM packages STRIP)
@@ -33,7 +33,7 @@ foreach(package ${packages})
   endif()
 endforeach()
 if(failed)
-  message(WARNING "Not every copied library's licence was found")
+  message(WARNING "The licences of some copied libraries were not found")
 endif()
 list(LENGTH libraries count)
 message(STATUS "Copied ${count} libraries to ${folder}")

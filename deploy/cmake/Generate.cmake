@@ -1,4 +1,4 @@
-# Runs the generator over engine/ops when declarations or generator change.
+# Runs the generator over engine/ops when the declarations or the generator change.
 
 find_package(Python COMPONENTS Interpreter Development.Module REQUIRED)
 file(GLOB TT_KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/*/*.cc
@@ -6,20 +6,20 @@ file(GLOB TT_KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/*/*.
 set(TT_GENERATED ${PROJECT_BINARY_DIR}/generated)
 file(GLOB TT_DECLARATIONS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/ops/*.yaml)
 file(GLOB TT_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/codegen/*.py
-     # What expressions may call.
+     # Functions for expressions.
      ${PROJECT_SOURCE_DIR}/engine/composites/*.h ${PROJECT_SOURCE_DIR}/autograd/formulas*.h
-     # What bodies may call.
+     # Functions for bodies.
      ${PROJECT_SOURCE_DIR}/kernels/common/*_math.h ${PROJECT_SOURCE_DIR}/kernels/cpu/isa/*loops.h
-     # What stubs begin with.
+     # Start of the type stubs.
      ${PROJECT_SOURCE_DIR}/python/bindings/_C.pyi)
 
-# The files are listed by the generator itself, once at configure time.
+# The generator lists its files itself, once at configure time.
 execute_process(
   COMMAND ${Python_EXECUTABLE} -m engine.codegen --ops engine/ops --kernels kernels --out ${TT_GENERATED}
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} COMMAND_ERROR_IS_FATAL ANY)
 file(GLOB TT_GENERATED_FILES ${TT_GENERATED}/engine/*/* ${TT_GENERATED}/autograd/* ${TT_GENERATED}/kernels/cpu/*.* ${TT_GENERATED}/kernels/cuda/*
      ${TT_GENERATED}/python/*)
-# Byproducts, so that a build that runs the generator also sees which of them it changed.
+# Byproducts, so that a build that runs the generator detects which of them changed.
 add_custom_command(
   OUTPUT ${TT_GENERATED}/stamp
   BYPRODUCTS ${TT_GENERATED_FILES}
@@ -30,7 +30,7 @@ add_custom_command(
   COMMENT "Generating from the operators' declarations")
 add_custom_target(tt_generated DEPENDS ${TT_GENERATED}/stamp)
 
-# A floor: a static library that sees the root and the generated tree.
+# Defines a static library that includes from the root and the generated tree.
 function(tt_floor name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
@@ -39,7 +39,7 @@ function(tt_floor name)
   add_dependencies(${name} tt_generated)
 endfunction()
 
-# A GoogleTest binary, registered with CTest.
+# Defines a GoogleTest binary and registers it with CTest.
 function(tt_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})

@@ -1,4 +1,4 @@
-# How everything is compiled: warnings, sanitizers, ccache and mold where they are there.
+# Compiler settings: warnings, sanitizers, ccache and mold if they are installed.
 
 option(TT_WERROR "Treat warnings as errors" OFF)
 set(TT_SANITIZE "" CACHE STRING "address,undefined or thread")
@@ -11,7 +11,7 @@ endif()
 if(TT_SANITIZE)
   add_compile_options(-fsanitize=${TT_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${TT_SANITIZE})
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # which does not define what g++ does
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # does not define these, unlike g++
     if(TT_SANITIZE MATCHES address)
       add_compile_definitions(__SANITIZE_ADDRESS__=1)
     elseif(TT_SANITIZE MATCHES thread)
@@ -20,7 +20,7 @@ if(TT_SANITIZE)
   endif()
 endif()
 if(TT_FUZZ)
-  # Coverage for libFuzzer everywhere; a report of the undefined-behaviour sanitizer ends the run.
+  # Instruments all code for libFuzzer; a report of the undefined-behaviour sanitizer ends the run.
   add_compile_options(-fsanitize=fuzzer-no-link -fno-sanitize-recover=all)
 endif()
 

@@ -1,4 +1,4 @@
-"""`shorten_data.py FROM TO`: Fashion-MNIST with a fifth of its images, for a bundle that travels."""
+"""`shorten_data.py FROM TO`: writes Fashion-MNIST with a fifth of its images, for the GPU bundle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ KEPT = {"train": 12_000, "t10k": 2_000}
 
 
 def shorten(source: Path, target: Path, kept: int) -> None:
-    """The first `kept` items of an IDX file: its sizes are big-endian, the first is the count."""
+    """Writes the first `kept` items of an IDX file. Its sizes are big-endian; the first is the count."""
     raw = gzip.decompress(source.read_bytes())
     header = 4 + 4 * raw[3]
     count = int.from_bytes(raw[4:8], "big")

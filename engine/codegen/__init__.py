@@ -1,1 +1,1 @@
-"""Reads the operators' declarations and writes what is generated from them."""
+"""Reads the operators' declarations and generates code, stubs and documentation."""

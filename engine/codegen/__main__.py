@@ -1,4 +1,4 @@
-"""`python -m engine.codegen --ops engine/ops --kernels kernels --out build/generated`: writes what has changed."""
+"""`python -m engine.codegen --ops engine/ops --kernels kernels --out build/generated`: writes changed files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .signature import DeclarationError
 
 
 def outputs(operators, kernels_folder: Path) -> dict[str, str]:
-    """Path under the generated tree -> text."""
+    """Maps paths in the generated tree to file contents."""
     files = {
         "engine/schema/op_ids.h": schema.emit_ids(operators),
         "engine/schema/op_table.cc": schema.emit_table(operators),
@@ -40,8 +40,8 @@ SOURCES = (".cc", ".cu", ".h")
 
 
 def write(out: Path, files: dict[str, str]) -> int:
-    """Writes the files whose text changed, so that builds stay incremental, and removes sources of earlier declarations,
-    which builds would find beside them. Returns how many changed."""
+    """Writes the files whose text changed, so that builds stay incremental. Removes generated sources that are no
+    longer emitted, which builds would otherwise pick up. Returns the number of changed files."""
     changed = 0
     for folder in {(out / name).parent for name in files}:
         for old in folder.glob("*.*"):
@@ -58,8 +58,8 @@ def write(out: Path, files: dict[str, str]) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="engine.codegen", description=__doc__)
-    parser.add_argument("--ops", type=Path, required=True, help="folder of the declarations")
-    parser.add_argument("--kernels", type=Path, required=True, help="folder of the backends")
+    parser.add_argument("--ops", type=Path, required=True, help="folder of the operator declarations")
+    parser.add_argument("--kernels", type=Path, required=True, help="folder of the backends' kernels")
     parser.add_argument("--out", type=Path, required=True, help="root of the generated tree")
     args = parser.parse_args()
     try:

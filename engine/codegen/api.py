@@ -1,4 +1,4 @@
-"""Emits `tt::ops`: every operator as a typed C++ function that dispatches."""
+"""Emits `tt::ops`: one typed C++ function per operator, which dispatches the call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _result_type(op: Operator) -> str:
 
 
 def default_text(param) -> str:
-    """A parameter's default as the C++ declaration says it; empty where there is none, or C++ has no literal."""
+    """A parameter's default as C++ text; empty if there is none or C++ has no literal for it."""
     if not param.has_default:
         return ""
     value = param.default
@@ -31,13 +31,13 @@ def default_text(param) -> str:
     if isinstance(value, float) and abs(value) == float("inf"):
         return f" = {'-' if value < 0 else ''}HUGE_VAL"
     if isinstance(value, (list, tuple)) or param.type in ("int[]", "float[]"):
-        return ""  # a span has no literal: the caller says it
+        return ""  # a span has no literal: callers pass it
     return f" = {value!r}"
 
 
 def _declaration(op: Operator, defaults: bool) -> str:
     texts = [default_text(p) if defaults else "" for p in op.params]
-    # C++ defaults are a suffix: one parameter without drops those before it.
+    # C++ defaults form a suffix: a parameter without a default drops the defaults before it.
     last_without = max((i for i, t in enumerate(texts) if not t), default=-1)
     params = ", ".join(
         f"{p.api_type} {p.name}{t if i > last_without else ''}" for i, (p, t) in enumerate(zip(op.params, texts))

@@ -1,4 +1,4 @@
-"""Scalar bodies: what an operator's `body:` says, as C++ for any backend."""
+"""Translates operators' scalar `body:` expressions to C++ for any backend."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _DIVIDES = re.compile(r"\b(?:floor_divide|trunc_divide|remainder|fmod)\(\s*\w+\s
 # The headers of kernels/common whose functions bodies may call.
 VOCABULARY = ("scalar_math.h", "half_math.h", "special_math.h", "complex_math.h", "complex_libm.h")
 
-# What gives the same bits for signed and unsigned integers.
+# Expressions that give the same bits for signed and unsigned integers.
 _SIGNLESS = re.compile(r"^(?:[\w\s+\-*&|^~(),]|==|!=)*$")
 
 
 def vocabulary(headers: str) -> set[str]:
-    """The functions that the headers' text offers to bodies."""
+    """The functions in the headers' text that bodies may call."""
     return set(re.findall(r"^TT_HOST_DEVICE .*?(\w+)\(", headers, re.MULTILINE)) | set(
         re.findall(r"^TT_LIBM_\w+\((\w+)[,)]", headers, re.MULTILINE)
     )
@@ -48,7 +48,7 @@ def _tokens(body: str) -> list[tuple[str, str]]:
 
 
 class _Translator:
-    """A body as C++: literals in the compute type T, and `a ? b : c` as `where(a, b, c)`."""
+    """Translates a body to C++: literals have the compute type T, and `a ? b : c` becomes `where(a, b, c)`."""
 
     def __init__(self, op: Operator, body: str, functions: set[str]):
         self._tokens = _tokens(body)
@@ -81,7 +81,7 @@ class _Translator:
         return f"where({condition}, {yes}, {self._expression()})"
 
     def _flat(self) -> str:
-        """Everything up to what ends an operand of `?:`."""
+        """Translates tokens up to the end of an operand of `?:`."""
         parts = []
         while self._at < len(self._tokens) and self._peek() not in ("?", ":", ",", ")"):
             kind, text = self._tokens[self._at]
@@ -104,22 +104,22 @@ class _Translator:
     def _name(self, text: str) -> str:
         if self._peek() == "(":
             if text not in self._functions and text != "T":
-                raise DeclarationError(f"{text}() is no function of kernels/common/{' or '.join(VOCABULARY)}")
+                raise DeclarationError(f"{text}() is not a function of kernels/common/{' or '.join(VOCABULARY)}")
         elif text not in self._names and text not in _CONSTANTS:
-            raise DeclarationError(f"{text!r} in body {self._body!r} is no parameter")
+            raise DeclarationError(f"{text!r} in body {self._body!r} is not a parameter")
         return text
 
 
 def bodies(op: Operator) -> dict[str, str]:
-    """Kind of compute type (float, int, bool, complex) -> body as written."""
+    """Maps kinds of compute type (float, int, bool, complex) to the bodies as written."""
     body = op.entry["body"]
     if isinstance(body, dict):
         if unknown := set(body) - {"float", "half", "int", "bool", "complex"}:
             raise DeclarationError(
-                f"{op.source}: {op.name}: bodies are by float, half, int, bool, complex, got {sorted(unknown)}"
+                f"{op.source}: {op.name}: body keys must be float, half, int, bool or complex, got {sorted(unknown)}"
             )
         if "half" in body and "float" not in body:
-            raise DeclarationError(f"{op.source}: {op.name}: a body for half needs one for float, which it stands in for")
+            raise DeclarationError(f"{op.source}: {op.name}: a half body requires a float body, which it replaces")
         kinds = {kind: str(text) for kind, text in body.items() if kind != "half"}
     else:
         kinds = {"float": str(body)}
@@ -131,13 +131,13 @@ def bodies(op: Operator) -> dict[str, str]:
 
 
 def half_of(op: Operator) -> str | None:
-    """What computes 16-bit floats, in float and no more exactly than they are, where they have a kernel of their own."""
+    """The body for 16-bit floats, computed in float with 16-bit accuracy, if the operator declares one."""
     body = op.entry["body"]
     return str(body["half"]) if isinstance(body, dict) and "half" in body else None
 
 
 def is_signless(body: str) -> bool:
-    """Whether unsigned integers may be computed as signed ones: the bits come out the same."""
+    """Whether unsigned integers can be computed as signed ones with the same bits."""
     return bool(_SIGNLESS.match(body)) and not called(body)
 
 
@@ -152,7 +152,7 @@ def locals_of(op: Operator) -> list[tuple[str, str]]:
 
 
 def number_locals(op: Operator, ctype: str = "T") -> str:
-    """C++ that takes a body's numbers out of `numbers`, in `ctype`."""
+    """C++ declarations that read a body's numbers from `numbers`, as `ctype`."""
     lines = []
     for i, p in enumerate(p for p in op.params if not p.is_tensor):
         value = f"numbers.value[{i}]"
@@ -165,7 +165,7 @@ def number_locals(op: Operator, ctype: str = "T") -> str:
 
 
 def check_params(op: Operator) -> None:
-    """Refuses what no body can take."""
+    """Checks that a body supports the operator's parameters."""
     def fits(p: Param) -> bool:
         return (p.is_tensor and not p.optional) or p.type in ("Scalar", "int", "float", "bool")
 
@@ -177,7 +177,7 @@ def check_params(op: Operator) -> None:
 
 
 def function(op: Operator, kind: str, body: str, functions: set[str]) -> str:
-    """The C++ function `body_<operator>_<kind>` of the parameters; only for types T that the body computes in."""
+    """The C++ function `body_<operator>_<kind>`, defined only for compute types T that the body supports."""
     try:
         expression = _Translator(op, body, functions).translate()
     except DeclarationError as e:
@@ -191,13 +191,13 @@ TT_HOST_DEVICE auto body_{op.name}_{kind}({params}) -> decltype({expression}) {{
 
 
 def probe(op: Operator, kind: str, ctype: str = "T") -> str:
-    """A requirement that holds for the types `ctype` that the body computes in."""
+    """A C++ requires-expression that is true if the body can compute in `ctype`."""
     values = ", ".join("bool()" if t == "bool" else f"{ctype}()" for t, _ in locals_of(op))
     return f"requires {{ body_{op.name}_{kind}<{ctype}>({values}); }}"
 
 
 def divisor_of(op: Operator, kinds: dict[str, str]) -> int:
-    """Which tensor must hold no zero where the body computes in integers; -1 for none."""
+    """Index of the tensor that must not contain zeros if the body computes in integers; -1 if none."""
     body = kinds.get("int", "")
     tensors = [p.name for p in op.params if p.is_tensor]
     found = {name for name in _DIVIDES.findall(body) if name in tensors}
@@ -205,5 +205,5 @@ def divisor_of(op: Operator, kinds: dict[str, str]) -> int:
 
 
 def distinct(kinds: dict[str, str]) -> dict[str, str]:
-    """Kind -> the first kind with the same body, whose functions it shares."""
+    """Maps each kind to the first kind with the same body, whose functions it shares."""
     return {kind: next(k for k, text in kinds.items() if text == body) for kind, body in kinds.items()}

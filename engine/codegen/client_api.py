@@ -1,4 +1,4 @@
-"""Emits `teletensor/ops.h`: every public operator as a typed C++ function of the client."""
+"""Emits `teletensor/ops.h`: one typed C++ function of the client per public operator."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from .api import default_text
 from .declaration import Operator
 from .schema import HEADER
 
-# What client headers and C++ call something else by these names.
+# Operators omitted because client headers or C++ use these names otherwise.
 TAKEN = {"backward", "grad", "connect", "record"}
-# What Python wraps by hand, and C++ users call as it is.
+# Operators that Python wraps by hand and C++ users call directly.
 ALSO = {"manual_seed"}
 
 
@@ -21,7 +21,7 @@ def _type(param) -> str:
 
 
 def _needs_session(op: Operator) -> bool:
-    """Whether no argument tells the session: what creates tensors out of nothing."""
+    """Whether the function needs a session parameter, because no argument determines the session."""
     return not any((p.is_tensor or p.is_tensor_list) and not p.optional for p in op.params)
 
 
@@ -32,7 +32,7 @@ def _result(op: Operator) -> str:
 
 def _parameters(op: Operator, defaults: bool) -> str:
     texts = [default_text(p) if defaults else "" for p in op.params]
-    # C++ defaults are a suffix: one parameter without drops those before it.
+    # C++ defaults form a suffix: a parameter without a default drops the defaults before it.
     last_without = max((i for i, text in enumerate(texts) if not text), default=-1)
     rows = ["Session& session"] if _needs_session(op) else []
     rows += [f"{_type(p)} {p.name}{t if i > last_without else ''}" for i, (p, t) in enumerate(zip(op.params, texts))]
@@ -71,7 +71,7 @@ def emit_header(operators: list[Operator]) -> str:
     for op in _functions(operators):
         rows.append(f"// {op.doc}\n{_result(op)} {op.name}({_parameters(op, True)});\n")
         if _has_inplace(op):
-            rows.append(f"Tensor {op.name}_({_inplace_parameters(op, True)});  // into its first argument\n")
+            rows.append(f"Tensor {op.name}_({_inplace_parameters(op, True)});  // in place, in its first argument\n")
     return f"""{HEADER}#pragma once
 #include <cmath>
 #include <optional>

@@ -1,4 +1,4 @@
-"""Emits the composite operators: one C++ function each, over the typed operator functions."""
+"""Emits one C++ function per composite operator, which calls the typed operator functions."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def _function(op: Operator, operators: dict[str, Operator], functions: dict[str,
     compiler = Compiler(op, operators, functions, "composites", names)
     result = compiler.compile(str(op.entry["composite"]))
     if result.type not in ("Tensor", "Tensors"):
-        raise compiler.fail(f"a composite yields tensors, not {result.type}")
+        raise compiler.fail(f"a composite must return tensors, not {result.type}")
     values, metas = names_in(str(op.entry["composite"]).strip())
     bindings = "".join(_binding(p, i) for i, p in enumerate(op.params) if p.name in values | metas)
     return f"void composite_{op.name}(Call& call) {{\n{bindings}  finish_composite(call, {result.code});\n}}\n"
 
 
 def emit_composites(operators: list[Operator], headers: list[Path]) -> str:
-    """The .cc that defines and registers all composites; `headers` are engine/composites/*.h."""
+    """The source that defines and registers all composites; `headers` are engine/composites/*.h."""
     by_name, functions = {op.name: op for op in operators}, functions_of(headers)
     composites = [op for op in operators if op.is_composite]
     bodies = "".join(_function(op, by_name, functions) for op in composites)

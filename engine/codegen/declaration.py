@@ -1,4 +1,4 @@
-"""Operators as declared: loading, checking, and what all emitters ask of them."""
+"""Loads and checks operator declarations, and derives the properties that emitters use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Operator:
     id: int
     signature: Signature
     doc: str
-    entry: dict  # as written
+    entry: dict  # the YAML entry
     source: str  # "pointwise.yaml"
     python: list[str] = field(default_factory=list)
     aliases: list[str] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Operator:
 
     @property
     def out(self) -> str:
-        """What an `out=` of another dtype comes to."""
+        """How an `out=` tensor of another dtype is treated."""
         return self.entry.get("out", "cast")
 
     @property
@@ -67,13 +67,13 @@ class Operator:
 
     @property
     def gradients(self) -> dict[str, str]:
-        """Parameter -> formula. Empty for `none`, `custom` and composites."""
+        """Maps parameters to formulas. Empty for `none`, `custom` and composites."""
         grad = self.entry.get("grad", "none")
         return grad if isinstance(grad, dict) and "custom" not in grad else {}
 
     @staticmethod
     def gradient_keys(key: str) -> list[str]:
-        """The parameters that one formula serves: `input`, or `input, weight` for a list of gradients."""
+        """The parameters of one formula: `input`, or `input, weight` for a list of gradients."""
         return [name.strip() for name in key.split(",")]
 
     @property
@@ -107,13 +107,13 @@ class Operator:
 
     @property
     def has_inplace(self) -> bool:
-        """Whether Python shows a method `name_`."""
+        """Whether Python has a method `name_`."""
         default = self.is_pointwise and self.dtype_rules != ["boolean()"]
         return bool(self.entry.get("inplace", default)) and "Tensor" in self.python
 
     @property
     def is_inplace_only(self) -> bool:
-        """Whether Python shows nothing but the method `name_`."""
+        """Whether Python has only the method `name_`."""
         return self.entry.get("inplace") == "only"
 
 
@@ -130,9 +130,11 @@ def _check(entry: dict) -> None:
     if len(given) != 1:
         raise DeclarationError(f"needs exactly one of {', '.join(IMPLEMENTATIONS)}, got {given or 'none'}")
     if "out_variant" in entry and ("kernel" not in entry or entry["out_variant"] not in OUT_VARIANTS):
-        raise DeclarationError(f"'out_variant' is a kernel's, one of {', '.join(OUT_VARIANTS)}, got {entry['out_variant']!r}")
+        raise DeclarationError(
+            f"'out_variant' requires 'kernel' and must be {' or '.join(OUT_VARIANTS)}, got {entry['out_variant']!r}"
+        )
     if entry.get("out", "cast") not in OUT_RULES:
-        raise DeclarationError(f"'out' is one of {', '.join(OUT_RULES)}, got {entry['out']!r}")
+        raise DeclarationError(f"'out' must be one of {', '.join(OUT_RULES)}, got {entry['out']!r}")
     if "composite" not in entry and "grad" not in entry:
         raise DeclarationError("needs 'grad' (a map, none, or {custom: symbol})")
     if "ref" not in entry:
@@ -147,20 +149,20 @@ def _check_rules(op: Operator) -> None:
         )
     names = {p.name for p in op.params}
     if op.out == "typed" and "dtype" not in names:
-        raise DeclarationError("has no 'dtype' for 'out: typed' to be about")
+        raise DeclarationError("'out: typed' requires a parameter 'dtype'")
     if isinstance(op.entry.get("grad"), list) and not op.is_composite:
-        raise DeclarationError("lists what it differentiates in, which is for composites: write formulas")
+        raise DeclarationError("only a composite may declare 'grad' as a list; write formulas")
     for param in (name for key in op.gradients for name in op.gradient_keys(key)):
         if param not in names:
-            raise DeclarationError(f"declares a gradient for {param!r}, which is no parameter")
+            raise DeclarationError(f"declares a gradient for {param!r}, which is not a parameter")
 
 
 def parse_entry(entry: dict, source: str) -> Operator:
-    """One declaration, checked by itself. Raises DeclarationError with file and operator."""
+    """Parses and checks one declaration. Raises DeclarationError that names the file and the operator."""
     name = entry.get("op", "?")
     try:
         if not re.match(r"^[a-z_][a-z0-9_]*$", str(name)):
-            raise DeclarationError(f"not a name: {name!r}")
+            raise DeclarationError(f"invalid operator name: {name!r}")
         _check(entry)
         op = Operator(
             name, entry["id"], parse_signature(entry["sig"]), " ".join(str(entry["doc"]).split()), entry, source,
@@ -173,7 +175,7 @@ def parse_entry(entry: dict, source: str) -> Operator:
 
 
 def load(folder: Path) -> list[Operator]:
-    """All declarations of a folder by id, checked against each other. Raises DeclarationError."""
+    """All declarations of a folder, sorted by id. Raises DeclarationError, also for duplicates."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     retired_file = folder / "retired.yaml"
     retired = {r["id"]: r["op"] for r in yaml.load(retired_file.read_text(), loader) or []} if retired_file.exists() else {}
@@ -184,9 +186,9 @@ def load(folder: Path) -> list[Operator]:
     ids, names = {}, {}
     for op in operators:
         if op.id in retired:
-            raise DeclarationError(f"{op.source}: {op.name}: id {op.id} is retired, {retired[op.id]} had it")
+            raise DeclarationError(f"{op.source}: {op.name}: id {op.id} is retired; {retired[op.id]} used it")
         if other := ids.setdefault(op.id, op) is not op and ids[op.id]:
-            raise DeclarationError(f"{op.source}: {op.name}: id {op.id} is {other.name}'s")
+            raise DeclarationError(f"{op.source}: {op.name}: id {op.id} is already used by {other.name}")
         if names.setdefault(op.name, op) is not op:
             raise DeclarationError(f"{op.source}: {op.name} is declared twice")
     return sorted(operators, key=lambda op: op.id)

@@ -1,8 +1,8 @@
 """The language of `grad` and `composite`: Python expressions over operators, compiled to typed C++.
 
-Every expression has a type, known while generating: `Tensor`, `Operand` (a tensor or a number in its
-place), `Tensors`, `shapes` (a list's sizes), `ints`, `floats`, `int`, `float`, `bool`, `Scalar`, `str`, `DType`, `Device`, `None`;
-scalar types and `ints` also with `?`. What does not fit is a DeclarationError that says where.
+Every expression has a type that is known at generation time: `Tensor`, `Operand` (a tensor or a number passed for one),
+`Tensors`, `shapes` (a list's sizes), `ints`, `floats`, `int`, `float`, `bool`, `Scalar`, `str`, `DType`, `Device`,
+`None`; scalar types and `ints` also with `?`. Type errors raise DeclarationError with the operator and the formula.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from .declaration import Operator
 from .signature import DeclarationError, Param
 
-# C++ types of functions in formulas.h and composites.h -> types of the language.
+# C++ types of functions in formulas.h and composites.h, mapped to types of the language.
 CPP_TYPES = {
     "Tensor": "Tensor", "Tensors": "Tensors", "Sizes": "ints", "SizesView": "ints", "int64_t": "int", "double": "float",
     "bool": "bool", "Scalar": "Scalar", "DType": "DType", "Device": "Device", "std::string_view": "str",
@@ -65,7 +65,7 @@ def language_type(param: Param) -> str:
 
 
 def functions_of(headers: list[Path]) -> dict[str, str]:
-    """The functions that headers declare: name -> result type in the language."""
+    """Maps the functions that headers declare to their result types in the language."""
     found = {}
     text = "\n".join(header.read_text() for header in headers)
     for result, name in re.findall(r"^(?:inline )?([\w:]+) (\w+)\(", text, re.MULTILINE):
@@ -75,7 +75,7 @@ def functions_of(headers: list[Path]) -> dict[str, str]:
 
 
 def names_in(formula: str) -> tuple[set[str], set[str]]:
-    """The names whose values a formula reads, and those of which it only asks sizes, dtype and the like."""
+    """The names whose values a formula reads, and the names of which it reads only attributes (sizes, dtype, ...)."""
     values, metas = set(), set()
     tree = ast.parse(formula, mode="eval")
     attributed = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr in ATTRIBUTES}
@@ -90,7 +90,7 @@ def names_in(formula: str) -> tuple[set[str], set[str]]:
 
 
 def reads_values(op: Operator) -> bool:
-    """Whether some gradient's formula reads the values of tensor arguments or of results."""
+    """Whether a gradient formula reads the values of tensor arguments or results."""
     if op.custom_gradient:
         return True
     tensors = {p.name for p in op.params if p.is_tensor or p.is_tensor_list}
@@ -101,8 +101,8 @@ def reads_values(op: Operator) -> bool:
 class Compiler:
     """Compiles the expressions of one operator.
 
-    `names` maps what an expression may name to its value; `functions` are those of the header beside
-    the operators, emitted as `<namespace>::name`.
+    `names` maps the names that expressions may use to values. `functions` are the functions of the headers, in addition
+    to operators, and are emitted as `<namespace>::name`.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Compiler:
     def emit(self, node: ast.expr) -> Value:
         method = getattr(self, f"emit_{type(node).__name__}", None)
         if method is None:
-            raise self.fail(f"{ast.unparse(node)!r} is not in the language")
+            raise self.fail(f"{ast.unparse(node)!r} is not supported")
         return method(node)
 
     # Leaves.
@@ -150,7 +150,7 @@ class Compiler:
             return Value(repr(value) if abs(value) != float("inf") else "HUGE_VAL", "float")
         if isinstance(value, str):
             return Value(f'std::string_view("{value}")', "str")
-        raise self.fail(f"{value!r} is not in the language")
+        raise self.fail(f"{value!r} is not supported")
 
     def emit_List(self, node: ast.List) -> Value:
         items = [self.emit(e) for e in node.elts]
@@ -176,7 +176,7 @@ class Compiler:
             raise self.fail(f"{ast.unparse(node.value)!r} is {value.type}, not a list")
         if isinstance(node.slice, ast.Slice):
             if value.type != "ints" or node.slice.step:
-                raise self.fail("only lists of ints are sliced, in steps of one")
+                raise self.fail("only lists of ints can be sliced, with step 1")
             bounds = [self.to_scalar(self.emit(b), "int") if b else "std::nullopt" for b in (node.slice.lower, node.slice.upper)]
             return Value(f"slice_list({value.code}, {', '.join(bounds)})", "ints")
         index = self.to_scalar(self.emit(node.slice), "int")
@@ -189,7 +189,7 @@ class Compiler:
         if isinstance(node.op, ast.Not):
             return Value(f"!{self.truth(value)}", "bool")
         if not isinstance(node.op, ast.USub):
-            raise self.fail(f"{ast.unparse(node)!r} is not in the language")
+            raise self.fail(f"{ast.unparse(node)!r} is not supported")
         if value.is_tensor:
             return self.call_operator("neg", [value], {})
         if value.type in ("int", "float"):
@@ -200,13 +200,13 @@ class Compiler:
         left, right = self.emit(node.left), self.emit(node.right)
         if left.is_tensor or right.is_tensor:
             if type(node.op) not in TENSOR_OPERATORS:
-                raise self.fail(f"{ast.unparse(node)!r} is not in the language for tensors")
+                raise self.fail(f"{ast.unparse(node)!r} is not supported for tensors")
             return self.call_operator(TENSOR_OPERATORS[type(node.op)], [left, right], {})
         if left.type == right.type == "ints" and isinstance(node.op, ast.Add):
             return Value(f"concatenate({left.code}, {right.code})", "ints")
         name = NUMBER_OPERATORS.get(type(node.op))
         if name is None:
-            raise self.fail(f"{ast.unparse(node)!r} is not in the language")
+            raise self.fail(f"{ast.unparse(node)!r} is not supported")
         types = {v.type.rstrip("?") for v in (left, right)}
         kind = "Scalar" if "Scalar" in types else "float" if "float" in types or name in ("div", "pow") else "int"
         a, b = self.to_scalar(left, kind), self.to_scalar(right, kind)
@@ -214,17 +214,17 @@ class Compiler:
 
     def emit_Compare(self, node: ast.Compare) -> Value:
         if len(node.ops) != 1:
-            raise self.fail("comparisons are not chained")
+            raise self.fail("chained comparisons are not supported")
         left, operator, right = self.emit(node.left), node.ops[0], self.emit(node.comparators[0])
         if isinstance(operator, (ast.Is, ast.IsNot)):
             if right.type != "None":
-                raise self.fail("'is' compares with None only")
+                raise self.fail("'is' can only compare with None")
             present = f"static_cast<bool>({left.code})" if left.type == "Tensor" else f"{left.code}.has_value()"
             if not left.is_tensor and not left.type.endswith("?"):
                 raise self.fail(f"{ast.unparse(node.left)!r} is {left.type}, which is never None")
             return Value(f"(!{present})" if isinstance(operator, ast.Is) else f"({present})", "bool")
         if type(operator) not in COMPARISONS:
-            raise self.fail(f"{ast.unparse(node)!r} is not in the language")
+            raise self.fail(f"{ast.unparse(node)!r} is not supported")
         if left.is_tensor or right.is_tensor:
             return self.call_operator(TENSOR_OPERATORS[type(operator)], [left, right], {})
         if left.type.rstrip("?") in NUMBERS and right.type.rstrip("?") in NUMBERS:
@@ -246,7 +246,7 @@ class Compiler:
 
     def emit_Call(self, node: ast.Call) -> Value:
         if not isinstance(node.func, ast.Name):
-            raise self.fail(f"{ast.unparse(node.func)!r} is no function")
+            raise self.fail(f"{ast.unparse(node.func)!r} is not a function")
         name = node.func.id
         if name == "needs":
             return self.names_needed(node)
@@ -262,14 +262,14 @@ class Compiler:
         if name not in self.functions:
             raise self.fail(f"{name!r} is neither an operator nor a function of {self.namespace}")
         if keywords:
-            raise self.fail(f"{name!r} takes no keywords")
+            raise self.fail(f"{name!r} takes no keyword arguments")
         codes = ", ".join("{}" if v.type == "None" else v.code for v in arguments)
         return Value(f"{self.namespace}::{name}({codes})", self.functions[name])
 
     def names_needed(self, node: ast.Call) -> Value:
-        """needs(x): whether the gradient of parameter x is asked for."""
+        """needs(x): whether the gradient of parameter x is required."""
         if "g" not in self.names and "g0" not in self.names or len(node.args) != 1:
-            raise self.fail("needs(parameter) is for gradients")
+            raise self.fail("needs(parameter) is only allowed in gradients")
         index = self.op.signature.index(ast.unparse(node.args[0]))
         return Value(f"b.needs({index})", "bool")
 
@@ -282,7 +282,7 @@ class Compiler:
         given = {p.name: v for p, v in zip(target.params, arguments)}
         for keyword, value in keywords.items():
             if keyword in given or keyword not in {p.name for p in target.params}:
-                raise self.fail(f"{name} takes no further {keyword!r}")
+                raise self.fail(f"{name} has no parameter {keyword!r}, or it is given twice")
             given[keyword] = value
         codes = []
         for p in target.params:
@@ -313,11 +313,11 @@ class Compiler:
             if value.type == "None":
                 return "Operand()"
             if value.type.endswith("?") or not (value.is_tensor or value.is_number):
-                raise self.fail(f"{p.name!r} of {operator} is a tensor, not {value.type}")
+                raise self.fail(f"{p.name!r} of {operator} must be a tensor, not {value.type}")
             return value.code
         if p.is_tensor_list:
             if value.type != "Tensors":
-                raise self.fail(f"{p.name!r} of {operator} is a list of tensors, not {value.type}")
+                raise self.fail(f"{p.name!r} of {operator} must be a list of tensors, not {value.type}")
             return value.code
         if p.type == "int[]" and value.type == "int":
             return f"Sizes{{{', '.join([value.code] * max(p.list_size, 1))}}}"
@@ -338,10 +338,10 @@ class Compiler:
             return f"{value.code}.value()"
         if kind == "floats" and value.type == "ints":
             return f"floats_of({value.code})"
-        raise self.fail(f"{value.code} is {value.type}, wanted {kind}")
+        raise self.fail(f"{value.code} is {value.type}, expected {kind}")
 
     def to_scalar(self, value: Value, kind: str) -> str:
-        """A number as another type of number, where nothing is lost."""
+        """Converts a number to another numeric type, if that loses nothing."""
         if value.type.endswith("?") and value.type[:-1] in NUMBERS:
             value = Value(f"{value.code}.value()", value.type[:-1])
         if value.type == kind:
@@ -352,22 +352,22 @@ class Compiler:
             return f"{value.code}.to_double()" if value.type == "Scalar" else f"static_cast<double>({value.code})"
         if kind == "int" and value.type in ("bool", "Scalar"):
             return f"{value.code}.to_int()" if value.type == "Scalar" else f"static_cast<int64_t>({value.code})"
-        raise self.fail(f"{value.code} is {value.type}, wanted {kind}")
+        raise self.fail(f"{value.code} is {value.type}, expected {kind}")
 
     def to_tensor(self, value: Value) -> str:
         if value.type == "Tensor":
             return value.code
         if value.type == "None":
             return "Tensor()"
-        raise self.fail(f"{value.code} is {value.type}, wanted a tensor")
+        raise self.fail(f"{value.code} is {value.type}, expected a tensor")
 
     def truth(self, value: Value) -> str:
         if value.type == "bool":
             return value.code
-        raise self.fail(f"{value.code} is {value.type}, wanted a truth value")
+        raise self.fail(f"{value.code} is {value.type}, expected bool")
 
     def common_type(self, a: Value, b: Value) -> str:
-        """The type that both branches of a conditional convert to."""
+        """The common type of both branches of a conditional."""
         if a.type == b.type:
             return a.type
         for one, other in ((a, b), (b, a)):
@@ -379,4 +379,4 @@ class Compiler:
                 return one.type
         if a.is_number and b.is_number:
             return "Scalar" if "Scalar" in (a.type, b.type) else "float" if "float" in (a.type, b.type) else "int"
-        raise self.fail(f"the branches of a conditional are {a.type} and {b.type}")
+        raise self.fail(f"the branches of a conditional have incompatible types {a.type} and {b.type}")

@@ -1,4 +1,4 @@
-"""Emits the gradients of operators: what each formula needs saved, and the function that computes it."""
+"""Emits the gradients of operators: the values each formula saves, and the function that computes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .schema import HEADER
 
 @dataclass
 class _Part:
-    """One formula: the parameters it gives gradients to, as bits, and what it reads, as bits."""
+    """Bit sets of one formula: the parameters it computes gradients for, and the values it reads."""
 
     params: int
     args: int = 0
@@ -26,7 +26,7 @@ class _Part:
 
 
 def result_index(op: Operator, name: str) -> int | None:
-    """0 of `result`, i of `result<i>`; None of another name."""
+    """0 for `result`, i for `result<i>`, None for other names."""
     match = re.fullmatch(r"result(\d*)", name)
     if not match or name in {p.name for p in op.params}:
         return None
@@ -55,7 +55,7 @@ def _names(op: Operator, metas: set[str]) -> dict[str, Value]:
 
 
 def _part(op: Operator, keys: list[str], formula: str) -> tuple[_Part, set[str]]:
-    """What a formula reads."""
+    """The bit sets of a formula, and the names of which it reads only attributes."""
     values, metas = names_in(formula.strip())
     part = _Part(params=sum(1 << op.signature.index(k) for k in keys))
     for i, p in enumerate(op.params):
@@ -73,23 +73,23 @@ def _part(op: Operator, keys: list[str], formula: str) -> tuple[_Part, set[str]]
 
 
 def _give(op: Operator, compiler: Compiler, keys: list[str], value: Value) -> str:
-    """The statement that hands a formula's value to the node's edges."""
+    """The statement that passes a formula's value to the node's edges."""
     if len(keys) > 1:
         if value.type != "Tensors":
-            raise compiler.fail(f"a formula for {len(keys)} parameters yields a list of tensors, not {value.type}")
+            raise compiler.fail(f"a formula for {len(keys)} parameters must return a list of tensors, not {value.type}")
         indices = ", ".join(str(op.signature.index(k)) for k in keys)
         return f"b.give_each({{{indices}}}, {value.code})"
     index = op.signature.index(keys[0])
     if op.params[index].is_tensor_list:
         if value.type != "Tensors":
-            raise compiler.fail(f"{keys[0]!r} is a list, its gradient is {value.type}")
+            raise compiler.fail(f"the gradient of list {keys[0]!r} must be a list of tensors, not {value.type}")
         return f"b.give_list({index}, {value.code})"
     if value.is_number:
         return f"b.give({index}, ops::full_like(b.gradient(0), {value.code}, std::nullopt, std::nullopt))"
     if value.type not in ("Tensor", "Operand"):
-        raise compiler.fail(f"the gradient of {keys[0]!r} is {value.type}, not a tensor")
+        raise compiler.fail(f"the gradient of {keys[0]!r} must be a tensor, not {value.type}")
     if value.type == "Operand":
-        raise compiler.fail(f"the gradient of {keys[0]!r} may be a plain number")
+        raise compiler.fail(f"the gradient of {keys[0]!r} must be a tensor, but may be a number")
     return f"b.give({index}, {value.code})"
 
 
@@ -107,7 +107,7 @@ def _formulas(op: Operator, operators: dict[str, Operator], functions: dict[str,
 
 
 def _custom(op: Operator) -> list[_Part]:
-    """A hand-written gradient keeps all tensor arguments, or what `saves` lists."""
+    """A hand-written gradient saves all tensor arguments, or the names listed in `saves`."""
     names = op.entry["grad"].get("saves", [p.name for p in op.params if p.is_tensor or p.is_tensor_list])
     part = _Part(params=sum(1 << i for i, p in enumerate(op.params) if p.name in op.differentiable_params))
     for name in names:
@@ -122,7 +122,7 @@ def _custom(op: Operator) -> list[_Part]:
 
 
 def emit_gradients(operators: list[Operator], headers: list[Path]) -> str:
-    """The .cc of all gradients and the table over them; `headers` are autograd/formulas*.h."""
+    """The source of all gradients and their table; `headers` are autograd/formulas*.h."""
     by_name, functions = {op.name: op for op in operators}, functions_of(headers)
     bodies, rows, customs = [], [], {}
     for op in operators:

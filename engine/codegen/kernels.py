@@ -1,4 +1,4 @@
-"""Emits, for the `kernel:` operators, the declarations and the registration of a backend."""
+"""Emits the declarations and the registration of a backend's kernels for `kernel:` operators."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ namespace tt::{backend} {{
 
 
 def defined_kernels(folder: Path) -> set[str]:
-    """The functions that a backend's sources define: what it lacks raises NotImplementedError when called."""
-    definition = re.compile(r"(?<!>\n)^void (\w+)\(", re.MULTILINE)  # no templates: those are a file's own loops
+    """The functions that a backend's sources define. Calling an operator without one raises NotImplementedError."""
+    definition = re.compile(r"(?<!>\n)^void (\w+)\(", re.MULTILINE)  # excludes templates, which are local helpers
     return {name for path in sorted(folder.rglob("*.c[cu]")) for name in definition.findall(path.read_text())}
 
 

@@ -1,4 +1,4 @@
-"""Emits the block functions of the operators with a `body:`: one loop for each type that it computes in."""
+"""Emits the block functions of the operators with a `body:`: one loop per compute type."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from .body import (
 from .declaration import Operator
 from .schema import HEADER
 
-# The functions go into so many files, by id, so that none takes long to compile and adding an
-# operator recompiles one.
+# The functions are distributed over this many files by id, so that no file takes long to compile and adding an operator
+# recompiles only one.
 NUM_FILES = 8
 
-# Functions that take no longer than an addition, or hardly.
+# Functions that take about as long as an addition.
 _CHEAP = set(
     "abs maximum minimum fmax fmin clamp isnan isinf isfinite sign signbit copysign floor ceil trunc rint frac sqrt "
     "rsqrt relu shift_left shift_right T".split()
 )
 
 
-# The headers of kernels/ with the functions that have loops of their own, for floating types.
+# The headers of kernels/ that define loops for single functions, for floating types.
 LOOPS = ("cpu/isa/loops.h", "cpu/isa/special_loops.h", "cpu/isa/gamma_loops.h")
 
 
 def loops(headers: str) -> set[str]:
-    """The functions that the headers' text has loops of."""
+    """The functions for which the headers define loops."""
     return set(re.findall(r"^void loop_of_(\w+)\(int64_t \w+, const T\* const\* in, T\* out\) {", headers, re.MULTILINE))
 
 
 def _loop(op: Operator, body: str, functions: set[str]) -> str | None:
-    """The function that `body` is one call of, with all tensors in order, where that has a loop of its own."""
+    """The function called by `body`, if that is one call with all tensors in order and it has a loop."""
     call = re.fullmatch(r"(\w+)\((.*)\)", body)
     takes_tensors = all(p.is_tensor for p in op.params)
     in_order = call and call[2].split(", ") == [p.name for p in op.params]
@@ -78,7 +78,7 @@ constexpr BlockFunction<T> find_{name}() {{
 
 
 def _unsigned(op: Operator, kind: str) -> str:
-    """What computes uint64 on the bits of int64, where that is not what computes int64."""
+    """The function that computes uint64 on the bits of int64, for bodies whose int64 function gives other results."""
     tensors = sum(p.is_tensor for p in op.params)
     return f"""template <typename T>
 constexpr BlockFunction<int64_t> find_unsigned_{op.name}() {{
@@ -89,12 +89,12 @@ constexpr BlockFunction<int64_t> find_unsigned_{op.name}() {{
 
 
 def _is_costly(kinds: dict[str, str]) -> bool:
-    """Whether a body calls what takes longer than its elements take to come from memory."""
+    """Whether a body calls a function that takes longer than loading its elements from memory."""
     return any(called(body) - _CHEAP for body in kinds.values())
 
 
 def _is_moved(op: Operator, kinds: dict[str, str]) -> bool:
-    """Whether bfloat16 takes longer to convert, by way of blocks of floats, than to compute."""
+    """Whether converting bfloat16 to blocks of floats takes longer than computing."""
     return "float" in kinds and not _is_costly({"float": kinds["float"]}) and op.dtype_rules[0] != "boolean()"
 
 
@@ -119,7 +119,7 @@ def _row(op: Operator, kinds: dict[str, str]) -> str:
 
 
 def emit_file(operators: list[Operator], index: int, functions: set[str], with_loops: set[str] = frozenset()) -> str:
-    """One of the NUM_FILES sources; each instruction set compiles all of them."""
+    """One of the NUM_FILES sources, which are compiled once per instruction set."""
     texts, rows, used = [], [], set()
     for op in operators:
         if op.is_pointwise and op.id % NUM_FILES == index:
@@ -165,7 +165,7 @@ PointwiseRows pointwise_rows_{index}() {{
 
 
 def emit_table() -> str:
-    """The source that collects the rows of all files, compiled once an instruction set."""
+    """The source that collects the rows of all files, compiled once per instruction set."""
     declarations = "".join(f"PointwiseRows pointwise_rows_{i}();\n" for i in range(NUM_FILES))
     calls = ", ".join(f"pointwise_rows_{i}()" for i in range(NUM_FILES))
     return f"""{HEADER}#include "kernels/cpu/iteration/block.h"
@@ -180,8 +180,8 @@ namespace tt::cpu::TT_ISA {{
 
 
 def outputs(operators: list[Operator], kernels_folder: Path) -> dict[str, str]:
-    """Path under the generated tree -> text."""
-    # Chains are compiled of what the first says: the second's functions take too long for a loop to matter.
+    """Maps paths in the generated tree to file contents."""
+    # Chains use only the functions of the first header: those of the others take so long that fusing gains nothing.
     headers = [(kernels_folder / "common" / name).read_text() for name in VOCABULARY]
     functions = vocabulary("".join(headers))
     further = vocabulary("".join(headers[1:])) - vocabulary(headers[0])

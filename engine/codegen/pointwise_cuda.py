@@ -1,4 +1,4 @@
-"""Emits the CUDA kernels of the operators with a `body:`: one function object for each body, and the table of them."""
+"""Emits the CUDA kernels of the operators with a `body:`: one function object per body, and their table."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .body import (
 from .declaration import Operator
 from .schema import HEADER
 
-# As many sources, by id, so that they compile side by side; complex numbers and uint64 have their own.
+# Number of sources, distributed by id, for parallel compilation; complex numbers and uint64 have separate sources.
 NUM_FILES = 8
 NUM_FURTHER_FILES = 4
 
 
 def bodies(op: Operator) -> dict[str, str]:
-    """The bodies that compute in real numbers."""
+    """The bodies for real compute types."""
     return {kind: text for kind, text in declared.bodies(op).items() if kind != "complex"}
 
 
@@ -73,7 +73,7 @@ def emit_file(operators: list[Operator], index: int, functions: set[str]) -> str
 
 
 def _source(texts: list[str], rows: list[str], headers: tuple[str, ...], row: str, name: str) -> str:
-    """A source of bodies, and the function `name` that gives their rows."""
+    """A source with bodies, and the function `name` that returns their rows."""
     table = "  return {};\n"
     if rows:
         table = (
@@ -135,7 +135,7 @@ namespace tt::cuda {{
 
 
 def emit_bodies(operators: list[Operator], functions: set[str], scalar_math: str, apart: set[str] = frozenset()) -> str:
-    """The bodies as source, for chains that are compiled while the engine runs: but for those that call functions `apart`."""
+    """The bodies as source text, for chains compiled at run time, except bodies that call functions in `apart`."""
     rows = []
     for op in operators:
         if not op.is_pointwise:
@@ -149,7 +149,7 @@ def emit_bodies(operators: list[Operator], functions: set[str], scalar_math: str
             text = function(op, used, kinds[used], functions) if used else ""
             cells.append(f'"body_{op.name}_{used}", R"TT({text})TT"' if used else '"", ""')
         rows.append(f"      {{op_id::{op.constant}, {', '.join(cells)}}},\n")
-    # What it includes comes from whoever compiles it.
+    # The code that compiles the chains provides the includes.
     math = "".join(f"{line}\n" for line in scalar_math.splitlines() if not line.startswith(("#include", "#pragma once")))
     return f"""{HEADER}#include "engine/schema/op_ids.h"
 #include "kernels/cuda/pointwise/chain_source.h"
@@ -167,7 +167,7 @@ std::string_view chain_functions() {{
 
 
 def outputs(operators: list[Operator], functions: set[str], scalar_math: str, apart: set[str]) -> dict[str, str]:
-    """Path under the generated tree -> text."""
+    """Maps paths in the generated tree to file contents."""
     files = {f"kernels/cuda/pointwise_{i}.cu": emit_file(operators, i, functions) for i in range(NUM_FILES)}
     files |= {
         f"kernels/cuda/pointwise_further_{i}.cu": emit_further_file(operators, i, functions) for i in range(NUM_FURTHER_FILES)

@@ -1,4 +1,4 @@
-"""Emits the tables behind the Python functions and methods (python/bindings/operators.h)."""
+"""Emits the tables of Python functions and methods (python/bindings/operators.h)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from .declaration import Operator
 from .schema import HEADER, cpp_string
 
-# Places that are modules of their own: an operator `linalg_inv` is called `linalg.inv` there.
+# Namespaces that are separate modules: operator `linalg_inv` is named `linalg.inv` there.
 MODULES = ("linalg", "special", "fft")
 
 
 def name_in(place: str, name: str) -> str:
-    """What a place calls a name."""
+    """The name that an operator has in a place."""
     return name.removeprefix(f"{place}_") if place in MODULES else name
 
 
 @dataclass
 class PythonName:
-    """One name in Python: its overloads in the order in which they are tried."""
+    """One Python name with its overloads, in the order in which they are tried."""
 
     name: str
     operators: list[Operator] = field(default_factory=list)
@@ -43,7 +43,7 @@ class PythonName:
 
 
 def names_of(op: Operator) -> list[str]:
-    """What Python calls an operator: its name, or that of which it is an overload, and its aliases."""
+    """The Python names of an operator: its name (or the name it overloads) and its aliases."""
     return list(dict.fromkeys([op.entry.get("overload_of", op.name), *op.aliases]))
 
 
@@ -55,12 +55,12 @@ def _collect(pairs: Iterable[tuple[str, Operator]]) -> list[PythonName]:
 
 
 def python_names(operators: list[Operator]) -> list[PythonName]:
-    """All names but those of methods that write in place."""
+    """All names except those of in-place methods."""
     return _collect((name, op) for op in operators if not op.is_inplace_only for name in names_of(op))
 
 
 def in_place_names(operators: list[Operator]) -> list[PythonName]:
-    """`add_` and the like, each with the operators that may write in place."""
+    """In-place names such as `add_`, each with the operators that support it."""
     return _collect((f"{name.rstrip('_')}_", op) for op in operators if op.has_inplace for name in names_of(op))
 
 
@@ -77,7 +77,7 @@ def _row(name: str, template: str, index: int, doc: str) -> str:
 
 def emit(operators: list[Operator]) -> str:
     names, in_place = python_names(operators), in_place_names(operators)
-    # Every operator is also reachable by its own name, for the package's own Python code.
+    # Every operator is also available under its own name, for the package's Python code.
     own = [PythonName(op.name, [op]) for op in operators]
     entries, arrays = [], []
     tables: dict[str, list[str]] = {"torch": [], "F": [], "methods": [], "ops": []} | {place: [] for place in MODULES}
@@ -93,7 +93,7 @@ def emit(operators: list[Operator]) -> str:
             tables["ops"].append(_row(entry.name, "function", i, entry.doc))
             continue
         if i >= len(names):
-            doc = f"{entry.name.rstrip('_')} in place: the result lands in the tensor itself, which is returned."
+            doc = f"{entry.name.rstrip('_')} in place: writes the result to the tensor and returns it."
             tables["methods"].append(_row(entry.name, "method_in_place", i, doc))
             continue
         if entry.of("torch"):

@@ -1,4 +1,4 @@
-"""Emits the operator reference: what users may call, what becomes of it, and which backends lack it."""
+"""Emits the operator reference: public names, implementation, gradient and backends of each operator."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from .declaration import Operator
 from .kernels import defined_kernels
 from .python_bindings import MODULES, name_in, names_of
 
-# Where Python shows an operator, and how it is called there.
+# The places where Python exposes operators, and the format of their names there.
 PLACES = {"torch": "torch.{}", "Tensor": "Tensor.{}", "F": "torch.nn.functional.{}"} | {
     place: f"torch.{place}.{{}}" for place in MODULES
 }
-# What registers kernels that are no backend's own, because they are about a session rather than about elements.
+# Sources that register kernels for operators about a session rather than about elements, for every backend.
 SESSION_FLOORS = ("autograd/operators.cc", "engine/session/graphs.cc", "server/daemon/backends.cc")
 
 
 def takes_device(op: Operator) -> bool:
-    """Whether its arguments can say where it computes."""
+    """Whether its arguments determine the device."""
     return any(p.is_tensor or p.is_tensor_list or p.type == "Device" for p in op.params)
 
 
 def backends(operators: list[Operator], kernels_folder: Path) -> dict[str, set[str]]:
-    """The backends, and the names of the operators that each of them can run."""
+    """Maps each backend to the names of the operators it can run."""
     root = kernels_folder.parent
     by_hand = {
         constant
         for name in SESSION_FLOORS
         for constant in re.findall(r"op_id::(k\w+)", (root / name).read_text())
     }
-    # The CPU runs what is about no device.
+    # The CPU runs operators without a device.
     by_cpu = {op.kernel for op in operators if not takes_device(op)} & defined_kernels(kernels_folder / "cpu")
     found = {}
     for folder in sorted(file.parent for file in kernels_folder.glob("*/CMakeLists.txt")):
@@ -47,7 +47,7 @@ def _code(text: object) -> str:
 
 
 def python_calls(op: Operator) -> list[str]:
-    """`torch.sub`, `Tensor.sub`, `Tensor.sub_`, ... under all its names, as Python calls it."""
+    """`torch.sub`, `Tensor.sub`, `Tensor.sub_`, ... all qualified Python names."""
     names = names_of(op)
     calls = [PLACES[place].format(name_in(place, name)) for place in PLACES if place in op.python for name in names]
     return ([] if op.is_inplace_only else calls) + [f"Tensor.{name.rstrip('_')}_" for name in names if op.has_inplace]
@@ -68,7 +68,7 @@ def _gradient(op: Operator) -> str:
         return f"custom, {_code(op.custom_gradient)} in autograd/"
     if op.is_composite:
         names = [p.name for p in op.params if p.name in op.differentiable_params]
-        return f"that of what it calls, in {', '.join(map(_code, names))}" if names else "none"
+        return f"through the operators it calls, for {', '.join(map(_code, names))}" if names else "none"
     return "; ".join(f"{_code(name)}: {_code(formula)}" for name, formula in op.gradients.items()) or "none"
 
 
@@ -76,9 +76,9 @@ def _notes(op: Operator) -> list[str]:
     written = [_code(p.name) for p in op.params if p.written]
     notes = [f"Writes {', '.join(written)} in place."] if written else []
     if op.is_dynamic:
-        notes.append("Its result's sizes depend on the data: calling it waits.")
+        notes.append("The result's sizes depend on the data: the call waits for them.")
     if op.is_random:
-        notes.append("Draws from the session's generator.")
+        notes.append("Uses the session's random number generator.")
     return notes
 
 
@@ -86,10 +86,10 @@ def _section(op: Operator, have: dict[str, set[str]]) -> str:
     shown = ", ".join(map(_code, python_calls(op))) or f"internal, `teletensor._C.ops.{op.name}`"
     rows = [f"Python: {shown}"]
     if op.aliases:
-        rows.append(f"Also called: {', '.join(map(_code, op.aliases))}")
+        rows.append(f"Aliases: {', '.join(map(_code, op.aliases))}")
     if op.signature.num_outputs != 0:
-        rows.append(f"Result's dtype: {', '.join(map(_code, op.dtype_rules)) or 'none'}")
-    rows.append(f"Made of: {_implementation(op)}")
+        rows.append(f"Result dtype: {', '.join(map(_code, op.dtype_rules)) or 'none'}")
+    rows.append(f"Implementation: {_implementation(op)}")
     rows.append(f"Gradient: {_gradient(op)}")
     rows.append(f"Backends: {', '.join(backend for backend, names in have.items() if op.name in names) or 'none'}")
     listing = "".join(f"- {row}\n" for row in rows)
@@ -105,14 +105,14 @@ def _missing(operators: list[Operator], have: dict[str, set[str]]) -> str:
 
 
 def emit(operators: list[Operator], have: dict[str, set[str]]) -> str:
-    """The page, a chapter per file of declarations; `have`: as backends() gives it."""
+    """The page, with one chapter per declaration file; `have`: the result of backends()."""
     chapters = []
     for source, group in groupby(sorted(operators, key=lambda op: (op.source, op.id)), lambda op: op.source):
         sections = "".join(_section(op, have) for op in group)
         chapters.append(f"## {Path(source).stem.replace('_', ' ').capitalize()}\n\n{sections}")
     return f"""# Operators
 
-Generated from engine/ops/*.yaml by engine/codegen; do not edit. How to read a rule or a formula: docs/operators.md.
+Generated from engine/ops/*.yaml by engine/codegen; do not edit. docs/operators.md explains rules and formulas.
 {len(operators)} operators. Calling one that a backend lacks raises NotImplementedError.
 
 ## Missing

@@ -17,7 +17,7 @@ def cpp_string(text: str) -> str:
 
 
 def schema_digest(operators: list[Operator]) -> int:
-    """Of ids and signatures."""
+    """A digest of all ids and signatures."""
     digest = 0xCBF29CE484222325
     for byte in "".join(f"{op.id} {op.name}{op.entry['sig']}\n" for op in operators).encode():
         digest = (digest ^ byte) * 0x100000001B3 % 2**64
@@ -32,14 +32,14 @@ namespace tt::op_id {{
 {lines}inline constexpr uint16_t kMax = {max(op.id for op in operators)};
 }}  // namespace tt::op_id
 namespace tt {{
-// Of the operators' ids and signatures, as they are where this is included.
+// Digest of the operators' ids and signatures, at the time of compilation.
 inline constexpr uint64_t kSchemaDigest = {schema_digest(operators):#x}u;
 }}  // namespace tt
 """
 
 
 def rule_call(op: Operator, rule: str, vocabulary: str) -> str:
-    """A rule's expression as C++ over `vocabulary`'s functions; parameters become accessors of `a[i]`."""
+    """Translates a rule to C++ calls of `vocabulary`'s functions; parameters become accessors of `a[i]`."""
     try:
         tree = ast.parse(rule, mode="eval").body
     except SyntaxError:
@@ -52,7 +52,7 @@ def rule_call(op: Operator, rule: str, vocabulary: str) -> str:
             for i, p in enumerate(op.params):
                 if p.name == node.id:
                     return p.accessor(f"a[{i}]")
-            raise DeclarationError(f"{op.source}: {op.name}: {node.id!r} in {rule!r} is no parameter")
+            raise DeclarationError(f"{op.source}: {op.name}: {node.id!r} in {rule!r} is not a parameter")
         if isinstance(node, ast.Constant):
             if isinstance(node.value, bool):
                 return "true" if node.value else "false"
@@ -61,7 +61,9 @@ def rule_call(op: Operator, rule: str, vocabulary: str) -> str:
             return repr(node.value)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return f"-{emit(node.operand)}"
-        raise DeclarationError(f"{op.source}: {op.name}: rules are calls over parameters, got {rule!r}")
+        raise DeclarationError(
+            f"{op.source}: {op.name}: a rule may contain only calls, parameters and literals, got {rule!r}"
+        )
 
     return emit(tree)
 
@@ -140,7 +142,7 @@ def _row(op: Operator) -> str:
 
 
 def emit_table(operators: list[Operator]) -> str:
-    """The .cc of the table."""
+    """The source of the table."""
     return f"""{HEADER}#include "engine/schema/op_table.h"
 
 #include <cmath>

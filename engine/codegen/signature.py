@@ -6,7 +6,7 @@ import ast
 import re
 from dataclasses import dataclass, field
 
-# type in a signature -> (C++ ParamType, C++ type of a kernel's parameter, of an API's, accessor)
+# Type in a signature -> (C++ ParamType, C++ type of a kernel's parameter, accessor).
 SCALARS = {
     "Scalar": ("kScalar", "Scalar", "{a}.scalar()"),
     "int": ("kInt", "int64_t", "{a}.integer"),
@@ -26,7 +26,7 @@ _PARAM = re.compile(
 
 
 class DeclarationError(Exception):
-    """A declaration that does not fit; the message says where and why."""
+    """An invalid declaration; the message gives the place and the reason."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Param:
     list_size: int = 0
     optional_entries: bool = False
     written: bool = False
-    accepts_number: bool = False  # Operand: a number may stand in the tensor's place
+    accepts_number: bool = False  # Operand: a number may be passed for the tensor
     variadic: bool = False  # int[*]: takes all remaining positional arguments
 
     @property
@@ -62,7 +62,7 @@ class Param:
 
     @property
     def kernel_type(self) -> str:
-        """The C++ type that a typed kernel takes it as."""
+        """The C++ parameter type in a typed kernel."""
         if self.is_tensor:
             return "const Tensor&"
         if self.is_tensor_list:
@@ -72,13 +72,13 @@ class Param:
 
     @property
     def api_type(self) -> str:
-        """The C++ type that the typed operator function takes it as."""
+        """The C++ parameter type in the typed operator function."""
         if self.is_tensor:
             return "const Operand&"
         return self.kernel_type
 
     def accessor(self, arg: str) -> str:
-        """A C++ expression for its typed value, from an `Arg` expression. Tensors stay Args."""
+        """A C++ expression that converts an `Arg` expression to the typed value. Tensors stay Args."""
         if self.is_tensor or self.is_tensor_list:
             return arg
         value = SCALARS[self.type][2].format(a=arg)
@@ -91,7 +91,7 @@ class Param:
 @dataclass
 class Signature:
     params: list[Param]
-    results: list[str] = field(default_factory=list)  # names; "" where anonymous
+    results: list[str] = field(default_factory=list)  # names; "" if anonymous
     returns_list: bool = False
 
     @property
@@ -144,7 +144,7 @@ def _param(text: str, keyword_only: bool) -> Param:
         try:
             param.default = ast.literal_eval(default)
         except (ValueError, SyntaxError) as e:
-            raise DeclarationError(f"default {default!r} of {param.name} is no literal") from e
+            raise DeclarationError(f"default {default!r} of {param.name} is not a literal") from e
         if param.default is None and not param.optional:
             raise DeclarationError(f"{param.name} defaults to None but is not optional: write {kind}?")
     return param

@@ -1,4 +1,4 @@
-"""Emits type stubs of `teletensor._C`: what editors and type checkers know of the operators."""
+"""Emits type stubs of `teletensor._C` for editors and type checkers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .declaration import Operator
 from .python_bindings import MODULES, PythonName, in_place_names, name_in, python_names
 from .signature import Param
 
-# Aliases of the hand-written part: `dtype`, `bool` and others are something else inside Tensor.
+# Type aliases of the hand-written part: `dtype`, `bool` and other names mean something else inside Tensor.
 SCALARS = {
     "Scalar": "_Number", "int": "_int", "float": "_float", "bool": "_bool", "str": "str", "DType": "_dtype",
     "Device": "_DeviceLike", "int[]": "_int | Sequence[_int]", "float[]": "Sequence[_float]",
 }  # fmt: skip
 HEADER = "# Generated from engine/ops/*.yaml by engine/codegen; do not edit.\n"
-TYPES = ("Tensor", "_bool", "_DeviceLike", "_dtype", "_float", "_int", "_Number")  # what a submodule takes from above
+TYPES = ("Tensor", "_bool", "_DeviceLike", "_dtype", "_float", "_int", "_Number")  # imported by submodules
 
 
 def _type(op: Operator, param: Param) -> str:
@@ -31,12 +31,12 @@ def _type(op: Operator, param: Param) -> str:
 def _default(param: Param) -> str:
     value = param.default
     if param.type == "DType" and value is not None or value in (float("inf"), float("-inf")):
-        return "..."  # no literal of Python's
+        return "..."  # Python has no literal for it
     return repr(tuple(value) if isinstance(value, list) else value)
 
 
 def _parameters(op: Operator, method: bool, variadic: bool) -> str:
-    """What stands between the parentheses; `variadic`: an `int[*]` as separate arguments rather than as a list."""
+    """The parameter list; `variadic`: an `int[*]` is passed as separate arguments rather than as a list."""
     rows, starred = [], False
     for i, p in enumerate(op.params):
         if method and i == 0:
@@ -49,14 +49,14 @@ def _parameters(op: Operator, method: bool, variadic: bool) -> str:
             rows.append(f"*{p.name}: _int")
             starred = True
             continue
-        # What is optional may be left out, where nothing that may not comes after it.
+        # An optional parameter may be omitted if all positional parameters after it may be omitted.
         after = [q for q in op.params[i:] if not q.keyword_only]
         may = p.has_default or (p.optional and all(q.has_default or q.optional for q in after))
         rows.append(f"{p.name}: {_type(op, p)}" + (f" = {_default(p)}" if may else ""))
     further = []
     if not method and not op.is_view and op.signature.num_outputs != 0:
         further.append("out: Tensor | tuple[Tensor, ...] | None = None")
-    if any(p.type == "Device" for p in op.params):  # it creates
+    if any(p.type == "Device" for p in op.params):  # creates a tensor
         further.append("requires_grad: _bool = False")
     return ", ".join(rows + ([] if starred or not further else ["*"]) + further)
 
@@ -73,7 +73,7 @@ def _result(op: Operator, entry: PythonName) -> str:
 
 
 def _functions(entry: PythonName, operators: list[Operator], method: bool, place: str = "") -> str:
-    """One name: a function, or an overload each for the operators that share it and for their ways to be called."""
+    """The stubs of one name: a function, or one overload per operator and calling convention."""
     indent = "    " if method else ""
     heads = [
         f"def {name_in(place, entry.name)}({_parameters(op, method, variadic)}) -> {_result(op, entry)}: ..."
@@ -99,7 +99,7 @@ def _methods(operators: list[Operator], by_hand: set[str]) -> str:
 
 
 def emit(operators: list[Operator], by_hand: str) -> dict[str, str]:
-    """The stub package, file by file; `by_hand` describes what the bindings define themselves, class Tensor last."""
+    """The files of the stub package; `by_hand` is the stub of the hand-written bindings, with class Tensor last."""
     entries = python_names(operators)
     results = {tuple(e.results) for e in entries if e.results}
     classes = "".join(
@@ -117,6 +117,6 @@ def emit(operators: list[Operator], by_hand: str) -> dict[str, str]:
 
 
 def outputs(operators: list[Operator], bindings: Path) -> dict[str, str]:
-    """Path under the generated tree -> text."""
+    """Maps paths in the generated tree to file contents."""
     files = emit(operators, (bindings / "_C.pyi").read_text())
     return {f"stubs/_C/{name}": text for name, text in files.items()}

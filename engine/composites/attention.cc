@@ -8,7 +8,7 @@
 namespace tt::composites {
 namespace {
 
-// True where a query may not look: at what comes after it.
+// The causal mask: true for keys after the query's position.
 Tensor future(int64_t rows, int64_t columns, Device device) {
   const Tensor every = ops::ones(Sizes{rows, columns}, DType::kBool, device);
   return ops::logical_not(ops::tril(every, 0));
@@ -32,7 +32,7 @@ Tensor with_scores(const Tensor& query, const Tensor& key, const Tensor& value, 
   return ops::matmul(shares, value);
 }
 
-// Batches as two dimensions: what a mask is broadcast over is mostly the second.
+// Reshapes the batch dimensions to two: a mask usually broadcasts over the second.
 Tensor as_batches(const Tensor& t, const Sizes& lead, const Sizes& batches) {
   Sizes whole = lead, flat = batches;
   for (int64_t d : {t.size(-2), t.size(-1)}) {

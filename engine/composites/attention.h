@@ -1,12 +1,12 @@
-// What the composites of attention call beside operators.
+// Functions called by the attention composites, in addition to operators.
 #pragma once
 
 #include "engine/composites/composites.h"
 
 namespace tt::composites {
 
-// softmax(query key^T scale + mask) value; rows that look at nothing give zeros. `mask` may be undefined. Only where
-// the mask wants a gradient do all scores exist at once.
+// softmax(query key^T scale + mask) value. Rows that are masked completely give zeros. `mask` may be undefined. The
+// full score matrix is stored only if the mask requires a gradient.
 Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
               std::optional<double> scale);
 

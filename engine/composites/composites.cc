@@ -13,7 +13,7 @@ namespace tt {
 namespace {
 
 Tensor as_promised(Tensor result, const TensorMeta& promise) {
-  check(result.sizes() == promise.sizes, "the declaration promises sizes ", promise.sizes, ", the composite made ",
+  check(result.sizes() == promise.sizes, "expected a composite result of sizes ", promise.sizes, ", got ",
         result.sizes());
   if (result.dtype() != promise.dtype) result = ops::to_dtype(result, promise.dtype);
   return result.strides() == promise.strides ? result : ops::contiguous(result);
@@ -26,8 +26,8 @@ void finish_composite(Call& call, Tensors results) {
     call.outputs = std::move(results);
     return;
   }
-  check(results.size() == call.inferred.outputs.size(), "the declaration promises ", call.inferred.outputs.size(),
-        " results, the composite made ", results.size());
+  check(results.size() == call.inferred.outputs.size(), "expected ", call.inferred.outputs.size(),
+        " composite results, got ", results.size());
   for (size_t i = 0; i < results.size(); ++i) {
     results[i] = as_promised(std::move(results[i]), call.inferred.outputs[i]);
   }
@@ -51,7 +51,7 @@ Device device_or(std::optional<Device> given, Device otherwise) { return given.v
 DType number_dtype(const Scalar& number) { return number.dtype(); }
 
 Tensor normal_from_tensors(const Operand& mean, const Operand& std) {
-  Tensor scale = ops::add(ops::mul(mean, 0.0), std);  // in the broadcast shape
+  Tensor scale = ops::add(ops::mul(mean, 0.0), std);  // broadcasts to the result's shape
   return ops::add(ops::mul(ops::randn_like(scale, std::nullopt, std::nullopt), scale), mean);
 }
 
@@ -62,7 +62,7 @@ Tensor to_double(const Operand& value) {
 }
 
 Tensor clamp_to_unit(const Tensor& input, std::optional<double> eps) {
-  // In this order: an eps above one half leaves no room between the bounds, and the lower one goes first.
+  // In this order: if eps exceeds one half, the lower bound exceeds the upper one and takes precedence.
   const Tensor high = ops::where(ops::gt(input, 1 - *eps), 1 - *eps, input);
   return ops::where(ops::lt(input, *eps), *eps, high);
 }

@@ -6,7 +6,7 @@
 namespace tt::composites {
 namespace {
 
-// [1, n, 1, ...]: along `channel` of `ndim` dimensions.
+// Reshapes to [1, n, 1, ...], with n at `channel` of `ndim` dimensions.
 Tensor along_channel(const Tensor& values, int64_t ndim, int64_t channel) {
   Sizes sizes(static_cast<size_t>(ndim), 1);
   sizes[static_cast<size_t>(channel)] = values.numel();
@@ -18,7 +18,7 @@ bool is_one(const Scalar& number) { return number.to_complex() == 1.0; }
 }  // namespace
 
 Tensor add_product(const Tensor& input, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
-  // Integers are scaled by integers: what a floating-point number has behind the point does not count.
+  // Integers are scaled by integers: the fraction of a floating-point factor is dropped.
   auto factor = [&](const Scalar& s) { return is_integral(product.dtype()) ? Scalar(s.to_int()) : s; };
   Tensor scaled = is_one(alpha) ? product : ops::mul(product, factor(alpha));
   if (!beta.to_bool()) return scaled;
@@ -36,7 +36,7 @@ Tensor inner_product(const Tensor& input, const Tensor& other) {
 
 namespace {
 
-// A product of complex tensors by three of their parts: (a + bi)(c + di) = ac - bd + ((a + b)(c + d) - ac - bd) i.
+// A complex product from three real products: (a + bi)(c + di) = ac - bd + ((a + b)(c + d) - ac - bd) i.
 template <typename Product>
 Tensor complex_product(const Tensor& x, const Tensor& y, Product product) {
   const Tensor a = ops::real(x), b = ops::imag(x), c = ops::real(y), d = ops::imag(y);
@@ -64,10 +64,10 @@ Tensor convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, S
 }
 
 namespace {
-// One number stands for all dimensions.
+// A single entry applies to all dimensions.
 int64_t along(SizesView list, int64_t d) { return list[list.size() == 1 ? 0 : static_cast<size_t>(d)]; }
 
-// Whether the last window, one stride further, would still end beyond the output.
+// Whether output_padding is smaller than stride in every dimension: otherwise no convolution has this input size.
 bool is_reached(SizesView stride, SizesView output_padding, int64_t space) {
   for (int64_t d = 0; d < space; ++d) {
     if (along(output_padding, d) >= along(stride, d)) return false;
@@ -95,7 +95,7 @@ Tensor convolve_transposed(const Tensor& input, const Tensor& weight, const Tens
   Tensor result;
   if (is_reached(stride, output_padding, space)) {
     result = ops::convolution_input(input, weight, size, stride, padding, dilation, groups);
-  } else {  // all there is without padding, then what is to stay of it and zeros beyond
+  } else {  // compute the whole output without padding, then crop it or pad it with zeros
     const Sizes none(static_cast<size_t>(space), 0);
     const Sizes all = shape_rules::conv_transpose(Arg(input.get()), Arg(weight.get()), Arg(), stride, none, none,
                                                   groups, dilation, space);
@@ -119,19 +119,19 @@ Tensor cosine(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
   return ops::true_divide(product, ops::mul(length(x1), length(x2)));
 }
 
-// |a - b|^2 = |a|^2 - 2 a b + |b|^2, of all pairs in one product: what is not precise where a is near b.
+// |a - b|^2 = |a|^2 - 2 a b + |b|^2, for all pairs in one matrix product. Imprecise if a is near b.
 static Tensor euclidean_by_product(const Tensor& x1, const Tensor& x2) {
   const Sizes last{-1};
   const Tensor n1 = ops::sum(ops::square(x1), last, true), n2 = ops::sum(ops::square(x2), last, true);
   const Tensor left = ops::cat({ops::mul(x1, int64_t{-2}), n1, ops::full_like(n1, int64_t{1})}, -1);
   const Tensor right = ops::cat({x2, ops::full_like(n2, int64_t{1}), n2}, -1);
   const Tensor squares = ops::matmul(left, ops::transpose(right, -2, -1));
-  const Tensor same = ops::le(squares, int64_t{0});  // has no slope, and none of infinite size
+  const Tensor same = ops::le(squares, int64_t{0});  // the gradient is zero there instead of infinite
   return ops::masked_fill(ops::sqrt(ops::masked_fill(squares, same, 1.0)), same, 0.0);
 }
 
 Tensor pair_distances(const Tensor& x1, const Tensor& x2, double p, std::optional<std::string_view> compute_mode) {
-  constexpr int64_t kFew = 25;  // as PyTorch has it
+  constexpr int64_t kFew = 25;  // PyTorch's threshold
   const std::string_view mode = compute_mode.value_or("use_mm_for_euclid_dist_if_necessary");
   const bool always = mode == "use_mm_for_euclid_dist", never = mode == "donot_use_mm_for_euclid_dist";
   check(always || never || mode == "use_mm_for_euclid_dist_if_necessary", "possible modes: 1, 2, 3, but was: ", mode);
@@ -149,7 +149,7 @@ double epsilon(DType dtype) {
   }
 }
 
-// Of complex numbers the squares are not those of their lengths: as PyTorch has it.
+// For complex numbers it uses the squares, not the squared absolute values, as PyTorch does.
 Tensor root_normalize(const Tensor& input, SizesView normalized_shape, const Tensor& weight, double eps) {
   if (!is_complex(input.dtype())) return ops::rms_norm_forward(input, normalized_shape, weight, eps)[0];
   Sizes dims;
@@ -194,7 +194,7 @@ Tensor smoothed_cross_entropy(const Tensor& input, const Tensor& target, const T
   smooth = ops::neg(ops::masked_fill(smooth, ignored, 0.0));
   if (reduction == "sum") smooth = ops::sum(smooth);
   if (reduction == "mean") {
-    // As nll_loss's mean: over the weights of the targets that count.
+    // As in nll_loss: the mean over the weights of the targets that are not ignored.
     Tensor weights = ops::logical_not(ignored);
     if (weight) {
       const Tensor index = ops::reshape(ops::masked_fill(target, ignored, int64_t{0}), Sizes{-1});

@@ -1,4 +1,4 @@
-// What the composites of products, convolutions, losses and norms call beside operators.
+// Functions called by the composites of products, convolutions, losses and norms, in addition to operators.
 //
 // Absent optional tensors are undefined. Results are contiguous.
 #pragma once
@@ -7,11 +7,11 @@
 
 namespace tt::composites {
 
-// beta * input + alpha * product; input is not read where beta is 0.
+// beta * input + alpha * product; does not read `input` if beta is 0.
 Tensor add_product(const Tensor& input, const Tensor& product, const Scalar& beta, const Scalar& alpha);
 Tensor inner_product(const Tensor& input, const Tensor& other);
 
-// Batched or not.
+// Accept batched and unbatched input.
 Tensor convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, SizesView stride, SizesView padding,
                 SizesView dilation, int64_t groups);
 Tensor convolve_transposed(const Tensor& input, const Tensor& weight, const Tensor& bias, SizesView stride,
@@ -19,7 +19,7 @@ Tensor convolve_transposed(const Tensor& input, const Tensor& weight, const Tens
 
 Tensor cosine(const Tensor& x1, const Tensor& x2, int64_t dim, double eps);
 Tensor pair_distances(const Tensor& x1, const Tensor& x2, double p, std::optional<std::string_view> compute_mode);
-// The smallest number that makes a difference to 1.
+// The difference between 1 and the next larger number.
 double epsilon(DType dtype);
 Tensor root_normalize(const Tensor& input, SizesView normalized_shape, const Tensor& weight, double eps);
 

@@ -39,7 +39,7 @@ class ChainRun {
   }
 
  private:
-  // Calls visit(argument, whether it is an earlier step's result, index) for each argument that is a tensor.
+  // Calls visit(argument, whether it is an earlier step's result, index) for each tensor argument.
   template <typename Visit>
   void for_each_tensor(size_t step, const Visit& visit) const {
     for (size_t a = 0; a < steps_[step].args.size(); ++a) {
@@ -48,7 +48,7 @@ class ChainRun {
     }
   }
 
-  // The step's arguments with tensors in their places; results of steps from `first` on are as inferred.
+  // The step's arguments with tensors filled in; for results of steps from `first` on, the inferred metas.
   absl::InlinedVector<Arg, 4> arguments(size_t step, size_t first) const {
     absl::InlinedVector<Arg, 4> args = steps_[step].args;
     for_each_tensor(step, [&](size_t a, bool is_result, size_t from) {
@@ -69,7 +69,7 @@ class ChainRun {
     return large;
   }
 
-  // How many steps from `first` on run as one loop; less than 2: none.
+  // Number of steps from `first` on that run as one loop; less than 2: no loop.
   size_t find_loop(size_t first) {
     if (first + 1 >= steps_.size() || !reads_large(first)) return 0;
     size_t end = first, inputs = 0;
@@ -78,7 +78,7 @@ class ChainRun {
     return end - first;
   }
 
-  // Whether a result inside of the loop is needed by steps after it.
+  // Whether a result inside the loop is read by steps after it.
   bool is_read_after(size_t first, size_t end) const {
     for (size_t i = first; i + 1 < end; ++i) {
       if (last_use_[i] >= end) return true;
@@ -99,11 +99,11 @@ class ChainRun {
       steps_[step].op->check_args(args);
       run_recoverably([&] { infer(*steps_[step].op, args, CallScope::current().grad_enabled, &inferred); });
     } catch (const Error&) {
-      return false;  // the step reports it when it is run
+      return false;  // run_step() reports the error
     }
     const TensorMeta& meta = inferred.outputs[0];
     if (inferred.requires_grad || !Dispatcher::instance().chain_kernel(inferred.backend)) return false;
-    // Inner results must be what a block of the computation holds; the last one may be, too.
+    // Inner results must have a dtype that a block can hold; the last result may also be boolean.
     const bool whole = inferred.compute == DType::kFloat32 || inferred.compute == DType::kFloat64 ||
                        inferred.compute == DType::kInt32 || inferred.compute == DType::kInt64;
     if (!whole || (meta.dtype != inferred.compute && meta.dtype != DType::kBool)) return false;
@@ -113,7 +113,8 @@ class ChainRun {
            meta.sizes == start.outputs[0].sizes;
   }
 
-  // False where it failed: nothing has changed, and the step at fault reports it when they run one by one.
+  // Returns false on failure: nothing has changed, and the failing step reports its error when the steps run one by
+  // one.
   bool run_loop(size_t first, size_t length) {
     if (cancel_requested()) return false;
     absl::InlinedVector<absl::InlinedVector<Arg, 4>, kMaxChainSteps> args;
@@ -145,7 +146,8 @@ class ChainRun {
     return true;
   }
 
-  // Shows each step to the observer of kernels: before the loop, which it may refuse, and after it, with its result.
+  // Calls the kernel observer for each step: before the loop, which the observer may reject, and after it, with the
+  // result.
   static void observe(absl::Span<const ChainStep> chain, const Tensor& out) {
     for (const ChainStep& step : chain) {
       Call call;

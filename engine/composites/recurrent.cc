@@ -8,7 +8,7 @@
 namespace tt::composites {
 namespace {
 
-// The weights of one layer in one direction; undefined where there are none.
+// The weights of one layer in one direction; absent ones are undefined.
 struct Weights {
   Tensor w_ih, w_hh, b_ih, b_hh, w_hr;
 
@@ -24,12 +24,12 @@ struct Weights {
   }
 };
 
-// A step: from the input's part and the states (h, and for an LSTM c) to the next states.
+// One step: maps the input's product and the states (h, and for an LSTM c) to the next states.
 using Step = absl::FunctionRef<Tensors(const Tensor& entered, const Tensors& states, const Weights& weights)>;
 
 Tensor rows(const Tensor& t, int64_t from, int64_t to) { return ops::narrow(t, 0, from, to - from); }
 
-// The states of the sequences that go on, and of those that have ended.
+// The states of the sequences still running, and of those that have ended.
 class States {
  public:
   States(Tensors initial, int64_t running) : initial_(std::move(initial)), now_(initial_), running_(running) {
@@ -37,7 +37,8 @@ class States {
   }
   const Tensors& now() const { return now_; }
   void set(Tensors next) { now_ = std::move(next); }
-  // Only so many go on (the longest sequences come first), or so many more begin.
+  // Changes the number of running sequences to `count`: the shortest ones end (sequences are sorted by decreasing
+  // length), or further ones begin.
   void run(int64_t count) {
     if (count < running_) {
       for (size_t i = 0; i < now_.size(); ++i) {
@@ -52,7 +53,7 @@ class States {
     }
     running_ = count;
   }
-  // Of all sequences, in their order.
+  // The last states of all sequences, in order.
   Tensors last() const {
     Tensors all;
     for (size_t i = 0; i < now_.size(); ++i) {
@@ -69,11 +70,12 @@ class States {
 
  private:
   Tensors initial_, now_;
-  std::vector<Tensors> ended_;  // by state
+  std::vector<Tensors> ended_;  // one list per state
   int64_t running_;
 };
 
-// One layer in one direction over (steps, batch, features) or packed rows: outputs alike, and the last states.
+// Runs one layer in one direction over (steps, batch, features) or packed rows. Returns outputs in the same layout, and
+// the last states.
 std::pair<Tensor, Tensors> run_layer(const Tensor& input, const Tensors& initial, const Weights& weights,
                                      SizesView batch_sizes, bool backwards, Step step) {
   const Tensor entered = ops::linear(input, weights.w_ih, weights.b_ih);
@@ -91,7 +93,7 @@ std::pair<Tensor, Tensors> run_layer(const Tensor& input, const Tensors& initial
   return {packed ? ops::cat(outputs, 0) : ops::stack(outputs, 0), states.last()};
 }
 
-// Whether lstm_sequence computes the layer: an operator of the CPU, for sequences of one length, all in one dtype.
+// Whether lstm_sequence, a CPU operator, can run the layer: sequences of one length, all tensors of one dtype.
 bool runs_as_sequence(const Tensor& input, const Tensors& hx, const Weights& w, SizesView batch_sizes) {
   const DType dtype = input.dtype();
   if (hx.size() != 2 || !batch_sizes.empty() || w.w_hr) return false;
@@ -104,7 +106,8 @@ bool runs_as_sequence(const Tensor& input, const Tensors& hx, const Weights& w, 
          w.w_ih.dtype() == dtype && (!w.b_ih || (fits(w.b_ih, Sizes{4 * n}) && fits(w.b_hh, Sizes{4 * n})));
 }
 
-// An LSTM's layer in one direction by lstm_sequence: the output and the last states. One product for all steps' inputs.
+// Runs an LSTM layer in one direction with lstm_sequence. Returns the output and the last states. Uses one product for
+// the inputs of all steps.
 std::pair<Tensor, Tensors> run_sequence(const Tensor& input, const Tensors& initial, const Weights& w, bool backwards) {
   const Tensor bias = w.b_ih ? ops::add(w.b_ih, w.b_hh) : Tensor();
   const Tensor entered = ops::linear(input, w.w_ih, bias);
@@ -113,7 +116,7 @@ std::pair<Tensor, Tensors> run_sequence(const Tensor& input, const Tensors& init
   return {all[0], {ops::select(all[0], 0, last), ops::select(all[1], 0, last)}};
 }
 
-// All layers: the outputs, then each of the states stacked by layer and direction.
+// Runs all layers. Returns the outputs, then each state stacked by layer and direction.
 Tensors run_layers(const Tensor& input, const Tensors& hx, const Tensors& params, SizesView batch_sizes,
                    bool has_biases, int64_t num_layers, double dropout, bool bidirectional, bool batch_first,
                    Step step) {
@@ -122,7 +125,8 @@ Tensors run_layers(const Tensor& input, const Tensors& hx, const Tensors& params
   const bool has_projection = each % 2 == 1;
   check(each * num_layers * directions == static_cast<int64_t>(params.size()) &&
             each == (has_biases ? 4 : 2) + has_projection,
-        "the weights do not fit ", num_layers, " layers in ", directions, " directions, got ", params.size());
+        "the number of weights does not match ", num_layers, " layers in ", directions, " directions, got ",
+        params.size());
   const bool swap = batch_first && batch_sizes.empty();
   Tensor x = swap ? ops::transpose(input, 0, 1) : input;
   check(batch_sizes.empty() ? x.size(0) > 0 : true, "Expected sequence length to be larger than 0 in RNN");
@@ -152,9 +156,9 @@ Tensors run_layers(const Tensor& input, const Tensors& hx, const Tensors& params
 
 namespace {
 
-// The parts of each gate. Throws Error where the weights do not give `count` gates of one size.
+// Splits into the gates. Throws Error if the weights do not have `count` gates of equal size.
 Tensors split_gates(const Tensor& gates, int64_t count) {
-  check(gates.dim() > 0 && gates.size(-1) % count == 0, "expected weights of ", count, " gates, got gates of sizes ",
+  check(gates.dim() > 0 && gates.size(-1) % count == 0, "expected weights for ", count, " gates, got gates of sizes ",
         gates.sizes());
   return ops::chunk(gates, count, -1);
 }

@@ -8,15 +8,15 @@
 namespace tt::composites {
 namespace {
 
-// One spatial dimension of a sampled input, and how coordinates outside it are brought in.
+// One spatial dimension of a sampled input, and the treatment of coordinates outside it.
 struct Axis {
   int64_t size;
-  int64_t stride;  // elements from one to the next
+  int64_t stride;  // elements between neighbours
   bool align_corners;
   std::string_view padding;
 
   double last() const { return static_cast<double>(size - 1); }
-  // From [-1, 1] to elements.
+  // Converts a coordinate in [-1, 1] to an element position.
   Tensor place(const Tensor& coordinate) const {
     const double n = static_cast<double>(size);
     if (align_corners) return ops::mul(ops::add(coordinate, int64_t{1}), last() / 2);
@@ -29,7 +29,7 @@ struct Axis {
   }
 
  private:
-  // Between the centers of the edges' elements, or their outer sides.
+  // Reflects at the centers of the edge elements (aligned), or at their outer sides.
   Tensor reflected(const Tensor& place) const {
     const double low = align_corners ? 0 : -0.5, span = align_corners ? last() : static_cast<double>(size);
     if (span == 0) return ops::mul(place, int64_t{0});
@@ -41,10 +41,10 @@ struct Axis {
   }
 };
 
-// One element that a place takes part of: what it adds to the element's offset, and its weight.
+// One element that contributes to a sample: its part of the element's offset, and its weight.
 struct Tap {
-  Tensor offset;  // int64; far below zero where the place was outside and that counts for nothing
-  Tensor weight;  // undefined: all of it
+  Tensor offset;  // int64; far below zero if the position is outside and padded with zeros
+  Tensor weight;  // undefined: 1
 };
 
 class Sampler {
@@ -57,7 +57,7 @@ class Sampler {
       const int64_t size = input.size(2 + d);
       stride = size > 0 ? stride / size : 0;
       const Axis axis{size, stride, align_corners, padding};
-      const Tensor place = axis.place(ops::select(grid, -1, space - 1 - d));  // the grid says x first
+      const Tensor place = axis.place(ops::select(grid, -1, space - 1 - d));  // grids store x first
       taps_.push_back(taps_of(axis, ops::flatten(place, 1, -1), mode));
     }
     out_.insert(out_.end(), grid.sizes().begin() + 1, grid.sizes().end() - 1);
@@ -79,7 +79,7 @@ class Sampler {
     const Tensor low = ops::floor(place), part = ops::sub(place, low);
     return {tap(axis, low, ops::rsub(part, int64_t{1})), tap(axis, ops::add(low, int64_t{1}), part)};
   }
-  // The cubic convolution kernel with -0.75; each of the four neighbours is padded by itself.
+  // The cubic convolution kernel with a = -0.75; each of the four neighbours is padded separately.
   std::vector<Tap> cubic_taps(const Axis& axis, const Tensor& place) const {
     constexpr double a = -0.75;
     const Tensor low = ops::floor(place), part = ops::sub(place, low);
@@ -99,14 +99,14 @@ class Sampler {
     return taps;
   }
   Tap tap(const Axis& axis, const Tensor& place, const Tensor& weight) const {
-    constexpr int64_t kNowhere = -(int64_t{1} << 60);  // a sum of one for each axis is still outside the input
+    constexpr int64_t kNowhere = -(int64_t{1} << 60);  // even the sum over all axes is outside the input
     const Tensor at = ops::to_dtype(ops::detach(place), DType::kInt64);
     const Tensor safe = ops::clamp_between(at, int64_t{0}, axis.size - 1);
     const Tensor offset = axis.stride == 1 ? safe : ops::mul(safe, axis.stride);
     return {pads_with_zeros_ ? ops::masked_fill(offset, ops::ne(safe, at), kNowhere) : offset, weight};
   }
 
-  // With every tap of the axes from `axis` on; `tap` joins those before.
+  // Combines `tap`, from the previous axes, with every tap of the axes from `axis` on.
   void combine(const Tap& tap, size_t axis) {
     if (axis == taps_.size()) {
       indices_.push_back(tap.offset);
@@ -122,11 +122,11 @@ class Sampler {
   Tensor input_;
   bool pads_with_zeros_;
   std::vector<std::vector<Tap>> taps_;  // by axis
-  Tensors indices_, weights_;           // of each combination; no weights: all of each
+  Tensors indices_, weights_;           // per combination; weights_ is empty if all are 1
   Sizes out_;
 };
 
-// The elements' centers (or, aligned, from edge to edge) of a dimension in [-1, 1].
+// The centers of a dimension's elements in [-1, 1] (if aligned, from edge to edge).
 Tensor centers(int64_t n, bool align_corners, const Tensor& like) {
   if (n <= 1) return ops::zeros(Sizes{n}, like.dtype(), like.device());
   const double edge = align_corners ? 1 : 1 - 1 / static_cast<double>(n);

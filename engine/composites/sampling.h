@@ -1,16 +1,16 @@
-// What the composites of sampling, scattering and order statistics call beside operators.
+// Functions called by the composites of sampling, scattering and order statistics, in addition to operators.
 #pragma once
 
 #include "engine/composites/composites.h"
 
 namespace tt::composites {
 
-// Every mode and padding of PyTorch's grid_sample; differentiates in both arguments.
+// Supports every mode and padding of PyTorch's grid_sample; differentiable in both arguments.
 Tensor sample_grid(const Tensor& input, const Tensor& grid, std::string_view mode, std::string_view padding_mode,
                    bool align_corners);
 Tensor make_affine_grid(const Tensor& theta, SizesView size, bool align_corners);
 
-// A list of places along `dim` as indices of each element of `source`.
+// Expands a list of indices along `dim` to one index per element of `source`.
 Tensor along_places(const Tensor& index, const Tensor& source, int64_t dim);
 Tensor reduce_scattered(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                         std::string_view reduce, bool include_self);

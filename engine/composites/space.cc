@@ -9,11 +9,11 @@
 namespace tt::composites {
 namespace {
 
-// Where the elements of one resampled dimension come from.
+// The mapping from result to input positions in one resampled dimension.
 struct Axis {
   int64_t from, to;
   bool align_corners;
-  double step;  // of the input, for a step of the result
+  double step;  // input positions per result position
 
   Axis(int64_t in, int64_t out, bool align, double scale_factor)
       : from(in), to(out), align_corners(align), step(static_cast<double>(in) / static_cast<double>(out)) {
@@ -25,14 +25,14 @@ struct Axis {
   double center(int64_t i) const {
     return align_corners ? step * static_cast<double>(i) : step * (static_cast<double>(i) + 0.5) - 0.5;
   }
-  // The element at or before a place, or the edge's; whatever the factors.
+  // The element at or before a position, clamped to the edges; valid for any factor.
   int64_t before(double place) const {
     if (!(place > 0)) return 0;  // NaN as well
     return static_cast<int64_t>(std::min(std::floor(place), static_cast<double>(from - 1)));
   }
 };
 
-// f(0), f(1), ..., f(n - 1) in the session's memory: there may be millions.
+// f(0), f(1), ..., f(n - 1), stored in the session's memory since there may be millions.
 template <typename T, typename F>
 Tensor computed(int64_t n, F f, DType dtype, Device device) {
   const Tensor values = empty(Sizes{n}, dtype, Device{});
@@ -42,7 +42,7 @@ Tensor computed(int64_t n, F f, DType dtype, Device device) {
   return ops::literal(bytes, Sizes{n}, dtype, device);
 }
 
-// input's elements along `dim` at f(0), f(1), ..., f(n - 1).
+// The elements of `input` along `dim` at f(0), f(1), ..., f(n - 1).
 template <typename F>
 Tensor pick(const Tensor& input, int64_t dim, int64_t n, F f) {
   return ops::index_select(input, dim, computed<int64_t>(n, f, DType::kInt64, input.device()));
@@ -57,7 +57,7 @@ Tensor weights(const Tensor& input, int64_t dim, int64_t n, F f) {
   return ops::reshape(input.dtype() == DType::kFloat64 ? list : ops::to_dtype(list, input.dtype()), sizes);
 }
 
-// In float, as PyTorch rounds.
+// In float, to round as PyTorch does.
 Tensor nearest(const Tensor& input, int64_t dim, const Axis& axis, float shift) {
   return pick(input, dim, axis.to,
               [&](int64_t i) { return axis.before((static_cast<float>(i) + shift) * static_cast<float>(axis.step)); });
@@ -71,7 +71,7 @@ Tensor linear(const Tensor& input, int64_t dim, const Axis& axis) {
   return ops::lerp(pick(input, dim, axis.to, low), pick(input, dim, axis.to, high), part);
 }
 
-// The cubic convolution kernel, with PyTorch's -0.75.
+// The cubic convolution kernel, with PyTorch's a = -0.75.
 double cubic_weight(double distance) {
   constexpr double a = -0.75;
   const double x = std::abs(distance);
@@ -97,7 +97,7 @@ Tensor area(const Tensor& input, SizesView size) {
   return ops::squeeze_dim(ops::adaptive_avg_pool2d(ops::unsqueeze(input, -2), Sizes{1, size[0]}), Sizes{-2});
 }
 
-// (..., D, H, W) as planes (..., D, H, W) of three dimensions for the last two, or with H * W as one.
+// Views (..., D, H, W) as (N, D, H, W) to pool the last two dimensions, or as (N, 1, D, H * W) to pool the first.
 struct Volumes {
   Sizes lead, volume;
 
@@ -117,7 +117,7 @@ struct Volumes {
 
 SizesView last_two(SizesView list) { return list.subspan(1); }
 
-// As PyTorch has it, no stride at all is the kernel's size.
+// As in PyTorch, an empty stride means the kernel's size.
 SizesView stride_or(SizesView stride, SizesView kernel) { return stride.empty() ? kernel : stride; }
 
 }  // namespace
@@ -156,7 +156,7 @@ Tensor windows_to_columns(const Tensor& input, SizesView kernel, SizesView dilat
   return batched ? t : ops::squeeze_dim(t, Sizes{0});
 }
 
-// A transposed convolution with one weight for each place in the window.
+// A transposed convolution with one weight per position in the window.
 Tensor columns_to_windows(const Tensor& input, SizesView size, SizesView kernel, SizesView dilation, SizesView padding,
                           SizesView stride) {
   const bool batched = input.dim() == 3;
@@ -187,7 +187,7 @@ Tensor max_pool_volumes(const Tensor& input, SizesView kernel, SizesView given_s
 
 namespace {
 
-// Sums and counts are whole numbers, and divided once: a mean of means would be cut twice.
+// Sums and counts are integers, divided once: a mean of means would be truncated twice.
 Tensor average_integers(const Tensor& input, SizesView kernel, SizesView stride, SizesView padding, bool ceil_mode,
                         bool count_include_pad, std::optional<int64_t> divisor_override) {
   const auto sums = [&](const Tensor& t) {
@@ -199,7 +199,7 @@ Tensor average_integers(const Tensor& input, SizesView kernel, SizesView stride,
     const Tensor ones = ops::ones_like(ops::to_dtype(input, DType::kFloat64));
     const Tensor share =
         avg_pool_volumes(ones, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override);
-    count = ops::round(ops::true_divide(sums(ones), share));  // the whole window's, of which `share` is inside
+    count = ops::round(ops::true_divide(sums(ones), share));  // of the whole window; `share` is inside the input
   }
   const Tensor quotient =
       divisor_override ? ops::true_divide(total, *divisor_override) : ops::true_divide(total, count);
@@ -233,7 +233,7 @@ Tensor adaptive_avg_pool_volumes(const Tensor& input, SizesView size) {
 
 Tensor differences(const Tensor& input, int64_t n, int64_t dim) {
   Tensor result = input;
-  for (n = std::min(n, input.size(dim)); n > 0; --n) {  // nothing is left after as many as there are elements
+  for (n = std::min(n, input.size(dim)); n > 0; --n) {  // the result is empty after as many steps as there are elements
     const int64_t rest = std::max<int64_t>(result.size(dim) - 1, 0), start = std::min<int64_t>(result.size(dim), 1);
     const Tensor after = ops::narrow(result, dim, start, rest), before = ops::narrow(result, dim, 0, rest);
     result = result.dtype() == DType::kBool ? ops::logical_xor(after, before) : ops::sub(after, before);

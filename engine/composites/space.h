@@ -1,11 +1,11 @@
-// What the composites of resampling, patches and volumes call beside operators.
+// Functions called by the composites of resampling, patches and volumes, in addition to operators.
 #pragma once
 
 #include "engine/composites/composites.h"
 
 namespace tt::composites {
 
-// Every mode of PyTorch's interpolate but antialiasing; `scales` is empty or has a factor a dimension.
+// Supports every mode of PyTorch's interpolate except antialiasing; `scales` is empty or has one factor per dimension.
 Tensor resample(const Tensor& input, SizesView size, std::string_view mode, bool align_corners,
                 absl::Span<const double> scales);
 
@@ -14,7 +14,7 @@ Tensor windows_to_columns(const Tensor& input, SizesView kernel, SizesView dilat
 Tensor columns_to_windows(const Tensor& input, SizesView size, SizesView kernel, SizesView dilation, SizesView padding,
                           SizesView stride);
 
-// Pooling over three dimensions is pooling over the last two, then over the first.
+// Pooling over three dimensions pools over the last two, then over the first.
 Tensor max_pool_volumes(const Tensor& input, SizesView kernel, SizesView stride, SizesView padding, SizesView dilation,
                         bool ceil_mode);
 Tensor avg_pool_volumes(const Tensor& input, SizesView kernel, SizesView stride, SizesView padding, bool ceil_mode,

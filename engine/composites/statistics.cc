@@ -1,4 +1,4 @@
-// Scattering with reductions and order statistics (composites_sampling.h).
+// Scattering with reductions, and order statistics (sampling.h).
 #include <cmath>
 
 #include "engine/composites/sampling.h"
@@ -8,7 +8,7 @@
 namespace tt::composites {
 namespace {
 
-// What a reduction starts from where the input itself does not count.
+// The initial value of a reduction that excludes the input itself.
 Scalar identity(std::string_view reduce, DType dtype) {
   if (reduce == "prod") return Scalar(int64_t{1});
   if (reduce != "amax" && reduce != "amin") return Scalar(int64_t{0});
@@ -54,7 +54,7 @@ Tensor scatter_by_mask(const Tensor& input, const Tensor& mask, const Tensor& so
         name(mask.dtype()));
   const Sizes sizes = shape_rules::broadcast_sizes(input.sizes(), mask.sizes());
   const Tensor wide = ops::expand(input, sizes), chosen = ops::reshape(ops::expand(mask, sizes), Sizes{-1});
-  // The n-th chosen place takes source's n-th element; the others look at the first.
+  // The n-th selected position reads source's n-th element; other positions read the first.
   const Tensor order = ops::sub(ops::cumsum(chosen, 0, DType::kInt64), int64_t{1});
   const Tensor place = ops::masked_fill(order, ops::logical_not(chosen), int64_t{0});
   if (source.numel() == 0) {
@@ -89,7 +89,7 @@ Tensor quantiles(const Tensor& input, const Tensor& q, std::optional<int64_t> di
   const Tensor x = whole ? ops::reshape(input, Sizes{-1}) : ops::movedim(input, Sizes{*dim}, Sizes{-1});
   const int64_t n = x.size(-1);
   const Tensor sorted = ops::sort(x, -1, false)[0], missing = ops::isnan(sorted);
-  // Ranks: a row for every row of x, a column for every q.
+  // Ranks: one row per row of x, one column per q.
   const Tensor share = ops::reshape(q, Sizes{-1});
   Tensor rank;
   if (ignore_nan) {
@@ -113,7 +113,7 @@ Tensor quantiles(const Tensor& input, const Tensor& q, std::optional<int64_t> di
     const Tensor part = interpolation == "midpoint" ? ops::mul(ops::ne(high, low), 0.5) : ops::sub(rank, low);
     value = ops::lerp(at(low), at(high), ops::to_dtype(part, x.dtype()));
   }
-  // q's dimension goes first, or away.
+  // Moves q's dimension to the front, or removes it.
   if (!whole && keepdim) {
     value = ops::movedim(ops::unsqueeze(value, -1), Sizes{-1}, Sizes{shape_rules::wrap_dim(*dim, input.dim())});
   }
@@ -149,7 +149,7 @@ Tensor count_into_bins(const Tensor& input, int64_t bins, double min, double max
   if (min == max) {
     low = ops::amin(x, Sizes{0}, true);
     high = ops::amax(x, Sizes{0}, true);
-    const Tensor same = ops::eq(low, high);  // then the bins reach one below and one above
+    const Tensor same = ops::eq(low, high);  // then the range is extended by one on both sides
     low = ops::sub(low, same);
     high = ops::add(high, same);
   } else {

@@ -1,4 +1,4 @@
-// Backend: what a device computes with: its memory and its streams. Owned by Devices; thread-safe.
+// Backend: a device's memory and streams. Owned by Devices; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,35 +12,36 @@ namespace tt {
 
 class Allocator;  // memory/allocator.h
 
-// A library that a backend computes with.
+// A library that a backend uses.
 struct LibraryInfo {
   std::string name;     // "cuDNN"
-  std::string version;  // "9.13.0"; empty where it is missing
-  std::string missing;  // why, as the loader says it; empty where the library is there
+  std::string version;  // "9.13.0"; empty if not loaded
+  std::string missing;  // the loader's error; empty if loaded
 };
 
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual Allocator& allocator() = 0;
-  // Host memory that the device reads and writes by itself. The CPU's is its allocator.
+  // Host memory that the device can access directly. The CPU's is its allocator.
   virtual Allocator& staging() = 0;
-  // Makes whole pages of somebody else's host memory as good as staging memory, for all devices of this one's kind.
-  // False where that cannot be, which is no error: copies from and to them wait, as with any host memory.
+  // Pins whole pages of host memory allocated elsewhere, so that they work as staging memory for all devices of this
+  // type. Returns false if that is not possible, which is not an error: copies from and to the pages then wait, as with
+  // any host memory.
   virtual bool pin(void*, size_t) { return false; }
-  // What pin() made true, before the pages go; nothing under way may use them any more. Does not throw.
+  // Undoes pin(). Call before the pages are freed; no queued work may use them. Does not throw.
   virtual void unpin(void*) {}
-  // The order of all work that no session asked for.
+  // The stream for work that belongs to no session.
   virtual Stream& stream() = 0;
-  // A stream for one session, or for one direction of copies; goes back when it is dropped, after what
-  // is under way in it. Streams are many sessions' in turn, and may be two sessions' at once where there
-  // are more sessions than streams.
+  // Returns a stream for one session, or for one direction of copies; it is returned to the pool when destroyed, after
+  // its queued work. Successive sessions reuse streams, and sessions share streams if there are more sessions than
+  // streams.
   virtual std::unique_ptr<Stream> lease_stream() = 0;
-  // Those that something has needed so far.
+  // The libraries used so far.
   virtual std::vector<LibraryInfo> libraries() const { return {}; }
-  // What the system could still give, to anybody; 0: not known.
+  // The bytes that the system has free for any process; 0: unknown.
   virtual uint64_t free_memory() { return 0; }
-  // Blocks until the device has done everything. Throws Error where it failed.
+  // Waits for all work on the device. Throws Error if the work failed.
   virtual void synchronize() = 0;
 };
 

@@ -1,9 +1,9 @@
-// Cancellation: a request that the work under way stop early.
+// Cancellation: a request to stop the current work early.
 //
-// A session owns one. It is current on the thread that executes the session's frame (CancellationScope) and, within
-// parallel_for, on the pool's threads. Any thread may request; the executing thread checks before each kernel and
-// between the blocks of long loops, and work that was stopped throws Cancelled, so that its results are not used.
-// A check is one relaxed load. A call into a library (oneDNN, OpenBLAS, LAPACK) is not interrupted.
+// Owned by a session. It is current on the thread that executes the session's frame (CancellationScope) and, within
+// parallel_for, on the pool's threads. Any thread may call request(); the executing thread checks before each kernel
+// and between the blocks of long loops. Stopped work throws Cancelled, so that its results are not used. A check is one
+// relaxed load. A library call (oneDNN, OpenBLAS, LAPACK) is not interrupted.
 #pragma once
 
 #include <atomic>
@@ -18,26 +18,26 @@ namespace tt {
 enum class CancelReason : uint8_t {
   kNone,
   kClient,     // the client cancelled the frame
-  kTimeLimit,  // the frame took longer than the engine allows
-  kEnded,      // the session ends; stays requested
+  kTimeLimit,  // the frame exceeded the engine's time limit
+  kEnded,      // the session ends; permanent
 };
 
 class Cancellation {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `time_limit` of one frame, for whoever enforces it, and for messages; 0: none.
+  // `time_limit`: maximum duration of a frame, enforced by the caller and used in messages; 0: none.
   explicit Cancellation(Clock::duration time_limit = {}) : time_limit_(time_limit) {}
   Clock::duration time_limit() const { return time_limit_; }
 
   bool requested() const { return reason() != CancelReason::kNone; }
   CancelReason reason() const { return reason_.load(std::memory_order_relaxed); }
-  // The first reason stands, except that kEnded replaces the others.
+  // The first reason is kept, except that kEnded replaces any other.
   void request(CancelReason reason);
-  // Before a frame begins: drops the request for an earlier one, unless the session ends.
+  // Call before a frame begins: clears the previous frame's request, unless the session ends.
   void reset();
 
-  // While the executing thread waits for its client (for an upload), time does not count as the frame's.
+  // Excludes the time in which the executing thread waits for its client (for an upload) from the frame's duration.
   class Pause {
    public:
     Pause();
@@ -46,12 +46,12 @@ class Cancellation {
     Pause& operator=(const Pause&) = delete;
 
    private:
-    Cancellation* const cancellation_;  // null: none is current
+    Cancellation* const cancellation_;  // null if none is current
   };
-  // How long the frame has run since reset(), without pauses. Any thread.
+  // The frame's duration since reset(), without pauses. Any thread.
   Clock::duration running() const;
 
-  // The calling thread's; null where the work belongs to no session.
+  // The calling thread's; null if the work belongs to no session.
   static Cancellation* current() { return current_; }
 
  private:
@@ -60,11 +60,11 @@ class Cancellation {
 
   const Clock::duration time_limit_;
   std::atomic<CancelReason> reason_{CancelReason::kNone};
-  std::atomic<Clock::rep> began_{0};   // moves on by what pauses took
-  std::atomic<Clock::rep> paused_{0};  // since when; 0: it runs
+  std::atomic<Clock::rep> began_{0};   // pauses advance it by their duration
+  std::atomic<Clock::rep> paused_{0};  // start of the current pause; 0: not paused
 };
 
-// Makes `cancellation` (may be null) current on this thread, and restores the old one.
+// Makes `cancellation` (may be null) current on this thread, and restores the previous one on destruction.
 class CancellationScope {
  public:
   explicit CancellationScope(Cancellation* cancellation);
@@ -76,18 +76,18 @@ class CancellationScope {
   Cancellation* const saved_;
 };
 
-// Thrown by work that was stopped.
+// Thrown by stopped work.
 class Cancelled final : public Error {
  public:
   explicit Cancelled(const Cancellation& request);
 };
 
-// For loops on this thread that may be left: whether to leave them.
+// Whether a loop on this thread should stop early.
 inline bool cancel_requested() {
   const Cancellation* cancellation = Cancellation::current();
   return cancellation != nullptr && cancellation->requested();
 }
-// Throws Cancelled where it was requested. Not for the bodies of parallel loops.
+// Throws Cancelled if cancellation was requested. Not for the bodies of parallel loops.
 void check_cancelled();
 
 }  // namespace tt

@@ -14,7 +14,7 @@ Devices& Devices::instance() {
 }
 
 void Devices::add(DeviceInfo info, std::unique_ptr<Backend> backend) {
-  check_as(ErrorKind::kValue, !has(info.device), "the device ", info.device, " is there already");
+  check_as(ErrorKind::kValue, !has(info.device), "device ", info.device, " already exists");
   entries_.push_back({std::move(info), std::move(backend)});
 }
 
@@ -38,7 +38,7 @@ Backend& Devices::backend(Device d) const {
   }
   std::string have;
   for (const Entry& entry : entries_) absl::StrAppend(&have, have.empty() ? "" : ", ", to_string(entry.info.device));
-  fail(ErrorKind::kRuntime, "this engine has no device ", to_string(d), ", it has ", have);
+  fail(ErrorKind::kRuntime, "this engine has no device ", to_string(d), "; it has ", have);
 }
 
 }  // namespace tt

@@ -7,17 +7,17 @@ namespace tt {
 namespace {
 
 bool recovering = false;                               // set before threads start
-constinit thread_local sigjmp_buf* landing = nullptr;  // of the innermost run_recoverably()
+constinit thread_local sigjmp_buf* landing = nullptr;  // jump target of the innermost run_recoverably()
 
 void on_failed_check(int signal) {
   if (sigjmp_buf* to = landing) {
     landing = nullptr;
     siglongjmp(*to, 1);
   }
-  std::signal(signal, SIG_DFL);  // the instruction fails again, and ends the process
+  std::signal(signal, SIG_DFL);  // the instruction fails again and ends the process
 }
 
-// Restores the enclosing one, however the scope is left.
+// Restores the enclosing jump target on every exit from the scope.
 class LandingScope {
  public:
   explicit LandingScope(sigjmp_buf* own) : outer_(landing) { landing = own; }
@@ -34,7 +34,7 @@ class LandingScope {
 void recover_from_failed_checks() {
   struct sigaction action = {};
   action.sa_handler = &on_failed_check;
-  action.sa_flags = SA_NODEFER;  // the jump leaves the handler for good, and saves no signal mask
+  action.sa_flags = SA_NODEFER;  // the jump does not return to the handler, and the signal mask is not saved
   sigaction(SIGILL, &action, nullptr);
   sigaction(SIGFPE, &action, nullptr);
   recovering = true;
@@ -44,7 +44,7 @@ void run_recoverably(absl::FunctionRef<void()> pure) {
   if (!recovering) return pure();
   sigjmp_buf here;
   LandingScope scope(&here);
-  // Without the signal mask: saving that would be a system call.
+  // Does not save the signal mask: that would be a system call.
   if (sigsetjmp(here, 0) != 0) throw FailedCheck();
   pure();
 }

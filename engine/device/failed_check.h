@@ -1,8 +1,8 @@
 // FailedCheck: a failed internal check (an index outside a list, an integer division that traps) as an exception.
 //
-// Such a check ends the process with SIGILL or SIGFPE. In code that is pure, as operators' rules are, a process that
-// called recover_from_failed_checks() goes on instead: the session whose work it was ends, others are not concerned.
-// Kernels are not covered: they hold locks and run on several threads.
+// Such a check raises SIGILL or SIGFPE and would end the process. If the process called recover_from_failed_checks()
+// and the check is in pure code, such as an operator's rules, the process continues: only the session that was
+// executing ends. Kernels are not covered: they hold locks and run on several threads.
 #pragma once
 
 #include <exception>
@@ -16,14 +16,13 @@ class FailedCheck final : public std::exception {
   const char* what() const noexcept override { return "a check inside the engine failed"; }
 };
 
-// Installs the process's handlers of SIGILL and SIGFPE. Called once, at start, by a daemon; not by a library in
-// somebody else's process.
+// Installs the process's handlers for SIGILL and SIGFPE. A daemon calls it once, at start; a library in another process
+// must not.
 void recover_from_failed_checks();
 
-// Runs `pure`; throws FailedCheck where a check in it fails, and what it throws itself. Requires that `pure` holds no
-// lock, starts no thread and owns nothing but memory: destructors of what it had made do not run, so that memory is
-// lost. Any thread; calls nest. Costs some nanoseconds, nothing but the call where recover_from_failed_checks() was not
-// called.
+// Runs `pure`; throws FailedCheck if a check in it fails, and propagates its exceptions. Requires that `pure` holds no
+// lock, starts no thread and owns only memory: after a failed check, destructors do not run, so that memory is leaked.
+// Any thread; calls may nest. Costs a few nanoseconds, or only the call if recover_from_failed_checks() was not called.
 void run_recoverably(absl::FunctionRef<void()> pure);
 
 }  // namespace tt

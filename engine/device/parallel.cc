@@ -15,9 +15,9 @@
 namespace tt {
 namespace {
 
-std::atomic<int> width_setting{0};  // 0: as many as this process has cores
+std::atomic<int> width_setting{0};  // 0: the number of the process's cores
 
-// Who has the pool: at most one thread, and it may ask again while it does.
+// At most one thread holds the pool; it may acquire the pool recursively.
 std::atomic<bool> pool_taken{false};
 thread_local int leases = 0;
 
@@ -28,14 +28,14 @@ bool take_pool() {
 
 using Body = absl::FunctionRef<void(int64_t, int64_t)>;
 
-// A piece is run in blocks, with a look at the session's cancellation between them. A piece of some grains is one
-// block; in longer ones blocks grow or shrink towards these times, so that looking costs next to nothing, what a body
-// sets up for its block is paid seldom, and a request is seen soon where the loop's items allow it.
+// A piece is run in blocks, with a check of the session's cancellation between blocks. A piece of a few grains is one
+// block. In longer pieces the block size is adjusted towards these durations, so that checks and a body's per-block
+// set-up cost little, and a request takes effect soon if the loop's items allow it.
 constexpr int64_t kFirstGrains = 16;
 constexpr std::chrono::milliseconds kShortBlock{5}, kLongBlock{40};
 
-// Runs body over [begin, end); false where `cancellation` (may be null) was requested: the body itself may have left
-// its block early.
+// Runs body over [begin, end). Returns false if `cancellation` (may be null) was requested: the body may have returned
+// early.
 bool run_blocks(int64_t begin, int64_t end, int64_t grain, Body body, const Cancellation* cancellation) {
   if (cancellation == nullptr) return body(begin, end), true;
   if (cancellation->requested()) return false;
@@ -44,7 +44,7 @@ bool run_blocks(int64_t begin, int64_t end, int64_t grain, Body body, const Canc
   if (end - begin <= block) return body(begin, end), !cancellation->requested();
   auto since = Cancellation::Clock::now();
   for (int64_t at = begin; at < end;) {
-    const int64_t next = end - at <= block + grain ? end : at + block;  // no last block below a grain
+    const int64_t next = end - at <= block + grain ? end : at + block;  // the last block is not smaller than a grain
     body(at, next);
     at = next;
     if (cancellation->requested()) return false;
@@ -56,20 +56,20 @@ bool run_blocks(int64_t begin, int64_t end, int64_t grain, Body body, const Canc
   return true;
 }
 
-// The loop that the pool runs; whoever has the pool fills it in.
+// The loop that the pool runs, written by the thread that holds the pool.
 struct Job {
   int64_t n;
   int64_t grain;
   const Body* body;
   Cancellation* cancellation;
-  std::atomic<bool> left{false};  // before its end
+  std::atomic<bool> left{false};  // stopped early
   Mutex thrown_mutex;
-  std::exception_ptr thrown ABSL_GUARDED_BY(thrown_mutex);  // by the first body that did
+  std::exception_ptr thrown ABSL_GUARDED_BY(thrown_mutex);  // by the first body that threw
   std::atomic<int> edge{0};
 };
 Job job;
 
-// No exception may leave a parallel region: the first is kept for the thread that called parallel_for.
+// No exception may leave a parallel region: the first is stored for the caller of parallel_for.
 void run_piece(int64_t piece, int64_t pieces) {
   job.edge.load(std::memory_order_acquire);
   const CancellationScope scope(job.cancellation);
@@ -104,7 +104,7 @@ PoolLease::PoolLease(int most)
       width_(held_ ? std::min(num_threads(), most) : 1),
       before_(omp_get_max_threads()) {
   if (held_) ++leases;
-  // The calling thread's own setting: what a library's parallel loop will use.
+  // The calling thread's OpenMP setting: the number of threads in a library's parallel loop.
   omp_set_num_threads(width_);
 }
 
@@ -115,7 +115,7 @@ PoolLease::~PoolLease() {
 
 void parallel_for(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body) {
   if (n <= 0) return;
-  if (omp_in_parallel()) return body(0, n);  // the loop outside looks at the cancellation
+  if (omp_in_parallel()) return body(0, n);  // the outer loop checks for cancellation
   int64_t pieces = std::min<int64_t>(num_threads(), grain > 0 ? n / grain : n);
   if (pieces <= 1) return run_alone(n, grain, body);
   PoolLease lease;
@@ -126,13 +126,13 @@ void parallel_for(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int6
   job.body = &body;
   job.cancellation = Cancellation::current();
   job.left.store(false, std::memory_order_relaxed);
-  // libgomp's own hand-over is invisible to ThreadSanitizer; these two edges say the same to it.
-  // (That is also why the loop is in a global and the region captures nothing.)
+  // ThreadSanitizer does not see libgomp's synchronisation; these two edges provide it. (For the same reason the job is
+  // a global and the region captures nothing.)
   job.edge.store(0, std::memory_order_release);
 #pragma omp parallel num_threads(static_cast <int>(pieces))
   run_piece(omp_get_thread_num(), omp_get_num_threads());
   job.edge.load(std::memory_order_acquire);
-  job.thrown_mutex.assume_held();  // no other thread has the job any more
+  job.thrown_mutex.assume_held();  // no other thread uses the job any more
   if (job.thrown) [[unlikely]]
     std::rethrow_exception(std::exchange(job.thrown, nullptr));
   if (job.left.load(std::memory_order_relaxed)) [[unlikely]]

@@ -1,4 +1,4 @@
-// parallel_for: the process's one pool of intra-op threads.
+// parallel_for: runs loops on the process's pool of intra-op threads.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +7,21 @@
 
 namespace tt {
 
-// Cores this process may use for one operation.
+// Number of cores this process may use for one operation.
 int num_threads();
 void set_num_threads(int n);  // before the first operation, or between operations
 
-// Runs body(begin, end) over [0, n), in pieces of `grain` or more, on this thread and the pool's. One caller has the
-// pool; others run alone: never more threads than cores. Throws Cancelled (cancellation.h), checked after each block of
-// a piece: a body may leave on cancel_requested(). Throws what a body throws. A loop within a body runs whole.
+// Runs body(begin, end) over [0, n), in pieces of at least `grain`, on this thread and the pool's. One caller uses the
+// pool; other callers run on their own thread, so there are never more threads than cores. Throws Cancelled
+// (cancellation.h), checked after each block of a piece: a body may return early on cancel_requested(). Rethrows a
+// body's exception. A loop nested in a body runs serially.
 void parallel_for(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body);
 
-// While it lives this thread has the pool to itself (`width()` threads), or works alone. For
-// libraries that bring their own parallel loops (oneDNN, OpenBLAS).
+// While it exists, this thread uses the pool exclusively (`width()` threads), or runs serially. For libraries with
+// their own parallel loops (oneDNN, OpenBLAS).
 class PoolLease {
  public:
-  explicit PoolLease(int most = kAll);  // with 1 it works alone and leaves the pool to others
+  explicit PoolLease(int most = kAll);  // with 1, runs serially and does not take the pool
   ~PoolLease();
   PoolLease(const PoolLease&) = delete;
   PoolLease& operator=(const PoolLease&) = delete;
@@ -31,7 +32,7 @@ class PoolLease {
 
   bool held_;
   int width_;
-  int before_;  // what a parallel loop of this thread's used until now
+  int before_;  // the thread's previous OpenMP thread count
 };
 
 }  // namespace tt

@@ -1,4 +1,4 @@
-// RangeSource: addresses without memory, and memory that comes and goes under them piece by piece.
+// RangeSource: reserves address ranges and maps memory into them piece by piece.
 //
 // For segments that grow in place. Called under the pool's lock.
 #pragma once
@@ -11,14 +11,14 @@ namespace tt {
 class RangeSource {
  public:
   virtual ~RangeSource() = default;
-  // What one reservation should span: more than there is memory.
+  // The size of one reservation: larger than the device's memory.
   virtual size_t range_bytes() = 0;
-  // Null where no addresses are left.
+  // Null if no address range is available.
   virtual void* reserve(size_t bytes) = 0;
-  virtual void release(void* range, size_t bytes) = 0;  // all pieces are unmapped
-  // False where the system has no more.
+  virtual void release(void* range, size_t bytes) = 0;  // requires that all pieces are unmapped
+  // False if the system has no memory left.
   virtual bool map(void* at, size_t bytes) = 0;
-  // What was mapped so, after what is under way in `stream` (Stream::id()) is done.
+  // Unmaps a mapped piece after the work queued in `stream` (Stream::id()) is done.
   virtual void unmap(void* at, size_t bytes, uintptr_t stream) = 0;
 };
 

@@ -1,4 +1,4 @@
-// SegmentSource: where a caching pool takes its segments from (mmap, cudaMalloc, ...).
+// SegmentSource: allocates a caching pool's segments from the system (mmap, cudaMalloc, ...).
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@ struct SystemMemoryInfo {
 class SegmentSource {
  public:
   virtual ~SegmentSource() = default;
-  // 64-byte aligned; null where the system has no more.
+  // 64-byte aligned; null if the system has no memory left.
   virtual void* map(size_t bytes) = 0;
-  // Whether what map() returns is zero.
+  // Whether map() returns zeroed memory.
   virtual bool maps_zeros() const { return false; }
-  // Waits until nothing that is under way can use it.
+  // Waits until no queued work can use the segment.
   virtual void unmap(void* segment, size_t bytes) = 0;
-  // What the system itself says of it; nothing where it says nothing of use.
+  // The system's free and total memory, if known.
   virtual std::optional<SystemMemoryInfo> info() { return std::nullopt; }
 };
 

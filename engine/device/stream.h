@@ -1,7 +1,7 @@
-// Stream and Event: a device's order of work.
+// Stream and Event: ordered asynchronous work on a device.
 //
-// The CPU computes when it is asked to, so its stream is always idle and its events are always
-// complete; a CUDA backend implements these over cudaStream_t and cudaEvent_t.
+// The CPU executes work synchronously, so its stream is always idle and its events are always complete; a CUDA backend
+// implements these over cudaStream_t and cudaEvent_t.
 #pragma once
 
 #include <cstddef>
@@ -14,56 +14,56 @@
 
 namespace tt {
 
-// A point in a stream. Owned by whoever recorded it.
+// A point in a stream. Owned by the caller of record().
 class Event {
  public:
   virtual ~Event() = default;
   virtual bool done() const = 0;
   virtual void synchronize() = 0;  // blocks until done; throws Error if the work failed
-  // Between two events of one device that keep the time and are done. Throws Error on others.
-  virtual double elapsed_ms(const Event&) const { fail(ErrorKind::kRuntime, "the event keeps no time"); }
+  // Time from the argument to this event. Requires two completed timed events of one device; throws Error otherwise.
+  virtual double elapsed_ms(const Event&) const { fail(ErrorKind::kRuntime, "the event was not recorded with timing"); }
 };
 
-// Work of a stream, kept to be done again as one. Owned by whoever captured it.
+// A stream's work, captured for repeated execution. Owned by the caller of end_capture().
 class Graph {
  public:
   virtual ~Graph() = default;
-  virtual void replay() = 0;  // in the order of the stream that it was captured in
+  virtual void replay() = 0;  // in the order of the capturing stream
 };
 
-// How much of a stream's work was a repetition, done as one. Counts since the stream was made.
+// How much of a stream's work was repeated and replayed as graphs. Counts since the stream was created.
 struct ReplayCounts {
-  uint64_t graphs = 0;    // that are kept now
+  uint64_t graphs = 0;    // currently cached
   uint64_t replays = 0;   // of graphs
-  uint64_t launches = 0;  // that were replayed instead of issued one by one
-  uint64_t changed = 0;   // of those, with other parameters than the time before
-  std::string refusal;    // the last reason why something that repeats is issued one by one; empty: none
+  uint64_t launches = 0;  // launches replayed instead of issued one by one
+  uint64_t changed = 0;   // of those, launches whose parameters differ from the previous replay
+  std::string refusal;    // the last reason why repeated work was not replayed; empty: none
 };
 
-// Owned by its device, or by who leased it; used by one thread at a time, except where it says else.
+// Owned by its device or by the holder of its lease. Used by one thread at a time unless stated otherwise.
 class Stream {
  public:
   virtual ~Stream() = default;
   virtual Device device() const = 0;
-  // What memory pools tell streams apart by; stays the same from lease to lease. 0 for the CPU's.
+  // Identifies the stream to memory pools; stays the same across leases. 0 for the CPU's.
   virtual uintptr_t id() const { return 0; }
   virtual std::unique_ptr<Event> record() = 0;                        // any thread
-  virtual std::unique_ptr<Event> record_timed() { return record(); }  // the event keeps the time, where the device can
+  virtual std::unique_ptr<Event> record_timed() { return record(); }  // with timing if the device supports it
   virtual void wait(const Event& event) = 0;                          // later work here starts after `event`
   virtual void synchronize() = 0;
-  // In this stream's order: bytes between the host and the device, either way, or within the device.
-  // The host's must stay until the work is done: they are used when their turn comes where they lie
-  // in the backend's staging memory or in pinned pages, and at once, waiting, where not.
+  // Copies bytes between the host and the device, in either direction, or within the device, in this stream's order.
+  // Host memory must stay valid until the copy is done: the copy is asynchronous if the host memory is staging memory
+  // of the backend or pinned, and otherwise waits.
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
-  // In this stream's order: zeros over memory of its device. May be captured.
+  // Writes zeros to memory of the device, in this stream's order. May be captured.
   virtual void zero(void* p, size_t bytes) = 0;
-  // What comes now may repeat what came after the last mark.
+  // Marks a boundary: the work from here on may repeat the work since the previous mark.
   virtual void mark() {}
   virtual ReplayCounts replays() const { return {}; }
-  // From here on what is issued is kept instead of done; record(), wait(), synchronize() and copy() throw meanwhile.
-  // Throws Error (NotImplementedError) where a device has no graphs.
+  // Starts a capture: work issued from now on is recorded instead of executed; meanwhile record(), wait(),
+  // synchronize() and copy() throw. Throws Error (NotImplementedError) if the device does not support graphs.
   virtual void begin_capture() { fail(ErrorKind::kNotImplemented, "graphs are not implemented for ", device()); }
-  // Throws Error that says why, where what was issued cannot be kept.
+  // Throws Error with the reason if the recorded work cannot be captured.
   virtual std::unique_ptr<Graph> end_capture() { return nullptr; }
 };
 

@@ -1,7 +1,7 @@
-// StreamEvents: events in streams known by their ids alone.
+// StreamEvents: records events in streams given by their ids.
 //
-// A caching pool's: by the time a block is freed, the Stream that used it may be gone. A backend's; called under the
-// pool's lock.
+// For caching pools: when a block is freed, the Stream that used it may no longer exist. Owned by a backend; called
+// under the pool's lock.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tt {
 
-// Stream::id() is one device's.
+// Stream::id() is unique per device.
 struct StreamId {
   Device device;
   uintptr_t id = 0;
@@ -22,8 +22,8 @@ struct StreamId {
 class StreamEvents {
  public:
   virtual ~StreamEvents() = default;
-  // After all that is in `stream` by now. Null: not now, since the stream is being captured. Throws Error where the
-  // device is lost.
+  // Records an event after all work now in `stream`. Null if that is not possible now, because the stream is being
+  // captured. Throws Error if the device is lost.
   virtual std::unique_ptr<Event> record(const StreamId& stream) = 0;
 };
 

@@ -3,7 +3,7 @@
 namespace tt::boxing {
 namespace {
 
-// A zero-dim CPU tensor went along with tensors on a device, which cannot reach it.
+// Copies a zero-dim CPU tensor to the device of the call, which cannot read host memory.
 Tensor moved(const Tensor& t, Device device) {
   Tensor there = empty({}, t.dtype(), device);
   copy_into(there, t);

@@ -1,12 +1,11 @@
-// boxed<&f>: a typed kernel function as a dispatcher Kernel.
+// boxed<&f>: wraps a typed kernel function as a dispatcher Kernel.
 //
 //   void matmul(const Tensor& x, const Tensor& y, Tensor& out);      // sig: (Tensor x, Tensor y) -> Tensor
 //   dispatcher.set(op_id::kMatmul, Key::kCPU, boxed<&cpu::matmul>);
 //
-// Parameters are the signature's, then one `Tensor&` a result (`Tensors&` for a list). Outputs
-// are allocated as inferred, contiguous and alias no argument; for operators with data-dependent
-// shapes they are undefined and the kernel assigns them. A number of the user's in a tensor's
-// place arrives as a zero-dim tensor.
+// Parameters are those of the signature, then one `Tensor&` per result (`Tensors&` for a list). Outputs are allocated
+// as inferred: contiguous, sharing no memory with an argument. For operators with data-dependent shapes they are
+// undefined and the kernel assigns them. A number passed for a tensor becomes a zero-dim tensor.
 #pragma once
 
 #include <optional>
@@ -20,7 +19,7 @@ namespace tt {
 
 namespace boxing {
 
-// A tensor argument, whatever stands in its place.
+// Converts a tensor argument: a tensor, a number, or nothing.
 Tensor to_tensor(const Call& call, const Arg& arg);
 
 template <typename T>
@@ -60,7 +59,7 @@ struct From<Tensor> {
   static Tensor get(const Call& call, const Arg& arg) { return to_tensor(call, arg); }
 };
 template <>
-struct From<Tensors> {  // taken as `const Tensors&`
+struct From<Tensors> {  // passed as `const Tensors&`
   static Tensors get(const Call&, const Arg& arg) {
     Tensors list;
     for (const TensorMeta* t : arg.list()) list.push_back(Tensor::from(t));

@@ -1,6 +1,6 @@
-// CallScope: what every call on a thread inherits: gradient mode, and the observer of kernels.
+// CallScope: state that every call on a thread inherits: gradient mode, and the observer of kernels.
 //
-// A session's Context (session/context.h) is one. Used by the thread that it is current on.
+// Base class of a session's Context (session/context.h). Used by the thread on which it is current.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,25 @@ class SlotTable;
 class CallScope : public AllocScope {
  public:
   bool grad_enabled = true;     // set from each instruction's flags
-  bool inference = false;       // results are never recorded, and cannot be later
-  bool detect_anomaly = false;  // check every gradient for NaN, remember where nodes were made
-  bool allow_tf32 = false;      // float32 may be multiplied with fewer bits, by devices that have units for it
-  uint64_t fused = 0;           // calls that ran as part of another's loop, since the executor counted them
+  bool inference = false;       // results are not recorded, and cannot be later
+  bool detect_anomaly = false;  // check every gradient for NaN, store the call site of each node
+  bool allow_tf32 = false;      // float32 products may use TF32 on devices that support it
+  uint64_t fused = 0;           // calls executed inside another call's loop, since the executor last read this
 
-  // Whether before_kernel(), after_kernel() and before_instruction() have anything to do.
+  // Whether before_kernel(), after_kernel() and before_instruction() must be called.
   bool observes_kernels() const { return may_observe_kernels_ && observes_now(); }
-  virtual void before_kernel(const Call&) {}  // may throw Error: the kernel does not run then
+  virtual void before_kernel(const Call&) {}  // may throw Error: then the kernel does not run
   virtual void after_kernel(const Call&) {}
-  // Between two instructions of a Program that runs over `slots`.
+  // Called between two instructions of a Program that runs over `slots`.
   virtual void before_instruction(SlotTable& /*slots*/) {}
-  // Host memory of the session's bookkeeping beside its slots.
+  // Host memory of the session's bookkeeping, not counting its slots.
   virtual uint64_t bookkeeping_bytes() const { return 0; }
 
-  // The calling thread's; one with the defaults above where none was made current.
+  // The calling thread's scope, or one with the default values if none is current.
   static CallScope& current();
 
  protected:
-  // Asked only while may_observe_kernels_ is set, so that other calls pay for no virtual call.
+  // Called only while may_observe_kernels_ is set, so that other calls avoid the virtual call.
   virtual bool observes_now() const { return false; }
 
   bool may_observe_kernels_ = false;

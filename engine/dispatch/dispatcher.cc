@@ -11,8 +11,8 @@
 namespace tt {
 namespace {
 
-// Whether the tape may have to know: a result may need a gradient, or a tensor that has one is
-// about to be overwritten.
+// Whether the tape may have to record the call: a result may need a gradient, or a tensor with a gradient is about to
+// be overwritten.
 bool concerns_autograd(const Call& call, bool grad_enabled) {
   if (call.inferred.requires_grad) return true;
   if (!call.into || !grad_enabled) return false;
@@ -24,7 +24,7 @@ bool concerns_autograd(const Call& call, bool grad_enabled) {
 
 void check_out_variants(const Call& call, bool grad_enabled) {
   const auto& results = call.inferred.outputs;
-  check(call.outputs.size() == results.size(), "[", call.op->name, "] has ", results.size(), " results to land in ",
+  check(call.outputs.size() == results.size(), "[", call.op->name, "] has ", results.size(), " results, but out has ",
         call.outputs.size(), " tensors");
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     const Tensor& target = call.outputs[i];
@@ -47,15 +47,15 @@ void bump_versions(const Call& call) {
   }
 }
 
-// In a cancelled frame: throws Cancelled, unless the call changes nothing but the session's own state (a seed, an
-// event, a capture's end). Those are done, so that the session can go on; and an upload is dropped by its own kernel.
+// In a cancelled frame: throws Cancelled, unless the call only changes the session's own state (a seed, an event, the
+// end of a capture). Those calls are executed so that the session can continue; an upload is dropped by its own kernel.
 void stop_before(const Call& call, bool writes) {
   const bool computes = writes || call.op->num_outputs != 0;
   if (!computes || call.op->id == op_id::kGraphEnd || call.op->id == op_id::kUploaded) return;
   check_cancelled();
 }
 
-// A composite makes fresh tensors out of calls of its own; they land by a last one.
+// A composite creates new tensors by calling operators; a final `assign` copies them into the out tensors.
 void run_composite(Call& call, Kernel composite) {
   if (!call.into) return composite(call);
   Tensors targets = std::move(call.outputs);
@@ -76,10 +76,10 @@ void run_composite(Call& call, Kernel composite) {
   call.into = true;
 }
 
-// The shape and dtype rules have said all there is to say of a tensor without bytes.
+// The shape and dtype rules have already computed the result: meta tensors have no data.
 void meta_kernel(Call& call) {
   check_as(ErrorKind::kNotImplemented, !call.op->is_dynamic, "[", call.op->name,
-           "] the sizes of its result depend on data, and meta tensors have none");
+           "] the result's sizes depend on data, which meta tensors do not have");
   check_as(ErrorKind::kNotImplemented, call.inferred.device.type == DeviceType::kMeta, "[", call.op->name,
            "] Cannot copy out of meta tensor; no data!");
   allocate_outputs(call);
@@ -88,7 +88,7 @@ void meta_kernel(Call& call) {
 }  // namespace
 
 Dispatcher& Dispatcher::instance() {
-  static Dispatcher* dispatcher = new Dispatcher;  // outlives every thread that may call
+  static Dispatcher* dispatcher = new Dispatcher;  // outlives all threads that may call it
   return *dispatcher;
 }
 
@@ -108,7 +108,7 @@ void Dispatcher::set_composite(uint16_t op, Kernel kernel) { row(op).composite =
 
 Dispatcher::Row& Dispatcher::row(uint16_t id) {
   const Op* op = find_op(id);
-  check(op != nullptr, "no operator has the id ", id);
+  check(op != nullptr, "unknown operator id ", id);
   if (id >= rows_.size()) rows_.resize(id + 1u);
   for (const Param& param : op->params) rows_[id].writes |= param.written;
   return rows_[id];
@@ -151,7 +151,7 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
     stop_before(call, row.writes);
   try {
     kernel(call);
-  } catch (const Cancelled&) {  // costs nothing where nothing is thrown
+  } catch (const Cancelled&) {  // free unless thrown
     if (call.into || row.writes) PartialWrites::add(call);
     throw;
   }

@@ -1,8 +1,8 @@
-// Dispatcher: from an operator call to the kernel that does it.
+// Dispatcher: maps an operator call to the kernel that executes it.
 //
-// A call passes the keys that apply to it in order: autograd where a gradient may be recorded, then one backend. The
-// kernel at kAutograd does its part and redispatches below itself; a backend's kernel computes. Registration happens at start, by explicit calls (no static initialisers); after
-// that the table is read-only and thread-safe.
+// A call passes its keys in order: autograd if a gradient may be recorded, then one backend. The kAutograd kernel does
+// its work and redispatches below its key; a backend's kernel computes the result. Kernels are registered at start by
+// explicit calls (no static initialisers); afterwards the table is read-only and thread-safe.
 #pragma once
 
 #include <array>
@@ -17,13 +17,13 @@
 
 namespace tt {
 
-// One call under way. Lives on the caller's stack.
+// One call in progress. Lives on the caller's stack.
 struct Call {
   const Op* op = nullptr;
   Args args;
-  // Before the backend runs: undefined, or the tensor that a result is to land in. After: results.
+  // Before the backend runs: undefined, or the out tensor for each result. Afterwards: the results.
   Tensors outputs;
-  bool into = false;  // outputs were given
+  bool into = false;  // the caller passed out tensors
   Inference inferred;
   KeySet keys;
 
@@ -34,30 +34,29 @@ using Kernel = void (*)(Call& call);
 
 class Dispatcher {
  public:
-  // The process's table. Not destroyed: calls may outlive main.
+  // The process's table. Never destroyed: calls may outlive main.
   static Dispatcher& instance();
 
-  // Another table, with what every table starts with: the Meta backend and the views.
+  // A separate table with the default entries: the Meta backend and the views.
   Dispatcher();
 
   void set(uint16_t op, Key key, Kernel kernel);
-  // What runs at `key` for every operator without a kernel of its own there. Null (the default):
-  // the call falls through to the next key; at a backend, NotImplementedError.
+  // Sets the kernel at `key` for operators that have none there. Null (the default): the call falls through to the next
+  // key; at a backend it throws NotImplementedError.
   void set_fallback(Key key, Kernel kernel);
-  // What runs several pointwise operators as one loop on a backend (engine/dispatch/chain.h).
+  // Sets the kernel that runs several pointwise operators as one loop on a backend (engine/dispatch/chain.h).
   void set_chain_kernel(DeviceType backend, ChainKernel kernel) { chains_[static_cast<size_t>(backend)] = kernel; }
-  // Null where a backend has none.
+  // Null if the backend has none.
   ChainKernel chain_kernel(DeviceType backend) const { return chains_[static_cast<size_t>(backend)]; }
-  // Composite operators: run where autograd would see the call, whatever the backend.
+  // Sets a composite, which runs before the autograd key and for every backend.
   void set_composite(uint16_t op, Kernel kernel);
 
-  // Infers, checks the landing, computes the keys, and runs the call. The autograd key is among them
-  // where a gradient may have to be recorded, or the operator has a kernel of its own there. Throws
-  // Error; results are undefined then.
-  // Requires check_args to have passed.
+  // Infers the results, checks the out tensors, computes the keys, and runs the call. Includes the autograd key if a
+  // gradient may have to be recorded or the operator has its own kernel there. Throws Error; the results are then
+  // undefined. Requires that check_args has passed.
   void dispatch(Call& call) const;
-  // Goes on below `key`. For kernels above the backends. A call below autograd bumps the version of
-  // what it wrote (outputs that were given, `Tensor(w)` arguments) before it returns.
+  // Continues below `key`. For kernels above the backends. A call below autograd increments the version of every tensor
+  // it wrote (out tensors, `Tensor(w)` arguments) before it returns.
   void redispatch(Call& call, Key key) const { run(call, call.keys.below(key)); }
 
  private:
@@ -69,7 +68,7 @@ class Dispatcher {
 
   Row& row(uint16_t op);
   void run(Call& call, KeySet keys) const;
-  // The last station: computes, and counts the writes that this was.
+  // The last stage: runs the backend's kernel and increments the versions of written tensors.
   void run_backend(Call& call, const Row& row, Key key) const;
 
   std::vector<Row> rows_;  // by op id
@@ -77,28 +76,27 @@ class Dispatcher {
   std::array<ChainKernel, 3> chains_{};  // by DeviceType
 };
 
-// For backend kernels: makes call.outputs[i] real, as inferred, where it is undefined. A backend
-// kernel may then write every output; outputs that were given have the inferred shape but may
-// have another dtype or layout, or alias an input: `landing` below takes care of that.
+// For backend kernels: allocates each undefined call.outputs[i] as inferred. The kernel may then write every output.
+// Out tensors have the inferred shape, but may have another dtype or layout, or alias an input: the functions below
+// handle that.
 void allocate_outputs(Call& call);
 
-// For backend kernels that cannot write just anywhere: gives plain outputs (contiguous, the
-// inferred dtype, no alias of an argument) to `kernel`, then moves the results to where they
-// were to land. Kernels boxed from typed functions go through it.
+// For backend kernels that support only plain outputs: passes plain outputs (contiguous, the inferred dtype, no alias
+// of an argument) to `kernel`, then copies the results to the out tensors. Kernels boxed from typed functions use it.
 void run_with_plain_outputs(Call& call, Kernel kernel);
 
-// For pointwise kernels, which write any layout and dtype: an output that was given stays where it
-// shares no byte with an argument or lies exactly over it (each element is read before it is
-// written); others are computed aside and then moved.
+// For pointwise kernels, which write any layout and dtype: an out tensor is written directly if it shares no byte with
+// an argument or has exactly an argument's elements (each element is read before it is written); other results are
+// computed in a temporary and then copied.
 void run_with_separate_outputs(Call& call, Kernel kernel);
 
-// For kernels that copy their first tensor and change elements of the copy, in any layout: an output
-// of the inferred dtype that lies exactly over that tensor, or over none, stays where it is, so that
-// `x.index_put_()` touches no more than what it names.
+// For kernels that copy their first argument and change elements of the copy, in any layout: an out tensor of the
+// inferred dtype that has exactly that argument's elements, or shares no byte with any, is written directly, so that
+// `x.index_put_()` accesses only the elements it changes.
 void run_with_updated_output(Call& call, Kernel kernel);
 
-// For kernels: writes `source` (same sizes, any castable dtype and layout) over `target`, below
-// autograd. What the `assign` operator does.
+// For kernels: copies `source` (same sizes, any castable dtype and layout) into `target`, below autograd. Same as the
+// `assign` operator.
 void copy_into(const Tensor& target, const Tensor& source);
 
 }  // namespace tt

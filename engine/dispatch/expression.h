@@ -1,5 +1,5 @@
-// What the compiled expressions of `grad` and `composite` are made of, beside operators: numbers
-// with Python's arithmetic, lists, and what is asked of a tensor.
+// Runtime functions of the compiled `grad` and `composite` expressions, in addition to operators: numbers with Python's
+// arithmetic, lists, and properties of tensors.
 #pragma once
 
 #include <cmath>
@@ -24,13 +24,13 @@ inline int64_t dim_of(const Tensor& t) { return t->dim(); }
 inline int64_t numel_of(const TensorMeta& t) { return t.numel(); }
 inline int64_t numel_of(const Tensor& t) { return t->numel(); }
 
-// A number in a tensor's place has no sizes.
+// A number passed for a tensor has no sizes.
 const Sizes& sizes_of(const Operand& t);
 DType dtype_of(const Operand& t);
 inline int64_t dim_of(const Operand& t) { return static_cast<int64_t>(sizes_of(t).size()); }
 int64_t numel_of(const Operand& t);
 
-// An entry of a list; negative from its end. Throws Error (IndexError).
+// An entry of a list; a negative index counts from the end. Throws Error (IndexError).
 template <typename List>
 auto at(const List& list, int64_t index) {
   int64_t size = static_cast<int64_t>(list.size());
@@ -38,7 +38,7 @@ auto at(const List& list, int64_t index) {
   check_as(ErrorKind::kIndex, index >= 0 && index < size, "list index out of range, got ", index, " of ", size);
   return list[static_cast<size_t>(index)];
 }
-// list[begin:end], Python's rules.
+// list[begin:end] with Python's rules.
 Sizes slice_list(SizesView list, std::optional<int64_t> begin, std::optional<int64_t> end);
 Sizes concatenate(SizesView a, SizesView b);
 Floats floats_of(SizesView list);
@@ -54,9 +54,9 @@ inline double div(double a, double b) { return a / b; }
 inline double pow(double a, double b) { return std::pow(a, b); }
 int64_t floordiv(int64_t a, int64_t b);  // rounds down; throws Error (ValueError) on b == 0
 inline double floordiv(double a, double b) { return std::floor(a / b); }
-int64_t mod(int64_t a, int64_t b);  // of b's sign; throws Error (ValueError) on b == 0
+int64_t mod(int64_t a, int64_t b);  // has b's sign; throws Error (ValueError) on b == 0
 inline double mod(double a, double b) { return a - b * std::floor(a / b); }
-// Scalars stay integers where both are.
+// The result is an integer if both operands are.
 Scalar neg(const Scalar& a);
 Scalar add(const Scalar& a, const Scalar& b);
 Scalar sub(const Scalar& a, const Scalar& b);

@@ -7,7 +7,7 @@
 
 namespace tt {
 
-// In the order of a call. (Autocast is the client's, and profilers observe kernels: CallScope.)
+// In the order of a call. (The client implements autocast; profilers observe kernels through CallScope.)
 enum class Key : uint8_t { kAutograd, kMeta, kCUDA, kCPU };
 inline constexpr int kNumKeys = 4;
 
@@ -19,9 +19,9 @@ constexpr Key backend_key(DeviceType type) {
 class KeySet {
  public:
   constexpr KeySet() = default;
-  constexpr KeySet(Key k) : bits_(bit(k)) {}  // NOLINT: a key is a set of one
+  constexpr KeySet(Key k) : bits_(bit(k)) {}  // NOLINT: implicit, a key is a set of one
   constexpr KeySet with(Key k) const { return KeySet(static_cast<uint8_t>(bits_ | bit(k))); }
-  // What is left once everything up to and including `k` has been passed.
+  // The stages after `k`.
   constexpr KeySet below(Key k) const { return KeySet(static_cast<uint8_t>(bits_ & ~((bit(k) << 1) - 1))); }
   constexpr bool has(Key k) const { return (bits_ & bit(k)) != 0; }
   constexpr bool empty() const { return bits_ == 0; }

@@ -1,4 +1,4 @@
-// Operand: a tensor, a number in a tensor's place, or nothing; what tt::ops functions take.
+// Operand: an argument of tt::ops functions: a tensor, a number passed for a tensor, or nothing.
 #pragma once
 
 #include "absl/types/span.h"
@@ -14,7 +14,7 @@ namespace ops {
 
 using ListArg = BasicListArg<Tensor>;
 
-// Dispatches `op` and gives its results. `into`, where not empty, is where they land.
+// Dispatches `op` and returns its results. Writes them to `into` unless it is empty.
 Tensors call(uint16_t op, Args args, absl::Span<const Tensor> into = {});
 
 }  // namespace ops

@@ -1,5 +1,4 @@
-// Where results go: fresh tensors, or tensors that were given and that a kernel may not be able
-// to write directly.
+// Prepares outputs: new tensors, or out tensors that a kernel may not be able to write directly.
 
 #include "engine/dispatch/dispatcher.h"
 #include "engine/schema/error.h"
@@ -33,7 +32,7 @@ bool lie_alike(const TensorImpl& a, const TensorImpl& b) {
   return a.dtype == b.dtype && a.offset == b.offset && a.sizes == b.sizes && a.strides == b.strides;
 }
 
-// Whether some tensor among the arguments stands in the way of writing `out`.
+// Whether an argument prevents writing `out` directly.
 template <typename Clash>
 bool any_argument(const Call& call, Clash clashes) {
   for (const Arg& arg : call.args) {
@@ -68,7 +67,7 @@ bool is_updated(const Call& call, const TensorMeta& inferred, const TensorImpl& 
   return sharing == (starts_there ? 1 : 0);
 }
 
-// Two results in one place: the later would overwrite the earlier.
+// False if two results share memory: the later would overwrite the earlier.
 bool is_alone(const Tensors& targets, size_t i) {
   for (size_t j = 0; j < i; ++j) {
     if (share_bytes(*targets[i].get(), *targets[j].get())) return false;
@@ -78,7 +77,7 @@ bool is_alone(const Tensors& targets, size_t i) {
 
 using Fits = bool (*)(const Call&, const TensorMeta&, const TensorImpl&);
 
-// Runs `kernel` with undefined or fresh tensors in place of the given ones that do not fit.
+// Runs `kernel` with undefined or new tensors in place of the out tensors that do not fit.
 void run_beside(Call& call, Kernel kernel, Fits fits) {
   Tensors targets = call.outputs;
   for (size_t i = 0; i < targets.size(); ++i) {
@@ -91,7 +90,7 @@ void run_beside(Call& call, Kernel kernel, Fits fits) {
   for (size_t i = 0; i < targets.size(); ++i) {
     if (call.outputs[i].same(targets[i])) continue;
     check(call.outputs[i].sizes() == targets[i].sizes(), "[", call.op->name, "] output with shape ", targets[i].sizes(),
-          " doesn't match the shape ", call.outputs[i].sizes());  // only now known where sizes depend on data
+          " doesn't match the shape ", call.outputs[i].sizes());  // data-dependent sizes are known only now
     copy_into(targets[i], call.outputs[i]);
     call.outputs[i] = targets[i];
   }

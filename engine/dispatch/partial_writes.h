@@ -1,8 +1,8 @@
 // PartialWrites: storages that a cancelled kernel may have written in part.
 //
-// Their values are neither the old ones nor the new ones, so whatever name stands for them is poisoned, be it the
-// instruction's target or another view of the same bytes. One list per thread; the Dispatcher adds to it, the Executor
-// takes it when an instruction has failed.
+// Their values are neither the old nor the new ones, so every name for them is poisoned: the instruction's target and
+// other views of the same bytes. One list per thread; the Dispatcher adds to it, the Executor takes it when an
+// instruction has failed.
 #pragma once
 
 #include "absl/container/inlined_vector.h"
@@ -12,10 +12,10 @@ namespace tt {
 
 class PartialWrites {
  public:
-  // Adds what `call` was given to write (outputs that were given, `Tensor(w)` arguments), and bumps their versions, so
-  // that no backward pass uses them.
+  // Adds the tensors that `call` writes (out tensors, `Tensor(w)` arguments), and increments their versions, so that no
+  // backward pass uses them.
   static void add(const Call& call);
-  // The list, which is empty afterwards.
+  // Returns the list and clears it.
   using Storages = absl::InlinedVector<Ref<Storage>, 4>;
   static Storages take();
 };

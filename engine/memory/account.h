@@ -1,9 +1,9 @@
-// Account: one tenant's bytes on all devices, the host memory of its bookkeeping, and its name.
+// Account: one tenant's name, its bytes on all devices, and its host memory for bookkeeping.
 //
-// Bookkeeping is host memory beside the tensors' bytes: handles, the tape, errors, frames, replies. Its figures are
-// estimates. The first kHostAllowance bytes of it are free; the rest counts against the limit as tensors do.
+// Bookkeeping is host memory in addition to the tensors' bytes: handles, the tape, errors, frames, replies. Its figures
+// are estimates. The first kHostAllowance bytes are free; the rest counts against the limit as tensors do.
 //
-// Owned by the session (shared by its storages, which may outlive it in another session's hands); thread-safe.
+// Owned by the session (shared with its storages, which may outlive it if another session holds them). Thread-safe.
 #pragma once
 
 #include <array>
@@ -20,57 +20,56 @@ namespace tt {
 
 class Account {
  public:
-  // What names a line of the tenant's program by its number; called by any thread.
+  // Describes a line of the tenant's program, given its number. Any thread may call it.
   using DescribeSite = std::function<std::string(uint32_t site)>;
 
   // Bookkeeping that is not charged against the limit.
   static constexpr uint64_t kHostAllowance = uint64_t{6} << 20;
-  // How far bookkeeping may go beyond the limit for the errors of instructions that were refused for it.
+  // How far bookkeeping may exceed the limit, for the errors of refused instructions.
   static constexpr uint64_t kHostOverdraft = uint64_t{2} << 20;
-  // What bookkeeping may take where the account has no limit.
+  // The limit for bookkeeping if the account has no limit.
   static constexpr uint64_t kMostHost = uint64_t{4} << 30;
 
   explicit Account(std::string owner, uint64_t limit = 0, DescribeSite describe_site = {},
                    uint64_t tenant = new_tenant())
       : owner_(std::move(owner)), limit_(limit), describe_site_(std::move(describe_site)), tenant_(tenant) {}
-  // Names whose bytes a block of memory holds: blocks are zeroed before they change from one tenant to another. Never
-  // 0. Accounts of one principal may share a tenant.
+  // Identifies the owner of a memory block's contents: blocks are zeroed before they pass from one tenant to another.
+  // Never 0. Accounts of one principal may share a tenant.
   uint64_t tenant() const { return tenant_; }
-  // A number that no other call returns.
+  // Returns a new number at each call.
   static uint64_t new_tenant();
 
-  // False, and nothing charged, where it would go over the limit (0: none).
+  // Returns false and charges nothing if the limit (0: none) would be exceeded.
   bool charge(uint64_t bytes, Device device = {});
   void refund(uint64_t bytes, Device device = {});
   uint64_t held() const { return all_.held.load(std::memory_order_relaxed); }
   uint64_t peak() const { return all_.peak.load(std::memory_order_relaxed); }
-  // Of a GPU alone.
+  // For one GPU.
   uint64_t held(Device gpu) const { return of(gpu).held.load(std::memory_order_relaxed); }
   uint64_t peak(Device gpu) const { return of(gpu).peak.load(std::memory_order_relaxed); }
   void reset_peak(Device gpu) { of(gpu).peak.store(held(gpu), std::memory_order_relaxed); }
   uint64_t limit() const { return limit_; }
 
-  // Bookkeeping that the session's thread keeps count of by itself. Called under the session's lock only; a plain
-  // store.
+  // Sets the bookkeeping bytes counted by the session's thread. Called under the session's lock only; a plain store.
   void set_bookkeeping(uint64_t bytes) { bookkeeping_.store(bytes, std::memory_order_relaxed); }
-  // Other bookkeeping, from any thread. Never refused: has_host_room() says beforehand, is_over() afterwards.
+  // Other bookkeeping, from any thread. Never fails: check has_host_room() before, or is_overdrawn() after.
   void charge_host(uint64_t bytes) { host_.fetch_add(bytes, std::memory_order_relaxed); }
   void refund_host(uint64_t bytes) { host_.fetch_sub(bytes, std::memory_order_relaxed); }
   uint64_t host() const { return bookkeeping_.load(std::memory_order_relaxed) + host_.load(std::memory_order_relaxed); }
-  // How many more bytes of bookkeeping the account may take.
+  // How many more bytes of bookkeeping the account may use.
   uint64_t host_room() const {
     const uint64_t most = most_host(), now = host();
     return now < most ? most - now : 0;
   }
   bool has_host_room(uint64_t bytes) const { return bytes <= host_room(); }
-  // Bookkeeping exceeds the limit even with the overdraft.
+  // Whether bookkeeping exceeds the limit plus the overdraft.
   bool is_overdrawn() const { return host() > most_host() + kHostOverdraft; }
   const std::string& owner() const { return owner_; }
-  // "train.py:12 in step"; empty where it is not known.
+  // "train.py:12 in step"; empty if unknown.
   std::string describe(uint32_t site) const { return describe_site_ && site ? describe_site_(site) : std::string(); }
 
  private:
-  // What bookkeeping may take at the most, beside the tensors that are held.
+  // The maximum bookkeeping, given the tensors that are held.
   uint64_t most_host() const {
     if (limit_ == 0) return kMostHost;
     const uint64_t tensors = held();
@@ -86,10 +85,10 @@ class Account {
   struct Meter {
     std::atomic<uint64_t> held{0};
     std::atomic<uint64_t> peak{0};
-    uint64_t add(uint64_t bytes);  // gives what is held then
+    uint64_t add(uint64_t bytes);  // returns the new total
     void raise_peak(uint64_t now);
   };
-  static constexpr size_t kGpus = 128;  // as many as a Device can name
+  static constexpr size_t kGpus = 128;  // as many as a Device can number
   Meter& of(Device gpu) { return gpus_[static_cast<size_t>(gpu.index) % kGpus]; }
   const Meter& of(Device gpu) const { return gpus_[static_cast<size_t>(gpu.index) % kGpus]; }
 
@@ -97,11 +96,11 @@ class Account {
   std::array<Meter, kGpus> gpus_;
 };
 
-// Bookkeeping that an object pays for as long as it lives.
+// Bookkeeping charged for the lifetime of an object.
 class HostCharge {
  public:
   HostCharge() = default;
-  // `account` may be null: nobody pays then.
+  // `account` may be null: then nothing is charged.
   HostCharge(std::shared_ptr<Account> account, uint64_t bytes) : account_(std::move(account)) { set(bytes); }
   HostCharge(HostCharge&& other) noexcept
       : account_(std::move(other.account_)), bytes_(std::exchange(other.bytes_, 0)) {}

@@ -40,7 +40,7 @@ size_t interval_of(uint64_t bytes) {
   return static_cast<size_t>(std::clamp(interval, 0, 15));
 }
 
-// "[256:1,512:2,>:8]": of sizes up to 256 MiB, up to 512 MiB, and beyond.
+// "[256:1,512:2,>:8]": for sizes up to 256 MiB, up to 512 MiB, and larger.
 void parse_division_list(absl::string_view key, absl::string_view list, AllocConf* conf) {
   auto& divisions = conf->roundup_power2_divisions;
   size_t next = 0;
@@ -49,7 +49,7 @@ void parse_division_list(absl::string_view key, absl::string_view list, AllocCon
     size_t upto = divisions.size() - 1;
     if (parts.first != ">") {
       const uint64_t megabytes = parse_whole(key, parts.first, 1, 65536);
-      if (!std::has_single_bit(megabytes)) bad(key, entry, "of sizes that are powers of two");
+      if (!std::has_single_bit(megabytes)) bad(key, entry, "a list of sizes that are powers of two");
       upto = interval_of(megabytes * kMiB);
     }
     const uint16_t value = parse_divisions(key, parts.second);
@@ -89,13 +89,12 @@ void set(absl::string_view key, absl::string_view value, AllocConf* conf) {
     }
   } else {
     fail(ErrorKind::kValue, "TELETENSOR_ALLOC_CONF: unknown key '", key,
-         "'; there are max_split_size_mb, max_non_split_rounding_mb, garbage_collection_threshold, expandable_segments "
-         "and "
-         "roundup_power2_divisions");
+         "'; the keys are max_split_size_mb, max_non_split_rounding_mb, garbage_collection_threshold, "
+         "expandable_segments and roundup_power2_divisions");
   }
 }
 
-// Up to the next comma that no bracket is around.
+// The position of the next comma outside brackets, or the end.
 size_t end_of_entry(absl::string_view text) {
   int depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {

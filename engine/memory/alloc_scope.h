@@ -1,8 +1,8 @@
-// AllocScope: on whose behalf a thread allocates: which account pays, in which streams' order memory is used, and for
-// which source line.
+// AllocScope: the current thread's allocation context: the account to charge, the streams whose order memory is used
+// in, and the source line.
 //
-// A session's Context (session/context.h) is one, and is current on the thread that executes for the session. On a
-// thread that executes for no session the current scope has no account, and its streams are the devices' own.
+// Base class of a session's Context (session/context.h), which is current on the thread that executes for the session.
+// On other threads the current scope has no account, and its streams are the devices' default streams.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,18 @@ class AllocScope {
   AllocScope(const AllocScope&) = delete;
   AllocScope& operator=(const AllocScope&) = delete;
 
-  std::shared_ptr<Account> account;  // null: nobody pays
-  uint32_t site = 0;                 // the client's number for the line of the running instruction; 0: unknown
+  std::shared_ptr<Account> account;  // null: nothing is charged
+  uint32_t site = 0;                 // the client's number for the source line of the current instruction; 0: unknown
 
-  // The order of this scope's work on a device. Throws Error if there is no such device.
+  // The stream for this scope's work on a device. Throws Error if there is no such device.
   virtual Stream& stream(Device device);
 
-  // The calling thread's.
+  // The calling thread's scope.
   static AllocScope& current();
 
  protected:
-  // The scope that was made current on this thread; null if none. Every installed scope is a Context: CallScope
-  // and Context cast it to their own type.
+  // The scope that is current on this thread; null if none. Every installed scope is a Context: CallScope and Context
+  // cast it to their own type.
   static AllocScope* installed();
   static void install(AllocScope* scope);
 };

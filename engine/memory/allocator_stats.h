@@ -1,11 +1,11 @@
-// AllocatorStats: what an allocator has done and holds.
+// AllocatorStats: counters and current sizes of an allocator.
 #pragma once
 
 #include <cstdint>
 
 namespace tt {
 
-// A number of bytes that comes and goes.
+// A current number of bytes and its peak.
 struct Level {
   uint64_t now = 0;
   uint64_t peak = 0;
@@ -19,23 +19,23 @@ struct Level {
 };
 
 struct PoolStats {
-  Level requested;       // what tensors asked for
-  Level allocated;       // the blocks they got
-  Level active;          // those, and what is freed but may still be in use in another stream
-  Level inactive_split;  // free blocks with others in use beside them: no segment that could be given back
-  Level reserved;        // taken from the system
+  Level requested;       // bytes requested for tensors
+  Level allocated;       // sizes of their blocks
+  Level active;          // allocated, plus freed blocks that another stream may still use
+  Level inactive_split;  // free blocks next to used ones: their segment cannot be released
+  Level reserved;        // obtained from the system
 };
 
 struct AllocatorStats {
   PoolStats all;
-  PoolStats small;  // of segments for small blocks
+  PoolStats small;  // segments for small blocks
   PoolStats large;
   uint64_t allocations = 0;
-  uint64_t retries = 0;  // times cached memory was given back, or waited for, before an allocation went through
+  uint64_t retries = 0;  // allocations that succeeded only after cached memory was released or waited for
   uint64_t out_of_memory = 0;
-  uint64_t system_allocations = 0;  // calls that reached the system (mmap, cudaMalloc, cuMemMap)
+  uint64_t system_allocations = 0;  // calls to the system (mmap, cudaMalloc, cuMemMap)
   uint64_t system_frees = 0;
-  uint64_t limit = 0;  // what reserved never exceeds; 0: none
+  uint64_t limit = 0;  // limit of reserved bytes; 0: none
 
   PoolStats& of(bool is_small) { return is_small ? small : large; }
   void add(Level PoolStats::*what, bool is_small, uint64_t bytes) {

@@ -1,6 +1,6 @@
-// What AddressSanitizer is told of a pool's memory: only what was asked for may be touched.
+// AddressSanitizer annotations for pools: only requested bytes may be accessed.
 //
-// Without the sanitizer both functions are nothing.
+// Without the sanitizer both functions are empty.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Block: a stretch of a segment; Segment: what was taken from the system at once; FreeBlocks: free ones, by size;
-// Arena: segments that only serve each other.
+// Block: part of a segment; Segment: memory obtained from the system in one call; FreeBlocks: free blocks by size;
+// Arena: segments that share their free blocks.
 //
 // For CachingPool, under its lock.
 #pragma once
@@ -24,11 +24,11 @@ struct Block;
 
 struct Segment {
   char* data;
-  size_t bytes;      // of addresses
-  uintptr_t stream;  // in whose order its blocks are handed out
+  size_t bytes;      // of address space
+  uintptr_t stream;  // the stream in whose order its blocks are allocated
   Arena* arena;
   bool small;       // holds small blocks only
-  bool expandable;  // addresses under which memory comes and goes
+  bool expandable;  // address range in which memory is mapped and unmapped
   Block* first;
 };
 
@@ -37,7 +37,7 @@ struct Block final : Recycled<Block> {
     kFree,
     kUsed,
     kWaiting,  // freed, but another stream may still use it
-    kHole,     // of an expandable segment: addresses without memory
+    kHole,     // in an expandable segment: addresses without memory
   };
 
   char* data = nullptr;
@@ -47,30 +47,30 @@ struct Block final : Recycled<Block> {
   Block* left = nullptr;  // neighbours in the segment; null at its ends
   Block* right = nullptr;
   State state = State::kFree;
-  uint64_t freed_at = 0;  // by the pool's count of searches
-  // Of one that is not in use: whose bytes are in it. kNobody: several tenants', or it is not known.
+  uint64_t freed_at = 0;  // value of the pool's search counter
+  // If not in use: the tenant whose bytes it contains. kNobody: several tenants, or unknown.
   Tenant tenant = kNobody;
 
-  // Of one in use.
+  // If in use.
   uint32_t site = 0;
   size_t requested = 0;
   std::shared_ptr<const Account> owner;
-  absl::InlinedVector<StreamId, 1> other_streams;  // that use it too, and have no event yet
-  int events = 0;                                  // that it waits for
+  absl::InlinedVector<StreamId, 1> other_streams;  // other streams that use it, without an event yet
+  int events = 0;                                  // number of pending events
 
-  // Of a block that is zero.
+  // The tenant of a block that contains zeros.
   static constexpr Tenant kZeros = ~Tenant{0};
 
   bool is_free() const { return state == State::kFree; }
   bool is_hole() const { return state == State::kHole; }
   bool is_whole_segment() const { return !left && !right && !segment->expandable; }
-  // Has a neighbour that keeps it from being given back.
+  // Whether a neighbour prevents releasing it to the system.
   bool is_split() const { return (left && !left->is_hole()) || (right && !right->is_hole()); }
 };
 
 class FreeBlocks {
  public:
-  // The smallest of `stream` that is large enough, of those the one at the lowest address. Null: none.
+  // The smallest block of `stream` that is large enough; of equal ones, the one at the lowest address. Null if none.
   Block* best_fit(uintptr_t stream, size_t size) const {
     auto at = blocks_.lower_bound(Wanted{stream, size});
     return at == blocks_.end() || (*at)->stream != stream ? nullptr : *at;
@@ -102,8 +102,8 @@ class FreeBlocks {
 };
 
 struct Arena {
-  uint64_t id = 0;  // 0: everybody's; else a private pool's
-  int users = 0;    // of a private pool; without any its memory goes back to the system when that is short
+  uint64_t id = 0;  // 0: the shared arena; else a private pool's id
+  int users = 0;    // of a private pool; without users its memory may be released to the system
   int segments = 0;
   FreeBlocks small;
   FreeBlocks large;

@@ -1,4 +1,4 @@
-// bytes_text: a number of bytes as people read it, for messages.
+// bytes_text: formats a number of bytes for messages.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ PoolParts only(std::unique_ptr<SegmentSource> segments) {
   return parts;
 }
 
-// Whether a block that `before` used last may be handed to `tenant` as it is.
+// Whether `tenant` may get a block last used by `before` without zeroing.
 bool may_see(Tenant tenant, Tenant before) { return tenant == before || before == Block::kZeros || tenant == kNobody; }
 
 bool any_divisions(const AllocConf& conf) {
@@ -35,7 +35,7 @@ CachingPool::CachingPool(Device device, PoolParts parts, PoolSizes sizes, const 
       rounds_(any_divisions(conf)),
       source_(std::move(parts.segments)),
       events_(std::move(parts.events)),
-      // Quick lists know nothing of streams.
+      // Size-class lists do not distinguish streams.
       quick_(std::min(sizes.quick_limit, sizes.small_limit), sizes.granule, events_ ? 0 : sizes.quick_capacity),
       heap_(stats_),
       deferred_(events_.get()) {
@@ -56,7 +56,7 @@ CachingPool::~CachingPool() {
 }
 
 size_t CachingPool::rounded(size_t bytes) const {
-  // An absurd size stays absurd instead of wrapping to a small one.
+  // Keeps an excessive size excessive: rounding must not wrap it to a small one.
   constexpr size_t kAbsurd = std::numeric_limits<size_t>::max() / 4;
   bytes = std::min(bytes, kAbsurd);
   if (rounds_) [[unlikely]]
@@ -65,7 +65,7 @@ size_t CachingPool::rounded(size_t bytes) const {
 }
 
 void CachingPool::zero(void* p, size_t requested, size_t size, Stream* stream) {
-  if (device_.type == DeviceType::kCPU) {  // staging memory too: nothing that is under way uses it any more
+  if (device_.type == DeviceType::kCPU) {  // includes staging memory: no queued work uses it any more
     open_bytes(p, size);
     std::memset(p, 0, size);
     close_bytes(p, size);
@@ -74,7 +74,7 @@ void CachingPool::zero(void* p, size_t requested, size_t size, Stream* stream) {
   }
   try {
     stream->zero(p, size);
-  } catch (...) {  // a lost device
+  } catch (...) {  // the device is lost
     deallocate(p, requested);
     throw;
   }
@@ -107,7 +107,7 @@ void* CachingPool::allocate(size_t bytes, const AllocRequest& asked) {
     }
     void* p = block->data;
     if (on_cpu()) open_bytes(p, bytes);
-    // All of the block: the tenant may get it again, and more of it.
+    // Zeroes the whole block: the tenant may later get more of it.
     const size_t whole = block->size;
     const bool is_seen = may_see(tenant, block->tenant);
     lock.unlock();
@@ -124,14 +124,14 @@ void CachingPool::count(size_t bytes, size_t block_bytes, bool small) {
   ++stats_.allocations;
   stats_.add(&PoolStats::requested, small, bytes);
   stats_.add(&PoolStats::allocated, small, block_bytes);
-  // Without events it is the same as allocated.
+  // Without events, active equals allocated.
   if (events_) stats_.add(&PoolStats::active, small, block_bytes);
 }
 
 void CachingPool::deallocate(void* p, size_t bytes, Tenant tenant) {
   if (!p) return;
   const size_t size = rounded(bytes);
-  std::shared_ptr<const Account> owner;  // dropped after the lock is
+  std::shared_ptr<const Account> owner;  // released after the lock
   MutexLock lock(mutex_);
   if (quick_.give(p, size, tenant)) [[likely]] {
     if (on_cpu()) close_bytes(p, bytes);
@@ -163,11 +163,11 @@ void CachingPool::release(Block* block) {
 
 void CachingPool::record_stream(void* p, Stream& stream) {
   const StreamId id{stream.device(), stream.id()};
-  if (!p || id.id == 0) return;  // no bytes; a CPU's stream, where all is done
+  if (!p || id.id == 0) return;  // no bytes, or a CPU stream, whose work is complete
   {
     MutexLock lock(mutex_);
     auto at = used_.find(p);
-    check(at != used_.end(), "[record_stream] there is no block at ", absl::Hex(reinterpret_cast<uintptr_t>(p)));
+    check(at != used_.end(), "[record_stream] no block is allocated at ", absl::Hex(reinterpret_cast<uintptr_t>(p)));
     Block* block = at->second;
     if (id == StreamId{device_, block->segment->stream}) return;
     if (events_) {
@@ -193,7 +193,7 @@ Block* CachingPool::best_fit(const Request& request) const {
 Block* CachingPool::find(const Request& request) {
   Block* block = best_fit(request);
   if (!block) return nullptr;
-  // What is not split must fit well, or be left to what needs it.
+  // A block that is not split must fit well; otherwise it stays available for larger requests.
   const bool oversize = request.size >= conf_.max_split_size;
   if (!oversize && block->size >= conf_.max_split_size && !block->segment->expandable) return nullptr;
   if (oversize && block->size - request.size > conf_.max_non_split_rounding && !block->segment->expandable)
@@ -204,7 +204,7 @@ Block* CachingPool::find(const Request& request) {
 bool CachingPool::splits(const Block& block, const Request& request) const {
   const size_t rest = block.size - request.size;
   if (request.small || block.segment->expandable) return rest >= sizes_.granule;
-  // A large block keeps a small rest: splitting it off would only make it useless.
+  // A small rest stays part of a large block: split off, it would be useless.
   return rest > sizes_.small_limit && request.size < conf_.max_split_size;
 }
 
@@ -265,7 +265,7 @@ std::vector<BlockInfo> CachingPool::snapshot() const {
       }
     }
   }
-  // Names are looked up without the lock: a tenant's table of lines is its own business.
+  // Names are looked up without the lock, because DescribeSite is the account's own code.
   for (size_t i = 0; i < infos.size(); ++i) {
     if (!origins[i].owner) continue;
     infos[i].owner = origins[i].owner->owner();

@@ -1,11 +1,11 @@
-// CachingPool: an allocator that keeps what it took from the system.
+// CachingPool: an allocator that caches memory obtained from the system.
 //
-// The design is PyTorch's: segments are taken from a SegmentSource, split into blocks, and merged again as neighbours
-// become free; of the free blocks that were last used in the caller's stream the best fitting one is taken. Small and
-// large blocks have segments of their own, so that a small one never holds a large segment. One lock: held for tens of
-// nanoseconds, except where the system is asked for a segment. What the parts do is said where they are: Heap cuts
-// segments into blocks, SizeClassCache keeps small ones at hand, DeferredFrees waits for other streams,
-// ExpandableSegments grows in place, OutOfMemory explains.
+// The design is PyTorch's: segments are obtained from a SegmentSource, split into blocks, and merged again as
+// neighbours become free; an allocation takes the best-fitting free block last used in the caller's stream. Small and
+// large blocks have separate segments, so that a small block never keeps a large segment. One lock, held for tens of
+// nanoseconds except while a segment is obtained from the system. Parts: Heap splits segments into blocks,
+// SizeClassCache caches small blocks, DeferredFrees waits for other streams, ExpandableSegments grows segments in
+// place, OutOfMemory formats the error.
 #pragma once
 
 #include <memory>
@@ -25,24 +25,24 @@
 
 namespace tt {
 
-// All in bytes; those of the CPU. A device with costlier requests asks for larger pieces.
+// In bytes; the defaults are the CPU's. Devices with slower system calls use larger segments.
 struct PoolSizes {
-  size_t granule = 64;                      // a power of two: sizes are rounded up to a multiple
-  size_t page = size_t{4} << 10;            // a segment's, where memory is tight
+  size_t granule = 64;                      // a power of two: sizes are rounded up to a multiple of it
+  size_t page = size_t{4} << 10;            // segment granule when memory is short
   size_t quick_limit = size_t{64} << 10;    // larger blocks are merged as soon as they are freed
-  size_t quick_capacity = size_t{8} << 20;  // what may wait unmerged
-  size_t small_limit = size_t{1} << 20;     // up to this a block is small
+  size_t quick_capacity = size_t{8} << 20;  // maximum bytes of unmerged blocks
+  size_t small_limit = size_t{1} << 20;     // largest small block
   size_t small_segment = size_t{2} << 20;
   size_t large_segment = size_t{20} << 20;
-  size_t own_segment = size_t{10} << 20;     // from this on a block gets a segment of its own,
+  size_t own_segment = size_t{10} << 20;     // blocks of this size or more get their own segment,
   size_t segment_granule = size_t{2} << 20;  // rounded up to a multiple of this
 };
 
-// What a backend gives its pool to work with.
+// The interfaces that a backend passes to its pool.
 struct PoolParts {
   std::unique_ptr<SegmentSource> segments;
-  // Null where streams never run beside the host, as the CPU's: then another device's stream is waited for as soon as
-  // it is recorded, and small blocks wait in quick lists.
+  // Null if streams do not run asynchronously to the host, as on the CPU: then record_stream() waits for another
+  // device's stream at once, and small blocks are cached in size classes.
   std::unique_ptr<StreamEvents> events;
   std::unique_ptr<RangeSource> ranges;  // null: no expandable segments
 };
@@ -51,7 +51,7 @@ class CachingPool final : public Allocator {
  public:
   CachingPool(Device device, PoolParts parts, PoolSizes sizes, const AllocConf& conf);
   CachingPool(Device device, std::unique_ptr<SegmentSource> segments, PoolSizes sizes = {});
-  ~CachingPool() override;  // nothing that was allocated may be used any more
+  ~CachingPool() override;  // requires that its allocations are no longer used
 
   void* allocate(size_t bytes, const AllocRequest& request = {}) override;
   void deallocate(void* p, size_t bytes, Tenant tenant = kNobody) override;
@@ -67,7 +67,7 @@ class CachingPool final : public Allocator {
   void release_pool(uint64_t pool) override;
 
  private:
-  // A block that is looked for.
+  // The requirements for a block.
   struct Request {
     size_t size;
     uintptr_t stream;
@@ -80,42 +80,43 @@ class CachingPool final : public Allocator {
   };
 
   size_t rounded(size_t bytes) const;
-  // Gives a block of `size` bytes, `requested` of which were asked for, to a tenant who must not see what is in it.
+  // Zeroes a block of `size` bytes, `requested` of which the caller may access, for a tenant who must not see its
+  // contents.
   void zero(void* p, size_t requested, size_t size, Stream* stream) ABSL_LOCKS_EXCLUDED(mutex_);
   bool is_small(size_t size) const { return size <= sizes_.small_limit; }
-  bool on_cpu() const { return device_.type == DeviceType::kCPU; }  // where sanitizers see the bytes
+  bool on_cpu() const { return device_.type == DeviceType::kCPU; }  // sanitizers can check the bytes
   void count(size_t bytes, size_t block_bytes, bool small) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Arena& arena_of(uintptr_t stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool capturing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !captures_.empty(); }
-  // caching_pool.cc: what is there.
+  // caching_pool.cc: use of cached blocks.
   Block* best_fit(const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Null where the cache has none; the block is in use then.
+  // Null if the cache has no suitable block; otherwise the block is now in use.
   Block* find(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool splits(const Block& block, const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Block* take(Block* block, const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void release(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // nobody uses it any more
+  void release(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // the block is no longer in use
   void settle_deferred() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void flush_quick() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // caching_pool_growth.cc: what has to be made.
+  // caching_pool_growth.cc: allocation of new segments.
   Block* find_or_grow(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // null: out of memory
   Block* retry(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // False where the limit or the system says no.
+  // False if the limit is reached or the system has no memory.
   bool grow(const Request& request, size_t segment_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Block* find_grown(const Request& request, size_t segment_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t segment_bytes(const Request& request) const;
   void collect_garbage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void give_back(Segment* segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool give_back_oversize(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Of that one, or all; false where there was none.
+  // Releases unused segments of `stream`, or of all; false if there were none.
   bool give_back_unused(std::optional<uintptr_t> stream = {}) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void forget_abandoned() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  uint64_t capacity() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // what the pool could get altogether; 0: unknown
+  uint64_t capacity() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // maximum size of the pool; 0: unknown
   OutOfMemory describe_shortage(size_t bytes, const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Device device_;
   const PoolSizes sizes_;
   const AllocConf conf_;
-  const bool rounds_;  // to parts of powers of two
+  const bool rounds_;  // up to fractions of powers of two
   const std::unique_ptr<SegmentSource> source_;
   const std::unique_ptr<StreamEvents> events_;
 
@@ -127,12 +128,12 @@ class CachingPool final : public Allocator {
   std::vector<Capture> captures_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_pool_ ABSL_GUARDED_BY(mutex_) = 0;
   Heap heap_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<ExpandableSegments> expandable_ ABSL_GUARDED_BY(mutex_);  // null where there are none
+  std::unique_ptr<ExpandableSegments> expandable_ ABSL_GUARDED_BY(mutex_);  // null if not supported
   DeferredFrees deferred_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<void*, Block*> used_ ABSL_GUARDED_BY(mutex_);
   uint64_t searches_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t limit_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::optional<uint64_t> total_ ABSL_GUARDED_BY(mutex_);  // of the system, once asked
+  std::optional<uint64_t> total_ ABSL_GUARDED_BY(mutex_);  // the system's total, once queried
 };
 
 }  // namespace tt

@@ -1,4 +1,4 @@
-// CachingPool where the cache has nothing that fits: what it does to get it, from the cheapest to the costliest.
+// CachingPool: allocation when no cached block fits, trying the cheapest source first.
 #include <algorithm>
 #include <map>
 
@@ -17,7 +17,7 @@ Block* CachingPool::find_or_grow(const Request& request) {
   if (!deferred_.empty() && !capturing()) settle_deferred();
   if (Block* block = find(request)) [[likely]]
     return block;
-  // Merging what waits in the quick lists is cheaper than any call into the system.
+  // Merging the cached size-class blocks is cheaper than any system call.
   if (quick_.held() > 0) {
     flush_quick();
     if (Block* block = find(request)) return block;
@@ -42,7 +42,7 @@ Block* CachingPool::retry(const Request& request) {
     }
     if (!block && give_back_unused()) released = true;
   }
-  // Memory is tight: be content with less than usual.
+  // Memory is short: accept smaller segments than usual.
   if (!block) block = find_grown(request, segment_bytes(request));
   if (!block) block = find_grown(request, round_up(request.size, sizes_.page));
   if (!block && request.small) {
@@ -88,7 +88,7 @@ void CachingPool::give_back(Segment* segment) {
   source_->unmap(data, bytes);
 }
 
-// Segments that have lain unused longer than others, until what is reserved is below the threshold.
+// Releases the segments that have been unused the longest, until the reserved bytes are below the threshold.
 void CachingPool::collect_garbage() {
   const double part = conf_.garbage_collection_threshold * static_cast<double>(capacity());
   const auto threshold = static_cast<uint64_t>(part);
@@ -110,7 +110,7 @@ void CachingPool::collect_garbage() {
   }
 }
 
-// Of the segments that are never split, as many as make room for the request: one that is large enough, or several.
+// Releases enough of the segments that are never split for the request: one that is large enough, or several.
 bool CachingPool::give_back_oversize(const Request& request) {
   if (conf_.max_split_size == SIZE_MAX) return false;
   std::vector<Block*> oversize;
@@ -174,7 +174,7 @@ void CachingPool::forget(Tenant tenant) {
   std::vector<Segment*> unused;
   for (const FreeBlocks* blocks : {&shared_.small, &shared_.large}) {
     for (Block* block : *blocks) {
-      // What several tenants have used is of no more value to the others than new memory: it is zeroed first.
+      // Memory that several tenants have used is worth no more to others than new memory: it is zeroed first.
       if (block->is_whole_segment() && (block->tenant == tenant || block->tenant == kNobody)) {
         unused.push_back(block->segment);
       }
@@ -222,9 +222,9 @@ uint64_t CachingPool::make_pool() {
 
 void CachingPool::begin_pool(uint64_t pool, Stream& stream) {
   MutexLock lock(mutex_);
-  check(pool != 0 && pool <= last_pool_, "[begin_pool] there is no private pool ", pool);
+  check(pool != 0 && pool <= last_pool_, "[begin_pool] unknown private pool ", pool);
   for (const Capture& capture : captures_) {
-    check(capture.stream != stream.id(), "[begin_pool] the stream allocates from a private pool already");
+    check(capture.stream != stream.id(), "[begin_pool] the stream already allocates from a private pool");
   }
   std::unique_ptr<Arena>& arena = private_[pool];
   if (!arena) arena = std::make_unique<Arena>();
@@ -243,7 +243,7 @@ void CachingPool::end_pool(uint64_t pool, Stream& stream) {
 void CachingPool::release_pool(uint64_t pool) {
   MutexLock lock(mutex_);
   auto at = private_.find(pool);
-  check(at != private_.end() && at->second->users > 0, "[release_pool] nobody uses private pool ", pool);
+  check(at != private_.end() && at->second->users > 0, "[release_pool] no user of private pool ", pool);
   --at->second->users;
   if (!capturing()) forget_abandoned();
 }

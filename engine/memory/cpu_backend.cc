@@ -76,11 +76,11 @@ std::string model_name() {
   return "CPU";
 }
 
-// What the machine has, or the container that this process is in.
+// The memory of the machine, or the limit of the process's container.
 uint64_t total_memory() {
   uint64_t total = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    uint64_t limit = 0;  // "max", where there is none, reads as no number
+    uint64_t limit = 0;  // "max" (no limit) does not parse as a number
     if (std::ifstream(path) >> limit && limit > 0) total = std::min(total, limit);
   }
   return total;
@@ -93,7 +93,7 @@ void add_cpu(Devices& devices) {
   info.name = absl::StrCat(model_name(), ", ", num_threads(), " cores, ", vector_extension());
   info.total_memory = total_memory();
   auto pool = std::make_unique<CachingPool>(info.device, std::make_unique<SystemMemory>());
-  // Beyond it the kernel would end the process: an error for one tenant is better.
+  // Above this limit the kernel would kill the process; instead, one tenant gets an error.
   pool->set_limit(info.total_memory - info.total_memory / 16);
   devices.add(std::move(info), std::make_unique<CpuBackend>(std::move(pool)));
 }

@@ -8,7 +8,7 @@
 namespace tt {
 namespace {
 
-// A lost device runs nothing any more; that it is lost is for those to report who wait for a result.
+// A lost device runs nothing; its loss is reported to callers that wait for a result.
 bool is_reached(const Event& event) {
   try {
     return event.done();
@@ -36,7 +36,7 @@ bool DeferredFrees::mark(Block* block, const StreamId& stream) {
   try {
     event = events_->record(stream);
   } catch (const Error&) {
-    return true;  // lost: nothing to wait for
+    return true;  // device lost: nothing to wait for
   }
   if (!event) return false;
   auto line = std::find_if(lines_.begin(), lines_.end(), [&](const Line& l) { return l.stream == stream; });
@@ -67,8 +67,8 @@ void DeferredFrees::wait(Done done) {
 
 void DeferredFrees::finish_line(Line& line, bool wait, Done done) {
   for (; !line.marks.empty(); line.marks.pop_front()) {
-    // Asked again and again instead of waited for: a wait would take the failure of a kernel, which is for those that
-    // wait for its result.
+    // Polls instead of waiting: a wait would consume a kernel's error, which must be reported to the caller that waits
+    // for its result.
     while (!is_reached(*line.marks.front().event)) {
       if (!wait) return;
       std::this_thread::yield();

@@ -1,4 +1,4 @@
-// DeferredFrees: blocks that were freed while streams other than their own may still use them.
+// DeferredFrees: freed blocks that other streams may still use.
 //
 // For CachingPool, under its lock.
 #pragma once
@@ -15,17 +15,17 @@ namespace tt {
 
 class DeferredFrees {
  public:
-  using Done = absl::FunctionRef<void(Block*)>;  // the block is nobody's now
+  using Done = absl::FunctionRef<void(Block*)>;  // the block is no longer in use
 
   explicit DeferredFrees(StreamEvents* events) : events_(events) {}
   bool empty() const { return lines_.empty() && unmarked_.empty(); }
 
-  // Keeps `block` until what is in its streams by now is done; false where nothing is. While a graph is captured
-  // (`capturing`) no stream is asked for an event: that happens at a later settle().
+  // Keeps `block` until the work now queued in its other streams is done; returns false if there is none. While a graph
+  // is captured (`capturing`) no events are recorded: a later settle() records them.
   bool add(Block* block, bool capturing);
-  // Those that are done. Not while a graph is captured.
+  // Reports the blocks that are done. Must not be called while a graph is captured.
   void settle(Done done);
-  // Waits for all of them, save what a stream that is captured elsewhere may use.
+  // Waits for all blocks, except those that a stream captured elsewhere may use.
   void wait(Done done);
 
  private:
@@ -33,19 +33,19 @@ class DeferredFrees {
     std::unique_ptr<Event> event;
     Block* block;
   };
-  struct Line {  // of marks in one stream, which are reached in their order
+  struct Line {  // the marks of one stream, in order
     StreamId stream;
     std::deque<Mark> marks;
   };
 
   void mark(Block* block);
-  bool mark(Block* block, const StreamId& stream);  // false: not now
+  bool mark(Block* block, const StreamId& stream);  // false: not possible yet
   void finish_line(Line& line, bool wait, Done done);
   static bool is_done(const Block* block) { return block->events == 0 && block->other_streams.empty(); }
 
   StreamEvents* events_;
-  std::list<Line> lines_;         // none is empty
-  std::vector<Block*> unmarked_;  // with streams that gave no event yet
+  std::list<Line> lines_;         // no empty lines
+  std::vector<Block*> unmarked_;  // blocks with streams that have no event yet
 };
 
 }  // namespace tt

@@ -35,7 +35,7 @@ bool ExpandableSegments::grow(Arena& arena, uintptr_t stream, bool small, size_t
     stats_.add(&PoolStats::reserved, small, step);
     const Block* grown = heap_.fill(hole, step);
     have = grown->size;
-    hole = grown->right;  // still a hole where `have` is too little: find_hole saw to it
+    hole = grown->right;  // still a hole if `have` is too small: find_hole checked
   }
   return true;
 }
@@ -84,7 +84,7 @@ bool ExpandableSegments::give_back(Segment* segment) {
         ++stats_.system_frees;
         stats_.take(&PoolStats::reserved, segment->small, step);
       }
-      // The hole may swallow the next one.
+      // The new hole may merge with the next one.
       const bool swallows = next && next->is_hole() && to == next->data;
       if (swallows) next = next->right;
       heap_.punch(block, from, to);

@@ -1,7 +1,6 @@
-// ExpandableSegments: a heap's segments that grow in place, so that no shape of requests leaves gaps which nothing
-// fits.
+// ExpandableSegments: segments of a heap that grow in place, which avoids fragmentation between segments.
 //
-// One a stream, size class and arena (more where one is full). Under the pool's lock.
+// One per stream, size class and arena (more if one is full). Used under the pool's lock.
 #pragma once
 
 #include <memory>
@@ -14,7 +13,7 @@ namespace tt {
 
 class ExpandableSegments {
  public:
-  struct Pieces {  // what memory comes in, bytes
+  struct Pieces {  // unit of mapping, in bytes
     size_t small;
     size_t large;
   };
@@ -22,10 +21,11 @@ class ExpandableSegments {
       : source_(std::move(source)), heap_(heap), stats_(stats), pieces_(pieces) {}
   ~ExpandableSegments();
 
-  // After it there is a free block of `size` for `arena` and `stream`. False where the system has no more, or
-  // `reserved` would exceed `limit` (0: none); what was added until then is a free block too.
+  // Makes a free block of `size` for `arena` and `stream`. Returns false if the system has no more memory, or
+  // `reserved` would exceed `limit` (0: none); memory added until then stays as a free block.
   bool grow(Arena& arena, uintptr_t stream, bool small, size_t size, uint64_t limit);
-  // Gives back every whole piece that no block is in, of the segments that are meant. False where there was none.
+  // Releases every whole piece that contains no block in use, in segments selected by `is_meant`. False if there was
+  // none.
   bool shrink(Arena& arena, absl::FunctionRef<bool(const Segment*)> is_meant);
 
  private:

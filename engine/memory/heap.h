@@ -1,7 +1,7 @@
-// Heap: a pool's segments, and how they are cut into blocks. Layout without policy: what to cut, whom to serve and when
-// to ask the system is the pool's to say.
+// Heap: a pool's segments and their division into blocks. Implements the layout; the pool decides which blocks to split
+// and when to call the system.
 //
-// No two free blocks, and no two holes, are ever neighbours. Under the pool's lock.
+// No two free blocks, and no two holes, are ever neighbours. Used under the pool's lock.
 #pragma once
 
 #include "absl/container/btree_map.h"
@@ -12,25 +12,25 @@ namespace tt {
 
 class Heap {
  public:
-  // Keeps `stats.inactive_split`.
+  // Updates `stats.inactive_split`.
   explicit Heap(AllocatorStats& stats) : stats_(stats) {}
   ~Heap();
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  // Takes over what `segment` describes; its one block is free, or a hole where it is expandable.
+  // Adds a segment with one block: free, or a hole if the segment is expandable.
   Segment* add(const Segment& segment);
-  // Requires one block, free or a hole. The memory is the caller's again.
+  // Requires that the segment has one block, free or a hole. The caller owns the memory again.
   void remove(Segment* segment);
 
-  // Takes a free block; where it is larger than `size` and `split`, the rest becomes a free block.
+  // Marks a free block as used; if it is larger than `size` and `split`, the rest becomes a free block.
   void use(Block* block, size_t size, bool split);
-  // Gives it back: merged with its free neighbours, that is the result.
+  // Frees a block and merges it with its free neighbours. Returns the merged block.
   Block* free(Block* block);
 
-  // Memory is under the first `bytes` of the hole now: part of a free block, which is the result.
+  // Memory was mapped in the first `bytes` of the hole: returns the free block that contains it.
   Block* fill(Block* hole, size_t bytes);
-  // There is no memory from `from` to `to` within a free block any more.
+  // The memory from `from` to `to` in a free block was unmapped.
   void punch(Block* block, char* from, char* to);
 
   // By address.
@@ -39,14 +39,14 @@ class Heap {
  private:
   void insert(Block* block);
   void erase(Block* block);
-  Block* cut(Block* block, size_t size);  // what is right of `size`, in the same state
+  Block* cut(Block* block, size_t size);  // returns the part after `size`, in the same state
   void absorb_right(Block* block);
 
   AllocatorStats& stats_;
   absl::btree_map<void*, std::unique_ptr<Segment>> segments_;
 };
 
-// Of every allocation and every free: for the compiler to put in place.
+// Inline: called for every allocation and every free.
 
 inline void Heap::use(Block* block, size_t size, bool split) {
   erase(block);

@@ -16,7 +16,7 @@ std::string bound_text(const OutOfMemory& o) {
     absl::StrAppend(&text, text.empty() ? "" : ", ", bytes_text(o.system->free), " of ", bytes_text(o.system->total),
                     " are free on the device");
   }
-  return text.empty() ? "the system has no more" : text;
+  return text.empty() ? "the system has no memory left" : text;
 }
 
 std::string holders_text(const OutOfMemory& o) {
@@ -33,28 +33,28 @@ std::string holders_text(const OutOfMemory& o) {
   return text;
 }
 
-// What would help, the likeliest first.
+// Suggests remedies, the likeliest first.
 std::string advice(const OutOfMemory& o) {
   const uint64_t unused = o.stats.all.reserved.now - std::min(o.stats.all.reserved.now, o.stats.all.active.now);
   const uint64_t needed = o.device.type == DeviceType::kCUDA ? o.asked : UINT64_MAX;
   if (o.capturing)
-    return "run the program once before it is captured, so that less is needed; or empty the cache first";
+    return "run the program once before capturing it, to reduce the memory needed; or empty the cache first";
   if (unused >= needed && !o.expandable) {
-    return "what is unused lies in pieces: start the engine with TELETENSOR_ALLOC_CONF=expandable_segments:True";
+    return "free memory is fragmented: start the engine with TELETENSOR_ALLOC_CONF=expandable_segments:True";
   }
-  if (o.holders.size() > 1) return "smaller batches, or wait for the other sessions (`teletensor status` shows them)";
-  return "smaller batches, or `del` of tensors that are not needed any more";
+  if (o.holders.size() > 1) return "smaller batches, or wait for other sessions (`teletensor status` shows them)";
+  return "smaller batches, or `del` tensors that are no longer needed";
 }
 
 }  // namespace
 
 Error OutOfMemory::error() const {
   const uint64_t unused = stats.all.reserved.now - std::min(stats.all.reserved.now, stats.all.active.now);
-  std::string text = absl::StrCat("out of memory on ", to_string(device), ": asked ", bytes_text(asked), ", ",
+  std::string text = absl::StrCat("out of memory on ", to_string(device), ": requested ", bytes_text(asked), ", ",
                                   bound_text(*this), ", ", bytes_text(stats.all.requested.now), " are allocated, ",
                                   bytes_text(stats.all.reserved.now), " reserved");
   if (unused > 0) {
-    absl::StrAppend(&text, ", ", bytes_text(unused), " of it unused in pieces of at most ", bytes_text(largest_free));
+    absl::StrAppend(&text, ", ", bytes_text(unused), " of them unused in blocks of at most ", bytes_text(largest_free));
   }
   absl::StrAppend(&text, holders_text(*this), "; try: ", advice(*this));
   Error error(ErrorKind::kOutOfMemory, std::move(text));

@@ -1,6 +1,6 @@
-// OutOfMemory: what an allocation that failed has to say.
+// OutOfMemory: the data for an allocation's error message.
 //
-// Collected under a pool's lock, put into words after it.
+// Collected under a pool's lock, formatted after it is released.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,10 @@ struct OutOfMemory {
   uint64_t limit = 0;  // 0: none
   std::optional<SystemMemoryInfo> system;
   AllocatorStats stats;
-  uint64_t largest_free = 0;  // block that might have served
-  bool capturing = false;     // nothing could be given back
+  uint64_t largest_free = 0;  // largest block that might have been used
+  bool capturing = false;     // no memory could be released
   bool expandable = false;
-  std::vector<Holder> holders;  // of the pool's blocks, the largest first
+  std::vector<Holder> holders;  // of the pool's blocks, largest first
 
   Error error() const;
 };

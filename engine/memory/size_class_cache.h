@@ -1,8 +1,7 @@
-// SizeClassCache: blocks just freed, by exact size, ready to be handed out again.
+// SizeClassCache: recently freed blocks by exact size, ready for reuse.
 //
-// The pool's fast path. To the pool's layout a block in here is still in use, so nothing is split,
-// merged or looked up; the pool flushes the lists before it asks the system for more. For
-// CachingPool, under its lock.
+// The pool's fast path. In the heap's layout these blocks are still in use, so nothing is split, merged or looked up;
+// the pool flushes the cache before it obtains more memory from the system. For CachingPool, under its lock.
 #pragma once
 
 #include <algorithm>
@@ -17,15 +16,15 @@ namespace tt {
 class SizeClassCache {
  public:
   struct Entry {
-    void* block = nullptr;    // null: none
-    Tenant tenant = kNobody;  // whose bytes are in it
+    void* block = nullptr;    // null if none
+    Tenant tenant = kNobody;  // whose bytes it contains
   };
 
-  // Blocks of up to `limit` bytes in steps of `granule`, altogether at most `capacity` bytes.
+  // Caches blocks of up to `limit` bytes in steps of `granule`, at most `capacity` bytes in total.
   SizeClassCache(size_t limit, size_t granule, size_t capacity)
       : shift_(std::countr_zero(granule)), capacity_(capacity), lists_((limit >> shift_) + 1) {}
 
-  // Whether blocks of this size ever are in here.
+  // Whether blocks of this size can be cached.
   bool takes(size_t size) const { return (size >> shift_) < lists_.size() && capacity_ > 0; }
   // `size` is a multiple of the granule.
   Entry take(size_t size) {
@@ -36,7 +35,7 @@ class SizeClassCache {
     held_ -= size;
     return entry;
   }
-  // False where the block is too large or the lists are full.
+  // False if the block is too large or the cache is full.
   bool give(void* block, size_t size, Tenant tenant) {
     size_t i = size >> shift_;
     if (i >= lists_.size() || held_ + size > capacity_) return false;
@@ -56,10 +55,10 @@ class SizeClassCache {
   }
 
  private:
-  int shift_;  // of the granule, a power of two
+  int shift_;  // log2 of the granule
   size_t capacity_;
   size_t held_ = 0;
-  std::vector<std::vector<Entry>> lists_;  // the last given is the first taken: it is warm
+  std::vector<std::vector<Entry>> lists_;  // last in, first out: the most recent block is warm in the CPU's caches
 };
 
 }  // namespace tt

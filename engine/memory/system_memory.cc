@@ -14,7 +14,7 @@ char* map_pages(size_t bytes) {
   return p == MAP_FAILED ? nullptr : static_cast<char*>(p);
 }
 
-// Maps more than asked and gives the ends back, so that what remains starts on a huge page.
+// Maps more than requested and unmaps both ends, so that the result starts on a huge page.
 char* map_aligned(size_t bytes) {
   char* begin = map_pages(bytes + kHugePage);
   if (!begin) return nullptr;
@@ -29,7 +29,7 @@ char* map_aligned(size_t bytes) {
 void* SystemMemory::map(size_t bytes) {
   if (bytes < kHugePage) return map_pages(bytes);
   char* segment = map_aligned(bytes);
-  if (segment) madvise(segment, bytes, MADV_HUGEPAGE);  // a wish: fails where the kernel has none
+  if (segment) madvise(segment, bytes, MADV_HUGEPAGE);  // best effort: fails if the kernel has no huge pages
   return segment;
 }
 

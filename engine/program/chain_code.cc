@@ -8,7 +8,7 @@
 namespace tt {
 namespace {
 
-// An argument's first word: what it is, and a length, a flag or an index.
+// The first word of an argument: its kind, and a length, a flag or an index.
 int64_t head(Arg::Kind kind, uint32_t size) { return static_cast<int64_t>(kind) | int64_t{size} << 8; }
 
 size_t words_of_string(size_t characters) { return (characters + sizeof(int64_t) - 1) / sizeof(int64_t); }
@@ -19,7 +19,7 @@ class ChainReader {
   bool done() const { return code_.empty(); }
   int64_t word() { return words(1)[0]; }
   absl::Span<const int64_t> words(size_t count) {
-    check_as(ErrorKind::kValue, count <= code_.size(), "the chain's code ends within a step");
+    check_as(ErrorKind::kValue, count <= code_.size(), "the code of pointwise_chain is truncated");
     auto taken = code_.first(count);
     code_.remove_prefix(count);
     return taken;
@@ -30,16 +30,16 @@ class ChainReader {
 };
 
 int8_t index_below(uint32_t index, size_t count) {
-  check_as(ErrorKind::kValue, index < count, "a step of the chain reads ", index, " of ", count);
+  check_as(ErrorKind::kValue, index < count, "a step of pointwise_chain has index ", index, ", the limit is ", count);
   return static_cast<int8_t>(index);
 }
 
-// Gives the index of the input or the result that the argument is, or -1.
+// Returns the index of the input or result that the argument refers to, or -1 for a value.
 int8_t read_arg(ChainReader& reader, size_t inputs, size_t steps, Arg* arg) {
   const auto first = static_cast<uint64_t>(reader.word());
   const auto size = static_cast<uint32_t>(first >> 8);
-  check_as(ErrorKind::kValue, (first & 0xff) <= static_cast<uint64_t>(Arg::Kind::kSlots), "a step of the chain has an ",
-           "argument of unknown kind ", first & 0xff);
+  check_as(ErrorKind::kValue, (first & 0xff) <= static_cast<uint64_t>(Arg::Kind::kSlots), "a step of pointwise_chain ",
+           "has an argument of unknown kind ", first & 0xff);
   arg->kind = static_cast<Arg::Kind>(first & 0xff);
   switch (arg->kind) {
     case Arg::Kind::kNone: return -1;
@@ -67,7 +67,7 @@ int8_t read_arg(ChainReader& reader, size_t inputs, size_t steps, Arg* arg) {
     case Arg::Kind::kTensors:
     case Arg::Kind::kSlots: break;
   }
-  fail(ErrorKind::kValue, "a step of the chain has a list of tensors");
+  fail(ErrorKind::kValue, "a step of pointwise_chain has a list of tensors, expected a tensor or a value");
 }
 
 }  // namespace
@@ -101,15 +101,16 @@ void ChainWriter::add_value(const Arg& arg) {
 }
 
 CodedSteps read_chain(absl::Span<const int64_t> code, size_t inputs) {
-  check_as(ErrorKind::kValue, inputs <= kMaxChainInputs, "a chain has at most ", kMaxChainInputs, " inputs, got ",
-           inputs);
+  check_as(ErrorKind::kValue, inputs <= kMaxChainInputs, "pointwise_chain takes at most ", kMaxChainInputs,
+           " inputs, got ", inputs);
   CodedSteps steps;
   ChainReader reader(code);
   while (!reader.done()) {
-    check_as(ErrorKind::kValue, steps.size() < kMaxChainSteps, "a chain has at most ", kMaxChainSteps, " steps");
+    check_as(ErrorKind::kValue, steps.size() < kMaxChainSteps, "pointwise_chain takes at most ", kMaxChainSteps,
+             " steps");
     const int64_t id = reader.word();
     const Op* op = id >= 0 && id <= UINT16_MAX ? find_op(static_cast<uint16_t>(id)) : nullptr;
-    check_as(ErrorKind::kValue, op != nullptr && op->is_pointwise, "a chain's steps are pointwise operators, got ",
+    check_as(ErrorKind::kValue, op != nullptr && op->is_pointwise, "pointwise_chain takes pointwise operators, got ",
              op != nullptr ? op->name : "an unknown one");
     const auto site = static_cast<uint32_t>(reader.word());
     const auto args = static_cast<uint64_t>(reader.word());
@@ -126,7 +127,7 @@ CodedSteps read_chain(absl::Span<const int64_t> code, size_t inputs) {
       step.from.push_back(-1);
     }
   }
-  check_as(ErrorKind::kValue, !steps.empty(), "a chain has at least one step");
+  check_as(ErrorKind::kValue, !steps.empty(), "pointwise_chain requires at least one step");
   return steps;
 }
 

@@ -1,8 +1,8 @@
-// ChainCode: the `steps` argument of pointwise_chain: several pointwise calls as a list of whole numbers.
+// ChainCode: the `steps` argument of pointwise_chain, which encodes several pointwise calls as a list of integers.
 //
-// Each step is its operator's id, its source line and its arguments; an argument is an input of the chain, the result
-// of an earlier step, or a value. The pass fuse_pointwise writes the code, and the composite run_chain reads it; it may
-// also come over the wire, so that reading checks everything.
+// Each step contains its operator's id, its source line and its arguments. An argument is an input of the chain, the
+// result of an earlier step, or a value. The pass fuse_pointwise writes the code, and the composite run_chain reads it.
+// The code may also arrive over the wire, so reading checks everything.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ class ChainWriter {
  public:
   void clear() { code_.clear(); }
   void begin_step(const Op& op, uint32_t site, size_t args);
-  void add_input(size_t index);   // of the chain's inputs
-  void add_result(size_t index);  // of the steps before
+  void add_input(size_t index);   // an index into the chain's inputs
+  void add_result(size_t index);  // an index into the earlier steps
   void add_value(const Arg& arg);
   absl::Span<const int64_t> code() const { return code_; }
 
@@ -29,8 +29,8 @@ class ChainWriter {
   std::vector<int64_t> code_;
 };
 
-// A step as it is read: complete arguments, where an input is a kTensor without a tensor and an earlier result a kSlot
-// without a name; `from` has the index of either, and -1 for values.
+// A decoded step with complete arguments. An input is a kTensor without a tensor, an earlier result a kSlot without a
+// name; `from` has the index of the input or result, and -1 for values.
 struct CodedStep {
   const Op* op = nullptr;
   uint32_t site = 0;
@@ -40,8 +40,8 @@ struct CodedStep {
 
 using CodedSteps = absl::InlinedVector<CodedStep, kMaxChainSteps>;
 
-// Values borrow from `code`. Throws Error (ValueError) on anything but 1 to kMaxChainSteps steps of pointwise operators
-// over `inputs` tensors, which are at most kMaxChainInputs.
+// Returned values point into `code`. Throws Error (ValueError) unless `code` has 1 to kMaxChainSteps steps of pointwise
+// operators and `inputs` is at most kMaxChainInputs.
 CodedSteps read_chain(absl::Span<const int64_t> code, size_t inputs);
 
 }  // namespace tt

@@ -19,11 +19,11 @@ namespace {
   throw error;
 }
 
-// An instruction's arguments with tensors in the places of their slots, in place for the usual
-// arities. The slot table keeps the tensors alive: it does not change while the operation runs.
+// An instruction's arguments with slots replaced by tensors; stored inline for common arities. The slot table keeps the
+// tensors alive: it does not change while the operation runs.
 class Resolved {
  public:
-  // Throws Error on a slot that is not in use or an argument that is missing.
+  // Throws Error if a slot is not in use or a required argument is missing.
   Resolved(const Instruction& instruction, const SlotTable& slots) : op_(*instruction.op), slots_(slots) {
     Args given = instruction.args;
     if (given.size() > op_.params.size()) {
@@ -31,13 +31,13 @@ class Resolved {
     }
     size_t entries = 0;
     for (const Arg& arg : given) entries += arg.kind == Arg::Kind::kSlots ? arg.size : 0;
-    entries_.reserve(entries);  // spans into it must stay
+    entries_.reserve(entries);  // spans into it must stay valid
     args_.reserve(op_.params.size());
     for (const Arg& arg : given) args_.push_back(resolve(arg));
     for (size_t i = given.size(); i < op_.params.size(); ++i) args_.push_back(op_.params[i].default_value);
   }
   Args args() const { return args_; }
-  // Of the first argument that is one, else null.
+  // The poison of the first poisoned argument, or null.
   const PoisonRef& poison() const { return poison_; }
 
  private:
@@ -51,7 +51,7 @@ class Resolved {
   const TensorMeta* find(Slot slot) {
     const SlotValue* value = slots_.find(slot);
     if (!value) [[unlikely]]
-      refuse(ErrorKind::kValue, op_, absl::StrCat("names tensor ", slot, ", which is not there"));
+      refuse(ErrorKind::kValue, op_, absl::StrCat("tensor ", slot, " does not exist"));
     if (value->poison && !poison_) [[unlikely]]
       poison_ = value->poison;
     return value->tensor.get();
@@ -64,14 +64,14 @@ class Resolved {
   PoisonRef poison_;
 };
 
-// What is left to an account for its host's bookkeeping above which an ordinary instruction is not looked at closer.
+// If an account has more room than this for bookkeeping, ordinary instructions are not checked individually.
 constexpr uint64_t kRoomy = uint64_t{1} << 20;
 
 PoisonRef make_poison(const Instruction& instruction, ErrorKind kind, std::string message) {
   return make_poison(kind, std::move(message), instruction.op->name, instruction.site);
 }
 
-// Brings the account's figure up to date. How many bytes of bookkeeping it has room for.
+// Updates the account's bookkeeping bytes and returns the bytes of bookkeeping it has room for.
 uint64_t host_room(const SlotTable& slots) {
   const CallScope& scope = CallScope::current();
   if (!scope.account) return UINT64_MAX;
@@ -82,7 +82,7 @@ uint64_t host_room(const SlotTable& slots) {
 void release(const Instruction& instruction, SlotTable& slots) {
   for (Slot slot : instruction.release) {
     if (!slots.release(slot)) {
-      refuse(ErrorKind::kValue, *instruction.op, absl::StrCat("releases ", slot, ", which is not there"));
+      refuse(ErrorKind::kValue, *instruction.op, absl::StrCat("cannot release tensor ", slot, ": it does not exist"));
     }
   }
 }
@@ -90,26 +90,26 @@ void release(const Instruction& instruction, SlotTable& slots) {
 void check_count(const Instruction& instruction, size_t outputs) {
   if (instruction.results.size() == outputs) return;
   refuse(ErrorKind::kValue, *instruction.op,
-         absl::StrCat("has ", outputs, " results, ", instruction.results.size(), " were named"));
+         absl::StrCat("expected ", outputs, " result names, ", instruction.results.size(), " were given"));
 }
 
-// New names must be new, before anything runs.
+// Checks that the names of the results are new. Called before anything is executed.
 void check_names(const Instruction& instruction, const SlotTable& slots) {
   if (instruction.results.size() > slots.limit() - slots.size()) {
     refuse(ErrorKind::kValue, *instruction.op, absl::StrCat("a session has at most ", slots.limit(), " handles"));
   }
   for (Slot slot : instruction.results) {
-    if (slot == 0) refuse(ErrorKind::kValue, *instruction.op, "a result was named 0");
+    if (slot == 0) refuse(ErrorKind::kValue, *instruction.op, "the result name 0 is invalid");
     if (slots.find(slot)) refuse(ErrorKind::kValue, *instruction.op, absl::StrCat("the name ", slot, " is in use"));
   }
 }
 
-// The tensors that results are to land in. Gives the poison of the first that is none.
+// Finds the out tensors. Returns the poison of the first poisoned one, or null.
 PoisonRef find_targets(const Instruction& instruction, const SlotTable& slots, Tensors* targets) {
   PoisonRef poison;
   for (Slot slot : instruction.results) {
     const SlotValue* value = slots.find(slot);
-    if (!value) refuse(ErrorKind::kValue, *instruction.op, absl::StrCat("lands in ", slot, ", which is not there"));
+    if (!value) refuse(ErrorKind::kValue, *instruction.op, absl::StrCat("out tensor ", slot, " does not exist"));
     if (value->poison && !poison) poison = value->poison;
     targets->push_back(value->tensor);
   }
@@ -126,7 +126,7 @@ void poison_results(const Instruction& instruction, SlotTable& slots, const Pois
   }
 }
 
-// Calls visit(slot) for each name that the instruction's operator writes to.
+// Calls visit(slot) for each name that the operator writes to.
 template <typename Visit>
 void visit_written(const Instruction& instruction, const Visit& visit) {
   const auto& params = instruction.op->params;
@@ -138,8 +138,8 @@ void visit_written(const Instruction& instruction, const Visit& visit) {
   }
 }
 
-// Withholds what a failed or skipped instruction should have written, under every name of its storages. An optimizer
-// step may have no results that could hold the error, and neither have other views of the tensors it writes.
+// Withholds the tensors that a failed or skipped instruction should have written, under every name that shares their
+// storages. An optimizer step may have no results to hold the error, and other views of the written tensors have none.
 void withhold_written(const Instruction& instruction, SlotTable& slots, const PoisonRef& poison) {
   absl::flat_hash_set<const Storage*> storages;
   auto add = [&](Slot slot) {
@@ -156,8 +156,8 @@ void withhold_written(const Instruction& instruction, SlotTable& slots, const Po
   slots.withhold_where([&](const Tensor& tensor) { return storages.contains(tensor->storage.get()); }, poison);
 }
 
-// Poisons what a step should have written when the engine's time limit stopped it: the client did not ask for that, and
-// the step may have no results that could hold the error.
+// Poisons the tensors that an instruction should have written when the engine's time limit stopped it. The client did
+// not request the cancellation, and the instruction may have no results to hold the error.
 void poison_written(const Instruction& instruction, SlotTable& slots, const PoisonRef& poison) {
   visit_written(instruction, [&](Slot slot) { slots.poison(slot, poison); });
 }
@@ -169,7 +169,7 @@ void set_scope(const Instruction& instruction) {
   scope.site = instruction.site;
 }
 
-// Poisons every name whose tensor is stored where the failed kernel may have written.
+// Poisons every name whose storage the failed kernel may have partly written.
 void poison_partial_writes(SlotTable& slots, const PoisonRef& poison) {
   const PartialWrites::Storages written = PartialWrites::take();
   if (written.empty()) return;
@@ -207,17 +207,17 @@ std::shared_ptr<Suspension> Executor::run(const Program& program, SlotTable& slo
   return nullptr;
 }
 
-// Null where there is room for the instruction's bookkeeping, else the error of its results.
+// Returns null if there is room for the instruction's bookkeeping, otherwise the error for its results.
 PoisonRef Executor::check_room(const Instruction& instruction, const SlotTable& slots) {
   const size_t results = std::max<size_t>(instruction.results.size(), 1);
   if (host_room(slots) >= results * SlotTable::kTensorBytes) return nullptr;
   const Account& account = *CallScope::current().account;
-  const std::string message =
-      absl::StrCat("out of memory on the host: handles, gradient graphs and other bookkeeping of ", account.owner(),
-                   " take ", bytes_text(account.host()), " beside ", bytes_text(account.held()), " of tensors",
-                   account.limit() == 0 ? "" : absl::StrCat(", of ", bytes_text(account.limit()), " it is limited to"));
+  const std::string message = absl::StrCat(
+      "out of memory on the host: handles, gradient graphs and other bookkeeping of ", account.owner(), " take ",
+      bytes_text(account.host()), " in addition to ", bytes_text(account.held()), " of tensors",
+      account.limit() == 0 ? "" : absl::StrCat("; the limit of ", bytes_text(account.limit()), " is exceeded"));
   if (account.is_overdrawn()) refuse(ErrorKind::kOutOfMemory, *instruction.op, message);
-  // Where there is no result to hold the error, refusing would be silent: it runs, as far as the overdraft goes.
+  // Without results to hold the error, a refusal would be silent: execute the instruction within the overdraft.
   if (instruction.results.empty()) return nullptr;
   if (!no_room_) {
     no_room_ = make_poison(instruction, ErrorKind::kOutOfMemory,
@@ -258,7 +258,7 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
   if (poison) [[unlikely]] {
     const Cancellation* request = Cancellation::current();
     const CancelReason reason = request != nullptr ? request->reason() : CancelReason::kNone;
-    // A client that cancels its work knows that nothing was written.
+    // A client that cancels its work expects that nothing was written.
     if (reason == CancelReason::kNone) withhold_written(instruction, slots, poison);
     poison_results(instruction, slots, poison);
     poison_partial_writes(slots, poison);

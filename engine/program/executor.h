@@ -1,7 +1,7 @@
 // Executor: runs a Program's instructions in order against a slot table.
 //
-// One per session; the caller holds the session's lock and has made its Context current. Keeps the account's figure of
-// the session's bookkeeping; an instruction that the account has no room for fails with "out of memory".
+// One per session. The caller holds the session's lock and has made its Context current. Updates the bookkeeping bytes
+// of the session's account; an instruction that exceeds the account's limit fails with "out of memory".
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,29 @@
 
 namespace tt {
 
-// An error of the program itself, as opposed to a failed operation: an unknown slot, a name in use, a wrong argument
-// kind. The instruction was not run, and its sender is broken or hostile; everything before it stands.
+// An error in the program itself, as opposed to a failed operation: an unknown slot, a name in use, a wrong argument
+// kind. The instruction was not executed; earlier instructions keep their effects. The sender is faulty or hostile.
 struct ProgramFault {
-  size_t instruction = 0;  // by the sender's count
+  size_t instruction = 0;  // numbered by the sender's instructions
   Error error;
 };
 
 struct ExecutorStats {
   uint64_t instructions = 0;
-  uint64_t fused = 0;  // instructions that ran as part of another's loop
+  uint64_t fused = 0;  // instructions executed inside another instruction's loop
   uint64_t failed = 0;
 };
 
 class Executor {
  public:
-  // Runs `program` from its start, or on from the instruction that was suspended. Returns null once it has run; else
-  // what its next instruction waits for: call again with the same arguments when that is ready, or clear().
-  // An operation that fails poisons its results and the program goes on. Tensors that it should have changed in place
-  // are withheld (SlotTable). Throws ProgramFault, also where bookkeeping goes on growing beyond the account's limit.
+  // Executes `program` from its start, or resumes it at the suspended instruction. Returns null when done; otherwise
+  // the Suspension that the next instruction waits for: call again with the same arguments when it is ready, or call
+  // clear().
+  // A failed operation poisons its results, and execution continues. Tensors that it should have changed in place are
+  // withheld (SlotTable). Throws ProgramFault, also if bookkeeping keeps growing beyond the account's limit.
   std::shared_ptr<Suspension> run(const Program& program, SlotTable& slots);
   const ExecutorStats& stats() const { return stats_; }
-  // Forgets what it keeps between programs, and a program that was suspended.
+  // Discards the state kept between programs, including a suspended program.
   void clear();
 
  private:
@@ -41,10 +42,10 @@ class Executor {
   PoisonRef check_room(const Instruction& instruction, const SlotTable& slots);
 
   ExecutorStats stats_;
-  size_t next_ = 0;       // of the suspended program's instructions
-  bool resumed_ = false;  // that instruction was begun: what it releases is released
-  bool roomy_ = true;     // the account has room for the bookkeeping of an ordinary instruction
-  PoisonRef no_room_;     // of the first instruction that was refused, for all that are until it has
+  size_t next_ = 0;       // index of the suspended instruction
+  bool resumed_ = false;  // that instruction was started: its releases are done
+  bool roomy_ = true;     // the account has room for an ordinary instruction's bookkeeping
+  PoisonRef no_room_;     // error of the first instruction refused for lack of room; reused until there is room again
 };
 
 }  // namespace tt

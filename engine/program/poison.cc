@@ -40,7 +40,7 @@ PoisonRef try_dispatch(Call& call, uint32_t site) {
   } catch (Error& e) {
     e.set_op(op.name);
     return make_poison(e.kind(), e.message(), op.name, site);
-  } catch (const FailedCheck&) {  // ours: what the session holds may be wrong, so that it ends
+  } catch (const FailedCheck&) {  // an engine bug: the session's state may be wrong, so the session ends
     throw;
   } catch (const std::bad_alloc&) {
     return make_poison(ErrorKind::kOutOfMemory, absl::StrCat("[", message_part(op.name), "] out of memory on the host"),

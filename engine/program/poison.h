@@ -1,6 +1,6 @@
-// Poison: the error that stands in the place of a failed instruction's results.
+// Poison: the error stored in place of a failed instruction's results.
 //
-// Values are shared and constant once made; any thread may read them.
+// Immutable after construction and shared; any thread may read it.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,22 @@
 
 namespace tt {
 
-// A failed instruction's error. Shared by all values that depend on the instruction's results.
+// A failed instruction's error, shared by all values that depend on its results.
 struct Poison {
   ErrorKind kind;
   std::string message;  // "[matmul] inner sizes differ, got [2, 3] and [4, 5]"
   std::string op;
   uint32_t site = 0;
   bool retriable = false;  // the same call may succeed later (out of memory)
-  HostCharge charge = {};  // for the texts
+  HostCharge charge = {};  // for the strings
 };
 
 using PoisonRef = std::shared_ptr<const Poison>;
 
-// An error as it is kept: `message` cut to a length that any number of handles may share, charged to the current
-// account.
+// Creates a Poison charged to the current account. Truncates `message`, since any number of handles may share it.
 PoisonRef make_poison(ErrorKind kind, std::string message, std::string_view op, uint32_t site);
 
-// Thrown by a kernel that finds one of its arguments poisoned: its results get the same root.
+// Thrown by a kernel whose argument is poisoned: its results get the same poison.
 class Poisoned final : public Error {
  public:
   explicit Poisoned(PoisonRef root) : Error(root->kind, root->message), root_(std::move(root)) {}
@@ -39,8 +38,8 @@ class Poisoned final : public Error {
   PoisonRef root_;
 };
 
-// Dispatches `call` for the source line `site`. Returns the error that the operator failed with, or null. Throws
-// FailedCheck, and whatever is no std::exception (Suspended).
+// Dispatches `call` for the source line `site`. Returns the operator's error, or null. Throws FailedCheck and
+// exceptions not derived from std::exception (Suspended).
 PoisonRef try_dispatch(Call& call, uint32_t site);
 
 }  // namespace tt

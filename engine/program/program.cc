@@ -12,14 +12,14 @@ namespace tt {
 namespace {
 
 constexpr size_t kFirstChunk = 1 << 11;    // words: 16 KiB
-constexpr size_t kMaxKeptWords = 1 << 14;  // by clear(): 128 KiB
+constexpr size_t kMaxKeptWords = 1 << 14;  // kept by clear(): 128 KiB
 constexpr size_t kMaxKeptInstructions = 1 << 12;
 
 bool is_list(const Arg& arg) {
   return arg.kind == Arg::Kind::kInts || arg.kind == Arg::Kind::kFloats || arg.kind == Arg::Kind::kSlots;
 }
 
-// What a list's elements or a number are, as words: lists of 8-byte elements are compared and hashed as memory.
+// A list's elements as words: lists of 8-byte elements are compared and hashed as memory.
 absl::Span<const uint64_t> words_of(const Arg& arg) {
   return {reinterpret_cast<const uint64_t*>(arg.integers), arg.size};
 }
@@ -38,7 +38,7 @@ bool equal(const Instruction& a, const Instruction& b) {
                     [](const Arg& x, const Arg& y) { return equal(x, y); });
 }
 
-// FNV-1a over words, with a final mix. Not for hostile keys.
+// FNV-1a over words, with a final mix. Not resistant to hostile keys.
 class Fingerprint {
  public:
   void add(uint64_t word) { state_ = (state_ ^ word) * 0x100000001b3; }
@@ -91,7 +91,7 @@ std::string arg_text(const Arg& arg) {
   return "?";
 }
 
-// The names that an argument mentions.
+// The names that an argument refers to.
 absl::Span<const Slot> names_in(const Arg& arg) {
   if (arg.kind == Arg::Kind::kSlot) return {&arg.slot, 1};
   if (arg.kind == Arg::Kind::kSlots) return {arg.slots, arg.size};
@@ -111,7 +111,7 @@ void ProgramMemory::grow(size_t words) {
 
 void ProgramMemory::clear() {
   if (chunks_.empty()) return;
-  // The last chunk is the largest: what one Program needed, the next will fit in.
+  // The last chunk is the largest: the next Program will probably fit in it.
   Chunk kept = std::move(chunks_.back());
   chunks_.clear();
   bytes_ = 0;

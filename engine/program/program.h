@@ -1,7 +1,7 @@
-// Program: instructions over slots, as a value. An eager frame is a Program without a name.
+// Program: a list of instructions over slots, as a value. An eager frame is an anonymous Program.
 //
-// Owns everything that its instructions refer to: argument lists, strings, names. Can be copied, compared, hashed,
-// printed and renamed; server/session/decode.h serialises it. Not synchronised.
+// Owns everything that its instructions point to: argument lists, strings, names. Can be copied, compared, hashed,
+// printed and renamed; server/session/decode.h serialises it. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@
 
 namespace tt {
 
-using Slot = uint64_t;  // a client's handle, or a compiled graph's own number; 0 names nothing
+using Slot = uint64_t;  // a client's handle, or a number local to a compiled graph; 0 is no name
 
-// An argument that is a name.
+// An argument that refers to a slot.
 inline Arg slot_arg(Slot slot) {
   Arg arg;
   arg.kind = Arg::Kind::kSlot;
@@ -32,18 +32,19 @@ struct Instruction {
   enum Flags : uint8_t {
     kGrad = 1,       // the caller's grad mode was on
     kInference = 2,  // the caller was in inference mode
-    kInto = 4,       // results are written to the tensors that `results` name already
+    kInto = 4,       // results are written to the existing tensors named by `results`
   };
   const Op* op = nullptr;
   Args args;                       // tensors as kSlot and kSlots
-  absl::Span<const Slot> results;  // new names, or (kInto) those of the tensors that are written
+  absl::Span<const Slot> results;  // new names, or (kInto) the names of the tensors to write
   absl::Span<const Slot> release;  // names dropped before this instruction runs
   uint8_t flags = kGrad;
-  uint16_t count = 1;  // of the sender's instructions: a fused one stands for several
+  uint16_t count = 1;  // number of the sender's instructions: more than one if fused
   uint32_t site = 0;   // the client's number for the user's source line
 };
 
-// Memory for what instructions refer to: addresses stay until clear(), which keeps what an ordinary frame needs.
+// Arena for the data that instructions point to. Addresses stay valid until clear(), which keeps enough memory for an
+// ordinary frame.
 class ProgramMemory {
  public:
   ProgramMemory() = default;
@@ -56,7 +57,7 @@ class ProgramMemory {
     return *this;
   }
 
-  // `count` uninitialised elements.
+  // Returns `count` uninitialised elements.
   template <typename T>
   absl::Span<T> allocate(size_t count) {
     static_assert(alignof(T) <= alignof(uint64_t) && std::is_trivially_destructible_v<T>);
@@ -69,7 +70,7 @@ class ProgramMemory {
     std::uninitialized_copy(values.begin(), values.end(), copied.begin());
     return copied;
   }
-  // Rounded up to allocations.
+  // Includes unused space at the end of chunks.
   uint64_t bytes() const { return bytes_; }
   void clear();
 
@@ -110,38 +111,38 @@ class Program {
   }
 
   const std::vector<Instruction>& instructions() const { return instructions_; }
-  // Names that are read once the Program has run, and names that are dropped after that; its caller does both.
+  // Names that the caller reads after the Program has run, and names that it drops after that.
   absl::Span<const Slot> outputs() const { return outputs_; }
   absl::Span<const Slot> release() const { return release_; }
 
-  // Building. What an instruction refers to must be in memory().
+  // For building. Instructions must point into memory().
   ProgramMemory& memory() { return memory_; }
   void reserve(size_t instructions) { instructions_.reserve(instructions); }
   Instruction& add(const Op& op);
-  // Copies what it is given.
+  // Copies its arguments.
   Instruction& add(const Op& op, Args args, absl::Span<const Slot> results, absl::Span<const Slot> release = {});
   void set_outputs(absl::Span<const Slot> names) { outputs_ = memory_.copy(names); }
   void set_release(absl::Span<const Slot> names) { release_ = memory_.copy(names); }
   // For passes, which replace instructions in place.
   std::vector<Instruction>& mutable_instructions() { return instructions_; }
   void clear();
-  // Host memory that it takes.
+  // Host memory in use.
   uint64_t bytes() const { return memory_.bytes() + instructions_.capacity() * sizeof(Instruction); }
 
-  // Replaces every name but 0.
+  // Replaces every name except 0.
   void rename(absl::FunctionRef<Slot(Slot)> name_of);
 
-  // Structural: everything but source lines and counts. Floating-point numbers are compared by their bits.
+  // Structural equality; ignores source lines and counts. Floating-point numbers are compared bitwise.
   friend bool operator==(const Program& a, const Program& b);
   template <typename H>
   friend H AbslHashValue(H h, const Program& program) {
     return H::combine(std::move(h), program.fingerprint());
   }
-  // Equal for equal Programs, in every process of the same schema (schema_digest()).
+  // Equal for equal Programs, in every process that has the same schema (schema_digest()).
   uint64_t fingerprint() const;
 
  private:
-  // `args` with their lists and strings, in memory_.
+  // Copies `args` with their lists and strings into memory_.
   Args own(Args args);
 
   std::vector<Instruction> instructions_;
@@ -150,30 +151,30 @@ class Program {
   ProgramMemory memory_;
 };
 
-// `program` with its names replaced by 1, 2, ... in the order in which they are first mentioned, so that two Programs
-// that do the same under different names are equal.
+// Returns `program` with its names replaced by 1, 2, ... in order of first use, so that two Programs that differ only
+// in names are equal.
 Program canonical(const Program& program);
 
 // One line per instruction: "%3 = add(%1, %2, alpha=1)  # drops %1".
 std::string to_string(const Program& program);
 
-// Where each name of a Program is defined, used and dropped, by the places of the instructions. A snapshot: later
-// changes to the Program are not seen.
+// The instructions that define, use and drop each name of a Program, by index. A snapshot: later changes to the Program
+// are not reflected.
 class UseDefs {
  public:
-  static constexpr int kOutside = -1;  // defined before the Program ran, or dropped after it or never
+  static constexpr int kOutside = -1;  // defined before the Program runs; dropped after it or never
 
   struct Name {
     int definition = kOutside;
-    std::vector<int> uses;  // instructions that read it or write to it, ascending
+    std::vector<int> uses;  // instructions that read or write it, ascending
     int release = kOutside;
     bool is_output = false;
   };
 
   explicit UseDefs(const Program& program);
-  // Null for a name that the Program does not mention.
+  // Null for a name that does not occur in the Program.
   const Name* find(Slot slot) const;
-  // Names that the Program reads but does not define, in the order of their first use.
+  // Names that the Program reads but does not define, in order of first use.
   absl::Span<const Slot> inputs() const { return inputs_; }
 
  private:

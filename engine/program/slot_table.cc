@@ -5,7 +5,7 @@ namespace {
 
 uint32_t host_bytes_of(const SlotValue& value) {
   if (!value.tensor) return 0;
-  // Sizes and strides of a tensor and its base, where they are not inside of them.
+  // Sizes and strides of a tensor and its base, if they are not stored inline.
   const size_t dims = value.tensor.sizes().size();
   return SlotTable::kTensorBytes + (dims > 5 ? static_cast<uint32_t>(dims * 4 * sizeof(int64_t)) : 0);
 }
@@ -20,7 +20,7 @@ const SlotValue* SlotTable::find(Slot slot) const {
 }
 
 void SlotTable::put(Slot slot, SlotValue value) {
-  check_as(ErrorKind::kValue, slot != 0, "a result was named 0");
+  check_as(ErrorKind::kValue, slot != 0, "the result name 0 is invalid");
   check_as(ErrorKind::kValue, values_.size() < most_, "a session has at most ", most_, " handles");
   const uint32_t bytes = value.host_bytes = host_bytes_of(value);
   bool fresh = values_.try_emplace(slot, std::move(value)).second;

@@ -1,4 +1,4 @@
-// SlotTable: the values of a session's names: a tensor, or the error in its place.
+// SlotTable: maps a session's names to values: a tensor, or the error in its place.
 //
 // Owned by a session; used under its lock.
 #pragma once
@@ -15,36 +15,36 @@
 namespace tt {
 
 struct SlotValue {
-  Tensor tensor;            // null where it was never computed or is lost
-  PoisonRef poison;         // null where the tensor is good; beside a tensor: it is withheld
-  uint32_t host_bytes = 0;  // as the table has counted it
+  Tensor tensor;            // null if never computed or lost
+  PoisonRef poison;         // null if the tensor is valid; with a tensor: the tensor is withheld
+  uint32_t host_bytes = 0;  // as counted by the table
 };
 
 class SlotTable {
  public:
-  // Host memory that a tensor takes beside its bytes, about: the tensor, its base, its storage, its place on the tape,
-  // the pool's block.
+  // Estimated host memory per tensor in addition to its bytes: the tensor, its base, its storage, its tape entry, the
+  // pool's block.
   static constexpr uint32_t kTensorBytes = 768;
 
-  // Null where the name is not in use. Valid until the table changes.
+  // Null if the name is not in use. Valid until the table changes.
   const SlotValue* find(Slot slot) const;
-  // How many names may be in use.
+  // The maximum number of names in use.
   void set_limit(size_t names) { most_ = names; }
   size_t limit() const { return most_; }
-  // Host memory of the table and of its tensors beside their bytes, about.
+  // Estimated host memory of the table and of its tensors, not counting the tensors' bytes.
   uint64_t host_bytes() const { return tensor_bytes_ + values_.capacity() * kEntryBytes; }
-  // Throws Error (ValueError) on 0, a name that is in use, or a name too many.
+  // Throws Error (ValueError) if the name is 0 or in use, or the limit is reached.
   void put(Slot slot, SlotValue value);
-  // Puts the error in the place of a name's value; nothing where the name is not in use.
+  // Replaces a name's value by the error. No effect if the name is not in use.
   void poison(Slot slot, PoisonRef poison);
-  // The same, for all names whose tensors `applies` is true of.
+  // Likewise for all names whose tensors satisfy `applies`.
   void poison_where(absl::FunctionRef<bool(const Tensor&)> applies, const PoisonRef& poison);
-  // Withholds all tensors that `applies` is true of: their names read as the error until it is acknowledged. For a
-  // write that was not done, so that no one mistakes the old values for the new ones.
+  // Withholds all tensors that satisfy `applies`: their names read as the error until it is acknowledged. For a write
+  // that was not executed, so that the old values are not mistaken for the new ones.
   void withhold_where(absl::FunctionRef<bool(const Tensor&)> applies, const PoisonRef& poison);
-  // The client has received the error: names whose tensors were withheld for it read as their tensors again.
+  // The client has received the error: names withheld for it return their tensors again.
   void acknowledge(PoisonRef poison);
-  // False where the name was not in use.
+  // False if the name was not in use.
   bool release(Slot slot);
   void clear() {
     values_.clear();

@@ -1,8 +1,8 @@
-// Suspension: what an instruction waits for before it can run: an upload's bytes, say.
+// Suspension: a condition that an instruction waits for before it can run, e.g. the bytes of an upload.
 //
-// A kernel that finds its condition unmet throws Suspended, before it has changed anything. The Executor stops at that
-// instruction and returns the Suspension; its caller lets go of the session's lock, waits, and runs the Program on from
-// the same instruction. Meanwhile other calls of the session (a download, a status request, a close) proceed.
+// A kernel whose condition is not met throws Suspended before it changes anything. The Executor stops at that
+// instruction and returns the Suspension. The caller releases the session's lock, waits, and resumes the Program at the
+// same instruction. Meanwhile other calls of the session (a download, a status request, a close) can run.
 #pragma once
 
 #include <chrono>
@@ -18,20 +18,20 @@ class Suspension {
   using TimePoint = std::chrono::steady_clock::time_point;
 
   virtual ~Suspension() = default;
-  // Whether the instruction should run now: its condition is met, or will never be, which it reports itself. Called
-  // without the session's lock.
+  // Whether to run the instruction now: its condition is met, or will never be met, which the instruction then reports.
+  // Called without the session's lock.
   virtual bool ready() = 0;
-  // When ready() changes without a notification, at the latest.
+  // The latest time at which ready() may change without a notification.
   virtual TimePoint deadline() = 0;
 };
 
-// Thrown by kernels. Not a std::exception: an instruction that waits has not failed.
+// Thrown by kernels. Not a std::exception: a waiting instruction has not failed.
 struct Suspended {
   std::shared_ptr<Suspension> suspension;
 };
 
-// Wakes the thread that waits for a Suspension. Shared by a session and by those who may end its waiting, which may
-// outlive it. Thread-safe.
+// Wakes the thread that waits for a Suspension. Shared by a session and the threads that may notify it, and may outlive
+// the session. Thread-safe.
 class WakeUp {
  public:
   // Call after a change that ready() depends on.
@@ -42,12 +42,12 @@ class WakeUp {
     }
     notified_.notify_all();
   }
-  // How many notifications there were. Ask before ready(), and pass to wait(), so that none is missed between.
+  // The number of notifications so far. Read it before calling ready() and pass it to wait(), so that none is missed.
   uint64_t notifications() const {
     MutexLock lock(mutex_);
     return notifications_;
   }
-  // Returns once there are more notifications than `seen`, or at `deadline`.
+  // Returns when there are more notifications than `seen`, or at `deadline`.
   void wait(uint64_t seen, Suspension::TimePoint deadline) {
     MutexLock lock(mutex_);
     while (notifications_ == seen && notified_.wait_until(mutex_, deadline) == std::cv_status::no_timeout) {

@@ -1,7 +1,7 @@
-// Arg: one argument of an operator call, borrowed, in 24 bytes.
+// Arg: one argument of an operator call, in 24 bytes, without ownership.
 //
-// An Arg owns nothing: tensors, lists and strings outlive the call they are passed to. In a
-// Program an argument that will be a tensor is a slot (kSlot, kSlots); the executor replaces it.
+// Tensors, lists and strings must outlive the call they are passed to. In a Program, a tensor argument is a slot
+// (kSlot, kSlots); the executor replaces it by the tensor.
 #pragma once
 
 #include <complex>
@@ -18,18 +18,18 @@ namespace tt {
 
 struct Arg {
   enum class Kind : uint8_t {
-    kNone,     // an optional left out
+    kNone,     // an omitted optional
     kTensor,   // tensor
-    kTensors,  // tensors, size (entries may be null where the list is of optionals)
-    kBool,     // integer; also a number in a tensor's place
-    kInt,      // integer; also dtype and device by their numbers; also a number; size 1: it is unsigned
-    kFloat,    // real; also a number in a tensor's place
-    kComplex,  // real, imaginary; also a number in a tensor's place
+    kTensors,  // tensors, size (entries may be null in a list of optionals)
+    kBool,     // integer; also a number passed for a tensor
+    kInt,      // integer; also a dtype or device number, or a number passed for a tensor; size 1: unsigned
+    kFloat,    // real; also a number passed for a tensor
+    kComplex,  // real, imaginary; also a number passed for a tensor
     kInts,     // integers, size
     kFloats,   // reals, size
     kString,   // characters, size
-    kSlot,     // slot: in a Program only
-    kSlots,    // slots, size: in a Program only; 0 is an absent optional
+    kSlot,     // slot: only in a Program
+    kSlots,    // slots, size: only in a Program; 0 is an absent optional
   };
 
   Kind kind = Kind::kNone;
@@ -75,7 +75,7 @@ struct Arg {
     return kind == Kind::kBool || kind == Kind::kInt || kind == Kind::kFloat || kind == Kind::kComplex;
   }
   bool is_real_number() const { return is_number() && kind != Kind::kComplex; }
-  // The accessors require the right kind: Op::check_args has seen to that.
+  // The accessors require the right kind, which Op::check_args has checked.
   Scalar scalar() const;
   double to_double() const {
     if (kind == Kind::kFloat || kind == Kind::kComplex) return real;

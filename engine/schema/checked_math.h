@@ -1,8 +1,8 @@
 // Checked arithmetic of sizes, strides and offsets.
 //
-// Rules compute with numbers of the client's: signed overflow would be undefined, or give a size that passes later
-// checks. Inputs' metas are bounded (infer() refuses what does not fit into 64 bits, in bytes); other integers are
-// not. Pure functions; those that fail throw Error (RuntimeError).
+// Rules compute with numbers from clients: signed overflow would be undefined, or produce a size that passes later
+// checks. Tensors' metas are bounded (infer() rejects sizes that exceed 64 bits, in bytes); other integers are not.
+// Pure functions; on overflow they throw Error (RuntimeError).
 #pragma once
 
 #include <cstdint>
@@ -29,13 +29,13 @@ inline int64_t checked_mul(int64_t a, int64_t b) {
   return product;
 }
 
-// The absolute value, also of INT64_MIN.
+// The absolute value; also defined for INT64_MIN.
 inline uint64_t magnitude(int64_t v) {
   return v < 0 ? uint64_t{0} - static_cast<uint64_t>(v) : static_cast<uint64_t>(v);
 }
 
-// A stride times a factor, and the sum of two strides. All elements of a tensor are within 2^63 bytes, so that only
-// the stride of a dimension of at most one element can overflow. No element is reached by it: 1 stands for it.
+// A stride times a factor, and the sum of two strides. All elements of a tensor are within 2^63 bytes, so only the
+// stride of a dimension of at most one element can overflow. That stride is never used, so 1 replaces it.
 inline int64_t scaled_stride(int64_t stride, int64_t factor) {
   int64_t product = 0;
   return __builtin_mul_overflow(stride, factor, &product) ? 1 : product;

@@ -7,7 +7,7 @@
 namespace tt {
 namespace {
 
-// Only CUDA devices come in numbers.
+// Only CUDA devices have an index.
 constexpr int64_t kMaxIndex = 127;
 int64_t max_index(DeviceType type) { return type == DeviceType::kCUDA ? kMaxIndex : 0; }
 
@@ -16,7 +16,7 @@ int64_t max_index(DeviceType type) { return type == DeviceType::kCUDA ? kMaxInde
 Device decode_device(int64_t encoded) {
   int64_t type = encoded >> 8, index = encoded & 0xff;
   bool known = type >= 0 && type <= static_cast<int64_t>(DeviceType::kMeta);
-  check(known && index <= max_index(static_cast<DeviceType>(type)), "no device has the number ", encoded);
+  check(known && index <= max_index(static_cast<DeviceType>(type)), "invalid device number ", encoded);
   return {static_cast<DeviceType>(type), static_cast<int8_t>(index)};
 }
 

@@ -1,4 +1,4 @@
-// Device: where a tensor's bytes are. A value; "cpu", "cuda:1", "meta".
+// Device: the location of a tensor's bytes. A value type; "cpu", "cuda:1", "meta".
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ struct Device {
   int8_t index = 0;
 
   friend bool operator==(Device, Device) = default;
-  // How an instruction's argument and the wire spell it.
+  // The encoding in instruction arguments and on the wire.
   int64_t encode() const { return static_cast<int64_t>(type) << 8 | static_cast<uint8_t>(index); }
 };
 
-Device decode_device(int64_t encoded);       // throws Error on a number that names none
-Device parse_device(std::string_view text);  // throws Error: RuntimeError, as PyTorch
+Device decode_device(int64_t encoded);       // throws Error on an invalid number
+Device parse_device(std::string_view text);  // throws Error (RuntimeError, as PyTorch)
 std::string to_string(Device d);             // "cpu", "cuda:0", "meta"
 
 }  // namespace tt

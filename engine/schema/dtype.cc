@@ -17,17 +17,17 @@ constexpr std::array<std::string_view, kNumDTypes> kWords = {
     "Double", "ComplexFloat", "ComplexDouble", "UInt16", "UInt32", "UInt64", "Float8_e4m3fn", "Float8_e5m2",
 };
 
-// The wide unsigned types, which meet none but floating ones.
+// The wide unsigned types, which promote only with floating types.
 bool is_loner(DType t) { return t >= DType::kUInt16 && t <= DType::kUInt64; }
 
 DType promote_integers(DType a, DType b) {
-  // Signed and unsigned of one width meet in the next wider signed type.
+  // A signed and an unsigned type of one width promote to the next wider signed type.
   if ((a == DType::kUInt8 && b == DType::kInt8) || (a == DType::kInt8 && b == DType::kUInt8)) return DType::kInt16;
   return a < b ? b : a;
 }
 
 DType promote_floats(DType a, DType b) {
-  // Neither 16-bit type holds the other.
+  // Neither 16-bit type can represent all values of the other.
   bool halves = item_size(a) == 2 && item_size(b) == 2;
   if (halves) return DType::kFloat32;
   return a < b ? b : a;

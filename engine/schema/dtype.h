@@ -1,7 +1,7 @@
-// DType: the element types, and the promotion lattice over them.
+// DType: the element types and their promotion rules.
 //
-// Pure values; safe from any thread. Linked into the engine and the client, so both sides
-// reach the same result type without asking each other.
+// Pure functions; thread-safe. Linked into the engine and the client, so both compute the same result type without
+// communication.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace tt {
 
-// The numbers travel on the wire: they are never reused or reordered.
+// The numbers are part of the wire protocol: never reuse or reorder them.
 enum class DType : uint8_t {
   kBool = 0,
   kUInt8 = 1,
@@ -33,7 +33,7 @@ enum class DType : uint8_t {
 };
 inline constexpr int kNumDTypes = 17;
 
-// What promotion ranks first: a higher category wins whatever the width.
+// Ranks in promotion: the higher category wins regardless of width.
 enum class Category : uint8_t { kBool, kInteger, kFloating, kComplex };
 
 inline constexpr DType kDefaultFloat = DType::kFloat32;
@@ -43,8 +43,8 @@ inline size_t item_size(DType t) {
   return kSizes[static_cast<size_t>(t)];
 }
 std::string_view name(DType t);       // "float32"
-std::string_view c_word(DType t);     // C++'s word, which PyTorch uses in others: "to have dtype float"
-std::string_view type_word(DType t);  // PyTorch's word in messages: "not implemented for 'Float'"
+std::string_view c_word(DType t);     // the C++ name, used in some of PyTorch's messages: "to have dtype float"
+std::string_view type_word(DType t);  // PyTorch's name in messages: "not implemented for 'Float'"
 std::optional<DType> parse_dtype(std::string_view name);
 inline Category category(DType t) {
   using enum Category;
@@ -54,27 +54,27 @@ inline Category category(DType t) {
   return kCategories[static_cast<size_t>(t)];
 }
 inline bool is_floating(DType t) { return category(t) == Category::kFloating; }
-// Floating, but only moved and cast: operators refuse them that do not say that they take them.
+// Storage-only floating types: operators reject them unless declared `takes_float8`.
 inline bool is_float8(DType t) { return t >= DType::kFloat8E4m3fn; }
 inline bool is_complex(DType t) { return category(t) == Category::kComplex; }
-inline bool is_integral(DType t) { return category(t) <= Category::kInteger; }  // bool included
-inline bool is_unsigned(DType t) {                                              // bool not
+inline bool is_integral(DType t) { return category(t) <= Category::kInteger; }  // including bool
+inline bool is_unsigned(DType t) {                                              // excluding bool
   return t == DType::kUInt8 || (t >= DType::kUInt16 && t <= DType::kUInt64);
 }
 inline bool has_gradients(DType t) { return category(t) >= Category::kFloating; }
 inline bool is_valid(int64_t number) { return number >= 0 && number < kNumDTypes; }  // a number from the wire
 
-// The least type both convert to, PyTorch's table: promote(int64, float16) is float16. Throws Error
-// (RuntimeError) on uint16, uint32 or uint64 with another type that is not floating, and on 8-bit floating types with
-// any other type, as PyTorch does.
+// The smallest type to which both convert, by PyTorch's table: promote(int64, float16) is float16. Throws Error
+// (RuntimeError), as PyTorch does, on uint16, uint32 or uint64 with another type that is not floating, and on 8-bit
+// floating types with any other type.
 DType promote(DType a, DType b);
-// The type of a complex number's parts, and the other way round; itself where there is no other. Throws Error
-// (RuntimeError) on 8-bit floating types, which are nobody's parts.
+// The type of a complex type's parts, and the complex type with given parts; returns `t` if there is no conversion.
+// to_complex throws Error (RuntimeError) on 8-bit floating types, which have no complex type.
 DType to_real(DType t);
 DType to_complex(DType t);
-// `t` itself if floating or complex, else the default float.
+// `t` itself if floating or complex, otherwise the default float.
 inline DType to_float(DType t) { return is_integral(t) ? kDefaultFloat : t; }
-// Whether a result of type `from` may land in a tensor of type `to`: never down a category.
+// Whether a result of type `from` may be written to an out tensor of type `to`: the category must not decrease.
 bool can_cast(DType from, DType to);
 
 }  // namespace tt

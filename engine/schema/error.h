@@ -1,7 +1,7 @@
-// Error: the one exception of rules, engine, kernels and autograd.
+// Error: the exception type of rules, engine, kernels and autograd.
 //
-// Messages read "[op] what, got values". The server turns an Error into the wire's error, the
-// Python client into the exception PyTorch raises; that happens in one place on each side.
+// Messages have the form "[op] expectation, got values". The server converts an Error to the wire's error, and the
+// Python client converts that to the exception PyTorch raises; each conversion is in one place.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace tt {
 
-// The numbers travel on the wire (proto ErrorKind has the same ones).
+// The numbers are part of the wire protocol (proto ErrorKind has the same ones).
 enum class ErrorKind : uint8_t {
   kRuntime = 1,
   kIndex = 2,
@@ -24,8 +24,8 @@ enum class ErrorKind : uint8_t {
   kValue = 4,
   kNotImplemented = 5,
   kOutOfMemory = 6,
-  kConnection = 7,  // made by clients only: the engine is gone
-  kLinAlg = 8,      // a matrix that has no such decomposition
+  kConnection = 7,  // raised only by clients: the engine is unreachable
+  kLinAlg = 8,      // the matrix has no such decomposition
 };
 
 class Error : public std::exception {
@@ -34,10 +34,10 @@ class Error : public std::exception {
   ErrorKind kind() const { return kind_; }
   const std::string& message() const { return message_; }
   const char* what() const noexcept override { return message_.c_str(); }
-  // Puts "[op] " in front, once: rules do not know which operator they serve, and of nested
-  // calls the innermost is the one to blame.
+  // Prepends "[op] ", at most once: rules do not know their operator, and in nested calls the innermost operator is
+  // reported.
   void set_op(std::string_view op);
-  // For what only a caller further out knows: "; held by: session 3 400 MiB".
+  // Appends context that only an outer caller has: "; held by: session 3 400 MiB".
   void append(std::string_view text) { message_ += text; }
 
  private:
@@ -46,9 +46,9 @@ class Error : public std::exception {
   bool has_op_ = false;
 };
 
-// What a message can be made of, formatted only where one is made: check(ok, "got ", t.sizes) costs
-// nothing while all is well, check(ok, "got ", to_string(t.sizes)) formats each time.
-// Abseil may have been built with a string_view of its own, which std::string_view is not.
+// Converts a part of a message. Conversion happens only on failure: check(ok, "got ", t.sizes) costs nothing if ok, but
+// check(ok, "got ", to_string(t.sizes)) always formats. Abseil may have been built with its own string_view type,
+// different from std::string_view.
 inline absl::string_view message_part(std::string_view part) { return {part.data(), part.size()}; }
 inline std::string message_part(SizesView sizes) { return to_string(sizes); }
 inline std::string message_part(const Sizes& sizes) { return to_string(SizesView(sizes)); }
@@ -63,7 +63,7 @@ template <typename... Parts>
 [[noreturn]] void fail(ErrorKind kind, const Parts&... parts) {
   throw Error(kind, absl::StrCat(message_part(parts)...));
 }
-// The usual case. check(x, ...) formats only when it fails.
+// Throws RuntimeError if `ok` is false. Formats only then.
 template <typename... Parts>
 void check(bool ok, const Parts&... parts) {
   if (!ok) [[unlikely]]

@@ -1,4 +1,4 @@
-// Float8E4m3fn and Float8E5m2: 8-bit floating storage types. They are moved and cast, by way of float; nothing computes
+// Float8E4m3fn and Float8E5m2: 8-bit floating storage types. They are only copied and cast, via float; nothing computes
 // in them.
 #pragma once
 
@@ -10,12 +10,12 @@
 namespace tt {
 
 namespace float8_bits {
-// The nearest number, of two as near the even one, of kMantissa bits and the exponent's kBias. Requires a magnitude
-// that does not overflow.
+// Rounds to nearest even, to kMantissa bits of mantissa and an exponent bias of kBias. Requires a magnitude that does
+// not overflow.
 template <int kMantissa, int kBias>
 constexpr uint8_t nearest(uint32_t magnitude) {
   constexpr uint32_t kCut = 23 - kMantissa;
-  if (magnitude < static_cast<uint32_t>(128 - kBias) << 23) {  // subnormal: let the adder round to nearest even
+  if (magnitude < static_cast<uint32_t>(128 - kBias) << 23) {  // subnormal: the addition rounds to nearest even
     constexpr uint32_t kOne = static_cast<uint32_t>(128 - kBias + kCut) << 23;
     const float shifted = std::bit_cast<float>(magnitude) + std::bit_cast<float>(kOne);
     return static_cast<uint8_t>(std::bit_cast<uint32_t>(shifted) - kOne);
@@ -27,7 +27,7 @@ constexpr uint8_t nearest(uint32_t magnitude) {
 constexpr uint8_t sign_of(uint32_t bits) { return static_cast<uint8_t>(bits >> 24 & 0x80u); }
 }  // namespace float8_bits
 
-// 4 bits of exponent, 3 of mantissa, no infinity: what is larger than 448 becomes 448.
+// 4 bits of exponent, 3 of mantissa, no infinity: larger values saturate to 448.
 struct Float8E4m3fn {
   uint8_t bits = 0;
   constexpr Float8E4m3fn() = default;
@@ -47,14 +47,14 @@ struct Float8E4m3fn {
   }
 };
 
-// 5 bits of exponent, 2 of mantissa: half precision, cut to its upper byte.
+// 5 bits of exponent, 2 of mantissa: the upper byte of half precision.
 struct Float8E5m2 {
   uint8_t bits = 0;
   constexpr Float8E5m2() = default;
   constexpr Float8E5m2(float value) {  // NOLINT: converts like a float
     const uint32_t b = std::bit_cast<uint32_t>(value), magnitude = b & 0x7fffffffu;
     constexpr uint32_t kOverflow = 0x47700000u,
-                       kInfinity = 0x7f800000u;  // the first is as near to infinity as to 57344
+                       kInfinity = 0x7f800000u;  // kOverflow is halfway between 57344 and infinity
     const uint8_t rounded = magnitude > kInfinity    ? uint8_t{0x7f}
                             : magnitude >= kOverflow ? uint8_t{0x7c}
                                                      : float8_bits::nearest<2, 15>(magnitude);

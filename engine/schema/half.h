@@ -15,7 +15,7 @@ constexpr uint16_t from_float(float value) {
     return static_cast<uint16_t>(sign | 0x7c00u | (magnitude > 0x7f800000u ? 0x200u : 0u));
   }
   if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // overflows
-  if (magnitude < 0x38800000u) {  // subnormal in half: let the adder round to nearest even
+  if (magnitude < 0x38800000u) {  // subnormal in half: the addition rounds to nearest even
     float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u));
   }

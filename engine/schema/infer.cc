@@ -1,5 +1,5 @@
-// infer(): an operator's own rules, then what holds for all: one device, dtypes that it takes, gradients, sizes
-// that can exist.
+// infer(): applies an operator's own rules, then the common ones: a single device, accepted dtypes, gradients, valid
+// sizes.
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 namespace tt {
 namespace {
 
-// Where a call's tensors are. Zero-dim CPU tensors go along with any device, as numbers do.
+// The device of a call's tensors. Zero-dim CPU tensors are compatible with any device, as numbers are.
 class Placement {
  public:
   void add(const TensorMeta& t) {
@@ -43,7 +43,7 @@ void check_taken(const Op& op, const TensorMeta& t) {
            type_word(t.dtype), "'");
 }
 
-// A complex number says nothing to what is computed in real ones.
+// Rejects a complex number if the computation is real.
 void check_number(const Inference& out) {
   for (const TensorMeta& meta : out.outputs) {
     if (is_complex(meta.dtype)) return;
@@ -78,7 +78,7 @@ void infer_common(const Op& op, Args args, bool grad_enabled, Inference* out) {
   }
   out->device = device ? decode_device(device->integer) : placement.device();
   // Of the operators with a device argument only to_device (which has a gradient) reads its tensors' values. The others
-  // take sizes and a dtype from them, so the device of the result alone decides: zeros_like(meta, device="cpu").
+  // use only their sizes and dtype, so the result's device alone decides: zeros_like(meta, device="cpu").
   const bool reads_values = !device || op.differentiable;
   out->backend = reads_values ? backend_of(placement.device(), out->device) : out->device.type;
   out->requires_grad = requires_grad && grad_enabled && op.differentiable;
@@ -94,8 +94,8 @@ void check_size(const TensorMeta& meta) {
   }
 }
 
-// The elements of a view are within 2^63 bytes of the storage's start, so that no sum of indices times strides
-// overflows, and no address does. A dimension of zero elements counts as one here as well.
+// The elements of a view must be within 2^63 bytes of the storage's start, so that neither a sum of indices times
+// strides nor an address overflows. A dimension of size zero counts as one here as well.
 void check_reach(const TensorMeta& meta) {
   int64_t last = meta.offset, bytes = 0;
   bool overflows = false;
@@ -118,7 +118,7 @@ void infer(const Op& op, Args args, bool grad_enabled, Inference* out) {
   try {
     op.infer(args, out);
     infer_common(op, args, grad_enabled, out);
-    if (is_float8(out->compute)) out->compute = DType::kFloat32;  // nothing computes in them
+    if (is_float8(out->compute)) out->compute = DType::kFloat32;  // computed in float
     for (TensorMeta& meta : out->outputs) {
       check_taken(op, meta);
       meta.device = out->device;

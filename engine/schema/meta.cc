@@ -12,8 +12,8 @@ bool TensorMeta::is_contiguous() const {
   int64_t expected = 1;
   bool dense = true;
   for (size_t d = sizes.size(); d-- > 0;) {
-    if (sizes[d] == 0) return true;  // no element lies anywhere
-    if (sizes[d] == 1) continue;     // nothing steps over it
+    if (sizes[d] == 0) return true;  // no elements
+    if (sizes[d] == 1) continue;     // its stride is never used
     dense = dense && strides[d] == expected;
     expected *= sizes[d];
   }
@@ -22,7 +22,7 @@ bool TensorMeta::is_contiguous() const {
 
 Sizes contiguous_strides(SizesView sizes) {
   Sizes strides(sizes.size());
-  // Unsigned, so that absurd sizes wrap instead of being undefined; infer() refuses them after.
+  // Unsigned, so that excessive sizes wrap around instead of being undefined; infer() rejects them afterwards.
   uint64_t step = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
     strides[d] = static_cast<int64_t>(step);

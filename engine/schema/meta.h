@@ -1,7 +1,6 @@
-// TensorMeta: all that is known of a tensor without its bytes.
+// TensorMeta: a tensor's description without its data.
 //
-// The engine's TensorImpl and the client's Handle both derive from it, so a rule never knows
-// which side it runs on.
+// Base class of the engine's TensorImpl and the client's Handle, so rules run unchanged on both sides.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@ struct TensorMeta {
   DType dtype = DType::kFloat32;
   Device device;
   bool requires_grad = false;
-  // A number of the user's where a tensor is expected: ranks last in promotion, has no handle.
+  // A number passed for a tensor: lowest rank in promotion, no handle.
   bool is_number = false;
   Sizes sizes;
   Sizes strides;       // in elements; never negative
@@ -41,7 +40,7 @@ std::string to_string(SizesView sizes);  // "[3, 4]"
 // "float32[3, 4]", for messages.
 std::string describe(const TensorMeta& meta);
 
-// How a view lies over its base's storage, or (alias false) the shape of fresh contiguous bytes.
+// The layout of a view in its base's storage, or (alias false) the shape of a new contiguous tensor.
 struct Geometry {
   Sizes sizes;
   Sizes strides;

@@ -9,9 +9,9 @@
 namespace tt {
 namespace {
 
-// The generated table, indexed. Built at first use, never destroyed.
+// Indexes over the generated table. Built at first use, never destroyed.
 struct Index {
-  std::vector<const Op*> by_id;    // null where no operator has the id
+  std::vector<const Op*> by_id;    // null if no operator has the id
   std::vector<const Op*> by_name;  // sorted
   std::vector<const Op*> all;      // by id, without gaps
 
@@ -65,17 +65,27 @@ std::string_view kind_name(Arg::Kind kind) {
   return "unknown";
 }
 
-bool entries_fit(const Param& param, const Arg& arg) {
-  if (param.optional_entries) return true;
-  auto list = arg.list();
-  return std::find(list.begin(), list.end(), nullptr) == list.end();
+template <typename List, typename Entry>
+bool has_entry(const List& list, Entry entry) {
+  return std::find(list.begin(), list.end(), entry) != list.end();
 }
 
-bool fits(const Param& param, const Arg& arg) {
+[[noreturn]] void refuse(const Op& op, const Param& param, const Arg& arg) {
+  std::string_view got = kind_name(arg.kind);
+  if (param.type == ParamType::kTensors && arg.kind == Arg::Kind::kTensors) got = "a list with None in it";
+  if (param.type == ParamType::kDType && arg.kind == Arg::Kind::kInt) got = "an invalid number";
+  fail(ErrorKind::kType, "[", op.name, "] argument '", param.name, "' must be ", type_name(param), ", not ", got);
+}
+
+}  // namespace
+
+bool Param::accepts(const Arg& arg) const {
   using Kind = Arg::Kind;
-  switch (param.type) {
-    case ParamType::kTensor: return arg.kind == Kind::kTensor || (param.accepts_number && arg.is_number());
-    case ParamType::kTensors: return arg.kind == Kind::kTensors && entries_fit(param, arg);
+  if (arg.is_none()) return optional;
+  switch (type) {
+    case ParamType::kTensor: return arg.kind == Kind::kTensor || (accepts_number && arg.is_number());
+    case ParamType::kTensors:
+      return arg.kind == Kind::kTensors && (optional_entries || !has_entry(arg.list(), nullptr));
     case ParamType::kScalar: return arg.is_number();
     case ParamType::kFloat: return arg.is_real_number();
     case ParamType::kInt: return arg.kind == Kind::kInt && arg.size == 0;
@@ -84,29 +94,28 @@ bool fits(const Param& param, const Arg& arg) {
     case ParamType::kFloats: return arg.kind == Kind::kFloats;
     case ParamType::kString: return arg.kind == Kind::kString;
     case ParamType::kDType: return arg.kind == Kind::kInt && is_valid(arg.integer);
-    case ParamType::kDevice:
-      if (arg.kind == Kind::kInt) decode_device(arg.integer);  // throws where it names none
-      return arg.kind == Kind::kInt;
+    case ParamType::kDevice: return arg.kind == Kind::kInt;
   }
   return false;
 }
 
-[[noreturn]] void refuse(const Op& op, const Param& param, const Arg& arg) {
-  std::string_view got = kind_name(arg.kind);
-  if (param.type == ParamType::kTensors && arg.kind == Arg::Kind::kTensors) got = "a list with None in it";
-  if (param.type == ParamType::kDType && arg.kind == Arg::Kind::kInt) got = "a number that names none";
-  fail(ErrorKind::kType, "[", op.name, "] argument '", param.name, "' must be ", type_name(param), ", not ", got);
+bool Param::accepts_in_program(const Arg& arg) const {
+  using Kind = Arg::Kind;
+  if (arg.kind == Kind::kSlot) return type == ParamType::kTensor && arg.slot != 0;
+  if (arg.kind == Kind::kSlots) {
+    return type == ParamType::kTensors && (optional_entries || !has_entry(absl::MakeSpan(arg.slots, arg.size), 0u));
+  }
+  return arg.kind != Kind::kTensor && arg.kind != Kind::kTensors && accepts(arg);
 }
-
-}  // namespace
 
 void Op::check_args(Args args) const {
   check_as(ErrorKind::kType, args.size() == params.size(), "[", name, "] takes ", params.size(), " arguments, got ",
            args.size());
   for (size_t i = 0; i < args.size(); ++i) {
-    if (args[i].is_none() && params[i].optional) continue;
-    if (!fits(params[i], args[i])) [[unlikely]]
+    if (!params[i].accepts(args[i])) [[unlikely]]
       refuse(*this, params[i], args[i]);
+    if (params[i].type == ParamType::kDevice && !args[i].is_none())
+      decode_device(args[i].integer);  // throws if invalid
   }
 }
 

@@ -1,4 +1,4 @@
-// The generated table behind op.h. For op.cc only.
+// op_table(): the generated operator table. Used only by op.cc.
 #pragma once
 
 #include "absl/types/span.h"
@@ -6,6 +6,6 @@
 
 namespace tt {
 
-absl::Span<const Op> op_table();  // by id
+absl::Span<const Op> op_table();  // sorted by id
 
 }  // namespace tt

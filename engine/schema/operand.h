@@ -1,5 +1,5 @@
-// BasicOperand and BasicListArg: what a typed operator function takes, as the Arg that it passes on. For the client's
-// tensors and the engine's.
+// BasicOperand and BasicListArg: parameter types of typed operator functions, converted to Args. For the client's and
+// the engine's tensors.
 #pragma once
 
 #include "absl/container/inlined_vector.h"
@@ -9,12 +9,12 @@
 
 namespace tt {
 
-// A tensor, a number in a tensor's place, or nothing. Borrows: it lives as long as the call's full expression.
+// A tensor, a number passed for a tensor, or nothing. Does not own: valid until the end of the call's full expression.
 template <typename Tensor>
 class BasicOperand {
  public:
   BasicOperand() = default;
-  BasicOperand(const Tensor& t) : arg_(t.get()) {}  // NOLINT: reads like a tensor
+  BasicOperand(const Tensor& t) : arg_(t.get()) {}  // NOLINT: implicit, as a tensor argument
   BasicOperand(const Scalar& s) : arg_(s) {}        // NOLINT
   BasicOperand(double v) : arg_(v) {}               // NOLINT
   BasicOperand(int64_t v) : arg_(v) {}              // NOLINT
@@ -28,7 +28,7 @@ class BasicOperand {
   Arg arg_;
 };
 
-// A list of tensors as an Arg, which lives as long as this.
+// Holds a list of tensors as an Arg that is valid as long as this object.
 template <typename Tensor>
 class BasicListArg {
  public:

@@ -1,7 +1,7 @@
-// Recycled<T>: objects whose memory is used again by the thread that frees it.
+// Recycled<T>: a base class that recycles objects' memory on the thread that frees them.
 //
-// Every operation makes a TensorImpl and a Storage, and a training step frees hundreds at once:
-// more than malloc's own thread cache keeps. T is final and derives from it.
+// Every operation creates a TensorImpl and a Storage, and a training step frees hundreds at once: more than malloc's
+// thread cache holds. T must be final and derive from Recycled<T>.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace tt {
 
-// A thread's freed pieces. Constant-initialised and never destroyed, so that it is reached without a
-// guard and outlives the thread's other variables.
+// A thread's free list. Constant-initialised and never destroyed, so that access needs no guard and it outlives the
+// thread's other variables.
 template <int N>
 struct KeptPieces {
   void* pieces[N + 1];
@@ -39,7 +39,7 @@ class Recycled {
 
  private:
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  static constexpr int kMost = 0;  // a use after free is to be seen
+  static constexpr int kMost = 0;  // so that the sanitizer detects a use after free
 #else
   static constexpr int kMost = 256;
 #endif

@@ -1,6 +1,6 @@
 // Ref<T>: an intrusive reference-counted pointer; T derives from RefCounted.
 //
-// The count is atomic: tensors are dropped from transfer threads as well as the session's own.
+// The count is atomic: transfer threads release tensors as well as the session's thread.
 #pragma once
 
 #include <atomic>

@@ -9,9 +9,9 @@
 namespace tt {
 namespace {
 
-// The shortest text that reads back.
+// The shortest text that parses to the same value.
 std::string shortest(double value) {
-  if (std::isnan(value)) return "nan";  // whatever its sign
+  if (std::isnan(value)) return "nan";  // for either sign
   char text[32];
   return std::string(text, std::to_chars(text, text + sizeof(text), value).ptr);
 }

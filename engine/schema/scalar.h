@@ -1,4 +1,4 @@
-// Scalar: one number of the user's, before it has a dtype.
+// Scalar: a number from the user, before it has a dtype.
 #pragma once
 
 #include <complex>
@@ -18,7 +18,7 @@ class Scalar {
   Scalar(double v) : category_(Category::kFloating), double_(v) {}  // NOLINT
   Scalar(std::complex<double> v)                                    // NOLINT
       : category_(Category::kComplex), double_(v.real()), imaginary_(v.imag()) {}
-  // An integer that may be beyond int64's; to_int() wraps it around then.
+  // An integer that may exceed int64; then to_int() wraps around.
   static Scalar of_unsigned(uint64_t v) {
     Scalar s(static_cast<int64_t>(v));
     s.beyond_ = s.int_ < 0;
@@ -26,9 +26,9 @@ class Scalar {
   }
   Category category() const { return category_; }
   bool is_real() const { return category_ <= Category::kFloating; }
-  // An integer above int64's largest.
+  // Whether it is an integer above int64's maximum.
   bool is_beyond_int() const { return beyond_; }
-  // Of a complex number the real part.
+  // The real part of a complex number.
   double to_double() const {
     if (category_ >= Category::kFloating) return double_;
     return beyond_ ? static_cast<double>(static_cast<uint64_t>(int_)) : static_cast<double>(int_);
@@ -37,9 +37,9 @@ class Scalar {
   // Truncates towards zero; out-of-range doubles saturate, NaN is 0.
   int64_t to_int() const;
   bool to_bool() const { return category_ >= Category::kFloating ? double_ != 0 || imaginary_ != 0 : int_ != 0; }
-  // As PyTorch makes it one of a dtype: an integer where that is integral.
+  // Converts to a dtype as PyTorch does: to an integer if the dtype is integral.
   Scalar in_dtype(DType dtype) const { return is_integral(dtype) ? Scalar(to_int()) : *this; }
-  // The dtype it takes where nothing else decides: bool, int64, the default float or complex64.
+  // The default dtype: bool, int64, the default float or complex64.
   DType dtype() const;
   std::string to_string() const;
 

@@ -24,7 +24,7 @@ void for_each_tensor(const Arg& arg, F f) {
   }
 }
 
-// Null: none of them found anything.
+// Returns the first check that detected an error, or null.
 const PendingCheck* guilty(absl::Span<const PendingCheck> suspects) {
   for (const PendingCheck& suspect : suspects) {
     if (was_raised(*suspect.cell)) return &suspect;
@@ -38,7 +38,7 @@ std::shared_ptr<const Poison> poison_of(const PendingCheck& suspect) {
   return make_poison(error.kind(), error.message(), suspect.op, suspect.site);
 }
 
-// Null for a number in a tensor's place.
+// Null for a number passed for a tensor.
 Storage* storage_of(const TensorMeta& meta) {
   return meta.is_number ? nullptr : static_cast<const TensorImpl&>(meta).storage.get();
 }
@@ -49,7 +49,7 @@ AsyncErrorTracker::~AsyncErrorTracker() {
   for (Ticket& ticket : tickets_) {
     try {
       if (ticket.passed) ticket.passed->synchronize();  // the device may still write to the cells
-    } catch (const Error&) {                            // a lost device writes no more
+    } catch (const Error&) {                            // a lost device no longer writes
     }
   }
   for (Cells& cells : cells_) {
@@ -136,7 +136,7 @@ std::shared_ptr<const Poison> AsyncErrorTracker::verdict(const PendingErrors& ta
 }
 
 void AsyncErrorTracker::settle(SlotTable& slots) {
-  if (captured_) return;  // no event may be asked meanwhile
+  if (captured_) return;  // events cannot be queried during a capture
   while (!tickets_.empty() && tickets_.front().passed) {
     std::shared_ptr<const Poison> poison;
     if (!has_passed(tickets_.front(), &poison)) return;
@@ -163,7 +163,7 @@ void AsyncErrorTracker::make_room(SlotTable& slots) {
   const std::shared_ptr<Event>& passed = tickets_[tickets_.size() / 2].passed;
   try {
     if (passed) passed->synchronize();
-  } catch (const Error&) {  // settle meets it too
+  } catch (const Error&) {  // settle() handles it
   }
   settle(slots);
 }
@@ -204,7 +204,7 @@ CapturedChecks AsyncErrorTracker::end_capture() {
 
 FaultCell* AsyncErrorTracker::open_captured(FaultText text) {
   CapturedChecks& faults = *captured_;
-  // Beyond so many, calls share the last cell: its text is then another call's.
+  // Further calls share the last cell; an error in them is reported with the wrong call's text.
   if (faults.suspects.size() == PendingErrors::kMost) return faults.suspects.back().cell;
   if (!faults.cells) {
     Allocator& staging = Devices::instance().backend(faults.device).staging();

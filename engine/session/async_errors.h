@@ -1,9 +1,9 @@
-// AsyncErrorTracker: calls that a device has still to do, and that may find what they were given to be wrong.
+// AsyncErrorTracker: errors that kernels detect on a device after the call has returned.
 //
-// An index that is out of range on a GPU is found by the kernel, long after the call has returned. The kernel writes
-// what it met into its call's cell and goes on with something harmless. Until the device has passed the call, what it
-// computed, and all that was computed from it, carries the call's ticket (engine/tensor/pending_errors.h); then the
-// ticket is settled: dropped, or turned into the Poison of exactly those values. One per session, used under its lock.
+// A GPU kernel detects an index out of range long after the call has returned. The kernel records the error in the
+// call's FaultCell and continues with a harmless value. Until the device has completed the call, its results and all
+// values computed from them carry the call's ticket (engine/tensor/pending_errors.h). Settling the ticket drops it, or
+// replaces exactly those values by a Poison. One tracker per session, used under the session's lock.
 #pragma once
 
 #include <cstdint>
@@ -26,17 +26,18 @@ struct Call;
 struct Poison;
 class SlotTable;
 
-// Lies where the device and the host both reach it. The first thread that finds a fault takes it, by setting `raised`.
+// Stored in memory that both the device and the host can access. The first thread that detects an error sets `raised`
+// and writes the cell.
 struct FaultCell {
   uint32_t raised = 0;
   int32_t detail = 0;
   int64_t values[3] = {};
 };
 
-// What was wrong, as the user is told: "index 7 is out of bounds for dimension 0 with size 5".
+// Builds the user's error message from a cell: "index 7 is out of bounds for dimension 0 with size 5".
 using FaultText = Error (*)(const FaultCell& cell);
 
-// A call that may find a fault, and how to tell of it.
+// A call that may detect an error, and the function that formats the error.
 struct PendingCheck {
   FaultCell* cell;
   FaultText text;
@@ -44,10 +45,10 @@ struct PendingCheck {
   uint32_t site = 0;
 };
 
-// The suspects of a graph (engine/graph.h), and the storages that one of them, or a call after the first, wrote.
+// The checks of a captured graph (engine/session/graphs.h), and the storages written by a checked call or a later one.
 struct CapturedChecks {
   Device device;
-  std::shared_ptr<FaultCell> cells;  // kMost, of the device's staging memory; null where there are no suspects
+  std::shared_ptr<FaultCell> cells;  // kMost cells in the device's staging memory; null if there are no checks
   std::vector<PendingCheck> suspects;
   std::vector<Ref<Storage>> doubtful;
 };
@@ -59,36 +60,37 @@ class AsyncErrorTracker {
   AsyncErrorTracker(const AsyncErrorTracker&) = delete;
   AsyncErrorTracker& operator=(const AsyncErrorTracker&) = delete;
 
-  // For kernels: a cleared cell for the call under way, which works in `stream`. Where kMost calls are open it waits
-  // for the oldest, and throws what that one found, if it found something.
+  // For kernels: returns a cleared cell for the current call, which runs in `stream`. If kMost calls are open, waits
+  // for the oldest one and throws its error if it has one.
   FaultCell* open(Stream& stream, FaultText text);
-  // After a backend kernel has run: its results, and what it wrote, came from its arguments and from the cells that it
-  // opened.
+  // Call after a backend kernel has run: marks its results and the tensors it wrote as depending on its arguments'
+  // tickets and on the cells that it opened.
   void attach(const Call& call);
-  // Requires that the device has passed all that `taint` speaks of. Null: nothing was wrong.
+  // Returns the first error among the tickets in `taint`, or null. Requires that the device has completed those calls.
   std::shared_ptr<const Poison> verdict(const PendingErrors& taint) const;
-  // Settles what the device has passed, without waiting; poisons the names in `slots` whose values came from a failed
-  // call.
+  // Settles the calls that the device has completed, without waiting. Poisons the names in `slots` whose values came
+  // from a failed call.
   void settle(SlotTable& slots);
-  // Between two calls: settles the older ones, waiting for them, where so many are open that the next might find no
-  // room.
+  // Call between two calls: if more than half of the tickets are open, waits for the older half and settles them, so
+  // that the next call finds room.
   void make_room(SlotTable& slots);
   bool empty() const { return tickets_.empty() && !captured_; }
 
-  // While a graph is captured: what is opened is the graph's.
+  // While a graph is captured, opened cells belong to the graph.
   void begin_capture(Device device);
   CapturedChecks end_capture();
-  // The graph was replayed in `stream`. A fault of one replay that was not settled before the next is blamed on both.
+  // Call after the graph was replayed in `stream`. If the graph is replayed again before an error is settled, both
+  // replays report the error.
   void replayed(const CapturedChecks& faults, Stream& stream);
 
  private:
   struct Ticket {
     absl::InlinedVector<PendingCheck, 1> suspects;
     Device device;
-    std::shared_ptr<Event> passed;        // null while the call is under way
-    std::shared_ptr<FaultCell> of_graph;  // the cells are a graph's; null where they are the log's
+    std::shared_ptr<Event> passed;        // null while the call runs
+    std::shared_ptr<FaultCell> of_graph;  // the graph's cells; null if the cells are the tracker's
   };
-  struct Cells {  // of a device
+  struct Cells {  // per device
     Device device;
     FaultCell* memory = nullptr;
     std::vector<FaultCell*> idle;
@@ -98,14 +100,14 @@ class AsyncErrorTracker {
   void attach_captured(const Call& call);
   void make_room_for_one(Stream& stream);
   void retire_oldest();
-  bool is_shared(const FaultCell* cells) const;  // whether another ticket's suspects have them too
-  bool has_passed(const Ticket& ticket, std::shared_ptr<const Poison>* poison) const;  // and what it found, if anything
+  bool is_shared(const FaultCell* cells) const;  // whether another ticket uses the same cells
+  bool has_passed(const Ticket& ticket, std::shared_ptr<const Poison>* poison) const;  // and its error, if any
 
   std::deque<Ticket> tickets_;
-  uint64_t oldest_ = 0;  // the number of tickets_.front()
-  size_t opened_ = 0;    // by the call under way
+  uint64_t oldest_ = 0;  // ticket number of tickets_.front()
+  size_t opened_ = 0;    // by the current call
   std::vector<Cells> cells_;
-  std::unique_ptr<CapturedChecks> captured_;  // while a graph is captured
+  std::unique_ptr<CapturedChecks> captured_;  // non-null while a graph is captured
 };
 
 }  // namespace tt

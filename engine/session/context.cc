@@ -13,7 +13,7 @@ Context& Context::current() {
 }
 
 Context::~Context() {
-  if (installed() == this) install(nullptr);  // a thread's own ends with the thread
+  if (installed() == this) install(nullptr);  // the thread's default context is destroyed with the thread
 }
 
 Stream& Context::stream(Device device) {
@@ -64,7 +64,7 @@ void Context::before_instruction(SlotTable& slots) {
 }
 
 void Context::close() {
-  ContextScope scope(this);  // a capture that is under way ends in its own context, on any thread
+  ContextScope scope(this);  // a capture in progress must end in its own context, on any thread
   graphs_ = nullptr;
   faults_ = nullptr;
   may_observe_kernels_ = false;

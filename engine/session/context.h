@@ -1,5 +1,5 @@
-// Context: what a call inherits from its session. One per session, current on the thread that
-// executes for it.
+// Context: per-session state that calls use: streams, random numbers, modes, services. One per session; current on the
+// thread that executes for the session.
 #pragma once
 
 #include <cstdint>
@@ -24,20 +24,20 @@ struct Context final : CallScope {
   Generator generator;
   std::function<std::string(uint32_t)> describe_site;  // "train.py:12 in step"; may be empty
   SessionServices services;
-  uint64_t host_bytes = 0;  // of the session's bookkeeping: what is neither its handles' nor its services'
+  uint64_t host_bytes = 0;  // bytes of bookkeeping other than handles and services
 
-  // The order of this context's work on a device: a stream of the session's own, leased at first use; the device's
-  // where there is no session. Throws Error on a device that is not there.
+  // The stream for this context's work on a device: leased by the session at first use, or the device's default stream
+  // if there is no session. Throws Error if the device does not exist.
   Stream& stream(Device device) override;
-  // Of all its streams together.
+  // Totals over all streams.
   ReplayCounts replays() const;
-  // What this context's calls on devices may still turn out to have done.
+  // Errors that this context's asynchronous device calls may still report.
   AsyncErrorTracker& faults();
   Events events;
   bool has_faults() const { return faults_ && !faults_->empty(); }
   Graphs& graphs();
   bool capturing() const { return graphs_ && graphs_->capturing(); }
-  // The next `count` blocks of random numbers, for a device's kernel.
+  // Reserves the next `count` blocks of random numbers for a device's kernel.
   DrawPlace draw(uint64_t count) {
     if (capturing()) return graphs_->draw(count);
     return {generator.seed, generator.advance(count)};
@@ -48,11 +48,11 @@ struct Context final : CallScope {
   void before_instruction(SlotTable& slots) override;
   uint64_t bookkeeping_bytes() const override { return host_bytes + services.host_bytes(); }
 
-  // Ends what the session has on devices, and releases its services, events and account. Requires that no tensor of
-  // the session but its services' is left.
+  // Releases the session's streams, graphs, services, events and account. Requires that only the services still hold
+  // tensors of the session.
   void close();
 
-  // The calling thread's; a default one where none was set.
+  // The calling thread's context, or a per-thread default if none was set.
   static Context& current();
 
  protected:
@@ -61,12 +61,12 @@ struct Context final : CallScope {
  private:
   friend class ContextScope;
 
-  absl::InlinedVector<std::unique_ptr<Stream>, 1> streams_;  // a device each
+  absl::InlinedVector<std::unique_ptr<Stream>, 1> streams_;  // one per device
   std::unique_ptr<AsyncErrorTracker> faults_;
   std::unique_ptr<Graphs> graphs_;
 };
 
-// Makes `context` current on this thread, and restores the old one.
+// Makes `context` current on this thread, and restores the previous one on destruction.
 class ContextScope {
  public:
   explicit ContextScope(Context* context);
@@ -78,7 +78,7 @@ class ContextScope {
   AllocScope* saved_;
 };
 
-// Turns gradient recording on or off for a block.
+// Sets gradient recording for a block.
 class GradMode {
  public:
   explicit GradMode(bool enabled) : saved_(Context::current().grad_enabled) {

@@ -18,7 +18,7 @@ const Events::Mark& Events::find(int64_t number) const {
 double Events::elapsed_ms(int64_t number, int64_t later) const {
   const Mark& from = find(number);
   const Mark& to = find(later);
-  check(from.device == to.device, "the events are of two devices, ", from.device, " and ", to.device);
+  check(from.device == to.device, "both events must be on the same device, got ", from.device, " and ", to.device);
   from.event->synchronize();
   to.event->synchronize();
   return to.event->elapsed_ms(*from.event);

@@ -1,4 +1,4 @@
-// Events: a session's marks in the order of its work on devices, by the client's number.
+// Events: a session's recorded stream events, by the client's number.
 //
 // Used under the session's lock.
 #pragma once
@@ -15,11 +15,11 @@ class Events {
  public:
   static constexpr size_t kMost = 1 << 16;
 
-  // Moves a mark that is there. Throws Error (RuntimeError) where there are too many.
+  // Records or re-records an event. Throws Error (RuntimeError) if there are kMost events already.
   void record(int64_t number, Stream& stream);
-  // Waits for both. Throws Error (RuntimeError) on marks that were never set, or are of two devices.
+  // Waits for both events. Throws Error (RuntimeError) if an event was not recorded or their devices differ.
   double elapsed_ms(int64_t number, int64_t later) const;
-  bool passed(int64_t number) const;  // or never set
+  bool passed(int64_t number) const;  // true also for an event that was never recorded
   void drop(int64_t number) { marks_.erase(number); }
 
  private:

@@ -1,8 +1,7 @@
 // Generator: the state of a session's random numbers.
 //
-// Counter-based (Philox 4x32-10; Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
-// SC 2011): element i of a draw depends on (seed, offset, i) alone, so every device and every
-// split into threads gives the same numbers.
+// Counter-based (Philox 4x32-10; Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): element i of a
+// draw depends only on (seed, offset, i), so every device and every division into threads gives the same numbers.
 #pragma once
 
 #include <array>
@@ -14,7 +13,7 @@ struct Generator {
   uint64_t seed = 0x9e3779b97f4a7c15u;
   uint64_t offset = 0;
 
-  // The counter base of a draw of `count` 128-bit blocks; later draws start after it.
+  // Returns the first counter of a draw of `count` 128-bit blocks; the next draw starts after them.
   uint64_t advance(uint64_t count) {
     uint64_t at = offset;
     offset += count;
@@ -22,9 +21,9 @@ struct Generator {
   }
 };
 
-// A draw takes words in groups, from so many consecutive blocks: word j of a group's block b is the group's word
-// b + kGroupBlocks * j, and elements take words in order. Elements that need 64 bits take word j of a block with word
-// j + 1, in the order of the former: of a group, words b and b + kGroupBlocks, then b + 2 and b + 3 * kGroupBlocks.
+// A draw takes words in groups of kGroupBlocks consecutive blocks: word j of block b is word b + kGroupBlocks * j of
+// the group, and elements take a group's words in order. A 64-bit element takes words j and j + 1 of one block: words b
+// and b + kGroupBlocks of the group first, then words b + 2 * kGroupBlocks and b + 3 * kGroupBlocks.
 inline constexpr int kGroupBlocks = 128;
 inline constexpr int kGroupWords = 4 * kGroupBlocks;
 

@@ -15,7 +15,7 @@ Graphs::~Graphs() {
   if (capturing_) {
     try {
       end(graphs_.back().number);
-    } catch (const Error&) {  // it was not to be replayed any more
+    } catch (const Error&) {  // the graph is discarded anyway
     }
   }
   while (!graphs_.empty()) erase(graphs_.end() - 1);
@@ -23,25 +23,25 @@ Graphs::~Graphs() {
 
 Graphs::Place Graphs::find(int64_t number) {
   auto at = std::find_if(graphs_.begin(), graphs_.end(), [=](const Captured& g) { return g.number == number; });
-  check_as(ErrorKind::kValue, at != graphs_.end(), "there is no graph ", number);
+  check_as(ErrorKind::kValue, at != graphs_.end(), "unknown graph ", number);
   return at;
 }
 
 void Graphs::begin(int64_t number, Device device) {
-  tt::check(!capturing_, "a graph is being captured already");
+  tt::check(!capturing_, "another graph is being captured");
   const bool taken = std::any_of(graphs_.begin(), graphs_.end(), [=](const Captured& g) { return g.number == number; });
-  check_as(ErrorKind::kValue, !taken, "graph ", number, " is there already");
+  check_as(ErrorKind::kValue, !taken, "graph ", number, " already exists");
   Context& context = Context::current();
   Stream& stream = context.stream(device);
   Allocator& allocator = Devices::instance().allocator(device);
-  // Not of the pool: what the graph itself does would write over it.
+  // Allocated outside the graph's pool: the graph's own kernels would overwrite it.
   Tensor state = empty({2}, DType::kInt64, device);
   const uint64_t pool = allocator.make_pool();
   allocator.begin_pool(pool, stream);
   graphs_.push_back({number, device, &stream, pool, nullptr, {}, std::move(state)});
   context.faults().begin_capture(device);
   try {
-    stream.begin_capture();  // last: from here on whatever it is given becomes the graph's
+    stream.begin_capture();  // last: all later work in the stream becomes part of the graph
   } catch (...) {
     abandon();
     throw;
@@ -88,8 +88,8 @@ DrawPlace Graphs::draw(uint64_t count) {
   return {0, offset, captured.state.data_as<const uint64_t>()};
 }
 
-// The replay's share of the session's sequence. Through pinned memory, in the stream's order: a replay before it may
-// still be under way.
+// Advances the session's generator and writes the replay's seed and offset to the device. Copies through pinned memory
+// in stream order, because an earlier replay may still be running.
 void Graphs::take_numbers(const Captured& captured) {
   constexpr size_t kBytes = 2 * sizeof(uint64_t);
   Generator& generator = Context::current().generator;
@@ -112,9 +112,9 @@ void Graphs::erase(Place at) {
   const uint64_t pool = at->pool;
   try {
     if (at->graph) at->stream->synchronize();
-  } catch (const Error&) {  // a lost device does nothing more
+  } catch (const Error&) {  // a lost device is idle
   }
-  graphs_.erase(at);  // before its pool: what it holds is the pool's
+  graphs_.erase(at);  // before the pool: the graph holds memory of the pool
   allocator.release_pool(pool);
 }
 
@@ -127,17 +127,17 @@ void Graphs::check(const Call& call) {
   const Device device = graphs_.back().device;
   const auto name = message_part(call.op->name);
   if (call.inferred.backend == DeviceType::kMeta || call.op->id == op_id::kGraphEnd) return;
-  if (cancel_requested()) refuse("a call of it was cancelled");
+  if (cancel_requested()) refuse("a captured call was cancelled");
   ++graphs_.back().calls;
-  if (call.op->id == op_id::kRandperm) refuse("[randperm] draws on the host, which a graph does not hold");
-  if (call.op->is_dynamic) refuse(absl::StrCat("[", name, "] has to wait for the sizes of its result"));
+  if (call.op->id == op_id::kRandperm) refuse("[randperm] draws on the host and cannot be captured");
+  if (call.op->is_dynamic) refuse(absl::StrCat("[", name, "] has a result whose size depends on data"));
   const bool here = call.inferred.device == device && call.inferred.backend == device.type;
   const bool nowhere = call.op->num_outputs == 0;
-  if (!here && !nowhere) refuse(absl::StrCat("[", name, "] does not compute on ", to_string(device), " alone"));
+  if (!here && !nowhere) refuse(absl::StrCat("[", name, "] must run on ", to_string(device), " only"));
 }
 
 void register_graph_operators(Dispatcher& dispatcher) {
-  // A device that is named makes the call its backend's.
+  // The named device selects the backend.
   for (Key key : {Key::kCPU, Key::kCUDA}) {
     dispatcher.set(op_id::kGraphBegin, key, [](Call& call) {
       Context::current().graphs().begin(call.args[0].integer, decode_device(call.args[1].integer));
@@ -156,7 +156,7 @@ void register_graph_operators(Dispatcher& dispatcher) {
       for (uint64_t count : {counts.graphs, counts.replays, counts.launches, counts.changed}) {
         here.data_as<int64_t>()[place++] = static_cast<int64_t>(count);
       }
-      call.outputs = {ops::to_device(here, decode_device(call.args[0].integer))};  // not written there: it may be a GPU
+      call.outputs = {ops::to_device(here, decode_device(call.args[0].integer))};  // copied: it may be a GPU
     });
     dispatcher.set(op_id::kGraphDrop, key, [](Call& call) { Context::current().graphs().drop(call.args[0].integer); });
   }

@@ -1,6 +1,6 @@
-// SessionService: state that a floor above the engine keeps per session: autograd's tape, the server's uploads.
+// SessionService: per-session state of a floor above the engine, e.g. autograd's tape or the server's uploads.
 //
-// A session's Context owns its services, each found by its type. Used by the thread that the Context is current on.
+// Owned by the session's Context and found by type. Used by the thread on which the Context is current.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace tt {
 class SessionService {
  public:
   virtual ~SessionService() = default;
-  // Host memory that it takes beside tensors' bytes, about.
+  // Estimated host memory in use, not counting tensors' bytes.
   virtual uint64_t host_bytes() const { return 0; }
 };
 
 class SessionServices {
  public:
-  // Null where the session has none of that type.
+  // Null if the session has no service of that type.
   template <typename T>
   T* find() const {
     for (const auto& [key, service] : services_) {
@@ -28,14 +28,14 @@ class SessionServices {
     }
     return nullptr;
   }
-  // Made at the first call.
+  // Creates the service at the first call.
   template <typename T>
   T& get() {
     if (T* found = find<T>()) [[likely]]
       return *found;
     return attach(std::make_unique<T>());
   }
-  // Requires that there is none of that type yet.
+  // Requires that no service of that type is attached.
   template <typename T>
   T& attach(std::unique_ptr<T> service) {
     T& attached = *service;
@@ -47,13 +47,13 @@ class SessionServices {
     for (const auto& [key, service] : services_) bytes += service->host_bytes();
     return bytes;
   }
-  // Ends them, the last attached first.
+  // Destroys the services, the last attached first.
   void clear() {
     while (!services_.empty()) services_.pop_back();
   }
 
  private:
-  // An address per type.
+  // One address per type.
   template <typename T>
   static const void* key_of() {
     static const char key = 0;

@@ -1,17 +1,17 @@
-// PendingErrors: which unfinished calls, of those that may still turn out to have failed, a value came from.
+// PendingErrors: the unfinished asynchronous checks that a value depends on.
 #pragma once
 
 #include <cstdint>
 
 namespace tt {
 
-// A set of tickets (engine/session/async_errors.h). At most kMost are open at a time, so a window of that many holds
-// them all.
+// A set of tickets (engine/session/async_errors.h). At most kMost are open at a time, so a window of that size holds
+// all of them.
 class PendingErrors {
  public:
   static constexpr uint64_t kMost = 64;
 
-  // What is left of it now that every ticket before `oldest` is settled: bit i is ticket `oldest` + i.
+  // The members that are still open, given that every ticket before `oldest` is settled: bit i is ticket `oldest` + i.
   uint64_t since(uint64_t oldest) const {
     const uint64_t settled = oldest - first_;
     return settled >= kMost ? 0 : bits_ >> settled;

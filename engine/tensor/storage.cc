@@ -13,9 +13,9 @@ namespace {
                                       ? ""
                                       : absl::StrCat(" and ", bytes_text(account.host()), " of bookkeeping");
   Error error(ErrorKind::kOutOfMemory,
-              absl::StrCat("out of memory on ", to_string(device), ": asked ", bytes_text(bytes), ", ", account.owner(),
-                           " holds ", bytes_text(account.held()), bookkeeping, " of the ", bytes_text(account.limit()),
-                           " it is limited to"));
+              absl::StrCat("out of memory on ", to_string(device), ": requested ", bytes_text(bytes), "; ",
+                           account.owner(), " holds ", bytes_text(account.held()), bookkeeping, " of its ",
+                           bytes_text(account.limit()), " limit"));
   error.set_op("allocate");
   throw error;
 }
@@ -42,7 +42,7 @@ void Storage::allocate(Allocator& allocator, Stream* stream) {
   } catch (Error& e) {
     if (!account) throw;
     account->refund(bytes_, device_);
-    e.append(absl::StrCat("; ", account->owner(), " holds ", bytes_text(account->held()), " in all"));
+    e.append(absl::StrCat("; ", account->owner(), " holds ", bytes_text(account->held()), " in total"));
     throw;
   }
   allocator_ = &allocator;

@@ -1,4 +1,4 @@
-// Storage: one block of a device's bytes, shared by the tensors that view it.
+// Storage: a block of a device's memory, shared by the tensors that view it.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace tt {
 
-// What a backend keeps beside a storage's bytes: the same values laid out for a library. Guards itself.
+// A backend's cached copy of a storage's values in a library's layout. Synchronised internally.
 class Companion {
  public:
   virtual ~Companion() = default;
@@ -23,30 +23,30 @@ class Companion {
 
 class Storage final : public RefCounted, public Recycled<Storage> {
  public:
-  // Charges Context::current().account, then allocates. Throws Error(kOutOfMemory); nothing is
-  // held then. Meta devices get no bytes and pay nothing.
+  // Charges the current AllocScope's account, then allocates. Throws Error(kOutOfMemory) without charging. Meta
+  // devices allocate and charge nothing.
   Storage(Device device, size_t bytes);
-  // Host memory of another pool than the CPU's own: what a device reads and writes by itself.
+  // Host memory from another pool than the CPU's: memory that a device can access directly.
   Storage(Allocator& staging, size_t bytes);
   ~Storage() override;
 
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
   Device device() const { return device_; }
-  // Counts writes in place. A saved tensor whose storage has moved on cannot be used in backward.
-  // Written by the session's thread only.
+  // Number of in-place writes. backward() rejects a saved tensor whose storage has a newer version. Written only by the
+  // session's thread.
   uint32_t version() const { return version_; }
   void bump_version() { ++version_; }
-  // Which unsettled calls the bytes came from (engine/session/async_errors.h). Written by the session's thread only.
+  // The unsettled calls that the bytes depend on (engine/session/async_errors.h). Written only by the session's thread.
   PendingErrors taint;
-  // The storage's companion, made at first use and dropped with the bytes. One type a device; any thread.
+  // The storage's companion, created at first use and destroyed with the storage. One type per device; any thread.
   Companion& companion(absl::FunctionRef<std::unique_ptr<Companion>()> make);
 
  private:
   void allocate(Allocator& allocator, Stream* stream);
 
   void* data_ = nullptr;
-  Allocator* allocator_ = nullptr;  // null where there are no bytes
+  Allocator* allocator_ = nullptr;  // null if there are no bytes
   size_t bytes_;
   Device device_;
   uint32_t version_ = 0;

@@ -12,7 +12,7 @@ bool fits(const TensorMeta& meta, size_t bytes) {
   int64_t last = meta.offset;
   if (last < 0) return false;
   for (size_t d = 0; d < meta.sizes.size(); ++d) {
-    if (meta.sizes[d] == 0) return true;  // nothing to reach
+    if (meta.sizes[d] == 0) return true;  // no elements
     int64_t reach = 0;
     if (meta.sizes[d] < 0 || meta.strides[d] < 0) return false;
     if (__builtin_mul_overflow(meta.sizes[d] - 1, meta.strides[d], &reach)) return false;
@@ -22,7 +22,7 @@ bool fits(const TensorMeta& meta, size_t bytes) {
   return last < capacity;
 }
 
-// Whether the strides are those of a fresh tensor: what infer() gives for every result but a view.
+// Whether the strides are those of a new contiguous tensor, as infer() computes for every result except a view.
 bool lies_in_order(const TensorMeta& meta) {
   int64_t step = 1;
   bool equal = meta.offset == 0 && meta.strides.size() == meta.sizes.size();
@@ -51,7 +51,7 @@ Tensor allocate(const TensorMeta& meta) {
 }
 
 Tensor empty(SizesView sizes, DType dtype, Device device) {
-  // What rules infer is checked there; kernels find sizes in clients' data.
+  // infer() checks the sizes it infers; kernels may read sizes from clients' data.
   check(sizes.size() <= kMaxDims, "a tensor has at most ", kMaxDims, " dimensions, got ", sizes.size());
   int64_t bytes = static_cast<int64_t>(item_size(dtype));
   for (int64_t size : sizes) {
@@ -68,7 +68,7 @@ Tensor empty(SizesView sizes, DType dtype, Device device) {
 
 Tensor alias(const Tensor& base, const TensorMeta& meta) {
   check(fits(meta, base->storage->bytes()), "a view with sizes ", meta.sizes, ", strides ", meta.strides,
-        " and offset ", meta.offset, " leaves its storage of ", base->storage->bytes(), " bytes");
+        " and offset ", meta.offset, " exceeds its storage of ", base->storage->bytes(), " bytes");
   return Tensor(new TensorImpl(meta, base->storage));
 }
 
@@ -89,7 +89,7 @@ Tensor detach(const Tensor& t) {
 }
 
 Tensor scalar_tensor(const Scalar& value, DType dtype, Device device) {
-  // Zero-dim CPU tensors go along with any device that computes.
+  // Zero-dim CPU tensors can be used with tensors of any device.
   Tensor t = empty({}, dtype, device.type == DeviceType::kMeta ? device : Device{});
   if (device.type == DeviceType::kMeta) return t;
   switch (dtype) {

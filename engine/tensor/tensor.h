@@ -1,7 +1,7 @@
-// Tensor: a counted reference to a TensorImpl, which is a TensorMeta over a Storage.
+// Tensor: a reference-counted pointer to a TensorImpl, which is a TensorMeta with a Storage.
 //
-// Null is a value ("undefined"): an absent optional, a gradient nobody computed. A TensorImpl
-// belongs to one session's thread, except that it may be dropped from any.
+// Null is a value ("undefined"): an absent optional, a gradient that was not computed. A TensorImpl belongs to one
+// session's thread, but any thread may release it.
 #pragma once
 
 #include <memory>
@@ -16,23 +16,23 @@
 
 namespace tt {
 
-// What autograd/ hangs on a tensor: its place on the tape, its gradient, its hooks.
+// Autograd's data for a tensor: its tape node, its gradient, its hooks.
 class AutogradMeta {
  public:
   virtual ~AutogradMeta() = default;
-  // Whether the user made the tensor, as opposed to an operation on the tape.
+  // Whether the user created the tensor, as opposed to a recorded operation.
   virtual bool is_leaf() const = 0;
 };
 
 class TensorImpl final : public RefCounted, public Recycled<TensorImpl>, public TensorMeta {
  public:
   TensorImpl(const TensorMeta& meta, Ref<Storage> storage) : TensorMeta(meta), storage(std::move(storage)) {}
-  // A view of what requires grad has a history, though it may not have been asked for yet.
+  // A view of a tensor that requires grad has a history, even if its node is not created yet.
   bool is_leaf() const { return (!autograd || autograd->is_leaf()) && !(base && requires_grad && base->requires_grad); }
 
   Ref<Storage> storage;
-  // Of a view made by a differentiable operator: what it views, which is no view itself. A write
-  // into the view is a write into the base, and autograd has to see it so.
+  // For a view made by a differentiable operator: the viewed tensor, which is not itself a view. Autograd treats a
+  // write to the view as a write to the base.
   Ref<TensorImpl> base;
   std::unique_ptr<AutogradMeta> autograd;
 };
@@ -41,8 +41,8 @@ class Tensor {
  public:
   Tensor() = default;
   explicit Tensor(TensorImpl* impl) : impl_(impl) {}
-  // From a rule's view of it; requires that `meta` is a TensorImpl (in the engine it always is,
-  // a number's meta excepted). Null gives an undefined tensor.
+  // Converts a rule's pointer; requires that `meta` is a TensorImpl (always true in the engine, except for a number's
+  // meta). Null returns an undefined tensor.
   static Tensor from(const TensorMeta* meta) {
     return Tensor(const_cast<TensorImpl*>(static_cast<const TensorImpl*>(meta)));
   }
@@ -62,9 +62,9 @@ class Tensor {
   int64_t numel() const { return impl_->numel(); }
   bool is_contiguous() const { return impl_->is_contiguous(); }
   bool requires_grad() const { return impl_->requires_grad; }
-  // The first element's address, offset included.
+  // The address of the first element, including the offset.
   void* data() const {
-    // As integers: an empty tensor may have an offset in a storage without bytes, whose address is null.
+    // Integer arithmetic: an empty tensor may have an offset in a storage with a null address.
     return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(impl_->storage->data()) +
                                    static_cast<uintptr_t>(impl_->offset) * item_size(impl_->dtype));
   }
@@ -81,14 +81,13 @@ class Tensor {
 
 using Tensors = absl::InlinedVector<Tensor, 2>;
 
-// A fresh contiguous tensor of that dtype, shape and device; bytes not set.
+// A new contiguous tensor with that dtype, shape and device; uninitialised.
 Tensor empty(SizesView sizes, DType dtype, Device device);
-// A fresh tensor with exactly `meta`'s sizes, dtype and device, contiguous; requires_grad as in
-// `meta`.
+// A new contiguous tensor with `meta`'s sizes, dtype, device and requires_grad; uninitialised.
 Tensor allocate(const TensorMeta& meta);
-// The same bytes, lying as `geometry` says. Throws Error where it leaves the storage.
+// The same bytes with the given geometry. Throws Error if it exceeds the storage.
 Tensor view_of(const Tensor& base, const Geometry& geometry);
-// The same, with all of `meta` (dtype and requires_grad too).
+// The same bytes with all of `meta` (including dtype and requires_grad).
 Tensor alias(const Tensor& base, const TensorMeta& meta);
 // The same bytes and geometry without history.
 Tensor detach(const Tensor& t);

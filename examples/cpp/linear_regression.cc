@@ -1,4 +1,4 @@
-// Fits y = x w + b by gradient descent, on an engine: the one at TELETENSOR_ADDRESS, or a private one.
+// Fits y = x w + b by gradient descent on the engine at TELETENSOR_ADDRESS, or on a private engine.
 #include <cmath>
 #include <cstdio>
 
@@ -25,7 +25,7 @@ double train(Session& session) {
   set_requires_grad(b, true, 0);
   Tensor parameters[] = {w, b};
   Tensor loss;
-  for (int step = 0; step < kSteps; ++step) {  // nothing in here waits for the engine
+  for (int step = 0; step < kSteps; ++step) {  // nothing in this loop waits for the engine
     loss = mse_loss(add(matmul(x, w), b), y);
     backward({&loss, 1}, {}, /*retain_graph=*/false, /*create_graph=*/false, /*site=*/0);
     NoGrad no_grad;

@@ -1,8 +1,8 @@
-// Complex: a complex number as it lies in memory, and its arithmetic.
+// Complex: a complex number as stored in tensors, with its arithmetic.
 //
-// As PyTorch's vectorised loops compute: products are the four real ones, without the corrections for
-// infinities that the C standard wants; quotients are scaled, so that squares neither overflow nor
-// vanish. Everything is inlined (see scalar_math.h on why), and CUDA compiles the same text.
+// Computes as PyTorch's vectorised loops do: a product is the four real products, without the corrections for
+// infinities that the C standard requires; a quotient is scaled, so that squares neither overflow nor underflow.
+// Everything is inlined (scalar_math.h explains why), and CUDA compiles the same source.
 #pragma once
 
 #include <type_traits>
@@ -20,11 +20,11 @@ struct Complex {
   R re;
   R im;
 
-  Complex() = default;  // blocks of them need not be filled first
+  Complex() = default;  // uninitialised, so that arrays need not be filled first
   TT_COMPLEX Complex(R real, R imaginary) : re(real), im(imaginary) {}
   template <typename V>
   requires std::is_arithmetic_v<V> TT_COMPLEX Complex(V real)
-      : re(static_cast<R>(real)), im(0) {}  // NOLINT: a real number is one
+      : re(static_cast<R>(real)), im(0) {}  // NOLINT: real numbers convert implicitly
   template <typename S>
   TT_COMPLEX explicit Complex(Complex<S> other) : re(static_cast<R>(other.re)), im(static_cast<R>(other.im)) {}
 
@@ -35,7 +35,7 @@ struct Complex {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
   }
   friend TT_COMPLEX Complex operator/(Complex a, Complex b) {
-    // Both parts of b divided by the larger: their squares stay in range.
+    // Divides both parts of b by the larger one, so that their squares stay in range.
     const R x = b.re < 0 ? -b.re : b.re, y = b.im < 0 ? -b.im : b.im;
     const R scale = x > y ? x : y;
     if (!(scale > 0)) return {a.re / x, a.im / x};  // zero, or NaN
@@ -53,7 +53,7 @@ inline constexpr bool is_complex_v = false;
 template <typename R>
 inline constexpr bool is_complex_v<Complex<R>> = true;
 
-// The type of a number's parts: a real one's is its own.
+// The type of a number's real and imaginary parts; for a real type, the type itself.
 template <typename T>
 struct RealOf {
   using type = T;

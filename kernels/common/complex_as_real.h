@@ -10,7 +10,7 @@
 
 namespace tt {
 
-// One part of each number, the real (0) or the imaginary one (1), counted in reals.
+// View of the real (0) or imaginary (1) parts; strides and offset count real elements.
 inline TensorMeta meta_of_part(const Tensor& t, int64_t which) {
   TensorMeta meta = t.meta();
   meta.dtype = to_real(t.dtype());
@@ -19,7 +19,8 @@ inline TensorMeta meta_of_part(const Tensor& t, int64_t which) {
   return meta;
 }
 
-// All parts, in a further dimension of 2; or the real (0) or the imaginary ones (1). Views. Require a complex tensor.
+// parts(): view with a trailing dimension of size 2 for the real and imaginary part. part(): view of the real (0) or
+// imaginary (1) parts. Both require a complex tensor.
 inline Tensor parts(const Tensor& t) {
   TensorMeta meta = meta_of_part(t, 0);
   meta.sizes.push_back(2);
@@ -28,7 +29,7 @@ inline Tensor parts(const Tensor& t) {
 }
 inline Tensor part(const Tensor& t, int which) { return alias(t, meta_of_part(t, which)); }
 
-// The dimensions of `t`, which has some, that are meant, none being all, as those of parts(t).
+// The dimensions of parts(t) that `dims` of `t` denotes; no dims means all of t's. Requires t.dim() > 0.
 inline Sizes dims_of_parts(const Tensor& t, const std::optional<absl::Span<const int64_t>>& dims) {
   Sizes result;
   if (!dims || dims->empty()) {
@@ -39,10 +40,10 @@ inline Sizes dims_of_parts(const Tensor& t, const std::optional<absl::Span<const
   return result;
 }
 
-// A sum of complex numbers is that of each part: reduce(parts of x, dimensions, parts of out) makes both.
+// Reduces real and imaginary parts separately: calls reduce(parts(x), dimensions, parts(out)).
 template <typename F>
 void reduce_parts(const Tensor& x, const std::optional<absl::Span<const int64_t>>& dims, const Tensor& out, F reduce) {
-  const Tensor lined = at_least_1d(x);  // of a zero-dim tensor's parts there are two
+  const Tensor lined = at_least_1d(x);  // for a zero-dim x the list of dims would be empty, which means all
   const Sizes of_parts = dims_of_parts(lined, dims);
   Tensor to = parts(out);
   reduce(parts(lined), SizesView(of_parts), to);

@@ -1,7 +1,8 @@
-// The elementary functions of complex numbers where there is no C library (complex_libm.h): of real functions.
+// Complex elementary functions in terms of real ones, for targets without a C library (see complex_libm.h).
 //
-// Kahan's formulas ("Branch cuts for complex elementary functions", 1987): right on both sides of every cut, by the
-// sign of a zero. Infinite and NaN parts give what they give in the formulas, not always what the C standard lists.
+// Kahan's formulas ("Branch cuts for complex elementary functions", 1987): correct on both sides of each branch cut,
+// selected by the sign of zero. For infinite and NaN parts the formulas' results are returned, which are not always
+// those that the C standard lists.
 #pragma once
 
 #include "kernels/common/complex_math.h"
@@ -11,8 +12,9 @@ inline namespace TT_ISA {
 
 // ---- Roots ---------------------------------------------------------------------------------
 
-// Of the larger part's half sum with the length; a quarter of what is so large that the sum would overflow, and many
-// times what is so small that digits would be lost.
+// Computes the larger part of the result as sqrt((|re| + |x|) / 2), and the other part from it. The input is first
+// scaled down if it is so large that the sum would overflow, or scaled up if it is so small that digits would be
+// lost.
 template <typename R>
 TT_HOST_DEVICE Complex<R> root(Complex<R> x) {
   if (isinf(x.im)) return {kInf<R>, x.im};
@@ -33,7 +35,7 @@ TT_HOST_DEVICE Complex<R> root(Complex<R> x) {
 TT_HOST_DEVICE Complex<float> sqrt(Complex<float> x) { return root(x); }
 TT_HOST_DEVICE Complex<double> sqrt(Complex<double> x) { return root(x); }
 
-// ---- Hyperbolic functions, and the circular ones, which are those of i x ---------------------
+// ---- Hyperbolic functions, and trigonometric ones as hyperbolic functions of i x --------------
 
 // i x, and x / i.
 template <typename R>
@@ -45,7 +47,7 @@ TT_HOST_DEVICE Complex<R> turned_down(Complex<R> x) {
   return {x.im, -x.re};
 }
 
-// A real x stays real, infinite ones too.
+// A real x gives a real result, also for infinite x.
 template <typename R>
 TT_HOST_DEVICE Complex<R> sinh(Complex<R> x) {
   if (x.im == R(0)) return {sinh(x.re), x.im};
@@ -58,7 +60,7 @@ TT_HOST_DEVICE Complex<R> cosh(Complex<R> x) {
 }
 template <typename R>
 TT_HOST_DEVICE Complex<R> tanh(Complex<R> x) {
-  const R limit = sizeof(R) == 4 ? R(11) : R(22);  // beyond it the real part is 1
+  const R limit = sizeof(R) == 4 ? R(11) : R(22);  // beyond it the real part rounds to 1
   if (abs(x.re) > limit) {
     const R side = isfinite(x.im) ? R(4) * sin(x.im) * cos(x.im) * exp(R(-2) * abs(x.re)) : R(0);
     return {copysign(R(1), x.re), side == R(0) ? copysign(R(0), x.im) : side};
@@ -82,9 +84,9 @@ TT_HOST_DEVICE Complex<R> tan(Complex<R> x) {
   return turned_down(tanh(turned_up(x)));
 }
 
-// ---- Their inverses ------------------------------------------------------------------------
+// ---- Inverse functions ----------------------------------------------------------------------
 
-// 1 - x and 1 + x, whose imaginary parts keep the sign of a zero.
+// 1 - x and 1 + x; the imaginary part keeps its sign if it is zero.
 template <typename R>
 TT_HOST_DEVICE Complex<R> one_less(Complex<R> x) {
   return {R(1) - x.re, -x.im};
@@ -93,7 +95,7 @@ template <typename R>
 TT_HOST_DEVICE Complex<R> one_more(Complex<R> x) {
   return {R(1) + x.re, x.im};
 }
-// The parts of a product; conj(a) b has the imaginary part that is asked for most.
+// imag(conj(a) b) and real(a b).
 template <typename R>
 TT_HOST_DEVICE R imag_between(Complex<R> a, Complex<R> b) {
   return a.re * b.im - a.im * b.re;
@@ -122,7 +124,7 @@ template <typename R>
 TT_HOST_DEVICE Complex<R> asinh(Complex<R> x) {
   return turned_down(asin(turned_up(x)));
 }
-// In the right half plane, and turned back from there. Far out it is 1 / x beside a quarter of a turn.
+// Computed in the right half plane; atanh is odd. For large |x| the result is 1 / x plus or minus i pi / 2.
 template <typename R>
 TT_HOST_DEVICE Complex<R> atanh(Complex<R> x) {
   const R turn = copysign(R(1), x.re), re = abs(x.re), im = turn * x.im;

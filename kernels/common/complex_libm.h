@@ -1,4 +1,4 @@
-// The elementary functions of complex numbers as the C library has them, special values included.
+// The C library's complex elementary functions, including their special values.
 #pragma once
 
 #include "kernels/common/complex_math.h"

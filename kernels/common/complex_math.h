@@ -1,6 +1,6 @@
-// The functions that operators' bodies call, for complex numbers: as scalar_math.h has them for real ones.
+// Complex overloads of the functions that operator bodies call; scalar_math.h has the real ones.
 //
-// What loops vectorise, and what is made of it, written out of real functions.
+// Written in terms of real functions, so that loops vectorise.
 #pragma once
 
 #include "kernels/common/complex.h"
@@ -22,8 +22,8 @@ requires is_complex_v<T> TT_HOST_DEVICE T number(V v) {
     return T(number<real_of_t<T>>(v));
 }
 
-// The quotient by Smith's method (1962), as PyTorch has it: through the ratio of the divisor's parts, so that squares
-// neither overflow nor vanish, and an infinite divisor gives 0.
+// Quotient by Smith's method (1962), as in PyTorch: uses the ratio of the divisor's parts, so that squares neither
+// overflow nor underflow and an infinite divisor gives 0.
 template <typename R>
 TT_HOST_DEVICE Complex<R> divide(Complex<R> a, Complex<R> b) {
   const bool wide = abs(b.re) >= abs(b.im), zero = (b.re == R(0)) & (b.im == R(0));
@@ -56,7 +56,7 @@ template <typename R>
 TT_HOST_DEVICE R angle(Complex<R> x) {
   return atan2(x.im, x.re);
 }
-// Of the real parts of two.
+// Uses the real parts of both arguments.
 template <typename R>
 TT_HOST_DEVICE Complex<R> from_parts(Complex<R> real, Complex<R> imaginary) {
   return {real.re, imaginary.re};
@@ -85,7 +85,7 @@ TT_HOST_DEVICE bool isfinite(Complex<R> x) {
 
 // ---- Powers, exponentials, logarithms ------------------------------------------------------
 
-// e^re times a direction. Where re is infinite the angle need not be finite; an angle of 0 stays.
+// e^re (cos(im) + i sin(im)). If re is infinite, im need not be finite; an imaginary part of 0 is preserved.
 template <typename R>
 TT_HOST_DEVICE Complex<R> exp(Complex<R> x) {
   const R length = exp(x.re);
@@ -98,7 +98,8 @@ TT_HOST_DEVICE Complex<R> exp2(Complex<R> x) {
   const R scale = R(0.6931471805599453094);
   return exp(Complex<R>(scale * x.re, scale * x.im));
 }
-// The real part without cancellation where x is small: (e^re - 1) cos(im) - 2 sin(im / 2)^2. Otherwise as exp().
+// For small x the real part is computed as (e^re - 1) cos(im) - 2 sin(im / 2)^2, without cancellation. Otherwise as
+// exp().
 template <typename R>
 TT_HOST_DEVICE Complex<R> expm1(Complex<R> x) {
   const R length = exp(x.re), more = expm1(x.re), half = sin(x.im / R(2));
@@ -123,14 +124,14 @@ TT_HOST_DEVICE Complex<R> log10(Complex<R> x) {
 }
 template <typename R>
 TT_HOST_DEVICE Complex<R> log1p(Complex<R> x) {
-  // Close to zero through the square of 1 + x, less one; elsewhere that would overflow or cancel.
+  // Near zero, uses |1 + x|^2 - 1; elsewhere that would overflow or cancel.
   const R square = x.re * (R(2) + x.re) + x.im * x.im;
   const bool close = (abs(x.re) < R(0.5)) & (abs(x.im) < R(0.5));
   return {where(close, R(0.5) * log1p(square), log(hypot(R(1) + x.re, x.im))), atan2(x.im, R(1) + x.re)};
 }
 
-// These and the rest of the elementary functions: complex_libm.h's or, where there is no C library,
-// complex_elementary.h's, of which a source includes one as well.
+// sqrt and the remaining elementary functions are defined in complex_libm.h or, for targets without a C library, in
+// complex_elementary.h. A source file includes one of the two as well.
 TT_HOST_DEVICE Complex<float> sqrt(Complex<float> x);
 TT_HOST_DEVICE Complex<double> sqrt(Complex<double> x);
 
@@ -138,7 +139,7 @@ template <typename R>
 TT_HOST_DEVICE Complex<R> rsqrt(Complex<R> x) {
   return divide(Complex<R>(R(1)), sqrt(x));
 }
-// Anything to the power of 0 is 1; 0 to a power with a positive real part is 0.
+// x^0 is 1 for every x; 0^y is 0 if y has a positive real part.
 template <typename R>
 TT_HOST_DEVICE Complex<R> pow(Complex<R> x, Complex<R> y) {
   const Complex<R> one(R(1)), zero(R(0));
@@ -155,12 +156,12 @@ TT_HOST_DEVICE Complex<R> silu_derivative(Complex<R> x) {
   return s * (one + x * (one - s));
 }
 
-// log(exp(a) + exp(b)), relative to the one whose real part is larger.
+// log(exp(a) + exp(b)), computed relative to the argument with the larger real part.
 template <typename R>
 TT_HOST_DEVICE Complex<R> logaddexp(Complex<R> a, Complex<R> b) {
   const bool first = a.re >= b.re;
   const Complex<R> high = where(first, a, b), low = where(first, b, a);
-  const bool same = isinf(high.re) & (a.re == b.re);  // equal infinities give themselves
+  const bool same = isinf(high.re) & (a.re == b.re);  // equal infinities are returned unchanged
   return where(same, high, high + log1p(exp(low - high)));
 }
 

@@ -1,4 +1,4 @@
-// The shape of a convolution, the same for its forward and for both gradients.
+// ConvolutionShape: the sizes and parameters of a convolution, shared by its forward pass and both gradients.
 #pragma once
 
 #include <array>
@@ -8,16 +8,16 @@
 
 namespace tt {
 
-using Space = absl::InlinedVector<int64_t, 3>;  // a number for each spatial dimension
+using Space = absl::InlinedVector<int64_t, 3>;  // one number per spatial dimension
 
-// How the weights slide.
+// Stride, padding, dilation and groups of a convolution.
 struct Slide {
   Space stride;
   Space padding;
   Space dilation;
   int64_t groups = 1;
 
-  // Throws Error (RuntimeError) on what could not be divided by.
+  // Throws Error (RuntimeError) if a stride, dilation or the number of groups is not positive.
   Slide(absl::Span<const int64_t> stride, absl::Span<const int64_t> padding, absl::Span<const int64_t> dilation,
         int64_t groups)
       : stride(stride.begin(), stride.end()),
@@ -27,14 +27,14 @@ struct Slide {
     bool positive = groups > 0;
     for (int64_t n : stride) positive = positive && n > 0;
     for (int64_t n : dilation) positive = positive && n > 0;
-    check(positive, "stride, dilation and groups must be above zero");
+    check(positive, "expected stride, dilation and groups > 0");
   }
 };
 
-// In three spatial dimensions, missing ones of size 1 in front.
+// Normalised to three spatial dimensions; missing leading dimensions have size 1.
 struct ConvolutionShape {
   using Triple = std::array<int64_t, 3>;
-  int64_t images, groups, in_channels, out_channels;  // channels of one group
+  int64_t images, groups, in_channels, out_channels;  // channels are per group
   Triple in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};
 
   // x: N x C x space; w: O x C/groups x kernel; y: N x O x space.

@@ -1,4 +1,4 @@
-// Decompositions of matrices: what every backend's have in common besides their loops.
+// Type dispatch, checks and error messages of matrix decompositions, shared by all backends.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@
 
 namespace tt {
 
-// How many matrices, the last two dimensions, a tensor holds.
+// The number of matrices (over the last two dimensions) in a tensor.
 inline int64_t matrices_in(const Tensor& t) {
   int64_t n = 1;
   for (int64_t d = 0; d + 2 < t.dim(); ++d) n *= t.size(d);
   return n;
 }
 
-// Calls f with std::type_identity of the elements' type. Throws Error (RuntimeError) on what is not decomposed.
+// Calls f with std::type_identity of the element type. Throws Error (RuntimeError) for a dtype that is not supported.
 template <typename F>
 decltype(auto) with_factored(DType dtype, F&& f) {
   switch (dtype) {
@@ -27,11 +27,11 @@ decltype(auto) with_factored(DType dtype, F&& f) {
     case DType::kFloat64: return f(std::type_identity<double>());
     case DType::kComplex64: return f(std::type_identity<Complex<float>>());
     case DType::kComplex128: return f(std::type_identity<Complex<double>>());
-    default: fail(ErrorKind::kRuntime, "matrices of floats or complex numbers are factored, got ", name(dtype));
+    default: fail(ErrorKind::kRuntime, "expected float32, float64 or complex matrices, got ", name(dtype));
   }
 }
 
-// Why a matrix could not be decomposed, as the function that the user called says it.
+// The reason that a decomposition failed, worded as in the PyTorch function that the user called.
 inline std::string decomposition_failure(std::string_view function, int64_t info) {
   if (function == "linalg.inv") {
     return absl::StrCat("The diagonal element ", info,
@@ -56,7 +56,7 @@ inline std::string decomposition_failure(std::string_view function, int64_t info
       info, ").");
 }
 
-// `element`: of a batch; negative where there is none.
+// `element`: index in the batch; negative without a batch.
 inline Error decomposition_error(std::string_view function, int64_t element, int64_t info) {
   const std::string which = element < 0 ? "" : absl::StrCat("(Batch element ", element, "): ");
   return Error(ErrorKind::kLinAlg, std::string(function) + ": " + which + decomposition_failure(function, info));

@@ -1,4 +1,4 @@
-// DimSplit: the sizes of a contiguous tensor before a dimension, along it, and after it.
+// DimSplit: products of a contiguous tensor's sizes before a dimension, along it, and after it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Dims: how several operands lie over one index space, in as few dimensions as that takes.
+// Dims: strides of several operands over a common index space, with as few dimensions as possible.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace tt {
 
-// How an operand of sizes `from` and those strides lies over `to`, to which it broadcasts.
+// Strides over `to` of an operand of sizes `from`, which broadcasts to `to`.
 inline Sizes broadcast_strides(SizesView from, SizesView strides, SizesView to) {
   Sizes result(to.size(), 0);
   const size_t lead = to.size() - from.size();
@@ -20,11 +20,11 @@ inline Sizes broadcast_strides(SizesView from, SizesView strides, SizesView to) 
 template <int K>
 struct Dim {
   int64_t size;
-  std::array<int64_t, K> strides;  // of each operand, in elements
+  std::array<int64_t, K> strides;  // per operand, in elements
 };
 
-// `strides[k]` says how operand k lies over `sizes`. Outermost first; without dimensions of one, and
-// neighbours that every operand walks evenly are merged.
+// `strides[k]`: strides of operand k over `sizes`. The result is ordered outermost first, omits dimensions of size 1,
+// and merges neighbouring dimensions that are evenly strided in every operand.
 template <int K>
 absl::InlinedVector<Dim<K>, 6> merged_dims(SizesView sizes, const std::array<SizesView, K>& strides) {
   absl::InlinedVector<Dim<K>, 6> dims;

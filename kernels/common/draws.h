@@ -1,4 +1,5 @@
-// Draws: what every backend's random operators agree on, beyond the words themselves (engine/session/generator.h).
+// Draws: argument checks, integer ranges and shuffling of random operators, shared by all backends. The random words
+// are generated in engine/session/generator.h.
 #pragma once
 
 #include <limits>
@@ -10,7 +11,7 @@
 
 namespace tt {
 
-// ---- What is asked for; these throw Error -----------------------------------------------------
+// ---- Argument checks; they throw Error -----------------------------------------------------
 
 inline void check_uniform(double from, double to) {
   check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
@@ -24,7 +25,7 @@ inline void check_bernoulli(double p) {
 }
 inline constexpr const char* kNoProbability = "Expected p_in >= 0 && p_in <= 1 to be true, but got false.";
 
-// Of multinomial's rows.
+// Messages for invalid rows of multinomial's weights.
 inline constexpr const char* kBadWeights = "probability tensor contains either `inf`, `nan` or element < 0";
 inline constexpr const char* kNoWeight = "invalid multinomial distribution (sum of probabilities <= 0)";
 inline constexpr const char* kFewWeights =
@@ -32,12 +33,13 @@ inline constexpr const char* kFewWeights =
 
 // ---- Ranges --------------------------------------------------------------------------------
 
-// How many numbers of [0, 1) a dtype of 16 bits tells apart, so that none rounds up to 1; 0: a wider one.
+// The number of steps in [0, 1) that a 16-bit dtype can represent, so that no draw rounds up to 1; 0 for wider
+// dtypes.
 inline float unit_steps(DType dtype) {
   return dtype == DType::kFloat16 ? 0x1p11f : dtype == DType::kBFloat16 ? 0x1p8f : 0;
 }
 
-// The largest integer up to which a dtype holds all.
+// The largest integer n such that the dtype represents every integer from 0 to n exactly.
 inline int64_t last_exact(DType dtype) {
   switch (dtype) {
     case DType::kBool: return 1;
@@ -53,13 +55,13 @@ inline int64_t last_exact(DType dtype) {
   }
 }
 
-// Integers of [low, low + range). Ranges up to kWordRange take one word an element, others two.
+// Integers in [low, low + range). Each element consumes one random word for ranges up to kWordRange, else two.
 struct IntegerRange {
   static constexpr uint64_t kWordRange = uint64_t{1} << 24;
   int64_t low;
   uint64_t range;
 
-  // By the high half of a product: bias below 2^-32.
+  // Takes the high half of the product; the bias is below 2^-32.
   constexpr int64_t from_word(uint32_t word) const { return plus(word * range >> 32); }
   constexpr int64_t from_words(uint64_t pair) const {
     return plus(static_cast<uint64_t>(static_cast<unsigned __int128>(pair) * range >> 64));
@@ -82,9 +84,9 @@ inline IntegerRange random_range(std::optional<int64_t> from, std::optional<int6
   return integers_between(low, *high);
 }
 
-// ---- Orders --------------------------------------------------------------------------------
+// ---- Permutations ---------------------------------------------------------------------------
 
-// 0 to n - 1 in the order that n drawn words of 64 bits say: Fisher and Yates, from the front.
+// Writes a permutation of 0 to n - 1, by the Fisher-Yates shuffle from the front. `drawn`: n random 64-bit words.
 template <typename T>
 void shuffle(const uint64_t* drawn, int64_t n, T* to) {
   for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(i);

@@ -1,4 +1,5 @@
-// DropoutScale: input / (1 - p) where kept, else 0, as a pointwise step for the backend's chain kernel.
+// DropoutScale: dropout's scaling, input / (1 - p) where kept and 0 elsewhere, as a pointwise step for the backend's
+// chain kernel.
 #pragma once
 
 #include <array>
@@ -8,7 +9,7 @@
 
 namespace tt {
 
-// Its tensors must outlive it.
+// The tensors must outlive this object.
 class DropoutScale {
  public:
   DropoutScale(const Tensor& input, const Tensor& kept, double p)

@@ -1,4 +1,4 @@
-// with_element: from a dtype to the C++ type of its elements.
+// with_element: dispatches from a dtype to the C++ type of its elements.
 //
 //   with_element(t.dtype(), [&]<typename T>(std::type_identity<T>) { ... t.data_as<T>() ... });
 #pragma once
@@ -14,12 +14,12 @@
 
 namespace tt {
 
-// A bool as it lies in memory. Any byte but 0 is true, whatever a client uploaded; a C++ bool
-// that holds such a byte would be undefined.
+// A bool as stored in tensors. Every byte other than 0 is true, because clients may upload any bytes; reading such a
+// byte as a C++ bool would be undefined behaviour.
 struct Bool {
   uint8_t byte = 0;
   constexpr Bool() = default;
-  constexpr Bool(bool value) : byte(value) {}  // NOLINT: converts like a bool
+  constexpr Bool(bool value) : byte(value) {}  // NOLINT: converts implicitly, like bool
   constexpr operator bool() const { return byte != 0; }
 };
 
@@ -31,7 +31,7 @@ constexpr bool is_nan(T value) {
     return value != value;
 }
 
-// Throws Error (NotImplementedError) on a complex dtype.
+// Throws Error (NotImplementedError) for a complex dtype.
 template <typename F>
 decltype(auto) with_element(DType dtype, F&& f) {
   switch (dtype) {
@@ -52,7 +52,7 @@ decltype(auto) with_element(DType dtype, F&& f) {
   }
 }
 
-// Complex ones too.
+// Like with_element(), and accepts complex dtypes.
 template <typename F>
 decltype(auto) with_any_element(DType dtype, F&& f) {
   if (dtype == DType::kComplex64) return f(std::type_identity<Complex<float>>());
@@ -60,7 +60,7 @@ decltype(auto) with_any_element(DType dtype, F&& f) {
   return with_element(dtype, std::forward<F>(f));
 }
 
-// Sixteen bytes that are only moved.
+// A 16-byte element that is only copied.
 struct Bits16 {
   uint64_t low = 0;
   uint64_t high = 0;
@@ -69,7 +69,7 @@ struct Bits16 {
   constexpr bool operator==(const Bits16&) const = default;
 };
 
-// Elements that are only moved: an unsigned integer of the dtype's size.
+// Dispatches on the element size, for kernels that only copy elements: an unsigned integer or Bits16.
 template <typename F>
 decltype(auto) with_bits(DType dtype, F&& f) {
   switch (item_size(dtype)) {

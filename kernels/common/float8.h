@@ -1,4 +1,4 @@
-// with_float8: from an 8-bit floating dtype to the C++ type of its elements.
+// with_float8: dispatches from an 8-bit floating dtype to the C++ type of its elements.
 #pragma once
 
 #include <type_traits>
@@ -8,7 +8,8 @@
 
 namespace tt {
 
-// Requires is_float8(dtype). Apart from with_element (element.h), so that nothing computes in them by the way.
+// Requires is_float8(dtype). Separate from with_element (element.h), so that no kernel computes in float8 by
+// accident.
 template <typename F>
 decltype(auto) with_float8(DType dtype, F&& f) {
   if (dtype == DType::kFloat8E4m3fn) return f(std::type_identity<Float8E4m3fn>());

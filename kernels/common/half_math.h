@@ -1,4 +1,4 @@
-// The functions that operators' bodies for half call: as exact as results of 16 bits are, and short.
+// Functions that operator bodies for half types call: accurate enough for 16-bit results, and fast.
 #pragma once
 
 #include "kernels/common/scalar_math.h"
@@ -6,9 +6,10 @@
 namespace tt::math {
 inline namespace TT_ISA {
 
-// The normal distribution's function; within 0.52 of the last place of its product with x. Left of zero it is 2^p(|x|):
-// p is the polynomial nearest to the logarithm on [0, 14.4] (the least greatest error, by Lawson's weights; beyond 6,
-// where nothing of it is left in float16, a sixteenth of the error counts), and falls on from there.
+// The standard normal distribution function. The error of its product with x is below 0.52 units in the last place.
+// Left of zero it is 2^p(|x|), where p is the minimax polynomial (by Lawson's weights) of the function's binary
+// logarithm on [0, 14.4]; errors beyond 6, where the result is 0 in float16, have a weight of 1/16. Beyond 14.4, p
+// keeps falling.
 template <Real T>
 TT_HOST_DEVICE T half_ndtr(T x) {
   const T tail = exp2(polynomial(abs(x), -1.96819952e-09, 1.44931405e-07, -4.66138726e-06, 8.6754144e-05,

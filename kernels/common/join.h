@@ -1,4 +1,5 @@
-// Operators that are copies between views, with whatever copy() a backend has: cat, stack, repeat, roll, diag_embed.
+// Operators that consist of copies between views: cat, stack, repeat, roll, diag_embed. Each takes the backend's
+// copy().
 //
 // Outputs are plain (engine/dispatch/boxed.h); shapes have been checked.
 #pragma once
@@ -14,7 +15,7 @@ inline void cat(Copy copy, const Tensors& tensors, int64_t dim, Tensor& out) {
   dim = shape_rules::wrap_dim(dim, out.dim());
   Geometry place{out.sizes(), out.strides(), out->offset};
   for (const Tensor& t : tensors) {
-    if (t.dim() != out.dim()) continue;  // [0], which cat takes for nothing of any shape
+    if (t.dim() != out.dim()) continue;  // cat accepts a tensor of shape [0] next to any shape
     place.sizes[dim] = t.size(dim);
     if (t.numel() > 0) copy(t, view_of(out, place));
     place.offset += t.size(dim) * out.stride(dim);
@@ -34,7 +35,7 @@ inline void stack(Copy copy, const Tensors& tensors, int64_t dim, Tensor& out) {
 
 inline void repeat(Copy copy, const Tensor& input, absl::Span<const int64_t> repeats, Tensor& out) {
   if (out.numel() == 0) return;
-  // Both with two dimensions for each: the copies, and what is copied.
+  // Each view has two dimensions per dimension of the result: the repetitions, and the repeated elements.
   Geometry from{{}, {}, input->offset}, to{{}, {}, out->offset};
   const size_t lead = repeats.size() - input.sizes().size();
   for (size_t d = 0; d < repeats.size(); ++d) {
@@ -48,8 +49,8 @@ inline void repeat(Copy copy, const Tensor& input, absl::Span<const int64_t> rep
   copy(view_of(input, from), view_of(out, to));
 }
 
-// Copies input to out, rolled along the dimensions from `first` on: each splits into what moves up
-// and what comes in at the start.
+// Copies input to out, rolled along dims[first] and all later ones. Each dimension splits into a part that moves up
+// and a part that wraps around to the start.
 inline void roll_from(Copy copy, size_t first, absl::Span<const int64_t> shifts, absl::Span<const int64_t> dims,
                       const Tensor& input, const Tensor& out) {
   if (first == dims.size()) return copy(input, out);
@@ -69,7 +70,7 @@ inline void roll(Copy copy, const Tensor& input, absl::Span<const int64_t> shift
                  Tensor& out) {
   if (input.numel() == 0) return;
   if (!dims.empty() && input.dim() > 0) return roll_from(copy, 0, shifts, dims, input, out);
-  // Of the flattened tensor, which is copied where it does not lie flat.
+  // Without dims, roll works on the flattened tensor; a non-contiguous input is copied first.
   Tensor flat = input;
   if (!input.is_contiguous()) copy(input, flat = empty(input.sizes(), input.dtype(), input.device()));
   const int64_t along = 0;
@@ -77,7 +78,7 @@ inline void roll(Copy copy, const Tensor& input, absl::Span<const int64_t> shift
   roll_from(copy, 0, shifts.first(1), {&along, 1}, as_line(flat), as_line(out));
 }
 
-// The places of `out` that an input of diag_embed goes to; the others are 0.
+// The diagonal of `out` that diag_embed copies its input to; all other elements are 0.
 inline Tensor diagonals_of(const Tensor& out, int64_t length, int64_t offset, int64_t dim1, int64_t dim2) {
   dim1 = shape_rules::wrap_dim(dim1, out.dim());
   dim2 = shape_rules::wrap_dim(dim2, out.dim());
@@ -92,10 +93,10 @@ inline Tensor diagonals_of(const Tensor& out, int64_t length, int64_t offset, in
   return view_of(out, diagonal);
 }
 
-// Where flip() starts to read, and how it goes on.
+// The strides and start offset with which flip() reads its input.
 struct Reversed {
   Sizes strides;
-  int64_t start = 0;  // elements from the first
+  int64_t start = 0;  // in elements, from the first element
 
   Reversed(const Tensor& input, absl::Span<const int64_t> dims) : strides(input.strides()) {
     for (int64_t dim : dims) {
@@ -107,7 +108,8 @@ struct Reversed {
   }
 };
 
-// The column at which row i of a matrix meets the diagonal; a client may have made the sum overflow.
+// The column in which row i of a matrix crosses the diagonal. Saturates: a client may pass a `diagonal` for which the
+// sum overflows.
 constexpr int64_t diagonal_column(int64_t i, int64_t diagonal) {
   constexpr int64_t kLast = INT64_MAX - 1;
   if (diagonal > kLast - i) return kLast;  // i is never negative

@@ -1,4 +1,4 @@
-// Likelihoods: what nll_loss picks from.
+// Likelihoods: checks and offsets of nll_loss's input.
 #pragma once
 
 #include "engine/schema/error.h"
@@ -6,12 +6,12 @@
 
 namespace tt {
 
-// Log likelihoods as N x C x space (a single sample is N = 1), with a target for each of N x space.
+// Log likelihoods of shape N x C x space (a single sample has N = 1), with one target per element of N x space.
 struct Likelihoods {
   int64_t samples = 1, classes, space = 1;
 
   Likelihoods(SizesView sizes, const Tensor& target, const Tensor& weight) {
-    check(!sizes.empty(), "input must have a dimension of classes");
+    check(!sizes.empty(), "expected an input with a class dimension, got a scalar");
     if (sizes.size() > 1) samples = sizes[0];
     classes = sizes.size() > 1 ? sizes[1] : sizes[0];
     for (size_t d = 2; d < sizes.size(); ++d) space *= sizes[d];
@@ -20,23 +20,23 @@ struct Likelihoods {
     check(!weight || weight.numel() == classes, "expected a weight for each of ", classes, " classes");
   }
   constexpr int64_t positions() const { return samples * space; }
-  // Where position i has its likelihood of a class.
+  // Offset of the likelihood of class `of_class` at position i.
   constexpr int64_t offset(int64_t i, int64_t of_class) const {
     return (i / space * classes + of_class) * space + i % space;
   }
 };
 
-// Of (C) or (N, C, ...).
+// The class dimension of an input of shape (C) or (N, C, ...).
 inline int64_t class_dim(const Tensor& input) { return input.dim() == 1 ? 0 : 1; }
 
 inline void check_loss_gradient(const Tensor& grad, int64_t losses, const Tensor& total_weight) {
-  check(grad.numel() == losses && total_weight.numel() == 1, "the gradient does not fit the loss, got ",
+  check(grad.numel() == losses && total_weight.numel() == 1, "gradient does not match the shape of the loss, got ",
         to_string(grad.sizes()));
 }
 
-// What the sum of exponentials at each position was.
+// Checks the saved maximum and log sum of exponentials of each position.
 inline void check_sums(const Tensor& largest, const Tensor& log_sum, const Likelihoods& shape) {
-  check(largest.numel() == shape.positions() && log_sum.numel() == shape.positions(), "expected the sums of ",
+  check(largest.numel() == shape.positions() && log_sum.numel() == shape.positions(), "expected sums for ",
         shape.positions(), " positions, got ", largest.numel(), " and ", log_sum.numel());
 }
 

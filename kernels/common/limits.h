@@ -1,4 +1,4 @@
-// The limits of the floating dtypes.
+// highest(): the largest finite value of a floating dtype.
 #pragma once
 
 #include <limits>
@@ -7,7 +7,7 @@
 
 namespace tt {
 
-// The largest finite number. Requires a floating dtype.
+// Requires a floating dtype.
 inline double highest(DType dtype) {
   switch (dtype) {
     case DType::kFloat16: return 65504;

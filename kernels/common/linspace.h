@@ -7,7 +7,7 @@
 
 namespace tt {
 
-// Counts from both ends, so that rounding is symmetrical and the last element is exactly `end`.
+// Counts from both ends, so that rounding is symmetric and the last element is exactly `end`.
 template <typename C>
 TT_HOST_DEVICE C linspace_at(C start, C end, int64_t steps, int64_t i) {
   if (steps == 1) return start;

@@ -1,5 +1,4 @@
-// MatmulOperand: one side of a matrix product in its tensor's layout; checks and shapes shared by all backends'
-// products.
+// MatmulOperand: one operand of a matrix product in its tensor's layout; checks and shapes shared by all backends.
 #pragma once
 
 #include <optional>
@@ -16,8 +15,9 @@ struct Matrix {
   int64_t column_stride;
 };
 
-// `x` as libraries take it: one of its strides is 1, the other at least the row's (or column's) length. Strides of
-// single rows and columns, which are never walked, are made to fit. Nothing where it lies otherwise.
+// Returns `x` in the form that BLAS libraries require: one stride is 1, the other at least the row (or column)
+// length. The strides of single rows and columns are unused and are adjusted to fit. Returns nullopt for other
+// layouts.
 inline std::optional<Matrix> leading(const Matrix& x, int64_t rows, int64_t columns) {
   const int64_t row = rows == 1 ? columns * x.column_stride : x.row_stride;
   const int64_t column = columns == 1 ? 1 : x.column_stride;
@@ -27,7 +27,8 @@ inline std::optional<Matrix> leading(const Matrix& x, int64_t rows, int64_t colu
   return std::nullopt;
 }
 
-// The matrices, and the batch dimensions before them. Its tensor must outlive it.
+// A batch of matrices: the last two dimensions of a tensor, and the batch dimensions before them. The tensor must
+// outlive it.
 struct MatmulOperand {
   int64_t rows, columns;
   Matrix matrix;
@@ -48,7 +49,8 @@ struct MatmulOperand {
     batch_strides = SizesView(t.strides()).first(t.dim() - 2);
   }
 
-  // Takes the batch into the rows, where it lies so: one large product instead of many.
+  // Merges the batch into the rows if the layout permits, so that one large product replaces many. Returns whether it
+  // did.
   bool fold() {
     int64_t step = matrix.row_stride * rows, folded = rows;
     for (size_t i = batch.size(); i-- > 0;) {
@@ -63,7 +65,7 @@ struct MatmulOperand {
   }
 };
 
-// The batch dimensions of a x b: what `out` has before its matrices, of which a vector takes a dimension.
+// The batch dimensions of a x b: those of `out` without its matrix dimensions. A vector operand removes one of these.
 inline SizesView batch_of_product(const Tensor& a, const Tensor& b, const Tensor& out) {
   const size_t vectors = (a.dim() == 1) + (b.dim() == 1);
   return SizesView(out.sizes()).first(out.sizes().size() - (2 - vectors));
@@ -76,7 +78,7 @@ inline Tensor transposed(const Tensor& weight) {
   return view_of(weight, columns);
 }
 
-// A bias of linear has a number for each feature, or one for all.
+// The bias of linear must have one element per feature, or a single element.
 inline void check_linear_bias(const Tensor& weight, const Tensor& bias) {
   const int64_t features = weight.dim() == 1 ? 1 : weight.size(0);
   check(!bias || bias.numel() == 1 || bias.numel() == features, "expected a bias for each of ", features,

@@ -1,4 +1,4 @@
-// What a kernel checks of its tensors before it reads them, whoever called it with what.
+// Checks of operand sizes that kernels make before they read memory.
 #pragma once
 
 #include <string_view>
@@ -8,13 +8,14 @@
 
 namespace tt {
 
-// Requires so many elements of a tensor that a loop will read; undefined ones are not read.
+// Checks that `t` has `count` elements, all of which a loop will read. Accepts an undefined tensor, which is not
+// read.
 inline void check_elements(const Tensor& t, int64_t count, std::string_view what) {
   check(!t || t.numel() == count, "expected ", count, " elements of ", what, ", got ", t ? t.numel() : 0);
 }
-// The same of a vector with a number for each channel.
+// Checks that `t` is a vector with one element per channel. Accepts an undefined tensor.
 inline void check_per_channel(const Tensor& t, int64_t channels) {
-  check(!t || (t.dim() == 1 && t.size(0) == channels), "expected a number for each of ", channels, " channels, got ",
+  check(!t || (t.dim() == 1 && t.size(0) == channels), "expected one element for each of ", channels, " channels, got ",
         t ? to_string(t.sizes()) : "none");
 }
 

@@ -1,4 +1,4 @@
-// The optimizers' arithmetic for one element: PyTorch's algorithms, for every backend.
+// The optimizers' arithmetic per element, shared by all backends: PyTorch's algorithms.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ struct SgdStep {
   double weight_decay = 0;
   bool nesterov = false;
   bool maximize = false;
-  bool first = false;  // the momentum buffer holds nothing yet
+  bool first = false;  // the momentum buffer is uninitialised
 };
 
 struct AdamStep {
@@ -23,7 +23,7 @@ struct AdamStep {
   double beta2;
   double eps;
   double weight_decay = 0;
-  bool decoupled = false;  // AdamW: the decay is of the parameter, not in the gradient
+  bool decoupled = false;  // AdamW: the decay applies to the parameter, not to the gradient
   bool maximize = false;
   double correction1 = 1;  // 1 - beta1^t
   double correction2 = 1;  // 1 - beta2^t
@@ -35,7 +35,7 @@ inline AdamStep adam_step_of(int64_t step, double lr, double beta1, double beta2
   return {lr, beta1, beta2, eps, weight_decay, decoupled, maximize, 1 - std::pow(beta1, t), 1 - std::pow(beta2, t)};
 }
 
-// What a step multiplies with, in the type that it computes in.
+// A step's factors, in the type that it is computed in.
 template <typename T>
 struct SgdFactors {
   T lr, decay, sign, keep, momentum, take;
@@ -51,7 +51,7 @@ struct SgdFactors {
         first(step.first) {}
 
   TT_HOST_DEVICE T gradient(T p, T g) const { return sign * g + decay * p; }
-  // The new momentum. A new buffer's bytes may be anything, NaN too: times 0 they must not matter.
+  // The new momentum. The first step must not read the uninitialised buffer, even times 0: its bytes may be NaN.
   TT_HOST_DEVICE T moved(T m, T d) const { return first ? d : keep * m + take * d; }
 };
 

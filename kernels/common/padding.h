@@ -1,4 +1,4 @@
-// Padding: which part of the input stays, and where in the result it lies.
+// Padding: the part of the input that is kept, and its position in the result.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,8 @@ struct Padding {
   Geometry from;  // of the input
   Geometry to;    // of the result
 
-  // `pad`: how much is added (or, where negative, cut) before and after each dimension, the last one first.
+  // `pad`: the number of elements added (or, if negative, removed) before and after each dimension, last dimension
+  // first.
   Padding(const Tensor& input, absl::Span<const int64_t> pad, const Tensor& out)
       : from{input.sizes(), input.strides(), input->offset, true}, to{input.sizes(), out.strides(), out->offset, true} {
     for (size_t i = 0; i < pad.size() / 2; ++i) {

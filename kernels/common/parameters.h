@@ -1,4 +1,4 @@
-// Parameters with their gradients and states, as a fused optimizer step is given them.
+// Parameters with their gradients and optimizer states, as passed to a fused optimizer step.
 #pragma once
 
 #include <array>
@@ -10,11 +10,11 @@
 
 namespace tt {
 
-// The parameter, the gradient, then the states, undefined where they are not kept.
+// The parameter, its gradient, then its states. States that are not kept are undefined.
 using Parameter = std::array<Tensor, 5>;
 
-// Those parameters that have a gradient. `lists`: the gradients, then the states; empty, or as long as the parameters'.
-// Throws Error (RuntimeError) where they are not, or where their tensors do not fit.
+// Returns the parameters that have a gradient. `lists`: the gradients, then the states; each list is empty or as long
+// as `params`. Throws Error (RuntimeError) if a list has another length or a tensor another size.
 inline std::vector<Parameter> parameters(const Tensors& params, std::initializer_list<const Tensors*> lists) {
   for (const Tensors* list : lists) {
     check(list->empty() || list->size() == params.size(), "expected lists of ", params.size(), " tensors, got ",
@@ -26,7 +26,7 @@ inline std::vector<Parameter> parameters(const Tensors& params, std::initializer
     Parameter parameter{params[i]};
     size_t slot = 1;
     for (const Tensors* list : lists) parameter[slot++] = list->empty() ? Tensor() : (*list)[i];
-    check(is_floating(params[i].dtype()), "a parameter must be of a floating type, got ", name(params[i].dtype()));
+    check(is_floating(params[i].dtype()), "expected parameters of a floating dtype, got ", name(params[i].dtype()));
     for (const Tensor& t : parameter) {
       check(!t || t.numel() == params[i].numel(), "a parameter has ", params[i].numel(),
             " elements, but its gradient or state has ", t ? t.numel() : 0);
@@ -40,7 +40,7 @@ inline void check_averages(const Tensors& params, const Tensors& averages, const
                            const Tensors& largest, bool amsgrad) {
   check(averages.size() == params.size() && squares.size() == params.size() &&
             (!amsgrad || largest.size() == params.size()),
-        "expected the averages of all ", params.size(), " parameters");
+        "expected running averages for all ", params.size(), " parameters");
 }
 
 }  // namespace tt

@@ -1,4 +1,4 @@
-// Pooling over the last two dimensions: windows that slide over planes, and adaptive ones that divide them up.
+// Pooling windows over the last two dimensions: sliding windows and adaptive bins.
 #pragma once
 
 #include <algorithm>
@@ -14,16 +14,16 @@ namespace tt {
 
 using Pair = std::array<int64_t, 2>;  // height, width
 
-// A window that slides over planes; the same for all of them.
+// A sliding window, the same for all planes.
 struct Window {
   Pair in;
   Pair out;
   Pair kernel;
   Pair stride;
   Pair padding{0, 0};
-  Pair dilation{1, 1};  // max only
+  Pair dilation{1, 1};  // max pooling only
 
-  // How many inputs output o counts along dimension d, PyTorch's way: the padding counts up to where it ends.
+  // The number of inputs that output o counts along dimension d. As in PyTorch, padding counts only up to its end.
   constexpr int64_t extent(int d, int64_t o, bool count_padding) const {
     const int64_t begin = o * stride[d] - padding[d];
     const int64_t end = std::min(begin + kernel[d], in[d] + padding[d]);
@@ -31,7 +31,7 @@ struct Window {
   }
 };
 
-// What an average divides by.
+// How average pooling chooses its divisor.
 struct Divisor {
   bool count_padding = true;
   int64_t override = 0;  // 0: the window's size
@@ -49,13 +49,13 @@ inline int64_t planes(SizesView sizes) {
   return n;
 }
 
-// One number stands for both.
+// A single number applies to both dimensions.
 inline Pair pair(absl::Span<const int64_t> list) {
   check(list.size() == 1 || list.size() == 2, "expected one or two numbers, got ", list.size());
   return {list.front(), list.back()};
 }
 
-// Throws Error (RuntimeError) on what could not be divided by.
+// Throws Error (RuntimeError) if a kernel size, stride or dilation is not positive, or a padding is negative.
 inline Window window(SizesView in, SizesView out, absl::Span<const int64_t> kernel,
                      std::optional<absl::Span<const int64_t>> stride, absl::Span<const int64_t> padding,
                      absl::Span<const int64_t> dilation = {}) {
@@ -63,14 +63,14 @@ inline Window window(SizesView in, SizesView out, absl::Span<const int64_t> kern
   if (stride && !stride->empty()) w.stride = pair(*stride);
   if (!dilation.empty()) w.dilation = pair(dilation);
   for (int d = 0; d < 2; ++d) {
-    check(w.kernel[d] > 0 && w.stride[d] > 0 && w.padding[d] >= 0, "windows must have a size and a stride above zero");
-    check(w.dilation[d] > 0, "dilation must be above zero");
+    check(w.kernel[d] > 0 && w.stride[d] > 0 && w.padding[d] >= 0, "expected kernel_size, stride > 0 and padding >= 0");
+    check(w.dilation[d] > 0, "expected dilation > 0");
   }
   return w;
 }
 
 inline void check_same_planes(SizesView grad, SizesView out) {
-  check(planes(grad) == planes(out), "gradients ", to_string(grad), " do not fit an input ", to_string(out));
+  check(planes(grad) == planes(out), "gradient sizes ", to_string(grad), " do not match input sizes ", to_string(out));
 }
 
 }  // namespace tt

@@ -1,4 +1,4 @@
-// ProductChain: what is still to be done to a matrix product, as pointwise steps over it for the backend's chain
+// ProductChain: the pointwise steps that follow a matrix product (scale, add, activate), for the backend's chain
 // kernel.
 #pragma once
 
@@ -11,18 +11,20 @@ namespace tt {
 
 class ProductChain {
  public:
-  // Everything is computed in the product's dtype, which must outlive the chain as what is added must.
+  // All steps are computed in the product's dtype. The product and every tensor passed to a step must outlive the
+  // chain.
   explicit ProductChain(const Tensor& product) : compute_(product.dtype()), last_(product.get()) {}
   ProductChain(const ProductChain&) = delete;
   ProductChain& operator=(const ProductChain&) = delete;
 
-  // Times a number, or a tensor that broadcasts to it. Integers are scaled by integers.
+  // Multiplies by a number, or by a tensor that broadcasts to the product. The number is converted to the product's
+  // dtype.
   void scale(const Scalar& factor) { add_step(op_id::kMul, {last_, Arg(factor.in_dtype(compute_))}); }
   void scale(const Tensor& factor) { add_step(op_id::kMul, {last_, Arg(factor.get())}); }
   void add(const Tensor& t, const Scalar& factor) {
     add_step(op_id::kAdd, {last_, Arg(t.get()), Arg(factor.in_dtype(compute_))});
   }
-  // relu, or gelu approximated by tanh.
+  // relu, or gelu with the tanh approximation.
   void activate(bool use_gelu) { add_step(use_gelu ? op_id::kGeluTanh : op_id::kRelu, {last_}); }
 
   absl::Span<const ChainStep> steps() const { return absl::MakeConstSpan(steps_).first(count_); }
@@ -43,7 +45,7 @@ class ProductChain {
   std::array<ChainStep, kMostSteps> steps_;
 };
 
-// act(alpha * product + beta * input); input is not read where beta is 0.
+// act(alpha * product + beta * input). If beta is 0, input is not read.
 inline void finish_activated(ProductChain& chain, const Tensor& input, const Scalar& beta, const Scalar& alpha,
                              bool use_gelu) {
   if (alpha.to_complex() != 1.0) chain.scale(alpha);
@@ -51,7 +53,7 @@ inline void finish_activated(ProductChain& chain, const Tensor& input, const Sca
   chain.activate(use_gelu);
 }
 
-// product * scale_a * scale_b + bias, times scale_result where that is defined.
+// product * scale_a * scale_b + bias, times scale_result if it is defined.
 inline void finish_scaled(ProductChain& chain, const Tensor& scale_a, const Tensor& scale_b, const Tensor& bias,
                           const Tensor& scale_result) {
   chain.scale(scale_a);

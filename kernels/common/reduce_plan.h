@@ -1,6 +1,6 @@
-// ReducePlan: a reduction's dimensions, split into those that stay and those that go.
+// ReducePlan: the dimensions of a reduction's input, split into kept and reduced ones.
 //
-// Values; no thread owns one. Offsets and strides are in elements of the input.
+// Plain values without synchronisation. Offsets and strides are in elements of the input.
 #pragma once
 
 #include <algorithm>
@@ -21,26 +21,26 @@ struct Extent {
 using Extents = absl::InlinedVector<Extent, 4>;
 
 enum class Order {
-  kAny,      // the reduced elements may come in whatever order is fastest
-  kLogical,  // they come in the tensor's own order: their position means something
+  kAny,      // reduced elements may be visited in the fastest order
+  kLogical,  // they are visited in the tensor's logical order: their position matters
 };
 
 struct ReducePlan {
-  Extents kept;         // outermost first, neighbours merged; results lie contiguous in this order
+  Extents kept;         // outermost first, neighbours merged; the output is contiguous in this order
   Extents reduced;      // likewise; never empty
   int64_t outputs = 1;  // product of kept sizes
-  int64_t count = 1;    // product of reduced sizes: elements that make one output
+  int64_t count = 1;    // product of reduced sizes: input elements per output
 
-  // `dims` may be negative; none means all. Throws Error (IndexError, RuntimeError) on a
-  // dimension that is not there or is named twice.
+  // `dims` may be negative; an empty list means all. Throws Error (IndexError, RuntimeError) if a dimension is out of
+  // range or repeated.
   ReducePlan(const Tensor& input, absl::Span<const int64_t> dims, Order order);
 };
 
-// Steps through extents in order, outermost slowest, keeping the offset.
+// Iterates over extents in row-major order and tracks the offset.
 class Walk {
  public:
   Walk(absl::Span<const Extent> extents, int64_t start) : extents_(extents), index_(extents.size()) {
-    for (size_t d = extents.size(); start > 0 && d-- > 0;) {  // the start of extents that are empty, too, is 0
+    for (size_t d = extents.size(); start > 0 && d-- > 0;) {  // if an extent is empty, start is 0
       index_[d] = start % extents[d].size;
       start /= extents[d].size;
       offset_ += index_[d] * extents[d].stride;
@@ -62,7 +62,7 @@ class Walk {
   int64_t offset_ = 0;
 };
 
-// Appends an extent that lies inside the last one, as one where they are evenly spaced.
+// Appends an extent that is inside the last one; merges the two if they are evenly strided.
 inline void append_extent(Extents& extents, Extent next) {
   if (next.size == 1) return;
   if (!extents.empty() && extents.back().stride == next.stride * next.size) {
@@ -77,7 +77,7 @@ inline ReducePlan::ReducePlan(const Tensor& input, absl::Span<const int64_t> dim
   absl::InlinedVector<bool, 8> goes(ndim, dims.empty());
   for (int64_t dim : dims) {
     int64_t d = shape_rules::wrap_dim(dim, input.dim());
-    if (ndim == 0) continue;  // a zero-dim tensor takes dim 0 and -1
+    if (ndim == 0) continue;  // a zero-dim tensor accepts dim 0 and -1
     check(!goes[d], "dim ", d, " appears multiple times in the list of dims");
     goes[d] = true;
   }

@@ -1,5 +1,5 @@
-// Draws by rejection: an element takes as many Philox blocks as it needs from a counter range of its own, so that the
-// numbers do not depend on how elements are split among threads, or on which backend computes them.
+// Sampling by rejection. Each element draws as many Philox blocks as it needs from its own counter range, so that the
+// numbers depend neither on the partitioning among threads nor on the backend.
 #pragma once
 
 #include <limits>
@@ -9,11 +9,11 @@
 
 namespace tt::rejection {
 
-constexpr uint64_t kBlocksEach = 256;  // beyond, an element goes on into its neighbour's: it takes some two in the mean
+constexpr uint64_t kBlocksEach = 256;  // after these, an element reads its neighbour's; it needs about two on average
 
-// What a distribution may be asked for.
+// The valid parameters of a distribution.
 struct Range {
-  const char* misfit;  // what is said of numbers outside
+  const char* misfit;  // the error message for values out of range
   double low, high;
   bool above_low = false;
 
@@ -23,11 +23,11 @@ struct Range {
 inline constexpr double kMostFinite = std::numeric_limits<double>::max();
 inline constexpr Range kConcentrations{"invalid gamma concentration, expected it to be positive", 0, kMostFinite, true};
 inline constexpr Range kRates{"invalid Poisson rate, expected rate to be non-negative", 0, kMostFinite};
-// A draw takes a step a success.
-inline constexpr Range kCounts{"binomial expects counts that are not negative, and at most 1e9", 0, 1e9};
+// A draw takes up to one step per success, so the count is bounded.
+inline constexpr Range kCounts{"binomial expects counts in [0, 1e9]", 0, 1e9};
 inline constexpr Range kProbabilities{"binomial expects prob to be in [0, 1]", 0, 1};
 
-// Uniform and normal numbers for one element.
+// Generates uniform and normal numbers for one element.
 class Source {
  public:
   TT_HOST_DEVICE Source(uint64_t seed, uint64_t counter, int64_t element)
@@ -69,7 +69,7 @@ TT_HOST_DEVICE double draw_gamma(Source& source, double concentration) {
   }
 }
 
-// Arrivals within one unit of time.
+// The number of arrivals of a Poisson process within one unit of time.
 TT_HOST_DEVICE double count_arrivals(Source& source, double rate) {
   const double limit = math::exp(-rate);
   double count = -1;
@@ -77,7 +77,7 @@ TT_HOST_DEVICE double count_arrivals(Source& source, double rate) {
   return count > 0 ? count : 0;
 }
 
-// Small rates: arrivals. Large ones: Hoermann, "The transformed rejection method" (1993).
+// For small rates, counts arrivals. For large rates: Hoermann, "The transformed rejection method" (1993).
 TT_HOST_DEVICE double draw_poisson(Source& source, double rate) {
   if (rate < 10) return count_arrivals(source, rate);
   const double b = 0.931 + 2.53 * math::sqrt(rate), a = -0.059 + 0.02483 * b;
@@ -94,8 +94,8 @@ TT_HOST_DEVICE double draw_poisson(Source& source, double rate) {
   }
 }
 
-// The gaps between successes are geometric (Devroye 1986, X.4.3): as many steps as successes, or as failures where
-// those are fewer.
+// The gaps between successes are geometric (Devroye 1986, X.4.3). Takes one step per success or, if those are fewer,
+// per failure.
 TT_HOST_DEVICE double draw_trials(Source& source, double count, double prob) {
   const bool mirrored = prob > 0.5;
   const double p = mirrored ? 1 - prob : prob;

@@ -1,9 +1,9 @@
-// The functions that operators' bodies call, for one element: PyTorch's semantics, for float,
-// double, int32_t and int64_t.
+// The functions that operator bodies call, for one element: PyTorch's semantics, for float, double, int32_t and
+// int64_t.
 //
-// Everything is inline, branch-free where it can be, so that loops over it vectorise; CUDA compiles
-// the same text. On the CPU each instruction set has a copy of its own (TT_ISA names the namespace):
-// one that the linker shared would run AVX-512 code on a machine without.
+// Everything is inline, and branch-free where possible, so that loops over it vectorise; CUDA compiles the same
+// source. On the CPU each instruction set has its own copy, in the namespace TT_ISA: a copy shared by the linker
+// could run AVX-512 code on a machine without it.
 #pragma once
 
 #include <bit>
@@ -38,10 +38,10 @@ inline constexpr T kInf = std::numeric_limits<T>::infinity();
 template <Real T>
 inline constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
 
-// ---- Choosing ------------------------------------------------------------------------------
+// ---- Selection -----------------------------------------------------------------------------
 
-// c ? a : b with both sides computed: as bits, so that no branch comes between a loop and its
-// vectorisation. The generator writes every `?:` of a body so.
+// c ? a : b. Evaluates both sides and selects by bit mask, so that no branch prevents vectorisation. The generator
+// emits every `?:` of a body in this form.
 template <typename M, typename A, typename B>
 TT_HOST_DEVICE auto where(M c, A a, B b) {
   using T = std::common_type_t<A, B>;
@@ -51,7 +51,7 @@ TT_HOST_DEVICE auto where(M c, A a, B b) {
                                             (std::bit_cast<Bits>(static_cast<T>(b)) & ~mask)));
 }
 
-// What a body yields, as a number: truth is 1 and 0. (A plain cast of bool to float would not vectorise.)
+// A body's result as a number: true becomes 1, false 0. (A plain cast from bool to float would not vectorise.)
 template <typename T, typename V>
 TT_HOST_DEVICE T number(V v) {
   if constexpr (std::is_same_v<V, bool>)
@@ -93,7 +93,7 @@ TT_HOST_DEVICE bool isfinite(T) {
   return true;
 }
 
-// NaN where either is NaN.
+// NaN if either argument is NaN.
 template <typename T>
 TT_HOST_DEVICE T maximum(T a, T b) {
   return where(isnan(a) | (a > b), a, b);
@@ -102,7 +102,7 @@ template <typename T>
 TT_HOST_DEVICE T minimum(T a, T b) {
   return where(isnan(a) | (a < b), a, b);
 }
-// The other one where one is NaN.
+// If one argument is NaN, returns the other.
 template <typename T>
 TT_HOST_DEVICE T fmax(T a, T b) {
   return where(isnan(b) | (a > b), a, b);
@@ -111,7 +111,7 @@ template <typename T>
 TT_HOST_DEVICE T fmin(T a, T b) {
   return where(isnan(b) | (a < b), a, b);
 }
-// The upper bound wins where the bounds cross, as in PyTorch.
+// If the bounds cross, the upper one is returned, as in PyTorch.
 template <typename T>
 TT_HOST_DEVICE T clamp(T x, T low, T high) {
   return minimum(maximum(x, low), high);
@@ -181,7 +181,7 @@ TT_HOST_DEVICE T frac(T x) {
 }
 
 // ---- Division ------------------------------------------------------------------------------
-// A zero divisor of integers gives 0 here; the backend looks for one beforehand where it can raise.
+// An integer division by zero gives 0 here; backends that can raise check for zero divisors beforehand.
 
 template <Real T>
 TT_HOST_DEVICE T fmod(T a, T b) {
@@ -191,7 +191,7 @@ template <Integer T>
 TT_HOST_DEVICE T fmod(T a, T b) {
   return b == 0 || (std::is_signed_v<T> && b == T(-1)) ? T(0) : static_cast<T>(a % b);
 }
-// What division rounded towards zero left, as what division rounded down leaves: with the divisor's sign.
+// Converts the remainder of truncating division to that of flooring division, which has the divisor's sign.
 template <Real T>
 TT_HOST_DEVICE T downward_remainder(T b, T left) {
   return where((left != T(0)) & ((left < T(0)) != (b < T(0))), left + b, left);
@@ -212,10 +212,11 @@ TT_HOST_DEVICE T trunc_divide(T a, T b) {
 template <Integer T>
 TT_HOST_DEVICE T trunc_divide(T a, T b) {
   if (std::is_signed_v<T> && b == T(-1))
-    return static_cast<T>(-a);  // the least value has no negation: it wraps, and must not trap
+    return static_cast<T>(-a);  // the lowest value has no negation: the result wraps instead of trapping
   return b == 0 ? T(0) : static_cast<T>(a / b);
 }
-// Python's: consistent with remainder(), which a plain floor(a / b) is not after rounding. `left` is fmod(a, b).
+// Python's flooring division: consistent with remainder(), unlike a plain floor(a / b) after rounding. `left` is
+// fmod(a, b).
 template <Real T>
 TT_HOST_DEVICE T downward_quotient(T a, T b, T left) {
   const T whole = (a - left) / b;
@@ -236,7 +237,7 @@ TT_HOST_DEVICE T floor_divide(T a, T b) {
 }
 
 // ---- Bits ----------------------------------------------------------------------------------
-// Shifts by the width or more, or by less than nothing, shift everything out.
+// Shifts by the width or more, or by a negative count, shift all bits out.
 
 template <Integer T>
 TT_HOST_DEVICE T shift_left(T a, T n) {
@@ -253,7 +254,7 @@ TT_HOST_DEVICE T gcd(T a, T b) {
   a = abs(a);
   b = abs(b);
   while (b != 0) {
-    T r = fmod(a, b);  // the least value stays negative, and would trap when divided by -1
+    T r = fmod(a, b);  // the lowest value stays negative; fmod() avoids the trap on division by -1
     a = b;
     b = r;
   }
@@ -305,7 +306,7 @@ TT_LIBM_2(nextafter)
 
 TT_HOST_DEVICE float pow(float x, float y) { return ::powf(x, y); }
 TT_HOST_DEVICE double pow(double x, double y) { return ::pow(x, y); }
-// Wraps around; a negative exponent truncates 1 / x^|n| as PyTorch does.
+// Wraps around on overflow; a negative exponent truncates 1 / x^|n|, as in PyTorch.
 template <Integer T>
 TT_HOST_DEVICE T int_pow(T x, T n) {
   if (n < 0) return x == 1 ? T(1) : x == T(-1) ? (n % 2 == 0 ? T(1) : T(-1)) : T(0);
@@ -321,7 +322,7 @@ template <Real T>
 TT_HOST_DEVICE T rsqrt(T x) {
   return T(1) / sqrt(x);
 }
-// log(exp(a) + exp(b)); equal infinities give themselves.
+// log(exp(a) + exp(b)); equal infinities are returned unchanged.
 template <Real T>
 TT_HOST_DEVICE T logaddexp(T a, T b) {
   T high = maximum(a, b);
@@ -355,7 +356,7 @@ TT_HOST_DEVICE T gelu_tanh_derivative(T x) {
 
 // ---- Special functions ---------------------------------------------------------------------
 
-// Horner's rule, the highest power's coefficient first.
+// Horner's rule; coefficients start with the highest power.
 template <Real T, typename... Rest>
 TT_HOST_DEVICE T polynomial(T x, double first, Rest... rest) {
   T value = static_cast<T>(first);
@@ -363,8 +364,8 @@ TT_HOST_DEVICE T polynomial(T x, double first, Rest... rest) {
   return value;
 }
 
-// Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011): within a few units of a float's last place,
-// where erf is too coarse to mend it. In double two Newton steps bring it to the working precision.
+// Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011): float is accurate to a few units in the last
+// place, and erf is too coarse to refine it. Double gets two Newton steps, which reach the working precision.
 template <Real T>
 TT_HOST_DEVICE T erfinv(T x) {
   T w = -log((T(1) - x) * (T(1) + x));
@@ -382,7 +383,7 @@ TT_HOST_DEVICE T erfinv(T x) {
 TT_HOST_DEVICE float lgamma(float x) { return ::lgammaf(x); }
 TT_HOST_DEVICE double lgamma(double x) { return ::lgamma(x); }
 #else
-// lgamma() of libm writes a global (signgam); these do not.
+// libm's lgamma() writes the global signgam; these overloads do not.
 TT_HOST_DEVICE float lgamma(float x) {
   int sign;
   return ::lgammaf_r(x, &sign);
@@ -393,7 +394,7 @@ TT_HOST_DEVICE double lgamma(double x) {
 }
 #endif
 
-// Recurrence up to 10, then the asymptotic series; reflection left of zero.
+// Recurrence up to 10, then the asymptotic series; reflection for negative arguments.
 template <Real T>
 TT_HOST_DEVICE T digamma(T argument) {
   double x = static_cast<double>(argument), result = 0;
@@ -411,7 +412,7 @@ TT_HOST_DEVICE T digamma(T argument) {
   return static_cast<T>(result + std::log(x) - 0.5 / x - series);
 }
 
-// digamma's derivative, in the same way.
+// The derivative of digamma, computed the same way.
 template <Real T>
 TT_HOST_DEVICE T trigamma(T argument) {
   double x = static_cast<double>(argument), result = 0, sign = 1;

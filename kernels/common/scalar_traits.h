@@ -1,6 +1,6 @@
-// Field: what algorithms that are written once for real and for complex numbers ask of either.
+// Scalar traits: the functions that algorithms written for both real and complex numbers require.
 //
-// Beside abs(), conj(), real() and the operators. Real numbers pay for none of it.
+// They complement abs(), conj(), real() and the operators, and cost nothing for real numbers.
 #pragma once
 
 #include "kernels/common/complex_math.h"
@@ -21,7 +21,7 @@ TT_HOST_DEVICE T imag(T) {
   return T(0);
 }
 
-// By a real number, part by part.
+// Scales both parts by a real number.
 template <typename T>
 TT_HOST_DEVICE T times(T x, real_of_t<T> by) {
   if constexpr (is_complex_v<T>)
@@ -44,7 +44,8 @@ TT_HOST_DEVICE real_of_t<T> squared_length(T x) {
   else
     return x * x;
 }
-// Magnitudes without a root: of complex numbers up to 1.5 times abs(), and at least two thirds of it.
+// Magnitudes without a square root: for complex numbers sum_of_parts() is at most sqrt(2) abs(), and larger_part() at
+// least abs() / sqrt(2).
 template <typename T>
 TT_HOST_DEVICE real_of_t<T> sum_of_parts(T x) {
   if constexpr (is_complex_v<T>)

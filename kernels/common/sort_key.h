@@ -1,4 +1,4 @@
-// sort_key: elements as unsigned integers that sort as the elements do.
+// sort_key: maps an element to an unsigned integer with the same order.
 //
 // NaN sorts after everything else; -0 and 0 are equal.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace tt {
 
-// 32 bits hold any element of up to four bytes, 64 the others.
+// 32 bits for elements of up to four bytes, 64 bits for larger ones.
 template <typename T>
 using SortKey = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 

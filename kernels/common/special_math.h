@@ -1,9 +1,9 @@
-// The functions of torch.special that operators' bodies call, for one element of float or double.
+// The functions of torch.special that operator bodies call, for one element of float or double.
 //
-// As scalar_math.h: inline, the same text on every backend, both sides of a choice computed where a
-// function is a series (so that loops over it vectorise). What needs loops is computed in double.
-// Chebyshev series were fitted for this file, by interpolation at 200 nodes of values that are
-// exact to the last bits, and end where a term is below double's precision.
+// As in scalar_math.h, everything is inline and the same source serves every backend. Functions that are a series
+// evaluate both sides of a condition, so that loops over them vectorise; functions with loops compute in double. The
+// Chebyshev series were fitted for this file, by interpolation at 200 nodes of values exact to the last bits; each
+// ends where the next term is below double's precision.
 #pragma once
 
 #include <utility>
@@ -13,8 +13,8 @@
 namespace tt::math {
 inline namespace TT_ISA {
 
-// The sum of Chebyshev polynomials at t in [-1, 1], by Clenshaw's recurrence; the highest degree's
-// coefficient first.
+// The sum of Chebyshev polynomials at t in [-1, 1], by Clenshaw's recurrence; coefficients start with the highest
+// degree.
 template <Real T, typename... Rest>
 TT_HOST_DEVICE T chebyshev(T t, Rest... coefficients) {
   T last = 0, before = 0;
@@ -25,8 +25,8 @@ TT_HOST_DEVICE T chebyshev(T t, Rest... coefficients) {
 
 // ---- Error functions and the normal distribution -------------------------------------------
 
-// exp(x^2) erfc(x). Right of zero a series in (x - 3.75) / (x + 3.75) (Shepherd and Laframboise,
-// "Chebyshev approximation of (1 + 2x) exp(x^2) erfc(x)", 1981), left of it by reflection.
+// exp(x^2) erfc(x). For x >= 0 a series in (x - 3.75) / (x + 3.75) (Shepherd and Laframboise, "Chebyshev
+// approximation of (1 + 2x) exp(x^2) erfc(x)", 1981); for x < 0 by reflection.
 template <Real T>
 TT_HOST_DEVICE T erfcx(T x) {
   const T a = abs(x);
@@ -52,7 +52,7 @@ TT_HOST_DEVICE T log_ndtr(T x) {
   const T rest = log1p(T(-0.5) * erfc(x * kRootHalf));
   return where(x < T(-1), tail, rest);
 }
-// The normal distribution's quantile: Wichura, "Algorithm AS 241" (Applied Statistics 37, 1988).
+// Quantile of the normal distribution: Wichura, "Algorithm AS 241" (Applied Statistics 37, 1988).
 template <Real T>
 TT_HOST_DEVICE T ndtri(T p) {
   const T q = p - T(0.5);
@@ -159,7 +159,7 @@ template <Real T>
 TT_HOST_DEVICE T i1(T x) {
   return exp(abs(x)) * i1e(x);
 }
-// K0(x) + log(x / 2) I0(x) for x up to 2, and exp(x) K0(x) beyond.
+// K0(x) + log(x / 2) I0(x) for x <= 2, exp(x) K0(x) above.
 template <Real T>
 TT_HOST_DEVICE T k0_part(T x) {
   const T near = minimum(x, T(2)), far = maximum(x, T(2));
@@ -174,7 +174,7 @@ TT_HOST_DEVICE T k0_part(T x) {
       -0.0001284954958161322, 0.0015698838857300147, -0.03144810131196451, 1.2201515410329777);
   return where(x <= T(2), small, large / sqrt(far));
 }
-// x (K1(x) - log(x / 2) I1(x)) for x up to 2, and exp(x) K1(x) beyond.
+// x (K1(x) - log(x / 2) I1(x)) for x <= 2, exp(x) K1(x) above.
 template <Real T>
 TT_HOST_DEVICE T k1_part(T x) {
   const T near = minimum(x, T(2)), far = maximum(x, T(2));
@@ -190,7 +190,7 @@ TT_HOST_DEVICE T k1_part(T x) {
       -1.9361979741958637e-05, 0.00019521551847152097, -0.0028578168596228616, 0.1039237365768173, 1.360313095242221);
   return where(x <= T(2), small, large / sqrt(far));
 }
-// Both are infinite at zero and undefined left of it.
+// K0 and K1 are infinite at zero and undefined for negative x.
 template <Real T>
 TT_HOST_DEVICE T k_limits(T x, T value) {
   return where(x > T(0), value, where(x == T(0), kInf<T>, kNan<T>));
@@ -216,8 +216,8 @@ TT_HOST_DEVICE T k1e(T x) {
   return k_limits(x, where(x <= T(2), exp(near) * (k1_part(x) / near + log(T(0.5) * near) * i1(near)), k1_part(x)));
 }
 
-// Ai(x): Maclaurin's series between -4.5 and 2 (DLMF 9.4.1); beyond, the modulus and phase forms
-// (DLMF 9.7) with series fitted to what the asymptotic expansions stand for.
+// Ai(x): the Maclaurin series between -4.5 and 2 (DLMF 9.4.1); outside, the modulus and phase forms (DLMF 9.7), with
+// Chebyshev series fitted in place of the asymptotic expansions.
 template <Real T>
 TT_HOST_DEVICE T airy_ai(T argument) {
   const double x = static_cast<double>(argument);
@@ -261,8 +261,8 @@ TT_HOST_DEVICE T airy_ai(T argument) {
 
 // ---- Zeta and gamma functions --------------------------------------------------------------
 
-// Hurwitz's zeta function: the first terms, then Euler and Maclaurin's formula. Not a number where
-// it would have to start more than 10000 left of zero.
+// Hurwitz zeta function: sums the first terms directly, then applies the Euler-Maclaurin formula. NaN if `start` is
+// below -10000.
 template <Real T>
 TT_HOST_DEVICE T zeta(T order, T start) {
   const double x = static_cast<double>(order);
@@ -281,7 +281,7 @@ TT_HOST_DEVICE T zeta(T order, T start) {
     if (std::fabs(term) < 1.1e-16 * std::fabs(sum)) return static_cast<T>(sum);
   }
   sum += term * a / (x - 1) - 0.5 * term;
-  // (2k)! / B(2k), the sign included.
+  // (2k)! / B(2k), including the sign.
   constexpr double kDivisors[12] = {12.0,
                                     -720.0,
                                     30240.0,
@@ -315,7 +315,7 @@ TT_HOST_DEVICE T polygamma(T n, T x) {
   return static_cast<T>(std::fmod(order, 2) == 1 ? size : -size);
 }
 
-// x^a exp(-x) / Gamma(a), whose factors overflow: for large a by Stirling's formula.
+// x^a exp(-x) / Gamma(a). Uses Stirling's formula for large a, where the factors would overflow.
 TT_HOST_DEVICE double gamma_density(double a, double x) {
   const double u = (x - a) / a;
   if (a < 20 || std::fabs(u) > 0.4) return std::exp(a * std::log(x) - x - lgamma(a));
@@ -323,7 +323,7 @@ TT_HOST_DEVICE double gamma_density(double a, double x) {
   const double correction = (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260 - z / 1680))) / a;
   return std::sqrt(a / (2 * kPi<double>)) * std::exp(a * (std::log1p(u) - u) - correction);
 }
-// The lower regularised incomplete gamma function's power series.
+// Power series of the lower regularised incomplete gamma function.
 TT_HOST_DEVICE double lower_gamma_series(double a, double x) {
   double sum = 1, term = 1;
   for (int n = 1; n < 100000 && term > 1.1e-16 * sum; ++n) {
@@ -332,7 +332,7 @@ TT_HOST_DEVICE double lower_gamma_series(double a, double x) {
   }
   return gamma_density(a, x) / a * sum;
 }
-// The upper one's, for small x.
+// Series of the upper regularised incomplete gamma function, for small x.
 TT_HOST_DEVICE double upper_gamma_series(double a, double x) {
   double sum = 0, factor = 1;
   for (int n = 1; n < 1000; ++n) {
@@ -343,7 +343,7 @@ TT_HOST_DEVICE double upper_gamma_series(double a, double x) {
   }
   return -std::expm1(a * std::log(x) - lgamma(1 + a)) - std::exp(a * std::log(x) - lgamma(a)) * sum;
 }
-// The upper one's continued fraction, by Lentz's method.
+// Continued fraction of the upper regularised incomplete gamma function, by Lentz's method.
 TT_HOST_DEVICE double upper_gamma_fraction(double a, double x) {
   double b = x + 1 - a, c = 1e300, d = 1 / b, value = d;
   for (int n = 1; n < 100000; ++n) {
@@ -358,7 +358,8 @@ TT_HOST_DEVICE double upper_gamma_fraction(double a, double x) {
   }
   return gamma_density(a, x) * value;
 }
-// Their limits, or -1 where both arguments are positive and finite.
+// The upper function at the ends of the arguments' ranges, NaN outside, and -1 if both arguments are positive and
+// finite.
 TT_HOST_DEVICE double upper_gamma_limit(double a, double x) {
   if (!(a >= 0 && x >= 0) || (a == 0 && x == 0)) return kNan<double>;
   if (isinf(a)) return isinf(x) ? kNan<double> : 1;
@@ -383,12 +384,12 @@ TT_HOST_DEVICE T gammainc(T shape, T argument) {
 }
 
 // ---- Orthogonal polynomials ----------------------------------------------------------------
-// Of a degree n that is cut to an integer; 0 where it is negative, not a number above a million.
-// T, U, V and W share a recurrence, and between -1 and 1 have forms in the angle.
+// The degree n is truncated to an integer. Negative degrees give 0, degrees above a million NaN. T, U, V and W share
+// a recurrence, and have trigonometric forms between -1 and 1.
 
-// -1 where the degree is fine, else the value.
+// -1 if the degree is valid, else the polynomial's value.
 TT_HOST_DEVICE double degree_limit(double n) { return n < 0 ? 0 : n <= 1e6 ? -1 : kNan<double>; }
-// p(n) of p(0) = 1, p(1) = first, p(k + 1) = 2 x p(k) - p(k - 1).
+// p(n), where p(0) = 1, p(1) = first and p(k + 1) = 2 x p(k) - p(k - 1).
 TT_HOST_DEVICE double chebyshev_recurrence(double x, double n, double first) {
   if (n == 0) return 1;
   double before = 1, value = first;

@@ -1,6 +1,7 @@
-// libm's functions, declared so that the compiler may call their vector forms (glibc's libmvec,
-// within 4 ulp) from a vectorised loop. glibc declares them so itself, but only under -ffast-math.
-// For scalar_math.h only. Elsewhere than on x86-64 with glibc the loops call libm element by element.
+// Declarations of libm functions that let the compiler call their vector forms (glibc's libmvec, within 4 ulp) in
+// vectorised loops. glibc itself declares these only under -ffast-math.
+//
+// Included by scalar_math.h only. On platforms other than x86-64 with glibc, loops call libm per element.
 #pragma once
 
 #include <cmath>

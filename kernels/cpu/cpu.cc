@@ -11,7 +11,7 @@ void register_kernels(Dispatcher& dispatcher);  // generated: the operators with
 void register_backend(Dispatcher& dispatcher) {
   register_kernels(dispatcher);
   register_pointwise(dispatcher);
-  // What only moves elements, bit by bit, in whatever stands in a tensor's place.
+  // Copy elements bit by bit, for every kind of tensor that dispatches to this key.
   dispatcher.set(op_id::kAssign, Key::kCPU, &assign);
   dispatcher.set(op_id::kClone, Key::kCPU, &clone);
 }

@@ -1,11 +1,11 @@
-// The CPU backend. Called once, at start.
+// The CPU backend.
 #pragma once
 
 #include "engine/dispatch/dispatcher.h"
 
 namespace tt::cpu {
 
-// Registers all of its kernels at Key::kCPU.
+// Registers all CPU kernels at Key::kCPU. Called once, at start.
 void register_backend(Dispatcher& dispatcher);
 
 }  // namespace tt::cpu

@@ -1,4 +1,5 @@
-// What concerns the session that executes, and no tensor's elements.
+// Operators on the session or device instead of tensor elements: generator state, events, memory statistics and
+// settings.
 #include "engine/device/devices.h"
 #include "engine/schema/error.h"
 #include "engine/session/context.h"
@@ -18,7 +19,7 @@ void get_rng_state(Tensor& out) {
 
 void set_rng_state(const Tensor& new_state) {
   check_as(ErrorKind::kType, new_state.dtype() == DType::kInt64 && new_state.numel() == 2,
-           "[set_rng_state] takes what get_rng_state gave, got ", describe(new_state.meta()));
+           "[set_rng_state] expected a state from get_rng_state, got ", describe(new_state.meta()));
   Tensor plain = empty(new_state.sizes(), DType::kInt64, new_state.device());
   copy(new_state, plain);
   Context::current().generator = {static_cast<uint64_t>(plain.data_as<int64_t>()[0]),
@@ -63,12 +64,12 @@ void memory_stats(int64_t device, Tensor& out) {
   put(!account ? 0 : of_gpu ? account->held(where) : account->held());
   put(!account ? 0 : of_gpu ? account->peak(where) : account->peak());
   put(account ? account->limit() : 0);
-  check(at == out.data_as<int64_t>() + out.numel(), "a figure is missing");
+  check(at == out.data_as<int64_t>() + out.numel(), "[memory_stats] wrong number of statistics");
 }
 
 void empty_cache(int64_t device) {
   const Device where = decode_device(device);
-  if (where.type != DeviceType::kCUDA) return;  // the CPU's stream is every session's
+  if (where.type != DeviceType::kCUDA) return;  // the CPU's stream is shared by all sessions
   Devices::instance().allocator(where).empty_cache(&Context::current().stream(where));
 }
 

@@ -6,12 +6,12 @@
 
 namespace tt::cuda {
 
-void register_kernels(Dispatcher& dispatcher);  // generated: the operators with a `kernel:`
+void register_kernels(Dispatcher& dispatcher);  // generated: operators that declare a `kernel:`
 
 void register_backend(Dispatcher& dispatcher) {
   register_kernels(dispatcher);
   register_pointwise(dispatcher);
-  // What only moves elements, bit by bit, in whatever stands in a tensor's place.
+  // Operators that only copy elements, bit by bit, for any dtype.
   dispatcher.set(op_id::kAssign, Key::kCUDA, &assign);
   dispatcher.set(op_id::kClone, Key::kCUDA, &clone);
 }

@@ -1,11 +1,11 @@
-// The CUDA backend, for whoever assembles an engine.
+// Registers the CUDA backend. Called when an engine is set up.
 #pragma once
 
 #include "engine/dispatch/dispatcher.h"
 
 namespace tt::cuda {
 
-// Registers its kernels at Key::kCUDA.
+// Registers the CUDA kernels at Key::kCUDA.
 void register_backend(Dispatcher& dispatcher);
 
 }  // namespace tt::cuda

@@ -7,7 +7,7 @@
 
 #define TT_EXPORT __attribute__((visibility("default")))
 
-// Not schema_digest(), which is the daemon's own.
+// Not schema_digest(), which is the daemon's: this is the digest that the plug-in was compiled with.
 TT_EXPORT uint64_t teletensor_cuda_digest() { return tt::kSchemaDigest; }
 
 TT_EXPORT int teletensor_cuda_register(tt::Devices* devices, tt::Dispatcher* dispatcher, std::string* why) {

@@ -1,4 +1,5 @@
-// The plug-in's face: what the daemon looks up in the library that it opens. C names, so that any build finds them.
+// The plug-in's interface: the functions that the daemon looks up in the loaded library. C names, independent of the
+// compiler.
 #pragma once
 
 #include <string>
@@ -8,10 +9,11 @@
 
 extern "C" {
 
-// A digest of the operators that the plug-in was made for; another daemon's plug-in is refused by it.
+// Returns a digest of the operators that the plug-in was compiled for. The daemon rejects a plug-in whose digest
+// differs from its own.
 uint64_t teletensor_cuda_digest();
 
-// Adds the GPUs to `devices` and their kernels to `dispatcher`. Gives how many GPUs; where 0, `why` says in a line what
-// is missing, and nothing was added. Once a process. Does not throw.
+// Adds the GPUs to `devices` and their kernels to `dispatcher`. Returns the number of GPUs. If it is 0, nothing was
+// added and `why` is a one-line reason. Call it once per process. Does not throw.
 int teletensor_cuda_register(tt::Devices* devices, tt::Dispatcher* dispatcher, std::string* why);
 }

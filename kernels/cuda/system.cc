@@ -1,4 +1,4 @@
-// What concerns the session, where a tensor it is told by lies on a GPU.
+// set_rng_state with a state tensor on a GPU.
 #include "engine/dispatch/ops.h"
 #include "engine/session/context.h"
 #include "kernels/cuda/kernels.h"

@@ -3,7 +3,7 @@
 #include <new>
 #include <string_view>
 
-#include "client/interruption.h"
+#include "client/connection/interruption.h"
 #include "client/session.h"
 #include "python/bindings/object.h"
 

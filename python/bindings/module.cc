@@ -4,7 +4,7 @@
 #include <pybind11/stl.h>
 
 #include "client/connect.h"
-#include "client/interruption.h"
+#include "client/connection/interruption.h"
 #include "client/session.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/admin.h"

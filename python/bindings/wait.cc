@@ -6,7 +6,7 @@
 
 #include <atomic>
 
-#include "client/interruption.h"
+#include "client/connection/interruption.h"
 #include "python/bindings/object.h"
 
 namespace tt::python {

@@ -54,7 +54,7 @@ void describe(const AllocatorStats& stats, v1::MemoryStats* wire) {
   describe(stats.large, wire->mutable_large());
 }
 
-// What a session's figures tell about its program: for administrators alone.
+// Removes the fields that reveal the session's program; only administrators see them.
 void hide_program(v1::SessionStatus* session) {
   session->clear_client();
   session->clear_replay_refusal();
@@ -74,7 +74,7 @@ grpc::internal::MethodHandler* AdminService::handler(Auth::Role role, Method<Req
   return unary_handler<Request, Reply>(gate_, Gate::Kind::kAdmin, check, run);
 }
 
-// In the order of the service's declaration.
+// In the order of the service's declaration, since gRPC identifies methods by index.
 AdminService::AdminService(const Auth& auth, Sessions& sessions, Gate& gate, std::function<void()> exit)
     : auth_(auth), sessions_(sessions), gate_(gate), exit_(std::move(exit)) {
   MarkMethodStreamed(0, handler(Auth::Role::kUser, &AdminService::Status));

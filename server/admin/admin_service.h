@@ -1,7 +1,8 @@
 // AdminService: teletensor.v1.Admin over gRPC.
 //
-// Status is for both tokens, and shows the user token nothing of others' programs; every other call needs the admin
-// token. The calls have a quota of their own (gate.h), so they are answered however busy the engine is.
+// Status accepts both tokens, and shows the user token nothing about other sessions' programs; every other call
+// requires the admin token. The calls have a separate quota (gate.h), so they are answered even when the engine is
+// busy.
 #pragma once
 
 #include <chrono>
@@ -16,10 +17,10 @@ namespace tt::server {
 
 class AdminService final : public v1::Admin::Service {
  public:
-  // `exit` asks the process to shut down; it returns at once. All outlive the service.
+  // `exit` requests the process to shut down and returns at once. All arguments must outlive the service.
   AdminService(const Auth& auth, Sessions& sessions, Gate& gate, std::function<void()> exit);
 
-  // The calls' tokens have been checked when these run.
+  // Run only after the call's token has been checked.
 
   grpc::Status Status(grpc::ServerContext* context, const v1::StatusRequest* request, v1::StatusReply* reply) override;
   grpc::Status EmptyCache(grpc::ServerContext* context, const v1::EmptyCacheRequest* request,

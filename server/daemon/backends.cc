@@ -15,7 +15,7 @@
 namespace tt::server {
 
 void register_backends(int threads, uint64_t memory_limit) {
-  static_cast<void>(alloc_conf_of_environment());  // what is wrong with it is said at once, GPU or not
+  static_cast<void>(alloc_conf_of_environment());  // reports an invalid setting at start, with or without a GPU
   Dispatcher& dispatcher = Dispatcher::instance();
   cpu::register_backend(dispatcher);
   register_composites(dispatcher);

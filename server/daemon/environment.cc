@@ -12,8 +12,8 @@
 namespace tt::server {
 namespace {
 
-// About 45 microseconds, twice what it takes to wake a core: enough to catch the next loop of the same operation,
-// little enough to get out of a neighbour's way.
+// About 45 microseconds, twice the time to wake a core: long enough to catch the next loop of the same operation, short
+// enough not to delay another process on the core.
 constexpr char kSpinCount[] = "2000";
 
 std::vector<std::string> unwanted() {
@@ -35,7 +35,7 @@ void reexec_with_clean_env(char** argv) {
   }
   std::error_code error;
   std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (changed && !error) execv(self.c_str(), argv);  // where that fails we go on as we are
+  if (changed && !error) execv(self.c_str(), argv);  // if this fails, continue with the environment as it is
 }
 
 }  // namespace tt::server

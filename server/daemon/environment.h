@@ -1,11 +1,11 @@
-// environment: variables that libraries read before main, put right.
+// environment: corrects variables that libraries read before main.
 #pragma once
 
 namespace tt::server {
 
-// libgomp's threads spin for milliseconds by default, which stalls a neighbour on a full machine, and OPENBLAS_* from a
-// login shell halve its speed. Both are read while the process loads, so this starts the program again, once, with an
-// environment that is right; what the user has set for libgomp stays. Does not return then.
+// By default libgomp's threads spin for milliseconds, which delays other processes on a busy machine, and OPENBLAS_*
+// from a login shell can halve its speed. Both are read while the process loads, so this function re-executes the
+// program once with a corrected environment and then does not return. libgomp settings of the user are kept.
 void reexec_with_clean_env(char** argv);
 
 }  // namespace tt::server

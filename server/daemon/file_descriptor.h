@@ -1,4 +1,4 @@
-// FileDescriptor: owns a descriptor; -1 is none.
+// FileDescriptor: owns a file descriptor; -1 means none.
 #pragma once
 
 #include <unistd.h>

@@ -27,12 +27,12 @@ std::filesystem::path default_token_file() {
 std::string mistake_in_address(std::string& text) { return std::string(parse_address(text).status().message()); }
 
 constexpr char kFooter[] = R"(
-Every option can be given as TELETENSOR_<OPTION> in the environment, and in a file by --config.
+Every option can also be set by TELETENSOR_<OPTION> in the environment, or in a file with --config.
 
 Examples:
-  teletensord                               one engine for this user, on this machine
+  teletensord                               one engine for this user on this machine
   teletensord --listen 0.0.0.0:7070         reachable from the network (put it behind TLS or a VPN)
-  teletensord --session-memory-limit 8GB    each client is held to 8 GB)";
+  teletensord --session-memory-limit 8GB    limit each client to 8 GB)";
 
 void add_options(CLI::App& app, Flags* flags) {
   app.add_option("--listen", flags->listen, "unix:PATH or HOST:PORT; may be repeated")
@@ -41,52 +41,56 @@ void add_options(CLI::App& app, Flags* flags) {
       ->check(CLI::Validator(&mistake_in_address, "", "address"))
       ->type_name("ADDRESS")
       ->default_str(absl::StrCat(default_addresses()[0], " ", default_addresses()[1]));
-  app.add_option("--token-file", flags->token_file, "what clients must show to open a session; made at first start")
+  app.add_option("--token-file", flags->token_file, "token that clients need to open a session; created at first start")
       ->envname("TELETENSOR_TOKEN_FILE")
       ->type_name("FILE")
       ->capture_default_str();
-  app.add_option(
-         "--admin-token-file", flags->admin_token_file,
-         "what calls that administer the engine must show; made likewise (default: admin-token beside --token-file)")
+  app.add_option("--admin-token-file", flags->admin_token_file,
+                 "token for administrative calls; created at first start (default: admin-token beside --token-file)")
       ->envname("TELETENSOR_ADMIN_TOKEN_FILE")
       ->type_name("FILE");
-  app.add_flag("--no-auth", flags->no_auth, "let everybody in who can reach the engine")->envname("TELETENSOR_NO_AUTH");
+  app.add_flag("--no-auth", flags->no_auth, "accept every client that can reach the engine")
+      ->envname("TELETENSOR_NO_AUTH");
   app.add_flag("--private", flags->private_engine,
-               "one client's own engine: a unix socket only, prints READY, ends with its standard input");
+               "serve one client on a unix socket: print READY, exit when standard input ends");
   app.add_flag("--open-reflection", flags->open_reflection, "serve gRPC reflection without a token")
       ->envname("TELETENSOR_OPEN_REFLECTION");
-  app.add_option("--connections-per-address", flags->connections_per_address, "TCP connections from one address")
+  app.add_option("--connections-per-address", flags->connections_per_address,
+                 "maximum of TCP connections from one address")
       ->envname("TELETENSOR_CONNECTIONS_PER_ADDRESS")
       ->check(CLI::Range(1, 4096))
       ->type_name("N")
       ->capture_default_str();
-  app.add_option("--client-fd", flags->client_fd, "a pidfd of the private engine's client, which it ends with")
+  app.add_option("--client-fd", flags->client_fd,
+                 "pidfd of the private engine's client; the engine exits when the client does")
       ->group("");
-  app.add_option("--memory-limit", flags->memory_limit, "bytes that all tensors may take, such as 32GB; 0: no limit")
+  app.add_option("--memory-limit", flags->memory_limit,
+                 "bytes that all tensors of a device may use, such as 32GB; 0: no limit")
       ->envname("TELETENSOR_MEMORY_LIMIT")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
-  app.add_option("--session-memory-limit", flags->session_memory_limit, "the same, of one session")
+  app.add_option("--session-memory-limit", flags->session_memory_limit,
+                 "bytes that the tensors of one session may use; 0: no limit")
       ->envname("TELETENSOR_SESSION_MEMORY_LIMIT")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
-  app.add_option("--lease", flags->lease_seconds, "how long a session outlives its connection")
+  app.add_option("--lease", flags->lease_seconds, "time that a session is kept after its connection breaks")
       ->envname("TELETENSOR_LEASE")
       ->check(CLI::Range(0.1, 7 * 86400.0))
       ->type_name("SECONDS")
       ->capture_default_str();
-  app.add_option("--grace", flags->grace_seconds, "from SIGTERM to exit: half of it for running frames to finish")
+  app.add_option("--grace", flags->grace_seconds, "maximum time from SIGTERM to exit; running frames get half of it")
       ->envname("TELETENSOR_GRACE")
       ->check(CLI::Range(0.0, 86400.0))
       ->type_name("SECONDS")
       ->capture_default_str();
   app.add_option("--frame-time-limit", flags->frame_time_limit_seconds,
-                 "how long one frame may compute before it is cancelled; 0: no limit")
+                 "compute time after which a frame is cancelled; 0: no limit")
       ->envname("TELETENSOR_FRAME_TIME_LIMIT")
       ->check(CLI::Range(0.0, 7 * 86400.0))
       ->type_name("SECONDS")
       ->capture_default_str();
-  app.add_option("--threads", flags->threads, "for one operation; 0: one a core")
+  app.add_option("--threads", flags->threads, "threads per operation; 0: one per core")
       ->envname("TELETENSOR_THREADS")
       ->check(CLI::Range(0, 4096))
       ->type_name("N")
@@ -96,17 +100,18 @@ void add_options(CLI::App& app, Flags* flags) {
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
       ->type_name("LEVEL")
       ->capture_default_str();
-  app.add_flag("--check-config", flags->check_config, "check all of this, print it, and exit");
+  app.add_flag("--check-config", flags->check_config, "check the configuration, print it, and exit");
   app.set_config("--config", "", "read options from this file (option = value)")->envname("TELETENSOR_CONFIG");
   app.set_version_flag("--version", absl::StrCat("teletensord ", kVersion));
   app.footer(kFooter);
 }
 
-// What no single option can see.
+// Checks that involve several options.
 const char* contradiction(const Flags& flags) {
-  if (!flags.private_engine) return flags.client_fd >= 0 ? "--client-fd is for a --private engine" : nullptr;
-  if (flags.listen.size() > 1) return "--private listens on one unix socket";
-  if (!flags.listen.empty() && flags.listen[0].rfind("unix:", 0) != 0) return "--private listens on a unix socket only";
+  if (!flags.private_engine) return flags.client_fd >= 0 ? "--client-fd requires --private" : nullptr;
+  if (flags.listen.size() > 1) return "--private allows only one --listen address";
+  if (!flags.listen.empty() && flags.listen[0].rfind("unix:", 0) != 0)
+    return "--private requires a unix socket address";
   return nullptr;
 }
 
@@ -115,7 +120,7 @@ const char* contradiction(const Flags& flags) {
 std::vector<std::string> default_addresses() { return {absl::StrCat("unix:", default_socket()), "127.0.0.1:7070"}; }
 
 std::optional<int> parse_flags(int argc, char** argv, Flags* flags) {
-  CLI::App app{"teletensord: the tensor engine that clients talk to"};
+  CLI::App app{"teletensord: the teletensor engine"};
   app.get_formatter()->column_width(34);
   flags->token_file = default_token_file();
   add_options(app, flags);

@@ -1,4 +1,4 @@
-// Flags: what teletensord is told on its command line, in TELETENSOR_* variables, or in a file.
+// Flags: options of teletensord from the command line, TELETENSOR_* variables, or a file.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace tt::server {
 
 struct Flags {
-  std::vector<std::string> listen;  // as given; empty: the defaults
+  std::vector<std::string> listen;  // as given; empty: the default addresses
   std::filesystem::path token_file;
   std::filesystem::path admin_token_file;
   bool no_auth = false;
@@ -18,18 +18,18 @@ struct Flags {
   size_t connections_per_address = 256;
   bool private_engine = false;
   int client_fd = -1;                 // readable once a private engine's client has ended
-  uint64_t memory_limit = 0;          // bytes; 0: none
-  uint64_t session_memory_limit = 0;  // bytes; 0: none
+  uint64_t memory_limit = 0;          // bytes; 0: no limit
+  uint64_t session_memory_limit = 0;  // bytes; 0: no limit
   double lease_seconds = 60;
   double grace_seconds = 10;
-  double frame_time_limit_seconds = 0;  // 0: none
-  int threads = 0;                      // 0: one a core
+  double frame_time_limit_seconds = 0;  // 0: no limit
+  int threads = 0;                      // 0: one per core
   std::string log_level = "info";
   bool check_config = false;
 };
 
-// Reads them. Gives the exit code where the process has nothing further to do (--help, --version, a mistake), having
-// printed why.
+// Parses the options. If the process should exit (--help, --version, an error), prints the text or the reason and
+// returns the exit code.
 std::optional<int> parse_flags(int argc, char** argv, Flags* flags);
 
 // "unix:.../teletensor/engine.sock" and "127.0.0.1:7070".

@@ -57,7 +57,7 @@ const char* Lifetime::wait(bool watch_stdin, int client) {
     if (watched[0].revents != 0) reason = "a signal";
     if (watched[1].revents != 0) reason = "drained";
     client_gone_ = at_end(watched[2]) || watched[3].revents != 0;
-    if (client_gone_) reason = "its client is gone";
+    if (client_gone_) reason = "the client exited";
   }
   signalfd_siginfo info;
   if (watched[0].revents != 0) [[maybe_unused]]

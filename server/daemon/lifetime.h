@@ -1,23 +1,24 @@
-// Lifetime: what ends the daemon: a signal, Admin.Drain, or its parent's death.
+// Lifetime: waits for the daemon's end: a signal, Admin.Drain, or the exit of its parent.
 #pragma once
 
 namespace tt::server {
 
 class Lifetime {
  public:
-  // From here on SIGTERM and SIGINT wait for `wait`: to be made before any other thread.
+  // Blocks SIGTERM and SIGINT until `wait`. Must be constructed before any other thread starts.
   Lifetime();
   ~Lifetime();
   Lifetime(const Lifetime&) = delete;
   Lifetime& operator=(const Lifetime&) = delete;
 
-  // Asks `wait` to return. From any thread.
+  // Makes `wait` return. From any thread.
   void end();
-  // Until the first signal, or end(), or (watch_stdin) standard input's end: the parent holds its other side, and the
-  // kernel closes that however the parent dies, unless a copy of the parent holds it too. Hence also until `client` is
-  // readable, a pidfd of the parent's; -1: none. A second signal then ends the process at once. Gives the reason.
+  // Waits for the first signal, for end(), for end of file on standard input (if `watch_stdin`), or until `client`, a
+  // pidfd of the parent, is readable (-1: none). The kernel closes the parent's end of standard input when the parent
+  // dies, unless a forked copy of the parent holds it too; hence the pidfd. After return a second signal ends the
+  // process at once. Returns the reason.
   const char* wait(bool watch_stdin, int client = -1);
-  // Whether wait() has returned because the parent is gone.
+  // Whether wait() returned because the parent exited.
   bool client_gone() const { return client_gone_; }
 
  private:

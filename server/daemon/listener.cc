@@ -17,14 +17,14 @@ namespace tt::server {
 namespace {
 
 constexpr int kMaxStreamsPerConnection = 64;
-// What gRPC's own buffers may hold over all connections: messages that are still arriving, however long they say they
-// are. Beyond it gRPC accepts less from each peer, and then breaks streams off, which clients resume.
+// Limit of gRPC's buffers over all connections, including messages that are still arriving, whatever length they
+// announce. At the limit gRPC accepts less from each peer, then breaks streams, which clients resume.
 constexpr size_t kBufferBytes = size_t{1} << 30;
-// For a new connection to speak HTTP/2, and until a connection without calls is closed.
+// Time for a new connection to complete the HTTP/2 handshake, and time until a connection without calls is closed.
 constexpr int kHandshakeMilliseconds = 10'000;
 constexpr int kIdleMilliseconds = 300'000;
-// When sessions have ended, all that is left is statuses on their way; an idle client may not look at its connection
-// for seconds, and is not waited for.
+// After sessions have ended, only statuses remain to be sent. An idle client may not read its connection for seconds;
+// do not wait for it.
 constexpr std::chrono::milliseconds kGrace{30};
 
 void configure(grpc::ServerBuilder& builder, const Limits& limits) {
@@ -32,15 +32,15 @@ void configure(grpc::ServerBuilder& builder, const Limits& limits) {
   builder.SetMaxReceiveMessageSize(message_bytes);
   builder.SetMaxSendMessageSize(message_bytes);
   builder.SetResourceQuota(grpc::ResourceQuota("teletensord").SetMaxThreads(Gate::max_threads()).Resize(kBufferBytes));
-  // Compressed messages are not part of the wire: gRPC would inflate them before their size is checked.
+  // The protocol has no compressed messages: gRPC would decompress them before their size is checked.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMilliseconds);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMilliseconds);
-  // How long a poller may sleep over the end of its queue, which the server's end waits for now and then: 10 s without.
+  // Maximum sleep of a poller on its queue, which may delay the server's shutdown; gRPC's default is 10 s.
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::CQ_TIMEOUT_MSEC, 1000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
-  // A link that dies without a word is noticed, and its session's lease begins.
+  // Detects a dead link, so that the session's lease starts.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -78,7 +78,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const Options& options
   absl::StatusOr<std::unique_ptr<Acceptor>> acceptor = Acceptor::listen(&addresses, options.connections_per_address);
   if (!acceptor.ok()) return acceptor.status();
   auto impl = std::make_unique<Impl>(*std::move(acceptor), auth, sessions, std::move(exit));
-  grpc::EnableDefaultHealthCheckService(false);  // OpenService answers them
+  grpc::EnableDefaultHealthCheckService(false);  // OpenService answers health checks
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   Builder builder;
   configure(builder, Limits());
@@ -91,7 +91,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const Options& options
   builder.RegisterService(&impl->admin);
   builder.RegisterCallbackGenericService(&impl->open);
   impl->server = builder.BuildAndStart();
-  if (!impl->server) return absl::InternalError("gRPC's server does not start");
+  if (!impl->server) return absl::InternalError("cannot start the gRPC server");
   impl->acceptor->start(std::move(sink));
   return std::unique_ptr<Listener>(new Listener(std::move(impl), std::move(addresses)));
 }

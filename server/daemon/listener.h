@@ -1,4 +1,4 @@
-// Listener: the engine's services on its addresses.
+// Listener: serves the engine's services on its addresses.
 #pragma once
 
 #include <chrono>
@@ -18,22 +18,22 @@ class Listener {
  public:
   struct Options {
     std::vector<Address> addresses;
-    bool open_reflection = false;  // gRPC's reflection service asks for no token
+    bool open_reflection = false;  // gRPC's reflection service requires no token
     size_t connections_per_address = 256;
   };
 
-  // Listens at once. Fails, in one clear line, where that is not possible. `exit` is what Admin.Drain calls; `auth` and
-  // `sessions` outlive the Listener.
+  // Starts listening. A failure's message is one line. Admin.Drain calls `exit`. `auth` and `sessions` must outlive the
+  // Listener.
   static absl::StatusOr<std::unique_ptr<Listener>> start(const Options& options, const Auth& auth, Sessions& sessions,
                                                          std::function<void()> exit);
   ~Listener();
 
-  // Where it listens: the ports that 0 stood for are known now.
+  // The addresses listened on; port 0 has been replaced by the actual port.
   const std::vector<Address>& addresses() const { return addresses_; }
-  // Accepts nothing more, lets running frames go on for `patience`, cancels what is left, frees all sessions, and ends
-  // every call. Waits for all of it: a call into a library is not interrupted.
+  // Stops accepting, lets running frames continue for `patience`, cancels the rest, frees all sessions, and ends every
+  // call. Waits for all of this; calls into libraries are not interrupted.
   void shut_down(std::chrono::milliseconds patience = {});
-  // Removes its sockets' names. For a process that ends without waiting any further; any thread.
+  // Removes the socket files. For a process that exits without waiting any longer; from any thread.
   void remove_sockets() const;
 
  private:

@@ -1,4 +1,4 @@
-// teletensord: the daemon's wiring.
+// teletensord: builds the daemon from its parts.
 #include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ absl::StatusOr<std::vector<Address>> parse_addresses(const std::vector<std::stri
 }
 
 absl::StatusOr<Auth> make_auth(const Flags& flags) {
-  // A private engine's socket lies in a folder that only its owner enters.
+  // A private engine's socket is in a folder that only its owner can enter.
   if (flags.no_auth || flags.private_engine) return Auth::nobody();
   return Auth::from_files(flags.token_file, flags.admin_token_file);
 }
@@ -56,13 +56,13 @@ void announce(const Flags& flags, const Listener& listener) {
   for (const Address& address : listener.addresses()) {
     names.push_back(address.to_string());
     if (!address.is_local()) {
-      spdlog::warn("{} is open to the network; tokens and tensors cross it in the clear", names.back());
+      spdlog::warn("{} is reachable from the network; tokens and tensors are sent unencrypted", names.back());
     }
   }
   if (flags.private_engine) {
     std::cout << "READY " << names[0] << std::endl;
   } else {
-    spdlog::info("teletensord {} listens on {}{}", kVersion, absl::StrJoin(names, " and "),
+    spdlog::info("teletensord {} listening on {}{}", kVersion, absl::StrJoin(names, " and "),
                  flags.no_auth ? ", without authentication"
                                : absl::StrCat("; the user token is in ", flags.token_file.native(),
                                               ", the admin token in ", flags.admin_token_file.native()));
@@ -73,7 +73,8 @@ std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
 }
 
-// Ends the process when `grace` is over, whatever still runs (a library's call, a device): the system frees its memory.
+// Exits the process after `grace`, even if work (a library call, a device) is still running; the system frees its
+// memory.
 class GracePeriod {
  public:
   GracePeriod(std::chrono::milliseconds grace, std::function<void()> remove_files)
@@ -102,7 +103,7 @@ class GracePeriod {
   std::thread thread_;
 };
 
-// `folder` may be null; it is removed here where the process ends without a return.
+// `folder` may be null. It is removed here if the process exits without returning.
 int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFolder* folder) {
   absl::StatusOr<std::vector<Address>> addresses = parse_addresses(listen);
   if (!addresses.ok()) return complain(addresses.status());
@@ -115,7 +116,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   options.session_memory_limit = flags.session_memory_limit;
   options.lease = milliseconds(flags.lease_seconds);
   options.frame_time_limit = milliseconds(flags.frame_time_limit_seconds);
-  if (flags.private_engine) options.tenant = Account::new_tenant();  // one client's: nobody's bytes are to be hidden
+  if (flags.private_engine) options.tenant = Account::new_tenant();  // one client: usage need not be hidden
   Sessions sessions(options);
   Listener::Options listening{*addresses, flags.open_reflection, flags.connections_per_address};
   auto listener = Listener::start(listening, *auth, sessions, [&lifetime] { lifetime.end(); });
@@ -127,14 +128,14 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
     (*listener)->remove_sockets();
     if (folder) folder->remove();
   };
-  if (lifetime.client_gone()) {  // nobody is left for whom running work should be finished
+  if (lifetime.client_gone()) {  // no client is left to finish running work for
     remove_files();
     spdlog::default_logger()->flush();
     _exit(0);
   }
   const std::chrono::milliseconds grace = milliseconds(flags.grace_seconds);
   const GracePeriod deadline(grace, remove_files);
-  // A private engine ends together with its client: nobody waits for its frames.
+  // A private engine ends with its client, so no client waits for its frames.
   (*listener)->shut_down(flags.private_engine ? std::chrono::milliseconds(0) : grace / 2);
   return 0;
 }
@@ -144,11 +145,11 @@ int run(int argc, char** argv) {
   if (std::optional<int> code = parse_flags(argc, argv, &flags)) return *code;
   start_log(flags.private_engine && flags.log_level == "info" ? "warn" : flags.log_level);
   umask(0077);
-  // Transfers' buffers come and go: keep them instead of faulting their pages in again.
+  // Keep transfer buffers in the heap when freed, instead of faulting their pages in again.
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
-  // An arena keeps memory that its threads freed. With several, one session's frames left up to 38 MiB in them
-  // (tests/server/exhaustion_test.cc).
+  // Each malloc arena keeps memory that its threads freed. With several arenas, one session's frames retained up to 38
+  // MiB (tests/server/exhaustion_test.cc).
   mallopt(M_ARENA_MAX, 1);
   std::unique_ptr<PrivateFolder> folder;
   std::vector<std::string> listen = flags.listen;

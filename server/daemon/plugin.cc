@@ -20,10 +20,10 @@ namespace fs = std::filesystem;
 constexpr char kDriver[] = "libcuda.so.1";
 constexpr char kPlugin[] = "libteletensor_cuda.so";
 
-// Loads a library for good.
+// Opens a library, which is never closed.
 void* open_library(const char* name) { return dlopen(name, RTLD_NOW | RTLD_LOCAL); }
 
-// In the build tree, a wheel or an installation; nothing where it is in none of them.
+// Path of the plug-in in the build tree, a wheel or an installation; empty if there is none.
 std::optional<std::string> installed_plugin() {
   std::error_code failed;
   const fs::path program = fs::read_symlink("/proc/self/exe", failed);
@@ -34,19 +34,19 @@ std::optional<std::string> installed_plugin() {
   return std::nullopt;
 }
 
-// Which library to open; nothing, having said why, where none is to be.
+// Returns the library to open. If there is none, logs the reason and returns nothing.
 std::optional<std::string> find_plugin() {
   if (const char* named = std::getenv("TELETENSOR_CUDA_PLUGIN"); named && *named) return named;
   if (!open_library(kDriver)) {
-    spdlog::info("no CUDA driver is installed; the CPU serves");
+    spdlog::info("no CUDA driver is installed; using the CPU only");
     return std::nullopt;
   }
   std::optional<std::string> path = installed_plugin();
-  if (!path) spdlog::warn("there is a CUDA driver, but {} is not installed; the CPU serves", kPlugin);
+  if (!path) spdlog::warn("a CUDA driver is installed, but {} is not; using the CPU only", kPlugin);
   return path;
 }
 
-// Gives how many GPUs; 0, with `why`, where none.
+// Returns the number of GPUs; 0, and the reason in `why`, if there is none.
 int register_plugin(const std::string& path, Devices& devices, Dispatcher& dispatcher, std::string* why) {
   void* library = open_library(path.c_str());
   if (!library) {
@@ -56,11 +56,11 @@ int register_plugin(const std::string& path, Devices& devices, Dispatcher& dispa
   auto* digest = reinterpret_cast<decltype(&teletensor_cuda_digest)>(dlsym(library, "teletensor_cuda_digest"));
   auto* enter = reinterpret_cast<decltype(&teletensor_cuda_register)>(dlsym(library, "teletensor_cuda_register"));
   if (!digest || !enter) {
-    *why = absl::StrCat(path, " is no teletensor plug-in");
+    *why = absl::StrCat(path, " is not a teletensor plug-in");
     return 0;
   }
   if (digest() != schema_digest()) {
-    *why = absl::StrCat(path, " was made for other operators than this daemon has");
+    *why = absl::StrCat(path, " was built for a different operator table than this daemon");
     return 0;
   }
   return enter(&devices, &dispatcher, why);
@@ -73,7 +73,7 @@ int open_cuda_plugin(Devices& devices, Dispatcher& dispatcher) {
   if (!path) return 0;
   std::string why;
   const int count = register_plugin(*path, devices, dispatcher, &why);
-  if (count == 0) spdlog::warn("no GPU: {}; the CPU serves", why);
+  if (count == 0) spdlog::warn("no GPU: {}; using the CPU only", why);
   for (const DeviceInfo& info : devices.list()) {
     if (info.device.type != DeviceType::kCUDA) continue;
     spdlog::info("{}: {}, {} GiB, driver {}", to_string(info.device), info.name, info.total_memory >> 30, info.driver);

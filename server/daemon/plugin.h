@@ -1,6 +1,6 @@
-// plugin: the CUDA backend, a library that the daemon opens at start where a driver is present.
+// plugin: the CUDA backend, a library that the daemon opens at start if a driver is present.
 //
-// Its engine is the daemon's own: teletensord holds all of tt_engine and exports it (CMakeLists.txt).
+// The plug-in uses the daemon's engine: teletensord links all of tt_engine and exports it (CMakeLists.txt).
 #pragma once
 
 #include "engine/device/devices.h"
@@ -8,9 +8,10 @@
 
 namespace tt::server {
 
-// Opens the plug-in and has it register GPUs and their kernels; gives how many GPUs. TELETENSOR_CUDA_PLUGIN names the
-// library, whatever drivers there are; else it lies in lib/ or lib/teletensor/ beside the program's folder. Where there
-// is no GPU in the end, one line in the log says why, and the CPU serves. Once a process; the library stays open.
+// Opens the plug-in, which registers GPUs and their kernels. Returns the number of GPUs. TELETENSOR_CUDA_PLUGIN names
+// the library, and skips the check for a driver; otherwise it is in lib/ or lib/teletensor/ beside the program's
+// folder. If there is no GPU, logs one line with the reason, and the CPU is used. Call once per process; the library
+// stays open.
 int open_cuda_plugin(Devices& devices, Dispatcher& dispatcher);
 
 }  // namespace tt::server

@@ -18,16 +18,17 @@ namespace {
 
 constexpr char kPrefix[] = "teletensor-private-";
 constexpr char kSocket[] = "engine.sock";
-// An engine locks its folder right after it has made it: an unlocked one of this age is nobody's.
+// An engine locks its folder right after creating it, so an unlocked folder of this age has no owner.
 constexpr time_t kStaleSeconds = 60;
 
-// A socket's path has at most 107 characters, so a deeper TMPDIR is not used.
+// A socket path has at most 107 characters, so a possibly deep TMPDIR is not used.
 std::string base_folder() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   return runtime && access(runtime, W_OK | X_OK) == 0 ? runtime : "/tmp";
 }
 
-// Removes the folder if it is this user's, old and not locked. What holds anything but a socket stays.
+// Removes the folder if it is this user's, stale and not locked. A folder that contains other files than the socket
+// stays.
 void remove_if_stale(int base, const char* name) {
   FileDescriptor folder(openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat info;
@@ -53,10 +54,10 @@ absl::StatusOr<std::unique_ptr<PrivateFolder>> PrivateFolder::make() {
   remove_stale_folders(base);
   std::string path = absl::StrCat(base, "/", kPrefix, "XXXXXX");
   if (mkdtemp(path.data()) == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat("cannot make a folder in ", base, ": ", std::strerror(errno)));
+    return absl::FailedPreconditionError(absl::StrCat("cannot create a folder in ", base, ": ", std::strerror(errno)));
   }
   FileDescriptor lock(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (lock) flock(lock.get(), LOCK_EX | LOCK_NB);  // where locks do not work, folders only stay behind
+  if (lock) flock(lock.get(), LOCK_EX | LOCK_NB);  // on a file system without locks, stale folders remain
   return std::unique_ptr<PrivateFolder>(new PrivateFolder(std::move(path), std::move(lock)));
 }
 

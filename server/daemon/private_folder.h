@@ -1,7 +1,7 @@
 // PrivateFolder: the folder of a private engine's socket, in $XDG_RUNTIME_DIR or /tmp, mode 0700.
 //
-// The process holds a lock on it for as long as it lives, so that folders of engines that were killed can be told from
-// those in use. One owner, one thread.
+// The process holds a lock on the folder while it lives, which distinguishes folders in use from those of killed
+// engines. One owner, one thread.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace tt::server {
 
 class PrivateFolder {
  public:
-  // Makes one, after removing what killed engines of this user have left.
+  // Creates a folder, after removing stale folders of this user's killed engines.
   static absl::StatusOr<std::unique_ptr<PrivateFolder>> make();
   ~PrivateFolder() { remove(); }
   PrivateFolder(const PrivateFolder&) = delete;

@@ -25,24 +25,24 @@ namespace tt::server {
 namespace {
 
 constexpr size_t kMaxConnections = 4096;
-// Descriptors for everything but connections and the segments that their sessions share.
+// File descriptors reserved for uses other than connections and their sessions' shared segments.
 constexpr size_t kOtherDescriptors = 200;
-// How long a connection may be without a token before another one may take its place.
+// Time that a connection has to present a token before a new connection may replace it.
 constexpr std::chrono::seconds kGrace{1};
-// What gRPC has of one address' connections without a token at a time; and how many more wait, for how long.
+// Connections per address without a token that gRPC handles at a time; how many more may wait, and for how long.
 constexpr size_t kUnauthenticated = 8;
 constexpr size_t kWaiting = 64;
 constexpr std::chrono::seconds kPatience{10};
 constexpr int kLookMilliseconds = 50;
-// The refused calls of a second after which a connection is closed, and how long its address' next ones wait then: a
-// refused call costs a thread for a moment.
+// Number of refused calls per second after which a connection is closed, and the time that later connections from its
+// address then wait. Each refused call occupies a thread briefly.
 constexpr int kRefusals = 50;
 constexpr std::chrono::milliseconds kPenalty{100};
-// When descriptors or memory run out, connections wait in the kernel's queue for so long.
+// When descriptors or memory run out, stop accepting for this time; connections wait in the kernel's queue.
 constexpr int kBackOffMilliseconds = 50;
-// From one listening socket before the others are looked at.
+// Connections accepted from one listening socket before the next socket is checked.
 constexpr int kBurst = 64;
-// A peer that acknowledges nothing for so long is gone (as long as gRPC's keepalive waits).
+// A peer that acknowledges no data for this time is considered dead (equal to gRPC's keepalive timeout).
 constexpr unsigned kUserTimeoutMilliseconds = 20'000;
 
 absl::Status cannot_listen(const Address& address, int error) {
@@ -50,7 +50,7 @@ absl::Status cannot_listen(const Address& address, int error) {
                                                     error == EADDRINUSE ? "the port is in use" : std::strerror(error)));
 }
 
-// Raises the limit as far as it goes, and says how many connections that allows.
+// Raises the descriptor limit to its maximum and returns the number of connections that it allows.
 size_t allowed_connections() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMaxConnections / 8;
@@ -65,7 +65,7 @@ int listen_at(const sockaddr* name, socklen_t size) {
   const int fd = socket(name->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
   const int on = 1, off = 0;
-  if (name->sa_family != AF_UNIX) {  // what accepted connections inherit
+  if (name->sa_family != AF_UNIX) {  // accepted connections inherit these options
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUserTimeoutMilliseconds, sizeof kUserTimeoutMilliseconds);
@@ -90,14 +90,14 @@ int port_of(int fd) {
 absl::Status listen_unix(const Address& address, std::vector<int>* sockets) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
-  address.path.copy(name.sun_path, sizeof name.sun_path - 1);  // claim() has checked its length
+  address.path.copy(name.sun_path, sizeof name.sun_path - 1);  // claim() has checked the length
   const int fd = listen_at(reinterpret_cast<sockaddr*>(&name), sizeof name);
   if (fd < 0) return cannot_listen(address, errno);
   sockets->push_back(fd);
   return absl::OkStatus();
 }
 
-// One socket for each address that the name has; one for IPv4 and IPv6 together where it is every address.
+// Opens one socket per address of the host name; the wildcard address gets one socket for IPv4 and IPv6 together.
 absl::Status listen_tcp(Address* address, std::vector<int>* sockets) {
   const bool everywhere = address->host == "0.0.0.0" || address->host == "::";
   addrinfo hints{};
@@ -114,7 +114,7 @@ absl::Status listen_tcp(Address* address, std::vector<int>* sockets) {
       if (fd < 0 && errno == EADDRINUSE) return cannot_listen(*address, EADDRINUSE);
       if (fd < 0) continue;
       sockets->push_back(fd);
-      if (address->port == "0") {  // the same for the rest
+      if (address->port == "0") {  // use the same port for the remaining addresses
         address->port = absl::StrCat(port_of(fd));
         break;
       }
@@ -124,7 +124,7 @@ absl::Status listen_tcp(Address* address, std::vector<int>* sockets) {
   return cannot_listen(*address, error);
 }
 
-// As gRPC names the peer.
+// Formats the peer as gRPC does.
 std::string peer_of(const sockaddr_storage& name) {
   char text[INET6_ADDRSTRLEN] = "";
   if (name.ss_family == AF_INET) {
@@ -216,7 +216,7 @@ void Acceptor::run() {
   }
 }
 
-// False where there is none, or none can be had: errno says which.
+// Returns false if there is no connection or accept fails; errno has the reason.
 bool Acceptor::accept_one(const Listener& listener) {
   sockaddr_storage name{};
   socklen_t size = sizeof name;
@@ -237,10 +237,10 @@ void Acceptor::receive(Waiting connection) {
   }
   close(connection.fd);
   static LogLimit limit;
-  limit.warn(absl::StrCat("closed a connection of ", connection.address, ": too many wait already"));
+  limit.warn(absl::StrCat("closed a connection of ", connection.address, ": too many connections are waiting"));
 }
 
-// The newest first: whoever holds back its token has waited for a while.
+// Newest first: older connections have had time to present a token.
 void Acceptor::serve_waiting() {
   const Clock::time_point now = Clock::now();
   std::vector<Waiting> all = std::exchange(waiting_, {});
@@ -255,7 +255,7 @@ void Acceptor::serve_waiting() {
   std::reverse(waiting_.begin(), waiting_.end());
 }
 
-// False where the connection has to wait. Closes one that has no place at all.
+// Returns false if the connection must wait. Closes a connection that is over a limit.
 bool Acceptor::hand_over(const Waiting& waiting) {
   {
     MutexLock lock(mutex_);
@@ -264,7 +264,8 @@ bool Acceptor::hand_over(const Waiting& waiting) {
     if (verdict == Verdict::kRefused) {
       close(waiting.fd);
       static LogLimit limit;
-      limit.warn(absl::StrCat("closed a connection of ", waiting.address, ": too many from there, or in all"));
+      limit.warn(absl::StrCat("closed a connection of ", waiting.address,
+                              ": too many connections from this address or in total"));
       return true;
     }
     const bool is_unix = waiting.address == "unix";
@@ -278,7 +279,7 @@ bool Acceptor::hand_over(const Waiting& waiting) {
   return true;
 }
 
-// Whether another connection of `address` fits, having made room where that is possible.
+// Decides whether another connection of `address` fits, making room if possible.
 Acceptor::Verdict Acceptor::admit(const std::string& address) {
   const size_t of_address = address == "unix" ? total_ - total_ / 4 : std::min(per_address_, total_ / 2);
   const auto full = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -303,12 +304,12 @@ size_t Acceptor::count(const std::string& address, bool only_unauthenticated) co
   }));
 }
 
-// Forgets connections that gRPC has closed.
+// Removes connections that gRPC has closed.
 void Acceptor::sweep() {
   absl::erase_if(connections_, [](const auto& each) { return inode_of(each.second.fd) != each.second.inode; });
 }
 
-// Closes the oldest connection, of one address or any, that has had time to show a token and has not.
+// Closes the oldest connection, of one address or any, that has no token after kGrace.
 bool Acceptor::make_room(const std::string* address) {
   auto oldest = connections_.end();
   for (auto it = connections_.begin(); it != connections_.end(); ++it) {
@@ -322,9 +323,9 @@ bool Acceptor::make_room(const std::string* address) {
   return true;
 }
 
-// Ends the connection, which gRPC then closes.
+// Shuts the socket down, after which gRPC closes the connection.
 void Acceptor::shut(const Connection& connection) {
-  // The copy stays what it is while it is looked at, whatever gRPC does with the original.
+  // The duplicate keeps referring to the same socket, even if gRPC closes the original.
   const int copy = fcntl(connection.fd, F_DUPFD_CLOEXEC, 0);
   if (copy < 0) return;
   if (inode_of(copy) == connection.inode) shutdown(copy, SHUT_RDWR);

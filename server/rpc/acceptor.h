@@ -1,8 +1,8 @@
-// Acceptor: the engine's listening sockets, and how many connections it takes.
+// Acceptor: the engine's listening sockets, with connection limits.
 //
-// Accepts connections itself and hands them to gRPC, whose own listener in 1.51 has no limit and stops for good when
-// file descriptors run out. Connections are limited in all and for each address; where a limit is reached, a connection
-// on which no call has shown a token yet makes room for the new one. Thread-safe; one thread of its own.
+// Accepts connections itself and passes them to gRPC, because gRPC 1.51's listener has no limit and stops permanently
+// when file descriptors run out. Connections are limited in total and per address; at a limit, a new connection
+// replaces one that has not presented a token. Thread-safe; runs one thread.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -26,19 +26,20 @@ class Acceptor {
  public:
   using Sink = grpc::experimental::ExternalConnectionAcceptor;
 
-  // Binds and listens on every address; `addresses` then has the ports that 0 stood for. Fails, in one clear line,
-  // where that is not possible. `per_address` bounds TCP connections from one address.
+  // Binds and listens on every address, replacing port 0 in `addresses` by the actual port. A failure's message is one
+  // line. `per_address` bounds TCP connections from one address.
   static absl::StatusOr<std::unique_ptr<Acceptor>> listen(std::vector<Address>* addresses, size_t per_address);
   ~Acceptor();  // stops
 
-  // Hands connections to `sink` from now on, which accepts them until stop().
+  // Starts passing accepted connections to `sink`, until stop().
   void start(std::unique_ptr<Sink> sink);
-  // Accepts nothing more and closes the listening sockets. Idempotent.
+  // Stops accepting and closes the listening sockets. Idempotent.
   void stop();
 
-  // A call on the connection of `peer`, as gRPC names it, has shown a token: the connection is not closed for another.
+  // Reports that a call of `peer` (gRPC's format) presented a valid token. Its connection is then never replaced.
   void authenticated(const std::string& peer);
-  // A call on that connection was refused. One that goes on calling is closed, and its address' next ones wait a while.
+  // Reports a refused call of `peer`. A connection with many refused calls is closed, and later ones from its address
+  // wait.
   void refused(const std::string& peer);
   size_t size();
 
@@ -48,18 +49,18 @@ class Acceptor {
     int fd;
     bool is_unix;
   };
-  // gRPC owns the descriptor. The socket's inode tells whether the number still stands for it.
+  // gRPC owns the descriptor. The inode shows whether the descriptor still refers to the same socket.
   struct Connection {
     int fd;
     uint64_t inode;
     std::string address;
     Clock::time_point accepted;
     bool authenticated = false;
-    Clock::time_point refused_since{};  // the start of the second that `refusals` counts
+    Clock::time_point refused_since{};  // start of the second that `refusals` counts
     int refusals = 0;
   };
 
-  // An accepted connection that gRPC has not been given yet.
+  // An accepted connection that has not been passed to gRPC yet.
   struct Waiting {
     int fd;
     int listener_fd;
@@ -87,13 +88,13 @@ class Acceptor {
   const int wake_;  // an eventfd
   std::unique_ptr<Sink> sink_;
   std::thread thread_;
-  std::vector<Waiting> waiting_;  // the thread's alone
+  std::vector<Waiting> waiting_;  // used by thread_ only
 
   Mutex mutex_;
-  // By connection_of(peer), or a number for unix sockets.
+  // Key: connection_of(peer), or a number for unix sockets.
   absl::flat_hash_map<std::string, Connection> connections_ ABSL_GUARDED_BY(mutex_);
   uint64_t unix_connections_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Until when an address' connections wait.
+  // Per address, the time until which its connections wait.
   absl::flat_hash_map<std::string, Clock::time_point> penalties_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -35,8 +35,8 @@ absl::Status claim_unix(const Address& address) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   if (address.path.size() >= sizeof name.sun_path)
-    return cannot_listen(address, absl::StrCat("its path has ", address.path.size(), " characters, at most ",
-                                               sizeof name.sun_path - 1, " fit"));
+    return cannot_listen(address, absl::StrCat("its path has ", address.path.size(), " characters; expected at most ",
+                                               sizeof name.sun_path - 1, " characters"));
   std::memcpy(name.sun_path, address.path.data(), address.path.size());
   std::filesystem::path folder = std::filesystem::path(address.path).parent_path();
   std::error_code error;
@@ -45,9 +45,9 @@ absl::Status claim_unix(const Address& address) {
   if (absl::Status status = check_private_path(folder); !status.ok()) return cannot_listen(address, status.message());
   struct stat info;
   if (lstat(address.path.c_str(), &info) != 0) return absl::OkStatus();
-  if (!S_ISSOCK(info.st_mode)) return cannot_listen(address, "there is a file that is no socket");
+  if (!S_ISSOCK(info.st_mode)) return cannot_listen(address, "the path exists and is not a socket");
   if (answers(reinterpret_cast<sockaddr*>(&name), sizeof name)) {
-    return cannot_listen(address, "another engine listens there");
+    return cannot_listen(address, "another engine is listening on it");
   }
   if (unlink(address.path.c_str()) != 0) return cannot_listen(address, std::strerror(errno));
   return absl::OkStatus();

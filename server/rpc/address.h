@@ -15,7 +15,7 @@ struct Address {
   std::string port;
 
   bool is_unix() const { return !path.empty(); }
-  // Reached from this host alone.
+  // Whether the address is reachable from this host only.
   bool is_local() const;
   std::string to_string() const;  // "unix:/run/engine.sock", "127.0.0.1:7070", "[::1]:7070"
 };
@@ -23,8 +23,9 @@ struct Address {
 // "unix:PATH" or "HOST:PORT" ("[::1]:7070" with IPv6).
 absl::StatusOr<Address> parse_address(absl::string_view text);
 
-// Fails, in one clear line, where somebody listens there already, or another user could replace the socket
-// (server/rpc/socket_folder.h). Makes a socket's folder (0700), and removes a socket that nobody listens on any more.
+// Prepares an address for listening: creates a socket's folder (mode 0700) and removes a stale socket. Fails, with a
+// one-line message, if another process listens on the address, or if another user could replace the socket
+// (server/rpc/socket_folder.h).
 absl::Status claim(const Address& address);
 
 }  // namespace tt::server

@@ -40,12 +40,12 @@ absl::Status failed(absl::string_view what, const std::filesystem::path& file) {
       absl::StrCat("cannot ", what, " the token file ", file.native(), ": ", std::strerror(errno)));
 }
 
-// Writes a fresh token beside `file` and links it into place, so that of two engines that start together one's token
-// stands, whole.
+// Writes a new token to a temporary file and links it into place, so that if two engines start together, the file
+// contains exactly one complete token.
 absl::Status create(const std::filesystem::path& file) {
   char bits[32];
   if (getrandom(bits, sizeof bits, 0) != sizeof bits)
-    return absl::UnavailableError("the system gives no random numbers");
+    return absl::UnavailableError("cannot create a token: getrandom failed");
   std::string token = absl::StrCat(absl::BytesToHexString({bits, sizeof bits}), "\n");
   std::error_code error;
   if (std::filesystem::create_directories(file.parent_path(), error)) chmod(file.parent_path().c_str(), 0700);
@@ -64,7 +64,7 @@ absl::StatusOr<std::string> read_token(int fd, const std::filesystem::path& file
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return failed("read", file);
   if ((info.st_mode & 077) != 0) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the token file ", file.native(), " is open to others: chmod 600 it"));
+        absl::StrCat("the token file ", file.native(), " is accessible to other users; use 'chmod 600'"));
   }
   std::string text(kMaxTokenBytes, '\0');
   ssize_t got = read(fd, text.data(), text.size());
@@ -73,12 +73,12 @@ absl::StatusOr<std::string> read_token(int fd, const std::filesystem::path& file
   std::string token(absl::StripAsciiWhitespace(text));
   if (token.size() < kMinTokenBytes) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the token in ", file.native(), " has under ", kMinTokenBytes, " characters"));
+        absl::StrCat("the token in ", file.native(), " has fewer than ", kMinTokenBytes, " characters"));
   }
   return token;
 }
 
-// Reads the token in `file`, having created it where there is none.
+// Reads the token in `file`, creating the file if it does not exist.
 absl::StatusOr<std::string> read_or_create(const std::filesystem::path& file) {
   for (bool created = false;; created = true) {
     Descriptor fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
@@ -112,7 +112,7 @@ absl::StatusOr<Auth::Role> Auth::role(absl::string_view authorization) const {
     return absl::UnauthenticatedError("missing bearer token; pass the contents of the engine's token file");
   }
   const bool user = same(authorization, user_), admin = same(authorization, admin_);
-  if (!user && !admin) return absl::UnauthenticatedError("the token is not this engine's");
+  if (!user && !admin) return absl::UnauthenticatedError("the token does not belong to this engine");
   return admin ? Role::kAdmin : Role::kUser;
 }
 
@@ -120,7 +120,7 @@ absl::Status Auth::check_admin(absl::string_view authorization) const {
   absl::StatusOr<Role> found = role(authorization);
   if (!found.ok()) return found.status();
   if (*found == Role::kAdmin) return absl::OkStatus();
-  return absl::PermissionDeniedError("this call needs the engine's admin token, got its user token");
+  return absl::PermissionDeniedError("this call requires the engine's admin token, got its user token");
 }
 
 }  // namespace tt::server

@@ -1,8 +1,8 @@
-// Auth: who may use this engine, and who may administer it.
+// Auth: checks the tokens of users and administrators.
 //
-// Two tokens: the user token opens sessions and shows the engine's own figures; the admin token is needed for calls
-// that show other sessions' work or end it, and is accepted wherever the user token is. Each is in a file that only its
-// owner can read. Immutable after construction; thread-safe.
+// The user token opens sessions and reads the engine's own status. The admin token is required for calls that read or
+// end other sessions, and is accepted wherever the user token is. Each is in a file that only its owner can read.
+// Immutable after construction; thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -18,16 +18,17 @@ class Auth {
  public:
   enum class Role { kUser, kAdmin };
 
-  // Admits everybody, as administrator: --no-auth, and private engines, whose socket only their owner can reach.
+  // Accepts every caller as administrator: for --no-auth, and for private engines, whose socket only their owner can
+  // reach.
   static Auth nobody() { return Auth("", ""); }
-  // Reads each token, or creates it (file 0600, folder 0700). Fails where a file cannot be read or written or is
-  // readable by others, and where both files have the same token.
+  // Reads each token, or creates it (file 0600, folder 0700). Fails if a file cannot be read or written or is
+  // accessible to other users, or if both files have the same token.
   static absl::StatusOr<Auth> from_files(const std::filesystem::path& user, const std::filesystem::path& admin);
   static Auth with_tokens(std::string user, std::string admin) { return Auth(std::move(user), std::move(admin)); }
 
   bool required() const { return !user_.empty(); }
-  // `authorization` is the metadata's value, "Bearer <token>"; empty where the call has none. UNAUTHENTICATED where it
-  // is neither token. Takes the same time however much of a token is right.
+  // `authorization` is the value of the call's metadata, "Bearer <token>", or empty. UNAUTHENTICATED if it matches
+  // neither token. Compares in constant time.
   absl::StatusOr<Role> role(absl::string_view authorization) const;
   // OK for either token.
   absl::Status check(absl::string_view authorization) const { return role(authorization).status(); }

@@ -11,7 +11,7 @@
 namespace tt::server {
 namespace {
 
-// Whether a reply's memory is worth giving back before the next one.
+// Whether the reply's memory should be freed before the next reply.
 bool is_large(const v1::Reply& reply) {
   constexpr size_t kManyBytes = 256 << 10;
   constexpr int kManyReads = 256;
@@ -20,7 +20,7 @@ bool is_large(const v1::Reply& reply) {
   return reply.reads_size() > kManyReads || bytes > kManyBytes;
 }
 
-// A stream that carries a session, from its beginning to its end, however that comes.
+// Attaches a stream to a session for the duration of a scope.
 class Attachment {
  public:
   Attachment(Sessions& sessions, Session& session, grpc::ServerContext* context)
@@ -32,7 +32,7 @@ class Attachment {
   Attachment(const Attachment&) = delete;
   Attachment& operator=(const Attachment&) = delete;
   explicit operator bool() const { return number_ != 0; }
-  // False once another stream has taken over, or this one is known to have broken.
+  // False once another stream has taken over, or this one is known to be broken.
   bool is_current() const { return session_.stream() == number_; }
 
  private:
@@ -41,7 +41,7 @@ class Attachment {
   const uint64_t number_;
 };
 
-// The methods' places in the service's declaration, by which gRPC's service knows them.
+// Indices of the methods in the service's declaration, by which gRPC identifies them.
 constexpr int kHello = 0, kSession = 1, kDownload = 3, kCancel = 4;
 
 absl::Status session_ended() { return absl::NotFoundError("the session has ended"); }
@@ -65,7 +65,7 @@ EngineService::EngineService(const Auth& auth, Sessions& sessions, Gate& gate)
   auto has_session = [this](const ServerContext& context) {
     return sessions_.find(metadata(context, "teletensor-session")) ? absl::OkStatus() : session_ended();
   };
-  // The service owns its handlers.
+  // The service takes ownership of its handlers.
   MarkMethodStreamed(kHello, unary_handler<v1::HelloRequest, v1::HelloReply>(
                                  gate_, Gate::Kind::kHello, has_token,
                                  [this](ServerContext* context, const v1::HelloRequest* request,
@@ -113,7 +113,7 @@ grpc::Status EngineService::converse(grpc::ServerContext* context, FrameStream* 
   FrameBuffer buffer(session->limits(), session->account());
   v1::Reply reply;
   while (stream->Read(&buffer)) {
-    // A stream that broke may have left frames unread: the client, if there still is one, sends them again.
+    // A broken stream may have left frames unread; the client resends them.
     if (!attachment.is_current()) break;
     reply.Clear();
     if (buffer.refusal()) {
@@ -134,7 +134,7 @@ grpc::Status EngineService::converse(grpc::ServerContext* context, FrameStream* 
     sessions_.end(*session);
     return status;
   }
-  // A client that still listens has forgotten to close.
+  // Reached only by a client that still listens and did not send a closing frame.
   return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the stream ended without a closing frame");
 }
 

@@ -1,7 +1,7 @@
-// EngineService: teletensor.v1.Engine over gRPC; a thin shell over Sessions and Session.
+// EngineService: teletensor.v1.Engine over gRPC; a thin layer over Sessions and Session.
 //
-// Synchronous: a stream's frames are executed on the stream's own thread, and not reading the stream is the
-// back-pressure. Every call is admitted by its metadata alone, before anything of its body is read (unary.h).
+// Synchronous: a stream's frames are executed on the stream's thread, and back-pressure results from not reading the
+// stream. Every call is admitted by its metadata, before its body is read (unary.h).
 #pragma once
 
 #include <grpcpp/support/proto_buffer_reader.h>
@@ -12,7 +12,7 @@
 #include "server/session/sessions.h"
 #include "teletensor/v1/engine.grpc.pb.h"
 
-// How gRPC reads a FrameBuffer: bytes that are no frame are the session's to answer, so that this does not fail.
+// Makes gRPC parse messages into a FrameBuffer. Never fails: the session answers malformed frames.
 template <>
 class grpc::SerializationTraits<tt::server::FrameBuffer> {
  public:
@@ -30,7 +30,7 @@ namespace tt::server {
 
 class EngineService final : public v1::Engine::Service {
  public:
-  // All outlive the service.
+  // All arguments must outlive the service.
   EngineService(const Auth& auth, Sessions& sessions, Gate& gate);
 
   // Requires that the call's token has been checked.
@@ -44,13 +44,14 @@ class EngineService final : public v1::Engine::Service {
   using DownloadStream = grpc::ServerSplitStreamer<v1::DownloadRequest, v1::DownloadChunk>;
   using DownloadWriter = grpc::internal::WriterInterface<v1::DownloadChunk>;
 
-  // Engine.Session, whose frames are counted before they are parsed.
+  // Implements Engine.Session; frames are measured before they are parsed.
   grpc::Status converse(grpc::ServerContext* context, FrameStream* stream);
   grpc::Status serve_download(grpc::ServerContext* context, DownloadStream* stream);
   grpc::Status answer_download(grpc::ServerContext* context, server::Session& session,
                                const v1::DownloadRequest& request, DownloadWriter* writer);
   absl::StatusOr<Gate::Slot> admit(grpc::ServerContext& context, Gate::Kind kind, const server::Session& session);
-  // Of the session that a call's metadata names; null, with `status` set and the call refused, where there is none.
+  // Returns the session that the call's metadata names. If there is none, refuses the call, sets `status` and returns
+  // null.
   std::shared_ptr<server::Session> session_of(grpc::ServerContext& context, grpc::Status* status) const;
 
   const Auth& auth_;
@@ -58,7 +59,7 @@ class EngineService final : public v1::Engine::Service {
   Gate& gate_;
 };
 
-// The metadata's value, or "".
+// Returns the metadata value, or "".
 absl::string_view metadata(const grpc::ServerContext& context, const char* name);
 grpc::Status to_grpc(const absl::Status& status);
 

@@ -1,4 +1,4 @@
-// EngineService's Upload and Download: bulk bytes in chunks on the call, or through shared memory beside it.
+// EngineService's Upload and Download: bulk bytes in chunks on the call, or through shared memory.
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -20,14 +20,15 @@ absl::StatusOr<Device> device_of(const v1::UploadChunk& chunk) try {
   return to_status(error);
 }
 
-// ABORTED is ours: the client waits and sends the call again. What is short is memory where that metadata is missing.
+// Reports ABORTED to the client as RESOURCE_EXHAUSTED with metadata that asks for a retry. Without the metadata
+// RESOURCE_EXHAUSTED means that memory is exhausted.
 grpc::Status refuse_transfer(grpc::ServerContext* context, const absl::Status& status) {
   if (!absl::IsAborted(status)) return to_grpc(status);
   context->AddTrailingMetadata("teletensor-retry", "1");
   return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, std::string(status.message()));
 }
 
-// Ends a transfer through shared memory where `moved` has not changed for the call's idle limit.
+// Detects a transfer through shared memory whose `moved` has not changed for the call's idle limit.
 class RingWatch {
  public:
   explicit RingWatch(const Call& call) : limit_(call.idle_limit()) {}
@@ -45,7 +46,7 @@ class RingWatch {
 
 size_t chunk_bytes(const v1::DownloadRequest& request) {
   if (request.chunk_bytes() == 0) return kStreamChunkBytes;
-  constexpr size_t kItem = 16;  // a chunk has whole elements
+  constexpr size_t kItem = 16;  // a chunk contains whole elements
   return std::clamp<uint64_t>(request.chunk_bytes(), kMinStreamChunkBytes, kStreamChunkBytes) / kItem * kItem;
 }
 
@@ -76,8 +77,8 @@ bool read(Call& call, grpc::ServerReader<v1::UploadChunk>* reader, v1::UploadChu
 grpc::Status drain(Call& call, grpc::ServerReader<v1::UploadChunk>* reader, Upload& upload, v1::UploadChunk* chunk) {
   do {
     if (chunk->has_offset() && chunk->offset() != upload.received()) {
-      return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, absl::StrCat("expected bytes from ", upload.received(),
-                                                                           " on, got them from ", chunk->offset()));
+      return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
+                          absl::StrCat("expected offset ", upload.received(), ", got ", chunk->offset()));
     }
     if (absl::Status status = upload.append(chunk->data()); !status.ok()) return to_grpc(status);
   } while (read(call, reader, chunk));
@@ -99,7 +100,7 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
   if (!(*call)->acquire_buffers(go_on)) return grpc::Status::CANCELLED;
   v1::UploadChunk chunk;
   if (!read(**call, reader, &chunk)) {
-    return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "an upload has a first chunk");
+    return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "expected at least one chunk in an upload, got none");
   }
   absl::StatusOr<Device> device = device_of(chunk);
   if (!device.ok()) return to_grpc(device.status());
@@ -113,7 +114,7 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
   if (chunk.through_shared_memory()) {
     (*call)->release_buffers();
     auto segment = session->segment();
-    if (!segment) return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the session shares no memory");
+    if (!segment) return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the session has no shared memory");
     RingWatch watch(**call);
     status = to_grpc(segment->receive(**upload, [&] { return go_on() && !watch.is_idle((*upload)->received()); }));
   } else {
@@ -122,7 +123,7 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
   if (status.ok() && (*upload)->left() != 0) {
     status = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the upload ended before its last byte");
   }
-  // Where the call broke off the client may continue; what was refused is not kept for it.
+  // After a broken call the client may resume; a rejected upload cannot be resumed.
   if (!status.ok() && !context->IsCancelled()) (*upload)->discard();
   reply->set_bytes((*upload)->received());
   return status;
@@ -152,7 +153,7 @@ grpc::Status EngineService::answer_download(grpc::ServerContext* context, server
   if (!download.ok()) return to_grpc(download.status());
   auto segment = shared ? session.segment() : nullptr;
   if (shared && !segment) {
-    return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the session shares no memory");
+    return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the session has no shared memory");
   }
   v1::DownloadChunk chunk;
   if (download->error) {
@@ -174,7 +175,7 @@ grpc::Status EngineService::answer_download(grpc::ServerContext* context, server
     } else {
       status = grpc::Status::CANCELLED;
     }
-  } catch (const Error& error) {  // of a device that fails on the way
+  } catch (const Error& error) {  // of a device that fails meanwhile
     status = to_grpc(to_status(error));
   }
   download->bytes = nullptr;

@@ -11,10 +11,11 @@ namespace {
 using google::protobuf::Arena;
 
 constexpr uint64_t kMaxKept = 2 << 20;
-// Fewer bytes than this are parsed without being counted first: whatever is in them, they do not become more than a few
-// MiB. Ordinary frames are smaller.
+// Frames below this size are parsed without measuring them first: whatever they contain, they need at most a few MiB in
+// memory. Ordinary frames are smaller.
 constexpr uint64_t kUncounted = 64 << 10;
-// What a frame may take where the account has no room left: without it the session could not drop anything.
+// Memory that a frame may always use, even if the account has no room; otherwise the session could not release
+// anything.
 constexpr uint64_t kLeastRoom = 4 << 20;
 
 }  // namespace
@@ -30,7 +31,7 @@ void FrameBuffer::parse(uint64_t bytes, Source source) {
   refusal_.reset();
   if (bytes > limits_.max_frame_bytes) {
     refusal_.emplace(ErrorKind::kValue,
-                     absl::StrCat("a frame has at most ", limits_.max_frame_bytes, " bytes, got ", bytes));
+                     absl::StrCat("a frame must have at most ", limits_.max_frame_bytes, " bytes, got ", bytes));
     return;
   }
   if (bytes > kUncounted) {
@@ -39,14 +40,16 @@ void FrameBuffer::parse(uint64_t bytes, Source source) {
     const bool is_frame = source([&](Stream* stream) { return measure_frame(stream, most, &size); });
     if (size.instructions > limits_.max_instructions) {
       refusal_.emplace(ErrorKind::kValue,
-                       absl::StrCat("a frame has at most ", limits_.max_instructions, " instructions, got more"));
+                       absl::StrCat("a frame must have at most ", limits_.max_instructions, " instructions, got more"));
     } else if (size.reads > limits_.max_reads) {
-      refusal_.emplace(ErrorKind::kValue, absl::StrCat("a frame has at most ", limits_.max_reads, " reads, got more"));
+      refusal_.emplace(ErrorKind::kValue,
+                       absl::StrCat("a frame must have at most ", limits_.max_reads, " reads, got more"));
     } else if (size.bytes > most) {
-      refusal_.emplace(ErrorKind::kOutOfMemory, absl::StrCat("a frame of ", bytes_text(bytes), " takes more than the ",
-                                                             bytes_text(most), " of host memory that are left to it"));
+      refusal_.emplace(ErrorKind::kOutOfMemory,
+                       absl::StrCat("a frame of ", bytes_text(bytes), " needs more than the ", bytes_text(most),
+                                    " of host memory that the session has left"));
     } else if (!is_frame) {
-      refusal_.emplace(ErrorKind::kValue, "the bytes are no frame");
+      refusal_.emplace(ErrorKind::kValue, "malformed frame");
     }
     if (refusal_) return;
   }
@@ -55,12 +58,12 @@ void FrameBuffer::parse(uint64_t bytes, Source source) {
   charge_.set(arena_.SpaceAllocated() + inline_bytes_);
   if (is_frame) return;
   clear();
-  refusal_.emplace(ErrorKind::kValue, "the bytes are no frame");
+  refusal_.emplace(ErrorKind::kValue, "malformed frame");
 }
 
 void FrameBuffer::clear() {
   if (inline_bytes_ < kMaxKept && arena_.SpaceUsed() < kMaxKept) return frame_->Clear();
-  // Inline bytes and lists are not reused by Clear: start over before they pile up.
+  // Clear does not reuse inline bytes and lists, so start over before they accumulate.
   inline_bytes_ = 0;
   arena_.Reset();
   frame_ = Arena::CreateMessage<v1::Frame>(&arena_);

@@ -13,16 +13,16 @@ namespace {
 using google::protobuf::io::CodedInputStream;
 using WireFormat = google::protobuf::internal::WireFormatLite;
 
-// Beside a message: its pointer in a field that has grown by doubling.
+// Overhead of a submessage: its pointer in a repeated field that has grown by doubling.
 constexpr uint64_t kPointerBytes = 4 * sizeof(void*);
 constexpr uint64_t kInstructionBytes = sizeof(v1::Instruction) + kPointerBytes + sizeof(tt::Instruction);
 constexpr uint64_t kArgumentBytes = sizeof(v1::Argument) + kPointerBytes + sizeof(Arg);
 constexpr uint64_t kListBytes = sizeof(v1::Integers) + 16;
 constexpr uint64_t kReadBytes = sizeof(v1::Read) + kPointerBytes;
 constexpr uint64_t kSiteBytes = sizeof(v1::Site) + kPointerBytes + 2 * sizeof(std::string);
-// A number of a list that has grown by doubling, in an arena, which keeps what was outgrown.
+// A number in a list that has grown by doubling in an arena, which does not free the outgrown arrays.
 constexpr uint64_t kNumberBytes = 5 * sizeof(uint64_t);  // and once more in the Program
-// A field that this version does not know is kept.
+// An unknown field is kept.
 constexpr uint64_t kUnknownBytes = 64;
 
 constexpr auto kVarint = WireFormat::WIRETYPE_VARINT;
@@ -66,7 +66,7 @@ class Census {
     }
   }
 
-  // A message, read by `read`.
+  // Parses a submessage with `read`.
   template <typename Read>
   bool nested(Read read) {
     int length = 0;
@@ -77,7 +77,7 @@ class Census {
     return true;
   }
 
-  // What is skipped, and takes `times` as much in memory.
+  // Skips a field whose memory is `times` its length.
   bool bytes(uint64_t times) {
     int length = 0;
     if (!in_.ReadVarintSizeAsInt(&length)) return false;
@@ -86,7 +86,7 @@ class Census {
 
   bool unknown() { return count(kUnknownBytes) && bytes(1); }
 
-  // One that is not packed: part of its message, in a list, or unknown. Groups are refused: the wire has none.
+  // An unpacked number: part of its message, in a list, or unknown. Groups are refused; the protocol has none.
   bool number(bool in_message, WireFormat::WireType type) {
     if (!in_message && !count(kUnknownBytes)) return false;
     uint64_t varint = 0;
@@ -98,7 +98,7 @@ class Census {
     }
   }
 
-  // Packed varints, by their last bytes.
+  // Packed varints, counted by their last bytes.
   bool numbers() {
     int length = 0;
     if (!in_.ReadVarintSizeAsInt(&length)) return false;

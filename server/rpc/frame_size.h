@@ -1,4 +1,4 @@
-// Counts what is in a frame before it is parsed.
+// frame_size: measures a frame before it is parsed.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace tt::server {
 struct FrameSize {
   uint64_t instructions = 0;
   uint64_t reads = 0;
-  // Of host memory that the frame takes as messages and as a Program, about, and rather more than less.
+  // Estimated host memory of the frame as messages and as a Program; overestimates rather than underestimates.
   uint64_t bytes = 0;
 };
 
-// One pass over the wire format; allocates nothing. Stops once more than `most` bytes have been counted. False where
-// the bytes are no frame.
+// Makes one pass over the wire format without allocating. Stops when more than `most` bytes have been counted. Returns
+// false on a malformed frame.
 bool measure_frame(google::protobuf::io::ZeroCopyInputStream* stream, uint64_t most, FrameSize* size);
 
 }  // namespace tt::server

@@ -20,14 +20,14 @@ struct Quota {
   int of_holder;
 };
 
-// By Gate::Kind. A holder is an address, but a session for streams and transfers: a session has one stream, and some on
-// their way out, which a frame that runs may hold up.
+// Indexed by Gate::Kind. A holder is an address, or a session for streams and transfers. A session has one stream, plus
+// streams that are ending, which a running frame may delay.
 constexpr Quota kQuotas[Gate::kKinds] = {
     {"Hello calls", 64, 16}, {"streams", 1100, 8},    {"transfers", 640, 128},
     {"requests", 64, 16},    {"Admin calls", 64, 16}, {"reflection calls", 16, 4},
 };
-// For calls that are refused as soon as their metadata are there: as many as the connections of one address that have
-// shown no token can have at a time (acceptor.cc, listener.cc).
+// Threads for calls that are refused on arrival of their metadata: as many as one address's connections without a token
+// can have in progress (acceptor.cc, listener.cc).
 constexpr int kSpareThreads = 8 * 64 + 64;
 
 const Quota& quota(Gate::Kind kind) { return kQuotas[static_cast<size_t>(kind)]; }
@@ -47,7 +47,7 @@ Gate::Slot::~Slot() {
   if (gate_ != nullptr) gate_->release(kind_, holder_);
 }
 
-// The call is kept for as long as it may be cancelled, which may be longer than gRPC needs it.
+// The reference keeps the call valid while it may be cancelled, which may be longer than gRPC needs it.
 Gate::Deadline::Deadline(Gate& gate, grpc_call* call, std::chrono::milliseconds patience) : gate_(gate), call_(call) {
   grpc_call_ref(call_);
   MutexLock lock(gate_.mutex_);
@@ -78,14 +78,14 @@ absl::StatusOr<Gate::Slot> Gate::admit(Kind kind, std::string holder) {
   MutexLock lock(mutex_);
   Count& count = counts_[static_cast<size_t>(kind)];
   const Quota& limit = quota(kind);
-  // A unix socket's peers are known only as such; its folder keeps strangers away.
+  // Peers on a unix socket cannot be told apart; the socket's folder keeps other users away.
   const int of_holder = holder == "unix" ? limit.all : limit.of_holder;
   if (count.all >= limit.all) {
-    return absl::UnavailableError(absl::StrCat("the engine has ", limit.all, " ", limit.what, " under way"));
+    return absl::UnavailableError(absl::StrCat("the engine has ", limit.all, " ", limit.what, " in progress"));
   }
   int& held = count.by_holder[holder];
   if (held >= of_holder) {
-    return absl::UnavailableError(absl::StrCat(holder, " has ", held, " ", limit.what, " under way already"));
+    return absl::UnavailableError(absl::StrCat(holder, " has ", held, " ", limit.what, " in progress"));
   }
   ++held;
   ++count.all;
@@ -117,16 +117,16 @@ void Gate::watch() {
       auto first = deadlines_.begin();
       Deadline& deadline = *first->second;
       deadlines_.erase(first);
-      deadline.gate_.mutex_.assume_held();  // it is mutex_
+      deadline.gate_.mutex_.assume_held();  // the same mutex
       deadline.pending_ = false;
-      grpc_call_cancel_with_status(deadline.call_, GRPC_STATUS_DEADLINE_EXCEEDED, "the request did not arrive in time",
-                                   nullptr);
+      grpc_call_cancel_with_status(deadline.call_, GRPC_STATUS_DEADLINE_EXCEEDED,
+                                   "the request did not arrive within its deadline", nullptr);
     }
   }
 }
 
-// A status that a handler only returns is awaited by its thread until the transport has written it, which a peer that
-// reads nothing can hold up. A cancelled call is over for its thread, and its status follows when the peer reads.
+// If a handler only returns a status, its thread waits until the transport has written the status, which a peer that
+// does not read can delay. Cancelling the call releases the thread, and the status is sent when the peer reads.
 grpc::Status Gate::refuse(grpc::ServerContext& context, const absl::Status& status) const {
   static LogLimit limit;
   const std::string message(status.message()), peer = context.peer();
@@ -142,7 +142,7 @@ std::string connection_of(absl::string_view peer) {
   const size_t scheme = peer.find(':');
   if (scheme != absl::string_view::npos && absl::StartsWith(peer, "ipv")) peer.remove_prefix(scheme + 1);
   std::string text = absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
-  // A link-local address's scope is written in more than one way.
+  // A link-local address's scope has more than one notation.
   const size_t scope = text.find('%'), end = text.find(']');
   if (scope != std::string::npos && end != std::string::npos && scope < end) text.erase(scope, end - scope);
   return text;

@@ -1,9 +1,8 @@
-// Gate: admits calls within fixed quotas, and cancels a call whose request does not arrive in time.
+// Gate: admits calls within fixed quotas, and cancels calls whose request does not arrive in time.
 //
-// gRPC's synchronous calls hold one thread of its pool each. The quotas divide that pool among the kinds of calls, so
-// that no kind can take the threads of another; Admin's part is its own. Only calls that have shown their token or
-// session key are admitted, so a peer without one holds no thread. Thread-safe; one thread of its own watches the
-// deadlines. Outlives every call.
+// Each of gRPC's synchronous calls occupies a thread of its pool. The quotas divide that pool among the kinds of calls,
+// so that no kind, Admin's included, can be starved by another. Only calls with a valid token or session key are
+// admitted, so other peers occupy no thread. Thread-safe; one thread watches the deadlines. Must outlive every call.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -28,14 +27,14 @@ class Gate {
   using Clock = std::chrono::steady_clock;
   enum class Kind { kHello, kStream, kTransfer, kRequest, kAdmin, kReflection };
   static constexpr size_t kKinds = 6;
-  // How long the request of an admitted call may take to arrive.
+  // Time for the request of an admitted call to arrive.
   static constexpr std::chrono::milliseconds kPatience{5'000};
-  // The same of an upload's first chunk, which may be megabytes.
+  // Time for an upload's first chunk to arrive, which may be megabytes.
   static constexpr std::chrono::milliseconds kChunkPatience{60'000};
-  // The threads that all quotas together can hold, and some for calls that are being refused.
+  // Maximum of threads that all quotas together can use, plus threads for calls that are being refused.
   static int max_threads();
 
-  // A place within a quota, given back by the destructor.
+  // A place within a quota, released by the destructor.
   class Slot {
    public:
     Slot(Gate* gate, Kind kind, std::string holder) : gate_(gate), kind_(kind), holder_(std::move(holder)) {}
@@ -49,7 +48,7 @@ class Gate {
     std::string holder_;
   };
 
-  // Cancels `call` with DEADLINE_EXCEEDED after `patience`, unless it is destroyed before.
+  // Cancels `call` with DEADLINE_EXCEEDED after `patience`, unless the Deadline is destroyed first.
   class Deadline {
    public:
     Deadline(Gate& gate, grpc_call* call, std::chrono::milliseconds patience = kPatience);
@@ -66,7 +65,7 @@ class Gate {
     std::multimap<Clock::time_point, Deadline*>::iterator place_ ABSL_GUARDED_BY(gate_.mutex_);
   };
 
-  // Hears of peers, as gRPC names them: of calls that have shown a token or a session key, and of refused calls.
+  // Called with the peer (gRPC's format) of each call that presented a token or session key, and of each refused call.
   struct Observer {
     std::function<void(const std::string& peer)> authenticated = [](const std::string&) {};
     std::function<void(const std::string& peer)> refused = [](const std::string&) {};
@@ -75,14 +74,14 @@ class Gate {
   Gate() : Gate(Observer()) {}
   ~Gate();
 
-  // `holder`: whom the quota's part for one holder counts for: an address, or a session. UNAVAILABLE, after which
-  // clients try again, where either the holder or all together have too many calls of this kind.
+  // Admits a call of `holder`, an address or a session, within the holder's part of the quota. UNAVAILABLE, after which
+  // clients retry, if the holder or all holders together have too many calls of this kind.
   absl::StatusOr<Slot> admit(Kind kind, std::string holder);
-  // The same for the caller's address, whose connection counts as authenticated from now on.
+  // Admits a call of the caller's address and marks its connection as authenticated.
   absl::StatusOr<Slot> admit(Kind kind, const grpc::ServerContextBase& context);
   void authenticated(const std::string& peer) const { observer_.authenticated(peer); }
-  // Ends a call at once with `status`, without waiting until the peer has read it, and logs a limited number of lines.
-  // A synchronous handler returns what this returns.
+  // Ends a call at once with `status`, without waiting for the peer to read it, and logs it (rate-limited). A
+  // synchronous handler returns the result.
   grpc::Status refuse(grpc::ServerContext& context, const absl::Status& status) const;
 
  private:
@@ -102,10 +101,10 @@ class Gate {
   std::thread watcher_;
 };
 
-// "10.1.2.3" of the peer "ipv4:10.1.2.3:4711"; "unix" of every unix socket. IPv6 addresses count by their network
-// (/64), loopback addresses as one.
+// Returns "10.1.2.3" for the peer "ipv4:10.1.2.3:4711", and "unix" for every unix socket. IPv6 addresses are reduced to
+// their /64 network, loopback addresses to 127.0.0.1.
 std::string address_of(absl::string_view peer);
-// "10.1.2.3:4711", "[::1]:4711" of a peer that gRPC names; "unix" of every unix socket.
+// Returns "10.1.2.3:4711" or "[::1]:4711" for a peer in gRPC's format; "unix" for every unix socket.
 std::string connection_of(absl::string_view peer);
 
 }  // namespace tt::server

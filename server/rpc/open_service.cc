@@ -15,7 +15,7 @@ grpc::ByteBuffer serving() {
 
 class Refusal final : public grpc::ServerGenericBidiReactor {
  public:
-  Refusal() { Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "the engine has no such method")); }
+  Refusal() { Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "unknown method")); }
   void OnDone() override { delete this; }
 };
 
@@ -28,7 +28,7 @@ class Check final : public grpc::ServerGenericBidiReactor {
   const grpc::ByteBuffer answer_ = serving();
 };
 
-// Answers once, and stays until the client goes or the engine shuts down.
+// Answers once, and stays open until the client disconnects or the engine shuts down.
 class Watch final : public grpc::ServerGenericBidiReactor {
  public:
   Watch() { StartWrite(&answer_); }

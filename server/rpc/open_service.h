@@ -1,7 +1,7 @@
-// OpenService: what the engine answers to anybody: gRPC's health checks, and that a method is unknown.
+// OpenService: answers calls that need no token: gRPC's health checks and unknown methods.
 //
-// Callback-style: a call holds no thread, whatever its peer does, and nothing of its body is read. So health is the
-// engine's as a whole, whichever service a check names. Thread-safe.
+// Callback API: a call occupies no thread, whatever its peer does, and its body is not read. A health check therefore
+// reports the whole engine, whichever service it names. Thread-safe.
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>

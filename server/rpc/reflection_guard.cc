@@ -10,7 +10,7 @@ namespace {
 
 using grpc::experimental::InterceptionHookPoints;
 
-// Lives as long as the call. A refused call is cancelled before its handler runs, which then finds nothing to read.
+// Exists as long as the call. A refused call is cancelled before its handler runs, which then reads nothing.
 class Guarded final : public grpc::experimental::Interceptor {
  public:
   Guarded(grpc::ServerContext& context, const Auth& auth, bool open, Gate& gate)
@@ -22,7 +22,7 @@ class Guarded final : public grpc::experimental::Interceptor {
   }
 
  private:
-  // Of a whole conversation: tools ask a handful of questions at once.
+  // Limit of a whole reflection call; tools send a few questions at once.
   static constexpr std::chrono::milliseconds kPatience{10'000};
 
   absl::StatusOr<Gate::Slot> admit() {

@@ -1,7 +1,7 @@
-// ReflectionGuard: admits calls of gRPC's reflection service, whose implementation is the library's.
+// ReflectionGuard: admits calls to gRPC's reflection service, which the gRPC library implements.
 //
-// The service runs a thread per call and reads for as long as its client likes. So a call needs a token, unless
-// reflection is open, and is within a quota and a time of its own.
+// The service uses a thread per call and reads as long as its client sends. So a call needs a token, unless reflection
+// is open, and has a separate quota and a time limit.
 #pragma once
 
 #include <grpcpp/support/server_interceptor.h>
@@ -13,9 +13,9 @@ namespace tt::server {
 
 class ReflectionGuard final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  // Both outlive the server.
+  // `auth` and `gate` must outlive the server.
   ReflectionGuard(const Auth& auth, bool open, Gate& gate) : auth_(auth), open_(open), gate_(gate) {}
-  // Null, which costs the call nothing, for every other service.
+  // Returns null, at no cost per call, for every other service.
   grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) override;
 
  private:

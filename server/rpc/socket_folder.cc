@@ -13,7 +13,7 @@
 namespace tt::server {
 namespace {
 
-constexpr int kMaxLinks = 40;  // as the kernel's
+constexpr int kMaxLinks = 40;  // as in the kernel
 
 absl::Status refuse(const std::filesystem::path& place, absl::string_view why) {
   return absl::FailedPreconditionError(absl::StrCat(place.native(), " ", why));
@@ -27,7 +27,7 @@ std::string user_name(uid_t user) {
   return found ? absl::StrCat(found->pw_name, " (uid ", user, ")") : absl::StrCat("uid ", user);
 }
 
-// Of one name in a folder that has been checked.
+// Checks one entry of a folder that has been checked.
 absl::Status check_entry(const std::filesystem::path& place, uid_t system_owner, struct stat* info) {
   if (lstat(place.c_str(), info) != 0) return refuse(place, std::strerror(errno));
   if (info->st_uid != getuid() && info->st_uid != 0 && info->st_uid != system_owner) {
@@ -37,8 +37,8 @@ absl::Status check_entry(const std::filesystem::path& place, uid_t system_owner,
   if (S_ISLNK(info->st_mode)) return absl::OkStatus();
   if (!S_ISDIR(info->st_mode)) return refuse(place, "is not a folder");
   if ((info->st_mode & (S_IWGRP | S_IWOTH)) != 0 && (info->st_mode & S_ISVTX) == 0) {
-    return refuse(place, absl::StrCat("can be written by others than its owner; use 'chmod go-w ", place.native(),
-                                      "' or another folder"));
+    return refuse(place,
+                  absl::StrCat("is writable by other users; use 'chmod go-w ", place.native(), "' or another folder"));
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// Who can replace a socket: the owners and modes of the folders that its path leads through.
+// socket_folder: checks that other users cannot replace a socket, by the folders on its path.
 #pragma once
 
 #include <filesystem>
@@ -7,9 +7,9 @@
 
 namespace tt::server {
 
-// FAILED_PRECONDITION, with the folder and the reason, where somebody else than this user and root could put another
-// socket at a path in `folder`: each folder from the root on, through symbolic links too, has to be owned by this user,
-// root or the owner of the root folder, and writable by its owner only, unless it is sticky.
+// Returns FAILED_PRECONDITION, with the folder and the reason, if a user other than this one and root could replace a
+// socket in `folder`. Each folder from the root on, including targets of symbolic links, must be owned by this user,
+// root or the owner of the root folder, and be writable by its owner only unless it is sticky.
 absl::Status check_private_path(const std::filesystem::path& folder);
 
 }  // namespace tt::server

@@ -1,7 +1,8 @@
-// unary: methods with one request, whose handlers run as soon as a call's metadata are there.
+// unary: handlers for methods with one request, run as soon as a call's metadata has arrived.
 //
-// gRPC's own handlers for such methods run after the request has been read, for anybody. These check the metadata, take
-// a place in a quota, and only then read the request, within a size and a time. On the wire nothing differs.
+// gRPC's own handlers for such methods run after the request has been read, for any peer. These handlers check the
+// metadata, claim a place in a quota, and only then read the request, within a size and time limit. The wire protocol
+// is the same.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -15,10 +16,10 @@
 
 namespace tt::server {
 
-// Of a request that opens, asks or commands; tensors' bytes are not among them.
+// Limit of a request without tensor bytes.
 inline constexpr size_t kMaxRequestBytes = size_t{64} << 10;
 
-// Reads the one request of a call that was admitted.
+// Reads the request of an admitted call.
 template <typename Request, typename Stream>
 absl::Status read_request(Gate& gate, grpc::ServerContext& context, Stream* stream, Request* request) {
   Gate::Deadline deadline(gate, context.c_call());
@@ -28,7 +29,8 @@ absl::Status read_request(Gate& gate, grpc::ServerContext& context, Stream* stre
       absl::StrCat("expected a request of at most ", kMaxRequestBytes, " bytes, got ", request->ByteSizeLong()));
 }
 
-// For Service::MarkMethodStreamed, which owns the handler. `check` decides by the metadata; `run` answers.
+// For Service::MarkMethodStreamed, which owns the handler. `check` decides by the call's metadata; `run` computes the
+// reply.
 template <typename Request, typename Reply>
 grpc::internal::MethodHandler* unary_handler(
     Gate& gate, Gate::Kind kind, std::function<absl::Status(const grpc::ServerContext&)> check,

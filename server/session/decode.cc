@@ -27,7 +27,7 @@ size_t count_results(const v1::Instruction& wire) {
   return wire.result_count() == 0 ? 1 : wire.result_count();
 }
 
-// A repeated field as an array of our type.
+// Returns a repeated field as an array of T.
 template <typename T, typename Field>
 absl::Span<const T> span_of(const Field& field) {
   static_assert(sizeof(*field.data()) == sizeof(T));
@@ -41,11 +41,11 @@ class Decoder {
   void decode_instruction(const v1::Instruction& wire) {
     const Op& op = known_op(wire.op());
     const auto given = static_cast<size_t>(wire.args_size());
-    require(given <= op.params.size(), op, "takes ", op.params.size(), " arguments, got ", given);
+    require(given <= op.params.size(), op, "expected at most ", op.params.size(), " arguments, got ", given);
     absl::Span<Arg> args = memory_.allocate<Arg>(given);
     for (size_t i = 0; i < given; ++i) new (&args[i]) Arg(decode_arg(wire.args(static_cast<int>(i)), op));
     const bool into = wire.into_size() != 0;
-    require(!into || wire.result() == 0, op, "results go to existing tensors or get new names, not both");
+    require(!into || wire.result() == 0, op, "expected either `into` or new result names, got both");
     Instruction& instruction = program_.add(op);
     instruction.args = args;
     instruction.results = into ? memory_.copy(span_of<Slot>(wire.into())) : name_results(wire, op);
@@ -85,19 +85,19 @@ class Decoder {
       case v1::Argument::kCharacters: break;
     }
     const std::string& bytes = wire.characters();
-    require(bytes.size() <= limits_.max_inline_bytes, op, "at most ", limits_.max_inline_bytes,
-            " bytes go inline, got ", bytes.size());
+    require(bytes.size() <= limits_.max_inline_bytes, op, "expected at most ", limits_.max_inline_bytes,
+            " inline bytes, got ", bytes.size());
     const auto copied = memory_.copy(absl::Span<const char>(bytes));
     return Arg(std::string_view(copied.data(), copied.size()));
   }
 
   absl::Span<const Slot> name_results(const v1::Instruction& wire, const Op& op) {
     const size_t count = count_results(wire);
-    require(count <= limits_.max_results, op, "an instruction has at most ", limits_.max_results, " results, got ",
-            count);
+    require(count <= limits_.max_results, op, "expected at most ", limits_.max_results, " results, got ", count);
     names_ += count;
-    check_as(ErrorKind::kValue, names_ <= limits_.max_names, "a frame names at most ", limits_.max_names, " results");
-    require(wire.result() <= UINT64_MAX - count, op, "result names run over the end, got ", wire.result());
+    check_as(ErrorKind::kValue, names_ <= limits_.max_names, "expected at most ", limits_.max_names,
+             " result names in a frame, got more");
+    require(wire.result() <= UINT64_MAX - count, op, "result names exceed 64 bits, first name ", wire.result());
     absl::Span<Slot> names = memory_.allocate<Slot>(count);
     for (size_t i = 0; i < count; ++i) names[i] = wire.result() + i;
     return names;
@@ -106,14 +106,14 @@ class Decoder {
   const Limits& limits_;
   Program& program_;
   ProgramMemory& memory_;
-  size_t names_ = 0;  // of results, so far
+  size_t names_ = 0;  // result names so far
 };
 
 void encode_arg(const Arg& arg, v1::Argument* wire) {
   switch (arg.kind) {
     case Arg::Kind::kNone:
     case Arg::Kind::kTensor:
-    case Arg::Kind::kTensors: break;  // a Program has no tensors, only their names
+    case Arg::Kind::kTensors: break;  // a Program refers to tensors by name only
     case Arg::Kind::kSlot: wire->set_handle(arg.slot); return;
     case Arg::Kind::kSlots: wire->mutable_handles()->mutable_values()->Add(arg.slots, arg.slots + arg.size); return;
     case Arg::Kind::kBool: wire->set_boolean(arg.integer != 0); return;
@@ -140,10 +140,10 @@ void decode(const v1::Frame& frame, const Limits& limits, Program* program) {
   program->clear();
   const auto instructions = static_cast<size_t>(frame.instructions_size());
   try {
-    check_as(ErrorKind::kValue, instructions <= limits.max_instructions, "a frame has at most ",
+    check_as(ErrorKind::kValue, instructions <= limits.max_instructions, "a frame must have at most ",
              limits.max_instructions, " instructions, got ", instructions);
-    check_as(ErrorKind::kValue, static_cast<size_t>(frame.reads_size()) <= limits.max_reads, "a frame has at most ",
-             limits.max_reads, " reads, got ", frame.reads_size());
+    check_as(ErrorKind::kValue, static_cast<size_t>(frame.reads_size()) <= limits.max_reads,
+             "a frame must have at most ", limits.max_reads, " reads, got ", frame.reads_size());
     program->reserve(instructions);
     Decoder decoder(limits, *program);
     for (const v1::Instruction& wire : frame.instructions()) decoder.decode_instruction(wire);

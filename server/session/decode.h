@@ -1,7 +1,7 @@
-// decode(): a Frame of the wire as a Program of the engine; encode(): the way back.
+// decode(): converts a Frame of the wire to a Program of the engine; encode(): the reverse.
 //
-// Errors that only the wire can have are found here: unknown operators, counts beyond the limits, inline bytes, names
-// beyond the last number. Argument kinds, results' counts and names in use are the executor's to check.
+// Checks errors that only the wire can have: unknown operators, counts above the limits, inline bytes, names beyond the
+// last number. The executor checks argument kinds, result counts and names in use.
 #pragma once
 
 #include "engine/program/executor.h"
@@ -11,13 +11,12 @@
 
 namespace tt::server {
 
-// Fills `program`, which is cleared first and borrows nothing from `frame`. Allocates nothing once the program's memory
-// is warm. Throws ProgramFault, before anything has been executed, on an invalid frame.
+// Clears and fills `program`, which borrows nothing from `frame`. Allocates nothing once the program's memory is warm.
+// Throws ProgramFault on an invalid frame, before anything has been executed.
 void decode(const v1::Frame& frame, const Limits& limits, Program* program);
 
-// Appends the program's instructions, outputs (as reads numbered from 1) and releases to `frame`: decode() gives an
-// equal Program. Requires that new results of an instruction have consecutive names, as
-// clients' have.
+// Appends the program's instructions, outputs (as reads numbered from 1) and releases to `frame`, such that decode()
+// returns an equal Program. Requires that new results of an instruction have consecutive names, as in clients' frames.
 void encode(const Program& program, v1::Frame* frame);
 
 }  // namespace tt::server

@@ -1,7 +1,7 @@
-// InProcessEngine: an engine without a wire, for a transport that calls it directly.
+// InProcessEngine: an engine without gRPC, for a transport that calls it directly.
 //
-// What gRPC's services do, as plain calls: frames and replies are the wire's messages, so everything but the bytes'
-// way is as in production. Thread-safe as Sessions and Session are.
+// Offers the calls of the gRPC services as functions. Frames and replies are the wire's messages, so everything except
+// transport is as in production. Thread-safe like Sessions and Session.
 #pragma once
 
 #include "absl/status/status.h"
@@ -13,16 +13,16 @@ namespace tt::server {
 
 class InProcessEngine {
  public:
-  // Requires register_backends.
+  // Requires that register_backends() has been called.
   explicit InProcessEngine(const Sessions::Options& options = {}) : sessions_(options) {}
 
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply);
-  // What a stream does with one frame. A fault is in the reply, and ends the session.
+  // Executes one frame as a stream does. A fault is in the reply, and ends the session.
   absl::Status execute(absl::string_view session_key, const v1::Frame& frame, v1::Reply* reply);
-  // Session::cancel.
+  // Calls Session::cancel.
   absl::Status cancel(absl::string_view session_key, uint64_t through, uint64_t* executed);
   absl::Status upload(absl::string_view session_key, uint64_t transfer, Device device, absl::Span<const char> bytes);
-  // `into` takes exactly the tensor's bytes. A poisoned tensor is in `error`.
+  // `into` must have exactly the tensor's size. A poisoned tensor is reported in `error`.
   absl::Status download(absl::string_view session_key, uint64_t handle, uint64_t after, absl::Span<char> into,
                         v1::Error* error);
   Sessions& sessions() { return sessions_; }

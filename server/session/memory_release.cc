@@ -10,7 +10,7 @@ namespace tt::server {
 namespace {
 
 constexpr std::chrono::milliseconds kPause{250};
-// What malloc may hold unused: trimming takes its locks, and pages that come back cost their faults.
+// Unused memory that malloc may keep: trimming takes malloc's locks, and reusing trimmed pages costs page faults.
 constexpr size_t kUnused = size_t{16} << 20;
 
 }  // namespace

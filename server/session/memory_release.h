@@ -1,8 +1,8 @@
-// MemoryRelease: gives memory of ended sessions back to the system: their tensors' from the CPU's pool, the rest from
-// malloc's arenas.
+// MemoryRelease: returns memory of ended sessions to the system: tensors' from the CPU's pool, the rest from malloc's
+// arenas.
 //
-// On a thread of its own, a moment after a session has ended, when its stream's buffers are free too, and not more than
-// a few times per second. Where little is unused it does nothing. Thread-safe.
+// Runs on its own thread, shortly after a session has ended, when its stream's buffers have been freed too, and at most
+// a few times per second. Does nothing if little memory is unused. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ class MemoryRelease {
   MemoryRelease(const MemoryRelease&) = delete;
   MemoryRelease& operator=(const MemoryRelease&) = delete;
 
-  // The last session of `tenant` has ended. kNobody: it has others.
+  // Call when a session has ended. `tenant`: its tenant if that has no other session, else kNobody.
   void session_ended(Tenant tenant);
 
  private:
@@ -29,7 +29,7 @@ class MemoryRelease {
 
   Mutex mutex_;
   CondVar changed_;
-  std::vector<Tenant> ended_ ABSL_GUARDED_BY(mutex_);  // since the last time
+  std::vector<Tenant> ended_ ABSL_GUARDED_BY(mutex_);  // since the last release
   bool asked_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

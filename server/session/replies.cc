@@ -3,7 +3,7 @@
 namespace tt::server {
 namespace {
 
-// Of an answer in memory, beside what is sent of it.
+// Memory of an answer beyond its encoded bytes.
 constexpr uint64_t kAnswerBytes = sizeof(v1::ReadResult) + sizeof(v1::TensorDescription) + 128;
 
 }  // namespace

@@ -1,8 +1,8 @@
-// Replies: what a session has answered and the client may not have got.
+// Replies: a session's replies that the client may not have received.
 //
-// A link that breaks between an execution and its reply makes the client send the frame again; the operations are not
-// repeated, and neither can the reads be, since names may have been dropped since. So answers are kept until the
-// client says that it has them, within a budget. One per session, used under its lock.
+// If a link breaks between an execution and its reply, the client resends the frame. The operations must not be
+// repeated, and the reads cannot be, since names may have been released. So replies are kept, within a budget, until
+// the client acknowledges them. One per session, used under its lock.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace tt::server {
 
 class Replies {
  public:
-  // `reply` answered frame `sequence`. Only replies that answer a read take room. Those that are kept never take more
-  // than `most` bytes: the oldest make way, and at last the new one.
+  // Keeps `reply` to frame `sequence`, if it has reads. Kept replies never use more than `most` bytes: the oldest are
+  // dropped, and `reply` itself if it is larger.
   void keep(uint64_t sequence, const v1::Reply& reply, uint64_t most);
-  // The client has every reply up to `sequence`.
+  // Drops replies up to `sequence`, which the client has received.
   void forget(uint64_t sequence);
-  // Null where it answered nothing, or is gone.
+  // Returns null if the frame had no reads or its reply was dropped.
   const v1::Reply* find(uint64_t sequence) const;
   void clear();
   uint64_t bytes() const { return bytes_; }
@@ -33,7 +33,7 @@ class Replies {
   void drop_oldest();
 
   uint64_t bytes_ = 0;
-  std::deque<Kept> kept_;  // sequences go up
+  std::deque<Kept> kept_;  // in ascending sequence
 };
 
 }  // namespace tt::server

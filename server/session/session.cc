@@ -18,17 +18,17 @@
 namespace tt::server {
 namespace {
 
-// How often a waiting download asks whether to go on.
+// How often a waiting download calls `go_on`.
 constexpr std::chrono::milliseconds kGlance{50};
-// Bytes of a reply that a session always has room for.
+// Bytes of replies that a session may always keep.
 constexpr uint64_t kLeastKept = uint64_t{256} << 10;
-// The most of its memory limit that a session spends on a segment is one part in this many.
+// A segment may use at most one part in this many of the session's memory limit.
 constexpr uint64_t kSegmentShare = 8;
 
-// Why `value` cannot be read; nothing where it can.
+// Returns the error that makes `value` unreadable; nothing if it is readable.
 std::optional<v1::Error> unreadable(const SlotValue& value, bool meta_only) {
   if (value.poison) return to_wire(*value.poison);
-  if (!value.tensor) return to_wire(Error(ErrorKind::kRuntime, "the operator gave no tensor here"));
+  if (!value.tensor) return to_wire(Error(ErrorKind::kRuntime, "the operator returned no tensor for this result"));
   Device device = value.tensor.device();
   if (meta_only || device.type != DeviceType::kMeta) return std::nullopt;
   return to_wire(Error(ErrorKind::kNotImplemented, absl::StrCat("cannot read bytes on ", to_string(device))));
@@ -38,7 +38,7 @@ bool on_cpu(const Tensor& tensor) { return tensor.device().type == DeviceType::k
 
 size_t byte_size(const Tensor& tensor) { return static_cast<size_t>(tensor.numel()) * item_size(tensor.dtype()); }
 
-// Its elements in logical order, on its device.
+// Returns the tensor with its elements in logical order, on its device.
 Tensor packed(const Tensor& tensor) {
   if (tensor.is_contiguous()) return tensor;
   Tensor copy = empty(tensor.sizes(), tensor.dtype(), tensor.device());
@@ -69,7 +69,7 @@ Session::Session(Options options)
 
 Session::~Session() { close(); }
 
-// A frame while it is executed: what can be cancelled.
+// Registers a frame as running while it is executed, so that it can be cancelled.
 class Session::RunningFrame {
  public:
   RunningFrame(Session& session, uint64_t sequence) : session_(session) {
@@ -92,7 +92,7 @@ class Session::RunningFrame {
 void Session::execute(const v1::Frame& frame, v1::Reply* reply) {
   MutexLock turn(turn_);
   MutexLock lock(mutex_);
-  std::string internal;  // an error of ours, not the client's; only this session pays for it
+  std::string internal;  // an engine error, not the client's; affects only this session
   try {
     execute_next(frame, reply);
   } catch (const ProgramFault& fault) {
@@ -118,7 +118,7 @@ void Session::execute_next(const v1::Frame& frame, v1::Reply* reply) {
   } else if (frame.sequence() <= last && frame.sequence() != 0) {
     repeat(frame, reply);
   } else if (frame.sequence() != last + 1) {
-    refuse(Error(ErrorKind::kValue, absl::StrCat("frame ", last + 1, " comes next, got ", frame.sequence())), 0, reply);
+    refuse(Error(ErrorKind::kValue, absl::StrCat("expected frame ", last + 1, ", got ", frame.sequence())), 0, reply);
   } else {
     run(frame, reply);
   }
@@ -134,7 +134,7 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
   settle();
   answer_reads(frame, false, reply);
   release_names();
-  program_.clear();  // a large one's memory is given back
+  program_.clear();  // frees the memory of a large program
   program_charge_.set(program_.bytes());
   download_states_->sweep();
   replies_.forget(frame.received());
@@ -155,7 +155,7 @@ void Session::run_program(const v1::Frame& frame) {
 }
 
 void Session::wait_for(Suspension& suspension) {
-  const Cancellation::Pause pause;  // the client's time, not the frame's
+  const Cancellation::Pause pause;  // the pause does not count towards the frame's time limit
   MutexUnlock unlocked(mutex_);
   for (;;) {
     const uint64_t seen = wake_up_->notifications();
@@ -171,7 +171,7 @@ void Session::reject(const Error& error, v1::Reply* reply) {
   reply->set_executed(executed());
 }
 
-// Within what the account has room for; what is kept counts as bookkeeping from the next frame on.
+// Keeps a reply, as far as the account has room; kept replies count as bookkeeping from the next frame on.
 void Session::keep(uint64_t sequence, const v1::Reply& reply) {
   replies_.keep(sequence, reply,
                 std::min(options_.limits.max_kept_bytes, replies_.bytes() + account_->host_room() + kLeastKept));
@@ -192,7 +192,7 @@ void Session::enforce_time_limit() {
   MutexLock lock(progress_mutex_);
   if (!busy() || cancellation_.running() < cancellation_.time_limit()) return;
   if (!cancellation_.requested()) {
-    spdlog::warn("session {}: frame {} exceeded the time limit and is cancelled", id(), running_.load());
+    spdlog::warn("session {}: frame {} exceeded the time limit; cancelling it", id(), running_.load());
   }
   cancellation_.request(CancelReason::kTimeLimit);
   wake_up_->notify();
@@ -225,7 +225,7 @@ void Session::answer_reads(const v1::Frame& frame, bool again, v1::Reply* reply)
   for (const v1::Read& read : frame.reads()) answer(read, again, &room, reply->add_reads());
 }
 
-// Messages take room as values do; without any left, they are cut short.
+// Error messages use the reply's room like values do; without room they are truncated.
 void Session::give_error(v1::Error error, uint64_t* room, v1::ReadResult* result) {
   constexpr size_t kShort = 128;
   if (error.message().size() > std::max<size_t>(kShort, *room)) error.set_message(valid_utf8(error.message(), kShort));
@@ -233,13 +233,13 @@ void Session::give_error(v1::Error error, uint64_t* room, v1::ReadResult* result
   *result->mutable_error() = std::move(error);
 }
 
-// A name that stands for nothing is a lie in a frame's first reading; later it may have been dropped since.
+// An unknown name is a fault when a frame is first executed. In a repeated frame the name may have been released since.
 void Session::answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadResult* result) {
   result->set_request(read.request());
   const SlotValue* value = slots_.find(read.handle());
   if (value == nullptr) {
-    check_as(ErrorKind::kValue, again, "handle ", read.handle(), " stands for nothing");
-    return give_error(to_wire(Error(ErrorKind::kRuntime, "the answer was lost with the connection")), room, result);
+    check_as(ErrorKind::kValue, again, "handle ", read.handle(), " is not in use");
+    return give_error(to_wire(Error(ErrorKind::kRuntime, "the value was lost with the connection")), room, result);
   }
   if (std::optional<v1::Error> error = unreadable(*value, read.meta_only())) {
     acknowledge(value->poison);
@@ -248,7 +248,7 @@ void Session::answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadR
   *result->mutable_tensor() = to_wire(value->tensor.meta());
   if (read.meta_only()) return;
   const size_t bytes = byte_size(value->tensor);
-  if (bytes > std::min(*room, options_.limits.max_inline_bytes)) return;  // by Download
+  if (bytes > std::min(*room, options_.limits.max_inline_bytes)) return;  // the client uses Download
   *room -= bytes;
   result->mutable_data()->resize(bytes);
   if (bytes == 0) return;
@@ -260,7 +260,7 @@ void Session::answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadR
   }
 }
 
-// A small value through the computing stream itself: what is asked for is what was computed last.
+// Reads a small value through the computing stream, since the value was usually computed last.
 std::optional<v1::Error> Session::read_from_device(uint64_t handle, const Tensor& tensor, std::string* bytes) try {
   ContextScope scope(&context_);
   const Tensor source = packed(tensor);
@@ -274,7 +274,7 @@ std::optional<v1::Error> Session::read_from_device(uint64_t handle, const Tensor
   return to_wire(error);
 }
 
-// Requires that the device has computed what `taint` speaks of.
+// Requires that the device has finished the work that `taint` depends on.
 std::optional<v1::Error> Session::poison_of(uint64_t handle, const PendingErrors& taint) {
   std::shared_ptr<const Poison> found = context_.faults().verdict(taint);
   settle();
@@ -289,14 +289,14 @@ void Session::acknowledge(const PoisonRef& poison) {
   if (!busy()) slots_.acknowledge(poison);
 }
 
-// What the devices have found since the last time stands in its values' places.
+// Stores errors that the devices have found since the last call in place of the affected values.
 void Session::settle() {
   if (context_.has_faults()) context_.faults().settle(slots_);
 }
 
 void Session::release_names() {
   for (Slot handle : program_.release()) {
-    check_as(ErrorKind::kValue, slots_.release(handle), "handle ", handle, " is dropped but stands for nothing");
+    check_as(ErrorKind::kValue, slots_.release(handle), "handle ", handle, " is released but not in use");
   }
 }
 
@@ -322,9 +322,9 @@ absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after
   }
   MutexLock lock(mutex_);
   if (over()) return absl::NotFoundError("the session has ended");
-  if (executed() < after) return absl::CancelledError("the download was given up");
+  if (executed() < after) return absl::CancelledError("the download was cancelled");
   const SlotValue* value = slots_.find(handle);
-  if (value == nullptr) return absl::InvalidArgumentError(absl::StrCat("handle ", handle, " stands for nothing"));
+  if (value == nullptr) return absl::InvalidArgumentError(absl::StrCat("handle ", handle, " is not in use"));
   Download download;
   download.error = unreadable(*value, false);
   if (download.error) {
@@ -349,13 +349,13 @@ absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after
   return download;
 }
 
-// Lets go of the lock while the device computes: others' frames need not wait for it.
+// Releases the lock while the device computes, so that other frames need not wait.
 void Session::download_from_device(uint64_t handle, Tensor tensor, Download* download) try {
   const PendingErrors taint = tensor->storage->taint;
   std::unique_ptr<Event> computed;
   {
     ContextScope scope(&context_);
-    tensor = detach(packed(tensor));  // it may be dropped on another thread, where its history must not be
+    tensor = detach(packed(tensor));  // may be destroyed on another thread; its history must not
     computed = context_.stream(tensor.device()).record();
   }
   {
@@ -379,7 +379,7 @@ std::shared_ptr<SharedSegment> Session::offer_segment() {
   if (limit == 0 || shared_ring::kSegmentBytes <= limit / kSegmentShare) fresh = SharedSegment::create();
   std::shared_ptr<SharedSegment> replaced = fresh;
   MutexLock lock(progress_mutex_);
-  segment_.swap(replaced);  // which goes after the lock: a device may have to let go of it
+  segment_.swap(replaced);  // the old one is destroyed after the lock is released: it may wait for a device
   segment_charge_ = HostCharge(account_, fresh ? shared_ring::kSegmentBytes : 0);
   return fresh;
 }
@@ -412,7 +412,7 @@ void Session::free_everything() {
   context_.close();
   account_->set_bookkeeping(0);
   publish(executed());
-  std::shared_ptr<SharedSegment> unused;  // goes after the lock: a device may have to let go of it
+  std::shared_ptr<SharedSegment> unused;  // destroyed after the lock is released: it may wait for a device
   MutexLock lock(progress_mutex_);
   segment_.swap(unused);
   segment_charge_.set(0);

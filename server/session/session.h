@@ -1,9 +1,9 @@
-// Session: a client's ordered conversation and all it owns. Independent of gRPC.
+// Session: executes a client's frames in order and owns everything that they create. Independent of gRPC.
 //
-// Thread-safe. Frames are executed one at a time, on the calling thread; transfers run beside them. While an
-// instruction is suspended (engine/program/suspension.h), downloads, status and close() proceed. What is wrong with an
-// operation stands in its results' place; an invalid frame is answered with a fault and ends the session, and so does
-// an exception that nobody expected. A frame can be cancelled from any thread (engine/device/cancellation.h).
+// Thread-safe. Frames are executed one at a time, on the calling thread; transfers run concurrently. While an
+// instruction is suspended (engine/program/suspension.h), downloads, status and close() proceed. An operation's error
+// poisons its results. An invalid frame is answered with a fault and ends the session, and so does an unexpected
+// exception. A frame can be cancelled from any thread (engine/device/cancellation.h).
 #pragma once
 
 #include <atomic>
@@ -36,17 +36,17 @@
 
 namespace tt::server {
 
-// A tensor's bytes, about to be sent; or the error in its place.
+// A tensor's bytes that are ready to be sent, or its error.
 struct Download {
   v1::TensorDescription tensor;
   std::unique_ptr<ByteSource> bytes;
   std::optional<v1::Error> error;
-  uint64_t offset = 0;  // of the first byte that will be sent
-  uint64_t state = 0;   // names the tensor's bytes; 0: the download cannot be continued
+  uint64_t offset = 0;  // of the first byte to be sent
+  uint64_t state = 0;   // identifies the tensor's bytes; 0: the download cannot be resumed
 };
 
-// How a download that broke off goes on: after `offset` bytes where the tensor's bytes are still those that `state`
-// named, else from the start. One of more than `keep_above` bytes can be continued in its turn.
+// Resumes a download that failed: at `offset` if the tensor's bytes are still those that `state` identifies, else at
+// the start. A download of more than `keep_above` bytes can be resumed later.
 struct DownloadResume {
   uint64_t offset = 0;
   uint64_t state = 0;
@@ -59,13 +59,13 @@ class Session {
     uint64_t id = 0;
     std::string key;
     std::string client;
-    uint64_t memory_limit = 0;  // 0: none
+    uint64_t memory_limit = 0;  // 0: no limit
     Limits limits;
     Transfers::Patience patience;
-    std::chrono::milliseconds frame_time_limit{0};  // 0: none
-    // Sessions of one tenant may see what others of it left in memory. 0: a tenant of its own.
+    std::chrono::milliseconds frame_time_limit{0};  // 0: no limit
+    // Sessions of one tenant may see data that others of the tenant left in freed memory. 0: a new tenant.
     uint64_t tenant = 0;
-    std::shared_ptr<TransferMonitor> monitor = nullptr;  // the engine's; null: one of the session's own
+    std::shared_ptr<TransferMonitor> monitor = nullptr;  // the engine's; null: creates one
   };
 
   explicit Session(Options options);
@@ -75,45 +75,46 @@ class Session {
 
   // Executes `frame`, unless it was executed already, and fills the cleared `reply`. Does not throw.
   void execute(const v1::Frame& frame, v1::Reply* reply);
-  // Instead of execute(), for bytes that are no frame, or one too large: a fault, which ends the session.
+  // Called instead of execute() for bytes that are malformed or too large. Replies with a fault, which ends the
+  // session.
   void reject(const Error& error, v1::Reply* reply);
-  // Cancels the frames up to that sequence, whether they run or are still to come: instructions that have not run
-  // poison their results. Gives the sequence of the last frame executed. Does not wait.
+  // Cancels the frames up to `through`, running or future: instructions that have not run poison their results. Returns
+  // the sequence of the last executed frame. Does not wait.
   uint64_t cancel(uint64_t through);
-  // Cancels the frame that runs where it has run for longer than the limit. Does not wait.
+  // Cancels the running frame if it has exceeded the time limit. Does not wait.
   void enforce_time_limit();
   // Whether a frame is being executed.
   bool busy() const { return running_.load(std::memory_order_relaxed) != 0; }
-  // From now on frames are refused, and the one that runs waits for no transfer. Does not wait.
+  // Refuses frames from now on, and ends the running frame's waits for transfers. Does not wait.
   void stop();
-  // A transfer's call: limited in number, and cancelled when the session ends. See TransferMonitor::begin.
+  // Registers a transfer's call: limited in number, and cancelled when the session ends. See TransferMonitor::begin.
   absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> begin_call(TransferMonitor::Direction direction,
                                                                     std::function<void()> cancel);
-  // See Transfers::begin. Where the transfer is under way, its call is cancelled: the client has given it up.
+  // See Transfers::begin. If the transfer is already in progress, cancels its call, since the client has abandoned it.
   absl::StatusOr<std::unique_ptr<Upload>> begin_upload(uint64_t transfer, uint64_t bytes, Device device = {},
                                                        bool resume = false);
-  // Waits until frame `after` has been executed, asking `go_on` now and then, and until a device has the tensor.
-  // INVALID_ARGUMENT on a name that stands for nothing, CANCELLED where go_on said so.
+  // Waits until frame `after` has been executed, calling `go_on` regularly, and until the tensor has been computed.
+  // INVALID_ARGUMENT if `handle` is not in use, CANCELLED if `go_on` returned false.
   absl::StatusOr<Download> begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> go_on,
                                           const DownloadResume& resume = {});
-  // After a download whose bytes are let go of: its tensor's memory is not kept for longer than its tensor.
+  // Call after a download's bytes have been destroyed, to free its tensor's memory if the tensor has been released.
   void finish_download() { download_states_->sweep(); }
 
-  // The segment shared with the client; null where there is none. `offer` makes a new one in the old one's place.
-  // Its pages are charged to the session; null also where they are much of what it is limited to.
+  // The segment shared with the client; null if there is none. offer_segment() replaces it by a new one, charged to the
+  // session; returns null if it would use too much of the session's memory limit.
   std::shared_ptr<SharedSegment> segment() const;
   std::shared_ptr<SharedSegment> offer_segment();
 
-  // Cancels the frame that runs, and refuses those to come. Does not wait: close() frees what the session holds.
+  // Cancels the running frame, and refuses later ones. Does not wait: close() frees the session's memory.
   void begin_closing();
-  // Frees everything the session owns, to the byte. Cancels the frame that runs and waits for its end: for as long as a
-  // library's call in it takes. Idempotent.
+  // Frees everything that the session owns. Cancels the running frame and waits for its end, which may take as long as
+  // a library call in it. Idempotent.
   void close();
   bool over() const { return over_.load(std::memory_order_acquire); }
-  // Sequence of the last frame executed.
+  // Sequence of the last executed frame.
   uint64_t executed() const { return executed_.load(std::memory_order_acquire); }
 
-  // The attachment (Sessions::attach) whose stream may have frames executed; 0: none. Sessions sets it.
+  // The attachment (Sessions::attach) whose stream may execute frames; 0: none. Set by Sessions.
   void set_stream(uint64_t attachment) { stream_.store(attachment, std::memory_order_release); }
   uint64_t stream() const { return stream_.load(std::memory_order_acquire); }
 
@@ -122,7 +123,7 @@ class Session {
   const std::string& client() const { return options_.client; }
   const Limits& limits() const { return options_.limits; }
   const std::shared_ptr<Account>& account() const { return account_; }
-  // Everything but `connected`.
+  // Sets all fields except `connected`.
   v1::SessionStatus status() const;
 
  private:
@@ -130,7 +131,7 @@ class Session {
   void execute_next(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
   void run(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
   void run_program(const v1::Frame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
-  // Lets go of the lock until the instruction can run or the frame is cancelled.
+  // Releases the lock until the instruction can run or the frame is cancelled.
   void wait_for(Suspension& suspension) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
   void refuse(const Error& error, size_t instruction, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
   void repeat(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -154,7 +155,7 @@ class Session {
   const std::shared_ptr<Sites> sites_ = std::make_shared<Sites>();
   const std::shared_ptr<Account> account_;
   const std::shared_ptr<TransferMonitor> monitor_;
-  const std::shared_ptr<WakeUp> wake_up_ = std::make_shared<WakeUp>();  // for a suspended frame
+  const std::shared_ptr<WakeUp> wake_up_ = std::make_shared<WakeUp>();  // wakes a suspended frame
   const std::shared_ptr<Transfers> transfers_;
   const std::shared_ptr<DownloadStates> download_states_;
   const std::shared_ptr<CopyStream> downloads_;
@@ -162,22 +163,22 @@ class Session {
   std::atomic<uint64_t> executed_{0};
   std::atomic<bool> stopped_{false};
   std::atomic<uint64_t> stream_{0};
-  std::atomic<uint64_t> running_{0};  // sequence of the frame that runs; written under progress_mutex_
+  std::atomic<uint64_t> running_{0};  // sequence of the running frame, else 0; written under progress_mutex_
   Cancellation cancellation_;
 
-  // Held for a frame from its begin to its end, also while it is suspended. Taken before mutex_.
+  // Held from the start to the end of a frame, including suspensions. Acquired before mutex_.
   Mutex turn_;
-  Program program_ ABSL_GUARDED_BY(turn_);  // the frame's
+  Program program_ ABSL_GUARDED_BY(turn_);  // the running frame's
   HostCharge program_charge_ ABSL_GUARDED_BY(turn_);
 
-  // Held while a frame executes, and not while it is suspended.
+  // Held while a frame executes, but not while it is suspended.
   Mutex mutex_;
   Context context_ ABSL_GUARDED_BY(mutex_);
   Executor executor_ ABSL_GUARDED_BY(mutex_);
   SlotTable slots_ ABSL_GUARDED_BY(mutex_);
   Replies replies_ ABSL_GUARDED_BY(mutex_);
 
-  mutable Mutex progress_mutex_;  // for those who wait or look, taken for moments only
+  mutable Mutex progress_mutex_;  // for waiting and status; held briefly
   CondVar progress_;
   int waiting_ ABSL_GUARDED_BY(progress_mutex_) = 0;
   uint64_t cancel_through_ ABSL_GUARDED_BY(progress_mutex_) = 0;

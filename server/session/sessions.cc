@@ -18,14 +18,14 @@
 namespace tt::server {
 namespace {
 
-// A dying process closes its socket before, or after, the segment; so the first look comes a little later.
+// Delay of the first check for a dead client: the kernel may close a dying process's socket before its segment.
 constexpr std::chrono::milliseconds kFirstGlance{5};
-// How often streams are looked at whose threads are busy, and frames' running times.
+// Interval of checks of busy streams and of frames' running times.
 constexpr std::chrono::milliseconds kWatch{100};
-// How often end_all() looks whether the frames that ran are done.
+// Interval at which end_all() checks whether running frames have ended.
 constexpr std::chrono::milliseconds kFrameWatch{5};
 
-// Names and protects a session: 256 random bits. Empty where the system has none.
+// Returns 256 random bits that name and protect a session; empty if the system has none.
 std::string random_key() {
   char bits[32];
   if (getrandom(bits, sizeof bits, 0) != sizeof bits) return "";
@@ -53,10 +53,10 @@ void describe_engine(const Limits& limits, v1::HelloReply* reply) {
   wire->set_max_handles(limits.max_handles);
 }
 
-// What a client calls itself, fit for a log and a terminal.
+// Escapes a client's name for logs and terminals.
 std::string printable(absl::string_view name) { return absl::CHexEscape(name.substr(0, 128)); }
 
-// Sessions come and go as often as clients like.
+// Limits log lines about sessions, since clients can open and end sessions at any rate.
 LogLimit& log_sessions() {
   static LogLimit limit(200, std::chrono::milliseconds(100));
   return limit;
@@ -106,7 +106,8 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
   }
   const size_t sessions = entries_.size() + closing_.size();
   if (sessions >= options_.max_sessions) {
-    return absl::ResourceExhaustedError(absl::StrCat("the engine has ", options_.max_sessions, " sessions already"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the engine has ", options_.max_sessions, " sessions, its maximum"));
   }
   if (sessions >= options_.max_sessions_per_address) {
     auto is_from = [&](const auto& at) { return at.second.address == address; };
@@ -118,7 +119,7 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
     }
   }
   std::string key = random_key();
-  if (key.empty()) return absl::UnavailableError("the system gives no random numbers");
+  if (key.empty()) return absl::UnavailableError("cannot create a session key: getrandom failed");
   *session = std::make_shared<Session>(Session::Options{
       ++last_id_, key, printable(request.client()), least_limit(request.memory_limit(), options_.session_memory_limit),
       options_.limits, options_.patience, options_.frame_time_limit, options_.tenant, monitor_});
@@ -171,9 +172,9 @@ uint64_t Sessions::attach(Session& session, std::function<void()> cancel, std::f
   entry.gone = std::move(gone);
   entry.attachment = ++last_attachment_;
   session.set_stream(entry.attachment);
-  if (auto segment = session.segment()) segment->client_gone();  // remembers having seen the client
-  if (replaced) replaced();  // under the lock: it refers to a stream that detaches before it goes
-  changed_.notify_all();     // there is a stream to watch
+  if (auto segment = session.segment()) segment->client_gone();  // records that the client is present
+  if (replaced) replaced();  // under the lock, since it refers to a stream, which detaches before it is destroyed
+  changed_.notify_all();     // the thread must watch the stream
   return entry.attachment;
 }
 
@@ -226,11 +227,11 @@ void Sessions::end_all(std::chrono::milliseconds patience) {
   for (const auto deadline = Clock::now() + patience; any_busy() && Clock::now() < deadline;) {
     changed_.wait_for(mutex_, kFrameWatch);
   }
-  while (!entries_.empty()) begin_closing(entries_.begin(), "ended with the engine");
+  while (!entries_.empty()) begin_closing(entries_.begin(), "ended by engine shutdown");
   changed_.wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closing_.empty(); });
 }
 
-// Never waits for the session: a library's call in it may take minutes.
+// Never waits for the session: a library call in it may take minutes.
 void Sessions::begin_closing(Entries::iterator at, std::string why) {
   const std::string key = at->first;
   at->second.session->begin_closing();
@@ -242,11 +243,11 @@ void Sessions::begin_closing(Entries::iterator at, std::string why) {
 
 void Sessions::start_closer(const std::string& key) {
   try {
-    // Detached, and waited for: end_all() returns when closing_ is empty.
+    // Detached; end_all() waits until closing_ is empty.
     std::thread([this, key] { close(key); }).detach();
   } catch (const std::system_error& error) {
-    spdlog::error("no thread to close a session with: {}", error.what());
-    unstarted_.push_back(key);  // the watching thread tries again
+    spdlog::error("cannot start a thread to close a session: {}", error.what());
+    unstarted_.push_back(key);  // the watching thread retries
   }
 }
 
@@ -262,7 +263,7 @@ void Sessions::close(const std::string& key) {
   }
   lock.lock();
   auto found = closing_.find(key);
-  if (found->second.cancel) found->second.cancel();  // a stream that waits for its client's next frame
+  if (found->second.cancel) found->second.cancel();  // ends a stream that waits for its client's next frame
   closing_.erase(found);
   changed_.notify_all();
 }
@@ -282,15 +283,15 @@ void Sessions::run_leases() {
     try {
       watch(&next);
       end_expired(&next);
-    } catch (const std::exception& error) {  // no memory, most likely: there may be some again
-      spdlog::error("watching sessions failed: {}", error.what());
+    } catch (const std::exception& error) {  // probably out of memory, which may be temporary
+      spdlog::error("checking sessions failed: {}", error.what());
       next = Clock::now() + kWatch;
     }
     changed_.wait_until(mutex_, next);
   }
 }
 
-// What the sessions' own threads cannot see while they are busy.
+// Performs checks that the sessions' own threads cannot do while they are busy.
 void Sessions::watch(Clock::time_point* next) {
   const bool limited = options_.frame_time_limit.count() != 0;
   for (auto& [key, entry] : entries_) {

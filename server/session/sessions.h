@@ -1,8 +1,8 @@
-// Sessions: the engine's table of sessions, their leases, and what an engine says to Hello.
+// Sessions: the engine's table of sessions, their leases, and the reply to Hello.
 //
-// A session lives while a stream is attached, and for the lease after; where its client is known to have died, it is
-// freed within moments. Thread-safe. One thread watches leases, streams and time limits, and never waits for a session:
-// each one that ends is closed on a thread of its own, after its work was cancelled.
+// A session exists while a stream is attached, and for the lease afterwards; if its client process is known to have
+// died, it is freed within moments. Thread-safe. One thread watches leases, streams and time limits, and never waits
+// for a session: each session that ends is cancelled, then closed on a separate thread.
 #pragma once
 
 #include <chrono>
@@ -30,46 +30,44 @@ class Sessions {
   struct Options {
     Limits limits;
     std::chrono::milliseconds lease{60'000};
-    uint64_t session_memory_limit = 0;  // 0: none
+    uint64_t session_memory_limit = 0;  // 0: no limit
     size_t max_sessions = 1024;
-    size_t max_sessions_per_address = 768;  // so that clients elsewhere are not locked out
-    // Of an engine that runs for one principal: all its sessions' (Account::tenant). 0: each session has its own, and
-    // never sees what another one left in memory.
+    size_t max_sessions_per_address = 768;  // leaves room for clients at other addresses
+    // Tenant of all sessions (Account::tenant), for an engine that runs for one principal. 0: each session has its own
+    // tenant, and never sees data that another session left in freed memory.
     uint64_t tenant = 0;
     Transfers::Patience patience;
     TransferMonitor::Limits transfers;
-    std::chrono::milliseconds frame_time_limit{0};  // 0: none
+    std::chrono::milliseconds frame_time_limit{0};  // 0: no limit
   };
 
   explicit Sessions(const Options& options);
   ~Sessions();  // cancels and ends every session
 
-  // Opens a session, or finds one again. NOT_FOUND where it has ended, RESOURCE_EXHAUSTED where there are too many,
-  // UNAVAILABLE once stopped.
-  // `address`: where the client is, for the limit of sessions from one address.
+  // Opens a session, or resumes one. NOT_FOUND if it has ended, RESOURCE_EXHAUSTED if there are too many, UNAVAILABLE
+  // once stopped. `address` is the client's, for the limit of sessions per address.
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply, absl::string_view address = "");
-  // Null where no session has that key.
+  // Returns null if no session has that key.
   std::shared_ptr<Session> find(absl::string_view key) const;
-  // Frees a session that is over, or over as soon as the caller's frame is.
+  // Frees a session that is over, or will be as soon as the caller's frame ends.
   void end(const Session& session);
-  // Cancels a session's work and frees everything it holds, without waiting for either. False where no session has
-  // that id.
+  // Cancels a session's work and frees its memory, without waiting for either. Returns false if no session has that id.
   bool end(uint64_t id);
 
-  // A stream carries the session from now on; the one before is told to end by its `cancel`. `gone`, where there is
-  // one, says whether the stream has broken, while its thread is busy with a frame and cannot see it: the lease begins
-  // then. Both are called under a lock until detach(). The number names the attachment; 0 where the session has ended.
+  // Attaches a stream to the session; the previous stream is ended by its `cancel`. `gone`, if not null, returns
+  // whether the stream is broken, which its thread cannot see while it executes a frame; the lease starts then. Both
+  // are called under a lock until detach(). Returns the attachment's number, or 0 if the session has ended.
   uint64_t attach(Session& session, std::function<void()> cancel, std::function<bool()> gone = nullptr);
-  // The stream is gone: unless another one has taken over, the lease begins.
+  // Detaches a stream. The lease starts, unless another stream has taken over.
   void detach(Session& session, uint64_t attachment);
 
   std::vector<v1::SessionStatus> list() const;
-  // Those that are being closed too.
+  // Includes sessions that are being closed.
   size_t size() const;
-  // No more Hellos.
+  // Refuses Hello from now on.
   void stop();
-  // Lets the frames that run go on for `patience`, but begins no others; then cancels what is left, and waits until
-  // every session is freed and its stream ended.
+  // Lets running frames continue for `patience` and starts no new ones; then cancels the rest, and waits until every
+  // session is freed and its stream has ended.
   void end_all(std::chrono::milliseconds patience = {});
 
  private:
@@ -77,11 +75,11 @@ class Sessions {
   struct Entry {
     std::string address;
     std::shared_ptr<Session> session;
-    uint64_t attachment = 0;       // the stream's; 0: none
-    std::function<void()> cancel;  // its way out
-    std::function<bool()> gone;    // whether it has broken; may be null
-    Clock::time_point expires;     // without a stream
-    Clock::time_point glance;      // when to look whether the client has died
+    uint64_t attachment = 0;       // number of the attached stream; 0: none
+    std::function<void()> cancel;  // ends the stream
+    std::function<bool()> gone;    // whether the stream is broken; may be null
+    Clock::time_point expires;     // if no stream is attached
+    Clock::time_point glance;      // when to check whether the client has died
     Clock::duration next_glance{};
   };
 
@@ -95,7 +93,7 @@ class Sessions {
   void end_expired(Clock::time_point* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void begin_closing(Entries::iterator at, std::string why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void start_closer(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void close(const std::string& key) ABSL_LOCKS_EXCLUDED(mutex_);  // what a closing thread does
+  void close(const std::string& key) ABSL_LOCKS_EXCLUDED(mutex_);  // runs on a closing thread
   void release_memory(const Session& session);
 
   const Options options_;
@@ -103,8 +101,8 @@ class Sessions {
   mutable Mutex mutex_;
   CondVar changed_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);
-  Entries closing_ ABSL_GUARDED_BY(mutex_);                     // cancelled; each has a thread that frees it
-  std::vector<std::string> unstarted_ ABSL_GUARDED_BY(mutex_);  // of those, the ones that there was no thread for yet
+  Entries closing_ ABSL_GUARDED_BY(mutex_);                     // cancelled; each is freed by its own thread
+  std::vector<std::string> unstarted_ ABSL_GUARDED_BY(mutex_);  // keys in closing_ without a thread yet
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_attachment_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,5 +1,5 @@
-// Sites: the lines of a user's program that a session's instructions come from, for messages. One per session, kept
-// by its account too, which outlives it: a memory snapshot names lines from another thread. Thread-safe.
+// Sites: source lines of the user's program, for error messages. One per session; shared with the session's account,
+// which outlives the session, since a memory snapshot reads lines from another thread. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@ namespace tt::server {
 
 class Sites {
  public:
-  // Remembers what a frame names for the first time; no more than a program can have, and no more of each than a
-  // message can use.
+  // Stores the sites that a frame defines, up to kMaxSites and kMaxBytes; file and function names are truncated to
+  // kMaxText.
   void add(const v1::Frame& frame);
-  // "train.py:12 in step"; empty where the number was never named.
+  // Returns for example "train.py:12 in step"; empty if `id` was never defined.
   std::string describe(uint32_t id) const;
   void clear();
-  // Of host memory, about.
+  // Approximate host memory.
   uint64_t bytes() const;
 
  private:

@@ -1,4 +1,4 @@
-// ByteSource: a tensor's elements as bytes in logical order, read piece by piece.
+// ByteSource: a tensor's elements as bytes in logical order, read in pieces.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,16 @@ class ByteSource {
   virtual ~ByteSource() = default;
   virtual size_t bytes() const = 0;
   virtual size_t left() const = 0;
-  // Copies the next bytes, `size` or what is left; gives how many. `size` is a multiple of the item size. Throws Error
-  // where the device that has them fails.
+  // Copies the next bytes, `size` or the rest if that is less, and returns their number. `size` is a multiple of the
+  // item size. Throws Error if the device that stores them fails.
   virtual size_t read(char* into, size_t size) = 0;
-  // Leaves out the first `size` bytes, a multiple of the item size and no more than there are. Before any is read.
+  // Skips the first `size` bytes, a multiple of the item size and at most bytes(). Call before the first read.
   virtual void skip(size_t size) = 0;
 
-  // The device that writes the bytes into pinned memory by itself, where one has them.
+  // The device that can write the bytes into pinned memory directly; none if the bytes are on the CPU.
   virtual std::optional<Device> device() const { return std::nullopt; }
-  // There alone, and instead of read(): the device writes the next `size` bytes, no more than are left, into pinned
-  // memory, which must stay until the event has passed. Throws Error.
+  // Used instead of read() if device() is set: the device writes the next `size` bytes, at most left(), into pinned
+  // memory, which must stay valid until the event has passed. Throws Error.
   virtual std::unique_ptr<Event> fetch(char* /*into*/, size_t /*size*/) { return nullptr; }
 };
 

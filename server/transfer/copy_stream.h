@@ -1,6 +1,6 @@
-// CopyStream: the streams of a session's copies in one direction, beside the one that it computes in.
+// CopyStream: a session's streams for copies in one direction, separate from its computing streams.
 //
-// Shared by the session and its transfers. Thread-safe: transfers take turns at issuing, for moments.
+// Shared by the session and its transfers. Thread-safe; transfers hold the lock only while they issue a copy.
 #pragma once
 
 #include <memory>
@@ -16,12 +16,12 @@ class CopyStream {
  public:
   explicit CopyStream(std::shared_ptr<Account> account) { context_.account = std::move(account); }
 
-  // Calls `issue` with the lane's stream on `device`, which is leased at first use.
+  // Calls `issue` with the stream on `device`, which is leased at first use.
   void with_stream(Device device, absl::FunctionRef<void(Stream&)> issue) {
     MutexLock lock(mutex_);
     issue(context_.stream(device));
   }
-  // Memory that the account pays for, free to be used in the lane's order.
+  // Allocates memory that is charged to the account and ordered after earlier work in this stream.
   Ref<Storage> allocate(Device device, size_t bytes) {
     MutexLock lock(mutex_);
     ContextScope scope(&context_);

@@ -16,9 +16,9 @@ DeviceReader::~DeviceReader() {
   if (!staging_) return;
   try {
     for (size_t i = 0; i < staging_->count(); ++i) {
-      if ((*staging_)[i].passed) (*staging_)[i].passed->synchronize();  // before the tensor's memory is another's
+      if ((*staging_)[i].passed) (*staging_)[i].passed->synchronize();  // before the tensor's memory is reused
     }
-  } catch (const Error&) {  // a lost device reads no more
+  } catch (const Error&) {  // a lost device no longer reads
   }
 }
 

@@ -1,5 +1,5 @@
-// DeviceReader: a device's tensor as a ByteSource: written by the device where it is wanted, or staged in pieces that
-// are fetched ahead of whoever reads.
+// DeviceReader: a device tensor as a ByteSource: the device writes directly to pinned memory, or to staging pieces that
+// are fetched ahead of the reader.
 #pragma once
 
 #include "engine/tensor/tensor.h"
@@ -10,9 +10,9 @@ namespace tt::server {
 
 class DeviceReader final : public ByteSource {
  public:
-  // Requires a contiguous tensor on a device, which it keeps, and that the device has computed it. Throws Error.
+  // Keeps `tensor`, which must be contiguous, on a device and already computed. Throws Error.
   DeviceReader(std::shared_ptr<CopyStream> lane, const Tensor& tensor);
-  ~DeviceReader() override;  // waits for what is being fetched
+  ~DeviceReader() override;  // waits for copies in progress
 
   size_t bytes() const override { return bytes_; }
   size_t left() const override { return bytes_ - read_; }
@@ -28,10 +28,10 @@ class DeviceReader final : public ByteSource {
   Tensor tensor_;
   const size_t bytes_;
   size_t read_ = 0;
-  size_t staged_ = 0;               // or on its way
-  size_t piece_ = 0;                // the one that is read,
-  size_t offset_ = 0;               // from here
-  std::optional<Staging> staging_;  // made at the first read()
+  size_t staged_ = 0;               // including copies in progress
+  size_t piece_ = 0;                // the piece being read,
+  size_t offset_ = 0;               // at this offset
+  std::optional<Staging> staging_;  // created by the first read()
 };
 
 }  // namespace tt::server

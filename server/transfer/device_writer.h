@@ -1,4 +1,4 @@
-// DeviceWriter: bytes as they arrive, on their way to a device's memory.
+// DeviceWriter: copies bytes to a device's memory as they arrive.
 #pragma once
 
 #include "absl/types/span.h"
@@ -8,12 +8,12 @@ namespace tt::server {
 
 class DeviceWriter {
  public:
-  // Fills `target`, which the lane has allocated on a device, from byte `begin` on. Throws Error.
+  // Fills `target`, which the lane has allocated on a device, starting at byte `begin`. Throws Error.
   DeviceWriter(std::shared_ptr<CopyStream> lane, const Ref<Storage>& target, size_t begin = 0);
 
-  // The next bytes, no more than there is room for. Waits where the device is behind; throws what it failed with.
+  // Writes the next bytes, which must fit. Waits if the device is behind. Throws the device's error.
   void write(absl::Span<const char> bytes);
-  // Sends what is left. The event is passed once the device has everything.
+  // Sends the remaining bytes. The event passes once the device has received everything.
   std::unique_ptr<Event> finish();
 
  private:
@@ -21,7 +21,7 @@ class DeviceWriter {
 
   Ref<Storage> target_;
   size_t sent_;
-  size_t piece_ = 0;  // the one that is filled
+  size_t piece_ = 0;  // the piece being filled
   Staging staging_;
 };
 

@@ -9,8 +9,8 @@ bool DownloadStates::State::is_of(const Tensor& tensor, const ExecutorStats& sta
   const TensorMeta& now = tensor.meta();
   const bool same = storage == tensor->storage && version == tensor.version() && meta.dtype == now.dtype &&
                     meta.sizes == now.sizes && meta.strides == now.strides && meta.offset == now.offset &&
-                    failed == stats.failed;  // an instruction that fails may have written something
-  // A replayed graph writes to a device's storages without counting versions.
+                    failed == stats.failed;  // a failed instruction may have written
+  // A replayed graph writes to a device's storages without incrementing versions.
   return same && (tensor.device().type == DeviceType::kCPU || instructions == stats.instructions);
 }
 

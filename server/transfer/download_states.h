@@ -1,9 +1,8 @@
-// DownloadStates: which bytes a session's downloads have sent, for clients that continue one that broke off.
+// DownloadStates: identifies the bytes that a session's downloads have sent, so that clients can resume a failed one.
 //
-// A download continues only where its tensor's bytes are still the same: the storage is the same one, nothing has been
-// written to it, and the geometry is the same. The storage is kept meanwhile, so that no other one has its address: for
-// as long as a tensor of the session has it, `keep_for` at most. Owned by a Session. Thread-safe; the session's mutex
-// is held for whatever looks at a tensor.
+// A download resumes only if its tensor's bytes are unchanged: same storage, no writes, same geometry. The storage is
+// kept meanwhile, so that its address is not reused: while a tensor of the session uses it, and at most `keep_for`.
+// Owned by a Session. Thread-safe; methods that take a tensor require the session's mutex.
 #pragma once
 
 #include <atomic>
@@ -24,11 +23,11 @@ class DownloadStates final : public Expiring, public std::enable_shared_from_thi
   DownloadStates(std::chrono::milliseconds keep_for, std::weak_ptr<TransferMonitor> monitor)
       : keep_for_(keep_for), monitor_(std::move(monitor)) {}
 
-  // The number, never 0, that names the tensor's bytes as they are now. `stats` are the session's.
+  // Returns the nonzero number that identifies the tensor's current bytes. `stats` are the session's.
   uint64_t add(const Tensor& tensor, const ExecutorStats& stats);
-  // Whether the tensor's bytes are those that add() named so, and are kept for longer.
+  // Whether the tensor's bytes are those that `state` identifies. If so, extends their expiry.
   bool matches(uint64_t state, const Tensor& tensor, const ExecutorStats& stats);
-  // Drops storages that nothing else holds. Free where nothing is kept.
+  // Drops storages that nothing else references. No cost if nothing is kept.
   void sweep() {
     if (count_.load(std::memory_order_relaxed) != 0) sweep_all();
   }
@@ -48,7 +47,7 @@ class DownloadStates final : public Expiring, public std::enable_shared_from_thi
     bool is_of(const Tensor& tensor, const ExecutorStats& stats) const;
   };
   void sweep_all();
-  uint64_t keep(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // for longer; gives its number
+  uint64_t keep(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // extends the expiry; returns the number
 
   const std::chrono::milliseconds keep_for_;
   const std::weak_ptr<TransferMonitor> monitor_;

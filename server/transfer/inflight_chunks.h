@@ -1,4 +1,4 @@
-// InflightChunks: the chunks of a lane that a device is reading or writing by itself.
+// InflightChunks: the chunks of a lane that a device is reading or writing.
 #pragma once
 
 #include <deque>
@@ -9,16 +9,16 @@
 
 namespace tt::server {
 
-// Of one transfer, used by its thread. The chunks are the lane's next ones, in order.
+// Belongs to one transfer and its thread. The chunks are consecutive in the lane.
 class InflightChunks {
  public:
   explicit InflightChunks(shared_ring::End& end) : end_(end), next_(end.passed()) {}
-  // Waits: nothing reads or writes the chunks any more.
+  // Waits until nothing reads or writes the chunks.
   ~InflightChunks() {
     for (const Flight& flight : under_way_) {
       try {
         flight.landed->synchronize();
-      } catch (const Error&) {  // a lost device reads and writes no more
+      } catch (const Error&) {  // a lost device no longer reads or writes
       }
     }
   }
@@ -26,18 +26,18 @@ class InflightChunks {
   InflightChunks& operator=(const InflightChunks&) = delete;
 
   size_t size() const { return under_way_.size(); }
-  // The first chunk that is not under way.
+  // The first chunk that is not in flight.
   uint32_t next() const { return next_; }
-  // The device has begun with the next `chunks`, and is through with them at `landed`.
+  // Adds the next `chunks`, which the device has started to copy; `landed` passes when the copy is complete.
   void add(uint32_t chunks, std::shared_ptr<Event> landed) {
     under_way_.push_back({chunks, std::move(landed)});
     next_ += chunks;
   }
-  // Passes what the device is through with to the client. Throws Error where the device failed.
+  // Passes completed chunks to the client. Throws Error if the device failed.
   void land() {
     while (size() != 0 && under_way_.front().landed->done()) pass_first();
   }
-  // The same, after waiting for the first. Requires one.
+  // Waits for the first copy and passes its chunks. Requires size() > 0.
   void await_first() {
     under_way_.front().landed->synchronize();
     pass_first();

@@ -1,4 +1,4 @@
-// PinnedRange: pages that devices read and write by themselves for as long as it lives, where the backend can do that.
+// PinnedRange: pins pages for direct access by a device while it exists, if the backend supports it.
 #pragma once
 
 #include "engine/device/backend.h"
@@ -7,7 +7,7 @@ namespace tt::server {
 
 class PinnedRange {
  public:
-  // Nothing under way may use the pages when it goes; the pages outlive it.
+  // The pages must outlive this object, and must not be in use by a device when it is destroyed.
   PinnedRange(Backend& backend, void* pages, size_t bytes)
       : backend_(backend), pages_(pages), pinned_(backend.pin(pages, bytes)) {}
   ~PinnedRange() {

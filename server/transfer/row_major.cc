@@ -14,7 +14,7 @@ void copy_strided(char* into, const char* from, int64_t step, size_t count) {
   }
 }
 
-// `count` items that lie `step` bytes apart.
+// Copies `count` items that are `step` bytes apart.
 void copy_row(char* into, const char* from, int64_t step, size_t count, size_t item) {
   if (step == static_cast<int64_t>(item)) {
     std::memcpy(into, from, count * item);
@@ -58,7 +58,7 @@ void RowMajor::skip(size_t size) {
   if (contiguous_) return;
   auto item = static_cast<int64_t>(size / item_);
   for (size_t d = sizes_.size(); d-- > 0;) {
-    // The first dimension's index is past its end where everything is left out.
+    // If everything is skipped, the first dimension's index is past its end.
     index_[d] = d == 0 ? item : item % sizes_[d];
     item /= sizes_[d];
   }
@@ -66,7 +66,7 @@ void RowMajor::skip(size_t size) {
 
 void RowMajor::gather(char* into, size_t items) {
   auto item = static_cast<int64_t>(item_);
-  size_t last = sizes_.size() - 1;  // not contiguous: there is a dimension
+  size_t last = sizes_.size() - 1;  // a tensor that is not contiguous has dimensions
   while (items != 0) {
     int64_t offset = 0;
     for (size_t d = 0; d <= last; ++d) offset += index_[d] * strides_[d];

@@ -1,7 +1,7 @@
 // RowMajor: a CPU tensor as a ByteSource.
 //
-// Holds the storage, not the tensor: it may outlive the handle and be read from another thread. Bytes that the session
-// writes meanwhile are seen as they happen to be; a client that wants a consistent picture waits before it writes.
+// Holds the storage, not the tensor, so it may outlive the handle and be read from another thread. Concurrent writes of
+// the session may or may not be visible; a client that needs consistent data waits before it writes.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ class RowMajor final : public ByteSource {
   bool contiguous_;
   Sizes sizes_;
   Sizes strides_;
-  Sizes index_;  // of the next element, where not contiguous
+  Sizes index_;  // of the next element; unused if contiguous
 };
 
 }  // namespace tt::server

@@ -16,29 +16,28 @@ using shared_ring::kChunkBytes;
 using shared_ring::kChunks;
 using shared_ring::Outcome;
 
-// A segment's pages stay with it until its session ends, outside of the session's account.
+// Maximum of segments per engine. A segment's pages stay allocated until its session ends.
 constexpr int kMaxSegments = 128;
 std::atomic<int> segments_in_use{0};
 
-// A lane whose last transfer has just been cancelled is free again within moments.
+// A lane whose last transfer has just been cancelled becomes free within moments.
 constexpr std::chrono::seconds kLaneWait{1};
 
-// Pinning a lane takes the system some milliseconds, and the copy that it saves, of a transfer below this, less than
-// waiting for the device does.
+// Pinning a lane takes some milliseconds, and below this size the saved copy is shorter than the wait for the device.
 constexpr uint64_t kInPlaceBytes = 1 << 20;
-// What a device is given as one copy: beginning a copy takes about as long as copying a chunk. So while it has this
-// many copies to do, it gets no smaller one.
+// Chunks per device copy: starting a copy takes about as long as copying one chunk. While the device has kBusy copies
+// in flight, smaller copies are not issued.
 constexpr uint32_t kFlightChunks = kChunks / 8;
 constexpr size_t kBusy = 2;
 
 absl::Status outcome_status(Outcome outcome) {
   if (outcome == Outcome::kReady) return absl::OkStatus();
-  if (outcome == Outcome::kStopped) return absl::CancelledError("the transfer was given up");
-  return absl::InvalidArgumentError("the shared segment's counters cannot be right");
+  if (outcome == Outcome::kStopped) return absl::CancelledError("the transfer was cancelled");
+  return absl::InvalidArgumentError("the counters in the shared segment are invalid");
 }
 
-// Moves `left` bytes through chunks that a device reads or writes by itself: `begin(chunks, size)` has it begin with
-// the next ones, and gives the event after them.
+// Moves `left` bytes through chunks that a device reads or writes directly. `begin(chunks, size)` starts the copy of
+// the next chunks and returns the event after it.
 template <typename Begin>
 absl::Status fly(End& end, uint64_t left, Begin&& begin, absl::FunctionRef<bool()> go_on) {
   InflightChunks flights(end);
@@ -50,7 +49,7 @@ absl::Status fly(End& end, uint64_t left, Begin&& begin, absl::FunctionRef<bool(
     uint32_t chunks = 0;
     Outcome outcome = end.ready(next, &chunks);
     if (outcome == Outcome::kReady && chunks < whole && flights.size() >= (chunks == 0 ? 1 : kBusy)) {
-      flights.await_first();  // meanwhile there come more
+      flights.await_first();  // more chunks become ready meanwhile
       continue;
     }
     if (outcome == Outcome::kReady && chunks == 0) outcome = end.await(next, go_on);
@@ -67,13 +66,14 @@ absl::Status fly(End& end, uint64_t left, Begin&& begin, absl::FunctionRef<bool(
   return absl::OkStatus();
 }
 
-// Holds a lane for one transfer, runs it, and marks the lane when it did not end well.
+// Holds a lane for one transfer, runs it, and marks the lane as broken if it fails.
 template <typename Lane>
 absl::Status hold(Lane& lane, absl::FunctionRef<absl::Status()> transfer) {
-  if (!lane.mutex.try_lock_for(kLaneWait)) return absl::FailedPreconditionError("the lane carries another transfer");
+  if (!lane.mutex.try_lock_for(kLaneWait))
+    return absl::FailedPreconditionError("the lane is in use by another transfer");
   MutexLock lock(lane.mutex, std::adopt_lock);
-  if (lane.broken) return absl::FailedPreconditionError("the lane broke with an earlier transfer");
-  lane.broken = true;  // unless it ends well
+  if (lane.broken) return absl::FailedPreconditionError("the lane was broken by an earlier transfer");
+  lane.broken = true;  // until the transfer succeeds
   absl::Status status = transfer();
   lane.broken = !status.ok();
   return status;
@@ -119,7 +119,7 @@ v1::SharedMemory SharedSegment::describe() const {
   return wire;
 }
 
-// Whether `device` reads and writes the lane by itself, and it is worth it for `bytes`.
+// Whether `device` can access the lane directly, and `bytes` is large enough for that to be faster.
 bool SharedSegment::within_reach(Guarded& lane, std::optional<Device> device, uint64_t bytes) {
   if (!device || bytes < kInPlaceBytes) return false;
   if (!lane.pages) lane.pages.emplace(Devices::instance().backend(*device), lane.end.chunk(0), shared_ring::kLaneBytes);
@@ -127,7 +127,7 @@ bool SharedSegment::within_reach(Guarded& lane, std::optional<Device> device, ui
 }
 
 absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> go_on) {
-  client_gone();  // remembers having seen it
+  client_gone();  // records that the client is present
   End& end = upload_.end;
   auto in_place = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(upload_.mutex) -> absl::Status {
     auto begin = [&](const char* chunks, size_t size) { return upload.append_in_place({chunks, size}); };

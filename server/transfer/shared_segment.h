@@ -1,11 +1,11 @@
-// SharedSegment: the engine's side of the memory it shares with one client of the same host.
+// SharedSegment: the engine's side of the memory that it shares with one client on the same host.
 //
-// What goes to a device or comes from one is not copied on the way: from the first large transfer on a lane is pinned,
-// and the device reads and writes its chunks by itself.
+// Transfers to and from devices need no extra copy: from the first large transfer on a lane is pinned, and the device
+// accesses its chunks directly.
 //
-// Owned by a session, and by the transfers that pass through it; each lane serves one transfer at a time. The client
-// is not trusted: nothing is read from the segment but bytes and checked counters, and every wait ends when `go_on`
-// says so.
+// Owned by a session and by the transfers that use it; each lane serves one transfer at a time. The client is not
+// trusted: the engine reads only data bytes and checked counters from the segment, and every wait ends when `go_on`
+// returns false.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace tt::server {
 
 class SharedSegment {
  public:
-  // Null where the system has none to give, or too many are in use: bytes go through gRPC then.
+  // Returns null if the system cannot provide a segment or too many are in use; bytes then go through gRPC.
   static std::shared_ptr<SharedSegment> create();
   ~SharedSegment();
   SharedSegment(const SharedSegment&) = delete;
@@ -33,13 +33,13 @@ class SharedSegment {
 
   v1::SharedMemory describe() const;
 
-  // Moves all of an upload, or of a tensor. Fails with CANCELLED where go_on said so, INVALID_ARGUMENT where the
-  // client's counters lie; the lane is unusable afterwards, FAILED_PRECONDITION says so. Throws Error where the
-  // tensor's device fails.
+  // Move all bytes of an upload or a tensor. Fail with CANCELLED if `go_on` returned false, INVALID_ARGUMENT if the
+  // client's counters are invalid; the lane is unusable afterwards and later calls fail with FAILED_PRECONDITION. Throw
+  // Error if the tensor's device fails.
   absl::Status receive(Upload& upload, absl::FunctionRef<bool()> go_on);
   absl::Status send(ByteSource& tensor, absl::FunctionRef<bool()> go_on);
 
-  // Whether a client was seen holding the segment and holds it no more: its process has ended.
+  // Whether a client had the segment open and no longer has: its process has ended.
   bool client_gone();
 
  private:
@@ -47,9 +47,9 @@ class SharedSegment {
 
   struct Guarded {
     shared_ring::End end ABSL_GUARDED_BY(mutex);
-    TimedMutex mutex{};  // one transfer at a time
+    TimedMutex mutex{};  // held for one transfer
     bool broken ABSL_GUARDED_BY(mutex) = false;
-    std::optional<PinnedRange> pages ABSL_GUARDED_BY(mutex){};  // tried with the first transfer that it is worth for
+    std::optional<PinnedRange> pages ABSL_GUARDED_BY(mutex){};  // set by the first large transfer
   };
   static bool within_reach(Guarded& lane, std::optional<Device> device, uint64_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lane.mutex);

@@ -22,7 +22,7 @@ Staging::~Staging() {
       std::any_of(pieces_.begin(), pieces_.end(), [](const Piece& piece) { return piece.passed != nullptr; });
   try {
     if (used) lane_->with_stream(device_, [&](Stream& stream) { allocator_.record_stream(memory_, stream); });
-  } catch (const Error&) {  // a lost device reads and writes no more
+  } catch (const Error&) {  // a lost device no longer reads or writes
   }
   allocator_.deallocate(memory_, count_ * piece_bytes_);
 }

@@ -1,6 +1,6 @@
-// Staging: a ring of pieces of host memory that a device reads and writes by itself, for one transfer.
+// Staging: a ring of host memory pieces that a device accesses directly, for one transfer.
 //
-// It is the engine's own, outside of any account, as gRPC's buffers are. Used by one thread.
+// The memory belongs to the engine and is not charged to an account, like gRPC's buffers. Used by one thread.
 #pragma once
 
 #include <array>
@@ -14,20 +14,20 @@ namespace tt::server {
 
 class Staging {
  public:
-  // Enough that the host fills or empties one while others are on their way, and few enough that many transfers at once
-  // hold little.
+  // Enough pieces for the host to fill or empty one while others are being copied, and few enough that many concurrent
+  // transfers hold little memory.
   static constexpr size_t kPieces = 4;
   static constexpr size_t kPieceBytes = size_t{1} << 20;
 
   struct Piece {
     char* data = nullptr;
-    size_t size = 0;                // of what is in it
-    std::unique_ptr<Event> passed;  // the device has done with it; null: it was never given one
+    size_t size = 0;                // bytes in use
+    std::unique_ptr<Event> passed;  // the device's last copy; null: none yet
   };
 
-  // For `bytes` in all, over `lane`. Throws Error where there is no memory.
+  // Allocates pieces for a transfer of `bytes` over `lane`. Throws Error if memory is exhausted.
   Staging(std::shared_ptr<CopyStream> lane, Device device, size_t bytes);
-  ~Staging();  // what is on its way keeps its memory until it is there
+  ~Staging();  // the memory is freed once copies in progress are complete
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
@@ -36,7 +36,7 @@ class Staging {
   size_t count() const { return count_; }
   size_t piece_bytes() const { return piece_bytes_; }
   Device device() const { return device_; }
-  // In the lane's order: `piece` and as many bytes at `there`.
+  // Copy `piece` to or from device memory at `there`, in the lane's order.
   void send(Piece& piece, void* there) { copy(piece, there, piece.data); }
   void fetch(Piece& piece, const void* there) { copy(piece, piece.data, there); }
   CopyStream& lane() { return *lane_; }

@@ -13,17 +13,18 @@
 namespace tt::server {
 namespace {
 
-// A taken transfer may be sent again by a client that lost the answer; only the last few can be.
+// A client that lost the reply may resend a transfer that was already taken; only this many are remembered.
 constexpr size_t kRemembered = 1024;
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint64_t bytes, Device device,
                                                          bool resume) {
-  if (transfer == 0) return absl::InvalidArgumentError("a transfer's number is not 0");
+  if (transfer == 0) return absl::InvalidArgumentError("expected a nonzero transfer number, got 0");
   const bool exists = device.type != DeviceType::kMeta && Devices::instance().has(device);
   if (!exists) return absl::InvalidArgumentError(absl::StrCat("this engine has no device ", to_string(device)));
-  if (bytes > INT64_MAX) return absl::InvalidArgumentError(absl::StrCat("absurd size, got ", bytes, " bytes"));
+  if (bytes > INT64_MAX)
+    return absl::InvalidArgumentError(absl::StrCat("expected a size below 2^63, got ", bytes, " bytes"));
   auto upload_into = [&](EntryPtr entry, Ref<Storage> storage, uint64_t received) {
     return std::unique_ptr<Upload>(
         new Upload(shared_from_this(), std::move(entry), std::move(storage), bytes, received));
@@ -38,10 +39,10 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
     return upload_into(nullptr, nullptr, resume ? bytes : 0);
   }
   if (known && known->state == State::kArriving) {
-    return absl::AlreadyExistsError(absl::StrCat("transfer ", transfer, " is under way"));
+    return absl::AlreadyExistsError(absl::StrCat("transfer ", transfer, " is in progress"));
   }
   if (!known && entries_.size() >= max_transfers_) {
-    return absl::AbortedError(absl::StrCat("at most ", max_transfers_, " transfers wait to be taken"));
+    return absl::AbortedError(absl::StrCat("the session already has ", max_transfers_, " pending transfers"));
   }
   entries_[transfer] = entry;
   if (known && known->arrival.storage) {
@@ -55,7 +56,7 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
   Ref<Storage> storage;
   std::optional<Error> refusal;
   {
-    MutexUnlock unlocked(mutex_);  // allocating may take the kernel a while
+    MutexUnlock unlocked(mutex_);  // allocating may take long in the kernel
     try {
       storage = lane_->allocate(device, bytes);
     } catch (const Error& error) {
@@ -63,7 +64,7 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
     }
   }
   if (closed_) return absl::FailedPreconditionError("the session has ended");
-  if (!is_current(entry)) return absl::CancelledError("nobody waits for the transfer");
+  if (!is_current(entry)) return absl::CancelledError("the transfer is no longer needed");
   if (refusal) return refuse(entry, *refusal);
   entry->arrival.storage = storage;
   if (bytes == 0) entry->state = State::kComplete;
@@ -114,7 +115,7 @@ bool Transfers::can_be_taken(uint64_t transfer) const {
          (found->second->state == State::kComplete || found->second->state == State::kRefused);
 }
 
-// Bytes that come later are of no use.
+// Bytes that arrive later are dropped.
 void Transfers::give_up(uint64_t transfer) {
   entries_.erase(transfer);
   remember_taken(transfer);
@@ -132,19 +133,19 @@ Transfers::Arrival Transfers::take(uint64_t transfer, uint64_t bytes, Device dev
   }
   if (!can_be_taken(transfer)) throw Suspended{std::make_shared<AwaitedTransfer>(shared_from_this(), transfer)};
   awaited_ = 0;
-  check(!closed_, "the session ended while its transfer ", transfer, " was awaited");
+  check(!closed_, "the session ended while transfer ", transfer, " was pending");
   auto found = entries_.find(transfer);
   const EntryPtr entry = found == entries_.end() ? nullptr : found->second;
   if (entry && entry->state == State::kComplete) {
     Arrival arrival = std::move(entry->arrival);
     give_up(transfer);
     check_as(ErrorKind::kValue, arrival.storage->bytes() == bytes, "transfer ", transfer, " has ",
-             arrival.storage->bytes(), " bytes, the tensor takes ", bytes);
+             arrival.storage->bytes(), " bytes, the tensor has ", bytes);
     check_as(ErrorKind::kValue, arrival.storage->device() == device, "transfer ", transfer, " was sent to ",
              arrival.storage->device(), ", the tensor is on ", device);
     return arrival;
   }
-  check(!was_taken(transfer), "transfer ", transfer, " was taken already");
+  check(!was_taken(transfer), "transfer ", transfer, " was already taken");
   if (entry && entry->state == State::kRefused) {
     entries_.erase(transfer);
     throw Error(*entry->refusal);
@@ -195,7 +196,7 @@ void Transfers::drop_expired() {
   drop_expired_locked();
 }
 
-// The entry stays for longer than its bytes: an instruction that comes late fails soon.
+// The entry outlives its bytes, so that an instruction that arrives late fails early.
 void Transfers::drop_expired_locked() {
   const Clock::time_point now = Clock::now();
   absl::erase_if(entries_, [&](const auto& item) {
@@ -230,12 +231,12 @@ Upload::~Upload() {
   if (writer_ && keep) {
     try {
       writer_->finish();
-    } catch (const Error&) {  // of a lost device
+    } catch (const Error&) {  // the device is lost
       keep = false;
     }
   }
   writer_ = nullptr;
-  if (!keep) storage_ = nullptr;  // first: a thread that waits for the transfer to break off sees its memory free
+  if (!keep) storage_ = nullptr;  // first: a thread that waits for the transfer to fail expects the memory to be free
   owner_->broke_off(entry_, std::move(storage_), keep ? done_ : 0);
 }
 
@@ -274,18 +275,18 @@ absl::StatusOr<std::shared_ptr<Event>> Upload::append_in_place(absl::Span<const 
     });
     absl::Status status = moved(bytes.size(), landed);
     if (status.ok()) return landed;
-    landed->synchronize();  // the caller learns of no event
+    landed->synchronize();  // the caller does not receive the event
     return status;
   } catch (const Error& error) {
     return fail(error);
   }
 }
 
-// Requires that no more of them come than there is room for.
+// Requires that `bytes` fit.
 absl::Status Upload::moved(size_t bytes, std::shared_ptr<Event> landed) {
   done_ += bytes;
   const bool wanted = left() == 0 ? owner_->completed(entry_, std::move(landed)) : owner_->moved(entry_);
-  return wanted ? absl::OkStatus() : absl::CancelledError("nobody waits for the transfer");
+  return wanted ? absl::OkStatus() : absl::CancelledError("the transfer is no longer needed");
 }
 
 void Upload::write(absl::Span<const char> bytes) {
@@ -300,14 +301,15 @@ void Upload::write(absl::Span<const char> bytes) {
 
 void uploaded(Call& call) {
   auto* service = Context::current().services.find<TransferService>();
-  check(service != nullptr, "there is no session to upload through");
-  check_as(ErrorKind::kNotImplemented, !call.into, "an upload makes a new tensor");
+  check(service != nullptr, "an upload requires a session");
+  check_as(ErrorKind::kNotImplemented, !call.into,
+           "an upload creates a new tensor and does not accept existing results");
   TensorMeta meta = call.inferred.outputs[0];
   meta.strides = contiguous_strides(meta.sizes);
   uint64_t bytes = item_size(meta.dtype);
   for (int64_t size : meta.sizes) {
     check_as(ErrorKind::kValue, size >= 0 && !__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes),
-             "absurd sizes, got ", to_string(meta.sizes));
+             "expected sizes of at least 0 whose bytes fit in 64 bits, got ", to_string(meta.sizes));
   }
   auto [storage, landed] = service->transfers().take(static_cast<uint64_t>(call.args[0].integer), bytes, meta.device);
   if (landed) {

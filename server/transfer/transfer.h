@@ -1,9 +1,9 @@
 // Transfers: the uploads of one session, from their first byte until an `uploaded` instruction takes them.
 //
-// Bytes go straight into storages that the session's account pays for, and that the instruction adopts as they are; to
-// those of a GPU through staging memory, in a stream of their own, while others are still arriving. What an upload that
-// broke off has received is kept for a while, for a client that continues it.
-// Thread-safe: uploads arrive on their own threads; an `uploaded` instruction suspends its session until they have.
+// Bytes are written directly to storages that are charged to the session's account and adopted by the instruction.
+// Bytes for a GPU go through staging memory, in a separate stream, while later bytes are still arriving. The received
+// part of a failed upload is kept for a while, so that the client can resume it. Thread-safe: uploads arrive on their
+// own threads; an `uploaded` instruction suspends its session until the upload is complete.
 #pragma once
 
 #include <chrono>
@@ -32,21 +32,21 @@ class Upload;
 
 class Transfers final : public Expiring, public std::enable_shared_from_this<Transfers> {
  public:
-  // How long an instruction waits for a transfer that makes no progress, and for one that broke off to be sent again.
-  // What a broken transfer has received is kept for as long as `again`.
+  // Time that an instruction waits for a transfer without progress, and for a failed one to be resent. The received
+  // part of a failed transfer is kept for `again`.
   struct Patience {
     std::chrono::milliseconds progress{60'000};
     std::chrono::milliseconds again{10'000};
   };
 
-  // What has arrived. `landed`: when the device has it; null on the CPU.
+  // A complete transfer. `landed` passes when the device has the bytes; null on the CPU.
   struct Arrival {
     Ref<Storage> storage;
     std::shared_ptr<Event> landed;
   };
 
-  // `monitor` drops what has expired of broken transfers; without one that happens when the next transfer begins.
-  // `wake_up` is notified where a suspended `uploaded` instruction may go on.
+  // `monitor` drops expired parts of failed transfers; without it they are dropped when the next transfer begins.
+  // `wake_up` is notified when a suspended `uploaded` instruction may continue.
   Transfers(std::shared_ptr<Account> account, uint64_t max_transfers, Patience patience,
             std::weak_ptr<TransferMonitor> monitor = {}, std::shared_ptr<WakeUp> wake_up = std::make_shared<WakeUp>())
       : lane_(std::make_shared<CopyStream>(std::move(account))),
@@ -55,21 +55,20 @@ class Transfers final : public Expiring, public std::enable_shared_from_this<Tra
         monitor_(std::move(monitor)),
         wake_up_(std::move(wake_up)) {}
 
-  // Takes memory on `device` for `bytes` before any of them is read. INVALID_ARGUMENT where there is no such device,
-  // RESOURCE_EXHAUSTED where the account has no room, ABORTED (retriable) where the table has none,
-  // FAILED_PRECONDITION once closed, ALREADY_EXISTS while the same transfer is under way. One that broke off starts
-  // over or, with `resume`, continues after the bytes that it has; a refused one fails its instruction at once; one
-  // that is complete, or was taken or given up, is read and dropped (its sender did not hear of it), and with `resume`
-  // has all its bytes.
+  // Allocates `bytes` on `device` before any of them is read. INVALID_ARGUMENT if there is no such device,
+  // RESOURCE_EXHAUSTED if the account has no room, ABORTED (retriable) if the table has none, FAILED_PRECONDITION once
+  // closed, ALREADY_EXISTS while the same transfer is in progress. A failed transfer starts over or, with `resume`,
+  // continues after its received bytes. A refused transfer fails its instruction at once. The bytes of a transfer that
+  // is complete, taken or abandoned are dropped, since its sender lost the reply; with `resume` it is complete at once.
   absl::StatusOr<std::unique_ptr<Upload>> begin(uint64_t transfer, uint64_t bytes, Device device = {},
                                                 bool resume = false);
 
-  // Gives what has arrived, once all of it has. Throws Suspended before; Error where `transfer` did not come in time,
-  // was refused or taken already, has not `bytes`, or is not on `device`; Cancelled in a cancelled frame, which gives
-  // the transfer up.
+  // Returns a transfer once it is complete; throws Suspended before. Throws Error if `transfer` did not arrive in time,
+  // was refused or already taken, does not have `bytes`, or is not on `device`; throws Cancelled in a cancelled frame,
+  // and abandons the transfer.
   Arrival take(uint64_t transfer, uint64_t bytes, Device device);
 
-  // Drops everything; suspensions end. Uploads under way see it at their next chunk.
+  // Drops everything; suspensions end. Uploads in progress fail at their next chunk.
   void close();
   void drop_expired() override;
 
@@ -78,30 +77,30 @@ class Transfers final : public Expiring, public std::enable_shared_from_this<Tra
   class AwaitedTransfer;
   using Clock = std::chrono::steady_clock;
   enum class State { kArriving, kBroken, kRefused, kComplete };
-  // Made by begin() for one Upload, which alone changes it: a later one under the same number has its own.
+  // Created by begin() for one Upload, the only one to change it. A later upload of the same number has a new entry.
   struct Entry {
     explicit Entry(uint64_t transfer) : transfer(transfer) {}
     const uint64_t transfer;
     State state = State::kArriving;
     Arrival arrival;
-    uint64_t received = 0;                   // kBroken: bytes at the start of arrival.storage, where there is one
-    Clock::time_point moved = Clock::now();  // when it last made progress
-    std::optional<Error> refusal;            // kRefused: what its instruction fails with
+    uint64_t received = 0;                   // kBroken: bytes at the start of arrival.storage, if any
+    Clock::time_point moved = Clock::now();  // time of the last progress
+    std::optional<Error> refusal;            // kRefused: the error of its instruction
   };
   using EntryPtr = std::shared_ptr<Entry>;
 
   absl::Status refuse(const EntryPtr& entry, const Error& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status failed(const EntryPtr& entry, const Error& error);
-  bool moved(const EntryPtr& entry);                                     // false where nobody wants it any more
+  bool moved(const EntryPtr& entry);                                     // false if it is no longer needed
   bool completed(const EntryPtr& entry, std::shared_ptr<Event> landed);  // likewise
   void broke_off(const EntryPtr& entry, Ref<Storage> storage, uint64_t received);
   bool is_current(const EntryPtr& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void remember_taken(uint64_t transfer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void drop_expired_locked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool was_taken(uint64_t transfer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // When an instruction that waits for the transfer has waited long enough.
+  // Time until which an instruction waits for the transfer.
   Clock::time_point deadline(uint64_t transfer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether it can be taken, or never will be.
+  // Whether the transfer is complete or will never be.
   bool can_be_taken(uint64_t transfer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void give_up(uint64_t transfer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -112,31 +111,31 @@ class Transfers final : public Expiring, public std::enable_shared_from_this<Tra
   const std::shared_ptr<WakeUp> wake_up_;
   Mutex mutex_;
   absl::flat_hash_map<uint64_t, EntryPtr> entries_ ABSL_GUARDED_BY(mutex_);
-  std::deque<uint64_t> taken_ ABSL_GUARDED_BY(mutex_);  // the last few that were taken or given up
-  uint64_t awaited_ ABSL_GUARDED_BY(mutex_) = 0;        // the transfer that an instruction is suspended for; 0: none
+  std::deque<uint64_t> taken_ ABSL_GUARDED_BY(mutex_);  // the last few that were taken or abandoned
+  uint64_t awaited_ ABSL_GUARDED_BY(mutex_) = 0;        // transfer of the suspended instruction; 0: none
   Clock::time_point awaited_since_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// One upload under way. Dropped before its last byte, it has broken off, and what it received is kept unless it was
-// discarded. Used by one thread.
+// One upload in progress. If destroyed before its last byte, the upload has failed, and its received part is kept
+// unless discarded. Used by one thread.
 class Upload {
  public:
   ~Upload();
   Upload(const Upload&) = delete;
   Upload& operator=(const Upload&) = delete;
 
-  // INVALID_ARGUMENT on more bytes than were announced, CANCELLED where the session has ended. Where the device fails,
-  // the transfer is refused.
+  // INVALID_ARGUMENT on more bytes than announced, CANCELLED if the session has ended. If the device fails, the
+  // transfer is refused.
   absl::Status append(absl::Span<const char> bytes);
-  // The device that takes the bytes; none where the CPU does, or nobody.
+  // The device that receives the bytes; none if that is the CPU or the bytes are dropped.
   std::optional<Device> device() const;
-  // There alone, and instead of append(): the device reads `bytes`, which lie in pinned memory, by itself; they must
-  // stay until the event, which is never null, has passed. Fails as append() does.
+  // Used instead of append() if device() is set: the device reads `bytes`, which must be in pinned memory and stay
+  // valid until the event (never null) has passed. Fails like append().
   absl::StatusOr<std::shared_ptr<Event>> append_in_place(absl::Span<const char> bytes);
-  // The device has not come to the end of what it was given: refuses the transfer.
+  // Refuses the transfer because the device failed.
   absl::Status fail(const Error& error) { return owner_->failed(entry_, error); }
-  // What was received is of no use: it is not kept.
+  // Discards the received part, which cannot be resumed.
   void discard() { discarded_ = true; }
   uint64_t left() const { return bytes_ - done_; }
   uint64_t bytes() const { return bytes_; }
@@ -161,10 +160,10 @@ class Upload {
   uint64_t bytes_;
   uint64_t done_;
   bool discarded_ = false;
-  std::unique_ptr<DeviceWriter> writer_;  // made at the first byte for a GPU
+  std::unique_ptr<DeviceWriter> writer_;  // created by the first byte for a GPU
 };
 
-// How the `uploaded` operator finds its session's transfers.
+// Gives the `uploaded` operator access to its session's transfers.
 class TransferService final : public SessionService {
  public:
   explicit TransferService(std::shared_ptr<Transfers> transfers) : transfers_(std::move(transfers)) {}
@@ -174,7 +173,7 @@ class TransferService final : public SessionService {
   const std::shared_ptr<Transfers> transfers_;
 };
 
-// The `uploaded` operator's kernel: adopts the transfer's storage.
+// Kernel of the `uploaded` operator: adopts the transfer's storage.
 void uploaded(Call& call);
 
 }  // namespace tt::server

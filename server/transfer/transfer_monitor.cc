@@ -33,12 +33,12 @@ absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> TransferMonitor::begin(ui
   const size_t free = limits_.per_engine - std::min(limits_.per_engine, calls_.size());
   absl::Status refusal;
   if (usage.calls[index(direction)] >= limits_.per_session) {
-    refusal = absl::AbortedError(
-        absl::StrCat("a session may have ", limits_.per_session, " ", name_of(direction), " under way"));
+    refusal = absl::AbortedError(absl::StrCat("the session already has ", limits_.per_session, " ", name_of(direction),
+                                              " in progress, its maximum"));
   } else if (own >= free) {
-    // A session may use as many calls as are left: whatever many sessions do, some are left for the next one.
+    // A session may use at most as many calls as are free, so that some remain for the next session.
     refusal = absl::AbortedError(absl::StrCat("the engine has ", calls_.size(), " of at most ", limits_.per_engine,
-                                              " transfers under way, this session ", own));
+                                              " transfers in progress, this session ", own));
   }
   if (!refusal.ok()) {
     if (own == 0) sessions_.erase(session);
@@ -57,7 +57,7 @@ TransferMonitor::Call::~Call() { monitor_->finish(*this); }
 
 void TransferMonitor::finish(Call& call) {
   MutexLock lock(mutex_);
-  call.monitor_->mutex_.assume_held();  // it is mutex_
+  call.monitor_->mutex_.assume_held();  // the same mutex
   calls_.erase(&call);
   auto found = sessions_.find(call.session_);
   Usage& usage = found->second;
@@ -69,7 +69,7 @@ void TransferMonitor::finish(Call& call) {
 
 bool TransferMonitor::Call::acquire_buffers(absl::FunctionRef<bool()> go_on) {
   MutexLock lock(monitor_->mutex_);
-  // Looked up again after each wait: the map moves its values.
+  // Looked up again after each wait, because the map moves its values.
   auto streaming = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(monitor_->mutex_) -> size_t& {
     return monitor_->sessions_[session_].streaming[index(direction_)];
   };
@@ -109,7 +109,7 @@ void TransferMonitor::end_session(uint64_t session) {
 void TransferMonitor::cancel_upload(uint64_t session, uint64_t transfer) {
   MutexLock lock(mutex_);
   for (Call* call : calls_) {
-    call->monitor_->mutex_.assume_held();  // it is mutex_
+    call->monitor_->mutex_.assume_held();  // the same mutex
     if (call->session_ == session && call->transfer_ == transfer) call->cancel_();
   }
 }
@@ -126,12 +126,12 @@ void TransferMonitor::start_thread() {
 }
 
 TransferMonitor::Clock::time_point TransferMonitor::cancel_idle(Clock::time_point now) {
-  // After calls that have ended the thread looks once more, so that not every call of many short ones wakes it.
+  // After calls have ended the thread checks once more, so that many short calls do not wake it each time.
   if (calls_.empty() && begun_ == std::exchange(checked_, begun_)) return Clock::time_point::max();
   for (Call* call : calls_) {
     Clock::rep since = call->waits_since_;
     if (since == 0 || now - Clock::time_point(Clock::duration(since)) < limits_.idle) continue;
-    // From now on, unless it has ended meanwhile: a call is not cancelled at every check.
+    // Restart the interval, unless the wait has ended meanwhile, so that a call is not cancelled at every check.
     if (call->waits_since_.compare_exchange_strong(since, now.time_since_epoch().count())) call->cancel_();
   }
   return now + std::clamp<Clock::duration>(limits_.idle / 8, std::chrono::milliseconds(5), std::chrono::seconds(1));

@@ -1,9 +1,9 @@
-// TransferMonitor: limits and watches the Upload and Download calls of one engine.
+// TransferMonitor: limits and monitors the Upload and Download calls of one engine.
 //
-// Every call holds a thread of gRPC's pool, so their number is limited for each session and in total. A call whose
-// client neither sends nor reads for `idle` is cancelled, and so are the calls of a session that ends. Owned by
-// Sessions and shared by its sessions; a Session without an engine has one of its own. Thread-safe. One thread, started
-// with the first call, checks for idle calls and for objects that keep something for a limited time.
+// Each call occupies a thread of gRPC's pool, so their number is limited per session and in total. A call is cancelled
+// if its client neither sends nor reads for `idle`, or if its session ends. Owned by Sessions and shared by its
+// sessions; a Session without an engine has its own. Thread-safe. One thread, started with the first call, checks for
+// idle calls and for expired objects.
 #pragma once
 
 #include <array>
@@ -24,11 +24,11 @@
 
 namespace tt::server {
 
-// An object that keeps something until a time.
+// An object that holds something until a time.
 class Expiring {
  public:
   virtual ~Expiring() = default;
-  // Drops what has expired. Called on the monitor's thread.
+  // Drops expired contents. Called on the monitor's thread.
   virtual void drop_expired() = 0;
 };
 
@@ -40,7 +40,7 @@ class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
   struct Limits {
     size_t per_engine = 512;  // calls of all sessions
     size_t per_session = 64;  // calls of one session in one direction
-    size_t streaming = 4;     // of those, calls that hold a chunk in memory
+    size_t streaming = 4;     // of those, calls that may hold a chunk in memory
     std::chrono::milliseconds idle{60'000};
   };
 
@@ -51,13 +51,13 @@ class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
-    // Blocks until fewer than `streaming` calls of the session and direction hold chunks; this one may, until
-    // release_buffers() or its end. False where `go_on`, called every 50 ms, returned false.
+    // Blocks until fewer than `streaming` calls of the session and direction hold chunks. This call may then hold one,
+    // until release_buffers() or its end. Returns false if `go_on`, called every 50 ms, returned false.
     bool acquire_buffers(absl::FunctionRef<bool()> go_on);
     void release_buffers();
-    // Names the upload that the call carries, for cancel_upload().
+    // Sets the upload that the call carries, for cancel_upload().
     void carry(uint64_t transfer);
-    // While it exists the call waits for its client.
+    // While an instance exists, the call waits for its client.
     class ClientWait {
      public:
       explicit ClientWait(Call& call) : call_(call) { call_.waits_since_ = Clock::now().time_since_epoch().count(); }
@@ -81,15 +81,15 @@ class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
     const std::function<void()> cancel_;
     uint64_t transfer_ ABSL_GUARDED_BY(monitor_->mutex_) = 0;
     bool has_buffers_ ABSL_GUARDED_BY(monitor_->mutex_) = false;
-    std::atomic<Clock::rep> waits_since_{0};  // 0: does not wait for its client
+    std::atomic<Clock::rep> waits_since_{0};  // 0: not waiting for the client
   };
 
   TransferMonitor() : TransferMonitor(Limits()) {}
   explicit TransferMonitor(Limits limits) : limits_(limits) {}
   ~TransferMonitor();
 
-  // Registers a call. `cancel` makes its blocked reads and writes fail; it is called at most a few times, from any
-  // thread, while the Call exists. ABORTED where the session or the engine has too many: retriable, when others end.
+  // Registers a call. `cancel` makes its blocked reads and writes fail; it may be called several times, from any
+  // thread, while the Call exists. ABORTED (retriable once other calls end) if the session or the engine has too many.
   absl::StatusOr<std::unique_ptr<Call>> begin(uint64_t session, Direction direction, std::function<void()> cancel);
   // Cancels the session's calls.
   void end_session(uint64_t session);
@@ -115,11 +115,11 @@ class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
   CondVar changed_;       // for the thread
   CondVar buffers_free_;  // for calls
   absl::flat_hash_set<Call*> calls_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<uint64_t, Usage> sessions_ ABSL_GUARDED_BY(mutex_);  // those that have calls
+  absl::flat_hash_map<uint64_t, Usage> sessions_ ABSL_GUARDED_BY(mutex_);  // sessions with calls
   std::multimap<Clock::time_point, std::weak_ptr<Expiring>> expiring_ ABSL_GUARDED_BY(mutex_);
-  uint64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;    // calls so far
-  uint64_t checked_ ABSL_GUARDED_BY(mutex_) = 0;  // of those, when the thread last looked
-  bool asleep_ ABSL_GUARDED_BY(mutex_) = false;   // the thread, until a call begins
+  uint64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;    // number of calls begun
+  uint64_t checked_ ABSL_GUARDED_BY(mutex_) = 0;  // begun_ at the thread's last check
+  bool asleep_ ABSL_GUARDED_BY(mutex_) = false;   // whether the thread sleeps until a call begins
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

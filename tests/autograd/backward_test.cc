@@ -1,4 +1,4 @@
-// What backward computes, and what becomes of the graph.
+// Results of backward, and the lifetime of the graph.
 
 #include "tests/autograd/fixture.h"
 
@@ -56,7 +56,7 @@ TEST_F(BackwardTest, RunningProductsOfZeros) {
   Tensor x = leaf({4}, {2, 0, 3, 5});
   Tensor first = grad(ops::cumprod(x, 0, std::nullopt), {x}, true)[0];
   EXPECT_EQ(read(first), (V{1, 2 + 6 + 30, 0, 0}));
-  Tensor second = grad(ops::select(first, 0, 1), {x})[0];  // of x0 (1 + x2 (1 + x3))
+  Tensor second = grad(ops::select(first, 0, 1), {x})[0];  // gradient of x0 (1 + x2 (1 + x3))
   EXPECT_EQ(read(second), (V{19, 0, 12, 6}));
 }
 
@@ -77,7 +77,7 @@ TEST_F(BackwardTest, ASecondPassFailsOnceTheGraphIsUsedUp) {
   EXPECT_EQ(grad_of(x), V{12});
   EXPECT_THAT(error_of([&] { backward(y); }),
               ::testing::HasSubstr("Trying to backward through the graph a second time"));
-  Tensor sum = ops::add(x, x);  // saves nothing, so that it may be repeated
+  Tensor sum = ops::add(x, x);  // saves no tensors, so it may be repeated
   backward(sum);
   EXPECT_EQ(error_of([&] { backward(sum); }), "");
 }
@@ -86,7 +86,7 @@ TEST_F(BackwardTest, RootsMustFit) {
   Tensor x = leaf({2}, {1, 2});
   EXPECT_THAT(error_of([&] { backward(ops::mul(x, 2.0)); }),
               ::testing::HasSubstr("grad can be implicitly created only for scalar outputs"));
-  EXPECT_EQ(error_of([&] { backward(values({}, {1})); }), "");  // a constant: nothing flows from it
+  EXPECT_EQ(error_of([&] { backward(values({}, {1})); }), "");  // a constant root is allowed
   Tensor y = ops::mul(x, 2.0), g = values({3}, {1, 1, 1}, DType::kFloat64);
   EXPECT_THAT(error_of([&] { Task({&y, 1}, {&g, 1}, {}, {}); }), ::testing::HasSubstr("Mismatch in shape"));
 }
@@ -114,7 +114,7 @@ TEST_F(BackwardTest, AChainOfAMillion) {
   for (int i = 0; i < 1000000; ++i) y = ops::add(y, 0.0);
   backward(y);
   EXPECT_EQ(grad_of(x), V{1});
-  y = Tensor();  // and its end
+  y = Tensor();  // destroying the chain must not overflow the stack
 }
 
 TEST_F(BackwardTest, GivesBackAllMemory) {
@@ -126,7 +126,7 @@ TEST_F(BackwardTest, GivesBackAllMemory) {
       Tensor y = ops::sum(ops::exp(ops::mul(x, x)), std::nullopt, false, std::nullopt);
       backward(y, {true, create_graph, create_graph});
     }
-    // A tensor that depends on what it was.
+    // A tensor computed in place from its own value.
     Tensor y = ops::mul(x, 2.0);
     in_place(op_id::kAdd, y, {Arg(ops::mul(y, y).get()), Arg(int64_t{1})});
     EXPECT_GT(account->held(), 0u);

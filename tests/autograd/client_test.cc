@@ -1,5 +1,5 @@
-// Backward as a client issues it: leaves, captures, functions and hooks of its own, and errors that it
-// raises without asking the engine.
+// Backward through the client: leaves, captures, client functions, hooks, and errors that the client raises without a
+// round trip.
 
 #include "client/backward.h"
 #include "client/connect.h"
@@ -60,7 +60,7 @@ class ClientAutogradTest : public ::testing::Test {
                                        bool allow_unused = false) {
     return grad({&root, 1}, {}, inputs, create, create, allow_unused, 0);
   }
-  // x -> 2 x by code of the client's, whose gradient is `factor` times what arrives.
+  // x -> 2 x as a client function whose gradient is `factor` times the incoming gradient.
   static Tensor function(const Tensor& x, double factor, int* runs = nullptr) {
     Tensor y = mul(x, 2.0, false);
     auto back = [factor, runs](std::vector<Tensor> g, bool create_graph) -> std::vector<Tensor> {
@@ -204,7 +204,7 @@ TEST_F(ClientAutogradTest, PassesNest) {
   Tensor x = leaf({2}), w = leaf({5});
   Tensor y = mul(x, 2.0, false);
   auto back = [&](std::vector<Tensor> g, bool) -> std::vector<Tensor> {
-    run_backward(sum(mul(w, x)));  // as checkpointing does
+    run_backward(sum(mul(w, x)));  // as in checkpointing
     return {g[0]};
   };
   custom_function({&x, 1}, {&y, 1}, back, 0);

@@ -1,4 +1,4 @@
-// Writes into tensors that have a history, into views, and into what backward needs.
+// In-place writes to tensors with a history, to views, and to tensors that backward needs.
 
 #include "tests/autograd/fixture.h"
 
@@ -21,7 +21,7 @@ TEST_F(InPlaceTest, ContinuesTheHistory) {
   in_place(op_id::kMul, y, {Arg(y.get())});
   EXPECT_EQ(read(y), (V{9, 36}));
   backward_of_sum(y);
-  EXPECT_EQ(grad_of(x), (V{18, 36}));  // of 9 x^2
+  EXPECT_EQ(grad_of(x), (V{18, 36}));  // gradient of 9 x^2
 }
 
 TEST_F(InPlaceTest, MakesATensorRequireGrad) {
@@ -40,7 +40,7 @@ TEST_F(InPlaceTest, LeavesAreNotWritten) {
   EXPECT_THAT(error_of([&] { in_place(op_id::kMul, view, {Arg(2.0)}); }),
               ::testing::HasSubstr("a view of a leaf Variable that requires grad"));
   GradMode off(false);
-  in_place(op_id::kMul, x, {Arg(2.0)});  // an optimizer's step
+  in_place(op_id::kMul, x, {Arg(2.0)});  // as an optimizer step does
   EXPECT_EQ(read(x), (V{2, 4}));
 }
 
@@ -88,7 +88,7 @@ TEST_F(InPlaceTest, FillsABufferPieceByPiece) {
   assign(ops::select(buffer, 0, 1), ops::mul(x, 3.0));
   EXPECT_TRUE(buffer.requires_grad());
   backward_of_sum(ops::mul(buffer, buffer));
-  EXPECT_EQ(grad_of(x), (V{26, 52}));  // of 13 x^2
+  EXPECT_EQ(grad_of(x), (V{26, 52}));  // gradient of 13 x^2
 }
 
 TEST_F(InPlaceTest, OverwritingCutsTheGradientThere) {

@@ -1,4 +1,4 @@
-// Functions and hooks of the client's, with its code between the pieces of a pass.
+// Client functions and hooks: the client's code runs between the parts of a pass.
 
 #include "tests/autograd/fixture.h"
 
@@ -9,7 +9,7 @@ using V = std::vector<double>;
 
 class StopTest : public AutogradTest {
  protected:
-  // A function of the client's that doubles: forward outside the tape, as autograd.Function runs.
+  // A client function that doubles its input: forward runs outside the tape, as autograd.Function does.
   static Tensor function(int64_t stop, const Tensor& x) {
     Tensor y;
     {
@@ -95,7 +95,7 @@ TEST_F(StopTest, PassesNest) {
   const Tensor root[] = {z};
   ops::backward_begin(1, {root[0]}, {}, captures, true, true, false);
   Tensors arrived = ops::backward_until(1, 31, Tensor(), {});
-  backward(shared, {true, true, false});  // the same nodes, in between
+  backward(shared, {true, true, false});  // visits the same nodes while pass 1 is suspended
   EXPECT_EQ(grad_of(x), V{4});
   ops::backward_feed(1, 31, {arrived[0]}, arrived[0]);
   EXPECT_EQ(read(ops::backward_end(1, captures, arrived[0])[0]), V{8});

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Whether another thread could lock it now.
+// Whether another thread could lock the mutex now.
 template <typename M>
 bool is_free(M& mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   bool free = false;

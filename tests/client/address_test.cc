@@ -1,4 +1,4 @@
-#include "client/address.h"
+#include "client/connection/address.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 namespace tt::client {
 namespace {
 
-// An operator with a parameter of each kind; only what encode looks at is filled in.
+// An operator with a parameter of each kind; only the fields that encode() reads are set.
 const Param kParams[] = {
     {.name = "t", .type = ParamType::kTensor, .optional = true, .has_default = true},
     {.name = "flag", .type = ParamType::kBool, .has_default = true, .default_value = Arg(false)},
@@ -40,7 +40,7 @@ TEST(Encode, DistinguishesKindsOfDefaults) {
   const Arg args[] = {Arg(), Arg(false), Arg(-1.0), Arg(0.5), Arg(std::string_view("mean"))};
   v1::Instruction instruction;
   encode_args(kOp, args, &instruction);
-  ASSERT_EQ(instruction.args_size(), 3);  // -1.0 is not -1
+  ASSERT_EQ(instruction.args_size(), 3);  // -1.0 is distinct from the default -1
   EXPECT_EQ(instruction.args(2).real(), -1.0);
 }
 

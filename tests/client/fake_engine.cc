@@ -87,7 +87,7 @@ void FakeTransport::run_arrived() {
   engine_->changed.notify_all();
 }
 
-// As std::condition_variable's, where the longest patience is no limit.
+// Like std::condition_variable::wait_for, but the maximum `patience` means no limit.
 template <typename Done>
 bool FakeTransport::wait(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds patience, Done done) {
   if (patience != kForever) return engine_->changed.wait_for(lock, patience, done);

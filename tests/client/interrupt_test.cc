@@ -1,9 +1,9 @@
-// Interrupts: a wait ends with Interrupted, the session goes on, and a second interrupt cancels what still runs.
+// Interrupts: a wait ends with Interrupted, the session stays usable, and a second interrupt cancels running work.
 #include <atomic>
 #include <chrono>
 #include <thread>
 
-#include "client/interruption.h"
+#include "client/connection/interruption.h"
 #include "tests/client/fixture.h"
 
 namespace tt::client::testing {
@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 thread_local bool is_main = false;
-std::atomic<int> pending{0};  // interrupts that have come and were not taken
+std::atomic<int> pending{0};  // interrupts raised and not yet consumed
 std::atomic<int> asked{0};
 std::atomic<int> in_language_waits{0};
 
@@ -53,7 +53,7 @@ class InterruptTest : public FakeSession {
     engine->full = full;
     engine->changed.notify_all();
   }
-  // Comes once the waits have begun.
+  // Raises an interrupt once a wait has begun.
   std::thread interrupt_soon() {
     return std::thread([seen = asked.load()] {
       while (asked == seen) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -73,14 +73,14 @@ class InterruptTest : public FakeSession {
 };
 
 TEST_F(InterruptTest, LeavesAReadAndTheSessionGoesOn) {
-  engine->can_cancel = false;  // what the second interrupt does is another test's
+  engine->can_cancel = false;  // the second interrupt is covered by another test
   Tensor a = make();
   set_paused(true);
   expect_interrupted([&] { session->read(a); });
   expect_interrupted([&] { session->synchronize(); });
   set_paused(false);
   Tensor b = add(a, a);
-  EXPECT_EQ(number(session->read(b)), static_cast<float>(b->id));  // not the answer that nobody took
+  EXPECT_EQ(number(session->read(b)), static_cast<float>(b->id));  // not the reply that was abandoned
   session->synchronize();
   EXPECT_THAT(engine->executed, SizeIs(2));
 }
@@ -99,7 +99,7 @@ TEST_F(InterruptTest, LeavesAFullWindowWithNothingIssued) {
   set_paused(true);
   const uint32_t version = a->version();
   std::atomic<bool> over{false};
-  std::thread source([&] {  // the first wait is the one in question
+  std::thread source([&] {  // the first wait is the one under test
     while (!over) {
       if (asked > 0) pending = 1;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -123,7 +123,7 @@ TEST_F(InterruptTest, LeavesAFullWindowWithNothingIssued) {
 }
 
 TEST_F(InterruptTest, LeavesFlowControlAndSendsTheFrameOnce) {
-  engine->can_cancel = false;  // what the second interrupt does is another test's
+  engine->can_cancel = false;  // the second interrupt is covered by another test
   Tensor a = make();
   session->synchronize();
   set_full(true);
@@ -153,7 +153,7 @@ TEST_F(InterruptTest, TheSecondCancelsWhatTheFirstLeftRunning) {
   for (const Tensor& cancelled : {b, c}) {
     try {
       session->read(cancelled);
-      ADD_FAILURE() << "was executed";
+      ADD_FAILURE() << "the instruction was executed";
     } catch (const RemoteError& error) {
       EXPECT_THAT(error.message(), HasSubstr("cancelled"));
     }
@@ -182,7 +182,7 @@ TEST_F(InterruptTest, AnEngineThatCannotCancelRunsOn) {
   expect_interrupted([&] { session->read(a); });
   try {
     session->cancel();
-    ADD_FAILURE() << "cancelled";
+    ADD_FAILURE() << "cancel() did not fail";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kNotImplemented);
   }
@@ -209,7 +209,7 @@ TEST_F(InterruptTest, CutsTheWaitForTheEndShort) {
   EXPECT_THROW(session->synchronize(), Error);
 }
 
-// Each call and each pause is shorter than the interval between two questions.
+// Each call and each pause is shorter than the interval between two checks for interrupts.
 TEST_F(InterruptTest, LeavesATransferThatIsRefusedAgainAndAgain) {
   session->synchronize();
   std::string bytes(1 << 20, 'x');

@@ -1,4 +1,5 @@
-// Broken connections: whatever breaks, wherever, each instruction is executed once and in order, or the caller is told.
+// Broken connections: wherever a connection breaks, each instruction is executed once and in order, or the caller
+// gets an error.
 #include <chrono>
 #include <thread>
 
@@ -11,7 +12,7 @@ using ::testing::HasSubstr;
 
 class ResumeTest : public FakeSession {
  protected:
-  // A script that sends a dozen frames: calls, reads and waits.
+  // Sends a dozen frames: calls, reads and waits.
   void run_script() {
     Tensor a = make();
     for (int round = 0; round < 4; ++round) {
@@ -75,7 +76,7 @@ TEST_F(ResumeTest, AStreamThatAlwaysBreaksIsGivenUp) {
   for (int i = 0; i < 2000; ++i) engine->breaks.push_back({Break::kBeforeReply, 1});
   connect();
   Tensor a = make();
-  EXPECT_THROW(session->read(a), Error);  // after less than a second of trying
+  EXPECT_THROW(session->read(a), Error);  // gives up in less than a second
   EXPECT_LE(engine->hellos, 50);
 }
 
@@ -125,7 +126,7 @@ TEST_F(ResumeTest, AnEngineThatForgotTheSessionIsGone) {
 
 class TransferRetryTest : public ResumeTest {
  protected:
-  static constexpr int64_t kBytes = 1 << 20;  // not inline
+  static constexpr int64_t kBytes = 1 << 20;  // too large to be sent inline
   Tensor upload() { return session->upload(std::string(kBytes, 'x'), DType::kUInt8, {kBytes}, Device()); }
 };
 
@@ -146,7 +147,7 @@ TEST_F(TransferRetryTest, FailuresOfTheLinkAreTriedAgainWhileTheLinkStands) {
 TEST_F(TransferRetryTest, ATransferWithoutRoomWaits) {
   for (int i = 0; i < 20; ++i) engine->transfer_failures.push_back(absl::AbortedError("64 uploads are under way"));
   connect();
-  Tensor before = make();  // its frame is sent meanwhile: what is under way may wait for it
+  Tensor before = make();  // its frame is still sent: the transfers in progress may wait for it
   upload();
   EXPECT_EQ(engine->transfer_calls, 21);
   EXPECT_GE(engine->executed.size(), 1u);

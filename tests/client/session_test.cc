@@ -1,4 +1,4 @@
-// What a session sends, and what callers see of it, against an engine in memory.
+// The frames that a session sends, and the results its callers see, with an in-memory engine.
 #include <atomic>
 #include <thread>
 
@@ -25,7 +25,7 @@ TEST_F(SessionTest, NamesResultsInOrder) {
   const v1::Instruction& last = engine->executed[2];
   EXPECT_EQ(last.op(), op_id::kAdd);
   EXPECT_EQ(last.result(), 3u);
-  ASSERT_EQ(last.args_size(), 2);  // alpha is its default
+  ASSERT_EQ(last.args_size(), 2);  // alpha is omitted, since it has its default value
   EXPECT_EQ(last.args(0).handle(), 1u);
   EXPECT_EQ(last.args(1).handle(), 2u);
 }
@@ -44,14 +44,14 @@ TEST_F(SessionTest, RefusesMoreHandlesThanTheEngineTakes) {
   Tensor a = make(), b = make(), c = make();
   try {
     add(a, b);
-    FAIL() << "made a fourth";
+    FAIL() << "a fourth tensor was created";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kRuntime);
     EXPECT_THAT(e.message(),
-                HasSubstr("[add] makes 1 tensors, this session has 3 already, and the engine takes at most 3"));
+                HasSubstr("[add] makes 1 tensors, this session has 3 already, and the engine allows at most 3"));
   }
   c = nullptr;
-  Tensor d = add(a, b);  // the session goes on
+  Tensor d = add(a, b);  // the session stays usable
   session->synchronize();
   EXPECT_EQ(engine->executed.size(), 4u);
 }
@@ -98,10 +98,10 @@ TEST_F(SessionTest, DownloadsWhatIsLarge) {
 TEST_F(SessionTest, ReleasesTravelOnce) {
   connect();
   Tensor a = make();
-  make();  // dropped at once
+  make();  // released at once
   Tensor c = add(a, a);
   session->synchronize();
-  // With the instruction, or alone where the sender was faster than this thread.
+  // The release travels with the instruction, or alone if the sender thread was faster than this one.
   std::lock_guard lock(engine->mutex);
   EXPECT_THAT(engine->released, ElementsAre(2u));
 }
@@ -152,7 +152,7 @@ TEST_F(SessionTest, ABusyEngineHoldsCallersBack) {
     before = issued;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  EXPECT_LT(issued, 3 * 1024 + 16);  // two frames in flight and one under construction
+  EXPECT_LT(issued, 3 * 1024 + 16);  // two frames in flight and one being built
   {
     std::lock_guard lock(engine->mutex);
     engine->paused = false;
@@ -218,7 +218,7 @@ TEST_F(SessionTest, APoisonedValueThrowsItsRootError) {
   }
   EXPECT_EQ(engine->sites.size(), 2u);
   Tensor b = make();
-  EXPECT_EQ(number(session->read(b)), 2.0f);  // the session goes on
+  EXPECT_EQ(number(session->read(b)), 2.0f);  // the session stays usable
 }
 
 TEST_F(SessionTest, WaitsArePutDownToLines) {
@@ -239,7 +239,7 @@ TEST_F(SessionTest, AFaultEndsTheSession) {
   session->synchronize();
   {
     std::lock_guard lock(engine->mutex);
-    engine->last_sequence -= 1;  // the next frame is before its turn now
+    engine->last_sequence -= 1;  // makes the next frame out of order
   }
   EXPECT_THROW(session->read(a), RemoteError);
   EXPECT_THROW(make(), RemoteError);
@@ -254,7 +254,7 @@ TEST_F(SessionTest, CloseEndsItOnTheEngine) {
   EXPECT_THROW(make(), Error);
   EXPECT_THROW(session->read(a), Error);
   EXPECT_THROW(session->synchronize(), Error);
-  a = nullptr;  // harmless
+  a = nullptr;  // allowed after close()
 }
 
 TEST_F(SessionTest, HandlesOutliveTheCallersReference) {

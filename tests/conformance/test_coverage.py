@@ -1,4 +1,4 @@
-"""The table of what PyTorch has and we do not."""
+"""Tests of the table of names that are missing here."""
 
 from types import ModuleType, SimpleNamespace
 

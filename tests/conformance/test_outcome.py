@@ -1,4 +1,4 @@
-"""What the table says of a suite: nothing that fails goes unsaid."""
+"""Tests of the table of suites: every failure is reported."""
 
 import json
 

@@ -1,4 +1,5 @@
-// expect_agreement: a computation on the CPU and on a simulated GPU, compared with what it writes into its inputs.
+// expect_agreement: runs a computation on the CPU and on a simulated GPU; compares results and in-place changes of
+// inputs.
 #pragma once
 
 #include "tests/cuda/compare.h"
@@ -13,7 +14,7 @@ inline const DType kFloatings[] = {DType::kFloat16, DType::kBFloat16, DType::kFl
 
 inline Tensor on_gpu(const Tensor& t) { return there(t, Device{DeviceType::kCUDA, 0}); }
 
-// A copy of a CPU tensor: contiguous, or with something else between its elements.
+// A copy of a CPU tensor: contiguous, or, if `spread`, with gaps between its elements.
 inline Tensor copied(const Tensor& t, bool spread) {
   if (!t || !spread || t.dim() == 0) return t ? ops::clone(t) : t;
   const Tensor pairs = ops::stack({t, ops::zeros_like(t)}, -1);
@@ -22,7 +23,7 @@ inline Tensor copied(const Tensor& t, bool spread) {
   return view_of(pairs, view);
 }
 
-// f takes the inputs and gives a list of results.
+// f maps inputs to a list of results.
 template <typename F>
 void expect_agreement(const Tensors& inputs, double tolerance, F f, const std::string& what = "") {
   for (const bool spread : {false, true}) {

@@ -1,4 +1,4 @@
-// expect_alike: operators called on the CPU, and on the same tensors on a simulated GPU, give the same.
+// expect_alike: runs operators on the CPU and on a simulated GPU, and expects equal results.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ inline void expect_alike(const SimulatedEngine& engine, const std::string& what,
   }
 }
 
-// What a call throws, or reading its results.
+// The error message of the call, or of reading its results.
 inline std::string failure_of(const Tensors& inputs, const Compute& compute) {
   try {
     for (const Tensor& t : compute(inputs)) back(t);
@@ -38,7 +38,7 @@ inline std::string failure_of(const Tensors& inputs, const Compute& compute) {
   return "nothing was thrown";
 }
 
-// Both fail in the same way, with `words`.
+// Expects both to fail with the same error, which contains `words`.
 inline void expect_both_fail(const SimulatedEngine& engine, const std::string& words, const Tensors& inputs,
                              const Compute& compute) {
   const std::string here = failure_of(inputs, compute);

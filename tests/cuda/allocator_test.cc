@@ -1,4 +1,4 @@
-// The caching pool over simulated devices: what it hands out is nobody else's, in any order of streams.
+// The caching pool on simulated devices: a block is never handed out while it is in use, for any order of streams.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,10 +19,10 @@ namespace tt::cuda {
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
-constexpr uint64_t kMemory = 96 * kMiB;  // that the pool may use
+constexpr uint64_t kMemory = 96 * kMiB;  // available to the pool
 
-// Random work in several streams. Every block is filled with a mark of its own by the stream that allocated it, and
-// read by its users; the simulated device puts all of it off, so a block that is handed out too early reads wrong.
+// Random work in several streams. The allocating stream fills each block with a unique value, and users of the block
+// read it. The simulated device defers all work, so a block that is reused too early reads a wrong value.
 class Trace {
  public:
   Trace(CachingPool& pool, Device device, unsigned seed)
@@ -47,7 +47,7 @@ class Trace {
     if (capturing_) end_capture();
     while (!live_.empty()) free_one();
     while (!graphs_.empty()) drop_graph();
-    pool_.empty_cache();  // what was freed within a capture is asked about now
+    pool_.empty_cache();  // frees made during a capture are processed now
     Issuer::flush_all();
     simulated_runtime().synchronize_device();
     pool_.empty_cache();
@@ -62,8 +62,8 @@ class Trace {
     char* p;
     size_t bytes;
     char mark;
-    size_t stream;  // by place in leases_
-    int capture;    // within which it was made; 0: none
+    size_t stream;  // index into leases_
+    int capture;    // capture during which it was allocated; 0: none
     Tenant tenant;
   };
   struct Captured {
@@ -100,7 +100,7 @@ class Trace {
     add(stream, [=](StreamHandle handle) { simulated_runtime().fill(p, mark, bytes, handle); });
     live_.push_back({p, bytes, mark, at, capture_of(stream), tenant});
   }
-  // What is in a new block was its tenant's, or is zero.
+  // Checks that a new block holds only its tenant's values, or zeros.
   void look_for_others(CudaStream& stream, const char* p, size_t bytes, Tenant tenant) {
     add(stream, [wrong = wrong_.get(), p, bytes, tenant](StreamHandle handle) {
       enqueue(handle, [=] {
@@ -118,7 +118,7 @@ class Trace {
       });
     });
   }
-  // As kernels come: what repeats is held back and becomes a graph.
+  // Issues work as kernels do: repeated sequences are held back and become a graph.
   template <typename F>
   static void add(CudaStream& stream, const F& f) {
     stream.add(*WorkWith<F>([](const Work& work, StreamHandle handle) { parameters_of<F>(work)(handle); }, f));
@@ -127,19 +127,19 @@ class Trace {
     std::swap(live_[random_() % live_.size()], live_.back());
     const Live block = live_.back();
     live_.pop_back();
-    // What a graph makes is there while it runs; outside of it nobody knows when that was, and what was there before is
-    // not there when it is launched again.
+    // A graph writes its blocks when it is launched. Outside the capture the launch time is unknown, and a launch
+    // does not preserve earlier contents.
     CudaStream& owner = *leases_[block.stream];
     if (block.capture == capture_of(owner)) read(block, owner);
     model_.remove(block.p);
     pool_.deallocate(block.p, block.bytes, block.tenant);
   }
-  // The stream goes back to its pool, maybe before what it used is freed.
+  // Returns the stream to its pool, possibly before its blocks are freed.
   void replace_stream() {
     const size_t at = random_() % leases_.size();
     if (leases_[at]->id() == capturing_id()) return;
     for (const Live& block : live_) {
-      if (block.stream == at) return;  // its order is needed yet
+      if (block.stream == at) return;  // its order is still needed
     }
     leases_[at] = streams_.lease();
   }
@@ -180,7 +180,7 @@ class Trace {
     if (random_() % 4 == 0) return drop_graph();
     graphs_[random_() % graphs_.size()].graph->replay();
     Issuer::flush_all();
-    simulated_runtime().synchronize_device();  // graphs that share memory take turns
+    simulated_runtime().synchronize_device();  // graphs that share memory must not overlap
   }
   void drop_graph() {
     const uint64_t pool = graphs_.back().pool;
@@ -192,7 +192,7 @@ class Trace {
   const Device device_;
   StreamPool streams_;
   std::mt19937 random_;
-  const uint64_t others_;  // bytes that other pools of the process hold
+  const uint64_t others_;  // bytes held by other pools of the process
   PoolModel model_;
   std::vector<std::unique_ptr<CudaStream>> leases_;
   std::vector<Live> live_;
@@ -236,7 +236,7 @@ TEST_P(AllocatorTrace, KeepsItsInvariantsAndEveryValue) {
     EXPECT_EQ(trace.wrong_reads(), 0);
     EXPECT_GT(trace.shortages(), 0);
     EXPECT_GT(trace.captures(), 10);
-    EXPECT_EQ(engine.runtime().held(), before) << "every byte came back";
+    EXPECT_EQ(engine.runtime().held(), before) << "all memory must be freed";
     EXPECT_TRUE(pool->snapshot().empty());
   }
 }
@@ -276,7 +276,7 @@ TEST_F(AllocatorTest, PinnedPagesAreReadWhenTheirTurnComes) {
   void* on_device = backend.allocator().allocate(pages.size(), {&stream});
   const StreamHandle queue = static_cast<CudaStream&>(stream).handle();
   stream.copy(on_device, pages.data(), pages.size());
-  EXPECT_FALSE(engine.runtime().has_work(queue));  // pageable memory is read at once
+  EXPECT_FALSE(engine.runtime().has_work(queue));  // pageable memory is read before the call returns
   ASSERT_TRUE(backend.pin(pages.data(), pages.size()));
   stream.copy(on_device, pages.data(), pages.size());
   EXPECT_TRUE(engine.runtime().has_work(queue));
@@ -289,7 +289,7 @@ TEST_F(AllocatorTest, PinnedPagesAreReadWhenTheirTurnComes) {
   engine.runtime().refuse_pinning(true);
   EXPECT_FALSE(backend.pin(pages.data(), pages.size()));
   engine.runtime().refuse_pinning(false);
-  EXPECT_FALSE(Devices::instance().backend(Device{}).pin(pages.data(), pages.size()));  // the CPU has no use for it
+  EXPECT_FALSE(Devices::instance().backend(Device{}).pin(pages.data(), pages.size()));  // not needed on the CPU
   backend.allocator().deallocate(on_device, pages.size());
 }
 
@@ -327,10 +327,10 @@ TEST_F(AllocatorTest, RunningOutOfMemoryLeavesTensorsAsTheyAre) {
   const AllocatorStats before = pool.stats();
   try {
     pool.allocate(size_t{1} << 40, {&stream});
-    FAIL() << "there is no such memory";
+    FAIL() << "the allocation did not fail";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kOutOfMemory);
-    EXPECT_THAT(error.message(), testing::HasSubstr("out of memory on cuda:0: asked 1 TiB"));
+    EXPECT_THAT(error.message(), testing::HasSubstr("out of memory on cuda:0: requested 1 TiB"));
     EXPECT_THAT(error.message(), testing::HasSubstr("of 1 GiB are free on the device"));
     EXPECT_THAT(error.message(), testing::HasSubstr("held by: session 1 100 MiB"));
   }

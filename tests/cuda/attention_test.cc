@@ -11,7 +11,7 @@ struct Case {
   bool is_causal;
 };
 
-// One block, several of rows, several of batches; rows that see nothing; vectors and keys that there are none of.
+// One block, several blocks of rows or of batches, fully masked rows, empty vectors and no keys.
 const Case kCases[] = {
     {1, 2, 3, 5, 4, 3, {}, false},
     {2, 1, 7, 5, 2, 3, {}, true},
@@ -48,7 +48,7 @@ TEST(CudaAttentionTest, AgreesWithCpu) {
   }
 }
 
-// More scores than one block takes, so that batches come one after the other.
+// More scores than fit into one block, so that batches are processed one after the other.
 TEST(CudaAttentionTest, ManyBatches) {
   SimulatedEngine engine;
   const Tensor q = filled({1, 3, 257, 1}, DType::kFloat32), k = filled({1, 3, 32768, 1}, DType::kFloat32);

@@ -1,4 +1,4 @@
-// Chains: fused into one kernel, and one step after the other; both give what the CPU's chains give.
+// Chains of pointwise operators, fused into one kernel or run step by step: both equal the CPU's results.
 #include <cstdlib>
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ Arg result(uint64_t step) {
   return arg;
 }
 
-struct Written {  // a step with arguments of its own
+struct Written {  // a step with its own arguments
   uint16_t op;
   std::vector<Arg> args;
 };
@@ -41,7 +41,7 @@ class ChainTest : public ::testing::Test {
   ~ChainTest() override { unsetenv("TELETENSOR_SIMULATED_CXX"); }
   void compile_with_the_host() { setenv("TELETENSOR_SIMULATED_CXX", TT_CXX, 1); }
 
-  // `write` gives a chain over its tensors.
+  // `write` returns a chain over its tensors.
   void expect_as_on_the_cpu(const std::string& what, const Tensors& tensors, Sizes sizes, DType compute, DType dtype,
                             const std::function<std::vector<Written>(const Tensors&)>& write) {
     Tensors moved;
@@ -118,10 +118,10 @@ bool computes_in(uint16_t op, DType compute) {
   return false;
 }
 
-// All operators, eight in a chain, as NVRTC compiles them for a GPU.
+// Compiles all operators for a GPU with NVRTC, eight per chain.
 TEST_F(ChainTest, NvrtcCompilesEveryBody) {
   const Nvrtc* nvrtc = Nvrtc::find();
-  if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed here";
+  if (!nvrtc) GTEST_SKIP() << "NVRTC is not installed";
   for (DType compute : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64}) {
     const Tensor x = there(filled({8}, compute), engine_.gpu()), out = empty({8}, compute, engine_.gpu());
     std::vector<Written> written;
@@ -154,13 +154,13 @@ TEST_F(ChainTest, NvrtcCompilesEveryBody) {
 
 TEST_F(ChainTest, NvrtcKeepsAllInRegistersAndMovesVectors) {
   const Nvrtc* nvrtc = Nvrtc::find();
-  if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed here";
+  if (!nvrtc) GTEST_SKIP() << "NVRTC is not installed";
   const Tensor x = there(filled({8, 16}), engine_.gpu()), row = there(filled({16}, DType::kBFloat16), engine_.gpu());
   const Tensor out = empty({8, 16}, DType::kFloat32, engine_.gpu());
   const std::vector<Written> written{{op_id::kAdd, {Arg(x.get()), Arg(row.get()), Arg(1)}},
                                      {op_id::kMul, {result(0), Arg(x.get())}}};
   const std::vector<ChainStep> steps = steps_of(written, DType::kFloat32);
-  // No device is of 9.9: what comes is text.
+  // No device has compute capability 9.9, so the output is PTX text.
   const std::string text = nvrtc->compile(kNvrtcPrelude + ChainPlan(steps, out).source(), 9, 9);
   EXPECT_THAT(text, ::testing::HasSubstr("ld.global.v4"));
   EXPECT_THAT(text, ::testing::HasSubstr("st.global.v4"));
@@ -169,7 +169,7 @@ TEST_F(ChainTest, NvrtcKeepsAllInRegistersAndMovesVectors) {
 
 TEST_F(ChainTest, NvrtcSaysWhatDoesNotCompile) {
   const Nvrtc* nvrtc = Nvrtc::find();
-  if (!nvrtc) GTEST_SKIP() << "no NVRTC is installed here";
+  if (!nvrtc) GTEST_SKIP() << "NVRTC is not installed";
   try {
     nvrtc->compile("this is no program", 9, 0);
     FAIL();
@@ -182,7 +182,7 @@ TEST_F(ChainTest, Fused) {
   compile_with_the_host();
   const int before = simulated_compilations();
   expect_chains_as_on_the_cpu();
-  EXPECT_EQ(simulated_compilations() - before, 6);  // float and truth in two types, integers in two
+  EXPECT_EQ(simulated_compilations() - before, 6);  // float and bool results in two types, integers in two
 }
 
 }  // namespace

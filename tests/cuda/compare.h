@@ -1,4 +1,4 @@
-// The CPU against CUDA: the same tensors on both, and whether what came of them is the same.
+// Compares CPU and CUDA: copies tensors to both, and compares results.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace tt::cuda {
 
-// A copy of a CPU tensor on `device`, which lies there in memory as it does here.
+// A copy of a CPU tensor on `device`, with the same strides.
 inline Tensor there(const Tensor& t, Device device) {
   if (!t) return t;
   const int64_t elements = static_cast<int64_t>(t->storage->bytes() / item_size(t.dtype()));
@@ -18,17 +18,17 @@ inline Tensor there(const Tensor& t, Device device) {
   return view_of(ops::to_device(whole, device), {t.sizes(), t.strides(), t->offset, true});
 }
 
-// On the CPU, row by row.
+// Copies to the CPU, contiguous.
 inline Tensor back(const Tensor& t) { return ops::contiguous(ops::to_device(t, Device{})); }
 
-// testing::filled, of complex numbers too.
+// testing::filled, extended to complex numbers.
 inline Tensor filled_any(SizesView sizes, DType dtype) {
   const Sizes own(sizes.begin(), sizes.end());
   if (!is_complex(dtype)) return testing::filled(own, dtype);
   return ops::complex(testing::filled(own, to_real(dtype)), testing::filled(own, to_real(dtype)));
 }
 
-// Equal dtypes, sizes and elements, these to within `tolerance` of their own size; NaN is NaN.
+// Expects equal dtypes, sizes and elements, the latter within relative `tolerance`; NaN equals NaN.
 inline void expect_same(const Tensor& got, const Tensor& want, double tolerance, const std::string& what = "") {
   ASSERT_EQ(got.dtype(), want.dtype()) << what;
   ASSERT_EQ(got.sizes(), want.sizes()) << what;

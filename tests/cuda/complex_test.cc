@@ -1,4 +1,4 @@
-// Complex numbers: CUDA gives what the CPU gives. Pointwise operators are pointwise_test.cc's.
+// Complex numbers: CUDA gives the CPU's results. Pointwise operators are in pointwise_test.cc.
 #include <gtest/gtest.h>
 
 #include "engine/schema/op_ids.h"
@@ -15,7 +15,7 @@ class ComplexTest : public ::testing::TestWithParam<DType> {
  protected:
   DType dtype() const { return GetParam(); }
   double tolerance() const { return dtype() == DType::kComplex64 ? 2e-5 : 1e-12; }
-  // A matrix, the same across its lines, one of a dimension more, and none at all.
+  // A matrix, a transposed one, one with an extra dimension, and an empty one.
   Tensors shapes() const {
     return {filled_any({5, 9}, dtype()), transposed(filled_any({9, 5}, dtype()), 0, 1),
             transposed(filled_any({3, 4, 70}, dtype()), 0, 2), filled_any({0, 3}, dtype())};

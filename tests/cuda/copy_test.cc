@@ -40,7 +40,8 @@ TEST(CopyTest, NarrowIntegersWrapAround) {
   }
 }
 
-// Views that one kernel or another moves: rows in words of every width, transposes in tiles and at their edges, others.
+// Views that the different kernels copy: rows of words of each width, transposes with partial tiles, and irregular
+// strides.
 TEST(CopyTest, EveryLayout) {
   SimulatedEngine engine;
   for (DType dtype : {DType::kUInt8, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
@@ -67,7 +68,7 @@ TEST(CopyTest, EveryLayout) {
       copy_into(target, view);
       copy_into(gpu_target, source);
       expect_same(gpu_target, target, 0, std::string(name(dtype)));
-      // And the other way: from rows into the view, where it has no element twice.
+      // The reverse: copies rows into the view, unless its elements overlap.
       if (view.strides()[0] == 0) continue;
       const Tensor here = testing::filled(view.sizes(), dtype), base = there(view, engine.gpu());
       copy_into(base, there(here, engine.gpu()));

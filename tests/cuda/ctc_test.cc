@@ -1,4 +1,4 @@
-// ctc_loss on CUDA beside the CPU: its loss, its alignments and its gradient.
+// ctc_loss on CUDA, compared with the CPU: loss, alignments and gradient.
 #include <gtest/gtest.h>
 
 #include "tests/cuda/agree.h"
@@ -22,7 +22,7 @@ Tensors loss_and_gradient(const Tensor& x, const Tensor& targets, const Sequence
 
 TEST(CudaCtcTest, LossAndGradient) {
   SimulatedEngine engine;
-  // Repeated labels, no labels, labels without room for them, no time; a row each, or all after each other.
+  // Repeated labels, no labels, too many labels, no time steps; padded or concatenated.
   const Sequences all[] = {
       {values({4, 3}, {1, 2, 3, 4, 4, 2, 1, 1, 1, 3, 9, -5}, DType::kInt64), {7, 5, 4, 3}, {3, 3, 3, 1}},
       {values({6}, {1, 1, 2, 3, 4, 2}, DType::kInt32), {7, 0, 6, 0}, {2, 0, 3, 1}}};

@@ -1,4 +1,4 @@
-// Faults that a kernel finds: whose values they become, and whose not.
+// Errors detected by kernels: which values they poison.
 #include "kernels/cuda/launch/fault.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace tt::cuda {
 namespace {
 
-// x[index], as a kernel that finds faults would do it.
+// x[index], as a kernel with error checks computes it.
 Tensor pick(const Tensor& x, const Tensor& index) {
   Tensor out = empty(index.sizes(), x.dtype(), x.device());
   const Queue queue = queue_of(x);
@@ -42,7 +42,7 @@ Tensor numbers(const SimulatedEngine& engine, int64_t end, DType dtype) {
 
 class FaultTest : public testing::Test {
  protected:
-  // The names' values once the device has done everything.
+  // Waits for the device; the results are then poisoned.
   void settle() {
     Devices::instance().backend(engine_.gpu()).synchronize();
     while (!log().empty()) log().settle(slots_);
@@ -63,7 +63,7 @@ TEST_F(FaultTest, ABadIndexPoisonsWhatCameFromItAndNothingElse) {
   slots_.put(2, {wrong, nullptr});
   slots_.put(3, {ops::clone(wrong), nullptr});
   slots_.put(4, {ops::clone(x), nullptr});
-  EXPECT_FALSE(poison(2)) << "nothing has been waited for";
+  EXPECT_FALSE(poison(2)) << "the device was not synchronized yet";
   settle();
   EXPECT_FALSE(poison(1));
   EXPECT_FALSE(poison(4));
@@ -71,7 +71,7 @@ TEST_F(FaultTest, ABadIndexPoisonsWhatCameFromItAndNothingElse) {
   EXPECT_EQ(poison(2)->message, "[index_select] index 9 is out of bounds for dimension 0 with size 4");
   EXPECT_EQ(poison(2)->kind, ErrorKind::kIndex);
   EXPECT_EQ(poison(2)->site, 7u);
-  EXPECT_EQ(poison(3), poison(2)) << "the same root";
+  EXPECT_EQ(poison(3), poison(2)) << "expected the same error object";
 }
 
 TEST_F(FaultTest, AWriteInPlacePassesItOn) {
@@ -88,7 +88,7 @@ TEST_F(FaultTest, ReadingThrowsIt) {
   const Tensor wrong = pick(x, ops::full({1}, int64_t{4}, DType::kInt64, engine_.gpu()));
   try {
     ops::to_device(wrong, Device{});
-    FAIL() << "the value was read";
+    FAIL() << "reading the value did not fail";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kIndex);
   }

@@ -1,4 +1,4 @@
-// Fourier transforms: CUDA gives what the CPU gives, for every kind of length and layout.
+// Fourier transforms: CUDA gives the CPU's results for every kind of length and layout.
 #include <gtest/gtest.h>
 
 #include "tests/cuda/alike.h"
@@ -12,12 +12,12 @@ class FftTest : public ::testing::TestWithParam<DType> {
  protected:
   DType dtype() const { return GetParam(); }
   DType real() const { return to_real(dtype()); }
-  // Of the largest result, which grows with the root of the length: elements are compared to 1 at least.
+  // The largest result grows with the square root of the length; elements are compared relative to at least 1.
   double tolerance(int64_t n) const {
     return (dtype() == DType::kComplex64 ? 3e-6 : 5e-15) * std::sqrt(static_cast<double>(n));
   }
 
-  // Both ways, of whole and of half spectra, along dimension `dim`.
+  // Forward and inverse, full and half spectra, along dimension `dim`.
   void expect_transforms(const Tensor& numbers, const Tensor& reals, int64_t dim) {
     const int64_t n = numbers.size(dim);
     const std::string what = to_string(numbers.sizes()) + " along " + std::to_string(dim);
@@ -38,7 +38,7 @@ class FftTest : public ::testing::TestWithParam<DType> {
 };
 
 TEST_P(FftTest, EveryLength) {
-  // One pass, several, primes large and small; with lines enough for several groups.
+  // One pass, several passes, small and large primes, with enough rows for several thread groups.
   for (int64_t n : {1,  2,  3,  4,   5,   6,    7,    8,    12,   16,   31,    30,     37,
                     64, 74, 97, 100, 243, 1024, 2048, 2187, 4096, 3001, 10000, 1 << 15}) {
     const int64_t lines = n <= 128 ? 70 : 3;

@@ -15,13 +15,13 @@ const DType kOthers[] = {DType::kBool,   DType::kUInt8,   DType::kInt8,     DTyp
 
 Tensor bits_of(const Tensor& t) { return ops::view_of_dtype(ops::clone(t), DType::kUInt8); }
 
-// All 256 patterns but NaN's, which integers make nothing of.
+// All 256 bit patterns except NaNs, which integers cannot represent.
 Tensor patterns(DType dtype) {
   const Tensor all = ops::view_of_dtype(ops::to_dtype(ops::arange(int64_t{256}), DType::kUInt8), dtype);
   return ops::masked_select(all, ops::isfinite(all));
 }
 
-// What lies around every number of both formats, and beyond them.
+// Numbers around every representable number of both formats, and beyond their range.
 Tensor numbers() {
   Tensors all;
   for (DType dtype : kNarrow) {
@@ -37,7 +37,7 @@ TEST(CudaFloat8Test, CastsAreTheCpus) {
   for (DType dtype : kNarrow) {
     for (DType other : kOthers) {
       const bool is_float = has_gradients(other);
-      // Integers beyond their range are nobody's business.
+      // The conversion of out-of-range integers is unspecified.
       const Tensor source = ops::to_dtype(is_float ? wide : ops::clamp(wide, 0.0, 127.0), other);
       expect_agreement(
           {source}, 0, [&](const Tensors& t) { return Tensors{bits_of(ops::to_dtype(t[0], dtype))}; },

@@ -1,4 +1,4 @@
-// Graphs: what is captured, replayed, refused and freed.
+// Graphs: capture, replay, refusal and release.
 #include <gtest/gtest.h>
 
 #include "engine/device/devices.h"
@@ -37,7 +37,7 @@ TEST_F(GraphTest, AReplayComputesFromWhatItsInputsHoldThen) {
   graphs().replay(1);
   EXPECT_EQ(first(y), 1);
   copy_into(x, full(5));
-  EXPECT_EQ(first(y), 1) << "not before the replay";
+  EXPECT_EQ(first(y), 1) << "executed before the replay";
   graphs().replay(1);
   EXPECT_EQ(first(y), 5);
 }
@@ -45,7 +45,7 @@ TEST_F(GraphTest, AReplayComputesFromWhatItsInputsHoldThen) {
 TEST_F(GraphTest, NothingIsLeftOfOneThatCouldNotBegin) {
   const Tensor x = full(1);
   const Queue queue(engine_.gpu());
-  runtime().begin_capture(queue.stream());  // as somebody else on a stream that several share would
+  runtime().begin_capture(queue.stream());  // as another user of a shared stream would
   EXPECT_THROW(graphs().begin(1, engine_.gpu()), Error);
   std::string why;
   runtime().destroy_graph(runtime().end_capture(queue.stream(), &why));
@@ -78,13 +78,13 @@ TEST_F(GraphTest, WhatItCannotHoldSaysWhy) {
   const Tensor x = full(1);
   graphs().begin(1, engine_.gpu());
   EXPECT_THROW(ops::to_device(x, Device{}), Error);
-  EXPECT_EQ(refusal(1), "the graph was not captured: [to_device] does not compute on cuda:0 alone");
-  EXPECT_EQ(first(x), 1) << "the session goes on";
-  EXPECT_THROW(graphs().replay(1), Error) << "the number is free";
+  EXPECT_EQ(refusal(1), "the graph was not captured: [to_device] must run on cuda:0 only");
+  EXPECT_EQ(first(x), 1) << "the session must stay usable";
+  EXPECT_THROW(graphs().replay(1), Error) << "the id is free";
 
   graphs().begin(1, engine_.gpu());
   EXPECT_THROW(ops::randperm(4, DType::kInt64, engine_.gpu()), Error);
-  EXPECT_EQ(refusal(1), "the graph was not captured: [randperm] draws on the host, which a graph does not hold");
+  EXPECT_EQ(refusal(1), "the graph was not captured: [randperm] draws on the host and cannot be captured");
 }
 
 TEST_F(GraphTest, AReplayDrawsTheNextNumbersOfTheSession) {
@@ -99,7 +99,7 @@ TEST_F(GraphTest, AReplayDrawsTheNextNumbersOfTheSession) {
   graphs().begin(1, engine_.gpu());
   const Tensor y = draw();
   graphs().end(1);
-  EXPECT_EQ(generator.offset, 0u) << "a capture draws nothing";
+  EXPECT_EQ(generator.offset, 0u) << "a capture must not draw random numbers";
   generator = {7, 1000};
   graphs().replay(1);
   EXPECT_EQ(first(y), expected[0]);
@@ -109,19 +109,19 @@ TEST_F(GraphTest, AReplayDrawsTheNextNumbersOfTheSession) {
   generator = {7, 1000};
   first(draw());
   graphs().replay(1);
-  EXPECT_EQ(first(y), expected[1]) << "after what was drawn without it";
+  EXPECT_EQ(first(y), expected[1]) << "follows the draws made without the graph";
 }
 
 TEST_F(GraphTest, MisuseIsAnError) {
   EXPECT_THROW(graphs().end(1), Error);
   EXPECT_THROW(graphs().replay(1), Error);
-  EXPECT_THROW(graphs().begin(1, Device{}), Error) << "the CPU has none";
+  EXPECT_THROW(graphs().begin(1, Device{}), Error) << "the CPU has no graphs";
   graphs().begin(1, engine_.gpu());
   EXPECT_THROW(graphs().begin(2, engine_.gpu()), Error);
   EXPECT_THROW(graphs().replay(1), Error);
   EXPECT_THROW(graphs().drop(1), Error);
   graphs().end(1);
-  EXPECT_THROW(graphs().begin(1, engine_.gpu()), Error) << "in use";
+  EXPECT_THROW(graphs().begin(1, engine_.gpu()), Error) << "the id is in use";
 }
 
 TEST_F(GraphTest, DroppingItFreesItsMemoryToTheByte) {

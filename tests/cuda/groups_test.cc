@@ -1,4 +1,4 @@
-// What simulated devices show of a group's threads: bodies that are wrong are found, right ones pass.
+// Simulated devices detect faulty synchronisation between a group's threads, and accept correct code.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ class GroupsTest : public ::testing::Test {
     const Tensor read = back(t);
     return {read.data_as<int64_t>(), read.data_as<int64_t>() + read.numel()};
   }
-  // What the device says of work of kGroups groups; nothing where it is right.
+  // The device's error for work of kGroups groups; empty if there is none.
   template <typename F>
   std::string failure(F f) {
     const Queue queue(engine_.gpu());
@@ -45,11 +45,11 @@ class GroupsTest : public ::testing::Test {
   SimulatedEngine engine_;
 };
 
-// For what takes threads that differ.
+// For tests that require more than one thread per group.
 class TeamsTest : public GroupsTest {
  protected:
   void SetUp() override {
-    if (kMostThreads == 1) GTEST_SKIP() << "under a sanitizer a group is one thread";
+    if (kMostThreads == 1) GTEST_SKIP() << "with a sanitizer a group has one thread";
   }
 };
 
@@ -80,10 +80,9 @@ TEST_F(TeamsTest, TeamsAreOfSeveralWarpsAndOfOne) {
   EXPECT_EQ(sizes, (std::set<int64_t>{2, 4, 6, 8}));
 }
 
-// Each thread tells its neighbour a number, twice: there are waits before it is read, and before the next one goes
-// where it was.
+// Each thread passes a number to its neighbour, twice: a barrier precedes the read, and another one the next write.
 struct Whisper {
-  int64_t *told, *heard;  // kMostThreads a group
+  int64_t *told, *heard;  // kMostThreads per group
   bool waits_to_hear, waits_to_tell;
 
   TT_DEVICE void operator()(Group& group) const {
@@ -127,7 +126,7 @@ TEST_F(TeamsTest, AReductionThatAThreadSkipsIsAFailure) {
   EXPECT_THAT(what, HasSubstr("thread 1 has ended"));
   EXPECT_THAT(what, HasSubstr("seed 1"));
   EXPECT_THAT(what, HasSubstr("AReductionThatAThreadSkipsIsAFailure"));
-  EXPECT_EQ(failure([=] TT_DEVICE(Group & group) { group.reduce(group.rank(), Add()); }), "");  // the device goes on
+  EXPECT_EQ(failure([=] TT_DEVICE(Group & group) { group.reduce(group.rank(), Add()); }), "");  // still usable
 }
 
 TEST_F(TeamsTest, ASyncThatMeetsAReductionIsAFailure) {
@@ -174,7 +173,7 @@ TEST_F(GroupsTest, ReductionsGiveEveryThreadTheSame) {
     int64_t* to = right.data_as<int64_t>();
     EXPECT_EQ(failure([=] TT_DEVICE(Group & group) {
                 bool good = true;
-                for (int64_t round = 0; round < 3; ++round) {  // the next one must not disturb who still reads the last
+                for (int64_t round = 0; round < 3; ++round) {  // must not disturb readers of the last round
                   const int64_t own = group.rank() + round, n = group.size();
                   const Widest all = group.reduce(Widest{own, own, own, 1}, Join());
                   good &= all.sum == n * (n - 1) / 2 + n * round && all.most == n - 1 + round && all.least == round;
@@ -187,7 +186,7 @@ TEST_F(GroupsTest, ReductionsGiveEveryThreadTheSame) {
   }
 }
 
-// As on a device of one warp, whose threads each exchange with the next: what does not commute differs.
+// As on a device with one warp, whose threads exchange pairwise: a non-commutative operation gives differing results.
 TEST_F(TeamsTest, AReductionThatDoesNotCommuteDiffersBetweenThreads) {
   bool differs = false;
   for (int launch = 0; launch < 20; ++launch) {
@@ -204,7 +203,7 @@ TEST_F(TeamsTest, AReductionThatDoesNotCommuteDiffersBetweenThreads) {
   EXPECT_TRUE(differs);
 }
 
-// Who counts itself before it has written what the last one reads.
+// The last thread of a group sums all slots: wrong unless each thread writes its slot before it counts itself.
 struct LastOne {
   int64_t *slots, *counts, *sums;
   bool writes_first;

@@ -1,4 +1,4 @@
-// That host code cannot touch the memory of simulated devices unseen.
+// Host code that touches the memory of simulated devices is detected.
 #include "tests/cuda/simulated/guarded_memory.h"
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ TEST_F(GuardedMemoryTest, ItIsClosedAgainAfterWork) {
 
 TEST_F(GuardedMemoryTest, KernelsReachWhatIsHeldAndNoFurther) {
   EXPECT_EXIT(launch(tensor_.data_as<int64_t>() + (int64_t{1} << 30)), KilledBySignal(SIGSEGV),
-              "device code touched memory that nobody holds at 0x");
+              "device code touched unallocated memory at 0x");
 }
 
 TEST_F(GuardedMemoryTest, PinnedMemoryIsTheHostsToo) {
@@ -58,7 +58,7 @@ TEST_F(GuardedMemoryTest, PinnedMemoryIsTheHostsToo) {
 
 TEST_F(GuardedMemoryTest, OtherFaultsAreNotBlamedOnIt) {
   volatile int64_t* const nowhere = reinterpret_cast<int64_t*>(8);
-  EXPECT_DEATH(*nowhere = 1, Not(HasSubstr("touched")));  // by the signal, or as a sanitizer ends a process
+  EXPECT_DEATH(*nowhere = 1, Not(HasSubstr("touched")));  // by the signal, or by a sanitizer's exit
 }
 
 TEST_F(GuardedMemoryTest, AddressesAreUsedAgain) {

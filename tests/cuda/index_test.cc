@@ -1,4 +1,4 @@
-// Indexing, gathering and scattering: as on the CPU, wrong indices included.
+// Indexing, gathering and scattering: equal to the CPU, including errors for invalid indices.
 #include <gtest/gtest.h>
 
 #include "engine/schema/op_ids.h"

@@ -1,4 +1,4 @@
-// Issuer: what repeats becomes one launch, and nothing else changes.
+// Issuer: a repeated sequence becomes one graph launch, with unchanged results.
 #include "kernels/cuda/runtime/issuer.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ class IssuerTest : public testing::Test {
   void add(const F& f) {
     stream_->add(*WorkWith<F>([](const Work& work, StreamHandle stream) { parameters_of<F>(work)(stream); }, f));
   }
-  // Writes down `value`, as a kernel would; 64 bits, for padding would differ where nothing else does.
+  // Stores `value`, as a kernel would; 64 bits, because padding would make equal launches differ.
   void write(int64_t value) {
     add([to = &written_, value](StreamHandle stream) {
       enqueue(stream, [=] { to->push_back(static_cast<int>(value)); });
@@ -92,7 +92,7 @@ TEST_F(IssuerTest, WhatBeginsAlikeAndGoesOnElsewhereIsIssuedInOrder) {
   for (int value : range(50, 3)) expected.push_back(value);
   EXPECT_EQ(written(), expected);
   write_all(0, 10);
-  EXPECT_EQ(written(), range(0, 10)) << "the beginning alone";
+  EXPECT_EQ(written(), range(0, 10)) << "expected only the first launches";
   write_all(0, 20);
   EXPECT_EQ(written(), range(0, 20));
   EXPECT_EQ(counts().replays, 2u);
@@ -130,7 +130,7 @@ TEST_F(IssuerTest, NobodyWaitsForWhatIsHeld) {
   for (int round = 0; round < 3; ++round) write_all(0, 20), written();
   engine_.runtime().forget_calls();
   write_all(0, 12);
-  while (!engine_.runtime().has_work(stream_->handle())) std::this_thread::yield();  // the watching thread's doing
+  while (!engine_.runtime().has_work(stream_->handle())) std::this_thread::yield();  // by the watching thread
   write_all(12, 8);
   EXPECT_EQ(written(), range(0, 20));
 }
@@ -141,7 +141,7 @@ TEST_F(IssuerTest, MemoryIsNotFreedUnderWhatIsHeld) {
   write_all(0, 3);
   Issuer::flush_all();
   engine_.runtime().free(p);
-  EXPECT_EQ(written_.size(), 3u) << "freeing waits for what was issued";
+  EXPECT_EQ(written_.size(), 3u) << "freeing must wait for issued work";
   EXPECT_EQ(written(), range(0, 3));
 }
 
@@ -164,7 +164,7 @@ TEST_F(IssuerTest, AGraphThatCannotBeChangedIsGivenUp) {
   expected[0] = 7;
   EXPECT_EQ(written(), expected);
   EXPECT_EQ(counts().graphs, 0u);
-  EXPECT_EQ(counts().refusal, "a graph cannot take other parameters of a launch");
+  EXPECT_EQ(counts().refusal, "the graph rejected new parameters of a launch");
 }
 
 TEST_F(IssuerTest, WhatAlternatesGetsAVariantEach) {
@@ -183,7 +183,7 @@ TEST_F(IssuerTest, AGraphOfWhichMostChangesEveryTimeIsGivenUp) {
     EXPECT_EQ(written(), range(100 * round, 20));
   }
   EXPECT_EQ(counts().graphs, 0u);
-  EXPECT_EQ(counts().refusal, "the parameters of its launches change every time");
+  EXPECT_EQ(counts().refusal, "the launch parameters change every time");
 }
 
 TEST_F(IssuerTest, ACaptureByHandTakesWhatIsIssuedAndNoneOfWhatWasHeld) {
@@ -209,11 +209,11 @@ TEST_F(IssuerTest, AFailureOfWhatWasHeldShowsAtTheNextCall) {
   write_all(0, 10);
   add(launch);
   fails = true;
-  EXPECT_EQ(written(), range(0, 10)) << "what came before it";
+  EXPECT_EQ(written(), range(0, 10)) << "the work before the failed launch";
   EXPECT_THROW(write(0), Error);
   fails = false;
   round();
-  EXPECT_EQ(written(), range(0, 20)) << "it goes on";
+  EXPECT_EQ(written(), range(0, 20)) << "the stream must stay usable";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Operators that lay tensors beside each other, or move elements within one: as on the CPU.
+// Operators that concatenate tensors or rearrange elements: equal to the CPU.
 #include <gtest/gtest.h>
 
 #include "tests/cuda/alike.h"
@@ -12,7 +12,7 @@ using Ints = absl::Span<const int64_t>;
 
 class JoinTest : public ::testing::Test {
  protected:
-  // In every width of element, of a tensor as it is and of one that lies across.
+  // For every element width, on a contiguous and on a transposed tensor.
   void expect_moved(const std::string& what, const Sizes& sizes, const std::function<Tensor(const Tensor&)>& move) {
     for (DType dtype : {DType::kBool, DType::kInt16, DType::kBFloat16, DType::kFloat32, DType::kInt64}) {
       const Tensor x = filled(sizes, dtype);

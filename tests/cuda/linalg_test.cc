@@ -1,4 +1,4 @@
-// Decompositions on CUDA: beside the CPU's, and, where signs or phases are free, whether they are decompositions.
+// Decompositions on CUDA: compared with the CPU's or, where signs or phases are arbitrary, checked by multiplication.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,14 +11,14 @@ namespace {
 
 const DType kFactored[] = {DType::kFloat32, DType::kFloat64, DType::kComplex64, DType::kComplex128};
 
-// The adjoint; of real matrices the transpose.
+// The conjugate transpose.
 Tensor across(const Tensor& t) { return ops::conj_physical(ops::transpose(t, -1, -2)); }
 Tensor eye(const Tensor& like, int64_t n) { return ops::eye(n, n, like.dtype(), like.device()); }
-// Real numbers, as any dtype.
+// Real numbers, converted to any dtype.
 Tensor numbers(Sizes sizes, std::vector<double> list, DType dtype) {
   return ops::to_dtype(values(sizes, list, DType::kFloat64), dtype);
 }
-// Without two elements of one size, between which pivots would be a matter of rounding.
+// No two elements have equal magnitude, so that the choice of pivots does not depend on rounding.
 Tensor general(Sizes sizes, DType dtype) {
   if (is_complex(dtype)) return ops::complex(general(sizes, to_real(dtype)), general(sizes, to_real(dtype)));
   Tensor t = filled_any(sizes, dtype);
@@ -27,7 +27,7 @@ Tensor general(Sizes sizes, DType dtype) {
   }
   return t;
 }
-// Square ones that have an inverse: their diagonals outweigh the rest.
+// Invertible square matrices, with dominant diagonals.
 Tensor invertible(Sizes sizes, DType dtype) {
   const Tensor t = general(sizes, dtype);
   return ops::add(t, ops::mul(eye(t, t.size(-1)), 3.0 * static_cast<double>(t.size(-1))));
@@ -36,13 +36,13 @@ Tensor positive(Sizes sizes, DType dtype) {
   const Tensor t = filled_any(sizes, dtype);
   return ops::add(ops::matmul(t, across(t)), eye(t, t.size(-1)));
 }
-// What a triangle says of a Hermitian matrix: of the diagonal the real part.
+// The Hermitian matrix defined by one triangle, with the real part of the diagonal.
 Tensor hermitian(const Tensor& a, bool upper) {
   const Tensor below = ops::tril(upper ? across(a) : a, -1);
   const Tensor diagonal = ops::diagonal(is_complex(a.dtype()) ? ops::real(a) : a, 0, -2, -1);
   return ops::add(ops::add(below, across(below)), ops::diag_embed(diagonal));
 }
-// Columns that are multiples of each other, and of nothing.
+// Matrices of rank 2.
 Tensor of_low_rank(int64_t m, int64_t n, DType dtype) {
   return ops::matmul(filled_any({m, 2}, dtype), filled_any({2, n}, dtype));
 }
@@ -55,7 +55,7 @@ class CudaLinalgTest : public ::testing::TestWithParam<DType> {
   DType dtype() const { return GetParam(); }
   bool is_double() const { return to_real(dtype()) == DType::kFloat64; }
   double tolerance() const { return is_double() ? 1e-11 : 2e-4; }
-  // To within the tolerance, of numbers around 1.
+  // Within the tolerance, for numbers of magnitude 1.
   void expect_close(const Tensor& got, const Tensor& want, const std::string& what) {
     ASSERT_EQ(got.sizes(), want.sizes()) << what;
     if (is_complex(got.dtype())) return expect_close(ops::view_as_real(got), ops::view_as_real(want), what);
@@ -67,7 +67,7 @@ class CudaLinalgTest : public ::testing::TestWithParam<DType> {
     expect_close(product, ops::expand(eye(product, product.size(-1)), product.sizes()), what + " is not orthonormal ");
   }
 
-  // Every row of `want` has one of its own in `got`.
+  // Each row of `want` matches a different row of `got`.
   void expect_equal_but_for_order(const Tensor& got, const Tensor& want, const std::string& what) {
     ASSERT_EQ(got.sizes(), want.sizes()) << what;
     const int64_t n = got.size(-1);
@@ -186,7 +186,7 @@ TEST_P(CudaLinalgTest, EighOfEqualAndOfFarApartValues) {
   }
 }
 
-// Beside a diagonal of equals, what is smaller than any number with all its digits still turns by a whole rotation.
+// Next to equal diagonal elements, subnormal off-diagonal elements still cause a full rotation.
 TEST_P(CudaLinalgTest, EighOfWhatIsHardlyThere) {
   const double least = is_double() ? 5e-324 : 1.5e-45;
   Tensor a = numbers({3, 3}, {1, 0, 0, least, 1, 0, -least, least, 1}, dtype());
@@ -197,9 +197,9 @@ TEST_P(CudaLinalgTest, EighOfWhatIsHardlyThere) {
 }
 
 TEST_P(CudaLinalgTest, Eig) {
-  Tensors all = {numbers({3, 3}, {0, 0, 1, 1, 0, 0, 0, 1, 0}, dtype()),  // goes in circles
+  Tensors all = {numbers({3, 3}, {0, 0, 1, 1, 0, 0, 0, 1, 0}, dtype()),  // QR without shifts does not converge
                  numbers({2, 2}, {0, -1, 1, 0}, dtype()),
-                 numbers({4, 4}, {0, 1, 0, 0, -1, 0, 0, 0, 0, 0, 0, 1, 0, 0, -1, 0}, dtype()),  // the same pair twice
+                 numbers({4, 4}, {0, 1, 0, 0, -1, 0, 0, 0, 0, 0, 0, 1, 0, 0, -1, 0}, dtype()),  // a repeated pair
                  ops::triu(general({6, 6}, dtype())),
                  ops::tril(general({6, 6}, dtype())),
                  ops::zeros({{4, 4}}, dtype()),
@@ -226,7 +226,7 @@ TEST_P(CudaLinalgTest, Eig) {
   }
 }
 
-// Two rows that are one but for what rounding leaves have one eigenvector, and solutions that grow without bound.
+// Defective matrices: two rows equal up to rounding have one eigenvector, and solutions that grow without bound.
 TEST_P(CudaLinalgTest, EigOfWhatLacksVectors) {
   for (const int64_t n : {2, 3, 8, 40}) {
     const Tensor jordan = ops::add(ops::eye(n, n, dtype()), ops::diag_embed(ops::ones({{n - 1}}, dtype()), 1));
@@ -239,7 +239,7 @@ TEST_P(CudaLinalgTest, EigOfWhatLacksVectors) {
   }
 }
 
-// A turned basis of units that are orders of magnitude apart costs no digits of the eigenvalues.
+// Badly scaled matrices, with units that differ by orders of magnitude, lose no digits of the eigenvalues.
 TEST_P(CudaLinalgTest, EigOfElementsFarApart) {
   std::vector<double> units;
   for (int i = 0; i < 6; ++i) units.push_back(std::pow(10.0, 3 * i));
@@ -252,7 +252,7 @@ TEST_P(CudaLinalgTest, EigOfElementsFarApart) {
                ops::mul(back_turned, ops::unsqueeze(back(found[0]), -2)), "eigenvectors");
 }
 
-// Of a real matrix, eigenvalues that are real are so to the last bit, and others come as conjugates next to each other.
+// For real matrices, real eigenvalues have a zero imaginary part, and complex ones are adjacent conjugate pairs.
 TEST_P(CudaLinalgTest, EigOfRealMatricesIsSymmetric) {
   if (is_complex(dtype())) return;
   const Tensors found = ops::eig_decomposed(there(general({12, 12}, dtype()), engine_.gpu()));
@@ -274,7 +274,7 @@ TEST_P(CudaLinalgTest, EigOfRealMatricesIsSymmetric) {
 TEST_P(CudaLinalgTest, Svd) {
   Tensors all = {of_low_rank(5, 4, dtype()), of_low_rank(4, 5, dtype()), ops::zeros({{3, 2}}, dtype()),
                  ops::mul(filled_any({3, 3}, dtype()), 1e20)};
-  for (int i = 0; i < 20; ++i) all.push_back(of_low_rank(5, 4, dtype()));  // what is left of zeros is never the same
+  for (int i = 0; i < 20; ++i) all.push_back(of_low_rank(5, 4, dtype()));  // residuals of zeros vary
   for (const Sizes& sizes : {Sizes{3, 3}, {2, 6, 4}, {2, 4, 6}, {1, 5}, {5, 1}, {33, 20}, {0, 3, 2}, {3, 0}, {0, 3}}) {
     all.push_back(filled_any(sizes, dtype()));
   }
@@ -302,7 +302,7 @@ TEST_P(CudaLinalgTest, Exponential) {
     for (const Sizes& sizes : {Sizes{1, 1}, {3, 3}, {2, 4, 4}, {0, 0}}) {
       const Tensor any = filled_any(sizes, dtype());
       const Tensor a = ops::mul(any, norm / static_cast<double>(std::max<int64_t>(sizes.back(), 1)));
-      // Intermediate results are up to as large as e to the norm.
+      // Intermediate results are as large as exp(norm).
       expect_agreement(
           {ops::div(a, largest(any))}, tolerance() * std::exp(norm),
           [](const Tensors& t) { return Tensors{ops::matrix_exp(t[0])}; },

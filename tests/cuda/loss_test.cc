@@ -5,7 +5,7 @@
 namespace tt::cuda {
 namespace {
 
-// Throws what reading `t` throws; gives its message.
+// The message of the error that reading `t` throws.
 std::string fault_of(const Tensor& t) {
   try {
     back(t);

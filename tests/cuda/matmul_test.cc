@@ -34,8 +34,7 @@ TEST(CudaMatmulTest, VectorsMatricesAndBatches) {
   }
 }
 
-// What is multiplied lies as attention's heads do, transposed, or repeated; the last ones in more pieces than are worth
-// a call each.
+// Operands laid out as attention heads, transposed or expanded; the last cases have too many batches for a call each.
 TEST(CudaMatmulTest, Layouts) {
   SimulatedEngine engine;
   for (DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt32}) {
@@ -68,13 +67,13 @@ TEST(CudaMatmulTest, Linear) {
                          [](const Tensors& t) { return Tensors{ops::linear(t[0], t[1], t[2])}; });
       }
     }
-    // A bias that begins between two addresses that a library takes.
+    // A bias at an address without the alignment that the library requires.
     expect_agreement({filled({3, 4}, dtype), filled({5, 4}, dtype), filled({6}, dtype)}, tolerance_of(dtype),
                      [](const Tensors& t) { return Tensors{ops::linear(t[0], t[1], ops::narrow(t[2], 0, 1, 5))}; });
   }
 }
 
-// By the library where input is a bias for each column, else in steps.
+// Uses the library if input is a bias per column, else separate steps.
 TEST(CudaMatmulTest, ProductsWithAnActivation) {
   SimulatedEngine engine;
   for (DType dtype : kFloatings) {
@@ -92,7 +91,7 @@ TEST(CudaMatmulTest, ProductsWithAnActivation) {
     }
     expect_agreement({filled({5}, dtype), filled({3, 0}, dtype), filled({0, 5}, dtype)}, tolerance_of(dtype),
                      [](const Tensors& t) { return Tensors{ops::addmm_activation(t[0], t[1], t[2])}; });
-    // A bias that begins between two addresses that a library takes.
+    // A bias at an address without the alignment that the library requires.
     expect_agreement(
         {filled({6}, dtype), filled({3, 4}, dtype), filled({4, 5}, dtype)}, 4 * tolerance_of(dtype),
         [](const Tensors& t) { return Tensors{ops::addmm_activation(ops::narrow(t[0], 0, 1, 5), t[1], t[2])}; });

@@ -5,7 +5,7 @@
 namespace tt::cuda {
 namespace {
 
-// 16-bit inputs with weights of their own dtype, or of float32.
+// For 16-bit inputs, weights of the same dtype or of float32.
 std::vector<DType> weight_dtypes(DType dtype) {
   if (item_size(dtype) == 2) return {dtype, DType::kFloat32};
   return {dtype};
@@ -13,7 +13,7 @@ std::vector<DType> weight_dtypes(DType dtype) {
 
 double tolerance(DType dtype) { return 2 * tolerance_of(dtype); }
 
-// Rows are taken whole or in vectors, kept in registers (up to 16 elements here) or not.
+// Rows are read by element or in vectors, and kept in registers (up to 16 elements here) or reread.
 TEST(CudaNormTest, Softmax) {
   SimulatedEngine engine;
   const std::pair<Sizes, int64_t> shapes[] = {{{3, 5}, 1},  {{3, 16}, 1},    {{5, 8}, 1},     {{4, 40}, 1},
@@ -36,7 +36,7 @@ TEST(CudaNormTest, Softmax) {
 TEST(CudaNormTest, SoftmaxOfInfinities) {
   SimulatedEngine engine;
   const double inf = INFINITY;
-  for (int64_t n : {4, 40}) {  // kept in registers, and not
+  for (int64_t n : {4, 40}) {  // kept in registers, and reread
     for (double first : {-inf, 1.0}) {
       const Tensor x = testing::constant({1, n}, -inf);
       testing::put(x, 1, first);
@@ -118,7 +118,7 @@ TEST(CudaNormTest, GroupNorm) {
   }
 }
 
-// The last shapes are long enough for a channel to be summed in parts.
+// In the last shapes each channel is summed in parts.
 TEST(CudaNormTest, BatchNorm) {
   SimulatedEngine engine;
   const Sizes shapes[] = {{4, 3}, {2, 3, 4}, {2, 3, 2, 2}, {70, 3}, {3, 2, 70, 70}, {2, 2, 300}};

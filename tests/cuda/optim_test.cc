@@ -5,7 +5,7 @@
 namespace tt::cuda {
 namespace {
 
-// One with more elements than a group of threads takes; `count` of them are more than one launch takes.
+// One parameter has more elements than a thread group processes; `count` of them exceed one launch.
 Tensors parameters_of(int count, DType dtype) {
   Tensors all;
   for (int i = 0; i < count; ++i)
@@ -70,7 +70,7 @@ TEST(CudaOptimTest, Adam) {
   }
 }
 
-// What vectors do not serve: a parameter that begins in the middle of one.
+// Parameters that are not aligned for vector loads.
 TEST(CudaOptimTest, StepsOfTheUnaligned) {
   SimulatedEngine engine;
   for (DType dtype : kFloatings) {

@@ -1,4 +1,4 @@
-// Every operator with a `body:`, in every dtype, in all the ways operands can lie: CUDA gives what the CPU gives.
+// Every operator with a `body:`, in every dtype and with all kinds of operand layouts: CUDA gives the CPU's results.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,8 +23,8 @@ class PointwiseTest : public ::testing::Test {
   SimulatedEngine engine_;
 };
 
-// Arguments for any pointwise operator: `tensors` where it takes tensors, over and over, and numbers that fit anywhere.
-// The text of the error, where there is one.
+// Calls any pointwise operator: cycles through `tensors` for tensor parameters, and uses numbers that are always
+// valid. Returns the error message, if any.
 std::string outcome(const Op& op, absl::Span<const Tensor> tensors, Tensor* result) {
   std::vector<Arg> args;
   size_t next = 0;
@@ -42,7 +42,7 @@ std::string outcome(const Op& op, absl::Span<const Tensor> tensors, Tensor* resu
     *result = back(*result);
     return "";
   } catch (const Error& error) {
-    // What a device reports later has the operator's name in front already.
+    // Errors that a device reports later start with the operator's name.
     std::string text = error.what();
     const std::string front = "[" + std::string(op.name) + "] ";
     if (text.rfind(front, 0) == 0) text.erase(0, front.size());
@@ -50,7 +50,7 @@ std::string outcome(const Op& op, absl::Span<const Tensor> tensors, Tensor* resu
   }
 }
 
-int compared = 0;  // results, not refusals
+int compared = 0;  // results; errors are not counted
 
 void expect_as_on_the_cpu(const Op& op, const Tensors& tensors, Device gpu, const std::string& what) {
   Tensors moved;
@@ -60,7 +60,7 @@ void expect_as_on_the_cpu(const Op& op, const Tensors& tensors, Device gpu, cons
   ASSERT_EQ(refused_there, refused) << what;
   if (!refused.empty()) return;
   ++compared;
-  // libm and its vector forms differ by an ulp or a few; what comes of sums that cancel, by more.
+  // libm and its vector forms differ by a few ulps; sums with cancellation by more.
   const DType real = to_real(got.dtype());
   const double tolerance = real == DType::kFloat32 ? 2e-5 : testing::tolerance_of(real);
   expect_same(got, want, has_gradients(got.dtype()) ? tolerance : 0, what);
@@ -72,7 +72,7 @@ TEST_F(PointwiseTest, EveryOperatorInEveryDType) {
     if (!op->is_pointwise) continue;
     for (DType dtype : kAll) {
       const std::string what = label(*op, dtype);
-      // 45 elements are no whole number of vectors.
+      // 45 elements: not a multiple of the vector width.
       expect_as_on_the_cpu(*op, {filled_any({5, 9}, dtype), filled_any({5, 9}, dtype), filled_any({5, 9}, dtype)},
                            engine_.gpu(), what);
       expect_as_on_the_cpu(
@@ -104,10 +104,10 @@ TEST_F(PointwiseTest, Layouts) {
       {filled({}), filled({})},
       {filled({7, 1}), filled({1, 9})},
       {transposed(filled({3, 5, 4}), 0, 2), filled({4, 1, 3})},
-      {filled({4096}), view_of(long_one, {{4096}, {1}, 1, true})},  // no vector begins there
+      {filled({4096}), view_of(long_one, {{4096}, {1}, 1, true})},  // not aligned to a vector
       {filled({2048}), view_of(long_one, {{2048}, {2}, 1, true})},
       {filled({3, 4096}), view_of(long_one, {{3, 4096}, {0, 1}, 3, true})},
-      // Fours along rows: of several dtypes, one element over and over, rows that begin where no vector does.
+      // Vectors of four along rows: several dtypes, one repeated element, rows that are not aligned to a vector.
       {filled({6, 8}, DType::kBFloat16), filled({8})},
       {filled({6, 8}), filled({6, 1}, DType::kInt32)},
       {view_of(long_one, {{6, 8}, {20, 1}, 1, true}), filled({6, 8}, DType::kFloat64)},
@@ -169,7 +169,7 @@ TEST_F(PointwiseTest, NanToNum) {
   }
 }
 
-// Its body for half: of all 65,536 values, beside the double's nearest.
+// The half body: all 65,536 values, compared with the rounded double result.
 TEST_F(PointwiseTest, GeluOf16BitsIsRightToTheLastPlace) {
   for (DType dtype : {DType::kFloat16, DType::kBFloat16}) {
     const bool half = dtype == DType::kFloat16;
@@ -195,7 +195,7 @@ TEST_F(PointwiseTest, GeluOf16BitsIsRightToTheLastPlace) {
 TEST_F(PointwiseTest, DivisionOfIntegersByZeroIsAnErrorOfTheValue) {
   const Tensor x = there(testing::values({3}, {1, 2, 3}, DType::kInt64), engine_.gpu());
   const Tensor zero = there(testing::values({3}, {1, 0, 3}, DType::kInt64), engine_.gpu());
-  const Tensor divided = ops::floor_divide(x, zero);  // nobody waits
+  const Tensor divided = ops::floor_divide(x, zero);  // errors are reported asynchronously
   try {
     back(divided);
     FAIL();

@@ -54,7 +54,7 @@ TEST(CudaPoolTest, MaxBackwardChecksItsIndices) {
   const Tensor dx = ops::max_pool2d_backward(g, index, {1, 3, 4});
   try {
     back(dx);
-    ADD_FAILURE() << "nothing was thrown";
+    ADD_FAILURE() << "expected an error";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kIndex);
     EXPECT_NE(error.message().find("index 12 is outside a plane of 12 elements"), std::string::npos) << error.message();

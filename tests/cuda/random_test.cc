@@ -1,4 +1,4 @@
-// Draws on CUDA: for the same state of the generator the numbers that the CPU draws.
+// Random numbers on CUDA: equal to the CPU's for the same generator state.
 #include <functional>
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ using Drawn = std::function<Tensor(Device)>;
 
 class RandomTest : public ::testing::Test {
  protected:
-  // The same elements, and the generator left at the same place.
+  // Expects the same elements and the same generator state afterwards.
   void expect_equal(const std::string& what, double tolerance, const Drawn& draw) {
     engine_.context().generator = {42, 7};
     const Tensor want = draw(Device{});
@@ -37,7 +37,7 @@ class RandomTest : public ::testing::Test {
 };
 
 constexpr DType kFloats[] = {DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64};
-// libm's vector forms are not the scalar ones.
+// libm's vector forms round differently from the scalar ones.
 double ulps(DType dtype) { return dtype == DType::kFloat64 ? 1e-14 : dtype == DType::kFloat32 ? 1e-6 : 1e-2; }
 
 TEST_F(RandomTest, FloatingNumbers) {
@@ -132,7 +132,7 @@ TEST_F(RandomTest, ByRejection) {
                    [&](Device device) { return draw(testing::transposed(there(x, device), 0, 1)); });
     };
     expect("gamma", positive, [](const Tensor& x) { return ops::standard_gamma(x); });
-    for (const double scale : {1.0, 8.0, 100.0}) {  // small rates and large ones
+    for (const double scale : {1.0, 8.0, 100.0}) {  // small and large rates
       expect("poisson", ops::mul(positive, scale), [](const Tensor& x) { return ops::poisson(x); });
     }
     expect("binomial", shares, [](const Tensor& p) { return ops::binomial(ops::full_like(p, int64_t{20}), p); });

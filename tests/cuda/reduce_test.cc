@@ -1,4 +1,4 @@
-// Reductions and moments on the simulated GPU, against the CPU's.
+// Reductions and moments on the simulated GPU, compared with the CPU.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ using Reduction = std::function<Tensors(const Tensor&, Dim)>;
 constexpr DType kDTypes[] = {DType::kBool,    DType::kUInt8,    DType::kInt16,   DType::kInt64,
                              DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64};
 
-// Layouts that take each way through the driver: rows, columns, columns one by one, scattered, parts of one result.
+// Layouts for each path through the driver: rows, columns, single columns, strided elements, parts of one result.
 struct Case {
   const char* name;
   Sizes sizes;
@@ -72,7 +72,7 @@ void expect_reduced(const char* name, const Reduction& reduction, absl::Span<con
       expect_alike(
           engine, std::string(name) + " of " + std::string(tt::name(dtype)) + ", " + c.name,
           {prepare(filled(c.sizes, dtype))}, [&](const Tensors& x) { return reduction(c.view(x[0]), c.dims); },
-          std::max(tolerance_of(dtype), 1e-11));  // of half a million elements, too
+          std::max(tolerance_of(dtype), 1e-11));  // also for half a million elements
     }
   }
 }

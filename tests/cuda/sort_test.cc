@@ -1,4 +1,4 @@
-// Sorting, selecting by rank, running totals and sets of values: as on the CPU.
+// Sorting, selection by rank, scans and unique values: equal to the CPU.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ constexpr DType kDTypes[] = {DType::kBool,  DType::kUInt8,   DType::kInt8,     D
 
 class SortTest : public ::testing::Test {
  protected:
-  // In every dtype, along every dimension of what lies in rows, lies across, has many lines, or is one number; all have
+  // In every dtype and along every dimension of contiguous, transposed, multi-row and zero-dim tensors, all with
   // equal elements.
   void alike(const std::string& what, const std::function<Tensors(const Tensor&, int64_t)>& compute,
              double tolerance = 0) {
@@ -66,7 +66,7 @@ TEST_F(SortTest, TakesByRank) {
   alike("kthvalue",
         [](const Tensor& x, int64_t dim) { return ops::kthvalue(x, x.dim() == 0 ? 1 : x.size(dim) / 2 + 1, dim); });
   alike("median", [](const Tensor& x, int64_t dim) -> Tensors {
-    if (x.dtype() == DType::kBool) return {};  // refused, as PyTorch does
+    if (x.dtype() == DType::kBool) return {};  // not supported, as in PyTorch
     const Tensors found = ops::median_dim(x, dim, true);
     return {found[0], found[1], ops::median(x)};
   });

@@ -65,7 +65,7 @@ TEST(AllocConfTest, DivisionsMayDifferBySize) {
 TEST(AllocConfTest, SaysWhatIsWrong) {
   EXPECT_EQ(
       error_of("expandable_segment:True"),
-      "TELETENSOR_ALLOC_CONF: unknown key 'expandable_segment'; there are max_split_size_mb, "
+      "TELETENSOR_ALLOC_CONF: unknown key 'expandable_segment'; the keys are max_split_size_mb, "
       "max_non_split_rounding_mb, garbage_collection_threshold, expandable_segments and roundup_power2_divisions");
   EXPECT_EQ(error_of("expandable_segments"), "TELETENSOR_ALLOC_CONF: expected key:value, got 'expandable_segments'");
   EXPECT_EQ(error_of("expandable_segments:1"),

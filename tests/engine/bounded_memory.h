@@ -1,4 +1,4 @@
-// BoundedMemory, BoundedRanges: system memory with an end, that count what is out.
+// BoundedMemory, BoundedRanges: system memory with a limit, which counts allocated bytes.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -51,7 +51,7 @@ struct Pool {
   CachingPool pool;
 };
 
-// A model that also writes into what it gets: nobody else may.
+// A model that also fills its blocks with values and checks that no other user writes to them.
 class Trace {
  public:
   explicit Trace(bool merged) : model_(merged) {}
@@ -87,7 +87,7 @@ class Trace {
 };
 
 size_t random_size(std::mt19937& random) {
-  // Every order of magnitude is as likely: 1 byte to 16 MiB.
+  // Log-uniform sizes: 1 byte to 16 MiB.
   double exponent = std::uniform_real_distribution<double>(0, 24)(random);
   return static_cast<size_t>(std::exp2(exponent));
 }
@@ -113,7 +113,7 @@ TEST_P(CachingPoolTrace, KeepsItsInvariants) {
   while (model.size() > 0) ASSERT_NO_FATAL_FAILURE(model.deallocate(pool, model.size() - 1));
   ASSERT_NO_FATAL_FAILURE(model.check(pool));
   if (GetParam() == 0) {
-    for (const BlockInfo& block : pool.pool.snapshot()) EXPECT_EQ(block.offset, 0u) << "one free block a segment";
+    for (const BlockInfo& block : pool.pool.snapshot()) EXPECT_EQ(block.offset, 0u) << "one free block per segment";
   }
   pool.pool.empty_cache();
   EXPECT_EQ(pool.system->taken, 0u);
@@ -133,7 +133,7 @@ TEST(CachingPoolTest, SmallAndLargeBlocksHaveSegmentsOfTheirOwn) {
   Pool pool;
   pool.allocate(100);
   EXPECT_EQ(pool.system->taken, 2 * kMiB);
-  pool.allocate(kMiB);  // the largest small one
+  pool.allocate(kMiB);  // the largest size in a small segment
   EXPECT_EQ(pool.system->taken, 2 * kMiB);
   pool.allocate(kMiB + 1);
   EXPECT_EQ(pool.system->taken, 22 * kMiB);
@@ -148,7 +148,7 @@ TEST(CachingPoolTest, TakesTheBestFitAndOfThoseTheLowest) {
   std::vector<std::pair<char*, size_t>> holes;
   for (size_t bytes : {4096, 1024, 2048, 1024}) {
     holes.emplace_back(pool.allocate(bytes), bytes);
-    pool.allocate(64);  // keeps the holes apart
+    pool.allocate(64);  // keeps the free blocks apart
   }
   for (auto [p, bytes] : holes) pool.deallocate(p, bytes);
   EXPECT_EQ(pool.allocate(1000), holes[1].first);
@@ -175,10 +175,10 @@ TEST(CachingPoolTest, TheLimitIsAnErrorThatSaysWhatIsHeld) {
   Pool pool;
   pool.pool.set_limit(64 * kMiB);
   char* held = pool.allocate(40 * kMiB);
-  EXPECT_EQ(
-      pool.error_of(30 * kMiB),
-      "[allocate] out of memory on cpu: asked 30 MiB, the limit is 64 MiB, 40 MiB are allocated, 40 MiB reserved; try: "
-      "smaller batches, or `del` of tensors that are not needed any more");
+  EXPECT_EQ(pool.error_of(30 * kMiB),
+            "[allocate] out of memory on cpu: requested 30 MiB, the limit is 64 MiB, 40 MiB are allocated, 40 MiB "
+            "reserved; try: "
+            "smaller batches, or `del` tensors that are no longer needed");
   EXPECT_EQ(pool.pool.stats().out_of_memory, 1u);
   EXPECT_EQ(pool.pool.stats().all.requested.now, 40 * kMiB);
   pool.deallocate(held, 40 * kMiB);
@@ -207,8 +207,8 @@ TEST(CachingPoolTest, GivesCachedSegmentsBackBeforeItFails) {
 TEST(CachingPoolTest, UsesTheLastBytesBelowALimit) {
   Pool pool;
   pool.pool.set_limit(3 * kMiB);
-  EXPECT_NE(pool.allocate(2 * kMiB), nullptr);   // no room for a segment of 20 MiB
-  EXPECT_NE(pool.allocate(512 << 10), nullptr);  // nor for a small one of 2 MiB
+  EXPECT_NE(pool.allocate(2 * kMiB), nullptr);   // a segment of 20 MiB exceeds the limit
+  EXPECT_NE(pool.allocate(512 << 10), nullptr);  // so does a small segment of 2 MiB
   EXPECT_NE(pool.allocate(512 << 10), nullptr);
   EXPECT_THAT(pool.error_of(64), HasSubstr("out of memory"));
 }
@@ -233,7 +233,7 @@ TEST(CachingPoolTest, QuickBlocksAreMergedBeforeTheSystemIsAsked) {
 TEST(CachingPoolTest, ThreadsShareIt) {
   Pool pool{PoolSizes()};
   std::mutex mutex;
-  std::vector<std::pair<char*, size_t>> shared;  // freed by whoever comes
+  std::vector<std::pair<char*, size_t>> shared;  // freed by any thread
   auto work = [&](unsigned seed) {
     std::mt19937 random(seed);
     for (int i = 0; i < 5000; ++i) {

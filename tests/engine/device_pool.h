@@ -1,4 +1,4 @@
-// DevicePool: a caching pool as a GPU's backend makes one, over memory and streams that a test rules.
+// DevicePool: a caching pool configured as a GPU backend's, over memory and streams controlled by a test.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct DevicePool {
   explicit DevicePool(const std::string& conf = "", size_t capacity = 65536 * kMiB)
       : DevicePool(conf, std::make_unique<BoundedMemory>(capacity), std::make_unique<BoundedRanges>(capacity)) {}
 
-  // For whom the thread works, as a storage is allocated; without a tenant.
+  // Allocates as a storage does, for the thread's current account and source line, but without a tenant.
   char* allocate(size_t bytes, Stream& on) {
     const AllocScope& scope = AllocScope::current();
     return static_cast<char*>(pool.allocate(bytes, {&on, kNobody, &scope.account, scope.site}));

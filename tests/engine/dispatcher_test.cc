@@ -16,7 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Where the call came by. The kernels of these tests write here; kernels are plain functions.
+// The path of the call. The kernels of these tests append to it, since kernels are plain functions.
 std::vector<std::string>& path() {
   static std::vector<std::string> path;
   return path;
@@ -47,7 +47,7 @@ struct DispatcherTest : testing::Test {
     table() = &dispatcher;
   }
   Call call_add(const Tensor& x, const Tensor& y) {
-    operands[0] = x;  // temporaries live on
+    operands[0] = x;  // keeps temporaries alive
     operands[1] = y;
     args[0] = Arg(x.get());
     args[1] = Arg(y.get());
@@ -119,7 +119,7 @@ TEST_F(DispatcherTest, AnOperatorsOwnAutogradKernelAlwaysRuns) {
 TEST_F(DispatcherTest, AKernelBeatsTheFallbackAndNullFallsThrough) {
   dispatcher.set_fallback(Key::kCPU, &compute<Key::kCPU>);
   Tensor x = make({2});
-  x->requires_grad = true;  // nobody registered autograd
+  x->requires_grad = true;  // but no autograd kernels are registered
   run_add(x, x);
   EXPECT_THAT(path(), ElementsAre("compute 3"));
   path().clear();

@@ -9,7 +9,7 @@ namespace {
 
 using enum DType;
 
-// PyTorch's promotion table (docs: torch.promote_types), row by row in the order of the enumeration.
+// PyTorch's promotion table (docs: torch.promote_types), in the order of the enumeration.
 constexpr DType kTable[10][10] = {
     {kBool, kUInt8, kInt8, kInt16, kInt32, kInt64, kFloat16, kBFloat16, kFloat32, kFloat64},
     {kUInt8, kUInt8, kInt16, kInt16, kInt32, kInt64, kFloat16, kBFloat16, kFloat32, kFloat64},

@@ -41,7 +41,7 @@ struct ExecutorTest : testing::Test {
     return v && v->tensor ? *v->tensor.data_as<float>() : -1;
   }
   const Poison* poison(Slot name) { return slots.find(name) ? slots.find(name)->poison.get() : nullptr; }
-  // Runs, expects a fault at instruction `at`, and gives its message.
+  // Runs, expects a fault at instruction `at`, and returns its message.
   std::string fault(size_t at) {
     try {
       run();
@@ -89,9 +89,9 @@ TEST_F(ExecutorTest, AFailurePoisonsWhatDependsOnIt) {
   EXPECT_EQ(poison(3)->op, "add");
   EXPECT_EQ(poison(3)->site, 77u);
   EXPECT_FALSE(poison(3)->retriable);
-  EXPECT_EQ(poison(4), poison(3));  // one root, shared
+  EXPECT_EQ(poison(4), poison(3));  // the same error object
   EXPECT_EQ(poison(5), poison(3));
-  EXPECT_EQ(value(6), 3);  // what does not depend on it goes on
+  EXPECT_EQ(value(6), 3);  // independent instructions still run
   EXPECT_EQ(executor.stats().failed, 1u);
 }
 
@@ -134,7 +134,7 @@ TEST_F(ExecutorTest, AFailedWriteWithholdsOtherViewsOfItsTarget) {
 TEST_F(ExecutorTest, AFailedIntoPoisonsWhereItWasToLand) {
   frame.add({slot(1), slot(2)}, {9}).flags |= Instruction::kInto;
   frame.add({slot(9), slot(2)}, {1}).flags |= Instruction::kInto;
-  frame.add({slot(2), slot(2)}, {9}).flags |= Instruction::kInto;  // what is lost stays lost
+  frame.add({slot(2), slot(2)}, {9}).flags |= Instruction::kInto;  // a poisoned target stays poisoned
   run();
   ASSERT_NE(poison(9), nullptr);
   EXPECT_EQ(poison(1), poison(9));
@@ -154,7 +154,7 @@ TEST_F(ExecutorTest, FlagsBecomeTheContext) {
 TEST_F(ExecutorTest, LiesAreFaultsAndWhatCameBeforeStands) {
   frame.add({slot(1), slot(2)}, {3});
   frame.add({slot(1), slot(55)}, {4});
-  EXPECT_THAT(fault(1), HasSubstr("names tensor 55, which is not there"));
+  EXPECT_THAT(fault(1), HasSubstr("tensor 55 does not exist"));
   EXPECT_EQ(value(3), 3);
   EXPECT_EQ(slots.find(4), nullptr);
 }
@@ -180,12 +180,12 @@ TEST_P(ExecutorFault, IsRefused) {
 INSTANTIATE_TEST_SUITE_P(
     Lies, ExecutorFault,
     testing::Values(
-        Lie{"is in use", {slot(1), slot(2)}, {1}}, Lie{"named 0", {slot(1), slot(2)}, {0}},
-        Lie{"has 1 results, 2 were named", {slot(1), slot(2)}, {3, 4}},
-        Lie{"has 1 results, 0 were named", {slot(1), slot(2)}, {}},
-        Lie{"lands in 3, which is not there", {slot(1), slot(2)}, {3}, {}, Instruction::kInto},
-        Lie{"releases 7, which is not there", {slot(1), slot(2)}, {3}, {7}},
-        Lie{"names tensor 2, which is not there", {slot(1), slot(2)}, {3}, {2}},
+        Lie{"is in use", {slot(1), slot(2)}, {1}}, Lie{"name 0 is invalid", {slot(1), slot(2)}, {0}},
+        Lie{"expected 1 result names, 2 were given", {slot(1), slot(2)}, {3, 4}},
+        Lie{"expected 1 result names, 0 were given", {slot(1), slot(2)}, {}},
+        Lie{"out tensor 3 does not exist", {slot(1), slot(2)}, {3}, {}, Instruction::kInto},
+        Lie{"cannot release tensor 7: it does not exist", {slot(1), slot(2)}, {3}, {7}},
+        Lie{"tensor 2 does not exist", {slot(1), slot(2)}, {3}, {2}},
         Lie{"takes 3 arguments, got 4", {slot(1), slot(2), Arg(1.0), Arg(1.0)}, {3}},
         Lie{"argument 'other' must be Tensor, not NoneType", {slot(1)}, {3}},
         Lie{"argument 'alpha' must be Number, not str", {slot(1), slot(2), Arg(std::string_view("x"))}, {3}},

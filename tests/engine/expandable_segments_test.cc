@@ -56,10 +56,10 @@ TEST(ExpandableSegmentsTest, GiveBackPiecesThatNobodyIsIn) {
   pool.deallocate(a, 30 * kMiB);
   pool.deallocate(c, 60 * kMiB);
   pool.pool.empty_cache();
-  EXPECT_EQ(pool.ranges->taken, 20 * kMiB);  // b's
+  EXPECT_EQ(pool.ranges->taken, 20 * kMiB);  // used by b
   b[0] = b[5 * kMiB - 1] = 1;
   char* again = pool.allocate(30 * kMiB);
-  EXPECT_EQ(again, a) << "the hole is filled again";
+  EXPECT_EQ(again, a) << "the hole must be reused";
   again[0] = again[30 * kMiB - 1] = 1;
   pool.deallocate(again, 30 * kMiB);
   pool.deallocate(b, 5 * kMiB);

@@ -1,4 +1,4 @@
-// Rules with zero-dim tensors, sizes near 2^63 and integers of any value: results or errors, as PyTorch has them.
+// Rules with zero-dim tensors, sizes near 2^63 and extreme integers: results or errors as in PyTorch.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST_F(ExtremeRulesTest, SizesThatDoNotFitAreRefused) {
   EXPECT_THAT(infer_("as_strided", {t({2}), n({2}), n({kMost}), int64_t{0}}), HasSubstr("overflowed"));
   EXPECT_THAT(infer_("as_strided", {t({2}), n({0, 3}), n({1, kMost / 2}), int64_t{0}}), HasSubstr("overflowed"));
   EXPECT_THAT(infer_("as_strided", {t({2}), n({0}), n({1}), kMost}), HasSubstr("overflowed"));
-  // Sizes that are numbers of the client's, not a tensor's.
+  // Sizes passed as integers by the client, not taken from a tensor.
   EXPECT_THAT(infer_("convolution_weight",
                      {t({2, 6, 5}), t({2, 4, 7}), n({6, kMost / 3, 3}), n({1}), n({0}), n({1}), int64_t{6}}),
               HasSubstr("overflow"));

@@ -1,4 +1,4 @@
-// A trap in recoverable code becomes an exception; one elsewhere ends the process.
+// A trap in recoverable code becomes an exception; any other trap ends the process.
 
 #include "engine/device/failed_check.h"
 
@@ -15,8 +15,8 @@ namespace {
 
 void trap() { __builtin_trap(); }
 
-volatile int quotient;             // so that the division is not left out
-#if defined(__SANITIZE_ADDRESS__)  // whose undefined-behaviour part would end the program first
+volatile int quotient;             // volatile, so that the division is not optimised out
+#if defined(__SANITIZE_ADDRESS__)  // its undefined-behaviour checks would end the program first
 __attribute__((no_sanitize("undefined")))
 #endif
 void divide(volatile int a, volatile int b) {

@@ -12,7 +12,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// What the bits of `mantissa` bits and an exponent of `bias` mean, by definition.
+// The value of an encoding with `mantissa` bits and exponent bias `bias`, by definition.
 float meaning(int bits, int mantissa, int bias) {
   const int exponent = (bits & 0x7f) >> mantissa, fraction = bits & ((1 << mantissa) - 1);
   const float value = exponent == 0
@@ -46,7 +46,7 @@ TEST(Float8Test, BitsMeanWhatTheFormatsSay) {
   }
 }
 
-// Between each number and the next: what is nearer, and in the middle the even one.
+// Values between adjacent numbers round to the nearer one; the midpoint to the even one.
 template <typename T>
 void expect_nearest(int last) {
   for (int bits = 0; bits < last; ++bits) {

@@ -32,7 +32,7 @@ TYPED_TEST(HalfTest, EveryValueSurvivesAFloat) {
   }
 }
 
-// Between each two neighbours: the middle goes to the even one, what is off the middle to the nearer.
+// Between adjacent numbers: the midpoint rounds to the even one, other values to the nearer one.
 TYPED_TEST(HalfTest, RoundsToNearestEven) {
   for (uint32_t bits = 0; bits < 0x8000; ++bits) {
     float low = from_bits<TypeParam>(bits), high = from_bits<TypeParam>(bits + 1);
@@ -52,7 +52,7 @@ TEST(HalfTest, KnownValues) {
   EXPECT_EQ(Half(1.0f).bits, 0x3c00);
   EXPECT_EQ(Half(65504.0f).bits, 0x7bff);
   EXPECT_EQ(Half(65519.996f).bits, 0x7bff);
-  EXPECT_EQ(Half(65520.0f).bits, 0x7c00);  // the middle to the next power: infinity
+  EXPECT_EQ(Half(65520.0f).bits, 0x7c00);  // the midpoint to the next power of two: infinity
   EXPECT_EQ(Half(0x1p-24f).bits, 0x0001);
   EXPECT_EQ(Half(0x1p-25f).bits, 0x0000);
   EXPECT_EQ(Half(-std::numeric_limits<float>::infinity()).bits, 0xfc00);

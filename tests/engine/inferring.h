@@ -1,4 +1,4 @@
-// What operators infer, for tests of the rules: arguments by their shapes, results as text.
+// Runs the inference rules of operators for tests: arguments by shape, results as text.
 #pragma once
 
 #include <deque>
@@ -31,7 +31,7 @@ class Inferring {
     return Arg(absl::Span<const int64_t>(ints_.back()));
   }
 
-  // "float32[3, 4]", one for each result; what is not given has its default. An error reads "IndexError: ...".
+  // Returns "float32[3, 4]" for each result; omitted arguments have their defaults. An error reads "IndexError: ...".
   std::string operator()(std::string_view name, std::initializer_list<Arg> given) {
     const Op* op = find_op(name);
     if (!op) return "no such operator";

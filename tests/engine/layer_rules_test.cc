@@ -85,7 +85,7 @@ TEST_F(LayerRulesTest, WindowsThatWouldNotFitAreRefused) {
   // With ceil_mode the last window must still start inside the input or its left padding.
   EXPECT_EQ(infer_("avg_pool2d", {t({1, 1, 4, 4}), n({1, 1}), n({3, 3}), n({0, 0}), true}), "float32[1, 1, 2, 2]");
   EXPECT_EQ(infer_("avg_pool2d", {t({1, 1, 3, 3}), n({2, 2}), n({2, 2}), n({1, 1}), true}), "float32[1, 1, 2, 2]");
-  // It may be larger than the input.
+  // A window may be larger than the input.
   EXPECT_EQ(infer_("avg_pool2d", {t({1, 1, 2, 2}), n({3, 3}), n({2, 2}), n({0, 0}), true}), "float32[1, 1, 1, 1]");
   EXPECT_EQ(infer_("max_pool2d", {t({1, 2, 2}), n({9, 9}), n({10, 10}), n({0, 0}), n({1, 1}), true}),
             "float32[1, 1, 1]");
@@ -132,7 +132,7 @@ TEST_F(LayerRulesTest, NormsCheckTheirParameters) {
   EXPECT_THAT(infer_("group_norm", {t({2, 5, 3}), int64_t{2}}), HasSubstr("divisible by num_groups"));
 }
 
-// These are not shown in Python, but a frame may hold anything.
+// Not exposed in Python, but a frame may contain them with any arguments.
 TEST_F(LayerRulesTest, GradientsMustFitWhatTheyAreOf) {
   EXPECT_THAT(infer_("softmax_backward", {t({3, 4}), t({3, 4}), int64_t{7}}), StartsWith("IndexError"));
   EXPECT_THAT(infer_("softmax_backward", {t({3, 4}), t({3, 5}), int64_t{0}}), HasSubstr("Expected a gradient of size"));

@@ -1,4 +1,4 @@
-// Results that land in tensors that exist, with the CPU's own kernels.
+// Results written to existing tensors, with the CPU's kernels.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

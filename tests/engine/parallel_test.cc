@@ -64,11 +64,11 @@ TEST_F(ParallelTest, OneThreadAtATimeHasThePool) {
   std::thread([] {
     PoolLease other;
     EXPECT_EQ(other.width(), 1);
-    int pieces = 0;  // unsynchronised: it runs alone
+    int pieces = 0;  // not synchronised, because only one thread runs
     parallel_for(1000, 1, [&](int64_t, int64_t) { ++pieces; });
     EXPECT_EQ(pieces, 1);
   }).join();
-  PoolLease again;  // whoever has it may ask again
+  PoolLease again;  // nested leases on one thread are allowed
   EXPECT_EQ(again.width(), 4);
 }
 
@@ -132,12 +132,12 @@ TEST_F(ParallelTest, ALoopIsLeftBetweenBlocksWhenCancelled) {
     const CancellationScope scope(&cancellation);
     std::atomic<int64_t> done{0};
     auto body = [&](int64_t begin, int64_t end) {
-      EXPECT_EQ(Cancellation::current(), &cancellation);  // on the pool's threads too
+      EXPECT_EQ(Cancellation::current(), &cancellation);  // also on the pool's threads
       if ((done += end - begin) > 1000) cancellation.request(CancelReason::kClient);
     };
     EXPECT_THROW(parallel_for(1'000'000, 1, body), Cancelled);
     EXPECT_LT(done, 1'000'000);
-    EXPECT_THROW(parallel_for(10, 1, [&](int64_t, int64_t) { ADD_FAILURE() << "not begun"; }), Cancelled);
+    EXPECT_THROW(parallel_for(10, 1, [&](int64_t, int64_t) { ADD_FAILURE() << "the body must not run"; }), Cancelled);
     cancellation.reset();
     done = 0;
     parallel_for(1000, 1, [&](int64_t begin, int64_t end) { done += end - begin; });
@@ -165,7 +165,7 @@ TEST(CancellationTest, AnEndedSessionStaysCancelled) {
   Cancellation cancellation;
   cancellation.request(CancelReason::kTimeLimit);
   cancellation.request(CancelReason::kClient);
-  EXPECT_EQ(cancellation.reason(), CancelReason::kTimeLimit);  // the first stands
+  EXPECT_EQ(cancellation.reason(), CancelReason::kTimeLimit);  // the first reason is kept
   cancellation.reset();
   EXPECT_FALSE(cancellation.requested());
   cancellation.request(CancelReason::kClient);

@@ -1,4 +1,4 @@
-// PoolModel: what is allocated, as a test knows it, and what a pool's snapshot and statistics must say then.
+// PoolModel: tracks allocations of a test, and checks a pool's snapshot and statistics against them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,15 +13,15 @@ namespace tt {
 
 class PoolModel {
  public:
-  // `merged`: whether free neighbours are one block, always (not where blocks wait in quick lists).
+  // `merged`: whether adjacent free blocks are always merged (not if blocks may be in quick lists).
   explicit PoolModel(bool merged = true) : merged_(merged) {}
 
   void add(const void* p, size_t bytes) {
     ASSERT_NE(p, nullptr);
     auto [at, is_new] = live_.emplace(static_cast<const char*>(p), bytes);
     ASSERT_TRUE(is_new) << "handed out twice";
-    ASSERT_TRUE(at == live_.begin() || std::prev(at)->first + std::prev(at)->second <= at->first) << "an overlap";
-    ASSERT_TRUE(std::next(at) == live_.end() || at->first + bytes <= std::next(at)->first) << "an overlap";
+    ASSERT_TRUE(at == live_.begin() || std::prev(at)->first + std::prev(at)->second <= at->first) << "blocks overlap";
+    ASSERT_TRUE(std::next(at) == live_.end() || at->first + bytes <= std::next(at)->first) << "blocks overlap";
     requested_ += bytes;
   }
   void remove(const void* p) {
@@ -32,7 +32,7 @@ class PoolModel {
   }
   size_t size() const { return live_.size(); }
 
-  // `taken`: what the system has given.
+  // `taken`: bytes obtained from the system.
   void check(const Allocator& pool, uint64_t taken) const {
     const AllocatorStats stats = pool.stats();
     ASSERT_EQ(stats.all.requested.now, requested_);
@@ -44,20 +44,20 @@ class PoolModel {
       const BlockInfo& block = blocks[i];
       const bool after = i > 0 && touches(blocks[i - 1], block);
       const bool before = i + 1 < blocks.size() && touches(block, blocks[i + 1]);
-      ASSERT_TRUE(i == 0 || end_of(blocks[i - 1]) <= begin_of(block)) << "an overlap";
+      ASSERT_TRUE(i == 0 || end_of(blocks[i - 1]) <= begin_of(block)) << "blocks overlap";
       ASSERT_FALSE(merged_ && after && is_free(block) && is_free(blocks[i - 1])) << "free neighbours did not merge";
       total += block.size;
       if (is_free(block) && (after || before)) split += block.size;
       if (!is_free(block)) active += block.size;
       if (!block.in_use) continue;
       ASSERT_NE(next, live_.end());
-      ASSERT_EQ(next->first, begin_of(block)) << "a live block is not in the snapshot";
+      ASSERT_EQ(next->first, begin_of(block)) << "an allocated block is missing in the snapshot";
       ASSERT_LE(next->second, block.size);
       in_use += block.size;
       ++next;
     }
-    ASSERT_EQ(next, live_.end()) << "a live block is not in the snapshot";
-    ASSERT_EQ(total, stats.all.reserved.now) << "bytes were lost";
+    ASSERT_EQ(next, live_.end()) << "an allocated block is missing in the snapshot";
+    ASSERT_EQ(total, stats.all.reserved.now) << "the snapshot misses reserved bytes";
     ASSERT_EQ(in_use, stats.all.allocated.now);
     ASSERT_EQ(active, stats.all.active.now);
     ASSERT_EQ(merged_ ? split : stats.all.inactive_split.now, stats.all.inactive_split.now);

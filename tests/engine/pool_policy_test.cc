@@ -1,4 +1,4 @@
-// What TELETENSOR_ALLOC_CONF changes, and what a pool says when there is no more memory.
+// Effects of TELETENSOR_ALLOC_CONF, and the out-of-memory message.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,9 +14,9 @@ TEST(PoolPolicyTest, BlocksOfMaxSplitSizeAreKeptWhole) {
   DevicePool pool("max_split_size_mb:64");
   char* large = pool.allocate(100 * kMiB);
   pool.deallocate(large, 100 * kMiB);
-  EXPECT_NE(pool.allocate(30 * kMiB), large);  // it would be split for that
+  EXPECT_NE(pool.allocate(30 * kMiB), large);  // would require a split
   EXPECT_EQ(pool.memory->taken, 130 * kMiB);
-  EXPECT_NE(pool.allocate(70 * kMiB), large);  // it fits too badly
+  EXPECT_NE(pool.allocate(70 * kMiB), large);  // wastes more than the rounding allows
   EXPECT_EQ(pool.allocate(90 * kMiB), large);
   EXPECT_EQ(pool.stats().all.inactive_split.now, 0u);
   EXPECT_EQ(pool.stats().all.allocated.now, 200 * kMiB);
@@ -31,7 +31,7 @@ TEST(PoolPolicyTest, BadFitsAreLimitedByMaxNonSplitRounding) {
 
 TEST(PoolPolicyTest, ARequestJustBelowMaxSplitSizeIsServed) {
   DevicePool pool("max_split_size_mb:21");
-  EXPECT_NE(pool.allocate(20 * kMiB + 512), nullptr);  // its segment is larger than max_split_size
+  EXPECT_NE(pool.allocate(20 * kMiB + 512), nullptr);  // from a segment larger than max_split_size
 }
 
 TEST(PoolPolicyTest, UnsplitBlocksAreGivenBackBeforeAllElse) {
@@ -40,7 +40,7 @@ TEST(PoolPolicyTest, UnsplitBlocksAreGivenBackBeforeAllElse) {
   pool.deallocate(pool.allocate(100 * kMiB), 100 * kMiB);
   EXPECT_NE(pool.allocate(150 * kMiB), nullptr);
   EXPECT_EQ(pool.stats().retries, 1u);
-  EXPECT_EQ(pool.memory->taken, 180 * kMiB) << "the cached block of 30 MiB stayed";
+  EXPECT_EQ(pool.memory->taken, 180 * kMiB) << "the cached block of 30 MiB must stay";
 }
 
 TEST(PoolPolicyTest, OldGarbageIsCollectedAboveTheThreshold) {
@@ -51,9 +51,9 @@ TEST(PoolPolicyTest, OldGarbageIsCollectedAboveTheThreshold) {
   for (int i = 0; i < 20; ++i) pool.deallocate(pool.allocate(1000), 1000);
   pool.deallocate(recent, 60 * kMiB);
   EXPECT_EQ(pool.stats().system_frees, 0u);
-  pool.allocate(70 * kMiB);  // 102 MiB are reserved: above 100
+  pool.allocate(70 * kMiB);  // 102 MiB are reserved, above the threshold of 100
   EXPECT_EQ(pool.stats().system_frees, 1u);
-  EXPECT_EQ(pool.memory->taken, 132 * kMiB) << "the one that lay unused longest went";
+  EXPECT_EQ(pool.memory->taken, 132 * kMiB) << "the least recently used block must be freed";
   EXPECT_EQ(pool.allocate(60 * kMiB), recent);
 }
 
@@ -104,10 +104,10 @@ TEST(PoolPolicyTest, RunningOutSaysWhatIsHeldByWhomAndWhatToTry) {
   context.account = std::make_shared<Account>("session 2");
   pool.allocate(40 * kMiB);
   EXPECT_EQ(pool.error_of(30 * kMiB),
-            "[allocate] out of memory on cuda:0: asked 30 MiB, 4 MiB of 64 MiB are free on the device, 44 MiB are "
-            "allocated, 60 MiB reserved, 16 MiB of it unused in pieces of at most 16 MiB; held by: session 2 40 MiB, "
+            "[allocate] out of memory on cuda:0: requested 30 MiB, 4 MiB of 64 MiB are free on the device, 44 MiB are "
+            "allocated, 60 MiB reserved, 16 MiB of them unused in blocks of at most 16 MiB; held by: session 2 40 MiB, "
             "session 1 4 "
-            "MiB; try: smaller batches, or wait for the other sessions (`teletensor status` shows them)");
+            "MiB; try: smaller batches, or wait for other sessions (`teletensor status` shows them)");
   EXPECT_EQ(pool.stats().out_of_memory, 1u);
   EXPECT_EQ(pool.stats().all.requested.now, 44 * kMiB);
 }
@@ -117,7 +117,7 @@ TEST(PoolPolicyTest, RunningOutBetweenPiecesPointsToExpandableSegments) {
   std::vector<char*> blocks;
   for (int i = 0; i < 12; ++i) blocks.push_back(pool.allocate(5 * kMiB));
   for (size_t i = 0; i < blocks.size(); i += 2) pool.deallocate(blocks[i], 5 * kMiB);
-  EXPECT_THAT(pool.error_of(15 * kMiB), HasSubstr("try: what is unused lies in pieces: start the engine with "
+  EXPECT_THAT(pool.error_of(15 * kMiB), HasSubstr("try: free memory is fragmented: start the engine with "
                                                   "TELETENSOR_ALLOC_CONF=expandable_segments:True"));
 }
 

@@ -1,4 +1,4 @@
-// Private pools: memory whose addresses graphs keep.
+// Private pools: memory with fixed addresses, for graphs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ TEST_F(PrivatePoolTest, ServesItsStreamAndNobodyElse) {
   char* p = pool.allocate(1000);
   EXPECT_NE(p, before);
   pool.deallocate(p, 1000);
-  EXPECT_EQ(pool.allocate(1000), p);  // within the graph it may be used again
+  EXPECT_EQ(pool.allocate(1000), p);  // reusable within the capture
   char* q = pool.allocate(1000, pool.other);
   pool.pool.end_pool(id, pool.stream);
   EXPECT_EQ(pool.allocate(1000), before);
@@ -38,7 +38,7 @@ TEST_F(PrivatePoolTest, WhatIsFreedLaterGoesBackIntoIt) {
   pool.pool.end_pool(id, pool.stream);
   pool.deallocate(p, 1000);
   EXPECT_NE(pool.allocate(1000), p);
-  pool.pool.begin_pool(id, pool.stream);  // a second graph shares it
+  pool.pool.begin_pool(id, pool.stream);  // shared by a second graph
   EXPECT_EQ(pool.allocate(1000), p);
   pool.pool.end_pool(id, pool.stream);
 }
@@ -52,10 +52,10 @@ TEST_F(PrivatePoolTest, IsGivenBackOnceTheLastGraphLetsGo) {
   EXPECT_EQ(pool.memory->taken, 30 * kMiB);
   pool.pool.release_pool(id);
   pool.pool.empty_cache();
-  EXPECT_EQ(pool.memory->taken, 30 * kMiB) << "the second graph has it yet";
+  EXPECT_EQ(pool.memory->taken, 30 * kMiB) << "the second graph still uses it";
   EXPECT_THAT(pool.error_of(40 * kMiB), HasSubstr("out of memory"));
   pool.pool.release_pool(id);
-  EXPECT_NE(pool.allocate(40 * kMiB), nullptr) << "given back when memory was short";
+  EXPECT_NE(pool.allocate(40 * kMiB), nullptr) << "private memory must be freed when memory is short";
   EXPECT_EQ(pool.memory->taken, 40 * kMiB);
   EXPECT_EQ(pool.stats().retries, 1u);
 }

@@ -1,4 +1,4 @@
-// Program as a value: copies, equality, names, text, uses and definitions.
+// Program as a value: copies, equality, slot names, text, uses and definitions.
 #include "engine/program/program.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 
 const Op& op(uint16_t id) { return *find_op(id); }
 
-// Every kind of argument, in memory that ends with the function.
+// Has every kind of argument, in memory that is freed when the function returns.
 Program sample(Slot first = 1, double number = 2) {
   Program program;
   {
@@ -56,7 +56,7 @@ TEST(ProgramTest, ACopyOwnsWhatItRefersTo) {
   EXPECT_EQ(to_string(copy), text);
   const Program moved = std::move(copy);
   EXPECT_EQ(to_string(moved), text);
-  copy = sample(50);  // in memory of its own
+  copy = sample(50);  // frees the memory of the first sample
   EXPECT_EQ(to_string(moved), text);
 }
 
@@ -71,7 +71,7 @@ TEST(ProgramTest, EqualityIsStructural) {
   EXPECT_FALSE(sample(1, 0.0) == sample(1, -0.0));
   Program other = sample();
   other.mutable_instructions()[0].site = 8;
-  EXPECT_TRUE(other == sample()) << "lines of the source do not count";
+  EXPECT_TRUE(other == sample()) << "source lines must not affect equality";
   other.mutable_instructions()[1].flags = 0;
   EXPECT_FALSE(other == sample());
   Program shorter = sample();
@@ -123,7 +123,7 @@ TEST(ProgramTest, ClearKeepsWhatAnOrdinaryFrameNeeds) {
   EXPECT_LT(program.bytes(), 1u << 20);
 }
 
-// where(add(input 0, 2.5), input 1, 1+2j), as code.
+// where(add(input 0, 2.5), input 1, 1+2j), encoded.
 std::vector<int64_t> chain_code() {
   ChainWriter writer;
   writer.begin_step(op(op_id::kAdd), 3, 2);
@@ -136,6 +136,28 @@ std::vector<int64_t> chain_code() {
   return {writer.code().begin(), writer.code().end()};
 }
 
+TEST(ProgramTest, SlotsReplaceTensorsInAProgramAndNowhereElse) {
+  const Param& tensor = op(op_id::kAdd).params[0];
+  const Param& list = op(op_id::kCat).params[0];
+  const Slot names[] = {1, 0};
+  Arg slots;
+  slots.kind = Arg::Kind::kSlots;
+  slots.size = 2;
+  slots.slots = names;
+  EXPECT_TRUE(tensor.accepts_in_program(slot_arg(1)));
+  EXPECT_FALSE(tensor.accepts_in_program(slot_arg(0)));
+  EXPECT_FALSE(tensor.accepts(slot_arg(1)));
+  EXPECT_FALSE(list.accepts_in_program(slots));  // 0 is an absent tensor, which only a list of optionals may have
+  slots.size = 1;
+  EXPECT_TRUE(list.accepts_in_program(slots));
+  EXPECT_FALSE(list.accepts(slots));
+  EXPECT_FALSE(tensor.accepts_in_program(slots));
+  EXPECT_FALSE(tensor.accepts_in_program(Arg()));
+  const TensorMeta meta;
+  EXPECT_TRUE(tensor.accepts(Arg(&meta)));
+  EXPECT_FALSE(tensor.accepts_in_program(Arg(&meta)));
+}
+
 TEST(ChainCodeTest, ReadsWhatWasWritten) {
   const std::vector<int64_t> code = chain_code();
   const CodedSteps steps = read_chain(code, 2);
@@ -144,13 +166,13 @@ TEST(ChainCodeTest, ReadsWhatWasWritten) {
   EXPECT_EQ(steps[0].site, 3u);
   EXPECT_THAT(steps[0].from, ElementsAre(0, -1, -1));
   EXPECT_EQ(steps[0].args[1].real, 2.5);
-  EXPECT_EQ(steps[0].args.size(), steps[0].op->params.size()) << "defaults are filled in";
+  EXPECT_EQ(steps[0].args.size(), steps[0].op->params.size()) << "defaults must be filled in";
   EXPECT_EQ(steps[1].op->name, "where");
   EXPECT_THAT(steps[1].from, ElementsAre(0, 1, -1));
   EXPECT_EQ(steps[1].args[2].imaginary, 2);
 }
 
-// Every cut and every changed word: an error or a chain, and no access outside of the code (the sanitizers' to see).
+// Truncations and changed words give an error or a chain; sanitizers detect out-of-bounds reads.
 TEST(ChainCodeTest, RefusesWhatIsNoCode) {
   const std::vector<int64_t> code = chain_code();
   EXPECT_THROW(read_chain({}, 2), Error);

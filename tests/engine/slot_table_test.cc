@@ -49,7 +49,7 @@ TEST(SlotTableTest, AWithheldTensorIsAnErrorUntilThatIsAcknowledged) {
   EXPECT_EQ(slots.find(7)->poison, poison);
   EXPECT_FALSE(slots.find(8)->poison);
   slots.withhold_where([&](const Tensor&) { return true; }, other);
-  EXPECT_EQ(slots.find(7)->poison, poison) << "the first error stays";
+  EXPECT_EQ(slots.find(7)->poison, poison) << "the first error must be kept";
   slots.acknowledge(other);
   EXPECT_FALSE(slots.find(8)->poison);
   slots.release(9);

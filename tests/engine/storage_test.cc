@@ -27,7 +27,7 @@ TEST_F(StorageTest, ChargesTheCurrentAccountAndRefundsIt) {
   auto b = make_ref<Storage>(Device{}, 24);
   EXPECT_EQ(account->held(), 1024u);
   EXPECT_EQ(allocated(), before + 1024);
-  context.account = nullptr;  // a storage remembers who paid
+  context.account = nullptr;  // a storage remembers its account
   a = nullptr;
   b = nullptr;
   EXPECT_EQ(account->held(), 0u);
@@ -40,11 +40,11 @@ TEST_F(StorageTest, AnAccountsLimitIsAnErrorForThatAccountOnly) {
   auto held = make_ref<Storage>(Device{}, 600);
   try {
     Storage(Device{}, 500);
-    FAIL() << "went over the limit";
+    FAIL() << "the limit was exceeded";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kOutOfMemory);
     EXPECT_EQ(e.message(),
-              "[allocate] out of memory on cpu: asked 500 B, session 7 holds 600 B of the 1000 B it is limited to");
+              "[allocate] out of memory on cpu: requested 500 B; session 7 holds 600 B of its 1000 B limit");
   }
   EXPECT_EQ(context.account->held(), 600u);
   context.account = std::make_shared<Account>("session 8");
@@ -56,11 +56,11 @@ TEST_F(StorageTest, WhenTheDeviceIsFullTheErrorNamesTheHolder) {
   auto held = make_ref<Storage>(Device{}, 2048);
   try {
     Storage(Device{}, size_t{1} << 60);
-    FAIL() << "there is no such memory";
+    FAIL() << "the allocation did not fail";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kOutOfMemory);
-    EXPECT_THAT(e.message(), HasSubstr("asked 1 EiB"));
-    EXPECT_THAT(e.message(), HasSubstr("session 3 holds 2 KiB in all"));
+    EXPECT_THAT(e.message(), HasSubstr("requested 1 EiB"));
+    EXPECT_THAT(e.message(), HasSubstr("session 3 holds 2 KiB in total"));
   }
   EXPECT_EQ(context.account->held(), 2048u);
 }

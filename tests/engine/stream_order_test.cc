@@ -1,4 +1,4 @@
-// Whom a caching pool hands a freed block to, and when.
+// Reuse of freed blocks by a caching pool: by which stream, and when.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -93,7 +93,7 @@ TEST(StreamOrderTest, WhatAStreamStillReadsIsReleasedInItsTurn) {
     pool.pool.record_stream(p, pool.other);
     pool.deallocate(p, 1000);
   }
-  pool.events->reached[2] = 1;  // of two
+  pool.events->reached[2] = 1;  // of two events
   EXPECT_EQ(pool.allocate(1000), first);
   EXPECT_NE(pool.allocate(1000), second);
 }
@@ -108,7 +108,7 @@ TEST(StreamOrderTest, AStreamThatIsCapturedIsAskedLater) {
   pool.events->finish(3);
   EXPECT_NE(pool.allocate(1000), p);
   pool.events->capturing.clear();
-  EXPECT_NE(pool.allocate(1000), p);  // asked now
+  EXPECT_NE(pool.allocate(1000), p);  // checks the event now
   EXPECT_EQ(pool.events->recorded[2], 1);
   pool.events->finish(2);
   EXPECT_EQ(pool.allocate(1000), p);
@@ -192,7 +192,7 @@ TEST(StreamOrderTest, ASnapshotKnowsWhoseEachBlockIs) {
       std::make_shared<Account>("session 4", 0, [](uint32_t site) { return "line " + std::to_string(site); });
   context.site = 12;
   char* p = pool.allocate(1000, pool.other);
-  context.account = nullptr;  // the block keeps who made it
+  context.account = nullptr;  // the block remembers its account
   std::vector<BlockInfo> blocks = pool.pool.snapshot();
   ASSERT_EQ(blocks.size(), 2u);
   EXPECT_EQ(blocks[0].owner, "session 4");

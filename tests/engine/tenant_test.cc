@@ -1,4 +1,4 @@
-// What a pool hands to one tenant holds nothing of another's.
+// A block that a pool hands to a tenant contains no data of other tenants.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ bool is_zero(const char* p, size_t bytes) {
 struct HostPool {
   CachingPool pool{Device{}, std::make_unique<SystemMemory>()};
   char* allocate(size_t bytes, Tenant tenant) { return static_cast<char*>(pool.allocate(bytes, {nullptr, tenant})); }
-  // Leaves blocks of `bytes` behind that are full of `tenant`'s marks.
+  // Leaves free blocks of `bytes` that are filled with `tenant`'s marks.
   char* use(size_t bytes, Tenant tenant) {
     char* p = allocate(bytes, tenant);
     std::memset(p, 'A' + static_cast<int>(tenant), bytes);
@@ -38,7 +38,7 @@ TEST_P(TenantSizes, AnotherTenantGetsZeros) {
   const size_t bytes = GetParam();
   char* before = pool.use(bytes, kAnna);
   char* p = pool.allocate(bytes, kBert);
-  EXPECT_EQ(p, before) << "nothing is tested unless the block is the same";
+  EXPECT_EQ(p, before) << "the test requires that the block is reused";
   EXPECT_TRUE(is_zero(p, bytes));
   pool.pool.deallocate(p, bytes, kBert);
 }
@@ -53,7 +53,7 @@ TEST_P(TenantSizes, TheSameTenantGetsItsBlockAsItIs) {
   pool.pool.deallocate(p, bytes, kAnna);
 }
 
-// A block is larger than what is asked for; its end may be asked for later.
+// A block is larger than the request; its end may be allocated later.
 TEST_P(TenantSizes, ZerosReachToTheBlocksEnd) {
   HostPool pool;
   const size_t bytes = GetParam(), rounded = (bytes + 63) / 64 * 64;
@@ -90,7 +90,7 @@ TEST(TenantTest, APartOfABlockIsStillItsTenants) {
   HostPool pool;
   pool.use(1 << 20, kAnna);
   char* p = pool.allocate(1000, kBert);
-  char* q = pool.allocate(100 << 10, kBert);  // from the rest
+  char* q = pool.allocate(100 << 10, kBert);  // from the remainder of the block
   EXPECT_TRUE(is_zero(p, 1000));
   EXPECT_TRUE(is_zero(q, 100 << 10));
   pool.pool.deallocate(p, 1000, kBert);
@@ -102,7 +102,7 @@ TEST(TenantTest, WhatNobodyFreedIsZeroedForAll) {
   for (size_t bytes : {size_t{100}, size_t{3} << 20}) {
     char* p = pool.allocate(bytes, kAnna);
     std::memset(p, 'x', bytes);
-    pool.pool.deallocate(p, bytes);  // on a thread that knows no tenant
+    pool.pool.deallocate(p, bytes);  // on a thread without a tenant
     p = pool.allocate(bytes, kAnna);
     EXPECT_TRUE(is_zero(p, bytes));
     pool.pool.deallocate(p, bytes, kAnna);
@@ -139,7 +139,7 @@ TEST(TenantTest, AnEndedTenantsSegmentsGoBack) {
   EXPECT_EQ(pool.pool.stats().all.reserved.now, 32u << 20);
 }
 
-// Every tenant fills what it gets with its own mark, and may find nothing but that and zeros.
+// Each tenant fills its blocks with its own mark, and must find only that mark and zeros.
 template <typename Allocate, typename Free, typename Collect>
 void run_trace(Allocate allocate, Free free, Collect collect) {
   struct Live {

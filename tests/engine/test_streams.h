@@ -1,4 +1,4 @@
-// TestStream, TestEvents: streams that get as far as a test says.
+// TestStream, TestEvents: streams whose progress is controlled by a test.
 #pragma once
 
 #include <cstring>
@@ -29,14 +29,14 @@ class TestStream final : public Stream {
   Device device_;
 };
 
-// Events are numbered by stream, and reached when the stream has got that far.
+// Events are numbered per stream and complete when the stream has reached their number.
 class TestEvents final : public StreamEvents {
  public:
   struct State {
     std::map<uintptr_t, int> recorded;
     std::map<uintptr_t, int> reached;
-    std::set<uintptr_t> capturing;  // no events there
-    bool reach_when_asked = false;  // so that whoever polls gets on
+    std::set<uintptr_t> capturing;  // streams without events
+    bool reach_when_asked = false;  // so that polling makes progress
     bool lost = false;
     void finish(uintptr_t stream) { reached[stream] = recorded[stream]; }
   };

@@ -1,4 +1,4 @@
-// Views through the dispatcher: what aliases, what has to copy, and what is refused.
+// Views through the dispatcher: aliasing, copies, and refused calls.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST_F(ViewTest, AViewSharesBytesAndVersionAndRemembersItsBase) {
   Tensor y = ops::transpose(x, 0, 1), z = ops::select(y, 0, 2);
   EXPECT_TRUE(share(x, y) && share(x, z));
   EXPECT_EQ(y->base.get(), x.get());
-  EXPECT_EQ(z->base.get(), x.get()) << "a base is no view itself";
+  EXPECT_EQ(z->base.get(), x.get()) << "a base must not be a view";
   EXPECT_EQ(*z.data_as<float>(), 3);
   const Arg args[] = {z.get(), Arg(10.0), int64_t{1}};
   ops::call(find_op("add")->id, args, {&z, 1});
@@ -80,10 +80,10 @@ TEST_F(ViewTest, AStrideOutOfTheStorageIsRefused) {
   Tensor x = counting({4});
   try {
     ops::as_strided(x, Ints{3}, Ints{2}, 0);
-    FAIL() << "reads past the end";
+    FAIL() << "out-of-bounds strides were accepted";
   } catch (const Error& e) {
     EXPECT_THAT(e.message(),
-                HasSubstr("[as_strided] a view with sizes [3], strides [2] and offset 0 leaves its storage"));
+                HasSubstr("[as_strided] a view with sizes [3], strides [2] and offset 0 exceeds its storage"));
   }
 }
 

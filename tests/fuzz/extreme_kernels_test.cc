@@ -1,4 +1,4 @@
-// Calls that random arguments found: each ended the process, or failed where PyTorch gives a result.
+// Regressions found with random arguments: each call ended the process, or failed where PyTorch returns a result.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ TEST_F(ExtremeKernelsTest, WeightsThatAreNoGatesFail) {
   EXPECT_THAT(error_of([&] {
                 ops::gru(x, h, {filled({0, 3}), filled({2})}, {}, false, 1, 0.0, true, false, false);
               }),
-              HasSubstr("expected weights of 3 gates"));
+              HasSubstr("expected weights for 3 gates"));
 }
 
 TEST_F(ExtremeKernelsTest, ConvolutionsTakeOverlappingStrides) {
@@ -94,7 +94,7 @@ TEST_F(ExtremeKernelsTest, PoolingTakesNoStrideAsTheKernels) {
                             ops::avg_pool3d(x, two, std::nullopt, none, false, true, std::nullopt), 0);
 }
 
-// Windows far larger than the planes take no memory in proportion.
+// Memory use must not scale with the size of the windows.
 TEST_F(ExtremeKernelsTest, PoolingWindowsMayBeLargerThanPlanes) {
   const int64_t far = (int64_t{1} << 28) - 1;
   context_.account = std::make_shared<Account>("test", 1 << 20);
@@ -106,14 +106,14 @@ TEST_F(ExtremeKernelsTest, PoolingWindowsMayBeLargerThanPlanes) {
     backward(ops::sum(y, std::nullopt, false, std::nullopt));
     EXPECT_THAT(grad_of(x), ElementsAre(0.5, 0, 0.5, 0));
   }
-  {  // one window, of which only the middle is inside
+  {  // one window, mostly padding
     const int64_t kernel[] = {far, far}, stride[] = {1, 1}, padding[] = {far / 2, far / 2}, dilation[] = {1, 1};
     const Tensor y = ops::max_pool2d(x, kernel, stride, padding, dilation, false);
     EXPECT_THAT(read(y), ElementsAre(4, 4, 4, 4));
     const Tensor mean = ops::avg_pool2d(x, kernel, stride, padding, false, false, std::nullopt);
     EXPECT_THAT(read(mean), ElementsAre(2.5, 2.5, 2.5, 2.5));
   }
-  {  // every second element is reached, and NaN wins
+  {  // dilation skips every second element; NaN propagates
     const Tensor z = values({1, 1, 1, 5}, {1, NAN, 3, 4, 2});
     const int64_t kernel[] = {3, 3}, stride[] = {1, 1}, padding[] = {1, 1}, dilation[] = {far / 2, 2};
     EXPECT_THAT(error_of([&] { ops::max_pool2d(z, kernel, stride, padding, dilation, false); }),

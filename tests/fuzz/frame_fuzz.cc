@@ -1,7 +1,7 @@
-// Fuzz target: a frame, decoded and executed by a fresh session, then sent again and closed.
+// Fuzz target: a new session decodes and executes a frame, executes it again, and is closed.
 //
-// The input is a serialized v1::Frame. Whatever it says, the session answers, and the engine holds afterwards what it
-// held before. Seeds are the frames of the operators' samples (tests/fuzz/seeds.py).
+// The input is a serialized v1::Frame. Whatever its contents, the session replies, and afterwards the engine holds as
+// much memory as before. Seeds are the frames of the operators' samples (tests/fuzz/seeds.py).
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -26,7 +26,7 @@ void execute_and_close(tt::v1::Frame frame) {
   tt::v1::Reply reply, again;
   frame.set_sequence(1);
   session.execute(frame, &reply);
-  tt::fuzz::require(session.over() == (reply.has_fault() || frame.close()), "a fault ends the session, and nothing else");
+  tt::fuzz::require(session.over() == (reply.has_fault() || frame.close()), "only a fault or a close ends a session");
   session.execute(frame, &again);
   session.close();
 }
@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
   return 0;
 }
 
-// Three times in four a change of fields, so that most inputs remain frames.
+// Three in four mutations change fields, so that most inputs remain valid frames.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
   tt::fuzz::Random random(seed);
   tt::v1::Frame frame;
@@ -58,6 +58,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!frame.ParseFromArray(data, static_cast<int>(size))) return -1;
   const uint64_t before = tt::server::testing::engine_bytes();
   execute_and_close(std::move(frame));
-  tt::fuzz::require(tt::server::testing::engine_bytes() == before, "a closed session holds nothing");
+  tt::fuzz::require(tt::server::testing::engine_bytes() == before, "a closed session holds no memory");
   return 0;
 }

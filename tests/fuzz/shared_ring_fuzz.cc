@@ -1,6 +1,6 @@
-// The engine's side of the shared ring beside a peer that writes what it likes into the header: counters, sleepers,
-// everything, before a transfer and while it waits. Each transfer ends, with success or an error, and touches no memory
-// but its own.
+// Fuzzes the engine's side of the shared ring against a peer that writes arbitrary values into the header (counters,
+// sleepers), before a transfer and while it waits. Each transfer must end, with success or an error, and access only
+// its own memory.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -41,7 +41,7 @@ class Input {
   size_t size_;
 };
 
-// The hostile client: has the segment mapped, and does not keep to its side of the lanes.
+// The hostile client: maps the segment and writes anywhere in its header.
 class Peer {
  public:
   Peer(SharedSegment& engine, Input& input) : input_(input) {
@@ -50,7 +50,7 @@ class Peer {
     require(segment_ != nullptr);
   }
 
-  // One step, wherever the input says.
+  // One random step.
   void act() {
     shared_ring::Header& header = segment_->header();
     Lane& lane = input_.byte() % 2 != 0 ? header.upload : header.download;
@@ -72,7 +72,7 @@ class Peer {
       case 9: std::memset(segment_->upload_chunks() + input_.byte() * size_t{1000}, input_.byte(), 256); break;
     }
   }
-  // As an honest client, so that transfers come further: hands over what the engine waits for.
+  // Acts as an honest client, so that transfers make progress: supplies the bytes or space the engine waits for.
   void help() {
     shared_ring::Header& header = segment_->header();
     header.upload.produced = header.upload.consumed + 1;

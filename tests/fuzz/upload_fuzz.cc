@@ -1,8 +1,8 @@
-// Uploads into a session, in any order: begun, fed, broken off, continued, discarded and taken, with sizes and numbers
-// that an honest client would not send. The engine answers each, and holds nothing of a session that was closed.
+// Fuzzes uploads: started, fed, interrupted, continued, discarded and consumed in any order, with invalid sizes and
+// numbers. The engine must reply to each step, and hold no memory of a closed session.
 //
-// An input is a list of steps; see run(). What `uploaded` instructions return is compared with what a model of the
-// transfers allows: bytes that were appended, each in its place.
+// An input is a list of steps; see run(). The results of `uploaded` instructions are compared with a model of the
+// transfers: every byte must have been appended at its position.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -19,13 +19,13 @@ namespace tt::server {
 namespace {
 
 constexpr uint64_t kMemoryLimit = 1 << 20;
-constexpr size_t kUploads = 6;  // under way at once
+constexpr size_t kUploads = 6;  // in progress at the same time
 
 void require(bool condition) {
   if (!condition) std::abort();
 }
 
-// The input, consumed from its start; zeros after its end.
+// Reads the input from its start; returns zeros after its end.
 class Input {
  public:
   Input(const uint8_t* data, size_t size) : data_(data), size_(size) {}
@@ -63,8 +63,8 @@ class Input {
   size_t size_;
 };
 
-// A byte of a transfer says where it belongs, so that misplaced ones are seen; `salt` differs from upload to upload of
-// the same number only where one starts over.
+// The byte at a position of a transfer, so that misplaced bytes are detected. `salt` distinguishes uploads of the
+// same number after a restart.
 char byte_at(uint64_t transfer, uint64_t position) {
   return static_cast<char>(transfer * 41 + position * 7 + position / 251 + 1);
 }

@@ -1,4 +1,4 @@
-"""The language of `grad` and `composite`: what it compiles to, and how it refuses."""
+"""Tests of the expression language of `grad` and `composite`: generated code and error messages."""
 
 import re
 
@@ -46,14 +46,14 @@ def headers(tmp_path):
 
 
 def gradient(operators, headers, **fields) -> str:
-    """The body of the generated function of an operator declared with `fields`."""
+    """The generated function body for an operator declared with `fields`."""
     op = operator("probe", 50, fields.pop("sig", BINARY), **fields)
     text = emit_gradients([*operators, op], headers)
     return re.search(r"void gradient_probe\(Backward& b\) \{\n(.*?)\n\}", text, re.DOTALL)[1].strip()
 
 
 def composite(operators, headers, sig: str, expression: str) -> str:
-    """What the generated function of a composite gives as its result."""
+    """The expression that the generated function of a composite returns."""
     text = emit_composites([*operators, operator("probe", 50, sig, composite=expression)], headers)
     return re.search(r"finish_composite\(call, (.*)\);", text)[1]
 
@@ -115,12 +115,12 @@ def test_composites(operators, headers, sig, expression, cpp):
         ("input + missing", "'missing' is unknown"),
         ("add(input)", "add needs 'other'"),
         ("exp(input, input)", "exp takes 1 arguments, got 2"),
-        ("add(input, 1, gamma=2)", "add takes no further 'gamma'"),
-        ("sum(input, 'all')", 'std::string_view("all") is str, wanted ints'),
+        ("add(input, 1, gamma=2)", "add has no parameter 'gamma', or it is given twice"),
+        ("sum(input, 'all')", 'std::string_view("all") is str, expected ints'),
         ("input.shape", "a tensor has sizes, dtype, dim, numel, device, not 'shape'"),
-        ("input.sizes", "a composite yields tensors, not ints"),
-        ("input if input else input", "wanted a truth value"),
-        ("[i for i in input]", "is not in the language"),
+        ("input.sizes", "a composite must return tensors, not ints"),
+        ("input if input else input", "expected bool"),
+        ("[i for i in input]", "is not supported"),
         ("input +", "not an expression"),
         ("split(input, 1) + 1", "operands"),
     ],
@@ -133,5 +133,5 @@ def test_what_does_not_fit_is_refused_with_file_and_operator(operators, headers,
 
 
 def test_a_gradient_for_no_parameter_is_refused():
-    with pytest.raises(DeclarationError, match="declares a gradient for 'weight', which is no parameter"):
+    with pytest.raises(DeclarationError, match="declares a gradient for 'weight', which is not a parameter"):
         operator("probe", 50, UNARY, grad={"input, weight": "[g, g]"})

@@ -1,4 +1,4 @@
-"""What the generator makes of a `body:`, and what it refuses."""
+"""Tests of the code generated from a `body:`, and of its error messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def operator(body, sig="(Tensor input, Tensor other, *, Scalar alpha=1) -> Tenso
 
 
 def expression(body: str, **fields) -> str:
-    """The C++ of a body's first function."""
+    """The C++ expression of a body's first function."""
     text = pointwise.emit_file([operator(body, **fields)], 4008 % pointwise.NUM_FILES, FUNCTIONS)
     return re.search(r"return (.*);", text)[1]
 
@@ -50,8 +50,8 @@ def test_bodies_become_branchless_and_typed(body, cpp):
 @pytest.mark.parametrize(
     ("body", "match"),
     [
-        ("frobnicate(input)", r"frobnicate\(\) is no function of"),
-        ("input + mystery", "'mystery' .* is no parameter"),
+        ("frobnicate(input)", r"frobnicate\(\) is not a function of"),
+        ("input + mystery", "'mystery' .* is not a parameter"),
         ("input +* $", "not a body"),
         ("(input", "'\\)' expected"),
         ("input ? other", "':' expected"),
@@ -104,7 +104,7 @@ def test_results_that_are_always_floating_compute_in_no_integers():
 def test_bodies_by_kind():
     row = pointwise.emit_file([operator({"int": "~input", "bool": "input == 0"})], 4008 % pointwise.NUM_FILES, FUNCTIONS)
     assert "nullptr, nullptr, find_probe_int<int32_t>(), find_probe_int<int64_t>(), find_probe_bool<int32_t>()" in row
-    with pytest.raises(DeclarationError, match="bodies are by float, half, int, bool, complex"):
+    with pytest.raises(DeclarationError, match="body keys must be float, half, int, bool or complex"):
         pointwise.bodies(operator({"decimal": "input"}))
 
 
@@ -145,7 +145,7 @@ def test_cuda_shares_the_bodies():
     assert "return floor_divide(input, other);" in text
     assert "struct ProbeFloat {\n  static constexpr int kInputs = 2, kNumbers = 1, kDivisor = 1;" in text
     assert "{op_id::kProbe, 1, find<ProbeFloat, float>(), find<ProbeFloat, double>(), " in text
-    assert "find<ProbeFloat, int64_t>(), find<ProbeFloat, int64_t>()}," in text  # one body, integers and truth alike
+    assert "find<ProbeFloat, int64_t>(), find<ProbeFloat, int64_t>()}," in text  # one body for integers and bool
 
 
 def test_cuda_has_bodies_for_half_beside_those_for_float():
@@ -154,7 +154,7 @@ def test_cuda_has_bodies_for_half_beside_those_for_float():
     assert "return number<T>(body_probe_half<T>(in[0], in[1]));" in text
     assert "struct ProbeFloat {\n  using Half = ProbeHalf;\n" in text
     assert "half" not in pointwise.emit_file([op], 4008 % pointwise.NUM_FILES, FUNCTIONS)
-    with pytest.raises(DeclarationError, match="a body for half needs one for float"):
+    with pytest.raises(DeclarationError, match="a half body requires a float body"):
         pointwise.emit_file([operator({"half": "input"})], 4008 % pointwise.NUM_FILES, FUNCTIONS)
 
 

@@ -1,4 +1,4 @@
-"""The operator reference: who has what, and that nothing is left out."""
+"""The operator reference lists the backends of each operator, and is complete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def tree(tmp_path):
-    """A source tree of two backends, of which one has the kernel of `extremes`."""
+    """A source tree of two backends, one of which has the kernel of `extremes`."""
     for backend, source in (("cpu", "void find_extremes(const Tensor& input) {}\n"), ("other", "")):
         (tmp_path / "kernels" / backend).mkdir(parents=True)
         (tmp_path / "kernels" / backend / "CMakeLists.txt").touch()

@@ -1,4 +1,4 @@
-"""What the generator refuses, and that it says in which file, of which operator, and why."""
+"""Invalid declarations are rejected with file, operator and reason."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ PROBE = {
 
 
 def probe(without: str = "", **fields) -> dict:
-    """A declaration that passes, but for these fields and the one left out."""
+    """A valid declaration, with the given fields replaced and one omitted."""
     return {name: value for name, value in (PROBE | fields).items() if name != without}
 
 
 def composite(**fields) -> dict:
-    """A second declaration that passes, beside PROBE: it calls that."""
+    """A second valid declaration, which calls PROBE."""
     entry = probe(op="twice", id=2, composite="probe(input, dim)") | fields
     return {name: value for name, value in entry.items() if name not in ("kernel", "grad")}
 
 
 def generate(folder: Path, *entries: dict) -> None:
-    """Declares the entries in FOLDER/probes.yaml and emits all that checks them."""
+    """Declares the entries in FOLDER/probes.yaml and runs all generators that check them."""
     (folder / "probes.yaml").write_text(yaml.safe_dump(list(entries)))
     operators = load(folder)
     api.emit_header(operators)
@@ -62,13 +62,13 @@ def test_what_every_operator_needs(tmp_path, field):
     [
         ({"doc": "  "}, "doc is empty"),
         ({"colour": "blue"}, "unknown field 'colour'"),
-        ({"op": "Probe!"}, "not a name: 'Probe!'"),
-        ({"out_variant": "soft"}, "'out_variant' is a kernel's, one of overwriting, updating, got 'soft'"),
-        ({"out": "any"}, "'out' is one of cast, exact, typed, got 'any'"),
-        ({"out": "typed"}, "has no 'dtype' for 'out: typed' to be about"),
+        ({"op": "Probe!"}, "invalid operator name: 'Probe!'"),
+        ({"out_variant": "soft"}, "'out_variant' requires 'kernel' and must be overwriting or updating, got 'soft'"),
+        ({"out": "any"}, "'out' must be one of cast, exact, typed, got 'any'"),
+        ({"out": "typed"}, "'out: typed' requires a parameter 'dtype'"),
         ({"body": "input"}, "needs exactly one of body, composite, kernel, view, got ['body', 'kernel']"),
-        ({"grad": ["input"]}, "lists what it differentiates in, which is for composites: write formulas"),
-        ({"grad": {"other": "g"}}, "declares a gradient for 'other', which is no parameter"),
+        ({"grad": ["input"]}, "only a composite may declare 'grad' as a list; write formulas"),
+        ({"grad": {"other": "g"}}, "declares a gradient for 'other', which is not a parameter"),
     ],
 )
 def test_what_the_fields_say(tmp_path, fields, cause):
@@ -90,9 +90,9 @@ def test_an_operator_without_implementation(tmp_path):
         ("(Tensor) -> Tensor", "not a parameter: 'Tensor'"),
         ("(Matrix input) -> Tensor", "unknown type 'Matrix' of parameter input"),
         ("(Tensor input, str[] names) -> Tensor", "unknown type 'str[]' of parameter names"),
-        ("(Tensor input, int dim=first) -> Tensor", "default 'first' of dim is no literal"),
-        ("(Tensor input, int dim=1 +) -> Tensor", "default '1 +' of dim is no literal"),
-        ("(Tensor input, int dim=len('x')) -> Tensor", "default \"len('x')\" of dim is no literal"),
+        ("(Tensor input, int dim=first) -> Tensor", "default 'first' of dim is not a literal"),
+        ("(Tensor input, int dim=1 +) -> Tensor", "default '1 +' of dim is not a literal"),
+        ("(Tensor input, int dim=len('x')) -> Tensor", "default \"len('x')\" of dim is not a literal"),
         ("(Tensor input, int dim=None) -> Tensor", "dim defaults to None but is not optional: write int?"),
     ],
 )
@@ -106,10 +106,10 @@ def test_signatures(tmp_path, sig, cause):
         ({"dtype": ["same(input)", "index()"]}, "has 1 results but 2 dtype and 1 shape rules"),
         ({"shape": []}, "has 1 results but 1 dtype and 0 shape rules"),
         ({"sig": "(Tensor input, int dim) -> (Tensor a, Tensor b)"}, "has 2 results but 1 dtype and 1 shape rules"),
-        ({"shape": "drop(input, axis)"}, "'axis' in 'drop(input, axis)' is no parameter"),
-        ({"dtype": "same(inputs)"}, "'inputs' in 'same(inputs)' is no parameter"),
+        ({"shape": "drop(input, axis)"}, "'axis' in 'drop(input, axis)' is not a parameter"),
+        ({"dtype": "same(inputs)"}, "'inputs' in 'same(inputs)' is not a parameter"),
         ({"shape": "drop(input,"}, "not a rule: 'drop(input,'"),
-        ({"shape": "drop(input + 1)"}, "rules are calls over parameters, got 'drop(input + 1)'"),
+        ({"shape": "drop(input + 1)"}, "a rule may contain only calls, parameters and literals, got 'drop(input + 1)'"),
     ],
 )
 def test_rules(tmp_path, fields, cause):
@@ -122,11 +122,11 @@ def test_rules(tmp_path, fields, cause):
         ("frobnicate(g)", "'frobnicate' is neither an operator nor a function of formulas"),
         ("g * mystery", "'mystery' is unknown"),
         ("probe(g, dim, 1)", "probe takes 2 arguments, got 3"),
-        ("probe(g, axis=1)", "probe takes no further 'axis'"),
+        ("probe(g, axis=1)", "probe has no parameter 'axis', or it is given twice"),
         ("probe(dim=1)", "probe needs 'input'"),
         ("g.strides", "a tensor has sizes, dtype, dim, numel, device, not 'strides'"),
-        ("[g, g]", "the gradient of 'input' is Tensors, not a tensor"),
-        ("probe(g, input)", "is Tensor, wanted int"),
+        ("[g, g]", "the gradient of 'input' must be a tensor, not Tensors"),
+        ("probe(g, input)", "is Tensor, expected int"),
     ],
 )
 def test_gradients(tmp_path, formula, cause):
@@ -141,9 +141,9 @@ def test_gradients(tmp_path, formula, cause):
     [
         ("frobnicate(input)", "'frobnicate' is neither an operator nor a function of composites"),
         ("probe(input, axis)", "'axis' is unknown"),
-        ("dim", "a composite yields tensors, not int"),
-        ("probe(input) if input else input", "input is Tensor, wanted a truth value"),
-        ("lambda: input", "'lambda: input' is not in the language"),
+        ("dim", "a composite must return tensors, not int"),
+        ("probe(input) if input else input", "input is Tensor, expected bool"),
+        ("lambda: input", "'lambda: input' is not supported"),
     ],
 )
 def test_composites(tmp_path, formula, cause):
@@ -151,7 +151,7 @@ def test_composites(tmp_path, formula, cause):
 
 
 def test_an_id_that_another_has(tmp_path):
-    assert refusal(tmp_path, PROBE, probe(op="other")) == "probes.yaml: other: id 1 is probe's"
+    assert refusal(tmp_path, PROBE, probe(op="other")) == "probes.yaml: other: id 1 is already used by probe"
 
 
 def test_a_name_that_another_has(tmp_path):
@@ -160,17 +160,17 @@ def test_a_name_that_another_has(tmp_path):
 
 def test_an_id_that_another_file_has(tmp_path):
     (tmp_path / "elsewhere.yaml").write_text(yaml.safe_dump([probe(op="other")]))
-    assert refusal(tmp_path, PROBE) == "probes.yaml: probe: id 1 is other's"
+    assert refusal(tmp_path, PROBE) == "probes.yaml: probe: id 1 is already used by other"
 
 
 def test_an_id_that_is_retired(tmp_path):
     (tmp_path / "retired.yaml").write_text(yaml.safe_dump([{"id": 1, "op": "old_probe"}]))
-    assert refusal(tmp_path, PROBE) == "probes.yaml: probe: id 1 is retired, old_probe had it"
+    assert refusal(tmp_path, PROBE) == "probes.yaml: probe: id 1 is retired; old_probe used it"
     generate(tmp_path, probe(id=2))
 
 
 def test_nothing_retired_yet(tmp_path):
-    (tmp_path / "retired.yaml").write_text("# The ids of operators that are no more.\n")
+    (tmp_path / "retired.yaml").write_text("# The ids of removed operators.\n")
     generate(tmp_path, PROBE)
 
 
@@ -181,5 +181,5 @@ def test_the_command_says_why_and_writes_nothing(tmp_path):
     command = [sys.executable, "-m", "engine.codegen", "--ops", str(ops), "--kernels", "kernels", "--out", str(out)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
-    assert ended.stderr == "generate: zz_probes.yaml: probe: 'axis' in 'drop(input, axis)' is no parameter\n"
+    assert ended.stderr == "generate: zz_probes.yaml: probe: 'axis' in 'drop(input, axis)' is not a parameter\n"
     assert not out.exists()

@@ -1,4 +1,4 @@
-"""What lands in the generated tree."""
+"""Files written to the generated tree, and stale files removed from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// Operators on bfloat16 as it lies in memory: to the bit what their floats are, rounded to nearest even.
+// Operators on bfloat16: bit-identical to float32 results rounded to nearest even.
 
 #include <functional>
 #include <numeric>
@@ -16,7 +16,7 @@ class BFloat16Operators : public ::testing::Test {
   static void SetUpTestSuite() { have_backend(); }
 };
 
-// Every bit pattern there is: zeros, denormals, infinities and NaNs of both signs among them.
+// Every bit pattern, including zeros, denormals, infinities and NaNs of both signs.
 Tensor every_pattern(uint32_t factor = 1) {
   Tensor t = empty({1 << 16}, DType::kBFloat16, Device{});
   for (uint32_t i = 0; i < 1 << 16; ++i) t.data_as<BFloat16>()[i].bits = static_cast<uint16_t>(i * factor);
@@ -53,7 +53,7 @@ const std::pair<const char*, Unary> kUnary[] = {
     {"leaky_relu", [](const Tensor& x) { return ops::leaky_relu(x, 0.1); }},
     {"x ** 2", [](const Tensor& x) { return ops::pow(x, 2); }},
     {"x ** -1", [](const Tensor& x) { return ops::pow(x, -1); }},
-    // Numbers that bfloat16 does not hold are not rounded to it, here or there.
+    // Scalars that bfloat16 cannot represent are not rounded, here or in the reference.
     {"x + 0.1", [](const Tensor& x) { return ops::add(x, 0.1); }},
     {"x - 0.1 * 3.3", [](const Tensor& x) { return ops::sub(x, 3.3, 0.1); }},
     {"x * 1.1", [](const Tensor& x) { return ops::mul(x, 1.1); }},
@@ -78,13 +78,13 @@ TEST_F(BFloat16Operators, RoundOfPairs) {
       {"addcmul", [](const Tensor& x, const Tensor& y) { return ops::addcmul(x, x, y, 0.3); }},
   };
   const Tensor x = every_pattern(), wide_x = floats(x);
-  for (uint32_t factor : {1u, 3u, 40503u}) {  // odd: a permutation
+  for (uint32_t factor : {1u, 3u, 40503u}) {  // odd, so that the product is a permutation
     const Tensor y = every_pattern(factor), wide_y = floats(y);
     for (const auto& [name, op] : binary) expect_rounded(op(x, y), op(wide_x, wide_y), name);
   }
 }
 
-// Halfway between two numbers of bfloat16, 1 + (2 k + 1) / 256, the even one is the nearest.
+// A value halfway between two bfloat16 numbers, 1 + (2 k + 1) / 256, rounds to the even one.
 TEST_F(BFloat16Operators, TiesGoToTheEvenNumber) {
   Tensor x = constant({128}, 1, DType::kBFloat16), y = constant({128}, 0, DType::kBFloat16);
   for (int64_t k = 0; k < 128; ++k) put(y, k, (2 * k + 1) / 256.0);
@@ -112,7 +112,7 @@ TEST_F(BFloat16Operators, TakeEveryLayout) {
       {{200, 300}, {1, 200}, 0, true},  // transposed
       {{200, 300}, {1, 0}, 3, true},    // a column, broadcast
       {{200, 300}, {0, 1}, 0, true},    // a row, broadcast
-      {{3000, 20}, {0, 1}, 0, true},    // a short row, over and over
+      {{3000, 20}, {0, 1}, 0, true},    // a short row, repeated
       {{100, 300}, {600, 2}, 1, true},  // every second element
   };
   for (const Geometry& layout : layouts) {

@@ -7,7 +7,7 @@ namespace {
 
 using namespace tt::testing;
 
-// The definition, one multiplication at a time. Calls visit(x offset, w offset, y offset).
+// The definition of a convolution: calls visit(x offset, w offset, y offset) for each multiplication.
 template <typename F>
 void for_each_term(const Tensor& x, const Tensor& w, const Tensor& y, const Slide& s, F visit) {
   const int64_t in_group = w.size(1), out_group = w.size(0) / s.groups;
@@ -126,7 +126,7 @@ TEST(ConvolutionInputs, ChannelsLastAndExpanded) {
   convolution(x, w, Tensor(), plain, y);
   convolution(copy, w, Tensor(), plain, want);
   expect_close(y, want, 1e-6, "channels last");
-  // One number everywhere, as the gradient of a sum is.
+  // A constant gradient, as that of a sum.
   Tensor one = constant({1}, 0.5), dw = filled({8, 16, 3, 3}), want_dw = filled({8, 16, 3, 3});
   convolution_weights(view_of(one, {{2, 8, 3, 3}, {0, 0, 0, 0}, 0, true}), copy, plain, dw);
   convolution_weights(constant({2, 8, 3, 3}, 0.5), copy, plain, want_dw);
@@ -134,7 +134,7 @@ TEST(ConvolutionInputs, ChannelsLastAndExpanded) {
 }
 
 TEST(ConvolutionInputs, LargeBatchesGoImageByImage) {
-  // Beyond the caches, so in parts: 12 images, and 11, which have no divisor.
+  // Exceeds the caches, so it is computed in parts: 12 images, and 11, a prime.
   for (int64_t images : {12, 11}) {
     Tensor x = filled({images, 16, 64, 64}), w = filled({24, 16, 3, 3}), y = filled({images, 24, 64, 64});
     Tensor one = filled({1, 24, 64, 64}), dx = filled(x.sizes()), one_dx = filled({1, 16, 64, 64});

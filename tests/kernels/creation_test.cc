@@ -1,4 +1,4 @@
-// Tensors from nothing, of every dtype.
+// Tensor creation, for every dtype.
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Chains of pointwise instructions: the same values as one by one, and nothing made that is dropped unread.
+// Fused pointwise instructions: same values as unfused ones, and no allocation for results that are dropped unread.
 
 #include "engine/program/passes/fuse_pointwise.h"
 #include "engine/composites/composites.h"
@@ -46,7 +46,7 @@ class FusePointwise : public ::testing::Test {
     slots_.put(kA, {a_, nullptr});
     slots_.put(kB, {b_, nullptr});
   }
-  // How many instructions ran in another's loop.
+  // Returns how many instructions were fused into another instruction's loop.
   uint64_t run(const Frame& frame) {
     const uint64_t before = executor_.stats().fused;
     Program program = frame.program();
@@ -66,7 +66,7 @@ class FusePointwise : public ::testing::Test {
   ContextScope scope_{&context_};
   Tensor a_, b_;
   SlotTable slots_;
-  size_t instructions_ = 0;  // of the last Program, as it was run
+  size_t instructions_ = 0;  // of the last Program, after fusion
   Executor executor_;
 };
 
@@ -103,7 +103,7 @@ TEST_F(FusePointwise, KeepsWhatIsNotDropped) {
   frame.add(op_id::kAdd, 10, {slot(kA), slot(kB)});
   frame.add(op_id::kMul, 11, {slot(10), Arg(2.0)});
   frame.add(op_id::kRelu, 12, {slot(11)}, {10});
-  EXPECT_EQ(run(frame), 1u);  // 11 stays: only the first two are one loop
+  EXPECT_EQ(run(frame), 1u);  // result 11 is still used, so only the first two are fused
   expect_value(11, ops::mul(ops::add(a_, b_), 2.0));
   expect_value(12, ops::relu(ops::mul(ops::add(a_, b_), 2.0)));
 }
@@ -161,7 +161,7 @@ TEST_F(FusePointwise, LeavesErrorsToTheInstructionThatMakesThem) {
 TEST_F(FusePointwise, RefusesLiesAsTheExecutorDoes) {
   Frame frame;
   frame.add(op_id::kAdd, 10, {slot(kA), slot(kB)});
-  frame.add(op_id::kMul, 11, {slot(10), slot(10)}, {10});  // reads what it drops
+  frame.add(op_id::kMul, 11, {slot(10), slot(10)}, {10});  // reads a released slot
   EXPECT_THROW(run(frame), ProgramFault);
   Frame twice;
   twice.add(op_id::kAdd, 20, {slot(kA), slot(kB)});
@@ -262,7 +262,7 @@ TEST_F(FusePointwise, DropsInputsOfOtherTypesAtTheirStep) {
   EXPECT_EQ(instructions_, 2u);
 }
 
-// The operator as a client may send it.
+// The fused operator, sent by a client.
 TEST_F(FusePointwise, AChainOverTheWireIsChecked) {
   ChainWriter writer;
   writer.begin_step(*find_op(op_id::kMul), 5, 2);

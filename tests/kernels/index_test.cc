@@ -1,4 +1,4 @@
-// Picking and placing against plain loops; no index ever reaches outside.
+// Gathering and scattering compared with plain loops; no index causes an out-of-bounds access.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ double at(const Tensor& t, const std::vector<int64_t>& index) {
   return values_of(view_of(t, Geometry{{}, {}, t->offset + offset}))[0];
 }
 
-// Calls f(index) for every place of a tensor of these sizes, in order.
+// Calls f(index) for every position of a tensor of these sizes, in order.
 void for_each_place(SizesView sizes, const std::function<void(const std::vector<int64_t>&)>& f) {
   int64_t count = 1;
   for (int64_t size : sizes) count *= size;
@@ -46,7 +46,7 @@ template <typename F>
 void expect_index_error(F f, const std::string& message) {
   try {
     f();
-    FAIL() << "no error where one says " << message;
+    FAIL() << "expected an error with the message " << message;
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kIndex);
     EXPECT_THAT(e.message(), HasSubstr(message));
@@ -117,7 +117,7 @@ TEST(Scatter, WritesAndAddsInOrder) {
   for (DType dtype : {DType::kFloat32, DType::kFloat16, DType::kInt32, DType::kInt64, DType::kFloat64}) {
     for (int64_t dim : {0, 1, 2}) {
       const Tensor input = transpose(random_tensor({4, 6, 5}, dtype), 0, 2);
-      const Tensor index = random_index({4, 5, 3}, input.size(dim) - 1);  // repeats itself
+      const Tensor index = random_index({4, 5, 3}, input.size(dim) - 1);  // has duplicates
       const Tensor src = every_second(random_tensor({4, 5, 8}, dtype, -4, 5, 3), 2);
       Tensor replaced = empty(input.sizes(), dtype, Device{}), added = empty(input.sizes(), dtype, Device{});
       Tensor filled = empty(input.sizes(), dtype, Device{});
@@ -192,7 +192,7 @@ TEST(Index, TakesMasks) {
   for_each_place(out.sizes(), [&](const std::vector<int64_t>& p) {
     ASSERT_EQ(at(out, p), at(x, {where[p[0]][0], where[p[0]][1], p[1]}));
   });
-  // A mask beside integers: they broadcast with its places.
+  // A mask and integers: the integers broadcast with the mask's positions.
   const Tensor mixed = indexed(x, {ints({1}, {1}), mask({3}, {1, 0, 1})});
   ASSERT_EQ(mixed.sizes(), (Sizes{2, 4}));
   for_each_place(mixed.sizes(), [&](const std::vector<int64_t>& p) {
@@ -217,7 +217,7 @@ TEST(Index, TakesBytesForMasks) {
 }
 
 TEST(Index, RefusesAResultThatNoMachineHolds) {
-  // One element, seen 2^61 times: each row that is selected is as long.
+  // One element expanded to 2^61: each selected row has that size.
   const Tensor x = expand(tensor_of({1}, {1}), 1, int64_t{1} << 61);
   EXPECT_THROW(indexed(x, {ints({2}, {0, 0})}), Error);
   EXPECT_THROW(indexed(tensor_of({1}, {1}), {expand(ints({1}, {0}), 1, int64_t{1} << 61)}), Error);
@@ -274,7 +274,7 @@ TEST(IndexSelect, PicksFillsAndAddsPlaces) {
   }
 }
 
-// Sums and the last of several values, one element after the other.
+// Reference for index_add and index_copy (the last value wins), element by element.
 void add_one_by_one(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, const Tensor& out) {
   set_values(out, values_of(x));
   for_each_place(source.sizes(), [&](std::vector<int64_t> place) {
@@ -286,7 +286,7 @@ void add_one_by_one(const Tensor& x, int64_t dim, const Tensor& index, const Ten
   });
 }
 
-// Enough for several threads, which may not change the order of what meets in one place; every kind of row.
+// Large enough for several threads, which must keep the order of additions to one position; every kind of row.
 TEST(IndexAdd, SumsInTheOrderOfTheIndex) {
   const Tensor x = random_tensor({30, 40, 50}, DType::kFloat32, -1, 1, 2);
   for (int64_t dim = 0; dim < 3; ++dim) {
@@ -305,7 +305,7 @@ TEST(IndexAdd, SumsInTheOrderOfTheIndex) {
 }
 
 TEST(Index, MovesNeighboursTogether) {
-  std::vector<double> places;  // backwards, on, again, and over an edge
+  std::vector<double> places;  // descending, ascending, repeated, and out of order
   for (int64_t i = 0; i < 60; ++i) places.push_back(i < 3 ? 3 - i : i < 50 ? i - 3 : i == 50 ? 46 : i - 51);
   const Tensor index = ints({60}, places);
   const int64_t n = 60;
@@ -328,7 +328,7 @@ TEST(Index, MovesNeighboursTogether) {
   }
 }
 
-TEST(Index, TakesRowsOfOneElement) {  // as long as the index, whose neighbours they are not
+TEST(Index, TakesRowsOfOneElement) {  // the rows have as many elements as the index
   const Tensor column = random_tensor({20}, DType::kFloat32), x = expand(column, 1, 16);
   std::vector<double> places(16);
   std::iota(places.begin(), places.end(), 2);
@@ -383,7 +383,7 @@ TEST(MaskedSelect, BroadcastsBoth) {
   EXPECT_EQ(values_of(out), (std::vector<double>{1, 1, 2, 2}));
 }
 
-// `op` called in place on `x`, as `x.op_(...)` is.
+// Calls `op` in place on `x`, like `x.op_(...)`.
 void in_place(uint16_t op, const Tensor& x, absl::Span<const Arg> rest) {
   std::vector<Arg> args = {Arg(x.get())};
   args.insert(args.end(), rest.begin(), rest.end());

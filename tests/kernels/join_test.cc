@@ -1,4 +1,4 @@
-// Joining and rearranging.
+// Concatenation and rearrangement.
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/kernels.h"
@@ -53,7 +53,7 @@ TEST(Rearrange, FlipsEveryLayout) {
   EXPECT_EQ(values_of(out), (Values{6, 5, 4, 3, 2, 1}));
 }
 
-// Planes that are transposed tile by tile, and their edges.
+// Planes that are transposed in tiles, with partial tiles.
 TEST(Rearrange, FlipsWhatIsTransposed) {
   for (DType dtype : {DType::kUInt8, DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
     const Tensor x = transpose(random_tensor({3, 37, 70}, dtype), 1, 2);  // [3, 70, 37]

@@ -1,4 +1,4 @@
-// Embedding, nll_loss, pooling and softmax as the operators call them: dtypes, dimensions, and what must be refused.
+// Embedding, nll_loss, pooling, softmax and matmul at operator level: dtypes, dimensions, and errors.
 #include "kernels/cpu/kernels.h"
 #include "tests/kernels/tensors.h"
 
@@ -20,7 +20,7 @@ TEST(Embedding, TakesAndCollectsRows) {
   for (int64_t j = 0; j < 40; ++j) {
     EXPECT_EQ(at(dw, j), at(g, 3 * 40 + j));
     EXPECT_EQ(at(dw, 40 + j), at(g, j) + at(g, 80 + j));
-    EXPECT_EQ(at(dw, 3 * 40 + j), 0) << "the padding's row";
+    EXPECT_EQ(at(dw, 3 * 40 + j), 0) << "the row of padding_idx must get no gradient";
     EXPECT_EQ(at(dw, 4 * 40 + j), 0);
   }
 }
@@ -35,7 +35,7 @@ TEST(Embedding, RefusesIndicesOutside) {
 }
 
 TEST(NllLoss, WeighsIgnoresAndReduces) {
-  // Two samples of three classes over two positions; one target is ignored.
+  // Two samples of three classes at two positions; one target is ignored.
   Tensor x = filled({2, 3, 2}), target = values({2, 2}, {2, -100, 0, 1}, DType::kInt64), w = values({3}, {1, 2, 4});
   Tensor each = filled({2, 2}), mean = filled({}), sum = filled({}), total = filled({});
   nll_loss(x, target, w, -100, "none", each, total);
@@ -147,7 +147,7 @@ TEST(Linear, AddsTheBiasOnce) {
 }
 
 TEST(Matmul, BroadcastsBatches) {
-  // Two by three batches, the left side's rows transposed: nothing folds.
+  // 2 x 1 batches times 3, with transposed rows on the left side: no dimensions can be merged.
   Tensor a = transposed(filled({2, 1, 5, 4}), 2, 3), b = filled({3, 5, 6}), y = filled({2, 3, 4, 6});
   matmul(a, b, y);
   for (int64_t i = 0; i < y.numel(); ++i) {
@@ -156,7 +156,7 @@ TEST(Matmul, BroadcastsBatches) {
     for (int64_t p = 0; p < 5; ++p) want += at(a, n * 20 + p * 4 + row) * at(b, m * 30 + p * 6 + column);
     ASSERT_NEAR(at(y, i), want, 1e-5);
   }
-  // Heads of an attention: two batches by three heads of 40 x 36, interleaved with the rows.
+  // Attention heads: two batches of three heads of 40 x 36, interleaved with the rows.
   Tensor q = transposed(filled({2, 40, 3, 36}), 1, 2), k = transposed(transposed(filled({2, 40, 3, 36}), 1, 2), 2, 3);
   Tensor scores = filled({2, 3, 40, 40});
   matmul(q, k, scores);

@@ -1,4 +1,4 @@
-// LAPACK as the kernels use it: its threads, and its integers. tests/python/test_linalg.py has what it computes.
+// LAPACK in the kernels: threads, and integer limits. Its results are tested in tests/python/test_linalg.py.
 #include "kernels/cpu/linear/matrices.h"
 
 #include <gtest/gtest.h>
@@ -18,10 +18,10 @@ namespace tt::cpu {
 namespace {
 
 TEST(MatricesTest, TheLibraryIsTheOneThatUsesThePoolsThreads) {
-  EXPECT_EQ(openblas_get_parallel(), 2) << "not OpenBLAS's OpenMP variant";
+  EXPECT_EQ(openblas_get_parallel(), 2) << "OpenBLAS must be the OpenMP variant";
 }
 
-// A large matrix's factors, which whoever has the pool gets by all its threads, and a batch's.
+// The factors of a large matrix, computed with all threads of the pool if available, or of a batch.
 std::vector<double> factors(const Tensor& input) {
   const Sizes& sizes = input.sizes();
   const Sizes batch(sizes.begin(), sizes.end() - 2);
@@ -48,7 +48,7 @@ TEST(MatricesTest, ManyCallersAtOnceGetWhatOneGets) {
   for (std::thread& caller : callers) caller.join();
 }
 
-// OpenBLAS has room for 128 threads, and crashes where there are hundreds.
+// OpenBLAS has buffers for 128 threads, and crashes with hundreds.
 TEST(MatricesTest, HundredsOfCallersAtOnceAreServed) {
   testing::have_backend();
   const Tensor input = random_tensor({120, 120}, DType::kFloat64);
@@ -86,7 +86,7 @@ TEST(MatricesTest, SizesBeyondLapacksIntegersAreRefused) {
 }
 
 TEST(MatricesTest, WorkspacesBeyondThemAreRefused) {
-  expect_refused([] { Eigh<float>(32768, false, true); });  // 1 + 6 n + 2 n^2
+  expect_refused([] { Eigh<float>(32768, false, true); });  // workspace of 1 + 6 n + 2 n^2
   expect_refused([] { Svd<double>(24000, 24000, SingularVectors::kThin); });
   expect_refused([] { Svd<Complex<float>>(20000000, 100, SingularVectors::kThin); });
 }

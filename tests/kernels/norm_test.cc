@@ -8,11 +8,11 @@ using namespace tt::testing;
 
 constexpr double kEps = 1e-5;
 
-// A normalisation by its definition: which elements share statistics, and which a weight.
+// The definition of a normalisation: which elements share statistics, and which share a weight.
 struct Definition {
   int64_t groups, channels;
-  std::function<int64_t(int64_t)> group;    // of an element
-  std::function<int64_t(int64_t)> channel;  // likewise
+  std::function<int64_t(int64_t)> group;    // index of the group of an element
+  std::function<int64_t(int64_t)> channel;  // index of the channel of an element
   bool centered = true;
 };
 
@@ -37,7 +37,7 @@ double dot(const Tensor& g, const std::vector<double>& y) {
   for (int64_t i = 0; i < g.numel(); ++i) sum += at(g, i) * y[i];
   return sum;
 }
-// The derivative of dot(g, normalized(x, w, b)) in element i of t, by central differences.
+// The derivative of dot(g, normalized(x, w, b)) with respect to element i of t, by central differences.
 double slope(const Definition& d, const Tensor& g, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& t,
              int64_t i) {
   const double before = at(t, i), h = 1e-6;
@@ -81,7 +81,7 @@ TEST(BatchNorm, TrainsAndMovesTheRunningStatistics) {
       EXPECT_NEAR(at(running_mean, c), 0.9 + 0.1 * want.mean[c], 1e-6);
       EXPECT_NEAR(at(running_var, c), 1.8 + 0.1 * variance * n / (n - 1), 1e-6);
     }
-    if (x.numel() > 1000) continue;  // the slopes take an evaluation an element
+    if (x.numel() > 1000) continue;  // finite differences cost one evaluation per element
     batch_norm_backward(g, x, w, mean, rstd, true, dx, dw, db);
     expect_slopes(d, g, x, w, b, x, dx);
     expect_slopes(d, g, x, w, b, w, dw);
@@ -146,7 +146,7 @@ TEST(LayerNorm, ForwardAndBackward) {
       expect_values(mean, want.mean, 1e-12);
       expect_values(rstd, want.rstd, 1e-9);
       layer_norm_backward(g, x, w, mean, rstd, shape, dx, dw, db);
-      if (n == 1) continue;  // flat, but steep to its own rounding
+      if (n == 1) continue;  // zero variance: differences are dominated by rounding
       expect_slopes(d, g, x, w, b, x, dx);
       if (!affine) continue;
       expect_slopes(d, g, x, w, b, w, dw);
@@ -163,13 +163,13 @@ TEST(LayerNorm, ManyRowsInHalfPrecision) {
   const Definition d{500, 96, [](int64_t i) { return i / 96; }, [](int64_t i) { return i % 96; }};
   const Normalized want = normalized(d, x, Tensor(), Tensor());
   expect_values(y, want.y, 0.02);
-  // Sums over rows go through several blocks.
+  // Sums over rows are split into several blocks.
   Tensor g = constant({500, 96}, 1), dx = filled({500, 96}), dw = filled({96}), db = filled({96});
   layer_norm_backward(g, x, Tensor(), mean, rstd, shape, dx, dw, db);
   expect_values(db, std::vector<double>(96, 500), 1e-3);
 }
 
-// Rows of 16 bits, computed as floats one by one.
+// Rows of 16-bit elements, computed in float32.
 TEST(LayerNorm, OfHalvesIsThatOfFloatsRounded) {
   const int64_t shape[] = {1100};
   const Tensor w = filled({1100}), b = filled({1100});
@@ -189,7 +189,7 @@ TEST(LayerNorm, OfHalvesIsThatOfFloatsRounded) {
     };
     expect_rounded(y);
     for (int64_t r = 0; r < 70; ++r) ASSERT_EQ(at(mean, r), at(want_mean, r)) << r;
-    rms_norm(y, shape, w, kEps, y, rstd);  // every row is read before it is written
+    rms_norm(y, shape, w, kEps, y, rstd);  // in place: every row is read before it is written
     rms_norm(wide, shape, w, kEps, want, want_rstd);
     expect_rounded(y);
   }

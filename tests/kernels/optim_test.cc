@@ -6,7 +6,7 @@ namespace {
 
 using namespace tt::testing;
 
-// PyTorch's documented algorithms in doubles, one element at a time.
+// PyTorch's documented algorithms in double, for one element.
 struct Adam {
   double lr = 0.1, beta1 = 0.9, beta2 = 0.99, eps = 1e-8, decay = 0.01;
   bool decoupled = false, amsgrad = false, maximize = false;
@@ -34,7 +34,7 @@ class Optimizers : public ::testing::TestWithParam<DType> {
 TEST_P(Optimizers, AdamAndItsForms) {
   for (bool decoupled : {false, true}) {
     for (bool amsgrad : {false, true}) {
-      // Two parameters, one of several pieces, one that does not lie contiguously.
+      // Two parameters: one processed in several chunks, one not contiguous.
       Tensors params{filled({20000}, GetParam()), transposed(filled({3, 5}, GetParam()), 0, 1)}, averages, squares,
           largest;
       for (const Tensor& p : params) {
@@ -64,7 +64,7 @@ TEST_P(Optimizers, SgdAndItsForms) {
       if (nesterov && momentum == 0) continue;
       const double dampening = nesterov ? 0 : 0.25;
       Tensors params{filled({70}, GetParam())}, buffers;
-      // What a new buffer holds must not matter.
+      // The contents of a new buffer must not matter.
       if (momentum != 0) buffers.push_back(constant({70}, NAN, GetParam()));
       double p = at(params[0], 69), buffer = 0;
       for (int t = 1; t <= 3; ++t) {

@@ -12,7 +12,7 @@ using namespace tt::testing;
 const Window kWindows[] = {
     {{6, 8}, {3, 4}, {2, 2}, {2, 2}},          {{7, 9}, {7, 9}, {3, 3}, {1, 1}, {1, 1}},
     {{9, 11}, {3, 3}, {3, 2}, {3, 4}, {1, 0}}, {{8, 8}, {4, 4}, {2, 3}, {2, 2}, {1, 1}, {1, 2}},
-    {{5, 5}, {3, 3}, {3, 3}, {2, 2}, {1, 1}},  // as ceil_mode leaves it: windows reach beyond the padding
+    {{5, 5}, {3, 3}, {3, 3}, {2, 2}, {1, 1}},  // as with ceil_mode: windows extend beyond the padding
     {{1, 300}, {1, 150}, {1, 2}, {1, 2}},
 };
 
@@ -87,7 +87,7 @@ TEST(AveragePlane, DividesAsAsked) {
       });
       std::vector<double> by(y.numel());
       for (int64_t o = 0; o < y.numel(); ++o) {
-        const auto extent = [&](int d, int64_t i) {  // what lies within the padded input
+        const auto extent = [&](int d, int64_t i) {  // the part within the padded input
           const int64_t begin = i * w.stride[d] - w.padding[d];
           return std::min(begin + w.kernel[d], w.in[d] + w.padding[d]) - begin;
         };

@@ -12,7 +12,7 @@ using namespace tt::testing;
 constexpr DType kAll[] = {DType::kFloat64, DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt64,
                           DType::kInt32,   DType::kInt16,   DType::kInt8,    DType::kUInt8};
 
-// a: m x k, b: k x n, two-dimensional and strided in any way.
+// a: m x k, b: k x n, with any strides.
 Gemm problem(const Tensor& a, const Tensor& b, Tensor& c) {
   return {a.dtype(),
           a.size(0),
@@ -23,7 +23,7 @@ Gemm problem(const Tensor& a, const Tensor& b, Tensor& c) {
           c.data()};
 }
 
-// Sums in double, rounded into the dtype, or (integers) wrapped around in it.
+// Sums in double, rounded to the dtype, or wrapped for integers.
 Tensor naive(const Tensor& a, const Tensor& b) {
   Tensor c = empty(Sizes{a.size(0), b.size(1)}, a.dtype(), Device{});
   for (int64_t i = 0; i < a.size(0); ++i) {
@@ -45,7 +45,7 @@ Tensor naive(const Tensor& a, const Tensor& b) {
   return c;
 }
 
-// How an operand may lie: plainly, transposed, or as every second row and column of something larger.
+// Layouts of an operand: contiguous, transposed, or every second row and column of a larger matrix.
 enum class Lie { kPlain, kTransposed, kSpread };
 Tensor operand(int64_t rows, int64_t columns, DType dtype, Lie lie) {
   if (lie == Lie::kTransposed) return transposed(filled({columns, rows}, dtype), 0, 1);
@@ -105,7 +105,7 @@ TEST(Product, EmptySumsAreZero) {
   expect_close(c, constant({3, 4}, 0), 0);
   Tensor none = filled({0, 4});
   Tensor wide = filled({4, 4});
-  product(problem(none, wide, none));  // nothing to write, nothing written
+  product(problem(none, wide, none));  // empty result: no writes
 }
 
 TEST(Product, AddsTheBiasToEveryRow) {
@@ -125,7 +125,7 @@ TEST(Product, Batches) {
   for (int64_t size : {5, 60}) {
     Tensor a = filled({3, size, size}), b = filled({3, size, size}), c = filled({3, size, size});
     const int64_t step = size * size;
-    // In order, one operand shared, and in an order that no stride describes.
+    // In order, one shared operand, and in an irregular order.
     for (std::vector<int64_t> at_b : {std::vector<int64_t>{0, step, 2 * step}, {0, 0, 0}, {2 * step, 0, step}}) {
       const std::vector<int64_t> at_a{0, step, 2 * step};
       Gemm g{DType::kFloat32,     size,     size, size,        {a.data(), size, 1},

@@ -1,4 +1,4 @@
-// Draws: the same whoever computes them, and distributed as they say.
+// Random numbers: independent of threads and instruction set, and correctly distributed.
 
 #include <algorithm>
 #include <cmath>
@@ -47,7 +47,7 @@ Moments moments(const Tensor& t) {
 
 TEST_F(Random, WordsArePhilox) {
   uint32_t words[kGroupWords];
-  const uint64_t counter = (uint64_t{1} << 32) - 5;  // carries into the second word on the way
+  const uint64_t counter = (uint64_t{1} << 32) - 5;  // the counter carries into the second word
   cpu::blocks().draws.words(0x123456789abcdef0, counter, words);
   for (int block = 0; block < kGroupBlocks; ++block) {
     const auto want = philox(0x123456789abcdef0, counter + block);
@@ -87,7 +87,7 @@ TEST_F(Random, NormalNumbersAreNormal) {
     const Moments m = moments(t);
     EXPECT_NEAR(m.mean, 0, 0.01);
     EXPECT_NEAR(m.variance, 1, 0.015);
-    // Neighbours, and the two of a pair, are independent.
+    // Adjacent values, and the two values of a pair, are independent.
     for (int64_t lag : {1, 128}) {
       double product = 0;
       for (int64_t i = 0; i + lag < kMany; ++i) product += at(t, i) * at(t, i + lag) / kMany;

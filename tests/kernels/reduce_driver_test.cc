@@ -1,4 +1,4 @@
-// The framework of reductions against plain loops: layouts, dtypes, dimensions, sizes.
+// The reduction framework compared with plain loops: layouts, dtypes, dimensions, sizes.
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/loops/reduce_extremum.h"
@@ -44,7 +44,7 @@ std::vector<std::vector<int64_t>> dim_sets(int64_t ndim) {
   return sets;
 }
 
-// For each output the elements that make it, in logical order.
+// For each output, the elements reduced into it, in logical order.
 std::vector<std::vector<double>> groups_of(const Tensor& input, const std::vector<int64_t>& dims) {
   std::vector<bool> goes(input.dim(), dims.empty());
   for (int64_t d : dims) goes[d < 0 ? d + input.dim() : d] = true;
@@ -155,7 +155,7 @@ TEST(ReduceDriver, FindsTheFirstOfEqualElements) {
   auto first_smallest = [](const std::vector<double>& v) {
     return v.empty() ? -1 : std::min_element(v.begin(), v.end()) - v.begin();
   };
-  // Whole numbers from -4 to 4: most groups have several of the largest.
+  // Integers from -4 to 4: most groups have several largest elements.
   expect_reduces(Extremum<int64_t, true>(), DType::kInt8, Order::kLogical, position, first_largest, 0);
   expect_reduces(Extremum<int64_t, false>(), DType::kInt64, Order::kLogical, position, first_smallest, 0);
   expect_reduces(Extremum<float, true>(), DType::kFloat32, Order::kLogical, position, first_largest, 0);
@@ -218,7 +218,7 @@ TEST(ReduceDriver, ANaNWinsWhereverItIs) {
 }
 
 TEST(ReduceDriver, SumsManyElementsExactly) {
-  // A float's running sum of this would stand still at 2^24.
+  // A running sum in float32 would stop at 2^24.
   const int64_t n = 20'000'000;
   Tensor t = empty({n}, DType::kFloat32, Device{});
   std::fill_n(t.data_as<float>(), n, 1.0f);

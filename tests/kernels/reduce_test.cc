@@ -1,4 +1,4 @@
-// The declared reductions: what they make of dtypes, NaN, and nothing.
+// The declared reductions: dtypes, NaN, and empty inputs.
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/kernels.h"
@@ -27,7 +27,7 @@ TEST(Reduce, SumsInTheResultsType) {
   EXPECT_EQ(sum_of(tensor_of({4}, {1, 0, 1, 1}, DType::kBool), DType::kInt64), 3);
   EXPECT_EQ(sum_of(tensor_of({2}, {0.5, 0.25}), DType::kFloat64), 0.75);
   EXPECT_EQ(sum_of(tensor_of({2}, {1, 0}, DType::kBool), DType::kFloat32), 1);
-  // In float16 itself 2048 + 1 is 2048.
+  // In float16, 2048 + 1 is 2048.
   EXPECT_EQ(sum_of(tensor_of({3000}, Values(3000, 1), DType::kFloat16), DType::kFloat16), 3000);
   EXPECT_EQ(sum_of(tensor_of({1000}, Values(1000, 1), DType::kBFloat16), DType::kBFloat16), 1000);
 }
@@ -64,7 +64,7 @@ TEST(Reduce, TakesVariances) {
   EXPECT_FLOAT_EQ(all_of(&std, x, DType::kFloat32, Dims(), 0, false), std::sqrt(2.5));
   EXPECT_EQ(all_of(&var, x, DType::kFloat32, Dims(), 5, false), INFINITY);
   EXPECT_TRUE(std::isnan(all_of(&var, tensor_of({1}, {3}), DType::kFloat32, Dims(), 1, false)));
-  // Far from zero, where the textbook's formula has no digits left.
+  // Far from zero, where the textbook formula loses all digits.
   const Tensor far = tensor_of({3}, {1e6, 1e6 + 1, 1e6 + 2});
   EXPECT_FLOAT_EQ(all_of(&var, far, DType::kFloat32, Dims(), 1, false), 1);
 }

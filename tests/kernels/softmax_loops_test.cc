@@ -15,7 +15,7 @@ int64_t place(const Vectors& v, int64_t vector, int64_t i) {
   return v.stride == 0 ? vector * v.n + i : i * v.stride + vector;
 }
 
-// Rows, then columns; lengths around the loops' widths.
+// Rows, then columns; lengths around multiples of the vector width.
 const Vectors kShapes[] = {{1, 3, 0}, {10, 4, 0}, {64, 2, 0}, {257, 3, 0}, {1, 5, 5}, {7, 3, 3}, {12, 150, 150}};
 
 template <typename T>
@@ -70,7 +70,7 @@ TEST(Softmax, NanSpoilsItsVectorAlone) {
   }
 }
 
-// Rows of 16 bits, computed as floats one by one.
+// Rows of 16-bit elements, computed in float32.
 TEST(Softmax, OfHalvesIsThatOfFloatsRounded) {
   for (DType dtype : {DType::kFloat16, DType::kBFloat16}) {
     const Tensor x = filled({130, 700}, dtype), wide = filled({130, 700});

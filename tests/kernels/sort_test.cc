@@ -1,4 +1,4 @@
-// Orders, ranks, sets and running results against the standard library.
+// Sorting, ranks, unique values and scans, compared with the standard library.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 bool comes_before(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
 
-// Places of `v` in a stable order, NaN largest.
+// The indices that sort `v` stably, with NaN largest.
 std::vector<double> order_of(const std::vector<double>& v, bool descending) {
   std::vector<double> places(v.size());
   std::iota(places.begin(), places.end(), 0);
@@ -31,7 +31,7 @@ void expect_same(const std::vector<double>& got, const std::vector<double>& want
   }
 }
 
-// Lines of `t` along `dim`, in order.
+// The rows of `t` along `dim`, in order.
 std::vector<Tensor> lines_of(const Tensor& t, int64_t dim) {
   Geometry rest{t.sizes(), t.strides(), 0};
   rest.sizes.erase(rest.sizes.begin() + dim);
@@ -91,7 +91,7 @@ TEST(Sort, OrdersTheEndsOfIntegers) {
   expect_same(values_of(indices), {1, 2, 3, 0});
 }
 
-// Whole numbers that lie close together are counted, or have narrow keys: the edges between these ways.
+// Integers in a narrow range use counting sort or narrow keys; covers the limits between these methods.
 TEST(Sort, OrdersIntegersThatLieCloseAndFar) {
   constexpr int64_t kLength = 5000;
   for (int64_t span : {int64_t{0}, int64_t{1}, int64_t{4095}, int64_t{4096}, int64_t{5001}, int64_t{UINT32_MAX},

@@ -1,4 +1,5 @@
-"""Arguments of losses, activations, pools and initial values that PyTorch takes by position, by old names or beyond bounds."""
+"""Arguments of losses, activations, pools and initialisers that PyTorch accepts by position, under deprecated names
+or out of range."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Attention layers beside the formula."""
+"""Attention layers compared with the formula."""
 
 import math
 

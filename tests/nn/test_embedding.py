@@ -1,4 +1,4 @@
-"""Learned tables of rows, alone and by the bag."""
+"""Embedding and EmbeddingBag."""
 
 import numpy as np
 import pytest

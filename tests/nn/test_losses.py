@@ -1,4 +1,4 @@
-"""Losses over sequences and margins, beside their definitions."""
+"""Losses over sequences and margins, compared with their definitions."""
 
 import itertools
 
@@ -7,7 +7,7 @@ import pytest
 
 
 def by_paths(log_probs: np.ndarray, labels: list[int], blank: int = 0) -> float:
-    """-log of the summed probability of all paths that collapse to the labels, one by one."""
+    """-log of the total probability of all paths that collapse to the labels, by enumeration."""
     total = -np.inf
     for path in itertools.product(range(log_probs.shape[1]), repeat=log_probs.shape[0]):
         collapsed = [c for c, _ in itertools.groupby(path) if c != blank]

@@ -1,4 +1,4 @@
-"""Module beside PyTorch's: the order of its registries, its methods that subclasses override, hooks, and its state."""
+"""Module compared with PyTorch's: order of registries, overridable methods, hooks, and state."""
 
 import copy
 from collections import OrderedDict
@@ -12,7 +12,7 @@ def assign(module, **values):
 
 
 ORDERS = [
-    # (what is made of two of them, what is then done, names that are left in order)
+    # (how two entries are registered, the action, the expected order of names)
     ("module", lambda m, new: setattr(m, "a", new()), ["a", "b"]),
     ("module", lambda m, new: m.add_module("a", new()), ["a", "b"]),
     ("module", lambda m, new: m.register_module("a", new()), ["a", "b"]),
@@ -75,7 +75,7 @@ def test_the_kind_of_a_name_can_change(torch):
 
 
 REFUSED = [
-    (lambda m, t: setattr(m, "p", t), TypeError),  # a tensor in a parameter's place
+    (lambda m, t: setattr(m, "p", t), TypeError),  # a tensor instead of a parameter
     (lambda m, t: setattr(m, "m", t), TypeError),
     (lambda m, t: setattr(m, "b", 3), TypeError),
     (lambda m, t: m.register_parameter("m", None), KeyError),
@@ -146,7 +146,7 @@ def test_saving_and_loading_are_the_module_s_own(torch):
     assert list(state) == ["0.bias", "0.w"]
     assert state._metadata == OrderedDict({"": {"version": 1}, "0": {"version": 3}})
     assert repr(other.load_state_dict(state)) == "<All keys matched successfully>"
-    assert other[0].seen == 3 and list(state) == ["0.bias", "0.w"]  # the caller's dict is left as it is
+    assert other[0].seen == 3 and list(state) == ["0.bias", "0.w"]  # the caller's dict is not modified
     assert torch.equal(other[0].weight, net[0].weight)
     other.load_state_dict(dict(state))
     assert other[0].seen is None

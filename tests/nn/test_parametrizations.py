@@ -1,4 +1,4 @@
-"""Weights that are computed from others."""
+"""Parametrizations: weights computed from other tensors."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Pooling with indices and undone, bags of embeddings, and resampling without aliases."""
+"""Pooling with indices, unpooling, embedding bags, and antialiased resampling."""
 
 import numpy as np
 import pytest
@@ -82,7 +82,8 @@ def test_antialiasing_averages_what_is_left_out(torch):
     line = torch.arange(8.0).reshape(1, 1, 1, 8).expand(1, 1, 8, 8)
     resize = torch.nn.functional.interpolate
     small = resize(line, size=(4, 4), mode="bilinear", antialias=True).numpy()[0, 0, 0]
-    # A triangle of width 2 on either side of 2 i + 1: weights 1, 3, 3, 1, those outside left away.
+    # A triangle filter of width 2 on either side of 2 i + 1: weights 1, 3, 3, 1; weights outside the input are
+    # dropped.
     expected = [(3 * 0 + 3 * 1 + 1 * 2) / 7, (1 + 3 * 2 + 3 * 3 + 4) / 8, (3 + 3 * 4 + 3 * 5 + 6) / 8, (5 + 3 * 6 + 3 * 7) / 7]
     np.testing.assert_allclose(small, expected, rtol=1e-6)
     large = resize(line, size=(8, 16), mode="bilinear", antialias=True)

@@ -1,4 +1,4 @@
-"""Recurrent layers and packed sequences, beside what PyTorch documents of them."""
+"""Recurrent layers and packed sequences, compared with PyTorch's documented behaviour."""
 
 import numpy as np
 import pytest
@@ -103,7 +103,7 @@ def test_packing_keeps_rows_and_order(torch):
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("batch", [1, 3, 19])
 def test_gradients_of_an_lstm(torch, bidirectional, batch):
-    """First and second derivatives in inputs, states and weights; and those of a packed input, computed step by step."""
+    """First and second derivatives of inputs, states and weights; also of a packed input, computed step by step."""
     torch.manual_seed(0)
     layer = torch.nn.LSTM(2, 3, bidirectional=bidirectional).double()
     directions = 2 if bidirectional else 1

@@ -1,4 +1,4 @@
-"""Layers over space: resampling, patches, transposed and three-dimensional ones."""
+"""Spatial layers: resampling, patches, transposed and three-dimensional convolutions."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_nearest_by_size_and_by_factor(torch):
 def test_bicubic_weighs_four_neighbours(torch):
     line = torch.arange(8.0).reshape(1, 1, 1, 8).expand(1, 1, 8, 8)
     wide = torch.nn.functional.interpolate(line, size=(8, 16), mode="bicubic").numpy()[0, 0, 0]
-    # Between 1 and 2 at 1.75, by the cubic convolution kernel with -0.75.
+    # Position 1.75, between 1 and 2, with the cubic convolution kernel of parameter -0.75.
     weights = [-0.03515625, 0.26171875, 0.87890625, -0.10546875]
     np.testing.assert_allclose(wide[4], np.dot(weights, range(4)), rtol=1e-6)
     corners = torch.nn.functional.interpolate(line, size=(8, 15), mode="bicubic", align_corners=True)

@@ -1,4 +1,4 @@
-"""The generated cases on a GPU beside the same calls on the CPU: every dtype, and gradients."""
+"""The generated cases on a GPU, compared with the same calls on the CPU: every dtype, and gradients."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if "cuda" not in DEVICES:
     pytest.skip("the engine in this process has no GPU", allow_module_level=True)
 
 CASES = [op for op in OPERATORS if any(p.is_tensor for p in op.params) and not op.is_random]
-# Vectors whose signs, or phases, nothing says: results, by operator.
+# Results whose vectors have arbitrary signs or phases: indices by operator.
 FREE_SIGNS = {"eigh_decomposed": (1,), "svd_decomposed": (0, 2), "eig_decomposed": (1,)}
 REFUSED = (RuntimeError, TypeError, IndexError, ValueError)
 
 
 def ordered(eigenvalues: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """By their parts: nothing says in which order they come."""
+    """Sorted by real and imaginary parts, since the order of eigenvalues is unspecified."""
     places = np.lexsort((eigenvalues.imag.round(4), eigenvalues.real.round(4)))
     if vectors.size:
         vectors = np.take_along_axis(vectors, places[..., None, :], -1)
@@ -38,7 +38,7 @@ def ordered(eigenvalues: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, n
 
 
 def outcome(torch, sample: Sample, dtype: str, device: str):
-    """The results' values, or the error in their place."""
+    """The results' values, or the error."""
     convert = lambda name, a: tensor(torch, a, getattr(torch, dtype) if name in sample.floating else None, device=device)  # noqa: E731
     try:
         results = call(torch, sample, arguments(torch, sample, convert))
@@ -51,7 +51,7 @@ def outcome(torch, sample: Sample, dtype: str, device: str):
 @pytest.mark.parametrize("dtype", NARROW + FLOATING + INTEGERS + COMPLEX)
 @pytest.mark.parametrize("operator", CASES, ids=lambda op: op.name)
 def test_dtype(torch, operator, dtype):
-    """Every dtype: the CPU's values, or its refusal."""
+    """In every dtype: the CPU's values, or its error."""
     for sample in SAMPLES:
         if sample.operator is not operator or not sample.floating:
             continue
@@ -65,7 +65,7 @@ def test_dtype(torch, operator, dtype):
         exact = Sample(operator, sample.index, {**sample.values, **numbers})
         on_cpu, on_gpu = outcome(torch, exact, dtype, "cpu"), outcome(torch, exact, dtype, "cuda")
         if isinstance(on_cpu, Exception):
-            assert type(on_gpu) is type(on_cpu), f"the CPU says {on_cpu}, the GPU {on_gpu}"
+            assert type(on_gpu) is type(on_cpu), f"CPU: {on_cpu}, GPU: {on_gpu}"
             continue
         if isinstance(on_gpu, Exception):
             raise on_gpu
@@ -81,7 +81,7 @@ def test_dtype(torch, operator, dtype):
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("sample", DIFFERENTIABLE, ids=str)
 def test_gradient(torch, sample, dtype):
-    """The CPU's gradients, of every result, against the same numbers; or its refusal of complex ones."""
+    """The CPU's gradients of every result, with the same output gradients; or its error for complex numbers."""
     if dtype in COMPLEX:
         if not sample.floating or dtype not in sample.operator.entry.get("dtypes", COMPLEX):
             return
@@ -114,6 +114,6 @@ def compare_gradients(torch, sample: Sample, devices: list[str]) -> None:
 
 
 def test_gpus_lack_no_operator():
-    """As the generated reference says it, from what is registered."""
+    """The generated reference lists exactly the registered kernels."""
     lacking = {op.name for op in OPERATORS} - backends(OPERATORS, ROOT / "kernels")["cuda"]
-    assert lacking == {"lstm_sequence", "lstm_sequence_backward"}  # which the composite lstm calls on the CPU alone
+    assert lacking == {"lstm_sequence", "lstm_sequence_backward"}  # called by the composite lstm on the CPU only

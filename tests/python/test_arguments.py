@@ -1,4 +1,4 @@
-"""The kinds of arguments that PyTorch's functions take; each of these was found by its own op_db samples."""
+"""Kinds of arguments that PyTorch's functions accept; each case was found by PyTorch's op_db samples."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_index_fill_with_a_tensor_differentiates_in_it(torch):
     value = torch.tensor(2.0, requires_grad=True)
     result = torch.zeros(3).index_fill(0, torch.tensor([0, 2, 2]), value)
     result.sum().backward()
-    assert result.tolist() == [2, 0, 2] and value.grad.item() == 2  # an index named twice counts once
+    assert result.tolist() == [2, 0, 2] and value.grad.item() == 2  # a repeated index counts once
 
 
 def test_corrections_that_are_not_whole(torch):

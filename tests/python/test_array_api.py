@@ -1,4 +1,4 @@
-"""What arrays of the standard do and Tensors do not; the standard's own suite runs in `make conformance`."""
+"""Array API features that Tensors lack; the standard's own suite runs in `make conformance`."""
 
 import math
 import subprocess

@@ -1,4 +1,4 @@
-"""A process in which `import torch` gives teletensor."""
+"""`import torch` gives teletensor in a prepared process."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Differentiation from Python: hooks, functions of one's own, second derivatives, errors."""
+"""Differentiation from Python: hooks, custom functions, second derivatives, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Complex numbers, as PyTorch has them; NumPy is the oracle."""
+"""Complex numbers, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_products(torch, z):
 
 
 def test_gradients_are_pytorchs(torch):
-    """Of a real L by z = x + iy: dL/dx + i dL/dy."""
+    """The gradient of a real L by z = x + iy is dL/dx + i dL/dy."""
     z = torch.tensor(3 + 4j, dtype=torch.complex128, requires_grad=True)
     (g,) = torch.autograd.grad(z.abs(), z)
     assert g.item() == pytest.approx(0.6 + 0.8j)

@@ -1,8 +1,8 @@
-"""Tensors on GPUs from Python: order, transfers, errors that a GPU finds late, memory, and losing one. Graphs are in
+"""Tensors on GPUs from Python: order, transfers, asynchronous errors, memory, and device loss. Graphs are in
 test_cuda_graphs.py.
 
-The GPUs are simulated (tests/cuda/simulated): work is put off until somebody waits for it, so that what does not wait
-where it should reads something else. On a machine with a GPU (`TELETENSOR_TEST_GPU`) it is that.
+The GPUs are simulated (tests/cuda/simulated): work is deferred until a caller waits for it, so a missing wait gives
+wrong values. On a machine with a GPU (`TELETENSOR_TEST_GPU`) the tests use that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def rng():
     return np.random.default_rng(0)
 
 
-# ---- Where tensors are ---------------------------------------------------------------------
+# ---- Devices of tensors --------------------------------------------------------------------
 
 
 def test_what_there_is(torch):
@@ -77,8 +77,8 @@ def test_devices_do_not_mix(torch):
     x = torch.ones(2, device="cuda")
     with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device.*cuda:0 and cpu"):
         x + torch.ones(2)
-    assert (x + torch.tensor(2.0)).tolist() == [3, 3]  # one number goes along
-    assert x[torch.tensor([1, 0, 1])].tolist() == [1, 1, 1]  # and so do indices
+    assert (x + torch.tensor(2.0)).tolist() == [3, 3]  # a zero-dim CPU tensor is accepted
+    assert x[torch.tensor([1, 0, 1])].tolist() == [1, 1, 1]  # so are CPU indices
     with pytest.raises(TypeError, match="can't convert cuda:0 device type tensor to numpy"):
         x.numpy()
     assert np.array_equal(x.cpu().numpy(), x.numpy(force=True))
@@ -103,10 +103,11 @@ def test_saving(torch, tmp_path):
 
 
 def test_memory_is_used_again_in_order(torch):
-    """Tensors die while the GPU has not come to them; those that get their memory must not be seen in them."""
+    """Tensors are freed before the GPU has processed them; tensors that reuse their memory must not change their
+    values."""
     results = []
     for i in range(40):
-        x = torch.tensor(np.full(1 << 15, i, "float32"), device="cuda")  # through a transfer
+        x = torch.tensor(np.full(1 << 15, i, "float32"), device="cuda")  # by a transfer
         y = torch.full((1 << 15,), float(i), device="cuda")
         results.append((x + y)[:3] * torch.tensor([1.0, 10.0, 100.0], device="cuda"))
         del x, y
@@ -116,7 +117,7 @@ def test_memory_is_used_again_in_order(torch):
 
 @pytest.mark.parametrize("elements", [1, 1000, 300_000, 16 * MIB, 16 * MIB + 1])
 def test_transfers(torch, rng, elements):
-    """64 MiB and a little more, and less, both ways: inline, one piece, several, the ring of pieces many times."""
+    """Up to 64 MiB and slightly more, in both directions: inline, one chunk, several, and many rounds of the ring."""
     sent = rng.standard_normal(elements).astype("float32")
     x = torch.tensor(sent, device="cuda")
     got = (x * 2).numpy(force=True)
@@ -140,7 +141,7 @@ for bytes in [1, 2**18 - 1, 2**18, 2**18 + 1, 2**20 - 1, 2**20, 2**20 + 1, 2**23
 @pytest.mark.parametrize("threads", ["1", "4"])
 @pytest.mark.parametrize("daemon_environment", [{}, {"TELETENSOR_SIMULATED_REFUSES_PINNING": "1"}], ids=["", "refused"])
 def test_transfers_around_the_sizes_of_chunks_and_the_ring(own_daemon, threads, daemon_environment):
-    """By one thread of the client's or several, where the GPU reaches the shared memory, and where it is refused that."""
+    """With one or several client threads, with and without shared memory that the GPU can access."""
     engine = own_daemon(**daemon_environment)
     result = run_script(ROUND_TRIPS, engine, TELETENSOR_TRANSFER_THREADS=threads)
     assert result.returncode == 0, result.stderr
@@ -155,7 +156,7 @@ def test_threads_that_cannot_be(own_daemon, threads):
 
 @pytest.mark.parametrize("threads", ["1", "4"])
 def test_a_lane_that_was_given_up_is_done_without(own_daemon, threads):
-    """The engine refuses an upload whose bytes are on their way already; those after it take the call's own chunks."""
+    """The engine refuses an upload whose bytes are already being sent; later uploads use chunks in the call itself."""
     engine = own_daemon("--session-memory-limit", "64MiB")
     script = """
 import os, numpy as np, teletensor as torch
@@ -163,7 +164,7 @@ sent = np.random.default_rng(0).integers(0, 256, 2**23 + 5, dtype=np.uint8)
 for i in range(3):
     try:
         torch.tensor(np.zeros(2**27, "uint8"), device="cuda").sum().item()
-        raise SystemExit("it was not refused")
+        raise SystemExit("the upload was not refused")
     except torch.OutOfMemoryError:
         pass
     x = torch.tensor(sent, device="cuda")
@@ -182,7 +183,7 @@ def test_views_are_read_in_their_order(torch, rng):
 
 
 def test_several_readers(torch, rng):
-    """Downloads on threads of their own, while the session goes on computing."""
+    """Downloads in several threads while the session keeps computing."""
     from concurrent.futures import ThreadPoolExecutor
 
     sent = [rng.standard_normal(MIB).astype("float32") for _ in range(4)]
@@ -197,11 +198,11 @@ def test_several_readers(torch, rng):
             assert np.array_equal(read.result(), sent[i // 3])
 
 
-# ---- What a GPU finds late -----------------------------------------------------------------
+# ---- Asynchronous errors -------------------------------------------------------------------
 
 
 def line_of(text: str) -> int:
-    """The number of the one line of this file that holds the text."""
+    """The number of the only line of this file that contains the text."""
     lines = open(__file__).read().splitlines()
     (found,) = [i for i, line in enumerate(lines, 1) if text in line and "line_of" not in line]
     return found
@@ -224,7 +225,8 @@ def test_a_bad_index_is_an_error_at_its_line(torch):
 
 @pytest.mark.parametrize("kind", ["gather", "index", "target"])
 def test_bad_indices(torch, kind):
-    """Found by the kernel; told where the value is read, inline, by download, or through another device."""
+    """The kernel detects the error; it is raised when the value is read: inline, by download, or through another
+    device."""
     x = torch.ones(3, 4, device="cuda")
     if kind == "gather":
         bad = x.gather(1, torch.full((3, 1), 4, device="cuda"))
@@ -241,7 +243,7 @@ def test_bad_indices(torch, kind):
 
 
 def test_many_faults_at_once(torch):
-    """More than can be open at a time: each poisons what came from it, and nothing else."""
+    """More errors than can be pending at a time: each poisons its dependents only."""
     x = torch.ones(4, device="cuda")
     at = [torch.tensor([i % 5], device="cuda") for i in range(150)]  # every fifth is out of range
     picked = [x.gather(0, i) * k for k, i in enumerate(at)]
@@ -254,7 +256,7 @@ def test_many_faults_at_once(torch):
 
 
 def test_backward_from_another_device(torch):
-    """A loss that is computed on the CPU of what a GPU computed."""
+    """A loss computed on the CPU from a GPU's results."""
     w = torch.ones(3, device="cuda", requires_grad=True)
     (w * 2).cpu().sum().backward()
     assert w.grad.is_cuda and w.grad.tolist() == [2, 2, 2]
@@ -312,7 +314,7 @@ def test_memory_figures(torch):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64"])
 @pytest.mark.parametrize("p", [0.25, 1.0])
 def test_dropout_keeps_what_the_cpu_keeps(torch, dtype, p):
-    """Of the same generator's state, forward and backward; rows of a transposed matrix too."""
+    """With the same generator state, forward and backward; also for rows of a transposed matrix."""
     results = []
     for device in ("cpu", "cuda"):
         x = torch.arange(1, 1201, device=device).reshape(30, 40).to(getattr(torch, dtype)).t().requires_grad_()
@@ -328,7 +330,7 @@ def test_dropout_keeps_what_the_cpu_keeps(torch, dtype, p):
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_cross_entropy_of_logits_far_from_zero(torch, device):
-    """They lose nothing against the same ones around zero, forward or backward."""
+    """Norms of values far from zero are as accurate as around zero, forward and backward."""
     near = torch.tensor([[1.0, 2.5, -3.0], [0.25, 0.5, 4.0]], device=device, requires_grad=True)
     far = (near.detach() + 8192).requires_grad_()
     target = torch.tensor([0, 2], device=device)
@@ -405,7 +407,7 @@ sys.stdin.read()
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.skipif(not SIMULATED, reason="a GPU's memory is not as small")
+@pytest.mark.skipif(not SIMULATED, reason="requires the small memory of a simulated GPU")
 def test_out_of_memory_is_one_sessions(own_daemon):
     engine = own_daemon(TELETENSOR_SIMULATED_MEMORY_MB="64")
     holder = """
@@ -471,7 +473,7 @@ print([k.sum().item() for k in kept], torch.cuda.memory_stats()["limit_bytes"])
 
 
 def wait_until_it_holds(engine: Daemon, before: int) -> None:
-    """And serves others."""
+    """Checks that the engine frees the memory and serves another client."""
     deadline = time.monotonic() + 15
     while held_bytes(engine) != before and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -498,7 +500,7 @@ while True:  # in the middle of transfers both ways
 
 @pytest.mark.parametrize("work", ["torch.tensor(sent, device='cuda')", "there.numpy(force=True)"])
 def test_a_client_killed_in_the_middle_of_a_transfer_leaves_nothing(own_daemon, work):
-    """Several times, at any moment of it: the GPU may be reading or writing the memory that they share."""
+    """Several times, at random moments: the GPU may be accessing the shared memory."""
     engine = own_daemon()
     before = held_bytes(engine)
     script = f"""
@@ -534,9 +536,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 # ---- Losing a GPU --------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not SIMULATED, reason="a GPU is not lost to order")
+@pytest.mark.skipif(not SIMULATED, reason="a real GPU cannot be lost on request")
 def test_a_lost_gpu(own_daemon, tmp_path):
-    """Its tensors are errors; the session, the other GPU, other sessions and the daemon go on."""
+    """The lost GPU's tensors become errors; the session, the other GPU, other sessions and the daemon stay usable."""
     engine = own_daemon(TELETENSOR_SIMULATED_LOSSES=str(tmp_path))
     script = """
 import os, numpy as np, teletensor as torch
@@ -562,7 +564,7 @@ print((a + 1).sum().item(), torch.ones(2).sum().item())
     assert held_bytes(engine) == 0
 
 
-# ---- The whole -----------------------------------------------------------------------------
+# ---- End to end ----------------------------------------------------------------------------
 
 
 def test_status_shows_gpus(own_daemon):
@@ -577,7 +579,7 @@ def test_status_shows_gpus(own_daemon):
 
 
 def test_status_says_which_libraries_were_found(own_daemon):
-    """Those that something has needed: here a convolution, by cuDNN or, without it, by a kernel of the engine's own."""
+    """Libraries used so far: here cuDNN for a convolution or, without it, a kernel of the engine."""
     engine = own_daemon()
     script = """
 import teletensor as torch, teletensor.nn.functional as F
@@ -593,7 +595,7 @@ F.conv2d(torch.ones(1, 1, 4, 4, device="cuda"), torch.ones(1, 1, 3, 3, device="c
 @pytest.mark.slow
 def test_the_example_trains_on_a_gpu(own_daemon):
     command = [sys.executable, str(ROOT / "examples/fashion_mnist.py"), "--device", "cuda", "--steps", "3", "--batch", "16"]
-    command += [] if SIMULATED else ["--data", str(ROOT / "data")]  # where a bundle has it
+    command += [] if SIMULATED else ["--data", str(ROOT / "data")]  # the data's path in a bundle
     environment = client_environment(TELETENSOR_ADDRESS=own_daemon().address)
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert result.returncode == 0 and "trained 3 steps" in result.stdout, result.stderr

@@ -1,4 +1,4 @@
-"""Work that is done as graphs: what repeats by itself, and what is captured by hand."""
+"""CUDA graphs: automatic replay of repeated work, and explicit capture."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.skipif(IN_PROCESS, reason="the engine in this process h
 
 
 def test_training_steps_become_graphs_and_give_what_the_cpu_gives(own_daemon):
-    """A schedule and Adam's step count change at every step, and so does what is trained on."""
+    """A learning-rate schedule, Adam's step count and the training data change at every step."""
     script = """
 import teletensor as torch
 from teletensor import nn
@@ -39,7 +39,7 @@ counts = torch.cuda.replay_stats()
 assert counts["replays"] >= 8, counts
 assert counts["launches"] >= 8 * 8 and counts["changed"] > 0, counts
 """
-    # Held back for as long as it takes: how fast this machine is must not decide what is tested.
+    # No time limit for holding work back, so that the speed of the machine does not matter.
     run = run_script(script, own_daemon(TELETENSOR_CUDA_REPLAY="10000000"))
     assert run.returncode == 0, run.stderr
 
@@ -73,7 +73,7 @@ def test_a_graph_replays_over_its_inputs(torch):
 
 
 def test_a_graph_draws_new_numbers_at_each_replay(torch):
-    """Those that the same work draws without a graph: dropout, and noise."""
+    """A graph draws the random numbers that the same work draws without a graph: dropout, and noise."""
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Dropout(0.5)).to("cuda")
     x, graph = torch.ones(4, 8, device="cuda"), torch.cuda.CUDAGraph()
 

@@ -1,10 +1,10 @@
-"""Distributions beside SciPy's."""
+"""Distributions, compared with SciPy's."""
 
 import numpy as np
 import pytest
 import scipy.stats as stats
 
-# name, parameters, SciPy's, places
+# name, parameters, SciPy's distribution, points
 CONTINUOUS = [
     ("Normal", (0.5, 2.0), stats.norm(0.5, 2.0), [-1.0, 0.3, 4.0]),
     ("LogNormal", (0.2, 0.7), stats.lognorm(0.7, scale=np.exp(0.2)), [0.1, 1.0, 3.0]),

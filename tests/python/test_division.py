@@ -1,4 +1,4 @@
-"""What division leaves of floats is exact, and neighbours are bits apart: to the last bit, at every edge."""
+"""Remainders of floats are exact, so results are compared bit by bit, including all edge cases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 BITS = {"float32": "uint32", "float64": "uint64"}
-LENGTH = 2003  # several blocks of the loops, and a rest that is no whole vector
+LENGTH = 2003  # several blocks of the loops, and a remainder that is not a multiple of the vector width
 
 
 def edges(dtype: str) -> np.ndarray:
@@ -38,13 +38,13 @@ KINDS = ("edges", "any bits", "near", "far", "one far", "multiples", "almost mul
 
 
 def remainder(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """PyTorch's: fmod, moved to the divisor's sign."""
+    """PyTorch's remainder: fmod, adjusted to the divisor's sign."""
     left = np.fmod(a, b)
     return np.where((left != 0) & ((left < 0) != (b < 0)), left + b, left)
 
 
 def floor_divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """PyTorch's (c10::div_floor_floating)."""
+    """PyTorch's floor division (c10::div_floor_floating)."""
     left = np.fmod(a, b)
     quotient = (a - left) / b
     quotient = np.where((left != 0) & ((left < 0) != (b < 0)), quotient - 1, quotient)

@@ -1,11 +1,11 @@
-"""Tensors lent to other libraries and taken from them, through NumPy's side of DLPack."""
+"""Exchange of tensors with other libraries, through NumPy's implementation of DLPack."""
 
 import numpy as np
 import pytest
 
 
 class OldProducer:
-    """What knows DLPack's first version only."""
+    """A consumer that supports only DLPack's first version."""
 
     def __init__(self, array):
         self.array = array
@@ -76,7 +76,7 @@ def test_refusals(torch):
 
 def test_from_a_gpu(torch):
     if not torch.cuda.is_available():
-        pytest.skip("an engine without GPUs")
+        pytest.skip("the engine has no GPU")
     tensor = torch.ones(2, device="cuda")
     assert tensor.__dlpack_device__() == (2, 0)
     with pytest.raises(BufferError, match="dl_device"):

@@ -1,4 +1,4 @@
-"""torch.fft, stft and istft; NumPy is the oracle."""
+"""torch.fft, stft and istft, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_every_length(torch, n):
 @pytest.mark.parametrize("lines", [1, 5, 16, 37])
 @pytest.mark.parametrize("n", [22, 48, 128, 144, 240, 256, 320, 500, 1000, 1009, 1024, 4096, 5120])
 def test_vectors_of_lines_and_of_elements(torch, lines, n):
-    """Lengths and numbers of lines that are vectorised along a line, across lines, and with remainders."""
+    """Lengths and numbers of rows that are vectorised along a row, across rows, and with remainders."""
     exact = signal(lines, n)
     for dtype, tolerance in (("complex64", 1e-6), ("complex128", 1e-14)):
         for dim in (0, 1):

@@ -1,4 +1,4 @@
-"""float8_e4m3fn and float8_e5m2: numbers that are kept and moved, and matrices of them that are multiplied."""
+"""float8_e4m3fn and float8_e5m2: storage, conversion, and products of matrices."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import pytest
 
 pytestmark = pytest.mark.usefixtures("device")
 
-FORMATS = {"float8_e4m3fn": (3, 7), "float8_e5m2": (2, 15)}  # bits of mantissa, bias
+FORMATS = {"float8_e4m3fn": (3, 7), "float8_e5m2": (2, 15)}  # mantissa bits, exponent bias
 WORDS = {"float8_e4m3fn": "Float8_e4m3fn", "float8_e5m2": "Float8_e5m2"}
 NAMES = tuple(FORMATS)
 OTHERS = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64")
 
 
 def meanings(name: str) -> np.ndarray:
-    """What each of the 256 patterns means, by the format's definition."""
+    """The value of each of the 256 bit patterns, by the format's definition."""
     mantissa, bias = FORMATS[name]
     bits = np.arange(256)
     exponent, fraction = (bits & 0x7F) >> mantissa, bits & (2**mantissa - 1)
@@ -30,12 +30,12 @@ def meanings(name: str) -> np.ndarray:
 
 
 def nearest(name: str, numbers: np.ndarray) -> np.ndarray:
-    """The patterns of the nearest numbers; of two the even one. e4m3fn has no infinity and stops at its largest."""
+    """The bit patterns of the nearest numbers, ties to even. e4m3fn has no infinity and saturates."""
     table, numbers = meanings(name)[:128], numbers.astype("float64")
     finite = table[np.isfinite(table)]
     middles = (finite[1:] + finite[:-1]) / 2
     size = np.abs(np.nan_to_num(numbers, nan=0.0, posinf=1e300, neginf=-1e300))
-    below = np.searchsorted(middles, size, "left")  # the smaller neighbour of a middle
+    below = np.searchsorted(middles, size, "left")  # the smaller neighbour of a midpoint
     bits = np.where(np.isin(size, middles) & (below % 2 == 1), below + 1, below)
     if name == "float8_e5m2":
         bits = np.where(size >= (finite[-1] + 65536) / 2, 0x7C, bits)
@@ -44,23 +44,23 @@ def nearest(name: str, numbers: np.ndarray) -> np.ndarray:
 
 
 def bits_of(torch, t) -> np.ndarray:
-    """The patterns of a tensor's elements."""
+    """The bit patterns of a tensor's elements."""
     return t.contiguous().view(torch.uint8).cpu().numpy()
 
 
 def expect_bits(torch, t, want: np.ndarray) -> None:
-    """These patterns; a NaN is any NaN of either sign."""
+    """Compares bit patterns; NaNs of any sign are equal."""
     got, nan = bits_of(torch, t), t.float().isnan().cpu().numpy()
     np.testing.assert_array_equal(np.where(nan, 0x7F, got), np.where(want & 0x7F == 0x7F, 0x7F, want))
 
 
 def table_of(torch, name: str):
-    """A tensor of all 256 patterns."""
+    """A tensor of all 256 bit patterns."""
     return torch.arange(256, dtype=torch.uint8).view(getattr(torch, name))
 
 
 def numbers(name: str) -> np.ndarray:
-    """Every number of the format, the middles between them, what is next to those in float32, and what overflows."""
+    """Every number of the format, the midpoints between them, their float32 neighbours, and numbers that overflow."""
     own = meanings(name)
     own = np.sort(own[np.isfinite(own)]).astype("float32")
     middles = (own[1:] + own[:-1]) / 2
@@ -76,7 +76,7 @@ def test_every_pattern_in_every_dtype(torch, name):
         got = t.to(getattr(torch, other))
         got = (got.float() if other in ("float16", "bfloat16") else got).cpu().numpy()
         np.testing.assert_array_equal(got.real, values, err_msg=other)
-        known = ~np.isnan(values)  # a NaN's sign is nobody's
+        known = ~np.isnan(values)  # the sign of a NaN is unspecified
         np.testing.assert_array_equal(np.signbit(got.real)[known], np.arange(256)[known] >= 128, err_msg=other)
     finite = np.isfinite(values)
     for other in ("int8", "int16", "int32", "int64"):
@@ -237,7 +237,7 @@ def test_saving_and_loading(torch, name, tmp_path):
 
 
 def matrices(torch, left: str = "float8_e4m3fn", right: str = "float8_e4m3fn", m: int = 5, k: int = 32, n: int = 16):
-    """(input, mat2 in columns), and their values."""
+    """(input, column-major mat2), and their values."""
     rng = np.random.default_rng(m + k)
     a = torch.tensor(rng.standard_normal((m, k), "float32")).to(getattr(torch, left))
     b = torch.tensor(rng.standard_normal((n, k), "float32")).to(getattr(torch, right)).t()
@@ -279,17 +279,17 @@ def test_scaled_products_of_what_is_empty_or_lies_apart(torch):
     assert torch._scaled_mm(a[:, :0], b[:0], one, one, out_dtype=torch.float32).tolist() == [[0.0] * 16] * 5
     wide = torch.cat([a, a], 1)
     close(torch, torch._scaled_mm(wide[:, 3:35], b, one, one, out_dtype=torch.float32), np.roll(x, -3, 1) @ y, "float32")
-    landing = torch.zeros(81, dtype=a.dtype)[1:].view(5, 16)  # between two addresses that a library takes
+    landing = torch.zeros(81, dtype=a.dtype)[1:].view(5, 16)  # without the alignment that libraries require
     assert torch._scaled_mm(a, b, one, one, out=landing) is landing
     close(torch, landing, x @ y, "float8_e4m3fn")
     big = torch.full((16, 16), 448.0).to(a.dtype)
-    assert torch._scaled_mm(big, big.t(), one, one)[0, 0].item() == 448  # what overflows
+    assert torch._scaled_mm(big, big.t(), one, one)[0, 0].item() == 448  # overflow saturates
 
 
 def test_scaled_products_that_are_refused(torch):
     a, b, _, _ = matrices(torch)
     one, many = torch.tensor(1.0), torch.ones(2)
-    S = torch._scaled_mm  # noqa: N806 - as short as it is often
+    S = torch._scaled_mm  # noqa: N806 - used often, hence short
     refused = [
         (RuntimeError, "mat1 must be a matrix", lambda: S(a[0], b, one, one)),
         (RuntimeError, "mat2 must be a matrix", lambda: S(a, b[:, 0], one, one)),

@@ -1,4 +1,4 @@
-"""torch.func: derivatives of functions, maps over batches, modules without state."""
+"""torch.func: derivatives of functions, vmap, stateless modules."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_misuse_is_an_error(torch, func):
 
 
 def test_per_sample_gradients(torch, func):
-    """What vmap is mostly used for, beside a loop over backward()."""
+    """vmap's main use, per-sample gradients, compared with a loop over backward()."""
     torch.manual_seed(1)
     model = torch.nn.Linear(3, 2)
     params = {name: p.detach() for name, p in model.named_parameters()}

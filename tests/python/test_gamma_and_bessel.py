@@ -1,5 +1,5 @@
-"""lgamma and the Bessel functions, which have loops of their own, beside libm's and SciPy's: every branch, its ends and
-the limits."""
+"""lgamma and the Bessel functions, which have vectorised loops, compared with libm's and SciPy's: every branch, its
+boundaries and the limits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LIBM.lgamma.restype, _LIBM.lgamma.argtypes = ctypes.c_double, [ctypes.c_double]
 
 
 def lgamma(x: np.ndarray) -> np.ndarray:
-    """libm's, which keeps its digits beside the zeros at 1 and 2; SciPy's does not."""
+    """libm's lgamma, which is accurate near the zeros at 1 and 2, unlike SciPy's."""
     return np.array([_LIBM.lgamma(v) for v in x])
 
 
@@ -32,7 +32,7 @@ def evaluated(torch, function, x: np.ndarray) -> np.ndarray:
 def test_lgamma(torch, piece):
     x = np.random.default_rng(1).uniform(*piece, size=1003)
     expected = lgamma(x)
-    # Beside its zeros left of zero it is as exact as the terms that it is a difference of.
+    # Near its zeros left of zero, the error is relative to the terms whose difference it is.
     scale = np.maximum(np.abs(expected), 1.0 if piece[0] < -1 else 0.0)
     assert (np.abs(evaluated(torch, torch.lgamma, x) - expected) <= 2e-14 * scale).all()
     single = x.astype("float32")
@@ -46,7 +46,7 @@ def test_bessel_functions(torch, name, reference, piece):
     x = np.random.default_rng(2).uniform(*piece, size=1003)
     x = np.concatenate([x, -x]) if name[0] == "j" else x
     function = getattr(torch.special, f"bessel_{name}")
-    # An argument's own rounding moves a wave by its size times the last place.
+    # The rounding of an argument shifts a wave by its size times the last place.
     np.testing.assert_allclose(evaluated(torch, function, x), reference(x), rtol=2e-14, atol=4e-16 * max(1, piece[1]) ** 0.5)
     single = x.astype("float32")
     np.testing.assert_allclose(evaluated(torch, function, single), reference(single.astype("float64")), rtol=2e-7, atol=1e-9)
@@ -60,6 +60,6 @@ def test_limits(torch, name):
     expected = reference(x)
     if name != "lgamma":
         expected[x == np.inf] = 0
-        expected[x == -np.inf] = 0 if name[-2] == "j" else np.nan  # the second kind is undefined left of zero
-    near = ~np.isfinite(x) | (np.abs(x) < 1e15)  # further out SciPy has lost the phase
+        expected[x == -np.inf] = 0 if name[-2] == "j" else np.nan  # the second kind is undefined for negative arguments
+    near = ~np.isfinite(x) | (np.abs(x) < 1e15)  # SciPy's phase is inaccurate for larger arguments
     np.testing.assert_allclose(evaluated(torch, function, x)[near], expected[near], rtol=1e-13, atol=1e-300)

@@ -1,4 +1,4 @@
-"""Random numbers of a generator of one's own, and further distributions in place."""
+"""Random numbers from a Generator, and in-place draws from further distributions."""
 
 import numpy as np
 import pytest

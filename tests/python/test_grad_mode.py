@@ -1,9 +1,9 @@
-"""no_grad, enable_grad, set_grad_enabled and inference_mode: nested, as decorators, of generators."""
+"""no_grad, enable_grad, set_grad_enabled and inference_mode: nested, as decorators, and for generators."""
 
 import pytest
 
 NESTED = [
-    # switches from the outside in; (recorded, inference) within
+    # modes from the outermost to the innermost; (grad enabled, inference) inside
     ("inference_mode()", (False, True)),
     ("inference_mode(); inference_mode(False)", (True, False)),
     ("no_grad(); inference_mode(False)", (True, False)),
@@ -45,7 +45,7 @@ def test_decorators(torch, switches, expected):
     def function(value, named):
         return state(torch), value, named
 
-    assert state(torch) == (True, False)  # also of set_grad_enabled, which a call alone sets
+    assert state(torch) == (True, False)  # also for set_grad_enabled, which takes effect when called
     assert function(1, named=2) == (expected, 1, 2) and function.__name__ == "function"
     assert state(torch) == (True, False)
 

@@ -1,5 +1,6 @@
-"""Arguments that lie, raise, change while they are read or belong elsewhere: a Python exception, never a crash, a value that
-wrapped around or a session that ended. Found by reading python/bindings and by tests/fuzz/api_fuzz.py.
+"""Arguments with wrong sizes, that raise, change while they are read, or belong to another session. They must give a
+Python exception, and never a crash, a wrapped-around value or a dead session. Found by reviewing python/bindings
+and by tests/fuzz/api_fuzz.py.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tests.python.test_session import run_script
 
 
 class Raises:
-    """Raises from whatever it is asked."""
+    """Raises from every method."""
 
     def _raise(self, *_, **__):
         raise ZeroDivisionError("asked")
@@ -26,7 +27,7 @@ class Raises:
 
 
 class Runs:
-    """Runs a function when it is converted to a number."""
+    """Calls a function when converted to a number."""
 
     def __init__(self, function, value=0):
         self.function, self.value = function, value
@@ -41,7 +42,7 @@ class Runs:
 
 
 def test_a_generator_is_no_list_of_tensors(torch):
-    """Its tensors were freed before the call was made, and the engine ended the session."""
+    """Formerly its tensors were freed before the call, and the engine ended the session."""
     x = torch.ones(2)
     for function in (torch.cat, torch.stack):
         with pytest.raises(TypeError, match="tuple of Tensors, not generator"):
@@ -87,7 +88,7 @@ def test_lists_that_change_while_they_are_read(torch):
 
 
 def test_a_tensor_that_becomes_another_while_it_is_passed(torch):
-    """The handle that the call refers to lives until it has been made."""
+    """The handle that the call refers to must live until the call is made."""
     for change in (lambda t: t.unsqueeze_(0), lambda t: torch._C.become(t, torch.zeros(1)), lambda t: t.detach_()):
         x = torch.full((4, 4), 2.0) * 1
         assert torch.cumsum(x, Runs(lambda: change(x), 1))[0].tolist() == [2.0, 4.0, 6.0, 8.0]  # noqa: B023
@@ -100,7 +101,7 @@ def test_a_tensor_that_becomes_another_while_its_call_waits(torch):
     stop = threading.Event()
 
     def replace():
-        while not stop.wait(0.001):  # so that what the main thread waits for is not queued behind an endless line
+        while not stop.wait(0.001):  # so that the main thread's wait is not queued behind an endless backlog
             x.data = torch.arange(1000, dtype=torch.float64)
             x.data = torch.arange(1000, dtype=torch.float32)
 
@@ -128,7 +129,7 @@ def test_exceptions_of_the_callers_come_through(torch):
     assert x.tolist() == [[1, 1], [1, 1]]
 
 
-# Each returned a number that had wrapped around, or SystemError.
+# Each of these formerly returned a wrapped-around number or raised SystemError.
 BEYOND = [
     lambda t: t.sum(t.ones(2), dim=10**30), lambda t: t.sum(t.ones(2), dim=2**64 - 1), lambda t: t.ones(2).size(2**70),
     lambda t: t.narrow(t.ones(9), 0, 2**64 - 1, 1), lambda t: t.max_pool2d(t.ones(1, 4, 4), 2**70), lambda t: t.zeros(2**64),
@@ -147,7 +148,7 @@ def test_numbers_do_not_wrap_around(torch, call):
 
 
 def test_numbers_that_fit(torch):
-    assert torch.tensor([-1], dtype=torch.uint8).tolist() == [255]  # as PyTorch has it
+    assert torch.tensor([-1], dtype=torch.uint8).tolist() == [255]  # as in PyTorch
     assert torch.tensor([2**64 - 1], dtype=torch.uint64).tolist() == [2**64 - 1]
     assert torch.tensor([2.0**63], dtype=torch.uint64).tolist() == [2**63]
     assert torch.tensor([-(2.0**63), 1.9], dtype=torch.int64).tolist() == [-(2**63), 1]
@@ -166,7 +167,7 @@ def test_sizes(torch):
 
 
 class Lies:
-    """An array by its own account."""
+    """An array whose __array_interface__ may be false."""
 
     def __init__(self, **interface):
         self.__array_interface__ = {"shape": (2,), "typestr": "<f4", "data": (0, False), "version": 3, **interface}
@@ -248,7 +249,7 @@ def test_text_that_is_not_utf8(torch):
                  lambda: x.to("\udfff")):  # fmt: skip
         with pytest.raises((RuntimeError, ValueError, TypeError)):
             call()
-    code = compile("y = x + 1", "caf\udce9.py", "exec")  # a file's name as Python decodes other bytes
+    code = compile("y = x + 1", "caf\udce9.py", "exec")  # a file name with undecodable bytes, as Python decodes it
     scope = {"x": x}
     exec(code, scope)  # noqa: S102
     assert scope["y"].tolist() == [2, 2]
@@ -285,7 +286,7 @@ def test_subclasses(torch):
 
 
 def test_references_on_failed_paths(torch):
-    """What a refused call was given is not kept."""
+    """Arguments of a refused call are released."""
     import sys
 
     item, numbers = object(), [1, "a"]
@@ -300,7 +301,7 @@ def test_references_on_failed_paths(torch):
     assert (sys.getrefcount(item), sys.getrefcount(numbers), sys.getrefcount(x)) == before
 
 
-@pytest.mark.skipif(IN_PROCESS, reason="opens sessions of its own")
+@pytest.mark.skipif(IN_PROCESS, reason="opens additional sessions")
 def test_tensors_of_a_session_that_ended(daemon):
     script = """
 import os, pytest
@@ -332,9 +333,9 @@ print((torch.ones(3) + 1).tolist())
     assert run.stdout.strip() == "[2.0, 2.0, 2.0]" and run.returncode == 0, run.stderr
 
 
-@pytest.mark.skipif(IN_PROCESS, reason="opens sessions of its own")
+@pytest.mark.skipif(IN_PROCESS, reason="opens additional sessions")
 def test_a_forked_child(daemon):
-    """The session is the parent's: the child gets an error, ends on its own, and the parent goes on."""
+    """The session belongs to the parent: the child gets an error and exits cleanly, and the parent is not affected."""
     script = """
 import os, sys
 import teletensor as torch

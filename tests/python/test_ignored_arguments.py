@@ -1,4 +1,4 @@
-"""Arguments that were accepted and changed nothing: each is used, or refused."""
+"""Arguments that were once accepted and ignored: each is used, or refused."""
 
 import ast
 import random
@@ -298,14 +298,14 @@ def test_contexts_of_a_checkpoint(torch):
     assert entered == ["forward", "again"]
 
 
-# Arguments that choose how something is computed or kept in memory, not what comes out.
+# Arguments that choose how something is computed or stored, not the result.
 HINTS = {
     "assume_unique", "chunk_size", "check_undefined_grad", "check_grad_dtypes", "cudnn_enabled", "debug",
     "determinism_check", "enable_nested_tensor", "fast_mode", "foreach", "mask_check", "masked", "memory_format",
     "non_blocking", "nondet_tol", "num_warmup_iters", "sorted", "sparse", "vectorize",
 }  # fmt: skip
 
-# Called with more than they need: hooks, overridden methods, names that PyTorch has for what does nothing here.
+# Parameters required by a protocol: of hooks, overridden methods, and PyTorch functions that have no effect here.
 UNUSED = {
     ("_tensor.py", "context"), ("_tensor.py", "return_scalar"), ("as_torch.py", "path"), ("as_torch.py", "target"),
     ("cuda/graphs.py", "allow_unused_input"), ("distributions/transforms.py", "y"), ("distributions/utils.py", "owner"),
@@ -322,7 +322,7 @@ UNUSED = {
 
 
 def unused_arguments(source: str) -> list[str]:
-    """The arguments of functions whose bodies never name them, unless all that a body does is to raise."""
+    """The parameters of functions whose bodies never use them, except of bodies that only raise."""
     found = []
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.FunctionDef) or node.name in ("__exit__", "__init_subclass__"):
@@ -344,4 +344,4 @@ def test_no_argument_is_ignored(torch):
     found = {(path.relative_to(root).as_posix(), a) for path in paths for a in unused_arguments(path.read_text())}
     ignored = sorted((name, a) for name, a in found if a not in HINTS and (name, a) not in UNUSED)
     assert not ignored, "arguments that are accepted and ignored"
-    assert UNUSED <= found, f"exceptions that are not needed: {sorted(UNUSED - found)}"
+    assert UNUSED <= found, f"unnecessary exceptions: {sorted(UNUSED - found)}"

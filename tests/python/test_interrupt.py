@@ -1,4 +1,4 @@
-"""Ctrl-C: every wait for an engine ends with KeyboardInterrupt, and the session goes on."""
+"""Ctrl-C: every wait for an engine ends with KeyboardInterrupt, and the session stays usable."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pytest
 from tests.conftest import IN_PROCESS
 from tests.python.test_session import run_script
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="these are about another process")
+pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 
-# An engine that is stopped lets everybody wait, for as long as the test wants.
+# An engine that is stopped makes every call wait for as long as the test requires.
 PREAMBLE = """
 import os, signal, sys, threading, time
 import numpy as np

@@ -1,4 +1,4 @@
-"""Functions of the top level beside NumPy's and SciPy's."""
+"""Top-level functions, compared with NumPy's and SciPy's."""
 
 import itertools
 
@@ -43,7 +43,7 @@ def test_einsum(torch, equation, shapes):
 def test_einsum_contracts_what_shrinks_first(torch):
     from teletensor._ops.einsum import _cheapest_pair
 
-    # (a b)(b c)(c): the vector first.
+    # (a b)(b c)(c): the vector is multiplied first.
     assert _cheapest_pair(["ab", "bc", "c"], "a", {"a": 50, "b": 60, "c": 70}) == (1, 2)
     a, b = torch.randn(2, 3), torch.randn(3, 4)
     close(torch.einsum(a, [0, 1], b, [1, 2], [0, 2]), a.numpy() @ b.numpy(), 1e-5)

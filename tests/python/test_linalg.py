@@ -1,4 +1,4 @@
-"""torch.linalg against NumPy and SciPy on every device; gradients numerically, first and second."""
+"""torch.linalg, compared with NumPy and SciPy on every device; first and second gradients by finite differences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import scipy.linalg
 
 pytestmark = pytest.mark.usefixtures("device")
 
-# What is LAPACK's there.
+# Results that are specific to LAPACK.
 ON_CPU = pytest.mark.parametrize("device", ["cpu"], indirect=True)
 
 
@@ -17,7 +17,7 @@ def random(*size, seed: int = 0) -> np.ndarray:
 
 
 def square(*batch, n: int = 3, seed: int = 0) -> np.ndarray:
-    """Well conditioned matrices, not symmetric."""
+    """Well-conditioned matrices, not symmetric."""
     return random(*batch, n, n, seed=seed) + 3 * np.eye(n)
 
 
@@ -139,7 +139,7 @@ def test_products(torch):
     close(torch.linalg.vecdot(torch.tensor(x), torch.tensor(y)), (x * y).sum(-1))
 
 
-# What is differentiated is invariant under the signs that vectors are free to have.
+# The differentiated functions are invariant under the arbitrary signs of vectors.
 GRADIENTS = {
     "inv": (lambda t, a: t.linalg.inv(a), square(2)),
     "det": (lambda t, a: t.linalg.det(a), square(2)),
@@ -278,7 +278,7 @@ def test_eigenvalues_of_any_matrix(torch, dtype):
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("n", [4, 40])
 def test_what_is_free_is_as_lapack_has_it(torch, dtype, n):
-    """Pivots, the order of eigenvalues, signs and phases of vectors: PyTorch's are LAPACK's, and so are SciPy's."""
+    """Pivots, the order of eigenvalues, and signs and phases of vectors equal LAPACK's, as in PyTorch and SciPy."""
     a = complex_matrices(n, n)
     a = a.real if dtype == "float64" else a
     hermitian = a + a.conj().T
@@ -294,7 +294,7 @@ def test_what_is_free_is_as_lapack_has_it(torch, dtype, n):
     values, vectors = scipy.linalg.eig(a)
     ours = torch.linalg.eig(t)
     same(ours.eigenvalues, values)
-    if dtype == "float64":  # the sign of a pair's vectors changed between LAPACK's versions
+    if dtype == "float64":  # LAPACK versions differ in the sign of a pair's vectors
         vectors *= np.sign((ours.eigenvectors.numpy(force=True).conj() * vectors).sum(0).real)
     same(ours.eigenvectors, vectors)
     same(torch.linalg.eigvals(t), scipy.linalg.eigvals(a))
@@ -321,7 +321,8 @@ def test_exponentials_of_every_degree(torch, dtype, size):
 
 
 def test_what_is_not_finite(torch):
-    """An error, or NaN where PyTorch has it, and no endless search. Only the triangle that is read counts."""
+    """NaN inputs give an error, or NaN as in PyTorch, and never an endless loop. Only the triangle that is read
+    matters."""
     linalg, nan = torch.linalg, torch.nan
     for call in (linalg.eig, linalg.svd, linalg.eigh, lambda x: linalg.eigh(x, "U"), linalg.cholesky):
         for size in (2, 70):
@@ -369,7 +370,7 @@ def test_empty_matrices(torch, size):
 
 
 def test_large_matrices(torch):
-    """Beyond the sizes at which the algorithms turn to blocks."""
+    """Sizes above the thresholds of the blocked algorithms."""
     a = square(n=200)
     A, n = torch.tensor(a), 200
     close(torch.linalg.inv(A) @ A, np.eye(n), 1e-8)

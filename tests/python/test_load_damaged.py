@@ -1,4 +1,5 @@
-"""teletensor.load of files that are damaged, hostile or not its own: one error, and no memory that the file does not have."""
+"""teletensor.load of damaged, hostile or foreign files: always LoadError, with memory use limited by the file's
+contents."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def test_truncated(torch):
 
 @pytest.mark.parametrize("entry", ["structure.json", "tensor/0"])
 def test_compressed_entries(torch, entry):
-    """A deflate bomb: 64 MB in 64 KB."""
+    """A zip bomb: 64 MB in 64 KB."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         if entry != "structure.json":
@@ -65,13 +66,13 @@ def test_sizes_are_compared_before_they_are_used(torch):
 
 
 def test_a_tensor_is_loaded_once(torch):
-    """Else a million references to one large tensor would fill the engine."""
+    """Otherwise a million references to one large tensor would exhaust the engine's memory."""
     refuse(torch, file_of({"list": [TENSOR, TENSOR]}, bytes(8)), "another tensor")
 
 
 def test_declared_sizes_beyond_the_file(torch):
     data = file_of(TENSOR, bytes(8))
-    place = data.index(b"PK\x01\x02", data.index(b"PK\x01\x02") + 1) + 20  # of tensor/0 in the directory
+    place = data.index(b"PK\x01\x02", data.index(b"PK\x01\x02") + 1) + 20  # the sizes of tensor/0
     for size in (2**31, 2**32 - 2):
         refuse(torch, data[:place] + struct.pack("<II", size, size) + data[place + 8 :], "damaged")
 

@@ -1,4 +1,4 @@
-"""Workers and distributed parts of data sets."""
+"""DataLoader workers and distributed samplers."""
 
 import pytest
 

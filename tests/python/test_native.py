@@ -1,4 +1,4 @@
-"""ATen's own functions, masked reductions, windows and low ranks, beside NumPy and SciPy."""
+"""ATen functions, masked reductions, windows and low-rank factorisations, compared with NumPy and SciPy."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_addmm_activation(torch, device):
 
 
 def test_a_nan_stays_one_where_we_choose_how(torch, device):
-    """The CPU's way, and a GPU's where the library is not asked for the activation: by `relu(linear(...))` never."""
+    """The path of the CPU, and of a GPU if the library does not apply the activation, for NaN."""
     bad = torch.tensor([[float("nan"), 1.0]])
     weight, bias = torch.ones(5, 2), torch.ones(5)
     assert torch.nn.functional.linear(bad, weight, bias).relu().isnan().all().item()

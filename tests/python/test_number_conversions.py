@@ -1,4 +1,5 @@
-"""Numbers that a tensor's dtype cannot hold raise RuntimeError where PyTorch converts a number; they wrap around elsewhere."""
+"""Numbers that a dtype cannot represent raise RuntimeError where PyTorch converts a number, and wrap around
+elsewhere."""
 
 import math
 
@@ -84,7 +85,7 @@ def test_what_fits(torch):
 
 
 def test_fill_of_a_tensor(torch):
-    assert torch.ones(2, dtype=torch.uint8).fill_(torch.tensor(300)).tolist() == [44, 44]  # the cast's, as in PyTorch
+    assert torch.ones(2, dtype=torch.uint8).fill_(torch.tensor(300)).tolist() == [44, 44]  # as a cast, as in PyTorch
     value = torch.tensor(3.0, requires_grad=True)
     (torch.ones(2).fill_(value) * 2).sum().backward()
     assert value.grad.item() == 4

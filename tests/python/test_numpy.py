@@ -1,4 +1,4 @@
-"""Tensors beside NumPy's arrays, numbers and functions: what each combination returns or raises is PyTorch's."""
+"""Tensors combined with NumPy's arrays, numbers and functions: results and exceptions are PyTorch's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ def array(dtype="float64"):
     return np.array([1, 2, 4], dtype=dtype)
 
 
-# (operator, tensor's dtype, array's dtype, result's dtype): NumPy's promotion, of which PyTorch makes a tensor.
+# (operator, tensor's dtype, array's dtype, result's dtype): NumPy promotes, and PyTorch converts the result to a
+# tensor.
 ARITHMETIC = [
     (operator.add, "float32", "float64", "float64"),
     (operator.add, "float32", "float32", "float32"),
@@ -89,7 +90,7 @@ def test_gradients_are_not_lost_silently(torch):
             function()
 
 
-# A NumPy number beside a tensor is a number: it does not change the tensor's dtype within its kind.
+# A NumPy number combined with a tensor is a scalar: it does not change the tensor's dtype within its kind.
 NUMBERS = [
     ("float32", np.float32(2), "float32"),
     ("float32", np.float64(2), "float32"),

@@ -1,4 +1,4 @@
-"""Optimizers beside their formulas in NumPy, step by step."""
+"""Optimizers, compared with their formulas in NumPy, step by step."""
 
 import math
 

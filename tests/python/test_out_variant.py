@@ -1,4 +1,4 @@
-"""`out=`: results land in what is given, which takes their sizes."""
+"""`out=`: results are written to the given tensors, which are resized."""
 
 from __future__ import annotations
 

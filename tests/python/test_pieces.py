@@ -1,4 +1,4 @@
-"""Pieces of tensors, and pointwise functions made of operators, beside NumPy's."""
+"""Slicing of tensors, and composite pointwise functions, compared with NumPy's."""
 
 import numpy as np
 import pytest

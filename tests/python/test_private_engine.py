@@ -1,4 +1,4 @@
-"""Private engines: they end with their client, however it ends, and leave no folder behind."""
+"""Private engines end with their client, however it ends, and leave no folder behind."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 
 from tests.conftest import IN_PROCESS, client_environment
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="these are about another process")
+pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 
-# Prints the engine's process and folder, then does `then`.
+# Prints the engine's process id and folder, then runs `then`.
 SCRIPT = """
 import os, signal, sys, time
 import teletensor as torch
@@ -34,7 +34,7 @@ for name in os.listdir("/proc"):
 
 
 def start(runtime: Path, then: str) -> tuple[subprocess.Popen, int]:
-    """A client with its engine's process id."""
+    """A client, and its engine's process id."""
     environment = client_environment(TELETENSOR_ADDRESS="", XDG_RUNTIME_DIR=str(runtime))
     command = [sys.executable, "-c", SCRIPT.format(then=then)]
     client = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
@@ -84,7 +84,7 @@ def test_work_that_runs_does_not_keep_the_engine(runtime):
 @pytest.mark.parametrize("fork", ["os.fork()", "ctypes.CDLL(None).syscall(57)"], ids=["fork", "without fork handlers"])
 def test_a_forked_child_does_not_keep_the_engine(runtime, fork):
     if "57" in fork and os.uname().machine != "x86_64":
-        pytest.skip("57 is fork on x86-64")
+        pytest.skip("requires x86-64, where system call 57 is fork")
     then = f"import ctypes\nif {fork} == 0:\n    time.sleep(600)\n    os._exit(0)\nprint('forked', flush=True)\ntime.sleep(600)"
     client, engine = start(runtime, then)
     assert client.stdout.readline() == "forked\n"

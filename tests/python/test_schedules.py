@@ -1,4 +1,4 @@
-"""Schedulers beside PyTorch's: rates and momenta, step by step."""
+"""Schedulers, compared with PyTorch's: learning rates and momenta, step by step."""
 
 import pytest
 
@@ -215,7 +215,7 @@ def test_loading_an_optimizer_s_state(torch):
     optimizer.step()
     q, other = start(torch.float64, lr=1.0)
     state = optimizer.state_dict()
-    del state["param_groups"][0]["maximize"]  # as of an older version
+    del state["param_groups"][0]["maximize"]  # as in a state saved by an older version
     other.load_state_dict(state)
     assert other.state[q]["exp_avg"].dtype is torch.float64 and other.param_groups[0]["lr"] == 1e-3
     q.sum().backward()

@@ -1,4 +1,4 @@
-"""Sessions from Python: what waits, what is freed, and what happens when an engine dies."""
+"""Sessions from Python: waits, freed memory, and the death of an engine."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 
 from tests.conftest import BUILD, IN_PROCESS, client_environment
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="these are about another process")
+pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 
 
 def run_script(script: str, daemon=None, **env) -> subprocess.CompletedProcess:
-    """Runs Python code in a process of its own, against the daemon or a private engine."""
+    """Runs Python code in a new process, against the daemon or a private engine."""
     environment = client_environment(**env)
     if daemon is not None:
         environment["TELETENSOR_ADDRESS"] = daemon.address
@@ -190,7 +190,7 @@ def test_administration_needs_its_own_token(tmp_path):
         assert [s["client"] for s in json.loads(status.stdout)["sessions"]] == [""]
         status = teletensor("status", "--json", TELETENSOR_ADMIN_TOKEN=admin)
         assert "python" in json.loads(status.stdout)["sessions"][0]["client"]
-        # Another engine's admin token does not keep the user token from being enough.
+        # Another engine's admin token must not override a sufficient user token.
         assert teletensor("status", TELETENSOR_ADMIN_TOKEN="0" * 32).returncode == 0
         ended = teletensor("end-session", "1", TELETENSOR_ADMIN_TOKEN_FILE=str(tmp_path / "admin-token"))
         assert ended.returncode == 0, ended.stderr

@@ -1,4 +1,4 @@
-"""x.data = y: x goes on over y's storage, as the same leaf."""
+"""x.data = y: x is the same leaf, with y's storage."""
 
 import pytest
 

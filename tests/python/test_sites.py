@@ -1,4 +1,4 @@
-"""sync_report() names the user's lines, wherever they are and whoever calls them."""
+"""sync_report() names the user's lines, wherever they are and however they are called."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import IN_PROCESS
 from tests.python.test_session import run_script
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="these are about another process")
+pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 
 PROGRAM = """
 import contextlib
@@ -80,10 +80,10 @@ def test_every_read_has_its_line(daemon, tmp_path, folder):
     lines = program.splitlines()
     named = [lines[int(n) - 1] for n in re.findall(rf"{re.escape(str(path))}:(\d+) in", result.stdout)]
     for what in re.findall(r"#.*", program):
-        if "way out" not in what:  # __exit__'s own line is nearer
+        if "way out" not in what:  # __exit__ is attributed to its own line
             assert any(line.endswith(what) for line in named), (what, result.stdout)
     others = [line for line in result.stdout.splitlines() if " x " in line and str(path) not in line]
-    assert len(others) == 1 and "threading.py" in others[0], others  # a thread without a line of the user's
+    assert len(others) == 1 and "threading.py" in others[0], others  # a thread that runs no line of the user's
 
 
 def test_the_package_itself_is_not_named(torch):

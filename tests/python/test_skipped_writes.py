@@ -1,4 +1,4 @@
-"""A write that is skipped because what it needs is an error: the next read of what should have been written raises it."""
+"""A write is skipped if its input is an error; the next read of its target raises that error."""
 
 import pytest
 
@@ -10,7 +10,7 @@ OPTIMIZERS = [
 
 
 def failed_step(torch, optimizer, table, scale):
-    """A step over gradients that are an error: an index of the table's is out of range. Returns the loss."""
+    """A step with poisoned gradients: an index into the table is out of range. Returns the loss."""
     loss = (torch.nn.functional.embedding(torch.tensor([0, 7]), table) * scale).sum()
     optimizer.zero_grad()
     loss.backward()
@@ -24,7 +24,7 @@ def test_reading_a_parameter_raises(torch, make):
     failed_step(torch, make(torch, [table, scale]), table, scale)
     with pytest.raises(IndexError, match="index out of range in self"):
         scale.tolist()
-    assert table.tolist() == [[1, 1]] * 3 and scale.tolist() == [1, 1]  # as before the step, once that is known
+    assert table.tolist() == [[1, 1]] * 3 and scale.tolist() == [1, 1]  # as before the step, after the error was raised
 
 
 def test_what_is_computed_from_a_parameter_raises(torch):
@@ -40,7 +40,7 @@ def test_what_is_computed_from_a_parameter_raises(torch):
         total.item()
     assert scale.tolist() == [1, 1]
     with pytest.raises(IndexError):
-        alias.tolist()  # computed while the parameter was withheld
+        alias.tolist()  # computed while the parameter's write was skipped
 
 
 def test_training_goes_on_after_the_error_was_raised(torch):

@@ -1,4 +1,4 @@
-"""No address leaves the package: what asks for one is told what to do instead; and what tells storages apart."""
+"""Addresses of tensors are not exposed: access raises an error with an alternative. Also the identity of storages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_storages(torch):
 
 
 def test_tied_weights_are_found(torch):
-    """What libraries compare data_ptr() for."""
+    """The purpose for which libraries compare data_ptr()."""
     first, second = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
     second.weight = first.weight
     names = {}
@@ -48,7 +48,7 @@ def test_tied_weights_are_found(torch):
     assert sorted(map(sorted, names.values())) == [["0.bias"], ["0.weight", "1.weight"], ["1.bias"]]
 
 
-# Operators that take a shape and a dtype from a tensor compute where the result is.
+# Operators that take shape and dtype from a tensor run on the device of the result.
 LIKES = [
     ("zeros_like", (), 0), ("ones_like", (), 1), ("full_like", (3,), 3), ("empty_like", (), None), ("rand_like", (), None),
     ("randn_like", (), None), ("randint_like", (5, 6), 5), ("randint_like", (1,), 0),

@@ -1,4 +1,4 @@
-"""The type stubs name what is there: no more of it, and no less."""
+"""The type stubs declare exactly the existing names."""
 
 from __future__ import annotations
 

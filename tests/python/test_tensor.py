@@ -1,4 +1,4 @@
-"""Tensors as Python code sees them."""
+"""Tensors from Python code's point of view."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_python_protocols(torch):
     assert 3.0 in x and (1 - x)[0, 0].item() == 0 and (2 ** x)[0, 1].item() == 4
     with pytest.raises(RuntimeError, match="ambiguous"):
         bool(x)
-    assert (x == None) is False  # noqa: E711 - what is tested
+    assert (x == None) is False  # noqa: E711 - the comparison is under test
     assert np.asarray(x).tolist() == x.tolist()
     assert copy.deepcopy(x) is not x and copy.deepcopy(x).tolist() == x.tolist()
     x.note = "kept"

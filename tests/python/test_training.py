@@ -1,4 +1,4 @@
-"""nn, optim, data and saving, against their definitions in NumPy."""
+"""nn, optim, data and saving, compared with their definitions in NumPy."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_module_registries(torch):
     net.double()
     assert all(p.dtype is torch.float64 for p in net.parameters())
     with pytest.raises(AttributeError, match="has no attribute 'nope'"):
-        net.nope  # noqa: B018 - what is tested
+        net.nope  # noqa: B018 - the access is under test
     with pytest.raises(TypeError, match="cannot assign 'int' as parameter 'scale'"):
         net.scale = 3
     assert "Linear(in_features=2, out_features=2, bias=True)" in repr(net)

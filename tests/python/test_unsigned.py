@@ -1,4 +1,4 @@
-"""uint16, uint32 and uint64: the whole range, where int64 would be negative."""
+"""uint16, uint32 and uint64: the whole range, including values above int64's."""
 
 from __future__ import annotations
 

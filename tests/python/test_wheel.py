@@ -1,4 +1,4 @@
-"""A wheel's content runs by itself: the engine is its own, and so is every library but glibc."""
+"""A wheel is self-contained: it includes the engine and all libraries except glibc."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("TELETENSOR_BUILD", ROOT / "build"))
 GLIBC = re.compile(r"(ld-linux.*|lib(c|m|mvec|dl|rt|pthread|resolv|nss_.*))\.so.*")
-# What it computes, the engine that it started, and what the two processes have mapped.
+# Prints its results, the engine it started, and the libraries mapped by both processes.
 PROGRAM = """
 import json, os, pathlib
 import teletensor as torch
@@ -38,7 +38,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory) -> Path:
-    """The folder `teletensor` as a wheel has it, somewhere else than the build."""
+    """A copy of the folder `teletensor` as in a wheel, outside the build."""
     folder = tmp_path_factory.mktemp("site") / "teletensor"
     shutil.copytree(ROOT / "python/teletensor", folder, ignore=shutil.ignore_patterns("__pycache__"))
     command = ["cmake", "--install", str(BUILD), "--component", "wheel", "--prefix", str(folder)]
@@ -48,7 +48,7 @@ def package(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def report(package, tmp_path_factory) -> dict:
-    """What PROGRAM prints, run without anything of this environment but NumPy."""
+    """The output of PROGRAM, run without this environment except NumPy."""
     paths = f"{package.parent}:{Path(numpy.__file__).resolve().parents[1]}"
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM], env={"PYTHONPATH": paths, "PATH": "/usr/bin:/bin"}, text=True, check=True,

@@ -1,4 +1,4 @@
-// Address: spellings, and claiming a place to listen.
+// Address: parsing, and claiming an address to listen on.
 #include "server/rpc/address.h"
 
 #include <gmock/gmock.h>
@@ -78,7 +78,7 @@ TEST_F(ClaimTest, MakesItsFolderForItsOwnerOnly) {
 TEST_F(ClaimTest, ASocketInUseIsOneClearLine) {
   ASSERT_TRUE(claim(socket_).ok());
   listen_on_socket();
-  EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("another engine listens there"));
+  EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("another engine is listening on it"));
 }
 
 TEST_F(ClaimTest, AStaleSocketIsRemoved) {
@@ -103,17 +103,17 @@ TEST_F(ClaimTest, AFolderThatOthersWriteToIsRefused) {
   for (const fs::path& below : {shared, shared / "teletensor"}) {
     socket_.path = (below / "engine.sock").native();
     chmod(shared.c_str(), 0777);
-    EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("can be written by others")) << below;
+    EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("is writable by other users")) << below;
     chmod(shared.c_str(), 0770);
-    EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("can be written by others")) << below;
-    chmod(shared.c_str(), 01777);  // as /tmp: what is there already is safe
+    EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("is writable by other users")) << below;
+    chmod(shared.c_str(), 01777);  // like /tmp: the sticky bit protects existing files
     EXPECT_TRUE(claim(socket_).ok()) << below;
   }
 }
 
 TEST_F(ClaimTest, AFolderOfSomebodyElseIsRefused) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root, to give a folder away";
-  // In a folder like /tmp an attacker was first.
+  if (geteuid() != 0) GTEST_SKIP() << "requires root to change a folder's owner";
+  // In a folder like /tmp an attacker has created the folder first.
   chmod(folder_.c_str(), 01777);
   const fs::path attackers = folder_ / "teletensor-0";
   fs::create_directories(attackers / "deep");
@@ -130,16 +130,16 @@ TEST_F(ClaimTest, SymbolicLinksAreFollowedAndChecked) {
   socket_.path = (folder_ / "link" / "engine.sock").native();
   EXPECT_TRUE(claim(socket_).ok());
   chmod((folder_ / "mine").c_str(), 0777);
-  EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("can be written by others"));
+  EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("is writable by other users"));
   chmod((folder_ / "mine").c_str(), 0700);
   fs::create_directory_symlink("loop", folder_ / "loop");
   EXPECT_FALSE(check_private_path(folder_ / "loop").ok());
-  if (geteuid() != 0) GTEST_SKIP() << "needs root, to give a link away";
+  if (geteuid() != 0) GTEST_SKIP() << "requires root to change a link's owner";
   ASSERT_EQ(lchown((folder_ / "link").c_str(), 65534, 65534), 0);
   EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("belongs to"));
 }
 
-// Sets variables of the environment, and puts them back.
+// Sets environment variables, and restores them.
 class Variables {
  public:
   void set(const char* name, const char* value) {

@@ -1,8 +1,8 @@
 // A client that keeps an engine busy until one of them dies: uploads, operations, reads and downloads in turn.
 //
-// usage: busy_client ADDRESS [queue] (TELETENSOR_TOKEN in the environment). Says "busy" once all of it has worked; with
-// `queue`, once there is work in the engine that it will not wait for. Exits with 3, and the message on standard error,
-// where the engine fails it.
+// usage: busy_client ADDRESS [queue] (TELETENSOR_TOKEN in the environment). Prints "busy" after the first round; with
+// `queue`, after queueing work without waiting for it. If the engine fails, exits with 3 and prints the message to
+// standard error.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -30,7 +30,7 @@ void keep_busy(tt::client::Session& session) {
   }
 }
 
-// Hours of work in the engine's queue, of which nothing is read.
+// Queues hours of work, and reads no result.
 void queue(tt::client::Session& session) {
   const tt::Op& full = *tt::find_op("full");
   const tt::Op& add = *tt::find_op("add");

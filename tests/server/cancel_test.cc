@@ -1,4 +1,4 @@
-// Work that is stopped: by its client, by the time limit, with its session.
+// Cancelled work: by the client, by the time limit, and with the session.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,11 +36,11 @@ Instruction full(v1::Frame* frame, uint64_t name, const std::vector<int64_t>& si
       .result(name);
 }
 
-// A second or more of one kernel that runs in blocks: the product of two matrices like handle 1.
+// A single kernel that runs in blocks for a second or more: the product of two matrices like handle 1.
 constexpr int64_t kSide = 4096;
 Instruction long_product(v1::Frame* frame) { return Instruction(frame, "matmul").handle(1).handle(1); }
 
-// Seconds of small instructions: handle 1 is written again and again.
+// Many small instructions that take seconds: handle 1 is written repeatedly.
 v1::Frame many_writes(uint64_t sequence) {
   v1::Frame frame;
   frame.set_sequence(sequence);
@@ -55,7 +55,7 @@ class CancelTest : public ::testing::Test {
     testing::start_engine();
     bytes_before_ = engine_bytes();
   }
-  // Opens a session of `sessions`.
+  // Opens a session in `sessions`.
   static std::shared_ptr<Session> open(Sessions& sessions) {
     v1::HelloReply reply;
     EXPECT_TRUE(sessions.hello({}, &reply).ok());
@@ -115,7 +115,7 @@ TEST_F(CancelTest, WithinAKernelToo) {
   long_product(&frame).result(3);
   auto running = start(*session, frame);
   ASSERT_TRUE(comes_true([&] { return session->status().held_bytes() >= 2u * kSide * kSide * 8; }));
-  std::this_thread::sleep_for(milliseconds(20));  // into the product
+  std::this_thread::sleep_for(milliseconds(20));  // the product is running
   session->cancel(2);
   EXPECT_FALSE(running.get().has_fault());
   EXPECT_EQ(look(*session, 3, 3).error().message(), "[matmul] cancelled by the client");
@@ -135,7 +135,7 @@ TEST_F(CancelTest, WhatAKernelLeftHalfWrittenIsAnErrorUnderEveryName) {
   frame.set_sequence(2);
   long_product(&frame).into(11);
   auto running = start(*session, frame);
-  std::this_thread::sleep_for(milliseconds(200));  // into the product
+  std::this_thread::sleep_for(milliseconds(200));  // the product is running
   session->cancel(2);
   EXPECT_FALSE(running.get().has_fault());
   EXPECT_EQ(look(*session, 3, 11).error().message(), "[matmul] cancelled by the client");
@@ -203,7 +203,7 @@ TEST_F(CancelTest, ABackwardPassThatWasCancelledLeavesNoGradient) {
   };
   session->cancel(2);
   backward(2, 5);
-  backward(3, 6);  // would add to a gradient that is not there
+  backward(3, 6);  // would accumulate into a missing gradient
   EXPECT_THAT(look(*session, 4, 5).error().message(), HasSubstr("cancelled"));
   EXPECT_THAT(look(*session, 5, 6).error().message(), HasSubstr("cancelled"));
   v1::Frame clear;
@@ -290,11 +290,11 @@ TEST_F(CancelTest, AStreamThatBreaksWhileItsFrameRunsBeginsTheLease) {
   EXPECT_TRUE(sessions.list()[0].connected());
   EXPECT_EQ(session->stream(), stream);
   broken = true;
-  EXPECT_TRUE(running.get().has_fault());  // cancelled, long before its end
+  EXPECT_TRUE(running.get().has_fault());  // cancelled long before completion
   EXPECT_NE(session->stream(), stream);
   EXPECT_TRUE(sessions.list().empty());
   EXPECT_TRUE(comes_true([&] { return engine_bytes() == bytes_before_; }));
-  sessions.detach(*session, stream);  // comes late, and means nothing
+  sessions.detach(*session, stream);  // a late detach of a replaced stream has no effect
 }
 
 TEST_F(CancelTest, AFrameThatCannotBeStoppedHoldsUpNoOtherSession) {
@@ -309,14 +309,14 @@ TEST_F(CancelTest, AFrameThatCannotBeStoppedHoldsUpNoOtherSession) {
   v1::Reply reply;
   stuck->execute(numbers, &reply);
   frame.set_sequence(2);
-  Instruction(&frame, "eig_decomposed").handle(1).result(2, 2);  // seconds in LAPACK
+  Instruction(&frame, "eig_decomposed").handle(1).result(2, 2);  // takes seconds in LAPACK
   auto running = start(*stuck, frame);
   std::this_thread::sleep_for(milliseconds(200));
   sessions.detach(*stuck, stream);
   auto other = open(sessions);
   EXPECT_TRUE(comes_true([&] { return other->over(); }));
   EXPECT_TRUE(sessions.list().empty());
-  EXPECT_EQ(running.wait_for(milliseconds(0)), std::future_status::timeout) << "the stuck frame was over too soon";
+  EXPECT_EQ(running.wait_for(milliseconds(0)), std::future_status::timeout) << "the stuck frame completed too soon";
   EXPECT_TRUE(running.get().has_fault());
 }
 
@@ -355,7 +355,7 @@ TEST_F(CancelTest, ManyPiecesTakeTimeInProportion) {
     session->execute(frame, &reply);
     EXPECT_FALSE(reply.has_fault()) << op << ": " << reply.fault().message();
     EXPECT_EQ(session->status().failed(), 0u) << op;
-    // Some 30 ms; what is quadratic takes a minute.
+    // About 30 ms; a quadratic algorithm takes a minute.
     EXPECT_LT(steady_clock::now() - began, std::chrono::seconds(10)) << op;
   }
 }
@@ -383,7 +383,7 @@ TEST_F(CancelTest, SoDoTheGradientsOfManyPieces) {
   ASSERT_FALSE(reply.has_fault()) << reply.fault().message();
   ASSERT_FALSE(reply.reads(0).has_error()) << reply.reads(0).error().message();
   EXPECT_EQ(floats_of(reply.reads(0).data()), std::vector<float>{6.0f * kPieces});
-  EXPECT_LT(steady_clock::now() - began, std::chrono::seconds(10));  // some 100 ms; quadratic: 30 s
+  EXPECT_LT(steady_clock::now() - began, std::chrono::seconds(10));  // about 100 ms; a quadratic algorithm takes 30 s
 }
 
 }  // namespace

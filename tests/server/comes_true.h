@@ -1,4 +1,4 @@
-// Waiting in tests for a condition that another thread makes true.
+// comes_true: waits until another thread makes a condition true.
 #pragma once
 
 #include <chrono>

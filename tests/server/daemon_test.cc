@@ -1,4 +1,4 @@
-// teletensord as a process, over gRPC: who gets in, what hostile bytes do, how it ends.
+// teletensord as a process, over gRPC: authentication, malformed messages, shutdown.
 #include "tests/server/daemon.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ using testing::read;
 
 constexpr milliseconds kPatience{5000};
 
-// One client's conversation, without the client library's manners.
+// A client that sends raw messages, without the client library.
 class RawClient {
  public:
   explicit RawClient(const Daemon& daemon, std::string resume_key = "") : stub_(v1::Engine::NewStub(daemon.channel())) {
@@ -306,7 +306,7 @@ TEST(DaemonTest, ABrokenStreamIsResumedAndNothingIsDoneTwice) {
   RawClient again(daemon, first.hello().session_key());
   EXPECT_EQ(again.hello().session_id(), first.hello().session_id());
   EXPECT_EQ(again.hello().executed(), 2u);
-  ASSERT_TRUE(again.run(start, &reply));  // sequence 1 and 2 once more
+  ASSERT_TRUE(again.run(start, &reply));  // sequences 1 and 2 again
   ASSERT_TRUE(again.run(step, &reply));
   EXPECT_EQ(reply.executed(), 2u);
   v1::Frame look;
@@ -428,7 +428,7 @@ TEST(DaemonTest, AnAddressInUseIsOneClearLine) {
   Daemon second({"--listen", "unix:" + daemon.socket()});
   EXPECT_EQ(second.exit_code(kPatience), 1);
   EXPECT_THAT(second.standard_error(), ::testing::EndsWith("teletensord: cannot listen on unix:" + daemon.socket() +
-                                                           ": another engine listens there\n"));
+                                                           ": another engine is listening on it\n"));
   EXPECT_TRUE(works(daemon));
 }
 

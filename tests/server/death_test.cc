@@ -1,4 +1,5 @@
-// Whoever dies, at whatever moment: an engine is left with the bytes it had, a client is told within a second.
+// Killed processes: the engine frees all memory of a killed client, and a client of a killed engine fails within a
+// second.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -24,7 +25,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using testing::Daemon;
 
-// A busy_client, once it says that it is.
+// A busy_client, after it has printed "busy".
 class BusyClient {
  public:
   explicit BusyClient(const Daemon& daemon, const char* mode = nullptr) {
@@ -54,7 +55,7 @@ class BusyClient {
     waitpid(pid_, nullptr, 0);
     pid_ = -1;
   }
-  // The exit code once it has ended, and what it said; -1 where it has not in time.
+  // The exit code and the output; -1 if the client does not exit in time.
   int exit_code(milliseconds patience, std::string* said) {
     auto deadline = steady_clock::now() + patience;
     int status = 0;
@@ -84,7 +85,7 @@ v1::StatusReply status_of(const Daemon& daemon) {
 }
 
 TEST(DeathTest, AKilledClientLeavesNothingBehind) {
-  Daemon daemon;  // with a lease of a minute: it is not what frees the memory here
+  Daemon daemon;  // with a lease of a minute, so that the lease does not free the memory
   std::mt19937 random(7);
   for (int death = 0; death < 8; ++death) {
     BusyClient client(daemon);
@@ -93,7 +94,7 @@ TEST(DeathTest, AKilledClientLeavesNothingBehind) {
     client.kill();
     auto deadline = steady_clock::now() + milliseconds(10000);
     v1::StatusReply status = status_of(daemon);
-    // A transfer that was under way may outlive its session by a moment.
+    // A transfer in progress may outlive its session briefly.
     auto holds = [&] { return status.sessions_size() != 0 || status.devices(0).memory().allocated() != 0; };
     while (holds() && steady_clock::now() < deadline) {
       std::this_thread::sleep_for(milliseconds(5));
@@ -132,7 +133,7 @@ TEST(DeathTest, AKilledEngineIsOneClearError) {
     std::string said;
     EXPECT_EQ(client.exit_code(milliseconds(5000), &said), 3) << "death " << death;
     std::chrono::duration<double> took = steady_clock::now() - killed;
-    EXPECT_LT(took.count(), 20.0) << "death " << death;  // no hang; how long it takes is not a test's to say
+    EXPECT_LT(took.count(), 20.0) << "death " << death;  // detects hangs; does not measure the delay
     EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
   }
 }

@@ -1,4 +1,4 @@
-// Transfers between a client's memory and a (simulated) GPU: what the device reads and writes by itself, and when.
+// Transfers between a client's memory and a (simulated) GPU: direct device access to the ring, and its order.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ using ::testing::Not;
 
 constexpr auto kAlways = [] { return true; };
 constexpr size_t kRing = kChunks * kChunkBytes;
-// The first are staged; then around chunks, what a device is given at once, and the ring.
+// The first sizes are staged; the rest are around multiples of chunks, direct copies, and the ring.
 constexpr size_t kSizes[] = {1,         kChunkBytes, 4 * kChunkBytes - 1, 4 * kChunkBytes,  4 * kChunkBytes + 1,
                              kRing - 1, kRing,       kRing + 1,           3 * kRing + 12345};
 
@@ -53,7 +53,7 @@ class DeviceTransferTest : public ::testing::Test {
     return data;
   }
 
-  // Through the ring to the device, by `threads` of the client's.
+  // Uploads through the ring to the device, with `threads` client threads.
   Tensor upload(shared_ring::End& up, const std::vector<char>& sent, unsigned threads) {
     std::thread client([&] {
       auto copy = [&](char* chunk, size_t at, size_t size) { std::memcpy(chunk, sent.data() + at, size); };
@@ -139,18 +139,18 @@ TEST_F(DeviceTransferTest, WhereNothingCanBePinnedBytesAreStaged) {
   runtime().refuse_pinning(true);
   there_and_back();
   runtime().refuse_pinning(false);
-  EXPECT_THAT(runtime().calls(), Contains(HasSubstr("cudaHostRegister ")).Times(2));  // not asked for again
+  EXPECT_THAT(runtime().calls(), Contains(HasSubstr("cudaHostRegister ")).Times(2));  // not retried
   EXPECT_THAT(runtime().calls(), Not(Contains(HasSubstr("registered"))));
   engine_.reset();
   EXPECT_THAT(runtime().calls(), Not(Contains("cudaHostUnregister")));
 }
 
-// The simulated runtime aborts where memory is unpinned that a copy may still use.
+// The simulated runtime aborts if memory is unpinned while a copy uses it.
 TEST_F(DeviceTransferTest, AClientThatDiesInTheMiddleLeavesNothing) {
   const uint64_t before = account_->held();
   {
     auto up = producer();
-    for (uint32_t i = 0; i < kChunks / 2 + 1; ++i) up.pass(1);  // and then no more
+    for (uint32_t i = 0; i < kChunks / 2 + 1; ++i) up.pass(1);  // and stops
     auto upload = transfers_->begin(++transfer_, 3 * kRing, gpu_);
     ASSERT_TRUE(upload.ok());
     int asked = 0;
@@ -163,7 +163,7 @@ TEST_F(DeviceTransferTest, AClientThatDiesInTheMiddleLeavesNothing) {
     int asked = 0;
     EXPECT_EQ(engine_->send(source, [&] { return ++asked < 2; }).code(), absl::StatusCode::kCancelled);
   }
-  transfers_->close();  // the client may have continued the upload
+  transfers_->close();  // the client might have continued the upload
   EXPECT_EQ(account_->held(), before);
   EXPECT_THAT(runtime().calls(), Contains(HasSubstr("from registered")));
   EXPECT_THAT(runtime().calls(), Contains(HasSubstr("to registered")));
@@ -178,10 +178,10 @@ TEST_F(DeviceTransferTest, ASessionThatEndsInTheMiddleLeavesNothing) {
   ASSERT_TRUE(upload.ok());
   transfers_->close();
   EXPECT_EQ(engine_->receive(**upload, kAlways).code(), absl::StatusCode::kCancelled);
-  engine_.reset();  // aborts where the first copy is still under way
+  engine_.reset();  // aborts if the first copy is still in progress
 }
 
-// Staged (in chunks of a call), or read by the device from the ring: either way the rest comes in another call.
+// Staged (in chunks of a call), or read by the device from the ring: the rest is sent in another call.
 TEST_F(DeviceTransferTest, ABrokenUploadAndDownloadContinue) {
   for (const bool through_ring : {false, true}) {
     const size_t bytes = 12 * kChunkBytes + 345;
@@ -224,7 +224,7 @@ TEST_F(DeviceTransferTest, ABrokenUploadAndDownloadContinue) {
   }
 }
 
-// The third piece of which fails, when two are under way.
+// Fails on the third chunk, when two are in progress.
 class FailingReader final : public ByteSource {
  public:
   explicit FailingReader(DeviceReader& reader) : reader_(reader) {}
@@ -248,7 +248,7 @@ TEST_F(DeviceTransferTest, WhatIsUnderWayIsWaitedForWhereTheRestFails) {
   DeviceReader reader(downloads_, t);
   FailingReader source(reader);
   EXPECT_THROW(engine_->send(source, kAlways).IgnoreError(), Error);
-  engine_.reset();  // aborts where a copy is still under way
+  engine_.reset();  // aborts if a copy is still in progress
   EXPECT_THAT(runtime().calls(), Contains("cudaHostUnregister"));
 }
 

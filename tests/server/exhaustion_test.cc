@@ -1,4 +1,4 @@
-// Sessions that take all the host memory they can: what the engine holds stays near their limit, and comes back.
+// Sessions that allocate as much host memory as possible: the engine's memory stays near their limit, and is freed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,9 +23,9 @@ using testing::RawStream;
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kLimit = 1 * kMiB;
 constexpr uint64_t kBeyond = 16 * kMiB;
-// What the daemon itself takes to serve a client for the first time: threads, gRPC's buffers.
+// Memory of the daemon for serving the first client: threads, gRPC's buffers.
 constexpr uint64_t kServing = 8 * kMiB;
-// A sanitizer's own memory cannot be told from the engine's: the attacks run, and what they leave is not measured.
+// A sanitizer's memory counts as the engine's: with a sanitizer the attacks run, but memory is not measured.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kMeasured = false;
 #else
@@ -39,7 +39,7 @@ uint64_t memory(const Daemon& daemon, const char* name) {
   }
   return 0;
 }
-// The peak is of the time since.
+// Resets the peak resident memory of the process.
 void forget_peak(const Daemon& daemon) {
   std::ofstream("/proc/" + std::to_string(daemon.pid()) + "/clear_refs") << "5";
 }
@@ -50,7 +50,7 @@ struct Attack {
 };
 void PrintTo(const Attack& attack, std::ostream* out) { *out << attack.name; }
 
-// `count` instructions of the kind, as many frames as that takes; ends where the engine ends the session.
+// Sends `instructions` instructions of the kind in each of `frames` frames; stops if the engine ends the session.
 void bomb(RawStream& stream, int frames, int instructions, const std::function<void(v1::Frame*, uint64_t)>& make) {
   uint64_t name = 1000;
   for (int i = 0; i < frames; ++i) {
@@ -133,7 +133,7 @@ const Attack kAttacks[] = {
          Instruction(f, "expand").handle(3).integers({64, 0}).result(name);
        });
      }},
-    {"GradientGraphs",  // one handle, and a history without end
+    {"GradientGraphs",  // one handle with an unbounded history
      [](auto& s) {
        begin(s);
        uint64_t last = 1, before = 0;
@@ -259,7 +259,7 @@ TEST_P(ExhaustionTest, StaysNearTheLimitAndComesBack) {
     RecordProperty("peak_mib", static_cast<int>((peak - before) / kMiB));
     std::cout << "peak " << (peak - before) / kMiB << " MiB\n";
   }
-  // The engine goes on, and its memory comes back.
+  // The engine stays usable, and its memory is freed.
   RawStream honest(daemon);
   v1::Frame frame;
   literal(&frame, 1, {2}, {1, 2});
@@ -272,9 +272,9 @@ TEST_P(ExhaustionTest, StaysNearTheLimitAndComesBack) {
 INSTANTIATE_TEST_SUITE_P(All, ExhaustionTest, ::testing::ValuesIn(kAttacks),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// Without a limit the session may take what the machine has; at its end it is the machine's again.
+// Without a limit a session may use all memory of the machine; it is returned to the system when the session ends.
 TEST(ExhaustionReturnTest, WhatASessionHeldComesBackWhenItEnds) {
-  if (!kMeasured) GTEST_SKIP() << "a sanitizer's own memory cannot be told from the engine's";
+  if (!kMeasured) GTEST_SKIP() << "a sanitizer's memory counts as the engine's";
   Daemon daemon({"--lease", "0.1"});
   {
     RawStream first(daemon), second(daemon);

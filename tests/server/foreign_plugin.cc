@@ -1,4 +1,4 @@
-// A plug-in of another daemon: it has the symbols, and another table of operators. Registering it would be a mistake.
+// A plug-in of another daemon: has the symbols, but a different operator table, so that it must not be registered.
 #include <cstdlib>
 
 #include "kernels/cuda/plugin.h"

@@ -1,4 +1,4 @@
-// Frames are counted before they are parsed: what is refused has taken no memory, what is taken was counted in full.
+// Frame sizes are computed before parsing: refused frames use no memory, and accepted ones at most the computed size.
 #include "server/rpc/frame_buffer.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ using google::protobuf::io::ArrayInputStream;
 using ::testing::HasSubstr;
 using testing::Instruction;
 
-// In pieces of `block` bytes, so that every field is cut somewhere.
+// Measures in buffers of `block` bytes, so that fields are split across buffers.
 bool measure(const std::string& bytes, FrameSize* size, uint64_t most = UINT64_MAX, int block = -1) {
   ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()), block);
   return measure_frame(&stream, most, size);
@@ -58,7 +58,7 @@ TEST(FrameSizeTest, CountsWhatThereIs) {
   }
 }
 
-// Whatever it is made of, the frame takes no more than was counted.
+// No frame uses more memory than computed.
 TEST(FrameSizeTest, CountsRatherMoreThanTheFrameTakes) {
   std::vector<std::string> hostile = {full_frame().SerializeAsString()};
   for (std::string field :
@@ -78,7 +78,7 @@ TEST(FrameSizeTest, CountsRatherMoreThanTheFrameTakes) {
     auto* frame = google::protobuf::Arena::CreateMessage<v1::Frame>(&arena);
     const bool parsed = frame->ParseFromString(bytes);
     if (parsed) EXPECT_TRUE(is_frame) << bytes.substr(0, 9);
-    // What grows by doubling has grown into its last array when it is done.
+    // The count includes arrays outgrown by doubling, which the arena keeps.
     EXPECT_LE(arena.SpaceUsed(), size.bytes + 4096) << bytes.substr(0, 9);
   }
 }
@@ -94,7 +94,7 @@ TEST(FrameSizeTest, AgreesWithTheParserOnWhatIsAFrame) {
     v1::Frame frame;
     FrameSize size;
     if (!frame.ParsePartialFromString(bytes)) continue;
-    // Groups are the one thing that a parser takes and we do not.
+    // Groups are the only wire type that a parser accepts and we do not.
     if (!measure(bytes, &size)) continue;
     ++frames;
     EXPECT_EQ(size.instructions, static_cast<uint64_t>(frame.instructions_size()));
@@ -145,7 +145,7 @@ TEST_F(FrameBufferTest, RefusesTooMuchBeforeItTakesAnyMemory) {
       {repeated(std::string("\x22\x00", 2), 4 << 20), "at most 8192 reads"},
       {std::string("\x12\x80\x80\x80\x01", 5) + arguments, "of host memory"},
       {repeated("\xa0\x06\x01", 4000 << 10), "of host memory"},
-      {repeated("\xff", 1 << 20), "no frame"}};
+      {repeated("\xff", 1 << 20), "malformed frame"}};
   for (const auto& [bytes, says] : refused) {
     parse(bytes);
     ASSERT_TRUE(buffer_.refusal()) << says;
@@ -168,7 +168,7 @@ TEST_F(FrameBufferTest, RefusesWhatTheAccountHasNoRoomFor) {
   });
   ASSERT_TRUE(buffer.refusal());
   EXPECT_EQ(buffer.refusal()->kind(), ErrorKind::kOutOfMemory);
-  EXPECT_THAT(buffer.refusal()->message(), HasSubstr("takes more than the 7 MiB of host memory"));
+  EXPECT_THAT(buffer.refusal()->message(), HasSubstr("needs more than the 7 MiB of host memory"));
 }
 
 TEST_F(FrameBufferTest, PaysForWhatItHoldsAndGivesItBack) {

@@ -1,4 +1,4 @@
-// What peers can do to a teletensord without a token, or with too many calls: nothing that others notice.
+// Attacks on a teletensord without a token, or with too many calls: other clients must not be affected.
 #include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ std::shared_ptr<grpc::Channel> channel_to(int port) {
   return grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials(), arguments);
 }
 
-// An honest client: a session, and frames that are answered.
+// An honest client: a session whose frames are answered.
 class Client {
  public:
   Client(const Daemon& daemon, std::shared_ptr<grpc::Channel> channel) : stub_(v1::Engine::NewStub(channel)) {
@@ -97,7 +97,7 @@ void expect_service(const Daemon& daemon) {
   EXPECT_EQ(status_answers(daemon).error_message(), "");
 }
 
-// 2,040 calls of `method` that are not finished, over 34 connections.
+// Opens 2,040 unfinished calls of `method`, over 34 connections.
 std::vector<Http2Peer> hold_calls(const Daemon& daemon, const char* method, const Http2Peer::Metadata& metadata = {}) {
   std::vector<Http2Peer> peers;
   for (int i = 0; i < 34; ++i) {
@@ -117,7 +117,7 @@ TEST(FrontTest, ThousandsOfHeldCallsWithoutATokenStopNobody) {
     SCOPED_TRACE(method);
     std::vector<Http2Peer> peers = hold_calls(daemon, method);
     expect_service(daemon);
-    if (std::string_view(method).find("Watch") != std::string_view::npos) continue;  // which is held, by no thread
+    if (std::string_view(method).find("Watch") != std::string_view::npos) continue;  // stays open without a thread
     for (Http2Peer& peer : peers) EXPECT_TRUE(peer.read_until_open(0));
   }
 }
@@ -132,12 +132,12 @@ TEST(FrontTest, ThousandsOfHeldCallsWithATokenLeaveAdminItsOwn) {
   std::vector<Http2Peer> uploads =
       hold_calls(daemon, "/teletensor.v1.Engine/Upload", {{"teletensor-session", client.hello().session_key()}});
   EXPECT_EQ(status_answers(daemon).error_message(), "");
-  // The Hellos have a deadline.
+  // Unfinished Hellos have a deadline.
   for (Http2Peer& peer : hellos) EXPECT_TRUE(peer.read_until_open(0));
   expect_service(daemon);
 }
 
-// The statuses of `count` reflection calls that are begun at once and ask for nothing.
+// The statuses of `count` concurrent reflection calls without requests.
 std::vector<grpc::StatusCode> begin_reflection(const Daemon& daemon, size_t count) {
   grpc::GenericStub stub(daemon.channel());
   grpc::CompletionQueue queue;
@@ -169,7 +169,7 @@ TEST(FrontTest, OpenReflectionHasAQuotaAndADeadline) {
   const auto refused = static_cast<size_t>(std::count(codes.begin(), codes.end(), grpc::StatusCode::UNAVAILABLE));
   const auto late = static_cast<size_t>(std::count(codes.begin(), codes.end(), grpc::StatusCode::DEADLINE_EXCEEDED));
   EXPECT_EQ(refused + late, kCalls);
-  // 16 at a time are served, each for 10 s: 16 of 400, or more on a machine that takes longer to begin them.
+  // 16 calls at a time are served for 10 s each: 16 of 400, or more if the machine starts them slowly.
   EXPECT_GE(late, 1u);
   EXPECT_LE(late, 16u * static_cast<size_t>(1 + (steady_clock::now() - began) / seconds(10)));
 }
@@ -204,8 +204,8 @@ TEST(FrontTest, ReflectionAsksForAToken) {
   EXPECT_TRUE(reflect(open, false).ok());
 }
 
-// Sends 120 messages of 16 MiB on one connection, all but their last byte, and gives how much of them was taken.
-// Gives the daemon's growth.
+// Sends 120 messages of 16 MiB, all but their last byte, on one connection. Returns the maximum growth of the
+// daemon's memory.
 uint64_t growth_by_unfinished(const Daemon& daemon, const char* method, const Http2Peer::Metadata& metadata) {
   const std::string message = message_prefix(16 << 20) + std::string((16 << 20) - 1, 'x');
   const uint64_t before = daemon.resident_bytes();
@@ -233,7 +233,7 @@ TEST(FrontTest, UnfinishedMessagesWithoutATokenTakeNoMemory) {
   expect_service(daemon);
 }
 
-// What was allocated for them is used again: a second attack takes no more than the first.
+// The memory is reused: a second attack uses no more than the first.
 TEST(FrontTest, UnfinishedMessagesWithATokenAreFewAndHaveADeadline) {
   Daemon daemon(kWithPort);
   const uint64_t before = daemon.resident_bytes();
@@ -244,7 +244,7 @@ TEST(FrontTest, UnfinishedMessagesWithATokenAreFewAndHaveADeadline) {
   }
 }
 
-// gRPC reads a message to its end before it looks at its size; what all messages hold at a time has a limit.
+// gRPC reads a whole message before it checks its size; the memory of all messages in progress is limited.
 TEST(FrontTest, AMessageWithoutEndIsBrokenOff) {
   Daemon daemon(kWithPort);
   Client hostile(daemon);
@@ -262,13 +262,13 @@ TEST(FrontTest, AMessageWithoutEndIsBrokenOff) {
     most = std::max(most, daemon.resident_bytes());
   }
   EXPECT_LT(steady_clock::now(), deadline);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // whose own memory grows with what is sent
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // a sanitizer's memory grows with the data sent
   EXPECT_LT(most, before + 1300 * kMiB);
 #endif
   expect_service(daemon);
 }
 
-// 256 MiB of zeros, packed.
+// 256 MiB of zeros, compressed.
 std::string bomb() {
   z_stream stream{};
   deflateInit2(&stream, 1, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY);
@@ -307,7 +307,7 @@ TEST(FrontTest, ACompressedMessageIsNotInflated) {
   expect_service(daemon);
 }
 
-// 80,000 calls that nobody reads the answers of: they take all threads for moments, and no thread for longer.
+// 80,000 calls whose replies are not read: they occupy all threads, but each only briefly.
 TEST(FrontTest, PeersThatReadNothingHoldNoThreads) {
   Daemon daemon(kWithPort);
   constexpr const char* kMethods[] = {kHello, "/teletensor.v1.Engine/Session", "/teletensor.v1.Engine/Download",
@@ -319,7 +319,7 @@ TEST(FrontTest, PeersThatReadNothingHoldNoThreads) {
       peers.back().call(kMethods[call % 4], bearer("wrong"));
     }
   }
-  // While the daemon works through 80,000 refusals, an honest call may be refused too.
+  // While the daemon rejects 80,000 calls, an honest call may be rejected too.
   auto serves = [&] { return Client(daemon).works() && status_answers(daemon).ok(); };
   const auto deadline = steady_clock::now() + seconds(60);
   bool served = serves();
@@ -336,7 +336,7 @@ TEST(FrontTest, ConnectionsWithoutATokenMakeRoomForOthers) {
   ASSERT_TRUE(first.works());
   std::vector<Http2Peer> idle;
   for (int i = 0; i < 100; ++i) idle.push_back(Http2Peer::to_port(daemon.port()));
-  std::this_thread::sleep_for(std::chrono::milliseconds(1200));  // longer than such a connection is left alone
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));  // longer than the timeout of such a connection
   Client second(daemon, channel_to(daemon.port()));
   EXPECT_TRUE(second.works()) << second.status().error_message();
   EXPECT_TRUE(first.works());
@@ -348,7 +348,7 @@ TEST(FrontTest, ConnectionsWithoutATokenMakeRoomForOthers) {
       break;
     }
   }
-  EXPECT_LE(connected, 16u + 64u);  // with those that wait
+  EXPECT_LE(connected, 16u + 64u);  // including connections that wait
 }
 
 TEST(FrontTest, RunningOutOfDescriptorsIsSurvived) {
@@ -387,7 +387,7 @@ TEST(FrontTest, BytesThatAreNoMessageAreNotLogged) {
   Http2Peer peer = Http2Peer::to_socket(daemon.socket());
   for (int i = 0; i < 100; ++i) {
     v1::HelloRequest request;
-    std::string bytes = "\x0a\x02\xff\xff";  // a client's name that is not UTF-8
+    std::string bytes = "\x0a\x02\xff\xff";  // a client name that is not UTF-8
     const uint32_t call = peer.call(kHello, bearer(daemon.token()));
     peer.send(call, message_prefix(static_cast<uint32_t>(bytes.size())) + bytes);
   }

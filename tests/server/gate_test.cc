@@ -1,4 +1,4 @@
-// Gate: quotas and the names they count by. LogLimit: how many lines there are.
+// Gate: quotas, and the keys they count by. LogLimit: the number of log lines.
 #include "server/rpc/gate.h"
 
 #include <gmock/gmock.h>
@@ -61,7 +61,7 @@ TEST(LogLimitTest, DropsLinesAfterABurstAndSaysHowMany) {
   const std::string log = text.str();
   EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 6);
   EXPECT_THAT(log, HasSubstr("a forged line [2J"));
-  EXPECT_THAT(log, HasSubstr("such lines were left out"));
+  EXPECT_THAT(log, HasSubstr("similar lines were dropped"));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ std::string text(uint32_t value, int count) {
   return bytes;
 }
 
-// HPACK's "literal header field without indexing", with a new name; no string of ours has more than 16 kB.
+// HPACK's "literal header field without indexing", with a new name; our strings are shorter than 16 kB.
 std::string literal_string(std::string_view value) {
   std::string bytes;
   size_t size = value.size();
@@ -89,7 +89,7 @@ void Http2Peer::close() {
   fd_ = -1;
 }
 
-// Gives up where the engine takes nothing for two seconds: it does not read while it cannot answer.
+// Gives up if the engine accepts no bytes for two seconds: it stops reading while it cannot reply.
 void Http2Peer::write(std::string_view bytes) {
   while (!bytes.empty() && fd_ >= 0) {
     ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -1,4 +1,4 @@
-// Http2Peer: a connection that speaks just enough HTTP/2 to misbehave: to leave messages unfinished, to read nothing.
+// Http2Peer: a minimal HTTP/2 client that can violate the protocol: leaves messages unfinished, or reads nothing.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,17 @@ class Http2Peer {
   using Metadata = std::vector<std::pair<std::string, std::string>>;
 
   static Http2Peer to_socket(const std::string& path);
-  static Http2Peer to_port(int port);  // of 127.0.0.1
+  static Http2Peer to_port(int port);  // on 127.0.0.1
   Http2Peer(Http2Peer&& other) noexcept;
   ~Http2Peer();
 
-  // Begins a call, and leaves it open. Gives its stream's number.
+  // Starts a call and leaves it open. Returns the stream id.
   uint32_t call(std::string_view method, const Metadata& metadata = {});
-  // Sends as much of `bytes`, of which `sent` have gone already, as the windows allow. Gives the new `sent`.
+  // Sends as much of `bytes` from offset `sent` as the flow-control windows allow. Returns the new offset.
   size_t send(uint32_t stream, std::string_view bytes, size_t sent = 0);
-  // Reads what there is, waiting for up to `milliseconds` where there is nothing yet. False once the connection is
-  // gone.
+  // Reads available data; waits up to `milliseconds` for the first. Returns false once the connection is closed.
   bool read(int milliseconds);
-  // Likewise, until no more than `open` calls have no end yet, or nothing comes for ten seconds.
+  // Reads until at most `open` calls are unfinished, or no data arrives for ten seconds.
   bool read_until_open(size_t open);
 
   size_t open_calls() const { return windows_.size(); }
@@ -42,13 +41,13 @@ class Http2Peer {
 
   int fd_;
   uint32_t next_stream_ = 1;
-  int64_t window_ = 65535;               // the connection's
-  int64_t initial_window_ = 65535;       // a stream's
-  std::map<uint32_t, int64_t> windows_;  // of the calls that have not ended
+  int64_t window_ = 65535;               // of the connection
+  int64_t initial_window_ = 65535;       // of a new stream
+  std::map<uint32_t, int64_t> windows_;  // of unfinished calls
   std::string received_;
 };
 
-// The prefix that gRPC puts before a message.
+// The prefix of a gRPC message.
 std::string message_prefix(uint32_t bytes, bool compressed = false);
 
 }  // namespace tt::server::testing

@@ -1,4 +1,4 @@
-// No session reads what another one left in memory.
+// No session can read data that another session left in memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class IsolationTest : public ::testing::Test {
         .integer(0)
         .result(name);
   }
-  // Memory of all sizes, full of 'Z' and free again.
+  // Allocates and frees memory of all sizes, filled with 'Z'.
   static void leave_traces(Session& session) {
     v1::Frame frame;
     uint64_t name = 1;
@@ -108,7 +108,7 @@ TEST_F(IsolationTest, WhatABrokenUploadLeftIsNotRead) {
     ASSERT_TRUE((*upload)->append(std::string(kSize / 2, 'Z')).ok());
   }
   anna_.close();
-  // Half of one of his own: the instruction fails, and what it would have given cannot be read.
+  // A partial upload of carl's own: the instruction fails, and its result cannot be read.
   Session::Options impatient;
   impatient.patience = {std::chrono::milliseconds(1), std::chrono::milliseconds(1)};
   Session carl(impatient);
@@ -124,7 +124,7 @@ TEST_F(IsolationTest, WhatABrokenUploadLeftIsNotRead) {
 TEST_F(IsolationTest, SessionsOfOneTenantSkipTheZeros) {
   Session::Options one;
   one.tenant = Account::new_tenant();
-  Devices::instance().allocator({}).empty_cache();  // so that both use one block
+  Devices::instance().allocator({}).empty_cache();  // so that both sessions use the same block
   Session first(one), second(one);
   constexpr int64_t kSize = 3 << 20;
   v1::Frame frame;

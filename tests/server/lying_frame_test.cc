@@ -1,4 +1,4 @@
-// Frames that lie: each is refused with a clear fault, ends its own session, and harms nobody.
+// Invalid frames: each is refused with a specific fault, ends its own session, and affects no other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@ using testing::read;
 
 struct Lie {
   const char* name;
-  std::function<void(v1::Frame*)> tell;  // tensors 1 (sizes [2]) and 2 (poisoned) are there already
-  const char* says;                      // in the fault
+  std::function<void(v1::Frame*)> tell;  // tensors 1 (sizes [2]) and 2 (poisoned) exist
+  const char* says;                      // substring of the fault
 };
 
 void PrintTo(const Lie& lie, std::ostream* out) { *out << lie.name; }
@@ -72,7 +72,8 @@ TEST_P(LyingFrameTest, IsRefused) {
 const Lie kLies[] = {
     {"UnknownOperator", [](auto* f) { Instruction(f, 65000).result(9); }, "operator 65000 is unknown"},
     {"OperatorBeyondIds", [](auto* f) { Instruction(f, 0xffffffffu).result(9); }, "is unknown"},
-    {"TooManyArguments", [](auto* f) { add(f, 9, 1, 1).real(1).real(1).real(1); }, "takes 3 arguments, got 5"},
+    {"TooManyArguments", [](auto* f) { add(f, 9, 1, 1).real(1).real(1).real(1); },
+     "expected at most 3 arguments, got 5"},
     {"MissingArgument", [](auto* f) { Instruction(f, "add").handle(1).result(9); }, "argument 'other'"},
     {"WrongKind", [](auto* f) { Instruction(f, "add").handle(1).bytes("x").result(9); }, "argument 'other'"},
     {"ListForTensor", [](auto* f) { Instruction(f, "add").handle(1).handles({1}).result(9); }, "argument 'other'"},
@@ -91,14 +92,14 @@ const Lie kLies[] = {
     {"TwoResults", [](auto* f) { Instruction(f, "add").handle(1).handle(1).result(9, 2); }, "has 1 results"},
     {"EndlessResults", [](auto* f) { Instruction(f, "add").handle(1).handle(1).result(9, 0xffffffffu); }, "at most"},
     {"NamesOverTheEnd", [](auto* f) { Instruction(f, "add").handle(1).handle(1).result(UINT64_MAX, 2); },
-     "run over the end"},
+     "result names exceed 64 bits"},
     {"LandsNowhere", [](auto* f) { Instruction(f, "add").handle(1).handle(1).into(99); }, "99"},
-    {"LandsAndNames", [](auto* f) { Instruction(f, "add").handle(1).handle(1).into(1).result(9); }, "not both"},
+    {"LandsAndNames", [](auto* f) { Instruction(f, "add").handle(1).handle(1).into(1).result(9); }, "got both"},
     {"DropsWhatIsNotThere", [](auto* f) { add(f, 9, 1, 1).release(1234); }, "1234"},
     {"DropsTwice", [](auto* f) { f->add_release(1), f->add_release(1); }, "handle 1"},
     {"UsesWhatItDropped", [](auto* f) { add(f, 9, 1, 1).release(1); }, "1"},
-    {"ReadsNothing", [](auto* f) { read(f, 1, 4711); }, "handle 4711 stands for nothing"},
-    {"LiteralBeyondInline", [](auto* f) { literal(f, 9, {20000}, std::vector<float>(20000)); }, "bytes go inline"},
+    {"ReadsNothing", [](auto* f) { read(f, 1, 4711); }, "handle 4711 is not in use"},
+    {"LiteralBeyondInline", [](auto* f) { literal(f, 9, {20000}, std::vector<float>(20000)); }, "inline bytes, got"},
     {"TooManyInstructions",
      [](auto* f) {
        for (uint64_t i = 0; i < 101; ++i) add(f, 100 + i, 1, 1);
@@ -109,10 +110,10 @@ const Lie kLies[] = {
 INSTANTIATE_TEST_SUITE_P(All, LyingFrameTest, ::testing::ValuesIn(kLies),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// What an honest client's rules would have refused at once: an error of the operation, in its result's place.
+// Calls that an honest client's rules refuse before sending: an error of the operation, stored in its result.
 struct Absurdity {
   const char* name;
-  std::function<void(v1::Frame*)> ask;  // a tensor named 9
+  std::function<void(v1::Frame*)> ask;  // creates tensor 9
 };
 void PrintTo(const Absurdity& absurdity, std::ostream* out) { *out << absurdity.name; }
 

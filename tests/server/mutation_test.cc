@@ -1,7 +1,7 @@
-// Ten thousand mutations of valid frames: whatever they say, the engine answers, and is left as it was.
+// Ten thousand mutations of valid frames: the engine replies to each, and its memory returns to the initial size.
 //
-// Deterministic: a failure names its number, and TT_MUTATION=<number> shows that one and runs it alone.
-// TT_MUTATIONS=<count> goes on for longer.
+// Deterministic: a failure reports its number, and TT_MUTATION=<number> prints and runs only that one.
+// TT_MUTATIONS=<count> sets the number of mutations.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -63,7 +63,7 @@ TEST(MutationTest, TheEngineStaysAliveAndAsItWas) {
     try_mutation(number, &tally);
     ASSERT_EQ(testing::engine_bytes(), before);
   }
-  // Most are to be seen through at least in part: valid frames, nearly.
+  // Most mutations are nearly valid, and at least partly executed.
   EXPECT_GT(tally.executed, static_cast<uint64_t>(mutations) * 4);
   std::cout << tally.refused << " refused, " << tally.executed << " instructions, " << tally.failed << " failed\n";
 }

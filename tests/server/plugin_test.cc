@@ -1,4 +1,4 @@
-// teletensord and its plug-in: which one it opens, what it says of one that it cannot use, and what serves then.
+// teletensord and its plug-in: which one it opens, how it reports an unusable one, and which devices remain.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using testing::Daemon;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// What the test's daemons are told to open.
+// Sets the plug-in that the test's daemons open.
 class Plugin {
  public:
   explicit Plugin(const std::string& path) { setenv(kVariable, path.c_str(), 1); }
@@ -54,9 +54,11 @@ TEST(PluginTest, OneThatIsNoLibrary) {
   expect_cpu_alone(path, "plugin.so: ");
 }
 
-TEST(PluginTest, OneThatIsNoPlugin) { expect_cpu_alone("libm.so.6", "libm.so.6 is no teletensor plug-in"); }
+TEST(PluginTest, OneThatIsNoPlugin) { expect_cpu_alone("libm.so.6", "libm.so.6 is not a teletensor plug-in"); }
 
-TEST(PluginTest, OneOfAnotherDaemon) { expect_cpu_alone(TT_FOREIGN_PLUGIN, "was made for other operators"); }
+TEST(PluginTest, OneOfAnotherDaemon) {
+  expect_cpu_alone(TT_FOREIGN_PLUGIN, "was built for a different operator table");
+}
 
 TEST(PluginTest, OneWithDevices) {
   Plugin named(TT_SIMULATED_PLUGIN);
@@ -73,10 +75,10 @@ TEST(PluginTest, OneThatDoesNotUnderstandItsEnvironment) {
 }
 
 TEST(PluginTest, NoneWhereThereIsNoDriver) {
-  if (std::filesystem::exists("/dev/nvidiactl")) GTEST_SKIP() << "this machine has a GPU";
+  if (std::filesystem::exists("/dev/nvidiactl")) GTEST_SKIP() << "requires a machine without a GPU";
   Daemon daemon;
   EXPECT_EQ(devices(daemon).size(), 1);
-  EXPECT_THAT(daemon.standard_error(), HasSubstr("info no CUDA driver is installed; the CPU serves"));
+  EXPECT_THAT(daemon.standard_error(), HasSubstr("info no CUDA driver is installed; using the CPU only"));
 }
 
 }  // namespace

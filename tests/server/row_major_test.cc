@@ -1,4 +1,4 @@
-// RowMajor: any layout comes out in logical order, in pieces of any size.
+// RowMajor: reads any layout in logical order, in chunks of any size.
 #include "server/transfer/row_major.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace tt::server {
 namespace {
 
-class RowMajorTest : public ::testing::TestWithParam<size_t> {  // items of a piece
+class RowMajorTest : public ::testing::TestWithParam<size_t> {  // elements per chunk
  protected:
   RowMajorTest() { testing::start_engine(); }
 
@@ -30,7 +30,7 @@ class RowMajorTest : public ::testing::TestWithParam<size_t> {  // items of a pi
     for (size_t first = 0; first <= values.size(); ++first) expect_rest(t, piece, values, first);
     return values;
   }
-  // The same, of all but the first elements.
+  // Expects all elements but the first `first`.
   static void expect_rest(const Tensor& t, size_t piece, const std::vector<int32_t>& values, size_t first) {
     RowMajor reader(t);
     reader.skip(first * sizeof(int32_t));

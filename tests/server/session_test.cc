@@ -1,4 +1,4 @@
-// Session: order, duplicates, poison, limits, and that nothing stays behind.
+// Session: order, duplicates, poison, limits, and leaks.
 #include "server/session/session.h"
 
 #include <gmock/gmock.h>
@@ -149,7 +149,7 @@ TEST_F(SessionTest, AGapIsAFault) {
   v1::Frame frame;
   frame.set_sequence(2);
   v1::Reply reply = run_as_is(frame);
-  EXPECT_THAT(reply.fault().message(), HasSubstr("frame 1 comes next, got 2"));
+  EXPECT_THAT(reply.fault().message(), HasSubstr("expected frame 1, got 2"));
   EXPECT_TRUE(session_->over());
 }
 
@@ -249,7 +249,7 @@ TEST_F(SessionTest, KeptRepliesAreBoundedTheLastOneToo) {
   EXPECT_THAT(run_as_is(frame).reads(0).error().message(), HasSubstr("lost with the connection"));
 }
 
-// Whatever a client sent comes back as text that a strict client takes.
+// Strings sent by a client are returned as valid UTF-8.
 TEST_F(SessionTest, ErrorsAreUtf8) {
   v1::Frame frame;
   literal(&frame, 1, {1}, {0});
@@ -269,7 +269,8 @@ TEST_F(SessionTest, ErrorsAreUtf8) {
   EXPECT_TRUE(parsed.ParseFromString(reply.SerializeAsString()));
 }
 
-// Bookkeeping counts against the limit: one tenant's handles, graphs and errors are that tenant's out-of-memory.
+// Bookkeeping counts against the limit: handles, graphs and errors of one tenant cause only that tenant's
+// out-of-memory.
 class BookkeepingTest : public SessionTest {
  protected:
   BookkeepingTest() {
@@ -327,7 +328,7 @@ TEST_F(BookkeepingTest, OfAGraphBehindOneHandleIsBounded) {
   EXPECT_EQ(value(name + 1).size(), 1u);
 }
 
-// They have no result that could hold an error: what is too much ends the session instead of being forgotten.
+// Hooks have no result that could hold an error: exceeding the limit ends the session, so that no hook is lost.
 TEST_F(BookkeepingTest, OfHooksIsBoundedAndNoneIsForgotten) {
   v1::Reply reply;
   int64_t hooks = 0;
@@ -433,7 +434,7 @@ TEST_F(SessionTest, AnUploadThatNeverComesPoisons) {
   EXPECT_THAT(error(1).message(), HasSubstr("did not arrive"));
 }
 
-// Waits, for longer than any test's patience, until the session holds `bytes`.
+// Waits up to 10 s until the session holds `bytes`.
 bool comes_to_hold(const Session& session, uint64_t bytes) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (session.status().held_bytes() != bytes && std::chrono::steady_clock::now() < deadline) {
@@ -456,7 +457,7 @@ TEST_F(SessionTest, ABrokenUploadMayBeSentAgain) {
   uploaded(&frame, 1, 4, {2});
   run(frame);
   EXPECT_THAT(value(1), ElementsAre(3, 4));
-  auto unheard = session_->begin_upload(4, 8);  // its sender did not hear that it was taken
+  auto unheard = session_->begin_upload(4, 8);  // its sender received no reply
   ASSERT_TRUE(unheard.ok());
   EXPECT_TRUE((*unheard)->append(bytes_of({3, 4})).ok());
   EXPECT_EQ(session_->status().held_bytes(), 8u);
@@ -511,17 +512,17 @@ TEST_F(SessionTest, AnUploadThatWasGivenUpDoesNotCompleteALaterOneOfItsNumber) {
   ASSERT_TRUE((*late)->append(bytes_of({1})).ok());
   v1::Frame frame;
   uploaded(&frame, 1, 4, {2});
-  run(frame);  // gives it up
+  run(frame);  // the wait times out
   EXPECT_THAT(error(1).message(), HasSubstr("did not arrive"));
-  auto second = session_->begin_upload(4, 8);  // nobody waits for it either
+  auto second = session_->begin_upload(4, 8);  // the frame no longer waits for it
   ASSERT_TRUE(second.ok());
-  EXPECT_EQ(session_->status().held_bytes(), 8u);  // of the late one, which has not ended
+  EXPECT_EQ(session_->status().held_bytes(), 8u);  // of the late upload, which has not ended
   EXPECT_EQ((*late)->append(bytes_of({2})).code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE((*second)->append(bytes_of({3})).ok());
   v1::Frame again;
   uploaded(&again, 2, 4, {2});
   run(again);
-  EXPECT_THAT(error(2).message(), HasSubstr("taken already"));
+  EXPECT_THAT(error(2).message(), HasSubstr("was already taken"));
 }
 
 TEST_F(SessionTest, AnEndedUploadChangesNothingOfTheOneThatContinuesIt) {
@@ -561,7 +562,7 @@ TEST_F(SessionTest, AnUploadOfTheWrongSizePoisons) {
   v1::Frame frame;
   uploaded(&frame, 1, 4, {3});
   run(frame);
-  EXPECT_THAT(error(1).message(), HasSubstr("transfer 4 has 8 bytes, the tensor takes 12"));
+  EXPECT_THAT(error(1).message(), HasSubstr("transfer 4 has 8 bytes, the tensor has 12"));
 }
 
 TEST_F(SessionTest, AnUploadBeyondTheLimitIsRefusedBeforeItsBytes) {
@@ -633,7 +634,7 @@ TEST_F(ContinuedDownloadTest, SendsTheRestOfTheSameBytes) {
 
 TEST_F(ContinuedDownloadTest, StartsOverWhereTheTensorWasWrittenTo) {
   const uint64_t state = state_of(1);
-  write_to(2);  // a view of it
+  write_to(2);  // a view of handle 1
   Download again = download(1, {12, state, 0});
   EXPECT_EQ(again.offset, 0u);
   EXPECT_NE(again.state, state);
@@ -657,7 +658,7 @@ TEST_F(ContinuedDownloadTest, KeepsNoMemoryLongerThanItsTensor) {
   frame.add_release(2);
   run(frame);
   EXPECT_EQ(session_->status().held_bytes(), 0u);
-  v1::Frame next;  // which may well get the same memory
+  v1::Frame next;  // may reuse the same memory
   literal(&next, 3, {2, 3}, {7, 8, 9, 10, 11, 12});
   run(next);
   EXPECT_EQ(download(3, {12, state, 0}).offset, 0u);

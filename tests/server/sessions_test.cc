@@ -1,4 +1,4 @@
-// Sessions: the table, resuming, leases.
+// Sessions: the table, resumption, leases.
 #include "server/session/sessions.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ class SessionsTest : public ::testing::Test {
     EXPECT_TRUE(status.ok()) << status;
     return reply;
   }
-  // Gives the session a tensor.
+  // Creates a tensor in the session.
   static void occupy(Session& session) {
     v1::Frame frame;
     literal(&frame, 1, {1000}, std::vector<float>(1000));
@@ -44,7 +44,7 @@ class SessionsTest : public ::testing::Test {
     session.execute(frame, &reply);
     ASSERT_FALSE(reply.has_fault()) << reply.fault().message();
   }
-  // Whether the engine is back at `bytes` before `patience` is over.
+  // Whether the engine's memory returns to `bytes` within `patience`.
   static bool returns_to(uint64_t bytes, milliseconds patience) {
     auto deadline = std::chrono::steady_clock::now() + patience;
     while (engine_bytes() != bytes && std::chrono::steady_clock::now() < deadline) {
@@ -107,7 +107,7 @@ TEST_F(SessionsTest, ANewStreamReplacesTheOldOne) {
   uint64_t old_stream = sessions.attach(*session, [&] { replaced = true; });
   uint64_t new_stream = sessions.attach(*session, [] {});
   EXPECT_TRUE(replaced);
-  sessions.detach(*session, old_stream);  // comes late, and means nothing
+  sessions.detach(*session, old_stream);  // a late detach of a replaced stream has no effect
   std::this_thread::sleep_for(milliseconds(60));
   EXPECT_FALSE(session->over());
   sessions.detach(*session, new_stream);
@@ -128,7 +128,7 @@ TEST_F(SessionsTest, ADeadClientOfThisHostDoesNotKeepItsLease) {
     uint64_t stream = sessions.attach(*session, [] {});
     sessions.detach(*session, stream);
   }
-  EXPECT_FALSE(returns_to(before, milliseconds(100)));  // it has the segment open: it lives
+  EXPECT_FALSE(returns_to(before, milliseconds(100)));  // the open segment shows that the client is alive
   client.reset();
   EXPECT_TRUE(returns_to(before, milliseconds(3000)));
 }
@@ -216,7 +216,7 @@ TEST_F(SessionsTest, EndsASessionByItsId) {
   occupy(*session);
   std::atomic<bool> cancelled = false;
   sessions.attach(*session, [&] { cancelled = true; });
-  EXPECT_TRUE(sessions.end(ended.session_id()));  // does not wait
+  EXPECT_TRUE(sessions.end(ended.session_id()));  // does not block
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (sessions.size() != 1 && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

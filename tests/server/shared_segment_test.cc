@@ -1,4 +1,4 @@
-// SharedSegment: bytes through shared memory, and clients that lie or die.
+// SharedSegment: transfers through shared memory, with corrupt headers and killed clients.
 #include "server/transfer/shared_segment.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ class SharedSegmentTest : public ::testing::Test {
   std::shared_ptr<Transfers> transfers_;
 };
 
-// One byte less and more than chunks and the ring, and the ring several times.
+// Sizes around those of chunks and of the ring, and several times the ring.
 constexpr size_t kRing = kChunks * kChunkBytes;
 constexpr size_t kSizes[] = {0,         1,     kChunkBytes - 1, kChunkBytes,      kChunkBytes + 1, 3 * kChunkBytes + 5,
                              kRing - 1, kRing, kRing + 1,       3 * kRing + 12345};
@@ -97,9 +97,9 @@ TEST_F(SharedSegmentTest, AllThreadsEndWhenTheTransferIsGivenUp) {
   auto copy = [&](char*, size_t, size_t) { ++copied; };
   int asked = 0;
   auto twice = [&] { return ++asked < 3; };
-  EXPECT_EQ(shared_ring::RingCopy(up, 3 * kRing, copy, twice).run(4), Outcome::kStopped);  // nobody takes them
+  EXPECT_EQ(shared_ring::RingCopy(up, 3 * kRing, copy, twice).run(4), Outcome::kStopped);  // no consumer
   EXPECT_EQ(copied, static_cast<int>(kChunks));
-  client_->header().upload.consumed = kChunks + 7;  // of the kChunks that were sent
+  client_->header().upload.consumed = kChunks + 7;  // more than the kChunks that were sent
   EXPECT_EQ(shared_ring::RingCopy(up, kRing, copy, kAlways).run(4), Outcome::kCorrupt);
 }
 
@@ -119,7 +119,7 @@ TEST_F(SharedSegmentTest, CountersThatCannotBeRightAreRefused) {
   auto upload = transfers_->begin(1, 10 * kChunkBytes);
   client_->header().upload.produced = kChunks + 1;
   EXPECT_EQ(engine_->receive(**upload, kAlways).code(), absl::StatusCode::kInvalidArgument);
-  client_->header().download.consumed = 7;  // of nothing that was sent
+  client_->header().download.consumed = 7;  // nothing was sent
   Tensor t = empty({4}, DType::kUInt8, Device{});
   RowMajor bytes(t);
   EXPECT_EQ(engine_->send(bytes, kAlways).code(), absl::StatusCode::kInvalidArgument);

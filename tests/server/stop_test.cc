@@ -1,4 +1,4 @@
-// A real daemon that is to stop: its work, a killed client's work, itself.
+// Stopping a daemon: with its own work, with a killed client's work, and idle.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ using testing::Instruction;
 
 constexpr milliseconds kPatience{60'000};
 
-// A session whose frames are written without waiting for their replies.
+// A session that sends frames without waiting for replies.
 class Client {
  public:
   explicit Client(const Daemon& daemon) : daemon_(daemon), stub_(v1::Engine::NewStub(daemon.channel())) {
@@ -75,7 +75,7 @@ bool comes_true(Condition condition) {
   return condition();
 }
 
-// Many seconds of instructions.
+// Instructions that take many seconds.
 v1::Frame long_frame(uint64_t name) {
   v1::Frame frame;
   Instruction(&frame, "full").integers({1 << 22}).real(1).none().none().result(name);
@@ -94,7 +94,7 @@ TEST(StopTest, ASignalEndsTheDaemonWithinItsGraceThough32SessionsAreBusy) {
   daemon.signal(SIGTERM);
   EXPECT_EQ(daemon.exit_code(kPatience), 0);
   const std::chrono::duration<double> took = steady_clock::now() - signalled;
-  EXPECT_LT(took.count(), 20) << "minutes of work were waited for";
+  EXPECT_LT(took.count(), 20) << "the daemon waited for the work";
   RecordProperty("seconds_from_signal_to_exit", std::to_string(took.count()));
   EXPECT_THAT(daemon.standard_error(), ::testing::Not(HasSubstr("still running")));
   EXPECT_FALSE(std::filesystem::exists(daemon.socket()));
@@ -133,7 +133,7 @@ TEST(StopTest, AVanishedClientsQueuedWorkEndsWithItsLease) {
   EXPECT_TRUE(comes_true([&] { return status_of(daemon).sessions_size() == 0; }));
   EXPECT_TRUE(comes_true([&] { return status_of(daemon).devices(0).memory().allocated() == 0; }));
   const std::chrono::duration<double> took = steady_clock::now() - left;
-  EXPECT_LT(took.count(), 20) << "its queue was worked off";
+  EXPECT_LT(took.count(), 20) << "the daemon executed the queue";
 }
 
 TEST(StopTest, CancelReachesTheQueueAndTheSessionGoesOn) {

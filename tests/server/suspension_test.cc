@@ -1,4 +1,4 @@
-// A frame that waits for an upload: what else a session does meanwhile, and how the waiting ends.
+// A frame that waits for an upload: concurrent use of the session, and how the wait ends.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ using testing::literal;
 using testing::read;
 using testing::uploaded;
 
-constexpr std::chrono::seconds kLong{60};  // not waited for: a test that waits so long has failed
+constexpr std::chrono::seconds kLong{60};  // a limit that is not reached unless the test fails
 
 class SuspensionTest : public ::testing::Test {
  protected:
@@ -50,7 +50,7 @@ class SuspensionTest : public ::testing::Test {
     session_->execute(frame, &reply);
     return reply;
   }
-  // Frame 2: handle 5 is transfer 7, and handle 6 its sum with handle 1, which is dropped.
+  // Frame 2: handle 5 is transfer 7, handle 6 its sum with handle 1; releases handle 3.
   v1::Frame waiting_frame() {
     v1::Frame frame;
     uploaded(&frame, 5, 7, {2});
@@ -59,14 +59,14 @@ class SuspensionTest : public ::testing::Test {
     read(&frame, 1, 6);
     return frame;
   }
-  // Begins the frame on a thread of its own, and returns when it waits.
+  // Starts the frame on another thread; returns when it is suspended.
   std::future<v1::Reply> suspend() {
     v1::Frame frame;
     literal(&frame, 3, {1}, {0});
     execute(std::move(frame));
     auto reply = std::async(std::launch::async, [this] { return execute(waiting_frame()); });
     EXPECT_TRUE(comes_true([&] { return session_->busy(); }));
-    // Waits for the session's lock, which is free once the frame is suspended.
+    // Waits for the session's lock, which is released when the frame is suspended.
     EXPECT_TRUE(session_->begin_download(1, 1, [] { return true; }).ok());
     EXPECT_TRUE(session_->busy());
     return reply;
@@ -86,7 +86,7 @@ TEST_F(SuspensionTest, GoesOnWhereItStoppedWhenTheBytesArrive) {
   EXPECT_EQ(reply.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
   ASSERT_TRUE(send().ok());
   const v1::Reply got = reply.get();
-  ASSERT_FALSE(got.has_fault()) << got.fault().message();  // handle 3 was dropped once
+  ASSERT_FALSE(got.has_fault()) << got.fault().message();  // handle 3 was released once
   EXPECT_EQ(floats_of(got.reads(0).data()), (std::vector<float>{11, 22}));
 }
 
@@ -135,7 +135,7 @@ TEST_F(SuspensionTest, TheTimeDoesNotCountAsTheFrames) {
   EXPECT_EQ(floats_of(reply.get().reads(0).data()), (std::vector<float>{11, 22}));
 }
 
-// A client whose stream broke sends the frame again while the first is suspended: it runs once.
+// A client whose stream broke sends the frame again while the first one is suspended: it is executed once.
 TEST_F(SuspensionTest, TheSameFrameFromAnotherStreamWaitsItsTurn) {
   auto first = suspend();
   auto again = std::async(std::launch::async, [this] {

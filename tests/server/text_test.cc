@@ -17,7 +17,7 @@ TEST(TextTest, WritesOtherBytesAsNumbers) {
   EXPECT_EQ(valid_utf8("\xc3"), "\\xc3");
   EXPECT_EQ(valid_utf8("\xc0\xaf"), "\\xc0\\xaf");                    // overlong
   EXPECT_EQ(valid_utf8("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // a surrogate
-  EXPECT_EQ(valid_utf8("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // beyond the last character
+  EXPECT_EQ(valid_utf8("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // above U+10FFFF
 }
 
 TEST(TextTest, CutsBetweenCharacters) {

@@ -1,5 +1,5 @@
-// Upload and Download calls of clients that do not read, do not send, or are many: over gRPC, against a Listener in
-// this process, with limits that a test need not wait for.
+// Upload and Download calls of clients that do not read, do not send, or are numerous: over gRPC, against a Listener
+// in this process with short limits.
 #include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -20,13 +20,13 @@ namespace {
 using std::chrono::milliseconds;
 using testing::engine_bytes;
 
-constexpr int64_t kFloats = 16 << 20;  // 64 MiB: far more than gRPC and the socket take without a reader
+constexpr int64_t kFloats = 16 << 20;  // 64 MiB: far more than gRPC and the socket buffer
 
 class TransferCallsTest : public ::testing::Test {
  protected:
   TransferCallsTest() {
     testing::start_engine();
-    // Once for the process: the library's end, after its last user, may wait 10 s for a thread of its own.
+    // Keeps gRPC initialised: shutdown after the last user may wait 10 s for a thread.
     static const bool kept = (grpc_init(), true);
     static_cast<void>(kept);
   }
@@ -52,7 +52,7 @@ class TransferCallsTest : public ::testing::Test {
     return grpc::CreateCustomChannel(listener_->addresses()[0].to_string(), grpc::InsecureChannelCredentials(),
                                      arguments);
   }
-  // Waits, for longer than any limit here, until the engine holds no more than before.
+  // Waits up to 20 s until the engine's memory is back to its initial size.
   bool is_free() const {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (engine_bytes() != before_ && std::chrono::steady_clock::now() < deadline) {
@@ -94,7 +94,7 @@ class Client {
     EXPECT_FALSE(reply.has_fault()) << reply.fault().message();
     return reply;
   }
-  // A tensor of kFloats ones.
+  // Creates a tensor of kFloats ones.
   void make(uint64_t handle) {
     v1::Frame frame;
     testing::Instruction(&frame, "ones").integers({kFloats}).none().none().result(handle);
@@ -122,10 +122,10 @@ class Client {
   uint64_t sequence_ = 0;
 };
 
-// A Download whose reader reads nothing until it is asked to.
+// A Download whose client reads only on request.
 class SlowDownload {
  public:
-  // Over the client's connection, or over that of `stub`.
+  // Over the client's connection, or that of `stub`.
   SlowDownload(Client& client, uint64_t handle, uint64_t after = 0, bool shared = false,
                v1::Engine::Stub* stub = nullptr)
       : context_(client.context_for()) {
@@ -158,7 +158,7 @@ class SlowDownload {
   std::unique_ptr<grpc::ClientReader<v1::DownloadChunk>> reader_;
 };
 
-// An Upload that has begun.
+// An Upload in progress.
 class SlowUpload {
  public:
   SlowUpload(Client& client, uint64_t transfer, uint64_t bytes, bool shared = false) : context_(client.context_for()) {
@@ -300,12 +300,12 @@ TEST_F(TransferCallsTest, ManyWaitingDownloadsOfOneSessionLeaveTheOthersAlone) {
   listen();
   Client greedy(channel());
   std::vector<std::unique_ptr<SlowDownload>> waiting;
-  // A connection has fewer streams than the session may have calls.
+  // A connection has fewer streams than the session's limit of calls.
   auto second = v1::Engine::NewStub(channel()), third = v1::Engine::NewStub(channel());
   for (int i = 0; i < 400; ++i) {
     waiting.push_back(std::make_unique<SlowDownload>(greedy, 1, UINT64_MAX, false, i < 40 ? second.get() : third.get()));
   }
-  // Beyond the session's share they are told to come again.
+  // Calls above the session's limit fail with a status that requests a retry.
   size_t bytes = 0;
   int refused = 0;
   for (int i = 0; i < 100; ++i) {

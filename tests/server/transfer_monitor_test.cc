@@ -1,4 +1,4 @@
-// TransferMonitor: how many calls there may be, and which are cancelled.
+// TransferMonitor: the limit of calls, and which calls are cancelled.
 #include "server/transfer/transfer_monitor.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class TransferMonitorTest : public ::testing::Test {
     while (auto call = begin(session)) calls.push_back(std::move(call));
     return calls;
   }
-  // Waits, for longer than any of the limits here.
+  // Waits up to 10 s.
   bool is_cancelled(int times = 1) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (cancelled_ < times && std::chrono::steady_clock::now() < deadline) {

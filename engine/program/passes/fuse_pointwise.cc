@@ -10,28 +10,17 @@
 namespace tt {
 namespace {
 
-// Op::check_args for what has names in its tensors' places, and for no lists: no pointwise operator takes one.
-bool takes(const Param& param, const Arg& arg) {
+// Whether the call would pass Op::check_args(). Long strings are rejected, since steps are copied.
+bool has_valid_args(const Instruction& instruction) {
   constexpr uint32_t kLongString = 64;
-  if (arg.is_none()) return param.optional;
-  switch (param.type) {
-    case ParamType::kTensor:
-      return (arg.kind == Arg::Kind::kSlot && arg.slot != 0) || (param.accepts_number && arg.is_number());
-    case ParamType::kScalar: return arg.is_number();
-    case ParamType::kFloat: return arg.is_real_number();
-    case ParamType::kInt: return arg.kind == Arg::Kind::kInt && arg.size == 0;
-    case ParamType::kBool: return arg.kind == Arg::Kind::kBool;
-    case ParamType::kString: return arg.kind == Arg::Kind::kString && arg.size <= kLongString;
-    case ParamType::kDType: return arg.kind == Arg::Kind::kInt && is_valid(arg.integer);
-    default: return false;
-  }
-}
-
-bool takes_all(const Op& op, Args args) {
-  for (size_t i = 0; i < op.params.size(); ++i) {
-    const bool right =
-        i < args.size() ? takes(op.params[i], args[i]) : op.params[i].has_default || op.params[i].optional;
-    if (!right) return false;
+  const absl::Span<const Param> params = instruction.op->params;
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (i >= instruction.args.size()) {
+      if (!params[i].has_default && !params[i].optional) return false;
+      continue;
+    }
+    const Arg& arg = instruction.args[i];
+    if (!params[i].accepts_in_program(arg) || (arg.kind == Arg::Kind::kString && arg.size > kLongString)) return false;
   }
   return true;
 }
@@ -48,9 +37,9 @@ bool reads(const Instruction& instruction, Slot slot) {
 
 bool has(absl::Span<const Slot> slots, Slot slot) { return std::find(slots.begin(), slots.end(), slot) != slots.end(); }
 
-// Estimates of results before they are computed: whether they may be large, whether the tape may record them, and
-// whether one of the types that a loop holds blocks of may not do for them. A result is taken to be small, or of such a
-// type, where all tensors are that it is computed from.
+// Estimates for results that are not computed yet: whether they may be large, whether the tape may record them, and
+// whether they may have a dtype that block-wise loops do not support. A result is assumed to be small, or to have a
+// supported dtype, if all tensors it is computed from are.
 class Estimates {
  public:
   enum Bits : uint8_t { kKnown = 1, kLarge = 2, kRecorded = 4, kOtherType = 8 };
@@ -64,7 +53,7 @@ class Estimates {
     bits_.assign(2 * instructions.size(), 0);
   }
 
-  // Of the results of `instruction`; those of the instructions before it must have been added.
+  // Estimate for the results of `instruction`; those of earlier instructions must have been added.
   uint8_t of(const Instruction& instruction) const {
     uint8_t bits = kKnown;
     bool reads = false;
@@ -77,7 +66,7 @@ class Estimates {
       for (uint32_t i = 0; i < arg.size; ++i) bits |= of(arg.slots[i]);
       reads = true;
     }
-    if (!reads) bits |= kLarge | kOtherType;  // made from nothing: anything
+    if (!reads) bits |= kLarge | kOtherType;  // no inputs: size and dtype are unknown
     const bool records = (instruction.flags & Instruction::kGrad) && !(instruction.flags & Instruction::kInference);
     return records ? bits : bits & ~kRecorded;
   }
@@ -103,10 +92,10 @@ class Estimates {
  private:
   const SlotTable& slots_;
   Slot first_ = 0;
-  absl::InlinedVector<uint8_t, 512> bits_;  // by name, from first_ on; clients count upwards
+  absl::InlinedVector<uint8_t, 512> bits_;  // by name, from first_ on; clients number upwards
 };
 
-// One chain, as far as it goes.
+// The longest chain of instructions that can be fused, starting at `first`.
 class Chain {
  public:
   Chain(const Program& program, size_t first, const SlotTable& slots, const Estimates& estimates)
@@ -115,8 +104,8 @@ class Chain {
         slots_(slots),
         estimates_(estimates) {}
 
-  // How many instructions it has; 0 where there is nothing to fuse. `newest`: no name that the Program has defined so
-  // far is above it.
+  // Returns the number of instructions; 0 if there is nothing to fuse. `newest`: the highest name that the Program has
+  // defined so far.
   size_t find(Slot newest) {
     const size_t most = std::min(kMaxChainSteps, instructions_.size());
     while (length_ < most && add(instructions_[length_], newest)) ++length_;
@@ -124,7 +113,7 @@ class Chain {
     return length_ >= 2 ? length_ : 0;
   }
 
-  // The instruction in their place. Adds the names that are to be dropped once it has run to `dropped`.
+  // Returns the instruction that replaces the chain. Adds the names to drop after it to `dropped`.
   Instruction fuse(Program* program, std::vector<Slot>* dropped) {
     static const Op* const pointwise_chain = find_op(op_id::kPointwiseChain);
     static thread_local ChainWriter writer;
@@ -169,7 +158,7 @@ class Chain {
 
  private:
   Slot result(size_t i) const { return instructions_[i].results[0]; }
-  // Which of the first `count` instructions gave the result of that name; -1 for none.
+  // Index of the instruction among the first `count` that defines the name; -1 if none.
   int index_of(Slot slot, size_t count) const {
     for (size_t i = 0; i < count; ++i) {
       if (result(i) == slot) return static_cast<int>(i);
@@ -183,18 +172,18 @@ class Chain {
   }
 
   bool add(const Instruction& instruction, Slot newest) {
-    constexpr size_t kFewReleases = 32;  // they are searched
+    constexpr size_t kFewReleases = 32;  // searched linearly
     if (!may_join(instruction) || instruction.flags != instructions_[0].flags) return false;
-    if (instruction.release.size() > kFewReleases || !takes_all(*instruction.op, instruction.args)) return false;
+    if (instruction.release.size() > kFewReleases || !has_valid_args(instruction)) return false;
     if (length_ > 0 && !reads(instruction, result(length_ - 1))) return false;
-    // A new name, for certain: clients count upwards.
+    // Certainly a new name: clients number upwards.
     const Slot name = instruction.results[0];
     if (name <= std::max(newest, length_ > 0 ? result(length_ - 1) : 0) || slots_.find(name)) return false;
     for (Slot slot : instruction.release) {
-      // It is dropped after the chain instead: that must be as valid as here.
+      // It will be dropped after the chain instead: that must be as valid as here.
       const bool may_exist = slot <= newest || index_of(slot, length_) >= 0 || slots_.find(slot);
       if (!may_exist || has(released_, slot) || has(program_.outputs(), slot)) return false;
-      // It stays until the chain has run: no gain where that runs step by step.
+      // It stays alive until the chain has run: no gain if the chain runs step by step.
       const bool is_input = length_ > 0 && index_of(slot, length_) < 0;
       if (is_input && (estimates_.of(slot) & Estimates::kOtherType)) return false;
       released_.push_back(slot);
@@ -205,12 +194,12 @@ class Chain {
         if (has(released_, arg.slot) || (is_input && arg.slot > newest && !slots_.find(arg.slot))) return false;
         inputs_read_ += is_input;
       }
-      inputs_read_ += arg.is_number();  // more than there are, where it is a parameter
+      inputs_read_ += arg.is_number();  // an overestimate if the number is a parameter
     }
     return inputs_read_ <= kMaxChainInputs;
   }
 
-  // Whether all results but the last are dropped before anything but the chain can read them.
+  // Whether all results but the last are dropped before any instruction outside the chain can read them.
   bool only_last_remains() const {
     absl::Span<const Slot> after = program_.release();
     if (length_ < instructions_.size()) after = instructions_[length_].release;
@@ -238,7 +227,7 @@ bool may_begin(const std::vector<Instruction>& instructions, size_t first) {
          reads(instructions[first + 1], instructions[first].results[0]);
 }
 
-// Drops `before`, and what `names` has but for intermediate results of `chain`.
+// Returns `before` and `names` without intermediate results of `chain`.
 absl::Span<const Slot> merged(ProgramMemory& memory, absl::Span<const Slot> names, const std::vector<Slot>& before,
                               const Chain& chain) {
   absl::Span<Slot> all = memory.allocate<Slot>(before.size() + names.size());
@@ -250,7 +239,7 @@ absl::Span<const Slot> merged(ProgramMemory& memory, absl::Span<const Slot> name
 }  // namespace
 
 void fuse_pointwise(Program* program, const SlotTable& slots) {
-  constexpr size_t kFewOutputs = 32;  // they are searched
+  constexpr size_t kFewOutputs = 32;  // searched linearly
   if (program->outputs().size() > kFewOutputs) return;
   std::vector<Instruction>& instructions = program->mutable_instructions();
   Estimates estimates(instructions, slots);

@@ -1,9 +1,9 @@
-// fuse_pointwise: pointwise instructions that follow from each other become one pointwise_chain.
+// fuse_pointwise: replaces consecutive dependent pointwise instructions by one pointwise_chain.
 //
 // `relu((a + b) * 2)` arrives as three instructions and the releases of two intermediate results. An intermediate
-// result that is released within the Program, and is read until then by the chain alone, needs no name and often no
-// memory: pointwise_chain (engine/composites/pointwise_chain.h) computes all steps block by block where their tensors
-// allow it, and one by one where they do not.
+// result that is released within the Program, and read before only by the chain, needs no name and often no memory:
+// pointwise_chain (engine/composites/pointwise_chain.h) computes all steps block by block if their tensors allow it,
+// and one by one otherwise.
 #pragma once
 
 #include "engine/program/program.h"
@@ -11,8 +11,9 @@
 
 namespace tt {
 
-// Rewrites `program`, which is about to run over `slots`, in place. Chains of tensors that `slots` shows to be small
-// are left alone, and so is everything that is invalid: the executor reports that as it would have. Does not throw.
+// Rewrites `program`, which is about to run over `slots`, in place. Leaves chains of tensors that are small according
+// to `slots`, and anything invalid, unchanged: the executor reports errors as it would without this pass. Does not
+// throw.
 void fuse_pointwise(Program* program, const SlotTable& slots);
 
 }  // namespace tt

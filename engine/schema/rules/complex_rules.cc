@@ -1,4 +1,4 @@
-// Complex numbers seen as pairs of real ones, and the other way round.
+// Rules for viewing complex tensors as real ones, and real tensors as complex ones.
 
 #include "engine/schema/checked_math.h"
 #include "engine/schema/error.h"
@@ -7,7 +7,7 @@
 namespace tt::shape_rules {
 namespace {
 
-// The parts of complex numbers, counted in reals.
+// The real (0) or imaginary (1) parts, as a view of reals.
 Geometry parts(const TensorMeta& t, int64_t which) {
   Geometry geometry{t.sizes, t.strides, 2 * t.offset + which, true};
   for (int64_t& stride : geometry.strides) stride = scaled_stride(stride, 2);

@@ -12,7 +12,7 @@ namespace {
 
 DType refuse(DType t) { fail(ErrorKind::kNotImplemented, "not implemented for '", type_word(t), "'"); }
 
-// What the arguments of each rank promote to.
+// The promoted dtype of each rank's arguments.
 struct Ranks {
   std::optional<DType> dimensioned, zero_dim, number;
 
@@ -30,18 +30,18 @@ struct Ranks {
   }
 };
 
-// A lower rank changes the result only where its category is higher.
+// A lower rank changes the result only if its category is higher.
 std::optional<DType> merge(std::optional<DType> high, std::optional<DType> low) {
   if (!high) return low;
   if (!low || category(*low) <= category(*high)) return high;
-  // A real number's width says what a complex one's is: float64 with 1j is complex128.
+  // The real dtype determines the width of the complex one: float64 with 1j is complex128.
   if (is_complex(*low)) return is_floating(*high) ? to_complex(*high) : *low;
   return tt::promote(*high, *low);
 }
 
 DType to_real_or_self(DType t) { return is_complex(t) ? to_real(t) : t; }
 
-// The largest finite number of a floating dtype.
+// The largest finite value of a floating dtype.
 double largest_of(DType t) {
   switch (t) {
     case DType::kFloat8E4m3fn: return 448;
@@ -53,16 +53,16 @@ double largest_of(DType t) {
   }
 }
 
-// What PyTorch calls the type that a number is converted to.
+// PyTorch's name for the type a number is converted to.
 std::string number_word(DType t) {
   if (is_complex(t)) return t == DType::kComplex64 ? "c10::complex<float>" : "c10::complex<double>";
   if (is_floating(t)) return std::string(c_word(t));
   return t == DType::kInt32 ? "int" : std::string(name(t)) + "_t";
 }
 
-// Whether the real part of a number, without its fraction, is in the range of an integral dtype other than bool.
+// Whether the truncated real part of a number is in the range of an integral dtype other than bool.
 bool integer_fits(const Scalar& number, DType t) {
-  const int bits = 8 * static_cast<int>(item_size(t)) - (is_unsigned(t) ? 0 : 1);  // of the largest value
+  const int bits = 8 * static_cast<int>(item_size(t)) - (is_unsigned(t) ? 0 : 1);  // bits of the largest value
   if (number.category() >= Category::kFloating) {
     const double v = number.to_double();
     const double above = std::ldexp(1.0, bits);
@@ -103,7 +103,7 @@ DType complex_of(const Arg& input) {
   check(
       is_floating(t),
       "view_as_complex is only supported for floating point tensors, but got a tensor of scalar type: ", type_word(t));
-  check_as(ErrorKind::kNotImplemented, item_size(t) >= 4, "there are no complex numbers of ", name(t), " parts");
+  check_as(ErrorKind::kNotImplemented, item_size(t) >= 4, "there is no complex dtype with ", name(t), " parts");
   return to_complex(t);
 }
 
@@ -116,7 +116,7 @@ DType of_parts(const Arg& real, const Arg& imag) {
            "Expected both inputs to be Half, Float or Double tensors but got ", type_word(a), " and ", type_word(b));
   check(a == b, "Expected object of scalar type ", type_word(a), " but got scalar type ", type_word(b),
         " for second argument");
-  check_as(ErrorKind::kNotImplemented, item_size(a) >= 4, "there are no complex numbers of ", name(a), " parts");
+  check_as(ErrorKind::kNotImplemented, item_size(a) >= 4, "there is no complex dtype with ", name(a), " parts");
   return to_complex(a);
 }
 
@@ -190,6 +190,15 @@ DType above(Scalar limit, DType t) {
   return t;
 }
 
+DType fake_quantized(const Arg& input, int64_t zero_point, int64_t quant_min, int64_t quant_max) {
+  check(quant_min <= quant_max, "`quant_min` should be less than or equal to `quant_max`, got ", quant_min, " and ",
+        quant_max);
+  check(quant_min <= zero_point && zero_point <= quant_max,
+        "`zero_point` must be between `quant_min` and `quant_max`, got ", zero_point, ", ", quant_min, " and ",
+        quant_max);
+  return floating_only(input);
+}
+
 void require_real(DType compute) {
   check_as(ErrorKind::kNotImplemented, !is_complex(compute), "not implemented for '", type_word(compute), "'");
 }
@@ -226,7 +235,7 @@ DType chosen(const Arg& condition, const Arg& input, const Arg& other) {
   check(is_bool(condition) || same(condition) == DType::kUInt8,
         "where expected condition to be a boolean tensor, but got a tensor with dtype ", name(same(condition)));
   const DType t = promote(input, other);
-  // PyTorch makes a number a tensor of at least the default float, or of the integers' dtype.
+  // PyTorch converts a number to at least the default float, or to the integers' dtype.
   for (const Arg* arg : {&input, &other}) {
     if (arg->is_number() && !is_float8(t))
       check_convertible(arg->scalar(), is_integral(t) ? t : tt::promote(t, kDefaultFloat));

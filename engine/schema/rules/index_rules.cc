@@ -1,4 +1,4 @@
-// Rules of indexing, sorting and scans.
+// Rules for indexing, sorting and scans.
 #include <algorithm>
 
 #include "engine/schema/error.h"
@@ -18,10 +18,10 @@ void check_index_dtype(const Arg& index) {
 
 bool is_mask(const TensorMeta& t) { return t.dtype == DType::kBool || t.dtype == DType::kUInt8; }
 
-// A zero-dim tensor counts as a vector of one.
+// A zero-dim tensor counts as a vector of size one.
 Sizes at_least_1d(const Sizes& sizes) { return sizes.empty() ? Sizes{1} : sizes; }
 
-// An index of n dimensions may be no larger than what it indexes, outside `dim`.
+// An n-dimensional index must not exceed the indexed tensor's sizes, except in `dim`.
 void check_inside(const char* what, const Sizes& index, const Sizes& whole, int64_t dim) {
   check(index.size() == whole.size(), "Index tensor must have the same number of dimensions as ", what, " tensor");
   for (size_t d = 0; d < index.size(); ++d) {
@@ -93,10 +93,10 @@ Sizes index_fill(const Arg& input, int64_t dim, const Arg& index) {
 
 namespace {
 
-// What advanced indexing makes of a tensor: the indices broadcast, and take the place of the
-// dimensions they index, at the front where those do not stand together.
+// The result shape of advanced indexing: the indices broadcast, and replace the dimensions they index; if those are not
+// adjacent, the broadcast dimensions come first.
 struct Advanced {
-  Sizes before, broadcast, after;  // of the result
+  Sizes before, broadcast, after;  // dimensions of the result
   bool masked = false;
 };
 
@@ -156,7 +156,7 @@ Sizes joined(const Advanced& a) {
 
 Sizes index(const Arg& input, const Arg& indices) {
   Advanced a = advanced(input, indices);
-  check_as(ErrorKind::kIndex, !a.masked, "masks are indexed by index_masked, whose size depends on data");
+  check_as(ErrorKind::kIndex, !a.masked, "index does not accept masks; use index_masked, whose size depends on data");
   return joined(a);
 }
 
@@ -165,7 +165,7 @@ Sizes index_put(const Arg& input, const Arg& indices, const Arg& values) {
   check(meta(values).dtype == meta(input).dtype || meta(values).dim() == 0,
         "Index put requires the source and destination dtypes match, got ", name(meta(input).dtype),
         " for the destination and ", name(meta(values).dtype), " for the source.");
-  if (!a.masked) {  // with a mask only the kernel knows
+  if (!a.masked) {  // with a mask, only the kernel knows the size
     Sizes target = joined(a);
     SizesView from = meta(values).sizes;
     while (from.size() > target.size() && from.front() == 1) from.remove_prefix(1);

@@ -1,4 +1,4 @@
-// Rules of operators that join tensors or rearrange their elements.
+// Rules for operators that join tensors or rearrange their elements.
 #include <algorithm>
 
 #include "engine/schema/checked_math.h"
@@ -11,7 +11,7 @@ namespace {
 const TensorMeta& meta(const Arg& a) { return *a.tensor; }
 size_t at(int64_t dim) { return static_cast<size_t>(dim); }
 
-// How far a diagonal is from the main one. The limit keeps the square of a side within 64 bits.
+// Distance of a diagonal from the main one. The limit keeps the square of a side within 64 bits.
 int64_t distance_from_main(int64_t diagonal) {
   constexpr uint64_t kMost = uint64_t{1} << 31;
   check(magnitude(diagonal) < kMost, "expected a diagonal less than 2^31 away from the main one, got ", diagonal);
@@ -27,7 +27,7 @@ Sizes cat(const Arg& tensors, int64_t dim) {
   for (size_t i = 0; i < list.size(); ++i) {
     const TensorMeta* t = list[i];
     check(t->dim() > 0, "zero-dimensional tensor (at position ", i, ") cannot be concatenated");
-    bool skipped = t->dim() == 1 && t->sizes[0] == 0;  // PyTorch's legacy: an empty vector joins anything
+    bool skipped = t->dim() == 1 && t->sizes[0] == 0;  // PyTorch's legacy rule: an empty vector is ignored
     if (!skipped && !first) first = t;
   }
   if (!first) return {0};
@@ -63,7 +63,7 @@ Sizes stack(const Arg& tensors, int64_t dim) {
 
 namespace {
 
-// The list's shape once each tensor has at least n dimensions; vectors become rows.
+// The shape of the concatenation after each tensor is extended to n dimensions; vectors become rows.
 Sizes joined(const Arg& tensors, size_t n, int64_t dim) {
   auto list = tensors.list();
   check(!list.empty(), "expected a non-empty list of Tensors");

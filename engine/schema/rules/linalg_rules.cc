@@ -1,4 +1,4 @@
-// The rules of matrix factorisations.
+// Rules for matrix factorisations.
 #include "engine/schema/error.h"
 #include "engine/schema/rules/dtype_rules.h"
 #include "engine/schema/rules/shape_rules.h"
@@ -10,7 +10,7 @@ SizesView sizes_of(const Arg& tensor) { return tensor.tensor->sizes; }
 
 Sizes batch_of(SizesView s) { return Sizes(s.begin(), s.end() - 2); }
 
-// A batch's sizes with those of its matrices.
+// A batch's sizes followed by the sizes of its matrices.
 Sizes with(Sizes batch, std::initializer_list<int64_t> matrix) {
   batch.insert(batch.end(), matrix.begin(), matrix.end());
   return batch;
@@ -26,7 +26,7 @@ void check_square(SizesView s) {
         " by ", s[s.size() - 1], " matrices");
 }
 
-// Rows, columns, and the lesser of both.
+// Rows, columns, and their minimum.
 struct Extent {
   int64_t m, n, k;
   explicit Extent(const Arg& a) {
@@ -76,7 +76,7 @@ Sizes eigenvectors(const Arg& a, std::string_view triangle, bool vectors) {
 
 Sizes lu_permutation(const Arg& pivots, int64_t rows) {
   SizesView s = sizes_of(pivots);
-  check(!s.empty() && rows >= s.back(), "pivots of at most ", rows, " rows are expected, got sizes ", s);
+  check(!s.empty() && rows >= s.back(), "expected pivots for at most ", rows, " rows, got sizes ", s);
   Sizes result(s.begin(), s.end());
   result.back() = rows;
   return result;
@@ -85,7 +85,7 @@ Sizes lu_permutation(const Arg& pivots, int64_t rows) {
 Sizes factored(const Arg& a, const Arg& lu, const Arg& pivots) {
   check_square(sizes_of(a));
   check(sizes_of(lu) == sizes_of(a) && sizes_of(pivots) == SizesView(eigenvalues(a)),
-        "LU and pivots must be those of A, got sizes ", sizes_of(lu), " and ", sizes_of(pivots), " for ", sizes_of(a));
+        "LU and pivots must match A, got sizes ", sizes_of(lu), " and ", sizes_of(pivots), " for ", sizes_of(a));
   return batch_of(sizes_of(a));
 }
 

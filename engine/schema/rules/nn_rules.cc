@@ -1,5 +1,5 @@
-// The rules of what neural networks are made of beside products: normalisations, losses, rows
-// by index, padding, optimizer steps. Convolutions and pooling: window_rules.cc.
+// Rules for neural network operators other than products: normalisations, losses, embeddings, padding, optimizer steps.
+// Convolutions and pooling: window_rules.cc.
 #include <algorithm>
 
 #include "engine/schema/checked_math.h"
@@ -38,7 +38,7 @@ void check_normalized(const Arg& a, std::string_view what, SizesView shape) {
         a.is_none() ? SizesView() : SizesView(sizes_of(a)), " and normalized_shape = ", shape);
 }
 
-// A list with an entry like each parameter.
+// Checks that the list has one entry of the right size per parameter.
 void check_step_list(const Arg& params, const Arg& entries, std::string_view what) {
   auto list = entries.list();
   check(list.size() == params.list().size(), "expected as many ", what, " as parameters, got ", list.size(), " and ",
@@ -102,7 +102,7 @@ Sizes pad(const Arg& input, SizesView pad) {
     int64_t before = size, after = 0;
     bool fits =
         !__builtin_add_overflow(size, pad[2 * i], &after) && !__builtin_add_overflow(after, pad[2 * i + 1], &after);
-    // What is cut off in front and behind, each at most all there is.
+    // The amounts cropped at the front and back, each at most the whole size.
     const auto cut = [&](int64_t by) { return by < 0 ? std::min(magnitude(by), magnitude(before) + 1) : 0; };
     check(fits && after >= 0 && cut(pad[2 * i]) + cut(pad[2 * i + 1]) <= magnitude(before), "The input size ", before,
           ", plus negative padding ", pad[2 * i], " and ", pad[2 * i + 1],
@@ -253,7 +253,7 @@ Checked sgd_step(const Arg& params, const Arg& grads, const Arg& momentum_buffer
 
 Checked adam_step(const Arg& params, const Arg& grads, const Arg& exp_avgs, const Arg& exp_avg_sqs,
                   const Arg& max_exp_avg_sqs, bool amsgrad, int64_t step) {
-  check(step > 0, "steps are counted from 1, got ", step);
+  check(step > 0, "step must be at least 1, got ", step);
   check_step_list(params, grads, "gradients");
   check_step_list(params, exp_avgs, "exp_avgs");
   check_step_list(params, exp_avg_sqs, "exp_avg_sqs");

@@ -1,4 +1,4 @@
-// The rules of matrix products and of what is made of them.
+// Rules for matrix products and operators built from them.
 #include "engine/schema/error.h"
 #include "engine/schema/rules/dtype_rules.h"
 #include "engine/schema/rules/shape_rules.h"
@@ -29,7 +29,7 @@ Sizes batch_product(SizesView a, SizesView b) {
   return {a[0], a[1], b[2]};
 }
 
-// `product`, where what is added to it broadcasts to it.
+// Returns `product`; requires that `input` broadcasts to it.
 Sizes added(const Arg& input, Sizes product) {
   check(shape_rules::broadcast_sizes(sizes_of(input), product) == product, "The expanded size of the tensor ",
         sizes_of(input), " must match the existing size ", product);

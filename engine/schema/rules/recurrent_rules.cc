@@ -1,4 +1,4 @@
-// The rules of recurrent layers and of attention.
+// Rules for recurrent layers and attention.
 #include "engine/schema/checked_math.h"
 #include "engine/schema/error.h"
 #include "engine/schema/rules/shape_rules.h"
@@ -8,7 +8,7 @@ namespace {
 
 const TensorMeta& meta(const Arg& a) { return *a.tensor; }
 
-// The first state, whether there are several or one.
+// The first state, of a list of two states or a single state.
 const TensorMeta& first_state(const Arg& hx) {
   if (hx.kind == Arg::Kind::kTensor) return *hx.tensor;
   check(hx.size == 2, "expected a hidden state and a cell state, got ", hx.size, " states");
@@ -19,11 +19,11 @@ int64_t packed_sequences(const TensorMeta& input, SizesView batch_sizes) {
   int64_t total = 0;
   for (size_t i = 0; i < batch_sizes.size(); ++i) {
     check(batch_sizes[i] > 0 && batch_sizes[i] <= batch_sizes[i > 0 ? i - 1 : 0],
-          "batch_sizes must be positive and must not grow, got ", batch_sizes);
+          "batch_sizes must be positive and non-increasing, got ", batch_sizes);
     total = checked_add(total, batch_sizes[i]);
   }
-  check(input.dim() == 2 && input.sizes[0] == total, "a packed input must have the rows that batch_sizes count, ",
-        total, ", got ", input.sizes);
+  check(input.dim() == 2 && input.sizes[0] == total, "a packed input must have sum(batch_sizes) rows, ", total,
+        ", got ", input.sizes);
   return batch_sizes[0];
 }
 
@@ -105,7 +105,7 @@ Sizes attention_rows(const Arg& query, const Arg& key, const Arg& value, const A
   const Sizes& q = meta(query).sizes;
   const auto batches = [](const Sizes& s) { return s.size() == 4 ? SizesView(s).first(2) : SizesView(); };
   check(q.size() == 4 && batches(meta(key).sizes) == batches(q) && batches(meta(value).sizes) == batches(q),
-        "attention takes matrices in two dimensions of batches, alike, got ", q, ", ", meta(key).sizes, " and ",
+        "expected query, key and value with two equal batch dimensions, got ", q, ", ", meta(key).sizes, " and ",
         meta(value).sizes);
   if (!mask.is_none()) {
     const Sizes scores{q[0], q[1], q[2], meta(key).sizes[2]};

@@ -1,4 +1,4 @@
-// The rules of reductions: which dimensions go, and what their results are made of.
+// Rules for reductions: the remaining dimensions, and the result's dtype.
 #include <algorithm>
 
 #include "engine/schema/error.h"
@@ -12,7 +12,7 @@ using Dims = std::optional<absl::Span<const int64_t>>;
 
 const Sizes& sizes_of(const Arg& tensor) { return tensor.tensor->sizes; }
 
-// Which dimensions are reduced: all of them where none are named.
+// The reduced dimensions: all of them if none are given.
 absl::InlinedVector<bool, 8> reduced_dims(const Sizes& sizes, const Dims& dims) {
   int64_t ndim = static_cast<int64_t>(sizes.size());
   bool all = !dims || dims->empty();
@@ -35,7 +35,7 @@ Sizes without(const Sizes& sizes, const absl::InlinedVector<bool, 8>& reduced, b
   return result;
 }
 
-// There is no largest, first or middle element of none.
+// Rejects reductions over no elements that have no identity (maximum, first, median).
 void check_some(const Sizes& sizes, const Dims& dims) {
   bool all = !dims || dims->empty();
   check_as(ErrorKind::kRuntime, !all || std::find(sizes.begin(), sizes.end(), 0) == sizes.end(),

@@ -1,5 +1,4 @@
-// The rules of sampling by coordinates, of scattering with reductions, of order statistics and of losses over
-// sequences.
+// Rules for sampling by coordinates, scattering with reductions, order statistics and losses over sequences.
 #include <algorithm>
 
 #include "engine/schema/checked_math.h"
@@ -49,17 +48,17 @@ Sizes grid_sample(const Arg& input, const Arg& grid, std::string_view mode, std:
 
 namespace {
 
-// Batches of channels, and the places (N, K, P) that are sampled of each.
+// Checks channels (N, C, ...) and the indices (N, K, P) sampled from each of them.
 void check_places(const Sizes& channels, const TensorMeta& index) {
   check(index.dtype == DType::kInt64, "Expected dtype int64 for index, got ", name(index.dtype));
   check(channels.size() == 3 && index.sizes.size() == 3 && channels[0] == index.sizes[0],
-        "expected places of the same batches, got ", channels, " and indices ", index.sizes);
+        "expected indices with the same batch size, got ", channels, " and indices ", index.sizes);
 }
 void check_weights(const Sizes& index, const Sizes& weight) {
-  check(index == weight, "expected an index and a weight for each place, got ", index, " and ", weight);
+  check(index == weight, "expected index and weight of equal sizes, got ", index, " and ", weight);
 }
 void check_values(const Sizes& values, const Sizes& index) {
-  check(values[2] == index[2], "expected a value for each place, got ", values, " and indices ", index);
+  check(values[2] == index[2], "expected one value per index, got ", values, " and indices ", index);
 }
 
 }  // namespace
@@ -83,7 +82,8 @@ Sizes match_places(const Arg& values, const Arg& input, const Arg& index) {
   check_values(meta(values).sizes, meta(index).sizes);
   check(meta(input).sizes.size() == 3 && meta(input).sizes[0] == meta(values).sizes[0] &&
             meta(input).sizes[1] == meta(values).sizes[1],
-        "expected values of the input's channels, got ", meta(values).sizes, " and ", meta(input).sizes);
+        "expected values with the input's batch size and channels, got ", meta(values).sizes, " and ",
+        meta(input).sizes);
   return meta(index).sizes;
 }
 

@@ -1,12 +1,12 @@
-// The rules of products of 8-bit matrices. They say what PyTorch says: on the CPU any sizes and layouts go, a GPU's
-// library takes some.
+// Rules for products of 8-bit matrices. They match PyTorch's: the CPU accepts any sizes and layouts, a GPU only those
+// supported by its library.
 #include "engine/schema/error.h"
 #include "engine/schema/rules/shape_rules.h"
 
 namespace tt {
 namespace {
 
-constexpr int64_t kAlignment = 16;  // of a GPU's sizes
+constexpr int64_t kAlignment = 16;  // for sizes on a GPU
 
 bool is_one_number(const TensorMeta& scale) { return scale.dtype == DType::kFloat32 && scale.numel() == 1; }
 
@@ -34,7 +34,7 @@ void check_scales(const TensorMeta& a, const TensorMeta& b, const TensorMeta& sc
       describe_factor("a", a, scale_a), ", ", describe_factor("b", b, scale_b));
 }
 
-// What cuBLASLt multiplies.
+// The restrictions of cuBLASLt.
 void check_library_takes(const TensorMeta& a, const TensorMeta& b) {
   check(a.sizes[1] % kAlignment == 0, "Expected trailing dimension of mat1 to be divisible by 16 but got mat1 shape: (",
         a.sizes[0], "x", a.sizes[1], ").");

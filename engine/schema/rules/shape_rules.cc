@@ -11,7 +11,7 @@ namespace {
 
 SizesView sizes_of(const Arg& a) { return a.kind == Arg::Kind::kTensor ? SizesView(a.tensor->sizes) : SizesView(); }
 
-// The product, or -1 where it does not fit.
+// The product, or -1 on overflow.
 int64_t element_count(SizesView sizes) {
   int64_t n = 1;
   for (int64_t size : sizes) {
@@ -20,7 +20,7 @@ int64_t element_count(SizesView sizes) {
   return n;
 }
 
-// An integer's value, also where it is beyond int64.
+// An integer's value, including those above int64's maximum.
 __int128 wide(const Scalar& integer) {
   const int64_t value = integer.to_int();
   return integer.is_beyond_int() ? static_cast<__int128>(static_cast<uint64_t>(value)) : value;
@@ -81,7 +81,7 @@ Sizes arange(Scalar start, Scalar end, Scalar step) {
   check(std::isfinite(from) && std::isfinite(to), "unsupported range: ", start.to_string(), " -> ", end.to_string());
   check((by > 0 && to >= from) || (by < 0 && to <= from), "upper bound and lower bound inconsistent with step sign");
   bool integers = std::max({start.category(), end.category(), step.category()}) <= Category::kInteger;
-  if (integers) {  // exactly, where doubles would round
+  if (integers) {  // exact; doubles would round
     __int128 span = wide(end) - wide(start);
     __int128 count = (span + wide(step) + (by > 0 ? -1 : 1)) / wide(step);
     check(count < (static_cast<__int128>(1) << 62), "the range is too long");
@@ -109,7 +109,7 @@ Sizes literal(std::string_view bytes, SizesView size, DType dtype) {
   check_as(
       ErrorKind::kValue,
       n >= 0 && n <= static_cast<int64_t>(bytes.size()) && static_cast<size_t>(n) * item_size(dtype) == bytes.size(),
-      "the bytes do not make a ", name(dtype), " tensor of sizes ", size, ", got ", bytes.size());
+      "the number of bytes does not match a ", name(dtype), " tensor of sizes ", size, ", got ", bytes.size());
   return result;
 }
 
@@ -189,7 +189,7 @@ Sizes polygamma(int64_t n, const Arg& input) {
 }
 
 Sizes mvlgamma(const Arg& input, int64_t p) {
-  constexpr int64_t kMostDimensions = 10'000;  // each is an operator
+  constexpr int64_t kMostDimensions = 10'000;  // one operator call per dimension
   check(p >= 1 && p <= kMostDimensions, "p has to be greater than or equal to 1, and at most ", kMostDimensions,
         ", got ", p);
   return same(input);

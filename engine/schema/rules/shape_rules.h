@@ -1,7 +1,7 @@
-// The vocabulary of `shape:` in the operators' declarations. Closed, as dtype_rules.h is.
+// Functions for `shape:` in the operators' declarations. The set is closed, like dtype_rules.h.
 //
-// Rules give Sizes (a fresh contiguous result), a Geometry (a view of the first tensor), or a
-// vector of either (a Tensor[] result). All throw Error of the kind PyTorch raises.
+// Rules return Sizes (a new contiguous result), a Geometry (a view of the first tensor), or a vector of either (a
+// Tensor[] result). All throw an Error of the kind that PyTorch raises.
 #pragma once
 
 #include <optional>
@@ -13,19 +13,19 @@
 
 namespace tt::shape_rules {
 
-// Wraps a negative dimension; throws IndexError "Dimension out of range (expected to be in range
-// of [-2, 1], but got 5)". A zero-dim tensor is taken to have one.
+// Wraps a negative dimension; throws IndexError "Dimension out of range (expected to be in range of [-2, 1], but got
+// 5)". A zero-dim tensor counts as one-dimensional.
 int64_t wrap_dim(int64_t dim, int64_t ndim);
 
 Sizes broadcast_sizes(SizesView a, SizesView b);
-// Numbers and absent optionals take no part.
+// Numbers and absent optionals are ignored.
 Sizes broadcast_all(std::initializer_list<const Arg*> args);
 template <typename... A>
 Sizes broadcast(const A&... args) {
   return broadcast_all({&args...});
 }
 Sizes same(const Arg& tensor);  // a number: zero dimensions
-Sizes sizes(SizesView given);   // as given; throws on a negative one
+Sizes sizes(SizesView given);   // as given; throws on a negative size
 
 // Creation.
 Sizes arange(Scalar start, Scalar end, Scalar step);
@@ -36,8 +36,8 @@ Sizes randint(int64_t low, int64_t high, SizesView size);
 Sizes randperm(int64_t n);
 Sizes multinomial(const Arg& input, int64_t num_samples, bool replacement);
 
-// Pointwise operators that ask more than that their arguments broadcast.
-Sizes assign(const Arg& input, const Arg& src);  // input's; src must broadcast to it
+// Pointwise operators with requirements beyond broadcasting.
+Sizes assign(const Arg& input, const Arg& src);  // returns input's sizes; src must broadcast to them
 Sizes masked_fill(const Arg& input, const Arg& mask, const Arg& value);
 Sizes prelu(const Arg& input, const Arg& weight);
 Sizes glu(const Arg& input, int64_t dim);
@@ -45,7 +45,7 @@ Sizes gelu(const Arg& input, std::string_view approximate);
 Sizes polygamma(int64_t n, const Arg& input);
 Sizes mvlgamma(const Arg& input, int64_t p);
 
-// Views (view_rules.cc). Those that may have to copy say so in Geometry::alias.
+// Views (view_rules.cc). Geometry::alias is false if a copy is needed.
 using Geometries = std::vector<Geometry>;
 Geometry alias(const Arg& input);
 Geometry contiguous(const Arg& input);
@@ -54,11 +54,11 @@ Geometry view_as_complex(const Arg& input);
 Geometry real(const Arg& input);
 Geometry imag(const Arg& input);
 
-// Fourier transforms, along at least one dimension of at least one point.
+// Fourier transforms, over at least one dimension, each of at least one point.
 Sizes transformed(const Arg& input, SizesView dim);
 Sizes half_transformed(const Arg& input, SizesView dim);
 Sizes inverse_transformed(const Arg& input, SizesView dim, int64_t last_size);
-Geometry view(const Arg& input, SizesView size);  // throws where only a copy would do
+Geometry view(const Arg& input, SizesView size);  // throws if a copy would be needed
 Geometry reshape(const Arg& input, SizesView shape);
 Geometry view_of_dtype(const Arg& input, DType dtype);
 Geometry view_as(const Arg& input, const Arg& other);
@@ -80,7 +80,7 @@ Geometry slice(const Arg& input, int64_t dim, std::optional<int64_t> start, std:
 Geometry diagonal(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2);
 Geometry unfold(const Arg& input, int64_t dimension, int64_t size, int64_t step);
 Geometry as_strided(const Arg& input, SizesView size, SizesView stride, std::optional<int64_t> offset);
-// The sizes of the pieces, for gradients too.
+// The sizes of the pieces; gradients use them too.
 Sizes split_sizes(SizesView sizes, int64_t split_size, int64_t dim);
 Sizes chunk_sizes(SizesView sizes, int64_t chunks, int64_t dim);
 Sizes section_sizes(SizesView sizes, int64_t sections, int64_t dim);
@@ -100,11 +100,11 @@ Sizes tile(const Arg& input, SizesView dims);
 Sizes repeat_interleave(const Arg& input, int64_t repeats, std::optional<int64_t> dim);
 Sizes flip(const Arg& input, SizesView dims);
 Sizes roll(const Arg& input, SizesView shifts, SizesView dims);
-Sizes matrices(const Arg& input);  // its own; at least two dimensions
+Sizes matrices(const Arg& input);  // the input's sizes; at least two dimensions
 Sizes diag(const Arg& input, int64_t diagonal);
 Sizes diag_embed(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2);
 
-// Indexing, sorting and scans (index_rules.cc). What the indices hold is the kernels' to check.
+// Indexing, sorting and scans (index_rules.cc). Kernels check the values of the indices.
 Sizes gather(const Arg& input, int64_t dim, const Arg& index);
 Sizes scatter(const Arg& input, int64_t dim, const Arg& index);
 Sizes scatter(const Arg& input, int64_t dim, const Arg& index, const Arg& src);
@@ -115,15 +115,15 @@ Sizes index(const Arg& input, const Arg& indices);
 Sizes index_put(const Arg& input, const Arg& indices, const Arg& values);
 Sizes take_along_dim(const Arg& input, const Arg& indices, int64_t dim);
 Sizes searchsorted(const Arg& sorted_sequence, const Arg& input);
-Sizes along(const Arg& input, int64_t dim);  // its own; the dimension must be there
+Sizes along(const Arg& input, int64_t dim);  // the input's sizes; the dimension must exist
 Sizes topk(const Arg& input, int64_t k, int64_t dim);
 Sizes kthvalue(const Arg& input, int64_t k, int64_t dim, bool keepdim);
 
-// Reductions. Where no dimensions are named, or an empty list is, all are meant.
+// Reductions. If no dimensions or an empty list are given, all dimensions are reduced.
 using Dims = std::optional<absl::Span<const int64_t>>;
 Sizes reduced(const Arg& input, Dims dims = std::nullopt, bool keepdim = false);
 Sizes reduced_once(const Arg& input, Dims dims, bool keepdim);  // at most one dimension
-// Where something must be there to choose from.
+// For reductions without an identity: at least one element is required.
 Sizes reduced_some(const Arg& input, Dims dims = std::nullopt, bool keepdim = false);
 Sizes reduced_some(const Arg& input, std::optional<int64_t> dim, bool keepdim);
 inline Sizes reduced_some(const Arg& input, int64_t dim, bool keepdim) {
@@ -145,19 +145,19 @@ Sizes addbmm(const Arg& input, const Arg& batch1, const Arg& batch2);
 Sizes outer(const Arg& input, const Arg& other);
 Sizes inner(const Arg& input, const Arg& other);
 Sizes linear(const Arg& input, const Arg& weight, const Arg& bias);
-// Of 8-bit matrices that are scaled: PyTorch's demands, on a GPU those of cuBLASLt, too.
+// For scaled 8-bit matrices: checks PyTorch's requirements, on a GPU also those of cuBLASLt.
 Sizes scaled_mm(const Arg& input, const Arg& mat2, const Arg& scale_a, const Arg& scale_b, const Arg& bias,
                 const Arg& scale_result, std::optional<DType> out_dtype);
 
-// Factorisations of the last two dimensions; the others are a batch (linalg_rules.cc).
-Sizes square(const Arg& a);        // its own
-Sizes matrix_batch(const Arg& a);  // without the last two
+// Factorisations of the last two dimensions; the other dimensions are a batch (linalg_rules.cc).
+Sizes square(const Arg& a);        // the input's sizes
+Sizes matrix_batch(const Arg& a);  // without the last two dimensions
 Sizes square_batch(const Arg& a);
-Sizes matrix_rank_sizes(const Arg& a);  // the lesser of rows and columns, of each matrix
+Sizes matrix_rank_sizes(const Arg& a);  // min(rows, columns) of each matrix
 Sizes eigenvalues(const Arg& a);
 Sizes eigenvectors(const Arg& a, std::string_view triangle, bool vectors);
 Sizes lu_permutation(const Arg& pivots, int64_t rows);
-Sizes factored(const Arg& a, const Arg& lu, const Arg& pivots);  // the batch
+Sizes factored(const Arg& a, const Arg& lu, const Arg& pivots);  // returns the batch sizes
 Sizes solved(const Arg& a, const Arg& b);
 Sizes lu_solved(const Arg& a, const Arg& b, const Arg& lu, const Arg& pivots);
 Sizes orthogonal(const Arg& a, std::string_view mode);
@@ -173,8 +173,8 @@ Sizes cdist(const Arg& x1, const Arg& x2, double p);
 Sizes distance(const Arg& input, const Arg& other);
 Sizes diff(const Arg& input, int64_t n, int64_t dim);
 
-// Convolutions. The first three take batches; conv and conv_transpose also single images of
-// `space` dimensions and a channel.
+// Convolutions. The first three require a batch; conv and conv_transpose also accept unbatched inputs of a channel
+// dimension and `space` spatial dimensions.
 Sizes convolution(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
                   SizesView dilation, int64_t groups);
 Sizes convolution_input(const Arg& grad, const Arg& weight, SizesView size, SizesView stride, SizesView padding,
@@ -183,6 +183,7 @@ Sizes convolution_weight(const Arg& grad, const Arg& input, SizesView size, Size
                          SizesView dilation, int64_t groups);
 Sizes conv(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
            SizesView dilation, int64_t groups, int64_t space);
+Sizes conv_tbc(const Arg& input, const Arg& weight, const Arg& bias, int64_t pad);
 Sizes conv_transpose(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
                      SizesView output_padding, int64_t groups, SizesView dilation, int64_t space);
 
@@ -210,16 +211,16 @@ Sizes interpolate(const Arg& input, SizesView size, std::string_view mode, bool 
 // Normalisations.
 Sizes batch_norm(const Arg& input, const Arg& running_mean, const Arg& running_var, const Arg& weight, const Arg& bias,
                  bool training);
-Sizes batch_norm(const Arg& input, const Arg& mean, const Arg& rstd, const Arg& weight);  // as its gradient sees it
+Sizes batch_norm(const Arg& input, const Arg& mean, const Arg& rstd, const Arg& weight);  // for its gradient
 Sizes channels(const Arg& input);
 Sizes layer_norm(const Arg& input, SizesView normalized_shape, const Arg& weight, const Arg& bias = Arg());
-Sizes rows(const Arg& input, SizesView normalized_shape);  // one for each row that is normalised
+Sizes rows(const Arg& input, SizesView normalized_shape);  // one per normalised row
 Sizes group_norm(const Arg& input, int64_t num_groups, const Arg& weight, const Arg& bias = Arg());
 Sizes groups(const Arg& input, int64_t num_groups);
 
 // Other layers, and losses.
 Sizes scalar();
-Sizes gradient_of(const Arg& grad, Sizes result);  // a gradient has the sizes of its result
+Sizes gradient_of(const Arg& grad, Sizes result);  // checks that a gradient has its result's sizes
 Sizes dropout(const Arg& input, double p);
 Sizes embedding(const Arg& weight, const Arg& indices);
 Sizes embedding_backward(const Arg& grad, const Arg& indices, int64_t num_weights);
@@ -241,11 +242,11 @@ Sizes recurrent(const Arg& input, const Arg& hx, const Arg& params, SizesView ba
 Sizes recurrent_state(const Arg& hx, int64_t which);
 Sizes recurrent_cell(const Arg& input, const Arg& hx, const Arg& w_ih, const Arg& w_hh, int64_t gates);
 Sizes attention(const Arg& query, const Arg& key, const Arg& value, const Arg& mask);
-Sizes attention_rows(const Arg& query, const Arg& key, const Arg& value, const Arg& mask);  // one number a row
+Sizes attention_rows(const Arg& query, const Arg& key, const Arg& value, const Arg& mask);  // one number per row
 Sizes attention_gradient(const Arg& grad, const Arg& query, const Arg& key, const Arg& value, const Arg& mask,
                          const Arg& output, const Arg& logsumexp);
 
-// Sampling by coordinates, sets of rows, scattering, sequences (sampling_rules.cc).
+// Sampling by coordinates, histograms and quantiles, scattering, sequences (sampling_rules.cc).
 Sizes grid_sample(const Arg& input, const Arg& grid, std::string_view mode, std::string_view padding_mode);
 Sizes affine_grid(const Arg& theta, SizesView size);
 Sizes sample_places(const Arg& input, const Arg& index, const Arg& weight);
@@ -267,12 +268,12 @@ Sizes ctc_gradient(const Arg& grad, const Arg& log_probs, const Arg& targets, Si
 // Checks of operators without results.
 struct Checked {};
 inline void add(Inference*, DType, Checked) {}
-// The fused optimizer steps: every list that is used has an entry like each parameter.
+// The fused optimizer steps: every list in use has one entry per parameter.
 Checked sgd_step(const Arg& params, const Arg& grads, const Arg& momentum_buffers, double momentum);
 Checked adam_step(const Arg& params, const Arg& grads, const Arg& exp_avgs, const Arg& exp_avg_sqs,
                   const Arg& max_exp_avg_sqs, bool amsgrad, int64_t step);
 
-// How the generated infer functions say one result (or a list of them).
+// The generated infer functions call these to add one result (or a list of results).
 void add(Inference* out, DType dtype, Sizes sizes);
 void add(Inference* out, DType dtype, Geometry geometry);
 void add(Inference* out, DType dtype, const std::vector<Sizes>& list);

@@ -1,4 +1,4 @@
-// The rules of Fourier transforms.
+// Rules for Fourier transforms.
 
 #include "engine/schema/error.h"
 #include "engine/schema/rules/dtype_rules.h"
@@ -7,7 +7,7 @@
 namespace tt {
 namespace {
 
-// The dimensions, checked: none named twice, and the last one's place.
+// Checks that the dimensions exist and are unique. Returns the index of the last one.
 size_t check_dims(const TensorMeta& t, SizesView dims) {
   check(!dims.empty(), "must transform at least one axis");
   absl::InlinedVector<bool, 8> seen(t.sizes.size() + 1, false);
@@ -43,7 +43,7 @@ Sizes inverse_transformed(const Arg& input, SizesView dim, int64_t last_size) {
   Sizes result = transformed(input, dim);
   int64_t& last = result[check_dims(*input.tensor, dim)];
   check_points(last_size);
-  check(last == last_size / 2 + 1, "a spectrum of ", last_size / 2 + 1, " is needed for ", last_size,
+  check(last == last_size / 2 + 1, "expected a spectrum of size ", last_size / 2 + 1, " for ", last_size,
         " data points, got ", last);
   last = last_size;
   return result;

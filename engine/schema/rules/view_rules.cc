@@ -1,4 +1,4 @@
-// Rules of views: sizes, strides and offsets over the first tensor's storage.
+// Rules for views: sizes, strides and offsets over the first tensor's storage.
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
@@ -17,7 +17,7 @@ Geometry geometry_of(const Arg& input) {
   return {m.sizes, m.strides, m.offset, true};
 }
 
-// The dimension, where the operator needs one to be there.
+// The wrapped dimension; throws if the tensor has no dimensions.
 int64_t existing_dim(const Arg& input, int64_t dim) {
   check_as(ErrorKind::kIndex, meta(input).dim() > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
   return wrap_dim(dim, meta(input).dim());
@@ -25,7 +25,7 @@ int64_t existing_dim(const Arg& input, int64_t dim) {
 
 std::string shape_text(SizesView size) { return absl::StrCat("'[", absl::StrJoin(size, ", "), "]'"); }
 
-// Fills in a -1, and holds the sizes to the number of elements.
+// Replaces a -1, and checks that the sizes match the number of elements.
 Sizes resolve(SizesView size, int64_t numel) {
   Sizes result(size.begin(), size.end());
   int64_t product = 1, unknown = -1;
@@ -55,13 +55,13 @@ bool is_product(int64_t stride, int64_t base, int64_t run) {
   return !__builtin_mul_overflow(base, run, &product) && stride == product;
 }
 
-// The strides with which `size` shows the same elements in the same order; none where only a copy
-// would do. Runs of dimensions that lie gapless are taken together and divided anew.
+// The strides of a view with sizes `size` and the same elements in the same order; nullopt if a copy is needed.
+// Adjacent dimensions without gaps are merged and then split anew.
 std::optional<Sizes> restride(const TensorMeta& m, SizesView size) {
   if (m.numel() == 0) return contiguous_strides(size);
   Sizes strides(size.size());
   int64_t view_dim = static_cast<int64_t>(size.size()) - 1;
-  int64_t run = 1, base = 1;  // elements in the run of dimensions so far; its innermost stride
+  int64_t run = 1, base = 1;  // number of elements in the current run of dimensions; its innermost stride
   for (int64_t d = m.dim() - 1; d >= -1; --d) {
     if (d >= 0) {
       if (m.sizes[at(d)] == 1) continue;
@@ -72,7 +72,7 @@ std::optional<Sizes> restride(const TensorMeta& m, SizesView size) {
         continue;
       }
     }
-    // The run ends here: it must be divided exactly by dimensions of the view.
+    // The run ends here: dimensions of the view must divide it exactly.
     int64_t left = run, stride = base;
     while (view_dim >= 0 && (left > 1 || size[at(view_dim)] == 1)) {
       if (left % size[at(view_dim)] != 0) return std::nullopt;
@@ -87,13 +87,13 @@ std::optional<Sizes> restride(const TensorMeta& m, SizesView size) {
       base = m.strides[at(d)];
     }
   }
-  for (; view_dim >= 0; --view_dim) strides[at(view_dim)] = 1;  // what is left has size 1
+  for (; view_dim >= 0; --view_dim) strides[at(view_dim)] = 1;  // the remaining dimensions have size 1
   return strides;
 }
 
 Geometry pieces(const Arg& input, int64_t dim, int64_t start, int64_t length) {
   Geometry g = geometry_of(input);
-  // An empty piece at the very end reaches no element.
+  // An empty piece at the very end has no element to address.
   int64_t step = 0;
   const bool fits =
       !__builtin_mul_overflow(start, g.strides[at(dim)], &step) && !__builtin_add_overflow(g.offset, step, &step);
@@ -216,7 +216,7 @@ Geometry movedim(const Arg& input, SizesView source, SizesView destination) {
   int64_t n = meta(input).dim();
   check(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (", source,
         " dims) should contain the same number of dims as destination (", destination, " dims)");
-  Sizes order(at(std::max<int64_t>(n, 1)), -1);  // a zero-dim tensor is taken to have one
+  Sizes order(at(std::max<int64_t>(n, 1)), -1);  // a zero-dim tensor counts as one-dimensional
   Sizes moved;
   for (size_t i = 0; i < source.size(); ++i) {
     int64_t from = wrap_dim(source[i], n), to = wrap_dim(destination[i], n);
@@ -330,7 +330,7 @@ Geometry diagonal(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2) 
   check(a != b, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
   Geometry g = geometry_of(input);
   int64_t rows = g.sizes[at(a)], columns = g.sizes[at(b)];
-  // Saturated, so that an absurd offset is an empty diagonal.
+  // Clamped, so that an excessive offset gives an empty diagonal.
   int64_t shift = std::clamp<int64_t>(offset, -rows, columns);
   int64_t length = std::max<int64_t>(shift >= 0 ? std::min(rows, columns - shift) : std::min(rows + shift, columns), 0);
   if (length > 0) g.offset += shift >= 0 ? shift * g.strides[at(b)] : -shift * g.strides[at(a)];
@@ -344,7 +344,7 @@ Geometry diagonal(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2) 
 
 Geometry unfold(const Arg& input, int64_t dimension, int64_t size, int64_t step) {
   Geometry g = geometry_of(input);
-  const bool zero_dim = g.sizes.empty();  // is taken to have one element along one dimension
+  const bool zero_dim = g.sizes.empty();  // counts as one dimension of one element
   int64_t d = wrap_dim(dimension, meta(input).dim()), length = zero_dim ? 1 : g.sizes[at(d)];
   check(size >= 0, "size is ", size, " but must be >= 0");
   check(size <= length, "maximum size for tensor at dimension ", d, " is ", length, " but size is ", size);
@@ -370,7 +370,7 @@ Geometry as_strided(const Arg& input, SizesView size, SizesView stride, std::opt
 
 Geometry view_of_dtype(const Arg& input, DType dtype) {
   const TensorMeta& t = meta(input);
-  // Every byte is some number of the other types, but of bool only 0 and 1 are.
+  // Every byte pattern is valid in the other types, but bool allows only 0 and 1.
   check(dtype != DType::kBool || t.dtype == DType::kBool, "cannot view ", type_word(t.dtype), " as Bool");
   const auto from = static_cast<int64_t>(item_size(t.dtype)), to = static_cast<int64_t>(item_size(dtype));
   Geometry g = geometry_of(input);
@@ -396,14 +396,14 @@ Geometry view_of_dtype(const Arg& input, DType dtype) {
 
 namespace {
 
-// A list of views takes 200 bytes a piece on either side; an engine takes fewer results of one instruction.
+// Each view of a list takes 200 bytes in the client and in the engine; an engine accepts fewer results per instruction.
 constexpr int64_t kMaxPieces = int64_t{1} << 18;
 
 void check_pieces(int64_t count) {
   check(count <= kMaxPieces, "expected at most ", kMaxPieces, " pieces, got ", count);
 }
 
-// The size along a dimension that must be there.
+// The size of a dimension, which must exist.
 int64_t size_along(SizesView sizes, int64_t dim) {
   check_as(ErrorKind::kIndex, !sizes.empty(), "Dimension specified as ", dim, " but tensor has no dimensions");
   return sizes[at(wrap_dim(dim, static_cast<int64_t>(sizes.size())))];

@@ -1,4 +1,4 @@
-// The rules of what slides a window over space: convolutions and pooling.
+// Rules for sliding windows: convolutions and pooling.
 #include <algorithm>
 
 #include "engine/schema/checked_math.h"
@@ -10,13 +10,13 @@ namespace {
 
 const Sizes& sizes_of(const Arg& tensor) { return tensor.tensor->sizes; }
 
-// How many places a window has along one dimension. All but the input's size are below kLimit.
+// The window positions along one dimension. All values except the input's size are below kLimit.
 struct Window {
   int64_t kernel, stride = 1, padding = 0, dilation = 1;
 
   int64_t extent() const { return dilation * (kernel - 1) + 1; }
   int64_t places(int64_t size, bool ceil_mode = false) const {
-    // Rounded down, also below 0: with ceil_mode a window may be larger than the padded input.
+    // Rounds down, also below 0: with ceil_mode a window may be larger than the padded input.
     int64_t room = checked_add(checked_add(size, 2 * padding) - extent(), ceil_mode ? stride - 1 : 0);
     int64_t n = (room >= 0 ? room / stride : -((stride - 1 - room) / stride)) + 1;
     // A window must start inside the input or its left padding.
@@ -56,7 +56,7 @@ Sizes convolved(SizesView x, SizesView w, const Arg& bias, SizesView stride, Siz
   Sizes result{x[0], w[0]};
   for (size_t i = 0; i < space; ++i) {
     const Window window{w[2 + i], stride[i], padding[i], dilation[i]};
-    check(w[2 + i] > 0 && w[2 + i] < kLimit, "expected a kernel that is not empty, got weight of size ", w);
+    check(w[2 + i] > 0 && w[2 + i] < kLimit, "expected a non-empty kernel, got weight of size ", w);
     const int64_t padded = checked_add(x[2 + i], 2 * padding[i]);
     check(window.extent() <= padded, "Calculated padded input size per channel: ", padded,
           ". Kernel size: ", window.extent(), ". Kernel size can't be greater than actual input size");
@@ -70,7 +70,7 @@ void check_batched(SizesView x, SizesView w) {
   check(x.size() == w.size(), "Expected a batch of ", w.size(), " dimensions, got ", x);
 }
 
-// `input`'s sizes as a batch, whether or not it is one.
+// `input`'s sizes with a batch dimension, which is added if missing.
 Sizes batched(const Arg& input, const Arg& weight, int64_t space, std::string_view op) {
   Sizes x = sizes_of(input);
   const int64_t n = static_cast<int64_t>(x.size());
@@ -117,6 +117,18 @@ Sizes conv(const Arg& input, const Arg& weight, const Arg& bias, SizesView strid
   return as_given(input, convolved(x, sizes_of(weight), bias, stride, padding, dilation, groups));
 }
 
+Sizes conv_tbc(const Arg& input, const Arg& weight, const Arg& bias, int64_t pad) {
+  const Sizes &x = sizes_of(input), &w = sizes_of(weight), &b = sizes_of(bias);
+  check(x.size() == 3, "Input must have 3 dims: time, batch, in_channel, got size ", x);
+  check(w.size() == 3, "Weight tensor must have 3 dims: kernel_width, in_channels, out_channels, got size ", w);
+  check(b.size() == 1, "Bias must be 1-D, got size ", b);
+  check(x[2] == w[1], "Input dim 2 (input channels) is not == dim 1 in the weight tensor, got sizes ", x, " and ", w);
+  check(b[0] == w[2], "Bias size must equal dim 2 in the weight tensor (output channels), got sizes ", b, " and ", w);
+  const int64_t one = 1;
+  const Sizes by_channel = convolved({x[1], x[2], x[0]}, {w[2], w[1], w[0]}, bias, {&one, 1}, {&pad, 1}, {&one, 1}, 1);
+  return {by_channel[2], by_channel[0], by_channel[1]};
+}
+
 Sizes conv_transpose(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
                      SizesView output_padding, int64_t groups, SizesView dilation, int64_t space) {
   Sizes x = batched(input, weight, space, "conv_transpose");
@@ -156,7 +168,7 @@ void check_planes(SizesView x, size_t space) {
         "D (batch mode) tensor with optional 0 dim batch size for input, but got: ", x);
 }
 
-// Over as many of the last dimensions as `kernel` has entries.
+// Pools over the last kernel.size() dimensions.
 Sizes pooled(SizesView x, SizesView kernel, Dims stride, SizesView padding, SizesView dilation, bool ceil_mode) {
   const size_t space = kernel.size();
   check_list(kernel, space, 1, "kernel_size");
@@ -190,7 +202,7 @@ Sizes adaptive_pooled(const Sizes& x, SizesView output_size) {
   return result;
 }
 
-// How many windows slide over two dimensions.
+// The number of window positions in two dimensions.
 Sizes window_counts(SizesView size, SizesView kernel, SizesView dilation, SizesView padding, SizesView stride) {
   check_windows(2, stride, padding, dilation, 1);
   Sizes counts;
@@ -215,7 +227,7 @@ Sizes max_pool2d_backward(const Arg& grad, const Arg& indices, SizesView size) {
   const Sizes& g = sizes_of(grad);
   check(g == sizes_of(indices), "Expected a gradient of size ", sizes_of(indices), ", got ", g);
   check(size.size() == g.size() && g.size() >= 3 && std::equal(g.begin(), g.end() - 2, size.begin()),
-        "Expected an input of as many planes as the gradient has, got ", size, " and ", g);
+        "Expected input and gradient with equal batch and channel sizes, got ", size, " and ", g);
   return sizes(size);
 }
 
@@ -326,8 +338,8 @@ Sizes interpolate(const Arg& input, SizesView size, std::string_view mode, bool 
 Sizes adaptive_pool2d_backward(const Arg& grad, SizesView size) {
   const Sizes& g = sizes_of(grad);
   check(size.size() == g.size() && g.size() >= 3 && std::equal(g.begin(), g.end() - 2, size.begin()),
-        "Expected an input of as many planes as the gradient has, got ", size, " and ", g);
-  check(size[size.size() - 1] > 0 && size[size.size() - 2] > 0, "Expected planes that are not empty, got ", size);
+        "Expected input and gradient with equal batch and channel sizes, got ", size, " and ", g);
+  check(size[size.size() - 1] > 0 && size[size.size() - 2] > 0, "Expected non-empty planes, got ", size);
   return sizes(size);
 }
 

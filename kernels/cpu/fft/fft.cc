@@ -1,4 +1,4 @@
-// Fourier transforms along dimensions: one after the other, each a block of lines at a time.
+// Fourier transforms. Dimensions are transformed one after the other; each is processed in blocks of lines.
 
 #include <algorithm>
 #include <memory>
@@ -17,10 +17,10 @@
 namespace tt::cpu {
 namespace {
 
-constexpr int64_t kBlockElements = 1 << 18;  // of a block of lines, at most: its buffers then fit the caches
-constexpr int64_t kGrain = 1 << 15;          // elements worth a thread
+constexpr int64_t kBlockElements = 1 << 18;  // at most, per block of lines, so that its buffers fit the caches
+constexpr int64_t kGrain = 1 << 15;          // minimum number of elements per thread
 
-// Plans of recent lengths, which cost as much as a transform of a few lines.
+// Cache of plans of recent lengths: creating a plan costs as much as transforming a few lines.
 template <typename R>
 class Plans {
  public:
@@ -63,9 +63,9 @@ struct LineSet {
     }
   }
   int64_t lines() const { return outer * inner; }
-  // Where line l begins.
+  // Offset of line l's first element.
   int64_t start(int64_t l) const { return l / inner * length * inner + l % inner; }
-  // Whether element k of `count` lines from `first` on are neighbours, for each k.
+  // Whether, for each k, the k-th elements of lines [first, first + count) are adjacent in memory.
   bool adjacent(int64_t first, int64_t count) const { return inner > 1 && first % inner + count <= inner; }
 };
 
@@ -74,7 +74,7 @@ struct Block {
   int64_t first, count;
 };
 
-// body(block, buffers) for blocks of lines, on the threads of the pool.
+// Calls body(block, buffers) for each block of lines, in parallel.
 template <typename R, typename Body>
 void each_block(const FftPlan<R>& plan, const LineSet& set, Body body) {
   const int64_t lanes = fft_passes<R>().lanes, lines = set.lines();
@@ -89,7 +89,7 @@ void each_block(const FftPlan<R>& plan, const LineSet& set, Body body) {
   });
 }
 
-// Calls f(k * count + l, element) for element k < `length` of each line l of the block.
+// Calls f(k * count + l, element) for each element k < `length` of each line l of the block.
 template <typename F>
 void each_element(const LineSet& set, Block block, int64_t length, F f) {
   for (int64_t l = 0; l < block.count; ++l) {
@@ -98,7 +98,8 @@ void each_element(const LineSet& set, Block block, int64_t length, F f) {
   }
 }
 
-// Element k of line l of a block of pairs, to k * count + l; and back, multiplied by `scale`.
+// gather_pairs() copies element k of line l of a block to index k * count + l. scatter_pairs() copies back and
+// multiplies by `scale`.
 template <typename R>
 void gather_pairs(const LineSet& set, Block block, const R* pairs, Split<R> to) {
   const FftPasses<R>& passes = fft_passes<R>();
@@ -141,7 +142,7 @@ void scatter_pairs(const LineSet& set, Block block, Split<R> from, R scale, R* p
   }
 }
 
-// Complex lines to complex ones; `to` may be `from`.
+// Transforms complex lines; `to` may equal `from`.
 template <typename R>
 void transform(const Complex<R>* from, Complex<R>* to, const LineSet& set, bool forward, R scale) {
   const auto plan = Plans<R>::get(set.length, false);
@@ -167,7 +168,8 @@ void transform(Tensor& t, int64_t dim, bool forward, R scale) {
   transform<R>(elements, elements, LineSet(t.sizes(), dim), forward, scale);
 }
 
-// Every `step`-th element of real lines, from element `offset` on, to k * count + l; and back, multiplied by `scale`.
+// gather_reals() copies every `step`-th element of real lines, starting at `offset`, to index k * count + l.
+// scatter_reals() copies back and multiplies by `scale`.
 template <typename R>
 void gather_reals(const LineSet& set, Block block, const R* from, int64_t offset, int64_t step, R* to) {
   const int64_t n = set.length / step;
@@ -198,8 +200,9 @@ void scatter_reals(const LineSet& set, Block block, const R* from, R scale, R* t
   }
 }
 
-// Real lines of n to the n / 2 + 1 first elements of their spectrum. Lines of even length are transformed as complex
-// lines of half the length, whose spectrum combines that of the even elements and that of the odd ones.
+// Transforms real lines of length n to the first n / 2 + 1 elements of their spectrum. Lines of even length are
+// transformed as complex lines of half the length, from which the spectra of even and odd elements are separated and
+// combined.
 template <typename R>
 void transform_real(const Tensor& x, int64_t dim, R scale, Tensor& out) {
   const LineSet from(x.sizes(), dim), to(out.sizes(), dim);
@@ -234,7 +237,7 @@ void transform_real(const Tensor& x, int64_t dim, R scale, Tensor& out) {
   });
 }
 
-// Backward: the first half of a spectrum, taken as Hermitian, to real lines of out's length.
+// Backward transform of the first half of a Hermitian spectrum to real lines of out's length.
 template <typename R>
 void transform_to_real(const Tensor& x, int64_t dim, R scale, Tensor& out) {
   const LineSet from(x.sizes(), dim), to(out.sizes(), dim);

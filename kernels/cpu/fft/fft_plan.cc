@@ -9,7 +9,7 @@ namespace tt::cpu {
 
 namespace {
 
-// y = x w: n rows of `lines` elements, each row by its own w.
+// y = x w for n rows of `lines` elements, with one w per row.
 template <typename R>
 TT_CLONES void multiply_rows(const R* xr, const R* xi, const R* wr, const R* wi, int64_t n, int64_t lines, R* yr,
                              R* yi) {
@@ -23,7 +23,7 @@ TT_CLONES void multiply_rows(const R* xr, const R* xi, const R* wr, const R* wi,
   }
 }
 
-// The radices of a length whose prime factors are small: eights and fours before all others.
+// The radices of a length whose prime factors are all small, starting with eights and fours.
 std::vector<int64_t> eights_first(int64_t n) {
   int64_t twos = 0;
   for (; n % 2 == 0; n /= 2) ++twos;
@@ -52,7 +52,7 @@ class FftPlan<R>::Circle {
       if (k > 0) roots_[static_cast<size_t>(n - k)] = {root.re, -root.im};
     }
   }
-  // exp(-2 pi i k / part), part a divisor of n.
+  // exp(-2 pi i k / part), where part divides n.
   Root at(int64_t k, int64_t part) const {
     const auto n = static_cast<int64_t>(roots_.size());
     return roots_[static_cast<size_t>(k % part * (n / part))];
@@ -62,8 +62,8 @@ class FftPlan<R>::Circle {
   std::vector<Root> roots_;
 };
 
-// X[k] = w[k] sum over j of (x[j] w[j]) conj(w[k - j]) with w[k] = exp(-pi i k^2 / n): a convolution, computed by
-// transforms of a length that is a power of two.
+// Bluestein's algorithm: X[k] = w[k] sum over j of (x[j] w[j]) conj(w[k - j]) with w[k] = exp(-pi i k^2 / n). The sum
+// is a convolution, computed by transforms whose length is a power of two.
 template <typename R>
 struct FftPlan<R>::Chirp {
   explicit Chirp(int64_t size) : size(size), plan(size) {}
@@ -124,7 +124,7 @@ bool FftPlan<R>::vectorises_line() const {
   return chirp_ ? chirp_->plan.vectorises_line() : !line_stages_.empty();
 }
 
-// The stage after those of radices whose product is `width`.
+// The stage that follows stages whose radices have the product `width`.
 template <typename R>
 typename FftPlan<R>::Stage FftPlan<R>::stage(const Circle& circle, int64_t radix, int64_t width, bool shuffled) const {
   const int64_t left = n_ / width, rest = left / radix;
@@ -160,7 +160,8 @@ typename FftPlan<R>::Stage FftPlan<R>::stage(const Circle& circle, int64_t radix
   return s;
 }
 
-// Stages of a single line: those narrower than a vector shuffle, which requires that widths divide the vector.
+// Plans the stages for a single line. Stages narrower than a vector shuffle, which requires widths that divide the
+// vector.
 template <typename R>
 void FftPlan<R>::plan_line(const Circle& circle) {
   const int64_t lanes = passes_.lanes;
@@ -187,7 +188,7 @@ int64_t FftPlan<R>::room(int64_t lines) const {
   return (elements + kLongestVector - 1) / kLongestVector * kLongestVector;
 }
 
-// Whether the first pass of a single line reads pairs.
+// Whether the first pass of a single line can read interleaved pairs.
 template <typename R>
 bool FftPlan<R>::reads_pairs() const {
   return !line_passes_.empty() && line_passes_[0].rest % passes_.lanes == 0;
@@ -195,7 +196,7 @@ bool FftPlan<R>::reads_pairs() const {
 
 namespace {
 
-// Passes from `first` on, but not `last`. Inlined, so that a short line's pointers stay in registers.
+// Runs passes [first, last). Inlined, so that the pointers of a short line stay in registers.
 template <typename R>
 __attribute__((always_inline)) inline Split<R> run_passes(const FftPasses<R>& passes, const FftPass<R>* first,
                                                           const FftPass<R>* last, Split<R> data, Split<R> work) {

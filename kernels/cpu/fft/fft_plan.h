@@ -1,15 +1,15 @@
-// FftPlan: the discrete Fourier transform of one length, of one line or of several lines at once.
+// FftPlan: the discrete Fourier transform of a given length, of one line or several lines at once.
 //
-// Stockham's algorithm with radices 8, 4, 2, 3, 5 and other small primes; a length with a large prime
-// factor becomes a convolution (Bluestein's algorithm), so that every length takes O(n log n). Several
-// lines are interleaved, so that loops over neighbours vectorise for any radix. A single line whose
-// length is divisible by a vector's is vectorised by itself: its first passes shuffle vectors.
-// Twiddles are computed in double.
+// Uses Stockham's algorithm with radices 8, 4, 2, 3, 5 and other small primes; a length with a large prime factor
+// becomes a convolution (Bluestein's algorithm), so that every length takes O(n log n). Several lines are
+// interleaved, so that loops over neighbouring elements vectorise for any radix. A single line whose length is
+// divisible by the vector length is vectorised by itself: its first passes shuffle vectors. Twiddle factors are
+// computed in double.
 //
-// All transforms are forward, with exp(-2 pi i / n). For a backward transform, exchange the real and
-// the imaginary parts of the input and of the output.
+// All transforms are forward, with exp(-2 pi i / n). For a backward transform, swap the real and imaginary parts of
+// the input and of the output.
 //
-// A plan is constant after construction; any thread. The caller owns the buffers.
+// A plan is immutable after construction and may be used by any thread. The caller owns the buffers.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace tt::cpu {
 
-// Allocates at multiples of a vector's size: vectors that straddle cache lines take twice as long to load.
+// Allocates at multiples of 64 bytes: a vector that straddles cache lines takes twice as long to load.
 template <typename T>
 struct VectorAligned {
   using value_type = T;
@@ -33,7 +33,7 @@ struct VectorAligned {
   VectorAligned(const VectorAligned<U>&) {}
   T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), kAlignment)); }
   void deallocate(T* p, size_t) { ::operator delete(p, kAlignment); }
-  // Elements of numbers stay uninitialised.
+  // Leaves numeric elements uninitialised.
   template <typename U>
   void construct(U*) {}
   template <typename U, typename V>
@@ -45,7 +45,7 @@ struct VectorAligned {
 template <typename T>
 using AlignedVector = std::vector<T, VectorAligned<T>>;
 
-// Two pairs of arrays of `room` elements each, one after the other.
+// Two pairs of arrays (real and imaginary), stored one after the other with `room` elements each.
 template <typename R>
 struct FftBuffers {
   R* memory;
@@ -53,36 +53,36 @@ struct FftBuffers {
 
   Split<R> data() const { return {memory, memory + room}; }
   Split<R> work() const { return {memory + 2 * room, memory + 3 * room}; }
-  // The one of the two that `used` is not.
+  // Returns the buffer that is not `used`.
   Split<R> other(Split<R> used) const { return used.re == memory || used.im == memory ? work() : data(); }
 };
 
 template <typename R>
 class FftPlan {
  public:
-  // n >= 1. `for_reals`: also has the roots that relate n complex values to 2 * n real ones.
+  // Requires n >= 1. `for_reals`: also computes the roots that relate n complex values to 2 * n real ones.
   explicit FftPlan(int64_t n, bool for_reals = false);
   ~FftPlan();
   FftPlan(const FftPlan&) = delete;
   FftPlan& operator=(const FftPlan&) = delete;
 
   int64_t length() const { return n_; }
-  // Whether a single line is vectorised. If not, transform as many lines at once as a vector has elements.
+  // Whether a single line is vectorised. If not, callers should transform as many lines at once as a vector has
+  // elements.
   bool vectorises_line() const;
   // exp(-pi i k / n), k <= n; requires for_reals.
   Split<const R> roots() const { return {roots_.data(), roots_.data() + n_ + 1}; }
 
-  // Elements that each array of `data` and `work` must hold for a number of lines.
+  // The number of elements that each array of `data` and `work` must hold for `lines` lines.
   int64_t room(int64_t lines) const;
-  // Transforms `data`: element k of line l is at k * lines + l. Returns `data` or `work`, whichever holds the result;
-  // both are overwritten.
+  // Transforms `data`, in which element k of line l is at k * lines + l. Returns `data` or `work`, whichever holds
+  // the result. Overwrites both.
   Split<R> run(Split<R> data, Split<R> work, int64_t lines) const;
-  // The same of one line of n pairs, real part first.
+  // Transforms one line of n pairs with the real part first.
   Split<R> run_from_pairs(const R* pairs, FftBuffers<R> buffers) const;
-  // The transform of one line in buffers.data() to n pairs (imaginary part first where `swapped`), multiplied by
-  // `scale`.
+  // Transforms one line in buffers.data() to n pairs (imaginary part first if `swapped`), multiplied by `scale`.
   void run_to_pairs(FftBuffers<R> buffers, R* pairs, bool swapped, R scale) const;
-  // From n pairs to n pairs, which may be the same; `swapped` applies to both.
+  // Transforms n pairs to n pairs, which may be the same memory; `swapped` applies to both.
   void run_pairs(const R* from, R* to, bool swapped, R scale, FftBuffers<R> buffers) const;
 
  private:
@@ -101,11 +101,11 @@ class FftPlan {
 
   int64_t n_;
   const FftPasses<R>& passes_;
-  std::vector<Stage> stages_;       // of several lines
-  std::vector<Stage> line_stages_;  // of a single line; empty where it is not vectorised
+  std::vector<Stage> stages_;       // for several lines
+  std::vector<Stage> line_stages_;  // for a single line; empty if it is not vectorised
   std::vector<FftPass<R>> line_passes_;
   AlignedVector<R> roots_;
-  std::unique_ptr<Chirp> chirp_;  // where n has a large prime factor
+  std::unique_ptr<Chirp> chirp_;  // set if n has a large prime factor
 };
 
 extern template class FftPlan<float>;

@@ -1,4 +1,4 @@
-// Philox, and distributions over its words, compiled once an instruction set.
+// Philox and the distributions of its words, compiled once per instruction set.
 
 #include <cstdint>
 
@@ -9,8 +9,8 @@ namespace tt::cpu::TT_ISA {
 
 namespace {
 
-// The same function as tt::philox (engine/session/generator.h); a loop whose body is straight-line code
-// vectorises, one over lanes inside the rounds does not.
+// The same function as tt::philox (engine/session/generator.h). The body is straight-line code per block, which
+// vectorises; a loop over lanes inside the rounds would not.
 void words(uint64_t seed, uint64_t counter, uint32_t* out) {
   for (int i = 0; i < kGroupBlocks; ++i) {
     const uint64_t at = counter + static_cast<uint64_t>(i);
@@ -33,7 +33,7 @@ void words(uint64_t seed, uint64_t counter, uint32_t* out) {
   }
 }
 
-// 24 bits of a word; 53 of two. In [0, 1).
+// Uniform numbers in [0, 1): 24 bits of one word, or 53 bits of two.
 TT_HOST_DEVICE float unit(uint32_t word) { return static_cast<float>(static_cast<int32_t>(word >> 8)) * 0x1p-24f; }
 TT_HOST_DEVICE double unit(uint32_t high, uint32_t low) {
   return static_cast<double>(static_cast<int64_t>(uint64_t{high >> 5} << 26 | low >> 6)) * 0x1p-53;
@@ -43,15 +43,15 @@ void uniform_f32(const uint32_t* w, float* out) {
   for (int i = 0; i < kGroupWords; ++i) out[i] = unit(w[i]);
 }
 
-// Doubles take word j of a block with word j + 1.
+// A double combines words j and j + 1 of a block.
 void uniform_f64(const uint32_t* w, double* out) {
   for (int pair = 0; pair < 2; ++pair, w += 2 * kGroupBlocks, out += kGroupBlocks) {
     for (int i = 0; i < kGroupBlocks; ++i) out[i] = unit(w[i], w[kGroupBlocks + i]);
   }
 }
 
-// Box and Muller, on radii and angles from uniforms; in place. Sines and cosines in loops of their
-// own: together the compiler would call sincos, which has no vector form that it knows.
+// The Box-Muller transform, in place: uniform numbers in `radii` and `angles` become normal ones. Sines and cosines
+// are computed in separate loops, because for a joint loop the compiler calls sincos, which it cannot vectorise.
 template <typename T>
 TT_HOST_DEVICE void to_normals(T* radii, T* angles) {
   T cosines[kGroupBlocks];

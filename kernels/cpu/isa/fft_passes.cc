@@ -29,7 +29,7 @@ using Vector = typename VectorOf<R>::type;
 template <typename R>
 constexpr int kLanes = kBytes / sizeof(R);
 
-// T is a vector or a number of type R.
+// T is a vector of R or R itself.
 template <typename T, typename R>
 TT_INLINE T load(const R* p) {
   if constexpr (sizeof(T) == sizeof(R))
@@ -55,7 +55,7 @@ TT_INLINE Vector<R> shuffle(Vector<R> a, Vector<R> b) {
   return shuffle<R>(a, b, F(), std::make_integer_sequence<int, kLanes<R>>());
 }
 
-// Half of a and b, interleaved in groups of G lanes.
+// Interleaves the lower (or upper) halves of a and b in groups of G lanes.
 template <typename R, int G, bool kHigh>
 struct Zip {
   static constexpr int index(int lane) {
@@ -63,7 +63,7 @@ struct Zip {
     return group % 2 * kLanes<R> + group / 2 * G + at % G;
   }
 };
-// Every second lane of a and b.
+// Every second lane of the concatenation of a and b.
 template <typename R, bool kOdd>
 struct Unzip {
   static constexpr int index(int lane) { return 2 * lane + (kOdd ? 1 : 0); }
@@ -73,11 +73,11 @@ struct Reverse {
   static constexpr int index(int lane) { return kLanes<R> - 1 - lane; }
 };
 
-// v[0], ..., v[P - 1] to their lanes interleaved in groups of G: the first group of each, the second of each, ...
+// Interleaves v[0], ..., v[P - 1] in groups of G lanes: the first group of each, then the second group of each, ...
 template <typename R, int G, int P>
 TT_INLINE void interleave(Vector<R>* v) {
   static_assert(P == 2 || P == 4 || P == 8);
-  // Each round halves the number of sequences and doubles how many vectors a sequence takes.
+  // Each round halves the number of sequences and doubles the number of vectors per sequence.
 #pragma GCC unroll 3
   for (int length = 1; length < P; length *= 2) {
     const int sequences = P / length;
@@ -96,7 +96,7 @@ TT_INLINE void interleave(Vector<R>* v) {
   }
 }
 
-// Rows to columns: a square of lanes.
+// Transposes a square of kLanes vectors.
 template <typename R>
 TT_INLINE void transpose(Vector<R>* v) {
   constexpr int n = kLanes<R>;
@@ -113,7 +113,7 @@ TT_INLINE void transpose(Vector<R>* v) {
   }
 }
 
-// Parts of vectors of complex numbers, from and to memory.
+// Load and store a vector of interleaved complex numbers as separate real and imaginary parts.
 template <typename R>
 TT_INLINE void load_pairs(const R* pairs, Vector<R>& re, Vector<R>& im) {
   const auto a = load<Vector<R>>(pairs), b = load<Vector<R>>(pairs + kLanes<R>);
@@ -131,7 +131,7 @@ struct Pair {
   T re, im;
 };
 
-// The transform of P values in place; P = 0: of `radix` values.
+// Transforms P values in place, or `radix` values if P is 0.
 template <int P, typename T, typename R>
 TT_INLINE void butterfly(Pair<T>* x, int radix, const R* circle) {
   if constexpr (P == 2) {
@@ -153,7 +153,7 @@ TT_INLINE void butterfly(Pair<T>* x, int radix, const R* circle) {
       even[j] = {x[j].re + x[j + 4].re, x[j].im + x[j + 4].im};
       odd[j] = {x[j].re - x[j + 4].re, x[j].im - x[j + 4].im};
     }
-    // Times exp(-pi i j / 4).
+    // Multiplies by exp(-pi i j / 4).
     odd[1] = {(odd[1].re + odd[1].im) * half, (odd[1].im - odd[1].re) * half};
     odd[2] = {odd[2].im, -odd[2].re};
     odd[3] = {(odd[3].im - odd[3].re) * half, (odd[3].im + odd[3].re) * -half};
@@ -164,7 +164,7 @@ TT_INLINE void butterfly(Pair<T>* x, int radix, const R* circle) {
       x[2 * j] = even[j];
       x[2 * j + 1] = odd[j];
     }
-  } else {  // odd: outputs t and radix - t share their products
+  } else {  // odd radix: outputs t and radix - t share their products
     constexpr int kMost = P == 0 ? 32 : P;
     const int n = P == 0 ? radix : P;
     Pair<T> sum[kMost / 2 + 1], difference[kMost / 2 + 1];
@@ -192,7 +192,7 @@ TT_INLINE void butterfly(Pair<T>* x, int radix, const R* circle) {
   }
 }
 
-// The butterfly at q of group k; with twiddles, unless they are all 1.
+// Computes the butterfly at element q of group k. Multiplies by twiddle factors unless they are all 1.
 template <int P, bool kTwiddled, typename T, typename R>
 TT_INLINE void butterfly_at(const FftPass<R>& pass, const R* twiddles, int64_t k, int64_t q, Split<R> x, Split<R> y) {
   const int n = P == 0 ? static_cast<int>(pass.radix) : P;
@@ -285,7 +285,7 @@ void wide_to_pairs(const FftPass<R>& pass, Split<R> x, R* pairs, bool swapped, R
   swapped ? wide_to_pairs_from<true>(pass, x, pairs, scale) : wide_to_pairs_from<false>(pass, x, pairs, scale);
 }
 
-// Reads of(i, j): a vector of element i of input j.
+// read(i) returns the vector of complex numbers that starts at input element i.
 template <int P, int G, typename R, typename Read>
 TT_INLINE void shuffled_of(const FftPass<R>& pass, Read read, Split<R> y) {
   using V = Vector<R>;
@@ -443,7 +443,8 @@ void multiply(Split<R> x, Split<const R> w, int64_t n, Split<R> y) {
   }
 }
 
-// Elements 1 to n - 1 by vectors, of which the last two may overlap, or one by one where there is less than a vector.
+// Processes elements 1 to n - 1 as vectors, the last two of which may overlap, or one by one if n - 1 is less than a
+// vector.
 template <typename R, typename Scalar, typename ByVector>
 TT_INLINE void over_inner(int64_t n, Scalar scalar, ByVector vector) {
   if (n <= kLanes<R>) {
@@ -455,10 +456,10 @@ TT_INLINE void over_inner(int64_t n, Scalar scalar, ByVector vector) {
   if (k < n) vector(n - kLanes<R>);
 }
 
-// What elements a = z[k] and b = z[half - k] give for element k of the spectrum.
+// Element k of the spectrum of reals, from a = z[k] and b = z[half - k].
 template <typename T>
 TT_INLINE Pair<T> spectrum_at(Pair<T> a, Pair<T> b, Pair<T> root) {
-  const T dr = a.im + b.im, di = b.re - a.re;  // (a - conj(b)) / i
+  const T dr = a.im + b.im, di = b.re - a.re;  // dr + i di = (a - conj(b)) / i
   return {a.re + b.re + (root.re * dr - root.im * di), a.im - b.im + (root.re * di + root.im * dr)};
 }
 
@@ -485,10 +486,10 @@ void spectrum_of_reals(Split<R> z, Split<const R> roots, int64_t half, R scale, 
   over_inner<R>(half, scalar, vector);
 }
 
-// What elements a = X[k] and b = X[half - k] of a spectrum give for z[k].
+// z[k], from a = X[k] and b = X[half - k] of a spectrum.
 template <typename T>
 TT_INLINE Pair<T> reals_at(Pair<T> a, Pair<T> b, Pair<T> root) {
-  const T dr = a.re - b.re, di = a.im + b.im;  // a - conj(b), times the root's conjugate, times i
+  const T dr = a.re - b.re, di = a.im + b.im;  // a - conj(b); multiplied by conj(root) and i below
   return {a.re + b.re - (di * root.re - dr * root.im), a.im - b.im + (dr * root.re + di * root.im)};
 }
 
@@ -516,7 +517,7 @@ void reals_from_spectrum(const R* pairs, Split<const R> roots, int64_t half, Spl
   over_inner<R>(half, scalar, vector);
 }
 
-// Calls f(l, T) for the elements of a row, T being a vector, and a number for the remainder.
+// Calls f(l, T()) for the elements of a row, where T is a vector, or a number for the remainder.
 template <typename R, typename F>
 TT_INLINE void over_row(int64_t lines, F f) {
   int64_t l = 0;

@@ -1,7 +1,7 @@
-// Loops of the gamma function's logarithm and of the incomplete gamma functions, computed in double, to T's precision.
+// Vectorised lgamma and incomplete gamma functions, computed in double to T's precision.
 //
-// Every side of every choice is computed, and what is summed until it converges is summed in lanes until the last of
-// them has: libm and special_math.h have these functions element by element alone.
+// Both sides of every condition are computed, and a series is summed in all lanes until the last lane has converged.
+// libm and special_math.h compute these functions only element by element.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace tt::cpu::TT_ISA {
 
 using math::where;
 
-// log(Gamma(y)) / (y - 2) between 1.5 and 2.5, at t = 2 (y - 2): a Chebyshev series of values exact to 40 digits.
+// log(Gamma(y)) / (y - 2) between 1.5 and 2.5, at t = 2 (y - 2): a Chebyshev series fitted to values exact to 40
+// digits.
 template <typename T>
 TT_HOST_DEVICE double lgamma_beside_two(double t) {
   return chebyshev_for<T>(t, 3.245660731626191e-17, -2.706656814831896e-16, 2.2653768767833064e-15,
@@ -27,7 +28,7 @@ TT_HOST_DEVICE double lgamma_beside_two(double t) {
                           0.41418612492156676);
 }
 
-// What Stirling's formula leaves out.
+// The remainder of Stirling's formula.
 template <typename T>
 TT_HOST_DEVICE double stirling_series(double y) {
   const double inverse = 1 / y, z = inverse * inverse;
@@ -40,7 +41,7 @@ TT_HOST_DEVICE double stirling_series(double y) {
   }
 }
 
-// log(Gamma(y)) for y > 0: beside 2 by its series, by recurrence from there up to kReach, then by Stirling's formula.
+// log(Gamma(y)) for y > 0: the series near 2, a recurrence from there up to kReach, and Stirling's formula above.
 template <typename T>
 TT_HOST_DEVICE double lgamma_of_positive(double y) {
   constexpr int kSteps = kIsShort<T> ? 2 : 6;
@@ -52,7 +53,7 @@ TT_HOST_DEVICE double lgamma_of_positive(double y) {
     product = where(above, product * core, product);
   }
   const double below = where(y < 0.5, y * (y + 1), where(y < 1.5, y, 1.0));
-  // From 2; exact, as a sum with 1 would not be.
+  // y's offset from 2 after the recurrence; computed exactly, which adding and subtracting 1 would not be.
   const double offset = where(y < 0.5, y, where(y < 1.5, y - 1, math::minimum(core, 2.5) - 2));
   const double middle = offset * lgamma_beside_two<T>(2 * offset);
   const double size = math::log(where(y < 1.5, below, where(y < kReach, product, y)));
@@ -64,7 +65,7 @@ TT_HOST_DEVICE double lgamma_of_positive(double y) {
 template <typename T>
 TT_HOST_DEVICE double sine_of_turn(double x) {
   const double angle = math::kPi<double> * x;
-  if constexpr (kIsShort<T>) {  // Taylor's series
+  if constexpr (kIsShort<T>) {  // the Taylor series
     return angle * math::polynomial(angle * angle, 1.6059043836821613e-10, -2.505210838544172e-08,
                                     2.7557319223985893e-06, -0.0001984126984126984, 0.008333333333333333,
                                     -0.16666666666666666, 1.0);
@@ -73,7 +74,7 @@ TT_HOST_DEVICE double sine_of_turn(double x) {
   }
 }
 
-// Left of zero by reflection; infinite at 0, -1, -2, ...
+// For negative x by reflection; infinite at 0, -1, -2, ...
 template <typename T>
 TT_HOST_DEVICE double lgamma_of(double x) {
   const double a = std::fabs(x), part = a - std::floor(a);
@@ -92,12 +93,12 @@ void loop_of_lgamma(int64_t length, const T* const* in, T* out) {
 
 // ---- The incomplete gamma functions --------------------------------------------------------
 
-// A term so small beside its sum is the last.
+// A series ends when its term relative to the sum is at most this.
 template <typename T>
 inline constexpr double kNothing = kIsShort<T> ? 1e-9 : 2.3e-16;
 inline constexpr int kMostTerms = 100000;
 
-// The sum of x^n / ((a + 1) ... (a + n)).
+// The sum over n >= 0 of x^n / ((a + 1) ... (a + n)).
 template <typename T>
 void sum_lower_gamma(const double* a, const double* x, double* sum) {
   double term[kLanes];
@@ -113,7 +114,7 @@ void sum_lower_gamma(const double* a, const double* x, double* sum) {
   }
 }
 
-// The sum of (-x)^n / (n! (a + n)) without its first term.
+// The sum over n >= 1 of (-x)^n / (n! (a + n)).
 template <typename T>
 void sum_upper_gamma(const double* a, const double* x, double* sum) {
   double factor[kLanes];
@@ -130,7 +131,7 @@ void sum_upper_gamma(const double* a, const double* x, double* sum) {
   }
 }
 
-// The upper function's continued fraction, by Lentz's method.
+// Continued fraction of the upper incomplete gamma function, by Lentz's method.
 template <typename T>
 void evaluate_gamma_fraction(const double* a, const double* x, double* value) {
   double b[kLanes], c[kLanes], d[kLanes];
@@ -155,7 +156,7 @@ void evaluate_gamma_fraction(const double* a, const double* x, double* value) {
   }
 }
 
-// x^a exp(-x) / Gamma(a), whose factors overflow: for large a by Stirling's formula.
+// x^a exp(-x) / Gamma(a). Uses Stirling's formula for large a, where the factors would overflow.
 template <typename T>
 TT_HOST_DEVICE double gamma_density_of(double a, double x) {
   const double u = (x - a) / a, z = 1 / (a * a);
@@ -165,7 +166,7 @@ TT_HOST_DEVICE double gamma_density_of(double a, double x) {
   return where((a < 20) | (std::fabs(u) > 0.4), plain, large);
 }
 
-// What the upper function is at the ends of its arguments' ranges; -1 between them.
+// The upper function at the ends of the arguments' ranges, NaN outside, and -1 between them.
 TT_HOST_DEVICE double upper_gamma_end(double a, double x) {
   constexpr double kInf = math::kInf<double>, kNan = math::kNan<double>;
   double end = where(x == 0, 1.0, -1.0);
@@ -174,11 +175,12 @@ TT_HOST_DEVICE double upper_gamma_end(double a, double x) {
   return where((a >= 0) & (x >= 0) & ((a > 0) | (x > 0)), end, kNan);
 }
 
-// Which sum gives an element: the lower function's, the upper one's of small arguments, or the continued fraction.
+// The sum that computes an element: the lower function's, the upper function's for small arguments, or the continued
+// fraction.
 enum GammaSum : int64_t { kLowerSum, kUpperSum, kFraction };
 
-// The one whose value is the smaller, or nearly: the other function is one less that. Where the lower function is
-// asked for its sum is taken as far as it converges fast.
+// Chooses the function that is smaller, or nearly; the other is 1 minus it. For gammainc, the lower function's sum is
+// used wherever it converges fast.
 template <bool kUpper>
 TT_HOST_DEVICE int64_t choose_gamma_sum(double a, double x) {
   const int64_t upper = where(x > 1.1, int64_t{kFraction}, int64_t{kUpperSum});
@@ -190,7 +192,7 @@ TT_HOST_DEVICE int64_t choose_gamma_sum(double a, double x) {
   }
 }
 
-// kLanes elements at once: every sum that one of them wants, over all of them.
+// Computes kLanes elements. Each sum that at least one element needs is evaluated in all lanes.
 template <bool kUpper, typename T>
 void incomplete_gammas(const T* shape, const T* argument, T* out) {
   double a[kLanes], x[kLanes], end[kLanes], lower[kLanes], upper[kLanes], own_a[kLanes], own_x[kLanes], sum[kLanes];
@@ -204,7 +206,7 @@ void incomplete_gammas(const T* shape, const T* argument, T* out) {
     wanted |= int64_t{1} << choice[l];
     lower[l] = upper[l] = 0;
   }
-  // Of the lanes that want `sum_of`; the others get arguments of which it converges at once.
+  // Evaluates `sum_of` in the lanes that need it; other lanes get arguments for which it converges at once.
   const auto evaluate = [&](int64_t sum_of, double a_elsewhere, double x_elsewhere, auto evaluate_sum) {
     for (int64_t l = 0; l < kLanes; ++l) {
       own_a[l] = where(choice[l] == sum_of, a[l], a_elsewhere);

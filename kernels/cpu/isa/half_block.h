@@ -1,4 +1,4 @@
-// Runs of float16 to and from float, in hardware where the instruction set has it.
+// Conversion of float16 arrays to and from float, in hardware if the instruction set supports it.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,9 @@
-// Loops for functions that are slow, or no vectors at all, element by element: a body that is one call
-// of such a function, with the operator's tensors in order, is computed by loop_of_<function> here.
+// Loops for functions that are slow, or not vectorised at all, when called per element. If an operator's body is a
+// single call of such a function with the operator's tensors in order, the generator calls loop_of_<function>
+// instead.
 //
-// The values are those of scalar_math.h to the bit, those of special_loops.h to a few units of the last place. Lengths
-// are multiples of kLanes; `out` may be an input.
+// Results equal those of scalar_math.h bit for bit, and those of special_loops.h to a few units in the last place.
+// Lengths are multiples of kLanes; `out` may be one of the inputs.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +21,8 @@ namespace tt::cpu::TT_ISA {
 template <typename T>
 using BitsOf = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
-// Quotients below this are whole numbers of T, and a fused product of one is exact. Without fused products none is.
+// Below this limit a truncated quotient is exact in T, and one fused multiply-add gives its exact remainder. Without
+// FMA instructions no quotient qualifies.
 #ifdef __FMA__
 template <typename T>
 inline constexpr T kReach = static_cast<T>(int64_t{1} << (std::numeric_limits<T>::digits - 1));
@@ -29,8 +31,8 @@ template <typename T>
 inline constexpr T kReach = 0;
 #endif
 
-// r = fmod(a, b). a / b rounds to the quotient's whole part or to one more, so that one step mends what is left.
-// False, with r undefined, where a quotient is out of reach.
+// r = fmod(a, b). a / b rounds to the quotient's integer part or to one more, so that one correction of the remainder
+// suffices. Returns false, with r undefined, if a quotient is kReach or more.
 template <typename T>
 bool divide_out(int64_t n, const T* a, const T* b, T* __restrict r) {
   BitsOf<T> beyond = 0;
@@ -39,7 +41,7 @@ bool divide_out(int64_t n, const T* a, const T* b, T* __restrict r) {
     const T size = std::fabs(x), step = std::fabs(y);
     T left = std::fma(-std::trunc(quotient), y, x);
     left = math::where((left != 0) & ((left < 0) != (x < 0)), left + std::copysign(step, x), left);
-    // Infinite over finite and finite over zero are NaN already.
+    // For infinite x with finite y, and finite x with y = 0, `left` is NaN already.
     const bool far = (std::fabs(quotient) >= kReach<T>)&(size < math::kInf<T>)&(step > 0) & (size >= step);
     beyond |= math::where(far, BitsOf<T>(1), BitsOf<T>(0));
     r[i] = math::where(size < step, x, std::copysign(left, x));
@@ -76,7 +78,7 @@ void loop_of_floor_divide(int64_t length, const T* const* in, T* out) {
   loop_of_modulus(length, in, out, [](T a, T b, T left) { return math::downward_quotient(a, b, left); });
 }
 
-// Neighbours' bits, taken as an integer, are one apart.
+// The bit patterns of adjacent numbers, read as integers, differ by one.
 template <typename T>
 void loop_of_nextafter(int64_t length, const T* const* in, T* out) {
   using Bits = BitsOf<T>;

@@ -1,4 +1,4 @@
-// Loads and stores between memory of any dtype and blocks, compiled once an instruction set.
+// Conversion between memory of any dtype and blocks, compiled once per instruction set.
 
 #include <cstring>
 #include <type_traits>
@@ -20,7 +20,7 @@ Draws draws();                                     // draws.cc
 
 namespace {
 
-// As PyTorch casts on x86: narrow integers by way of a wider one, so that they wrap around.
+// Converts as PyTorch does on x86: casts to narrow integers go through int32, so that they wrap around.
 template <typename To, typename From>
 TT_HOST_DEVICE To convert(From v) {
   if constexpr (is_complex_v<From> && is_complex_v<To>) {
@@ -126,7 +126,7 @@ template <typename... M>
 struct Elements {};
 using AllElements =
     Elements<Bool, uint8_t, int8_t, int16_t, int32_t, int64_t, Half, BFloat16, float, double, Complex<float>,
-             Complex<double>, uint16_t, uint32_t, uint64_t, Float8E4m3fn, Float8E5m2>;  // as DType numbers them
+             Complex<double>, uint16_t, uint32_t, uint64_t, Float8E4m3fn, Float8E5m2>;  // in DType's order
 
 template <typename C, typename... M>
 Moves<C> moves(Elements<M...>) {

@@ -1,7 +1,7 @@
-// padded<C, K, Loop>: a loop over whole vectors as a function for any length.
+// padded<C, K, Loop>: adapts a loop over whole vectors to any length.
 //
-// The rest after the last whole vector goes through a padded copy: no scalar loop is compiled, and
-// an element's value does not depend on where in a block it stands.
+// Elements after the last whole vector are processed in a padded copy: no scalar loop is compiled, and an element's
+// value does not depend on its position in a block.
 #pragma once
 
 #include <bit>
@@ -15,7 +15,8 @@ namespace tt::cpu::TT_ISA {
 
 inline constexpr int64_t kLanes = 16;
 
-// What a body computes with. Bits that bfloat16 has no place for are a number's (block.h), or 0.
+// The value that a body computes with. For bfloat16, `low_bits` holds the bits of a scalar that do not fit its 16
+// bits (block.h), else 0.
 template <typename C>
 TT_HOST_DEVICE C value_of(C x, uint32_t) {
   return x;
@@ -33,7 +34,7 @@ void padded(int64_t n, const C* const* in, C* out, const Numbers<C>& numbers) {
   alignas(64) C results[kLanes];
   const C* copied[kInputs];
   for (int k = 0; k < kInputs; ++k) {
-    // Repeating an element that is there raises no slow path that it would not have taken.
+    // Pads with an existing element, which cannot trigger a slow path that the block would not take anyway.
     for (int64_t i = 0; i < kLanes; ++i) copies[k][i] = in[k][whole + i < n ? whole + i : whole];
     copied[k] = copies[k];
   }
@@ -41,7 +42,7 @@ void padded(int64_t n, const C* const* in, C* out, const Numbers<C>& numbers) {
   for (int64_t i = whole; i < n; ++i) out[i] = results[i - whole];
 }
 
-// A loop over uint64 as a function of the bits, int64.
+// Adapts a loop over uint64 to int64 pointers.
 template <int kInputs, auto Loop>
 void as_unsigned(int64_t n, const int64_t* const* in, int64_t* out, const Numbers<int64_t>& numbers) {
   padded<uint64_t, kInputs, Loop>(n, reinterpret_cast<const uint64_t* const*>(in), reinterpret_cast<uint64_t*>(out),

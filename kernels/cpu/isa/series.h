@@ -1,4 +1,4 @@
-// chebyshev_for<T>: a Chebyshev series (special_math.h) in double, of as many terms as T has digits for.
+// chebyshev_for<T>: a Chebyshev series (special_math.h) in double, truncated to T's precision.
 #pragma once
 
 #include <cmath>
@@ -11,8 +11,8 @@ namespace tt::cpu::TT_ISA {
 template <typename T>
 inline constexpr bool kIsShort = sizeof(T) == 4;
 
-// Highest degrees come first, and their coefficients are the least. They are constants: the compiler is left with the
-// terms that stay.
+// Coefficients start with the highest degree, which has the smallest coefficient. They are constants, so that the
+// compiler drops the truncated terms.
 template <typename T, typename... Rest>
 TT_HOST_DEVICE double chebyshev_for(double t, Rest... coefficients) {
   constexpr double kLeast = kIsShort<T> ? 1e-10 : 0;

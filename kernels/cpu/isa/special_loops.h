@@ -1,7 +1,8 @@
-// Loops of Bessel functions in double, both sides of every choice computed: libm has them element by element alone.
+// Vectorised Bessel functions, computed in double with both sides of every condition; libm computes them only element
+// by element.
 //
-// Chebyshev series as in kernels/common/special_math.h, of values exact to 40 digits. Beside zeros other than their
-// first, Bessel functions are exact to a few units of the amplitude's last place, not of the value's.
+// Uses Chebyshev series as in kernels/common/special_math.h, fitted to values exact to 40 digits. Near zeros other
+// than the first, results are accurate to a few units in the last place of the amplitude, not of the value.
 #pragma once
 
 #include <cmath>
@@ -15,8 +16,9 @@ namespace tt::cpu::TT_ISA {
 
 using math::where;
 
-// Amplitude and phase of the Bessel functions of order 0 or 1 right of 5: with w = 5 / x, the functions are
-// sqrt(2 / (pi x)) (p cos(phase) - w q sin(phase)) and the same with sine and cosine exchanged.
+// Amplitude and phase of the Bessel functions of order 0 or 1 for x > 5. With w = 5 / x:
+//   J(x) = sqrt(2 / (pi x)) (p cos(phase) - w q sin(phase))
+//   Y(x) = sqrt(2 / (pi x)) (p sin(phase) + w q cos(phase))
 struct Wave {
   double cosine, sine;  // of the phase, times sqrt(2)
   double p, wq;
@@ -24,10 +26,10 @@ struct Wave {
 
   TT_HOST_DEVICE double j() const { return damped(p * cosine - wq * sine); }
   TT_HOST_DEVICE double y() const { return damped(p * sine + wq * cosine); }
-  // At infinity, where there is no phase, the limit.
+  // Returns the limit 0 at infinity, where the phase is undefined.
   TT_HOST_DEVICE double damped(double wave) const { return where(amplitude == 0, 0.0, amplitude * wave); }
 };
-// Beside a sine of the same argument the compiler would call sincos(), which has no vector form.
+// cos(x), written so that the compiler does not merge it with sin(x) into sincos(), which has no vector form.
 TT_HOST_DEVICE double cosine_beside_sine(double x) {
   const double half = math::sin(0.5 * x);
   return 1 - 2 * half * half;
@@ -68,7 +70,7 @@ TT_HOST_DEVICE Wave wave_of_order_1(double x) {
                        -0.00037410379362102955, 0.07461746924293727);
   return {s - c, -(s + c), p, w * q, 0.56418958354775628695 / math::sqrt(x)};
 }
-// J0 and J1 up to 5, their first zero split off (in two parts); the second is of x J1(x) / x.
+// J0 and J1 up to 5, with the first positive zero (as a sum of two doubles) factored out; for J1 also the factor x.
 template <typename T>
 TT_HOST_DEVICE double near_j0(double x) {
   const double t = 2 * x * x / 25 - 1;
@@ -88,7 +90,7 @@ TT_HOST_DEVICE double near_j1(double x) {
                           -0.018028415801166292);
 }
 
-// What is left of zero of Y0 and Y1.
+// Y0 and Y1 are -infinity at 0 and NaN for negative x.
 TT_HOST_DEVICE double y_limits(double x, double value) {
   return where(x > 0, value, where(x == 0, -math::kInf<double>, math::kNan<double>));
 }

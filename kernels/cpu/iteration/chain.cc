@@ -25,12 +25,12 @@ const PointwiseRow& row_of(uint16_t op) {
 
 namespace {
 
-// Results so small are one call of a block function, or hardly more.
+// Results up to this size take at most a few calls of a block function.
 constexpr int64_t kSmall = 4 * kBlock;
 
 template <typename C>
 C number_as(const Arg& arg) {
-  if constexpr (std::is_same_v<C, BFloat16>) {  // its upper half: numbers_of() has the rest
+  if constexpr (std::is_same_v<C, BFloat16>) {  // the upper 16 bits; numbers_of() stores the lower ones
     BFloat16 upper;
     upper.bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(number_as<float>(arg)) >> 16);
     return upper;
@@ -72,7 +72,7 @@ Step<C> make_step(uint16_t op, DType compute) {
   return step;
 }
 
-// The parameters that are no tensors.
+// The non-tensor parameters.
 template <typename C>
 Numbers<C> numbers_of(const ChainStep& step) {
   using Number = ComputedIn<C>;
@@ -94,8 +94,8 @@ Numbers<C> numbers_of(const ChainStep& step) {
   return numbers;
 }
 
-// x ** n for the exponents that people write: far cheaper than pow, and exact. Operators that are
-// applied to x in turn, a binary one to its own result and x. Empty where there are none.
+// Cheaper operators for x ** n with common exponents; they are also exact. The operators are applied to x in turn; a
+// binary one to the previous result and x. Empty for other exponents.
 absl::Span<const uint16_t> power(const ChainStep& step) {
   static constexpr uint16_t kSquare[] = {op_id::kSquare}, kCube[] = {op_id::kSquare, op_id::kMul},
                             kRoot[] = {op_id::kSqrt}, kInverse[] = {op_id::kReciprocal},
@@ -111,16 +111,16 @@ absl::Span<const uint16_t> power(const ChainStep& step) {
   return {};
 }
 
-// A large operand that is walked across its lines: copying it straight first is faster than reading
-// it so.
+// Whether `t` is a large operand that the loop would read across its contiguous dimension. Copying it to a contiguous
+// tensor first is faster.
 bool needs_straightening(const Tensor& t, const Tensor& out) {
   constexpr int64_t kLarge = 1 << 16;
   if (t.numel() != out.numel() || t.numel() < kLarge || !out.is_contiguous()) return false;
-  if (t.stride(-1) == 1 || t.stride(-1) == 0) return false;  // a broadcast one is walked in place
+  if (t.stride(-1) == 1 || t.stride(-1) == 0) return false;  // a broadcast operand is read in place
   return std::find(t.strides().begin(), t.strides().end(), 1) != t.strides().end();
 }
 
-// The steps of a loop and the operands they read.
+// Collects the steps of a loop and the operands that they read.
 template <typename C>
 class Builder {
  public:
@@ -155,7 +155,7 @@ class Builder {
     return count;
   }
 
-  // The register that an argument is read from.
+  // Returns the register that holds an argument.
   uint8_t operand(const Arg& arg) {
     if (arg.kind == Arg::Kind::kSlot) return results_[arg.slot];
     if (arg.is_number()) {
@@ -191,7 +191,7 @@ class Builder {
 
   void add_power(const ChainStep& from, absl::Span<const uint16_t> ops) {
     const uint8_t base = operand(from.args[0]);
-    operand(from.args[1]);  // keeps its register, which nobody reads
+    operand(from.args[1]);  // reserves the exponent's register, which is never read
     for (size_t i = 0; i < ops.size(); ++i) {
       Step<C> step = make_step<C>(ops[i], from.compute);
       step.args = {i == 0 ? base : last_result(), base};
@@ -206,14 +206,14 @@ class Builder {
   int num_inputs_ = 0;
   bool reads_output_ = false;
   absl::InlinedVector<Operand, kMaxStepInputs> operands_;
-  absl::InlinedVector<Access, kMaxStepInputs> accesses_;  // those of operands that are tensors, then the output's
+  absl::InlinedVector<Access, kMaxStepInputs> accesses_;  // of the tensor operands, then the output
   absl::InlinedVector<Step<C>, 2> steps_;
-  absl::InlinedVector<uint8_t, 2> results_;  // each chain step's register
-  Tensors kept_;                             // straightened operands
+  absl::InlinedVector<uint8_t, 2> results_;  // the register of each chain step's result
+  Tensors kept_;                             // contiguous copies of operands
 };
 
-// One operator whose operands all lie as the output does, in the type of the computation: one call of
-// a block function does it.
+// Runs a single operator in one call of its block function, if all operands are contiguous and in the type of the
+// computation. Returns whether it did.
 template <typename C>
 bool run_plain(const ChainStep& from, const Tensor& out) {
   const int64_t n = out.numel();
@@ -242,8 +242,8 @@ bool run_plain(const ChainStep& from, const Tensor& out) {
   return true;
 }
 
-// Whether one operator alone computes on bfloat16 as it lies in memory: in a chain, what is between steps is not
-// rounded.
+// Whether the chain is a single operator that computes on bfloat16 as stored. Longer chains do not, because values
+// between steps are not rounded.
 bool stays_in_bfloat16(absl::Span<const ChainStep> steps, const Tensor& out) {
   if (steps.size() != 1 || out.dtype() != DType::kBFloat16) return false;
   const ChainStep& step = steps[0];
@@ -271,7 +271,7 @@ void run_chain(absl::Span<const ChainStep> steps, const Tensor& out) {
       if (stays_in_bfloat16(steps, out)) return run<BFloat16>(steps, out);
       [[fallthrough]];
     case DType::kFloat16:
-    case DType::kFloat8E4m3fn:  // infer() has made float32 of it
+    case DType::kFloat8E4m3fn:  // infer() has replaced these by float32
     case DType::kFloat8E5m2:
     case DType::kFloat32: return run<float>(steps, out);
     case DType::kFloat64: return run<double>(steps, out);

@@ -1,4 +1,4 @@
-// Pointwise operators, one or several in a row, as one loop.
+// Runs one pointwise operator, or a chain of them, as one loop.
 #pragma once
 
 #include "engine/dispatch/chain.h"

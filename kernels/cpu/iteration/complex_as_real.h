@@ -1,16 +1,17 @@
-// Dtypes through others: the lengths of complex numbers, and uint64 in the order of int64.
+// Conversions between dtypes: magnitudes of complex numbers, and uint64 mapped to int64 in the same order.
 #pragma once
 
 #include "kernels/common/complex_as_real.h"
 
 namespace tt::cpu {
 
-// Of a complex tensor, in the real dtype.
+// Magnitudes of a complex tensor, in the corresponding real dtype.
 Tensor magnitudes(const Tensor& t);
 
-// Elements of uint64 as int64, ordered alike: the highest bit is turned, in a copy. Others are themselves.
+// Copies uint64 elements to int64 with the highest bit flipped, which preserves their order. Returns other tensors
+// unchanged.
 Tensor ordered_bits(const Tensor& t);
-// And back, in place.
+// Reverts ordered_bits() in place.
 void restore_bits(Tensor& t);
 
 }  // namespace tt::cpu

@@ -1,13 +1,13 @@
-// contiguous: a tensor's elements in row-major order, for kernels that walk them so.
+// contiguous: a tensor's elements in row-major order, for kernels that require it.
 #pragma once
 
 #include "engine/tensor/tensor.h"
 
 namespace tt::cpu {
 
-// `t` itself where it is contiguous already, else a copy. Undefined stays undefined.
+// Returns `t` itself if it is contiguous or undefined, else a copy.
 Tensor contiguous(const Tensor& t);
-// The same, converted.
+// The same, converted to `dtype`.
 Tensor contiguous_as(const Tensor& t, DType dtype);
 
 }  // namespace tt::cpu

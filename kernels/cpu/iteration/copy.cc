@@ -16,7 +16,7 @@ void run_copy(const Space& space, const LoopInput<C>& input, const Access& to) {
   Loop<C>(space, {&input, 1}, {}, to, streams(space.numel * static_cast<int64_t>(item_size(to.dtype)))).run();
 }
 
-// An integer dtype of the same size: elements that are only moved keep every bit.
+// An integer dtype of the same size, so that elements which are only copied keep every bit.
 DType bits_of(DType dtype) {
   switch (item_size(dtype)) {
     case 1: return DType::kUInt8;
@@ -27,7 +27,8 @@ DType bits_of(DType dtype) {
   }
 }
 
-// Rows of bytes, or false where elements are apart, or are better written past the caches.
+// Copies rows of bytes. Returns false, without copying, if elements are not contiguous, rows are short, or the result
+// should bypass the caches.
 bool copy_rows(const Space& space, const Access& from, const Access& to) {
   constexpr int64_t kShort = 128;  // bytes
   if (space.sizes.empty() || from.dtype != to.dtype || from.strides.back() != 1 || to.strides.back() != 1) return false;
@@ -53,16 +54,16 @@ void copy(const Tensor& src, const Tensor& dst) {
   if (from.dtype == to.dtype) from.dtype = to.dtype = bits_of(to.dtype);
   space.collapse(accesses);
   if (copy_rows(space, from, to) || transpose(space, from, to)) return;
-  if (is_complex(to.dtype) && from.dtype != to.dtype && !is_complex(from.dtype)) {  // its real part
+  if (is_complex(to.dtype) && from.dtype != to.dtype && !is_complex(from.dtype)) {  // sets the real part
     return to.dtype == DType::kComplex64 ? run_copy<Complex<float>>(space, {&from}, to)
                                          : run_copy<Complex<double>>(space, {&from}, to);
   }
   const bool narrow = item_size(from.dtype) <= 2;
   if (narrow && to.dtype == DType::kFloat32) return run_copy<float>(space, {&from}, to);
-  switch (from.dtype) {  // the type to pass through: the narrowest that holds the source
+  switch (from.dtype) {  // the intermediate type: the narrowest that represents the source
     case DType::kComplex64: return run_copy<Complex<float>>(space, {&from}, to);
     case DType::kComplex128: return run_copy<Complex<double>>(space, {&from}, to);
-    case DType::kUInt64:  // as an integer it would be negative
+    case DType::kUInt64:  // as int64_t it could be negative
       if (to.dtype == DType::kFloat64) return run_copy<double>(space, {&from}, to);
       if (is_floating(to.dtype)) return run_copy<float>(space, {&from}, to);
       return run_copy<int64_t>(space, {&from}, to);

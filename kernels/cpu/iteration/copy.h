@@ -1,4 +1,4 @@
-// Copies between tensors of any dtype and layout, on the process's threads.
+// Parallel copies between tensors of any dtype and layout.
 #pragma once
 
 #include "engine/dispatch/dispatcher.h"
@@ -7,11 +7,11 @@
 
 namespace tt::cpu {
 
-// Writes src, broadcast and converted, over dst. Requires that they share no byte, or lie alike.
+// Copies src to dst, with broadcasting and conversion. Requires that the two share no memory or have the same layout.
 void copy(const Tensor& src, const Tensor& dst);
-// Writes one number over all of dst.
+// Sets every element of dst to `value`.
 void fill_with(const Tensor& dst, const Scalar& value);
-// The kernels of `assign` and `clone`: an argument, the second or the first, lands in the output.
+// The kernels of `assign` and `clone`: copy the second or the first argument to the output.
 void assign(Call& call);
 void clone(Call& call);
 

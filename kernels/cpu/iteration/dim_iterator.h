@@ -1,4 +1,5 @@
-// DimIterator: the one-dimensional pieces of tensors along one dimension, for kernels that compute each alone.
+// DimIterator: iterates over the one-dimensional slices of tensors along a dimension, for kernels that compute each
+// slice independently.
 #pragma once
 
 #include "engine/schema/rules/shape_rules.h"
@@ -7,7 +8,8 @@
 
 namespace tt::cpu {
 
-// K tensors with equal sizes but along `dim`. Elements of a piece of operand k are `stride(k)` apart.
+// Iterates over K tensors whose sizes are equal except along `dim`. The elements of operand k's slice are `stride(k)`
+// apart.
 template <int K>
 class DimIterator {
  public:
@@ -22,8 +24,8 @@ class DimIterator {
   int64_t length(int k) const { return length_[k]; }
   int64_t stride(int k) const { return stride_[k]; }
 
-  // body(each) on threads of the pool; each(line) there calls line(offsets, number) for every line
-  // of its share. A body may set up what its lines share.
+  // Calls body(each) in parallel, once per thread's share. each(line) calls line(offsets, number) for every slice of
+  // the share, so that a body can create buffers that its slices reuse.
   template <typename Body>
   void run(Body body) const {
     int64_t work = std::max<int64_t>(length_[0], 1);
@@ -35,7 +37,7 @@ class DimIterator {
   static constexpr int64_t kGrain = 8 * 1024;
   using Offsets = typename StridedLoop<K>::Offsets;
 
-  // Over everything but `dim`.
+  // Loops over all dimensions except `dim`.
   static StridedLoop<K> make_nest(const std::array<const Tensor*, K>& tensors, int64_t dim) {
     Sizes sizes;
     std::array<Sizes, K> strides;

@@ -1,4 +1,4 @@
-// What a client's index tensors hold, and what happens when they lie.
+// Reading of index tensors, and detection of indices that are out of range.
 #pragma once
 
 #include <atomic>
@@ -8,12 +8,12 @@
 
 namespace tt::cpu {
 
-// `index` as int64, itself where it is that already. Throws Error (IndexError) on a dtype that
-// is no integer's.
+// Converts `index` to int64; returns it unchanged if it already is. Throws Error (IndexError) if its dtype is not an
+// integer.
 Tensor index_values(const Tensor& index);
 
-// Collects, from any thread, an index that is not in [0, size). Kernels test the value that they
-// are about to use, report it and use 0; after the loop rethrow() tells the client.
+// Records, from any thread, an index outside [0, size). A kernel checks each index before use, reports an invalid one
+// and uses 0 instead; after the loop, rethrow() raises the error.
 class OutOfRange {
  public:
   OutOfRange(int64_t dim, int64_t size) : dim_(dim), size_(size) {}
@@ -23,7 +23,7 @@ class OutOfRange {
   }
   // Throws Error (IndexError) "index 5 is out of bounds for dimension 0 with size 3".
   void rethrow() const;
-  // The same as index_select and its kin put it: "index out of range in self".
+  // The same with index_select's wording: "index out of range in self".
   void rethrow_in_self() const;
 
  private:

@@ -1,4 +1,4 @@
-// Which instruction set's table this machine uses.
+// Selects the instruction set whose block table this machine uses.
 
 #include <cstdlib>
 #include <string_view>
@@ -47,7 +47,7 @@ BlockTable pick() {
   for (const Candidate& c : kCandidates) {
     if (c.runs_here() && (!wanted || wanted == c.name)) return c.make();
   }
-  fail(ErrorKind::kValue, "TELETENSOR_CPU_ISA names no instruction set of this machine, got ", wanted);
+  fail(ErrorKind::kValue, "TELETENSOR_CPU_ISA must be an instruction set that this machine supports, got ", wanted);
 }
 
 }  // namespace

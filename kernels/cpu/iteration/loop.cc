@@ -11,13 +11,13 @@ namespace tt::cpu {
 
 namespace {
 
-// Elements that one thread takes at a time: a multiple of a block, so that pieces stay aligned.
+// Elements per piece, the unit of parallel work: a multiple of a block, so that pieces stay aligned.
 constexpr int64_t kPiece = 32 * kBlock;
-// Pieces worth waking a thread for (some 20 us where it sleeps), at a few and at some ten elements a
-// nanosecond.
+// The minimum number of pieces per thread, so that the work exceeds the cost of waking it (about 20 us). Costly steps
+// process a few elements per nanosecond, others about ten.
 constexpr int64_t kCostlyPieces = 2;
 constexpr int64_t kPieces = 8;
-// Rows at least so long are walked one by one, and read in place where they can be.
+// Rows of at least this length are processed one by one, and are read in place if possible.
 constexpr int64_t kLongRow = kBlock / 2;
 
 template <typename C>
@@ -63,7 +63,7 @@ typename Loop<C>::Register Loop<C>::plan_input(const LoopInput<C>& input) const 
     return r;
   }
   const Strides& strides = r.access->strides;
-  // Nothing repeats in an empty space, where an operand may have no element to read.
+  // An operand of an empty space may have no element to read, so it is never treated as constant.
   const bool repeats = space_.numel > 0 &&
                        std::all_of(strides.begin(), strides.end() - !strides.empty(), [](int64_t s) { return s == 0; });
   r.load = moves_.load[static_cast<int>(r.access->dtype)];
@@ -87,8 +87,8 @@ int8_t Loop<C>::take_buffer() {
   return static_cast<int8_t>(b);
 }
 
-// Gives each register that needs one a buffer, and takes it back after its last use: a chain's
-// working set stays in the L1 cache however long it is.
+// Assigns a buffer to each register that needs one and releases it after its last use, so that a chain of any length
+// keeps its working set in the L1 cache.
 template <typename C>
 void Loop<C>::plan_buffers() {
   const int num_steps = static_cast<int>(steps_.size());
@@ -98,11 +98,11 @@ void Loop<C>::plan_buffers() {
   for (int i = 0; i < num_inputs_; ++i) {
     Register& r = registers_[i];
     if (r.mode != Mode::kDirect) r.buffer = take_buffer();
-    if (r.mode == Mode::kConstant || r.mode == Mode::kPeriodic) r.last_use = kMaxRegisters;  // filled once, for all
-    if (r.mode == Mode::kPeriodic) block_ = kBlock - inner();                                // read from any phase on
+    if (r.mode == Mode::kConstant || r.mode == Mode::kPeriodic) r.last_use = kMaxRegisters;  // filled once and reused
+    if (r.mode == Mode::kPeriodic) block_ = kBlock - inner();                                // read at any phase
   }
   for (int s = 0; s < num_steps; ++s) {
-    // A result may take the place of an argument that is not read again: functions allow that.
+    // A result may overwrite an argument that is not read again: block functions permit it.
     for (int a = 0; a < steps_[s].num_args; ++a) {
       Register& r = registers_[steps_[s].args[a]];
       if (r.buffer >= 0 && r.last_use == s) free_buffers_ |= uint32_t{1} << r.buffer;
@@ -130,7 +130,7 @@ void Loop<C>::run() {
 
 template <typename C>
 int64_t Loop<C>::block_at(int64_t at, int64_t end) const {
-  if (num_buffers_ == 0) return end - at;  // nothing needs to fit the cache
+  if (num_buffers_ == 0) return end - at;  // no buffer limits the block size
   const int64_t n = std::min(block_, end - at);
   const bool by_rows = space_.sizes.size() > 1 && inner() >= kLongRow;
   return by_rows ? std::min(n, inner() - at % inner()) : n;
@@ -159,13 +159,14 @@ void Loop<C>::run_range(int64_t begin, int64_t end) {
     n = block_at(at, end);
     run_block(at, n, values, buffers);
   }
-  // Streamed stores are not ordered with others: they are to be seen by whoever we tell we are done.
+  // Streaming stores are not ordered with other stores. The fence makes them visible before this thread reports that
+  // it is done.
   if (past_cache_) std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 template <typename C>
 void Loop<C>::run_block(int64_t at, int64_t n, const C** values, C (*buffers)[kBlock]) {
-  C* out = reinterpret_cast<C*>(output_.data) + at;  // where it is direct
+  C* out = reinterpret_cast<C*>(output_.data) + at;  // valid only if direct_output_
   const bool in_place = steps_.empty() && direct_output_ && !past_cache_;
   for (int i = 0; i < num_inputs_; ++i) {
     const Register& r = registers_[i];
@@ -202,7 +203,7 @@ template <typename F>
 void Loop<C>::each_rows(const Strides& strides, int64_t at, int64_t n, F f) const {
   const int last = static_cast<int>(space_.sizes.size()) - 1;
   if (last < 0) return f(int64_t{0}, int64_t{0}, Rows{1, 0, n, 1});
-  if (last == 1) {  // mostly a part of one row, which takes less than finding it in general
+  if (last == 1) {  // fast path: usually a part of one row
     const int64_t row = at / inner(), column = at - row * inner();
     if (column + n <= inner()) {
       return f(row * strides[0] + column * strides[1], int64_t{0}, Rows{1, 0, n, strides[1]});
@@ -217,13 +218,13 @@ void Loop<C>::each_rows(const Strides& strides, int64_t at, int64_t n, F f) cons
   }
   for (int64_t done = 0; done < n;) {
     Rows rows{1, 0, std::min(n - done, inner() - index[last]), strides[last]};
-    if (last > 0 && rows.length == inner()) {  // whole rows, as many as lie evenly
+    if (last > 0 && rows.length == inner()) {  // whole rows that are evenly strided
       rows.count = std::min((n - done) / inner(), space_.sizes[last - 1] - index[last - 1]);
       rows.row_stride = strides[last - 1];
     }
     f(offset, done, rows);
     done += rows.count * rows.length;
-    // On to the next element: whole rows advance the second dimension, part of one the inner.
+    // Advances the index: whole rows advance the second-innermost dimension, a part of a row the innermost one.
     int d = rows.length == inner() && last > 0 ? last - 1 : last;
     const int64_t by = d == last ? rows.length : rows.count;
     index[d] += by;

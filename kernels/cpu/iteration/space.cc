@@ -29,10 +29,10 @@ void Space::collapse(absl::Span<Access> operands) {
     if (sizes[d] != 1) swap_dims(operands, n++, d);
   }
   const Strides& order = operands.back().strides;
-  for (size_t i = 1; i < n; ++i) {  // insertion sort: a handful, nearly always in order
+  for (size_t i = 1; i < n; ++i) {  // insertion sort: few dimensions, almost always sorted already
     for (size_t d = i; d > 0 && order[d - 1] < order[d]; --d) swap_dims(operands, d - 1, d);
   }
-  size_t last = 0;  // the dimension that the next one may be merged into
+  size_t last = 0;  // the dimension that the next one may merge into
   for (size_t d = 1; d < n; ++d) {
     bool merges = std::all_of(operands.begin(), operands.end(),
                               [&](const Access& o) { return o.strides[last] == o.strides[d] * sizes[d]; });

@@ -1,6 +1,6 @@
-// Space: the index space of an elementwise loop, and how operands lie over it.
+// Space: the index space of an elementwise loop, and the strides of operands over it.
 //
-// Values, made for one call on its own stack.
+// Plain values, created on the stack for one call.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace tt::cpu {
 
 using Strides = absl::InlinedVector<int64_t, 6>;
 
-// One operand: where its first element is and how far apart, in elements, neighbours along each
-// dimension of the space are (0 where it is broadcast).
+// One operand: the address of its first element and, per dimension of the space, the stride in elements (0 if
+// broadcast).
 struct Access {
   char* data = nullptr;
   DType dtype = DType::kFloat32;
@@ -26,12 +26,12 @@ struct Space {
   int64_t numel = 1;
 
   explicit Space(SizesView of);
-  // `t` broadcast over the space. Requires that it broadcasts, and that this was not collapsed.
+  // Returns `t`, broadcast over the space. Requires that it broadcasts and that collapse() has not been called.
   Access access(const Tensor& t) const;
-  // Drops, reorders and merges dimensions so that the last operand is walked as straight as it
-  // goes and the inner dimension is as long as it gets. All operands of the loop must be there.
+  // Drops, reorders and merges dimensions, so that the last operand is accessed as contiguously and the inner
+  // dimension is as long as possible. `operands` must be all operands of the loop.
   void collapse(absl::Span<Access> operands);
-  // Whether an operand's elements lie one after the other in this space's order.
+  // Whether an operand's elements are contiguous in this space's order.
   bool is_contiguous(const Access& operand) const;
 
  private:

@@ -1,6 +1,6 @@
-// StridedLoop<K>: K operands walked together over one index space, a row of the last dimension at a time.
+// StridedLoop<K>: iterates over K operands with a common index space, one row of the last dimension at a time.
 //
-// A value on its caller's stack. Offsets and strides are in elements.
+// A plain value, created on its caller's stack. Offsets and strides are in elements.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class StridedLoop {
  public:
   using Offsets = std::array<int64_t, K>;
 
-  // `strides[k]` says how operand k lies over `sizes`. Neighbours that every operand walks evenly
+  // `strides[k]`: strides of operand k over `sizes`. Neighbouring dimensions that are evenly strided in every operand
   // are merged.
   StridedLoop(SizesView sizes, const std::array<SizesView, K>& strides) {
     dims_ = merged_dims<K>(sizes, strides);
@@ -33,7 +33,7 @@ class StridedLoop {
   int64_t length() const { return row_.size; }
   int64_t stride(int k) const { return row_.strides[k]; }
 
-  // body(offsets, row) for each row in [begin, end), in order.
+  // Calls body(offsets, row) for each row in [begin, end), in order.
   template <typename Body>
   void walk(int64_t begin, int64_t end, Body body) const {
     if (begin >= end || row_.size == 0) return;
@@ -57,7 +57,7 @@ class StridedLoop {
     }
   }
 
-  // The same for all rows, on as many threads as are free. `body` must not throw.
+  // Calls body(offsets, row) for all rows, in parallel. `body` must not throw.
   template <typename Body>
   void walk_in_parallel(Body body) const {
     int64_t grain = std::max<int64_t>(kGrain / std::max<int64_t>(row_.size, 1), 1);
@@ -65,7 +65,7 @@ class StridedLoop {
     parallel_for(rows_, grain, [&](int64_t begin, int64_t end) { walk(begin, end, body); });
   }
 
-  // body(offsets, length) for pieces of rows, for elements that do not need their row whole.
+  // Calls body(offsets, length) for pieces of rows, for bodies that do not need whole rows.
   template <typename Body>
   void walk_pieces_in_parallel(Body body) const {
     const int64_t cuts = rows_ < num_threads() ? std::min<int64_t>(row_.size / kGrain, num_threads()) : 1;
@@ -74,9 +74,9 @@ class StridedLoop {
   }
 
  private:
-  static constexpr int64_t kGrain = 32 * 1024;  // elements worth a thread
+  static constexpr int64_t kGrain = 32 * 1024;  // minimum number of elements per thread
 
-  // The same where there are too few rows for all threads and they are long: each in so many pieces.
+  // For few, long rows: splits each row into `cuts` pieces, so that all threads have work.
   template <typename Body>
   void walk_cut_rows(int64_t cuts, Body body) const {
     parallel_for(rows_ * cuts, 1, [&](int64_t begin, int64_t end) {

@@ -10,12 +10,12 @@ namespace tt::cpu {
 
 namespace {
 
-// Rows taken together: what they read is whole cache lines, for elements of four bytes.
+// Rows per strip: with elements of four bytes, a strip reads whole cache lines.
 constexpr int64_t kStrip = 16;
 constexpr int64_t kMicro = 8;
 constexpr int64_t kWorthwhile = 16 * 16;
 
-// Element by element, for edges and narrow planes.
+// Transposes element by element, for edges and narrow planes.
 template <typename T>
 [[gnu::always_inline]] inline void transpose_edge(const T* from, T* to, const Plane& p, int64_t rows, int64_t columns) {
   for (int64_t c = 0; c < columns; ++c) {
@@ -26,7 +26,7 @@ template <typename T>
 template <typename T>
 using Vector [[gnu::vector_size(kMicro * sizeof(T)), gnu::aligned(alignof(T)), gnu::may_alias]] = T;
 
-// Eight by eight in registers: pairs, then pairs of pairs, then halves are exchanged.
+// Transposes eight by eight elements in registers: exchanges single elements, then pairs, then halves.
 template <typename T>
 [[gnu::always_inline]] inline void transpose_micro(const T* from, T* to, const Plane& p) {
   Vector<T> a[kMicro], b[kMicro];
@@ -94,12 +94,13 @@ bool transpose(const Space& space, const Access& from, const Access& to) {
   const size_t row_dim = straight - from.strides.begin();
   Plane plane{space.sizes[row_dim], space.sizes.back(), from.strides.back(), to.strides[row_dim]};
   if (plane.rows * plane.columns < kWorthwhile) return false;
-  // A source that is walked backwards is read from its end, and the target's rows written from the last one on.
+  // A source with a negative stride is read from its end, and the target's rows are written from the last to the
+  // first.
   const int64_t last_row = *straight < 0 ? plane.rows - 1 : 0;
   const int64_t first_source = -last_row, first_target = last_row * plane.to_row;
   if (*straight < 0) plane.to_row = -plane.to_row;
 
-  // Where a strip's lines are wide they are read again for the next one: long strips, if columns are few.
+  // A cache line wider than the strip would be read again for the next strip, so strips are long if columns are few.
   const int64_t height = plane.columns < kMicro ? 512 : kStrip;
   const int64_t strips = (plane.rows + height - 1) / height;
   const int64_t planes = space.numel / (plane.rows * plane.columns);

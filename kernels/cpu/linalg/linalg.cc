@@ -1,11 +1,9 @@
-// Factorisations of batches of matrices, on the threads of the pool.
+// Decompositions of batches of matrices, in parallel.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <exception>
 #include <new>
-#include <semaphore>
 #include <vector>
 
 #include "base/mutex.h"
@@ -18,40 +16,20 @@
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/linear/matrices.h"
+#include "kernels/cpu/linear/openblas_call.h"
 
 namespace tt::cpu {
 namespace {
 
-constexpr int64_t kGrain = 16 * 1024;  // multiplications that are worth a thread
-// Those of one matrix that LAPACK divides among threads with profit: where they are products of blocks, and where every
-// column is a barrier or two, at which a neighbour on the same cores costs more than the threads gain.
+constexpr int64_t kGrain = 16 * 1024;  // minimum number of multiplications per thread
+// The minimum number of multiplications for which LAPACK should divide one matrix among threads: kBlocks for
+// algorithms of blocked products; kColumns for those with a barrier or two per column, at which another busy process
+// on the same cores costs more than the threads gain.
 constexpr int64_t kBlocks = 2 * 1024 * 1024, kColumns = int64_t{4} << 30;
 
-// OpenBLAS 0.3.21 crashes now and then where more threads call it at once than it was built for (128 in Debian), and
-// every session may have one.
-constexpr std::ptrdiff_t kMostCallers = 96;
-std::counting_semaphore<kMostCallers> openblas_callers(kMostCallers);
-
-// A thread's permission to call OpenBLAS, waited for. False where the session's work was cancelled meanwhile.
-class OpenBlasCall {
- public:
-  OpenBlasCall() {
-    while (!cancel_requested() && !allowed_) allowed_ = openblas_callers.try_acquire_for(std::chrono::milliseconds(20));
-  }
-  ~OpenBlasCall() {
-    if (allowed_) openblas_callers.release();
-  }
-  OpenBlasCall(const OpenBlasCall&) = delete;
-  OpenBlasCall& operator=(const OpenBlasCall&) = delete;
-  explicit operator bool() const { return allowed_; }
-
- private:
-  bool allowed_ = false;
-};
-
-// body(i, solver) for every matrix of a batch, each of that many multiplications, with solvers that `make` makes: one
-// for each thread. Many matrices go to the pool's threads; a few of at least
-// `divisible` have it one after the other.
+// Calls body(i, solver) for every matrix of a batch. `work`: multiplications per matrix. `make` creates one solver
+// per thread. Many matrices are divided among the pool's threads; few matrices of at least `divisible` work run one
+// after the other, each on all threads.
 template <typename Make, typename Body>
 void each_matrix(int64_t batch, int64_t work, int64_t divisible, Make make, Body body) {
   Mutex mutex;
@@ -59,12 +37,12 @@ void each_matrix(int64_t batch, int64_t work, int64_t divisible, Make make, Body
   const auto loop = [&](int64_t begin, int64_t end) {
     try {
       const OpenBlasCall allowed;
-      if (!allowed) return;  // the loop is left, and parallel_for or the next check throws
+      if (!allowed) return;  // parallel_for or the next check throws
       auto solver = make();
       for (int64_t i = begin; i < end; ++i) body(i, solver);
     } catch (const std::bad_alloc&) {
       const MutexLock lock(mutex);
-      thrown = std::make_exception_ptr(Error(ErrorKind::kOutOfMemory, "no memory for a factorisation's workspace"));
+      thrown = std::make_exception_ptr(Error(ErrorKind::kOutOfMemory, "cannot allocate a decomposition workspace"));
     } catch (...) {
       const MutexLock lock(mutex);
       thrown = std::current_exception();
@@ -82,14 +60,14 @@ void each_matrix(int64_t batch, int64_t work, int64_t divisible, Make make, Body
   }
   if (thrown) std::rethrow_exception(thrown);
 }
-// What needs no solver.
+// The same without a solver.
 template <typename Body>
 void each_matrix(int64_t batch, int64_t work, Body body) {
   each_matrix(
       batch, work, kBlocks, [] { return 0; }, [&](int64_t i, int) { body(i); });
 }
 
-// Throws where a matrix failed, if that is asked for by a function's name.
+// Throws if a matrix could not be decomposed. An empty `function` means that the caller does not check.
 void check_info(std::string_view function, bool batched, const int32_t* info, int64_t n) {
   if (function.empty()) return;
   for (int64_t i = 0; i < n; ++i) {
@@ -102,7 +80,7 @@ void check_info(std::string_view function, const Tensor& input, const Tensor& in
   check_info(function, input.dim() > 2, info.data_as<int32_t>(), info.numel());
 }
 
-// From exchanges to the order of rows. Throws where they name rows that are not there.
+// Converts row exchanges to the order of rows. Throws Error (RuntimeError) if a pivot is out of range.
 void order_rows(const int32_t* pivots, int64_t count, int64_t rows, int64_t* order) {
   for (int64_t i = 0; i < rows; ++i) order[i] = i;
   for (int64_t i = 0; i < count; ++i) {
@@ -111,7 +89,7 @@ void order_rows(const int32_t* pivots, int64_t count, int64_t rows, int64_t* ord
   }
 }
 
-// The rows' order for every matrix of a batch of `rows` rows.
+// The row order of every matrix of a batch, with `rows` rows each.
 std::vector<int64_t> orders(const Tensor& pivots, int64_t batch, int64_t rows) {
   check_pivots(pivots);
   const Tensor plain = contiguous(pivots);
@@ -123,14 +101,14 @@ std::vector<int64_t> orders(const Tensor& pivots, int64_t batch, int64_t rows) {
   return order;
 }
 
-// Every matrix of a batch of square ones.
+// Sets every matrix of a batch of square matrices to the identity.
 template <typename T>
 void fill_identity(Tensor& out) {
   const int64_t n = out.size(-1);
   for (int64_t e = 0; e < out.numel(); ++e) out.data_as<T>()[e] = e % (n * n) % (n + 1) == 0 ? T(1) : T(0);
 }
 
-// The sign of the exchanges times that of the diagonal, and the diagonal's magnitudes by `add`.
+// Returns the sign of the row exchanges times that of the diagonal; passes the diagonal's magnitudes to `add`.
 template <typename T, typename Add>
 T walk_diagonal(const T* lu, const int32_t* pivots, int64_t n, Add add) {
   T sign(1);
@@ -310,7 +288,7 @@ void svd_decomposed(const Tensor& input, bool full_matrices, bool vectors, Tenso
   const Tensor a = contiguous(input);
   std::vector<int32_t> info(static_cast<size_t>(batch));
   with_factored(input.dtype(), [&]<typename T>(std::type_identity<T>) {
-    if (k == 0) {  // of no singular values; the vectors beside them are any orthonormal ones
+    if (k == 0) {  // no singular values: U and Vh may be any orthonormal matrices
       if (vectors && full_matrices) fill_identity<T>(U), fill_identity<T>(Vh);
       return;
     }

@@ -1,4 +1,4 @@
-// Between our row-major matrices and LAPACK's column-major ones.
+// Conversions between row-major matrices and LAPACK's column-major ones; size and finiteness checks.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace tt::cpu {
 
-// to[c][r] = from[r][c], in squares that fit the L1 cache.
+// to[c][r] = from[r][c], in square tiles that fit the L1 cache.
 template <typename T>
 void across(const T* from, int64_t rows, int64_t columns, T* to) {
   constexpr int64_t kSquare = 16;
@@ -26,10 +26,10 @@ void across(const T* from, int64_t rows, int64_t columns, T* to) {
   }
 }
 
-// Throws where that many elements of a workspace, or a size, are more than LAPACK's integers count.
+// Throws Error (RuntimeError) if a size, or a workspace's number of elements, exceeds LAPACK's 32-bit integers.
 inline void check_countable(double elements) {
   check(elements <= std::numeric_limits<int>::max(),
-        "a matrix this large is not decomposed: LAPACK, whose integers have 32 bits, would count to ", elements);
+        "matrix too large: LAPACK's 32-bit integers cannot represent its size or workspace size, got ", elements);
 }
 inline int narrowed(int64_t size) {
   check_countable(static_cast<double>(size));

@@ -1,5 +1,5 @@
-// The exponential of a matrix: exp(a) = r(a / 2^s)^(2^s), where r is a Padé approximant of a degree that the norm asks
-// for (Higham 2005: The scaling and squaring method for the matrix exponential revisited).
+// The exponential of a matrix: exp(a) = r(a / 2^s)^(2^s), where r is a Padé approximant whose degree depends on the
+// norm (Higham 2005: The scaling and squaring method for the matrix exponential revisited).
 #include <cmath>
 #include <limits>
 #include <span>
@@ -11,7 +11,7 @@
 namespace tt::cpu {
 namespace {
 
-// Up to which norm (that of rows or that of columns) the approximant of a degree is exact to rounding.
+// The largest norm (maximum row or column sum) for which the approximant of a degree is exact up to rounding.
 struct Approximant {
   int degree;
   double norm;
@@ -31,7 +31,8 @@ std::span<const Approximant> approximants() {
     return kDouble;
 }
 
-// The approximant is p(a) / p(-a): the coefficient of x^i in p, of which that of x^degree is 1; 0 beyond it.
+// The approximant is p(a) / p(-a). Returns the coefficient of x^i in p, normalised so that that of x^degree is 1; 0
+// if i > degree.
 double coefficient(int degree, int i) {
   double value = i <= degree ? 1 : 0;
   for (int j = degree; j > i; --j) value *= static_cast<double>(j) * (2 * degree - j + 1) / (degree - j + 1);
@@ -52,7 +53,7 @@ double largest_row_sum(const T* a, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     double sum = 0;
     for (int64_t j = 0; j < n; ++j) sum += magnitude(a[i * n + j]);
-    if (!(sum <= largest)) largest = sum;  // also NaN
+    if (!(sum <= largest)) largest = sum;  // also true for NaN
   }
   return largest;
 }
@@ -75,7 +76,7 @@ Exponential<T>::Exponential(int64_t n) : n_(narrowed(n)), pivots_(static_cast<si
   for (std::vector<T>& power : powers_) power.resize(a_.size());
 }
 
-// The sum of p's even (0) or odd (1) powers, the latter divided by a. What is beyond a^7 has a^6 taken out.
+// The sum of p's even (0) or odd (1) powers, the latter divided by a. Powers above a^7 share the factor a^6.
 template <typename T>
 void Exponential<T>::half(int degree, int odd, std::vector<T>* sum) {
   const auto add_powers = [&](int from) {
@@ -94,7 +95,7 @@ void Exponential<T>::half(int degree, int odd, std::vector<T>* sum) {
   add_diagonal(coefficient(degree, odd), n_, sum);
 }
 
-// even_ becomes the approximant's value.
+// Sets even_ to the approximant's value.
 template <typename T>
 void Exponential<T>::approximate(int degree) {
   lapack::gemm(n_, a_.data(), a_.data(), powers_[0].data());
@@ -112,7 +113,7 @@ void Exponential<T>::approximate(int degree) {
   lapack::getrs('N', n_, n_, odd_.data(), n_, pivots_.data(), even_.data(), n_);
 }
 
-// On transposes: column-major, what lies there is a^T, whose exponential is exp(a)^T.
+// Works on transposes: LAPACK reads `a` as a^T, whose exponential is exp(a)^T.
 template <typename T>
 void Exponential<T>::of(const T* a, T* out) {
   const size_t count = a_.size();

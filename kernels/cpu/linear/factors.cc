@@ -1,4 +1,4 @@
-// LU, Cholesky, solving with triangles, and Householder's QR.
+// LU, Cholesky and QR factorisation, and triangular solves.
 #include "kernels/cpu/linear/columns.h"
 #include "kernels/cpu/linear/matrices.h"
 
@@ -7,7 +7,7 @@ namespace lapack {
 
 template <typename T>
 void Workspace<T>::settle() {
-  // Sizes come as numbers of the elements' type: those of float are rounded, so the next one is safe.
+  // LAPACK returns sizes as values of the element type. Values of float are rounded, so the next larger one is used.
   const auto count = [](Real size) {
     check_countable(static_cast<double>(size));
     return static_cast<size_t>(std::nextafter(size, std::numeric_limits<Real>::max())) + 1;
@@ -34,7 +34,8 @@ int32_t Lu<T>::factor(T* a, int32_t* pivots) {
   return info;
 }
 
-// The lower triangle's rows are the columns of the upper one of a's transpose, which is U^H U with U^T = L.
+// The rows of a's lower triangle are the columns of its transpose's upper triangle; that transpose is U^H U with U^T
+// = L.
 template <typename T>
 int32_t cholesky(T* a, int64_t n) {
   if (n == 0) return 0;
@@ -46,7 +47,7 @@ int32_t cholesky(T* a, int64_t n) {
   return 0;
 }
 
-// What lies there is, column-major, a^T and b^T: x a^T = b^T.
+// LAPACK reads the arguments as a^T and b^T, so the equation solved is x a^T = b^T.
 template <typename T>
 void solve_triangular(const T* a, T* b, int64_t n, int64_t k, bool upper, bool transposed, bool unit) {
   const char uplo = upper ? 'L' : 'U', diagonal = unit ? 'U' : 'N';

@@ -1,23 +1,28 @@
 #include "kernels/cpu/linear/gemm.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <type_traits>
 
+#include "engine/device/cancellation.h"
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
 #include "engine/schema/half.h"
 #include "kernels/cpu/iteration/transpose.h"
+#include "kernels/cpu/linear/lapack.h"
+#include "kernels/cpu/linear/openblas_call.h"
 
-// The register tile is written in GCC's vector types, which may be wider than the baseline's registers.
+// The register tile uses GCC's vector types, which may be wider than the baseline's registers.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace tt::cpu {
 namespace {
 
-// A register tile of kRows x (kVectors registers): packed a (k x rows) times packed b (k x columns),
-// added to c.
+// Computes a register tile of kRows x (kVectors vectors): adds the product of packed a (k x rows) and packed b (k x
+// columns) to c.
 template <typename T, int kBytes, int kRows, int kVectors>
 [[gnu::always_inline]] inline void tile(int64_t k, const T* a, const T* b, T* c, int64_t ldc) {
   typedef T Vector __attribute__((vector_size(kBytes), aligned(alignof(T))));
@@ -40,7 +45,7 @@ template <typename T, int kBytes, int kRows, int kVectors>
   }
 }
 
-// What the register tile is on this machine, and what computes it.
+// The size and function of the register tile for this machine.
 template <typename T>
 struct Tile {
   int rows;
@@ -74,9 +79,9 @@ Tile<T> choose_tile() {
 
 constexpr int64_t kBlockRows = 96;  // multiples of every tile's rows and columns
 constexpr int64_t kBlockColumns = 192;
-constexpr int64_t kBlockDepth = 256;  // one block of b then takes 192 to 384 KiB of the L2
+constexpr int64_t kBlockDepth = 256;  // one block of b takes 192 to 384 KiB of the L2 cache
 
-// One thread's packed panels and sums; allocated at its first product and kept.
+// One thread's packed panels and sums, allocated at its first product and reused.
 template <typename T>
 struct Workspace {
   alignas(64) T a[kBlockRows * kBlockDepth];
@@ -89,12 +94,12 @@ struct Workspace {
   }
 };
 
-// Elements that are packed as they are.
+// Whether elements are packed without conversion.
 template <typename In, typename T>
 inline constexpr bool kSameBits = std::is_same_v<In, T> && sizeof(T) >= 4;
 
-// Packs `count` lines (rows of a, columns of b) of `depth` elements into panels of `width` lines,
-// element p of all lines of a panel side by side; missing lines are zero.
+// Packs `count` lines (rows of a, columns of b) of `depth` elements into panels of `width` lines. In a panel, element
+// p of all lines is contiguous; missing lines are zero.
 template <typename In, typename T>
 void pack(const In* from, int64_t line_stride, int64_t depth_stride, int64_t count, int64_t depth, int width, T* to) {
   for (int64_t first = 0; first < count; first += width, to += width * depth) {
@@ -119,7 +124,7 @@ void pack(const In* from, int64_t line_stride, int64_t depth_stride, int64_t cou
   }
 }
 
-// One block of the result, at most kBlockRows x kBlockColumns.
+// Computes one block of the result, of at most kBlockRows x kBlockColumns.
 template <typename In, typename T>
 void block(const Gemm& g, const Tile<T>& tile, const In* a, const In* b, In* c, int64_t rows, int64_t columns) {
   Workspace<T>& w = Workspace<T>::of_thread();
@@ -158,7 +163,7 @@ void run(const Gemm& g) {
     }
   };
   const int64_t tasks = g.batch * row_blocks * column_blocks;
-  // Below a few microseconds of work waking the pool costs more than it brings.
+  // For less than a few microseconds of work, waking the pool costs more than it saves.
   const int64_t work = std::min(g.m, kBlockRows) * std::min(g.n, kBlockColumns) * std::max<int64_t>(g.k, 1);
   const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 20) / work);
   if (tasks <= grain) {
@@ -168,13 +173,64 @@ void run(const Gemm& g) {
   }
 }
 
+// An operand of BLAS, which takes column-major matrices.
+struct BlasOperand {
+  char transposed;
+  int leading_dimension;
+};
+
+// The transpose of `x` (rows x columns, in row-major terms), which a column-major product takes. Empty if the strides
+// or sizes are not BLAS's.
+std::optional<BlasOperand> blas_operand(const Matrix& x, int64_t rows, int64_t columns) {
+  const std::optional<Matrix> fits = leading(x, rows, columns);
+  if (!fits) return std::nullopt;
+  const bool row_major = fits->column_stride == 1;
+  const int64_t step = std::max<int64_t>(row_major ? fits->row_stride : fits->column_stride, 1);
+  if (std::max({rows, columns, step}) > INT_MAX) return std::nullopt;
+  return BlasOperand{row_major ? 'N' : 'T', static_cast<int>(step)};
+}
+
+// By OpenBLAS. Returns false, having done nothing, if it does not take the operands.
+template <typename T>
+bool run_blas(const Gemm& g) {
+  const std::optional<BlasOperand> a = blas_operand(g.a, g.m, g.k), b = blas_operand(g.b, g.k, g.n);
+  if (!a || !b || g.k == 0) return false;
+  const auto entries = [&](int64_t begin, int64_t end) {
+    const OpenBlasCall allowed;
+    if (!allowed) check_cancelled();  // throws
+    for (int64_t i = begin; i < end; ++i) {
+      // c = a b in rows is c^T = b^T a^T in columns.
+      lapack::gemm(b->transposed, a->transposed, static_cast<int>(g.n), static_cast<int>(g.m), static_cast<int>(g.k),
+                   static_cast<const T*>(g.b.data) + (g.b_offsets ? g.b_offsets[i] : 0), b->leading_dimension,
+                   static_cast<const T*>(g.a.data) + (g.a_offsets ? g.a_offsets[i] : 0), a->leading_dimension,
+                   static_cast<T*>(g.c) + i * g.m * g.n, static_cast<int>(g.n));
+    }
+  };
+  constexpr int64_t kOneThread = 64 * 64 * 64;  // OpenBLAS divides no smaller product among threads
+  constexpr int64_t kGrain = 1 << 20;           // multiplications for which a thread of the pool is woken
+  const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  if (g.batch > 1 && work < kGrain) {
+    parallel_for(g.batch, static_cast<int64_t>(kGrain / work) + 1, entries);
+  } else if (work <= kOneThread) {
+    entries(0, g.batch);
+  } else {
+    const PoolLease lease(work < kGrain ? 1 : num_threads());
+    entries(0, g.batch);
+  }
+  return true;
+}
+
 }  // namespace
 
 void gemm(const Gemm& g) {
   if (g.batch == 0 || g.m == 0 || g.n == 0) return;
   switch (g.dtype) {
-    case DType::kFloat64: return run<double, double>(g);
-    case DType::kFloat32: return run<float, float>(g);
+    case DType::kFloat64:
+      if (!run_blas<double>(g)) run<double, double>(g);
+      return;
+    case DType::kFloat32:
+      if (!run_blas<float>(g)) run<float, float>(g);
+      return;
     case DType::kFloat16: return run<Half, float>(g);
     case DType::kBFloat16: return run<BFloat16, float>(g);
     // Unsigned sums wrap around without being undefined; the bits are those of signed ones.
@@ -186,7 +242,7 @@ void gemm(const Gemm& g) {
     case DType::kInt16: return run<uint16_t, uint32_t>(g);
     case DType::kInt8:
     case DType::kUInt8: return run<uint8_t, uint32_t>(g);
-    default: fail(ErrorKind::kRuntime, "a matrix product is not implemented for ", name(g.dtype));
+    default: fail(ErrorKind::kRuntime, "matrix product is not implemented for ", name(g.dtype));
   }
 }
 

@@ -1,8 +1,10 @@
-// gemm: our own matrix product, for what oneDNN has no type for (float64, integers, float16), for
-// strides it would have to copy, and for products too small for its overhead.
+// gemm: matrix products that oneDNN does not compute (float64, integers, float16 on most machines), and small ones for
+// which its overhead is too high.
 //
-// Packed panels and a register tile as in Goto and van de Geijn, "Anatomy of high-performance
-// matrix multiplication" (2008). Any strides; any size, zero included. Thread-safe.
+// Products of 32-bit and 64-bit floats use OpenBLAS if one stride of each matrix is 1 (benchmarks/gemm_bench compares
+// the three). All others use packed panels and a register tile, as in Goto and van de Geijn, "Anatomy of
+// high-performance matrix multiplication" (2008). Supports any strides and any size, including zero. Thread-safe.
+// Throws Cancelled.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +14,10 @@
 
 namespace tt::cpu {
 
-// A batch of products. Entry i of the batch starts at a.data + a_offsets[i] elements, likewise b;
-// results are contiguous one after the other. Offsets may be null for a batch of one.
+// A batch of products. Entry i of the batch starts at a.data + a_offsets[i] elements, likewise for b; the results are
+// stored one after the other. Offsets may be null for a batch of one.
 struct Gemm {
-  DType dtype;  // of all three; bool has none
+  DType dtype;  // of a, b and c; bool is not supported
   int64_t m, n, k;
   Matrix a;  // m x k
   Matrix b;  // k x n
@@ -25,7 +27,7 @@ struct Gemm {
   const int64_t* b_offsets = nullptr;
 };
 
-// Sums in float for 16-bit floats, in the type itself otherwise (integers wrap around).
+// Accumulates 16-bit floats in float, other dtypes in the type itself (integers wrap around).
 void gemm(const Gemm& g);
 
 }  // namespace tt::cpu

@@ -13,9 +13,9 @@
 namespace tt::cpu {
 namespace {
 
-constexpr int64_t kColumns = 2048;  // of the result at a time, held in the L1 cache
+constexpr int64_t kColumns = 2048;  // columns of the result computed at a time, which stay in the L1 cache
 
-// The row-vector form of `g`: a column of results is the transposed product.
+// Rewrites `g` as a row vector times a matrix: a column result is the transpose of such a product.
 Gemm as_row(Gemm g) {
   if (g.m == 1) return g;
   std::swap(g.a, g.b);
@@ -26,7 +26,7 @@ Gemm as_row(Gemm g) {
   return g;
 }
 
-// y[0, n) += the rows of b, each times its x.
+// Adds to y[0, n) the rows of b, each multiplied by its element of x.
 template <typename T>
 [[gnu::always_inline]] inline void add_rows(int64_t k, int64_t n, const T* x, int64_t x_stride, const T* b, int64_t ldb,
                                             T* y) {
@@ -42,7 +42,8 @@ template <typename T>
   }
 }
 
-// The dot product of two contiguous vectors, in as many partial sums as keep the FMA units busy; in T or in 16 bits.
+// The dot product of two contiguous vectors, with enough partial sums to keep the FMA units busy. Elements are T or
+// 16-bit floats.
 template <typename T, typename X, typename B>
 [[gnu::always_inline]] inline T dot(int64_t k, const X* x, const B* b) {
   constexpr int kSums = 256 / sizeof(T);
@@ -70,7 +71,7 @@ TT_CLONES void dots(int64_t k, int64_t n, const double* x, const double* b, int6
   for (int64_t j = 0; j < n; ++j) y[j] = dot<double>(k, x, b + j * ldb);
 }
 
-// The same where b is of 16-bit floats, a stretch at a time.
+// The same for 16-bit b, in stretches of limited length.
 template <typename X, typename Half16>
 [[gnu::always_inline]] inline float narrow_dot(int64_t k, const X* x, const Half16* b) {
   constexpr int64_t kStretch = 4096;
@@ -83,7 +84,7 @@ TT_CLONES float dot_of(int64_t k, const float* x, const Half* b) { return narrow
 TT_CLONES float dot_of(int64_t k, const BFloat16* x, const BFloat16* b) { return narrow_dot(k, x, b); }
 TT_CLONES float dot_of(int64_t k, const Half* x, const Half* b) { return narrow_dot(k, x, b); }
 
-// A row of them, each of `row` and a contiguous column.
+// Computes a row of dot products, each of `row` and a contiguous column.
 template <typename Half16>
 void run_dots(const Gemm& row) {
   const auto first = [](const Matrix& x, const int64_t* offsets) {
@@ -95,7 +96,7 @@ void run_dots(const Gemm& row) {
     for (int64_t j = 0; j < row.n; ++j) y[j] = Half16(dot_of(row.k, x, b + j * row.b.column_stride));
     return;
   }
-  std::vector<float> wide_x(row.k);  // converted once for all
+  std::vector<float> wide_x(row.k);  // converted once for all columns
   load_block(wide_x.data(), x, row.dtype, 1, row.k);
   const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 17) / std::max<int64_t>(row.k, 1));
   parallel_for(row.n, grain, [&](int64_t begin, int64_t end) {

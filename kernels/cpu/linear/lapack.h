@@ -1,8 +1,9 @@
-// BLAS's and LAPACK's routines that matrices.h is made of, overloaded for the four types of elements.
+// BLAS and LAPACK routines that matrices.h uses, overloaded for the four element types.
 //
-// As they are there: matrices are column-major, of `ld` elements a column, and all integers have 32 bits. `info` is
-// returned: 0, or what each routine documents; -i where argument i is wrong, which is then also printed. Any thread;
-// OpenBLAS uses the threads that OpenMP would give the caller (engine/device/parallel.h), one inside a parallel loop.
+// Conventions are LAPACK's: matrices are column-major with `ld` elements per column, and all integers have 32 bits.
+// Routines return `info`: 0, or a value that each routine documents; -i if argument i is invalid, which is then also
+// printed. Any thread may call them; OpenBLAS uses the threads that OpenMP would give the caller
+// (engine/device/parallel.h), and a single one inside a parallel loop.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +14,12 @@
 
 namespace tt::cpu::lapack {
 
-// How many elements a matrix is given room for. OpenBLAS 0.3.21's complex gemv reads one element more of a vector than
-// there is (its issue 4013): of a matrix's row, one of the column after the last.
+// The number of elements to allocate for a matrix. OpenBLAS 0.3.21's complex gemv reads one element past the end of a
+// vector (its issue 4013), which for a row of a matrix is an element of the column after the last one.
 inline size_t room_for(int64_t rows, int64_t columns) { return static_cast<size_t>(rows * (columns + 1)); }
 
-// The memory that a routine works in. A first call with `asking` only says how much that is; `settle` then gets it.
+// A routine's workspace. A first call with `asking` set only reports the required sizes; settle() then allocates
+// them.
 template <typename T>
 struct Workspace {
   using Real = real_of_t<T>;
@@ -32,7 +34,7 @@ struct Workspace {
   int integers_size() const { return asking ? -1 : static_cast<int>(integers.size()); }
 };
 
-// What all four types have alike. Fortran passes the lengths of its strings after everything else.
+// The routines that all four types share. Fortran passes the lengths of string arguments after all other arguments.
 #define TT_LAPACK(T, p, orgqr_of_type)                                                                                 \
   extern "C" {                                                                                                         \
   void p##getrf_(const int* m, const int* n, T* a, const int* lda, int* pivots, int* info);                            \
@@ -85,12 +87,14 @@ struct Workspace {
     const int step = 1;                                                                                                \
     p##trsv_(&uplo, &trans, &diag, &n, a, &lda, x, &step, 1, 1, 1);                                                    \
   }                                                                                                                    \
-  /* c = a b, all n x n */                                                                                             \
-  inline void gemm(int n, const T* a, const T* b, T* c) {                                                              \
-    const char plain = 'N';                                                                                            \
+  /* c = op(a) op(b), where c is m x n */                                                                              \
+  inline void gemm(char trans_a, char trans_b, int m, int n, int k, const T* a, int lda, const T* b, int ldb, T* c,    \
+                   int ldc) {                                                                                          \
     const T zero(0), one(1);                                                                                           \
-    p##gemm_(&plain, &plain, &n, &n, &n, &one, a, &n, b, &n, &zero, c, &n, 1, 1);                                      \
-  }
+    p##gemm_(&trans_a, &trans_b, &m, &n, &k, &one, a, &lda, b, &ldb, &zero, c, &ldc, 1, 1);                            \
+  }                                                                                                                    \
+  /* c = a b, all n x n */                                                                                             \
+  inline void gemm(int n, const T* a, const T* b, T* c) { gemm('N', 'N', n, n, n, a, n, b, n, c, n); }
 
 TT_LAPACK(float, s, sorgqr_)
 TT_LAPACK(double, d, dorgqr_)
@@ -98,8 +102,8 @@ TT_LAPACK(Complex<float>, c, cungqr_)
 TT_LAPACK(Complex<double>, z, zungqr_)
 #undef TT_LAPACK
 
-// Eigenvalues and singular values of real matrices, and of complex ones, which want real workspace too. What these
-// need of it without being asked is in spectra.cc.
+// Eigenvalues and singular values of real matrices and, below, of complex ones, which also require real workspace.
+// spectra.cc computes the sizes that these routines do not report.
 #define TT_LAPACK(T, p)                                                                                                \
   extern "C" {                                                                                                         \
   void p##syevd_(const char* job, const char* uplo, const int* n, T* a, const int* lda, T* values, T* work,            \

@@ -1,9 +1,9 @@
-// Matrices: the factorisations of one matrix, by LAPACK.
+// Decompositions of a single matrix, implemented with LAPACK.
 //
-// Matrices are row-major and contiguous here; what is not said to be changed is only read. An object serves matrices
-// of one size, one after the other, with memory that it gets once: a loop over a batch has one in each thread.
-// Constructors throw std::bad_alloc, and Error (RuntimeError) where a size is beyond LAPACK's integers. Threads are
-// LAPACK's own (lapack.h): whoever calls this holds a PoolLease, or is in a parallel loop.
+// Matrices are row-major and contiguous. Arguments are only read unless documented otherwise. An object processes
+// matrices of one size, one after the other, and allocates its memory once; a loop over a batch creates one per
+// thread. Constructors throw std::bad_alloc, and Error (RuntimeError) if a size exceeds LAPACK's integers. LAPACK
+// uses its own threads (lapack.h): callers must hold a PoolLease or be inside a parallel loop.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,9 @@ template <typename T>
 class Lu {
  public:
   Lu(int64_t m, int64_t n);
-  // a (m x n) becomes L (its diagonal of ones not stored) and U; row i was exchanged with row
-  // pivots[i] - 1, in order. The first zero on U's diagonal, counted from 1, or 0.
+  // Overwrites a (m x n) with L (whose unit diagonal is not stored) and U.
+  // Row i was exchanged with row pivots[i] - 1, in order. Returns the index of the first zero on U's diagonal,
+  // counted from 1, or 0.
   int32_t factor(T* a, int32_t* pivots);
 
  private:
@@ -26,26 +27,28 @@ class Lu {
   std::vector<T> columns_;
 };
 
-// The lower triangle of a (n x n) becomes L. The order of the first leading minor that is not positive, or 0.
+// Overwrites the lower triangle of a (n x n) with L. Returns the order of the first leading minor that is not
+// positive, or 0.
 template <typename T>
 int32_t cholesky(T* a, int64_t n);
 
-// b (n x k) becomes the solution of the triangle of a (n x n), or of its transpose (not its adjoint).
+// Overwrites b (n x k) with the solution of a triangular system: the triangle of a (n x n), or its transpose (not its
+// adjoint).
 template <typename T>
 void solve_triangular(const T* a, T* b, int64_t n, int64_t k, bool upper, bool transposed, bool unit);
 
 template <typename T>
 class Householder {
  public:
-  // `q_columns`: how many columns of Q will be asked for, 0 to m.
+  // `q_columns`: the number of columns of Q that orthogonal() will compute, 0 to m.
   Householder(int64_t m, int64_t n, int64_t q_columns);
-  // Takes a (m x n) apart. tau has the min(m, n) factors of the reflections 1 - tau v v^H, whose product is Q.
+  // Factors a (m x n). tau receives the min(m, n) factors of the reflections 1 - tau v v^H, whose product is Q.
   void factor(const T* a, T* tau);
-  // R's first rows.
+  // Copies R's first rows.
   void triangle(int64_t rows, T* r) const;
-  // R and, under it, the vectors v: m x n.
+  // Copies R and, below it, the vectors v: m x n.
   void reflections(T* a) const;
-  // Q's first columns (m x q_columns). Once, and last: they take the reflections' place.
+  // Computes Q's first columns (m x q_columns). Overwrites the reflections, so it must be the last call for a matrix.
   void orthogonal(const T* tau, T* q);
 
  private:
@@ -54,12 +57,12 @@ class Householder {
   lapack::Workspace<T> space_;
 };
 
-// Eigenvalues in rising order and, where asked for, eigenvectors as columns of Hermitian matrices.
+// Eigenvalues in ascending order and, optionally, eigenvectors (as columns) of Hermitian matrices.
 template <typename T>
 class Eigh {
  public:
   Eigh(int64_t n, bool upper, bool vectors);
-  // Of what a's upper or lower triangle says. Not 0 where it is not finite, or does not converge.
+  // Reads only a's upper or lower triangle. Returns nonzero if it is not finite or the iteration does not converge.
   int32_t decompose(const T* a, real_of_t<T>* values, T* vectors);
 
  private:
@@ -70,13 +73,13 @@ class Eigh {
   lapack::Workspace<T> space_;
 };
 
-// Eigenvalues and, where asked for, eigenvectors as columns of length 1, of any matrix.
+// Eigenvalues and, optionally, normalised eigenvectors (as columns) of general matrices.
 template <typename T>
 class Eig {
  public:
   using C = Complex<real_of_t<T>>;
   Eig(int64_t n, bool vectors);
-  // Not 0 where a is not finite, or does not converge.
+  // Returns nonzero if a is not finite or the iteration does not converge.
   int32_t decompose(const T* a, C* values, C* vectors);
 
  private:
@@ -85,17 +88,18 @@ class Eig {
   int n_;
   char job_;
   std::vector<T> columns_, vectors_;
-  std::vector<real_of_t<T>> parts_;  // of the eigenvalues of a real matrix: the real ones, the imaginary ones
+  std::vector<real_of_t<T>> parts_;  // for real matrices: the eigenvalues' real parts, then the imaginary parts
   lapack::Workspace<T> space_;
 };
 
-// u diag(s) vh = a (m x n). u and vh have k = min(m, n) columns and rows, or all, or are left alone.
+// u diag(s) vh = a (m x n). u and vh have min(m, n) columns and rows (kThin), all (kFull), or are not computed
+// (kNone).
 enum class SingularVectors { kNone, kThin, kFull };
 template <typename T>
 class Svd {
  public:
   Svd(int64_t m, int64_t n, SingularVectors vectors);
-  // Not 0 where a is not finite, or does not converge.
+  // Returns nonzero if a is not finite or the iteration does not converge.
   int32_t decompose(const T* a, T* u, real_of_t<T>* s, T* vh);
 
  private:
@@ -112,7 +116,7 @@ template <typename T>
 class Exponential {
  public:
   explicit Exponential(int64_t n);
-  void of(const T* a, T* out);  // NaN where a is not finite
+  void of(const T* a, T* out);  // NaN if a is not finite
 
  private:
   void half(int degree, int odd, std::vector<T>* sum);

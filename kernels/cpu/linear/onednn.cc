@@ -13,7 +13,7 @@ namespace tt::cpu {
 
 namespace {
 
-// Compiled code is some 50 KB a primitive; a network has a few hundred different shapes.
+// Compiled code takes about 50 KB per primitive; a network has a few hundred different shapes.
 constexpr size_t kMostPrimitives = 512;
 
 dnnl::stream& thread_stream() {
@@ -21,10 +21,10 @@ dnnl::stream& thread_stream() {
   return stream;
 }
 
-// A larger scratchpad is the calling session's, and charged to it, for as long as the call takes.
+// A larger scratchpad is allocated in the calling session's memory for the duration of the call.
 constexpr size_t kThreadScratchpad = size_t{1} << 20;
 
-// Grows, never shrinks: these are small, and asked for at every call.
+// Grows and never shrinks: these buffers are small and are needed in every call.
 void* thread_scratchpad(size_t bytes) {
   struct Free {
     void operator()(void* p) const { ::operator delete (p, std::align_val_t{64}); }
@@ -49,7 +49,7 @@ void* thread_scratchpad(size_t bytes) {
 
 }  // namespace
 
-// One execution's memory objects, reused: making one costs more than finding the primitive.
+// The memory objects of one execution, reused because creating one costs more than finding the primitive.
 struct PrimitiveUse::Arguments {
   std::vector<dnnl::memory> memories;
   std::vector<dnnl_exec_arg_t> list;
@@ -87,7 +87,7 @@ namespace {
 class PrimitiveCache {
  public:
   static PrimitiveCache& instance() {
-    static auto* cache = new PrimitiveCache;  // outlives the threads that may still use it at exit
+    static auto* cache = new PrimitiveCache;  // never destroyed: threads may still use it at exit
     return *cache;
   }
 
@@ -98,7 +98,7 @@ class PrimitiveCache {
     entries_.splice(entries_.begin(), entries_, it->second);
     return it->second->second;
   }
-  // Two threads may make the same one: the first stays.
+  // If two threads create the same primitive, the first one inserted is kept.
   std::shared_ptr<CachedPrimitive> insert(const PrimitiveKey& key, Recipe recipe) {
     auto made = std::make_shared<CachedPrimitive>();
     made->recipe = std::move(recipe);
@@ -114,12 +114,12 @@ class PrimitiveCache {
   }
 
  private:
-  // oneDNN keeps primitives too; ours is the cache that is found without building a descriptor.
+  // Disables oneDNN's own cache: ours is searched without building a descriptor.
   PrimitiveCache() { dnnl::set_primitive_cache_capacity(0); }
 
   using Entries = std::list<std::pair<PrimitiveKey, std::shared_ptr<CachedPrimitive>>>;
   Mutex mutex_;
-  Entries entries_ ABSL_GUARDED_BY(mutex_);  // the most recently used first
+  Entries entries_ ABSL_GUARDED_BY(mutex_);  // most recently used first
   absl::flat_hash_map<PrimitiveKey, Entries::iterator> places_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -150,7 +150,7 @@ const dnnl::memory::desc& PrimitiveUse::desc(int argument) const {
   for (const auto& [number, desc] : cached_->recipe.arguments) {
     if (number == argument) return desc;
   }
-  fail(ErrorKind::kRuntime, "oneDNN: the primitive takes no argument ", argument);
+  fail(ErrorKind::kRuntime, "oneDNN: the primitive has no argument ", argument);
 }
 
 void PrimitiveUse::set(int argument, const void* data) {
@@ -171,7 +171,7 @@ void PrimitiveUse::run() {
   const auto& list = arguments_->list;
   dnnl_status_t status =
       dnnl_primitive_execute(recipe.primitive.get(), thread_stream().get(), static_cast<int>(list.size()), list.data());
-  check(status == dnnl_success, "oneDNN: could not run a primitive, status ", static_cast<int>(status));
+  check(status == dnnl_success, "oneDNN: failed to execute a primitive, status ", static_cast<int>(status));
 }
 
 dnnl::engine& onednn_engine() {
@@ -201,7 +201,7 @@ dnnl::memory::data_type onednn_type(DType dtype) {
   switch (dtype) {
     case DType::kFloat32: return dnnl::memory::data_type::f32;
     case DType::kBFloat16: return dnnl::memory::data_type::bf16;
-    default: fail(ErrorKind::kNotImplemented, "oneDNN does not compute with ", name(dtype));
+    default: fail(ErrorKind::kNotImplemented, "oneDNN does not support ", name(dtype));
   }
 }
 
@@ -209,7 +209,7 @@ bool takes_strides(SizesView sizes, SizesView strides) {
   absl::InlinedVector<std::pair<int64_t, int64_t>, 6> steps;  // stride, size
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] == 0) return true;
-    if (strides[d] != 0) steps.emplace_back(strides[d], sizes[d]);  // 0: repeated
+    if (strides[d] != 0) steps.emplace_back(strides[d], sizes[d]);  // stride 0: broadcast
   }
   std::sort(steps.begin(), steps.end());
   int64_t least = 1;

@@ -1,9 +1,9 @@
-// oneDNN as this backend uses it: one engine a process, primitives made once and kept.
+// oneDNN wrappers: one engine per process, and a cache of primitives.
 //
-// Making a primitive takes 200 to 350 us (it compiles code), finding a kept one some 50 ns. A
-// PrimitiveUse is one execution's exclusive hold on a primitive and its argument slots; take it
-// while a PoolLease is held, and put the lease's width into the key, because a primitive is built
-// for a number of threads. All of it is thread-safe; oneDNN's errors leave here as tt::Error.
+// Creating a primitive takes 200 to 350 us (it compiles code), finding a cached one about 50 ns. A PrimitiveUse has
+// exclusive use of a primitive and its argument slots for one execution. Create it while holding a PoolLease, and
+// include the lease's width in the key, because a primitive is built for a number of threads. Everything here is
+// thread-safe; oneDNN's errors are rethrown as tt::Error.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace tt::cpu {
 
-// Everything that decides what code a primitive is.
+// All parameters that determine a primitive's code.
 class PrimitiveKey {
  public:
   enum class Kind : int64_t { kMatmul, kConvolution, kConvolutionData, kConvolutionWeights, kReorder };
@@ -35,7 +35,7 @@ class PrimitiveKey {
     numbers_.insert(numbers_.end(), list.begin(), list.end());
     return *this;
   }
-  // A layout that oneDNN chose, all of it.
+  // Adds all of a layout that oneDNN chose.
   PrimitiveKey& add(const dnnl::memory::desc& desc);
 
   friend bool operator==(const PrimitiveKey& a, const PrimitiveKey& b) { return a.numbers_ == b.numbers_; }
@@ -48,7 +48,7 @@ class PrimitiveKey {
   absl::InlinedVector<int64_t, 64> numbers_;
 };
 
-// A primitive as its maker describes it: the arguments it takes and how they must lie.
+// A primitive with its arguments, their required layouts and its scratchpad size.
 struct Recipe {
   dnnl::primitive primitive;
   std::vector<std::pair<int, dnnl::memory::desc>> arguments;
@@ -59,16 +59,16 @@ struct CachedPrimitive;  // onednn.cc
 
 class PrimitiveUse {
  public:
-  // Finds the primitive, or makes it. `make` may throw dnnl::error.
+  // Finds the primitive or creates it with `make`, which may throw dnnl::error.
   PrimitiveUse(const PrimitiveKey& key, absl::FunctionRef<Recipe()> make);
   ~PrimitiveUse();
   PrimitiveUse(const PrimitiveUse&) = delete;
   PrimitiveUse& operator=(const PrimitiveUse&) = delete;
 
-  // How an argument (DNNL_ARG_*) must lie; requires that the primitive takes it.
+  // The required layout of an argument (DNNL_ARG_*). The primitive must have this argument.
   const dnnl::memory::desc& desc(int argument) const;
   void set(int argument, const void* data);
-  // Requires every argument to be set.
+  // Requires that every argument is set.
   void run();
 
  private:
@@ -79,19 +79,20 @@ class PrimitiveUse {
 };
 
 dnnl::engine& onednn_engine();
-// Primitives are made with their scratchpad in the caller's hands: one a thread serves them all.
+// Attributes that let the caller provide the scratchpad, so that one per thread serves all primitives.
 const dnnl::primitive_attr& onednn_attributes();
 
-// The types that oneDNN computes with on this machine; others go through our own loops.
+// Whether oneDNN computes in this dtype on this machine; other dtypes use our own loops.
 bool onednn_computes(DType dtype);
 dnnl::memory::data_type onednn_type(DType dtype);
-// Whether oneDNN takes plain strided memory of these strides: none lies within what a lesser one steps over.
+// Whether oneDNN accepts plain memory with these strides: each must be at least the next smaller stride times its
+// size.
 bool takes_strides(SizesView sizes, SizesView strides);
-// Plain strided memory. Requires takes_strides().
+// A descriptor of plain strided memory. Requires takes_strides().
 dnnl::memory::desc strided_desc(SizesView sizes, SizesView strides, DType dtype);
 dnnl::memory::desc any_desc(SizesView sizes, DType dtype);
 
-// Copies between two layouts of the same tensor, with the caller's lease.
+// Copies between two layouts of the same tensor. The caller must hold a lease of `threads` threads.
 void onednn_reorder(int threads, const dnnl::memory::desc& from, const void* source, const dnnl::memory::desc& to,
                     void* target);
 

@@ -7,7 +7,8 @@
 namespace tt::cpu {
 namespace {
 
-// Views of one storage with a layout each: a flattened model has many, a weight one or two.
+// The maximum number of views of one storage, or layouts of a view: a flattened model has many views, a weight one or
+// two.
 constexpr size_t kMostCopies = 32;
 
 class PackedCopies final : public Companion {
@@ -26,7 +27,7 @@ class PackedCopies final : public Companion {
     uses_.push_back({t->offset, layout});
     return false;
   }
-  // Undefined where there is none.
+  // Returns an undefined tensor if there is no copy.
   Tensor find(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted) {
     MutexLock lock(mutex_);
     forget_old(t);

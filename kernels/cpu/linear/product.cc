@@ -18,20 +18,22 @@ namespace {
 
 using dnnl::memory;
 
-// Below, our own loop has the result before oneDNN has started its own.
-constexpr double kTinyProduct = 40 * 40 * 40;
-// Below (some 12 us) a second core is not woken.
+// Up to these sizes gemm() is faster than oneDNN. The second is for float32 if the rows of b are contiguous
+// (benchmarks/gemm_bench).
+constexpr double kSmallProduct = 40 * 40 * 40;
+constexpr double kSmallProductByRows = 64 * 64 * 64;
+// Below this size (about 12 us) a single core is used.
 constexpr double kWorthTheCores = 1.5e6;
-// Packing b costs 24/m of the product's time, and oneDNN's loops over a packed b are up to a tenth faster.
+// Packing b costs 24/m of the product's time, and oneDNN's loops over a packed b are up to 10 % faster.
 constexpr int64_t kRowsWorthPacking = 384;
 constexpr int64_t kDepthWorthPacking = 384;
-// Elements of b from which a kept copy beats the caches.
+// From this number of elements of b, a cached packed copy pays off.
 constexpr int64_t kWeightsWorthKeeping = 1 << 16;
 
-// Multiplications that take a core some 0.3 s.
+// Multiplications that take one core about 0.3 s.
 constexpr double kLongProduct = 5e10;
 
-// The stride from entry to entry of a batch, where there is one.
+// The constant stride between the entries of a batch; nullopt if it is not constant.
 std::optional<int64_t> batch_stride(const int64_t* offsets, int64_t batch) {
   if (!offsets || batch == 1) return 0;
   for (int64_t i = 2; i < batch; ++i) {
@@ -40,7 +42,7 @@ std::optional<int64_t> batch_stride(const int64_t* offsets, int64_t batch) {
   return offsets[1];
 }
 
-// One operand of a product in oneDNN's terms.
+// An operand of a product, as oneDNN describes it.
 struct StridedOperand {
   Sizes sizes;
   Sizes strides;
@@ -52,7 +54,7 @@ std::optional<StridedOperand> operand(const Matrix& x, int64_t rows, int64_t col
   const std::optional<int64_t> step = batch_stride(offsets, batch);
   if (!fits || !step) return std::nullopt;
   if (batch == 1) return StridedOperand{{rows, columns}, {fits->row_stride, fits->column_stride}};
-  // A stride of 0 is oneDNN's broadcast: a batch of one.
+  // A stride of 0 becomes a batch dimension of size 1, which oneDNN broadcasts.
   StridedOperand result{{*step == 0 ? 1 : batch, rows, columns},
                         {*step == 0 ? rows * columns : *step, fits->row_stride, fits->column_stride}};
   if (!takes_strides(result.sizes, result.strides)) return std::nullopt;
@@ -63,7 +65,7 @@ const void* first_entry(const Matrix& x, const int64_t* offsets, DType dtype) {
   return static_cast<const char*>(x.data) + (offsets ? offsets[0] : 0) * static_cast<int64_t>(item_size(dtype));
 }
 
-// A product in oneDNN's terms.
+// A product, as oneDNN describes it.
 struct Problem {
   const Gemm& g;
   StridedOperand a, b;
@@ -72,7 +74,7 @@ struct Problem {
   Sizes c() const { return g.batch == 1 ? Sizes{g.m, g.n} : Sizes{g.batch, g.m, g.n}; }
   memory::desc plain_b() const { return strided_desc(b.sizes, b.strides, g.dtype); }
 
-  // With b as it lies, or as oneDNN likes it best.
+  // Uses b in its own layout, or in the layout that oneDNN prefers.
   PrimitiveUse primitive(int threads, bool packed_b) const {
     PrimitiveKey key(PrimitiveKey::Kind::kMatmul, threads);
     key.add(static_cast<int64_t>(g.dtype)).add(a.sizes).add(a.strides).add(b.sizes).add(b.strides);
@@ -107,7 +109,7 @@ struct Problem {
   }
 };
 
-// b packed for this call alone.
+// Packs b for this call only.
 Tensor pack_once(const Problem& problem, const void* b_data, const memory::desc& wanted, int threads) {
   const DType dtype = problem.g.dtype;
   Tensor bytes = empty(Sizes{static_cast<int64_t>(wanted.get_size() / item_size(dtype))}, dtype, Device{});
@@ -115,7 +117,8 @@ Tensor pack_once(const Problem& problem, const void* b_data, const memory::desc&
   return bytes;
 }
 
-// Runs with b packed, if that pays: for many rows always, for few where a copy is kept.
+// Runs with a packed b if that is faster: always for many rows; for few rows only if a copy is cached. Returns
+// whether it ran.
 bool run_packed(const Problem& problem, const void* b_data, int threads, const Tensor* weights) {
   const Gemm& g = problem.g;
   if (g.batch != 1) return false;
@@ -133,7 +136,7 @@ bool run_packed(const Problem& problem, const void* b_data, int threads, const T
   return true;
 }
 
-// While it lives, oneDNN's loops on this thread are its own alone.
+// Restricts OpenMP loops on this thread to one thread during its lifetime.
 class OneThread {
  public:
   OneThread() : saved_(omp_get_max_threads()) { omp_set_num_threads(1); }
@@ -147,7 +150,7 @@ class OneThread {
 
 double work(const Gemm& g) { return static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k); }
 
-// Runs on oneDNN if the operands lie as it takes them.
+// Runs on oneDNN if it supports the operands' layouts; returns whether it did.
 bool run_onednn(const Gemm& g, const void* bias, const Tensor* weights) {
   std::optional<StridedOperand> a = operand(g.a, g.m, g.k, g.a_offsets, g.batch);
   std::optional<StridedOperand> b = operand(g.b, g.k, g.n, g.b_offsets, g.batch);
@@ -167,6 +170,11 @@ bool run_onednn(const Gemm& g, const void* bias, const Tensor* weights) {
     run_with(lease.width());
   }
   return true;
+}
+
+bool is_small(const Gemm& g) {
+  const bool by_rows = g.dtype == DType::kFloat32 && g.b.column_stride == 1;
+  return work(g) <= (by_rows ? kSmallProductByRows : kSmallProduct);
 }
 
 void add_bias(const Gemm& g, const void* bias) {
@@ -203,7 +211,8 @@ Gemm row_part(const Gemm& g, int64_t first, int64_t count) {
   return part;
 }
 
-// In parts of kLongProduct, and a look at the session's cancellation before each: a call into oneDNN is not left early.
+// Computes in parts of kLongProduct and checks for cancellation before each, because a call into oneDNN cannot be
+// interrupted.
 void product_in_parts(const Gemm& g, const void* bias, const Tensor* weights) {
   const bool by_rows = g.batch == 1;
   const int64_t whole = by_rows ? g.m : g.batch;
@@ -222,11 +231,10 @@ void product(const Gemm& g, const void* bias, const Tensor* weights) {
   if (g.batch == 0 || g.m == 0 || g.n == 0) return;
   const bool divisible = g.batch > 1 || g.m > 1;
   if (divisible && work(g) * static_cast<double>(g.batch) > 2 * kLongProduct) return product_in_parts(g, bias, weights);
-  const bool tiny = work(g) <= kTinyProduct;
   const bool would_round_twice = bias && item_size(g.dtype) == 2;
   if (is_gemv(g) && !would_round_twice) {
     gemv(g);
-  } else if (tiny || !onednn_computes(g.dtype) || !run_onednn(g, bias, weights)) {
+  } else if (is_small(g) || !onednn_computes(g.dtype) || !run_onednn(g, bias, weights)) {
     gemm(g);
   } else {
     return;

@@ -1,6 +1,6 @@
-// product: a matrix product by whatever is fastest for it.
+// product: computes a matrix product with the fastest available method.
 //
-// oneDNN for float32 and bfloat16 of some size, gemv for vectors, our own gemm for the rest.
+// Uses gemv for vectors, oneDNN for float32 and bfloat16 above a minimum size, and our own gemm otherwise.
 #pragma once
 
 #include "engine/tensor/tensor.h"
@@ -8,9 +8,8 @@
 
 namespace tt::cpu {
 
-// c = a x b, and `bias` (n contiguous elements of the same dtype; null: none) added to every row.
-// `weights`, where given, is the tensor that b is (its first two strides either way round): a packed copy
-// of it may be kept for the next time.
+// c = a x b, with `bias` (n contiguous elements of the same dtype, or null) added to every row. `weights`, if given,
+// is the tensor that holds b (possibly transposed); a packed copy of it may be cached for later calls.
 void product(const Gemm& g, const void* bias = nullptr, const Tensor* weights = nullptr);
 
 }  // namespace tt::cpu

@@ -13,7 +13,8 @@ bool triangle_is_finite(const T* a, int64_t n, bool upper) {
   return true;
 }
 
-// LAPACK's eigenvectors of a real matrix: two columns, the real and the imaginary part, for a pair of complex ones.
+// Converts LAPACK's eigenvectors of a real matrix: a complex pair is stored as two columns, the real and the
+// imaginary part.
 template <typename R>
 void paired_vectors(const R* columns, const R* imaginary, int64_t n, Complex<R>* rows) {
   for (int64_t j = 0; j < n; ++j) {
@@ -86,7 +87,8 @@ int32_t Eig<T>::decompose(const T* a, C* values, C* vectors) {
 template <typename T>
 Svd<T>::Svd(int64_t m, int64_t n, SingularVectors vectors) : m_(narrowed(m)), n_(narrowed(n)) {
   const int k = std::min(m_, n_);
-  // By LAPACK's documentation, with 64 for its blocks: complex matrices' real workspace is what counts.
+  // Sizes from LAPACK's documentation, with a block size of 64. For complex matrices the real workspace is the
+  // largest.
   const double small = k, large = std::max(m_, n_);
   check_countable(64 * (small + large) + (vectors == SingularVectors::kNone ? 0 : 5 * small * small));
   if (is_complex_v<T>) check_countable(small * std::max(5 * small + 7, 2 * large + 2 * small + 1));

@@ -1,9 +1,9 @@
-// join_lanes: what many partial results come to. In a tree: one after the other they would wait for each other.
+// join_lanes: combines partial results in a tree, whose dependency chains are shorter than a sequential loop's.
 #pragma once
 
 namespace tt::cpu {
 
-// Requires a power of two of lanes, which it overwrites.
+// Requires that the number of lanes is a power of two. Overwrites the lanes.
 template <int kLanes, typename T, typename Join>
 [[gnu::always_inline]] inline T join_lanes(T* lanes, Join join) {
   for (int half = kLanes / 2; half > 0; half /= 2) {

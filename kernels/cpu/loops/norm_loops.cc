@@ -8,9 +8,9 @@
 namespace tt::cpu::rows {
 namespace {
 
-constexpr int64_t kChunk = 4096;  // elements that a sum in float takes before it goes into a double
+constexpr int64_t kChunk = 4096;  // elements summed in float before the sum is added to a double
 
-// Sums term(i) over [0, n) in as many partial sums as keep the vector units busy.
+// Sums term(i) over [0, n), with enough partial sums to keep the vector units busy.
 template <typename T, typename Term>
 [[gnu::always_inline]] inline double sum_of(int64_t n, Term term) {
   constexpr int kLanes = 256 / sizeof(T);

@@ -1,13 +1,13 @@
-// The loops of the normalisations, over contiguous elements.
+// Loops of normalisation layers over contiguous elements.
 //
-// Sums of floats are carried in double from chunk to chunk, so that a mean over millions holds.
+// Sums of floats are accumulated in double across chunks, so that a mean over millions of elements stays accurate.
 #pragma once
 
 #include <cstdint>
 
 namespace tt::cpu::rows {
 
-// Some 10 us of normalising, below which a second core is not woken.
+// The minimum number of elements per core: about 10 us of normalisation.
 inline constexpr int64_t kElementsWorthACore = 1 << 16;
 
 struct Sums {
@@ -23,17 +23,17 @@ double squares(int64_t n, const double* x, double center);
 // The sums of g and of g * (x - center).
 Sums sum_and_dot(int64_t n, const float* g, const float* x, float center);
 Sums sum_and_dot(int64_t n, const double* g, const double* x, double center);
-// The sums of g * w and of g * w * (x - center); a null w is ones.
+// The sums of g * w and of g * w * (x - center). A null w means ones.
 Sums weighted_sum_and_dot(int64_t n, const float* g, const float* w, const float* x, float center);
 Sums weighted_sum_and_dot(int64_t n, const double* g, const double* w, const double* x, double center);
 
 // y = a * (x - center) + b.
 void scale_shift(int64_t n, const float* x, float center, float a, float b, float* y);
 void scale_shift(int64_t n, const double* x, double center, double a, double b, double* y);
-// y = (x - center) * scale * w + b; a null w is ones, a null b zeros.
+// y = (x - center) * scale * w + b. A null w means ones, a null b zeros.
 void normalize(int64_t n, const float* x, float center, float scale, const float* w, const float* b, float* y);
 void normalize(int64_t n, const double* x, double center, double scale, const double* w, const double* b, double* y);
-// dx = a * g * w + b * (x - center) + c; a null w is ones.
+// dx = a * g * w + b * (x - center) + c. A null w means ones.
 void combine(int64_t n, const float* g, const float* w, const float* x, float center, float a, float b, float c,
              float* dx);
 void combine(int64_t n, const double* g, const double* w, const double* x, double center, double a, double b, double c,

@@ -15,7 +15,7 @@ template <typename T>
     return __builtin_sqrt(x);
 }
 
-// Which of the optional parts there are is decided outside the loop.
+// Optional terms are template parameters, so that the loop has no branches.
 template <bool kMomentum, bool kNesterov, typename T>
 [[gnu::always_inline]] inline void sgd_loop(int64_t n, const SgdStep& step, T* __restrict p, const T* __restrict g,
                                             T* __restrict m) {

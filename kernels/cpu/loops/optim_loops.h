@@ -1,6 +1,6 @@
-// The loops of the fused optimizer steps: PyTorch's algorithms, one pass over memory.
+// Loops of the fused optimizer steps: PyTorch's algorithms in one pass over memory.
 //
-// Pointers are to contiguous elements of one piece of a parameter; null where a state is not kept.
+// Pointers refer to contiguous elements of one part of a parameter; null for states that are not kept.
 #pragma once
 
 #include <cstdint>

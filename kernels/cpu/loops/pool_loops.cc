@@ -23,10 +23,10 @@ template <typename T>
     return false;
 }
 
-// The index of what has not been found: after every place in a plane.
+// The index of a maximum not found yet; greater than every index in a plane.
 constexpr int32_t kNowhere = std::numeric_limits<int32_t>::max();
 
-// Strides of 1 and 2 are told to the compiler, which vectorises over them.
+// Strides of 1 and 2 are compile-time constants, so that the compiler vectorises over them.
 template <typename F>
 [[gnu::always_inline]] inline void with_stride(int64_t stride, F f) {
   if (stride == 1) return f([](int64_t i) { return i; });
@@ -34,8 +34,8 @@ template <typename F>
   f([stride](int64_t i) { return stride * i; });
 }
 
-// A plane's intermediate results, kept from plane to plane. Indices are 32 bits wide, as the floats beside them.
-// They count in no session's memory, so that those of large planes are given back.
+// Intermediate results of a plane, reused for the next one. Indices have 32 bits, like the floats beside them. The
+// memory is not charged to a session, so large buffers are freed after use.
 template <typename T>
 struct Buffers {
   static constexpr size_t kMostKept = 1 << 20;
@@ -56,7 +56,8 @@ struct Buffers {
   }
 };
 
-// The input rows (or columns, d = 1) of an output row's windows that lie inside: `count` of them, `step` apart.
+// The input rows (or columns, if d = 1) of an output row's windows that are inside the plane: `count` rows, `step`
+// apart.
 struct WindowRows {
   int64_t first, count, step;
 
@@ -70,15 +71,15 @@ struct WindowRows {
   int64_t operator[](int64_t k) const { return first + k * step; }
 };
 
-// Rows stretched so that the window's stride holds across row ends: output i of all rows, one after the other, has its
-// window at input i * stride. Stretched inputs begin with the padding; stretched outputs end with some that are not
-// used.
+// Rows extended so that the stride of windows continues across row ends: with all rows stored one after the other,
+// output i has its window at input i * stride. Each row's inputs start with the padding; its outputs end with unused
+// ones.
 struct Stretched {
-  int64_t inputs, outputs;  // of a row
+  int64_t inputs, outputs;  // per row
   int64_t left;             // padding
-  int64_t taken;            // of a row's inputs, those that any window reaches
+  int64_t taken;            // a row's inputs that any window reaches
   int64_t rows;
-  int64_t reach;  // of a window beyond its start
+  int64_t reach;  // distance from a window's first to its last input
 
   explicit Stretched(const Window& w) : left(w.padding[1]), rows(w.out[0]), reach((w.kernel[1] - 1) * w.dilation[1]) {
     const int64_t stride = w.stride[1], needed = (w.out[1] - 1) * stride + reach + 1;
@@ -86,12 +87,13 @@ struct Stretched {
     inputs = outputs * stride;
     taken = std::clamp<int64_t>(inputs - left, 0, w.in[1]);
   }
-  int64_t all_inputs() const { return rows * inputs + reach; }  // the last unused windows reach beyond
+  int64_t all_inputs() const { return rows * inputs + reach; }  // the last unused windows extend past the end
   int64_t all_outputs() const { return rows * outputs; }
 };
 
-// Whether stretched rows would take far more memory than the planes: where padding, stride or dilation are much larger
-// than these. Then each window is gone through by itself. Buffers are no session's, so that their size is bounded.
+// Whether extended rows would take much more memory than the planes, because padding, stride or dilation are much
+// larger than these. Each window is then processed separately. Buffers are not charged to a session, so their size
+// must be bounded.
 bool is_sparse(const Window& w) {
   constexpr double kMost = 2, kAlways = 1 << 16;
   const Stretched s(w);
@@ -99,7 +101,7 @@ bool is_sparse(const Window& w) {
   return area(w.in) >= kNowhere || stretched > kMost * static_cast<double>(area(w.in) + area(w.out)) + kAlways;
 }
 
-// Calls f(place in the plane) for each input in the window of an output, row by row.
+// Calls f(index in the plane) for each input in an output's window, row by row.
 template <typename F>
 void for_each_input(const Window& w, int64_t oh, int64_t ow, F f) {
   const WindowRows rows(w, oh), columns(w, ow, 1);
@@ -115,11 +117,12 @@ void for_each_output(const Window& w, F f) {
   }
 }
 
-// Columns are done so many at a time, though the last ones are then too many: what is left over by a vector costs
-// more than the vector, and each row overwrites what the one before wrote too far.
+// Columns are processed in multiples of kOverrun, past the end of a row: a scalar remainder would cost more than a
+// full vector. Each row overwrites the excess elements of the previous row.
 constexpr int64_t kOverrun = 16;
 
-// Down the columns: the largest of each window's rows, and where in the plane it is. Writes kOverrun elements too many.
+// Reduces columns: the maximum over each window's rows, and its index in the plane. Writes up to kOverrun excess
+// elements.
 template <typename T>
 [[gnu::always_inline]] inline void max_down(const Window& w, const Stretched& s, const T* x, T* value, int32_t* at) {
   const int64_t width = w.in[1], end = w.in[0] * w.in[1], vectors = (s.taken + kOverrun - 1) / kOverrun * kOverrun;
@@ -129,9 +132,9 @@ template <typename T>
     int32_t* a = at + o * s.inputs + s.left;
     const WindowRows rows(w, o);
     if (rows.count == 0) continue;
-    // Only inside the plane: beyond it there may be no memory.
+    // Reads must stay inside the plane.
     const int64_t n = rows[rows.count - 1] * width + vectors <= end ? vectors : s.taken;
-    // The first two at once: most windows have no more.
+    // Handles the first two rows together: most windows have no more.
     const int64_t second = rows[rows.count > 1 ? 1 : 0];
     const T *x0 = x + rows[0] * width, *x1 = x + second * width;
     const int32_t at0 = static_cast<int32_t>(rows[0] * width), at1 = static_cast<int32_t>(second * width);
@@ -153,7 +156,7 @@ template <typename T>
   }
 }
 
-// Along the rows. Of equals the first in the plane is taken, as going through the window row by row would.
+// Reduces rows. Of equal elements, the one with the lowest index is chosen, as in a row-by-row scan of the window.
 template <typename T>
 [[gnu::always_inline]] inline void max_along(const Window& w, const Stretched& s, const T* value, const int32_t* at,
                                              T* y, int32_t* index) {
@@ -181,24 +184,24 @@ template <typename T>
   int32_t* at = buffers.at.data() + s.all_inputs();
   max_down(w, s, x, buffers.values.data(), buffers.at.data());
   max_along(w, s, buffers.values.data(), buffers.at.data(), values, at);
-  // Rows that are as wide as they were stretched to follow each other.
+  // Rows without unused outputs are contiguous.
   const bool one_row = s.outputs == w.out[1];
   const int64_t rows = one_row ? 1 : w.out[0], n = one_row ? s.all_outputs() : w.out[1];
   for (int64_t o = 0; o < rows; ++o, y += n, index += n, values += s.outputs, at += s.outputs) {
     for (int64_t i = 0; i < n; ++i) y[i] = values[i];
-    // A window without any input points at the plane's start.
+    // A window without inputs gets index 0.
     for (int64_t i = 0; i < n; ++i) index[i] = at[i] == kNowhere ? 0 : at[i];
   }
   buffers.give_back();
 }
 
-// What the sum of one window is divided by.
+// The divisor of one window's sum.
 int64_t divisor_at(const Window& w, const Divisor& divisor, int64_t oh, int64_t ow) {
   if (divisor.override) return divisor.override;
   return w.extent(0, oh, divisor.count_padding) * w.extent(1, ow, divisor.count_padding);
 }
 
-// y /= what each window's sum is divided by; rows of outputs lie `row` apart.
+// Divides each output by its window's divisor; `row` is the distance between rows of outputs.
 template <typename T>
 [[gnu::always_inline]] inline void divide(const Window& w, const Divisor& divisor, T* y, int64_t row) {
   for (int64_t oh = 0; oh < w.out[0]; ++oh, y += row) {
@@ -234,7 +237,7 @@ template <typename T>
   divide(w, divisor, y, w.out[1]);
 }
 
-// The same, a window at a time.
+// The same, one window at a time.
 template <typename T>
 void max_sparse(const Window& w, const T* x, T* y, int64_t* index) {
   for_each_output(w, [&](int64_t oh, int64_t ow, int64_t o) {
@@ -267,7 +270,7 @@ void average_back_sparse(const Window& w, const Divisor& divisor, const T* g, T*
   });
 }
 
-// The transpose of average_whole: gradients go along the rows first, then up the columns.
+// The transpose of average_whole: distributes gradients along rows first, then along columns.
 template <typename T>
 [[gnu::always_inline]] inline void average_back(const Window& w, const Divisor& divisor, const T* g, T* dx) {
   const Stretched s(w);
@@ -292,7 +295,7 @@ template <typename T>
   buffers.give_back();
 }
 
-// float and double have clones for each instruction set; integers do without.
+// float and double have clones per instruction set; integers do not.
 template <typename T>
 void max_whole_of(const Window& w, const T* x, T* y, int64_t* index) {
   max_whole(w, x, y, index);
@@ -361,7 +364,7 @@ void adaptive_average_plane(Pair in, Pair out, const T* x, T* y) {
     for (int64_t ow = 0; ow < out[1]; ++ow, ++y) {
       const int64_t left = bin_begin(ow, in[1], out[1]), right = bin_end(ow, in[1], out[1]);
       double sum = 0;
-      if (out[1] == 1) {  // whole rows follow each other: as before most classifiers
+      if (out[1] == 1) {  // whole rows are contiguous: the usual case, before a classifier
         sum = rows::sum((bottom - top) * in[1], x + top * in[1]);
       } else {
         for (int64_t ih = top; ih < bottom; ++ih) sum += rows::sum(right - left, x + ih * in[1] + left);

@@ -1,11 +1,11 @@
-// The loops of pooling: one plane (height x width) at a time.
+// Pooling loops over one plane (height x width) at a time.
 #pragma once
 
 #include "kernels/common/pool_window.h"
 
 namespace tt::cpu {
 
-// y: the largest of each window, NaN if there is one; index: where in the plane it was.
+// y: the maximum of each window, NaN if the window contains one; index: its position in the plane.
 template <typename T>
 void max_plane(const Window& w, const T* x, T* y, int64_t* index);
 // dx[index] += g. Requires that every index is inside the plane.
@@ -13,7 +13,7 @@ template <typename T>
 void max_plane_backward(const Window& w, const T* g, const int64_t* index, T* dx);
 template <typename T>
 void average_plane(const Window& w, const Divisor& divisor, const T* x, T* y);
-// dx += each window's gradient spread over it.
+// Adds each window's gradient to dx, distributed over the window.
 template <typename T>
 void average_plane_backward(const Window& w, const Divisor& divisor, const T* g, T* dx);
 

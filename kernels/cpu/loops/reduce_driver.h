@@ -1,19 +1,19 @@
-// reduce: runs a reduction over a plan, on as many threads as are free.
+// reduce: runs a reduction over a plan, in parallel.
 //
 // A reduction R is a value with
-//   using Value;       float, double, int64_t or uint8_t: what blocks of the input are read as; BFloat16 of it alone
-//   using Total;       what is known of one output so far; plain data
-//   kRows              how many rows columns() takes at most
-//   kRawBytes          whether one-byte dtypes may be read as uint8_t as they lie
+//   using Value;       float, double, int64_t or uint8_t: the type of input blocks; or BFloat16, for bfloat16 only
+//   using Total;       the state of one output; plain data
+//   kRows              maximum number of rows that columns() accepts
+//   kRawBytes          whether one-byte dtypes may be read as uint8_t without conversion
 //   Total init() const;
 //   void block(Total&, const Value* x, int64_t n, int64_t position) const;
-//     n <= kLongestRow elements that lie side by side; `position` counts along the reduction.
+//     Adds n <= kLongestRow contiguous elements; `position` counts along the reduction.
 //   void columns(Total*, const Value* x, int64_t stride, int64_t rows, int64_t cols, int64_t position) const;
-//     rows <= kRows rows of cols <= kTileColumns elements; column j belongs to total j.
+//     Adds rows <= kRows rows of cols <= kTileColumns elements; column j belongs to total j.
 //   void merge(Total&, const Total& later) const;
 //
-// How a long reduction is cut depends on its sizes alone, never on the number of threads, so the
-// same input gives the same bits on every machine width.
+// The partitioning of a long reduction depends only on its sizes, never on the number of threads, so that the same
+// input gives the same bits on every machine.
 #pragma once
 
 #include <algorithm>
@@ -52,13 +52,13 @@ class ReduceRun {
     }
   }
 
-  // finish(first, totals, n): outputs first to first + n are known.
+  // Calls finish(first, totals, n) when outputs [first, first + n) are complete.
   template <typename Finish>
   void run(Finish finish) const {
     if (plan_.outputs == 0) return;
     const int64_t spans = by_columns() ? (column_.size + width_ - 1) / width_ : 0;
     const int64_t items = by_columns() ? plan_.outputs / column_.size * spans : plan_.outputs;
-    const int64_t work = std::max<int64_t>(plan_.count * std::max<int64_t>(width_, 1), 1);  // elements an item
+    const int64_t work = std::max<int64_t>(plan_.count * std::max<int64_t>(width_, 1), 1);  // elements per item
     if (items < kEnoughItems && work >= 2 * kPiece) {
       const int64_t pieces = std::min(work / kPiece, kMostPieces);
       for (int64_t i = 0; i < items; ++i) run_item_in_pieces(i, spans, pieces, finish);
@@ -79,16 +79,16 @@ class ReduceRun {
   }
 
  private:
-  static constexpr int64_t kGrain = 128 * 1024;  // elements worth a thread: some 8 us of the fastest
-  static constexpr int64_t kPiece = 256 * 1024;  // elements worth cutting a reduction
-  static constexpr int64_t kMostPieces = 64;     // bounds what their totals take
-  static constexpr int64_t kCut = 64;            // pieces begin at multiples of it
-  static constexpr int64_t kEnoughItems = 16;    // for the threads to share whole
-  static constexpr int64_t kTotals = 128;        // outputs of rows that are finished together
-  static constexpr int64_t kLoadedRow = 1024;    // elements of a converted row
-  static constexpr int64_t kLoaded = 8192;       // elements of a converted tile
+  static constexpr int64_t kGrain = 128 * 1024;  // minimum elements per thread: about 8 us of the fastest reduction
+  static constexpr int64_t kPiece = 256 * 1024;  // minimum elements per piece of a split reduction
+  static constexpr int64_t kMostPieces = 64;     // limits the memory for the pieces' totals
+  static constexpr int64_t kCut = 64;            // pieces start at multiples of it
+  static constexpr int64_t kEnoughItems = 16;    // from this number on, items are not split
+  static constexpr int64_t kTotals = 128;        // outputs of a reduction by rows that are finished together
+  static constexpr int64_t kLoadedRow = 1024;    // elements per converted row
+  static constexpr int64_t kLoaded = 8192;       // elements per converted tile
 
-  // Uninitialised: a BFloat16 that is made is zero, which a buffer that is not needed would be for each row.
+  // Uninitialised memory: BFloat16's constructor would zero the buffer for each row, even if it is not used.
   template <int64_t kElements>
   struct Room {
     alignas(64) char bytes[kElements * sizeof(Value)];
@@ -97,7 +97,7 @@ class ReduceRun {
 
   bool by_columns() const { return width_ > 0; }
 
-  // Elements that are read at a time along a row.
+  // The maximum number of elements read at a time along a row.
   int64_t longest() const { return direct_ && inner_.stride == 1 ? kLongestRow : kLoadedRow; }
 
   const Value* read(int64_t offset, int64_t stride, int64_t n, Value* buffer) const {
@@ -107,12 +107,11 @@ class ReduceRun {
     return buffer;
   }
 
-  // Calls body(offset, position, n) for stretches of the innermost reduced extent that make up
-  // positions [begin, end).
+  // Calls body(offset, position, n) for runs of the innermost reduced extent that cover positions [begin, end).
   template <typename Body>
   void stretches(int64_t begin, int64_t end, int64_t longest, Body body) const {
     if (begin == end) return;
-    if (plan_.reduced.size() == 1) {  // nothing to walk, which for a short row would take longer than the row
+    if (plan_.reduced.size() == 1) {  // fast path: for a short row a Walk would take longer than the reduction
       for (int64_t position = begin, n; position < end; position += n) {
         n = std::min(end - position, longest);
         body(position * inner_.stride, position, n);
@@ -172,7 +171,7 @@ class ReduceRun {
     }
   }
 
-  // Item i of a run by columns: columns [from, from + cols) of one place in the outer extents.
+  // An item of a reduction by columns: columns [from, from + cols) at one position of the outer extents.
   struct Tile {
     int64_t first, base, cols;
   };
@@ -194,7 +193,7 @@ class ReduceRun {
   template <typename Finish>
   void run_item_in_pieces(int64_t item, int64_t spans, int64_t pieces, Finish& finish) const {
     Tile t = by_columns() ? tile(item, spans) : Tile{item, Walk(plan_.kept, item).offset(), 1};
-    // Allocates, beside at least kPiece elements of work a piece.
+    // The allocation is small compared with at least kPiece elements of work per piece.
     std::vector<Total> totals(pieces * t.cols, reduction_.init());
     parallel_for(pieces, 1, [&](int64_t from, int64_t to) {
       for (int64_t p = from; p < to; ++p) {
@@ -212,7 +211,7 @@ class ReduceRun {
     finish(t.first, totals.data(), t.cols);
   }
 
-  // Where piece p begins: aligned, so that no load straddles cache lines.
+  // The start of piece p, aligned so that no load straddles cache lines.
   int64_t cut(int64_t p, int64_t pieces) const {
     return p == pieces ? plan_.count : (plan_.count / pieces * p) & ~int64_t{kCut - 1};
   }
@@ -225,7 +224,7 @@ class ReduceRun {
   DType dtype_;
   int64_t item_;
   bool direct_;
-  int64_t width_ = 0;  // columns at a time; 0: by rows
+  int64_t width_ = 0;  // columns processed at a time; 0: by rows
 };
 
 template <typename R, typename Finish>

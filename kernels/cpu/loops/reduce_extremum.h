@@ -1,7 +1,7 @@
-// Extremum: the reduction (reduce_driver.h) to the largest or smallest element and where it is.
+// Extremum: the reduction (reduce_driver.h) to the largest or smallest element and its position.
 //
-// The first of equal elements wins; a NaN wins against everything, the first NaN against later.
-// Runs over a plan of Order::kLogical, so that positions are those of the user's tensor.
+// Of equal elements the first one is chosen; NaN precedes every number, and the first NaN is chosen. Requires a plan
+// of Order::kLogical, so that positions are those of the user's tensor.
 #pragma once
 
 #include "kernels/cpu/loops/clones.h"
@@ -13,7 +13,7 @@ namespace tt::cpu {
 template <typename T>
 struct Found {
   T value;
-  int64_t position;  // -1: nothing yet
+  int64_t position;  // -1: no element yet
 };
 
 template <typename T, bool kMax>
@@ -21,7 +21,7 @@ struct Beats {
   TT_INLINE bool test(T x, T best) { return (kMax ? x > best : x < best) | ((x != x) & (best == best)); }
 };
 
-// The first i with x[i] == value (both NaN counts); it is there.
+// The first i with x[i] == value, where NaN equals NaN. Requires that there is one.
 template <typename T>
 TT_CLONES int64_t locate(const T* __restrict x, int64_t n, T value) {
   constexpr int64_t kChunk = 256 / sizeof(T);
@@ -40,11 +40,13 @@ TT_CLONES int64_t locate(const T* __restrict x, int64_t n, T value) {
   return i;
 }
 
-// Positions within a few rows fit an index of the value's own width, which keeps lanes in step.
+// Row indices within a few rows fit an integer of the value's width, so that values and indices have equally many
+// lanes.
 template <typename T>
 using LaneIndex = std::conditional_t<sizeof(T) == 8, int64_t, std::conditional_t<sizeof(T) == 4, int32_t, uint8_t>>;
 
-// Columns [j, ...) in groups of kGroup that stay in registers over all rows; gives the first left over.
+// Processes columns [j, ...) in groups of kGroup, which stay in registers over all rows. Returns the first remaining
+// column.
 template <typename T, bool kMax, int64_t kGroup>
 TT_INLINE int64_t find_in_groups(T* __restrict best, LaneIndex<T>* __restrict at, const T* __restrict x, int64_t stride,
                                  int64_t rows, int64_t j, int64_t cols) {

@@ -1,13 +1,13 @@
-// Fold<M>: the reduction (reduce_driver.h) by a monoid M, vectorised.
+// Fold<M>: the vectorised reduction (reduce_driver.h) by a monoid M.
 //
-// A monoid is stateless and says:
-//   Value, Total       as a reduction has them
-//   kIdentity          a Value that combine() leaves the other side as it is with
-//   Sixty-four lifted elements combined fit a Value; a Total holds any number.
-//   kRawBytes          as a reduction has it
-//   lift(Value)        what an element counts as
+// A monoid is stateless and defines:
+//   Value, Total       as a reduction does
+//   kIdentity          the neutral Value of combine()
+//   kRawBytes          as a reduction does
+//   lift(Value)        maps an element before it is combined
 //   combine(a, b)      associative and commutative
 //   init() -> Total,  add(Total&, Value part),  merge(Total&, Total)
+// A Value must be able to hold 64 combined elements, a Total any number.
 #pragma once
 
 #include <algorithm>
@@ -21,17 +21,18 @@
 
 namespace tt::cpu {
 
-// Elements go to as many lanes as hide the latency of combine(); the inner loops have constant
-// lengths, so the compiler makes each a few vector instructions. After a few rounds the lanes go
-// to wide ones, which meet in a tree at the end: a sum rounds about as seldom as a pairwise one,
-// and the stream of loads never waits for a total.
+// Elements are distributed over enough lanes to hide the latency of combine(). The inner loops have constant lengths,
+// so that the compiler turns each into a few vector instructions. After kRounds rounds the lanes are added to wide
+// totals, which are merged in a tree at the end: a sum has about the rounding error of a pairwise one, and loads
+// never wait for a total.
 //
-// T is what elements lie in memory as: a Value, or what widens to one in a register.
+// T is the type of elements in memory: Value, or a type that is widened to Value in a register.
 inline constexpr int64_t kRounds = 64;
 template <typename Value>
 inline constexpr int64_t kFoldLanes = 256 / sizeof(Value);
 
-// So few elements that wide lanes would take longer than they: the lanes meet as Values, as far as those hold them.
+// For short inputs, where wide totals would cost more than the elements: merges lanes as Values while these can hold
+// them.
 template <typename M, typename T>
 TT_INLINE void fold_few(typename M::Total& total, const T* __restrict x, int64_t n) {
   using Value = typename M::Value;
@@ -79,7 +80,8 @@ TT_CLONES void fold_block(typename M::Total& total, const T* __restrict x, int64
   M::merge(total, wide[0]);
 }
 
-// Columns [j, ...) in groups of kLanes that stay in registers over all rows; gives the first left over.
+// Processes columns [j, ...) in groups of kLanes, which stay in registers over all rows. Returns the first remaining
+// column.
 template <typename M, int64_t kLanes, typename T>
 TT_INLINE int64_t fold_column_groups(typename M::Value* __restrict part, const T* __restrict x, int64_t stride,
                                      int64_t rows, int64_t j, int64_t cols) {
@@ -113,7 +115,7 @@ TT_CLONES void fold_columns(typename M::Total* __restrict totals, const T* __res
   for (j = 0; j < cols; ++j) M::add(totals[j], part[j]);
 }
 
-// Of what lies in memory as T: a Value, or BFloat16.
+// T is the type of elements in memory: Value or BFloat16.
 template <typename M, typename T = typename M::Value>
 struct Fold {
   using Value = T;
@@ -128,7 +130,7 @@ struct Fold {
   void merge(Total& total, const Total& later) const { M::merge(total, later); }
 };
 
-// --- what elements count as ---------------------------------------------------------------
+// --- element maps -------------------------------------------------------------------------
 
 struct AsIs {
   template <typename T>
@@ -148,7 +150,7 @@ struct Magnitude {
     return x < T{} ? -x : x;
   }
 };
-struct NotNaN {  // 0 in a NaN's place
+struct NotNaN {  // replaces NaN by 0
   template <typename T>
   TT_INLINE T of(T x) {
     return x == x ? x : T{};
@@ -163,7 +165,7 @@ struct Nonzero {
 
 // --- monoids ------------------------------------------------------------------------------
 
-// Float blocks add up in double: the error stays that of one block, however long the sum.
+// Blocks of floats are added in double, so that the error is that of one block for any length.
 template <typename T>
 using SumTotal = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
 
@@ -180,7 +182,7 @@ struct Sum {
   TT_INLINE void merge(Total& total, Total later) { total += later; }
 };
 
-// How many elements are not 0: any and all are questions about it.
+// The number of nonzero elements; any() and all() are derived from it.
 template <typename T>
 using Count = Sum<T, Nonzero>;
 
@@ -197,7 +199,7 @@ struct Product {
   TT_INLINE void merge(Total& total, Total later) { total *= later; }
 };
 
-// A NaN, once met, stays.
+// NaN propagates.
 template <typename T, typename Lift = AsIs>
 struct Largest {
   using Value = T;
@@ -207,7 +209,7 @@ struct Largest {
   static constexpr bool kRawBytes = false;
   TT_INLINE T lift(T x) { return Lift::of(x); }
   TT_INLINE T combine(T a, T x) {
-    const T larger = x > a ? x : a;  // one instruction; a where it is NaN
+    const T larger = x > a ? x : a;  // one instruction; gives a if x is NaN
     return x != x ? x : larger;
   }
   TT_INLINE Total init() { return kIdentity; }

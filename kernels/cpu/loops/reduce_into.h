@@ -1,4 +1,4 @@
-// reduce_into: reduces a tensor and stores the results, whatever the dtypes.
+// reduce_into: reduces a tensor of any dtype and stores the results in any dtype.
 #pragma once
 
 #include "engine/schema/error.h"
@@ -7,8 +7,8 @@
 
 namespace tt::cpu {
 
-// Calls f(std::type_identity<V>) with the type that `dtype` is reduced in: float for the 16-bit
-// floats too, int64_t for all integers and bool.
+// Calls f(std::type_identity<V>) with the type in which `dtype` is reduced: float also for 16-bit floats, int64_t for
+// all integers and bool.
 template <typename F>
 void with_reduced(DType dtype, F&& f) {
   if (dtype == DType::kFloat64) return f(std::type_identity<double>());
@@ -17,7 +17,8 @@ void with_reduced(DType dtype, F&& f) {
   f(std::type_identity<int64_t>());
 }
 
-// `out` (contiguous) = result(total) of each output; Result is float, double, int64_t or uint8_t.
+// Stores result(total) of each output in `out`, which must be contiguous. Result is float, double, int64_t or
+// uint8_t.
 template <typename R, typename Result>
 void reduce_into(const R& reduction, const Tensor& input, const ReducePlan& plan, Tensor& out, Result result) {
   using Total = typename R::Total;

@@ -1,8 +1,8 @@
 // Moments: the reduction (reduce_driver.h) to mean and sum of squared deviations.
 //
-// Blocks are summed twice while they lie in the cache (the second time around their own mean)
-// and joined by Chan's formula (Chan, Golub, LeVeque: "Updating formulae and a pairwise
-// algorithm for computing sample variances", 1979): as exact as two passes over everything.
+// Each block is summed twice while it is in the cache (the second time around its own mean). Blocks are merged by
+// Chan's formula (Chan, Golub, LeVeque: "Updating formulae and a pairwise algorithm for computing sample variances",
+// 1979). The result is as accurate as two passes over the whole input.
 #pragma once
 
 #include "kernels/cpu/loops/clones.h"
@@ -69,11 +69,11 @@ TT_CLONES void add_moments(MomentsTotal* __restrict totals, const T* __restrict 
       second[j] += d * d;
     }
   }
-  // All columns have met as many rows, so the divisions of merge() are done once.
+  // All columns have the same count, so the divisions of merge() are done once.
   const double before = totals[0].count, count = before + rows;
   const double weight = rows / count, cross = before * rows / count, inverse = 1.0 / rows;
   for (int64_t j = 0; j < cols; ++j) {
-    double correction = first[j] * inverse;  // what rounding took from the rows' mean
+    double correction = first[j] * inverse;  // the rounding error of the rows' mean
     double delta = mean[j] + correction - totals[j].mean;
     totals[j].squares += second[j] - first[j] * correction + delta * delta * cross;
     totals[j].mean += delta * weight;

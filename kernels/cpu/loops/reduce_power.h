@@ -1,5 +1,5 @@
-// PowerSum and ExpSum: reductions (reduce_driver.h) through a transcendental function, which costs
-// more than reading: they convert and walk as any other, and call the function in one plain loop.
+// PowerSum and ExpSum: reductions (reduce_driver.h) whose transcendental function costs more than reading the
+// elements. They use the common driver for conversion and iteration, and call the function in a plain loop.
 #pragma once
 
 #include <cmath>
@@ -33,13 +33,13 @@ struct PowerSum {
   void merge(Total& total, const Total& later) const { total += later; }
 };
 
-// Largest element so far, and the sum of exp(x - largest).
+// The largest element so far, and the sum of exp(x - largest).
 template <typename T>
 struct ExpTotal {
   T largest;
   double sum;
 
-  // What exponents are taken relative to: an infinite element stands for itself.
+  // The value subtracted from exponents; 0 if the largest element is not finite.
   T shift() const { return std::isfinite(largest) ? largest : T(0); }
   void raise(T to) {
     if (!(to > largest) && to == to) return;
@@ -76,7 +76,7 @@ TT_CLONES void sum_exp_columns(ExpTotal<T>* __restrict totals, const T* __restri
     for (int64_t j = 0; j < cols; ++j) largest[j] = Largest<T>::combine(largest[j], row[j]);
   }
   for (int64_t j = 0; j < cols; ++j) {
-    // What is not finite stands for itself.
+    // Shifts are 0 if the largest element is not finite.
     const T before = scale[j] - scale[j] == 0 ? scale[j] : T(0);
     shift[j] = largest[j] - largest[j] == 0 ? largest[j] : T(0);
     scale[j] = std::exp(before - shift[j]);
@@ -91,7 +91,7 @@ TT_CLONES void sum_exp_columns(ExpTotal<T>* __restrict totals, const T* __restri
   }
 }
 
-// log of the sum of exponentials, without overflow.
+// log(sum(exp(x))), without overflow.
 template <typename T>
 struct ExpSum {
   using Value = T;

@@ -10,7 +10,7 @@
 namespace tt::cpu {
 namespace {
 
-// As many partial results as keep the vector units busy; loops over them unroll and vectorise.
+// Enough partial results to keep the vector units busy; loops over them are unrolled and vectorised.
 template <typename T>
 constexpr int kLanes = 256 / sizeof(T);
 
@@ -29,7 +29,7 @@ template <typename T>
     return ::log(x);
 }
 
-// Reduces a row: lanes[i % kLanes] = step(lanes[i % kLanes], i), then all of them into one.
+// Reduces a row: lanes[i % kLanes] = step(lanes[i % kLanes], i), then joins all lanes.
 template <typename T, typename Step, typename Join>
 [[gnu::always_inline]] inline T reduce_row(int64_t n, T start, Step step, Join join) {
   constexpr int kWidth = kLanes<T>;
@@ -43,7 +43,7 @@ template <typename T, typename Step, typename Join>
   return join_lanes<kWidth>(lanes, join);
 }
 
-// Without a NaN's help: one makes the sum NaN, and with it the whole row.
+// Ignores NaN, which makes the sum, and thereby the whole row, NaN anyway.
 template <typename T>
 [[gnu::always_inline]] inline T largest(int64_t n, const T* x) {
   const auto larger = [](T a, T b) { return b > a ? b : a; };
@@ -86,7 +86,7 @@ template <typename T>
   }
 }
 
-constexpr int64_t kColumns = 64;  // at a time, their running values in registers and L1
+constexpr int64_t kColumns = 64;  // columns processed at a time, with their running values in registers and L1
 
 template <typename T>
 [[gnu::always_inline]] inline void softmax_columns(int64_t n, int64_t width, int64_t stride, bool log, const T* x,

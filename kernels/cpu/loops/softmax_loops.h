@@ -1,12 +1,12 @@
-// The loops of softmax, log_softmax and cross entropy, over rows that are contiguous and over columns of a block.
+// Loops of softmax, log_softmax and cross entropy, over contiguous rows and over columns of a block.
 #pragma once
 
 #include <cstdint>
 
 namespace tt::cpu {
 
-// `count` vectors of n elements. Element i of vector j is at i * stride + j (columns), or, where
-// stride is 0, at j * n + i (rows). Forward reads x; backward reads the result and its gradient.
+// `count` vectors of n elements. Element i of vector j is at i * stride + j (columns) or, if stride is 0, at j * n +
+// i (rows). The forward pass reads x; the backward pass reads the result and its gradient.
 struct Vectors {
   int64_t n;
   int64_t count;
@@ -21,7 +21,7 @@ void softmax_backward_vectors(const Vectors& v, bool log, const double* g, const
 // The largest element of each vector, and the logarithm of the sum of exp(x - largest).
 void log_sums(const Vectors& v, const float* x, float* largest, float* sums);
 void log_sums(const Vectors& v, const double* x, double* largest, double* sums);
-// y = scale * softmax(x), by those and a scale of each vector.
+// y = scale * softmax(x), computed from the results of log_sums(), with one scale per vector.
 void scaled_softmax(const Vectors& v, const float* x, const float* largest, const float* sums, const float* scales,
                     float* y);
 void scaled_softmax(const Vectors& v, const double* x, const double* largest, const double* sums, const double* scales,

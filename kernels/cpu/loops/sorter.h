@@ -1,5 +1,5 @@
-// Sorting rows by keys: elements become unsigned integers that sort as the elements do, with
-// their place beside them, so one library sort of plain integers is stable and gives indices.
+// RowSorter: sorts rows by keys. A key is an unsigned integer with the same order as the element, followed by the
+// element's index. A library sort of these integers is therefore stable and yields the indices.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace tt::cpu {
 
-// Key and place as one integer that compares by key first.
+// Key and index as one integer, ordered by key first.
 template <typename Key>
 using Keyed = std::conditional_t<sizeof(Key) == 4, uint64_t, unsigned __int128>;
 
@@ -32,14 +32,14 @@ int64_t place_of(K keyed) {
   else
     return static_cast<int64_t>(keyed);
 }
-// The least integer with the key of `keyed`.
+// The smallest integer with the same key as `keyed`.
 template <typename K>
 K first_of_key(K keyed) {
   constexpr int kPlaceBits = 4 * sizeof(K);
   return keyed >> kPlaceBits << kPlaceBits;
 }
 
-// From a row's elements to keys in the order asked for, of which the least is 0 where `base` is the least one.
+// Maps elements to keys in ascending or descending order, minus `base`, so that the smallest key can be 0.
 template <typename T>
 struct Order {
   SortKey<T> flip, base = 0;
@@ -49,7 +49,7 @@ struct Order {
   }
 };
 
-// out[i] = the key of x[i * stride], which `Key` holds, with first + i.
+// out[i] = the key of x[i * stride], converted to `Key`, combined with index first + i.
 template <typename Key, typename T>
 TT_CLONES void make_keys(Keyed<Key>* __restrict out, const T* __restrict x, int64_t stride, int64_t n, Order<T> order,
                          int64_t first) {
@@ -63,7 +63,7 @@ TT_CLONES void make_bare_keys(SortKey<T>* __restrict out, const T* __restrict x,
   for (int64_t i = 0; i < n; ++i) out[i] = order(x[i * stride]);
 }
 
-// The row's least key and its largest. Requires an element.
+// The smallest and the largest key of a row. Requires at least one element.
 template <typename T>
 TT_CLONES std::pair<SortKey<T>, SortKey<T>> key_bounds(const T* x, int64_t stride, int64_t n, Order<T> order) {
   SortKey<T> least = ~SortKey<T>{0}, most = 0;
@@ -75,7 +75,7 @@ TT_CLONES std::pair<SortKey<T>, SortKey<T>> key_bounds(const T* x, int64_t strid
   return {least, most};
 }
 
-// How many keys do not come after `bound`.
+// The number of keys that are at most `bound`.
 template <typename K>
 TT_CLONES int64_t count_within(const K* keys, int64_t n, K bound) {
   int64_t count = 0;
@@ -90,33 +90,34 @@ inline void sort_keys(const hwy::Sorter& sorter, unsigned __int128* keys, int64_
   sorter(reinterpret_cast<hwy::uint128_t*>(keys), static_cast<size_t>(n), hwy::SortAscending());
 }
 
-// One row's keys and what sorting them needs; for one thread, which uses it for many rows.
+// A row's keys and the sorter's state. For one thread, which reuses it for many rows.
 template <typename T>
 class RowSorter {
  public:
   using K = Keyed<SortKey<T>>;
 
-  // `keys` has room for the rows' elements, which must be less than 2^32 where keys have 32 bits.
+  // `keys` has space for the elements of a row, fewer than 2^32 if keys have 32 bits.
   explicit RowSorter(K* keys) : keys_(keys) {}
 
-  // Gives f(keys), the row's elements in order: of type K, or of 64 bits where whole numbers lie that close together.
+  // Returns f(keys), where `keys` are the row's elements in order: of type K, or of 64 bits for integers within a
+  // range of 2^32.
   template <typename F>
   auto sort(const T* x, int64_t stride, int64_t n, bool descending, F f);
 
-  // The first k of them, of a row whose n is much larger than k.
+  // The first k elements in order; for rows with n much larger than k.
   const K* sort_first(const T* x, int64_t stride, int64_t n, int64_t k, bool descending);
 
-  // The first k of them, where k is at most kFew: each that comes before the last of those held goes to its place.
+  // The first k elements in order, for k <= kFew, by insertion into a sorted list.
   const K* sort_few(const T* x, int64_t stride, int64_t n, int64_t k, bool descending);
   static constexpr int64_t kFew = 16;
 
-  // How many keys sort_first() holds at a time.
+  // The number of keys that sort_first() stores at a time.
   static int64_t first_capacity(int64_t k) { return std::max<int64_t>(4 * k, 4096) + kBatch; }
 
  private:
   static constexpr int64_t kBatch = 512;
   static constexpr bool kWhole = std::is_integral_v<T> || std::is_same_v<T, Bool>;
-  static constexpr int64_t kBins = 4096;  // different keys that are counted rather than compared
+  static constexpr int64_t kBins = 4096;  // maximum number of distinct keys for counting sort
 
   const uint64_t* sort_by_counting(const T* x, int64_t stride, int64_t n, Order<T> order, int64_t bins);
   template <typename Key>
@@ -152,7 +153,7 @@ auto RowSorter<T>::sort(const T* x, int64_t stride, int64_t n, bool descending, 
 template <typename T>
 const uint64_t* RowSorter<T>::sort_by_counting(const T* x, int64_t stride, int64_t n, Order<T> order, int64_t bins) {
   auto* keys = reinterpret_cast<uint64_t*>(keys_);
-  uint32_t next[kBins];  // where a key's next element goes
+  uint32_t next[kBins];  // index of the next element with each key
   std::fill_n(next, bins, 0);
   for (int64_t i = 0; i < n; ++i) ++next[order(x[i * stride])];
   for (uint32_t bin = 0, before = 0; bin < bins; ++bin) before += std::exchange(next[bin], before);
@@ -163,8 +164,8 @@ const uint64_t* RowSorter<T>::sort_by_counting(const T* x, int64_t stride, int64
   return keys;
 }
 
-// Candidates are those that come before the k-th of what was seen at the last look; they are few
-// after the first batches.
+// Keeps as candidates the elements that precede the k-th of those seen at the last partition. After the first batches
+// there are few.
 template <typename T>
 const typename RowSorter<T>::K* RowSorter<T>::sort_first(const T* x, int64_t stride, int64_t n, int64_t k,
                                                          bool descending) {
@@ -210,8 +211,8 @@ const typename RowSorter<T>::K* RowSorter<T>::sort_few(const T* x, int64_t strid
   return keys_;
 }
 
-// Room for the keys of as many rows as there are threads, from the engine's pool: fresh pages
-// would take longer than sorting. Made before the threads' loop, since it may throw.
+// Memory for the keys of one row per thread, allocated from the engine's pool, because faulting in fresh pages would
+// take longer than sorting. Create it before the parallel loop, because the constructor may throw.
 template <typename T>
 class KeyRoom {
  public:
@@ -222,7 +223,7 @@ class KeyRoom {
       : length_(length),
         room_(empty({std::min<int64_t>(lines, num_threads()) * length * static_cast<int64_t>(sizeof(K) / 8)},
                     DType::kInt64, Device{})) {}
-  // Each thread of the loop takes one, once.
+  // Each thread of the loop calls this once.
   RowSorter<T> take() { return RowSorter<T>(room_.template data_as<K>() + taken_.fetch_add(1) * length_); }
 
  private:

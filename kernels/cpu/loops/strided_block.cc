@@ -7,8 +7,8 @@ namespace tt::cpu {
 
 namespace {
 
-// A floating value outside an integer's range has no defined conversion in C++; PyTorch leaves
-// it to the machine. We go through int64 and saturate there.
+// The conversion of a floating value outside an integer's range is undefined in C++; PyTorch's result depends on the
+// machine. This function saturates to int64.
 template <typename To, typename From>
 To cast(From value) {
   if constexpr (is_complex_v<To> && is_complex_v<From>) {

@@ -1,7 +1,7 @@
-// Blocks of elements between memory and registers' types: float, double, int64, or bytes.
+// Converts blocks of elements between memory and four types: float, double, int64 or bytes.
 //
-// Kernels that are not worth a loop for each of ten dtypes compute on blocks of one of these
-// four, which fit the L1 cache while they are converted.
+// For kernels that do not justify a loop per dtype: they compute on blocks of one of these types, which fit the L1
+// cache.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace tt::cpu {
 
-// dst[i] = src[i * stride], converted, for i < n. A uint8_t block of a dtype other than uint8 or
-// bool holds truth: 1 where the element is not 0.
+// dst[i] = src[i * stride], converted, for i < n. A uint8_t block of a dtype other than uint8 or bool holds 1 for
+// nonzero elements and 0 for zeros.
 void load_block(float* dst, const void* src, DType dtype, int64_t stride, int64_t n);
 void load_block(double* dst, const void* src, DType dtype, int64_t stride, int64_t n);
 void load_block(int64_t* dst, const void* src, DType dtype, int64_t stride, int64_t n);
 void load_block(uint8_t* dst, const void* src, DType dtype, int64_t stride, int64_t n);
-void load_block(BFloat16* dst, const void* src, DType dtype, int64_t stride, int64_t n);  // of bfloat16 alone
+void load_block(BFloat16* dst, const void* src, DType dtype, int64_t stride, int64_t n);  // from bfloat16 only
 
 // dst[i * stride] = src[i], converted as PyTorch casts.
 void store_block(void* dst, DType dtype, int64_t stride, const float* src, int64_t n);
@@ -26,7 +26,7 @@ void store_block(void* dst, DType dtype, int64_t stride, const double* src, int6
 void store_block(void* dst, DType dtype, int64_t stride, const int64_t* src, int64_t n);
 void store_block(void* dst, DType dtype, int64_t stride, const uint8_t* src, int64_t n);
 
-// Whether elements of `dtype` lie in memory as a block's T, so that no load is needed.
+// Whether elements of `dtype` are stored as T, so that no conversion is needed.
 template <typename T>
 constexpr bool lies_as(DType dtype) {
   if constexpr (sizeof(T) == 1) return dtype == DType::kUInt8;

@@ -17,7 +17,7 @@ namespace {
 
 using dnnl::memory;
 
-// Weights as oneDNN sees them: groups are a dimension of their own.
+// Weights as oneDNN describes them: groups are a separate dimension.
 Sizes grouped(SizesView w, int64_t groups) {
   Sizes sizes(w.begin(), w.end());
   if (groups == 1) return sizes;
@@ -28,7 +28,7 @@ Sizes grouped(SizesView w, int64_t groups) {
 
 memory::desc plain_desc(SizesView sizes, DType dtype) { return strided_desc(sizes, contiguous_strides(sizes), dtype); }
 
-// A desc without blocks as a view of the bytes at t; undefined where it has blocks.
+// Views the memory of t with a layout without blocks; returns an undefined tensor for blocked layouts.
 Tensor strided_view(const Tensor& t, SizesView sizes, const memory::desc& desc) {
   const dnnl_memory_desc_t& d = desc.data;
   if (d.format_desc.blocking.inner_nblks != 0) return Tensor();
@@ -41,15 +41,15 @@ Tensor bytes_for(const memory::desc& desc, DType dtype) {
   return empty(Sizes{(static_cast<int64_t>(desc.get_size()) + item - 1) / item}, dtype, Device{});
 }
 
-// The elements of each channel of an image.
+// The number of elements per channel of an image.
 int64_t space(SizesView sizes) {
   int64_t n = 1;
   for (size_t i = 2; i < sizes.size(); ++i) n *= sizes[i];
   return n;
 }
 
-// Activations' bytes in the layout that a primitive wants: `t`'s own where it lies so. Most layouts
-// are a matter of strides (channels last), which our own copy does at memory's speed.
+// Returns activations in the layout that a primitive requires; `t` itself if it already matches. Most of these
+// layouts are only strides (channels last), which our own copy writes at memory speed.
 Tensor lay_out(const Tensor& t, const memory::desc& wanted, int threads) {
   if (takes_strides(t.sizes(), t.strides()) && strided_desc(t.sizes(), t.strides(), t.dtype()) == wanted) return t;
   Tensor bytes = bytes_for(wanted, t.dtype());
@@ -62,16 +62,17 @@ Tensor lay_out(const Tensor& t, const memory::desc& wanted, int threads) {
   return bytes;
 }
 
-// The same for contiguous weights, which are kept where they do not change.
+// The same for contiguous weights. The copy is cached if the weights are used again unchanged.
 Tensor lay_out_weights(const Tensor& w, SizesView sizes, const memory::desc& wanted, int threads) {
   const memory::desc plain = plain_desc(sizes, w.dtype());
   return wanted == plain ? w : packed(w, plain, wanted, threads, used_before(w, wanted));
 }
 
-// Where a primitive writes a result that must end up contiguous in `t`.
+// Buffer for a primitive's result that must be contiguous in `t`. finish() copies it if the primitive uses another
+// layout.
 class Landing {
  public:
-  // `sizes` are t's, as the primitive sees them (weights may be grouped).
+  // `sizes` are t's sizes as the primitive describes them (weights may be grouped).
   Landing(Tensor t, SizesView sizes, const memory::desc& given, int threads)
       : target_(std::move(t)), sizes_(sizes), given_(given), threads_(threads) {
     if (given != plain_desc(sizes, target_.dtype())) bytes_ = bytes_for(given, target_.dtype());
@@ -92,10 +93,10 @@ class Landing {
   SizesView sizes_;
   const memory::desc& given_;
   int threads_;
-  Tensor bytes_;  // undefined where the primitive writes the target itself
+  Tensor bytes_;  // undefined if the primitive writes to the target directly
 };
 
-// A convolution in oneDNN's terms; the same for forward and backward.
+// A convolution as oneDNN describes it, for the forward and backward passes.
 struct Problem {
   SizesView x, y;  // activations in and out
   Sizes w;
@@ -111,7 +112,7 @@ struct Problem {
         dtype(dtype) {
     for (size_t i = 0; i < stride.size(); ++i) {
       dilation.push_back(slide.dilation[i] - 1);
-      // What is read beyond the end; negative where trailing inputs are not read at all.
+      // The number of inputs read past the end; negative if trailing inputs are not read.
       const int64_t reach = (y[2 + i] - 1) * stride[i] + (w[2 + i] - 1) * slide.dilation[i] + 1;
       right.push_back(reach - x[2 + i] - left[i]);
     }
@@ -146,8 +147,8 @@ Tensor images(const Tensor& t, int64_t n, int64_t count) {
   return view_of(t, part);
 }
 
-// How many images to lay out, convolve and lay out again at a time: as many as stay in the caches in between, if the
-// weights, which are then read as often, are small beside them. A divisor of the batch.
+// The number of images to reorder, convolve and reorder back at a time: as many as fit the caches, if the weights,
+// which are read once per call, are small in comparison. The result divides the batch.
 int64_t images_at_once(const Tensor& x, const Tensor& w, const Tensor& y) {
   constexpr int64_t kCached = int64_t{2} << 20;
   const int64_t batch = x.size(0), item = static_cast<int64_t>(item_size(x.dtype()));
@@ -155,7 +156,7 @@ int64_t images_at_once(const Tensor& x, const Tensor& w, const Tensor& y) {
   if (batch * bytes <= 2 * kCached || 2 * w.numel() * item > most * bytes) return batch;
   int64_t count = std::min(most, batch);
   while (batch % count != 0) --count;
-  return 4 * count >= most ? count : batch;  // a batch of an awkward number is not worth the many calls
+  return 4 * count >= most ? count : batch;  // a batch without a suitable divisor would need too many calls
 }
 
 void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const Slide& slide, const Tensor& out) {
@@ -251,7 +252,7 @@ void add_bias(const Tensor& bias, Tensor& out) {
   });
 }
 
-// Runs `fast`; where oneDNN has no primitive for the case (which it says before it writes anything), `slow`.
+// Runs `fast`, or `slow` if oneDNN has no primitive for the case. oneDNN reports that before it writes anything.
 template <typename Fast, typename Slow>
 void with_fallback(DType dtype, Fast&& fast, Slow&& slow) {
   if (!onednn_computes(dtype)) return slow();
@@ -263,7 +264,7 @@ void with_fallback(DType dtype, Fast&& fast, Slow&& slow) {
   }
 }
 
-// What a dtype without a convolution of its own is computed in: 16-bit floats in float32.
+// The dtype in which a convolution is computed: float32 for 16-bit floats that oneDNN does not support.
 DType compute_type(DType dtype) {
   if (onednn_computes(dtype)) return dtype;
   return item_size(dtype) == 2 && is_floating(dtype) ? DType::kFloat32 : dtype;
@@ -271,7 +272,8 @@ DType compute_type(DType dtype) {
 
 Tensor converted(const Tensor& t, DType compute) { return t.dtype() == compute ? t : contiguous_as(t, compute); }
 
-// A fresh tensor of the compute type for a result, or the result itself; `land` moves it there.
+// Returns `out` itself or, if its dtype differs, a temporary of the compute type; land() copies the temporary to
+// `out`.
 Tensor computed(const Tensor& out, DType compute) {
   return out.dtype() == compute ? out : empty(out.sizes(), compute, out.device());
 }

@@ -1,7 +1,7 @@
-// Convolutions over one to three spatial dimensions, forward and both gradients.
+// Convolutions over one to three spatial dimensions: forward pass and both gradients.
 //
-// A transposed convolution is another's backward: its forward is convolution_data, its gradient
-// in the input convolution, in the weight convolution_weights with input and gradient exchanged.
+// A transposed convolution is the gradient of a convolution: its forward pass is convolution_data(), its input
+// gradient convolution(), and its weight gradient convolution_weights() with input and gradient exchanged.
 #pragma once
 
 #include "engine/tensor/tensor.h"
@@ -9,17 +9,16 @@
 
 namespace tt::cpu {
 
-// x: N x C x space; w: O x C/groups x kernel; bias: O or undefined; out: N x O x space, contiguous.
-// Requires that the shapes fit (the operators' shape rules have seen to that); empty ones are fine.
-// The dtypes are equal; any but bool.
+// x: N x C x space; w: O x C/groups x kernel; bias: O or undefined; out: N x O x space, contiguous. Requires matching
+// shapes (checked by the operators' shape rules), which may be empty, and equal dtypes other than bool.
 void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const Slide& slide, Tensor& out);
-// dx from the gradient g of out. dx is contiguous and overwritten.
+// Computes dx from the gradient g of out. dx must be contiguous and is overwritten.
 void convolution_data(const Tensor& g, const Tensor& w, const Slide& slide, Tensor& dx);
-// dw from g and x. dw is contiguous and overwritten.
+// Computes dw from g and x. dw must be contiguous and is overwritten.
 void convolution_weights(const Tensor& g, const Tensor& x, const Slide& slide, Tensor& dw);
 
-// The same by copying patches into a matrix, for the dtypes that oneDNN does not have. All tensors
-// contiguous; no bias.
+// The same by copying patches into a matrix, for dtypes that oneDNN does not support. All tensors must be contiguous;
+// no bias.
 void patch_convolution(const Tensor& x, const Tensor& w, const Slide& slide, Tensor& out);
 void patch_convolution_data(const Tensor& g, const Tensor& w, const Slide& slide, Tensor& dx);
 void patch_convolution_weights(const Tensor& g, const Tensor& x, const Slide& slide, Tensor& dw);

@@ -1,5 +1,5 @@
-// Cross entropy of logits with target classes, and its gradient, without log probabilities in memory: of a position its
-// largest logit is kept, and the logarithm of the sum of exponentials relative to that one.
+// Cross entropy of logits with target classes, and its gradient, without storing log probabilities. Stores per
+// position the largest logit, and the logarithm of the sum of exponentials relative to it.
 #include <algorithm>
 #include <limits>
 #include <string_view>

@@ -1,4 +1,5 @@
-// ctc_loss: connectionist temporal classification (Graves et al., ICML 2006), forward and backward over alignments.
+// ctc_loss: connectionist temporal classification (Graves et al., ICML 2006), forward and backward passes over
+// alignments.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -11,11 +12,11 @@
 namespace tt::cpu {
 namespace {
 
-// One call's sequences: targets checked, and the label of each state of a path.
+// The sequences of one call: the targets, checked, and the label of each state.
 struct Sequences {
   absl::Span<const int64_t> input_lengths, target_lengths;
   int64_t width, blank;
-  std::vector<int64_t> labels;  // `width` a sequence
+  std::vector<int64_t> labels;  // `width` per sequence
 
   Sequences(const Tensor& log_probs, const Tensor& target, absl::Span<const int64_t> inputs,
             absl::Span<const int64_t> lengths, int64_t width, int64_t blank)
@@ -41,7 +42,7 @@ struct Sequences {
   }
 };
 
-// log_probs of one sequence.
+// The log_probs of one sequence.
 template <typename T>
 struct Emissions {
   const T* data;
@@ -49,7 +50,7 @@ struct Emissions {
   const T* at(int64_t t) const { return data + (t * batch + sequence) * classes; }
 };
 
-// alpha[t][s]: of all paths that are in state s at time t. Returns the loss.
+// alpha[t][s]: log sum over all paths in state s at time t. Returns the loss.
 template <typename T>
 T forward_paths(const Sequences& q, int64_t i, const Emissions<T>& p, T* alpha) {
   const Alignments paths = q.alignments(i);
@@ -65,7 +66,7 @@ T forward_paths(const Sequences& q, int64_t i, const Emissions<T>& p, T* alpha) 
   return paths.loss(alpha + (steps - 1) * q.width);
 }
 
-// Adds the gradient of log_probs for sequence i: minus the share of paths that emit each class at each time.
+// Adds the gradient of sequence i's log_probs: minus g times the fraction of paths that emit each class at each time.
 template <typename T>
 void backward_paths(const Sequences& q, int64_t i, const Emissions<T>& p, const T* alpha, T loss, T g, T* grad) {
   const Alignments paths = q.alignments(i);
@@ -78,7 +79,7 @@ void backward_paths(const Sequences& q, int64_t i, const Emissions<T>& p, const 
       const T share = alpha[t * q.width + s] + beta[static_cast<size_t>(s)] + loss;
       grad[(t * p.batch + i) * p.classes + paths.labels[s]] -= g * std::exp(share);
     }
-    // beta before time t: what is emitted at t counts.
+    // beta for time t - 1 includes the emission at t.
     std::swap(beta, next);
     for (int64_t s = 0; s < states; ++s) beta[static_cast<size_t>(s)] = paths.departures(next.data(), p.at(t), s);
   }

@@ -1,4 +1,4 @@
-// embedding: rows of a table by index, and the gradient of the table.
+// embedding: looks up rows of a table by index, and computes the table's gradient.
 #include <algorithm>
 #include <cstring>
 
@@ -9,7 +9,8 @@
 namespace tt::cpu {
 namespace {
 
-// Contiguous, 64 bits wide, and all inside [0, rows): nothing is read or written before that is known.
+// Returns the indices contiguous and as int64. Throws Error (IndexError) unless all are in [0, rows), before any row
+// is accessed.
 Tensor checked_indices(const Tensor& indices, int64_t rows) {
   Tensor wide = contiguous_as(indices, DType::kInt64);
   const int64_t* index = wide.data_as<int64_t>();
@@ -37,13 +38,14 @@ void embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_w
                         Tensor& out) {
   const Tensor g = wide(grad), index = checked_indices(indices, num_weights);
   const int64_t width = out.size(1);
-  check(g.numel() == index.numel() * width, "expected a row of gradient for each of ", index.numel(),
-        " indices, got gradients ", to_string(grad.sizes()));
+  check(g.numel() == index.numel() * width, "expected one gradient row for each of ", index.numel(),
+        " indices, got gradient sizes ", to_string(grad.sizes()));
   AccumulateBuffer result(out);
   with_real(g.dtype(), [&]<typename T>(std::type_identity<T>) {
     T* sums = result.tensor().data_as<T>();
     std::fill(sums, sums + out.numel(), T(0));
-    // A piece of every row to a thread: rows that occur twice collect without a race, always in the same order.
+    // Each thread takes a range of columns, so that rows which occur twice are summed without a race and in a fixed
+    // order.
     parallel_for(width, 32, [&](int64_t begin, int64_t end) {
       for (int64_t i = 0; i < index.numel(); ++i) {
         const int64_t to = index.data_as<int64_t>()[i];

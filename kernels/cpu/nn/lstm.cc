@@ -1,5 +1,4 @@
-// An LSTM layer over all steps of its sequences. Threads take sequences, which do not depend on each other, so that
-// they wait for each other once per layer.
+// An LSTM layer over all time steps. Threads process separate sequences, so they synchronise only once per layer.
 #include <algorithm>
 #include <initializer_list>
 #include <type_traits>
@@ -18,9 +17,9 @@
 namespace tt::cpu {
 namespace {
 
-constexpr int64_t kRowsPerThread = 8;  // fewer sequences read the weights for too little work
+constexpr int64_t kRowsPerThread = 8;  // with fewer sequences, reading the weights dominates
 
-// y = f(x), an operator of one input; y may be x.
+// y = f(x) for an operator with one input; y may equal x.
 template <typename T>
 void map(uint16_t op, int64_t n, const T* x, T* y) {
   const Numbers<T> none{};
@@ -30,7 +29,7 @@ void map(uint16_t op, int64_t n, const T* x, T* y) {
     row_of(op).f64(n, &x, y, none);
 }
 
-// The gates of one sequence at one step: enter, forget, candidate and exit, `n` elements each.
+// The gates of one sequence at one step: input, forget, candidate and output gate, with `n` elements each.
 template <typename T>
 struct Gates {
   T *enter, *forget, *candidate, *exit;
@@ -54,8 +53,8 @@ TT_CLONES void multiply_row(T* __restrict to, const T* __restrict from, int64_t 
   for (int64_t i = 0; i < n; ++i) to[i] *= from[i];
 }
 
-// The gradients in the gates before their activation, and in the state before the step, from those in the output and in
-// the state; `shown` is tanh(state).
+// Computes the gradients of the gates before their activation and of the previous state, from the gradients of the
+// output and the state. `shown` is tanh(state).
 template <typename T>
 TT_CLONES void gate_gradients(const T* __restrict gates, const T* __restrict before, const T* __restrict shown,
                               const T* __restrict output_grad, T* __restrict state_grad, T* __restrict gate_grads,
@@ -71,7 +70,7 @@ TT_CLONES void gate_gradients(const T* __restrict gates, const T* __restrict bef
   }
 }
 
-// Throws Error unless the operands have the sizes that those of the gates imply: (steps, sequences, 4 * n).
+// Throws Error (RuntimeError) unless the operands' sizes match the gates: (steps, sequences, 4 * n).
 void check_sizes(const Tensor& gates, const Tensor& w_hh, std::initializer_list<const Tensor*> states,
                  std::initializer_list<const Tensor*> sequences) {
   check(gates.dim() == 3 && w_hh.dim() == 2 && gates.size(2) == w_hh.size(0) && w_hh.size(0) == 4 * w_hh.size(1),
@@ -86,7 +85,7 @@ void check_sizes(const Tensor& gates, const Tensor& w_hh, std::initializer_list<
   }
 }
 
-// body(first, last) for ranges of sequences, on the threads of the pool.
+// Calls body(first, last) for ranges of sequences, in parallel.
 template <typename Body>
 void each_sequences(int64_t sequences, Body body) {
   parallel_for(sequences, std::max(kRowsPerThread, (sequences + num_threads() - 1) / num_threads()), body);

@@ -1,4 +1,4 @@
-// The fused optimizer steps: all parameters in one operator, split into pieces over the pool.
+// Fused optimizer steps: one operator updates all parameters, split into pieces over the thread pool.
 #include <algorithm>
 #include <vector>
 
@@ -13,10 +13,10 @@
 namespace tt::cpu {
 namespace {
 
-constexpr int64_t kPiece = 1 << 14;  // elements: a few arrays of them fit the L2 cache
+constexpr int64_t kPiece = 1 << 14;  // elements per piece: a few arrays of this size fit the L2 cache
 
-// One parameter with its gradient and states, in the type it is computed in and contiguous.
-// What lies otherwise is copied, and written back at the end.
+// A parameter with its gradient and states, contiguous and in the type it is computed in. Tensors in another layout
+// or dtype are copied, and written back at the end.
 class Slices {
  public:
   explicit Slices(Parameter parameter) : tensors_(std::move(parameter)) {
@@ -40,7 +40,7 @@ class Slices {
   Parameter wide_;
 };
 
-// Calls step(slices, offset, n) over all parameters' pieces, on the pool.
+// Calls step(slices, offset, n) for all pieces of all parameters, in parallel.
 template <typename F>
 void for_each_piece(std::vector<Parameter> of, F&& step) {
   std::vector<Slices> parameters;

@@ -1,4 +1,4 @@
-// Convolutions as products with a matrix of patches (C/groups * kernel rows, one column an output).
+// Convolutions as products with a matrix of patches (C/groups * kernel rows, one column per output).
 #include <algorithm>
 #include <cstring>
 
@@ -10,7 +10,7 @@
 namespace tt::cpu {
 namespace {
 
-// A convolution with its matrix of patches.
+// The index computations between images and their matrix of patches.
 struct Patches : ConvolutionShape {
   using ConvolutionShape::ConvolutionShape;
   int64_t rows() const { return in_channels * product(kernel); }
@@ -19,7 +19,7 @@ struct Patches : ConvolutionShape {
   int64_t result(int64_t n, int64_t g) const { return (n * groups + g) * out_channels * product(out); }
   int64_t weight(int64_t g) const { return g * out_channels * rows(); }
 
-  // Calls visit(input offset or -1 where it is padding, index in the matrix) for a row of the matrix.
+  // Calls visit(input offset, or -1 for padding, index in the matrix) for each element of a row of the matrix.
   template <typename F>
   void for_each_in_row(int64_t row, F&& visit) const {
     const int64_t c = row / product(kernel);
@@ -50,7 +50,8 @@ void gather(const Patches& p, const T* image, T* matrix) {
   });
 }
 
-// Adds the matrix back to where its elements came from. Rows of one channel overlap: a channel a task.
+// Adds the matrix's elements back to the image positions they came from. Rows of one channel overlap, so each task
+// processes a whole channel.
 template <typename T>
 void scatter(const Patches& p, const T* matrix, T* image) {
   const int64_t kernel = Patches::product(p.kernel);

@@ -1,4 +1,4 @@
-// Targets: the classes that losses are of.
+// Targets: the target classes of nll_loss and cross_entropy.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace tt::cpu {
 
-// Likelihoods with their targets, checked.
+// The likelihoods' shape with the targets. The constructor throws Error (IndexError) if a target is out of range.
 struct Targets {
   Likelihoods shape;
   Tensor target;
@@ -19,7 +19,7 @@ struct Targets {
       : shape(sizes, targets, weight), target(contiguous_as(targets, DType::kInt64)), ignore(ignore_index) {
     const absl::Span<const int64_t> all(target.data_as<int64_t>(), target.numel());
     const auto is_bad = [&](int64_t t) { return (t != ignore) & ((t < 0) | (t >= shape.classes)); };
-    int64_t bad = 0;  // counted, since a loop that may stop is not made into vectors
+    int64_t bad = 0;  // counted without an early exit, so that the loop vectorises
     for (int64_t t : all) bad += is_bad(t);
     if (bad > 0)
       fail(ErrorKind::kIndex, "Target ", *std::find_if(all.begin(), all.end(), is_bad), " is out of bounds.");

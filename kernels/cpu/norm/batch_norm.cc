@@ -1,4 +1,4 @@
-// Batch normalisation over N x C x space: statistics of each channel, and the gradients.
+// Batch normalisation over N x C x space: statistics per channel, and the gradients.
 #include <cmath>
 #include <utility>
 
@@ -14,8 +14,8 @@ namespace {
 
 using rows::Sums;
 
-// A tensor as runs of `space` elements of one channel, `images` of them for each channel. Without
-// space (N x C) the tensor is turned first, so that a channel is one run.
+// A tensor as runs of `space` elements of one channel, with `images` runs per channel. A tensor without spatial
+// dimensions (N x C) is transposed first, so that a channel is a single run.
 struct Channels {
   int64_t images = 1, channels = 1, space = 1;
   bool turned = false;
@@ -28,21 +28,21 @@ struct Channels {
     }
   }
   int64_t count() const { return images * space; }
-  // In order of runs.
+  // Returns `t` with contiguous runs, in `dtype`.
   Tensor runs(const Tensor& t, DType dtype) const {
     if (!turned) return contiguous_as(t, dtype);
     Tensor out = empty(Sizes{channels, space}, dtype, t.device());
     copy(by_channel(t), out);
     return out;
   }
-  // Where runs of a result go, and back into its own order.
+  // result() returns the tensor to write runs to; finish() copies it to `wide_out` if it was transposed.
   Tensor result(const Tensor& wide_out) const {
     return turned ? empty(Sizes{channels, space}, wide_out.dtype(), wide_out.device()) : wide_out;
   }
   void finish(const Tensor& runs, const Tensor& wide_out) const {
     if (turned) copy(runs, by_channel(wide_out));
   }
-  // N x C as C x N.
+  // Views N x C as C x N.
   Tensor by_channel(const Tensor& t) const {
     return view_of(t, Geometry{{channels, space}, {t.stride(1), t.stride(0)}, t->offset, true});
   }
@@ -60,7 +60,7 @@ struct Channels {
   }
 };
 
-// Moves a running statistic, of any floating type, towards what this batch says.
+// Updates a running statistic, of any floating dtype, with the batch's value.
 void update_running(const Tensor& running, int64_t c, double momentum, double value) {
   with_element(running.dtype(), [&]<typename T>(std::type_identity<T>) {
     T& at = running.data_as<T>()[c * running.stride(0)];
@@ -86,7 +86,7 @@ Moments moments(const Channels& shape, const T* x, int64_t c) {
   return {mean, squares / static_cast<double>(shape.count())};
 }
 
-// The statistics of channel c of this batch, into which the running ones move.
+// Computes the batch statistics of channel c and updates the running ones.
 template <typename T>
 RowStatistics batch_statistics(const Channels& shape, const T* x, int64_t c, const Tensor& running_mean,
                                const Tensor& running_var, double momentum, double eps) {
@@ -136,7 +136,19 @@ void batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& r
   rstds.land();
 }
 
-// In training every gradient depends on the whole channel, through its statistics; with given ones it does not.
+void batch_norm_stats(const Tensor& input, double eps, Tensor& mean, Tensor& rstd) {
+  const Channels shape(input);
+  const Tensor x = shape.runs(input, mean.dtype());
+  with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    shape.for_each_channel([&](int64_t c) {
+      const RowStatistics s = batch_statistics(shape, x.data_as<T>(), c, {}, {}, 0, eps);
+      mean.data_as<T>()[c] = static_cast<T>(s.mean);
+      rstd.data_as<T>()[c] = static_cast<T>(s.rstd);
+    });
+  });
+}
+
+// In training each gradient depends on the whole channel, through its statistics; in evaluation it does not.
 void batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
                          const Tensor& rstd, bool training, Tensor& grad_input, Tensor& grad_weight,
                          Tensor& grad_bias) {

@@ -1,4 +1,5 @@
-// Group normalisation: N x C x space, channels in groups, every group of a sample by its own statistics.
+// Group normalisation over N x C x space: channels are split into groups, with separate statistics per group and
+// sample.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +12,7 @@ namespace tt::cpu {
 namespace {
 
 struct Groups {
-  int64_t samples, groups, channels, space = 1;  // channels of one group
+  int64_t samples, groups, channels, space = 1;  // channels per group
 
   Groups(const Tensor& t, int64_t num_groups) : samples(t.size(0)), groups(num_groups) {
     check(num_groups > 0 && t.size(1) % num_groups == 0, "expected channels divisible by num_groups=", num_groups,
@@ -19,9 +20,9 @@ struct Groups {
     channels = t.size(1) / num_groups;
     for (int64_t d = 2; d < t.dim(); ++d) space *= t.size(d);
   }
-  int64_t elements() const { return channels * space; }  // of a group
+  int64_t elements() const { return channels * space; }  // per group
   int64_t all_channels() const { return groups * channels; }
-  // Calls f(group's number among all samples', its offset, its first channel) on the pool.
+  // Calls f(index among all samples' groups, offset, first channel) for each group, in parallel.
   template <typename F>
   void for_each(F&& f) const {
     const int64_t grain = std::max<int64_t>(1, rows::kElementsWorthACore / std::max<int64_t>(elements(), 1));
@@ -73,7 +74,7 @@ void group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
   check_elements(means, shape.samples * shape.groups, "mean");
   check_elements(rstds, shape.samples * shape.groups, "rstd");
   AccumulateBuffer dx(grad_input, x.dtype()), dw(grad_weight, x.dtype()), db(grad_bias, x.dtype());
-  // The sums of every channel of every sample, from which all three gradients follow.
+  // The sums of every channel of every sample, from which all three gradients are computed.
   const Tensor scratch = empty(Sizes{shape.samples * shape.all_channels(), 2}, DType::kFloat64, Device{});
   rows::Sums* sums = scratch.data_as<rows::Sums>();
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {

@@ -1,4 +1,4 @@
-// Layer and RMS normalisation: every row by its own statistics.
+// Layer and RMS normalisation, with separate statistics per row.
 #include <algorithm>
 #include <cmath>
 
@@ -20,7 +20,8 @@ struct Rows {
     for (int64_t size : normalized_shape) n *= size;
     rows = n == 0 ? 0 : t.numel() / n;
   }
-  // Calls f(row, its elements, where its results go) on the pool, T being what `x` and `y` are computed in.
+  // Calls f(row, elements, memory for the results) for each row, in parallel. T is the type of computation for `x`
+  // and `y`.
   template <typename T, typename F>
   void for_each(const Tensor& x, const Tensor& y, F&& f) const {
     parallel_for(rows, std::max<int64_t>(1, rows::kElementsWorthACore / std::max<int64_t>(n, 1)),
@@ -34,14 +35,14 @@ struct Rows {
   }
 };
 
-// What both backward kernels read, whoever called them with what.
+// Checks the operands of both backward kernels.
 void check_rows(const Rows& shape, const Tensor& grad, const Tensor& weight, const Tensor& rstd) {
   check_elements(grad, shape.rows * shape.n, "grad");
   check_elements(weight, shape.n, "weight");
   check_elements(rstd, shape.rows, "rstd");
 }
 
-// Sums over rows of a vector a row: blocks of rows each into sums of their own, which are then added up.
+// Sums of one vector per row over all rows. Each block of rows has its own sums, which are then added.
 template <typename T>
 class VectorSums {
  public:
@@ -52,7 +53,7 @@ class VectorSums {
         sums_(empty(Sizes{blocks_ * width_}, dtype, Device{})) {
     std::fill_n(sums_.template data_as<T>(), blocks_ * width_, T(0));
   }
-  // Calls f(row, its offset, sums) for each row.
+  // Calls f(row, offset, sums) for each row.
   template <typename F>
   void for_each(F&& f) {
     parallel_for(blocks_, 1, [&](int64_t begin, int64_t end) {
@@ -71,7 +72,7 @@ class VectorSums {
   }
 
  private:
-  static constexpr int64_t kMostBlocks = 16;  // the same whatever the threads: so are the sums
+  static constexpr int64_t kMostBlocks = 16;  // independent of the number of threads, and so are the sums
   const Rows& rows_;
   int64_t width_;
   int64_t blocks_;

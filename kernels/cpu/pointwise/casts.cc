@@ -1,4 +1,4 @@
-// Casts and moves between devices: copies.
+// Conversions of dtype and copies between devices.
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
 

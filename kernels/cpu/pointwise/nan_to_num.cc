@@ -1,4 +1,5 @@
-// nan_to_num: its defaults are the limits of the tensor's own dtype, which a body does not know.
+// nan_to_num. Not a generated operator, because its defaults are the limits of the tensor's dtype, which a body
+// cannot access.
 
 #include "engine/device/parallel.h"
 #include "kernels/common/element.h"
@@ -17,14 +18,14 @@ struct Replacements {
   T nan, above, below;
 };
 
-// `to` may be `from`.
+// `to` may equal `from`.
 template <typename T>
 [[gnu::always_inline]] inline void replace(const T* from, int64_t n, const Replacements<T>& with, T* to) {
   const Replacements<T> w = with;
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
     const T v = from[i];
-    const bool infinite = v - v != 0;  // NaN as well
+    const bool infinite = v - v != 0;  // also true for NaN
     to[i] = v != v ? w.nan : !infinite ? v : v > 0 ? w.above : w.below;
   }
 }
@@ -46,7 +47,7 @@ TT_CLONES void replace_all(const double* from, int64_t n, const Replacements<dou
 
 void nan_to_num(const Tensor& input, double nan, std::optional<double> posinf, std::optional<double> neginf,
                 Tensor& out) {
-  if (is_complex(out.dtype())) {  // each part for itself
+  if (is_complex(out.dtype())) {  // replaces each part separately
     copy(input, out);
     Tensor both = parts(out);
     return nan_to_num(both, nan, posinf, neginf, both);

@@ -6,14 +6,14 @@ namespace tt::cpu {
 
 namespace {
 
-// A single operator is a chain of one.
+// Runs a single operator as a chain of one step.
 void compute(Call& call) {
   const ChainStep step{call.op, call.args, call.inferred.compute};
   run_chain({&step, 1}, call.outputs[0]);
 }
 
 void pointwise(Call& call) {
-  // Where a result lands in another dtype it must first wrap or round to its own.
+  // A result stored in another dtype must first wrap or round to its own dtype.
   const bool converts = call.into && call.outputs[0] && call.outputs[0].dtype() != call.inferred.outputs[0].dtype;
   converts ? run_with_plain_outputs(call, &compute) : run_with_separate_outputs(call, &compute);
 }
@@ -21,7 +21,7 @@ void pointwise(Call& call) {
 }  // namespace
 
 void register_pointwise(Dispatcher& dispatcher) {
-  blocks();  // an instruction set that is not there ends the start, not a call
+  blocks();  // reports an unsupported TELETENSOR_CPU_ISA at start, not at the first call
   for (const Op* op : all_ops()) {
     if (op->is_pointwise) dispatcher.set(op->id, Key::kCPU, &pointwise);
   }

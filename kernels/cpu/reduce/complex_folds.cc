@@ -21,7 +21,7 @@ void with_complex(DType dtype, F f) {
   dtype == DType::kComplex64 ? f(std::type_identity<Complex<float>>()) : f(std::type_identity<Complex<double>>());
 }
 
-// out[i] = fold(each) of the elements that make it, which `each(f)` passes to f in order, as often as it is called.
+// out[i] = fold(each), where each(f) calls f for the elements of output i in order; fold may call it repeatedly.
 template <typename F>
 void fold_lines(const Tensor& input, absl::Span<const int64_t> dims, Tensor& out, F fold) {
   const Tensor x = contiguous_as(input, out.dtype());
@@ -52,7 +52,7 @@ void complex_prod(const Tensor& input, absl::Span<const int64_t> dims, Tensor& o
   });
 }
 
-// Relative to the largest real part, so that nothing overflows.
+// Computed relative to the largest real part, so that nothing overflows.
 void complex_logsumexp(const Tensor& input, absl::Span<const int64_t> dims, Tensor& out) {
   fold_lines(input, dims, out, [](auto each) {
     double largest = -std::numeric_limits<double>::infinity();

@@ -1,4 +1,4 @@
-// What is not 0 in a tensor.
+// count_true: the number of nonzero elements of a tensor.
 #pragma once
 
 #include "engine/tensor/tensor.h"

@@ -13,7 +13,7 @@ namespace tt::cpu {
 
 namespace {
 
-// Squared deviations over degrees of freedom: NaN where nothing is left to divide by, as PyTorch.
+// Squared deviations divided by the degrees of freedom; NaN if these are 0 or less, as in PyTorch.
 double variance(const MomentsTotal& total, int64_t correction) {
   return total.squares / std::max(total.count - static_cast<double>(correction), 0.0);
 }
@@ -29,7 +29,7 @@ void moments_into(const Tensor& input, const std::optional<absl::Span<const int6
   }
 }
 
-// The variance of complex numbers is that of their real parts and that of their imaginary ones.
+// The variance of complex numbers is the sum of the variances of real and imaginary parts.
 template <typename Result>
 void moments_of_parts(const Tensor& input, const std::optional<absl::Span<const int64_t>>& dim, int64_t correction,
                       Tensor& out, Result result) {

@@ -1,4 +1,4 @@
-// Reductions by a monoid: sums, products, extrema, counts, norms.
+// Reductions by a monoid: sums, products, extrema, counts and norms.
 #include <cmath>
 #include <type_traits>
 
@@ -29,7 +29,7 @@ void fold_into(const Tensor& input, const ReducePlan& plan, Tensor& out, Result 
   reduce_into(Fold<Monoid>(), input, plan, out, result);
 }
 
-// Calls f with the type that truth is read in without converting, or uint8_t.
+// Calls f with a type in which elements can be tested for 0 without conversion, or uint8_t.
 template <typename F>
 void with_truth(DType dtype, F&& f) {
   switch (dtype) {
@@ -40,10 +40,10 @@ void with_truth(DType dtype, F&& f) {
   }
 }
 
-// Each output is `result` of how many elements that make it are not 0.
-// What asks for truth alone asks it of bools, where elements are complex: not 0 is one of which a part is not.
+// Complex tensors are converted to bool (true if either part is nonzero); others are returned unchanged.
 Tensor truth_of(const Tensor& t) { return is_complex(t.dtype()) ? contiguous_as(t, DType::kBool) : t; }
 
+// Stores result(number of nonzero elements) in each output.
 template <typename Result>
 void count_into(const Tensor& input, const ReducePlan& plan, Tensor& out, Result result) {
   with_truth(input.dtype(), [&]<typename T>(std::type_identity<T>) { fold_into<Count<T>>(input, plan, out, result); });

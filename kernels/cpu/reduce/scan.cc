@@ -30,8 +30,8 @@ struct Times {
   }
 };
 
-// A running total is a chain of dependent operations: eight stretches run side by side, and learn
-// afterwards what came before them.
+// A running total is a chain of dependent operations. To hide their latency, eight stretches are scanned side by
+// side, and the total before each is added afterwards.
 template <typename Op, typename V, typename A>
 TT_CLONES void scan_chunk(V* out, const V* in, int64_t n, A& carry) {
   constexpr int64_t kChains = 8;
@@ -94,7 +94,7 @@ void scan_lines(const Tensor& input, int64_t dim, A identity, Tensor& out) {
   });
 }
 
-// Both tensors contiguous: tiles of columns, row after row.
+// For contiguous tensors: processes tiles of columns, row by row.
 template <typename Op, typename V, typename A>
 void scan_columns(const Tensor& input, int64_t n, int64_t inner, A identity, Tensor& out) {
   const int64_t tiles = (inner + kTile - 1) / kTile, outer = out.numel() / (n * inner);
@@ -153,7 +153,8 @@ void cumprod(const Tensor& input, int64_t dim, std::optional<DType>, Tensor& out
 
 namespace {
 
-// The largest (or smallest) element so far, the last of equal ones; a NaN stays. Strides are in elements.
+// The running maximum (or minimum) and its index. Of equal elements the last is chosen; NaN propagates. Strides are
+// in elements.
 template <bool kMax, typename T>
 [[gnu::always_inline]] inline void extremum_line(int64_t n, const T* x, int64_t step, T* __restrict values,
                                                  int64_t value_step, int64_t* __restrict indices, int64_t index_step) {

@@ -1,4 +1,4 @@
-// Operators that lay tensors beside each other: cat, stack, repeat.
+// Operators that concatenate tensors: cat, stack, repeat.
 #include "kernels/common/join.h"
 
 #include "kernels/cpu/iteration/copy.h"

@@ -1,4 +1,4 @@
-// Constant padding: a filled tensor, and the part of the input that stays copied into it.
+// Constant padding: fills the result, then copies the kept part of the input into it.
 #include "kernels/common/padding.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"

@@ -14,13 +14,14 @@ namespace tt::cpu {
 
 namespace {
 
-// to[i] = from[-i].
+// Copies in reverse order: to[i] = from[-i].
 template <typename T>
 TT_CLONES void reverse_row(const T* __restrict from, T* __restrict to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] = from[-i];
 }
 
-// Where it is a transposition as well, as in turning by 90 degrees. False, and nothing done, where it is none.
+// Runs a flip that is also a transposition, such as a rotation by 90 degrees. Returns false, without copying, for
+// others.
 bool transpose_reversed(const Tensor& input, const join::Reversed& from_end, const Tensor& out) {
   Space space(out.sizes());
   Access accesses[] = {space.access(input), space.access(out)};
@@ -44,7 +45,7 @@ void flip(const Tensor& input, absl::Span<const int64_t> dims, Tensor& out) {
       const T* from = input.data_as<T>() + from_end.start + at[1];
       if (to_step == 1 && step == 1) {
         std::memcpy(to, from, n * sizeof(T));
-      } else if (to_step == 1 && step == -1) {  // which a compiler turns into vectors, unlike strides of any size
+      } else if (to_step == 1 && step == -1) {  // vectorises, unlike arbitrary strides
         reverse_row(from, to, n);
       } else {
         for (int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * step];
@@ -59,7 +60,7 @@ void roll(const Tensor& input, absl::Span<const int64_t> shifts, absl::Span<cons
 
 namespace {
 
-// Zeroes, in each row i of out's matrices, the columns [from(i), to(i)).
+// Sets columns [from(i), to(i)) of each row i of out's matrices to zero.
 template <typename From, typename To>
 void clear_columns(const Tensor& out, From from, To to) {
   const int64_t rows = out.size(-2), cols = out.size(-1);

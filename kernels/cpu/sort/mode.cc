@@ -7,8 +7,8 @@
 namespace tt::cpu {
 namespace {
 
-// The place where the line's most frequent value stands last; the smallest of equally frequent ones. Every NaN is a
-// value of its own.
+// Returns the last index of the line's most frequent value, or of the smallest such value. Each NaN counts as a
+// separate value.
 template <typename T, typename K>
 int64_t most_frequent(const T* line, int64_t n, int64_t stride, const K* order) {
   int64_t best = 0, longest = 0;
@@ -24,7 +24,7 @@ int64_t most_frequent(const T* line, int64_t n, int64_t stride, const K* order) 
 }  // namespace
 
 void mode(const Tensor& input, int64_t dim, bool keepdim, Tensor& values, Tensor& indices) {
-  (void)keepdim;  // the results' sizes say it; their elements are in the lines' order
+  (void)keepdim;  // affects only the results' sizes; elements are in the order of lines
   const DimIterator<1> lines({&input}, dim);
   with_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     KeyRoom<T> room(lines.count(), lines.length(0));

@@ -12,7 +12,8 @@ namespace tt::cpu {
 
 namespace {
 
-// to[i] (where not `first`: +)= what places[i * step] adds to an offset; false where one is out of range.
+// Adds each index's contribution to an offset: to[i] = (first ? 0 : to[i]) + offset of places[i * step]. Returns
+// false if an index is out of range.
 TT_CLONES bool add_offsets(int64_t* __restrict to, int64_t to_step, const int64_t* __restrict places, int64_t step,
                            int64_t n, const SelectionTerm& term, IndexRange allowed, bool first) {
   const int64_t size = term.size, stride = term.stride, lowest = allowed == IndexRange::kEitherEnd ? -size : 0;
@@ -41,7 +42,7 @@ void add_term(const SelectionTerm& term, IndexRange allowed, bool first, Tensor&
     int64_t* to = offsets.data_as<int64_t>() + at[0];
     const int64_t* from = term.values.data_as<int64_t>() + at[1];
     const int64_t step = nest.stride(1), to_step = nest.stride(0);
-    if (term.size < 0) {  // offsets already
+    if (term.size < 0) {  // values are offsets already
       for (int64_t i = 0; i < n; ++i) to[i * to_step] = (first ? 0 : to[i * to_step]) + from[i * step];
     } else if (!add_offsets(to, to_step, from, step, n, term, allowed, first)) {
       report_row(range, from, step, n, allowed == IndexRange::kEitherEnd ? -term.size : 0, term.size);

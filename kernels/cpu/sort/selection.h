@@ -1,4 +1,4 @@
-// The CPU's share of selections (kernels/common/selection.h).
+// The CPU's functions for selections (kernels/common/selection.h).
 #pragma once
 
 #include "kernels/common/selection.h"
@@ -7,7 +7,7 @@ namespace tt::cpu {
 
 extern const SelectionKernels kSelectionKernels;
 
-// The offsets, over `strides`, of mask's elements that are not 0, in row-major order.
+// Offsets, with `strides`, of the nonzero elements of `mask`, in row-major order.
 Tensor offsets_of_true(const Tensor& mask, SizesView strides);
 
 }  // namespace tt::cpu

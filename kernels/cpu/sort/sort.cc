@@ -1,4 +1,4 @@
-// Operators that order the elements along a dimension.
+// Operators that sort the elements along a dimension.
 #include <algorithm>
 
 #include "engine/schema/error.h"
@@ -15,20 +15,20 @@ void check_sortable(int64_t length) {
   check(length < int64_t{1} << 32, "cannot sort more than 2^32 - 1 elements, got ", length);
 }
 
-// Calls body(T tag) with the element type, after the check that lines can be sorted.
+// Checks that lines of this length can be sorted, and calls f with the element type.
 template <typename F>
 void with_sortable(DType dtype, int64_t length, F f) {
   check_sortable(length);
   with_element(dtype, f);
 }
 
-// What operators give of a line: some of its elements in order, and where they were.
+// The results of a line: some of its elements in order, and their indices.
 struct Results {
-  const DimIterator<3>& lines;  // of the input, of values, of indices
+  const DimIterator<3>& lines;  // of the input, the values and the indices
   void* values;
   int64_t* indices;
 
-  // The first `count` of `keys`, from the line of `x` that starts at at[0].
+  // Writes the first `count` of `keys`, for the line of `x` that starts at at[0].
   template <typename T, typename K>
   void write(const std::array<int64_t, 3>& at, const T* x, const K* keys, int64_t count) const {
     T* to = static_cast<T*>(values) + at[1];
@@ -41,8 +41,8 @@ struct Results {
   }
 };
 
-// The element of rank `rank` (from 0) of each line, or (`nan_wins`) its first NaN, and where it was.
-// `values` and `indices` hold one element a line, in order.
+// Writes the element of rank `rank` (from 0) of each line, or (if `nan_wins`) its first NaN, and its index. `values`
+// and `indices` hold one element per line, in order.
 void take_ranked(const Tensor& input, int64_t dim, bool nan_wins, int64_t rank, Tensor& values, Tensor& indices) {
   const DimIterator<1> lines({&input}, dim);
   with_sortable(input.dtype(), lines.length(0), [&]<typename T>(std::type_identity<T>) {

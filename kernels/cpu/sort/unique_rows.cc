@@ -1,4 +1,4 @@
-// unique_rows: a matrix's different rows, sorted or run by run.
+// unique_rows: the distinct rows of a matrix, either sorted or without consecutive duplicates.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -11,7 +11,7 @@
 namespace tt::cpu {
 namespace {
 
-// Rows compared element by element, as sort() orders elements.
+// Compares rows element by element, in sort()'s order.
 template <typename T>
 class Table {
  public:
@@ -24,7 +24,7 @@ class Table {
     }
     return false;
   }
-  // A NaN equals nothing.
+  // NaN is not equal to anything.
   bool equal(int64_t a, int64_t b) const {
     return std::equal(row(a), row(a) + columns_, row(b), [](T x, T y) { return x == y; });
   }

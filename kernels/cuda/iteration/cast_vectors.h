@@ -1,11 +1,11 @@
-// Casts where both tensors lie one by one. For .cu files only.
+// Casts between two contiguous tensors. For .cu files only.
 #pragma once
 
 #include "kernels/cuda/launch/vectors.h"
 
 namespace tt::cuda {
 
-// A thread moves sixteen bytes of the wider, fewer of the other.
+// A thread moves 16 bytes of the wider type.
 template <typename From, typename To>
 struct Cast {
   static constexpr int kLanes = 16 / (sizeof(From) > sizeof(To) ? sizeof(From) : sizeof(To));
@@ -25,7 +25,7 @@ struct Cast {
   }
 };
 
-// Requires aligned addresses.
+// Requires addresses aligned to 16 bytes.
 template <typename From, typename To>
 void cast_vectors(const Queue& queue, const Tensor& src, const Tensor& dst) {
   const Cast<From, To> cast{dst.numel(), src.data_as<From>(), dst.data_as<To>()};

@@ -1,6 +1,7 @@
-// Sums that many threads collect in one tensor, by atomics: in the wide type, rounded once at the end.
+// Sums that many threads accumulate in one tensor by atomic operations, in the accumulate type, rounded once at the
+// end.
 //
-// The order is the threads', so that the last bits of a sum in floats may differ from run to run.
+// The order of additions is not fixed, so the last bits of a floating-point sum may differ between runs.
 #pragma once
 
 #include "kernels/cuda/iteration/copy.h"
@@ -14,7 +15,7 @@ inline void fill_zeros(const Queue& queue, const Tensor& contiguous) {
   if (bytes > 0) queue.fill(contiguous.data(), 0, bytes);
 }
 
-// Calls add(sums), which adds to a C* that holds zeros: `out`'s elements, C being out's wide type.
+// Calls add(sums), which adds to a C* of zeros. sums has the elements of `out`; C is the accumulate type of `out`.
 template <typename F>
 void collect(Tensor& out, F&& add) {
   const Queue queue = queue_of(out);

@@ -29,7 +29,7 @@ void copy_within(const Tensor& src, const Tensor& dst) {
   src.dtype() == dst.dtype() ? move_elements(queue, src, dst) : cast_elements(queue, src, dst);
 }
 
-// Host memory that the device reads and writes by itself.
+// Pinned host memory, which the device can access directly.
 Tensor staging_like(const Tensor& t, Device device) {
   TensorMeta meta = t.meta();
   meta.device = Device{};
@@ -40,7 +40,7 @@ Tensor staging_like(const Tensor& t, Device device) {
   return Tensor(new TensorImpl(meta, make_ref<Storage>(Devices::instance().backend(device).staging(), bytes)));
 }
 
-// What the device is given at once: it copies one piece while the host fills or empties another.
+// Size of a transfer: the device copies one piece while the host fills or empties another.
 constexpr size_t kPieceBytes = size_t{4} << 20;
 
 void copy_bytes(void* to, const void* from, size_t bytes) {
@@ -51,7 +51,7 @@ void copy_bytes(void* to, const void* from, size_t bytes) {
   });
 }
 
-// A piece of staging memory on its way, in `stream`'s order; used again when the device is through with it.
+// A piece of staging memory in use, in `stream`'s order. It is reused when the device has finished with it.
 struct Piece {
   Piece(Stream& stream, size_t size)
       : staging(Devices::instance().backend(stream.device()).staging()),
@@ -67,7 +67,7 @@ struct Piece {
   Ref<Storage> memory;
 };
 
-// From the host's memory to the device's. What it reads it has read when it returns.
+// Copies from host to device memory. `from` has been read when it returns.
 void send_bytes(char* to, const char* from, size_t bytes, Stream& stream) {
   for (size_t at = 0; at < bytes; at += kPieceBytes) {
     Piece piece(stream, std::min(kPieceBytes, bytes - at));
@@ -76,7 +76,7 @@ void send_bytes(char* to, const char* from, size_t bytes, Stream& stream) {
   }
 }
 
-// The other way; waits until all of it is there.
+// Copies from device to host memory. Waits until all bytes have arrived.
 void fetch_bytes(char* to, const char* from, size_t bytes, Stream& stream) {
   constexpr size_t kAhead = 3;
   std::deque<std::pair<Piece, std::unique_ptr<Event>>> ahead;
@@ -114,7 +114,7 @@ void copy_to_host(const Tensor& src, const Tensor& dst) {
   if (!direct) copy_into(dst, landing);
 }
 
-// Bytes of the same number from staging memory, which is used again when the device has read them.
+// Copies the bytes of `staged` to `dst`. The staging memory is reused when the device has read it.
 void send(const Tensor& staged, const Tensor& dst) {
   const size_t bytes = static_cast<size_t>(dst.numel()) * item_size(dst.dtype());
   if (bytes == 0) return;
@@ -145,14 +145,14 @@ void copy_between(const Tensor& src, const Tensor& dst) {
   const Tensor landing = empty(packed.sizes(), packed.dtype(), dst.device());
   to.wait(*from.record());
   to.copy(landing.data(), packed.data(), static_cast<size_t>(packed.numel()) * item_size(packed.dtype()));
-  from.wait(*to.record());  // before `packed` is used for something else
+  from.wait(*to.record());  // before `packed` is freed and reused
   copy_within(landing, dst);
 }
 
 template <int kSource>
 void copy_argument(Call& call) {
   const Tensor& out = call.outputs[0];
-  // A tensor wherever it lies: this is what moves one to the device.
+  // The source may be on another device: this kernel moves tensors to the GPU.
   const Arg& arg = call.args[kSource];
   const Tensor source = arg.is_number() ? boxing::to_tensor(call, arg) : Tensor::from(arg.tensor);
   if (!out.same(source)) copy(source, out);

@@ -1,4 +1,4 @@
-// Copies between tensors of any dtype and layout, within a device, between devices, and to and from the host.
+// Copies between tensors of any dtype and layout: within a device, between devices, to and from the host.
 #pragma once
 
 #include "absl/functional/function_ref.h"
@@ -7,17 +7,17 @@
 
 namespace tt::cuda {
 
-// Writes src, broadcast and converted, over dst, in the order of the stream of the GPU that is involved (dst's, where
-// two are). To the host it waits until the bytes are there, and throws what src turns out to have failed with.
+// Broadcasts src, converts it and writes it to dst, in stream order of the GPU involved (of dst's GPU for two GPUs). A
+// copy to the host waits for the bytes, and throws the errors that src's pending work reports.
 void copy(const Tensor& src, const Tensor& dst);
-// Row-major elements: `t` itself where it is contiguous, else a copy. Undefined stays undefined.
+// Returns `t` if it is contiguous, else a contiguous copy. Returns undefined for undefined.
 Tensor contiguous(const Tensor& t);
-// The same, converted. Throws Error (NotImplementedError) where that would drop imaginary parts: whoever asks computes
-// in real numbers.
+// contiguous(), converted to `dtype`. Throws Error (NotImplementedError) for complex to real, which would drop
+// imaginary parts.
 Tensor contiguous_as(const Tensor& t, DType dtype);
-// Fills `dst`, contiguous on a GPU, with what `write` puts into host memory of its size; nothing waits.
+// Fills `dst`, contiguous on a GPU, with the bytes that `write` puts into host memory of the same size. Does not wait.
 void upload(const Tensor& dst, absl::FunctionRef<void(void*)> write);
-// The kernels of `assign` and `clone`: an argument, the second or the first, lands in the output.
+// The kernels of `assign` and `clone`: copy the second or the first argument to the output.
 void assign(Call& call);
 void clone(Call& call);
 

@@ -1,4 +1,4 @@
-// fill_with: one number over a tensor, in any layout.
+// fill_with: fills a tensor of any layout with one number.
 #pragma once
 
 #include "engine/schema/scalar.h"

@@ -19,7 +19,7 @@ struct Recode {
   }
 };
 
-// C: float, or a complex type where the other is complex.
+// C: float, or a complex type if the other type is complex.
 template <typename From, typename C>
 struct Widen {
   Layout<2> layout;
@@ -64,7 +64,7 @@ void narrow_to(const Queue& queue, const Layout<2>& layout, const Tensor& src, c
   for_each(queue, n, Narrow<Complex<float>, To>{layout, access(src), to});
 }
 
-// What weights and activations come from and go to. False where that is another type.
+// Casts to and from the common types of weights and activations. Returns false for other types.
 template <typename T>
 bool cast_plain(const Queue& queue, const Tensor& src, const Tensor& dst) {
   const bool widens = is_float8(src.dtype());
@@ -84,7 +84,7 @@ bool cast_plain(const Queue& queue, const Tensor& src, const Tensor& dst) {
 void cast_float8(const Queue& queue, const Tensor& src, const Tensor& dst) {
   const Layout<2> layout = layout_of(src, dst);
   const bool widens = is_float8(src.dtype());
-  if (widens && is_float8(dst.dtype())) {  // of two kinds
+  if (widens && is_float8(dst.dtype())) {  // two different 8-bit types
     return src.dtype() == DType::kFloat8E4m3fn
                ? for_each(
                      queue, dst.numel(),

@@ -8,7 +8,7 @@ namespace tt::cuda {
 
 namespace {
 
-using Dims = absl::InlinedVector<Dim<2>, 6>;  // the source's strides, then the target's
+using Dims = absl::InlinedVector<Dim<2>, 6>;  // strides of the source, then of the target
 
 Layout<2> layout_of(const Dims& dims) {
   Sizes sizes, from, to;
@@ -42,17 +42,17 @@ void move_as(const Queue& queue, const Dims& dims, const void* from, void* to) {
   for_each(queue, count(dims), Move<T>{layout_of(dims), static_cast<const T*>(from), static_cast<T*>(to)});
 }
 
-// ---- Transposes: what is next to each other in one is not in the other -------------------------
+// ---- Transposes: adjacent elements of the source are not adjacent in the target -----------------
 
-// A thread turns a tile of kSide by kSide elements: it reads sixteen bytes of each of kSide rows and writes as much of
-// each of kSide columns. Eight neighbours lie along the source's rows, four along the target's.
+// A thread transposes a tile of kSide by kSide elements: it reads 16 bytes of each of kSide rows and writes 16 bytes of
+// each of kSide columns. In a group, eight tiles are adjacent along the source's rows, four along the target's.
 template <typename T>
 struct Transpose {
   static constexpr int kSide = sizeof(T) == 1 ? 8 : 16 / sizeof(T);
   static constexpr int kAlong = 8, kAcross = 4;
   Layout<2> batches;
-  int64_t rows, columns;              // columns lie next to each other in the source, rows in the target
-  int64_t row_stride, column_stride;  // the source's of rows, the target's of columns
+  int64_t rows, columns;              // columns are contiguous in the source, rows in the target
+  int64_t row_stride, column_stride;  // row stride of the source, column stride of the target
   Divider tiles_along, tiles_across;  // groups of kAlong and of kAcross tiles
   bool aligned;
   const T* from;
@@ -109,9 +109,9 @@ bool transpose(const Queue& queue, Dims dims, const T* from, T* to) {
   return true;
 }
 
-// ---- Rows: in the widest words that they lie in ------------------------------------------------
+// ---- Rows: copied in the widest possible words -------------------------------------------------
 
-// How many elements, of `size` bytes, go into a word: both sides' rows begin and end where words do.
+// Number of elements, of `size` bytes, per word. Rows of both sides must start and end at word boundaries.
 int64_t elements_of_word(const Dims& dims, size_t size, const void* from, const void* to) {
   if (dims.empty() || dims.back().strides[0] != 1 || dims.back().strides[1] != 1) return 1;
   const auto addresses = reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to);
@@ -139,7 +139,7 @@ void move_words(const Queue& queue, Dims dims, size_t size, const void* from, vo
   }
 }
 
-// By a kernel where they are whole words: the driver's own copies came to two thirds of its rate (docs/gpu.md).
+// Uses a kernel for whole words: the driver's copies reached only two thirds of its rate (docs/gpu.md).
 void move_bytes(const Queue& queue, const void* from, void* to, size_t bytes) {
   if (bytes % sizeof(Vector<uint64_t>) != 0 || !is_aligned(from) || !is_aligned(to)) return queue.copy(to, from, bytes);
   const auto* words = static_cast<const uint64_t*>(from);

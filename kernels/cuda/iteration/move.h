@@ -1,11 +1,11 @@
-// Moves: elements to where they lie otherwise, bit by bit, within a device.
+// Moves: copies elements between layouts, bit by bit, on one device.
 #pragma once
 
 #include "kernels/cuda/runtime/queue.h"
 
 namespace tt::cuda {
 
-// Writes src, broadcast, over dst, of the same dtype, in any layout of both.
+// Broadcasts src and writes it to dst, which has the same dtype. Both may have any layout.
 void move_elements(const Queue& queue, const Tensor& src, const Tensor& dst);
 
 }  // namespace tt::cuda

@@ -1,4 +1,4 @@
-// Access: a tensor's elements read and written in whatever type a kernel computes in.
+// Access: reads and writes a tensor's elements of any dtype in the type that a kernel computes in.
 #pragma once
 
 #include "engine/schema/float8.h"
@@ -8,7 +8,7 @@
 
 namespace tt::cuda {
 
-// The switch is on the same value in every thread, so it costs little beside the memory it leads to.
+// The switch takes the same branch in every thread, so it is cheap compared with the memory access.
 template <typename F>
 TT_FUNCTION void with_element_of(DType dtype, F f) {
   switch (dtype) {
@@ -28,7 +28,7 @@ TT_FUNCTION void with_element_of(DType dtype, F f) {
   }
 }
 
-// With complex dtypes too, where C is complex: what computes in real numbers does not meet them.
+// Includes complex dtypes only if C is complex.
 template <typename C, typename F>
 TT_FUNCTION void with_element_for(DType dtype, F f) {
   if constexpr (is_complex_v<C>) {
@@ -38,8 +38,8 @@ TT_FUNCTION void with_element_for(DType dtype, F f) {
   with_element_of(dtype, f);
 }
 
-// A number as another type; narrow precisions go through float, and floats to narrow integers through int32_t, so that
-// they wrap around. Of a complex number the real part, unless it is asked for truth.
+// Converts a number to another type. Narrow floats convert through float, and floats to narrow integers through
+// int32_t, so that they wrap around. A complex number converts to its real part, except to bool.
 template <typename To, typename From>
 TT_FUNCTION To convert(From value) {
   if constexpr (std::is_same_v<To, From>)
@@ -72,8 +72,8 @@ struct Access {
   void* data;
   DType dtype;
 
-  // Throws Error (NotImplementedError) on complex numbers, which what computes in real ones does not take, and on 8-bit
-  // floating ones, which are widened before (float8.h).
+  // Throws Error (NotImplementedError) for complex dtypes, and for 8-bit floating-point dtypes, which callers must
+  // widen first (float8.h).
   explicit Access(const Tensor& t) : data(t.data()), dtype(t.dtype()) {
     check_as(ErrorKind::kNotImplemented, !is_complex(dtype) && !is_float8(dtype), "not implemented for ", name(dtype),
              " on ", t.device());

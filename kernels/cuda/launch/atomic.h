@@ -1,7 +1,8 @@
-// Atomics: what several threads of a launch may do to one place. On the host, where threads take turns, plain code, at
-// which another one may get its turn (team.h).
+// Atomics: operations that several threads of a launch may apply to one address. On the host, where threads run one at
+// a time, they are plain code that may switch to another thread (team.h).
 //
-// Any element type (kernels/common/element.h): those narrower than a word are changed within the word that holds them.
+// They support any element type (kernels/common/element.h). Types narrower than a word update the word that contains
+// them.
 #pragma once
 
 #include <utility>
@@ -13,7 +14,7 @@ namespace tt::cuda {
 
 #ifdef __CUDACC__
 
-// *at = op(*at), as one step.
+// Atomically computes *at = op(*at).
 template <typename T, typename Op>
 __device__ void atomic_update(T* at, Op op) {
   if constexpr (sizeof(T) >= 4) {
@@ -42,7 +43,7 @@ __device__ void atomic_update(T* at, Op op) {
 
 template <typename T>
 __device__ void atomic_add(T* at, T value) {
-  if constexpr (is_complex_v<T>) {  // its parts may be added at different times
+  if constexpr (is_complex_v<T>) {  // the two parts are added separately
     atomicAdd(&at->re, value.re);
     atomicAdd(&at->im, value.im);
   } else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, int32_t>) {
@@ -54,15 +55,15 @@ __device__ void atomic_add(T* at, T value) {
   }
 }
 
-// What *at was, before one is added to it.
+// Atomically adds one to *at; returns the old value.
 __device__ inline int64_t atomic_next(int64_t* at) {
   return static_cast<int64_t>(atomicAdd(reinterpret_cast<unsigned long long*>(at), 1ull));
 }
 
-// Whether `flag` was 0; it is 1 then.
+// Atomically sets `flag` to 1. Returns whether it was 0.
 __device__ inline bool take_flag(uint32_t* flag) { return atomicExch_system(flag, 1u) == 0; }
 
-// *at is `value` then, or what it was, whichever is greater.
+// Atomically sets *at to the larger of *at and `value`.
 __device__ inline void atomic_most(int64_t* at, int64_t value) {
   atomicMax_system(reinterpret_cast<long long*>(at), static_cast<long long>(value));
 }

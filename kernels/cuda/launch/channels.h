@@ -1,6 +1,6 @@
-// Channels: a tensor as outer x channels x inner, sums over each channel, and what follows from them.
+// Channels: a tensor as outer x channels x inner, and sums over each channel.
 //
-// Sums are taken in two steps where a channel is long: parts of it, then the parts, always in the same order.
+// Long channels are summed in two steps: parts of the channel, then the parts. The order of additions is fixed.
 #pragma once
 
 #include <algorithm>
@@ -14,15 +14,15 @@ struct ChannelShape {
   int64_t outer = 1, channels = 1, inner = 1;
 
   ChannelShape(int64_t outer, int64_t channels, int64_t inner) : outer(outer), channels(channels), inner(inner) {}
-  // Of N x C x space.
+  // From a tensor of shape N x C x space.
   explicit ChannelShape(const Tensor& t) : outer(t.size(0)), channels(t.size(1)) {
     for (int64_t d = 2; d < t.dim(); ++d) inner *= t.size(d);
   }
-  TT_FUNCTION int64_t count() const { return outer * inner; }  // elements of a channel
+  TT_FUNCTION int64_t count() const { return outer * inner; }  // elements per channel
   TT_FUNCTION int64_t run(int64_t o, int64_t c) const { return (o * channels + c) * inner; }
 };
 
-// Two sums that are taken together.
+// Two sums computed together.
 template <typename C>
 struct TwoSums {
   C first = 0, second = 0;
@@ -35,11 +35,11 @@ struct TwoSums {
 };
 using Sums = TwoSums<double>;
 
-// term(outer index, channel, offset) gives an element's pair.
+// term(outer index, channel, offset) returns an element's pair of summands.
 template <typename C, typename Term, typename G>
 TT_DEVICE Sums sum_run(const G& group, const ChannelShape& shape, const IndexDivider& by_inner, int64_t c,
                        int64_t begin, int64_t end, const Term& term) {
-  constexpr int kAhead = 4;  // elements whose loads are on their way at once
+  constexpr int kAhead = 4;  // elements loaded at the same time
   TwoSums<C> sums;
   const auto take = [&](int64_t e) {
     const int64_t o = by_inner.quotient(e);
@@ -57,10 +57,10 @@ TT_DEVICE Sums sum_run(const G& group, const ChannelShape& shape, const IndexDiv
   return {static_cast<double>(sums.first), static_cast<double>(sums.second)};
 }
 
-// How many parts a channel's elements are summed in.
+// Number of parts that a channel is summed in.
 inline int64_t parts_of(const ChannelShape& shape) {
-  constexpr int64_t kThreads = 1 << 17, kTermsOfThread = 16;  // a channel's part to a thread
-  constexpr int64_t kGroups = 1 << 10, kTermsOfGroup = 4096;  // a channel's part to a group
+  constexpr int64_t kThreads = 1 << 17, kTermsOfThread = 16;  // one part of a channel per thread
+  constexpr int64_t kGroups = 1 << 10, kTermsOfGroup = 4096;  // one part of a channel per group
   const bool threads = shape.inner == 1;
   const int64_t wanted = (threads ? kThreads : kGroups) / std::max<int64_t>(shape.channels, 1);
   return std::max<int64_t>(1, std::min(wanted, shape.count() / (threads ? kTermsOfThread : kTermsOfGroup)));
@@ -79,7 +79,7 @@ void sum_channels_at_once(const Queue& queue, ChannelShape shape, Term term, Fin
 template <typename C, typename Term>
 void sum_parts(const Queue& queue, ChannelShape shape, int64_t parts, Term term, Sums* partial) {
   const int64_t channels = shape.channels, count = shape.count();
-  if (shape.inner == 1) {  // neighbouring threads take neighbouring channels: so lie the elements
+  if (shape.inner == 1) {  // adjacent threads read adjacent channels, which are adjacent in memory
     for_each(queue, parts * channels, [=] TT_DEVICE(int64_t i) {
       const int64_t part = i / channels, c = i % channels;
       const int64_t begin = count * part / parts, end = count * (part + 1) / parts;
@@ -98,7 +98,7 @@ void sum_parts(const Queue& queue, ChannelShape shape, int64_t parts, Term term,
   }
 }
 
-// Calls finish(channel, its sums) in one thread a channel.
+// Calls finish(channel, its sums) in one thread per channel.
 template <typename C, typename Term, typename Finish>
 void sum_channels(const Queue& queue, const ChannelShape& shape, Term term, Finish finish) {
   const int64_t parts = parts_of(shape), channels = shape.channels;

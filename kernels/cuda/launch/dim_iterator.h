@@ -1,7 +1,7 @@
-// DimIterator: the one-dimensional pieces of a tensor along one dimension, numbered in the order of the other
+// DimIterator: the one-dimensional lines of a tensor along one dimension, numbered in row-major order of the other
 // dimensions.
 //
-// Made on the host, captured by value.
+// Created on the host, captured by value.
 #pragma once
 
 #include "engine/schema/rules/shape_rules.h"
@@ -16,10 +16,10 @@ class DimIterator {
   int64_t count() const { return count_; }
   TT_FUNCTION int64_t length() const { return length_; }
   TT_FUNCTION int64_t stride() const { return stride_; }
-  // Offsets, in elements, of a line's first element, and of element `i` of all lines, one line after the other.
+  // Offsets, in elements, of a line's first element, and of element `i`, counting through all lines in order.
   TT_FUNCTION int64_t start(int64_t line) const { return starts_.offsets(line).at[0]; }
   TT_FUNCTION int64_t offset(int64_t i) const { return start(i / length_) + i % length_ * stride_; }
-  // Whether neighbours within a line are further apart than lines are.
+  // Whether adjacent elements of a line are further apart than adjacent lines.
   bool lie_side_by_side() const { return side_by_side_; }
 
  private:

@@ -1,4 +1,4 @@
-// Divider: division by a number that is known before the launch, as a product and a shift.
+// Divider: division by a number known before the launch, as a multiplication and a shift.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,8 @@
 
 namespace tt::cuda {
 
-// Of numbers below 2^31, by one of [1, 2^31). (Granlund and Montgomery, "Division by invariant integers using
-// multiplication", PLDI 1994.) A division by an unknown number takes a GPU some twenty instructions, of 64 bits a
-// hundred.
+// Divides numbers below 2^31 by a divisor in [1, 2^31). (Granlund and Montgomery, "Division by invariant integers using
+// multiplication", PLDI 1994.) A general division takes a GPU about 20 instructions, a 64-bit one about 100.
 class Divider {
  public:
   Divider() = default;
@@ -20,7 +19,7 @@ class Divider {
   TT_FUNCTION uint32_t quotient(uint32_t n) const {
     return (static_cast<uint32_t>(uint64_t{n} * magic_ >> 32) + n) >> shift_;
   }
-  // n % divisor; n becomes the quotient.
+  // Returns n % divisor and replaces n by the quotient.
   TT_FUNCTION uint32_t split(uint32_t& n) const {
     const uint32_t q = quotient(n), remainder = n - q * divisor_;
     n = q;

@@ -1,9 +1,9 @@
-// Faults: how a kernel says that what it was given is wrong (engine/session/async_errors.h).
+// Faults: how a kernel reports invalid input (engine/session/async_errors.h).
 //
 //   FaultCell* cell = open_fault(queue, &index_out_of_range);
 //   for_each(queue, n, [=] TT_DEVICE(int64_t i) {
 //     int64_t at = index[i];
-//     if (!in_range(at, size)) at = fault(cell, at, dim, size);   // goes on with 0
+//     if (!in_range(at, size)) at = fault(cell, at, dim, size);   // continues with 0
 //     ...
 //   });
 #pragma once
@@ -19,7 +19,7 @@ inline FaultCell* open_fault(const Queue& queue, FaultText text) {
   return Context::current().faults().open(queue.cuda_stream(), text);
 }
 
-// Keeps the first fault of a call. Gives 0, for the kernel to go on with.
+// Stores the first fault of a call. Returns 0 as a valid index to continue with.
 TT_DEVICE inline int64_t fault(FaultCell* cell, int64_t value, int64_t dim, int64_t size) {
   if (take_flag(&cell->raised)) {
     cell->values[0] = value;
@@ -29,17 +29,17 @@ TT_DEVICE inline int64_t fault(FaultCell* cell, int64_t value, int64_t dim, int6
   return 0;
 }
 
-// Keeps, of all faults of a call, the one with the least `rank` (not negative), whichever is found first; the other
-// values are every fault's of the call. fault_rank() gives the rank back.
+// Stores the fault with the least `rank` (not negative) of a call, independent of thread order. The other values must
+// be equal for all faults of the call. fault_rank() returns the rank.
 TT_DEVICE inline void ranked_fault(FaultCell* cell, int64_t rank, int64_t first, int64_t second) {
-  atomic_most(&cell->values[0], INT64_MAX - rank);  // a cell begins as zeros
+  atomic_most(&cell->values[0], INT64_MAX - rank);  // cells are zero-initialized
   cell->values[1] = first;
   cell->values[2] = second;
   cell->raised = 1;
 }
 inline int64_t fault_rank(const FaultCell& cell) { return INT64_MAX - cell.values[0]; }
 
-// Negative ones count from the end; the caller wraps them.
+// Negative indices count from the end; the caller wraps them.
 TT_DEVICE inline bool in_range(int64_t index, int64_t size) { return index >= -size && index < size; }
 
 // IndexError "index 7 is out of bounds for dimension 0 with size 5".

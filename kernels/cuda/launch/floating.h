@@ -1,12 +1,11 @@
-// The floating element types that layers compute over, and the wider ones that
-// they compute in.
+// The floating-point element types that layers support, and the wider types that they compute in.
 #pragma once
 
 #include "kernels/cuda/launch/access.h"
 
 namespace tt::cuda {
 
-// 16-bit floats compute in float.
+// The type to compute in: float for 16-bit floats.
 template <typename T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
@@ -14,8 +13,8 @@ inline DType accumulate_type(DType dtype) {
   return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? DType::kFloat32 : dtype;
 }
 
-// Calls f with std::type_identity of the element type. Throws Error
-// (NotImplementedError) on what is not floating.
+// Calls f with std::type_identity of the element type. Throws Error (NotImplementedError) if `dtype` is not
+// floating-point.
 template <typename F>
 decltype(auto) with_floating(DType dtype, F&& f) {
   switch (dtype) {
@@ -27,8 +26,7 @@ decltype(auto) with_floating(DType dtype, F&& f) {
   }
 }
 
-// A contiguous list of numbers, one a channel, of whatever floating type; or
-// none.
+// A contiguous array with one number per channel, of any floating-point dtype; or null.
 struct Weights {
   Access access;
 

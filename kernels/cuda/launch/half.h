@@ -1,5 +1,5 @@
-// Half precisions to and from float, engine/schema/half.h's on the host. On a GPU one instruction each, and two
-// neighbours in a word (the first in its lower half) are narrowed by one.
+// Conversions between 16-bit floats and float; on the host those of engine/schema/half.h. On a GPU a conversion is one
+// instruction, and one instruction narrows two neighbours to a word (the first in the lower half).
 #pragma once
 
 #include <bit>
@@ -66,7 +66,7 @@ TT_FUNCTION float widen_low(uint32_t pair) {
 template <typename From>
 TT_FUNCTION float widen_high(uint32_t pair) {
   if constexpr (std::is_same_v<From, BFloat16>) {
-    return std::bit_cast<float>(pair & 0xffff0000u);  // a shift by 16 both ways takes two
+    return std::bit_cast<float>(pair & 0xffff0000u);  // one instruction instead of two shifts by 16
   } else {
     return widen(std::bit_cast<From>(static_cast<uint16_t>(pair >> 16)));
   }

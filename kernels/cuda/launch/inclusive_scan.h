@@ -2,8 +2,8 @@
 //
 //   inclusive_scan(queue, n, load, op, store);   // store(i, op(op(load(0), load(1)), ... load(i))), for each i
 //
-// load, op and store are values of types with a name (not lambdas) whose operators are TT_FUNCTIONs; they may be called
-// more often than once for an index, in any order, so what store(i) writes load(i + 1) must not read.
+// load, op and store are objects of named types (not lambdas) whose call operators are TT_FUNCTIONs. They may be called
+// several times per index, in any order, so load(i + 1) must not read what store(i) writes.
 #pragma once
 
 #ifdef __CUDACC__

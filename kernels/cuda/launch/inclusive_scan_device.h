@@ -1,5 +1,5 @@
-// inclusive_scan.h for nvcc: CUB's, which reads and writes once ("Single-pass parallel prefix scan with decoupled
-// look-back", Merrill and Garland, 2016).
+// inclusive_scan.h for nvcc: CUB's scan, which reads and writes each element once ("Single-pass parallel prefix scan
+// with decoupled look-back", Merrill and Garland, 2016).
 #pragma once
 
 #include <cub/device/device_scan.cuh>
@@ -10,7 +10,7 @@
 
 namespace tt::cuda {
 
-// `f` of an index as a sequence that is read.
+// An input iterator that calls `f` with an index.
 template <typename F>
 struct ReadThrough {
   using value_type = decltype(std::declval<F>()(int64_t{0}));
@@ -30,7 +30,7 @@ struct ReadThrough {
   }
 };
 
-// `f` of an index and a value as a sequence that is written.
+// An output iterator that calls `f` with an index and a value.
 template <typename F, typename T>
 struct WriteThrough {
   struct Slot {
@@ -55,7 +55,7 @@ struct WriteThrough {
   }
 };
 
-// As CUB is called.
+// A callable with CUB's arguments.
 template <typename In, typename Out, typename Op>
 struct Scan {
   In in;
@@ -63,7 +63,7 @@ struct Scan {
   Op op;
   int64_t n;
   void* room;
-  size_t bytes;  // of `room`
+  size_t bytes;  // size of `room`
   void operator()(StreamHandle stream) const {
     size_t held = bytes;
     cub::DeviceScan::InclusiveScan(room, held, in, out, op, n, static_cast<cudaStream_t>(stream));

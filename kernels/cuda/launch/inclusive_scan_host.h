@@ -1,4 +1,5 @@
-// inclusive_scan.h for the host's compiler: in pieces, as threads would do it, so that what is not associative shows.
+// inclusive_scan.h for the host's compiler. Scans in pieces, as threads would, so that tests detect a non-associative
+// op.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// IndexDivider: division of indices by a number that is known before the launch.
+// IndexDivider: division of indices by a number known before the launch.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace tt::cuda {
 
-// Of indices below `end`: by Divider where they and the divisor are small enough, as they mostly are. Never of any
-// index where the divisor is 0.
+// Divides indices below `end`. Uses Divider if `end` and the divisor are small enough, as they usually are. If the
+// divisor is 0, it must not be called.
 class IndexDivider {
  public:
   IndexDivider() = default;

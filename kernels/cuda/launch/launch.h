@@ -8,13 +8,13 @@
 //     if (group.rank() == 0) y[group.index()] = sum;
 //   });
 //
-// Nothing waits: the work happens in the queue's order. A body reads and writes memory of the device and what it
-// captured by value. It must be right for every size of group, one thread included, and for indices and groups in any
-// order; writes of several threads to one place go through atomic.h. All threads of a group come to each sync() and
-// each reduce(), or none does. What one of them writes the others may read after a sync() and not before: a reduce()
-// hands over its value and no more. Simulated devices show what breaks that as a failure of the device or as a wrong
-// value (team.h), but for a reduce() that a sync() should be. nvcc allows such lambdas neither inside generic lambdas
-// nor in private members: dispatch on dtypes to a function template that launches.
+// Launches are asynchronous, in the queue's order. A body may read and write device memory and its captures by value.
+// It must be correct for every group size, including one thread, and for any order of indices and groups. Writes of
+// several threads to one address must use atomic.h. All threads of a group must call each sync() and each reduce(), or
+// none. A thread may read what another thread of its group wrote only after a sync(); a reduce() passes on only its
+// value. Simulated devices report violations as a device failure or a wrong value (team.h), except for a reduce() in
+// place of a sync(). nvcc allows such lambdas neither inside generic lambdas nor in private members: dispatch on dtypes
+// to a function template that launches.
 #pragma once
 
 #ifdef __CUDACC__
@@ -25,7 +25,7 @@
 
 namespace tt::cuda {
 
-// For reduce() and scans. Commutative, except where a caller says else.
+// Operations for reduce() and scans. Must be commutative unless the caller states otherwise.
 struct Add {
   template <typename T>
   TT_FUNCTION T operator()(T a, T b) const {

@@ -11,16 +11,16 @@
 #define TT_DEVICE __device__
 #define TT_FUNCTION __host__ __device__ __forceinline__
 #define TT_UNROLL _Pragma("unroll")    // before a loop of constant length
-#define TT_ROLLED _Pragma("unroll 1")  // before one that is short, though the compiler cannot know
+#define TT_ROLLED _Pragma("unroll 1")  // before a short loop whose length the compiler does not know
 
 namespace tt::cuda {
 
 inline constexpr int kWarp = 32;
 inline constexpr int kBlock = 256;
 inline constexpr int kValueWords = 4;           // the largest value that a group reduces
-inline constexpr int64_t kMaxBlocks = 1 << 20;  // beyond it a thread takes several indices
+inline constexpr int64_t kMaxBlocks = 1 << 20;  // with more indices, a thread runs several
 
-// A block of threads, in a whole number of warps.
+// A thread block of a whole number of warps.
 class Group {
  public:
   __device__ Group(int64_t index, uint64_t* scratch) : index_(index), scratch_(scratch) {}
@@ -29,7 +29,7 @@ class Group {
   __device__ int size() const { return static_cast<int>(blockDim.x); }
   __device__ void sync() { __syncthreads(); }
 
-  // `op` over every thread's value; all threads call it, and all get the result.
+  // Reduces the values of all threads with `op`. All threads must call it; all get the result.
   template <typename T, typename Op>
   __device__ T reduce(T value, Op op) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kValueWords * sizeof(uint64_t));
@@ -37,7 +37,7 @@ class Group {
     value = reduce_warp(value, op);
     const int warps = size() / kWarp, warp = rank() / kWarp;
     if (warps == 1) return value;
-    __syncthreads();  // the last reduction's readers are done
+    __syncthreads();  // wait for the readers of the previous reduction
     if (rank() % kWarp == 0) scratch[warp] = value;
     __syncthreads();
     value = scratch[0];
@@ -51,7 +51,7 @@ class Group {
     for (int offset = kWarp / 2; offset > 0; offset /= 2) value = op(value, exchange(value, offset));
     return value;
   }
-  // Another lane's value, of any trivially copyable type.
+  // Returns another lane's value, of any trivially copyable type.
   template <typename T>
   __device__ static T exchange(T value, int mask) {
     constexpr int kWords = (sizeof(T) + 3) / 4;
@@ -67,8 +67,8 @@ class Group {
   uint64_t* scratch_;
 };
 
-// kBlocks: how many are to fit a multiprocessor, 0: as the compiler thinks. What registers that leaves it spends on
-// loads ahead of their use; of itself it rather has more threads wait, each for one.
+// kBlocks: minimum number of blocks per multiprocessor; 0 lets the compiler choose. The compiler uses the registers
+// that remain to load ahead; without a limit it prefers more threads with one load each.
 template <int kBlocks, typename F>
 __global__ void __launch_bounds__(kBlock, kBlocks) run_each(int64_t n, F f) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
@@ -81,21 +81,21 @@ __global__ void __launch_bounds__(1024) run_groups(int64_t groups, F f) {
   for (int64_t i = blockIdx.x; i < groups; i += gridDim.x) {
     Group group(i, scratch);
     f(group);
-    __syncthreads();  // scratch is the next group's
+    __syncthreads();  // the next group reuses scratch
   }
 }
 
-// The two parameters of a kernel.
+// The two parameters of run_each and run_groups.
 template <typename F>
 struct CountAndBody {
   int64_t n;
   F f;
 };
 
-// As `kernel<<<...>>>` launches it.
+// Launches the kernel as `kernel<<<...>>>` does.
 template <typename F>
 void issue_kernel(const Work& work, StreamHandle stream) {
-  auto& p = const_cast<CountAndBody<F>&>(parameters_of<CountAndBody<F>>(work));  // read, as mutable
+  auto& p = const_cast<CountAndBody<F>&>(parameters_of<CountAndBody<F>>(work));  // read-only; CUDA takes void**
   void* parameters[] = {&p.n, &p.f};
   cudaLaunchKernel(work.kernel, dim3(work.blocks), dim3(work.threads), parameters, 0,
                    static_cast<cudaStream_t>(stream));
@@ -118,12 +118,12 @@ void for_each(const Queue& queue, int64_t n, F f) {
   launch(queue, &run_each<kBlocks, F>, std::min((n + kBlock - 1) / kBlock, kMaxBlocks), kBlock, n, f);
 }
 
-// Of a group that has to do with so many elements.
+// Number of threads per group for `work` elements.
 inline int64_t threads_for(int64_t work) {
   return work <= 64 ? kWarp : work <= 512 ? 128 : work <= 4096 ? 256 : work <= 16384 ? 512 : 1024;
 }
 
-// `work`: how many elements a group has to do with, which says how many threads it is worth.
+// `work`: number of elements per group, which determines the number of threads.
 template <typename F>
 void for_each_group(const Queue& queue, int64_t groups, int64_t work, F f) {
   if (groups <= 0) return;

@@ -1,8 +1,8 @@
 // launch.h for the host's compiler, for the tests' build of the backend.
 //
-// A launch is a loop, which runs when the simulated runtime comes to it in its stream. Indices and groups come in an
-// order that is drawn; a group is a team of a few threads that take turns (team.h), of a size that is drawn, and
-// reduces as a device's does, but for its warps, which are smaller.
+// A launch is a loop that runs when the simulated runtime reaches it in its stream. The order of indices and groups is
+// random. A group is a team of a few threads that run one at a time (team.h); its size is random. It reduces like a
+// device's group, but with smaller warps.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 #include "kernels/cuda/runtime/queue.h"
 
 #define TT_DEVICE           // a function of device code
-#define TT_FUNCTION inline  // of device code and of the host's
+#define TT_FUNCTION inline  // callable from device and host code
 #define TT_UNROLL           // before a loop of constant length
-#define TT_ROLLED           // before one that is short, though the compiler cannot know
+#define TT_ROLLED           // before a short loop whose length the compiler does not know
 
 namespace tt::cuda {
 
-// The simulated runtime's.
+// Defined by the simulated runtime.
 void enqueue(StreamHandle stream, std::function<void()> work);
 
 class Group {
@@ -42,7 +42,7 @@ class Group {
   }
 
  private:
-  // What a lane of a warp has after the exchange with the lane `kOffset` away.
+  // Returns a lane's value after the exchange with the lane `kOffset` away.
   template <int kOffset, typename T, typename Op>
   static T reduced(const T* values, int lane, Op& op) {
     if constexpr (kOffset == kWarp) {
@@ -59,7 +59,7 @@ class Group {
 
 template <typename F>
 void run_each(int64_t n, F f) {
-  constexpr int64_t kBlock = 8;  // indices next to each other, one after the other
+  constexpr int64_t kBlock = 8;  // adjacent indices per block
   const int64_t blocks = (n + kBlock - 1) / kBlock, flip = draw(kBlock);
   Shuffle order(blocks);
   for (int64_t b = 0; b < blocks; ++b) {

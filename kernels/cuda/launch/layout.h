@@ -1,6 +1,6 @@
-// Layout<K>: K operands over one index space, for a kernel that gets the position in it as one number.
+// Layout<K>: offsets of K operands in one index space, from a linear index.
 //
-// Made on the host, captured by value.
+// Created on the host, captured by value.
 #pragma once
 
 #include <limits>
@@ -21,14 +21,14 @@ struct Offsets {
 template <int K>
 class Layout {
  public:
-  // Most tensors have few dimensions once neighbours are merged; those with more are made contiguous first.
+  // Most tensors have few dimensions once adjacent ones are merged; callers make others contiguous first.
   static constexpr int kMost = 12;
 
-  // Throws Error where more than kMost dimensions are left.
+  // Throws Error if more than kMost dimensions remain.
   Layout(SizesView sizes, const std::array<SizesView, K>& strides) {
     const auto dims = merged_dims<K>(sizes, strides);
-    check_as(ErrorKind::kNotImplemented, dims.size() <= kMost, "tensors that lie in more than ", kMost,
-             " dimensions are not implemented on CUDA");
+    check_as(ErrorKind::kNotImplemented, dims.size() <= kMost, "tensors with more than ", kMost,
+             " dimensions that cannot be merged are not implemented on CUDA");
     count_ = static_cast<int>(dims.size());
     int64_t numel = 1;
     for (int d = 0; d < count_; ++d) numel *= dims[d].size;
@@ -40,7 +40,7 @@ class Layout {
     }
   }
 
-  // Where element `i` (in row-major order) of each operand lies, in elements.
+  // Returns the offset of element `i` (in row-major order) in each operand, in elements.
   TT_FUNCTION Offsets<K> offsets(int64_t i) const {
     Offsets<K> result{};
     if (is_small_) {
@@ -60,11 +60,11 @@ class Layout {
     }
     return result;
   }
-  // The innermost dimension; 1 and 0 where there is none.
+  // Size and stride of the innermost dimension; 1 and 0 if there is none.
   int64_t inner_size() const { return count_ == 0 ? 1 : sizes_[count_ - 1]; }
   int64_t inner_stride(int operand) const { return count_ == 0 ? 0 : strides_[operand][count_ - 1]; }
   int dims() const { return count_; }
-  // Whether each operand is walked one by one.
+  // Whether every operand is contiguous: at most one merged dimension, of stride 1.
   bool is_linear() const {
     bool linear = count_ <= 1;
     for (int k = 0; linear && count_ == 1 && k < K; ++k) linear = strides_[k][0] == 1;
@@ -76,7 +76,7 @@ class Layout {
   bool is_small_;
   int64_t sizes_[kMost] = {};  // zeros beyond count_, so that equal layouts are equal bytes (work.h)
   int64_t strides_[K][kMost] = {};
-  Divider dividers_[kMost];  // by sizes, where there are few elements
+  Divider dividers_[kMost];  // division by sizes_; set if there are few elements
 };
 
 }  // namespace tt::cuda

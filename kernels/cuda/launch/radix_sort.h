@@ -1,4 +1,4 @@
-// radix_sort: integers in order, each with the place that it came from.
+// radix_sort: sorts integers together with their original positions.
 #pragma once
 
 #include "engine/tensor/tensor.h"
@@ -6,14 +6,14 @@
 
 namespace tt::cuda {
 
-// Unsigned keys, as tensors of int32 or int64 hold them, and of each its place (int64).
+// Unsigned keys, stored as int32 or int64, and the position of each (int64).
 struct KeyedPlaces {
   Tensor keys;
   Tensor places;
 };
 
-// `items` by the low `bits` of their keys, equal ones as they were. May give other tensors than it got, whose elements
-// are lost.
+// Sorts `items` stably by the low `bits` of their keys. Overwrites the tensors of `items`, and may return different
+// tensors.
 KeyedPlaces radix_sort(const Queue& queue, const KeyedPlaces& items, int bits);
 
 }  // namespace tt::cuda

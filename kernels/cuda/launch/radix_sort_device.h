@@ -1,4 +1,4 @@
-// What radix_sort.cu is made of, for nvcc: CUB's radix sort.
+// Implementation of radix_sort.cu for nvcc: CUB's radix sort.
 #pragma once
 
 #include <cub/device/device_radix_sort.cuh>
@@ -7,7 +7,7 @@
 
 namespace tt::cuda {
 
-// As CUB is called.
+// A callable with CUB's arguments.
 template <typename Key>
 struct RadixSort {
   const Key* keys;
@@ -17,7 +17,7 @@ struct RadixSort {
   int64_t n;
   int bits;
   void* room;
-  size_t bytes;  // of `room`
+  size_t bytes;  // size of `room`
   void operator()(StreamHandle stream) const {
     size_t held = bytes;
     cub::DeviceRadixSort::SortPairs(room, held, keys, sorted_keys, places, sorted_places, n, 0, bits,

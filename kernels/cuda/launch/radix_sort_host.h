@@ -1,4 +1,4 @@
-// What radix_sort.cu is made of, for the host's compiler.
+// Implementation of radix_sort.cu for the host's compiler.
 #pragma once
 
 #include <algorithm>

@@ -1,13 +1,11 @@
-// Row: a row of elements that a group of threads goes over several times, in
-// registers where it is short enough.
+// Row: a row of elements that a group of threads reads several times, kept in registers if it is short enough.
 //
 //   const Row<T, kLanes> row(group, n, x, stride);
 //   each([&](int64_t i, C value) { sum += value; }, row);
 //   write(y, stride, [&](int64_t i, C value) { return value / sum; }, row);
 //
-// A thread takes kLanes neighbours at once; where that is more than one the
-// stride is 1 and rows are aligned (vectors.h). Several rows are gone over
-// together where their n and their kLanes are the same.
+// A thread processes kLanes adjacent elements at once. If kLanes > 1, the stride is 1 and rows are aligned (vectors.h).
+// Several rows with equal n and kLanes can be processed together.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +15,7 @@
 
 namespace tt::cuda {
 
-// One thread as a group: for rows whose neighbours are other rows' elements.
+// A group of one thread, for rows whose elements are interleaved with other rows.
 class Alone {
  public:
   TT_FUNCTION int rank() const { return 0; }
@@ -49,8 +47,8 @@ TT_DEVICE void store_lanes(T* y, int64_t stride, int64_t i, const Lanes<Wide<T>,
   }
 }
 
-// How many elements a thread keeps of a row, or of each of two: beyond that they would not be in registers. One by one,
-// the narrow take a register each, too.
+// Number of elements that a thread keeps of a row, or of each of two. More would not fit in registers. With one lane, a
+// narrow element also takes a whole register.
 template <typename T, int kLanes>
 inline constexpr int kOfOne = 64 / (kLanes == 1 ? sizeof(Wide<T>) : sizeof(T));
 template <typename T>
@@ -81,10 +79,10 @@ class Row {
   int rank_, size_;
   const T* x_;
   int64_t stride_;
-  Vector<T, kLanes> kept_[kTurns];  // as they came: of 16 bits they are twice as many
+  Vector<T, kLanes> kept_[kTurns];  // not converted, so that twice as many 16-bit elements fit
 };
 
-// Calls take(i, lanes of each row from element i on) for this thread's share.
+// Calls take(i, lanes of each row from element i on) for this thread's elements.
 template <typename F, typename T, int kLanes, int kMost, typename... Rows>
 TT_DEVICE void take_turns(F take, const Row<T, kLanes, kMost>& row, const Rows&... rows) {
   if (row.fits()) {
@@ -100,7 +98,7 @@ TT_DEVICE void take_turns(F take, const Row<T, kLanes, kMost>& row, const Rows&.
   }
 }
 
-// Calls f(i, element i of each row) for this thread's share.
+// Calls f(i, element i of each row) for this thread's elements.
 template <typename F, typename T, int kLanes, int kMost, typename... Rows>
 TT_DEVICE void each(F f, const Row<T, kLanes, kMost>& row, const Rows&... rows) {
   take_turns(
@@ -108,7 +106,7 @@ TT_DEVICE void each(F f, const Row<T, kLanes, kMost>& row, const Rows&... rows) 
       row, rows...);
 }
 
-// y[i] = f(i, element i of each row) for this thread's share.
+// Computes y[i] = f(i, element i of each row) for this thread's elements.
 template <typename F, typename T, int kLanes, int kMost, typename... Rows>
 TT_DEVICE void write(T* y, int64_t stride, F f, const Row<T, kLanes, kMost>& row, const Rows&... rows) {
   take_turns(
@@ -123,20 +121,20 @@ TT_DEVICE void write(T* y, int64_t stride, F f, const Row<T, kLanes, kMost>& row
 template <typename T>
 inline constexpr int kVectorLanes = Vector<T>::kLanes;
 
-// Whether rows of n elements, one after the other, can be taken as vectors.
+// Whether consecutive rows of n elements can be read as vectors.
 template <typename... Pointers>
 bool is_vectors(int64_t n, size_t item, Pointers... starts) {
   return n * static_cast<int64_t>(item) % 16 == 0 && (is_aligned(starts) && ...);
 }
 
-// How many threads that keep so many elements each it takes to keep n; the most there are, where none do.
+// Number of threads needed to keep n elements, if each keeps `kept`; at most kMostThreads.
 inline int64_t row_threads(int64_t n, int64_t kept) {
   constexpr int64_t kWarpThreads = 32, kMostThreads = 1024;
   const int64_t threads = (n + kept - 1) / kept;
   return std::clamp((threads + kWarpThreads - 1) / kWarpThreads * kWarpThreads, kWarpThreads, kMostThreads);
 }
 
-// for_each_group, of as many threads as keep a row of n elements, kMost each.
+// for_each_group with enough threads to keep a row of n elements, kMost each.
 #ifdef __CUDACC__
 template <int kMost, typename F>
 void for_each_row(const Queue& queue, int64_t rows, int64_t n, F f) {

@@ -1,8 +1,8 @@
-// for_each_shared_group: groups (launch.h) whose threads share memory of their own.
+// for_each_shared_group: groups (launch.h) with shared memory.
 //
 //   for_each_shared_group<kBytes>(queue, groups, work, f);   // f(group, memory): kBytes, aligned to 16
 //
-// `f` is a value of a type with a name. What a thread writes there another one reads after group.sync().
+// `f` is an object of a named type. A thread may read what another thread wrote there after group.sync().
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(1024) run_shared_groups(int64_t groups, F f) {
   for (int64_t i = blockIdx.x; i < groups; i += gridDim.x) {
     Group group(i, scratch);
     f(group, memory);
-    __syncthreads();  // both are the next group's
+    __syncthreads();  // the next group reuses both
   }
 }
 
@@ -39,7 +39,7 @@ void run_shared_groups(int64_t groups, F f) {
   alignas(16) std::byte memory[kBytes];
   int64_t last = -1;
   Team::run(groups, typeid(F), [&](Team& team, int64_t index, int rank) {
-    if (std::exchange(last, index) != index) std::memset(memory, 0xa5, kBytes);  // nobody may rely on what it held
+    if (std::exchange(last, index) != index) std::memset(memory, 0xa5, kBytes);  // the initial contents are undefined
     Group group(team, index, rank);
     f(group, memory);
   });

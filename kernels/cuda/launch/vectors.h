@@ -1,4 +1,4 @@
-// Vectors: elements that a thread moves at once, sixteen bytes at most.
+// Vectors: elements that a thread loads or stores at once, at most 16 bytes.
 #pragma once
 
 #include "kernels/cuda/launch/access.h"
@@ -11,18 +11,19 @@ struct alignas(kCount * sizeof(T)) Vector {
   T at[kCount];
 };
 
-// Whether a vector may begin there.
+// Whether `p` is aligned for a vector.
 inline bool is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
 
-// What a group of four elements is loaded and stored through, whatever their dtype.
+// Four elements in the type to compute in, loaded from and stored to any dtype.
 template <typename C>
 using Quad = Vector<C, 4>;
 
 #ifdef __CUDACC__
 
-#define TT_CALLED __device__ __noinline__  // a function that is called, not expanded
+#define TT_CALLED __device__ __noinline__  // a function that is not inlined
 
-// In one instruction each. Said in assembly, since from a vector's elements the compiler makes loads of one each.
+// Loads and stores a word with one instruction. Uses assembly because the compiler loads a vector's elements one by
+// one.
 template <int kBytes>
 struct Word;
 template <>
@@ -92,7 +93,7 @@ void store_vector(T* to, const Vector<T, kCount>& vector) {
 }
 #endif
 
-// A vector's elements in a type to compute in.
+// A vector's elements in the type to compute in.
 template <typename C, int kCount>
 struct Lanes {
   C at[kCount];
@@ -132,7 +133,7 @@ TT_FUNCTION Vector<T, kCount> vector_of(const Lanes<C, kCount>& lanes) {
   }
 }
 
-// Elements of any dtype. The ten cases of each would fill every kernel that they were expanded in.
+// Elements of any dtype. Not inlined: the switch over ten dtypes would bloat every kernel.
 
 template <typename C>
 TT_CALLED C load_any(const void* data, DType dtype, int64_t at) {
@@ -143,7 +144,7 @@ TT_CALLED void store_any(Access to, int64_t at, C value) {
   to.store(at, value);
 }
 
-// Four next to each other, or, where `step` is 0, one for all.
+// Loads four adjacent elements or, if `step` is 0, one element four times.
 template <typename C>
 TT_CALLED Quad<C> load_quad(const void* data, DType dtype, int64_t at, int64_t step) {
   Quad<C> quad;

@@ -1,4 +1,5 @@
-// Convolutions, forward and both gradients: a library's where there is one, else a sum for each element of the result.
+// Convolutions, forward and both gradients, by cuDNN if it is available, else by a direct sum per element of the
+// result.
 #include "engine/session/context.h"
 #include "kernels/cuda/iteration/collect.h"
 #include "kernels/cuda/iteration/copy.h"
@@ -13,7 +14,7 @@ namespace {
 using List = absl::Span<const int64_t>;
 using Triple = ConvolutionShape::Triple;
 
-// An element's place in images of planes: image, channel of all groups, and position.
+// Coordinates of an element: image, channel (over all groups), and position in the plane.
 struct Place {
   int64_t image, channel;
   int64_t at[3];
@@ -37,7 +38,7 @@ TT_DEVICE inline bool inside(const Triple& size, const int64_t (&at)[3]) {
   return in;
 }
 
-// Element `k` of the kernel, as a place in it.
+// Coordinates of element `k` of the convolution kernel.
 struct Tap {
   int64_t at[3];
 
@@ -45,12 +46,12 @@ struct Tap {
       : at{k / (kernel[1] * kernel[2]), k / kernel[2] % kernel[1], k % kernel[2]} {}
 };
 
-// Where in the input a tap of the output at `out` reads. False: in the padding.
+// Computes the input position that a tap of the output at `out` reads. Returns false in the padding.
 TT_DEVICE inline bool input_of(const ConvolutionShape& s, const int64_t (&out)[3], const Tap& tap, int64_t (&in)[3]) {
   for (int d = 0; d < 3; ++d) in[d] = out[d] * s.stride[d] - s.padding[d] + tap.at[d] * s.dilation[d];
   return inside(s.in, in);
 }
-// Which output reads the input at `in` with a tap. False: none.
+// Computes the output position that reads the input at `in` with a tap. Returns false if there is none.
 TT_DEVICE inline bool output_of(const ConvolutionShape& s, const int64_t (&in)[3], const Tap& tap, int64_t (&out)[3]) {
   for (int d = 0; d < 3; ++d) {
     const int64_t reach = in[d] + s.padding[d] - tap.at[d] * s.dilation[d];
@@ -125,7 +126,7 @@ void sum_weight(const Queue& queue, int64_t n, ConvolutionShape s, const T* g, c
 
 enum class Wanted { kForward, kInput, kWeight };
 
-// `a` and `b`: what is given, in the order of the operator.
+// `a` and `b`: the two given tensors, in the operator's order.
 template <typename T, typename C>
 void sum_directly(Wanted wanted, const Queue& queue, const ConvolutionShape& shape, const Tensor& a, const Tensor& b,
                   const Tensor& out) {
@@ -149,7 +150,7 @@ bool convolve_by_library(Wanted wanted, const Queue& queue, const ConvolutionSha
   }
 }
 
-// Integers go in int64, which keeps what a narrower type keeps when it wraps around.
+// Integers compute in int64; stored in a narrower type, the result wraps around as expected.
 void convolve(Wanted wanted, const ConvolutionShape& shape, const Tensor& first, const Tensor& second, Tensor& out) {
   if (out.numel() == 0) return;
   const Queue queue = queue_of(out);

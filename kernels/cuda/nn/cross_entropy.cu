@@ -1,6 +1,6 @@
-// Cross entropy of logits with target classes, and its gradient, without log probabilities in memory: of a position its
-// largest logit is kept, and the logarithm of the sum of exponentials relative to that one; both passes read the logits
-// once.
+// Cross entropy of logits with target classes, and its gradient, without storing log probabilities. The forward pass
+// saves, per position, the largest logit and the logarithm of the sum of exponentials relative to it. Both passes read
+// the logits once.
 #include <string_view>
 
 #include "kernels/cuda/kernels.h"
@@ -11,14 +11,14 @@
 namespace tt::cuda {
 namespace {
 
-// What a position's loss is made of, and goes to.
+// Computes the loss of each position.
 template <typename T>
 struct Losses {
   Along along;
   Targets targets;
   Weights weight;
   const T* logits;
-  Access each;  // a loss a position
+  Access each;  // one loss per position
   Wide<T>*largest, *log_sums;
 
   template <int kLanes, typename G>
@@ -36,7 +36,7 @@ struct Losses {
   }
 };
 
-// Their sum, and that of the weights, in one group: so many targets as would keep more of them busy are rare.
+// Sums the losses and their weights in one group of threads: inputs with enough targets for more groups are rare.
 void add_up(const Queue& queue, Targets targets, Weights weight, Access each, bool with_loss, bool mean, Access loss,
             Access total_weight) {
   const int64_t n = targets.shape.positions();
@@ -53,7 +53,7 @@ void add_up(const Queue& queue, Targets targets, Weights weight, Access each, bo
   });
 }
 
-// softmax(logits) less 1 at the target, times what the loss's gradient makes of the position.
+// Computes softmax(logits), minus 1 at the target, times the gradient of the position's loss.
 template <typename T>
 struct Gradients {
   Along along;
@@ -62,7 +62,7 @@ struct Gradients {
   const T* logits;
   const Wide<T>*largest, *log_sums;
   Access grad;
-  bool each;  // whether `grad` has an element a position
+  bool each;  // whether `grad` has one element per position
   bool mean;
   Access total_weight;
   T* dx;

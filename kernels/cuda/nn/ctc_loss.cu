@@ -1,4 +1,4 @@
-// ctc_loss: a group of threads a sequence, which takes the states of one time together.
+// ctc_loss: one group of threads per sequence, which processes all states of a time step together.
 #include "kernels/common/alignments.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
@@ -13,18 +13,18 @@ Error label_out_of_range(const FaultCell& cell) {
   return Error(ErrorKind::kRuntime, wrong_label(cell.values[0], cell.values[2]));
 }
 
-// The sequences, as kernels see them.
+// The sequences, in the form that kernels use.
 struct Sequences {
-  const int64_t *steps, *lengths, *starts;  // one a sequence
-  const int64_t* labels;                    // `width` a sequence
+  const int64_t *steps, *lengths, *starts;  // one per sequence
+  const int64_t* labels;                    // `width` per sequence
   int64_t batch, classes, width, times, blank;
 
   TT_DEVICE Alignments alignments(int64_t i) const { return {labels + i * width, 2 * lengths[i] + 1, blank}; }
-  // What is emitted at a time: its classes' log probabilities lie from there on.
+  // Returns the offset of the log probabilities of all classes at time t.
   TT_FUNCTION int64_t emissions(int64_t t, int64_t i) const { return (t * batch + i) * classes; }
 };
 
-// The label of each state. One that is no class is a blank.
+// Writes the label of each state. An invalid label is reported and treated as a blank.
 void find_labels(const Queue& queue, Sequences q, const int64_t* targets, int64_t* labels) {
   FaultCell* cell = open_fault(queue, &label_out_of_range);
   for_each_group(queue, q.batch, q.width, [=] TT_DEVICE(Group & group) {
@@ -41,7 +41,7 @@ void find_labels(const Queue& queue, Sequences q, const int64_t* targets, int64_
   });
 }
 
-// Sequences, and the tensors that they lie in.
+// Sequences, and the tensors that own their data.
 struct Batch {
   Tensor lengths, targets, labels;
   Sequences sequences;
@@ -67,7 +67,7 @@ struct Batch {
   }
 };
 
-// alpha[t][s]: of all paths that are in state s at time t.
+// Computes alpha[t][s]: the log probability of all paths that are in state s at time t.
 template <typename T>
 void forward_paths(const Queue& queue, Sequences q, const T* log_probs, T* losses, T* alphas) {
   for_each_group(queue, q.batch, q.width, [=] TT_DEVICE(Group & group) {
@@ -90,8 +90,8 @@ void forward_paths(const Queue& queue, Sequences q, const T* log_probs, T* losse
   });
 }
 
-// Adds to `grads`, zeros before, minus the share of paths that emit each class at each time. `betas`: two times' states
-// a sequence.
+// Subtracts from `grads`, initially zeros, the share of paths that emit each class at each time. `betas`: the states of
+// two time steps per sequence.
 template <typename T>
 void backward_paths(const Queue& queue, Sequences q, const T* log_probs, const T* alphas, const T* losses, const T* g,
                     T* betas, T* grads) {

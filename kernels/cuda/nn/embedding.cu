@@ -8,13 +8,13 @@ namespace {
 
 Error index_out_of_table(const FaultCell&) { return Error(ErrorKind::kIndex, "index out of range in self"); }
 
-// Indices into a table's rows, checked where they are read.
+// Row indices into a table, checked when read.
 struct Rows {
   const int64_t* index;
   int64_t count;
   FaultCell* cell;
 
-  // Negative where the index is out of range.
+  // Returns a negative number if the index is out of range.
   TT_DEVICE int64_t at(int64_t i) const {
     const int64_t row = index[i];
     if (row >= 0 && row < count) return row;

@@ -16,7 +16,7 @@ void losses(const Queue& queue, Targets targets, Access x, Weights weight, Acces
   });
 }
 
-// The sum of all losses, and of their weights, in one group: so many targets as would keep more of them busy are rare.
+// Sums the losses and their weights in one group of threads: inputs with enough targets for more groups are rare.
 void total_loss(const Queue& queue, Targets targets, Access x, Weights weight, bool with_loss, bool mean, Access y,
                 Access total) {
   const int64_t n = targets.shape.positions();

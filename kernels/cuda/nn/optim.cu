@@ -1,4 +1,4 @@
-// The fused optimizer steps: all parameters in one launch, which finds them in its arguments.
+// Fused optimizer steps: updates many parameters in one launch, which takes their addresses as kernel arguments.
 #include <algorithm>
 
 #include "kernels/common/optim_step.h"
@@ -10,17 +10,17 @@
 namespace tt::cuda {
 namespace {
 
-constexpr int64_t kPiece = 4096;  // elements of a group
+constexpr int64_t kPiece = 4096;  // elements per group
 
 constexpr int kMostTensors = std::tuple_size_v<Parameter>;
 
-// One parameter with its gradient and states, of one dtype; null where a state is not kept. Contiguous.
+// One parameter with its gradient and states, of one dtype; null for an unused state. All tensors are contiguous.
 struct Entry {
   void* of[kMostTensors] = {};
   int64_t n = 0;
   int64_t first_piece = 0;
   DType dtype = DType::kFloat32;
-  bool is_aligned = true;  // all of them
+  bool is_aligned = true;  // all tensors
 
   Entry() = default;
   Entry(const Parameter& p, int64_t first_piece) : n(p[0].numel()), first_piece(first_piece), dtype(p[0].dtype()) {
@@ -35,13 +35,14 @@ struct Entry {
   }
 };
 
-// Arguments and not memory: nothing has to be copied before the launch, and a captured graph keeps them.
+// Passed as a kernel argument, not in device memory: no copy is needed before the launch, and a captured graph keeps
+// it.
 template <int kMost>
 struct Table {
   Entry entries[kMost];
   int count = 0;
 
-  // The last one that starts at or before a piece.
+  // Returns the index of the entry that contains `piece`.
   TT_DEVICE int of_piece(int64_t piece) const {
     int low = 0, high = count - 1;
     while (low < high) {
@@ -56,7 +57,8 @@ struct Table {
   }
 };
 
-// The steps: update(x) is of one element of the parameter, x[0], the gradient, x[1], and what states there are.
+// The steps: update(x) updates one element: x[0] of the parameter, x[1] of the gradient, and the following of the
+// states.
 
 template <bool kMoves>
 struct Sgd {
@@ -100,7 +102,7 @@ struct Adam {
   }
 };
 
-// kLanes neighbours, which are one vector or one element.
+// Updates kLanes adjacent elements: one vector or one element.
 template <typename T, int kLanes, typename Step>
 TT_DEVICE void update(const Step& step, const Entry& e, int64_t i) {
   using C = Wide<T>;
@@ -126,7 +128,7 @@ TT_DEVICE void update(const Step& step, const Entry& e, int64_t i) {
   }
 }
 
-// A group's share of a parameter: elements [begin, end).
+// Updates a group's piece of a parameter: elements [begin, end).
 template <typename T, typename Step>
 TT_DEVICE void update_piece(const Step& step, const Entry& e, const Group& group, int64_t begin, int64_t end) {
   constexpr int kLanes = kVectorLanes<T>;
@@ -152,7 +154,7 @@ void launch(const Queue& queue, int64_t pieces, Table<kMost> table, Step step) {
   });
 }
 
-// Parameters [begin, end), of which there are at most kMost.
+// Updates parameters [begin, end), at most kMost of them.
 template <int kMost, typename Step>
 void launch_some(const Queue& queue, const std::vector<Parameter>& of, size_t begin, size_t end, const Step& step) {
   Table<kMost> table;
@@ -166,7 +168,7 @@ void launch_some(const Queue& queue, const std::vector<Parameter>& of, size_t be
   launch(queue, pieces, table, step);
 }
 
-// The contiguous copies, where there had to be some, into what they were copied from.
+// Copies contiguous copies back to their originals.
 void write_back(const Parameter& packed, const Parameter& original) {
   for (size_t i = 0; i < packed.size(); ++i) {
     if (i != 1 && packed[i] && !packed[i].same(original[i])) copy(packed[i], original[i]);
@@ -175,7 +177,7 @@ void write_back(const Parameter& packed, const Parameter& original) {
 
 template <typename Step>
 void run(const std::vector<Parameter>& of, const Step& step) {
-  constexpr size_t kFew = 32, kMany = 256;  // 3 KiB and 25 KiB of arguments, of the 32 KiB that a launch takes
+  constexpr size_t kFew = 32, kMany = 256;  // 3 KiB and 25 KiB of arguments; the limit is 32 KiB
   if (of.empty()) return;
   std::vector<Parameter> packed = of;
   for (Parameter& p : packed) {

@@ -1,4 +1,4 @@
-// Targets: the classes that losses are of.
+// Targets: the target classes of a loss.
 #pragma once
 
 #include "kernels/common/likelihoods.h"
@@ -11,14 +11,14 @@ inline Error target_out_of_bounds(const FaultCell& cell) {
   return Error(ErrorKind::kIndex, absl::StrCat("Target ", cell.values[0], " is out of bounds."));
 }
 
-// Checked where they are read. `target` is contiguous int64.
+// Targets are checked when read. `target` is contiguous int64.
 struct Targets {
   Likelihoods shape;
   const int64_t* target;
   int64_t ignore;
   FaultCell* cell;
 
-  // Negative where there is nothing to do: the target is ignored, or out of bounds.
+  // Returns -1 if the target is ignored or out of bounds.
   TT_DEVICE int64_t at(int64_t i) const {
     const int64_t t = target[i];
     if (t == ignore) return -1;

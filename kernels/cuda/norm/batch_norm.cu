@@ -1,4 +1,4 @@
-// Batch normalisation over N x C x space: statistics of each channel, and the gradients.
+// Batch normalisation over N x C x space: statistics per channel, and the gradients.
 #include "kernels/common/operands.h"
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/iteration/copy.h"
@@ -8,7 +8,7 @@
 namespace tt::cuda {
 namespace {
 
-// A running statistic, of any floating type and stride; or none.
+// A running statistic, of any floating-point dtype and stride; or null.
 struct RunningStatistic {
   Access access;
   int64_t stride;
@@ -19,8 +19,8 @@ struct RunningStatistic {
   }
 };
 
-// An element's distance from its channel's first one, which is near the mean, and its square: what is summed stays
-// small.
+// An element's difference from its channel's first element, and the square of the difference. The first element is
+// close to the mean, so the sums stay small.
 template <typename T>
 struct MomentTerm {
   using C = Wide<T>;
@@ -151,7 +151,20 @@ void batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& r
   });
 }
 
-// In training every gradient depends on the whole channel, through its statistics; with given ones it does not.
+void batch_norm_stats(const Tensor& input, double eps, Tensor& mean, Tensor& rstd) {
+  const ChannelShape shape(input);
+  const Tensor x = contiguous(input);
+  const Queue queue = queue_of(mean);
+  with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const MomentTerm<T> term{x.data_as<T>(), shape.inner};
+    const BatchStatistics<T> finish{term, shape.count(), RunningStatistic({}),    RunningStatistic({}),
+                                    0,    eps,           mean.data_as<Wide<T>>(), rstd.data_as<Wide<T>>()};
+    sum_channels<Wide<T>>(queue, shape, term, finish);
+  });
+}
+
+// In training, the gradient of an element depends on the whole channel through its statistics. With given statistics it
+// does not.
 void batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
                          const Tensor& rstd, bool training, Tensor& grad_input, Tensor& grad_weight,
                          Tensor& grad_bias) {

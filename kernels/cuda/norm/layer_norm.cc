@@ -1,4 +1,4 @@
-// Layer and RMS normalisation: every row by its own statistics.
+// Layer and RMS normalisation: each row is normalised by its own statistics.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/norm/row_norm.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 using List = absl::Span<const int64_t>;
 
-// The normalised dimensions as rows.
+// Flattens the normalised dimensions to rows.
 RowNorm rows_of(const Tensor& t, List normalized_shape) {
   int64_t n = 1;
   for (int64_t size : normalized_shape) n *= size;

@@ -11,7 +11,7 @@
 namespace tt::cuda {
 namespace {
 
-// What is known of each row; means are null where rows are not centred.
+// Statistics of each row. Means are null if rows are not centred.
 template <typename C>
 struct Statistics {
   C* means;
@@ -22,13 +22,13 @@ struct Statistics {
   TT_FUNCTION C mean(int64_t row) const { return means ? means[row] : C(0); }
 };
 
-// A number for each channel, or none. Of the input's type, or float beside 16-bit inputs.
+// One number per channel, or null. Has the input's dtype, or float32 with 16-bit inputs.
 template <typename W>
 struct Affine {
   const W* numbers;
 
   explicit Affine(const Tensor& t) : numbers(t ? t.data_as<W>() : nullptr) {}
-  // Those of kLanes neighbours in a row, from element i on.
+  // Returns the numbers of kLanes adjacent elements of a row, from element i on.
   template <int kLanes, typename C>
   TT_DEVICE Lanes<C, kLanes> lanes(const RowNorm& shape, int64_t first, int64_t i, C otherwise) const {
     Lanes<C, kLanes> all;
@@ -109,8 +109,7 @@ void backward_input(const Queue& queue, RowNorm shape, const T* g, const T* x, A
   });
 }
 
-// An element's share in its channel's gradients: of the weight, then of the
-// bias.
+// An element's terms of its channel's gradients: of the weight, then of the bias.
 template <typename T>
 struct AffineTerm {
   using C = Wide<T>;
@@ -127,7 +126,7 @@ struct AffineTerm {
 };
 struct AffineGradients {
   Access weight;
-  Access bias;  // null where there is none
+  Access bias;  // null if there is none
 
   TT_DEVICE void operator()(int64_t c, const Sums& sums) const {
     weight.store(c, sums.first);
@@ -135,13 +134,13 @@ struct AffineGradients {
   }
 };
 
-// What both are given: float where one is.
+// The common dtype of weight and bias: float32 if one of them is.
 DType affine_type(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   const bool wide = (weight && weight.dtype() != input.dtype()) || (bias && bias.dtype() != input.dtype());
   return wide ? accumulate_type(input.dtype()) : input.dtype();
 }
 
-// Calls f with the input's type, and with the weights' own.
+// Calls f with the element types of the input and of the weights.
 template <typename F>
 void with_types(DType input, DType affine, F&& f) {
   with_floating(input, [&]<typename T>(std::type_identity<T> type) {

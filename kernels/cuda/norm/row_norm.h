@@ -1,4 +1,4 @@
-// Rows normalised by their own statistics: what layer, RMS and group normalisation have in common.
+// Normalisation of rows by their own statistics, shared by layer, RMS and group normalisation.
 #pragma once
 
 #include "engine/tensor/tensor.h"
@@ -6,7 +6,7 @@
 
 namespace tt::cuda {
 
-// Rows of channels x space elements. A sample is `groups` rows one after the other, with channels of their own.
+// Rows of channels x space elements. A sample is `groups` consecutive rows, each with its own channels.
 struct RowNorm {
   int64_t rows, channels, groups = 1, space = 1;
 
@@ -18,8 +18,8 @@ struct RowNorm {
   int64_t all_channels() const { return groups * channels; }
 };
 
-// An undefined mean: rows are not centred (RMS). weight and bias, one number a channel, may be undefined.
-// Throws Error (RuntimeError) where they have not as many elements as the shape says, or a row has 2^32 and more.
+// If `mean` is undefined, rows are not centred (RMS). weight and bias, one number per channel, may be undefined. Throws
+// Error: RuntimeError if their sizes do not match the shape, NotImplementedError if a row has 2^32 or more elements.
 void normalize_rows(const RowNorm& shape, const Tensor& input, const Tensor& weight, const Tensor& bias, double eps,
                     const Tensor& output, const Tensor& mean, const Tensor& rstd);
 // grad_bias may be undefined.

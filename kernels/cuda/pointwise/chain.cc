@@ -15,10 +15,11 @@ namespace tt::cuda {
 
 namespace {
 
-// The process's fused kernels, by device and chain. Thread-safe: a lookup waits for a compilation under way.
+// The fused kernels of the process, by device and chain. Thread-safe: lookups wait for a running compilation.
 class FusedKernels {
  public:
-  // Null where it does not compile, or not now: loading what is new has no place in a graph. Requires a compiler.
+  // Returns null if the chain does not compile, or during graph capture, which does not allow loading new kernels.
+  // Requires a compiler.
   KernelHandle of(const Queue& queue, const ChainPlan& plan) {
     MutexLock lock(mutex_);
     std::pair<int, std::string> key{queue.device().index, plan.key()};
@@ -33,17 +34,17 @@ class FusedKernels {
     try {
       return compiler_->compile(plan.source());
     } catch (const Error&) {
-      return nullptr;  // the steps run one by one, as they would without a compiler
+      return nullptr;  // run the steps one by one, as without a compiler
     }
   }
 
   Mutex mutex_;
-  std::map<std::pair<int, std::string>, KernelHandle> kernels_ ABSL_GUARDED_BY(mutex_);  // null: tried in vain
+  std::map<std::pair<int, std::string>, KernelHandle> kernels_ ABSL_GUARDED_BY(mutex_);  // null: compilation failed
   const std::unique_ptr<Compiler> compiler_ = make_compiler();
 };
 
 FusedKernels& fused_kernels() {
-  static auto* kernels = new FusedKernels;  // sessions may outlive main
+  static auto* kernels = new FusedKernels;  // never destroyed: sessions may outlive main
   return *kernels;
 }
 
@@ -93,7 +94,8 @@ void run_one_by_one(absl::Span<const ChainStep> steps, const Tensor& out) {
 
 void run_chain(absl::Span<const ChainStep> steps, const Tensor& out) {
   for (const ChainStep& step : steps) {
-    check_as(ErrorKind::kNotImplemented, !divides_integers(step), "a chain that divides integers");
+    check_as(ErrorKind::kNotImplemented, !divides_integers(step),
+             "chains with an integer division are not implemented");
   }
   if (out.numel() == 0 || run_fused(ChainPlan(steps, out), out)) return;
   run_one_by_one(steps, out);

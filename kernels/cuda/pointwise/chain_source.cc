@@ -23,7 +23,7 @@ const ChainBody* body_of(uint16_t op) {
   return bodies[op];
 }
 
-// How elements of a dtype are called in the source (kChainElements below).
+// The name of a dtype's element type in the source (kChainElements below).
 std::string_view element(DType dtype) {
   switch (dtype) {
     case DType::kBool: return "Truth";
@@ -39,9 +39,9 @@ std::string_view element(DType dtype) {
   }
 }
 
-// Parameters are ChainParameters<T>. A thread computes four elements next to each other, then four of the next stride
-// of the grid; loops are unrolled, so that the fours stay in registers. Half, BFloat16, TT_KERNEL and TT_DEVICE are
-// what the compiler's own text has put before.
+// Parameters are ChainParameters<T>. A thread computes four adjacent elements, then the next four at the grid's stride.
+// Loops are unrolled to keep the four elements in registers. The compiler's prelude defines Half, BFloat16, TT_KERNEL
+// and TT_DEVICE.
 constexpr std::string_view kChainElements = R"(
 struct Truth { uint8_t byte; TT_DEVICE operator bool() const { return byte != 0; } };
 struct Parameters {
@@ -122,7 +122,7 @@ TT_DEVICE void store(void* out, int64_t at, int count, const T (&from)[4], Truth
 }
 )";
 
-// $0: loads, $1: the steps' results, $2: the last one's, $3: the output's element.
+// $0: loads, $1: the results of the steps, $2: the last result, $3: the output's element type.
 constexpr std::string_view kChainKernel = R"(
 TT_KERNEL(fused) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x * 4;

@@ -1,4 +1,4 @@
-// ChainPlan: a chain of pointwise steps as one kernel: what its source says, and what it is launched with.
+// ChainPlan: the source and the launch parameters of the kernel for a chain of pointwise steps.
 #pragma once
 
 #include <string>
@@ -10,22 +10,22 @@
 
 namespace tt::cuda {
 
-// An operator's body as source: the name of a function template, and its text. Empty where it has none of the kind.
+// Source of an operator's body: the name of a function template and its text. Empty if there is no such body.
 struct ChainBody {
   uint16_t op;
   std::string_view float_name, float_text;
   std::string_view int_name, int_text;
 };
 
-// Generated: of every operator with a body, but not in integers where zero divisors are looked for; and the functions
-// that bodies call.
+// Generated: bodies of all operators with a body, except integer bodies that check for zero divisors; and the functions
+// that the bodies call.
 absl::Span<const ChainBody> chain_bodies();
 std::string_view chain_functions();
 
-inline constexpr int kChainDims = 8;      // of the space, once neighbours are merged
-inline constexpr int kChainNumbers = 24;  // of all steps together
+inline constexpr int kChainDims = 8;      // of the index space, after merging dimensions
+inline constexpr int kChainNumbers = 24;  // numbers in all steps
 
-// What the kernel takes, as its source lays it out.
+// The kernel's parameters, with the same layout as in its source.
 template <typename T>
 struct ChainParameters {
   int64_t numel = 0;
@@ -37,18 +37,18 @@ struct ChainParameters {
   int64_t strides[kMaxChainInputs][kChainDims] = {};
 };
 
-// Lives no longer than the steps and the output that it is made of.
+// Must not outlive the steps and the output.
 class ChainPlan {
  public:
   ChainPlan(absl::Span<const ChainStep> steps, const Tensor& out);
 
-  // Whether there can be a kernel for such a chain.
+  // Whether a kernel can be generated for the chain.
   bool possible() const { return possible_; }
-  // Chains with equal keys are computed by the same kernel.
+  // Chains with equal keys use the same kernel.
   const std::string& key() const { return key_; }
   std::string source() const;
   DType compute() const { return compute_; }
-  // T: what `compute` is in C++. Numbers of a kind of their own wrap or round to it.
+  // T: the C++ type of `compute`. Numbers of another type wrap or round to it.
   template <typename T>
   ChainParameters<T> parameters() const {
     ChainParameters<T> all;
@@ -80,11 +80,11 @@ class ChainPlan {
   DType compute_;
   bool possible_ = true;
   Tensors inputs_;
-  std::string walks_;  // of each input: 'p' as the output, 'o' one element, 's' by strides
+  std::string walks_;  // per input: 'p' laid out like the output, 'o' one element, 's' strided
   absl::InlinedVector<Arg, 8> numbers_;
   std::vector<Step> steps_;
   std::vector<int32_t> sizes_;
-  std::vector<std::vector<int64_t>> strides_;  // of each input
+  std::vector<std::vector<int64_t>> strides_;  // per input
   std::string key_;
 };
 

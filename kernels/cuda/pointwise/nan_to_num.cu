@@ -1,4 +1,4 @@
-// nan_to_num: its defaults are the limits of the tensor's own dtype, which a body does not know.
+// nan_to_num. Not generated, because its defaults depend on the tensor's dtype, which a body cannot read.
 #include "kernels/common/complex_as_real.h"
 #include "kernels/common/limits.h"
 #include "kernels/cuda/iteration/copy.h"
@@ -31,7 +31,7 @@ void replace(const Tensor& input, const Tensor& out, double nan, double above, d
 
 void nan_to_num(const Tensor& input, double nan, std::optional<double> posinf, std::optional<double> neginf,
                 Tensor& out) {
-  if (is_complex(out.dtype())) {  // each part for itself
+  if (is_complex(out.dtype())) {  // real and imaginary parts separately
     Tensor both = parts(out);
     return nan_to_num(parts(contiguous_as(input, out.dtype())), nan, posinf, neginf, both);
   }

@@ -30,7 +30,7 @@ const FurtherRow& further_row_of(uint16_t op) {
   return *rows[op];
 }
 
-// Null where the operator does not compute so.
+// Returns null if the operator does not compute in C.
 template <typename C>
 Launch<C> launch_of(uint16_t op, DType compute) {
   if constexpr (std::is_same_v<C, float>)
@@ -47,7 +47,7 @@ Launch<C> launch_of(uint16_t op, DType compute) {
     return compute == DType::kBool ? row_of(op).boolean : row_of(op).i64;
 }
 
-// Integers that the CPU computes in 32 bits wrap to them here, too.
+// Wraps integers to 32 bits if the CPU computes in 32 bits.
 template <typename C>
 C number_as(const Arg& arg, DType compute) {
   if constexpr (std::is_floating_point_v<C>) {
@@ -76,7 +76,7 @@ void add_argument(CallBuilder<C>& builder, const ChainStep& step, size_t i) {
     builder.add_number(number_as<C>(arg, step.compute));
 }
 
-// What computes the step.
+// The operator that computes the step.
 uint16_t op_of(const ChainStep& step) {
   const uint16_t simpler = power_of(step);
   return simpler ? simpler : step.op->id;
@@ -101,7 +101,7 @@ bool meets_float8(const ChainStep& step, const Tensor& out) {
   return is_float8(out.dtype()) || std::any_of(step.args.begin(), step.args.end(), &is_float8_tensor);
 }
 
-// 8-bit floating numbers are float32 for a step's time: kernels need not know them.
+// Converts 8-bit floating-point inputs to float32 for the step, so that kernels need not support them.
 void run_widened(const ChainStep& step, const Tensor& out) {
   absl::InlinedVector<Arg, 6> args(step.args.begin(), step.args.end());
   Tensors kept;
@@ -118,7 +118,7 @@ void run_widened(const ChainStep& step, const Tensor& out) {
 void compute(Call& call) { run_step({call.op, call.args, call.inferred.compute}, call.outputs[0]); }
 
 void pointwise(Call& call) {
-  // Where a result lands in another dtype it must first wrap or round to its own.
+  // A result written to another dtype must first wrap or round to its own dtype.
   const bool converts = call.into && call.outputs[0] && call.outputs[0].dtype() != call.inferred.outputs[0].dtype;
   converts ? run_with_plain_outputs(call, &compute) : run_with_separate_outputs(call, &compute);
 }

@@ -1,4 +1,4 @@
-// CallBuilder: a PointwiseCall from the tensors and numbers of an operator.
+// CallBuilder: builds a PointwiseCall from an operator's tensors and numbers.
 #pragma once
 
 #include "kernels/common/element.h"
@@ -8,7 +8,7 @@
 
 namespace tt::cuda {
 
-// Operands and numbers are added in the operator's order. Lives no longer than `out`.
+// Operands and numbers must be added in the operator's order. Must not outlive `out`.
 template <typename C>
 class CallBuilder {
  public:
@@ -23,7 +23,7 @@ class CallBuilder {
 
   void add_tensor(const Tensor& t) {
     Source<C>& source = add_source();
-    if (t.device() != out_.device()) {  // a zero-dim tensor of the CPU: what it holds is at hand
+    if (t.device() != out_.device()) {  // a zero-dimensional CPU tensor: read its value
       with_any_element(t.dtype(),
                        [&]<typename T>(std::type_identity<T>) { source.number = convert<C>(*t.data_as<T>()); });
       return;
@@ -34,9 +34,9 @@ class CallBuilder {
     call_.is_plain = call_.is_plain && t.dtype() == out_.dtype() && t.sizes() == out_.sizes() && t.is_contiguous() &&
                      is_aligned(t.data());
   }
-  // A number in a tensor's place.
+  // Adds a number in place of a tensor.
   void add_operand(C number) { add_source().number = number; }
-  // A parameter that is no tensor.
+  // Adds a non-tensor parameter.
   void add_number(C number) {
     call_.numbers.value[num_numbers_] = number;
     call_.numbers.present |= uint32_t{1} << num_numbers_++;

@@ -1,8 +1,8 @@
-// The loops around pointwise bodies, for the generated sources alone.
+// Loops around pointwise bodies, for the generated sources only.
 //
-// Three for each body and type: over whole vectors, where everything lies plainly; over fours of any dtype, where rows
-// lie plainly or are one element over and over; and over elements anywhere. Complex numbers and uint64, which are wide
-// enough by themselves, have the last alone.
+// Each body and type has three loops: over whole vectors, if all operands are contiguous; over groups of four elements
+// of any dtype, if rows are contiguous or a single repeated element; and over elements of any layout. Complex numbers
+// and uint64 have only the last loop, because their elements are wide.
 #pragma once
 
 #include "kernels/common/half_math.h"
@@ -30,17 +30,17 @@ struct Applied {
   }
 };
 
-// Whole vectors of elements stored as S. Of one input a thread takes two vectors, far apart, so that as much is on its
-// way as with two inputs; index i is the first one's.
+// Whole vectors of elements stored as S. With one input, a thread processes two distant vectors, so that as many loads
+// are pending as with two inputs; index i is that of the first vector.
 template <typename Body, typename C, typename S>
 struct Vectors {
   static constexpr int kInputs = Body::kInputs, kLanes = 16 / sizeof(S), kTurns = kInputs == 1 ? 2 : 1;
-  // Leaves 40 registers a thread, in which both vectors of four are on their way at once.
+  // Limits a thread to 40 registers, which are enough to load both vectors of four at once.
   static constexpr int kBlocks = kTurns == 2 && std::is_same_v<S, float> ? 6 : 0;
   Applied<Body, C> apply;
-  int64_t n, turns;  // turns: how many indices there are
+  int64_t n, turns;  // turns: number of indices
   S* out;
-  const S* in[kInputs];  // null: the number
+  const S* in[kInputs];  // null: a number
   C number[kInputs];
 
   explicit Vectors(const PointwiseCall<C>& call)
@@ -53,7 +53,7 @@ struct Vectors {
       number[k] = call.in[k].number;
     }
   }
-  // A lone input is a tensor: without the question its elements stay where they were loaded.
+  // A single input is always a tensor: without the check its elements stay in the registers that they were loaded to.
   TT_DEVICE bool is_tensor(int k) const { return kInputs == 1 || in[k] != nullptr; }
   TT_DEVICE void operator()(int64_t i) const {
     if ((i + (kTurns - 1) * turns + 1) * kLanes > n) return pieces(i);
@@ -82,7 +82,7 @@ struct Vectors {
     }
     store_vector(out + at, vector_of<S>(results));
   }
-  // Of the one index where some vector is not whole.
+  // Processes the one index at which some vector is incomplete.
   TT_DEVICE void pieces(int64_t i) const {
     TT_ROLLED
     for (; i < kTurns * turns; i += turns) {
@@ -103,7 +103,7 @@ struct Scattered {
   Applied<Body, C> apply;
   Layout<kInputs + 1> layout;
   Access out;
-  const void* in[kInputs];  // null: the number
+  const void* in[kInputs];  // null: a number
   DType dtype[kInputs];
   C number[kInputs];
 
@@ -130,7 +130,7 @@ struct Scattered {
   }
 };
 
-// Fours along the innermost dimension; index i is a four's.
+// Groups of four elements along the innermost dimension; index i is that of a group.
 template <typename Body, typename C>
 struct Quads {
   static constexpr int kInputs = Body::kInputs;
@@ -138,7 +138,7 @@ struct Quads {
   int64_t n;
   int64_t step[kInputs];
 
-  // Whether fours can be taken: none crosses a row's end, but for the last of a single row.
+  // Whether groups of four can be used: no group may cross a row's end, except the last of a single row.
   static bool fit(const Layout<kInputs + 1>& layout) {
     bool fit = layout.dims() <= 1 || layout.inner_size() % 4 == 0;
     for (int k = 0; k <= kInputs; ++k)
@@ -171,7 +171,7 @@ struct Quads {
   }
 };
 
-// What computes elements stored as S: a body may have another one for 16-bit floats.
+// The body for elements stored as S: an operator may have another body for 16-bit floats.
 template <typename Body, typename S>
 struct BodyOf {
   using Type = Body;

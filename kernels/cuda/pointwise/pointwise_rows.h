@@ -1,7 +1,8 @@
-// PointwiseRow: what the generated sources (generated/kernels/cuda/pointwise_*.cu) give for an operator with a `body:`.
+// PointwiseRow: table entry that the generated sources (generated/kernels/cuda/pointwise_*.cu) define for an operator
+// with a `body:`.
 //
-// Bodies compute in real numbers in float (float16 and bfloat16 too), double or int64_t (all narrower integers and
-// bools too: what wraps around in a narrower type is the same once the result is stored in it).
+// Bodies for real numbers compute in float (also for float16 and bfloat16), double or int64_t (also for narrower
+// integers and bool: wrapping when the result is stored gives the same value).
 #pragma once
 
 #include <array>
@@ -13,20 +14,20 @@
 
 namespace tt::cuda {
 
-inline constexpr int kMaxInputs = 4;   // tensors of a body
-inline constexpr int kMaxNumbers = 8;  // and its other parameters
+inline constexpr int kMaxInputs = 4;   // tensors per body
+inline constexpr int kMaxNumbers = 8;  // other parameters per body
 
-// An operator's parameters that are no tensors, in order, in the type of the computation.
+// An operator's non-tensor parameters, in order, in the type of the computation.
 template <typename C, int kCount = kMaxNumbers>
 struct Numbers {
   C value[kCount > 0 ? kCount : 1] = {};
   uint32_t present = 0;  // bit i: parameter i was given
 };
 
-// One operand over the space of the output.
+// One operand, broadcast to the output's shape.
 template <typename C>
 struct Source {
-  const void* data = nullptr;  // null: a number
+  const void* data = nullptr;  // null: the operand is a number
   DType dtype = DType::kFloat32;
   C number{};
   Sizes strides;  // in elements; zeros for a number
@@ -42,9 +43,9 @@ struct PointwiseCall {
   SizesView sizes;
   SizesView strides;
   int64_t numel = 0;
-  // All operands that are tensors lie one after the other as the output does, aligned to 16 bytes, in its dtype.
+  // All tensor operands are contiguous in the output's order, aligned to 16 bytes, and have its dtype.
   bool is_plain = false;
-  FaultCell* fault = nullptr;  // where the row has a divisor and C is int64_t
+  FaultCell* fault = nullptr;  // set if the row has a divisor and C is int64_t
 };
 
 template <typename C>
@@ -52,25 +53,25 @@ using Launch = void (*)(const Queue& queue, const PointwiseCall<C>& call);
 
 struct PointwiseRow {
   uint16_t op;
-  int8_t divisor;  // the input that must hold no zero when computing in integers; -1: none
-  // Null where it does not compute in that type.
+  int8_t divisor;  // the input checked for zeros when computing in integers; -1: none
+  // Null if the operator does not compute in that type.
   Launch<float> f32;
   Launch<double> f64;
   Launch<int64_t> i64;
   Launch<int64_t> boolean;
 };
 
-// The same for what is computed less often, in sources of their own (pointwise_further_*.cu) and by one loop alone:
-// complex numbers, and uint64.
+// The table entry for the less common types, which have separate sources (pointwise_further_*.cu) and only one loop:
+// complex numbers and uint64.
 struct FurtherRow {
   uint16_t op;
-  bool is_signless;  // int64_t gives uint64's bits
+  bool is_signless;  // computing in int64_t gives the bits of uint64
   Launch<uint64_t> u64;
   Launch<Complex<float>> c64;
   Launch<Complex<double>> c128;
 };
 
-// Of all generated sources.
+// The tables of all generated sources.
 std::vector<absl::Span<const PointwiseRow>> pointwise_files();
 std::vector<absl::Span<const FurtherRow>> further_files();
 

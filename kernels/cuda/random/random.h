@@ -1,11 +1,11 @@
-// Random numbers for kernels that need some on the way.
+// Random numbers for kernels that need them internally.
 #pragma once
 
 #include "engine/tensor/tensor.h"
 
 namespace tt::cuda {
 
-// Uniform numbers of [0, 1) over a tensor of a floating dtype, from the session's generator.
+// Fills a floating-point tensor with uniform numbers of [0, 1) from the session's generator.
 void uniform_into(const Tensor& out);
 
 }  // namespace tt::cuda

@@ -1,4 +1,4 @@
-// AccumulateBuffer: a result in the type that it is computed in; 16-bit floats are computed in float32.
+// AccumulateBuffer: a result in the type that it is accumulated in. 16-bit floats are accumulated in float32.
 #pragma once
 
 #include "kernels/cuda/iteration/copy.h"
@@ -6,7 +6,7 @@
 
 namespace tt::cuda {
 
-// `out` itself, or a tensor that land() rounds into it.
+// Refers to `out`, or to a temporary tensor that land() rounds and copies to `out`.
 class AccumulateBuffer {
  public:
   explicit AccumulateBuffer(const Tensor& out)
@@ -27,7 +27,7 @@ class AccumulateBuffer {
   Tensor out_, wide_;
 };
 
-// Calls f with std::type_identity of float or double. Throws Error (NotImplementedError) on a dtype that is neither.
+// Calls f with std::type_identity of float or double. Throws Error (NotImplementedError) for other dtypes.
 template <typename F>
 decltype(auto) with_real(DType dtype, F&& f) {
   if (dtype == DType::kFloat32) return f(std::type_identity<float>());

@@ -24,13 +24,13 @@ struct Product {
   TT_FUNCTION void put(int64_t output, Wide total) const { out.store(output, total); }
 };
 
-// The largest real part so far, and the sum of exp(x - largest).
+// Running maximum of the real parts, and the sum of exp(x - largest).
 struct ExpTotal {
   double largest;
   Wide sum;
 };
 
-// Relative to the largest real part, so that nothing overflows.
+// Sums exponentials relative to the largest real part, to avoid overflow.
 template <typename T>
 struct ExpSum {
   using Value = T;
@@ -48,7 +48,7 @@ struct ExpSum {
   TT_FUNCTION ExpTotal end(const ExpTotal& part) const { return part; }
   TT_FUNCTION ExpTotal merge(const ExpTotal& a, const ExpTotal& b) const {
     if (a.largest == b.largest) return {a.largest, a.sum + b.sum};
-    const bool rises = !(b.largest < a.largest);  // a NaN does, and stays
+    const bool rises = !(b.largest < a.largest);  // true for NaN, which is kept
     const double high = rises ? b.largest : a.largest, low = rises ? a.largest : b.largest;
     const Wide scale(math::exp(low - high));
     return {high, rises ? a.sum * scale + b.sum : a.sum + b.sum * scale};

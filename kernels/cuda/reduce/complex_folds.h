@@ -1,11 +1,11 @@
-// Products of complex numbers along dimensions, and sums of exponentials: what mixes their parts.
+// Complex products and logsumexp along dimensions, which cannot be computed on real and imaginary parts separately.
 #pragma once
 
 #include "engine/tensor/tensor.h"
 
 namespace tt::cuda {
 
-// `out` is contiguous and complex; `input` of any dtype. No `dims` are all of them.
+// `out` is contiguous and complex; `input` has any dtype. Empty `dims` means all dimensions.
 void complex_prod(const Tensor& input, absl::Span<const int64_t> dims, Tensor& out);
 void complex_logsumexp(const Tensor& input, absl::Span<const int64_t> dims, Tensor& out);
 

@@ -14,8 +14,8 @@ struct MomentsTotal {
   double squares;  // sum of squared deviations from the mean
 };
 
-// A thread sums deviations from the first element that it meets, in double: one of the elements is never so far from
-// their mean that the difference of the sums would lose what the variance is made of. Threads meet by Chan's formula.
+// A thread sums deviations from the first element that it reads, in double. Every element is close enough to the mean
+// that the variance is not lost by cancellation. Threads are merged by Chan's formula.
 template <typename T>
 struct Moments {
   using Value = T;
@@ -49,7 +49,7 @@ struct Moments {
     return {count, a.mean + delta * (b.count / count),
             a.squares + b.squares + delta * delta * (a.count * b.count / count)};
   }
-  // Squared deviations over degrees of freedom: NaN where nothing is left to divide by, as PyTorch.
+  // Squared deviations divided by the degrees of freedom; NaN if there are none, as in PyTorch.
   TT_FUNCTION void put(int64_t output, const MomentsTotal& total) const {
     const double freedom = total.count - correction, squares = total.squares < 0 ? 0 : total.squares;
     const double variance = squares / (freedom > 0 ? freedom : 0.0);
@@ -67,7 +67,7 @@ void moments_into(const Tensor& input, const std::optional<absl::Span<const int6
   out.dtype() == DType::kFloat64 ? reduce_as(std::type_identity<double>()) : reduce_as(std::type_identity<float>());
 }
 
-// The variance of complex numbers is that of their real parts and that of their imaginary ones.
+// The variance of complex numbers is the sum of the variances of their real and imaginary parts.
 void moments_of_parts(const Tensor& input, const std::optional<absl::Span<const int64_t>>& dim, int64_t correction,
                       bool root, Tensor& out) {
   Tensor variances[2];

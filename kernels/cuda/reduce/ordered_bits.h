@@ -1,13 +1,14 @@
-// uint64 in the order of int64, for what compares elements as that.
+// Maps uint64 to int64 with the same order, for kernels that compare elements as int64.
 #pragma once
 
 #include "engine/tensor/tensor.h"
 
 namespace tt::cuda {
 
-// Elements of uint64 as int64, ordered alike: the highest bit is turned, in a copy. Others are themselves.
+// Returns a copy of a uint64 tensor as int64, with the highest bit inverted so that the order is preserved. Returns
+// tensors of other dtypes unchanged.
 Tensor ordered_bits(const Tensor& t);
-// And back, in place, of results in uint64; others stay.
+// The inverse, in place, for a uint64 result. Does nothing for other dtypes.
 void restore_bits(const Tensor& t);
 
 }  // namespace tt::cuda

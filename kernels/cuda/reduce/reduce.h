@@ -1,14 +1,14 @@
-// reduce: one result of many elements, by any reduction.
+// reduce: combines many elements to one result, by any reduction.
 //
-// A reduction R is a value that says
-//   Value                                      what elements are read as: float, double, int64_t or a complex type
-//   Part, begin() -> Part                      what one thread gathers
-//   take(Part&, Value, int64_t position)       an element, and where it is among those that make its result
-//   settle(Part&)                              called once in a few dozen elements
-//   Total, end(Part) -> Total                  what threads hand each other: at most four words
+// A reduction R is a value type with these members:
+//   Value                                      the type that elements are read as: float, double, int64_t or complex
+//   Part, begin() -> Part                      the state of one thread
+//   take(Part&, Value, int64_t position)       adds an element; position: its index among the elements of its result
+//   settle(Part&)                              called once every few dozen elements
+//   Total, end(Part) -> Total                  the state that threads exchange: at most four words
 //   merge(Total, Total) -> Total               associative and commutative
-//   put(int64_t output, Total)                 keeps the result
-// Elements come in any order.
+//   put(int64_t output, Total)                 stores the result
+// Elements are added in any order.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 
 namespace tt::cuda {
 
-// The type that `dtype` is reduced in: float for the 16-bit floats too, int64_t for all integers and bool.
+// Calls f with the type that `dtype` is reduced in: float also for 16-bit floats, int64_t for all integers and bool.
 template <typename F>
 void with_reduced(DType dtype, F&& f) {
   if (dtype == DType::kFloat64) return f(std::type_identity<double>());
@@ -30,7 +30,7 @@ void with_reduced(DType dtype, F&& f) {
   f(std::type_identity<int64_t>());
 }
 
-// Whether elements of `dtype` are reduced in C without a copy of them all in another type.
+// Whether elements of `dtype` can be reduced in C without first copying the tensor to another dtype.
 template <typename C>
 bool is_read_as(DType dtype) {
   if constexpr (is_complex_v<C>)
@@ -51,7 +51,7 @@ Tensor read_as(const Tensor& t) {
   return is_read_as<C>(t.dtype()) ? t : contiguous_as(t, kType);
 }
 
-// with_element for those dtypes alone.
+// with_element for the dtypes of is_read_as.
 template <typename C, typename F>
 void with_element_read_as(DType dtype, F f) {
   if constexpr (std::is_same_v<C, double> || is_complex_v<C>) {
@@ -77,13 +77,14 @@ void with_element_read_as(DType dtype, F f) {
   }
 }
 
-// How one reduction lies in memory.
+// Memory layout of a reduction.
 struct ReduceSpace {
   const void* data;
   DType dtype;
   Layout<1> kept, reduced;
   int64_t outputs, count;
-  // What makes a result, in stretches that lie side by side; `stretches` 0: it is scattered.
+  // The elements of one result as `stretches` contiguous runs of `stretch` elements. `stretches` is 0 if they are
+  // scattered.
   Layout<1> starts;
   int64_t stretches, stretch;
 
@@ -95,7 +96,7 @@ struct ReduceSpace {
         outputs(plan.outputs),
         count(plan.count),
         starts(layout_of(outer_of(plan.reduced))) {
-    constexpr int64_t kLong = 64;  // enough for a group of its own
+    constexpr int64_t kLong = 64;  // long enough for one group per stretch
     const Extent& inner = plan.reduced.back();
     const bool stretched = count > 0 && inner.stride == 1 && (plan.reduced.size() == 1 || inner.size >= kLong);
     stretch = stretched ? inner.size : count;
@@ -115,7 +116,7 @@ struct ReduceSpace {
   }
 };
 
-// As load_vector, of what no instruction loads at once too.
+// Like load_vector, also for sizes that no single instruction loads.
 template <typename T, int kCount>
 TT_DEVICE Vector<T, kCount> load_together(const T* from) {
   if constexpr (kCount == 1 || kCount * sizeof(T) > 16) {
@@ -128,11 +129,11 @@ TT_DEVICE Vector<T, kCount> load_together(const T* from) {
   }
 }
 
-// Loads that a thread has on their way before it takes the first one's elements.
+// Loads that a thread issues before it processes the elements of the first.
 inline constexpr int kLoadsAhead = 4;
 
-// The share of thread `rank` of `size` in elements [begin, end) of a stretch, whose first has `position`. Fewer than
-// 2^31.
+// Adds the elements of thread `rank` of `size` threads in [begin, end) of a stretch, whose first element has
+// `position`. Requires fewer than 2^31 elements.
 template <typename T, typename R>
 TT_DEVICE void take_row(const R& r, typename R::Part& part, const T* x, int64_t begin, int64_t end, int64_t position,
                         int rank, int size) {
@@ -169,7 +170,7 @@ TT_DEVICE void take_row(const R& r, typename R::Part& part, const T* x, int64_t 
   r.settle(part);
 }
 
-// The same of elements that lie anywhere.
+// The same for elements in any layout.
 template <typename T, typename R>
 TT_DEVICE void take_scattered(const R& r, typename R::Part& part, const T* x, const Layout<1>& layout, int64_t begin,
                               int64_t end, int64_t step) {
@@ -185,7 +186,7 @@ TT_DEVICE void take_scattered(const R& r, typename R::Part& part, const T* x, co
   r.settle(part);
 }
 
-// `merge` as Group::reduce() takes it.
+// Wraps `merge` for Group::reduce().
 template <typename R>
 struct Merge {
   R r;
@@ -194,7 +195,7 @@ struct Merge {
   }
 };
 
-// Of each result the totals of `parts` threads or groups, side by side by part.
+// Merges, for each result, the totals of `parts` threads or groups. The totals of one part are contiguous.
 template <typename R>
 void merge_parts(const Queue& queue, const R& r, const typename R::Total* totals, int64_t outputs, int64_t parts) {
   for_each_group(queue, outputs, parts, [=] TT_DEVICE(Group & group) {
@@ -207,20 +208,20 @@ void merge_parts(const Queue& queue, const R& r, const typename R::Total* totals
   });
 }
 
-// Room for so many totals of each output; null where one part is all.
+// Allocates `parts` totals per output. Returns an undefined tensor if one part is enough.
 template <typename Total>
 Tensor room_for(Device device, int64_t outputs, int64_t parts) {
   if (parts == 1) return Tensor();
   return empty({outputs * parts * static_cast<int64_t>(sizeof(Total))}, DType::kUInt8, device);
 }
 
-// How the rows of a reduction are shared out among groups.
+// Division of a reduction's rows among groups.
 struct RowParts {
-  int64_t pieces;      // of each stretch
-  int64_t all_pieces;  // of each row
-  int64_t parts;       // groups for each row
-  int64_t share;       // elements of a piece
-  int64_t work;        // of a group, as for_each_group takes it
+  int64_t pieces;      // per stretch
+  int64_t all_pieces;  // per row
+  int64_t parts;       // groups per row
+  int64_t share;       // elements per piece
+  int64_t work;        // `work` argument of for_each_group
 
   explicit RowParts(const ReduceSpace& space) {
     constexpr int64_t kEnoughGroups = 2048, kLeastPiece = 16 * 1024, kMostPiece = int64_t{1} << 30;
@@ -230,8 +231,8 @@ struct RowParts {
     all_pieces = stretches * pieces;
     parts = std::min(all_pieces, std::max<int64_t>(4 * kEnoughGroups / space.outputs, 1));
     share = ((space.stretch + pieces - 1) / pieces + 15) / 16 * 16;
-    // Of few groups a thread takes the loads of one turn. Of many it takes four times as much, so that what every
-    // thread does once, and the merging of threads, count for less.
+    // With few groups, a thread processes the loads of one turn. With many groups it processes four times as much, to
+    // reduce the relative cost of per-thread work and of merging threads.
     constexpr int64_t kMany = 8 * kEnoughGroups, kTurn = 16 * kLoadsAhead;
     work = share * static_cast<int64_t>(item_size(space.dtype)) / (space.outputs * parts >= kMany ? 4 * kTurn : kTurn);
   }
@@ -241,7 +242,7 @@ template <typename T, typename R>
 void launch_rows(const Queue& queue, const R& r, const ReduceSpace& space, const RowParts& by,
                  typename R::Total* totals) {
   for_each_group(queue, space.outputs * by.parts, by.work, [=] TT_DEVICE(Group & group) {
-    // Divisions of 64 bits cost as much as a short row.
+    // Avoids a 64-bit division, which costs as much as a short row.
     const int64_t output = by.parts == 1 ? group.index() : group.index() / by.parts;
     const int64_t part = group.index() - output * by.parts;
     const T* x = static_cast<const T*>(space.data) + space.kept.offsets(output).at[0];
@@ -267,7 +268,7 @@ void launch_rows(const Queue& queue, const R& r, const ReduceSpace& space, const
   });
 }
 
-// A group for each row, or for each of the parts of one: some of its stretches, or of pieces of those.
+// Uses one group per row, or per part of a row: some of its stretches or of their pieces.
 template <typename R>
 void reduce_rows(const Queue& queue, const R& r, const ReduceSpace& space) {
   using Total = typename R::Total;
@@ -279,7 +280,7 @@ void reduce_rows(const Queue& queue, const R& r, const ReduceSpace& space) {
   if (totals) merge_parts(queue, r, totals, space.outputs, by.parts);
 }
 
-// What a thread takes of kWidth neighbouring columns: rows first, first + parts, ...
+// The elements that a thread adds in kWidth adjacent columns: rows first, first + parts, ...
 template <int kWidth, typename R>
 struct Columns {
   R r;
@@ -299,7 +300,7 @@ struct Columns {
     TT_UNROLL
     for (int w = 0; w < kWidth; ++w) r.take(part[w], lanes.at[w], position);
   }
-  // `at(row)` is where the row begins.
+  // `at(row)` returns the offset of a row.
   template <typename T, typename At>
   TT_DEVICE void take_rows(const T* x, At at, int64_t first, int64_t count, int64_t parts) {
     int64_t row = first;
@@ -326,7 +327,7 @@ template <int kWidth, typename T, typename R>
 void launch_columns(const Queue& queue, const R& r, const ReduceSpace& space, int64_t parts,
                     typename R::Total* totals) {
   const int64_t columns = space.outputs / kWidth;
-  // Rows are mostly one after the other at equal distances: a product finds them, and no walk through the layout.
+  // Rows usually have equal distances: the offset is then a product, without a layout lookup.
   const bool even = space.reduced.dims() <= 1;
   const int64_t distance = space.reduced.inner_stride(0);
   for_each(queue, columns * parts, [=] TT_DEVICE(int64_t i) {
@@ -351,24 +352,24 @@ void launch_columns(const Queue& queue, const R& r, const ReduceSpace& space, in
   });
 }
 
-// A thread for kWidth neighbouring results, or for each of the parts of those: rows part, part + parts, ...
+// Uses one thread per kWidth adjacent results, or per part of them: rows part, part + parts, ...
 template <int kWidth, typename R>
 void reduce_columns(const Queue& queue, const R& r, const ReduceSpace& space) {
   using Total = typename R::Total;
-  // As many as an H200 holds at once: of eight columns' totals a thread has no room for more.
+  // As many threads as an H200 runs at once. With eight columns per thread, registers limit the number further.
   constexpr int64_t kEnoughThreads = (kWidth > 4 ? 96 : 128) * 1024, kLeastRows = 16, kMostParts = 4096;
   const int64_t wanted = std::min(kEnoughThreads / (space.outputs / kWidth), space.count / kLeastRows);
   const int64_t parts = std::clamp<int64_t>(wanted, 1, kMostParts);
   const Tensor room = room_for<Total>(queue.device(), space.outputs, parts);
   Total* totals = room ? static_cast<Total*>(room.data()) : nullptr;
   with_element_read_as<typename R::Value>(space.dtype, [&]<typename T>(std::type_identity<T>) {
-    // Twice as wide are the 16-bit types' columns alone.
+    // Only 16-bit types have columns of twice the width.
     if constexpr (kWidth * sizeof(T) <= 16) launch_columns<kWidth, T>(queue, r, space, parts, totals);
   });
   if (totals) merge_parts(queue, r, totals, space.outputs, parts);
 }
 
-// Whether `width` neighbouring results can be made of loads of so many elements.
+// Whether `width` adjacent results can be computed with loads of `width` elements.
 inline bool lies_in_packs(const ReduceSpace& space, const ReducePlan& plan, int64_t width) {
   const auto even = [&](const Extents& extents, size_t from_end) {
     for (size_t d = 0; d + from_end < extents.size(); ++d) {
@@ -381,18 +382,18 @@ inline bool lies_in_packs(const ReduceSpace& space, const ReducePlan& plan, int6
          even(plan.kept, 1) && even(plan.reduced, 0) && reinterpret_cast<uintptr_t>(space.data) % bytes == 0;
 }
 
-// Whether neighbouring threads should take neighbours among what makes one result, not neighbouring results.
+// Whether adjacent threads should read adjacent elements of one result instead of computing adjacent results.
 inline bool runs_along_rows(const ReducePlan& plan) {
-  constexpr int64_t kShort = 32;  // a row that a single thread reads, where there are many
+  constexpr int64_t kShort = 32;  // with many rows, a row up to this length is read by one thread
   if (plan.outputs >= 4096 && plan.count <= kShort) return false;
   return plan.kept.empty() || plan.reduced.back().stride <= plan.kept.back().stride;
 }
 
-// Queues the work. Requires is_read_as<R::Value>(input.dtype()).
+// Enqueues the reduction. Requires is_read_as<R::Value>(input.dtype()).
 template <typename R>
 void reduce(const R& r, const Tensor& input, const ReducePlan& plan) {
   if (plan.outputs == 0) return;
-  constexpr int kWidth = 16 / std::max<size_t>(sizeof(typename R::Value), 4);  // of what is added up
+  constexpr int kWidth = 16 / std::max<size_t>(sizeof(typename R::Value), 4);  // in elements of Value
   const Queue queue = queue_of(input);
   const ReduceSpace space(input, plan);
   if (runs_along_rows(plan)) return reduce_rows(queue, r, space);

@@ -1,4 +1,4 @@
-// The largest and the smallest elements.
+// amax and amin.
 #include "kernels/cuda/reduce/reduce_extremum.h"
 
 #include "kernels/cuda/kernels.h"

@@ -1,4 +1,4 @@
-// Extremum: the reduction (reduce.h) to the largest or smallest Lift(element); a NaN, once met, stays.
+// Extremum: the reduction (reduce.h) to the largest or smallest Lift(element). NaN takes precedence over numbers.
 #pragma once
 
 #include <limits>
@@ -8,7 +8,7 @@
 
 namespace tt::cuda {
 
-// What every element beats, or equals.
+// The identity: the value that no element is worse than.
 template <typename T, bool kMax>
 constexpr T weakest() {
   using Limits = std::numeric_limits<T>;
@@ -24,7 +24,7 @@ struct Extremum {
   using Total = T;
   using Part = T;
   Access out;
-  T of_none;  // the result of no elements
+  T of_none;  // the result for an empty input
 
   TT_FUNCTION T begin() const { return of_none; }
   TT_FUNCTION void take(T& part, T x, int64_t) const { part = merge(part, Lift()(x)); }

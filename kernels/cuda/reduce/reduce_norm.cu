@@ -12,7 +12,7 @@ namespace tt::cuda {
 
 namespace {
 
-// The norm of order `power` of what was summed for it.
+// Computes the norm of order `power` from the sum of powers.
 struct Root {
   double power;
   TT_FUNCTION double operator()(double total) const {
@@ -20,7 +20,7 @@ struct Root {
   }
 };
 
-// The sum of |x| to the power p.
+// The sum of |x|^p.
 template <typename T>
 struct PowerSum : Sum<T, Magnitude, Root> {
   using Part = typename Sum<T, Magnitude, Root>::Part;
@@ -33,7 +33,7 @@ struct HowMany {
   TT_FUNCTION int64_t operator()(int64_t count) const { return count; }
 };
 
-// The largest element so far, and the sum of exp(x - largest).
+// Running maximum, and the sum of exp(x - largest).
 template <typename T>
 struct ExpTotal {
   T largest;
@@ -52,10 +52,10 @@ struct ExpSum {
   TT_FUNCTION void take(ExpTotal<T>& part, T x, int64_t) const { part = merge(part, {x, 1}); }
   TT_FUNCTION void settle(ExpTotal<T>&) const {}
   TT_FUNCTION ExpTotal<T> end(const ExpTotal<T>& part) const { return part; }
-  // Equal largest ones, infinities among them, need no exponential.
+  // Equal maxima, including infinities, need no exponential.
   TT_FUNCTION ExpTotal<T> merge(const ExpTotal<T>& a, const ExpTotal<T>& b) const {
     if (a.largest == b.largest) return {a.largest, a.sum + b.sum};
-    const bool rises = !(b.largest < a.largest);  // a NaN does, and stays
+    const bool rises = !(b.largest < a.largest);  // true for NaN, which is kept
     const T high = rises ? b.largest : a.largest, low = rises ? a.largest : b.largest;
     const double scale = static_cast<double>(math::exp(low - high));
     return {high, rises ? a.sum * scale + b.sum : a.sum + b.sum * scale};
@@ -88,7 +88,7 @@ void logsumexp_as(const Tensor& input, absl::Span<const int64_t> dim, Tensor& ou
   reduce(ExpSum<T>{Access(out)}, x, ReducePlan(x, dim, Order::kAny));
 }
 
-// Of a complex tensor, in the real dtype.
+// Returns the magnitudes of a complex tensor, in the real dtype.
 Tensor magnitudes(const Tensor& t) {
   Tensor out = empty(t.sizes(), to_real(t.dtype()), t.device());
   const Arg args[] = {Arg(t.get())};

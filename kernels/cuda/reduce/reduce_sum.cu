@@ -1,4 +1,4 @@
-// Sums, products, and questions about how many elements are not 0.
+// Sums, products, and reductions that count non-zero elements: count_nonzero, any, all.
 #include "kernels/common/complex_as_real.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/reduce/complex_folds.h"
@@ -14,7 +14,7 @@ ReducePlan plan_over(const Tensor& input, const Dims& dim) {
   return ReducePlan(input, dim.value_or(absl::Span<const int64_t>()), Order::kAny);
 }
 
-// Integers are summed in int64 and never averaged: a divisor is for floats.
+// Integers are summed in int64. `average` is only supported for floats.
 template <typename Lift, typename T>
 void sum_as(const Tensor& input, const Dims& dim, bool average, Tensor& out) {
   const Tensor x = read_as<T>(input);
@@ -31,10 +31,10 @@ void sum_into(const Tensor& input, const Dims& dim, bool average, Tensor& out) {
   with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) { sum_as<AsIs, T>(input, dim, average, out); });
 }
 
-// What is asked about a count.
+// How a count becomes the result.
 struct Question {
   enum Kind { kHowMany, kAny, kAll } kind;
-  int64_t of;  // elements
+  int64_t of;  // number of elements
 
   TT_FUNCTION int64_t operator()(int64_t count) const {
     return kind == kHowMany ? count : kind == kAny ? count > 0 : count == of;

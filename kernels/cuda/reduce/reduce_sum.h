@@ -1,4 +1,4 @@
-// Sum and Count: the reductions (reduce.h) that add up, and what is made of their totals.
+// Sum and Count: reductions (reduce.h) that add, and functions that compute results from their totals.
 #pragma once
 
 #include <cmath>
@@ -8,8 +8,8 @@
 
 namespace tt::cuda {
 
-// Floats add up in their own type for a few elements, then in double: the error stays that of those few, however long
-// the sum.
+// Floats are added in their own type for a few elements, then in double: the error does not grow with the length of the
+// sum.
 template <typename T>
 using SumTotal = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
 
@@ -31,14 +31,14 @@ struct Magnitude {
     return math::abs(x);
   }
 };
-struct NotNaN {  // 0 in a NaN's place
+struct NotNaN {  // replaces NaN with 0
   template <typename T>
   TT_FUNCTION T operator()(T x) const {
     return math::isnan(x) ? T(0) : x;
   }
 };
 
-// Sums of Lift(element). Finish gives the result of a total.
+// Sums Lift(element). Finish computes the result from the total.
 template <typename T, typename Lift, typename Finish>
 struct Sum {
   using Value = T;
@@ -61,7 +61,7 @@ struct Sum {
   TT_FUNCTION void put(int64_t output, Total total) const { out.store(output, finish(total)); }
 };
 
-// How many elements are not 0.
+// Counts non-zero elements.
 template <typename T, typename Finish>
 struct Count {
   using Value = T;
@@ -78,7 +78,7 @@ struct Count {
   TT_FUNCTION void put(int64_t output, int64_t total) const { out.store(output, finish(total)); }
 };
 
-// Total over `divisor`; 1 gives the total itself.
+// Total divided by `divisor`; 1 returns the total itself.
 struct Divided {
   double divisor;
   TT_FUNCTION double operator()(double total) const { return total / divisor; }

@@ -13,18 +13,18 @@ namespace tt::cuda {
 
 namespace {
 
-// What is known of some neighbours among all lines' elements; `fresh` where a line begins among them, and the rest is
-// about that line alone. Floats are totalled in double.
+// State of a range of elements over all lines. `fresh` is set if a line begins in the range; the other fields then
+// cover only that line. Floats are summed in double.
 template <typename T>
 struct Running {
   using Value =
       std::conditional_t<is_complex_v<T>, Complex<double>, std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
   Value value;
-  uint64_t place : 63;  // in its line
+  uint64_t place : 63;  // index in its line
   uint64_t fresh : 1;
 };
 
-// Lines that lie one after the other.
+// Loads lines that are stored consecutively.
 template <typename T>
 struct LoadRunning {
   const T* x;
@@ -38,7 +38,7 @@ struct LoadRunning {
 
 enum class RunningKind { kSum, kProduct, kLargest, kSmallest };
 
-// Of equal ones the last is the extremum; a NaN stays.
+// Of equal elements the last is the extremum. NaN takes precedence.
 struct Continue {
   RunningKind kind;
 
@@ -50,7 +50,7 @@ struct Continue {
       result.value = before.value + next.value;
     } else if (kind == RunningKind::kProduct) {
       result.value = before.value * next.value;
-    } else if constexpr (!is_complex_v<T>) {  // those have no order
+    } else if constexpr (!is_complex_v<T>) {  // complex numbers have no order
       const bool beats = kind == RunningKind::kLargest ? next.value >= before.value : next.value <= before.value;
       if (beats || math::isnan(next.value)) result = next;
       result.fresh = before.fresh;
@@ -62,7 +62,7 @@ struct Continue {
 template <typename T>
 struct StoreRunning {
   T* values;
-  int64_t* indices;  // or null
+  int64_t* indices;  // null if not requested
 
   TT_FUNCTION void operator()(int64_t i, const Running<T>& running) const {
     values[i] = static_cast<T>(running.value);
@@ -70,7 +70,7 @@ struct StoreRunning {
   }
 };
 
-// A thread for each line.
+// Scans interleaved lines, with one thread per line.
 template <typename T>
 void scan_side_by_side(const Tensor& input, int64_t dim, Continue next, Tensor& values, Tensor* indices) {
   const DimIterator in(input, dim), out(values, dim);
@@ -88,7 +88,7 @@ void scan_side_by_side(const Tensor& input, int64_t dim, Continue next, Tensor& 
   });
 }
 
-// With `dim` as the last one.
+// Moves `dim` to the end.
 Tensor lined_up(const Tensor& t, int64_t dim) {
   if (t.dim() == 0) return t;
   Geometry geometry{t.sizes(), t.strides(), t->offset};
@@ -97,7 +97,7 @@ Tensor lined_up(const Tensor& t, int64_t dim) {
   return view_of(t, geometry);
 }
 
-// `t`, or where it does not lie so a tensor that does, for results that are then copied to `t`.
+// Returns `t` if it is contiguous and of this dtype, else a new tensor for results that the caller then copies to `t`.
 Tensor packed_room(const Tensor& t, DType dtype) {
   return t.dtype() == dtype && t.is_contiguous() ? t : empty(t.sizes(), dtype, t.device());
 }
@@ -128,7 +128,7 @@ void scan(const Tensor& input, int64_t dim, RunningKind kind, Tensor& values, Te
   if (values.dtype() == DType::kComplex128) {
     return scan_packed<Complex<double>>(input, dim, values.dtype(), next, values, indices);
   }
-  constexpr int64_t kEnough = 4096;  // lines to keep a device busy with a thread each
+  constexpr int64_t kEnough = 4096;  // enough lines for one thread each
   if (lines.count() >= kEnough && (lines.lie_side_by_side() || lines.length() <= 16)) {
     return is_integral(values.dtype()) ? scan_side_by_side<int64_t>(input, dim, next, values, indices)
                                        : scan_side_by_side<double>(input, dim, next, values, indices);

@@ -1,7 +1,7 @@
-// Compiler: kernels compiled while the engine runs.
+// Compiler: interface that compiles kernels at run time.
 //
-// One a process. The real one (libraries/) is NVRTC, opened at the first need; the tests' runs what it compiles as a
-// loop on the host. Thread-safe; acts on the calling thread's current device.
+// One instance per process. The real one (libraries/) is NVRTC, loaded on first use. The tests' compiler runs the
+// source as a loop on the host. Thread-safe; uses the calling thread's current device.
 #pragma once
 
 #include <memory>
@@ -16,12 +16,13 @@ using KernelHandle = void*;  // CUfunction
 class Compiler {
  public:
   virtual ~Compiler() = default;
-  // Whether there is anything to compile with.
+  // Whether a compiler is installed.
   virtual bool available() = 0;
-  // `source`'s kernel, named `fused`, loaded for the life of the process. Sources begin where scalar_math.h does: what
-  // that needs of the standard library is before them. Throws Error on what does not compile.
+  // Compiles `source` and returns its kernel, which must be named `fused`. The kernel stays loaded until the process
+  // ends. The standard-library declarations that scalar_math.h needs are prepended to `source`. Throws Error if
+  // compilation fails.
   virtual KernelHandle compile(const std::string& source) = 0;
-  // `parameters`: `bytes` of the one struct that the kernel takes.
+  // Launches the kernel. `parameters` points to its single struct argument of `bytes` bytes.
   virtual void launch(KernelHandle kernel, int64_t blocks, int threads, void* parameters, size_t bytes,
                       StreamHandle stream) = 0;
 };

@@ -47,7 +47,7 @@ class CudaBackend final : public Backend {
   bool pin(void* pages, size_t bytes) override try {
     make_current(device_);
     return runtime().register_host(pages, bytes);
-  } catch (const Error&) {  // a lost device
+  } catch (const Error&) {  // the device was lost
     return false;
   }
   void unpin(void* pages) override try {

@@ -1,4 +1,4 @@
-// The GPUs as devices: their memory behind caching pools, pinned host memory, and streams.
+// GPUs as engine devices, with caching pools for device memory and pinned host memory, and streams.
 #pragma once
 
 #include <string>
@@ -7,9 +7,8 @@
 
 namespace tt::cuda {
 
-// Adds every device that the runtime has. Gives how many; where none, `why` says in a line what is missing. Nothing is
-// made on a device before its first use. Throws Error where TELETENSOR_ALLOC_CONF or TELETENSOR_CUDA_REPLAY is not
-// understood.
+// Adds all devices of the runtime. Returns their number; if it is 0, `why` is a one-line reason. Allocates nothing on a
+// device before its first use. Throws Error if TELETENSOR_ALLOC_CONF or TELETENSOR_CUDA_REPLAY is invalid.
 int add_devices(Devices& devices, std::string* why);
 
 }  // namespace tt::cuda

@@ -1,4 +1,4 @@
-// Dnn: convolutions by a library.
+// Dnn: interface to a library for convolutions.
 #pragma once
 
 #include <memory>
@@ -8,28 +8,29 @@
 
 namespace tt::cuda {
 
-// A convolution, or one of its gradients, from two contiguous tensors to a third. None is empty.
+// A convolution, or one of its gradients: computes a contiguous tensor from two contiguous tensors. No tensor is empty.
 struct DnnConvolution {
-  DType dtype;  // floating
+  DType dtype;  // floating-point
   ConvolutionShape shape;
   const void* first;
   const void* second;
   void* result;       // overwritten
-  bool tf32 = false;  // whether float32 may be multiplied with fewer bits
+  bool tf32 = false;  // whether float32 products may use TF32
 };
 
 class Dnn {
  public:
   virtual ~Dnn() = default;
-  // Enqueues it: the result from input and weight; the input's gradient from the result's and the weight; the weight's
-  // gradient from the result's and the input. False, and nothing done, where the library has no way for it.
-  // Thread-safe. Throws Error (RuntimeError) where it fails.
+  // Enqueues the computation: forward computes the result from input and weight; input and weight compute the gradient
+  // of that argument from the result's gradient and the other argument. Returns false, and does nothing, if the library
+  // does not support the case. Thread-safe. Throws Error (RuntimeError) on failure.
   virtual bool forward(const Queue& queue, const DnnConvolution& c) = 0;
   virtual bool input(const Queue& queue, const DnnConvolution& c) = 0;
   virtual bool weight(const Queue& queue, const DnnConvolution& c) = 0;
 };
 
-// The process's, opened at first use: cuDNN. Null where it is absent: convolutions are our own kernels' then.
+// Returns the process-wide instance, loaded at first use: cuDNN. Returns null if it is missing; convolutions then use
+// the kernels of this folder.
 Dnn* dnn();
 std::unique_ptr<Dnn> make_dnn();
 

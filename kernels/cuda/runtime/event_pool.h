@@ -1,5 +1,4 @@
-// EventPool: the events that a memory pool of a device waits for, used again and again: making one costs more than
-// recording it.
+// EventPool: reusable events for a device's memory pool. Creating an event costs more than recording it.
 #pragma once
 
 #include <map>
@@ -11,7 +10,7 @@
 
 namespace tt::cuda {
 
-// Under the memory pool's lock, as its events are; outlives them.
+// Not thread-safe: the pool and its events are used under the memory pool's lock. Outlives its events.
 class EventPool final : public StreamEvents {
  public:
   EventPool() = default;

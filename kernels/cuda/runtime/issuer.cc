@@ -14,22 +14,22 @@
 namespace tt::cuda {
 namespace {
 
-constexpr size_t kLeast = 8;    // launches; what is shorter gains nothing
-constexpr size_t kMost = 4096;  // what is longer is cut: its length is no step of anything
+constexpr size_t kLeast = 8;    // launches per stretch; a shorter graph saves no time
+constexpr size_t kMost = 4096;  // a longer stretch is cut; it is not a repeating step
 constexpr size_t kMostKnown = 16;
 constexpr size_t kMostSeen = 64;
 constexpr size_t kMostVariants = 4;
-constexpr int kMostCostly = 4;  // replays in a row that cost what their launches would, then they are given up
-// What it takes to change a launch in a graph, in launches: of a kernel of ours, and of what a library has to be asked
-// for again. An estimate from others' reports: it has not been measured.
+constexpr int kMostCostly = 4;  // consecutive replays without saving before giving up
+// Cost of changing one node of a graph, in units of one launch: for our own kernels, and for library calls that must be
+// captured again. Estimates from published reports, not measured.
 constexpr double kChangeOfKernel = 0.25, kChangeOfOther = 3;
 constexpr std::chrono::microseconds kGlance{100};
-constexpr int kQuiet = 100;  // glances at which nothing was held, then the watching thread sleeps
+constexpr int kQuiet = 100;  // polls without held launches before the watching thread sleeps
 
-// TELETENSOR_CUDA_REPLAY: for how many microseconds after the last launch others are held back, or "off".
+// TELETENSOR_CUDA_REPLAY: how many microseconds launches are held after the last one, or "off".
 struct Conf {
   bool on = true;
-  int glances = 2;  // long enough for the next frame of a client that is not waiting
+  int glances = 2;  // long enough for the next frame of a client that does not wait
 
   Conf() {
     const char* value = std::getenv("TELETENSOR_CUDA_REPLAY");
@@ -59,11 +59,11 @@ bool contains(const std::vector<uint64_t>& hashes, uint64_t hash) {
 }  // namespace
 
 struct Issuer::Known {
-  Stretch stretch;  // as the graph is now
+  Stretch stretch;  // with the graph's current parameters
   std::unique_ptr<WorkGraph> graph;
 };
 
-// The process's issuers, and the thread that lets none of them hold anything for long. Never ends.
+// All issuers of the process, and a thread that limits how long they hold launches. Never destroyed.
 class Watch {
  public:
   static Watch& instance() {
@@ -81,7 +81,7 @@ class Watch {
     MutexLock lock(mutex_);
     issuers_.erase(std::find(issuers_.begin(), issuers_.end(), issuer));
   }
-  // Something is held from here on.
+  // Called when an issuer starts to hold launches.
   void wake() {
     if (asleep_.exchange(false)) asleep_.notify_one();
   }
@@ -92,7 +92,7 @@ class Watch {
   }
 
  private:
-  // One that begins to hold after it was asked here sees asleep_, by the order of its lock.
+  // An issuer that starts to hold after this call has checked it sees asleep_ set, because both take the issuer's lock.
   bool is_any_held() {
     bool held = false;
     for_each([&](Issuer& issuer) { held |= issuer.issue_what_waits(); });
@@ -112,7 +112,7 @@ class Watch {
     }
   }
 
-  Mutex mutex_;  // before any issuer's
+  Mutex mutex_;  // locked before any issuer's mutex
   std::vector<Issuer*> issuers_ ABSL_GUARDED_BY(mutex_);
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> asleep_{false};
@@ -173,12 +173,12 @@ bool Issuer::issue_what_waits() {
   MutexLock lock(mutex_, std::adopt_lock);
   if (!holding_ || stretch_.size() == 0) return false;
   if (++glances_ < conf().glances) return true;
-  holding_ = false;  // the rest of the stretch goes launch by launch
+  holding_ = false;  // issue the rest of the stretch launch by launch
   try_issue_held();
   return false;
 }
 
-// ---- What is held ----------------------------------------------------------------------------
+// ---- Held launches ---------------------------------------------------------------------------
 
 bool Issuer::goes_on_as(const Known& known) const {
   const size_t n = stretch_.size();
@@ -186,7 +186,7 @@ bool Issuer::goes_on_as(const Known& known) const {
          known.stretch[n - 1].is_like(stretch_[n - 1]);
 }
 
-// The graph that the stretch goes on as, the last used of several. Null: none.
+// Returns the most recently used graph whose stretch starts with the current stretch, or null.
 Issuer::Known* Issuer::expected() {
   for (size_t i = known_.size(); i-- > 0;) {
     if (goes_on_as(*known_[i])) return known_[i].get();
@@ -196,7 +196,7 @@ Issuer::Known* Issuer::expected() {
 
 void Issuer::issue_held() {
   while (issued_ < stretch_.size()) {
-    const Work& work = stretch_[issued_++];  // one that fails is not tried again
+    const Work& work = stretch_[issued_++];  // a failed launch is not retried
     work.issue(work, stream_);
   }
 }
@@ -232,7 +232,7 @@ void Issuer::learn() {
   keep();
 }
 
-// Makes a graph of the stretch. Null where it cannot be one.
+// Creates a graph of the stretch. Returns null if the runtime cannot.
 Issuer::Known* Issuer::keep() {
   std::vector<const Work*> works;
   for (size_t i = 0; i < stretch_.size(); ++i) works.push_back(&stretch_[i]);
@@ -253,7 +253,7 @@ Issuer::Known* Issuer::keep() {
   return known_.emplace_back(std::move(known)).get();
 }
 
-// No graph of such stretches is kept, and none will be.
+// Drops the graphs of such stretches and prevents new ones.
 void Issuer::give_up(std::string why) {
   const uint64_t hash = stretch_.hash(stretch_.size());
   push(hopeless_, hash);
@@ -265,7 +265,7 @@ void Issuer::give_up(std::string why) {
 
 // ---- Repetition ------------------------------------------------------------------------------
 
-// Requires that the stretch is as long as a graph's that it goes on as.
+// Requires that the stretch matches a known stretch of the same length.
 void Issuer::replay() {
   double cost = 0;
   size_t variants = 0;
@@ -273,7 +273,7 @@ void Issuer::replay() {
   const double launches = static_cast<double>(stretch_.size());
   costly_ = known && cost >= launches && variants == kMostVariants ? costly_ + 1 : 0;
   if (costly_ == kMostCostly) {
-    give_up("the parameters of its launches change every time");
+    give_up("the launch parameters change every time");
     known = nullptr;
   } else if (known && cost > 0.5 * launches && variants < kMostVariants) {
     known = keep();
@@ -288,7 +288,7 @@ void Issuer::replay() {
   holding_ = !known_.empty();
 }
 
-// Of the graphs that do what the stretch does the one that takes the least to change. Null: none does quite that.
+// Returns the matching graph with the least cost of changes, or null if no graph matches.
 Issuer::Known* Issuer::nearest(double* least, size_t* variants) {
   Known* best = nullptr;
   for (const auto& known : known_) {
@@ -306,12 +306,12 @@ Issuer::Known* Issuer::nearest(double* least, size_t* variants) {
   return best;
 }
 
-// Gives the graph the parameters of the stretch. False: there is no such graph any more.
+// Updates the graph to the parameters of the stretch. Returns false if that fails; the graph is then dropped.
 bool Issuer::change(Known& known) {
   for (size_t i = 0; i < stretch_.size(); ++i) {
     if (stretch_[i].equals(known.stretch[i])) continue;
     if (!stretch_[i].is_like(known.stretch[i]) || !known.graph->change(i, stretch_[i])) {
-      give_up("a graph cannot take other parameters of a launch");
+      give_up("the graph rejected new parameters of a launch");
       return false;
     }
     known.stretch.replace(i, stretch_[i]);

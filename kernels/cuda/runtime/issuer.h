@@ -1,17 +1,17 @@
-// Issuer: gives a stream its work: launch by launch, or as one graph where it repeats.
+// Issuer: issues a stream's launches, either one by one or, if they repeat, as one CUDA graph.
 //
-// What a stream gets between two points at which something else happens to it (an event, a copy from or to the host, a
-// wait, a mark()) is a stretch. A stretch that comes for the second time becomes a graph. From then on, where a stretch
-// begins as one of the graphs does, its launches are held back as long as they go on so: the whole of it is then one
-// launch of the graph, with what differs in the parameters changed in it before; where it goes another way, what was
-// held is issued at once, in order. Where most parameters differ the graph gets a variant beside it: memory alternates
-// between steps that overlap. So nothing has to say that it repeats, and nothing that was repeated wrongly can happen:
-// the engine does all it does otherwise, memory included, and only the launches are saved ("CUDA graphs" of the CUDA
-// programming guide; that traces repeat can be noticed by themselves: "Apophenia", Yadav et al., 2025).
+// A stretch is the sequence of launches between two other operations on the stream (an event, a copy from or to the
+// host, a wait, a mark()). When a stretch occurs for the second time, it becomes a graph. From then on, launches that
+// match the beginning of a known stretch are held back. If the whole stretch matches, it is issued as one graph launch,
+// after updating the parameters that differ. If a launch does not match, the held launches are issued at once, in
+// order. If most parameters differ, a variant of the graph is added, since memory addresses alternate between
+// overlapping steps. Repetition needs no annotation and cannot change results: the engine does all other work as usual,
+// memory allocation included, and saves only launches ("CUDA graphs" of the CUDA programming guide; automatic detection
+// of repeated traces: "Apophenia", Yadav et al., 2025).
 //
-// Thread-safe: streams are shared between sessions where there are many, whoever frees memory of the device must see
-// what is held issued, and a thread of its own issues what nobody has added to for a while. The lock is taken once a
-// launch: it costs a hundredth of what the launch does.
+// Thread-safe, for three reasons: sessions may share a stream, freeing device memory must flush held launches, and a
+// background thread issues launches that have waited for some time. The lock is taken once per launch and costs a
+// hundredth of a launch.
 #pragma once
 
 #include <exception>
@@ -27,10 +27,10 @@ namespace tt::cuda {
 
 class Issuer {
  public:
-  // Throws Error (ValueError) where TELETENSOR_CUDA_REPLAY is neither "off" nor a number of microseconds.
+  // Throws Error (ValueError) if TELETENSOR_CUDA_REPLAY is neither "off" nor a number of microseconds.
   static void check_environment();
 
-  // Of a stream that outlives it.
+  // Requires that `stream` outlives the issuer.
   Issuer(Device device, StreamHandle stream);
   ~Issuer();
   Issuer(const Issuer&) = delete;
@@ -39,20 +39,20 @@ class Issuer {
   Device device() const { return device_; }
   StreamHandle stream() const { return stream_; }
 
-  // In the stream's order. Requires that the stream's device is current. Throws Error on what the runtime refuses, be
-  // it with this launch or with one that was held before.
+  // Issues or holds `work`, in stream order. Requires that the stream's device is current. Throws Error if the runtime
+  // rejects this launch or a previously held one.
   void add(const Work& work);
-  // Issues what is held and ends the stretch. Whoever does something else with the stream calls it first. Does not
-  // throw: what fails shows at the next add(), or where somebody waits.
+  // Issues held launches and ends the stretch. Call it before any other operation on the stream. Does not throw: a
+  // failure is reported by the next add() or by a later wait.
   void flush();
-  // flush() of all issuers, before memory goes that what they hold may read.
+  // Calls flush() on all issuers. Required before freeing memory that held launches may read.
   static void flush_all();
-  // While a graph is captured by hand all work is issued at once and nothing is learnt.
+  // During manual graph capture, launches are issued at once and stretches are not recorded.
   void set_capturing(bool capturing);
   ReplayCounts counts() const;
 
  private:
-  struct Known;  // a stretch that became a graph
+  struct Known;  // a stretch and its graph
   friend class Watch;
 
   bool goes_on_as(const Known& known) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -67,22 +67,22 @@ class Issuer {
   bool change(Known& known) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void launch(Known& known) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void give_up(std::string why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // For the thread that watches. Whether anything is held still.
+  // Called by the watching thread. Issues launches that were held too long; returns whether any are still held.
   bool issue_what_waits();
 
   const Device device_;
   const StreamHandle stream_;
   mutable Mutex mutex_;
   bool capturing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool holding_ ABSL_GUARDED_BY(mutex_) = false;  // what comes is as a graph's stretch so far
-  int glances_ ABSL_GUARDED_BY(mutex_) = 0;       // of the watching thread since the last launch
-  size_t issued_ ABSL_GUARDED_BY(mutex_) = 0;     // how much of stretch_ the stream has
+  bool holding_ ABSL_GUARDED_BY(mutex_) = false;  // the current stretch matches the beginning of a known one
+  int glances_ ABSL_GUARDED_BY(mutex_) = 0;       // polls by the watching thread since the last launch
+  size_t issued_ ABSL_GUARDED_BY(mutex_) = 0;     // number of launches of stretch_ already issued
   Stretch stretch_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<Known>> known_ ABSL_GUARDED_BY(mutex_);  // the last used last
-  std::vector<uint64_t> seen_ ABSL_GUARDED_BY(mutex_);      // hashes of stretches that came once, the newest last
-  std::vector<uint64_t> hopeless_ ABSL_GUARDED_BY(mutex_);  // and of those that are not to be tried again
-  int costly_ ABSL_GUARDED_BY(mutex_) = 0;                  // replays in a row that were not worth it
-  std::exception_ptr failure_ ABSL_GUARDED_BY(mutex_);      // of what was issued later than it was added
+  std::vector<std::unique_ptr<Known>> known_ ABSL_GUARDED_BY(mutex_);  // most recently used last
+  std::vector<uint64_t> seen_ ABSL_GUARDED_BY(mutex_);                 // hashes of stretches seen once, newest last
+  std::vector<uint64_t> hopeless_ ABSL_GUARDED_BY(mutex_);  // hashes of stretches that must not become graphs
+  int costly_ ABSL_GUARDED_BY(mutex_) = 0;                  // consecutive replays that saved no time
+  std::exception_ptr failure_ ABSL_GUARDED_BY(mutex_);      // failure of a held launch, for the next add()
   ReplayCounts counts_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -15,7 +15,7 @@ struct Notes {
 };
 
 Notes& notes() {
-  static Notes* const notes = new Notes;  // libraries stay open until the process ends
+  static Notes* const notes = new Notes;  // never destroyed, as libraries stay loaded
   return *notes;
 }
 

@@ -1,4 +1,4 @@
-// What became of each library that something needed, for whoever asks the backend. Thread-safe.
+// Status of each library that was loaded or failed to load, for Backend::libraries(). Thread-safe.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,10 @@
 
 namespace tt::cuda {
 
-// Instead of what was noted of the same name before.
+// Replaces an earlier note with the same name.
 void note_library(LibraryInfo library);
 
-// By name.
+// Sorted by name.
 std::vector<LibraryInfo> noted_libraries();
 
 }  // namespace tt::cuda

@@ -1,4 +1,4 @@
-// Queue: where a kernel's work goes: the calling context's stream on the device of what it computes.
+// Queue: the stream of the calling context on the device of a kernel's tensors.
 #pragma once
 
 #include "engine/tensor/tensor.h"
@@ -12,12 +12,13 @@ class Queue {
   StreamHandle stream() const { return stream_->handle(); }
   CudaStream& cuda_stream() const { return *stream_; }
   void add(const Work& work) const { stream_->add(work); }
-  // f(stream), which issues something to it, now or later: everything that it needs, it has by value, as plain bytes.
+  // Schedules f(stream), which issues work to the stream, now or later. f must hold all its data by value and be
+  // trivially copyable.
   template <typename F>
   void add(const F& f) const {
     add(*WorkWith<F>([](const Work& work, StreamHandle stream) { parameters_of<F>(work)(stream); }, f));
   }
-  // In the queue's order, within the device.
+  // Enqueue a fill or a copy within the device.
   void fill(void* to, int byte, size_t bytes) const;
   void copy(void* to, const void* from, size_t bytes) const;
   Device device() const { return stream_->device(); }
@@ -26,7 +27,7 @@ class Queue {
   CudaStream* stream_;
 };
 
-// The usual way to make one. Requires a tensor on a CUDA device.
+// Returns the queue of the device of `t`. Requires a tensor on a CUDA device.
 inline Queue queue_of(const Tensor& t) { return Queue(t.device()); }
 
 }  // namespace tt::cuda

@@ -4,7 +4,7 @@ namespace tt::cuda {
 namespace {
 
 std::unique_ptr<Runtime>& the_runtime() {
-  static auto* runtime = new std::unique_ptr<Runtime>;  // storages and streams may outlive main
+  static auto* runtime = new std::unique_ptr<Runtime>;  // never destroyed: storages and streams may outlive main
   return *runtime;
 }
 

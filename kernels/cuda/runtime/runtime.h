@@ -1,9 +1,9 @@
-// Runtime: the calls that the backend makes into CUDA, and no others.
+// Runtime: all calls that the backend makes to CUDA.
 //
-// One a process, set before anything else of the backend runs. The real one wraps cudart and the driver; the tests'
-// simulates devices in host memory, keeps streams as queues whose work is put off as long as their order allows, and
-// records every call. Thread-safe. Everything throws Error (RuntimeError, "CUDA error: ...") unless it says else; calls
-// act on the calling thread's current device.
+// One instance per process, set before any other use of the backend. The real one wraps cudart and the driver. The
+// tests' runtime simulates devices in host memory, implements streams as queues that delay work as long as their order
+// allows, and records every call. Thread-safe. Functions throw Error (RuntimeError, "CUDA error: ...") unless stated
+// otherwise, and act on the calling thread's current device.
 #pragma once
 
 #include <cstddef>
@@ -29,16 +29,16 @@ struct Properties {
   uint64_t total_memory = 0;
   int multiprocessors = 0;
   int max_threads_per_block = 1024;
-  bool virtual_memory = false;  // whether expandable segments work
+  bool virtual_memory = false;  // whether expandable segments are supported
 };
 
-// Launches as one, each after the one before. Owned by whoever had it made; one thread's at a time. Outlives what was
-// launched of it.
+// A graph of launches that run in sequence. Owned by the caller of make_graph(); not thread-safe. Must outlive its
+// launches on the device.
 class WorkGraph {
  public:
   virtual ~WorkGraph() = default;
-  // From the next launch on, `work` instead of what is at `place` and like it. False where it cannot be; the graph is
-  // of no use then.
+  // Replaces launch `place` by `work`, which must satisfy is_like(), from the next launch() on. Returns false on
+  // failure; the graph must then not be used.
   virtual bool change(size_t place, const Work& work) = 0;
   virtual void launch(StreamHandle stream) = 0;
 };
@@ -47,30 +47,31 @@ class Runtime {
  public:
   virtual ~Runtime() = default;
 
-  // 0 where there is no driver, it is too old, or there is no device; `why` then says which, in a line.
+  // Returns 0 if there is no driver, if it is too old, or if there is no device. `why` is then a one-line reason.
   virtual int device_count(std::string* why) = 0;
   virtual Properties properties(int device) = 0;
   virtual std::string driver_version() = 0;
   virtual void set_device(int device) = 0;
 
-  // Memory. Null, and nothing else, where there is none left.
+  // Memory. The allocation functions return null, without throwing, if memory is exhausted.
   virtual void* allocate(size_t bytes) = 0;
   virtual void free(void* p) noexcept = 0;
   virtual void* allocate_host(size_t bytes) = 0;  // pinned, mapped and portable
   virtual void free_host(void* p) noexcept = 0;
-  // Somebody else's host memory as if it were allocate_host()'s. False, and nothing else, where it cannot be.
+  // Pins host memory that the caller allocated. Returns false, without throwing, if that is not possible.
   virtual bool register_host(void* p, size_t bytes) = 0;
-  virtual void unregister_host(void* p) noexcept = 0;  // when nothing under way uses it
+  virtual void unregister_host(void* p) noexcept = 0;  // requires that no pending work uses it
   virtual void memory_info(uint64_t* free, uint64_t* total) = 0;
 
-  // Virtual memory: addresses reserved once, physical pieces mapped in, and out when nothing under way uses them.
+  // Virtual memory: reserved address ranges, into which physical memory is mapped. unmap requires that no pending work
+  // uses the memory.
   virtual size_t granularity() = 0;
-  virtual void* reserve(size_t bytes) = 0;  // null: none left
+  virtual void* reserve(size_t bytes) = 0;  // null: address space exhausted
   virtual void release(void* addresses, size_t bytes) noexcept = 0;
-  virtual bool map(void* at, size_t bytes, PhysicalHandle* piece) = 0;  // false: no memory left
+  virtual bool map(void* at, size_t bytes, PhysicalHandle* piece) = 0;  // false: memory exhausted
   virtual void unmap(void* at, size_t bytes, PhysicalHandle piece) noexcept = 0;
 
-  // Order. Streams do not wait for the legacy default stream.
+  // Streams and events. Streams do not synchronize with the legacy default stream.
   virtual StreamHandle create_stream() = 0;
   virtual void destroy_stream(StreamHandle stream) noexcept = 0;
   virtual void synchronize(StreamHandle stream) = 0;
@@ -83,17 +84,17 @@ class Runtime {
   virtual void synchronize_event(EventHandle event) = 0;
   virtual float elapsed_ms(EventHandle from, EventHandle to) = 0;
 
-  // Work. Addresses say by themselves which side they are on.
+  // Copies and fills. The direction of a copy follows from the addresses.
   virtual void copy(void* to, const void* from, size_t bytes, StreamHandle stream) = 0;
   virtual void fill(void* to, int byte, size_t bytes, StreamHandle stream) = 0;
-  // After a kernel launch: throws what was wrong with it.
+  // Call after a kernel launch. Throws if the launch failed.
   virtual void check_launch() = 0;
 
-  // A graph of works.
+  // Creates a graph of launches.
   virtual std::unique_ptr<WorkGraph> make_graph(absl::Span<const Work* const> works) = 0;
 
-  // Captured graphs. What is issued to the stream between begin and end is kept instead of done; end gives null, and
-  // `why`, where something among it cannot be kept.
+  // Captured graphs. Work issued to the stream between begin and end is recorded instead of run. end_capture returns
+  // null, and the reason in `why`, if some of the work cannot be captured.
   virtual void begin_capture(StreamHandle stream) = 0;
   virtual GraphHandle end_capture(StreamHandle stream, std::string* why) = 0;
   virtual bool is_capturing(StreamHandle stream) = 0;
@@ -101,12 +102,12 @@ class Runtime {
   virtual void destroy_graph(GraphHandle graph) noexcept = 0;
 };
 
-// The process's.
+// Returns the process-wide instance.
 Runtime& runtime();
-// Makes `device` the calling thread's; cheap where it is already.
+// Makes `device` the calling thread's current device. Cheap if it already is.
 void make_current(Device device);
 void set_runtime(std::unique_ptr<Runtime> runtime);
-// cudart's and the driver's (libraries/), or the tests'.
+// Creates the runtime of cudart and the driver (libraries/), or the tests' runtime.
 std::unique_ptr<Runtime> make_runtime();
 
 }  // namespace tt::cuda

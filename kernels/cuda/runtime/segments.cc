@@ -8,14 +8,15 @@
 namespace tt::cuda {
 namespace {
 
-// Asks instead of waiting: a wait would take the failure of a kernel, which is for those that wait for its result.
+// Polls instead of waiting: a wait would consume a kernel's failure, which must be reported to whoever waits for its
+// result.
 void drain(uintptr_t stream) {
   if (stream == 0) return;
   try {
     const CudaEvent event(CudaStream::issuer_of(stream));
     while (!event.done()) std::this_thread::yield();
   } catch (const Error&) {
-    // A lost device runs nothing any more.
+    // A lost device runs no work.
   }
 }
 
@@ -39,7 +40,7 @@ std::optional<SystemMemoryInfo> DeviceMemory::info() {
     runtime().memory_info(&info.free, &info.total);
     return info;
   } catch (const Error&) {
-    return std::nullopt;  // a lost device says nothing
+    return std::nullopt;  // the device was lost
   }
 }
 
@@ -53,7 +54,7 @@ void PinnedMemory::unmap(void* segment, size_t) {
   runtime().free_host(segment);
 }
 
-// Addresses cost nothing, and blocks of one stream may come to take all memory there is.
+// Reserving addresses costs nothing, and blocks of one stream may take up all memory.
 size_t VirtualMemory::range_bytes() { return total_memory_ + total_memory_ / 8; }
 
 void* VirtualMemory::reserve(size_t bytes) {
@@ -75,7 +76,7 @@ bool VirtualMemory::map(void* at, size_t bytes) {
 }
 
 void VirtualMemory::unmap(void* at, size_t bytes, uintptr_t stream) {
-  drain(stream);  // the driver does not wait, other than where memory is freed
+  drain(stream);  // unlike cudaFree, unmapping does not wait for pending work
   make_current(device_);
   auto piece = pieces_.find(at);
   runtime().unmap(at, bytes, piece->second);

@@ -1,5 +1,5 @@
-// Where the pools of a device take their memory from: the device's, pinned host memory, and addresses of the device's
-// under which memory comes and goes.
+// Memory sources of a device's pools: device memory, pinned host memory, and reserved device addresses into which
+// memory is mapped on demand.
 #pragma once
 
 #include "absl/container/flat_hash_map.h"
@@ -43,7 +43,7 @@ class VirtualMemory final : public RangeSource {
  private:
   Device device_;
   uint64_t total_memory_;
-  absl::flat_hash_map<void*, PhysicalHandle> pieces_;  // by where they are mapped
+  absl::flat_hash_map<void*, PhysicalHandle> pieces_;  // by mapped address
 };
 
 }  // namespace tt::cuda

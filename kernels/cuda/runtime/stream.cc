@@ -16,7 +16,7 @@ class CudaGraph final : public Graph {
   }
 
  private:
-  Issuer& issuer_;  // the stream's, which lives as long as the device
+  Issuer& issuer_;  // the stream's issuer, which lives as long as the device
   GraphHandle handle_;
 };
 

@@ -1,4 +1,5 @@
-// CudaStream and CudaEvent: engine/device/stream.h over the runtime; StreamPool: a device's streams, lent to sessions.
+// CudaStream and CudaEvent implement engine/device/stream.h with the runtime. StreamPool leases a device's streams to
+// sessions.
 #pragma once
 
 #include <memory>
@@ -13,7 +14,7 @@ namespace tt::cuda {
 
 class CudaEvent final : public Event {
  public:
-  // Recorded in the issuer's stream, now; keeps the time where it is `timed`.
+  // Records the event in the issuer's stream at once. Stores the time if `timed`.
   explicit CudaEvent(Issuer& issuer, bool timed = false);
   ~CudaEvent() override;
   CudaEvent(const CudaEvent&) = delete;
@@ -31,7 +32,7 @@ class StreamPool;
 
 class CudaStream final : public Stream {
  public:
-  // Lent by `pool`, to which it goes back.
+  // A stream leased from `pool`, returned to it on destruction.
   CudaStream(StreamPool* pool, Issuer* issuer) : pool_(pool), issuer_(issuer) {}
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
@@ -55,15 +56,15 @@ class CudaStream final : public Stream {
 
  private:
   void check_may_wait(std::string_view what) const;  // throws while a graph is captured
-  void make_ready(std::string_view what);            // for something else than work
+  void make_ready(std::string_view what);            // before any operation other than a launch
 
   StreamPool* pool_;
   Issuer* issuer_;
   bool capturing_ = false;
 };
 
-// At most kStreams exist; further leases share the least used. Memory that was freed in one stream is used again in it
-// alone, so streams are few and live as long as the device. Thread-safe.
+// Creates at most kStreams streams; further leases share the least used one. Memory freed in a stream is reused only in
+// that stream, so streams are few and live as long as the device. Thread-safe.
 class StreamPool {
  public:
   static constexpr size_t kStreams = 32;

@@ -1,6 +1,6 @@
-// Stretch: the work that was given to a stream between two points, in order.
+// Stretch: the launches issued to a stream between two other operations, in order.
 //
-// Its memory is kept when it is cleared, so that the next one allocates nothing. One thread's at a time.
+// clear() keeps the allocated memory for the next stretch. Not thread-safe.
 #pragma once
 
 #include <vector>
@@ -15,10 +15,10 @@ class Stretch {
   void clear();
   size_t size() const { return entries_.size(); }
   const Work& operator[](size_t i) const { return *reinterpret_cast<const Work*>(&words_[entries_[i].at]); }
-  // Puts `work`, which is like it, in the place of entry `i`.
+  // Replaces entry `i` by `work`, which must satisfy is_like().
   void replace(size_t i, const Work& work);
-  // Of the functions of the first `n` entries, whatever their parameters. Equal hashes are taken for equal stretches as
-  // a guess only: what is done depends on is_like() of each entry.
+  // Returns a hash of the functions of the first `n` entries, without their parameters. Equal hashes only suggest equal
+  // stretches: callers compare each entry with is_like().
   uint64_t hash(size_t n) const { return n == 0 ? 0 : entries_[n - 1].hash; }
 
  private:
@@ -27,7 +27,7 @@ class Stretch {
   };
   struct Entry {
     size_t at;      // in words_
-    uint64_t hash;  // of this entry and those before
+    uint64_t hash;  // of this entry and all earlier ones
   };
   std::vector<Word> words_;
   std::vector<Entry> entries_;

@@ -1,7 +1,7 @@
-// Work: a launch that may wait: what runs, with what, and how it is issued.
+// Work: a delayable launch: the function, its parameters, and how to issue it.
 //
-// Plain bytes, of which a copy is as good as the original: two that are equal byte by byte do the same. The parameters
-// stand behind the head (WorkWith), aligned as any of them may want.
+// Trivially copyable: two objects that are equal byte by byte do the same. The parameters follow the header (WorkWith),
+// aligned for any type.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@ namespace tt::cuda {
 
 struct alignas(16) Work {
   void (*issue)(const Work& work, StreamHandle stream);
-  const void* kernel = nullptr;  // a __global__ function of two parameters; null: `issue` does something else
+  const void* kernel = nullptr;  // a __global__ function of two parameters; null: `issue` does not launch a kernel
   uint32_t blocks = 0, threads = 0;
-  uint32_t second = 0;  // where among the parameters the kernel's second one is; its first is at 0
+  uint32_t second = 0;  // offset of the kernel's second parameter; its first is at 0
   uint32_t parameter_bytes = 0;
 
   void* parameters() { return this + 1; }
   const void* parameters() const { return this + 1; }
   size_t bytes() const { return sizeof(Work) + parameter_bytes; }
 
-  // Whether the other one runs the same function, be it with other parameters.
+  // Whether the other object runs the same function, possibly with different parameters.
   bool is_like(const Work& other) const {
     return issue == other.issue && kernel == other.kernel && parameter_bytes == other.parameter_bytes;
   }
-  // Whether it does the very same. False also where padding differs, which costs time and nothing else.
+  // Whether the two do exactly the same. May return false if only padding differs, which only costs time.
   bool equals(const Work& other) const { return bytes() == other.bytes() && std::memcmp(this, &other, bytes()) == 0; }
 };
 
@@ -51,7 +51,7 @@ class WorkWith {
   alignas(Work) std::byte parameters_[(sizeof(P) + 15) / 16 * 16];
 };
 
-// Of work that was made with a P.
+// Returns the parameters of work that was created with a P.
 template <typename P>
 const P& parameters_of(const Work& work) {
   return *std::launder(static_cast<const P*>(work.parameters()));

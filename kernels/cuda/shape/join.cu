@@ -1,4 +1,4 @@
-// Operators that lay tensors beside each other or move elements within one.
+// Operators that join tensors or move elements within one tensor.
 #include "kernels/common/join.h"
 
 #include "kernels/common/element.h"
@@ -36,7 +36,7 @@ void flip_elements(const Tensor& input, const join::Reversed& reversed, Tensor& 
   for_each(queue_of(out), out.numel(), [=] TT_DEVICE(int64_t i) { to[i] = from[layout.offsets(i).at[0]]; });
 }
 
-// Keeps the columns from `first` of the diagonal's on, or those before it; zeros elsewhere.
+// Keeps the columns on and above the diagonal (`upper`) or on and below it; the others become zeros.
 template <typename T>
 void keep_triangle(const Tensor& input, int64_t diagonal, bool upper, Tensor& out) {
   const Layout<1> layout(input.sizes(), {input.strides()});

@@ -1,4 +1,4 @@
-// Constant padding: a filled tensor, and the part of the input that stays copied into it.
+// Constant padding: fills a tensor and copies the remaining part of the input to it.
 #include "kernels/common/padding.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/iteration/fill.h"

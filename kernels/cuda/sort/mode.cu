@@ -6,21 +6,21 @@ namespace tt::cuda {
 
 namespace {
 
-// Equal neighbours in a line's order.
+// A run of equal elements in a line's sorted order.
 struct Run {
   int64_t first, length;
 };
-// The longest, and of equally long ones the first.
+// Selects the longest run, and the first of equally long runs.
 struct Longest {
   TT_FUNCTION Run operator()(const Run& a, const Run& b) const {
     return b.length > a.length || (b.length == a.length && b.first < a.first) ? b : a;
   }
 };
 
-// How long the run is that begins at `first` of a line in order.
+// Returns the length of the run that starts at `first` of a sorted line.
 template <typename Key>
 TT_FUNCTION int64_t run_length(const Key* keys, const int64_t* order, int64_t length, int64_t first) {
-  int64_t from = first, to = length - 1;  // the run's last is in [from, to]
+  int64_t from = first, to = length - 1;  // the last element of the run is in [from, to]
   while (from < to) {
     const int64_t middle = to - (to - from) / 2;
     if (keys[order[middle] % length] == keys[order[first] % length])
@@ -31,8 +31,8 @@ TT_FUNCTION int64_t run_length(const Key* keys, const int64_t* order, int64_t le
   return from - first + 1;
 }
 
-// Of each line the place where its most frequent value stands last. With `nans` the greatest key is NaN's, and
-// each of those stands alone.
+// For each line, finds the position of the last occurrence of its most frequent value. With `nans` the greatest key is
+// NaN, and each NaN is its own run.
 template <typename Key>
 void find_modes(const Queue& queue, const RowKeys& keys, const Tensor& order, int64_t length, bool nans,
                 const Tensor& places) {

@@ -8,7 +8,7 @@ namespace tt::cuda {
 
 namespace {
 
-// How many keys have each value of two bits; the fourth is the rest.
+// The number of keys with each value of a two-bit digit; the count of the fourth value is implied.
 struct DigitCounts {
   int64_t of[3];
 };
@@ -18,7 +18,7 @@ struct AddCounts {
   }
 };
 
-// Of those of `keys` whose bits from `shift` + 2 on are those of `prefix`, the counts of the next two bits.
+// Counts the values of the next two bits among the `keys` whose bits from `shift` + 2 on equal those of `prefix`.
 template <typename Key>
 TT_DEVICE DigitCounts count_digits(Group& group, const Key* keys, int64_t n, Key prefix, int shift) {
   DigitCounts counts{};
@@ -32,7 +32,7 @@ TT_DEVICE DigitCounts count_digits(Group& group, const Key* keys, int64_t n, Key
   return group.reduce(counts, AddCounts());
 }
 
-// The key that is at *rank in order. *rank becomes its rank among its equals.
+// Returns the key at *rank in sorted order. Sets *rank to its rank among equal keys.
 template <typename Key>
 TT_DEVICE Key find_key(Group& group, const Key* keys, int64_t n, int bits, int64_t* rank) {
   Key prefix = 0;
@@ -45,7 +45,7 @@ TT_DEVICE Key find_key(Group& group, const Key* keys, int64_t n, int bits, int64
   return prefix;
 }
 
-// Where the equal of `key` with that rank among them is.
+// Returns the position of the key equal to `key` that has this rank among equal keys.
 template <typename Key>
 TT_DEVICE int64_t find_place(Group& group, const Key* keys, int64_t n, Key key, int64_t rank) {
   int64_t low = 0, high = n - 1;
@@ -64,7 +64,7 @@ TT_DEVICE int64_t find_place(Group& group, const Key* keys, int64_t n, Key key, 
   return low;
 }
 
-// Of each line, which are `length` keys long, the place of the one of that rank.
+// For each line of `length` keys, finds the position of the key with this rank.
 template <typename Key>
 void find_places(const Queue& queue, const RowKeys& keys, int64_t length, int64_t rank, const Tensor& places) {
   const Key* all = keys.keys.data_as<Key>();
@@ -79,8 +79,8 @@ void find_places(const Queue& queue, const RowKeys& keys, int64_t length, int64_
   });
 }
 
-// Of each line those that come no later than the one at its place in `last`, `count` of them, in order. `taken` counts
-// them, from 0, for each line; `unordered` is room for as many as `ordered`.
+// For each line, writes the `count` positions whose keys sort no later than the key at position `last`, in sorted
+// order. `taken` has one counter per line, initially 0. `unordered` is scratch memory of the size of `ordered`.
 template <typename Key>
 void take_until(const Queue& queue, const RowKeys& keys, int64_t length, const Tensor& last, int64_t count,
                 const Tensor& taken, const Tensor& unordered, const Tensor& ordered) {

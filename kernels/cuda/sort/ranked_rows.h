@@ -1,26 +1,25 @@
-// ranked_rows: elements of some rank along a dimension, found without putting all in order.
+// ranked_rows: finds elements of a given rank along a dimension without sorting.
 //
-// A group of threads looks at each line alone: for many lines, or short ones.
+// One group of threads processes each line: for many lines, or short ones.
 #pragma once
 
 #include "kernels/cuda/sort/sorted_rows.h"
 
 namespace tt::cuda {
 
-// Of each line the place of the element that sorted_rows() would have at `rank`.
+// Returns, for each line, the position of the element that sorted_rows() would put at `rank`.
 Tensor ranked_rows(const Tensor& input, const DimIterator& lines, int64_t rank, bool descending);
 
-// The places of the first `count` of each line in the order of sorted_rows(), one line after the other. Each is
-// compared with each: `count` is small.
+// Returns the positions of the first `count` elements of each line in the order of sorted_rows(), line by line. Takes
+// count^2 comparisons per line, so `count` must be small.
 Tensor first_of_rows(const Tensor& input, const DimIterator& lines, int64_t count, bool descending);
 
-// One element per row: numbers[l * step + first] is its index in row l, to which a multiple of the row's length may be
-// added.
+// One element per row: numbers[l * step + first], modulo the row's length, is its index in row l.
 struct OneOfEach {
   Tensor numbers;
   int64_t step, first;
 };
-// What they are and the places where they are, one after the other.
+// Writes the selected values and their positions, line by line.
 void take_each(const Tensor& input, const DimIterator& lines, const OneOfEach& which, const Tensor& values,
                const Tensor& indices);
 

@@ -1,4 +1,4 @@
-// CUDA's share of selections (kernels/common/selection.h).
+// CUDA implementation of selections (kernels/common/selection.h).
 #pragma once
 
 #include "kernels/common/selection.h"
@@ -8,9 +8,9 @@ namespace tt::cuda {
 
 extern const SelectionKernels kSelectionKernels;
 
-// The offsets, over `strides`, of mask's elements that are not 0, in row-major order. Waits for their number.
+// Returns the offsets, with `strides`, of the non-zero elements of `mask`, in row-major order. Waits for their number.
 Tensor offsets_of_true(const Tensor& mask, SizesView strides);
-// An int64 tensor's one element. Waits for the device.
+// Returns the value of an int64 tensor with one element. Waits for the device.
 int64_t value_of(const Tensor& t);
 // IndexError "index out of range in self, got 7 for dimension 0 with size 5".
 Error index_out_of_self(const FaultCell& cell);

@@ -1,4 +1,4 @@
-// Operators that order the elements along a dimension.
+// Operators that sort the elements along a dimension.
 #include "kernels/common/element.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
@@ -8,17 +8,16 @@ namespace tt::cuda {
 
 namespace {
 
-// Which elements of each line are meant, in order: `held` numbers a line, which are places, or those plus a multiple of
-// the line's length.
+// The first elements of each line, in sorted order: `held` numbers per line, each a position modulo the line's length.
 struct Order {
   Tensor numbers;
   int64_t held;
 };
 
-// Whether a group for each line keeps a device busy, or there is little to do.
+// Whether one group per line keeps the device busy, or the work is small.
 bool is_line_by_line(const DimIterator& lines) { return lines.count() >= 32 || lines.length() <= 64 * 1024; }
 
-// At least the first `count`.
+// Returns the order of at least the first `count` elements.
 Order order_of(const Tensor& input, const DimIterator& lines, int64_t count, bool descending) {
   constexpr int64_t kFew = 1024;
   if (count <= kFew && 4 * count <= lines.length() && is_line_by_line(lines)) {
@@ -27,11 +26,11 @@ Order order_of(const Tensor& input, const DimIterator& lines, int64_t count, boo
   return {sorted_rows(input, lines, descending), lines.length()};
 }
 
-// The first elements of each line in order, as many as lines of `values` are long.
+// Writes the first elements of each line in sorted order, as many as a line of `values` has.
 template <typename T>
 void write_sorted(const Tensor& input, const DimIterator& lines, const Order& order, int64_t dim, const Tensor& values,
                   const Tensor& indices) {
-  const DimIterator out(values, dim);  // of indices, too
+  const DimIterator out(values, dim);  // also the layout of indices
   const int64_t* numbers = order.numbers.data_as<int64_t>();
   const int64_t held = order.held;
   const T* from = input.data_as<T>();
@@ -58,7 +57,7 @@ struct Earlier {
   TT_FUNCTION int64_t operator()(int64_t a, int64_t b) const { return b < a ? b : a; }
 };
 
-// Where a line has NaNs, the first of them takes the place of what was chosen.
+// Selects a line's first NaN, if any, in place of the chosen element.
 template <typename T>
 void prefer_nan(const Tensor& input, const DimIterator& lines, const OneOfEach& chosen) {
   const T* x = input.data_as<T>();
@@ -75,8 +74,8 @@ void prefer_nan(const Tensor& input, const DimIterator& lines, const OneOfEach& 
   });
 }
 
-// The element of rank `rank` (from 0) of each line, or (`nan_wins`) its first NaN. `values` and `indices` hold one
-// element a line, in order.
+// Writes each line's element of rank `rank` (from 0) or, with `nan_wins`, its first NaN. `values` and `indices` have
+// one element per line, in order.
 void take_ranked(const Tensor& input, int64_t dim, bool nan_wins, int64_t rank, const Tensor& values,
                  const Tensor& indices) {
   if (values.numel() == 0) return;

@@ -10,7 +10,7 @@ namespace tt::cuda {
 
 namespace {
 
-// How many of the low bits of short_key() tell elements apart.
+// Number of significant low bits of short_key().
 template <typename T>
 constexpr int key_bits() {
   if constexpr (std::is_same_v<T, Bool>)
@@ -21,7 +21,7 @@ constexpr int key_bits() {
     return 8 * sizeof(T);
 }
 
-// sort_key() without the bits that are the same for all elements of T.
+// sort_key() without the bits that are equal for all elements of T.
 template <typename T>
 TT_FUNCTION uint64_t short_key(T value) {
   if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
@@ -43,7 +43,7 @@ int key_bits_of(DType dtype) {
 }
 DType key_type(int bits) { return bits <= 32 ? DType::kInt32 : DType::kInt64; }
 
-// Of each element its key and above it, from bit `line_bit` on (64: not), the number of its line.
+// Writes, for each element, its key and, from bit `line_bit` on, the number of its line (64: no line number).
 template <typename Key>
 void make_keys(const Tensor& input, const DimIterator& lines, int bits, int line_bit, bool descending,
                const Tensor& out) {
@@ -68,7 +68,7 @@ Tensor make_keys(const Tensor& input, const DimIterator& lines, int bits, int li
   return keys;
 }
 
-// The lines of `places`, as keys.
+// Writes the line numbers of `places` as keys.
 void make_line_keys(const Queue& queue, const DimIterator& lines, const KeyedPlaces& items) {
   const int64_t* places = items.places.data_as<int64_t>();
   int64_t* keys = items.keys.data_as<int64_t>();
@@ -89,7 +89,7 @@ RowKeys line_keys(const Tensor& input, const DimIterator& lines, bool descending
   return {make_keys(input, lines, bits, 64, descending, key_type(bits)), bits};
 }
 
-// All lines are sorted as one, by line and then by key: as one integer where both fit, else by key, then by line.
+// All lines are sorted together, by line and key: in one sort if both fit one integer, else by key, then by line.
 Tensor sorted_rows(const Tensor& input, const DimIterator& lines, bool descending) {
   const Queue queue = queue_of(input);
   const int bits = key_bits_of(input.dtype()), line_bits = bits_of(lines.count() - 1), together = bits + line_bits;

@@ -1,4 +1,4 @@
-// Different values, and different rows of a matrix.
+// unique: distinct values, and distinct rows of a matrix.
 #include "kernels/common/tally.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
@@ -10,7 +10,7 @@ namespace tt::cuda {
 
 namespace {
 
-// Rows of `columns` elements, side by side, and the order that they are looked at in.
+// Contiguous rows of `columns` elements, and the order in which they are compared.
 struct Rows {
   Tensor elements;
   int64_t columns;
@@ -18,7 +18,7 @@ struct Rows {
   int64_t count() const { return order.numel(); }
 };
 
-// Whether each row, in order, differs from the one before it. NaNs differ from each other.
+// For each row, in order, whether it differs from the previous one. NaNs differ from each other.
 template <typename T>
 Tensor mark_changes(const Rows& rows) {
   Tensor marks = empty({rows.count()}, DType::kBool, rows.order.device());
@@ -34,7 +34,7 @@ Tensor mark_changes(const Rows& rows) {
   return marks;
 }
 
-// Of the runs that begin at `first` (in order): one row of each.
+// Writes one row of each run. `first` contains the starts of the runs, in order.
 template <typename T>
 void write_runs(const Rows& rows, const Tensor& first, const Tensor& output) {
   const T* x = rows.elements.data_as<T>();
@@ -45,7 +45,7 @@ void write_runs(const Rows& rows, const Tensor& first, const Tensor& output) {
            [=] TT_DEVICE(int64_t i) { to[i] = x[order[begin[i / columns]] * columns + i % columns]; });
 }
 
-// How many rows each run has, and of each row the run that it is in.
+// Writes the number of rows per run, and the run of each row.
 void write_counts(const Rows& rows, const Tensor& first, const Tensor& counts, const Tensor& inverse) {
   const int64_t n = rows.count(), runs = first.numel();
   const int64_t *order = rows.order.data_as<int64_t>(), *begin = first.data_as<int64_t>();
@@ -55,7 +55,8 @@ void write_counts(const Rows& rows, const Tensor& first, const Tensor& counts, c
   for_each(queue, n, [=] TT_DEVICE(int64_t i) { to[order[i]] = tally::insertion(begin, runs, i, true) - 1; });
 }
 
-// What unique gives of rows whose equals are neighbours in order; `inverse` is there already. Waits for their number.
+// Computes the results of unique from rows whose order puts equal rows next to each other. `inverse` is already
+// allocated. Waits for the number of runs.
 void find_runs(const Rows& rows, Sizes row_sizes, Tensor& output, const Tensor& inverse, Tensor& counts) {
   const DType dtype = rows.elements.dtype();
   Tensor first;
@@ -80,7 +81,7 @@ Tensor in_order(const Tensor& keys, const Tensor& order) {
   return out;
 }
 
-// The rows of a contiguous matrix in lexicographic order: sorted by each column, the last one first.
+// Returns the lexicographic order of a contiguous matrix's rows: sorts by each column, the last one first.
 Tensor sorted_rows(const Tensor& x) {
   const int64_t n = x.size(0), columns = x.size(1);
   Tensor order = numbered(queue_of(x), n);

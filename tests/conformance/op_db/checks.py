@@ -1,4 +1,4 @@
-"""The checks of one operator: each sample through both packages, and what tells them apart."""
+"""The checks of one operator: runs each sample through both packages and compares the results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Tally:
     on_purpose: int = 0
     skipped: int = 0
     why: list[str] = field(default_factory=list)  # the first few differences
-    reasons: list[str] = field(default_factory=list)  # why skipped or meant
+    reasons: list[str] = field(default_factory=list)  # why skipped or expected to differ
 
     def add(self, found: str, sample: str) -> None:
         self.passed += not found
@@ -54,7 +54,7 @@ class Tally:
 
 @dataclass
 class Report:
-    """All checks of one operator: (check, dtype) -> tally."""
+    """All checks of one operator: (check, dtype) -> Tally."""
 
     tallies: dict[tuple[str, str], Tally] = field(default_factory=lambda: defaultdict(Tally))
     lacking: list[str] = field(default_factory=list)
@@ -62,16 +62,16 @@ class Report:
 
 @dataclass(frozen=True)
 class Allowance:
-    """How much of an operator's results is comparable."""
+    """Which parts of an operator's results can be compared."""
 
     values: bool = True
     absolute: bool = False
     looser: float = 1.0
-    drawn_where: str = ""  # values are drawn in samples whose description this matches
+    drawn_where: str = ""  # values are random in samples whose description matches this
 
 
 def described(sample) -> str:
-    """Sizes and arguments, short."""
+    """A short description: sizes and arguments."""
     def short(value) -> str:
         if isinstance(value, torch.Tensor):
             return f"{dtype_name(value.dtype)}{list(value.shape)}"
@@ -84,14 +84,15 @@ def described(sample) -> str:
 
 
 def _chosen(samples: Iterator, most: int) -> list:
-    """At most so many, evenly spread."""
+    """At most `most` elements, evenly spaced."""
     rows = list(samples)
     step = max(1, -(-len(rows) // most))
     return rows[::step]
 
 
 def _outcome(call: Callable[[], Any], read: bool) -> tuple[Any, Exception | None]:
-    """The result, or the exception. `read`: wait for our values, since errors of data come with them."""
+    """Returns the result, or the exception. `read`: wait for our values, since data-dependent errors are raised
+    then."""
     try:
         result = call()
         if read:
@@ -104,12 +105,13 @@ def _outcome(call: Callable[[], Any], read: bool) -> tuple[Any, Exception | None
 
 
 def _is_detached_view(t: torch.Tensor) -> bool:
-    """A view that a sample made of what requires grad without recording it: no gradient reaches it in PyTorch."""
+    """Whether a sample took a view of a tensor that requires grad without recording it: it gets no gradient in
+    PyTorch."""
     return t._base is not None and t._base.requires_grad
 
 
 def kind_difference(mine: Exception | None, other: Exception | None) -> str:
-    """What tells two outcomes apart by their exceptions' types."""
+    """How two outcomes differ in their exception types; empty if they do not."""
     if mine is None and other is None:
         return ""
     if mine is None:
@@ -124,14 +126,14 @@ def kind_difference(mine: Exception | None, other: Exception | None) -> str:
 
 
 class Checks:
-    """Everything that is compared of one operator."""
+    """All comparisons of one operator."""
 
     def __init__(self, info, allowance: Allowance, most: int, seed: int = 0):
         self.info, self.allowance, self.most, self.seed = info, allowance, most, seed
         self.report = Report()
 
     def run(self) -> Report:
-        """Raises Lacking where we have no such operator."""
+        """Raises Lacking if teletensor has no such operator."""
         form = function_of(self.info)
         taken = [t for t in DTYPES if self.info.supports_dtype(t, "cpu")]
         for dtype in taken:
@@ -183,7 +185,7 @@ class Checks:
         return difference(ours, theirs, values=a.values and not drawn, looser=a.looser, absolute=a.absolute)
 
     def _same(self, form: Form, sample) -> str | None:
-        """The result of a call, and what it leaves of its arguments."""
+        """Compares the result of a call, and its effect on the arguments."""
         translate = Translation()
         args = (sample.input, *sample.args)
         if form.changes and isinstance(sample.input, torch.Tensor):
@@ -206,7 +208,7 @@ class Checks:
         return ""
 
     def _lands(self, form: Form, sample) -> str | None:
-        """out= of the right kind takes the result; out= of a dtype that cannot hold it is refused alike."""
+        """Checks that out= of a fitting dtype receives the result, and that one of an unfitting dtype is refused."""
         expected, refused = _outcome(lambda: form.theirs(sample.input, *sample.args, **sample.kwargs), False)
         tensors = list(leaves(expected))
         if refused is not None or not tensors or not all(isinstance(t, torch.Tensor) for t in tensors):
@@ -234,7 +236,7 @@ class Checks:
         return ""
 
     def _aliases(self, form: Form, sample) -> str | None:
-        """A result that shares PyTorch's bytes with the input shares ours; one that does not, does not."""
+        """Checks that a result shares memory with the input exactly if PyTorch's does."""
         translate = Translation()
         if not isinstance(sample.input, torch.Tensor) or sample.input.numel() == 0:
             return None
@@ -252,7 +254,7 @@ class Checks:
         return f"written through the result, the input: {found}" if found else ""
 
     def _gradients(self, form: Form, sample) -> str | None:
-        """The first derivatives of everything floating, weighted at random."""
+        """Compares first derivatives of all floating-point arguments, with random output gradients."""
         wrapper = self.info.gradcheck_wrapper
         translate = Translation()
         args = (sample.input, *sample.args)
@@ -279,7 +281,7 @@ class Checks:
         if refused is not None or refusal is not None:
             return kind_difference(refusal, refused)
         for i, (mine, other) in enumerate(zip(got, expected)):
-            # None and zeros are the same derivative
+            # None and zeros are equivalent
             if mine is None and other is None:
                 continue
             other = torch.zeros_like(inputs[i][0]) if other is None else other
@@ -289,7 +291,7 @@ class Checks:
         return ""
 
     def _errors(self, form: Form) -> None:
-        """Bad input raises the same kind of exception."""
+        """Checks that invalid input raises the same type of exception."""
         tally = self.report.tallies["error", ""]
         torch.manual_seed(self.seed)
         for row in _chosen(self.info.error_inputs("cpu"), self.most):

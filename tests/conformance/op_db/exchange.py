@@ -1,4 +1,4 @@
-"""PyTorch's values as ours and back: one walk over arguments, and the comparison of results."""
+"""Converts values between PyTorch and teletensor, and compares results."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import torch
 
 import teletensor
 
-MOST_DIMS = 64  # NumPy's
+MOST_DIMS = 64  # NumPy's limit
 
 
 class Untranslatable(Exception):
-    """An argument that has no counterpart here, such as a sparse tensor. The text says which."""
+    """An argument without a counterpart here, such as a sparse tensor; the message describes it."""
 
 
 def dtype_name(dtype) -> str:
-    """`float32`, of either package's dtype."""
+    """The name of either package's dtype, such as `float32`."""
     return str(dtype).removeprefix("torch.")
 
 
 def our_dtype(dtype: torch.dtype):
-    """The dtype of the same name."""
+    """Our dtype of the same name."""
     try:
         return getattr(teletensor, dtype_name(dtype))
     except AttributeError:
@@ -31,28 +31,28 @@ def our_dtype(dtype: torch.dtype):
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:
-    """The values; bfloat16, which NumPy lacks, as float32."""
+    """The values as an array; bfloat16, which NumPy lacks, as float32."""
     tensor = tensor.detach().resolve_conj().resolve_neg()
     tensor = torch.zeros_like(tensor) if tensor._is_zerotensor() else tensor
     return (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy()
 
 
 def _same_layout(tensor: torch.Tensor):
-    """Our tensor of the same values, sizes and strides."""
+    """A tensor of ours with the same values, sizes and strides."""
     dtype = our_dtype(tensor.dtype)
     if tensor.dtype.is_complex and not hasattr(teletensor, "view_as_complex"):
-        raise Untranslatable("complex numbers are not computed with yet")
+        raise Untranslatable("complex numbers are not supported yet")
     plain = tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
     room = tensor.untyped_storage().nbytes() // tensor.element_size()
     if plain and room == tensor.numel() or tensor.numel() == 0 or tensor.is_conj() or tensor.is_neg():
         return teletensor.tensor(_array(tensor.contiguous())).to(dtype)
-    stretch = tensor.detach().as_strided((room,), (1,), 0)  # what a view looks at, all of it
+    stretch = tensor.detach().as_strided((room,), (1,), 0)  # all the memory that the view spans
     base = teletensor.tensor(_array(stretch)).to(dtype)
     return base.as_strided(list(tensor.shape), list(tensor.stride()), tensor.storage_offset())
 
 
 class Translation:
-    """Translates arguments; keeps the pairs of tensors, so that what is one tensor there is one tensor here."""
+    """Converts arguments; remembers pairs of tensors, so that an argument passed twice stays one tensor."""
 
     def __init__(self) -> None:
         self.pairs: dict[int, tuple[torch.Tensor, Any]] = {}
@@ -103,7 +103,7 @@ def _meta(tensor: torch.Tensor):
 
 
 def leaves(value) -> Iterator[Any]:
-    """What a result consists of, in order."""
+    """The leaves of a result, in order."""
     if isinstance(value, dict):
         for item in value.values():
             yield from leaves(item)
@@ -114,14 +114,14 @@ def leaves(value) -> Iterator[Any]:
         yield value
 
 
-# Relative to the value, and to the largest finite value of the tensor: a sum's error is of its terms' size.
+# Relative to the value and to the largest finite value of the tensor, since a sum's error scales with its terms.
 TOLERANCES = {
     "float64": 1e-9, "float32": 2e-5, "bfloat16": 2e-2, "float16": 3e-3, "complex128": 1e-9, "complex64": 2e-5,
 }  # fmt: skip
 
 
 def difference(ours, theirs, *, values: bool = True, looser: float = 1.0, absolute: bool = False) -> str:
-    """What tells two results apart; empty where nothing does. `absolute`: up to signs."""
+    """How two results differ; empty if they are equal. `absolute`: ignore signs."""
     mine, others = list(leaves(ours)), list(leaves(theirs))
     if len(mine) != len(others):
         return f"{len(mine)} results, PyTorch has {len(others)}"
@@ -181,7 +181,7 @@ def _value_difference(mine: np.ndarray, other: np.ndarray, tolerance: float) -> 
 
 
 def back(value):
-    """PyTorch's value of ours."""
+    """Converts one of our values to PyTorch."""
     if isinstance(value, teletensor.Tensor):
         values = value.detach()
         plain = (values.float() if value.dtype is teletensor.bfloat16 else values).numpy()
@@ -192,7 +192,7 @@ def back(value):
 
 
 def _through(function: Callable) -> Callable:
-    """A function of PyTorch's own that says which elements of a result count, over our tensors."""
+    """Wraps a PyTorch function that selects the significant elements of a result, for our tensors."""
 
     def count(operator, *args, **kwargs):
         first = getattr(torch.masked, operator.__name__) if callable(operator) else back(operator)
@@ -201,12 +201,12 @@ def _through(function: Callable) -> Callable:
     return count
 
 
-for _name in ("_output_mask", "_input_mask"):  # what op_db compares of masked results
+for _name in ("_output_mask", "_input_mask"):  # masks that op_db uses for results of masked operators
     setattr(teletensor.masked, _name, _through(getattr(torch.masked, _name)))
 
 
 def rebind(function: Callable) -> Callable:
-    """A function of PyTorch's tests whose `torch` is ours; anything else as it is."""
+    """A function of PyTorch's tests with `torch` rebound to teletensor; other functions unchanged."""
     code = getattr(function, "__code__", None)
     if code is None or not function.__module__.startswith("torch.testing"):
         return function

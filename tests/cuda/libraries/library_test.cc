@@ -1,4 +1,4 @@
-// The libraries that are opened at run time have every function that is looked up in them. They load without a driver.
+// Libraries opened at run time export every function that is looked up in them. They load without a driver.
 #include "kernels/cuda/libraries/library.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace tt::cuda {
 namespace {
 
-// Fails the test where nothing was.
+// The record of the library; fails the test if there is none.
 LibraryInfo noted(const std::string& name) {
   for (const LibraryInfo& library : noted_libraries()) {
     if (library.name == name) return library;

@@ -1,7 +1,7 @@
-// What simulated devices draw (kernels/cuda/launch/team.h): orders, sizes of teams, turns.
+// The random decisions of simulated devices (kernels/cuda/launch/team.h): execution order, team sizes, turns.
 //
-// From one sequence, which begins at TELETENSOR_SIMULATED_SEED, or at 1: a process that gives its devices the same work
-// in the same order sees the same. Failures name the seed. Used by whoever has the simulated runtime's lock.
+// One sequence per process, seeded by TELETENSOR_SIMULATED_SEED or 1: the same work in the same order gets the same
+// decisions. Failures report the seed. Requires the simulated runtime's lock.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,6 @@
 namespace tt::cuda {
 
 uint64_t simulated_seed();
-void set_simulated_seed(uint64_t seed);  // begins anew
+void set_simulated_seed(uint64_t seed);  // restarts the sequence
 
 }  // namespace tt::cuda

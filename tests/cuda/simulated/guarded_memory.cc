@@ -14,16 +14,16 @@ namespace tt::cuda {
 namespace {
 
 constexpr size_t kRange = size_t{256} << 30;
-constexpr size_t kPage = size_t{2} << 20;  // huge ones, so that opening and closing costs microseconds
+constexpr size_t kPage = size_t{2} << 20;  // huge pages: mprotect takes microseconds
 
-std::atomic<uintptr_t> guarded{0};  // where the range begins, for the handler
+std::atomic<uintptr_t> guarded{0};  // start of the range, for the signal handler
 std::atomic<bool> opened{false};
 struct sigaction other_handler;
 
 size_t whole_pages(size_t bytes, size_t page) { return (bytes + page - 1) / page * page; }
 size_t whole_pages(size_t bytes) { return whole_pages(bytes, static_cast<size_t>(sysconf(_SC_PAGESIZE))); }
 
-// Nothing but what a signal handler may call.
+// Async-signal-safe.
 void tell(const char* what, uintptr_t address) {
   char digits[19] = "0x", *to = digits + 2;
   for (int shift = 60; shift >= 0; shift -= 4) *to++ = "0123456789abcdef"[address >> shift & 15];
@@ -32,11 +32,11 @@ void tell(const char* what, uintptr_t address) {
   static_cast<void>(!write(STDERR_FILENO, digits, sizeof digits));
 }
 
-// What it was goes on once the handler has returned: the instruction fails again.
+// Restores the previous handler: after the return the instruction faults again.
 void told_segmentation_fault(int, siginfo_t* info, void*) {
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   if (address - guarded < kRange) {
-    tell(opened ? "device code touched memory that nobody holds at " : "host code touched device memory at ", address);
+    tell(opened ? "device code touched unallocated memory at " : "host code touched device memory at ", address);
     signal(SIGSEGV, SIG_DFL);
   } else {
     sigaction(SIGSEGV, &other_handler, nullptr);
@@ -47,7 +47,7 @@ void told_segmentation_fault(int, siginfo_t* info, void*) {
 
 GuardedMemory::GuardedMemory() {
   void* range = mmap(nullptr, kRange, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  check(range != MAP_FAILED, "no addresses for simulated devices");
+  check(range != MAP_FAILED, "cannot reserve addresses for simulated devices");
   madvise(range, kRange, MADV_HUGEPAGE);
   range_ = static_cast<char*>(range);
   guarded = reinterpret_cast<uintptr_t>(range);
@@ -64,7 +64,7 @@ GuardedMemory::~GuardedMemory() {
 
 char* GuardedMemory::take(size_t bytes) {
   char* at = reinterpret_cast<char*>(whole_pages(reinterpret_cast<uintptr_t>(range_), kPage));
-  for (const auto& [begin, size] : taken_) {  // the first gap that is large enough
+  for (const auto& [begin, size] : taken_) {  // first fit
     if (static_cast<size_t>(begin - at) >= bytes) break;
     at = begin + whole_pages(size, kPage);
   }
@@ -88,7 +88,7 @@ void GuardedMemory::remove(char* at, size_t bytes) {
   pieces_.erase(at);
 }
 
-// Pieces side by side at once.
+// Adjacent blocks are protected in one call.
 void GuardedMemory::protect(bool open) {
   is_open_ = opened = open;
   for (auto piece = pieces_.begin(); piece != pieces_.end();) {

@@ -1,4 +1,4 @@
-// Teams as fibers: every thread of a group has a stack of its own.
+// Teams as fibers: each thread of a group has its own stack.
 #include "kernels/cuda/launch/team.h"
 
 #include <cxxabi.h>
@@ -42,7 +42,7 @@ bool same(const Wait& a, const Wait& b) {
          (a.place.file_name() == b.place.file_name() || std::strcmp(a.place.file_name(), b.place.file_name()) == 0);
 }
 
-// Stacks that are made once, and kept for the next launch.
+// Stacks that are allocated once and reused by later launches.
 class Stacks {
  public:
   boost::context::stack_context allocate() {
@@ -59,7 +59,7 @@ class Stacks {
   std::vector<boost::context::stack_context> idle_;
 };
 
-// How a fiber is given one of them.
+// Stack allocator of Boost.Context: uses a reusable stack.
 struct Stack {
   Stacks* stacks;
   boost::context::stack_context allocate() { return stacks->allocate(); }
@@ -67,7 +67,7 @@ struct Stack {
 };
 
 Stacks& stacks() {
-  static auto* const kept = new Stacks;  // outlives whatever the process ends with
+  static auto* const kept = new Stacks;  // never destroyed, since fibers may run during process exit
   return *kept;
 }
 
@@ -91,7 +91,7 @@ class Fibers final : public Team {
   }
   Fibers(const Fibers&) = delete;
   Fibers& operator=(const Fibers&) = delete;
-  ~Fibers() { running = nullptr; }  // threads that have not ended are unwound
+  ~Fibers() { running = nullptr; }  // unfinished threads are unwound
 
   int size() const override { return size_; }
   void wait(int rank, const Wait& wait) override {
@@ -100,7 +100,7 @@ class Fibers final : public Team {
   }
   void yield() { suspend(now_); }
 
-  // Says what was wrong, or nothing.
+  // Returns an error message; empty if there is no error.
   std::string run(int64_t index) {
     running = this;
     index_ = index;
@@ -119,7 +119,7 @@ class Fibers final : public Team {
   }
 
  protected:
-  // Those of two exchanges: who is at the next one already leaves the last one's to the others.
+  // Double-buffered: a thread may enter the next exchange while others still read the values of this one.
   const void* exchange(int rank, const void* value, size_t bytes, const Wait& wait) override {
     std::byte* const values = values_[turn_ % 2];
     std::memcpy(values + rank * bytes, value, bytes);
@@ -129,7 +129,7 @@ class Fibers final : public Team {
 
  private:
   struct Thread {
-    boost::context::fiber fiber, scheduler;  // the latter while it has its turn
+    boost::context::fiber fiber, scheduler;  // the latter during the thread's turn
     Wait wait;
   };
 
@@ -137,7 +137,7 @@ class Fibers final : public Team {
     Thread& self = threads_[rank];
     self.scheduler = std::move(self.scheduler).resume();
   }
-  // Until all threads wait.
+  // Runs until all threads wait.
   void take_turns() {
     std::array<int, kMostThreads> ready;
     for (int rank = 0; rank < size_; ++rank) ready[rank] = rank;
@@ -147,7 +147,7 @@ class Fibers final : public Team {
       Thread& thread = threads_[now_];
       thread.wait = {};
       thread.fiber = std::move(thread.fiber).resume();
-      if (thread.fiber && thread.wait.kind == Wait::kNone) continue;  // it made way
+      if (thread.fiber && thread.wait.kind == Wait::kNone) continue;  // it yielded
       place = ready[--left];
     }
   }
@@ -161,14 +161,14 @@ class Fibers final : public Team {
 
   const int size_;
   Body body_;
-  int64_t index_ = -1;  // negative: the threads end
+  int64_t index_ = -1;  // negative: the threads exit
   int now_ = 0;
-  int64_t turn_ = 0;  // how often all have waited
+  int64_t turn_ = 0;  // number of completed barriers
   std::array<Thread, kMostThreads> threads_;
   alignas(16) std::byte values_[2][kMostThreads * kValueBytes];
 };
 
-// One thread, on the host's own stack.
+// A single thread, on the host's own stack.
 class Alone final : public Team {
  public:
   int size() const override { return 1; }

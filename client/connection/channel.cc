@@ -1,0 +1,42 @@
+#include "client/connection/channel.h"
+
+#include <grpcpp/create_channel_posix.h>
+#include <unistd.h>
+
+#include "client/connection/peer.h"
+
+namespace tt::client {
+namespace {
+
+grpc::ChannelArguments channel_arguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxSendMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // sessions do not share a connection or its failures
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);          // engines are reached directly
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);             // Link decides what may be resent
+  // A host that vanishes sends nothing. With these values a waiting caller gets an error after half a minute.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // the engine may compute for any time
+  return arguments;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> open_channel(const Address& address) {
+  grpc::ChannelArguments arguments = channel_arguments();
+  if (address.socket.empty()) {
+    return grpc::CreateCustomChannel(address.target, grpc::InsecureChannelCredentials(), arguments);
+  }
+  absl::StatusOr<int> socket = connect_unix(address.socket);
+  if (!socket.ok()) return socket.status();
+  if (absl::Status status = check_peer(*socket, address.text); !status.ok()) {
+    close(*socket);
+    return status;
+  }
+  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");  // the authority that gRPC uses for unix sockets
+  return grpc::CreateCustomInsecureChannelFromFd(address.target, *socket, arguments);
+}
+
+}  // namespace tt::client

@@ -1,0 +1,20 @@
+#include "client/connection/interruption.h"
+
+namespace tt::client {
+namespace {
+
+WaitHooks installed;
+
+}  // namespace
+
+void install_wait_hooks(const WaitHooks& hooks) { installed = hooks; }
+
+bool is_interruptible() { return installed.interruptible && installed.interruptible(); }
+bool interrupted() { return installed.interrupted && installed.interrupted(); }
+
+LanguageWait::LanguageWait() : state_(installed.begin_wait ? installed.begin_wait() : nullptr) {}
+LanguageWait::~LanguageWait() {
+  if (state_) installed.end_wait(state_);
+}
+
+}  // namespace tt::client

@@ -1,0 +1,246 @@
+#include "client/connection/private_engine.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "client/connection/interruption.h"
+#include "engine/schema/error.h"
+
+extern char** environ;
+
+namespace tt::client {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kStartPatience = std::chrono::seconds(20);
+constexpr int kClientDescriptor = 3;                            // the pidfd's number in the engine
+constexpr auto kStopPatience = std::chrono::milliseconds(300);  // short, since the client is exiting
+
+bool is_program(const fs::path& path) { return access(path.c_str(), X_OK) == 0 && !fs::is_directory(path); }
+
+// Returns the folder of the library or program that contains this code.
+fs::path own_folder() {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(&is_program), &info) == 0 || !info.dli_fname) return {};
+  std::error_code ignored;
+  return fs::canonical(info.dli_fname, ignored).parent_path();
+}
+
+// Closes a file descriptor at the end of a scope.
+struct Descriptor {
+  explicit Descriptor(int number = -1) : fd(number) {}
+  ~Descriptor() { reset(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  void reset(int number = -1) {
+    if (fd >= 0) ::close(fd);
+    fd = number;
+  }
+  int release() { return std::exchange(fd, -1); }
+
+  int fd;
+};
+
+// Returns the descriptor, or replaces it by a copy above the descriptors that the engine inherits.
+int above_standard(int fd) {
+  if (fd < 0 || fd > kClientDescriptor) return fd;
+  int copy = fcntl(fd, F_DUPFD_CLOEXEC, kClientDescriptor + 1);
+  ::close(fd);
+  return copy;
+}
+
+bool make_pipe(Descriptor* read, Descriptor* write) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  read->reset(above_standard(ends[0]));
+  write->reset(above_standard(ends[1]));
+  return read->fd >= 0 && write->fd >= 0;
+}
+
+// Write ends that a forked copy of this process closes; otherwise the copy would keep the engine's input open after the
+// client exits. Engines beyond this number are watched by their pidfd only.
+std::atomic<int> kept_from_forks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+
+void close_kept() {
+  for (std::atomic<int>& slot : kept_from_forks) {
+    if (int fd = slot.exchange(-1); fd >= 0) ::close(fd);
+  }
+}
+
+void not_for_forks(int fd) {
+  static const int registered = pthread_atfork(nullptr, nullptr, &close_kept);
+  (void)registered;
+  for (std::atomic<int>& slot : kept_from_forks) {
+    int none = -1;
+    if (slot.compare_exchange_strong(none, fd)) return;
+  }
+}
+
+void forget_for_forks(int fd) {
+  for (std::atomic<int>& slot : kept_from_forks) {
+    int same = fd;
+    if (slot.compare_exchange_strong(same, -1)) return;
+  }
+}
+
+[[noreturn]] void fail_to_start(const std::string& why) {
+  fail(ErrorKind::kConnection, "[connection] could not start an engine: ", why);
+}
+
+}  // namespace
+
+std::string PrivateEngine::find_binary() {
+  if (const char* named = std::getenv("TELETENSOR_DAEMON"); named && *named) {
+    if (!is_program(named)) fail_to_start(std::string("TELETENSOR_DAEMON is not an executable file: ") + named);
+    return named;
+  }
+  std::vector<fs::path> places;
+  if (fs::path here = own_folder(); !here.empty()) {
+    places = {here / "teletensord", here / "bin" / "teletensord"};  // in a wheel, in a build tree
+    for (fs::path up = here; up.has_relative_path(); up = up.parent_path()) {
+      places.push_back(up / "bin" / "teletensord");
+      places.push_back(up / "build" / "bin" / "teletensord");
+    }
+  }
+  const char* path = std::getenv("PATH");
+  for (absl::string_view folder : absl::StrSplit(path ? path : "", ':', absl::SkipEmpty())) {
+    places.push_back(fs::path(std::string(folder)) / "teletensord");
+  }
+  for (const fs::path& place : places) {
+    if (is_program(place)) return place;
+  }
+  fail_to_start(
+      "teletensord was found neither beside this library nor on the PATH; set TELETENSOR_DAEMON to its path, or "
+      "TELETENSOR_ADDRESS to the address of a running engine");
+}
+
+PrivateEngine::PrivateEngine() : owner_(getpid()) {
+  std::string binary = find_binary();
+  try {
+    start(binary);
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+void PrivateEngine::start(const std::string& binary) {
+  Descriptor stdin_read, stdin_write, stdout_read, stdout_write;
+  if (!make_pipe(&stdin_read, &stdin_write) || !make_pipe(&stdout_read, &stdout_write)) {
+    fail_to_start(std::strerror(errno));
+  }
+  // Kernels before 5.3 and some sandboxes have no pidfd; only the pipe is used then.
+  Descriptor self(above_standard(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))));
+
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, stdin_read.fd, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, stdout_write.fd, STDOUT_FILENO);
+  if (self.fd >= 0) posix_spawn_file_actions_adddup2(&actions, self.fd, kClientDescriptor);
+  // The engine must not inherit other descriptors of this program.
+  posix_spawn_file_actions_addclosefrom_np(&actions, self.fd >= 0 ? kClientDescriptor + 1 : kClientDescriptor);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  // Starts a new process session, so that Ctrl-C in the terminal goes to the user's program only.
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+
+  const std::string client = std::to_string(kClientDescriptor);
+  const char* arguments[] = {binary.c_str(), "--private", self.fd >= 0 ? "--client-fd" : nullptr, client.c_str(),
+                             nullptr};
+  int error = posix_spawn(&pid_, binary.c_str(), &actions, &attributes, const_cast<char**>(arguments), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) {
+    pid_ = -1;
+    fail_to_start(binary + ": " + std::strerror(error));
+  }
+  input_ = stdin_write.release();
+  not_for_forks(input_);
+  stdout_write.reset();
+  wait_until_ready(stdout_read.fd);
+}
+
+void PrivateEngine::wait_until_ready(int output) {
+  auto deadline = Clock::now() + kStartPatience;
+  std::string said;
+  InterruptTimer timer;
+  while (!take_ready_line(said)) {
+    timer.check();
+    auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0) fail_to_start("it was not ready in time");
+    pollfd ready{output, POLLIN, 0};
+    int count = poll(&ready, 1, static_cast<int>(std::min(left, timer.patience()).count()));
+    if (count == 0 || (count < 0 && errno == EINTR)) continue;
+    if (count < 0) fail_to_start(std::strerror(errno));
+    char buffer[512];
+    ssize_t bytes = ::read(output, buffer, sizeof(buffer));
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes <= 0) fail_to_start("it exited before it was ready; see its messages");
+    said.append(buffer, static_cast<size_t>(bytes));
+  }
+}
+
+// Finds "READY unix:PATH" among lines that a wrapper may have written.
+bool PrivateEngine::take_ready_line(const std::string& said) {
+  std::vector<absl::string_view> lines = absl::StrSplit(said, '\n');
+  lines.pop_back();  // incomplete
+  for (absl::string_view line : lines) {
+    if (absl::ConsumePrefix(&line, "READY ")) return address_ = std::string(line), true;
+  }
+  return false;
+}
+
+void PrivateEngine::stop() noexcept {
+  if (getpid() != owner_) return;
+  if (input_ >= 0) {
+    forget_for_forks(input_);
+    ::close(input_);
+  }
+  input_ = -1;
+  if (pid_ > 0) {
+    kill(pid_, SIGTERM);
+    auto deadline = Clock::now() + kStopPatience;
+    while (waitpid(pid_, nullptr, WNOHANG) == 0) {
+      if (Clock::now() > deadline) kill(pid_, SIGKILL);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    pid_ = -1;
+  }
+  remove_folder();
+}
+
+// Removes the folder of an engine that was killed. Otherwise the engine has removed it.
+void PrivateEngine::remove_folder() noexcept {
+  if (address_.empty()) return;
+  const fs::path socket = address_.substr(std::strlen("unix:"));
+  unlink(socket.c_str());
+  rmdir(socket.parent_path().c_str());
+  address_.clear();
+}
+
+}  // namespace tt::client

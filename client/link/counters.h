@@ -1,0 +1,24 @@
+// Counters: totals of a session since it began.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tt::client {
+
+struct Counters {
+  uint64_t instructions = 0;
+  uint64_t frames = 0;
+  uint64_t bytes_sent = 0;
+  uint64_t waits = 0;  // how often a caller waited for the engine
+  double seconds_waited = 0;
+};
+
+// The waits of one source line.
+struct WaitCount {
+  std::string where;  // "train.py:12 in step"; "" for calls that named no line
+  uint64_t count = 0;
+  double seconds = 0;
+};
+
+}  // namespace tt::client

@@ -1,0 +1,227 @@
+#include "client/link/link.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tt::client {
+namespace {
+
+ErrorKind kind_of(const v1::Error& error) {
+  if (error.kind() == v1::ERROR_KIND_UNSPECIFIED) return ErrorKind::kRuntime;
+  return static_cast<ErrorKind>(error.kind());
+}
+
+// How many forks separate this process from the program's first one. A forked child's copy of a link has no sender
+// thread, and its mutex may have been locked at the moment of the fork.
+std::atomic<int> forks{0};
+
+int count_forks() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+  (void)registered;
+  return forks;
+}
+
+}  // namespace
+
+Link::Link(std::unique_ptr<Transport> transport, v1::HelloRequest hello)
+    : forks_(count_forks()), transport_(std::move(transport)) {
+  absl::Status status = transport_->hello(hello, &engine_);
+  if (status.ok()) status = transport_->open(engine_.session_key());
+  if (!status.ok()) {
+    fail(ErrorKind::kConnection, "[connection] no session with the engine at ", transport_->address(), ": ",
+         status.message());
+  }
+  resumption_ = std::make_unique<Resumption>(*transport_, std::move(hello), engine_.session_key());
+  {
+    MutexLock lock(mutex_);
+    window_.set_limits(engine_.limits());
+  }
+  sender_thread_ = std::thread([this] { run_sender(); });
+}
+
+Link::~Link() {
+  finish(std::chrono::seconds(2), InterruptTimer::never());  // a destructor cannot throw
+  sender_thread_.join();
+}
+
+bool Link::is_forked_copy() const { return forks.load(std::memory_order_relaxed) != forks_; }
+
+Mutex& Link::mutex_of_process() const {
+  if (is_forked_copy()) [[unlikely]] {
+    fail(ErrorKind::kConnection,
+         "[connection] the session belongs to the process that this one was forked from: "
+         "connect again here, or start workers with the spawn method");
+  }
+  return mutex_;
+}
+
+void Link::throw_if_over() const {
+  if (refused_frame_) throw remote_error(*refused_frame_);
+  if (over_) throw *over_;
+}
+
+RemoteError Link::remote_error(const v1::Error& error) const {
+  std::string site = site_name_ && error.site() != 0 ? site_name_(error.site()) : "";
+  std::string message = site.empty() ? error.message() : absl::StrCat(error.message(), " (issued at ", site, ")");
+  return RemoteError(kind_of(error), std::move(message), std::move(site), error.retriable());
+}
+
+// ---- Appending
+
+Link::Appending::Appending(Link& link, size_t bytes, absl::FunctionRef<void()> before_waiting)
+    : link_(link), lock_(link) {
+  uint64_t limit = link_.engine_.limits().max_frame_bytes();
+  check_as(ErrorKind::kValue, limit == 0 || bytes <= limit, "expected an instruction of at most ", limit,
+           " bytes, which is the engine's limit, got one of about ", bytes);
+  if (link_.window_.is_full(bytes)) [[unlikely]] {
+    before_waiting();
+    link_.wait_for_room(bytes);
+  }
+  link_.window_.building().count_bytes(bytes);
+}
+
+Link::Appending::Appending(Link& link, size_t bytes) : link_(link), lock_(link) {
+  link_.window_.building().count_bytes(bytes);
+}
+
+void Link::Appending::check_names(const Op& op, size_t count) const {
+  link_.mutex_.assume_held();
+  const uint64_t limit = link_.engine_.limits().max_handles();
+  const uint64_t live = link_.window_.live_handles();
+  check(limit == 0 || live + count <= limit, "[", op.name, "] makes ", count, " tensors, this session has ", live,
+        " already, and the engine allows at most ", limit);
+}
+
+Link::Appending::~Appending() {
+  // A busy sender finds more work by itself: a burst of calls wakes it once.
+  const bool wake = link_.sender_.asleep() && link_.has_work_for_sender() && !link_.can_wait() && link_.sender_.wake();
+  lock_.unlock();
+  if (wake) link_.wake_sender_.notify_one();
+}
+
+v1::Instruction* Link::Appending::add_instruction() {
+  link_.mutex_.assume_held();
+  ++link_.counters_.instructions;
+  return link_.window_.add_instruction();
+}
+
+void Link::release(uint64_t handle) noexcept {
+  if (is_forked_copy()) return;
+  bool wake = false;
+  {
+    MutexLock lock(mutex_);
+    if (over_) return;
+    window_.release(handle);
+    // An instruction usually follows shortly and carries it.
+    wake = sender_.asleep() && !sender_.naps() && sender_.wake();
+  }
+  if (wake) wake_sender_.notify_one();
+}
+
+// ---- The two roles
+
+// Wakes the threads that can use a free role, or that wait for what has arrived.
+void Link::role_is_free() {
+  if (sleeping_callers_ > 0) callers_.notify_all();
+  if (sender_.asleep() && has_work_for_sender() && sender_.wake()) wake_sender_.notify_one();
+}
+
+void Link::write_one(std::chrono::milliseconds patience) {
+  OutgoingFrame& frame = window_.begin_send();
+  const size_t bytes = frame.bytes();
+  writing_ = true;
+  ++counters_.frames;
+  counters_.bytes_sent += bytes;
+  if (sleeping_callers_ > 0) callers_.notify_all();  // there is room to append again
+  std::optional<absl::Status> status;
+  {
+    MutexUnlock unlocked(mutex_);
+    status = transport_->send(frame.message(), patience);
+  }
+  writing_ = false;
+  window_.end_send(status.has_value());
+  if (!status) {
+    --counters_.frames;
+    counters_.bytes_sent -= bytes;
+  } else if (!status->ok()) {
+    stream_broke(*std::move(status));
+  }
+  clear_acknowledged();
+  role_is_free();
+}
+
+void Link::read_one(std::chrono::milliseconds patience) {
+  reading_ = true;
+  v1::Reply reply;
+  std::optional<absl::Status> status;
+  {
+    MutexUnlock unlocked(mutex_);
+    status = transport_->receive(&reply, patience);
+  }
+  reading_ = false;
+  if (status && status->ok()) {
+    handle(reply);
+  } else if (status) {
+    stream_broke(*std::move(status));
+  }
+  clear_acknowledged();
+  role_is_free();
+}
+
+// Clearing a large frame takes a while: without the mutex.
+void Link::clear_acknowledged() {
+  while (std::unique_ptr<OutgoingFrame> frame = window_.take_acknowledged()) {
+    {
+      MutexUnlock unlocked(mutex_);
+      frame->clear();
+    }
+    window_.recycle(std::move(frame));
+  }
+}
+
+void Link::handle(v1::Reply& reply) {
+  resumption_->reply_arrived();
+  for (v1::ReadResult& result : *reply.mutable_reads()) reads_.answer(result);
+  window_.acknowledge(reads_.answered_through(reply.executed()));
+  if (reply.has_fault()) {
+    refused_frame_ = reply.fault();
+    end(Error(kind_of(*refused_frame_), refused_frame_->message()));
+  }
+}
+
+void Link::end(Error error) {
+  if (!over_) over_ = std::move(error);
+  window_.drop_releases();
+  callers_.notify_all();
+}
+
+void Link::stream_broke(absl::Status status) {
+  if (closing_) return end(Error(ErrorKind::kConnection, "[connection] the session is closed"));
+  if (!broken_) broken_ = std::move(status);
+}
+
+void Link::resume() {
+  resuming_ = true;
+  const absl::Status why = *broken_;
+  absl::Status status;
+  {
+    MutexUnlock unlocked(mutex_);
+    status = resumption_->run(why);
+  }
+  resuming_ = false;
+  broken_.reset();
+  window_.rewind();
+  if (!status.ok()) {
+    end(Error(ErrorKind::kConnection,
+              absl::StrCat("[connection] the engine at ", transport_->address(), " is gone: ", status.message())));
+  }
+  role_is_free();
+}
+
+}  // namespace tt::client

@@ -1,0 +1,201 @@
+// Link: a reliable, ordered channel of frames to an engine. Reconnects and resends unacknowledged frames.
+//
+// Callers append to the frame under construction (SendWindow). A sender thread writes it while fewer than
+// SendWindow::kFrames frames are unacknowledged, and lets it grow otherwise. A caller that waits for an answer writes
+// and reads by itself, so that a round trip costs no change of threads. Two roles make that safe: one thread at a time
+// writes, one at a time reads. After a broken stream, unacknowledged frames are sent again; the engine skips those that
+// it has executed and repeats their answers.
+//
+// Every wait of a caller throws Interrupted if its thread is interrupted (client/connection/interruption.h). The link
+// stays usable: sent frames are executed, and answers without a waiting caller are dropped. A second interrupt, while
+// frames from before the first one are unanswered, cancels what the engine has not executed.
+//
+// Thread-safe: one mutex, never held while the transport works or a hook runs. In a forked child calls throw, and
+// release() and the destructor do nothing. After the link has ended, every call throws the error that ended it:
+// kConnection, or RemoteError if the engine refused a frame.
+//
+// Sources by subject: link.cc (appending, the two roles), sender.cc (the sender thread), wait.cc (waits of callers and
+// the end), transfer.cc (uploads and downloads).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "base/mutex.h"
+#include "client/connection/interruption.h"
+#include "client/link/counters.h"
+#include "client/link/pending_reads.h"
+#include "client/link/remote_error.h"
+#include "client/link/resumption.h"
+#include "client/link/send_window.h"
+#include "client/link/sender_wakeup.h"
+#include "client/link/transfer_retry.h"
+#include "client/transport/transport.h"
+#include "engine/schema/op.h"
+
+namespace tt::client {
+
+class Link {
+ public:
+  // Opens the stream; a resume repeats `hello`. Throws Error (kConnection).
+  Link(std::unique_ptr<Transport> transport, v1::HelloRequest hello);
+  // Must not run in a forked child, which has no sender thread to join.
+  ~Link();
+  bool is_forked_copy() const;
+
+  const v1::HelloReply& engine() const { return engine_; }
+  // Sets how a source line is named in errors. Once, before the first call.
+  void name_sites(std::function<std::string(uint32_t)> site_name) { site_name_ = std::move(site_name); }
+
+ private:
+  // Locks mutex_. Throws if the link has ended, and in a forked child.
+  class ABSL_SCOPED_LOCKABLE CallLock {
+   public:
+    explicit CallLock(const Link& link) ABSL_EXCLUSIVE_LOCK_FUNCTION(link.mutex_) : lock_(link.mutex_of_process()) {
+      link.throw_if_over();
+    }
+    ~CallLock() ABSL_UNLOCK_FUNCTION() {}
+    void unlock() ABSL_UNLOCK_FUNCTION() { lock_.unlock(); }
+
+   private:
+    MutexLock<> lock_;
+  };
+
+ public:
+  // Holds the lock and the frame to append to: other threads append after it is destroyed.
+  class Appending {
+   public:
+    v1::Frame& frame() {
+      link_.mutex_.assume_held();  // here and below: lock_ holds it
+      return link_.window_.building().message();
+    }
+    // Adds a cleared instruction, which carries the handles released before it.
+    v1::Instruction* add_instruction();
+    // Throws Error (RuntimeError) if the session would have more handles than the engine allows. Call it before
+    // add_instruction().
+    void check_names(const Op& op, size_t count) const;
+    // Returns the first of `count` new handles.
+    uint64_t name(size_t count) {
+      link_.mutex_.assume_held();
+      return link_.window_.name(count);
+    }
+    ~Appending();
+
+   private:
+    friend class Link;
+    Appending(Link& link, size_t bytes, absl::FunctionRef<void()> before_waiting);
+    Appending(Link& link, size_t bytes);  // beyond the limits
+    Link& link_;
+    CallLock lock_;
+  };
+  // Waits while the frame has no room for `bytes` more. Other threads of the embedding language run during the wait and
+  // may drop the caller's arguments, so `before_waiting` is called first to keep them alive.
+  Appending append(size_t bytes, absl::FunctionRef<void()> before_waiting) {
+    return Appending(*this, bytes, before_waiting);
+  }
+  // Does not wait: for a few bytes that precede an instruction.
+  Appending append_beyond_limits(size_t bytes) { return Appending(*this, bytes); }
+
+  // Drops a handle with the next instruction or frame. Never waits, never throws.
+  void release(uint64_t handle) noexcept;
+  // Waits for the tensors' descriptions and, unless `meta_only`, their bytes.
+  std::vector<v1::ReadResult> read(absl::Span<const uint64_t> handles, bool meta_only);
+  // Sends everything queued; returns the last sequence.
+  uint64_t flush();
+  // Waits until everything issued so far has been executed.
+  void synchronize();
+  // Cancels everything issued so far that has not been executed; its results are errors. Throws Error if the engine
+  // does not support it.
+  void cancel();
+  // As Transport's, but they survive broken connections for as long as the link does and continue where they stopped
+  // (TransferRetry). A poisoned tensor is RemoteError.
+  void upload(uint64_t transfer, Device device, absl::Span<const char> bytes);
+  void download(uint64_t handle, absl::Span<char> into);
+  // The error that `error` represents, as callers see it.
+  RemoteError remote_error(const v1::Error& error) const;
+
+  // Ends the session in the engine, waiting for that at most `patience`, then the link. False if an interrupt ended the
+  // wait.
+  bool close(std::chrono::milliseconds patience) noexcept { return finish(patience, InterruptTimer()); }
+
+  Counters counters() const;  // its waits are 0: Session counts them
+
+ private:
+  // Throws in a forked child, where nobody would unlock it.
+  Mutex& mutex_of_process() const;
+  void throw_if_over() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // ---- link.cc. Functions that use the transport release mutex_ meanwhile.
+  bool may_send() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !broken_ && !over_ && window_.may_send(); }
+  void write_one(std::chrono::milliseconds patience) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void read_one(std::chrono::milliseconds patience) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void handle(v1::Reply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void clear_acknowledged() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void role_is_free() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void stream_broke(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void resume() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void end(Error error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // ---- sender.cc
+  bool has_work_for_sender() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool can_wait() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void run_sender();
+  bool sender_step() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void sender_sleep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // ---- wait.cc
+  // Takes whichever role is free until `done`. Throws if the link ends before, or the thread is interrupted.
+  void drive(absl::FunctionRef<bool()> done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void wait_for_room(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Sleeps until something changes, at most `patience`.
+  void sleep(std::chrono::milliseconds patience) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the calling thread is interrupted. Handles a second interrupt.
+  bool ask_interrupt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void record_interrupt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<uint64_t> cancel_queued() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool finish(std::chrono::milliseconds patience, InterruptTimer timer) noexcept;
+
+  // ---- transfer.cc
+  template <typename Transfer>
+  absl::Status recording_interrupts(Transfer transfer);
+  // After a call's failure: returns if another try may succeed, throws otherwise.
+  void recover_transfer(const absl::Status& status, TransferRetry* retry);
+  void watch_download(int change);
+
+  const int forks_;  // of this process and its ancestors when the link was made
+  std::unique_ptr<Transport> transport_;
+  v1::HelloReply engine_;
+  std::function<std::string(uint32_t)> site_name_;
+  std::unique_ptr<Resumption> resumption_;
+
+  mutable Mutex mutex_;
+  SendWindow window_ ABSL_GUARDED_BY(mutex_);
+  PendingReads reads_ ABSL_GUARDED_BY(mutex_);
+  uint64_t next_request_ ABSL_GUARDED_BY(mutex_) = 1;
+  uint64_t interrupted_at_ ABSL_GUARDED_BY(mutex_) = 0;  // the last sequence issued when a caller was last interrupted
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool resuming_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::Status> broken_ ABSL_GUARDED_BY(mutex_);      // why the stream broke, until resumed
+  std::optional<Error> over_ ABSL_GUARDED_BY(mutex_);               // why the link ended
+  std::optional<v1::Error> refused_frame_ ABSL_GUARDED_BY(mutex_);  // the engine's error, if that is why
+  Counters counters_ ABSL_GUARDED_BY(mutex_);
+
+  SenderWakeup sender_ ABSL_GUARDED_BY(mutex_);
+  CondVar wake_sender_;
+  CondVar callers_;  // that sleep until something changes
+  int sleeping_callers_ ABSL_GUARDED_BY(mutex_) = 0;
+  int downloads_ ABSL_GUARDED_BY(mutex_) = 0;  // callers in a download
+  std::thread sender_thread_;
+};
+
+}  // namespace tt::client

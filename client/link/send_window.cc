@@ -1,0 +1,89 @@
+#include "client/link/send_window.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tt::client {
+
+SendWindow::SendWindow() : building_(std::make_unique<OutgoingFrame>()) {}
+
+void SendWindow::set_limits(const v1::Limits& limits) {
+  // The count of bytes is an estimate: it stays well under the size that the engine refuses.
+  if (const uint64_t bytes = limits.max_frame_bytes()) max_bytes_ = std::min<size_t>(max_bytes_, bytes / 2);
+  max_in_flight_ = limits.max_frames_in_flight();
+}
+
+v1::Instruction* SendWindow::add_instruction() {
+  v1::Instruction* instruction = building_->message().add_instructions();
+  if (!releases_.empty()) {
+    instruction->mutable_release()->Add(releases_.begin(), releases_.end());
+    building_->count_bytes(releases_.size() * sizeof(uint64_t));
+    releases_.clear();
+  }
+  return instruction;
+}
+
+void SendWindow::append_releases() {
+  building_->count_bytes(releases_.size() * sizeof(uint64_t));
+  building_->message().mutable_release()->Add(releases_.begin(), releases_.end());
+  releases_.clear();
+}
+
+void SendWindow::seal() {
+  v1::Frame& frame = building_->message();
+  frame.mutable_release()->Add(releases_.begin(), releases_.end());
+  releases_.clear();
+  frame.set_sequence(++sealed_);
+  frame.set_received(acknowledged_);
+  in_flight_.push_back(std::move(building_));
+  if (spare_.empty()) {
+    building_ = std::make_unique<OutgoingFrame>();
+  } else {
+    building_ = std::move(spare_.back());
+    spare_.pop_back();
+  }
+}
+
+bool SendWindow::may_send() const {
+  if (!has_unsent()) return false;
+  const uint64_t in_flight = sent_ - acknowledged_;
+  if (max_in_flight_ != 0 && in_flight >= max_in_flight_) return false;
+  return in_flight < kFrames || sent_ < flush_through_;
+}
+
+OutgoingFrame& SendWindow::begin_send() {
+  if (sent_ == sealed_) seal();
+  OutgoingFrame& frame = *in_flight_[sent_ + 1 - in_flight_.front()->sequence()];
+  sending_ = ++sent_;
+  return frame;
+}
+
+void SendWindow::end_send(bool went_out) {
+  if (!went_out) sent_ = std::max(acknowledged_, sending_ - 1);
+  sending_ = 0;
+}
+
+uint64_t SendWindow::flush() {
+  const uint64_t last = last_issued();
+  flush_through_ = std::max(flush_through_, last);
+  return last;
+}
+
+void SendWindow::acknowledge(uint64_t executed) { acknowledged_ = std::clamp(executed, acknowledged_, sent_); }
+
+std::unique_ptr<OutgoingFrame> SendWindow::take_acknowledged() {
+  if (in_flight_.empty() || in_flight_.front()->sequence() > acknowledged_ ||
+      in_flight_.front()->sequence() == sending_) {
+    return nullptr;
+  }
+  std::unique_ptr<OutgoingFrame> frame = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  return frame;
+}
+
+void SendWindow::recycle(std::unique_ptr<OutgoingFrame> cleared) {
+  constexpr size_t kSpareFrames = 4;
+  if (spare_.size() < kSpareFrames) spare_.push_back(std::move(cleared));
+}
+
+}  // namespace tt::client

@@ -1,0 +1,67 @@
+// Link's sender thread.
+#include "client/link/link.h"
+
+namespace tt::client {
+
+bool Link::has_work_for_sender() const {
+  if (stopping_) return true;
+  if (over_ || resuming_) return false;
+  if (broken_) return !writing_ && !reading_;
+  if (!writing_ && may_send()) return true;
+  // Someone has to read if the window is full, or if a download waits for frames in flight.
+  return !reading_ && !writing_ &&
+         (window_.has_unsent() || ((closing_ || downloads_ > 0) && !window_.all_acknowledged()));
+}
+
+// If callers read after every few calls, waking the sender would only compete with them.
+bool Link::can_wait() const {
+  constexpr int kFew = 32;
+  return sender_.callers_send() && sender_.naps() && window_.building().instructions() < kFew;
+}
+
+bool Link::sender_step() {
+  if (!has_work_for_sender() || stopping_) return false;
+  if (broken_) {
+    resume();
+  } else if (!writing_ && may_send()) {
+    write_one(Transport::kForever);
+  } else {
+    read_one(Transport::kForever);
+  }
+  return true;
+}
+
+void Link::sender_sleep() {
+  constexpr auto kNap = std::chrono::microseconds(200);
+  // gRPC answers the engine's pings, and notices that the connection has ended, only while some thread polls it. The
+  // client closes a connection on which a ping is not answered for 10 s, the engine one for 20 s.
+  constexpr auto kIdlePoll = std::chrono::seconds(5);
+  for (uint64_t frames = counters_.frames;; frames = counters_.frames) {
+    sender_.begin_nap();
+    if (sender_.sleep(wake_sender_, mutex_, kNap)) break;
+    if (has_work_for_sender()) {  // its caller did not send it
+      sender_.set_callers_send(false);
+      break;
+    }
+    if (counters_.frames != frames) continue;  // callers send by themselves: stay close
+    if (window_.has_releases() && !over_) {    // no instruction followed that would carry them
+      window_.append_releases();
+      break;
+    }
+    sender_.begin_sleep();
+    while (!sender_.sleep(wake_sender_, mutex_, kIdlePoll) && !has_work_for_sender()) {
+      if (!over_ && !broken_ && !resuming_ && !reading_) read_one(std::chrono::milliseconds(0));
+    }
+    break;
+  }
+  sender_.end_sleep();
+}
+
+void Link::run_sender() {
+  MutexLock lock(mutex_);
+  while (!stopping_) {
+    if (!sender_step()) sender_sleep();
+  }
+}
+
+}  // namespace tt::client

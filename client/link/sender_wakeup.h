@@ -1,0 +1,45 @@
+// SenderWakeup: when the sender thread of a Link sleeps, and when a caller wakes it.
+//
+// A wake-up costs the caller a system call, and the sender's core. So a sender without work first naps, for at most
+// 200 us at a time: a caller that sends its own frames lets it nap, and work for which nobody woke it is found at the
+// end of the nap. Guarded by the Link's mutex.
+#pragma once
+
+#include <chrono>
+#include <utility>
+
+#include "base/mutex.h"
+
+namespace tt::client {
+
+class SenderWakeup {
+ public:
+  bool asleep() const { return asleep_; }
+  // Asleep for moments only.
+  bool naps() const { return naps_; }
+  // Whether callers that waited have recently sent their frames themselves.
+  bool callers_send() const { return callers_send_; }
+  void set_callers_send(bool value) { callers_send_ = value; }
+
+  // Marks the sender as awake; returns false if it was. If true, the caller notifies the sender's condition variable,
+  // best without the mutex.
+  bool wake() { return std::exchange(asleep_, false); }
+
+  // ---- The sender thread
+
+  void begin_nap() { asleep_ = naps_ = true; }
+  void begin_sleep() { naps_ = false; }
+  // Sleeps until it is woken or `duration` has passed. Whether it was woken.
+  template <typename Duration>
+  bool sleep(CondVar& condition, Mutex& mutex, Duration duration) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return condition.wait_for(mutex, duration, [this] { return !asleep_; });
+  }
+  void end_sleep() { asleep_ = naps_ = false; }
+
+ private:
+  bool asleep_ = false;
+  bool naps_ = false;
+  bool callers_send_ = false;
+};
+
+}  // namespace tt::client

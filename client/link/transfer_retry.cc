@@ -1,0 +1,42 @@
+#include "client/link/transfer_retry.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/schema/error.h"
+
+namespace tt::client {
+
+TransferRetry::Cause TransferRetry::record(const absl::Status& status) {
+  if (absl::IsResourceExhausted(status)) fail(ErrorKind::kOutOfMemory, "[transfer] ", status.message());
+  if (absl::IsAborted(status)) {
+    last_progress_ = Clock::now();
+    return Cause::kNoRoom;
+  }
+  ++progress.failures;
+  if (progress.bytes != std::exchange(bytes_then_, progress.bytes)) {
+    last_progress_ = Clock::now();
+    calls_since_ = 0;
+  }
+  return Cause::kFailed;
+}
+
+void TransferRetry::throw_if_final(const absl::Status& status) const {
+  constexpr auto kPatience = std::chrono::seconds(30);
+  // ALREADY_EXISTS: the engine has not noticed yet that the previous call broke.
+  const bool temporary = absl::IsUnavailable(status) || absl::IsCancelled(status) || absl::IsInternal(status) ||
+                         absl::IsUnknown(status) || absl::IsAlreadyExists(status);
+  if (!temporary) fail(ErrorKind::kRuntime, "[transfer] failed: ", status.message());
+  if (Clock::now() - last_progress_ >= kPatience) {
+    fail(ErrorKind::kConnection, "[transfer] ", name_, " stopped at ", progress.bytes, " of ", bytes_,
+         " bytes: no progress for ", kPatience.count(), " s, last failure: ", status.message());
+  }
+}
+
+std::chrono::milliseconds TransferRetry::next_pause() {
+  constexpr auto kPause = std::chrono::milliseconds(5);
+  constexpr int kMostPauses = 10;
+  return kPause * std::min(calls_since_++, kMostPauses);
+}
+
+}  // namespace tt::client

@@ -1,0 +1,45 @@
+// TransferRetry: decides whether a broken upload or download is continued.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "client/connection/interruption.h"
+#include "client/transport/transport.h"
+
+namespace tt::client {
+
+// One transfer, on its caller's stack.
+class TransferRetry {
+ public:
+  // `name` is "upload" or "download".
+  TransferRetry(const char* name, size_t bytes) : name_(name), bytes_(bytes) {}
+
+  TransferProgress progress;  // of all calls together
+  InterruptTimer timer;       // across calls, each of which may be too short to ask
+
+  enum class Cause {
+    kNoRoom,  // the engine has no room for the transfer until another one ends
+    kFailed,  // the call broke
+  };
+  // Records a call's failure. Throws Error (kOutOfMemory) if the engine's memory is exhausted.
+  Cause record(const absl::Status& status);
+  // Throws Error unless another call may succeed: kConnection after 30 s without progress, kRuntime for a failure that
+  // is not the connection's.
+  void throw_if_final(const absl::Status& status) const;
+  // How long to wait before the next call: longer, the more calls made no progress.
+  std::chrono::milliseconds next_pause();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const char* name_;
+  size_t bytes_;
+  Clock::time_point last_progress_ = Clock::now();
+  uint64_t bytes_then_ = 0;
+  int calls_since_ = 0;
+};
+
+}  // namespace tt::client

@@ -1,0 +1,160 @@
+// Link's callers that wait: for answers, for room, for the end. They take the roles themselves.
+#include <algorithm>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "client/link/link.h"
+
+namespace tt::client {
+
+void Link::drive(absl::FunctionRef<bool()> done) {
+  InterruptTimer timer;
+  while (!done()) {
+    throw_if_over();
+    if (timer.is_due() && ask_interrupt()) throw Interrupted();
+    // A resumption cannot be interrupted: the sender thread does it if this caller can be.
+    if (broken_ && !writing_ && !reading_ && !resuming_ && !timer.interruptible()) {
+      resume();
+    } else if (!broken_ && !resuming_ && !writing_ && may_send()) {
+      sender_.set_callers_send(true);
+      write_one(timer.patience());
+    } else if (!broken_ && !resuming_ && !reading_) {
+      read_one(timer.patience());
+    } else {
+      sleep(timer.patience());
+    }
+  }
+}
+
+void Link::sleep(std::chrono::milliseconds patience) {
+  ++sleeping_callers_;
+  if (patience == Transport::kForever) {
+    callers_.wait(mutex_);
+  } else {
+    callers_.wait_for(mutex_, patience);
+  }
+  --sleeping_callers_;
+}
+
+void Link::wait_for_room(size_t bytes) {
+  while (window_.is_full(bytes)) {
+    bool interrupted = false;
+    {
+      MutexUnlock unlocked(mutex_);
+      LanguageWait others_run;  // its destructor takes the language's lock, and must not hold ours
+      InterruptTimer timer;
+      MutexLock lock(mutex_);
+      while (window_.is_full(bytes) && !over_ && !interrupted) {
+        if (timer.is_due()) {
+          interrupted = ask_interrupt();
+        } else {
+          sleep(timer.patience());
+        }
+      }
+    }
+    if (interrupted) throw Interrupted();
+    throw_if_over();
+  }
+}
+
+// ---- Interrupts
+
+bool Link::ask_interrupt() {
+  bool yes = false;
+  {
+    MutexUnlock unlocked(mutex_);
+    yes = interrupted();
+  }
+  if (yes) record_interrupt();
+  return yes;
+}
+
+void Link::record_interrupt() {
+  const bool again = window_.acknowledged() < interrupted_at_;  // frames from before the last interrupt still run
+  if (again) (void)cancel_queued();  // an engine without cancellation executes them, as after a first interrupt
+  interrupted_at_ = window_.last_issued();
+}
+
+absl::StatusOr<uint64_t> Link::cancel_queued() {
+  if (!window_.building().empty()) window_.seal();  // later instructions are not cancelled
+  const uint64_t through = window_.sealed();
+  MutexUnlock unlocked(mutex_);
+  return transport_->cancel(through);
+}
+
+void Link::cancel() {
+  CallLock lock(*this);
+  absl::Status status = cancel_queued().status();
+  if (status.ok()) return;
+  fail(absl::IsUnimplemented(status) ? ErrorKind::kNotImplemented : ErrorKind::kConnection, "[cancel] the engine at ",
+       transport_->address(), " did not cancel: ", status.message());
+}
+
+// ---- Waits
+
+uint64_t Link::flush() {
+  CallLock lock(*this);
+  uint64_t last = window_.flush();
+  drive([&]()
+            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return window_.sent() >= last || window_.acknowledged() >= last; });
+  return last;
+}
+
+void Link::synchronize() {
+  CallLock lock(*this);
+  uint64_t last = window_.flush();
+  drive([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return window_.acknowledged() >= last; });
+}
+
+std::vector<v1::ReadResult> Link::read(absl::Span<const uint64_t> handles, bool meta_only) {
+  constexpr size_t kBytes = 24;
+  CallLock lock(*this);
+  PendingRead pending{window_.sealed() + 1, next_request_, std::vector<v1::ReadResult>(handles.size()), handles.size()};
+  for (uint64_t handle : handles) {
+    v1::Read* read = window_.building().message().add_reads();
+    read->set_request(next_request_++);
+    read->set_handle(handle);
+    read->set_meta_only(meta_only);
+    window_.building().count_bytes(kBytes);
+  }
+  window_.flush();
+  reads_.add(&pending);
+  absl::Cleanup leave = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { reads_.remove(&pending); };
+  drive([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return pending.missing == 0; });
+  return std::move(pending.results);
+}
+
+// ---- The end
+
+bool Link::finish(std::chrono::milliseconds patience, InterruptTimer timer) noexcept {
+  using Clock = std::chrono::steady_clock;
+  if (is_forked_copy()) return true;
+  bool interrupted = false;
+  {
+    MutexLock lock(mutex_);
+    if (!over_ && !closing_) {
+      closing_ = true;
+      window_.building().message().set_close(true);
+      window_.building().count_bytes(1);
+      uint64_t last = window_.flush();
+      if (sender_.wake()) wake_sender_.notify_one();
+      for (auto now = Clock::now(), until = now + patience; now < until; now = Clock::now()) {
+        if (over_ || window_.acknowledged() >= last) break;
+        if (timer.is_due() && (interrupted = ask_interrupt())) break;
+        sleep(std::min(timer.patience(), std::chrono::ceil<std::chrono::milliseconds>(until - now)));
+      }
+    }
+    end(Error(ErrorKind::kConnection, "[connection] the session is closed"));
+    stopping_ = true;
+    if (sender_.wake()) wake_sender_.notify_one();
+  }
+  transport_->shutdown();
+  return !interrupted;
+}
+
+Counters Link::counters() const {
+  MutexLock lock(mutex_);
+  return counters_;
+}
+
+}  // namespace tt::client

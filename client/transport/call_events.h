@@ -1,0 +1,159 @@
+// CallEvents: completion queue of one asynchronous gRPC call, driven by one thread.
+//
+// An interrupt of that thread cancels the call; the waits then return at once, and throw_if_interrupted() throws. A
+// cancelled call usually ends at once too. If the peer does not read, gRPC keeps the outgoing data until the connection
+// ends. Nothing waits for that: the call's state is owned by a CallPointer, which leaves it to gRPC. One thread, except
+// for goes_on().
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "client/connection/interruption.h"
+
+namespace tt::client {
+
+inline gpr_timespec deadline_after(std::chrono::milliseconds patience) {
+  if (patience == std::chrono::milliseconds::max()) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(patience.count(), GPR_TIMESPAN));
+}
+
+// Time that a cancelled call has to end.
+inline constexpr std::chrono::milliseconds kCancelGrace{100};
+
+// Drains a queue that was shut down. Returns false if the queue is not empty after kCancelGrace.
+inline bool drain_queue(grpc::CompletionQueue& queue) {
+  const gpr_timespec deadline = deadline_after(kCancelGrace);
+  for (;;) {
+    void* t;
+    bool ok;
+    auto next = queue.AsyncNext(&t, &ok, deadline);
+    if (next != grpc::CompletionQueue::GOT_EVENT) return next == grpc::CompletionQueue::SHUTDOWN;
+  }
+}
+
+class CallEvents {
+ public:
+  // Operations of the call. Each has at most one in progress.
+  enum Tag : intptr_t { kStarted, kMetadata, kMoved, kFinished, kTags };
+  static void* tag(Tag t) { return reinterpret_cast<void*>(t); }
+
+  explicit CallEvents(grpc::ClientContext& context) : context_(context) {}
+  CallEvents(const CallEvents&) = delete;
+  CallEvents& operator=(const CallEvents&) = delete;
+
+  // Blocks until `t` has happened, and clears it. Returns false if the operation failed, or if the call was cancelled
+  // and does not end. Events that happen earlier are kept for later waits.
+  bool wait(Tag t) {
+    while (!happened_[t]) {
+      ask_interrupt();
+      if (!poll(interrupted_ ? kCancelGrace : timer_.patience()) && interrupted_) return false;
+    }
+    happened_[t] = false;
+    return ok_[t];
+  }
+  // Like wait, but also returns false after `patience`.
+  bool wait_for(Tag t, std::chrono::milliseconds patience) {
+    const auto until = std::chrono::steady_clock::now() + patience;
+    while (!happened_[t]) {
+      ask_interrupt();
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+      if (left.count() <= 0) return false;
+      if (!poll(interrupted_ ? kCancelGrace : std::min(left, timer_.patience())) && interrupted_) return false;
+    }
+    return wait(t);
+  }
+  // Checks for an interrupt if the interval has passed. Returns true after an interrupt.
+  bool ask_interrupt() {
+    if (!interrupted_ && timer_.is_due() && client::interrupted()) cancel();
+    return interrupted_;
+  }
+  // Whether the call is still running; does not block. From any thread that copies the call's bytes, one at a time.
+  bool goes_on() {
+    void* next;
+    bool ok;
+    while (queue.AsyncNext(&next, &ok, gpr_time_0(GPR_CLOCK_MONOTONIC)) == grpc::CompletionQueue::GOT_EVENT) {
+      note(next, ok);
+    }
+    return !happened_[kFinished] && !(is_interruptible() && ask_interrupt());
+  }
+  bool interrupted() const { return interrupted_; }
+  // Ends the call if it is still running. Returns false if gRPC still holds it after kCancelGrace. No wait may follow.
+  bool drain() {
+    context_.TryCancel();
+    queue.Shutdown();
+    return drain_queue(queue);
+  }
+  // Call after the call's end.
+  void throw_if_interrupted() const {
+    if (interrupted_) throw Interrupted();
+  }
+
+  grpc::CompletionQueue queue;
+
+ private:
+  // Takes the next event. Returns false if there is none within `patience`.
+  bool poll(std::chrono::milliseconds patience) {
+    void* t;
+    bool ok;
+    if (queue.AsyncNext(&t, &ok, deadline_after(patience)) != grpc::CompletionQueue::GOT_EVENT) return false;
+    note(t, ok);
+    return true;
+  }
+  void cancel() {
+    interrupted_ = true;
+    context_.TryCancel();
+  }
+  void note(void* t, bool ok) {
+    happened_[reinterpret_cast<intptr_t>(t)] = true;
+    ok_[reinterpret_cast<intptr_t>(t)] = ok;
+  }
+
+  grpc::ClientContext& context_;
+  InterruptTimer timer_;
+  bool happened_[kTags] = {};
+  bool ok_[kTags] = {};
+  bool interrupted_ = false;
+};
+
+// Deleter of an asynchronous call's state (a struct with a member `events`). Leaks the state if gRPC still uses it when
+// the owner releases it.
+struct EndCall {
+  template <typename State>
+  void operator()(State* state) const {
+    if (state->events.drain()) delete state;
+  }
+};
+template <typename State>
+using CallPointer = std::unique_ptr<State, EndCall>;
+
+// Makes a call with one request and one reply, which takes at most `patience`. `prepare(context)` adds metadata;
+// `start(context, queue)` calls the stub's Async method. Throws Interrupted.
+template <typename Reply, typename Prepare, typename Start>
+grpc::Status call_unary(std::chrono::milliseconds patience, Prepare prepare, Start start, Reply* reply) {
+  struct State {
+    grpc::ClientContext context;
+    CallEvents events{context};
+    grpc::Status status;
+    Reply reply;
+    std::unique_ptr<grpc::ClientAsyncResponseReader<Reply>> call;
+  };
+  CallPointer<State> state(new State);
+  state->context.set_deadline(std::chrono::system_clock::now() + patience);
+  prepare(state->context);
+  state->call = start(&state->context, &state->events.queue);
+  state->call->Finish(&state->reply, &state->status, CallEvents::tag(CallEvents::kFinished));
+  const bool finished = state->events.wait_for(CallEvents::kFinished, patience + kInterruptInterval);
+  state->events.throw_if_interrupted();
+  if (!finished)
+    return grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "the engine did not answer within the deadline");
+  reply->Swap(&state->reply);
+  return state->status;
+}
+
+}  // namespace tt::client

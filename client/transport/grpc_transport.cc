@@ -1,0 +1,279 @@
+#include "client/transport/grpc_transport.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "client/connection/channel.h"
+#include "client/transport/call_events.h"
+#include "client/transport/grpc_call.h"
+#include "client/transport/interruptible_call.h"
+
+namespace tt::client {
+namespace {
+
+constexpr size_t kChunkBytes = size_t{2} << 20;  // streams are fastest between 1 and 4 MiB
+constexpr auto kConnectPatience = std::chrono::seconds(10);
+// After a call has failed, the next one uses smaller chunks, so that some arrive over a link that breaks often.
+constexpr size_t kMinChunkBytes = size_t{64} << 10;
+// A resumed session must answer at once: its callers get an error within a second if it does not.
+constexpr auto kResumePatience = std::chrono::milliseconds(800);
+constexpr auto kCancelPatience = std::chrono::milliseconds(800);
+
+size_t chunk_bytes(const TransferProgress& progress) {
+  return std::max(kMinChunkBytes, kChunkBytes >> std::min(progress.failures, 8));
+}
+
+// Bytes of a resumed transfer that the engine has, from the call's initial metadata; 0 if it has no valid entry.
+size_t received(const grpc::ClientContext& context) {
+  const auto& metadata = context.GetServerInitialMetadata();
+  auto found = metadata.find("teletensor-received");
+  size_t bytes = 0;
+  const bool valid = found != metadata.end() &&
+                     absl::SimpleAtoi(absl::string_view(found->second.data(), found->second.size()), &bytes);
+  return valid ? bytes : 0;
+}
+
+absl::Status check_size(size_t got, size_t expected) {
+  if (got == expected) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("expected ", expected, " bytes, got ", got));
+}
+
+}  // namespace
+
+struct GrpcTransport::Stream {
+  Stream(GrpcTransport& transport, const std::string& session_key, v1::Engine::Stub& stub)
+      : call(transport, session_key), events(stub, call.context) {}
+  Call call;
+  SessionStream events;
+};
+
+GrpcTransport::GrpcTransport(Address address, std::string token, bool shared_memory,
+                             std::unique_ptr<PrivateEngine> engine)
+    : address_(std::move(address)),
+      token_(std::move(token)),
+      shared_memory_(shared_memory),
+      engine_(std::move(engine)) {}
+
+GrpcTransport::~GrpcTransport() { shutdown(); }
+
+std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection() const {
+  MutexLock lock(mutex_);
+  return connection_;
+}
+
+absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply* reply) {
+  MutexLock greeting(greeting_);
+  auto connection = std::make_shared<Connection>();
+  // A new channel: one that has failed delays its next attempt.
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = open_channel(address_);
+  if (!channel.ok()) return channel.status();
+  connection->stub = v1::Engine::NewStub(*channel);
+  hello_ = hello;
+  hello_.set_shared_memory(shared_memory_);
+  absl::Status status =
+      greet(*connection, hello_, hello.resume_key().empty() ? kConnectPatience : kResumePatience, reply);
+  if (!status.ok()) return status;
+  hello_.set_resume_key(reply->session_key());
+  set_connection(std::move(connection));
+  return status;
+}
+
+absl::Status GrpcTransport::greet(Connection& connection, const v1::HelloRequest& request,
+                                  std::chrono::milliseconds patience, v1::HelloReply* reply) {
+  auto prepare = [&](grpc::ClientContext& context) {
+    if (!token_.empty()) context.AddMetadata("authorization", "Bearer " + token_);
+  };
+  auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+    return connection.stub->AsyncHello(context, request, queue);
+  };
+  grpc::Status status = call_unary(patience, prepare, start, reply);
+  if (!status.ok()) return to_status(status);
+  connection.session_key = reply->session_key();
+  if (shared_memory_ && reply->has_shared_memory()) connection.memory = SharedMemory::open(reply->shared_memory());
+  return absl::OkStatus();
+}
+
+void GrpcTransport::set_connection(std::shared_ptr<Connection> connection) {
+  MutexLock lock(mutex_);
+  connection_ = std::move(connection);
+}
+
+std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection_for_transfer() {
+  std::shared_ptr<Connection> old = connection();
+  if (!old->memory || !old->memory->has_broken_lane()) return old;
+  if (!greeting_.try_lock()) return connection();
+  MutexLock greeting(greeting_, std::adopt_lock);
+  // The engine uses its latest segment only, so no transfer through the old one may start or continue meanwhile.
+  auto [upload, download] = old->memory->claim_all();
+  if (!upload || connection() != old) return connection();
+  auto renewed = std::make_shared<Connection>(Connection{old->stub, old->session_key, nullptr});
+  set_connection(renewed);  // if the reply is lost, the engine may have a new segment and the old one is unusable
+  renewed = std::make_shared<Connection>(*renewed);
+  v1::HelloReply reply;
+  if (greet(*renewed, hello_, kResumePatience, &reply).ok()) set_connection(renewed);
+  return connection();
+}
+
+// ---- Session stream
+
+absl::Status GrpcTransport::open(const std::string& session_key) {
+  CallPointer<Stream> stream;
+  {
+    MutexLock lock(mutex_);
+    stream.swap(stream_);
+  }
+  stream.reset();
+  stream.reset(new Stream(*this, session_key, *connection()->stub));
+  MutexLock lock(mutex_);
+  stream_ = std::move(stream);
+  if (shut_down_) stream_->events.abort();
+  return absl::OkStatus();
+}
+
+std::optional<absl::Status> GrpcTransport::send(const v1::Frame& frame, std::chrono::milliseconds patience) {
+  return stream_->events.send(frame, patience);
+}
+
+std::optional<absl::Status> GrpcTransport::receive(v1::Reply* reply, std::chrono::milliseconds patience) {
+  return stream_->events.receive(reply, patience);
+}
+
+absl::StatusOr<uint64_t> GrpcTransport::cancel(uint64_t through) {
+  std::shared_ptr<Connection> connection = this->connection();
+  v1::CancelRequest request;
+  request.set_through(through);
+  v1::CancelReply reply;
+  auto prepare = [&](grpc::ClientContext& context) {
+    context.AddMetadata("teletensor-session", connection->session_key);
+  };
+  auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+    return connection->stub->AsyncCancel(context, request, queue);
+  };
+  grpc::Status status = call_unary(kCancelPatience, prepare, start, &reply);
+  if (!status.ok()) return to_status(status);
+  return reply.executed();
+}
+
+void GrpcTransport::shutdown() {
+  {
+    MutexLock lock(mutex_);
+    shut_down_ = true;
+    for (grpc::ClientContext* context : calls_) context->TryCancel();
+    if (stream_) stream_->events.abort();
+  }
+  if (engine_) engine_->stop();
+}
+
+// ---- Bulk bytes in chunks
+
+absl::Status GrpcTransport::upload(uint64_t transfer, Device device, absl::Span<const char> bytes,
+                                   TransferProgress* progress) {
+  std::shared_ptr<Connection> connection = connection_for_transfer();
+  v1::UploadChunk first;
+  first.set_transfer(transfer);
+  first.set_device(device.encode());
+  first.set_total_bytes(bytes.size());
+  if (connection->memory && progress->failures == 0) {
+    if (auto lane = connection->memory->claim_upload()) {
+      absl::Status status = upload_shared(*connection, first, bytes);
+      if (!absl::IsFailedPrecondition(status)) return status;
+      connection->memory->give_up_upload();  // the engine's end of the lane is unusable
+    }
+  }
+  return upload_chunks(*connection, first, bytes, progress);
+}
+
+absl::Status GrpcTransport::upload_chunks(Connection& connection, v1::UploadChunk chunk, absl::Span<const char> bytes,
+                                          TransferProgress* progress) {
+  auto start = [&](grpc::ClientContext* context, v1::UploadReply* reply, grpc::CompletionQueue* queue, void* tag) {
+    return connection.stub->AsyncUpload(context, reply, queue, tag);
+  };
+  InterruptibleWriter<v1::UploadChunk, v1::UploadReply> writer(*this, connection.session_key, start);
+  v1::UploadReply reply;
+  size_t at = 0;
+  bool goes_on = true;
+  if (progress->failures != 0) {
+    chunk.set_resume(true);
+    goes_on = writer.Write(chunk) && writer.WaitForInitialMetadata();
+    at = goes_on ? received(writer.context()) : 0;
+    if (at > bytes.size()) {
+      writer.TryCancel();
+      writer.Finish(&reply);
+      return absl::DataLossError(absl::StrCat("the engine reports ", at, " of ", bytes.size(), " bytes"));
+    }
+    progress->bytes = std::max<uint64_t>(progress->bytes, at);
+    chunk.Clear();
+  }
+  const size_t most = chunk_bytes(*progress);
+  for (bool first = progress->failures == 0; goes_on && (first || at < bytes.size()); first = false) {
+    const size_t size = std::min(most, bytes.size() - at);
+    chunk.mutable_data()->assign(bytes.data() + at, size);
+    chunk.set_offset(at);
+    goes_on = writer.Write(chunk);
+    at += size;
+    if (first) {
+      chunk.clear_transfer();
+      chunk.clear_device();
+      chunk.clear_total_bytes();
+    }
+  }
+  writer.WritesDone();
+  grpc::Status status = writer.Finish(&reply);  // has the reason if a write failed
+  return status.ok() ? check_size(reply.bytes(), bytes.size()) : to_status(status, writer.context());
+}
+
+absl::Status GrpcTransport::download(uint64_t handle, uint64_t after, absl::Span<char> into, TransferProgress* progress,
+                                     v1::Error* error) {
+  std::shared_ptr<Connection> connection = connection_for_transfer();
+  v1::DownloadRequest request;
+  request.set_handle(handle);
+  request.set_after(after);
+  if (connection->memory && progress->failures == 0) {
+    if (auto lane = connection->memory->claim_download()) {
+      request.set_through_shared_memory(true);
+      absl::Status status = download_shared(*connection, request, into, error);
+      if (!absl::IsFailedPrecondition(status)) return status;
+      connection->memory->give_up_download();
+      request.set_through_shared_memory(false);
+    }
+  }
+  return download_chunks(*connection, request, into, progress, error);
+}
+
+absl::Status GrpcTransport::download_chunks(Connection& connection, v1::DownloadRequest request, absl::Span<char> into,
+                                            TransferProgress* progress, v1::Error* error) {
+  request.set_offset(progress->bytes);
+  request.set_state(progress->state);
+  if (progress->failures != 0) request.set_chunk_bytes(chunk_bytes(*progress));
+  auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue, void* tag) {
+    return connection.stub->AsyncDownload(context, request, queue, tag);
+  };
+  InterruptibleReader<v1::DownloadChunk> reader(*this, connection.session_key, start);
+  v1::DownloadChunk chunk;
+  size_t got = 0;
+  for (bool first = true; reader.Read(&chunk); first = false) {
+    if (chunk.has_error()) error->Swap(chunk.mutable_error());
+    // The engine starts at offset 0 if it cannot verify that the tensor's bytes are the same.
+    if (first && chunk.offset() == progress->bytes) got = progress->bytes;
+    const bool starts_elsewhere = first && chunk.offset() != got;
+    size_t size = chunk.data().size();
+    if (starts_elsewhere || size > into.size() - got) {
+      reader.TryCancel();
+      reader.Finish();
+      if (!starts_elsewhere) return check_size(got + size, into.size());
+      return absl::DataLossError(absl::StrCat("expected offset ", got, ", got ", chunk.offset()));
+    }
+    std::memcpy(into.data() + got, chunk.data().data(), size);
+    got += size;
+    if (first) progress->state = chunk.state();
+    progress->bytes = progress->state == 0 ? 0 : got;
+  }
+  grpc::Status status = reader.Finish();
+  if (!status.ok() || !error->message().empty()) return to_status(status, reader.context());
+  return check_size(got, into.size());
+}
+
+}  // namespace tt::client

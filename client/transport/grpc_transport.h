@@ -1,0 +1,87 @@
+// GrpcTransport: a Transport over gRPC, on TCP or a unix socket.
+//
+// Bulk bytes go through shared memory if the engine offers it and it can be mapped, else in chunks on separate calls.
+// May own the private engine that it connects to, and stops it in shutdown().
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/container/flat_hash_set.h"
+#include "base/mutex.h"
+#include "client/connection/address.h"
+#include "client/connection/private_engine.h"
+#include "client/transport/call_events.h"
+#include "client/transport/session_stream.h"
+#include "client/transport/shared_memory.h"
+#include "client/transport/transport.h"
+#include "teletensor/v1/engine.grpc.pb.h"
+
+namespace tt::client {
+
+class GrpcTransport final : public Transport {
+ public:
+  GrpcTransport(Address address, std::string token, bool shared_memory,
+                std::unique_ptr<PrivateEngine> engine = nullptr);
+  ~GrpcTransport() override;
+
+  absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) override;
+  absl::Status open(const std::string& session_key) override;
+  std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds patience) override;
+  std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds patience) override;
+  absl::Status upload(uint64_t transfer, Device device, absl::Span<const char> bytes,
+                      TransferProgress* progress) override;
+  absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, TransferProgress* progress,
+                        v1::Error* error) override;
+  absl::StatusOr<uint64_t> cancel(uint64_t through) override;
+  void shutdown() override;
+  std::string address() const override { return address_.text; }
+
+  class Call;  // in progress: client/transport/grpc_call.h
+
+ private:
+  // Result of one Hello. Transfers in progress keep a reference to theirs.
+  struct Connection {
+    std::shared_ptr<v1::Engine::Stub> stub;
+    std::string session_key;
+    std::shared_ptr<SharedMemory> memory;  // may be null
+  };
+
+  std::shared_ptr<Connection> connection() const;
+  void set_connection(std::shared_ptr<Connection> connection);
+  // Returns the connection for a transfer. Renews its shared memory if a lane is broken, for example after an
+  // interrupt.
+  std::shared_ptr<Connection> connection_for_transfer();
+  // Sends Hello over `connection` and maps the shared memory that the engine offers.
+  absl::Status greet(Connection& connection, const v1::HelloRequest& request, std::chrono::milliseconds patience,
+                     v1::HelloReply* reply);
+  absl::Status upload_chunks(Connection& connection, v1::UploadChunk chunk, absl::Span<const char> bytes,
+                             TransferProgress* progress);
+  absl::Status upload_shared(Connection& connection, v1::UploadChunk first, absl::Span<const char> bytes);
+  absl::Status download_chunks(Connection& connection, v1::DownloadRequest request, absl::Span<char> into,
+                               TransferProgress* progress, v1::Error* error);
+  absl::Status download_shared(Connection& connection, const v1::DownloadRequest& request, absl::Span<char> into,
+                               v1::Error* error);
+
+  const Address address_;
+  const std::string token_;
+  const bool shared_memory_;
+  std::unique_ptr<PrivateEngine> engine_;
+
+  Mutex greeting_;  // held during a Hello: the engine shares the memory of the last one
+  v1::HelloRequest hello_ ABSL_GUARDED_BY(greeting_);  // resumes the session
+
+  mutable Mutex mutex_;
+  bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mutex_);  // in progress; cancelled by shutdown
+
+  // The session stream. Its owner opens it while no thread sends or receives. Set under the mutex; the owner uses it
+  // without the mutex.
+  struct Stream;
+  CallPointer<Stream> stream_;
+};
+
+}  // namespace tt::client

@@ -1,0 +1,182 @@
+// Unit tests of SendWindow, PendingReads and TransferRetry, the parts of a Link.
+#include "client/link/send_window.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "client/link/pending_reads.h"
+#include "client/link/transfer_retry.h"
+#include "engine/schema/error.h"
+
+namespace tt::client {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+void append(SendWindow& window) {
+  window.building().count_bytes(1);
+  window.add_instruction();
+}
+
+uint64_t send(SendWindow& window) {
+  const uint64_t sequence = window.begin_send().sequence();
+  window.end_send(true);
+  return sequence;
+}
+
+int recycle_all(SendWindow& window) {
+  int count = 0;
+  for (; std::unique_ptr<OutgoingFrame> frame = window.take_acknowledged(); ++count) {
+    frame->clear();
+    window.recycle(std::move(frame));
+  }
+  return count;
+}
+
+TEST(SendWindowTest, SendsUntilTheWindowIsFullAndAgainAfterAnAcknowledgement) {
+  SendWindow window;
+  EXPECT_FALSE(window.may_send());
+  for (uint64_t sequence = 1; sequence <= SendWindow::kFrames; ++sequence) {
+    append(window);
+    ASSERT_TRUE(window.may_send());
+    EXPECT_EQ(send(window), sequence);
+  }
+  append(window);
+  EXPECT_TRUE(window.has_unsent());
+  EXPECT_FALSE(window.may_send());
+  window.acknowledge(1);
+  EXPECT_TRUE(window.may_send());
+  EXPECT_EQ(recycle_all(window), 1);
+}
+
+TEST(SendWindowTest, AFlushIsNotHeldBackByTheWindowButByTheEnginesLimit) {
+  SendWindow window;
+  v1::Limits limits;
+  limits.set_max_frames_in_flight(3);
+  window.set_limits(limits);
+  for (int i = 0; i < 2; ++i) append(window), send(window);
+  append(window);
+  EXPECT_EQ(window.flush(), 3u);
+  ASSERT_TRUE(window.may_send());
+  send(window);
+  append(window);
+  window.flush();
+  EXPECT_FALSE(window.may_send());  // the engine accepts three frames
+}
+
+TEST(SendWindowTest, ABrokenStreamMakesUnacknowledgedFramesUnsent) {
+  SendWindow window;
+  for (int i = 0; i < 2; ++i) append(window), send(window);
+  window.acknowledge(1);
+  window.rewind();
+  EXPECT_EQ(recycle_all(window), 1);
+  EXPECT_TRUE(window.has_unsent());
+  EXPECT_EQ(send(window), 2u);
+}
+
+TEST(SendWindowTest, AFrameOfWhichNothingWentOutIsSentAgain) {
+  SendWindow window;
+  append(window);
+  EXPECT_EQ(window.begin_send().sequence(), 1u);
+  window.end_send(false);
+  EXPECT_EQ(send(window), 1u);
+}
+
+TEST(SendWindowTest, AFrameThatIsBeingWrittenIsNotTakenAway) {
+  SendWindow window;
+  append(window);
+  window.begin_send();
+  window.acknowledge(1);
+  EXPECT_EQ(recycle_all(window), 0);
+  window.end_send(true);
+  EXPECT_EQ(recycle_all(window), 1);
+}
+
+TEST(SendWindowTest, AcknowledgementsOfUnsentFramesAreIgnored) {
+  SendWindow window;
+  append(window);
+  window.acknowledge(7);
+  EXPECT_EQ(window.acknowledged(), 0u);
+  EXPECT_EQ(send(window), 1u);
+}
+
+TEST(SendWindowTest, ReleasesTravelWithTheNextInstructionOrFrame) {
+  SendWindow window;
+  EXPECT_EQ(window.name(3), 1u);
+  EXPECT_EQ(window.live_handles(), 3u);
+  window.release(1);
+  EXPECT_EQ(window.live_handles(), 2u);
+  EXPECT_THAT(window.add_instruction()->release(), ElementsAre(1));
+  window.release(2);
+  window.release(3);
+  EXPECT_THAT(window.begin_send().message().release(), ElementsAre(2, 3));
+  window.end_send(true);
+  EXPECT_FALSE(window.has_releases());
+  EXPECT_EQ(window.name(1), 4u);
+}
+
+TEST(SendWindowTest, ALargeInstructionStartsAFrameOfItsOwn) {
+  SendWindow window;
+  EXPECT_FALSE(window.is_full(2 * SendWindow::kMaxBytes));  // an empty frame accepts any size
+  append(window);
+  EXPECT_FALSE(window.is_full(100));
+  EXPECT_TRUE(window.is_full(SendWindow::kMaxBytes));
+}
+
+TEST(PendingReadsTest, AFrameIsAcknowledgedOnceItsAnswersHaveArrived) {
+  PendingReads reads;
+  PendingRead read{5, 10, std::vector<v1::ReadResult>(2), 2};
+  reads.add(&read);
+  EXPECT_EQ(reads.answered_through(4), 4u);
+  EXPECT_EQ(reads.answered_through(9), 4u);
+  for (uint64_t request : {9, 11, 11, 12, 10}) {  // results of other callers, and a duplicate
+    v1::ReadResult result;
+    result.set_request(request);
+    reads.answer(result);
+  }
+  EXPECT_EQ(read.missing, 0u);
+  EXPECT_EQ(read.results[0].request(), 10u);
+  EXPECT_EQ(reads.answered_through(9), 9u);
+}
+
+TEST(TransferRetryDecisionsTest, FailuresOfTheConnectionAreRetriedWithLongerPauses) {
+  TransferRetry retry("upload", 100);
+  const absl::Status reset = absl::UnavailableError("reset");
+  EXPECT_EQ(retry.record(reset), TransferRetry::Cause::kFailed);
+  EXPECT_NO_THROW(retry.throw_if_final(reset));
+  EXPECT_EQ(retry.next_pause().count(), 0);
+  EXPECT_GT(retry.next_pause().count(), 0);
+  retry.progress.bytes = 50;
+  retry.record(reset);
+  EXPECT_EQ(retry.next_pause().count(), 0);  // the transfer made progress
+  EXPECT_EQ(retry.progress.failures, 2);
+}
+
+TEST(TransferRetryDecisionsTest, AFullEngineIsNoFailure) {
+  TransferRetry retry("download", 100);
+  EXPECT_EQ(retry.record(absl::AbortedError("no room")), TransferRetry::Cause::kNoRoom);
+  EXPECT_EQ(retry.progress.failures, 0);
+}
+
+TEST(TransferRetryDecisionsTest, OtherFailuresAreErrors) {
+  TransferRetry retry("upload", 100);
+  try {
+    retry.record(absl::ResourceExhaustedError("no memory for 100 bytes"));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kOutOfMemory);
+  }
+  const absl::Status refused = absl::InvalidArgumentError("not a transfer");
+  retry.record(refused);
+  try {
+    retry.throw_if_final(refused);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kRuntime);
+    EXPECT_THAT(error.what(), HasSubstr("not a transfer"));
+  }
+}
+
+}  // namespace
+}  // namespace tt::client
