@@ -60,7 +60,7 @@ def dlpack(
             f"a tensor on {self.device} can only be exported to host memory: expected dl_device=(1, 0), got {wanted}"
         )
     if stream is not None:
-        raise BufferError("stream must be None: the copy is complete when it is returned")
+        raise BufferError("expected stream to be None: the copy is complete when it is returned")
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self.dtype in NUMPY_LACKS:

@@ -138,7 +138,7 @@ class _Decoder:
         return value[kind]
 
     def key(self, value):
-        """Decodes a set's element or a dict's key. Rejects integers with colliding hashes: quadratic time."""
+        """Decodes a set's element or a dict's key. Rejects integers whose hashes may collide (quadratic time)."""
         key = self.decode(value)
         _require(not isinstance(key, int) or -(2**63) <= key < 2**64, "a key of at most 64 bits", key)
         return key

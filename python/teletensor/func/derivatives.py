@@ -111,7 +111,7 @@ def _chosen(args: tuple, argnums: int | tuple[int, ...]) -> tuple[Any, Callable[
     places = [argnums] if isinstance(argnums, int) else list(argnums)
     for place in places:
         if not -len(args) <= place < len(args):
-            raise RuntimeError(f"argnums={argnums}: the function got {len(args)} arguments")
+            raise RuntimeError(f"argnums={argnums} is out of range: the function got {len(args)} arguments")
     places = [place % len(args) for place in places]
 
     def among(values: Any) -> tuple:
