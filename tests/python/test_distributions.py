@@ -155,3 +155,15 @@ def test_unknown_pairs_and_arguments(torch):
         D.Normal(0.0, -1.0, validate_args=True)
     with pytest.raises(ValueError, match="Either `probs` or `logits`"):
         D.Bernoulli()
+
+
+def test_positive_definite_looks_at_the_whole_matrix(torch):
+    matrices = torch.tensor([[[1.0, 2.0], [2.0, 1.0]], [[2.0, 1.0], [1.0, 2.0]], [[1.0, 0.5], [0.0, 1.0]]])
+    assert torch.distributions.constraints.positive_definite.check(matrices).tolist() == [False, True, False]
+
+
+def test_student_t_has_no_gradient_to_its_degrees_of_freedom(torch):
+    distribution = torch.distributions.StudentT(torch.tensor(3.0, requires_grad=True))
+    assert distribution.sample().shape == ()
+    with pytest.raises(NotImplementedError, match="no gradient to df"):
+        distribution.rsample()

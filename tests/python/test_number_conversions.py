@@ -91,3 +91,9 @@ def test_fill_of_a_tensor(torch):
     assert value.grad.item() == 4
     with pytest.raises(RuntimeError, match="fill_ only supports 0-dimension value tensor but got tensor with 1 dimensions"):
         torch.ones(2).fill_(torch.ones(1))
+
+
+def test_a_floating_point_tensor_is_no_size(torch):
+    assert torch.zeros([torch.tensor(2), 3]).shape == (2, 3)
+    with pytest.raises(TypeError):
+        torch.zeros([torch.tensor(2.5), 3])

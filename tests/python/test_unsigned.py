@@ -64,3 +64,13 @@ def test_a_hash_is_of_all_bits(torch, dtype):
     assert torch.hash_tensor(torch.tensor(numbers)).item() == np.bitwise_xor.reduce(wide.reshape(-1))
     rows = torch.hash_tensor(torch.tensor(numbers), 1, keepdim=True)
     np.testing.assert_array_equal(rows.numpy(force=True), np.bitwise_xor.reduce(wide, 1, keepdims=True))
+
+
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("reduce", ["amax", "amin"])
+def test_scatter_reduce_without_the_input_itself(torch, name, reduce):
+    top = int(np.iinfo(name).max)
+    values = torch.tensor(np.array([top, 1, 2, top - 1], name))
+    start = torch.tensor(np.array([5, 5], name))
+    result = start.scatter_reduce(0, torch.tensor([0, 0, 1, 1]), values, reduce, include_self=False)
+    assert result.tolist() == ([top, top - 1] if reduce == "amax" else [1, 2])

@@ -6,6 +6,7 @@ import functools
 
 from .. import _C
 from .._C import Tensor
+from ..linalg import cholesky_ex
 
 
 class Constraint:
@@ -97,6 +98,13 @@ def _is_cholesky(v: Tensor) -> Tensor:
     return lower & (v.diagonal(0, -2, -1) > 0).all(-1)
 
 
+def _is_positive_definite(v: Tensor) -> Tensor:
+    if v.shape[-2] != v.shape[-1]:
+        return _C.torch.full(v.shape[:-2], False, dtype=_C.bool)
+    symmetric = _C.torch.isclose(v, v.mT, atol=1e-6).flatten(-2).all(-1)
+    return symmetric & (cholesky_ex(v).info == 0)
+
+
 dependent = _Dependent()
 real = _Where("Real()", lambda v: v == v)
 real_vector = independent(real, 1)
@@ -111,7 +119,7 @@ one_hot = _Where("OneHot()", lambda v: ((v == 0) | (v == 1)).all(-1) & (v.sum(-1
 lower_cholesky = _Where("LowerCholesky()", _is_cholesky, False, 2)
 lower_triangular = _Where("LowerTriangular()", lambda v: (v.tril() == v).flatten(-2).all(-1), False, 2)
 square = _Where("Square()", lambda v: _C.torch.full(v.shape[:-2], v.shape[-2] == v.shape[-1], dtype=_C.bool), False, 2)
-positive_definite = _Where("PositiveDefinite()", lambda v: (v.diagonal(0, -2, -1) > 0).all(-1), False, 2)
+positive_definite = _Where("PositiveDefinite()", _is_positive_definite, False, 2)
 
 
 def is_dependent(constraint) -> bool:

@@ -158,6 +158,8 @@ class StudentT(_Elementwise):
 
     def rsample(self, sample_shape=()):
         shape = self._extended_shape(sample_shape)
+        if _C.is_grad_enabled() and self.df.requires_grad:
+            raise NotImplementedError("[StudentT] rsample() propagates no gradient to df: use sample()")
         squares = 2 * _gamma(self.df / 2, shape)
         return self.loc + self.scale * _standard_normal(shape, self.df.dtype, self.df.device) * (self.df.detach() / squares).sqrt()
 

@@ -36,7 +36,10 @@ class ParametrizationList(ModuleList):
         with no_grad():
             for module in reversed(list(modules)):
                 if hasattr(module, "right_inverse"):
-                    value = module.right_inverse(value)
+                    try:
+                        value = module.right_inverse(value)
+                    except NotImplementedError:
+                        pass
         # There are several originals if right_inverse returns several tensors.
         self.several = isinstance(value, (tuple, list))
         for i, part in enumerate(value if self.several else [value]):
@@ -53,6 +56,31 @@ class ParametrizationList(ModuleList):
         for module in rest:
             value = module(value)
         return value
+
+    def right_inverse(self, value) -> None:
+        """Stores the originals from which `value` is computed. Raises RuntimeError if a parametrization has no inverse."""
+        with no_grad():
+            for module in reversed(list(self)):
+                if not hasattr(module, "right_inverse"):
+                    raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
+                value = module.right_inverse(value)
+            if self.several:
+                if not isinstance(value, (tuple, list)):
+                    raise ValueError(f"'right_inverse' must return a sequence of tensors. Got {type(value).__name__}.")
+                if len(value) != self._count():
+                    raise ValueError(
+                        f"'right_inverse' must return a sequence of tensors of length {self._count()}. "
+                        f"Got a sequence of length {len(value)}."
+                    )
+            elif isinstance(value, (tuple, list)):
+                raise ValueError(f"`right_inverse` should return a tensor. Got {type(value).__name__}")
+            for i, part in enumerate(value if self.several else [value]):
+                original = getattr(self, f"original{i}" if self.several else "original")
+                if part.dtype is not original.dtype:
+                    raise ValueError(
+                        f"The tensor returned by `right_inverse` has dtype {part.dtype} while the original has dtype {original.dtype}"
+                    )
+                original.detach().copy_(part)
 
     def _count(self) -> int:
         return sum(name.startswith("original") for name in (*self._parameters, *self._buffers))
@@ -74,23 +102,27 @@ def _inject(module: Module, name: str) -> None:
         return _cache[key]
 
     def set(self, value):
-        found = self.parametrizations[name]
-        with no_grad():
-            for module in reversed(list(found)):
-                value = module.right_inverse(value)
-            found.original.detach().copy_(value)
+        self.parametrizations[name].right_inverse(value)
 
     setattr(type(module), name, property(get, set))
+
+
+def _check_alike(original, made) -> None:
+    if made.dtype is not original.dtype or made.shape != original.shape:
+        raise ValueError(
+            f"Registering a parametrization may not change the dtype or shape of the tensor, unless `unsafe` flag is "
+            f"enabled, got {made.dtype} {tuple(made.shape)} for {original.dtype} {tuple(original.shape)}"
+        )
 
 
 def register_parametrization(module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Module:
     """Replaces `module.tensor_name` by `parametrization` of a trained original."""
     if is_parametrized(module, tensor_name):
-        found = module.parametrizations[tensor_name]
-        if hasattr(parametrization, "right_inverse"):
+        if not unsafe:
             with no_grad():
-                found.original.detach().copy_(parametrization.right_inverse(found.original.detach()))
-        found.append(parametrization)
+                before = getattr(module, tensor_name)
+                _check_alike(before, parametrization(before))
+        module.parametrizations[tensor_name].append(parametrization)
         return module
     if tensor_name not in module._parameters and tensor_name not in module._buffers:
         raise ValueError(f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'")
@@ -98,12 +130,7 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
     found = ParametrizationList([parametrization], original)
     if not unsafe:
         with no_grad():
-            made = found()
-        if made.dtype is not original.dtype or made.shape != original.shape:
-            raise ValueError(
-                f"Registering a parametrization may not change the dtype or shape of the tensor, unless `unsafe` flag is "
-                f"enabled, got {made.dtype} {tuple(made.shape)} for {original.dtype} {tuple(original.shape)}"
-            )
+            _check_alike(original, found())
     delattr(module, tensor_name)
     _inject(module, tensor_name)
     module.parametrizations[tensor_name] = found
@@ -121,6 +148,10 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     found = module.parametrizations[tensor_name]
+    if found.several and not leave_parametrized:
+        raise ValueError(
+            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a sequence of tensors."
+        )
     with no_grad():
         value = getattr(module, tensor_name).detach().clone() if leave_parametrized else found.original.detach()
     trained = next(found.parameters(recurse=False), None)
