@@ -116,7 +116,7 @@ Dispatcher::Row& Dispatcher::row(uint16_t id) {
 
 void Dispatcher::dispatch(Call& call) const {
   const CallScope& scope = CallScope::current();
-  run_recoverably([&] { infer(*call.op, call.args, scope.grad_enabled, &call.inferred); });
+  run_with_check_recovery([&] { infer(*call.op, call.args, scope.grad_enabled, &call.inferred); });
   if (call.into) check_out_variants(call, scope.grad_enabled);
   KeySet keys = backend_key(call.inferred.backend);
   bool own_autograd = call.op->id < rows_.size() && rows_[call.op->id].kernels[static_cast<size_t>(Key::kAutograd)];
