@@ -15,7 +15,7 @@
 #include "absl/types/span.h"
 #include "client/tensor.h"
 #include "engine/schema/op.h"
-#include "engine/schema/recycled.h"
+#include "engine/schema/thread_cached.h"
 
 namespace tt::client {
 
@@ -45,7 +45,7 @@ struct GraphExtras {
   std::vector<Handle*> retained;  // results that retain their gradients
 };
 
-class GraphNode final : public RefCounted, public Recycled<GraphNode> {
+class GraphNode final : public RefCounted, public ThreadCached<GraphNode> {
  public:
   GraphNode(const Op* op, Handle* leaf);
   ~GraphNode() override;

@@ -15,7 +15,7 @@
 #include "engine/device/stream_events.h"
 #include "engine/memory/account.h"
 #include "engine/memory/allocator.h"
-#include "engine/schema/recycled.h"
+#include "engine/schema/thread_cached.h"
 
 namespace tt {
 
@@ -32,7 +32,7 @@ struct Segment {
   Block* first;
 };
 
-struct Block final : Recycled<Block> {
+struct Block final : ThreadCached<Block> {
   enum class State : uint8_t {
     kFree,
     kUsed,

@@ -9,8 +9,8 @@
 #include "absl/functional/function_ref.h"
 #include "engine/memory/allocator.h"
 #include "engine/schema/device.h"
-#include "engine/schema/recycled.h"
 #include "engine/schema/ref.h"
+#include "engine/schema/thread_cached.h"
 #include "engine/tensor/pending_errors.h"
 
 namespace tt {
@@ -21,7 +21,7 @@ class Companion {
   virtual ~Companion() = default;
 };
 
-class Storage final : public RefCounted, public Recycled<Storage> {
+class Storage final : public RefCounted, public ThreadCached<Storage> {
  public:
   // Charges the current AllocScope's account, then allocates. Throws Error(kOutOfMemory) without charging. Meta
   // devices allocate and charge nothing.
