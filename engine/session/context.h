@@ -38,7 +38,7 @@ struct Context final : CallScope {
   Graphs& graphs();
   bool capturing() const { return graphs_ && graphs_->capturing(); }
   // Reserves the next `count` blocks of random numbers for a device's kernel.
-  DrawPlace draw(uint64_t count) {
+  PhiloxState draw(uint64_t count) {
     if (capturing()) return graphs_->draw(count);
     return {generator.seed, generator.advance(count)};
   }

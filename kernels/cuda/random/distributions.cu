@@ -38,7 +38,7 @@ Tensor checked(const Tensor& t) {
 template <typename Draw>
 void draw_each(const Tensor& out, Draw draw) {
   const int64_t n = out.numel();
-  const DrawPlace place = Context::current().draw(static_cast<uint64_t>(n) * rejection::kBlocksEach);
+  const PhiloxState place = Context::current().draw(static_cast<uint64_t>(n) * rejection::kBlocksEach);
   const Access to(out);
   for_each(queue_of(out), n, [=] TT_DEVICE(int64_t i) {
     Source source =

@@ -74,7 +74,7 @@ struct Integers {
 
 // A draw's place in the generator's sequence.
 struct Place {
-  DrawPlace begin;
+  PhiloxState begin;
   int64_t blocks;
 
   // Takes what n elements need that take `each` words.
