@@ -11,7 +11,7 @@
 namespace tt {
 namespace {
 
-bool was_raised(const FaultCell& cell) {
+bool was_raised(const DeviceErrorCell& cell) {
   return std::atomic_ref<const uint32_t>(cell.raised).load(std::memory_order_acquire) != 0;
 }
 
@@ -56,26 +56,26 @@ AsyncErrorTracker::~AsyncErrorTracker() {
     Devices::instance()
         .backend(cells.device)
         .staging()
-        .deallocate(cells.memory, PendingErrors::kMost * sizeof(FaultCell));
+        .deallocate(cells.memory, PendingErrors::kMaxTickets * sizeof(DeviceErrorCell));
   }
 }
 
-FaultCell* AsyncErrorTracker::take_cell(Device device) {
+DeviceErrorCell* AsyncErrorTracker::take_cell(Device device) {
   for (Cells& cells : cells_) {
     if (cells.device != device) continue;
-    FaultCell* cell = cells.idle.back();
+    DeviceErrorCell* cell = cells.idle.back();
     cells.idle.pop_back();
     return cell;
   }
   Backend& backend = Devices::instance().backend(device);
-  void* memory = backend.staging().allocate(PendingErrors::kMost * sizeof(FaultCell));
-  Cells& cells = cells_.emplace_back(Cells{device, static_cast<FaultCell*>(memory), {}});
-  for (uint64_t i = 0; i < PendingErrors::kMost; ++i) cells.idle.push_back(cells.memory + i);
+  void* memory = backend.staging().allocate(PendingErrors::kMaxTickets * sizeof(DeviceErrorCell));
+  Cells& cells = cells_.emplace_back(Cells{device, static_cast<DeviceErrorCell*>(memory), {}});
+  for (uint64_t i = 0; i < PendingErrors::kMaxTickets; ++i) cells.idle.push_back(cells.memory + i);
   return take_cell(device);
 }
 
 void AsyncErrorTracker::make_room_for_one(Stream& stream) {
-  if (tickets_.size() < PendingErrors::kMost) return;
+  if (tickets_.size() < PendingErrors::kMaxTickets) return;
   Ticket& oldest = tickets_.front();
   if (!oldest.passed) oldest.passed = stream.record();
   oldest.passed->synchronize();
@@ -84,11 +84,11 @@ void AsyncErrorTracker::make_room_for_one(Stream& stream) {
   retire_oldest();
 }
 
-FaultCell* AsyncErrorTracker::open(Stream& stream, FaultText text) {
+DeviceErrorCell* AsyncErrorTracker::open(Stream& stream, ErrorFormatter text) {
   if (captured_) return open_captured(text);
   make_room_for_one(stream);
-  FaultCell* cell = take_cell(stream.device());
-  *cell = FaultCell{};
+  DeviceErrorCell* cell = take_cell(stream.device());
+  *cell = DeviceErrorCell{};
   tickets_.push_back({{PendingCheck{cell, text, {}, 0}}, stream.device(), nullptr, nullptr});
   ++opened_;
   return cell;
@@ -159,7 +159,7 @@ bool AsyncErrorTracker::has_passed(const Ticket& ticket, std::shared_ptr<const P
 }
 
 void AsyncErrorTracker::make_room(SlotTable& slots) {
-  if (captured_ || tickets_.size() <= PendingErrors::kMost / 2) return;
+  if (captured_ || tickets_.size() <= PendingErrors::kMaxTickets / 2) return;
   const std::shared_ptr<Event>& passed = tickets_[tickets_.size() / 2].passed;
   try {
     if (passed) passed->synchronize();
@@ -168,7 +168,7 @@ void AsyncErrorTracker::make_room(SlotTable& slots) {
   settle(slots);
 }
 
-bool AsyncErrorTracker::is_shared(const FaultCell* cells) const {
+bool AsyncErrorTracker::is_shared(const DeviceErrorCell* cells) const {
   return std::any_of(tickets_.begin() + 1, tickets_.end(),
                      [=](const Ticket& ticket) { return ticket.of_graph.get() == cells; });
 }
@@ -178,7 +178,7 @@ void AsyncErrorTracker::retire_oldest() {
   if (oldest.of_graph) {
     // The kernels of a later replay may write to the cells at any time.
     if (!is_shared(oldest.of_graph.get())) {
-      for (const PendingCheck& suspect : oldest.suspects) *suspect.cell = FaultCell{};
+      for (const PendingCheck& suspect : oldest.suspects) *suspect.cell = DeviceErrorCell{};
     }
   } else {
     for (Cells& cells : cells_) {
@@ -202,16 +202,17 @@ CapturedChecks AsyncErrorTracker::end_capture() {
   return faults;
 }
 
-FaultCell* AsyncErrorTracker::open_captured(FaultText text) {
+DeviceErrorCell* AsyncErrorTracker::open_captured(ErrorFormatter text) {
   CapturedChecks& faults = *captured_;
   // Further calls share the last cell; an error in them is reported with the wrong call's text.
-  if (faults.suspects.size() == PendingErrors::kMost) return faults.suspects.back().cell;
+  if (faults.suspects.size() == PendingErrors::kMaxTickets) return faults.suspects.back().cell;
   if (!faults.cells) {
     Allocator& staging = Devices::instance().backend(faults.device).staging();
-    auto* cells = static_cast<FaultCell*>(staging.allocate(PendingErrors::kMost * sizeof(FaultCell)));
-    std::fill_n(cells, PendingErrors::kMost, FaultCell{});
-    faults.cells = {cells,
-                    [&staging](FaultCell* p) { staging.deallocate(p, PendingErrors::kMost * sizeof(FaultCell)); }};
+    auto* cells = static_cast<DeviceErrorCell*>(staging.allocate(PendingErrors::kMaxTickets * sizeof(DeviceErrorCell)));
+    std::fill_n(cells, PendingErrors::kMaxTickets, DeviceErrorCell{});
+    faults.cells = {cells, [&staging](DeviceErrorCell* p) {
+                      staging.deallocate(p, PendingErrors::kMaxTickets * sizeof(DeviceErrorCell));
+                    }};
   }
   faults.suspects.push_back({faults.cells.get() + faults.suspects.size(), text, {}, 0});
   return faults.suspects.back().cell;

@@ -17,7 +17,7 @@ namespace {
 Tensor pick(const Tensor& x, const Tensor& index) {
   Tensor out = empty(index.sizes(), x.dtype(), x.device());
   const Queue queue = queue_of(x);
-  FaultCell* cell = open_fault(queue, &index_out_of_range);
+  DeviceErrorCell* cell = open_fault(queue, &index_out_of_range);
   const float* from = x.data_as<float>();
   const auto* at = index.data_as<int64_t>();
   auto* to = out.data_as<float>();

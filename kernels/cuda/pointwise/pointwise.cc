@@ -60,7 +60,7 @@ C number_as(const Arg& arg, DType compute) {
   }
 }
 
-Error divided_by_zero(const FaultCell&) { return Error(ErrorKind::kRuntime, "ZeroDivisionError"); }
+Error divided_by_zero(const DeviceErrorCell&) { return Error(ErrorKind::kRuntime, "ZeroDivisionError"); }
 
 template <typename C>
 void add_argument(CallBuilder<C>& builder, const ChainStep& step, size_t i) {

@@ -45,7 +45,7 @@ struct PointwiseCall {
   int64_t numel = 0;
   // All tensor operands are contiguous in the output's order, aligned to 16 bytes, and have its dtype.
   bool is_plain = false;
-  FaultCell* fault = nullptr;  // set if the row has a divisor and C is int64_t
+  DeviceErrorCell* fault = nullptr;  // set if the row has a divisor and C is int64_t
 };
 
 template <typename C>
