@@ -25,17 +25,17 @@ void for_each_tensor(const Arg& arg, F f) {
 }
 
 // Returns the first check that detected an error, or null.
-const PendingCheck* guilty(absl::Span<const PendingCheck> suspects) {
-  for (const PendingCheck& suspect : suspects) {
-    if (was_raised(*suspect.cell)) return &suspect;
+const PendingCheck* find_failed(absl::Span<const PendingCheck> checks) {
+  for (const PendingCheck& check : checks) {
+    if (was_raised(*check.cell)) return &check;
   }
   return nullptr;
 }
 
-std::shared_ptr<const Poison> poison_of(const PendingCheck& suspect) {
-  Error error = suspect.text(*suspect.cell);
-  error.set_op(suspect.op);
-  return make_poison(error.kind(), error.message(), suspect.op, suspect.site);
+std::shared_ptr<const Poison> poison_of(const PendingCheck& check) {
+  Error error = check.format(*check.cell);
+  error.set_op(check.op);
+  return make_poison(error.kind(), error.message(), check.op, check.site);
 }
 
 // Null for a number passed for a tensor.
@@ -60,7 +60,7 @@ AsyncErrorTracker::~AsyncErrorTracker() {
   }
 }
 
-DeviceErrorCell* AsyncErrorTracker::take_cell(Device device) {
+DeviceErrorCell* AsyncErrorTracker::acquire_cell(Device device) {
   for (Cells& cells : cells_) {
     if (cells.device != device) continue;
     DeviceErrorCell* cell = cells.idle.back();
@@ -71,7 +71,7 @@ DeviceErrorCell* AsyncErrorTracker::take_cell(Device device) {
   void* memory = backend.staging().allocate(PendingErrors::kMaxTickets * sizeof(DeviceErrorCell));
   Cells& cells = cells_.emplace_back(Cells{device, static_cast<DeviceErrorCell*>(memory), {}});
   for (uint64_t i = 0; i < PendingErrors::kMaxTickets; ++i) cells.idle.push_back(cells.memory + i);
-  return take_cell(device);
+  return acquire_cell(device);
 }
 
 void AsyncErrorTracker::make_room_for_one(Stream& stream) {
@@ -79,17 +79,17 @@ void AsyncErrorTracker::make_room_for_one(Stream& stream) {
   Ticket& oldest = tickets_.front();
   if (!oldest.passed) oldest.passed = stream.record();
   oldest.passed->synchronize();
-  if (const PendingCheck* suspect = guilty(oldest.suspects)) throw suspect->text(*suspect->cell);
+  if (const PendingCheck* check = find_failed(oldest.checks)) throw check->format(*check->cell);
   opened_ = std::min(opened_, tickets_.size() - 1);
   retire_oldest();
 }
 
-DeviceErrorCell* AsyncErrorTracker::open(Stream& stream, ErrorFormatter text) {
-  if (captured_) return open_captured(text);
+DeviceErrorCell* AsyncErrorTracker::open(Stream& stream, ErrorFormatter format) {
+  if (captured_) return open_captured(format);
   make_room_for_one(stream);
-  DeviceErrorCell* cell = take_cell(stream.device());
+  DeviceErrorCell* cell = acquire_cell(stream.device());
   *cell = DeviceErrorCell{};
-  tickets_.push_back({{PendingCheck{cell, text, {}, 0}}, stream.device(), nullptr, nullptr});
+  tickets_.push_back({{PendingCheck{cell, format, {}, 0}}, stream.device(), nullptr, nullptr});
   ++opened_;
   return cell;
 }
@@ -100,7 +100,7 @@ void AsyncErrorTracker::attach(const Call& call) {
   uint64_t bits = 0;
   for (const Arg& arg : call.args) {
     for_each_tensor(arg, [&](const TensorMeta& t) {
-      if (const Storage* storage = storage_of(t)) bits |= storage->taint.since(oldest_);
+      if (const Storage* storage = storage_of(t)) bits |= storage->pending_errors.since(oldest_);
     });
   }
   if (opened_ > 0) {
@@ -109,39 +109,41 @@ void AsyncErrorTracker::attach(const Call& call) {
     for (; opened_ > 0; --opened_) {
       const size_t i = tickets_.size() - opened_;
       tickets_[i].passed = passed;
-      tickets_[i].suspects[0].op = std::string(call.op->name);
-      tickets_[i].suspects[0].site = context.site;
+      tickets_[i].checks[0].op = std::string(call.op->name);
+      tickets_[i].checks[0].site = context.site;
       bits |= uint64_t{1} << i;
     }
   }
   if (bits == 0) return;
   for (const Tensor& out : call.outputs) {
-    if (out) out->storage->taint.set(oldest_, out->storage->taint.since(oldest_) | bits);
+    if (out) out->storage->pending_errors.set(oldest_, out->storage->pending_errors.since(oldest_) | bits);
   }
   for (size_t i = 0; i < call.args.size(); ++i) {
     if (!call.op->params[i].written) continue;
     for_each_tensor(call.args[i], [&](const TensorMeta& t) {
-      if (Storage* storage = storage_of(t)) storage->taint.set(oldest_, storage->taint.since(oldest_) | bits);
+      if (Storage* storage = storage_of(t))
+        storage->pending_errors.set(oldest_, storage->pending_errors.since(oldest_) | bits);
     });
   }
 }
 
-std::shared_ptr<const Poison> AsyncErrorTracker::verdict(const PendingErrors& taint) const {
-  const uint64_t bits = taint.since(oldest_);
+std::shared_ptr<const Poison> AsyncErrorTracker::find_error(const PendingErrors& pending_errors) const {
+  const uint64_t bits = pending_errors.since(oldest_);
   for (size_t i = 0; i < tickets_.size(); ++i) {
     if ((bits >> i & 1) == 0) continue;
-    if (const PendingCheck* suspect = guilty(tickets_[i].suspects)) return poison_of(*suspect);
+    if (const PendingCheck* check = find_failed(tickets_[i].checks)) return poison_of(*check);
   }
   return nullptr;
 }
 
-void AsyncErrorTracker::settle(SlotTable& slots) {
+void AsyncErrorTracker::retire_completed(SlotTable& slots) {
   if (captured_) return;  // events cannot be queried during a capture
   while (!tickets_.empty() && tickets_.front().passed) {
     std::shared_ptr<const Poison> poison;
     if (!has_passed(tickets_.front(), &poison)) return;
     if (poison) {
-      slots.poison_where([&](const Tensor& t) { return t->storage && (t->storage->taint.since(oldest_) & 1); }, poison);
+      slots.poison_where([&](const Tensor& t) { return t->storage && (t->storage->pending_errors.since(oldest_) & 1); },
+                         poison);
     }
     retire_oldest();
   }
@@ -150,10 +152,10 @@ void AsyncErrorTracker::settle(SlotTable& slots) {
 bool AsyncErrorTracker::has_passed(const Ticket& ticket, std::shared_ptr<const Poison>* poison) const {
   try {
     if (!ticket.passed->done()) return false;
-    if (const PendingCheck* suspect = guilty(ticket.suspects)) *poison = poison_of(*suspect);
+    if (const PendingCheck* check = find_failed(ticket.checks)) *poison = poison_of(*check);
   } catch (const Error& error) {  // the device was lost
-    const PendingCheck& suspect = ticket.suspects[0];
-    *poison = make_poison(error.kind(), error.message(), suspect.op, suspect.site);
+    const PendingCheck& check = ticket.checks[0];
+    *poison = make_poison(error.kind(), error.message(), check.op, check.site);
   }
   return true;
 }
@@ -163,9 +165,9 @@ void AsyncErrorTracker::make_room(SlotTable& slots) {
   const std::shared_ptr<Event>& passed = tickets_[tickets_.size() / 2].passed;
   try {
     if (passed) passed->synchronize();
-  } catch (const Error&) {  // settle() handles it
+  } catch (const Error&) {  // retire_completed() handles it
   }
-  settle(slots);
+  retire_completed(slots);
 }
 
 bool AsyncErrorTracker::is_shared(const DeviceErrorCell* cells) const {
@@ -178,11 +180,11 @@ void AsyncErrorTracker::retire_oldest() {
   if (oldest.of_graph) {
     // The kernels of a later replay may write to the cells at any time.
     if (!is_shared(oldest.of_graph.get())) {
-      for (const PendingCheck& suspect : oldest.suspects) *suspect.cell = DeviceErrorCell{};
+      for (const PendingCheck& check : oldest.checks) *check.cell = DeviceErrorCell{};
     }
   } else {
     for (Cells& cells : cells_) {
-      if (cells.device == oldest.device) cells.idle.push_back(oldest.suspects[0].cell);
+      if (cells.device == oldest.device) cells.idle.push_back(oldest.checks[0].cell);
     }
   }
   tickets_.pop_front();
@@ -197,46 +199,46 @@ void AsyncErrorTracker::begin_capture(Device device) {
 }
 
 CapturedChecks AsyncErrorTracker::end_capture() {
-  CapturedChecks faults = std::move(*captured_);
+  CapturedChecks checks = std::move(*captured_);
   captured_ = nullptr;
-  return faults;
+  return checks;
 }
 
-DeviceErrorCell* AsyncErrorTracker::open_captured(ErrorFormatter text) {
-  CapturedChecks& faults = *captured_;
+DeviceErrorCell* AsyncErrorTracker::open_captured(ErrorFormatter format) {
+  CapturedChecks& checks = *captured_;
   // Further calls share the last cell; an error in them is reported with the wrong call's text.
-  if (faults.suspects.size() == PendingErrors::kMaxTickets) return faults.suspects.back().cell;
-  if (!faults.cells) {
-    Allocator& staging = Devices::instance().backend(faults.device).staging();
+  if (checks.checks.size() == PendingErrors::kMaxTickets) return checks.checks.back().cell;
+  if (!checks.cells) {
+    Allocator& staging = Devices::instance().backend(checks.device).staging();
     auto* cells = static_cast<DeviceErrorCell*>(staging.allocate(PendingErrors::kMaxTickets * sizeof(DeviceErrorCell)));
     std::fill_n(cells, PendingErrors::kMaxTickets, DeviceErrorCell{});
-    faults.cells = {cells, [&staging](DeviceErrorCell* p) {
+    checks.cells = {cells, [&staging](DeviceErrorCell* p) {
                       staging.deallocate(p, PendingErrors::kMaxTickets * sizeof(DeviceErrorCell));
                     }};
   }
-  faults.suspects.push_back({faults.cells.get() + faults.suspects.size(), text, {}, 0});
-  return faults.suspects.back().cell;
+  checks.checks.push_back({checks.cells.get() + checks.checks.size(), format, {}, 0});
+  return checks.checks.back().cell;
 }
 
 void AsyncErrorTracker::attach_captured(const Call& call) {
-  CapturedChecks& faults = *captured_;
-  if (faults.suspects.empty()) return;
-  for (auto suspect = faults.suspects.rbegin(); suspect != faults.suspects.rend() && suspect->op.empty(); ++suspect) {
-    suspect->op = std::string(call.op->name);
-    suspect->site = Context::current().site;
+  CapturedChecks& checks = *captured_;
+  if (checks.checks.empty()) return;
+  for (auto check = checks.checks.rbegin(); check != checks.checks.rend() && check->op.empty(); ++check) {
+    check->op = std::string(call.op->name);
+    check->site = Context::current().site;
   }
   for (const Tensor& out : call.outputs) {
-    if (out && out.device() == faults.device) faults.doubtful.push_back(out->storage);
+    if (out && out.device() == checks.device) checks.dependents.push_back(out->storage);
   }
 }
 
-void AsyncErrorTracker::replayed(const CapturedChecks& faults, Stream& stream) {
-  if (faults.suspects.empty()) return;
+void AsyncErrorTracker::on_replay(const CapturedChecks& checks, Stream& stream) {
+  if (checks.checks.empty()) return;
   make_room_for_one(stream);
-  tickets_.push_back({{faults.suspects.begin(), faults.suspects.end()}, faults.device, stream.record(), faults.cells});
+  tickets_.push_back({{checks.checks.begin(), checks.checks.end()}, checks.device, stream.record(), checks.cells});
   const uint64_t bit = uint64_t{1} << (tickets_.size() - 1);
-  for (const Ref<Storage>& storage : faults.doubtful) {
-    storage->taint.set(oldest_, storage->taint.since(oldest_) | bit);
+  for (const Ref<Storage>& storage : checks.dependents) {
+    storage->pending_errors.set(oldest_, storage->pending_errors.since(oldest_) | bit);
   }
 }
 

@@ -39,7 +39,7 @@ void Graphs::begin(int64_t number, Device device) {
   const uint64_t pool = allocator.make_pool();
   allocator.begin_pool(pool, stream);
   graphs_.push_back({number, device, &stream, pool, nullptr, {}, std::move(state)});
-  context.faults().begin_capture(device);
+  context.async_errors().begin_capture(device);
   try {
     stream.begin_capture();  // last: all later work in the stream becomes part of the graph
   } catch (...) {
@@ -54,7 +54,7 @@ int64_t Graphs::end(int64_t number) {
   capturing_ = false;
   Captured& captured = graphs_.back();
   Devices::instance().allocator(captured.device).end_pool(captured.pool, *captured.stream);
-  captured.faults = Context::current().faults().end_capture();
+  captured.checks = Context::current().async_errors().end_capture();
   std::string why = captured.refusal;
   try {
     captured.graph = captured.stream->end_capture();
@@ -67,7 +67,7 @@ int64_t Graphs::end(int64_t number) {
 }
 
 void Graphs::abandon() {
-  Context::current().faults().end_capture();
+  Context::current().async_errors().end_capture();
   const Captured& begun = graphs_.back();
   Devices::instance().allocator(begun.device).end_pool(begun.pool, *begun.stream);
   erase(graphs_.end() - 1);
@@ -78,7 +78,7 @@ void Graphs::replay(int64_t number) {
   Captured& captured = *find(number);
   if (captured.drawn > 0) advance_generator(captured);
   captured.graph->replay();
-  Context::current().faults().replayed(captured.faults, *captured.stream);
+  Context::current().async_errors().on_replay(captured.checks, *captured.stream);
 }
 
 PhiloxState Graphs::draw(uint64_t count) {

@@ -59,7 +59,7 @@ class Graphs {
     Stream* stream;  // owned by the context
     uint64_t pool;
     std::unique_ptr<Graph> graph;
-    CapturedChecks faults;
+    CapturedChecks checks;
     Tensor state;        // PhiloxState::state
     uint64_t drawn = 0;  // blocks of random numbers per replay
     int64_t calls = 0;

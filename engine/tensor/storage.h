@@ -37,8 +37,9 @@ class Storage final : public RefCounted, public ThreadCached<Storage> {
   // session's thread.
   uint32_t version() const { return version_; }
   void bump_version() { ++version_; }
-  // The unsettled calls that the bytes depend on (engine/session/async_errors.h). Written only by the session's thread.
-  PendingErrors taint;
+  // The unfinished calls that the bytes depend on (engine/session/async_errors.h). Written only by the session's
+  // thread.
+  PendingErrors pending_errors;
   // The storage's companion, created at first use and destroyed with the storage. One type per device; any thread.
   Companion& companion(absl::FunctionRef<std::unique_ptr<Companion>()> make);
 

@@ -131,7 +131,7 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
     *reply->mutable_fault() = to_wire(Error(ErrorKind::kRuntime, "the session was ended"));
     return free_everything();
   }
-  settle();
+  store_async_errors();
   answer_reads(frame, false, reply);
   release_names();
   program_.clear();  // frees the memory of a large program
@@ -269,15 +269,15 @@ std::optional<v1::Error> Session::read_from_device(uint64_t handle, const Tensor
   stream.copy(staging.data(), source.data(), bytes->size());
   stream.synchronize();
   bytes->assign(staging.data(), bytes->size());
-  return poison_of(handle, tensor->storage->taint);
+  return poison_of(handle, tensor->storage->pending_errors);
 } catch (const Error& error) {
   return to_wire(error);
 }
 
-// Requires that the device has finished the work that `taint` depends on.
-std::optional<v1::Error> Session::poison_of(uint64_t handle, const PendingErrors& taint) {
-  std::shared_ptr<const Poison> found = context_.faults().verdict(taint);
-  settle();
+// Requires that the device has finished the work that `pending_errors` depends on.
+std::optional<v1::Error> Session::poison_of(uint64_t handle, const PendingErrors& pending_errors) {
+  std::shared_ptr<const Poison> found = context_.async_errors().find_error(pending_errors);
+  store_async_errors();
   if (const SlotValue* value = slots_.find(handle); value && value->poison) found = value->poison;
   if (!found) return std::nullopt;
   acknowledge(found);
@@ -290,8 +290,8 @@ void Session::acknowledge(const PoisonRef& poison) {
 }
 
 // Stores errors that the devices have found since the last call in place of the affected values.
-void Session::settle() {
-  if (context_.has_faults()) context_.faults().settle(slots_);
+void Session::store_async_errors() {
+  if (context_.has_async_errors()) context_.async_errors().retire_completed(slots_);
 }
 
 void Session::release_names() {
@@ -351,7 +351,7 @@ absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after
 
 // Releases the lock while the device computes, so that other frames need not wait.
 void Session::download_from_device(uint64_t handle, Tensor tensor, Download* download) try {
-  const PendingErrors taint = tensor->storage->taint;
+  const PendingErrors pending_errors = tensor->storage->pending_errors;
   std::unique_ptr<Event> computed;
   {
     ContextScope scope(&context_);
@@ -362,7 +362,7 @@ void Session::download_from_device(uint64_t handle, Tensor tensor, Download* dow
     MutexUnlock unlocked(mutex_);
     computed->synchronize();
   }
-  download->error = poison_of(handle, taint);
+  download->error = poison_of(handle, pending_errors);
   if (!download->error) download->bytes = std::make_unique<DeviceReader>(downloads_, tensor);
 } catch (const Error& error) {
   download->error = to_wire(error);

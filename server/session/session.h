@@ -143,9 +143,10 @@ class Session {
   std::optional<v1::Error> read_from_device(uint64_t handle, const Tensor& tensor, std::string* bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void download_from_device(uint64_t handle, Tensor tensor, Download* download) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<v1::Error> poison_of(uint64_t handle, const PendingErrors& taint) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<v1::Error> poison_of(uint64_t handle, const PendingErrors& pending_errors)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void acknowledge(const PoisonRef& poison) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void store_async_errors() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void release_names() ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
   void free_everything() ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
   void publish(uint64_t executed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -16,7 +16,7 @@
 namespace tt::cuda {
 
 inline DeviceErrorCell* open_fault(const Queue& queue, ErrorFormatter text) {
-  return Context::current().faults().open(queue.cuda_stream(), text);
+  return Context::current().async_errors().open(queue.cuda_stream(), text);
 }
 
 // Stores the first fault of a call. Returns 0 as a valid index to continue with.
