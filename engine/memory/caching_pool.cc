@@ -133,7 +133,7 @@ void CachingPool::deallocate(void* p, size_t bytes, Tenant tenant) {
   const size_t size = rounded(bytes);
   std::shared_ptr<const Account> owner;  // released after the lock
   MutexLock lock(mutex_);
-  if (quick_.give(p, size, tenant)) [[likely]] {
+  if (quick_.put(p, size, tenant)) [[likely]] {
     if (on_cpu()) close_bytes(p, bytes);
     stats_.take(&PoolStats::requested, true, bytes);
     stats_.take(&PoolStats::allocated, true, size);
@@ -215,7 +215,7 @@ Block* CachingPool::take(Block* block, const Request& request) {
 }
 
 void CachingPool::settle_deferred() {
-  deferred_.settle([this](Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { release(block); });
+  deferred_.collect_completed([this](Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { release(block); });
 }
 
 void CachingPool::flush_quick() {

@@ -36,7 +36,7 @@ class SizeClassCache {
     return entry;
   }
   // False if the block is too large or the cache is full.
-  bool give(void* block, size_t size, Tenant tenant) {
+  bool put(void* block, size_t size, Tenant tenant) {
     size_t i = size >> shift_;
     if (i >= lists_.size() || held_ + size > capacity_) return false;
     lists_[i].push_back({block, tenant});
