@@ -40,7 +40,7 @@ DeviceType backend_of(Device arguments, Device results) {
 
 void check_taken(const Op& op, const TensorMeta& t) {
   check_as(ErrorKind::kNotImplemented, !is_float8(t.dtype) || op.takes_float8 || op.is_view, "not implemented for '",
-           type_word(t.dtype), "'");
+           scalar_type_name(t.dtype), "'");
 }
 
 // Rejects a complex number if the computation is real.

@@ -12,7 +12,7 @@
 
 namespace tt::dtype_rules {
 
-using tt::type_word;
+using tt::scalar_type_name;
 
 // PyTorch's promotion: tensors with dimensions rank above zero-dim tensors, and those above numbers; a lower rank
 // matters only if its category is higher. Absent optionals are ignored; all entries of a list count.

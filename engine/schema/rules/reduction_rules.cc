@@ -98,7 +98,7 @@ DType averaged(const Arg& input, std::optional<DType> given) {
   DType t = given.value_or(same(input));
   check_as(ErrorKind::kNotImplemented, has_gradients(t), "mean(): could not infer output dtype. ",
            given ? "Optional" : "Input",
-           " dtype must be either a floating point or complex dtype. Got: ", type_word(t));
+           " dtype must be either a floating point or complex dtype. Got: ", scalar_type_name(t));
   return t;
 }
 
@@ -111,9 +111,9 @@ DType spread(const Arg& input) {
 
 DType normed(const Arg& input, std::optional<DType> given) {
   check(has_gradients(same(input)), "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
-        type_word(same(input)));
+        scalar_type_name(same(input)));
   DType t = given.value_or(same(input));
-  check(has_gradients(t), "linalg.vector_norm: dtype should be floating point or complex. Got ", type_word(t));
+  check(has_gradients(t), "linalg.vector_norm: dtype should be floating point or complex. Got ", scalar_type_name(t));
   return to_real(t);
 }
 
