@@ -35,8 +35,8 @@ void TransferRetry::throw_if_final(const absl::Status& status) const {
 
 std::chrono::milliseconds TransferRetry::next_pause() {
   constexpr auto kPause = std::chrono::milliseconds(5);
-  constexpr int kMostPauses = 10;
-  return kPause * std::min(calls_since_++, kMostPauses);
+  constexpr int kMaxPauses = 10;
+  return kPause * std::min(calls_since_++, kMaxPauses);
 }
 
 }  // namespace tt::client

@@ -17,7 +17,7 @@ using shared_ring::Outcome;
 // Starting a thread takes about as long as copying a quarter of this.
 constexpr size_t kThreadBytes = size_t{1} << 20;
 // Memory bandwidth does not increase with more threads.
-constexpr unsigned kMostThreads = 8;
+constexpr unsigned kMaxThreads = 8;
 
 unsigned threads_for(size_t bytes) {
   static const unsigned allowed = SharedMemory::allowed_threads();
@@ -39,7 +39,7 @@ SharedMemory::SharedMemory(std::unique_ptr<shared_ring::Segment> segment)
 unsigned SharedMemory::allowed_threads() {
   const char* text = std::getenv("TELETENSOR_TRANSFER_THREADS");
   // Half of the cores copy; the engine, on the same host, uses the other half.
-  if (text == nullptr) return std::clamp(std::thread::hardware_concurrency() / 2, 1u, kMostThreads);
+  if (text == nullptr) return std::clamp(std::thread::hardware_concurrency() / 2, 1u, kMaxThreads);
   unsigned count = 0;
   check_as(ErrorKind::kValue, absl::SimpleAtoi(text, &count) && count > 0 && count <= shared_ring::kChunks,
            "[connect] TELETENSOR_TRANSFER_THREADS must be a number from 1 to ", shared_ring::kChunks, ", got '", text,

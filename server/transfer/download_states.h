@@ -35,7 +35,7 @@ class DownloadStates final : public Expiring, public std::enable_shared_from_thi
   void clear();
 
  private:
-  static constexpr size_t kMost = 16;
+  static constexpr size_t kMaxStates = 16;
   struct State {
     uint64_t number;
     Ref<Storage> storage;

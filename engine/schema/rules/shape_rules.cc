@@ -189,9 +189,8 @@ Sizes polygamma(int64_t n, const Arg& input) {
 }
 
 Sizes mvlgamma(const Arg& input, int64_t p) {
-  constexpr int64_t kMostDimensions = 10'000;  // one operator call per dimension
-  check(p >= 1 && p <= kMostDimensions, "p has to be greater than or equal to 1, and at most ", kMostDimensions,
-        ", got ", p);
+  constexpr int64_t kMaxOrder = 10'000;  // one operator call per dimension
+  check(p >= 1 && p <= kMaxOrder, "p has to be greater than or equal to 1, and at most ", kMaxOrder, ", got ", p);
   return same(input);
 }
 
