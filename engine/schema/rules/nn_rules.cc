@@ -284,8 +284,8 @@ DType index_of(const Arg& indices) {
   return DType::kInt64;
 }
 
-DType at_places(const Arg& values, const Arg& places) {
-  check(same(places) == DType::kInt64, "expected indices of type Long, got ", scalar_type_name(same(places)));
+DType gathered(const Arg& values, const Arg& indices) {
+  check(same(indices) == DType::kInt64, "expected indices of type Long, got ", scalar_type_name(same(places)));
   return same(values);
 }
 
@@ -303,7 +303,7 @@ DType averaged_windows(const Arg& input) {
   return same(input) == DType::kInt64 ? DType::kInt64 : require_floating(same(input));
 }
 
-DType root_normalized(const Arg& input, const Arg& weight) {
+DType rms_normalized(const Arg& input, const Arg& weight) {
   return is_complex(same(input)) ? require_equal({&input, &weight}) : normalized(input, weight);
 }
 
@@ -311,7 +311,7 @@ DType statistics(const Arg& input) { return same(input) == DType::kFloat64 ? DTy
 
 DType affine(const Arg& input, const Arg& weight) { return weight.is_none() ? same(input) : same(weight); }
 
-DType likelihood(const Arg& input, const Arg& target, const Arg& weight) {
+DType nll_loss(const Arg& input, const Arg& target, const Arg& weight) {
   DType t = require_floating(same(input));
   check(same(target) == DType::kInt64, "expected scalar type Long but found ", scalar_type_name(same(target)));
   check(weight.is_none() || same(weight) == t, "expected scalar type ", scalar_type_name(t), " but found ",

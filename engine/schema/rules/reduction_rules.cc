@@ -102,9 +102,9 @@ DType averaged(const Arg& input, std::optional<DType> given) {
   return t;
 }
 
-DType truth(const Arg& input) { return same(input) == DType::kUInt8 ? DType::kUInt8 : DType::kBool; }
+DType any_all(const Arg& input) { return same(input) == DType::kUInt8 ? DType::kUInt8 : DType::kBool; }
 
-DType spread(const Arg& input) {
+DType variance(const Arg& input) {
   check(has_gradients(same(input)), "std and var only support floating point and complex dtypes");
   return to_real(same(input));
 }
