@@ -67,8 +67,7 @@ Tensor clamp_to_unit(const Tensor& input, std::optional<double> eps) {
   return ops::where(ops::lt(input, *eps), *eps, high);
 }
 
-double fraction_of_freedom(SizesView sizes, std::optional<absl::Span<const int64_t>> dims,
-                           std::optional<double> correction) {
+double bessel_factor(SizesView sizes, std::optional<absl::Span<const int64_t>> dims, std::optional<double> correction) {
   const auto ndim = static_cast<int64_t>(sizes.size());
   double count = 1;
   if (!dims || dims->empty()) {

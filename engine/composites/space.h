@@ -9,17 +9,16 @@ namespace tt::composites {
 Tensor resample(const Tensor& input, SizesView size, std::string_view mode, bool align_corners,
                 absl::Span<const double> scales);
 
-Tensor windows_to_columns(const Tensor& input, SizesView kernel, SizesView dilation, SizesView padding,
-                          SizesView stride);
-Tensor columns_to_windows(const Tensor& input, SizesView size, SizesView kernel, SizesView dilation, SizesView padding,
-                          SizesView stride);
+Tensor unfold_patches(const Tensor& input, SizesView kernel, SizesView dilation, SizesView padding, SizesView stride);
+Tensor fold_patches(const Tensor& input, SizesView size, SizesView kernel, SizesView dilation, SizesView padding,
+                    SizesView stride);
 
 // Pooling over three dimensions pools over the last two, then over the first.
-Tensor max_pool_volumes(const Tensor& input, SizesView kernel, SizesView stride, SizesView padding, SizesView dilation,
-                        bool ceil_mode);
-Tensor avg_pool_volumes(const Tensor& input, SizesView kernel, SizesView stride, SizesView padding, bool ceil_mode,
-                        bool count_include_pad, std::optional<int64_t> divisor_override);
-Tensor adaptive_avg_pool_volumes(const Tensor& input, SizesView size);
+Tensor separable_max_pool3d(const Tensor& input, SizesView kernel, SizesView stride, SizesView padding,
+                            SizesView dilation, bool ceil_mode);
+Tensor separable_avg_pool3d(const Tensor& input, SizesView kernel, SizesView stride, SizesView padding, bool ceil_mode,
+                            bool count_include_pad, std::optional<int64_t> divisor_override);
+Tensor separable_adaptive_avg_pool3d(const Tensor& input, SizesView size);
 
 Tensor differences(const Tensor& input, int64_t n, int64_t dim);
 

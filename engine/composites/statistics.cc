@@ -26,7 +26,7 @@ int64_t positive_mod(int64_t k, int64_t n) { return ((k % n) + n) % n; }
 
 }  // namespace
 
-Tensor along_places(const Tensor& index, const Tensor& source, int64_t dim) {
+Tensor expand_index(const Tensor& index, const Tensor& source, int64_t dim) {
   if (source.dim() == 0) return ops::reshape(index, Sizes{});
   Sizes lie(source.sizes().size(), 1);
   lie[static_cast<size_t>(shape_rules::wrap_dim(dim, source.dim()))] = index.numel();
@@ -49,7 +49,7 @@ Tensor reduce_scattered(const Tensor& input, int64_t dim, const Tensor& index, c
   return ops::scatter_combine(base, dim, index, src, reduce);
 }
 
-Tensor scatter_by_mask(const Tensor& input, const Tensor& mask, const Tensor& source) {
+Tensor scatter_masked(const Tensor& input, const Tensor& mask, const Tensor& source) {
   check(mask.dtype() == DType::kBool, "masked_scatter_ only supports boolean masks, but got mask with dtype ",
         name(mask.dtype()));
   const Sizes sizes = shape_rules::broadcast_sizes(input.sizes(), mask.sizes());
@@ -126,7 +126,7 @@ Tensor quantiles(const Tensor& input, const Tensor& q, std::optional<int64_t> di
   return q.dim() == 0 ? ops::squeeze_dim(value, Sizes{0}) : value;
 }
 
-Tensors medians_of_numbers(const Tensor& input, int64_t dim, bool keepdim) {
+Tensors median_dim_ignoring_nan(const Tensor& input, int64_t dim, bool keepdim) {
   if (input.dim() == 0) return {ops::clone(input), ops::zeros(Sizes{}, DType::kInt64, input.device())};
   const Tensors sorted = ops::sort(input, dim, false);
   const Tensor count = ops::sum(ops::logical_not(ops::isnan(sorted[0])), Sizes{dim}, true);
@@ -138,11 +138,11 @@ Tensors medians_of_numbers(const Tensor& input, int64_t dim, bool keepdim) {
   return result;
 }
 
-Tensor median_of_numbers(const Tensor& input) {
-  return medians_of_numbers(ops::reshape(input, Sizes{-1}), 0, false)[0];
+Tensor median_ignoring_nan(const Tensor& input) {
+  return median_dim_ignoring_nan(ops::reshape(input, Sizes{-1}), 0, false)[0];
 }
 
-Tensor count_into_bins(const Tensor& input, int64_t bins, double min, double max) {
+Tensor histogram_counts(const Tensor& input, int64_t bins, double min, double max) {
   const Tensor x = ops::reshape(ops::detach(input), Sizes{-1}), none = ops::zeros(Sizes{bins}, x.dtype(), x.device());
   if (x.numel() == 0) return none;
   Tensor low, high;
@@ -170,7 +170,7 @@ Tensor broadcast_to_other(const Tensor& input, const Tensor& other) {
   return ops::expand(input, shape_rules::broadcast_sizes(input.sizes(), other.sizes()));
 }
 
-Tensor turned(const Tensor& input, int64_t k, SizesView dims) {
+Tensor rotate_90(const Tensor& input, int64_t k, SizesView dims) {
   switch (positive_mod(k, 4)) {
     case 1: return ops::flip(ops::transpose(input, dims[0], dims[1]), Sizes{dims[0]});
     case 2: return ops::flip(input, Sizes(dims.begin(), dims.end()));
