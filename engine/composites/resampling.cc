@@ -1,4 +1,4 @@
-#include "engine/composites/space.h"
+#include "engine/composites/resampling.h"
 
 #include <algorithm>
 #include <cmath>
