@@ -33,8 +33,8 @@ absl::Status failure(Outcome outcome) {
 
 SharedMemory::SharedMemory(std::unique_ptr<shared_ring::Segment> segment)
     : segment_(std::move(segment)),
-      upload_{shared_ring::End::producer(segment_->header().upload, segment_->upload_chunks())},
-      download_{shared_ring::End::consumer(segment_->header().download, segment_->download_chunks())} {}
+      upload_{shared_ring::LaneEnd::producer(segment_->header().upload, segment_->upload_chunks())},
+      download_{shared_ring::LaneEnd::consumer(segment_->header().download, segment_->download_chunks())} {}
 
 unsigned SharedMemory::allowed_threads() {
   const char* text = std::getenv("TELETENSOR_TRANSFER_THREADS");

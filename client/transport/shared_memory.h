@@ -46,7 +46,7 @@ class SharedMemory {
 
  private:
   struct Guarded {
-    shared_ring::End end ABSL_GUARDED_BY(mutex);
+    shared_ring::LaneEnd end ABSL_GUARDED_BY(mutex);
     Mutex mutex{};
     std::atomic<bool> broken = false;  // set under the mutex
   };

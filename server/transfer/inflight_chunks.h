@@ -12,7 +12,7 @@ namespace tt::server {
 // Belongs to one transfer and its thread. The chunks are consecutive in the lane.
 class InflightChunks {
  public:
-  explicit InflightChunks(shared_ring::End& end) : end_(end), next_(end.passed()) {}
+  explicit InflightChunks(shared_ring::LaneEnd& end) : end_(end), next_(end.passed()) {}
   // Waits until nothing reads or writes the chunks.
   ~InflightChunks() {
     for (const Flight& flight : under_way_) {
@@ -53,7 +53,7 @@ class InflightChunks {
     under_way_.pop_front();
   }
 
-  shared_ring::End& end_;
+  shared_ring::LaneEnd& end_;
   uint32_t next_;
   std::deque<Flight> under_way_;
 };

@@ -11,9 +11,9 @@
 namespace tt::server {
 namespace {
 
-using shared_ring::End;
 using shared_ring::kChunkBytes;
 using shared_ring::kChunks;
+using shared_ring::LaneEnd;
 using shared_ring::Outcome;
 
 // Maximum of segments per engine. A segment's pages stay allocated until its session ends.
@@ -39,7 +39,7 @@ absl::Status outcome_status(Outcome outcome) {
 // Moves `left` bytes through chunks that a device reads or writes directly. `begin(chunks, size)` starts the copy of
 // the next chunks and returns the event after it.
 template <typename Begin>
-absl::Status fly(End& end, uint64_t left, Begin&& begin, absl::FunctionRef<bool()> go_on) {
+absl::Status fly(LaneEnd& end, uint64_t left, Begin&& begin, absl::FunctionRef<bool()> go_on) {
   InflightChunks flights(end);
   while (left != 0) {
     flights.land();
@@ -105,8 +105,8 @@ std::shared_ptr<SharedSegment> SharedSegment::create() {
 SharedSegment::SharedSegment(std::unique_ptr<shared_ring::Segment> segment, uint64_t nonce)
     : segment_(std::move(segment)),
       nonce_(nonce),
-      upload_{.end = End::consumer(segment_->header().upload, segment_->upload_chunks())},
-      download_{.end = End::producer(segment_->header().download, segment_->download_chunks())} {}
+      upload_{.end = LaneEnd::consumer(segment_->header().upload, segment_->upload_chunks())},
+      download_{.end = LaneEnd::producer(segment_->header().download, segment_->download_chunks())} {}
 
 SharedSegment::~SharedSegment() { segments_in_use.fetch_sub(1); }
 
@@ -128,7 +128,7 @@ bool SharedSegment::within_reach(Guarded& lane, std::optional<Device> device, ui
 
 absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> go_on) {
   client_gone();  // records that the client is present
-  End& end = upload_.end;
+  LaneEnd& end = upload_.end;
   auto in_place = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(upload_.mutex) -> absl::Status {
     auto begin = [&](const char* chunks, size_t size) { return upload.append_in_place({chunks, size}); };
     try {
@@ -152,7 +152,7 @@ absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> go
 
 absl::Status SharedSegment::send(ByteSource& tensor, absl::FunctionRef<bool()> go_on) {
   client_gone();
-  End& end = download_.end;
+  LaneEnd& end = download_.end;
   return hold(download_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(download_.mutex) -> absl::Status {
     if (within_reach(download_, tensor.device(), tensor.left())) {
       auto begin = [&](char* chunks, size_t size) {

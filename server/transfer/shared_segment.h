@@ -46,7 +46,7 @@ class SharedSegment {
   SharedSegment(std::unique_ptr<shared_ring::Segment> segment, uint64_t nonce);
 
   struct Guarded {
-    shared_ring::End end ABSL_GUARDED_BY(mutex);
+    shared_ring::LaneEnd end ABSL_GUARDED_BY(mutex);
     TimedMutex mutex{};  // held for one transfer
     bool broken ABSL_GUARDED_BY(mutex) = false;
     std::optional<PinnedRange> pages ABSL_GUARDED_BY(mutex){};  // set by the first large transfer

@@ -40,9 +40,11 @@ class DeviceTransferTest : public ::testing::Test {
     client_ = shared_ring::Segment::open(offer.pid(), offer.file_descriptor(), offer.bytes(), offer.nonce());
     runtime().forget_calls();
   }
-  shared_ring::End producer() { return shared_ring::End::producer(client_->header().upload, client_->upload_chunks()); }
-  shared_ring::End consumer() {
-    return shared_ring::End::consumer(client_->header().download, client_->download_chunks());
+  shared_ring::LaneEnd producer() {
+    return shared_ring::LaneEnd::producer(client_->header().upload, client_->upload_chunks());
+  }
+  shared_ring::LaneEnd consumer() {
+    return shared_ring::LaneEnd::consumer(client_->header().download, client_->download_chunks());
   }
   cuda::SimulatedRuntime& runtime() { return simulated_.runtime(); }
   Allocator& pool(Device device) { return Devices::instance().allocator(device); }
@@ -54,7 +56,7 @@ class DeviceTransferTest : public ::testing::Test {
   }
 
   // Through the ring to the device, by `threads` of the client's.
-  Tensor upload(shared_ring::End& up, const std::vector<char>& sent, unsigned threads) {
+  Tensor upload(shared_ring::LaneEnd& up, const std::vector<char>& sent, unsigned threads) {
     std::thread client([&] {
       auto copy = [&](char* chunk, size_t at, size_t size) { std::memcpy(chunk, sent.data() + at, size); };
       EXPECT_EQ(shared_ring::RingCopy(up, sent.size(), copy, kAlways).run(threads), Outcome::kReady);
@@ -69,7 +71,7 @@ class DeviceTransferTest : public ::testing::Test {
     meta.device = gpu_;
     return Tensor(new TensorImpl(std::move(meta), std::move(arrival.storage)));
   }
-  std::vector<char> download(shared_ring::End& down, const Tensor& tensor, unsigned threads) {
+  std::vector<char> download(shared_ring::LaneEnd& down, const Tensor& tensor, unsigned threads) {
     std::vector<char> got(static_cast<size_t>(tensor.numel()));
     std::thread client([&] {
       auto copy = [&](const char* chunk, size_t at, size_t size) { std::memcpy(got.data() + at, chunk, size); };
