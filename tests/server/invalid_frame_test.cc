@@ -1,4 +1,4 @@
-// Frames that lie: each is refused with a clear fault, ends its own session, and harms nobody.
+// Frames that invalid: each is refused with a clear fault, ends its own session, and harms nobody.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,17 +17,17 @@ using testing::Instruction;
 using testing::literal;
 using testing::read;
 
-struct Lie {
+struct InvalidFrame {
   const char* name;
-  std::function<void(v1::Frame*)> tell;  // tensors 1 (sizes [2]) and 2 (poisoned) are there already
-  const char* says;                      // in the fault
+  std::function<void(v1::Frame*)> build;  // tensors 1 (sizes [2]) and 2 (poisoned) are there already
+  const char* message;                    // in the fault
 };
 
-void PrintTo(const Lie& lie, std::ostream* out) { *out << lie.name; }
+void PrintTo(const InvalidFrame& invalid, std::ostream* out) { *out << invalid.name; }
 
-class LyingFrameTest : public ::testing::TestWithParam<Lie> {
+class InvalidFrameTest : public ::testing::TestWithParam<InvalidFrame> {
  protected:
-  LyingFrameTest() { testing::start_engine(); }
+  InvalidFrameTest() { testing::start_engine(); }
 };
 
 v1::Reply run(Session& session, v1::Frame frame) {
@@ -37,7 +37,7 @@ v1::Reply run(Session& session, v1::Frame frame) {
   return reply;
 }
 
-v1::Frame honest() {
+v1::Frame valid_frame() {
   v1::Frame frame;
   literal(&frame, 1, {2}, {1, 2});
   literal(&frame, 3, {3}, {1, 2, 3});
@@ -45,31 +45,31 @@ v1::Frame honest() {
   return frame;
 }
 
-TEST_P(LyingFrameTest, IsRefused) {
+TEST_P(InvalidFrameTest, IsRefused) {
   uint64_t before = engine_bytes();
   Session::Options options;
   options.limits.max_instructions = 100;
-  Session bystander(options), liar(options);
-  ASSERT_FALSE(run(bystander, honest()).has_fault());
-  ASSERT_FALSE(run(liar, honest()).has_fault());
+  Session bystander(options), sender(options);
+  ASSERT_FALSE(run(bystander, valid_frame()).has_fault());
+  ASSERT_FALSE(run(sender, valid_frame()).has_fault());
   uint64_t bystanders = bystander.status().held_bytes();
 
   v1::Frame frame;
-  GetParam().tell(&frame);
-  v1::Reply reply = run(liar, frame);
+  GetParam().build(&frame);
+  v1::Reply reply = run(sender, frame);
   ASSERT_TRUE(reply.has_fault());
-  EXPECT_THAT(reply.fault().message(), ::testing::HasSubstr(GetParam().says));
-  EXPECT_TRUE(liar.over());
-  EXPECT_EQ(liar.status().held_bytes(), 0u);
+  EXPECT_THAT(reply.fault().message(), ::testing::HasSubstr(GetParam().message));
+  EXPECT_TRUE(sender.over());
+  EXPECT_EQ(sender.status().held_bytes(), 0u);
   EXPECT_EQ(engine_bytes(), before + bystanders);
-  EXPECT_TRUE(run(liar, v1::Frame()).has_fault());
+  EXPECT_TRUE(run(sender, v1::Frame()).has_fault());
 
-  v1::Frame sane;
-  add(&sane, 10, 1, 1);
-  EXPECT_FALSE(run(bystander, sane).has_fault());
+  v1::Frame valid;
+  add(&valid, 10, 1, 1);
+  EXPECT_FALSE(run(bystander, valid).has_fault());
 }
 
-const Lie kLies[] = {
+const InvalidFrame kInvalidFrames[] = {
     {"UnknownOperator", [](auto* f) { Instruction(f, 65000).result(9); }, "operator 65000 is unknown"},
     {"OperatorBeyondIds", [](auto* f) { Instruction(f, 0xffffffffu).result(9); }, "is unknown"},
     {"TooManyArguments", [](auto* f) { add(f, 9, 1, 1).real(1).real(1).real(1); },
@@ -93,8 +93,8 @@ const Lie kLies[] = {
     {"EndlessResults", [](auto* f) { Instruction(f, "add").handle(1).handle(1).result(9, 0xffffffffu); }, "at most"},
     {"NamesOverTheEnd", [](auto* f) { Instruction(f, "add").handle(1).handle(1).result(UINT64_MAX, 2); },
      "result names exceed 64 bits"},
-    {"LandsNowhere", [](auto* f) { Instruction(f, "add").handle(1).handle(1).into(99); }, "99"},
-    {"LandsAndNames", [](auto* f) { Instruction(f, "add").handle(1).handle(1).into(1).result(9); }, "got both"},
+    {"UnknownOutTensor", [](auto* f) { Instruction(f, "add").handle(1).handle(1).into(99); }, "99"},
+    {"OutTensorsAndNames", [](auto* f) { Instruction(f, "add").handle(1).handle(1).into(1).result(9); }, "got both"},
     {"DropsWhatIsNotThere", [](auto* f) { add(f, 9, 1, 1).release(1234); }, "1234"},
     {"DropsTwice", [](auto* f) { f->add_release(1), f->add_release(1); }, "handle 1"},
     {"UsesWhatItDropped", [](auto* f) { add(f, 9, 1, 1).release(1); }, "1"},
@@ -107,10 +107,10 @@ const Lie kLies[] = {
      "at most 100"},
 };
 
-INSTANTIATE_TEST_SUITE_P(All, LyingFrameTest, ::testing::ValuesIn(kLies),
+INSTANTIATE_TEST_SUITE_P(All, InvalidFrameTest, ::testing::ValuesIn(kInvalidFrames),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// What an honest client's rules would have refused at once: an error of the operation, in its result's place.
+// What an valid_frame client's rules would have refused at once: an error of the operation, in its result's place.
 struct Absurdity {
   const char* name;
   std::function<void(v1::Frame*)> ask;  // a tensor named 9
