@@ -199,45 +199,46 @@ void AsyncErrorTracker::begin_capture(Device device) {
 }
 
 CapturedChecks AsyncErrorTracker::end_capture() {
-  CapturedChecks checks = std::move(*captured_);
+  CapturedChecks captured = std::move(*captured_);
   captured_ = nullptr;
-  return checks;
+  return captured;
 }
 
 DeviceErrorCell* AsyncErrorTracker::open_captured(ErrorFormatter format) {
-  CapturedChecks& checks = *captured_;
+  CapturedChecks& captured = *captured_;
   // Further calls share the last cell; an error in them is reported with the wrong call's text.
-  if (checks.checks.size() == PendingErrors::kMaxTickets) return checks.checks.back().cell;
-  if (!checks.cells) {
-    Allocator& staging = Devices::instance().backend(checks.device).staging();
+  if (captured.checks.size() == PendingErrors::kMaxTickets) return captured.checks.back().cell;
+  if (!captured.cells) {
+    Allocator& staging = Devices::instance().backend(captured.device).staging();
     auto* cells = static_cast<DeviceErrorCell*>(staging.allocate(PendingErrors::kMaxTickets * sizeof(DeviceErrorCell)));
     std::fill_n(cells, PendingErrors::kMaxTickets, DeviceErrorCell{});
-    checks.cells = {cells, [&staging](DeviceErrorCell* p) {
-                      staging.deallocate(p, PendingErrors::kMaxTickets * sizeof(DeviceErrorCell));
-                    }};
+    captured.cells = {cells, [&staging](DeviceErrorCell* p) {
+                        staging.deallocate(p, PendingErrors::kMaxTickets * sizeof(DeviceErrorCell));
+                      }};
   }
-  checks.checks.push_back({checks.cells.get() + checks.checks.size(), format, {}, 0});
-  return checks.checks.back().cell;
+  captured.checks.push_back({captured.cells.get() + captured.checks.size(), format, {}, 0});
+  return captured.checks.back().cell;
 }
 
 void AsyncErrorTracker::attach_captured(const Call& call) {
-  CapturedChecks& checks = *captured_;
-  if (checks.checks.empty()) return;
-  for (auto check = checks.checks.rbegin(); check != checks.checks.rend() && check->op.empty(); ++check) {
+  CapturedChecks& captured = *captured_;
+  if (captured.checks.empty()) return;
+  for (auto check = captured.checks.rbegin(); check != captured.checks.rend() && check->op.empty(); ++check) {
     check->op = std::string(call.op->name);
     check->site = Context::current().site;
   }
   for (const Tensor& out : call.outputs) {
-    if (out && out.device() == checks.device) checks.dependents.push_back(out->storage);
+    if (out && out.device() == captured.device) captured.dependents.push_back(out->storage);
   }
 }
 
-void AsyncErrorTracker::on_replay(const CapturedChecks& checks, Stream& stream) {
-  if (checks.checks.empty()) return;
+void AsyncErrorTracker::on_replay(const CapturedChecks& captured, Stream& stream) {
+  if (captured.checks.empty()) return;
   make_room_for_one(stream);
-  tickets_.push_back({{checks.checks.begin(), checks.checks.end()}, checks.device, stream.record(), checks.cells});
+  tickets_.push_back(
+      {{captured.checks.begin(), captured.checks.end()}, captured.device, stream.record(), captured.cells});
   const uint64_t bit = uint64_t{1} << (tickets_.size() - 1);
-  for (const Ref<Storage>& storage : checks.dependents) {
+  for (const Ref<Storage>& storage : captured.dependents) {
     storage->pending_errors.set(oldest_, storage->pending_errors.since(oldest_) | bit);
   }
 }

@@ -48,8 +48,8 @@ struct PendingCheck {
 // The checks of a captured graph (engine/session/graphs.h), and the storages written by a checked call or a later one.
 struct CapturedChecks {
   Device device;
-  std::shared_ptr<DeviceErrorCell>
-      cells;  // kMaxTickets cells in the device's staging memory; null if there are no checks
+  // kMaxTickets cells in the device's staging memory; null if there are no checks.
+  std::shared_ptr<DeviceErrorCell> cells;
   std::vector<PendingCheck> checks;
   std::vector<Ref<Storage>> dependents;
 };
@@ -81,9 +81,9 @@ class AsyncErrorTracker {
   // While a graph is captured, opened cells belong to the graph.
   void begin_capture(Device device);
   CapturedChecks end_capture();
-  // Call after the graph was on_replay in `stream`. If the graph is on_replay again before an error is retired, both
+  // Call after the graph was replayed in `stream`. If the graph is replayed again before an error is retired, both
   // replays report the error.
-  void on_replay(const CapturedChecks& checks, Stream& stream);
+  void on_replay(const CapturedChecks& captured, Stream& stream);
 
  private:
   struct Ticket {

@@ -16,7 +16,7 @@ namespace {
 
 using shared_ring::kChunkBytes;
 using shared_ring::kChunks;
-using shared_ring::Lane;
+using shared_ring::LaneCounters;
 
 void require(bool condition) {
   if (!condition) std::abort();
@@ -53,7 +53,7 @@ class Peer {
   // One step, wherever the input says.
   void act() {
     shared_ring::Header& header = segment_->header();
-    Lane& lane = input_.byte() % 2 != 0 ? header.upload : header.download;
+    LaneCounters& lane = input_.byte() % 2 != 0 ? header.upload : header.download;
     switch (input_.byte() % 10) {
       case 0: lane.produced = input_.word(); break;
       case 1: lane.consumed = input_.word(); break;

@@ -1,4 +1,4 @@
-// Frames that invalid: each is refused with a clear fault, ends its own session, and harms nobody.
+// Invalid frames: each is rejected with a clear fault and ends only its own session.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -110,26 +110,26 @@ const InvalidFrame kInvalidFrames[] = {
 INSTANTIATE_TEST_SUITE_P(All, InvalidFrameTest, ::testing::ValuesIn(kInvalidFrames),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// What an valid_frame client's rules would have refused at once: an error of the operation, in its result's place.
-struct Absurdity {
+// Sizes that a correct client's rules reject before sending: the operation fails and poisons its result.
+struct InvalidSizes {
   const char* name;
-  std::function<void(v1::Frame*)> ask;  // a tensor named 9
+  std::function<void(v1::Frame*)> build;  // a tensor named 9
 };
-void PrintTo(const Absurdity& absurdity, std::ostream* out) { *out << absurdity.name; }
+void PrintTo(const InvalidSizes& sizes, std::ostream* out) { *out << sizes.name; }
 
-class AbsurdSizesTest : public ::testing::TestWithParam<Absurdity> {
+class InvalidSizesTest : public ::testing::TestWithParam<InvalidSizes> {
  protected:
-  AbsurdSizesTest() { testing::start_engine(); }
+  InvalidSizesTest() { testing::start_engine(); }
 };
 
-TEST_P(AbsurdSizesTest, AreAnError) {
+TEST_P(InvalidSizesTest, AreAnError) {
   uint64_t before = engine_bytes();
   Session::Options options;
   options.patience = {std::chrono::milliseconds(1), std::chrono::milliseconds(1)};
   options.memory_limit = 1 << 20;
   Session session(options);
   v1::Frame frame;
-  GetParam().ask(&frame);
+  GetParam().build(&frame);
   read(&frame, 1, 9);
   v1::Reply reply = run(session, frame);
   ASSERT_FALSE(reply.has_fault()) << reply.fault().message();
@@ -139,7 +139,7 @@ TEST_P(AbsurdSizesTest, AreAnError) {
 }
 
 constexpr int64_t kHuge = INT64_MAX;
-const Absurdity kAbsurdities[] = {
+const InvalidSizes kInvalidSizes[] = {
     {"LiteralTooShort",
      [](auto* f) {
        literal(f, 9, {3}, {1, 2});
@@ -175,7 +175,7 @@ const Absurdity kAbsurdities[] = {
      }},
 };
 
-INSTANTIATE_TEST_SUITE_P(All, AbsurdSizesTest, ::testing::ValuesIn(kAbsurdities),
+INSTANTIATE_TEST_SUITE_P(All, InvalidSizesTest, ::testing::ValuesIn(kInvalidSizes),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
