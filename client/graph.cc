@@ -9,24 +9,24 @@ namespace tt::client {
 namespace {
 
 // As in autograd/node.cc: destroys a long chain without recursion.
-struct Graveyard {
+struct DeferredDeleter {
   std::vector<Ref<GraphNode>> nodes;
-  bool digging = false;
+  bool draining = false;
 
-  void dig() {
-    if (digging) return;
-    digging = true;
+  void drain() {
+    if (draining) return;
+    draining = true;
     while (!nodes.empty()) {
       Ref<GraphNode> node = std::move(nodes.back());
       nodes.pop_back();
     }
-    digging = false;
+    draining = false;
   }
 };
 
-Graveyard& graveyard() {
-  static thread_local Graveyard graveyard;
-  return graveyard;
+DeferredDeleter& deferred_deleter() {
+  static thread_local DeferredDeleter deleter;
+  return deleter;
 }
 
 uint64_t next_sequence() {
@@ -107,8 +107,8 @@ GraphNode::GraphNode(const Op* op, Handle* leaf)
 GraphNode::~GraphNode() {
   for (GraphEdge& edge : edges) {
     if (!edge.node || edge.node->ref_count() > 1) continue;
-    graveyard().nodes.push_back(std::move(edge.node));
-    graveyard().dig();
+    deferred_deleter().nodes.push_back(std::move(edge.node));
+    deferred_deleter().drain();
   }
 }
 
