@@ -287,7 +287,7 @@ Tensor Session::upload(absl::Span<const char> bytes, DType dtype, SizesView size
   uint64_t transfer = impl_->next_transfer++;
   const Arg args[] = {static_cast<int64_t>(transfer), sizes, dtype, device};
   try {
-    LanguageWait others_run;
+    ReleaseInterpreterLock release;
     impl_->link.upload(transfer, device, bytes);
   } catch (const Error& error) {
     // The engine keeps its refusal for the instruction that takes the transfer.

@@ -74,12 +74,12 @@ class InterruptTimer {
 
 // Lets other threads of the language run for the duration of a scope. The destructor waits for the language's lock:
 // hold no lock of this library when it runs.
-class LanguageWait {
+class ReleaseInterpreterLock {
  public:
-  LanguageWait();
-  ~LanguageWait();
-  LanguageWait(const LanguageWait&) = delete;
-  LanguageWait& operator=(const LanguageWait&) = delete;
+  ReleaseInterpreterLock();
+  ~ReleaseInterpreterLock();
+  ReleaseInterpreterLock(const ReleaseInterpreterLock&) = delete;
+  ReleaseInterpreterLock& operator=(const ReleaseInterpreterLock&) = delete;
 
  private:
   void* state_;

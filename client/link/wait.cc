@@ -41,7 +41,7 @@ void Link::wait_for_room(size_t bytes) {
     bool interrupted = false;
     {
       MutexUnlock unlocked(mutex_);
-      LanguageWait others_run;  // its destructor takes the language's lock, and must not hold ours
+      ReleaseInterpreterLock release;  // its destructor takes the language's lock, and must not hold ours
       InterruptTimer timer;
       MutexLock lock(mutex_);
       while (window_.is_full(bytes) && !over_ && !interrupted) {
