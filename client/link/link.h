@@ -157,7 +157,7 @@ class Link {
   // Sleeps until something changes, at most `patience`.
   void sleep(std::chrono::milliseconds patience) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the calling thread is interrupted. Handles a second interrupt.
-  bool ask_interrupt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool check_interrupt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void record_interrupt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<uint64_t> cancel_queued() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool finish(std::chrono::milliseconds patience, InterruptTimer timer) noexcept;

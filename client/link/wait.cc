@@ -11,7 +11,7 @@ void Link::drive(absl::FunctionRef<bool()> done) {
   InterruptTimer timer;
   while (!done()) {
     throw_if_over();
-    if (timer.is_due() && ask_interrupt()) throw Interrupted();
+    if (timer.is_due() && check_interrupt()) throw Interrupted();
     // A resumption cannot be interrupted: the sender thread does it if this caller can be.
     if (broken_ && !writing_ && !reading_ && !resuming_ && !timer.interruptible()) {
       resume();
@@ -46,7 +46,7 @@ void Link::wait_for_room(size_t bytes) {
       MutexLock lock(mutex_);
       while (window_.is_full(bytes) && !over_ && !interrupted) {
         if (timer.is_due()) {
-          interrupted = ask_interrupt();
+          interrupted = check_interrupt();
         } else {
           sleep(timer.patience());
         }
@@ -59,7 +59,7 @@ void Link::wait_for_room(size_t bytes) {
 
 // ---- Interrupts
 
-bool Link::ask_interrupt() {
+bool Link::check_interrupt() {
   bool yes = false;
   {
     MutexUnlock unlocked(mutex_);
@@ -140,7 +140,7 @@ bool Link::finish(std::chrono::milliseconds patience, InterruptTimer timer) noex
       if (sender_.wake()) wake_sender_.notify_one();
       for (auto now = Clock::now(), until = now + patience; now < until; now = Clock::now()) {
         if (over_ || window_.acknowledged() >= last) break;
-        if (timer.is_due() && (interrupted = ask_interrupt())) break;
+        if (timer.is_due() && (interrupted = check_interrupt())) break;
         sleep(std::min(timer.patience(), std::chrono::ceil<std::chrono::milliseconds>(until - now)));
       }
     }

@@ -3,7 +3,7 @@
 // An interrupt of that thread cancels the call; the waits then return at once, and throw_if_interrupted() throws. A
 // cancelled call usually ends at once too. If the peer does not read, gRPC keeps the outgoing data until the connection
 // ends. Nothing waits for that: the call's state is owned by a CallPointer, which leaves it to gRPC. One thread, except
-// for goes_on().
+// for is_running().
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -51,7 +51,7 @@ class CallEvents {
   // and does not end. Events that happen earlier are kept for later waits.
   bool wait(Tag t) {
     while (!happened_[t]) {
-      ask_interrupt();
+      check_interrupt();
       if (!poll(interrupted_ ? kCancelGrace : timer_.patience()) && interrupted_) return false;
     }
     happened_[t] = false;
@@ -61,7 +61,7 @@ class CallEvents {
   bool wait_for(Tag t, std::chrono::milliseconds patience) {
     const auto until = std::chrono::steady_clock::now() + patience;
     while (!happened_[t]) {
-      ask_interrupt();
+      check_interrupt();
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
       if (left.count() <= 0) return false;
       if (!poll(interrupted_ ? kCancelGrace : std::min(left, timer_.patience())) && interrupted_) return false;
@@ -69,18 +69,18 @@ class CallEvents {
     return wait(t);
   }
   // Checks for an interrupt if the interval has passed. Returns true after an interrupt.
-  bool ask_interrupt() {
+  bool check_interrupt() {
     if (!interrupted_ && timer_.is_due() && client::interrupted()) cancel();
     return interrupted_;
   }
   // Whether the call is still running; does not block. From any thread that copies the call's bytes, one at a time.
-  bool goes_on() {
+  bool is_running() {
     void* next;
     bool ok;
     while (queue.AsyncNext(&next, &ok, gpr_time_0(GPR_CLOCK_MONOTONIC)) == grpc::CompletionQueue::GOT_EVENT) {
       note(next, ok);
     }
-    return !happened_[kFinished] && !(is_interruptible() && ask_interrupt());
+    return !happened_[kFinished] && !(is_interruptible() && check_interrupt());
   }
   bool interrupted() const { return interrupted_; }
   // Ends the call if it is still running. Returns false if gRPC still holds it after kCancelGrace. No wait may follow.
@@ -123,14 +123,14 @@ class CallEvents {
 
 // Deleter of an asynchronous call's state (a struct with a member `events`). Leaks the state if gRPC still uses it when
 // the owner releases it.
-struct EndCall {
+struct DrainAndDelete {
   template <typename State>
   void operator()(State* state) const {
     if (state->events.drain()) delete state;
   }
 };
 template <typename State>
-using CallPointer = std::unique_ptr<State, EndCall>;
+using CallPointer = std::unique_ptr<State, DrainAndDelete>;
 
 // Makes a call with one request and one reply, which takes at most `patience`. `prepare(context)` adds metadata;
 // `start(context, queue)` calls the stub's Async method. Throws Interrupted.

@@ -65,7 +65,7 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection() const {
 }
 
 absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply* reply) {
-  MutexLock greeting(greeting_);
+  MutexLock lock(hello_mutex_);
   auto connection = std::make_shared<Connection>();
   // A new channel: one that has failed delays its next attempt.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = open_channel(address_);
@@ -74,15 +74,15 @@ absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply*
   hello_ = hello;
   hello_.set_shared_memory(shared_memory_);
   absl::Status status =
-      greet(*connection, hello_, hello.resume_key().empty() ? kConnectPatience : kResumePatience, reply);
+      send_hello(*connection, hello_, hello.resume_key().empty() ? kConnectPatience : kResumePatience, reply);
   if (!status.ok()) return status;
   hello_.set_resume_key(reply->session_key());
   set_connection(std::move(connection));
   return status;
 }
 
-absl::Status GrpcTransport::greet(Connection& connection, const v1::HelloRequest& request,
-                                  std::chrono::milliseconds patience, v1::HelloReply* reply) {
+absl::Status GrpcTransport::send_hello(Connection& connection, const v1::HelloRequest& request,
+                                       std::chrono::milliseconds patience, v1::HelloReply* reply) {
   auto prepare = [&](grpc::ClientContext& context) {
     if (!token_.empty()) context.AddMetadata("authorization", "Bearer " + token_);
   };
@@ -104,8 +104,8 @@ void GrpcTransport::set_connection(std::shared_ptr<Connection> connection) {
 std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection_for_transfer() {
   std::shared_ptr<Connection> old = connection();
   if (!old->memory || !old->memory->has_broken_lane()) return old;
-  if (!greeting_.try_lock()) return connection();
-  MutexLock greeting(greeting_, std::adopt_lock);
+  if (!hello_mutex_.try_lock()) return connection();
+  MutexLock lock(hello_mutex_, std::adopt_lock);
   // The engine uses its latest segment only, so no transfer through the old one may start or continue meanwhile.
   auto [upload, download] = old->memory->claim_all();
   if (!upload || connection() != old) return connection();
@@ -113,7 +113,7 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection_for_transfe
   set_connection(renewed);  // if the reply is lost, the engine may have a new segment and the old one is unusable
   renewed = std::make_shared<Connection>(*renewed);
   v1::HelloReply reply;
-  if (greet(*renewed, hello_, kResumePatience, &reply).ok()) set_connection(renewed);
+  if (send_hello(*renewed, hello_, kResumePatience, &reply).ok()) set_connection(renewed);
   return connection();
 }
 
@@ -194,11 +194,11 @@ absl::Status GrpcTransport::upload_chunks(Connection& connection, v1::UploadChun
   InterruptibleWriter<v1::UploadChunk, v1::UploadReply> writer(*this, connection.session_key, start);
   v1::UploadReply reply;
   size_t at = 0;
-  bool goes_on = true;
+  bool open = true;
   if (progress->failures != 0) {
     chunk.set_resume(true);
-    goes_on = writer.Write(chunk) && writer.WaitForInitialMetadata();
-    at = goes_on ? received(writer.context()) : 0;
+    open = writer.Write(chunk) && writer.WaitForInitialMetadata();
+    at = open ? received(writer.context()) : 0;
     if (at > bytes.size()) {
       writer.TryCancel();
       writer.Finish(&reply);
@@ -208,11 +208,11 @@ absl::Status GrpcTransport::upload_chunks(Connection& connection, v1::UploadChun
     chunk.Clear();
   }
   const size_t most = chunk_bytes(*progress);
-  for (bool first = progress->failures == 0; goes_on && (first || at < bytes.size()); first = false) {
+  for (bool first = progress->failures == 0; open && (first || at < bytes.size()); first = false) {
     const size_t size = std::min(most, bytes.size() - at);
     chunk.mutable_data()->assign(bytes.data() + at, size);
     chunk.set_offset(at);
-    goes_on = writer.Write(chunk);
+    open = writer.Write(chunk);
     at += size;
     if (first) {
       chunk.clear_transfer();
@@ -222,7 +222,7 @@ absl::Status GrpcTransport::upload_chunks(Connection& connection, v1::UploadChun
   }
   writer.WritesDone();
   grpc::Status status = writer.Finish(&reply);  // has the reason if a write failed
-  return status.ok() ? check_size(reply.bytes(), bytes.size()) : to_status(status, writer.context());
+  return status.ok() ? check_size(reply.bytes(), bytes.size()) : transfer_status(status, writer.context());
 }
 
 absl::Status GrpcTransport::download(uint64_t handle, uint64_t after, absl::Span<char> into, TransferProgress* progress,
@@ -272,7 +272,7 @@ absl::Status GrpcTransport::download_chunks(Connection& connection, v1::Download
     progress->bytes = progress->state == 0 ? 0 : got;
   }
   grpc::Status status = reader.Finish();
-  if (!status.ok() || !error->message().empty()) return to_status(status, reader.context());
+  if (!status.ok() || !error->message().empty()) return transfer_status(status, reader.context());
   return check_size(got, into.size());
 }
 

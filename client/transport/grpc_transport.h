@@ -55,8 +55,8 @@ class GrpcTransport final : public Transport {
   // interrupt.
   std::shared_ptr<Connection> connection_for_transfer();
   // Sends Hello over `connection` and maps the shared memory that the engine offers.
-  absl::Status greet(Connection& connection, const v1::HelloRequest& request, std::chrono::milliseconds patience,
-                     v1::HelloReply* reply);
+  absl::Status send_hello(Connection& connection, const v1::HelloRequest& request, std::chrono::milliseconds patience,
+                          v1::HelloReply* reply);
   absl::Status upload_chunks(Connection& connection, v1::UploadChunk chunk, absl::Span<const char> bytes,
                              TransferProgress* progress);
   absl::Status upload_shared(Connection& connection, v1::UploadChunk first, absl::Span<const char> bytes);
@@ -70,8 +70,8 @@ class GrpcTransport final : public Transport {
   const bool shared_memory_;
   std::unique_ptr<PrivateEngine> engine_;
 
-  Mutex greeting_;  // held during a Hello: the engine shares the memory of the last one
-  v1::HelloRequest hello_ ABSL_GUARDED_BY(greeting_);  // resumes the session
+  Mutex hello_mutex_;  // held during a Hello: the engine shares the memory of the last one
+  v1::HelloRequest hello_ ABSL_GUARDED_BY(hello_mutex_);  // resumes the session
 
   mutable Mutex mutex_;
   bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
