@@ -81,25 +81,25 @@ bool make_pipe(Descriptor* read, Descriptor* write) {
 
 // Write ends that a forked copy of this process closes; otherwise the copy would keep the engine's input open after the
 // client exits. Engines beyond this number are watched by their pidfd only.
-std::atomic<int> kept_from_forks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+std::atomic<int> closed_in_forked_child[16] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
 
-void close_kept() {
-  for (std::atomic<int>& slot : kept_from_forks) {
+void close_in_child() {
+  for (std::atomic<int>& slot : closed_in_forked_child) {
     if (int fd = slot.exchange(-1); fd >= 0) ::close(fd);
   }
 }
 
-void not_for_forks(int fd) {
-  static const int registered = pthread_atfork(nullptr, nullptr, &close_kept);
+void close_in_forked_child(int fd) {
+  static const int registered = pthread_atfork(nullptr, nullptr, &close_in_child);
   (void)registered;
-  for (std::atomic<int>& slot : kept_from_forks) {
+  for (std::atomic<int>& slot : closed_in_forked_child) {
     int none = -1;
     if (slot.compare_exchange_strong(none, fd)) return;
   }
 }
 
-void forget_for_forks(int fd) {
-  for (std::atomic<int>& slot : kept_from_forks) {
+void keep_in_forked_child(int fd) {
+  for (std::atomic<int>& slot : closed_in_forked_child) {
     int same = fd;
     if (slot.compare_exchange_strong(same, -1)) return;
   }
@@ -180,7 +180,7 @@ void PrivateEngine::start(const std::string& binary) {
     fail_to_start(binary + ": " + std::strerror(error));
   }
   input_ = stdin_write.release();
-  not_for_forks(input_);
+  close_in_forked_child(input_);
   stdout_write.reset();
   wait_until_ready(stdout_read.fd);
 }
@@ -218,7 +218,7 @@ bool PrivateEngine::take_ready_line(const std::string& said) {
 void PrivateEngine::stop() noexcept {
   if (getpid() != owner_) return;
   if (input_ >= 0) {
-    forget_for_forks(input_);
+    keep_in_forked_child(input_);
     ::close(input_);
   }
   input_ = -1;
