@@ -60,7 +60,7 @@ std::pair<std::unique_lock<Mutex>, std::unique_lock<Mutex>> SharedMemory::claim_
 }
 
 template <typename Copy>
-absl::Status SharedMemory::move(Guarded& lane, size_t bytes, Copy copy, absl::FunctionRef<bool()> go_on,
+absl::Status SharedMemory::move(Lane& lane, size_t bytes, Copy copy, absl::FunctionRef<bool()> go_on,
                                 absl::FunctionRef<bool()> stop) {
   lane.mutex.assume_held();
   Outcome outcome = shared_ring::RingCopy(lane.end, bytes, copy, go_on, stop).run(threads_for(bytes));

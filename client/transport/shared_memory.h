@@ -45,25 +45,25 @@ class SharedMemory {
   absl::Status read(absl::Span<char> into, absl::FunctionRef<bool()> go_on, absl::FunctionRef<bool()> stop);
 
  private:
-  struct Guarded {
+  struct Lane {
     shared_ring::LaneEnd end ABSL_GUARDED_BY(mutex);
     Mutex mutex{};
     std::atomic<bool> broken = false;  // set under the mutex
   };
   explicit SharedMemory(std::unique_ptr<shared_ring::Segment> segment);
 
-  static std::unique_lock<Mutex> claim(Guarded& lane) {
+  static std::unique_lock<Mutex> claim(Lane& lane) {
     std::unique_lock lock(lane.mutex, std::try_to_lock);
     return lock && lane.broken ? std::unique_lock<Mutex>() : std::move(lock);
   }
   // Requires that the caller has claimed the lane.
   template <typename Copy>
-  absl::Status move(Guarded& lane, size_t bytes, Copy copy, absl::FunctionRef<bool()> go_on,
+  absl::Status move(Lane& lane, size_t bytes, Copy copy, absl::FunctionRef<bool()> go_on,
                     absl::FunctionRef<bool()> stop);
 
   std::unique_ptr<shared_ring::Segment> segment_;
-  Guarded upload_;
-  Guarded download_;
+  Lane upload_;
+  Lane download_;
 };
 
 }  // namespace tt::client

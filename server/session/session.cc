@@ -55,9 +55,9 @@ Session::Session(Options options)
           [sites = sites_](uint32_t id) { return sites->describe(id); },
           options_.tenant != 0 ? options_.tenant : Account::new_tenant())),
       monitor_(options_.monitor ? options_.monitor : std::make_shared<TransferMonitor>()),
-      transfers_(
-          std::make_shared<Transfers>(account_, options_.limits.max_transfers, options_.patience, monitor_, wake_up_)),
-      download_states_(std::make_shared<DownloadStates>(options_.patience.again, monitor_)),
+      transfers_(std::make_shared<Transfers>(account_, options_.limits.max_transfers, options_.transfer_timeouts,
+                                             monitor_, wake_up_)),
+      download_states_(std::make_shared<DownloadStates>(options_.transfer_timeouts.resume, monitor_)),
       downloads_(std::make_shared<CopyStream>(account_)),
       cancellation_(options_.frame_time_limit),
       program_charge_(account_, 0) {

@@ -61,7 +61,7 @@ class Session {
     std::string client;
     uint64_t memory_limit = 0;  // 0: no limit
     Limits limits;
-    Transfers::Patience patience;
+    Transfers::Timeouts transfer_timeouts;
     std::chrono::milliseconds frame_time_limit{0};  // 0: no limit
     // Sessions of one tenant may see data that others of the tenant left in freed memory. 0: a new tenant.
     uint64_t tenant = 0;

@@ -122,7 +122,7 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
   if (key.empty()) return absl::UnavailableError("cannot create a session key: getrandom failed");
   *session = std::make_shared<Session>(Session::Options{
       ++last_id_, key, printable(request.client()), least_limit(request.memory_limit(), options_.session_memory_limit),
-      options_.limits, options_.patience, options_.frame_time_limit, options_.tenant, monitor_});
+      options_.limits, options_.transfer_timeouts, options_.frame_time_limit, options_.tenant, monitor_});
   Entry& entry = entries_[key];
   entry.session = *session;
   entry.address = std::string(address);

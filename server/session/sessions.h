@@ -36,7 +36,7 @@ class Sessions {
     // Tenant of all sessions (Account::tenant), for an engine that runs for one principal. 0: each session has its own
     // tenant, and never sees data that another session left in freed memory.
     uint64_t tenant = 0;
-    Transfers::Patience patience;
+    Transfers::Timeouts transfer_timeouts;
     TransferMonitor::Limits transfers;
     std::chrono::milliseconds frame_time_limit{0};  // 0: no limit
   };

@@ -29,9 +29,9 @@ void DeviceWriter::send(Staging::Piece& piece) {
 
 std::unique_ptr<Event> DeviceWriter::finish() {
   if (Staging::Piece& piece = staging_[piece_]; piece.size > 0) send(piece);
-  std::unique_ptr<Event> landed;
-  staging_.lane().with_stream(staging_.device(), [&](Stream& stream) { landed = stream.record(); });
-  return landed;
+  std::unique_ptr<Event> copied;
+  staging_.lane().with_stream(staging_.device(), [&](Stream& stream) { copied = stream.record(); });
+  return copied;
 }
 
 }  // namespace tt::server

@@ -45,19 +45,19 @@ class SharedSegment {
  private:
   SharedSegment(std::unique_ptr<shared_ring::Segment> segment, uint64_t nonce);
 
-  struct Guarded {
+  struct Lane {
     shared_ring::LaneEnd end ABSL_GUARDED_BY(mutex);
     TimedMutex mutex{};  // held for one transfer
     bool broken ABSL_GUARDED_BY(mutex) = false;
     std::optional<PinnedRange> pages ABSL_GUARDED_BY(mutex){};  // set by the first large transfer
   };
-  static bool within_reach(Guarded& lane, std::optional<Device> device, uint64_t bytes)
+  static bool device_can_access(Lane& lane, std::optional<Device> device, uint64_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lane.mutex);
 
   std::unique_ptr<shared_ring::Segment> segment_;
   const uint64_t nonce_;
-  Guarded upload_;
-  Guarded download_;
+  Lane upload_;
+  Lane download_;
   std::atomic<bool> client_seen_{false};
 };
 

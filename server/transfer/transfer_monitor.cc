@@ -114,7 +114,7 @@ void TransferMonitor::cancel_upload(uint64_t session, uint64_t transfer) {
   }
 }
 
-void TransferMonitor::expire_at(Clock::time_point when, std::weak_ptr<Expiring> object) {
+void TransferMonitor::expire_at(Clock::time_point when, std::weak_ptr<Expirable> object) {
   MutexLock lock(mutex_);
   auto added = expiring_.emplace(when, std::move(object));
   start_thread();
@@ -141,14 +141,14 @@ void TransferMonitor::run() {
   MutexLock lock(mutex_);
   while (!stopping_) {
     const Clock::time_point now = Clock::now();
-    std::vector<std::weak_ptr<Expiring>> due;
+    std::vector<std::weak_ptr<Expirable>> due;
     while (!expiring_.empty() && expiring_.begin()->first <= now) {
       due.push_back(std::move(expiring_.begin()->second));
       expiring_.erase(expiring_.begin());
     }
     if (!due.empty()) {
       lock.unlock();
-      for (const std::weak_ptr<Expiring>& object : due) {
+      for (const std::weak_ptr<Expirable>& object : due) {
         if (auto alive = object.lock()) alive->drop_expired();
       }
       lock.lock();

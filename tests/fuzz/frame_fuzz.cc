@@ -17,7 +17,7 @@ namespace {
 tt::server::Session::Options small_session() {
   tt::server::Session::Options options;
   options.memory_limit = 4 << 20;
-  options.patience = {std::chrono::milliseconds(0), std::chrono::milliseconds(0)};
+  options.transfer_timeouts = {std::chrono::milliseconds(0), std::chrono::milliseconds(0)};
   return options;
 }
 
@@ -26,7 +26,8 @@ void execute_and_close(tt::v1::Frame frame) {
   tt::v1::Reply reply, again;
   frame.set_sequence(1);
   session.execute(frame, &reply);
-  tt::fuzz::require(session.over() == (reply.has_fault() || frame.close()), "a fault ends the session, and nothing else");
+  tt::fuzz::require(session.over() == (reply.has_fault() || frame.close()),
+                    "a fault ends the session, and nothing else");
   session.execute(frame, &again);
   session.close();
 }

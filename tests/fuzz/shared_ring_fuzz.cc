@@ -88,7 +88,7 @@ void run(Input input) {
   auto engine = SharedSegment::create();
   require(engine != nullptr);
   auto account = std::make_shared<Account>("fuzz");
-  auto transfers = std::make_shared<Transfers>(account, 8, Transfers::Patience());
+  auto transfers = std::make_shared<Transfers>(account, 8, Transfers::Timeouts());
   auto peer = std::make_unique<Peer>(*engine, input);
   uint64_t number = 0;
   for (int transfer = 0; transfer < 6 && !input.empty(); ++transfer) {

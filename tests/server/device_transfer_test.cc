@@ -65,11 +65,11 @@ class DeviceTransferTest : public ::testing::Test {
     EXPECT_TRUE(upload.ok());
     EXPECT_TRUE(engine_->receive(**upload, kAlways).ok());
     client.join();
-    Transfers::Arrival arrival = transfers_->take(transfer_, sent.size(), gpu_);
-    arrival.landed->synchronize();
+    Transfers::CompletedUpload upload = transfers_->take(transfer_, sent.size(), gpu_);
+    upload.copied->synchronize();
     TensorMeta meta = empty({static_cast<int64_t>(sent.size())}, DType::kUInt8, Device{DeviceType::kMeta}).meta();
     meta.device = gpu_;
-    return Tensor(new TensorImpl(std::move(meta), std::move(arrival.storage)));
+    return Tensor(new TensorImpl(std::move(meta), std::move(upload.storage)));
   }
   std::vector<char> download(shared_ring::LaneEnd& down, const Tensor& tensor, unsigned threads) {
     std::vector<char> got(static_cast<size_t>(tensor.numel()));
@@ -102,7 +102,7 @@ class DeviceTransferTest : public ::testing::Test {
   cuda::SimulatedEngine simulated_;
   const Device gpu_ = simulated_.gpu();
   std::shared_ptr<Account> account_ = std::make_shared<Account>("test");
-  std::shared_ptr<Transfers> transfers_ = std::make_shared<Transfers>(account_, 8, Transfers::Patience());
+  std::shared_ptr<Transfers> transfers_ = std::make_shared<Transfers>(account_, 8, Transfers::Timeouts());
   std::shared_ptr<CopyStream> downloads_ = std::make_shared<CopyStream>(account_);
   uint64_t transfer_ = 0;
   std::shared_ptr<SharedSegment> engine_;
@@ -209,11 +209,11 @@ TEST_F(DeviceTransferTest, ABrokenUploadAndDownloadContinue) {
     ASSERT_TRUE(rest.ok());
     ASSERT_EQ((*rest)->received(), first);
     ASSERT_TRUE((*rest)->append(all.subspan(first)).ok());
-    Transfers::Arrival arrival = transfers_->take(transfer_, bytes, gpu_);
-    arrival.landed->synchronize();
+    Transfers::CompletedUpload upload = transfers_->take(transfer_, bytes, gpu_);
+    upload.copied->synchronize();
     TensorMeta meta = empty({static_cast<int64_t>(bytes)}, DType::kUInt8, Device{DeviceType::kMeta}).meta();
     meta.device = gpu_;
-    const Tensor there(new TensorImpl(std::move(meta), std::move(arrival.storage)));
+    const Tensor there(new TensorImpl(std::move(meta), std::move(upload.storage)));
     DeviceReader source(downloads_, there);
     source.skip(1234567);
     std::vector<char> got(source.left());

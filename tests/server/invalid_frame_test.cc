@@ -125,7 +125,7 @@ class InvalidSizesTest : public ::testing::TestWithParam<InvalidSizes> {
 TEST_P(InvalidSizesTest, AreAnError) {
   uint64_t before = engine_bytes();
   Session::Options options;
-  options.patience = {std::chrono::milliseconds(1), std::chrono::milliseconds(1)};
+  options.transfer_timeouts = {std::chrono::milliseconds(1), std::chrono::milliseconds(1)};
   options.memory_limit = 1 << 20;
   Session session(options);
   v1::Frame frame;

@@ -27,7 +27,7 @@ using testing::uploaded;
 Session::Options options() {
   Session::Options options;
   options.id = 1;
-  options.patience = {std::chrono::milliseconds(300), std::chrono::milliseconds(100)};
+  options.transfer_timeouts = {std::chrono::milliseconds(300), std::chrono::milliseconds(100)};
   return options;
 }
 
@@ -526,7 +526,7 @@ TEST_F(SessionTest, AnUploadThatWasGivenUpDoesNotCompleteALaterOneOfItsNumber) {
 
 TEST_F(SessionTest, AnEndedUploadChangesNothingOfTheOneThatContinuesIt) {
   auto account = std::make_shared<Account>("test");
-  auto transfers = std::make_shared<Transfers>(account, 8, options().patience);
+  auto transfers = std::make_shared<Transfers>(account, 8, options().transfer_timeouts);
   auto refused = transfers->begin(1, 8);
   EXPECT_FALSE((*refused)->fail(Error(ErrorKind::kRuntime, "the device failed")).ok());
   auto again = transfers->begin(1, 8);
@@ -706,7 +706,7 @@ TEST_F(SessionTest, CloseFreesWhatRefersToEachOtherInCircles) {
 
 TEST_F(SessionTest, CloseEndsAnInstructionThatWaits) {
   Session::Options patient = options();
-  patient.patience = {std::chrono::minutes(5), std::chrono::minutes(5)};
+  patient.transfer_timeouts = {std::chrono::minutes(5), std::chrono::minutes(5)};
   restart(patient);
   std::thread runs([&] {
     v1::Frame frame;
