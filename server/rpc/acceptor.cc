@@ -259,9 +259,9 @@ void Acceptor::serve_waiting() {
 bool Acceptor::hand_over(const Waiting& waiting) {
   {
     MutexLock lock(mutex_);
-    const Verdict verdict = admit(waiting.address);
-    if (verdict == Verdict::kWait) return false;
-    if (verdict == Verdict::kRefused) {
+    const Admission admission = admit(waiting.address);
+    if (admission == Admission::kWait) return false;
+    if (admission == Admission::kRefused) {
       close(waiting.fd);
       static LogLimit limit;
       limit.warn(absl::StrCat("closed a connection of ", waiting.address,
@@ -280,22 +280,22 @@ bool Acceptor::hand_over(const Waiting& waiting) {
 }
 
 // Decides whether another connection of `address` fits, making room if possible.
-Acceptor::Verdict Acceptor::admit(const std::string& address) {
+Acceptor::Admission Acceptor::admit(const std::string& address) {
   const size_t of_address = address == "unix" ? total_ - total_ / 4 : std::min(per_address_, total_ / 2);
   const auto full = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return connections_.size() >= total_ || count(address, false) >= of_address ||
            count(address, true) >= kUnauthenticated;
   };
   if (auto found = penalties_.find(address); found != penalties_.end()) {
-    if (Clock::now() < found->second) return Verdict::kWait;
+    if (Clock::now() < found->second) return Admission::kWait;
     penalties_.erase(found);
   }
   if (full()) sweep();
   const bool unauthenticated = count(address, true) >= kUnauthenticated;
   if ((unauthenticated || count(address, false) >= of_address) && !make_room(&address)) {
-    return unauthenticated ? Verdict::kWait : Verdict::kRefused;
+    return unauthenticated ? Admission::kWait : Admission::kRefused;
   }
-  return connections_.size() < total_ || make_room(nullptr) ? Verdict::kWelcome : Verdict::kRefused;
+  return connections_.size() < total_ || make_room(nullptr) ? Admission::kAdmit : Admission::kRefused;
 }
 
 size_t Acceptor::count(const std::string& address, bool only_unauthenticated) const {

@@ -79,10 +79,10 @@ EngineService::EngineService(const Auth& auth, Sessions& sessions, Gate& gate)
                                       return serve_download(context, stream);
                                     }));
   using Handler = grpc::internal::BidiStreamingHandler<EngineService, FrameBuffer, v1::Reply>;
-  auto converse = [](EngineService* service, ServerContext* context, FrameStream* stream) {
-    return service->converse(context, stream);
+  auto serve_session = [](EngineService* service, ServerContext* context, FrameStream* stream) {
+    return service->serve_session(context, stream);
   };
-  MarkMethodStreamed(kSession, new Handler(converse, this));
+  MarkMethodStreamed(kSession, new Handler(serve_session, this));
 }
 
 std::shared_ptr<Session> EngineService::session_of(grpc::ServerContext& context, grpc::Status* status) const {
@@ -102,7 +102,7 @@ grpc::Status EngineService::Hello(grpc::ServerContext* context, const v1::HelloR
   return to_grpc(sessions_.hello(*request, reply, address_of(context->peer())));
 }
 
-grpc::Status EngineService::converse(grpc::ServerContext* context, FrameStream* stream) {
+grpc::Status EngineService::serve_session(grpc::ServerContext* context, FrameStream* stream) {
   grpc::Status status;
   auto session = session_of(*context, &status);
   if (!session) return status;

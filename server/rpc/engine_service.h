@@ -45,7 +45,7 @@ class EngineService final : public v1::Engine::Service {
   using DownloadWriter = grpc::internal::WriterInterface<v1::DownloadChunk>;
 
   // Implements Engine.Session; frames are measured before they are parsed.
-  grpc::Status converse(grpc::ServerContext* context, FrameStream* stream);
+  grpc::Status serve_session(grpc::ServerContext* context, FrameStream* stream);
   grpc::Status serve_download(grpc::ServerContext* context, DownloadStream* stream);
   grpc::Status answer_download(grpc::ServerContext* context, server::Session& session,
                                const v1::DownloadRequest& request, DownloadWriter* writer);

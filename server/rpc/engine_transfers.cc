@@ -29,9 +29,9 @@ grpc::Status refuse_transfer(grpc::ServerContext* context, const absl::Status& s
 }
 
 // Detects a transfer through shared memory whose `moved` has not changed for the call's idle limit.
-class RingWatch {
+class IdleDetector {
  public:
-  explicit RingWatch(const Call& call) : limit_(call.idle_limit()) {}
+  explicit IdleDetector(const Call& call) : limit_(call.idle_limit()) {}
   bool is_idle(uint64_t moved) {
     const auto now = std::chrono::steady_clock::now();
     if (moved != std::exchange(moved_, moved)) since_ = now;
@@ -115,8 +115,8 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
     (*call)->release_buffers();
     auto segment = session->segment();
     if (!segment) return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the session has no shared memory");
-    RingWatch watch(**call);
-    status = to_grpc(segment->receive(**upload, [&] { return go_on() && !watch.is_idle((*upload)->received()); }));
+    IdleDetector detector(**call);
+    status = to_grpc(segment->receive(**upload, [&] { return go_on() && !detector.is_idle((*upload)->received()); }));
   } else {
     status = drain(**call, reader, **upload, &chunk);
   }
@@ -167,9 +167,9 @@ grpc::Status EngineService::answer_download(grpc::ServerContext* context, server
   try {
     if (shared) {
       write(**call, chunk, writer);
-      RingWatch watch(**call);
-      status =
-          to_grpc(segment->send(*download->bytes, [&] { return go_on() && !watch.is_idle(download->bytes->left()); }));
+      IdleDetector detector(**call);
+      status = to_grpc(
+          segment->send(*download->bytes, [&] { return go_on() && !detector.is_idle(download->bytes->left()); }));
     } else if ((*call)->acquire_buffers(go_on)) {
       status = send_chunks(**call, *download->bytes, chunk_size, &chunk, writer);
     } else {

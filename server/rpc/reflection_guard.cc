@@ -11,9 +11,9 @@ namespace {
 using grpc::experimental::InterceptionHookPoints;
 
 // Exists as long as the call. A refused call is cancelled before its handler runs, which then reads nothing.
-class Guarded final : public grpc::experimental::Interceptor {
+class ReflectionInterceptor final : public grpc::experimental::Interceptor {
  public:
-  Guarded(grpc::ServerContext& context, const Auth& auth, bool open, Gate& gate)
+  ReflectionInterceptor(grpc::ServerContext& context, const Auth& auth, bool open, Gate& gate)
       : context_(context), auth_(auth), open_(open), gate_(gate) {}
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
@@ -55,7 +55,7 @@ class Guarded final : public grpc::experimental::Interceptor {
 grpc::experimental::Interceptor* ReflectionGuard::CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) {
   if (info->method() == nullptr || !absl::StartsWith(info->method(), "/grpc.reflection.")) return nullptr;
   // The service is synchronous.
-  return new Guarded(static_cast<grpc::ServerContext&>(*info->server_context()), auth_, open_, gate_);
+  return new ReflectionInterceptor(static_cast<grpc::ServerContext&>(*info->server_context()), auth_, open_, gate_);
 }
 
 }  // namespace tt::server

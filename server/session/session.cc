@@ -19,7 +19,7 @@ namespace tt::server {
 namespace {
 
 // How often a waiting download calls `go_on`.
-constexpr std::chrono::milliseconds kGlance{50};
+constexpr std::chrono::milliseconds kPollInterval{50};
 // Bytes of replies that a session may always keep.
 constexpr uint64_t kLeastKept = uint64_t{256} << 10;
 // A segment may use at most one part in this many of the session's memory limit.
@@ -226,7 +226,7 @@ void Session::answer_reads(const v1::Frame& frame, bool again, v1::Reply* reply)
 }
 
 // Error messages use the reply's room like values do; without room they are truncated.
-void Session::give_error(v1::Error error, uint64_t* room, v1::ReadResult* result) {
+void Session::set_error(v1::Error error, uint64_t* room, v1::ReadResult* result) {
   constexpr size_t kShort = 128;
   if (error.message().size() > std::max<size_t>(kShort, *room)) error.set_message(valid_utf8(error.message(), kShort));
   *room -= std::min<uint64_t>(*room, error.message().size());
@@ -239,11 +239,11 @@ void Session::answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadR
   const SlotValue* value = slots_.find(read.handle());
   if (value == nullptr) {
     check_as(ErrorKind::kValue, again, "handle ", read.handle(), " is not in use");
-    return give_error(to_wire(Error(ErrorKind::kRuntime, "the value was lost with the connection")), room, result);
+    return set_error(to_wire(Error(ErrorKind::kRuntime, "the value was lost with the connection")), room, result);
   }
   if (std::optional<v1::Error> error = unreadable(*value, read.meta_only())) {
     acknowledge(value->poison);
-    return give_error(*std::move(error), room, result);
+    return set_error(*std::move(error), room, result);
   }
   *result->mutable_tensor() = to_wire(value->tensor.meta());
   if (read.meta_only()) return;
@@ -256,7 +256,7 @@ void Session::answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadR
     RowMajor(value->tensor).read(result->mutable_data()->data(), bytes);
   } else if (std::optional<v1::Error> error = read_from_device(read.handle(), value->tensor, result->mutable_data())) {
     result->clear_data();
-    give_error(*std::move(error), room, result);
+    set_error(*std::move(error), room, result);
   }
 }
 
@@ -317,7 +317,7 @@ absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after
   {
     MutexLock lock(progress_mutex_);
     ++waiting_;
-    while (executed() < after && !over() && go_on()) progress_.wait_for(progress_mutex_, kGlance);
+    while (executed() < after && !over() && go_on()) progress_.wait_for(progress_mutex_, kPollInterval);
     --waiting_;
   }
   MutexLock lock(mutex_);

@@ -79,15 +79,15 @@ class Sessions {
     std::function<void()> cancel;  // ends the stream
     std::function<bool()> gone;    // whether the stream is broken; may be null
     Clock::time_point expires;     // if no stream is attached
-    Clock::time_point glance;      // when to check whether the client has died
-    Clock::duration next_glance{};
+    Clock::time_point next_check;  // when to check whether the client has died
+    Clock::duration check_interval{};
   };
 
   using Entries = absl::flat_hash_map<std::string, Entry>;  // by key
 
   absl::Status open(const v1::HelloRequest& request, absl::string_view address, std::shared_ptr<Session>* session);
   void start_lease(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void lose_stream(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void on_stream_closed(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run_leases();
   void watch(Clock::time_point* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void end_expired(Clock::time_point* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

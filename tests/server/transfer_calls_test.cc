@@ -62,7 +62,7 @@ class TransferCallsTest : public ::testing::Test {
   }
 
   testing::TemporaryFolder folder_;
-  const Auth auth_ = Auth::nobody();
+  const Auth auth_ = Auth::disabled();
   std::unique_ptr<Sessions> sessions_;
   std::unique_ptr<Listener> listener_;
   uint64_t before_ = 0;
