@@ -18,9 +18,9 @@
 #include "server/daemon/backends.h"
 #include "server/daemon/environment.h"
 #include "server/daemon/flags.h"
-#include "server/daemon/lifetime.h"
 #include "server/daemon/listener.h"
 #include "server/daemon/private_folder.h"
+#include "server/daemon/shutdown_signal.h"
 #include "server/log.h"
 #include "server/rpc/address.h"
 #include "server/rpc/auth.h"
@@ -110,7 +110,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   absl::StatusOr<Auth> auth = make_auth(flags);
   if (!auth.ok()) return print_error(auth.status());
   recover_from_failed_checks();
-  Lifetime lifetime;
+  ShutdownWaiter shutdown;
   register_backends(flags.threads, flags.memory_limit);
   Sessions::Options options;
   options.session_memory_limit = flags.session_memory_limit;
@@ -119,16 +119,16 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   if (flags.private_engine) options.tenant = Account::new_tenant();  // one client: usage need not be hidden
   Sessions sessions(options);
   Listener::Options listening{*addresses, flags.open_reflection, flags.connections_per_address};
-  auto listener = Listener::start(listening, *auth, sessions, [&lifetime] { lifetime.end(); });
+  auto listener = Listener::start(listening, *auth, sessions, [&shutdown] { shutdown.end(); });
   if (!listener.ok()) return print_error(listener.status());
   log_addresses(flags, **listener);
-  const char* reason = lifetime.wait(flags.private_engine, flags.client_fd);
+  const char* reason = shutdown.wait(flags.private_engine, flags.client_fd);
   spdlog::info("shutting down: {}", reason);
   const auto remove_files = [&] {
     (*listener)->remove_sockets();
     if (folder) folder->remove();
   };
-  if (lifetime.client_gone()) {  // no client is left to finish running work for
+  if (shutdown.client_gone()) {  // no client is left to finish running work for
     remove_files();
     spdlog::default_logger()->flush();
     _exit(0);
