@@ -19,7 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/log.h"
-#include "server/rpc/gate.h"
+#include "server/rpc/call_admission.h"
 
 namespace tt::server {
 namespace {

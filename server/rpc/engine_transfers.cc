@@ -92,8 +92,8 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
   grpc::Status status;
   auto session = session_of(*context, &status);
   if (!session) return status;
-  absl::StatusOr<Gate::Slot> slot = admit(*context, Gate::Kind::kTransfer, *session);
-  if (!slot.ok()) return gate_.refuse(*context, slot.status());
+  absl::StatusOr<CallAdmission::Slot> slot = admit(*context, CallAdmission::Kind::kTransfer, *session);
+  if (!slot.ok()) return admission_.refuse(*context, slot.status());
   auto call = session->begin_call(Direction::kUpload, [context] { context->TryCancel(); });
   if (!call.ok()) return refuse_transfer(context, call.status());
   auto go_on = [&] { return !context->IsCancelled() && !session->over(); };
@@ -133,11 +133,11 @@ grpc::Status EngineService::serve_download(grpc::ServerContext* context, Downloa
   grpc::Status status;
   auto session = session_of(*context, &status);
   if (!session) return status;
-  absl::StatusOr<Gate::Slot> slot = admit(*context, Gate::Kind::kTransfer, *session);
-  if (!slot.ok()) return gate_.refuse(*context, slot.status());
+  absl::StatusOr<CallAdmission::Slot> slot = admit(*context, CallAdmission::Kind::kTransfer, *session);
+  if (!slot.ok()) return admission_.refuse(*context, slot.status());
   v1::DownloadRequest request;
-  absl::Status read = read_request(gate_, *context, stream, &request);
-  return read.ok() ? answer_download(context, *session, request, stream) : gate_.refuse(*context, read);
+  absl::Status read = read_request(admission_, *context, stream, &request);
+  return read.ok() ? answer_download(context, *session, request, stream) : admission_.refuse(*context, read);
 }
 
 grpc::Status EngineService::answer_download(grpc::ServerContext* context, server::Session& session,
