@@ -1,8 +1,8 @@
 // AdminService: teletensor.v1.Admin over gRPC.
 //
 // Status accepts both tokens, and shows the user token nothing about other sessions' programs; every other call
-// requires the admin token. The calls have a separate quota (gate.h), so they are answered even when the engine is
-// busy.
+// requires the admin token. The calls have a separate quota (call_admission.h), so they are answered even when the
+// engine is busy.
 #pragma once
 
 #include <chrono>

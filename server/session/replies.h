@@ -1,7 +1,7 @@
 // Replies: a session's replies that the client may not have received.
 //
 // If a link breaks between an execution and its reply, the client resends the frame. The operations must not be
-// repeated, and the reads cannot be, since names may have been released. So replies are entry, within a budget, until
+// repeated, and the reads cannot be, since names may have been released. So replies are kept, within a budget, until
 // the client acknowledges them. One per session, used under its lock.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace tt::server {
 
 class Replies {
  public:
-  // Keeps `reply` to frame `sequence`, if it has reads. Entry replies never use more than `most` bytes: the oldest are
+  // Keeps `reply` to frame `sequence`, if it has reads. Kept replies never use more than `most` bytes: the oldest are
   // dropped, and `reply` itself if it is larger.
   void keep(uint64_t sequence, const v1::Reply& reply, uint64_t most);
   // Drops replies up to `sequence`, which the client has received.

@@ -17,7 +17,7 @@ class InflightChunks {
   ~InflightChunks() {
     for (const Copy& copy : copies_) {
       try {
-        copy.done->synchronize();
+        copy.event->synchronize();
       } catch (const Error&) {  // a lost device no longer reads or writes
       }
     }
@@ -28,25 +28,25 @@ class InflightChunks {
   size_t size() const { return copies_.size(); }
   // The first chunk that is not in flight.
   uint32_t next() const { return next_; }
-  // Adds the next `chunks`, which the device has started to copy; `done` passes when the copy is complete.
-  void add(uint32_t chunks, std::shared_ptr<Event> done) {
-    copies_.push_back({chunks, std::move(done)});
+  // Adds the next `chunks`, which the device has started to copy; `event` passes when the copy is complete.
+  void add(uint32_t chunks, std::shared_ptr<Event> event) {
+    copies_.push_back({chunks, std::move(event)});
     next_ += chunks;
   }
   // Passes completed chunks to the client. Throws Error if the device failed.
   void pass_completed() {
-    while (size() != 0 && copies_.front().done->done()) pass_first();
+    while (size() != 0 && copies_.front().event->done()) pass_first();
   }
   // Waits for the first copy and passes its chunks. Requires size() > 0.
   void await_first() {
-    copies_.front().done->synchronize();
+    copies_.front().event->synchronize();
     pass_first();
   }
 
  private:
   struct Copy {
     uint32_t chunks;
-    std::shared_ptr<Event> done;
+    std::shared_ptr<Event> event;
   };
   void pass_first() {
     end_.pass(copies_.front().chunks);
