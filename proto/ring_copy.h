@@ -17,23 +17,23 @@
 namespace tt::shared_ring {
 
 // `Copy` is called as copy(chunk, at, size), for the transfer's bytes from `at` on, by several threads at once; it must
-// not throw. `GoOn` is called as go_on() by one waiting thread at a time. `Stop` is called as stop(), periodically, by
-// the thread that called run().
+// not throw. `ShouldContinue` is called as should_continue() by one waiting thread at a time. `Stop` is called as
+// stop(), periodically, by the thread that called run().
 struct NeverStop {
   bool operator()() const { return false; }
 };
 
-template <typename Copy, typename GoOn, typename Stop = NeverStop>
+template <typename Copy, typename ShouldContinue, typename Stop = NeverStop>
 class RingCopy {
  public:
   // A transfer of `bytes` in total. Uses `end` exclusively until run() returns.
-  RingCopy(LaneEnd& end, size_t bytes, Copy copy, GoOn go_on, Stop stop = {})
+  RingCopy(LaneEnd& end, size_t bytes, Copy copy, ShouldContinue should_continue, Stop stop = {})
       : end_(end),
         first_(end.passed()),
         bytes_(bytes),
         copy_(std::move(copy)),
         stop_(std::move(stop)),
-        go_on_(std::move(go_on)) {}
+        should_continue_(std::move(should_continue)) {}
 
   // Copies everything, on the calling thread and `threads` - 1 others, which have ended when it returns. The transfer
   // is incomplete unless it returns kReady. Calls stop() every few milliseconds.
@@ -72,7 +72,7 @@ class RingCopy {
     const uint64_t index = next_.fetch_add(1, std::memory_order_relaxed), at = index * kChunkBytes;
     if (at >= bytes_) return false;
     const uint32_t number = first_ + static_cast<uint32_t>(index);
-    const Outcome outcome = end_.await(number, [this] { return should_continue(); });
+    const Outcome outcome = end_.await(number, [this] { return continues(); });
     if (outcome != Outcome::kReady) return fail(outcome), false;
     copy_(end_.chunk(number), at, std::min<uint64_t>(kChunkBytes, bytes_ - at));
     pass(number);
@@ -85,9 +85,9 @@ class RingCopy {
     for (; copied_[(end_.passed() + count) % kChunks]; ++count) copied_[(end_.passed() + count) % kChunks] = false;
     if (count != 0) end_.pass(count);
   }
-  bool should_continue() {
+  bool continues() {
     MutexLock lock(continue_mutex_);
-    return outcome_ == Outcome::kReady && go_on_();
+    return outcome_ == Outcome::kReady && should_continue_();
   }
   void fail(Outcome outcome) {
     Outcome none = Outcome::kReady;
@@ -102,7 +102,7 @@ class RingCopy {
   std::atomic<uint64_t> next_{0};
   std::atomic<Outcome> outcome_{Outcome::kReady};
   Mutex continue_mutex_;
-  GoOn go_on_ ABSL_GUARDED_BY(continue_mutex_);
+  ShouldContinue should_continue_ ABSL_GUARDED_BY(continue_mutex_);
   Mutex join_mutex_;
   CondVar one_ended_;
   size_t ended_ ABSL_GUARDED_BY(join_mutex_) = 0;  // number of other threads that have ended

@@ -6,7 +6,7 @@
 // (both sides see the RPC fail); a new Hello creates a new segment.
 //
 // Either side may be hostile or die at any time: a reader uses only bytes, and counters that it checks against its own.
-// A waiting thread calls `go_on` every kPollInterval to learn whether to continue waiting.
+// A waiting thread calls `should_continue` every kPollInterval to learn whether to continue waiting.
 #pragma once
 
 #include <fcntl.h>
@@ -126,7 +126,7 @@ class Segment {
 // The result of a wait.
 enum class Outcome {
   kReady,
-  kStopped,  // go_on() returned false
+  kStopped,  // should_continue() returned false
   kCorrupt,  // the other side's counter is invalid
 };
 
@@ -156,8 +156,9 @@ inline void pause() { std::this_thread::yield(); }
 
 // Waits until `enough(counter)`: spins first, then sleeps on the counter for a chunk in `bits`, counted in `sleeps`, so
 // that the other side knows to wake the thread.
-template <typename Enough, typename GoOn>
-bool wait(std::atomic<uint32_t>& counter, std::atomic<uint32_t>& sleeps, uint32_t bits, Enough&& enough, GoOn&& go_on) {
+template <typename Enough, typename ShouldContinue>
+bool wait(std::atomic<uint32_t>& counter, std::atomic<uint32_t>& sleeps, uint32_t bits, Enough&& enough,
+          ShouldContinue&& should_continue) {
   auto deadline = std::chrono::steady_clock::now() + kSpin;
   do {
     for (int i = 0; i < 64; ++i) {
@@ -172,7 +173,7 @@ bool wait(std::atomic<uint32_t>& counter, std::atomic<uint32_t>& sleeps, uint32_
     if (!ready) futex_wait(counter, seen, bits);
     sleeps.fetch_sub(1, std::memory_order_relaxed);
     if (ready || enough(counter.load(std::memory_order_acquire))) return true;
-    if (!go_on()) return false;
+    if (!should_continue()) return false;
   }
 }
 
@@ -204,12 +205,12 @@ class LaneEnd {
   char* chunk(uint32_t number) const { return chunks_ + (number % kChunks) * kChunkBytes; }
 
   // Waits until chunk `number` is available; it must be near, because the counters wrap. Each waiting thread calls
-  // `go_on()` every kPollInterval.
-  template <typename GoOn>
-  Outcome await(uint32_t number, GoOn&& go_on) const {
+  // `should_continue()` every kPollInterval.
+  template <typename ShouldContinue>
+  Outcome await(uint32_t number, ShouldContinue&& should_continue) const {
     auto there = [&](uint32_t theirs) { return static_cast<int32_t>(theirs + ahead_ - number) > 0; };
     const uint32_t bits = internal::bits_of(number, 1);
-    if (!internal::wait(theirs_, our_sleeps_, bits, there, go_on)) return Outcome::kStopped;
+    if (!internal::wait(theirs_, our_sleeps_, bits, there, should_continue)) return Outcome::kStopped;
     uint32_t count;
     return ready(number, &count);
   }

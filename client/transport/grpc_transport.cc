@@ -180,7 +180,7 @@ absl::Status GrpcTransport::upload(uint64_t transfer, Device device, absl::Span<
     if (auto lane = connection->memory->claim_upload()) {
       absl::Status status = upload_shared(*connection, first, bytes);
       if (!absl::IsFailedPrecondition(status)) return status;
-      connection->memory->give_up_upload();  // the engine's end of the lane is unusable
+      connection->memory->abandon_upload();  // the engine's end of the lane is unusable
     }
   }
   return upload_chunks(*connection, first, bytes, progress);
@@ -236,7 +236,7 @@ absl::Status GrpcTransport::download(uint64_t handle, uint64_t after, absl::Span
       request.set_through_shared_memory(true);
       absl::Status status = download_shared(*connection, request, into, error);
       if (!absl::IsFailedPrecondition(status)) return status;
-      connection->memory->give_up_download();
+      connection->memory->abandon_download();
       request.set_through_shared_memory(false);
     }
   }

@@ -60,25 +60,25 @@ std::pair<std::unique_lock<Mutex>, std::unique_lock<Mutex>> SharedMemory::claim_
 }
 
 template <typename Copy>
-absl::Status SharedMemory::move(Lane& lane, size_t bytes, Copy copy, absl::FunctionRef<bool()> go_on,
+absl::Status SharedMemory::move(Lane& lane, size_t bytes, Copy copy, absl::FunctionRef<bool()> should_continue,
                                 absl::FunctionRef<bool()> stop) {
   lane.mutex.assume_held();
-  Outcome outcome = shared_ring::RingCopy(lane.end, bytes, copy, go_on, stop).run(threads_for(bytes));
+  Outcome outcome = shared_ring::RingCopy(lane.end, bytes, copy, should_continue, stop).run(threads_for(bytes));
   if (outcome == Outcome::kReady) return absl::OkStatus();
   lane.broken = true;
   return failure(outcome);
 }
 
-absl::Status SharedMemory::write(absl::Span<const char> bytes, absl::FunctionRef<bool()> go_on,
+absl::Status SharedMemory::write(absl::Span<const char> bytes, absl::FunctionRef<bool()> should_continue,
                                  absl::FunctionRef<bool()> stop) {
   auto copy = [&](char* chunk, size_t at, size_t size) { std::memcpy(chunk, bytes.data() + at, size); };
-  return move(upload_, bytes.size(), copy, go_on, stop);
+  return move(upload_, bytes.size(), copy, should_continue, stop);
 }
 
-absl::Status SharedMemory::read(absl::Span<char> into, absl::FunctionRef<bool()> go_on,
+absl::Status SharedMemory::read(absl::Span<char> into, absl::FunctionRef<bool()> should_continue,
                                 absl::FunctionRef<bool()> stop) {
   auto copy = [&](const char* chunk, size_t at, size_t size) { std::memcpy(into.data() + at, chunk, size); };
-  return move(download_, into.size(), copy, go_on, stop);
+  return move(download_, into.size(), copy, should_continue, stop);
 }
 
 }  // namespace tt::client

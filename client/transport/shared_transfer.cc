@@ -50,7 +50,7 @@ absl::Status GrpcTransport::upload_shared(Connection& connection, v1::UploadChun
         bytes, [&] { return events.is_running(); }, [&] { return events.check_interrupt(); });
     if (!moved.ok()) state->call.context.TryCancel();
   } else if (events.interrupted()) {
-    connection.memory->give_up_upload();
+    connection.memory->abandon_upload();
   }
   events.wait(CallEvents::kFinished);
   events.throw_if_interrupted();
@@ -87,7 +87,7 @@ absl::Status GrpcTransport::download_shared(Connection& connection, const v1::Do
         into, [&] { return events.is_running(); }, [&] { return events.check_interrupt(); });
     if (!moved.ok()) state->call.context.TryCancel();
   } else if (events.interrupted()) {
-    connection.memory->give_up_download();
+    connection.memory->abandon_download();
   }
   events.wait(CallEvents::kFinished);
   events.throw_if_interrupted();

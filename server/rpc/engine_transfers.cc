@@ -96,8 +96,8 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
   if (!slot.ok()) return admission_.refuse(*context, slot.status());
   auto call = session->begin_call(Direction::kUpload, [context] { context->TryCancel(); });
   if (!call.ok()) return refuse_transfer(context, call.status());
-  auto go_on = [&] { return !context->IsCancelled() && !session->over(); };
-  if (!(*call)->acquire_buffers(go_on)) return grpc::Status::CANCELLED;
+  auto should_continue = [&] { return !context->IsCancelled() && !session->over(); };
+  if (!(*call)->acquire_buffers(should_continue)) return grpc::Status::CANCELLED;
   v1::UploadChunk chunk;
   if (!read(**call, reader, &chunk)) {
     return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "expected at least one chunk in an upload, got none");
@@ -116,7 +116,8 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
     auto segment = session->segment();
     if (!segment) return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the session has no shared memory");
     IdleDetector detector(**call);
-    status = to_grpc(segment->receive(**upload, [&] { return go_on() && !detector.is_idle((*upload)->received()); }));
+    status = to_grpc(
+        segment->receive(**upload, [&] { return should_continue() && !detector.is_idle((*upload)->received()); }));
   } else {
     status = drain(**call, reader, **upload, &chunk);
   }
@@ -145,10 +146,10 @@ grpc::Status EngineService::answer_download(grpc::ServerContext* context, server
   grpc::Status status;
   auto call = session.begin_call(Direction::kDownload, [context] { context->TryCancel(); });
   if (!call.ok()) return refuse_transfer(context, call.status());
-  auto go_on = [&] { return !context->IsCancelled() && !session.over(); };
+  auto should_continue = [&] { return !context->IsCancelled() && !session.over(); };
   const bool shared = request.through_shared_memory();
   const size_t chunk_size = chunk_bytes(request);
-  auto download = session.begin_download(request.handle(), request.after(), go_on,
+  auto download = session.begin_download(request.handle(), request.after(), should_continue,
                                          {request.offset(), request.state(), shared ? UINT64_MAX : chunk_size});
   if (!download.ok()) return to_grpc(download.status());
   auto segment = shared ? session.segment() : nullptr;
@@ -168,9 +169,9 @@ grpc::Status EngineService::answer_download(grpc::ServerContext* context, server
     if (shared) {
       write(**call, chunk, writer);
       IdleDetector detector(**call);
-      status = to_grpc(
-          segment->send(*download->bytes, [&] { return go_on() && !detector.is_idle(download->bytes->left()); }));
-    } else if ((*call)->acquire_buffers(go_on)) {
+      status = to_grpc(segment->send(*download->bytes,
+                                     [&] { return should_continue() && !detector.is_idle(download->bytes->left()); }));
+    } else if ((*call)->acquire_buffers(should_continue)) {
       status = send_chunks(**call, *download->bytes, chunk_size, &chunk, writer);
     } else {
       status = grpc::Status::CANCELLED;

@@ -18,7 +18,7 @@
 namespace tt::server {
 namespace {
 
-// How often a waiting download calls `go_on`.
+// How often a waiting download calls `should_continue`.
 constexpr std::chrono::milliseconds kPollInterval{50};
 // Bytes of replies that a session may always keep.
 constexpr uint64_t kLeastKept = uint64_t{256} << 10;
@@ -312,12 +312,13 @@ absl::StatusOr<std::unique_ptr<Upload>> Session::begin_upload(uint64_t transfer,
   return upload;
 }
 
-absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> go_on,
+absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after,
+                                                 absl::FunctionRef<bool()> should_continue,
                                                  const DownloadResume& resume) {
   {
     MutexLock lock(progress_mutex_);
     ++waiting_;
-    while (executed() < after && !over() && go_on()) progress_.wait_for(progress_mutex_, kPollInterval);
+    while (executed() < after && !over() && should_continue()) progress_.wait_for(progress_mutex_, kPollInterval);
     --waiting_;
   }
   MutexLock lock(mutex_);

@@ -93,9 +93,9 @@ class Session {
   // See Transfers::begin. If the transfer is already in progress, cancels its call, since the client has abandoned it.
   absl::StatusOr<std::unique_ptr<Upload>> begin_upload(uint64_t transfer, uint64_t bytes, Device device = {},
                                                        bool resume = false);
-  // Waits until frame `after` has been executed, calling `go_on` regularly, and until the tensor has been computed.
-  // INVALID_ARGUMENT if `handle` is not in use, CANCELLED if `go_on` returned false.
-  absl::StatusOr<Download> begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> go_on,
+  // Waits until frame `after` has been executed, calling `should_continue` regularly, and until the tensor has been
+  // computed. INVALID_ARGUMENT if `handle` is not in use, CANCELLED if `should_continue` returned false.
+  absl::StatusOr<Download> begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> should_continue,
                                           const DownloadResume& resume = {});
   // Call after a download's bytes have been destroyed, to free its tensor's memory if the tensor has been released.
   void finish_download() { download_states_->sweep(); }

@@ -39,7 +39,7 @@ absl::Status outcome_status(Outcome outcome) {
 // Moves `left` bytes through chunks that a device reads or writes directly. `begin(chunks, size)` starts the copy of
 // the next chunks and returns the event after it.
 template <typename Begin>
-absl::Status copy_in_flight(LaneEnd& end, uint64_t left, Begin&& begin, absl::FunctionRef<bool()> go_on) {
+absl::Status copy_in_flight(LaneEnd& end, uint64_t left, Begin&& begin, absl::FunctionRef<bool()> should_continue) {
   InflightChunks inflight(end);
   while (left != 0) {
     inflight.pass_completed();
@@ -52,7 +52,7 @@ absl::Status copy_in_flight(LaneEnd& end, uint64_t left, Begin&& begin, absl::Fu
       inflight.await_first();  // more chunks become ready meanwhile
       continue;
     }
-    if (outcome == Outcome::kReady && chunks == 0) outcome = end.await(next, go_on);
+    if (outcome == Outcome::kReady && chunks == 0) outcome = end.await(next, should_continue);
     if (outcome != Outcome::kReady) return outcome_status(outcome);
     if (chunks == 0) continue;
     chunks = std::min(chunks, whole);
@@ -126,13 +126,13 @@ bool SharedSegment::device_can_access(Lane& lane, std::optional<Device> device, 
   return lane.pages->pinned();
 }
 
-absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> go_on) {
+absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> should_continue) {
   client_gone();  // records that the client is present
   LaneEnd& end = upload_.end;
   auto in_place = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(upload_.mutex) -> absl::Status {
     auto begin = [&](const char* chunks, size_t size) { return upload.append_in_place({chunks, size}); };
     try {
-      return copy_in_flight(end, upload.left(), begin, go_on);
+      return copy_in_flight(end, upload.left(), begin, should_continue);
     } catch (const Error& error) {
       return upload.fail(error);
     }
@@ -140,7 +140,7 @@ absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> go
   return hold_lane(upload_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(upload_.mutex) -> absl::Status {
     if (device_can_access(upload_, upload.device(), upload.left())) return in_place();
     while (upload.left() != 0) {
-      absl::Status ready = outcome_status(end.await(end.passed(), go_on));
+      absl::Status ready = outcome_status(end.await(end.passed(), should_continue));
       if (!ready.ok()) return ready;
       absl::Status taken = upload.append({end.chunk(end.passed()), std::min<uint64_t>(upload.left(), kChunkBytes)});
       end.pass(1);
@@ -150,7 +150,7 @@ absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> go
   });
 }
 
-absl::Status SharedSegment::send(ByteSource& tensor, absl::FunctionRef<bool()> go_on) {
+absl::Status SharedSegment::send(ByteSource& tensor, absl::FunctionRef<bool()> should_continue) {
   client_gone();
   LaneEnd& end = download_.end;
   return hold_lane(download_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(download_.mutex) -> absl::Status {
@@ -158,10 +158,10 @@ absl::Status SharedSegment::send(ByteSource& tensor, absl::FunctionRef<bool()> g
       auto begin = [&](char* chunks, size_t size) {
         return absl::StatusOr<std::shared_ptr<Event>>(tensor.fetch(chunks, size));
       };
-      return copy_in_flight(end, tensor.left(), begin, go_on);
+      return copy_in_flight(end, tensor.left(), begin, should_continue);
     }
     while (tensor.left() != 0) {
-      absl::Status ready = outcome_status(end.await(end.passed(), go_on));
+      absl::Status ready = outcome_status(end.await(end.passed(), should_continue));
       if (!ready.ok()) return ready;
       tensor.read(end.chunk(end.passed()), kChunkBytes);
       end.pass(1);

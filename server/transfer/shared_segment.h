@@ -4,8 +4,8 @@
 // accesses its chunks directly.
 //
 // Owned by a session and by the transfers that use it; each lane serves one transfer at a time. The client is not
-// trusted: the engine reads only data bytes and checked counters from the segment, and every wait ends when `go_on`
-// returns false.
+// trusted: the engine reads only data bytes and checked counters from the segment, and every wait ends when
+// `should_continue` returns false.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +33,11 @@ class SharedSegment {
 
   v1::SharedMemory describe() const;
 
-  // Move all bytes of an upload or a tensor. Fail with CANCELLED if `go_on` returned false, INVALID_ARGUMENT if the
-  // client's counters are invalid; the lane is unusable afterwards and later calls fail with FAILED_PRECONDITION. Throw
-  // Error if the tensor's device fails.
-  absl::Status receive(Upload& upload, absl::FunctionRef<bool()> go_on);
-  absl::Status send(ByteSource& tensor, absl::FunctionRef<bool()> go_on);
+  // Move all bytes of an upload or a tensor. Fail with CANCELLED if `should_continue` returned false, INVALID_ARGUMENT
+  // if the client's counters are invalid; the lane is unusable afterwards and later calls fail with
+  // FAILED_PRECONDITION. Throw Error if the tensor's device fails.
+  absl::Status receive(Upload& upload, absl::FunctionRef<bool()> should_continue);
+  absl::Status send(ByteSource& tensor, absl::FunctionRef<bool()> should_continue);
 
   // Whether a client had the segment open and no longer has: its process has ended.
   bool client_gone();

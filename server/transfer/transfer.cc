@@ -116,7 +116,7 @@ bool Transfers::can_be_taken(uint64_t transfer) const {
 }
 
 // Bytes that arrive later are dropped.
-void Transfers::give_up(uint64_t transfer) {
+void Transfers::abandon(uint64_t transfer) {
   entries_.erase(transfer);
   remember_taken(transfer);
 }
@@ -128,7 +128,7 @@ Transfers::CompletedUpload Transfers::take(uint64_t transfer, uint64_t bytes, De
     awaited_since_ = Clock::now();
   }
   if (cancel_requested()) {
-    give_up(transfer);
+    abandon(transfer);
     check_cancelled();
   }
   if (!can_be_taken(transfer)) throw Suspended{std::make_shared<AwaitedTransfer>(shared_from_this(), transfer)};
@@ -138,7 +138,7 @@ Transfers::CompletedUpload Transfers::take(uint64_t transfer, uint64_t bytes, De
   const EntryPtr entry = found == entries_.end() ? nullptr : found->second;
   if (entry && entry->state == State::kComplete) {
     CompletedUpload upload = std::move(entry->upload);
-    give_up(transfer);
+    abandon(transfer);
     check_as(ErrorKind::kValue, upload.storage->bytes() == bytes, "transfer ", transfer, " has ",
              upload.storage->bytes(), " bytes, the tensor has ", bytes);
     check_as(ErrorKind::kValue, upload.storage->device() == device, "transfer ", transfer, " was sent to ",
@@ -150,7 +150,7 @@ Transfers::CompletedUpload Transfers::take(uint64_t transfer, uint64_t bytes, De
     entries_.erase(transfer);
     throw Error(*entry->refusal);
   }
-  give_up(transfer);
+  abandon(transfer);
   fail(ErrorKind::kRuntime, "transfer ", transfer, " did not arrive");
 }
 

@@ -102,7 +102,7 @@ class Transfers final : public Expirable, public std::enable_shared_from_this<Tr
   Clock::time_point deadline(uint64_t transfer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the transfer is complete or will never be.
   bool can_be_taken(uint64_t transfer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void give_up(uint64_t transfer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void abandon(uint64_t transfer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<CopyStream> copy_stream_;
   const uint64_t max_transfers_;

@@ -67,7 +67,7 @@ void TransferMonitor::finish(Call& call) {
   if (call.has_buffers_) buffers_free_.notify_all();
 }
 
-bool TransferMonitor::Call::acquire_buffers(absl::FunctionRef<bool()> go_on) {
+bool TransferMonitor::Call::acquire_buffers(absl::FunctionRef<bool()> should_continue) {
   MutexLock lock(monitor_->mutex_);
   // Looked up again after each wait, because the map moves its values.
   auto streaming = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(monitor_->mutex_) -> size_t& {
@@ -75,7 +75,7 @@ bool TransferMonitor::Call::acquire_buffers(absl::FunctionRef<bool()> go_on) {
   };
   while (streaming() >= monitor_->limits_.streaming) {
     lock.unlock();
-    if (!go_on()) return false;
+    if (!should_continue()) return false;
     lock.lock();
     if (streaming() < monitor_->limits_.streaming) break;
     monitor_->buffers_free_.wait_for(monitor_->mutex_, kBufferPoll);

@@ -52,8 +52,8 @@ class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
     Call& operator=(const Call&) = delete;
 
     // Blocks until fewer than `streaming` calls of the session and direction hold chunks. This call may then hold one,
-    // until release_buffers() or its end. Returns false if `go_on`, called every 50 ms, returned false.
-    bool acquire_buffers(absl::FunctionRef<bool()> go_on);
+    // until release_buffers() or its end. Returns false if `should_continue`, called every 50 ms, returned false.
+    bool acquire_buffers(absl::FunctionRef<bool()> should_continue);
     void release_buffers();
     // Sets the upload that the call carries, for cancel_upload().
     void carry(uint64_t transfer);

@@ -95,7 +95,7 @@ void run(Input input) {
     for (int acts = input.byte() % 4; acts > 0; --acts) peer->act();
     const bool helps = input.byte() % 2 != 0;
     int asked = 0;
-    auto go_on = [&] {
+    auto should_continue = [&] {
       for (int acts = input.byte() % 3; acts > 0; --acts) peer->act();
       if (helps) peer->help();
       return ++asked < 3;
@@ -104,12 +104,12 @@ void run(Input input) {
     if (input.byte() % 2 != 0) {
       auto upload = transfers->begin(++number, bytes);
       require(upload.ok());
-      const absl::Status status = engine->receive(**upload, go_on);
+      const absl::Status status = engine->receive(**upload, should_continue);
       require(!status.ok() || (*upload)->left() == 0);
     } else {
       const Tensor t = empty({static_cast<int64_t>(bytes)}, DType::kUInt8, Device{});
       RowMajor source(t);
-      const absl::Status status = engine->send(source, go_on);
+      const absl::Status status = engine->send(source, should_continue);
       require(!status.ok() || source.left() == 0);
     }
     if (input.byte() % 4 == 0) {  // a new Hello
