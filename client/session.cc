@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kClosePatience = std::chrono::seconds(5);
+constexpr auto kCloseTimeout = std::chrono::seconds(5);
 
 size_t byte_size(const TensorMeta& meta) { return static_cast<size_t>(meta.numel()) * item_size(meta.dtype); }
 
@@ -307,7 +307,7 @@ void Session::synchronize(uint32_t site) {
 void Session::flush() { impl_->link.flush(); }
 void Session::cancel() { impl_->link.cancel(); }
 void Session::close() {
-  if (!impl_->link.close(kClosePatience)) throw Interrupted();
+  if (!impl_->link.close(kCloseTimeout)) throw Interrupted();
 }
 void Session::release(uint64_t handle) noexcept { impl_->link.release(handle); }
 const v1::HelloReply& Session::engine() const { return impl_->link.engine(); }

@@ -49,7 +49,7 @@ class InterruptTimer {
 
   bool interruptible() const { return interruptible_; }
   // The longest single sleep; milliseconds::max() if the thread is not interruptible.
-  std::chrono::milliseconds patience() const {
+  std::chrono::milliseconds max_sleep() const {
     return interruptible_ ? kInterruptInterval : std::chrono::milliseconds::max();
   }
   // Whether the interval has passed since this was last true, or since the first call.

@@ -34,9 +34,9 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kStartPatience = std::chrono::seconds(20);
-constexpr int kClientDescriptor = 3;                            // the pidfd's number in the engine
-constexpr auto kStopPatience = std::chrono::milliseconds(300);  // short, since the client is exiting
+constexpr auto kStartTimeout = std::chrono::seconds(20);
+constexpr int kClientDescriptor = 3;                           // the pidfd's number in the engine
+constexpr auto kStopTimeout = std::chrono::milliseconds(300);  // short, since the client is exiting
 
 bool is_program(const fs::path& path) { return access(path.c_str(), X_OK) == 0 && !fs::is_directory(path); }
 
@@ -186,7 +186,7 @@ void PrivateEngine::start(const std::string& binary) {
 }
 
 void PrivateEngine::wait_until_ready(int output) {
-  auto deadline = Clock::now() + kStartPatience;
+  auto deadline = Clock::now() + kStartTimeout;
   std::string said;
   InterruptTimer timer;
   while (!take_ready_line(said)) {
@@ -194,7 +194,7 @@ void PrivateEngine::wait_until_ready(int output) {
     auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     if (left.count() <= 0) fail_to_start("it was not ready in time");
     pollfd ready{output, POLLIN, 0};
-    int count = poll(&ready, 1, static_cast<int>(std::min(left, timer.patience()).count()));
+    int count = poll(&ready, 1, static_cast<int>(std::min(left, timer.max_sleep()).count()));
     if (count == 0 || (count < 0 && errno == EINTR)) continue;
     if (count < 0) fail_to_start(std::strerror(errno));
     char buffer[512];
@@ -224,7 +224,7 @@ void PrivateEngine::stop() noexcept {
   input_ = -1;
   if (pid_ > 0) {
     kill(pid_, SIGTERM);
-    auto deadline = Clock::now() + kStopPatience;
+    auto deadline = Clock::now() + kStopTimeout;
     while (waitpid(pid_, nullptr, WNOHANG) == 0) {
       if (Clock::now() > deadline) kill(pid_, SIGKILL);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

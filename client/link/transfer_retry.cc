@@ -22,14 +22,14 @@ TransferRetry::Cause TransferRetry::record(const absl::Status& status) {
 }
 
 void TransferRetry::throw_if_final(const absl::Status& status) const {
-  constexpr auto kPatience = std::chrono::seconds(30);
+  constexpr auto kTimeout = std::chrono::seconds(30);
   // ALREADY_EXISTS: the engine has not noticed yet that the previous call broke.
   const bool temporary = absl::IsUnavailable(status) || absl::IsCancelled(status) || absl::IsInternal(status) ||
                          absl::IsUnknown(status) || absl::IsAlreadyExists(status);
   if (!temporary) fail(ErrorKind::kRuntime, "[transfer] failed: ", status.message());
-  if (Clock::now() - last_progress_ >= kPatience) {
+  if (Clock::now() - last_progress_ >= kTimeout) {
     fail(ErrorKind::kConnection, "[transfer] ", name_, " stopped at ", progress.bytes, " of ", bytes_,
-         " bytes: no progress for ", kPatience.count(), " s, last failure: ", status.message());
+         " bytes: no progress for ", kTimeout.count(), " s, last failure: ", status.message());
   }
 }
 

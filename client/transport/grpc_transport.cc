@@ -15,12 +15,12 @@ namespace tt::client {
 namespace {
 
 constexpr size_t kChunkBytes = size_t{2} << 20;  // streams are fastest between 1 and 4 MiB
-constexpr auto kConnectPatience = std::chrono::seconds(10);
+constexpr auto kConnectTimeout = std::chrono::seconds(10);
 // After a call has failed, the next one uses smaller chunks, so that some arrive over a link that breaks often.
 constexpr size_t kMinChunkBytes = size_t{64} << 10;
 // A resumed session must answer at once: its callers get an error within a second if it does not.
-constexpr auto kResumePatience = std::chrono::milliseconds(800);
-constexpr auto kCancelPatience = std::chrono::milliseconds(800);
+constexpr auto kResumeTimeout = std::chrono::milliseconds(800);
+constexpr auto kCancelTimeout = std::chrono::milliseconds(800);
 
 size_t chunk_bytes(const TransferProgress& progress) {
   return std::max(kMinChunkBytes, kChunkBytes >> std::min(progress.failures, 8));
@@ -74,7 +74,7 @@ absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply*
   hello_ = hello;
   hello_.set_shared_memory(shared_memory_);
   absl::Status status =
-      send_hello(*connection, hello_, hello.resume_key().empty() ? kConnectPatience : kResumePatience, reply);
+      send_hello(*connection, hello_, hello.resume_key().empty() ? kConnectTimeout : kResumeTimeout, reply);
   if (!status.ok()) return status;
   hello_.set_resume_key(reply->session_key());
   set_connection(std::move(connection));
@@ -82,14 +82,14 @@ absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply*
 }
 
 absl::Status GrpcTransport::send_hello(Connection& connection, const v1::HelloRequest& request,
-                                       std::chrono::milliseconds patience, v1::HelloReply* reply) {
+                                       std::chrono::milliseconds timeout, v1::HelloReply* reply) {
   auto prepare = [&](grpc::ClientContext& context) {
     if (!token_.empty()) context.AddMetadata("authorization", "Bearer " + token_);
   };
   auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
     return connection.stub->AsyncHello(context, request, queue);
   };
-  grpc::Status status = call_unary(patience, prepare, start, reply);
+  grpc::Status status = call_unary(timeout, prepare, start, reply);
   if (!status.ok()) return to_status(status);
   connection.session_key = reply->session_key();
   if (shared_memory_ && reply->has_shared_memory()) connection.memory = SharedMemory::open(reply->shared_memory());
@@ -113,7 +113,7 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection_for_transfe
   set_connection(renewed);  // if the reply is lost, the engine may have a new segment and the old one is unusable
   renewed = std::make_shared<Connection>(*renewed);
   v1::HelloReply reply;
-  if (send_hello(*renewed, hello_, kResumePatience, &reply).ok()) set_connection(renewed);
+  if (send_hello(*renewed, hello_, kResumeTimeout, &reply).ok()) set_connection(renewed);
   return connection();
 }
 
@@ -133,12 +133,12 @@ absl::Status GrpcTransport::open(const std::string& session_key) {
   return absl::OkStatus();
 }
 
-std::optional<absl::Status> GrpcTransport::send(const v1::Frame& frame, std::chrono::milliseconds patience) {
-  return stream_->events.send(frame, patience);
+std::optional<absl::Status> GrpcTransport::send(const v1::Frame& frame, std::chrono::milliseconds timeout) {
+  return stream_->events.send(frame, timeout);
 }
 
-std::optional<absl::Status> GrpcTransport::receive(v1::Reply* reply, std::chrono::milliseconds patience) {
-  return stream_->events.receive(reply, patience);
+std::optional<absl::Status> GrpcTransport::receive(v1::Reply* reply, std::chrono::milliseconds timeout) {
+  return stream_->events.receive(reply, timeout);
 }
 
 absl::StatusOr<uint64_t> GrpcTransport::cancel(uint64_t through) {
@@ -152,7 +152,7 @@ absl::StatusOr<uint64_t> GrpcTransport::cancel(uint64_t through) {
   auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
     return connection->stub->AsyncCancel(context, request, queue);
   };
-  grpc::Status status = call_unary(kCancelPatience, prepare, start, &reply);
+  grpc::Status status = call_unary(kCancelTimeout, prepare, start, &reply);
   if (!status.ok()) return to_status(status);
   return reply.executed();
 }

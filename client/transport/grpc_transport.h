@@ -29,8 +29,8 @@ class GrpcTransport final : public Transport {
 
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) override;
   absl::Status open(const std::string& session_key) override;
-  std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds patience) override;
-  std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds patience) override;
+  std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds timeout) override;
+  std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds timeout) override;
   absl::Status upload(uint64_t transfer, Device device, absl::Span<const char> bytes,
                       TransferProgress* progress) override;
   absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, TransferProgress* progress,
@@ -55,7 +55,7 @@ class GrpcTransport final : public Transport {
   // interrupt.
   std::shared_ptr<Connection> connection_for_transfer();
   // Sends Hello over `connection` and maps the shared memory that the engine offers.
-  absl::Status send_hello(Connection& connection, const v1::HelloRequest& request, std::chrono::milliseconds patience,
+  absl::Status send_hello(Connection& connection, const v1::HelloRequest& request, std::chrono::milliseconds timeout,
                           v1::HelloReply* reply);
   absl::Status upload_chunks(Connection& connection, v1::UploadChunk chunk, absl::Span<const char> bytes,
                              TransferProgress* progress);

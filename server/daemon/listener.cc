@@ -97,10 +97,10 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const Options& options
   return std::unique_ptr<Listener>(new Listener(std::move(impl), std::move(addresses)));
 }
 
-void Listener::shut_down(std::chrono::milliseconds patience) {
+void Listener::shut_down(std::chrono::milliseconds timeout) {
   if (!impl_->server) return;
   impl_->acceptor->stop();
-  impl_->sessions.end_all(patience);
+  impl_->sessions.end_all(timeout);
   impl_->server->Shutdown(std::chrono::system_clock::now() + kGrace);
   impl_->server->Wait();
   impl_->server = nullptr;

@@ -32,7 +32,7 @@ constexpr std::chrono::seconds kGrace{1};
 // Connections per address without a token that gRPC handles at a time; how many more may wait, and for how long.
 constexpr size_t kUnauthenticated = 8;
 constexpr size_t kWaiting = 64;
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kTimeout{10};
 constexpr int kLookMilliseconds = 50;
 // Number of refused calls per second after which a connection is closed, and the time that later connections from its
 // address then wait. Each refused call occupies a thread briefly.
@@ -246,7 +246,7 @@ void Acceptor::serve_waiting() {
   std::vector<Waiting> all = std::exchange(waiting_, {});
   for (auto each = all.rbegin(); each != all.rend(); ++each) {
     if (hand_over(*each)) continue;
-    if (now - each->since < kPatience) {
+    if (now - each->since < kTimeout) {
       waiting_.push_back(std::move(*each));
     } else {
       close(each->fd);

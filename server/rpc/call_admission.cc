@@ -48,11 +48,11 @@ CallAdmission::Slot::~Slot() {
 }
 
 // The reference keeps the call valid while it may be cancelled, which may be longer than gRPC needs it.
-CallAdmission::Deadline::Deadline(CallAdmission& admission, grpc_call* call, std::chrono::milliseconds patience)
+CallAdmission::Deadline::Deadline(CallAdmission& admission, grpc_call* call, std::chrono::milliseconds timeout)
     : admission_(admission), call_(call) {
   grpc_call_ref(call_);
   MutexLock lock(admission_.mutex_);
-  place_ = admission_.deadlines_.emplace(Clock::now() + patience, this);
+  place_ = admission_.deadlines_.emplace(Clock::now() + timeout, this);
   if (place_ == admission_.deadlines_.begin()) admission_.changed_.notify_all();
 }
 

@@ -28,9 +28,9 @@ class CallAdmission {
   enum class Kind { kHello, kStream, kTransfer, kRequest, kAdmin, kReflection };
   static constexpr size_t kKinds = 6;
   // Time for the request of an admitted call to arrive.
-  static constexpr std::chrono::milliseconds kPatience{5'000};
+  static constexpr std::chrono::milliseconds kRequestTimeout{5'000};
   // Time for an upload's first chunk to arrive, which may be megabytes.
-  static constexpr std::chrono::milliseconds kChunkPatience{60'000};
+  static constexpr std::chrono::milliseconds kChunkTimeout{60'000};
   // Maximum of threads that all quotas together can use, plus threads for calls that are being refused.
   static int max_threads();
 
@@ -49,10 +49,10 @@ class CallAdmission {
     std::string holder_;
   };
 
-  // Cancels `call` with DEADLINE_EXCEEDED after `patience`, unless the Deadline is destroyed first.
+  // Cancels `call` with DEADLINE_EXCEEDED after `timeout`, unless the Deadline is destroyed first.
   class Deadline {
    public:
-    Deadline(CallAdmission& admission, grpc_call* call, std::chrono::milliseconds patience = kPatience);
+    Deadline(CallAdmission& admission, grpc_call* call, std::chrono::milliseconds timeout = kRequestTimeout);
     ~Deadline();
     Deadline(const Deadline&) = delete;
     Deadline& operator=(const Deadline&) = delete;

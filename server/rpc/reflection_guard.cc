@@ -23,7 +23,7 @@ class ReflectionInterceptor final : public grpc::experimental::Interceptor {
 
  private:
   // Limit of a whole reflection call; tools send a few questions at once.
-  static constexpr std::chrono::milliseconds kPatience{10'000};
+  static constexpr std::chrono::milliseconds kTimeout{10'000};
 
   absl::StatusOr<CallAdmission::Slot> admit() {
     const absl::Status status = auth_.check(metadata(context_, "authorization"));
@@ -39,7 +39,7 @@ class ReflectionInterceptor final : public grpc::experimental::Interceptor {
       return;
     }
     slot_.emplace(*std::move(slot));
-    deadline_.emplace(admission_, context_.c_call(), kPatience);
+    deadline_.emplace(admission_, context_.c_call(), kTimeout);
   }
 
   grpc::ServerContext& context_;

@@ -217,14 +217,14 @@ void Sessions::stop() {
   stopped_ = true;
 }
 
-void Sessions::end_all(std::chrono::milliseconds patience) {
+void Sessions::end_all(std::chrono::milliseconds timeout) {
   MutexLock lock(mutex_);
   stopped_ = true;
   for (auto& [key, entry] : entries_) entry.session->stop();
   auto any_busy = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return std::any_of(entries_.begin(), entries_.end(), [](auto& at) { return at.second.session->busy(); });
   };
-  for (const auto deadline = Clock::now() + patience; any_busy() && Clock::now() < deadline;) {
+  for (const auto deadline = Clock::now() + timeout; any_busy() && Clock::now() < deadline;) {
     changed_.wait_for(mutex_, kFrameWatch);
   }
   while (!entries_.empty()) begin_closing(entries_.begin(), "ended by engine shutdown");

@@ -66,9 +66,9 @@ class Sessions {
   size_t size() const;
   // Refuses Hello from now on.
   void stop();
-  // Lets running frames continue for `patience` and starts no new ones; then cancels the rest, and waits until every
+  // Lets running frames continue for `timeout` and starts no new ones; then cancels the rest, and waits until every
   // session is freed and its stream has ended.
-  void end_all(std::chrono::milliseconds patience = {});
+  void end_all(std::chrono::milliseconds timeout = {});
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -47,7 +47,7 @@ class Daemon {
   void signal(int number) const;
   void close_stdin();
   // The exit code, or -1 where it does not end in time (or by a signal).
-  int exit_code(std::chrono::milliseconds patience);
+  int exit_code(std::chrono::milliseconds timeout);
   // What it has written; complete once it has ended.
   std::string standard_output() const;
   std::string standard_error() const;

@@ -55,8 +55,8 @@ class BusyClient {
     pid_ = -1;
   }
   // The exit code once it has ended, and what it said; -1 where it has not in time.
-  int exit_code(milliseconds patience, std::string* said) {
-    auto deadline = steady_clock::now() + patience;
+  int exit_code(milliseconds timeout, std::string* said) {
+    auto deadline = steady_clock::now() + timeout;
     int status = 0;
     while (waitpid(pid_, &status, WNOHANG) == 0) {
       if (steady_clock::now() > deadline) return -1;

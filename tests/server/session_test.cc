@@ -433,7 +433,7 @@ TEST_F(SessionTest, AnUploadThatNeverComesPoisons) {
   EXPECT_THAT(error(1).message(), HasSubstr("did not arrive"));
 }
 
-// Waits, for longer than any test's patience, until the session holds `bytes`.
+// Waits, for longer than any test's timeout, until the session holds `bytes`.
 bool comes_to_hold(const Session& session, uint64_t bytes) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (session.status().held_bytes() != bytes && std::chrono::steady_clock::now() < deadline) {
