@@ -45,8 +45,8 @@ class Executor {
   size_t next_ = 0;            // index of the suspended instruction
   bool resumed_ = false;       // that instruction was started: its releases are done
   bool has_host_room_ = true;  // the account has room for an ordinary instruction's bookkeeping
-  PoisonRef
-      out_of_memory_;  // error of the first instruction refused for lack of room; reused until there is room again
+  // The error of the first instruction that exceeded the account's limit; reused until there is room again.
+  PoisonRef out_of_memory_;
 };
 
 }  // namespace tt

@@ -98,7 +98,7 @@ TEST_F(FaultTest, ReadingThrowsIt) {
 TEST_F(FaultTest, MoreCallsThanThereAreCellsWaitForTheOldest) {
   const Tensor x = numbers(engine_, 4, DType::kFloat32), index = numbers(engine_, 4, DType::kInt64);
   Tensor last;
-  for (uint64_t i = 0; i < 3 * PendingErrors::kMost; ++i) last = pick(x, index);
+  for (uint64_t i = 0; i < 3 * PendingErrors::kMaxTickets; ++i) last = pick(x, index);
   slots_.put(1, {last, nullptr});
   retire_all();
   EXPECT_FALSE(poison(1));

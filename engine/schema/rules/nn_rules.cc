@@ -285,7 +285,7 @@ DType index_of(const Arg& indices) {
 }
 
 DType gathered(const Arg& values, const Arg& indices) {
-  check(same(indices) == DType::kInt64, "expected indices of type Long, got ", scalar_type_name(same(places)));
+  check(same(indices) == DType::kInt64, "expected indices of type Long, got ", scalar_type_name(same(indices)));
   return same(values);
 }
 
