@@ -26,9 +26,9 @@ struct Axis {
     return align_corners ? step * static_cast<double>(i) : step * (static_cast<double>(i) + 0.5) - 0.5;
   }
   // The element at or before a position, clamped to the edges; valid for any factor.
-  int64_t before(double place) const {
-    if (!(place > 0)) return 0;  // NaN as well
-    return static_cast<int64_t>(std::min(std::floor(place), static_cast<double>(from - 1)));
+  int64_t before(double position) const {
+    if (!(position > 0)) return 0;  // NaN as well
+    return static_cast<int64_t>(std::min(std::floor(position), static_cast<double>(from - 1)));
   }
 };
 
@@ -64,10 +64,11 @@ Tensor nearest(const Tensor& input, int64_t dim, const Axis& axis, float shift) 
 }
 
 Tensor linear(const Tensor& input, int64_t dim, const Axis& axis) {
-  auto place = [&](int64_t i) { return std::clamp(axis.center(i), 0.0, static_cast<double>(axis.from - 1)); };
-  auto low = [&](int64_t i) { return axis.before(place(i)); };
+  auto position = [&](int64_t i) { return std::clamp(axis.center(i), 0.0, static_cast<double>(axis.from - 1)); };
+  auto low = [&](int64_t i) { return axis.before(position(i)); };
   auto high = [&](int64_t i) { return std::min(low(i) + 1, axis.from - 1); };
-  const Tensor part = weights(input, dim, axis.to, [&](int64_t i) { return place(i) - static_cast<double>(low(i)); });
+  const Tensor part =
+      weights(input, dim, axis.to, [&](int64_t i) { return position(i) - static_cast<double>(low(i)); });
   return ops::lerp(pick(input, dim, axis.to, low), pick(input, dim, axis.to, high), part);
 }
 
@@ -160,13 +161,13 @@ Tensor fold_patches(const Tensor& input, SizesView size, SizesView kernel, Sizes
                     SizesView stride) {
   const bool batched = input.dim() == 3;
   const Tensor columns = batched ? input : ops::unsqueeze(input, 0);
-  const int64_t places = kernel[0] * kernel[1], channels = columns.size(1) / places;
+  const int64_t kernel_numel = kernel[0] * kernel[1], channels = columns.size(1) / kernel_numel;
   auto windows = [&](size_t d) {
     return (size[d] + 2 * padding[d] - dilation[d] * (kernel[d] - 1) - 1) / stride[d] + 1;
   };
   const Tensor images = ops::reshape(columns, Sizes{columns.size(0), columns.size(1), windows(0), windows(1)});
-  const Tensor one = ops::reshape(ops::eye(places, std::nullopt, input.dtype(), input.device()),
-                                  Sizes{places, 1, kernel[0], kernel[1]});
+  const Tensor one = ops::reshape(ops::eye(kernel_numel, std::nullopt, input.dtype(), input.device()),
+                                  Sizes{kernel_numel, 1, kernel[0], kernel[1]});
   const Tensor weight = ops::repeat(one, Sizes{channels, 1, 1, 1});
   const Tensor result = ops::convolution_input(images, weight, Sizes{columns.size(0), channels, size[0], size[1]},
                                                stride, padding, dilation, channels);

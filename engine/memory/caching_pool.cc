@@ -214,7 +214,7 @@ Block* CachingPool::take(Block* block, const Request& request) {
   return block;
 }
 
-void CachingPool::settle_deferred() {
+void CachingPool::collect_deferred() {
   deferred_.collect_completed([this](Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { release(block); });
 }
 

@@ -14,7 +14,7 @@ size_t round_up(size_t bytes, size_t multiple) { return (bytes + multiple - 1) /
 
 Block* CachingPool::find_or_grow(const Request& request) {
   ++searches_;
-  if (!deferred_.empty() && !capturing()) settle_deferred();
+  if (!deferred_.empty() && !capturing()) collect_deferred();
   if (Block* block = find(request)) [[likely]]
     return block;
   // Merging the cached size-class blocks is cheaper than any system call.
@@ -162,7 +162,7 @@ void CachingPool::empty_cache(const Stream* stream) {
   MutexLock lock(mutex_);
   if (capturing()) return;
   flush_quick();
-  settle_deferred();
+  collect_deferred();
   give_back_unused(stream ? std::optional(stream->id()) : std::nullopt);
 }
 

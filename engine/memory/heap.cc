@@ -40,7 +40,7 @@ Block* Heap::fill(Block* hole, size_t bytes) {
   return free(hole);
 }
 
-void Heap::punch(Block* block, char* from, char* to) {
+void Heap::punch_hole(Block* block, char* from, char* to) {
   erase(block);
   Block* before = nullptr;
   if (from > block->data) {

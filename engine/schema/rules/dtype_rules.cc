@@ -54,7 +54,7 @@ double largest_of(DType t) {
 }
 
 // PyTorch's name for the type a number is converted to.
-std::string number_word(DType t) {
+std::string number_type_name(DType t) {
   if (is_complex(t)) return t == DType::kComplex64 ? "c10::complex<float>" : "c10::complex<double>";
   if (is_floating(t)) return std::string(cpp_type_name(t));
   return t == DType::kInt32 ? "int" : std::string(name(t)) + "_t";
@@ -171,7 +171,7 @@ void check_convertible(const Scalar& number, DType t) {
     };
     fits = part_fits(value.real()) && (is_complex(t) ? part_fits(value.imag()) : value.imag() == 0);
   }
-  check(fits, "value cannot be converted to type ", number_word(t), " without overflow, got ", number.to_string());
+  check(fits, "value cannot be converted to type ", number_type_name(t), " without overflow, got ", number.to_string());
 }
 
 DType require_range(std::optional<int64_t> low, std::optional<int64_t> high, DType t) {
