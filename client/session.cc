@@ -153,7 +153,7 @@ void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors&
   if (options.inference) instruction->set_inference(true);
 }
 
-// The handles that the results land in.
+// The handles that the results are written to.
 static Tensors check_into(const Op& op, const Inference& inference, bool grad, absl::Span<const Tensor> into) {
   check(into.size() == inference.outputs.size(), "[", op.name, "] has ", inference.outputs.size(), " results, got ",
         into.size(), " tensors for them to land in");

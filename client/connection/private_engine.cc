@@ -116,20 +116,20 @@ std::string PrivateEngine::find_binary() {
     if (!is_program(named)) fail_to_start(std::string("TELETENSOR_DAEMON is not an executable file: ") + named);
     return named;
   }
-  std::vector<fs::path> places;
+  std::vector<fs::path> candidates;
   if (fs::path here = own_folder(); !here.empty()) {
-    places = {here / "teletensord", here / "bin" / "teletensord"};  // in a wheel, in a build tree
+    candidates = {here / "teletensord", here / "bin" / "teletensord"};  // in a wheel, in a build tree
     for (fs::path up = here; up.has_relative_path(); up = up.parent_path()) {
-      places.push_back(up / "bin" / "teletensord");
-      places.push_back(up / "build" / "bin" / "teletensord");
+      candidates.push_back(up / "bin" / "teletensord");
+      candidates.push_back(up / "build" / "bin" / "teletensord");
     }
   }
   const char* path = std::getenv("PATH");
   for (absl::string_view folder : absl::StrSplit(path ? path : "", ':', absl::SkipEmpty())) {
-    places.push_back(fs::path(std::string(folder)) / "teletensord");
+    candidates.push_back(fs::path(std::string(folder)) / "teletensord");
   }
-  for (const fs::path& place : places) {
-    if (is_program(place)) return place;
+  for (const fs::path& candidate : candidates) {
+    if (is_program(candidate)) return candidate;
   }
   fail_to_start(
       "teletensord was found neither beside this library nor on the PATH; set TELETENSOR_DAEMON to its path, or "

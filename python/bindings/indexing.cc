@@ -21,8 +21,8 @@ struct Indexed {
   bool advanced() const { return !tensors.empty(); }
 };
 
-// An integer, NumPy's too; an array of them has __index__ as well, but is no place.
-bool is_place(PyObject* o) { return PyLong_Check(o) || (PyIndex_Check(o) && !PySequence_Check(o)); }
+// An integer, NumPy's too; an array of them has __index__ as well, but is not an integer index.
+bool is_integer_index(PyObject* o) { return PyLong_Check(o) || (PyIndex_Check(o) && !PySequence_Check(o)); }
 
 bool is_mask(const TensorMeta& t) { return t.dtype == DType::kBool || t.dtype == DType::kUInt8; }
 
@@ -52,7 +52,7 @@ class Indexer {
           const Arg args[] = {Arg(meta(tensor)), Arg(there)};  // indices go along, as PyTorch's do
           tensor = call_op(op_id::kToDevice, args, *tensor->session)[0];
         }
-      } else if (!PySlice_Check(item) && item != Py_None && item != Py_Ellipsis && !is_place(item)) {
+      } else if (!PySlice_Check(item) && item != Py_None && item != Py_Ellipsis && !is_integer_index(item)) {
         check_as(
             PyUnicode_Check(item) ? ErrorKind::kType : ErrorKind::kIndex,
             PySequence_Check(item) && !PyUnicode_Check(item),

@@ -32,7 +32,7 @@ struct MethodTables {
 };
 MethodTables method_tables();
 
-// Calls what the entry and the arguments mean. In place: results land in `self`, which is
+// Calls what the entry and the arguments mean. In place: results are written to `self`, which is
 // returned. New reference; null with a Python exception set.
 PyObject* call_entry(const Entry& entry, const PythonCall& call, bool in_place) noexcept;
 

@@ -131,7 +131,7 @@ class Binder {
     for (size_t i = 0; i < op_.params.size(); ++i) {
       const Param& p = op_.params[i];
       if (p.type == ParamType::kDevice && p.optional && out_->args[i].is_none() && !out_->session) {
-        place(&out_->args[i]);
+        set_default_device(&out_->args[i]);
         continue;
       }
       if (filled_[i]) continue;
@@ -145,8 +145,8 @@ class Binder {
   }
 
   // Made of no tensor, on no device that was named. The CPU is what the engine takes then.
-  static void place(Arg* device) {
-    if (const Device place = default_device(); place != Device{}) *device = Arg(present_device(place, nullptr));
+  static void set_default_device(Arg* arg) {
+    if (const Device device = default_device(); device != Device{}) *arg = Arg(present_device(device, nullptr));
   }
 
   bool set_out(PyObject* value) {

@@ -18,7 +18,7 @@ namespace tt::python {
 
 struct ParsedArgs {
   absl::InlinedVector<Arg, 8> args;
-  // Results land in these: `out=`, or the tensor of an in-place method.
+  // Results are written to these: `out=`, or the tensor of an in-place method.
   client::Tensors into;
   bool requires_grad = false;          // of creation functions
   client::Session* session = nullptr;  // of the first tensor; null where there is none
