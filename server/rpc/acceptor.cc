@@ -318,13 +318,13 @@ bool Acceptor::make_room(const std::string* address) {
     if (oldest == connections_.end() || each.accepted < oldest->second.accepted) oldest = it;
   }
   if (oldest == connections_.end() || Clock::now() - oldest->second.accepted < kGrace) return false;
-  shut(oldest->second);
+  shut_down(oldest->second);
   connections_.erase(oldest);
   return true;
 }
 
 // Shuts the socket down, after which gRPC closes the connection.
-void Acceptor::shut(const Connection& connection) {
+void Acceptor::shut_down(const Connection& connection) {
   // The duplicate keeps referring to the same socket, even if gRPC closes the original.
   const int copy = fcntl(connection.fd, F_DUPFD_CLOEXEC, 0);
   if (copy < 0) return;
@@ -343,7 +343,7 @@ void Acceptor::refused(const std::string& peer) {
     connection.refusals = 0;
   }
   if (++connection.refusals < kRefusals) return;
-  shut(connection);
+  shut_down(connection);
   if (penalties_.size() >= kMaxConnections) penalties_.clear();
   penalties_[connection.address] = now + kPenalty;
   connections_.erase(found);

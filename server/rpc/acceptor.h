@@ -78,7 +78,7 @@ class Acceptor {
   bool hand_over(const Waiting& connection);
   Admission admit(const std::string& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool make_room(const std::string* address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static void shut(const Connection& connection);
+  static void shut_down(const Connection& connection);
   void sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t count(const std::string& address, bool only_unauthenticated) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

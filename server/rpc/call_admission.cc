@@ -52,14 +52,14 @@ CallAdmission::Deadline::Deadline(CallAdmission& admission, grpc_call* call, std
     : admission_(admission), call_(call) {
   grpc_call_ref(call_);
   MutexLock lock(admission_.mutex_);
-  place_ = admission_.deadlines_.emplace(Clock::now() + timeout, this);
-  if (place_ == admission_.deadlines_.begin()) admission_.changed_.notify_all();
+  position_ = admission_.deadlines_.emplace(Clock::now() + timeout, this);
+  if (position_ == admission_.deadlines_.begin()) admission_.changed_.notify_all();
 }
 
 CallAdmission::Deadline::~Deadline() {
   {
     MutexLock lock(admission_.mutex_);
-    if (pending_) admission_.deadlines_.erase(place_);
+    if (pending_) admission_.deadlines_.erase(position_);
   }
   grpc_call_unref(call_);
 }

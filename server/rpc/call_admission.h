@@ -34,7 +34,7 @@ class CallAdmission {
   // Maximum of threads that all quotas together can use, plus threads for calls that are being refused.
   static int max_threads();
 
-  // A place within a quota, released by the destructor.
+  // A slot within a quota, released by the destructor.
   class Slot {
    public:
     Slot(CallAdmission* admission, Kind kind, std::string holder)
@@ -63,7 +63,7 @@ class CallAdmission {
     grpc_call* const call_;
     bool pending_ ABSL_GUARDED_BY(admission_.mutex_) = true;
     // Valid while pending_.
-    std::multimap<Clock::time_point, Deadline*>::iterator place_ ABSL_GUARDED_BY(admission_.mutex_);
+    std::multimap<Clock::time_point, Deadline*>::iterator position_ ABSL_GUARDED_BY(admission_.mutex_);
   };
 
   // Called with the peer (gRPC's format) of each call that presented a token or session key, and of each refused call.

@@ -1,7 +1,7 @@
 // unary: handlers for methods with one request, run as soon as a call's metadata has arrived.
 //
 // gRPC's own handlers for such methods run after the request has been read, for any peer. These handlers check the
-// metadata, claim a place in a quota, and only then read the request, within a size and time limit. The wire protocol
+// metadata, claim a slot in a quota, and only then read the request, within a size and time limit. The wire protocol
 // is the same.
 #pragma once
 

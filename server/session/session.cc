@@ -221,42 +221,43 @@ void Session::repeat(const v1::Frame& frame, v1::Reply* reply) {
 }
 
 void Session::answer_reads(const v1::Frame& frame, bool again, v1::Reply* reply) {
-  uint64_t room = std::min(options_.limits.max_reply_bytes, account_->host_room() + kLeastKept);
-  for (const v1::Read& read : frame.reads()) answer(read, again, &room, reply->add_reads());
+  uint64_t bytes_left = std::min(options_.limits.max_reply_bytes, account_->host_room() + kLeastKept);
+  for (const v1::Read& read : frame.reads()) answer(read, again, &bytes_left, reply->add_reads());
 }
 
 // Error messages use the reply's room like values do; without room they are truncated.
-void Session::set_error(v1::Error error, uint64_t* room, v1::ReadResult* result) {
+void Session::set_error(v1::Error error, uint64_t* bytes_left, v1::ReadResult* result) {
   constexpr size_t kShort = 128;
-  if (error.message().size() > std::max<size_t>(kShort, *room)) error.set_message(valid_utf8(error.message(), kShort));
-  *room -= std::min<uint64_t>(*room, error.message().size());
+  if (error.message().size() > std::max<size_t>(kShort, *bytes_left))
+    error.set_message(valid_utf8(error.message(), kShort));
+  *bytes_left -= std::min<uint64_t>(*bytes_left, error.message().size());
   *result->mutable_error() = std::move(error);
 }
 
 // An unknown name is a fault when a frame is first executed. In a repeated frame the name may have been released since.
-void Session::answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadResult* result) {
+void Session::answer(const v1::Read& read, bool again, uint64_t* bytes_left, v1::ReadResult* result) {
   result->set_request(read.request());
   const SlotValue* value = slots_.find(read.handle());
   if (value == nullptr) {
     check_as(ErrorKind::kValue, again, "handle ", read.handle(), " is not in use");
-    return set_error(to_wire(Error(ErrorKind::kRuntime, "the value was lost with the connection")), room, result);
+    return set_error(to_wire(Error(ErrorKind::kRuntime, "the value was lost with the connection")), bytes_left, result);
   }
   if (std::optional<v1::Error> error = unreadable(*value, read.meta_only())) {
     acknowledge(value->poison);
-    return set_error(*std::move(error), room, result);
+    return set_error(*std::move(error), bytes_left, result);
   }
   *result->mutable_tensor() = to_wire(value->tensor.meta());
   if (read.meta_only()) return;
   const size_t bytes = byte_size(value->tensor);
-  if (bytes > std::min(*room, options_.limits.max_inline_bytes)) return;  // the client uses Download
-  *room -= bytes;
+  if (bytes > std::min(*bytes_left, options_.limits.max_inline_bytes)) return;  // the client uses Download
+  *bytes_left -= bytes;
   result->mutable_data()->resize(bytes);
   if (bytes == 0) return;
   if (on_cpu(value->tensor)) {
     RowMajor(value->tensor).read(result->mutable_data()->data(), bytes);
   } else if (std::optional<v1::Error> error = read_from_device(read.handle(), value->tensor, result->mutable_data())) {
     result->clear_data();
-    set_error(*std::move(error), room, result);
+    set_error(*std::move(error), bytes_left, result);
   }
 }
 

@@ -137,8 +137,8 @@ class Session {
   void repeat(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void keep(uint64_t sequence, const v1::Reply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void answer_reads(const v1::Frame& frame, bool again, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void set_error(v1::Error error, uint64_t* room, v1::ReadResult* result);
-  void answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadResult* result)
+  void set_error(v1::Error error, uint64_t* bytes_left, v1::ReadResult* result);
+  void answer(const v1::Read& read, bool again, uint64_t* bytes_left, v1::ReadResult* result)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<v1::Error> read_from_device(uint64_t handle, const Tensor& tensor, std::string* bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -240,13 +240,13 @@ Upload::~Upload() {
   owner_->on_broken(entry_, std::move(storage_), keep ? done_ : 0);
 }
 
-absl::Status Upload::check_room(absl::Span<const char> bytes) const {
+absl::Status Upload::check_size(absl::Span<const char> bytes) const {
   if (bytes.size() <= left()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the transfer has ", bytes_, " bytes, got more"));
 }
 
 absl::Status Upload::append(absl::Span<const char> bytes) {
-  if (absl::Status status = check_room(bytes); !status.ok()) return status;
+  if (absl::Status status = check_size(bytes); !status.ok()) return status;
   if (!storage_) {
     done_ += bytes.size();
     return absl::OkStatus();
@@ -266,7 +266,7 @@ std::optional<Device> Upload::device() const {
 }
 
 absl::StatusOr<std::shared_ptr<Event>> Upload::append_in_place(absl::Span<const char> bytes) {
-  if (absl::Status status = check_room(bytes); !status.ok()) return status;
+  if (absl::Status status = check_size(bytes); !status.ok()) return status;
   std::shared_ptr<Event> copied;
   try {
     owner_->copy_stream_->with_stream(storage_->device(), [&](Stream& stream) {

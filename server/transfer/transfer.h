@@ -151,7 +151,7 @@ class Upload {
         bytes_(bytes),
         done_(received) {}
   void write(absl::Span<const char> bytes);
-  absl::Status check_room(absl::Span<const char> bytes) const;
+  absl::Status check_size(absl::Span<const char> bytes) const;
   absl::Status advance(size_t bytes, std::shared_ptr<Event> copied);
 
   std::shared_ptr<Transfers> owner_;
