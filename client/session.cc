@@ -155,8 +155,8 @@ void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors&
 
 // The handles that the results are written to.
 static Tensors check_into(const Op& op, const Inference& inference, bool grad, absl::Span<const Tensor> into) {
-  check(into.size() == inference.outputs.size(), "[", op.name, "] has ", inference.outputs.size(), " results, got ",
-        into.size(), " tensors for them to land in");
+  check(into.size() == inference.outputs.size(), "[", op.name, "] expected ", inference.outputs.size(),
+        " out tensors, got ", into.size());
   for (size_t i = 0; i < into.size(); ++i) {
     check_out_variant(op, inference.outputs[i], *into[i], into[i]->is_leaf(), grad);
     if (grad) check_writable(*into[i]);

@@ -119,9 +119,9 @@ Tensor quantiles(const Tensor& input, const Tensor& q, std::optional<int64_t> di
   }
   value = ops::movedim(value, Sizes{-1}, Sizes{0});
   if (whole && keepdim) {
-    Sizes index_sizes{value.size(0)};
-    index_sizes.insert(index_sizes.end(), input.sizes().size(), 1);
-    value = ops::reshape(value, index_sizes);
+    Sizes value_sizes{value.size(0)};
+    value_sizes.insert(value_sizes.end(), input.sizes().size(), 1);
+    value = ops::reshape(value, value_sizes);
   }
   return q.dim() == 0 ? ops::squeeze_dim(value, Sizes{0}) : value;
 }

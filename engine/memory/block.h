@@ -48,8 +48,8 @@ struct Block final : ThreadCached<Block> {
   Block* right = nullptr;
   State state = State::kFree;
   uint64_t freed_at = 0;  // value of the pool's search counter
-  // If not in use: the tenant whose bytes it contains. kNobody: several tenants, or unknown.
-  Tenant tenant = kNobody;
+  // If not in use: the tenant whose bytes it contains. kNoTenant: several tenants, or unknown.
+  Tenant tenant = kNoTenant;
 
   // If in use.
   uint32_t site = 0;

@@ -54,7 +54,7 @@ class CachingPool final : public Allocator {
   ~CachingPool() override;  // requires that its allocations are no longer used
 
   void* allocate(size_t bytes, const AllocRequest& request = {}) override;
-  void deallocate(void* p, size_t bytes, Tenant tenant = kNobody) override;
+  void deallocate(void* p, size_t bytes, Tenant tenant = kNoTenant) override;
   void record_stream(void* p, Stream& stream) override;
   AllocatorStats stats() const override;
   std::vector<BlockInfo> snapshot() const override;

@@ -167,15 +167,15 @@ void CachingPool::empty_cache(const Stream* stream) {
 }
 
 void CachingPool::forget(Tenant tenant) {
-  constexpr uint64_t kMuch = uint64_t{16} << 20;
+  constexpr uint64_t kMinUnused = uint64_t{16} << 20;
   MutexLock lock(mutex_);
-  if (capturing() || stats_.all.reserved.now - stats_.all.allocated.now < kMuch) return;
+  if (capturing() || stats_.all.reserved.now - stats_.all.allocated.now < kMinUnused) return;
   flush_quick();
   std::vector<Segment*> unused;
   for (const FreeBlocks* blocks : {&shared_.small, &shared_.large}) {
     for (Block* block : *blocks) {
       // Memory that several tenants have used is worth no more to others than new memory: it is zeroed first.
-      if (block->is_whole_segment() && (block->tenant == tenant || block->tenant == kNobody)) {
+      if (block->is_whole_segment() && (block->tenant == tenant || block->tenant == kNoTenant)) {
         unused.push_back(block->segment);
       }
     }

@@ -36,7 +36,7 @@ void Heap::remove(Segment* segment) {
 
 Block* Heap::fill(Block* hole, size_t bytes) {
   if (hole->size > bytes) cut(hole, bytes);
-  hole->tenant = kNobody;
+  hole->tenant = kNoTenant;
   return free(hole);
 }
 

@@ -107,7 +107,7 @@ inline void Heap::absorb_right(Block* block) {
   if (block->tenant == Block::kZeros) {
     block->tenant = right->tenant;
   } else if (right->tenant != Block::kZeros && right->tenant != block->tenant) {
-    block->tenant = kNobody;
+    block->tenant = kNoTenant;
   }
   block->right = right->right;
   if (right->right) right->right->left = block;

@@ -16,8 +16,8 @@ namespace tt {
 class SizeClassCache {
  public:
   struct Entry {
-    void* block = nullptr;    // null if none
-    Tenant tenant = kNobody;  // whose bytes it contains
+    void* block = nullptr;      // null if none
+    Tenant tenant = kNoTenant;  // whose bytes it contains
   };
 
   // Caches blocks of up to `limit` bytes in steps of `granule`, at most `capacity` bytes in total.
@@ -25,7 +25,7 @@ class SizeClassCache {
       : shift_(std::countr_zero(granule)), capacity_(capacity), lists_((limit >> shift_) + 1) {}
 
   // Whether blocks of this size can be cached.
-  bool takes(size_t size) const { return (size >> shift_) < lists_.size() && capacity_ > 0; }
+  bool can_cache(size_t size) const { return (size >> shift_) < lists_.size() && capacity_ > 0; }
   // `size` is a multiple of the granule.
   Entry take(size_t size) {
     size_t i = size >> shift_;

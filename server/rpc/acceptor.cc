@@ -33,7 +33,7 @@ constexpr std::chrono::seconds kGrace{1};
 constexpr size_t kUnauthenticated = 8;
 constexpr size_t kWaiting = 64;
 constexpr std::chrono::seconds kTimeout{10};
-constexpr int kLookMilliseconds = 50;
+constexpr int kPollMilliseconds = 50;
 // Number of refused calls per second after which a connection is closed, and the time that later connections from its
 // address then wait. Each refused call occupies a thread briefly.
 constexpr int kRefusals = 50;
@@ -201,7 +201,7 @@ void Acceptor::run() {
   for (const Listener& listener : listeners_) watched.push_back({listener.fd, POLLIN, 0});
   watched.push_back({wake_, POLLIN, 0});
   for (;;) {
-    if (poll(watched.data(), watched.size(), waiting_.empty() ? -1 : kLookMilliseconds) < 0 && errno != EINTR) return;
+    if (poll(watched.data(), watched.size(), waiting_.empty() ? -1 : kPollMilliseconds) < 0 && errno != EINTR) return;
     if (watched.back().revents != 0) return;
     if (!waiting_.empty()) serve_waiting();
     for (size_t i = 0; i < listeners_.size(); ++i) {

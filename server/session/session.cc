@@ -21,7 +21,7 @@ namespace {
 // How often a waiting download calls `should_continue`.
 constexpr std::chrono::milliseconds kPollInterval{50};
 // Bytes of replies that a session may always keep.
-constexpr uint64_t kLeastKept = uint64_t{256} << 10;
+constexpr uint64_t kMinKeptBytes = uint64_t{256} << 10;
 // A segment may use at most one part in this many of the session's memory limit.
 constexpr uint64_t kSegmentShare = 8;
 
@@ -174,7 +174,7 @@ void Session::reject(const Error& error, v1::Reply* reply) {
 // Keeps a reply, as far as the account has room; kept replies count as bookkeeping from the next frame on.
 void Session::keep(uint64_t sequence, const v1::Reply& reply) {
   replies_.keep(sequence, reply,
-                std::min(options_.limits.max_kept_bytes, replies_.bytes() + account_->host_room() + kLeastKept));
+                std::min(options_.limits.max_kept_bytes, replies_.bytes() + account_->host_room() + kMinKeptBytes));
   context_.host_bytes = sites_->bytes() + replies_.bytes();
 }
 
@@ -221,7 +221,7 @@ void Session::repeat(const v1::Frame& frame, v1::Reply* reply) {
 }
 
 void Session::answer_reads(const v1::Frame& frame, bool again, v1::Reply* reply) {
-  uint64_t bytes_left = std::min(options_.limits.max_reply_bytes, account_->host_room() + kLeastKept);
+  uint64_t bytes_left = std::min(options_.limits.max_reply_bytes, account_->host_room() + kMinKeptBytes);
   for (const v1::Read& read : frame.reads()) answer(read, again, &bytes_left, reply->add_reads());
 }
 

@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kFirstCheck{5};
 // Interval of checks of busy streams and of frames' running times.
 constexpr std::chrono::milliseconds kWatch{100};
 // Interval at which end_all() checks whether running frames have ended.
-constexpr std::chrono::milliseconds kFrameWatch{5};
+constexpr std::chrono::milliseconds kFramePollInterval{5};
 
 // Returns 256 random bits that name and protect a session; empty if the system has none.
 std::string random_key() {
@@ -152,7 +152,7 @@ void Sessions::end(const Session& session) {
 }
 
 void Sessions::release_memory(const Session& session) {
-  memory_.session_ended(options_.tenant == 0 ? session.account()->tenant() : kNobody);
+  memory_.session_ended(options_.tenant == 0 ? session.account()->tenant() : kNoTenant);
 }
 
 bool Sessions::end(uint64_t id) {
@@ -225,7 +225,7 @@ void Sessions::end_all(std::chrono::milliseconds timeout) {
     return std::any_of(entries_.begin(), entries_.end(), [](auto& at) { return at.second.session->busy(); });
   };
   for (const auto deadline = Clock::now() + timeout; any_busy() && Clock::now() < deadline;) {
-    changed_.wait_for(mutex_, kFrameWatch);
+    changed_.wait_for(mutex_, kFramePollInterval);
   }
   while (!entries_.empty()) begin_closing(entries_.begin(), "ended by engine shutdown");
   changed_.wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closing_.empty(); });

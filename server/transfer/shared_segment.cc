@@ -25,10 +25,10 @@ constexpr std::chrono::seconds kLaneWait{1};
 
 // Pinning a lane takes some milliseconds, and below this size the saved copy is shorter than the wait for the device.
 constexpr uint64_t kInPlaceBytes = 1 << 20;
-// Chunks per device copy: starting a copy takes about as long as copying one chunk. While the device has kBusy copies
-// in flight, smaller copies are not issued.
+// Chunks per device copy: starting a copy takes about as long as copying one chunk. While the device has kMaxCopies
+// copies in flight, smaller copies are not issued.
 constexpr uint32_t kCopyChunks = kChunks / 8;
-constexpr size_t kBusy = 2;
+constexpr size_t kMaxCopies = 2;
 
 absl::Status outcome_status(Outcome outcome) {
   if (outcome == Outcome::kReady) return absl::OkStatus();
@@ -48,7 +48,7 @@ absl::Status copy_in_flight(LaneEnd& end, uint64_t left, Begin&& begin, absl::Fu
     const auto whole = static_cast<uint32_t>(std::min<uint64_t>({kCopyChunks, adjacent, wanted}));
     uint32_t chunks = 0;
     Outcome outcome = end.ready(next, &chunks);
-    if (outcome == Outcome::kReady && chunks < whole && inflight.size() >= (chunks == 0 ? 1 : kBusy)) {
+    if (outcome == Outcome::kReady && chunks < whole && inflight.size() >= (chunks == 0 ? 1 : kMaxCopies)) {
       inflight.await_first();  // more chunks become ready meanwhile
       continue;
     }

@@ -8,7 +8,7 @@
 namespace tt::server {
 namespace {
 
-constexpr std::chrono::milliseconds kBufferPoll{50};
+constexpr std::chrono::milliseconds kBufferPollInterval{50};
 
 const char* name_of(TransferMonitor::Direction direction) {
   return direction == TransferMonitor::Direction::kUpload ? "uploads" : "downloads";
@@ -78,7 +78,7 @@ bool TransferMonitor::Call::acquire_buffers(absl::FunctionRef<bool()> should_con
     if (!should_continue()) return false;
     lock.lock();
     if (streaming() < monitor_->limits_.streaming) break;
-    monitor_->buffers_free_.wait_for(monitor_->mutex_, kBufferPoll);
+    monitor_->buffers_free_.wait_for(monitor_->mutex_, kBufferPollInterval);
   }
   ++streaming();
   has_buffers_ = true;

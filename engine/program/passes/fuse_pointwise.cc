@@ -27,7 +27,7 @@ bool takes(const Param& param, const Arg& arg) {
   }
 }
 
-bool takes_all(const Op& op, Args args) {
+bool accepts_all(const Op& op, Args args) {
   for (size_t i = 0; i < op.params.size(); ++i) {
     const bool right =
         i < args.size() ? takes(op.params[i], args[i]) : op.params[i].has_default || op.params[i].optional;
@@ -183,9 +183,9 @@ class Chain {
   }
 
   bool add(const Instruction& instruction, Slot newest) {
-    constexpr size_t kFewReleases = 32;  // searched linearly
+    constexpr size_t kMaxReleases = 32;  // searched linearly
     if (!may_join(instruction) || instruction.flags != instructions_[0].flags) return false;
-    if (instruction.release.size() > kFewReleases || !takes_all(*instruction.op, instruction.args)) return false;
+    if (instruction.release.size() > kMaxReleases || !accepts_all(*instruction.op, instruction.args)) return false;
     if (length_ > 0 && !reads(instruction, result(length_ - 1))) return false;
     // Certainly a new name: clients number upwards.
     const Slot name = instruction.results[0];
@@ -250,8 +250,8 @@ absl::Span<const Slot> merged(ProgramMemory& memory, absl::Span<const Slot> name
 }  // namespace
 
 void fuse_pointwise(Program* program, const SlotTable& slots) {
-  constexpr size_t kFewOutputs = 32;  // searched linearly
-  if (program->outputs().size() > kFewOutputs) return;
+  constexpr size_t kMaxOutputs = 32;  // searched linearly
+  if (program->outputs().size() > kMaxOutputs) return;
   std::vector<Instruction>& instructions = program->mutable_instructions();
   Estimates estimates(instructions, slots);
   std::vector<Slot> dropped;
