@@ -10,13 +10,13 @@
 #include "autograd/leaf.h"
 #include "autograd/node.h"
 #include "engine/schema/error.h"
-#include "engine/schema/recycled.h"
+#include "engine/schema/thread_cached.h"
 #include "engine/tensor/tensor.h"
 
 namespace tt::autograd {
 
 // Registered with the tape of the Context that created it. Destroyed on that Context's thread, or after its tape.
-class History final : public AutogradMeta, public Recycled<History> {
+class History final : public AutogradMeta, public ThreadCached<History> {
  public:
   History();
   ~History() override;

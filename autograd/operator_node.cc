@@ -338,12 +338,12 @@ Tensor Backward::fit(size_t param, const Edge& edge, Tensor gradient) const {
   return gradient.dtype() == edge.dtype ? gradient : formulas::cast(gradient, edge.dtype);
 }
 
-void Backward::give(size_t param, Tensor gradient) {
+void Backward::set_gradient(size_t param, Tensor gradient) {
   size_t at = node_.first_edge(param);
   if (at < results_.size() && node_.edges[at].node) results_[at] = fit(param, node_.edges[at], std::move(gradient));
 }
 
-void Backward::give_list(size_t param, Tensors gradients) {
+void Backward::set_gradient_list(size_t param, Tensors gradients) {
   size_t first = node_.first_edge(param);
   check(gradients.size() == node_.args_[param].size, "[", std::string(node_.op_->name), "] got ", gradients.size(),
         " gradients for a list of ", node_.args_[param].size, " tensors");
@@ -353,12 +353,12 @@ void Backward::give_list(size_t param, Tensors gradients) {
   }
 }
 
-void Backward::give_each(std::initializer_list<size_t> params, Tensors gradients) {
+void Backward::set_gradients(std::initializer_list<size_t> params, Tensors gradients) {
   check(gradients.size() == params.size(), "[", std::string(node_.op_->name), "] a gradient formula returned ",
         gradients.size(), " gradients for ", params.size(), " parameters");
   size_t i = 0;
   for (size_t param : params) {
-    if (needs(param)) give(param, std::move(gradients[i]));
+    if (needs(param)) set_gradient(param, std::move(gradients[i]));
     ++i;
   }
 }

@@ -9,7 +9,7 @@
 #include "autograd/node.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/dispatch/operand.h"
-#include "engine/schema/recycled.h"
+#include "engine/schema/thread_cached.h"
 
 namespace tt::autograd {
 
@@ -23,12 +23,12 @@ struct Saved {
 };
 
 // Metadata of an argument, or of one of several results, whose value is not saved.
-struct Shape final : TensorMeta, Recycled<Shape> {
+struct Shape final : TensorMeta, ThreadCached<Shape> {
   int16_t at = 0;  // as in Saved
   std::unique_ptr<Shape> next;
 };
 
-class OperatorNode final : public Node, public Recycled<OperatorNode> {
+class OperatorNode final : public Node, public ThreadCached<OperatorNode> {
  public:
   // Records the edges and saves the arguments that the formulas read. Call it before the operator runs: arguments that
   // the call overwrites are copied.
@@ -93,9 +93,9 @@ class Backward {
   Tensor result(int16_t output);
 
   bool needs(size_t param) const { return (node_.needed_ >> param & 1) != 0; }
-  void give(size_t param, Tensor gradient);
-  void give_list(size_t param, Tensors gradients);
-  void give_each(std::initializer_list<size_t> params, Tensors gradients);
+  void set_gradient(size_t param, Tensor gradient);
+  void set_gradient_list(size_t param, Tensors gradients);
+  void set_gradients(std::initializer_list<size_t> params, Tensors gradients);
 
  private:
   Tensor fit(size_t param, const Edge& edge, Tensor gradient) const;

@@ -17,7 +17,7 @@ Region region_of(const Tensor& base, const Tensor& view) {
   return {geometry_of(base), geometry_of(view), base.dtype(), base.device()};
 }
 
-class ViewNode final : public Node, public Recycled<ViewNode> {
+class ViewNode final : public Node, public ThreadCached<ViewNode> {
  public:
   ViewNode(Region region, Edge base) : Node(1), region_(std::move(region)) {
     edges.push_back(std::move(base));
@@ -31,7 +31,7 @@ class ViewNode final : public Node, public Recycled<ViewNode> {
   Region region_;
 };
 
-class WriteNode final : public Node, public Recycled<WriteNode> {
+class WriteNode final : public Node, public ThreadCached<WriteNode> {
  public:
   WriteNode(Region region, Edge old, Edge written) : Node(1), region_(std::move(region)) {
     edges.push_back(std::move(old));

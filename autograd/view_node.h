@@ -2,7 +2,7 @@
 #pragma once
 
 #include "autograd/node.h"
-#include "engine/schema/recycled.h"
+#include "engine/schema/thread_cached.h"
 #include "engine/tensor/tensor.h"
 
 namespace tt::autograd {

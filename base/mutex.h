@@ -47,8 +47,8 @@ class ABSL_LOCKABLE TimedMutex {
   TimedMutex(const TimedMutex&) = delete;
   TimedMutex& operator=(const TimedMutex&) = delete;
 
-  bool try_lock_for(std::chrono::milliseconds patience) ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
-    return mutex_.try_lock_for(patience);
+  bool try_lock_for(std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
+    return mutex_.try_lock_for(timeout);
   }
   void unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
 
@@ -122,17 +122,17 @@ class CondVar {
     return condition_.wait_until(lock.native, deadline);
   }
   template <typename Rep, typename Period>
-  std::cv_status wait_for(Mutex& mutex, std::chrono::duration<Rep, Period> patience)
+  std::cv_status wait_for(Mutex& mutex, std::chrono::duration<Rep, Period> timeout)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Adopted lock(mutex);
-    return condition_.wait_for(lock.native, patience);
+    return condition_.wait_for(lock.native, timeout);
   }
   // Returns done().
   template <typename Rep, typename Period, typename Done>
-  bool wait_for(Mutex& mutex, std::chrono::duration<Rep, Period> patience, Done done)
+  bool wait_for(Mutex& mutex, std::chrono::duration<Rep, Period> timeout, Done done)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     Adopted lock(mutex);
-    return condition_.wait_for(lock.native, patience, std::move(done));
+    return condition_.wait_for(lock.native, timeout, std::move(done));
   }
 
  private:

@@ -2,8 +2,8 @@
 
 #include <atomic>
 
+#include "client/backward_pass.h"
 #include "client/operand.h"
-#include "client/pass.h"
 #include "client/session.h"
 #include "engine/schema/error.h"
 
@@ -42,7 +42,7 @@ void keep_grad(Handle& tensor, Tensor gradient, bool create_graph) {
 
 void backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, bool retain_graph, bool create_graph,
               uint32_t site, absl::Span<const Tensor> inputs) {
-  Pass pass(roots, gradients, {true, retain_graph, create_graph, site});
+  BackwardPass pass(roots, gradients, {true, retain_graph, create_graph, site});
   std::vector<Tensor> captures;
   if (inputs.empty()) captures = pass.collecting();
   for (const Tensor& input : inputs) {
@@ -58,7 +58,7 @@ void backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients
 std::vector<Tensor> grad(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients,
                          absl::Span<const Tensor> inputs, bool retain_graph, bool create_graph, bool allow_unused,
                          uint32_t site) {
-  Pass pass(roots, gradients, {false, retain_graph, create_graph, site});
+  BackwardPass pass(roots, gradients, {false, retain_graph, create_graph, site});
   std::vector<Tensor> captures;
   for (const Tensor& input : inputs) {
     check(input->requires_grad, "One of the differentiated Tensors does not require grad");
@@ -91,7 +91,7 @@ void custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> o
   const ListArg of(inputs), made(outputs);
   const Arg args[] = {extras.stop, of.arg(), made.arg()};
   issue(outputs[0], "custom_function", args, site);
-  for (uint32_t i = 0; i < outputs.size(); ++i) give_node(*outputs[i], node, i);
+  for (uint32_t i = 0; i < outputs.size(); ++i) set_grad_node(*outputs[i], node, i);
 }
 
 int64_t add_hook(const Tensor& tensor, BackwardFunction hook, uint32_t site) {

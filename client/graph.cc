@@ -9,24 +9,24 @@ namespace tt::client {
 namespace {
 
 // As in autograd/node.cc: destroys a long chain without recursion.
-struct Graveyard {
+struct DeferredDeleter {
   std::vector<Ref<GraphNode>> nodes;
-  bool digging = false;
+  bool draining = false;
 
-  void dig() {
-    if (digging) return;
-    digging = true;
+  void drain() {
+    if (draining) return;
+    draining = true;
     while (!nodes.empty()) {
       Ref<GraphNode> node = std::move(nodes.back());
       nodes.pop_back();
     }
-    digging = false;
+    draining = false;
   }
 };
 
-Graveyard& graveyard() {
-  static thread_local Graveyard graveyard;
-  return graveyard;
+DeferredDeleter& deferred_deleter() {
+  static thread_local DeferredDeleter deleter;
+  return deleter;
 }
 
 uint64_t next_sequence() {
@@ -90,12 +90,12 @@ void rebase(const Op& op, const Tensor& target, const Ref<GraphNode>& node, uint
   if (const Tensor& base = target->base) {
     GraphEdge old = base->requires_grad ? edge_of(base) : GraphEdge{};
     if (!node && !old.node) return;
-    give_node(*base, make_write(op, std::move(old), std::move(written)), 0);
+    set_grad_node(*base, make_write(op, std::move(old), std::move(written)), 0);
     target->requires_grad = true;
   } else if (node && (!target->node || is_read)) {
-    give_node(*target, node, output);
+    set_grad_node(*target, node, output);
   } else if (target->node) {
-    give_node(*target, make_write(op, edge_of(target), std::move(written)), 0);
+    set_grad_node(*target, make_write(op, edge_of(target), std::move(written)), 0);
   }
 }
 
@@ -107,8 +107,8 @@ GraphNode::GraphNode(const Op* op, Handle* leaf)
 GraphNode::~GraphNode() {
   for (GraphEdge& edge : edges) {
     if (!edge.node || edge.node->ref_count() > 1) continue;
-    graveyard().nodes.push_back(std::move(edge.node));
-    graveyard().dig();
+    deferred_deleter().nodes.push_back(std::move(edge.node));
+    deferred_deleter().drain();
   }
 }
 
@@ -117,7 +117,7 @@ GraphExtras& GraphNode::extras() {
   return *extras_;
 }
 
-void give_node(Handle& tensor, Ref<GraphNode> node, uint32_t output) {
+void set_grad_node(Handle& tensor, Ref<GraphNode> node, uint32_t output) {
   tensor.requires_grad = true;
   if (tensor.retains_grad && tensor.node) {
     std::erase(tensor.node->extras().retained, &tensor);
@@ -136,7 +136,7 @@ GraphEdge edge_of(const Tensor& tensor) {
       GraphEdge base = edge_of(handle.base);
       Ref<GraphNode> view = make_node(nullptr);
       view->edges.push_back(std::move(base));
-      give_node(handle, std::move(view), 0);
+      set_grad_node(handle, std::move(view), 0);
     }
   }
   if (handle.node) return {handle.node, handle.output};
@@ -160,11 +160,11 @@ void record(const Op& op, Args args, absl::Span<const Tensor> results, bool into
     if (into)
       rebase(op, results[i], node, i, recorder.reads(results[i]));
     else if (node && results[i]->requires_grad)
-      give_node(*results[i], node, i);
+      set_grad_node(*results[i], node, i);
   }
 }
 
-void leave_graph(Handle& handle) {
+void remove_from_graph(Handle& handle) {
   if (handle.leaf_node) handle.leaf_node->forget_leaf();
   if (handle.retains_grad && handle.node && handle.node->find_extras()) {
     std::erase(handle.node->extras().retained, &handle);

@@ -15,7 +15,7 @@
 #include "absl/types/span.h"
 #include "client/tensor.h"
 #include "engine/schema/op.h"
-#include "engine/schema/recycled.h"
+#include "engine/schema/thread_cached.h"
 
 namespace tt::client {
 
@@ -45,7 +45,7 @@ struct GraphExtras {
   std::vector<Handle*> retained;  // results that retain their gradients
 };
 
-class GraphNode final : public RefCounted, public Recycled<GraphNode> {
+class GraphNode final : public RefCounted, public ThreadCached<GraphNode> {
  public:
   GraphNode(const Op* op, Handle* leaf);
   ~GraphNode() override;
@@ -81,8 +81,8 @@ void check_writable(const Handle& target);
 GraphEdge edge_of(const Tensor& tensor);
 
 // Makes `tensor` result `output` of `node`; it requires grad from now on.
-void give_node(Handle& tensor, Ref<GraphNode> node, uint32_t output);
+void set_grad_node(Handle& tensor, Ref<GraphNode> node, uint32_t output);
 // Removes a leaf, or a result that retains its gradient, from the graph. Called by ~Handle.
-void leave_graph(Handle& handle);
+void remove_from_graph(Handle& handle);
 
 }  // namespace tt::client

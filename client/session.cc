@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kClosePatience = std::chrono::seconds(5);
+constexpr auto kCloseTimeout = std::chrono::seconds(5);
 
 size_t byte_size(const TensorMeta& meta) { return static_cast<size_t>(meta.numel()) * item_size(meta.dtype); }
 
@@ -153,10 +153,10 @@ void Session::Impl::queue(const Session* self, const Op& op, Args args, Tensors&
   if (options.inference) instruction->set_inference(true);
 }
 
-// The handles that the results land in.
+// The handles that the results are written to.
 static Tensors check_into(const Op& op, const Inference& inference, bool grad, absl::Span<const Tensor> into) {
-  check(into.size() == inference.outputs.size(), "[", op.name, "] has ", inference.outputs.size(), " results, got ",
-        into.size(), " tensors for them to land in");
+  check(into.size() == inference.outputs.size(), "[", op.name, "] expected ", inference.outputs.size(),
+        " out tensors, got ", into.size());
   for (size_t i = 0; i < into.size(); ++i) {
     check_out_variant(op, inference.outputs[i], *into[i], into[i]->is_leaf(), grad);
     if (grad) check_writable(*into[i]);
@@ -287,7 +287,7 @@ Tensor Session::upload(absl::Span<const char> bytes, DType dtype, SizesView size
   uint64_t transfer = impl_->next_transfer++;
   const Arg args[] = {static_cast<int64_t>(transfer), sizes, dtype, device};
   try {
-    LanguageWait others_run;
+    ReleaseInterpreterLock release;
     impl_->link.upload(transfer, device, bytes);
   } catch (const Error& error) {
     // The engine keeps its refusal for the instruction that takes the transfer.
@@ -307,7 +307,7 @@ void Session::synchronize(uint32_t site) {
 void Session::flush() { impl_->link.flush(); }
 void Session::cancel() { impl_->link.cancel(); }
 void Session::close() {
-  if (!impl_->link.close(kClosePatience)) throw Interrupted();
+  if (!impl_->link.close(kCloseTimeout)) throw Interrupted();
 }
 void Session::release(uint64_t handle) noexcept { impl_->link.release(handle); }
 const v1::HelloReply& Session::engine() const { return impl_->link.engine(); }

@@ -27,7 +27,7 @@ struct CallOptions {
   bool grad = true;
   bool inference = false;
   uint32_t site = 0;                   // from Session::site
-  absl::Span<const Tensor> into = {};  // results land in these
+  absl::Span<const Tensor> into = {};  // results are written to these
 };
 
 // A small value, read.
@@ -48,7 +48,7 @@ class Session : public RefCounted {
   // hold Handles of this session only. Throws Error at once where rules say no (nothing is
   // sent), the error that ended the session where it has ended. Dynamic operators wait for the
   // sizes. Where a result requires grad, `record` of client/graph.h keeps the
-  // shadow graph (results are the landing tensors where there are such).
+  // shadow graph (results are `options.into` if it is given).
   Tensors call(const Op& op, Args args, const CallOptions& options = {});
   // As call, where the caller knows better than infer() what the results look like (backward and
   // its family). Nothing is recorded in the shadow graph.

@@ -54,7 +54,7 @@ Handle::Handle(TensorMeta meta, Ref<Session> session, uint64_t id)
     : TensorMeta(std::move(meta)), session(std::move(session)), id(id) {}
 
 Handle::~Handle() {
-  if (leaf_node || retains_grad) leave_graph(*this);
+  if (leaf_node || retains_grad) remove_from_graph(*this);
   if (id != 0) session->release(id);
 }
 

@@ -17,23 +17,23 @@
 namespace tt::shared_ring {
 
 // `Copy` is called as copy(chunk, at, size), for the transfer's bytes from `at` on, by several threads at once; it must
-// not throw. `GoOn` is called as go_on() by one waiting thread at a time. `Stop` is called as stop(), periodically, by
-// the thread that called run().
+// not throw. `ShouldContinue` is called as should_continue() by one waiting thread at a time. `Stop` is called as
+// stop(), periodically, by the thread that called run().
 struct NeverStop {
   bool operator()() const { return false; }
 };
 
-template <typename Copy, typename GoOn, typename Stop = NeverStop>
+template <typename Copy, typename ShouldContinue, typename Stop = NeverStop>
 class RingCopy {
  public:
   // A transfer of `bytes` in total. Uses `end` exclusively until run() returns.
-  RingCopy(End& end, size_t bytes, Copy copy, GoOn go_on, Stop stop = {})
+  RingCopy(LaneEnd& end, size_t bytes, Copy copy, ShouldContinue should_continue, Stop stop = {})
       : end_(end),
         first_(end.passed()),
         bytes_(bytes),
         copy_(std::move(copy)),
         stop_(std::move(stop)),
-        go_on_(std::move(go_on)) {}
+        should_continue_(std::move(should_continue)) {}
 
   // Copies everything, on the calling thread and `threads` - 1 others, which have ended when it returns. The transfer
   // is incomplete unless it returns kReady. Calls stop() every few milliseconds.
@@ -43,7 +43,7 @@ class RingCopy {
       while (others.size() + 1 < threads) {
         others.emplace_back([this] {
           while (copy_next()) continue;
-          MutexLock lock(joining_);
+          MutexLock lock(join_mutex_);
           ++ended_;
           one_ended_.notify_one();
         });
@@ -51,10 +51,10 @@ class RingCopy {
     } catch (const std::system_error&) {  // no more threads available: continue with fewer
     }
     for (uint32_t copied = 1; copy_next(); ++copied) {
-      if (copied % kChunksUnasked == 0 && stop_()) fail(Outcome::kStopped);
+      if (copied % kChunksPerStopCheck == 0 && stop_()) fail(Outcome::kStopped);
     }
-    const auto all_ended = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(joining_) { return ended_ == others.size(); };
-    for (MutexLock lock(joining_); !one_ended_.wait_for(joining_, kPatience, all_ended);) {
+    const auto all_ended = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(join_mutex_) { return ended_ == others.size(); };
+    for (MutexLock lock(join_mutex_); !one_ended_.wait_for(join_mutex_, kPollInterval, all_ended);) {
       lock.unlock();
       if (stop_()) fail(Outcome::kStopped);
       lock.lock();
@@ -64,7 +64,7 @@ class RingCopy {
   }
 
  private:
-  static constexpr uint32_t kChunksUnasked = 16;  // a few milliseconds of copying
+  static constexpr uint32_t kChunksPerStopCheck = 16;  // a few milliseconds of copying
 
   // Returns false if no chunk is left or the transfer has failed.
   bool copy_next() {
@@ -72,42 +72,42 @@ class RingCopy {
     const uint64_t index = next_.fetch_add(1, std::memory_order_relaxed), at = index * kChunkBytes;
     if (at >= bytes_) return false;
     const uint32_t number = first_ + static_cast<uint32_t>(index);
-    const Outcome outcome = end_.await(number, [this] { return goes_on(); });
+    const Outcome outcome = end_.await(number, [this] { return continues(); });
     if (outcome != Outcome::kReady) return fail(outcome), false;
     copy_(end_.chunk(number), at, std::min<uint64_t>(kChunkBytes, bytes_ - at));
     pass(number);
     return true;
   }
   void pass(uint32_t number) {
-    MutexLock lock(passing_);
+    MutexLock lock(pass_mutex_);
     copied_[number % kChunks] = true;
     uint32_t count = 0;
     for (; copied_[(end_.passed() + count) % kChunks]; ++count) copied_[(end_.passed() + count) % kChunks] = false;
     if (count != 0) end_.pass(count);
   }
-  bool goes_on() {
-    MutexLock lock(asking_);
-    return outcome_ == Outcome::kReady && go_on_();
+  bool continues() {
+    MutexLock lock(continue_mutex_);
+    return outcome_ == Outcome::kReady && should_continue_();
   }
   void fail(Outcome outcome) {
     Outcome none = Outcome::kReady;
     outcome_.compare_exchange_strong(none, outcome);  // the first failure is reported
   }
 
-  End& end_;
+  LaneEnd& end_;
   const uint32_t first_;
   const uint64_t bytes_;
   Copy copy_;
   Stop stop_;
   std::atomic<uint64_t> next_{0};
   std::atomic<Outcome> outcome_{Outcome::kReady};
-  Mutex asking_;
-  GoOn go_on_ ABSL_GUARDED_BY(asking_);
-  Mutex joining_;
+  Mutex continue_mutex_;
+  ShouldContinue should_continue_ ABSL_GUARDED_BY(continue_mutex_);
+  Mutex join_mutex_;
   CondVar one_ended_;
-  size_t ended_ ABSL_GUARDED_BY(joining_) = 0;  // number of other threads that have ended
-  Mutex passing_;
-  bool copied_[kChunks] ABSL_GUARDED_BY(passing_) = {};  // chunks copied but not yet passed
+  size_t ended_ ABSL_GUARDED_BY(join_mutex_) = 0;  // number of other threads that have ended
+  Mutex pass_mutex_;
+  bool copied_[kChunks] ABSL_GUARDED_BY(pass_mutex_) = {};  // chunks copied but not yet passed
 };
 
 }  // namespace tt::shared_ring

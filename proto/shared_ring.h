@@ -6,7 +6,7 @@
 // (both sides see the RPC fail); a new Hello creates a new segment.
 //
 // Either side may be hostile or die at any time: a reader uses only bytes, and counters that it checks against its own.
-// A waiting thread calls `go_on` every kPatience to learn whether to continue waiting.
+// A waiting thread calls `should_continue` every kPollInterval to learn whether to continue waiting.
 #pragma once
 
 #include <fcntl.h>
@@ -40,10 +40,10 @@ inline constexpr size_t kLaneBytes = kChunks * kChunkBytes;
 inline constexpr size_t kSegmentBytes = kHeaderBytes + 2 * kLaneBytes;
 
 inline constexpr std::chrono::microseconds kSpin{30};  // an idle core takes about 20 us to wake
-inline constexpr std::chrono::milliseconds kPatience{10};
+inline constexpr std::chrono::milliseconds kPollInterval{10};
 
 // A lane's chunk counters; each side's on separate cache lines.
-struct Lane {
+struct LaneCounters {
   alignas(128) std::atomic<uint32_t> produced;
   std::atomic<uint32_t> consumer_sleeps;  // number of its sleeping threads
   alignas(128) std::atomic<uint32_t> consumed;
@@ -53,12 +53,12 @@ struct Lane {
 struct Header {
   uint64_t nonce;
   uint32_t layout;
-  Lane upload;    // the client produces
-  Lane download;  // the engine produces
+  LaneCounters upload;    // the client produces
+  LaneCounters download;  // the engine produces
 };
 static_assert(sizeof(Header) <= kHeaderBytes && std::atomic<uint32_t>::is_always_lock_free);
 
-// A mapping of a segment. Owns the mapping and the descriptor. Access the lanes through End.
+// A mapping of a segment. Owns the mapping and the descriptor. Access the lanes through LaneEnd.
 class Segment {
  public:
   // Takes ownership of `descriptor`. Returns null if it cannot be mapped.
@@ -126,7 +126,7 @@ class Segment {
 // The result of a wait.
 enum class Outcome {
   kReady,
-  kStopped,  // go_on() returned false
+  kStopped,  // should_continue() returned false
   kCorrupt,  // the other side's counter is invalid
 };
 
@@ -136,7 +136,7 @@ namespace internal {
 inline void futex_wait(std::atomic<uint32_t>& word, uint32_t seen, uint32_t bits) {
   timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_nsec += std::chrono::nanoseconds(kPatience).count();
+  until.tv_nsec += std::chrono::nanoseconds(kPollInterval).count();
   if (until.tv_nsec >= 1'000'000'000) until.tv_nsec -= 1'000'000'000, ++until.tv_sec;
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_BITSET, seen, &until, nullptr, bits);
 }
@@ -156,8 +156,9 @@ inline void pause() { std::this_thread::yield(); }
 
 // Waits until `enough(counter)`: spins first, then sleeps on the counter for a chunk in `bits`, counted in `sleeps`, so
 // that the other side knows to wake the thread.
-template <typename Enough, typename GoOn>
-bool wait(std::atomic<uint32_t>& counter, std::atomic<uint32_t>& sleeps, uint32_t bits, Enough&& enough, GoOn&& go_on) {
+template <typename Enough, typename ShouldContinue>
+bool wait(std::atomic<uint32_t>& counter, std::atomic<uint32_t>& sleeps, uint32_t bits, Enough&& enough,
+          ShouldContinue&& should_continue) {
   auto deadline = std::chrono::steady_clock::now() + kSpin;
   do {
     for (int i = 0; i < 64; ++i) {
@@ -172,7 +173,7 @@ bool wait(std::atomic<uint32_t>& counter, std::atomic<uint32_t>& sleeps, uint32_
     if (!ready) futex_wait(counter, seen, bits);
     sleeps.fetch_sub(1, std::memory_order_relaxed);
     if (ready || enough(counter.load(std::memory_order_acquire))) return true;
-    if (!go_on()) return false;
+    if (!should_continue()) return false;
   }
 }
 
@@ -189,12 +190,12 @@ inline void advance(std::atomic<uint32_t>& counter, uint32_t from, uint32_t coun
 // in order. Several chunks may be in use before the first is passed, by several threads or a device. Any thread may
 // query and wait; only one at a time may call pass(). The count of passed chunks lasts as long as the segment, across
 // transfers.
-class End {
+class LaneEnd {
  public:
-  static End producer(Lane& lane, char* chunks) {
+  static LaneEnd producer(LaneCounters& lane, char* chunks) {
     return {lane.consumed, lane.producer_sleeps, lane.produced, lane.consumer_sleeps, kChunks, chunks};
   }
-  static End consumer(Lane& lane, char* chunks) {
+  static LaneEnd consumer(LaneCounters& lane, char* chunks) {
     return {lane.produced, lane.consumer_sleeps, lane.consumed, lane.producer_sleeps, 0, chunks};
   }
 
@@ -204,12 +205,12 @@ class End {
   char* chunk(uint32_t number) const { return chunks_ + (number % kChunks) * kChunkBytes; }
 
   // Waits until chunk `number` is available; it must be near, because the counters wrap. Each waiting thread calls
-  // `go_on()` every kPatience.
-  template <typename GoOn>
-  Outcome await(uint32_t number, GoOn&& go_on) const {
+  // `should_continue()` every kPollInterval.
+  template <typename ShouldContinue>
+  Outcome await(uint32_t number, ShouldContinue&& should_continue) const {
     auto there = [&](uint32_t theirs) { return static_cast<int32_t>(theirs + ahead_ - number) > 0; };
     const uint32_t bits = internal::bits_of(number, 1);
-    if (!internal::wait(theirs_, our_sleeps_, bits, there, go_on)) return Outcome::kStopped;
+    if (!internal::wait(theirs_, our_sleeps_, bits, there, should_continue)) return Outcome::kStopped;
     uint32_t count;
     return ready(number, &count);
   }
@@ -231,8 +232,8 @@ class End {
   }
 
  private:
-  End(std::atomic<uint32_t>& theirs, std::atomic<uint32_t>& our_sleeps, std::atomic<uint32_t>& ours,
-      std::atomic<uint32_t>& their_sleeps, uint32_t ahead, char* chunks)
+  LaneEnd(std::atomic<uint32_t>& theirs, std::atomic<uint32_t>& our_sleeps, std::atomic<uint32_t>& ours,
+          std::atomic<uint32_t>& their_sleeps, uint32_t ahead, char* chunks)
       : theirs_(theirs),
         our_sleeps_(our_sleeps),
         ours_(ours),

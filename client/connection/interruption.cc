@@ -12,8 +12,8 @@ void install_wait_hooks(const WaitHooks& hooks) { installed = hooks; }
 bool is_interruptible() { return installed.interruptible && installed.interruptible(); }
 bool interrupted() { return installed.interrupted && installed.interrupted(); }
 
-LanguageWait::LanguageWait() : state_(installed.begin_wait ? installed.begin_wait() : nullptr) {}
-LanguageWait::~LanguageWait() {
+ReleaseInterpreterLock::ReleaseInterpreterLock() : state_(installed.begin_wait ? installed.begin_wait() : nullptr) {}
+ReleaseInterpreterLock::~ReleaseInterpreterLock() {
   if (state_) installed.end_wait(state_);
 }
 

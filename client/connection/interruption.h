@@ -49,7 +49,7 @@ class InterruptTimer {
 
   bool interruptible() const { return interruptible_; }
   // The longest single sleep; milliseconds::max() if the thread is not interruptible.
-  std::chrono::milliseconds patience() const {
+  std::chrono::milliseconds max_sleep() const {
     return interruptible_ ? kInterruptInterval : std::chrono::milliseconds::max();
   }
   // Whether the interval has passed since this was last true, or since the first call.
@@ -74,12 +74,12 @@ class InterruptTimer {
 
 // Lets other threads of the language run for the duration of a scope. The destructor waits for the language's lock:
 // hold no lock of this library when it runs.
-class LanguageWait {
+class ReleaseInterpreterLock {
  public:
-  LanguageWait();
-  ~LanguageWait();
-  LanguageWait(const LanguageWait&) = delete;
-  LanguageWait& operator=(const LanguageWait&) = delete;
+  ReleaseInterpreterLock();
+  ~ReleaseInterpreterLock();
+  ReleaseInterpreterLock(const ReleaseInterpreterLock&) = delete;
+  ReleaseInterpreterLock& operator=(const ReleaseInterpreterLock&) = delete;
 
  private:
   void* state_;

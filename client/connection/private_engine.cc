@@ -34,9 +34,9 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kStartPatience = std::chrono::seconds(20);
-constexpr int kClientDescriptor = 3;                            // the pidfd's number in the engine
-constexpr auto kStopPatience = std::chrono::milliseconds(300);  // short, since the client is exiting
+constexpr auto kStartTimeout = std::chrono::seconds(20);
+constexpr int kClientDescriptor = 3;                           // the pidfd's number in the engine
+constexpr auto kStopTimeout = std::chrono::milliseconds(300);  // short, since the client is exiting
 
 bool is_program(const fs::path& path) { return access(path.c_str(), X_OK) == 0 && !fs::is_directory(path); }
 
@@ -81,25 +81,25 @@ bool make_pipe(Descriptor* read, Descriptor* write) {
 
 // Write ends that a forked copy of this process closes; otherwise the copy would keep the engine's input open after the
 // client exits. Engines beyond this number are watched by their pidfd only.
-std::atomic<int> kept_from_forks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+std::atomic<int> closed_in_forked_child[16] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
 
-void close_kept() {
-  for (std::atomic<int>& slot : kept_from_forks) {
+void close_in_child() {
+  for (std::atomic<int>& slot : closed_in_forked_child) {
     if (int fd = slot.exchange(-1); fd >= 0) ::close(fd);
   }
 }
 
-void not_for_forks(int fd) {
-  static const int registered = pthread_atfork(nullptr, nullptr, &close_kept);
+void close_in_forked_child(int fd) {
+  static const int registered = pthread_atfork(nullptr, nullptr, &close_in_child);
   (void)registered;
-  for (std::atomic<int>& slot : kept_from_forks) {
+  for (std::atomic<int>& slot : closed_in_forked_child) {
     int none = -1;
     if (slot.compare_exchange_strong(none, fd)) return;
   }
 }
 
-void forget_for_forks(int fd) {
-  for (std::atomic<int>& slot : kept_from_forks) {
+void keep_in_forked_child(int fd) {
+  for (std::atomic<int>& slot : closed_in_forked_child) {
     int same = fd;
     if (slot.compare_exchange_strong(same, -1)) return;
   }
@@ -116,20 +116,20 @@ std::string PrivateEngine::find_binary() {
     if (!is_program(named)) fail_to_start(std::string("TELETENSOR_DAEMON is not an executable file: ") + named);
     return named;
   }
-  std::vector<fs::path> places;
+  std::vector<fs::path> candidates;
   if (fs::path here = own_folder(); !here.empty()) {
-    places = {here / "teletensord", here / "bin" / "teletensord"};  // in a wheel, in a build tree
+    candidates = {here / "teletensord", here / "bin" / "teletensord"};  // in a wheel, in a build tree
     for (fs::path up = here; up.has_relative_path(); up = up.parent_path()) {
-      places.push_back(up / "bin" / "teletensord");
-      places.push_back(up / "build" / "bin" / "teletensord");
+      candidates.push_back(up / "bin" / "teletensord");
+      candidates.push_back(up / "build" / "bin" / "teletensord");
     }
   }
   const char* path = std::getenv("PATH");
   for (absl::string_view folder : absl::StrSplit(path ? path : "", ':', absl::SkipEmpty())) {
-    places.push_back(fs::path(std::string(folder)) / "teletensord");
+    candidates.push_back(fs::path(std::string(folder)) / "teletensord");
   }
-  for (const fs::path& place : places) {
-    if (is_program(place)) return place;
+  for (const fs::path& candidate : candidates) {
+    if (is_program(candidate)) return candidate;
   }
   fail_to_start(
       "teletensord was found neither beside this library nor on the PATH; set TELETENSOR_DAEMON to its path, or "
@@ -180,13 +180,13 @@ void PrivateEngine::start(const std::string& binary) {
     fail_to_start(binary + ": " + std::strerror(error));
   }
   input_ = stdin_write.release();
-  not_for_forks(input_);
+  close_in_forked_child(input_);
   stdout_write.reset();
   wait_until_ready(stdout_read.fd);
 }
 
 void PrivateEngine::wait_until_ready(int output) {
-  auto deadline = Clock::now() + kStartPatience;
+  auto deadline = Clock::now() + kStartTimeout;
   std::string said;
   InterruptTimer timer;
   while (!take_ready_line(said)) {
@@ -194,7 +194,7 @@ void PrivateEngine::wait_until_ready(int output) {
     auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     if (left.count() <= 0) fail_to_start("it was not ready in time");
     pollfd ready{output, POLLIN, 0};
-    int count = poll(&ready, 1, static_cast<int>(std::min(left, timer.patience()).count()));
+    int count = poll(&ready, 1, static_cast<int>(std::min(left, timer.max_sleep()).count()));
     if (count == 0 || (count < 0 && errno == EINTR)) continue;
     if (count < 0) fail_to_start(std::strerror(errno));
     char buffer[512];
@@ -218,13 +218,13 @@ bool PrivateEngine::take_ready_line(const std::string& said) {
 void PrivateEngine::stop() noexcept {
   if (getpid() != owner_) return;
   if (input_ >= 0) {
-    forget_for_forks(input_);
+    keep_in_forked_child(input_);
     ::close(input_);
   }
   input_ = -1;
   if (pid_ > 0) {
     kill(pid_, SIGTERM);
-    auto deadline = Clock::now() + kStopPatience;
+    auto deadline = Clock::now() + kStopTimeout;
     while (waitpid(pid_, nullptr, WNOHANG) == 0) {
       if (Clock::now() > deadline) kill(pid_, SIGKILL);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -132,7 +132,7 @@ void Link::role_is_free() {
   if (sender_.asleep() && has_work_for_sender() && sender_.wake()) wake_sender_.notify_one();
 }
 
-void Link::write_one(std::chrono::milliseconds patience) {
+void Link::write_one(std::chrono::milliseconds timeout) {
   OutgoingFrame& frame = window_.begin_send();
   const size_t bytes = frame.bytes();
   writing_ = true;
@@ -142,7 +142,7 @@ void Link::write_one(std::chrono::milliseconds patience) {
   std::optional<absl::Status> status;
   {
     MutexUnlock unlocked(mutex_);
-    status = transport_->send(frame.message(), patience);
+    status = transport_->send(frame.message(), timeout);
   }
   writing_ = false;
   window_.end_send(status.has_value());
@@ -156,13 +156,13 @@ void Link::write_one(std::chrono::milliseconds patience) {
   role_is_free();
 }
 
-void Link::read_one(std::chrono::milliseconds patience) {
+void Link::read_one(std::chrono::milliseconds timeout) {
   reading_ = true;
   v1::Reply reply;
   std::optional<absl::Status> status;
   {
     MutexUnlock unlocked(mutex_);
-    status = transport_->receive(&reply, patience);
+    status = transport_->receive(&reply, timeout);
   }
   reading_ = false;
   if (status && status->ok()) {

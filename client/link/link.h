@@ -121,9 +121,9 @@ class Link {
   // The error that `error` represents, as callers see it.
   RemoteError remote_error(const v1::Error& error) const;
 
-  // Ends the session in the engine, waiting for that at most `patience`, then the link. False if an interrupt ended the
+  // Ends the session in the engine, waiting for that at most `timeout`, then the link. False if an interrupt ended the
   // wait.
-  bool close(std::chrono::milliseconds patience) noexcept { return finish(patience, InterruptTimer()); }
+  bool close(std::chrono::milliseconds timeout) noexcept { return finish(timeout, InterruptTimer()); }
 
   Counters counters() const;  // its waits are 0: Session counts them
 
@@ -134,8 +134,8 @@ class Link {
 
   // ---- link.cc. Functions that use the transport release mutex_ meanwhile.
   bool may_send() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !broken_ && !over_ && window_.may_send(); }
-  void write_one(std::chrono::milliseconds patience) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void read_one(std::chrono::milliseconds patience) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void write_one(std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void read_one(std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void handle(v1::Reply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void clear_acknowledged() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void role_is_free() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -154,13 +154,13 @@ class Link {
   // Takes whichever role is free until `done`. Throws if the link ends before, or the thread is interrupted.
   void drive(absl::FunctionRef<bool()> done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void wait_for_room(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Sleeps until something changes, at most `patience`.
-  void sleep(std::chrono::milliseconds patience) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Sleeps until something changes, at most `timeout`.
+  void sleep(std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the calling thread is interrupted. Handles a second interrupt.
-  bool ask_interrupt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool check_interrupt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void record_interrupt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<uint64_t> cancel_queued() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool finish(std::chrono::milliseconds patience, InterruptTimer timer) noexcept;
+  bool finish(std::chrono::milliseconds timeout, InterruptTimer timer) noexcept;
 
   // ---- transfer.cc
   template <typename Transfer>

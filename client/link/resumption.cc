@@ -11,12 +11,12 @@ Resumption::Resumption(Transport& transport, v1::HelloRequest hello, std::string
 
 absl::Status Resumption::run(const absl::Status& why) {
   using Clock = std::chrono::steady_clock;
-  constexpr auto kPatience = std::chrono::milliseconds(700);
+  constexpr auto kTimeout = std::chrono::milliseconds(700);
   constexpr auto kPause = std::chrono::milliseconds(20);
   const bool new_series = replied_.exchange(false, std::memory_order_relaxed);
   if (new_series) since_ = Clock::now();
   absl::Status status = why;
-  for (bool first = new_series; first || Clock::now() - since_ < kPatience; first = false) {
+  for (bool first = new_series; first || Clock::now() - since_ < kTimeout; first = false) {
     if (!first) std::this_thread::sleep_for(kPause);
     v1::HelloReply reply;
     status = transport_.hello(hello_, &reply);

@@ -15,8 +15,8 @@ bool Link::has_work_for_sender() const {
 
 // If callers read after every few calls, waking the sender would only compete with them.
 bool Link::can_wait() const {
-  constexpr int kFew = 32;
-  return sender_.callers_send() && sender_.naps() && window_.building().instructions() < kFew;
+  constexpr int kFewInstructions = 32;
+  return sender_.callers_send() && sender_.naps() && window_.building().instructions() < kFewInstructions;
 }
 
 bool Link::sender_step() {

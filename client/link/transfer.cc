@@ -19,7 +19,7 @@ void Link::recover_transfer(const absl::Status& status, TransferRetry* retry) {
   }
   if (retry->timer.is_due()) {
     MutexLock lock(mutex_);
-    if (ask_interrupt()) throw Interrupted();
+    if (check_interrupt()) throw Interrupted();
   }
   std::this_thread::sleep_for(retry->next_pause());
 }

@@ -22,21 +22,21 @@ TransferRetry::Cause TransferRetry::record(const absl::Status& status) {
 }
 
 void TransferRetry::throw_if_final(const absl::Status& status) const {
-  constexpr auto kPatience = std::chrono::seconds(30);
+  constexpr auto kTimeout = std::chrono::seconds(30);
   // ALREADY_EXISTS: the engine has not noticed yet that the previous call broke.
   const bool temporary = absl::IsUnavailable(status) || absl::IsCancelled(status) || absl::IsInternal(status) ||
                          absl::IsUnknown(status) || absl::IsAlreadyExists(status);
   if (!temporary) fail(ErrorKind::kRuntime, "[transfer] failed: ", status.message());
-  if (Clock::now() - last_progress_ >= kPatience) {
+  if (Clock::now() - last_progress_ >= kTimeout) {
     fail(ErrorKind::kConnection, "[transfer] ", name_, " stopped at ", progress.bytes, " of ", bytes_,
-         " bytes: no progress for ", kPatience.count(), " s, last failure: ", status.message());
+         " bytes: no progress for ", kTimeout.count(), " s, last failure: ", status.message());
   }
 }
 
 std::chrono::milliseconds TransferRetry::next_pause() {
   constexpr auto kPause = std::chrono::milliseconds(5);
-  constexpr int kMostPauses = 10;
-  return kPause * std::min(calls_since_++, kMostPauses);
+  constexpr int kMaxPauses = 10;
+  return kPause * std::min(calls_since_++, kMaxPauses);
 }
 
 }  // namespace tt::client

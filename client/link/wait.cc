@@ -11,27 +11,27 @@ void Link::drive(absl::FunctionRef<bool()> done) {
   InterruptTimer timer;
   while (!done()) {
     throw_if_over();
-    if (timer.is_due() && ask_interrupt()) throw Interrupted();
+    if (timer.is_due() && check_interrupt()) throw Interrupted();
     // A resumption cannot be interrupted: the sender thread does it if this caller can be.
     if (broken_ && !writing_ && !reading_ && !resuming_ && !timer.interruptible()) {
       resume();
     } else if (!broken_ && !resuming_ && !writing_ && may_send()) {
       sender_.set_callers_send(true);
-      write_one(timer.patience());
+      write_one(timer.max_sleep());
     } else if (!broken_ && !resuming_ && !reading_) {
-      read_one(timer.patience());
+      read_one(timer.max_sleep());
     } else {
-      sleep(timer.patience());
+      sleep(timer.max_sleep());
     }
   }
 }
 
-void Link::sleep(std::chrono::milliseconds patience) {
+void Link::sleep(std::chrono::milliseconds timeout) {
   ++sleeping_callers_;
-  if (patience == Transport::kForever) {
+  if (timeout == Transport::kForever) {
     callers_.wait(mutex_);
   } else {
-    callers_.wait_for(mutex_, patience);
+    callers_.wait_for(mutex_, timeout);
   }
   --sleeping_callers_;
 }
@@ -41,14 +41,14 @@ void Link::wait_for_room(size_t bytes) {
     bool interrupted = false;
     {
       MutexUnlock unlocked(mutex_);
-      LanguageWait others_run;  // its destructor takes the language's lock, and must not hold ours
+      ReleaseInterpreterLock release;  // its destructor takes the language's lock, and must not hold ours
       InterruptTimer timer;
       MutexLock lock(mutex_);
       while (window_.is_full(bytes) && !over_ && !interrupted) {
         if (timer.is_due()) {
-          interrupted = ask_interrupt();
+          interrupted = check_interrupt();
         } else {
-          sleep(timer.patience());
+          sleep(timer.max_sleep());
         }
       }
     }
@@ -59,7 +59,7 @@ void Link::wait_for_room(size_t bytes) {
 
 // ---- Interrupts
 
-bool Link::ask_interrupt() {
+bool Link::check_interrupt() {
   bool yes = false;
   {
     MutexUnlock unlocked(mutex_);
@@ -126,7 +126,7 @@ std::vector<v1::ReadResult> Link::read(absl::Span<const uint64_t> handles, bool 
 
 // ---- The end
 
-bool Link::finish(std::chrono::milliseconds patience, InterruptTimer timer) noexcept {
+bool Link::finish(std::chrono::milliseconds timeout, InterruptTimer timer) noexcept {
   using Clock = std::chrono::steady_clock;
   if (is_forked_copy()) return true;
   bool interrupted = false;
@@ -138,10 +138,10 @@ bool Link::finish(std::chrono::milliseconds patience, InterruptTimer timer) noex
       window_.building().count_bytes(1);
       uint64_t last = window_.flush();
       if (sender_.wake()) wake_sender_.notify_one();
-      for (auto now = Clock::now(), until = now + patience; now < until; now = Clock::now()) {
+      for (auto now = Clock::now(), until = now + timeout; now < until; now = Clock::now()) {
         if (over_ || window_.acknowledged() >= last) break;
-        if (timer.is_due() && (interrupted = ask_interrupt())) break;
-        sleep(std::min(timer.patience(), std::chrono::ceil<std::chrono::milliseconds>(until - now)));
+        if (timer.is_due() && (interrupted = check_interrupt())) break;
+        sleep(std::min(timer.max_sleep(), std::chrono::ceil<std::chrono::milliseconds>(until - now)));
       }
     }
     end(Error(ErrorKind::kConnection, "[connection] the session is closed"));

@@ -3,7 +3,7 @@
 // An interrupt of that thread cancels the call; the waits then return at once, and throw_if_interrupted() throws. A
 // cancelled call usually ends at once too. If the peer does not read, gRPC keeps the outgoing data until the connection
 // ends. Nothing waits for that: the call's state is owned by a CallPointer, which leaves it to gRPC. One thread, except
-// for goes_on().
+// for is_running().
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -18,9 +18,9 @@
 
 namespace tt::client {
 
-inline gpr_timespec deadline_after(std::chrono::milliseconds patience) {
-  if (patience == std::chrono::milliseconds::max()) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
-  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(patience.count(), GPR_TIMESPAN));
+inline gpr_timespec deadline_after(std::chrono::milliseconds timeout) {
+  if (timeout == std::chrono::milliseconds::max()) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(timeout.count(), GPR_TIMESPAN));
 }
 
 // Time that a cancelled call has to end.
@@ -51,36 +51,36 @@ class CallEvents {
   // and does not end. Events that happen earlier are kept for later waits.
   bool wait(Tag t) {
     while (!happened_[t]) {
-      ask_interrupt();
-      if (!poll(interrupted_ ? kCancelGrace : timer_.patience()) && interrupted_) return false;
+      check_interrupt();
+      if (!poll(interrupted_ ? kCancelGrace : timer_.max_sleep()) && interrupted_) return false;
     }
     happened_[t] = false;
     return ok_[t];
   }
-  // Like wait, but also returns false after `patience`.
-  bool wait_for(Tag t, std::chrono::milliseconds patience) {
-    const auto until = std::chrono::steady_clock::now() + patience;
+  // Like wait, but also returns false after `timeout`.
+  bool wait_for(Tag t, std::chrono::milliseconds timeout) {
+    const auto until = std::chrono::steady_clock::now() + timeout;
     while (!happened_[t]) {
-      ask_interrupt();
+      check_interrupt();
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
       if (left.count() <= 0) return false;
-      if (!poll(interrupted_ ? kCancelGrace : std::min(left, timer_.patience())) && interrupted_) return false;
+      if (!poll(interrupted_ ? kCancelGrace : std::min(left, timer_.max_sleep())) && interrupted_) return false;
     }
     return wait(t);
   }
   // Checks for an interrupt if the interval has passed. Returns true after an interrupt.
-  bool ask_interrupt() {
+  bool check_interrupt() {
     if (!interrupted_ && timer_.is_due() && client::interrupted()) cancel();
     return interrupted_;
   }
   // Whether the call is still running; does not block. From any thread that copies the call's bytes, one at a time.
-  bool goes_on() {
+  bool is_running() {
     void* next;
     bool ok;
     while (queue.AsyncNext(&next, &ok, gpr_time_0(GPR_CLOCK_MONOTONIC)) == grpc::CompletionQueue::GOT_EVENT) {
       note(next, ok);
     }
-    return !happened_[kFinished] && !(is_interruptible() && ask_interrupt());
+    return !happened_[kFinished] && !(is_interruptible() && check_interrupt());
   }
   bool interrupted() const { return interrupted_; }
   // Ends the call if it is still running. Returns false if gRPC still holds it after kCancelGrace. No wait may follow.
@@ -97,11 +97,11 @@ class CallEvents {
   grpc::CompletionQueue queue;
 
  private:
-  // Takes the next event. Returns false if there is none within `patience`.
-  bool poll(std::chrono::milliseconds patience) {
+  // Takes the next event. Returns false if there is none within `timeout`.
+  bool poll(std::chrono::milliseconds timeout) {
     void* t;
     bool ok;
-    if (queue.AsyncNext(&t, &ok, deadline_after(patience)) != grpc::CompletionQueue::GOT_EVENT) return false;
+    if (queue.AsyncNext(&t, &ok, deadline_after(timeout)) != grpc::CompletionQueue::GOT_EVENT) return false;
     note(t, ok);
     return true;
   }
@@ -123,19 +123,19 @@ class CallEvents {
 
 // Deleter of an asynchronous call's state (a struct with a member `events`). Leaks the state if gRPC still uses it when
 // the owner releases it.
-struct EndCall {
+struct DrainAndDelete {
   template <typename State>
   void operator()(State* state) const {
     if (state->events.drain()) delete state;
   }
 };
 template <typename State>
-using CallPointer = std::unique_ptr<State, EndCall>;
+using CallPointer = std::unique_ptr<State, DrainAndDelete>;
 
-// Makes a call with one request and one reply, which takes at most `patience`. `prepare(context)` adds metadata;
+// Makes a call with one request and one reply, which takes at most `timeout`. `prepare(context)` adds metadata;
 // `start(context, queue)` calls the stub's Async method. Throws Interrupted.
 template <typename Reply, typename Prepare, typename Start>
-grpc::Status call_unary(std::chrono::milliseconds patience, Prepare prepare, Start start, Reply* reply) {
+grpc::Status call_unary(std::chrono::milliseconds timeout, Prepare prepare, Start start, Reply* reply) {
   struct State {
     grpc::ClientContext context;
     CallEvents events{context};
@@ -144,11 +144,11 @@ grpc::Status call_unary(std::chrono::milliseconds patience, Prepare prepare, Sta
     std::unique_ptr<grpc::ClientAsyncResponseReader<Reply>> call;
   };
   CallPointer<State> state(new State);
-  state->context.set_deadline(std::chrono::system_clock::now() + patience);
+  state->context.set_deadline(std::chrono::system_clock::now() + timeout);
   prepare(state->context);
   state->call = start(&state->context, &state->events.queue);
   state->call->Finish(&state->reply, &state->status, CallEvents::tag(CallEvents::kFinished));
-  const bool finished = state->events.wait_for(CallEvents::kFinished, patience + kInterruptInterval);
+  const bool finished = state->events.wait_for(CallEvents::kFinished, timeout + kInterruptInterval);
   state->events.throw_if_interrupted();
   if (!finished)
     return grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "the engine did not answer within the deadline");

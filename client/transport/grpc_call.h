@@ -14,11 +14,11 @@ inline absl::Status to_status(const grpc::Status& status) {
 
 // Converts the status of a transfer's call that has ended. ABORTED if the call may be retried once other calls have
 // ended: the engine's metadata marks it so, or gRPC had no thread for it.
-inline absl::Status to_status(const grpc::Status& status, const grpc::ClientContext& context) {
-  const bool again = status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED &&
-                     (context.GetServerTrailingMetadata().count("teletensor-retry") != 0 ||
-                      status.error_message() == "Server Threadpool Exhausted");
-  return again ? absl::AbortedError(status.error_message()) : to_status(status);
+inline absl::Status transfer_status(const grpc::Status& status, const grpc::ClientContext& context) {
+  const bool can_retry = status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED &&
+                         (context.GetServerTrailingMetadata().count("teletensor-retry") != 0 ||
+                          status.error_message() == "Server Threadpool Exhausted");
+  return can_retry ? absl::AbortedError(status.error_message()) : to_status(status);
 }
 
 class GrpcTransport::Call {

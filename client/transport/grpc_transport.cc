@@ -15,12 +15,12 @@ namespace tt::client {
 namespace {
 
 constexpr size_t kChunkBytes = size_t{2} << 20;  // streams are fastest between 1 and 4 MiB
-constexpr auto kConnectPatience = std::chrono::seconds(10);
+constexpr auto kConnectTimeout = std::chrono::seconds(10);
 // After a call has failed, the next one uses smaller chunks, so that some arrive over a link that breaks often.
 constexpr size_t kMinChunkBytes = size_t{64} << 10;
 // A resumed session must answer at once: its callers get an error within a second if it does not.
-constexpr auto kResumePatience = std::chrono::milliseconds(800);
-constexpr auto kCancelPatience = std::chrono::milliseconds(800);
+constexpr auto kResumeTimeout = std::chrono::milliseconds(800);
+constexpr auto kCancelTimeout = std::chrono::milliseconds(800);
 
 size_t chunk_bytes(const TransferProgress& progress) {
   return std::max(kMinChunkBytes, kChunkBytes >> std::min(progress.failures, 8));
@@ -65,7 +65,7 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection() const {
 }
 
 absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply* reply) {
-  MutexLock greeting(greeting_);
+  MutexLock lock(hello_mutex_);
   auto connection = std::make_shared<Connection>();
   // A new channel: one that has failed delays its next attempt.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = open_channel(address_);
@@ -74,22 +74,22 @@ absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply*
   hello_ = hello;
   hello_.set_shared_memory(shared_memory_);
   absl::Status status =
-      greet(*connection, hello_, hello.resume_key().empty() ? kConnectPatience : kResumePatience, reply);
+      send_hello(*connection, hello_, hello.resume_key().empty() ? kConnectTimeout : kResumeTimeout, reply);
   if (!status.ok()) return status;
   hello_.set_resume_key(reply->session_key());
   set_connection(std::move(connection));
   return status;
 }
 
-absl::Status GrpcTransport::greet(Connection& connection, const v1::HelloRequest& request,
-                                  std::chrono::milliseconds patience, v1::HelloReply* reply) {
+absl::Status GrpcTransport::send_hello(Connection& connection, const v1::HelloRequest& request,
+                                       std::chrono::milliseconds timeout, v1::HelloReply* reply) {
   auto prepare = [&](grpc::ClientContext& context) {
     if (!token_.empty()) context.AddMetadata("authorization", "Bearer " + token_);
   };
   auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
     return connection.stub->AsyncHello(context, request, queue);
   };
-  grpc::Status status = call_unary(patience, prepare, start, reply);
+  grpc::Status status = call_unary(timeout, prepare, start, reply);
   if (!status.ok()) return to_status(status);
   connection.session_key = reply->session_key();
   if (shared_memory_ && reply->has_shared_memory()) connection.memory = SharedMemory::open(reply->shared_memory());
@@ -104,8 +104,8 @@ void GrpcTransport::set_connection(std::shared_ptr<Connection> connection) {
 std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection_for_transfer() {
   std::shared_ptr<Connection> old = connection();
   if (!old->memory || !old->memory->has_broken_lane()) return old;
-  if (!greeting_.try_lock()) return connection();
-  MutexLock greeting(greeting_, std::adopt_lock);
+  if (!hello_mutex_.try_lock()) return connection();
+  MutexLock lock(hello_mutex_, std::adopt_lock);
   // The engine uses its latest segment only, so no transfer through the old one may start or continue meanwhile.
   auto [upload, download] = old->memory->claim_all();
   if (!upload || connection() != old) return connection();
@@ -113,7 +113,7 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection_for_transfe
   set_connection(renewed);  // if the reply is lost, the engine may have a new segment and the old one is unusable
   renewed = std::make_shared<Connection>(*renewed);
   v1::HelloReply reply;
-  if (greet(*renewed, hello_, kResumePatience, &reply).ok()) set_connection(renewed);
+  if (send_hello(*renewed, hello_, kResumeTimeout, &reply).ok()) set_connection(renewed);
   return connection();
 }
 
@@ -133,12 +133,12 @@ absl::Status GrpcTransport::open(const std::string& session_key) {
   return absl::OkStatus();
 }
 
-std::optional<absl::Status> GrpcTransport::send(const v1::Frame& frame, std::chrono::milliseconds patience) {
-  return stream_->events.send(frame, patience);
+std::optional<absl::Status> GrpcTransport::send(const v1::Frame& frame, std::chrono::milliseconds timeout) {
+  return stream_->events.send(frame, timeout);
 }
 
-std::optional<absl::Status> GrpcTransport::receive(v1::Reply* reply, std::chrono::milliseconds patience) {
-  return stream_->events.receive(reply, patience);
+std::optional<absl::Status> GrpcTransport::receive(v1::Reply* reply, std::chrono::milliseconds timeout) {
+  return stream_->events.receive(reply, timeout);
 }
 
 absl::StatusOr<uint64_t> GrpcTransport::cancel(uint64_t through) {
@@ -152,7 +152,7 @@ absl::StatusOr<uint64_t> GrpcTransport::cancel(uint64_t through) {
   auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
     return connection->stub->AsyncCancel(context, request, queue);
   };
-  grpc::Status status = call_unary(kCancelPatience, prepare, start, &reply);
+  grpc::Status status = call_unary(kCancelTimeout, prepare, start, &reply);
   if (!status.ok()) return to_status(status);
   return reply.executed();
 }
@@ -180,7 +180,7 @@ absl::Status GrpcTransport::upload(uint64_t transfer, Device device, absl::Span<
     if (auto lane = connection->memory->claim_upload()) {
       absl::Status status = upload_shared(*connection, first, bytes);
       if (!absl::IsFailedPrecondition(status)) return status;
-      connection->memory->give_up_upload();  // the engine's end of the lane is unusable
+      connection->memory->abandon_upload();  // the engine's end of the lane is unusable
     }
   }
   return upload_chunks(*connection, first, bytes, progress);
@@ -194,11 +194,11 @@ absl::Status GrpcTransport::upload_chunks(Connection& connection, v1::UploadChun
   InterruptibleWriter<v1::UploadChunk, v1::UploadReply> writer(*this, connection.session_key, start);
   v1::UploadReply reply;
   size_t at = 0;
-  bool goes_on = true;
+  bool open = true;
   if (progress->failures != 0) {
     chunk.set_resume(true);
-    goes_on = writer.Write(chunk) && writer.WaitForInitialMetadata();
-    at = goes_on ? received(writer.context()) : 0;
+    open = writer.Write(chunk) && writer.WaitForInitialMetadata();
+    at = open ? received(writer.context()) : 0;
     if (at > bytes.size()) {
       writer.TryCancel();
       writer.Finish(&reply);
@@ -208,11 +208,11 @@ absl::Status GrpcTransport::upload_chunks(Connection& connection, v1::UploadChun
     chunk.Clear();
   }
   const size_t most = chunk_bytes(*progress);
-  for (bool first = progress->failures == 0; goes_on && (first || at < bytes.size()); first = false) {
+  for (bool first = progress->failures == 0; open && (first || at < bytes.size()); first = false) {
     const size_t size = std::min(most, bytes.size() - at);
     chunk.mutable_data()->assign(bytes.data() + at, size);
     chunk.set_offset(at);
-    goes_on = writer.Write(chunk);
+    open = writer.Write(chunk);
     at += size;
     if (first) {
       chunk.clear_transfer();
@@ -222,7 +222,7 @@ absl::Status GrpcTransport::upload_chunks(Connection& connection, v1::UploadChun
   }
   writer.WritesDone();
   grpc::Status status = writer.Finish(&reply);  // has the reason if a write failed
-  return status.ok() ? check_size(reply.bytes(), bytes.size()) : to_status(status, writer.context());
+  return status.ok() ? check_size(reply.bytes(), bytes.size()) : transfer_status(status, writer.context());
 }
 
 absl::Status GrpcTransport::download(uint64_t handle, uint64_t after, absl::Span<char> into, TransferProgress* progress,
@@ -236,7 +236,7 @@ absl::Status GrpcTransport::download(uint64_t handle, uint64_t after, absl::Span
       request.set_through_shared_memory(true);
       absl::Status status = download_shared(*connection, request, into, error);
       if (!absl::IsFailedPrecondition(status)) return status;
-      connection->memory->give_up_download();
+      connection->memory->abandon_download();
       request.set_through_shared_memory(false);
     }
   }
@@ -272,7 +272,7 @@ absl::Status GrpcTransport::download_chunks(Connection& connection, v1::Download
     progress->bytes = progress->state == 0 ? 0 : got;
   }
   grpc::Status status = reader.Finish();
-  if (!status.ok() || !error->message().empty()) return to_status(status, reader.context());
+  if (!status.ok() || !error->message().empty()) return transfer_status(status, reader.context());
   return check_size(got, into.size());
 }
 

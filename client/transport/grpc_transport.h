@@ -29,8 +29,8 @@ class GrpcTransport final : public Transport {
 
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) override;
   absl::Status open(const std::string& session_key) override;
-  std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds patience) override;
-  std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds patience) override;
+  std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds timeout) override;
+  std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds timeout) override;
   absl::Status upload(uint64_t transfer, Device device, absl::Span<const char> bytes,
                       TransferProgress* progress) override;
   absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, TransferProgress* progress,
@@ -55,8 +55,8 @@ class GrpcTransport final : public Transport {
   // interrupt.
   std::shared_ptr<Connection> connection_for_transfer();
   // Sends Hello over `connection` and maps the shared memory that the engine offers.
-  absl::Status greet(Connection& connection, const v1::HelloRequest& request, std::chrono::milliseconds patience,
-                     v1::HelloReply* reply);
+  absl::Status send_hello(Connection& connection, const v1::HelloRequest& request, std::chrono::milliseconds timeout,
+                          v1::HelloReply* reply);
   absl::Status upload_chunks(Connection& connection, v1::UploadChunk chunk, absl::Span<const char> bytes,
                              TransferProgress* progress);
   absl::Status upload_shared(Connection& connection, v1::UploadChunk first, absl::Span<const char> bytes);
@@ -70,8 +70,8 @@ class GrpcTransport final : public Transport {
   const bool shared_memory_;
   std::unique_ptr<PrivateEngine> engine_;
 
-  Mutex greeting_;  // held during a Hello: the engine shares the memory of the last one
-  v1::HelloRequest hello_ ABSL_GUARDED_BY(greeting_);  // resumes the session
+  Mutex hello_mutex_;  // held during a Hello: the engine shares the memory of the last one
+  v1::HelloRequest hello_ ABSL_GUARDED_BY(hello_mutex_);  // resumes the session
 
   mutable Mutex mutex_;
   bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;

@@ -29,7 +29,7 @@ bool SessionStream::drain() {
 bool SessionStream::await(Event event, gpr_timespec deadline) {
   while (under_way_[event] && !aborted_) {
     if (polling_) {
-      // The poller returns within its own patience at the latest, or with an event; then it is our turn.
+      // The poller returns within its own timeout at the latest, or with an event; then it is our turn.
       ++waiting_;
       if (gpr_time_cmp(deadline, gpr_inf_future(GPR_CLOCK_MONOTONIC)) == 0) {
         changed_.wait(mutex_);
@@ -59,9 +59,9 @@ bool SessionStream::await(Event event, gpr_timespec deadline) {
   return true;
 }
 
-std::optional<absl::Status> SessionStream::send(const v1::Frame& frame, std::chrono::milliseconds patience) {
+std::optional<absl::Status> SessionStream::send(const v1::Frame& frame, std::chrono::milliseconds timeout) {
   MutexLock lock(mutex_);
-  if (!await(kWritten, deadline_after(patience))) return std::nullopt;
+  if (!await(kWritten, deadline_after(timeout))) return std::nullopt;
   if (aborted_ || !ok_[kWritten]) return absl::UnavailableError("the stream broke");
   under_way_[kWritten] = true;
   lock.unlock();
@@ -69,9 +69,9 @@ std::optional<absl::Status> SessionStream::send(const v1::Frame& frame, std::chr
   return absl::OkStatus();
 }
 
-std::optional<absl::Status> SessionStream::receive(v1::Reply* reply, std::chrono::milliseconds patience) {
+std::optional<absl::Status> SessionStream::receive(v1::Reply* reply, std::chrono::milliseconds timeout) {
   MutexLock lock(mutex_);
-  const gpr_timespec deadline = deadline_after(patience);
+  const gpr_timespec deadline = deadline_after(timeout);
   if (!read_begun_) {
     under_way_[kRead] = read_begun_ = true;
     MutexUnlock unlocked(mutex_);

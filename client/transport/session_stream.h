@@ -28,8 +28,8 @@ class SessionStream {
 
   // As Transport's. The frame has been copied on return: its bytes may still be on their way, and the next send waits
   // for that. So a stream that broke is found by the next send, or by the reader.
-  std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds patience);
-  std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds patience);
+  std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds timeout);
+  std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds timeout);
   // Ends the call: calls that wait return UNAVAILABLE, even where the engine does not read. From any thread.
   void abort();
   // Ends the call, once nobody sends or receives any more; false where gRPC holds on to it for longer than a moment.

@@ -17,7 +17,7 @@ using shared_ring::Outcome;
 // Starting a thread takes about as long as copying a quarter of this.
 constexpr size_t kThreadBytes = size_t{1} << 20;
 // Memory bandwidth does not increase with more threads.
-constexpr unsigned kMostThreads = 8;
+constexpr unsigned kMaxThreads = 8;
 
 unsigned threads_for(size_t bytes) {
   static const unsigned allowed = SharedMemory::allowed_threads();
@@ -33,13 +33,13 @@ absl::Status failure(Outcome outcome) {
 
 SharedMemory::SharedMemory(std::unique_ptr<shared_ring::Segment> segment)
     : segment_(std::move(segment)),
-      upload_{shared_ring::End::producer(segment_->header().upload, segment_->upload_chunks())},
-      download_{shared_ring::End::consumer(segment_->header().download, segment_->download_chunks())} {}
+      upload_{shared_ring::LaneEnd::producer(segment_->header().upload, segment_->upload_chunks())},
+      download_{shared_ring::LaneEnd::consumer(segment_->header().download, segment_->download_chunks())} {}
 
 unsigned SharedMemory::allowed_threads() {
   const char* text = std::getenv("TELETENSOR_TRANSFER_THREADS");
   // Half of the cores copy; the engine, on the same host, uses the other half.
-  if (text == nullptr) return std::clamp(std::thread::hardware_concurrency() / 2, 1u, kMostThreads);
+  if (text == nullptr) return std::clamp(std::thread::hardware_concurrency() / 2, 1u, kMaxThreads);
   unsigned count = 0;
   check_as(ErrorKind::kValue, absl::SimpleAtoi(text, &count) && count > 0 && count <= shared_ring::kChunks,
            "[connect] TELETENSOR_TRANSFER_THREADS must be a number from 1 to ", shared_ring::kChunks, ", got '", text,
@@ -60,25 +60,25 @@ std::pair<std::unique_lock<Mutex>, std::unique_lock<Mutex>> SharedMemory::claim_
 }
 
 template <typename Copy>
-absl::Status SharedMemory::move(Guarded& lane, size_t bytes, Copy copy, absl::FunctionRef<bool()> go_on,
+absl::Status SharedMemory::move(Lane& lane, size_t bytes, Copy copy, absl::FunctionRef<bool()> should_continue,
                                 absl::FunctionRef<bool()> stop) {
   lane.mutex.assume_held();
-  Outcome outcome = shared_ring::RingCopy(lane.end, bytes, copy, go_on, stop).run(threads_for(bytes));
+  Outcome outcome = shared_ring::RingCopy(lane.end, bytes, copy, should_continue, stop).run(threads_for(bytes));
   if (outcome == Outcome::kReady) return absl::OkStatus();
   lane.broken = true;
   return failure(outcome);
 }
 
-absl::Status SharedMemory::write(absl::Span<const char> bytes, absl::FunctionRef<bool()> go_on,
+absl::Status SharedMemory::write(absl::Span<const char> bytes, absl::FunctionRef<bool()> should_continue,
                                  absl::FunctionRef<bool()> stop) {
   auto copy = [&](char* chunk, size_t at, size_t size) { std::memcpy(chunk, bytes.data() + at, size); };
-  return move(upload_, bytes.size(), copy, go_on, stop);
+  return move(upload_, bytes.size(), copy, should_continue, stop);
 }
 
-absl::Status SharedMemory::read(absl::Span<char> into, absl::FunctionRef<bool()> go_on,
+absl::Status SharedMemory::read(absl::Span<char> into, absl::FunctionRef<bool()> should_continue,
                                 absl::FunctionRef<bool()> stop) {
   auto copy = [&](const char* chunk, size_t at, size_t size) { std::memcpy(into.data() + at, chunk, size); };
-  return move(download_, into.size(), copy, go_on, stop);
+  return move(download_, into.size(), copy, should_continue, stop);
 }
 
 }  // namespace tt::client

@@ -31,39 +31,40 @@ class SharedMemory {
 
   // Abandons the claimed lane's transfer before any byte was moved. The lane is unusable afterwards, because the engine
   // may have begun to fill it.
-  void give_up_upload() { upload_.broken = true; }
-  void give_up_download() { download_.broken = true; }
+  void abandon_upload() { upload_.broken = true; }
+  void abandon_download() { download_.broken = true; }
   bool has_broken_lane() const { return upload_.broken || download_.broken; }
   // Claims both lanes, so that no transfer is in progress; returns empty locks if one is.
   std::pair<std::unique_lock<Mutex>, std::unique_lock<Mutex>> claim_all();
 
   // Copy all bytes of a transfer. Large transfers use several threads (TELETENSOR_TRANSFER_THREADS), which have ended
-  // on return. The caller must have claimed the lane. One thread at a time calls `go_on` while it waits; the calling
-  // thread calls `stop` every few milliseconds. CANCELLED if `go_on` returned false or `stop` true, DATA_LOSS if the
-  // engine's counters are invalid; the lane is unusable after either.
-  absl::Status write(absl::Span<const char> bytes, absl::FunctionRef<bool()> go_on, absl::FunctionRef<bool()> stop);
-  absl::Status read(absl::Span<char> into, absl::FunctionRef<bool()> go_on, absl::FunctionRef<bool()> stop);
+  // on return. The caller must have claimed the lane. One thread at a time calls `should_continue` while it waits; the
+  // calling thread calls `stop` every few milliseconds. CANCELLED if `should_continue` returned false or `stop` true,
+  // DATA_LOSS if the engine's counters are invalid; the lane is unusable after either.
+  absl::Status write(absl::Span<const char> bytes, absl::FunctionRef<bool()> should_continue,
+                     absl::FunctionRef<bool()> stop);
+  absl::Status read(absl::Span<char> into, absl::FunctionRef<bool()> should_continue, absl::FunctionRef<bool()> stop);
 
  private:
-  struct Guarded {
-    shared_ring::End end ABSL_GUARDED_BY(mutex);
+  struct Lane {
+    shared_ring::LaneEnd end ABSL_GUARDED_BY(mutex);
     Mutex mutex{};
     std::atomic<bool> broken = false;  // set under the mutex
   };
   explicit SharedMemory(std::unique_ptr<shared_ring::Segment> segment);
 
-  static std::unique_lock<Mutex> claim(Guarded& lane) {
+  static std::unique_lock<Mutex> claim(Lane& lane) {
     std::unique_lock lock(lane.mutex, std::try_to_lock);
     return lock && lane.broken ? std::unique_lock<Mutex>() : std::move(lock);
   }
   // Requires that the caller has claimed the lane.
   template <typename Copy>
-  absl::Status move(Guarded& lane, size_t bytes, Copy copy, absl::FunctionRef<bool()> go_on,
+  absl::Status move(Lane& lane, size_t bytes, Copy copy, absl::FunctionRef<bool()> should_continue,
                     absl::FunctionRef<bool()> stop);
 
   std::unique_ptr<shared_ring::Segment> segment_;
-  Guarded upload_;
-  Guarded download_;
+  Lane upload_;
+  Lane download_;
 };
 
 }  // namespace tt::client

@@ -14,7 +14,7 @@ absl::Status outcome(const grpc::ClientContext& context, const grpc::Status& sta
   if (status.ok()) return moved;
   // For a call that this client cancelled, the lane's error is more precise.
   if (status.error_code() == grpc::StatusCode::CANCELLED && absl::IsDataLoss(moved)) return moved;
-  return to_status(status, context);
+  return transfer_status(status, context);
 }
 
 // State of a transfer that gRPC may still use.
@@ -47,10 +47,10 @@ absl::Status GrpcTransport::upload_shared(Connection& connection, v1::UploadChun
   state->writer->Finish(&state->status, CallEvents::tag(CallEvents::kFinished));
   if (started) {
     moved = connection.memory->write(
-        bytes, [&] { return events.goes_on(); }, [&] { return events.ask_interrupt(); });
+        bytes, [&] { return events.is_running(); }, [&] { return events.check_interrupt(); });
     if (!moved.ok()) state->call.context.TryCancel();
   } else if (events.interrupted()) {
-    connection.memory->give_up_upload();
+    connection.memory->abandon_upload();
   }
   events.wait(CallEvents::kFinished);
   events.throw_if_interrupted();
@@ -84,10 +84,10 @@ absl::Status GrpcTransport::download_shared(Connection& connection, const v1::Do
     moved = absl::OkStatus();
   } else if (arrived) {
     moved = connection.memory->read(
-        into, [&] { return events.goes_on(); }, [&] { return events.ask_interrupt(); });
+        into, [&] { return events.is_running(); }, [&] { return events.check_interrupt(); });
     if (!moved.ok()) state->call.context.TryCancel();
   } else if (events.interrupted()) {
-    connection.memory->give_up_download();
+    connection.memory->abandon_download();
   }
   events.wait(CallEvents::kFinished);
   events.throw_if_interrupted();

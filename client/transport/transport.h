@@ -24,8 +24,8 @@ struct TransferProgress {
   uint64_t state = 0;  // of a download: the engine's identifier of the bytes being read
 };
 
-// Calls without a `patience` throw Interrupted if the calling thread is interrupted (client/connection/interruption.h); their work
-// has ended by then.
+// Calls without a `timeout` throw Interrupted if the calling thread is interrupted (client/connection/interruption.h);
+// their work has ended by then.
 class Transport {
  public:
   static constexpr std::chrono::milliseconds kForever = std::chrono::milliseconds::max();
@@ -34,11 +34,11 @@ class Transport {
   virtual absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) = 0;
   // Opens the session stream, or reopens it after a failure.
   virtual absl::Status open(const std::string& session_key) = 0;
-  // Blocks for flow control only, at most `patience`. Empty if nothing was sent by then. One thread at a time.
-  virtual std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds patience) = 0;
-  // Blocks for the next reply, at most `patience`. Empty if none has arrived; a later call receives it. One thread at a
+  // Blocks for flow control only, at most `timeout`. Empty if nothing was sent by then. One thread at a time.
+  virtual std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds timeout) = 0;
+  // Blocks for the next reply, at most `timeout`. Empty if none has arrived; a later call receives it. One thread at a
   // time; may run concurrently with send.
-  virtual std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds patience) = 0;
+  virtual std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds timeout) = 0;
   // Uploads the bytes of `transfer`, for a tensor on `device`. Returns when the engine has received all of them. Fails
   // with ABORTED if the engine has no room for the transfer now, with RESOURCE_EXHAUSTED if its memory is exhausted.
   // After a failure the caller retries with the same `progress`.

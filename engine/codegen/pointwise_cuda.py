@@ -20,7 +20,7 @@ from .schema import HEADER
 
 # Number of sources, distributed by id, for parallel compilation; complex numbers and uint64 have separate sources.
 NUM_FILES = 8
-NUM_FURTHER_FILES = 4
+NUM_EXTENDED_FILES = 4
 
 
 def bodies(op: Operator) -> dict[str, str]:
@@ -96,11 +96,11 @@ absl::Span<const {row}> {name}() {{
 """
 
 
-def emit_further_file(operators: list[Operator], index: int, functions: set[str]) -> str:
-    """One of the NUM_FURTHER_FILES sources."""
+def emit_extended_file(operators: list[Operator], index: int, functions: set[str]) -> str:
+    """One of the NUM_EXTENDED_FILES sources."""
     texts, rows = [], []
     for op in operators:
-        if not op.is_pointwise or op.id % NUM_FURTHER_FILES != index:
+        if not op.is_pointwise or op.id % NUM_EXTENDED_FILES != index:
             continue
         kinds = declared.bodies(op)
         signless = is_signless(kinds.get("int", "0"))
@@ -114,7 +114,7 @@ def emit_further_file(operators: list[Operator], index: int, functions: set[str]
         is_int = "true" if signless and "int" in kinds else "false"
         rows.append(f"      {{op_id::{op.constant}, {is_int}, {', '.join(launches)}}},\n")
     headers = "kernels/common/complex_elementary.h", "kernels/cuda/pointwise/pointwise_kernels.h"
-    return _source(texts, rows, headers, "FurtherRow", f"further_rows_{index}")
+    return _source(texts, rows, headers, "ExtendedDTypeRow", f"extended_rows_{index}")
 
 
 def _table(row: str, stem: str, count: int) -> str:
@@ -130,7 +130,7 @@ def emit_table() -> str:
     """The source that collects the rows of all files."""
     return f"""{HEADER}#include "kernels/cuda/pointwise/pointwise_rows.h"
 namespace tt::cuda {{
-{_table("PointwiseRow", "pointwise", NUM_FILES)}{_table("FurtherRow", "further", NUM_FURTHER_FILES)}}}  // namespace tt::cuda
+{_table("PointwiseRow", "pointwise", NUM_FILES)}{_table("ExtendedDTypeRow", "extended", NUM_EXTENDED_FILES)}}}  // namespace tt::cuda
 """
 
 
@@ -170,7 +170,7 @@ def outputs(operators: list[Operator], functions: set[str], scalar_math: str, ap
     """Maps paths in the generated tree to file contents."""
     files = {f"kernels/cuda/pointwise_{i}.cu": emit_file(operators, i, functions) for i in range(NUM_FILES)}
     files |= {
-        f"kernels/cuda/pointwise_further_{i}.cu": emit_further_file(operators, i, functions) for i in range(NUM_FURTHER_FILES)
+        f"kernels/cuda/pointwise_extended_{i}.cu": emit_extended_file(operators, i, functions) for i in range(NUM_EXTENDED_FILES)
     }
     files["kernels/cuda/pointwise_files.cu"] = emit_table()
     files["kernels/cuda/chain_bodies.cu"] = emit_bodies(operators, functions, scalar_math, apart)

@@ -49,8 +49,8 @@ Tensor added_mask(const Tensor& mask, DType dtype) {
 
 }  // namespace
 
-Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
-              std::optional<double> scale) {
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
+                                    bool is_causal, std::optional<double> scale) {
   check(!(mask && is_causal), "Explicit attn_mask should not be set when is_causal=True");
   const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
   if (mask && mask.meta().requires_grad) return with_scores(query, key, value, mask, is_causal, factor);

@@ -12,11 +12,11 @@ namespace tt {
 
 namespace {
 
-Tensor as_promised(Tensor result, const TensorMeta& promise) {
-  check(result.sizes() == promise.sizes, "expected a composite result of sizes ", promise.sizes, ", got ",
+Tensor as_inferred(Tensor result, const TensorMeta& inferred) {
+  check(result.sizes() == inferred.sizes, "expected a composite result of sizes ", inferred.sizes, ", got ",
         result.sizes());
-  if (result.dtype() != promise.dtype) result = ops::to_dtype(result, promise.dtype);
-  return result.strides() == promise.strides ? result : ops::contiguous(result);
+  if (result.dtype() != inferred.dtype) result = ops::to_dtype(result, inferred.dtype);
+  return result.strides() == inferred.strides ? result : ops::contiguous(result);
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ void finish_composite(Call& call, Tensors results) {
   check(results.size() == call.inferred.outputs.size(), "expected ", call.inferred.outputs.size(),
         " composite results, got ", results.size());
   for (size_t i = 0; i < results.size(); ++i) {
-    results[i] = as_promised(std::move(results[i]), call.inferred.outputs[i]);
+    results[i] = as_inferred(std::move(results[i]), call.inferred.outputs[i]);
   }
   call.outputs = std::move(results);
 }
@@ -67,8 +67,7 @@ Tensor clamp_to_unit(const Tensor& input, std::optional<double> eps) {
   return ops::where(ops::lt(input, *eps), *eps, high);
 }
 
-double fraction_of_freedom(SizesView sizes, std::optional<absl::Span<const int64_t>> dims,
-                           std::optional<double> correction) {
+double bessel_factor(SizesView sizes, std::optional<absl::Span<const int64_t>> dims, std::optional<double> correction) {
   const auto ndim = static_cast<int64_t>(sizes.size());
   double count = 1;
   if (!dims || dims->empty()) {

@@ -39,8 +39,7 @@ Tensor first_half(const Tensor& input, int64_t dim);
 Tensor second_half(const Tensor& input, int64_t dim);
 
 // elements / (elements - correction), for the number of elements per result; infinite if the divisor is not positive.
-double fraction_of_freedom(SizesView sizes, std::optional<absl::Span<const int64_t>> dims,
-                           std::optional<double> correction);
+double bessel_factor(SizesView sizes, std::optional<absl::Span<const int64_t>> dims, std::optional<double> correction);
 
 // Joining and indexing.
 Tensors at_least_1d(const Tensors& tensors);

@@ -130,12 +130,12 @@ static Tensor euclidean_by_product(const Tensor& x1, const Tensor& x2) {
   return ops::masked_fill(ops::sqrt(ops::masked_fill(squares, same, 1.0)), same, 0.0);
 }
 
-Tensor pair_distances(const Tensor& x1, const Tensor& x2, double p, std::optional<std::string_view> compute_mode) {
-  constexpr int64_t kFew = 25;  // PyTorch's threshold
+Tensor pairwise_distances(const Tensor& x1, const Tensor& x2, double p, std::optional<std::string_view> compute_mode) {
+  constexpr int64_t kMatmulThreshold = 25;  // PyTorch's threshold
   const std::string_view mode = compute_mode.value_or("use_mm_for_euclid_dist_if_necessary");
   const bool always = mode == "use_mm_for_euclid_dist", never = mode == "donot_use_mm_for_euclid_dist";
   check(always || never || mode == "use_mm_for_euclid_dist_if_necessary", "possible modes: 1, 2, 3, but was: ", mode);
-  const bool many = x1.size(-2) > kFew || x2.size(-2) > kFew;
+  const bool many = x1.size(-2) > kMatmulThreshold || x2.size(-2) > kMatmulThreshold;
   if (p == 2 && !never && (always || many)) return euclidean_by_product(x1, x2);
   return ops::vector_norm(ops::sub(ops::unsqueeze(x1, -2), ops::unsqueeze(x2, -3)), p, Sizes{-1});
 }
@@ -150,7 +150,7 @@ double epsilon(DType dtype) {
 }
 
 // For complex numbers it uses the squares, not the squared absolute values, as PyTorch does.
-Tensor root_normalize(const Tensor& input, SizesView normalized_shape, const Tensor& weight, double eps) {
+Tensor rms_normalize(const Tensor& input, SizesView normalized_shape, const Tensor& weight, double eps) {
   if (!is_complex(input.dtype())) return ops::rms_norm_forward(input, normalized_shape, weight, eps)[0];
   Sizes dims;
   for (size_t d = 1; d <= normalized_shape.size(); ++d) dims.push_back(-static_cast<int64_t>(d));
@@ -168,7 +168,7 @@ Tensor reduce_loss(const Tensor& losses, std::string_view reduction) {
 Tensor weighted(const Tensor& losses, const Tensor& weight) { return weight ? ops::mul(losses, weight) : losses; }
 
 // softplus(-x) is -log(sigmoid(x)).
-Tensor logits_entropy(const Tensor& input, const Tensor& target, const Tensor& pos_weight) {
+Tensor bce_with_logits(const Tensor& input, const Tensor& target, const Tensor& pos_weight) {
   const Tensor negative = ops::logsigmoid(input);
   const Tensor rest = ops::mul(ops::rsub(target, int64_t{1}), input);
   if (!pos_weight) return ops::sub(rest, negative);

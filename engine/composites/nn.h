@@ -18,16 +18,16 @@ Tensor convolve_transposed(const Tensor& input, const Tensor& weight, const Tens
                            SizesView padding, SizesView output_padding, int64_t groups, SizesView dilation);
 
 Tensor cosine(const Tensor& x1, const Tensor& x2, int64_t dim, double eps);
-Tensor pair_distances(const Tensor& x1, const Tensor& x2, double p, std::optional<std::string_view> compute_mode);
+Tensor pairwise_distances(const Tensor& x1, const Tensor& x2, double p, std::optional<std::string_view> compute_mode);
 // The difference between 1 and the next larger number.
 double epsilon(DType dtype);
-Tensor root_normalize(const Tensor& input, SizesView normalized_shape, const Tensor& weight, double eps);
+Tensor rms_normalize(const Tensor& input, SizesView normalized_shape, const Tensor& weight, double eps);
 
 // Losses.
 int64_t class_dim(const Tensor& input);
 Tensor reduce_loss(const Tensor& losses, std::string_view reduction);
 Tensor weighted(const Tensor& losses, const Tensor& weight);
-Tensor logits_entropy(const Tensor& input, const Tensor& target, const Tensor& pos_weight);
+Tensor bce_with_logits(const Tensor& input, const Tensor& target, const Tensor& pos_weight);
 Tensor kl_divergence(const Tensor& input, const Tensor& target, std::string_view reduction, bool log_target);
 Tensor smoothed_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
                               std::string_view reduction, double label_smoothing);

@@ -97,7 +97,7 @@ class ChainRun {
     try {
       const auto args = arguments(step, first);
       steps_[step].op->check_args(args);
-      run_recoverably([&] { infer(*steps_[step].op, args, CallScope::current().grad_enabled, &inferred); });
+      run_with_check_recovery([&] { infer(*steps_[step].op, args, CallScope::current().grad_enabled, &inferred); });
     } catch (const Error&) {
       return false;  // run_step() reports the error
     }

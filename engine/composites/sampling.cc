@@ -17,23 +17,23 @@ struct Axis {
 
   double last() const { return static_cast<double>(size - 1); }
   // Converts a coordinate in [-1, 1] to an element position.
-  Tensor place(const Tensor& coordinate) const {
+  Tensor unnormalize(const Tensor& coordinate) const {
     const double n = static_cast<double>(size);
     if (align_corners) return ops::mul(ops::add(coordinate, int64_t{1}), last() / 2);
     return ops::sub(ops::mul(ops::add(coordinate, int64_t{1}), n / 2), 0.5);
   }
-  Tensor inside(const Tensor& place) const {
-    if (padding == "border") return ops::clamp_between(place, 0.0, last());
-    if (padding == "reflection") return ops::clamp_between(reflected(place), 0.0, last());
-    return place;
+  Tensor pad_position(const Tensor& position) const {
+    if (padding == "border") return ops::clamp_between(position, 0.0, last());
+    if (padding == "reflection") return ops::clamp_between(reflected(position), 0.0, last());
+    return position;
   }
 
  private:
   // Reflects at the centers of the edge elements (aligned), or at their outer sides.
-  Tensor reflected(const Tensor& place) const {
+  Tensor reflected(const Tensor& position) const {
     const double low = align_corners ? 0 : -0.5, span = align_corners ? last() : static_cast<double>(size);
-    if (span == 0) return ops::mul(place, int64_t{0});
-    const Tensor distance = ops::abs(ops::sub(place, low));
+    if (span == 0) return ops::mul(position, int64_t{0});
+    const Tensor distance = ops::abs(ops::sub(position, low));
     const Tensor flips = ops::floor(ops::true_divide(distance, span));
     const Tensor extra = ops::sub(distance, ops::mul(flips, span));
     const Tensor even = ops::eq(ops::remainder(flips, 2.0), 0.0);
@@ -57,8 +57,8 @@ class Sampler {
       const int64_t size = input.size(2 + d);
       stride = size > 0 ? stride / size : 0;
       const Axis axis{size, stride, align_corners, padding};
-      const Tensor place = axis.place(ops::select(grid, -1, space - 1 - d));  // grids store x first
-      taps_.push_back(taps_of(axis, ops::flatten(place, 1, -1), mode));
+      const Tensor position = axis.unnormalize(ops::select(grid, -1, space - 1 - d));  // grids store x first
+      taps_.push_back(taps_of(axis, ops::flatten(position, 1, -1), mode));
     }
     out_.insert(out_.end(), grid.sizes().begin() + 1, grid.sizes().end() - 1);
   }
@@ -74,15 +74,15 @@ class Sampler {
  private:
   std::vector<Tap> taps_of(const Axis& axis, const Tensor& raw, std::string_view mode) const {
     if (mode == "bicubic") return cubic_taps(axis, raw);
-    const Tensor place = axis.inside(raw);
-    if (mode == "nearest") return {tap(axis, ops::round_half_even(place), Tensor())};
-    const Tensor low = ops::floor(place), part = ops::sub(place, low);
+    const Tensor position = axis.pad_position(raw);
+    if (mode == "nearest") return {tap(axis, ops::round_half_even(position), Tensor())};
+    const Tensor low = ops::floor(position), part = ops::sub(position, low);
     return {tap(axis, low, ops::rsub(part, int64_t{1})), tap(axis, ops::add(low, int64_t{1}), part)};
   }
   // The cubic convolution kernel with a = -0.75; each of the four neighbours is padded separately.
-  std::vector<Tap> cubic_taps(const Axis& axis, const Tensor& place) const {
+  std::vector<Tap> cubic_taps(const Axis& axis, const Tensor& position) const {
     constexpr double a = -0.75;
-    const Tensor low = ops::floor(place), part = ops::sub(place, low);
+    const Tensor low = ops::floor(position), part = ops::sub(position, low);
     const auto polynomial = [](const Tensor& x, std::initializer_list<double> coefficients) {
       Tensor value;
       for (double c : coefficients)
@@ -94,13 +94,13 @@ class Sampler {
       const Tensor distance = k <= 0 ? ops::sub(part, k) : ops::rsub(part, k);
       const Tensor weight = k == 0 || k == 1 ? polynomial(distance, {a + 2, -(a + 3), 0, 1})
                                              : polynomial(distance, {a, -5 * a, 8 * a, -4 * a});
-      taps.push_back(tap(axis, axis.inside(ops::add(low, k)), weight));
+      taps.push_back(tap(axis, axis.pad_position(ops::add(low, k)), weight));
     }
     return taps;
   }
-  Tap tap(const Axis& axis, const Tensor& place, const Tensor& weight) const {
+  Tap tap(const Axis& axis, const Tensor& position, const Tensor& weight) const {
     constexpr int64_t kNowhere = -(int64_t{1} << 60);  // even the sum over all axes is outside the input
-    const Tensor at = ops::to_dtype(ops::detach(place), DType::kInt64);
+    const Tensor at = ops::to_dtype(ops::detach(position), DType::kInt64);
     const Tensor safe = ops::clamp_between(at, int64_t{0}, axis.size - 1);
     const Tensor offset = axis.stride == 1 ? safe : ops::mul(safe, axis.stride);
     return {pads_with_zeros_ ? ops::masked_fill(offset, ops::ne(safe, at), kNowhere) : offset, weight};
@@ -145,9 +145,9 @@ Tensor make_affine_grid(const Tensor& theta, SizesView size, bool align_corners)
   const auto n = static_cast<int64_t>(space.size());
   Tensors coordinates;  // x first
   for (int64_t d = n - 1; d >= 0; --d) {
-    Sizes lie(space.size(), 1);
-    lie[static_cast<size_t>(d)] = space[static_cast<size_t>(d)];
-    const Tensor line = ops::reshape(centers(space[static_cast<size_t>(d)], align_corners, theta), lie);
+    Sizes line_sizes(space.size(), 1);
+    line_sizes[static_cast<size_t>(d)] = space[static_cast<size_t>(d)];
+    const Tensor line = ops::reshape(centers(space[static_cast<size_t>(d)], align_corners, theta), line_sizes);
     coordinates.push_back(ops::expand(line, space));
   }
   coordinates.push_back(ops::ones(space, theta.dtype(), theta.device()));

@@ -11,18 +11,18 @@ Tensor sample_grid(const Tensor& input, const Tensor& grid, std::string_view mod
 Tensor make_affine_grid(const Tensor& theta, SizesView size, bool align_corners);
 
 // Expands a list of indices along `dim` to one index per element of `source`.
-Tensor along_places(const Tensor& index, const Tensor& source, int64_t dim);
+Tensor expand_index(const Tensor& index, const Tensor& source, int64_t dim);
 Tensor reduce_scattered(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                         std::string_view reduce, bool include_self);
-Tensor scatter_by_mask(const Tensor& input, const Tensor& mask, const Tensor& source);
+Tensor scatter_masked(const Tensor& input, const Tensor& mask, const Tensor& source);
 Tensor fill_main_diagonal(const Tensor& input, const Scalar& value, bool wrap);
 
 Tensor quantiles(const Tensor& input, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                  std::string_view interpolation, bool ignore_nan);
-Tensor median_of_numbers(const Tensor& input);
-Tensors medians_of_numbers(const Tensor& input, int64_t dim, bool keepdim);
-Tensor count_into_bins(const Tensor& input, int64_t bins, double min, double max);
-Tensor turned(const Tensor& input, int64_t k, SizesView dims);
+Tensor median_ignoring_nan(const Tensor& input);
+Tensors median_dim_ignoring_nan(const Tensor& input, int64_t dim, bool keepdim);
+Tensor histogram_counts(const Tensor& input, int64_t bins, double min, double max);
+Tensor rotate_90(const Tensor& input, int64_t k, SizesView dims);
 
 double inverse_log_failure(double p);  // 1 / log(1 - p)
 Tensor broadcast_to_other(const Tensor& input, const Tensor& other);

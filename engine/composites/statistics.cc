@@ -25,11 +25,11 @@ int64_t positive_mod(int64_t k, int64_t n) { return ((k % n) + n) % n; }
 
 }  // namespace
 
-Tensor along_places(const Tensor& index, const Tensor& source, int64_t dim) {
+Tensor expand_index(const Tensor& index, const Tensor& source, int64_t dim) {
   if (source.dim() == 0) return ops::reshape(index, Sizes{});
-  Sizes lie(source.sizes().size(), 1);
-  lie[static_cast<size_t>(shape_rules::wrap_dim(dim, source.dim()))] = index.numel();
-  return ops::expand(ops::reshape(index, lie), source.sizes());
+  Sizes index_sizes(source.sizes().size(), 1);
+  index_sizes[static_cast<size_t>(shape_rules::wrap_dim(dim, source.dim()))] = index.numel();
+  return ops::expand(ops::reshape(index, index_sizes), source.sizes());
 }
 
 Tensor reduce_scattered(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
@@ -48,21 +48,21 @@ Tensor reduce_scattered(const Tensor& input, int64_t dim, const Tensor& index, c
   return ops::scatter_combine(base, dim, index, src, reduce);
 }
 
-Tensor scatter_by_mask(const Tensor& input, const Tensor& mask, const Tensor& source) {
+Tensor scatter_masked(const Tensor& input, const Tensor& mask, const Tensor& source) {
   check(mask.dtype() == DType::kBool, "masked_scatter_ only supports boolean masks, but got mask with dtype ",
         name(mask.dtype()));
   const Sizes sizes = shape_rules::broadcast_sizes(input.sizes(), mask.sizes());
   const Tensor wide = ops::expand(input, sizes), chosen = ops::reshape(ops::expand(mask, sizes), Sizes{-1});
   // The n-th selected position reads source's n-th element; other positions read the first.
   const Tensor order = ops::sub(ops::cumsum(chosen, 0, DType::kInt64), int64_t{1});
-  const Tensor place = ops::masked_fill(order, ops::logical_not(chosen), int64_t{0});
+  const Tensor source_index = ops::masked_fill(order, ops::logical_not(chosen), int64_t{0});
   if (source.numel() == 0) {
     check(input.numel() == 0 || mask.numel() == 0,
           "masked_scatter: expected self and source to have same dtypes and "
           "source to have elements, got none");
     return ops::clone(wide);
   }
-  const Tensor values = ops::index_select(ops::reshape(source, Sizes{-1}), 0, place);
+  const Tensor values = ops::index_select(ops::reshape(source, Sizes{-1}), 0, source_index);
   return ops::where(ops::expand(mask, sizes), ops::reshape(values, sizes), wide);
 }
 
@@ -78,8 +78,8 @@ Tensor fill_main_diagonal(const Tensor& input, const Scalar& value, bool wrap) {
   if (input.numel() == 0) return ops::clone(input);
   const bool again = wrap && input.dim() == 2 && input.size(0) > input.size(1) + 1;
   const int64_t count = again ? (input.numel() + step - 1) / step : shortest;
-  const Tensor places = ops::mul(ops::arange(count, DType::kInt64, input.device()), step);
-  return ops::reshape(ops::index_fill(ops::reshape(input, Sizes{-1}), 0, places, value), input.sizes());
+  const Tensor indices = ops::mul(ops::arange(count, DType::kInt64, input.device()), step);
+  return ops::reshape(ops::index_fill(ops::reshape(input, Sizes{-1}), 0, indices, value), input.sizes());
 }
 
 Tensor quantiles(const Tensor& input, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
@@ -118,30 +118,30 @@ Tensor quantiles(const Tensor& input, const Tensor& q, std::optional<int64_t> di
   }
   value = ops::movedim(value, Sizes{-1}, Sizes{0});
   if (whole && keepdim) {
-    Sizes lie{value.size(0)};
-    lie.insert(lie.end(), input.sizes().size(), 1);
-    value = ops::reshape(value, lie);
+    Sizes value_sizes{value.size(0)};
+    value_sizes.insert(value_sizes.end(), input.sizes().size(), 1);
+    value = ops::reshape(value, value_sizes);
   }
   return q.dim() == 0 ? ops::squeeze_dim(value, Sizes{0}) : value;
 }
 
-Tensors medians_of_numbers(const Tensor& input, int64_t dim, bool keepdim) {
+Tensors median_dim_ignoring_nan(const Tensor& input, int64_t dim, bool keepdim) {
   if (input.dim() == 0) return {ops::clone(input), ops::zeros(Sizes{}, DType::kInt64, input.device())};
   const Tensors sorted = ops::sort(input, dim, false);
   const Tensor count = ops::sum(ops::logical_not(ops::isnan(sorted[0])), Sizes{dim}, true);
-  const Tensor place = ops::clamp_min(ops::floor_divide(ops::sub(count, int64_t{1}), int64_t{2}), int64_t{0});
-  Tensors result{ops::gather(sorted[0], dim, place), ops::gather(sorted[1], dim, place)};
+  const Tensor middle = ops::clamp_min(ops::floor_divide(ops::sub(count, int64_t{1}), int64_t{2}), int64_t{0});
+  Tensors result{ops::gather(sorted[0], dim, middle), ops::gather(sorted[1], dim, middle)};
   if (!keepdim) {
     for (Tensor& t : result) t = ops::squeeze_dim(t, Sizes{dim});
   }
   return result;
 }
 
-Tensor median_of_numbers(const Tensor& input) {
-  return medians_of_numbers(ops::reshape(input, Sizes{-1}), 0, false)[0];
+Tensor median_ignoring_nan(const Tensor& input) {
+  return median_dim_ignoring_nan(ops::reshape(input, Sizes{-1}), 0, false)[0];
 }
 
-Tensor count_into_bins(const Tensor& input, int64_t bins, double min, double max) {
+Tensor histogram_counts(const Tensor& input, int64_t bins, double min, double max) {
   const Tensor x = ops::reshape(ops::detach(input), Sizes{-1}), none = ops::zeros(Sizes{bins}, x.dtype(), x.device());
   if (x.numel() == 0) return none;
   Tensor low, high;
@@ -169,7 +169,7 @@ Tensor broadcast_to_other(const Tensor& input, const Tensor& other) {
   return ops::expand(input, shape_rules::broadcast_sizes(input.sizes(), other.sizes()));
 }
 
-Tensor turned(const Tensor& input, int64_t k, SizesView dims) {
+Tensor rotate_90(const Tensor& input, int64_t k, SizesView dims) {
   switch (positive_mod(k, 4)) {
     case 1: return ops::flip(ops::transpose(input, dims[0], dims[1]), Sizes{dims[0]});
     case 2: return ops::flip(input, Sizes(dims.begin(), dims.end()));

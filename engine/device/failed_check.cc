@@ -6,24 +6,24 @@
 namespace tt {
 namespace {
 
-bool recovering = false;                               // set before threads start
-constinit thread_local sigjmp_buf* landing = nullptr;  // jump target of the innermost run_recoverably()
+bool recovering = false;                                   // set before threads start
+constinit thread_local sigjmp_buf* jump_target = nullptr;  // jump target of the innermost run_with_check_recovery()
 
 void on_failed_check(int signal) {
-  if (sigjmp_buf* to = landing) {
-    landing = nullptr;
+  if (sigjmp_buf* to = jump_target) {
+    jump_target = nullptr;
     siglongjmp(*to, 1);
   }
   std::signal(signal, SIG_DFL);  // the instruction fails again and ends the process
 }
 
 // Restores the enclosing jump target on every exit from the scope.
-class LandingScope {
+class JumpTargetScope {
  public:
-  explicit LandingScope(sigjmp_buf* own) : outer_(landing) { landing = own; }
-  ~LandingScope() { landing = outer_; }
-  LandingScope(const LandingScope&) = delete;
-  LandingScope& operator=(const LandingScope&) = delete;
+  explicit JumpTargetScope(sigjmp_buf* own) : outer_(jump_target) { jump_target = own; }
+  ~JumpTargetScope() { jump_target = outer_; }
+  JumpTargetScope(const JumpTargetScope&) = delete;
+  JumpTargetScope& operator=(const JumpTargetScope&) = delete;
 
  private:
   sigjmp_buf* const outer_;
@@ -40,10 +40,10 @@ void recover_from_failed_checks() {
   recovering = true;
 }
 
-void run_recoverably(absl::FunctionRef<void()> pure) {
+void run_with_check_recovery(absl::FunctionRef<void()> pure) {
   if (!recovering) return pure();
   sigjmp_buf here;
-  LandingScope scope(&here);
+  JumpTargetScope scope(&here);
   // Does not save the signal mask: that would be a system call.
   if (sigsetjmp(here, 0) != 0) throw FailedCheck();
   pure();

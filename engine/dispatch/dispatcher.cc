@@ -13,7 +13,7 @@ namespace {
 
 // Whether the tape may have to record the call: a result may need a gradient, or a tensor with a gradient is about to
 // be overwritten.
-bool concerns_autograd(const Call& call, bool grad_enabled) {
+bool needs_autograd(const Call& call, bool grad_enabled) {
   if (call.inferred.requires_grad) return true;
   if (!call.into || !grad_enabled) return false;
   for (const Tensor& target : call.outputs) {
@@ -65,12 +65,12 @@ void run_composite(Call& call, Kernel composite) {
   static const Op* const assign = find_op("assign");
   for (size_t i = 0; i < targets.size(); ++i) {
     const Arg args[] = {targets[i].get(), call.outputs[i].get()};
-    Call landing;
-    landing.op = assign;
-    landing.args = args;
-    landing.outputs.push_back(targets[i]);
-    landing.into = true;
-    Dispatcher::instance().dispatch(landing);
+    Call copy;
+    copy.op = assign;
+    copy.args = args;
+    copy.outputs.push_back(targets[i]);
+    copy.into = true;
+    Dispatcher::instance().dispatch(copy);
   }
   call.outputs = std::move(targets);
   call.into = true;
@@ -116,11 +116,11 @@ Dispatcher::Row& Dispatcher::row(uint16_t id) {
 
 void Dispatcher::dispatch(Call& call) const {
   const CallScope& scope = CallScope::current();
-  run_recoverably([&] { infer(*call.op, call.args, scope.grad_enabled, &call.inferred); });
+  run_with_check_recovery([&] { infer(*call.op, call.args, scope.grad_enabled, &call.inferred); });
   if (call.into) check_out_variants(call, scope.grad_enabled);
   KeySet keys = backend_key(call.inferred.backend);
   bool own_autograd = call.op->id < rows_.size() && rows_[call.op->id].kernels[static_cast<size_t>(Key::kAutograd)];
-  if (own_autograd || concerns_autograd(call, scope.grad_enabled)) keys = keys.with(Key::kAutograd);
+  if (own_autograd || needs_autograd(call, scope.grad_enabled)) keys = keys.with(Key::kAutograd);
   run(call, keys);
 }
 

@@ -28,7 +28,7 @@ bool share_bytes(const TensorImpl& a, const TensorImpl& b) {
   return x.begin < y.end && y.begin < x.end;
 }
 
-bool lie_alike(const TensorImpl& a, const TensorImpl& b) {
+bool same_layout(const TensorImpl& a, const TensorImpl& b) {
   return a.dtype == b.dtype && a.offset == b.offset && a.sizes == b.sizes && a.strides == b.strides;
 }
 
@@ -51,14 +51,14 @@ bool is_plain(const Call& call, const TensorMeta& inferred, const TensorImpl& ou
 }
 
 bool is_separate(const Call& call, const TensorMeta&, const TensorImpl& out) {
-  return !any_argument(call, [&](const TensorImpl& arg) { return share_bytes(arg, out) && !lie_alike(arg, out); });
+  return !any_argument(call, [&](const TensorImpl& arg) { return share_bytes(arg, out) && !same_layout(arg, out); });
 }
 
 bool is_updated(const Call& call, const TensorMeta& inferred, const TensorImpl& out) {
   if (out.dtype != inferred.dtype) return false;
   const TensorImpl& first = *Tensor::from(call.args[0].tensor).get();
   const bool starts_there = share_bytes(first, out);
-  if (starts_there && !lie_alike(first, out)) return false;
+  if (starts_there && !same_layout(first, out)) return false;
   int sharing = 0;
   any_argument(call, [&](const TensorImpl& arg) {
     sharing += share_bytes(arg, out);
@@ -78,7 +78,7 @@ bool is_alone(const Tensors& targets, size_t i) {
 using Fits = bool (*)(const Call&, const TensorMeta&, const TensorImpl&);
 
 // Runs `kernel` with undefined or new tensors in place of the out tensors that do not fit.
-void run_beside(Call& call, Kernel kernel, Fits fits) {
+void run_with_temporaries(Call& call, Kernel kernel, Fits fits) {
   Tensors targets = call.outputs;
   for (size_t i = 0; i < targets.size(); ++i) {
     bool direct =
@@ -108,19 +108,19 @@ void allocate_outputs(Call& call) {
 }
 
 void run_with_plain_outputs(Call& call, Kernel kernel) {
-  if (call.into) return run_beside(call, kernel, &is_plain);
+  if (call.into) return run_with_temporaries(call, kernel, &is_plain);
   allocate_outputs(call);
   kernel(call);
 }
 
 void run_with_separate_outputs(Call& call, Kernel kernel) {
-  if (call.into) return run_beside(call, kernel, &is_separate);
+  if (call.into) return run_with_temporaries(call, kernel, &is_separate);
   allocate_outputs(call);
   kernel(call);
 }
 
 void run_with_updated_output(Call& call, Kernel kernel) {
-  if (call.into) return run_beside(call, kernel, &is_updated);
+  if (call.into) return run_with_temporaries(call, kernel, &is_updated);
   allocate_outputs(call);
   kernel(call);
 }

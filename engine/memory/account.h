@@ -28,7 +28,7 @@ class Account {
   // How far bookkeeping may exceed the limit, for the errors of refused instructions.
   static constexpr uint64_t kHostOverdraft = uint64_t{2} << 20;
   // The limit for bookkeeping if the account has no limit.
-  static constexpr uint64_t kMostHost = uint64_t{4} << 30;
+  static constexpr uint64_t kMaxHost = uint64_t{4} << 30;
 
   explicit Account(std::string owner, uint64_t limit = 0, DescribeSite describe_site = {},
                    uint64_t tenant = new_tenant())
@@ -71,7 +71,7 @@ class Account {
  private:
   // The maximum bookkeeping, given the tensors that are held.
   uint64_t most_host() const {
-    if (limit_ == 0) return kMostHost;
+    if (limit_ == 0) return kMaxHost;
     const uint64_t tensors = held();
     return kHostAllowance + (tensors < limit_ ? limit_ - tensors : 0);
   }

@@ -72,11 +72,11 @@ bool parse_bool(absl::string_view key, absl::string_view text) {
 }
 
 void set(absl::string_view key, absl::string_view value, AllocConf* conf) {
-  constexpr uint64_t kMostMegabytes = uint64_t{1} << 32;
+  constexpr uint64_t kMaxMegabytes = uint64_t{1} << 32;
   if (key == "max_split_size_mb") {
-    conf->max_split_size = parse_whole(key, value, 21, kMostMegabytes) * kMiB;
+    conf->max_split_size = parse_whole(key, value, 21, kMaxMegabytes) * kMiB;
   } else if (key == "max_non_split_rounding_mb") {
-    conf->max_non_split_rounding = parse_whole(key, value, 21, kMostMegabytes) * kMiB;
+    conf->max_non_split_rounding = parse_whole(key, value, 21, kMaxMegabytes) * kMiB;
   } else if (key == "garbage_collection_threshold") {
     conf->garbage_collection_threshold = parse_fraction(key, value);
   } else if (key == "expandable_segments") {

@@ -16,14 +16,14 @@ namespace tt {
 
 class Stream;
 
-// The owner of a block's contents: an Account's tenant(). kNobody: the engine itself.
+// The owner of a block's contents: an Account's tenant(). kNoTenant: the engine itself.
 using Tenant = uint64_t;
-inline constexpr Tenant kNobody = 0;
+inline constexpr Tenant kNoTenant = 0;
 
 // Parameters of an allocation.
 struct AllocRequest {
   Stream* stream = nullptr;  // order of use; null: host memory used by the host
-  Tenant tenant = kNobody;
+  Tenant tenant = kNoTenant;
   const std::shared_ptr<Account>* account = nullptr;  // account to charge; may be null or point to null: none
   uint32_t site = 0;                                  // the client's number for the source line; 0: unknown
 };
@@ -48,14 +48,14 @@ class Allocator {
  public:
   virtual ~Allocator() = default;
   // Returns 64-byte aligned memory; null for 0 bytes. It contains only zeros and bytes written by the request's tenant:
-  // other contents are zeroed first, in the stream's order. kNobody gets blocks without zeroing, and must not expose
+  // other contents are zeroed first, in the stream's order. kNoTenant gets blocks without zeroing, and must not expose
   // their contents. The block is safe to use in the stream's order, and in other streams after record_stream(). Throws
   // Error(kOutOfMemory) with the requested size, the free and held bytes, their holders, and advice; existing
   // allocations are unchanged then.
   virtual void* allocate(size_t bytes, const AllocRequest& request = {}) = 0;
-  // `p` was returned by allocate(bytes), and `tenant` has written to it (kNobody: unknown). The block may be reused at
-  // once, in stream order. Does not throw.
-  virtual void deallocate(void* p, size_t bytes, Tenant tenant = kNobody) = 0;
+  // `p` was returned by allocate(bytes), and `tenant` has written to it (kNoTenant: unknown). The block may be reused
+  // at once, in stream order. Does not throw.
+  virtual void deallocate(void* p, size_t bytes, Tenant tenant = kNoTenant) = 0;
   // Records that the block at `p` is also used in `stream`: after it is freed, it is not reused before the work then
   // queued in `stream` is done. For memory that one stream allocates and another reads or writes. `stream` may be
   // destroyed by then.

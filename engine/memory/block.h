@@ -15,7 +15,7 @@
 #include "engine/device/stream_events.h"
 #include "engine/memory/account.h"
 #include "engine/memory/allocator.h"
-#include "engine/schema/recycled.h"
+#include "engine/schema/thread_cached.h"
 
 namespace tt {
 
@@ -32,7 +32,7 @@ struct Segment {
   Block* first;
 };
 
-struct Block final : Recycled<Block> {
+struct Block final : ThreadCached<Block> {
   enum class State : uint8_t {
     kFree,
     kUsed,
@@ -48,8 +48,8 @@ struct Block final : Recycled<Block> {
   Block* right = nullptr;
   State state = State::kFree;
   uint64_t freed_at = 0;  // value of the pool's search counter
-  // If not in use: the tenant whose bytes it contains. kNobody: several tenants, or unknown.
-  Tenant tenant = kNobody;
+  // If not in use: the tenant whose bytes it contains. kNoTenant: several tenants, or unknown.
+  Tenant tenant = kNoTenant;
 
   // If in use.
   uint32_t site = 0;

@@ -19,7 +19,9 @@ PoolParts only(std::unique_ptr<SegmentSource> segments) {
 }
 
 // Whether `tenant` may get a block last used by `before` without zeroing.
-bool may_see(Tenant tenant, Tenant before) { return tenant == before || before == Block::kZeros || tenant == kNobody; }
+bool may_reuse(Tenant tenant, Tenant before) {
+  return tenant == before || before == Block::kZeros || tenant == kNoTenant;
+}
 
 bool any_divisions(const AllocConf& conf) {
   const auto& divisions = conf.roundup_power2_divisions;
@@ -57,8 +59,8 @@ CachingPool::~CachingPool() {
 
 size_t CachingPool::rounded(size_t bytes) const {
   // Keeps an excessive size excessive: rounding must not wrap it to a small one.
-  constexpr size_t kAbsurd = std::numeric_limits<size_t>::max() / 4;
-  bytes = std::min(bytes, kAbsurd);
+  constexpr size_t kMaxRequest = std::numeric_limits<size_t>::max() / 4;
+  bytes = std::min(bytes, kMaxRequest);
   if (rounds_) [[unlikely]]
     return conf_.rounded(bytes, sizes_.granule);
   return (bytes + sizes_.granule - 1) & ~(sizes_.granule - 1);
@@ -88,7 +90,7 @@ void* CachingPool::allocate(size_t bytes, const AllocRequest& asked) {
   if (const auto [p, before] = quick_.take(size); p) [[likely]] {
     count(bytes, size, true);
     if (on_cpu()) open_bytes(p, bytes);
-    if (may_see(tenant, before)) [[likely]]
+    if (may_reuse(tenant, before)) [[likely]]
       return p;
     lock.unlock();
     zero(p, bytes, size, stream);
@@ -98,7 +100,7 @@ void* CachingPool::allocate(size_t bytes, const AllocRequest& asked) {
   const Request request{size, id, arena_of(id), is_small(size)};
   if (Block* block = find_or_grow(request)) {
     count(bytes, block->size, block->segment->small);
-    if (!quick_.takes(size)) {
+    if (!quick_.can_cache(size)) {
       block->requested = bytes;
       block->site = site;
       block->owner = account ? *account : nullptr;
@@ -109,7 +111,7 @@ void* CachingPool::allocate(size_t bytes, const AllocRequest& asked) {
     if (on_cpu()) open_bytes(p, bytes);
     // Zeroes the whole block: the tenant may later get more of it.
     const size_t whole = block->size;
-    const bool is_seen = may_see(tenant, block->tenant);
+    const bool is_seen = may_reuse(tenant, block->tenant);
     lock.unlock();
     if (!is_seen) zero(p, bytes, whole, stream);
     return p;
@@ -133,7 +135,7 @@ void CachingPool::deallocate(void* p, size_t bytes, Tenant tenant) {
   const size_t size = rounded(bytes);
   std::shared_ptr<const Account> owner;  // released after the lock
   MutexLock lock(mutex_);
-  if (quick_.give(p, size, tenant)) [[likely]] {
+  if (quick_.put(p, size, tenant)) [[likely]] {
     if (on_cpu()) close_bytes(p, bytes);
     stats_.take(&PoolStats::requested, true, bytes);
     stats_.take(&PoolStats::allocated, true, size);
@@ -214,8 +216,8 @@ Block* CachingPool::take(Block* block, const Request& request) {
   return block;
 }
 
-void CachingPool::settle_deferred() {
-  deferred_.settle([this](Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { release(block); });
+void CachingPool::collect_deferred() {
+  deferred_.collect_completed([this](Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { release(block); });
 }
 
 void CachingPool::flush_quick() {

@@ -54,7 +54,7 @@ class CachingPool final : public Allocator {
   ~CachingPool() override;  // requires that its allocations are no longer used
 
   void* allocate(size_t bytes, const AllocRequest& request = {}) override;
-  void deallocate(void* p, size_t bytes, Tenant tenant = kNobody) override;
+  void deallocate(void* p, size_t bytes, Tenant tenant = kNoTenant) override;
   void record_stream(void* p, Stream& stream) override;
   AllocatorStats stats() const override;
   std::vector<BlockInfo> snapshot() const override;
@@ -95,7 +95,7 @@ class CachingPool final : public Allocator {
   bool splits(const Block& block, const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Block* take(Block* block, const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void release(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // the block is no longer in use
-  void settle_deferred() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void collect_deferred() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void flush_quick() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // caching_pool_growth.cc: allocation of new segments.
   Block* find_or_grow(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // null: out of memory

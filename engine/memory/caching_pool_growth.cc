@@ -14,7 +14,7 @@ size_t round_up(size_t bytes, size_t multiple) { return (bytes + multiple - 1) /
 
 Block* CachingPool::find_or_grow(const Request& request) {
   ++searches_;
-  if (!deferred_.empty() && !capturing()) settle_deferred();
+  if (!deferred_.empty() && !capturing()) collect_deferred();
   if (Block* block = find(request)) [[likely]]
     return block;
   // Merging the cached size-class blocks is cheaper than any system call.
@@ -162,20 +162,20 @@ void CachingPool::empty_cache(const Stream* stream) {
   MutexLock lock(mutex_);
   if (capturing()) return;
   flush_quick();
-  settle_deferred();
+  collect_deferred();
   give_back_unused(stream ? std::optional(stream->id()) : std::nullopt);
 }
 
 void CachingPool::forget(Tenant tenant) {
-  constexpr uint64_t kMuch = uint64_t{16} << 20;
+  constexpr uint64_t kMinUnused = uint64_t{16} << 20;
   MutexLock lock(mutex_);
-  if (capturing() || stats_.all.reserved.now - stats_.all.allocated.now < kMuch) return;
+  if (capturing() || stats_.all.reserved.now - stats_.all.allocated.now < kMinUnused) return;
   flush_quick();
   std::vector<Segment*> unused;
   for (const FreeBlocks* blocks : {&shared_.small, &shared_.large}) {
     for (Block* block : *blocks) {
       // Memory that several tenants have used is worth no more to others than new memory: it is zeroed first.
-      if (block->is_whole_segment() && (block->tenant == tenant || block->tenant == kNobody)) {
+      if (block->is_whole_segment() && (block->tenant == tenant || block->tenant == kNoTenant)) {
         unused.push_back(block->segment);
       }
     }

@@ -39,14 +39,14 @@ bool DeferredFrees::mark(Block* block, const StreamId& stream) {
     return true;  // device lost: nothing to wait for
   }
   if (!event) return false;
-  auto line = std::find_if(lines_.begin(), lines_.end(), [&](const Line& l) { return l.stream == stream; });
-  if (line == lines_.end()) line = lines_.insert(line, Line{stream, {}});
-  line->marks.push_back({std::move(event), block});
+  auto queue = std::find_if(queues_.begin(), queues_.end(), [&](const StreamQueue& l) { return l.stream == stream; });
+  if (queue == queues_.end()) queue = queues_.insert(queue, StreamQueue{stream, {}});
+  queue->marks.push_back({std::move(event), block});
   ++block->events;
   return true;
 }
 
-void DeferredFrees::settle(Done done) {
+void DeferredFrees::collect_completed(Done done) {
   for (Block* block : std::exchange(unmarked_, {})) {
     mark(block);
     if (!block->other_streams.empty()) {
@@ -55,25 +55,25 @@ void DeferredFrees::settle(Done done) {
       done(block);
     }
   }
-  for (Line& line : lines_) finish_line(line, false, done);
-  std::erase_if(lines_, [](const Line& line) { return line.marks.empty(); });
+  for (StreamQueue& queue : queues_) finish_queue(queue, false, done);
+  std::erase_if(queues_, [](const StreamQueue& queue) { return queue.marks.empty(); });
 }
 
 void DeferredFrees::wait(Done done) {
-  settle(done);
-  for (Line& line : lines_) finish_line(line, true, done);
-  lines_.clear();
+  collect_completed(done);
+  for (StreamQueue& queue : queues_) finish_queue(queue, true, done);
+  queues_.clear();
 }
 
-void DeferredFrees::finish_line(Line& line, bool wait, Done done) {
-  for (; !line.marks.empty(); line.marks.pop_front()) {
+void DeferredFrees::finish_queue(StreamQueue& queue, bool wait, Done done) {
+  for (; !queue.marks.empty(); queue.marks.pop_front()) {
     // Polls instead of waiting: a wait would consume a kernel's error, which must be reported to the caller that waits
     // for its result.
-    while (!is_reached(*line.marks.front().event)) {
+    while (!is_reached(*queue.marks.front().event)) {
       if (!wait) return;
       std::this_thread::yield();
     }
-    Block* block = line.marks.front().block;
+    Block* block = queue.marks.front().block;
     --block->events;
     if (is_done(block)) done(block);
   }

@@ -18,13 +18,13 @@ class DeferredFrees {
   using Done = absl::FunctionRef<void(Block*)>;  // the block is no longer in use
 
   explicit DeferredFrees(StreamEvents* events) : events_(events) {}
-  bool empty() const { return lines_.empty() && unmarked_.empty(); }
+  bool empty() const { return queues_.empty() && unmarked_.empty(); }
 
   // Keeps `block` until the work now queued in its other streams is done; returns false if there is none. While a graph
-  // is captured (`capturing`) no events are recorded: a later settle() records them.
+  // is captured (`capturing`) no events are recorded: a later collect_completed() records them.
   bool add(Block* block, bool capturing);
   // Reports the blocks that are done. Must not be called while a graph is captured.
-  void settle(Done done);
+  void collect_completed(Done done);
   // Waits for all blocks, except those that a stream captured elsewhere may use.
   void wait(Done done);
 
@@ -33,19 +33,19 @@ class DeferredFrees {
     std::unique_ptr<Event> event;
     Block* block;
   };
-  struct Line {  // the marks of one stream, in order
+  struct StreamQueue {  // the marks of one stream, in order
     StreamId stream;
     std::deque<Mark> marks;
   };
 
   void mark(Block* block);
   bool mark(Block* block, const StreamId& stream);  // false: not possible yet
-  void finish_line(Line& line, bool wait, Done done);
+  void finish_queue(StreamQueue& queue, bool wait, Done done);
   static bool is_done(const Block* block) { return block->events == 0 && block->other_streams.empty(); }
 
   StreamEvents* events_;
-  std::list<Line> lines_;         // no empty lines
-  std::vector<Block*> unmarked_;  // blocks with streams that have no event yet
+  std::list<StreamQueue> queues_;  // no empty queues
+  std::vector<Block*> unmarked_;   // blocks with streams that have no event yet
 };
 
 }  // namespace tt

@@ -87,7 +87,7 @@ bool ExpandableSegments::give_back(Segment* segment) {
       // The new hole may merge with the next one.
       const bool swallows = next && next->is_hole() && to == next->data;
       if (swallows) next = next->right;
-      heap_.punch(block, from, to);
+      heap_.punch_hole(block, from, to);
       any = true;
     }
     block = next;

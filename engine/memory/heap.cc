@@ -36,11 +36,11 @@ void Heap::remove(Segment* segment) {
 
 Block* Heap::fill(Block* hole, size_t bytes) {
   if (hole->size > bytes) cut(hole, bytes);
-  hole->tenant = kNobody;
+  hole->tenant = kNoTenant;
   return free(hole);
 }
 
-void Heap::punch(Block* block, char* from, char* to) {
+void Heap::punch_hole(Block* block, char* from, char* to) {
   erase(block);
   Block* before = nullptr;
   if (from > block->data) {

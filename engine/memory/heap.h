@@ -31,7 +31,7 @@ class Heap {
   // Memory was mapped in the first `bytes` of the hole: returns the free block that contains it.
   Block* fill(Block* hole, size_t bytes);
   // The memory from `from` to `to` in a free block was unmapped.
-  void punch(Block* block, char* from, char* to);
+  void punch_hole(Block* block, char* from, char* to);
 
   // By address.
   const absl::btree_map<void*, std::unique_ptr<Segment>>& segments() const { return segments_; }
@@ -107,7 +107,7 @@ inline void Heap::absorb_right(Block* block) {
   if (block->tenant == Block::kZeros) {
     block->tenant = right->tenant;
   } else if (right->tenant != Block::kZeros && right->tenant != block->tenant) {
-    block->tenant = kNobody;
+    block->tenant = kNoTenant;
   }
   block->right = right->right;
   if (right->right) right->right->left = block;

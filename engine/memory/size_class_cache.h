@@ -16,8 +16,8 @@ namespace tt {
 class SizeClassCache {
  public:
   struct Entry {
-    void* block = nullptr;    // null if none
-    Tenant tenant = kNobody;  // whose bytes it contains
+    void* block = nullptr;      // null if none
+    Tenant tenant = kNoTenant;  // whose bytes it contains
   };
 
   // Caches blocks of up to `limit` bytes in steps of `granule`, at most `capacity` bytes in total.
@@ -25,7 +25,7 @@ class SizeClassCache {
       : shift_(std::countr_zero(granule)), capacity_(capacity), lists_((limit >> shift_) + 1) {}
 
   // Whether blocks of this size can be cached.
-  bool takes(size_t size) const { return (size >> shift_) < lists_.size() && capacity_ > 0; }
+  bool can_cache(size_t size) const { return (size >> shift_) < lists_.size() && capacity_ > 0; }
   // `size` is a multiple of the granule.
   Entry take(size_t size) {
     size_t i = size >> shift_;
@@ -36,7 +36,7 @@ class SizeClassCache {
     return entry;
   }
   // False if the block is too large or the cache is full.
-  bool give(void* block, size_t size, Tenant tenant) {
+  bool put(void* block, size_t size, Tenant tenant) {
     size_t i = size >> shift_;
     if (i >= lists_.size() || held_ + size > capacity_) return false;
     lists_[i].push_back({block, tenant});

@@ -21,10 +21,10 @@ namespace {
 
 // An instruction's arguments with slots replaced by tensors; stored inline for common arities. The slot table keeps the
 // tensors alive: it does not change while the operation runs.
-class Resolved {
+class ResolvedArgs {
  public:
   // Throws Error if a slot is not in use or a required argument is missing.
-  Resolved(const Instruction& instruction, const SlotTable& slots) : op_(*instruction.op), slots_(slots) {
+  ResolvedArgs(const Instruction& instruction, const SlotTable& slots) : op_(*instruction.op), slots_(slots) {
     Args given = instruction.args;
     if (given.size() > op_.params.size()) {
       refuse(ErrorKind::kType, op_, absl::StrCat("takes ", op_.params.size(), " arguments, got ", given.size()));
@@ -65,7 +65,7 @@ class Resolved {
 };
 
 // If an account has more room than this for bookkeeping, ordinary instructions are not checked individually.
-constexpr uint64_t kRoomy = uint64_t{1} << 20;
+constexpr uint64_t kHostRoomThreshold = uint64_t{1} << 20;
 
 PoisonRef make_poison(const Instruction& instruction, ErrorKind kind, std::string message) {
   return make_poison(kind, std::move(message), instruction.op->name, instruction.site);
@@ -181,7 +181,7 @@ void poison_partial_writes(SlotTable& slots, const PoisonRef& poison) {
 }  // namespace
 
 void Executor::clear() {
-  no_room_ = nullptr;
+  out_of_memory_ = nullptr;
   next_ = 0;
   resumed_ = false;
 }
@@ -189,9 +189,10 @@ void Executor::clear() {
 std::shared_ptr<Suspension> Executor::run(const Program& program, SlotTable& slots) {
   const std::vector<Instruction>& instructions = program.instructions();
   size_t i = std::exchange(next_, 0);
-  roomy_ = host_room(slots) >= kRoomy;
+  has_host_room_ = host_room(slots) >= kHostRoomThreshold;
   try {
-    for (; i < instructions.size(); ++i, roomy_ = host_room(slots) >= kRoomy) run_one(instructions[i], slots);
+    for (; i < instructions.size(); ++i, has_host_room_ = host_room(slots) >= kHostRoomThreshold)
+      run_one(instructions[i], slots);
   } catch (Suspended& suspended) {
     next_ = i;
     resumed_ = true;
@@ -203,7 +204,7 @@ std::shared_ptr<Suspension> Executor::run(const Program& program, SlotTable& slo
     throw ProgramFault{before, std::move(e)};
   }
   stats_.fused += std::exchange(CallScope::current().fused, 0);
-  if (roomy_) no_room_ = nullptr;
+  if (has_host_room_) out_of_memory_ = nullptr;
   return nullptr;
 }
 
@@ -219,11 +220,11 @@ PoisonRef Executor::check_room(const Instruction& instruction, const SlotTable& 
   if (account.is_overdrawn()) refuse(ErrorKind::kOutOfMemory, *instruction.op, message);
   // Without results to hold the error, a refusal would be silent: execute the instruction within the overdraft.
   if (instruction.results.empty()) return nullptr;
-  if (!no_room_) {
-    no_room_ = make_poison(instruction, ErrorKind::kOutOfMemory,
-                           absl::StrCat("[", message_part(instruction.op->name), "] ", message));
+  if (!out_of_memory_) {
+    out_of_memory_ = make_poison(instruction, ErrorKind::kOutOfMemory,
+                                 absl::StrCat("[", message_part(instruction.op->name), "] ", message));
   }
-  return no_room_;
+  return out_of_memory_;
 }
 
 void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
@@ -232,7 +233,7 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
   if (CallScope& scope = CallScope::current(); scope.observes_kernels()) [[unlikely]]
     scope.before_instruction(slots);
   if (!std::exchange(resumed_, false)) release(instruction, slots);
-  Resolved resolved(instruction, slots);
+  ResolvedArgs resolved(instruction, slots);
   if (op.num_outputs >= 0) check_count(instruction, static_cast<size_t>(op.num_outputs));
   Call call;
   PoisonRef poison = resolved.poison();
@@ -242,8 +243,8 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
   } else {
     check_names(instruction, slots);
   }
-  const bool is_large = instruction.results.size() * SlotTable::kTensorBytes > kRoomy;
-  if ((!roomy_ || is_large) && !poison) [[unlikely]]
+  const bool is_large = instruction.results.size() * SlotTable::kTensorBytes > kHostRoomThreshold;
+  if ((!has_host_room_ || is_large) && !poison) [[unlikely]]
     poison = check_room(instruction, slots);
   if (!poison) op.check_args(resolved.args());
   if (!poison) [[likely]] {

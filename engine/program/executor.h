@@ -42,10 +42,11 @@ class Executor {
   PoisonRef check_room(const Instruction& instruction, const SlotTable& slots);
 
   ExecutorStats stats_;
-  size_t next_ = 0;       // index of the suspended instruction
-  bool resumed_ = false;  // that instruction was started: its releases are done
-  bool roomy_ = true;     // the account has room for an ordinary instruction's bookkeeping
-  PoisonRef no_room_;     // error of the first instruction refused for lack of room; reused until there is room again
+  size_t next_ = 0;            // index of the suspended instruction
+  bool resumed_ = false;       // that instruction was started: its releases are done
+  bool has_host_room_ = true;  // the account has room for an ordinary instruction's bookkeeping
+  // The error of the first instruction that exceeded the account's limit; reused until there is room again.
+  PoisonRef out_of_memory_;
 };
 
 }  // namespace tt

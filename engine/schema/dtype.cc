@@ -12,13 +12,13 @@ constexpr std::array<std::string_view, kNumDTypes> kNames = {
     "float64", "complex64", "complex128", "uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2",
 };
 
-constexpr std::array<std::string_view, kNumDTypes> kWords = {
+constexpr std::array<std::string_view, kNumDTypes> kScalarTypeNames = {
     "Bool",   "Byte",         "Char",          "Short",  "Int",    "Long",   "Half",          "BFloat16",    "Float",
     "Double", "ComplexFloat", "ComplexDouble", "UInt16", "UInt32", "UInt64", "Float8_e4m3fn", "Float8_e5m2",
 };
 
 // The wide unsigned types, which promote only with floating types.
-bool is_loner(DType t) { return t >= DType::kUInt16 && t <= DType::kUInt64; }
+bool is_wide_unsigned(DType t) { return t >= DType::kUInt16 && t <= DType::kUInt64; }
 
 DType promote_integers(DType a, DType b) {
   // A signed and an unsigned type of one width promote to the next wider signed type.
@@ -42,7 +42,7 @@ DType promote_complex(DType a, DType b) {
 
 std::string_view name(DType t) { return kNames[static_cast<size_t>(t)]; }
 
-std::string_view c_word(DType t) {
+std::string_view cpp_type_name(DType t) {
   switch (t) {
     case DType::kFloat32: return "float";
     case DType::kFloat64: return "double";
@@ -56,7 +56,7 @@ std::string_view c_word(DType t) {
   }
 }
 
-std::string_view type_word(DType t) { return kWords[static_cast<size_t>(t)]; }
+std::string_view scalar_type_name(DType t) { return kScalarTypeNames[static_cast<size_t>(t)]; }
 
 std::optional<DType> parse_dtype(std::string_view name) {
   for (int i = 0; i < kNumDTypes; ++i) {
@@ -72,19 +72,19 @@ DType to_real(DType t) {
 
 DType to_complex(DType t) {
   if (is_complex(t)) return t;
-  check(!is_float8(t), "Unknown Complex ScalarType for ", type_word(t));
+  check(!is_float8(t), "Unknown Complex ScalarType for ", scalar_type_name(t));
   return t == DType::kFloat64 ? DType::kComplex128 : DType::kComplex64;
 }
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
   check(!is_float8(a) && !is_float8(b), "Promotion for Float8 Types is not supported, attempted to promote ",
-        type_word(a), " and ", type_word(b));
+        scalar_type_name(a), " and ", scalar_type_name(b));
   Category ca = category(a), cb = category(b);
-  if (is_loner(a) || is_loner(b)) {
+  if (is_wide_unsigned(a) || is_wide_unsigned(b)) {
     check(ca == Category::kFloating || cb == Category::kFloating,
-          "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", type_word(a), " and ",
-          type_word(b));
+          "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", scalar_type_name(a),
+          " and ", scalar_type_name(b));
     return ca == Category::kFloating ? a : b;
   }
   if (ca == Category::kComplex || cb == Category::kComplex) return promote_complex(a, b);

@@ -42,9 +42,9 @@ inline size_t item_size(DType t) {
   constexpr uint8_t kSizes[kNumDTypes] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 2, 4, 8, 1, 1};
   return kSizes[static_cast<size_t>(t)];
 }
-std::string_view name(DType t);       // "float32"
-std::string_view c_word(DType t);     // the C++ name, used in some of PyTorch's messages: "to have dtype float"
-std::string_view type_word(DType t);  // PyTorch's name in messages: "not implemented for 'Float'"
+std::string_view name(DType t);              // "float32"
+std::string_view cpp_type_name(DType t);     // the C++ name, used in some of PyTorch's messages: "to have dtype float"
+std::string_view scalar_type_name(DType t);  // PyTorch's name in messages: "not implemented for 'Float'"
 std::optional<DType> parse_dtype(std::string_view name);
 inline Category category(DType t) {
   using enum Category;

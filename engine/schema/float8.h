@@ -14,15 +14,15 @@ namespace float8_bits {
 // not overflow.
 template <int kMantissa, int kBias>
 constexpr uint8_t nearest(uint32_t magnitude) {
-  constexpr uint32_t kCut = 23 - kMantissa;
+  constexpr uint32_t kDroppedBits = 23 - kMantissa;
   if (magnitude < static_cast<uint32_t>(128 - kBias) << 23) {  // subnormal: the addition rounds to nearest even
-    constexpr uint32_t kOne = static_cast<uint32_t>(128 - kBias + kCut) << 23;
+    constexpr uint32_t kOne = static_cast<uint32_t>(128 - kBias + kDroppedBits) << 23;
     const float shifted = std::bit_cast<float>(magnitude) + std::bit_cast<float>(kOne);
     return static_cast<uint8_t>(std::bit_cast<uint32_t>(shifted) - kOne);
   }
-  const uint32_t odd = (magnitude >> kCut) & 1u;
+  const uint32_t odd = (magnitude >> kDroppedBits) & 1u;
   const uint32_t rebiased = magnitude - (static_cast<uint32_t>(127 - kBias) << 23);
-  return static_cast<uint8_t>((rebiased + ((1u << (kCut - 1)) - 1) + odd) >> kCut);
+  return static_cast<uint8_t>((rebiased + ((1u << (kDroppedBits - 1)) - 1) + odd) >> kDroppedBits);
 }
 constexpr uint8_t sign_of(uint32_t bits) { return static_cast<uint8_t>(bits >> 24 & 0x80u); }
 }  // namespace float8_bits
@@ -33,10 +33,10 @@ struct Float8E4m3fn {
   constexpr Float8E4m3fn() = default;
   constexpr Float8E4m3fn(float value) {  // NOLINT: converts like a float
     const uint32_t b = std::bit_cast<uint32_t>(value), magnitude = b & 0x7fffffffu;
-    constexpr uint32_t kLargest = 0x43e00000u, kInfinity = 0x7f800000u;
-    const uint8_t rounded = magnitude > kInfinity   ? uint8_t{0x7f}
-                            : magnitude >= kLargest ? uint8_t{0x7e}
-                                                    : float8_bits::nearest<3, 7>(magnitude);
+    constexpr uint32_t kMaxFinite = 0x43e00000u, kInfinity = 0x7f800000u;
+    const uint8_t rounded = magnitude > kInfinity     ? uint8_t{0x7f}
+                            : magnitude >= kMaxFinite ? uint8_t{0x7e}
+                                                      : float8_bits::nearest<3, 7>(magnitude);
     bits = static_cast<uint8_t>(float8_bits::sign_of(b) | rounded);
   }
   constexpr operator float() const {

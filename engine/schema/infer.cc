@@ -38,9 +38,9 @@ DeviceType backend_of(Device arguments, Device results) {
   return either(DeviceType::kCUDA) ? DeviceType::kCUDA : DeviceType::kCPU;
 }
 
-void check_taken(const Op& op, const TensorMeta& t) {
+void check_float8(const Op& op, const TensorMeta& t) {
   check_as(ErrorKind::kNotImplemented, !is_float8(t.dtype) || op.takes_float8 || op.is_view, "not implemented for '",
-           type_word(t.dtype), "'");
+           scalar_type_name(t.dtype), "'");
 }
 
 // Rejects a complex number if the computation is real.
@@ -60,13 +60,13 @@ void infer_common(const Op& op, Args args, bool grad_enabled, Inference* out) {
     const Arg& arg = args[i];
     const Param& param = op.params[i];
     if (arg.kind == Arg::Kind::kTensor) {
-      check_taken(op, *arg.tensor);
+      check_float8(op, *arg.tensor);
       if (!op.any_devices) placement.add(*arg.tensor);
       requires_grad |= param.differentiable && arg.tensor->requires_grad;
     } else if (arg.kind == Arg::Kind::kTensors) {
       for (const TensorMeta* t : arg.list()) {
         if (!t) continue;
-        check_taken(op, *t);
+        check_float8(op, *t);
         if (!op.any_devices) placement.add(*t);
         requires_grad |= param.differentiable && t->requires_grad;
       }
@@ -120,7 +120,7 @@ void infer(const Op& op, Args args, bool grad_enabled, Inference* out) {
     infer_common(op, args, grad_enabled, out);
     if (is_float8(out->compute)) out->compute = DType::kFloat32;  // computed in float
     for (TensorMeta& meta : out->outputs) {
-      check_taken(op, meta);
+      check_float8(op, meta);
       meta.device = out->device;
       meta.requires_grad = out->requires_grad && has_gradients(meta.dtype);
       check_size(meta);

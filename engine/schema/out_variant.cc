@@ -34,8 +34,8 @@ void check_out_variant(const Op& op, const TensorMeta& result, const TensorMeta&
            " and ", target.device, "!");
   }
   if (!can_cast(result.dtype, target.dtype)) [[unlikely]] {
-    refuse(op, "result type ", type_word(result.dtype), " can't be cast to the desired output type ",
-           type_word(target.dtype));
+    refuse(op, "result type ", scalar_type_name(result.dtype), " can't be cast to the desired output type ",
+           scalar_type_name(target.dtype));
   }
   if (!op.is_dynamic && result.sizes != target.sizes) [[unlikely]] {
     refuse(op, "output with shape ", target.sizes, " doesn't match the broadcast shape ", result.sizes);
@@ -49,8 +49,8 @@ void check_out_variant(const Op& op, const TensorMeta& result, const TensorMeta&
 
 void check_out(const Op& op, const TensorMeta& result, const TensorMeta& target) {
   if (op.out == OutRule::kCast || result.dtype == target.dtype) return;
-  refuse(op, "Expected out tensor to have dtype ", c_word(result.dtype), ", but got ", c_word(target.dtype),
-         " instead");
+  refuse(op, "Expected out tensor to have dtype ", cpp_type_name(result.dtype), ", but got ",
+         cpp_type_name(target.dtype), " instead");
 }
 
 }  // namespace tt

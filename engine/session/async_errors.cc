@@ -11,7 +11,7 @@
 namespace tt {
 namespace {
 
-bool was_raised(const FaultCell& cell) {
+bool was_raised(const DeviceErrorCell& cell) {
   return std::atomic_ref<const uint32_t>(cell.raised).load(std::memory_order_acquire) != 0;
 }
 
@@ -25,17 +25,17 @@ void for_each_tensor(const Arg& arg, F f) {
 }
 
 // Returns the first check that detected an error, or null.
-const PendingCheck* guilty(absl::Span<const PendingCheck> suspects) {
-  for (const PendingCheck& suspect : suspects) {
-    if (was_raised(*suspect.cell)) return &suspect;
+const PendingCheck* find_failed(absl::Span<const PendingCheck> checks) {
+  for (const PendingCheck& check : checks) {
+    if (was_raised(*check.cell)) return &check;
   }
   return nullptr;
 }
 
-std::shared_ptr<const Poison> poison_of(const PendingCheck& suspect) {
-  Error error = suspect.text(*suspect.cell);
-  error.set_op(suspect.op);
-  return make_poison(error.kind(), error.message(), suspect.op, suspect.site);
+std::shared_ptr<const Poison> poison_of(const PendingCheck& check) {
+  Error error = check.format(*check.cell);
+  error.set_op(check.op);
+  return make_poison(error.kind(), error.message(), check.op, check.site);
 }
 
 // Null for a number passed for a tensor.
@@ -56,40 +56,40 @@ AsyncErrorTracker::~AsyncErrorTracker() {
     Devices::instance()
         .backend(cells.device)
         .staging()
-        .deallocate(cells.memory, PendingErrors::kMost * sizeof(FaultCell));
+        .deallocate(cells.memory, PendingErrors::kMaxTickets * sizeof(DeviceErrorCell));
   }
 }
 
-FaultCell* AsyncErrorTracker::take_cell(Device device) {
+DeviceErrorCell* AsyncErrorTracker::acquire_cell(Device device) {
   for (Cells& cells : cells_) {
     if (cells.device != device) continue;
-    FaultCell* cell = cells.idle.back();
+    DeviceErrorCell* cell = cells.idle.back();
     cells.idle.pop_back();
     return cell;
   }
   Backend& backend = Devices::instance().backend(device);
-  void* memory = backend.staging().allocate(PendingErrors::kMost * sizeof(FaultCell));
-  Cells& cells = cells_.emplace_back(Cells{device, static_cast<FaultCell*>(memory), {}});
-  for (uint64_t i = 0; i < PendingErrors::kMost; ++i) cells.idle.push_back(cells.memory + i);
-  return take_cell(device);
+  void* memory = backend.staging().allocate(PendingErrors::kMaxTickets * sizeof(DeviceErrorCell));
+  Cells& cells = cells_.emplace_back(Cells{device, static_cast<DeviceErrorCell*>(memory), {}});
+  for (uint64_t i = 0; i < PendingErrors::kMaxTickets; ++i) cells.idle.push_back(cells.memory + i);
+  return acquire_cell(device);
 }
 
 void AsyncErrorTracker::make_room_for_one(Stream& stream) {
-  if (tickets_.size() < PendingErrors::kMost) return;
+  if (tickets_.size() < PendingErrors::kMaxTickets) return;
   Ticket& oldest = tickets_.front();
   if (!oldest.passed) oldest.passed = stream.record();
   oldest.passed->synchronize();
-  if (const PendingCheck* suspect = guilty(oldest.suspects)) throw suspect->text(*suspect->cell);
+  if (const PendingCheck* check = find_failed(oldest.checks)) throw check->format(*check->cell);
   opened_ = std::min(opened_, tickets_.size() - 1);
   retire_oldest();
 }
 
-FaultCell* AsyncErrorTracker::open(Stream& stream, FaultText text) {
-  if (captured_) return open_captured(text);
+DeviceErrorCell* AsyncErrorTracker::open(Stream& stream, ErrorFormatter format) {
+  if (captured_) return open_captured(format);
   make_room_for_one(stream);
-  FaultCell* cell = take_cell(stream.device());
-  *cell = FaultCell{};
-  tickets_.push_back({{PendingCheck{cell, text, {}, 0}}, stream.device(), nullptr, nullptr});
+  DeviceErrorCell* cell = acquire_cell(stream.device());
+  *cell = DeviceErrorCell{};
+  tickets_.push_back({{PendingCheck{cell, format, {}, 0}}, stream.device(), nullptr, nullptr});
   ++opened_;
   return cell;
 }
@@ -100,7 +100,7 @@ void AsyncErrorTracker::attach(const Call& call) {
   uint64_t bits = 0;
   for (const Arg& arg : call.args) {
     for_each_tensor(arg, [&](const TensorMeta& t) {
-      if (const Storage* storage = storage_of(t)) bits |= storage->taint.since(oldest_);
+      if (const Storage* storage = storage_of(t)) bits |= storage->pending_errors.since(oldest_);
     });
   }
   if (opened_ > 0) {
@@ -109,39 +109,41 @@ void AsyncErrorTracker::attach(const Call& call) {
     for (; opened_ > 0; --opened_) {
       const size_t i = tickets_.size() - opened_;
       tickets_[i].passed = passed;
-      tickets_[i].suspects[0].op = std::string(call.op->name);
-      tickets_[i].suspects[0].site = context.site;
+      tickets_[i].checks[0].op = std::string(call.op->name);
+      tickets_[i].checks[0].site = context.site;
       bits |= uint64_t{1} << i;
     }
   }
   if (bits == 0) return;
   for (const Tensor& out : call.outputs) {
-    if (out) out->storage->taint.set(oldest_, out->storage->taint.since(oldest_) | bits);
+    if (out) out->storage->pending_errors.set(oldest_, out->storage->pending_errors.since(oldest_) | bits);
   }
   for (size_t i = 0; i < call.args.size(); ++i) {
     if (!call.op->params[i].written) continue;
     for_each_tensor(call.args[i], [&](const TensorMeta& t) {
-      if (Storage* storage = storage_of(t)) storage->taint.set(oldest_, storage->taint.since(oldest_) | bits);
+      if (Storage* storage = storage_of(t))
+        storage->pending_errors.set(oldest_, storage->pending_errors.since(oldest_) | bits);
     });
   }
 }
 
-std::shared_ptr<const Poison> AsyncErrorTracker::verdict(const PendingErrors& taint) const {
-  const uint64_t bits = taint.since(oldest_);
+std::shared_ptr<const Poison> AsyncErrorTracker::find_error(const PendingErrors& pending_errors) const {
+  const uint64_t bits = pending_errors.since(oldest_);
   for (size_t i = 0; i < tickets_.size(); ++i) {
     if ((bits >> i & 1) == 0) continue;
-    if (const PendingCheck* suspect = guilty(tickets_[i].suspects)) return poison_of(*suspect);
+    if (const PendingCheck* check = find_failed(tickets_[i].checks)) return poison_of(*check);
   }
   return nullptr;
 }
 
-void AsyncErrorTracker::settle(SlotTable& slots) {
+void AsyncErrorTracker::retire_completed(SlotTable& slots) {
   if (captured_) return;  // events cannot be queried during a capture
   while (!tickets_.empty() && tickets_.front().passed) {
     std::shared_ptr<const Poison> poison;
     if (!has_passed(tickets_.front(), &poison)) return;
     if (poison) {
-      slots.poison_where([&](const Tensor& t) { return t->storage && (t->storage->taint.since(oldest_) & 1); }, poison);
+      slots.poison_where([&](const Tensor& t) { return t->storage && (t->storage->pending_errors.since(oldest_) & 1); },
+                         poison);
     }
     retire_oldest();
   }
@@ -150,25 +152,25 @@ void AsyncErrorTracker::settle(SlotTable& slots) {
 bool AsyncErrorTracker::has_passed(const Ticket& ticket, std::shared_ptr<const Poison>* poison) const {
   try {
     if (!ticket.passed->done()) return false;
-    if (const PendingCheck* suspect = guilty(ticket.suspects)) *poison = poison_of(*suspect);
+    if (const PendingCheck* check = find_failed(ticket.checks)) *poison = poison_of(*check);
   } catch (const Error& error) {  // the device was lost
-    const PendingCheck& suspect = ticket.suspects[0];
-    *poison = make_poison(error.kind(), error.message(), suspect.op, suspect.site);
+    const PendingCheck& check = ticket.checks[0];
+    *poison = make_poison(error.kind(), error.message(), check.op, check.site);
   }
   return true;
 }
 
 void AsyncErrorTracker::make_room(SlotTable& slots) {
-  if (captured_ || tickets_.size() <= PendingErrors::kMost / 2) return;
+  if (captured_ || tickets_.size() <= PendingErrors::kMaxTickets / 2) return;
   const std::shared_ptr<Event>& passed = tickets_[tickets_.size() / 2].passed;
   try {
     if (passed) passed->synchronize();
-  } catch (const Error&) {  // settle() handles it
+  } catch (const Error&) {  // retire_completed() handles it
   }
-  settle(slots);
+  retire_completed(slots);
 }
 
-bool AsyncErrorTracker::is_shared(const FaultCell* cells) const {
+bool AsyncErrorTracker::is_shared(const DeviceErrorCell* cells) const {
   return std::any_of(tickets_.begin() + 1, tickets_.end(),
                      [=](const Ticket& ticket) { return ticket.of_graph.get() == cells; });
 }
@@ -178,11 +180,11 @@ void AsyncErrorTracker::retire_oldest() {
   if (oldest.of_graph) {
     // The kernels of a later replay may write to the cells at any time.
     if (!is_shared(oldest.of_graph.get())) {
-      for (const PendingCheck& suspect : oldest.suspects) *suspect.cell = FaultCell{};
+      for (const PendingCheck& check : oldest.checks) *check.cell = DeviceErrorCell{};
     }
   } else {
     for (Cells& cells : cells_) {
-      if (cells.device == oldest.device) cells.idle.push_back(oldest.suspects[0].cell);
+      if (cells.device == oldest.device) cells.idle.push_back(oldest.checks[0].cell);
     }
   }
   tickets_.pop_front();
@@ -197,45 +199,47 @@ void AsyncErrorTracker::begin_capture(Device device) {
 }
 
 CapturedChecks AsyncErrorTracker::end_capture() {
-  CapturedChecks faults = std::move(*captured_);
+  CapturedChecks captured = std::move(*captured_);
   captured_ = nullptr;
-  return faults;
+  return captured;
 }
 
-FaultCell* AsyncErrorTracker::open_captured(FaultText text) {
-  CapturedChecks& faults = *captured_;
+DeviceErrorCell* AsyncErrorTracker::open_captured(ErrorFormatter format) {
+  CapturedChecks& captured = *captured_;
   // Further calls share the last cell; an error in them is reported with the wrong call's text.
-  if (faults.suspects.size() == PendingErrors::kMost) return faults.suspects.back().cell;
-  if (!faults.cells) {
-    Allocator& staging = Devices::instance().backend(faults.device).staging();
-    auto* cells = static_cast<FaultCell*>(staging.allocate(PendingErrors::kMost * sizeof(FaultCell)));
-    std::fill_n(cells, PendingErrors::kMost, FaultCell{});
-    faults.cells = {cells,
-                    [&staging](FaultCell* p) { staging.deallocate(p, PendingErrors::kMost * sizeof(FaultCell)); }};
+  if (captured.checks.size() == PendingErrors::kMaxTickets) return captured.checks.back().cell;
+  if (!captured.cells) {
+    Allocator& staging = Devices::instance().backend(captured.device).staging();
+    auto* cells = static_cast<DeviceErrorCell*>(staging.allocate(PendingErrors::kMaxTickets * sizeof(DeviceErrorCell)));
+    std::fill_n(cells, PendingErrors::kMaxTickets, DeviceErrorCell{});
+    captured.cells = {cells, [&staging](DeviceErrorCell* p) {
+                        staging.deallocate(p, PendingErrors::kMaxTickets * sizeof(DeviceErrorCell));
+                      }};
   }
-  faults.suspects.push_back({faults.cells.get() + faults.suspects.size(), text, {}, 0});
-  return faults.suspects.back().cell;
+  captured.checks.push_back({captured.cells.get() + captured.checks.size(), format, {}, 0});
+  return captured.checks.back().cell;
 }
 
 void AsyncErrorTracker::attach_captured(const Call& call) {
-  CapturedChecks& faults = *captured_;
-  if (faults.suspects.empty()) return;
-  for (auto suspect = faults.suspects.rbegin(); suspect != faults.suspects.rend() && suspect->op.empty(); ++suspect) {
-    suspect->op = std::string(call.op->name);
-    suspect->site = Context::current().site;
+  CapturedChecks& captured = *captured_;
+  if (captured.checks.empty()) return;
+  for (auto check = captured.checks.rbegin(); check != captured.checks.rend() && check->op.empty(); ++check) {
+    check->op = std::string(call.op->name);
+    check->site = Context::current().site;
   }
   for (const Tensor& out : call.outputs) {
-    if (out && out.device() == faults.device) faults.doubtful.push_back(out->storage);
+    if (out && out.device() == captured.device) captured.dependents.push_back(out->storage);
   }
 }
 
-void AsyncErrorTracker::replayed(const CapturedChecks& faults, Stream& stream) {
-  if (faults.suspects.empty()) return;
+void AsyncErrorTracker::on_replay(const CapturedChecks& captured, Stream& stream) {
+  if (captured.checks.empty()) return;
   make_room_for_one(stream);
-  tickets_.push_back({{faults.suspects.begin(), faults.suspects.end()}, faults.device, stream.record(), faults.cells});
+  tickets_.push_back(
+      {{captured.checks.begin(), captured.checks.end()}, captured.device, stream.record(), captured.cells});
   const uint64_t bit = uint64_t{1} << (tickets_.size() - 1);
-  for (const Ref<Storage>& storage : faults.doubtful) {
-    storage->taint.set(oldest_, storage->taint.since(oldest_) | bit);
+  for (const Ref<Storage>& storage : captured.dependents) {
+    storage->pending_errors.set(oldest_, storage->pending_errors.since(oldest_) | bit);
   }
 }
 

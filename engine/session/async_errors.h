@@ -1,9 +1,9 @@
 // AsyncErrorTracker: errors that kernels detect on a device after the call has returned.
 //
 // A GPU kernel detects an index out of range long after the call has returned. The kernel records the error in the
-// call's FaultCell and continues with a harmless value. Until the device has completed the call, its results and all
-// values computed from them carry the call's ticket (engine/tensor/pending_errors.h). Settling the ticket drops it, or
-// replaces exactly those values by a Poison. One tracker per session, used under the session's lock.
+// call's DeviceErrorCell and continues with a harmless value. Until the device has completed the call, its results and
+// all values computed from them carry the call's ticket (engine/tensor/pending_errors.h). Retiring the ticket drops it,
+// or replaces exactly those values by a Poison. One tracker per session, used under the session's lock.
 #pragma once
 
 #include <cstdint>
@@ -28,19 +28,19 @@ class SlotTable;
 
 // Stored in memory that both the device and the host can access. The first thread that detects an error sets `raised`
 // and writes the cell.
-struct FaultCell {
+struct DeviceErrorCell {
   uint32_t raised = 0;
   int32_t detail = 0;
   int64_t values[3] = {};
 };
 
 // Builds the user's error message from a cell: "index 7 is out of bounds for dimension 0 with size 5".
-using FaultText = Error (*)(const FaultCell& cell);
+using ErrorFormatter = Error (*)(const DeviceErrorCell& cell);
 
 // A call that may detect an error, and the function that formats the error.
 struct PendingCheck {
-  FaultCell* cell;
-  FaultText text;
+  DeviceErrorCell* cell;
+  ErrorFormatter format;
   std::string op;
   uint32_t site = 0;
 };
@@ -48,9 +48,10 @@ struct PendingCheck {
 // The checks of a captured graph (engine/session/graphs.h), and the storages written by a checked call or a later one.
 struct CapturedChecks {
   Device device;
-  std::shared_ptr<FaultCell> cells;  // kMost cells in the device's staging memory; null if there are no checks
-  std::vector<PendingCheck> suspects;
-  std::vector<Ref<Storage>> doubtful;
+  // kMaxTickets cells in the device's staging memory; null if there are no checks.
+  std::shared_ptr<DeviceErrorCell> cells;
+  std::vector<PendingCheck> checks;
+  std::vector<Ref<Storage>> dependents;
 };
 
 class AsyncErrorTracker {
@@ -60,18 +61,19 @@ class AsyncErrorTracker {
   AsyncErrorTracker(const AsyncErrorTracker&) = delete;
   AsyncErrorTracker& operator=(const AsyncErrorTracker&) = delete;
 
-  // For kernels: returns a cleared cell for the current call, which runs in `stream`. If kMost calls are open, waits
-  // for the oldest one and throws its error if it has one.
-  FaultCell* open(Stream& stream, FaultText text);
+  // For kernels: returns a cleared cell for the current call, which runs in `stream`. If kMaxTickets calls are open,
+  // waits for the oldest one and throws its error if it has one.
+  DeviceErrorCell* open(Stream& stream, ErrorFormatter format);
   // Call after a backend kernel has run: marks its results and the tensors it wrote as depending on its arguments'
   // tickets and on the cells that it opened.
   void attach(const Call& call);
-  // Returns the first error among the tickets in `taint`, or null. Requires that the device has completed those calls.
-  std::shared_ptr<const Poison> verdict(const PendingErrors& taint) const;
-  // Settles the calls that the device has completed, without waiting. Poisons the names in `slots` whose values came
+  // Returns the first error among the tickets in `pending_errors`, or null. Requires that the device has completed
+  // those calls.
+  std::shared_ptr<const Poison> find_error(const PendingErrors& pending_errors) const;
+  // Retires the calls that the device has completed, without waiting. Poisons the names in `slots` whose values came
   // from a failed call.
-  void settle(SlotTable& slots);
-  // Call between two calls: if more than half of the tickets are open, waits for the older half and settles them, so
+  void retire_completed(SlotTable& slots);
+  // Call between two calls: if more than half of the tickets are open, waits for the older half and retires them, so
   // that the next call finds room.
   void make_room(SlotTable& slots);
   bool empty() const { return tickets_.empty() && !captured_; }
@@ -79,28 +81,28 @@ class AsyncErrorTracker {
   // While a graph is captured, opened cells belong to the graph.
   void begin_capture(Device device);
   CapturedChecks end_capture();
-  // Call after the graph was replayed in `stream`. If the graph is replayed again before an error is settled, both
+  // Call after the graph was replayed in `stream`. If the graph is replayed again before an error is retired, both
   // replays report the error.
-  void replayed(const CapturedChecks& faults, Stream& stream);
+  void on_replay(const CapturedChecks& captured, Stream& stream);
 
  private:
   struct Ticket {
-    absl::InlinedVector<PendingCheck, 1> suspects;
+    absl::InlinedVector<PendingCheck, 1> checks;
     Device device;
-    std::shared_ptr<Event> passed;        // null while the call runs
-    std::shared_ptr<FaultCell> of_graph;  // the graph's cells; null if the cells are the tracker's
+    std::shared_ptr<Event> passed;              // null while the call runs
+    std::shared_ptr<DeviceErrorCell> of_graph;  // the graph's cells; null if the cells are the tracker's
   };
   struct Cells {  // per device
     Device device;
-    FaultCell* memory = nullptr;
-    std::vector<FaultCell*> idle;
+    DeviceErrorCell* memory = nullptr;
+    std::vector<DeviceErrorCell*> idle;
   };
-  FaultCell* take_cell(Device device);
-  FaultCell* open_captured(FaultText text);
+  DeviceErrorCell* acquire_cell(Device device);
+  DeviceErrorCell* open_captured(ErrorFormatter format);
   void attach_captured(const Call& call);
   void make_room_for_one(Stream& stream);
   void retire_oldest();
-  bool is_shared(const FaultCell* cells) const;  // whether another ticket uses the same cells
+  bool is_shared(const DeviceErrorCell* cells) const;  // whether another ticket uses the same cells
   bool has_passed(const Ticket& ticket, std::shared_ptr<const Poison>* poison) const;  // and its error, if any
 
   std::deque<Ticket> tickets_;

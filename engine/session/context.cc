@@ -38,10 +38,10 @@ ReplayCounts Context::replays() const {
   return all;
 }
 
-AsyncErrorTracker& Context::faults() {
-  if (!faults_) faults_ = std::make_unique<AsyncErrorTracker>();
+AsyncErrorTracker& Context::async_errors() {
+  if (!async_errors_) async_errors_ = std::make_unique<AsyncErrorTracker>();
   may_observe_kernels_ = true;
-  return *faults_;
+  return *async_errors_;
 }
 
 Graphs& Context::graphs() {
@@ -56,17 +56,17 @@ void Context::before_kernel(const Call& call) {
 }
 
 void Context::after_kernel(const Call& call) {
-  if (has_faults()) faults_->attach(call);
+  if (has_async_errors()) async_errors_->attach(call);
 }
 
 void Context::before_instruction(SlotTable& slots) {
-  if (has_faults()) faults_->make_room(slots);
+  if (has_async_errors()) async_errors_->make_room(slots);
 }
 
 void Context::close() {
   ContextScope scope(this);  // a capture in progress must end in its own context, on any thread
   graphs_ = nullptr;
-  faults_ = nullptr;
+  async_errors_ = nullptr;
   may_observe_kernels_ = false;
   streams_.clear();
   services.clear();

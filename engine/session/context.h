@@ -32,13 +32,13 @@ struct Context final : CallScope {
   // Totals over all streams.
   ReplayCounts replays() const;
   // Errors that this context's asynchronous device calls may still report.
-  AsyncErrorTracker& faults();
+  AsyncErrorTracker& async_errors();
   Events events;
-  bool has_faults() const { return faults_ && !faults_->empty(); }
+  bool has_async_errors() const { return async_errors_ && !async_errors_->empty(); }
   Graphs& graphs();
   bool capturing() const { return graphs_ && graphs_->capturing(); }
   // Reserves the next `count` blocks of random numbers for a device's kernel.
-  DrawPlace draw(uint64_t count) {
+  PhiloxState draw(uint64_t count) {
     if (capturing()) return graphs_->draw(count);
     return {generator.seed, generator.advance(count)};
   }
@@ -56,13 +56,13 @@ struct Context final : CallScope {
   static Context& current();
 
  protected:
-  bool observes_now() const override { return capturing() || has_faults(); }
+  bool observes_now() const override { return capturing() || has_async_errors(); }
 
  private:
   friend class ContextScope;
 
   absl::InlinedVector<std::unique_ptr<Stream>, 1> streams_;  // one per device
-  std::unique_ptr<AsyncErrorTracker> faults_;
+  std::unique_ptr<AsyncErrorTracker> async_errors_;
   std::unique_ptr<Graphs> graphs_;
 };
 

@@ -5,7 +5,7 @@
 namespace tt {
 
 void Events::record(int64_t number, Stream& stream) {
-  check(marks_.contains(number) || marks_.size() < kMost, "a session has at most ", kMost, " events");
+  check(marks_.contains(number) || marks_.size() < kMaxEvents, "a session has at most ", kMaxEvents, " events");
   marks_[number] = {stream.device(), stream.record_timed()};
 }
 

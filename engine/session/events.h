@@ -13,9 +13,9 @@ namespace tt {
 
 class Events {
  public:
-  static constexpr size_t kMost = 1 << 16;
+  static constexpr size_t kMaxEvents = 1 << 16;
 
-  // Records or re-records an event. Throws Error (RuntimeError) if there are kMost events already.
+  // Records or re-records an event. Throws Error (RuntimeError) if there are kMaxEvents events already.
   void record(int64_t number, Stream& stream);
   // Waits for both events. Throws Error (RuntimeError) if an event was not recorded or their devices differ.
   double elapsed_ms(int64_t number, int64_t later) const;

@@ -21,7 +21,7 @@ Graphs::~Graphs() {
   while (!graphs_.empty()) erase(graphs_.end() - 1);
 }
 
-Graphs::Place Graphs::find(int64_t number) {
+Graphs::Iterator Graphs::find(int64_t number) {
   auto at = std::find_if(graphs_.begin(), graphs_.end(), [=](const Captured& g) { return g.number == number; });
   check_as(ErrorKind::kValue, at != graphs_.end(), "unknown graph ", number);
   return at;
@@ -39,7 +39,7 @@ void Graphs::begin(int64_t number, Device device) {
   const uint64_t pool = allocator.make_pool();
   allocator.begin_pool(pool, stream);
   graphs_.push_back({number, device, &stream, pool, nullptr, {}, std::move(state)});
-  context.faults().begin_capture(device);
+  context.async_errors().begin_capture(device);
   try {
     stream.begin_capture();  // last: all later work in the stream becomes part of the graph
   } catch (...) {
@@ -54,7 +54,7 @@ int64_t Graphs::end(int64_t number) {
   capturing_ = false;
   Captured& captured = graphs_.back();
   Devices::instance().allocator(captured.device).end_pool(captured.pool, *captured.stream);
-  captured.faults = Context::current().faults().end_capture();
+  captured.checks = Context::current().async_errors().end_capture();
   std::string why = captured.refusal;
   try {
     captured.graph = captured.stream->end_capture();
@@ -67,7 +67,7 @@ int64_t Graphs::end(int64_t number) {
 }
 
 void Graphs::abandon() {
-  Context::current().faults().end_capture();
+  Context::current().async_errors().end_capture();
   const Captured& begun = graphs_.back();
   Devices::instance().allocator(begun.device).end_pool(begun.pool, *begun.stream);
   erase(graphs_.end() - 1);
@@ -76,12 +76,12 @@ void Graphs::abandon() {
 void Graphs::replay(int64_t number) {
   tt::check(!capturing_, "a graph is being captured");
   Captured& captured = *find(number);
-  if (captured.drawn > 0) take_numbers(captured);
+  if (captured.drawn > 0) advance_generator(captured);
   captured.graph->replay();
-  Context::current().faults().replayed(captured.faults, *captured.stream);
+  Context::current().async_errors().on_replay(captured.checks, *captured.stream);
 }
 
-DrawPlace Graphs::draw(uint64_t count) {
+PhiloxState Graphs::draw(uint64_t count) {
   Captured& captured = graphs_.back();
   const uint64_t offset = captured.drawn;
   captured.drawn += count;
@@ -90,7 +90,7 @@ DrawPlace Graphs::draw(uint64_t count) {
 
 // Advances the session's generator and writes the replay's seed and offset to the device. Copies through pinned memory
 // in stream order, because an earlier replay may still be running.
-void Graphs::take_numbers(const Captured& captured) {
+void Graphs::advance_generator(const Captured& captured) {
   constexpr size_t kBytes = 2 * sizeof(uint64_t);
   Generator& generator = Context::current().generator;
   Allocator& staging = Devices::instance().backend(captured.device).staging();
@@ -107,7 +107,7 @@ void Graphs::drop(int64_t number) {
   erase(find(number));
 }
 
-void Graphs::erase(Place at) {
+void Graphs::erase(Iterator at) {
   Allocator& allocator = Devices::instance().allocator(at->device);
   const uint64_t pool = at->pool;
   try {
@@ -152,9 +152,9 @@ void register_graph_operators(Dispatcher& dispatcher) {
     dispatcher.set(op_id::kReplayCounts, key, [](Call& call) {
       const ReplayCounts counts = Context::current().stream(decode_device(call.args[0].integer)).replays();
       const Tensor here = empty({4}, DType::kInt64, Device{});
-      int64_t place = 0;
+      int64_t i = 0;
       for (uint64_t count : {counts.graphs, counts.replays, counts.launches, counts.changed}) {
-        here.data_as<int64_t>()[place++] = static_cast<int64_t>(count);
+        here.data_as<int64_t>()[i++] = static_cast<int64_t>(count);
       }
       call.outputs = {ops::to_device(here, decode_device(call.args[0].integer))};  // copied: it may be a GPU
     });

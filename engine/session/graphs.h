@@ -23,7 +23,7 @@ namespace tt {
 struct Call;
 
 // The position of a draw in the sequence of random numbers (generator.h).
-struct DrawPlace {
+struct PhiloxState {
   uint64_t seed, offset;
   // Null outside graphs. For a graph: two numbers on the draw's device, the seed and an increment for the offset, which
   // each replay sets.
@@ -50,7 +50,7 @@ class Graphs {
   // Called by the dispatcher before a call runs: throws if a graph cannot contain the call.
   void check(const Call& call);
   // The position of a draw of `count` blocks during a capture.
-  DrawPlace draw(uint64_t count);
+  PhiloxState draw(uint64_t count);
 
  private:
   struct Captured {
@@ -59,17 +59,17 @@ class Graphs {
     Stream* stream;  // owned by the context
     uint64_t pool;
     std::unique_ptr<Graph> graph;
-    CapturedChecks faults;
-    Tensor state;        // DrawPlace::state
+    CapturedChecks checks;
+    Tensor state;        // PhiloxState::state
     uint64_t drawn = 0;  // blocks of random numbers per replay
     int64_t calls = 0;
     std::string refusal = {};  // the first reason why it cannot be replayed; empty if none
   };
-  using Place = std::vector<Captured>::iterator;
-  Place find(int64_t number);
+  using Iterator = std::vector<Captured>::iterator;
+  Iterator find(int64_t number);
   [[noreturn]] void refuse(std::string why);
-  void erase(Place at);
-  static void take_numbers(const Captured& captured);
+  void erase(Iterator at);
+  static void advance_generator(const Captured& captured);
   void abandon();  // undoes begin() after the stream failed to start the capture
 
   std::vector<Captured> graphs_;  // the last one is being captured if capturing_

@@ -5,16 +5,16 @@
 
 namespace tt {
 
-// A set of tickets (engine/session/async_errors.h). At most kMost are open at a time, so a window of that size holds
-// all of them.
+// A set of tickets (engine/session/async_errors.h). At most kMaxTickets are open at a time, so a window of that size
+// holds all of them.
 class PendingErrors {
  public:
-  static constexpr uint64_t kMost = 64;
+  static constexpr uint64_t kMaxTickets = 64;
 
-  // The members that are still open, given that every ticket before `oldest` is settled: bit i is ticket `oldest` + i.
+  // The members that are still open, given that every ticket before `oldest` is retired: bit i is ticket `oldest` + i.
   uint64_t since(uint64_t oldest) const {
-    const uint64_t settled = oldest - first_;
-    return settled >= kMost ? 0 : bits_ >> settled;
+    const uint64_t retired = oldest - first_;
+    return retired >= kMaxTickets ? 0 : bits_ >> retired;
   }
   void set(uint64_t oldest, uint64_t bits) {
     first_ = oldest;

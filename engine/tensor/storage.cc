@@ -38,7 +38,7 @@ void Storage::allocate(Allocator& allocator, Stream* stream) {
   if (account && !account->charge(bytes_, device_)) [[unlikely]]
     over_budget(*account, device_, bytes_);
   try {
-    data_ = allocator.allocate(bytes_, {stream, account ? account->tenant() : kNobody, &account, scope.site});
+    data_ = allocator.allocate(bytes_, {stream, account ? account->tenant() : kNoTenant, &account, scope.site});
   } catch (Error& e) {
     if (!account) throw;
     account->refund(bytes_, device_);
@@ -51,7 +51,7 @@ void Storage::allocate(Allocator& allocator, Stream* stream) {
 
 Storage::~Storage() {
   delete companion_.load(std::memory_order_acquire);
-  if (allocator_) allocator_->deallocate(data_, bytes_, account_ ? account_->tenant() : kNobody);
+  if (allocator_) allocator_->deallocate(data_, bytes_, account_ ? account_->tenant() : kNoTenant);
   if (account_) account_->refund(bytes_, device_);
 }
 

@@ -9,8 +9,8 @@
 #include "absl/functional/function_ref.h"
 #include "engine/memory/allocator.h"
 #include "engine/schema/device.h"
-#include "engine/schema/recycled.h"
 #include "engine/schema/ref.h"
+#include "engine/schema/thread_cached.h"
 #include "engine/tensor/pending_errors.h"
 
 namespace tt {
@@ -21,7 +21,7 @@ class Companion {
   virtual ~Companion() = default;
 };
 
-class Storage final : public RefCounted, public Recycled<Storage> {
+class Storage final : public RefCounted, public ThreadCached<Storage> {
  public:
   // Charges the current AllocScope's account, then allocates. Throws Error(kOutOfMemory) without charging. Meta
   // devices allocate and charge nothing.
@@ -37,8 +37,9 @@ class Storage final : public RefCounted, public Recycled<Storage> {
   // session's thread.
   uint32_t version() const { return version_; }
   void bump_version() { ++version_; }
-  // The unsettled calls that the bytes depend on (engine/session/async_errors.h). Written only by the session's thread.
-  PendingErrors taint;
+  // The unfinished calls that the bytes depend on (engine/session/async_errors.h). Written only by the session's
+  // thread.
+  PendingErrors pending_errors;
   // The storage's companion, created at first use and destroyed with the storage. One type per device; any thread.
   Companion& companion(absl::FunctionRef<std::unique_ptr<Companion>()> make);
 

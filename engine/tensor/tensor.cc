@@ -23,7 +23,7 @@ bool fits(const TensorMeta& meta, size_t bytes) {
 }
 
 // Whether the strides are those of a new contiguous tensor, as infer() computes for every result except a view.
-bool lies_in_order(const TensorMeta& meta) {
+bool has_contiguous_strides(const TensorMeta& meta) {
   int64_t step = 1;
   bool equal = meta.offset == 0 && meta.strides.size() == meta.sizes.size();
   for (size_t d = meta.sizes.size(); equal && d-- > 0;) {
@@ -43,7 +43,7 @@ void write(const Tensor& t, T value) {
 Tensor allocate(const TensorMeta& meta) {
   size_t bytes = static_cast<size_t>(meta.numel()) * item_size(meta.dtype);
   Tensor t(new TensorImpl(meta, make_ref<Storage>(meta.device, bytes)));
-  if (!lies_in_order(meta)) {
+  if (!has_contiguous_strides(meta)) {
     t->strides = contiguous_strides(meta.sizes);
     t->offset = 0;
   }

@@ -10,8 +10,8 @@
 #include "absl/types/span.h"
 #include "engine/schema/arg.h"
 #include "engine/schema/meta.h"
-#include "engine/schema/recycled.h"
 #include "engine/schema/ref.h"
+#include "engine/schema/thread_cached.h"
 #include "engine/tensor/storage.h"
 
 namespace tt {
@@ -24,7 +24,7 @@ class AutogradMeta {
   virtual bool is_leaf() const = 0;
 };
 
-class TensorImpl final : public RefCounted, public Recycled<TensorImpl>, public TensorMeta {
+class TensorImpl final : public RefCounted, public ThreadCached<TensorImpl>, public TensorMeta {
  public:
   TensorImpl(const TensorMeta& meta, Ref<Storage> storage) : TensorMeta(meta), storage(std::move(storage)) {}
   // A view of a tensor that requires grad has a history, even if its node is not created yet.

@@ -22,7 +22,7 @@ struct Indexed {
 };
 
 // Whether the object is an integer, including NumPy's; excludes arrays of integers, which have __index__ too.
-bool is_place(PyObject* o) { return PyLong_Check(o) || (PyIndex_Check(o) && !PySequence_Check(o)); }
+bool is_integer_index(PyObject* o) { return PyLong_Check(o) || (PyIndex_Check(o) && !PySequence_Check(o)); }
 
 bool is_mask(const TensorMeta& t) { return t.dtype == DType::kBool || t.dtype == DType::kUInt8; }
 
@@ -52,7 +52,7 @@ class Indexer {
           const Arg args[] = {Arg(meta(tensor)), Arg(there)};  // moves indices to the device, as PyTorch does
           tensor = call_op(op_id::kToDevice, args, *tensor->session)[0];
         }
-      } else if (!PySlice_Check(item) && item != Py_None && item != Py_Ellipsis && !is_place(item)) {
+      } else if (!PySlice_Check(item) && item != Py_None && item != Py_Ellipsis && !is_integer_index(item)) {
         check_as(
             PyUnicode_Check(item) ? ErrorKind::kType : ErrorKind::kIndex,
             PySequence_Check(item) && !PyUnicode_Check(item),

@@ -99,7 +99,7 @@ void bind_connection(py::module_& m) {
       py::arg("connection").none(true));
 }
 
-Device place(const py::object& device) {
+Device device_or_default(const py::object& device) {
   return present_device(device.is_none() ? default_device() : device_from(device.ptr()), nullptr);
 }
 
@@ -107,9 +107,9 @@ py::object tensor_function(py::object data, py::object dtype, py::object device,
   client::Session& session = current_session();
   std::optional<DType> wanted;
   if (!dtype.is_none()) wanted = dtype_from(dtype.ptr());
-  client::Tensor t = tensor_from(data.ptr(), wanted, place(device), session);
-  if (!device.is_none() && t->device != place(device)) {
-    const Arg args[] = {Arg(static_cast<const TensorMeta*>(t.get())), Arg(place(device))};
+  client::Tensor t = tensor_from(data.ptr(), wanted, device_or_default(device), session);
+  if (!device.is_none() && t->device != device_or_default(device)) {
+    const Arg args[] = {Arg(static_cast<const TensorMeta*>(t.get())), Arg(device_or_default(device))};
     t = call_op(op_id::kToDevice, args, session)[0];
   }
   py::object result = py::reinterpret_steal<py::object>(must(wrap(std::move(t))));
@@ -192,7 +192,7 @@ void bind(py::module_& m) {
     for (int64_t n : sizes) valid &= n >= 0 && !__builtin_mul_overflow(wanted, n, &wanted);
     check_as(ErrorKind::kValue, valid && static_cast<uint64_t>(wanted) == bytes.size(), "[from_bytes] size ",
              to_string(sizes), " of ", std::string(name(t)), " does not match ", bytes.size(), " bytes");
-    return py::reinterpret_steal<py::object>(must(wrap(current_session().upload(bytes, t, sizes, place(device)))));
+    return py::reinterpret_steal<py::object>(must(wrap(current_session().upload(bytes, t, sizes, device_or_default(device)))));
   });
   m.def("promote_types", [](py::object a, py::object b) {
     return py::reinterpret_borrow<py::object>(dtype_object(promote(dtype_from(a.ptr()), dtype_from(b.ptr()))));

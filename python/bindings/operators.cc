@@ -75,7 +75,7 @@ bool fits_out(const Op& op, ParsedArgs* parsed) {
 }
 
 // `out` of another size than the result's: as in PyTorch's resizing, the object refers to the result, in out's dtype.
-void land_resized(PyObject* out, const Op& op, const client::Tensor& result, client::Session& session) {
+void store_resized(PyObject* out, const Op& op, const client::Tensor& result, client::Session& session) {
   const client::Tensor& target = handle_of(out);
   if (result->sizes == target->sizes) {  // the operator is dynamic
     const Arg args[] = {Arg(static_cast<const TensorMeta*>(target.get())),
@@ -86,8 +86,8 @@ void land_resized(PyObject* out, const Op& op, const client::Tensor& result, cli
   check(can_cast(result->dtype, target->dtype), "[", op.name, "] result type ", result->dtype,
         " can't be cast to the desired output type ", target->dtype);
   const Arg args[] = {Arg(static_cast<const TensorMeta*>(result.get())), Arg(target->dtype)};
-  client::Tensor landed = result->dtype == target->dtype ? result : call_op(op_id::kToDtype, args, session)[0];
-  replace_handle(out, std::move(landed));
+  client::Tensor converted = result->dtype == target->dtype ? result : call_op(op_id::kToDtype, args, session)[0];
+  replace_handle(out, std::move(converted));
 }
 
 }  // namespace
@@ -122,7 +122,7 @@ PyObject* call_resizing(const Op& op, uint16_t id, const ParsedArgs& parsed, con
   check_as(ErrorKind::kType, results.size() == parsed.into.size(), op.name, "(): expected ", results.size(),
            " out tensors, got ", parsed.into.size());
   for (size_t i = 0; i < results.size(); ++i) {
-    land_resized(is_tensor(out) ? out : PyTuple_GET_ITEM(out, static_cast<Py_ssize_t>(i)), op, results[i], session);
+    store_resized(is_tensor(out) ? out : PyTuple_GET_ITEM(out, static_cast<Py_ssize_t>(i)), op, results[i], session);
   }
   return Py_NewRef(out);
 }
@@ -226,7 +226,7 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
 PyObject* power_in_place(PyObject* a, PyObject* b, PyObject*) { return binary(op_id::kPow, a, b, true); }
 PyObject* positive(PyObject* a) { return Py_NewRef(a); }
 
-int truth(PyObject* a) {
+int tensor_bool(PyObject* a) {
   return guard(
       [&] {
         int64_t n = handle_of(a)->numel();
@@ -293,7 +293,7 @@ PyNumberMethods tensor_as_number = [] {
   m.nb_positive = positive;
   m.nb_absolute = unary_slot<kAbs>;
   m.nb_invert = unary_slot<kBitwiseNot>;
-  m.nb_bool = truth;
+  m.nb_bool = tensor_bool;
   m.nb_int = as_int;
   m.nb_float = as_float;
   m.nb_index = as_index;

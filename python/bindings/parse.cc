@@ -130,7 +130,7 @@ class Binder {
     for (size_t i = 0; i < op_.params.size(); ++i) {
       const Param& p = op_.params[i];
       if (p.type == ParamType::kDevice && p.optional && out_->args[i].is_none() && !out_->session) {
-        place(&out_->args[i]);
+        set_default_device(&out_->args[i]);
         continue;
       }
       if (filled_[i]) continue;
@@ -144,8 +144,8 @@ class Binder {
   }
 
   // Sets the default device if no tensor and no device was given. Without one the engine uses the CPU.
-  static void place(Arg* device) {
-    if (const Device place = default_device(); place != Device{}) *device = Arg(present_device(place, nullptr));
+  static void set_default_device(Arg* arg) {
+    if (const Device device = default_device(); device != Device{}) *arg = Arg(present_device(device, nullptr));
   }
 
   bool set_out(PyObject* value) {

@@ -71,12 +71,12 @@ grpc::internal::MethodHandler* AdminService::handler(Auth::Role role, Method<Req
   auto run = [this, method](grpc::ServerContext* context, const Request* request, Reply* reply) {
     return (this->*method)(context, request, reply);
   };
-  return unary_handler<Request, Reply>(gate_, Gate::Kind::kAdmin, check, run);
+  return unary_handler<Request, Reply>(admission_, CallAdmission::Kind::kAdmin, check, run);
 }
 
 // In the order of the service's declaration, since gRPC identifies methods by index.
-AdminService::AdminService(const Auth& auth, Sessions& sessions, Gate& gate, std::function<void()> exit)
-    : auth_(auth), sessions_(sessions), gate_(gate), exit_(std::move(exit)) {
+AdminService::AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, std::function<void()> exit)
+    : auth_(auth), sessions_(sessions), admission_(admission), exit_(std::move(exit)) {
   MarkMethodStreamed(0, handler(Auth::Role::kUser, &AdminService::Status));
   MarkMethodStreamed(1, handler(Auth::Role::kAdmin, &AdminService::EmptyCache));
   MarkMethodStreamed(2, handler(Auth::Role::kAdmin, &AdminService::Snapshot));

@@ -1,15 +1,15 @@
 // AdminService: teletensor.v1.Admin over gRPC.
 //
 // Status accepts both tokens, and shows the user token nothing about other sessions' programs; every other call
-// requires the admin token. The calls have a separate quota (gate.h), so they are answered even when the engine is
-// busy.
+// requires the admin token. The calls have a separate quota (call_admission.h), so they are answered even when the
+// engine is busy.
 #pragma once
 
 #include <chrono>
 #include <functional>
 
 #include "server/rpc/auth.h"
-#include "server/rpc/gate.h"
+#include "server/rpc/call_admission.h"
 #include "server/session/sessions.h"
 #include "teletensor/v1/admin.grpc.pb.h"
 
@@ -18,7 +18,7 @@ namespace tt::server {
 class AdminService final : public v1::Admin::Service {
  public:
   // `exit` requests the process to shut down and returns at once. All arguments must outlive the service.
-  AdminService(const Auth& auth, Sessions& sessions, Gate& gate, std::function<void()> exit);
+  AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, std::function<void()> exit);
 
   // Run only after the call's token has been checked.
 
@@ -39,7 +39,7 @@ class AdminService final : public v1::Admin::Service {
 
   const Auth& auth_;
   Sessions& sessions_;
-  Gate& gate_;
+  CallAdmission& admission_;
   const std::function<void()> exit_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };

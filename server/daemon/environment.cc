@@ -16,7 +16,7 @@ namespace {
 // enough not to delay another process on the core.
 constexpr char kSpinCount[] = "2000";
 
-std::vector<std::string> unwanted() {
+std::vector<std::string> variables_to_remove() {
   std::vector<std::string> names;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     std::string_view text = *entry;
@@ -29,7 +29,7 @@ std::vector<std::string> unwanted() {
 
 void reexec_with_clean_env(char** argv) {
   bool changed = false;
-  for (const std::string& name : unwanted()) changed = unsetenv(name.c_str()) == 0 || changed;
+  for (const std::string& name : variables_to_remove()) changed = unsetenv(name.c_str()) == 0 || changed;
   if (std::getenv("OMP_WAIT_POLICY") == nullptr && std::getenv("GOMP_SPINCOUNT") == nullptr) {
     changed = setenv("GOMP_SPINCOUNT", kSpinCount, 1) == 0 || changed;
   }

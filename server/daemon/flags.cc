@@ -24,7 +24,7 @@ std::filesystem::path default_token_file() {
   return home / "teletensor" / "token";
 }
 
-std::string mistake_in_address(std::string& text) { return std::string(parse_address(text).status().message()); }
+std::string address_error(std::string& text) { return std::string(parse_address(text).status().message()); }
 
 constexpr char kFooter[] = R"(
 Every option can also be set by TELETENSOR_<OPTION> in the environment, or in a file with --config.
@@ -38,7 +38,7 @@ void add_options(CLI::App& app, Flags* flags) {
   app.add_option("--listen", flags->listen, "unix:PATH or HOST:PORT; may be repeated")
       ->envname("TELETENSOR_LISTEN")
       ->delimiter(',')
-      ->check(CLI::Validator(&mistake_in_address, "", "address"))
+      ->check(CLI::Validator(&address_error, "", "address"))
       ->type_name("ADDRESS")
       ->default_str(absl::StrCat(default_addresses()[0], " ", default_addresses()[1]));
   app.add_option("--token-file", flags->token_file, "token that clients need to open a session; created at first start")
@@ -107,7 +107,7 @@ void add_options(CLI::App& app, Flags* flags) {
 }
 
 // Checks that involve several options.
-const char* contradiction(const Flags& flags) {
+const char* conflicting_flags(const Flags& flags) {
   if (!flags.private_engine) return flags.client_fd >= 0 ? "--client-fd requires --private" : nullptr;
   if (flags.listen.size() > 1) return "--private allows only one --listen address";
   if (!flags.listen.empty() && flags.listen[0].rfind("unix:", 0) != 0)
@@ -130,7 +130,7 @@ std::optional<int> parse_flags(int argc, char** argv, Flags* flags) {
     return app.exit(error);
   }
   if (flags->admin_token_file.empty()) flags->admin_token_file = flags->token_file.parent_path() / "admin-token";
-  if (const char* why = contradiction(*flags)) {
+  if (const char* why = conflicting_flags(*flags)) {
     std::cerr << "teletensord: " << why << "\n";
     return 2;
   }

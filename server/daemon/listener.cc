@@ -8,8 +8,8 @@
 
 #include "server/admin/admin_service.h"
 #include "server/rpc/acceptor.h"
+#include "server/rpc/call_admission.h"
 #include "server/rpc/engine_service.h"
-#include "server/rpc/gate.h"
 #include "server/rpc/open_service.h"
 #include "server/rpc/reflection_guard.h"
 
@@ -31,7 +31,8 @@ void configure(grpc::ServerBuilder& builder, const Limits& limits) {
   auto message_bytes = static_cast<int>(std::max<size_t>(limits.max_frame_bytes, kMaxChunkBytes) + (64 << 10));
   builder.SetMaxReceiveMessageSize(message_bytes);
   builder.SetMaxSendMessageSize(message_bytes);
-  builder.SetResourceQuota(grpc::ResourceQuota("teletensord").SetMaxThreads(Gate::max_threads()).Resize(kBufferBytes));
+  builder.SetResourceQuota(
+      grpc::ResourceQuota("teletensord").SetMaxThreads(CallAdmission::max_threads()).Resize(kBufferBytes));
   // The protocol has no compressed messages: gRPC would decompress them before their size is checked.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMilliseconds);
@@ -52,13 +53,13 @@ void configure(grpc::ServerBuilder& builder, const Limits& limits) {
 struct Listener::Impl {
   Impl(std::unique_ptr<Acceptor> acceptor, const Auth& auth, Sessions& sessions, std::function<void()> exit)
       : acceptor(std::move(acceptor)),
-        gate({[this](const std::string& peer) { this->acceptor->authenticated(peer); },
-              [this](const std::string& peer) { this->acceptor->refused(peer); }}),
+        admission({[this](const std::string& peer) { this->acceptor->authenticated(peer); },
+                   [this](const std::string& peer) { this->acceptor->refused(peer); }}),
         sessions(sessions),
-        engine(auth, sessions, gate),
-        admin(auth, sessions, gate, std::move(exit)) {}
+        engine(auth, sessions, admission),
+        admin(auth, sessions, admission, std::move(exit)) {}
   std::unique_ptr<Acceptor> acceptor;
-  Gate gate;
+  CallAdmission admission;
   Sessions& sessions;
   EngineService engine;
   AdminService admin;
@@ -83,7 +84,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const Options& options
   Builder builder;
   configure(builder, Limits());
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> guards;
-  guards.push_back(std::make_unique<ReflectionGuard>(auth, options.open_reflection, impl->gate));
+  guards.push_back(std::make_unique<ReflectionGuard>(auth, options.open_reflection, impl->admission));
   builder.experimental().SetInterceptorCreators(std::move(guards));
   std::unique_ptr<Acceptor::Sink> sink = builder.experimental().AddExternalConnectionAcceptor(
       Builder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
@@ -96,10 +97,10 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const Options& options
   return std::unique_ptr<Listener>(new Listener(std::move(impl), std::move(addresses)));
 }
 
-void Listener::shut_down(std::chrono::milliseconds patience) {
+void Listener::shut_down(std::chrono::milliseconds timeout) {
   if (!impl_->server) return;
   impl_->acceptor->stop();
-  impl_->sessions.end_all(patience);
+  impl_->sessions.end_all(timeout);
   impl_->server->Shutdown(std::chrono::system_clock::now() + kGrace);
   impl_->server->Wait();
   impl_->server = nullptr;

@@ -30,9 +30,9 @@ class Listener {
 
   // The addresses listened on; port 0 has been replaced by the actual port.
   const std::vector<Address>& addresses() const { return addresses_; }
-  // Stops accepting, lets running frames continue for `patience`, cancels the rest, frees all sessions, and ends every
+  // Stops accepting, lets running frames continue for `timeout`, cancels the rest, frees all sessions, and ends every
   // call. Waits for all of this; calls into libraries are not interrupted.
-  void shut_down(std::chrono::milliseconds patience = {});
+  void shut_down(std::chrono::milliseconds timeout = {});
   // Removes the socket files. For a process that exits without waiting any longer; from any thread.
   void remove_sockets() const;
 

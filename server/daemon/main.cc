@@ -18,9 +18,9 @@
 #include "server/daemon/backends.h"
 #include "server/daemon/environment.h"
 #include "server/daemon/flags.h"
-#include "server/daemon/lifetime.h"
 #include "server/daemon/listener.h"
 #include "server/daemon/private_folder.h"
+#include "server/daemon/shutdown_signal.h"
 #include "server/log.h"
 #include "server/rpc/address.h"
 #include "server/rpc/auth.h"
@@ -30,7 +30,7 @@
 namespace tt::server {
 namespace {
 
-int complain(const absl::Status& status) {
+int print_error(const absl::Status& status) {
   std::cerr << "teletensord: " << status.message() << std::endl;
   return 1;
 }
@@ -47,11 +47,11 @@ absl::StatusOr<std::vector<Address>> parse_addresses(const std::vector<std::stri
 
 absl::StatusOr<Auth> make_auth(const Flags& flags) {
   // A private engine's socket is in a folder that only its owner can enter.
-  if (flags.no_auth || flags.private_engine) return Auth::nobody();
+  if (flags.no_auth || flags.private_engine) return Auth::disabled();
   return Auth::from_files(flags.token_file, flags.admin_token_file);
 }
 
-void announce(const Flags& flags, const Listener& listener) {
+void log_addresses(const Flags& flags, const Listener& listener) {
   std::vector<std::string> names;
   for (const Address& address : listener.addresses()) {
     names.push_back(address.to_string());
@@ -106,11 +106,11 @@ class GracePeriod {
 // `folder` may be null. It is removed here if the process exits without returning.
 int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFolder* folder) {
   absl::StatusOr<std::vector<Address>> addresses = parse_addresses(listen);
-  if (!addresses.ok()) return complain(addresses.status());
+  if (!addresses.ok()) return print_error(addresses.status());
   absl::StatusOr<Auth> auth = make_auth(flags);
-  if (!auth.ok()) return complain(auth.status());
+  if (!auth.ok()) return print_error(auth.status());
   recover_from_failed_checks();
-  Lifetime lifetime;
+  ShutdownWaiter shutdown;
   register_backends(flags.threads, flags.memory_limit);
   Sessions::Options options;
   options.session_memory_limit = flags.session_memory_limit;
@@ -119,16 +119,16 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   if (flags.private_engine) options.tenant = Account::new_tenant();  // one client: usage need not be hidden
   Sessions sessions(options);
   Listener::Options listening{*addresses, flags.open_reflection, flags.connections_per_address};
-  auto listener = Listener::start(listening, *auth, sessions, [&lifetime] { lifetime.end(); });
-  if (!listener.ok()) return complain(listener.status());
-  announce(flags, **listener);
-  const char* reason = lifetime.wait(flags.private_engine, flags.client_fd);
+  auto listener = Listener::start(listening, *auth, sessions, [&shutdown] { shutdown.end(); });
+  if (!listener.ok()) return print_error(listener.status());
+  log_addresses(flags, **listener);
+  const char* reason = shutdown.wait(flags.private_engine, flags.client_fd);
   spdlog::info("shutting down: {}", reason);
   const auto remove_files = [&] {
     (*listener)->remove_sockets();
     if (folder) folder->remove();
   };
-  if (lifetime.client_gone()) {  // no client is left to finish running work for
+  if (shutdown.client_gone()) {  // no client is left to finish running work for
     remove_files();
     spdlog::default_logger()->flush();
     _exit(0);
@@ -155,7 +155,7 @@ int run(int argc, char** argv) {
   std::vector<std::string> listen = flags.listen;
   if (listen.empty() && flags.private_engine) {
     auto made = PrivateFolder::make();
-    if (!made.ok()) return complain(made.status());
+    if (!made.ok()) return print_error(made.status());
     folder = *std::move(made);
     listen = {folder->address()};
   }

@@ -19,7 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/log.h"
-#include "server/rpc/gate.h"
+#include "server/rpc/call_admission.h"
 
 namespace tt::server {
 namespace {
@@ -32,8 +32,8 @@ constexpr std::chrono::seconds kGrace{1};
 // Connections per address without a token that gRPC handles at a time; how many more may wait, and for how long.
 constexpr size_t kUnauthenticated = 8;
 constexpr size_t kWaiting = 64;
-constexpr std::chrono::seconds kPatience{10};
-constexpr int kLookMilliseconds = 50;
+constexpr std::chrono::seconds kTimeout{10};
+constexpr int kPollMilliseconds = 50;
 // Number of refused calls per second after which a connection is closed, and the time that later connections from its
 // address then wait. Each refused call occupies a thread briefly.
 constexpr int kRefusals = 50;
@@ -201,7 +201,7 @@ void Acceptor::run() {
   for (const Listener& listener : listeners_) watched.push_back({listener.fd, POLLIN, 0});
   watched.push_back({wake_, POLLIN, 0});
   for (;;) {
-    if (poll(watched.data(), watched.size(), waiting_.empty() ? -1 : kLookMilliseconds) < 0 && errno != EINTR) return;
+    if (poll(watched.data(), watched.size(), waiting_.empty() ? -1 : kPollMilliseconds) < 0 && errno != EINTR) return;
     if (watched.back().revents != 0) return;
     if (!waiting_.empty()) serve_waiting();
     for (size_t i = 0; i < listeners_.size(); ++i) {
@@ -246,7 +246,7 @@ void Acceptor::serve_waiting() {
   std::vector<Waiting> all = std::exchange(waiting_, {});
   for (auto each = all.rbegin(); each != all.rend(); ++each) {
     if (hand_over(*each)) continue;
-    if (now - each->since < kPatience) {
+    if (now - each->since < kTimeout) {
       waiting_.push_back(std::move(*each));
     } else {
       close(each->fd);
@@ -259,9 +259,9 @@ void Acceptor::serve_waiting() {
 bool Acceptor::hand_over(const Waiting& waiting) {
   {
     MutexLock lock(mutex_);
-    const Verdict verdict = admit(waiting.address);
-    if (verdict == Verdict::kWait) return false;
-    if (verdict == Verdict::kRefused) {
+    const Admission admission = admit(waiting.address);
+    if (admission == Admission::kWait) return false;
+    if (admission == Admission::kRefused) {
       close(waiting.fd);
       static LogLimit limit;
       limit.warn(absl::StrCat("closed a connection of ", waiting.address,
@@ -280,22 +280,22 @@ bool Acceptor::hand_over(const Waiting& waiting) {
 }
 
 // Decides whether another connection of `address` fits, making room if possible.
-Acceptor::Verdict Acceptor::admit(const std::string& address) {
+Acceptor::Admission Acceptor::admit(const std::string& address) {
   const size_t of_address = address == "unix" ? total_ - total_ / 4 : std::min(per_address_, total_ / 2);
   const auto full = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return connections_.size() >= total_ || count(address, false) >= of_address ||
            count(address, true) >= kUnauthenticated;
   };
   if (auto found = penalties_.find(address); found != penalties_.end()) {
-    if (Clock::now() < found->second) return Verdict::kWait;
+    if (Clock::now() < found->second) return Admission::kWait;
     penalties_.erase(found);
   }
   if (full()) sweep();
   const bool unauthenticated = count(address, true) >= kUnauthenticated;
   if ((unauthenticated || count(address, false) >= of_address) && !make_room(&address)) {
-    return unauthenticated ? Verdict::kWait : Verdict::kRefused;
+    return unauthenticated ? Admission::kWait : Admission::kRefused;
   }
-  return connections_.size() < total_ || make_room(nullptr) ? Verdict::kWelcome : Verdict::kRefused;
+  return connections_.size() < total_ || make_room(nullptr) ? Admission::kAdmit : Admission::kRefused;
 }
 
 size_t Acceptor::count(const std::string& address, bool only_unauthenticated) const {
@@ -318,13 +318,13 @@ bool Acceptor::make_room(const std::string* address) {
     if (oldest == connections_.end() || each.accepted < oldest->second.accepted) oldest = it;
   }
   if (oldest == connections_.end() || Clock::now() - oldest->second.accepted < kGrace) return false;
-  shut(oldest->second);
+  shut_down(oldest->second);
   connections_.erase(oldest);
   return true;
 }
 
 // Shuts the socket down, after which gRPC closes the connection.
-void Acceptor::shut(const Connection& connection) {
+void Acceptor::shut_down(const Connection& connection) {
   // The duplicate keeps referring to the same socket, even if gRPC closes the original.
   const int copy = fcntl(connection.fd, F_DUPFD_CLOEXEC, 0);
   if (copy < 0) return;
@@ -343,7 +343,7 @@ void Acceptor::refused(const std::string& peer) {
     connection.refusals = 0;
   }
   if (++connection.refusals < kRefusals) return;
-  shut(connection);
+  shut_down(connection);
   if (penalties_.size() >= kMaxConnections) penalties_.clear();
   penalties_[connection.address] = now + kPenalty;
   connections_.erase(found);

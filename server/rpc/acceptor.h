@@ -68,7 +68,7 @@ class Acceptor {
     std::string address;
     Clock::time_point since;
   };
-  enum class Verdict { kWelcome, kWait, kRefused };
+  enum class Admission { kAdmit, kWait, kRefused };
 
   Acceptor(size_t per_address, std::vector<Listener> listeners);
   void run();
@@ -76,9 +76,9 @@ class Acceptor {
   void receive(Waiting connection);
   void serve_waiting();
   bool hand_over(const Waiting& connection);
-  Verdict admit(const std::string& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Admission admit(const std::string& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool make_room(const std::string* address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static void shut(const Connection& connection);
+  static void shut_down(const Connection& connection);
   void sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t count(const std::string& address, bool only_unauthenticated) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -20,7 +20,7 @@ class Auth {
 
   // Accepts every caller as administrator: for --no-auth, and for private engines, whose socket only their owner can
   // reach.
-  static Auth nobody() { return Auth("", ""); }
+  static Auth disabled() { return Auth("", ""); }
   // Reads each token, or creates it (file 0600, folder 0700). Fails if a file cannot be read or written or is
   // accessible to other users, or if both files have the same token.
   static absl::StatusOr<Auth> from_files(const std::filesystem::path& user, const std::filesystem::path& admin);

@@ -58,8 +58,8 @@ grpc::Status to_grpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
 }
 
-EngineService::EngineService(const Auth& auth, Sessions& sessions, Gate& gate)
-    : auth_(auth), sessions_(sessions), gate_(gate) {
+EngineService::EngineService(const Auth& auth, Sessions& sessions, CallAdmission& admission)
+    : auth_(auth), sessions_(sessions), admission_(admission) {
   using grpc::ServerContext;
   auto has_token = [this](const ServerContext& context) { return auth_.check(metadata(context, "authorization")); };
   auto has_session = [this](const ServerContext& context) {
@@ -67,11 +67,11 @@ EngineService::EngineService(const Auth& auth, Sessions& sessions, Gate& gate)
   };
   // The service takes ownership of its handlers.
   MarkMethodStreamed(kHello, unary_handler<v1::HelloRequest, v1::HelloReply>(
-                                 gate_, Gate::Kind::kHello, has_token,
+                                 admission_, CallAdmission::Kind::kHello, has_token,
                                  [this](ServerContext* context, const v1::HelloRequest* request,
                                         v1::HelloReply* reply) { return Hello(context, request, reply); }));
   MarkMethodStreamed(kCancel, unary_handler<v1::CancelRequest, v1::CancelReply>(
-                                  gate_, Gate::Kind::kRequest, has_session,
+                                  admission_, CallAdmission::Kind::kRequest, has_session,
                                   [this](ServerContext* context, const v1::CancelRequest* request,
                                          v1::CancelReply* reply) { return Cancel(context, request, reply); }));
   MarkMethodStreamed(kDownload, new grpc::internal::SplitServerStreamingHandler<v1::DownloadRequest, v1::DownloadChunk>(
@@ -79,22 +79,22 @@ EngineService::EngineService(const Auth& auth, Sessions& sessions, Gate& gate)
                                       return serve_download(context, stream);
                                     }));
   using Handler = grpc::internal::BidiStreamingHandler<EngineService, FrameBuffer, v1::Reply>;
-  auto converse = [](EngineService* service, ServerContext* context, FrameStream* stream) {
-    return service->converse(context, stream);
+  auto serve_session = [](EngineService* service, ServerContext* context, FrameStream* stream) {
+    return service->serve_session(context, stream);
   };
-  MarkMethodStreamed(kSession, new Handler(converse, this));
+  MarkMethodStreamed(kSession, new Handler(serve_session, this));
 }
 
 std::shared_ptr<Session> EngineService::session_of(grpc::ServerContext& context, grpc::Status* status) const {
   std::shared_ptr<server::Session> session = sessions_.find(metadata(context, "teletensor-session"));
-  if (!session) *status = gate_.refuse(context, session_ended());
+  if (!session) *status = admission_.refuse(context, session_ended());
   return session;
 }
 
-absl::StatusOr<Gate::Slot> EngineService::admit(grpc::ServerContext& context, Gate::Kind kind,
-                                                const server::Session& session) {
-  gate_.authenticated(context.peer());
-  return gate_.admit(kind, absl::StrCat("session ", session.id()));
+absl::StatusOr<CallAdmission::Slot> EngineService::admit(grpc::ServerContext& context, CallAdmission::Kind kind,
+                                                         const server::Session& session) {
+  admission_.authenticated(context.peer());
+  return admission_.admit(kind, absl::StrCat("session ", session.id()));
 }
 
 grpc::Status EngineService::Hello(grpc::ServerContext* context, const v1::HelloRequest* request,
@@ -102,12 +102,12 @@ grpc::Status EngineService::Hello(grpc::ServerContext* context, const v1::HelloR
   return to_grpc(sessions_.hello(*request, reply, address_of(context->peer())));
 }
 
-grpc::Status EngineService::converse(grpc::ServerContext* context, FrameStream* stream) {
+grpc::Status EngineService::serve_session(grpc::ServerContext* context, FrameStream* stream) {
   grpc::Status status;
   auto session = session_of(*context, &status);
   if (!session) return status;
-  absl::StatusOr<Gate::Slot> slot = admit(*context, Gate::Kind::kStream, *session);
-  if (!slot.ok()) return gate_.refuse(*context, slot.status());
+  absl::StatusOr<CallAdmission::Slot> slot = admit(*context, CallAdmission::Kind::kStream, *session);
+  if (!slot.ok()) return admission_.refuse(*context, slot.status());
   const Attachment attachment(sessions_, *session, context);
   if (!attachment) return to_grpc(session_ended());
   FrameBuffer buffer(session->limits(), session->account());

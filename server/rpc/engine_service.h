@@ -7,8 +7,8 @@
 #include <grpcpp/support/proto_buffer_reader.h>
 
 #include "server/rpc/auth.h"
+#include "server/rpc/call_admission.h"
 #include "server/rpc/frame_buffer.h"
-#include "server/rpc/gate.h"
 #include "server/session/sessions.h"
 #include "teletensor/v1/engine.grpc.pb.h"
 
@@ -31,7 +31,7 @@ namespace tt::server {
 class EngineService final : public v1::Engine::Service {
  public:
   // All arguments must outlive the service.
-  EngineService(const Auth& auth, Sessions& sessions, Gate& gate);
+  EngineService(const Auth& auth, Sessions& sessions, CallAdmission& admission);
 
   // Requires that the call's token has been checked.
   grpc::Status Hello(grpc::ServerContext* context, const v1::HelloRequest* request, v1::HelloReply* reply) override;
@@ -45,18 +45,19 @@ class EngineService final : public v1::Engine::Service {
   using DownloadWriter = grpc::internal::WriterInterface<v1::DownloadChunk>;
 
   // Implements Engine.Session; frames are measured before they are parsed.
-  grpc::Status converse(grpc::ServerContext* context, FrameStream* stream);
+  grpc::Status serve_session(grpc::ServerContext* context, FrameStream* stream);
   grpc::Status serve_download(grpc::ServerContext* context, DownloadStream* stream);
   grpc::Status answer_download(grpc::ServerContext* context, server::Session& session,
                                const v1::DownloadRequest& request, DownloadWriter* writer);
-  absl::StatusOr<Gate::Slot> admit(grpc::ServerContext& context, Gate::Kind kind, const server::Session& session);
+  absl::StatusOr<CallAdmission::Slot> admit(grpc::ServerContext& context, CallAdmission::Kind kind,
+                                            const server::Session& session);
   // Returns the session that the call's metadata names. If there is none, refuses the call, sets `status` and returns
   // null.
   std::shared_ptr<server::Session> session_of(grpc::ServerContext& context, grpc::Status* status) const;
 
   const Auth& auth_;
   Sessions& sessions_;
-  Gate& gate_;
+  CallAdmission& admission_;
 };
 
 // Returns the metadata value, or "".

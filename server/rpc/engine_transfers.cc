@@ -29,9 +29,9 @@ grpc::Status refuse_transfer(grpc::ServerContext* context, const absl::Status& s
 }
 
 // Detects a transfer through shared memory whose `moved` has not changed for the call's idle limit.
-class RingWatch {
+class IdleDetector {
  public:
-  explicit RingWatch(const Call& call) : limit_(call.idle_limit()) {}
+  explicit IdleDetector(const Call& call) : limit_(call.idle_limit()) {}
   bool is_idle(uint64_t moved) {
     const auto now = std::chrono::steady_clock::now();
     if (moved != std::exchange(moved_, moved)) since_ = now;
@@ -92,12 +92,12 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
   grpc::Status status;
   auto session = session_of(*context, &status);
   if (!session) return status;
-  absl::StatusOr<Gate::Slot> slot = admit(*context, Gate::Kind::kTransfer, *session);
-  if (!slot.ok()) return gate_.refuse(*context, slot.status());
+  absl::StatusOr<CallAdmission::Slot> slot = admit(*context, CallAdmission::Kind::kTransfer, *session);
+  if (!slot.ok()) return admission_.refuse(*context, slot.status());
   auto call = session->begin_call(Direction::kUpload, [context] { context->TryCancel(); });
   if (!call.ok()) return refuse_transfer(context, call.status());
-  auto go_on = [&] { return !context->IsCancelled() && !session->over(); };
-  if (!(*call)->acquire_buffers(go_on)) return grpc::Status::CANCELLED;
+  auto should_continue = [&] { return !context->IsCancelled() && !session->over(); };
+  if (!(*call)->acquire_buffers(should_continue)) return grpc::Status::CANCELLED;
   v1::UploadChunk chunk;
   if (!read(**call, reader, &chunk)) {
     return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "expected at least one chunk in an upload, got none");
@@ -115,8 +115,9 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
     (*call)->release_buffers();
     auto segment = session->segment();
     if (!segment) return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the session has no shared memory");
-    RingWatch watch(**call);
-    status = to_grpc(segment->receive(**upload, [&] { return go_on() && !watch.is_idle((*upload)->received()); }));
+    IdleDetector detector(**call);
+    status = to_grpc(
+        segment->receive(**upload, [&] { return should_continue() && !detector.is_idle((*upload)->received()); }));
   } else {
     status = drain(**call, reader, **upload, &chunk);
   }
@@ -133,11 +134,11 @@ grpc::Status EngineService::serve_download(grpc::ServerContext* context, Downloa
   grpc::Status status;
   auto session = session_of(*context, &status);
   if (!session) return status;
-  absl::StatusOr<Gate::Slot> slot = admit(*context, Gate::Kind::kTransfer, *session);
-  if (!slot.ok()) return gate_.refuse(*context, slot.status());
+  absl::StatusOr<CallAdmission::Slot> slot = admit(*context, CallAdmission::Kind::kTransfer, *session);
+  if (!slot.ok()) return admission_.refuse(*context, slot.status());
   v1::DownloadRequest request;
-  absl::Status read = read_request(gate_, *context, stream, &request);
-  return read.ok() ? answer_download(context, *session, request, stream) : gate_.refuse(*context, read);
+  absl::Status read = read_request(admission_, *context, stream, &request);
+  return read.ok() ? answer_download(context, *session, request, stream) : admission_.refuse(*context, read);
 }
 
 grpc::Status EngineService::answer_download(grpc::ServerContext* context, server::Session& session,
@@ -145,10 +146,10 @@ grpc::Status EngineService::answer_download(grpc::ServerContext* context, server
   grpc::Status status;
   auto call = session.begin_call(Direction::kDownload, [context] { context->TryCancel(); });
   if (!call.ok()) return refuse_transfer(context, call.status());
-  auto go_on = [&] { return !context->IsCancelled() && !session.over(); };
+  auto should_continue = [&] { return !context->IsCancelled() && !session.over(); };
   const bool shared = request.through_shared_memory();
   const size_t chunk_size = chunk_bytes(request);
-  auto download = session.begin_download(request.handle(), request.after(), go_on,
+  auto download = session.begin_download(request.handle(), request.after(), should_continue,
                                          {request.offset(), request.state(), shared ? UINT64_MAX : chunk_size});
   if (!download.ok()) return to_grpc(download.status());
   auto segment = shared ? session.segment() : nullptr;
@@ -167,10 +168,10 @@ grpc::Status EngineService::answer_download(grpc::ServerContext* context, server
   try {
     if (shared) {
       write(**call, chunk, writer);
-      RingWatch watch(**call);
-      status =
-          to_grpc(segment->send(*download->bytes, [&] { return go_on() && !watch.is_idle(download->bytes->left()); }));
-    } else if ((*call)->acquire_buffers(go_on)) {
+      IdleDetector detector(**call);
+      status = to_grpc(segment->send(*download->bytes,
+                                     [&] { return should_continue() && !detector.is_idle(download->bytes->left()); }));
+    } else if ((*call)->acquire_buffers(should_continue)) {
       status = send_chunks(**call, *download->bytes, chunk_size, &chunk, writer);
     } else {
       status = grpc::Status::CANCELLED;

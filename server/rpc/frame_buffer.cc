@@ -13,10 +13,10 @@ using google::protobuf::Arena;
 constexpr uint64_t kMaxKept = 2 << 20;
 // Frames below this size are parsed without measuring them first: whatever they contain, they need at most a few MiB in
 // memory. Ordinary frames are smaller.
-constexpr uint64_t kUncounted = 64 << 10;
+constexpr uint64_t kUnchargedBytes = 64 << 10;
 // Memory that a frame may always use, even if the account has no room; otherwise the session could not release
 // anything.
-constexpr uint64_t kLeastRoom = 4 << 20;
+constexpr uint64_t kMinBudget = 4 << 20;
 
 }  // namespace
 
@@ -34,8 +34,8 @@ void FrameBuffer::parse(uint64_t bytes, Source source) {
                      absl::StrCat("a frame must have at most ", limits_.max_frame_bytes, " bytes, got ", bytes));
     return;
   }
-  if (bytes > kUncounted) {
-    const uint64_t most = std::min(limits_.max_decoded_bytes, std::max(account_->host_room(), kLeastRoom));
+  if (bytes > kUnchargedBytes) {
+    const uint64_t most = std::min(limits_.max_decoded_bytes, std::max(account_->host_room(), kMinBudget));
     FrameSize size;
     const bool is_frame = source([&](Stream* stream) { return measure_frame(stream, most, &size); });
     if (size.instructions > limits_.max_instructions) {

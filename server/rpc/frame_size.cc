@@ -27,9 +27,9 @@ constexpr uint64_t kUnknownBytes = 64;
 
 constexpr auto kVarint = WireFormat::WIRETYPE_VARINT;
 
-class Census {
+class FrameMeasurer {
  public:
-  Census(CodedInputStream& in, uint64_t most, FrameSize& size) : in_(in), most_(most), size_(size) {}
+  FrameMeasurer(CodedInputStream& in, uint64_t most, FrameSize& size) : in_(in), most_(most), size_(size) {}
 
   bool frame() {
     return fields([this](int field, WireFormat::WireType type) {
@@ -176,7 +176,7 @@ class Census {
 
 bool measure_frame(google::protobuf::io::ZeroCopyInputStream* stream, uint64_t most, FrameSize* size) {
   CodedInputStream in(stream);
-  return Census(in, most, *size).frame();
+  return FrameMeasurer(in, most, *size).frame();
 }
 
 }  // namespace tt::server

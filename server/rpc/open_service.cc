@@ -13,15 +13,15 @@ grpc::ByteBuffer serving() {
   return grpc::ByteBuffer(&slice, 1);
 }
 
-class Refusal final : public grpc::ServerGenericBidiReactor {
+class UnimplementedReactor final : public grpc::ServerGenericBidiReactor {
  public:
-  Refusal() { Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "unknown method")); }
+  UnimplementedReactor() { Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "unknown method")); }
   void OnDone() override { delete this; }
 };
 
-class Check final : public grpc::ServerGenericBidiReactor {
+class HealthCheckReactor final : public grpc::ServerGenericBidiReactor {
  public:
-  Check() { StartWriteAndFinish(&answer_, grpc::WriteOptions(), grpc::Status::OK); }
+  HealthCheckReactor() { StartWriteAndFinish(&answer_, grpc::WriteOptions(), grpc::Status::OK); }
   void OnDone() override { delete this; }
 
  private:
@@ -29,9 +29,9 @@ class Check final : public grpc::ServerGenericBidiReactor {
 };
 
 // Answers once, and stays open until the client disconnects or the engine shuts down.
-class Watch final : public grpc::ServerGenericBidiReactor {
+class HealthWatchReactor final : public grpc::ServerGenericBidiReactor {
  public:
-  Watch() { StartWrite(&answer_); }
+  HealthWatchReactor() { StartWrite(&answer_); }
   void OnCancel() override { Finish(grpc::Status::CANCELLED); }
   void OnDone() override { delete this; }
 
@@ -43,9 +43,9 @@ class Watch final : public grpc::ServerGenericBidiReactor {
 
 grpc::ServerGenericBidiReactor* OpenService::CreateReactor(grpc::GenericCallbackServerContext* context) {
   const std::string& method = context->method();
-  if (method == "/grpc.health.v1.Health/Check") return new Check;
-  if (method == "/grpc.health.v1.Health/Watch") return new Watch;
-  return new Refusal;
+  if (method == "/grpc.health.v1.Health/Check") return new HealthCheckReactor;
+  if (method == "/grpc.health.v1.Health/Watch") return new HealthWatchReactor;
+  return new UnimplementedReactor;
 }
 
 }  // namespace tt::server

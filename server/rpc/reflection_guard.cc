@@ -11,10 +11,10 @@ namespace {
 using grpc::experimental::InterceptionHookPoints;
 
 // Exists as long as the call. A refused call is cancelled before its handler runs, which then reads nothing.
-class Guarded final : public grpc::experimental::Interceptor {
+class ReflectionInterceptor final : public grpc::experimental::Interceptor {
  public:
-  Guarded(grpc::ServerContext& context, const Auth& auth, bool open, Gate& gate)
-      : context_(context), auth_(auth), open_(open), gate_(gate) {}
+  ReflectionInterceptor(grpc::ServerContext& context, const Auth& auth, bool open, CallAdmission& admission)
+      : context_(context), auth_(auth), open_(open), admission_(admission) {}
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) begin();
@@ -23,31 +23,31 @@ class Guarded final : public grpc::experimental::Interceptor {
 
  private:
   // Limit of a whole reflection call; tools send a few questions at once.
-  static constexpr std::chrono::milliseconds kPatience{10'000};
+  static constexpr std::chrono::milliseconds kTimeout{10'000};
 
-  absl::StatusOr<Gate::Slot> admit() {
+  absl::StatusOr<CallAdmission::Slot> admit() {
     const absl::Status status = auth_.check(metadata(context_, "authorization"));
-    if (status.ok()) return gate_.admit(Gate::Kind::kReflection, context_);
-    if (open_) return gate_.admit(Gate::Kind::kReflection, address_of(context_.peer()));
+    if (status.ok()) return admission_.admit(CallAdmission::Kind::kReflection, context_);
+    if (open_) return admission_.admit(CallAdmission::Kind::kReflection, address_of(context_.peer()));
     return status;
   }
 
   void begin() {
-    absl::StatusOr<Gate::Slot> slot = admit();
+    absl::StatusOr<CallAdmission::Slot> slot = admit();
     if (!slot.ok()) {
-      gate_.refuse(context_, slot.status());
+      admission_.refuse(context_, slot.status());
       return;
     }
     slot_.emplace(*std::move(slot));
-    deadline_.emplace(gate_, context_.c_call(), kPatience);
+    deadline_.emplace(admission_, context_.c_call(), kTimeout);
   }
 
   grpc::ServerContext& context_;
   const Auth& auth_;
   const bool open_;
-  Gate& gate_;
-  std::optional<Gate::Slot> slot_;
-  std::optional<Gate::Deadline> deadline_;
+  CallAdmission& admission_;
+  std::optional<CallAdmission::Slot> slot_;
+  std::optional<CallAdmission::Deadline> deadline_;
 };
 
 }  // namespace
@@ -55,7 +55,8 @@ class Guarded final : public grpc::experimental::Interceptor {
 grpc::experimental::Interceptor* ReflectionGuard::CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) {
   if (info->method() == nullptr || !absl::StartsWith(info->method(), "/grpc.reflection.")) return nullptr;
   // The service is synchronous.
-  return new Guarded(static_cast<grpc::ServerContext&>(*info->server_context()), auth_, open_, gate_);
+  return new ReflectionInterceptor(static_cast<grpc::ServerContext&>(*info->server_context()), auth_, open_,
+                                   admission_);
 }
 
 }  // namespace tt::server

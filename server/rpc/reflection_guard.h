@@ -7,21 +7,22 @@
 #include <grpcpp/support/server_interceptor.h>
 
 #include "server/rpc/auth.h"
-#include "server/rpc/gate.h"
+#include "server/rpc/call_admission.h"
 
 namespace tt::server {
 
 class ReflectionGuard final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  // `auth` and `gate` must outlive the server.
-  ReflectionGuard(const Auth& auth, bool open, Gate& gate) : auth_(auth), open_(open), gate_(gate) {}
+  // `auth` and `admission` must outlive the server.
+  ReflectionGuard(const Auth& auth, bool open, CallAdmission& admission)
+      : auth_(auth), open_(open), admission_(admission) {}
   // Returns null, at no cost per call, for every other service.
   grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) override;
 
  private:
   const Auth& auth_;
   const bool open_;
-  Gate& gate_;
+  CallAdmission& admission_;
 };
 
 }  // namespace tt::server

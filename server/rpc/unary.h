@@ -1,7 +1,7 @@
 // unary: handlers for methods with one request, run as soon as a call's metadata has arrived.
 //
 // gRPC's own handlers for such methods run after the request has been read, for any peer. These handlers check the
-// metadata, claim a place in a quota, and only then read the request, within a size and time limit. The wire protocol
+// metadata, claim a slot in a quota, and only then read the request, within a size and time limit. The wire protocol
 // is the same.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "server/rpc/gate.h"
+#include "server/rpc/call_admission.h"
 
 namespace tt::server {
 
@@ -21,8 +21,8 @@ inline constexpr size_t kMaxRequestBytes = size_t{64} << 10;
 
 // Reads the request of an admitted call.
 template <typename Request, typename Stream>
-absl::Status read_request(Gate& gate, grpc::ServerContext& context, Stream* stream, Request* request) {
-  Gate::Deadline deadline(gate, context.c_call());
+absl::Status read_request(CallAdmission& admission, grpc::ServerContext& context, Stream* stream, Request* request) {
+  CallAdmission::Deadline deadline(admission, context.c_call());
   if (!stream->Read(request)) return absl::InvalidArgumentError("the call ended before its request");
   if (request->ByteSizeLong() <= kMaxRequestBytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(
@@ -33,17 +33,17 @@ absl::Status read_request(Gate& gate, grpc::ServerContext& context, Stream* stre
 // reply.
 template <typename Request, typename Reply>
 grpc::internal::MethodHandler* unary_handler(
-    Gate& gate, Gate::Kind kind, std::function<absl::Status(const grpc::ServerContext&)> check,
+    CallAdmission& admission, CallAdmission::Kind kind, std::function<absl::Status(const grpc::ServerContext&)> check,
     std::function<grpc::Status(grpc::ServerContext*, const Request*, Reply*)> run) {
   using Stream = grpc::ServerUnaryStreamer<Request, Reply>;
   return new grpc::internal::StreamedUnaryHandler<Request, Reply>(
-      [&gate, kind, check = std::move(check), run = std::move(run)](grpc::ServerContext* context, Stream* stream) {
-        if (absl::Status status = check(*context); !status.ok()) return gate.refuse(*context, status);
-        absl::StatusOr<Gate::Slot> slot = gate.admit(kind, *context);
-        if (!slot.ok()) return gate.refuse(*context, slot.status());
+      [&admission, kind, check = std::move(check), run = std::move(run)](grpc::ServerContext* context, Stream* stream) {
+        if (absl::Status status = check(*context); !status.ok()) return admission.refuse(*context, status);
+        absl::StatusOr<CallAdmission::Slot> slot = admission.admit(kind, *context);
+        if (!slot.ok()) return admission.refuse(*context, slot.status());
         Request request;
-        absl::Status status = read_request(gate, *context, stream, &request);
-        if (!status.ok()) return gate.refuse(*context, status);
+        absl::Status status = read_request(admission, *context, stream, &request);
+        if (!status.ok()) return admission.refuse(*context, status);
         Reply reply;
         grpc::Status result = run(context, &request, &reply);
         if (result.ok()) stream->Write(reply);

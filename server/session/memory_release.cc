@@ -26,18 +26,18 @@ MemoryRelease::~MemoryRelease() {
 
 void MemoryRelease::session_ended(Tenant tenant) {
   MutexLock lock(mutex_);
-  asked_ = true;
-  if (tenant != kNobody) ended_.push_back(tenant);
+  requested_ = true;
+  if (tenant != kNoTenant) ended_.push_back(tenant);
   changed_.notify_all();
 }
 
 void MemoryRelease::run() {
   MutexLock lock(mutex_);
   for (;;) {
-    changed_.wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return asked_ || stopping_; });
+    changed_.wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return requested_ || stopping_; });
     changed_.wait_for(mutex_, kPause, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; });
     if (stopping_) return;
-    asked_ = false;
+    requested_ = false;
     const std::vector<Tenant> ended = std::exchange(ended_, {});
     lock.unlock();
     for (Tenant tenant : ended) Devices::instance().allocator(Device{}).forget(tenant);

@@ -21,7 +21,7 @@ class MemoryRelease {
   MemoryRelease(const MemoryRelease&) = delete;
   MemoryRelease& operator=(const MemoryRelease&) = delete;
 
-  // Call when a session has ended. `tenant`: its tenant if that has no other session, else kNobody.
+  // Call when a session has ended. `tenant`: its tenant if that has no other session, else kNoTenant.
   void session_ended(Tenant tenant);
 
  private:
@@ -30,7 +30,7 @@ class MemoryRelease {
   Mutex mutex_;
   CondVar changed_;
   std::vector<Tenant> ended_ ABSL_GUARDED_BY(mutex_);  // since the last release
-  bool asked_ ABSL_GUARDED_BY(mutex_) = false;
+  bool requested_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

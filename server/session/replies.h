@@ -25,7 +25,7 @@ class Replies {
   uint64_t bytes() const { return bytes_; }
 
  private:
-  struct Kept {
+  struct Entry {
     uint64_t sequence;
     uint64_t bytes;
     v1::Reply reply;
@@ -33,7 +33,7 @@ class Replies {
   void drop_oldest();
 
   uint64_t bytes_ = 0;
-  std::deque<Kept> kept_;  // in ascending sequence
+  std::deque<Entry> entries_;  // in ascending sequence
 };
 
 }  // namespace tt::server

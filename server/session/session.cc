@@ -18,10 +18,10 @@
 namespace tt::server {
 namespace {
 
-// How often a waiting download calls `go_on`.
-constexpr std::chrono::milliseconds kGlance{50};
+// How often a waiting download calls `should_continue`.
+constexpr std::chrono::milliseconds kPollInterval{50};
 // Bytes of replies that a session may always keep.
-constexpr uint64_t kLeastKept = uint64_t{256} << 10;
+constexpr uint64_t kMinKeptBytes = uint64_t{256} << 10;
 // A segment may use at most one part in this many of the session's memory limit.
 constexpr uint64_t kSegmentShare = 8;
 
@@ -55,9 +55,9 @@ Session::Session(Options options)
           [sites = sites_](uint32_t id) { return sites->describe(id); },
           options_.tenant != 0 ? options_.tenant : Account::new_tenant())),
       monitor_(options_.monitor ? options_.monitor : std::make_shared<TransferMonitor>()),
-      transfers_(
-          std::make_shared<Transfers>(account_, options_.limits.max_transfers, options_.patience, monitor_, wake_up_)),
-      download_states_(std::make_shared<DownloadStates>(options_.patience.again, monitor_)),
+      transfers_(std::make_shared<Transfers>(account_, options_.limits.max_transfers, options_.transfer_timeouts,
+                                             monitor_, wake_up_)),
+      download_states_(std::make_shared<DownloadStates>(options_.transfer_timeouts.resume, monitor_)),
       downloads_(std::make_shared<CopyStream>(account_)),
       cancellation_(options_.frame_time_limit),
       program_charge_(account_, 0) {
@@ -131,7 +131,7 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
     *reply->mutable_fault() = to_wire(Error(ErrorKind::kRuntime, "the session was ended"));
     return free_everything();
   }
-  settle();
+  store_async_errors();
   answer_reads(frame, false, reply);
   release_names();
   program_.clear();  // frees the memory of a large program
@@ -174,7 +174,7 @@ void Session::reject(const Error& error, v1::Reply* reply) {
 // Keeps a reply, as far as the account has room; kept replies count as bookkeeping from the next frame on.
 void Session::keep(uint64_t sequence, const v1::Reply& reply) {
   replies_.keep(sequence, reply,
-                std::min(options_.limits.max_kept_bytes, replies_.bytes() + account_->host_room() + kLeastKept));
+                std::min(options_.limits.max_kept_bytes, replies_.bytes() + account_->host_room() + kMinKeptBytes));
   context_.host_bytes = sites_->bytes() + replies_.bytes();
 }
 
@@ -221,42 +221,43 @@ void Session::repeat(const v1::Frame& frame, v1::Reply* reply) {
 }
 
 void Session::answer_reads(const v1::Frame& frame, bool again, v1::Reply* reply) {
-  uint64_t room = std::min(options_.limits.max_reply_bytes, account_->host_room() + kLeastKept);
-  for (const v1::Read& read : frame.reads()) answer(read, again, &room, reply->add_reads());
+  uint64_t bytes_left = std::min(options_.limits.max_reply_bytes, account_->host_room() + kMinKeptBytes);
+  for (const v1::Read& read : frame.reads()) answer(read, again, &bytes_left, reply->add_reads());
 }
 
 // Error messages use the reply's room like values do; without room they are truncated.
-void Session::give_error(v1::Error error, uint64_t* room, v1::ReadResult* result) {
+void Session::set_error(v1::Error error, uint64_t* bytes_left, v1::ReadResult* result) {
   constexpr size_t kShort = 128;
-  if (error.message().size() > std::max<size_t>(kShort, *room)) error.set_message(valid_utf8(error.message(), kShort));
-  *room -= std::min<uint64_t>(*room, error.message().size());
+  if (error.message().size() > std::max<size_t>(kShort, *bytes_left))
+    error.set_message(valid_utf8(error.message(), kShort));
+  *bytes_left -= std::min<uint64_t>(*bytes_left, error.message().size());
   *result->mutable_error() = std::move(error);
 }
 
 // An unknown name is a fault when a frame is first executed. In a repeated frame the name may have been released since.
-void Session::answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadResult* result) {
+void Session::answer(const v1::Read& read, bool again, uint64_t* bytes_left, v1::ReadResult* result) {
   result->set_request(read.request());
   const SlotValue* value = slots_.find(read.handle());
   if (value == nullptr) {
     check_as(ErrorKind::kValue, again, "handle ", read.handle(), " is not in use");
-    return give_error(to_wire(Error(ErrorKind::kRuntime, "the value was lost with the connection")), room, result);
+    return set_error(to_wire(Error(ErrorKind::kRuntime, "the value was lost with the connection")), bytes_left, result);
   }
   if (std::optional<v1::Error> error = unreadable(*value, read.meta_only())) {
     acknowledge(value->poison);
-    return give_error(*std::move(error), room, result);
+    return set_error(*std::move(error), bytes_left, result);
   }
   *result->mutable_tensor() = to_wire(value->tensor.meta());
   if (read.meta_only()) return;
   const size_t bytes = byte_size(value->tensor);
-  if (bytes > std::min(*room, options_.limits.max_inline_bytes)) return;  // the client uses Download
-  *room -= bytes;
+  if (bytes > std::min(*bytes_left, options_.limits.max_inline_bytes)) return;  // the client uses Download
+  *bytes_left -= bytes;
   result->mutable_data()->resize(bytes);
   if (bytes == 0) return;
   if (on_cpu(value->tensor)) {
     RowMajor(value->tensor).read(result->mutable_data()->data(), bytes);
   } else if (std::optional<v1::Error> error = read_from_device(read.handle(), value->tensor, result->mutable_data())) {
     result->clear_data();
-    give_error(*std::move(error), room, result);
+    set_error(*std::move(error), bytes_left, result);
   }
 }
 
@@ -269,15 +270,15 @@ std::optional<v1::Error> Session::read_from_device(uint64_t handle, const Tensor
   stream.copy(staging.data(), source.data(), bytes->size());
   stream.synchronize();
   bytes->assign(staging.data(), bytes->size());
-  return poison_of(handle, tensor->storage->taint);
+  return poison_of(handle, tensor->storage->pending_errors);
 } catch (const Error& error) {
   return to_wire(error);
 }
 
-// Requires that the device has finished the work that `taint` depends on.
-std::optional<v1::Error> Session::poison_of(uint64_t handle, const PendingErrors& taint) {
-  std::shared_ptr<const Poison> found = context_.faults().verdict(taint);
-  settle();
+// Requires that the device has finished the work that `pending_errors` depends on.
+std::optional<v1::Error> Session::poison_of(uint64_t handle, const PendingErrors& pending_errors) {
+  std::shared_ptr<const Poison> found = context_.async_errors().find_error(pending_errors);
+  store_async_errors();
   if (const SlotValue* value = slots_.find(handle); value && value->poison) found = value->poison;
   if (!found) return std::nullopt;
   acknowledge(found);
@@ -290,8 +291,8 @@ void Session::acknowledge(const PoisonRef& poison) {
 }
 
 // Stores errors that the devices have found since the last call in place of the affected values.
-void Session::settle() {
-  if (context_.has_faults()) context_.faults().settle(slots_);
+void Session::store_async_errors() {
+  if (context_.has_async_errors()) context_.async_errors().retire_completed(slots_);
 }
 
 void Session::release_names() {
@@ -312,12 +313,13 @@ absl::StatusOr<std::unique_ptr<Upload>> Session::begin_upload(uint64_t transfer,
   return upload;
 }
 
-absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> go_on,
+absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after,
+                                                 absl::FunctionRef<bool()> should_continue,
                                                  const DownloadResume& resume) {
   {
     MutexLock lock(progress_mutex_);
     ++waiting_;
-    while (executed() < after && !over() && go_on()) progress_.wait_for(progress_mutex_, kGlance);
+    while (executed() < after && !over() && should_continue()) progress_.wait_for(progress_mutex_, kPollInterval);
     --waiting_;
   }
   MutexLock lock(mutex_);
@@ -351,7 +353,7 @@ absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after
 
 // Releases the lock while the device computes, so that other frames need not wait.
 void Session::download_from_device(uint64_t handle, Tensor tensor, Download* download) try {
-  const PendingErrors taint = tensor->storage->taint;
+  const PendingErrors pending_errors = tensor->storage->pending_errors;
   std::unique_ptr<Event> computed;
   {
     ContextScope scope(&context_);
@@ -362,7 +364,7 @@ void Session::download_from_device(uint64_t handle, Tensor tensor, Download* dow
     MutexUnlock unlocked(mutex_);
     computed->synchronize();
   }
-  download->error = poison_of(handle, taint);
+  download->error = poison_of(handle, pending_errors);
   if (!download->error) download->bytes = std::make_unique<DeviceReader>(downloads_, tensor);
 } catch (const Error& error) {
   download->error = to_wire(error);

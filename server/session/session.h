@@ -61,7 +61,7 @@ class Session {
     std::string client;
     uint64_t memory_limit = 0;  // 0: no limit
     Limits limits;
-    Transfers::Patience patience;
+    Transfers::Timeouts transfer_timeouts;
     std::chrono::milliseconds frame_time_limit{0};  // 0: no limit
     // Sessions of one tenant may see data that others of the tenant left in freed memory. 0: a new tenant.
     uint64_t tenant = 0;
@@ -93,9 +93,9 @@ class Session {
   // See Transfers::begin. If the transfer is already in progress, cancels its call, since the client has abandoned it.
   absl::StatusOr<std::unique_ptr<Upload>> begin_upload(uint64_t transfer, uint64_t bytes, Device device = {},
                                                        bool resume = false);
-  // Waits until frame `after` has been executed, calling `go_on` regularly, and until the tensor has been computed.
-  // INVALID_ARGUMENT if `handle` is not in use, CANCELLED if `go_on` returned false.
-  absl::StatusOr<Download> begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> go_on,
+  // Waits until frame `after` has been executed, calling `should_continue` regularly, and until the tensor has been
+  // computed. INVALID_ARGUMENT if `handle` is not in use, CANCELLED if `should_continue` returned false.
+  absl::StatusOr<Download> begin_download(uint64_t handle, uint64_t after, absl::FunctionRef<bool()> should_continue,
                                           const DownloadResume& resume = {});
   // Call after a download's bytes have been destroyed, to free its tensor's memory if the tensor has been released.
   void finish_download() { download_states_->sweep(); }
@@ -137,15 +137,16 @@ class Session {
   void repeat(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void keep(uint64_t sequence, const v1::Reply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void answer_reads(const v1::Frame& frame, bool again, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void give_error(v1::Error error, uint64_t* room, v1::ReadResult* result);
-  void answer(const v1::Read& read, bool again, uint64_t* room, v1::ReadResult* result)
+  void set_error(v1::Error error, uint64_t* bytes_left, v1::ReadResult* result);
+  void answer(const v1::Read& read, bool again, uint64_t* bytes_left, v1::ReadResult* result)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<v1::Error> read_from_device(uint64_t handle, const Tensor& tensor, std::string* bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void download_from_device(uint64_t handle, Tensor tensor, Download* download) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<v1::Error> poison_of(uint64_t handle, const PendingErrors& taint) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<v1::Error> poison_of(uint64_t handle, const PendingErrors& pending_errors)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void acknowledge(const PoisonRef& poison) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void store_async_errors() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void release_names() ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
   void free_everything() ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_);
   void publish(uint64_t executed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -19,11 +19,11 @@ namespace tt::server {
 namespace {
 
 // Delay of the first check for a dead client: the kernel may close a dying process's socket before its segment.
-constexpr std::chrono::milliseconds kFirstGlance{5};
+constexpr std::chrono::milliseconds kFirstCheck{5};
 // Interval of checks of busy streams and of frames' running times.
 constexpr std::chrono::milliseconds kWatch{100};
 // Interval at which end_all() checks whether running frames have ended.
-constexpr std::chrono::milliseconds kFrameWatch{5};
+constexpr std::chrono::milliseconds kFramePollInterval{5};
 
 // Returns 256 random bits that name and protect a session; empty if the system has none.
 std::string random_key() {
@@ -122,7 +122,7 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
   if (key.empty()) return absl::UnavailableError("cannot create a session key: getrandom failed");
   *session = std::make_shared<Session>(Session::Options{
       ++last_id_, key, printable(request.client()), least_limit(request.memory_limit(), options_.session_memory_limit),
-      options_.limits, options_.patience, options_.frame_time_limit, options_.tenant, monitor_});
+      options_.limits, options_.transfer_timeouts, options_.frame_time_limit, options_.tenant, monitor_});
   Entry& entry = entries_[key];
   entry.session = *session;
   entry.address = std::string(address);
@@ -152,7 +152,7 @@ void Sessions::end(const Session& session) {
 }
 
 void Sessions::release_memory(const Session& session) {
-  memory_.session_ended(options_.tenant == 0 ? session.account()->tenant() : kNobody);
+  memory_.session_ended(options_.tenant == 0 ? session.account()->tenant() : kNoTenant);
 }
 
 bool Sessions::end(uint64_t id) {
@@ -183,11 +183,11 @@ void Sessions::detach(Session& session, uint64_t attachment) {
   for (Entries* entries : {&entries_, &closing_}) {
     auto found = entries->find(session.key());
     if (found == entries->end() || found->second.attachment != attachment) continue;
-    lose_stream(found->second);
+    on_stream_closed(found->second);
   }
 }
 
-void Sessions::lose_stream(Entry& entry) {
+void Sessions::on_stream_closed(Entry& entry) {
   entry.attachment = 0;
   entry.cancel = nullptr;
   entry.gone = nullptr;
@@ -217,15 +217,15 @@ void Sessions::stop() {
   stopped_ = true;
 }
 
-void Sessions::end_all(std::chrono::milliseconds patience) {
+void Sessions::end_all(std::chrono::milliseconds timeout) {
   MutexLock lock(mutex_);
   stopped_ = true;
   for (auto& [key, entry] : entries_) entry.session->stop();
   auto any_busy = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return std::any_of(entries_.begin(), entries_.end(), [](auto& at) { return at.second.session->busy(); });
   };
-  for (const auto deadline = Clock::now() + patience; any_busy() && Clock::now() < deadline;) {
-    changed_.wait_for(mutex_, kFrameWatch);
+  for (const auto deadline = Clock::now() + timeout; any_busy() && Clock::now() < deadline;) {
+    changed_.wait_for(mutex_, kFramePollInterval);
   }
   while (!entries_.empty()) begin_closing(entries_.begin(), "ended by engine shutdown");
   changed_.wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closing_.empty(); });
@@ -271,8 +271,8 @@ void Sessions::close(const std::string& key) {
 void Sessions::start_lease(Entry& entry) {
   auto now = Clock::now();
   entry.expires = now + options_.lease;
-  entry.next_glance = kFirstGlance;
-  entry.glance = now + kFirstGlance;
+  entry.check_interval = kFirstCheck;
+  entry.next_check = now + kFirstCheck;
   changed_.notify_all();
 }
 
@@ -299,7 +299,7 @@ void Sessions::watch(Clock::time_point* next) {
     *next = std::min(*next, Clock::now() + kWatch);
     if (!entry.session->busy()) continue;
     entry.session->enforce_time_limit();
-    if (entry.gone && entry.gone()) lose_stream(entry);
+    if (entry.gone && entry.gone()) on_stream_closed(entry);
   }
   for (const std::string& key : std::exchange(unstarted_, {})) start_closer(key);
   if (!unstarted_.empty()) *next = std::min(*next, Clock::now() + kWatch);
@@ -312,16 +312,16 @@ void Sessions::end_expired(Clock::time_point* next) {
     auto here = it++;
     if (entry.attachment != 0) continue;
     bool over = now >= entry.expires;
-    if (!over && now >= entry.glance) {
+    if (!over && now >= entry.next_check) {
       auto segment = entry.session->segment();
       over = segment && segment->client_gone();
-      entry.next_glance *= 4;
-      entry.glance = now + entry.next_glance;
+      entry.check_interval *= 4;
+      entry.next_check = now + entry.check_interval;
     }
     if (over) {
       begin_closing(here, "expired");
     } else {
-      *next = std::min({*next, entry.expires, entry.glance});
+      *next = std::min({*next, entry.expires, entry.next_check});
     }
   }
 }

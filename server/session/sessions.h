@@ -36,7 +36,7 @@ class Sessions {
     // Tenant of all sessions (Account::tenant), for an engine that runs for one principal. 0: each session has its own
     // tenant, and never sees data that another session left in freed memory.
     uint64_t tenant = 0;
-    Transfers::Patience patience;
+    Transfers::Timeouts transfer_timeouts;
     TransferMonitor::Limits transfers;
     std::chrono::milliseconds frame_time_limit{0};  // 0: no limit
   };
@@ -66,9 +66,9 @@ class Sessions {
   size_t size() const;
   // Refuses Hello from now on.
   void stop();
-  // Lets running frames continue for `patience` and starts no new ones; then cancels the rest, and waits until every
+  // Lets running frames continue for `timeout` and starts no new ones; then cancels the rest, and waits until every
   // session is freed and its stream has ended.
-  void end_all(std::chrono::milliseconds patience = {});
+  void end_all(std::chrono::milliseconds timeout = {});
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -79,15 +79,15 @@ class Sessions {
     std::function<void()> cancel;  // ends the stream
     std::function<bool()> gone;    // whether the stream is broken; may be null
     Clock::time_point expires;     // if no stream is attached
-    Clock::time_point glance;      // when to check whether the client has died
-    Clock::duration next_glance{};
+    Clock::time_point next_check;  // when to check whether the client has died
+    Clock::duration check_interval{};
   };
 
   using Entries = absl::flat_hash_map<std::string, Entry>;  // by key
 
   absl::Status open(const v1::HelloRequest& request, absl::string_view address, std::shared_ptr<Session>* session);
   void start_lease(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void lose_stream(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void on_stream_closed(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run_leases();
   void watch(Clock::time_point* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void end_expired(Clock::time_point* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -7,8 +7,8 @@
 
 namespace tt::server {
 
-DeviceReader::DeviceReader(std::shared_ptr<CopyStream> lane, const Tensor& tensor)
-    : lane_(std::move(lane)),
+DeviceReader::DeviceReader(std::shared_ptr<CopyStream> copy_stream, const Tensor& tensor)
+    : copy_stream_(std::move(copy_stream)),
       tensor_(tensor),
       bytes_(static_cast<size_t>(tensor.numel()) * item_size(tensor.dtype())) {}
 
@@ -24,7 +24,7 @@ DeviceReader::~DeviceReader() {
 
 std::unique_ptr<Event> DeviceReader::fetch(char* into, size_t size) {
   std::unique_ptr<Event> there;
-  lane_->with_stream(tensor_.device(), [&](Stream& stream) {
+  copy_stream_->with_stream(tensor_.device(), [&](Stream& stream) {
     stream.copy(into, static_cast<const char*>(tensor_.data()) + read_, size);
     there = stream.record();
   });
@@ -42,7 +42,7 @@ void DeviceReader::stage(Staging::Piece& piece) {
 size_t DeviceReader::read(char* into, size_t size) {
   size = std::min(size, left());
   if (size > 0 && !staging_) {
-    staging_.emplace(lane_, tensor_.device(), bytes_);
+    staging_.emplace(copy_stream_, tensor_.device(), bytes_);
     for (size_t i = 0; i < staging_->count(); ++i) stage((*staging_)[i]);
   }
   for (size_t done = 0; done < size;) {

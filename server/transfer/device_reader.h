@@ -11,7 +11,7 @@ namespace tt::server {
 class DeviceReader final : public ByteSource {
  public:
   // Keeps `tensor`, which must be contiguous, on a device and already computed. Throws Error.
-  DeviceReader(std::shared_ptr<CopyStream> lane, const Tensor& tensor);
+  DeviceReader(std::shared_ptr<CopyStream> copy_stream, const Tensor& tensor);
   ~DeviceReader() override;  // waits for copies in progress
 
   size_t bytes() const override { return bytes_; }
@@ -24,7 +24,7 @@ class DeviceReader final : public ByteSource {
  private:
   void stage(Staging::Piece& piece);
 
-  const std::shared_ptr<CopyStream> lane_;
+  const std::shared_ptr<CopyStream> copy_stream_;
   Tensor tensor_;
   const size_t bytes_;
   size_t read_ = 0;

@@ -5,8 +5,8 @@
 
 namespace tt::server {
 
-DeviceWriter::DeviceWriter(std::shared_ptr<CopyStream> lane, const Ref<Storage>& target, size_t begin)
-    : target_(target), sent_(begin), staging_(std::move(lane), target->device(), target->bytes() - begin) {}
+DeviceWriter::DeviceWriter(std::shared_ptr<CopyStream> copy_stream, const Ref<Storage>& target, size_t begin)
+    : target_(target), sent_(begin), staging_(std::move(copy_stream), target->device(), target->bytes() - begin) {}
 
 void DeviceWriter::write(absl::Span<const char> bytes) {
   while (!bytes.empty()) {
@@ -29,9 +29,9 @@ void DeviceWriter::send(Staging::Piece& piece) {
 
 std::unique_ptr<Event> DeviceWriter::finish() {
   if (Staging::Piece& piece = staging_[piece_]; piece.size > 0) send(piece);
-  std::unique_ptr<Event> landed;
-  staging_.lane().with_stream(staging_.device(), [&](Stream& stream) { landed = stream.record(); });
-  return landed;
+  std::unique_ptr<Event> copied;
+  staging_.copy_stream().with_stream(staging_.device(), [&](Stream& stream) { copied = stream.record(); });
+  return copied;
 }
 
 }  // namespace tt::server

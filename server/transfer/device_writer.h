@@ -8,8 +8,8 @@ namespace tt::server {
 
 class DeviceWriter {
  public:
-  // Fills `target`, which the lane has allocated on a device, starting at byte `begin`. Throws Error.
-  DeviceWriter(std::shared_ptr<CopyStream> lane, const Ref<Storage>& target, size_t begin = 0);
+  // Fills `target`, which the copy stream has allocated on a device, starting at byte `begin`. Throws Error.
+  DeviceWriter(std::shared_ptr<CopyStream> copy_stream, const Ref<Storage>& target, size_t begin = 0);
 
   // Writes the next bytes, which must fit. Waits if the device is behind. Throws the device's error.
   void write(absl::Span<const char> bytes);

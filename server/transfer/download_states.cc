@@ -19,7 +19,7 @@ uint64_t DownloadStates::add(const Tensor& tensor, const ExecutorStats& stats) {
   for (State& state : states_) {
     if (state.is_of(tensor, stats)) return keep(state);
   }
-  if (states_.size() >= kMost) states_.pop_front();
+  if (states_.size() >= kMaxStates) states_.pop_front();
   states_.push_back(
       {++last_number_, tensor->storage, tensor.version(), tensor.meta(), stats.instructions, stats.failed, {}});
   count_.store(states_.size(), std::memory_order_relaxed);

@@ -18,7 +18,7 @@
 
 namespace tt::server {
 
-class DownloadStates final : public Expiring, public std::enable_shared_from_this<DownloadStates> {
+class DownloadStates final : public Expirable, public std::enable_shared_from_this<DownloadStates> {
  public:
   DownloadStates(std::chrono::milliseconds keep_for, std::weak_ptr<TransferMonitor> monitor)
       : keep_for_(keep_for), monitor_(std::move(monitor)) {}
@@ -35,7 +35,7 @@ class DownloadStates final : public Expiring, public std::enable_shared_from_thi
   void clear();
 
  private:
-  static constexpr size_t kMost = 16;
+  static constexpr size_t kMaxStates = 16;
   struct State {
     uint64_t number;
     Ref<Storage> storage;

@@ -12,12 +12,12 @@ namespace tt::server {
 // Belongs to one transfer and its thread. The chunks are consecutive in the lane.
 class InflightChunks {
  public:
-  explicit InflightChunks(shared_ring::End& end) : end_(end), next_(end.passed()) {}
+  explicit InflightChunks(shared_ring::LaneEnd& end) : end_(end), next_(end.passed()) {}
   // Waits until nothing reads or writes the chunks.
   ~InflightChunks() {
-    for (const Flight& flight : under_way_) {
+    for (const Copy& copy : copies_) {
       try {
-        flight.landed->synchronize();
+        copy.event->synchronize();
       } catch (const Error&) {  // a lost device no longer reads or writes
       }
     }
@@ -25,37 +25,37 @@ class InflightChunks {
   InflightChunks(const InflightChunks&) = delete;
   InflightChunks& operator=(const InflightChunks&) = delete;
 
-  size_t size() const { return under_way_.size(); }
+  size_t size() const { return copies_.size(); }
   // The first chunk that is not in flight.
   uint32_t next() const { return next_; }
-  // Adds the next `chunks`, which the device has started to copy; `landed` passes when the copy is complete.
-  void add(uint32_t chunks, std::shared_ptr<Event> landed) {
-    under_way_.push_back({chunks, std::move(landed)});
+  // Adds the next `chunks`, which the device has started to copy; `event` passes when the copy is complete.
+  void add(uint32_t chunks, std::shared_ptr<Event> event) {
+    copies_.push_back({chunks, std::move(event)});
     next_ += chunks;
   }
   // Passes completed chunks to the client. Throws Error if the device failed.
-  void land() {
-    while (size() != 0 && under_way_.front().landed->done()) pass_first();
+  void pass_completed() {
+    while (size() != 0 && copies_.front().event->done()) pass_first();
   }
   // Waits for the first copy and passes its chunks. Requires size() > 0.
   void await_first() {
-    under_way_.front().landed->synchronize();
+    copies_.front().event->synchronize();
     pass_first();
   }
 
  private:
-  struct Flight {
+  struct Copy {
     uint32_t chunks;
-    std::shared_ptr<Event> landed;
+    std::shared_ptr<Event> event;
   };
   void pass_first() {
-    end_.pass(under_way_.front().chunks);
-    under_way_.pop_front();
+    end_.pass(copies_.front().chunks);
+    copies_.pop_front();
   }
 
-  shared_ring::End& end_;
+  shared_ring::LaneEnd& end_;
   uint32_t next_;
-  std::deque<Flight> under_way_;
+  std::deque<Copy> copies_;
 };
 
 }  // namespace tt::server

@@ -11,9 +11,9 @@
 namespace tt::server {
 namespace {
 
-using shared_ring::End;
 using shared_ring::kChunkBytes;
 using shared_ring::kChunks;
+using shared_ring::LaneEnd;
 using shared_ring::Outcome;
 
 // Maximum of segments per engine. A segment's pages stay allocated until its session ends.
@@ -25,10 +25,10 @@ constexpr std::chrono::seconds kLaneWait{1};
 
 // Pinning a lane takes some milliseconds, and below this size the saved copy is shorter than the wait for the device.
 constexpr uint64_t kInPlaceBytes = 1 << 20;
-// Chunks per device copy: starting a copy takes about as long as copying one chunk. While the device has kBusy copies
-// in flight, smaller copies are not issued.
-constexpr uint32_t kFlightChunks = kChunks / 8;
-constexpr size_t kBusy = 2;
+// Chunks per device copy: starting a copy takes about as long as copying one chunk. While the device has kMaxCopies
+// copies in flight, smaller copies are not issued.
+constexpr uint32_t kCopyChunks = kChunks / 8;
+constexpr size_t kMaxCopies = 2;
 
 absl::Status outcome_status(Outcome outcome) {
   if (outcome == Outcome::kReady) return absl::OkStatus();
@@ -39,36 +39,36 @@ absl::Status outcome_status(Outcome outcome) {
 // Moves `left` bytes through chunks that a device reads or writes directly. `begin(chunks, size)` starts the copy of
 // the next chunks and returns the event after it.
 template <typename Begin>
-absl::Status fly(End& end, uint64_t left, Begin&& begin, absl::FunctionRef<bool()> go_on) {
-  InflightChunks flights(end);
+absl::Status copy_in_flight(LaneEnd& end, uint64_t left, Begin&& begin, absl::FunctionRef<bool()> should_continue) {
+  InflightChunks inflight(end);
   while (left != 0) {
-    flights.land();
-    const uint32_t next = flights.next(), adjacent = kChunks - next % kChunks;
+    inflight.pass_completed();
+    const uint32_t next = inflight.next(), adjacent = kChunks - next % kChunks;
     const uint64_t wanted = (left - 1) / kChunkBytes + 1;
-    const auto whole = static_cast<uint32_t>(std::min<uint64_t>({kFlightChunks, adjacent, wanted}));
+    const auto whole = static_cast<uint32_t>(std::min<uint64_t>({kCopyChunks, adjacent, wanted}));
     uint32_t chunks = 0;
     Outcome outcome = end.ready(next, &chunks);
-    if (outcome == Outcome::kReady && chunks < whole && flights.size() >= (chunks == 0 ? 1 : kBusy)) {
-      flights.await_first();  // more chunks become ready meanwhile
+    if (outcome == Outcome::kReady && chunks < whole && inflight.size() >= (chunks == 0 ? 1 : kMaxCopies)) {
+      inflight.await_first();  // more chunks become ready meanwhile
       continue;
     }
-    if (outcome == Outcome::kReady && chunks == 0) outcome = end.await(next, go_on);
+    if (outcome == Outcome::kReady && chunks == 0) outcome = end.await(next, should_continue);
     if (outcome != Outcome::kReady) return outcome_status(outcome);
     if (chunks == 0) continue;
     chunks = std::min(chunks, whole);
     const uint64_t size = std::min(left, chunks * kChunkBytes);
-    absl::StatusOr<std::shared_ptr<Event>> landed = begin(end.chunk(next), size);
-    if (!landed.ok()) return landed.status();
-    flights.add(chunks, *std::move(landed));
+    absl::StatusOr<std::shared_ptr<Event>> copied = begin(end.chunk(next), size);
+    if (!copied.ok()) return copied.status();
+    inflight.add(chunks, *std::move(copied));
     left -= size;
   }
-  while (flights.size() != 0) flights.await_first();
+  while (inflight.size() != 0) inflight.await_first();
   return absl::OkStatus();
 }
 
 // Holds a lane for one transfer, runs it, and marks the lane as broken if it fails.
-template <typename Lane>
-absl::Status hold(Lane& lane, absl::FunctionRef<absl::Status()> transfer) {
+template <typename AnyLane>
+absl::Status hold_lane(AnyLane& lane, absl::FunctionRef<absl::Status()> transfer) {
   if (!lane.mutex.try_lock_for(kLaneWait))
     return absl::FailedPreconditionError("the lane is in use by another transfer");
   MutexLock lock(lane.mutex, std::adopt_lock);
@@ -105,8 +105,8 @@ std::shared_ptr<SharedSegment> SharedSegment::create() {
 SharedSegment::SharedSegment(std::unique_ptr<shared_ring::Segment> segment, uint64_t nonce)
     : segment_(std::move(segment)),
       nonce_(nonce),
-      upload_{.end = End::consumer(segment_->header().upload, segment_->upload_chunks())},
-      download_{.end = End::producer(segment_->header().download, segment_->download_chunks())} {}
+      upload_{.end = LaneEnd::consumer(segment_->header().upload, segment_->upload_chunks())},
+      download_{.end = LaneEnd::producer(segment_->header().download, segment_->download_chunks())} {}
 
 SharedSegment::~SharedSegment() { segments_in_use.fetch_sub(1); }
 
@@ -120,27 +120,27 @@ v1::SharedMemory SharedSegment::describe() const {
 }
 
 // Whether `device` can access the lane directly, and `bytes` is large enough for that to be faster.
-bool SharedSegment::within_reach(Guarded& lane, std::optional<Device> device, uint64_t bytes) {
+bool SharedSegment::device_can_access(Lane& lane, std::optional<Device> device, uint64_t bytes) {
   if (!device || bytes < kInPlaceBytes) return false;
   if (!lane.pages) lane.pages.emplace(Devices::instance().backend(*device), lane.end.chunk(0), shared_ring::kLaneBytes);
   return lane.pages->pinned();
 }
 
-absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> go_on) {
+absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> should_continue) {
   client_gone();  // records that the client is present
-  End& end = upload_.end;
+  LaneEnd& end = upload_.end;
   auto in_place = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(upload_.mutex) -> absl::Status {
     auto begin = [&](const char* chunks, size_t size) { return upload.append_in_place({chunks, size}); };
     try {
-      return fly(end, upload.left(), begin, go_on);
+      return copy_in_flight(end, upload.left(), begin, should_continue);
     } catch (const Error& error) {
       return upload.fail(error);
     }
   };
-  return hold(upload_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(upload_.mutex) -> absl::Status {
-    if (within_reach(upload_, upload.device(), upload.left())) return in_place();
+  return hold_lane(upload_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(upload_.mutex) -> absl::Status {
+    if (device_can_access(upload_, upload.device(), upload.left())) return in_place();
     while (upload.left() != 0) {
-      absl::Status ready = outcome_status(end.await(end.passed(), go_on));
+      absl::Status ready = outcome_status(end.await(end.passed(), should_continue));
       if (!ready.ok()) return ready;
       absl::Status taken = upload.append({end.chunk(end.passed()), std::min<uint64_t>(upload.left(), kChunkBytes)});
       end.pass(1);
@@ -150,18 +150,18 @@ absl::Status SharedSegment::receive(Upload& upload, absl::FunctionRef<bool()> go
   });
 }
 
-absl::Status SharedSegment::send(ByteSource& tensor, absl::FunctionRef<bool()> go_on) {
+absl::Status SharedSegment::send(ByteSource& tensor, absl::FunctionRef<bool()> should_continue) {
   client_gone();
-  End& end = download_.end;
-  return hold(download_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(download_.mutex) -> absl::Status {
-    if (within_reach(download_, tensor.device(), tensor.left())) {
+  LaneEnd& end = download_.end;
+  return hold_lane(download_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(download_.mutex) -> absl::Status {
+    if (device_can_access(download_, tensor.device(), tensor.left())) {
       auto begin = [&](char* chunks, size_t size) {
         return absl::StatusOr<std::shared_ptr<Event>>(tensor.fetch(chunks, size));
       };
-      return fly(end, tensor.left(), begin, go_on);
+      return copy_in_flight(end, tensor.left(), begin, should_continue);
     }
     while (tensor.left() != 0) {
-      absl::Status ready = outcome_status(end.await(end.passed(), go_on));
+      absl::Status ready = outcome_status(end.await(end.passed(), should_continue));
       if (!ready.ok()) return ready;
       tensor.read(end.chunk(end.passed()), kChunkBytes);
       end.pass(1);

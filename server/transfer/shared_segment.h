@@ -4,8 +4,8 @@
 // accesses its chunks directly.
 //
 // Owned by a session and by the transfers that use it; each lane serves one transfer at a time. The client is not
-// trusted: the engine reads only data bytes and checked counters from the segment, and every wait ends when `go_on`
-// returns false.
+// trusted: the engine reads only data bytes and checked counters from the segment, and every wait ends when
+// `should_continue` returns false.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +33,11 @@ class SharedSegment {
 
   v1::SharedMemory describe() const;
 
-  // Move all bytes of an upload or a tensor. Fail with CANCELLED if `go_on` returned false, INVALID_ARGUMENT if the
-  // client's counters are invalid; the lane is unusable afterwards and later calls fail with FAILED_PRECONDITION. Throw
-  // Error if the tensor's device fails.
-  absl::Status receive(Upload& upload, absl::FunctionRef<bool()> go_on);
-  absl::Status send(ByteSource& tensor, absl::FunctionRef<bool()> go_on);
+  // Move all bytes of an upload or a tensor. Fail with CANCELLED if `should_continue` returned false, INVALID_ARGUMENT
+  // if the client's counters are invalid; the lane is unusable afterwards and later calls fail with
+  // FAILED_PRECONDITION. Throw Error if the tensor's device fails.
+  absl::Status receive(Upload& upload, absl::FunctionRef<bool()> should_continue);
+  absl::Status send(ByteSource& tensor, absl::FunctionRef<bool()> should_continue);
 
   // Whether a client had the segment open and no longer has: its process has ended.
   bool client_gone();
@@ -45,19 +45,19 @@ class SharedSegment {
  private:
   SharedSegment(std::unique_ptr<shared_ring::Segment> segment, uint64_t nonce);
 
-  struct Guarded {
-    shared_ring::End end ABSL_GUARDED_BY(mutex);
+  struct Lane {
+    shared_ring::LaneEnd end ABSL_GUARDED_BY(mutex);
     TimedMutex mutex{};  // held for one transfer
     bool broken ABSL_GUARDED_BY(mutex) = false;
     std::optional<PinnedRange> pages ABSL_GUARDED_BY(mutex){};  // set by the first large transfer
   };
-  static bool within_reach(Guarded& lane, std::optional<Device> device, uint64_t bytes)
+  static bool device_can_access(Lane& lane, std::optional<Device> device, uint64_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lane.mutex);
 
   std::unique_ptr<shared_ring::Segment> segment_;
   const uint64_t nonce_;
-  Guarded upload_;
-  Guarded download_;
+  Lane upload_;
+  Lane download_;
   std::atomic<bool> client_seen_{false};
 };
 

@@ -7,8 +7,8 @@
 
 namespace tt::server {
 
-Staging::Staging(std::shared_ptr<CopyStream> lane, Device device, size_t bytes)
-    : lane_(std::move(lane)),
+Staging::Staging(std::shared_ptr<CopyStream> copy_stream, Device device, size_t bytes)
+    : copy_stream_(std::move(copy_stream)),
       device_(device),
       allocator_(Devices::instance().backend(device).staging()),
       piece_bytes_(std::clamp<size_t>(bytes, 1, kPieceBytes)),
@@ -21,14 +21,14 @@ Staging::~Staging() {
   const bool used =
       std::any_of(pieces_.begin(), pieces_.end(), [](const Piece& piece) { return piece.passed != nullptr; });
   try {
-    if (used) lane_->with_stream(device_, [&](Stream& stream) { allocator_.record_stream(memory_, stream); });
+    if (used) copy_stream_->with_stream(device_, [&](Stream& stream) { allocator_.record_stream(memory_, stream); });
   } catch (const Error&) {  // a lost device no longer reads or writes
   }
   allocator_.deallocate(memory_, count_ * piece_bytes_);
 }
 
 void Staging::copy(Piece& piece, void* to, const void* from) {
-  lane_->with_stream(device_, [&](Stream& stream) {
+  copy_stream_->with_stream(device_, [&](Stream& stream) {
     stream.copy(to, from, piece.size);
     piece.passed = stream.record();
   });

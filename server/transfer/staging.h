@@ -25,8 +25,8 @@ class Staging {
     std::unique_ptr<Event> passed;  // the device's last copy; null: none yet
   };
 
-  // Allocates pieces for a transfer of `bytes` over `lane`. Throws Error if memory is exhausted.
-  Staging(std::shared_ptr<CopyStream> lane, Device device, size_t bytes);
+  // Allocates pieces for a transfer of `bytes` over `copy_stream`. Throws Error if memory is exhausted.
+  Staging(std::shared_ptr<CopyStream> copy_stream, Device device, size_t bytes);
   ~Staging();  // the memory is freed once copies in progress are complete
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
@@ -36,15 +36,15 @@ class Staging {
   size_t count() const { return count_; }
   size_t piece_bytes() const { return piece_bytes_; }
   Device device() const { return device_; }
-  // Copy `piece` to or from device memory at `there`, in the lane's order.
+  // Copy `piece` to or from device memory at `there`, in the stream's order.
   void send(Piece& piece, void* there) { copy(piece, there, piece.data); }
   void fetch(Piece& piece, const void* there) { copy(piece, piece.data, there); }
-  CopyStream& lane() { return *lane_; }
+  CopyStream& copy_stream() { return *copy_stream_; }
 
  private:
   void copy(Piece& piece, void* to, const void* from);
 
-  std::shared_ptr<CopyStream> lane_;
+  std::shared_ptr<CopyStream> copy_stream_;
   Device device_;
   Allocator& allocator_;
   size_t piece_bytes_;

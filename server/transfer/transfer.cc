@@ -45,10 +45,10 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
     return absl::AbortedError(absl::StrCat("the session already has ", max_transfers_, " pending transfers"));
   }
   entries_[transfer] = entry;
-  if (known && known->arrival.storage) {
-    Ref<Storage> kept = std::move(known->arrival.storage);
+  if (known && known->upload.storage) {
+    Ref<Storage> kept = std::move(known->upload.storage);
     if (kept->bytes() == bytes && kept->device() == device) {
-      entry->arrival.storage = kept;
+      entry->upload.storage = kept;
       wake_up_->notify();
       return upload_into(entry, std::move(kept), resume ? known->received : 0);
     }
@@ -58,7 +58,7 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
   {
     MutexUnlock unlocked(mutex_);  // allocating may take long in the kernel
     try {
-      storage = lane_->allocate(device, bytes);
+      storage = copy_stream_->allocate(device, bytes);
     } catch (const Error& error) {
       refusal = error;
     }
@@ -66,7 +66,7 @@ absl::StatusOr<std::unique_ptr<Upload>> Transfers::begin(uint64_t transfer, uint
   if (closed_) return absl::FailedPreconditionError("the session has ended");
   if (!is_current(entry)) return absl::CancelledError("the transfer is no longer needed");
   if (refusal) return refuse(entry, *refusal);
-  entry->arrival.storage = storage;
+  entry->upload.storage = storage;
   if (bytes == 0) entry->state = State::kComplete;
   wake_up_->notify();
   return upload_into(entry, std::move(storage), 0);
@@ -79,7 +79,7 @@ bool Transfers::is_current(const EntryPtr& entry) const {
 
 absl::Status Transfers::refuse(const EntryPtr& entry, const Error& error) {
   entry->state = State::kRefused;
-  entry->arrival = {};
+  entry->upload = {};
   entry->refusal = error;
   wake_up_->notify();
   return to_status(error);
@@ -116,19 +116,19 @@ bool Transfers::can_be_taken(uint64_t transfer) const {
 }
 
 // Bytes that arrive later are dropped.
-void Transfers::give_up(uint64_t transfer) {
+void Transfers::abandon(uint64_t transfer) {
   entries_.erase(transfer);
   remember_taken(transfer);
 }
 
-Transfers::Arrival Transfers::take(uint64_t transfer, uint64_t bytes, Device device) {
+Transfers::CompletedUpload Transfers::take(uint64_t transfer, uint64_t bytes, Device device) {
   MutexLock lock(mutex_);
   if (awaited_ != transfer) {
     awaited_ = transfer;
     awaited_since_ = Clock::now();
   }
   if (cancel_requested()) {
-    give_up(transfer);
+    abandon(transfer);
     check_cancelled();
   }
   if (!can_be_taken(transfer)) throw Suspended{std::make_shared<AwaitedTransfer>(shared_from_this(), transfer)};
@@ -137,20 +137,20 @@ Transfers::Arrival Transfers::take(uint64_t transfer, uint64_t bytes, Device dev
   auto found = entries_.find(transfer);
   const EntryPtr entry = found == entries_.end() ? nullptr : found->second;
   if (entry && entry->state == State::kComplete) {
-    Arrival arrival = std::move(entry->arrival);
-    give_up(transfer);
-    check_as(ErrorKind::kValue, arrival.storage->bytes() == bytes, "transfer ", transfer, " has ",
-             arrival.storage->bytes(), " bytes, the tensor has ", bytes);
-    check_as(ErrorKind::kValue, arrival.storage->device() == device, "transfer ", transfer, " was sent to ",
-             arrival.storage->device(), ", the tensor is on ", device);
-    return arrival;
+    CompletedUpload upload = std::move(entry->upload);
+    abandon(transfer);
+    check_as(ErrorKind::kValue, upload.storage->bytes() == bytes, "transfer ", transfer, " has ",
+             upload.storage->bytes(), " bytes, the tensor has ", bytes);
+    check_as(ErrorKind::kValue, upload.storage->device() == device, "transfer ", transfer, " was sent to ",
+             upload.storage->device(), ", the tensor is on ", device);
+    return upload;
   }
   check(!was_taken(transfer), "transfer ", transfer, " was already taken");
   if (entry && entry->state == State::kRefused) {
     entries_.erase(transfer);
     throw Error(*entry->refusal);
   }
-  give_up(transfer);
+  abandon(transfer);
   fail(ErrorKind::kRuntime, "transfer ", transfer, " did not arrive");
 }
 
@@ -162,33 +162,33 @@ void Transfers::close() {
   wake_up_->notify();
 }
 
-bool Transfers::moved(const EntryPtr& entry) {
+bool Transfers::on_progress(const EntryPtr& entry) {
   MutexLock lock(mutex_);
   if (closed_ || !is_current(entry)) return false;
-  entry->moved = Clock::now();
+  entry->last_progress = Clock::now();
   return true;
 }
 
-bool Transfers::completed(const EntryPtr& entry, std::shared_ptr<Event> landed) {
+bool Transfers::on_complete(const EntryPtr& entry, std::shared_ptr<Event> copied) {
   MutexLock lock(mutex_);
   if (closed_ || !is_current(entry)) return false;
   entry->state = State::kComplete;
-  entry->arrival.landed = std::move(landed);
+  entry->upload.copied = std::move(copied);
   wake_up_->notify();
   return true;
 }
 
-void Transfers::broke_off(const EntryPtr& entry, Ref<Storage> storage, uint64_t received) {
+void Transfers::on_broken(const EntryPtr& entry, Ref<Storage> storage, uint64_t received) {
   {
     MutexLock lock(mutex_);
     if (closed_ || !is_current(entry) || entry->state != State::kArriving) return;
     entry->state = State::kBroken;
-    entry->arrival.storage = std::move(storage);
+    entry->upload.storage = std::move(storage);
     entry->received = received;
-    entry->moved = Clock::now();
+    entry->last_progress = Clock::now();
     wake_up_->notify();
   }
-  if (auto monitor = monitor_.lock()) monitor->expire_at(Clock::now() + patience_.again, weak_from_this());
+  if (auto monitor = monitor_.lock()) monitor->expire_at(Clock::now() + timeouts_.resume, weak_from_this());
 }
 
 void Transfers::drop_expired() {
@@ -201,10 +201,10 @@ void Transfers::drop_expired_locked() {
   const Clock::time_point now = Clock::now();
   absl::erase_if(entries_, [&](const auto& item) {
     Entry& entry = *item.second;
-    if (entry.state != State::kBroken || now - entry.moved < patience_.again) return false;
-    entry.arrival.storage = nullptr;
+    if (entry.state != State::kBroken || now - entry.last_progress < timeouts_.resume) return false;
+    entry.upload.storage = nullptr;
     entry.received = 0;
-    return now - entry.moved >= patience_.again + patience_.progress;
+    return now - entry.last_progress >= timeouts_.resume + timeouts_.progress;
   });
 }
 
@@ -220,9 +220,9 @@ bool Transfers::was_taken(uint64_t transfer) const {
 Transfers::Clock::time_point Transfers::deadline(uint64_t transfer) const {
   auto found = entries_.find(transfer);
   const Entry* entry = found == entries_.end() ? nullptr : found->second.get();
-  if (entry == nullptr) return awaited_since_ + patience_.progress;
-  return std::max(awaited_since_, entry->moved) +
-         (entry->state == State::kBroken ? patience_.again : patience_.progress);
+  if (entry == nullptr) return awaited_since_ + timeouts_.progress;
+  return std::max(awaited_since_, entry->last_progress) +
+         (entry->state == State::kBroken ? timeouts_.resume : timeouts_.progress);
 }
 
 Upload::~Upload() {
@@ -237,16 +237,16 @@ Upload::~Upload() {
   }
   writer_ = nullptr;
   if (!keep) storage_ = nullptr;  // first: a thread that waits for the transfer to fail expects the memory to be free
-  owner_->broke_off(entry_, std::move(storage_), keep ? done_ : 0);
+  owner_->on_broken(entry_, std::move(storage_), keep ? done_ : 0);
 }
 
-absl::Status Upload::check_room(absl::Span<const char> bytes) const {
+absl::Status Upload::check_size(absl::Span<const char> bytes) const {
   if (bytes.size() <= left()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the transfer has ", bytes_, " bytes, got more"));
 }
 
 absl::Status Upload::append(absl::Span<const char> bytes) {
-  if (absl::Status status = check_room(bytes); !status.ok()) return status;
+  if (absl::Status status = check_size(bytes); !status.ok()) return status;
   if (!storage_) {
     done_ += bytes.size();
     return absl::OkStatus();
@@ -254,7 +254,7 @@ absl::Status Upload::append(absl::Span<const char> bytes) {
   if (bytes.empty()) return absl::OkStatus();
   try {
     write(bytes);
-    return moved(bytes.size(), writer_ && bytes.size() == left() ? writer_->finish() : nullptr);
+    return advance(bytes.size(), writer_ && bytes.size() == left() ? writer_->finish() : nullptr);
   } catch (const Error& error) {
     return fail(error);
   }
@@ -266,16 +266,16 @@ std::optional<Device> Upload::device() const {
 }
 
 absl::StatusOr<std::shared_ptr<Event>> Upload::append_in_place(absl::Span<const char> bytes) {
-  if (absl::Status status = check_room(bytes); !status.ok()) return status;
-  std::shared_ptr<Event> landed;
+  if (absl::Status status = check_size(bytes); !status.ok()) return status;
+  std::shared_ptr<Event> copied;
   try {
-    owner_->lane_->with_stream(storage_->device(), [&](Stream& stream) {
+    owner_->copy_stream_->with_stream(storage_->device(), [&](Stream& stream) {
       stream.copy(static_cast<char*>(storage_->data()) + done_, bytes.data(), bytes.size());
-      landed = stream.record();
+      copied = stream.record();
     });
-    absl::Status status = moved(bytes.size(), landed);
-    if (status.ok()) return landed;
-    landed->synchronize();  // the caller does not receive the event
+    absl::Status status = advance(bytes.size(), copied);
+    if (status.ok()) return copied;
+    copied->synchronize();  // the caller does not receive the event
     return status;
   } catch (const Error& error) {
     return fail(error);
@@ -283,9 +283,9 @@ absl::StatusOr<std::shared_ptr<Event>> Upload::append_in_place(absl::Span<const 
 }
 
 // Requires that `bytes` fit.
-absl::Status Upload::moved(size_t bytes, std::shared_ptr<Event> landed) {
+absl::Status Upload::advance(size_t bytes, std::shared_ptr<Event> copied) {
   done_ += bytes;
-  const bool wanted = left() == 0 ? owner_->completed(entry_, std::move(landed)) : owner_->moved(entry_);
+  const bool wanted = left() == 0 ? owner_->on_complete(entry_, std::move(copied)) : owner_->on_progress(entry_);
   return wanted ? absl::OkStatus() : absl::CancelledError("the transfer is no longer needed");
 }
 
@@ -295,7 +295,7 @@ void Upload::write(absl::Span<const char> bytes) {
     std::memcpy(static_cast<char*>(storage_->data()) + done_, bytes.data(), bytes.size());
     return;
   }
-  if (!writer_) writer_ = std::make_unique<DeviceWriter>(owner_->lane_, storage_, done_);
+  if (!writer_) writer_ = std::make_unique<DeviceWriter>(owner_->copy_stream_, storage_, done_);
   writer_->write(bytes);
 }
 
@@ -311,10 +311,10 @@ void uploaded(Call& call) {
     check_as(ErrorKind::kValue, size >= 0 && !__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes),
              "expected sizes of at least 0 whose bytes fit in 64 bits, got ", to_string(meta.sizes));
   }
-  auto [storage, landed] = service->transfers().take(static_cast<uint64_t>(call.args[0].integer), bytes, meta.device);
-  if (landed) {
+  auto [storage, copied] = service->transfers().take(static_cast<uint64_t>(call.args[0].integer), bytes, meta.device);
+  if (copied) {
     Stream& stream = Context::current().stream(meta.device);
-    stream.wait(*landed);
+    stream.wait(*copied);
     Devices::instance().allocator(meta.device).record_stream(storage->data(), stream);
   }
   call.outputs.resize(1);

@@ -30,28 +30,28 @@ namespace tt::server {
 
 class Upload;
 
-class Transfers final : public Expiring, public std::enable_shared_from_this<Transfers> {
+class Transfers final : public Expirable, public std::enable_shared_from_this<Transfers> {
  public:
   // Time that an instruction waits for a transfer without progress, and for a failed one to be resent. The received
-  // part of a failed transfer is kept for `again`.
-  struct Patience {
+  // part of a failed transfer is kept for `resume`.
+  struct Timeouts {
     std::chrono::milliseconds progress{60'000};
-    std::chrono::milliseconds again{10'000};
+    std::chrono::milliseconds resume{10'000};
   };
 
-  // A complete transfer. `landed` passes when the device has the bytes; null on the CPU.
-  struct Arrival {
+  // A complete transfer. `copied` passes when the device has the bytes; null on the CPU.
+  struct CompletedUpload {
     Ref<Storage> storage;
-    std::shared_ptr<Event> landed;
+    std::shared_ptr<Event> copied;
   };
 
   // `monitor` drops expired parts of failed transfers; without it they are dropped when the next transfer begins.
   // `wake_up` is notified when a suspended `uploaded` instruction may continue.
-  Transfers(std::shared_ptr<Account> account, uint64_t max_transfers, Patience patience,
+  Transfers(std::shared_ptr<Account> account, uint64_t max_transfers, Timeouts timeouts,
             std::weak_ptr<TransferMonitor> monitor = {}, std::shared_ptr<WakeUp> wake_up = std::make_shared<WakeUp>())
-      : lane_(std::make_shared<CopyStream>(std::move(account))),
+      : copy_stream_(std::make_shared<CopyStream>(std::move(account))),
         max_transfers_(max_transfers),
-        patience_(patience),
+        timeouts_(timeouts),
         monitor_(std::move(monitor)),
         wake_up_(std::move(wake_up)) {}
 
@@ -66,7 +66,7 @@ class Transfers final : public Expiring, public std::enable_shared_from_this<Tra
   // Returns a transfer once it is complete; throws Suspended before. Throws Error if `transfer` did not arrive in time,
   // was refused or already taken, does not have `bytes`, or is not on `device`; throws Cancelled in a cancelled frame,
   // and abandons the transfer.
-  Arrival take(uint64_t transfer, uint64_t bytes, Device device);
+  CompletedUpload take(uint64_t transfer, uint64_t bytes, Device device);
 
   // Drops everything; suspensions end. Uploads in progress fail at their next chunk.
   void close();
@@ -82,18 +82,18 @@ class Transfers final : public Expiring, public std::enable_shared_from_this<Tra
     explicit Entry(uint64_t transfer) : transfer(transfer) {}
     const uint64_t transfer;
     State state = State::kArriving;
-    Arrival arrival;
-    uint64_t received = 0;                   // kBroken: bytes at the start of arrival.storage, if any
-    Clock::time_point moved = Clock::now();  // time of the last progress
-    std::optional<Error> refusal;            // kRefused: the error of its instruction
+    CompletedUpload upload;
+    uint64_t received = 0;                           // kBroken: bytes at the start of upload.storage, if any
+    Clock::time_point last_progress = Clock::now();  // time of the last progress
+    std::optional<Error> refusal;                    // kRefused: the error of its instruction
   };
   using EntryPtr = std::shared_ptr<Entry>;
 
   absl::Status refuse(const EntryPtr& entry, const Error& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status failed(const EntryPtr& entry, const Error& error);
-  bool moved(const EntryPtr& entry);                                     // false if it is no longer needed
-  bool completed(const EntryPtr& entry, std::shared_ptr<Event> landed);  // likewise
-  void broke_off(const EntryPtr& entry, Ref<Storage> storage, uint64_t received);
+  bool on_progress(const EntryPtr& entry);                                 // false if it is no longer needed
+  bool on_complete(const EntryPtr& entry, std::shared_ptr<Event> copied);  // likewise
+  void on_broken(const EntryPtr& entry, Ref<Storage> storage, uint64_t received);
   bool is_current(const EntryPtr& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void remember_taken(uint64_t transfer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void drop_expired_locked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -102,11 +102,11 @@ class Transfers final : public Expiring, public std::enable_shared_from_this<Tra
   Clock::time_point deadline(uint64_t transfer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the transfer is complete or will never be.
   bool can_be_taken(uint64_t transfer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void give_up(uint64_t transfer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void abandon(uint64_t transfer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const std::shared_ptr<CopyStream> lane_;
+  const std::shared_ptr<CopyStream> copy_stream_;
   const uint64_t max_transfers_;
-  const Patience patience_;
+  const Timeouts timeouts_;
   const std::weak_ptr<TransferMonitor> monitor_;
   const std::shared_ptr<WakeUp> wake_up_;
   Mutex mutex_;
@@ -151,8 +151,8 @@ class Upload {
         bytes_(bytes),
         done_(received) {}
   void write(absl::Span<const char> bytes);
-  absl::Status check_room(absl::Span<const char> bytes) const;
-  absl::Status moved(size_t bytes, std::shared_ptr<Event> landed);
+  absl::Status check_size(absl::Span<const char> bytes) const;
+  absl::Status advance(size_t bytes, std::shared_ptr<Event> copied);
 
   std::shared_ptr<Transfers> owner_;
   Transfers::EntryPtr entry_;  // null: the bytes are dropped

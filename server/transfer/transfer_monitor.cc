@@ -8,7 +8,7 @@
 namespace tt::server {
 namespace {
 
-constexpr std::chrono::milliseconds kBufferPoll{50};
+constexpr std::chrono::milliseconds kBufferPollInterval{50};
 
 const char* name_of(TransferMonitor::Direction direction) {
   return direction == TransferMonitor::Direction::kUpload ? "uploads" : "downloads";
@@ -67,7 +67,7 @@ void TransferMonitor::finish(Call& call) {
   if (call.has_buffers_) buffers_free_.notify_all();
 }
 
-bool TransferMonitor::Call::acquire_buffers(absl::FunctionRef<bool()> go_on) {
+bool TransferMonitor::Call::acquire_buffers(absl::FunctionRef<bool()> should_continue) {
   MutexLock lock(monitor_->mutex_);
   // Looked up again after each wait, because the map moves its values.
   auto streaming = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(monitor_->mutex_) -> size_t& {
@@ -75,10 +75,10 @@ bool TransferMonitor::Call::acquire_buffers(absl::FunctionRef<bool()> go_on) {
   };
   while (streaming() >= monitor_->limits_.streaming) {
     lock.unlock();
-    if (!go_on()) return false;
+    if (!should_continue()) return false;
     lock.lock();
     if (streaming() < monitor_->limits_.streaming) break;
-    monitor_->buffers_free_.wait_for(monitor_->mutex_, kBufferPoll);
+    monitor_->buffers_free_.wait_for(monitor_->mutex_, kBufferPollInterval);
   }
   ++streaming();
   has_buffers_ = true;
@@ -114,7 +114,7 @@ void TransferMonitor::cancel_upload(uint64_t session, uint64_t transfer) {
   }
 }
 
-void TransferMonitor::expire_at(Clock::time_point when, std::weak_ptr<Expiring> object) {
+void TransferMonitor::expire_at(Clock::time_point when, std::weak_ptr<Expirable> object) {
   MutexLock lock(mutex_);
   auto added = expiring_.emplace(when, std::move(object));
   start_thread();
@@ -141,14 +141,14 @@ void TransferMonitor::run() {
   MutexLock lock(mutex_);
   while (!stopping_) {
     const Clock::time_point now = Clock::now();
-    std::vector<std::weak_ptr<Expiring>> due;
+    std::vector<std::weak_ptr<Expirable>> due;
     while (!expiring_.empty() && expiring_.begin()->first <= now) {
       due.push_back(std::move(expiring_.begin()->second));
       expiring_.erase(expiring_.begin());
     }
     if (!due.empty()) {
       lock.unlock();
-      for (const std::weak_ptr<Expiring>& object : due) {
+      for (const std::weak_ptr<Expirable>& object : due) {
         if (auto alive = object.lock()) alive->drop_expired();
       }
       lock.lock();

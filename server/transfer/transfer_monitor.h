@@ -25,9 +25,9 @@
 namespace tt::server {
 
 // An object that holds something until a time.
-class Expiring {
+class Expirable {
  public:
-  virtual ~Expiring() = default;
+  virtual ~Expirable() = default;
   // Drops expired contents. Called on the monitor's thread.
   virtual void drop_expired() = 0;
 };
@@ -52,8 +52,8 @@ class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
     Call& operator=(const Call&) = delete;
 
     // Blocks until fewer than `streaming` calls of the session and direction hold chunks. This call may then hold one,
-    // until release_buffers() or its end. Returns false if `go_on`, called every 50 ms, returned false.
-    bool acquire_buffers(absl::FunctionRef<bool()> go_on);
+    // until release_buffers() or its end. Returns false if `should_continue`, called every 50 ms, returned false.
+    bool acquire_buffers(absl::FunctionRef<bool()> should_continue);
     void release_buffers();
     // Sets the upload that the call carries, for cancel_upload().
     void carry(uint64_t transfer);
@@ -96,7 +96,7 @@ class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
   // Cancels the session's calls that carry the upload.
   void cancel_upload(uint64_t session, uint64_t transfer);
   // Calls drop_expired() at `when`, or a little later, if the object still exists.
-  void expire_at(Clock::time_point when, std::weak_ptr<Expiring> object);
+  void expire_at(Clock::time_point when, std::weak_ptr<Expirable> object);
 
  private:
   struct Usage {
@@ -116,7 +116,7 @@ class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
   CondVar buffers_free_;  // for calls
   absl::flat_hash_set<Call*> calls_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint64_t, Usage> sessions_ ABSL_GUARDED_BY(mutex_);  // sessions with calls
-  std::multimap<Clock::time_point, std::weak_ptr<Expiring>> expiring_ ABSL_GUARDED_BY(mutex_);
+  std::multimap<Clock::time_point, std::weak_ptr<Expirable>> expiring_ ABSL_GUARDED_BY(mutex_);
   uint64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;    // number of calls begun
   uint64_t checked_ ABSL_GUARDED_BY(mutex_) = 0;  // begun_ at the thread's last check
   bool asleep_ ABSL_GUARDED_BY(mutex_) = false;   // whether the thread sleeps until a call begins

@@ -87,18 +87,18 @@ void FakeTransport::run_arrived() {
   engine_->changed.notify_all();
 }
 
-// Like std::condition_variable::wait_for, but the maximum `patience` means no limit.
+// Like std::condition_variable::wait_for, but the maximum `timeout` means no limit.
 template <typename Done>
-bool FakeTransport::wait(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds patience, Done done) {
-  if (patience != kForever) return engine_->changed.wait_for(lock, patience, done);
+bool FakeTransport::wait(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds timeout, Done done) {
+  if (timeout != kForever) return engine_->changed.wait_for(lock, timeout, done);
   engine_->changed.wait(lock, done);
   return true;
 }
 
-std::optional<absl::Status> FakeTransport::send(const v1::Frame& frame, std::chrono::milliseconds patience) {
+std::optional<absl::Status> FakeTransport::send(const v1::Frame& frame, std::chrono::milliseconds timeout) {
   std::unique_lock lock(engine_->mutex);
   auto has_room = [&] { return !engine_->full || broken_ || shut_down_ || engine_->dead; };
-  if (!wait(lock, patience, has_room)) return std::nullopt;
+  if (!wait(lock, timeout, has_room)) return std::nullopt;
   ++delivered_;
   if (breaks_at(Break::kBeforeDelivery, delivered_)) break_stream();
   if (broken_ || shut_down_ || engine_->dead) return absl::UnavailableError("broken pipe");
@@ -112,13 +112,13 @@ std::optional<absl::Status> FakeTransport::send(const v1::Frame& frame, std::chr
   return absl::OkStatus();
 }
 
-std::optional<absl::Status> FakeTransport::receive(v1::Reply* reply, std::chrono::milliseconds patience) {
+std::optional<absl::Status> FakeTransport::receive(v1::Reply* reply, std::chrono::milliseconds timeout) {
   std::unique_lock lock(engine_->mutex);
   auto is_over = [&] {
     if (!broken_) run_arrived();
     return !replies_.empty() || broken_ || shut_down_ || engine_->dead;
   };
-  if (!wait(lock, patience, is_over)) return std::nullopt;
+  if (!wait(lock, timeout, is_over)) return std::nullopt;
   ++replied_;
   if (breaks_at(Break::kBeforeReply, replied_)) break_stream();
   if (replies_.empty() || broken_) return absl::UnavailableError("connection reset");

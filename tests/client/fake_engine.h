@@ -62,8 +62,8 @@ class FakeTransport final : public Transport {
 
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) override;
   absl::Status open(const std::string& session_key) override;
-  std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds patience) override;
-  std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds patience) override;
+  std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds timeout) override;
+  std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds timeout) override;
   absl::Status upload(uint64_t transfer, Device device, absl::Span<const char> bytes,
                       TransferProgress* progress) override;
   absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, TransferProgress* progress,
@@ -75,7 +75,7 @@ class FakeTransport final : public Transport {
  private:
   absl::Status next_transfer();
   template <typename Done>
-  bool wait(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds patience, Done done);
+  bool wait(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds timeout, Done done);
   bool breaks_at(Break::Kind kind, int count);
   void break_stream();
   void run_arrived();

@@ -323,7 +323,7 @@ TEST_F(AllocatorTest, FreeingNeverWaitsForTheDevice) {
 
 TEST_F(AllocatorTest, RunningOutOfMemoryLeavesTensorsAsTheyAre) {
   Allocator& pool = backend.allocator();
-  void* held = pool.allocate(100 * kMiB, {&stream, kNobody, &engine.context().account});
+  void* held = pool.allocate(100 * kMiB, {&stream, kNoTenant, &engine.context().account});
   const AllocatorStats before = pool.stats();
   try {
     pool.allocate(size_t{1} << 40, {&stream});

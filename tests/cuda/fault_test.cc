@@ -17,7 +17,7 @@ namespace {
 Tensor pick(const Tensor& x, const Tensor& index) {
   Tensor out = empty(index.sizes(), x.dtype(), x.device());
   const Queue queue = queue_of(x);
-  FaultCell* cell = open_fault(queue, &index_out_of_range);
+  DeviceErrorCell* cell = open_fault(queue, &index_out_of_range);
   const float* from = x.data_as<float>();
   const auto* at = index.data_as<int64_t>();
   auto* to = out.data_as<float>();
@@ -32,7 +32,7 @@ Tensor pick(const Tensor& x, const Tensor& index) {
   call.args = args;
   call.outputs.push_back(out);
   Context::current().site = 7;
-  Context::current().faults().attach(call);
+  Context::current().async_errors().attach(call);
   return out;
 }
 
@@ -43,11 +43,11 @@ Tensor numbers(const SimulatedEngine& engine, int64_t end, DType dtype) {
 class FaultTest : public testing::Test {
  protected:
   // Waits for the device; the results are then poisoned.
-  void settle() {
+  void retire_all() {
     Devices::instance().backend(engine_.gpu()).synchronize();
-    while (!log().empty()) log().settle(slots_);
+    while (!log().empty()) log().retire_completed(slots_);
   }
-  AsyncErrorTracker& log() { return engine_.context().faults(); }
+  AsyncErrorTracker& log() { return engine_.context().async_errors(); }
   const Poison* poison(Slot slot) { return slots_.find(slot)->poison.get(); }
 
   SimulatedEngine engine_;
@@ -64,7 +64,7 @@ TEST_F(FaultTest, ABadIndexPoisonsWhatCameFromItAndNothingElse) {
   slots_.put(3, {ops::clone(wrong), nullptr});
   slots_.put(4, {ops::clone(x), nullptr});
   EXPECT_FALSE(poison(2)) << "the device was not synchronized yet";
-  settle();
+  retire_all();
   EXPECT_FALSE(poison(1));
   EXPECT_FALSE(poison(4));
   ASSERT_TRUE(poison(2));
@@ -79,7 +79,7 @@ TEST_F(FaultTest, AWriteInPlacePassesItOn) {
   const Tensor wrong = pick(x, ops::full({4}, int64_t{-5}, DType::kInt64, engine_.gpu()));
   copy_into(x, wrong);
   slots_.put(1, {x, nullptr});
-  settle();
+  retire_all();
   EXPECT_TRUE(poison(1));
 }
 
@@ -98,18 +98,18 @@ TEST_F(FaultTest, ReadingThrowsIt) {
 TEST_F(FaultTest, MoreCallsThanThereAreCellsWaitForTheOldest) {
   const Tensor x = numbers(engine_, 4, DType::kFloat32), index = numbers(engine_, 4, DType::kInt64);
   Tensor last;
-  for (uint64_t i = 0; i < 3 * PendingErrors::kMost; ++i) last = pick(x, index);
+  for (uint64_t i = 0; i < 3 * PendingErrors::kMaxTickets; ++i) last = pick(x, index);
   slots_.put(1, {last, nullptr});
-  settle();
+  retire_all();
   EXPECT_FALSE(poison(1));
 }
 
-TEST_F(FaultTest, SettledTicketsAreNotBlamedForLaterOnes) {
+TEST_F(FaultTest, RetiredTicketsDoNotAffectLaterOnes) {
   const Tensor x = numbers(engine_, 4, DType::kFloat32);
   slots_.put(1, {pick(x, numbers(engine_, 4, DType::kInt64)), nullptr});
-  settle();
+  retire_all();
   slots_.put(2, {pick(x, ops::full({1}, int64_t{4}, DType::kInt64, engine_.gpu())), nullptr});
-  settle();
+  retire_all();
   EXPECT_FALSE(poison(1));
   EXPECT_TRUE(poison(2));
 }

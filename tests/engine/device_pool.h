@@ -21,7 +21,7 @@ struct DevicePool {
   // Allocates as a storage does, for the thread's current account and source line, but without a tenant.
   char* allocate(size_t bytes, Stream& on) {
     const AllocScope& scope = AllocScope::current();
-    return static_cast<char*>(pool.allocate(bytes, {&on, kNobody, &scope.account, scope.site}));
+    return static_cast<char*>(pool.allocate(bytes, {&on, kNoTenant, &scope.account, scope.site}));
   }
   char* allocate(size_t bytes) { return allocate(bytes, stream); }
   void deallocate(void* p, size_t bytes) { pool.deallocate(p, bytes); }

@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMin = std::numeric_limits<int64_t>::min(), kMax = std::numeric_limits<int64_t>::max();
 
 class ExtremeRulesTest : public testing::Test {
  protected:
@@ -26,15 +26,15 @@ class ExtremeRulesTest : public testing::Test {
 };
 
 TEST_F(ExtremeRulesTest, CheckedArithmeticThrows) {
-  EXPECT_EQ(checked_add(kMost - 1, 1), kMost);
-  EXPECT_EQ(checked_mul(kLeast / 2, 2), kLeast);
-  EXPECT_EQ(checked_sub(-1, kMost), kLeast);
-  EXPECT_THROW(checked_add(kMost, 1), Error);
-  EXPECT_THROW(checked_mul(kLeast, -1), Error);
-  EXPECT_THROW(checked_sub(0, kLeast), Error);
-  EXPECT_EQ(magnitude(kLeast), uint64_t{1} << 63);
-  EXPECT_EQ(scaled_stride(kMost, 2), 1);
-  EXPECT_EQ(added_stride(kMost, kMost), 1);
+  EXPECT_EQ(checked_add(kMax - 1, 1), kMax);
+  EXPECT_EQ(checked_mul(kMin / 2, 2), kMin);
+  EXPECT_EQ(checked_sub(-1, kMax), kMin);
+  EXPECT_THROW(checked_add(kMax, 1), Error);
+  EXPECT_THROW(checked_mul(kMin, -1), Error);
+  EXPECT_THROW(checked_sub(0, kMin), Error);
+  EXPECT_EQ(magnitude(kMin), uint64_t{1} << 63);
+  EXPECT_EQ(scaled_stride(kMax, 2), 1);
+  EXPECT_EQ(added_stride(kMax, kMax), 1);
 }
 
 TEST_F(ExtremeRulesTest, ZeroDimTensorsCountAsOneDimension) {
@@ -43,14 +43,14 @@ TEST_F(ExtremeRulesTest, ZeroDimTensorsCountAsOneDimension) {
   EXPECT_THAT(infer_("movedim", {t({}), n({0, -1}), n({0, -1})}), HasSubstr("repeated dim in `source`"));
   EXPECT_THAT(infer_("movedim", {t({}), n({0}), n({1})}), StartsWith("IndexError: [movedim] Dimension out of range"));
   EXPECT_EQ(infer_("unfold", {t({}), int64_t{0}, int64_t{1}, int64_t{1}}), "float32[1]");
-  EXPECT_EQ(infer_("unfold", {t({}), int64_t{0}, int64_t{0}, kMost}), "float32[0]");
+  EXPECT_EQ(infer_("unfold", {t({}), int64_t{0}, int64_t{0}, kMax}), "float32[0]");
   EXPECT_THAT(infer_("unfold", {t({}), int64_t{0}, int64_t{-2}, int64_t{1}}), HasSubstr("must be >= 0"));
   EXPECT_THAT(infer_("unfold", {t({}), int64_t{0}, int64_t{2}, int64_t{1}}), HasSubstr("maximum size"));
   EXPECT_THAT(infer_("unfold", {t({}), int64_t{0}, int64_t{1}, int64_t{0}}), HasSubstr("step"));
 }
 
 TEST_F(ExtremeRulesTest, DiagonalsAreWithinReach) {
-  for (int64_t offset : {kLeast, kLeast + 1, kMost, int64_t{1} << 31}) {
+  for (int64_t offset : {kMin, kMin + 1, kMax, int64_t{1} << 31}) {
     EXPECT_THAT(infer_("diag_embed", {t({2}), offset, int64_t{0}, int64_t{1}}), HasSubstr("less than 2^31"));
     EXPECT_THAT(infer_("diag", {t({2}), offset}), HasSubstr("less than 2^31"));
     EXPECT_EQ(infer_("diagonal", {t({2, 3}), offset, int64_t{0}, int64_t{1}}), "float32[0]");
@@ -58,24 +58,24 @@ TEST_F(ExtremeRulesTest, DiagonalsAreWithinReach) {
 }
 
 TEST_F(ExtremeRulesTest, SizesThatDoNotFitAreRefused) {
-  EXPECT_THAT(infer_("pad", {t({2}), n({kLeast, kLeast}), int64_t{0}}), HasSubstr("negative output size"));
-  EXPECT_THAT(infer_("pad", {t({2}), n({kMost, kMost}), int64_t{0}}), HasSubstr("negative output size"));
+  EXPECT_THAT(infer_("pad", {t({2}), n({kMin, kMin}), int64_t{0}}), HasSubstr("negative output size"));
+  EXPECT_THAT(infer_("pad", {t({2}), n({kMax, kMax}), int64_t{0}}), HasSubstr("negative output size"));
   EXPECT_EQ(infer_("pad", {t({5}), n({-2, -2}), int64_t{0}}), "float32[1]");
   EXPECT_THAT(infer_("unflatten", {t({4}), int64_t{0}, n({int64_t{1} << 32, int64_t{1} << 32})}),
               HasSubstr("overflow"));
   EXPECT_THAT(infer_("unflatten", {t({4}), int64_t{0}, n({-1, -1})}), HasSubstr("only one dimension"));
-  EXPECT_THAT(infer_("cat", {infer_.tensors({t({kMost}, DType::kBool), t({1}, DType::kBool)}), int64_t{0}}),
+  EXPECT_THAT(infer_("cat", {infer_.tensors({t({kMax}, DType::kBool), t({1}, DType::kBool)}), int64_t{0}}),
               HasSubstr("overflow"));
-  EXPECT_THAT(infer_("max_pool2d", {t({1, 1, kMost}, DType::kUInt8), n({4, 4}), n({1, 1}), n({2, 2})}),
+  EXPECT_THAT(infer_("max_pool2d", {t({1, 1, kMax}, DType::kUInt8), n({4, 4}), n({1, 1}), n({2, 2})}),
               HasSubstr("overflow"));
-  EXPECT_THAT(infer_("as_strided", {t({2}), n({2}), n({kMost}), int64_t{0}}), HasSubstr("overflowed"));
-  EXPECT_THAT(infer_("as_strided", {t({2}), n({0, 3}), n({1, kMost / 2}), int64_t{0}}), HasSubstr("overflowed"));
-  EXPECT_THAT(infer_("as_strided", {t({2}), n({0}), n({1}), kMost}), HasSubstr("overflowed"));
+  EXPECT_THAT(infer_("as_strided", {t({2}), n({2}), n({kMax}), int64_t{0}}), HasSubstr("overflowed"));
+  EXPECT_THAT(infer_("as_strided", {t({2}), n({0, 3}), n({1, kMax / 2}), int64_t{0}}), HasSubstr("overflowed"));
+  EXPECT_THAT(infer_("as_strided", {t({2}), n({0}), n({1}), kMax}), HasSubstr("overflowed"));
   // Sizes passed as integers by the client, not taken from a tensor.
   EXPECT_THAT(infer_("convolution_weight",
-                     {t({2, 6, 5}), t({2, 4, 7}), n({6, kMost / 3, 3}), n({1}), n({0}), n({1}), int64_t{6}}),
+                     {t({2, 6, 5}), t({2, 4, 7}), n({6, kMax / 3, 3}), n({1}), n({0}), n({1}), int64_t{6}}),
               HasSubstr("overflow"));
-  EXPECT_EQ(infer_("slice", {t({3}), int64_t{0}, int64_t{0}, int64_t{3}, kMost}), "float32[1]");
+  EXPECT_EQ(infer_("slice", {t({3}), int64_t{0}, int64_t{0}, int64_t{3}, kMax}), "float32[1]");
 }
 
 TEST_F(ExtremeRulesTest, UnsignedNumbersCountAsWhatTheyAre) {
@@ -87,13 +87,13 @@ TEST_F(ExtremeRulesTest, UnsignedNumbersCountAsWhatTheyAre) {
 TEST_F(ExtremeRulesTest, ListsOfViewsAreBounded) {
   const int64_t most = int64_t{1} << 18;
   EXPECT_THAT(infer_("unbind", {t({most + 1}), int64_t{0}}), HasSubstr("at most"));
-  EXPECT_THAT(infer_("split", {t({kMost}, DType::kBool), int64_t{1}, int64_t{0}}), HasSubstr("at most"));
-  EXPECT_EQ(infer_("split", {t({kMost}, DType::kBool), kMost - 1, int64_t{0}}),
-            absl::StrCat("bool[", kMost - 1, "] bool[1]"));
-  EXPECT_THAT(infer_("chunk", {t({0}), kMost, int64_t{0}}), HasSubstr("at most"));
+  EXPECT_THAT(infer_("split", {t({kMax}, DType::kBool), int64_t{1}, int64_t{0}}), HasSubstr("at most"));
+  EXPECT_EQ(infer_("split", {t({kMax}, DType::kBool), kMax - 1, int64_t{0}}),
+            absl::StrCat("bool[", kMax - 1, "] bool[1]"));
+  EXPECT_THAT(infer_("chunk", {t({0}), kMax, int64_t{0}}), HasSubstr("at most"));
   EXPECT_THAT(infer_("tensor_split", {t({3}), most + 1, int64_t{0}}), HasSubstr("at most"));
   EXPECT_EQ(infer_("chunk", {t({0}), int64_t{2}, int64_t{0}}), "float32[0] float32[0]");
-  EXPECT_EQ(infer_("chunk", {t({5}), kMost, int64_t{0}}), "float32[1] float32[1] float32[1] float32[1] float32[1]");
+  EXPECT_EQ(infer_("chunk", {t({5}), kMax, int64_t{0}}), "float32[1] float32[1] float32[1] float32[1] float32[1]");
 }
 
 TEST_F(ExtremeRulesTest, DimensionsAreCounted) {

@@ -29,27 +29,27 @@ class FailedCheckTest : public testing::Test {
 };
 
 TEST_F(FailedCheckTest, IsThrownAgainAndAgain) {
-  for (int i = 0; i < 3; ++i) EXPECT_THROW(run_recoverably([] { trap(); }), FailedCheck);
+  for (int i = 0; i < 3; ++i) EXPECT_THROW(run_with_check_recovery([] { trap(); }), FailedCheck);
 }
 
 TEST_F(FailedCheckTest, IsThrownForDivisionsByZero) {
-  EXPECT_THROW(run_recoverably([] { divide(1, 0); }), FailedCheck);
+  EXPECT_THROW(run_with_check_recovery([] { divide(1, 0); }), FailedCheck);
 }
 
 TEST_F(FailedCheckTest, LeavesOtherExceptionsAndNestedCallsAlone) {
-  EXPECT_THROW(run_recoverably([] { throw std::runtime_error("other"); }), std::runtime_error);
-  EXPECT_THROW(run_recoverably([] {
-                 EXPECT_THROW(run_recoverably([] { trap(); }), FailedCheck);
+  EXPECT_THROW(run_with_check_recovery([] { throw std::runtime_error("other"); }), std::runtime_error);
+  EXPECT_THROW(run_with_check_recovery([] {
+                 EXPECT_THROW(run_with_check_recovery([] { trap(); }), FailedCheck);
                  trap();
                }),
                FailedCheck);
   bool ran = false;
-  run_recoverably([&] { ran = true; });
+  run_with_check_recovery([&] { ran = true; });
   EXPECT_TRUE(ran);
 }
 
 TEST_F(FailedCheckTest, IsThrownOnTheThreadThatFailed) {
-  std::thread([] { EXPECT_THROW(run_recoverably([] { trap(); }), FailedCheck); }).join();
+  std::thread([] { EXPECT_THROW(run_with_check_recovery([] { trap(); }), FailedCheck); }).join();
 }
 
 TEST_F(FailedCheckTest, EndsTheProcessOutsideOfRecoverableCode) {

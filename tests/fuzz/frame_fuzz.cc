@@ -17,7 +17,7 @@ namespace {
 tt::server::Session::Options small_session() {
   tt::server::Session::Options options;
   options.memory_limit = 4 << 20;
-  options.patience = {std::chrono::milliseconds(0), std::chrono::milliseconds(0)};
+  options.transfer_timeouts = {std::chrono::milliseconds(0), std::chrono::milliseconds(0)};
   return options;
 }
 

@@ -29,13 +29,13 @@ namespace tt::fuzz {
 namespace {
 
 TEST(RulesRandomTest, RandomCallsGiveResultsOrErrors) {
-  constexpr size_t kMostBytes = size_t{64} << 20;
+  constexpr size_t kMaxBytes = size_t{64} << 20;
   const uint64_t calls = count_from("TT_FUZZ_CALLS", 300'000);
   for (uint64_t seed = 0; seed < calls; ++seed) {
     const RandomBytes bytes(seed);
     largest = 0;
     ASSERT_EQ(call_rules(bytes.data(), bytes.size()), "") << "seed " << seed;
-    ASSERT_LE(largest, kMostBytes) << "seed " << seed;
+    ASSERT_LE(largest, kMaxBytes) << "seed " << seed;
   }
 }
 

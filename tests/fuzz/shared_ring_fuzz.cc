@@ -16,7 +16,7 @@ namespace {
 
 using shared_ring::kChunkBytes;
 using shared_ring::kChunks;
-using shared_ring::Lane;
+using shared_ring::LaneCounters;
 
 void require(bool condition) {
   if (!condition) std::abort();
@@ -53,7 +53,7 @@ class Peer {
   // One random step.
   void act() {
     shared_ring::Header& header = segment_->header();
-    Lane& lane = input_.byte() % 2 != 0 ? header.upload : header.download;
+    LaneCounters& lane = input_.byte() % 2 != 0 ? header.upload : header.download;
     switch (input_.byte() % 10) {
       case 0: lane.produced = input_.word(); break;
       case 1: lane.consumed = input_.word(); break;
@@ -88,14 +88,14 @@ void run(Input input) {
   auto engine = SharedSegment::create();
   require(engine != nullptr);
   auto account = std::make_shared<Account>("fuzz");
-  auto transfers = std::make_shared<Transfers>(account, 8, Transfers::Patience());
+  auto transfers = std::make_shared<Transfers>(account, 8, Transfers::Timeouts());
   auto peer = std::make_unique<Peer>(*engine, input);
   uint64_t number = 0;
   for (int transfer = 0; transfer < 6 && !input.empty(); ++transfer) {
     for (int acts = input.byte() % 4; acts > 0; --acts) peer->act();
     const bool helps = input.byte() % 2 != 0;
     int asked = 0;
-    auto go_on = [&] {
+    auto should_continue = [&] {
       for (int acts = input.byte() % 3; acts > 0; --acts) peer->act();
       if (helps) peer->help();
       return ++asked < 3;
@@ -104,12 +104,12 @@ void run(Input input) {
     if (input.byte() % 2 != 0) {
       auto upload = transfers->begin(++number, bytes);
       require(upload.ok());
-      const absl::Status status = engine->receive(**upload, go_on);
+      const absl::Status status = engine->receive(**upload, should_continue);
       require(!status.ok() || (*upload)->left() == 0);
     } else {
       const Tensor t = empty({static_cast<int64_t>(bytes)}, DType::kUInt8, Device{});
       RowMajor source(t);
-      const absl::Status status = engine->send(source, go_on);
+      const absl::Status status = engine->send(source, should_continue);
       require(!status.ok() || source.left() == 0);
     }
     if (input.byte() % 4 == 0) {  // a new Hello

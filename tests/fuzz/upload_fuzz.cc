@@ -75,7 +75,7 @@ class Run {
     Session::Options options;
     options.memory_limit = kMemoryLimit;
     options.limits.max_transfers = 8;
-    options.patience = {std::chrono::milliseconds(0), std::chrono::milliseconds(input.byte() % 2 ? 0 : 2)};
+    options.transfer_timeouts = {std::chrono::milliseconds(0), std::chrono::milliseconds(input.byte() % 2 ? 0 : 2)};
     session_ = std::make_unique<Session>(options);
   }
   ~Run() {

@@ -159,7 +159,7 @@ def test_cuda_has_bodies_for_half_beside_those_for_float():
 
 
 def further(body: str, **fields) -> str:
-    return pointwise_cuda.emit_further_file([operator(body, **fields)], 4008 % pointwise_cuda.NUM_FURTHER_FILES, FUNCTIONS)
+    return pointwise_cuda.emit_extended_file([operator(body, **fields)], 4008 % pointwise_cuda.NUM_EXTENDED_FILES, FUNCTIONS)
 
 
 def test_cuda_compiles_complex_bodies_and_unsigned_ones_apart():

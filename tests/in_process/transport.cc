@@ -28,12 +28,12 @@ std::optional<absl::Status> InProcessTransport::send(const v1::Frame& frame, std
   return status;
 }
 
-std::optional<absl::Status> InProcessTransport::receive(v1::Reply* reply, std::chrono::milliseconds patience) {
+std::optional<absl::Status> InProcessTransport::receive(v1::Reply* reply, std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
   auto is_over = [&] { return !replies_.empty() || closed_; };
-  if (patience == kForever) {
+  if (timeout == kForever) {
     replied_.wait(lock, is_over);
-  } else if (!replied_.wait_for(lock, patience, is_over)) {
+  } else if (!replied_.wait_for(lock, timeout, is_over)) {
     return std::nullopt;
   }
   if (replies_.empty()) return absl::CancelledError("closed");

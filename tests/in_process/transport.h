@@ -23,8 +23,8 @@ class InProcessTransport final : public client::Transport {
 
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) override;
   absl::Status open(const std::string& session_key) override;
-  std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds patience) override;
-  std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds patience) override;
+  std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds timeout) override;
+  std::optional<absl::Status> receive(v1::Reply* reply, std::chrono::milliseconds timeout) override;
   absl::Status upload(uint64_t transfer, Device device, absl::Span<const char> bytes,
                       client::TransferProgress* progress) override;
   absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, client::TransferProgress* progress,

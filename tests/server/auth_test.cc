@@ -96,8 +96,8 @@ TEST_F(AuthTest, RefusesATokenThatIsNone) {
 }
 
 TEST_F(AuthTest, NobodyNeedsNoToken) {
-  EXPECT_TRUE(Auth::nobody().check("").ok());
-  EXPECT_TRUE(Auth::nobody().check_admin("").ok());
+  EXPECT_TRUE(Auth::disabled().check("").ok());
+  EXPECT_TRUE(Auth::disabled().check_admin("").ok());
 }
 
 }  // namespace

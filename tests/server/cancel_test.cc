@@ -22,7 +22,7 @@ using testing::engine_bytes;
 using testing::floats_of;
 using ::testing::HasSubstr;
 using testing::Instruction;
-using testing::kPatience;
+using testing::kTimeout;
 using testing::literal;
 using testing::read;
 
@@ -328,7 +328,7 @@ TEST_F(CancelTest, TheEndLetsAFrameFinishThatFinishesInTime) {
   full(&frame, 1, {1 << 18}, 1);
   for (int i = 0; i < 1000; ++i) Instruction(&frame, "mul").handle(1).real(1.0).into(1);
   auto running = start(*session, frame);
-  sessions.end_all(kPatience);
+  sessions.end_all(kTimeout);
   v1::Reply reply = running.get();
   EXPECT_FALSE(reply.has_fault()) << reply.fault().message();
   EXPECT_EQ(engine_bytes(), bytes_before_);

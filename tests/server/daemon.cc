@@ -19,7 +19,7 @@ extern char** environ;
 namespace tt::server::testing {
 namespace {
 
-constexpr std::chrono::seconds kStartPatience{10};
+constexpr std::chrono::seconds kStartTimeout{10};
 
 bool accepts(const std::string& path) {
   sockaddr_un name{};
@@ -65,7 +65,7 @@ Daemon::Daemon(std::vector<std::string> flags, int descriptors) {
   if (posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ) != 0) pid_ = -1;
   posix_spawn_file_actions_destroy(&actions);
   close(input[0]);
-  auto deadline = std::chrono::steady_clock::now() + kStartPatience;
+  auto deadline = std::chrono::steady_clock::now() + kStartTimeout;
   while (!accepts(socket()) && std::chrono::steady_clock::now() < deadline) {
     siginfo_t ended{};
     waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT);
@@ -86,7 +86,7 @@ std::string Daemon::admin_token() const { return first_word(folder_.path() / "ad
 
 int Daemon::port() const {
   const std::string prefix = " 127.0.0.1:";
-  auto deadline = std::chrono::steady_clock::now() + kStartPatience;
+  auto deadline = std::chrono::steady_clock::now() + kStartTimeout;
   while (std::chrono::steady_clock::now() < deadline) {  // the daemon listens before it logs the address
     const std::string log = standard_error();
     const size_t found = log.find(prefix);
@@ -124,8 +124,8 @@ void Daemon::close_stdin() {
   stdin_ = -1;
 }
 
-int Daemon::exit_code(std::chrono::milliseconds patience) {
-  auto deadline = std::chrono::steady_clock::now() + patience;
+int Daemon::exit_code(std::chrono::milliseconds timeout) {
+  auto deadline = std::chrono::steady_clock::now() + timeout;
   int status = 0;
   while (waitpid(pid_, &status, WNOHANG) == 0) {
     if (std::chrono::steady_clock::now() > deadline) return -1;

@@ -47,7 +47,7 @@ class Daemon {
   void signal(int number) const;
   void close_stdin();
   // The exit code; -1 if the daemon does not exit in time, or is killed by a signal.
-  int exit_code(std::chrono::milliseconds patience);
+  int exit_code(std::chrono::milliseconds timeout);
   // The output so far; complete after the daemon has exited.
   std::string standard_output() const;
   std::string standard_error() const;

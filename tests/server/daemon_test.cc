@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 using testing::literal;
 using testing::read;
 
-constexpr milliseconds kPatience{5000};
+constexpr milliseconds kTimeout{5000};
 
 // A client that sends raw messages, without the client library.
 class RawClient {
@@ -325,7 +325,7 @@ TEST(DaemonTest, AClientThatVanishesLeavesNothingAfterItsLease) {
     ASSERT_TRUE(client.run(frame, &reply));
     EXPECT_GT(allocated(daemon), 0u);
   }
-  auto deadline = std::chrono::steady_clock::now() + kPatience;
+  auto deadline = std::chrono::steady_clock::now() + kTimeout;
   while (allocated(daemon) != 0 && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(milliseconds(10));
   }
@@ -391,7 +391,7 @@ TEST(DaemonTest, AdminFreesCachesShowsBlocksAndDrains) {
   request.set_deadline_seconds(5);
   v1::DrainReply drained;
   EXPECT_TRUE(admin->Drain(&drain, request, &drained).ok());
-  EXPECT_EQ(daemon.exit_code(kPatience), 0);
+  EXPECT_EQ(daemon.exit_code(kTimeout), 0);
 }
 
 TEST(DaemonTest, ASignalEndsItCleanlyEvenWhileAFrameWaits) {
@@ -405,44 +405,44 @@ TEST(DaemonTest, ASignalEndsItCleanlyEvenWhileAFrameWaits) {
   });
   std::this_thread::sleep_for(milliseconds(50));
   daemon.signal(SIGTERM);
-  EXPECT_EQ(daemon.exit_code(kPatience), 0);
+  EXPECT_EQ(daemon.exit_code(kTimeout), 0);
   waits.join();
   EXPECT_FALSE(std::filesystem::exists(daemon.socket()));
 }
 
 TEST(DaemonTest, APrivateEngineSaysReadyAndEndsWithItsClient) {
   Daemon daemon({"--private"});
-  auto deadline = std::chrono::steady_clock::now() + kPatience;
+  auto deadline = std::chrono::steady_clock::now() + kTimeout;
   while (daemon.standard_output().empty() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(milliseconds(1));
   }
   EXPECT_EQ(daemon.standard_output(), "READY unix:" + daemon.socket() + "\n");
   EXPECT_TRUE(works(daemon));
   daemon.close_stdin();
-  EXPECT_EQ(daemon.exit_code(kPatience), 0);
+  EXPECT_EQ(daemon.exit_code(kTimeout), 0);
   EXPECT_FALSE(std::filesystem::exists(daemon.socket()));
 }
 
 TEST(DaemonTest, AnAddressInUseIsOneClearLine) {
   Daemon daemon;
   Daemon second({"--listen", "unix:" + daemon.socket()});
-  EXPECT_EQ(second.exit_code(kPatience), 1);
+  EXPECT_EQ(second.exit_code(kTimeout), 1);
   EXPECT_THAT(second.standard_error(), ::testing::EndsWith("teletensord: cannot listen on unix:" + daemon.socket() +
                                                            ": another engine is listening on it\n"));
   EXPECT_TRUE(works(daemon));
 }
 
 TEST(DaemonTest, MistakesInFlagsAreTold) {
-  EXPECT_NE(Daemon({"--lease", "soon"}).exit_code(kPatience), 0);
-  EXPECT_NE(Daemon({"--private", "--listen", "127.0.0.1:0"}).exit_code(kPatience), 0);
-  EXPECT_EQ(Daemon({"--check-config"}).exit_code(kPatience), 0);
+  EXPECT_NE(Daemon({"--lease", "soon"}).exit_code(kTimeout), 0);
+  EXPECT_NE(Daemon({"--private", "--listen", "127.0.0.1:0"}).exit_code(kTimeout), 0);
+  EXPECT_EQ(Daemon({"--check-config"}).exit_code(kTimeout), 0);
 }
 
 TEST(DaemonTest, AMistakeInTheAllocatorsConfigurationIsTold) {
   setenv("TELETENSOR_ALLOC_CONF", "expandable_segments:perhaps", 1);
   Daemon daemon;
   unsetenv("TELETENSOR_ALLOC_CONF");
-  EXPECT_EQ(daemon.exit_code(kPatience), 1);
+  EXPECT_EQ(daemon.exit_code(kTimeout), 1);
   EXPECT_EQ(daemon.standard_error(),
             "teletensord: TELETENSOR_ALLOC_CONF: expandable_segments must be True or False, got 'perhaps'\n");
 }

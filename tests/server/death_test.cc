@@ -56,8 +56,8 @@ class BusyClient {
     pid_ = -1;
   }
   // The exit code and the output; -1 if the client does not exit in time.
-  int exit_code(milliseconds patience, std::string* said) {
-    auto deadline = steady_clock::now() + patience;
+  int exit_code(milliseconds timeout, std::string* said) {
+    auto deadline = steady_clock::now() + timeout;
     int status = 0;
     while (waitpid(pid_, &status, WNOHANG) == 0) {
       if (steady_clock::now() > deadline) return -1;

@@ -40,9 +40,11 @@ class DeviceTransferTest : public ::testing::Test {
     client_ = shared_ring::Segment::open(offer.pid(), offer.file_descriptor(), offer.bytes(), offer.nonce());
     runtime().forget_calls();
   }
-  shared_ring::End producer() { return shared_ring::End::producer(client_->header().upload, client_->upload_chunks()); }
-  shared_ring::End consumer() {
-    return shared_ring::End::consumer(client_->header().download, client_->download_chunks());
+  shared_ring::LaneEnd producer() {
+    return shared_ring::LaneEnd::producer(client_->header().upload, client_->upload_chunks());
+  }
+  shared_ring::LaneEnd consumer() {
+    return shared_ring::LaneEnd::consumer(client_->header().download, client_->download_chunks());
   }
   cuda::SimulatedRuntime& runtime() { return simulated_.runtime(); }
   Allocator& pool(Device device) { return Devices::instance().allocator(device); }
@@ -54,7 +56,7 @@ class DeviceTransferTest : public ::testing::Test {
   }
 
   // Uploads through the ring to the device, with `threads` client threads.
-  Tensor upload(shared_ring::End& up, const std::vector<char>& sent, unsigned threads) {
+  Tensor upload(shared_ring::LaneEnd& up, const std::vector<char>& sent, unsigned threads) {
     std::thread client([&] {
       auto copy = [&](char* chunk, size_t at, size_t size) { std::memcpy(chunk, sent.data() + at, size); };
       EXPECT_EQ(shared_ring::RingCopy(up, sent.size(), copy, kAlways).run(threads), Outcome::kReady);
@@ -63,13 +65,13 @@ class DeviceTransferTest : public ::testing::Test {
     EXPECT_TRUE(upload.ok());
     EXPECT_TRUE(engine_->receive(**upload, kAlways).ok());
     client.join();
-    Transfers::Arrival arrival = transfers_->take(transfer_, sent.size(), gpu_);
-    arrival.landed->synchronize();
+    Transfers::CompletedUpload upload = transfers_->take(transfer_, sent.size(), gpu_);
+    upload.copied->synchronize();
     TensorMeta meta = empty({static_cast<int64_t>(sent.size())}, DType::kUInt8, Device{DeviceType::kMeta}).meta();
     meta.device = gpu_;
-    return Tensor(new TensorImpl(std::move(meta), std::move(arrival.storage)));
+    return Tensor(new TensorImpl(std::move(meta), std::move(upload.storage)));
   }
-  std::vector<char> download(shared_ring::End& down, const Tensor& tensor, unsigned threads) {
+  std::vector<char> download(shared_ring::LaneEnd& down, const Tensor& tensor, unsigned threads) {
     std::vector<char> got(static_cast<size_t>(tensor.numel()));
     std::thread client([&] {
       auto copy = [&](const char* chunk, size_t at, size_t size) { std::memcpy(got.data() + at, chunk, size); };
@@ -100,7 +102,7 @@ class DeviceTransferTest : public ::testing::Test {
   cuda::SimulatedEngine simulated_;
   const Device gpu_ = simulated_.gpu();
   std::shared_ptr<Account> account_ = std::make_shared<Account>("test");
-  std::shared_ptr<Transfers> transfers_ = std::make_shared<Transfers>(account_, 8, Transfers::Patience());
+  std::shared_ptr<Transfers> transfers_ = std::make_shared<Transfers>(account_, 8, Transfers::Timeouts());
   std::shared_ptr<CopyStream> downloads_ = std::make_shared<CopyStream>(account_);
   uint64_t transfer_ = 0;
   std::shared_ptr<SharedSegment> engine_;
@@ -207,11 +209,11 @@ TEST_F(DeviceTransferTest, ABrokenUploadAndDownloadContinue) {
     ASSERT_TRUE(rest.ok());
     ASSERT_EQ((*rest)->received(), first);
     ASSERT_TRUE((*rest)->append(all.subspan(first)).ok());
-    Transfers::Arrival arrival = transfers_->take(transfer_, bytes, gpu_);
-    arrival.landed->synchronize();
+    Transfers::CompletedUpload upload = transfers_->take(transfer_, bytes, gpu_);
+    upload.copied->synchronize();
     TensorMeta meta = empty({static_cast<int64_t>(bytes)}, DType::kUInt8, Device{DeviceType::kMeta}).meta();
     meta.device = gpu_;
-    const Tensor there(new TensorImpl(std::move(meta), std::move(arrival.storage)));
+    const Tensor there(new TensorImpl(std::move(meta), std::move(upload.storage)));
     DeviceReader source(downloads_, there);
     source.skip(1234567);
     std::vector<char> got(source.left());

@@ -30,7 +30,7 @@ const std::vector<std::string> kWithPort = {"--listen", "127.0.0.1:0"};
 
 Http2Peer::Metadata bearer(const std::string& token) { return {{"authorization", "Bearer " + token}}; }
 
-void set_patience(grpc::ClientContext* context) {
+void set_deadline(grpc::ClientContext* context) {
   context->set_deadline(std::chrono::system_clock::now() + seconds(20));
 }
 
@@ -46,7 +46,7 @@ class Client {
   Client(const Daemon& daemon, std::shared_ptr<grpc::Channel> channel) : stub_(v1::Engine::NewStub(channel)) {
     grpc::ClientContext context;
     daemon.authorize(&context);
-    set_patience(&context);
+    set_deadline(&context);
     v1::HelloRequest request;
     request.set_client("secret project");
     status_ = stub_->Hello(&context, request, &hello_);
@@ -86,7 +86,7 @@ class Client {
 grpc::Status status_answers(const Daemon& daemon) {
   grpc::ClientContext context;
   daemon.authorize(&context);
-  set_patience(&context);
+  set_deadline(&context);
   v1::StatusReply reply;
   return v1::Admin::NewStub(daemon.channel())->Status(&context, {}, &reply);
 }

@@ -110,7 +110,7 @@ TEST_F(IsolationTest, WhatABrokenUploadLeftIsNotRead) {
   anna_.close();
   // A partial upload of carl's own: the instruction fails, and its result cannot be read.
   Session::Options impatient;
-  impatient.patience = {std::chrono::milliseconds(1), std::chrono::milliseconds(1)};
+  impatient.transfer_timeouts = {std::chrono::milliseconds(1), std::chrono::milliseconds(1)};
   Session carl(impatient);
   { ASSERT_TRUE((*carl.begin_upload(1, kSize))->append("half").ok()); }
   v1::Frame frame;

@@ -28,7 +28,7 @@ void try_mutation(int number, Tally* tally) {
   Random random(static_cast<uint64_t>(number));
   Session::Options options;
   options.memory_limit = 64 << 20;
-  options.patience = {std::chrono::milliseconds(0), std::chrono::milliseconds(0)};
+  options.transfer_timeouts = {std::chrono::milliseconds(0), std::chrono::milliseconds(0)};
   Session session(options);
   v1::Reply reply;
   session.execute(fuzz::first_frame(), &reply);

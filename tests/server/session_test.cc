@@ -27,7 +27,7 @@ using testing::uploaded;
 Session::Options options() {
   Session::Options options;
   options.id = 1;
-  options.patience = {std::chrono::milliseconds(300), std::chrono::milliseconds(100)};
+  options.transfer_timeouts = {std::chrono::milliseconds(300), std::chrono::milliseconds(100)};
   return options;
 }
 
@@ -282,7 +282,7 @@ class BookkeepingTest : public SessionTest {
     testing::Instruction(&frame, "requires_grad").handle(1).boolean(true);
     run(frame);
   }
-  static constexpr uint64_t kMost = (1 << 20) + Account::kHostAllowance;
+  static constexpr uint64_t kMaxHostBytes = (1 << 20) + Account::kHostAllowance;
   uint64_t host() const { return session_->account()->host(); }
 };
 
@@ -292,7 +292,7 @@ TEST_F(BookkeepingTest, OfHandlesIsBoundedAndComesBack) {
   ASSERT_FALSE(run(frame).has_fault());
   EXPECT_THAT(error(11999).message(), HasSubstr("out of memory on the host: handles"));
   EXPECT_EQ(error(11999).kind(), v1::OUT_OF_MEMORY);
-  EXPECT_LT(host(), kMost + Account::kHostOverdraft);
+  EXPECT_LT(host(), kMaxHostBytes + Account::kHostOverdraft);
   v1::Frame drop;
   for (uint64_t name = 2; name < 12000; ++name) drop.add_release(name);
   run(drop);
@@ -333,7 +333,7 @@ TEST_F(BookkeepingTest, OfHooksIsBoundedAndNoneIsForgotten) {
   v1::Reply reply;
   int64_t hooks = 0;
   for (int i = 0; i < 40 && !reply.has_fault(); ++i) {
-    EXPECT_LT(host(), kMost + Account::kHostOverdraft);
+    EXPECT_LT(host(), kMaxHostBytes + Account::kHostOverdraft);
     v1::Frame frame;
     for (int j = 0; j < 20000; ++j) testing::Instruction(&frame, "hook").integer(++hooks).handle(1);
     reply = run(frame);
@@ -364,7 +364,7 @@ TEST_F(BookkeepingTest, ManyResultsOfOneInstructionAreRefusedBeforeItRuns) {
   testing::Instruction(&frame, "split").handle(5).integer(1).integer(1).result(10, 60000);
   ASSERT_FALSE(run(frame).has_fault());
   EXPECT_THAT(error(10).message(), HasSubstr("out of memory on the host"));
-  EXPECT_LT(host(), kMost);
+  EXPECT_LT(host(), kMaxHostBytes);
 }
 
 TEST_F(BookkeepingTest, ASegmentIsChargedAndNotOfferedToASmallSession) {
@@ -527,7 +527,7 @@ TEST_F(SessionTest, AnUploadThatWasGivenUpDoesNotCompleteALaterOneOfItsNumber) {
 
 TEST_F(SessionTest, AnEndedUploadChangesNothingOfTheOneThatContinuesIt) {
   auto account = std::make_shared<Account>("test");
-  auto transfers = std::make_shared<Transfers>(account, 8, options().patience);
+  auto transfers = std::make_shared<Transfers>(account, 8, options().transfer_timeouts);
   auto refused = transfers->begin(1, 8);
   EXPECT_FALSE((*refused)->fail(Error(ErrorKind::kRuntime, "the device failed")).ok());
   auto again = transfers->begin(1, 8);
@@ -707,7 +707,7 @@ TEST_F(SessionTest, CloseFreesWhatRefersToEachOtherInCircles) {
 
 TEST_F(SessionTest, CloseEndsAnInstructionThatWaits) {
   Session::Options patient = options();
-  patient.patience = {std::chrono::minutes(5), std::chrono::minutes(5)};
+  patient.transfer_timeouts = {std::chrono::minutes(5), std::chrono::minutes(5)};
   restart(patient);
   std::thread runs([&] {
     v1::Frame frame;

@@ -44,9 +44,9 @@ class SessionsTest : public ::testing::Test {
     session.execute(frame, &reply);
     ASSERT_FALSE(reply.has_fault()) << reply.fault().message();
   }
-  // Whether the engine's memory returns to `bytes` within `patience`.
-  static bool returns_to(uint64_t bytes, milliseconds patience) {
-    auto deadline = std::chrono::steady_clock::now() + patience;
+  // Whether the engine's memory returns to `bytes` within `timeout`.
+  static bool returns_to(uint64_t bytes, milliseconds timeout) {
+    auto deadline = std::chrono::steady_clock::now() + timeout;
     while (engine_bytes() != bytes && std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(milliseconds(1));
     }

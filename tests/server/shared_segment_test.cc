@@ -28,11 +28,13 @@ class SharedSegmentTest : public ::testing::Test {
     engine_ = SharedSegment::create();
     v1::SharedMemory offer = engine_->describe();
     client_ = shared_ring::Segment::open(offer.pid(), offer.file_descriptor(), offer.bytes(), offer.nonce());
-    transfers_ = std::make_shared<Transfers>(std::make_shared<Account>("test"), 8, Transfers::Patience());
+    transfers_ = std::make_shared<Transfers>(std::make_shared<Account>("test"), 8, Transfers::Timeouts());
   }
-  shared_ring::End producer() { return shared_ring::End::producer(client_->header().upload, client_->upload_chunks()); }
-  shared_ring::End consumer() {
-    return shared_ring::End::consumer(client_->header().download, client_->download_chunks());
+  shared_ring::LaneEnd producer() {
+    return shared_ring::LaneEnd::producer(client_->header().upload, client_->upload_chunks());
+  }
+  shared_ring::LaneEnd consumer() {
+    return shared_ring::LaneEnd::consumer(client_->header().download, client_->download_chunks());
   }
 
   static std::vector<char> pattern(size_t bytes) {

@@ -20,7 +20,7 @@ using testing::Daemon;
 using ::testing::HasSubstr;
 using testing::Instruction;
 
-constexpr milliseconds kPatience{60'000};
+constexpr milliseconds kTimeout{60'000};
 
 // A session that sends frames without waiting for replies.
 class Client {
@@ -70,7 +70,7 @@ v1::StatusReply status_of(const Daemon& daemon) {
 
 template <typename Condition>
 bool comes_true(Condition condition) {
-  const auto deadline = steady_clock::now() + kPatience;
+  const auto deadline = steady_clock::now() + kTimeout;
   while (!condition() && steady_clock::now() < deadline) std::this_thread::sleep_for(milliseconds(10));
   return condition();
 }
@@ -92,7 +92,7 @@ TEST(StopTest, ASignalEndsTheDaemonWithinItsGraceThough32SessionsAreBusy) {
   }
   const auto signalled = steady_clock::now();
   daemon.signal(SIGTERM);
-  EXPECT_EQ(daemon.exit_code(kPatience), 0);
+  EXPECT_EQ(daemon.exit_code(kTimeout), 0);
   const std::chrono::duration<double> took = steady_clock::now() - signalled;
   EXPECT_LT(took.count(), 20) << "the daemon waited for the work";
   RecordProperty("seconds_from_signal_to_exit", std::to_string(took.count()));
@@ -112,7 +112,7 @@ TEST(StopTest, TheGraceEndsWhatCannotBeCancelled) {
   client.write(frame);
   std::this_thread::sleep_for(milliseconds(1500));
   daemon.signal(SIGTERM);
-  EXPECT_EQ(daemon.exit_code(kPatience), 0);
+  EXPECT_EQ(daemon.exit_code(kTimeout), 0);
   EXPECT_THAT(daemon.standard_error(), HasSubstr("still running at the end of the grace period"));
   EXPECT_FALSE(std::filesystem::exists(daemon.socket()));
 }

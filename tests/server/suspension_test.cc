@@ -32,7 +32,7 @@ class SuspensionTest : public ::testing::Test {
     bytes_before_ = engine_bytes();
     Session::Options options;
     options.id = 1;
-    options.patience = {kLong, kLong};
+    options.transfer_timeouts = {kLong, kLong};
     options.frame_time_limit = std::chrono::seconds(1);
     session_ = std::make_unique<Session>(options);
     v1::Frame frame;

@@ -43,7 +43,7 @@ class TransferCallsTest : public ::testing::Test {
   static Sessions::Options with_idle_limit(milliseconds limit) {
     Sessions::Options options;
     options.transfers.idle = limit;
-    options.patience.again = milliseconds(100);
+    options.transfer_timeouts.resume = milliseconds(100);
     return options;
   }
   std::shared_ptr<grpc::Channel> channel() const {
@@ -62,7 +62,7 @@ class TransferCallsTest : public ::testing::Test {
   }
 
   testing::TemporaryFolder folder_;
-  const Auth auth_ = Auth::nobody();
+  const Auth auth_ = Auth::disabled();
   std::unique_ptr<Sessions> sessions_;
   std::unique_ptr<Listener> listener_;
   uint64_t before_ = 0;
@@ -303,7 +303,8 @@ TEST_F(TransferCallsTest, ManyWaitingDownloadsOfOneSessionLeaveTheOthersAlone) {
   // A connection has fewer streams than the session's limit of calls.
   auto second = v1::Engine::NewStub(channel()), third = v1::Engine::NewStub(channel());
   for (int i = 0; i < 400; ++i) {
-    waiting.push_back(std::make_unique<SlowDownload>(greedy, 1, UINT64_MAX, false, i < 40 ? second.get() : third.get()));
+    waiting.push_back(
+        std::make_unique<SlowDownload>(greedy, 1, UINT64_MAX, false, i < 40 ? second.get() : third.get()));
   }
   // Calls above the session's limit fail with a status that requests a retry.
   size_t bytes = 0;

@@ -121,7 +121,7 @@ TEST_F(TransferMonitorTest, AnUploadIsCancelledByItsNumber) {
 }
 
 TEST_F(TransferMonitorTest, WhatExpiresIsTold) {
-  struct Thing final : Expiring {
+  struct Thing final : Expirable {
     void drop_expired() override { expired = true; }
     std::atomic<bool> expired = false;
   };

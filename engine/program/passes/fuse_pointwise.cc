@@ -172,9 +172,9 @@ class Chain {
   }
 
   bool add(const Instruction& instruction, Slot newest) {
-    constexpr size_t kFewReleases = 32;  // searched linearly
+    constexpr size_t kMaxReleases = 32;  // searched linearly
     if (!may_join(instruction) || instruction.flags != instructions_[0].flags) return false;
-    if (instruction.release.size() > kFewReleases || !has_valid_args(instruction)) return false;
+    if (instruction.release.size() > kMaxReleases || !has_valid_args(instruction)) return false;
     if (length_ > 0 && !reads(instruction, result(length_ - 1))) return false;
     // Certainly a new name: clients number upwards.
     const Slot name = instruction.results[0];
@@ -239,8 +239,8 @@ absl::Span<const Slot> merged(ProgramMemory& memory, absl::Span<const Slot> name
 }  // namespace
 
 void fuse_pointwise(Program* program, const SlotTable& slots) {
-  constexpr size_t kFewOutputs = 32;  // searched linearly
-  if (program->outputs().size() > kFewOutputs) return;
+  constexpr size_t kMaxOutputs = 32;  // searched linearly
+  if (program->outputs().size() > kMaxOutputs) return;
   std::vector<Instruction>& instructions = program->mutable_instructions();
   Estimates estimates(instructions, slots);
   std::vector<Slot> dropped;

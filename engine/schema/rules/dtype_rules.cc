@@ -10,7 +10,7 @@
 namespace tt::dtype_rules {
 namespace {
 
-DType refuse(DType t) { fail(ErrorKind::kNotImplemented, "not implemented for '", type_word(t), "'"); }
+DType refuse(DType t) { fail(ErrorKind::kNotImplemented, "not implemented for '", scalar_type_name(t), "'"); }
 
 // The promoted dtype of each rank's arguments.
 struct Ranks {
@@ -54,9 +54,9 @@ double largest_of(DType t) {
 }
 
 // PyTorch's name for the type a number is converted to.
-std::string number_word(DType t) {
+std::string number_type_name(DType t) {
   if (is_complex(t)) return t == DType::kComplex64 ? "c10::complex<float>" : "c10::complex<double>";
-  if (is_floating(t)) return std::string(c_word(t));
+  if (is_floating(t)) return std::string(cpp_type_name(t));
   return t == DType::kInt32 ? "int" : std::string(name(t)) + "_t";
 }
 
@@ -100,9 +100,9 @@ DType phase(const Arg& input) { return to_real(floating(input)); }
 
 DType complex_of(const Arg& input) {
   const DType t = same(input);
-  check(
-      is_floating(t),
-      "view_as_complex is only supported for floating point tensors, but got a tensor of scalar type: ", type_word(t));
+  check(is_floating(t),
+        "view_as_complex is only supported for floating point tensors, but got a tensor of scalar type: ",
+        scalar_type_name(t));
   check_as(ErrorKind::kNotImplemented, item_size(t) >= 4, "there is no complex dtype with ", name(t), " parts");
   return to_complex(t);
 }
@@ -113,8 +113,9 @@ DType of_parts(const Arg& real, const Arg& imag) {
   }
   const DType a = same(real), b = same(imag);
   check_as(ErrorKind::kNotImplemented, is_floating(a) && is_floating(b),
-           "Expected both inputs to be Half, Float or Double tensors but got ", type_word(a), " and ", type_word(b));
-  check(a == b, "Expected object of scalar type ", type_word(a), " but got scalar type ", type_word(b),
+           "Expected both inputs to be Half, Float or Double tensors but got ", scalar_type_name(a), " and ",
+           scalar_type_name(b));
+  check(a == b, "Expected object of scalar type ", scalar_type_name(a), " but got scalar type ", scalar_type_name(b),
         " for second argument");
   check_as(ErrorKind::kNotImplemented, item_size(a) >= 4, "there is no complex dtype with ", name(a), " parts");
   return to_complex(a);
@@ -170,7 +171,7 @@ void check_convertible(const Scalar& number, DType t) {
     };
     fits = part_fits(value.real()) && (is_complex(t) ? part_fits(value.imag()) : value.imag() == 0);
   }
-  check(fits, "value cannot be converted to type ", number_word(t), " without overflow, got ", number.to_string());
+  check(fits, "value cannot be converted to type ", number_type_name(t), " without overflow, got ", number.to_string());
 }
 
 DType require_range(std::optional<int64_t> low, std::optional<int64_t> high, DType t) {
@@ -179,9 +180,10 @@ DType require_range(std::optional<int64_t> low, std::optional<int64_t> high, DTy
     if (t == DType::kBool) return v == 0 || v == 1;
     return (!is_unsigned(t) || v >= 0) && integer_fits(Scalar(v), t);
   };
-  check(in_range(low.value_or(0)), "from is out of bounds for ", type_word(t), ", got ", low.value_or(0));
+  check(in_range(low.value_or(0)), "from is out of bounds for ", scalar_type_name(t), ", got ", low.value_or(0));
   const int64_t last = !high ? 0 : *high == INT64_MIN ? INT64_MIN : *high - 1;
-  check(!high || *high == INT64_MIN || in_range(last), "to - 1 is out of bounds for ", type_word(t), ", got ", last);
+  check(!high || *high == INT64_MIN || in_range(last), "to - 1 is out of bounds for ", scalar_type_name(t), ", got ",
+        last);
   return t;
 }
 
@@ -200,7 +202,7 @@ DType fake_quantized(const Arg& input, int64_t zero_point, int64_t quant_min, in
 }
 
 void require_real(DType compute) {
-  check_as(ErrorKind::kNotImplemented, !is_complex(compute), "not implemented for '", type_word(compute), "'");
+  check_as(ErrorKind::kNotImplemented, !is_complex(compute), "not implemented for '", scalar_type_name(compute), "'");
 }
 
 DType power(const Arg& input, const Arg& exponent) {
@@ -226,7 +228,7 @@ DType masked(const Arg& input, const Arg& mask, const Arg& value) {
   check(is_bool(mask), "masked_fill only supports boolean masks, but got mask with dtype ", name(same(mask)));
   const DType t = same(input);
   check(value.kind != Arg::Kind::kTensor || is_complex(t) || !is_complex(same(value)),
-        "value cannot be converted to type ", c_word(t), " without overflow");
+        "value cannot be converted to type ", cpp_type_name(t), " without overflow");
   if (value.is_number()) check_convertible(value.scalar(), t);
   return t;
 }

@@ -12,7 +12,7 @@
 
 namespace tt::dtype_rules {
 
-using tt::type_word;
+using tt::scalar_type_name;
 
 // PyTorch's promotion: tensors with dimensions rank above zero-dim tensors, and those above numbers; a lower rank
 // matters only if its category is higher. Absent optionals are ignored; all entries of a list count.
@@ -138,8 +138,8 @@ DType accumulated(const Arg& tensor);
 
 // Reductions.
 DType averaged(const Arg& input, std::optional<DType> given);  // mean
-DType truth(const Arg& input);                                 // any, all: uint8 is kept
-DType spread(const Arg& input);                                // var, std
+DType any_all(const Arg& input);                               // any, all: uint8 is kept
+DType variance(const Arg& input);                              // var, std
 DType normed(const Arg& input, std::optional<DType> given);
 DType ordered(const Arg& input);        // median
 DType ordered_index(const Arg& input);  // argmax
@@ -163,15 +163,15 @@ inline DType int32() { return DType::kInt32; }
 // Neural networks.
 DType cast_floating(const Arg& input, std::optional<DType> given);  // softmax
 DType indexed(const Arg& rows, const Arg& indices);
-DType at_places(const Arg& values, const Arg& places);  // requires int64 indices
+DType gathered(const Arg& values, const Arg& indices);  // requires int64 indices
 DType index_of(const Arg& indices);                     // one_hot
 // Of a norm's result; weight and bias have the input's dtype, or float32 with a half-precision input.
 DType normalized(const Arg& input, const Arg& weight, const Arg& bias = Arg());
-DType averaged_windows(const Arg& input);                    // floating or int64
-DType root_normalized(const Arg& input, const Arg& weight);  // also accepts complex numbers
-DType statistics(const Arg& input);                          // means and deviations: at least float32
-DType affine(const Arg& input, const Arg& weight);           // the dtype of a norm's weight, or its default
-DType likelihood(const Arg& input, const Arg& target, const Arg& weight);
+DType averaged_windows(const Arg& input);                   // floating or int64
+DType rms_normalized(const Arg& input, const Arg& weight);  // also accepts complex numbers
+DType statistics(const Arg& input);                         // means and deviations: at least float32
+DType affine(const Arg& input, const Arg& weight);          // the dtype of a norm's weight, or its default
+DType nll_loss(const Arg& input, const Arg& target, const Arg& weight);
 // For fused optimizer steps: gradients and states have their parameter's dtype.
 DType step_lists_all(std::initializer_list<const Arg*> lists);
 template <typename... A>

@@ -138,14 +138,14 @@ namespace dtype_rules {
 
 DType decomposed(const Arg& a) {
   DType t = same(a);
-  check(has_gradients(t), "Expected a floating point or complex tensor as input. Got ", type_word(t));
-  check(t != DType::kFloat16 && t != DType::kBFloat16, "Low precision dtypes not supported. Got ", type_word(t));
+  check(has_gradients(t), "Expected a floating point or complex tensor as input. Got ", scalar_type_name(t));
+  check(t != DType::kFloat16 && t != DType::kBFloat16, "Low precision dtypes not supported. Got ", scalar_type_name(t));
   return t;
 }
 
 DType decomposed(const Arg& a, const Arg& b) {
-  check(same(a) == same(b), "Expected A and B to have the same dtype, but found A of type ", type_word(same(a)),
-        " and B of type ", type_word(same(b)), " instead");
+  check(same(a) == same(b), "Expected A and B to have the same dtype, but found A of type ", scalar_type_name(same(a)),
+        " and B of type ", scalar_type_name(same(b)), " instead");
   return decomposed(a);
 }
 

@@ -273,19 +273,19 @@ DType indexed(const Arg& rows, const Arg& indices) {
   DType t = same(indices);
   check(t == DType::kInt64 || t == DType::kInt32,
         "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got ",
-        type_word(t), " instead (while checking arguments for embedding)");
+        scalar_type_name(t), " instead (while checking arguments for embedding)");
   require_real(same(rows));
   return same(rows);
 }
 
 DType index_of(const Arg& indices) {
   check(same(indices) == DType::kInt64, "one_hot is only applicable to index tensor of type LongTensor, got ",
-        type_word(same(indices)));
+        scalar_type_name(same(indices)));
   return DType::kInt64;
 }
 
-DType at_places(const Arg& values, const Arg& places) {
-  check(same(places) == DType::kInt64, "expected indices of type Long, got ", type_word(same(places)));
+DType gathered(const Arg& values, const Arg& indices) {
+  check(same(indices) == DType::kInt64, "expected indices of type Long, got ", scalar_type_name(same(indices)));
   return same(values);
 }
 
@@ -293,8 +293,8 @@ DType normalized(const Arg& input, const Arg& weight, const Arg& bias) {
   DType t = require_floating(same(input));
   for (const Arg* a : {&weight, &bias}) {
     if (a->is_none() || same(*a) == t) continue;
-    check(same(*a) == DType::kFloat32 && item_size(t) == 2, "expected scalar type ", type_word(t), " but found ",
-          type_word(same(*a)));
+    check(same(*a) == DType::kFloat32 && item_size(t) == 2, "expected scalar type ", scalar_type_name(t), " but found ",
+          scalar_type_name(same(*a)));
   }
   return t;
 }
@@ -303,7 +303,7 @@ DType averaged_windows(const Arg& input) {
   return same(input) == DType::kInt64 ? DType::kInt64 : require_floating(same(input));
 }
 
-DType root_normalized(const Arg& input, const Arg& weight) {
+DType rms_normalized(const Arg& input, const Arg& weight) {
   return is_complex(same(input)) ? require_equal({&input, &weight}) : normalized(input, weight);
 }
 
@@ -311,11 +311,11 @@ DType statistics(const Arg& input) { return same(input) == DType::kFloat64 ? DTy
 
 DType affine(const Arg& input, const Arg& weight) { return weight.is_none() ? same(input) : same(weight); }
 
-DType likelihood(const Arg& input, const Arg& target, const Arg& weight) {
+DType nll_loss(const Arg& input, const Arg& target, const Arg& weight) {
   DType t = require_floating(same(input));
-  check(same(target) == DType::kInt64, "expected scalar type Long but found ", type_word(same(target)));
-  check(weight.is_none() || same(weight) == t, "expected scalar type ", type_word(t), " but found ",
-        weight.is_none() ? "" : type_word(same(weight)));
+  check(same(target) == DType::kInt64, "expected scalar type Long but found ", scalar_type_name(same(target)));
+  check(weight.is_none() || same(weight) == t, "expected scalar type ", scalar_type_name(t), " but found ",
+        weight.is_none() ? "" : scalar_type_name(same(weight)));
   return t;
 }
 

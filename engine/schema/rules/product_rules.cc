@@ -189,7 +189,8 @@ DType multiplied_all(std::initializer_list<const Arg*> args) {
     if (a->kind != Arg::Kind::kTensor) continue;
     DType t = a->tensor->dtype;
     if (!common) common = t;
-    check(*common == t, "expected m1 and m2 to have the same dtype, but got: ", c_word(*common), " != ", c_word(t));
+    check(*common == t, "expected m1 and m2 to have the same dtype, but got: ", cpp_type_name(*common),
+          " != ", cpp_type_name(t));
   }
   DType t = common.value_or(kDefaultFloat);
   check(t != DType::kBool, "\"addmm_impl_cpu_\" not implemented for 'Bool'");

@@ -98,22 +98,22 @@ DType averaged(const Arg& input, std::optional<DType> given) {
   DType t = given.value_or(same(input));
   check_as(ErrorKind::kNotImplemented, has_gradients(t), "mean(): could not infer output dtype. ",
            given ? "Optional" : "Input",
-           " dtype must be either a floating point or complex dtype. Got: ", type_word(t));
+           " dtype must be either a floating point or complex dtype. Got: ", scalar_type_name(t));
   return t;
 }
 
-DType truth(const Arg& input) { return same(input) == DType::kUInt8 ? DType::kUInt8 : DType::kBool; }
+DType any_all(const Arg& input) { return same(input) == DType::kUInt8 ? DType::kUInt8 : DType::kBool; }
 
-DType spread(const Arg& input) {
+DType variance(const Arg& input) {
   check(has_gradients(same(input)), "std and var only support floating point and complex dtypes");
   return to_real(same(input));
 }
 
 DType normed(const Arg& input, std::optional<DType> given) {
   check(has_gradients(same(input)), "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
-        type_word(same(input)));
+        scalar_type_name(same(input)));
   DType t = given.value_or(same(input));
-  check(has_gradients(t), "linalg.vector_norm: dtype should be floating point or complex. Got ", type_word(t));
+  check(has_gradients(t), "linalg.vector_norm: dtype should be floating point or complex. Got ", scalar_type_name(t));
   return to_real(t);
 }
 

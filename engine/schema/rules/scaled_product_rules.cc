@@ -16,8 +16,8 @@ bool is_vector(const TensorMeta& scale, const Sizes& sizes) {
 
 // "mat_a.dtype()=Float, scale_a.dtype()=Float, scale_a.size()=[]"
 std::string describe_factor(const char* letter, const TensorMeta& matrix, const TensorMeta& scale) {
-  return absl::StrCat("mat_", letter, ".dtype()=", message_part(type_word(matrix.dtype)), ", scale_", letter,
-                      ".dtype()=", message_part(type_word(scale.dtype)), ", scale_", letter,
+  return absl::StrCat("mat_", letter, ".dtype()=", message_part(scalar_type_name(matrix.dtype)), ", scale_", letter,
+                      ".dtype()=", message_part(scalar_type_name(scale.dtype)), ", scale_", letter,
                       ".size()=", to_string(scale.sizes));
 }
 
@@ -49,11 +49,11 @@ void check_library_takes(const TensorMeta& a, const TensorMeta& b) {
 void check_library_adds(const TensorMeta& bias, DType out) {
   check(out != DType::kFloat32, "Bias is not supported when out_dtype is set to Float32");
   check(bias.dtype == DType::kBFloat16 || bias.dtype == DType::kFloat16, "Bias must be BFloat16 or Half, but got ",
-        type_word(bias.dtype));
-  check(out != DType::kBFloat16 || bias.dtype == out, "Bias must be BFloat16 to compute ", type_word(out),
-        " output, but got ", type_word(bias.dtype));
-  check(out != DType::kFloat16 || bias.dtype == out, "Bias must be Float16 to compute ", type_word(out),
-        " output, but got ", type_word(bias.dtype));
+        scalar_type_name(bias.dtype));
+  check(out != DType::kBFloat16 || bias.dtype == out, "Bias must be BFloat16 to compute ", scalar_type_name(out),
+        " output, but got ", scalar_type_name(bias.dtype));
+  check(out != DType::kFloat16 || bias.dtype == out, "Bias must be Float16 to compute ", scalar_type_name(out),
+        " output, but got ", scalar_type_name(bias.dtype));
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ Sizes scaled_mm(const Arg& input, const Arg& mat2, const Arg& scale_a, const Arg
   check_scales(a, b, *scale_a.tensor, *scale_b.tensor);
   check(scale_result.is_none() || is_one_number(*scale_result.tensor), "scale_result must be a float scalar");
   const DType out = out_dtype.value_or(a.dtype);
-  check_as(ErrorKind::kNotImplemented, is_floating(out), "not implemented for '", type_word(out), "'");
+  check_as(ErrorKind::kNotImplemented, is_floating(out), "not implemented for '", scalar_type_name(out), "'");
   const bool on_gpu = a.device.type == DeviceType::kCUDA;
   if (on_gpu) check_library_takes(a, b);
   check_as(ErrorKind::kNotImplemented, !on_gpu || out != DType::kFloat64, "not implemented for 'Double'");
@@ -78,7 +78,7 @@ Sizes scaled_mm(const Arg& input, const Arg& mat2, const Arg& scale_a, const Arg
     const TensorMeta& added = *bias.tensor;
     check(added.numel() == b.sizes[1], "Bias must be size ", b.sizes[1], " but got ", added.numel());
     check(is_floating(added.dtype) && !is_float8(added.dtype), "Bias must be Float32 or BFloat16 or Half, but got ",
-          type_word(added.dtype));
+          scalar_type_name(added.dtype));
     if (on_gpu) check_library_adds(added, out);
   }
   return {a.sizes[0], b.sizes[1]};

@@ -126,7 +126,7 @@ Sizes randperm(int64_t n) {
 Sizes multinomial(const Arg& input, int64_t num_samples, bool replacement) {
   SizesView s = sizes_of(input);
   check(is_floating(dtype_rules::same(input)), "multinomial only supports floating-point dtypes for input, got: ",
-        dtype_rules::type_word(dtype_rules::same(input)));
+        dtype_rules::scalar_type_name(dtype_rules::same(input)));
   check(s.size() == 1 || s.size() == 2, "prob_dist must be 1 or 2 dim");
   check(num_samples > 0, "cannot sample n_sample <= 0 samples");
   check(replacement || num_samples <= s.back(),
@@ -189,9 +189,8 @@ Sizes polygamma(int64_t n, const Arg& input) {
 }
 
 Sizes mvlgamma(const Arg& input, int64_t p) {
-  constexpr int64_t kMostDimensions = 10'000;  // one operator call per dimension
-  check(p >= 1 && p <= kMostDimensions, "p has to be greater than or equal to 1, and at most ", kMostDimensions,
-        ", got ", p);
+  constexpr int64_t kMaxOrder = 10'000;  // one operator call per dimension
+  check(p >= 1 && p <= kMaxOrder, "p has to be greater than or equal to 1, and at most ", kMaxOrder, ", got ", p);
   return same(input);
 }
 

@@ -371,19 +371,20 @@ Geometry as_strided(const Arg& input, SizesView size, SizesView stride, std::opt
 Geometry view_of_dtype(const Arg& input, DType dtype) {
   const TensorMeta& t = meta(input);
   // Every byte pattern is valid in the other types, but bool allows only 0 and 1.
-  check(dtype != DType::kBool || t.dtype == DType::kBool, "cannot view ", type_word(t.dtype), " as Bool");
+  check(dtype != DType::kBool || t.dtype == DType::kBool, "cannot view ", scalar_type_name(t.dtype), " as Bool");
   const auto from = static_cast<int64_t>(item_size(t.dtype)), to = static_cast<int64_t>(item_size(dtype));
   Geometry g = geometry_of(input);
   if (from == to) return g;
   const auto require = [&](bool holds, std::string_view what) {
-    check(holds, what, " to view ", type_word(t.dtype), " as ", type_word(dtype), " (different element sizes)");
+    check(holds, what, " to view ", scalar_type_name(t.dtype), " as ", scalar_type_name(dtype),
+          " (different element sizes)");
   };
   require(t.dim() > 0, "self.dim() cannot be 0");
   require(t.strides.back() == 1, "self.stride(-1) must be 1");
   const int64_t more = std::max<int64_t>(from / to, 1), fewer = std::max<int64_t>(to / from, 1);
   const auto scaled = [&](int64_t count, std::string_view what) {
-    check(count % fewer == 0, what, " must be divisible by ", fewer, " to view ", type_word(t.dtype), " as ",
-          type_word(dtype), " (different element sizes)");
+    check(count % fewer == 0, what, " must be divisible by ", fewer, " to view ", scalar_type_name(t.dtype), " as ",
+          scalar_type_name(dtype), " (different element sizes)");
     return count / fewer;
   };
   g.sizes.back() = checked_mul(scaled(g.sizes.back(), "self.size(-1)"), more);

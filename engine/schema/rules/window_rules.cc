@@ -15,7 +15,7 @@ struct Window {
   int64_t kernel, stride = 1, padding = 0, dilation = 1;
 
   int64_t extent() const { return dilation * (kernel - 1) + 1; }
-  int64_t places(int64_t size, bool ceil_mode = false) const {
+  int64_t output_size(int64_t size, bool ceil_mode = false) const {
     // Rounds down, also below 0: with ceil_mode a window may be larger than the padded input.
     int64_t room = checked_add(checked_add(size, 2 * padding) - extent(), ceil_mode ? stride - 1 : 0);
     int64_t n = (room >= 0 ? room / stride : -((stride - 1 - room) / stride)) + 1;
@@ -60,7 +60,7 @@ Sizes convolved(SizesView x, SizesView w, const Arg& bias, SizesView stride, Siz
     const int64_t padded = checked_add(x[2 + i], 2 * padding[i]);
     check(window.extent() <= padded, "Calculated padded input size per channel: ", padded,
           ". Kernel size: ", window.extent(), ". Kernel size can't be greater than actual input size");
-    result.push_back(window.places(x[2 + i]));
+    result.push_back(window.output_size(x[2 + i]));
   }
   return result;
 }
@@ -183,7 +183,7 @@ Sizes pooled(SizesView x, SizesView kernel, Dims stride, SizesView padding, Size
           "pad should be at most half of effective kernel size, but got pad=", padding[i], ", kernel_size=", kernel[i],
           " and dilation=", dilation[i]);
     int64_t& size = result[result.size() - space + i];
-    size = window.places(size, ceil_mode);
+    size = window.output_size(size, ceil_mode);
     check(size > 0, "Given input size: ", x, ". Calculated output size is too small: ", result);
   }
   return result;
@@ -207,7 +207,7 @@ Sizes window_counts(SizesView size, SizesView kernel, SizesView dilation, SizesV
   check_windows(2, stride, padding, dilation, 1);
   Sizes counts;
   for (size_t i = 0; i < 2; ++i)
-    counts.push_back(Window{kernel[i], stride[i], padding[i], dilation[i]}.places(size[i]));
+    counts.push_back(Window{kernel[i], stride[i], padding[i], dilation[i]}.output_size(size[i]));
   check(counts[0] > 0 && counts[1] > 0, "Given input with spatial size ", size, ", kernel_size=", kernel,
         ", dilation=", dilation, ", padding=", padding, ", calculated shape of the array of sliding blocks as ", counts,
         ", but its components must be at least one.");
@@ -284,8 +284,8 @@ Sizes col2im(const Arg& input, SizesView size, SizesView kernel, SizesView dilat
   check_list(size, 2, 1, "output_size");
   check_list(kernel, 2, 1, "kernel_size");
   const Sizes counts = window_counts(size, kernel, dilation, padding, stride);
-  const int64_t columns = x[x.size() - 2], places = kernel[0] * kernel[1];
-  check(columns % places == 0,
+  const int64_t columns = x[x.size() - 2], kernel_numel = kernel[0] * kernel[1];
+  check(columns % kernel_numel == 0,
         "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got ",
         "input.size(1)=", columns, " and kernel_size=", kernel, ".");
   check(x.back() == checked_mul(counts[0], counts[1]), "Given output_size=", size, ", kernel_size=", kernel,
@@ -293,7 +293,7 @@ Sizes col2im(const Arg& input, SizesView size, SizesView kernel, SizesView dilat
         ", expected size of input's dimension 2 to match the calculated number of sliding blocks ", counts[0], " * ",
         counts[1], " = ", counts[0] * counts[1], ", but got input.size(2)=", x.back(), ".");
   Sizes result(x.begin(), x.end() - 1);
-  result.back() = columns / places;
+  result.back() = columns / kernel_numel;
   result.push_back(size[0]);
   result.push_back(size[1]);
   return result;

@@ -17,7 +17,7 @@ struct Places {
   Layout<3> layout;  // of the other tensor, of the index, and of `t` with `dim` taken out
   const int64_t* index;
   int64_t count, dim, size, stride;
-  FaultCell* cell;
+  DeviceErrorCell* cell;
 
   // `t` and `index` have a dimension; `other_strides` go with the index's sizes.
   Places(const Queue& queue, const Tensor& t, int64_t dim, const Tensor& index, SizesView other_strides)

@@ -108,7 +108,8 @@ void copy_to_host(const Tensor& src, const Tensor& dst) {
     stream.copy(landing.data(), packed.data(), bytes);
   }
   stream.synchronize();
-  if (std::shared_ptr<const Poison> poison = Context::current().faults().verdict(src->storage->taint)) {
+  if (std::shared_ptr<const Poison> poison =
+          Context::current().async_errors().find_error(src->storage->pending_errors)) {
     throw Poisoned(std::move(poison));
   }
   if (!direct) copy_into(dst, landing);

@@ -2,7 +2,7 @@
 
 namespace tt::cuda {
 
-Error index_out_of_range(const FaultCell& cell) {
+Error index_out_of_range(const DeviceErrorCell& cell) {
   return Error(ErrorKind::kIndex, absl::StrCat("index ", cell.values[0], " is out of bounds for dimension ",
                                                cell.values[1], " with size ", cell.values[2]));
 }

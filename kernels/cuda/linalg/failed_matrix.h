@@ -13,14 +13,14 @@ namespace tt::cuda {
 inline constexpr const char* kDecomposing[] = {"linalg",      "linalg.inv", "torch.linalg.solve",     "linalg.cholesky",
                                                "linalg.eigh", "linalg.svd", "torch.linalg.lu_factor", "linalg.eig"};
 
-inline Error matrix_failed(const FaultCell& cell) {
+inline Error matrix_failed(const DeviceErrorCell& cell) {
   const int64_t matrix = fault_rank(cell) >> 32, info = fault_rank(cell) & INT32_MAX;
   return decomposition_error(kDecomposing[cell.values[2]], cell.values[1] ? matrix : -1, info);
 }
 
 // Made on the host, captured by value.
 struct MatrixFaults {
-  FaultCell* cell = nullptr;
+  DeviceErrorCell* cell = nullptr;
   bool batched = false;
   int64_t function = 0;
 

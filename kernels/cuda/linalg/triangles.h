@@ -69,7 +69,7 @@ TT_DEVICE int32_t factor_lu(Group& group, T* a, int64_t m, int64_t n, int32_t* p
 // Exchanges x's rows (rows x k) as `pivots` say, or takes that back. Those that name no row are faults.
 template <typename T>
 TT_DEVICE void exchange_rows(Group& group, const int32_t* pivots, int64_t count, T* x, int64_t rows, int64_t k,
-                             bool back, FaultCell* cell) {
+                             bool back, DeviceErrorCell* cell) {
   for (int64_t c = group.rank(); c < k; c += group.size()) {
     for (int64_t step = 0; step < count; ++step) {
       const int64_t i = back ? count - 1 - step : step;
@@ -83,7 +83,7 @@ TT_DEVICE void exchange_rows(Group& group, const int32_t* pivots, int64_t count,
   group.sync();
 }
 
-inline Error pivot_out_of_range(const FaultCell& cell) {
+inline Error pivot_out_of_range(const DeviceErrorCell& cell) {
   return Error(ErrorKind::kRuntime, wrong_pivot(cell.values[0], cell.values[2]));
 }
 

@@ -9,7 +9,7 @@
 namespace tt::cuda {
 namespace {
 
-Error label_out_of_range(const FaultCell& cell) {
+Error label_out_of_range(const DeviceErrorCell& cell) {
   return Error(ErrorKind::kRuntime, wrong_label(cell.values[0], cell.values[2]));
 }
 
@@ -26,7 +26,7 @@ struct Sequences {
 
 // Writes the label of each state. An invalid label is reported and treated as a blank.
 void find_labels(const Queue& queue, Sequences q, const int64_t* targets, int64_t* labels) {
-  FaultCell* cell = open_fault(queue, &label_out_of_range);
+  DeviceErrorCell* cell = open_fault(queue, &label_out_of_range);
   for_each_group(queue, q.batch, q.width, [=] TT_DEVICE(Group & group) {
     const int64_t i = group.index();
     for (int64_t s = group.rank(); s < q.width; s += group.size()) {

@@ -6,13 +6,13 @@
 namespace tt::cuda {
 namespace {
 
-Error index_out_of_table(const FaultCell&) { return Error(ErrorKind::kIndex, "index out of range in self"); }
+Error index_out_of_table(const DeviceErrorCell&) { return Error(ErrorKind::kIndex, "index out of range in self"); }
 
 // Row indices into a table, checked when read.
 struct Rows {
   const int64_t* index;
   int64_t count;
-  FaultCell* cell;
+  DeviceErrorCell* cell;
 
   // Returns a negative number if the index is out of range.
   TT_DEVICE int64_t at(int64_t i) const {

@@ -181,14 +181,14 @@ void spread_average(const Tensor& grad, Windows windows, Count count, Tensor& ou
   });
 }
 
-Error index_outside(const FaultCell& cell) {
+Error index_outside(const DeviceErrorCell& cell) {
   return Error(ErrorKind::kIndex,
                absl::StrCat("index ", cell.values[0], " is outside a plane of ", cell.values[2], " elements"));
 }
 
 template <typename T>
 void add_at(const Queue& queue, int64_t n, int64_t from, int64_t to, const int64_t* index, const T* g, Wide<T>* dx) {
-  FaultCell* cell = open_fault(queue, &index_outside);
+  DeviceErrorCell* cell = open_fault(queue, &index_outside);
   for_each(queue, n, [=] TT_DEVICE(int64_t i) {
     const int64_t at = index[i];
     if (at >= 0 && at < to) {

@@ -7,7 +7,7 @@
 
 namespace tt::cuda {
 
-inline Error target_out_of_bounds(const FaultCell& cell) {
+inline Error target_out_of_bounds(const DeviceErrorCell& cell) {
   return Error(ErrorKind::kIndex, absl::StrCat("Target ", cell.values[0], " is out of bounds."));
 }
 
@@ -16,7 +16,7 @@ struct Targets {
   Likelihoods shape;
   const int64_t* target;
   int64_t ignore;
-  FaultCell* cell;
+  DeviceErrorCell* cell;
 
   // Returns -1 if the target is ignored or out of bounds.
   TT_DEVICE int64_t at(int64_t i) const {

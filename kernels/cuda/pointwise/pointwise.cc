@@ -25,8 +25,8 @@ const PointwiseRow& row_of(uint16_t op) {
   return *rows[op];
 }
 
-const FurtherRow& further_row_of(uint16_t op) {
-  static const std::vector<const FurtherRow*> rows = by_id(further_files());
+const ExtendedDTypeRow& extended_row_of(uint16_t op) {
+  static const std::vector<const ExtendedDTypeRow*> rows = by_id(extended_files());
   return *rows[op];
 }
 
@@ -38,11 +38,11 @@ Launch<C> launch_of(uint16_t op, DType compute) {
   else if constexpr (std::is_same_v<C, double>)
     return row_of(op).f64;
   else if constexpr (std::is_same_v<C, Complex<float>>)
-    return further_row_of(op).c64;
+    return extended_row_of(op).c64;
   else if constexpr (std::is_same_v<C, Complex<double>>)
-    return further_row_of(op).c128;
+    return extended_row_of(op).c128;
   else if constexpr (std::is_same_v<C, uint64_t>)
-    return further_row_of(op).u64;
+    return extended_row_of(op).u64;
   else
     return compute == DType::kBool ? row_of(op).boolean : row_of(op).i64;
 }
@@ -60,7 +60,7 @@ C number_as(const Arg& arg, DType compute) {
   }
 }
 
-Error divided_by_zero(const FaultCell&) { return Error(ErrorKind::kRuntime, "ZeroDivisionError"); }
+Error divided_by_zero(const DeviceErrorCell&) { return Error(ErrorKind::kRuntime, "ZeroDivisionError"); }
 
 template <typename C>
 void add_argument(CallBuilder<C>& builder, const ChainStep& step, size_t i) {
@@ -145,7 +145,7 @@ void run_step(const ChainStep& step, const Tensor& out) {
     case DType::kComplex64: return run<Complex<float>>(step, out);
     case DType::kComplex128: return run<Complex<double>>(step, out);
     case DType::kUInt64:
-      return further_row_of(op_of(step)).is_signless ? run<int64_t>(step, out) : run<uint64_t>(step, out);
+      return extended_row_of(op_of(step)).is_signless ? run<int64_t>(step, out) : run<uint64_t>(step, out);
     default: return run<int64_t>(step, out);
   }
 }

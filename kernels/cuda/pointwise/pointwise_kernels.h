@@ -16,7 +16,7 @@ namespace tt::cuda {
 template <typename Body, typename C>
 struct Applied {
   Numbers<C, Body::kNumbers> numbers;
-  FaultCell* fault_cell;
+  DeviceErrorCell* fault_cell;
 
   explicit Applied(const PointwiseCall<C>& call) : fault_cell(call.fault) {
     for (int i = 0; i < Body::kNumbers; ++i) numbers.value[i] = call.numbers.value[i];

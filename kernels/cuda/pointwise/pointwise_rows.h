@@ -45,7 +45,7 @@ struct PointwiseCall {
   int64_t numel = 0;
   // All tensor operands are contiguous in the output's order, aligned to 16 bytes, and have its dtype.
   bool is_plain = false;
-  FaultCell* fault = nullptr;  // set if the row has a divisor and C is int64_t
+  DeviceErrorCell* fault = nullptr;  // set if the row has a divisor and C is int64_t
 };
 
 template <typename C>
@@ -61,9 +61,9 @@ struct PointwiseRow {
   Launch<int64_t> boolean;
 };
 
-// The table entry for the less common types, which have separate sources (pointwise_further_*.cu) and only one loop:
+// The table entry for the less common types, which have separate sources (pointwise_extended_*.cu) and only one loop:
 // complex numbers and uint64.
-struct FurtherRow {
+struct ExtendedDTypeRow {
   uint16_t op;
   bool is_signless;  // computing in int64_t gives the bits of uint64
   Launch<uint64_t> u64;
@@ -73,6 +73,6 @@ struct FurtherRow {
 
 // The tables of all generated sources.
 std::vector<absl::Span<const PointwiseRow>> pointwise_files();
-std::vector<absl::Span<const FurtherRow>> further_files();
+std::vector<absl::Span<const ExtendedDTypeRow>> extended_files();
 
 }  // namespace tt::cuda

@@ -13,7 +13,7 @@ namespace {
 using rejection::Source;
 
 template <const rejection::Range* kRange>
-Error misfit(const FaultCell& cell) {
+Error misfit(const DeviceErrorCell& cell) {
   return Error(ErrorKind::kRuntime, absl::StrCat(kRange->misfit, ", got ", __builtin_bit_cast(double, cell.values[0])));
 }
 
@@ -25,7 +25,7 @@ Tensor checked(const Tensor& t) {
   const double* x = values.data_as<double>();
   double* y = fitting.data_as<double>();
   const rejection::Range range{nullptr, kRange->low, kRange->high, kRange->above_low};
-  FaultCell* cell = open_fault(queue, &misfit<kRange>);
+  DeviceErrorCell* cell = open_fault(queue, &misfit<kRange>);
   for_each(queue, t.numel(), [=] TT_DEVICE(int64_t i) {
     const bool fits = range.holds(x[i]);
     if (!fits) fault(cell, __builtin_bit_cast(int64_t, x[i]), 0, 0);
@@ -38,7 +38,7 @@ Tensor checked(const Tensor& t) {
 template <typename Draw>
 void draw_each(const Tensor& out, Draw draw) {
   const int64_t n = out.numel();
-  const DrawPlace place = Context::current().draw(static_cast<uint64_t>(n) * rejection::kBlocksEach);
+  const PhiloxState place = Context::current().draw(static_cast<uint64_t>(n) * rejection::kBlocksEach);
   const Access to(out);
   for_each(queue_of(out), n, [=] TT_DEVICE(int64_t i) {
     Source source =

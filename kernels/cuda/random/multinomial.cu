@@ -13,7 +13,7 @@ namespace {
 
 enum Wrong : int64_t { kBad, kNone, kFew };
 
-Error wrong_weights(const FaultCell& cell) {
+Error wrong_weights(const DeviceErrorCell& cell) {
   return Error(ErrorKind::kRuntime, cell.values[0] == kBad    ? kBadWeights
                                     : cell.values[0] == kNone ? kNoWeight
                                                               : kFewWeights);
@@ -25,7 +25,7 @@ struct Rows {
   const double* weights;
   const double* uniform;
   int64_t* out;
-  FaultCell* cell;
+  DeviceErrorCell* cell;
 
   // Whether a row can be drawn from; all threads of the group get the answer.
   TT_DEVICE bool check(Group& group, bool replacement) const {

@@ -74,7 +74,7 @@ struct Integers {
 
 // A draw's place in the generator's sequence.
 struct Place {
-  DrawPlace begin;
+  PhiloxState begin;
   int64_t blocks;
 
   // Takes what n elements need that take `each` words.
@@ -160,7 +160,7 @@ struct Below {
 struct BelowOwn {
   Layout<1> layout;
   Access probability;
-  FaultCell* cell;
+  DeviceErrorCell* cell;
   TT_DEVICE double operator()(double u, int64_t i) const {
     const double p = load_any<double>(probability.data, probability.dtype, layout.offsets(i).at[0]);
     if (!(p >= 0 && p <= 1)) fault(cell, 0, 0, 0);
@@ -203,7 +203,7 @@ void draw_integers(const Tensor& out, const IntegerRange& range) {
   range.range <= IntegerRange::kWordRange ? draw_integers_as<4>(out, range) : draw_integers_as<2>(out, range);
 }
 
-Error no_probability(const FaultCell&) { return Error(ErrorKind::kRuntime, kNoProbability); }
+Error no_probability(const DeviceErrorCell&) { return Error(ErrorKind::kRuntime, kNoProbability); }
 
 }  // namespace
 
@@ -248,7 +248,7 @@ void bernoulli_like(const Tensor&, double p, Tensor& out) {
 }
 
 void bernoulli(const Tensor& input, Tensor& out) {
-  FaultCell* cell = open_fault(queue_of(out), &no_probability);
+  DeviceErrorCell* cell = open_fault(queue_of(out), &no_probability);
   draw_as<double>(out, Uniform(), BelowOwn{Layout<1>(input.sizes(), {input.strides()}), Access(input), cell});
 }
 

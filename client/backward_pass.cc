@@ -1,4 +1,4 @@
-#include "client/pass.h"
+#include "client/backward_pass.h"
 
 #include <algorithm>
 #include <atomic>
@@ -17,7 +17,7 @@ int64_t next_number() {
 
 }  // namespace
 
-Pass::Pass(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, PassOptions options)
+BackwardPass::BackwardPass(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, BackwardOptions options)
     : options_(options),
       roots_(roots.begin(), roots.end()),
       gradients_(gradients.begin(), gradients.end()),
@@ -42,11 +42,11 @@ Pass::Pass(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, P
 
 // ---- Discovery: nodes that the roots reach
 
-void Pass::discover() {
+void BackwardPass::discover() {
   for (const Tensor& root : roots_) {
     GraphEdge edge = edge_of(root);
     visit(edge.node.get());
-    if (options_.create_graph) past_.push_back(std::move(edge));
+    if (options_.create_graph) history_.push_back(std::move(edge));
   }
   for (size_t i = 0; i < nodes_.size(); ++i) {
     GraphNode* node = nodes_[i].get();
@@ -61,24 +61,24 @@ void Pass::discover() {
     }
   }
   for (const Tensor& gradient : gradients_) {
-    if (options_.create_graph && gradient && gradient->requires_grad) past_.push_back(edge_of(gradient));
+    if (options_.create_graph && gradient && gradient->requires_grad) history_.push_back(edge_of(gradient));
   }
 }
 
-void Pass::visit(GraphNode* node) {
+void BackwardPass::visit(GraphNode* node) {
   if (node->visit == id_) return;
   node->visit = id_;
   node->visit_index = static_cast<uint32_t>(nodes_.size());
   nodes_.push_back(Ref<GraphNode>(node));
 }
 
-uint32_t Pass::index_of(const GraphNode* node) const {
+uint32_t BackwardPass::index_of(const GraphNode* node) const {
   if (index_.empty()) return node->visit == id_ ? node->visit_index : kNone;
   auto found = index_.find(node);
   return found == index_.end() ? kNone : found->second;
 }
 
-std::vector<Tensor> Pass::collecting() const {
+std::vector<Tensor> BackwardPass::collecting() const {
   std::vector<Tensor> tensors;
   for (const Ref<GraphNode>& node : nodes_) {
     if (node->leaf() && node->leaf()->requires_grad) tensors.emplace_back(node->leaf());
@@ -90,7 +90,7 @@ std::vector<Tensor> Pass::collecting() const {
   return tensors;
 }
 
-bool Pass::reaches(const Tensor& tensor) const {
+bool BackwardPass::reaches(const Tensor& tensor) const {
   if (!tensor->requires_grad) return false;
   GraphEdge wanted = edge_of(tensor);
   if (index_of(wanted.node.get()) == kNone) return false;
@@ -109,7 +109,7 @@ bool Pass::reaches(const Tensor& tensor) const {
 
 // A node is older than the nodes that depend on it, so iterating from the oldest node visits every edge's target before
 // the node itself.
-void Pass::find_needed(absl::Span<const Tensor> captures) {
+void BackwardPass::find_needed(absl::Span<const Tensor> captures) {
   if (options_.accumulate) return;
   needed_.assign(nodes_.size(), false);
   for (const Tensor& capture : captures) {
@@ -123,7 +123,7 @@ void Pass::find_needed(absl::Span<const Tensor> captures) {
   }
 }
 
-std::vector<uint32_t> Pass::latest_first() const {
+std::vector<uint32_t> BackwardPass::latest_first() const {
   std::vector<uint32_t> order(nodes_.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(),
@@ -131,7 +131,7 @@ std::vector<uint32_t> Pass::latest_first() const {
   return order;
 }
 
-bool Pass::meets_client() const {
+bool BackwardPass::has_client_code() const {
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
     const GraphExtras* extras = nodes_[i]->find_extras();
     if (extras && is_needed(i) && (extras->stop != 0 || !extras->hooks.empty())) return true;
@@ -139,7 +139,7 @@ bool Pass::meets_client() const {
   return false;
 }
 
-void Pass::spend() {
+void BackwardPass::mark_freed() {
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
     if (nodes_[i]->op() && nodes_[i]->op()->saves && is_needed(i)) nodes_[i]->freed = true;
   }
@@ -147,21 +147,21 @@ void Pass::spend() {
 
 // ---- Instructions to the engine
 
-std::vector<Tensor> Pass::run(absl::Span<const Tensor> captures) {
+std::vector<Tensor> BackwardPass::run(absl::Span<const Tensor> captures) {
   find_needed(captures);
-  std::vector<Tensor> results = meets_client() ? drive(captures) : issue(captures);
-  if (!options_.retain_graph) spend();
+  std::vector<Tensor> results = has_client_code() ? issue_steps(captures) : issue(captures);
+  if (!options_.retain_graph) mark_freed();
   return results;
 }
 
-Tensors Pass::call(std::string_view op, Args args, absl::Span<const TensorMeta> metas) {
+Tensors BackwardPass::call(std::string_view op, Args args, absl::Span<const TensorMeta> metas) {
   CallOptions options;
   options.grad = options_.create_graph;
   options.site = options_.site;
   return session_->call_with_metas(*find_op(op), args, metas, options);
 }
 
-TensorMeta Pass::gradient_meta(const TensorMeta& of) const {
+TensorMeta BackwardPass::gradient_meta(const TensorMeta& of) const {
   TensorMeta meta;
   meta.dtype = of.dtype;
   meta.device = of.device;
@@ -171,34 +171,34 @@ TensorMeta Pass::gradient_meta(const TensorMeta& of) const {
   return meta;
 }
 
-std::vector<TensorMeta> Pass::gradient_metas(absl::Span<const Tensor> of) const {
+std::vector<TensorMeta> BackwardPass::gradient_metas(absl::Span<const Tensor> of) const {
   std::vector<TensorMeta> metas;
   for (const Tensor& t : of) metas.push_back(gradient_meta(*t));
   return metas;
 }
 
-void Pass::give_past(absl::Span<const Tensor> results) {
+void BackwardPass::attach_history(absl::Span<const Tensor> results) {
   if (!options_.create_graph) return;
   auto node = Ref<GraphNode>(new GraphNode(nullptr, nullptr));
-  node->edges.assign(past_.begin(), past_.end());
+  node->edges.assign(history_.begin(), history_.end());
   for (uint32_t i = 0; i < results.size(); ++i) {
     results[i]->node = node;
     results[i]->output = i;
   }
 }
 
-std::vector<Tensor> Pass::issue(absl::Span<const Tensor> captures) {
+std::vector<Tensor> BackwardPass::issue(absl::Span<const Tensor> captures) {
   const ListArg roots(roots_), gradients(gradients_), wanted(captures);
   const Arg args[] = {roots.arg(),         gradients.arg(),       wanted.arg(),
                       options_.accumulate, options_.retain_graph, options_.create_graph};
   Tensors results = call("backward", args, gradient_metas(captures));
-  give_past(results);
+  attach_history(results);
   return {results.begin(), results.end()};
 }
 
 // ---- A pass with client-side functions or hooks, issued in steps
 
-std::vector<Tensor> Pass::drive(absl::Span<const Tensor> captures) {
+std::vector<Tensor> BackwardPass::issue_steps(absl::Span<const Tensor> captures) {
   for (uint32_t i = 0; i < nodes_.size(); ++i) index_.emplace(nodes_[i].get(), i);
   reached_.assign(nodes_.size(), false);
   for (const Tensor& root : roots_) arrive(edge_of(root));
@@ -208,12 +208,12 @@ std::vector<Tensor> Pass::drive(absl::Span<const Tensor> captures) {
     call("backward_drop", args, {});
   };
   for (uint32_t i : latest_first()) {
-    if (is_needed(i)) pass(*nodes_[i]);
+    if (is_needed(i)) visit_node(*nodes_[i]);
   }
   return end(captures);
 }
 
-void Pass::begin(absl::Span<const Tensor> captures) {
+void BackwardPass::begin(absl::Span<const Tensor> captures) {
   task_ = next_number();
   const ListArg roots(roots_), gradients(gradients_), wanted(captures);
   const Arg args[] = {task_,
@@ -229,26 +229,26 @@ void Pass::begin(absl::Span<const Tensor> captures) {
   progress_ = call("backward_begin", args, {&progress, 1})[0];
 }
 
-void Pass::pass(GraphNode& node) {
+void BackwardPass::visit_node(GraphNode& node) {
   const GraphExtras* extras = node.find_extras();
   // The client's code may add and remove hooks of this node.
   std::vector<GraphHook> hooks = extras ? extras->hooks : std::vector<GraphHook>();
   for (const GraphHook& hook : hooks) {
-    if (arrived_.contains({&node, hook.output})) pass_hook(hook);
+    if (arrived_.contains({&node, hook.output})) run_hook(hook);
   }
   if (!reached_[index_of(&node)]) return;
-  if (extras && extras->stop != 0) return pass_function(node, *extras);
+  if (extras && extras->stop != 0) return run_function(node, *extras);
   for (const GraphEdge& edge : node.edges) arrive(edge);
 }
 
-void Pass::arrive(const GraphEdge& edge) {
+void BackwardPass::arrive(const GraphEdge& edge) {
   uint32_t index = edge.node ? index_of(edge.node.get()) : kNone;
   if (index == kNone) return;
   arrived_.emplace(edge.node.get(), edge.output);
   reached_[index] = true;
 }
 
-void Pass::pass_hook(const GraphHook& hook) {
+void BackwardPass::run_hook(const GraphHook& hook) {
   Tensors gradient = until(hook.stop, {&hook.meta, 1});
   std::vector<Tensor> replaced = hook.function({gradient[0]}, options_.create_graph);
   check(replaced.size() == 1, "expected a hook to return one gradient or none, got ", replaced.size());
@@ -256,7 +256,7 @@ void Pass::pass_hook(const GraphHook& hook) {
   feed(hook.stop, {&result, 1});
 }
 
-void Pass::pass_function(const GraphNode& node, const GraphExtras& function) {
+void BackwardPass::run_function(const GraphNode& node, const GraphExtras& function) {
   std::vector<TensorMeta> metas;
   metas.reserve(function.outputs.size());
   for (const TensorMeta& output : function.outputs) metas.push_back(gradient_meta(output));
@@ -270,7 +270,7 @@ void Pass::pass_function(const GraphNode& node, const GraphExtras& function) {
   feed(function.stop, fed);
 }
 
-Tensors Pass::until(int64_t stop, absl::Span<const TensorMeta> metas) {
+Tensors BackwardPass::until(int64_t stop, absl::Span<const TensorMeta> metas) {
   std::vector<TensorMeta> gradients;
   absl::InlinedVector<int64_t, 8> shapes;  // used if the engine's pass does not reach this stop
   for (const TensorMeta& meta : metas) {
@@ -281,13 +281,13 @@ Tensors Pass::until(int64_t stop, absl::Span<const TensorMeta> metas) {
   }
   const Arg args[] = {task_, stop, progress_.get(), SizesView(shapes)};
   Tensors results = call("backward_until", args, gradients);
-  give_past(results);
+  attach_history(results);
   return results;
 }
 
-void Pass::feed(int64_t stop, absl::Span<const Tensor> gradients) {
+void BackwardPass::feed(int64_t stop, absl::Span<const Tensor> gradients) {
   for (const Tensor& gradient : gradients) {
-    if (options_.create_graph && gradient && gradient->requires_grad) past_.push_back(edge_of(gradient));
+    if (options_.create_graph && gradient && gradient->requires_grad) history_.push_back(edge_of(gradient));
   }
   const ListArg fed(gradients);
   const Arg args[] = {task_, stop, fed.arg(), progress_.get()};
@@ -295,7 +295,7 @@ void Pass::feed(int64_t stop, absl::Span<const Tensor> gradients) {
   progress_ = call("backward_feed", args, {&progress, 1})[0];
 }
 
-std::vector<Tensor> Pass::end(absl::Span<const Tensor> captures) {
+std::vector<Tensor> BackwardPass::end(absl::Span<const Tensor> captures) {
   std::vector<Tensor> reached;
   for (const Tensor& capture : captures) {
     GraphEdge edge = edge_of(capture);
@@ -304,7 +304,7 @@ std::vector<Tensor> Pass::end(absl::Span<const Tensor> captures) {
   const ListArg wanted(reached);
   const Arg args[] = {task_, wanted.arg(), progress_.get()};
   Tensors gradients = call("backward_end", args, gradient_metas(reached));
-  give_past(gradients);
+  attach_history(gradients);
   std::vector<Tensor> results;
   size_t next = 0;
   for (const Tensor& capture : captures) {

@@ -1,5 +1,5 @@
-// Pass: client side of one backward pass. Finds what the roots reach in the client's graph and issues the instructions
-// that run the engine's tape.
+// BackwardPass: client side of one backward pass. Finds what the roots reach in the client's graph and issues the
+// instructions that run the engine's tape.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace tt::client {
 
-struct PassOptions {
+struct BackwardOptions {
   bool accumulate = true;
   bool retain_graph = false;
   bool create_graph = false;
   uint32_t site = 0;
 };
 
-class Pass {
+class BackwardPass {
  public:
   // Throws Error if a root does not require grad, a gradient is missing or does not match, or the graph was already
   // freed.
-  Pass(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, PassOptions options);
+  BackwardPass(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, BackwardOptions options);
 
   // Returns the reached leaves, and the results that retain their gradient.
   std::vector<Tensor> collecting() const;
@@ -40,18 +40,18 @@ class Pass {
   bool is_needed(uint32_t index) const { return options_.accumulate || needed_[index]; }
   void find_needed(absl::Span<const Tensor> captures);
   // Whether client-side functions or hooks take part.
-  bool meets_client() const;
+  bool has_client_code() const;
   // Marks nodes as freed: their saved values are released by this pass.
-  void spend();
+  void mark_freed();
 
   std::vector<Tensor> issue(absl::Span<const Tensor> captures);
   // Issues the pass in steps, latest recorded node first, in the engine's order.
-  std::vector<Tensor> drive(absl::Span<const Tensor> captures);
+  std::vector<Tensor> issue_steps(absl::Span<const Tensor> captures);
   std::vector<uint32_t> latest_first() const;
   void begin(absl::Span<const Tensor> captures);
-  void pass(GraphNode& node);
-  void pass_hook(const GraphHook& hook);
-  void pass_function(const GraphNode& node, const GraphExtras& function);
+  void visit_node(GraphNode& node);
+  void run_hook(const GraphHook& hook);
+  void run_function(const GraphNode& node, const GraphExtras& function);
   void arrive(const GraphEdge& edge);
   Tensors until(int64_t stop, absl::Span<const TensorMeta> metas);
   void feed(int64_t stop, absl::Span<const Tensor> gradients);
@@ -62,11 +62,11 @@ class Pass {
   TensorMeta gradient_meta(const TensorMeta& of) const;
   std::vector<TensorMeta> gradient_metas(absl::Span<const Tensor> of) const;
   // With create_graph, makes gradients depend on everything that the pass went through.
-  void give_past(absl::Span<const Tensor> results);
+  void attach_history(absl::Span<const Tensor> results);
 
   static constexpr uint32_t kNone = ~uint32_t{0};
-  using Arrival = std::pair<const GraphNode*, uint32_t>;
-  PassOptions options_;
+  using NodeOutput = std::pair<const GraphNode*, uint32_t>;
+  BackwardOptions options_;
   std::vector<Tensor> roots_;
   std::vector<Tensor> gradients_;
   Ref<Session> session_;
@@ -75,8 +75,8 @@ class Pass {
   absl::flat_hash_map<const GraphNode*, uint32_t> index_;  // the same by node, since passes may nest
   std::vector<bool> needed_;                               // whether the node leads to a capture
   std::vector<bool> reached_;                              // whether any gradient has arrived at the node
-  absl::flat_hash_set<Arrival> arrived_;                   // (node, output) pairs that received a gradient
-  absl::InlinedVector<GraphEdge, 4> past_;                 // edges that gradients depend on, with create_graph
+  absl::flat_hash_set<NodeOutput> arrived_;                // (node, output) pairs that received a gradient
+  absl::InlinedVector<GraphEdge, 4> history_;              // edges that gradients depend on, with create_graph
   int64_t task_ = 0;
   Tensor progress_;
 };

@@ -1,4 +1,4 @@
-#include "server/rpc/gate.h"
+#include "server/rpc/call_admission.h"
 
 #include <arpa/inet.h>
 #include <grpc/grpc.h>
@@ -20,9 +20,9 @@ struct Quota {
   int of_holder;
 };
 
-// Indexed by Gate::Kind. A holder is an address, or a session for streams and transfers. A session has one stream, plus
-// streams that are ending, which a running frame may delay.
-constexpr Quota kQuotas[Gate::kKinds] = {
+// Indexed by CallAdmission::Kind. A holder is an address, or a session for streams and transfers. A session has one
+// stream, plus streams that are ending, which a running frame may delay.
+constexpr Quota kQuotas[CallAdmission::kKinds] = {
     {"Hello calls", 64, 16}, {"streams", 1100, 8},    {"transfers", 640, 128},
     {"requests", 64, 16},    {"Admin calls", 64, 16}, {"reflection calls", 16, 4},
 };
@@ -30,42 +30,43 @@ constexpr Quota kQuotas[Gate::kKinds] = {
 // can have in progress (acceptor.cc, listener.cc).
 constexpr int kSpareThreads = 8 * 64 + 64;
 
-const Quota& quota(Gate::Kind kind) { return kQuotas[static_cast<size_t>(kind)]; }
+const Quota& quota(CallAdmission::Kind kind) { return kQuotas[static_cast<size_t>(kind)]; }
 
 }  // namespace
 
-int Gate::max_threads() {
+int CallAdmission::max_threads() {
   int threads = kSpareThreads;
   for (const Quota& quota : kQuotas) threads += quota.all;
   return threads;
 }
 
-Gate::Slot::Slot(Slot&& other) noexcept
-    : gate_(std::exchange(other.gate_, nullptr)), kind_(other.kind_), holder_(std::move(other.holder_)) {}
+CallAdmission::Slot::Slot(Slot&& other) noexcept
+    : admission_(std::exchange(other.admission_, nullptr)), kind_(other.kind_), holder_(std::move(other.holder_)) {}
 
-Gate::Slot::~Slot() {
-  if (gate_ != nullptr) gate_->release(kind_, holder_);
+CallAdmission::Slot::~Slot() {
+  if (admission_ != nullptr) admission_->release(kind_, holder_);
 }
 
 // The reference keeps the call valid while it may be cancelled, which may be longer than gRPC needs it.
-Gate::Deadline::Deadline(Gate& gate, grpc_call* call, std::chrono::milliseconds patience) : gate_(gate), call_(call) {
+CallAdmission::Deadline::Deadline(CallAdmission& admission, grpc_call* call, std::chrono::milliseconds timeout)
+    : admission_(admission), call_(call) {
   grpc_call_ref(call_);
-  MutexLock lock(gate_.mutex_);
-  place_ = gate_.deadlines_.emplace(Clock::now() + patience, this);
-  if (place_ == gate_.deadlines_.begin()) gate_.changed_.notify_all();
+  MutexLock lock(admission_.mutex_);
+  position_ = admission_.deadlines_.emplace(Clock::now() + timeout, this);
+  if (position_ == admission_.deadlines_.begin()) admission_.changed_.notify_all();
 }
 
-Gate::Deadline::~Deadline() {
+CallAdmission::Deadline::~Deadline() {
   {
-    MutexLock lock(gate_.mutex_);
-    if (pending_) gate_.deadlines_.erase(place_);
+    MutexLock lock(admission_.mutex_);
+    if (pending_) admission_.deadlines_.erase(position_);
   }
   grpc_call_unref(call_);
 }
 
-Gate::Gate(Observer observer) : observer_(std::move(observer)), watcher_([this] { watch(); }) {}
+CallAdmission::CallAdmission(Observer observer) : observer_(std::move(observer)), watcher_([this] { watch(); }) {}
 
-Gate::~Gate() {
+CallAdmission::~CallAdmission() {
   {
     MutexLock lock(mutex_);
     ending_ = true;
@@ -74,7 +75,7 @@ Gate::~Gate() {
   watcher_.join();
 }
 
-absl::StatusOr<Gate::Slot> Gate::admit(Kind kind, std::string holder) {
+absl::StatusOr<CallAdmission::Slot> CallAdmission::admit(Kind kind, std::string holder) {
   MutexLock lock(mutex_);
   Count& count = counts_[static_cast<size_t>(kind)];
   const Quota& limit = quota(kind);
@@ -92,13 +93,13 @@ absl::StatusOr<Gate::Slot> Gate::admit(Kind kind, std::string holder) {
   return Slot(this, kind, std::move(holder));
 }
 
-absl::StatusOr<Gate::Slot> Gate::admit(Kind kind, const grpc::ServerContextBase& context) {
+absl::StatusOr<CallAdmission::Slot> CallAdmission::admit(Kind kind, const grpc::ServerContextBase& context) {
   const std::string peer = context.peer();
   authenticated(peer);
   return admit(kind, address_of(peer));
 }
 
-void Gate::release(Kind kind, const std::string& holder) {
+void CallAdmission::release(Kind kind, const std::string& holder) {
   MutexLock lock(mutex_);
   Count& count = counts_[static_cast<size_t>(kind)];
   --count.all;
@@ -106,7 +107,7 @@ void Gate::release(Kind kind, const std::string& holder) {
   if (--found->second == 0) count.by_holder.erase(found);
 }
 
-void Gate::watch() {
+void CallAdmission::watch() {
   MutexLock lock(mutex_);
   while (!ending_) {
     if (deadlines_.empty()) {
@@ -117,7 +118,7 @@ void Gate::watch() {
       auto first = deadlines_.begin();
       Deadline& deadline = *first->second;
       deadlines_.erase(first);
-      deadline.gate_.mutex_.assume_held();  // the same mutex
+      deadline.admission_.mutex_.assume_held();  // the same mutex
       deadline.pending_ = false;
       grpc_call_cancel_with_status(deadline.call_, GRPC_STATUS_DEADLINE_EXCEEDED,
                                    "the request did not arrive within its deadline", nullptr);
@@ -127,7 +128,7 @@ void Gate::watch() {
 
 // If a handler only returns a status, its thread waits until the transport has written the status, which a peer that
 // does not read can delay. Cancelling the call releases the thread, and the status is sent when the peer reads.
-grpc::Status Gate::refuse(grpc::ServerContext& context, const absl::Status& status) const {
+grpc::Status CallAdmission::refuse(grpc::ServerContext& context, const absl::Status& status) const {
   static LogLimit limit;
   const std::string message(status.message()), peer = context.peer();
   grpc_call_cancel_with_status(context.c_call(), static_cast<grpc_status_code>(status.code()), message.c_str(),

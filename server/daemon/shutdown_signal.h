@@ -1,15 +1,15 @@
-// Lifetime: waits for the daemon's end: a signal, Admin.Drain, or the exit of its parent.
+// ShutdownWaiter: waits for the daemon's end: a signal, Admin.Drain, or the exit of its parent.
 #pragma once
 
 namespace tt::server {
 
-class Lifetime {
+class ShutdownWaiter {
  public:
   // Blocks SIGTERM and SIGINT until `wait`. Must be constructed before any other thread starts.
-  Lifetime();
-  ~Lifetime();
-  Lifetime(const Lifetime&) = delete;
-  Lifetime& operator=(const Lifetime&) = delete;
+  ShutdownWaiter();
+  ~ShutdownWaiter();
+  ShutdownWaiter(const ShutdownWaiter&) = delete;
+  ShutdownWaiter& operator=(const ShutdownWaiter&) = delete;
 
   // Makes `wait` return. From any thread.
   void end();

@@ -1,4 +1,4 @@
-// Gate: admits calls within fixed quotas, and cancels calls whose request does not arrive in time.
+// CallAdmission: admits calls within fixed quotas, and cancels calls whose request does not arrive in time.
 //
 // Each of gRPC's synchronous calls occupies a thread of its pool. The quotas divide that pool among the kinds of calls,
 // so that no kind, Admin's included, can be starved by another. Only calls with a valid token or session key are
@@ -22,47 +22,48 @@
 
 namespace tt::server {
 
-class Gate {
+class CallAdmission {
  public:
   using Clock = std::chrono::steady_clock;
   enum class Kind { kHello, kStream, kTransfer, kRequest, kAdmin, kReflection };
   static constexpr size_t kKinds = 6;
   // Time for the request of an admitted call to arrive.
-  static constexpr std::chrono::milliseconds kPatience{5'000};
+  static constexpr std::chrono::milliseconds kRequestTimeout{5'000};
   // Time for an upload's first chunk to arrive, which may be megabytes.
-  static constexpr std::chrono::milliseconds kChunkPatience{60'000};
+  static constexpr std::chrono::milliseconds kChunkTimeout{60'000};
   // Maximum of threads that all quotas together can use, plus threads for calls that are being refused.
   static int max_threads();
 
-  // A place within a quota, released by the destructor.
+  // A slot within a quota, released by the destructor.
   class Slot {
    public:
-    Slot(Gate* gate, Kind kind, std::string holder) : gate_(gate), kind_(kind), holder_(std::move(holder)) {}
+    Slot(CallAdmission* admission, Kind kind, std::string holder)
+        : admission_(admission), kind_(kind), holder_(std::move(holder)) {}
     Slot(Slot&& other) noexcept;
     Slot& operator=(Slot&&) = delete;
     ~Slot();
 
    private:
-    Gate* gate_;
+    CallAdmission* admission_;
     Kind kind_;
     std::string holder_;
   };
 
-  // Cancels `call` with DEADLINE_EXCEEDED after `patience`, unless the Deadline is destroyed first.
+  // Cancels `call` with DEADLINE_EXCEEDED after `timeout`, unless the Deadline is destroyed first.
   class Deadline {
    public:
-    Deadline(Gate& gate, grpc_call* call, std::chrono::milliseconds patience = kPatience);
+    Deadline(CallAdmission& admission, grpc_call* call, std::chrono::milliseconds timeout = kRequestTimeout);
     ~Deadline();
     Deadline(const Deadline&) = delete;
     Deadline& operator=(const Deadline&) = delete;
 
    private:
-    friend class Gate;
-    Gate& gate_;
+    friend class CallAdmission;
+    CallAdmission& admission_;
     grpc_call* const call_;
-    bool pending_ ABSL_GUARDED_BY(gate_.mutex_) = true;
+    bool pending_ ABSL_GUARDED_BY(admission_.mutex_) = true;
     // Valid while pending_.
-    std::multimap<Clock::time_point, Deadline*>::iterator place_ ABSL_GUARDED_BY(gate_.mutex_);
+    std::multimap<Clock::time_point, Deadline*>::iterator position_ ABSL_GUARDED_BY(admission_.mutex_);
   };
 
   // Called with the peer (gRPC's format) of each call that presented a token or session key, and of each refused call.
@@ -70,9 +71,9 @@ class Gate {
     std::function<void(const std::string& peer)> authenticated = [](const std::string&) {};
     std::function<void(const std::string& peer)> refused = [](const std::string&) {};
   };
-  explicit Gate(Observer observer);
-  Gate() : Gate(Observer()) {}
-  ~Gate();
+  explicit CallAdmission(Observer observer);
+  CallAdmission() : CallAdmission(Observer()) {}
+  ~CallAdmission();
 
   // Admits a call of `holder`, an address or a session, within the holder's part of the quota. UNAVAILABLE, after which
   // clients retry, if the holder or all holders together have too many calls of this kind.

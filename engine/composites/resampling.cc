@@ -1,4 +1,4 @@
-#include "engine/composites/space.h"
+#include "engine/composites/resampling.h"
 
 #include <algorithm>
 #include <cmath>
@@ -26,9 +26,9 @@ struct Axis {
     return align_corners ? step * static_cast<double>(i) : step * (static_cast<double>(i) + 0.5) - 0.5;
   }
   // The element at or before a position, clamped to the edges; valid for any factor.
-  int64_t before(double place) const {
-    if (!(place > 0)) return 0;  // NaN as well
-    return static_cast<int64_t>(std::min(std::floor(place), static_cast<double>(from - 1)));
+  int64_t before(double position) const {
+    if (!(position > 0)) return 0;  // NaN as well
+    return static_cast<int64_t>(std::min(std::floor(position), static_cast<double>(from - 1)));
   }
 };
 
@@ -64,10 +64,11 @@ Tensor nearest(const Tensor& input, int64_t dim, const Axis& axis, float shift) 
 }
 
 Tensor linear(const Tensor& input, int64_t dim, const Axis& axis) {
-  auto place = [&](int64_t i) { return std::clamp(axis.center(i), 0.0, static_cast<double>(axis.from - 1)); };
-  auto low = [&](int64_t i) { return axis.before(place(i)); };
+  auto position = [&](int64_t i) { return std::clamp(axis.center(i), 0.0, static_cast<double>(axis.from - 1)); };
+  auto low = [&](int64_t i) { return axis.before(position(i)); };
   auto high = [&](int64_t i) { return std::min(low(i) + 1, axis.from - 1); };
-  const Tensor part = weights(input, dim, axis.to, [&](int64_t i) { return place(i) - static_cast<double>(low(i)); });
+  const Tensor part =
+      weights(input, dim, axis.to, [&](int64_t i) { return position(i) - static_cast<double>(low(i)); });
   return ops::lerp(pick(input, dim, axis.to, low), pick(input, dim, axis.to, high), part);
 }
 
@@ -92,7 +93,7 @@ Tensor cubic(const Tensor& input, int64_t dim, const Axis& axis) {
 }
 
 Tensor area(const Tensor& input, SizesView size) {
-  if (size.size() == 3) return adaptive_avg_pool_volumes(input, size);
+  if (size.size() == 3) return separable_adaptive_avg_pool3d(input, size);
   if (size.size() == 2) return ops::adaptive_avg_pool2d(input, size);
   return ops::squeeze_dim(ops::adaptive_avg_pool2d(ops::unsqueeze(input, -2), Sizes{1, size[0]}), Sizes{-2});
 }
@@ -141,8 +142,7 @@ Tensor resample(const Tensor& input, SizesView size, std::string_view mode, bool
   return result;
 }
 
-Tensor windows_to_columns(const Tensor& input, SizesView kernel, SizesView dilation, SizesView padding,
-                          SizesView stride) {
+Tensor unfold_patches(const Tensor& input, SizesView kernel, SizesView dilation, SizesView padding, SizesView stride) {
   const bool batched = input.dim() == 4;
   Tensor t = batched ? input : ops::unsqueeze(input, 0);
   t = ops::pad(t, Sizes{padding[1], padding[1], padding[0], padding[0]}, int64_t{0});
@@ -157,25 +157,25 @@ Tensor windows_to_columns(const Tensor& input, SizesView kernel, SizesView dilat
 }
 
 // A transposed convolution with one weight per position in the window.
-Tensor columns_to_windows(const Tensor& input, SizesView size, SizesView kernel, SizesView dilation, SizesView padding,
-                          SizesView stride) {
+Tensor fold_patches(const Tensor& input, SizesView size, SizesView kernel, SizesView dilation, SizesView padding,
+                    SizesView stride) {
   const bool batched = input.dim() == 3;
   const Tensor columns = batched ? input : ops::unsqueeze(input, 0);
-  const int64_t places = kernel[0] * kernel[1], channels = columns.size(1) / places;
+  const int64_t kernel_numel = kernel[0] * kernel[1], channels = columns.size(1) / kernel_numel;
   auto windows = [&](size_t d) {
     return (size[d] + 2 * padding[d] - dilation[d] * (kernel[d] - 1) - 1) / stride[d] + 1;
   };
   const Tensor images = ops::reshape(columns, Sizes{columns.size(0), columns.size(1), windows(0), windows(1)});
-  const Tensor one = ops::reshape(ops::eye(places, std::nullopt, input.dtype(), input.device()),
-                                  Sizes{places, 1, kernel[0], kernel[1]});
+  const Tensor one = ops::reshape(ops::eye(kernel_numel, std::nullopt, input.dtype(), input.device()),
+                                  Sizes{kernel_numel, 1, kernel[0], kernel[1]});
   const Tensor weight = ops::repeat(one, Sizes{channels, 1, 1, 1});
   const Tensor result = ops::convolution_input(images, weight, Sizes{columns.size(0), channels, size[0], size[1]},
                                                stride, padding, dilation, channels);
   return batched ? result : ops::squeeze_dim(result, Sizes{0});
 }
 
-Tensor max_pool_volumes(const Tensor& input, SizesView kernel, SizesView given_stride, SizesView padding,
-                        SizesView dilation, bool ceil_mode) {
+Tensor separable_max_pool3d(const Tensor& input, SizesView kernel, SizesView given_stride, SizesView padding,
+                            SizesView dilation, bool ceil_mode) {
   const SizesView stride = stride_or(given_stride, kernel);
   const Volumes volumes(input);
   const Tensor planes = ops::max_pool2d(volumes.planes(input), last_two(kernel), last_two(stride), last_two(padding),
@@ -191,14 +191,14 @@ namespace {
 Tensor average_integers(const Tensor& input, SizesView kernel, SizesView stride, SizesView padding, bool ceil_mode,
                         bool count_include_pad, std::optional<int64_t> divisor_override) {
   const auto sums = [&](const Tensor& t) {
-    return avg_pool_volumes(t, kernel, stride, padding, ceil_mode, count_include_pad, int64_t{1});
+    return separable_avg_pool3d(t, kernel, stride, padding, ceil_mode, count_include_pad, int64_t{1});
   };
   const Tensor total = sums(ops::to_dtype(input, DType::kFloat64));
   Tensor count;
   if (!divisor_override) {
     const Tensor ones = ops::ones_like(ops::to_dtype(input, DType::kFloat64));
     const Tensor share =
-        avg_pool_volumes(ones, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override);
+        separable_avg_pool3d(ones, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override);
     count = ops::round(ops::true_divide(sums(ones), share));  // of the whole window; `share` is inside the input
   }
   const Tensor quotient =
@@ -208,8 +208,8 @@ Tensor average_integers(const Tensor& input, SizesView kernel, SizesView stride,
 
 }  // namespace
 
-Tensor avg_pool_volumes(const Tensor& input, SizesView kernel, SizesView given_stride, SizesView padding,
-                        bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override) {
+Tensor separable_avg_pool3d(const Tensor& input, SizesView kernel, SizesView given_stride, SizesView padding,
+                            bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override) {
   const SizesView stride = stride_or(given_stride, kernel);
   if (is_integral(input.dtype())) {
     return average_integers(input, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override);
@@ -223,7 +223,7 @@ Tensor avg_pool_volumes(const Tensor& input, SizesView kernel, SizesView given_s
   return volumes.result(lines, planes);
 }
 
-Tensor adaptive_avg_pool_volumes(const Tensor& input, SizesView size) {
+Tensor separable_adaptive_avg_pool3d(const Tensor& input, SizesView size) {
   const Volumes volumes(input);
   const Tensor planes = ops::adaptive_avg_pool2d(volumes.planes(input), last_two(size));
   const Tensor lines =

@@ -1,4 +1,4 @@
-#include "server/daemon/lifetime.h"
+#include "server/daemon/shutdown_signal.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -30,7 +30,7 @@ bool at_end(const pollfd& input) {
 
 }  // namespace
 
-Lifetime::Lifetime() {
+ShutdownWaiter::ShutdownWaiter() {
   sigset_t set = ending_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
@@ -38,17 +38,17 @@ Lifetime::Lifetime() {
   ended_ = eventfd(0, EFD_CLOEXEC);
 }
 
-Lifetime::~Lifetime() {
+ShutdownWaiter::~ShutdownWaiter() {
   close(signals_);
   close(ended_);
 }
 
-void Lifetime::end() {
+void ShutdownWaiter::end() {
   uint64_t one = 1;
   [[maybe_unused]] ssize_t written = write(ended_, &one, sizeof one);
 }
 
-const char* Lifetime::wait(bool watch_stdin, int client) {
+const char* ShutdownWaiter::wait(bool watch_stdin, int client) {
   pollfd watched[] = {
       {signals_, POLLIN, 0}, {ended_, POLLIN, 0}, {watch_stdin ? STDIN_FILENO : -1, POLLIN, 0}, {client, POLLIN, 0}};
   const char* reason = nullptr;

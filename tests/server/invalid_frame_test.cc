@@ -1,4 +1,4 @@
-// Invalid frames: each is refused with a specific fault, ends its own session, and affects no other.
+// Invalid frames: each is rejected with a specific fault, ends its own session, and affects no other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,17 +17,17 @@ using testing::Instruction;
 using testing::literal;
 using testing::read;
 
-struct Lie {
+struct InvalidFrame {
   const char* name;
-  std::function<void(v1::Frame*)> tell;  // tensors 1 (sizes [2]) and 2 (poisoned) exist
-  const char* says;                      // substring of the fault
+  std::function<void(v1::Frame*)> build;  // tensors 1 (sizes [2]) and 2 (poisoned) exist
+  const char* message;                      // substring of the fault
 };
 
-void PrintTo(const Lie& lie, std::ostream* out) { *out << lie.name; }
+void PrintTo(const InvalidFrame& invalid, std::ostream* out) { *out << invalid.name; }
 
-class LyingFrameTest : public ::testing::TestWithParam<Lie> {
+class InvalidFrameTest : public ::testing::TestWithParam<InvalidFrame> {
  protected:
-  LyingFrameTest() { testing::start_engine(); }
+  InvalidFrameTest() { testing::start_engine(); }
 };
 
 v1::Reply run(Session& session, v1::Frame frame) {
@@ -37,7 +37,7 @@ v1::Reply run(Session& session, v1::Frame frame) {
   return reply;
 }
 
-v1::Frame honest() {
+v1::Frame valid_frame() {
   v1::Frame frame;
   literal(&frame, 1, {2}, {1, 2});
   literal(&frame, 3, {3}, {1, 2, 3});
@@ -45,31 +45,31 @@ v1::Frame honest() {
   return frame;
 }
 
-TEST_P(LyingFrameTest, IsRefused) {
+TEST_P(InvalidFrameTest, IsRefused) {
   uint64_t before = engine_bytes();
   Session::Options options;
   options.limits.max_instructions = 100;
-  Session bystander(options), liar(options);
-  ASSERT_FALSE(run(bystander, honest()).has_fault());
-  ASSERT_FALSE(run(liar, honest()).has_fault());
+  Session bystander(options), sender(options);
+  ASSERT_FALSE(run(bystander, valid_frame()).has_fault());
+  ASSERT_FALSE(run(sender, valid_frame()).has_fault());
   uint64_t bystanders = bystander.status().held_bytes();
 
   v1::Frame frame;
-  GetParam().tell(&frame);
-  v1::Reply reply = run(liar, frame);
+  GetParam().build(&frame);
+  v1::Reply reply = run(sender, frame);
   ASSERT_TRUE(reply.has_fault());
-  EXPECT_THAT(reply.fault().message(), ::testing::HasSubstr(GetParam().says));
-  EXPECT_TRUE(liar.over());
-  EXPECT_EQ(liar.status().held_bytes(), 0u);
+  EXPECT_THAT(reply.fault().message(), ::testing::HasSubstr(GetParam().message));
+  EXPECT_TRUE(sender.over());
+  EXPECT_EQ(sender.status().held_bytes(), 0u);
   EXPECT_EQ(engine_bytes(), before + bystanders);
-  EXPECT_TRUE(run(liar, v1::Frame()).has_fault());
+  EXPECT_TRUE(run(sender, v1::Frame()).has_fault());
 
-  v1::Frame sane;
-  add(&sane, 10, 1, 1);
-  EXPECT_FALSE(run(bystander, sane).has_fault());
+  v1::Frame valid;
+  add(&valid, 10, 1, 1);
+  EXPECT_FALSE(run(bystander, valid).has_fault());
 }
 
-const Lie kLies[] = {
+const InvalidFrame kInvalidFrames[] = {
     {"UnknownOperator", [](auto* f) { Instruction(f, 65000).result(9); }, "operator 65000 is unknown"},
     {"OperatorBeyondIds", [](auto* f) { Instruction(f, 0xffffffffu).result(9); }, "is unknown"},
     {"TooManyArguments", [](auto* f) { add(f, 9, 1, 1).real(1).real(1).real(1); },
@@ -93,8 +93,8 @@ const Lie kLies[] = {
     {"EndlessResults", [](auto* f) { Instruction(f, "add").handle(1).handle(1).result(9, 0xffffffffu); }, "at most"},
     {"NamesOverTheEnd", [](auto* f) { Instruction(f, "add").handle(1).handle(1).result(UINT64_MAX, 2); },
      "result names exceed 64 bits"},
-    {"LandsNowhere", [](auto* f) { Instruction(f, "add").handle(1).handle(1).into(99); }, "99"},
-    {"LandsAndNames", [](auto* f) { Instruction(f, "add").handle(1).handle(1).into(1).result(9); }, "got both"},
+    {"UnknownOutTensor", [](auto* f) { Instruction(f, "add").handle(1).handle(1).into(99); }, "99"},
+    {"OutTensorsAndNames", [](auto* f) { Instruction(f, "add").handle(1).handle(1).into(1).result(9); }, "got both"},
     {"DropsWhatIsNotThere", [](auto* f) { add(f, 9, 1, 1).release(1234); }, "1234"},
     {"DropsTwice", [](auto* f) { f->add_release(1), f->add_release(1); }, "handle 1"},
     {"UsesWhatItDropped", [](auto* f) { add(f, 9, 1, 1).release(1); }, "1"},
@@ -107,29 +107,29 @@ const Lie kLies[] = {
      "at most 100"},
 };
 
-INSTANTIATE_TEST_SUITE_P(All, LyingFrameTest, ::testing::ValuesIn(kLies),
+INSTANTIATE_TEST_SUITE_P(All, InvalidFrameTest, ::testing::ValuesIn(kInvalidFrames),
                          [](const auto& test) { return std::string(test.param.name); });
 
 // Calls that an honest client's rules refuse before sending: an error of the operation, stored in its result.
-struct Absurdity {
+struct InvalidSizes {
   const char* name;
-  std::function<void(v1::Frame*)> ask;  // creates tensor 9
+  std::function<void(v1::Frame*)> build;  // creates tensor 9
 };
-void PrintTo(const Absurdity& absurdity, std::ostream* out) { *out << absurdity.name; }
+void PrintTo(const InvalidSizes& sizes, std::ostream* out) { *out << sizes.name; }
 
-class AbsurdSizesTest : public ::testing::TestWithParam<Absurdity> {
+class InvalidSizesTest : public ::testing::TestWithParam<InvalidSizes> {
  protected:
-  AbsurdSizesTest() { testing::start_engine(); }
+  InvalidSizesTest() { testing::start_engine(); }
 };
 
-TEST_P(AbsurdSizesTest, AreAnError) {
+TEST_P(InvalidSizesTest, AreAnError) {
   uint64_t before = engine_bytes();
   Session::Options options;
-  options.patience = {std::chrono::milliseconds(1), std::chrono::milliseconds(1)};
+  options.transfer_timeouts = {std::chrono::milliseconds(1), std::chrono::milliseconds(1)};
   options.memory_limit = 1 << 20;
   Session session(options);
   v1::Frame frame;
-  GetParam().ask(&frame);
+  GetParam().build(&frame);
   read(&frame, 1, 9);
   v1::Reply reply = run(session, frame);
   ASSERT_FALSE(reply.has_fault()) << reply.fault().message();
@@ -139,7 +139,7 @@ TEST_P(AbsurdSizesTest, AreAnError) {
 }
 
 constexpr int64_t kHuge = INT64_MAX;
-const Absurdity kAbsurdities[] = {
+const InvalidSizes kInvalidSizes[] = {
     {"LiteralTooShort",
      [](auto* f) {
        literal(f, 9, {3}, {1, 2});
@@ -175,7 +175,7 @@ const Absurdity kAbsurdities[] = {
      }},
 };
 
-INSTANTIATE_TEST_SUITE_P(All, AbsurdSizesTest, ::testing::ValuesIn(kAbsurdities),
+INSTANTIATE_TEST_SUITE_P(All, InvalidSizesTest, ::testing::ValuesIn(kInvalidSizes),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Gate: quotas, and the keys they count by. LogLimit: the number of log lines.
-#include "server/rpc/gate.h"
+// CallAdmission: quotas, and the keys they count by. LogLimit: the number of log lines.
+#include "server/rpc/call_admission.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace tt::server {
 namespace {
 
-using Kind = Gate::Kind;
+using Kind = CallAdmission::Kind;
 using ::testing::HasSubstr;
 
 TEST(GateTest, AddressesCountWithoutTheirPorts) {
@@ -30,22 +30,22 @@ TEST(GateTest, AddressesCountWithoutTheirPorts) {
 }
 
 TEST(GateTest, AHolderHasItsPartOfAQuotaAndAllHaveTheWhole) {
-  Gate gate;
-  std::vector<Gate::Slot> slots;
+  CallAdmission admission;
+  std::vector<CallAdmission::Slot> slots;
   for (int holder = 0; holder < 4; ++holder) {
     const std::string address = "10.0.0." + std::to_string(holder);
     for (int i = 0; i < 16; ++i) {
-      auto slot = gate.admit(Kind::kHello, address);
+      auto slot = admission.admit(Kind::kHello, address);
       ASSERT_TRUE(slot.ok()) << slot.status();
       slots.push_back(*std::move(slot));
     }
     if (holder == 3) break;
-    EXPECT_THAT(std::string(gate.admit(Kind::kHello, address).status().message()), HasSubstr(address));
+    EXPECT_THAT(std::string(admission.admit(Kind::kHello, address).status().message()), HasSubstr(address));
   }
-  EXPECT_EQ(gate.admit(Kind::kHello, "10.0.0.9").status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_TRUE(gate.admit(Kind::kAdmin, "10.0.0.9").ok());
+  EXPECT_EQ(admission.admit(Kind::kHello, "10.0.0.9").status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(admission.admit(Kind::kAdmin, "10.0.0.9").ok());
   slots.pop_back();
-  EXPECT_TRUE(gate.admit(Kind::kHello, "10.0.0.9").ok());
+  EXPECT_TRUE(admission.admit(Kind::kHello, "10.0.0.9").ok());
 }
 
 TEST(LogLimitTest, DropsLinesAfterABurstAndSaysHowMany) {
