@@ -29,7 +29,7 @@ class History final : public AutogradMeta, public Recycled<History> {
   Tensor grad;  // of a leaf: the accumulated gradient
   // Of a leaf: the error that cancelled a backward pass and left `grad` incomplete, else null. Setting the gradient
   // clears it.
-  std::shared_ptr<const Error> lost;
+  std::shared_ptr<const Error> grad_error;
 
  private:
   friend class HistoryList;

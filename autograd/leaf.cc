@@ -19,7 +19,7 @@ void LeafNode::run(Gradients& gradients, Gradients&) {
   check(gradient.sizes() == leaf_->sizes, "expected a gradient of the tensor's sizes, got ",
         to_string(gradient.sizes()), " for a tensor of ", to_string(leaf_->sizes));
   History& history = *find_history(*leaf_);
-  if (history.lost) throw *history.lost;
+  if (history.grad_error) throw *history.grad_error;
   Tensor& grad = history.grad;
   if (grad) {
     accumulate(grad, std::move(gradient), !Context::current().grad_enabled);
@@ -31,10 +31,10 @@ void LeafNode::run(Gradients& gradients, Gradients&) {
   }
 }
 
-void LeafNode::lose_gradient(const std::shared_ptr<const Error>& error) {
+void LeafNode::invalidate_gradient(const std::shared_ptr<const Error>& error) {
   if (!leaf_) return;
   History& history = *find_history(*leaf_);
-  if (!history.lost) history.lost = error;
+  if (!history.grad_error) history.grad_error = error;
 }
 
 }  // namespace tt::autograd

@@ -21,7 +21,7 @@ class LeafNode final : public Node {
   Tensor zeros(uint32_t output) const override;
   // Called if `error` cancelled a pass that accumulates into the leaf. Reading its gradient then throws `error` until
   // the gradient is set.
-  void lose_gradient(const std::shared_ptr<const Error>& error);
+  void invalidate_gradient(const std::shared_ptr<const Error>& error);
   // Called when the leaf is destroyed. Later gradients are dropped.
   void forget() { leaf_ = nullptr; }
   // Transfers the node to `leaf`, its new owner. Gradients accumulate into `leaf` from now on.

@@ -7,27 +7,27 @@ namespace {
 
 // Nodes that destroyed nodes owned. A node often holds the last reference to the node before it; destroying that one in
 // the destructor would recurse to the depth of the graph.
-struct Graveyard {
+struct DeferredDeleter {
   std::vector<Ref<Node>> nodes;
-  bool digging = false;
+  bool draining = false;
 
-  void dig() {
-    if (digging) return;
-    digging = true;
+  void drain() {
+    if (draining) return;
+    draining = true;
     while (!nodes.empty()) {
       Ref<Node> node = std::move(nodes.back());
       nodes.pop_back();
     }
-    digging = false;
+    draining = false;
   }
 };
 
 // Host bytes of a node of any kind; subclasses may set a larger number.
 constexpr size_t kNodeBytes = 512;
 
-Graveyard& graveyard() {
-  static thread_local Graveyard graveyard;
-  return graveyard;
+DeferredDeleter& deferred_deleter() {
+  static thread_local DeferredDeleter deferred_deleter;
+  return deferred_deleter;
 }
 
 }  // namespace
@@ -65,8 +65,8 @@ Node::~Node() {
   }
   for (Edge& edge : edges) {
     if (!edge.node || edge.node->ref_count() > 1) continue;
-    graveyard().nodes.push_back(std::move(edge.node));
-    graveyard().dig();
+    deferred_deleter().nodes.push_back(std::move(edge.node));
+    deferred_deleter().drain();
   }
 }
 

@@ -41,7 +41,7 @@ void backward_until(Call& call) {
 }
 
 void backward_feed(Call& call) {
-  Tape::current().find(call.args[0].integer).feed(call.args[1].integer, list_of(call.args[2]));
+  Tape::current().find(call.args[0].integer).resume_with(call.args[1].integer, list_of(call.args[2]));
   give_progress(call);
 }
 
@@ -66,7 +66,7 @@ void set_grads(Call& call) {
     if (!grads[i] && !leaves[i]->autograd) continue;
     History& history = history_of(leaves[i]);
     history.grad = std::move(grads[i]);
-    history.lost = nullptr;
+    history.grad_error = nullptr;
   }
 }
 
@@ -93,7 +93,7 @@ void move_leaf(Call& call) {
   to.leaf = std::move(from.leaf);
   if (to.leaf) to.leaf->move_to(target.get());
   to.grad = std::move(from.grad);
-  to.lost = std::move(from.lost);
+  to.grad_error = std::move(from.grad_error);
 }
 
 void custom_function(Call& call) {
