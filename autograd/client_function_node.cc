@@ -20,8 +20,9 @@ bool is_expandable(SizesView from, SizesView to) {
 
 }  // namespace
 
-ClientFunctionNode::ClientFunctionNode(int64_t stop, absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs)
-    : Node(static_cast<uint32_t>(outputs.size())), stop_(stop) {
+ClientFunctionNode::ClientFunctionNode(int64_t client_node_id, absl::Span<const Tensor> inputs,
+                                       absl::Span<const Tensor> outputs)
+    : Node(static_cast<uint32_t>(outputs.size())), client_node_id_(client_node_id) {
   for (const Tensor& input : inputs) {
     edges.push_back(input && input.requires_grad() ? edge_of(input) : Edge{});
     inputs_.push_back(input ? input.meta() : TensorMeta());

@@ -10,9 +10,9 @@ namespace tt::autograd {
 class ClientFunctionNode final : public Node {
  public:
   // Adds edges to `inputs` in order. `outputs` are the function's results, used for their shapes.
-  ClientFunctionNode(int64_t stop, absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs);
+  ClientFunctionNode(int64_t client_node_id, absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs);
   std::string name() const override { return "FunctionBackward"; }
-  int64_t stop() const override { return stop_; }
+  int64_t client_node_id() const override { return client_node_id_; }
   // Does nothing: the client computes the gradients. Called only if no gradient arrived.
   void run(Gradients&, Gradients&) override {}
   Tensor zeros(uint32_t output) const override;
@@ -21,7 +21,7 @@ class ClientFunctionNode final : public Node {
   Tensor fit(size_t i, Tensor gradient) const;
 
  private:
-  int64_t stop_;
+  int64_t client_node_id_;
   std::vector<TensorMeta> inputs_;
   std::vector<TensorMeta> outputs_;
 };

@@ -47,7 +47,7 @@ Tensor prod_dim_grad(const Tensor& g, const Tensor& input, int64_t dim, bool kee
 // amax, amin, and max and min over all elements. The gradient is divided evenly among equal extrema.
 Tensor extremum_grad(const Tensor& g, const Tensor& input, const Tensor& result, Dims dims, bool keepdim);
 // max, min, median and kthvalue along a dimension. The gradient goes to the selected element.
-Tensor chosen_grad(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim, bool keepdim);
+Tensor selected_grad(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim, bool keepdim);
 Tensor norm_grad(const Tensor& g, const Tensor& input, const Tensor& result, double p, Dims dims, bool keepdim);
 Tensor cumsum_grad(const Tensor& g, int64_t dim);
 Tensor cumprod_grad(const Tensor& g, const Tensor& input, const Tensor& result, int64_t dim);

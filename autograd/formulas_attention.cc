@@ -26,7 +26,7 @@ Tensors attention_grad(const Tensor& g, const Tensor& query, const Tensor& key, 
           ops::matmul(ops::transpose(shares, -2, -1), g)};
 }
 
-Tensor not_twice(const Tensor&, std::string_view what) {
+Tensor no_second_derivative(const Tensor&, std::string_view what) {
   fail(ErrorKind::kNotImplemented, "the second derivative of ", what, " is not implemented");
 }
 

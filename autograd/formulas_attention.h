@@ -13,6 +13,6 @@ Tensors attention_grad(const Tensor& g, const Tensor& query, const Tensor& key, 
                        const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale);
 
 // Throws Error (NotImplementedError): the second derivative of `what` is not implemented.
-Tensor not_twice(const Tensor& g, std::string_view what);
+Tensor no_second_derivative(const Tensor& g, std::string_view what);
 
 }  // namespace tt::autograd::formulas

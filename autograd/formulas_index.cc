@@ -88,10 +88,10 @@ Tensor masked_scatter_grad(const Tensor& g, SizesView sizes, const Tensor& mask)
   return sum_to(spread, sizes);
 }
 
-Tensor chosen_places(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim) {
+Tensor scatter_to(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim) {
   return ops::scatter(zeros(sizes, g), dim, indices, g);
 }
-Tensor collected_places(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim) {
+Tensor scatter_add_to(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim) {
   return ops::scatter_add(zeros(sizes, g), dim, indices, g);
 }
 

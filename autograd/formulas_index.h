@@ -21,10 +21,10 @@ Tensor gather_to(const Tensor& g, int64_t dim, const Tensor& index, SizesView si
 // g[indices]. Entries of `indices` may be masks.
 Tensor index_any(const Tensor& g, const Tensors& indices);
 Tensor masked_scatter_grad(const Tensor& g, SizesView sizes, const Tensor& mask);
-// Zeros of `sizes`, with g at the positions that indices name along dim. chosen_places requires unique positions;
-// collected_places adds at repeated ones.
-Tensor chosen_places(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim);
-Tensor collected_places(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim);
+// Zeros of `sizes`, with g at the positions that indices name along dim. scatter_to requires unique positions;
+// scatter_add_to adds at repeated ones.
+Tensor scatter_to(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim);
+Tensor scatter_add_to(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim);
 // Gradients of scatter_combine with respect to input and src. For "prod" they contain the product of the other factors;
 // for "amax" and "amin" the gradient is divided evenly among equal extrema.
 Tensors scatter_combine_grad(const Tensor& g, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,

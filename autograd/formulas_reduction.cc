@@ -122,7 +122,7 @@ Tensor extremum_grad(const Tensor& g, const Tensor& input, const Tensor& result,
   return ops::where(chosen, share, 0.0);
 }
 
-Tensor chosen_grad(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim, bool keepdim) {
+Tensor selected_grad(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim, bool keepdim) {
   if (sizes.empty()) return g;
   Tensor values = keepdim ? g : ops::unsqueeze(g, dim);
   Tensor places = keepdim ? indices : ops::unsqueeze(indices, dim);

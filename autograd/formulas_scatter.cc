@@ -6,7 +6,7 @@ namespace tt::autograd::formulas {
 namespace {
 
 // The leading part of `t` that an index of these sizes covers in every dimension.
-Tensor corner(Tensor t, SizesView sizes) {
+Tensor leading_slice(Tensor t, SizesView sizes) {
   for (size_t d = 0; d < sizes.size(); ++d) {
     const auto dim = static_cast<int64_t>(d);
     if (t.size(dim) != sizes[d]) t = ops::narrow(t, dim, 0, sizes[d]);
@@ -14,8 +14,8 @@ Tensor corner(Tensor t, SizesView sizes) {
   return t;
 }
 
-// The inverse of corner(): pads with zeros.
-Tensor around(const Tensor& t, SizesView sizes) {
+// The inverse of leading_slice(): pads with zeros.
+Tensor pad_to(const Tensor& t, SizesView sizes) {
   if (t.sizes() == sizes) return t;
   Sizes pad;
   for (size_t d = sizes.size(); d-- > 0;) pad.insert(pad.end(), {0, sizes[d] - t.sizes()[d]});
@@ -39,15 +39,15 @@ Tensor product_src_grad(const Tensor& g, const Tensor& input, int64_t dim, const
 Tensors scatter_combine_grad(const Tensor& g, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                              std::string_view reduce, const Tensor& result) {
   if (index.numel() == 0) return {g, ops::zeros_like(src)};  // an empty index may have any number of dimensions
-  const Tensor seen = corner(src, index.sizes());
+  const Tensor seen = leading_slice(src, index.sizes());
   if (reduce == "prod") {
     const Tensor factors = ops::scatter_combine(ops::ones_like(input), dim, index, seen, reduce);
-    return {ops::mul(g, factors), around(product_src_grad(g, input, dim, index, seen, result), src.sizes())};
+    return {ops::mul(g, factors), pad_to(product_src_grad(g, input, dim, index, seen, result), src.sizes())};
   }
   const Tensor kept = ops::to_dtype(ops::eq(input, result), input.dtype());
   const Tensor came = ops::to_dtype(ops::eq(seen, ops::gather(result, dim, index)), input.dtype());
   const Tensor share = ops::true_divide(g, ops::scatter_add(kept, dim, index, came));
-  return {ops::mul(share, kept), around(ops::mul(ops::gather(share, dim, index), came), src.sizes())};
+  return {ops::mul(share, kept), pad_to(ops::mul(ops::gather(share, dim, index), came), src.sizes())};
 }
 
 }  // namespace tt::autograd::formulas

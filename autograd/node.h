@@ -48,7 +48,7 @@ class Node : public RefCounted {
   virtual void release() {}
   virtual bool is_leaf() const { return false; }
   // The client's number for this node if the client computes it, else 0.
-  virtual int64_t stop() const { return 0; }
+  virtual int64_t client_node_id() const { return 0; }
   // Returns zeros shaped like the gradient of `output`. Used when a required gradient is missing.
   virtual Tensor zeros(uint32_t output) const = 0;
 

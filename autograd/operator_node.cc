@@ -14,7 +14,7 @@ namespace {
 
 bool is_list(const Arg& arg) { return arg.kind == Arg::Kind::kTensors; }
 
-bool wants(const TensorMeta* t) { return t && t->requires_grad; }
+bool needs_gradient(const TensorMeta* t) { return t && t->requires_grad; }
 
 // "log_softmax" -> "LogSoftmaxBackward".
 std::string node_name(std::string_view op) {
@@ -82,12 +82,12 @@ void OperatorNode::add_edges(const Call& call) {
     const Arg& arg = call.args[i];
     if (is_list(arg)) {
       for (const TensorMeta* t : arg.list()) {
-        bool wanted = param.differentiable && wants(t);
+        bool wanted = param.differentiable && needs_gradient(t);
         edges.push_back(wanted ? edge_of(Tensor::from(t)) : Edge{});
         needed_ |= static_cast<uint32_t>(wanted) << i;
       }
     } else if (param.differentiable) {
-      bool wanted = arg.kind == Arg::Kind::kTensor && wants(arg.tensor);
+      bool wanted = arg.kind == Arg::Kind::kTensor && needs_gradient(arg.tensor);
       edges.push_back(wanted ? edge_of(Tensor::from(arg.tensor)) : Edge{});
       needed_ |= static_cast<uint32_t>(wanted) << i;
     }
@@ -338,12 +338,12 @@ Tensor Backward::fit(size_t param, const Edge& edge, Tensor gradient) const {
   return gradient.dtype() == edge.dtype ? gradient : formulas::cast(gradient, edge.dtype);
 }
 
-void Backward::give(size_t param, Tensor gradient) {
+void Backward::set_gradient(size_t param, Tensor gradient) {
   size_t at = node_.first_edge(param);
   if (at < results_.size() && node_.edges[at].node) results_[at] = fit(param, node_.edges[at], std::move(gradient));
 }
 
-void Backward::give_list(size_t param, Tensors gradients) {
+void Backward::set_gradients(size_t param, Tensors gradients) {
   size_t first = node_.first_edge(param);
   check(gradients.size() == node_.args_[param].size, "[", std::string(node_.op_->name), "] got ", gradients.size(),
         " gradients for a list of ", node_.args_[param].size, " tensors");
@@ -353,12 +353,12 @@ void Backward::give_list(size_t param, Tensors gradients) {
   }
 }
 
-void Backward::give_each(std::initializer_list<size_t> params, Tensors gradients) {
+void Backward::set_each(std::initializer_list<size_t> params, Tensors gradients) {
   check(gradients.size() == params.size(), "[", std::string(node_.op_->name), "] a gradient formula returned ",
         gradients.size(), " gradients for ", params.size(), " parameters");
   size_t i = 0;
   for (size_t param : params) {
-    if (needs(param)) give(param, std::move(gradients[i]));
+    if (needs(param)) set_gradient(param, std::move(gradients[i]));
     ++i;
   }
 }

@@ -93,9 +93,9 @@ class Backward {
   Tensor result(int16_t output);
 
   bool needs(size_t param) const { return (node_.needed_ >> param & 1) != 0; }
-  void give(size_t param, Tensor gradient);
-  void give_list(size_t param, Tensors gradients);
-  void give_each(std::initializer_list<size_t> params, Tensors gradients);
+  void set_gradient(size_t param, Tensor gradient);
+  void set_gradients(size_t param, Tensors gradients);
+  void set_each(std::initializer_list<size_t> params, Tensors gradients);
 
  private:
   Tensor fit(size_t param, const Edge& edge, Tensor gradient) const;

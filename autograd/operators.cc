@@ -27,13 +27,13 @@ std::unique_ptr<Task> make_task(const Call& call, size_t first) {
 }
 
 // Returns the tensor that each step of a pass takes from the step before, so that a failed step fails the later ones.
-void give_progress(Call& call) { call.outputs.assign(1, allocate(call.inferred.outputs[0])); }
+void set_step_token(Call& call) { call.outputs.assign(1, allocate(call.inferred.outputs[0])); }
 
 void backward(Call& call) { call.outputs = make_task(call, 0)->finish(list_of(call.args[2])); }
 
 void backward_begin(Call& call) {
   Tape::current().add(call.args[0].integer, make_task(call, 1));
-  give_progress(call);
+  set_step_token(call);
 }
 
 void backward_until(Call& call) {
@@ -42,7 +42,7 @@ void backward_until(Call& call) {
 
 void backward_feed(Call& call) {
   Tape::current().find(call.args[0].integer).resume_with(call.args[1].integer, list_of(call.args[2]));
-  give_progress(call);
+  set_step_token(call);
 }
 
 void backward_end(Call& call) {

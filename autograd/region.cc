@@ -68,9 +68,9 @@ void write(const Tensor& target, const Tensor& source) {
   ops::call(op_id::kAssign, args, absl::Span<const Tensor>(&target, 1));
 }
 
-Tensor Region::read(const Tensor& whole) const { return show(row_from(*this, whole), row_of(*this).first, view); }
+Tensor Region::gather(const Tensor& whole) const { return show(row_from(*this, whole), row_of(*this).first, view); }
 
-Tensor Region::spread(const Tensor& part) const {
+Tensor Region::scatter(const Tensor& part) const {
   Row row = row_of(*this);
   Tensor elements = ops::zeros(Sizes{row.length}, dtype, device);
   if (overlaps_itself(view)) {
@@ -84,7 +84,7 @@ Tensor Region::spread(const Tensor& part) const {
   return as_is ? ops::reshape(elements, base.sizes) : show(elements, row.first, base);
 }
 
-Tensor Region::erase(const Tensor& whole) const {
+Tensor Region::zero_out(const Tensor& whole) const {
   Row row = row_of(*this);
   Tensor keeps = ops::ones(Sizes{row.length}, dtype, device);
   write(show(keeps, row.first, view), ops::zeros(view.sizes, dtype, device));

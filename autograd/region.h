@@ -13,12 +13,12 @@ struct Region {
   Device device;
 
   // Returns the view's elements of a tensor shaped like the base.
-  Tensor read(const Tensor& whole) const;
+  Tensor gather(const Tensor& whole) const;
   // Returns a tensor shaped like the base: `part` at the view's elements, zeros elsewhere. An element that occurs
   // several times in the view gets the sum.
-  Tensor spread(const Tensor& part) const;
+  Tensor scatter(const Tensor& part) const;
   // Returns a copy of `whole` with zeros at the view's elements.
-  Tensor erase(const Tensor& whole) const;
+  Tensor zero_out(const Tensor& whole) const;
 };
 
 // Copies `source` into `target` as a recorded operation.

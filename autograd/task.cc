@@ -131,7 +131,7 @@ void Task::add_capture(const Tensor& tensor) {
 bool Task::reaches_requested(const State& state) const {
   const Node& node = *state.node;
   if (capture_all_ || state.captured) return true;
-  if (options_.accumulate && (node.stop() != 0 || (node.hooks && !node.hooks->empty()))) return true;
+  if (options_.accumulate && (node.client_node_id() != 0 || (node.hooks && !node.hooks->empty()))) return true;
   for (const Edge& edge : node.edges) {
     if (edge.node && states_[find(edge.node.get())].needed) return true;
   }
@@ -206,7 +206,7 @@ bool Task::visit(uint32_t index, int64_t stop) {
   State& state = states_[index];
   if (int64_t hook = park_next_hook(index); hook != 0) return hook == stop;
   store_captured(index);
-  if (int64_t own = state.node->stop(); own != 0) {
+  if (int64_t own = state.node->client_node_id(); own != 0) {
     bool reached = std::any_of(state.gradients.begin(), state.gradients.end(), [](const Tensor& g) { return !!g; });
     if (reached) {
       parked_[own] = {index, 0};
@@ -298,7 +298,7 @@ Tensors Task::run_until(int64_t stop, SizesView shapes) {
   const Parked& parked = parked_.at(stop);
   State& state = states_[parked.state];
   PassMode mode(options_.create_graph);
-  if (state.node->stop() != stop) return {state.gradients[parked.output]};
+  if (state.node->client_node_id() != stop) return {state.gradients[parked.output]};
   Tensors gradients;
   for (uint32_t i = 0; i < state.node->outputs(); ++i) {
     gradients.push_back(state.gradients[i] ? state.gradients[i] : state.node->zeros(i));
@@ -314,7 +314,7 @@ void Task::resume_with(int64_t stop, absl::Span<const Tensor> gradients) {
   parked_.erase(found);
   State& state = states_[parked.state];
   PassMode mode(options_.create_graph);
-  if (state.node->stop() == stop) {
+  if (state.node->client_node_id() == stop) {
     const auto& function = static_cast<const ClientFunctionNode&>(*state.node);
     check(gradients.size() == function.edges.size(), "expected a gradient for each of ", function.edges.size(),
           " function inputs, got ", gradients.size(), " gradients");
@@ -338,8 +338,8 @@ Tensors Task::finish(absl::Span<const Tensor> captures) {
     if (parked_.empty()) break;
     // A hook that the client has not requested, or has removed.
     auto [stop, parked] = *parked_.begin();
-    check(states_[parked.state].node->stop() != stop, "the backward pass still waits for the gradients of function ",
-          stop);
+    check(states_[parked.state].node->client_node_id() != stop,
+          "the backward pass still waits for the gradients of function ", stop);
     const Tensor none;
     resume_with(stop, absl::Span<const Tensor>(&none, 1));
   }

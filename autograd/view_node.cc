@@ -24,7 +24,7 @@ class ViewNode final : public Node, public Recycled<ViewNode> {
     enter_tape();
   }
   std::string name() const override { return "AsStridedBackward"; }
-  void run(Gradients& gradients, Gradients& results) override { results[0] = region_.spread(gradients[0]); }
+  void run(Gradients& gradients, Gradients& results) override { results[0] = region_.scatter(gradients[0]); }
   Tensor zeros(uint32_t) const override { return ops::zeros(region_.view.sizes, region_.dtype, region_.device); }
 
  private:
@@ -40,8 +40,8 @@ class WriteNode final : public Node, public Recycled<WriteNode> {
   }
   std::string name() const override { return "CopySlices"; }
   void run(Gradients& gradients, Gradients& results) override {
-    if (edges[0].node) results[0] = region_.erase(gradients[0]);
-    if (edges[1].node) results[1] = region_.read(gradients[0]);
+    if (edges[0].node) results[0] = region_.zero_out(gradients[0]);
+    if (edges[1].node) results[1] = region_.gather(gradients[0]);
   }
   Tensor zeros(uint32_t) const override { return ops::zeros(region_.base.sizes, region_.dtype, region_.device); }
 

@@ -78,19 +78,19 @@ def _give(op: Operator, compiler: Compiler, keys: list[str], value: Value) -> st
         if value.type != "Tensors":
             raise compiler.fail(f"a formula for {len(keys)} parameters must return a list of tensors, not {value.type}")
         indices = ", ".join(str(op.signature.index(k)) for k in keys)
-        return f"b.give_each({{{indices}}}, {value.code})"
+        return f"b.set_each({{{indices}}}, {value.code})"
     index = op.signature.index(keys[0])
     if op.params[index].is_tensor_list:
         if value.type != "Tensors":
             raise compiler.fail(f"the gradient of list {keys[0]!r} must be a list of tensors, not {value.type}")
-        return f"b.give_list({index}, {value.code})"
+        return f"b.set_gradients({index}, {value.code})"
     if value.is_number:
-        return f"b.give({index}, ops::full_like(b.gradient(0), {value.code}, std::nullopt, std::nullopt))"
+        return f"b.set_gradient({index}, ops::full_like(b.gradient(0), {value.code}, std::nullopt, std::nullopt))"
     if value.type not in ("Tensor", "Operand"):
         raise compiler.fail(f"the gradient of {keys[0]!r} must be a tensor, not {value.type}")
     if value.type == "Operand":
         raise compiler.fail(f"the gradient of {keys[0]!r} must be a tensor, but may be a number")
-    return f"b.give({index}, {value.code})"
+    return f"b.set_gradient({index}, {value.code})"
 
 
 def _formulas(op: Operator, operators: dict[str, Operator], functions: dict[str, str]) -> tuple[str, list[_Part]]:

@@ -60,7 +60,7 @@ def composite(operators, headers, sig: str, expression: str) -> str:
 
 def test_a_gradient_reads_what_it_names(operators, headers):
     text = gradient(operators, headers, body="input * other", grad={"input": "g * other"})
-    assert text == "if (b.needs(0)) b.give(0, ops::mul(b.gradient(0), b.operand(1)));"
+    assert text == "if (b.needs(0)) b.set_gradient(0, ops::mul(b.gradient(0), b.operand(1)));"
 
 
 def test_only_what_formulas_read_is_kept(operators, headers):
@@ -77,7 +77,7 @@ def test_only_what_formulas_read_is_kept(operators, headers):
 def test_one_formula_may_serve_several_parameters(operators, headers):
     text = gradient(operators, headers, grad={"input, other": "[g, -g if needs(other) else None]"})
     assert text == (
-        "if (b.needs(0) || b.needs(1)) b.give_each({0, 1}, "
+        "if (b.needs(0) || b.needs(1)) b.set_each({0, 1}, "
         "Tensors{b.gradient(0), (b.needs(1) ? (ops::neg(b.gradient(0))) : (Tensor()))});"
     )
 
@@ -86,7 +86,7 @@ def test_lists_of_gradients(operators, headers):
     sig = "(Tensor[] tensors, int dim=0) -> Tensor"
     rules = {"dtype": "same(tensors)", "shape": "same(tensors)"}
     text = gradient(operators, headers, sig=sig, grad={"tensors": "split(g, len(tensors.sizes), dim)"}, **rules)
-    assert "b.give_list(0, ops::split(b.gradient(0), static_cast<int64_t>(b.shapes(0).size()), b.arg(1).integer))" in text
+    assert "b.set_gradients(0, ops::split(b.gradient(0), static_cast<int64_t>(b.shapes(0).size()), b.arg(1).integer))" in text
 
 
 @pytest.mark.parametrize(
