@@ -49,11 +49,11 @@ Sizes section_sizes(SizesView sizes, int64_t sections, int64_t dim) {
 Tensor unfold_grad(const Tensor& g, SizesView sizes, int64_t dimension, int64_t size, int64_t step) {
   if (sizes.empty()) return g.numel() == 0 ? zeros(sizes, g) : ops::reshape(g, {});
   int64_t d = shape_rules::wrap_dim(dimension, static_cast<int64_t>(sizes.size()));
-  Tensor places = ops::arange(sizes[static_cast<size_t>(d)], DType::kInt64, g.device());
-  places = ops::reshape(ops::unfold(places, 0, size, step), {-1});
+  Tensor positions = ops::arange(sizes[static_cast<size_t>(d)], DType::kInt64, g.device());
+  positions = ops::reshape(ops::unfold(positions, 0, size, step), {-1});
   const int64_t from[] = {-1}, to[] = {d + 1};
   Tensor windows = ops::flatten(ops::movedim(g, from, to), d, d + 1);
-  return ops::index_add(zeros(sizes, g), d, places, windows, Scalar(int64_t{1}));
+  return ops::index_add(zeros(sizes, g), d, positions, windows, Scalar(int64_t{1}));
 }
 
 Sizes negated(SizesView list) {

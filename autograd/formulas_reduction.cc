@@ -125,8 +125,8 @@ Tensor extremum_grad(const Tensor& g, const Tensor& input, const Tensor& result,
 Tensor selected_grad(const Tensor& g, SizesView sizes, const Tensor& indices, int64_t dim, bool keepdim) {
   if (sizes.empty()) return g;
   Tensor values = keepdim ? g : ops::unsqueeze(g, dim);
-  Tensor places = keepdim ? indices : ops::unsqueeze(indices, dim);
-  return gather_grad(values, sizes, dim, places);
+  Tensor positions = keepdim ? indices : ops::unsqueeze(indices, dim);
+  return gather_grad(values, sizes, dim, positions);
 }
 
 Tensor norm_grad(const Tensor& g, const Tensor& input, const Tensor& result, double p, Dims dims, bool keepdim) {

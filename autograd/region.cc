@@ -74,9 +74,10 @@ Tensor Region::scatter(const Tensor& part) const {
   Row row = row_of(*this);
   Tensor elements = ops::zeros(Sizes{row.length}, dtype, device);
   if (overlaps_itself(view)) {
-    Tensor places = ops::arange_from(int64_t{0}, row.length, int64_t{1}, DType::kInt64, device);
+    Tensor positions = ops::arange_from(int64_t{0}, row.length, int64_t{1}, DType::kInt64, device);
     const Sizes flat{part.numel()};
-    elements = ops::index_add(elements, 0, ops::reshape(show(places, row.first, view), flat), ops::reshape(part, flat));
+    elements =
+        ops::index_add(elements, 0, ops::reshape(show(positions, row.first, view), flat), ops::reshape(part, flat));
   } else {
     write(show(elements, row.first, view), part);
   }

@@ -72,7 +72,7 @@ def _part(op: Operator, keys: list[str], formula: str) -> tuple[_Part, set[str]]
     return part, metas
 
 
-def _give(op: Operator, compiler: Compiler, keys: list[str], value: Value) -> str:
+def _statement(op: Operator, compiler: Compiler, keys: list[str], value: Value) -> str:
     """The statement that passes a formula's value to the node's edges."""
     if len(keys) > 1:
         if value.type != "Tensors":
@@ -99,7 +99,7 @@ def _formulas(op: Operator, operators: dict[str, Operator], functions: dict[str,
         keys, text = op.gradient_keys(key), str(formula)
         part, metas = _part(op, keys, text)
         compiler = Compiler(op, operators, functions, "formulas", _names(op, metas))
-        statement = _give(op, compiler, keys, compiler.compile(text))
+        statement = _statement(op, compiler, keys, compiler.compile(text))
         wanted = " || ".join(f"b.needs({op.signature.index(k)})" for k in keys)
         statements.append(f"  if ({wanted}) {statement};\n")
         parts.append(part)

@@ -49,7 +49,7 @@ TEST_F(StopTest, AWrongGradientIsRefused) {
   Tensor x = leaf({2}, {1, 2});
   Tensor z = ops::sum(function(7, x), std::nullopt, false, std::nullopt), wrong = values({3}, {1, 1, 1});
   Task task({&z, 1}, {}, {}, {});
-  EXPECT_THAT(error_of([&] { task.resume_with(7, {&wrong, 1}); }), ::testing::HasSubstr("does not wait"));
+  EXPECT_THAT(error_of([&] { task.resume_with(7, {&wrong, 1}); }), ::testing::HasSubstr("is not waiting"));
   task.run_until(7);
   EXPECT_THAT(error_of([&] { task.finish({}); }), ::testing::HasSubstr("waits for the gradients"));
   EXPECT_THAT(error_of([&] { task.resume_with(7, {&wrong, 1}); }), ::testing::HasSubstr("invalid gradient at index 0"));
