@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "autograd/client_function_node.h"
-#include "autograd/history.h"
+#include "autograd/nodes/client_function_node.h"
+#include "autograd/nodes/history.h"
+#include "autograd/nodes/tape.h"
 #include "autograd/record.h"
-#include "autograd/tape.h"
 #include "autograd/task.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"

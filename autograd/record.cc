@@ -1,8 +1,8 @@
 #include "autograd/record.h"
 
-#include "autograd/history.h"
-#include "autograd/operator_node.h"
-#include "autograd/view_node.h"
+#include "autograd/nodes/history.h"
+#include "autograd/nodes/operator_node.h"
+#include "autograd/nodes/view_node.h"
 #include "engine/schema/error.h"
 #include "engine/session/context.h"
 

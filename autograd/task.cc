@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <atomic>
 
-#include "autograd/accumulate.h"
 #include "autograd/anomaly.h"
-#include "autograd/client_function_node.h"
-#include "autograd/formulas.h"
-#include "autograd/history.h"
-#include "autograd/leaf.h"
-#include "autograd/tape.h"
+#include "autograd/formulas/formulas.h"
+#include "autograd/nodes/accumulate.h"
+#include "autograd/nodes/client_function_node.h"
+#include "autograd/nodes/history.h"
+#include "autograd/nodes/leaf.h"
+#include "autograd/nodes/tape.h"
 #include "engine/device/cancellation.h"
 #include "engine/dispatch/ops.h"
 #include "engine/schema/error.h"

@@ -11,7 +11,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "autograd/node.h"
+#include "autograd/nodes/node.h"
 #include "engine/schema/arg.h"
 #include "engine/schema/error.h"
 
