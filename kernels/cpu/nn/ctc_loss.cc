@@ -103,8 +103,8 @@ void ctc_loss_forward(const Tensor& log_probs, const Tensor& targets, absl::Span
       }
     });
   });
-  losses.land();
-  alphas.land();
+  losses.copy_to_output();
+  alphas.copy_to_output();
 }
 
 void ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const Tensor& targets,
@@ -126,7 +126,7 @@ void ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const Tensor
       }
     });
   });
-  result.land();
+  result.copy_to_output();
 }
 
 }  // namespace tt::cpu

@@ -102,8 +102,8 @@ void layer_norm(const Tensor& input, absl::Span<const int64_t> normalized_shape,
       rs[r] = scale;
     });
   });
-  means.land();
-  rstds.land();
+  means.copy_to_output();
+  rstds.copy_to_output();
 }
 
 void layer_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
@@ -131,9 +131,9 @@ void layer_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
     sums.total(0, dw.tensor());
     sums.total(1, db.tensor());
   });
-  dx.land();
-  dw.land();
-  db.land();
+  dx.copy_to_output();
+  dw.copy_to_output();
+  db.copy_to_output();
 }
 
 void rms_norm(const Tensor& input, absl::Span<const int64_t> normalized_shape, const Tensor& weight, double eps,
@@ -151,7 +151,7 @@ void rms_norm(const Tensor& input, absl::Span<const int64_t> normalized_shape, c
       rows::normalize(shape.n, row, T(0), rs[r], data_or_null<T>(w), static_cast<const T*>(nullptr), to);
     });
   });
-  rstds.land();
+  rstds.copy_to_output();
 }
 
 void rms_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& rstd,
@@ -175,8 +175,8 @@ void rms_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& we
     });
     sums.total(0, dw.tensor());
   });
-  dx.land();
-  dw.land();
+  dx.copy_to_output();
+  dw.copy_to_output();
 }
 
 }  // namespace tt::cpu

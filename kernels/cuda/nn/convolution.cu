@@ -173,21 +173,21 @@ void convolve(Wanted wanted, const ConvolutionShape& shape, const Tensor& first,
 
 void convolution_forward(const Tensor& input, const Tensor& weight, const Tensor& bias, List stride, List padding,
                          List dilation, int64_t groups, Tensor& out) {
-  const Slide slide(stride, padding, dilation, groups);
-  convolve(Wanted::kForward, {input.sizes(), weight.sizes(), out.sizes(), slide}, input, weight, out);
+  const ConvolutionParams params(stride, padding, dilation, groups);
+  convolve(Wanted::kForward, {input.sizes(), weight.sizes(), out.sizes(), params}, input, weight, out);
   if (out.numel() > 0) add_bias(contiguous(bias), out.numel() / (out.size(0) * out.size(1)), out);
 }
 
 void convolution_input(const Tensor& grad, const Tensor& weight, List, List stride, List padding, List dilation,
                        int64_t groups, Tensor& out) {
-  const Slide slide(stride, padding, dilation, groups);
-  convolve(Wanted::kInput, {out.sizes(), weight.sizes(), grad.sizes(), slide}, grad, weight, out);
+  const ConvolutionParams params(stride, padding, dilation, groups);
+  convolve(Wanted::kInput, {out.sizes(), weight.sizes(), grad.sizes(), params}, grad, weight, out);
 }
 
 void convolution_weight(const Tensor& grad, const Tensor& input, List, List stride, List padding, List dilation,
                         int64_t groups, Tensor& out) {
-  const Slide slide(stride, padding, dilation, groups);
-  convolve(Wanted::kWeight, {input.sizes(), out.sizes(), grad.sizes(), slide}, grad, input, out);
+  const ConvolutionParams params(stride, padding, dilation, groups);
+  convolve(Wanted::kWeight, {input.sizes(), out.sizes(), grad.sizes(), params}, grad, input, out);
 }
 
 }  // namespace tt::cuda

@@ -128,8 +128,8 @@ void ctc_loss_forward(const Tensor& log_probs, const Tensor& targets, absl::Span
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     forward_paths<T>(queue_of(loss), batch.sequences, x.data_as<T>(), losses.data<T>(), alphas.data<T>());
   });
-  losses.land();
-  alphas.land();
+  losses.copy_to_output();
+  alphas.copy_to_output();
 }
 
 void ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const Tensor& targets,
@@ -146,7 +146,7 @@ void ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const Tensor
     backward_paths<T>(queue_of(out), batch.sequences, x.data_as<T>(), alphas.data_as<T>(), nll.data_as<T>(),
                       g.data_as<T>(), betas.data_as<T>(), result.data<T>());
   });
-  result.land();
+  result.copy_to_output();
 }
 
 }  // namespace tt::cuda
