@@ -43,7 +43,7 @@ Loop<C>::Loop(const Space& space, absl::Span<const LoopInput<C>> inputs, absl::S
     : space_(space),
       steps_(steps),
       output_(output),
-      moves_(blocks().moves<C>()),
+      moves_(blocks().conversions<C>()),
       num_inputs_(static_cast<int>(inputs.size())),
       flat_output_(space.is_contiguous(output)),
       direct_output_(flat_output_ && output.dtype == kDTypeOf<C>),

@@ -77,6 +77,6 @@ void normal_f64(const uint32_t* w, double* out) {
 
 }  // namespace
 
-Draws draws() { return {&words, &uniform_f32, &uniform_f64, &normal_f32, &normal_f64}; }
+RandomFunctions random_functions() { return {&words, &uniform_f32, &uniform_f64, &normal_f32, &normal_f64}; }
 
 }  // namespace tt::cpu::TT_ISA

@@ -16,7 +16,7 @@
 namespace tt::cpu::TT_ISA {
 
 const PointwiseRows* pointwise_files(int* count);  // generated
-Draws draws();                                     // draws.cc
+RandomFunctions random_functions();                // philox.cc
 
 namespace {
 
@@ -129,16 +129,16 @@ using AllElements =
              Complex<double>, uint16_t, uint32_t, uint64_t, Float8E4m3fn, Float8E5m2>;  // in DType's order
 
 template <typename C, typename... M>
-Moves<C> moves(Elements<M...>) {
+BlockConversions<C> conversions(Elements<M...>) {
   static_assert(sizeof...(M) == static_cast<size_t>(kNumDTypes));
   return {{&load<M, C>...}, {&store<M, C>...}, &stream<C>};
 }
 
-Moves<BFloat16> moves_of_bfloat16() {
-  Moves<BFloat16> moves{{}, {}, &stream<BFloat16>};
-  moves.load[static_cast<int>(DType::kBFloat16)] = &load<BFloat16, BFloat16>;
-  moves.store[static_cast<int>(DType::kBFloat16)] = &store<BFloat16, BFloat16>;
-  return moves;
+BlockConversions<BFloat16> moves_of_bfloat16() {
+  BlockConversions<BFloat16> conversions{{}, {}, &stream<BFloat16>};
+  conversions.load[static_cast<int>(DType::kBFloat16)] = &load<BFloat16, BFloat16>;
+  conversions.store[static_cast<int>(DType::kBFloat16)] = &store<BFloat16, BFloat16>;
+  return conversions;
 }
 
 #define TT_STRING(x) #x
@@ -150,14 +150,14 @@ BlockTable make_table() {
   BlockTable table{TT_NAME_OF(TT_ISA),
                    nullptr,
                    0,
-                   moves<float>(AllElements()),
-                   moves<double>(AllElements()),
-                   moves<int32_t>(AllElements()),
-                   moves<int64_t>(AllElements()),
-                   moves<Complex<float>>(AllElements()),
-                   moves<Complex<double>>(AllElements()),
+                   conversions<float>(AllElements()),
+                   conversions<double>(AllElements()),
+                   conversions<int32_t>(AllElements()),
+                   conversions<int64_t>(AllElements()),
+                   conversions<Complex<float>>(AllElements()),
+                   conversions<Complex<double>>(AllElements()),
                    moves_of_bfloat16(),
-                   draws()};
+                   random_functions()};
   table.files = pointwise_files(&table.num_files);
   return table;
 }
