@@ -30,7 +30,7 @@ using ComputedIn = std::conditional_t<std::is_same_v<C, BFloat16>, float, C>;
 
 // An operator's non-tensor parameters, in order, in the type of the computation.
 template <typename C>
-struct Numbers {
+struct ScalarArgs {
   ComputedIn<C> value[8];
   uint32_t present = 0;  // bit i: parameter i was given
   // A scalar passed as a tensor argument is a block of C. For bfloat16, these are the lower 16 bits of its float
@@ -38,9 +38,9 @@ struct Numbers {
   uint32_t low_bits[kMaxStepInputs] = {};
 };
 
-// out[i] = f(in[0][i], in[1][i], ..., numbers) for i < n, for any n. `out` may be one of the inputs.
+// out[i] = f(in[0][i], in[1][i], ..., scalar_args) for i < n, for any n. `out` may be one of the inputs.
 template <typename C>
-using BlockFunction = void (*)(int64_t n, const C* const* in, C* out, const Numbers<C>& numbers);
+using BlockFunction = void (*)(int64_t n, const C* const* in, C* out, const ScalarArgs<C>& scalar_args);
 
 // One operator's functions; null for types that it does not compute in.
 struct PointwiseRow {

@@ -30,7 +30,7 @@ constexpr int64_t kSmall = 4 * kBlock;
 
 template <typename C>
 C number_as(const Arg& arg) {
-  if constexpr (std::is_same_v<C, BFloat16>) {  // the upper 16 bits; numbers_of() stores the lower ones
+  if constexpr (std::is_same_v<C, BFloat16>) {  // the upper 16 bits; scalar_args_of() stores the lower ones
     BFloat16 upper;
     upper.bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(number_as<float>(arg)) >> 16);
     return upper;
@@ -74,24 +74,24 @@ Step<C> make_step(uint16_t op, DType compute) {
 
 // The non-tensor parameters.
 template <typename C>
-Numbers<C> numbers_of(const ChainStep& step) {
+ScalarArgs<C> scalar_args_of(const ChainStep& step) {
   using Number = ComputedIn<C>;
-  Numbers<C> numbers;
+  ScalarArgs<C> scalar_args;
   int n = 0, input = 0;
   for (size_t i = 0; i < step.args.size(); ++i) {
     const Arg& arg = step.args[i];
     if (step.op->params[i].type == ParamType::kTensor) {
       if (std::is_same_v<C, BFloat16> && arg.is_number()) {
-        numbers.low_bits[input] = std::bit_cast<uint32_t>(number_as<float>(arg)) & 0xffff;
+        scalar_args.low_bits[input] = std::bit_cast<uint32_t>(number_as<float>(arg)) & 0xffff;
       }
       ++input;
       continue;
     }
-    numbers.value[n] = arg.is_none() ? Number{} : number_as<Number>(arg);
-    numbers.present |= uint32_t{!arg.is_none()} << n;
+    scalar_args.value[n] = arg.is_none() ? Number{} : number_as<Number>(arg);
+    scalar_args.present |= uint32_t{!arg.is_none()} << n;
     ++n;
   }
-  return numbers;
+  return scalar_args;
 }
 
 // Cheaper operators for x ** n with common exponents; they are also exact. The operators are applied to x in turn; a
@@ -179,7 +179,7 @@ class Builder {
       add_power(from, ops);
     } else {
       Step<C> step = make_step<C>(from.op->id, from.compute);
-      step.numbers = numbers_of<C>(from);
+      step.scalar_args = scalar_args_of<C>(from);
       int next = 0;
       for (size_t i = 0; i < from.args.size(); ++i) {
         if (from.op->params[i].type == ParamType::kTensor) step.args[next++] = operand(from.args[i]);
@@ -238,7 +238,7 @@ bool run_plain(const ChainStep& from, const Tensor& out) {
     if (meta.dtype != kDTypeOf<C> || meta.sizes != out.sizes() || !meta.is_contiguous()) return false;
     in[next++] = Tensor::from(arg.tensor).data_as<const C>();
   }
-  if (n > 0) step.function(n, in, out.data_as<C>(), numbers_of<C>(from));
+  if (n > 0) step.function(n, in, out.data_as<C>(), scalar_args_of<C>(from));
   return true;
 }
 

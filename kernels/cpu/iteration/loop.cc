@@ -186,7 +186,7 @@ void Loop<C>::run_block(int64_t at, int64_t n, const C** values, C (*buffers)[kB
     if (step.divisor >= 0 && has_zero(in[step.divisor], n)) {
       divided_by_zero_.store(true, std::memory_order_relaxed);
     }
-    step.function(n, in, to, step.numbers);
+    step.function(n, in, to, step.scalar_args);
     values[result] = to;
   }
   const C* last = values[result];

@@ -32,7 +32,7 @@ struct Step {
   int8_t num_args = 0;
   int8_t divisor = -1;  // index of the argument that must not contain 0; -1: none
   bool costly = false;  // see PointwiseRow
-  Numbers<C> numbers;
+  ScalarArgs<C> scalar_args;
 };
 
 // An input: an operand or, if `access` is null, a number.

@@ -22,7 +22,7 @@ constexpr int64_t kRowsPerThread = 8;  // with fewer sequences, reading the weig
 // y = f(x) for an operator with one input; y may equal x.
 template <typename T>
 void map(uint16_t op, int64_t n, const T* x, T* y) {
-  const Numbers<T> none{};
+  const ScalarArgs<T> none{};
   if constexpr (std::is_same_v<T, float>)
     row_of(op).f32(n, &x, y, none);
   else

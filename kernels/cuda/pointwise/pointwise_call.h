@@ -38,8 +38,8 @@ class CallBuilder {
   void add_operand(C number) { add_source().number = number; }
   // Adds a non-tensor parameter.
   void add_number(C number) {
-    call_.numbers.value[num_numbers_] = number;
-    call_.numbers.present |= uint32_t{1} << num_numbers_++;
+    call_.scalar_args.value[num_numbers_] = number;
+    call_.scalar_args.present |= uint32_t{1} << num_numbers_++;
   }
   void add_absent() { ++num_numbers_; }
 

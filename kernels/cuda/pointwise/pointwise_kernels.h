@@ -15,18 +15,18 @@ namespace tt::cuda {
 
 template <typename Body, typename C>
 struct Applied {
-  Numbers<C, Body::kNumbers> numbers;
+  ScalarArgs<C, Body::kScalarArgs> scalar_args;
   FaultCell* fault_cell;
 
   explicit Applied(const PointwiseCall<C>& call) : fault_cell(call.fault) {
-    for (int i = 0; i < Body::kNumbers; ++i) numbers.value[i] = call.numbers.value[i];
-    numbers.present = call.numbers.present;
+    for (int i = 0; i < Body::kScalarArgs; ++i) scalar_args.value[i] = call.scalar_args.value[i];
+    scalar_args.present = call.scalar_args.present;
   }
   TT_DEVICE C operator()(const C* in) const {
     if constexpr (std::is_integral_v<C> && Body::kDivisor >= 0) {
       if (in[Body::kDivisor] == 0) fault(fault_cell, 0, 0, 0);
     }
-    return Body::template call<C>(in, numbers);
+    return Body::template call<C>(in, scalar_args);
   }
 };
 
