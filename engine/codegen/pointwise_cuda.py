@@ -42,7 +42,7 @@ def _object(op: Operator, kind: str, body: str, functions: set[str]) -> str:
   template <typename T>
   static constexpr bool kComputes = {probe(op, kind)};
   template <typename T>
-  TT_FUNCTION static T call([[maybe_unused]] const T* in, [[maybe_unused]] const ScalarArgs<T, kScalarArgs>& numbers) {{
+  TT_FUNCTION static T call([[maybe_unused]] const T* in, [[maybe_unused]] const ScalarArgs<T, kScalarArgs>& scalar_args) {{
 {number_locals(op).replace("  const", "    const")}    return number<T>(body_{op.name}_{kind}<T>({values}));
   }}
 }};

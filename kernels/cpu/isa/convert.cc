@@ -134,7 +134,7 @@ BlockConversions<C> conversions(Elements<M...>) {
   return {{&load<M, C>...}, {&store<M, C>...}, &stream<C>};
 }
 
-BlockConversions<BFloat16> moves_of_bfloat16() {
+BlockConversions<BFloat16> conversions_of_bfloat16() {
   BlockConversions<BFloat16> conversions{{}, {}, &stream<BFloat16>};
   conversions.load[static_cast<int>(DType::kBFloat16)] = &load<BFloat16, BFloat16>;
   conversions.store[static_cast<int>(DType::kBFloat16)] = &store<BFloat16, BFloat16>;
@@ -156,7 +156,7 @@ BlockTable make_table() {
                    conversions<int64_t>(AllElements()),
                    conversions<Complex<float>>(AllElements()),
                    conversions<Complex<double>>(AllElements()),
-                   moves_of_bfloat16(),
+                   conversions_of_bfloat16(),
                    random_functions()};
   table.files = pointwise_files(&table.num_files);
   return table;

@@ -43,7 +43,7 @@ Loop<C>::Loop(const Space& space, absl::Span<const LoopInput<C>> inputs, absl::S
     : space_(space),
       steps_(steps),
       output_(output),
-      moves_(blocks().conversions<C>()),
+      conversions_(blocks().conversions<C>()),
       num_inputs_(static_cast<int>(inputs.size())),
       flat_output_(space.is_contiguous(output)),
       direct_output_(flat_output_ && output.dtype == kDTypeOf<C>),
@@ -66,7 +66,7 @@ typename Loop<C>::Register Loop<C>::plan_input(const LoopInput<C>& input) const 
   // An operand of an empty space may have no element to read, so it is never treated as constant.
   const bool repeats = space_.numel > 0 &&
                        std::all_of(strides.begin(), strides.end() - !strides.empty(), [](int64_t s) { return s == 0; });
-  r.load = moves_.load[static_cast<int>(r.access->dtype)];
+  r.load = conversions_.load[static_cast<int>(r.access->dtype)];
   if (repeats && (strides.empty() || strides.back() == 0)) {
     r.mode = Mode::kConstant;
     r.load(r.access->data, {1, 0, 1, 0}, &r.number);
@@ -193,7 +193,7 @@ void Loop<C>::run_block(int64_t at, int64_t n, const C** values, C (*buffers)[kB
   if (!direct_output_)
     scatter(last, at, n);
   else if (past_cache_)
-    moves_.stream(last, n, out);
+    conversions_.stream(last, n, out);
   else if (last != out)
     std::copy_n(last, n, out);  // a constant, or a row read in place
 }
@@ -259,7 +259,7 @@ const C* Loop<C>::gather(const Register& from, int64_t at, int64_t n, C* buffer)
 template <typename C>
 void Loop<C>::scatter(const C* from, int64_t at, int64_t n) const {
   const int64_t item = static_cast<int64_t>(item_size(output_.dtype));
-  const StoreFunction<C> store = moves_.store[static_cast<int>(output_.dtype)];
+  const StoreFunction<C> store = conversions_.store[static_cast<int>(output_.dtype)];
   if (flat_output_) return store(from, {1, 0, n, 1}, output_.data + at * item);
   each_rows(output_.strides, at, n, [&](int64_t offset, int64_t done, const Rows& rows) {
     store(from + done, rows, output_.data + offset * item);

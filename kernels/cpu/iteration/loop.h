@@ -88,7 +88,7 @@ class Loop {
   const Space& space_;
   absl::Span<const Step<C>> steps_;
   const Access& output_;
-  const BlockConversions<C>& moves_;
+  const BlockConversions<C>& conversions_;
   int num_inputs_;
   absl::InlinedVector<Register, 6> registers_;
   uint32_t free_buffers_ = ~uint32_t{0};

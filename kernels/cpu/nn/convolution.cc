@@ -70,10 +70,10 @@ Tensor lay_out_weights(const Tensor& w, SizesView sizes, const memory::desc& wan
 
 // Buffer for a primitive's result that must be contiguous in `t`. finish() copies it if the primitive uses another
 // layout.
-class Landing {
+class ResultBuffer {
  public:
   // `sizes` are t's sizes as the primitive describes them (weights may be grouped).
-  Landing(Tensor t, SizesView sizes, const memory::desc& given, int threads)
+  ResultBuffer(Tensor t, SizesView sizes, const memory::desc& given, int threads)
       : target_(std::move(t)), sizes_(sizes), given_(given), threads_(threads) {
     if (given != plain_desc(sizes, target_.dtype())) bytes_ = bytes_for(given, target_.dtype());
   }
@@ -179,11 +179,11 @@ void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, co
   for (int64_t n = 0; n < x.size(0); n += count) {
     check_cancelled();
     const Tensor source = lay_out(images(x, n, count), use.desc(DNNL_ARG_SRC), threads);
-    Landing landing(images(out, n, count), c.y, use.desc(DNNL_ARG_DST), threads);
+    ResultBuffer result_buffer(images(out, n, count), c.y, use.desc(DNNL_ARG_DST), threads);
     use.set(DNNL_ARG_SRC, source.data());
-    use.set(DNNL_ARG_DST, landing.data());
+    use.set(DNNL_ARG_DST, result_buffer.data());
     use.run();
-    landing.finish();
+    result_buffer.finish();
   }
 }
 
@@ -208,11 +208,11 @@ void onednn_convolution_data(const Tensor& g, const Tensor& w, const Convolution
   for (int64_t n = 0; n < g.size(0); n += count) {
     check_cancelled();
     const Tensor gradient = lay_out(images(g, n, count), use.desc(DNNL_ARG_DIFF_DST), threads);
-    Landing landing(images(dx, n, count), c.x, use.desc(DNNL_ARG_DIFF_SRC), threads);
+    ResultBuffer result_buffer(images(dx, n, count), c.x, use.desc(DNNL_ARG_DIFF_SRC), threads);
     use.set(DNNL_ARG_DIFF_DST, gradient.data());
-    use.set(DNNL_ARG_DIFF_SRC, landing.data());
+    use.set(DNNL_ARG_DIFF_SRC, result_buffer.data());
     use.run();
-    landing.finish();
+    result_buffer.finish();
   }
 }
 
@@ -232,12 +232,12 @@ void onednn_convolution_weights(const Tensor& g, const Tensor& x, const Convolut
   });
   const Tensor gradient = lay_out(g, use.desc(DNNL_ARG_DIFF_DST), threads);
   const Tensor source = lay_out(x, use.desc(DNNL_ARG_SRC), threads);
-  Landing landing(dw, c.w, use.desc(DNNL_ARG_DIFF_WEIGHTS), threads);
+  ResultBuffer result_buffer(dw, c.w, use.desc(DNNL_ARG_DIFF_WEIGHTS), threads);
   use.set(DNNL_ARG_DIFF_DST, gradient.data());
   use.set(DNNL_ARG_SRC, source.data());
-  use.set(DNNL_ARG_DIFF_WEIGHTS, landing.data());
+  use.set(DNNL_ARG_DIFF_WEIGHTS, result_buffer.data());
   use.run();
-  landing.finish();
+  result_buffer.finish();
 }
 
 void zero(Tensor& t) { std::memset(t.data(), 0, static_cast<size_t>(t.numel()) * item_size(t.dtype())); }
@@ -278,7 +278,7 @@ Tensor converted(const Tensor& t, DType compute) { return t.dtype() == compute ?
 Tensor computed(const Tensor& out, DType compute) {
   return out.dtype() == compute ? out : empty(out.sizes(), compute, out.device());
 }
-void land(const Tensor& result, Tensor& out) {
+void copy_to_output(const Tensor& result, Tensor& out) {
   if (!result.same(out)) copy(result, out);
 }
 
@@ -300,7 +300,7 @@ void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const Con
           if (b) add_bias(b, result);
         });
   }
-  land(result, out);
+  copy_to_output(result, out);
 }
 
 void convolution_data(const Tensor& g, const Tensor& w, const ConvolutionParams& params, Tensor& dx) {
@@ -312,7 +312,7 @@ void convolution_data(const Tensor& g, const Tensor& w, const ConvolutionParams&
   with_fallback(
       compute, [&] { onednn_convolution_data(gradient, weight, params, result); },
       [&] { patch_convolution_data(contiguous(gradient), weight, params, result); });
-  land(result, dx);
+  copy_to_output(result, dx);
 }
 
 void convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionParams& params, Tensor& dw) {
@@ -324,7 +324,7 @@ void convolution_weights(const Tensor& g, const Tensor& x, const ConvolutionPara
   with_fallback(
       compute, [&] { onednn_convolution_weights(gradient, input, params, result); },
       [&] { patch_convolution_weights(contiguous(gradient), contiguous(input), params, result); });
-  land(result, dw);
+  copy_to_output(result, dw);
 }
 
 void convolution_forward(const Tensor& input, const Tensor& weight, const Tensor& bias,

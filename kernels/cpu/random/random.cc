@@ -74,12 +74,12 @@ void write_contiguous(const Tensor& out, F write) {
 // Uniform numbers of [0, 1), then f of each; in double for float64 results, in float for others.
 template <typename F>
 void draw_uniform(const Tensor& out, F f) {
-  const RandomFunctions& draws = blocks().random_functions;
+  const RandomFunctions& functions = blocks().random_functions;
   write_contiguous(out, [&](const Tensor& to) {
     if (to.dtype() == DType::kFloat64)
-      draw_as<double>(to, draws.uniform_f64, f);
+      draw_as<double>(to, functions.uniform_f64, f);
     else
-      draw_as<float>(to, draws.uniform_f32, f);
+      draw_as<float>(to, functions.uniform_f32, f);
   });
 }
 
@@ -95,13 +95,13 @@ void draw_unit(const Tensor& out, double from, double to) {
 }
 
 void draw_normal(const Tensor& out, double mean, double std) {
-  const RandomFunctions& draws = blocks().random_functions;
+  const RandomFunctions& functions = blocks().random_functions;
   const auto shift = [=]<typename C>(C z) { return static_cast<C>(mean) + z * static_cast<C>(std); };
   write_contiguous(out, [&](const Tensor& to) {
     if (to.dtype() == DType::kFloat64)
-      draw_as<double>(to, draws.normal_f64, shift);
+      draw_as<double>(to, functions.normal_f64, shift);
     else
-      draw_as<float>(to, draws.normal_f32, shift);
+      draw_as<float>(to, functions.normal_f32, shift);
   });
 }
 
