@@ -113,7 +113,7 @@ absl::Span<const uint16_t> power(const ChainStep& step) {
 
 // Whether `t` is a large operand that the loop would read across its contiguous dimension. Copying it to a contiguous
 // tensor first is faster.
-bool needs_straightening(const Tensor& t, const Tensor& out) {
+bool needs_contiguous_copy(const Tensor& t, const Tensor& out) {
   constexpr int64_t kLarge = 1 << 16;
   if (t.numel() != out.numel() || t.numel() < kLarge || !out.is_contiguous()) return false;
   if (t.stride(-1) == 1 || t.stride(-1) == 0) return false;  // a broadcast operand is read in place
@@ -137,7 +137,7 @@ class Builder {
     for (const Operand& operand : operands_) {
       inputs.push_back({operand.is_number ? nullptr : &accesses_[next++], operand.number});
     }
-    const bool past_cache = !reads_output_ && streams(space_.numel * static_cast<int64_t>(sizeof(C)));
+    const bool past_cache = !reads_output_ && bypasses_cache(space_.numel * static_cast<int64_t>(sizeof(C)));
     Loop<C>(space_, inputs, steps_, accesses_.back(), past_cache).run();
   }
 
@@ -163,7 +163,7 @@ class Builder {
     } else {
       Tensor t = Tensor::from(arg.tensor);
       reads_output_ |= t->storage.get() == out_->storage.get();
-      if (needs_straightening(t, out_)) {
+      if (needs_contiguous_copy(t, out_)) {
         kept_.push_back(empty(t.sizes(), t.dtype(), t.device()));
         copy(t, kept_.back());
         t = kept_.back();

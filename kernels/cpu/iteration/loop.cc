@@ -29,7 +29,7 @@ bool has_zero(const C* values, int64_t n) {
 
 }  // namespace
 
-bool streams(int64_t bytes) {
+bool bypasses_cache(int64_t bytes) {
   static const int64_t last_cache = [] {
     const long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
     return size > 0 ? int64_t{size} : int64_t{32} << 20;

@@ -18,7 +18,7 @@ namespace tt::cpu {
 
 // Whether a result of this size should be written with stores that bypass the caches, because it would fill the
 // last-level cache.
-bool streams(int64_t bytes);
+bool bypasses_cache(int64_t bytes);
 
 inline constexpr int kMaxRegisters = 26;  // inputs and steps of a loop, in total
 inline constexpr int kMaxBuffers = 18;    // blocks in use at once, for the longest chain (engine/dispatch/chain.h)

@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/iteration/contiguous.h"
-#include "kernels/cpu/iteration/narrow_rows.h"
+#include "kernels/cpu/iteration/converted_rows.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/nn/softmax.h"
 
@@ -14,7 +14,7 @@ namespace {
 // Rows of 16-bit floats, converted while they lie in the cache.
 void forward_rows(const Tensor& x, int64_t n, bool log, const Tensor& out) {
   parallel_for(x.numel() / n, std::max<int64_t>(1, kGrain / n), [&](int64_t begin, int64_t end) {
-    NarrowRows<float> from(x, n), to(out, n);
+    ConvertedRows<float> from(x, n), to(out, n);
     for (int64_t at = begin * n; at < end * n; at += n) {
       softmax_vectors({n, 1, 0}, log, from.read(at, n), to.place(at));
       to.write(at, n);

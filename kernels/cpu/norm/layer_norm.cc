@@ -5,7 +5,7 @@
 #include "engine/device/parallel.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/iteration/contiguous.h"
-#include "kernels/cpu/iteration/narrow_rows.h"
+#include "kernels/cpu/iteration/converted_rows.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/norm_loops.h"
 
@@ -26,7 +26,7 @@ struct Rows {
   void for_each(const Tensor& x, const Tensor& y, F&& f) const {
     parallel_for(rows, std::max<int64_t>(1, rows::kElementsWorthACore / std::max<int64_t>(n, 1)),
                  [&](int64_t begin, int64_t end) {
-                   NarrowRows<T> from(x, n), to(y, n);
+                   ConvertedRows<T> from(x, n), to(y, n);
                    for (int64_t r = begin; r < end; ++r) {
                      f(r, from.read(r * n, n), to.place(r * n));
                      to.write(r * n, n);

@@ -29,10 +29,10 @@ void fold_lines(const Tensor& input, absl::Span<const int64_t> dims, Tensor& out
   with_complex(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     parallel_for(plan.outputs, std::max<int64_t>(1, kGrain / std::max<int64_t>(plan.count, 1)),
                  [&](int64_t begin, int64_t end) {
-                   Walk kept(plan.kept, begin);
+                   ExtentIterator kept(plan.kept, begin);
                    for (int64_t i = begin; i < end; ++i, kept.next()) {
                      out.data_as<T>()[i] = T(fold([&](auto f) {
-                       Walk reduced(plan.reduced, 0);
+                       ExtentIterator reduced(plan.reduced, 0);
                        for (int64_t j = 0; j < plan.count; ++j, reduced.next()) {
                          f(Complex<double>(x.data_as<T>()[kept.offset() + reduced.offset()]));
                        }

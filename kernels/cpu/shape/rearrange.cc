@@ -37,10 +37,10 @@ void flip(const Tensor& input, absl::Span<const int64_t> dims, Tensor& out) {
   if (input.numel() == 0) return;
   const join::Reversed from_end(input, dims);
   if (transpose_reversed(input, from_end, out)) return;
-  const StridedLoop<2> nest(out.sizes(), {out.strides(), from_end.strides});
+  const StridedLoop<2> loop(out.sizes(), {out.strides(), from_end.strides});
   with_bits(input.dtype(), [&]<typename T>(std::type_identity<T>) {
-    const int64_t to_step = nest.stride(0), step = nest.stride(1);
-    nest.walk_pieces_in_parallel([&](const StridedLoop<2>::Offsets& at, int64_t n) {
+    const int64_t to_step = loop.stride(0), step = loop.stride(1);
+    loop.parallel_for_row_pieces([&](const StridedLoop<2>::Offsets& at, int64_t n) {
       T* to = out.data_as<T>() + at[0];
       const T* from = input.data_as<T>() + from_end.start + at[1];
       if (to_step == 1 && step == 1) {

@@ -1,5 +1,5 @@
-// NarrowRows: reads and writes rows of 16-bit floats in the type they are computed in, one row at a time, which stays
-// in the cache.
+// ConvertedRows: reads and writes rows of 16-bit floats in the type they are computed in, one row at a time, which
+// stays in the cache.
 //
 // Elements that are stored as T are read and written in place. Create one per share of a parallel loop, on its
 // thread: each allocates a buffer of one row.
@@ -13,14 +13,14 @@
 namespace tt::cpu {
 
 template <typename T>
-class NarrowRows {
+class ConvertedRows {
  public:
   // For rows of at most `most` elements of a contiguous tensor, which must outlive this object.
-  NarrowRows(const Tensor& t, int64_t most)
+  ConvertedRows(const Tensor& t, int64_t most)
       : data_(static_cast<char*>(t.data())),
         dtype_(t.dtype()),
         item_(static_cast<int64_t>(item_size(dtype_))),
-        buffer_(lies_as<T>(dtype_) ? 0 : most) {}
+        buffer_(stored_as<T>(dtype_) ? 0 : most) {}
 
   // Returns n elements, starting at `at`.
   const T* read(int64_t at, int64_t n) {
