@@ -1,12 +1,12 @@
 // LU, Cholesky and QR factorisation, and triangular solves.
-#include "kernels/cpu/linear/columns.h"
+#include "kernels/cpu/linear/column_major.h"
 #include "kernels/cpu/linear/matrices.h"
 
 namespace tt::cpu {
 namespace lapack {
 
 template <typename T>
-void Workspace<T>::settle() {
+void Workspace<T>::allocate() {
   // LAPACK returns sizes as values of the element type. Values of float are rounded, so the next larger one is used.
   const auto count = [](Real size) {
     check_countable(static_cast<double>(size));
@@ -18,19 +18,19 @@ void Workspace<T>::settle() {
     work.resize(count(work[0]));
   reals.resize(std::max(reals.size(), count(reals[0])));
   integers.resize(std::max(integers.size(), static_cast<size_t>(integers[0])));
-  asking = false;
+  size_query = false;
 }
 
 }  // namespace lapack
 
 template <typename T>
-Lu<T>::Lu(int64_t m, int64_t n) : m_(narrowed(m)), n_(narrowed(n)), columns_(lapack::room_for(m, n)) {}
+Lu<T>::Lu(int64_t m, int64_t n) : m_(to_lapack_int(m)), n_(to_lapack_int(n)), columns_(lapack::padded_elements(m, n)) {}
 
 template <typename T>
 int32_t Lu<T>::factor(T* a, int32_t* pivots) {
-  across(a, m_, n_, columns_.data());
+  transpose_copy(a, m_, n_, columns_.data());
   const int info = lapack::getrf(m_, n_, columns_.data(), m_, pivots);
-  across(columns_.data(), n_, m_, a);
+  transpose_copy(columns_.data(), n_, m_, a);
   return info;
 }
 
@@ -39,7 +39,7 @@ int32_t Lu<T>::factor(T* a, int32_t* pivots) {
 template <typename T>
 int32_t cholesky(T* a, int64_t n) {
   if (n == 0) return 0;
-  const int info = lapack::potrf('U', narrowed(n), a, narrowed(n));
+  const int info = lapack::potrf('U', to_lapack_int(n), a, to_lapack_int(n));
   if (info != 0) return info;
   for (int64_t i = 0; i < n; ++i) {
     if (!is_finite(a[i * n + i])) return static_cast<int32_t>(i + 1);
@@ -51,7 +51,7 @@ int32_t cholesky(T* a, int64_t n) {
 template <typename T>
 void solve_triangular(const T* a, T* b, int64_t n, int64_t k, bool upper, bool transposed, bool unit) {
   const char uplo = upper ? 'L' : 'U', diagonal = unit ? 'U' : 'N';
-  const int size = narrowed(n), columns = narrowed(k);
+  const int size = to_lapack_int(n), columns = to_lapack_int(k);
   if (size == 0 || columns == 0) return;
   if (columns == 1) return lapack::trsv(uplo, transposed ? 'N' : 'T', diagonal, size, a, size, b);
   lapack::trsm('R', uplo, transposed ? 'T' : 'N', diagonal, columns, size, a, size, b, columns);
@@ -59,24 +59,24 @@ void solve_triangular(const T* a, T* b, int64_t n, int64_t k, bool upper, bool t
 
 template <typename T>
 Householder<T>::Householder(int64_t m, int64_t n, int64_t q_columns)
-    : m_(narrowed(m)),
-      n_(narrowed(n)),
-      q_columns_(narrowed(q_columns)),
-      columns_(lapack::room_for(m, std::max(n, q_columns))) {
+    : m_(to_lapack_int(m)),
+      n_(to_lapack_int(n)),
+      q_columns_(to_lapack_int(q_columns)),
+      columns_(lapack::padded_elements(m, std::max(n, q_columns))) {
   const int k = std::min(m_, n_), ld = std::max(m_, 1);
   lapack::geqrf(m_, n_, columns_.data(), ld, nullptr, space_);
   const T factoring = space_.work[0];
   if (q_columns_ > 0) lapack::orgqr(m_, q_columns_, std::min(k, q_columns_), columns_.data(), ld, nullptr, space_);
-  space_.settle();
+  space_.allocate();
   lapack::Workspace<T> other;
   other.work[0] = factoring;
-  other.settle();
+  other.allocate();
   if (other.work.size() > space_.work.size()) space_ = std::move(other);
 }
 
 template <typename T>
 void Householder<T>::factor(const T* a, T* tau) {
-  across(a, m_, n_, columns_.data());
+  transpose_copy(a, m_, n_, columns_.data());
   lapack::geqrf(m_, n_, columns_.data(), std::max(m_, 1), tau, space_);
 }
 
@@ -89,14 +89,14 @@ void Householder<T>::triangle(int64_t rows, T* r) const {
 
 template <typename T>
 void Householder<T>::reflections(T* a) const {
-  across(columns_.data(), n_, m_, a);
+  transpose_copy(columns_.data(), n_, m_, a);
 }
 
 template <typename T>
 void Householder<T>::orthogonal(const T* tau, T* q) {
   const int k = std::min({m_, n_, q_columns_});
   lapack::orgqr(m_, q_columns_, k, columns_.data(), std::max(m_, 1), tau, space_);
-  across(columns_.data(), q_columns_, m_, q);
+  transpose_copy(columns_.data(), q_columns_, m_, q);
 }
 
 #define TT_FACTORS_OF(T)                                                               \

@@ -1,5 +1,5 @@
 // Eigenvalues and singular values.
-#include "kernels/cpu/linear/columns.h"
+#include "kernels/cpu/linear/column_major.h"
 #include "kernels/cpu/linear/matrices.h"
 
 namespace tt::cpu {
@@ -31,34 +31,34 @@ void paired_vectors(const R* columns, const R* imaginary, int64_t n, Complex<R>*
 }  // namespace
 
 template <typename T>
-Eigh<T>::Eigh(int64_t n, bool upper, bool vectors) : n_(narrowed(n)), upper_(upper), job_(vectors ? 'V' : 'N') {
+Eigh<T>::Eigh(int64_t n, bool upper, bool vectors) : n_(to_lapack_int(n)), upper_(upper), job_(vectors ? 'V' : 'N') {
   const double size = static_cast<double>(n);
   check_countable(vectors ? 2 * size * size + 64 * size : 64 * size);
-  columns_.resize(lapack::room_for(n, n));
+  columns_.resize(lapack::padded_elements(n, n));
   lapack::heevd(job_, 'L', n_, columns_.data(), n_, static_cast<real_of_t<T>*>(nullptr), space_);
-  space_.settle();
+  space_.allocate();
 }
 
 template <typename T>
 int32_t Eigh<T>::decompose(const T* a, real_of_t<T>* values, T* vectors) {
   if (!triangle_is_finite(a, n_, upper_)) return n_;
-  across(a, n_, n_, columns_.data());
+  transpose_copy(a, n_, n_, columns_.data());
   const int info = lapack::heevd(job_, upper_ ? 'U' : 'L', n_, columns_.data(), n_, values, space_);
-  if (info == 0 && job_ == 'V') across(columns_.data(), n_, n_, vectors);
+  if (info == 0 && job_ == 'V') transpose_copy(columns_.data(), n_, n_, vectors);
   return info;
 }
 
 template <typename T>
-Eig<T>::Eig(int64_t n, bool vectors) : n_(narrowed(n)), job_(vectors ? 'V' : 'N') {
+Eig<T>::Eig(int64_t n, bool vectors) : n_(to_lapack_int(n)), job_(vectors ? 'V' : 'N') {
   check_countable(64 * static_cast<double>(n));
-  columns_.resize(lapack::room_for(n, n));
+  columns_.resize(lapack::padded_elements(n, n));
   vectors_.resize(vectors ? columns_.size() : 1);
   if constexpr (is_complex_v<T>)
     space_.reals.resize(static_cast<size_t>(2 * n));
   else
     parts_.resize(static_cast<size_t>(2 * n));
   run(nullptr);
-  space_.settle();
+  space_.allocate();
 }
 
 template <typename T>
@@ -72,10 +72,10 @@ int Eig<T>::run(C* values) {
 template <typename T>
 int32_t Eig<T>::decompose(const T* a, C* values, C* vectors) {
   if (!all_finite(a, int64_t{n_} * n_)) return n_;
-  across(a, n_, n_, columns_.data());
+  transpose_copy(a, n_, n_, columns_.data());
   if (const int info = run(values); info != 0) return info;
   if constexpr (is_complex_v<T>) {
-    if (job_ == 'V') across(vectors_.data(), n_, n_, vectors);
+    if (job_ == 'V') transpose_copy(vectors_.data(), n_, n_, vectors);
   } else {
     const real_of_t<T>*re = parts_.data(), *im = re + n_;
     for (int i = 0; i < n_; ++i) values[i] = {re[i], im[i]};
@@ -85,20 +85,20 @@ int32_t Eig<T>::decompose(const T* a, C* values, C* vectors) {
 }
 
 template <typename T>
-Svd<T>::Svd(int64_t m, int64_t n, SingularVectors vectors) : m_(narrowed(m)), n_(narrowed(n)) {
+Svd<T>::Svd(int64_t m, int64_t n, SingularVectors vectors) : m_(to_lapack_int(m)), n_(to_lapack_int(n)) {
   const int k = std::min(m_, n_);
   // Sizes from LAPACK's documentation, with a block size of 64. For complex matrices the real workspace is the
   // largest.
   const double small = k, large = std::max(m_, n_);
   check_countable(64 * (small + large) + (vectors == SingularVectors::kNone ? 0 : 5 * small * small));
   if (is_complex_v<T>) check_countable(small * std::max(5 * small + 7, 2 * large + 2 * small + 1));
-  columns_.resize(lapack::room_for(m, n));
+  columns_.resize(lapack::padded_elements(m, n));
   if (vectors != SingularVectors::kNone) {
     job_ = vectors == SingularVectors::kFull ? 'A' : 'S';
     u_columns_ = job_ == 'A' ? m_ : k;
     vh_rows_ = job_ == 'A' ? n_ : k;
-    u_.resize(lapack::room_for(m, u_columns_));
-    vh_.resize(lapack::room_for(vh_rows_, n));
+    u_.resize(lapack::padded_elements(m, u_columns_));
+    vh_.resize(lapack::padded_elements(vh_rows_, n));
   }
   space_.integers.resize(static_cast<size_t>(8 * int64_t{k}));
   if constexpr (is_complex_v<T>) {
@@ -106,7 +106,7 @@ Svd<T>::Svd(int64_t m, int64_t n, SingularVectors vectors) : m_(narrowed(m)), n_
     space_.reals.resize(static_cast<size_t>(reals));
   }
   run(nullptr);
-  space_.settle();
+  space_.allocate();
 }
 
 template <typename T>
@@ -117,11 +117,11 @@ int Svd<T>::run(real_of_t<T>* s) {
 template <typename T>
 int32_t Svd<T>::decompose(const T* a, T* u, real_of_t<T>* s, T* vh) {
   if (!all_finite(a, int64_t{m_} * n_)) return std::min(m_, n_);
-  across(a, m_, n_, columns_.data());
+  transpose_copy(a, m_, n_, columns_.data());
   if (const int info = run(s); info != 0) return info;
   if (job_ != 'N') {
-    across(u_.data(), u_columns_, m_, u);
-    across(vh_.data(), n_, vh_rows_, vh);
+    transpose_copy(u_.data(), u_columns_, m_, u);
+    transpose_copy(vh_.data(), n_, vh_rows_, vh);
   }
   return 0;
 }

@@ -13,7 +13,7 @@ namespace tt::cpu {
 
 // to[c][r] = from[r][c], in square tiles that fit the L1 cache.
 template <typename T>
-void across(const T* from, int64_t rows, int64_t columns, T* to) {
+void transpose_copy(const T* from, int64_t rows, int64_t columns, T* to) {
   constexpr int64_t kSquare = 16;
   for (int64_t r = 0; r < rows; r += kSquare) {
     const int64_t r_end = std::min(rows, r + kSquare);
@@ -31,7 +31,7 @@ inline void check_countable(double elements) {
   check(elements <= std::numeric_limits<int>::max(),
         "matrix too large: LAPACK's 32-bit integers cannot represent its size or workspace size, got ", elements);
 }
-inline int narrowed(int64_t size) {
+inline int to_lapack_int(int64_t size) {
   check_countable(static_cast<double>(size));
   return static_cast<int>(size);
 }
