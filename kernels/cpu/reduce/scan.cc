@@ -8,7 +8,7 @@
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/loops/strided_block.h"
-#include "kernels/cpu/reduce/complex_folds.h"
+#include "kernels/cpu/reduce/complex_reduce.h"
 
 namespace tt::cpu {
 

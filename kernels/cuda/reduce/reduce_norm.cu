@@ -4,7 +4,7 @@
 #include "engine/schema/op_ids.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/pointwise/pointwise.h"
-#include "kernels/cuda/reduce/complex_folds.h"
+#include "kernels/cuda/reduce/complex_reduce.h"
 #include "kernels/cuda/reduce/reduce_extremum.h"
 #include "kernels/cuda/reduce/reduce_sum.h"
 

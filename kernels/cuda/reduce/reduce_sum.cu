@@ -1,7 +1,7 @@
 // Sums, products, and reductions that count non-zero elements: count_nonzero, any, all.
 #include "kernels/common/complex_as_real.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/reduce/complex_folds.h"
+#include "kernels/cuda/reduce/complex_reduce.h"
 #include "kernels/cuda/reduce/reduce_sum.h"
 
 namespace tt::cuda {

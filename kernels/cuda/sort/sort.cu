@@ -76,7 +76,7 @@ void prefer_nan(const Tensor& input, const DimIterator& lines, const OneOfEach& 
 
 // Writes each line's element of rank `rank` (from 0) or, with `nan_wins`, its first NaN. `values` and `indices` have
 // one element per line, in order.
-void take_ranked(const Tensor& input, int64_t dim, bool nan_wins, int64_t rank, const Tensor& values,
+void select_rank(const Tensor& input, int64_t dim, bool nan_wins, int64_t rank, const Tensor& values,
                  const Tensor& indices) {
   if (values.numel() == 0) return;
   const DimIterator lines(input, dim);
@@ -101,18 +101,18 @@ void topk(const Tensor& input, int64_t, int64_t dim, bool largest, bool, Tensor&
 }
 
 void kthvalue(const Tensor& input, int64_t k, int64_t dim, bool, Tensor& values, Tensor& indices) {
-  take_ranked(input, dim, false, k - 1, values, indices);
+  select_rank(input, dim, false, k - 1, values, indices);
 }
 
 void median_dim(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& indices) {
-  take_ranked(input, dim, true, (DimIterator(input, dim).length() - 1) / 2, values, indices);
+  select_rank(input, dim, true, (DimIterator(input, dim).length() - 1) / 2, values, indices);
 }
 
 void median(const Tensor& input, Tensor& out) {
   const Tensor line =
       view_of(contiguous(input), Geometry{{input.numel()}, {1}, input.is_contiguous() ? input->offset : 0});
   const Tensor place = empty({}, DType::kInt64, input.device());
-  take_ranked(line, 0, true, (input.numel() - 1) / 2, out, place);
+  select_rank(line, 0, true, (input.numel() - 1) / 2, out, place);
 }
 
 }  // namespace tt::cuda

@@ -1,4 +1,4 @@
-#include "kernels/cuda/reduce/complex_folds.h"
+#include "kernels/cuda/reduce/complex_reduce.h"
 
 #include "kernels/common/complex_elementary.h"
 #include "kernels/cuda/reduce/reduce.h"

@@ -1,4 +1,4 @@
-#include "kernels/cpu/reduce/complex_folds.h"
+#include "kernels/cpu/reduce/complex_reduce.h"
 
 #include <cmath>
 #include <complex>
