@@ -145,33 +145,36 @@ Tensors rms_norm_grad(const Tensor& g, const Tensor& input, const Tensor& weight
   return {norm.grad_input(scaled, dims, false), sum_to(ops::mul(g, norm.value), normalized_shape)};
 }
 
-Tensors lstm_sequence_grad(const Tensor& output_grad, const Tensor& states_grad, const Tensor& entered, const Tensor& h,
-                           const Tensor& c, const Tensor& w_hh, const Tensor& output, const Tensor& states,
-                           const Tensor& gates, bool reverse) {
-  const int64_t steps = entered.size(0), n = w_hh.size(1);
+Tensors lstm_sequence_grad(const Tensor& output_grad, const Tensor& states_grad, const Tensor& input_gates,
+                           const Tensor& h, const Tensor& c, const Tensor& w_hh, const Tensor& output,
+                           const Tensor& states, const Tensor& gates, bool reverse) {
+  const int64_t steps = input_gates.size(0), n = w_hh.size(1);
   // The state before each step: the result of the previous step.
   const auto shifted = [&](const Tensor& first, const Tensor& all) {
     const Tensor start = ops::unsqueeze(first, 0), rest = ops::narrow(all, 0, reverse ? 1 : 0, steps - 1);
     return ops::cat(reverse ? Tensors{rest, start} : Tensors{start, rest}, 0);
   };
   const Tensor h_before = shifted(h, output);
-  Tensor entered_grad, dh, dc;
+  Tensor input_gates_grad, dh, dc;
   if (!recording()) {
     const Tensors grads = ops::lstm_sequence_backward(output_grad, states_grad, c, w_hh, states, gates, reverse);
-    entered_grad = grads[0];
+    input_gates_grad = grads[0];
     dh = grads[1];
     dc = grads[2];
   } else {
     const Tensor c_before = shifted(c, states), shown = ops::tanh(states);
-    const Tensors sums = ops::chunk(ops::add(entered, ops::linear(h_before, w_hh, Operand())), 4, -1);
-    const Tensor enter = ops::sigmoid(sums[0]), forget = ops::sigmoid(sums[1]), exit = ops::sigmoid(sums[3]);
+    const Tensors sums = ops::chunk(ops::add(input_gates, ops::linear(h_before, w_hh, Operand())), 4, -1);
+    const Tensor input_gate = ops::sigmoid(sums[0]), forget = ops::sigmoid(sums[1]),
+                 output_gate = ops::sigmoid(sums[3]);
     const Tensor candidate = ops::tanh(sums[2]);
     const auto slope = [](const Tensor& share) { return ops::mul(share, ops::rsub(share, int64_t{1})); };
     const auto tanh_slope = [](const Tensor& value) { return ops::rsub(ops::square(value), int64_t{1}); };
     // Per step: the factors of the gradient of the state or of the output.
-    const Tensor into_state = ops::mul(exit, tanh_slope(shown)), into_exit = ops::mul(shown, slope(exit));
-    const Tensor into_enter = ops::mul(candidate, slope(enter)), into_forget = ops::mul(c_before, slope(forget));
-    const Tensor into_candidate = ops::mul(enter, tanh_slope(candidate));
+    const Tensor into_state = ops::mul(output_gate, tanh_slope(shown)),
+                 into_output_gate = ops::mul(shown, slope(output_gate));
+    const Tensor into_input_gate = ops::mul(candidate, slope(input_gate)),
+                 into_forget = ops::mul(c_before, slope(forget));
+    const Tensor into_candidate = ops::mul(input_gate, tanh_slope(candidate));
     Tensors by_step(static_cast<size_t>(steps));
     dh = ops::zeros_like(h);
     dc = ops::zeros_like(c);
@@ -180,16 +183,16 @@ Tensors lstm_sequence_grad(const Tensor& output_grad, const Tensor& states_grad,
       const auto at = [&](const Tensor& all) { return ops::select(all, 0, t); };
       dh = ops::add(dh, at(output_grad));
       dc = ops::add(ops::add(dc, at(states_grad)), ops::mul(dh, at(into_state)));
-      const Tensor step = ops::cat(Tensors{ops::mul(dc, at(into_enter)), ops::mul(dc, at(into_forget)),
-                                           ops::mul(dc, at(into_candidate)), ops::mul(dh, at(into_exit))},
+      const Tensor step = ops::cat(Tensors{ops::mul(dc, at(into_input_gate)), ops::mul(dc, at(into_forget)),
+                                           ops::mul(dc, at(into_candidate)), ops::mul(dh, at(into_output_gate))},
                                    -1);
       by_step[static_cast<size_t>(t)] = step;
       dh = ops::matmul(step, w_hh);
       dc = ops::mul(dc, at(forget));
     }
-    entered_grad = ops::stack(by_step, 0);
+    input_gates_grad = ops::stack(by_step, 0);
   }
-  return {entered_grad, dh, dc, linear_grad_weight(entered_grad, h_before, Sizes{4 * n, n})};
+  return {input_gates_grad, dh, dc, linear_grad_weight(input_gates_grad, h_before, Sizes{4 * n, n})};
 }
 
 }  // namespace tt::autograd::formulas

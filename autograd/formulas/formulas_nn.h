@@ -36,10 +36,10 @@ Tensor cross_entropy_grad(const Tensor& g, const Tensor& input, const Tensor& ta
                           const Tensor& total_weight, const Tensor& largest, const Tensor& log_sum,
                           int64_t ignore_index, std::string_view reduction);
 
-// Returns the gradients of entered, h, c and w_hh of lstm_sequence. Uses one fused operator; if the pass itself is
+// Returns the gradients of input_gates, h, c and w_hh of lstm_sequence. Uses one fused operator; if the pass itself is
 // recorded, differentiable operators.
-Tensors lstm_sequence_grad(const Tensor& output_grad, const Tensor& states_grad, const Tensor& entered, const Tensor& h,
-                           const Tensor& c, const Tensor& w_hh, const Tensor& output, const Tensor& states,
-                           const Tensor& gates, bool reverse);
+Tensors lstm_sequence_grad(const Tensor& output_grad, const Tensor& states_grad, const Tensor& input_gates,
+                           const Tensor& h, const Tensor& c, const Tensor& w_hh, const Tensor& output,
+                           const Tensor& states, const Tensor& gates, bool reverse);
 
 }  // namespace tt::autograd::formulas

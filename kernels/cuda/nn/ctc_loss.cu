@@ -80,13 +80,13 @@ void forward_paths(const Queue& queue, Sequences q, const T* log_probs, T* losse
         const bool is_state = t < steps && s < paths.states;
         T sum = -math::kInf<T>;
         if (is_state && t == 0 && s < 2) sum = p[paths.labels[s]];
-        if (is_state && t > 0) sum = paths.arrivals(alpha + (t - 1) * q.width, s) + p[paths.labels[s]];
+        if (is_state && t > 0) sum = paths.forward_sum(alpha + (t - 1) * q.width, s) + p[paths.labels[s]];
         alpha[t * q.width + s] = sum;
       }
       group.sync();
     }
     if (group.rank() != 0) return;
-    losses[i] = steps == 0 ? paths.loss_of_nothing<T>() : paths.loss(alpha + (steps - 1) * q.width);
+    losses[i] = steps == 0 ? paths.loss_without_steps<T>() : paths.loss(alpha + (steps - 1) * q.width);
   });
 }
 
@@ -109,7 +109,7 @@ void backward_paths(const Queue& queue, Sequences q, const T* log_probs, const T
       for (int64_t s = group.rank(); s < paths.states; s += group.size()) {
         const T share = alphas[(i * q.times + t) * q.width + s] + beta[s] + losses[i];
         atomic_add(grads + at + paths.labels[s], -g[i] * math::exp(share));
-        before[s] = paths.departures(beta, log_probs + at, s);
+        before[s] = paths.backward_sum(beta, log_probs + at, s);
       }
       T* const last = beta;
       beta = before;

@@ -13,7 +13,7 @@ inline Error target_out_of_bounds(const FaultCell& cell) {
 
 // Targets are checked when read. `target` is contiguous int64.
 struct Targets {
-  Likelihoods shape;
+  ClassShape shape;
   const int64_t* target;
   int64_t ignore;
   FaultCell* cell;
@@ -30,7 +30,7 @@ struct Targets {
 
 inline Targets targets_of(const Queue& queue, SizesView sizes, const Tensor& target, const Tensor& weight,
                           int64_t ignore) {
-  return {Likelihoods(sizes, target, weight), target.data_as<int64_t>(), ignore,
+  return {ClassShape(sizes, target, weight), target.data_as<int64_t>(), ignore,
           open_fault(queue, &target_out_of_bounds)};
 }
 
