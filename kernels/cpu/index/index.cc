@@ -215,8 +215,9 @@ void index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tens
     } else if constexpr (std::is_integral_v<T> || std::is_same_v<T, Bool>) {
       return static_cast<int64_t>(old) + whole * static_cast<int64_t>(value);
     } else {
-      using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
-      return static_cast<Wide>(old) + static_cast<Wide>(factor) * static_cast<Wide>(value);
+      using AccumulateType = std::conditional_t<std::is_same_v<T, double>, double, float>;
+      return static_cast<AccumulateType>(old) +
+             static_cast<AccumulateType>(factor) * static_cast<AccumulateType>(value);
     }
   });
 }

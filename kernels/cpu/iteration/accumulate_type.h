@@ -1,4 +1,5 @@
-// Wide: the types that floating-point kernels compute in; 16-bit floats do so in float32.
+// AccumulateBuffer and accumulate_type: the types that floating-point kernels compute in; 16-bit floats do so in
+// float32.
 #pragma once
 
 #include <type_traits>

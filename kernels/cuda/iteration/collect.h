@@ -22,7 +22,7 @@ void collect(Tensor& out, F&& add) {
   const DType wide = accumulate_type(out.dtype());
   const Tensor sums = wide == out.dtype() ? out : empty(out.sizes(), wide, out.device());
   fill_zeros(queue, sums);
-  with_floating(wide, [&]<typename T>(std::type_identity<T>) { add(sums.data_as<Wide<T>>()); });
+  with_floating(wide, [&]<typename T>(std::type_identity<T>) { add(sums.data_as<AccumulateType<T>>()); });
   if (!sums.same(out)) copy(sums, out);
 }
 

@@ -34,12 +34,12 @@ TT_DEVICE Vector<T, kLanes> load_raw(const T* x, int64_t stride, int64_t i) {
     return load_vector<T, kLanes>(x + i);
 }
 template <typename T, int kLanes>
-TT_DEVICE Lanes<Wide<T>, kLanes> load_lanes(const T* x, int64_t stride, int64_t i) {
-  return lanes_of<Wide<T>>(load_raw<T, kLanes>(x, stride, i));
+TT_DEVICE Lanes<AccumulateType<T>, kLanes> load_lanes(const T* x, int64_t stride, int64_t i) {
+  return lanes_of<AccumulateType<T>>(load_raw<T, kLanes>(x, stride, i));
 }
 
 template <typename T, int kLanes>
-TT_DEVICE void store_lanes(T* y, int64_t stride, int64_t i, const Lanes<Wide<T>, kLanes>& lanes) {
+TT_DEVICE void store_lanes(T* y, int64_t stride, int64_t i, const Lanes<AccumulateType<T>, kLanes>& lanes) {
   if constexpr (kLanes == 1) {
     y[i * stride] = convert<T>(lanes.at[0]);
   } else {
@@ -50,15 +50,15 @@ TT_DEVICE void store_lanes(T* y, int64_t stride, int64_t i, const Lanes<Wide<T>,
 // Number of elements that a thread keeps of a row, or of each of two. More would not fit in registers. With one lane, a
 // narrow element also takes a whole register.
 template <typename T, int kLanes>
-inline constexpr int kOfOne = 64 / (kLanes == 1 ? sizeof(Wide<T>) : sizeof(T));
+inline constexpr int kOfOne = 64 / (kLanes == 1 ? sizeof(AccumulateType<T>) : sizeof(T));
 template <typename T>
-inline constexpr int kOfTwo = 64 / sizeof(Wide<T>);
+inline constexpr int kOfTwo = 64 / sizeof(AccumulateType<T>);
 
 template <typename T, int kLanes, int kMost = kOfOne<T, kLanes>>
 class Row {
  public:
   static constexpr int kTurns = kMost / kLanes;
-  using Taken = Lanes<Wide<T>, kLanes>;
+  using Taken = Lanes<AccumulateType<T>, kLanes>;
 
   template <typename G>
   TT_DEVICE Row(const G& group, int64_t n, const T* x, int64_t stride)
@@ -72,7 +72,7 @@ class Row {
   TT_DEVICE int64_t n() const { return n_; }
   TT_DEVICE int64_t index(int64_t turn) const { return (rank_ + turn * size_) * kLanes; }
   TT_DEVICE Taken load(int64_t i) const { return load_lanes<T, kLanes>(x_, stride_, i); }
-  TT_DEVICE Taken kept(int turn) const { return lanes_of<Wide<T>>(kept_[turn]); }
+  TT_DEVICE Taken kept(int turn) const { return lanes_of<AccumulateType<T>>(kept_[turn]); }
 
  private:
   int64_t n_;
@@ -111,7 +111,7 @@ template <typename F, typename T, int kLanes, int kMost, typename... Rows>
 TT_DEVICE void write(T* y, int64_t stride, F f, const Row<T, kLanes, kMost>& row, const Rows&... rows) {
   take_turns(
       [&](int64_t i, const auto&... lanes) {
-        Lanes<Wide<T>, kLanes> results;
+        Lanes<AccumulateType<T>, kLanes> results;
         TT_UNROLL for (int l = 0; l < kLanes; ++l) results.at[l] = f(i + l, lanes.at[l]...);
         store_lanes<T, kLanes>(y, stride, i, results);
       },

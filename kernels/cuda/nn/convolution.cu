@@ -160,8 +160,9 @@ void convolve(Wanted wanted, const ConvolutionShape& shape, const Tensor& first,
   const Tensor a = contiguous_as(first, dtype), b = contiguous_as(second, dtype);
   if (convolve_by_library(wanted, queue, shape, a, b, out)) return;
   if (floating) {
-    with_floating(
-        dtype, [&]<typename T>(std::type_identity<T>) { sum_directly<T, Wide<T>>(wanted, queue, shape, a, b, out); });
+    with_floating(dtype, [&]<typename T>(std::type_identity<T>) {
+      sum_directly<T, AccumulateType<T>>(wanted, queue, shape, a, b, out);
+    });
   } else {
     const Tensor sums = out.dtype() == dtype ? out : empty(out.sizes(), dtype, out.device());
     sum_directly<int64_t, int64_t>(wanted, queue, shape, a, b, sums);

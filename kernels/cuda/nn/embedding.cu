@@ -36,10 +36,11 @@ void take_rows(const Queue& queue, Rows rows, int64_t n, int64_t width, const T*
 }
 
 template <typename T>
-void add_rows(const Queue& queue, Rows rows, int64_t n, int64_t width, int64_t skipped, const T* from, Wide<T>* sums) {
+void add_rows(const Queue& queue, Rows rows, int64_t n, int64_t width, int64_t skipped, const T* from,
+              AccumulateType<T>* sums) {
   for_each(queue, n * width, [=] TT_DEVICE(int64_t i) {
     const int64_t row = rows.at(i / width);
-    if (row >= 0 && row != skipped) atomic_add(sums + row * width + i % width, convert<Wide<T>>(from[i]));
+    if (row >= 0 && row != skipped) atomic_add(sums + row * width + i % width, convert<AccumulateType<T>>(from[i]));
   });
 }
 
@@ -64,7 +65,7 @@ void embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_w
   const Rows rows = rows_of(index, num_weights);
   collect(out, [&]<typename C>(C* sums) {
     with_floating(g.dtype(), [&]<typename T>(std::type_identity<T>) {
-      if constexpr (std::is_same_v<Wide<T>, C>) {
+      if constexpr (std::is_same_v<AccumulateType<T>, C>) {
         add_rows(queue, rows, index.numel(), width, padding_idx, g.data_as<T>(), sums);
       }
     });

@@ -105,7 +105,7 @@ struct Adam {
 // Updates kLanes adjacent elements: one vector or one element.
 template <typename T, int kLanes, typename Step>
 TT_DEVICE void update(const Step& step, const Entry& e, int64_t i) {
-  using C = Wide<T>;
+  using C = AccumulateType<T>;
   constexpr int kTensors = Step::kTensors;
   Vector<T, kLanes> vectors[kTensors];
   TT_UNROLL

@@ -16,7 +16,7 @@ struct Walk {
 
 template <int kLanes, typename T, typename G>
 TT_DEVICE void softmax_row(G& group, Walk walk, const T* x, T* y) {
-  using C = Wide<T>;
+  using C = AccumulateType<T>;
   const Row<T, kLanes> row(group, walk.n, x, walk.stride);
   const Running<C> all = total<C>(group, row);
   if (walk.log) {
@@ -32,7 +32,7 @@ TT_DEVICE void softmax_row(G& group, Walk walk, const T* x, T* y) {
 
 template <int kLanes, typename T, typename G>
 TT_DEVICE void softmax_backward_row(G& group, Walk walk, const T* g, const T* y, T* dx) {
-  using C = Wide<T>;
+  using C = AccumulateType<T>;
   const Row<T, kLanes, kOfTwo<T>> grads(group, walk.n, g, walk.stride), results(group, walk.n, y, walk.stride);
   C sum = 0;
   each([&](int64_t, C grad, C result) { sum += walk.log ? grad : grad * result; }, grads, results);

@@ -155,10 +155,10 @@ struct Quads {
       return;
     }
     const Offsets<kInputs + 1> offsets = elements.layout.offsets(at);
-    Quad<C> values[kInputs], results;
+    Vec4<C> values[kInputs], results;
     TT_UNROLL
     for (int k = 0; k < kInputs; ++k) {
-      if (elements.in[k]) values[k] = load_quad<C>(elements.in[k], elements.dtype[k], offsets.at[k], step[k]);
+      if (elements.in[k]) values[k] = load_vec4<C>(elements.in[k], elements.dtype[k], offsets.at[k], step[k]);
     }
     TT_UNROLL
     for (int lane = 0; lane < 4; ++lane) {
@@ -167,7 +167,7 @@ struct Quads {
       for (int k = 0; k < kInputs; ++k) arguments[k] = elements.in[k] ? values[k].at[lane] : elements.number[k];
       results.at[lane] = elements.apply(arguments);
     }
-    store_quad<C>(elements.out, offsets.at[kInputs], results);
+    store_vec4<C>(elements.out, offsets.at[kInputs], results);
   }
 };
 

@@ -259,13 +259,13 @@ template <typename T>
 struct Dropout {
   Place place;
   int64_t n;
-  Wide<T> share;  // that is kept
+  AccumulateType<T> share;  // that is kept
   const T* x;
   T* y;
   Bool* kept;
 
   TT_DEVICE void operator()(int64_t block) const {
-    using C = Wide<T>;
+    using C = AccumulateType<T>;
     Drawn<float> drawn;
     Uniform()(place.words(block), &drawn);
     TT_UNROLL
@@ -290,7 +290,7 @@ void dropout(const Tensor& input, double p, Tensor& output, Tensor& kept) {
   const Place place = Place::take(x.numel(), 1);
   with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     for_each(queue_of(output), place.blocks,
-             Dropout<T>{place, x.numel(), static_cast<Wide<T>>(1 - p), x.data_as<T>(), output.data_as<T>(),
+             Dropout<T>{place, x.numel(), static_cast<AccumulateType<T>>(1 - p), x.data_as<T>(), output.data_as<T>(),
                         kept.data_as<Bool>()});
   });
 }

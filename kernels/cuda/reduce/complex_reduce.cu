@@ -7,27 +7,27 @@ namespace tt::cuda {
 
 namespace {
 
-using Wide = Complex<double>;
+using ComplexDouble = Complex<double>;
 
 template <typename T>
 struct Product {
   using Value = T;
-  using Total = Wide;
-  using Part = Wide;
+  using Total = ComplexDouble;
+  using Part = ComplexDouble;
   Access out;
 
-  TT_FUNCTION Wide begin() const { return Wide(1); }
-  TT_FUNCTION void take(Wide& part, T x, int64_t) const { part *= Wide(x); }
-  TT_FUNCTION void settle(Wide&) const {}
-  TT_FUNCTION Wide end(Wide part) const { return part; }
-  TT_FUNCTION Wide merge(Wide a, Wide b) const { return a * b; }
-  TT_FUNCTION void put(int64_t output, Wide total) const { out.store(output, total); }
+  TT_FUNCTION ComplexDouble begin() const { return ComplexDouble(1); }
+  TT_FUNCTION void take(ComplexDouble& part, T x, int64_t) const { part *= ComplexDouble(x); }
+  TT_FUNCTION void settle(ComplexDouble&) const {}
+  TT_FUNCTION ComplexDouble end(ComplexDouble part) const { return part; }
+  TT_FUNCTION ComplexDouble merge(ComplexDouble a, ComplexDouble b) const { return a * b; }
+  TT_FUNCTION void put(int64_t output, ComplexDouble total) const { out.store(output, total); }
 };
 
 // Running maximum of the real parts, and the sum of exp(x - largest).
 struct ExpTotal {
   double largest;
-  Wide sum;
+  ComplexDouble sum;
 };
 
 // Sums exponentials relative to the largest real part, to avoid overflow.
@@ -38,11 +38,11 @@ struct ExpSum {
   using Part = ExpTotal;
   Access out;
 
-  TT_FUNCTION ExpTotal begin() const { return {-math::kInf<double>, Wide(0)}; }
+  TT_FUNCTION ExpTotal begin() const { return {-math::kInf<double>, ComplexDouble(0)}; }
   TT_FUNCTION void take(ExpTotal& part, T x, int64_t) const {
     const double re = x.re, im = x.im;
     const bool adds = re != -math::kInf<double>;
-    part = merge(part, {re, adds ? Wide(math::cos(im), math::sin(im)) : Wide(0)});
+    part = merge(part, {re, adds ? ComplexDouble(math::cos(im), math::sin(im)) : ComplexDouble(0)});
   }
   TT_FUNCTION void settle(ExpTotal&) const {}
   TT_FUNCTION ExpTotal end(const ExpTotal& part) const { return part; }
@@ -50,12 +50,12 @@ struct ExpSum {
     if (a.largest == b.largest) return {a.largest, a.sum + b.sum};
     const bool rises = !(b.largest < a.largest);  // true for NaN, which is kept
     const double high = rises ? b.largest : a.largest, low = rises ? a.largest : b.largest;
-    const Wide scale(math::exp(low - high));
+    const ComplexDouble scale(math::exp(low - high));
     return {high, rises ? a.sum * scale + b.sum : a.sum + b.sum * scale};
   }
   TT_FUNCTION void put(int64_t output, const ExpTotal& total) const {
-    const Wide result = math::log(total.sum);
-    out.store(output, Wide(result.re + total.largest, result.im));
+    const ComplexDouble result = math::log(total.sum);
+    out.store(output, ComplexDouble(result.re + total.largest, result.im));
   }
 };
 

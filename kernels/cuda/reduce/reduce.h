@@ -139,16 +139,16 @@ TT_DEVICE void take_row(const R& r, typename R::Part& part, const T* x, int64_t 
                         int rank, int size) {
   using C = typename R::Value;
   constexpr int kWide = 16 / sizeof(T);
-  using Wide = Vector<T, kWide>;
+  using WideVector = Vector<T, kWide>;
   x += begin;
   position += begin;
   const int n = static_cast<int>(end - begin);
-  const int odd = static_cast<int>(reinterpret_cast<uintptr_t>(x) % sizeof(Wide) / sizeof(T));
+  const int odd = static_cast<int>(reinterpret_cast<uintptr_t>(x) % sizeof(WideVector) / sizeof(T));
   const int first = odd == 0 ? 0 : kWide - odd < n ? kWide - odd : n;
   TT_ROLLED
   for (int i = rank; i < first; i += size) r.take(part, convert<C>(x[i]), position + i);
   const int step = size * kWide, packed = first + (n - first) / kWide * kWide;
-  const auto take = [&](const Wide& loaded, int at) {
+  const auto take = [&](const WideVector& loaded, int at) {
     const Lanes<C, kWide> lanes = lanes_of<C>(loaded);
     TT_UNROLL
     for (int j = 0; j < kWide; ++j) r.take(part, lanes.at[j], position + at + j);
@@ -156,7 +156,7 @@ TT_DEVICE void take_row(const R& r, typename R::Part& part, const T* x, int64_t 
   int i = first + rank * kWide;
   TT_ROLLED
   for (; i + (kLoadsAhead - 1) * step < packed; i += kLoadsAhead * step) {
-    Wide loaded[kLoadsAhead];
+    WideVector loaded[kLoadsAhead];
     TT_UNROLL
     for (int a = 0; a < kLoadsAhead; ++a) loaded[a] = load_together<T, kWide>(x + (i + a * step));
     TT_UNROLL
