@@ -1,5 +1,5 @@
 // Atomics: operations that several threads of a launch may apply to one address. On the host, where threads run one at
-// a time, they are plain code that may switch to another thread (team.h).
+// a time, they are plain code that may switch to another thread (simulated_group.h).
 //
 // They support any element type (kernels/common/element.h). Types narrower than a word update the word that contains
 // them.

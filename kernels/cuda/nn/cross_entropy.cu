@@ -89,7 +89,7 @@ void take_rows(const Queue& queue, const Pass& pass) {
 template <typename T, typename Pass>
 void take_columns(const Queue& queue, const Pass& pass) {
   for_each(queue, pass.along.rows(), [=] TT_DEVICE(int64_t i) {
-    Alone alone;
+    SingleThreadGroup alone;
     pass.template take<1>(alone, i);
   });
 }

@@ -57,10 +57,10 @@ void forward(const Queue& queue, RowNorm shape, const T* x, Affine<W> weight, Af
     const Row<T, kLanes> row(group, shape.n(), x + at, 1);
     C mean = 0, squares = 0;
     if (statistics.means) {
-      each([&](int64_t, C value) { mean += value; }, row);
+      for_each_element([&](int64_t, C value) { mean += value; }, row);
       mean = group.reduce(mean, Add()) / n;
     }
-    each([&](int64_t, C value) { squares += (value - mean) * (value - mean); }, row);
+    for_each_element([&](int64_t, C value) { squares += (value - mean) * (value - mean); }, row);
     const C rstd = math::rsqrt(group.reduce(squares, Add()) / n + static_cast<C>(eps));
     const auto normalize = [&](int64_t i, const Lanes<C, kLanes>& x) {
       const auto w = weight.template lanes<kLanes>(shape, first, i, C(1));
@@ -69,7 +69,7 @@ void forward(const Queue& queue, RowNorm shape, const T* x, Affine<W> weight, Af
       TT_UNROLL for (int l = 0; l < kLanes; ++l) results.at[l] = (x.at[l] - mean) * rstd * w.at[l] + b.at[l];
       store_lanes<T, kLanes>(y + at, 1, i, results);
     };
-    take_turns(normalize, row);
+    for_each_vector(normalize, row);
     if (group.rank() == 0) {
       if (statistics.means) statistics.means[r] = mean;
       statistics.rstds[r] = rstd;
@@ -93,7 +93,7 @@ void backward_input(const Queue& queue, RowNorm shape, const T* g, const T* x, A
         sums += {grad.at[l] * w.at[l], grad.at[l] * w.at[l] * (x.at[l] - mean)};
       }
     };
-    take_turns(add, grads, row);
+    for_each_vector(add, grads, row);
     sums = group.reduce(sums, Add());
     const C slope = -rstd * rstd * rstd * sums.second / n;
     const C constant = statistics.means ? -rstd * sums.first / n : C(0);
@@ -105,7 +105,7 @@ void backward_input(const Queue& queue, RowNorm shape, const T* g, const T* x, A
       }
       store_lanes<T, kLanes>(dx + at, 1, i, results);
     };
-    take_turns(differentiate, grads, row);
+    for_each_vector(differentiate, grads, row);
   });
 }
 

@@ -1,5 +1,5 @@
-// Teams as fibers: every thread of a group has a stack of its own.
-#include "kernels/cuda/launch/team.h"
+// Groups as fibers: every thread of a group has a stack of its own.
+#include "kernels/cuda/launch/simulated_group.h"
 
 #include <cxxabi.h>
 
@@ -74,7 +74,7 @@ Stacks& stacks() {
 class Fibers;
 Fibers* running = nullptr;
 
-class Fibers final : public Team {
+class Fibers final : public SimulatedGroup {
  public:
   Fibers(int size, Body body) : size_(size), body_(body) {
     for (int rank = 0; rank < size_; ++rank) {
@@ -105,7 +105,7 @@ class Fibers final : public Team {
     running = this;
     index_ = index;
     do {
-      take_turns();
+      run_all();
       for (int rank = 1; rank < size_; ++rank) {
         if (!same(threads_[rank].wait, threads_[0].wait)) return told_waits();
       }
@@ -115,7 +115,7 @@ class Fibers final : public Team {
   }
   void end() {
     index_ = -1;
-    take_turns();
+    run_all();
   }
 
  protected:
@@ -138,7 +138,7 @@ class Fibers final : public Team {
     self.scheduler = std::move(self.scheduler).resume();
   }
   // Until all threads wait.
-  void take_turns() {
+  void run_all() {
     std::array<int, kMostThreads> ready;
     for (int rank = 0; rank < size_; ++rank) ready[rank] = rank;
     for (int left = size_; left > 0;) {
@@ -169,7 +169,7 @@ class Fibers final : public Team {
 };
 
 // One thread, on the host's own stack.
-class Alone final : public Team {
+class SingleThread final : public SimulatedGroup {
  public:
   int size() const override { return 1; }
   void wait(int, const Wait&) override {}
@@ -178,27 +178,27 @@ class Alone final : public Team {
   const void* exchange(int, const void* value, size_t, const Wait&) override { return value; }
 };
 
-void run_alone(int64_t groups, Team::Body body) {
+void run_alone(int64_t groups, SimulatedGroup::Body body) {
   Shuffle order(groups);
-  Alone team;
-  for (int64_t i = 0; i < groups; ++i) body(team, order.next(), 0);
+  SingleThread group;
+  for (int64_t i = 0; i < groups; ++i) body(group, order.next(), 0);
 }
 
 }  // namespace
 
-void Team::run(int64_t groups, const std::type_info& kernel, Body body) {
+void SimulatedGroup::run(int64_t groups, const std::type_info& kernel, Body body) {
   if (kMostThreads == 1) return run_alone(groups, body);
   const int size = kWarp * static_cast<int>(1 + draw(kMostThreads / kWarp));
   Shuffle order(groups);
-  Fibers team(size, body);
+  Fibers group(size, body);
   for (int64_t i = 0; i < groups; ++i) {
     const int64_t index = order.next();
-    const std::string wrong = team.run(index);
+    const std::string wrong = group.run(index);
     if (wrong.empty()) continue;
     return simulated_runtime().fail_work(absl::StrCat("threads of group ", index, " do not wait for each other: ",
                                                       wrong, " (seed ", simulated_seed(), ", in ", told(kernel), ")"));
   }
-  team.end();
+  group.end();
 }
 
 void yield_by_chance() {

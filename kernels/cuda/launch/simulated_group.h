@@ -1,10 +1,10 @@
-// Team: the threads of a group on a simulated device, and the random orders of that device.
+// SimulatedGroup: the threads of a group on a simulated device, and the random orders of that device.
 //
 // The threads run one at a time on one host thread. Each runs until it waits for the others (or, randomly, until an
 // atomic operation); the next thread is chosen at random, so that a missing wait produces a wrong value. If the threads
-// of a team wait at different places, or some end while others wait, the device fails and the launch is abandoned.
-// Declared only for the host's compiler. A simulated device implements it (tests/cuda/simulated/team.cc), one launch at
-// a time.
+// of a group wait at different places, or some end while others wait, the device fails and the launch is abandoned.
+// Declared only for the host's compiler. A simulated device implements it (tests/cuda/simulated/simulated_group.cc),
+// one launch at a time.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@
 
 namespace tt::cuda {
 
-inline constexpr int kWarp = 2;  // small, so that a team of a few threads has several warps
+inline constexpr int kWarp = 2;  // small, so that a group of a few threads has several warps
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr int kMostThreads = 1;  // sanitizers do not support the stack switches
 #else
-inline constexpr int kMostThreads = 8;  // per team; a team is a whole number of warps
+inline constexpr int kMostThreads = 8;  // per group; a group is a whole number of warps
 #endif
 inline constexpr size_t kValueBytes = 32;  // the largest value that a group reduces
 
@@ -33,10 +33,10 @@ struct Wait {
   std::source_location place;
 };
 
-class Team {
+class SimulatedGroup {
  public:
   // Runs every thread of `groups` groups, in random order. The thread that runs the body calls the functions below.
-  using Body = absl::FunctionRef<void(Team& team, int64_t index, int rank)>;
+  using Body = absl::FunctionRef<void(SimulatedGroup& group, int64_t index, int rank)>;
   static void run(int64_t groups, const std::type_info& kernel, Body body);
 
   virtual int size() const = 0;
@@ -50,11 +50,11 @@ class Team {
   }
 
  protected:
-  ~Team() = default;
+  ~SimulatedGroup() = default;
   virtual const void* exchange(int rank, const void* value, size_t bytes, const Wait& wait) = 0;
 };
 
-// Called by atomic operations: randomly lets other threads of the team run first. Does nothing if no team runs.
+// Called by atomic operations: randomly lets other threads of the group run first. Does nothing if no group runs.
 void yield_by_chance();
 
 // Returns a random number in [0, below).
