@@ -49,7 +49,7 @@ void factor(const Queue& queue, MatrixFaults faults, int64_t batch, int64_t m, i
 template <typename T>
 void solve(const Queue& queue, int64_t batch, int64_t n, int64_t k, const T* lu, const int32_t* pivots, bool transposed,
            T* x) {
-  FaultCell* cell = open_fault(queue, &pivot_out_of_range);
+  FaultCell* cell = open_error_cell(queue, &pivot_out_of_range);
   for_each_group(queue, batch, n * k, [=] TT_DEVICE(Group & group) {
     const int64_t i = group.index();
     const T* a = lu + i * n * n;
@@ -62,7 +62,7 @@ void solve(const Queue& queue, int64_t batch, int64_t n, int64_t k, const T* lu,
 }
 
 void order_rows(const Queue& queue, int64_t batch, int64_t rows, int64_t count, const int32_t* pivots, int64_t* out) {
-  FaultCell* cell = open_fault(queue, &pivot_out_of_range);
+  FaultCell* cell = open_error_cell(queue, &pivot_out_of_range);
   for_each_group(queue, batch, rows, [=] TT_DEVICE(Group & group) {
     int64_t* order = out + group.index() * rows;
     for (int64_t i = group.rank(); i < rows; i += group.size()) order[i] = i;

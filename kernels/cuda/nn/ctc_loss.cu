@@ -3,7 +3,7 @@
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/atomic.h"
-#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/device_error.h"
 #include "kernels/cuda/reduce/accumulate_type.h"
 
 namespace tt::cuda {
@@ -26,14 +26,14 @@ struct Sequences {
 
 // Writes the label of each state. An invalid label is reported and treated as a blank.
 void find_labels(const Queue& queue, Sequences q, const int64_t* targets, int64_t* labels) {
-  FaultCell* cell = open_fault(queue, &label_out_of_range);
+  FaultCell* cell = open_error_cell(queue, &label_out_of_range);
   for_each_group(queue, q.batch, q.width, [=] TT_DEVICE(Group & group) {
     const int64_t i = group.index();
     for (int64_t s = group.rank(); s < q.width; s += group.size()) {
       int64_t label = q.blank;
       if (s % 2 == 1 && s / 2 < q.lengths[i]) label = targets[q.starts[i] + s / 2];
       if (label < 0 || label >= q.classes) {
-        fault(cell, label, 0, q.classes);
+        report_error(cell, label, 0, q.classes);
         label = q.blank;
       }
       labels[i * q.width + s] = label;

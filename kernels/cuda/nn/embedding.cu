@@ -1,7 +1,7 @@
 // embedding: rows of a table by index, and the gradient of the table.
 #include "kernels/cuda/iteration/collect.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/device_error.h"
 
 namespace tt::cuda {
 namespace {
@@ -18,13 +18,13 @@ struct Rows {
   TT_DEVICE int64_t at(int64_t i) const {
     const int64_t row = index[i];
     if (row >= 0 && row < count) return row;
-    fault(cell, row, 0, count);
+    report_error(cell, row, 0, count);
     return -1;
   }
 };
 
 Rows rows_of(const Tensor& indices, int64_t count) {
-  return {indices.data_as<int64_t>(), count, open_fault(queue_of(indices), &index_out_of_table)};
+  return {indices.data_as<int64_t>(), count, open_error_cell(queue_of(indices), &index_out_of_table)};
 }
 
 template <typename T>

@@ -5,7 +5,7 @@
 #include "kernels/common/pool_window.h"
 #include "kernels/cuda/iteration/collect.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/device_error.h"
 
 namespace tt::cuda {
 namespace {
@@ -189,13 +189,13 @@ Error index_outside(const FaultCell& cell) {
 template <typename T>
 void add_at(const Queue& queue, int64_t n, int64_t from, int64_t to, const int64_t* index, const T* g,
             AccumulateType<T>* dx) {
-  FaultCell* cell = open_fault(queue, &index_outside);
+  FaultCell* cell = open_error_cell(queue, &index_outside);
   for_each(queue, n, [=] TT_DEVICE(int64_t i) {
     const int64_t at = index[i];
     if (at >= 0 && at < to) {
       atomic_add(dx + i / from * to + at, convert<AccumulateType<T>>(g[i]));
     } else {
-      fault(cell, at, 0, to);
+      report_error(cell, at, 0, to);
     }
   });
 }

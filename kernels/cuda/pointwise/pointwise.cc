@@ -91,7 +91,7 @@ void run(const ChainStep& step, const Tensor& out) {
   CallBuilder<C> builder(out);
   for (size_t i = 0; i < (op == step.op->id ? step.args.size() : 1); ++i) add_argument(builder, step, i);
   const Queue queue = queue_of(out);
-  if (std::is_integral_v<C> && divides(op)) builder.call().fault = open_fault(queue, &divided_by_zero);
+  if (std::is_integral_v<C> && divides(op)) builder.call().fault = open_error_cell(queue, &divided_by_zero);
   launch(queue, builder.call());
 }
 

@@ -16,15 +16,15 @@ namespace tt::cuda {
 template <typename Body, typename C>
 struct Applied {
   ScalarArgs<C, Body::kScalarArgs> scalar_args;
-  FaultCell* fault_cell;
+  FaultCell* error_cell;
 
-  explicit Applied(const PointwiseCall<C>& call) : fault_cell(call.fault) {
+  explicit Applied(const PointwiseCall<C>& call) : error_cell(call.fault) {
     for (int i = 0; i < Body::kScalarArgs; ++i) scalar_args.value[i] = call.scalar_args.value[i];
     scalar_args.present = call.scalar_args.present;
   }
   TT_DEVICE C operator()(const C* in) const {
     if constexpr (std::is_integral_v<C> && Body::kDivisor >= 0) {
-      if (in[Body::kDivisor] == 0) fault(fault_cell, 0, 0, 0);
+      if (in[Body::kDivisor] == 0) report_error(error_cell, 0, 0, 0);
     }
     return Body::template call<C>(in, scalar_args);
   }

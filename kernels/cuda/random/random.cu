@@ -11,7 +11,7 @@
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/access.h"
-#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/device_error.h"
 #include "kernels/cuda/launch/floating.h"
 #include "kernels/cuda/launch/layout.h"
 #include "kernels/cuda/launch/vectors.h"
@@ -163,7 +163,7 @@ struct BelowOwn {
   FaultCell* cell;
   TT_DEVICE double operator()(double u, int64_t i) const {
     const double p = load_any<double>(probability.data, probability.dtype, layout.offsets(i).at[0]);
-    if (!(p >= 0 && p <= 1)) fault(cell, 0, 0, 0);
+    if (!(p >= 0 && p <= 1)) report_error(cell, 0, 0, 0);
     return u < p ? 1 : 0;
   }
 };
@@ -248,7 +248,7 @@ void bernoulli_like(const Tensor&, double p, Tensor& out) {
 }
 
 void bernoulli(const Tensor& input, Tensor& out) {
-  FaultCell* cell = open_fault(queue_of(out), &no_probability);
+  FaultCell* cell = open_error_cell(queue_of(out), &no_probability);
   draw_as<double>(out, Uniform(), BelowOwn{Layout<1>(input.sizes(), {input.strides()}), Access(input), cell});
 }
 

@@ -1,9 +1,9 @@
 // Faults: how a kernel reports invalid input (engine/session/async_errors.h).
 //
-//   FaultCell* cell = open_fault(queue, &index_out_of_range);
+//   FaultCell* cell = open_error_cell(queue, &index_out_of_range);
 //   for_each(queue, n, [=] TT_DEVICE(int64_t i) {
 //     int64_t at = index[i];
-//     if (!in_range(at, size)) at = fault(cell, at, dim, size);   // continues with 0
+//     if (!in_range(at, size)) at = report_error(cell, at, dim, size);   // continues with 0
 //     ...
 //   });
 #pragma once
@@ -15,12 +15,12 @@
 
 namespace tt::cuda {
 
-inline FaultCell* open_fault(const Queue& queue, FaultText text) {
+inline FaultCell* open_error_cell(const Queue& queue, FaultText text) {
   return Context::current().faults().open(queue.cuda_stream(), text);
 }
 
 // Stores the first fault of a call. Returns 0 as a valid index to continue with.
-TT_DEVICE inline int64_t fault(FaultCell* cell, int64_t value, int64_t dim, int64_t size) {
+TT_DEVICE inline int64_t report_error(FaultCell* cell, int64_t value, int64_t dim, int64_t size) {
   if (take_flag(&cell->raised)) {
     cell->values[0] = value;
     cell->values[1] = dim;
@@ -30,14 +30,14 @@ TT_DEVICE inline int64_t fault(FaultCell* cell, int64_t value, int64_t dim, int6
 }
 
 // Stores the fault with the least `rank` (not negative) of a call, independent of thread order. The other values must
-// be equal for all faults of the call. fault_rank() returns the rank.
-TT_DEVICE inline void ranked_fault(FaultCell* cell, int64_t rank, int64_t first, int64_t second) {
+// be equal for all faults of the call. error_rank() returns the rank.
+TT_DEVICE inline void report_ranked_error(FaultCell* cell, int64_t rank, int64_t first, int64_t second) {
   atomic_most(&cell->values[0], INT64_MAX - rank);  // cells are zero-initialized
   cell->values[1] = first;
   cell->values[2] = second;
   cell->raised = 1;
 }
-inline int64_t fault_rank(const FaultCell& cell) { return INT64_MAX - cell.values[0]; }
+inline int64_t error_rank(const FaultCell& cell) { return INT64_MAX - cell.values[0]; }
 
 // Negative indices count from the end; the caller wraps them.
 TT_DEVICE inline bool in_range(int64_t index, int64_t size) { return index >= -size && index < size; }
