@@ -62,11 +62,11 @@ struct Scan {
   Out out;
   Op op;
   int64_t n;
-  void* room;
-  size_t bytes;  // size of `room`
+  void* temp_storage;
+  size_t bytes;  // size of `temp_storage`
   void operator()(StreamHandle stream) const {
     size_t held = bytes;
-    cub::DeviceScan::InclusiveScan(room, held, in, out, op, n, static_cast<cudaStream_t>(stream));
+    cub::DeviceScan::InclusiveScan(temp_storage, held, in, out, op, n, static_cast<cudaStream_t>(stream));
     runtime().check_launch();
   }
 };
@@ -79,8 +79,8 @@ void inclusive_scan(const Queue& queue, int64_t n, Load load, Op op, Store store
   const WriteThrough<Store, T> out{store, 0};
   size_t bytes = 0;
   cub::DeviceScan::InclusiveScan(nullptr, bytes, in, out, op, n);
-  const Tensor room = empty({static_cast<int64_t>(bytes)}, DType::kUInt8, queue.device());
-  queue.add(Scan<decltype(in), decltype(out), Op>{in, out, op, n, room.data(), bytes});
+  const Tensor temp_storage = empty({static_cast<int64_t>(bytes)}, DType::kUInt8, queue.device());
+  queue.add(Scan<decltype(in), decltype(out), Op>{in, out, op, n, temp_storage.data(), bytes});
 }
 
 }  // namespace tt::cuda

@@ -6,7 +6,7 @@
 
 #include "engine/session/context.h"
 #include "kernels/common/scalar_math.h"
-#include "kernels/cuda/iteration/collect.h"
+#include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/runtime/blas.h"

@@ -1,7 +1,7 @@
 // Convolutions, forward and both gradients, by cuDNN if it is available, else by a direct sum per element of the
 // result.
 #include "engine/session/context.h"
-#include "kernels/cuda/iteration/collect.h"
+#include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/floating.h"

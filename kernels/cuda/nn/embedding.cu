@@ -1,5 +1,5 @@
 // embedding: rows of a table by index, and the gradient of the table.
-#include "kernels/cuda/iteration/collect.h"
+#include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/device_error.h"
 
@@ -63,7 +63,7 @@ void embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_w
         " indices, got gradients ", to_string(grad.sizes()));
   const Queue queue = queue_of(out);
   const Rows rows = rows_of(index, num_weights);
-  collect(out, [&]<typename C>(C* sums) {
+  atomic_accumulate(out, [&]<typename C>(C* sums) {
     with_floating(g.dtype(), [&]<typename T>(std::type_identity<T>) {
       if constexpr (std::is_same_v<AccumulateType<T>, C>) {
         add_rows(queue, rows, index.numel(), width, padding_idx, g.data_as<T>(), sums);

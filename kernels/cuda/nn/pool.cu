@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "kernels/common/pool_window.h"
-#include "kernels/cuda/iteration/collect.h"
+#include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/device_error.h"
 
@@ -219,7 +219,7 @@ void max_pool2d_backward(const Tensor& grad, const Tensor& indices, List, Tensor
   check_same_planes(grad.sizes(), out.sizes());
   const Tensor index = contiguous_as(indices, DType::kInt64), g = contiguous(grad);
   const int64_t from = area(last_two(grad.sizes())), to = area(last_two(out.sizes()));
-  collect(out, [&]<typename C>(C* dx) {
+  atomic_accumulate(out, [&]<typename C>(C* dx) {
     with_floating(g.dtype(), [&]<typename T>(std::type_identity<T>) {
       if constexpr (std::is_same_v<AccumulateType<T>, C>) {
         add_at(queue_of(out), g.numel(), from, to, index.data_as<int64_t>(), g.data_as<T>(), dx);

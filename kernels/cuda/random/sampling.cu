@@ -1,6 +1,6 @@
 // Elements at many places of each channel, weighted, and the gradients: a thread for each result, as
 // kernels/cpu/random/sampling.cc.
-#include "kernels/cuda/iteration/collect.h"
+#include "kernels/cuda/iteration/atomic_accumulate.h"
 #include "kernels/cuda/kernels.h"
 
 namespace tt::cuda {
@@ -80,7 +80,7 @@ void spread_places(const Tensor& values, const Tensor& index, const Tensor& weig
   const DType dtype = out.dtype();
   const Tensor from = contiguous_as(values, dtype), at = contiguous(index), w = contiguous_as(weight, dtype);
   const Queue queue = queue_of(out);
-  collect(out, [&]<typename C>(C* sums) {
+  atomic_accumulate(out, [&]<typename C>(C* sums) {
     with_floating(dtype, [&]<typename T>(std::type_identity<T>) {
       if constexpr (std::is_same_v<AccumulateType<T>, C>) {
         spread(queue, Places(at, values.size(1), length), from.numel(), from.data_as<T>(), w.data_as<T>(), sums);

@@ -26,7 +26,7 @@ struct Search {
 
   TT_FUNCTION ExtremumTotal<T> begin() const { return {T(0), -1}; }
   TT_FUNCTION void take(ExtremumTotal<T>& part, T x, int64_t position) const { part = merge(part, {x, position}); }
-  TT_FUNCTION void settle(ExtremumTotal<T>&) const {}
+  TT_FUNCTION void flush(ExtremumTotal<T>&) const {}
   TT_FUNCTION ExtremumTotal<T> end(const ExtremumTotal<T>& part) const { return part; }
   TT_FUNCTION ExtremumTotal<T> merge(const ExtremumTotal<T>& a, const ExtremumTotal<T>& b) const {
     if (a.position < 0 || b.position < 0) return a.position < 0 ? b : a;

@@ -18,7 +18,7 @@ struct Product {
 
   TT_FUNCTION ComplexDouble begin() const { return ComplexDouble(1); }
   TT_FUNCTION void take(ComplexDouble& part, T x, int64_t) const { part *= ComplexDouble(x); }
-  TT_FUNCTION void settle(ComplexDouble&) const {}
+  TT_FUNCTION void flush(ComplexDouble&) const {}
   TT_FUNCTION ComplexDouble end(ComplexDouble part) const { return part; }
   TT_FUNCTION ComplexDouble merge(ComplexDouble a, ComplexDouble b) const { return a * b; }
   TT_FUNCTION void put(int64_t output, ComplexDouble total) const { out.store(output, total); }
@@ -44,7 +44,7 @@ struct ExpSum {
     const bool adds = re != -math::kInf<double>;
     part = merge(part, {re, adds ? ComplexDouble(math::cos(im), math::sin(im)) : ComplexDouble(0)});
   }
-  TT_FUNCTION void settle(ExpTotal&) const {}
+  TT_FUNCTION void flush(ExpTotal&) const {}
   TT_FUNCTION ExpTotal end(const ExpTotal& part) const { return part; }
   TT_FUNCTION ExpTotal merge(const ExpTotal& a, const ExpTotal& b) const {
     if (a.largest == b.largest) return {a.largest, a.sum + b.sum};

@@ -50,7 +50,7 @@ struct ExpSum {
 
   TT_FUNCTION ExpTotal<T> begin() const { return {weakest<T, true>(), 0}; }
   TT_FUNCTION void take(ExpTotal<T>& part, T x, int64_t) const { part = merge(part, {x, 1}); }
-  TT_FUNCTION void settle(ExpTotal<T>&) const {}
+  TT_FUNCTION void flush(ExpTotal<T>&) const {}
   TT_FUNCTION ExpTotal<T> end(const ExpTotal<T>& part) const { return part; }
   // Equal maxima, including infinities, need no exponential.
   TT_FUNCTION ExpTotal<T> merge(const ExpTotal<T>& a, const ExpTotal<T>& b) const {

@@ -32,7 +32,7 @@ void sum_into(const Tensor& input, const Dims& dim, bool average, Tensor& out) {
 }
 
 // How a count becomes the result.
-struct Question {
+struct CountPredicate {
   enum Kind { kHowMany, kAny, kAll } kind;
   int64_t of;  // number of elements
 
@@ -41,11 +41,11 @@ struct Question {
   }
 };
 
-void count_into(const Tensor& input, const Dims& dim, Question::Kind kind, Tensor& out) {
+void count_into(const Tensor& input, const Dims& dim, CountPredicate::Kind kind, Tensor& out) {
   if (is_complex(input.dtype())) return count_into(contiguous_as(input, DType::kBool), dim, kind, out);
   const ReducePlan plan = plan_over(input, dim);
   with_reduced(input.dtype(), [&]<typename T>(std::type_identity<T>) {
-    reduce(Count<T, Question>{Access(out), Question{kind, plan.count}}, input, plan);
+    reduce(Count<T, CountPredicate>{Access(out), CountPredicate{kind, plan.count}}, input, plan);
   });
 }
 
@@ -58,7 +58,7 @@ struct Product {
 
   TT_FUNCTION T begin() const { return T(1); }
   TT_FUNCTION void take(T& part, T x, int64_t) const { part *= x; }
-  TT_FUNCTION void settle(T&) const {}
+  TT_FUNCTION void flush(T&) const {}
   TT_FUNCTION T end(T part) const { return part; }
   TT_FUNCTION T merge(T a, T b) const { return a * b; }
   TT_FUNCTION void put(int64_t output, T total) const { out.store(output, total); }
@@ -84,10 +84,12 @@ void prod(const Tensor& input, Dims dim, bool, std::optional<DType>, Tensor& out
   });
 }
 
-void any(const Tensor& input, Dims dim, bool, Tensor& out) { count_into(input, dim, Question::kAny, out); }
+void any(const Tensor& input, Dims dim, bool, Tensor& out) { count_into(input, dim, CountPredicate::kAny, out); }
 
-void all(const Tensor& input, Dims dim, bool, Tensor& out) { count_into(input, dim, Question::kAll, out); }
+void all(const Tensor& input, Dims dim, bool, Tensor& out) { count_into(input, dim, CountPredicate::kAll, out); }
 
-void count_nonzero(const Tensor& input, Dims dim, Tensor& out) { count_into(input, dim, Question::kHowMany, out); }
+void count_nonzero(const Tensor& input, Dims dim, Tensor& out) {
+  count_into(input, dim, CountPredicate::kHowMany, out);
+}
 
 }  // namespace tt::cuda

@@ -17,7 +17,7 @@ inline void fill_zeros(const Queue& queue, const Tensor& contiguous) {
 
 // Calls add(sums), which adds to a C* of zeros. sums has the elements of `out`; C is the accumulate type of `out`.
 template <typename F>
-void collect(Tensor& out, F&& add) {
+void atomic_accumulate(Tensor& out, F&& add) {
   const Queue queue = queue_of(out);
   const DType wide = accumulate_type(out.dtype());
   const Tensor sums = wide == out.dtype() ? out : empty(out.sizes(), wide, out.device());
