@@ -54,7 +54,7 @@ void record_in_place(Call& call) {
   for (const Tensor& target : call.outputs) check_writable(target);
   Ref<OperatorNode> node = make_node(call);
   Dispatcher::instance().redispatch(call, Key::kAutograd);
-  if (node) node->keep_results(call);
+  if (node) node->save_results(call);
   for (uint32_t i = 0; i < call.outputs.size(); ++i) rebase(call, call.outputs[i], node, i);
 }
 
@@ -67,7 +67,7 @@ void record(Call& call) {
   Ref<OperatorNode> node = make_node(call);
   Dispatcher::instance().redispatch(call, Key::kAutograd);
   if (!node) return;
-  node->keep_results(call);
+  node->save_results(call);
   for (uint32_t i = 0; i < call.outputs.size(); ++i) {
     if (has_gradients(call.outputs[i].dtype())) set_history(call.outputs[i], node, i);
   }

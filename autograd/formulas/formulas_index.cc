@@ -12,7 +12,7 @@ namespace {
 Tensor zeros(SizesView sizes, const Tensor& like) { return ops::zeros(sizes, like.dtype(), like.device()); }
 
 // Returns any defined gradient. There is at least one, or the node would not run.
-const Tensor& some(const Tensors& g) {
+const Tensor& any_defined(const Tensors& g) {
   return *std::find_if(g.begin(), g.end(), [](const Tensor& t) { return static_cast<bool>(t); });
 }
 
@@ -24,7 +24,7 @@ Tensor cat_gradients(const Tensors& g, SizesView sizes, SizesView pieces, int64_
   for (size_t i = 0; i < g.size(); ++i) {
     Sizes piece(sizes.begin(), sizes.end());
     piece[static_cast<size_t>(d)] = pieces[i];
-    whole.push_back(g[i] ? g[i] : zeros(piece, some(g)));
+    whole.push_back(g[i] ? g[i] : zeros(piece, any_defined(g)));
   }
   return ops::cat(whole, d);
 }
@@ -34,7 +34,7 @@ Tensor stack_gradients(const Tensors& g, SizesView sizes, int64_t dim) {
   Sizes piece(sizes.begin(), sizes.end());
   piece.erase(piece.begin() + d);
   Tensors whole;
-  for (const Tensor& t : g) whole.push_back(t ? t : zeros(piece, some(g)));
+  for (const Tensor& t : g) whole.push_back(t ? t : zeros(piece, any_defined(g)));
   return ops::stack(whole, d);
 }
 

@@ -46,7 +46,7 @@ Row row_of(const Region& r) {
 }
 
 // Returns the view of `row` with layout `g`.
-Tensor show(const Tensor& row, int64_t first, const Geometry& g) {
+Tensor strided_view(const Tensor& row, int64_t first, const Geometry& g) {
   return ops::as_strided(row, g.sizes, g.strides, row->offset + g.offset - first);
 }
 
@@ -57,7 +57,7 @@ Tensor row_from(const Region& r, const Tensor& whole) {
     return ops::contiguous(ops::reshape(whole, Sizes{row.length}));  // a gradient may be expanded
   }
   Tensor elements = ops::zeros(Sizes{row.length}, r.dtype, r.device);
-  write(show(elements, row.first, r.base), whole);
+  write(strided_view(elements, row.first, r.base), whole);
   return elements;
 }
 
@@ -68,7 +68,9 @@ void write(const Tensor& target, const Tensor& source) {
   ops::call(op_id::kAssign, args, absl::Span<const Tensor>(&target, 1));
 }
 
-Tensor Region::gather(const Tensor& whole) const { return show(row_from(*this, whole), row_of(*this).first, view); }
+Tensor Region::gather(const Tensor& whole) const {
+  return strided_view(row_from(*this, whole), row_of(*this).first, view);
+}
 
 Tensor Region::scatter(const Tensor& part) const {
   Row row = row_of(*this);
@@ -76,20 +78,20 @@ Tensor Region::scatter(const Tensor& part) const {
   if (overlaps_itself(view)) {
     Tensor positions = ops::arange_from(int64_t{0}, row.length, int64_t{1}, DType::kInt64, device);
     const Sizes flat{part.numel()};
-    elements =
-        ops::index_add(elements, 0, ops::reshape(show(positions, row.first, view), flat), ops::reshape(part, flat));
+    elements = ops::index_add(elements, 0, ops::reshape(strided_view(positions, row.first, view), flat),
+                              ops::reshape(part, flat));
   } else {
-    write(show(elements, row.first, view), part);
+    write(strided_view(elements, row.first, view), part);
   }
   bool as_is = is_dense(base) && row.first == base.offset && row.length == end_of(base) - base.offset;
-  return as_is ? ops::reshape(elements, base.sizes) : show(elements, row.first, base);
+  return as_is ? ops::reshape(elements, base.sizes) : strided_view(elements, row.first, base);
 }
 
 Tensor Region::zero_out(const Tensor& whole) const {
   Row row = row_of(*this);
   Tensor keeps = ops::ones(Sizes{row.length}, dtype, device);
-  write(show(keeps, row.first, view), ops::zeros(view.sizes, dtype, device));
-  return ops::mul(whole, show(keeps, row.first, base));
+  write(strided_view(keeps, row.first, view), ops::zeros(view.sizes, dtype, device));
+  return ops::mul(whole, strided_view(keeps, row.first, base));
 }
 
 }  // namespace tt::autograd

@@ -46,7 +46,7 @@ void HistoryList::remove(History& history) {
   history.at_ = nullptr;
 }
 
-void HistoryList::sever() {
+void HistoryList::break_cycles() {
   while (first_) {
     History& history = *first_;
     remove(history);

@@ -61,7 +61,7 @@ OperatorNode::OperatorNode(const Call& call, const Gradient& gradient)
       gradient_(&gradient) {
   add_edges(call);
   enter_tape();
-  keep_arguments(call);
+  save_arguments(call);
   count_host_bytes();
 }
 
@@ -94,13 +94,13 @@ void OperatorNode::add_edges(const Call& call) {
   }
 }
 
-void OperatorNode::keep_arguments(const Call& call) {
+void OperatorNode::save_arguments(const Call& call) {
   uint32_t args = 0, metas = 0;
   for (const GradientPart& part : gradient_->parts) {
     if ((part.params & needed_) == 0) continue;
     args |= part.args;
     metas |= part.metas;
-    kept_results_ |= part.results;
+    saved_results_ |= part.results;
   }
   bool has_bytes = false;
   int32_t edge = 0;
@@ -115,7 +115,7 @@ void OperatorNode::keep_arguments(const Call& call) {
       if (metas >> i & 1) list_sizes_ = std::make_unique<std::vector<Sizes>>();
       for (const TensorMeta* t : arg.list()) {
         if (read)
-          keep(call, at, edge, t);
+          save(call, at, edge, t);
         else if (metas >> i & 1)
           list_sizes_->push_back(t ? t->sizes : Sizes());
         ++edge;
@@ -125,9 +125,9 @@ void OperatorNode::keep_arguments(const Call& call) {
     if (arg.kind == Arg::Kind::kTensor) {
       args_.back() = Arg();
       if (read)
-        keep(call, at, call.op->params[i].differentiable ? edge : -1, arg.tensor);
+        save(call, at, call.op->params[i].differentiable ? edge : -1, arg.tensor);
       else if (metas >> i & 1)
-        keep_shape(at, *arg.tensor);
+        save_shape(at, *arg.tensor);
     } else if (bytes_of(arg) > 0) {
       if (gradient_->plain >> i & 1)
         has_bytes = true;
@@ -136,11 +136,11 @@ void OperatorNode::keep_arguments(const Call& call) {
     }
     if (call.op->params[i].differentiable) ++edge;
   }
-  if (has_bytes) keep_bytes();
+  if (has_bytes) copy_lists();
 }
 
 // Copies lists and strings, which belong to the caller, into one block.
-void OperatorNode::keep_bytes() {
+void OperatorNode::copy_lists() {
   size_t bytes = 0;
   for (const Arg& arg : args_) bytes += padded(bytes_of(arg));
   bytes_ = std::make_unique<char[]>(bytes);
@@ -154,7 +154,7 @@ void OperatorNode::keep_bytes() {
   }
 }
 
-void OperatorNode::keep(const Call& call, int16_t param, int32_t edge, const TensorMeta* t) {
+void OperatorNode::save(const Call& call, int16_t param, int32_t edge, const TensorMeta* t) {
   if (!t) {
     saved_.push_back({Tensor(), 0, param, -1});
     return;
@@ -170,7 +170,7 @@ void OperatorNode::keep(const Call& call, int16_t param, int32_t edge, const Ten
   saved_.push_back({std::move(tensor), version, param, edge});
 }
 
-void OperatorNode::keep_results(const Call& call) {
+void OperatorNode::save_results(const Call& call) {
   if (call.outputs.size() > kFewResults) {
     many_results_.reserve(call.outputs.size());
     for (const Tensor& result : call.outputs) many_results_.push_back(result.meta());
@@ -178,23 +178,23 @@ void OperatorNode::keep_results(const Call& call) {
   for (size_t i = 0; i < std::min(call.outputs.size(), kFewResults); ++i) {
     const Tensor& result = call.outputs[i];
     auto at = static_cast<int16_t>(~i);
-    if (kept_results_ >> i & 1) saved_.push_back({detach(result), result.version(), at, -1});
-    if (call.outputs.size() > 1 && many_results_.empty()) keep_shape(at, result.meta());
+    if (saved_results_ >> i & 1) saved_.push_back({detach(result), result.version(), at, -1});
+    if (call.outputs.size() > 1 && many_results_.empty()) save_shape(at, result.meta());
   }
-  if (op_->is_pointwise) keep_broadcast(call);
+  if (op_->is_pointwise) save_broadcast_sizes(call);
   count_host_bytes();
 }
 
 // Saves the sizes of broadcast arguments: fit() sums their gradients to these sizes.
-void OperatorNode::keep_broadcast(const Call& call) {
+void OperatorNode::save_broadcast_sizes(const Call& call) {
   const TensorMeta& result = call.outputs[0].meta();
   for (size_t i = 0; i < call.args.size(); ++i) {
     const Arg& arg = call.args[i];
-    if ((needed_ >> i & 1) && arg.tensor->sizes != result.sizes) keep_shape(static_cast<int16_t>(i), *arg.tensor);
+    if ((needed_ >> i & 1) && arg.tensor->sizes != result.sizes) save_shape(static_cast<int16_t>(i), *arg.tensor);
   }
 }
 
-void OperatorNode::keep_shape(int16_t at, const TensorMeta& meta) {
+void OperatorNode::save_shape(int16_t at, const TensorMeta& meta) {
   if (find_shape(at)) return;
   auto shape = std::make_unique<Shape>();
   shape->dtype = meta.dtype;

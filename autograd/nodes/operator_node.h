@@ -34,7 +34,7 @@ class OperatorNode final : public Node, public Recycled<OperatorNode> {
   // the call overwrites are copied.
   OperatorNode(const Call& call, const Gradient& gradient);
   // Saves the results that the formulas read. Call it after the operator has run.
-  void keep_results(const Call& call);
+  void save_results(const Call& call);
 
   std::string name() const override;
   void run(Gradients& gradients, Gradients& results) override;
@@ -45,11 +45,11 @@ class OperatorNode final : public Node, public Recycled<OperatorNode> {
   friend class Backward;
 
   void add_edges(const Call& call);
-  void keep_arguments(const Call& call);
-  void keep(const Call& call, int16_t param, int32_t edge, const TensorMeta* t);
-  void keep_bytes();
-  void keep_broadcast(const Call& call);
-  void keep_shape(int16_t at, const TensorMeta& meta);
+  void save_arguments(const Call& call);
+  void save(const Call& call, int16_t param, int32_t edge, const TensorMeta* t);
+  void copy_lists();
+  void save_broadcast_sizes(const Call& call);
+  void save_shape(int16_t at, const TensorMeta& meta);
   void count_host_bytes();
   const Shape* find_shape(int16_t at) const;
   const Saved* find_saved(int16_t at) const;
@@ -67,7 +67,7 @@ class OperatorNode final : public Node, public Recycled<OperatorNode> {
   std::unique_ptr<std::vector<Sizes>> list_sizes_;  // entry sizes of the list that a formula reads
   std::unique_ptr<char[]> bytes_;                   // storage of the lists and strings in args_
   uint32_t needed_ = 0;                             // bit mask of the parameters that need a gradient
-  uint32_t kept_results_ = 0;
+  uint32_t saved_results_ = 0;
   bool released_ = false;
 };
 

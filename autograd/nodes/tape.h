@@ -13,13 +13,13 @@ namespace tt::autograd {
 class History;
 class Task;
 
-// All live histories of a session. Gradients and client functions may form reference cycles. sever() breaks them when
-// the session ends, so that all tensors are freed.
+// All live histories of a session. Gradients and client functions may form reference cycles. break_cycles() breaks them
+// when the session ends, so that all tensors are freed.
 class HistoryList {
  public:
   void add(History& history);
   static void remove(History& history);
-  void sever();
+  void break_cycles();
 
  private:
   History* first_ = nullptr;
