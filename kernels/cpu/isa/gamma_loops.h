@@ -19,7 +19,7 @@ using math::where;
 // log(Gamma(y)) / (y - 2) between 1.5 and 2.5, at t = 2 (y - 2): a Chebyshev series fitted to values exact to 40
 // digits.
 template <typename T>
-TT_HOST_DEVICE double lgamma_beside_two(double t) {
+TT_HOST_DEVICE double lgamma_near_two(double t) {
   return chebyshev_for<T>(t, 3.245660731626191e-17, -2.706656814831896e-16, 2.2653768767833064e-15,
                           -1.9039501088488732e-14, 1.6079151349711552e-13, -1.3656871334744932e-12,
                           1.1678602130652374e-11, -1.0070266869830198e-10, 8.774075140687239e-10,
@@ -55,7 +55,7 @@ TT_HOST_DEVICE double lgamma_of_positive(double y) {
   const double below = where(y < 0.5, y * (y + 1), where(y < 1.5, y, 1.0));
   // y's offset from 2 after the recurrence; computed exactly, which adding and subtracting 1 would not be.
   const double offset = where(y < 0.5, y, where(y < 1.5, y - 1, math::minimum(core, 2.5) - 2));
-  const double middle = offset * lgamma_beside_two<T>(2 * offset);
+  const double middle = offset * lgamma_near_two<T>(2 * offset);
   const double size = math::log(where(y < 1.5, below, where(y < kReach, product, y)));
   const double stirling = (y - 0.5) * (size - 1) + 0.4189385332046727418 + stirling_series<T>(y);
   return where(y < 1.5, middle - size, where(y < kReach, middle + size, stirling));

@@ -244,7 +244,7 @@ bool run_plain(const ChainStep& from, const Tensor& out) {
 
 // Whether the chain is a single operator that computes on bfloat16 as stored. Longer chains do not, because values
 // between steps are not rounded.
-bool stays_in_bfloat16(absl::Span<const ChainStep> steps, const Tensor& out) {
+bool computes_in_bfloat16(absl::Span<const ChainStep> steps, const Tensor& out) {
   if (steps.size() != 1 || out.dtype() != DType::kBFloat16) return false;
   const ChainStep& step = steps[0];
   const auto ops = power(step);
@@ -268,7 +268,7 @@ void run(absl::Span<const ChainStep> steps, const Tensor& out) {
 void run_chain(absl::Span<const ChainStep> steps, const Tensor& out) {
   switch (steps[0].compute) {
     case DType::kBFloat16:
-      if (stays_in_bfloat16(steps, out)) return run<BFloat16>(steps, out);
+      if (computes_in_bfloat16(steps, out)) return run<BFloat16>(steps, out);
       [[fallthrough]];
     case DType::kFloat16:
     case DType::kFloat8E4m3fn:  // infer() has replaced these by float32

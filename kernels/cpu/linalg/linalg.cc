@@ -110,7 +110,7 @@ void fill_identity(Tensor& out) {
 
 // Returns the sign of the row exchanges times that of the diagonal; passes the diagonal's magnitudes to `add`.
 template <typename T, typename Add>
-T walk_diagonal(const T* lu, const int32_t* pivots, int64_t n, Add add) {
+T fold_diagonal(const T* lu, const int32_t* pivots, int64_t n, Add add) {
   T sign(1);
   for (int64_t i = 0; i < n; ++i) {
     const T d = lu[i * n + i];
@@ -174,7 +174,7 @@ void lu_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots, Ten
   with_linalg_element(A.dtype(), [&]<typename T>(std::type_identity<T>) {
     for (int64_t i = 0; i < out.numel(); ++i) {
       real_of_t<T> size = 1;
-      const T sign = walk_diagonal(lu.data_as<T>() + i * n * n, exchanges.data_as<int32_t>() + i * n, n,
+      const T sign = fold_diagonal(lu.data_as<T>() + i * n * n, exchanges.data_as<int32_t>() + i * n, n,
                                    [&](real_of_t<T> d) { size *= d; });
       out.data_as<T>()[i] = sign * T(size);
     }
@@ -187,7 +187,7 @@ void lu_log_determinant(const Tensor& A, const Tensor& LU, const Tensor& pivots,
   with_linalg_element(A.dtype(), [&]<typename T>(std::type_identity<T>) {
     for (int64_t i = 0; i < sign.numel(); ++i) {
       real_of_t<T> size = 0;
-      sign.data_as<T>()[i] = walk_diagonal(lu.data_as<T>() + i * n * n, exchanges.data_as<int32_t>() + i * n, n,
+      sign.data_as<T>()[i] = fold_diagonal(lu.data_as<T>() + i * n * n, exchanges.data_as<int32_t>() + i * n, n,
                                            [&](real_of_t<T> d) { size += std::log(d); });
       logabsdet.data_as<real_of_t<T>>()[i] = size;
     }

@@ -76,7 +76,7 @@ struct CachedPrimitive {
     }
     return arguments;
   }
-  void give_back(std::unique_ptr<PrimitiveUse::Arguments> arguments) {
+  void release(std::unique_ptr<PrimitiveUse::Arguments> arguments) {
     MutexLock lock(mutex);
     idle.push_back(std::move(arguments));
   }
@@ -143,7 +143,7 @@ PrimitiveUse::PrimitiveUse(const PrimitiveKey& key, absl::FunctionRef<Recipe()> 
 }
 
 PrimitiveUse::~PrimitiveUse() {
-  if (arguments_) cached_->give_back(std::move(arguments_));
+  if (arguments_) cached_->release(std::move(arguments_));
 }
 
 const dnnl::memory::desc& PrimitiveUse::desc(int argument) const {

@@ -61,7 +61,7 @@ void sum_into(const Tensor& input, const ReducePlan& plan, Tensor& out) {
 }
 
 template <typename T>
-using PlainSum = Sum<T, AsIs>;
+using PlainSum = Sum<T, Identity>;
 template <typename T>
 using SumOfNumbers = Sum<T, NotNaN>;
 
@@ -70,7 +70,7 @@ void extremum_into(const Tensor& input, const Dims& dim, Tensor& out) {
   const Tensor x = ordered_bits(input);
   const ReducePlan plan = plan_over(x, dim);
   auto as = [&]<typename T>(std::type_identity<T>) {
-    fold_into<Monoid<T, AsIs>>(x, plan, out, [](const T& total) { return total; });
+    fold_into<Monoid<T, Identity>>(x, plan, out, [](const T& total) { return total; });
   };
   if (x.dtype() == DType::kBool || x.dtype() == DType::kUInt8) return as(std::type_identity<uint8_t>());
   with_reduced(x.dtype(), as);

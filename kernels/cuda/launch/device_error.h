@@ -21,7 +21,7 @@ inline FaultCell* open_error_cell(const Queue& queue, FaultText text) {
 
 // Stores the first fault of a call. Returns 0 as a valid index to continue with.
 TT_DEVICE inline int64_t report_error(FaultCell* cell, int64_t value, int64_t dim, int64_t size) {
-  if (take_flag(&cell->raised)) {
+  if (test_and_set(&cell->raised)) {
     cell->values[0] = value;
     cell->values[1] = dim;
     cell->values[2] = size;
@@ -32,7 +32,7 @@ TT_DEVICE inline int64_t report_error(FaultCell* cell, int64_t value, int64_t di
 // Stores the fault with the least `rank` (not negative) of a call, independent of thread order. The other values must
 // be equal for all faults of the call. error_rank() returns the rank.
 TT_DEVICE inline void report_ranked_error(FaultCell* cell, int64_t rank, int64_t first, int64_t second) {
-  atomic_most(&cell->values[0], INT64_MAX - rank);  // cells are zero-initialized
+  atomic_max(&cell->values[0], INT64_MAX - rank);  // cells are zero-initialized
   cell->values[1] = first;
   cell->values[2] = second;
   cell->raised = 1;

@@ -97,7 +97,7 @@ void run(const ChainStep& step, const Tensor& out) {
 
 bool is_float8_tensor(const Arg& arg) { return arg.kind == Arg::Kind::kTensor && is_float8(arg.tensor->dtype); }
 
-bool meets_float8(const ChainStep& step, const Tensor& out) {
+bool has_float8_operand(const ChainStep& step, const Tensor& out) {
   return is_float8(out.dtype()) || std::any_of(step.args.begin(), step.args.end(), &is_float8_tensor);
 }
 
@@ -136,7 +136,7 @@ uint16_t power_of(const ChainStep& step) {
 bool divides(uint16_t op) { return row_of(op).divisor >= 0; }
 
 void run_step(const ChainStep& step, const Tensor& out) {
-  if (meets_float8(step, out)) return run_widened(step, out);
+  if (has_float8_operand(step, out)) return run_widened(step, out);
   switch (step.compute) {
     case DType::kFloat16:
     case DType::kBFloat16:

@@ -98,7 +98,7 @@ struct Vectors {
 
 // Elements of any dtype in any layout.
 template <typename Body, typename C>
-struct Scattered {
+struct StridedElements {
   static constexpr int kInputs = Body::kInputs;
   Applied<Body, C> apply;
   Layout<kInputs + 1> layout;
@@ -113,7 +113,8 @@ struct Scattered {
     strides[kInputs] = call.strides;
     return Layout<kInputs + 1>(call.sizes, strides);
   }
-  explicit Scattered(const PointwiseCall<C>& call) : apply(call), layout(layout_of(call)), out(call.out, call.dtype) {
+  explicit StridedElements(const PointwiseCall<C>& call)
+      : apply(call), layout(layout_of(call)), out(call.out, call.dtype) {
     for (int k = 0; k < kInputs; ++k) {
       in[k] = call.in[k].data;
       dtype[k] = call.in[k].dtype;
@@ -132,9 +133,9 @@ struct Scattered {
 
 // Groups of four elements along the innermost dimension; index i is that of a group.
 template <typename Body, typename C>
-struct Quads {
+struct Vec4Elements {
   static constexpr int kInputs = Body::kInputs;
-  Scattered<Body, C> elements;
+  StridedElements<Body, C> elements;
   int64_t n;
   int64_t step[kInputs];
 
@@ -145,7 +146,7 @@ struct Quads {
       fit = fit && (layout.inner_stride(k) == 1 || (k < kInputs && layout.inner_stride(k) == 0));
     return fit;
   }
-  Quads(const Scattered<Body, C>& elements, int64_t n) : elements(elements), n(n) {
+  Vec4Elements(const StridedElements<Body, C>& elements, int64_t n) : elements(elements), n(n) {
     for (int k = 0; k < kInputs; ++k) step[k] = elements.layout.inner_stride(k);
   }
   TT_DEVICE void operator()(int64_t i) const {
@@ -202,10 +203,10 @@ void launch(const Queue& queue, const PointwiseCall<C>& call) {
       if (call.dtype == DType::kInt64) return launch_vectors<Body, C, int64_t>(queue, call);
     }
   }
-  const Scattered<Body, C> elements(call);
+  const StridedElements<Body, C> elements(call);
   if constexpr (std::is_floating_point_v<C> || std::is_signed_v<C>) {
-    if (Quads<Body, C>::fit(elements.layout)) {
-      return for_each(queue, (call.numel + 3) / 4, Quads<Body, C>(elements, call.numel));
+    if (Vec4Elements<Body, C>::fit(elements.layout)) {
+      return for_each(queue, (call.numel + 3) / 4, Vec4Elements<Body, C>(elements, call.numel));
     }
   }
   for_each(queue, call.numel, elements);

@@ -29,7 +29,7 @@ struct PowerSum : Sum<T, Magnitude, Root> {
   }
 };
 
-struct HowMany {
+struct RawCount {
   TT_FUNCTION int64_t operator()(int64_t count) const { return count; }
 };
 
@@ -70,7 +70,7 @@ void norm_into(const Tensor& input, const ReducePlan& plan, double ord, Tensor& 
   const Access to(out);
   if (ord == 2) return reduce(Sum<T, Squared, Root>{to, Root{2}}, input, plan);
   if (ord == 1) return reduce(Sum<T, Magnitude, Root>{to, Root{1}}, input, plan);
-  if (ord == 0) return reduce(Count<T, HowMany>{to, HowMany()}, input, plan);
+  if (ord == 0) return reduce(Count<T, RawCount>{to, RawCount()}, input, plan);
   if (ord == INFINITY) return reduce(Extremum<T, true, Magnitude>{to, T(0)}, input, plan);
   if (ord == -INFINITY) return reduce(Extremum<T, false, Magnitude>{to, weakest<T, false>()}, input, plan);
   reduce(PowerSum<T>{{to, Root{ord}}}, input, plan);

@@ -28,16 +28,16 @@ void sum_into(const Tensor& input, const Dims& dim, bool average, Tensor& out) {
     return reduce_parts(contiguous_as(input, out.dtype()), dim, out,
                         [=](const Tensor& x, SizesView dims, Tensor& to) { sum_into(x, dims, average, to); });
   }
-  with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) { sum_as<AsIs, T>(input, dim, average, out); });
+  with_reduced(out.dtype(), [&]<typename T>(std::type_identity<T>) { sum_as<Identity, T>(input, dim, average, out); });
 }
 
 // How a count becomes the result.
 struct CountPredicate {
-  enum Kind { kHowMany, kAny, kAll } kind;
+  enum Kind { kCount, kAny, kAll } kind;
   int64_t of;  // number of elements
 
   TT_FUNCTION int64_t operator()(int64_t count) const {
-    return kind == kHowMany ? count : kind == kAny ? count > 0 : count == of;
+    return kind == kCount ? count : kind == kAny ? count > 0 : count == of;
   }
 };
 
@@ -88,8 +88,6 @@ void any(const Tensor& input, Dims dim, bool, Tensor& out) { count_into(input, d
 
 void all(const Tensor& input, Dims dim, bool, Tensor& out) { count_into(input, dim, CountPredicate::kAll, out); }
 
-void count_nonzero(const Tensor& input, Dims dim, Tensor& out) {
-  count_into(input, dim, CountPredicate::kHowMany, out);
-}
+void count_nonzero(const Tensor& input, Dims dim, Tensor& out) { count_into(input, dim, CountPredicate::kCount, out); }
 
 }  // namespace tt::cuda

@@ -13,7 +13,7 @@ namespace tt::cuda {
 template <typename T>
 using SumTotal = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
 
-struct AsIs {
+struct Identity {
   template <typename T>
   TT_FUNCTION T operator()(T x) const {
     return x;
