@@ -35,14 +35,14 @@ class Plans {
     }
     auto plan = std::make_shared<const FftPlan<R>>(n, for_reals);
     if (n <= kLongestKept) {
-      if (kept.size() == kMostKept) kept.pop_back();
+      if (kept.size() == kMaxKept) kept.pop_back();
       kept.insert(kept.begin(), {plan, for_reals});
     }
     return plan;
   }
 
  private:
-  static constexpr size_t kMostKept = 16;
+  static constexpr size_t kMaxKept = 16;
   static constexpr int64_t kLongestKept = 1 << 16;
   struct Kept {
     std::shared_ptr<const FftPlan<R>> plan;

@@ -165,9 +165,9 @@ TT_INLINE void butterfly(Pair<T>* x, int radix, const R* radix_roots) {
       x[2 * j + 1] = odd[j];
     }
   } else {  // odd radix: outputs t and radix - t share their products
-    constexpr int kMost = P == 0 ? 32 : P;
+    constexpr int kMaxRadix = P == 0 ? 32 : P;
     const int n = P == 0 ? radix : P;
-    Pair<T> sum[kMost / 2 + 1], difference[kMost / 2 + 1];
+    Pair<T> sum[kMaxRadix / 2 + 1], difference[kMaxRadix / 2 + 1];
     const Pair<T> first = x[0];
     Pair<T> all = first;
 #pragma GCC unroll 8

@@ -96,7 +96,7 @@ void loop_of_lgamma(int64_t length, const T* const* in, T* out) {
 // A series ends when its term relative to the sum is at most this.
 template <typename T>
 inline constexpr double kNothing = kIsShort<T> ? 1e-9 : 2.3e-16;
-inline constexpr int kMostTerms = 100000;
+inline constexpr int kMaxTerms = 100000;
 
 // The sum over n >= 0 of x^n / ((a + 1) ... (a + n)).
 template <typename T>
@@ -104,7 +104,7 @@ void sum_lower_gamma(const double* a, const double* x, double* sum) {
   double term[kLanes];
   for (int64_t l = 0; l < kLanes; ++l) term[l] = sum[l] = 1;
   int64_t more = 1;
-  for (int n = 1; more != 0 && n < kMostTerms; ++n) {
+  for (int n = 1; more != 0 && n < kMaxTerms; ++n) {
     more = 0;
     for (int64_t l = 0; l < kLanes; ++l) {
       term[l] *= x[l] / (a[l] + n);
@@ -120,7 +120,7 @@ void sum_upper_gamma(const double* a, const double* x, double* sum) {
   double factor[kLanes];
   for (int64_t l = 0; l < kLanes; ++l) factor[l] = 1, sum[l] = 0;
   int64_t more = 1;
-  for (int n = 1; more != 0 && n < kMostTerms; ++n) {
+  for (int n = 1; more != 0 && n < kMaxTerms; ++n) {
     more = 0;
     for (int64_t l = 0; l < kLanes; ++l) {
       factor[l] *= x[l] * (-1.0 / n);
@@ -141,7 +141,7 @@ void evaluate_gamma_fraction(const double* a, const double* x, double* value) {
     value[l] = d[l] = 1 / b[l];
   }
   int64_t more = 1;
-  for (int n = 1; more != 0 && n < kMostTerms; ++n) {
+  for (int n = 1; more != 0 && n < kMaxTerms; ++n) {
     more = 0;
     for (int64_t l = 0; l < kLanes; ++l) {
       const double step = -n * (n - a[l]);

@@ -60,7 +60,7 @@ class ReduceRun {
     const int64_t items = by_columns() ? plan_.outputs / column_.size * spans : plan_.outputs;
     const int64_t work = std::max<int64_t>(plan_.count * std::max<int64_t>(width_, 1), 1);  // elements per item
     if (items < kEnoughItems && work >= 2 * kPiece) {
-      const int64_t pieces = std::min(work / kPiece, kMostPieces);
+      const int64_t pieces = std::min(work / kPiece, kMaxPieces);
       for (int64_t i = 0; i < items; ++i) run_item_in_pieces(i, spans, pieces, finish);
       return;
     }
@@ -81,7 +81,7 @@ class ReduceRun {
  private:
   static constexpr int64_t kGrain = 128 * 1024;  // minimum elements per thread: about 8 us of the fastest reduction
   static constexpr int64_t kPiece = 256 * 1024;  // minimum elements per piece of a split reduction
-  static constexpr int64_t kMostPieces = 64;     // limits the memory for the pieces' totals
+  static constexpr int64_t kMaxPieces = 64;      // limits the memory for the pieces' totals
   static constexpr int64_t kCut = 64;            // pieces start at multiples of it
   static constexpr int64_t kEnoughItems = 16;    // from this number on, items are not split
   static constexpr int64_t kTotals = 128;        // outputs of a reduction by rows that are finished together

@@ -49,7 +49,7 @@ class VectorSums {
   VectorSums(const Rows& rows, int64_t vectors, DType dtype)
       : rows_(rows),
         width_(rows.n * vectors),
-        blocks_(std::clamp<int64_t>(rows.rows * rows.n >> 14, 1, std::clamp<int64_t>(rows.rows, 1, kMostBlocks))),
+        blocks_(std::clamp<int64_t>(rows.rows * rows.n >> 14, 1, std::clamp<int64_t>(rows.rows, 1, kMaxBlocks))),
         sums_(empty(Sizes{blocks_ * width_}, dtype, Device{})) {
     std::fill_n(sums_.template data_as<T>(), blocks_ * width_, T(0));
   }
@@ -72,7 +72,7 @@ class VectorSums {
   }
 
  private:
-  static constexpr int64_t kMostBlocks = 16;  // independent of the number of threads, and so are the sums
+  static constexpr int64_t kMaxBlocks = 16;  // independent of the number of threads, and so are the sums
   const Rows& rows_;
   int64_t width_;
   int64_t blocks_;

@@ -127,11 +127,11 @@ bool is_vectors(int64_t n, size_t item, Pointers... starts) {
   return n * static_cast<int64_t>(item) % 16 == 0 && (is_aligned(starts) && ...);
 }
 
-// Number of threads needed to keep n elements, if each keeps `kept`; at most kMostThreads.
+// Number of threads needed to keep n elements, if each keeps `kept`; at most kMaxThreads.
 inline int64_t row_threads(int64_t n, int64_t kept) {
-  constexpr int64_t kWarpThreads = 32, kMostThreads = 1024;
+  constexpr int64_t kWarpThreads = 32, kMaxThreads = 1024;
   const int64_t threads = (n + kept - 1) / kept;
-  return std::clamp((threads + kWarpThreads - 1) / kWarpThreads * kWarpThreads, kWarpThreads, kMostThreads);
+  return std::clamp((threads + kWarpThreads - 1) / kWarpThreads * kWarpThreads, kWarpThreads, kMaxThreads);
 }
 
 // for_each_group with enough threads to keep a row of n elements, kMaxKept each.

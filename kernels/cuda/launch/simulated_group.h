@@ -19,9 +19,9 @@ namespace tt::cuda {
 
 inline constexpr int kWarp = 2;  // small, so that a group of a few threads has several warps
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr int kMostThreads = 1;  // sanitizers do not support the stack switches
+inline constexpr int kMaxThreads = 1;  // sanitizers do not support the stack switches
 #else
-inline constexpr int kMostThreads = 8;  // per group; a group is a whole number of warps
+inline constexpr int kMaxThreads = 8;  // per group; a group is a whole number of warps
 #endif
 inline constexpr size_t kValueBytes = 32;  // the largest value that a group reduces
 

@@ -224,10 +224,10 @@ struct RowParts {
   int64_t work;        // `work` argument of for_each_group
 
   explicit RowParts(const ReduceSpace& space) {
-    constexpr int64_t kEnoughGroups = 2048, kLeastPiece = 16 * 1024, kMostPiece = int64_t{1} << 30;
+    constexpr int64_t kEnoughGroups = 2048, kMinPiece = 16 * 1024, kMaxPiece = int64_t{1} << 30;
     const int64_t stretches = std::max<int64_t>(space.stretches, 1);
-    const int64_t wanted = std::min(kEnoughGroups / (space.outputs * stretches), space.stretch / kLeastPiece);
-    pieces = std::max<int64_t>({wanted, (space.stretch + kMostPiece - 1) / kMostPiece, 1});
+    const int64_t wanted = std::min(kEnoughGroups / (space.outputs * stretches), space.stretch / kMinPiece);
+    pieces = std::max<int64_t>({wanted, (space.stretch + kMaxPiece - 1) / kMaxPiece, 1});
     all_pieces = stretches * pieces;
     parts = std::min(all_pieces, std::max<int64_t>(4 * kEnoughGroups / space.outputs, 1));
     share = ((space.stretch + pieces - 1) / pieces + 15) / 16 * 16;
@@ -357,9 +357,9 @@ template <int kWidth, typename R>
 void reduce_columns(const Queue& queue, const R& r, const ReduceSpace& space) {
   using Total = typename R::Total;
   // As many threads as an H200 runs at once. With eight columns per thread, registers limit the number further.
-  constexpr int64_t kEnoughThreads = (kWidth > 4 ? 96 : 128) * 1024, kLeastRows = 16, kMostParts = 4096;
-  const int64_t wanted = std::min(kEnoughThreads / (space.outputs / kWidth), space.count / kLeastRows);
-  const int64_t parts = std::clamp<int64_t>(wanted, 1, kMostParts);
+  constexpr int64_t kEnoughThreads = (kWidth > 4 ? 96 : 128) * 1024, kMinRows = 16, kMaxParts = 4096;
+  const int64_t wanted = std::min(kEnoughThreads / (space.outputs / kWidth), space.count / kMinRows);
+  const int64_t parts = std::clamp<int64_t>(wanted, 1, kMaxParts);
   const Tensor memory = allocate_totals<Total>(queue.device(), space.outputs, parts);
   Total* totals = memory ? static_cast<Total*>(memory.data()) : nullptr;
   with_element_read_as<typename R::Value>(space.dtype, [&]<typename T>(std::type_identity<T>) {

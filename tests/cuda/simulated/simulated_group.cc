@@ -139,7 +139,7 @@ class Fibers final : public SimulatedGroup {
   }
   // Until all threads wait.
   void run_all() {
-    std::array<int, kMostThreads> ready;
+    std::array<int, kMaxThreads> ready;
     for (int rank = 0; rank < size_; ++rank) ready[rank] = rank;
     for (int left = size_; left > 0;) {
       int& place = ready[draw(left)];
@@ -164,8 +164,8 @@ class Fibers final : public SimulatedGroup {
   int64_t index_ = -1;  // negative: the threads end
   int now_ = 0;
   int64_t turn_ = 0;  // how often all have waited
-  std::array<Thread, kMostThreads> threads_;
-  alignas(16) std::byte values_[2][kMostThreads * kValueBytes];
+  std::array<Thread, kMaxThreads> threads_;
+  alignas(16) std::byte values_[2][kMaxThreads * kValueBytes];
 };
 
 // One thread, on the host's own stack.
@@ -187,8 +187,8 @@ void run_alone(int64_t groups, SimulatedGroup::Body body) {
 }  // namespace
 
 void SimulatedGroup::run(int64_t groups, const std::type_info& kernel, Body body) {
-  if (kMostThreads == 1) return run_alone(groups, body);
-  const int size = kWarp * static_cast<int>(1 + draw(kMostThreads / kWarp));
+  if (kMaxThreads == 1) return run_alone(groups, body);
+  const int size = kWarp * static_cast<int>(1 + draw(kMaxThreads / kWarp));
   Shuffle order(groups);
   Fibers group(size, body);
   for (int64_t i = 0; i < groups; ++i) {
