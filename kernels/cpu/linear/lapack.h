@@ -103,7 +103,7 @@ TT_LAPACK(Complex<double>, z, zungqr_)
 #undef TT_LAPACK
 
 // Eigenvalues and singular values of real matrices and, below, of complex ones, which also require real workspace.
-// spectra.cc computes the sizes that these routines do not report.
+// eigen_svd.cc computes the sizes that these routines do not report.
 #define TT_LAPACK(T, p)                                                                                                \
   extern "C" {                                                                                                         \
   void p##syevd_(const char* job, const char* uplo, const int* n, T* a, const int* lda, T* values, T* work,            \
