@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "autograd/history.h"
+#include "autograd/nodes/history.h"
 #include "autograd/record.h"
 #include "autograd/task.h"
 #include "engine/composites/composites.h"

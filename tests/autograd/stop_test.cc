@@ -30,7 +30,7 @@ TEST_F(StopTest, TheClientComputesAFunctionsGradient) {
   Tensors arrived = task.run_until(5);
   EXPECT_EQ(read(arrived[0]), (V{12, 24}));
   Tensor mine = ops::mul(arrived[0], 100.0);
-  task.feed(5, {&mine, 1});
+  task.resume_with(5, {&mine, 1});
   task.finish({});
   EXPECT_EQ(grad_of(x), (V{3600, 7200}));
 }
@@ -40,7 +40,7 @@ TEST_F(StopTest, AFunctionMayGiveNothing) {
   Tensor z = ops::sum(function(6, x), std::nullopt, false, std::nullopt), none;
   Task task({&z, 1}, {}, {}, {});
   task.run_until(6);
-  task.feed(6, {&none, 1});
+  task.resume_with(6, {&none, 1});
   EXPECT_EQ(read(task.finish({&x, 1})[0]), (V{0, 0}));
   EXPECT_TRUE(grad_of(x).empty());
 }
@@ -49,10 +49,10 @@ TEST_F(StopTest, AWrongGradientIsRefused) {
   Tensor x = leaf({2}, {1, 2});
   Tensor z = ops::sum(function(7, x), std::nullopt, false, std::nullopt), wrong = values({3}, {1, 1, 1});
   Task task({&z, 1}, {}, {}, {});
-  EXPECT_THAT(error_of([&] { task.feed(7, {&wrong, 1}); }), ::testing::HasSubstr("does not wait"));
+  EXPECT_THAT(error_of([&] { task.resume_with(7, {&wrong, 1}); }), ::testing::HasSubstr("is not waiting"));
   task.run_until(7);
   EXPECT_THAT(error_of([&] { task.finish({}); }), ::testing::HasSubstr("waits for the gradients"));
-  EXPECT_THAT(error_of([&] { task.feed(7, {&wrong, 1}); }), ::testing::HasSubstr("invalid gradient at index 0"));
+  EXPECT_THAT(error_of([&] { task.resume_with(7, {&wrong, 1}); }), ::testing::HasSubstr("invalid gradient at index 0"));
 }
 
 TEST_F(StopTest, HooksReplaceGradientsInOrder) {
@@ -65,11 +65,11 @@ TEST_F(StopTest, HooksReplaceGradientsInOrder) {
   Task task({&z, 1}, {}, {&x, 1}, {});
   EXPECT_EQ(read(task.run_until(11)[0]), V{12});
   Tensor replaced = values({}, {1}, DType::kFloat64), none;
-  task.feed(11, {&replaced, 1});
+  task.resume_with(11, {&replaced, 1});
   EXPECT_EQ(read(task.run_until(12)[0]), V{1});
-  task.feed(12, {&none, 1});
+  task.resume_with(12, {&none, 1});
   EXPECT_EQ(read(task.run_until(13)[0]), V{3});
-  task.feed(13, {&none, 1});
+  task.resume_with(13, {&none, 1});
   EXPECT_EQ(read(task.finish({&x, 1})[0]), V{3});
 }
 
@@ -82,7 +82,7 @@ TEST_F(StopTest, AHookThatWasTakenAwayMeanwhileIsPassedOver) {
   task.run_until(21);
   ops::unhook(21, x);
   ops::unhook(22, x);
-  task.feed(21, {&none, 1});
+  task.resume_with(21, {&none, 1});
   task.finish({});
   EXPECT_EQ(grad_of(x), V{3});
 }

@@ -1,5 +1,5 @@
 // Errors detected by kernels: which values they poison.
-#include "kernels/cuda/launch/fault.h"
+#include "kernels/cuda/launch/device_error.h"
 
 #include <gtest/gtest.h>
 
@@ -17,14 +17,14 @@ namespace {
 Tensor pick(const Tensor& x, const Tensor& index) {
   Tensor out = empty(index.sizes(), x.dtype(), x.device());
   const Queue queue = queue_of(x);
-  DeviceErrorCell* cell = open_fault(queue, &index_out_of_range);
+  DeviceErrorCell* cell = open_error_cell(queue, &index_out_of_range);
   const float* from = x.data_as<float>();
   const auto* at = index.data_as<int64_t>();
   auto* to = out.data_as<float>();
   const int64_t size = x.numel();
   for_each(queue, out.numel(), [=] TT_DEVICE(int64_t i) {
     const int64_t j = at[i];
-    to[i] = from[in_range(j, size) ? j : fault(cell, j, 0, size)];
+    to[i] = from[in_range(j, size) ? j : report_error(cell, j, 0, size)];
   });
   const Arg args[] = {x.get(), Arg(int64_t{0}), index.get()};
   Call call;

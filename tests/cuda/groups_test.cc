@@ -49,7 +49,7 @@ class GroupsTest : public ::testing::Test {
 class TeamsTest : public GroupsTest {
  protected:
   void SetUp() override {
-    if (kMostThreads == 1) GTEST_SKIP() << "with a sanitizer a group has one thread";
+    if (kMaxThreads == 1) GTEST_SKIP() << "with a sanitizer a group has one thread";
   }
 };
 
@@ -82,11 +82,11 @@ TEST_F(TeamsTest, TeamsAreOfSeveralWarpsAndOfOne) {
 
 // Each thread passes a number to its neighbour, twice: a barrier precedes the read, and another one the next write.
 struct Whisper {
-  int64_t *told, *heard;  // kMostThreads per group
+  int64_t *told, *heard;  // kMaxThreads per group
   bool waits_to_hear, waits_to_tell;
 
   TT_DEVICE void operator()(Group& group) const {
-    int64_t* own = told + group.index() * kMostThreads;
+    int64_t* own = told + group.index() * kMaxThreads;
     const int next = (group.rank() + 1) % group.size();
     int64_t sum = 0;
     for (int64_t round = 1; round <= 2; ++round) {
@@ -95,14 +95,14 @@ struct Whisper {
       sum += own[next];
       if (waits_to_tell) group.sync();
     }
-    heard[group.index() * kMostThreads + group.rank()] = sum == 3 * (next + 1);
+    heard[group.index() * kMaxThreads + group.rank()] = sum == 3 * (next + 1);
   }
 };
 
 TEST_F(TeamsTest, AMissingSyncIsAWrongValue) {
   const auto all_heard = [&](bool waits_to_hear, bool waits_to_tell) {
-    const Tensor told = zeros(kGroups * kMostThreads),
-                 heard = ops::full({kGroups * kMostThreads}, int64_t{1}, DType::kInt64, engine_.gpu());
+    const Tensor told = zeros(kGroups * kMaxThreads),
+                 heard = ops::full({kGroups * kMaxThreads}, int64_t{1}, DType::kInt64, engine_.gpu());
     EXPECT_EQ(failure(Whisper{told.data_as<int64_t>(), heard.data_as<int64_t>(), waits_to_hear, waits_to_tell}), "");
     const std::vector<int64_t> flags = values(heard);
     return std::count(flags.begin(), flags.end(), 0) == 0;
@@ -209,7 +209,7 @@ struct LastOne {
   bool writes_first;
 
   TT_DEVICE void operator()(Group& group) const {
-    int64_t* own = slots + group.index() * kMostThreads;
+    int64_t* own = slots + group.index() * kMaxThreads;
     if (writes_first) own[group.rank()] = 1;
     const bool last = atomic_next(counts + group.index()) == group.size() - 1;
     if (!writes_first) own[group.rank()] = 1;
@@ -222,7 +222,7 @@ struct LastOne {
 
 TEST_F(TeamsTest, WhatIsToldBeforeItIsThereIsAWrongValue) {
   for (const bool writes_first : {true, false}) {
-    const Tensor slots = zeros(kGroups * kMostThreads), counts = zeros(kGroups), sums = zeros(kGroups);
+    const Tensor slots = zeros(kGroups * kMaxThreads), counts = zeros(kGroups), sums = zeros(kGroups);
     EXPECT_EQ(
         failure(LastOne{slots.data_as<int64_t>(), counts.data_as<int64_t>(), sums.data_as<int64_t>(), writes_first}),
         "");

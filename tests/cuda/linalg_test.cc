@@ -12,7 +12,7 @@ namespace {
 const DType kFactored[] = {DType::kFloat32, DType::kFloat64, DType::kComplex64, DType::kComplex128};
 
 // The conjugate transpose.
-Tensor across(const Tensor& t) { return ops::conj_physical(ops::transpose(t, -1, -2)); }
+Tensor adjoint(const Tensor& t) { return ops::conj_physical(ops::transpose(t, -1, -2)); }
 Tensor eye(const Tensor& like, int64_t n) { return ops::eye(n, n, like.dtype(), like.device()); }
 // Real numbers, converted to any dtype.
 Tensor numbers(Sizes sizes, std::vector<double> list, DType dtype) {
@@ -34,13 +34,13 @@ Tensor invertible(Sizes sizes, DType dtype) {
 }
 Tensor positive(Sizes sizes, DType dtype) {
   const Tensor t = filled_any(sizes, dtype);
-  return ops::add(ops::matmul(t, across(t)), eye(t, t.size(-1)));
+  return ops::add(ops::matmul(t, adjoint(t)), eye(t, t.size(-1)));
 }
 // The Hermitian matrix defined by one triangle, with the real part of the diagonal.
 Tensor hermitian(const Tensor& a, bool upper) {
-  const Tensor below = ops::tril(upper ? across(a) : a, -1);
+  const Tensor below = ops::tril(upper ? adjoint(a) : a, -1);
   const Tensor diagonal = ops::diagonal(is_complex(a.dtype()) ? ops::real(a) : a, 0, -2, -1);
-  return ops::add(ops::add(below, across(below)), ops::diag_embed(diagonal));
+  return ops::add(ops::add(below, adjoint(below)), ops::diag_embed(diagonal));
 }
 // Matrices of rank 2.
 Tensor of_low_rank(int64_t m, int64_t n, DType dtype) {
@@ -63,7 +63,7 @@ class CudaLinalgTest : public ::testing::TestWithParam<DType> {
     for (int64_t i = 0; i < a.numel(); ++i) ASSERT_NEAR(testing::at(a, i), testing::at(b, i), tolerance()) << what << i;
   }
   void expect_orthonormal(const Tensor& columns, const std::string& what) {
-    const Tensor product = ops::matmul(across(columns), columns);
+    const Tensor product = ops::matmul(adjoint(columns), columns);
     expect_close(product, ops::expand(eye(product, product.size(-1)), product.sizes()), what + " is not orthonormal ");
   }
 
@@ -172,7 +172,7 @@ TEST_P(CudaLinalgTest, Eigh) {
           to_string(sizes) + triangle);
       const Tensors found = ops::eigh_decomposed(there(a, engine_.gpu()), triangle);
       expect_orthonormal(found[1], "eigenvectors of " + to_string(sizes));
-      expect_close(ops::matmul(ops::mul(found[1], ops::unsqueeze(found[0], -2)), across(found[1])),
+      expect_close(ops::matmul(ops::mul(found[1], ops::unsqueeze(found[0], -2)), adjoint(found[1])),
                    hermitian(a, *triangle == 'U'), "product ");
     }
   }
@@ -286,7 +286,7 @@ TEST_P(CudaLinalgTest, Svd) {
       for (size_t i = 0; i < 3; ++i) EXPECT_EQ(got[i].sizes(), want[i].sizes()) << what;
       expect_close(ops::div(got[1], most), ops::div(want[1], most), "singular values of " + what);
       expect_orthonormal(got[0], "U of " + what);
-      expect_orthonormal(across(got[2]), "V of " + what);
+      expect_orthonormal(adjoint(got[2]), "V of " + what);
       const int64_t k = got[1].size(-1);
       const Tensor u = ops::narrow(got[0], -1, 0, k), vh = ops::narrow(got[2], -2, 0, k);
       const Tensor product = ops::matmul(ops::mul(u, ops::unsqueeze(ops::div(got[1], most), -2)), vh);

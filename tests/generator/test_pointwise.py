@@ -68,7 +68,7 @@ def test_optional_numbers_say_whether_they_were_given():
         [operator("has_low && input < low ? low : input", sig="(Tensor input, Scalar? low=None) -> Tensor")],
         4008 % pointwise.NUM_FILES, FUNCTIONS,
     )  # fmt: skip
-    assert "const bool has_low = (numbers.present >> 0) & 1;" in text
+    assert "const bool has_low = (scalar_args.present >> 0) & 1;" in text
 
 
 def test_parameters_that_no_body_takes_are_refused():
@@ -143,7 +143,7 @@ def test_cuda_shares_the_bodies():
     op = operator("floor_divide(input, other)")
     text = pointwise_cuda.emit_file([op], 4008 % pointwise_cuda.NUM_FILES, FUNCTIONS)
     assert "return floor_divide(input, other);" in text
-    assert "struct ProbeFloat {\n  static constexpr int kInputs = 2, kNumbers = 1, kDivisor = 1;" in text
+    assert "struct ProbeFloat {\n  static constexpr int kInputs = 2, kScalarArgs = 1, kDivisor = 1;" in text
     assert "{op_id::kProbe, 1, find<ProbeFloat, float>(), find<ProbeFloat, double>(), " in text
     assert "find<ProbeFloat, int64_t>(), find<ProbeFloat, int64_t>()}," in text  # one body for integers and bool
 

@@ -48,7 +48,7 @@ Moments moments(const Tensor& t) {
 TEST_F(Random, WordsArePhilox) {
   uint32_t words[kGroupWords];
   const uint64_t counter = (uint64_t{1} << 32) - 5;  // the counter carries into the second word
-  cpu::blocks().draws.words(0x123456789abcdef0, counter, words);
+  cpu::blocks().random_functions.words(0x123456789abcdef0, counter, words);
   for (int block = 0; block < kGroupBlocks; ++block) {
     const auto want = philox(0x123456789abcdef0, counter + block);
     for (int word = 0; word < 4; ++word) ASSERT_EQ(words[word * kGroupBlocks + block], want[word]);

@@ -131,9 +131,9 @@ void batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& r
     });
   });
   shape.finish(y, result.tensor());
-  result.land();
-  means.land();
-  rstds.land();
+  result.copy_to_output();
+  means.copy_to_output();
+  rstds.copy_to_output();
 }
 
 void batch_norm_stats(const Tensor& input, double eps, Tensor& mean, Tensor& rstd) {
@@ -184,9 +184,9 @@ void batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
     });
   });
   shape.finish(dx, dx_result.tensor());
-  dx_result.land();
-  dw_result.land();
-  db_result.land();
+  dx_result.copy_to_output();
+  dw_result.copy_to_output();
+  db_result.copy_to_output();
 }
 
 }  // namespace tt::cpu

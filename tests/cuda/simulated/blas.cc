@@ -23,7 +23,7 @@ C activated(Activation activation, C x) {
 
 template <typename T, typename R>
 void multiply_now(const BlasProduct& p) {
-  using C = std::conditional_t<is_complex_v<T>, T, Wide<T>>;
+  using C = std::conditional_t<is_complex_v<T>, T, AccumulateType<T>>;
   for (int64_t e = 0; e < p.batch; ++e) {
     const T* a = static_cast<const T*>(p.a.data) + e * p.a_step;
     const T* b = static_cast<const T*>(p.b.data) + e * p.b_step;
@@ -123,7 +123,7 @@ class PlainLoops final : public Blas {
     if (product.dtype == DType::kComplex64) return add<Complex<float>, Complex<float>>(queue, product);
     if (product.dtype == DType::kComplex128) return add<Complex<double>, Complex<double>>(queue, product);
     with_floating(product.dtype, [&]<typename T>(std::type_identity<T>) {
-      product.wide ? add<T, Wide<T>>(queue, product) : add<T, T>(queue, product);
+      product.wide ? add<T, AccumulateType<T>>(queue, product) : add<T, T>(queue, product);
     });
   }
 };

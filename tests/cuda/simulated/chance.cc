@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "absl/strings/numbers.h"
-#include "kernels/cuda/launch/team.h"
+#include "kernels/cuda/launch/simulated_group.h"
 
 namespace tt::cuda {
 namespace {
