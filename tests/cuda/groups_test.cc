@@ -10,7 +10,7 @@
 #include "kernels/cuda/launch/atomic.h"
 #include "kernels/cuda/launch/shared_groups.h"
 #include "tests/cuda/compare.h"
-#include "tests/cuda/simulated/chance.h"
+#include "tests/cuda/simulated/random_decisions.h"
 
 namespace tt::cuda {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/cuda/simulated/chance.h"
+#include "tests/cuda/simulated/random_decisions.h"
 #include "tests/cuda/simulated/runtime.h"
 
 namespace tt::cuda {

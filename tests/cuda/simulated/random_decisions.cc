@@ -1,4 +1,4 @@
-#include "tests/cuda/simulated/chance.h"
+#include "tests/cuda/simulated/random_decisions.h"
 
 #include <cstdlib>
 #include <numeric>
