@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "tests/cuda/agree.h"
+#include "tests/cuda/compare.h"
 
 namespace tt::cuda {
 namespace {
@@ -41,7 +41,7 @@ TEST(CudaAttentionTest, AgreesWithCpu) {
       Tensor mask;
       if (!c.mask.empty()) mask = ops::expand(filled(c.mask, dtype), Sizes{c.batches, c.heads, c.rows, c.columns});
       const Tensors inputs{filled(query, dtype), filled(key, dtype), filled(value, dtype), filled(result, dtype), mask};
-      expect_agreement(
+      expect_cpu_and_gpu_agree(
           inputs, 16 * tolerance_of(dtype), [&](const Tensors& t) { return forward_and_backward(t, c); },
           to_string(query) + to_string(value));
     }
@@ -52,7 +52,7 @@ TEST(CudaAttentionTest, AgreesWithCpu) {
 TEST(CudaAttentionTest, ManyBatches) {
   SimulatedEngine engine;
   const Tensor q = filled({1, 3, 257, 1}, DType::kFloat32), k = filled({1, 3, 32768, 1}, DType::kFloat32);
-  expect_agreement({q, k}, 1e-3, [](const Tensors& t) {
+  expect_cpu_and_gpu_agree({q, k}, 1e-3, [](const Tensors& t) {
     return Tensors{ops::attention_forward(t[0], t[1], t[1], Tensor(), false, 0.5)[0]};
   });
 }
@@ -63,7 +63,7 @@ TEST(CudaAttentionTest, BlindRowsAndNan) {
   for (const double seen : {-double{INFINITY}, double{NAN}}) {
     testing::put(mask, 0, seen);
     const Tensors got = ops::attention_forward(on_gpu(x), on_gpu(x), on_gpu(x), on_gpu(mask), false, 1.0);
-    const Tensor output = back(got[0]), logsumexp = back(got[1]);
+    const Tensor output = copy_to_cpu(got[0]), logsumexp = copy_to_cpu(got[1]);
     EXPECT_EQ(std::isnan(testing::at(output, 0)), std::isnan(seen));
     if (!std::isnan(seen)) EXPECT_EQ(testing::at(output, 0), 0);
     EXPECT_EQ(testing::at(output, 2), 0);

@@ -45,7 +45,7 @@ class ChainTest : public ::testing::Test {
   void expect_as_on_the_cpu(const std::string& what, const Tensors& tensors, Sizes sizes, DType compute, DType dtype,
                             const std::function<std::vector<Written>(const Tensors&)>& write) {
     Tensors moved;
-    for (const Tensor& t : tensors) moved.push_back(there(t, engine_.gpu()));
+    for (const Tensor& t : tensors) moved.push_back(copy_to_device(t, engine_.gpu()));
     const Tensor want = empty(sizes, dtype, Device{}), got = empty(sizes, dtype, engine_.gpu());
     const std::vector<Written> here = write(tensors), on_gpu = write(moved);
     Dispatcher::instance().chain_kernel(DeviceType::kCPU)(steps_of(here, compute), want);
@@ -89,14 +89,15 @@ class ChainTest : public ::testing::Test {
 TEST_F(ChainTest, OneStepAfterTheOther) { expect_chains_as_on_the_cpu(); }
 
 TEST_F(ChainTest, ChainsThatDivideIntegersAreRefused) {
-  const Tensor n = there(filled({8}, DType::kInt64), engine_.gpu()), out = empty({8}, DType::kInt64, engine_.gpu());
+  const Tensor n = copy_to_device(filled({8}, DType::kInt64), engine_.gpu()),
+               out = empty({8}, DType::kInt64, engine_.gpu());
   const std::vector<Written> written{{op_id::kMul, {Arg(n.get()), Arg(2)}},
                                      {op_id::kRemainder, {result(0), Arg(n.get())}}};
   EXPECT_THROW(run_chain(steps_of(written, DType::kInt64), out), Error);
 }
 
 TEST_F(ChainTest, EqualChainsShareAKernel) {
-  const Tensor x = there(filled({8}), engine_.gpu()), y = there(filled({1}), engine_.gpu());
+  const Tensor x = copy_to_device(filled({8}), engine_.gpu()), y = copy_to_device(filled({1}), engine_.gpu());
   const Tensor out = empty({8}, DType::kFloat32, engine_.gpu());
   const auto key = [&](uint16_t op, const Arg& other) {
     const std::vector<Written> written{{op_id::kAdd, {Arg(x.get()), other, Arg(1)}}, {op, {result(0)}}};
@@ -123,7 +124,7 @@ TEST_F(ChainTest, NvrtcCompilesEveryBody) {
   const Nvrtc* nvrtc = Nvrtc::find();
   if (!nvrtc) GTEST_SKIP() << "NVRTC is not installed";
   for (DType compute : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64}) {
-    const Tensor x = there(filled({8}, compute), engine_.gpu()), out = empty({8}, compute, engine_.gpu());
+    const Tensor x = copy_to_device(filled({8}, compute), engine_.gpu()), out = empty({8}, compute, engine_.gpu());
     std::vector<Written> written;
     int compiled = 0;
     const auto compile = [&] {
@@ -155,7 +156,8 @@ TEST_F(ChainTest, NvrtcCompilesEveryBody) {
 TEST_F(ChainTest, NvrtcKeepsAllInRegistersAndMovesVectors) {
   const Nvrtc* nvrtc = Nvrtc::find();
   if (!nvrtc) GTEST_SKIP() << "NVRTC is not installed";
-  const Tensor x = there(filled({8, 16}), engine_.gpu()), row = there(filled({16}, DType::kBFloat16), engine_.gpu());
+  const Tensor x = copy_to_device(filled({8, 16}), engine_.gpu()),
+               row = copy_to_device(filled({16}, DType::kBFloat16), engine_.gpu());
   const Tensor out = empty({8, 16}, DType::kFloat32, engine_.gpu());
   const std::vector<Written> written{{op_id::kAdd, {Arg(x.get()), Arg(row.get()), Arg(1)}},
                                      {op_id::kMul, {result(0), Arg(x.get())}}};

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/schema/op_ids.h"
-#include "tests/cuda/alike.h"
+#include "tests/cuda/compare.h"
 
 namespace tt::cuda {
 namespace {
@@ -22,7 +22,7 @@ class ComplexTest : public ::testing::TestWithParam<DType> {
   }
   void expect_each(const std::string& what, const Compute& compute, double tolerance = 0) {
     for (const Tensor& t : shapes()) {
-      ASSERT_NO_FATAL_FAILURE(expect_alike(engine_, what + to_string(t.sizes()), {t}, compute, tolerance));
+      ASSERT_NO_FATAL_FAILURE(expect_equal_on_gpu(engine_, what + to_string(t.sizes()), {t}, compute, tolerance));
     }
   }
   SimulatedEngine engine_;
@@ -34,7 +34,7 @@ TEST_P(ComplexTest, CastsFromAndToEveryDType) {
     const std::string what(name(other));
     expect_each(what, [=](const Tensors& t) { return Tensors{ops::to_dtype(t[0], other)}; });
     for (const Tensor& t : {filled_any({5, 9}, other), transposed(filled_any({9, 5}, other), 0, 1)}) {
-      expect_alike(engine_, what, {t}, [&](const Tensors& x) { return Tensors{ops::to_dtype(x[0], dtype())}; });
+      expect_equal_on_gpu(engine_, what, {t}, [&](const Tensors& x) { return Tensors{ops::to_dtype(x[0], dtype())}; });
     }
   }
 }
@@ -44,7 +44,7 @@ TEST_P(ComplexTest, PartsAreViews) {
     return Tensors{ops::real(t[0]), ops::imag(t[0]), ops::view_as_real(t[0]), ops::conj_physical(t[0])};
   });
   const Tensor t = filled_any({4, 3}, dtype());
-  expect_alike(engine_, "written through", {t}, [](const Tensors& x) {
+  expect_equal_on_gpu(engine_, "written through", {t}, [](const Tensors& x) {
     ops::call(op_id::kAssign, {Arg(ops::imag(x[0]).get()), Arg(ops::real(x[0]).get())}, {{ops::imag(x[0])}});
     return Tensors{x[0]};
   });
@@ -56,7 +56,7 @@ TEST_P(ComplexTest, Moves) {
     return Tensors{ops::cat({t[0], t[0]}, 0), ops::flip(t[0], {0}), ops::roll(t[0], {1}, {0}), ops::tril(t[0], 0)};
   });
   const Tensor matrix = filled_any({5, 9}, dtype()), more = filled_any({3, 9}, dtype());
-  expect_alike(
+  expect_equal_on_gpu(
       engine_, "indexed", {matrix, index, more},
       [](const Tensors& t) {
         return Tensors{ops::index_select(t[0], 0, t[1]),
@@ -66,7 +66,7 @@ TEST_P(ComplexTest, Moves) {
       },
       tolerance());
   const Tensor columns = ops::unsqueeze(index, 1);
-  expect_alike(
+  expect_equal_on_gpu(
       engine_, "scattered", {matrix, columns, more},
       [](const Tensors& t) {
         return Tensors{ops::gather(t[0], 0, t[1]), ops::scatter(t[0], 0, t[1], t[2]),
@@ -75,7 +75,7 @@ TEST_P(ComplexTest, Moves) {
       tolerance());
   const Tensor repeated = values({3, 2}, {1, 4, 1, 0, 1, 4}, DType::kInt64);
   for (const Tensor& factors : {filled_any({3, 5}, dtype()), transposed(filled_any({5, 3}, dtype()), 0, 1)}) {
-    expect_alike(
+    expect_equal_on_gpu(
         engine_, "multiplied", {matrix, repeated, factors},
         [](const Tensors& t) {
           return Tensors{ops::scatter_reduce(t[0], 0, t[1], t[2], "prod"),
@@ -129,7 +129,7 @@ TEST_P(ComplexTest, Reductions) {
         10 * tolerance());
   }
   for (const Tensor& t : {filled_any({5, 9}, dtype()), filled_any({70, 50}, dtype()), filled_any({}, dtype())}) {
-    expect_alike(
+    expect_equal_on_gpu(
         engine_, "of all", {t},
         [](const Tensors& x) {
           return Tensors{ops::sum(x[0]), ops::mean(x[0]), ops::vector_norm(x[0], 3.0), ops::vector_norm(x[0], INFINITY),
@@ -150,11 +150,11 @@ TEST_P(ComplexTest, Products) {
   const std::pair<Sizes, Sizes> factors[] = {{{4, 3}, {3, 5}}, {{2, 4, 3}, {3, 5}},       {{2, 4, 3}, {2, 3, 5}},
                                              {{3}, {3}},       {{2, 1, 4, 3}, {3, 3, 2}}, {{4, 0}, {0, 2}}};
   for (const auto& [a, b] : factors) {
-    expect_alike(
+    expect_equal_on_gpu(
         engine_, to_string(a), {filled_any(a, dtype()), filled_any(b, dtype())},
         [](const Tensors& t) { return Tensors{ops::matmul(t[0], t[1])}; }, tolerance());
   }
-  expect_alike(
+  expect_equal_on_gpu(
       engine_, "turned",
       {transposed(filled_any({3, 4}, dtype()), 0, 1), filled_any({5, 3}, dtype()), filled_any({5}, dtype())},
       [](const Tensors& t) { return Tensors{ops::linear(t[0], t[1], t[2])}; }, tolerance());

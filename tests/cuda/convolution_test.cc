@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "tests/cuda/agree.h"
+#include "tests/cuda/compare.h"
 
 namespace tt::cuda {
 namespace {
@@ -23,7 +23,7 @@ TEST(CudaConvolutionTest, ForwardAndGradients) {
   SimulatedEngine engine;
   for (DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64, DType::kInt32}) {
     for (const Case& c : kCases) {
-      expect_agreement(
+      expect_cpu_and_gpu_agree(
           {filled(c.x, dtype), filled(c.w, dtype), filled({c.w[0]}, dtype), filled(c.y, dtype)}, tolerance_of(dtype),
           [&](const Tensors& t) {
             return Tensors{ops::convolution(t[0], t[1], t[2], c.stride, c.padding, c.dilation, c.groups),
@@ -38,7 +38,7 @@ TEST(CudaConvolutionTest, ForwardAndGradients) {
 
 TEST(CudaConvolutionTest, Transposed) {
   SimulatedEngine engine;
-  expect_agreement({filled({1, 4, 2, 3}), filled({4, 1, 2, 2}), filled({2})}, 1e-5, [](const Tensors& t) {
+  expect_cpu_and_gpu_agree({filled({1, 4, 2, 3}), filled({4, 1, 2, 2}), filled({2})}, 1e-5, [](const Tensors& t) {
     return Tensors{ops::conv_transpose2d(t[0], t[1], t[2], {1, 2}, {0, 0}, {0, 0}, 2, {2, 1})};
   });
 }

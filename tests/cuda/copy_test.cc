@@ -21,7 +21,7 @@ TEST(CopyTest, EveryCast) {
   SimulatedEngine engine;
   for (DType from : kAll) {
     const Tensor plain = testing::filled({5, 9}, from), across = testing::transposed(plain, 0, 1);
-    const Tensor gpu_plain = there(plain, engine.gpu()), gpu_across = testing::transposed(gpu_plain, 0, 1);
+    const Tensor gpu_plain = copy_to_device(plain, engine.gpu()), gpu_across = testing::transposed(gpu_plain, 0, 1);
     for (DType to : kAll) {
       const std::string what = std::string(name(from)) + " " + std::string(name(to));
       expect_same(ops::to_dtype(gpu_plain, to), ops::to_dtype(plain, to), 0, what);
@@ -35,7 +35,7 @@ TEST(CopyTest, NarrowIntegersWrapAround) {
   for (DType from : {DType::kInt64, DType::kFloat32, DType::kFloat64}) {
     const Tensor large = testing::values({5}, {300, -129, 65536, 255, 70000}, from);
     for (DType to : {DType::kUInt8, DType::kInt8, DType::kInt16}) {
-      expect_same(ops::to_dtype(there(large, engine.gpu()), to), ops::to_dtype(large, to), 0);
+      expect_same(ops::to_dtype(copy_to_device(large, engine.gpu()), to), ops::to_dtype(large, to), 0);
     }
   }
 }
@@ -63,15 +63,15 @@ TEST(CopyTest, EveryLayout) {
         view_of(matrix, {{70, 40}, {1, 80}, 81, true}),
     };
     for (const Tensor& view : views) {
-      const Tensor source = there(view, engine.gpu());
-      Tensor target = ops::zeros(view.sizes(), dtype, Device{}), gpu_target = there(target, engine.gpu());
+      const Tensor source = copy_to_device(view, engine.gpu());
+      Tensor target = ops::zeros(view.sizes(), dtype, Device{}), gpu_target = copy_to_device(target, engine.gpu());
       copy_into(target, view);
       copy_into(gpu_target, source);
       expect_same(gpu_target, target, 0, std::string(name(dtype)));
       // The reverse: copies rows into the view, unless its elements overlap.
       if (view.strides()[0] == 0) continue;
-      const Tensor here = testing::filled(view.sizes(), dtype), base = there(view, engine.gpu());
-      copy_into(base, there(here, engine.gpu()));
+      const Tensor here = testing::filled(view.sizes(), dtype), base = copy_to_device(view, engine.gpu());
+      copy_into(base, copy_to_device(here, engine.gpu()));
       copy_into(view, here);
       expect_same(base, view, 0, std::string(name(dtype)) + " back");
     }

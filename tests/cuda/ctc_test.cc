@@ -1,8 +1,7 @@
 // ctc_loss on CUDA, compared with the CPU: loss, alignments and gradient.
 #include <gtest/gtest.h>
 
-#include "tests/cuda/agree.h"
-#include "tests/cuda/alike.h"
+#include "tests/cuda/compare.h"
 
 namespace tt::cuda {
 namespace {
@@ -29,12 +28,12 @@ TEST(CudaCtcTest, LossAndGradient) {
   for (const DType dtype : kFloatings) {
     const Tensor x = ops::log_softmax(filled({kTimes, kBatch, kClasses}, dtype), -1);
     for (const Sequences& q : all) {
-      expect_agreement({x, q.targets}, tolerance_of(dtype),
-                       [&](const Tensors& t) { return loss_and_gradient(t[0], t[1], q, 0); });
+      expect_cpu_and_gpu_agree({x, q.targets}, tolerance_of(dtype),
+                               [&](const Tensors& t) { return loss_and_gradient(t[0], t[1], q, 0); });
     }
     const Sequences& first = all[0];
     const Tensor labels = values({4, 3}, {1, 2, 3, 0, 0, 2, 1, 1, 1, 3, 9, -5}, DType::kInt64);
-    expect_agreement(
+    expect_cpu_and_gpu_agree(
         {x, labels}, tolerance_of(dtype), [&](const Tensors& t) { return loss_and_gradient(t[0], t[1], first, 4); },
         "another blank");
   }

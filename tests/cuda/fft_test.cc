@@ -1,7 +1,7 @@
 // Fourier transforms: CUDA gives the CPU's results for every kind of length and layout.
 #include <gtest/gtest.h>
 
-#include "tests/cuda/alike.h"
+#include "tests/cuda/compare.h"
 
 namespace tt::cuda {
 namespace {
@@ -22,11 +22,11 @@ class FftTest : public ::testing::TestWithParam<DType> {
     const int64_t n = numbers.size(dim);
     const std::string what = to_string(numbers.sizes()) + " along " + std::to_string(dim);
     for (const bool forward : {true, false}) {
-      expect_alike(
+      expect_equal_on_gpu(
           engine_, what, {numbers}, [=](const Tensors& t) { return Tensors{ops::fft_c2c(t[0], {dim}, 0.5, forward)}; },
           tolerance(n));
     }
-    expect_alike(
+    expect_equal_on_gpu(
         engine_, what, {reals},
         [=](const Tensors& t) {
           const Tensor half = ops::fft_r2c(t[0], {dim}, 1.0);
@@ -58,13 +58,13 @@ TEST_P(FftTest, EveryLayout) {
 }
 
 TEST_P(FftTest, SeveralDimensions) {
-  expect_alike(
+  expect_equal_on_gpu(
       engine_, "whole", {filled_any({6, 5, 8}, dtype())},
       [](const Tensors& t) {
         return Tensors{ops::fft_c2c(t[0], {0, 2, 1}, 0.25, true)};
       },
       tolerance(240));
-  expect_alike(
+  expect_equal_on_gpu(
       engine_, "half", {filled_any({6, 5, 9}, real())},
       [](const Tensors& t) {
         const Tensor half = ops::fft_r2c(t[0], {0, 1, 2}, 1.0);

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "engine/schema/float8.h"
-#include "tests/cuda/agree.h"
+#include "tests/cuda/compare.h"
 
 namespace tt::cuda {
 namespace {
@@ -39,10 +39,10 @@ TEST(CudaFloat8Test, CastsAreTheCpus) {
       const bool is_float = has_gradients(other);
       // The conversion of out-of-range integers is unspecified.
       const Tensor source = ops::to_dtype(is_float ? wide : ops::clamp(wide, 0.0, 127.0), other);
-      expect_agreement(
+      expect_cpu_and_gpu_agree(
           {source}, 0, [&](const Tensors& t) { return Tensors{bits_of(ops::to_dtype(t[0], dtype))}; },
           std::string(name(other)) + " to " + std::string(name(dtype)));
-      expect_agreement(
+      expect_cpu_and_gpu_agree(
           {source}, 0,
           [&](const Tensors& t) {
             const Tensor narrow = ops::to_dtype(is_float ? t[0] : ops::clone(t[0]), dtype);
@@ -51,8 +51,8 @@ TEST(CudaFloat8Test, CastsAreTheCpus) {
           std::string(name(dtype)) + " to " + std::string(name(other)));
     }
     for (double special : {HUGE_VAL, -HUGE_VAL, std::numeric_limits<double>::quiet_NaN(), -0.0}) {
-      expect_agreement({ops::full({3}, special)}, 0,
-                       [&](const Tensors& t) { return Tensors{bits_of(ops::to_dtype(t[0], dtype))}; });
+      expect_cpu_and_gpu_agree({ops::full({3}, special)}, 0,
+                               [&](const Tensors& t) { return Tensors{bits_of(ops::to_dtype(t[0], dtype))}; });
     }
   }
 }
@@ -60,7 +60,7 @@ TEST(CudaFloat8Test, CastsAreTheCpus) {
 TEST(CudaFloat8Test, FromOneFormatToTheOther) {
   SimulatedEngine engine;
   for (const auto& [from, to] : {std::pair(kNarrow[0], kNarrow[1]), std::pair(kNarrow[1], kNarrow[0])}) {
-    expect_agreement({numbers()}, 0, [from = from, to = to](const Tensors& t) {
+    expect_cpu_and_gpu_agree({numbers()}, 0, [from = from, to = to](const Tensors& t) {
       return Tensors{bits_of(ops::to_dtype(ops::to_dtype(t[0], from), to))};
     });
   }
@@ -71,7 +71,7 @@ TEST(CudaFloat8Test, WhatMovesAndCompares) {
   for (DType dtype : kNarrow) {
     const Tensor x = filled({6, 8}, DType::kFloat32), mask = ops::gt(x, int64_t{0});
     const Tensor places = ops::to_dtype(ops::arange(int64_t{3}), DType::kInt64);
-    expect_agreement({x, mask, places}, 0, [&](const Tensors& t) {
+    expect_cpu_and_gpu_agree({x, mask, places}, 0, [&](const Tensors& t) {
       const Tensor a = ops::to_dtype(t[0], dtype), b = ops::transpose(ops::transpose(ops::flip(a, {0}), 0, 1), 0, 1);
       const Tensor put = ops::index_put(a, {t[2]}, ops::narrow(b, 0, 0, 3));
       return Tensors{bits_of(ops::cat({a, b}, 1)),
@@ -101,7 +101,7 @@ TEST(CudaFloat8Test, ScaledProducts) {
           const DType bias_type = out == DType::kFloat16 ? out : DType::kBFloat16;
           const Tensor bias = with_bias ? filled({16}, bias_type) : Tensor();
           const double tolerance = is_float8(out) ? 0.26 : tolerance_of(out);
-          expect_agreement(
+          expect_cpu_and_gpu_agree(
               {filled({5, 32}, DType::kFloat32), filled({16, 32}, DType::kFloat32), scale_a, scale_b, bias}, tolerance,
               [&](const Tensors& t) {
                 const Tensor a = ops::to_dtype(t[0], left), b = ops::to_dtype(t[1], DType::kFloat8E4m3fn);

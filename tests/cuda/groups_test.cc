@@ -26,7 +26,7 @@ class GroupsTest : public ::testing::Test {
 
   Tensor zeros(int64_t n) { return ops::full({n}, int64_t{0}, DType::kInt64, engine_.gpu()); }
   std::vector<int64_t> values(const Tensor& t) {
-    const Tensor read = back(t);
+    const Tensor read = copy_to_cpu(t);
     return {read.data_as<int64_t>(), read.data_as<int64_t>() + read.numel()};
   }
   // The device's error for work of kGroups groups; empty if there is none.

@@ -38,7 +38,7 @@ TEST_F(GuardedMemoryTest, HostCodeThatReadsOrWritesItEnds) {
 
 TEST_F(GuardedMemoryTest, ItIsClosedAgainAfterWork) {
   launch(tensor_.data_as<int64_t>());
-  EXPECT_EQ(back(tensor_).data_as<int64_t>()[0], 7);
+  EXPECT_EQ(copy_to_cpu(tensor_).data_as<int64_t>()[0], 7);
   EXPECT_EXIT(static_cast<void>(*data_), KilledBySignal(SIGSEGV), "host code touched device memory at 0x");
 }
 

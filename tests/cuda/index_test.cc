@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/schema/op_ids.h"
-#include "tests/cuda/alike.h"
+#include "tests/cuda/compare.h"
 
 namespace tt::cuda {
 namespace {
@@ -18,7 +18,7 @@ constexpr DType kIndex = DType::kInt64;
 class IndexTest : public ::testing::Test {
  protected:
   void alike(const std::string& what, const Tensors& inputs, const Compute& compute, double tolerance = 0) {
-    expect_alike(engine_, what, inputs, compute, tolerance);
+    expect_equal_on_gpu(engine_, what, inputs, compute, tolerance);
   }
   SimulatedEngine engine_;
 };

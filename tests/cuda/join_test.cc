@@ -1,7 +1,7 @@
 // Operators that concatenate tensors or rearrange elements: equal to the CPU.
 #include <gtest/gtest.h>
 
-#include "tests/cuda/alike.h"
+#include "tests/cuda/compare.h"
 
 namespace tt::cuda {
 namespace {
@@ -16,10 +16,11 @@ class JoinTest : public ::testing::Test {
   void expect_moved(const std::string& what, const Sizes& sizes, const std::function<Tensor(const Tensor&)>& move) {
     for (DType dtype : {DType::kBool, DType::kInt16, DType::kBFloat16, DType::kFloat32, DType::kInt64}) {
       const Tensor x = filled(sizes, dtype);
-      expect_alike(engine_, what, {x}, [&](const Tensors& in) -> Tensors { return {move(in[0])}; });
+      expect_equal_on_gpu(engine_, what, {x}, [&](const Tensors& in) -> Tensors { return {move(in[0])}; });
       if (x.dim() < 2) continue;
       const Tensor across = transposed(filled({sizes.rbegin(), sizes.rend()}, dtype), 0, x.dim() - 1);
-      expect_alike(engine_, what + " across", {across}, [&](const Tensors& in) -> Tensors { return {move(in[0])}; });
+      expect_equal_on_gpu(engine_, what + " across", {across},
+                          [&](const Tensors& in) -> Tensors { return {move(in[0])}; });
     }
   }
   SimulatedEngine engine_;
@@ -27,11 +28,11 @@ class JoinTest : public ::testing::Test {
 
 TEST_F(JoinTest, SideBySide) {
   const Tensors three = {filled({2, 3}), transposed(filled({3, 1}), 0, 1), filled({0})};
-  expect_alike(engine_, "cat", three, [](const Tensors& in) -> Tensors { return {ops::cat(in, 0)}; });
+  expect_equal_on_gpu(engine_, "cat", three, [](const Tensors& in) -> Tensors { return {ops::cat(in, 0)}; });
   const Tensors mixed = {filled({2, 3}, DType::kInt32), filled({2, 2}, DType::kFloat64)};
-  expect_alike(engine_, "cat of dtypes", mixed, [](const Tensors& in) -> Tensors { return {ops::cat(in, -1)}; });
+  expect_equal_on_gpu(engine_, "cat of dtypes", mixed, [](const Tensors& in) -> Tensors { return {ops::cat(in, -1)}; });
   const Tensors equal = {filled({2, 3}), transposed(filled({3, 2}), 0, 1)};
-  expect_alike(engine_, "stack", equal, [](const Tensors& in) -> Tensors {
+  expect_equal_on_gpu(engine_, "stack", equal, [](const Tensors& in) -> Tensors {
     return {ops::stack(in, 0), ops::stack(in, 1), ops::stack(in, -1)};
   });
 }

@@ -3,8 +3,7 @@
 
 #include <cmath>
 
-#include "tests/cuda/agree.h"
-#include "tests/cuda/alike.h"
+#include "tests/cuda/compare.h"
 
 namespace tt::cuda {
 namespace {
@@ -12,7 +11,7 @@ namespace {
 const DType kFactored[] = {DType::kFloat32, DType::kFloat64, DType::kComplex64, DType::kComplex128};
 
 // The conjugate transpose.
-Tensor across(const Tensor& t) { return ops::conj_physical(ops::transpose(t, -1, -2)); }
+Tensor adjoint(const Tensor& t) { return ops::conj_physical(ops::transpose(t, -1, -2)); }
 Tensor eye(const Tensor& like, int64_t n) { return ops::eye(n, n, like.dtype(), like.device()); }
 // Real numbers, converted to any dtype.
 Tensor numbers(Sizes sizes, std::vector<double> list, DType dtype) {
@@ -34,13 +33,13 @@ Tensor invertible(Sizes sizes, DType dtype) {
 }
 Tensor positive(Sizes sizes, DType dtype) {
   const Tensor t = filled_any(sizes, dtype);
-  return ops::add(ops::matmul(t, across(t)), eye(t, t.size(-1)));
+  return ops::add(ops::matmul(t, adjoint(t)), eye(t, t.size(-1)));
 }
 // The Hermitian matrix defined by one triangle, with the real part of the diagonal.
 Tensor hermitian(const Tensor& a, bool upper) {
-  const Tensor below = ops::tril(upper ? across(a) : a, -1);
+  const Tensor below = ops::tril(upper ? adjoint(a) : a, -1);
   const Tensor diagonal = ops::diagonal(is_complex(a.dtype()) ? ops::real(a) : a, 0, -2, -1);
-  return ops::add(ops::add(below, across(below)), ops::diag_embed(diagonal));
+  return ops::add(ops::add(below, adjoint(below)), ops::diag_embed(diagonal));
 }
 // Matrices of rank 2.
 Tensor of_low_rank(int64_t m, int64_t n, DType dtype) {
@@ -59,11 +58,11 @@ class CudaLinalgTest : public ::testing::TestWithParam<DType> {
   void expect_close(const Tensor& got, const Tensor& want, const std::string& what) {
     ASSERT_EQ(got.sizes(), want.sizes()) << what;
     if (is_complex(got.dtype())) return expect_close(ops::view_as_real(got), ops::view_as_real(want), what);
-    const Tensor a = back(got), b = back(want);
+    const Tensor a = copy_to_cpu(got), b = copy_to_cpu(want);
     for (int64_t i = 0; i < a.numel(); ++i) ASSERT_NEAR(testing::at(a, i), testing::at(b, i), tolerance()) << what << i;
   }
   void expect_orthonormal(const Tensor& columns, const std::string& what) {
-    const Tensor product = ops::matmul(across(columns), columns);
+    const Tensor product = ops::matmul(adjoint(columns), columns);
     expect_close(product, ops::expand(eye(product, product.size(-1)), product.sizes()), what + " is not orthonormal ");
   }
 
@@ -71,7 +70,7 @@ class CudaLinalgTest : public ::testing::TestWithParam<DType> {
   void expect_equal_but_for_order(const Tensor& got, const Tensor& want, const std::string& what) {
     ASSERT_EQ(got.sizes(), want.sizes()) << what;
     const int64_t n = got.size(-1);
-    const Tensor a = back(ops::view_as_real(got)), b = back(ops::view_as_real(want));
+    const Tensor a = copy_to_cpu(ops::view_as_real(got)), b = copy_to_cpu(ops::view_as_real(want));
     std::vector<bool> taken(static_cast<size_t>(got.numel()));
     for (int64_t i = 0; i < got.numel(); ++i) {
       int64_t nearest = -1;
@@ -91,7 +90,7 @@ class CudaLinalgTest : public ::testing::TestWithParam<DType> {
 
 TEST_P(CudaLinalgTest, Lu) {
   for (const Sizes& sizes : {Sizes{3, 3}, {2, 4, 3}, {2, 3, 5}, {1, 1}, {40, 40}, {0, 3, 3}, {0, 0}, {2, 0, 3}}) {
-    expect_agreement(
+    expect_cpu_and_gpu_agree(
         {general(sizes, dtype())}, tolerance(),
         [&](const Tensors& t) {
           Tensors all = ops::lu_factored(t[0]);
@@ -103,7 +102,7 @@ TEST_P(CudaLinalgTest, Lu) {
   for (const Sizes& sizes : {Sizes{4, 4}, {3, 5, 5}, {30, 30}, {0, 0}}) {
     Sizes right = sizes;
     right.back() = 3;
-    expect_agreement(
+    expect_cpu_and_gpu_agree(
         {invertible(sizes, dtype()), filled_any(right, dtype())}, tolerance(),
         [&](const Tensors& t) {
           const Tensors lu = ops::lu_factored(t[0]);
@@ -119,7 +118,7 @@ TEST_P(CudaLinalgTest, Lu) {
 
 TEST_P(CudaLinalgTest, Cholesky) {
   for (const Sizes& sizes : {Sizes{3, 3}, {2, 2, 4, 4}, {40, 40}, {0, 0}, {0, 2, 2}}) {
-    expect_agreement(
+    expect_cpu_and_gpu_agree(
         {positive(sizes, dtype())}, tolerance(), [](const Tensors& t) { return ops::cholesky_factored(t[0]); },
         to_string(sizes));
   }
@@ -131,7 +130,7 @@ TEST_P(CudaLinalgTest, Triangles) {
     right.back() = 4;
     for (int bits = 0; bits < 8; ++bits) {
       const Tensor a = ops::div(invertible(sizes, dtype()), 3.0);
-      expect_agreement(
+      expect_cpu_and_gpu_agree(
           {a, filled_any(right, dtype())}, tolerance() * 100,
           [&](const Tensors& t) { return Tensors{ops::triangular_solved(t[0], t[1], bits & 1, bits & 2, bits & 4)}; },
           to_string(sizes) + std::to_string(bits));
@@ -143,17 +142,17 @@ TEST_P(CudaLinalgTest, Reflections) {
   for (const Sizes& sizes : {Sizes{3, 3}, {2, 5, 3}, {2, 3, 5}, {1, 4}, {4, 1}, {30, 20}, {0, 3, 2}, {3, 0}}) {
     const Tensor a = general(sizes, dtype());
     for (const char* mode : {"reduced", "complete", "r"}) {
-      expect_agreement(
+      expect_cpu_and_gpu_agree(
           {a}, tolerance(), [&](const Tensors& t) { return ops::qr_factored(t[0], mode); }, to_string(sizes) + mode);
     }
-    expect_agreement(
+    expect_cpu_and_gpu_agree(
         {a}, tolerance(), [](const Tensors& t) { return ops::householder_factored(t[0]); }, to_string(sizes));
   }
 }
 
 TEST_P(CudaLinalgTest, ReflectionsFarFromOne) {
   for (const double size : {is_double() ? 1e200 : 1e30, is_double() ? 1e-200 : 1e-25}) {
-    expect_agreement({ops::mul(general({4, 3}, dtype()), size)}, tolerance(), [&](const Tensors& t) {
+    expect_cpu_and_gpu_agree({ops::mul(general({4, 3}, dtype()), size)}, tolerance(), [&](const Tensors& t) {
       const Tensors qr = ops::qr_factored(t[0]);
       return Tensors{qr[0], ops::div(qr[1], size)};
     });
@@ -164,15 +163,15 @@ TEST_P(CudaLinalgTest, Eigh) {
   for (const Sizes& sizes : {Sizes{1, 1}, {2, 2}, {5, 5}, {2, 2, 6, 6}, {33, 33}, {0, 3, 3}, {0, 0}}) {
     for (const char* triangle : {"L", "U"}) {
       const Tensor a = filled_any(sizes, dtype());
-      expect_agreement(
+      expect_cpu_and_gpu_agree(
           {a}, tolerance(),
           [&](const Tensors& t) {
             return Tensors{ops::eigh_decomposed(t[0], triangle)[0], ops::eigh_decomposed(t[0], triangle, false)[0]};
           },
           to_string(sizes) + triangle);
-      const Tensors found = ops::eigh_decomposed(there(a, engine_.gpu()), triangle);
+      const Tensors found = ops::eigh_decomposed(copy_to_device(a, engine_.gpu()), triangle);
       expect_orthonormal(found[1], "eigenvectors of " + to_string(sizes));
-      expect_close(ops::matmul(ops::mul(found[1], ops::unsqueeze(found[0], -2)), across(found[1])),
+      expect_close(ops::matmul(ops::mul(found[1], ops::unsqueeze(found[0], -2)), adjoint(found[1])),
                    hermitian(a, *triangle == 'U'), "product ");
     }
   }
@@ -182,7 +181,7 @@ TEST_P(CudaLinalgTest, EighOfEqualAndOfFarApartValues) {
   const std::vector<double> diagonals[] = {{2, 2, 2}, {0, 0, 0}, {1e-6, 1, 1e6}, {1e30, 1e30, 1}};
   for (const std::vector<double>& diagonal : diagonals) {
     const Tensor a = ops::diag_embed(numbers({3}, diagonal, dtype()));
-    expect_agreement({a}, tolerance(), [](const Tensors& t) { return Tensors{ops::eigh_decomposed(t[0])[0]}; });
+    expect_cpu_and_gpu_agree({a}, tolerance(), [](const Tensors& t) { return Tensors{ops::eigh_decomposed(t[0])[0]}; });
   }
 }
 
@@ -191,7 +190,7 @@ TEST_P(CudaLinalgTest, EighOfWhatIsHardlyThere) {
   const double least = is_double() ? 5e-324 : 1.5e-45;
   Tensor a = numbers({3, 3}, {1, 0, 0, least, 1, 0, -least, least, 1}, dtype());
   if (is_complex(dtype())) a = ops::complex(ops::real(a), ops::tril(ops::real(a), -1));
-  const Tensors found = ops::eigh_decomposed(there(a, engine_.gpu()));
+  const Tensors found = ops::eigh_decomposed(copy_to_device(a, engine_.gpu()));
   expect_close(found[0], ops::eigh_decomposed(a)[0], "eigenvalues ");
   expect_orthonormal(found[1], "eigenvectors");
 }
@@ -212,14 +211,14 @@ TEST_P(CudaLinalgTest, Eig) {
   }
   for (const Tensor& a : all) {
     const double most = std::max(1.0, largest(a));
-    const Tensors found = ops::eig_decomposed(there(a, engine_.gpu()));
+    const Tensors found = ops::eig_decomposed(copy_to_device(a, engine_.gpu()));
     const std::string what = to_string(a.sizes());
     expect_equal_but_for_order(ops::div(found[0], most), ops::div(ops::eig_decomposed(a)[0], most), what);
-    expect_equal_but_for_order(ops::div(ops::eig_decomposed(there(a, engine_.gpu()), false)[0], most),
+    expect_equal_but_for_order(ops::div(ops::eig_decomposed(copy_to_device(a, engine_.gpu()), false)[0], most),
                                ops::div(found[0], most), "only values of " + what);
     const Tensor complex = ops::to_dtype(ops::div(a, most), found[0].dtype());
-    expect_close(ops::matmul(complex, back(found[1])),
-                 ops::mul(back(found[1]), ops::unsqueeze(ops::div(back(found[0]), most), -2)),
+    expect_close(ops::matmul(complex, copy_to_cpu(found[1])),
+                 ops::mul(copy_to_cpu(found[1]), ops::unsqueeze(ops::div(copy_to_cpu(found[0]), most), -2)),
                  "eigenvectors of " + what);
     const Tensor lengths = ops::vector_norm(found[1], 2.0, Sizes{-2});
     expect_close(lengths, ops::ones_like(lengths), "lengths of " + what);
@@ -230,7 +229,7 @@ TEST_P(CudaLinalgTest, Eig) {
 TEST_P(CudaLinalgTest, EigOfWhatLacksVectors) {
   for (const int64_t n : {2, 3, 8, 40}) {
     const Tensor jordan = ops::add(ops::eye(n, n, dtype()), ops::diag_embed(ops::ones({{n - 1}}, dtype()), 1));
-    const Tensors found = ops::eig_decomposed(there(jordan, engine_.gpu()));
+    const Tensors found = ops::eig_decomposed(copy_to_device(jordan, engine_.gpu()));
     expect_close(found[0], ops::ones_like(found[0]), "eigenvalues ");
     for (int64_t v = 0; v < n; ++v) {
       const Tensor vector = ops::abs(ops::narrow(found[1], -1, v, 1));
@@ -245,18 +244,18 @@ TEST_P(CudaLinalgTest, EigOfElementsFarApart) {
   for (int i = 0; i < 6; ++i) units.push_back(std::pow(10.0, 3 * i));
   const Tensor unit = numbers({6, 1}, units, dtype()), a = general({6, 6}, dtype());
   const Tensor turned = ops::div(ops::mul(a, unit), ops::transpose(unit, 0, 1));
-  const Tensors found = ops::eig_decomposed(there(turned, engine_.gpu()));
+  const Tensors found = ops::eig_decomposed(copy_to_device(turned, engine_.gpu()));
   expect_equal_but_for_order(found[0], ops::eig_decomposed(a)[0], "eigenvalues");
-  const Tensor back_turned = ops::div(back(found[1]), ops::to_dtype(unit, found[1].dtype()));
+  const Tensor back_turned = ops::div(copy_to_cpu(found[1]), ops::to_dtype(unit, found[1].dtype()));
   expect_close(ops::matmul(ops::to_dtype(a, found[1].dtype()), back_turned),
-               ops::mul(back_turned, ops::unsqueeze(back(found[0]), -2)), "eigenvectors");
+               ops::mul(back_turned, ops::unsqueeze(copy_to_cpu(found[0]), -2)), "eigenvectors");
 }
 
 // For real matrices, real eigenvalues have a zero imaginary part, and complex ones are adjacent conjugate pairs.
 TEST_P(CudaLinalgTest, EigOfRealMatricesIsSymmetric) {
   if (is_complex(dtype())) return;
-  const Tensors found = ops::eig_decomposed(there(general({12, 12}, dtype()), engine_.gpu()));
-  const Tensor values = back(found[0]), vectors = back(ops::transpose(found[1], 0, 1));
+  const Tensors found = ops::eig_decomposed(copy_to_device(general({12, 12}, dtype()), engine_.gpu()));
+  const Tensor values = copy_to_cpu(found[0]), vectors = copy_to_cpu(ops::transpose(found[1], 0, 1));
   const Tensor imaginary = ops::contiguous(ops::imag(values));
   int64_t real = 0, pairs = 0;
   for (int64_t i = 0; i < 12; ++i) {
@@ -282,17 +281,18 @@ TEST_P(CudaLinalgTest, Svd) {
     const std::string what = to_string(a.sizes());
     const double most = std::max(1.0, largest(a));
     for (const bool full : {false, true}) {
-      const Tensors want = ops::svd_decomposed(a, full), got = ops::svd_decomposed(there(a, engine_.gpu()), full);
+      const Tensors want = ops::svd_decomposed(a, full),
+                    got = ops::svd_decomposed(copy_to_device(a, engine_.gpu()), full);
       for (size_t i = 0; i < 3; ++i) EXPECT_EQ(got[i].sizes(), want[i].sizes()) << what;
       expect_close(ops::div(got[1], most), ops::div(want[1], most), "singular values of " + what);
       expect_orthonormal(got[0], "U of " + what);
-      expect_orthonormal(across(got[2]), "V of " + what);
+      expect_orthonormal(adjoint(got[2]), "V of " + what);
       const int64_t k = got[1].size(-1);
       const Tensor u = ops::narrow(got[0], -1, 0, k), vh = ops::narrow(got[2], -2, 0, k);
       const Tensor product = ops::matmul(ops::mul(u, ops::unsqueeze(ops::div(got[1], most), -2)), vh);
       expect_close(product, ops::div(a, most), "product of " + what);
     }
-    expect_close(ops::div(ops::svd_decomposed(there(a, engine_.gpu()), false, false)[1], most),
+    expect_close(ops::div(ops::svd_decomposed(copy_to_device(a, engine_.gpu()), false, false)[1], most),
                  ops::div(ops::svd_decomposed(a, false, false)[1], most), "only values of " + what);
   }
 }
@@ -303,7 +303,7 @@ TEST_P(CudaLinalgTest, Exponential) {
       const Tensor any = filled_any(sizes, dtype());
       const Tensor a = ops::mul(any, norm / static_cast<double>(std::max<int64_t>(sizes.back(), 1)));
       // Intermediate results are as large as exp(norm).
-      expect_agreement(
+      expect_cpu_and_gpu_agree(
           {ops::div(a, largest(any))}, tolerance() * std::exp(norm),
           [](const Tensors& t) { return Tensors{ops::matrix_exp(t[0])}; },
           to_string(sizes) + " of norm " + std::to_string(norm));
@@ -319,10 +319,10 @@ TEST_P(CudaLinalgTest, Failures) {
     const std::string text = std::string(function) + ": (Batch element 1): ";
     expect_both_fail(engine_, text, {singular}, [&](const Tensors& t) { return ops::lu_factored(t[0], function); });
   }
-  expect_agreement({singular}, 0, [](const Tensors& t) { return ops::lu_factored(t[0]); });
+  expect_cpu_and_gpu_agree({singular}, 0, [](const Tensors& t) { return ops::lu_factored(t[0]); });
   expect_both_fail(engine_, "the leading minor of order 2 is not positive-definite", {indefinite},
                    [](const Tensors& t) { return ops::cholesky_factored(t[0], "linalg.cholesky"); });
-  expect_agreement({indefinite}, 0, [](const Tensors& t) { return Tensors{ops::cholesky_factored(t[0])[1]}; });
+  expect_cpu_and_gpu_agree({indefinite}, 0, [](const Tensors& t) { return Tensors{ops::cholesky_factored(t[0])[1]}; });
   expect_both_fail(engine_, "linalg.eigh: The algorithm failed to converge", {wild},
                    [](const Tensors& t) { return ops::eigh_decomposed(t[0]); });
   expect_both_fail(engine_, "linalg.eig: The algorithm failed to converge", {wild},

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "tests/cuda/agree.h"
+#include "tests/cuda/compare.h"
 
 namespace tt::cuda {
 namespace {
@@ -8,7 +8,7 @@ namespace {
 // The message of the error that reading `t` throws.
 std::string fault_of(const Tensor& t) {
   try {
-    back(t);
+    copy_to_cpu(t);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kIndex);
     return error.message();
@@ -35,11 +35,12 @@ TEST(CudaLossTest, NllLoss) {
       for (bool weighted : {false, true}) {
         for (const char* reduction : {"none", "sum", "mean"}) {
           const Tensor weight = weighted ? values({3}, {0.5, 2, 1}, dtype) : Tensor();
-          expect_agreement({filled(shape.input, dtype), target, weight}, tolerance_of(dtype), [&](const Tensors& t) {
-            Tensors all = ops::nll_loss_forward(t[0], t[1], t[2], 2, reduction);
-            all.push_back(ops::nll_loss_backward(all[0], t[1], t[2], all[1], shape.input, 2, reduction));
-            return all;
-          });
+          expect_cpu_and_gpu_agree(
+              {filled(shape.input, dtype), target, weight}, tolerance_of(dtype), [&](const Tensors& t) {
+                Tensors all = ops::nll_loss_forward(t[0], t[1], t[2], 2, reduction);
+                all.push_back(ops::nll_loss_backward(all[0], t[1], t[2], all[1], shape.input, 2, reduction));
+                return all;
+              });
         }
       }
     }
@@ -59,7 +60,7 @@ TEST(CudaLossTest, CrossEntropy) {
           const Tensor weight = weighted ? ops::abs(filled({classes}, dtype)) : Tensor();
           const Tensor grad = filled(reduction == std::string("none") ? shape.target : Sizes(), dtype);
           const Tensors inputs{ops::mul(filled(shape.input, dtype), int64_t{8}), target, weight, grad};
-          expect_agreement(inputs, tolerance_of(dtype), [&](const Tensors& t) {
+          expect_cpu_and_gpu_agree(inputs, tolerance_of(dtype), [&](const Tensors& t) {
             Tensors all = ops::cross_entropy_forward(t[0], t[1], t[2], 2, reduction);
             all.push_back(ops::cross_entropy_backward(t[3], t[0], t[1], t[2], all[1], all[2], all[3], 2, reduction));
             return all;
@@ -79,7 +80,7 @@ TEST(CudaLossTest, TargetOutOfBounds) {
       EXPECT_NE(fault_of(loss).find("Target 7 is out of bounds."), std::string::npos) << fault_of(loss);
     }
   }
-  EXPECT_EQ(testing::at(back(x), 0), testing::at(back(x), 0));
+  EXPECT_EQ(testing::at(copy_to_cpu(x), 0), testing::at(copy_to_cpu(x), 0));
 }
 
 TEST(CudaLossTest, Embedding) {
@@ -87,14 +88,14 @@ TEST(CudaLossTest, Embedding) {
   for (DType dtype : kFloatings) {
     for (DType index : {DType::kInt64, DType::kInt32}) {
       const Tensor at = values({2, 4}, {0, 4, 3, 3, 1, 0, 0, 2}, index);
-      expect_agreement({filled({5, 3}, dtype), at, filled({2, 4, 3}, dtype)}, tolerance_of(dtype),
-                       [](const Tensors& t) {
-                         return Tensors{ops::embedding(t[0], t[1], 3), ops::embedding_backward(t[2], t[1], 5, 3)};
-                       });
+      expect_cpu_and_gpu_agree(
+          {filled({5, 3}, dtype), at, filled({2, 4, 3}, dtype)}, tolerance_of(dtype), [](const Tensors& t) {
+            return Tensors{ops::embedding(t[0], t[1], 3), ops::embedding_backward(t[2], t[1], 5, 3)};
+          });
     }
   }
-  expect_agreement({filled({5, 3}), empty(Sizes{0}, DType::kInt64, Device{})}, 0,
-                   [](const Tensors& t) { return Tensors{ops::embedding(t[0], t[1])}; });
+  expect_cpu_and_gpu_agree({filled({5, 3}), empty(Sizes{0}, DType::kInt64, Device{})}, 0,
+                           [](const Tensors& t) { return Tensors{ops::embedding(t[0], t[1])}; });
 }
 
 TEST(CudaLossTest, EmbeddingOutOfRange) {
@@ -111,8 +112,8 @@ TEST(CudaLossTest, Pad) {
       {{3, 4}, {1, 2}}, {{2, 3, 4}, {1, 0, 2, 1}}, {{3, 4}, {-1, 1, 0, -2}}, {{0, 2}, {1, 1, 1, 1}}};
   for (DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt64}) {
     for (const auto& [sizes, pad] : cases) {
-      expect_agreement({filled(sizes, dtype)}, 0,
-                       [pad = pad](const Tensors& t) { return Tensors{ops::pad(t[0], pad, int64_t{3})}; });
+      expect_cpu_and_gpu_agree({filled(sizes, dtype)}, 0,
+                               [pad = pad](const Tensors& t) { return Tensors{ops::pad(t[0], pad, int64_t{3})}; });
     }
   }
 }

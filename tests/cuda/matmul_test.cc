@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "tests/cuda/agree.h"
+#include "tests/cuda/compare.h"
 
 namespace tt::cuda {
 namespace {
@@ -27,7 +27,7 @@ TEST(CudaMatmulTest, VectorsMatricesAndBatches) {
                                             {{7, 1}, {1, 1}}};
   for (DType dtype : kMultiplied) {
     for (const auto& [a, b] : shapes) {
-      expect_agreement(
+      expect_cpu_and_gpu_agree(
           {filled(a, dtype), filled(b, dtype)}, tolerance_of(dtype),
           [](const Tensors& t) { return Tensors{ops::matmul(t[0], t[1])}; }, to_string(a) + to_string(b));
     }
@@ -39,17 +39,18 @@ TEST(CudaMatmulTest, Layouts) {
   SimulatedEngine engine;
   for (DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt32}) {
     for (int64_t batch : {2, 20}) {
-      expect_agreement({filled({batch, 3, 18, 4}, dtype), filled({batch, 3, 18, 4}, dtype)}, tolerance_of(dtype),
-                       [&](const Tensors& t) {
-                         const Tensor q = ops::transpose(t[0], 1, 2), k = ops::transpose(t[1], 1, 2);
-                         const Tensor scores = ops::matmul(q, ops::transpose(k, 2, 3));
-                         const Tensor repeated = ops::expand(ops::narrow(q, 2, 0, 1), {batch, 18, 3, 4});
-                         return Tensors{scores, ops::matmul(scores, k), ops::matmul(repeated, ops::transpose(k, 2, 3))};
-                       });
+      expect_cpu_and_gpu_agree(
+          {filled({batch, 3, 18, 4}, dtype), filled({batch, 3, 18, 4}, dtype)}, tolerance_of(dtype),
+          [&](const Tensors& t) {
+            const Tensor q = ops::transpose(t[0], 1, 2), k = ops::transpose(t[1], 1, 2);
+            const Tensor scores = ops::matmul(q, ops::transpose(k, 2, 3));
+            const Tensor repeated = ops::expand(ops::narrow(q, 2, 0, 1), {batch, 18, 3, 4});
+            return Tensors{scores, ops::matmul(scores, k), ops::matmul(repeated, ops::transpose(k, 2, 3))};
+          });
     }
-    expect_agreement({filled({18, 1, 2, 3}, dtype), filled({18, 3, 2}, dtype)}, tolerance_of(dtype),
-                     [](const Tensors& t) { return Tensors{ops::matmul(t[0], t[1])}; });
-    expect_agreement({filled({4, 3}, dtype), filled({4, 5}, dtype)}, tolerance_of(dtype), [](const Tensors& t) {
+    expect_cpu_and_gpu_agree({filled({18, 1, 2, 3}, dtype), filled({18, 3, 2}, dtype)}, tolerance_of(dtype),
+                             [](const Tensors& t) { return Tensors{ops::matmul(t[0], t[1])}; });
+    expect_cpu_and_gpu_agree({filled({4, 3}, dtype), filled({4, 5}, dtype)}, tolerance_of(dtype), [](const Tensors& t) {
       return Tensors{ops::matmul(ops::transpose(t[0], 0, 1), t[1]),
                      ops::matmul(ops::expand(ops::narrow(t[0], 0, 0, 1), {6, 3}), ops::narrow(t[1], 0, 0, 3))};
     });
@@ -63,13 +64,14 @@ TEST(CudaMatmulTest, Linear) {
   for (DType dtype : kFloatings) {
     for (const auto& [x, w] : shapes) {
       for (const Tensor& bias : {Tensor(), filled({w[0]}, dtype), filled({1}, dtype)}) {
-        expect_agreement({filled(x, dtype), filled(w, dtype), bias}, tolerance_of(dtype),
-                         [](const Tensors& t) { return Tensors{ops::linear(t[0], t[1], t[2])}; });
+        expect_cpu_and_gpu_agree({filled(x, dtype), filled(w, dtype), bias}, tolerance_of(dtype),
+                                 [](const Tensors& t) { return Tensors{ops::linear(t[0], t[1], t[2])}; });
       }
     }
     // A bias at an address without the alignment that the library requires.
-    expect_agreement({filled({3, 4}, dtype), filled({5, 4}, dtype), filled({6}, dtype)}, tolerance_of(dtype),
-                     [](const Tensors& t) { return Tensors{ops::linear(t[0], t[1], ops::narrow(t[2], 0, 1, 5))}; });
+    expect_cpu_and_gpu_agree(
+        {filled({3, 4}, dtype), filled({5, 4}, dtype), filled({6}, dtype)}, tolerance_of(dtype),
+        [](const Tensors& t) { return Tensors{ops::linear(t[0], t[1], ops::narrow(t[2], 0, 1, 5))}; });
   }
 }
 
@@ -80,7 +82,7 @@ TEST(CudaMatmulTest, ProductsWithAnActivation) {
     for (const Sizes& added : {Sizes{5}, Sizes{1}, Sizes{}, Sizes{3, 5}, Sizes{3, 1}}) {
       for (const auto& [beta, alpha] :
            {std::pair(1.0, 1.0), std::pair(1.0, -2.0), std::pair(0.5, 2.0), std::pair(0.0, 1.0)}) {
-        expect_agreement(
+        expect_cpu_and_gpu_agree(
             {filled(added, dtype), filled({3, 4}, dtype), filled({4, 5}, dtype)}, 4 * tolerance_of(dtype),
             [beta = beta, alpha = alpha](const Tensors& t) {
               return Tensors{ops::addmm_activation(t[0], t[1], t[2], beta, alpha, false),
@@ -89,14 +91,14 @@ TEST(CudaMatmulTest, ProductsWithAnActivation) {
             to_string(added));
       }
     }
-    expect_agreement({filled({5}, dtype), filled({3, 0}, dtype), filled({0, 5}, dtype)}, tolerance_of(dtype),
-                     [](const Tensors& t) { return Tensors{ops::addmm_activation(t[0], t[1], t[2])}; });
+    expect_cpu_and_gpu_agree({filled({5}, dtype), filled({3, 0}, dtype), filled({0, 5}, dtype)}, tolerance_of(dtype),
+                             [](const Tensors& t) { return Tensors{ops::addmm_activation(t[0], t[1], t[2])}; });
     // A bias at an address without the alignment that the library requires.
-    expect_agreement(
+    expect_cpu_and_gpu_agree(
         {filled({6}, dtype), filled({3, 4}, dtype), filled({4, 5}, dtype)}, 4 * tolerance_of(dtype),
         [](const Tensors& t) { return Tensors{ops::addmm_activation(ops::narrow(t[0], 0, 1, 5), t[1], t[2])}; });
   }
-  expect_agreement(
+  expect_cpu_and_gpu_agree(
       {filled({5}, DType::kInt32), filled({3, 4}, DType::kInt32), filled({4, 5}, DType::kInt32)}, 0,
       [](const Tensors& t) { return Tensors{ops::addmm_activation(t[0], t[1], t[2], int64_t{2}, int64_t{3})}; });
 }

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "tests/cuda/agree.h"
+#include "tests/cuda/compare.h"
 
 namespace tt::cuda {
 namespace {
@@ -22,7 +22,7 @@ TEST(CudaNormTest, Softmax) {
   for (DType dtype : kFloatings) {
     for (const auto& [sizes, dim] : shapes) {
       for (bool log : {false, true}) {
-        expect_agreement(
+        expect_cpu_and_gpu_agree(
             {filled(sizes, dtype), filled(sizes, dtype)}, tolerance(dtype), [&, dim = dim](const Tensors& t) {
               const Tensor y = log ? ops::log_softmax(t[0], dim) : ops::softmax(t[0], dim);
               const Tensor dx = log ? ops::log_softmax_backward(t[1], y, dim) : ops::softmax_backward(t[1], y, dim);
@@ -41,7 +41,7 @@ TEST(CudaNormTest, SoftmaxOfInfinities) {
       const Tensor x = testing::constant({1, n}, -inf);
       testing::put(x, 1, first);
       testing::put(x, 2, first);
-      const Tensor want = ops::softmax(x, 1), got = back(ops::softmax(on_gpu(x), 1));
+      const Tensor want = ops::softmax(x, 1), got = copy_to_cpu(ops::softmax(on_gpu(x), 1));
       for (int64_t i = 0; i < n; ++i) {
         EXPECT_EQ(std::isnan(testing::at(got, i)), std::isnan(testing::at(want, i))) << first << " at " << i;
         if (std::isnan(testing::at(want, i))) continue;
@@ -51,7 +51,7 @@ TEST(CudaNormTest, SoftmaxOfInfinities) {
     for (double odd : {inf, static_cast<double>(NAN)}) {
       const Tensor x = testing::constant({1, n}, 1);
       testing::put(x, n - 1, odd);
-      const Tensor got = back(ops::softmax(on_gpu(x), 1));
+      const Tensor got = copy_to_cpu(ops::softmax(on_gpu(x), 1));
       for (int64_t i = 0; i < n; ++i) EXPECT_TRUE(std::isnan(testing::at(got, i))) << odd << " at " << i;
     }
   }
@@ -66,14 +66,14 @@ TEST(CudaNormTest, LayerNorm) {
       for (const auto& [sizes, shape] : shapes) {
         for (bool affine : {true, false}) {
           const Tensor w = affine ? filled(shape, weights) : Tensor(), b = affine ? filled(shape, weights) : Tensor();
-          expect_agreement({filled(sizes, dtype), w, b, filled(sizes, dtype)}, tolerance(dtype),
-                           [shape = shape](const Tensors& t) {
-                             Tensors all = ops::layer_norm_forward(t[0], shape, t[1], t[2], 1e-5);
-                             for (const Tensor& g : ops::layer_norm_backward(t[3], t[0], t[1], all[1], all[2], shape)) {
-                               all.push_back(g);
-                             }
-                             return all;
-                           });
+          expect_cpu_and_gpu_agree(
+              {filled(sizes, dtype), w, b, filled(sizes, dtype)}, tolerance(dtype), [shape = shape](const Tensors& t) {
+                Tensors all = ops::layer_norm_forward(t[0], shape, t[1], t[2], 1e-5);
+                for (const Tensor& g : ops::layer_norm_backward(t[3], t[0], t[1], all[1], all[2], shape)) {
+                  all.push_back(g);
+                }
+                return all;
+              });
         }
       }
     }
@@ -85,13 +85,13 @@ TEST(CudaNormTest, RmsNorm) {
   for (DType dtype : kFloatings) {
     for (DType weights : weight_dtypes(dtype)) {
       for (int64_t n : {5, 16, 33, 64}) {
-        expect_agreement({filled({70, n}, dtype), filled({n}, weights), filled({70, n}, dtype)}, tolerance(dtype),
-                         [&](const Tensors& t) {
-                           Tensors all = ops::rms_norm_forward(t[0], {n}, t[1], 1e-5);
-                           for (const Tensor& g : ops::rms_norm_backward(t[2], t[0], t[1], all[1], {n}))
-                             all.push_back(g);
-                           return all;
-                         });
+        expect_cpu_and_gpu_agree({filled({70, n}, dtype), filled({n}, weights), filled({70, n}, dtype)},
+                                 tolerance(dtype), [&](const Tensors& t) {
+                                   Tensors all = ops::rms_norm_forward(t[0], {n}, t[1], 1e-5);
+                                   for (const Tensor& g : ops::rms_norm_backward(t[2], t[0], t[1], all[1], {n}))
+                                     all.push_back(g);
+                                   return all;
+                                 });
       }
     }
   }
@@ -104,7 +104,7 @@ TEST(CudaNormTest, GroupNorm) {
   for (DType dtype : kFloatings) {
     for (DType weights : weight_dtypes(dtype)) {
       for (const auto& [sizes, groups] : shapes) {
-        expect_agreement(
+        expect_cpu_and_gpu_agree(
             {filled(sizes, dtype), filled({sizes[1]}, weights), filled({sizes[1]}, weights), filled(sizes, dtype)},
             tolerance(dtype), [groups = groups](const Tensors& t) {
               Tensors all = ops::group_norm_forward(t[0], groups, t[1], t[2], 1e-5);
@@ -128,7 +128,7 @@ TEST(CudaNormTest, BatchNorm) {
         for (bool training : {true, false}) {
           const Sizes c{sizes[1]};
           const Tensor variance = testing::constant(c, 1.5, weights);
-          expect_agreement(
+          expect_cpu_and_gpu_agree(
               {filled(sizes, dtype), filled(c, weights), variance, filled(c, weights), filled(c, weights),
                filled(sizes, dtype)},
               tolerance(dtype), [&](const Tensors& t) {
@@ -148,7 +148,7 @@ TEST(CudaNormTest, BatchNormFarFromZero) {
   SimulatedEngine engine;
   const Tensor x = filled({50, 3});
   for (int64_t i = 0; i < x.numel(); ++i) testing::put(x, i, testing::at(x, i) + 5000);
-  expect_agreement({x}, 1e-4, [](const Tensors& t) {
+  expect_cpu_and_gpu_agree({x}, 1e-4, [](const Tensors& t) {
     return ops::batch_norm_forward(t[0], Tensor(), Tensor(), Tensor(), Tensor(), true, 0.1, 1e-5);
   });
 }

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "tests/cuda/agree.h"
+#include "tests/cuda/compare.h"
 
 namespace tt::cuda {
 namespace {
@@ -38,12 +38,13 @@ TEST(CudaOptimTest, Sgd) {
       const Tensors params = parameters_of(static_cast<int>(count), dtype);
       for (double momentum : {0.0, 0.9}) {
         for (bool first : {true, false}) {
-          expect_agreement(joined({params, like(params), like(params)}), tolerance_of(dtype), [&](const Tensors& t) {
-            const Tensors buffers = momentum == 0 ? Tensors() : part(t, 2, count);
-            ops::sgd_step(part(t, 0, count), part(t, 1, count), buffers, 0.1, momentum, 0.2, 0.01,
-                          momentum != 0 && first, first, first);
-            return Tensors();
-          });
+          expect_cpu_and_gpu_agree(joined({params, like(params), like(params)}), tolerance_of(dtype),
+                                   [&](const Tensors& t) {
+                                     const Tensors buffers = momentum == 0 ? Tensors() : part(t, 2, count);
+                                     ops::sgd_step(part(t, 0, count), part(t, 1, count), buffers, 0.1, momentum, 0.2,
+                                                   0.01, momentum != 0 && first, first, first);
+                                     return Tensors();
+                                   });
         }
       }
     }
@@ -57,13 +58,13 @@ TEST(CudaOptimTest, Adam) {
       const Tensors params = parameters_of(static_cast<int>(count), dtype);
       for (bool amsgrad : {false, true}) {
         for (bool decoupled : {false, true}) {
-          expect_agreement(joined({params, like(params), like(params), like(params, true), like(params, true)}),
-                           2 * tolerance_of(dtype), [&](const Tensors& t) {
-                             ops::adam_step(part(t, 0, count), part(t, 1, count), part(t, 2, count), part(t, 3, count),
-                                            amsgrad ? part(t, 4, count) : Tensors(), 3, 0.1, 0.9, 0.99, 1e-3, 0.01,
-                                            decoupled, amsgrad, false);
-                             return Tensors();
-                           });
+          expect_cpu_and_gpu_agree(joined({params, like(params), like(params), like(params, true), like(params, true)}),
+                                   2 * tolerance_of(dtype), [&](const Tensors& t) {
+                                     ops::adam_step(part(t, 0, count), part(t, 1, count), part(t, 2, count),
+                                                    part(t, 3, count), amsgrad ? part(t, 4, count) : Tensors(), 3, 0.1,
+                                                    0.9, 0.99, 1e-3, 0.01, decoupled, amsgrad, false);
+                                     return Tensors();
+                                   });
         }
       }
     }
@@ -75,7 +76,7 @@ TEST(CudaOptimTest, StepsOfTheUnaligned) {
   SimulatedEngine engine;
   for (DType dtype : kFloatings) {
     const Tensors inputs = {filled({4101}, dtype), filled({4100}, dtype), filled({4100}, dtype)};
-    expect_agreement(inputs, tolerance_of(dtype), [](const Tensors& t) {
+    expect_cpu_and_gpu_agree(inputs, tolerance_of(dtype), [](const Tensors& t) {
       ops::sgd_step({ops::narrow(t[0], 0, 1, 4100)}, {t[1]}, {t[2]}, 0.1, 0.9, 0.2, 0.01, false, false, false);
       return Tensors();
     });

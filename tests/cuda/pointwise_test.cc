@@ -39,7 +39,7 @@ std::string outcome(const Op& op, absl::Span<const Tensor> tensors, Tensor* resu
   }
   try {
     *result = ops::call(op.id, args)[0];
-    *result = back(*result);
+    *result = copy_to_cpu(*result);
     return "";
   } catch (const Error& error) {
     // Errors that a device reports later start with the operator's name.
@@ -54,7 +54,7 @@ int compared = 0;  // results; errors are not counted
 
 void expect_as_on_the_cpu(const Op& op, const Tensors& tensors, Device gpu, const std::string& what) {
   Tensors moved;
-  for (const Tensor& t : tensors) moved.push_back(there(t, gpu));
+  for (const Tensor& t : tensors) moved.push_back(copy_to_device(t, gpu));
   Tensor want, got;
   const std::string refused = outcome(op, tensors, &want), refused_there = outcome(op, moved, &got);
   ASSERT_EQ(refused_there, refused) << what;
@@ -121,7 +121,7 @@ TEST_F(PointwiseTest, Layouts) {
 
 TEST_F(PointwiseTest, NumbersAndTensorsOfTheCpu) {
   const Tensor x = filled({5, 9}), n = filled({45}, DType::kInt32);
-  const Tensor gpu_x = there(x, engine_.gpu()), gpu_n = there(n, engine_.gpu());
+  const Tensor gpu_x = copy_to_device(x, engine_.gpu()), gpu_n = copy_to_device(n, engine_.gpu());
   expect_same(ops::add(gpu_x, 2.5), ops::add(x, 2.5), 0);
   expect_same(ops::sub(7, gpu_x), ops::sub(7, x), 0);
   expect_same(ops::mul(gpu_n, 3), ops::mul(n, 3), 0);
@@ -129,7 +129,7 @@ TEST_F(PointwiseTest, NumbersAndTensorsOfTheCpu) {
   expect_same(ops::add(gpu_n, int64_t{1} << 33), ops::add(n, int64_t{1} << 33), 0);
   const Tensor one = testing::constant({}, 1.5);
   expect_same(ops::mul(gpu_x, one), ops::mul(x, one), 0);
-  expect_same(ops::mul(gpu_x, there(one, engine_.gpu())), ops::mul(x, one), 0);
+  expect_same(ops::mul(gpu_x, copy_to_device(one, engine_.gpu())), ops::mul(x, one), 0);
   for (double exponent : {2.0, 3.0, 0.5, -0.5, -1.0, 1.7}) {
     expect_same(ops::pow(ops::abs(gpu_x), exponent), ops::pow(ops::abs(x), exponent), 2e-6);
   }
@@ -138,16 +138,16 @@ TEST_F(PointwiseTest, NumbersAndTensorsOfTheCpu) {
 TEST_F(PointwiseTest, InPlaceAndInto) {
   for (const bool across : {false, true}) {
     Tensor x = filled({6, 6}), y = filled({6, 6});
-    Tensor gpu_x = there(x, engine_.gpu()), gpu_y = there(y, engine_.gpu());
+    Tensor gpu_x = copy_to_device(x, engine_.gpu()), gpu_y = copy_to_device(y, engine_.gpu());
     const auto target = [&](const Tensor& t) { return across ? transposed(t, 0, 1) : t; };
     ops::call(op_id::kAdd, {Arg(x.get()), Arg(y.get()), Arg(1)}, {{target(x)}});
     ops::call(op_id::kAdd, {Arg(gpu_x.get()), Arg(gpu_y.get()), Arg(1)}, {{target(gpu_x)}});
     expect_same(gpu_x, x, 0);
   }
-  Tensor wide = filled({5}, DType::kFloat64), gpu_wide = there(wide, engine_.gpu());
+  Tensor wide = filled({5}, DType::kFloat64), gpu_wide = copy_to_device(wide, engine_.gpu());
   const Tensor n = filled({5}, DType::kInt8), m = filled({5}, DType::kInt8);
   ops::call(op_id::kMul, {Arg(n.get()), Arg(m.get())}, {{wide}});
-  const Tensor gpu_n = there(n, engine_.gpu()), gpu_m = there(m, engine_.gpu());
+  const Tensor gpu_n = copy_to_device(n, engine_.gpu()), gpu_m = copy_to_device(m, engine_.gpu());
   ops::call(op_id::kMul, {Arg(gpu_n.get()), Arg(gpu_m.get())}, {{gpu_wide}});
   expect_same(gpu_wide, wide, 0);
 }
@@ -160,7 +160,7 @@ TEST_F(PointwiseTest, NanToNum) {
       testing::put(x, 4, INFINITY);
       testing::put(x, 5, -INFINITY);
     }
-    const Tensor gpu_x = there(x, engine_.gpu());
+    const Tensor gpu_x = copy_to_device(x, engine_.gpu());
     const std::string what(name(dtype));
     expect_same(ops::nan_to_num(gpu_x, 0.0, std::nullopt, std::nullopt),
                 ops::nan_to_num(x, 0.0, std::nullopt, std::nullopt), 0, what);
@@ -176,7 +176,7 @@ TEST_F(PointwiseTest, GeluOf16BitsIsRightToTheLastPlace) {
     const int digits = half ? 10 : 7, least = half ? -14 : -126;
     Tensor x = empty({1 << 16}, dtype, Device{});
     for (int i = 0; i < 1 << 16; ++i) x.data_as<uint16_t>()[i] = static_cast<uint16_t>(i);
-    const Tensor y = back(ops::gelu(there(x, engine_.gpu())));
+    const Tensor y = copy_to_cpu(ops::gelu(copy_to_device(x, engine_.gpu())));
     for (int i = 0; i < 1 << 16; ++i) {
       const double of = testing::at(x, i), want = 0.5 * of * std::erfc(-of * std::sqrt(0.5)), got = testing::at(y, i);
       const std::string what = absl::StrCat(std::string(name(dtype)), " ", of);
@@ -193,11 +193,11 @@ TEST_F(PointwiseTest, GeluOf16BitsIsRightToTheLastPlace) {
 }
 
 TEST_F(PointwiseTest, DivisionOfIntegersByZeroIsAnErrorOfTheValue) {
-  const Tensor x = there(testing::values({3}, {1, 2, 3}, DType::kInt64), engine_.gpu());
-  const Tensor zero = there(testing::values({3}, {1, 0, 3}, DType::kInt64), engine_.gpu());
+  const Tensor x = copy_to_device(testing::values({3}, {1, 2, 3}, DType::kInt64), engine_.gpu());
+  const Tensor zero = copy_to_device(testing::values({3}, {1, 0, 3}, DType::kInt64), engine_.gpu());
   const Tensor divided = ops::floor_divide(x, zero);  // errors are reported asynchronously
   try {
-    back(divided);
+    copy_to_cpu(divided);
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("ZeroDivisionError"));

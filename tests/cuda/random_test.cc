@@ -26,7 +26,7 @@ class RandomTest : public ::testing::Test {
   }
   std::string error_of(const std::function<Tensor()>& draw) {
     try {
-      back(draw());
+      copy_to_cpu(draw());
       return "";
     } catch (const Error& error) {
       return error.what();
@@ -85,13 +85,13 @@ TEST_F(RandomTest, InPlaceWhereverItLies) {
 TEST_F(RandomTest, Bernoulli) {
   for (DType dtype : kFloats) {
     const Tensor p = ops::clamp(ops::abs(testing::filled({40, 50}, dtype)), 0.0, 1.0);
-    const Tensor gpu_p = there(p, engine_.gpu());
+    const Tensor gpu_p = copy_to_device(p, engine_.gpu());
     expect_equal(std::string(name(dtype)), 0, [&](Device device) {
       return ops::bernoulli(testing::transposed(device == Device{} ? p : gpu_p, 0, 1));
     });
   }
   EXPECT_THAT(error_of([&] {
-                return ops::bernoulli(there(testing::values({2}, {0.5, 1.5}), engine_.gpu()));
+                return ops::bernoulli(copy_to_device(testing::values({2}, {0.5, 1.5}), engine_.gpu()));
               }),
               ::testing::HasSubstr("Expected p_in >= 0 && p_in <= 1"));
 }
@@ -108,11 +108,11 @@ TEST_F(RandomTest, Multinomial) {
     const Tensor weights = ops::abs(testing::filled({6, 50}, dtype));
     for (const bool replacement : {true, false}) {
       expect_equal("multinomial", 0,
-                   [&](Device device) { return ops::multinomial(there(weights, device), 20, replacement); });
+                   [&](Device device) { return ops::multinomial(copy_to_device(weights, device), 20, replacement); });
     }
   }
   const auto draw = [&](std::vector<double> weights, bool replacement) {
-    const Tensor there_weights = there(testing::values({3}, weights), engine_.gpu());
+    const Tensor there_weights = copy_to_device(testing::values({3}, weights), engine_.gpu());
     return error_of([&] { return ops::multinomial(there_weights, 2, replacement); });
   };
   EXPECT_EQ(draw({1, 0, 2}, false), "");
@@ -129,7 +129,7 @@ TEST_F(RandomTest, ByRejection) {
     const Tensor shares = ops::div(positive, ops::amax(positive, {}, false));
     const auto expect = [&](const std::string& which, const Tensor& x, const auto& draw) {
       expect_equal(which + " " + what, ulps(dtype),
-                   [&](Device device) { return draw(testing::transposed(there(x, device), 0, 1)); });
+                   [&](Device device) { return draw(testing::transposed(copy_to_device(x, device), 0, 1)); });
     };
     expect("gamma", positive, [](const Tensor& x) { return ops::standard_gamma(x); });
     for (const double scale : {1.0, 8.0, 100.0}) {  // small and large rates
@@ -138,7 +138,7 @@ TEST_F(RandomTest, ByRejection) {
     expect("binomial", shares, [](const Tensor& p) { return ops::binomial(ops::full_like(p, int64_t{20}), p); });
   }
   const auto fault = [&](double x, const std::function<Tensor(const Tensor&)>& draw) {
-    return error_of([&] { return draw(there(testing::values({2}, {0.5, x}), engine_.gpu())); });
+    return error_of([&] { return draw(copy_to_device(testing::values({2}, {0.5, x}), engine_.gpu())); });
   };
   for (const double x : {0.0, -1.0, double{NAN}, double{INFINITY}}) {
     EXPECT_THAT(fault(x, [](const Tensor& t) { return ops::standard_gamma(t); }),

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "tests/cuda/alike.h"
+#include "tests/cuda/compare.h"
 
 namespace tt::cuda {
 namespace {
@@ -69,7 +69,7 @@ void expect_reduced(const char* name, const Reduction& reduction, absl::Span<con
       int64_t numel = 1;
       for (int64_t size : c.sizes) numel *= size;
       if ((numel == 0 && !of_nothing) || (c.dims.size() > 1 && !of_several)) continue;
-      expect_alike(
+      expect_equal_on_gpu(
           engine, std::string(name) + " of " + std::string(tt::name(dtype)) + ", " + c.name,
           {prepare(filled(c.sizes, dtype))}, [&](const Tensors& x) { return reduction(c.view(x[0]), c.dims); },
           std::max(tolerance_of(dtype), 1e-11));  // also for half a million elements
@@ -92,7 +92,7 @@ TEST(ReduceTest, Sums) {
 
 TEST(ReduceTest, SumsInAnotherType) {
   SimulatedEngine engine;
-  expect_alike(engine, "sum", {filled({4, 5}, DType::kInt32)}, [](const Tensors& x) -> Tensors {
+  expect_equal_on_gpu(engine, "sum", {filled({4, 5}, DType::kInt32)}, [](const Tensors& x) -> Tensors {
     return {ops::sum(x[0], Dim({0}), false, DType::kFloat32), ops::sum(x[0], Dim({1}), true, DType::kInt16),
             ops::mean(x[0], Dim({1}), true, DType::kFloat64)};
   });
@@ -126,16 +126,16 @@ TEST(ReduceTest, ExtremaSayWhere) {
 TEST(ReduceTest, NaNWins) {
   SimulatedEngine engine;
   for (DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
-    expect_alike(engine, "NaN", {values({5}, {3, NAN, INFINITY, NAN, -INFINITY}, dtype)},
-                 [](const Tensors& x) -> Tensors {
-                   return {ops::amax(x[0]),
-                           ops::amin(x[0]),
-                           ops::argmax(x[0]),
-                           ops::argmin(x[0]),
-                           ops::sum(x[0]),
-                           ops::nansum(x[0]),
-                           ops::logsumexp(x[0], Dim({0}))};
-                 });
+    expect_equal_on_gpu(engine, "NaN", {values({5}, {3, NAN, INFINITY, NAN, -INFINITY}, dtype)},
+                        [](const Tensors& x) -> Tensors {
+                          return {ops::amax(x[0]),
+                                  ops::amin(x[0]),
+                                  ops::argmax(x[0]),
+                                  ops::argmin(x[0]),
+                                  ops::sum(x[0]),
+                                  ops::nansum(x[0]),
+                                  ops::logsumexp(x[0], Dim({0}))};
+                        });
   }
 }
 
@@ -157,11 +157,11 @@ TEST(ReduceTest, LogSumExp) {
   const auto logsumexp = [](const Tensor& x, Dim dim) -> Tensors { return {ops::logsumexp(x, dim)}; };
   expect_reduced("logsumexp", logsumexp, kFloats, true, [](const Tensor& x) { return ops::mul(x, 20.0); });
   SimulatedEngine engine;
-  expect_alike(engine, "infinities", {values({6}, {-INFINITY, -INFINITY, 1, INFINITY, INFINITY, 2})},
-               [](const Tensors& x) -> Tensors {
-                 const Tensor pairs = ops::reshape(x[0], {3, 2});
-                 return {ops::logsumexp(pairs, Dim({1})), ops::logsumexp(pairs, Dim({0}))};
-               });
+  expect_equal_on_gpu(engine, "infinities", {values({6}, {-INFINITY, -INFINITY, 1, INFINITY, INFINITY, 2})},
+                      [](const Tensors& x) -> Tensors {
+                        const Tensor pairs = ops::reshape(x[0], {3, 2});
+                        return {ops::logsumexp(pairs, Dim({1})), ops::logsumexp(pairs, Dim({0}))};
+                      });
 }
 
 TEST(ReduceTest, Moments) {
