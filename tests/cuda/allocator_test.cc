@@ -23,9 +23,9 @@ constexpr uint64_t kMemory = 96 * kMiB;  // available to the pool
 
 // Random work in several streams. The allocating stream fills each block with a unique value, and users of the block
 // read it. The simulated device defers all work, so a block that is reused too early reads a wrong value.
-class Trace {
+class RandomWorkload {
  public:
-  Trace(CachingPool& pool, Device device, unsigned seed)
+  RandomWorkload(CachingPool& pool, Device device, unsigned seed)
       : pool_(pool), device_(device), streams_(device), random_(seed), others_(simulated_runtime().held()) {
     for (int i = 0; i < 4; ++i) leases_.push_back(streams_.lease());
   }
@@ -219,29 +219,29 @@ std::unique_ptr<CachingPool> make_pool(Device device, const char* conf) {
   return pool;
 }
 
-class AllocatorTrace : public testing::TestWithParam<const char*> {};
+class AllocatorRandomTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(AllocatorTrace, KeepsItsInvariantsAndEveryValue) {
+TEST_P(AllocatorRandomTest, KeepsItsInvariantsAndEveryValue) {
   SimulatedEngine engine;
   make_current(engine.gpu());
   const std::unique_ptr<CachingPool> pool = make_pool(engine.gpu(), GetParam());
   const uint64_t before = engine.runtime().held();
   for (unsigned seed = 0; seed < 4; ++seed) {
-    Trace trace(*pool, engine.gpu(), seed);
+    RandomWorkload workload(*pool, engine.gpu(), seed);
     for (int step = 0; step < 1500; ++step) {
-      ASSERT_NO_FATAL_FAILURE(trace.step()) << "seed " << seed << ", step " << step;
-      ASSERT_NO_FATAL_FAILURE(trace.check()) << "seed " << seed << ", after step " << step;
+      ASSERT_NO_FATAL_FAILURE(workload.step()) << "seed " << seed << ", step " << step;
+      ASSERT_NO_FATAL_FAILURE(workload.check()) << "seed " << seed << ", after step " << step;
     }
-    ASSERT_NO_FATAL_FAILURE(trace.finish());
-    EXPECT_EQ(trace.wrong_reads(), 0);
-    EXPECT_GT(trace.shortages(), 0);
-    EXPECT_GT(trace.captures(), 10);
+    ASSERT_NO_FATAL_FAILURE(workload.finish());
+    EXPECT_EQ(workload.wrong_reads(), 0);
+    EXPECT_GT(workload.shortages(), 0);
+    EXPECT_GT(workload.captures(), 10);
     EXPECT_EQ(engine.runtime().held(), before) << "all memory must be freed";
     EXPECT_TRUE(pool->snapshot().empty());
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Configurations, AllocatorTrace,
+INSTANTIATE_TEST_SUITE_P(Configurations, AllocatorRandomTest,
                          testing::Values("", "expandable_segments:True", "max_split_size_mb:21",
                                          "garbage_collection_threshold:0.4", "roundup_power2_divisions:4"));
 

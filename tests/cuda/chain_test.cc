@@ -25,14 +25,14 @@ Arg result(uint64_t step) {
   return arg;
 }
 
-struct Written {  // a step with its own arguments
+struct StepSpec {  // an operator and its own arguments
   uint16_t op;
   std::vector<Arg> args;
 };
 
-std::vector<ChainStep> steps_of(const std::vector<Written>& written, DType compute) {
+std::vector<ChainStep> steps_of(const std::vector<StepSpec>& written, DType compute) {
   std::vector<ChainStep> steps;
-  for (const Written& step : written) steps.push_back({find_op(step.op), step.args, compute});
+  for (const StepSpec& step : written) steps.push_back({find_op(step.op), step.args, compute});
   return steps;
 }
 
@@ -43,11 +43,11 @@ class ChainTest : public ::testing::Test {
 
   // `write` returns a chain over its tensors.
   void expect_as_on_the_cpu(const std::string& what, const Tensors& tensors, Sizes sizes, DType compute, DType dtype,
-                            const std::function<std::vector<Written>(const Tensors&)>& write) {
+                            const std::function<std::vector<StepSpec>(const Tensors&)>& write) {
     Tensors moved;
     for (const Tensor& t : tensors) moved.push_back(copy_to_device(t, engine_.gpu()));
     const Tensor want = empty(sizes, dtype, Device{}), got = empty(sizes, dtype, engine_.gpu());
-    const std::vector<Written> here = write(tensors), on_gpu = write(moved);
+    const std::vector<StepSpec> here = write(tensors), on_gpu = write(moved);
     Dispatcher::instance().chain_kernel(DeviceType::kCPU)(steps_of(here, compute), want);
     Dispatcher::instance().chain_kernel(DeviceType::kCUDA)(steps_of(on_gpu, compute), got);
     expect_same(got, want, is_floating(dtype) ? testing::tolerance_of(compute) : 0, what);
@@ -60,25 +60,25 @@ class ChainTest : public ::testing::Test {
         const Tensors tensors{filled(sizes, compute), column, half,
                               transposed(filled({sizes[1], sizes[0]}, compute), 0, 1), filled({}, DType::kFloat16)};
         expect_as_on_the_cpu("float", tensors, sizes, compute, compute, [](const Tensors& t) {
-          return std::vector<Written>{{op_id::kAdd, {Arg(t[0].get()), Arg(t[1].get()), Arg(2)}},
-                                      {op_id::kMul, {result(0), Arg(t[2].get())}},
-                                      {op_id::kSub, {result(1), Arg(t[3].get()), Arg(1)}},
-                                      {op_id::kClampMin, {result(2), Arg(-1.5)}},
-                                      {op_id::kPow, {result(3), Arg(2.0)}},
-                                      {op_id::kMul, {result(4), Arg(t[4].get())}},
-                                      {op_id::kTanh, {result(5)}}};
+          return std::vector<StepSpec>{{op_id::kAdd, {Arg(t[0].get()), Arg(t[1].get()), Arg(2)}},
+                                       {op_id::kMul, {result(0), Arg(t[2].get())}},
+                                       {op_id::kSub, {result(1), Arg(t[3].get()), Arg(1)}},
+                                       {op_id::kClampMin, {result(2), Arg(-1.5)}},
+                                       {op_id::kPow, {result(3), Arg(2.0)}},
+                                       {op_id::kMul, {result(4), Arg(t[4].get())}},
+                                       {op_id::kTanh, {result(5)}}};
         });
         expect_as_on_the_cpu("truth", tensors, sizes, compute, DType::kBool, [](const Tensors& t) {
-          return std::vector<Written>{{op_id::kExp, {Arg(t[0].get())}}, {op_id::kGt, {result(0), Arg(t[3].get())}}};
+          return std::vector<StepSpec>{{op_id::kExp, {Arg(t[0].get())}}, {op_id::kGt, {result(0), Arg(t[3].get())}}};
         });
       }
     }
     for (DType compute : {DType::kInt32, DType::kInt64}) {
       const Tensors tensors{filled({5, 11}, compute), filled({11}, DType::kInt8), filled({5, 1}, DType::kBool)};
       expect_as_on_the_cpu("int", tensors, {5, 11}, compute, compute, [](const Tensors& t) {
-        return std::vector<Written>{{op_id::kMul, {Arg(t[0].get()), Arg(int64_t{1} << 30)}},
-                                    {op_id::kAdd, {result(0), Arg(t[1].get()), Arg(3)}},
-                                    {op_id::kMaximum, {result(1), Arg(t[2].get())}}};
+        return std::vector<StepSpec>{{op_id::kMul, {Arg(t[0].get()), Arg(int64_t{1} << 30)}},
+                                     {op_id::kAdd, {result(0), Arg(t[1].get()), Arg(3)}},
+                                     {op_id::kMaximum, {result(1), Arg(t[2].get())}}};
       });
     }
   }
@@ -91,8 +91,8 @@ TEST_F(ChainTest, OneStepAfterTheOther) { expect_chains_as_on_the_cpu(); }
 TEST_F(ChainTest, ChainsThatDivideIntegersAreRefused) {
   const Tensor n = copy_to_device(filled({8}, DType::kInt64), engine_.gpu()),
                out = empty({8}, DType::kInt64, engine_.gpu());
-  const std::vector<Written> written{{op_id::kMul, {Arg(n.get()), Arg(2)}},
-                                     {op_id::kRemainder, {result(0), Arg(n.get())}}};
+  const std::vector<StepSpec> written{{op_id::kMul, {Arg(n.get()), Arg(2)}},
+                                      {op_id::kRemainder, {result(0), Arg(n.get())}}};
   EXPECT_THROW(run_chain(steps_of(written, DType::kInt64), out), Error);
 }
 
@@ -100,7 +100,7 @@ TEST_F(ChainTest, EqualChainsShareAKernel) {
   const Tensor x = copy_to_device(filled({8}), engine_.gpu()), y = copy_to_device(filled({1}), engine_.gpu());
   const Tensor out = empty({8}, DType::kFloat32, engine_.gpu());
   const auto key = [&](uint16_t op, const Arg& other) {
-    const std::vector<Written> written{{op_id::kAdd, {Arg(x.get()), other, Arg(1)}}, {op, {result(0)}}};
+    const std::vector<StepSpec> written{{op_id::kAdd, {Arg(x.get()), other, Arg(1)}}, {op, {result(0)}}};
     return ChainPlan(steps_of(written, DType::kFloat32), out).key();
   };
   EXPECT_EQ(key(op_id::kExp, Arg(2.0)), key(op_id::kExp, Arg(3.0)));
@@ -125,7 +125,7 @@ TEST_F(ChainTest, NvrtcCompilesEveryBody) {
   if (!nvrtc) GTEST_SKIP() << "NVRTC is not installed";
   for (DType compute : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64}) {
     const Tensor x = copy_to_device(filled({8}, compute), engine_.gpu()), out = empty({8}, compute, engine_.gpu());
-    std::vector<Written> written;
+    std::vector<StepSpec> written;
     int compiled = 0;
     const auto compile = [&] {
       const std::vector<ChainStep> steps = steps_of(written, compute);
@@ -137,7 +137,7 @@ TEST_F(ChainTest, NvrtcCompilesEveryBody) {
     };
     for (const ChainBody& body : chain_bodies()) {
       if ((is_floating(compute) ? body.float_name : body.int_name).empty() || !computes_in(body.op, compute)) continue;
-      Written step{body.op, {}};
+      StepSpec step{body.op, {}};
       for (const Param& p : find_op(body.op)->params) {
         if (p.type == ParamType::kTensor)
           step.args.push_back(written.empty() ? Arg(x.get()) : result(written.size() - 1));
@@ -159,8 +159,8 @@ TEST_F(ChainTest, NvrtcKeepsAllInRegistersAndMovesVectors) {
   const Tensor x = copy_to_device(filled({8, 16}), engine_.gpu()),
                row = copy_to_device(filled({16}, DType::kBFloat16), engine_.gpu());
   const Tensor out = empty({8, 16}, DType::kFloat32, engine_.gpu());
-  const std::vector<Written> written{{op_id::kAdd, {Arg(x.get()), Arg(row.get()), Arg(1)}},
-                                     {op_id::kMul, {result(0), Arg(x.get())}}};
+  const std::vector<StepSpec> written{{op_id::kAdd, {Arg(x.get()), Arg(row.get()), Arg(1)}},
+                                      {op_id::kMul, {result(0), Arg(x.get())}}};
   const std::vector<ChainStep> steps = steps_of(written, DType::kFloat32);
   // No device has compute capability 9.9, so the output is PTX text.
   const std::string text = nvrtc->compile(kNvrtcPrelude + ChainPlan(steps, out).source(), 9, 9);

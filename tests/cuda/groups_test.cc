@@ -81,38 +81,40 @@ TEST_F(TeamsTest, TeamsAreOfSeveralWarpsAndOfOne) {
 }
 
 // Each thread passes a number to its neighbour, twice: a barrier precedes the read, and another one the next write.
-struct Whisper {
-  int64_t *told, *heard;  // kMostThreads per group
-  bool waits_to_hear, waits_to_tell;
+struct NeighbourExchange {
+  int64_t *sent, *received;  // kMostThreads per group
+  bool syncs_before_read, syncs_before_write;
 
   TT_DEVICE void operator()(Group& group) const {
-    int64_t* own = told + group.index() * kMostThreads;
+    int64_t* own = sent + group.index() * kMostThreads;
     const int next = (group.rank() + 1) % group.size();
     int64_t sum = 0;
     for (int64_t round = 1; round <= 2; ++round) {
       own[group.rank()] = round * (group.rank() + 1);
-      if (waits_to_hear) group.sync();
+      if (syncs_before_read) group.sync();
       sum += own[next];
-      if (waits_to_tell) group.sync();
+      if (syncs_before_write) group.sync();
     }
-    heard[group.index() * kMostThreads + group.rank()] = sum == 3 * (next + 1);
+    received[group.index() * kMostThreads + group.rank()] = sum == 3 * (next + 1);
   }
 };
 
 TEST_F(TeamsTest, AMissingSyncIsAWrongValue) {
-  const auto all_heard = [&](bool waits_to_hear, bool waits_to_tell) {
-    const Tensor told = zeros(kGroups * kMostThreads),
-                 heard = ops::full({kGroups * kMostThreads}, int64_t{1}, DType::kInt64, engine_.gpu());
-    EXPECT_EQ(failure(Whisper{told.data_as<int64_t>(), heard.data_as<int64_t>(), waits_to_hear, waits_to_tell}), "");
-    const std::vector<int64_t> flags = values(heard);
+  const auto all_received = [&](bool syncs_before_read, bool syncs_before_write) {
+    const Tensor sent = zeros(kGroups * kMostThreads),
+                 received = ops::full({kGroups * kMostThreads}, int64_t{1}, DType::kInt64, engine_.gpu());
+    EXPECT_EQ(failure(NeighbourExchange{sent.data_as<int64_t>(), received.data_as<int64_t>(), syncs_before_read,
+                                        syncs_before_write}),
+              "");
+    const std::vector<int64_t> flags = values(received);
     return std::count(flags.begin(), flags.end(), 0) == 0;
   };
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     set_simulated_seed(seed);
-    EXPECT_TRUE(all_heard(true, true)) << seed;
-    EXPECT_FALSE(all_heard(false, true)) << seed;
-    EXPECT_FALSE(all_heard(true, false)) << seed;
-    EXPECT_FALSE(all_heard(false, false)) << seed;
+    EXPECT_TRUE(all_received(true, true)) << seed;
+    EXPECT_FALSE(all_received(false, true)) << seed;
+    EXPECT_FALSE(all_received(true, false)) << seed;
+    EXPECT_FALSE(all_received(false, false)) << seed;
   }
 }
 
@@ -158,11 +160,11 @@ TEST_F(TeamsTest, ThreadsThatSyncMoreOftenThanOthersAreAFailure) {
 }
 
 // Four words.
-struct Widest {
+struct FourWords {
   int64_t sum, most, least, count;
 };
 struct Join {
-  TT_FUNCTION Widest operator()(const Widest& a, const Widest& b) const {
+  TT_FUNCTION FourWords operator()(const FourWords& a, const FourWords& b) const {
     return {a.sum + b.sum, a.most > b.most ? a.most : b.most, a.least < b.least ? a.least : b.least, a.count + b.count};
   }
 };
@@ -175,7 +177,7 @@ TEST_F(GroupsTest, ReductionsGiveEveryThreadTheSame) {
                 bool good = true;
                 for (int64_t round = 0; round < 3; ++round) {  // must not disturb readers of the last round
                   const int64_t own = group.rank() + round, n = group.size();
-                  const Widest all = group.reduce(Widest{own, own, own, 1}, Join());
+                  const FourWords all = group.reduce(FourWords{own, own, own, 1}, Join());
                   good &= all.sum == n * (n - 1) / 2 + n * round && all.most == n - 1 + round && all.least == round;
                   good &= all.count == n && group.reduce(group.rank() == 0 ? 1.5f : 0.0f, Add()) == 1.5f;
                 }

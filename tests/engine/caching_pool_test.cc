@@ -52,9 +52,9 @@ struct Pool {
 };
 
 // A model that also fills its blocks with values and checks that no other user writes to them.
-class Trace {
+class RandomWorkload {
  public:
-  explicit Trace(bool merged) : model_(merged) {}
+  explicit RandomWorkload(bool merged) : model_(merged) {}
   void allocate(Pool& pool, size_t bytes) {
     char* p = pool.allocate(bytes);
     ASSERT_EQ(reinterpret_cast<uintptr_t>(p) % 64, 0u);
@@ -92,13 +92,13 @@ size_t random_size(std::mt19937& random) {
   return static_cast<size_t>(std::exp2(exponent));
 }
 
-class CachingPoolTrace : public testing::TestWithParam<size_t> {};
+class CachingPoolRandomTest : public testing::TestWithParam<size_t> {};
 
-TEST_P(CachingPoolTrace, KeepsItsInvariants) {
+TEST_P(CachingPoolRandomTest, KeepsItsInvariants) {
   PoolSizes sizes;
   sizes.quick_capacity = GetParam();
   Pool pool(sizes);
-  Trace model(GetParam() == 0);
+  RandomWorkload model(GetParam() == 0);
   std::mt19937 random(20);
   for (int step = 0; step < 4000; ++step) {
     bool grow = model.size() < 5 || (model.size() < 60 && random() % 2 == 0);
@@ -120,7 +120,7 @@ TEST_P(CachingPoolTrace, KeepsItsInvariants) {
   EXPECT_TRUE(pool.pool.snapshot().empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(QuickCapacity, CachingPoolTrace, testing::Values(size_t{0}, size_t{64} << 10, 8 * kMiB));
+INSTANTIATE_TEST_SUITE_P(QuickCapacity, CachingPoolRandomTest, testing::Values(size_t{0}, size_t{64} << 10, 8 * kMiB));
 
 TEST(CachingPoolTest, ZeroBytesAreNull) {
   Pool pool;
