@@ -159,8 +159,8 @@ TEST_F(ExecutorTest, LiesAreFaultsAndWhatCameBeforeStands) {
   EXPECT_EQ(slots.find(4), nullptr);
 }
 
-struct Lie {
-  friend void PrintTo(const Lie& lie, std::ostream* out) { *out << lie.message; }
+struct InvalidFrame {
+  friend void PrintTo(const InvalidFrame& invalid, std::ostream* out) { *out << invalid.message; }
   const char* message;
   std::vector<Arg> args;
   std::vector<Slot> results;
@@ -168,28 +168,29 @@ struct Lie {
   uint8_t flags = Instruction::kGrad;
 };
 
-class ExecutorFault : public ExecutorTest, public testing::WithParamInterface<Lie> {};
+class ExecutorFault : public ExecutorTest, public testing::WithParamInterface<InvalidFrame> {};
 
 TEST_P(ExecutorFault, IsRefused) {
-  const Lie& lie = GetParam();
-  frame.add(lie.args, lie.results, lie.release).flags = lie.flags;
-  EXPECT_THAT(fault(0), HasSubstr(lie.message));
+  const InvalidFrame& invalid = GetParam();
+  frame.add(invalid.args, invalid.results, invalid.release).flags = invalid.flags;
+  EXPECT_THAT(fault(0), HasSubstr(invalid.message));
   EXPECT_EQ(executor.stats().instructions, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Lies, ExecutorFault,
+    InvalidFrames, ExecutorFault,
     testing::Values(
-        Lie{"is in use", {slot(1), slot(2)}, {1}}, Lie{"name 0 is invalid", {slot(1), slot(2)}, {0}},
-        Lie{"expected 1 result names, 2 were given", {slot(1), slot(2)}, {3, 4}},
-        Lie{"expected 1 result names, 0 were given", {slot(1), slot(2)}, {}},
-        Lie{"out tensor 3 does not exist", {slot(1), slot(2)}, {3}, {}, Instruction::kInto},
-        Lie{"cannot release tensor 7: it does not exist", {slot(1), slot(2)}, {3}, {7}},
-        Lie{"tensor 2 does not exist", {slot(1), slot(2)}, {3}, {2}},
-        Lie{"takes 3 arguments, got 4", {slot(1), slot(2), Arg(1.0), Arg(1.0)}, {3}},
-        Lie{"argument 'other' must be Tensor, not NoneType", {slot(1)}, {3}},
-        Lie{"argument 'alpha' must be Number, not str", {slot(1), slot(2), Arg(std::string_view("x"))}, {3}},
-        Lie{"argument 'other' must be Tensor, not list of ints", {slot(1), Arg(absl::Span<const int64_t>())}, {3}}));
+        InvalidFrame{"is in use", {slot(1), slot(2)}, {1}}, InvalidFrame{"name 0 is invalid", {slot(1), slot(2)}, {0}},
+        InvalidFrame{"expected 1 result names, 2 were given", {slot(1), slot(2)}, {3, 4}},
+        InvalidFrame{"expected 1 result names, 0 were given", {slot(1), slot(2)}, {}},
+        InvalidFrame{"out tensor 3 does not exist", {slot(1), slot(2)}, {3}, {}, Instruction::kInto},
+        InvalidFrame{"cannot release tensor 7: it does not exist", {slot(1), slot(2)}, {3}, {7}},
+        InvalidFrame{"tensor 2 does not exist", {slot(1), slot(2)}, {3}, {2}},
+        InvalidFrame{"takes 3 arguments, got 4", {slot(1), slot(2), Arg(1.0), Arg(1.0)}, {3}},
+        InvalidFrame{"argument 'other' must be Tensor, not NoneType", {slot(1)}, {3}},
+        InvalidFrame{"argument 'alpha' must be Number, not str", {slot(1), slot(2), Arg(std::string_view("x"))}, {3}},
+        InvalidFrame{
+            "argument 'other' must be Tensor, not list of ints", {slot(1), Arg(absl::Span<const int64_t>())}, {3}}));
 
 }  // namespace
 }  // namespace tt

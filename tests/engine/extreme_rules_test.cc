@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "engine/schema/checked_math.h"
-#include "tests/engine/inferring.h"
+#include "tests/engine/rule_runner.h"
 
 namespace tt {
 namespace {
@@ -18,7 +18,7 @@ constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::num
 
 class ExtremeRulesTest : public testing::Test {
  protected:
-  Inferring infer_;
+  RuleRunner infer_;
   Arg t(std::initializer_list<int64_t> sizes, DType dtype = DType::kFloat32) {
     return infer_.tensor(Sizes(sizes), dtype);
   }

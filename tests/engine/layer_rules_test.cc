@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/engine/inferring.h"
+#include "tests/engine/rule_runner.h"
 
 namespace tt {
 namespace {
@@ -13,7 +13,7 @@ using testing::StartsWith;
 
 class LayerRulesTest : public testing::Test {
  protected:
-  Inferring infer_;
+  RuleRunner infer_;
   Arg t(std::initializer_list<int64_t> sizes, DType dtype = DType::kFloat32) {
     return infer_.tensor(Sizes(sizes), dtype);
   }

@@ -12,7 +12,7 @@
 namespace tt {
 
 // Owns the arguments of calls.
-class Inferring {
+class RuleRunner {
  public:
   Arg tensor(SizesView sizes, DType dtype = DType::kFloat32) {
     TensorMeta& meta = metas_.emplace_back();
