@@ -14,9 +14,9 @@
 namespace tt::cuda {
 namespace {
 
-class IssuerTest : public testing::Test {
+class GraphReplayerTest : public testing::Test {
  protected:
-  IssuerTest() : streams_(engine_.gpu()), stream_(streams_.lease()) {
+  GraphReplayerTest() : streams_(engine_.gpu()), stream_(streams_.lease()) {
     make_current(engine_.gpu());
     engine_.runtime().refuse_graphs(false);
   }
@@ -57,7 +57,7 @@ class IssuerTest : public testing::Test {
   std::vector<int> written_;
 };
 
-TEST_F(IssuerTest, WhatComesForTheThirdTimeIsOneLaunch) {
+TEST_F(GraphReplayerTest, WhatComesForTheThirdTimeIsOneLaunch) {
   for (int round = 0; round < 5; ++round) {
     engine_.runtime().forget_calls();
     write_all(0, 20);
@@ -70,7 +70,7 @@ TEST_F(IssuerTest, WhatComesForTheThirdTimeIsOneLaunch) {
   EXPECT_THAT(engine_.runtime().calls(), testing::ElementsAre("cudaGraphLaunch", "cudaStreamSynchronize"));
 }
 
-TEST_F(IssuerTest, ParametersThatDifferAreChangedInTheGraph) {
+TEST_F(GraphReplayerTest, ParametersThatDifferAreChangedInTheGraph) {
   for (int round = 0; round < 5; ++round) {
     write_all(0, 19);
     write(100 + round);
@@ -82,7 +82,7 @@ TEST_F(IssuerTest, ParametersThatDifferAreChangedInTheGraph) {
   EXPECT_EQ(counts().changed, 3u);
 }
 
-TEST_F(IssuerTest, WhatBeginsAlikeAndGoesOnElsewhereIsIssuedInOrder) {
+TEST_F(GraphReplayerTest, WhatBeginsAlikeAndGoesOnElsewhereIsIssuedInOrder) {
   for (int round = 0; round < 3; ++round) write_all(0, 20), written();
   write_all(0, 15);
   negate(7);
@@ -98,7 +98,7 @@ TEST_F(IssuerTest, WhatBeginsAlikeAndGoesOnElsewhereIsIssuedInOrder) {
   EXPECT_EQ(counts().replays, 2u);
 }
 
-TEST_F(IssuerTest, SeveralGraphsAreKeptAndTheRightOneIsTaken) {
+TEST_F(GraphReplayerTest, SeveralGraphsAreKeptAndTheRightOneIsTaken) {
   const auto forward = [&] { write_all(0, 10); };
   const auto train = [&] {
     write_all(0, 10);
@@ -115,7 +115,7 @@ TEST_F(IssuerTest, SeveralGraphsAreKeptAndTheRightOneIsTaken) {
   EXPECT_GE(counts().replays, 6u);
 }
 
-TEST_F(IssuerTest, AMarkEndsAStretchThatNothingElseEnds) {
+TEST_F(GraphReplayerTest, AMarkEndsAStretchThatNothingElseEnds) {
   std::vector<int> expected;
   for (int round = 0; round < 6; ++round) {
     write_all(round, 30);
@@ -126,7 +126,7 @@ TEST_F(IssuerTest, AMarkEndsAStretchThatNothingElseEnds) {
   EXPECT_GT(counts().graphs + counts().replays, 1u);
 }
 
-TEST_F(IssuerTest, NobodyWaitsForWhatIsHeld) {
+TEST_F(GraphReplayerTest, NobodyWaitsForWhatIsHeld) {
   for (int round = 0; round < 3; ++round) write_all(0, 20), written();
   engine_.runtime().forget_calls();
   write_all(0, 12);
@@ -135,7 +135,7 @@ TEST_F(IssuerTest, NobodyWaitsForWhatIsHeld) {
   EXPECT_EQ(written(), range(0, 20));
 }
 
-TEST_F(IssuerTest, MemoryIsNotFreedUnderWhatIsHeld) {
+TEST_F(GraphReplayerTest, MemoryIsNotFreedUnderWhatIsHeld) {
   for (int round = 0; round < 3; ++round) write_all(0, 20), written();
   void* p = engine_.runtime().allocate(4096);
   write_all(0, 3);
@@ -145,7 +145,7 @@ TEST_F(IssuerTest, MemoryIsNotFreedUnderWhatIsHeld) {
   EXPECT_EQ(written(), range(0, 3));
 }
 
-TEST_F(IssuerTest, AGraphThatCannotBeIsReportedAndItsWorkIssued) {
+TEST_F(GraphReplayerTest, AGraphThatCannotBeIsReportedAndItsWorkIssued) {
   engine_.runtime().refuse_graphs(true);
   for (int round = 0; round < 4; ++round) {
     write_all(0, 20);
@@ -155,7 +155,7 @@ TEST_F(IssuerTest, AGraphThatCannotBeIsReportedAndItsWorkIssued) {
   EXPECT_EQ(counts().refusal, "CUDA error: a graph cannot hold this");
 }
 
-TEST_F(IssuerTest, AGraphThatCannotBeChangedIsGivenUp) {
+TEST_F(GraphReplayerTest, AGraphThatCannotBeChangedIsGivenUp) {
   for (int round = 0; round < 3; ++round) write_all(0, 20), written();
   engine_.runtime().refuse_graphs(true);
   write(7);
@@ -167,7 +167,7 @@ TEST_F(IssuerTest, AGraphThatCannotBeChangedIsGivenUp) {
   EXPECT_EQ(counts().refusal, "the graph rejected new parameters of a launch");
 }
 
-TEST_F(IssuerTest, WhatAlternatesGetsAVariantEach) {
+TEST_F(GraphReplayerTest, WhatAlternatesGetsAVariantEach) {
   for (int round = 0; round < 12; ++round) {
     write_all(100 * (round % 2), 20);
     EXPECT_EQ(written(), range(100 * (round % 2), 20));
@@ -177,7 +177,7 @@ TEST_F(IssuerTest, WhatAlternatesGetsAVariantEach) {
   EXPECT_EQ(counts().changed, 0u);
 }
 
-TEST_F(IssuerTest, AGraphOfWhichMostChangesEveryTimeIsGivenUp) {
+TEST_F(GraphReplayerTest, AGraphOfWhichMostChangesEveryTimeIsGivenUp) {
   for (int round = 0; round < 16; ++round) {
     write_all(100 * round, 20);
     EXPECT_EQ(written(), range(100 * round, 20));
@@ -186,7 +186,7 @@ TEST_F(IssuerTest, AGraphOfWhichMostChangesEveryTimeIsGivenUp) {
   EXPECT_EQ(counts().refusal, "the launch parameters change every time");
 }
 
-TEST_F(IssuerTest, ACaptureByHandTakesWhatIsIssuedAndNoneOfWhatWasHeld) {
+TEST_F(GraphReplayerTest, ACaptureByHandTakesWhatIsIssuedAndNoneOfWhatWasHeld) {
   for (int round = 0; round < 3; ++round) write_all(0, 20), written();
   write_all(0, 5);
   stream_->begin_capture();
@@ -197,7 +197,7 @@ TEST_F(IssuerTest, ACaptureByHandTakesWhatIsIssuedAndNoneOfWhatWasHeld) {
   EXPECT_EQ(written(), range(100, 20));
 }
 
-TEST_F(IssuerTest, AFailureOfWhatWasHeldShowsAtTheNextCall) {
+TEST_F(GraphReplayerTest, AFailureOfWhatWasHeldShowsAtTheNextCall) {
   bool fails = false;
   const auto launch = [flag = &fails](StreamHandle) { check(!*flag, "it does not launch"); };
   const auto round = [&] {
