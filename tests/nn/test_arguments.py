@@ -3,7 +3,7 @@ or out of range."""
 
 import pytest
 
-from tests.rows import check_row
+from tests.expression_table import check_row
 
 LOSSES_NAMES = """
 x = (torch.arange(12.0).reshape(3, 4) - 5) / 4

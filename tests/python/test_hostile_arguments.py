@@ -166,7 +166,7 @@ def test_sizes(torch):
     assert type(size + (1,)) is type(size[:1]) is type(size * 2) is torch.Size and size[0] == 3
 
 
-class Lies:
+class InvalidArrayInterface:
     """An array whose __array_interface__ may be false."""
 
     def __init__(self, **interface):
@@ -182,7 +182,7 @@ def test_buffers(torch):
     for value in (
         np.zeros(2, dtype=">f4"), np.array([None]), np.array(["a"]), np.zeros(2, dtype=np.longdouble), (Item * 2)(),
         np.zeros(2, dtype="M8[s]"), np.zeros(2, dtype=[("a", "f4")]), (ctypes.c_void_p * 2)(), memoryview(b"ab").cast("c"),
-        Lies(), b"ab", "ab", None, {}, {1}, object(),
+        InvalidArrayInterface(), b"ab", "ab", None, {}, {1}, object(),
     ):  # fmt: skip
         with pytest.raises((TypeError, ValueError)):
             torch.tensor(value)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rows import check_row
+from tests.expression_table import check_row
 
 NAMES = """
 a = torch.arange(6.0).reshape(2, 3)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.rows import check_row
+from tests.expression_table import check_row
 
 NAMES = """
 def run(make, steps=10, kind=optim.SGD, epochs=None):

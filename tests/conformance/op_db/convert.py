@@ -13,7 +13,7 @@ import teletensor
 MOST_DIMS = 64  # NumPy's limit
 
 
-class Untranslatable(Exception):
+class Unconvertible(Exception):
     """An argument without a counterpart here, such as a sparse tensor; the message describes it."""
 
 
@@ -27,7 +27,7 @@ def our_dtype(dtype: torch.dtype):
     try:
         return getattr(teletensor, dtype_name(dtype))
     except AttributeError:
-        raise Untranslatable(f"dtype {dtype_name(dtype)}") from None
+        raise Unconvertible(f"dtype {dtype_name(dtype)}") from None
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:
@@ -41,7 +41,7 @@ def _same_layout(tensor: torch.Tensor):
     """A tensor of ours with the same values, sizes and strides."""
     dtype = our_dtype(tensor.dtype)
     if tensor.dtype.is_complex and not hasattr(teletensor, "view_as_complex"):
-        raise Untranslatable("complex numbers are not supported yet")
+        raise Unconvertible("complex numbers are not supported yet")
     plain = tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
     room = tensor.untyped_storage().nbytes() // tensor.element_size()
     if plain and room == tensor.numel() or tensor.numel() == 0 or tensor.is_conj() or tensor.is_neg():
@@ -51,7 +51,7 @@ def _same_layout(tensor: torch.Tensor):
     return base.as_strided(list(tensor.shape), list(tensor.stride()), tensor.storage_offset())
 
 
-class Translation:
+class Converter:
     """Converts arguments; remembers pairs of tensors, so that an argument passed twice stays one tensor."""
 
     def __init__(self) -> None:
@@ -60,9 +60,9 @@ class Translation:
     def tensor(self, tensor: torch.Tensor):
         if id(tensor) not in self.pairs:
             if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
-                raise Untranslatable(f"layout {tensor.layout}")
+                raise Unconvertible(f"layout {tensor.layout}")
             if tensor.dim() > MOST_DIMS:
-                raise Untranslatable(f"more than {MOST_DIMS} dimensions")
+                raise Unconvertible(f"more than {MOST_DIMS} dimensions")
             ours = _same_layout(tensor) if tensor.device.type != "meta" else _meta(tensor)
             if tensor.requires_grad:
                 ours.requires_grad_()
@@ -79,7 +79,7 @@ class Translation:
         if isinstance(value, (torch.layout, torch.memory_format)):
             name = str(value).removeprefix("torch.")
             if name.startswith("sparse"):
-                raise Untranslatable(f"layout {value}")
+                raise Unconvertible(f"layout {value}")
             return getattr(teletensor, name)
         if isinstance(value, torch.Size):
             return teletensor.Size(value)
@@ -94,7 +94,7 @@ class Translation:
         if isinstance(value, torch.nn.PairwiseDistance):
             return teletensor.nn.PairwiseDistance(value.norm, value.eps, value.keepdim)
         if type(value).__module__.startswith("torch"):
-            raise Untranslatable(f"a {type(value).__name__}")
+            raise Unconvertible(f"a {type(value).__name__}")
         return value
 
 
@@ -196,7 +196,7 @@ def _through(function: Callable) -> Callable:
 
     def count(operator, *args, **kwargs):
         first = getattr(torch.masked, operator.__name__) if callable(operator) else back(operator)
-        return Translation()(function(first, *map(back, args), **{k: back(v) for k, v in kwargs.items()}))
+        return Converter()(function(first, *map(back, args), **{k: back(v) for k, v in kwargs.items()}))
 
     return count
 
