@@ -8,16 +8,15 @@
 #include <thread>
 
 #include "server/session/sessions.h"
-#include "tests/server/comes_true.h"
 #include "tests/server/engine_memory.h"
 #include "tests/server/frames.h"
+#include "tests/server/wait_until.h"
 
 namespace tt::server {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-using testing::comes_true;
 using testing::engine_bytes;
 using testing::floats_of;
 using ::testing::HasSubstr;
@@ -25,6 +24,7 @@ using testing::Instruction;
 using testing::kPatience;
 using testing::literal;
 using testing::read;
+using testing::wait_until;
 
 Instruction full(v1::Frame* frame, uint64_t name, const std::vector<int64_t>& sizes, double value,
                  DType dtype = DType::kFloat32) {
@@ -67,7 +67,7 @@ class CancelTest : public ::testing::Test {
       session.execute(frame, &reply);
       return reply;
     });
-    EXPECT_TRUE(comes_true([&] { return session.busy(); }));
+    EXPECT_TRUE(wait_until([&] { return session.busy(); }));
     return replied;
   }
   static v1::ReadResult look(Session& session, uint64_t sequence, uint64_t handle) {
@@ -114,7 +114,7 @@ TEST_F(CancelTest, WithinAKernelToo) {
   frame.set_sequence(2);
   long_product(&frame).result(3);
   auto running = start(*session, frame);
-  ASSERT_TRUE(comes_true([&] { return session->status().held_bytes() >= 2u * kSide * kSide * 8; }));
+  ASSERT_TRUE(wait_until([&] { return session->status().held_bytes() >= 2u * kSide * kSide * 8; }));
   std::this_thread::sleep_for(milliseconds(20));  // the product is running
   session->cancel(2);
   EXPECT_FALSE(running.get().has_fault());
@@ -272,7 +272,7 @@ TEST_F(CancelTest, ASessionEndsThoughItsFrameRuns) {
   EXPECT_TRUE(sessions.end(session->id()));
   EXPECT_EQ(sessions.find(session->key()), nullptr);
   EXPECT_THAT(running.get().fault().message(), HasSubstr("ended"));
-  EXPECT_TRUE(comes_true([&] { return engine_bytes() == bytes_before_ && sessions.size() == 0; }));
+  EXPECT_TRUE(wait_until([&] { return engine_bytes() == bytes_before_ && sessions.size() == 0; }));
   EXPECT_FALSE(sessions.end(session->id()));
 }
 
@@ -293,7 +293,7 @@ TEST_F(CancelTest, AStreamThatBreaksWhileItsFrameRunsBeginsTheLease) {
   EXPECT_TRUE(running.get().has_fault());  // cancelled long before completion
   EXPECT_NE(session->stream(), stream);
   EXPECT_TRUE(sessions.list().empty());
-  EXPECT_TRUE(comes_true([&] { return engine_bytes() == bytes_before_; }));
+  EXPECT_TRUE(wait_until([&] { return engine_bytes() == bytes_before_; }));
   sessions.detach(*session, stream);  // a late detach of a replaced stream has no effect
 }
 
@@ -314,7 +314,7 @@ TEST_F(CancelTest, AFrameThatCannotBeStoppedHoldsUpNoOtherSession) {
   std::this_thread::sleep_for(milliseconds(200));
   sessions.detach(*stuck, stream);
   auto other = open(sessions);
-  EXPECT_TRUE(comes_true([&] { return other->over(); }));
+  EXPECT_TRUE(wait_until([&] { return other->over(); }));
   EXPECT_TRUE(sessions.list().empty());
   EXPECT_EQ(running.wait_for(milliseconds(0)), std::future_status::timeout) << "the stuck frame completed too soon";
   EXPECT_TRUE(running.get().has_fault());

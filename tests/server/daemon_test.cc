@@ -126,19 +126,19 @@ TEST(DaemonTest, AStreamWithoutASessionIsRefused) {
 
 TEST(DaemonTest, ALyingFrameEndsItsStreamWithAStatus) {
   Daemon daemon;
-  RawClient liar(daemon), bystander(daemon);
-  v1::Frame lie;
-  testing::add(&lie, 1, 50, 51);
+  RawClient offender(daemon), bystander(daemon);
+  v1::Frame invalid;
+  testing::add(&invalid, 1, 50, 51);
   v1::Reply reply;
-  ASSERT_TRUE(liar.run(lie, &reply));
+  ASSERT_TRUE(offender.run(invalid, &reply));
   EXPECT_TRUE(reply.has_fault());
-  EXPECT_FALSE(liar.run(lie, &reply));
-  grpc::Status status = liar.finish();
+  EXPECT_FALSE(offender.run(invalid, &reply));
+  grpc::Status status = offender.finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), HasSubstr("50"));
-  v1::Frame sane;
-  literal(&sane, 1, {1}, {1});
-  EXPECT_TRUE(bystander.run(sane, &reply));
+  v1::Frame valid;
+  literal(&valid, 1, {1}, {1});
+  EXPECT_TRUE(bystander.run(valid, &reply));
   EXPECT_FALSE(reply.has_fault());
 }
 

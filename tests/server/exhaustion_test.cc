@@ -260,11 +260,11 @@ TEST_P(ExhaustionTest, StaysNearTheLimitAndComesBack) {
     std::cout << "peak " << (peak - before) / kMiB << " MiB\n";
   }
   // The engine stays usable, and its memory is freed.
-  RawStream honest(daemon);
+  RawStream other(daemon);
   v1::Frame frame;
   literal(&frame, 1, {2}, {1, 2});
   testing::read(&frame, 1, 1);
-  const std::optional<v1::Reply> reply = honest.send(frame);
+  const std::optional<v1::Reply> reply = other.send(frame);
   ASSERT_TRUE(reply && !reply->has_fault());
   EXPECT_EQ(testing::floats_of(reply->reads(0).data()), (std::vector<float>{1, 2}));
 }

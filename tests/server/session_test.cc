@@ -261,9 +261,9 @@ TEST_F(SessionTest, ErrorsAreUtf8) {
   ASSERT_FALSE(run(frame).has_fault());
   EXPECT_THAT(error(2).message(), HasSubstr("got \\xff\\xfe"));
   EXPECT_LT(error(3).message().size(), 5000u);
-  v1::Frame lie;
-  testing::Instruction(&lie, "literal").bytes("\xff").bytes("\xff").result(7);
-  const v1::Reply reply = run(lie);
+  v1::Frame invalid;
+  testing::Instruction(&invalid, "literal").bytes("\xff").bytes("\xff").result(7);
+  const v1::Reply reply = run(invalid);
   ASSERT_TRUE(reply.has_fault());
   v1::Reply parsed;
   EXPECT_TRUE(parsed.ParseFromString(reply.SerializeAsString()));
@@ -435,7 +435,7 @@ TEST_F(SessionTest, AnUploadThatNeverComesPoisons) {
 }
 
 // Waits up to 10 s until the session holds `bytes`.
-bool comes_to_hold(const Session& session, uint64_t bytes) {
+bool wait_until_held_bytes(const Session& session, uint64_t bytes) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (session.status().held_bytes() != bytes && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -492,7 +492,7 @@ TEST_F(SessionTest, AnUploadOfOtherBytesDoesNotContinueABrokenOne) {
 TEST_F(SessionTest, WhatABrokenUploadReceivedIsDroppedAfterAWhile) {
   session_->begin_upload(4, 1 << 20).value()->append(bytes_of({1})).IgnoreError();
   EXPECT_EQ(session_->status().held_bytes(), 1u << 20);
-  EXPECT_TRUE(comes_to_hold(*session_, 0));
+  EXPECT_TRUE(wait_until_held_bytes(*session_, 0));
   auto upload = session_->begin_upload(4, 8, Device(), true);
   ASSERT_TRUE(upload.ok());
   EXPECT_EQ((*upload)->received(), 0u);

@@ -69,7 +69,7 @@ v1::StatusReply status_of(const Daemon& daemon) {
 }
 
 template <typename Condition>
-bool comes_true(Condition condition) {
+bool wait_until(Condition condition) {
   const auto deadline = steady_clock::now() + kPatience;
   while (!condition() && steady_clock::now() < deadline) std::this_thread::sleep_for(milliseconds(10));
   return condition();
@@ -122,16 +122,16 @@ TEST(StopTest, AVanishedClientsQueuedWorkEndsWithItsLease) {
   {
     Client busy(daemon);
     for (uint64_t name = 1; name <= 4; ++name) busy.write(long_frame(name));
-    ASSERT_TRUE(comes_true([&] { return status_of(daemon).devices(0).memory().allocated() != 0; }));
+    ASSERT_TRUE(wait_until([&] { return status_of(daemon).devices(0).memory().allocated() != 0; }));
     EXPECT_TRUE(status_of(daemon).sessions(0).connected());
   }
   const auto left = steady_clock::now();
-  EXPECT_TRUE(comes_true([&] {
+  EXPECT_TRUE(wait_until([&] {
     v1::StatusReply status = status_of(daemon);
     return status.sessions_size() == 0 || !status.sessions(0).connected();
   }));
-  EXPECT_TRUE(comes_true([&] { return status_of(daemon).sessions_size() == 0; }));
-  EXPECT_TRUE(comes_true([&] { return status_of(daemon).devices(0).memory().allocated() == 0; }));
+  EXPECT_TRUE(wait_until([&] { return status_of(daemon).sessions_size() == 0; }));
+  EXPECT_TRUE(wait_until([&] { return status_of(daemon).devices(0).memory().allocated() == 0; }));
   const std::chrono::duration<double> took = steady_clock::now() - left;
   EXPECT_LT(took.count(), 20) << "the daemon executed the queue";
 }

@@ -6,22 +6,22 @@
 
 #include "server/session/decode.h"
 #include "server/session/session.h"
-#include "tests/server/comes_true.h"
 #include "tests/server/engine_memory.h"
 #include "tests/server/frames.h"
+#include "tests/server/wait_until.h"
 
 namespace tt::server {
 namespace {
 
 using testing::add;
 using testing::bytes_of;
-using testing::comes_true;
 using testing::engine_bytes;
 using testing::floats_of;
 using ::testing::HasSubstr;
 using testing::literal;
 using testing::read;
 using testing::uploaded;
+using testing::wait_until;
 
 constexpr std::chrono::seconds kLong{60};  // a limit that is not reached unless the test fails
 
@@ -65,7 +65,7 @@ class SuspensionTest : public ::testing::Test {
     literal(&frame, 3, {1}, {0});
     execute(std::move(frame));
     auto reply = std::async(std::launch::async, [this] { return execute(waiting_frame()); });
-    EXPECT_TRUE(comes_true([&] { return session_->busy(); }));
+    EXPECT_TRUE(wait_until([&] { return session_->busy(); }));
     // Waits for the session's lock, which is released when the frame is suspended.
     EXPECT_TRUE(session_->begin_download(1, 1, [] { return true; }).ok());
     EXPECT_TRUE(session_->busy());

@@ -1,4 +1,4 @@
-// comes_true: waits until another thread makes a condition true.
+// wait_until: waits until another thread makes a condition true. Returns whether it did.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@ namespace tt::server::testing {
 inline constexpr std::chrono::milliseconds kPatience{20'000};
 
 template <typename Condition>
-bool comes_true(Condition condition, std::chrono::milliseconds patience = kPatience) {
+bool wait_until(Condition condition, std::chrono::milliseconds patience = kPatience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (!condition() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

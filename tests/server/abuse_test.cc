@@ -40,7 +40,7 @@ std::shared_ptr<grpc::Channel> channel_to(int port) {
   return grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials(), arguments);
 }
 
-// An honest client: a session whose frames are answered.
+// A well-behaved client: a session whose frames are answered.
 class Client {
  public:
   Client(const Daemon& daemon, std::shared_ptr<grpc::Channel> channel) : stub_(v1::Engine::NewStub(channel)) {
@@ -108,7 +108,7 @@ std::vector<Http2Peer> hold_calls(const Daemon& daemon, const char* method, cons
   return peers;
 }
 
-TEST(FrontTest, ThousandsOfHeldCallsWithoutATokenStopNobody) {
+TEST(AbuseTest, ThousandsOfHeldCallsWithoutATokenStopNobody) {
   Daemon daemon;
   for (const char* method :
        {kReflection, kHello, "/teletensor.v1.Engine/Session", "/teletensor.v1.Engine/Upload",
@@ -122,7 +122,7 @@ TEST(FrontTest, ThousandsOfHeldCallsWithoutATokenStopNobody) {
   }
 }
 
-TEST(FrontTest, ThousandsOfHeldCallsWithATokenLeaveAdminItsOwn) {
+TEST(AbuseTest, ThousandsOfHeldCallsWithATokenLeaveAdminItsOwn) {
   Daemon daemon;
   std::vector<Http2Peer> hellos = hold_calls(daemon, kHello, bearer(daemon.token()));
   EXPECT_EQ(status_answers(daemon).error_message(), "");
@@ -157,7 +157,7 @@ std::vector<grpc::StatusCode> begin_reflection(const Daemon& daemon, size_t coun
   return codes;
 }
 
-TEST(FrontTest, OpenReflectionHasAQuotaAndADeadline) {
+TEST(AbuseTest, OpenReflectionHasAQuotaAndADeadline) {
   Daemon daemon({"--open-reflection"});
   std::vector<Http2Peer> peers = hold_calls(daemon, kReflection);
   expect_service(daemon);
@@ -196,7 +196,7 @@ grpc::Status reflect(const Daemon& daemon, bool with_token) {
   return status;
 }
 
-TEST(FrontTest, ReflectionAsksForAToken) {
+TEST(AbuseTest, ReflectionAsksForAToken) {
   Daemon daemon, open({"--open-reflection"});
   EXPECT_EQ(reflect(daemon, false).error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_THAT(reflect(daemon, false).error_message(), HasSubstr("missing bearer token"));
@@ -223,7 +223,7 @@ uint64_t growth_by_unfinished(const Daemon& daemon, const char* method, const Ht
   return most - before;
 }
 
-TEST(FrontTest, UnfinishedMessagesWithoutATokenTakeNoMemory) {
+TEST(AbuseTest, UnfinishedMessagesWithoutATokenTakeNoMemory) {
   Daemon daemon(kWithPort);
   for (const char* method : {kHello, kReflection, "/teletensor.v1.Engine/Download", "/teletensor.v1.Engine/Cancel",
                              "/teletensor.v1.Engine/Session", "/teletensor.v1.Admin/Status",
@@ -234,7 +234,7 @@ TEST(FrontTest, UnfinishedMessagesWithoutATokenTakeNoMemory) {
 }
 
 // The memory is reused: a second attack uses no more than the first.
-TEST(FrontTest, UnfinishedMessagesWithATokenAreFewAndHaveADeadline) {
+TEST(AbuseTest, UnfinishedMessagesWithATokenAreFewAndHaveADeadline) {
   Daemon daemon(kWithPort);
   const uint64_t before = daemon.resident_bytes();
   for (int attack = 0; attack < 2; ++attack) {
@@ -245,7 +245,7 @@ TEST(FrontTest, UnfinishedMessagesWithATokenAreFewAndHaveADeadline) {
 }
 
 // gRPC reads a whole message before it checks its size; the memory of all messages in progress is limited.
-TEST(FrontTest, AMessageWithoutEndIsBrokenOff) {
+TEST(AbuseTest, AMessageWithoutEndIsBrokenOff) {
   Daemon daemon(kWithPort);
   Client hostile(daemon);
   const uint64_t before = daemon.resident_bytes();
@@ -285,7 +285,7 @@ std::string bomb() {
   return packed;
 }
 
-TEST(FrontTest, ACompressedMessageIsNotInflated) {
+TEST(AbuseTest, ACompressedMessageIsNotInflated) {
   Daemon daemon(kWithPort);
   Client client(daemon);
   const uint64_t before = daemon.resident_bytes();
@@ -308,7 +308,7 @@ TEST(FrontTest, ACompressedMessageIsNotInflated) {
 }
 
 // 80,000 calls whose replies are not read: they occupy all threads, but each only briefly.
-TEST(FrontTest, PeersThatReadNothingHoldNoThreads) {
+TEST(AbuseTest, PeersThatReadNothingHoldNoThreads) {
   Daemon daemon(kWithPort);
   constexpr const char* kMethods[] = {kHello, "/teletensor.v1.Engine/Session", "/teletensor.v1.Engine/Download",
                                       "/no.such.Service/Method"};
@@ -319,7 +319,7 @@ TEST(FrontTest, PeersThatReadNothingHoldNoThreads) {
       peers.back().call(kMethods[call % 4], bearer("wrong"));
     }
   }
-  // While the daemon rejects 80,000 calls, an honest call may be rejected too.
+  // While the daemon rejects 80,000 calls, a valid call may be rejected too.
   auto serves = [&] { return Client(daemon).works() && status_answers(daemon).ok(); };
   const auto deadline = steady_clock::now() + seconds(60);
   bool served = serves();
@@ -330,7 +330,7 @@ TEST(FrontTest, PeersThatReadNothingHoldNoThreads) {
   EXPECT_TRUE(served);
 }
 
-TEST(FrontTest, ConnectionsWithoutATokenMakeRoomForOthers) {
+TEST(AbuseTest, ConnectionsWithoutATokenMakeRoomForOthers) {
   Daemon daemon({"--listen", "127.0.0.1:0", "--connections-per-address", "16"});
   Client first(daemon, channel_to(daemon.port()));
   ASSERT_TRUE(first.works());
@@ -351,7 +351,7 @@ TEST(FrontTest, ConnectionsWithoutATokenMakeRoomForOthers) {
   EXPECT_LE(connected, 16u + 64u);  // including connections that wait
 }
 
-TEST(FrontTest, RunningOutOfDescriptorsIsSurvived) {
+TEST(AbuseTest, RunningOutOfDescriptorsIsSurvived) {
   Daemon daemon({"--listen", "127.0.0.1:0"}, 300);
   {
     std::vector<Http2Peer> peers;
@@ -365,7 +365,7 @@ TEST(FrontTest, RunningOutOfDescriptorsIsSurvived) {
   EXPECT_TRUE(client.works()) << client.status().error_message();
 }
 
-TEST(FrontTest, TenThousandRefusalsAreAFewLines) {
+TEST(AbuseTest, TenThousandRefusalsAreAFewLines) {
   Daemon daemon;
   Http2Peer peer = Http2Peer::to_socket(daemon.socket());
   for (int i = 0; i < 10'000; ++i) {
@@ -381,7 +381,7 @@ TEST(FrontTest, TenThousandRefusalsAreAFewLines) {
   EXPECT_LT(std::count(log.begin(), log.end(), '\n'), 200);
 }
 
-TEST(FrontTest, BytesThatAreNoMessageAreNotLogged) {
+TEST(AbuseTest, BytesThatAreNoMessageAreNotLogged) {
   Daemon daemon({"--log-level", "error"});
   Client client(daemon);
   Http2Peer peer = Http2Peer::to_socket(daemon.socket());
@@ -395,7 +395,7 @@ TEST(FrontTest, BytesThatAreNoMessageAreNotLogged) {
   EXPECT_EQ(daemon.standard_error(), "");
 }
 
-TEST(FrontTest, TheUserTokenDoesNotAdminister) {
+TEST(AbuseTest, TheUserTokenDoesNotAdminister) {
   Daemon daemon;
   auto admin = v1::Admin::NewStub(daemon.channel());
   Client client(daemon);
@@ -431,7 +431,7 @@ TEST(FrontTest, TheUserTokenDoesNotAdminister) {
   EXPECT_TRUE(client.works());
 }
 
-TEST(FrontTest, StatusHidesProgramsFromTheUserToken) {
+TEST(AbuseTest, StatusHidesProgramsFromTheUserToken) {
   Daemon daemon;
   Client client(daemon);
   auto admin = v1::Admin::NewStub(daemon.channel());
@@ -447,7 +447,7 @@ TEST(FrontTest, StatusHidesProgramsFromTheUserToken) {
   EXPECT_EQ(all.sessions(0).client(), "secret project");
 }
 
-TEST(FrontTest, AnAdministratorEndsASession) {
+TEST(AbuseTest, AnAdministratorEndsASession) {
   Daemon daemon;
   Client victim(daemon), bystander(daemon);
   ASSERT_TRUE(victim.works());

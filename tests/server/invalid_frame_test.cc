@@ -17,17 +17,17 @@ using testing::Instruction;
 using testing::literal;
 using testing::read;
 
-struct Lie {
+struct InvalidFrame {
   const char* name;
-  std::function<void(v1::Frame*)> tell;  // tensors 1 (sizes [2]) and 2 (poisoned) exist
-  const char* says;                      // substring of the fault
+  std::function<void(v1::Frame*)> write;  // tensors 1 (sizes [2]) and 2 (poisoned) exist
+  const char* message;                    // substring of the fault
 };
 
-void PrintTo(const Lie& lie, std::ostream* out) { *out << lie.name; }
+void PrintTo(const InvalidFrame& invalid, std::ostream* out) { *out << invalid.name; }
 
-class LyingFrameTest : public ::testing::TestWithParam<Lie> {
+class InvalidFrameTest : public ::testing::TestWithParam<InvalidFrame> {
  protected:
-  LyingFrameTest() { testing::start_engine(); }
+  InvalidFrameTest() { testing::start_engine(); }
 };
 
 v1::Reply run(Session& session, v1::Frame frame) {
@@ -37,7 +37,7 @@ v1::Reply run(Session& session, v1::Frame frame) {
   return reply;
 }
 
-v1::Frame honest() {
+v1::Frame valid_frame() {
   v1::Frame frame;
   literal(&frame, 1, {2}, {1, 2});
   literal(&frame, 3, {3}, {1, 2, 3});
@@ -45,31 +45,31 @@ v1::Frame honest() {
   return frame;
 }
 
-TEST_P(LyingFrameTest, IsRefused) {
+TEST_P(InvalidFrameTest, IsRefused) {
   uint64_t before = engine_bytes();
   Session::Options options;
   options.limits.max_instructions = 100;
-  Session bystander(options), liar(options);
-  ASSERT_FALSE(run(bystander, honest()).has_fault());
-  ASSERT_FALSE(run(liar, honest()).has_fault());
+  Session bystander(options), offender(options);
+  ASSERT_FALSE(run(bystander, valid_frame()).has_fault());
+  ASSERT_FALSE(run(offender, valid_frame()).has_fault());
   uint64_t bystanders = bystander.status().held_bytes();
 
   v1::Frame frame;
-  GetParam().tell(&frame);
-  v1::Reply reply = run(liar, frame);
+  GetParam().write(&frame);
+  v1::Reply reply = run(offender, frame);
   ASSERT_TRUE(reply.has_fault());
-  EXPECT_THAT(reply.fault().message(), ::testing::HasSubstr(GetParam().says));
-  EXPECT_TRUE(liar.over());
-  EXPECT_EQ(liar.status().held_bytes(), 0u);
+  EXPECT_THAT(reply.fault().message(), ::testing::HasSubstr(GetParam().message));
+  EXPECT_TRUE(offender.over());
+  EXPECT_EQ(offender.status().held_bytes(), 0u);
   EXPECT_EQ(engine_bytes(), before + bystanders);
-  EXPECT_TRUE(run(liar, v1::Frame()).has_fault());
+  EXPECT_TRUE(run(offender, v1::Frame()).has_fault());
 
-  v1::Frame sane;
-  add(&sane, 10, 1, 1);
-  EXPECT_FALSE(run(bystander, sane).has_fault());
+  v1::Frame valid;
+  add(&valid, 10, 1, 1);
+  EXPECT_FALSE(run(bystander, valid).has_fault());
 }
 
-const Lie kLies[] = {
+const InvalidFrame kInvalidFrames[] = {
     {"UnknownOperator", [](auto* f) { Instruction(f, 65000).result(9); }, "operator 65000 is unknown"},
     {"OperatorBeyondIds", [](auto* f) { Instruction(f, 0xffffffffu).result(9); }, "is unknown"},
     {"TooManyArguments", [](auto* f) { add(f, 9, 1, 1).real(1).real(1).real(1); },
@@ -107,29 +107,29 @@ const Lie kLies[] = {
      "at most 100"},
 };
 
-INSTANTIATE_TEST_SUITE_P(All, LyingFrameTest, ::testing::ValuesIn(kLies),
+INSTANTIATE_TEST_SUITE_P(All, InvalidFrameTest, ::testing::ValuesIn(kInvalidFrames),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// Calls that an honest client's rules refuse before sending: an error of the operation, stored in its result.
-struct Absurdity {
+// Calls that the client's rules reject before sending: an error of the operation, stored in its result.
+struct OversizedCall {
   const char* name;
-  std::function<void(v1::Frame*)> ask;  // creates tensor 9
+  std::function<void(v1::Frame*)> write;  // creates tensor 9
 };
-void PrintTo(const Absurdity& absurdity, std::ostream* out) { *out << absurdity.name; }
+void PrintTo(const OversizedCall& call, std::ostream* out) { *out << call.name; }
 
-class AbsurdSizesTest : public ::testing::TestWithParam<Absurdity> {
+class OversizedCallTest : public ::testing::TestWithParam<OversizedCall> {
  protected:
-  AbsurdSizesTest() { testing::start_engine(); }
+  OversizedCallTest() { testing::start_engine(); }
 };
 
-TEST_P(AbsurdSizesTest, AreAnError) {
+TEST_P(OversizedCallTest, AreAnError) {
   uint64_t before = engine_bytes();
   Session::Options options;
   options.patience = {std::chrono::milliseconds(1), std::chrono::milliseconds(1)};
   options.memory_limit = 1 << 20;
   Session session(options);
   v1::Frame frame;
-  GetParam().ask(&frame);
+  GetParam().write(&frame);
   read(&frame, 1, 9);
   v1::Reply reply = run(session, frame);
   ASSERT_FALSE(reply.has_fault()) << reply.fault().message();
@@ -139,7 +139,7 @@ TEST_P(AbsurdSizesTest, AreAnError) {
 }
 
 constexpr int64_t kHuge = INT64_MAX;
-const Absurdity kAbsurdities[] = {
+const OversizedCall kOversizedCalls[] = {
     {"LiteralTooShort",
      [](auto* f) {
        literal(f, 9, {3}, {1, 2});
@@ -175,7 +175,7 @@ const Absurdity kAbsurdities[] = {
      }},
 };
 
-INSTANTIATE_TEST_SUITE_P(All, AbsurdSizesTest, ::testing::ValuesIn(kAbsurdities),
+INSTANTIATE_TEST_SUITE_P(All, OversizedCallTest, ::testing::ValuesIn(kOversizedCalls),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
