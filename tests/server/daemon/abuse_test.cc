@@ -11,7 +11,7 @@
 #include "teletensor/v1/engine.grpc.pb.h"
 #include "tests/server/daemon.h"
 #include "tests/server/frames.h"
-#include "tests/server/http2_peer.h"
+#include "tests/server/daemon/http2_peer.h"
 
 namespace tt::server {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/server/http2_peer.h"
+#include "tests/server/daemon/http2_peer.h"
 
 #include <netinet/in.h>
 #include <poll.h>
