@@ -1,6 +1,4 @@
 // Session: order, duplicates, poison, limits, and leaks.
-#include "server/session/session.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,8 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "tests/server/engine_memory.h"
-#include "tests/server/frames.h"
+#include "tests/server/session/session_fixture.h"
 
 namespace tt::server {
 namespace {
@@ -22,54 +19,10 @@ using testing::floats_of;
 using ::testing::HasSubstr;
 using testing::literal;
 using testing::read;
+using testing::session_options;
 using testing::uploaded;
 
-Session::Options options() {
-  Session::Options options;
-  options.id = 1;
-  options.patience = {std::chrono::milliseconds(300), std::chrono::milliseconds(100)};
-  return options;
-}
-
-class SessionTest : public ::testing::Test {
- protected:
-  SessionTest() {
-    testing::start_engine();
-    bytes_before_ = engine_bytes();
-    session_ = std::make_unique<Session>(options());
-  }
-  void restart(Session::Options options) { session_ = std::make_unique<Session>(std::move(options)); }
-
-  v1::Reply run(v1::Frame frame) {
-    frame.set_sequence(++sequence_);
-    return run_as_is(frame);
-  }
-  v1::Reply run_as_is(const v1::Frame& frame) {
-    v1::Reply reply;
-    session_->execute(frame, &reply);
-    return reply;
-  }
-  std::vector<float> value(uint64_t handle) {
-    v1::Frame frame;
-    read(&frame, 1, handle);
-    v1::Reply reply = run(frame);
-    EXPECT_FALSE(reply.has_fault()) << reply.fault().message();
-    EXPECT_EQ(reply.reads_size(), 1);
-    EXPECT_FALSE(reply.reads(0).has_error()) << reply.reads(0).error().message();
-    return floats_of(reply.reads(0).data());
-  }
-  v1::Error error(uint64_t handle) {
-    v1::Frame frame;
-    read(&frame, 1, handle);
-    v1::Reply reply = run(frame);
-    EXPECT_TRUE(reply.reads(0).has_error());
-    return reply.reads(0).error();
-  }
-
-  uint64_t bytes_before_;
-  std::unique_ptr<Session> session_;
-  uint64_t sequence_ = 0;
-};
+class SessionTest : public testing::SessionFixture {};
 
 TEST_F(SessionTest, ExecutesInOrderAndAnswersReads) {
   v1::Frame frame;
@@ -179,7 +132,7 @@ TEST_F(SessionTest, ALandingOfAFailureIsPoisoned) {
 }
 
 TEST_F(SessionTest, OverItsMemoryLimitIsAnErrorOfTheOperation) {
-  Session::Options limited = options();
+  Session::Options limited = session_options();
   limited.memory_limit = 4096;
   restart(limited);
   v1::Frame frame;
@@ -193,7 +146,7 @@ TEST_F(SessionTest, OverItsMemoryLimitIsAnErrorOfTheOperation) {
 }
 
 TEST_F(SessionTest, MoreHandlesThanAllowedAreAFault) {
-  Session::Options limited = options();
+  Session::Options limited = session_options();
   limited.limits.max_handles = 3;
   restart(limited);
   v1::Frame frame;
@@ -202,7 +155,7 @@ TEST_F(SessionTest, MoreHandlesThanAllowedAreAFault) {
 }
 
 TEST_F(SessionTest, HandlesAreCountedWhereTheyAreMade) {
-  Session::Options limited = options();
+  Session::Options limited = session_options();
   limited.limits.max_handles = 3;
   restart(limited);
   v1::Frame frame;
@@ -213,7 +166,7 @@ TEST_F(SessionTest, HandlesAreCountedWhereTheyAreMade) {
 }
 
 TEST_F(SessionTest, MoreReadsThanAllowedAreAFault) {
-  Session::Options limited = options();
+  Session::Options limited = session_options();
   limited.limits.max_reads = 3;
   restart(limited);
   v1::Frame frame;
@@ -223,7 +176,7 @@ TEST_F(SessionTest, MoreReadsThanAllowedAreAFault) {
 }
 
 TEST_F(SessionTest, AReplyIsBoundedWhateverIsInIt) {
-  Session::Options limited = options();
+  Session::Options limited = session_options();
   limited.limits.max_reply_bytes = 100000;
   restart(limited);
   v1::Frame frame;
@@ -237,7 +190,7 @@ TEST_F(SessionTest, AReplyIsBoundedWhateverIsInIt) {
 }
 
 TEST_F(SessionTest, KeptRepliesAreBoundedTheLastOneToo) {
-  Session::Options limited = options();
+  Session::Options limited = session_options();
   limited.limits.max_kept_bytes = 40000;
   restart(limited);
   v1::Frame frame;
@@ -267,116 +220,6 @@ TEST_F(SessionTest, ErrorsAreUtf8) {
   ASSERT_TRUE(reply.has_fault());
   v1::Reply parsed;
   EXPECT_TRUE(parsed.ParseFromString(reply.SerializeAsString()));
-}
-
-// Bookkeeping counts against the limit: handles, graphs and errors of one tenant cause only that tenant's
-// out-of-memory.
-class BookkeepingTest : public SessionTest {
- protected:
-  BookkeepingTest() {
-    Session::Options limited = options();
-    limited.memory_limit = 1 << 20;
-    restart(limited);
-    v1::Frame frame;
-    literal(&frame, 1, {1}, {1});
-    testing::Instruction(&frame, "requires_grad").handle(1).boolean(true);
-    run(frame);
-  }
-  static constexpr uint64_t kMost = (1 << 20) + Account::kHostAllowance;
-  uint64_t host() const { return session_->account()->host(); }
-};
-
-TEST_F(BookkeepingTest, OfHandlesIsBoundedAndComesBack) {
-  v1::Frame frame;
-  for (uint64_t name = 2; name < 12000; ++name) add(&frame, name, 1, 1).site(0);
-  ASSERT_FALSE(run(frame).has_fault());
-  EXPECT_THAT(error(11999).message(), HasSubstr("out of memory on the host: handles"));
-  EXPECT_EQ(error(11999).kind(), v1::OUT_OF_MEMORY);
-  EXPECT_LT(host(), kMost + Account::kHostOverdraft);
-  v1::Frame drop;
-  for (uint64_t name = 2; name < 12000; ++name) drop.add_release(name);
-  run(drop);
-  v1::Frame again;
-  add(&again, 2, 1, 1);
-  run(again);
-  EXPECT_EQ(value(2).size(), 1u);
-  session_->close();
-  EXPECT_EQ(host(), 0u);
-  EXPECT_EQ(engine_bytes(), bytes_before_);
-}
-
-TEST_F(BookkeepingTest, OfAGraphBehindOneHandleIsBounded) {
-  uint64_t name = 1;
-  for (int i = 0; i < 4; ++i) {
-    v1::Frame frame;
-    for (int j = 0; j < 10000; ++j) {
-      ++name;
-      testing::Instruction step = add(&frame, name, name - 1, 1);
-      if (name > 3) step.release(name - 2);
-    }
-    ASSERT_FALSE(run(frame).has_fault());
-  }
-  EXPECT_EQ(session_->status().handles(), 3u);
-  EXPECT_THAT(error(name).message(), HasSubstr("out of memory on the host"));
-  v1::Frame drop;
-  drop.add_release(name);
-  drop.add_release(name - 1);
-  run(drop);
-  v1::Frame again;
-  add(&again, name + 1, 1, 1);
-  run(again);
-  EXPECT_EQ(value(name + 1).size(), 1u);
-}
-
-// Hooks have no result that could hold an error: exceeding the limit ends the session, so that no hook is lost.
-TEST_F(BookkeepingTest, OfHooksIsBoundedAndNoneIsForgotten) {
-  v1::Reply reply;
-  int64_t hooks = 0;
-  for (int i = 0; i < 40 && !reply.has_fault(); ++i) {
-    EXPECT_LT(host(), kMost + Account::kHostOverdraft);
-    v1::Frame frame;
-    for (int j = 0; j < 20000; ++j) testing::Instruction(&frame, "hook").integer(++hooks).handle(1);
-    reply = run(frame);
-  }
-  ASSERT_TRUE(reply.has_fault());
-  EXPECT_THAT(reply.fault().message(), HasSubstr("out of memory on the host"));
-  EXPECT_GT(hooks, 100000);
-  EXPECT_EQ(host(), 0u);
-}
-
-TEST_F(BookkeepingTest, BeyondTheOverdraftIsAFault) {
-  uint64_t name = 1;
-  v1::Reply reply;
-  for (int i = 0; i < 40 && !reply.has_fault(); ++i) {
-    v1::Frame frame;
-    for (int j = 0; j < 10000; ++j) add(&frame, ++name, 1, 1);
-    reply = run(frame);
-  }
-  ASSERT_TRUE(reply.has_fault());
-  EXPECT_EQ(reply.fault().kind(), v1::OUT_OF_MEMORY);
-  EXPECT_EQ(host(), 0u);
-  EXPECT_EQ(engine_bytes(), bytes_before_);
-}
-
-TEST_F(BookkeepingTest, ManyResultsOfOneInstructionAreRefusedBeforeItRuns) {
-  v1::Frame frame;
-  testing::Instruction(&frame, "empty").integers({0, 60000}).integer(8).integer(0).result(5);
-  testing::Instruction(&frame, "split").handle(5).integer(1).integer(1).result(10, 60000);
-  ASSERT_FALSE(run(frame).has_fault());
-  EXPECT_THAT(error(10).message(), HasSubstr("out of memory on the host"));
-  EXPECT_LT(host(), kMost);
-}
-
-TEST_F(BookkeepingTest, ASegmentIsChargedAndNotOfferedToASmallSession) {
-  EXPECT_EQ(session_->offer_segment(), nullptr);
-  Session::Options large = options();
-  large.memory_limit = 1 << 30;
-  restart(large);
-  EXPECT_EQ(host(), 0u);
-  ASSERT_NE(session_->offer_segment(), nullptr);
-  EXPECT_GE(host(), 16u << 20);
-  session_->close();
-  EXPECT_EQ(host(), 0u);
 }
 
 TEST_F(SessionTest, LargeValuesAreLeftToDownload) {
@@ -527,7 +370,7 @@ TEST_F(SessionTest, AnUploadThatWasGivenUpDoesNotCompleteALaterOneOfItsNumber) {
 
 TEST_F(SessionTest, AnEndedUploadChangesNothingOfTheOneThatContinuesIt) {
   auto account = std::make_shared<Account>("test");
-  auto transfers = std::make_shared<Transfers>(account, 8, options().patience);
+  auto transfers = std::make_shared<Transfers>(account, 8, session_options().patience);
   auto refused = transfers->begin(1, 8);
   EXPECT_FALSE((*refused)->fail(Error(ErrorKind::kRuntime, "the device failed")).ok());
   auto again = transfers->begin(1, 8);
@@ -542,7 +385,7 @@ TEST_F(SessionTest, AnEndedUploadChangesNothingOfTheOneThatContinuesIt) {
 }
 
 TEST_F(SessionTest, TooManyUploadsThatWaitAreRefusedForNow) {
-  Session::Options limited = options();
+  Session::Options limited = session_options();
   limited.limits.max_transfers = 2;
   restart(limited);
   for (uint64_t transfer : {1, 2}) {
@@ -566,7 +409,7 @@ TEST_F(SessionTest, AnUploadOfTheWrongSizePoisons) {
 }
 
 TEST_F(SessionTest, AnUploadBeyondTheLimitIsRefusedBeforeItsBytes) {
-  Session::Options limited = options();
+  Session::Options limited = session_options();
   limited.memory_limit = 4096;
   restart(limited);
   EXPECT_EQ(session_->begin_upload(1, 1 << 20).status().code(), absl::StatusCode::kResourceExhausted);
@@ -588,81 +431,6 @@ TEST_F(SessionTest, ADownloadWaitsForItsFrame) {
   later.join();
   ASSERT_TRUE(download.ok()) << download.status();
   EXPECT_EQ(download->bytes->bytes(), 4u);
-}
-
-class ContinuedDownloadTest : public SessionTest {
- protected:
-  ContinuedDownloadTest() {
-    v1::Frame frame;
-    literal(&frame, 1, {2, 3}, {1, 2, 3, 4, 5, 6});
-    testing::Instruction(&frame, "transpose").handle(1).integer(0).integer(1).result(2);
-    run(frame);
-  }
-  Download download(uint64_t handle, const DownloadResume& how) {
-    auto download = session_->begin_download(
-        handle, 0, [] { return true; }, how);
-    EXPECT_TRUE(download.ok()) << download.status();
-    return *std::move(download);
-  }
-  uint64_t state_of(uint64_t handle) { return download(handle, {.keep_above = 0}).state; }
-  static std::vector<float> values(Download& download) {
-    std::string bytes(download.bytes->left(), '\0');
-    download.bytes->read(bytes.data(), bytes.size());
-    return floats_of(bytes);
-  }
-  void write_to(uint64_t handle) {
-    v1::Frame frame;
-    testing::Instruction(&frame, "add").handle(handle).real(10).into(handle);
-    ASSERT_FALSE(run(frame).has_fault());
-  }
-};
-
-TEST_F(ContinuedDownloadTest, SendsTheRestOfTheSameBytes) {
-  for (auto [handle, rest] : {std::pair(1, std::vector<float>{4, 5, 6}), std::pair(2, std::vector<float>{5, 3, 6})}) {
-    const uint64_t name = static_cast<uint64_t>(handle);
-    const uint64_t state = state_of(name);
-    EXPECT_NE(state, 0u);
-    Download again = download(name, {12, state, 0});
-    EXPECT_EQ(again.offset, 12u);
-    EXPECT_EQ(again.state, state);
-    EXPECT_EQ(values(again), rest);
-  }
-  Download at_its_end = download(1, {24, state_of(1), 0});
-  EXPECT_EQ(at_its_end.offset, 24u);
-  EXPECT_EQ(at_its_end.bytes->left(), 0u);
-}
-
-TEST_F(ContinuedDownloadTest, StartsOverWhereTheTensorWasWrittenTo) {
-  const uint64_t state = state_of(1);
-  write_to(2);  // a view of handle 1
-  Download again = download(1, {12, state, 0});
-  EXPECT_EQ(again.offset, 0u);
-  EXPECT_NE(again.state, state);
-  EXPECT_THAT(values(again), ElementsAre(11, 12, 13, 14, 15, 16));
-}
-
-TEST_F(ContinuedDownloadTest, StartsOverWhereNothingWasKeptOrTheOffsetCannotBeRight) {
-  const uint64_t state = state_of(1);
-  EXPECT_EQ(download(1, {12, state + 1, 0}).offset, 0u);
-  EXPECT_EQ(download(1, {28, state, 0}).offset, 0u);
-  EXPECT_EQ(download(1, {UINT64_MAX, state, 0}).offset, 0u);
-  EXPECT_EQ(download(1, {6, state, 0}).offset, 0u);
-  EXPECT_EQ(download(2, {12, state, 0}).offset, 0u);  // other strides
-  EXPECT_EQ(download(1, {12, 0}).offset, 0u);
-}
-
-TEST_F(ContinuedDownloadTest, KeepsNoMemoryLongerThanItsTensor) {
-  uint64_t state = state_of(1);
-  v1::Frame frame;
-  frame.add_release(1);
-  frame.add_release(2);
-  run(frame);
-  EXPECT_EQ(session_->status().held_bytes(), 0u);
-  v1::Frame next;  // may reuse the same memory
-  literal(&next, 3, {2, 3}, {7, 8, 9, 10, 11, 12});
-  run(next);
-  EXPECT_EQ(download(3, {12, state, 0}).offset, 0u);
-  session_->finish_download();
 }
 
 TEST_F(SessionTest, ADownloadThatIsGivenUpEnds) {
@@ -706,7 +474,7 @@ TEST_F(SessionTest, CloseFreesWhatRefersToEachOtherInCircles) {
 }
 
 TEST_F(SessionTest, CloseEndsAnInstructionThatWaits) {
-  Session::Options patient = options();
+  Session::Options patient = session_options();
   patient.patience = {std::chrono::minutes(5), std::chrono::minutes(5)};
   restart(patient);
   std::thread runs([&] {
