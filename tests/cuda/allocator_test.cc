@@ -13,7 +13,7 @@
 #include "kernels/cuda/runtime/segments.h"
 #include "kernels/cuda/runtime/stream.h"
 #include "tests/cuda/simulated/engine.h"
-#include "tests/engine/pool_model.h"
+#include "tests/engine/memory/pool_model.h"
 
 namespace tt::cuda {
 namespace {

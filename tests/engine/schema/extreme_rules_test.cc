@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "engine/schema/checked_math.h"
-#include "tests/engine/rule_runner.h"
+#include "tests/engine/schema/rule_runner.h"
 
 namespace tt {
 namespace {

@@ -7,8 +7,8 @@
 #include "engine/memory/alloc_scope.h"
 #include "engine/memory/caching_pool.h"
 #include "engine/schema/error.h"
-#include "tests/engine/bounded_memory.h"
-#include "tests/engine/test_streams.h"
+#include "tests/engine/memory/bounded_memory.h"
+#include "tests/engine/memory/test_streams.h"
 
 namespace tt {
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/engine/device_pool.h"
+#include "tests/engine/memory/device_pool.h"
 
 namespace tt {
 namespace {

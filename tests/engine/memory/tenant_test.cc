@@ -8,7 +8,7 @@
 
 #include "engine/memory/caching_pool.h"
 #include "engine/session/context.h"
-#include "tests/engine/device_pool.h"
+#include "tests/engine/memory/device_pool.h"
 
 namespace tt {
 namespace {

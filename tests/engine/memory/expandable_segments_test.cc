@@ -6,8 +6,8 @@
 #include <cmath>
 #include <random>
 
-#include "tests/engine/device_pool.h"
-#include "tests/engine/pool_model.h"
+#include "tests/engine/memory/device_pool.h"
+#include "tests/engine/memory/pool_model.h"
 
 namespace tt {
 namespace {

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "engine/schema/error.h"
-#include "tests/engine/bounded_memory.h"
-#include "tests/engine/pool_model.h"
+#include "tests/engine/memory/bounded_memory.h"
+#include "tests/engine/memory/pool_model.h"
 
 namespace tt {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/engine/rule_runner.h"
+#include "tests/engine/schema/rule_runner.h"
 
 namespace tt {
 namespace {

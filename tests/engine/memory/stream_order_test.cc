@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/session/context.h"
-#include "tests/engine/device_pool.h"
+#include "tests/engine/memory/device_pool.h"
 
 namespace tt {
 namespace {
