@@ -1,4 +1,4 @@
-// LAPACK in the kernels: threads, and integer limits. Its results are tested in tests/python/test_linalg.py.
+// LAPACK in the kernels: threads, and integer limits. tests/python/functions/test_linalg.py tests its results.
 #include "kernels/cpu/linear/matrices.h"
 
 #include <gtest/gtest.h>

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import IN_PROCESS
-from tests.python.test_session import run_script
+from tests.python.session.test_session import run_script
 
 
 class Raises:

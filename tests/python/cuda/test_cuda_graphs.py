@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import IN_PROCESS
-from tests.python.test_session import run_script
+from tests.python.session.test_session import run_script
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="the engine in this process has no GPU")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import DEVICES, IN_PROCESS
-from tests.python.test_session import run_script
+from tests.python.session.test_session import run_script
 
 
 def test_addresses(torch):

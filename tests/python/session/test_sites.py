@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import IN_PROCESS
-from tests.python.test_session import run_script
+from tests.python.session.test_session import run_script
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("TELETENSOR_BUILD", ROOT / "build"))
 GLIBC = re.compile(r"(ld-linux.*|lib(c|m|mvec|dl|rt|pthread|resolv|nss_.*))\.so.*")
 # Prints its results, the engine it started, and the libraries mapped by both processes.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-BUILD = Path(os.environ.get("TELETENSOR_BUILD", Path(__file__).resolve().parents[2] / "build"))
+BUILD = Path(os.environ.get("TELETENSOR_BUILD", Path(__file__).resolve().parents[3] / "build"))
 STUBS = BUILD / "generated/stubs/_C"
 
 
