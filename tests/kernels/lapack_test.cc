@@ -17,7 +17,7 @@ extern "C" int openblas_get_parallel();
 namespace tt::cpu {
 namespace {
 
-TEST(LapackTest, TheLibraryIsTheOneThatUsesThePoolsThreads) {
+TEST(LapackTest, LibraryUsesPoolThreads) {
   EXPECT_EQ(openblas_get_parallel(), 2) << "OpenBLAS must be the OpenMP variant";
 }
 
@@ -32,7 +32,7 @@ std::vector<double> factors(const Tensor& input) {
   return values_of(lu);
 }
 
-TEST(LapackTest, ManyCallersAtOnceGetWhatOneGets) {
+TEST(LapackTest, ConcurrentCallersGetEqualResults) {
   testing::have_backend();
   const Tensor inputs[] = {random_tensor({300, 300}, DType::kFloat64), random_tensor({500, 12, 12}, DType::kFloat64)};
   const std::vector<double> wanted[] = {factors(inputs[0]), factors(inputs[1])};
@@ -49,7 +49,7 @@ TEST(LapackTest, ManyCallersAtOnceGetWhatOneGets) {
 }
 
 // OpenBLAS has buffers for 128 threads, and crashes with hundreds.
-TEST(LapackTest, HundredsOfCallersAtOnceAreServed) {
+TEST(LapackTest, HundredsOfConcurrentCallersFinish) {
   testing::have_backend();
   const Tensor input = random_tensor({120, 120}, DType::kFloat64);
   const std::vector<double> wanted = factors(input);
@@ -75,7 +75,7 @@ void expect_refused(Make make) {
   }
 }
 
-TEST(LapackTest, SizesBeyondLapacksIntegersAreRefused) {
+TEST(LapackTest, RejectsSizesBeyondLapackIntegers) {
   expect_refused([] { Lu<float>(kFar, 1); });
   expect_refused([] { Lu<float>(1, kFar); });
   expect_refused([] { cholesky<double>(nullptr, kFar); });
@@ -85,7 +85,7 @@ TEST(LapackTest, SizesBeyondLapacksIntegersAreRefused) {
   expect_refused([] { Exponential<float> exponential(kFar); });
 }
 
-TEST(LapackTest, WorkspacesBeyondThemAreRefused) {
+TEST(LapackTest, RejectsWorkspacesBeyondLapackIntegers) {
   expect_refused([] { Eigh<float>(32768, false, true); });  // workspace of 1 + 6 n + 2 n^2
   expect_refused([] { Svd<double>(24000, 24000, SingularVectors::kThin); });
   expect_refused([] { Svd<Complex<float>>(20000000, 100, SingularVectors::kThin); });

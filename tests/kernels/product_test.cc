@@ -143,7 +143,7 @@ TEST(Product, Batches) {
   }
 }
 
-TEST(Product, KeepsPackedWeightsUntilTheyAreWritten) {
+TEST(Product, KeepsPackedWeightsUntilWritten) {
   Tensor a = filled({16, 300}), w = filled({300, 256}), c = filled({16, 256});
   for (int round = 0; round < 4; ++round) {
     product(problem(a, w, c), nullptr, &w);
@@ -164,7 +164,7 @@ TEST(Gemm, WrapsIntegersAround) {
   EXPECT_EQ(at(c, 0), static_cast<int8_t>(30000));
 }
 
-TEST(Gemm, RefusesBool) {
+TEST(Gemm, RejectsBool) {
   Tensor a = constant({2, 2}, 1, DType::kBool);
   Tensor c = constant({2, 2}, 1, DType::kBool);
   EXPECT_THROW(gemm(problem(a, a, c)), Error);

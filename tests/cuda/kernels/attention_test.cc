@@ -57,7 +57,7 @@ TEST(CudaAttentionTest, ManyBatches) {
   });
 }
 
-TEST(CudaAttentionTest, BlindRowsAndNan) {
+TEST(CudaAttentionTest, FullyMaskedRowsAndNaN) {
   SimulatedEngine engine;
   const Tensor x = filled({1, 1, 2, 2}, DType::kFloat32), mask = testing::constant({1, 1, 2, 2}, -INFINITY);
   for (const double seen : {-double{INFINITY}, double{NAN}}) {

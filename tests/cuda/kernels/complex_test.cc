@@ -50,7 +50,7 @@ TEST_P(ComplexTest, PartsAreViews) {
   });
 }
 
-TEST_P(ComplexTest, Moves) {
+TEST_P(ComplexTest, Indexing) {
   const Tensor index = values({3}, {4, 0, 2}, DType::kInt64);
   expect_each("moves", [](const Tensors& t) {
     return Tensors{ops::cat({t[0], t[0]}, 0), ops::flip(t[0], {0}), ops::roll(t[0], {1}, {0}), ops::tril(t[0], 0)};
@@ -101,7 +101,7 @@ TEST_P(ComplexTest, Creation) {
   }
 }
 
-TEST_P(ComplexTest, RandomNumbersAreTheCpus) {
+TEST_P(ComplexTest, RandomNumbersEqualCpu) {
   for (auto draw : {&ops::randn, &ops::rand}) {
     ops::manual_seed(7);
     const Tensor here = draw(Sizes{5, 33}, dtype(), Device{});
@@ -141,7 +141,7 @@ TEST_P(ComplexTest, Reductions) {
       "exponentials", [](const Tensors& t) { return Tensors{ops::logsumexp(t[0], {-1})}; }, tolerance());
 }
 
-TEST_P(ComplexTest, WhatNeedsAnOrderSaysSo) {
+TEST_P(ComplexTest, RejectsOrderedOperators) {
   expect_both_fail(engine_, "not implemented for complex", {filled_any({4}, dtype())},
                    [](const Tensors& t) { return Tensors{ops::cummax(t[0], 0)[0]}; });
 }

@@ -31,7 +31,7 @@ Tensor numbers() {
   return ops::cat(all, 0);
 }
 
-TEST(CudaFloat8Test, CastsAreTheCpus) {
+TEST(CudaFloat8Test, CastsEqualCpu) {
   SimulatedEngine engine;
   const Tensor wide = numbers();
   for (DType dtype : kNarrow) {
@@ -57,7 +57,7 @@ TEST(CudaFloat8Test, CastsAreTheCpus) {
   }
 }
 
-TEST(CudaFloat8Test, FromOneFormatToTheOther) {
+TEST(CudaFloat8Test, ConvertsBetweenFormats) {
   SimulatedEngine engine;
   for (const auto& [from, to] : {std::pair(kNarrow[0], kNarrow[1]), std::pair(kNarrow[1], kNarrow[0])}) {
     expect_cpu_and_gpu_agree({numbers()}, 0, [from = from, to = to](const Tensors& t) {
@@ -66,7 +66,7 @@ TEST(CudaFloat8Test, FromOneFormatToTheOther) {
   }
 }
 
-TEST(CudaFloat8Test, WhatMovesAndCompares) {
+TEST(CudaFloat8Test, MovesAndCompares) {
   SimulatedEngine engine;
   for (DType dtype : kNarrow) {
     const Tensor x = filled({6, 8}, DType::kFloat32), mask = ops::gt(x, int64_t{0});

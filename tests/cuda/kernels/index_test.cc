@@ -23,7 +23,7 @@ class IndexTest : public ::testing::Test {
   SimulatedEngine engine_;
 };
 
-TEST_F(IndexTest, PicksWhatIsNamed) {
+TEST_F(IndexTest, Gathers) {
   const Tensor rows = values({3}, {2, 0, -1}, kIndex), columns = values({2, 1}, {1, -2}, DType::kInt32);
   const Tensor row_mask = values({3}, {1, 0, 1}, DType::kBool);
   for (DType dtype : kDTypes) {
@@ -41,7 +41,7 @@ TEST_F(IndexTest, PicksWhatIsNamed) {
         [](const Tensors& in) -> Tensors { return {ops::index(in[0], {in[1]})}; });
 }
 
-TEST_F(IndexTest, PlacesWhatIsNamed) {
+TEST_F(IndexTest, Scatters) {
   const Tensor rows = values({2}, {2, -3}, kIndex), again = values({4}, {1, 1, 0, 1}, kIndex);
   for (DType dtype : kDTypes) {
     const Tensor x = filled({3, 4}, dtype), line = filled({4}, dtype), block = filled({4, 4}, dtype);
@@ -57,7 +57,7 @@ TEST_F(IndexTest, PlacesWhatIsNamed) {
   }
 }
 
-TEST_F(IndexTest, InPlaceTouchesOnlyWhatIsNamed) {
+TEST_F(IndexTest, InPlaceWritesOnlyIndexedElements) {
   const Compute put = [](const Tensors& in) -> Tensors {
     const Tensor view = ops::transpose(in[0], 0, 1);
     const ops::ListArg indices{{in[1]}};
@@ -68,7 +68,7 @@ TEST_F(IndexTest, InPlaceTouchesOnlyWhatIsNamed) {
   alike("index_put_", {filled({3, 4}), values({2}, {1, 3}, kIndex), filled({3})}, put);
 }
 
-TEST_F(IndexTest, SelectsAlongADimension) {
+TEST_F(IndexTest, SelectsAlongDimension) {
   for (DType dtype : kDTypes) {
     alike("index_select", {filled({3, 16}, dtype), values({4}, {2, 0, 2, 1}, kIndex), filled({}, dtype)},
           [](const Tensors& in) -> Tensors {
@@ -93,7 +93,7 @@ TEST_F(IndexTest, GathersAndScatters) {
   }
 }
 
-TEST_F(IndexTest, CombinesWhatMeets) {
+TEST_F(IndexTest, ReducesDuplicateIndices) {
   const Tensor where = values({2, 3}, {0, 0, 2, 1, 1, 3}, kIndex);
   for (DType dtype : {DType::kUInt8, DType::kInt64, DType::kBFloat16, DType::kFloat64}) {
     alike("scatter_combine", {filled({3, 4}, dtype), where, filled({2, 3}, dtype)}, [](const Tensors& in) -> Tensors {
@@ -104,7 +104,7 @@ TEST_F(IndexTest, CombinesWhatMeets) {
   }
 }
 
-TEST_F(IndexTest, FindsWhatIsNotZero) {
+TEST_F(IndexTest, FindsNonzero) {
   for (DType dtype : kDTypes) {
     for (const Sizes& sizes : {Sizes{3, 4, 2}, Sizes{70, 41}, Sizes{0, 3}, Sizes{}}) {
       alike("nonzero", {filled(sizes, dtype)}, [](const Tensors& in) -> Tensors { return {ops::nonzero(in[0])}; });
@@ -114,7 +114,7 @@ TEST_F(IndexTest, FindsWhatIsNotZero) {
         [](const Tensors& in) -> Tensors { return {ops::nonzero(in[0])}; });
 }
 
-TEST_F(IndexTest, WrongIndicesAreErrorsOfTheirValues) {
+TEST_F(IndexTest, InvalidIndicesPoisonResults) {
   const Tensor x = filled({3, 4}), bad = values({2}, {0, 3}, kIndex), negative = values({1, 1}, {-1}, kIndex);
   const std::string words = "index 3 is out of bounds for dimension 0 with size 3";
   const std::vector<std::pair<std::string, Compute>> rows = {

@@ -26,7 +26,7 @@ class JoinTest : public ::testing::Test {
   SimulatedEngine engine_;
 };
 
-TEST_F(JoinTest, SideBySide) {
+TEST_F(JoinTest, Concatenates) {
   const Tensors three = {filled({2, 3}), transposed(filled({3, 1}), 0, 1), filled({0})};
   expect_equal_on_gpu(engine_, "cat", three, [](const Tensors& in) -> Tensors { return {ops::cat(in, 0)}; });
   const Tensors mixed = {filled({2, 3}, DType::kInt32), filled({2, 2}, DType::kFloat64)};
@@ -37,13 +37,13 @@ TEST_F(JoinTest, SideBySide) {
   });
 }
 
-TEST_F(JoinTest, Repeated) {
+TEST_F(JoinTest, Repeats) {
   expect_moved("repeat", {2, 3}, [](const Tensor& x) { return ops::repeat(x, Ints({2, 3})); });
   expect_moved("repeat in front", {2, 3}, [](const Tensor& x) { return ops::repeat(x, Ints({2, 1, 2})); });
   expect_moved("repeat never", {2, 3}, [](const Tensor& x) { return ops::repeat(x, Ints({0, 1})); });
 }
 
-TEST_F(JoinTest, Moved) {
+TEST_F(JoinTest, FlipsAndRolls) {
   expect_moved("flip", {2, 3, 4}, [](const Tensor& x) { return ops::flip(x, Ints({0, 2})); });
   expect_moved("flip nothing", {0, 3}, [](const Tensor& x) { return ops::flip(x, Ints({1})); });
   expect_moved("roll", {3, 4}, [](const Tensor& x) { return ops::roll(x, Ints({1, -2}), Ints({0, 1})); });

@@ -177,7 +177,7 @@ TEST_P(CudaLinalgTest, Eigh) {
   }
 }
 
-TEST_P(CudaLinalgTest, EighOfEqualAndOfFarApartValues) {
+TEST_P(CudaLinalgTest, EighOfEqualAndWidelySpacedValues) {
   const std::vector<double> diagonals[] = {{2, 2, 2}, {0, 0, 0}, {1e-6, 1, 1e6}, {1e30, 1e30, 1}};
   for (const std::vector<double>& diagonal : diagonals) {
     const Tensor a = ops::diag_embed(numbers({3}, diagonal, dtype()));
@@ -186,7 +186,7 @@ TEST_P(CudaLinalgTest, EighOfEqualAndOfFarApartValues) {
 }
 
 // Next to equal diagonal elements, subnormal off-diagonal elements still cause a full rotation.
-TEST_P(CudaLinalgTest, EighOfWhatIsHardlyThere) {
+TEST_P(CudaLinalgTest, EighOfNearZeroMatrices) {
   const double least = is_double() ? 5e-324 : 1.5e-45;
   Tensor a = numbers({3, 3}, {1, 0, 0, least, 1, 0, -least, least, 1}, dtype());
   if (is_complex(dtype())) a = ops::complex(ops::real(a), ops::tril(ops::real(a), -1));
@@ -226,7 +226,7 @@ TEST_P(CudaLinalgTest, Eig) {
 }
 
 // Defective matrices: two rows equal up to rounding have one eigenvector, and solutions that grow without bound.
-TEST_P(CudaLinalgTest, EigOfWhatLacksVectors) {
+TEST_P(CudaLinalgTest, EigOfDefectiveMatrices) {
   for (const int64_t n : {2, 3, 8, 40}) {
     const Tensor jordan = ops::add(ops::eye(n, n, dtype()), ops::diag_embed(ops::ones({{n - 1}}, dtype()), 1));
     const Tensors found = ops::eig_decomposed(copy_to_device(jordan, engine_.gpu()));
@@ -239,7 +239,7 @@ TEST_P(CudaLinalgTest, EigOfWhatLacksVectors) {
 }
 
 // Badly scaled matrices, with units that differ by orders of magnitude, lose no digits of the eigenvalues.
-TEST_P(CudaLinalgTest, EigOfElementsFarApart) {
+TEST_P(CudaLinalgTest, EigOfWidelyScaledElements) {
   std::vector<double> units;
   for (int i = 0; i < 6; ++i) units.push_back(std::pow(10.0, 3 * i));
   const Tensor unit = numbers({6, 1}, units, dtype()), a = general({6, 6}, dtype());

@@ -103,7 +103,7 @@ TEST(CudaMatmulTest, ProductsWithAnActivation) {
       [](const Tensors& t) { return Tensors{ops::addmm_activation(t[0], t[1], t[2], int64_t{2}, int64_t{3})}; });
 }
 
-TEST(CudaMatmulTest, PrecisionIsTheSessions) {
+TEST(CudaMatmulTest, PrecisionIsSessionSetting) {
   SimulatedEngine engine;
   EXPECT_FALSE(engine.context().allow_tf32);
   ops::set_float32_matmul_precision("high");

@@ -72,7 +72,7 @@ TEST(CudaOptimTest, Adam) {
 }
 
 // Parameters that are not aligned for vector loads.
-TEST(CudaOptimTest, StepsOfTheUnaligned) {
+TEST(CudaOptimTest, UnalignedSteps) {
   SimulatedEngine engine;
   for (DType dtype : kFloatings) {
     const Tensors inputs = {filled({4101}, dtype), filled({4100}, dtype), filled({4100}, dtype)};
@@ -83,7 +83,7 @@ TEST(CudaOptimTest, StepsOfTheUnaligned) {
   }
 }
 
-TEST(CudaOptimTest, AdamRefusesListsThatDoNotFit) {
+TEST(CudaOptimTest, AdamRejectsMismatchedLists) {
   SimulatedEngine engine;
   const Tensor p = on_gpu(filled({3})), small = on_gpu(filled({2}));
   EXPECT_THROW(ops::sgd_step({p}, {small}, {}, 0.1, 0, 0, 0, false, false, false), Error);

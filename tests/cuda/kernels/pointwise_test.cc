@@ -119,7 +119,7 @@ TEST_F(PointwiseTest, Layouts) {
   }
 }
 
-TEST_F(PointwiseTest, NumbersAndTensorsOfTheCpu) {
+TEST_F(PointwiseTest, NumbersAndCpuTensors) {
   const Tensor x = filled({5, 9}), n = filled({45}, DType::kInt32);
   const Tensor gpu_x = copy_to_device(x, engine_.gpu()), gpu_n = copy_to_device(n, engine_.gpu());
   expect_same(ops::add(gpu_x, 2.5), ops::add(x, 2.5), 0);
@@ -170,7 +170,7 @@ TEST_F(PointwiseTest, NanToNum) {
 }
 
 // The half body: all 65,536 values, compared with the rounded double result.
-TEST_F(PointwiseTest, GeluOf16BitsIsRightToTheLastPlace) {
+TEST_F(PointwiseTest, GeluOf16BitsIsCorrectlyRounded) {
   for (DType dtype : {DType::kFloat16, DType::kBFloat16}) {
     const bool half = dtype == DType::kFloat16;
     const int digits = half ? 10 : 7, least = half ? -14 : -126;
@@ -192,7 +192,7 @@ TEST_F(PointwiseTest, GeluOf16BitsIsRightToTheLastPlace) {
   }
 }
 
-TEST_F(PointwiseTest, DivisionOfIntegersByZeroIsAnErrorOfTheValue) {
+TEST_F(PointwiseTest, IntegerDivisionByZeroPoisonsResult) {
   const Tensor x = copy_to_device(testing::values({3}, {1, 2, 3}, DType::kInt64), engine_.gpu());
   const Tensor zero = copy_to_device(testing::values({3}, {1, 0, 3}, DType::kInt64), engine_.gpu());
   const Tensor divided = ops::floor_divide(x, zero);  // errors are reported asynchronously

@@ -73,7 +73,7 @@ TEST_F(RandomTest, Integers) {
   });
 }
 
-TEST_F(RandomTest, InPlaceWhereverItLies) {
+TEST_F(RandomTest, InPlaceWritesAnyLayout) {
   expect_equal("transposed", 0, [&](Device device) {
     const Tensor whole = ops::zeros({{30, 40}}, DType::kFloat32, device);
     const Tensor across = testing::transposed(whole, 0, 1);
@@ -96,7 +96,7 @@ TEST_F(RandomTest, Bernoulli) {
               ::testing::HasSubstr("Expected p_in >= 0 && p_in <= 1"));
 }
 
-TEST_F(RandomTest, Orders) {
+TEST_F(RandomTest, Permutations) {
   for (int64_t n : {0, 1, 2, 1000}) {
     expect_equal("randperm", 0, [&](Device device) { return ops::randperm(n, std::nullopt, device); });
   }
@@ -122,7 +122,7 @@ TEST_F(RandomTest, Multinomial) {
   EXPECT_THAT(draw({1, 0, 0}, false), ::testing::HasSubstr("not enough non-negative category"));
 }
 
-TEST_F(RandomTest, ByRejection) {
+TEST_F(RandomTest, RejectionSampling) {
   for (DType dtype : kFloats) {
     const std::string what(name(dtype));
     const Tensor positive = ops::add(ops::abs(testing::filled({30, 40}, dtype)), 0.01);
@@ -152,7 +152,7 @@ TEST_F(RandomTest, ByRejection) {
               ::testing::HasSubstr("binomial expects counts"));
 }
 
-TEST_F(RandomTest, TheStateGoesThereAndBack) {
+TEST_F(RandomTest, StateRoundTrip) {
   engine_.context().generator = {5, 77};
   const Tensor state = ops::to_device(ops::get_rng_state(), engine_.gpu());
   ops::manual_seed(1);

@@ -114,7 +114,7 @@ TEST(ReduceTest, Extrema) {
       "amin", [](const Tensor& x, Dim dim) -> Tensors { return {ops::amin(x, dim)}; }, kAll, false);
 }
 
-TEST(ReduceTest, ExtremaSayWhere) {
+TEST(ReduceTest, ExtremaIndices) {
   const auto where = [](const Tensor& x, Dim dim) -> Tensors {
     if (dim.empty() || dim.size() > 1) return {ops::argmax(x), ops::argmin(x)};
     Tensors found = ops::max_dim(x, dim[0]), least = ops::min_dim(x, dim[0], true);
@@ -123,7 +123,7 @@ TEST(ReduceTest, ExtremaSayWhere) {
   expect_reduced("max", where, kAll.subspan(1), false);
 }
 
-TEST(ReduceTest, NaNWins) {
+TEST(ReduceTest, PropagatesNaN) {
   SimulatedEngine engine;
   for (DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
     expect_equal_on_gpu(engine, "NaN", {values({5}, {3, NAN, INFINITY, NAN, -INFINITY}, dtype)},
@@ -139,7 +139,7 @@ TEST(ReduceTest, NaNWins) {
   }
 }
 
-TEST(ReduceTest, Truth) {
+TEST(ReduceTest, AnyAllAndCountNonzero) {
   const auto truth = [](const Tensor& x, Dim dim) -> Tensors {
     return {ops::any(x, dim), ops::all(x, dim, true), ops::count_nonzero(x, dim)};
   };

@@ -54,7 +54,7 @@ TEST_F(SortTest, PutsNaNLast) {
   }
 }
 
-TEST_F(SortTest, TakesTheFirst) {
+TEST_F(SortTest, TopK) {
   for (bool largest : {false, true}) {
     alike("topk", [=](const Tensor& x, int64_t dim) {
       return ops::topk(x, x.dim() == 0 ? 1 : std::min<int64_t>(x.size(dim), 3), dim, largest);
@@ -62,7 +62,7 @@ TEST_F(SortTest, TakesTheFirst) {
   }
 }
 
-TEST_F(SortTest, TakesByRank) {
+TEST_F(SortTest, KthValue) {
   alike("kthvalue",
         [](const Tensor& x, int64_t dim) { return ops::kthvalue(x, x.dim() == 0 ? 1 : x.size(dim) / 2 + 1, dim); });
   alike("median", [](const Tensor& x, int64_t dim) -> Tensors {
@@ -72,7 +72,7 @@ TEST_F(SortTest, TakesByRank) {
   });
 }
 
-TEST_F(SortTest, ManyLinesOfManyDifferentElements) {
+TEST_F(SortTest, ManyRowsOfDistinctElements) {
   Tensor x = filled({40, 3000});
   for (int64_t i = 0; i < x.numel(); ++i) x.data_as<float>()[i] = static_cast<float>((i * 7919) % 10007) - 5000;
   for (DType dtype : {DType::kInt16, DType::kInt32, DType::kInt64, DType::kBFloat16, DType::kFloat64}) {
@@ -84,14 +84,14 @@ TEST_F(SortTest, ManyLinesOfManyDifferentElements) {
   }
 }
 
-TEST_F(SortTest, OfNothing) {
+TEST_F(SortTest, EmptyTensors) {
   expect_equal_on_gpu(engine_, "nothing", {filled({0, 3}), filled({3, 0})}, [](const Tensors& in) -> Tensors {
     const Tensors sorted = ops::sort(in[0], 0), none = ops::topk(in[0], 0, 1), unique = ops::unique_values(in[1]);
     return {sorted[0], sorted[1], none[0], none[1], ops::cumsum(in[1], 1), unique[0], unique[1], unique[2]};
   });
 }
 
-TEST_F(SortTest, RunningTotals) {
+TEST_F(SortTest, CumulativeSums) {
   alike(
       "cumsum", [](const Tensor& x, int64_t dim) -> Tensors { return {ops::cumsum(x, dim)}; }, 20);
   alike("cumprod", [](const Tensor& x, int64_t dim) -> Tensors { return {ops::cumprod(ops::sign(x), dim)}; });
@@ -101,7 +101,7 @@ TEST_F(SortTest, RunningTotals) {
                       });
 }
 
-TEST_F(SortTest, RunningExtrema) {
+TEST_F(SortTest, CumulativeExtrema) {
   alike("cummax", [](const Tensor& x, int64_t dim) { return ops::cummax(x, dim); });
   alike("cummin", [](const Tensor& x, int64_t dim) { return ops::cummin(x, dim); });
   expect_equal_on_gpu(engine_, "NaN", {values({5}, {1, NAN, 3, NAN, 2})}, [](const Tensors& in) -> Tensors {
@@ -110,7 +110,7 @@ TEST_F(SortTest, RunningExtrema) {
   });
 }
 
-TEST_F(SortTest, SetsOfValues) {
+TEST_F(SortTest, Unique) {
   alike("unique", [](const Tensor& x, int64_t) { return ops::unique_values(x); });
   expect_equal_on_gpu(engine_, "NaN", {values({5}, {1, NAN, -0.0, NAN, 0})},
                       [](const Tensors& in) { return ops::unique_values(in[0]); });
@@ -122,7 +122,7 @@ TEST_F(SortTest, Modes) {
                       [](const Tensors& in) { return ops::mode(in[0], 1); });
 }
 
-TEST_F(SortTest, DifferentRows) {
+TEST_F(SortTest, UniqueRows) {
   for (DType dtype : {DType::kBool, DType::kInt64, DType::kFloat32}) {
     for (const Tensor& x : {ops::remainder(filled({200, 2}, DType::kInt32), int64_t{3}), filled({0, 2}), filled({3, 0}),
                             transposed(filled({2, 50}, DType::kBool), 0, 1)}) {
@@ -134,7 +134,7 @@ TEST_F(SortTest, DifferentRows) {
   }
 }
 
-TEST_F(SortTest, CountsInBins) {
+TEST_F(SortTest, Bincount) {
   const Tensor numbers = filled({100}, DType::kUInt8);
   expect_equal_on_gpu(
       engine_, "bincount", {numbers, filled({100}), filled({100}, DType::kInt32), filled({0}, DType::kInt64)},
@@ -148,7 +148,7 @@ TEST_F(SortTest, CountsInBins) {
                    [](const Tensors& in) -> Tensors { return {ops::bincount(in[0])}; });
 }
 
-TEST_F(SortTest, SearchesWhatIsSorted) {
+TEST_F(SortTest, Searchsorted) {
   for (DType dtype : {DType::kInt32, DType::kFloat16, DType::kFloat64}) {
     const Tensor sought = filled({2, 5}, dtype);
     expect_equal_on_gpu(engine_, "searchsorted",

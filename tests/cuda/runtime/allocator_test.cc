@@ -221,7 +221,7 @@ std::unique_ptr<CachingPool> make_pool(Device device, const char* conf) {
 
 class AllocatorRandomTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(AllocatorRandomTest, KeepsItsInvariantsAndEveryValue) {
+TEST_P(AllocatorRandomTest, KeepsInvariantsAndValues) {
   SimulatedEngine engine;
   make_current(engine.gpu());
   const std::unique_ptr<CachingPool> pool = make_pool(engine.gpu(), GetParam());
@@ -251,7 +251,7 @@ struct AllocatorTest : testing::Test {
   Stream& stream = engine.context().stream(engine.gpu());
 };
 
-TEST_F(AllocatorTest, StagingIsNotUsedAgainBeforeTheCopyIsDone) {
+TEST_F(AllocatorTest, StagingIsReusedAfterCopyOnly) {
   Allocator& staging = backend.staging();
   auto* p = static_cast<char*>(staging.allocate(4096));
   auto* q = static_cast<char*>(staging.allocate(4096));
@@ -271,7 +271,7 @@ TEST_F(AllocatorTest, StagingIsNotUsedAgainBeforeTheCopyIsDone) {
   backend.allocator().deallocate(on_device, 4096);
 }
 
-TEST_F(AllocatorTest, PinnedPagesAreReadWhenTheirTurnComes) {
+TEST_F(AllocatorTest, PinnedPagesAreReadInStreamOrder) {
   std::vector<char> pages(4096, 'x');
   void* on_device = backend.allocator().allocate(pages.size(), {&stream});
   const StreamHandle queue = static_cast<CudaStream&>(stream).handle();
@@ -293,7 +293,7 @@ TEST_F(AllocatorTest, PinnedPagesAreReadWhenTheirTurnComes) {
   backend.allocator().deallocate(on_device, pages.size());
 }
 
-TEST_F(AllocatorTest, ZerosForAnotherTenantAreAPartOfACapture) {
+TEST_F(AllocatorTest, CaptureIncludesZeroingForAnotherTenant) {
   const uint64_t pool = backend.allocator().make_pool();
   Allocator& allocator = backend.allocator();
   stream.begin_capture();
@@ -321,7 +321,7 @@ TEST_F(AllocatorTest, FreeingNeverWaitsForTheDevice) {
   EXPECT_THAT(engine.runtime().calls(), testing::ElementsAre("cudaEventRecord"));
 }
 
-TEST_F(AllocatorTest, RunningOutOfMemoryLeavesTensorsAsTheyAre) {
+TEST_F(AllocatorTest, OutOfMemoryKeepsTensors) {
   Allocator& pool = backend.allocator();
   void* held = pool.allocate(100 * kMiB, {&stream, kNobody, &engine.context().account});
   const AllocatorStats before = pool.stats();

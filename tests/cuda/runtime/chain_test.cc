@@ -86,9 +86,9 @@ class ChainTest : public ::testing::Test {
   SimulatedEngine engine_;
 };
 
-TEST_F(ChainTest, OneStepAfterTheOther) { expect_chains_as_on_the_cpu(); }
+TEST_F(ChainTest, RunsStepsInOrder) { expect_chains_as_on_the_cpu(); }
 
-TEST_F(ChainTest, ChainsThatDivideIntegersAreRefused) {
+TEST_F(ChainTest, RejectsIntegerDivision) {
   const Tensor n = copy_to_device(filled({8}, DType::kInt64), engine_.gpu()),
                out = empty({8}, DType::kInt64, engine_.gpu());
   const std::vector<StepSpec> written{{op_id::kMul, {Arg(n.get()), Arg(2)}},
@@ -96,7 +96,7 @@ TEST_F(ChainTest, ChainsThatDivideIntegersAreRefused) {
   EXPECT_THROW(run_chain(steps_of(written, DType::kInt64), out), Error);
 }
 
-TEST_F(ChainTest, EqualChainsShareAKernel) {
+TEST_F(ChainTest, EqualChainsShareKernel) {
   const Tensor x = copy_to_device(filled({8}), engine_.gpu()), y = copy_to_device(filled({1}), engine_.gpu());
   const Tensor out = empty({8}, DType::kFloat32, engine_.gpu());
   const auto key = [&](uint16_t op, const Arg& other) {
@@ -153,7 +153,7 @@ TEST_F(ChainTest, NvrtcCompilesEveryBody) {
   }
 }
 
-TEST_F(ChainTest, NvrtcKeepsAllInRegistersAndMovesVectors) {
+TEST_F(ChainTest, NvrtcUsesRegistersAndVectorMoves) {
   const Nvrtc* nvrtc = Nvrtc::find();
   if (!nvrtc) GTEST_SKIP() << "NVRTC is not installed";
   const Tensor x = copy_to_device(filled({8, 16}), engine_.gpu()),
@@ -169,7 +169,7 @@ TEST_F(ChainTest, NvrtcKeepsAllInRegistersAndMovesVectors) {
   EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr(".local")));
 }
 
-TEST_F(ChainTest, NvrtcSaysWhatDoesNotCompile) {
+TEST_F(ChainTest, NvrtcReportsCompileErrors) {
   const Nvrtc* nvrtc = Nvrtc::find();
   if (!nvrtc) GTEST_SKIP() << "NVRTC is not installed";
   try {

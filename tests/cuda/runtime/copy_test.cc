@@ -6,7 +6,7 @@
 namespace tt::cuda {
 namespace {
 
-TEST(CopyTest, ThereAndBack) {
+TEST(CopyTest, RoundTrip) {
   SimulatedEngine engine;
   const Tensor host = ops::arange(int64_t{12}, DType::kFloat32, Device{});
   const Tensor there = ops::to_device(host, engine.gpu());

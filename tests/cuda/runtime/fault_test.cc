@@ -54,7 +54,7 @@ class FaultTest : public testing::Test {
   SlotTable slots_;
 };
 
-TEST_F(FaultTest, ABadIndexPoisonsWhatCameFromItAndNothingElse) {
+TEST_F(FaultTest, InvalidIndexPoisonsDependentsOnly) {
   const Tensor x = numbers(engine_, 4, DType::kFloat32);
   const Tensor good = numbers(engine_, 3, DType::kInt64),
                bad = ops::full({3}, int64_t{9}, DType::kInt64, engine_.gpu());
@@ -74,7 +74,7 @@ TEST_F(FaultTest, ABadIndexPoisonsWhatCameFromItAndNothingElse) {
   EXPECT_EQ(poison(3), poison(2)) << "expected the same error object";
 }
 
-TEST_F(FaultTest, AWriteInPlacePassesItOn) {
+TEST_F(FaultTest, InPlaceWritePropagatesError) {
   const Tensor x = numbers(engine_, 4, DType::kFloat32);
   const Tensor wrong = pick(x, ops::full({4}, int64_t{-5}, DType::kInt64, engine_.gpu()));
   copy_into(x, wrong);
@@ -83,7 +83,7 @@ TEST_F(FaultTest, AWriteInPlacePassesItOn) {
   EXPECT_TRUE(poison(1));
 }
 
-TEST_F(FaultTest, ReadingThrowsIt) {
+TEST_F(FaultTest, ReadThrowsError) {
   const Tensor x = numbers(engine_, 4, DType::kFloat32);
   const Tensor wrong = pick(x, ops::full({1}, int64_t{4}, DType::kInt64, engine_.gpu()));
   try {
@@ -95,7 +95,7 @@ TEST_F(FaultTest, ReadingThrowsIt) {
   EXPECT_EQ(ops::to_device(x, Device{}).data_as<float>()[3], 3);
 }
 
-TEST_F(FaultTest, MoreCallsThanThereAreCellsWaitForTheOldest) {
+TEST_F(FaultTest, ExcessCallsWaitForOldestCell) {
   const Tensor x = numbers(engine_, 4, DType::kFloat32), index = numbers(engine_, 4, DType::kInt64);
   Tensor last;
   for (uint64_t i = 0; i < 3 * PendingErrors::kMost; ++i) last = pick(x, index);
@@ -104,7 +104,7 @@ TEST_F(FaultTest, MoreCallsThanThereAreCellsWaitForTheOldest) {
   EXPECT_FALSE(poison(1));
 }
 
-TEST_F(FaultTest, SettledTicketsAreNotBlamedForLaterOnes) {
+TEST_F(FaultTest, SettledChecksIgnoreLaterErrors) {
   const Tensor x = numbers(engine_, 4, DType::kFloat32);
   slots_.put(1, {pick(x, numbers(engine_, 4, DType::kInt64)), nullptr});
   settle();

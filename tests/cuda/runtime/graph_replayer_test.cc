@@ -57,7 +57,7 @@ class GraphReplayerTest : public testing::Test {
   std::vector<int> written_;
 };
 
-TEST_F(GraphReplayerTest, WhatComesForTheThirdTimeIsOneLaunch) {
+TEST_F(GraphReplayerTest, ThirdRepetitionIsOneGraphLaunch) {
   for (int round = 0; round < 5; ++round) {
     engine_.runtime().forget_calls();
     write_all(0, 20);
@@ -70,7 +70,7 @@ TEST_F(GraphReplayerTest, WhatComesForTheThirdTimeIsOneLaunch) {
   EXPECT_THAT(engine_.runtime().calls(), testing::ElementsAre("cudaGraphLaunch", "cudaStreamSynchronize"));
 }
 
-TEST_F(GraphReplayerTest, ParametersThatDifferAreChangedInTheGraph) {
+TEST_F(GraphReplayerTest, UpdatesChangedParametersInGraph) {
   for (int round = 0; round < 5; ++round) {
     write_all(0, 19);
     write(100 + round);
@@ -82,7 +82,7 @@ TEST_F(GraphReplayerTest, ParametersThatDifferAreChangedInTheGraph) {
   EXPECT_EQ(counts().changed, 3u);
 }
 
-TEST_F(GraphReplayerTest, WhatBeginsAlikeAndGoesOnElsewhereIsIssuedInOrder) {
+TEST_F(GraphReplayerTest, DivergingSequenceIsIssuedInOrder) {
   for (int round = 0; round < 3; ++round) write_all(0, 20), written();
   write_all(0, 15);
   negate(7);
@@ -98,7 +98,7 @@ TEST_F(GraphReplayerTest, WhatBeginsAlikeAndGoesOnElsewhereIsIssuedInOrder) {
   EXPECT_EQ(counts().replays, 2u);
 }
 
-TEST_F(GraphReplayerTest, SeveralGraphsAreKeptAndTheRightOneIsTaken) {
+TEST_F(GraphReplayerTest, KeepsSeveralGraphsAndSelectsMatchingOne) {
   const auto forward = [&] { write_all(0, 10); };
   const auto train = [&] {
     write_all(0, 10);
@@ -115,7 +115,7 @@ TEST_F(GraphReplayerTest, SeveralGraphsAreKeptAndTheRightOneIsTaken) {
   EXPECT_GE(counts().replays, 6u);
 }
 
-TEST_F(GraphReplayerTest, AMarkEndsAStretchThatNothingElseEnds) {
+TEST_F(GraphReplayerTest, MarkEndsSequence) {
   std::vector<int> expected;
   for (int round = 0; round < 6; ++round) {
     write_all(round, 30);
@@ -126,7 +126,7 @@ TEST_F(GraphReplayerTest, AMarkEndsAStretchThatNothingElseEnds) {
   EXPECT_GT(counts().graphs + counts().replays, 1u);
 }
 
-TEST_F(GraphReplayerTest, NobodyWaitsForWhatIsHeld) {
+TEST_F(GraphReplayerTest, HeldWorkIsIssuedWithoutWaiter) {
   for (int round = 0; round < 3; ++round) write_all(0, 20), written();
   engine_.runtime().forget_calls();
   write_all(0, 12);
@@ -135,7 +135,7 @@ TEST_F(GraphReplayerTest, NobodyWaitsForWhatIsHeld) {
   EXPECT_EQ(written(), range(0, 20));
 }
 
-TEST_F(GraphReplayerTest, MemoryIsNotFreedUnderWhatIsHeld) {
+TEST_F(GraphReplayerTest, HeldWorkKeepsItsMemory) {
   for (int round = 0; round < 3; ++round) write_all(0, 20), written();
   void* p = engine_.runtime().allocate(4096);
   write_all(0, 3);
@@ -145,7 +145,7 @@ TEST_F(GraphReplayerTest, MemoryIsNotFreedUnderWhatIsHeld) {
   EXPECT_EQ(written(), range(0, 3));
 }
 
-TEST_F(GraphReplayerTest, AGraphThatCannotBeIsReportedAndItsWorkIssued) {
+TEST_F(GraphReplayerTest, FailedGraphIsReportedAndItsWorkIssued) {
   engine_.runtime().refuse_graphs(true);
   for (int round = 0; round < 4; ++round) {
     write_all(0, 20);
@@ -155,7 +155,7 @@ TEST_F(GraphReplayerTest, AGraphThatCannotBeIsReportedAndItsWorkIssued) {
   EXPECT_EQ(counts().refusal, "CUDA error: a graph cannot hold this");
 }
 
-TEST_F(GraphReplayerTest, AGraphThatCannotBeChangedIsGivenUp) {
+TEST_F(GraphReplayerTest, GraphThatCannotBeUpdatedIsDropped) {
   for (int round = 0; round < 3; ++round) write_all(0, 20), written();
   engine_.runtime().refuse_graphs(true);
   write(7);
@@ -167,7 +167,7 @@ TEST_F(GraphReplayerTest, AGraphThatCannotBeChangedIsGivenUp) {
   EXPECT_EQ(counts().refusal, "the graph rejected new parameters of a launch");
 }
 
-TEST_F(GraphReplayerTest, WhatAlternatesGetsAVariantEach) {
+TEST_F(GraphReplayerTest, AlternatingSequencesGetOneGraphEach) {
   for (int round = 0; round < 12; ++round) {
     write_all(100 * (round % 2), 20);
     EXPECT_EQ(written(), range(100 * (round % 2), 20));
@@ -177,7 +177,7 @@ TEST_F(GraphReplayerTest, WhatAlternatesGetsAVariantEach) {
   EXPECT_EQ(counts().changed, 0u);
 }
 
-TEST_F(GraphReplayerTest, AGraphOfWhichMostChangesEveryTimeIsGivenUp) {
+TEST_F(GraphReplayerTest, GraphWithMostlyChangedNodesIsDropped) {
   for (int round = 0; round < 16; ++round) {
     write_all(100 * round, 20);
     EXPECT_EQ(written(), range(100 * round, 20));
@@ -186,7 +186,7 @@ TEST_F(GraphReplayerTest, AGraphOfWhichMostChangesEveryTimeIsGivenUp) {
   EXPECT_EQ(counts().refusal, "the launch parameters change every time");
 }
 
-TEST_F(GraphReplayerTest, ACaptureByHandTakesWhatIsIssuedAndNoneOfWhatWasHeld) {
+TEST_F(GraphReplayerTest, ExplicitCaptureExcludesHeldWork) {
   for (int round = 0; round < 3; ++round) write_all(0, 20), written();
   write_all(0, 5);
   stream_->begin_capture();
@@ -197,7 +197,7 @@ TEST_F(GraphReplayerTest, ACaptureByHandTakesWhatIsIssuedAndNoneOfWhatWasHeld) {
   EXPECT_EQ(written(), range(100, 20));
 }
 
-TEST_F(GraphReplayerTest, AFailureOfWhatWasHeldShowsAtTheNextCall) {
+TEST_F(GraphReplayerTest, FailureOfHeldWorkIsReportedAtNextCall) {
   bool fails = false;
   const auto launch = [flag = &fails](StreamHandle) { check(!*flag, "it does not launch"); };
   const auto round = [&] {

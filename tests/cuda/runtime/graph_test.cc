@@ -29,7 +29,7 @@ class GraphTest : public testing::Test {
   SimulatedEngine engine_;
 };
 
-TEST_F(GraphTest, AReplayComputesFromWhatItsInputsHoldThen) {
+TEST_F(GraphTest, ReplayReadsCurrentInputs) {
   const Tensor x = full(1);
   graphs().begin(1, engine_.gpu());
   const Tensor y = ops::clone(x);
@@ -42,7 +42,7 @@ TEST_F(GraphTest, AReplayComputesFromWhatItsInputsHoldThen) {
   EXPECT_EQ(first(y), 5);
 }
 
-TEST_F(GraphTest, NothingIsLeftOfOneThatCouldNotBegin) {
+TEST_F(GraphTest, FailedBeginLeavesNoCapture) {
   const Tensor x = full(1);
   const Queue queue(engine_.gpu());
   runtime().begin_capture(queue.stream());  // as another user of a shared stream would
@@ -58,7 +58,7 @@ TEST_F(GraphTest, NothingIsLeftOfOneThatCouldNotBegin) {
   EXPECT_EQ(first(y), 1);
 }
 
-TEST_F(GraphTest, NobodyElseGetsTheMemoryOfItsTemporaries) {
+TEST_F(GraphTest, TemporariesAreNotReused) {
   const Tensor x = full(1);
   graphs().begin(1, engine_.gpu());
   Tensor y;
@@ -74,7 +74,7 @@ TEST_F(GraphTest, NobodyElseGetsTheMemoryOfItsTemporaries) {
   EXPECT_EQ(first(y), 1);
 }
 
-TEST_F(GraphTest, WhatItCannotHoldSaysWhy) {
+TEST_F(GraphTest, ReportsUncapturableOperators) {
   const Tensor x = full(1);
   graphs().begin(1, engine_.gpu());
   EXPECT_THROW(ops::to_device(x, Device{}), Error);
@@ -87,7 +87,7 @@ TEST_F(GraphTest, WhatItCannotHoldSaysWhy) {
   EXPECT_EQ(refusal(1), "the graph was not captured: [randperm] draws on the host and cannot be captured");
 }
 
-TEST_F(GraphTest, AReplayDrawsTheNextNumbersOfTheSession) {
+TEST_F(GraphTest, ReplayDrawsNextRandomNumbers) {
   Generator& generator = engine_.context().generator;
   const auto draw = [&] {
     return ops::add(ops::rand({4}, DType::kFloat32, engine_.gpu()),
@@ -112,7 +112,7 @@ TEST_F(GraphTest, AReplayDrawsTheNextNumbersOfTheSession) {
   EXPECT_EQ(first(y), expected[1]) << "follows the draws made without the graph";
 }
 
-TEST_F(GraphTest, MisuseIsAnError) {
+TEST_F(GraphTest, MisuseIsError) {
   EXPECT_THROW(graphs().end(1), Error);
   EXPECT_THROW(graphs().replay(1), Error);
   EXPECT_THROW(graphs().begin(1, Device{}), Error) << "the CPU has no graphs";
@@ -124,7 +124,7 @@ TEST_F(GraphTest, MisuseIsAnError) {
   EXPECT_THROW(graphs().begin(1, engine_.gpu()), Error) << "the id is in use";
 }
 
-TEST_F(GraphTest, DroppingItFreesItsMemoryToTheByte) {
+TEST_F(GraphTest, DroppedGraphFreesAllMemory) {
   Allocator& allocator = Devices::instance().allocator(engine_.gpu());
   allocator.empty_cache();
   const uint64_t before = engine_.runtime().held();

@@ -69,7 +69,7 @@ TEST_F(GroupsTest, EveryThreadOfEveryGroupRunsOnce) {
   }
 }
 
-TEST_F(TeamsTest, TeamsAreOfSeveralWarpsAndOfOne) {
+TEST_F(TeamsTest, TeamsHaveOneOrSeveralWarps) {
   std::set<int64_t> sizes;
   for (int launch = 0; launch < 40; ++launch) {
     const Tensor size = zeros(1);
@@ -99,7 +99,7 @@ struct NeighbourExchange {
   }
 };
 
-TEST_F(TeamsTest, AMissingSyncIsAWrongValue) {
+TEST_F(TeamsTest, MissingSyncGivesWrongValue) {
   const auto all_received = [&](bool syncs_before_read, bool syncs_before_write) {
     const Tensor sent = zeros(kGroups * kMostThreads),
                  received = ops::full({kGroups * kMostThreads}, int64_t{1}, DType::kInt64, engine_.gpu());
@@ -118,7 +118,7 @@ TEST_F(TeamsTest, AMissingSyncIsAWrongValue) {
   }
 }
 
-TEST_F(TeamsTest, AReductionThatAThreadSkipsIsAFailure) {
+TEST_F(TeamsTest, SkippedReductionIsFailure) {
   const std::string what = failure([=] TT_DEVICE(Group & group) {
     if (group.rank() != 1) group.reduce(group.rank(), Add());
   });
@@ -131,7 +131,7 @@ TEST_F(TeamsTest, AReductionThatAThreadSkipsIsAFailure) {
   EXPECT_EQ(failure([=] TT_DEVICE(Group & group) { group.reduce(group.rank(), Add()); }), "");  // still usable
 }
 
-TEST_F(TeamsTest, ASyncThatMeetsAReductionIsAFailure) {
+TEST_F(TeamsTest, SyncBesideReductionIsFailure) {
   const std::string what = failure([=] TT_DEVICE(Group & group) {
     group.sync();
     if (group.rank() == 0)
@@ -142,7 +142,7 @@ TEST_F(TeamsTest, ASyncThatMeetsAReductionIsAFailure) {
   EXPECT_THAT(what, AllOf(HasSubstr("thread 0 syncs at "), HasSubstr("thread 1 reduces at ")));
 }
 
-TEST_F(TeamsTest, SyncsAtTwoPlacesAreAFailure) {
+TEST_F(TeamsTest, SyncsAtTwoPlacesAreFailure) {
   const std::string what = failure([=] TT_DEVICE(Group & group) {
     if (group.rank() == 0)
       group.sync();
@@ -152,7 +152,7 @@ TEST_F(TeamsTest, SyncsAtTwoPlacesAreAFailure) {
   EXPECT_THAT(what, HasSubstr("do not wait for each other"));
 }
 
-TEST_F(TeamsTest, ThreadsThatSyncMoreOftenThanOthersAreAFailure) {
+TEST_F(TeamsTest, UnequalSyncCountsAreFailure) {
   const std::string what = failure([=] TT_DEVICE(Group & group) {
     for (int i = group.rank(); i < 5; i += group.size()) group.sync();
   });
@@ -169,7 +169,7 @@ struct Join {
   }
 };
 
-TEST_F(GroupsTest, ReductionsGiveEveryThreadTheSame) {
+TEST_F(GroupsTest, ReductionsReturnSameValueToEveryThread) {
   for (int launch = 0; launch < 20; ++launch) {
     const Tensor right = zeros(kGroups);
     int64_t* to = right.data_as<int64_t>();
@@ -189,7 +189,7 @@ TEST_F(GroupsTest, ReductionsGiveEveryThreadTheSame) {
 }
 
 // As on a device with one warp, whose threads exchange pairwise: a non-commutative operation gives differing results.
-TEST_F(TeamsTest, AReductionThatDoesNotCommuteDiffersBetweenThreads) {
+TEST_F(TeamsTest, NoncommutativeReductionDiffersBetweenThreads) {
   bool differs = false;
   for (int launch = 0; launch < 20; ++launch) {
     const Tensor sums = zeros(kGroups);
@@ -222,7 +222,7 @@ struct LastOne {
   }
 };
 
-TEST_F(TeamsTest, WhatIsToldBeforeItIsThereIsAWrongValue) {
+TEST_F(TeamsTest, SignalBeforeWriteGivesWrongValue) {
   for (const bool writes_first : {true, false}) {
     const Tensor slots = zeros(kGroups * kMostThreads), counts = zeros(kGroups), sums = zeros(kGroups);
     EXPECT_EQ(
@@ -232,7 +232,7 @@ TEST_F(TeamsTest, WhatIsToldBeforeItIsThereIsAWrongValue) {
   }
 }
 
-TEST_F(TeamsTest, SharedMemoryIsTheGroupsOwnAndHoldsNothing) {
+TEST_F(TeamsTest, SharedMemoryIsPerGroupAndUninitialized) {
   struct Share {
     int64_t* stale;
     TT_DEVICE void operator()(Group& group, std::byte* memory) const {
@@ -250,7 +250,7 @@ TEST_F(TeamsTest, SharedMemoryIsTheGroupsOwnAndHoldsNothing) {
   EXPECT_EQ(values(stale), std::vector<int64_t>(kGroups, 0));
 }
 
-TEST_F(GroupsTest, IndicesComeOnceInNoOrder) {
+TEST_F(GroupsTest, IndicesRunOnceInRandomOrder) {
   for (const int64_t n : {1, 2, 7, 8, 9, 100}) {
     int in_order = 0, backwards = 0;
     for (int launch = 0; launch < 20; ++launch) {
@@ -270,7 +270,7 @@ TEST_F(GroupsTest, IndicesComeOnceInNoOrder) {
   }
 }
 
-TEST_F(GroupsTest, TheSameSeedGivesTheSameOrders) {
+TEST_F(GroupsTest, EqualSeedsGiveEqualOrders) {
   const auto orders = [&](uint64_t seed) {
     set_simulated_seed(seed);
     const Tensor seen = zeros(kGroups * 8), next = zeros(1);

@@ -31,23 +31,23 @@ class GuardedMemoryTest : public ::testing::Test {
   volatile int64_t* data_ = tensor_.data_as<int64_t>();
 };
 
-TEST_F(GuardedMemoryTest, HostCodeThatReadsOrWritesItEnds) {
+TEST_F(GuardedMemoryTest, HostAccessEndsProcess) {
   EXPECT_EXIT(static_cast<void>(*data_), KilledBySignal(SIGSEGV), "host code touched device memory at 0x");
   EXPECT_EXIT(*data_ = 1, KilledBySignal(SIGSEGV), "host code touched device memory at 0x");
 }
 
-TEST_F(GuardedMemoryTest, ItIsClosedAgainAfterWork) {
+TEST_F(GuardedMemoryTest, IsClosedAfterWork) {
   launch(tensor_.data_as<int64_t>());
   EXPECT_EQ(copy_to_cpu(tensor_).data_as<int64_t>()[0], 7);
   EXPECT_EXIT(static_cast<void>(*data_), KilledBySignal(SIGSEGV), "host code touched device memory at 0x");
 }
 
-TEST_F(GuardedMemoryTest, KernelsReachWhatIsHeldAndNoFurther) {
+TEST_F(GuardedMemoryTest, KernelsAccessAllocatedMemoryOnly) {
   EXPECT_EXIT(launch(tensor_.data_as<int64_t>() + (int64_t{1} << 30)), KilledBySignal(SIGSEGV),
               "device code touched unallocated memory at 0x");
 }
 
-TEST_F(GuardedMemoryTest, PinnedMemoryIsTheHostsToo) {
+TEST_F(GuardedMemoryTest, HostAccessesPinnedMemory) {
   void* pinned = engine_.runtime().allocate_host(sizeof(int64_t));
   auto* number = static_cast<int64_t*>(pinned);
   *number = 1;
@@ -56,12 +56,12 @@ TEST_F(GuardedMemoryTest, PinnedMemoryIsTheHostsToo) {
   engine_.runtime().free_host(pinned);
 }
 
-TEST_F(GuardedMemoryTest, OtherFaultsAreNotBlamedOnIt) {
+TEST_F(GuardedMemoryTest, OtherFaultsAreNotReported) {
   volatile int64_t* const nowhere = reinterpret_cast<int64_t*>(8);
   EXPECT_DEATH(*nowhere = 1, Not(HasSubstr("touched")));  // by the signal, or by a sanitizer's exit
 }
 
-TEST_F(GuardedMemoryTest, AddressesAreUsedAgain) {
+TEST_F(GuardedMemoryTest, AddressesAreReused) {
   SimulatedRuntime& runtime = engine_.runtime();
   void* const first = runtime.allocate(100);
   void* const second = runtime.allocate(100);

@@ -7,7 +7,7 @@
 namespace tt {
 namespace {
 
-TEST(DevicesTest, TheCPUIsThereFromTheStart) {
+TEST(DevicesTest, CpuIsRegisteredFirst) {
   Devices& devices = Devices::instance();
   ASSERT_EQ(devices.list().size(), 1u);
   EXPECT_GT(devices.list()[0].total_memory, uint64_t{1} << 20);
@@ -17,7 +17,7 @@ TEST(DevicesTest, TheCPUIsThereFromTheStart) {
   EXPECT_THROW(add_cpu(devices), Error);
 }
 
-TEST(DevicesTest, TheCPUsStreamIsAlwaysIdle) {
+TEST(DevicesTest, CpuStreamIsAlwaysIdle) {
   Stream& stream = Devices::instance().stream(Device{});
   auto event = stream.record();
   EXPECT_TRUE(event->done());

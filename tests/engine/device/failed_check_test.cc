@@ -28,7 +28,7 @@ class FailedCheckTest : public testing::Test {
   static void SetUpTestSuite() { recover_from_failed_checks(); }
 };
 
-TEST_F(FailedCheckTest, IsThrownAgainAndAgain) {
+TEST_F(FailedCheckTest, IsThrownRepeatedly) {
   for (int i = 0; i < 3; ++i) EXPECT_THROW(run_recoverably([] { trap(); }), FailedCheck);
 }
 
@@ -36,7 +36,7 @@ TEST_F(FailedCheckTest, IsThrownForDivisionsByZero) {
   EXPECT_THROW(run_recoverably([] { divide(1, 0); }), FailedCheck);
 }
 
-TEST_F(FailedCheckTest, LeavesOtherExceptionsAndNestedCallsAlone) {
+TEST_F(FailedCheckTest, KeepsOtherExceptionsAndNestedCalls) {
   EXPECT_THROW(run_recoverably([] { throw std::runtime_error("other"); }), std::runtime_error);
   EXPECT_THROW(run_recoverably([] {
                  EXPECT_THROW(run_recoverably([] { trap(); }), FailedCheck);
@@ -48,11 +48,11 @@ TEST_F(FailedCheckTest, LeavesOtherExceptionsAndNestedCallsAlone) {
   EXPECT_TRUE(ran);
 }
 
-TEST_F(FailedCheckTest, IsThrownOnTheThreadThatFailed) {
+TEST_F(FailedCheckTest, IsThrownOnFailingThread) {
   std::thread([] { EXPECT_THROW(run_recoverably([] { trap(); }), FailedCheck); }).join();
 }
 
-TEST_F(FailedCheckTest, EndsTheProcessOutsideOfRecoverableCode) {
+TEST_F(FailedCheckTest, EndsProcessOutsideRecoverableCode) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(trap(), testing::KilledBySignal(SIGILL), "");
 }

@@ -32,7 +32,7 @@ TEST_F(ParallelTest, EveryIndexRunsOnce) {
   }
 }
 
-TEST_F(ParallelTest, PiecesAreAtLeastAGrain) {
+TEST_F(ParallelTest, BlocksHaveAtLeastGrainSize) {
   std::atomic<int64_t> smallest{1 << 20}, pieces{0};
   parallel_for(100, 40, [&](int64_t begin, int64_t end) {
     ++pieces;
@@ -44,7 +44,7 @@ TEST_F(ParallelTest, PiecesAreAtLeastAGrain) {
   EXPECT_GE(smallest, 40);
 }
 
-TEST_F(ParallelTest, ALoopInsideALoopRunsAlone) {
+TEST_F(ParallelTest, NestedLoopRunsOnOneThread) {
   std::atomic<int64_t> sum{0};
   parallel_for(8, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -58,7 +58,7 @@ TEST_F(ParallelTest, ALoopInsideALoopRunsAlone) {
   EXPECT_EQ(sum, 800);
 }
 
-TEST_F(ParallelTest, OneThreadAtATimeHasThePool) {
+TEST_F(ParallelTest, OneCallerUsesPoolAtATime) {
   PoolLease mine;
   EXPECT_EQ(mine.width(), 4);
   std::thread([] {
@@ -72,7 +72,7 @@ TEST_F(ParallelTest, OneThreadAtATimeHasThePool) {
   EXPECT_EQ(again.width(), 4);
 }
 
-TEST_F(ParallelTest, AloneLeavesThePoolToOthers) {
+TEST_F(ParallelTest, LeaseOfOneThreadLeavesPoolToOthers) {
   const int before = omp_get_max_threads();
   {
     PoolLease alone(1);
@@ -88,12 +88,12 @@ TEST_F(ParallelTest, AloneLeavesThePoolToOthers) {
   EXPECT_EQ(omp_get_max_threads(), before);
 }
 
-TEST_F(ParallelTest, ThePoolIsFreeAfterALease) {
+TEST_F(ParallelTest, PoolIsFreeAfterLease) {
   { PoolLease lease; }
   std::thread([] { EXPECT_EQ(PoolLease().width(), 4); }).join();
 }
 
-TEST_F(ParallelTest, ManyCallersAtOnceAllFinish) {
+TEST_F(ParallelTest, ConcurrentCallersFinish) {
   std::latch start(4);
   std::vector<std::thread> callers;
   for (int c = 0; c < 4; ++c) {
@@ -111,7 +111,7 @@ TEST_F(ParallelTest, ManyCallersAtOnceAllFinish) {
   for (std::thread& caller : callers) caller.join();
 }
 
-TEST_F(ParallelTest, ABodysExceptionReachesTheCaller) {
+TEST_F(ParallelTest, ExceptionReachesCaller) {
   for (int threads : {1, 4}) {
     set_num_threads(threads);
     auto fails = [](int64_t begin, int64_t end) {
@@ -125,7 +125,7 @@ TEST_F(ParallelTest, ABodysExceptionReachesTheCaller) {
   }
 }
 
-TEST_F(ParallelTest, ALoopIsLeftBetweenBlocksWhenCancelled) {
+TEST_F(ParallelTest, CancelledLoopStopsBetweenBlocks) {
   for (int threads : {1, 4}) {
     set_num_threads(threads);
     Cancellation cancellation;
@@ -161,7 +161,7 @@ TEST_F(ParallelTest, BlocksCoverEveryIndexOnce) {
   }
 }
 
-TEST(CancellationTest, AnEndedSessionStaysCancelled) {
+TEST(CancellationTest, EndedSessionStaysCancelled) {
   Cancellation cancellation;
   cancellation.request(CancelReason::kTimeLimit);
   cancellation.request(CancelReason::kClient);

@@ -81,7 +81,7 @@ struct DispatcherTest : testing::Test {
   Arg args[3];
 };
 
-TEST_F(DispatcherTest, KeysAreMetInOrder) {
+TEST_F(DispatcherTest, KeysRunInOrder) {
   dispatcher.set_fallback(Key::kAutograd, &pass<Key::kAutograd>);
   dispatcher.set(op_id::kAdd, Key::kCPU, &compute<Key::kCPU>);
   Tensor x = make({2});
@@ -98,7 +98,7 @@ TEST_F(DispatcherTest, KeysThatDoNotApplyAreSkipped) {
   EXPECT_THAT(path(), ElementsAre("compute 3"));
 }
 
-TEST_F(DispatcherTest, AutogradSeesNothingWhereGradModeIsOff) {
+TEST_F(DispatcherTest, AutogradIsSkippedWithoutGradMode) {
   dispatcher.set_fallback(Key::kAutograd, &pass<Key::kAutograd>);
   dispatcher.set(op_id::kAdd, Key::kCPU, &compute<Key::kCPU>);
   Tensor x = make({2});
@@ -108,7 +108,7 @@ TEST_F(DispatcherTest, AutogradSeesNothingWhereGradModeIsOff) {
   EXPECT_THAT(path(), ElementsAre("compute 3"));
 }
 
-TEST_F(DispatcherTest, AnOperatorsOwnAutogradKernelAlwaysRuns) {
+TEST_F(DispatcherTest, AutogradKernelOfOperatorAlwaysRuns) {
   dispatcher.set(op_id::kAdd, Key::kAutograd, &pass<Key::kAutograd>);
   dispatcher.set(op_id::kAdd, Key::kCPU, &compute<Key::kCPU>);
   Tensor x = make({2});
@@ -116,7 +116,7 @@ TEST_F(DispatcherTest, AnOperatorsOwnAutogradKernelAlwaysRuns) {
   EXPECT_THAT(path(), ElementsAre("pass 0", "compute 3"));
 }
 
-TEST_F(DispatcherTest, AKernelBeatsTheFallbackAndNullFallsThrough) {
+TEST_F(DispatcherTest, KernelPrecedesFallbackAndNullFallsThrough) {
   dispatcher.set_fallback(Key::kCPU, &compute<Key::kCPU>);
   Tensor x = make({2});
   x->requires_grad = true;  // but no autograd kernels are registered
@@ -128,7 +128,7 @@ TEST_F(DispatcherTest, AKernelBeatsTheFallbackAndNullFallsThrough) {
   EXPECT_THAT(path(), ElementsAre("composite"));
 }
 
-TEST_F(DispatcherTest, CompositesRunWhereAutogradWouldSeeTheCall) {
+TEST_F(DispatcherTest, CompositesRunAtAutogradKey) {
   dispatcher.set_fallback(Key::kAutograd, &pass<Key::kAutograd>);
   dispatcher.set_composite(op_id::kAdd, &composite);
   Tensor x = make({2});
@@ -139,12 +139,12 @@ TEST_F(DispatcherTest, CompositesRunWhereAutogradWouldSeeTheCall) {
   EXPECT_THAT(path(), ElementsAre("composite", "composite", "composite"));
 }
 
-TEST_F(DispatcherTest, ABackendWithoutKernelIsNotImplemented) {
+TEST_F(DispatcherTest, MissingKernelIsNotImplemented) {
   Tensor x = make({2});
   EXPECT_EQ(error_of(call_add(x, x), ErrorKind::kNotImplemented), "[add] is not implemented for cpu");
 }
 
-TEST_F(DispatcherTest, MetaRunsTheRulesAlone) {
+TEST_F(DispatcherTest, MetaRunsRulesOnly) {
   Device meta{DeviceType::kMeta};
   Tensor x = make({int64_t{1} << 20, 1 << 20}, DType::kInt32, meta), y = make({1 << 20}, DType::kFloat16, meta);
   Call call = call_add(x, y);
@@ -155,7 +155,7 @@ TEST_F(DispatcherTest, MetaRunsTheRulesAlone) {
   EXPECT_EQ(call.outputs[0]->storage->data(), nullptr);
 }
 
-TEST_F(DispatcherTest, TensorsOnTwoDevicesAreRefusedButForNumbers) {
+TEST_F(DispatcherTest, RejectsTensorsOnTwoDevicesExceptScalars) {
   Device meta{DeviceType::kMeta};
   Tensor x = make({2}, DType::kFloat32, meta);
   EXPECT_THAT(error_of(call_add(x, make({2}))), HasSubstr("Expected all tensors to be on the same device"));
@@ -164,13 +164,13 @@ TEST_F(DispatcherTest, TensorsOnTwoDevicesAreRefusedButForNumbers) {
   EXPECT_EQ(zero_dim.outputs[0].device(), meta);
 }
 
-TEST_F(DispatcherTest, AbsurdSizesAreRefused) {
+TEST_F(DispatcherTest, RejectsOversizedTensors) {
   Device meta{DeviceType::kMeta};
   Tensor x = make({int64_t{1} << 40, 1}, DType::kFloat32, meta), y = make({1, int64_t{1} << 40}, DType::kFloat32, meta);
   EXPECT_THAT(error_of(call_add(x, y)), HasSubstr("[add] Storage size calculation overflowed"));
 }
 
-TEST_F(DispatcherTest, ResultsRequireGradientsWhereArgumentsDo) {
+TEST_F(DispatcherTest, ResultsRequireGradIfArgumentsDo) {
   dispatcher.set_fallback(Key::kCPU, &compute<Key::kCPU>);
   Tensor x = make({2}), i = make({2}, DType::kInt64);
   x->requires_grad = true;

@@ -53,7 +53,7 @@ struct OutVariantTest : testing::Test {
   ContextScope scope{&context};
 };
 
-TEST_F(OutVariantTest, InPlaceWritesTheSameBytesAndCountsTheWrite) {
+TEST_F(OutVariantTest, InPlaceWritesSameBytesAndCountsWrite) {
   Tensor x = counting({4});
   void* bytes = x.data();
   uint32_t version = x.version();
@@ -63,34 +63,34 @@ TEST_F(OutVariantTest, InPlaceWritesTheSameBytesAndCountsTheWrite) {
   EXPECT_GT(x.version(), version);
 }
 
-TEST_F(OutVariantTest, ResultsGoToOtherLayouts) {
+TEST_F(OutVariantTest, WritesToOtherLayouts) {
   Tensor base = counting({3, 2});
   Tensor transposed = view_of(base, {{2, 3}, {1, 2}, 0, true});
   add_into(counting({2, 3}), 0, transposed);
   EXPECT_THAT(values(base), ElementsAre(1, 4, 2, 5, 3, 6));
 }
 
-TEST_F(OutVariantTest, ResultsAreCastUpwards) {
+TEST_F(OutVariantTest, CastsToWiderDTypes) {
   Tensor floats = counting({3}, DType::kFloat64);
   add_into(counting({3}, DType::kInt64), counting({3}, DType::kInt64), floats);
   EXPECT_THAT(values<double>(floats), ElementsAre(2.0, 4.0, 6.0));
 }
 
-TEST_F(OutVariantTest, APartialOverlapIsComputedAside) {
+TEST_F(OutVariantTest, PartialOverlapUsesTemporary) {
   Tensor x = counting({5});
   Tensor head = view_of(x, {{4}, {1}, 0, true}), tail = view_of(x, {{4}, {1}, 1, true});
   add_into(head, tail, tail);
   EXPECT_THAT(values(x), ElementsAre(1, 3, 5, 7, 9));
 }
 
-TEST_F(OutVariantTest, ABroadcastArgumentOfTheTargetsBytesIsReadBeforeItIsWritten) {
+TEST_F(OutVariantTest, BroadcastAliasIsReadBeforeWrite) {
   Tensor x = counting({3});
   Tensor first = view_of(x, {{3}, {0}, 0, true});
   add_into(x, first, x);
   EXPECT_THAT(values(x), ElementsAre(2, 3, 4));
 }
 
-TEST_F(OutVariantTest, ALargeOverlapIsRightInEveryPiece) {
+TEST_F(OutVariantTest, LargeOverlapIsCorrect) {
   constexpr int64_t kCount = 100000;
   Tensor x = empty({kCount + 1}, DType::kFloat32, {});
   std::fill_n(x.data_as<float>(), kCount + 1, 1.0f);
@@ -106,7 +106,7 @@ TEST_F(OutVariantTest, CopiesConvertAndBroadcast) {
   EXPECT_THAT(values(target), ElementsAre(1, 2, 3, 1, 2, 3));
 }
 
-TEST_F(OutVariantTest, RefusesWhatPyTorchRefuses) {
+TEST_F(OutVariantTest, RejectsWhatPyTorchRejects) {
   Tensor x = counting({2, 3});
   EXPECT_EQ(error_of(x, 1, counting({3})), "[add] output with shape [3] doesn't match the broadcast shape [2, 3]");
   EXPECT_EQ(error_of(x, 1, counting({2, 3}, DType::kInt64)),
@@ -120,7 +120,7 @@ TEST_F(OutVariantTest, RefusesWhatPyTorchRefuses) {
   EXPECT_EQ(error_of(x, 1, leaf), "no error");
 }
 
-TEST_F(OutVariantTest, DataDependentResultsLandWhereSizesMatch) {
+TEST_F(OutVariantTest, DataDependentResultsRequireEqualSizes) {
   Tensor x = counting({3});
   x.data_as<float>()[1] = 0;
   const Arg args[] = {x.get()};
@@ -130,7 +130,7 @@ TEST_F(OutVariantTest, DataDependentResultsLandWhereSizesMatch) {
   EXPECT_THROW(ops::call(op_id::kNonzero, args, {&small, 1}), Error);
 }
 
-TEST_F(OutVariantTest, AListLandsInAsManyTensors) {
+TEST_F(OutVariantTest, WritesListToEqualNumberOfTensors) {
   Tensor x = counting({3});
   const Arg args[] = {x.get(), int64_t{1}, int64_t{0}};
   Tensors two = {counting({1}), counting({1})};
@@ -140,7 +140,7 @@ TEST_F(OutVariantTest, AListLandsInAsManyTensors) {
   EXPECT_THAT(values(three[2]), ElementsAre(3));
 }
 
-TEST_F(OutVariantTest, AViewThatLeavesItsStorageIsRefused) {
+TEST_F(OutVariantTest, RejectsViewBeyondStorage) {
   Tensor x = counting({4});
   for (const Geometry& g : {Geometry{{5}, {1}, 0}, Geometry{{1}, {1}, 4}, Geometry{{2}, {4}, 0}, Geometry{{1}, {1}, -1},
                             Geometry{{int64_t{1} << 62}, {8}, 0}, Geometry{{2, 2}, {3, 1}, 0}}) {

@@ -33,7 +33,7 @@ struct ViewTest : testing::Test {
   ContextScope scope{&context};
 };
 
-TEST_F(ViewTest, AViewSharesBytesAndVersionAndRemembersItsBase) {
+TEST_F(ViewTest, ViewSharesStorageVersionAndBase) {
   Tensor x = counting({2, 3});
   Tensor y = ops::transpose(x, 0, 1), z = ops::select(y, 0, 2);
   EXPECT_TRUE(share(x, y) && share(x, z));
@@ -47,7 +47,7 @@ TEST_F(ViewTest, AViewSharesBytesAndVersionAndRemembersItsBase) {
   EXPECT_GT(x.version(), 0u);
 }
 
-TEST_F(ViewTest, ReshapeCopiesOnlyWhereItMust) {
+TEST_F(ViewTest, ReshapeCopiesOnlyIfNecessary) {
   Tensor x = counting({2, 3});
   EXPECT_TRUE(share(x, ops::reshape(x, Ints{3, 2})));
   Tensor copy = ops::reshape(ops::transpose(x, 0, 1), Ints{6});
@@ -76,7 +76,7 @@ TEST_F(ViewTest, DetachHasNoBase) {
   EXPECT_FALSE(y->base);
 }
 
-TEST_F(ViewTest, AStrideOutOfTheStorageIsRefused) {
+TEST_F(ViewTest, RejectsStrideBeyondStorage) {
   Tensor x = counting({4});
   try {
     ops::as_strided(x, Ints{3}, Ints{2}, 0);
@@ -96,7 +96,7 @@ TEST_F(ViewTest, MetaViewsHaveGeometryOnly) {
   EXPECT_EQ(z->storage->data(), nullptr);
 }
 
-TEST_F(ViewTest, AViewCanLandInATensor) {
+TEST_F(ViewTest, ViewCanBeWrittenToOut) {
   Tensor x = counting({2, 2}), out = empty({2, 2}, DType::kFloat64, {});
   const Arg args[] = {x.get(), int64_t{0}, int64_t{1}};
   ops::call(find_op("transpose")->id, args, {&out, 1});

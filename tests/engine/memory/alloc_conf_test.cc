@@ -23,7 +23,7 @@ std::string error_of(const std::string& text) {
   return "no error";
 }
 
-TEST(AllocConfTest, NothingIsTheDefaults) {
+TEST(AllocConfTest, EmptyStringGivesDefaults) {
   AllocConf conf = parse_alloc_conf("");
   EXPECT_EQ(conf.max_split_size, SIZE_MAX);
   EXPECT_EQ(conf.max_non_split_rounding, 20 * kMiB);
@@ -44,7 +44,7 @@ TEST(AllocConfTest, ReadsEveryKey) {
   for (uint16_t divisions : conf.roundup_power2_divisions) EXPECT_EQ(divisions, 4);
 }
 
-TEST(AllocConfTest, RoundsToPartsOfPowersOfTwo) {
+TEST(AllocConfTest, RoundsToDivisionsOfPowersOfTwo) {
   AllocConf conf = parse_alloc_conf("roundup_power2_divisions:4");
   EXPECT_EQ(conf.rounded(1200 * kMiB, 512), 1280 * kMiB);  // PyTorch's example: 1024, 1280, 1536, 1792
   EXPECT_EQ(conf.rounded(1024 * kMiB, 512), 1024 * kMiB);
@@ -62,7 +62,7 @@ TEST(AllocConfTest, DivisionsMayDifferBySize) {
   EXPECT_EQ(conf.rounded(100 * kGiB, 512), 104 * kGiB);
 }
 
-TEST(AllocConfTest, SaysWhatIsWrong) {
+TEST(AllocConfTest, ReportsInvalidValues) {
   EXPECT_EQ(
       error_of("expandable_segment:True"),
       "TELETENSOR_ALLOC_CONF: unknown key 'expandable_segment'; the keys are max_split_size_mb, "
@@ -78,7 +78,7 @@ TEST(AllocConfTest, SaysWhatIsWrong) {
             "TELETENSOR_ALLOC_CONF: roundup_power2_divisions must be powers of two, got '3'");
 }
 
-TEST(AllocConfTest, RefusesWhatIsNoList) {
+TEST(AllocConfTest, RejectsInvalidLists) {
   for (const char* bad :
        {",", ":", "max_split_size_mb:", "max_split_size_mb:-1", "max_split_size_mb:99999999999999999999",
         "garbage_collection_threshold:nan", "roundup_power2_divisions:[", "roundup_power2_divisions:[]",
@@ -88,7 +88,7 @@ TEST(AllocConfTest, RefusesWhatIsNoList) {
   }
 }
 
-TEST(AllocConfTest, ComesFromTheEnvironment) {
+TEST(AllocConfTest, ReadsEnvironmentVariable) {
   setenv("TELETENSOR_ALLOC_CONF", "max_split_size_mb:64", 1);
   EXPECT_EQ(alloc_conf_of_environment().max_split_size, 64 * kMiB);
   unsetenv("TELETENSOR_ALLOC_CONF");

@@ -5,7 +5,7 @@
 namespace tt {
 namespace {
 
-TEST(BytesTest, ReadsAsPeopleWriteIt) {
+TEST(BytesTest, ParsesHumanReadableSizes) {
   EXPECT_EQ(bytes_text(0), "0 B");
   EXPECT_EQ(bytes_text(1023), "1023 B");
   EXPECT_EQ(bytes_text(1024), "1 KiB");

@@ -94,7 +94,7 @@ size_t random_size(std::mt19937& random) {
 
 class CachingPoolRandomTest : public testing::TestWithParam<size_t> {};
 
-TEST_P(CachingPoolRandomTest, KeepsItsInvariants) {
+TEST_P(CachingPoolRandomTest, KeepsInvariants) {
   PoolSizes sizes;
   sizes.quick_capacity = GetParam();
   Pool pool(sizes);
@@ -129,7 +129,7 @@ TEST(CachingPoolTest, ZeroBytesAreNull) {
   EXPECT_EQ(pool.system->taken, 0u);
 }
 
-TEST(CachingPoolTest, SmallAndLargeBlocksHaveSegmentsOfTheirOwn) {
+TEST(CachingPoolTest, SeparatesSmallAndLargeBlocks) {
   Pool pool;
   pool.allocate(100);
   EXPECT_EQ(pool.system->taken, 2 * kMiB);
@@ -143,7 +143,7 @@ TEST(CachingPoolTest, SmallAndLargeBlocksHaveSegmentsOfTheirOwn) {
   EXPECT_EQ(pool.system->taken, 34 * kMiB);
 }
 
-TEST(CachingPoolTest, TakesTheBestFitAndOfThoseTheLowest) {
+TEST(CachingPoolTest, UsesBestFitWithLowestAddress) {
   Pool pool;
   std::vector<std::pair<char*, size_t>> holes;
   for (size_t bytes : {4096, 1024, 2048, 1024}) {
@@ -157,7 +157,7 @@ TEST(CachingPoolTest, TakesTheBestFitAndOfThoseTheLowest) {
   EXPECT_EQ(pool.allocate(3000), holes[0].first);
 }
 
-TEST(CachingPoolTest, AWarmStepNeverReachesTheSystem) {
+TEST(CachingPoolTest, WarmStepMakesNoSystemCalls) {
   Pool pool{PoolSizes()};
   auto step = [&] {
     std::vector<std::pair<void*, size_t>> blocks;
@@ -171,7 +171,7 @@ TEST(CachingPoolTest, AWarmStepNeverReachesTheSystem) {
   EXPECT_EQ(pool.pool.stats().system_frees, 0u);
 }
 
-TEST(CachingPoolTest, TheLimitIsAnErrorThatSaysWhatIsHeld) {
+TEST(CachingPoolTest, LimitErrorReportsHeldBytes) {
   Pool pool;
   pool.pool.set_limit(64 * kMiB);
   char* held = pool.allocate(40 * kMiB);
@@ -185,7 +185,7 @@ TEST(CachingPoolTest, TheLimitIsAnErrorThatSaysWhatIsHeld) {
   EXPECT_NE(pool.allocate(30 * kMiB), nullptr);
 }
 
-TEST(CachingPoolTest, AbsurdSizesAreOutOfMemory) {
+TEST(CachingPoolTest, OversizedRequestsAreOutOfMemory) {
   Pool pool;
   for (size_t bytes : {SIZE_MAX, SIZE_MAX - 63, SIZE_MAX / 2}) {
     EXPECT_THAT(pool.error_of(bytes), HasSubstr("out of memory")) << bytes;
@@ -194,7 +194,7 @@ TEST(CachingPoolTest, AbsurdSizesAreOutOfMemory) {
   EXPECT_EQ(pool.pool.stats().all.requested.now, 0u);
 }
 
-TEST(CachingPoolTest, GivesCachedSegmentsBackBeforeItFails) {
+TEST(CachingPoolTest, ReleasesCachedSegmentsBeforeFailing) {
   Pool pool(merge_at_once(), 100 * kMiB);
   void* first = pool.allocate(60 * kMiB);
   pool.deallocate(first, 60 * kMiB);
@@ -204,7 +204,7 @@ TEST(CachingPoolTest, GivesCachedSegmentsBackBeforeItFails) {
   EXPECT_THAT(pool.error_of(30 * kMiB), HasSubstr("20 MiB of 100 MiB are free on the device"));
 }
 
-TEST(CachingPoolTest, UsesTheLastBytesBelowALimit) {
+TEST(CachingPoolTest, UsesLastBytesBelowLimit) {
   Pool pool;
   pool.pool.set_limit(3 * kMiB);
   EXPECT_NE(pool.allocate(2 * kMiB), nullptr);   // a segment of 20 MiB exceeds the limit
@@ -213,7 +213,7 @@ TEST(CachingPoolTest, UsesTheLastBytesBelowALimit) {
   EXPECT_THAT(pool.error_of(64), HasSubstr("out of memory"));
 }
 
-TEST(CachingPoolTest, SmallBlocksUseLargeSegmentsBeforeTheyFail) {
+TEST(CachingPoolTest, SmallBlocksUseLargeSegmentsBeforeFailing) {
   Pool pool(merge_at_once(), 20 * kMiB);
   pool.allocate(5 * kMiB);
   EXPECT_NE(pool.allocate(100), nullptr);
@@ -221,7 +221,7 @@ TEST(CachingPoolTest, SmallBlocksUseLargeSegmentsBeforeTheyFail) {
   EXPECT_EQ(pool.largest_free(), 15 * kMiB - 128);
 }
 
-TEST(CachingPoolTest, QuickBlocksAreMergedBeforeTheSystemIsAsked) {
+TEST(CachingPoolTest, MergesQuickBlocksBeforeSystemAllocation) {
   Pool pool{PoolSizes()};
   std::vector<void*> blocks;
   for (size_t i = 0; i < 2 * kMiB / 4096; ++i) blocks.push_back(pool.allocate(4096));
@@ -230,7 +230,7 @@ TEST(CachingPoolTest, QuickBlocksAreMergedBeforeTheSystemIsAsked) {
   EXPECT_EQ(pool.system->taken, 2 * kMiB);
 }
 
-TEST(CachingPoolTest, ThreadsShareIt) {
+TEST(CachingPoolTest, ThreadsSharePool) {
   Pool pool{PoolSizes()};
   std::mutex mutex;
   std::vector<std::pair<char*, size_t>> shared;  // freed by any thread

@@ -27,7 +27,7 @@ TEST(ExpandableSegmentsTest, GrowInPlace) {
   second[15 * kMiB - 1] = 1;
 }
 
-TEST(ExpandableSegmentsTest, AGrowingShapeNeedsNoMoreThanItself) {
+TEST(ExpandableSegmentsTest, GrowingShapeReservesOnlyItsSize) {
   DevicePool pool(kExpandable, 400 * kMiB);
   for (size_t mib = 10; mib <= 390; mib += 10) {
     char* p = pool.allocate(mib * kMiB);
@@ -38,7 +38,7 @@ TEST(ExpandableSegmentsTest, AGrowingShapeNeedsNoMoreThanItself) {
   EXPECT_EQ(pool.ranges->taken, 400 * kMiB);
 }
 
-TEST(ExpandableSegmentsTest, StreamsAndSizeClassesHaveTheirOwn) {
+TEST(ExpandableSegmentsTest, SeparatesStreamsAndSizeClasses) {
   DevicePool pool(kExpandable);
   pool.allocate(1000);
   pool.allocate(1000, pool.other);
@@ -47,7 +47,7 @@ TEST(ExpandableSegmentsTest, StreamsAndSizeClassesHaveTheirOwn) {
   EXPECT_EQ(pool.ranges->taken, 24 * kMiB);
 }
 
-TEST(ExpandableSegmentsTest, GiveBackPiecesThatNobodyIsIn) {
+TEST(ExpandableSegmentsTest, ReleaseUnusedPages) {
   DevicePool pool(kExpandable);
   char* a = pool.allocate(30 * kMiB);
   char* b = pool.allocate(5 * kMiB);
@@ -69,14 +69,14 @@ TEST(ExpandableSegmentsTest, GiveBackPiecesThatNobodyIsIn) {
   EXPECT_TRUE(pool.pool.snapshot().empty());
 }
 
-TEST(ExpandableSegmentsTest, WhatOneStreamLeftServesAnother) {
+TEST(ExpandableSegmentsTest, PagesOfOneStreamServeAnother) {
   DevicePool pool(kExpandable, 100 * kMiB);
   pool.deallocate(pool.allocate(80 * kMiB, pool.stream), 80 * kMiB);
   EXPECT_NE(pool.allocate(80 * kMiB, pool.other), nullptr);
   EXPECT_EQ(pool.stats().retries, 1u);
 }
 
-TEST(ExpandableSegmentsTest, KeepToTheLimit) {
+TEST(ExpandableSegmentsTest, RespectLimit) {
   DevicePool pool(kExpandable);
   pool.pool.set_limit(50 * kMiB);
   EXPECT_NE(pool.allocate(40 * kMiB), nullptr);
@@ -85,7 +85,7 @@ TEST(ExpandableSegmentsTest, KeepToTheLimit) {
   EXPECT_EQ(pool.ranges->taken, 40 * kMiB);
 }
 
-TEST(ExpandableSegmentsTest, PrivatePoolsHaveTheirOwn) {
+TEST(ExpandableSegmentsTest, SeparatesPrivatePools) {
   DevicePool pool(kExpandable);
   char* outside = pool.allocate(5 * kMiB);
   const uint64_t id = pool.pool.make_pool();
@@ -101,7 +101,7 @@ TEST(ExpandableSegmentsTest, PrivatePoolsHaveTheirOwn) {
   pool.deallocate(outside, 5 * kMiB);
 }
 
-TEST(ExpandableSegmentsTest, ATraceKeepsItsInvariants) {
+TEST(ExpandableSegmentsTest, RandomWorkloadKeepsInvariants) {
   DevicePool pool(kExpandable, 300 * kMiB);
   PoolModel model;
   std::mt19937 random(3);

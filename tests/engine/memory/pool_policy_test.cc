@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(PoolPolicyTest, BlocksOfMaxSplitSizeAreKeptWhole) {
+TEST(PoolPolicyTest, DoesNotSplitBlocksOfMaxSplitSize) {
   DevicePool pool("max_split_size_mb:64");
   char* large = pool.allocate(100 * kMiB);
   pool.deallocate(large, 100 * kMiB);
@@ -22,19 +22,19 @@ TEST(PoolPolicyTest, BlocksOfMaxSplitSizeAreKeptWhole) {
   EXPECT_EQ(pool.stats().all.allocated.now, 200 * kMiB);
 }
 
-TEST(PoolPolicyTest, BadFitsAreLimitedByMaxNonSplitRounding) {
+TEST(PoolPolicyTest, LimitsBadFitsByMaxNonSplitRounding) {
   DevicePool pool("max_split_size_mb:64,max_non_split_rounding_mb:30");
   char* large = pool.allocate(100 * kMiB);
   pool.deallocate(large, 100 * kMiB);
   EXPECT_EQ(pool.allocate(70 * kMiB), large);
 }
 
-TEST(PoolPolicyTest, ARequestJustBelowMaxSplitSizeIsServed) {
+TEST(PoolPolicyTest, ServesRequestJustBelowMaxSplitSize) {
   DevicePool pool("max_split_size_mb:21");
   EXPECT_NE(pool.allocate(20 * kMiB + 512), nullptr);  // from a segment larger than max_split_size
 }
 
-TEST(PoolPolicyTest, UnsplitBlocksAreGivenBackBeforeAllElse) {
+TEST(PoolPolicyTest, ReleasesUnsplitBlocksFirst) {
   DevicePool pool("max_split_size_mb:64", 200 * kMiB);
   pool.deallocate(pool.allocate(30 * kMiB), 30 * kMiB);
   pool.deallocate(pool.allocate(100 * kMiB), 100 * kMiB);
@@ -43,7 +43,7 @@ TEST(PoolPolicyTest, UnsplitBlocksAreGivenBackBeforeAllElse) {
   EXPECT_EQ(pool.memory->taken, 180 * kMiB) << "the cached block of 30 MiB must stay";
 }
 
-TEST(PoolPolicyTest, OldGarbageIsCollectedAboveTheThreshold) {
+TEST(PoolPolicyTest, CollectsOldBlocksAboveThreshold) {
   DevicePool pool("garbage_collection_threshold:0.5", 200 * kMiB);
   char* old = pool.allocate(40 * kMiB);
   char* recent = pool.allocate(60 * kMiB);
@@ -57,14 +57,14 @@ TEST(PoolPolicyTest, OldGarbageIsCollectedAboveTheThreshold) {
   EXPECT_EQ(pool.allocate(60 * kMiB), recent);
 }
 
-TEST(PoolPolicyTest, BelowTheThresholdNothingIsCollected) {
+TEST(PoolPolicyTest, CollectsNothingBelowThreshold) {
   DevicePool pool("garbage_collection_threshold:0.9", 200 * kMiB);
   pool.deallocate(pool.allocate(100 * kMiB), 100 * kMiB);
   pool.allocate(20 * kMiB, pool.other);
   EXPECT_EQ(pool.stats().system_frees, 0u);
 }
 
-TEST(PoolPolicyTest, SizesAreRoundedAsConfigured) {
+TEST(PoolPolicyTest, RoundsSizesAsConfigured) {
   DevicePool pool("roundup_power2_divisions:4");
   char* p = pool.allocate(33 * kMiB);
   EXPECT_EQ(pool.stats().all.allocated.now, 40 * kMiB);
@@ -73,7 +73,7 @@ TEST(PoolPolicyTest, SizesAreRoundedAsConfigured) {
   EXPECT_EQ(pool.allocate(39 * kMiB), p);
 }
 
-TEST(PoolPolicyTest, StatisticsTellSmallFromLarge) {
+TEST(PoolPolicyTest, StatisticsSeparateSmallFromLarge) {
   DevicePool pool;
   char* small = pool.allocate(1000);
   pool.allocate(3 * kMiB);
@@ -95,7 +95,7 @@ TEST(PoolPolicyTest, StatisticsTellSmallFromLarge) {
   EXPECT_EQ(stats.all.allocated.peak, 3 * kMiB + 1024);
 }
 
-TEST(PoolPolicyTest, RunningOutSaysWhatIsHeldByWhomAndWhatToTry) {
+TEST(PoolPolicyTest, OutOfMemoryErrorNamesHoldersAndAdvice) {
   DevicePool pool("", 64 * kMiB);
   Context context;
   ContextScope scope(&context);
@@ -112,7 +112,7 @@ TEST(PoolPolicyTest, RunningOutSaysWhatIsHeldByWhomAndWhatToTry) {
   EXPECT_EQ(pool.stats().all.requested.now, 44 * kMiB);
 }
 
-TEST(PoolPolicyTest, RunningOutBetweenPiecesPointsToExpandableSegments) {
+TEST(PoolPolicyTest, FragmentationErrorSuggestsExpandableSegments) {
   DevicePool pool("", 60 * kMiB);
   std::vector<char*> blocks;
   for (int i = 0; i < 12; ++i) blocks.push_back(pool.allocate(5 * kMiB));

@@ -14,7 +14,7 @@ struct PrivatePoolTest : testing::Test {
   uint64_t id = pool.pool.make_pool();
 };
 
-TEST_F(PrivatePoolTest, ServesItsStreamAndNobodyElse) {
+TEST_F(PrivatePoolTest, ServesItsStreamOnly) {
   char* before = pool.allocate(1000);
   pool.deallocate(before, 1000);
   pool.pool.begin_pool(id, pool.stream);
@@ -32,7 +32,7 @@ TEST_F(PrivatePoolTest, ServesItsStreamAndNobodyElse) {
   }
 }
 
-TEST_F(PrivatePoolTest, WhatIsFreedLaterGoesBackIntoIt) {
+TEST_F(PrivatePoolTest, LaterFreesReturnToPool) {
   pool.pool.begin_pool(id, pool.stream);
   char* p = pool.allocate(1000);
   pool.pool.end_pool(id, pool.stream);
@@ -43,7 +43,7 @@ TEST_F(PrivatePoolTest, WhatIsFreedLaterGoesBackIntoIt) {
   pool.pool.end_pool(id, pool.stream);
 }
 
-TEST_F(PrivatePoolTest, IsGivenBackOnceTheLastGraphLetsGo) {
+TEST_F(PrivatePoolTest, IsReleasedWithLastGraph) {
   for (int graph = 0; graph < 2; ++graph) {
     pool.pool.begin_pool(id, pool.stream);
     pool.deallocate(pool.allocate(30 * kMiB), 30 * kMiB);
@@ -60,7 +60,7 @@ TEST_F(PrivatePoolTest, IsGivenBackOnceTheLastGraphLetsGo) {
   EXPECT_EQ(pool.stats().retries, 1u);
 }
 
-TEST_F(PrivatePoolTest, WhatIsInUseOutlivesTheGraph) {
+TEST_F(PrivatePoolTest, BlocksInUseOutliveGraph) {
   pool.pool.begin_pool(id, pool.stream);
   char* p = pool.allocate(1000);
   pool.pool.end_pool(id, pool.stream);
@@ -73,7 +73,7 @@ TEST_F(PrivatePoolTest, WhatIsInUseOutlivesTheGraph) {
   EXPECT_EQ(pool.memory->taken, 0u);
 }
 
-TEST_F(PrivatePoolTest, NothingIsGivenBackNorAskedForWhileAGraphIsCaptured) {
+TEST_F(PrivatePoolTest, CaptureDefersReleasesAndEvents) {
   char* cached = pool.allocate(30 * kMiB, pool.other);
   pool.deallocate(cached, 30 * kMiB);
   char* used = pool.allocate(1000, pool.other);
@@ -91,7 +91,7 @@ TEST_F(PrivatePoolTest, NothingIsGivenBackNorAskedForWhileAGraphIsCaptured) {
   EXPECT_EQ(pool.events->recorded[3], 1);
 }
 
-TEST_F(PrivatePoolTest, MistakesAreErrors) {
+TEST_F(PrivatePoolTest, MisuseIsError) {
   EXPECT_THROW(pool.pool.begin_pool(id + 1, pool.stream), Error);
   EXPECT_THROW(pool.pool.begin_pool(0, pool.stream), Error);
   EXPECT_THROW(pool.pool.end_pool(id, pool.stream), Error);

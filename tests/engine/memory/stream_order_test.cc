@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(StreamOrderTest, ABlockIsUsedAgainInItsOwnStreamOnly) {
+TEST(StreamOrderTest, BlockIsReusedInItsStreamOnly) {
   DevicePool pool;
   char* p = pool.allocate(4096, pool.stream);
   pool.deallocate(p, 4096);
@@ -22,7 +22,7 @@ TEST(StreamOrderTest, ABlockIsUsedAgainInItsOwnStreamOnly) {
   EXPECT_EQ(pool.allocate(4096, pool.other), q);
 }
 
-TEST(StreamOrderTest, AStreamThatUsesItTooIsWaitedFor) {
+TEST(StreamOrderTest, WaitsForRecordedStream) {
   DevicePool pool;
   char* p = pool.allocate(1000);
   pool.pool.record_stream(p, pool.other);
@@ -39,7 +39,7 @@ TEST(StreamOrderTest, AStreamThatUsesItTooIsWaitedFor) {
   EXPECT_EQ(pool.stats().all.active.now, 2048u);
 }
 
-TEST(StreamOrderTest, AllStreamsThatUseItAreWaitedForOnce) {
+TEST(StreamOrderTest, WaitsForEachRecordedStreamOnce) {
   DevicePool pool;
   char* p = pool.allocate(1000);
   for (int i = 0; i < 3; ++i) {
@@ -55,7 +55,7 @@ TEST(StreamOrderTest, AllStreamsThatUseItAreWaitedForOnce) {
   EXPECT_EQ(pool.allocate(1000), p);
 }
 
-TEST(StreamOrderTest, TheStreamMayBeGoneByTheTimeOfTheFree) {
+TEST(StreamOrderTest, StreamMayEndBeforeFree) {
   DevicePool pool;
   char* p = pool.allocate(1000);
   pool.pool.record_stream(p, *std::make_unique<TestStream>(9));
@@ -65,7 +65,7 @@ TEST(StreamOrderTest, TheStreamMayBeGoneByTheTimeOfTheFree) {
   EXPECT_EQ(pool.allocate(1000), p);
 }
 
-TEST(StreamOrderTest, ItsOwnStreamAndTheCPUsNeedNoEvent) {
+TEST(StreamOrderTest, OwnAndCpuStreamsNeedNoEvent) {
   DevicePool pool;
   TestStream cpu(0, Device{});
   char* p = pool.allocate(1000);
@@ -76,7 +76,7 @@ TEST(StreamOrderTest, ItsOwnStreamAndTheCPUsNeedNoEvent) {
   EXPECT_EQ(pool.allocate(1000), p);
 }
 
-TEST(StreamOrderTest, AnotherDevicesStreamOfTheSameIdIsAnotherStream) {
+TEST(StreamOrderTest, StreamOfAnotherDeviceWithSameIdDiffers) {
   DevicePool pool;
   TestStream elsewhere(1, Device{DeviceType::kCUDA, 1});
   char* p = pool.allocate(1000);
@@ -85,7 +85,7 @@ TEST(StreamOrderTest, AnotherDevicesStreamOfTheSameIdIsAnotherStream) {
   EXPECT_NE(pool.allocate(1000), p);
 }
 
-TEST(StreamOrderTest, WhatAStreamStillReadsIsReleasedInItsTurn) {
+TEST(StreamOrderTest, SegmentReadByStreamIsReleasedLater) {
   DevicePool pool;
   char* first = pool.allocate(1000);
   char* second = pool.allocate(1000);
@@ -98,7 +98,7 @@ TEST(StreamOrderTest, WhatAStreamStillReadsIsReleasedInItsTurn) {
   EXPECT_NE(pool.allocate(1000), second);
 }
 
-TEST(StreamOrderTest, AStreamThatIsCapturedIsAskedLater) {
+TEST(StreamOrderTest, CapturedStreamIsQueriedLater) {
   DevicePool pool;
   char* p = pool.allocate(1000);
   pool.pool.record_stream(p, pool.other);
@@ -114,7 +114,7 @@ TEST(StreamOrderTest, AStreamThatIsCapturedIsAskedLater) {
   EXPECT_EQ(pool.allocate(1000), p);
 }
 
-TEST(StreamOrderTest, ALostDeviceKeepsNothingBack) {
+TEST(StreamOrderTest, LostDeviceReleasesAllBlocks) {
   DevicePool pool;
   char* before = pool.allocate(1000);
   char* after = pool.allocate(1000);
@@ -142,12 +142,12 @@ void expect_that_one_stream_empties_its_cache(const std::string& conf) {
   pool.deallocate(used, 1000);
 }
 
-TEST(StreamOrderTest, OneStreamEmptiesItsCache) { expect_that_one_stream_empties_its_cache(""); }
-TEST(StreamOrderTest, OneStreamEmptiesItsExpandableSegments) {
+TEST(StreamOrderTest, EmptiesCacheOfOneStream) { expect_that_one_stream_empties_its_cache(""); }
+TEST(StreamOrderTest, EmptiesExpandableSegmentsOfOneStream) {
   expect_that_one_stream_empties_its_cache("expandable_segments:True");
 }
 
-TEST(StreamOrderTest, OtherStreamsAreWaitedForBeforeMemoryRunsOut) {
+TEST(StreamOrderTest, WaitsForOtherStreamsBeforeOutOfMemory) {
   DevicePool pool("", 32 * kMiB);
   char* p = pool.allocate(30 * kMiB);
   pool.pool.record_stream(p, pool.other);
@@ -158,7 +158,7 @@ TEST(StreamOrderTest, OtherStreamsAreWaitedForBeforeMemoryRunsOut) {
   EXPECT_EQ(pool.stats().out_of_memory, 0u);
 }
 
-TEST(StreamOrderTest, WhatOneStreamLeftUnusedServesAnotherBeforeMemoryRunsOut) {
+TEST(StreamOrderTest, ReleasesCacheOfOtherStreamBeforeOutOfMemory) {
   DevicePool pool("", 32 * kMiB);
   pool.deallocate(pool.allocate(30 * kMiB, pool.stream), 30 * kMiB);
   EXPECT_NE(pool.allocate(30 * kMiB, pool.other), nullptr);
@@ -175,7 +175,7 @@ TEST(StreamOrderTest, OnlyBlocksCanBeRecorded) {
   EXPECT_THROW(pool.pool.record_stream(p, pool.other), Error);
 }
 
-TEST(StreamOrderTest, WithoutEventsAnotherDevicesStreamIsWaitedForAtOnce) {
+TEST(StreamOrderTest, SynchronizesStreamOfDeviceWithoutEvents) {
   CachingPool pool(Device{}, std::make_unique<BoundedMemory>());
   TestStream gpu(7);
   void* p = pool.allocate(100);
@@ -184,7 +184,7 @@ TEST(StreamOrderTest, WithoutEventsAnotherDevicesStreamIsWaitedForAtOnce) {
   pool.deallocate(p, 100);
 }
 
-TEST(StreamOrderTest, ASnapshotKnowsWhoseEachBlockIs) {
+TEST(StreamOrderTest, SnapshotReportsOwnerAndSiteOfBlocks) {
   DevicePool pool;
   Context context;
   ContextScope scope(&context);

@@ -8,7 +8,7 @@
 namespace tt {
 namespace {
 
-TEST(SystemMemoryTest, LargeSegmentsStartOnHugePages) {
+TEST(SystemMemoryTest, LargeSegmentsAreHugePageAligned) {
   SystemMemory memory;
   for (size_t bytes : {size_t{4096}, size_t{2} << 20, size_t{6} << 20}) {
     void* segment = memory.map(bytes);
@@ -20,7 +20,7 @@ TEST(SystemMemoryTest, LargeSegmentsStartOnHugePages) {
   }
 }
 
-TEST(SystemMemoryTest, MoreThanThereIsGivesNull) { EXPECT_EQ(SystemMemory().map(size_t{1} << 60), nullptr); }
+TEST(SystemMemoryTest, ExcessiveRequestReturnsNull) { EXPECT_EQ(SystemMemory().map(size_t{1} << 60), nullptr); }
 
 }  // namespace
 }  // namespace tt

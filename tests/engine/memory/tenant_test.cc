@@ -33,7 +33,7 @@ struct HostPool {
 
 class TenantSizes : public testing::TestWithParam<size_t> {};
 
-TEST_P(TenantSizes, AnotherTenantGetsZeros) {
+TEST_P(TenantSizes, ZeroesBlockOfAnotherTenant) {
   HostPool pool;
   const size_t bytes = GetParam();
   char* before = pool.use(bytes, kAnna);
@@ -43,7 +43,7 @@ TEST_P(TenantSizes, AnotherTenantGetsZeros) {
   pool.pool.deallocate(p, bytes, kBert);
 }
 
-TEST_P(TenantSizes, TheSameTenantGetsItsBlockAsItIs) {
+TEST_P(TenantSizes, KeepsBlockOfSameTenant) {
   HostPool pool;
   const size_t bytes = GetParam();
   pool.use(bytes, kAnna);
@@ -54,7 +54,7 @@ TEST_P(TenantSizes, TheSameTenantGetsItsBlockAsItIs) {
 }
 
 // A block is larger than the request; its end may be allocated later.
-TEST_P(TenantSizes, ZerosReachToTheBlocksEnd) {
+TEST_P(TenantSizes, ZeroesToEndOfBlock) {
   HostPool pool;
   const size_t bytes = GetParam(), rounded = (bytes + 63) / 64 * 64;
   pool.use(rounded, kAnna);
@@ -67,7 +67,7 @@ TEST_P(TenantSizes, ZerosReachToTheBlocksEnd) {
 INSTANTIATE_TEST_SUITE_P(AllClasses, TenantSizes,
                          testing::Values(1, 64, 1000, 64 << 10, (64 << 10) + 1, 1 << 20, (1 << 20) + 5, 12 << 20));
 
-TEST(TenantTest, MergedBlocksOfTwoAreNobodys) {
+TEST(TenantTest, MergedBlockIsZeroed) {
   HostPool pool;
   constexpr size_t kHalf = 512 << 10;
   char* a = pool.allocate(kHalf, kAnna);
@@ -86,7 +86,7 @@ TEST(TenantTest, MergedBlocksOfTwoAreNobodys) {
   }
 }
 
-TEST(TenantTest, APartOfABlockIsStillItsTenants) {
+TEST(TenantTest, SplitBlockKeepsItsTenant) {
   HostPool pool;
   pool.use(1 << 20, kAnna);
   char* p = pool.allocate(1000, kBert);
@@ -97,7 +97,7 @@ TEST(TenantTest, APartOfABlockIsStillItsTenants) {
   pool.pool.deallocate(q, 100 << 10, kBert);
 }
 
-TEST(TenantTest, WhatNobodyFreedIsZeroedForAll) {
+TEST(TenantTest, BlockFreedWithoutTenantIsZeroed) {
   HostPool pool;
   for (size_t bytes : {size_t{100}, size_t{3} << 20}) {
     char* p = pool.allocate(bytes, kAnna);
@@ -109,7 +109,7 @@ TEST(TenantTest, WhatNobodyFreedIsZeroedForAll) {
   }
 }
 
-TEST(TenantTest, StoragesTellTheirTenant) {
+TEST(TenantTest, StoragesPassTenantToPool) {
   Context anna, bert;
   anna.account = std::make_shared<Account>("session 1");
   bert.account = std::make_shared<Account>("session 2");
@@ -129,7 +129,7 @@ TEST(TenantTest, StoragesTellTheirTenant) {
   }
 }
 
-TEST(TenantTest, AnEndedTenantsSegmentsGoBack) {
+TEST(TenantTest, EndedTenantReleasesSegments) {
   HostPool pool;
   std::vector<char*> blocks;
   for (int i = 0; i < 4; ++i) blocks.push_back(pool.allocate(32 << 20, i == 0 ? kBert : kAnna));
@@ -168,14 +168,14 @@ void run_trace(Allocate allocate, Free free, Collect collect) {
   for (const Live& block : live) free(block.p, block.bytes, block.tenant);
 }
 
-TEST(TenantTest, NoOrderOfRequestsShowsForeignBytes) {
+TEST(TenantTest, RandomRequestsExposeNoForeignBytes) {
   HostPool pool;
   run_trace([&](size_t bytes, Tenant tenant) { return pool.allocate(bytes, tenant); },
             [&](void* p, size_t bytes, Tenant tenant) { pool.pool.deallocate(p, bytes, tenant); },
             [&] { pool.pool.empty_cache(); });
 }
 
-TEST(TenantTest, NoOrderOfRequestsShowsForeignBytesOfADevice) {
+TEST(TenantTest, RandomRequestsExposeNoForeignBytesOfDevice) {
   for (const char* conf : {"", "expandable_segments:True", "max_split_size_mb:21"}) {
     DevicePool pool(conf, 1024 * kMiB);
     run_trace(

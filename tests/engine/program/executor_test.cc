@@ -77,7 +77,7 @@ TEST_F(ExecutorTest, ReleasesBeforeTheInstructionRuns) {
   EXPECT_EQ(slots.find(3), nullptr);
 }
 
-TEST_F(ExecutorTest, AFailurePoisonsWhatDependsOnIt) {
+TEST_F(ExecutorTest, FailurePoisonsDependents) {
   frame.add({slot(1), slot(9)}, {3}).site = 77;  // [3] and [4] do not broadcast
   frame.add({slot(3), slot(2)}, {4});
   frame.add({slot(2), slot(4)}, {5});
@@ -95,7 +95,7 @@ TEST_F(ExecutorTest, AFailurePoisonsWhatDependsOnIt) {
   EXPECT_EQ(executor.stats().failed, 1u);
 }
 
-TEST_F(ExecutorTest, OutOfMemoryCanBeTriedAgain) {
+TEST_F(ExecutorTest, OutOfMemoryCanBeRetried) {
   context.account = std::make_shared<Account>("session 3", 16);
   frame.add({slot(1), slot(2)}, {3});
   frame.add({slot(1), slot(2)}, {4});
@@ -106,7 +106,7 @@ TEST_F(ExecutorTest, OutOfMemoryCanBeTriedAgain) {
   EXPECT_TRUE(poison(4)->retriable);
 }
 
-TEST_F(ExecutorTest, IntoLandsInTheNamedTensor) {
+TEST_F(ExecutorTest, IntoWritesNamedTensor) {
   void* bytes = slots.find(1)->tensor.data();
   uint32_t version = slots.find(1)->tensor.version();
   frame.add({slot(1), slot(2)}, {1}).flags |= Instruction::kInto;
@@ -116,7 +116,7 @@ TEST_F(ExecutorTest, IntoLandsInTheNamedTensor) {
   EXPECT_GT(slots.find(1)->tensor.version(), version);
 }
 
-TEST_F(ExecutorTest, AFailedWriteWithholdsOtherViewsOfItsTarget) {
+TEST_F(ExecutorTest, FailedWriteWithholdsOtherViews) {
   slots.put(3, {detach(slots.find(1)->tensor), nullptr});
   frame.add({slot(1), slot(9)}, {4});
   frame.add({slot(1), slot(4)}, {1}).flags |= Instruction::kInto;
@@ -131,7 +131,7 @@ TEST_F(ExecutorTest, AFailedWriteWithholdsOtherViewsOfItsTarget) {
   EXPECT_NE(poison(5), nullptr);
 }
 
-TEST_F(ExecutorTest, AFailedIntoPoisonsWhereItWasToLand) {
+TEST_F(ExecutorTest, FailedIntoPoisonsTarget) {
   frame.add({slot(1), slot(2)}, {9}).flags |= Instruction::kInto;
   frame.add({slot(9), slot(2)}, {1}).flags |= Instruction::kInto;
   frame.add({slot(2), slot(2)}, {9}).flags |= Instruction::kInto;  // a poisoned target stays poisoned
@@ -140,7 +140,7 @@ TEST_F(ExecutorTest, AFailedIntoPoisonsWhereItWasToLand) {
   EXPECT_EQ(poison(1), poison(9));
 }
 
-TEST_F(ExecutorTest, FlagsBecomeTheContext) {
+TEST_F(ExecutorTest, FlagsSetContext) {
   slots.find(1)->tensor->requires_grad = true;
   frame.add({slot(1), slot(2)}, {3});
   frame.add({slot(1), slot(2)}, {4}).flags = 0;
@@ -151,7 +151,7 @@ TEST_F(ExecutorTest, FlagsBecomeTheContext) {
   EXPECT_FALSE(slots.find(5)->tensor.requires_grad());
 }
 
-TEST_F(ExecutorTest, LiesAreFaultsAndWhatCameBeforeStands) {
+TEST_F(ExecutorTest, FaultKeepsEarlierResults) {
   frame.add({slot(1), slot(2)}, {3});
   frame.add({slot(1), slot(55)}, {4});
   EXPECT_THAT(fault(1), HasSubstr("tensor 55 does not exist"));
@@ -170,7 +170,7 @@ struct InvalidFrame {
 
 class ExecutorFault : public ExecutorTest, public testing::WithParamInterface<InvalidFrame> {};
 
-TEST_P(ExecutorFault, IsRefused) {
+TEST_P(ExecutorFault, IsReportedAsFault) {
   const InvalidFrame& invalid = GetParam();
   frame.add(invalid.args, invalid.results, invalid.release).flags = invalid.flags;
   EXPECT_THAT(fault(0), HasSubstr(invalid.message));

@@ -44,7 +44,7 @@ Program sample(Slot first = 1, double number = 2) {
   return program;
 }
 
-TEST(ProgramTest, ACopyOwnsWhatItRefersTo) {
+TEST(ProgramTest, CopyOwnsItsData) {
   Program copy;
   std::string text;
   {
@@ -79,7 +79,7 @@ TEST(ProgramTest, EqualityIsStructural) {
   EXPECT_FALSE(shorter == sample());
 }
 
-TEST(ProgramTest, CanonicalNamesMakeRenamedProgramsEqual) {
+TEST(ProgramTest, CanonicalNamesIdentifyRenamedPrograms) {
   EXPECT_TRUE(canonical(sample(1)) == canonical(sample(1000)));
   EXPECT_EQ(canonical(sample(1)).fingerprint(), canonical(sample(1000)).fingerprint());
   Program renamed = sample(1);
@@ -87,7 +87,7 @@ TEST(ProgramTest, CanonicalNamesMakeRenamedProgramsEqual) {
   EXPECT_TRUE(renamed == sample(1000));
 }
 
-TEST(ProgramTest, PrintsALinePerInstruction) {
+TEST(ProgramTest, PrintsOneLinePerInstruction) {
   EXPECT_EQ(to_string(sample()),
             "%3 = add(%1, %2, alpha=2)\n"
             "%4 = div(%3, other=3, rounding_mode='floor')  # drops %1, %2\n"
@@ -97,7 +97,7 @@ TEST(ProgramTest, PrintsALinePerInstruction) {
             "drop %4, %5\n");
 }
 
-TEST(ProgramTest, UseDefsKnowWhereNamesAreMadeReadAndDropped) {
+TEST(ProgramTest, UseDefsFindDefinitionsReadsAndReleases) {
   const UseDefs uses(sample());
   EXPECT_THAT(uses.inputs(), ElementsAre(1, 2));
   EXPECT_EQ(uses.find(1)->definition, UseDefs::kOutside);
@@ -111,7 +111,7 @@ TEST(ProgramTest, UseDefsKnowWhereNamesAreMadeReadAndDropped) {
   EXPECT_EQ(uses.find(99), nullptr);
 }
 
-TEST(ProgramTest, ClearKeepsWhatAnOrdinaryFrameNeeds) {
+TEST(ProgramTest, ClearKeepsOrdinaryCapacity) {
   Program program = sample();
   const uint64_t warm = program.bytes();
   program.clear();
@@ -136,7 +136,7 @@ std::vector<int64_t> chain_code() {
   return {writer.code().begin(), writer.code().end()};
 }
 
-TEST(ChainCodeTest, ReadsWhatWasWritten) {
+TEST(ChainCodeTest, RoundTrip) {
   const std::vector<int64_t> code = chain_code();
   const CodedSteps steps = read_chain(code, 2);
   ASSERT_EQ(steps.size(), 2u);
@@ -151,7 +151,7 @@ TEST(ChainCodeTest, ReadsWhatWasWritten) {
 }
 
 // Truncations and changed words give an error or a chain; sanitizers detect out-of-bounds reads.
-TEST(ChainCodeTest, RefusesWhatIsNoCode) {
+TEST(ChainCodeTest, RejectsInvalidCode) {
   const std::vector<int64_t> code = chain_code();
   EXPECT_THROW(read_chain({}, 2), Error);
   EXPECT_THROW(read_chain(code, 1), Error);  // reads input 1

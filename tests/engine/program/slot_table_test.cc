@@ -5,7 +5,7 @@
 namespace tt {
 namespace {
 
-TEST(SlotTableTest, NamesStandForTensorsUntilTheyAreReleased) {
+TEST(SlotTableTest, NamesReferToTensorsUntilReleased) {
   SlotTable slots;
   Tensor t = empty({2}, DType::kFloat32, {});
   slots.put(7, {t, nullptr});
@@ -17,7 +17,7 @@ TEST(SlotTableTest, NamesStandForTensorsUntilTheyAreReleased) {
   EXPECT_EQ(t->ref_count(), 1u);
 }
 
-TEST(SlotTableTest, ANameIsGivenOnce) {
+TEST(SlotTableTest, NameIsAssignedOnce) {
   SlotTable slots;
   slots.put(7, {empty({2}, DType::kFloat32, {}), nullptr});
   EXPECT_THROW(slots.put(7, {}), Error);
@@ -26,7 +26,7 @@ TEST(SlotTableTest, ANameIsGivenOnce) {
   EXPECT_EQ(slots.size(), 1u);
 }
 
-TEST(SlotTableTest, PoisonTakesAValuesPlace) {
+TEST(SlotTableTest, PoisonReplacesValue) {
   SlotTable slots;
   auto poison = std::make_shared<const Poison>(Poison{ErrorKind::kIndex, "out of range", "select"});
   slots.put(7, {empty({2}, DType::kFloat32, {}), nullptr});
@@ -37,7 +37,7 @@ TEST(SlotTableTest, PoisonTakesAValuesPlace) {
   EXPECT_EQ(slots.find(8), nullptr);
 }
 
-TEST(SlotTableTest, AWithheldTensorIsAnErrorUntilThatIsAcknowledged) {
+TEST(SlotTableTest, WithheldTensorIsErrorUntilAcknowledged) {
   SlotTable slots;
   auto poison = std::make_shared<const Poison>(Poison{ErrorKind::kIndex, "out of range", "select"});
   auto other = std::make_shared<const Poison>(Poison{ErrorKind::kIndex, "out of range", "select"});

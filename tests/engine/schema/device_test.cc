@@ -15,13 +15,13 @@ TEST(DeviceTest, ReadsAndWritesNames) {
   for (const char* text : {"cpu", "cuda:0", "cuda:127", "meta"}) EXPECT_EQ(to_string(parse_device(text)), text);
 }
 
-TEST(DeviceTest, RefusesWhatNamesNone) {
+TEST(DeviceTest, RejectsInvalidNames) {
   for (const char* text : {"", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:128", "cpu:1", "cpu cuda"}) {
     EXPECT_THROW(parse_device(text), Error) << text;
   }
 }
 
-TEST(DeviceTest, NumbersReadBack) {
+TEST(DeviceTest, NumbersRoundTrip) {
   for (Device d : {Device{}, Device{DeviceType::kCUDA, 3}, Device{DeviceType::kMeta, 0}}) {
     EXPECT_EQ(decode_device(d.encode()), d);
   }

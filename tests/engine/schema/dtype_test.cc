@@ -23,7 +23,7 @@ constexpr DType kTable[10][10] = {
     {kFloat64, kFloat64, kFloat64, kFloat64, kFloat64, kFloat64, kFloat64, kFloat64, kFloat64, kFloat64},
 };
 
-TEST(DTypeTest, PromotesByPyTorchsTable) {
+TEST(DTypeTest, PromotesLikePyTorch) {
   for (int a = 0; a < 10; ++a) {
     for (int b = 0; b < 10; ++b) {
       DType x = static_cast<DType>(a), y = static_cast<DType>(b);
@@ -32,14 +32,14 @@ TEST(DTypeTest, PromotesByPyTorchsTable) {
   }
 }
 
-TEST(DTypeTest, PromotesToComplexOfTheWidthThatHoldsBoth) {
+TEST(DTypeTest, PromotesToComplexOfSufficientWidth) {
   EXPECT_EQ(promote(kComplex64, kInt64), kComplex64);
   EXPECT_EQ(promote(kFloat32, kComplex64), kComplex64);
   EXPECT_EQ(promote(kFloat64, kComplex64), kComplex128);
   EXPECT_EQ(promote(kComplex128, kFloat16), kComplex128);
 }
 
-TEST(DTypeTest, WideUnsignedTypesMeetFloatingOnesAlone) {
+TEST(DTypeTest, WideUnsignedTypesPromoteWithFloatingTypesOnly) {
   for (DType t : {kUInt16, kUInt32, kUInt64}) {
     EXPECT_EQ(promote(t, t), t);
     EXPECT_EQ(promote(t, kFloat16), kFloat16);
@@ -51,7 +51,7 @@ TEST(DTypeTest, WideUnsignedTypesMeetFloatingOnesAlone) {
   }
 }
 
-TEST(DTypeTest, EightBitFloatsMeetNoOtherType) {
+TEST(DTypeTest, Float8PromotesWithNoOtherType) {
   for (DType t : {kFloat8E4m3fn, kFloat8E5m2}) {
     EXPECT_EQ(promote(t, t), t);
     for (int other = 0; other < kNumDTypes; ++other) {
@@ -72,7 +72,7 @@ TEST(DTypeTest, EightBitFloatsMeetNoOtherType) {
   for (int other = 0; other < 15; ++other) EXPECT_FALSE(is_float8(static_cast<DType>(other)));
 }
 
-TEST(DTypeTest, ComplexTypesHavePartsAndTheOtherWayRound) {
+TEST(DTypeTest, MapsComplexToRealTypesAndBack) {
   EXPECT_EQ(to_real(kComplex64), kFloat32);
   EXPECT_EQ(to_real(kComplex128), kFloat64);
   EXPECT_EQ(to_complex(kFloat64), kComplex128);
@@ -80,7 +80,7 @@ TEST(DTypeTest, ComplexTypesHavePartsAndTheOtherWayRound) {
   EXPECT_EQ(item_size(kComplex128), 16u);
 }
 
-TEST(DTypeTest, NamesReadBack) {
+TEST(DTypeTest, NamesRoundTrip) {
   for (int i = 0; i < kNumDTypes; ++i) {
     DType t = static_cast<DType>(i);
     EXPECT_EQ(parse_dtype(name(t)), t);
@@ -88,7 +88,7 @@ TEST(DTypeTest, NamesReadBack) {
   EXPECT_EQ(parse_dtype("float"), std::nullopt);
 }
 
-TEST(DTypeTest, CastsNeverGoDownACategory) {
+TEST(DTypeTest, CastsNeverLowerCategory) {
   EXPECT_TRUE(can_cast(kFloat64, kFloat16));
   EXPECT_TRUE(can_cast(kInt64, kUInt8));
   EXPECT_TRUE(can_cast(kBool, kInt8));

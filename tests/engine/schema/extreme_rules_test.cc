@@ -49,7 +49,7 @@ TEST_F(ExtremeRulesTest, ZeroDimTensorsCountAsOneDimension) {
   EXPECT_THAT(infer_("unfold", {t({}), int64_t{0}, int64_t{1}, int64_t{0}}), HasSubstr("step"));
 }
 
-TEST_F(ExtremeRulesTest, DiagonalsAreWithinReach) {
+TEST_F(ExtremeRulesTest, ChecksDiagonalOffsets) {
   for (int64_t offset : {kLeast, kLeast + 1, kMost, int64_t{1} << 31}) {
     EXPECT_THAT(infer_("diag_embed", {t({2}), offset, int64_t{0}, int64_t{1}}), HasSubstr("less than 2^31"));
     EXPECT_THAT(infer_("diag", {t({2}), offset}), HasSubstr("less than 2^31"));
@@ -57,7 +57,7 @@ TEST_F(ExtremeRulesTest, DiagonalsAreWithinReach) {
   }
 }
 
-TEST_F(ExtremeRulesTest, SizesThatDoNotFitAreRefused) {
+TEST_F(ExtremeRulesTest, RejectsOversizedResults) {
   EXPECT_THAT(infer_("pad", {t({2}), n({kLeast, kLeast}), int64_t{0}}), HasSubstr("negative output size"));
   EXPECT_THAT(infer_("pad", {t({2}), n({kMost, kMost}), int64_t{0}}), HasSubstr("negative output size"));
   EXPECT_EQ(infer_("pad", {t({5}), n({-2, -2}), int64_t{0}}), "float32[1]");
@@ -78,7 +78,7 @@ TEST_F(ExtremeRulesTest, SizesThatDoNotFitAreRefused) {
   EXPECT_EQ(infer_("slice", {t({3}), int64_t{0}, int64_t{0}, int64_t{3}, kMost}), "float32[1]");
 }
 
-TEST_F(ExtremeRulesTest, UnsignedNumbersCountAsWhatTheyAre) {
+TEST_F(ExtremeRulesTest, UnsignedNumbersKeepTheirValue) {
   const Scalar beyond = Scalar::of_unsigned((uint64_t{1} << 63) + 5);
   EXPECT_THAT(infer_("arange", {Arg(beyond)}), HasSubstr("too long"));
   EXPECT_EQ(infer_("arange_from", {Arg(Scalar::of_unsigned((uint64_t{1} << 63) + 1)), Arg(beyond)}), "int64[4]");

@@ -28,7 +28,7 @@ T from_bits(int bits) {
   return value;
 }
 
-TEST(Float8Test, BitsMeanWhatTheFormatsSay) {
+TEST(Float8Test, DecodesEveryPattern) {
   for (int bits = 0; bits < 256; ++bits) {
     const float e4m3 = from_bits<Float8E4m3fn>(bits), e5m2 = from_bits<Float8E5m2>(bits);
     EXPECT_EQ(std::signbit(e4m3), bits >= 128);
@@ -66,7 +66,7 @@ TEST(Float8Test, RoundsToNearestEven) {
   expect_nearest<Float8E5m2>(0x7b);
 }
 
-TEST(Float8Test, OverflowsToTheLargestOrToInfinity) {
+TEST(Float8Test, OverflowsToLargestOrInfinity) {
   for (const float value : {448.0F, 449.0F, 464.0F, 480.0F, 1e9F, 3e38F, kInfinity}) {
     EXPECT_EQ(Float8E4m3fn(value).bits, 0x7e) << value;
     EXPECT_EQ(Float8E4m3fn(-value).bits, 0xfe) << value;

@@ -20,7 +20,7 @@ class HalfTest : public testing::Test {};
 using Types = testing::Types<Half, BFloat16>;
 TYPED_TEST_SUITE(HalfTest, Types);
 
-TYPED_TEST(HalfTest, EveryValueSurvivesAFloat) {
+TYPED_TEST(HalfTest, RoundTripsThroughFloat) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     float value = from_bits<TypeParam>(bits);
     TypeParam back(value);

@@ -31,7 +31,7 @@ TEST_F(LayerRulesTest, ReductionsDropOrKeepDimensions) {
   EXPECT_EQ(infer_("any", {t({2, 3}, DType::kUInt8)}), "uint8[]");
 }
 
-TEST_F(LayerRulesTest, ReductionsRefuse) {
+TEST_F(LayerRulesTest, ReductionsRejectInvalidDimensions) {
   EXPECT_THAT(infer_("sum", {t({3, 4}), n({2})}), StartsWith("IndexError: [sum] Dimension out of range"));
   EXPECT_THAT(infer_("sum", {t({3, 4}), n({0, -2})}), HasSubstr("dim 0 appears multiple times"));
   EXPECT_THAT(infer_("amax", {t({0, 2}), n({0})}), StartsWith("IndexError: [amax] Expected reduction dim 0"));
@@ -55,7 +55,7 @@ TEST_F(LayerRulesTest, MatmulBroadcastsBatchesAndTakesVectors) {
   EXPECT_THAT(infer_("addmm", {t({2}), t({3, 4}), t({4, 5})}), StartsWith("RuntimeError"));
 }
 
-TEST_F(LayerRulesTest, ConvolutionsCountPlaces) {
+TEST_F(LayerRulesTest, ConvolutionsComputeOutputSizes) {
   EXPECT_EQ(infer_("conv2d", {t({2, 3, 7, 9}), t({4, 3, 3, 2}), t({4})}), "float32[2, 4, 5, 8]");
   EXPECT_EQ(infer_("conv2d", {t({3, 7, 9}), t({4, 3, 3, 3}), Arg(), n({2, 1}), n({1, 0}), n({1, 2})}),
             "float32[4, 4, 5]");
@@ -69,7 +69,7 @@ TEST_F(LayerRulesTest, ConvolutionsCountPlaces) {
   EXPECT_THAT(infer_("conv2d", {t({1, 3, 5, 5}), t({4, 3, 3, 3}), Arg(), n({0, 1})}), HasSubstr("stride"));
 }
 
-TEST_F(LayerRulesTest, AConvolutionsGradientsHaveItsArgumentsSizes) {
+TEST_F(LayerRulesTest, ConvolutionGradientsHaveArgumentSizes) {
   const Arg one = n({1, 1}), none = n({0, 0});
   EXPECT_EQ(
       infer_("convolution_input", {t({2, 4, 5, 5}), t({4, 3, 3, 3}), n({2, 3, 7, 7}), one, none, one, int64_t{1}}),
@@ -79,7 +79,7 @@ TEST_F(LayerRulesTest, AConvolutionsGradientsHaveItsArgumentsSizes) {
       HasSubstr("Expected a gradient of size [2, 4, 5, 5]"));
 }
 
-TEST_F(LayerRulesTest, WindowsThatWouldNotFitAreRefused) {
+TEST_F(LayerRulesTest, RejectsWindowsLargerThanInput) {
   EXPECT_EQ(infer_("max_pool2d", {t({2, 3, 5, 5}), n({2, 2})}), "float32[2, 3, 2, 2]");
   EXPECT_EQ(infer_("max_pool2d", {t({3, 5, 5}), n({2, 2}), Arg(), n({0, 0}), n({1, 1}), true}), "float32[3, 3, 3]");
   // With ceil_mode the last window must still start inside the input or its left padding.
@@ -112,7 +112,7 @@ TEST_F(LayerRulesTest, VolumesAndPatches) {
   EXPECT_THAT(infer_("interpolate", {t({1, 2, 3, 4}), n({6})}), StartsWith("ValueError"));
 }
 
-TEST_F(LayerRulesTest, VectorsNeedTheRightLengths) {
+TEST_F(LayerRulesTest, ChecksVectorLengths) {
   EXPECT_EQ(infer_("cdist", {t({2, 3, 4}), t({5, 4})}), "float32[2, 3, 5]");
   EXPECT_THAT(infer_("cross", {t({2, 4}), t({2, 4})}), HasSubstr("must have length 3. Got 4 and 4"));
   EXPECT_EQ(infer_("diff", {t({2, 1}), int64_t{3}}), "float32[2, 0]");
@@ -133,7 +133,7 @@ TEST_F(LayerRulesTest, NormsCheckTheirParameters) {
 }
 
 // Not exposed in Python, but a frame may contain them with any arguments.
-TEST_F(LayerRulesTest, GradientsMustFitWhatTheyAreOf) {
+TEST_F(LayerRulesTest, ChecksGradientSizes) {
   EXPECT_THAT(infer_("softmax_backward", {t({3, 4}), t({3, 4}), int64_t{7}}), StartsWith("IndexError"));
   EXPECT_THAT(infer_("softmax_backward", {t({3, 4}), t({3, 5}), int64_t{0}}), HasSubstr("Expected a gradient of size"));
   EXPECT_THAT(infer_("layer_norm_backward", {t({3, 4}), t({3, 4}), t({3}), t({3}), t({3}), n({4})}),
@@ -166,7 +166,7 @@ TEST_F(LayerRulesTest, PaddingAddsAndCuts) {
   EXPECT_THAT(infer_("pad", {t({3}), n({INT64_MAX, INT64_MAX})}), HasSubstr("negative output size"));
 }
 
-TEST_F(LayerRulesTest, OptimizerStepsNeedEntriesLikeTheirParameters) {
+TEST_F(LayerRulesTest, OptimizerStepsCheckListEntries) {
   const Arg two = infer_.tensors({t({3}), t({2, 2})}), same = infer_.tensors({t({3}), t({2, 2})});
   const Arg other = infer_.tensors({t({3}), t({4})}), one = infer_.tensors({t({3})}), none = infer_.tensors({});
   auto sgd = [&](Arg grads, Arg buffers, double momentum) {

@@ -11,7 +11,7 @@
 namespace tt {
 namespace {
 
-TEST(ScalarTest, ConvertsToIntegersWithinTheirRange) {
+TEST(ScalarTest, ConvertsToIntegersWithinRange) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max(), kMin = std::numeric_limits<int64_t>::min();
   EXPECT_EQ(Scalar(-2.9).to_int(), -2);
   EXPECT_EQ(Scalar(1e300).to_int(), kMax);
@@ -20,19 +20,19 @@ TEST(ScalarTest, ConvertsToIntegersWithinTheirRange) {
   EXPECT_EQ(Scalar(std::nan("")).to_int(), 0);
 }
 
-TEST(ScalarTest, HasTheDTypeOfItsKind) {
+TEST(ScalarTest, HasDTypeOfItsKind) {
   EXPECT_EQ(Scalar(true).dtype(), DType::kBool);
   EXPECT_EQ(Scalar(3).dtype(), DType::kInt64);
   EXPECT_EQ(Scalar(3.0).dtype(), DType::kFloat32);
 }
 
-TEST(ScalarTest, ReadsAsPythonWritesIt) {
+TEST(ScalarTest, PrintsLikePython) {
   EXPECT_EQ(Scalar(true).to_string(), "True");
   EXPECT_EQ(Scalar(int64_t{-7}).to_string(), "-7");
   EXPECT_EQ(Scalar(0.1).to_string(), "0.1");
 }
 
-TEST(ScalarTest, PassesThroughAnArg) {
+TEST(ScalarTest, ConvertsToArgAndBack) {
   for (const Scalar& s : {Scalar(true), Scalar(int64_t{1} << 62), Scalar(-0.5)}) {
     Scalar back = Arg(s).scalar();
     EXPECT_EQ(back.category(), s.category());
@@ -41,7 +41,7 @@ TEST(ScalarTest, PassesThroughAnArg) {
   }
 }
 
-TEST(ErrorTest, TheInnermostOperatorIsNamedOnce) {
+TEST(ErrorTest, NamesInnermostOperatorOnce) {
   Error error(ErrorKind::kRuntime, "sizes differ");
   error.set_op("matmul");
   error.set_op("linear");

@@ -19,7 +19,7 @@ struct StorageTest : testing::Test {
   ContextScope scope{&context};
 };
 
-TEST_F(StorageTest, ChargesTheCurrentAccountAndRefundsIt) {
+TEST_F(StorageTest, ChargesAndRefundsCurrentAccount) {
   auto account = std::make_shared<Account>("session 3");
   context.account = account;
   uint64_t before = allocated();
@@ -35,7 +35,7 @@ TEST_F(StorageTest, ChargesTheCurrentAccountAndRefundsIt) {
   EXPECT_EQ(allocated(), before);
 }
 
-TEST_F(StorageTest, AnAccountsLimitIsAnErrorForThatAccountOnly) {
+TEST_F(StorageTest, AccountLimitAffectsThatAccountOnly) {
   context.account = std::make_shared<Account>("session 7", 1000);
   auto held = make_ref<Storage>(Device{}, 600);
   try {
@@ -51,7 +51,7 @@ TEST_F(StorageTest, AnAccountsLimitIsAnErrorForThatAccountOnly) {
   EXPECT_NO_THROW(Storage(Device{}, 500));
 }
 
-TEST_F(StorageTest, WhenTheDeviceIsFullTheErrorNamesTheHolder) {
+TEST_F(StorageTest, FullDeviceErrorNamesHolder) {
   context.account = std::make_shared<Account>("session 3");
   auto held = make_ref<Storage>(Device{}, 2048);
   try {
@@ -65,14 +65,14 @@ TEST_F(StorageTest, WhenTheDeviceIsFullTheErrorNamesTheHolder) {
   EXPECT_EQ(context.account->held(), 2048u);
 }
 
-TEST_F(StorageTest, MetaStoragesHaveNoBytesAndCostNothing) {
+TEST_F(StorageTest, MetaStoragesAllocateNothing) {
   context.account = std::make_shared<Account>("session 3", 1);
   Storage storage(Device{DeviceType::kMeta}, size_t{1} << 40);
   EXPECT_EQ(storage.data(), nullptr);
   EXPECT_EQ(context.account->held(), 0u);
 }
 
-TEST_F(StorageTest, ADeviceThatIsNotThereIsAnError) {
+TEST_F(StorageTest, MissingDeviceIsError) {
   context.account = std::make_shared<Account>("session 3");
   EXPECT_THROW(Storage(Device{DeviceType::kCUDA}, 8), Error);
   EXPECT_EQ(context.account->held(), 0u);

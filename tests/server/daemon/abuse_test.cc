@@ -10,8 +10,8 @@
 #include "teletensor/v1/admin.grpc.pb.h"
 #include "teletensor/v1/engine.grpc.pb.h"
 #include "tests/server/daemon.h"
-#include "tests/server/frames.h"
 #include "tests/server/daemon/http2_peer.h"
+#include "tests/server/frames.h"
 
 namespace tt::server {
 namespace {
@@ -108,7 +108,7 @@ std::vector<Http2Peer> hold_calls(const Daemon& daemon, const char* method, cons
   return peers;
 }
 
-TEST(AbuseTest, ThousandsOfHeldCallsWithoutATokenStopNobody) {
+TEST(AbuseTest, HeldCallsWithoutTokenBlockNoOtherClient) {
   Daemon daemon;
   for (const char* method :
        {kReflection, kHello, "/teletensor.v1.Engine/Session", "/teletensor.v1.Engine/Upload",
@@ -122,7 +122,7 @@ TEST(AbuseTest, ThousandsOfHeldCallsWithoutATokenStopNobody) {
   }
 }
 
-TEST(AbuseTest, ThousandsOfHeldCallsWithATokenLeaveAdminItsOwn) {
+TEST(AbuseTest, HeldCallsWithTokenLeaveAdminCallsAvailable) {
   Daemon daemon;
   std::vector<Http2Peer> hellos = hold_calls(daemon, kHello, bearer(daemon.token()));
   EXPECT_EQ(status_answers(daemon).error_message(), "");
@@ -157,7 +157,7 @@ std::vector<grpc::StatusCode> begin_reflection(const Daemon& daemon, size_t coun
   return codes;
 }
 
-TEST(AbuseTest, OpenReflectionHasAQuotaAndADeadline) {
+TEST(AbuseTest, OpenReflectionHasQuotaAndDeadline) {
   Daemon daemon({"--open-reflection"});
   std::vector<Http2Peer> peers = hold_calls(daemon, kReflection);
   expect_service(daemon);
@@ -196,7 +196,7 @@ grpc::Status reflect(const Daemon& daemon, bool with_token) {
   return status;
 }
 
-TEST(AbuseTest, ReflectionAsksForAToken) {
+TEST(AbuseTest, ReflectionRequiresToken) {
   Daemon daemon, open({"--open-reflection"});
   EXPECT_EQ(reflect(daemon, false).error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_THAT(reflect(daemon, false).error_message(), HasSubstr("missing bearer token"));
@@ -223,7 +223,7 @@ uint64_t growth_by_unfinished(const Daemon& daemon, const char* method, const Ht
   return most - before;
 }
 
-TEST(AbuseTest, UnfinishedMessagesWithoutATokenTakeNoMemory) {
+TEST(AbuseTest, UnfinishedMessagesWithoutTokenUseNoMemory) {
   Daemon daemon(kWithPort);
   for (const char* method : {kHello, kReflection, "/teletensor.v1.Engine/Download", "/teletensor.v1.Engine/Cancel",
                              "/teletensor.v1.Engine/Session", "/teletensor.v1.Admin/Status",
@@ -234,7 +234,7 @@ TEST(AbuseTest, UnfinishedMessagesWithoutATokenTakeNoMemory) {
 }
 
 // The memory is reused: a second attack uses no more than the first.
-TEST(AbuseTest, UnfinishedMessagesWithATokenAreFewAndHaveADeadline) {
+TEST(AbuseTest, UnfinishedMessagesWithTokenHaveQuotaAndDeadline) {
   Daemon daemon(kWithPort);
   const uint64_t before = daemon.resident_bytes();
   for (int attack = 0; attack < 2; ++attack) {
@@ -245,7 +245,7 @@ TEST(AbuseTest, UnfinishedMessagesWithATokenAreFewAndHaveADeadline) {
 }
 
 // gRPC reads a whole message before it checks its size; the memory of all messages in progress is limited.
-TEST(AbuseTest, AMessageWithoutEndIsBrokenOff) {
+TEST(AbuseTest, EndlessMessageIsAborted) {
   Daemon daemon(kWithPort);
   Client hostile(daemon);
   const uint64_t before = daemon.resident_bytes();
@@ -285,7 +285,7 @@ std::string bomb() {
   return packed;
 }
 
-TEST(AbuseTest, ACompressedMessageIsNotInflated) {
+TEST(AbuseTest, CompressedMessageIsNotDecompressed) {
   Daemon daemon(kWithPort);
   Client client(daemon);
   const uint64_t before = daemon.resident_bytes();
@@ -308,7 +308,7 @@ TEST(AbuseTest, ACompressedMessageIsNotInflated) {
 }
 
 // 80,000 calls whose replies are not read: they occupy all threads, but each only briefly.
-TEST(AbuseTest, PeersThatReadNothingHoldNoThreads) {
+TEST(AbuseTest, PeersThatReadNothingBlockNoThreads) {
   Daemon daemon(kWithPort);
   constexpr const char* kMethods[] = {kHello, "/teletensor.v1.Engine/Session", "/teletensor.v1.Engine/Download",
                                       "/no.such.Service/Method"};
@@ -330,7 +330,7 @@ TEST(AbuseTest, PeersThatReadNothingHoldNoThreads) {
   EXPECT_TRUE(served);
 }
 
-TEST(AbuseTest, ConnectionsWithoutATokenMakeRoomForOthers) {
+TEST(AbuseTest, ConnectionsWithoutTokenAreEvicted) {
   Daemon daemon({"--listen", "127.0.0.1:0", "--connections-per-address", "16"});
   Client first(daemon, channel_to(daemon.port()));
   ASSERT_TRUE(first.works());
@@ -351,7 +351,7 @@ TEST(AbuseTest, ConnectionsWithoutATokenMakeRoomForOthers) {
   EXPECT_LE(connected, 16u + 64u);  // including connections that wait
 }
 
-TEST(AbuseTest, RunningOutOfDescriptorsIsSurvived) {
+TEST(AbuseTest, SurvivesExhaustedFileDescriptors) {
   Daemon daemon({"--listen", "127.0.0.1:0"}, 300);
   {
     std::vector<Http2Peer> peers;
@@ -365,7 +365,7 @@ TEST(AbuseTest, RunningOutOfDescriptorsIsSurvived) {
   EXPECT_TRUE(client.works()) << client.status().error_message();
 }
 
-TEST(AbuseTest, TenThousandRefusalsAreAFewLines) {
+TEST(AbuseTest, LogsFewLinesForManyRejections) {
   Daemon daemon;
   Http2Peer peer = Http2Peer::to_socket(daemon.socket());
   for (int i = 0; i < 10'000; ++i) {
@@ -381,7 +381,7 @@ TEST(AbuseTest, TenThousandRefusalsAreAFewLines) {
   EXPECT_LT(std::count(log.begin(), log.end(), '\n'), 200);
 }
 
-TEST(AbuseTest, BytesThatAreNoMessageAreNotLogged) {
+TEST(AbuseTest, InvalidMessagesAreNotLogged) {
   Daemon daemon({"--log-level", "error"});
   Client client(daemon);
   Http2Peer peer = Http2Peer::to_socket(daemon.socket());
@@ -395,7 +395,7 @@ TEST(AbuseTest, BytesThatAreNoMessageAreNotLogged) {
   EXPECT_EQ(daemon.standard_error(), "");
 }
 
-TEST(AbuseTest, TheUserTokenDoesNotAdminister) {
+TEST(AbuseTest, UserTokenCannotAdminister) {
   Daemon daemon;
   auto admin = v1::Admin::NewStub(daemon.channel());
   Client client(daemon);
@@ -431,7 +431,7 @@ TEST(AbuseTest, TheUserTokenDoesNotAdminister) {
   EXPECT_TRUE(client.works());
 }
 
-TEST(AbuseTest, StatusHidesProgramsFromTheUserToken) {
+TEST(AbuseTest, StatusHidesProgramsFromUserToken) {
   Daemon daemon;
   Client client(daemon);
   auto admin = v1::Admin::NewStub(daemon.channel());
@@ -447,7 +447,7 @@ TEST(AbuseTest, StatusHidesProgramsFromTheUserToken) {
   EXPECT_EQ(all.sessions(0).client(), "secret project");
 }
 
-TEST(AbuseTest, AnAdministratorEndsASession) {
+TEST(AbuseTest, AdminEndsSession) {
   Daemon daemon;
   Client victim(daemon), bystander(daemon);
   ASSERT_TRUE(victim.works());

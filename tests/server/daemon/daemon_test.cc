@@ -97,7 +97,7 @@ bool works(const Daemon& daemon) {
   return client.run(frame, &reply) && floats_of(reply.reads(0).data()) == std::vector<float>{2, 4};
 }
 
-TEST(DaemonTest, AsksForItsToken) {
+TEST(DaemonTest, RequiresToken) {
   Daemon daemon;
   auto engine = v1::Engine::NewStub(daemon.channel());
   auto admin = v1::Admin::NewStub(daemon.channel());
@@ -113,7 +113,7 @@ TEST(DaemonTest, AsksForItsToken) {
   EXPECT_TRUE(works(daemon));
 }
 
-TEST(DaemonTest, AStreamWithoutASessionIsRefused) {
+TEST(DaemonTest, RejectsStreamWithoutSession) {
   Daemon daemon;
   auto stub = v1::Engine::NewStub(daemon.channel());
   grpc::ClientContext context;
@@ -124,7 +124,7 @@ TEST(DaemonTest, AStreamWithoutASessionIsRefused) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
-TEST(DaemonTest, ALyingFrameEndsItsStreamWithAStatus) {
+TEST(DaemonTest, InvalidFrameEndsItsStreamWithStatus) {
   Daemon daemon;
   RawClient offender(daemon), bystander(daemon);
   v1::Frame invalid;
@@ -164,7 +164,7 @@ grpc::Status send_raw(const Daemon& daemon, const RawClient& client, const std::
   return status;
 }
 
-TEST(DaemonTest, TruncatedBytesHarmNobody) {
+TEST(DaemonTest, TruncatedBytesAffectNoOtherClient) {
   Daemon daemon;
   v1::Frame frame;
   literal(&frame, 1, {2}, {1, 2});
@@ -181,7 +181,7 @@ TEST(DaemonTest, TruncatedBytesHarmNobody) {
   EXPECT_TRUE(works(daemon));
 }
 
-TEST(DaemonTest, NoiseOnTheSocketHarmsNobody) {
+TEST(DaemonTest, RandomBytesOnSocketAffectNoOtherClient) {
   Daemon daemon;
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
@@ -203,7 +203,7 @@ class BytesTest : public ::testing::TestWithParam<Device> {
 };
 INSTANTIATE_TEST_SUITE_P(Devices, BytesTest, ::testing::Values(Device{}, Device{DeviceType::kCUDA, 1}));
 
-TEST_P(BytesTest, GoBothWaysInChunks) {
+TEST_P(BytesTest, UploadAndDownloadInChunks) {
   Daemon daemon;
   RawClient client(daemon);
   std::vector<float> values(3 << 20);
@@ -241,7 +241,7 @@ TEST_P(BytesTest, GoBothWaysInChunks) {
   EXPECT_EQ(got, bytes);
 }
 
-TEST_P(BytesTest, AreRefusedForAnotherDevice) {
+TEST_P(BytesTest, RejectsUploadForUnknownDevice) {
   Daemon daemon;
   RawClient client(daemon);
   for (int64_t device : {int64_t{0x107}, int64_t{0x200}, int64_t{-1}, int64_t{1} << 40}) {
@@ -277,7 +277,7 @@ TEST_P(BytesTest, AreRefusedForAnotherDevice) {
   EXPECT_TRUE(works(daemon));
 }
 
-TEST(DaemonTest, AnUploadThatEndsEarlyIsRefused) {
+TEST(DaemonTest, RejectsUploadThatEndsEarly) {
   Daemon daemon;
   RawClient client(daemon);
   auto context = client.context_for();
@@ -293,7 +293,7 @@ TEST(DaemonTest, AnUploadThatEndsEarlyIsRefused) {
   EXPECT_EQ(allocated(daemon), 0u);
 }
 
-TEST(DaemonTest, ABrokenStreamIsResumedAndNothingIsDoneTwice) {
+TEST(DaemonTest, ResumedStreamExecutesNothingTwice) {
   Daemon daemon;
   RawClient first(daemon);
   v1::Frame start, step;
@@ -315,7 +315,7 @@ TEST(DaemonTest, ABrokenStreamIsResumedAndNothingIsDoneTwice) {
   EXPECT_EQ(floats_of(reply.reads(0).data()), std::vector<float>{2});
 }
 
-TEST(DaemonTest, AClientThatVanishesLeavesNothingAfterItsLease) {
+TEST(DaemonTest, LeaseExpiryFreesVanishedClient) {
   Daemon daemon({"--lease", "0.1"});
   {
     RawClient client(daemon);
@@ -333,7 +333,7 @@ TEST(DaemonTest, AClientThatVanishesLeavesNothingAfterItsLease) {
   EXPECT_EQ(status_of(daemon).sessions_size(), 0);
 }
 
-TEST(DaemonTest, StatusTellsWhatGoesOn) {
+TEST(DaemonTest, StatusReportsSessionsAndMemory) {
   Daemon daemon({"--session-memory-limit", "1MB"});
   RawClient client(daemon);
   v1::Frame frame;
@@ -394,7 +394,7 @@ TEST(DaemonTest, AdminFreesCachesShowsBlocksAndDrains) {
   EXPECT_EQ(daemon.exit_code(kPatience), 0);
 }
 
-TEST(DaemonTest, ASignalEndsItCleanlyEvenWhileAFrameWaits) {
+TEST(DaemonTest, SignalEndsDaemonWhileFrameWaits) {
   Daemon daemon;
   RawClient client(daemon);
   std::thread waits([&] {
@@ -410,7 +410,7 @@ TEST(DaemonTest, ASignalEndsItCleanlyEvenWhileAFrameWaits) {
   EXPECT_FALSE(std::filesystem::exists(daemon.socket()));
 }
 
-TEST(DaemonTest, APrivateEngineSaysReadyAndEndsWithItsClient) {
+TEST(DaemonTest, PrivateEngineReportsReadyAndEndsWithClient) {
   Daemon daemon({"--private"});
   auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (daemon.standard_output().empty() && std::chrono::steady_clock::now() < deadline) {
@@ -423,7 +423,7 @@ TEST(DaemonTest, APrivateEngineSaysReadyAndEndsWithItsClient) {
   EXPECT_FALSE(std::filesystem::exists(daemon.socket()));
 }
 
-TEST(DaemonTest, AnAddressInUseIsOneClearLine) {
+TEST(DaemonTest, ReportsAddressInUse) {
   Daemon daemon;
   Daemon second({"--listen", "unix:" + daemon.socket()});
   EXPECT_EQ(second.exit_code(kPatience), 1);
@@ -432,13 +432,13 @@ TEST(DaemonTest, AnAddressInUseIsOneClearLine) {
   EXPECT_TRUE(works(daemon));
 }
 
-TEST(DaemonTest, MistakesInFlagsAreTold) {
+TEST(DaemonTest, ReportsInvalidFlag) {
   EXPECT_NE(Daemon({"--lease", "soon"}).exit_code(kPatience), 0);
   EXPECT_NE(Daemon({"--private", "--listen", "127.0.0.1:0"}).exit_code(kPatience), 0);
   EXPECT_EQ(Daemon({"--check-config"}).exit_code(kPatience), 0);
 }
 
-TEST(DaemonTest, AMistakeInTheAllocatorsConfigurationIsTold) {
+TEST(DaemonTest, ReportsInvalidAllocatorConfiguration) {
   setenv("TELETENSOR_ALLOC_CONF", "expandable_segments:perhaps", 1);
   Daemon daemon;
   unsetenv("TELETENSOR_ALLOC_CONF");
@@ -447,7 +447,7 @@ TEST(DaemonTest, AMistakeInTheAllocatorsConfigurationIsTold) {
             "teletensord: TELETENSOR_ALLOC_CONF: expandable_segments must be True or False, got 'perhaps'\n");
 }
 
-TEST(DaemonTest, HealthIsServedToAllAndReflectionToThoseWithAToken) {
+TEST(DaemonTest, HealthNeedsNoTokenAndReflectionDoes) {
   Daemon daemon;
   grpc::GenericStub stub(daemon.channel());
   for (const char* method :

@@ -241,7 +241,7 @@ const Attack kAttacks[] = {
 
 class ExhaustionTest : public ::testing::TestWithParam<Attack> {};
 
-TEST_P(ExhaustionTest, StaysNearTheLimitAndComesBack) {
+TEST_P(ExhaustionTest, StaysNearLimitAndRecovers) {
   Daemon daemon({"--session-memory-limit", "1MB"});
   {
     RawStream first(daemon), second(daemon);
@@ -273,7 +273,7 @@ INSTANTIATE_TEST_SUITE_P(All, ExhaustionTest, ::testing::ValuesIn(kAttacks),
                          [](const auto& test) { return std::string(test.param.name); });
 
 // Without a limit a session may use all memory of the machine; it is returned to the system when the session ends.
-TEST(ExhaustionReturnTest, WhatASessionHeldComesBackWhenItEnds) {
+TEST(ExhaustionReturnTest, EndedSessionFreesItsMemory) {
   if (!kMeasured) GTEST_SKIP() << "a sanitizer's memory counts as the engine's";
   Daemon daemon({"--lease", "0.1"});
   {

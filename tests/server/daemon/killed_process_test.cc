@@ -84,7 +84,7 @@ v1::StatusReply status_of(const Daemon& daemon) {
   return reply;
 }
 
-TEST(KilledProcessTest, AKilledClientLeavesNothingBehind) {
+TEST(KilledProcessTest, KilledClientFreesItsMemory) {
   Daemon daemon;  // with a lease of a minute, so that the lease does not free the memory
   std::mt19937 random(7);
   for (int death = 0; death < 8; ++death) {
@@ -105,7 +105,7 @@ TEST(KilledProcessTest, AKilledClientLeavesNothingBehind) {
   }
 }
 
-TEST(KilledProcessTest, AKilledClientsQueueIsNotWorkedOff) {
+TEST(KilledProcessTest, KilledClientsQueueIsDropped) {
   Daemon daemon;
   BusyClient client(daemon, "queue");
   ASSERT_TRUE(client.is_busy());
@@ -121,7 +121,7 @@ TEST(KilledProcessTest, AKilledClientsQueueIsNotWorkedOff) {
   EXPECT_EQ(status.devices(0).memory().allocated(), 0u);
 }
 
-TEST(KilledProcessTest, AKilledEngineIsOneClearError) {
+TEST(KilledProcessTest, KilledEngineIsConnectionError) {
   std::mt19937 random(11);
   for (int death = 0; death < 8; ++death) {
     Daemon daemon;

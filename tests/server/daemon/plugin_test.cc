@@ -45,36 +45,36 @@ void expect_cpu_alone(const std::string& plugin, const std::string& message) {
   EXPECT_THAT(daemon.standard_error(), HasSubstr(message));
 }
 
-TEST(PluginTest, OneThatIsNotThere) { expect_cpu_alone("/nowhere/plugin.so", "/nowhere/plugin.so: cannot open"); }
+TEST(PluginTest, MissingFile) { expect_cpu_alone("/nowhere/plugin.so", "/nowhere/plugin.so: cannot open"); }
 
-TEST(PluginTest, OneThatIsNoLibrary) {
+TEST(PluginTest, FileThatIsNoLibrary) {
   testing::TemporaryFolder folder;
   const std::string path = folder.path() / "plugin.so";
   std::ofstream(path) << "not a library";
   expect_cpu_alone(path, "plugin.so: ");
 }
 
-TEST(PluginTest, OneThatIsNoPlugin) { expect_cpu_alone("libm.so.6", "libm.so.6 is not a teletensor plug-in"); }
+TEST(PluginTest, LibraryThatIsNoPlugin) { expect_cpu_alone("libm.so.6", "libm.so.6 is not a teletensor plug-in"); }
 
-TEST(PluginTest, OneOfAnotherDaemon) {
+TEST(PluginTest, PluginOfAnotherBuild) {
   expect_cpu_alone(TT_FOREIGN_PLUGIN, "was built for a different operator table");
 }
 
-TEST(PluginTest, OneWithDevices) {
+TEST(PluginTest, PluginWithDevices) {
   Plugin named(TT_SIMULATED_PLUGIN);
   Daemon daemon;
   EXPECT_THAT(devices(daemon), ::testing::ElementsAre(HasSubstr("cores"), "simulated GPU", "simulated GPU"));
   EXPECT_THAT(daemon.standard_error(), Not(HasSubstr("no GPU")));
 }
 
-TEST(PluginTest, OneThatDoesNotUnderstandItsEnvironment) {
+TEST(PluginTest, PluginRejectsInvalidEnvironment) {
   setenv("TELETENSOR_CUDA_REPLAY", "perhaps", 1);
   expect_cpu_alone(TT_SIMULATED_PLUGIN,
                    "TELETENSOR_CUDA_REPLAY must be 'off' or a number of microseconds, got 'perhaps'");
   unsetenv("TELETENSOR_CUDA_REPLAY");
 }
 
-TEST(PluginTest, NoneWhereThereIsNoDriver) {
+TEST(PluginTest, NoPluginWithoutDriver) {
   if (std::filesystem::exists("/dev/nvidiactl")) GTEST_SKIP() << "requires a machine without a GPU";
   Daemon daemon;
   EXPECT_EQ(devices(daemon).size(), 1);

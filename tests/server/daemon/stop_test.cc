@@ -83,7 +83,7 @@ v1::Frame long_frame(uint64_t name) {
   return frame;
 }
 
-TEST(StopTest, ASignalEndsTheDaemonWithinItsGraceThough32SessionsAreBusy) {
+TEST(StopTest, SignalEndsDaemonWithinGracePeriodWith32BusySessions) {
   Daemon daemon({"--grace", "6"});
   std::vector<std::unique_ptr<Client>> clients;
   for (int i = 0; i < 32; ++i) {
@@ -100,7 +100,7 @@ TEST(StopTest, ASignalEndsTheDaemonWithinItsGraceThough32SessionsAreBusy) {
   EXPECT_FALSE(std::filesystem::exists(daemon.socket()));
 }
 
-TEST(StopTest, TheGraceEndsWhatCannotBeCancelled) {
+TEST(StopTest, GracePeriodEndsUncancellableWork) {
   Daemon daemon({"--grace", "1"});
   Client client(daemon);
   v1::Frame numbers, frame;
@@ -117,7 +117,7 @@ TEST(StopTest, TheGraceEndsWhatCannotBeCancelled) {
   EXPECT_FALSE(std::filesystem::exists(daemon.socket()));
 }
 
-TEST(StopTest, AVanishedClientsQueuedWorkEndsWithItsLease) {
+TEST(StopTest, LeaseExpiryDropsQueuedWork) {
   Daemon daemon({"--lease", "0.3"});
   {
     Client busy(daemon);
@@ -136,7 +136,7 @@ TEST(StopTest, AVanishedClientsQueuedWorkEndsWithItsLease) {
   EXPECT_LT(took.count(), 20) << "the daemon executed the queue";
 }
 
-TEST(StopTest, CancelReachesTheQueueAndTheSessionGoesOn) {
+TEST(StopTest, CancelDropsQueueAndKeepsSession) {
   Daemon daemon;
   Client client(daemon);
   for (uint64_t name = 1; name <= 3; ++name) client.write(long_frame(name));
@@ -159,7 +159,7 @@ TEST(StopTest, CancelReachesTheQueueAndTheSessionGoesOn) {
   EXPECT_THAT(reply.reads(1).error().message(), HasSubstr("cancelled by the client"));
 }
 
-TEST(StopTest, CancelAsksForASession) {
+TEST(StopTest, CancelRequiresSession) {
   Daemon daemon;
   grpc::ClientContext context;
   daemon.authorize(&context);
@@ -169,7 +169,7 @@ TEST(StopTest, CancelAsksForASession) {
             grpc::StatusCode::NOT_FOUND);
 }
 
-TEST(StopTest, TheTimeLimitOfAFrameIsAFlag) {
+TEST(StopTest, FrameTimeLimitIsFlag) {
   Daemon daemon({"--frame-time-limit", "0.5"});
   Client client(daemon);
   v1::Frame frame = long_frame(1);

@@ -38,7 +38,7 @@ TEST(AddressTest, Spellings) {
   }
 }
 
-TEST(AddressTest, WhatIsLocal) {
+TEST(AddressTest, DetectsLocalAddresses) {
   EXPECT_TRUE(parse_address("127.0.0.1:1")->is_local());
   EXPECT_TRUE(parse_address("unix:/x")->is_local());
   EXPECT_FALSE(parse_address("0.0.0.0:1")->is_local());
@@ -68,20 +68,20 @@ class ClaimTest : public ::testing::Test {
   int fd_ = -1;
 };
 
-TEST_F(ClaimTest, MakesItsFolderForItsOwnerOnly) {
+TEST_F(ClaimTest, CreatesFolderForOwnerOnly) {
   ASSERT_TRUE(claim(socket_).ok());
   struct stat info {};
   stat((folder_ / "deep").c_str(), &info);
   EXPECT_EQ(info.st_mode & 0777, 0700u);
 }
 
-TEST_F(ClaimTest, ASocketInUseIsOneClearLine) {
+TEST_F(ClaimTest, ReportsSocketInUse) {
   ASSERT_TRUE(claim(socket_).ok());
   listen_on_socket();
   EXPECT_THAT(std::string(claim(socket_).message()), HasSubstr("another engine is listening on it"));
 }
 
-TEST_F(ClaimTest, AStaleSocketIsRemoved) {
+TEST_F(ClaimTest, RemovesStaleSocket) {
   ASSERT_TRUE(claim(socket_).ok());
   listen_on_socket();
   close(fd_);
@@ -90,14 +90,14 @@ TEST_F(ClaimTest, AStaleSocketIsRemoved) {
   EXPECT_FALSE(fs::exists(socket_.path));
 }
 
-TEST_F(ClaimTest, AFileIsLeftAlone) {
+TEST_F(ClaimTest, KeepsRegularFile) {
   ASSERT_TRUE(claim(socket_).ok());
   std::ofstream(socket_.path) << "mine";
   EXPECT_FALSE(claim(socket_).ok());
   EXPECT_TRUE(fs::exists(socket_.path));
 }
 
-TEST_F(ClaimTest, AFolderThatOthersWriteToIsRefused) {
+TEST_F(ClaimTest, RejectsFolderWritableByOthers) {
   const fs::path shared = folder_ / "shared";
   fs::create_directory(shared);
   for (const fs::path& below : {shared, shared / "teletensor"}) {
@@ -111,7 +111,7 @@ TEST_F(ClaimTest, AFolderThatOthersWriteToIsRefused) {
   }
 }
 
-TEST_F(ClaimTest, AFolderOfSomebodyElseIsRefused) {
+TEST_F(ClaimTest, RejectsFolderOfAnotherUser) {
   if (geteuid() != 0) GTEST_SKIP() << "requires root to change a folder's owner";
   // In a folder like /tmp an attacker has created the folder first.
   chmod(folder_.c_str(), 01777);
@@ -124,7 +124,7 @@ TEST_F(ClaimTest, AFolderOfSomebodyElseIsRefused) {
   }
 }
 
-TEST_F(ClaimTest, SymbolicLinksAreFollowedAndChecked) {
+TEST_F(ClaimTest, FollowsAndChecksSymbolicLinks) {
   fs::create_directories(folder_ / "mine");
   fs::create_directory_symlink("mine", folder_ / "link");
   socket_.path = (folder_ / "link" / "engine.sock").native();
@@ -157,7 +157,7 @@ class Variables {
   std::vector<std::pair<const char*, std::optional<std::string>>> before_;
 };
 
-TEST(DefaultSocketTest, IsWhereOnlyItsUserCanMakeIt) {
+TEST(DefaultSocketTest, IsInFolderOfUser) {
   Variables variables;
   variables.set("XDG_RUNTIME_DIR", "/run/user/7");
   EXPECT_EQ(default_socket(), "/run/user/7/teletensor/engine.sock");
@@ -174,7 +174,7 @@ TEST(DefaultSocketTest, IsWhereOnlyItsUserCanMakeIt) {
   EXPECT_THAT(default_socket(), HasSubstr("/.local/state/teletensor/run-"));
 }
 
-TEST_F(ClaimTest, APortInUseIsOneClearLine) {
+TEST_F(ClaimTest, ReportsPortInUse) {
   fd_ = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in name{};
   name.sin_family = AF_INET;

@@ -29,7 +29,7 @@ class AuthTest : public ::testing::Test {
   fs::path folder_;
 };
 
-TEST_F(AuthTest, MakesTokensThatOnlyTheirOwnerReads) {
+TEST_F(AuthTest, CreatesTokensReadableByOwnerOnly) {
   fs::path user = folder_ / "config" / "token", admin = folder_ / "config" / "admin-token";
   ASSERT_TRUE(Auth::from_files(user, admin).ok());
   EXPECT_EQ(mode(user), 0600u);
@@ -44,7 +44,7 @@ std::string word_of(const fs::path& file) {
   return word;
 }
 
-TEST_F(AuthTest, KeepsTheTokensThatAreThere) {
+TEST_F(AuthTest, KeepsExistingTokens) {
   fs::path user = folder_ / "token", admin = folder_ / "admin-token";
   ASSERT_TRUE(Auth::from_files(user, admin).ok());
   auto auth = Auth::from_files(user, admin);
@@ -53,7 +53,7 @@ TEST_F(AuthTest, KeepsTheTokensThatAreThere) {
   EXPECT_TRUE(auth->check_admin("Bearer " + word_of(admin)).ok());
 }
 
-TEST_F(AuthTest, RefusesWhatIsNeitherToken) {
+TEST_F(AuthTest, RejectsOtherTokens) {
   Auth auth = Auth::with_tokens("0123456789abcdef", "fedcba9876543210");
   EXPECT_TRUE(auth.check("Bearer 0123456789abcdef").ok());
   for (const char* wrong : {"", "Bearer ", "Bearer 0123456789abcdee", "Bearer 0123456789abcdef0", "0123456789abcdef"}) {
@@ -62,14 +62,14 @@ TEST_F(AuthTest, RefusesWhatIsNeitherToken) {
   }
 }
 
-TEST_F(AuthTest, TheAdminTokenDoesEverythingAndTheUserTokenDoesNot) {
+TEST_F(AuthTest, AdminTokenGrantsAllAndUserTokenDoesNot) {
   Auth auth = Auth::with_tokens("0123456789abcdef", "fedcba9876543210");
   EXPECT_TRUE(auth.check("Bearer fedcba9876543210").ok());
   EXPECT_TRUE(auth.check_admin("Bearer fedcba9876543210").ok());
   EXPECT_EQ(auth.check_admin("Bearer 0123456789abcdef").code(), absl::StatusCode::kPermissionDenied);
 }
 
-TEST_F(AuthTest, RefusesFilesThatAreOpenToOthers) {
+TEST_F(AuthTest, RejectsTokenFilesReadableByOthers) {
   for (const char* name : {"token", "admin-token"}) {
     std::ofstream(folder_ / name) << "0123456789abcdef0123456789abcdef\n";
     chmod((folder_ / name).c_str(), 0644);
@@ -79,7 +79,7 @@ TEST_F(AuthTest, RefusesFilesThatAreOpenToOthers) {
   }
 }
 
-TEST_F(AuthTest, RefusesOneTokenForBoth) {
+TEST_F(AuthTest, RejectsSameTokenForBothRoles) {
   for (const char* name : {"token", "admin-token"}) {
     std::ofstream(folder_ / name) << "0123456789abcdef0123456789abcdef\n";
     chmod((folder_ / name).c_str(), 0600);
@@ -88,14 +88,14 @@ TEST_F(AuthTest, RefusesOneTokenForBoth) {
   EXPECT_THAT(std::string(auth.status().message()), HasSubstr("the same token"));
 }
 
-TEST_F(AuthTest, RefusesATokenThatIsNone) {
+TEST_F(AuthTest, RejectsEmptyToken) {
   fs::path file = folder_ / "token";
   std::ofstream(file) << "\n";
   chmod(file.c_str(), 0600);
   EXPECT_FALSE(Auth::from_files(file, folder_ / "admin-token").ok());
 }
 
-TEST_F(AuthTest, NobodyNeedsNoToken) {
+TEST_F(AuthTest, WithoutAuthNoTokenIsRequired) {
   EXPECT_TRUE(Auth::nobody().check("").ok());
   EXPECT_TRUE(Auth::nobody().check_admin("").ok());
 }

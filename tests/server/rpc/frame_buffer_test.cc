@@ -47,7 +47,7 @@ v1::Frame full_frame() {
   return frame;
 }
 
-TEST(FrameSizeTest, CountsWhatThereIs) {
+TEST(FrameSizeTest, CountsFields) {
   const v1::Frame frame = full_frame();
   const std::string bytes = frame.SerializeAsString();
   for (int block : {-1, 1, 7, 100}) {
@@ -59,7 +59,7 @@ TEST(FrameSizeTest, CountsWhatThereIs) {
 }
 
 // No frame uses more memory than computed.
-TEST(FrameSizeTest, CountsRatherMoreThanTheFrameTakes) {
+TEST(FrameSizeTest, IsUpperBoundOfFrameMemory) {
   std::vector<std::string> hostile = {full_frame().SerializeAsString()};
   for (std::string field :
        {std::string("\x12\x00", 2), std::string("\x22\x00", 2), std::string("\x2a\x00", 2),
@@ -83,7 +83,7 @@ TEST(FrameSizeTest, CountsRatherMoreThanTheFrameTakes) {
   }
 }
 
-TEST(FrameSizeTest, AgreesWithTheParserOnWhatIsAFrame) {
+TEST(FrameSizeTest, AgreesWithParser) {
   const google::protobuf::LogSilencer silence;
   std::mt19937 random(3);
   const std::string whole = full_frame().SerializeAsString();
@@ -129,7 +129,7 @@ class FrameBufferTest : public ::testing::Test {
   FrameBuffer buffer_{Limits{}, account_};
 };
 
-TEST_F(FrameBufferTest, ParsesOneFrameAfterAnother) {
+TEST_F(FrameBufferTest, ParsesConsecutiveFrames) {
   for (int i = 0; i < 3; ++i) {
     parse(full_frame().SerializeAsString());
     ASSERT_FALSE(buffer_.refusal());
@@ -138,7 +138,7 @@ TEST_F(FrameBufferTest, ParsesOneFrameAfterAnother) {
   EXPECT_GT(account_->host(), 0u);
 }
 
-TEST_F(FrameBufferTest, RefusesTooMuchBeforeItTakesAnyMemory) {
+TEST_F(FrameBufferTest, RejectsOversizedFrameBeforeAllocating) {
   const std::string empty("\x12\x00", 2), arguments = repeated(empty, 2 << 20);
   const std::pair<std::string, const char*> refused[] = {
       {repeated(empty, 4 << 20), "at most 65536 instructions"},
@@ -158,7 +158,7 @@ TEST_F(FrameBufferTest, RefusesTooMuchBeforeItTakesAnyMemory) {
   EXPECT_FALSE(buffer_.refusal());
 }
 
-TEST_F(FrameBufferTest, RefusesWhatTheAccountHasNoRoomFor) {
+TEST_F(FrameBufferTest, RejectsFrameOverAccountLimit) {
   auto small = std::make_shared<Account>("session 2", 1 << 20);
   FrameBuffer buffer(Limits{}, small);
   const std::string bytes = repeated(std::string("\x12\x00", 2), 100 << 10);
@@ -171,7 +171,7 @@ TEST_F(FrameBufferTest, RefusesWhatTheAccountHasNoRoomFor) {
   EXPECT_THAT(buffer.refusal()->message(), HasSubstr("needs more than the 7 MiB of host memory"));
 }
 
-TEST_F(FrameBufferTest, PaysForWhatItHoldsAndGivesItBack) {
+TEST_F(FrameBufferTest, ChargesAndRefundsAccount) {
   v1::Frame frame;
   for (uint64_t i = 0; i < 40; ++i) Instruction(&frame, "literal").bytes(std::string(60000, 'x')).result(i + 1);
   parse(frame.SerializeAsString());

@@ -16,7 +16,7 @@ namespace {
 using Kind = Gate::Kind;
 using ::testing::HasSubstr;
 
-TEST(GateTest, AddressesCountWithoutTheirPorts) {
+TEST(GateTest, CountsAddressesWithoutPorts) {
   EXPECT_EQ(address_of("ipv4:10.1.2.3:4711"), "10.1.2.3");
   EXPECT_EQ(address_of("ipv4:127.9.9.9:1"), "127.0.0.1");
   EXPECT_EQ(address_of("ipv6:[::1]:1"), "127.0.0.1");
@@ -29,7 +29,7 @@ TEST(GateTest, AddressesCountWithoutTheirPorts) {
   EXPECT_EQ(connection_of("ipv4:10.1.2.3:4711"), "10.1.2.3:4711");
 }
 
-TEST(GateTest, AHolderHasItsPartOfAQuotaAndAllHaveTheWhole) {
+TEST(GateTest, LimitsQuotaPerHolderAndInTotal) {
   Gate gate;
   std::vector<Gate::Slot> slots;
   for (int holder = 0; holder < 4; ++holder) {
@@ -48,7 +48,7 @@ TEST(GateTest, AHolderHasItsPartOfAQuotaAndAllHaveTheWhole) {
   EXPECT_TRUE(gate.admit(Kind::kHello, "10.0.0.9").ok());
 }
 
-TEST(LogLimitTest, DropsLinesAfterABurstAndSaysHowMany) {
+TEST(LogLimitTest, DropsLinesAfterBurstAndReportsCount) {
   std::ostringstream text;
   auto saved = spdlog::default_logger();
   spdlog::set_default_logger(

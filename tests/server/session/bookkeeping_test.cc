@@ -29,7 +29,7 @@ class BookkeepingTest : public testing::SessionFixture {
   uint64_t host() const { return session_->account()->host(); }
 };
 
-TEST_F(BookkeepingTest, OfHandlesIsBoundedAndComesBack) {
+TEST_F(BookkeepingTest, ChargesHandlesAndRefundsThem) {
   v1::Frame frame;
   for (uint64_t name = 2; name < 12000; ++name) add(&frame, name, 1, 1).site(0);
   ASSERT_FALSE(run(frame).has_fault());
@@ -48,7 +48,7 @@ TEST_F(BookkeepingTest, OfHandlesIsBoundedAndComesBack) {
   EXPECT_EQ(engine_bytes(), bytes_before_);
 }
 
-TEST_F(BookkeepingTest, OfAGraphBehindOneHandleIsBounded) {
+TEST_F(BookkeepingTest, ChargesGraphOfOneHandle) {
   uint64_t name = 1;
   for (int i = 0; i < 4; ++i) {
     v1::Frame frame;
@@ -72,7 +72,7 @@ TEST_F(BookkeepingTest, OfAGraphBehindOneHandleIsBounded) {
 }
 
 // Hooks have no result that could hold an error: exceeding the limit ends the session, so that no hook is lost.
-TEST_F(BookkeepingTest, OfHooksIsBoundedAndNoneIsForgotten) {
+TEST_F(BookkeepingTest, ChargesHooks) {
   v1::Reply reply;
   int64_t hooks = 0;
   for (int i = 0; i < 40 && !reply.has_fault(); ++i) {
@@ -87,7 +87,7 @@ TEST_F(BookkeepingTest, OfHooksIsBoundedAndNoneIsForgotten) {
   EXPECT_EQ(host(), 0u);
 }
 
-TEST_F(BookkeepingTest, BeyondTheOverdraftIsAFault) {
+TEST_F(BookkeepingTest, ExceededOverdraftIsFault) {
   uint64_t name = 1;
   v1::Reply reply;
   for (int i = 0; i < 40 && !reply.has_fault(); ++i) {
@@ -101,7 +101,7 @@ TEST_F(BookkeepingTest, BeyondTheOverdraftIsAFault) {
   EXPECT_EQ(engine_bytes(), bytes_before_);
 }
 
-TEST_F(BookkeepingTest, ManyResultsOfOneInstructionAreRefusedBeforeItRuns) {
+TEST_F(BookkeepingTest, RejectsTooManyResultsBeforeExecution) {
   v1::Frame frame;
   testing::Instruction(&frame, "empty").integers({0, 60000}).integer(8).integer(0).result(5);
   testing::Instruction(&frame, "split").handle(5).integer(1).integer(1).result(10, 60000);
@@ -110,7 +110,7 @@ TEST_F(BookkeepingTest, ManyResultsOfOneInstructionAreRefusedBeforeItRuns) {
   EXPECT_LT(host(), kMost);
 }
 
-TEST_F(BookkeepingTest, ASegmentIsChargedAndNotOfferedToASmallSession) {
+TEST_F(BookkeepingTest, ChargesSegmentAndOffersNoneToSmallSession) {
   EXPECT_EQ(session_->offer_segment(), nullptr);
   Session::Options large = session_options();
   large.memory_limit = 1 << 30;

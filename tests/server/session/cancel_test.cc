@@ -83,7 +83,7 @@ class CancelTest : public ::testing::Test {
   uint64_t bytes_before_;
 };
 
-TEST_F(CancelTest, BetweenInstructionsTheFrameEndsAndTheSessionGoesOn) {
+TEST_F(CancelTest, StopsFrameBetweenInstructions) {
   Sessions sessions({});
   auto session = open(sessions);
   auto running = start(*session, many_writes(1));
@@ -103,7 +103,7 @@ TEST_F(CancelTest, BetweenInstructionsTheFrameEndsAndTheSessionGoesOn) {
   EXPECT_EQ(floats_of(reply.reads(0).data()), (std::vector<float>{2, 4}));
 }
 
-TEST_F(CancelTest, WithinAKernelToo) {
+TEST_F(CancelTest, StopsFrameWithinKernel) {
   Sessions sessions({});
   auto session = open(sessions);
   v1::Frame setup, frame;
@@ -121,7 +121,7 @@ TEST_F(CancelTest, WithinAKernelToo) {
   EXPECT_EQ(look(*session, 3, 3).error().message(), "[matmul] cancelled by the client");
 }
 
-TEST_F(CancelTest, WhatAKernelLeftHalfWrittenIsAnErrorUnderEveryName) {
+TEST_F(CancelTest, PartialWritePoisonsEveryAlias) {
   Sessions sessions({});
   auto session = open(sessions);
   v1::Frame setup, frame;
@@ -143,7 +143,7 @@ TEST_F(CancelTest, WhatAKernelLeftHalfWrittenIsAnErrorUnderEveryName) {
   EXPECT_FALSE(look(*session, 5, 12).has_error());
 }
 
-TEST_F(CancelTest, FramesThatAreStillToComeAreCancelledUpToTheSequence) {
+TEST_F(CancelTest, CancelsLaterFramesUpToSequence) {
   Sessions sessions({});
   auto session = open(sessions);
   session->cancel(1);
@@ -159,7 +159,7 @@ TEST_F(CancelTest, FramesThatAreStillToComeAreCancelledUpToTheSequence) {
   EXPECT_FALSE(look(*session, 4, 2).has_error());
 }
 
-TEST_F(CancelTest, ACancelledUploadIsDropped) {
+TEST_F(CancelTest, DropsCancelledUpload) {
   Sessions sessions({});
   auto session = open(sessions);
   v1::Frame frame;
@@ -176,7 +176,7 @@ TEST_F(CancelTest, ACancelledUploadIsDropped) {
   EXPECT_EQ(session->status().held_bytes(), 0u);
 }
 
-TEST_F(CancelTest, ABackwardPassThatWasCancelledLeavesNoGradient) {
+TEST_F(CancelTest, CancelledBackwardPassLeavesNoGradient) {
   Sessions sessions({});
   auto session = open(sessions);
   v1::Frame frame;
@@ -214,7 +214,7 @@ TEST_F(CancelTest, ABackwardPassThatWasCancelledLeavesNoGradient) {
   EXPECT_EQ(floats_of(look(*session, 8, 7).data()), (std::vector<float>{1, 1}));
 }
 
-TEST_F(CancelTest, AFrameBeyondTheTimeLimitIsCancelledAndItsOptimizerStepIsNotMissedSilently) {
+TEST_F(CancelTest, TimeLimitCancelsFrameAndPoisonsItsOptimizerStep) {
   Sessions::Options options;
   options.frame_time_limit = milliseconds(200);
   Sessions sessions(options);
@@ -248,7 +248,7 @@ TEST_F(CancelTest, AFrameBeyondTheTimeLimitIsCancelledAndItsOptimizerStepIsNotMi
   EXPECT_FALSE(look(*session, 5, 21).has_error());
 }
 
-TEST_F(CancelTest, WaitingForAnUploadDoesNotCountAsTheFramesTime) {
+TEST_F(CancelTest, TimeLimitExcludesWaitForUpload) {
   Sessions::Options options;
   options.frame_time_limit = milliseconds(100);
   Sessions sessions(options);
@@ -264,7 +264,7 @@ TEST_F(CancelTest, WaitingForAnUploadDoesNotCountAsTheFramesTime) {
   EXPECT_EQ(floats_of(look(*session, 2, 1).data()), std::vector<float>{3});
 }
 
-TEST_F(CancelTest, ASessionEndsThoughItsFrameRuns) {
+TEST_F(CancelTest, EndsSessionWhileFrameRuns) {
   Sessions sessions({});
   auto session = open(sessions);
   auto running = start(*session, many_writes(1));
@@ -276,7 +276,7 @@ TEST_F(CancelTest, ASessionEndsThoughItsFrameRuns) {
   EXPECT_FALSE(sessions.end(session->id()));
 }
 
-TEST_F(CancelTest, AStreamThatBreaksWhileItsFrameRunsBeginsTheLease) {
+TEST_F(CancelTest, BrokenStreamStartsLeaseWhileFrameRuns) {
   Sessions::Options options;
   options.lease = milliseconds(50);
   Sessions sessions(options);
@@ -297,7 +297,7 @@ TEST_F(CancelTest, AStreamThatBreaksWhileItsFrameRunsBeginsTheLease) {
   sessions.detach(*session, stream);  // a late detach of a replaced stream has no effect
 }
 
-TEST_F(CancelTest, AFrameThatCannotBeStoppedHoldsUpNoOtherSession) {
+TEST_F(CancelTest, UncancellableFrameBlocksNoOtherSession) {
   Sessions::Options options;
   options.lease = milliseconds(50);
   Sessions sessions(options);
@@ -320,7 +320,7 @@ TEST_F(CancelTest, AFrameThatCannotBeStoppedHoldsUpNoOtherSession) {
   EXPECT_TRUE(running.get().has_fault());
 }
 
-TEST_F(CancelTest, TheEndLetsAFrameFinishThatFinishesInTime) {
+TEST_F(CancelTest, ShutdownLetsFrameFinish) {
   Sessions sessions({});
   auto session = open(sessions);
   v1::Frame frame;
@@ -334,7 +334,7 @@ TEST_F(CancelTest, TheEndLetsAFrameFinishThatFinishesInTime) {
   EXPECT_EQ(engine_bytes(), bytes_before_);
 }
 
-TEST_F(CancelTest, ManyPiecesTakeTimeInProportion) {
+TEST_F(CancelTest, ManyViewsTakeLinearTime) {
   Sessions sessions({});
   auto session = open(sessions);
   constexpr uint32_t kPieces = 50'000;
@@ -360,7 +360,7 @@ TEST_F(CancelTest, ManyPiecesTakeTimeInProportion) {
   }
 }
 
-TEST_F(CancelTest, SoDoTheGradientsOfManyPieces) {
+TEST_F(CancelTest, GradientsOfManyViewsTakeLinearTime) {
   Sessions sessions({});
   auto session = open(sessions);
   constexpr uint32_t kPieces = 50'000;

@@ -38,7 +38,7 @@ class ContinuedDownloadTest : public testing::SessionFixture {
   }
 };
 
-TEST_F(ContinuedDownloadTest, SendsTheRestOfTheSameBytes) {
+TEST_F(ContinuedDownloadTest, SendsRemainingBytes) {
   for (auto [handle, rest] : {std::pair(1, std::vector<float>{4, 5, 6}), std::pair(2, std::vector<float>{5, 3, 6})}) {
     const uint64_t name = static_cast<uint64_t>(handle);
     const uint64_t state = state_of(name);
@@ -53,7 +53,7 @@ TEST_F(ContinuedDownloadTest, SendsTheRestOfTheSameBytes) {
   EXPECT_EQ(at_its_end.bytes->left(), 0u);
 }
 
-TEST_F(ContinuedDownloadTest, StartsOverWhereTheTensorWasWrittenTo) {
+TEST_F(ContinuedDownloadTest, RestartsAfterWriteToTensor) {
   const uint64_t state = state_of(1);
   write_to(2);  // a view of handle 1
   Download again = download(1, {12, state, 0});
@@ -62,7 +62,7 @@ TEST_F(ContinuedDownloadTest, StartsOverWhereTheTensorWasWrittenTo) {
   EXPECT_THAT(values(again), ElementsAre(11, 12, 13, 14, 15, 16));
 }
 
-TEST_F(ContinuedDownloadTest, StartsOverWhereNothingWasKeptOrTheOffsetCannotBeRight) {
+TEST_F(ContinuedDownloadTest, RestartsWithoutKeptStateOrWithInvalidOffset) {
   const uint64_t state = state_of(1);
   EXPECT_EQ(download(1, {12, state + 1, 0}).offset, 0u);
   EXPECT_EQ(download(1, {28, state, 0}).offset, 0u);
@@ -72,7 +72,7 @@ TEST_F(ContinuedDownloadTest, StartsOverWhereNothingWasKeptOrTheOffsetCannotBeRi
   EXPECT_EQ(download(1, {12, 0}).offset, 0u);
 }
 
-TEST_F(ContinuedDownloadTest, KeepsNoMemoryLongerThanItsTensor) {
+TEST_F(ContinuedDownloadTest, KeepsMemoryOnlyWhileTensorLives) {
   uint64_t state = state_of(1);
   v1::Frame frame;
   frame.add_release(1);

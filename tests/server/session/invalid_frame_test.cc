@@ -45,7 +45,7 @@ v1::Frame valid_frame() {
   return frame;
 }
 
-TEST_P(InvalidFrameTest, IsRefused) {
+TEST_P(InvalidFrameTest, IsFaultOfItsSession) {
   uint64_t before = engine_bytes();
   Session::Options options;
   options.limits.max_instructions = 100;
@@ -122,7 +122,7 @@ class OversizedCallTest : public ::testing::TestWithParam<OversizedCall> {
   OversizedCallTest() { testing::start_engine(); }
 };
 
-TEST_P(OversizedCallTest, AreAnError) {
+TEST_P(OversizedCallTest, IsErrorOfItsResult) {
   uint64_t before = engine_bytes();
   Session::Options options;
   options.patience = {std::chrono::milliseconds(1), std::chrono::milliseconds(1)};

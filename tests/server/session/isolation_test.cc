@@ -67,7 +67,7 @@ class IsolationTest : public ::testing::Test {
   Session anna_{{}}, bert_{{}};
 };
 
-TEST_F(IsolationTest, WhatIsNotSetIsZero) {
+TEST_F(IsolationTest, EmptyTensorsAreZeroed) {
   leave_traces(anna_);
   v1::Frame frame;
   uint64_t name = 100;
@@ -77,7 +77,7 @@ TEST_F(IsolationTest, WhatIsNotSetIsZero) {
   for (int64_t bytes : kBytes) expect_zeros(bert_, name++, static_cast<size_t>(bytes));
 }
 
-TEST_F(IsolationTest, OfOtherSizesToo) {
+TEST_F(IsolationTest, EmptyTensorsOfOtherSizesAreZeroed) {
   leave_traces(anna_);
   v1::Frame frame;
   std::vector<int64_t> sizes;
@@ -87,7 +87,7 @@ TEST_F(IsolationTest, OfOtherSizesToo) {
   for (size_t i = 0; i < sizes.size(); ++i) expect_zeros(bert_, 100 + i, static_cast<size_t>(sizes[i]));
 }
 
-TEST_F(IsolationTest, HoweverItIsMade) {
+TEST_F(IsolationTest, EmptyLikeAndNewEmptyAreZeroed) {
   v1::Frame before;
   empty(&before, 1, 70000);
   run(bert_, before);
@@ -100,7 +100,7 @@ TEST_F(IsolationTest, HoweverItIsMade) {
   expect_zeros(bert_, 11, 4096);
 }
 
-TEST_F(IsolationTest, WhatABrokenUploadLeftIsNotRead) {
+TEST_F(IsolationTest, BrokenUploadLeavesNoReadableBytes) {
   constexpr size_t kSize = 1 << 20;
   {
     auto upload = anna_.begin_upload(1, kSize);
@@ -121,7 +121,7 @@ TEST_F(IsolationTest, WhatABrokenUploadLeftIsNotRead) {
   expect_zeros(carl, 2, kSize);
 }
 
-TEST_F(IsolationTest, SessionsOfOneTenantSkipTheZeros) {
+TEST_F(IsolationTest, SessionsOfOneTenantSkipZeroing) {
   Session::Options one;
   one.tenant = Account::new_tenant();
   Devices::instance().allocator({}).empty_cache();  // so that both sessions use the same block

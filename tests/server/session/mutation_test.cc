@@ -44,7 +44,7 @@ void try_mutation(int number, Tally* tally) {
   session.close();
 }
 
-TEST(MutationTest, TheEngineStaysAliveAndAsItWas) {
+TEST(MutationTest, MutatedFramesLeaveEngineUsable) {
   testing::start_engine();
   if (const char* one = std::getenv("TT_MUTATION")) {
     Random random(static_cast<uint64_t>(std::atoi(one)));

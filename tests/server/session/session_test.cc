@@ -38,7 +38,7 @@ TEST_F(SessionTest, ExecutesInOrderAndAnswersReads) {
   EXPECT_THAT(floats_of(reply.reads(0).data()), ElementsAre(11, 22, 13, 24));
 }
 
-TEST_F(SessionTest, ReadsComeBeforeTheFramesReleases) {
+TEST_F(SessionTest, ReadsPrecedeReleases) {
   v1::Frame frame;
   literal(&frame, 1, {1}, {5});
   read(&frame, 1, 1);
@@ -58,7 +58,7 @@ TEST_F(SessionTest, MetaOnlyReadsCarryNoBytes) {
   EXPECT_EQ(reply.reads(0).data(), "");
 }
 
-TEST_F(SessionTest, ADuplicateIsAcknowledgedAndNotRepeated) {
+TEST_F(SessionTest, AcknowledgesDuplicateWithoutExecuting) {
   v1::Frame first;
   literal(&first, 1, {1}, {1});
   run(first);
@@ -70,7 +70,7 @@ TEST_F(SessionTest, ADuplicateIsAcknowledgedAndNotRepeated) {
   EXPECT_THAT(value(1), ElementsAre(2));
 }
 
-TEST_F(SessionTest, ADuplicateIsAnsweredAsTheFirstTime) {
+TEST_F(SessionTest, RepeatsReplyForDuplicate) {
   v1::Frame frame;
   literal(&frame, 1, {1}, {7});
   read(&frame, 9, 1);
@@ -83,7 +83,7 @@ TEST_F(SessionTest, ADuplicateIsAnsweredAsTheFirstTime) {
   EXPECT_THAT(floats_of(again.reads(0).data()), ElementsAre(7));
 }
 
-TEST_F(SessionTest, AnswersThatTheClientHasAreForgotten) {
+TEST_F(SessionTest, DropsAcknowledgedReplies) {
   v1::Frame frame;
   literal(&frame, 1, {1}, {7});
   read(&frame, 9, 1);
@@ -98,7 +98,7 @@ TEST_F(SessionTest, AnswersThatTheClientHasAreForgotten) {
   EXPECT_THAT(again.reads(0).error().message(), HasSubstr("lost"));
 }
 
-TEST_F(SessionTest, AGapIsAFault) {
+TEST_F(SessionTest, SequenceGapIsFault) {
   v1::Frame frame;
   frame.set_sequence(2);
   v1::Reply reply = run_as_is(frame);
@@ -106,7 +106,7 @@ TEST_F(SessionTest, AGapIsAFault) {
   EXPECT_TRUE(session_->over());
 }
 
-TEST_F(SessionTest, AFailureStandsInItsResultsPlaceAndTheSessionGoesOn) {
+TEST_F(SessionTest, FailurePoisonsItsResultOnly) {
   v1::Frame frame;
   literal(&frame, 1, {2}, {1, 2});
   literal(&frame, 2, {3}, {1, 2, 3});
@@ -122,7 +122,7 @@ TEST_F(SessionTest, AFailureStandsInItsResultsPlaceAndTheSessionGoesOn) {
   EXPECT_THAT(value(5), ElementsAre(2, 4));
 }
 
-TEST_F(SessionTest, ALandingOfAFailureIsPoisoned) {
+TEST_F(SessionTest, FailurePoisonsOutTensor) {
   v1::Frame frame;
   literal(&frame, 1, {2}, {1, 2});
   literal(&frame, 2, {3}, {1, 2, 3});
@@ -131,7 +131,7 @@ TEST_F(SessionTest, ALandingOfAFailureIsPoisoned) {
   EXPECT_EQ(error(1).op(), "add");
 }
 
-TEST_F(SessionTest, OverItsMemoryLimitIsAnErrorOfTheOperation) {
+TEST_F(SessionTest, MemoryLimitIsErrorOfOperation) {
   Session::Options limited = session_options();
   limited.memory_limit = 4096;
   restart(limited);
@@ -145,7 +145,7 @@ TEST_F(SessionTest, OverItsMemoryLimitIsAnErrorOfTheOperation) {
   EXPECT_TRUE(oom.retriable());
 }
 
-TEST_F(SessionTest, MoreHandlesThanAllowedAreAFault) {
+TEST_F(SessionTest, TooManyHandlesAreFault) {
   Session::Options limited = session_options();
   limited.limits.max_handles = 3;
   restart(limited);
@@ -154,7 +154,7 @@ TEST_F(SessionTest, MoreHandlesThanAllowedAreAFault) {
   EXPECT_THAT(run(frame).fault().message(), HasSubstr("at most 3 handles"));
 }
 
-TEST_F(SessionTest, HandlesAreCountedWhereTheyAreMade) {
+TEST_F(SessionTest, CountsHandlesAtCreation) {
   Session::Options limited = session_options();
   limited.limits.max_handles = 3;
   restart(limited);
@@ -165,7 +165,7 @@ TEST_F(SessionTest, HandlesAreCountedWhereTheyAreMade) {
   EXPECT_EQ(session_->status().handles(), 1u);
 }
 
-TEST_F(SessionTest, MoreReadsThanAllowedAreAFault) {
+TEST_F(SessionTest, TooManyReadsAreFault) {
   Session::Options limited = session_options();
   limited.limits.max_reads = 3;
   restart(limited);
@@ -175,7 +175,7 @@ TEST_F(SessionTest, MoreReadsThanAllowedAreAFault) {
   EXPECT_THAT(run(frame).fault().message(), HasSubstr("at most 3 reads"));
 }
 
-TEST_F(SessionTest, AReplyIsBoundedWhateverIsInIt) {
+TEST_F(SessionTest, LimitsReplySize) {
   Session::Options limited = session_options();
   limited.limits.max_reply_bytes = 100000;
   restart(limited);
@@ -189,7 +189,7 @@ TEST_F(SessionTest, AReplyIsBoundedWhateverIsInIt) {
   EXPECT_THAT(reply.reads(999).error().message(), HasSubstr("[gelu] approximate"));
 }
 
-TEST_F(SessionTest, KeptRepliesAreBoundedTheLastOneToo) {
+TEST_F(SessionTest, LimitsSizeOfKeptReplies) {
   Session::Options limited = session_options();
   limited.limits.max_kept_bytes = 40000;
   restart(limited);
@@ -222,7 +222,7 @@ TEST_F(SessionTest, ErrorsAreUtf8) {
   EXPECT_TRUE(parsed.ParseFromString(reply.SerializeAsString()));
 }
 
-TEST_F(SessionTest, LargeValuesAreLeftToDownload) {
+TEST_F(SessionTest, LargeValuesRequireDownload) {
   v1::Frame frame;
   literal(&frame, 1, {8192}, std::vector<float>(8192, 1.0f));
   literal(&frame, 2, {8192}, std::vector<float>(8192, 2.0f));
@@ -244,7 +244,7 @@ TEST_F(SessionTest, LargeValuesAreLeftToDownload) {
   EXPECT_EQ(got, bytes_of(big));
 }
 
-TEST_F(SessionTest, AnUploadIsAdoptedWithoutACopy) {
+TEST_F(SessionTest, UploadIsUsedWithoutCopy) {
   auto upload = session_->begin_upload(1, 8);
   ASSERT_TRUE(upload.ok());
   uint64_t held = session_->status().held_bytes();
@@ -257,7 +257,7 @@ TEST_F(SessionTest, AnUploadIsAdoptedWithoutACopy) {
   EXPECT_EQ(session_->status().peak_bytes(), held);
 }
 
-TEST_F(SessionTest, AnInstructionWaitsForItsUpload) {
+TEST_F(SessionTest, InstructionWaitsForUpload) {
   std::thread later([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     auto upload = session_->begin_upload(4, 4);
@@ -270,7 +270,7 @@ TEST_F(SessionTest, AnInstructionWaitsForItsUpload) {
   EXPECT_THAT(value(1), ElementsAre(9));
 }
 
-TEST_F(SessionTest, AnUploadThatNeverComesPoisons) {
+TEST_F(SessionTest, MissingUploadPoisonsResult) {
   v1::Frame frame;
   uploaded(&frame, 1, 4, {1});
   ASSERT_FALSE(run(frame).has_fault());
@@ -286,7 +286,7 @@ bool wait_until_held_bytes(const Session& session, uint64_t bytes) {
   return session.status().held_bytes() == bytes;
 }
 
-TEST_F(SessionTest, ABrokenUploadMayBeSentAgain) {
+TEST_F(SessionTest, BrokenUploadCanBeRepeated) {
   {
     auto upload = session_->begin_upload(4, 8);
     ASSERT_TRUE((*upload)->append(bytes_of({1})).ok());
@@ -306,7 +306,7 @@ TEST_F(SessionTest, ABrokenUploadMayBeSentAgain) {
   EXPECT_EQ(session_->status().held_bytes(), 8u);
 }
 
-TEST_F(SessionTest, ABrokenUploadContinuesAfterTheBytesThatArrived) {
+TEST_F(SessionTest, BrokenUploadContinuesAfterReceivedBytes) {
   session_->begin_upload(4, 12).value()->append(bytes_of({1})).IgnoreError();
   session_->begin_upload(4, 12, Device(), true).value()->append(bytes_of({2})).IgnoreError();
   auto upload = session_->begin_upload(4, 12, Device(), true);
@@ -324,7 +324,7 @@ TEST_F(SessionTest, ABrokenUploadContinuesAfterTheBytesThatArrived) {
   EXPECT_EQ((*unheard)->left(), 0u);
 }
 
-TEST_F(SessionTest, AnUploadOfOtherBytesDoesNotContinueABrokenOne) {
+TEST_F(SessionTest, DifferentUploadDoesNotContinueBrokenUpload) {
   session_->begin_upload(4, 12).value()->append(bytes_of({1})).IgnoreError();
   auto upload = session_->begin_upload(4, 8, Device(), true);
   ASSERT_TRUE(upload.ok());
@@ -332,7 +332,7 @@ TEST_F(SessionTest, AnUploadOfOtherBytesDoesNotContinueABrokenOne) {
   EXPECT_EQ(session_->status().held_bytes(), 8u);
 }
 
-TEST_F(SessionTest, WhatABrokenUploadReceivedIsDroppedAfterAWhile) {
+TEST_F(SessionTest, BrokenUploadExpires) {
   session_->begin_upload(4, 1 << 20).value()->append(bytes_of({1})).IgnoreError();
   EXPECT_EQ(session_->status().held_bytes(), 1u << 20);
   EXPECT_TRUE(wait_until_held_bytes(*session_, 0));
@@ -341,7 +341,7 @@ TEST_F(SessionTest, WhatABrokenUploadReceivedIsDroppedAfterAWhile) {
   EXPECT_EQ((*upload)->received(), 0u);
 }
 
-TEST_F(SessionTest, ADiscardedUploadIsNotKept) {
+TEST_F(SessionTest, DiscardedUploadIsDropped) {
   {
     auto upload = session_->begin_upload(4, 8);
     ASSERT_TRUE((*upload)->append(bytes_of({1})).ok());
@@ -350,7 +350,7 @@ TEST_F(SessionTest, ADiscardedUploadIsNotKept) {
   EXPECT_EQ(session_->status().held_bytes(), 0u);
 }
 
-TEST_F(SessionTest, AnUploadThatWasGivenUpDoesNotCompleteALaterOneOfItsNumber) {
+TEST_F(SessionTest, AbandonedUploadDoesNotCompleteLaterUploadOfSameNumber) {
   auto late = session_->begin_upload(4, 8);
   ASSERT_TRUE((*late)->append(bytes_of({1})).ok());
   v1::Frame frame;
@@ -368,7 +368,7 @@ TEST_F(SessionTest, AnUploadThatWasGivenUpDoesNotCompleteALaterOneOfItsNumber) {
   EXPECT_THAT(error(2).message(), HasSubstr("was already taken"));
 }
 
-TEST_F(SessionTest, AnEndedUploadChangesNothingOfTheOneThatContinuesIt) {
+TEST_F(SessionTest, EndedUploadDoesNotAffectItsContinuation) {
   auto account = std::make_shared<Account>("test");
   auto transfers = std::make_shared<Transfers>(account, 8, session_options().patience);
   auto refused = transfers->begin(1, 8);
@@ -384,7 +384,7 @@ TEST_F(SessionTest, AnEndedUploadChangesNothingOfTheOneThatContinuesIt) {
   EXPECT_EQ(std::memcmp(storage->data(), bytes_of({1, 2}).data(), 8), 0);
 }
 
-TEST_F(SessionTest, TooManyUploadsThatWaitAreRefusedForNow) {
+TEST_F(SessionTest, TooManyWaitingUploadsAreUnavailable) {
   Session::Options limited = session_options();
   limited.limits.max_transfers = 2;
   restart(limited);
@@ -398,7 +398,7 @@ TEST_F(SessionTest, TooManyUploadsThatWaitAreRefusedForNow) {
   EXPECT_TRUE(session_->begin_upload(3, 4).ok());
 }
 
-TEST_F(SessionTest, AnUploadOfTheWrongSizePoisons) {
+TEST_F(SessionTest, UploadOfWrongSizePoisonsResult) {
   auto upload = session_->begin_upload(4, 8);
   ASSERT_TRUE((*upload)->append(bytes_of({3, 4})).ok());
   EXPECT_EQ((*upload)->append("x").code(), absl::StatusCode::kInvalidArgument);
@@ -408,7 +408,7 @@ TEST_F(SessionTest, AnUploadOfTheWrongSizePoisons) {
   EXPECT_THAT(error(1).message(), HasSubstr("transfer 4 has 8 bytes, the tensor has 12"));
 }
 
-TEST_F(SessionTest, AnUploadBeyondTheLimitIsRefusedBeforeItsBytes) {
+TEST_F(SessionTest, RejectsUploadOverLimitBeforeItsBytes) {
   Session::Options limited = session_options();
   limited.memory_limit = 4096;
   restart(limited);
@@ -420,7 +420,7 @@ TEST_F(SessionTest, AnUploadBeyondTheLimitIsRefusedBeforeItsBytes) {
   EXPECT_EQ(error(1).kind(), v1::OUT_OF_MEMORY);
 }
 
-TEST_F(SessionTest, ADownloadWaitsForItsFrame) {
+TEST_F(SessionTest, DownloadWaitsForFrame) {
   std::thread later([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     v1::Frame frame;
@@ -433,11 +433,11 @@ TEST_F(SessionTest, ADownloadWaitsForItsFrame) {
   EXPECT_EQ(download->bytes->bytes(), 4u);
 }
 
-TEST_F(SessionTest, ADownloadThatIsGivenUpEnds) {
+TEST_F(SessionTest, AbandonedDownloadEnds) {
   EXPECT_EQ(session_->begin_download(1, 5, [] { return false; }).status().code(), absl::StatusCode::kCancelled);
 }
 
-TEST_F(SessionTest, CloseFreesToTheByte) {
+TEST_F(SessionTest, CloseFreesAllMemory) {
   v1::Frame frame;
   literal(&frame, 1, {100}, std::vector<float>(100));
   for (uint64_t name = 2; name < 50; ++name) add(&frame, name, name - 1, 1);
@@ -455,7 +455,7 @@ TEST_F(SessionTest, CloseFreesToTheByte) {
   EXPECT_TRUE(run(v1::Frame()).has_fault());
 }
 
-TEST_F(SessionTest, CloseFreesWhatRefersToEachOtherInCircles) {
+TEST_F(SessionTest, CloseFreesReferenceCycles) {
   v1::Frame frame;
   literal(&frame, 1, {2}, {1, 2});
   literal(&frame, 2, {2}, {3, 4});
@@ -473,7 +473,7 @@ TEST_F(SessionTest, CloseFreesWhatRefersToEachOtherInCircles) {
   EXPECT_EQ(engine_bytes(), bytes_before_);
 }
 
-TEST_F(SessionTest, CloseEndsAnInstructionThatWaits) {
+TEST_F(SessionTest, CloseEndsWaitingInstruction) {
   Session::Options patient = session_options();
   patient.patience = {std::chrono::minutes(5), std::chrono::minutes(5)};
   restart(patient);

@@ -54,7 +54,7 @@ class SessionsTest : public ::testing::Test {
   }
 };
 
-TEST_F(SessionsTest, HelloSaysWhatTheEngineIs) {
+TEST_F(SessionsTest, HelloDescribesEngine) {
   Sessions sessions({});
   v1::HelloReply reply = hello(sessions);
   EXPECT_EQ(reply.schema_digest(), schema_digest());
@@ -65,7 +65,7 @@ TEST_F(SessionsTest, HelloSaysWhatTheEngineIs) {
   EXPECT_EQ(sessions.size(), 2u);
 }
 
-TEST_F(SessionsTest, AResumeFindsTheSession) {
+TEST_F(SessionsTest, ResumeFindsSession) {
   Sessions sessions({});
   v1::HelloReply first = hello(sessions);
   occupy(*sessions.find(first.session_key()));
@@ -79,7 +79,7 @@ TEST_F(SessionsTest, AResumeFindsTheSession) {
   EXPECT_EQ(sessions.hello(request, &ignored).code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(SessionsTest, WithoutAStreamTheLeaseRunsOutAndEverythingIsFreed) {
+TEST_F(SessionsTest, LeaseExpiryFreesSession) {
   uint64_t before = engine_bytes();
   Sessions sessions(with_lease(milliseconds(50)));
   std::string key = hello(sessions).session_key();
@@ -89,7 +89,7 @@ TEST_F(SessionsTest, WithoutAStreamTheLeaseRunsOutAndEverythingIsFreed) {
   EXPECT_EQ(sessions.find(key), nullptr);
 }
 
-TEST_F(SessionsTest, AStreamKeepsItsSession) {
+TEST_F(SessionsTest, OpenStreamKeepsSession) {
   Sessions sessions(with_lease(milliseconds(20)));
   auto session = sessions.find(hello(sessions).session_key());
   uint64_t stream = sessions.attach(*session, [] {});
@@ -100,7 +100,7 @@ TEST_F(SessionsTest, AStreamKeepsItsSession) {
   EXPECT_TRUE(session->over());
 }
 
-TEST_F(SessionsTest, ANewStreamReplacesTheOldOne) {
+TEST_F(SessionsTest, NewStreamReplacesOldStream) {
   Sessions sessions(with_lease(milliseconds(20)));
   auto session = sessions.find(hello(sessions).session_key());
   bool replaced = false;
@@ -113,7 +113,7 @@ TEST_F(SessionsTest, ANewStreamReplacesTheOldOne) {
   sessions.detach(*session, new_stream);
 }
 
-TEST_F(SessionsTest, ADeadClientOfThisHostDoesNotKeepItsLease) {
+TEST_F(SessionsTest, DeadLocalClientLosesLease) {
   uint64_t before = engine_bytes();
   Sessions sessions(with_lease(std::chrono::minutes(10)));
   v1::HelloRequest request;
@@ -133,7 +133,7 @@ TEST_F(SessionsTest, ADeadClientOfThisHostDoesNotKeepItsLease) {
   EXPECT_TRUE(returns_to(before, milliseconds(3000)));
 }
 
-TEST_F(SessionsTest, StopRefusesHelloAndEndAllFrees) {
+TEST_F(SessionsTest, StopRejectsHelloAndEndAllFreesMemory) {
   uint64_t before = engine_bytes();
   Sessions sessions({});
   std::string key = hello(sessions).session_key();
@@ -149,7 +149,7 @@ TEST_F(SessionsTest, StopRefusesHelloAndEndAllFrees) {
   EXPECT_EQ(engine_bytes(), before);
 }
 
-TEST_F(SessionsTest, OneAddressCannotTakeEverySession) {
+TEST_F(SessionsTest, LimitsSessionsPerAddress) {
   Sessions::Options options;
   options.max_sessions = 4;
   options.max_sessions_per_address = 2;
@@ -165,7 +165,7 @@ TEST_F(SessionsTest, OneAddressCannotTakeEverySession) {
   EXPECT_TRUE(sessions.hello({}, &reply, "10.0.0.1").ok());
 }
 
-TEST_F(SessionsTest, ThereIsARoomForSoManySessions) {
+TEST_F(SessionsTest, LimitsSessions) {
   Sessions::Options options;
   options.max_sessions = 2;
   Sessions sessions(options);
@@ -175,7 +175,7 @@ TEST_F(SessionsTest, ThereIsARoomForSoManySessions) {
   EXPECT_EQ(sessions.hello({}, &reply).code(), absl::StatusCode::kResourceExhausted);
 }
 
-TEST_F(SessionsTest, AClientsLimitCannotExceedTheEngines) {
+TEST_F(SessionsTest, ClientLimitIsCappedByEngineLimit) {
   Sessions::Options options;
   options.session_memory_limit = 1000;
   Sessions sessions(options);
@@ -190,7 +190,7 @@ TEST_F(SessionsTest, AClientsLimitCannotExceedTheEngines) {
   EXPECT_EQ(list[1].limit_bytes(), 10u);
 }
 
-TEST_F(SessionsTest, AnInProcessEngineMovesBytesBothWays) {
+TEST_F(SessionsTest, InProcessEngineTransfersBothWays) {
   InProcessEngine engine;
   v1::HelloReply welcome;
   ASSERT_TRUE(engine.hello({}, &welcome).ok());
@@ -208,7 +208,7 @@ TEST_F(SessionsTest, AnInProcessEngineMovesBytesBothWays) {
   EXPECT_EQ(engine.execute("no key", frame, &reply).code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(SessionsTest, EndsASessionByItsId) {
+TEST_F(SessionsTest, EndsSessionById) {
   Sessions sessions({});
   v1::HelloReply kept = hello(sessions), ended = hello(sessions);
   const uint64_t before = engine_bytes();

@@ -81,7 +81,7 @@ class SuspensionTest : public ::testing::Test {
   std::unique_ptr<Session> session_;
 };
 
-TEST_F(SuspensionTest, GoesOnWhereItStoppedWhenTheBytesArrive) {
+TEST_F(SuspensionTest, ContinuesWhenUploadArrives) {
   auto reply = suspend();
   EXPECT_EQ(reply.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
   ASSERT_TRUE(send().ok());
@@ -90,7 +90,7 @@ TEST_F(SuspensionTest, GoesOnWhereItStoppedWhenTheBytesArrive) {
   EXPECT_EQ(floats_of(got.reads(0).data()), (std::vector<float>{11, 22}));
 }
 
-TEST_F(SuspensionTest, ADownloadAndAStatusProceedMeanwhile) {
+TEST_F(SuspensionTest, AllowsDownloadAndStatus) {
   auto reply = suspend();
   auto download = session_->begin_download(1, 1, [] { return true; });
   ASSERT_TRUE(download.ok()) << download.status();
@@ -103,14 +103,14 @@ TEST_F(SuspensionTest, ADownloadAndAStatusProceedMeanwhile) {
   EXPECT_FALSE(reply.get().has_fault());
 }
 
-TEST_F(SuspensionTest, ACloseEndsIt) {
+TEST_F(SuspensionTest, EndsWithClose) {
   auto reply = suspend();
   session_->close();
   EXPECT_THAT(reply.get().fault().message(), HasSubstr("the session was ended"));
   EXPECT_EQ(engine_bytes(), bytes_before_);
 }
 
-TEST_F(SuspensionTest, ACancelEndsIt) {
+TEST_F(SuspensionTest, EndsWithCancel) {
   auto reply = suspend();
   session_->cancel(3);
   const v1::Reply got = reply.get();
@@ -119,7 +119,7 @@ TEST_F(SuspensionTest, ACancelEndsIt) {
   EXPECT_EQ(session_->executed(), 3u);
 }
 
-TEST_F(SuspensionTest, ARefusedTransferEndsIt) {
+TEST_F(SuspensionTest, EndsWithRejectedTransfer) {
   auto reply = suspend();
   auto upload = session_->begin_upload(7, 8);
   ASSERT_TRUE(upload.ok());
@@ -127,7 +127,7 @@ TEST_F(SuspensionTest, ARefusedTransferEndsIt) {
   EXPECT_THAT(reply.get().reads(0).error().message(), HasSubstr("the device failed"));
 }
 
-TEST_F(SuspensionTest, TheTimeDoesNotCountAsTheFrames) {
+TEST_F(SuspensionTest, IsExcludedFromTimeLimit) {
   auto reply = suspend();
   std::this_thread::sleep_for(std::chrono::milliseconds(1200));
   session_->enforce_time_limit();
@@ -136,7 +136,7 @@ TEST_F(SuspensionTest, TheTimeDoesNotCountAsTheFrames) {
 }
 
 // A client whose stream broke sends the frame again while the first one is suspended: it is executed once.
-TEST_F(SuspensionTest, TheSameFrameFromAnotherStreamWaitsItsTurn) {
+TEST_F(SuspensionTest, RepeatedFrameOfAnotherStreamWaits) {
   auto first = suspend();
   auto again = std::async(std::launch::async, [this] {
     v1::Frame frame = waiting_frame();
@@ -151,7 +151,7 @@ TEST_F(SuspensionTest, TheSameFrameFromAnotherStreamWaitsItsTurn) {
   EXPECT_EQ(session_->executed(), 3u);
 }
 
-TEST(DecodeTest, EncodeIsTheWayBack) {
+TEST(DecodeTest, EncodeInvertsDecode) {
   testing::start_engine();
   v1::Frame frame;
   literal(&frame, 1, {2}, {1, 2});

@@ -107,7 +107,7 @@ class DeviceTransferTest : public ::testing::Test {
   std::unique_ptr<shared_ring::Segment> client_;
 };
 
-TEST_F(DeviceTransferTest, TheDeviceReadsAndWritesTheRingItself) {
+TEST_F(DeviceTransferTest, DeviceAccessesRingDirectly) {
   there_and_back();
   size_t read = 0, written = 0, longest = 0;
   int pinned = 0;
@@ -135,7 +135,7 @@ TEST_F(DeviceTransferTest, SmallTransfersPinNothing) {
   EXPECT_THAT(runtime().calls(), Not(Contains(HasSubstr("egister"))));
 }
 
-TEST_F(DeviceTransferTest, WhereNothingCanBePinnedBytesAreStaged) {
+TEST_F(DeviceTransferTest, StagesBytesIfPinningFails) {
   runtime().refuse_pinning(true);
   there_and_back();
   runtime().refuse_pinning(false);
@@ -146,7 +146,7 @@ TEST_F(DeviceTransferTest, WhereNothingCanBePinnedBytesAreStaged) {
 }
 
 // The simulated runtime aborts if memory is unpinned while a copy uses it.
-TEST_F(DeviceTransferTest, AClientThatDiesInTheMiddleLeavesNothing) {
+TEST_F(DeviceTransferTest, KilledClientLeavesNoMemory) {
   const uint64_t before = account_->held();
   {
     auto up = producer();
@@ -171,7 +171,7 @@ TEST_F(DeviceTransferTest, AClientThatDiesInTheMiddleLeavesNothing) {
   EXPECT_THAT(runtime().calls(), Contains("cudaHostUnregister").Times(2));
 }
 
-TEST_F(DeviceTransferTest, ASessionThatEndsInTheMiddleLeavesNothing) {
+TEST_F(DeviceTransferTest, EndedSessionLeavesNoMemory) {
   auto up = producer();
   for (uint32_t i = 0; i < kChunks; ++i) up.pass(1);
   auto upload = transfers_->begin(++transfer_, kRing, gpu_);
@@ -182,7 +182,7 @@ TEST_F(DeviceTransferTest, ASessionThatEndsInTheMiddleLeavesNothing) {
 }
 
 // Staged (in chunks of a call), or read by the device from the ring: the rest is sent in another call.
-TEST_F(DeviceTransferTest, ABrokenUploadAndDownloadContinue) {
+TEST_F(DeviceTransferTest, BrokenTransfersContinue) {
   for (const bool through_ring : {false, true}) {
     const size_t bytes = 12 * kChunkBytes + 345;
     const std::vector<char> sent = pattern(bytes);
@@ -243,7 +243,7 @@ class FailingReader final : public ByteSource {
   int fetched_ = 0;
 };
 
-TEST_F(DeviceTransferTest, WhatIsUnderWayIsWaitedForWhereTheRestFails) {
+TEST_F(DeviceTransferTest, FailureWaitsForInflightCopies) {
   const Tensor t = empty({static_cast<int64_t>(kRing)}, DType::kUInt8, gpu_);
   DeviceReader reader(downloads_, t);
   FailingReader source(reader);
@@ -252,14 +252,14 @@ TEST_F(DeviceTransferTest, WhatIsUnderWayIsWaitedForWhereTheRestFails) {
   EXPECT_THAT(runtime().calls(), Contains("cudaHostUnregister"));
 }
 
-TEST_F(DeviceTransferTest, CountersThatCannotBeRightAreRefused) {
+TEST_F(DeviceTransferTest, RejectsInvalidCounters) {
   auto upload = transfers_->begin(++transfer_, 3 * kRing, gpu_);
   ASSERT_TRUE(upload.ok());
   client_->header().upload.produced = kChunks + 1;
   EXPECT_EQ(engine_->receive(**upload, kAlways).code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(DeviceTransferTest, ADeviceThatIsLostInTheMiddleFailsTheTransfer) {
+TEST_F(DeviceTransferTest, LostDeviceFailsTransfer) {
   const Device other = simulated_.gpu(1);
   auto up = producer();
   for (uint32_t i = 0; i < kChunks / 2; ++i) up.pass(1);

@@ -51,7 +51,7 @@ constexpr size_t kRing = kChunks * kChunkBytes;
 constexpr size_t kSizes[] = {0,         1,     kChunkBytes - 1, kChunkBytes,      kChunkBytes + 1, 3 * kChunkBytes + 5,
                              kRing - 1, kRing, kRing + 1,       3 * kRing + 12345};
 
-TEST_F(SharedSegmentTest, UploadsComeThroughWhateverTheirSizeAndHoweverManyThreadsSend) {
+TEST_F(SharedSegmentTest, UploadsAllSizesFromManyThreads) {
   ASSERT_NE(client_, nullptr);
   auto up = producer();
   uint64_t transfer = 0;
@@ -72,7 +72,7 @@ TEST_F(SharedSegmentTest, UploadsComeThroughWhateverTheirSizeAndHoweverManyThrea
   }
 }
 
-TEST_F(SharedSegmentTest, DownloadsGoThroughWhateverTheirSizeAndHoweverManyThreadsTake) {
+TEST_F(SharedSegmentTest, DownloadsAllSizesToManyThreads) {
   auto down = consumer();
   for (unsigned threads : {1, 2, 5}) {
     for (size_t bytes : kSizes) {
@@ -91,7 +91,7 @@ TEST_F(SharedSegmentTest, DownloadsGoThroughWhateverTheirSizeAndHoweverManyThrea
   }
 }
 
-TEST_F(SharedSegmentTest, AllThreadsEndWhenTheTransferIsGivenUp) {
+TEST_F(SharedSegmentTest, AbandonedTransferEndsAllThreads) {
   auto up = producer();
   std::atomic<int> copied = 0;
   auto copy = [&](char*, size_t, size_t) { ++copied; };
@@ -103,7 +103,7 @@ TEST_F(SharedSegmentTest, AllThreadsEndWhenTheTransferIsGivenUp) {
   EXPECT_EQ(shared_ring::RingCopy(up, kRing, copy, kAlways).run(4), Outcome::kCorrupt);
 }
 
-TEST_F(SharedSegmentTest, ADeadClientBlocksNobody) {
+TEST_F(SharedSegmentTest, DeadClientBlocksNoOtherSession) {
   auto upload = transfers_->begin(1, 100);
   int asked = 0;
   auto twice = [&] { return ++asked < 3; };
@@ -115,7 +115,7 @@ TEST_F(SharedSegmentTest, ADeadClientBlocksNobody) {
   EXPECT_EQ(engine_->send(bytes, twice).code(), absl::StatusCode::kCancelled);
 }
 
-TEST_F(SharedSegmentTest, CountersThatCannotBeRightAreRefused) {
+TEST_F(SharedSegmentTest, RejectsInvalidCounters) {
   auto upload = transfers_->begin(1, 10 * kChunkBytes);
   client_->header().upload.produced = kChunks + 1;
   EXPECT_EQ(engine_->receive(**upload, kAlways).code(), absl::StatusCode::kInvalidArgument);
@@ -125,7 +125,7 @@ TEST_F(SharedSegmentTest, CountersThatCannotBeRightAreRefused) {
   EXPECT_EQ(engine_->send(bytes, kAlways).code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(SharedSegmentTest, TheWrongNonceOpensNothing) {
+TEST_F(SharedSegmentTest, WrongNonceIsRejected) {
   v1::SharedMemory offer = engine_->describe();
   int fd = offer.file_descriptor();
   EXPECT_EQ(shared_ring::Segment::open(offer.pid(), fd, offer.bytes(), offer.nonce() + 1), nullptr);
@@ -133,18 +133,18 @@ TEST_F(SharedSegmentTest, TheWrongNonceOpensNothing) {
   EXPECT_EQ(shared_ring::Segment::open(offer.pid(), 0, offer.bytes(), offer.nonce()), nullptr);
 }
 
-TEST_F(SharedSegmentTest, NobodyCanShrinkIt) {
+TEST_F(SharedSegmentTest, SegmentCannotShrink) {
   EXPECT_NE(ftruncate(client_->descriptor(), 0), 0);
   EXPECT_NE(ftruncate(client_->descriptor(), 1 << 30), 0);
 }
 
-TEST_F(SharedSegmentTest, KnowsWhenItsClientHasGone) {
+TEST_F(SharedSegmentTest, DetectsExitedClient) {
   EXPECT_FALSE(engine_->client_gone());
   client_.reset();
   EXPECT_TRUE(engine_->client_gone());
 }
 
-TEST_F(SharedSegmentTest, AClientThatWasNeverSeenIsNotGone) {
+TEST_F(SharedSegmentTest, UnseenClientIsNotExited) {
   auto unopened = SharedSegment::create();
   EXPECT_FALSE(unopened->client_gone());
 }

@@ -187,7 +187,7 @@ class SlowUpload {
   std::unique_ptr<grpc::ClientWriter<v1::UploadChunk>> writer_;
 };
 
-TEST_F(TransferCallsTest, ADownloadThatIsNotReadEndsWithItsSession) {
+TEST_F(TransferCallsTest, UnreadDownloadEndsWithSession) {
   listen();
   Client client(channel());
   client.make(1);
@@ -199,7 +199,7 @@ TEST_F(TransferCallsTest, ADownloadThatIsNotReadEndsWithItsSession) {
   EXPECT_FALSE(download.read_all(&bytes).ok());
 }
 
-TEST_F(TransferCallsTest, AnUploadThatIsNotFedEndsWithItsSession) {
+TEST_F(TransferCallsTest, StalledUploadEndsWithSession) {
   listen();
   Client client(channel());
   SlowUpload upload(client, 1, 64 << 20);
@@ -209,7 +209,7 @@ TEST_F(TransferCallsTest, AnUploadThatIsNotFedEndsWithItsSession) {
   EXPECT_FALSE(upload.finish().ok());
 }
 
-TEST_F(TransferCallsTest, ADownloadThatIsNotReadIsCancelledAfterAWhile) {
+TEST_F(TransferCallsTest, UnreadDownloadIsCancelledAfterTimeout) {
   listen(with_idle_limit(milliseconds(200)));
   Client client(channel());
   client.make(1);
@@ -224,7 +224,7 @@ TEST_F(TransferCallsTest, ADownloadThatIsNotReadIsCancelledAfterAWhile) {
   EXPECT_TRUE(client.works());
 }
 
-TEST_F(TransferCallsTest, AnUploadThatIsNotFedIsCancelledAfterAWhile) {
+TEST_F(TransferCallsTest, StalledUploadIsCancelledAfterTimeout) {
   listen(with_idle_limit(milliseconds(200)));
   Client client(channel());
   SlowUpload upload(client, 1, 64 << 20);
@@ -233,7 +233,7 @@ TEST_F(TransferCallsTest, AnUploadThatIsNotFedIsCancelledAfterAWhile) {
   EXPECT_TRUE(client.works());
 }
 
-TEST_F(TransferCallsTest, TransfersThroughSharedMemoryEndWithTheirSession) {
+TEST_F(TransferCallsTest, SharedMemoryTransfersEndWithSession) {
   listen();
   Client client(channel());
   client.make(1);
@@ -249,7 +249,7 @@ TEST_F(TransferCallsTest, TransfersThroughSharedMemoryEndWithTheirSession) {
   EXPECT_FALSE(download.read_all(&bytes).ok());
 }
 
-TEST_F(TransferCallsTest, TransfersThroughSharedMemoryWhoseClientDoesNothingAreCancelledAfterAWhile) {
+TEST_F(TransferCallsTest, StalledSharedMemoryTransferIsCancelledAfterTimeout) {
   listen(with_idle_limit(milliseconds(200)));
   Client client(channel());
   client.make(1);
@@ -266,7 +266,7 @@ TEST_F(TransferCallsTest, TransfersThroughSharedMemoryWhoseClientDoesNothingAreC
   EXPECT_TRUE(client.works());
 }
 
-TEST_F(TransferCallsTest, AnUploadThatIsSentAgainEndsTheCallThatStillCarriesIt) {
+TEST_F(TransferCallsTest, RepeatedUploadEndsEarlierCall) {
   listen();
   Client client(channel());
   SlowUpload first(client, 1, 64 << 20);
@@ -276,7 +276,7 @@ TEST_F(TransferCallsTest, AnUploadThatIsSentAgainEndsTheCallThatStillCarriesIt) 
   EXPECT_EQ(first.finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
-TEST_F(TransferCallsTest, AChunkOutOfItsPlaceIsRefused) {
+TEST_F(TransferCallsTest, RejectsChunkOutOfOrder) {
   listen();
   Client client(channel());
   auto context = client.context_for();
@@ -296,14 +296,15 @@ TEST_F(TransferCallsTest, AChunkOutOfItsPlaceIsRefused) {
   EXPECT_TRUE(is_free());
 }
 
-TEST_F(TransferCallsTest, ManyWaitingDownloadsOfOneSessionLeaveTheOthersAlone) {
+TEST_F(TransferCallsTest, WaitingDownloadsBlockNoOtherSession) {
   listen();
   Client greedy(channel());
   std::vector<std::unique_ptr<SlowDownload>> waiting;
   // A connection has fewer streams than the session's limit of calls.
   auto second = v1::Engine::NewStub(channel()), third = v1::Engine::NewStub(channel());
   for (int i = 0; i < 400; ++i) {
-    waiting.push_back(std::make_unique<SlowDownload>(greedy, 1, UINT64_MAX, false, i < 40 ? second.get() : third.get()));
+    waiting.push_back(
+        std::make_unique<SlowDownload>(greedy, 1, UINT64_MAX, false, i < 40 ? second.get() : third.get()));
   }
   // Calls above the session's limit fail with a status that requests a retry.
   size_t bytes = 0;

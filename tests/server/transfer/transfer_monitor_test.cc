@@ -42,7 +42,7 @@ class TransferMonitorTest : public ::testing::Test {
   std::atomic<int> cancelled_ = 0;
 };
 
-TEST_F(TransferMonitorTest, ASessionMayHaveSoManyInEachDirection) {
+TEST_F(TransferMonitorTest, LimitsTransfersPerSessionAndDirection) {
   restart({.per_session = 3});
   auto downloads = begin_all(1);
   EXPECT_EQ(downloads.size(), 3u);
@@ -52,7 +52,7 @@ TEST_F(TransferMonitorTest, ASessionMayHaveSoManyInEachDirection) {
   EXPECT_NE(begin(1), nullptr);
 }
 
-TEST_F(TransferMonitorTest, HoweverManyASessionTakesSomeAreLeftForTheNext) {
+TEST_F(TransferMonitorTest, ReservesTransfersForOtherSessions) {
   restart({.per_engine = 64, .per_session = 1000});
   std::vector<std::vector<std::unique_ptr<Call>>> all;
   for (uint64_t session = 1; session <= 5; ++session) {
@@ -64,7 +64,7 @@ TEST_F(TransferMonitorTest, HoweverManyASessionTakesSomeAreLeftForTheNext) {
   EXPECT_GE(begin_all(6).size(), 16u);
 }
 
-TEST_F(TransferMonitorTest, FewHoldChunksAtATime) {
+TEST_F(TransferMonitorTest, LimitsTransfersThatHoldBuffers) {
   restart({.streaming = 2});
   auto first = begin(1), second = begin(1), third = begin(1), other = begin(2), upload = begin(1, Direction::kUpload);
   EXPECT_TRUE(first->acquire_buffers(kAlways));
@@ -84,14 +84,14 @@ TEST_F(TransferMonitorTest, FewHoldChunksAtATime) {
   EXPECT_TRUE(second->acquire_buffers(kAlways));
 }
 
-TEST_F(TransferMonitorTest, ACallThatWaitsForItsClientForLongIsCancelled) {
+TEST_F(TransferMonitorTest, CancelsStalledCall) {
   restart({.idle = milliseconds(50)});
   auto call = begin(1);
   Call::ClientWait wait(*call);
   EXPECT_TRUE(is_cancelled());
 }
 
-TEST_F(TransferMonitorTest, ACallThatWorksOrMovesIsNotCancelled) {
+TEST_F(TransferMonitorTest, KeepsActiveCall) {
   restart({.idle = milliseconds(200)});
   auto works = begin(1), moves = begin(1);
   for (int i = 0; i < 60; ++i) {
@@ -101,7 +101,7 @@ TEST_F(TransferMonitorTest, ACallThatWorksOrMovesIsNotCancelled) {
   EXPECT_EQ(cancelled_, 0);
 }
 
-TEST_F(TransferMonitorTest, ASessionThatEndsTakesItsCallsWithIt) {
+TEST_F(TransferMonitorTest, EndedSessionCancelsItsCalls) {
   auto one = begin(1), two = begin(1, Direction::kUpload), other = begin(2);
   monitor_->end_session(1);
   EXPECT_EQ(cancelled_, 2);
@@ -111,7 +111,7 @@ TEST_F(TransferMonitorTest, ASessionThatEndsTakesItsCallsWithIt) {
   EXPECT_EQ(cancelled_, 2);
 }
 
-TEST_F(TransferMonitorTest, AnUploadIsCancelledByItsNumber) {
+TEST_F(TransferMonitorTest, CancelsUploadByNumber) {
   auto one = begin(1, Direction::kUpload), two = begin(1, Direction::kUpload), other = begin(2, Direction::kUpload);
   one->carry(7);
   two->carry(8);
@@ -120,7 +120,7 @@ TEST_F(TransferMonitorTest, AnUploadIsCancelledByItsNumber) {
   EXPECT_EQ(cancelled_, 1);
 }
 
-TEST_F(TransferMonitorTest, WhatExpiresIsTold) {
+TEST_F(TransferMonitorTest, CallsDropExpiredAtDeadline) {
   struct Thing final : Expiring {
     void drop_expired() override { expired = true; }
     std::atomic<bool> expired = false;
