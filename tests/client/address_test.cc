@@ -11,7 +11,7 @@
 namespace tt::client {
 namespace {
 
-TEST(Address, TakesHostsAndSockets) {
+TEST(Address, ParsesHostsAndSockets) {
   EXPECT_EQ(parse_address("gpu-box:7070").target, "dns:///gpu-box:7070");
   EXPECT_EQ(parse_address("gpu-box").target, "dns:///gpu-box:7070");
   EXPECT_EQ(parse_address("[::1]:80").target, "dns:///[::1]:80");

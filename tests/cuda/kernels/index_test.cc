@@ -17,7 +17,7 @@ constexpr DType kIndex = DType::kInt64;
 
 class IndexTest : public ::testing::Test {
  protected:
-  void alike(const std::string& what, const Tensors& inputs, const Compute& compute, double tolerance = 0) {
+  void compare(const std::string& what, const Tensors& inputs, const Compute& compute, double tolerance = 0) {
     expect_equal_on_gpu(engine_, what, inputs, compute, tolerance);
   }
   SimulatedEngine engine_;
@@ -28,16 +28,16 @@ TEST_F(IndexTest, Gathers) {
   const Tensor row_mask = values({3}, {1, 0, 1}, DType::kBool);
   for (DType dtype : kDTypes) {
     for (const Tensor& x : {filled({3, 4, 8}, dtype), transposed(filled({8, 4, 3}, dtype), 0, 2)}) {
-      alike("index", {x, rows, columns}, [](const Tensors& in) -> Tensors {
+      compare("index", {x, rows, columns}, [](const Tensors& in) -> Tensors {
         return {ops::index(in[0], {in[1]}), ops::index(in[0], {Tensor(), in[2]}), ops::index(in[0], {in[1], in[2]}),
                 ops::index(in[0], {in[1], Tensor(), in[2]}), ops::index(in[0], {Tensor(), Tensor(), in[1]})};
       });
-      alike("masks", {x, row_mask, rows}, [](const Tensors& in) -> Tensors {
+      compare("masks", {x, row_mask, rows}, [](const Tensors& in) -> Tensors {
         return {ops::index_masked(in[0], {in[1]}), ops::masked_select(in[0], ops::to_dtype(in[0], DType::kBool))};
       });
     }
   }
-  alike("nothing", {filled({3, 4}), values({0}, {}, kIndex)},
+  compare("nothing", {filled({3, 4}), values({0}, {}, kIndex)},
         [](const Tensors& in) -> Tensors { return {ops::index(in[0], {in[1]})}; });
 }
 
@@ -46,11 +46,11 @@ TEST_F(IndexTest, Scatters) {
   for (DType dtype : kDTypes) {
     const Tensor x = filled({3, 4}, dtype), line = filled({4}, dtype), block = filled({4, 4}, dtype);
     const Tensor mask = filled({3, 4}, DType::kBool), number = filled({}, DType::kFloat32);
-    alike("index_put", {x, rows, line, again, block, mask, number}, [](const Tensors& in) -> Tensors {
+    compare("index_put", {x, rows, line, again, block, mask, number}, [](const Tensors& in) -> Tensors {
       return {ops::index_put(in[0], {in[1]}, in[2]), ops::index_put(in[0], {in[3]}, in[4], true),
               ops::index_put(in[0], {in[5]}, in[6]), ops::index_put(in[0], {Tensor(), in[1]}, in[6])};
     });
-    alike("along a dimension", {x, rows, again, block}, [](const Tensors& in) -> Tensors {
+    compare("along a dimension", {x, rows, again, block}, [](const Tensors& in) -> Tensors {
       return {ops::index_fill(in[0], 1, ops::remainder(in[1], int64_t{4}), Scalar(1.0)),
               ops::index_add(in[0], 0, in[2], in[3]), ops::index_add(in[0], 0, in[2], in[3], Scalar(int64_t{2}))};
     });
@@ -65,12 +65,12 @@ TEST_F(IndexTest, InPlaceWritesOnlyIndexedElements) {
     ops::call(op_id::kIndexPut, args, {&view, 1});
     return {in[0]};
   };
-  alike("index_put_", {filled({3, 4}), values({2}, {1, 3}, kIndex), filled({3})}, put);
+  compare("index_put_", {filled({3, 4}), values({2}, {1, 3}, kIndex), filled({3})}, put);
 }
 
 TEST_F(IndexTest, SelectsAlongDimension) {
   for (DType dtype : kDTypes) {
-    alike("index_select", {filled({3, 16}, dtype), values({4}, {2, 0, 2, 1}, kIndex), filled({}, dtype)},
+    compare("index_select", {filled({3, 16}, dtype), values({4}, {2, 0, 2, 1}, kIndex), filled({}, dtype)},
           [](const Tensors& in) -> Tensors {
             return {ops::index_select(in[0], 0, in[1]), ops::index_select(in[0], -1, in[1]),
                     ops::index_select(in[2], 0, ops::narrow(ops::zeros_like(in[1]), 0, 0, 1))};
@@ -82,10 +82,10 @@ TEST_F(IndexTest, GathersAndScatters) {
   const Tensor where = values({2, 3}, {0, 3, 2, 1, 0, 3}, kIndex), down = values({2, 2}, {0, 2, 1, 0}, DType::kInt32);
   for (DType dtype : kDTypes) {
     for (const Tensor& x : {filled({3, 4}, dtype), transposed(filled({4, 3}, dtype), 0, 1)}) {
-      alike("gather", {x, where, down, filled({}, dtype), values({}, {0}, kIndex)}, [](const Tensors& in) -> Tensors {
+      compare("gather", {x, where, down, filled({}, dtype), values({}, {0}, kIndex)}, [](const Tensors& in) -> Tensors {
         return {ops::gather(in[0], 1, in[1]), ops::gather(in[0], 0, in[2]), ops::gather(in[3], 0, in[4])};
       });
-      alike("scatter", {x, where, filled({2, 3}, dtype)}, [](const Tensors& in) -> Tensors {
+      compare("scatter", {x, where, filled({2, 3}, dtype)}, [](const Tensors& in) -> Tensors {
         return {ops::scatter(in[0], 1, in[1], in[2]), ops::scatter_value(in[0], 1, in[1], Scalar(1.5)),
                 ops::scatter_add(in[0], 1, in[1], in[2]), ops::scatter_add(in[0], 0, ops::zeros_like(in[1]), in[2])};
       });
@@ -96,7 +96,7 @@ TEST_F(IndexTest, GathersAndScatters) {
 TEST_F(IndexTest, ReducesDuplicateIndices) {
   const Tensor where = values({2, 3}, {0, 0, 2, 1, 1, 3}, kIndex);
   for (DType dtype : {DType::kUInt8, DType::kInt64, DType::kBFloat16, DType::kFloat64}) {
-    alike("scatter_combine", {filled({3, 4}, dtype), where, filled({2, 3}, dtype)}, [](const Tensors& in) -> Tensors {
+    compare("scatter_combine", {filled({3, 4}, dtype), where, filled({2, 3}, dtype)}, [](const Tensors& in) -> Tensors {
       return {ops::scatter_combine(in[0], 1, in[1], in[2], "amax"),
               ops::scatter_combine(in[0], 1, in[1], in[2], "amin"),
               ops::scatter_combine(in[0], 1, in[1], in[2], "prod")};
@@ -107,10 +107,10 @@ TEST_F(IndexTest, ReducesDuplicateIndices) {
 TEST_F(IndexTest, FindsNonzero) {
   for (DType dtype : kDTypes) {
     for (const Sizes& sizes : {Sizes{3, 4, 2}, Sizes{70, 41}, Sizes{0, 3}, Sizes{}}) {
-      alike("nonzero", {filled(sizes, dtype)}, [](const Tensors& in) -> Tensors { return {ops::nonzero(in[0])}; });
+      compare("nonzero", {filled(sizes, dtype)}, [](const Tensors& in) -> Tensors { return {ops::nonzero(in[0])}; });
     }
   }
-  alike("nonzero of a view", {transposed(filled({4, 3}), 0, 1)},
+  compare("nonzero of a view", {transposed(filled({4, 3}), 0, 1)},
         [](const Tensors& in) -> Tensors { return {ops::nonzero(in[0])}; });
 }
 

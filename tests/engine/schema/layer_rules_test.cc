@@ -42,7 +42,7 @@ TEST_F(LayerRulesTest, ReductionsRejectInvalidDimensions) {
   EXPECT_THAT(infer_("prod", {t({2, 2}), n({0, 1})}), StartsWith("TypeError"));
 }
 
-TEST_F(LayerRulesTest, MatmulBroadcastsBatchesAndTakesVectors) {
+TEST_F(LayerRulesTest, MatmulBroadcastsBatchesAndAcceptsVectors) {
   EXPECT_EQ(infer_("matmul", {t({4}), t({4})}), "float32[]");
   EXPECT_EQ(infer_("matmul", {t({2, 1, 3, 4}), t({5, 4, 2})}), "float32[2, 5, 3, 2]");
   EXPECT_EQ(infer_("matmul", {t({2, 3, 4}), t({4})}), "float32[2, 3]");
