@@ -7,7 +7,7 @@ import pytest
 import scipy.special
 
 
-def test_quantile_takes_a_number(torch):
+def test_quantile_accepts_a_number(torch):
     assert torch.quantile(torch.arange(5.0), 0.25).item() == 1
     assert torch.tensor([1.0, float("nan"), 3.0]).nanquantile(0.5).item() == 2
 
@@ -22,7 +22,7 @@ def test_searchsorted_and_bucketize(torch):
         torch.searchsorted(edges, 3.0, side="left", right=True)
 
 
-def test_diff_with_what_is_before_and_after(torch):
+def test_diff_with_prepend_and_append(torch):
     x = torch.tensor([3.0, 5.0])
     assert torch.diff(x, prepend=torch.tensor([0.0]), append=torch.tensor([6.0])).tolist() == [3, 2, 1]
     assert torch.diff(x, 0, prepend=torch.tensor([0.0])).tolist() == [3, 5]
@@ -36,7 +36,7 @@ def test_tensor_split_and_repeat_interleave_by_tensors(torch):
     assert torch.repeat_interleave(torch.tensor([2, 0, 1])).tolist() == [0, 0, 2]
 
 
-def test_indices_that_count_from_the_end(torch):
+def test_negative_indices(torch):
     assert torch.take(torch.arange(9).reshape(3, 3), torch.tensor([-4, 0])).tolist() == [5, 0]
     x = torch.tensor([[1, 2], [3, 4]])
     assert torch.take_along_dim(x, torch.tensor([[-1], [0]]), 1).tolist() == [[2], [3]]
@@ -57,7 +57,7 @@ def test_index_fill_with_a_tensor_differentiates_in_it(torch):
     assert result.tolist() == [2, 0, 2] and value.grad.item() == 2  # a repeated index counts once
 
 
-def test_corrections_that_are_not_whole(torch):
+def test_fractional_corrections(torch):
     x = np.array([[1.0, 2.0, 4.0], [0.0, 3.0, 9.0]])
     t = torch.tensor(x)
     assert t.var(correction=1.5).item() == pytest.approx(x.var() * 6 / 4.5)
@@ -65,7 +65,7 @@ def test_corrections_that_are_not_whole(torch):
     assert t.var(dim=1, correction=None).tolist() == t.var(1).tolist()
 
 
-def test_an_int_is_a_dimension_and_no_bool(torch):
+def test_int_is_a_dimension_and_not_a_bool(torch):
     x = np.array([[1.0, 2.0, 4.0], [0.0, 3.0, 9.0]])
     t = torch.tensor(x)
     np.testing.assert_allclose(t.var(1).numpy(), x.var(1, ddof=1))
@@ -73,16 +73,16 @@ def test_an_int_is_a_dimension_and_no_bool(torch):
     assert t.var(False).item() == pytest.approx(x.var())
 
 
-def test_max_of_two_zero_dim_tensors_is_not_along_a_dimension(torch):
+def test_max_of_two_zero_dim_tensors_is_elementwise(torch):
     assert torch.max(torch.tensor(3), torch.tensor(6)).item() == 6
     assert torch.ones(3).min(torch.tensor(0)).tolist() == [0, 0, 0]
 
 
-def test_polygamma_as_a_method_is_of_the_tensor(torch):
+def test_polygamma_method_takes_order_as_argument(torch):
     assert torch.tensor(9.0).polygamma(2).item() == pytest.approx(scipy.special.polygamma(2, 9.0))
 
 
-def test_to_takes_flags_by_position(torch):
+def test_to_accepts_positional_flags(torch):
     x = torch.ones(2)
     assert x.to(torch.zeros(3), True) is x and x.to(torch.float64, False).dtype is torch.float64
     copied = x.to(torch.zeros(3), False, True)
@@ -105,7 +105,7 @@ def test_integers_from_fractions(torch):
     assert torch.linspace(torch.tensor(1.0), torch.tensor(2.0), 3).tolist() == [1, 1.5, 2]
 
 
-def test_integers_are_scaled_by_whole_numbers(torch):
+def test_integers_are_scaled_by_integers(torch):
     i = torch.tensor([[0, 1], [2, 3]])
     assert torch.addmm(i, i, i, beta=0.6, alpha=1.6).tolist() == [[2, 3], [6, 11]]
     with pytest.raises(RuntimeError, match="must not be a floating point number"):
@@ -124,7 +124,7 @@ def test_gradients_of_products_without_elements(torch):
     assert a.grad.shape == (5, 0) and b.grad.shape == (0, 10)
 
 
-def test_singular_values_of_equal_size_have_gradients(torch):
+def test_equal_singular_values_have_gradients(torch):
     A = torch.eye(3, dtype=torch.float64, requires_grad=True)  # noqa: N806
     torch.linalg.svdvals(A).sum().backward()
     assert A.grad.tolist() == np.eye(3).tolist()
@@ -137,7 +137,7 @@ def test_transposed_convolution_with_more_output_than_a_stride(torch):
 
 
 @pytest.mark.parametrize("eps", [0.6, 1.0])
-def test_logit_with_an_eps_above_one_half(torch, eps):
+def test_logit_with_eps_above_one_half(torch, eps):
     low, high = np.log(eps / max(1 - eps, 1e-300)), np.log((1 - eps) / eps) if eps < 1 else -np.inf
     got = torch.logit(torch.tensor([eps / 2, 1.5], dtype=torch.float64), eps).tolist()
     assert got[0] == pytest.approx(low) if eps < 1 else got[0] == np.inf
@@ -146,7 +146,7 @@ def test_logit_with_an_eps_above_one_half(torch, eps):
 
 @pytest.mark.parametrize("shape", [(2, 1, 4, 3), (8, 5, 4, 3), (2, 4, 3)])
 @pytest.mark.parametrize("mode, numpys", [("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")])
-def test_padding_takes_elements_of_its_own(torch, shape, mode, numpys):
+def test_padding_reads_original_elements_only(torch, shape, mode, numpys):
     x = torch.randn(*shape, dtype=torch.float64, requires_grad=True)
     for pad in ([1, 2], [2, 1, 1, 3], [0, 2, 0, 0], [0, 0, 2, 1], [1, 0, 0, 0, 1, 0]):
         if mode == "reflect" and len(pad) == 6 and shape[-3] == 1:
@@ -162,7 +162,7 @@ def test_padding_takes_elements_of_its_own(torch, shape, mode, numpys):
         assert np.allclose(gradient.numpy(), sums)
 
 
-def test_circular_padding_goes_round_what_is_left(torch):
+def test_circular_padding_wraps_cropped_input(torch):
     x = torch.arange(4.0).reshape(1, 1, 4)
     assert torch.nn.functional.pad(x, (-2, 1), "circular").tolist() == [[[2, 3, 2]]]
 
@@ -204,7 +204,7 @@ def test_covariance(torch):
         torch.cov(torch.ones(2, 2, 2))
 
 
-def test_dtypes_that_are_not_taken_are_not_implemented(torch):
+def test_unsupported_dtypes_are_not_implemented(torch):
     with pytest.raises(NotImplementedError, match="not implemented for 'Long'"):
         torch.hypot(torch.tensor([1]), torch.tensor([2]))
     with pytest.raises(NotImplementedError, match="could not infer output dtype"):
@@ -228,6 +228,6 @@ def test_dtypes_that_are_not_taken_are_not_implemented(torch):
         (RuntimeError, "contracted dimensions", lambda t: t.tensordot(t.ones(2, 3), t.ones(2, 3), 1)),
     ],
 )  # fmt: skip
-def test_refusals(torch, kind, message, call):
+def test_invalid_arguments_are_rejected(torch, kind, message, call):
     with pytest.raises(kind, match=message):
         call(torch)

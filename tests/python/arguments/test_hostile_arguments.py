@@ -41,7 +41,7 @@ class Runs:
         return float(self.value)
 
 
-def test_a_generator_is_no_list_of_tensors(torch):
+def test_generator_is_not_a_list_of_tensors(torch):
     """Formerly its tensors were freed before the call, and the engine ended the session."""
     x = torch.ones(2)
     for function in (torch.cat, torch.stack):
@@ -50,7 +50,7 @@ def test_a_generator_is_no_list_of_tensors(torch):
     assert x.tolist() == [1, 1]
 
 
-def test_a_sequence_that_makes_its_tensors(torch):
+def test_sequence_that_creates_its_tensors(torch):
     class Sequence:
         def __len__(self):
             return 3
@@ -87,7 +87,7 @@ def test_lists_that_change_while_they_are_read(torch):
     assert torch.cat(tensors, dim=Runs(clear)).tolist() == [float(i // 2) for i in range(128)]
 
 
-def test_a_tensor_that_becomes_another_while_it_is_passed(torch):
+def test_tensor_that_changes_while_it_is_passed(torch):
     """The handle that the call refers to must live until the call is made."""
     for change in (lambda t: t.unsqueeze_(0), lambda t: torch._C.become(t, torch.zeros(1)), lambda t: t.detach_()):
         x = torch.full((4, 4), 2.0) * 1
@@ -96,7 +96,7 @@ def test_a_tensor_that_becomes_another_while_it_is_passed(torch):
         assert (x * Runs(lambda: change(x), 3)).tolist() == [[6.0] * 4] * 4  # noqa: B023
 
 
-def test_a_tensor_that_becomes_another_while_its_call_waits(torch):
+def test_tensor_that_changes_while_its_call_waits(torch):
     x = torch.arange(1000.0)
     stop = threading.Event()
 
@@ -115,7 +115,7 @@ def test_a_tensor_that_becomes_another_while_its_call_waits(torch):
         thread.join()
 
 
-def test_exceptions_of_the_callers_come_through(torch):
+def test_exceptions_reach_the_caller(torch):
     x = torch.ones(2, 2)
     for call in (
         lambda: torch.sum(x, Raises()), lambda: x[Raises()], lambda: torch.zeros(Raises()), lambda: torch.tensor(Raises()),
@@ -235,7 +235,7 @@ def test_none_where_a_tensor_is_needed(torch):
     assert x.grad.tolist() == [2, 2]
 
 
-def test_out_of_another_count(torch):
+def test_wrong_number_of_out_tensors(torch):
     x = torch.tensor([1.0, 0.0])
     for call in (lambda: torch.nonzero(x, out=(x, x)), lambda: torch.sort(x, out=(x,)), lambda: torch.add(x, x, out=(x, x, x)),
                  lambda: torch.masked_select(x, x > 0, out=[x])):  # fmt: skip

@@ -193,12 +193,12 @@ def test_deterministic_algorithms(torch):
 
 
 @pytest.mark.parametrize("call, error", REFUSED)
-def test_refused(torch, call, error):
+def test_invalid_arguments_are_rejected(torch, call, error):
     with pytest.raises(error):
         call(torch, torch.ones(2))
 
 
-def test_likes_draw_from_a_generator(torch):
+def test_like_functions_draw_from_a_generator(torch):
     x, generator = torch.ones(5), torch.Generator()
     for draw in (torch.rand_like, torch.randn_like, lambda t, generator: torch.randint_like(t, 1000, generator=generator)):
         first = draw(x, generator=generator.manual_seed(3))
@@ -218,7 +218,7 @@ ORDERS = [
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_orders_are_the_generator_s_or_the_seed_s(torch, order):
+def test_permutations_use_the_generator_or_the_seed(torch, order):
     data, generator = torch.utils.data, torch.Generator().manual_seed(5)
     state = generator.get_state()
     first, second = order(data, generator), order(data, generator)
@@ -233,7 +233,7 @@ def test_orders_are_the_generator_s_or_the_seed_s(torch, order):
     assert first != second and [order(data, None), order(data, None)] == [first, second]
 
 
-def test_profiles_of_printing(torch):
+def test_print_profiles(torch):
     try:
         torch.set_printoptions(profile="short")
         assert repr(torch.tensor([0.125])) == "tensor([0.12])"
@@ -244,7 +244,7 @@ def test_profiles_of_printing(torch):
     assert repr(torch.tensor([0.125])) == "tensor([0.1250])" and "..." in repr(torch.zeros(2000))
 
 
-def test_a_loader_s_timeout(torch):
+def test_loader_timeout(torch):
     import threading
 
     class Slow(torch.utils.data.Dataset):

@@ -67,7 +67,7 @@ def test_ranges_of_random_integers(torch, call):
         call(torch)
 
 
-def test_what_fits(torch):
+def test_numbers_in_range(torch):
     inf, nan = math.inf, math.nan
     for value, dtype, expected in (
         (-1, "uint8", 255), (-255, "uint8", 1), (-1, "uint64", 2**64 - 1), (255.9, "uint8", 255), (127.999, "int8", 127),

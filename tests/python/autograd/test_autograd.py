@@ -17,7 +17,7 @@ def test_backward_accumulates(torch):
     assert x.grad.tolist() == [3, 3]
 
 
-def test_what_is_not_reached_has_no_gradient(torch):
+def test_unreached_leaf_has_no_gradient(torch):
     x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
     (x * 2).sum().backward()
     assert y.grad is None and x.is_leaf and (x * 2).grad_fn.name() == "MulBackward0"
@@ -71,7 +71,7 @@ def test_retain_grad(torch):
     assert y.grad.tolist() == [6, 6]
 
 
-def test_a_function_of_ones_own(torch):
+def test_custom_function(torch):
     class Cube(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x, scale):
@@ -94,7 +94,7 @@ def test_a_function_of_ones_own(torch):
     assert torch.autograd.gradgradcheck(lambda v: Cube.apply(v, 2.0), d)
 
 
-def test_an_exception_in_a_function_is_the_users(torch):
+def test_exception_in_a_function_reaches_the_caller(torch):
     class Bad(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -111,7 +111,7 @@ def test_an_exception_in_a_function_is_the_users(torch):
     assert x.grad.tolist() == [2, 2]
 
 
-def test_errors_are_pytorchs(torch):
+def test_errors_equal_pytorchs(torch):
     x = torch.ones(3, requires_grad=True)
     with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar outputs"):
         (x * 2).backward()
@@ -131,7 +131,7 @@ def test_errors_are_pytorchs(torch):
         x.grad.tolist()
 
 
-def test_in_place_on_a_view_reaches_the_base(torch):
+def test_in_place_on_a_view_updates_the_base(torch):
     x = torch.ones(2, 2, requires_grad=True)
     y = x * 1
     y[0].mul_(5)

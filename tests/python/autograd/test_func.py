@@ -20,7 +20,7 @@ def test_grad_of_grad(torch, func):
     assert third.item() == pytest.approx(-torch.cos(x).item()) and not third.requires_grad
 
 
-def test_grad_takes_the_arguments_it_is_told_and_passes_others_on(torch, func):
+def test_grad_uses_argnums(torch, func):
     x, w = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
 
     def f(x, w, scale=1.0):
@@ -39,7 +39,7 @@ def test_grad_through_dictionaries(torch, func):
     assert found["w"].tolist() == [2, 2, 2] and found["b"][0].item() == 5 and found["b"][1].tolist() == [0, 0]
 
 
-def test_results_stay_differentiable_for_whoever_is_outside(torch, func):
+def test_results_are_differentiable_outside(torch, func):
     x = torch.tensor(2.0, requires_grad=True)
     func.grad(lambda v: v**3)(x).backward()
     assert x.grad.item() == 12
@@ -55,12 +55,12 @@ def test_jvp_is_the_jacobian_times_the_tangent(torch, func):
     assert not product.requires_grad
 
 
-def test_jvp_of_what_does_not_depend_on_its_input_is_zero(torch, func):
+def test_jvp_of_independent_output_is_zero(torch, func):
     value, product = func.jvp(lambda x: torch.ones(2), (torch.ones(3),), (torch.ones(3),))
     assert value.tolist() == [1, 1] and product.tolist() == [0, 0]
 
 
-def test_vjp_can_be_asked_several_times(torch, func):
+def test_vjp_can_be_called_repeatedly(torch, func):
     value, product = func.vjp(lambda x, y: (x * y, x.sum()), torch.tensor([1.0, 2.0]), torch.tensor([5.0, 7.0]))
     assert value[0].tolist() == [5, 14]
     for scale in (1.0, 2.0):
@@ -109,7 +109,7 @@ def test_per_sample_gradients(torch, func):
         assert close(torch, found["weight"][i], model.weight.grad) and close(torch, found["bias"][i], model.bias.grad)
 
 
-def test_vmap_places_the_batch_where_it_is_told(torch):
+def test_vmap_uses_out_dims(torch):
     x, y = torch.arange(6.0).reshape(2, 3), torch.arange(3.0)
     assert torch.vmap(torch.dot, in_dims=(0, None))(x, y).tolist() == (x @ y).tolist()
     swapped = torch.vmap(lambda column: column * 2, in_dims=1, out_dims=1)(x)
@@ -119,7 +119,7 @@ def test_vmap_places_the_batch_where_it_is_told(torch):
     assert first.tolist() == [3, 12] and shape.shape == (3, 2)
 
 
-def test_vmap_refuses(torch):
+def test_vmap_rejects_invalid_arguments(torch):
     with pytest.raises(ValueError, match="same size in the mapped dimension"):
         torch.vmap(torch.add)(torch.ones(2), torch.ones(3))
     with pytest.raises(ValueError, match="of 0 dimensions"):
@@ -130,7 +130,7 @@ def test_vmap_refuses(torch):
         torch.vmap(torch.sin, randomness="same")
 
 
-def test_functional_call_leaves_the_module_alone(torch, func):
+def test_functional_call_does_not_change_the_module(torch, func):
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
     before = model.state_dict()["0.weight"].clone()
     out = func.functional_call(model, {"0.weight": torch.zeros(2, 2), "0.bias": torch.ones(2)}, torch.ones(3, 2))

@@ -50,7 +50,7 @@ def test_decorators(torch, switches, expected):
     assert state(torch) == (True, False)
 
 
-def test_results_within_an_end_to_inference_are_recorded(torch):
+def test_inference_mode_false_records_results(torch):
     w = torch.ones(2, requires_grad=True)
     with torch.inference_mode():
         with torch.inference_mode(False):
@@ -90,7 +90,7 @@ def test_generators_run_in_the_context_between_their_yields(torch):
     assert closed == [False, False] and torch.is_grad_enabled()
 
 
-def test_a_switch_set_by_the_caller_between_steps_stays(torch):
+def test_grad_mode_set_between_generator_steps_is_kept(torch):
     @torch.no_grad()
     def steps():
         yield 1

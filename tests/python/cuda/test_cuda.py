@@ -33,7 +33,7 @@ def rng():
 # ---- Devices of tensors --------------------------------------------------------------------
 
 
-def test_what_there_is(torch):
+def test_device_count_and_properties(torch):
     assert torch.cuda.is_available() and torch.cuda.device_count() >= (2 if SIMULATED else 1)
     properties = torch.cuda.get_device_properties(0)
     assert properties.name == torch.cuda.get_device_name("cuda:0") and properties.total_memory > 0
@@ -102,7 +102,7 @@ def test_saving(torch, tmp_path):
 # ---- Order and transfers -------------------------------------------------------------------
 
 
-def test_memory_is_used_again_in_order(torch):
+def test_memory_is_reused_in_order(torch):
     """Tensors are freed before the GPU has processed them; tensors that reuse their memory must not change their
     values."""
     results = []
@@ -148,14 +148,14 @@ def test_transfers_around_the_sizes_of_chunks_and_the_ring(own_daemon, threads, 
 
 
 @pytest.mark.parametrize("threads", ["0", "33", "many"])
-def test_threads_that_cannot_be(own_daemon, threads):
+def test_invalid_transfer_threads(own_daemon, threads):
     result = run_script("import teletensor as torch; torch.ones(2)", own_daemon(), TELETENSOR_TRANSFER_THREADS=threads)
     message = f"ValueError: [connect] TELETENSOR_TRANSFER_THREADS must be a number from 1 to 32, got '{threads}'"
     assert message in result.stderr
 
 
 @pytest.mark.parametrize("threads", ["1", "4"])
-def test_a_lane_that_was_given_up_is_done_without(own_daemon, threads):
+def test_abandoned_lane_is_not_used(own_daemon, threads):
     """The engine refuses an upload whose bytes are already being sent; later uploads use chunks in the call itself."""
     engine = own_daemon("--session-memory-limit", "64MiB")
     script = """
@@ -208,7 +208,7 @@ def line_of(text: str) -> int:
     return found
 
 
-def test_a_bad_index_is_an_error_at_its_line(torch):
+def test_invalid_index_is_reported_at_its_line(torch):
     unrelated = torch.arange(4.0, device="cuda") * 2
     table = torch.randn(5, 3, device="cuda")
     fine = torch.nn.functional.embedding(torch.tensor([1, 4], device="cuda"), table)
@@ -224,7 +224,7 @@ def test_a_bad_index_is_an_error_at_its_line(torch):
 
 
 @pytest.mark.parametrize("kind", ["gather", "index", "target"])
-def test_bad_indices(torch, kind):
+def test_invalid_indices(torch, kind):
     """The kernel detects the error; it is raised when the value is read: inline, by download, or through another
     device."""
     x = torch.ones(3, 4, device="cuda")
@@ -242,7 +242,7 @@ def test_bad_indices(torch, kind):
     assert x.sum().item() == 12
 
 
-def test_many_faults_at_once(torch):
+def test_many_errors_at_once(torch):
     """More errors than can be pending at a time: each poisons its dependents only."""
     x = torch.ones(4, device="cuda")
     at = [torch.tensor([i % 5], device="cuda") for i in range(150)]  # every fifth is out of range
@@ -294,7 +294,7 @@ def test_streams_of_two_gpus(torch):
 # ---- Memory --------------------------------------------------------------------------------
 
 
-def test_memory_figures(torch):
+def test_memory_statistics(torch):
     torch.cuda.synchronize()
     before = torch.cuda.memory_allocated()
     others = [torch.cuda.memory_allocated(i) for i in range(1, torch.cuda.device_count())]
@@ -313,7 +313,7 @@ def test_memory_figures(torch):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64"])
 @pytest.mark.parametrize("p", [0.25, 1.0])
-def test_dropout_keeps_what_the_cpu_keeps(torch, dtype, p):
+def test_dropout_mask_equals_cpu(torch, dtype, p):
     """With the same generator state, forward and backward; also for rows of a transposed matrix."""
     results = []
     for device in ("cpu", "cuda"):
@@ -364,7 +364,7 @@ def test_tensor_types_have_a_device(torch):
         torch.FloatTensor([1.0], device="cuda")
 
 
-def test_states_of_the_generator_are_one(torch):
+def test_generator_state_is_shared_by_devices(torch):
     torch.cuda.manual_seed_all(3)
     states = torch.cuda.get_rng_state_all()
     assert len(states) == torch.cuda.device_count()
@@ -375,7 +375,7 @@ def test_states_of_the_generator_are_one(torch):
 
 
 
-def test_a_session_empties_its_own_cache(own_daemon):
+def test_empty_cache_affects_own_session_only(own_daemon):
     script = """
 import os, subprocess, sys, teletensor as torch
 torch.cuda.empty_cache()                             # before there is a connection: nothing
@@ -408,7 +408,7 @@ sys.stdin.read()
 
 
 @pytest.mark.skipif(not SIMULATED, reason="requires the small memory of a simulated GPU")
-def test_out_of_memory_is_one_sessions(own_daemon):
+def test_out_of_memory_affects_one_session_only(own_daemon):
     engine = own_daemon(TELETENSOR_SIMULATED_MEMORY_MB="64")
     holder = """
 import sys, teletensor as torch
@@ -441,7 +441,7 @@ print(kept.sum().item(), torch.cuda.memory_stats()["num_ooms"] >= 2)
     assert said.strip() == "8388607.0 55.0" and first.returncode == 0
 
 
-def test_a_session_is_held_to_its_limit_on_gpus_too(own_daemon):
+def test_session_memory_limit_on_gpus(own_daemon):
     engine = own_daemon("--session-memory-limit", "16MiB")
     script = """
 import teletensor as torch
@@ -457,7 +457,7 @@ print(kept.sum().item())
 
 
 @two_gpus
-def test_the_engine_is_held_to_its_limit_on_each_gpu(own_daemon):
+def test_engine_memory_limit_per_gpu(own_daemon):
     engine = own_daemon("--memory-limit", "64MiB")
     script = """
 import teletensor as torch
@@ -481,7 +481,7 @@ def wait_until_it_holds(engine: Daemon, before: int) -> None:
     assert run_script("import teletensor as torch; assert torch.ones(3, device='cuda').sum().item() == 3", engine).returncode == 0
 
 
-def test_a_killed_client_leaves_nothing(own_daemon):
+def test_killed_client_frees_its_memory(own_daemon):
     engine = own_daemon()
     before = held_bytes(engine)
     script = """
@@ -499,7 +499,7 @@ while True:  # in the middle of transfers both ways
 
 
 @pytest.mark.parametrize("work", ["torch.tensor(sent, device='cuda')", "there.numpy(force=True)"])
-def test_a_client_killed_in_the_middle_of_a_transfer_leaves_nothing(own_daemon, work):
+def test_client_killed_during_transfer_frees_its_memory(own_daemon, work):
     """Several times, at random moments: the GPU may be accessing the shared memory."""
     engine = own_daemon()
     before = held_bytes(engine)
@@ -517,7 +517,7 @@ while True:
         wait_until_it_holds(engine, before)
 
 
-def test_a_client_killed_in_the_middle_of_a_graph_leaves_nothing(own_daemon):
+def test_client_killed_during_graph_frees_its_memory(own_daemon):
     engine = own_daemon()
     before = held_bytes(engine)
     script = """
@@ -537,7 +537,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.skipif(not SIMULATED, reason="a real GPU cannot be lost on request")
-def test_a_lost_gpu(own_daemon, tmp_path):
+def test_lost_gpu(own_daemon, tmp_path):
     """The lost GPU's tensors become errors; the session, the other GPU, other sessions and the daemon stay usable."""
     engine = own_daemon(TELETENSOR_SIMULATED_LOSSES=str(tmp_path))
     script = """
@@ -578,7 +578,7 @@ def test_status_shows_gpus(own_daemon):
     assert float(gpu["device"]["compute_capability"]) >= 7.5 and gpu["device"]["driver"] and int(gpu["memory"]["limit"]) == 1 << 30
 
 
-def test_status_says_which_libraries_were_found(own_daemon):
+def test_status_reports_libraries(own_daemon):
     """Libraries used so far: here cuDNN for a convolution or, without it, a kernel of the engine."""
     engine = own_daemon()
     script = """

@@ -10,7 +10,7 @@ from tests.python.session.test_session import run_script
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="the engine in this process has no GPU")
 
 
-def test_training_steps_become_graphs_and_give_what_the_cpu_gives(own_daemon):
+def test_training_steps_become_graphs_and_equal_cpu(own_daemon):
     """A learning-rate schedule, Adam's step count and the training data change at every step."""
     script = """
 import teletensor as torch
@@ -44,7 +44,7 @@ assert counts["launches"] >= 8 * 8 and counts["changed"] > 0, counts
     assert run.returncode == 0, run.stderr
 
 
-def test_nothing_is_replayed_where_that_is_turned_off(own_daemon):
+def test_replay_can_be_disabled(own_daemon):
     script = """
 import teletensor as torch
 x = torch.ones(4, device="cuda")

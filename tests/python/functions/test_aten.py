@@ -121,7 +121,7 @@ def test_addmm_activation(torch, device):
         x.grad.tolist()
 
 
-def test_a_nan_stays_one_where_we_choose_how(torch, device):
+def test_nan_propagates(torch, device):
     """The path of the CPU, and of a GPU if the library does not apply the activation, for NaN."""
     bad = torch.tensor([[float("nan"), 1.0]])
     weight, bias = torch.ones(5, 2), torch.ones(5)

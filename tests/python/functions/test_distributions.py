@@ -137,7 +137,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("name", "p", "q"), PAIRS, ids=[row[0] for row in PAIRS])
-def test_divergence_is_the_mean_of_the_logs(torch, name, p, q):
+def test_divergence_is_the_mean_log_ratio(torch, name, p, q):
     make = getattr(torch.distributions, name)
     p, q = (make(*(torch.tensor(a, dtype=torch.float64) for a in args)) for args in (p, q))
     drawn = p.sample((40000,))

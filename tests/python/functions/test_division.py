@@ -75,7 +75,7 @@ def test_division_and_neighbours_are_exact(torch, name, kind, dtype):
 
 @pytest.mark.parametrize("name", ["fmod_", "remainder_", "floor_divide_", "nextafter_"])
 @pytest.mark.parametrize("kind", ["near", "far"])
-def test_in_place_too(torch, name, kind):
+def test_division_in_place(torch, name, kind):
     a, b = operands(kind, "float32")
     with np.errstate(all="ignore"):
         expected = EXPECTED[name.rstrip("_")](a, b)

@@ -34,7 +34,7 @@ def test_every_length(torch, n):
 
 @pytest.mark.parametrize("lines", [1, 5, 16, 37])
 @pytest.mark.parametrize("n", [22, 48, 128, 144, 240, 256, 320, 500, 1000, 1009, 1024, 4096, 5120])
-def test_vectors_of_lines_and_of_elements(torch, lines, n):
+def test_vectors_across_rows_and_elements(torch, lines, n):
     """Lengths and numbers of rows that are vectorised along a row, across rows, and with remainders."""
     exact = signal(lines, n)
     for dtype, tolerance in (("complex64", 1e-6), ("complex128", 1e-14)):
@@ -123,7 +123,7 @@ def test_gradients(torch):
     assert torch.autograd.gradgradcheck(lambda t: torch.fft.rfft(t), [x])
 
 
-def test_stft_and_back(torch):
+def test_stft_and_istft(torch):
     import scipy.signal
 
     x = np.random.default_rng(0).standard_normal((2, 400))

@@ -5,7 +5,7 @@ import pytest
 import scipy.stats as stats
 
 
-def test_a_generator_goes_on_beside_the_session(torch):
+def test_generator_is_independent_of_the_session(torch):
     g = torch.Generator().manual_seed(7)
     first, second = torch.rand(4, generator=g).tolist(), torch.rand(4, generator=g).tolist()
     assert first != second
@@ -22,7 +22,7 @@ def test_a_generator_goes_on_beside_the_session(torch):
     assert g.initial_seed() == 7 and g.device.type == "cpu"
 
 
-def test_a_generator_of_the_sessions_seed_draws_the_same(torch):
+def test_generator_with_the_sessions_seed_draws_equal_numbers(torch):
     torch.manual_seed(11)
     assert torch.randn(5).tolist() == torch.randn(5, generator=torch.Generator().manual_seed(11)).tolist()
     x, y = torch.empty(3), torch.empty(3)

@@ -195,7 +195,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("call", "message"), ERRORS)
-def test_what_has_no_solution_is_a_linalg_error(torch, call, message):
+def test_unsolvable_systems_raise_linalg_error(torch, call, message):
     with pytest.raises(torch.linalg.LinAlgError, match=message):
         result = call(torch)
         (result[0] if isinstance(result, tuple) else result).tolist()
@@ -203,7 +203,7 @@ def test_what_has_no_solution_is_a_linalg_error(torch, call, message):
     assert torch.linalg.inv_ex(torch.zeros(2, 2)).info.item() == 1
 
 
-def test_what_cannot_be_asked(torch):
+def test_invalid_arguments(torch):
     with pytest.raises(RuntimeError, match="linalg.inv: A must be batches of square matrices, but they are 2 by 3 matrices"):
         torch.linalg.inv(torch.ones(2, 3))
     with pytest.raises(RuntimeError, match="Low precision dtypes not supported. Got Half"):
@@ -277,7 +277,7 @@ def test_eigenvalues_of_any_matrix(torch, dtype):
 @ON_CPU
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("n", [4, 40])
-def test_what_is_free_is_as_lapack_has_it(torch, dtype, n):
+def test_signs_equal_lapacks(torch, dtype, n):
     """Pivots, the order of eigenvalues, and signs and phases of vectors equal LAPACK's, as in PyTorch and SciPy."""
     a = complex_matrices(n, n)
     a = a.real if dtype == "float64" else a
@@ -320,7 +320,7 @@ def test_exponentials_of_every_degree(torch, dtype, size):
     assert torch.linalg.matrix_exp(torch.full([2, 2], torch.inf)).isnan().all().item()
 
 
-def test_what_is_not_finite(torch):
+def test_nonfinite_inputs(torch):
     """NaN inputs give an error, or NaN as in PyTorch, and never an endless loop. Only the triangle that is read
     matters."""
     linalg, nan = torch.linalg, torch.nan

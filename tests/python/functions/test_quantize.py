@@ -24,6 +24,6 @@ def test_infinities_become_the_ends_of_the_range(torch):
     assert torch.fake_quantize_per_tensor_affine(x, 0.5, 1, -4, 4).tolist() == [1.5, -2.5]
 
 
-def test_integers_are_refused(torch):
+def test_integers_are_rejected(torch):
     with pytest.raises((NotImplementedError, RuntimeError)):
         torch.fake_quantize_per_tensor_affine(torch.tensor([1, 2]), 0.5, 1, -4, 4)

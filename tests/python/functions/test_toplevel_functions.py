@@ -40,7 +40,7 @@ def test_einsum(torch, equation, shapes):
     close(torch.einsum(equation, *operands), np.einsum(equation, *(t.numpy() for t in operands)))
 
 
-def test_einsum_contracts_what_shrinks_first(torch):
+def test_einsum_contracts_smallest_first(torch):
     from teletensor._ops.einsum import _cheapest_pair
 
     # (a b)(b c)(c): the vector is multiplied first.
@@ -49,7 +49,7 @@ def test_einsum_contracts_what_shrinks_first(torch):
     close(torch.einsum(a, [0, 1], b, [1, 2], [0, 2]), a.numpy() @ b.numpy(), 1e-5)
 
 
-def test_products_over_pairs(torch):
+def test_pairwise_products(torch):
     a, b = torch.randn(2, 3, dtype=torch.float64), torch.randn(4, 2, dtype=torch.float64)
     close(torch.kron(a, b), np.kron(a.numpy(), b.numpy()))
     close(torch.kron(a[0], b), np.kron(a[0].numpy(), b.numpy()))
@@ -143,7 +143,7 @@ def test_comparisons_in_place(torch):
     assert torch.functional.norm(torch.tensor([[3.0, 4.0]]), dim=1).tolist() == [5.0]
 
 
-def test_places_by_dimension(torch):
+def test_indices_by_dimension(torch):
     x = torch.tensor([[0, 1], [2, 0]])
     assert [p.tolist() for p in torch.where(x > 0)] == [p.tolist() for p in x.nonzero(as_tuple=True)] == [[0, 1], [1, 0]]
     assert [p.tolist() for p in torch.nonzero(torch.tensor(3), as_tuple=True)] == [[0]]

@@ -90,7 +90,7 @@ def test_steps_of_functions(xp):
     assert xp.searchsorted(xp.asarray([3, 1]), xp.asarray([2]), sorter=xp.asarray([1, 0])).tolist() == [1]
 
 
-def test_meshgrid_of_columns_first(torch):
+def test_meshgrid_with_xy_indexing(torch):
     x, y = torch.meshgrid(torch.arange(3), torch.arange(2), indexing="xy")
     assert x.tolist() == [[0, 1, 2], [0, 1, 2]] and y.tolist() == [[0, 0, 0], [1, 1, 1]]
 

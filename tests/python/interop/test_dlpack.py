@@ -18,7 +18,7 @@ class OldProducer:
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"])
-def test_there_and_back(torch, dtype):
+def test_round_trip(torch, dtype):
     values = np.arange(6).reshape(2, 3).astype(dtype)
     tensor = torch.from_dlpack(values)
     assert tensor.dtype is getattr(torch, dtype) and tensor.tolist() == values.tolist()
@@ -35,7 +35,7 @@ def test_strides_and_flags(torch):
     assert torch.from_dlpack(np.zeros((0, 3))).shape == (0, 3)
 
 
-def test_what_is_lent_is_a_copy(torch):
+def test_exported_tensor_is_a_copy(torch):
     tensor = torch.zeros(3)
     lent = np.from_dlpack(tensor)
     tensor.fill_(1)
@@ -46,7 +46,7 @@ def test_what_is_lent_is_a_copy(torch):
         torch.from_dlpack(np.zeros(2), copy=False)
 
 
-def test_tensors_are_taken_without_a_copy(torch):
+def test_tensors_are_imported_without_copy(torch):
     tensor = torch.zeros(3)
     torch.from_dlpack(tensor).fill_(1)
     torch.from_dlpack(tensor, copy=True).fill_(2)
@@ -62,7 +62,7 @@ def test_versions_and_capsules(torch):
     assert "versioned" in repr(torch.ones(2).__dlpack__(max_version=(1, 0)))
 
 
-def test_refusals(torch):
+def test_invalid_arguments_are_rejected(torch):
     with pytest.raises(BufferError, match="detach"):
         torch.ones(2, requires_grad=True).__dlpack__()
     with pytest.raises(BufferError, match="bfloat16"):

@@ -151,7 +151,7 @@ def test_functions_of_several(torch):
         np.asarray(tensor, copy=False)
 
 
-def test_what_has_no_array(torch):
+def test_objects_without_array(torch):
     with pytest.raises(TypeError, match="can't convert meta device type tensor to numpy"):
         torch.ones(3, device="meta") + array()
     with pytest.raises(TypeError, match="unsupported ScalarType BFloat16"):

@@ -58,19 +58,19 @@ def report(package, tmp_path_factory) -> dict:
 
 
 @pytest.mark.slow
-def test_it_computes_with_its_own_engine(package, report):
+def test_wheel_computes_with_its_own_engine(package, report):
     assert report["gradient"] == [[6.0, 10.0, 14.0], [6.0, 10.0, 14.0]]
     assert report["engine"] == str(package / "bin/teletensord")
 
 
 @pytest.mark.slow
-def test_its_engine_loads_its_own_libraries(package, report):
+def test_engine_loads_bundled_libraries(package, report):
     foreign = [Path(path) for path in report["engine_maps"] if not path.startswith(str(package))]
     assert [path for path in foreign if not GLIBC.fullmatch(path.name)] == []
 
 
 @pytest.mark.slow
-def test_its_module_loads_its_own_libraries(package, report):
+def test_module_loads_bundled_libraries(package, report):
     names = {path.name for path in (package / "lib").glob("*.so*")}
     assert len(names) > 10
     inside = {Path(path).name for path in report["client_maps"] if path.startswith(str(package / "lib"))}
@@ -79,6 +79,6 @@ def test_its_module_loads_its_own_libraries(package, report):
 
 
 @pytest.mark.slow
-def test_it_holds_the_licences_of_its_libraries(package):
+def test_wheel_contains_library_licences(package):
     licences = {path.name for path in (package / "lib/licenses").iterdir()}
     assert {"libgrpc++1.51", "libprotobuf32", "libdnnl2", "libssl3", "libstdc++6"} <= licences

@@ -64,7 +64,7 @@ WAITS = {
 
 
 @pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS.keys())
-def test_a_wait_is_interrupted_and_the_session_goes_on(daemon, wait):
+def test_interrupted_wait_keeps_the_session(daemon, wait):
     script = PREAMBLE + f"""
 for _ in range(3):
     interrupted(lambda: {wait})
@@ -77,7 +77,7 @@ print("ok")
     assert result.stdout.strip() == "ok", result.stderr
 
 
-def test_a_thread_that_waits_leaves_the_main_thread_alone(daemon):
+def test_interrupt_does_not_reach_other_threads(daemon):
     script = PREAMBLE + """
 def wait():
     threading.Thread(target=issue_without_end, daemon=True).start()
@@ -90,7 +90,7 @@ os._exit(0)
     assert result.stdout.strip() == "ok", result.stderr
 
 
-def test_handlers_that_do_not_raise_run_and_the_wait_goes_on(daemon):
+def test_wait_continues_after_a_handler_that_does_not_raise(daemon):
     script = PREAMBLE + """
 seen = []
 def handler(*_):
@@ -119,7 +119,7 @@ print("ok")
     assert result.stdout.strip() == "ok", result.stderr
 
 
-def test_leaving_the_session_is_interrupted(daemon):
+def test_session_exit_is_interrupted(daemon):
     script = PREAMBLE + """
 stop_engine()
 y = x + 1
@@ -136,7 +136,7 @@ os.kill(engine, signal.SIGCONT)
     assert result.stdout.strip() == "ok", result.stderr
 
 
-def test_the_start_of_a_private_engine_is_interrupted(tmp_path):
+def test_private_engine_start_is_interrupted(tmp_path):
     slow = tmp_path / "teletensord"
     slow.write_text("#!/bin/sh\nexec sleep 60\n")
     slow.chmod(0o755)
@@ -155,7 +155,7 @@ except KeyboardInterrupt:
     assert result.stdout.strip() == "ok", result.stderr
 
 
-def test_a_second_interrupt_cancels_the_queued_work(daemon):
+def test_second_interrupt_cancels_queued_work(daemon):
     script = PREAMBLE + """
 try:
     torch.connection().cancel()

@@ -67,14 +67,14 @@ def runtime(tmp_path_factory):
 
 
 @pytest.mark.parametrize("then", ["", "raise SystemExit(3)", "os._exit(0)", "os.kill(me, signal.SIGKILL)"])
-def test_the_engine_and_its_folder_go_with_the_client(runtime, then):
+def test_engine_and_folder_end_with_the_client(runtime, then):
     client, engine = start(runtime, then)
     client.wait(30)
     assert eventually(lambda: is_gone(engine))
     assert eventually(lambda: not folders(runtime)), folders(runtime)
 
 
-def test_work_that_runs_does_not_keep_the_engine(runtime):
+def test_running_work_does_not_keep_the_engine(runtime):
     then = "x = torch.rand(2048, 2048)\nfor _ in range(300): x = x @ x\ntorch.connection().flush()\nos.kill(me, signal.SIGKILL)"
     client, engine = start(runtime, then)
     client.wait(30)
@@ -82,7 +82,7 @@ def test_work_that_runs_does_not_keep_the_engine(runtime):
 
 
 @pytest.mark.parametrize("fork", ["os.fork()", "ctypes.CDLL(None).syscall(57)"], ids=["fork", "without fork handlers"])
-def test_a_forked_child_does_not_keep_the_engine(runtime, fork):
+def test_forked_child_does_not_keep_the_engine(runtime, fork):
     if "57" in fork and os.uname().machine != "x86_64":
         pytest.skip("requires x86-64, where system call 57 is fork")
     then = f"import ctypes\nif {fork} == 0:\n    time.sleep(600)\n    os._exit(0)\nprint('forked', flush=True)\ntime.sleep(600)"
@@ -98,7 +98,7 @@ def test_a_forked_child_does_not_keep_the_engine(runtime, fork):
         os.kill(child, signal.SIGKILL)
 
 
-def test_a_program_that_replaces_itself_ends_its_engine(runtime):
+def test_exec_ends_the_engine(runtime):
     client, engine = start(runtime, "os.execv('/bin/sleep', ['sleep', '600'])")
     try:
         assert eventually(lambda: is_gone(engine)) and not folders(runtime)
@@ -107,7 +107,7 @@ def test_a_program_that_replaces_itself_ends_its_engine(runtime):
         client.kill()
 
 
-def test_the_client_removes_the_folder_of_a_killed_engine(runtime):
+def test_client_removes_the_folder_of_a_killed_engine(runtime):
     client, engine = start(runtime, "time.sleep(1)\ntorch.disconnect()\nprint('over', flush=True)\ntime.sleep(600)")
     os.kill(engine, signal.SIGKILL)
     assert client.stdout.readline() == "over\n"
@@ -115,7 +115,7 @@ def test_the_client_removes_the_folder_of_a_killed_engine(runtime):
     client.kill()
 
 
-def test_the_next_start_removes_what_nobody_holds(runtime):
+def test_next_start_removes_unlocked_folders(runtime):
     client, engine = start(runtime, "time.sleep(600)")
     (in_use,) = folders(runtime)
     left = runtime / "teletensor-private-left00"
@@ -138,7 +138,7 @@ def test_the_next_start_removes_what_nobody_holds(runtime):
         client.wait(30)
 
 
-def test_the_engine_holds_nothing_else_of_the_client_open(runtime):
+def test_engine_inherits_no_file_descriptors(runtime):
     then = (
         "r, w = os.pipe()\nos.set_inheritable(w, True)\ntorch.disconnect()\ntorch.connect()\ntorch.ones(1).item()\n"
         "os.close(w)\nprint('eof' if os.read(r, 1) == b'' else '', flush=True)"

@@ -30,7 +30,7 @@ def held_bytes(daemon) -> int:
     return sum(int(d["memory"]["allocated"]) for d in status["devices"])
 
 
-def test_nothing_waits_but_reading(torch):
+def test_only_reads_wait(torch):
     before = torch.connection().counters()["waits"]
     x = torch.randn(8, 8, requires_grad=True)
     for _ in range(50):
@@ -44,7 +44,7 @@ def test_nothing_waits_but_reading(torch):
     assert "test_session.py" in torch.sync_report(most=10_000)
 
 
-def test_memory_is_freed_when_tensors_are(daemon):
+def test_memory_is_freed_with_its_tensors(daemon):
     script = """
 import json, teletensor as torch
 from teletensor import _C
@@ -62,7 +62,7 @@ torch.synchronize(); print(held() - before)
     assert result.stdout.strip() == "0"
 
 
-def test_a_killed_client_leaves_nothing(daemon):
+def test_killed_client_frees_its_memory(daemon):
     before = held_bytes(daemon)
     script = (
         "import os, signal, teletensor as torch\nx = torch.randn(1000, 1000)\ntorch.synchronize()\n"
@@ -75,7 +75,7 @@ def test_a_killed_client_leaves_nothing(daemon):
     assert held_bytes(daemon) == before
 
 
-def test_a_killed_engine_is_one_clear_error(daemon):
+def test_killed_engine_raises_connection_error(daemon):
     script = """
 import os, signal, sys, time, teletensor as torch
 x = torch.ones(3); x.sum().item()
@@ -94,7 +94,7 @@ print(time.monotonic() - started < 5)
     assert "error: [connection]" in result.stdout and result.stdout.strip().endswith("True")
 
 
-def test_a_private_engine_ends_with_its_client():
+def test_private_engine_ends_with_its_client():
     script = (
         "import teletensor as torch\nprint(torch.ones(2).sum().item())\n"
         "print(torch.connection().engine()['session'])"
@@ -104,7 +104,7 @@ def test_a_private_engine_ends_with_its_client():
     assert result.stdout.splitlines()[0] == "2.0"
 
 
-def test_a_session_is_held_to_its_limit(tmp_path):
+def test_session_memory_limit(tmp_path):
     from tests.conftest import Daemon
 
     engine = Daemon(tmp_path, "--session-memory-limit", "64MiB")
@@ -135,7 +135,7 @@ def test_status_command(daemon):
     assert wrong.returncode == 1 and "no answer from the engine" in wrong.stderr
 
 
-def test_tokens_are_asked_for(tmp_path):
+def test_tokens_are_required(tmp_path):
     token = tmp_path / "config" / "token"
     socket = tmp_path / "guarded.sock"
     command = [str(BUILD / "bin/teletensord"), "--listen", f"unix:{socket}", "--token-file", str(token)]
@@ -155,7 +155,7 @@ def test_tokens_are_asked_for(tmp_path):
         assert process.wait(20) == 0
 
 
-def test_administration_needs_its_own_token(tmp_path):
+def test_administration_requires_the_admin_token(tmp_path):
     socket = tmp_path / "guarded.sock"
     command = [str(BUILD / "bin/teletensord"), "--listen", f"unix:{socket}", "--token-file", str(tmp_path / "token")]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

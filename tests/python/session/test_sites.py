@@ -69,7 +69,7 @@ print(torch.sync_report(1000))
 
 
 @pytest.mark.parametrize("folder", ["project", "teletensor/examples"])
-def test_every_read_has_its_line(daemon, tmp_path, folder):
+def test_every_read_is_reported_with_its_line(daemon, tmp_path, folder):
     program = PROGRAM.replace("{padding}", "\n" * 40)
     path = tmp_path / folder / "program.py"
     path.parent.mkdir(parents=True)
@@ -86,7 +86,7 @@ def test_every_read_has_its_line(daemon, tmp_path, folder):
     assert len(others) == 1 and "threading.py" in others[0], others  # a thread that runs no line of the user's
 
 
-def test_the_package_itself_is_not_named(torch):
+def test_frames_of_the_package_are_skipped(torch):
     package = str(Path(torch.__file__).parent)
     print(torch.ones(2))
     torch.ones(2).tolist()

@@ -14,7 +14,7 @@ def z():
     return rng.standard_normal((3, 4)) + 1j * rng.standard_normal((3, 4))
 
 
-def test_numbers_arrays_and_back(torch, z):
+def test_numbers_and_arrays_round_trip(torch, z):
     t = torch.tensor(z)
     assert t.dtype is torch.complex128 and t.is_complex() and not t.is_floating_point()
     np.testing.assert_array_equal(t.cpu().numpy(), z)
@@ -31,7 +31,7 @@ def test_numbers_arrays_and_back(torch, z):
     [("float32", 1j, "complex64"), ("float64", 1j, "complex128"), ("int64", 1j, "complex64"), ("complex64", 2.5, "complex64"),
      ("complex128", 1j, "complex128"), ("uint16", 1j, "complex64")],
 )  # fmt: skip
-def test_a_number_promotes_weakly(torch, dtype, number, expected):
+def test_numbers_promote_weakly(torch, dtype, number, expected):
     assert (torch.ones(2, dtype=getattr(torch, dtype)) * number).dtype is getattr(torch, expected)
 
 
@@ -103,7 +103,7 @@ def test_copies_and_casts(torch, z):
         torch.ones(3).mul_(1j)
 
 
-def test_moves(torch, z):
+def test_indexing_and_joining(torch, z):
     t = torch.tensor(z)
     index = torch.tensor([2, 0])
     np.testing.assert_array_equal(t[index].cpu().numpy(), z[[2, 0]])
@@ -120,12 +120,12 @@ def test_moves(torch, z):
 
 
 @pytest.mark.parametrize("name", ["lt", "ge", "maximum", "fmod", "floor_divide"])
-def test_there_is_no_order(torch, name):
+def test_ordering_is_rejected(torch, name):
     with pytest.raises(RuntimeError, match="not implemented for"):
         getattr(torch, name)(torch.ones(2, dtype=torch.complex64), torch.ones(2, dtype=torch.complex64)).tolist()
 
 
-def test_a_complex_number_needs_a_complex_result(torch):
+def test_complex_number_requires_a_complex_result(torch):
     with pytest.raises(RuntimeError, match="argument alpha must not be a complex number"):
         torch.add(torch.ones(2), torch.ones(2), alpha=1j).tolist()
     with pytest.raises(TypeError):
@@ -166,7 +166,7 @@ def test_products(torch, z):
     np.testing.assert_allclose(torch.bmm(torch.tensor(batch), torch.tensor(batch).mT).cpu().numpy(), batch @ batch.swapaxes(1, 2))
 
 
-def test_gradients_are_pytorchs(torch):
+def test_gradients_equal_pytorchs(torch):
     """The gradient of a real L by z = x + iy is dL/dx + i dL/dy."""
     z = torch.tensor(3 + 4j, dtype=torch.complex128, requires_grad=True)
     (g,) = torch.autograd.grad(z.abs(), z)
@@ -190,7 +190,7 @@ def test_save_and_load(torch, z, tmp_path):
 
 
 @pytest.mark.parametrize("draw", ["uniform_", "normal_"])
-def test_noise_fills_both_parts(torch, draw):
+def test_random_numbers_fill_both_parts(torch, draw):
     torch.manual_seed(3)
     t = getattr(torch.empty(4000, dtype=torch.complex64), draw)(1, 2).numpy(force=True)
     assert abs(t.real.mean() - t.imag.mean()) < 0.1 and len(np.unique(t.imag)) > 1000
@@ -198,7 +198,7 @@ def test_noise_fills_both_parts(torch, draw):
 
 
 @pytest.mark.parametrize("drop", ["dropout", "dropout2d", "alpha_dropout", "feature_alpha_dropout"])
-def test_dropout_drops_whole_numbers(torch, drop):
+def test_dropout_drops_both_parts(torch, drop):
     torch.manual_seed(3)
     x = torch.full((8, 8, 4), 1 + 1j)
     result = getattr(torch.nn.functional, drop)(x, 0.5, True)

@@ -106,7 +106,7 @@ def test_casts_round_to_nearest_even(torch, name):
     expect_bits(torch, torch.tensor(x.tolist(), dtype=dtype), want)
 
 
-def test_from_one_to_the_other(torch):
+def test_casts_between_formats(torch):
     for name, other in (NAMES, NAMES[::-1]):
         got = bits_of(torch, table_of(torch, name).to(getattr(torch, other)))
         np.testing.assert_array_equal(got & 0x7F, nearest(other, meanings(name)) & 0x7F)
@@ -115,7 +115,7 @@ def test_from_one_to_the_other(torch):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_moves_elements(torch, name):
+def test_indexing_and_joining(torch, name):
     dtype = getattr(torch, name)
     x = np.arange(24, dtype="float32").reshape(4, 6) / 4 - 3
     t = torch.tensor(x).to(dtype)
@@ -163,7 +163,7 @@ def test_writing_in_place(torch, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_computes_in_them(torch, name):
+def test_arithmetic_is_not_implemented(torch, name):
     dtype, word = getattr(torch, name), WORDS[name]
     t = torch.ones(2, 2, dtype=dtype)
     refused = {
@@ -183,7 +183,7 @@ def test_nothing_computes_in_them(torch, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_they_promote_with_nothing(torch, name):
+def test_promotion_is_rejected(torch, name):
     dtype, word = getattr(torch, name), WORDS[name]
     assert torch.promote_types(dtype, dtype) is dtype and torch.result_type(torch.ones(2, dtype=dtype), 1.5) is dtype
     for other, theirs in ((torch.float32, "Float"), (torch.bool, "Bool"), (torch.uint16, "UInt16")):
@@ -199,7 +199,7 @@ def test_they_promote_with_nothing(torch, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_the_dtype_says(torch, name):
+def test_dtype_properties(torch, name):
     dtype = getattr(torch, name)
     t = torch.tensor([0.5, 1.25], dtype=dtype)
     assert repr(dtype) == f"torch.{name}" and dtype.is_floating_point and dtype.is_signed and not dtype.is_complex
@@ -272,7 +272,7 @@ def test_scaled_products(torch, left, right, out):
     assert torch._scaled_mm(a, b, one, one).dtype is a.dtype
 
 
-def test_scaled_products_of_what_is_empty_or_lies_apart(torch):
+def test_scaled_products_of_empty_or_strided_matrices(torch):
     a, b, x, y = matrices(torch)
     one = torch.tensor(1.0)
     assert torch._scaled_mm(a[:0], b, one, one).shape == (0, 16)
@@ -286,7 +286,7 @@ def test_scaled_products_of_what_is_empty_or_lies_apart(torch):
     assert torch._scaled_mm(big, big.t(), one, one)[0, 0].item() == 448  # overflow saturates
 
 
-def test_scaled_products_that_are_refused(torch):
+def test_invalid_scaled_products_are_rejected(torch):
     a, b, _, _ = matrices(torch)
     one, many = torch.tensor(1.0), torch.ones(2)
     S = torch._scaled_mm  # noqa: N806 - used often, hence short
@@ -313,7 +313,7 @@ def test_scaled_products_that_are_refused(torch):
         x.grad.tolist()
 
 
-def test_a_gpu_multiplies_what_its_library_takes(torch, device):
+def test_gpu_supports_layouts_of_its_library(torch, device):
     a, b, _, _ = matrices(torch)
     one, f32 = torch.tensor(1.0), torch.float32
     e5m2, bias = torch.float8_e5m2, torch.ones(16)

@@ -22,7 +22,7 @@ def test_splits_and_stacks(torch):
     assert [p.tolist() for p in torch.split_with_sizes(a, [1, 2])] == [[1], [2, 3]]
 
 
-def test_writing_pieces_leaves_the_source(torch):
+def test_writes_to_splits_do_not_change_the_source(torch):
     x, ones = torch.zeros(3, 4, requires_grad=True), torch.ones(3, requires_grad=True)
     y = x.select_scatter(ones, 1, 2)
     assert y.tolist() == [[0, 0, 1, 0]] * 3 and x.sum().item() == 0
@@ -42,7 +42,7 @@ def test_copies_share_nothing(torch):
     assert [t.tolist() for t in torch.unbind_copy(x)] == [[0, 0, 0]] * 2
 
 
-def test_places_and_sizes(torch):
+def test_indices_and_sizes(torch):
     index = torch.tensor([[0, 5], [11, 7]])
     for got, wanted in zip(torch.unravel_index(index, (3, 4)), np.unravel_index(index.numpy(), (3, 4))):
         assert got.tolist() == wanted.tolist()

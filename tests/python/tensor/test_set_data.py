@@ -13,7 +13,7 @@ def test_storage_is_shared(torch):
     assert t.tolist() == [[10.0] * 3] * 2
 
 
-def test_other_names_keep_the_old_storage(torch):
+def test_aliases_keep_the_old_storage(torch):
     p = torch.nn.Parameter(torch.ones(2))
     alias, view = p.detach(), p.view(2)
     p.data = torch.full((2,), 9.0)
@@ -33,7 +33,7 @@ def test_tied_parameters_step_together(torch):
     assert a.tolist() == b.tolist() == [0, 0]
 
 
-def test_gradients_hooks_and_graphs_follow(torch):
+def test_gradients_hooks_and_graphs_use_new_data(torch):
     p = torch.nn.Parameter(torch.ones(2))
     hits = []
     p.register_hook(lambda g: hits.append(g.tolist()))
@@ -50,7 +50,7 @@ def test_gradients_hooks_and_graphs_follow(torch):
     assert p.tolist() == [-11, -11]
 
 
-def test_graphs_keep_the_values_they_were_recorded_with(torch):
+def test_graphs_keep_recorded_values(torch):
     p = torch.nn.Parameter(torch.ones(2))
     loss = (p * p).sum()
     p.data = torch.full((2,), 5.0)
@@ -58,7 +58,7 @@ def test_graphs_keep_the_values_they_were_recorded_with(torch):
     assert p.grad.tolist() == [2, 2]
 
 
-def test_of_a_result_its_values_are_taken(torch):
+def test_nonleaf_source_is_detached(torch):
     x, p = torch.ones(2, requires_grad=True), torch.nn.Parameter(torch.zeros(2))
     p.data = x * 2
     p.sum().backward()
@@ -82,7 +82,7 @@ def test_other_sizes_and_dtypes(torch):
     assert plain.tolist() == [1, 1]
 
 
-def test_refused(torch):
+def test_invalid_arguments_are_rejected(torch):
     p = torch.nn.Parameter(torch.ones(2))
     for value in ([1.0, 2.0], 3, None):
         with pytest.raises(TypeError, match=f"Variable data has to be a tensor, but got {type(value).__name__}"):

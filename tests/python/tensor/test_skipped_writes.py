@@ -27,7 +27,7 @@ def test_reading_a_parameter_raises(torch, make):
     assert table.tolist() == [[1, 1]] * 3 and scale.tolist() == [1, 1]  # as before the step, after the error was raised
 
 
-def test_what_is_computed_from_a_parameter_raises(torch):
+def test_results_of_a_parameter_raise(torch):
     table, scale = torch.nn.Parameter(torch.ones(3, 2)), torch.nn.Parameter(torch.ones(2))
     optimizer = torch.optim.SGD([table, scale], lr=0.1)
     failed_step(torch, optimizer, table, scale)
@@ -43,7 +43,7 @@ def test_what_is_computed_from_a_parameter_raises(torch):
         alias.tolist()  # computed while the parameter's write was skipped
 
 
-def test_training_goes_on_after_the_error_was_raised(torch):
+def test_training_continues_after_the_error(torch):
     table, scale = torch.nn.Parameter(torch.ones(3, 2)), torch.nn.Parameter(torch.ones(2))
     optimizer = torch.optim.SGD([table, scale], lr=0.5, momentum=0.9)
     (table.sum() + scale.sum()).backward()
@@ -57,7 +57,7 @@ def test_training_goes_on_after_the_error_was_raised(torch):
     assert scale.tolist() == pytest.approx([0.5 - 0.5 * 1.9] * 2)
 
 
-def test_another_view_of_what_was_to_be_written(torch):
+def test_other_view_of_the_target(torch):
     x = torch.ones(4)
     bad = torch.ones(4)[torch.tensor([9, 0])]
     x[:2].copy_(bad)

@@ -57,7 +57,7 @@ LIKES = [
 
 @pytest.mark.parametrize(("name", "arguments", "value"), LIKES)
 @pytest.mark.parametrize("source", ["meta", "cpu"])
-def test_likes_of_another_device(torch, name, arguments, value, source):
+def test_like_functions_with_another_device(torch, name, arguments, value, source):
     like = torch.ones(2, 3, device=source)
     for device in [*DEVICES, "meta"]:
         result = getattr(torch, name)(like, *arguments, device=device)
@@ -70,7 +70,7 @@ def test_likes_of_another_device(torch, name, arguments, value, source):
 
 @pytest.mark.parametrize(("name", "arguments"), [("zeros", ((2,),)), ("ones", ((2,),)), ("empty", ((2,),)), ("full", ((2,), 7)),
                                                  ("tensor", ([1.0, 2.0],)), ("empty_strided", ((2,), (1,)))])  # fmt: skip
-def test_new_of_meta(torch, name, arguments):
+def test_new_functions_of_meta_tensors(torch, name, arguments):
     result = getattr(torch.ones(3, device="meta"), f"new_{name}")(*arguments, device="cpu")
     assert result.device.type == "cpu" and len(result.tolist()) == 2
 
@@ -86,7 +86,7 @@ def test_meta_has_no_values(torch):
 
 
 @pytest.mark.skipif(IN_PROCESS, reason="needs a daemon")
-def test_a_gpu_that_is_not_there(own_daemon):
+def test_missing_gpu(own_daemon):
     script = """
 import pytest
 import teletensor as torch

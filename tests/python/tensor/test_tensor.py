@@ -42,7 +42,7 @@ INDICES = [
 
 
 @pytest.mark.parametrize("index", INDICES, ids=str)
-def test_getitem_and_setitem_are_numpys(torch, index):
+def test_getitem_and_setitem_equal_numpys(torch, index):
     array = np.arange(3 * 4 * 5, dtype="float64").reshape(3, 4, 5)
     as_tensors = tuple(torch.tensor(i) if isinstance(i, np.ndarray) else i for i in (index if isinstance(index, tuple) else (index,)))
     mine = as_tensors if isinstance(index, tuple) else as_tensors[0]
@@ -134,7 +134,7 @@ def test_printing(torch):
     assert repr(torch.ones(1, requires_grad=True) * 2) == "tensor([2.], grad_fn=<MulBackward0>)"
 
 
-def test_errors_come_at_once_and_the_engine_goes_on(torch):
+def test_errors_are_immediate_and_keep_the_engine_usable(torch):
     before = torch.connection().counters()["frames"]
     with pytest.raises(RuntimeError, match=r"\[matmul\].*\(2x3 and 2x3\)"):
         torch.ones(2, 3) @ torch.ones(2, 3)
@@ -148,7 +148,7 @@ def test_errors_come_at_once_and_the_engine_goes_on(torch):
     assert torch.ones(2).sum().item() == 2
 
 
-def test_a_failure_in_the_engine_poisons_what_depends_on_it(torch):
+def test_failure_in_the_engine_poisons_dependents(torch):
     bad = torch.zeros(3)[torch.tensor([7])]
     later = (bad * 2).sum() + torch.ones(())
     with pytest.raises(IndexError, match=r"index 7 is out of bounds.*test_tensor.py:\d+"):
@@ -166,7 +166,7 @@ def test_dtypes_and_devices(torch):
         torch.zeros(1, device="cuda:99").sum().item()
 
 
-def test_einsum_is_numpys(torch):
+def test_einsum_equals_numpys(torch):
     rng = np.random.default_rng(0)
     a, b, c = rng.standard_normal((2, 3, 4)), rng.standard_normal((4, 5)), rng.standard_normal((3, 3))
     for equation, operands in {
@@ -224,7 +224,7 @@ def test_numpy_arrays_as_indices(torch):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int16", "uint8", "int64", "complex64", "float16"])
-def test_a_view_as_another_dtype_shares_the_bytes(torch, dtype):
+def test_view_as_another_dtype_shares_bytes(torch, dtype):
     numbers = np.arange(24, dtype="float32").reshape(3, 8)
     x = torch.tensor(numbers)
     view, expected = x.view(getattr(torch, dtype)), numbers.view(dtype)
@@ -234,7 +234,7 @@ def test_a_view_as_another_dtype_shares_the_bytes(torch, dtype):
     assert x.count_nonzero().item() == 0
 
 
-def test_bytes_that_do_not_fit_another_dtype(torch):
+def test_view_as_dtype_of_incompatible_size(torch):
     with pytest.raises(RuntimeError, match=r"self.size\(-1\) must be divisible by 2 to view Float as Double"):
         torch.ones(2, 3).view(torch.float64)
     with pytest.raises(RuntimeError, match=r"self.stride\(-1\) must be 1"):

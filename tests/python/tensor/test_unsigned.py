@@ -48,7 +48,7 @@ def test_numbers_beyond_int64(torch):
         torch.full((1,), 2**64)
 
 
-def test_they_promote_with_floating_types_alone(torch):
+def test_promotion_with_floating_types_only(torch):
     x = torch.ones(2, dtype=torch.uint16)
     assert (x + 1).dtype is torch.uint16 and (x + 1.5).dtype is torch.float32
     assert (x + torch.ones(2, dtype=torch.float16)).dtype is torch.float16
@@ -58,7 +58,7 @@ def test_they_promote_with_floating_types_alone(torch):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool"])
-def test_a_hash_is_of_all_bits(torch, dtype):
+def test_hash_uses_all_bits(torch, dtype):
     numbers = np.random.default_rng(2).standard_normal((3, 5)).astype(dtype)
     wide = numbers.astype("float64" if dtype.startswith("float") else "int64").view("uint64")
     assert torch.hash_tensor(torch.tensor(numbers)).item() == np.bitwise_xor.reduce(wide.reshape(-1))

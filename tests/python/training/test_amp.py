@@ -22,7 +22,7 @@ def test_autocast_lowers_products_only(torch):
         torch.autocast("tpu")
 
 
-def test_autocast_of_gpus_leaves_the_cpu_alone(torch):
+def test_autocast_of_gpus_does_not_affect_the_cpu(torch):
     @torch.cuda.amp.autocast()
     def multiply(x):
         return x @ x
@@ -47,7 +47,7 @@ def test_autocast_trains(torch):
     assert losses[-1] < losses[0]
 
 
-def test_scaler_leaves_out_steps_that_overflow(torch):
+def test_scaler_skips_overflowing_steps(torch):
     p = torch.ones(2, requires_grad=True)
     optimizer = torch.optim.SGD([p], lr=1.0)
     scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=2)

@@ -128,7 +128,7 @@ def test_memory_of_the_structure(torch):
         tracemalloc.stop()
 
 
-def test_files_of_others(torch, tmp_path):
+def test_files_of_other_libraries(torch, tmp_path):
     with zipfile.ZipFile(tmp_path / "weights.pt", "w") as archive:
         archive.writestr("weights/data.pkl", b"\x80\x02}q\x00.")
         archive.writestr("weights/version", b"3\n")
@@ -145,7 +145,7 @@ def test_files_of_others(torch, tmp_path):
             torch.load(tmp_path / name)
 
 
-def test_what_is_no_damage(torch, tmp_path):
+def test_valid_files_load(torch, tmp_path):
     with pytest.raises(FileNotFoundError):
         torch.load(tmp_path / "nothing")
     with pytest.raises(TypeError, match="a path or a binary file"):

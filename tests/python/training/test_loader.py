@@ -3,7 +3,7 @@
 import pytest
 
 
-def test_workers_know_who_they_are(torch):
+def test_workers_have_worker_info(torch):
     data = torch.utils.data
 
     class Numbers(data.Dataset):
@@ -23,7 +23,7 @@ def test_workers_know_who_they_are(torch):
     assert data.get_worker_info() is None
 
 
-def test_parts_of_processes_cover_everything(torch):
+def test_distributed_samplers_cover_all_samples(torch):
     data = torch.utils.data
     source = list(range(10))
     parts = [list(data.DistributedSampler(source, 3, rank, shuffle=False)) for rank in range(3)]
@@ -40,7 +40,7 @@ def test_parts_of_processes_cover_everything(torch):
         data.DistributedSampler(source, 3, 3)
 
 
-def test_dense_tensors_as_one(torch):
+def test_flatten_dense_tensors(torch):
     tensors = [torch.ones(2, 3), torch.zeros(4)]
     flat = torch._utils._flatten_dense_tensors(tensors)
     assert [t.tolist() for t in torch._utils._unflatten_dense_tensors(flat, tensors)] == [t.tolist() for t in tensors]

@@ -83,7 +83,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "options", "step"), CASES, ids=[f"{n}{i}" for i, (n, _, _) in enumerate(CASES)])
-def test_steps_are_the_formula(torch, name, options, step):
+def test_steps_equal_the_formula(torch, name, options, step):
     start = np.linspace(-2, 3, 7)
     p, state = torch.tensor(start, requires_grad=True), {}
     optimizer = getattr(torch.optim, name)([p], **options)
@@ -148,7 +148,7 @@ def test_averaged_models(torch):
     assert averaged.module.weight.tolist() == [[3.0, 3.0]] and averaged.n_averaged.item() == 3
 
 
-def test_refused_options(torch):
+def test_invalid_options_are_rejected(torch):
     p = torch.zeros(1, requires_grad=True)
     for name in ("RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "ASGD", "Rprop"):
         with pytest.raises(ValueError, match="Invalid learning rate: -1"):

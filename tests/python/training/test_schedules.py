@@ -151,7 +151,7 @@ STATES = ["StepLR(o, 3)", "MultiStepLR(o, [2, 4])", "CosineAnnealingLR(o, 5)", "
 
 
 @pytest.mark.parametrize("make", STATES)
-def test_a_schedule_goes_on_from_its_state(torch, tmp_path, make):
+def test_schedule_continues_from_its_state(torch, tmp_path, make):
     def start():
         o = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1, momentum=0.9)
         return o, eval(f"L.{make}", {"o": o, "L": torch.optim.lr_scheduler})  # noqa: S307
@@ -170,14 +170,14 @@ def test_a_schedule_goes_on_from_its_state(torch, tmp_path, make):
     assert [step(*first) for _ in range(4)] == [step(*second) for _ in range(4)]
 
 
-def test_a_rate_that_is_a_tensor_stays_one(torch):
+def test_tensor_learning_rate_remains_a_tensor(torch):
     rate = torch.tensor(0.5)
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=rate)
     torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5).step()
     assert optimizer.param_groups[0]["lr"] is rate and rate.item() == 0.25 and optimizer.param_groups[0]["initial_lr"] == 0.5
 
 
-def test_averages_of_several_at_once(torch):
+def test_averages_of_several_parameters(torch):
     def mean(averaged, current, count):
         for a, c in zip(averaged, current):
             a.copy_(0.5 * a + 0.5 * c)
@@ -196,7 +196,7 @@ OPTIMIZERS = ["SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Adagrad", "Ad
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_options_are_kept_or_refused(torch, name):
+def test_options_are_stored_or_rejected(torch, name):
     make = lambda **options: getattr(torch.optim, name)([torch.nn.Parameter(torch.ones(1))], **options)  # noqa: E731
     assert make(foreach=True, maximize=True).param_groups[0]["foreach"] is True
     with pytest.raises(NotImplementedError, match="differentiable"):
@@ -205,7 +205,7 @@ def test_options_are_kept_or_refused(torch, name):
         make(learning=1)
 
 
-def test_loading_an_optimizer_s_state(torch):
+def test_loading_optimizer_state(torch):
     def start(dtype, **options):
         p = torch.nn.Parameter(torch.ones(2, dtype=dtype))
         return p, torch.optim.Adam([p], **options)

@@ -46,7 +46,7 @@ OPTIMIZERS = {
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_optimizer_is_its_definition(torch, name):
+def test_optimizer_equals_its_definition(torch, name):
     make, reference = OPTIMIZERS[name]
     start = np.random.default_rng(0).standard_normal((3, 5))
     p = torch.nn.Parameter(torch.tensor(start))
@@ -59,7 +59,7 @@ def test_optimizer_is_its_definition(torch, name):
         np.testing.assert_allclose(p.detach().numpy(), expected, rtol=1e-9, atol=1e-9)
 
 
-def test_training_learns_and_state_goes_on(torch, tmp_path):
+def test_training_learns_and_continues_from_state(torch, tmp_path):
     x = torch.randn(64, 4)
     y = (x.sum(1) > 0).long()
     model = mlp(torch)
@@ -81,7 +81,7 @@ def test_training_learns_and_state_goes_on(torch, tmp_path):
     assert again(x).tolist() == model(x).tolist() and saved["epoch"] == 3
 
 
-def test_loading_says_all_that_is_wrong(torch, tmp_path):
+def test_loading_reports_all_errors(torch, tmp_path):
     model = mlp(torch)
     state = model.state_dict()
     del state["0.bias"]
