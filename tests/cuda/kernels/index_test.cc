@@ -38,7 +38,7 @@ TEST_F(IndexTest, Gathers) {
     }
   }
   compare("nothing", {filled({3, 4}), values({0}, {}, kIndex)},
-        [](const Tensors& in) -> Tensors { return {ops::index(in[0], {in[1]})}; });
+          [](const Tensors& in) -> Tensors { return {ops::index(in[0], {in[1]})}; });
 }
 
 TEST_F(IndexTest, Scatters) {
@@ -71,10 +71,10 @@ TEST_F(IndexTest, InPlaceWritesOnlyIndexedElements) {
 TEST_F(IndexTest, SelectsAlongDimension) {
   for (DType dtype : kDTypes) {
     compare("index_select", {filled({3, 16}, dtype), values({4}, {2, 0, 2, 1}, kIndex), filled({}, dtype)},
-          [](const Tensors& in) -> Tensors {
-            return {ops::index_select(in[0], 0, in[1]), ops::index_select(in[0], -1, in[1]),
-                    ops::index_select(in[2], 0, ops::narrow(ops::zeros_like(in[1]), 0, 0, 1))};
-          });
+            [](const Tensors& in) -> Tensors {
+              return {ops::index_select(in[0], 0, in[1]), ops::index_select(in[0], -1, in[1]),
+                      ops::index_select(in[2], 0, ops::narrow(ops::zeros_like(in[1]), 0, 0, 1))};
+            });
   }
 }
 
@@ -111,7 +111,7 @@ TEST_F(IndexTest, FindsNonzero) {
     }
   }
   compare("nonzero of a view", {transposed(filled({4, 3}), 0, 1)},
-        [](const Tensors& in) -> Tensors { return {ops::nonzero(in[0])}; });
+          [](const Tensors& in) -> Tensors { return {ops::nonzero(in[0])}; });
 }
 
 TEST_F(IndexTest, InvalidIndicesPoisonResults) {

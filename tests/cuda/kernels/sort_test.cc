@@ -19,8 +19,8 @@ class SortTest : public ::testing::Test {
  protected:
   // In every dtype and along every dimension of contiguous, transposed, multi-row and zero-dim tensors, all with
   // equal elements.
-  void alike(const std::string& what, const std::function<Tensors(const Tensor&, int64_t)>& compute,
-             double tolerance = 0) {
+  void compare(const std::string& what, const std::function<Tensors(const Tensor&, int64_t)>& compute,
+               double tolerance = 0) {
     for (DType dtype : kDTypes) {
       for (const Tensor& x : {filled({3, 40}, dtype), transposed(filled({6, 5, 4}, dtype), 0, 2), filled({}, dtype),
                               filled({4100, 3}, dtype), filled({3, 4100}, dtype)}) {
@@ -38,7 +38,7 @@ class SortTest : public ::testing::Test {
 
 TEST_F(SortTest, Sorts) {
   for (bool descending : {false, true}) {
-    alike("sort", [=](const Tensor& x, int64_t dim) { return ops::sort(x, dim, descending); });
+    compare("sort", [=](const Tensor& x, int64_t dim) { return ops::sort(x, dim, descending); });
   }
 }
 
@@ -56,16 +56,16 @@ TEST_F(SortTest, PutsNaNLast) {
 
 TEST_F(SortTest, TopK) {
   for (bool largest : {false, true}) {
-    alike("topk", [=](const Tensor& x, int64_t dim) {
+    compare("topk", [=](const Tensor& x, int64_t dim) {
       return ops::topk(x, x.dim() == 0 ? 1 : std::min<int64_t>(x.size(dim), 3), dim, largest);
     });
   }
 }
 
 TEST_F(SortTest, KthValue) {
-  alike("kthvalue",
-        [](const Tensor& x, int64_t dim) { return ops::kthvalue(x, x.dim() == 0 ? 1 : x.size(dim) / 2 + 1, dim); });
-  alike("median", [](const Tensor& x, int64_t dim) -> Tensors {
+  compare("kthvalue",
+          [](const Tensor& x, int64_t dim) { return ops::kthvalue(x, x.dim() == 0 ? 1 : x.size(dim) / 2 + 1, dim); });
+  compare("median", [](const Tensor& x, int64_t dim) -> Tensors {
     if (x.dtype() == DType::kBool) return {};  // not supported, as in PyTorch
     const Tensors found = ops::median_dim(x, dim, true);
     return {found[0], found[1], ops::median(x)};
@@ -92,9 +92,9 @@ TEST_F(SortTest, EmptyTensors) {
 }
 
 TEST_F(SortTest, CumulativeSums) {
-  alike(
+  compare(
       "cumsum", [](const Tensor& x, int64_t dim) -> Tensors { return {ops::cumsum(x, dim)}; }, 20);
-  alike("cumprod", [](const Tensor& x, int64_t dim) -> Tensors { return {ops::cumprod(ops::sign(x), dim)}; });
+  compare("cumprod", [](const Tensor& x, int64_t dim) -> Tensors { return {ops::cumprod(ops::sign(x), dim)}; });
   expect_equal_on_gpu(engine_, "cumsum as another type", {filled({3, 4}, DType::kInt32)},
                       [](const Tensors& in) -> Tensors {
                         return {ops::cumsum(in[0], 0, DType::kFloat32), ops::cumsum(in[0], 1, DType::kInt16)};
@@ -102,8 +102,8 @@ TEST_F(SortTest, CumulativeSums) {
 }
 
 TEST_F(SortTest, CumulativeExtrema) {
-  alike("cummax", [](const Tensor& x, int64_t dim) { return ops::cummax(x, dim); });
-  alike("cummin", [](const Tensor& x, int64_t dim) { return ops::cummin(x, dim); });
+  compare("cummax", [](const Tensor& x, int64_t dim) { return ops::cummax(x, dim); });
+  compare("cummin", [](const Tensor& x, int64_t dim) { return ops::cummin(x, dim); });
   expect_equal_on_gpu(engine_, "NaN", {values({5}, {1, NAN, 3, NAN, 2})}, [](const Tensors& in) -> Tensors {
     const Tensors most = ops::cummax(in[0], 0), least = ops::cummin(in[0], 0);
     return {most[0], most[1], least[0], least[1]};
@@ -111,13 +111,13 @@ TEST_F(SortTest, CumulativeExtrema) {
 }
 
 TEST_F(SortTest, Unique) {
-  alike("unique", [](const Tensor& x, int64_t) { return ops::unique_values(x); });
+  compare("unique", [](const Tensor& x, int64_t) { return ops::unique_values(x); });
   expect_equal_on_gpu(engine_, "NaN", {values({5}, {1, NAN, -0.0, NAN, 0})},
                       [](const Tensors& in) { return ops::unique_values(in[0]); });
 }
 
 TEST_F(SortTest, Modes) {
-  alike("mode", [](const Tensor& x, int64_t dim) { return ops::mode(x, dim); });
+  compare("mode", [](const Tensor& x, int64_t dim) { return ops::mode(x, dim); });
   expect_equal_on_gpu(engine_, "NaN", {values({3, 4}, {NAN, 2, NAN, 2, NAN, NAN, NAN, NAN, 1, NAN, NAN, 0})},
                       [](const Tensors& in) { return ops::mode(in[0], 1); });
 }
