@@ -277,7 +277,7 @@ def test_eigenvalues_of_any_matrix(torch, dtype):
 @ON_CPU
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("n", [4, 40])
-def test_signs_equal_lapacks(torch, dtype, n):
+def test_pivots_and_signs_equal_lapacks(torch, dtype, n):
     """Pivots, the order of eigenvalues, and signs and phases of vectors equal LAPACK's, as in PyTorch and SciPy."""
     a = complex_matrices(n, n)
     a = a.real if dtype == "float64" else a

@@ -77,7 +77,7 @@ print("ok")
     assert result.stdout.strip() == "ok", result.stderr
 
 
-def test_interrupt_does_not_reach_other_threads(daemon):
+def test_waiting_thread_does_not_block_interrupt(daemon):
     script = PREAMBLE + """
 def wait():
     threading.Thread(target=issue_without_end, daemon=True).start()
