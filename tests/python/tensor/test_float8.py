@@ -279,9 +279,9 @@ def test_scaled_products_of_empty_or_strided_matrices(torch):
     assert torch._scaled_mm(a[:, :0], b[:0], one, one, out_dtype=torch.float32).tolist() == [[0.0] * 16] * 5
     wide = torch.cat([a, a], 1)
     close(torch, torch._scaled_mm(wide[:, 3:35], b, one, one, out_dtype=torch.float32), np.roll(x, -3, 1) @ y, "float32")
-    landing = torch.zeros(81, dtype=a.dtype)[1:].view(5, 16)  # without the alignment that libraries require
-    assert torch._scaled_mm(a, b, one, one, out=landing) is landing
-    close(torch, landing, x @ y, "float8_e4m3fn")
+    out = torch.zeros(81, dtype=a.dtype)[1:].view(5, 16)  # without the alignment that libraries require
+    assert torch._scaled_mm(a, b, one, one, out=out) is out
+    close(torch, out, x @ y, "float8_e4m3fn")
     big = torch.full((16, 16), 448.0).to(a.dtype)
     assert torch._scaled_mm(big, big.t(), one, one)[0, 0].item() == 448  # overflow saturates
 
