@@ -133,13 +133,13 @@ def test_a_planted_violation_is_found(tmp_path, file, include):
     assert violations(tmp_path) == [f"{file}: {include}"]
 
 
-def test_a_folder_of_no_stack_is_found(tmp_path):
+def test_unlisted_folder_is_found(tmp_path):
     (tmp_path / "server/misc").mkdir(parents=True)
     (tmp_path / "server/misc/a.cc").write_text("")
     assert violations(tmp_path) == ["server/misc/a.cc: in a folder of no stack"]
 
 
-def test_every_floor_says_what_it_is():
+def test_every_floor_has_a_readme():
     stacked = (f for f in FOLDERS if f.startswith(("server", "engine/")) and f.count("/") == 1)
     folders = (*FLOORS, *stacked, "deploy", "tests", "docs", "examples", "benchmarks")
     missing = [f for f in folders if not (ROOT / f / "README.md").exists()]

@@ -9,7 +9,7 @@ using V = std::vector<double>;
 
 class BackwardTest : public AutogradTest {};
 
-TEST_F(BackwardTest, SumsWhatWasBroadcastAndGivesEachLeafItsDtype) {
+TEST_F(BackwardTest, SumsBroadcastGradientsAndCastsToLeafDtype) {
   Tensor x = leaf({2, 3}, {1, 2, 3, 4, 5, 6}, DType::kFloat64), y = leaf({3}, {1, 10, 100}, DType::kFloat32);
   backward(ops::sum(ops::mul(x, y), std::nullopt, false, std::nullopt));
   EXPECT_EQ(grad_of(x), (V{1, 10, 100, 1, 10, 100}));
@@ -26,7 +26,7 @@ TEST_F(BackwardTest, AccumulatesInPlaceOverPasses) {
   EXPECT_TRUE(find_history(*x.get())->grad.same(first));
 }
 
-TEST_F(BackwardTest, OneGradientForTwoLeavesIsNotShared) {
+TEST_F(BackwardTest, GradientOfTwoLeavesIsNotShared) {
   Tensor x = leaf({2}, {1, 2}), y = leaf({2}, {3, 4});
   backward(ops::sum(ops::add(x, y), std::nullopt, false, std::nullopt));
   backward(ops::sum(ops::mul(x, 2.0), std::nullopt, false, std::nullopt));
@@ -60,7 +60,7 @@ TEST_F(BackwardTest, RunningProductsOfZeros) {
   EXPECT_EQ(read(second), (V{19, 0, 12, 6}));
 }
 
-TEST_F(BackwardTest, CapturesOfTensorsThatAreNoLeaves) {
+TEST_F(BackwardTest, CapturesGradientsOfNonLeaves) {
   Tensor x = leaf({}, {3});
   Tensor y = ops::mul(x, x), z = ops::mul(y, 2.0);
   Tensors gradients = grad(z, {y, x});
@@ -69,7 +69,7 @@ TEST_F(BackwardTest, CapturesOfTensorsThatAreNoLeaves) {
   EXPECT_TRUE(grad_of(x).empty());
 }
 
-TEST_F(BackwardTest, ASecondPassFailsOnceTheGraphIsUsedUp) {
+TEST_F(BackwardTest, SecondPassFailsAfterGraphIsFreed) {
   Tensor x = leaf({}, {3});
   Tensor y = ops::mul(x, x);
   backward(y, {true, true, false});
@@ -82,7 +82,7 @@ TEST_F(BackwardTest, ASecondPassFailsOnceTheGraphIsUsedUp) {
   EXPECT_EQ(error_of([&] { backward(sum); }), "");
 }
 
-TEST_F(BackwardTest, RootsMustFit) {
+TEST_F(BackwardTest, ChecksRootGradients) {
   Tensor x = leaf({2}, {1, 2});
   EXPECT_THAT(error_of([&] { backward(ops::mul(x, 2.0)); }),
               ::testing::HasSubstr("grad can be implicitly created only for scalar outputs"));
@@ -91,7 +91,7 @@ TEST_F(BackwardTest, RootsMustFit) {
   EXPECT_THAT(error_of([&] { Task({&y, 1}, {&g, 1}, {}, {}); }), ::testing::HasSubstr("Mismatch in shape"));
 }
 
-TEST_F(BackwardTest, NothingIsRecordedWithoutGradMode) {
+TEST_F(BackwardTest, RecordsNothingWithoutGradMode) {
   Tensor x = leaf({2}, {1, 2});
   {
     GradMode off(false);
@@ -101,14 +101,14 @@ TEST_F(BackwardTest, NothingIsRecordedWithoutGradMode) {
   EXPECT_FALSE(ops::eq(x, x).requires_grad());
 }
 
-TEST_F(BackwardTest, OnlySomeOfSeveralResults) {
+TEST_F(BackwardTest, PartOfResultsHasGradients) {
   Tensor x = leaf({4}, {1, 2, 3, 4});
   Tensors parts = ops::split(x, 2, 0);
   backward(ops::sum(ops::mul(parts[1], parts[1]), std::nullopt, false, std::nullopt));
   EXPECT_EQ(grad_of(x), (V{0, 0, 6, 8}));
 }
 
-TEST_F(BackwardTest, AChainOfAMillion) {
+TEST_F(BackwardTest, ChainOfMillionNodes) {
   Tensor x = leaf({}, {1});
   Tensor y = ops::add(x, 0.0);
   for (int i = 0; i < 1000000; ++i) y = ops::add(y, 0.0);
@@ -117,7 +117,7 @@ TEST_F(BackwardTest, AChainOfAMillion) {
   y = Tensor();  // destroying the chain must not overflow the stack
 }
 
-TEST_F(BackwardTest, GivesBackAllMemory) {
+TEST_F(BackwardTest, FreesAllMemory) {
   auto account = std::make_shared<Account>("test");
   context_.account = account;
   {
@@ -134,7 +134,7 @@ TEST_F(BackwardTest, GivesBackAllMemory) {
   EXPECT_EQ(account->held(), 0u);
 }
 
-TEST_F(BackwardTest, ANaNIsReportedWhereItAppears) {
+TEST_F(BackwardTest, ReportsOperatorOfNaN) {
   context_.detect_anomaly = true;
   context_.describe_site = [](uint32_t site) { return "line " + std::to_string(site); };
   Tensor x = leaf({}, {0});

@@ -206,7 +206,7 @@ std::pair<Trace, Grads> run(Machine machine, const Plan& plan) {
 
 class ShadowTest : public AutogradTest {};
 
-TEST_F(ShadowTest, SaysWhatTheTapeSays) {
+TEST_F(ShadowTest, AgreesWithTape) {
   server::testing::Daemon daemon;
   client::ConnectOptions options;
   options.address = "unix:" + daemon.socket();

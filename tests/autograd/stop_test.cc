@@ -21,7 +21,7 @@ class StopTest : public AutogradTest {
   }
 };
 
-TEST_F(StopTest, TheClientComputesAFunctionsGradient) {
+TEST_F(StopTest, ClientComputesGradientOfFunction) {
   Tensor x = leaf({2}, {1, 2});
   Tensor y = function(5, ops::mul(x, 3.0));
   EXPECT_TRUE(y.requires_grad());
@@ -35,7 +35,7 @@ TEST_F(StopTest, TheClientComputesAFunctionsGradient) {
   EXPECT_EQ(grad_of(x), (V{3600, 7200}));
 }
 
-TEST_F(StopTest, AFunctionMayGiveNothing) {
+TEST_F(StopTest, FunctionMayReturnNoGradient) {
   Tensor x = leaf({2}, {1, 2});
   Tensor z = ops::sum(function(6, x), std::nullopt, false, std::nullopt), none;
   Task task({&z, 1}, {}, {}, {});
@@ -45,7 +45,7 @@ TEST_F(StopTest, AFunctionMayGiveNothing) {
   EXPECT_TRUE(grad_of(x).empty());
 }
 
-TEST_F(StopTest, AWrongGradientIsRefused) {
+TEST_F(StopTest, RejectsInvalidGradient) {
   Tensor x = leaf({2}, {1, 2});
   Tensor z = ops::sum(function(7, x), std::nullopt, false, std::nullopt), wrong = values({3}, {1, 1, 1});
   Task task({&z, 1}, {}, {}, {});
@@ -73,7 +73,7 @@ TEST_F(StopTest, HooksReplaceGradientsInOrder) {
   EXPECT_EQ(read(task.finish({&x, 1})[0]), V{3});
 }
 
-TEST_F(StopTest, AHookThatWasTakenAwayMeanwhileIsPassedOver) {
+TEST_F(StopTest, RemovedHookIsSkipped) {
   Tensor x = leaf({}, {2});
   ops::hook(21, x);
   ops::hook(22, x);
@@ -104,7 +104,7 @@ TEST_F(StopTest, PassesNest) {
               ::testing::HasSubstr("no backward pass 1"));
 }
 
-TEST_F(StopTest, LeavesAreSetUpByOperators) {
+TEST_F(StopTest, OperatorsSetUpLeaves) {
   Tensor x = values({2}, {1, 2}, DType::kFloat64);
   ops::requires_grad(x, true);
   Tensor y = ops::mul(x, 2.0);

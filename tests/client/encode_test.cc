@@ -17,7 +17,7 @@ const Param kParams[] = {
 };
 const Op kOp{.id = 1, .name = "all", .params = kParams, .num_outputs = 1};
 
-TEST(Encode, LeavesOutTrailingDefaults) {
+TEST(Encode, OmitsTrailingDefaults) {
   const Arg args[] = {Arg(), Arg(true), Arg(int64_t{-1}), Arg(0.5), Arg(std::string_view("mean"))};
   v1::Instruction instruction;
   encode_args(kOp, args, &instruction);
@@ -26,7 +26,7 @@ TEST(Encode, LeavesOutTrailingDefaults) {
   EXPECT_TRUE(instruction.args(1).boolean());
 }
 
-TEST(Encode, KeepsWhatPrecedesAGivenOne) {
+TEST(Encode, KeepsDefaultsBeforeGivenArguments) {
   const Arg args[] = {Arg(), Arg(false), Arg(int64_t{-1}), Arg(0.5), Arg(std::string_view("sum"))};
   v1::Instruction instruction;
   encode_args(kOp, args, &instruction);
@@ -60,7 +60,7 @@ TEST(Encode, Lists) {
   EXPECT_EQ(instruction.args(2).handles().values_size(), 2);
 }
 
-TEST(Encode, TheEstimateCoversWhatIsInline) {
+TEST(Encode, EstimateCoversInlineBytes) {
   std::string text(100'000, 'x');
   const Arg args[] = {std::string_view(text)};
   EXPECT_GE(encoded_size(args), text.size());

@@ -75,7 +75,7 @@ uint64_t held_bytes(const Daemon& daemon) {
   return bytes;
 }
 
-TEST(Engine, ComputesWhatItIsTold) {
+TEST(Engine, ComputesResults) {
   Daemon daemon;
   Ref<Session> session = connect_to(daemon);
   Tensor a = upload(*session, {1, 2, 3});
@@ -88,7 +88,7 @@ TEST(Engine, ComputesWhatItIsTold) {
 
 class BytesTest : public ::testing::TestWithParam<bool> {};
 
-TEST_P(BytesTest, ComeBackAsTheyWere) {
+TEST_P(BytesTest, RoundTrip) {
   Daemon daemon;
   Ref<Session> session = connect_to(daemon, GetParam());
   constexpr size_t kInline = 64 << 10, kChunk = 1 << 20;
@@ -104,7 +104,7 @@ TEST_P(BytesTest, ComeBackAsTheyWere) {
   }
 }
 
-TEST_P(BytesTest, OfSeveralThreadsDoNotMix) {
+TEST_P(BytesTest, ThreadsDoNotMixBytes) {
   Daemon daemon;
   Ref<Session> session = connect_to(daemon, GetParam());
   std::vector<std::thread> threads;
@@ -134,7 +134,7 @@ TEST(Engine, DataDependentShapesWait) {
   EXPECT_EQ(session->counters().waits, 1u);
 }
 
-TEST(Engine, OutOfMemoryIsTheTensorsErrorOnly) {
+TEST(Engine, OutOfMemoryPoisonsItsTensorOnly) {
   Daemon daemon({"--session-memory-limit", "64MB"});
   Ref<Session> session = connect_to(daemon);
   uint32_t site = session->site("train.py", 7, "main");
@@ -150,7 +150,7 @@ TEST(Engine, OutOfMemoryIsTheTensorsErrorOnly) {
   EXPECT_EQ(read(*session, full(*session, {2}, 3)), (std::vector<float>{3, 3}));
 }
 
-TEST(Engine, AnUploadThatDoesNotFitIsRefused) {
+TEST(Engine, RejectsUploadOverLimit) {
   Daemon daemon({"--session-memory-limit", "16MB"});
   Ref<Session> session = connect_to(daemon);
   std::string bytes(32 << 20, 'x');
@@ -167,7 +167,7 @@ TEST(Engine, AnUploadThatDoesNotFitIsRefused) {
   EXPECT_TRUE(session->read(tensor).bytes == fits);
 }
 
-TEST(Engine, KeepsNothingOfAClosedSession) {
+TEST(Engine, ClosedSessionFreesMemory) {
   Daemon daemon;
   Ref<Session> session = connect_to(daemon);
   Tensor a = full(*session, {1 << 20}, 1);
@@ -192,7 +192,7 @@ TEST(Engine, DroppedHandlesAreFreed) {
   EXPECT_EQ(held_bytes(daemon), 0u);
 }
 
-TEST(Engine, AsksForItsToken) {
+TEST(Engine, RequiresToken) {
   Daemon daemon;
   try {
     connect({.address = daemon.address(), .token = "not the token"});
@@ -203,7 +203,7 @@ TEST(Engine, AsksForItsToken) {
   }
 }
 
-TEST(Engine, NobodyListening) {
+TEST(Engine, MissingEngineIsConnectionError) {
   auto start = Clock::now();
   EXPECT_THROW(connect({.address = "unix:/tmp/nobody-listens-here.sock"}), Error);
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(1));
@@ -224,7 +224,7 @@ class InterruptibleThread {
 
 class LinkThatBreaks : public ::testing::TestWithParam<bool> {};
 
-TEST_P(LinkThatBreaks, AgainAndAgainCostsNothing) {
+TEST_P(LinkThatBreaks, RepeatedBreaksLoseNoWork) {
   std::optional<InterruptibleThread> scope;
   if (GetParam()) scope.emplace();
   Daemon daemon;
@@ -259,7 +259,7 @@ TEST_P(LinkThatBreaks, AgainAndAgainCostsNothing) {
 }
 
 // A large upload and a large download, each of which takes longer than the 50 to 100 ms between broken connections.
-TEST_P(LinkThatBreaks, AgainAndAgainCarriesLargeTransfers) {
+TEST_P(LinkThatBreaks, RepeatedBreaksKeepLargeTransfers) {
   std::optional<InterruptibleThread> scope;
   if (GetParam()) scope.emplace();
   Daemon daemon;
@@ -307,13 +307,13 @@ void expect_connection_error_when_the_link_ends(const std::function<void(Session
   }
 }
 
-TEST(Engine, AnUploadOnALinkThatEndsIsAConnectionError) {
+TEST(Engine, UploadOnEndedLinkIsConnectionError) {
   std::string bytes(64 << 20, 'x');
   expect_connection_error_when_the_link_ends(
       [&](Session& session) { session.upload(bytes, DType::kUInt8, {64 << 20}, Device()); });
 }
 
-TEST(Engine, ADownloadOnALinkThatEndsIsAConnectionError) {
+TEST(Engine, DownloadOnEndedLinkIsConnectionError) {
   Tensor tensor;
   expect_connection_error_when_the_link_ends([&](Session& session) {
     if (!tensor) tensor = full(session, {16 << 20}, 1);
@@ -322,7 +322,7 @@ TEST(Engine, ADownloadOnALinkThatEndsIsAConnectionError) {
 }
 
 // Many more transfers than a session may have in progress, and than may wait in the queue.
-TEST(Engine, MoreTransfersThanThereIsRoomForWaitForEachOther) {
+TEST(Engine, TransfersOverLimitWait) {
   Daemon daemon;
   Ref<Session> session = connect_to(daemon, /*shared_memory=*/false);
   Tensor slow = full(*session, {1 << 24}, 1);
@@ -345,7 +345,7 @@ TEST(Engine, MoreTransfersThanThereIsRoomForWaitForEachOther) {
 
 class InterruptedTransfer : public ::testing::TestWithParam<bool> {};
 
-TEST_P(InterruptedTransfer, LeavesNothingBehindInItsLane) {
+TEST_P(InterruptedTransfer, LeavesNoBytesInLane) {
   InterruptibleThread scope;
   Daemon daemon;
   Ref<Session> session = connect({.address = daemon.address(), .token = daemon.token(), .shared_memory = GetParam()});
@@ -465,7 +465,7 @@ TEST(PrivateEngine, EndsWhenItsClientIsKilled) {
   EXPECT_FALSE(running());
 }
 
-TEST(ForkedCopy, LeavesTheSessionAlone) {
+TEST(ForkedCopy, DoesNotEndSession) {
   Daemon daemon;
   Ref<Session> session = connect_to(daemon);
   Tensor a = full(*session, {2}, 3);
@@ -489,7 +489,7 @@ TEST(ForkedCopy, LeavesTheSessionAlone) {
   EXPECT_EQ(read(*session, a), (std::vector<float>{3, 3}));
 }
 
-TEST(PrivateEngine, SaysWhatIsMissing) {
+TEST(PrivateEngine, ReportsMissingFiles) {
   setenv("TELETENSOR_DAEMON", "/no/such/program", 1);
   try {
     PrivateEngine engine;
@@ -503,7 +503,7 @@ TEST(PrivateEngine, SaysWhatIsMissing) {
 }
 
 // Longer than gRPC's keepalive timeout at either end.
-TEST(IdleTest, AnIdleSessionKeepsItsConnection) {
+TEST(IdleTest, IdleSessionKeepsConnection) {
   Daemon daemon;
   const Ref<Session> session = connect_to(daemon);
   const Tensor ones = full(*session, {2}, 1);

@@ -72,7 +72,7 @@ class InterruptTest : public FakeSession {
   }
 };
 
-TEST_F(InterruptTest, LeavesAReadAndTheSessionGoesOn) {
+TEST_F(InterruptTest, InterruptsReadAndKeepsSession) {
   engine->can_cancel = false;  // the second interrupt is covered by another test
   Tensor a = make();
   set_paused(true);
@@ -85,7 +85,7 @@ TEST_F(InterruptTest, LeavesAReadAndTheSessionGoesOn) {
   EXPECT_THAT(engine->executed, SizeIs(2));
 }
 
-TEST_F(InterruptTest, OtherThreadsGoOnWaiting) {
+TEST_F(InterruptTest, OtherThreadsKeepWaiting) {
   Tensor a = make(), b = add(a, a);
   set_paused(true);
   std::thread other([&] { EXPECT_EQ(number(session->read(b)), static_cast<float>(b->id)); });
@@ -94,7 +94,7 @@ TEST_F(InterruptTest, OtherThreadsGoOnWaiting) {
   other.join();
 }
 
-TEST_F(InterruptTest, LeavesAFullWindowWithNothingIssued) {
+TEST_F(InterruptTest, InterruptsFullWindowWithoutIssuing) {
   Tensor a = make();
   set_paused(true);
   const uint32_t version = a->version();
@@ -122,7 +122,7 @@ TEST_F(InterruptTest, LeavesAFullWindowWithNothingIssued) {
   EXPECT_EQ(engine->executed.size(), 1 + issued);
 }
 
-TEST_F(InterruptTest, LeavesFlowControlAndSendsTheFrameOnce) {
+TEST_F(InterruptTest, InterruptsFlowControlAndSendsFrameOnce) {
   engine->can_cancel = false;  // the second interrupt is covered by another test
   Tensor a = make();
   session->synchronize();
@@ -139,7 +139,7 @@ TEST_F(InterruptTest, LeavesFlowControlAndSendsTheFrameOnce) {
   EXPECT_EQ(engine->last_sequence, engine->frame_sizes.size());
 }
 
-TEST_F(InterruptTest, TheSecondCancelsWhatTheFirstLeftRunning) {
+TEST_F(InterruptTest, SecondInterruptCancelsRunningWork) {
   Tensor a = make();
   session->synchronize();
   set_paused(true);
@@ -162,7 +162,7 @@ TEST_F(InterruptTest, TheSecondCancelsWhatTheFirstLeftRunning) {
   EXPECT_EQ(number(session->read(d)), static_cast<float>(d->id));
 }
 
-TEST_F(InterruptTest, WorkOfAnEarlierInterruptThatIsDoneIsNotCancelled) {
+TEST_F(InterruptTest, FinishedWorkIsNotCancelled) {
   Tensor a = make();
   set_paused(true);
   expect_interrupted([&] { session->read(a); });
@@ -174,7 +174,7 @@ TEST_F(InterruptTest, WorkOfAnEarlierInterruptThatIsDoneIsNotCancelled) {
   EXPECT_THAT(cancels(), IsEmpty());
 }
 
-TEST_F(InterruptTest, AnEngineThatCannotCancelRunsOn) {
+TEST_F(InterruptTest, EngineWithoutCancelKeepsRunning) {
   engine->can_cancel = false;
   Tensor a = make();
   set_paused(true);
@@ -190,7 +190,7 @@ TEST_F(InterruptTest, AnEngineThatCannotCancelRunsOn) {
   EXPECT_EQ(number(session->read(a)), static_cast<float>(a->id));
 }
 
-TEST_F(InterruptTest, CancelMeansWhatWasIssuedBefore) {
+TEST_F(InterruptTest, CancelAppliesToEarlierWork) {
   set_paused(true);
   Tensor a = make();
   session->cancel();
@@ -200,7 +200,7 @@ TEST_F(InterruptTest, CancelMeansWhatWasIssuedBefore) {
   EXPECT_EQ(number(session->read(b)), static_cast<float>(b->id));
 }
 
-TEST_F(InterruptTest, CutsTheWaitForTheEndShort) {
+TEST_F(InterruptTest, InterruptsCloseWait) {
   set_paused(true);
   Tensor a = make();
   auto start = std::chrono::steady_clock::now();
@@ -210,7 +210,7 @@ TEST_F(InterruptTest, CutsTheWaitForTheEndShort) {
 }
 
 // Each call and each pause is shorter than the interval between two checks for interrupts.
-TEST_F(InterruptTest, LeavesATransferThatIsRefusedAgainAndAgain) {
+TEST_F(InterruptTest, InterruptsRetriedTransfer) {
   session->synchronize();
   std::string bytes(1 << 20, 'x');
   {
@@ -223,7 +223,7 @@ TEST_F(InterruptTest, LeavesATransferThatIsRefusedAgainAndAgain) {
   engine->transfer_failures.clear();
 }
 
-TEST_F(InterruptTest, AnotherThreadResumesForAnInterruptibleOne) {
+TEST_F(InterruptTest, AnotherThreadResumesForInterruptibleThread) {
   Tensor a = make();
   {
     std::lock_guard lock(engine->mutex);

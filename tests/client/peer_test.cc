@@ -103,7 +103,7 @@ TEST_F(PeerTest, TrustsItsOwnUser) {
   close(*fd);
 }
 
-TEST_F(PeerTest, AnotherUsersEngineGetsNothing) {
+TEST_F(PeerTest, RejectsEngineOfAnotherUser) {
   if (geteuid() != 0) GTEST_SKIP() << "requires root to change the user";
   listen_as(kStranger);
   try {
@@ -119,7 +119,7 @@ TEST_F(PeerTest, AnotherUsersEngineGetsNothing) {
   EXPECT_EQ(bytes_sent_to_listener(), 0u);
 }
 
-TEST_F(PeerTest, AUserCanBeTrustedByNameAndNumber) {
+TEST_F(PeerTest, TrustsUsersByNameAndId) {
   if (geteuid() != 0) GTEST_SKIP() << "requires root to change the user";
   listen_as(kStranger);
   absl::StatusOr<int> fd = connect_unix(socket());
@@ -136,7 +136,7 @@ TEST_F(PeerTest, AUserCanBeTrustedByNameAndNumber) {
   close(*fd);
 }
 
-TEST_F(PeerTest, NobodyListens) {
+TEST_F(PeerTest, MissingSocketIsUnavailable) {
   EXPECT_TRUE(absl::IsUnavailable(connect_unix(socket()).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(connect_unix(std::string(200, 'x')).status()));
 }

@@ -10,7 +10,7 @@
 namespace tt::fuzz {
 namespace {
 
-TEST(KernelsRandomTest, RandomCallsGiveResultsOrErrors) {
+TEST(KernelsRandomTest, RandomCallsReturnResultsOrErrors) {
   const uint64_t first = count_from("TT_FUZZ_FIRST", 0), calls = count_from("TT_FUZZ_CALLS", 20'000);
   for (uint64_t seed = first; seed < first + calls; ++seed) {
     const RandomBytes bytes(seed);

@@ -133,7 +133,7 @@ OperatorArguments::OperatorArguments(const Op& op, ByteReader& bytes, const Tens
   if (bytes_.one_in(3)) common_dtype_ = draw_dtype();
   const std::string_view typical = typical_call(op.name);
   if (!typical.empty() && !bytes_.one_in(4)) {
-    draw_near(typical);
+    mutate_typical_call(typical);
   } else {
     for (const Param& param : op.params) args_.push_back(draw(param));
   }
@@ -141,7 +141,7 @@ OperatorArguments::OperatorArguments(const Op& op, ByteReader& bytes, const Tens
 }
 
 // First draws the amount of change: none, little, or most arguments.
-void OperatorArguments::draw_near(std::string_view typical) {
+void OperatorArguments::mutate_typical_call(std::string_view typical) {
   constexpr size_t kOneIn[] = {250, 16, 6, 3};
   change_ = bytes_.pick(kOneIn);
   for (const Param& param : op_.params) {

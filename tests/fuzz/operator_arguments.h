@@ -62,7 +62,7 @@ class OperatorArguments {
  private:
   Arg draw(const Param& param);
   // The arguments of the typical call, some of them changed.
-  void draw_near(std::string_view typical);
+  void mutate_typical_call(std::string_view typical);
   Arg read(std::string_view* text);
   Arg read_tensor(char type, Sizes sizes);
   Sizes read_ints(std::string_view* text);

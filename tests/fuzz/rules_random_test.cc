@@ -28,7 +28,7 @@ void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 namespace tt::fuzz {
 namespace {
 
-TEST(RulesRandomTest, RandomCallsGiveResultsOrErrors) {
+TEST(RulesRandomTest, RandomCallsReturnResultsOrErrors) {
   constexpr size_t kMaxBytes = size_t{64} << 20;
   const uint64_t calls = count_from("TT_FUZZ_CALLS", 300'000);
   for (uint64_t seed = 0; seed < calls; ++seed) {

@@ -40,7 +40,7 @@ def test_output_is_golden(name):
     assert emitted()[name] == (GOLDEN / f"{name}.golden").read_text()
 
 
-def test_no_golden_is_left_over():
+def test_no_unused_golden_files():
     found = {str(path.relative_to(GOLDEN)) for path in GOLDEN.rglob("*.golden")}
     assert found == {f"{name}.golden" for name in emitted()}
 

@@ -26,19 +26,19 @@ def tree(tmp_path):
     return tmp_path
 
 
-def test_a_backend_lacks_the_kernels_that_it_does_not_define(tree):
+def test_missing_kernels_of_a_backend_are_listed(tree):
     probes = load(Path(__file__).parent / "ops")
     everything = {op.name for op in probes}
     assert reference.backends(probes, tree / "kernels") == {"cpu": everything, "other": everything - {"extremes"}}
 
 
-def test_what_a_session_does_is_no_backends_to_lack(tree):
+def test_session_operators_are_not_missing_kernels(tree):
     probes = load(Path(__file__).parent / "ops")
     (tree / "server/daemon/backends.cc").write_text("dispatcher.set(op_id::kExtremes, Key::kCPU, &extremes);")
     assert reference.backends(probes, tree / "kernels")["other"] == {op.name for op in probes}
 
 
-def test_every_operator_has_its_section():
+def test_every_operator_has_a_section():
     operators = load(ROOT / "engine/ops")
     page = reference.emit(operators, reference.backends(operators, ROOT / "kernels"))
     sections = [line.removeprefix("### ") for line in page.splitlines() if line.startswith("### ")]

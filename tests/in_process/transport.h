@@ -1,7 +1,7 @@
 // InProcessTransport: passes frames to an engine in the same process. The conformance rows run over it and over the
 // real wire.
 //
-// Can record the frames it sends: their concatenation parses as one frame (seeds of tests/fuzz/frame_fuzz.cc).
+// Can record the frames it sends: their concatenation parses as one frame (seeds of tests/fuzz/targets/frame_fuzz.cc).
 #pragma once
 
 #include <condition_variable>

@@ -61,12 +61,12 @@ const std::pair<const char*, Unary> kUnary[] = {
     {"clamp", [](const Tensor& x) { return ops::clamp_min(x, 0.3); }},
 };
 
-TEST_F(BFloat16Operators, RoundOfEveryPattern) {
+TEST_F(BFloat16Operators, RoundsEveryPattern) {
   const Tensor x = every_pattern(), wide = floats(x);
   for (const auto& [name, op] : kUnary) expect_rounded(op(x), op(wide), name);
 }
 
-TEST_F(BFloat16Operators, RoundOfPairs) {
+TEST_F(BFloat16Operators, RoundsPairs) {
   const std::pair<const char*, std::function<Tensor(const Tensor&, const Tensor&)>> binary[] = {
       {"add", [](const Tensor& x, const Tensor& y) { return ops::add(x, y); }},
       {"add, scaled", [](const Tensor& x, const Tensor& y) { return ops::add(x, y, 1.1); }},
@@ -85,7 +85,7 @@ TEST_F(BFloat16Operators, RoundOfPairs) {
 }
 
 // A value halfway between two bfloat16 numbers, 1 + (2 k + 1) / 256, rounds to the even one.
-TEST_F(BFloat16Operators, TiesGoToTheEvenNumber) {
+TEST_F(BFloat16Operators, RoundsTiesToEven) {
   Tensor x = constant({128}, 1, DType::kBFloat16), y = constant({128}, 0, DType::kBFloat16);
   for (int64_t k = 0; k < 128; ++k) put(y, k, (2 * k + 1) / 256.0);
   const Tensor sum = ops::add(x, y);
@@ -95,7 +95,7 @@ TEST_F(BFloat16Operators, TiesGoToTheEvenNumber) {
   }
 }
 
-TEST_F(BFloat16Operators, TakeEveryLengthAndPhase) {
+TEST_F(BFloat16Operators, HandleEveryLengthAndAlignment) {
   const Tensor x = every_pattern(40503), wide = floats(x);
   for (int64_t length : {1, 2, 15, 16, 17, 31, 33, 63, 65, 511, 513, 2049, 5000}) {
     for (int64_t from : {0, 1, 7, 16, 33}) {
@@ -105,7 +105,7 @@ TEST_F(BFloat16Operators, TakeEveryLengthAndPhase) {
   }
 }
 
-TEST_F(BFloat16Operators, TakeEveryLayout) {
+TEST_F(BFloat16Operators, HandleEveryLayout) {
   const Tensor x = every_pattern(40503), wide = floats(x);
   const Geometry layouts[] = {
       {{300, 200}, {200, 1}, 5, true},  // plain
@@ -123,7 +123,7 @@ TEST_F(BFloat16Operators, TakeEveryLayout) {
   }
 }
 
-TEST_F(BFloat16Operators, ReplaceWhatIsNotFinite) {
+TEST_F(BFloat16Operators, ReplaceNonfiniteValues) {
   const Tensor x = every_pattern(), all = ops::nan_to_num(x, 0.5, std::nullopt, -3);
   const Tensor every_second = view_of(x, {{1 << 15}, {2}, 1, true});
   const Tensor some = ops::nan_to_num(every_second, 0.5, std::nullopt, -3);
@@ -136,7 +136,7 @@ TEST_F(BFloat16Operators, ReplaceWhatIsNotFinite) {
   }
 }
 
-TEST_F(BFloat16Operators, LandInPlace) {
+TEST_F(BFloat16Operators, WriteInPlace) {
   const Tensor x = every_pattern(3), y = every_pattern(), want = ops::mul(floats(x), floats(y));
   Call call;
   call.op = find_op("mul");

@@ -133,7 +133,7 @@ TEST(ConvolutionInputs, ChannelsLastAndExpanded) {
   expect_close(dw, want_dw, 1e-6, "expanded");
 }
 
-TEST(ConvolutionInputs, LargeBatchesGoImageByImage) {
+TEST(ConvolutionInputs, LargeBatchesRunImageByImage) {
   // Exceeds the caches, so it is computed in parts: 12 images, and 11, a prime.
   for (int64_t images : {12, 11}) {
     Tensor x = filled({images, 16, 64, 64}), w = filled({24, 16, 3, 3}), y = filled({images, 24, 64, 64});
@@ -168,7 +168,7 @@ TEST(ConvolutionInputs, EmptyBatchesAndChannels) {
   for (int64_t i = 0; i < out.numel(); ++i) EXPECT_EQ(at(out, i), at(bias, i / 16));
 }
 
-TEST(ConvolutionInputs, FollowsWeightsThatChange) {
+TEST(ConvolutionInputs, UsesChangedWeights) {
   const ConvolutionParams plain{{1, 1}, {1, 1}, {1, 1}, 1};
   Tensor x = filled({1, 16, 6, 6}), w = filled({16, 16, 3, 3}), y = filled({1, 16, 6, 6}),
          first = filled({1, 16, 6, 6});

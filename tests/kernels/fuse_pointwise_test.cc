@@ -70,7 +70,7 @@ class FusePointwise : public ::testing::Test {
   Executor executor_;
 };
 
-TEST_F(FusePointwise, RunsAChainAsOneLoop) {
+TEST_F(FusePointwise, RunsChainAsOneLoop) {
   Frame frame;
   frame.add(op_id::kAdd, 10, {slot(kA), slot(kB)});
   frame.add(op_id::kMul, 11, {slot(10), Arg(2.0)});
@@ -85,7 +85,7 @@ TEST_F(FusePointwise, RunsAChainAsOneLoop) {
   expect_value(12, ops::relu(ops::mul(ops::add(a_, b_), 2.0)));
 }
 
-TEST_F(FusePointwise, UsesAResultTwiceAndMixesBooleans) {
+TEST_F(FusePointwise, UsesResultTwiceAndMixesBooleans) {
   Frame frame;
   frame.add(op_id::kSub, 10, {slot(kA), slot(kB)});
   frame.add(op_id::kGt, 11, {slot(10), Arg(0.5)});
@@ -98,7 +98,7 @@ TEST_F(FusePointwise, UsesAResultTwiceAndMixesBooleans) {
   expect_value(14, ops::neg(b_));
 }
 
-TEST_F(FusePointwise, KeepsWhatIsNotDropped) {
+TEST_F(FusePointwise, KeepsUnreleasedResults) {
   Frame frame;
   frame.add(op_id::kAdd, 10, {slot(kA), slot(kB)});
   frame.add(op_id::kMul, 11, {slot(10), Arg(2.0)});
@@ -108,7 +108,7 @@ TEST_F(FusePointwise, KeepsWhatIsNotDropped) {
   expect_value(12, ops::relu(ops::mul(ops::add(a_, b_), 2.0)));
 }
 
-TEST_F(FusePointwise, DropsArgumentsOnTheWay) {
+TEST_F(FusePointwise, ReleasesArgumentsWithinChain) {
   Frame frame;
   frame.add(op_id::kMul, 10, {slot(kA), slot(kA)});
   frame.add(op_id::kAdd, 11, {slot(10), slot(kB)}, {kA});
@@ -135,7 +135,7 @@ TEST_F(FusePointwise, BroadcastsArgumentsButNotResults) {
   expect_value(11, ops::mul(ops::add(matrix, row), column));
 }
 
-TEST_F(FusePointwise, LeavesErrorsToTheInstructionThatMakesThem) {
+TEST_F(FusePointwise, LeavesErrorsToTheirInstruction) {
   slots_.put(3, {constant({kLarge}, 0, DType::kInt32), nullptr});
   slots_.put(4, {filled({kLarge}, DType::kInt32), nullptr});
   Frame frame;
@@ -158,7 +158,7 @@ TEST_F(FusePointwise, LeavesErrorsToTheInstructionThatMakesThem) {
   expect_value(20, ops::add(a_, b_));
 }
 
-TEST_F(FusePointwise, RefusesLiesAsTheExecutorDoes) {
+TEST_F(FusePointwise, RejectsInvalidProgramsLikeExecutor) {
   Frame frame;
   frame.add(op_id::kAdd, 10, {slot(kA), slot(kB)});
   frame.add(op_id::kMul, 11, {slot(10), slot(10)}, {10});  // reads a released slot
@@ -169,7 +169,7 @@ TEST_F(FusePointwise, RefusesLiesAsTheExecutorDoes) {
   EXPECT_THROW(run(twice), ProgramFault);
 }
 
-TEST_F(FusePointwise, SplitsAChainWhereOneLoopCannotGoOn) {
+TEST_F(FusePointwise, SplitsChainThatOneLoopCannotRun) {
   const Tensor wide = filled({kLarge}, DType::kFloat64);
   slots_.put(3, {wide, nullptr});
   Frame frame;
@@ -182,7 +182,7 @@ TEST_F(FusePointwise, SplitsAChainWhereOneLoopCannotGoOn) {
   expect_value(12, ops::neg(ops::add(ops::mul(a_, 2.0), wide)));
 }
 
-TEST_F(FusePointwise, DecidesWhenItRunsWhatIsLarge) {
+TEST_F(FusePointwise, FusesLargeTensorsAtRunTime) {
   const int64_t small[] = {4}, large[] = {kLarge};
   for (absl::Span<const int64_t> sizes : {absl::MakeConstSpan(small), absl::MakeConstSpan(large)}) {
     Frame frame;
@@ -197,7 +197,7 @@ TEST_F(FusePointwise, DecidesWhenItRunsWhatIsLarge) {
   }
 }
 
-TEST_F(FusePointwise, LeavesSmallAndRecordedChainsAlone) {
+TEST_F(FusePointwise, SkipsSmallAndRecordedChains) {
   slots_.put(3, {filled({8}), nullptr});
   Frame frame;
   frame.add(op_id::kAdd, 10, {slot(3), slot(3)});
@@ -208,7 +208,7 @@ TEST_F(FusePointwise, LeavesSmallAndRecordedChainsAlone) {
   EXPECT_EQ(instructions_, 3u);
 }
 
-TEST_F(FusePointwise, KeepsWhatIsReadAtTheEnd) {
+TEST_F(FusePointwise, KeepsResultsThatAreRead) {
   Frame frame;
   frame.add(op_id::kAdd, 10, {slot(kA), slot(kB)});
   frame.add(op_id::kMul, 11, {slot(10), Arg(2.0)});
@@ -218,7 +218,7 @@ TEST_F(FusePointwise, KeepsWhatIsReadAtTheEnd) {
   expect_value(11, ops::mul(ops::add(a_, b_), 2.0));
 }
 
-TEST_F(FusePointwise, LeavesWhatIsInvalidToTheExecutor) {
+TEST_F(FusePointwise, LeavesInvalidInstructionsToExecutor) {
   const auto refused_at = [&](Frame& frame) {
     try {
       run(frame);
@@ -251,7 +251,7 @@ TEST_F(FusePointwise, LeavesWhatIsInvalidToTheExecutor) {
   EXPECT_EQ(refused_at(many), 1);
 }
 
-TEST_F(FusePointwise, DropsInputsOfOtherTypesAtTheirStep) {
+TEST_F(FusePointwise, ReleasesInputsOfOtherTypesAtTheirStep) {
   const Tensor half = filled({kLarge}, DType::kFloat16);
   slots_.put(3, {half, nullptr});
   Frame frame;
@@ -263,7 +263,7 @@ TEST_F(FusePointwise, DropsInputsOfOtherTypesAtTheirStep) {
 }
 
 // The fused operator, sent by a client.
-TEST_F(FusePointwise, AChainOverTheWireIsChecked) {
+TEST_F(FusePointwise, ChecksChainFromWire) {
   ChainWriter writer;
   writer.begin_step(*find_op(op_id::kMul), 5, 2);
   writer.add_input(0);
@@ -295,7 +295,7 @@ TEST_F(FusePointwise, AChainOverTheWireIsChecked) {
   EXPECT_EQ(slots_.find(14)->poison->op, "mul");
 }
 
-TEST_F(FusePointwise, RecordsGradientsOneByOne) {
+TEST_F(FusePointwise, RecordsGradientOfEachStep) {
   a_->requires_grad = true;
   Frame frame;
   frame.add(op_id::kAdd, 10, {slot(kA), slot(kB)}, {}, Instruction::kGrad);

@@ -62,7 +62,7 @@ Definition by_channel(const Sizes& sizes) {
   return {channels, channels, channel, channel};
 }
 
-TEST(BatchNorm, TrainsAndMovesTheRunningStatistics) {
+TEST(BatchNorm, UpdatesRunningStatistics) {
   for (const Sizes& sizes : {Sizes{6, 3}, Sizes{4, 3, 7}, Sizes{2, 5, 300}}) {
     const Definition d = by_channel(sizes);
     Tensor x = filled(sizes, DType::kFloat64), w = filled({d.channels}, DType::kFloat64),
@@ -89,7 +89,7 @@ TEST(BatchNorm, TrainsAndMovesTheRunningStatistics) {
   }
 }
 
-TEST(BatchNorm, EvaluatesWithTheRunningStatistics) {
+TEST(BatchNorm, EvaluatesWithRunningStatistics) {
   for (DType dtype : {DType::kFloat32, DType::kFloat64, DType::kBFloat16}) {
     const Sizes sizes{3, 4, 5};
     Tensor x = filled(sizes, dtype), w = filled({4}), g = filled(sizes, dtype), y = filled(sizes, dtype),
@@ -115,14 +115,14 @@ TEST(BatchNorm, EvaluatesWithTheRunningStatistics) {
   }
 }
 
-TEST(BatchNorm, EmptyBatchLeavesTheRunningStatistics) {
+TEST(BatchNorm, EmptyBatchKeepsRunningStatistics) {
   Tensor x = filled({0, 3, 2}), y = filled({0, 3, 2}), mean = filled({3}), rstd = filled({3});
   Tensor running = constant({3}, 5);
   batch_norm(x, running, running, Tensor(), Tensor(), true, 0.1, kEps, y, mean, rstd);
   expect_close(running, constant({3}, 5), 0);
 }
 
-TEST(BatchNorm, RefusesStatisticsOfAnotherSize) {
+TEST(BatchNorm, RejectsStatisticsOfAnotherSize) {
   Tensor x = filled({2, 3}), y = filled({2, 3}), three = filled({3}), two = filled({2}), dx = filled({2, 3});
   EXPECT_THROW(batch_norm(x, two, two, Tensor(), Tensor(), false, 0.1, kEps, y, three, three), Error);
   EXPECT_THROW(batch_norm_backward(x, x, Tensor(), two, two, true, dx, three, three), Error);
@@ -170,7 +170,7 @@ TEST(LayerNorm, ManyRowsInHalfPrecision) {
 }
 
 // Rows of 16-bit elements, computed in float32.
-TEST(LayerNorm, OfHalvesIsThatOfFloatsRounded) {
+TEST(LayerNorm, HalfEqualsRoundedFloat) {
   const int64_t shape[] = {1100};
   const Tensor w = filled({1100}), b = filled({1100});
   for (DType dtype : {DType::kFloat16, DType::kBFloat16}) {

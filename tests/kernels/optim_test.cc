@@ -31,7 +31,7 @@ class Optimizers : public ::testing::TestWithParam<DType> {
   double tolerance() const { return 4 * tolerance_of(GetParam()); }
 };
 
-TEST_P(Optimizers, AdamAndItsForms) {
+TEST_P(Optimizers, AdamVariants) {
   for (bool decoupled : {false, true}) {
     for (bool amsgrad : {false, true}) {
       // Two parameters: one processed in several chunks, one not contiguous.
@@ -58,7 +58,7 @@ TEST_P(Optimizers, AdamAndItsForms) {
   }
 }
 
-TEST_P(Optimizers, SgdAndItsForms) {
+TEST_P(Optimizers, SgdVariants) {
   for (double momentum : {0.0, 0.9}) {
     for (bool nesterov : {false, true}) {
       if (nesterov && momentum == 0) continue;
@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(DTypes, Optimizers,
                          ::testing::Values(DType::kFloat32, DType::kFloat64, DType::kBFloat16, DType::kFloat16),
                          [](const auto& info) { return std::string(name(info.param)); });
 
-TEST(OptimizerLists, RefusesListsThatDoNotFit) {
+TEST(OptimizerLists, RejectsMismatchedLists) {
   Tensors params{filled({3})}, two{filled({3}), filled({3})}, short_one{filled({2})}, none;
   EXPECT_THROW(sgd_step(params, two, none, 0.1, 0, 0, 0, false, false, true), Error);
   EXPECT_THROW(sgd_step(params, short_one, none, 0.1, 0, 0, 0, false, false, true), Error);

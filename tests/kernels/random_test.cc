@@ -60,7 +60,7 @@ TEST_F(Random, PhiloxMatchesThePublishedVectors) {  // Random123's known answers
   EXPECT_EQ(zeros, (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
 }
 
-TEST_F(Random, DrawsDependOnSeedAndOffsetAlone) {
+TEST_F(Random, DrawsDependOnSeedAndOffsetOnly) {
   const Tensor long_draw = ops::rand({{100'001}}, DType::kFloat32, Device{});
   context_.generator = {42, 0};
   const Tensor short_draw = ops::rand({{777}}, DType::kFloat32, Device{});
@@ -115,7 +115,7 @@ TEST_F(Random, IntegersAreUniform) {
   EXPECT_LT(wide.low, -0.99 * (int64_t{1} << 40));
 }
 
-TEST_F(Random, PermutationsHoldEachNumberOnce) {
+TEST_F(Random, PermutationsContainEachNumberOnce) {
   const Tensor t = ops::randperm(10'000, DType::kInt64, Device{});
   std::vector<int64_t> seen(t.data_as<int64_t>(), t.data_as<int64_t>() + t.numel());
   int64_t fixed = 0;

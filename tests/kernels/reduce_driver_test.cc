@@ -163,7 +163,7 @@ TEST(ReduceDriver, FindsTheFirstOfEqualElements) {
   expect_reduces(Extremum<uint8_t, true>(), DType::kBool, Order::kLogical, position, first_largest, 0);
 }
 
-TEST(ReduceDriver, TakesMoments) {
+TEST(ReduceDriver, ComputesMoments) {
   auto squares = [](const std::vector<double>& v) {
     double mean = sum_of(v) / v.size(), total = 0;
     for (double x : v) total += (x - mean) * (x - mean);
@@ -179,7 +179,7 @@ TEST(ReduceDriver, TakesMoments) {
   expect_reduces(Moments<double>(), DType::kFloat64, Order::kAny, get_squares, squares, 1e-12);
 }
 
-TEST(ReduceDriver, TakesLogSumExp) {
+TEST(ReduceDriver, ComputesLogSumExp) {
   auto expected = [](const std::vector<double>& v) {
     double sum = 0;
     for (double x : v) sum += std::exp(x);
@@ -203,7 +203,7 @@ std::vector<typename R::Total> reduce_all(const R& reduction, const Tensor& t, s
   return got;
 }
 
-TEST(ReduceDriver, ANaNWinsWhereverItIs) {
+TEST(ReduceDriver, PropagatesNaN) {
   for (int64_t at : {0, 1, 63, 64, 500, 1300, 1999}) {
     Tensor t = random_tensor({2000}, DType::kFloat32);
     t.data_as<float>()[at] = NAN;
@@ -227,7 +227,7 @@ TEST(ReduceDriver, SumsManyElementsExactly) {
   EXPECT_EQ(reduce_all(Fold<Sum<float>>(), columns, {0}), std::vector<double>(4, n / 4));
 }
 
-TEST(ReduceDriver, CutsLongReductionsTheSameWay) {
+TEST(ReduceDriver, SplitsLongReductionsDeterministically) {
   Tensor t = random_tensor({3, 700'001}, DType::kFloat32, -1, 1);
   set_num_threads(1);
   const auto alone = reduce_all(Fold<Sum<float>>(), t, {1});
@@ -238,7 +238,7 @@ TEST(ReduceDriver, CutsLongReductionsTheSameWay) {
   for (int i = 0; i < 3; ++i) EXPECT_NEAR(alone[i], groups[i], 1e-3);
 }
 
-TEST(ReduceDriver, RefusesDimensionsThatAreNotThere) {
+TEST(ReduceDriver, RejectsInvalidDimensions) {
   Tensor t = random_tensor({2, 3}, DType::kFloat32);
   EXPECT_THROW(ReducePlan(t, {2}, Order::kAny), Error);
   EXPECT_THROW(ReducePlan(t, {0, -2}, Order::kAny), Error);

@@ -61,7 +61,7 @@ TEST(Softmax, LargeNumbersDoNotOverflow) {
   }
 }
 
-TEST(Softmax, NanSpoilsItsVectorAlone) {
+TEST(Softmax, NaNAffectsItsVectorOnly) {
   for (int64_t stride : {0, 2}) {
     Tensor x = stride == 0 ? values({4}, {1, NAN, 1, 1}) : values({4}, {1, 1, NAN, 1}), y = filled({4});
     softmax_vectors({2, 2, stride}, false, x.data_as<float>(), y.data_as<float>());
@@ -71,7 +71,7 @@ TEST(Softmax, NanSpoilsItsVectorAlone) {
 }
 
 // Rows of 16-bit elements, computed in float32.
-TEST(Softmax, OfHalvesIsThatOfFloatsRounded) {
+TEST(Softmax, HalfEqualsRoundedFloat) {
   for (DType dtype : {DType::kFloat16, DType::kBFloat16}) {
     const Tensor x = filled({130, 700}, dtype), wide = filled({130, 700});
     for (int64_t i = 0; i < x.numel(); ++i) put(wide, i, at(x, i));

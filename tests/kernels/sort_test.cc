@@ -70,7 +70,7 @@ TEST(Sort, IsStableInEveryDTypeAndLayout) {
   }
 }
 
-TEST(Sort, PutsNaNLastAndTakesZeroesForEqual) {
+TEST(Sort, PutsNaNLastAndTreatsZerosAsEqual) {
   for (DType dtype : kRealDTypes) {
     const Tensor x = tensor_of({7}, {NAN, 1, 0.0, -INFINITY, -0.0, INFINITY, -NAN}, dtype);
     Tensor values = empty({7}, dtype, Device{}), indices = empty({7}, DType::kInt64, Device{});
@@ -82,7 +82,7 @@ TEST(Sort, PutsNaNLastAndTakesZeroesForEqual) {
   }
 }
 
-TEST(Sort, OrdersTheEndsOfIntegers) {
+TEST(Sort, OrdersIntegerLimits) {
   const Tensor x = empty({4}, DType::kInt64, Device{});
   const int64_t ends[] = {INT64_MAX, INT64_MIN, -1, 0};
   std::copy_n(ends, 4, x.data_as<int64_t>());
@@ -92,7 +92,7 @@ TEST(Sort, OrdersTheEndsOfIntegers) {
 }
 
 // Integers in a narrow range use counting sort or narrow keys; covers the limits between these methods.
-TEST(Sort, OrdersIntegersThatLieCloseAndFar) {
+TEST(Sort, OrdersDenseAndSparseIntegers) {
   constexpr int64_t kLength = 5000;
   for (int64_t span : {int64_t{0}, int64_t{1}, int64_t{4095}, int64_t{4096}, int64_t{5001}, int64_t{UINT32_MAX},
                        int64_t{UINT32_MAX} + 1, INT64_MAX}) {
@@ -118,7 +118,7 @@ TEST(Sort, OrdersIntegersThatLieCloseAndFar) {
     }
   }
 }
-TEST(Sort, TakesNothingAndZeroDims) {
+TEST(Sort, HandlesEmptyAndZeroDimTensors) {
   Tensor values = empty({0, 3}, DType::kFloat32, Device{}), indices = empty({0, 3}, DType::kInt64, Device{});
   sort(empty({0, 3}, DType::kFloat32, Device{}), 0, false, values, indices);
   values = empty({}, DType::kFloat32, Device{});
@@ -167,7 +167,7 @@ TEST(Rank, FindsTheKthElement) {
   }
 }
 
-TEST(Unique, SortsCountsAndPointsBack) {
+TEST(Unique, ReturnsValuesCountsAndInverse) {
   Tensor output, inverse, counts;
   unique_values(transpose(tensor_of({3, 2}, {3, 1, 3, 2, 1, 3}), 0, 1), output, inverse, counts);
   expect_same(values_of(output), {1, 2, 3});
@@ -180,7 +180,7 @@ TEST(Unique, SortsCountsAndPointsBack) {
   EXPECT_EQ(output.sizes(), (Sizes{0}));
 }
 
-TEST(Bincount, CountsAndWeighs) {
+TEST(Bincount, CountsWithAndWithoutWeights) {
   Tensor out;
   const Tensor x = tensor_of({5}, {0, 3, 1, 3, 3}, DType::kInt32);
   bincount(x, Tensor(), 0, out);

@@ -35,5 +35,5 @@ def test_no_instruction_set_leaks(isa):
     assert [s for s in weak_symbols(text) if f"tt::cpu::{isa}::" not in s] == []
 
 
-def test_a_leak_would_be_found():
+def test_planted_leak_is_found():
     assert weak_symbols("00 W std::vector<int>::push_back(int&&)\n10 t local\n") == ["std::vector<int>::push_back(int&&)"]

@@ -44,7 +44,7 @@ def test_parametrizations_of_layers(torch, name):
     np.testing.assert_allclose(layer.weight.detach().numpy(), value, rtol=1e-4)
 
 
-def test_a_parametrization_of_ones_own(torch):
+def test_custom_parametrization(torch):
     class Symmetric(torch.nn.Module):
         def forward(self, x):
             return x.triu() + x.triu(1).transpose(0, 1)

@@ -5,12 +5,12 @@
 namespace tt::server {
 namespace {
 
-TEST(TextTest, KeepsWhatIsUtf8) {
+TEST(TextTest, KeepsValidUtf8) {
   for (const char* text : {"", "plain", "Grüße", "日本語", "🙂 smiles", "\xf4\x8f\xbf\xbf"})
     EXPECT_EQ(valid_utf8(text), text);
 }
 
-TEST(TextTest, WritesOtherBytesAsNumbers) {
+TEST(TextTest, EscapesOtherBytes) {
   EXPECT_EQ(valid_utf8("a\xff"
                        "b"),
             "a\\xffb");

@@ -13,9 +13,9 @@ import torch
 
 import teletensor
 
+from .convert import Converter, Unconvertible, difference, dtype_name, leaves, rebind
 from .differences import reason
-from .exchange import Translation, Untranslatable, difference, dtype_name, leaves, rebind
-from .forms import Form, Lacking, function_of, other_forms
+from .forms import Form, MissingOperator, function_of, other_forms
 
 DTYPES = (torch.float32, torch.float64, torch.int64, torch.bool, torch.bfloat16, torch.complex64)
 FORM_DTYPES = (torch.float32, torch.int64)
@@ -133,7 +133,7 @@ class Checks:
         self.report = Report()
 
     def run(self) -> Report:
-        """Raises Lacking if teletensor has no such operator."""
+        """Raises MissingOperator if teletensor has no such operator."""
         form = function_of(self.info)
         taken = [t for t in DTYPES if self.info.supports_dtype(t, "cpu")]
         for dtype in taken:
@@ -166,7 +166,7 @@ class Checks:
                 warnings.simplefilter("ignore")
                 try:
                     found = check(sample)
-                except Untranslatable as e:
+                except Unconvertible as e:
                     tally.skip(str(e))
                     continue
             if found is not None:  # None: nothing to compare
@@ -186,11 +186,11 @@ class Checks:
 
     def _same(self, form: Form, sample) -> str | None:
         """Compares the result of a call, and its effect on the arguments."""
-        translate = Translation()
+        convert = Converter()
         args = (sample.input, *sample.args)
         if form.changes and isinstance(sample.input, torch.Tensor):
             args = (sample.input.clone(), *sample.args)
-        mine_args, mine_kwargs = translate(args), translate(sample.kwargs)
+        mine_args, mine_kwargs = convert(args), convert(sample.kwargs)
         theirs, refused = _outcome(lambda: form.theirs(*args, **sample.kwargs), False)
         ours, refusal = _outcome(lambda: form.ours(*mine_args, **mine_kwargs), True)
         if refused is not None or refusal is not None:
@@ -199,10 +199,10 @@ class Checks:
             return found
         if form.changes and ours is not mine_args[0]:
             return "is not the tensor it was called on"
-        return self._compare_arguments(translate)
+        return self._compare_arguments(convert)
 
-    def _compare_arguments(self, translate: Translation) -> str:
-        for theirs, ours in translate.pairs.values():
+    def _compare_arguments(self, convert: Converter) -> str:
+        for theirs, ours in convert.pairs.values():
             if theirs.device.type != "meta" and (found := self._compare(ours, theirs)):
                 return f"an argument became other: {found}"
         return ""
@@ -215,8 +215,8 @@ class Checks:
             return None
         for cast in (None, torch.int32):
             outs = [torch.empty_like(t, dtype=cast or t.dtype) for t in tensors]
-            translate = Translation()
-            mine_args, mine_kwargs, mine_outs = translate(((sample.input, *sample.args), sample.kwargs, outs))
+            convert = Converter()
+            mine_args, mine_kwargs, mine_outs = convert(((sample.input, *sample.args), sample.kwargs, outs))
             single = isinstance(expected, torch.Tensor)
             container = type(expected) if type(expected) is list else tuple
             theirs_out, mine_out = (x[0] if single else container(x) for x in (outs, mine_outs))
@@ -237,11 +237,11 @@ class Checks:
 
     def _aliases(self, form: Form, sample) -> str | None:
         """Checks that a result shares memory with the input exactly if PyTorch's does."""
-        translate = Translation()
+        convert = Converter()
         if not isinstance(sample.input, torch.Tensor) or sample.input.numel() == 0:
             return None
         args = (sample.input.clone(), *sample.args)
-        mine_args, mine_kwargs = translate(args), translate(sample.kwargs)
+        mine_args, mine_kwargs = convert(args), convert(sample.kwargs)
         theirs, refused = _outcome(lambda: form.theirs(*args, **sample.kwargs), False)
         ours, refusal = _outcome(lambda: form.ours(*mine_args, **mine_kwargs), True)
         if refused is not None or refusal is not None:
@@ -256,10 +256,10 @@ class Checks:
     def _gradients(self, form: Form, sample) -> str | None:
         """Compares first derivatives of all floating-point arguments, with random output gradients."""
         wrapper = self.info.gradcheck_wrapper
-        translate = Translation()
+        convert = Converter()
         args = (sample.input, *sample.args)
-        mine_args, mine_kwargs = translate(args), translate(sample.kwargs)
-        inputs = [(t, m) for t, m in translate.pairs.values() if t.requires_grad and t.is_leaf and not _is_detached_view(t)]
+        mine_args, mine_kwargs = convert(args), convert(sample.kwargs)
+        inputs = [(t, m) for t, m in convert.pairs.values() if t.requires_grad and t.is_leaf and not _is_detached_view(t)]
         process = sample.output_process_fn_grad
         theirs, refused = _outcome(lambda: process(wrapper(form.theirs, *args, **sample.kwargs)), False)
         ours, refusal = _outcome(lambda: rebind(process)(rebind(wrapper)(form.ours, *mine_args, **mine_kwargs)), True)
@@ -274,7 +274,7 @@ class Checks:
         torch.manual_seed(self.seed)
         weights = [torch.randn_like(t) for t in outs]
         expected, refused = _outcome(lambda: torch.autograd.grad(outs, [t for t, _ in inputs], weights, allow_unused=True), False)
-        mine_weights = [Translation()(w) for w in weights]
+        mine_weights = [Converter()(w) for w in weights]
         got, refusal = _outcome(
             lambda: teletensor.autograd.grad(mine_outs, [m for _, m in inputs], mine_weights, allow_unused=True), True
         )
@@ -296,12 +296,12 @@ class Checks:
         torch.manual_seed(self.seed)
         for row in _chosen(self.info.error_inputs("cpu"), self.most):
             sample = row.sample_input
-            translate = Translation()
+            convert = Converter()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:
-                    mine_args, mine_kwargs = translate((sample.input, *sample.args)), translate(sample.kwargs)
-                except Untranslatable as e:
+                    mine_args, mine_kwargs = convert((sample.input, *sample.args)), convert(sample.kwargs)
+                except Unconvertible as e:
                     tally.skip(str(e))
                     continue
                 _, refused = _outcome(lambda: form.theirs(sample.input, *sample.args, **sample.kwargs), False)
@@ -311,4 +311,4 @@ class Checks:
             self._judge(tally, "error", kind_difference(refusal, refused), sample)
 
 
-__all__ = ["Allowance", "Checks", "Lacking", "Report", "Tally"]
+__all__ = ["Allowance", "Checks", "MissingOperator", "Report", "Tally"]

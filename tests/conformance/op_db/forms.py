@@ -9,10 +9,10 @@ from typing import Callable
 
 import teletensor
 
-from .exchange import rebind
+from .convert import rebind
 
 
-class Lacking(Exception):
+class MissingOperator(Exception):
     """teletensor has nothing of that name."""
 
 
@@ -33,7 +33,7 @@ def find(path: str) -> Callable:
         try:
             found = getattr(found, part)
         except AttributeError:
-            raise Lacking(f"torch.{path}") from None
+            raise MissingOperator(f"torch.{path}") from None
     return found
 
 
@@ -41,7 +41,7 @@ def _method(name: str) -> Callable:
     try:
         return getattr(teletensor.Tensor, name)
     except AttributeError:
-        raise Lacking(f"Tensor.{name}") from None
+        raise MissingOperator(f"Tensor.{name}") from None
 
 
 def _ours(function: Callable, path: str) -> Callable:
@@ -64,7 +64,7 @@ def _ours_of(variant: Callable) -> Callable:
 
 
 def function_of(info) -> Form:
-    """The operator's function. Raises Lacking."""
+    """The operator's function. Raises MissingOperator."""
     return Form("function", info.op, _ours(info.op, info.name))
 
 
@@ -85,6 +85,6 @@ def other_forms(info) -> tuple[list[Form], list[str]]:
     for name, theirs, ours, changes in wanted:
         try:
             forms.append(Form(name, theirs, ours(), changes))
-        except Lacking as e:
+        except MissingOperator as e:
             lacking.append(str(e))
     return forms, lacking

@@ -15,7 +15,7 @@ from dataclasses import asdict
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
-from .checks import Allowance, Checks, Lacking
+from .checks import Allowance, Checks, MissingOperator
 from .differences import allowance_of
 
 
@@ -26,7 +26,7 @@ def row(name: str, infos: list, most: int) -> dict:
     for info in infos:
         try:
             report = Checks(info, allowance, most).run()
-        except Lacking as e:
+        except MissingOperator as e:
             lacking.append(str(e))
             continue
         lacking_forms += report.lacking

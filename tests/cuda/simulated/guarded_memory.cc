@@ -24,7 +24,7 @@ size_t whole_pages(size_t bytes, size_t page) { return (bytes + page - 1) / page
 size_t whole_pages(size_t bytes) { return whole_pages(bytes, static_cast<size_t>(sysconf(_SC_PAGESIZE))); }
 
 // Async-signal-safe.
-void tell(const char* what, uintptr_t address) {
+void write_to_stderr(const char* what, uintptr_t address) {
   char digits[19] = "0x", *to = digits + 2;
   for (int shift = 60; shift >= 0; shift -= 4) *to++ = "0123456789abcdef"[address >> shift & 15];
   *to = '\n';
@@ -33,10 +33,11 @@ void tell(const char* what, uintptr_t address) {
 }
 
 // Restores the previous handler: after the return the instruction faults again.
-void told_segmentation_fault(int, siginfo_t* info, void*) {
+void report_segmentation_fault(int, siginfo_t* info, void*) {
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   if (address - guarded < kRange) {
-    tell(opened ? "device code touched unallocated memory at " : "host code touched device memory at ", address);
+    write_to_stderr(opened ? "device code touched unallocated memory at " : "host code touched device memory at ",
+                    address);
     signal(SIGSEGV, SIG_DFL);
   } else {
     sigaction(SIGSEGV, &other_handler, nullptr);
@@ -52,7 +53,7 @@ GuardedMemory::GuardedMemory() {
   range_ = static_cast<char*>(range);
   guarded = reinterpret_cast<uintptr_t>(range);
   struct sigaction handler {};
-  handler.sa_sigaction = &told_segmentation_fault;
+  handler.sa_sigaction = &report_segmentation_fault;
   handler.sa_flags = SA_SIGINFO;
   sigaction(SIGSEGV, &handler, &other_handler);
 }
@@ -62,18 +63,18 @@ GuardedMemory::~GuardedMemory() {
   munmap(range_, kRange);
 }
 
-char* GuardedMemory::take(size_t bytes) {
+char* GuardedMemory::reserve(size_t bytes) {
   char* at = reinterpret_cast<char*>(whole_pages(reinterpret_cast<uintptr_t>(range_), kPage));
-  for (const auto& [begin, size] : taken_) {  // first fit
+  for (const auto& [begin, size] : reserved_) {  // first fit
     if (static_cast<size_t>(begin - at) >= bytes) break;
     at = begin + whole_pages(size, kPage);
   }
   if (at + bytes > range_ + kRange) return nullptr;
-  taken_[at] = bytes;
+  reserved_[at] = bytes;
   return at;
 }
 
-void GuardedMemory::give_back(char* addresses) { taken_.erase(addresses); }
+void GuardedMemory::release(char* addresses) { reserved_.erase(addresses); }
 
 void GuardedMemory::add(char* at, size_t bytes) {
   mprotect(at, whole_pages(bytes), PROT_READ | PROT_WRITE);

@@ -19,8 +19,8 @@ class GuardedMemory {
   GuardedMemory& operator=(const GuardedMemory&) = delete;
 
   // Reserves addresses without memory. Returns null if none are left.
-  char* take(size_t bytes);
-  void give_back(char* addresses);
+  char* reserve(size_t bytes);
+  void release(char* addresses);
   // Maps memory at reserved addresses. Its contents are unspecified.
   void add(char* at, size_t bytes);
   void remove(char* at, size_t bytes);
@@ -48,7 +48,7 @@ class GuardedMemory {
   void protect(bool open);
 
   char* range_;
-  std::map<char*, size_t> taken_, pieces_;
+  std::map<char*, size_t> reserved_, pieces_;
   int openings_ = 0;
   bool is_open_ = false;
 };

@@ -266,7 +266,7 @@ void* SimulatedRuntime::allocate(size_t bytes) {
   note("cudaMalloc", bytes);
   check_device(current_device);
   if (fail_allocations_ || bytes > options_.memory - current().held) return nullptr;
-  char* p = guarded_.take(bytes);
+  char* p = guarded_.reserve(bytes);
   if (!p) return nullptr;
   guarded_.add(p, bytes);
   memory_[p] = {bytes, current_device};
@@ -282,7 +282,7 @@ void SimulatedRuntime::free(void* p) noexcept {
   drain_device(at->second.second);
   devices_[at->second.second].held -= at->second.first;
   guarded_.remove(static_cast<char*>(p), at->second.first);
-  guarded_.give_back(static_cast<char*>(p));
+  guarded_.release(static_cast<char*>(p));
   memory_.erase(at);
 }
 
@@ -326,13 +326,13 @@ void SimulatedRuntime::memory_info(uint64_t* free, uint64_t* total) {
 void* SimulatedRuntime::reserve(size_t bytes) {
   Lock lock(mutex_);
   note("cuMemAddressReserve", bytes);
-  return guarded_.take(bytes);
+  return guarded_.reserve(bytes);
 }
 
 void SimulatedRuntime::release(void* addresses, size_t bytes) noexcept {
   Lock lock(mutex_);
   note("cuMemAddressFree", bytes);
-  guarded_.give_back(static_cast<char*>(addresses));
+  guarded_.release(static_cast<char*>(addresses));
 }
 
 bool SimulatedRuntime::map(void* at, size_t bytes, PhysicalHandle* piece) {

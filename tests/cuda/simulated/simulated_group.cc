@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/cuda/simulated/chance.h"
+#include "tests/cuda/simulated/random_decisions.h"
 #include "tests/cuda/simulated/runtime.h"
 
 namespace tt::cuda {
@@ -20,7 +20,7 @@ namespace {
 
 using boost::context::fiber;
 
-std::string told(const std::type_info& type) {
+std::string describe(const std::type_info& type) {
   int status = 0;
   char* name = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
   std::string text = status == 0 ? name : type.name();
@@ -29,7 +29,7 @@ std::string told(const std::type_info& type) {
 }
 
 // "syncs at kernels/cuda/linalg/lu.cu:30".
-std::string told(const Wait& wait) {
+std::string describe(const Wait& wait) {
   if (wait.kind == Wait::kEnd) return "has ended";
   absl::string_view file = wait.place.file_name();
   if (const size_t at = file.rfind("kernels/cuda/"); at != file.npos) file.remove_prefix(at);
@@ -107,7 +107,7 @@ class Fibers final : public SimulatedGroup {
     do {
       run_all();
       for (int rank = 1; rank < size_; ++rank) {
-        if (!same(threads_[rank].wait, threads_[0].wait)) return told_waits();
+        if (!same(threads_[rank].wait, threads_[0].wait)) return describe_waits();
       }
       ++turn_;
     } while (threads_[0].wait.kind != Wait::kEnd);
@@ -151,10 +151,10 @@ class Fibers final : public SimulatedGroup {
       place = ready[--left];
     }
   }
-  std::string told_waits() const {
+  std::string describe_waits() const {
     std::string text;
     for (int rank = 0; rank < size_; ++rank) {
-      absl::StrAppend(&text, rank ? ", " : "", "thread ", rank, " ", told(threads_[rank].wait));
+      absl::StrAppend(&text, rank ? ", " : "", "thread ", rank, " ", describe(threads_[rank].wait));
     }
     return text;
   }
@@ -178,7 +178,7 @@ class SingleThread final : public SimulatedGroup {
   const void* exchange(int, const void* value, size_t, const Wait&) override { return value; }
 };
 
-void run_alone(int64_t groups, SimulatedGroup::Body body) {
+void run_single_threads(int64_t groups, SimulatedGroup::Body body) {
   Shuffle order(groups);
   SingleThread group;
   for (int64_t i = 0; i < groups; ++i) body(group, order.next(), 0);
@@ -187,7 +187,7 @@ void run_alone(int64_t groups, SimulatedGroup::Body body) {
 }  // namespace
 
 void SimulatedGroup::run(int64_t groups, const std::type_info& kernel, Body body) {
-  if (kMaxThreads == 1) return run_alone(groups, body);
+  if (kMaxThreads == 1) return run_single_threads(groups, body);
   const int size = kWarp * static_cast<int>(1 + draw(kMaxThreads / kWarp));
   Shuffle order(groups);
   Fibers group(size, body);
@@ -195,8 +195,9 @@ void SimulatedGroup::run(int64_t groups, const std::type_info& kernel, Body body
     const int64_t index = order.next();
     const std::string wrong = group.run(index);
     if (wrong.empty()) continue;
-    return simulated_runtime().fail_work(absl::StrCat("threads of group ", index, " do not wait for each other: ",
-                                                      wrong, " (seed ", simulated_seed(), ", in ", told(kernel), ")"));
+    return simulated_runtime().fail_work(absl::StrCat("threads of group ", index,
+                                                      " do not wait for each other: ", wrong, " (seed ",
+                                                      simulated_seed(), ", in ", describe(kernel), ")"));
   }
   group.end();
 }
