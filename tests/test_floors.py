@@ -19,6 +19,9 @@ def subjects(backend: str) -> tuple[str, ...]:
     return tuple(f"kernels/{backend}/{subject}" for subject in SUBJECTS)
 
 
+# The folders of kernels/common, lowest first: by subject as the backends', above what every subject uses.
+COMMON = tuple(f"kernels/common/{subject}" for subject in ("math", "iteration", *SUBJECTS))
+
 # Folders in order, lowest first: the files directly in each may include those of itself and of the ones before it.
 STACKS = (
     ("base",),
@@ -35,9 +38,18 @@ STACKS = (
         "engine/composites",
     ),
     ("engine/schema/rules", "engine/schema"),  # an operator names its rules
-    ("kernels/common", "kernels/cpu/loops", "kernels/cpu/iteration", "kernels/cpu/linear", *subjects("cpu"), "kernels/cpu"),
-    ("kernels/common", "kernels/cpu/iteration", "kernels/cpu/isa"),
     (
+        *COMMON,
+        "kernels/common",
+        "kernels/cpu/loops",
+        "kernels/cpu/iteration",
+        "kernels/cpu/linear",
+        *subjects("cpu"),
+        "kernels/cpu",
+    ),
+    (*COMMON, "kernels/common", "kernels/cpu/iteration", "kernels/cpu/isa"),
+    (
+        *COMMON,
         "kernels/common",
         "kernels/cuda/runtime",
         "kernels/cuda/launch",
@@ -118,7 +130,7 @@ def test_includes_point_down():
         ("engine/schema/op.h", "engine/program/executor.h"),  # up, within the engine
         ("engine/memory/allocator.h", "engine/session/context.h"),  # nothing below session/ knows Context
         ("server/transfer/transfer.h", "server/rpc/gate.h"),  # up, within the server
-        ("autograd/tape.h", "kernels/common/plan.h"),  # sideways
+        ("autograd/tape.h", "kernels/common/reduce/reduce_plan.h"),  # sideways
         ("base/mutex.h", "engine/schema/error.h"),  # up, from the lowest floor
         ("client/link.h", "engine/program/executor.h"),  # the client links rules only
         ("kernels/cpu/iteration/space.h", "kernels/cpu/linear/gemm.h"),  # up, within the kernels

@@ -9,7 +9,7 @@ file(GLOB TT_GENERATOR CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/codegen/*.
      # What expressions may call.
      ${PROJECT_SOURCE_DIR}/engine/composites/*.h ${PROJECT_SOURCE_DIR}/autograd/formulas*.h
      # What bodies may call.
-     ${PROJECT_SOURCE_DIR}/kernels/common/*_math.h ${PROJECT_SOURCE_DIR}/kernels/cpu/isa/*loops.h
+     ${PROJECT_SOURCE_DIR}/kernels/common/math/*.h ${PROJECT_SOURCE_DIR}/kernels/cpu/isa/*loops.h
      # What stubs begin with.
      ${PROJECT_SOURCE_DIR}/python/bindings/_C.pyi)
 

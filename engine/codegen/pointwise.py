@@ -182,7 +182,7 @@ namespace tt::cpu::TT_ISA {{
 def outputs(operators: list[Operator], kernels_folder: Path) -> dict[str, str]:
     """Path under the generated tree -> text."""
     # Chains are compiled of what the first says: the second's functions take too long for a loop to matter.
-    headers = [(kernels_folder / "common" / name).read_text() for name in VOCABULARY]
+    headers = [(kernels_folder / "common/math" / name).read_text() for name in VOCABULARY]
     functions = vocabulary("".join(headers))
     further = vocabulary("".join(headers[1:])) - vocabulary(headers[0])
     own = loops("".join((kernels_folder / header).read_text() for header in LOOPS))

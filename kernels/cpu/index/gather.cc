@@ -2,7 +2,8 @@
 #include <algorithm>
 
 #include "engine/schema/rules/shape_rules.h"
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
+#include "kernels/common/iteration/operands.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/iteration/index_values.h"
 #include "kernels/cpu/iteration/strided_loop.h"

@@ -6,7 +6,7 @@
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
 #include "engine/schema/rules/shape_rules.h"
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/iteration/strided_loop.h"
 #include "kernels/cpu/kernels.h"

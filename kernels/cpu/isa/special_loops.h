@@ -1,14 +1,14 @@
 // Loops of Bessel functions in double, both sides of every choice computed: libm has them element by element alone.
 //
-// Chebyshev series as in kernels/common/special_math.h, of values exact to 40 digits. Beside zeros other than their
-// first, Bessel functions are exact to a few units of the amplitude's last place, not of the value's.
+// Chebyshev series as in kernels/common/math/special_math.h, of values exact to 40 digits. Beside zeros other than
+// their first, Bessel functions are exact to a few units of the amplitude's last place, not of the value's.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
-#include "kernels/common/special_math.h"
+#include "kernels/common/math/special_math.h"
 #include "kernels/cpu/isa/series.h"
 
 namespace tt::cpu::TT_ISA {

@@ -5,7 +5,7 @@
 
 #include "engine/schema/error.h"
 #include "engine/tensor/tensor.h"
-#include "kernels/common/operands.h"
+#include "kernels/common/iteration/operands.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/copy.h"
 

@@ -1,7 +1,7 @@
 // Dtypes through others: the lengths of complex numbers, and uint64 in the order of int64.
 #pragma once
 
-#include "kernels/common/complex_as_real.h"
+#include "kernels/common/iteration/complex_as_real.h"
 
 namespace tt::cpu {
 

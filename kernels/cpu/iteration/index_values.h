@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "kernels/common/index_values.h"
+#include "kernels/common/index/index_values.h"
 
 namespace tt::cpu {
 

@@ -1,5 +1,5 @@
 // scaled_mm: products of 8-bit matrices, which are widened to float32 for it.
-#include "kernels/common/product_chain.h"
+#include "kernels/common/linalg/product_chain.h"
 #include "kernels/cpu/iteration/chain.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"

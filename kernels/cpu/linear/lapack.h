@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/common/complex.h"
+#include "kernels/common/math/complex.h"
 
 namespace tt::cpu::lapack {
 

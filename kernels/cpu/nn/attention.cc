@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/device/parallel.h"
-#include "kernels/common/vector_math.h"
+#include "kernels/common/math/vector_math.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/linear/gemm.h"

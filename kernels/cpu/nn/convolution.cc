@@ -5,7 +5,7 @@
 
 #include "engine/device/cancellation.h"
 #include "engine/device/parallel.h"
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"

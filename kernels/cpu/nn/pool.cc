@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "engine/device/parallel.h"
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/pool_loops.h"

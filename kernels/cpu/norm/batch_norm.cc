@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "engine/device/parallel.h"
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"

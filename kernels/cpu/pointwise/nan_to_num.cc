@@ -1,8 +1,8 @@
 // nan_to_num: its defaults are the limits of the tensor's own dtype, which a body does not know.
 
 #include "engine/device/parallel.h"
-#include "kernels/common/element.h"
-#include "kernels/common/limits.h"
+#include "kernels/common/iteration/element.h"
+#include "kernels/common/pointwise/limits.h"
 #include "kernels/cpu/iteration/complex_as_real.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"

@@ -8,9 +8,9 @@
 
 #include "engine/device/parallel.h"
 #include "engine/session/context.h"
-#include "kernels/common/draws.h"
-#include "kernels/common/dropout_scale.h"
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
+#include "kernels/common/random/draws.h"
+#include "kernels/common/random/dropout_scale.h"
 #include "kernels/cpu/iteration/block.h"
 #include "kernels/cpu/iteration/chain.h"
 #include "kernels/cpu/iteration/complex_as_real.h"

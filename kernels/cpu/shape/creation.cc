@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "engine/device/parallel.h"
-#include "kernels/common/element.h"
-#include "kernels/common/linspace.h"
+#include "kernels/common/iteration/element.h"
+#include "kernels/common/shape/linspace.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
 

@@ -1,5 +1,5 @@
 // Operators that lay tensors beside each other: cat, stack, repeat.
-#include "kernels/common/join.h"
+#include "kernels/common/shape/join.h"
 
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"

@@ -1,5 +1,5 @@
 // Constant padding: a filled tensor, and the part of the input that stays copied into it.
-#include "kernels/common/padding.h"
+#include "kernels/common/shape/padding.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/common/element.h"
-#include "kernels/common/join.h"
+#include "kernels/common/iteration/element.h"
+#include "kernels/common/shape/join.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/iteration/strided_loop.h"
 #include "kernels/cpu/iteration/transpose.h"

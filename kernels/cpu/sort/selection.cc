@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cpu/iteration/index_values.h"
 #include "kernels/cpu/iteration/strided_loop.h"
 #include "kernels/cpu/loops/clones.h"

@@ -1,7 +1,7 @@
-// The CPU's share of selections (kernels/common/selection.h).
+// The CPU's share of selections (kernels/common/index/selection.h).
 #pragma once
 
-#include "kernels/common/selection.h"
+#include "kernels/common/index/selection.h"
 
 namespace tt::cpu {
 

@@ -4,8 +4,8 @@
 
 #include "base/mutex.h"
 #include "engine/device/parallel.h"
-#include "kernels/common/element.h"
-#include "kernels/common/tally.h"
+#include "kernels/common/iteration/element.h"
+#include "kernels/common/sort/tally.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/clones.h"

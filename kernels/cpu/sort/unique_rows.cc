@@ -3,7 +3,7 @@
 #include <numeric>
 #include <vector>
 
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/sorter.h"

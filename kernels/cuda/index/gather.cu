@@ -1,7 +1,8 @@
 // Operators that pick or place single elements along one dimension.
 #include "engine/schema/rules/shape_rules.h"
-#include "kernels/common/element.h"
-#include "kernels/common/index_values.h"
+#include "kernels/common/index/index_values.h"
+#include "kernels/common/iteration/element.h"
+#include "kernels/common/iteration/operands.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"

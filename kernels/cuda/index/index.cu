@@ -1,5 +1,5 @@
 // Advanced indexing: picking and placing what a Selection names.
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"

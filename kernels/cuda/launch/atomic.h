@@ -1,12 +1,13 @@
 // Atomics: what several threads of a launch may do to one place. On the host, where threads take turns, plain code, at
 // which another one may get its turn (team.h).
 //
-// Any element type (kernels/common/element.h): those narrower than a word are changed within the word that holds them.
+// Any element type (kernels/common/iteration/element.h): those narrower than a word are changed within the word that
+// holds them.
 #pragma once
 
 #include <utility>
 
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cuda/launch/launch.h"
 
 namespace tt::cuda {

@@ -7,7 +7,7 @@
 
 #include "engine/schema/error.h"
 #include "engine/tensor/tensor.h"
-#include "kernels/common/dims.h"
+#include "kernels/common/iteration/dims.h"
 #include "kernels/cuda/launch/divider.h"
 #include "kernels/cuda/launch/launch.h"
 

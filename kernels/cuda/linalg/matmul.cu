@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "engine/session/context.h"
-#include "kernels/common/dims.h"
-#include "kernels/common/matmul_operand.h"
-#include "kernels/common/product_chain.h"
+#include "kernels/common/iteration/dims.h"
+#include "kernels/common/linalg/matmul_operand.h"
+#include "kernels/common/linalg/product_chain.h"
 #include "kernels/cuda/iteration/collect.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"

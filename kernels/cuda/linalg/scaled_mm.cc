@@ -2,8 +2,8 @@
 #include <array>
 #include <atomic>
 
-#include "kernels/common/matmul_operand.h"
-#include "kernels/common/product_chain.h"
+#include "kernels/common/linalg/matmul_operand.h"
+#include "kernels/common/linalg/product_chain.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"

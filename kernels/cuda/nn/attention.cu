@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "engine/session/context.h"
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/math/scalar_math.h"
 #include "kernels/cuda/iteration/collect.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"

@@ -2,7 +2,7 @@
 #include <limits>
 #include <optional>
 
-#include "kernels/common/pool_window.h"
+#include "kernels/common/nn/pool_window.h"
 #include "kernels/cuda/iteration/collect.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/fault.h"

@@ -1,7 +1,7 @@
 // Targets: the classes that losses are of.
 #pragma once
 
-#include "kernels/common/likelihoods.h"
+#include "kernels/common/nn/likelihoods.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/launch/fault.h"
 

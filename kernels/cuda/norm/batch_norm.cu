@@ -1,6 +1,6 @@
 // Batch normalisation over N x C x space: statistics of each channel, and the gradients.
-#include "kernels/common/operands.h"
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/iteration/operands.h"
+#include "kernels/common/math/scalar_math.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/channels.h"

@@ -1,6 +1,6 @@
 // nan_to_num: its defaults are the limits of the tensor's own dtype, which a body does not know.
-#include "kernels/common/complex_as_real.h"
-#include "kernels/common/limits.h"
+#include "kernels/common/iteration/complex_as_real.h"
+#include "kernels/common/pointwise/limits.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/pointwise/pointwise_call.h"

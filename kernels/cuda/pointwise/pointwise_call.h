@@ -1,7 +1,7 @@
 // CallBuilder: a PointwiseCall from the tensors and numbers of an operator.
 #pragma once
 
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cuda/launch/access.h"
 #include "kernels/cuda/launch/vectors.h"
 #include "kernels/cuda/pointwise/pointwise_rows.h"

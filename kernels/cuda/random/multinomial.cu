@@ -1,7 +1,7 @@
 // multinomial: a group of threads a row of weights.
 #include "engine/session/context.h"
-#include "kernels/common/draws.h"
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/math/scalar_math.h"
+#include "kernels/common/random/draws.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/fault.h"

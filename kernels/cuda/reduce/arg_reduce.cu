@@ -1,5 +1,5 @@
 // Reductions that say where: max and min along a dimension, argmax and argmin.
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/math/scalar_math.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/reduce/ordered_bits.h"
 #include "kernels/cuda/reduce/reduce.h"

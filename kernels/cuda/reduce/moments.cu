@@ -1,6 +1,6 @@
 // Variance and standard deviation.
-#include "kernels/common/complex_as_real.h"
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/iteration/complex_as_real.h"
+#include "kernels/common/math/scalar_math.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/reduce/reduce.h"
 

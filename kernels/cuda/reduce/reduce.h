@@ -13,7 +13,7 @@
 
 #include <algorithm>
 
-#include "kernels/common/reduce_plan.h"
+#include "kernels/common/reduce/reduce_plan.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/launch/access.h"
 #include "kernels/cuda/launch/layout.h"

@@ -1,5 +1,5 @@
 // Sums, products, and questions about how many elements are not 0.
-#include "kernels/common/complex_as_real.h"
+#include "kernels/common/iteration/complex_as_real.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/reduce/complex_folds.h"
 #include "kernels/cuda/reduce/reduce_sum.h"

@@ -1,8 +1,8 @@
 // Tensors from nothing but their arguments.
 #include <cmath>
 
-#include "kernels/common/complex_elementary.h"
-#include "kernels/common/linspace.h"
+#include "kernels/common/math/complex_elementary.h"
+#include "kernels/common/shape/linspace.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"

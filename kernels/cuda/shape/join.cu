@@ -1,7 +1,7 @@
 // Operators that lay tensors beside each other or move elements within one.
-#include "kernels/common/join.h"
+#include "kernels/common/shape/join.h"
 
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"

@@ -1,5 +1,5 @@
 // Constant padding: a filled tensor, and the part of the input that stays copied into it.
-#include "kernels/common/padding.h"
+#include "kernels/common/shape/padding.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"

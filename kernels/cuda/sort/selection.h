@@ -1,7 +1,7 @@
-// CUDA's share of selections (kernels/common/selection.h).
+// CUDA's share of selections (kernels/common/index/selection.h).
 #pragma once
 
-#include "kernels/common/selection.h"
+#include "kernels/common/index/selection.h"
 #include "kernels/cuda/launch/fault.h"
 
 namespace tt::cuda {

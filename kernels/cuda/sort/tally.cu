@@ -1,5 +1,5 @@
 // Operators that count into bins, and look for them.
-#include "kernels/common/tally.h"
+#include "kernels/common/sort/tally.h"
 
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/iteration/fill.h"

@@ -1,5 +1,5 @@
 // Different values, and different rows of a matrix.
-#include "kernels/common/tally.h"
+#include "kernels/common/sort/tally.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/radix_sort.h"

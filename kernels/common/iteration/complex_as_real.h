@@ -6,7 +6,7 @@
 #include "absl/types/span.h"
 #include "engine/schema/rules/shape_rules.h"
 #include "engine/tensor/tensor.h"
-#include "kernels/common/index_values.h"
+#include "kernels/common/iteration/operands.h"
 
 namespace tt {
 

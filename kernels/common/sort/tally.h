@@ -5,7 +5,7 @@
 
 #include "engine/schema/error.h"
 #include "engine/tensor/tensor.h"
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 
 namespace tt::tally {
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/tensor/tensor.h"
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/math/scalar_math.h"
 
 namespace tt {
 

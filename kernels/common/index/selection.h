@@ -2,7 +2,8 @@
 #pragma once
 
 #include "engine/schema/rules/shape_rules.h"
-#include "kernels/common/index_values.h"
+#include "kernels/common/index/index_values.h"
+#include "kernels/common/iteration/operands.h"
 
 namespace tt {
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/schema/error.h"
 #include "engine/tensor/tensor.h"
-#include "kernels/common/complex.h"
+#include "kernels/common/math/complex.h"
 
 namespace tt {
 

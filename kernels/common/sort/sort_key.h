@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/common/element.h"
+#include "kernels/common/iteration/element.h"
 
 namespace tt {
 

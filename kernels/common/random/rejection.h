@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "engine/session/generator.h"
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/math/scalar_math.h"
 
 namespace tt::rejection {
 

@@ -10,7 +10,7 @@
 #include "engine/schema/dtype.h"
 #include "engine/schema/error.h"
 #include "engine/schema/half.h"
-#include "kernels/common/complex.h"
+#include "kernels/common/math/complex.h"
 
 namespace tt {
 

@@ -1,7 +1,7 @@
 // The elementary functions of complex numbers as the C library has them, special values included.
 #pragma once
 
-#include "kernels/common/complex_math.h"
+#include "kernels/common/math/complex_math.h"
 
 namespace tt::math {
 inline namespace TT_ISA {

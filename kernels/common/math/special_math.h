@@ -8,7 +8,7 @@
 
 #include <utility>
 
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/math/scalar_math.h"
 
 namespace tt::math {
 inline namespace TT_ISA {

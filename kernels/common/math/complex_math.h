@@ -3,8 +3,8 @@
 // What loops vectorise, and what is made of it, written out of real functions.
 #pragma once
 
-#include "kernels/common/complex.h"
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/math/complex.h"
+#include "kernels/common/math/scalar_math.h"
 
 namespace tt::math {
 inline namespace TT_ISA {

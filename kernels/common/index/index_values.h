@@ -17,9 +17,6 @@ inline void check_indexable(int64_t dim, int64_t size, int64_t count) {
   check_as(ErrorKind::kIndex, size > 0 || count == 0, "index is out of bounds for dimension ", dim, " with size 0");
 }
 
-// A zero-dim tensor indexed along dim 0 is one of one element.
-inline Tensor at_least_1d(const Tensor& t) { return t.dim() > 0 ? t : view_of(t, Geometry{{1}, {1}, t->offset}); }
-
 // `strides` of the indexed tensor, with the indexed dimension taken out.
 inline Sizes strides_around(const Tensor& t, int64_t dim) {
   Sizes strides = t.strides();

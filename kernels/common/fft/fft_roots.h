@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/math/scalar_math.h"
 
 namespace tt {
 

@@ -3,7 +3,7 @@
 // Beside abs(), conj(), real() and the operators. Real numbers pay for none of it.
 #pragma once
 
-#include "kernels/common/complex_math.h"
+#include "kernels/common/math/complex_math.h"
 
 namespace tt::math {
 inline namespace TT_ISA {

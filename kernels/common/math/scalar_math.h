@@ -12,7 +12,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/common/vector_math.h"
+#include "kernels/common/math/vector_math.h"
 
 #ifdef __CUDACC__
 #define TT_HOST_DEVICE __host__ __device__ __forceinline__

@@ -1,7 +1,7 @@
 // The functions that operators' bodies for half call: as exact as results of 16 bits are, and short.
 #pragma once
 
-#include "kernels/common/scalar_math.h"
+#include "kernels/common/math/scalar_math.h"
 
 namespace tt::math {
 inline namespace TT_ISA {

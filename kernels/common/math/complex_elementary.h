@@ -4,7 +4,7 @@
 // sign of a zero. Infinite and NaN parts give what they give in the formulas, not always what the C standard lists.
 #pragma once
 
-#include "kernels/common/complex_math.h"
+#include "kernels/common/math/complex_math.h"
 
 namespace tt::math {
 inline namespace TT_ISA {
