@@ -12,7 +12,7 @@
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/reduce/count_nonzero.h"
-#include "kernels/cpu/sort/selection.h"
+#include "kernels/cpu/index/selection.h"
 
 namespace tt::cpu {
 

@@ -7,7 +7,7 @@
 #include "kernels/cuda/launch/atomic.h"
 #include "kernels/cuda/launch/layout.h"
 #include "kernels/cuda/launch/vectors.h"
-#include "kernels/cuda/sort/selection.h"
+#include "kernels/cuda/index/selection.h"
 
 namespace tt::cuda {
 

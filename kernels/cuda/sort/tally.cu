@@ -6,7 +6,7 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/access.h"
 #include "kernels/cuda/launch/atomic.h"
-#include "kernels/cuda/sort/selection.h"
+#include "kernels/cuda/index/selection.h"
 
 namespace tt::cuda {
 

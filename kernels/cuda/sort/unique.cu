@@ -3,7 +3,7 @@
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/radix_sort.h"
-#include "kernels/cuda/sort/selection.h"
+#include "kernels/cuda/index/selection.h"
 #include "kernels/cuda/sort/sorted_rows.h"
 
 namespace tt::cuda {

@@ -1,4 +1,4 @@
-#include "kernels/cpu/sort/selection.h"
+#include "kernels/cpu/index/selection.h"
 
 #include <algorithm>
 

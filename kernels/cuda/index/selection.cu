@@ -1,4 +1,4 @@
-#include "kernels/cuda/sort/selection.h"
+#include "kernels/cuda/index/selection.h"
 
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/iteration/fill.h"
