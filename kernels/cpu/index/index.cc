@@ -7,12 +7,12 @@
 #include "engine/schema/error.h"
 #include "engine/schema/rules/shape_rules.h"
 #include "kernels/common/iteration/element.h"
+#include "kernels/cpu/index/selection.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/iteration/strided_loop.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/reduce/count_nonzero.h"
-#include "kernels/cpu/index/selection.h"
 
 namespace tt::cpu {
 

@@ -1,5 +1,6 @@
 // Advanced indexing: picking and placing what a Selection names.
 #include "kernels/common/iteration/element.h"
+#include "kernels/cuda/index/selection.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
@@ -7,7 +8,6 @@
 #include "kernels/cuda/launch/atomic.h"
 #include "kernels/cuda/launch/layout.h"
 #include "kernels/cuda/launch/vectors.h"
-#include "kernels/cuda/index/selection.h"
 
 namespace tt::cuda {
 

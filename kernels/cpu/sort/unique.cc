@@ -1,4 +1,4 @@
-// unique_rows: a matrix's different rows, sorted or run by run.
+// unique of values, and of the rows of a matrix.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -35,6 +35,38 @@ class Table {
 };
 
 }  // namespace
+
+// Every NaN is a value of its own.
+void unique_values(const Tensor& input, Tensor& output, Tensor& inverse_indices, Tensor& counts) {
+  const Tensor flat = contiguous(input);
+  const int64_t n = flat.numel();
+  inverse_indices = empty(input.sizes(), DType::kInt64, input.device());
+  Tensor first = empty({n}, DType::kInt64, input.device());  // index of each distinct value's first element
+  Tensor start = empty({n}, DType::kInt64, input.device());  // of its run in sorted order
+  int64_t different = 0;
+  with_element(flat.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const T* x = flat.data_as<T>();
+    KeyRoom<T> room(1, n);
+    room.take().sort(x, 1, n, false, [&](const auto* keys) {
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t place = place_of(keys[i]);
+        const bool again = i > 0 && first_of_key(keys[i]) == first_of_key(keys[i - 1]) && !is_nan(x[place]);
+        if (!again) {
+          first.data_as<int64_t>()[different] = place;
+          start.data_as<int64_t>()[different++] = i;
+        }
+        inverse_indices.data_as<int64_t>()[place] = different - 1;
+      }
+    });
+    output = empty({different}, flat.dtype(), flat.device());
+    for (int64_t i = 0; i < different; ++i) output.data_as<T>()[i] = x[first.data_as<int64_t>()[i]];
+  });
+  counts = empty({different}, DType::kInt64, input.device());
+  const int64_t* starts = start.data_as<int64_t>();
+  for (int64_t i = 0; i < different; ++i) {
+    counts.data_as<int64_t>()[i] = (i + 1 < different ? starts[i + 1] : n) - starts[i];
+  }
+}
 
 void unique_rows(const Tensor& input, bool consecutive, Tensor& output, Tensor& inverse_indices, Tensor& counts) {
   check(input.dim() == 2, "expected a matrix, got ", to_string(input.sizes()));
