@@ -4,7 +4,7 @@
 
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
-#include "kernels/common/nn/parameters.h"
+#include "kernels/common/nn/optim.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"

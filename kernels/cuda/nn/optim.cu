@@ -1,8 +1,7 @@
 // The fused optimizer steps: all parameters in one launch, which finds them in its arguments.
 #include <algorithm>
 
-#include "kernels/common/nn/optim_step.h"
-#include "kernels/common/nn/parameters.h"
+#include "kernels/common/nn/optim.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/row.h"

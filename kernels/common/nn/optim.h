@@ -1,8 +1,13 @@
-// The optimizers' arithmetic for one element: PyTorch's algorithms, for every backend.
+// Fused optimizer steps: checks of the parameter lists, and the arithmetic for one element (PyTorch's algorithms).
 #pragma once
 
+#include <array>
 #include <cmath>
+#include <initializer_list>
+#include <vector>
 
+#include "engine/schema/error.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/common/math/scalar_math.h"
 
 namespace tt {
@@ -14,7 +19,7 @@ struct SgdStep {
   double weight_decay = 0;
   bool nesterov = false;
   bool maximize = false;
-  bool first = false;  // the momentum buffer holds nothing yet
+  bool first = false;  // the momentum buffer is uninitialised
 };
 
 struct AdamStep {
@@ -23,7 +28,7 @@ struct AdamStep {
   double beta2;
   double eps;
   double weight_decay = 0;
-  bool decoupled = false;  // AdamW: the decay is of the parameter, not in the gradient
+  bool decoupled = false;  // AdamW: decay is applied to the parameter, not to the gradient
   bool maximize = false;
   double correction1 = 1;  // 1 - beta1^t
   double correction2 = 1;  // 1 - beta2^t
@@ -35,7 +40,7 @@ inline AdamStep adam_step_of(int64_t step, double lr, double beta1, double beta2
   return {lr, beta1, beta2, eps, weight_decay, decoupled, maximize, 1 - std::pow(beta1, t), 1 - std::pow(beta2, t)};
 }
 
-// What a step multiplies with, in the type that it computes in.
+// The coefficients of a step, in the type that it computes in.
 template <typename T>
 struct SgdFactors {
   T lr, decay, sign, keep, momentum, take;
@@ -51,7 +56,7 @@ struct SgdFactors {
         first(step.first) {}
 
   TT_HOST_DEVICE T gradient(T p, T g) const { return sign * g + decay * p; }
-  // The new momentum. A new buffer's bytes may be anything, NaN too: times 0 they must not matter.
+  // The new momentum. A new buffer may hold NaN, so the first step does not read it.
   TT_HOST_DEVICE T moved(T m, T d) const { return first ? d : keep * m + take * d; }
 };
 
@@ -75,5 +80,39 @@ struct AdamFactors {
   TT_HOST_DEVICE T square(T s, T d) const { return beta2 * s + take2 * d * d; }
   TT_HOST_DEVICE T parameter(T p, T a, T root) const { return shrink * p - size * a / (root * unbias + eps); }
 };
+
+// A parameter, its gradient, and its optimizer states; states that the optimizer does not keep are undefined.
+using Parameter = std::array<Tensor, 5>;
+
+// The parameters that have a gradient. `lists` holds the gradients, then the states; each list is empty or has one
+// tensor per parameter. Throws Error (RuntimeError) if a list or a tensor has another size.
+inline std::vector<Parameter> parameters(const Tensors& params, std::initializer_list<const Tensors*> lists) {
+  for (const Tensors* list : lists) {
+    check(list->empty() || list->size() == params.size(), "expected lists of ", params.size(), " tensors, got ",
+          list->size());
+  }
+  std::vector<Parameter> all;
+  all.reserve(params.size());
+  for (size_t i = 0; i < params.size(); ++i) {
+    Parameter parameter{params[i]};
+    size_t slot = 1;
+    for (const Tensors* list : lists) parameter[slot++] = list->empty() ? Tensor() : (*list)[i];
+    check(is_floating(params[i].dtype()), "a parameter must be of a floating type, got ", name(params[i].dtype()));
+    for (const Tensor& t : parameter) {
+      check(!t || t.numel() == params[i].numel(), "a parameter has ", params[i].numel(),
+            " elements, but its gradient or state has ", t ? t.numel() : 0);
+    }
+    if (parameter[1]) all.push_back(std::move(parameter));
+  }
+  return all;
+}
+
+// Throws Error (RuntimeError) unless Adam's states have one tensor per parameter.
+inline void check_averages(const Tensors& params, const Tensors& averages, const Tensors& squares,
+                           const Tensors& largest, bool amsgrad) {
+  check(averages.size() == params.size() && squares.size() == params.size() &&
+            (!amsgrad || largest.size() == params.size()),
+        "expected the averages of all ", params.size(), " parameters");
+}
 
 }  // namespace tt
