@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/device/parallel.h"
-#include "kernels/common/nn/alignments.h"
+#include "kernels/common/nn/ctc_alignments.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/kernels.h"
 
