@@ -48,7 +48,7 @@ class Trace {
     while (!live_.empty()) free_one();
     while (!graphs_.empty()) drop_graph();
     pool_.empty_cache();  // what was freed within a capture is asked about now
-    Issuer::flush_all();
+    GraphReplayer::flush_all();
     simulated_runtime().synchronize_device();
     pool_.empty_cache();
   }
@@ -121,7 +121,8 @@ class Trace {
   // As kernels come: what repeats is held back and becomes a graph.
   template <typename F>
   static void add(CudaStream& stream, const F& f) {
-    stream.add(*WorkWith<F>([](const Work& work, StreamHandle handle) { parameters_of<F>(work)(handle); }, f));
+    stream.add(*KernelLaunchWith<F>(
+        [](const KernelLaunch& launch, StreamHandle handle) { parameters_of<F>(launch)(handle); }, f));
   }
   void free_one() {
     std::swap(live_[random_() % live_.size()], live_.back());
@@ -179,7 +180,7 @@ class Trace {
     if (capturing_ || graphs_.empty()) return;
     if (random_() % 4 == 0) return drop_graph();
     graphs_[random_() % graphs_.size()].graph->replay();
-    Issuer::flush_all();
+    GraphReplayer::flush_all();
     simulated_runtime().synchronize_device();  // graphs that share memory take turns
   }
   void drop_graph() {

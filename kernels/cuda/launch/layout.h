@@ -74,7 +74,7 @@ class Layout {
  private:
   int count_;
   bool is_small_;
-  int64_t sizes_[kMost] = {};  // zeros beyond count_, so that equal layouts are equal bytes (work.h)
+  int64_t sizes_[kMost] = {};  // zeros beyond count_, so that equal layouts are equal bytes (kernel_launch.h)
   int64_t strides_[K][kMost] = {};
   Divider dividers_[kMost];  // by sizes, where there are few elements
 };

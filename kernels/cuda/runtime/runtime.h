@@ -16,7 +16,7 @@
 
 namespace tt::cuda {
 
-struct Work;
+struct KernelLaunch;
 
 using StreamHandle = void*;       // cudaStream_t
 using EventHandle = void*;        // cudaEvent_t
@@ -32,14 +32,14 @@ struct Properties {
   bool virtual_memory = false;  // whether expandable segments work
 };
 
-// Launches as one, each after the one before. Owned by whoever had it made; one thread's at a time. Outlives what was
-// launched of it.
-class WorkGraph {
+// An executable graph of launches, each after the one before. Not thread-safe. Must outlive the execution of its
+// launches.
+class LaunchGraph {
  public:
-  virtual ~WorkGraph() = default;
-  // From the next launch on, `work` instead of what is at `place` and like it. False where it cannot be; the graph is
-  // of no use then.
-  virtual bool change(size_t place, const Work& work) = 0;
+  virtual ~LaunchGraph() = default;
+  // Replaces the launch at `place`, of the same function, from the next launch() on. Returns false if that fails; the
+  // graph cannot be used then.
+  virtual bool change(size_t place, const KernelLaunch& launch) = 0;
   virtual void launch(StreamHandle stream) = 0;
 };
 
@@ -83,14 +83,14 @@ class Runtime {
   virtual void synchronize_event(EventHandle event) = 0;
   virtual float elapsed_ms(EventHandle from, EventHandle to) = 0;
 
-  // Work. Addresses say by themselves which side they are on.
+  // Copies and fills. Whether an address is the host's or a device's is inferred from it.
   virtual void copy(void* to, const void* from, size_t bytes, StreamHandle stream) = 0;
   virtual void fill(void* to, int byte, size_t bytes, StreamHandle stream) = 0;
   // After a kernel launch: throws what was wrong with it.
   virtual void check_launch() = 0;
 
-  // A graph of works.
-  virtual std::unique_ptr<WorkGraph> make_graph(absl::Span<const Work* const> works) = 0;
+  // Throws Error (RuntimeError) if one of the launches cannot be part of a graph.
+  virtual std::unique_ptr<LaunchGraph> make_graph(absl::Span<const KernelLaunch* const> launches) = 0;
 
   // Captured graphs. What is issued to the stream between begin and end is kept instead of done; end gives null, and
   // `why`, where something among it cannot be kept.

@@ -1,5 +1,5 @@
-// A kernel of ours is a node whose parameters can be changed; what a library launches is captured as a graph within.
-#include "kernels/cuda/libraries/work_graph.h"
+// Our own kernels are kernel nodes, whose parameters can be changed; a library call is captured as a child graph.
+#include "kernels/cuda/libraries/launch_graph.h"
 
 #include <cuda_runtime.h>
 
@@ -21,16 +21,16 @@ struct GraphDeleter {
 };
 using GraphPointer = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, GraphDeleter>;
 
-// A kernel's parameters in cudart's terms; points into `work`.
+// A kernel's parameters as the CUDA runtime takes them; points into `launch`.
 class KernelNode {
  public:
-  explicit KernelNode(const Work& work) {
-    auto* first = static_cast<std::byte*>(const_cast<void*>(work.parameters()));  // read, as mutable
+  explicit KernelNode(const KernelLaunch& launch) {
+    auto* first = static_cast<std::byte*>(const_cast<void*>(launch.parameters()));  // read, as mutable
     pointers_[0] = first;
-    pointers_[1] = first + work.second;
-    parameters_.func = const_cast<void*>(work.kernel);
-    parameters_.gridDim = dim3(work.blocks);
-    parameters_.blockDim = dim3(work.threads);
+    pointers_[1] = first + launch.second;
+    parameters_.func = const_cast<void*>(launch.kernel);
+    parameters_.gridDim = dim3(launch.blocks);
+    parameters_.blockDim = dim3(launch.threads);
     parameters_.kernelParams = pointers_;
   }
   const cudaKernelNodeParams* get() const { return &parameters_; }
@@ -40,27 +40,27 @@ class KernelNode {
   cudaKernelNodeParams parameters_{};
 };
 
-class CudaWorkGraph final : public WorkGraph {
+class CudaLaunchGraph final : public LaunchGraph {
  public:
-  explicit CudaWorkGraph(absl::Span<const Work* const> works) {
+  explicit CudaLaunchGraph(absl::Span<const KernelLaunch* const> launches) {
     must("cudaStreamCreate", cudaStreamCreateWithFlags(&aside_, cudaStreamNonBlocking));
     try {
-      build(works);
+      build(launches);
     } catch (...) {
       cudaStreamDestroy(aside_);
       throw;
     }
   }
-  ~CudaWorkGraph() override {
+  ~CudaLaunchGraph() override {
     cudaGraphExecDestroy(ready_);
     cudaStreamDestroy(aside_);
   }
 
-  bool change(size_t place, const Work& work) override try {
-    if (work.kernel) {
-      return succeeded(cudaGraphExecKernelNodeSetParams(ready_, nodes_[place], KernelNode(work).get()));
+  bool change(size_t place, const KernelLaunch& launch) override try {
+    if (launch.kernel) {
+      return succeeded(cudaGraphExecKernelNodeSetParams(ready_, nodes_[place], KernelNode(launch).get()));
     }
-    return succeeded(cudaGraphExecChildGraphNodeSetParams(ready_, nodes_[place], captured(work).get()));
+    return succeeded(cudaGraphExecChildGraphNodeSetParams(ready_, nodes_[place], captured(launch).get()));
   } catch (const Error&) {
     return false;
   }
@@ -70,31 +70,31 @@ class CudaWorkGraph final : public WorkGraph {
   }
 
  private:
-  void build(absl::Span<const Work* const> works) {
+  void build(absl::Span<const KernelLaunch* const> launches) {
     cudaGraph_t made = nullptr;
     must("cudaGraphCreate", cudaGraphCreate(&made, 0));
     graph_ = GraphPointer(made);
-    for (const Work* work : works) {
+    for (const KernelLaunch* launch : launches) {
       const cudaGraphNode_t* before = nodes_.empty() ? nullptr : &nodes_.back();
       const size_t depends = nodes_.empty() ? 0 : 1;
       cudaGraphNode_t node = nullptr;
-      if (work->kernel) {
-        must("cudaGraphAddKernelNode", cudaGraphAddKernelNode(&node, made, before, depends, KernelNode(*work).get()));
+      if (launch->kernel) {
+        must("cudaGraphAddKernelNode", cudaGraphAddKernelNode(&node, made, before, depends, KernelNode(*launch).get()));
       } else {
         must("cudaGraphAddChildGraphNode",
-             cudaGraphAddChildGraphNode(&node, made, before, depends, captured(*work).get()));
+             cudaGraphAddChildGraphNode(&node, made, before, depends, captured(*launch).get()));
       }
       nodes_.push_back(node);
     }
     must("cudaGraphInstantiate", cudaGraphInstantiate(&ready_, made, 0));
   }
 
-  // What it launches, in a stream beside all others.
-  GraphPointer captured(const Work& work) {
+  // Captures a library call, in a stream of its own.
+  GraphPointer captured(const KernelLaunch& launch) {
     must("cudaStreamBeginCapture", cudaStreamBeginCapture(aside_, cudaStreamCaptureModeThreadLocal));
     cudaGraph_t graph = nullptr;
     try {
-      work.issue(work, aside_);
+      launch.issue(launch, aside_);
     } catch (...) {
       cudaStreamEndCapture(aside_, &graph);
       if (graph) cudaGraphDestroy(graph);
@@ -110,16 +110,16 @@ class CudaWorkGraph final : public WorkGraph {
     return code == cudaSuccess;
   }
 
-  cudaStream_t aside_ = nullptr;  // where works are captured
-  GraphPointer graph_;            // whose nodes name those of ready_
+  cudaStream_t aside_ = nullptr;  // the stream that library calls are captured in
+  GraphPointer graph_;            // its nodes identify those of ready_
   std::vector<cudaGraphNode_t> nodes_;
   cudaGraphExec_t ready_ = nullptr;
 };
 
 }  // namespace
 
-std::unique_ptr<WorkGraph> make_cuda_graph(absl::Span<const Work* const> works) {
-  return std::make_unique<CudaWorkGraph>(works);
+std::unique_ptr<LaunchGraph> make_cuda_graph(absl::Span<const KernelLaunch* const> launches) {
+  return std::make_unique<CudaLaunchGraph>(launches);
 }
 
 }  // namespace tt::cuda

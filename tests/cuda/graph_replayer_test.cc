@@ -1,5 +1,5 @@
-// Issuer: what repeats becomes one launch, and nothing else changes.
-#include "kernels/cuda/runtime/issuer.h"
+// GraphReplayer: a repeated trace becomes one launch, and nothing else changes.
+#include "kernels/cuda/runtime/graph_replayer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,24 +14,25 @@
 namespace tt::cuda {
 namespace {
 
-class IssuerTest : public testing::Test {
+class GraphReplayerTest : public testing::Test {
  protected:
-  IssuerTest() : streams_(engine_.gpu()), stream_(streams_.lease()) {
+  GraphReplayerTest() : streams_(engine_.gpu()), stream_(streams_.lease()) {
     make_current(engine_.gpu());
     engine_.runtime().refuse_graphs(false);
   }
 
   template <typename F>
   void add(const F& f) {
-    stream_->add(*WorkWith<F>([](const Work& work, StreamHandle stream) { parameters_of<F>(work)(stream); }, f));
+    stream_->add(*KernelLaunchWith<F>(
+        [](const KernelLaunch& launch, StreamHandle stream) { parameters_of<F>(launch)(stream); }, f));
   }
-  // Writes down `value`, as a kernel would; 64 bits, for padding would differ where nothing else does.
+  // Appends `value` to written_, as a kernel would. 64 bits, because padding bytes could differ between equal launches.
   void write(int64_t value) {
     add([to = &written_, value](StreamHandle stream) {
       enqueue(stream, [=] { to->push_back(static_cast<int>(value)); });
     });
   }
-  // Another function.
+  // The same with another function.
   void negate(int64_t value) {
     add([to = &written_, value](StreamHandle stream) {
       enqueue(stream, [=] { to->push_back(static_cast<int>(-value)); });
@@ -57,7 +58,7 @@ class IssuerTest : public testing::Test {
   std::vector<int> written_;
 };
 
-TEST_F(IssuerTest, WhatComesForTheThirdTimeIsOneLaunch) {
+TEST_F(GraphReplayerTest, LaunchesAGraphAtTheThirdOccurrence) {
   for (int round = 0; round < 5; ++round) {
     engine_.runtime().forget_calls();
     write_all(0, 20);
@@ -70,7 +71,7 @@ TEST_F(IssuerTest, WhatComesForTheThirdTimeIsOneLaunch) {
   EXPECT_THAT(engine_.runtime().calls(), testing::ElementsAre("cudaGraphLaunch", "cudaStreamSynchronize"));
 }
 
-TEST_F(IssuerTest, ParametersThatDifferAreChangedInTheGraph) {
+TEST_F(GraphReplayerTest, UpdatesParametersThatDiffer) {
   for (int round = 0; round < 5; ++round) {
     write_all(0, 19);
     write(100 + round);
@@ -82,7 +83,7 @@ TEST_F(IssuerTest, ParametersThatDifferAreChangedInTheGraph) {
   EXPECT_EQ(counts().changed, 3u);
 }
 
-TEST_F(IssuerTest, WhatBeginsAlikeAndGoesOnElsewhereIsIssuedInOrder) {
+TEST_F(GraphReplayerTest, IssuesHeldLaunchesInOrderAtAMismatch) {
   for (int round = 0; round < 3; ++round) write_all(0, 20), written();
   write_all(0, 15);
   negate(7);
@@ -98,7 +99,7 @@ TEST_F(IssuerTest, WhatBeginsAlikeAndGoesOnElsewhereIsIssuedInOrder) {
   EXPECT_EQ(counts().replays, 2u);
 }
 
-TEST_F(IssuerTest, SeveralGraphsAreKeptAndTheRightOneIsTaken) {
+TEST_F(GraphReplayerTest, SelectsAmongSeveralGraphs) {
   const auto forward = [&] { write_all(0, 10); };
   const auto train = [&] {
     write_all(0, 10);
@@ -115,7 +116,7 @@ TEST_F(IssuerTest, SeveralGraphsAreKeptAndTheRightOneIsTaken) {
   EXPECT_GE(counts().replays, 6u);
 }
 
-TEST_F(IssuerTest, AMarkEndsAStretchThatNothingElseEnds) {
+TEST_F(GraphReplayerTest, MarkEndsATrace) {
   std::vector<int> expected;
   for (int round = 0; round < 6; ++round) {
     write_all(round, 30);
@@ -126,26 +127,26 @@ TEST_F(IssuerTest, AMarkEndsAStretchThatNothingElseEnds) {
   EXPECT_GT(counts().graphs + counts().replays, 1u);
 }
 
-TEST_F(IssuerTest, NobodyWaitsForWhatIsHeld) {
+TEST_F(GraphReplayerTest, IssuesHeldLaunchesAfterATimeout) {
   for (int round = 0; round < 3; ++round) write_all(0, 20), written();
   engine_.runtime().forget_calls();
   write_all(0, 12);
-  while (!engine_.runtime().has_work(stream_->handle())) std::this_thread::yield();  // the watching thread's doing
+  while (!engine_.runtime().has_work(stream_->handle())) std::this_thread::yield();  // issued by the watching thread
   write_all(12, 8);
   EXPECT_EQ(written(), range(0, 20));
 }
 
-TEST_F(IssuerTest, MemoryIsNotFreedUnderWhatIsHeld) {
+TEST_F(GraphReplayerTest, FlushesBeforeMemoryIsFreed) {
   for (int round = 0; round < 3; ++round) write_all(0, 20), written();
   void* p = engine_.runtime().allocate(4096);
   write_all(0, 3);
-  Issuer::flush_all();
+  GraphReplayer::flush_all();
   engine_.runtime().free(p);
   EXPECT_EQ(written_.size(), 3u) << "freeing waits for what was issued";
   EXPECT_EQ(written(), range(0, 3));
 }
 
-TEST_F(IssuerTest, AGraphThatCannotBeIsReportedAndItsWorkIssued) {
+TEST_F(GraphReplayerTest, ReportsAGraphThatCannotBeMade) {
   engine_.runtime().refuse_graphs(true);
   for (int round = 0; round < 4; ++round) {
     write_all(0, 20);
@@ -155,7 +156,7 @@ TEST_F(IssuerTest, AGraphThatCannotBeIsReportedAndItsWorkIssued) {
   EXPECT_EQ(counts().refusal, "CUDA error: a graph cannot hold this");
 }
 
-TEST_F(IssuerTest, AGraphThatCannotBeChangedIsGivenUp) {
+TEST_F(GraphReplayerTest, DropsAGraphThatCannotBeUpdated) {
   for (int round = 0; round < 3; ++round) write_all(0, 20), written();
   engine_.runtime().refuse_graphs(true);
   write(7);
@@ -167,7 +168,7 @@ TEST_F(IssuerTest, AGraphThatCannotBeChangedIsGivenUp) {
   EXPECT_EQ(counts().refusal, "a graph cannot take other parameters of a launch");
 }
 
-TEST_F(IssuerTest, WhatAlternatesGetsAVariantEach) {
+TEST_F(GraphReplayerTest, KeepsAVariantPerAlternatingParameters) {
   for (int round = 0; round < 12; ++round) {
     write_all(100 * (round % 2), 20);
     EXPECT_EQ(written(), range(100 * (round % 2), 20));
@@ -177,7 +178,7 @@ TEST_F(IssuerTest, WhatAlternatesGetsAVariantEach) {
   EXPECT_EQ(counts().changed, 0u);
 }
 
-TEST_F(IssuerTest, AGraphOfWhichMostChangesEveryTimeIsGivenUp) {
+TEST_F(GraphReplayerTest, DropsAGraphWhoseParametersAlwaysChange) {
   for (int round = 0; round < 16; ++round) {
     write_all(100 * round, 20);
     EXPECT_EQ(written(), range(100 * round, 20));
@@ -186,7 +187,7 @@ TEST_F(IssuerTest, AGraphOfWhichMostChangesEveryTimeIsGivenUp) {
   EXPECT_EQ(counts().refusal, "the parameters of its launches change every time");
 }
 
-TEST_F(IssuerTest, ACaptureByHandTakesWhatIsIssuedAndNoneOfWhatWasHeld) {
+TEST_F(GraphReplayerTest, UserCaptureExcludesHeldLaunches) {
   for (int round = 0; round < 3; ++round) write_all(0, 20), written();
   write_all(0, 5);
   stream_->begin_capture();
@@ -197,7 +198,7 @@ TEST_F(IssuerTest, ACaptureByHandTakesWhatIsIssuedAndNoneOfWhatWasHeld) {
   EXPECT_EQ(written(), range(100, 20));
 }
 
-TEST_F(IssuerTest, AFailureOfWhatWasHeldShowsAtTheNextCall) {
+TEST_F(GraphReplayerTest, ReportsAFailureOfAHeldLaunchAtTheNextAdd) {
   bool fails = false;
   const auto launch = [flag = &fails](StreamHandle) { check(!*flag, "it does not launch"); };
   const auto round = [&] {
