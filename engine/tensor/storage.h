@@ -15,10 +15,10 @@
 
 namespace tt {
 
-// What a backend keeps beside a storage's bytes: the same values laid out for a library. Guards itself.
-class Companion {
+// A backend's copies of a storage's values in a library's own layouts. Thread-safe.
+class PackedWeights {
  public:
-  virtual ~Companion() = default;
+  virtual ~PackedWeights() = default;
 };
 
 class Storage final : public RefCounted, public Recycled<Storage> {
@@ -39,8 +39,9 @@ class Storage final : public RefCounted, public Recycled<Storage> {
   void bump_version() { ++version_; }
   // Which unsettled calls the bytes came from (engine/session/async_errors.h). Written by the session's thread only.
   PendingErrors taint;
-  // The storage's companion, made at first use and dropped with the bytes. One type a device; any thread.
-  Companion& companion(absl::FunctionRef<std::unique_ptr<Companion>()> make);
+  // The storage's packed copies, made by `make` at first use and freed with the bytes. Requires that every caller on
+  // one device makes the same type. Thread-safe.
+  PackedWeights& packed_weights(absl::FunctionRef<std::unique_ptr<PackedWeights>()> make);
 
  private:
   void allocate(Allocator& allocator, Stream* stream);
@@ -51,7 +52,7 @@ class Storage final : public RefCounted, public Recycled<Storage> {
   Device device_;
   uint32_t version_ = 0;
   std::shared_ptr<Account> account_;
-  std::atomic<Companion*> companion_{nullptr};  // owned
+  std::atomic<PackedWeights*> packed_weights_{nullptr};  // owned
 };
 
 }  // namespace tt

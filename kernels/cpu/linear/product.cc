@@ -11,7 +11,7 @@
 #include "kernels/common/iteration/element.h"
 #include "kernels/cpu/linear/gemv.h"
 #include "kernels/cpu/linear/onednn.h"
-#include "kernels/cpu/linear/packed.h"
+#include "kernels/cpu/linear/packed_weights.h"
 
 namespace tt::cpu {
 namespace {

@@ -10,7 +10,7 @@
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/linear/onednn.h"
-#include "kernels/cpu/linear/packed.h"
+#include "kernels/cpu/linear/packed_weights.h"
 
 namespace tt::cpu {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/cpu/linear/packed.h"
+#include "kernels/cpu/linear/packed_weights.h"
 
 #include <vector>
 
@@ -7,18 +7,18 @@
 namespace tt::cpu {
 namespace {
 
-// Views of one storage with a layout each: a flattened model has many, a weight one or two.
+// Per storage. A storage that holds all weights of a model has many views, one weight's has one or two layouts.
 constexpr size_t kMostCopies = 32;
 
-class PackedCopies final : public Companion {
+class OneDnnWeights final : public PackedWeights {
  public:
-  static PackedCopies& of(const Tensor& t) {
-    return static_cast<PackedCopies&>(t->storage->companion([] { return std::make_unique<PackedCopies>(); }));
+  static OneDnnWeights& of(const Tensor& t) {
+    return static_cast<OneDnnWeights&>(t->storage->packed_weights([] { return std::make_unique<OneDnnWeights>(); }));
   }
 
   bool used_before(const Tensor& t, const dnnl::memory::desc& layout) {
     MutexLock lock(mutex_);
-    forget_old(t);
+    drop_outdated(t);
     for (const Use& use : uses_) {
       if (use.offset == t->offset && use.layout == layout) return true;
     }
@@ -26,10 +26,10 @@ class PackedCopies final : public Companion {
     uses_.push_back({t->offset, layout});
     return false;
   }
-  // Undefined where there is none.
+  // Returns an undefined tensor if there is no such copy.
   Tensor find(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted) {
     MutexLock lock(mutex_);
-    forget_old(t);
+    drop_outdated(t);
     for (const Copy& copy : copies_) {
       if (copy.offset == t->offset && copy.plain == plain && copy.wanted == wanted) return copy.bytes;
     }
@@ -37,7 +37,7 @@ class PackedCopies final : public Companion {
   }
   void keep(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted, Tensor bytes) {
     MutexLock lock(mutex_);
-    forget_old(t);
+    drop_outdated(t);
     if (copies_.size() == kMostCopies) copies_.erase(copies_.begin());
     copies_.push_back({t->offset, plain, wanted, std::move(bytes)});
   }
@@ -52,7 +52,7 @@ class PackedCopies final : public Companion {
     dnnl::memory::desc plain, wanted;
     Tensor bytes;
   };
-  void forget_old(const Tensor& t) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  void drop_outdated(const Tensor& t) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (version_ == t.version()) return;
     version_ = t.version();
     uses_.clear();
@@ -67,12 +67,12 @@ class PackedCopies final : public Companion {
 }  // namespace
 
 bool used_before(const Tensor& t, const dnnl::memory::desc& layout) {
-  return PackedCopies::of(t).used_before(t, layout);
+  return OneDnnWeights::of(t).used_before(t, layout);
 }
 
 Tensor packed(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted, int threads,
               bool keep) {
-  PackedCopies& copies = PackedCopies::of(t);
+  OneDnnWeights& copies = OneDnnWeights::of(t);
   if (Tensor kept = copies.find(t, plain, wanted)) return kept;
   const int64_t item = static_cast<int64_t>(item_size(t.dtype()));
   Tensor bytes = empty(Sizes{static_cast<int64_t>(wanted.get_size()) / item}, t.dtype(), t.device());
