@@ -21,4 +21,10 @@ inline void check_per_channel(const Tensor& t, int64_t channels) {
 // `t`, or, if it is zero-dimensional, a view of it with one dimension of size 1.
 inline Tensor at_least_1d(const Tensor& t) { return t.dim() > 0 ? t : view_of(t, Geometry{{1}, {1}, t->offset}); }
 
+// The elements of `t`, or null if it is undefined.
+template <typename T>
+const T* data_or_null(const Tensor& t) {
+  return t ? t.data_as<T>() : nullptr;
+}
+
 }  // namespace tt

@@ -92,9 +92,9 @@ struct Problem {
   int64_t heads, batches, rows, columns, depth, width;
 
   Problem(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m, bool is_causal, double factor)
-      : query(wide(q)),
-        key(wide(k)),
-        value(wide(v)),
+      : query(as_accumulate_type(q)),
+        key(as_accumulate_type(k)),
+        value(as_accumulate_type(v)),
         causal(is_causal),
         scale(static_cast<T>(factor)),
         heads(q.size(1)),
@@ -104,7 +104,7 @@ struct Problem {
         depth(q.size(3)),
         width(v.size(3)) {
     // A mask keeps its strides: most are broadcast over the heads.
-    if (m) mask = m.dtype() == query.dtype() ? m : wide(m);
+    if (m) mask = m.dtype() == query.dtype() ? m : as_accumulate_type(m);
   }
   const T* q(int64_t batch, int64_t row) const { return query.template data_as<T>() + (batch * rows + row) * depth; }
   const T* k(int64_t batch, int64_t column) const {
@@ -239,8 +239,8 @@ void attention_forward(const Tensor& query, const Tensor& key, const Tensor& val
       }
     });
   });
-  result.land();
-  sums.land();
+  result.write_back();
+  sums.write_back();
 }
 
 void attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
@@ -262,9 +262,9 @@ void attention_backward(const Tensor& grad, const Tensor& query, const Tensor& k
       }
     });
   });
-  dq.land();
-  dk.land();
-  dv.land();
+  dq.write_back();
+  dk.write_back();
+  dv.write_back();
 }
 
 }  // namespace tt::cpu

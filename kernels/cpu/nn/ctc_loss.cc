@@ -90,7 +90,7 @@ void ctc_loss_forward(const Tensor& log_probs, const Tensor& targets, absl::Span
                       absl::Span<const int64_t> target_lengths, int64_t blank, Tensor& loss, Tensor& log_alpha) {
   const int64_t width = log_alpha.size(2), block = log_alpha.size(1) * width;
   const Sequences q(log_probs, targets, input_lengths, target_lengths, width, blank);
-  const Tensor x = wide(log_probs);
+  const Tensor x = as_accumulate_type(log_probs);
   AccumulateBuffer losses(loss), alphas(log_alpha);
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     T* alpha = alphas.tensor().data_as<T>();
@@ -102,8 +102,8 @@ void ctc_loss_forward(const Tensor& log_probs, const Tensor& targets, absl::Span
       }
     });
   });
-  losses.land();
-  alphas.land();
+  losses.write_back();
+  alphas.write_back();
 }
 
 void ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const Tensor& targets,
@@ -111,7 +111,7 @@ void ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const Tensor
                        const Tensor& loss, const Tensor& log_alpha, int64_t blank, Tensor& out) {
   const int64_t width = log_alpha.size(2), block = log_alpha.size(1) * width;
   const Sequences q(log_probs, targets, input_lengths, target_lengths, width, blank);
-  const Tensor x = wide(log_probs);
+  const Tensor x = as_accumulate_type(log_probs);
   const Tensor g = contiguous_as(grad, x.dtype()), nll = contiguous_as(loss, x.dtype()),
                alphas = contiguous_as(log_alpha, x.dtype());
   AccumulateBuffer result(out);
@@ -125,7 +125,7 @@ void ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const Tensor
       }
     });
   });
-  result.land();
+  result.write_back();
 }
 
 }  // namespace tt::cpu

@@ -35,7 +35,7 @@ void embedding(const Tensor& weight, const Tensor& indices, int64_t, Tensor& out
 
 void embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx,
                         Tensor& out) {
-  const Tensor g = wide(grad), index = checked_indices(indices, num_weights);
+  const Tensor g = as_accumulate_type(grad), index = checked_indices(indices, num_weights);
   const int64_t width = out.size(1);
   check(g.numel() == index.numel() * width, "expected a row of gradient for each of ", index.numel(),
         " indices, got gradients ", to_string(grad.sizes()));
@@ -53,7 +53,7 @@ void embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_w
       }
     });
   });
-  result.land();
+  result.write_back();
 }
 
 }  // namespace tt::cpu

@@ -11,7 +11,7 @@ namespace tt::cpu {
 void nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
               std::string_view reduction, Tensor& output, Tensor& total_weight) {
   const Targets targets(input.sizes(), target, ignore_index, weight);
-  const Tensor x = wide(input), w = contiguous_as(weight, x.dtype());
+  const Tensor x = as_accumulate_type(input), w = contiguous_as(weight, x.dtype());
   AccumulateBuffer result(output), total_result(total_weight);
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     T* y = result.tensor().data_as<T>();
@@ -28,15 +28,16 @@ void nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, i
     if (reduction != "none") *y = static_cast<T>(reduction == "mean" ? sum / total : sum);
     *total_result.tensor().template data_as<T>() = static_cast<T>(total);
   });
-  result.land();
-  total_result.land();
+  result.write_back();
+  total_result.write_back();
 }
 
 void nll_loss_backward(const Tensor& grad, const Tensor& target, const Tensor& weight, const Tensor& total_weight,
                        absl::Span<const int64_t> size, int64_t ignore_index, std::string_view reduction, Tensor& out) {
   const Targets targets(size, target, ignore_index, weight);
   const bool none = reduction == "none";
-  const Tensor g = wide(grad), w = contiguous_as(weight, g.dtype()), total = contiguous_as(total_weight, g.dtype());
+  const Tensor g = as_accumulate_type(grad), w = contiguous_as(weight, g.dtype()),
+               total = contiguous_as(total_weight, g.dtype());
   check_loss_gradient(grad, none ? targets.target.numel() : 1, total_weight);
   AccumulateBuffer result(out);
   with_real(g.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -47,7 +48,7 @@ void nll_loss_backward(const Tensor& grad, const Tensor& target, const Tensor& w
     targets.for_each(
         [&](int64_t i, int64_t at, int64_t c) { dx[at] = -gs[none ? i : 0] * share * (weights ? weights[c] : T(1)); });
   });
-  result.land();
+  result.write_back();
 }
 
 }  // namespace tt::cpu

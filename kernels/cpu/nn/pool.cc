@@ -40,7 +40,7 @@ void with_ordered(DType dtype, F&& f) {
 // Gradients of planes of `size`, each added up by add(g's plane, dx's plane).
 template <typename F>
 void spread(const Tensor& grad, Tensor& out, F&& add) {
-  const Tensor g = wide(grad);
+  const Tensor g = as_accumulate_type(grad);
   const int64_t from = area(last_two(grad.sizes())), to = area(last_two(out.sizes()));
   check_same_planes(grad.sizes(), out.sizes());
   AccumulateBuffer result(out);
@@ -51,7 +51,7 @@ void spread(const Tensor& grad, Tensor& out, F&& add) {
       add(p, g.data_as<T>() + p * from, dx + p * to);
     });
   });
-  result.land();
+  result.write_back();
 }
 
 // Means of planes, each computed by mean(x's plane, y's plane). Those of integers are cut as they land.
@@ -65,13 +65,13 @@ void average(const Tensor& input, Tensor& out, F&& mean) {
     T* y = result.tensor().data_as<T>();
     for_each_plane(planes(out.sizes()), from, [&](int64_t p) { mean(x.data_as<T>() + p * from, y + p * to); });
   });
-  result.land();
+  result.write_back();
 }
 
 // Largest elements of planes, each found by find(x's plane, y's plane, indices' plane).
 template <typename F>
 void largest(const Tensor& input, Tensor& output, Tensor& indices, F&& find) {
-  const Tensor x = wide(input);
+  const Tensor x = as_accumulate_type(input);
   const int64_t from = area(last_two(input.sizes())), to = area(last_two(output.sizes()));
   check(from <= std::numeric_limits<int32_t>::max(), "a plane of ", from, " elements is too large to pool");
   AccumulateBuffer result(output);
@@ -81,7 +81,7 @@ void largest(const Tensor& input, Tensor& output, Tensor& indices, F&& find) {
       find(x.data_as<T>() + p * from, y + p * to, indices.data_as<int64_t>() + p * to);
     });
   });
-  result.land();
+  result.write_back();
 }
 
 // Requires every index to be in [0, size). Looks for the culprit only where there is one: the first pass has no branch.

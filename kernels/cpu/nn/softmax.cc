@@ -32,7 +32,7 @@ void forward(const Tensor& input, int64_t dim, bool log, Tensor& out) {
     T* y = result.tensor().data_as<T>();
     along.for_each_group([&](const Vectors& v, int64_t at) { softmax_vectors(v, log, x.data_as<T>() + at, y + at); });
   });
-  result.land();
+  result.write_back();
 }
 
 void backward(const Tensor& grad, const Tensor& output, int64_t dim, bool log, Tensor& out) {
@@ -45,7 +45,7 @@ void backward(const Tensor& grad, const Tensor& output, int64_t dim, bool log, T
       softmax_backward_vectors(v, log, g.data_as<T>() + at, y.data_as<T>() + at, dx + at);
     });
   });
-  result.land();
+  result.write_back();
 }
 
 }  // namespace

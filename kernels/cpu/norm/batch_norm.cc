@@ -131,9 +131,9 @@ void batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& r
     });
   });
   shape.finish(y, result.tensor());
-  result.land();
-  means.land();
-  rstds.land();
+  result.write_back();
+  means.write_back();
+  rstds.write_back();
 }
 
 // In training every gradient depends on the whole channel, through its statistics; with given ones it does not.
@@ -172,9 +172,9 @@ void batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
     });
   });
   shape.finish(dx, dx_result.tensor());
-  dx_result.land();
-  dw_result.land();
-  db_result.land();
+  dx_result.write_back();
+  dw_result.write_back();
+  db_result.write_back();
 }
 
 }  // namespace tt::cpu

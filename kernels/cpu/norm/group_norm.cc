@@ -35,7 +35,7 @@ struct Groups {
 
 void group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps,
                 Tensor& output, Tensor& mean, Tensor& rstd) {
-  const Tensor x = wide(input), w = contiguous_as(weight, x.dtype()), b = contiguous_as(bias, x.dtype());
+  const Tensor x = as_accumulate_type(input), w = contiguous_as(weight, x.dtype()), b = contiguous_as(bias, x.dtype());
   const Groups shape(input, num_groups);
   check_elements(w, shape.all_channels(), "weight");
   check_elements(b, shape.all_channels(), "bias");
@@ -57,15 +57,15 @@ void group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, c
       rs[i] = scale;
     });
   });
-  result.land();
-  means.land();
-  rstds.land();
+  result.write_back();
+  means.write_back();
+  rstds.write_back();
 }
 
 void group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
                          const Tensor& rstd, int64_t num_groups, Tensor& grad_input, Tensor& grad_weight,
                          Tensor& grad_bias) {
-  const Tensor x = wide(input), g = contiguous_as(grad, x.dtype()), w = contiguous_as(weight, x.dtype());
+  const Tensor x = as_accumulate_type(input), g = contiguous_as(grad, x.dtype()), w = contiguous_as(weight, x.dtype());
   const Tensor means = contiguous_as(mean, x.dtype()), rstds = contiguous_as(rstd, x.dtype());
   const Groups shape(input, num_groups);
   check_elements(g, x.numel(), "grad");
@@ -110,9 +110,9 @@ void group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
       db.tensor().template data_as<T>()[c] = static_cast<T>(total.first);
     }
   });
-  dx.land();
-  dw.land();
-  db.land();
+  dx.write_back();
+  dw.write_back();
+  db.write_back();
 }
 
 }  // namespace tt::cpu

@@ -101,14 +101,14 @@ void layer_norm(const Tensor& input, absl::Span<const int64_t> normalized_shape,
       rs[r] = scale;
     });
   });
-  means.land();
-  rstds.land();
+  means.write_back();
+  rstds.write_back();
 }
 
 void layer_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
                          const Tensor& rstd, absl::Span<const int64_t> normalized_shape, Tensor& grad_input,
                          Tensor& grad_weight, Tensor& grad_bias) {
-  const Tensor x = wide(input), g = contiguous_as(grad, x.dtype()), w = contiguous_as(weight, x.dtype());
+  const Tensor x = as_accumulate_type(input), g = contiguous_as(grad, x.dtype()), w = contiguous_as(weight, x.dtype());
   const Tensor means = contiguous_as(mean, x.dtype()), rstds = contiguous_as(rstd, x.dtype());
   const Rows shape(x, normalized_shape);
   AccumulateBuffer dx(grad_input, x.dtype()), dw(grad_weight, x.dtype()), db(grad_bias, x.dtype());
@@ -130,9 +130,9 @@ void layer_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& 
     sums.total(0, dw.tensor());
     sums.total(1, db.tensor());
   });
-  dx.land();
-  dw.land();
-  db.land();
+  dx.write_back();
+  dw.write_back();
+  db.write_back();
 }
 
 void rms_norm(const Tensor& input, absl::Span<const int64_t> normalized_shape, const Tensor& weight, double eps,
@@ -150,12 +150,12 @@ void rms_norm(const Tensor& input, absl::Span<const int64_t> normalized_shape, c
       rows::normalize(shape.n, row, T(0), rs[r], data_or_null<T>(w), static_cast<const T*>(nullptr), to);
     });
   });
-  rstds.land();
+  rstds.write_back();
 }
 
 void rms_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& rstd,
                        absl::Span<const int64_t> normalized_shape, Tensor& grad_input, Tensor& grad_weight) {
-  const Tensor x = wide(input), g = contiguous_as(grad, x.dtype()), w = contiguous_as(weight, x.dtype());
+  const Tensor x = as_accumulate_type(input), g = contiguous_as(grad, x.dtype()), w = contiguous_as(weight, x.dtype());
   const Tensor rstds = contiguous_as(rstd, x.dtype());
   const Rows shape(x, normalized_shape);
   AccumulateBuffer dx(grad_input, x.dtype()), dw(grad_weight, x.dtype());
@@ -174,8 +174,8 @@ void rms_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& we
     });
     sums.total(0, dw.tensor());
   });
-  dx.land();
-  dw.land();
+  dx.write_back();
+  dw.write_back();
 }
 
 }  // namespace tt::cpu

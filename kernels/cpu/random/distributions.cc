@@ -29,7 +29,7 @@ void draw_each(Tensor& out, F draw) {
       }
     });
   });
-  result.land();
+  result.write_back();
 }
 
 // Its values as double, checked one by one.

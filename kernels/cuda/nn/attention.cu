@@ -248,14 +248,6 @@ void backward(const Problem& p, const Tensor& grad, const Tensor& output, const 
   });
 }
 
-// A tensor of zeros that sums of many blocks go into: `out` where that is wide enough.
-Tensor sums_for(const Tensor& out) {
-  const DType wide = accumulate_type(out.dtype());
-  const Tensor sums = wide == out.dtype() ? out : empty(out.sizes(), wide, out.device());
-  fill_zeros(queue_of(out), sums);
-  return sums;
-}
-
 }  // namespace
 
 void attention_forward(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
@@ -273,16 +265,17 @@ void attention_backward(const Tensor& grad, const Tensor& query, const Tensor& k
                         const Tensor& mask, const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale,
                         Tensor& query_grad, Tensor& key_grad, Tensor& value_grad) {
   const Problem p(query, key, value, mask, is_causal, scale);
-  const Tensor dk = sums_for(key_grad), dv = sums_for(value_grad);
+  const AccumulateBuffer dk(key_grad), dv(value_grad);
+  for (const AccumulateBuffer* sums : {&dk, &dv}) fill_zeros(queue_of(sums->tensor()), sums->tensor());
   if (p.columns == 0) {
     fill_zeros(queue_of(query_grad), query_grad);
   } else if (logsumexp.numel() > 0) {
     with_floating(p.dtype(), [&]<typename T>(std::type_identity<T>) {
-      backward<T>(p, contiguous(grad), contiguous(output), contiguous(logsumexp), query_grad, dk, dv);
+      backward<T>(p, contiguous(grad), contiguous(output), contiguous(logsumexp), query_grad, dk.tensor(), dv.tensor());
     });
   }
-  if (!dk.same(key_grad)) copy(dk, key_grad);
-  if (!dv.same(value_grad)) copy(dv, value_grad);
+  dk.write_back();
+  dv.write_back();
 }
 
 }  // namespace tt::cuda

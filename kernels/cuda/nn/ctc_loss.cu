@@ -1,10 +1,10 @@
 // ctc_loss: a group of threads a sequence, which takes the states of one time together.
 #include "kernels/common/nn/ctc_alignments.h"
+#include "kernels/cuda/iteration/collect.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/atomic.h"
 #include "kernels/cuda/launch/fault.h"
-#include "kernels/cuda/reduce/accumulate_type.h"
 
 namespace tt::cuda {
 namespace {
@@ -128,8 +128,8 @@ void ctc_loss_forward(const Tensor& log_probs, const Tensor& targets, absl::Span
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     forward_paths<T>(queue_of(loss), batch.sequences, x.data_as<T>(), losses.data<T>(), alphas.data<T>());
   });
-  losses.land();
-  alphas.land();
+  losses.write_back();
+  alphas.write_back();
 }
 
 void ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const Tensor& targets,
@@ -146,7 +146,7 @@ void ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const Tensor
     backward_paths<T>(queue_of(out), batch.sequences, x.data_as<T>(), alphas.data_as<T>(), nll.data_as<T>(),
                       g.data_as<T>(), betas.data_as<T>(), result.data<T>());
   });
-  result.land();
+  result.write_back();
 }
 
 }  // namespace tt::cuda

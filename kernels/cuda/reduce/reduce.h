@@ -13,6 +13,7 @@
 
 #include <algorithm>
 
+#include "kernels/common/iteration/accumulate_type.h"
 #include "kernels/common/reduce/reduce_plan.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/launch/access.h"
@@ -20,15 +21,6 @@
 #include "kernels/cuda/launch/vectors.h"
 
 namespace tt::cuda {
-
-// The type that `dtype` is reduced in: float for the 16-bit floats too, int64_t for all integers and bool.
-template <typename F>
-void with_reduced(DType dtype, F&& f) {
-  if (dtype == DType::kFloat64) return f(std::type_identity<double>());
-  if (is_floating(dtype)) return f(std::type_identity<float>());
-  check_as(ErrorKind::kNotImplemented, is_integral(dtype), "not implemented for ", name(dtype));
-  f(std::type_identity<int64_t>());
-}
 
 // Whether elements of `dtype` are reduced in C without a copy of them all in another type.
 template <typename C>
