@@ -1,10 +1,11 @@
-// ReducePlan: a reduction's dimensions, split into those that stay and those that go.
+// ReducePlan: a tensor's dimensions, split into those that a reduction keeps and those that it reduces.
 //
-// Values; no thread owns one. Offsets and strides are in elements of the input.
+// Offsets and strides are in elements of the input.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
@@ -21,8 +22,8 @@ struct Extent {
 using Extents = absl::InlinedVector<Extent, 4>;
 
 enum class Order {
-  kAny,      // the reduced elements may come in whatever order is fastest
-  kLogical,  // they come in the tensor's own order: their position means something
+  kAny,      // elements are reduced in the fastest order
+  kLogical,  // elements are reduced in row-major order, so that positions are meaningful
 };
 
 struct ReducePlan {
@@ -31,16 +32,22 @@ struct ReducePlan {
   int64_t outputs = 1;  // product of kept sizes
   int64_t count = 1;    // product of reduced sizes: elements that make one output
 
-  // `dims` may be negative; none means all. Throws Error (IndexError, RuntimeError) on a
-  // dimension that is not there or is named twice.
+  // `dims` may be negative; empty means all. Throws Error (IndexError, RuntimeError) if a dimension is out of range or
+  // repeated.
   ReducePlan(const Tensor& input, absl::Span<const int64_t> dims, Order order);
 };
 
-// Steps through extents in order, outermost slowest, keeping the offset.
+// The plan of an operator's `dim` argument; without one all dimensions are reduced.
+using OptionalDims = std::optional<absl::Span<const int64_t>>;
+inline ReducePlan plan_over(const Tensor& input, const OptionalDims& dim) {
+  return ReducePlan(input, dim.value_or(absl::Span<const int64_t>()), Order::kAny);
+}
+
+// Steps through extents in row-major order.
 class Walk {
  public:
   Walk(absl::Span<const Extent> extents, int64_t start) : extents_(extents), index_(extents.size()) {
-    for (size_t d = extents.size(); start > 0 && d-- > 0;) {  // the start of extents that are empty, too, is 0
+    for (size_t d = extents.size(); start > 0 && d-- > 0;) {  // `start` is 0 if an extent is empty
       index_[d] = start % extents[d].size;
       start /= extents[d].size;
       offset_ += index_[d] * extents[d].stride;
@@ -62,7 +69,7 @@ class Walk {
   int64_t offset_ = 0;
 };
 
-// Appends an extent that lies inside the last one, as one where they are evenly spaced.
+// Appends an extent inside the last one, merged with it if they are evenly spaced.
 inline void append_extent(Extents& extents, Extent next) {
   if (next.size == 1) return;
   if (!extents.empty() && extents.back().stride == next.stride * next.size) {
@@ -77,7 +84,7 @@ inline ReducePlan::ReducePlan(const Tensor& input, absl::Span<const int64_t> dim
   absl::InlinedVector<bool, 8> goes(ndim, dims.empty());
   for (int64_t dim : dims) {
     int64_t d = shape_rules::wrap_dim(dim, input.dim());
-    if (ndim == 0) continue;  // a zero-dim tensor takes dim 0 and -1
+    if (ndim == 0) continue;  // a zero-dimensional tensor accepts dim 0 and -1
     check(!goes[d], "dim ", d, " appears multiple times in the list of dims");
     goes[d] = true;
   }

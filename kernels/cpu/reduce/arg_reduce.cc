@@ -1,4 +1,4 @@
-// Reductions that say where: max and min along a dimension, argmax and argmin.
+// max and min along a dimension, argmax and argmin.
 #include <type_traits>
 
 #include "kernels/cpu/iteration/complex_as_real.h"
@@ -23,11 +23,11 @@ void find_as(const Tensor& input, const ReducePlan& plan, Tensor* values, Tensor
   });
 }
 
-// Where the extremum of each group is, and (where asked) what it is.
+// Writes the position of each extremum, and, if `values` is not null, the extremum.
 template <bool kMax>
 void find(const Tensor& given, const std::optional<int64_t>& dim, Tensor* values, Tensor& indices) {
   const Tensor input = ordered_bits(given);
-  const ReducePlan plan(input, dim ? absl::MakeConstSpan(&*dim, 1) : absl::Span<const int64_t>(), Order::kLogical);
+  const ReducePlan plan = arg_reduce_plan(input, dim);
   if (input.dtype() == DType::kBool || input.dtype() == DType::kUInt8) {
     return find_as<uint8_t, kMax>(input, plan, values, indices);
   }
