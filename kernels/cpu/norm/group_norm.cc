@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/device/parallel.h"
+#include "kernels/common/norm/norm_shape.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/norm_loops.h"
@@ -10,15 +11,9 @@
 namespace tt::cpu {
 namespace {
 
-struct Groups {
-  int64_t samples, groups, channels, space = 1;  // channels of one group
+struct Groups : NormGroups {
+  using NormGroups::NormGroups;
 
-  Groups(const Tensor& t, int64_t num_groups) : samples(t.size(0)), groups(num_groups) {
-    check(num_groups > 0 && t.size(1) % num_groups == 0, "expected channels divisible by num_groups=", num_groups,
-          ", got ", to_string(t.sizes()));
-    channels = t.size(1) / num_groups;
-    for (int64_t d = 2; d < t.dim(); ++d) space *= t.size(d);
-  }
   int64_t elements() const { return channels * space; }  // of a group
   int64_t all_channels() const { return groups * channels; }
   // Calls f(group's number among all samples', its offset, its first channel) on the pool.

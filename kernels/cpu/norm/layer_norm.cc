@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/device/parallel.h"
+#include "kernels/common/norm/norm_shape.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/narrow_rows.h"
@@ -12,14 +13,9 @@
 namespace tt::cpu {
 namespace {
 
-// The normalised dimensions as rows of n elements.
-struct Rows {
-  int64_t rows, n = 1;
+struct Rows : NormRows {
+  using NormRows::NormRows;
 
-  Rows(const Tensor& t, absl::Span<const int64_t> normalized_shape) {
-    for (int64_t size : normalized_shape) n *= size;
-    rows = n == 0 ? 0 : t.numel() / n;
-  }
   // Calls f(row, its elements, where its results go) on the pool, T being what `x` and `y` are computed in.
   template <typename T, typename F>
   void for_each(const Tensor& x, const Tensor& y, F&& f) const {
@@ -34,7 +30,7 @@ struct Rows {
   }
 };
 
-// What both backward kernels read, whoever called them with what.
+// Throws Error (RuntimeError) if an operand of a backward kernel does not have the rows' size.
 void check_rows(const Rows& shape, const Tensor& grad, const Tensor& weight, const Tensor& rstd) {
   check_elements(grad, shape.rows * shape.n, "grad");
   check_elements(weight, shape.n, "weight");
