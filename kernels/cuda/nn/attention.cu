@@ -6,6 +6,7 @@
 
 #include "engine/session/context.h"
 #include "kernels/common/math/scalar_math.h"
+#include "kernels/common/nn/attention_shape.h"
 #include "kernels/cuda/iteration/collect.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
@@ -24,26 +25,18 @@ struct Block {
   int64_t scores() const { return batches * rows * columns; }
 };
 
-// One call's operands, contiguous but for the mask, and its sizes.
-struct Problem {
+// One call's operands, contiguous but for the mask.
+struct Problem : AttentionShape {
   Tensor query, key, value, mask;
-  bool causal;
   double scale;
-  int64_t heads, batches, rows, columns, depth, width;
 
   Problem(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m, bool is_causal, double factor)
-      : query(contiguous(q)),
+      : AttentionShape(q, k, v, is_causal),
+        query(contiguous(q)),
         key(contiguous(k)),
         value(contiguous(v)),
         mask(m),
-        causal(is_causal),
-        scale(factor),
-        heads(q.size(1)),
-        batches(q.size(0) * q.size(1)),
-        rows(q.size(2)),
-        columns(k.size(2)),
-        depth(q.size(3)),
-        width(v.size(3)) {}
+        scale(factor) {}
 
   DType dtype() const { return query.dtype(); }
   int64_t block_rows() const {
@@ -62,7 +55,7 @@ struct Problem {
     for (int64_t b = 0; b < batches; b += block_batches()) {
       for (int64_t i = 0; i < rows; i += block_rows()) {
         const int64_t m = std::min(block_rows(), rows - i);
-        f(Block{b, std::min(block_batches(), batches - b), i, m, causal ? std::min(i + m, columns) : columns});
+        f(Block{b, std::min(block_batches(), batches - b), i, m, columns_before(i + m)});
       }
     }
   }
