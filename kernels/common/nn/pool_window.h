@@ -1,20 +1,22 @@
-// Pooling over the last two dimensions: windows that slide over planes, and adaptive ones that divide them up.
+// Pooling over the last two dimensions: sliding and adaptive windows, and argument checks.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/schema/error.h"
-#include "engine/schema/meta.h"
+#include "engine/tensor/tensor.h"
 
 namespace tt {
 
 using Pair = std::array<int64_t, 2>;  // height, width
 
-// A window that slides over planes; the same for all of them.
+// A window that slides over planes.
 struct Window {
   Pair in;
   Pair out;
@@ -23,7 +25,8 @@ struct Window {
   Pair padding{0, 0};
   Pair dilation{1, 1};  // max only
 
-  // How many inputs output o counts along dimension d, PyTorch's way: the padding counts up to where it ends.
+  // The number of inputs of output o along dimension d, as PyTorch counts them: with `count_padding`, those in the
+  // padding too.
   constexpr int64_t extent(int d, int64_t o, bool count_padding) const {
     const int64_t begin = o * stride[d] - padding[d];
     const int64_t end = std::min(begin + kernel[d], in[d] + padding[d]);
@@ -31,10 +34,18 @@ struct Window {
   }
 };
 
-// What an average divides by.
+// The divisor of an average.
 struct Divisor {
-  bool count_padding = true;
-  int64_t override = 0;  // 0: the window's size
+  bool count_padding;
+  int64_t override;  // 0: the number of inputs
+
+  Divisor(bool count_include_pad, std::optional<int64_t> divisor_override = std::nullopt)
+      : count_padding(count_include_pad), override(divisor_override.value_or(0)) {}
+  // For the output at `row` and `column`.
+  constexpr int64_t at(const Window& w, int64_t row, int64_t column) const {
+    if (override != 0) return override;
+    return w.extent(0, row, count_padding) * w.extent(1, column, count_padding);
+  }
 };
 
 // Adaptive windows: output i covers inputs [bin_begin(i), bin_end(i)).
@@ -49,13 +60,13 @@ inline int64_t planes(SizesView sizes) {
   return n;
 }
 
-// One number stands for both.
+// A list of one number or of two. Throws Error (RuntimeError) on another length.
 inline Pair pair(absl::Span<const int64_t> list) {
   check(list.size() == 1 || list.size() == 2, "expected one or two numbers, got ", list.size());
   return {list.front(), list.back()};
 }
 
-// Throws Error (RuntimeError) on what could not be divided by.
+// Throws Error (RuntimeError) unless sizes, strides and dilations are positive.
 inline Window window(SizesView in, SizesView out, absl::Span<const int64_t> kernel,
                      std::optional<absl::Span<const int64_t>> stride, absl::Span<const int64_t> padding,
                      absl::Span<const int64_t> dilation = {}) {
@@ -71,6 +82,20 @@ inline Window window(SizesView in, SizesView out, absl::Span<const int64_t> kern
 
 inline void check_same_planes(SizesView grad, SizesView out) {
   check(planes(grad) == planes(out), "gradients ", to_string(grad), " do not fit an input ", to_string(out));
+}
+
+// Throws Error (RuntimeError) unless max pooling's gradient has one index per element.
+inline void check_pool_indices(const Tensor& indices, const Tensor& grad) {
+  check(indices.numel() == grad.numel(), "expected an index for each of ", grad.numel(), " gradients, got ",
+        indices.numel());
+}
+
+inline std::string pool_index_error(int64_t index, int64_t plane) {
+  return absl::StrCat("index ", index, " is outside a plane of ", plane, " elements");
+}
+
+inline std::string pool_dtype_error(DType dtype) {
+  return absl::StrCat("max pooling is not implemented for ", name(dtype));
 }
 
 }  // namespace tt
