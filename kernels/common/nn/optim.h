@@ -107,6 +107,14 @@ inline std::vector<Parameter> parameters(const Tensors& params, std::initializer
   return all;
 }
 
+// Copies `computed`, but for the gradient, into the tensors of `parameter` that it is not itself.
+inline void write_back(void (*copy)(const Tensor& src, const Tensor& dst), const Parameter& computed,
+                       const Parameter& parameter) {
+  for (size_t i = 0; i < computed.size(); ++i) {
+    if (i != 1 && computed[i] && !computed[i].same(parameter[i])) copy(computed[i], parameter[i]);
+  }
+}
+
 // Throws Error (RuntimeError) unless Adam's states have one tensor per parameter.
 inline void check_averages(const Tensors& params, const Tensors& averages, const Tensors& squares,
                            const Tensors& largest, bool amsgrad) {

@@ -165,13 +165,6 @@ void launch_some(const Queue& queue, const std::vector<Parameter>& of, size_t be
   launch(queue, pieces, table, step);
 }
 
-// The contiguous copies, where there had to be some, into what they were copied from.
-void write_back(const Parameter& packed, const Parameter& original) {
-  for (size_t i = 0; i < packed.size(); ++i) {
-    if (i != 1 && packed[i] && !packed[i].same(original[i])) copy(packed[i], original[i]);
-  }
-}
-
 template <typename Step>
 void run(const std::vector<Parameter>& of, const Step& step) {
   constexpr size_t kFew = 32, kMany = 256;  // 3 KiB and 25 KiB of arguments, of the 32 KiB that a launch takes
@@ -188,7 +181,7 @@ void run(const std::vector<Parameter>& of, const Step& step) {
       launch_some<kMany>(queue, packed, i, std::min(packed.size(), i + kMany), step);
     }
   }
-  for (size_t i = 0; i < of.size(); ++i) write_back(packed[i], of[i]);
+  for (size_t i = 0; i < of.size(); ++i) write_back(&copy, packed[i], of[i]);
 }
 
 }  // namespace
