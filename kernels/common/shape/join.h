@@ -1,7 +1,9 @@
-// Operators that are copies between views, with whatever copy() a backend has: cat, stack, repeat, roll, diag_embed.
+// Operators that are copies between views, by a backend's copy(): cat, stack, repeat, roll, constant_pad, diag_embed.
 //
-// Outputs are plain (engine/dispatch/boxed.h); shapes have been checked.
+// Require contiguous outputs that alias no input (engine/dispatch/boxed.h), of shapes that have been checked.
 #pragma once
+
+#include <algorithm>
 
 #include "engine/schema/rules/shape_rules.h"
 #include "engine/tensor/tensor.h"
@@ -9,12 +11,13 @@
 namespace tt::join {
 
 using Copy = void (*)(const Tensor& src, const Tensor& dst);
+using Fill = void (*)(const Tensor& dst, const Scalar& value);
 
 inline void cat(Copy copy, const Tensors& tensors, int64_t dim, Tensor& out) {
   dim = shape_rules::wrap_dim(dim, out.dim());
   Geometry place{out.sizes(), out.strides(), out->offset};
   for (const Tensor& t : tensors) {
-    if (t.dim() != out.dim()) continue;  // [0], which cat takes for nothing of any shape
+    if (t.dim() != out.dim()) continue;  // [0] is accepted as an empty tensor of any shape
     place.sizes[dim] = t.size(dim);
     if (t.numel() > 0) copy(t, view_of(out, place));
     place.offset += t.size(dim) * out.stride(dim);
@@ -34,7 +37,7 @@ inline void stack(Copy copy, const Tensors& tensors, int64_t dim, Tensor& out) {
 
 inline void repeat(Copy copy, const Tensor& input, absl::Span<const int64_t> repeats, Tensor& out) {
   if (out.numel() == 0) return;
-  // Both with two dimensions for each: the copies, and what is copied.
+  // Two dimensions per dimension of `out`: the repetitions, and the elements.
   Geometry from{{}, {}, input->offset}, to{{}, {}, out->offset};
   const size_t lead = repeats.size() - input.sizes().size();
   for (size_t d = 0; d < repeats.size(); ++d) {
@@ -48,8 +51,8 @@ inline void repeat(Copy copy, const Tensor& input, absl::Span<const int64_t> rep
   copy(view_of(input, from), view_of(out, to));
 }
 
-// Copies input to out, rolled along the dimensions from `first` on: each splits into what moves up
-// and what comes in at the start.
+// Copies input to out, rolled along dims[first] and the following ones. Each dimension is split in two: the part that
+// moves up, and the part that wraps around to the start.
 inline void roll_from(Copy copy, size_t first, absl::Span<const int64_t> shifts, absl::Span<const int64_t> dims,
                       const Tensor& input, const Tensor& out) {
   if (first == dims.size()) return copy(input, out);
@@ -69,7 +72,7 @@ inline void roll(Copy copy, const Tensor& input, absl::Span<const int64_t> shift
                  Tensor& out) {
   if (input.numel() == 0) return;
   if (!dims.empty() && input.dim() > 0) return roll_from(copy, 0, shifts, dims, input, out);
-  // Of the flattened tensor, which is copied where it does not lie flat.
+  // Rolls the flattened tensor.
   Tensor flat = input;
   if (!input.is_contiguous()) copy(input, flat = empty(input.sizes(), input.dtype(), input.device()));
   const int64_t along = 0;
@@ -77,7 +80,7 @@ inline void roll(Copy copy, const Tensor& input, absl::Span<const int64_t> shift
   roll_from(copy, 0, shifts.first(1), {&along, 1}, as_line(flat), as_line(out));
 }
 
-// The places of `out` that an input of diag_embed goes to; the others are 0.
+// The view of `out` that diag_embed copies its input to; other elements are 0.
 inline Tensor diagonals_of(const Tensor& out, int64_t length, int64_t offset, int64_t dim1, int64_t dim2) {
   dim1 = shape_rules::wrap_dim(dim1, out.dim());
   dim2 = shape_rules::wrap_dim(dim2, out.dim());
@@ -92,10 +95,29 @@ inline Tensor diagonals_of(const Tensor& out, int64_t length, int64_t offset, in
   return view_of(out, diagonal);
 }
 
-// Where flip() starts to read, and how it goes on.
+// Fills out with `value`, and copies the input into its middle. `pad` holds the number of elements added (or, if
+// negative, removed) before and after each dimension, the last dimension first.
+inline void constant_pad(Copy copy, Fill fill_with, const Tensor& input, absl::Span<const int64_t> pad,
+                         const Scalar& value, Tensor& out) {
+  fill_with(out, value);
+  if (out.numel() == 0 || input.numel() == 0) return;
+  Geometry from{input.sizes(), input.strides(), input->offset, true},
+      to{input.sizes(), out.strides(), out->offset, true};
+  for (size_t i = 0; i < pad.size() / 2; ++i) {
+    const size_t d = from.sizes.size() - 1 - i;
+    const int64_t before = pad[2 * i], after = pad[2 * i + 1];
+    const int64_t kept = from.sizes[d] + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
+    from.offset += std::max<int64_t>(-before, 0) * from.strides[d];
+    to.offset += std::max<int64_t>(before, 0) * to.strides[d];
+    from.sizes[d] = to.sizes[d] = kept;
+  }
+  copy(view_of(input, from), view_of(out, to));
+}
+
+// flip() as strides: the negated ones, and the offset of the element that it reads first.
 struct Reversed {
   Sizes strides;
-  int64_t start = 0;  // elements from the first
+  int64_t start = 0;  // in elements, from the input's first
 
   Reversed(const Tensor& input, absl::Span<const int64_t> dims) : strides(input.strides()) {
     for (int64_t dim : dims) {
@@ -107,7 +129,7 @@ struct Reversed {
   }
 };
 
-// The column at which row i of a matrix meets the diagonal; a client may have made the sum overflow.
+// The column at which row i of a matrix meets the diagonal. Saturates where the sum would overflow.
 constexpr int64_t diagonal_column(int64_t i, int64_t diagonal) {
   constexpr int64_t kLast = INT64_MAX - 1;
   if (diagonal > kLast - i) return kLast;  // i is never negative

@@ -1,4 +1,4 @@
-// Operators that lay tensors beside each other or move elements within one.
+// Operators that join, repeat or pad tensors, or move elements within one.
 #include "kernels/common/shape/join.h"
 
 #include "kernels/common/iteration/element.h"
@@ -15,6 +15,10 @@ void stack(const Tensors& tensors, int64_t dim, Tensor& out) { join::stack(&copy
 
 void repeat(const Tensor& input, absl::Span<const int64_t> repeats, Tensor& out) {
   join::repeat(&copy, input, repeats, out);
+}
+
+void constant_pad(const Tensor& input, absl::Span<const int64_t> pad, Scalar value, Tensor& out) {
+  join::constant_pad(&copy, &fill_with, input, pad, value, out);
 }
 
 void roll(const Tensor& input, absl::Span<const int64_t> shifts, absl::Span<const int64_t> dims, Tensor& out) {
@@ -36,7 +40,7 @@ void flip_elements(const Tensor& input, const join::Reversed& reversed, Tensor& 
   for_each(queue_of(out), out.numel(), [=] TT_DEVICE(int64_t i) { to[i] = from[layout.offsets(i).at[0]]; });
 }
 
-// Keeps the columns from `first` of the diagonal's on, or those before it; zeros elsewhere.
+// Copies the columns from the diagonal on (`upper`) or up to it; writes zeros elsewhere.
 template <typename T>
 void keep_triangle(const Tensor& input, int64_t diagonal, bool upper, Tensor& out) {
   const Layout<1> layout(input.sizes(), {input.strides()});
