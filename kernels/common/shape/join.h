@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "engine/schema/rules/shape_rules.h"
+#include "engine/schema/scalar.h"
 #include "engine/tensor/tensor.h"
 
 namespace tt::join {
