@@ -1,4 +1,4 @@
-// Selection: the elements that advanced indexing (x[i, :, mask]) names.
+// Selection: the elements that advanced indexing (x[i, :, mask]) selects.
 #pragma once
 
 #include "engine/schema/rules/shape_rules.h"
@@ -7,54 +7,58 @@
 
 namespace tt {
 
-// One index of the user's: what it adds to the offset.
+// One index of the user's, and its contribution to the offset of a selected element.
 struct SelectionTerm {
   Tensor values;  // int64
-  int64_t dim;    // for messages
-  int64_t size;   // of the dimension; -1: values are offsets already
+  int64_t dim;    // the indexed dimension, for messages
+  int64_t size;   // its size; -1: values are offsets
   int64_t stride;
 };
 using SelectionTerms = absl::InlinedVector<SelectionTerm, 4>;
 
 enum class IndexRange {
-  kEitherEnd,  // -1 is the last place
-  kFromZero,   // a wrong one is "out of range in self", as index_select and its kin put it
+  kEitherEnd,  // negative indices count from the end
+  kFromZero,   // negative indices are errors, "out of range in self" as in index_select
 };
 
-// What a backend does with the elements of indices.
+// A backend's kernels over the elements of indices.
 struct SelectionKernels {
-  // As int64, itself where it is that already. Requires integers.
-  Tensor (*index_values)(const Tensor& index);
+  ContiguousAs contiguous_as;
   // The offsets, over `strides`, of mask's elements that are not 0, in row-major order.
   Tensor (*offsets_of_true)(const Tensor& mask, SizesView strides);
-  // Contiguous, of `sizes`, to which the terms broadcast: the sum of what they add. Finds indices that are out of
-  // range.
+  // The sum of the terms' contributions: contiguous, of `sizes`, to which the terms broadcast. Reports indices that are
+  // out of range.
   Tensor (*add_up)(const SelectionTerms& terms, SizesView sizes, IndexRange range, Device device);
 };
 
-// A space of results, and for each point of it where the element lies:
+// The sizes of the result, and for each point in it the offset of the selected element:
 //   x[sum of point * steps + offsets[sum of point * offset_strides]]
-// Offsets are checked when they are made, in memory that is ours.
+// Offsets are checked when they are computed, and no client can write them.
 struct Selection {
-  Sizes sizes;           // of the result: NumPy's rules
+  Sizes sizes;           // of the result, by NumPy's rules
   Sizes steps;           // in elements of x
   Sizes offset_strides;  // in elements of `offsets`
   Tensor offsets;        // int64, contiguous
 
-  // `indices`: for each dimension of x, integers, a mask (over as many dimensions as it has), or
-  // undefined for all of it. Throws Error (IndexError) where they do not fit x or one another.
+  // `indices`: for each dimension of x, integers, a mask (over as many dimensions as it has), or undefined for the
+  // whole dimension. Throws Error (IndexError) if they do not fit x or do not broadcast to each other.
   Selection(const SelectionKernels& kernels, const Tensor& x, const Tensors& indices, IndexRange range);
-  // What `offsets` (one-dimensional) name, alone.
+  // The elements at `offsets`, which has one dimension.
   explicit Selection(Tensor offsets)
       : sizes(offsets.sizes()), steps(sizes.size(), 0), offset_strides(offsets.strides()), offsets(offsets) {}
-  // Nothing selected but places of `dim`, which stays a dimension where the index is a single number.
+  // The elements at `index` of dimension `dim`, which is kept if the index is a single number.
   static Selection along(const SelectionKernels& kernels, const Tensor& x, int64_t dim, const Tensor& index);
 
-  // `values` without leading dimensions of one. Throws Error where they do not broadcast to what is selected.
+  // `values` without leading dimensions of size 1. Throws Error (RuntimeError) if they do not broadcast to `sizes`.
   Tensor fitting(const Tensor& values) const;
+  int64_t numel() const {
+    int64_t n = 1;
+    for (int64_t size : sizes) n *= size;
+    return n;
+  }
 };
 
-// ---- How ---------------------------------------------------------------------------------------
+// ---- Implementation ----------------------------------------------------------------------------
 
 inline void check_mask(const Tensor& x, const Tensor& mask, int64_t dim) {
   check_as(ErrorKind::kIndex, dim + mask.dim() <= x.dim(), "too many indices for tensor of dimension ", x.dim());
@@ -85,8 +89,8 @@ inline Sizes common_sizes(const SelectionTerms& terms) {
 inline Selection::Selection(const SelectionKernels& kernels, const Tensor& x, const Tensors& indices,
                             IndexRange range) {
   SelectionTerms terms;
-  absl::InlinedVector<int64_t, 8> kept;    // dimensions that no index names
-  int64_t dim = 0, first = -1, last = -1;  // of the indexed ones
+  absl::InlinedVector<int64_t, 8> kept;    // dimensions without an index
+  int64_t dim = 0, first = -1, last = -1;  // of the indexed dimensions
   bool adjacent = true;
   for (const Tensor& index : indices) {
     if (!index) {
@@ -94,7 +98,7 @@ inline Selection::Selection(const SelectionKernels& kernels, const Tensor& x, co
       kept.push_back(dim++);
       continue;
     }
-    const bool mask = index.dtype() == DType::kBool || index.dtype() == DType::kUInt8;  // PyTorch takes both
+    const bool mask = index.dtype() == DType::kBool || index.dtype() == DType::kUInt8;  // PyTorch accepts both
     if (mask) {
       check_mask(x, index, dim);
       auto strides = absl::MakeConstSpan(x.strides()).subspan(dim, index.dim());
@@ -103,7 +107,7 @@ inline Selection::Selection(const SelectionKernels& kernels, const Tensor& x, co
       check_as(ErrorKind::kIndex, dim < x.dim(), "too many indices for tensor of dimension ", x.dim());
       check_index_dtype(index);
       check_indexable(dim, x.size(dim), index.numel());
-      terms.push_back({kernels.index_values(index), dim, x.size(dim), x.stride(dim)});
+      terms.push_back({index_values(kernels.contiguous_as, index), dim, x.size(dim), x.stride(dim)});
     }
     adjacent &= first < 0 || last == dim;
     if (first < 0) first = dim;
@@ -119,7 +123,7 @@ inline Selection::Selection(const SelectionKernels& kernels, const Tensor& x, co
     steps.push_back(step);
     offset_strides.push_back(offset_stride);
   };
-  // Indices side by side: their dimensions stand where they stood; else in front.
+  // The dimensions of adjacent indices replace the indexed ones; those of others come first.
   size_t k = 0;
   for (; adjacent && k < kept.size() && kept[k] < first; ++k) add_dim(x.size(kept[k]), x.stride(kept[k]), 0);
   for (size_t d = 0; d < common.size(); ++d) add_dim(common[d], 0, offsets.strides()[d]);

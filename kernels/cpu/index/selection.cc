@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "kernels/common/iteration/element.h"
-#include "kernels/cpu/iteration/index_values.h"
+#include "kernels/cpu/index/out_of_range.h"
+#include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/strided_loop.h"
 #include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/reduce/count_nonzero.h"
@@ -12,7 +13,7 @@ namespace tt::cpu {
 
 namespace {
 
-// to[i] (where not `first`: +)= what places[i * step] adds to an offset; false where one is out of range.
+// to[i] = (`first`) or += the contribution of places[i * step] to an offset. Returns false if an index is out of range.
 TT_CLONES bool add_offsets(int64_t* __restrict to, int64_t to_step, const int64_t* __restrict places, int64_t step,
                            int64_t n, const SelectionTerm& term, IndexRange allowed, bool first) {
   const int64_t size = term.size, stride = term.stride, lowest = allowed == IndexRange::kEitherEnd ? -size : 0;
@@ -78,6 +79,6 @@ Tensor offsets_of_true(const Tensor& mask, SizesView strides) {
   return offsets;
 }
 
-const SelectionKernels kSelectionKernels = {&index_values, &offsets_of_true, &add_up};
+const SelectionKernels kSelectionKernels = {&contiguous_as, &offsets_of_true, &add_up};
 
 }  // namespace tt::cpu

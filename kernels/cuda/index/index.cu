@@ -1,4 +1,5 @@
 // Advanced indexing: picking and placing what a Selection names.
+#include "kernels/common/index/index_operators.h"
 #include "kernels/common/iteration/element.h"
 #include "kernels/cuda/index/selection.h"
 #include "kernels/cuda/iteration/copy.h"
@@ -69,12 +70,6 @@ Layout<3> layout_of(const Selection& selection, const Tensor& values) {
   return Layout<3>(selection.sizes, {value_strides, selection.steps, selection.offset_strides});
 }
 
-int64_t count_of(const Selection& selection) {
-  int64_t count = 1;
-  for (int64_t size : selection.sizes) count *= size;
-  return count;
-}
-
 // Of several values for one place any may win.
 template <typename T>
 void replace(const Tensor& out, const Selection& selection, const Tensor& values) {
@@ -82,7 +77,7 @@ void replace(const Tensor& out, const Selection& selection, const Tensor& values
   const int64_t* offsets = selection.offsets.data_as<int64_t>();
   const T* from = values.data_as<T>();
   T* to = out.data_as<T>();
-  for_each(queue_of(out), count_of(selection), [=] TT_DEVICE(int64_t i) {
+  for_each(queue_of(out), selection.numel(), [=] TT_DEVICE(int64_t i) {
     const Offsets<3> at = layout.offsets(i);
     to[at.at[1] + offsets[at.at[2]]] = from[at.at[0]];
   });
@@ -104,7 +99,7 @@ void add(const Tensor& out, const Selection& selection, const Tensor& values, Wi
   const int64_t* offsets = selection.offsets.data_as<int64_t>();
   const T* from = values.data_as<T>();
   T* to = out.data_as<T>();
-  for_each(queue_of(out), count_of(selection), [=] TT_DEVICE(int64_t i) {
+  for_each(queue_of(out), selection.numel(), [=] TT_DEVICE(int64_t i) {
     const Offsets<3> at = layout.offsets(i);
     const Wide<T> value = factor * convert<Wide<T>>(from[at.at[0]]);
     T* place = to + at.at[1] + offsets[at.at[2]];
@@ -126,58 +121,41 @@ void add_selected(const Tensor& out, const Selection& selection, const Tensor& v
   });
 }
 
-Selection select(const Tensor& x, const Tensors& indices) {
-  return Selection(kSelectionKernels, x, indices, IndexRange::kEitherEnd);
+void accumulate(const Tensor& out, const Selection& selection, const Tensor& values) {
+  add_selected(out, selection, values, Scalar(int64_t{1}));
 }
 
-Selection along(const Tensor& x, int64_t dim, const Tensor& index) {
-  return Selection::along(kSelectionKernels, x, dim, index);
-}
+constexpr indexing::IndexKernels kIndexKernels{kSelectionKernels, &copy,       &fill_with,   &pick,
+                                               &replace_selected, &accumulate, &add_selected};
 
 }  // namespace
 
-void index(const Tensor& input, const Tensors& indices, Tensor& out) { pick(input, select(input, indices), out); }
+void index(const Tensor& input, const Tensors& indices, Tensor& out) {
+  indexing::index(kIndexKernels, input, indices, out);
+}
 
 void index_masked(const Tensor& input, const Tensors& indices, Tensor& out) {
-  const Selection selection = select(input, indices);
-  out = empty(selection.sizes, input.dtype(), input.device());
-  pick(input, selection, out);
+  indexing::index_masked(kIndexKernels, input, indices, out);
 }
 
 void index_put(const Tensor& input, const Tensors& indices, const Tensor& values, bool accumulate, Tensor& out) {
-  const Selection selection = select(out, indices);
-  Tensor converted = selection.fitting(values);
-  if (converted.dtype() != out.dtype()) converted = contiguous_as(converted, out.dtype());
-  copy(input, out);
-  accumulate ? add_selected(out, selection, converted, Scalar(int64_t{1}))
-             : replace_selected(out, selection, converted);
+  indexing::index_put(kIndexKernels, input, indices, values, accumulate, out);
 }
 
 void index_select(const Tensor& input, int64_t dim, const Tensor& index, Tensor& out) {
-  const Tensor x = at_least_1d(input);
-  pick(x, along(x, dim, index), out);
+  indexing::index_select(kIndexKernels, input, dim, index, out);
 }
 
 void index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha, Tensor& out) {
-  copy(input, out);
-  const Tensor target = at_least_1d(out);
-  add_selected(target, along(target, dim, index), at_least_1d(source), alpha);
+  indexing::index_add(kIndexKernels, input, dim, index, source, alpha, out);
 }
 
 void index_fill(const Tensor& input, int64_t dim, const Tensor& index, Scalar value, Tensor& out) {
-  copy(input, out);
-  const Tensor target = at_least_1d(out), number = empty({}, out.dtype(), out.device());
-  fill_with(number, value);
-  replace_selected(target, along(target, dim, index), number);
+  indexing::index_fill(kIndexKernels, input, dim, index, value, out);
 }
 
 void masked_select(const Tensor& input, const Tensor& mask, Tensor& out) {
-  const Sizes sizes = shape_rules::broadcast_sizes(input.sizes(), mask.sizes());
-  const Sizes steps = broadcast_strides(input.sizes(), input.strides(), sizes);
-  const Sizes mask_steps = broadcast_strides(mask.sizes(), mask.strides(), sizes);
-  const Selection selection(offsets_of_true(view_of(mask, Geometry{sizes, mask_steps, mask->offset}), steps));
-  out = empty(selection.sizes, input.dtype(), input.device());
-  pick(input, selection, out);
+  indexing::masked_select(kIndexKernels, input, mask, out);
 }
 
 namespace {

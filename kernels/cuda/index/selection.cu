@@ -23,10 +23,6 @@ struct StoreOffset {
   }
 };
 
-Tensor index_values(const Tensor& index) {
-  return index.dtype() == DType::kInt64 ? index : contiguous_as(index, DType::kInt64);
-}
-
 void add_term(const Queue& queue, const SelectionTerm& term, IndexRange range, bool first, const Tensor& offsets) {
   const Sizes strides = broadcast_strides(term.values.sizes(), term.values.strides(), offsets.sizes());
   const Layout<1> layout(offsets.sizes(), {strides});
@@ -81,6 +77,6 @@ Tensor offsets_of_true(const Tensor& mask, SizesView strides) {
   return offsets;
 }
 
-const SelectionKernels kSelectionKernels = {&index_values, &offsets_of_true, &add_up};
+const SelectionKernels kSelectionKernels = {&contiguous_as, &offsets_of_true, &add_up};
 
 }  // namespace tt::cuda

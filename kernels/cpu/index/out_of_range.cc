@@ -1,17 +1,8 @@
-#include "kernels/cpu/iteration/index_values.h"
+#include "kernels/cpu/index/out_of_range.h"
 
 #include "engine/schema/error.h"
-#include "kernels/cpu/iteration/copy.h"
 
 namespace tt::cpu {
-
-Tensor index_values(const Tensor& index) {
-  if (index.dtype() == DType::kInt64) return index;
-  check_index_dtype(index);
-  Tensor out = empty(index.sizes(), DType::kInt64, index.device());
-  copy(index, out);
-  return out;
-}
 
 void OutOfRange::rethrow() const {
   if (!found_.load(std::memory_order_relaxed)) return;
