@@ -10,7 +10,7 @@
 
 namespace tt {
 
-// One part of each number, the real (0) or the imaginary one (1), counted in reals.
+// The metadata of one part of each number, the real (0) or the imaginary one (1), in real elements.
 inline TensorMeta meta_of_part(const Tensor& t, int64_t which) {
   TensorMeta meta = t.meta();
   meta.dtype = to_real(t.dtype());
@@ -19,7 +19,7 @@ inline TensorMeta meta_of_part(const Tensor& t, int64_t which) {
   return meta;
 }
 
-// All parts, in a further dimension of 2; or the real (0) or the imaginary ones (1). Views. Require a complex tensor.
+// Views of a complex tensor: of both parts of each number, in a new last dimension of size 2, or of one part.
 inline Tensor parts(const Tensor& t) {
   TensorMeta meta = meta_of_part(t, 0);
   meta.sizes.push_back(2);
@@ -27,8 +27,10 @@ inline Tensor parts(const Tensor& t) {
   return alias(t, meta);
 }
 inline Tensor part(const Tensor& t, int which) { return alias(t, meta_of_part(t, which)); }
+// parts(t) of a complex tensor, or `t` itself.
+inline Tensor as_real(const Tensor& t) { return is_complex(t.dtype()) ? parts(t) : t; }
 
-// The dimensions of `t`, which has some, that are meant, none being all, as those of parts(t).
+// The dimensions of parts(t) that correspond to `dims` of `t`; none or empty means all. Requires t.dim() > 0.
 inline Sizes dims_of_parts(const Tensor& t, const std::optional<absl::Span<const int64_t>>& dims) {
   Sizes result;
   if (!dims || dims->empty()) {
@@ -39,10 +41,11 @@ inline Sizes dims_of_parts(const Tensor& t, const std::optional<absl::Span<const
   return result;
 }
 
-// A sum of complex numbers is that of each part: reduce(parts of x, dimensions, parts of out) makes both.
+// Calls reduce(parts of x, dimensions, parts of out), for a reduction that treats the parts of complex numbers
+// separately.
 template <typename F>
 void reduce_parts(const Tensor& x, const std::optional<absl::Span<const int64_t>>& dims, const Tensor& out, F reduce) {
-  const Tensor lined = at_least_1d(x);  // of a zero-dim tensor's parts there are two
+  const Tensor lined = at_least_1d(x);  // so that its parts are not reduced together
   const Sizes of_parts = dims_of_parts(lined, dims);
   Tensor to = parts(out);
   reduce(parts(lined), SizesView(of_parts), to);

@@ -1,6 +1,7 @@
-// Draws: what every backend's random operators agree on, beyond the words themselves (engine/session/generator.h).
+// Argument checks and value ranges of the random operators. The random words are defined in engine/session/generator.h.
 #pragma once
 
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -10,7 +11,7 @@
 
 namespace tt {
 
-// ---- What is asked for; these throw Error -----------------------------------------------------
+// ---- Checks; these throw Error (RuntimeError) --------------------------------------------------
 
 inline void check_uniform(double from, double to) {
   check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
@@ -24,7 +25,7 @@ inline void check_bernoulli(double p) {
 }
 inline constexpr const char* kNoProbability = "Expected p_in >= 0 && p_in <= 1 to be true, but got false.";
 
-// Of multinomial's rows.
+// Errors of multinomial.
 inline constexpr const char* kBadWeights = "probability tensor contains either `inf`, `nan` or element < 0";
 inline constexpr const char* kNoWeight = "invalid multinomial distribution (sum of probabilities <= 0)";
 inline constexpr const char* kFewWeights =
@@ -32,12 +33,12 @@ inline constexpr const char* kFewWeights =
 
 // ---- Ranges --------------------------------------------------------------------------------
 
-// How many numbers of [0, 1) a dtype of 16 bits tells apart, so that none rounds up to 1; 0: a wider one.
+// For the 16-bit floats, the number of steps to draw from [0, 1) in, so that none rounds up to 1; else 0.
 inline float unit_steps(DType dtype) {
   return dtype == DType::kFloat16 ? 0x1p11f : dtype == DType::kBFloat16 ? 0x1p8f : 0;
 }
 
-// The largest integer up to which a dtype holds all.
+// The largest n for which a dtype represents every integer of [0, n].
 inline int64_t last_exact(DType dtype) {
   switch (dtype) {
     case DType::kBool: return 1;
@@ -53,13 +54,13 @@ inline int64_t last_exact(DType dtype) {
   }
 }
 
-// Integers of [low, low + range). Ranges up to kWordRange take one word an element, others two.
+// Integers of [low, low + range). Ranges up to kWordRange use one word per element, others two.
 struct IntegerRange {
   static constexpr uint64_t kWordRange = uint64_t{1} << 24;
   int64_t low;
   uint64_t range;
 
-  // By the high half of a product: bias below 2^-32.
+  // The high half of the product with `range`; its bias is below 2^-32.
   constexpr int64_t from_word(uint32_t word) const { return plus(word * range >> 32); }
   constexpr int64_t from_words(uint64_t pair) const {
     return plus(static_cast<uint64_t>(static_cast<unsigned __int128>(pair) * range >> 64));
@@ -73,7 +74,7 @@ constexpr IntegerRange integers_between(int64_t low, int64_t high) {
   return {low, static_cast<uint64_t>(high) - static_cast<uint64_t>(low)};
 }
 
-// random_(from, to), random_(to) and random_(). Throws Error.
+// The range of random_(from, to), random_(to) and random_(). Throws Error (RuntimeError) if it is empty.
 inline IntegerRange random_range(std::optional<int64_t> from, std::optional<int64_t> to, DType dtype) {
   const int64_t low = to ? from.value_or(0) : 0;
   const std::optional<int64_t> high = to ? to : from;
@@ -82,9 +83,12 @@ inline IntegerRange random_range(std::optional<int64_t> from, std::optional<int6
   return integers_between(low, *high);
 }
 
-// ---- Orders --------------------------------------------------------------------------------
+// The standard deviation of each part of complex normal numbers whose standard deviation is `std`, or of real ones.
+inline double part_std(DType dtype, double std) { return is_complex(dtype) ? std * std::sqrt(0.5) : std; }
 
-// 0 to n - 1 in the order that n drawn words of 64 bits say: Fisher and Yates, from the front.
+// ---- Permutations --------------------------------------------------------------------------
+
+// A permutation of [0, n) from n random words of 64 bits, by Fisher and Yates.
 template <typename T>
 void shuffle(const uint64_t* drawn, int64_t n, T* to) {
   for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(i);

@@ -130,23 +130,20 @@ void draw_integers(const Tensor& out, const IntegerRange& range) {
 
 }  // namespace
 
-void rand(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
-  draw_unit(is_complex(out.dtype()) ? parts(out) : out, 0, 1);
-}
+void rand(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) { draw_unit(as_real(out), 0, 1); }
 
-// A complex number has variance 1, half of it in each part.
 void randn(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
-  is_complex(out.dtype()) ? draw_normal(parts(out), 0, std::sqrt(0.5)) : draw_normal(out, 0, 1);
+  draw_normal(as_real(out), 0, part_std(out.dtype(), 1));
 }
 
 void uniform_like(const Tensor&, double from, double to, Tensor& out) {
   check_uniform(from, to);
-  draw_unit(is_complex(out.dtype()) ? parts(out) : out, from, to);
+  draw_unit(as_real(out), from, to);
 }
 
 void normal_like(const Tensor&, double mean, double std, Tensor& out) {
   check_normal(std);
-  is_complex(out.dtype()) ? draw_normal(parts(out), mean, std * std::sqrt(0.5)) : draw_normal(out, mean, std);
+  draw_normal(as_real(out), mean, part_std(out.dtype(), std));
 }
 
 void exponential_like(const Tensor&, double lambd, Tensor& out) {

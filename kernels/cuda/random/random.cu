@@ -209,24 +209,20 @@ Error no_probability(const FaultCell&) { return Error(ErrorKind::kRuntime, kNoPr
 
 void uniform_into(const Tensor& out) { draw_unit(out, 0, 1); }
 
-void rand(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
-  draw_unit(is_complex(out.dtype()) ? parts(out) : out, 0, 1);
-}
+void rand(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) { draw_unit(as_real(out), 0, 1); }
 
 void randn(absl::Span<const int64_t>, OptionalDType, OptionalDevice, Tensor& out) {
-  // A complex number has variance 1, half of it in each part.
-  is_complex(out.dtype()) ? draw(parts(out), Normal(), Scaled{0, std::sqrt(0.5)}) : draw(out, Normal(), Scaled{0, 1});
+  draw(as_real(out), Normal(), Scaled{0, part_std(out.dtype(), 1)});
 }
 
 void uniform_like(const Tensor&, double from, double to, Tensor& out) {
   check_uniform(from, to);
-  draw_unit(is_complex(out.dtype()) ? parts(out) : out, from, to);
+  draw_unit(as_real(out), from, to);
 }
 
 void normal_like(const Tensor&, double mean, double std, Tensor& out) {
   check_normal(std);
-  const bool both = is_complex(out.dtype());
-  draw(both ? parts(out) : out, Normal(), Scaled{mean, both ? std * std::sqrt(0.5) : std});
+  draw(as_real(out), Normal(), Scaled{mean, part_std(out.dtype(), std)});
 }
 
 void exponential_like(const Tensor&, double lambd, Tensor& out) {
