@@ -1,5 +1,4 @@
-// ProductChain: what is still to be done to a matrix product, as pointwise steps over it for the backend's chain
-// kernel.
+// ProductChain: pointwise steps after a matrix product, for a backend's chain kernel.
 #pragma once
 
 #include <array>
@@ -11,12 +10,12 @@ namespace tt {
 
 class ProductChain {
  public:
-  // Everything is computed in the product's dtype, which must outlive the chain as what is added must.
+  // The steps are computed in the product's dtype. The product and every operand must outlive the chain.
   explicit ProductChain(const Tensor& product) : compute_(product.dtype()), last_(product.get()) {}
   ProductChain(const ProductChain&) = delete;
   ProductChain& operator=(const ProductChain&) = delete;
 
-  // Times a number, or a tensor that broadcasts to it. Integers are scaled by integers.
+  // Multiplies by a number or by a tensor that broadcasts to the product. Integers are scaled by integers.
   void scale(const Scalar& factor) { add_step(op_id::kMul, {last_, Arg(factor.in_dtype(compute_))}); }
   void scale(const Tensor& factor) { add_step(op_id::kMul, {last_, Arg(factor.get())}); }
   void add(const Tensor& t, const Scalar& factor) {
@@ -43,21 +42,27 @@ class ProductChain {
   std::array<ChainStep, kMostSteps> steps_;
 };
 
-// act(alpha * product + beta * input); input is not read where beta is 0.
-inline void finish_activated(ProductChain& chain, const Tensor& input, const Scalar& beta, const Scalar& alpha,
-                             bool use_gelu) {
+using RunChain = void (*)(absl::Span<const ChainStep> steps, const Tensor& out);
+
+// product = act(alpha * product + beta * input). Does not read `input` if beta is 0.
+inline void finish_activated(RunChain run_chain, const Tensor& input, const Scalar& beta, const Scalar& alpha,
+                             bool use_gelu, Tensor& product) {
+  ProductChain chain(product);
   if (alpha.to_complex() != 1.0) chain.scale(alpha);
   if (beta.to_bool()) chain.add(input, beta);
   chain.activate(use_gelu);
+  run_chain(chain.steps(), product);
 }
 
-// product * scale_a * scale_b + bias, times scale_result where that is defined.
-inline void finish_scaled(ProductChain& chain, const Tensor& scale_a, const Tensor& scale_b, const Tensor& bias,
-                          const Tensor& scale_result) {
+// out = product * scale_a * scale_b + bias, times scale_result if that is defined.
+inline void finish_scaled(RunChain run_chain, const Tensor& product, const Tensor& scale_a, const Tensor& scale_b,
+                          const Tensor& bias, const Tensor& scale_result, Tensor& out) {
+  ProductChain chain(product);
   chain.scale(scale_a);
   chain.scale(scale_b);
   if (bias) chain.add(bias, int64_t{1});
   if (scale_result) chain.scale(scale_result);
+  run_chain(chain.steps(), out);
 }
 
 }  // namespace tt
