@@ -94,8 +94,9 @@ inline std::string pool_index_error(int64_t index, int64_t plane) {
   return absl::StrCat("index ", index, " is outside a plane of ", plane, " elements");
 }
 
-inline std::string pool_dtype_error(DType dtype) {
-  return absl::StrCat("max pooling is not implemented for ", name(dtype));
+// Throws Error (NotImplementedError) for a dtype without max pooling.
+[[noreturn]] inline void fail_max_pool(DType dtype) {
+  fail(ErrorKind::kNotImplemented, "max pooling is not implemented for ", name(dtype));
 }
 
 }  // namespace tt

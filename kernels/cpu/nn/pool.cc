@@ -33,7 +33,7 @@ void with_ordered(DType dtype, F&& f) {
     if constexpr (std::is_arithmetic_v<T>)
       f(std::type_identity<T>());
     else
-      fail(ErrorKind::kNotImplemented, pool_dtype_error(dtype));
+      fail_max_pool(dtype);
   });
 }
 

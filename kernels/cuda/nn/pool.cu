@@ -148,7 +148,7 @@ void find_largest(const Tensor& input, Windows windows, Tensor& output, Tensor& 
   with_element(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     using C = std::conditional_t<std::is_integral_v<T>, T, Wide<T>>;
     if constexpr (std::is_same_v<T, Bool>) {
-      fail(ErrorKind::kNotImplemented, pool_dtype_error(x.dtype()));
+      fail_max_pool(x.dtype());
     } else {
       largest<C>(queue_of(output), output.numel(), windows, x.data_as<T>(), output.data_as<T>(),
                  indices.data_as<int64_t>());
